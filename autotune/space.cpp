@@ -31,7 +31,8 @@ std::string text_of(const std::vector<int64_t>& value) {
 
 }  // namespace
 
-Space::Space(std::vector<Sketch> sketches) : sketches_(std::move(sketches)) {
+Space::Space(std::vector<Sketch> sketches, Draw draw)
+    : sketches_(std::move(sketches)), draw_(draw) {
   TW_CHECK(!sketches_.empty(), "a space without sketches");
   double end = 0;
   for (const Sketch& sketch : sketches_) {
@@ -64,6 +65,7 @@ Point Space::sample_in(size_t sketch, std::mt19937_64& random) const {
 }
 
 Point Space::sample(std::mt19937_64& random) const {
+  if (draw_ == Draw::sketches) return sample_in(below(sketches_.size(), random), random);
   const double at = static_cast<double>(random() >> 11) * 0x1p-53 * size();
   const auto sketch = std::ranges::upper_bound(ends_, at) - ends_.begin();
   return sample_in(std::min(static_cast<size_t>(sketch), sketches_.size() - 1), random);

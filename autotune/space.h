@@ -34,12 +34,14 @@ struct Point {
 
 class Space {
  public:
-  explicit Space(std::vector<Sketch> sketches);  // one at least
+  // What a sample is equally likely to be of: a sketch may have many times another's points.
+  enum class Draw : uint8_t { points, sketches };
+  explicit Space(std::vector<Sketch> sketches, Draw draw = Draw::points);  // one sketch at least
   const std::vector<Sketch>& sketches() const { return sketches_; }
   double size() const { return ends_.back(); }  // number of points, legal or not
   // Enumeration, 0 <= index < size (exact below 2^53)
   Point at(double index) const;
-  Point sample(std::mt19937_64& random) const;  // uniform over all points
+  Point sample(std::mt19937_64& random) const;
   // Another point: one or two knobs changed, now and then another sketch
   Point mutate(const Point& point, std::mt19937_64& random) const;
   // Knob by knob from either, of a's sketch; a where sketches differ
@@ -54,6 +56,7 @@ class Space {
  private:
   Point sample_in(size_t sketch, std::mt19937_64& random) const;
   std::vector<Sketch> sketches_;
+  Draw draw_;
   std::vector<double> ends_;  // points up to the end of each sketch
 };
 

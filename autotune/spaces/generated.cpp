@@ -75,7 +75,7 @@ Expected<Space> generated_space(const Task& task, const Target& target,
     return make_error(DiagCode::invalid_argument,
                       "task '{0}' has no variants with a legal schedule, one at least is needed",
                       task.name);
-  return Space(std::move(sketches));
+  return Space(std::move(sketches), Space::Draw::sketches);
 }
 
 }  // namespace tw

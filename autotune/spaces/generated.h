@@ -7,6 +7,19 @@
 
 namespace tw::generated {
 
+// An instruction of the target that adds products as a sum does, once its loops are cut.
+struct Product {
+  std::string intrinsic;
+  int64_t columns = 1, steps = 1;  // iterations of the lanes' loop and of `depth` that it takes
+  Loop depth;
+};
+
+struct Operand {
+  BufferName name;
+  std::vector<Expr> at;  // as lowered
+  bool constant = false;
+};
+
 struct Nest {
   Stage stage;
   // Loops as lowered, outermost first, without scans around
@@ -16,6 +29,9 @@ struct Nest {
   bool alone = true;  // the only store of its nest
   bool temp = false;  // writes a temp
   double points = 1;  // of all its loops, a symbol counted as a few
+  // Of a central sum:
+  std::vector<Product> products;  // most products a cycle first
+  std::vector<Operand> operands;  // that may be copied
   Stmt store;
   bool sums() const { return !reduce.empty() && store->combiner != Combiner::none; }
   bool pure() const {
@@ -32,12 +48,23 @@ struct Structure {
 };
 Structure structure_of(const Kernel& kernel, const Target& target);
 
+// What the instructions' semantics match, tried out on the kernel as lowered.
+std::vector<Product> products_of(const Kernel& kernel, const Target& target, const Nest& sum);
+// What the sum reads of other stages or of parameters, where a copy of it is legal.
+std::vector<Operand> operands_of(const Kernel& kernel, const Target& target, const Nest& sum);
+
 // Loops in up to three levels: the register tile, blocks of such tiles, the rest.
 struct Levels {
   Loops outer, middle, inner;
   Loop lane;             // of the inner ones; none: it was not cut
   Loops around() const;  // outer, then middle
 };
+// A loop in tiles (0: all of it is one) and blocks of so many tiles (0: one has all). What a level
+// does not have is none.
+struct LoopLevels {
+  Loop outer, middle, inner;
+};
+LoopLevels cut_loop(ScheduleBuilder& s, const Loop& loop, int64_t tile, int64_t block, Tail tail);
 // Factors for the loops of a sum, the last being the lanes': what fits the registers, the cheapest
 // by step_cost first. Without rules all that the language can say.
 std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest& sum,
@@ -47,12 +74,23 @@ std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest&
 // stand `between`.
 Levels tile_nest(ScheduleBuilder& s, const std::string& name, const Loops& loops,
                  const std::vector<int64_t>& tile, bool once, const Loops& between = {});
-// The stage below loop `at`: sums over the reduce loops of `sum` in registers. Knobs "first_STAGE",
-// "depth_STAGE", "steps_STAGE", "taps_STAGE" (order, blocks and unrolling of the reduction, all of
-// its inner loops that are short), "prefetch_STAGE".
-void sum_in_registers(ScheduleBuilder& s, const Nest& sum, const Stage& stage, const Loop& at);
-// The tile's lines unrolled, its lanes in a vector; the outer loops on all threads.
-void finish_tile(ScheduleBuilder& s, const Levels& levels, const std::string& name, bool threads);
+// The stage below the last one of the loops around its tile: sums over the reduce loops of `sum` in
+// registers, of operands that pack_operands may copy. Knobs "instruction_STAGE" (0 none, else the
+// so-many-th that matches), "first_STAGE", "depth_STAGE", "steps_STAGE", "taps_STAGE" (order, blocks
+// and unrolling of the reduction, all of its inner loops that are short), "prefetch_STAGE". Those of
+// the loops around that hold nothing else.
+Loops sum_in_registers(ScheduleBuilder& s, const Nest& sum, const Stage& stage,
+                       const Loops& around);
+// What the tiles below a loop around read of an operand, side by side in a buffer of its own. Knobs
+// "pack_STAGE_OPERAND": 0 nothing, else below which of the loops around, the innermost first;
+// "panel_STAGE_OPERAND": in panels, the iterations of a tile innermost. As sum_in_registers.
+Loops pack_operands(ScheduleBuilder& s, const Nest& sum, const Stage& stage, const Loops& around);
+// Loops of the stage below `at`.
+Loops loops_below(const ScheduleBuilder& s, const Stage& stage, const Loop& at);
+// The tile's lines unrolled, its lanes in a vector; of the outer loops those in `shared` on all
+// threads.
+void finish_tile(ScheduleBuilder& s, const Levels& levels, const std::string& name,
+                 const Loops& shared);
 
 // Iterations at the ends of the innermost loops apart, so that the rest asks for no padding. Knob
 // "edges_STAGE": of how many loops. Last of the steps.

@@ -69,10 +69,13 @@ Structure structure_of(const Kernel& kernel, const Target& target) {
     most = std::max(most, k.nests.back().points);
   }
   for (size_t i = 0; i < k.nests.size(); ++i) {
-    const Nest& nest = k.nests[i];
-    if (nest.sums() && nest.alone && nest.temp && !nest.spatial.empty() &&
-        nest.points >= kGoodPart * most)
-      k.sums.push_back(i);
+    Nest& nest = k.nests[i];
+    if (!nest.sums() || !nest.alone || !nest.temp || nest.spatial.empty() ||
+        nest.points < kGoodPart * most)
+      continue;
+    nest.products = products_of(kernel, target, nest);
+    nest.operands = operands_of(kernel, target, nest);
+    k.sums.push_back(i);
   }
   return k;
 }

@@ -8,77 +8,114 @@
 namespace tw::generated {
 namespace {
 
-// Loops of the stage below `at`.
-Loops below(const ScheduleBuilder& s, const Stage& stage, const Loop& at) {
-  Loops loops = s.loops_of(stage);
-  const auto found = std::ranges::find(loops, at);
-  if (found != loops.end()) loops.erase(loops.begin(), found + 1);
-  return loops;
-}
-
 // Loops over blocks of the last stage's points and over tiles of a block, outermost first; before
 // them loops of one iteration.
 struct Blocks {
   Loops ones, outer;
 };
+
+// Runs of two loops or more that are not the lanes', as first and count; no run first.
+std::vector<std::vector<int64_t>> runs_of(size_t loops) {
+  std::vector<std::vector<int64_t>> runs = {{0, 0}};
+  for (size_t first = 0; first + 2 < loops; ++first)
+    for (size_t count = 2; first + count < loops; ++count)
+      runs.push_back({static_cast<int64_t>(first), static_cast<int64_t>(count)});
+  return runs;
+}
+
+// The tiles of neighbouring loops in one loop, and blocks of so many of them (0: all).
+LoopLevels fuse_tiles(ScheduleBuilder& s, const std::string& name, const Loops& tiles,
+                      int64_t block) {
+  const Loop all = s.fuse(tiles, name + "_f");
+  if (block <= 1) return block == 1 ? LoopLevels{all, {}, {}} : LoopLevels{{}, all, {}};
+  const LoopLevels cut = cut_loop(s, all, block, 1, Tail::shift);
+  return {cut.outer, cut.inner, {}};
+}
+
 // What is left of each loop is a tile. Knobs "rows_LOOP": iterations of a loop in a tile, 0 all of
-// them; "block_LOOP": tiles in a block, 0 all of them; "outermost_rows".
+// them; "block_LOOP": tiles in a block, 0 all of them; "fused_rows": whose tiles are in one loop, and
+// "fused_block", so many in a block; "outermost_rows".
 Blocks cut_blocks(ScheduleBuilder& s, const Nest& last) {
-  Loops ones, outer, middle, inner;
-  for (const Loop& loop : last.spatial) {
-    const std::optional<int64_t> n = s.extent(loop);
-    if (n == 1) {
-      ones.push_back(loop);
-      continue;
-    }
-    const bool lane = loop == last.spatial.back();
-    const int64_t rows = lane ? s.choose("rows_" + loop.name(), 0, {16, 64, 256})
-                              : s.choose("rows_" + loop.name(), 1, {2, 3, 4, 6, 8, 16, 0}),
+  Blocks blocks;
+  Loops loops, outer, middle, inner;
+  for (const Loop& loop : last.spatial) (s.extent(loop) == 1 ? blocks.ones : loops).push_back(loop);
+  const std::vector<int64_t> run = s.choose("fused_rows", [&] { return runs_of(loops.size()); });
+  const auto first_fused = static_cast<size_t>(run[0]), fused = static_cast<size_t>(run[1]);
+  const int64_t block_of_fused = s.choose(
+      "fused_block", 1, {2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 0});
+  std::vector<LoopLevels> levels;
+  for (size_t i = 0; i < loops.size(); ++i) {
+    const Loop& loop = loops[i];
+    const int64_t rows = i + 1 == loops.size()
+                             ? s.choose("rows_" + loop.name(), 0, {16, 64, 256})
+                             : s.choose("rows_" + loop.name(), 1, {2, 3, 4, 6, 8, 16, 0}),
                   block = s.choose("block_" + loop.name(), 1, {2, 4, 8, 0});
-    Loop tiles = loop;
-    if (rows == 0 || (n && *n <= rows)) {
-      inner.push_back(loop);
-      continue;
+    const bool joins = i >= first_fused && i < first_fused + fused;
+    levels.push_back(cut_loop(s, loop, rows, joins ? 1 : block, Tail::guard));
+  }
+  Loops order = blocks.ones, tiles;
+  for (size_t i = 0; i < levels.size(); ++i) {
+    if (i >= first_fused && i < first_fused + fused && levels[i].outer.defined())
+      tiles.push_back(levels[i].outer);
+    if (levels[i].inner.defined()) inner.push_back(levels[i].inner);
+  }
+  if (tiles.size() > 1) {
+    order.insert(order.end(), tiles.begin(), tiles.end());
+    for (LoopLevels& level : levels) {
+      if (std::ranges::find(tiles, level.outer) != tiles.end()) level = {};
+      for (const Loop& loop : {level.outer, level.middle})
+        if (loop.defined()) order.push_back(loop);
     }
-    if (rows > 1) {
-      const auto cut = s.split(loop, rows, Tail::guard, loop.name() + "_t", loop.name() + "_r");
-      inner.push_back(cut.inner);
-      tiles = cut.outer;
-    }
-    if (block == 1) {
-      outer.push_back(tiles);
-    } else if (block == 0 || s.extent(tiles).value_or(block + 1) <= block) {
-      middle.push_back(tiles);
-    } else {
-      const auto cut = s.split(tiles, block, Tail::guard, loop.name() + "_b", loop.name() + "_m");
-      outer.push_back(cut.outer), middle.push_back(cut.inner);
-    }
+    order.insert(order.end(), inner.begin(), inner.end());
+    s.reorder(order);
+    levels[first_fused] = fuse_tiles(s, last.stage.label(), tiles, block_of_fused);
+    order = blocks.ones;
+  }
+  for (const LoopLevels& level : levels) {
+    if (level.outer.defined()) outer.push_back(level.outer);
+    if (level.middle.defined()) middle.push_back(level.middle);
   }
   const auto first = static_cast<std::ptrdiff_t>(
       s.choose("outermost_rows", 0, counted(1, static_cast<int64_t>(last.spatial.size()) - 1)));
   if (first < static_cast<std::ptrdiff_t>(outer.size()))
     std::rotate(outer.begin(), outer.begin() + first, outer.begin() + first + 1);
-  outer.insert(outer.end(), middle.begin(), middle.end());
-  Loops order = ones;
-  order.insert(order.end(), outer.begin(), outer.end());
+  blocks.outer = outer;
+  blocks.outer.insert(blocks.outer.end(), middle.begin(), middle.end());
+  order.insert(order.end(), blocks.outer.begin(), blocks.outer.end());
   order.insert(order.end(), inner.begin(), inner.end());
   s.reorder(order);
-  return {ones, outer};
+  return blocks;
 }
 
 // A stage within a block: in lanes of neighbours, or sums along the reduction where there are none.
-void map_inside(ScheduleBuilder& s, const Structure& k, const Nest& nest, const Loop& at) {
+// Its loops outside of those, which others may be made in. Knob "order_STAGE": how many of them
+// follow the others.
+Loops map_inside(ScheduleBuilder& s, const Structure& k, const Nest& nest, const Loop& at) {
   const std::string& label = nest.stage.label();
   const Loops reduce = s.reduce_loops_of(nest.stage);
   Loops spatial;
-  for (const Loop& loop : below(s, nest.stage, at))
+  for (const Loop& loop : loops_below(s, nest.stage, at))
     if (std::ranges::find(reduce, loop) == reduce.end()) spatial.push_back(loop);
-  if (!spatial.empty()) return map_lanes(s, nest, reduce, cut_lanes(s, k, nest, spatial));
+  const auto later = static_cast<size_t>(
+      s.choose("order_" + label, 0, counted(1, static_cast<int64_t>(nest.spatial.size()) - 2)));
+  if (!spatial.empty()) {
+    Lanes cut = cut_lanes(s, k, nest, spatial);
+    if (later > 0 && later < cut.outer.size()) {
+      std::ranges::rotate(cut.outer, cut.outer.begin() + static_cast<std::ptrdiff_t>(later));
+      Loops order = cut.outer;
+      order.insert(order.end(), cut.beside.begin(), cut.beside.end());
+      order.push_back(cut.lane);
+      if (reduce.empty()) s.reorder(order);
+    }
+    map_lanes(s, nest, reduce, cut);
+    return reduce.empty() ? cut.outer : Loops{};
+  }
   if (nest.sums() && reduce.size() == 1 && s.extent(reduce.front()).value_or(1024) < 1024 &&
       s.choose_switch("fold_" + label, true)) {
     s.decompose(nest.stage, reduce.front());
     s.vectorize(reduce.front());
   }
+  return {};
 }
 
 // Central sums within a block, in register tiles.
@@ -87,14 +124,15 @@ void tile_inside(ScheduleBuilder& s, const Structure& k, const Nest& sum, const 
   const std::string& label = sum.stage.label();
   const std::vector<int64_t> tile = s.choose("tile_" + label,
                                              [&] { return register_tiles(k, sum, s); });
-  const Levels levels = tile_nest(s, label, s.moved(sum.stage, sum.spatial), tile, false);
-  const Loops around = levels.around();
-  sum_in_registers(s, sum, registers, around.empty() ? at : around.back());
-  finish_tile(s, levels, label, false);
+  const Levels levels = tile_nest(s, label, s.cached(sum.stage, sum.spatial), tile, false);
+  Loops around = levels.around();
+  around.insert(around.begin(), at);
+  sum_in_registers(s, sum, registers, around);
+  finish_tile(s, levels, label, {});
 }
 
-// Where the stages before the last one are made, at so many loops over blocks (none: in nests of
-// their own), and how.
+// Where the stages before the last one are made, at loops over blocks or of a reader (none: in nests
+// of their own), and how.
 class Places {
  public:
   Places(ScheduleBuilder& s, const Structure& k, const Loops& outer)
@@ -102,34 +140,44 @@ class Places {
 
   // The last stage.
   void map_last(const Nest& last) {
-    levels_[last.stage.label()] = outer_.size();
-    map_inside(s_, k_, last, outer_.back());
+    places_[last.stage.label()] = {outer_, map_inside(s_, k_, last, outer_.back())};
   }
 
   // Its readers have places already. Knob "place_STAGE": 0 a nest of its own, 1 inlined, 2 where
-  // its readers are, 3 and more so many loops outside of that.
+  // its readers are, 3 to 6 so many loops outside of that, 7 and more at a loop of its only reader.
   void place(const Nest& nest) {
     const std::string& label = nest.stage.label();
-    std::vector<int64_t> places = counted(3, 6);
+    std::vector<int64_t> places = counted(3, kInReader + 2);
     if (nest.pure()) places.insert(places.end(), {0, 1});
     const int64_t place = s_.choose("place_" + label, 2, places);
-    size_t& level = levels_[label] = outer_.size();
-    for (const Stage& reader : nest.readers)
-      if (const auto found = levels_.find(reader.label()); found != levels_.end())
-        level = std::min(level, found->second);
-    if (place == 1) return s_.compute_inline(nest.stage);
-    if (place == 0) level = 0;
-    if (level == 0) return map_simply(s_, k_, nest);
-    level -= std::min(static_cast<size_t>(place - 2), level - 1);
-    shared_ = std::min(shared_, level);
-    const Loop at = outer_[level - 1];
+    if (place == 1) {
+      places_[label] = where_read(nest);
+      return s_.compute_inline(nest.stage);
+    }
+    Loops around = place == 0 ? Loops{} : where_read(nest).around;
+    if (around.empty()) {
+      places_[label] = {};
+      return map_simply(s_, k_, nest);
+    }
+    if (place >= kInReader) {
+      const Loops inside = where_read(nest).own;
+      const auto count = static_cast<size_t>(place - kInReader) + 1;
+      around.insert(around.end(), inside.begin(),
+                    inside.begin() + static_cast<std::ptrdiff_t>(std::min(count, inside.size())));
+    } else {
+      around.resize(around.size() - std::min(static_cast<size_t>(place - 2), around.size() - 1));
+    }
+    shared_ = std::min(shared_, around.size());
+    const Loop at = around.back();
     Stage registers;
     if (k_.central(nest.stage) && s_.choose_switch("registers_" + label, true))
       registers = s_.cache_write(nest.stage, label + "_sum", "stack");
     s_.compute_at(nest.stage, at);
     keep_near(s_, nest.stage);
+    Loops own;
     if (registers.defined()) tile_inside(s_, k_, nest, registers, at);
-    else map_inside(s_, k_, nest, at);
+    else own = map_inside(s_, k_, nest, at);
+    places_[label] = {around, own};
   }
 
   // Those of the loops over blocks that hold nothing else.
@@ -138,11 +186,36 @@ class Places {
   }
 
  private:
+  static constexpr int64_t kInReader = 7;
+  struct Place {
+    Loops around, own;  // loops of the stage's nest: where it was put, and its own below
+  };
+
+  // The loops that are around all readers, and those of the only one.
+  Place where_read(const Nest& nest) const {
+    Place place;
+    bool first = true;
+    for (const Stage& reader : nest.readers) {
+      const auto found = places_.find(reader.label());
+      if (found == places_.end()) continue;
+      const Place& other = found->second;
+      if (first) {
+        place = other;
+        first = false;
+        continue;
+      }
+      const auto differ = std::ranges::mismatch(place.around, other.around);
+      place.around.erase(differ.in1, place.around.end());
+      place.own.clear();
+    }
+    return first ? Place{outer_, {}} : place;
+  }
+
   ScheduleBuilder& s_;
   const Structure& k_;
   const Loops& outer_;
   size_t shared_;
-  std::map<std::string, size_t> levels_;  // by stage: loops over blocks around it
+  std::map<std::string, Place> places_;  // by stage
 };
 
 }  // namespace

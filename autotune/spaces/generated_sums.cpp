@@ -57,16 +57,15 @@ Loops block_of_reader(ScheduleBuilder& s, const Structure& k, const Nest& sum) {
   return outer;
 }
 
-// The sum's own nest in tiles, each of which `stage` sums in registers over the reduce loops of
+// The sum's own nest, of the loops `own`, in tiles, each of which `stage` sums in registers over the reduce loops of
 // `part`. `over`: a reduce loop of the nest, may be none. The loops around a tile.
-Loops tile_sum(ScheduleBuilder& s, const Structure& k, const Nest& sum, const Nest& part,
-               const Stage& stage, const Loop& over, bool threads) {
+Loops tile_sum(ScheduleBuilder& s, const Structure& k, const Nest& sum, const Loops& own,
+               const Nest& part, const Stage& stage, const Loop& over, bool threads) {
   const std::string& label = sum.stage.label();
   Loops between;
   if (over.defined()) between.push_back(over);
   const std::vector<int64_t> tile = choose_tile(s, k, sum);
-  const Levels levels = tile_nest(s, label, s.moved(sum.stage, sum.spatial), tile, over.defined(),
-                                  between);
+  const Levels levels = tile_nest(s, label, own, tile, over.defined(), between);
   Loops around = levels.outer;
   around.insert(around.end(), between.begin(), between.end());
   around.insert(around.end(), levels.middle.begin(), levels.middle.end());
@@ -75,8 +74,8 @@ Loops tile_sum(ScheduleBuilder& s, const Structure& k, const Nest& sum, const Ne
     return around;
   }
   if (over.defined()) s.decompose(sum.stage, over);
-  sum_in_registers(s, part, stage, around.back());
-  finish_tile(s, levels, label, threads);
+  const Loops shared = sum_in_registers(s, part, stage, around);
+  finish_tile(s, levels, label, threads ? shared : Loops{});
   if (over.defined()) s.vectorize(s.init_of(levels.lane));
   return around;
 }
@@ -145,8 +144,8 @@ void sketch_tile(ScheduleBuilder& s, const Structure& k) {
     if (levels.around().empty())
       return s.fail("the tile of stage '" + label +
                     "' covers all of it: no loop is left to sum in");
-    sum_in_registers(s, sum, sum.stage, levels.around().back());
-    finish_tile(s, levels, reader->stage.label(), true);
+    const Loops shared = sum_in_registers(s, sum, sum.stage, levels.around());
+    finish_tile(s, levels, reader->stage.label(), shared);
     taken.push_back(reader->stage);
     around.push_back(levels.around());
   }
@@ -162,7 +161,8 @@ void sketch_cache_write(ScheduleBuilder& s, const Structure& k) {
     const Nest& sum = k.nests[i];
     const Stage registers = s.cache_write(sum.stage, sum.stage.label() + "_sum", "stack");
     const Loops outer = block_of_reader(s, k, sum);
-    around.push_back(tile_sum(s, k, sum, sum, registers, {}, outer.empty()));
+    around.push_back(
+        tile_sum(s, k, sum, s.cached(sum.stage, sum.spatial), sum, registers, {}, outer.empty()));
     finish_reader(s, sum, outer, taken);
   }
   map_others(s, k, taken);
@@ -178,7 +178,8 @@ void sketch_chunks(ScheduleBuilder& s, const Structure& k) {
     const Parts chunks = cut_reduction(s, sum, label + "_chunk", "chunks_" + label,
                                        {2, 3, 4, 8, 16});
     const Loops outer = block_of_reader(s, k, sum);
-    tile_sum(s, k, sum, chunks.part, chunks.stage, s.moved(sum.stage, chunks.over), outer.empty());
+    tile_sum(s, k, sum, s.moved(sum.stage, sum.spatial), chunks.part, chunks.stage,
+             s.moved(sum.stage, chunks.over), outer.empty());
     finish_reader(s, sum, outer, taken);
   }
   map_others(s, k, taken);
@@ -192,16 +193,16 @@ void sketch_rfactor(ScheduleBuilder& s, const Structure& k) {
     const Parts parts = cut_reduction(s, sum, name, "parts_" + label, {2, 4, 8, 16, 32});
     const Stage registers = s.cache_write(parts.stage, name + "_sum", "stack");
     // The parts go to the threads, with or without some of the other loops.
-    Levels levels = tile_nest(s, label, s.moved(parts.stage, sum.spatial), choose_tile(s, k, sum),
+    Levels levels = tile_nest(s, label, s.cached(parts.stage, sum.spatial), choose_tile(s, k, sum),
                               false);
-    const Loop over = s.moved(parts.stage, parts.over);
+    const Loop over = s.cached(parts.stage, {parts.over}).front();
     Loops order = {over};
     for (const auto* level : {&levels.outer, &levels.middle, &levels.inner})
       order.insert(order.end(), level->begin(), level->end());
     s.reorder(order);
     levels.outer.insert(levels.outer.begin(), over);
-    sum_in_registers(s, parts.part, registers, levels.around().back());
-    finish_tile(s, levels, name, !sum.in_scan);
+    const Loops shared = sum_in_registers(s, parts.part, registers, levels.around());
+    finish_tile(s, levels, name, sum.in_scan ? Loops{} : shared);
     Nest rest = sum;
     rest.spatial = s.moved(sum.stage, sum.spatial);
     rest.reduce = {s.moved(sum.stage, parts.over)};

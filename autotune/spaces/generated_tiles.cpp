@@ -152,6 +152,56 @@ std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest&
   return found;
 }
 
+namespace {
+
+// The chosen instruction of a sum, whose steps are taken out of the reduce loops; else none.
+SumInstruction choose_instruction(ScheduleBuilder& s, const Nest& sum, const std::string& label,
+                                  Loops& reduce) {
+  if (sum.products.empty()) return {};
+  const std::vector<int64_t> others = s.rules()
+                                          ? std::vector<int64_t>{}
+                                          : counted(0, static_cast<int64_t>(sum.products.size()));
+  const int64_t chosen = s.choose("instruction_" + label, 1, others);
+  if (chosen == 0) return {};
+  const Product& product = sum.products[static_cast<size_t>(chosen) - 1];
+  SumInstruction instruction{product.intrinsic, 1, product.columns, product.depth, {}};
+  const auto depth = std::ranges::find(reduce, product.depth);
+  if (depth == reduce.end() || reduce.size() + (s.extent(*depth) != product.steps) < 2) {
+    s.fail("nothing is left of the reduction of stage '" + label + "' around an instruction");
+    return {};
+  }
+  if (s.extent(*depth) == product.steps) {
+    reduce.erase(depth);
+    return instruction;
+  }
+  const auto cut = s.split(*depth, product.steps, Tail::guard, depth->name() + "_q",
+                           depth->name() + "_k");
+  *depth = cut.outer;
+  instruction.depth = cut.inner;
+  return instruction;
+}
+
+}  // namespace
+
+LoopLevels cut_loop(ScheduleBuilder& s, const Loop& loop, int64_t tile, int64_t block, Tail tail) {
+  const std::string& name = loop.name();
+  if (tile == 0 || s.extent(loop).value_or(tile + 1) <= tile) return {{}, {}, loop};
+  LoopLevels levels{loop, {}, {}};
+  if (tile > 1) {
+    const auto cut = s.split(loop, tile, tail, name + "_t", name + "_r");
+    levels = {cut.outer, {}, cut.inner};
+  }
+  if (block == 1) return levels;
+  if (block == 0 || s.extent(levels.outer).value_or(block + 1) <= block) {
+    levels.middle = levels.outer;
+    levels.outer = {};
+    return levels;
+  }
+  const auto cut = s.split(levels.outer, block, Tail::guard, name + "_b", name + "_m");
+  levels.outer = cut.outer, levels.middle = cut.inner;
+  return levels;
+}
+
 Levels tile_nest(ScheduleBuilder& s, const std::string& name, const Loops& loops,
                  const std::vector<int64_t>& tile, bool once, const Loops& between) {
   Levels levels;
@@ -160,34 +210,19 @@ Levels tile_nest(ScheduleBuilder& s, const std::string& name, const Loops& loops
     const Loop& loop = loops[i];
     const std::optional<int64_t> n = s.extent(loop);
     if (!s.has(loop)) continue;
-    const auto put_inside = [&](const Loop& inner) {
-      levels.inner.push_back(inner);
-      if (i + 1 == loops.size()) levels.lane = inner;
-    };
     const int64_t block = n == 1 ? 1 : s.choose("block_" + loop.name(), 1, {2, 4, 8, 16});
-    if (n && *n <= tile[i]) {
-      if (*n == 1) outer[i].push_back(loop);
-      else put_inside(loop);
+    if (n == 1) {
+      outer[i].push_back(loop);
       continue;
     }
-    Loop rest = loop;
-    if (tile[i] > 1) {
-      const auto cut = s.split(loop, tile[i],
-                               n && *n % tile[i] != 0 && !once ? Tail::shift : Tail::guard,
-                               loop.name() + "_t", loop.name() + "_r");
-      put_inside(cut.inner);
-      rest = cut.outer;
+    const LoopLevels cut = cut_loop(s, loop, tile[i], block,
+                                    n && *n % tile[i] != 0 && !once ? Tail::shift : Tail::guard);
+    if (cut.inner.defined()) {
+      levels.inner.push_back(cut.inner);
+      if (i + 1 == loops.size()) levels.lane = cut.inner;
     }
-    const std::optional<int64_t> tiles = s.extent(rest);
-    if (block > 1 && tiles && *tiles <= block) {
-      levels.middle.push_back(rest);
-    } else if (block > 1) {
-      const auto cut = s.split(rest, block, Tail::guard, loop.name() + "_b", loop.name() + "_m");
-      levels.middle.push_back(cut.inner);
-      outer[i].push_back(cut.outer);
-    } else {
-      outer[i].push_back(rest);
-    }
+    if (cut.middle.defined()) levels.middle.push_back(cut.middle);
+    if (cut.outer.defined()) outer[i].push_back(cut.outer);
   }
   const auto first = static_cast<size_t>(
       s.choose("outermost_" + name, 0, counted(1, static_cast<int64_t>(loops.size()) - 1)));
@@ -202,16 +237,22 @@ Levels tile_nest(ScheduleBuilder& s, const std::string& name, const Loops& loops
   return levels;
 }
 
-void sum_in_registers(ScheduleBuilder& s, const Nest& sum, const Stage& stage, const Loop& at) {
+Loops sum_in_registers(ScheduleBuilder& s, const Nest& sum, const Stage& stage,
+                       const Loops& around) {
   const std::string& label = stage.label();
   Loops reduce = sum.reduce;
   std::erase_if(reduce, [&](const Loop& loop) { return !s.has(loop); });
-  if (reduce.empty()) return s.fail("stage '" + label + "' has no sums");
+  if (reduce.empty()) {
+    s.fail("stage '" + label + "' has no sums");
+    return around;
+  }
   const auto first = static_cast<size_t>(
       s.choose("first_" + label, 0, counted(1, static_cast<int64_t>(sum.reduce.size()) - 1)));
   const auto outermost = reduce.begin() + static_cast<std::ptrdiff_t>(first);
   if (first < reduce.size()) std::rotate(reduce.begin(), outermost, outermost + 1);
-  s.compute_at(stage, at);
+  s.compute_at(stage, around.back());
+  Loops shared = pack_operands(s, sum, stage, around);
+  const SumInstruction instruction = choose_instruction(s, sum, label, reduce);
   const auto longest = std::ranges::max_element(
       reduce, {}, [&](const Loop& loop) { return s.extent(loop).value_or(1 << 20); });
   if (const int64_t depth = s.choose("depth_" + label, 0, {4, 16, 64, 256});
@@ -225,7 +266,7 @@ void sum_in_registers(ScheduleBuilder& s, const Nest& sum, const Stage& stage, c
   Loops tile;
   for (const Loop& loop : s.moved(stage, sum.spatial))
     if (loop != lane && s.has(loop)) tile.push_back(loop);
-  s.accumulate(stage, reduce, tile, lane);
+  s.accumulate(stage, reduce, tile, lane, instruction);
   s.set_scope(stage, "register");
   const int64_t steps = s.choose("steps_" + label, 1, {2, 4, 8});
   const int64_t taps = sum.reduce.size() > 1 ? s.choose("taps_" + label, 0, {1, 2}) : 0;
@@ -241,12 +282,13 @@ void sum_in_registers(ScheduleBuilder& s, const Nest& sum, const Stage& stage, c
     inner = cut.outer;
   }
   const int64_t ahead = s.choose("prefetch_" + label, 0, {4, 16});
-  if (ahead == 0) return;
+  if (ahead == 0) return shared;
   std::vector<BufferName> operands;
   visit(sum.store->value, [&](const Expr& e) {
     if (e->kind == ExprKind::load) operands.push_back(s.name_of(e->buffer));
   });
   for (const BufferName& operand : operands) s.prefetch_weights(operand, inner, ahead);
+  return shared;
 }
 
 void cut_edges(ScheduleBuilder& s, const Nest& sum, const Loops& loops) {
@@ -259,11 +301,15 @@ void cut_edges(ScheduleBuilder& s, const Nest& sum, const Loops& loops) {
   }
 }
 
-void finish_tile(ScheduleBuilder& s, const Levels& levels, const std::string& name, bool threads) {
+void finish_tile(ScheduleBuilder& s, const Levels& levels, const std::string& name,
+                 const Loops& shared) {
   for (const Loop& loop : levels.inner)
     if (loop == levels.lane) s.vectorize(loop);
     else s.unroll(loop);
-  if (threads) s.parallelize(levels.outer, name + "_p");
+  Loops threads = levels.outer;
+  std::erase_if(threads,
+                [&](const Loop& loop) { return std::ranges::find(shared, loop) == shared.end(); });
+  if (!shared.empty()) s.parallelize(threads, name + "_p");
 }
 
 }  // namespace tw::generated

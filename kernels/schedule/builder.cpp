@@ -98,6 +98,12 @@ Loops ScheduleBuilder::moved(const Stage& stage, const Loops& loops) {
   return all;
 }
 
+Loops ScheduleBuilder::cached(const Stage& stage, const Loops& loops) {
+  Loops all;
+  for (const Loop& loop : loops) all.push_back(Loop(stage.label() + "_" + loop.name()));
+  return all;
+}
+
 Loop ScheduleBuilder::init_of(const Loop& loop) {
   return loop.defined() ? Loop(sched::init_name(loop.name())) : loop;
 }

@@ -219,6 +219,15 @@ TEST_CASE("spaces: sampling is uniform over all points of all sketches") {
   CHECK(chi > 3);     // nor better than chance
 }
 
+TEST_CASE("spaces: sampling by sketches takes small ones as often as large ones") {
+  const Space space({small_sketch("a", {30, 20}), small_sketch("b", {5})}, Space::Draw::sketches);
+  std::mt19937_64 random(3);
+  int small = 0;
+  for (int i = 0; i < 10000; ++i) small += space.sample(random).sketch == 1;
+  CHECK(small > 4800);
+  CHECK(small < 5200);
+}
+
 TEST_CASE("spaces: mutation and crossing stay inside") {
   const Space space = small_space();
   std::mt19937_64 random(4);
