@@ -18,7 +18,7 @@
 // Asynchronous copies, which other parts read, signal when they have landed. Legal: a serial loop
 // outside of other roles, without other tokens, whose nests are of one part each; what parts share
 // are temps used in the loop alone, each written by one part, that no part reads before it is
-// written in an iteration.
+// written in an iteration; a part that waits before a loop does not get what it waits for behind it.
 // A loop inside fills the slots round about over all iterations of the loops around it too, and
 // what is filled fewer times than there would be slots has a slot for each.
 #include <algorithm>
@@ -174,6 +174,7 @@ class RoleSplit {
     }
     if (links.empty())
       return illegal("the parts of loop '{0}' hand nothing to each other", step_.loop);
+    TW_TRY(check_order(kernel, links));
     return links;
   }
 
@@ -243,6 +244,43 @@ class RoleSplit {
             "'{1}' to the next",
             kernel.buffer(id).name, loop->var);
       written |= here;
+    }
+    return Error::success();
+  }
+
+  // A part waits for what the link carries before the first of its statements that reads it, and
+  // the other one signals after its last that writes it. Between these two they must not exchange
+  // tokens in a loop of their own.
+  Error check_order(const Kernel& kernel, const Links& links) const {
+    const auto exchanged = [&](const Stmt& s) {
+      return std::ranges::any_of(links, [&](const auto& one) {
+        return !find_path(s, [&](const StmtNode& n) {
+                  return n.kind == StmtKind::loop && n.var == one.first.home;
+                }).empty();
+      });
+    };
+    const auto has_part = [&](const Stmt& s, size_t part) {
+      const std::vector<Stmt> stores = stores_of(s);
+      return std::ranges::any_of(stores, [&](const Stmt& store) { return owner(store) == part; });
+    };
+    for (const auto& [link, buffers] : links) {
+      const std::vector<Stmt> path = find_path(loop_, [&, home = link.home](const StmtNode& s) {
+        return s.kind == StmtKind::loop && s.var == home;
+      });
+      const std::vector<Stmt> body = children(path.back()->body[0]);
+      std::optional<size_t> first_read, last_write;
+      for (size_t i = 0; i < body.size(); ++i) {
+        if (!first_read && uses_any(body[i], buffers, false)) first_read = i;
+        if (uses_any(body[i], buffers, true)) last_write = i;
+      }
+      for (size_t i = first_read.value_or(body.size()); i <= last_write.value_or(0); ++i)
+        if (exchanged(body[i]) && has_part(body[i], link.from) && has_part(body[i], link.to))
+          return illegal(
+              "part {0} would wait for '{1}' before loop '{2}', in which part {3} waits for it, "
+              "and "
+              "get it after that: make '{1}' in an earlier nest, or all of it in that loop",
+              step_.parts[link.to].first, kernel.buffer(buffers.back()).name, body[i]->var,
+              step_.parts[link.from].first);
     }
     return Error::success();
   }
