@@ -263,7 +263,7 @@ Expected<Candidate> NetworkTuner::usual(Search& search, size_t variant) const {
 }
 
 // The default schedule; those of the other algorithms, so that there is something to choose from;
-// then the best ones of tasks alike, where they are legal here.
+// the usual points of sketches that know no default; then the best ones of tasks alike, where they are legal here.
 std::vector<Candidate> NetworkTuner::beginning(Search& search) const {
   std::vector<Candidate> out;
   const auto add = [&](Expected<Candidate> candidate) {
@@ -277,6 +277,7 @@ std::vector<Candidate> NetworkTuner::beginning(Search& search) const {
     search.defaults[v] = (out.size() > before ? print(out.back().schedule) : "");
   }
   search.has_default = !search.defaults.front().empty();
+  for (const Point& point : search.space.starts()) add(maker(search)(point));
   if (!options_.transfer || options_.tuner == TunerKind::grid ||
       options_.tuner == TunerKind::random)
     return out;

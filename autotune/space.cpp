@@ -145,6 +145,14 @@ std::optional<Point> Space::parse(std::string_view text) const {
   return rest.empty() ? std::optional(point) : std::nullopt;
 }
 
+std::vector<Point> Space::starts() const {
+  std::vector<Point> points;
+  for (size_t i = 0; i < sketches_.size(); ++i)
+    if (!sketches_[i].usual)
+      points.push_back({static_cast<int>(i), std::vector<int>(sketches_[i].knobs.size(), 0)});
+  return points;
+}
+
 std::optional<Point> Space::default_point() const {
   for (size_t i = 0; i < sketches_.size(); ++i)
     if (sketches_[i].usual) return Point{static_cast<int>(i), *sketches_[i].usual};

@@ -52,6 +52,8 @@ class Space {
   std::optional<Point> parse(std::string_view text) const;
   // The point of the default schedule, where the space has it
   std::optional<Point> default_point() const;
+  // Of each sketch whose default nobody knows, the usual value of every knob; may be illegal
+  std::vector<Point> starts() const;
 
  private:
   Point sample_in(size_t sketch, std::mt19937_64& random) const;

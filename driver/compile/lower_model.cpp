@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/device/few_threads.h"
 #include "passes/fuse_groups.h"
 #include "passes/pass.h"
 #include "program/place_groups.h"
@@ -156,6 +157,28 @@ Expected<std::vector<ChosenSchedule>> schedule_all(const std::vector<LoweredKern
   return chosen;
 }
 
+// Of kernels that leave their device without work: a note each.
+std::vector<std::string> idle_notes(const std::vector<LoweredKernel>& kernels,
+                                    const std::vector<ChosenSchedule>& chosen,
+                                    const Target& target) {
+  std::vector<std::string> notes;
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    const LoweredKernel& kernel = kernels[k];
+    if (kernel.device == 0) continue;
+    const Target& device = target.devices[static_cast<size_t>(kernel.device) - 1];
+    if (device.axes.empty()) continue;  // it has no threads to count
+    std::string of = "kernel " + kernel.name;
+    if (kernel.group) {
+      const Node& node = kernel.graph->node(kernel.group->anchor);
+      of += " (" + (node.name.empty() ? kernel.graph->value(node.output).name : node.name) + ", " +
+            op_info(node.attrs).name + ")";
+    }
+    for (const FewThreads& stage : few_threads(chosen[k].kernel))
+      notes.push_back(of + " on " + device.name + ": " + to_string(stage));
+  }
+  return notes;
+}
+
 // What --emit asks for of the kernels, if it does.
 std::optional<std::string> text_of(Emit emit, const std::vector<LoweredKernel>& kernels,
                                    const std::vector<ChosenSchedule>& chosen) {
@@ -237,6 +260,8 @@ Expected<LoweredModel> lower_model(Graph imported, const std::map<std::string, i
   TW_ASSIGN(std::vector<ChosenSchedule> chosen,
             schedule_all(lowered.kernels, target, *schedules, jobs));
   TW_ASSIGN(out.remarks, schedules->review(lowered.kernels, chosen));
+  for (std::string& note : idle_notes(lowered.kernels, chosen, target))
+    out.remarks.notes.push_back(std::move(note));
   out.text = text_of(options.emit, lowered.kernels, chosen);
   std::vector<Kernel> scheduled;
   for (ChosenSchedule& one : chosen) {

@@ -188,6 +188,26 @@ TEST_CASE("an unknown driver or feature is an error before anything is compiled"
   CHECK(error_text(other.takeError()).find("device 'gpu': there is no driver 'abacus'") == 0);
 }
 
+TEST_CASE("a nest that leaves a device without work is said, with the reason") {
+  const auto notes = [](op::Cumulate sums, int64_t rows, int64_t columns) {
+    Graph g;
+    const ValueId x = g.add_input("x", {DType::f32, {Expr(rows), Expr(columns)}, {}});
+    Expected<ValueId> y = g.add(sums, {x}, "y", "running");
+    REQUIRE(bool(y));
+    g.add_output(*y, "y");
+    std::string all;
+    for (const std::string& note : test::report_of(g, opencl_target(), Emit::scheduled).notes)
+      all += note + "\n";
+    return all;
+  };
+  CHECK(notes({ReduceKind::sum, 1}, 4, 5000)
+            .find("(running, cumulate) on gpu: stage 'sums' runs in 4 threads, 5000 steps each: "
+                  "loop 't' carries values from one iteration to the next") != std::string::npos);
+  // A thread a row is enough, and so is a short one
+  CHECK(notes({ReduceKind::sum, 1}, 400, 5000) == "");
+  CHECK(notes({ReduceKind::sum, 1}, 4, 50) == "");
+}
+
 TEST_CASE("what stays beside a device has the processor's algorithms and pools") {
   const Graph graph = layers_and_product();
   Expected<Target> vdla = load_target("vdla-16x16", {std::string(TW_SOURCE_DIR) + "/configs"});
