@@ -73,7 +73,10 @@ class BoundSpace {
     // Readers first: what they need may move into their threads
     for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
       if (done_.contains(stage->label())) continue;
-      if (!attempt(*stage, true)) attempt(*stage, false);
+      if (attempt(*stage, true)) continue;
+      // A point whose tile does not fit is none, so that no two are the same
+      if (!misfit_.empty()) s_.fail(misfit_);
+      attempt(*stage, false);
     }
     return s_.finish();
   }
@@ -215,7 +218,11 @@ class BoundSpace {
     if (nest.in_scan) s.reorder({thread, block});
     const Loop at = nest.in_scan ? block : thread;
     if (!s.sound()) return false;
-    if (sums.defined() && !move_sums(s, sums, at)) return false;
+    if (sums.defined() && !move_sums(s, sums, at)) {
+      if (!inner.empty() && s_.open() && s.sound())
+        misfit_ = "a thread has more sums than its registers hold";
+      return false;
+    }
     absorb(s, at, done);
     for (size_t i = 0; i + 1 < inner.size(); ++i) s.unroll(inner[i]);
     if (!inner.empty()) s.vectorize(inner.back());
@@ -252,7 +259,8 @@ class BoundSpace {
     const int64_t vectors = products ? s.choose("vectors_" + label, 1, {1, 2, 4}) : 1,
                   columns = lanes_ * vectors;
     if (*n % columns != 0) {
-      s.fail("the vectors do not fill the loop");
+      misfit_ = "the vectors do not fill loop '" + last.name() + "'";
+      s.fail(misfit_);
       return {};
     }
     Loops inner = {last};
@@ -268,15 +276,20 @@ class BoundSpace {
     Expr points = 1;
     for (const Loop& loop : nest.spatial)
       points = points * (loop == last ? Expr(*n / columns) : extent_of(s, loop));
-    const int64_t rows = s.choose("rows_" + label, rows_of(s.extent(row)),
+    const auto few_threads = [&](int64_t rows) { return typical(points) < rows * kFewThreads; };
+    const int64_t dividing = rows_of(s.extent(row)),
+                  rows = s.choose("rows_" + label, few_threads(dividing) ? 1 : dividing,
                                   {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16});
     const int64_t group = s.choose("group_" + label, 1, {1, 2, 4, 8, 16});
-    if (rows < 2 || typical(points) < rows * kFewThreads) return inner;
+    if (rows > 1 && s.rules() && few_threads(rows))
+      s.fail(misfit_ = "the rows leave too few threads");
+    if (rows == 1 && group > 1) s.fail(misfit_ = "a single row has no groups");
+    if (rows == 1) return inner;
     const auto tiles = s.split(row, rows, Tail::guard, label + "_tile", label + "_row");
     inner.insert(inner.begin(), tiles.inner);
     Loop near;  // tiles of rows that neighbouring threads have
     if (group > 1 && s.extent(tiles.outer).value_or(1) % group != 0)
-      s.fail("the tiles of rows are no whole groups");
+      s.fail(misfit_ = "the tiles of rows are no whole groups");
     else if (group > 1)
       near = s.split(tiles.outer, group, Tail::guard, label + "_far", label + "_near").inner;
     Loops order;
@@ -354,8 +367,9 @@ class BoundSpace {
   const Target& target_;
   std::string block_, thread_;
   int64_t threads_ = kThreads;
-  int64_t lanes_ = 1;  // of the nest in hand
-  Expr count_ = 1;     // iterations of the nest's outer loops
+  int64_t lanes_ = 1;   // of the nest in hand
+  std::string misfit_;  // why a tile that the point asks for cannot be
+  Expr count_ = 1;      // iterations of the nest's outer loops
   Done done_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <random>
 #include <set>
 
@@ -194,7 +195,24 @@ SpaceJobs jobs_of_points(const Case& one, const Target& target, size_t points, u
     job.kernel = must(apply(variant.lowered.kernel, *schedule, &target));
     out.jobs.push_back(std::move(job));
   }
-  out.legal_points = space.size() * static_cast<double>(out.jobs.size()) / tries;
+  // As many as repeat among so many: of n equally likely ones, kCounted^2 / 2 n.
+  constexpr int kCounted = 600;
+  std::map<std::string, std::set<std::string>> points_of;  // by schedule
+  int legal = 0;
+  double counted = 0;
+  for (; legal < kCounted && counted < 20 * kCounted; ++counted) {
+    const Point point = space.sample(random);
+    Expected<Schedule> schedule = space.schedule(point);
+    if (!schedule) {
+      llvm::consumeError(schedule.takeError());
+      continue;
+    }
+    ++legal;
+    points_of[print(*schedule)].insert(space.print(point));
+  }
+  for (const auto& [schedule, points] : points_of)
+    out.repeated += static_cast<int>(points.size()) - 1;
+  out.legal_points = space.size() * legal / counted;
   return out;
 }
 

@@ -38,6 +38,7 @@ std::vector<Job> jobs_of_cases(std::span<const Case> cases, const Target& target
 struct SpaceJobs {
   std::vector<Job> jobs;
   double legal_points = 0;
+  int repeated = 0;  // of 600 legal points, those that mean what another one means
 };
 SpaceJobs jobs_of_points(const Case& one, const Target& target, size_t points, unsigned seed);
 std::vector<Job> distinct(std::vector<Job> jobs);

@@ -121,8 +121,10 @@ TEST_CASE("points of a product's space compute the same, and there are many") {
     CAPTURE(name);
     const Target target = test::device_target(name);
     test::SpaceJobs drawn = test::jobs_of_points(product, target, 10, 1);
-    MESSAGE(name << ": " << drawn.legal_points << " legal points");
+    MESSAGE(std::string(name) << ": " << drawn.legal_points << " legal points, of 600 "
+                              << drawn.repeated << " repeat another one");
     CHECK(drawn.legal_points >= 1e4);
+    CHECK(drawn.repeated < 18);  // 600^2 / 2 / 1e4
     run_jobs(std::move(drawn.jobs), target);
     run_jobs(test::jobs_of_points(edges, target, 6, 2).jobs, target);
   }
