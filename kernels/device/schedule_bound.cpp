@@ -17,6 +17,7 @@ constexpr int64_t kThreads = 64;   // of a block
 constexpr int64_t kLongRow = 128;  // elements: a block for it pays
 // In all: fewer do not fill a device, more rows a thread would not pay
 constexpr int64_t kFewThreads = 256;
+constexpr int64_t kLongSum = 256;      // of which threads may add parts
 constexpr int64_t kMostSums = 64;      // of one thread and stage
 constexpr int64_t kTypicalSymbol = 8;  // where work is compared
 
@@ -69,6 +70,7 @@ class BoundSpace {
 
   Expected<Schedule> run() {
     if (ScheduleBuilder rows = s_; rows_in_blocks(rows)) return rows.finish();
+    for (const Stage& stage : s_.stages()) split_sum(stage);
     const Stages stages = s_.stages();
     // Readers first: what they need may move into their threads
     for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
@@ -175,6 +177,22 @@ class BoundSpace {
       if (!reduce.empty()) s.decompose(sums->second, reduce.front());
     }
     return points;
+  }
+
+  // Parts of a long sum with few points, where a search asks for them: a stage of its own, whose
+  // points are dealt out to threads as others are. Neighbouring threads add neighbouring elements.
+  void split_sum(const Stage& stage) {
+    const Nest nest = nest_of(s_, stage);
+    if (nest.reduce.empty() || nest.in_scan || !nest.perfect) return;
+    const Loop last = nest.reduce.back();
+    const std::optional<int64_t> points = as_const(simplify(points_of(s_, nest.spatial))),
+                                 length = s_.extent(last);
+    if (!points || *points >= kFewThreads || length.value_or(0) < kLongSum) return;
+    const std::string& label = stage.label();
+    const int64_t parts = s_.choose("parts_" + label, 1, {1, 4, 8, 16, 32, 64, 128});
+    if (parts == 1) return;
+    const Loop part = s_.split(last, parts, Tail::guard, label + "_long", "piece_" + label).inner;
+    split_.insert(s_.rfactor(stage, part, label + "_pieces").label());
   }
 
   // Stages in the same nest count as done with it.
@@ -316,7 +334,9 @@ class BoundSpace {
         const std::vector<Stmt> stores = stores_of(loop);
         const bool inside = std::ranges::any_of(
             stores, [&](const Stmt& other) { return other->label == stage.label(); });
-        if (inside || store->combiner == Combiner::none || !reads(loop, store->buffer)) continue;
+        if (inside || split_.contains(stage.label()) || store->combiner == Combiner::none ||
+            !reads(loop, store->buffer))
+          continue;
         ScheduleBuilder trial = s;
         if (!move_sums(trial, stage, at)) continue;
         s = std::move(trial);
@@ -371,6 +391,7 @@ class BoundSpace {
   std::string misfit_;  // why a tile that the point asks for cannot be
   Expr count_ = 1;      // iterations of the nest's outer loops
   Done done_;
+  Done split_;  // stages of parts of sums, which stay nests of their own
 };
 
 }  // namespace

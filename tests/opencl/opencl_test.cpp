@@ -112,6 +112,27 @@ TEST_CASE("a work-group a row, with memory of its own") {
   run_jobs(std::move(jobs), target);
 }
 
+TEST_CASE("threads add parts of long sums with few points") {
+  const Case cases[] = {{"product", "%x: f32[1, 4096] = input\n%w: f32[4096, 16] = input",
+                         "%y: f32[1, 16] = matmul(%x, %w)"},
+                        {"rest", "%x: f32[2, 301] = input\n%w: f32[301, 5] = input",
+                         "%y: f32[2, 5] = matmul(%x, %w)"}};
+  for (const char* name : {"opencl-generic", "opencl-mali-midgard"}) {
+    const Target target = test::device_target(name);
+    for (const Case& c : cases) {
+      test::SpaceJobs drawn = test::jobs_of_points(c, target, 20, 7);
+      std::erase_if(drawn.jobs, [](const test::Job& job) {
+        return job.name.find("parts_acc=1,") != std::string::npos;
+      });
+      drawn.jobs.resize(std::min<size_t>(drawn.jobs.size(), 5));
+      REQUIRE(drawn.jobs.size() == 5);
+      for (const test::Job& job : drawn.jobs)
+        CHECK(print(job.kernel).find("temp acc_pieces") != std::string::npos);
+      run_jobs(std::move(drawn.jobs), target);
+    }
+  }
+}
+
 TEST_CASE("points of a product's space compute the same, and there are many") {
   const Case product = {"product", "%x: f32[192, 64] = input\n%w: f32[64, 128] = input",
                         "%y: f32[192, 128] = matmul(%x, %w)"};
