@@ -81,30 +81,35 @@ Expected<size_t> home_of(const Kernel& kernel, const LoweredStage& stage,
   return home.value_or(path.size());
 }
 
-// Whether the iterations of `loops` together pass all of `whole`, `part` in each.
+// Whether the iterations of `loops` together pass all of `whole`, `part` in each. Only the loop with
+// the longest steps may have a free number of iterations.
 bool completes(const DimFootprint& whole, const DimFootprint& part, std::span<const Stmt> loops,
                const Ranges& ranges) {
   if (part.whole) return true;
-  const std::optional<int64_t> wanted = as_const(whole.extent), in_one = as_const(part.extent);
-  if (!wanted || !in_one) return false;
-  std::vector<std::pair<int64_t, int64_t>> terms;  // coefficient, iterations
+  const std::optional<int64_t> in_one = as_const(part.extent);
+  if (!in_one) return false;
+  struct Steps {
+    int64_t coefficient;
+    Expr iterations;
+  };
+  std::vector<Steps> terms;
   Expr rest = simplify(part.min - whole.min, ranges);
   for (const Stmt& loop : loops) {
     if (!uses_var(rest, loop->var)) continue;
     const auto term = linear_in(rest, loop->var);
-    const std::optional<int64_t> iterations = as_const(loop->extent);
-    if (!term || !iterations || term->coefficient < 1) return false;
-    terms.emplace_back(term->coefficient, *iterations);
+    if (!term || term->coefficient < 1) return false;
+    terms.push_back({term->coefficient, loop->extent});
   }
   for (const Stmt& loop : loops) rest = simplify(substitute(rest, loop->var, Expr(0)), ranges);
   if (!is_const(rest, 0)) return false;
-  std::ranges::sort(terms);
-  int64_t covered = *in_one;
+  std::ranges::sort(terms, {}, &Steps::coefficient);
+  Expr covered = *in_one;
   for (const auto& [coefficient, iterations] : terms) {
-    if (coefficient > covered) return false;
-    covered += coefficient * (iterations - 1);
+    const std::optional<int64_t> so_far = as_const(covered);
+    if (!so_far || coefficient > *so_far) return false;
+    covered = simplify(covered + (iterations - 1) * coefficient, ranges);
   }
-  return covered >= *wanted;
+  return can_prove(le(whole.extent, covered), ranges);
 }
 
 // What readers behind the loop find: all that they read, when the last of `loops` is done.
