@@ -1,6 +1,7 @@
 #!/bin/sh
 # cross_cc.sh MACHINE SOURCE OUTPUT [FLAGS...]: a dynamically linked C program for another machine, by clang and lld with
 # Debian's libc6-dev-*-cross; no compiler for that machine is needed. Exit 77: that libc is not installed.
+# LIBRARIES: shared libraries to link with.
 # MACHINE: aarch64, riscv64 or armv7; the result runs under `qemu-aarch64 -L /usr/aarch64-linux-gnu` and the like.
 set -e
 machine=$1 source=$2 output=$3
@@ -15,6 +16,6 @@ root=/usr/$triple
 [ -f $root/lib/crt1.o ] || exit 77
 "${CLANG:-clang-22}" --target=$triple $flags -O1 -isystem $root/include "$@" -c "$source" -o "$output.o"
 # libc.so is a linker script with the paths of a native system: name the libraries themselves.
-"${LLD:-ld.lld-22}" -m $emulation --dynamic-linker /lib/$loader -o "$output" $root/lib/crt1.o $root/lib/crti.o "$output.o" \
+"${LLD:-ld.lld-22}" -m $emulation --dynamic-linker /lib/$loader -o "$output" $root/lib/crt1.o $root/lib/crti.o "$output.o" $LIBRARIES \
   $root/lib/libc.so.6 $root/lib/libc_nonshared.a $root/lib/$loader $root/lib/crtn.o
 rm "$output.o"

@@ -178,8 +178,8 @@ void sketch_chunks(ScheduleBuilder& s, const Structure& k) {
     const Parts chunks = cut_reduction(s, sum, label + "_chunk", "chunks_" + label,
                                        {2, 3, 4, 8, 16});
     const Loops outer = block_of_reader(s, k, sum);
-    tile_sum(s, k, sum, s.moved(sum.stage, sum.spatial), chunks.part, chunks.stage,
-             s.moved(sum.stage, chunks.over), outer.empty());
+    tile_sum(s, k, sum, s.cached(sum.stage, sum.spatial), chunks.part, chunks.stage,
+             s.cached(sum.stage, {chunks.over}).front(), outer.empty());
     finish_reader(s, sum, outer, taken);
   }
   map_others(s, k, taken);
@@ -204,8 +204,8 @@ void sketch_rfactor(ScheduleBuilder& s, const Structure& k) {
     const Loops shared = sum_in_registers(s, parts.part, registers, levels.around());
     finish_tile(s, levels, name, sum.in_scan ? Loops{} : shared);
     Nest rest = sum;
-    rest.spatial = s.moved(sum.stage, sum.spatial);
-    rest.reduce = {s.moved(sum.stage, parts.over)};
+    rest.spatial = s.cached(sum.stage, sum.spatial);
+    rest.reduce = s.cached(sum.stage, {parts.over});
     map_simply(s, k, rest);
   }
   map_others(s, k);

@@ -76,21 +76,23 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::RFactor& s) {
 
   StmtNode total = *stage.store;
   std::vector<Stmt> loops = stage.spatial;
+  // The loops of the partial stage keep their names, so the prefix is there even where a name has it.
+  const auto name_of = [&](const Stmt& loop) { return s.stage + "_" + loop->var; };
   loops.push_back(factored);
   const auto renamed = [&](Expr e) {
-    for (const Stmt& loop : loops) e = substitute(e, loop->var, var(axis_name(s.stage, loop->var)));
+    for (const Stmt& loop : loops) e = substitute(e, loop->var, var(name_of(loop)));
     return e;
   };
   for (Expr& index : total.indices) index = renamed(index);
   total.init = renamed(total.init);
   total.where = Expr();
   std::vector<Expr> at = total.indices;
-  at.push_back(var(axis_name(s.stage, factored->var)));
+  at.push_back(var(name_of(factored)));
   total.value = load(partial, buffer.dtype, std::move(at));
   Stmt nest = make_store(std::move(total));
   for (size_t i = loops.size(); i-- > 0;) {
-    TW_TRY(check_new_loop(kernel, axis_name(s.stage, loops[i]->var)));
-    nest = make_loop(axis_name(s.stage, loops[i]->var), loops[i]->extent, std::move(nest),
+    TW_TRY(check_new_loop(kernel, name_of(loops[i])));
+    nest = make_loop(name_of(loops[i]), loops[i]->extent, std::move(nest),
                      LoopKind::serial, loops[i]->role);
   }
   out.body = replace(kernel.body, stage.nest,

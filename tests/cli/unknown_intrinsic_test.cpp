@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <random>
+#include <sstream>
 
 #include "frontend/frontend.h"
+#include "ir/graph/tensor.h"
 #include "ir/kernel/kernel.h"
 #include "tests/cli/cli_test_util.h"
 #include "tests/cli/compiled.h"
@@ -79,6 +82,27 @@ Target parsed(const char* yaml) {
   return *target;
 }
 
+// The class that the reference evaluator gives each of the held-out digits.
+std::vector<int> classes_of(const std::string& model, const std::string& images) {
+  Expected<Model> imported = import_onnx(model);
+  REQUIRE_MESSAGE(bool(imported), error_text(imported.takeError()));
+  Expected<Tensor> all = read_npy(images);
+  REQUIRE_MESSAGE(bool(all), error_text(all.takeError()));
+  constexpr int64_t kPixels = 64;
+  std::vector<int> classes;
+  for (int64_t image = 0; image < all->shape[0]; ++image) {
+    Tensor one = Tensor::zeros(DType::f32, {1, 1, 8, 8});
+    for (int64_t i = 0; i < kPixels; ++i) one.set(i, all->at(image * kPixels + i));
+    auto logits = evaluate(imported->graph, std::vector<Tensor>{one});
+    REQUIRE_MESSAGE(bool(logits), error_text(logits.takeError()));
+    int best = 0;
+    for (int k = 1; k < static_cast<int>((*logits)[0].size()); ++k)
+      if ((*logits)[0].at(k) > (*logits)[0].at(best)) best = k;
+    classes.push_back(best);
+  }
+  return classes;
+}
+
 }  // namespace
 
 TEST_CASE("an instruction of a description alone is used on x86-64: compile and tune") {
@@ -144,4 +168,33 @@ TEST_CASE("an instruction of a description alone is used on AArch64, under qemu"
     CHECK(compiled.back().bytes == expected.back().bytes);
   }
   if (!test::runs(target)) MESSAGE("skipped: no libc or no qemu for aarch64");
+}
+
+TEST_CASE("a whole model with an instruction of a description alone gives its classes, under qemu") {
+  const TestFolder folder;
+  const std::string examples = TW_SOURCE_DIR "/examples/digits/",
+                    model = examples + "digits_int8.onnx",
+                    images = examples + "test_images.npy",
+                    yaml = folder.write("unknown.yaml", kArm), library = folder / "digits.so",
+                    program = folder / "classify", labels = folder / "labels.txt";
+  const CliResult built = cli({"compile", model, "-t", yaml, "-o", library});
+  REQUIRE_MESSAGE(built.code == kExitOk, built.err);
+  const CliResult assembly = cli({"compile", model, "-t", yaml, "--emit", "asm"});
+  CHECK(assembly.out.find("sdot") != std::string::npos);
+  if (!test::runs(parsed(kArm))) {
+    MESSAGE("skipped: no libc or no qemu for aarch64");
+    return;
+  }
+  const std::string compiled = "LIBRARIES=" + library + " CLANG=" TW_CLANG " LLD=" TW_LLD
+                               " " TW_TEST_DIR "/cross_cc.sh aarch64 " + examples + "classify.c " +
+                               program + " -I " + (folder / "");
+  REQUIRE(std::system(compiled.c_str()) == 0);
+  const std::string ran = "LD_LIBRARY_PATH= qemu-aarch64 -cpu max -L /usr/aarch64-linux-gnu -E "
+                          "LD_LIBRARY_PATH=" + (folder / "") + " " + program + " " + images + " " +
+                          examples + "test_labels.npy " + labels;
+  REQUIRE(std::system(ran.c_str()) == 0);
+  std::istringstream written(slurp(labels));
+  std::vector<int> got;
+  for (int label = 0; written >> label;) got.push_back(label);
+  CHECK(got == classes_of(model, images));
 }
