@@ -92,8 +92,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::RFactor& s) {
   Stmt nest = make_store(std::move(total));
   for (size_t i = loops.size(); i-- > 0;) {
     TW_TRY(check_new_loop(kernel, name_of(loops[i])));
-    nest = make_loop(name_of(loops[i]), loops[i]->extent, std::move(nest),
-                     LoopKind::serial, loops[i]->role);
+    nest = make_loop(name_of(loops[i]), loops[i]->extent, std::move(nest), LoopKind::serial,
+                     loops[i]->role);
   }
   out.body = replace(kernel.body, stage.nest,
                      make_sequence({partial_nest(stage, factored, partial, s.name), nest}));

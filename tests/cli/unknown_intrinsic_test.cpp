@@ -170,11 +170,11 @@ TEST_CASE("an instruction of a description alone is used on AArch64, under qemu"
   if (!test::runs(target)) MESSAGE("skipped: no libc or no qemu for aarch64");
 }
 
-TEST_CASE("a whole model with an instruction of a description alone gives its classes, under qemu") {
+TEST_CASE(
+    "a whole model with an instruction of a description alone gives its classes, under qemu") {
   const TestFolder folder;
   const std::string examples = TW_SOURCE_DIR "/examples/digits/",
-                    model = examples + "digits_int8.onnx",
-                    images = examples + "test_images.npy",
+                    model = examples + "digits_int8.onnx", images = examples + "test_images.npy",
                     yaml = folder.write("unknown.yaml", kArm), library = folder / "digits.so",
                     program = folder / "classify", labels = folder / "labels.txt";
   const CliResult built = cli({"compile", model, "-t", yaml, "-o", library});
@@ -185,13 +185,15 @@ TEST_CASE("a whole model with an instruction of a description alone gives its cl
     MESSAGE("skipped: no libc or no qemu for aarch64");
     return;
   }
-  const std::string compiled = "LIBRARIES=" + library + " CLANG=" TW_CLANG " LLD=" TW_LLD
-                               " " TW_TEST_DIR "/cross_cc.sh aarch64 " + examples + "classify.c " +
-                               program + " -I " + (folder / "");
+  const std::string compiled = "LIBRARIES=" + library +
+                               " CLANG=" TW_CLANG " LLD=" TW_LLD " " TW_TEST_DIR
+                               "/cross_cc.sh aarch64 " +
+                               examples + "classify.c " + program + " -I " + (folder / "");
   REQUIRE(std::system(compiled.c_str()) == 0);
-  const std::string ran = "LD_LIBRARY_PATH= qemu-aarch64 -cpu max -L /usr/aarch64-linux-gnu -E "
-                          "LD_LIBRARY_PATH=" + (folder / "") + " " + program + " " + images + " " +
-                          examples + "test_labels.npy " + labels;
+  const std::string ran =
+      "LD_LIBRARY_PATH= qemu-aarch64 -cpu max -L /usr/aarch64-linux-gnu -E "
+      "LD_LIBRARY_PATH=" +
+      (folder / "") + " " + program + " " + images + " " + examples + "test_labels.npy " + labels;
   REQUIRE(std::system(ran.c_str()) == 0);
   std::istringstream written(slurp(labels));
   std::vector<int> got;
