@@ -22,6 +22,8 @@ bool ReduceStages::has_parts() const {
 namespace {
 
 constexpr int64_t kStackBytes = 32 << 10;
+// Of rows up to this length several are made at once: one alone waits for the sum over its lanes
+constexpr int64_t kShortRow = 1024, kShortRows = 4;
 
 // Partial sums in vector lanes, folded by the stage of the total.
 void map_partial(ScheduleBuilder& s, const ReduceStages& m, const Stage& part, bool in_registers) {
@@ -44,45 +46,63 @@ void vectorize_row(ScheduleBuilder& s, const Stage& stage, const Loop& lane) {
   s.vectorize(s.split(lane, lanes, Tail::shift, label + "_o", label + "_v").inner);
 }
 
-// Every stage of a row in its loop; rows: of y. nullopt: one row of y does not read one row of
-// every stage, or the values of a row do not fit.
-std::optional<ScheduleBuilder> all_in_rows(const ScheduleBuilder& s, const ReduceStages& m,
-                                           const Loops& rows) {
-  bool fits = s.choose_switch("rows_inside", true);
+// Every stage of a row in its loop, or of a block of rows in the loop over blocks; rows: of y.
+// False: one row of y does not read one row of every stage, or the values of a row do not fit.
+bool all_in_rows(ScheduleBuilder& s, const ReduceStages& m, const Loops& rows, bool blocked) {
   if (m.exponentials.defined()) {
     const auto n = as_const(s.buffer(m.exponentials.buffer()).shape.back());
-    fits = n && *n * 4 <= kStackBytes;
+    if (!n || *n * 4 > kStackBytes) return false;
   }
-  if (!fits) return std::nullopt;
-  ScheduleBuilder attempt = s;
   const Stages stages = s.stages();
   for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage)
-    if (*stage != m.y) attempt.compute_at(*stage, rows.back());
-  ScheduleBuilder probe = attempt;
+    if (*stage != m.y) s.compute_at(*stage, rows.back());
+  ScheduleBuilder probe = s;
   if (Expected<Schedule> result = probe.finish(); !result) {
     llvm::consumeError(result.takeError());
-    return std::nullopt;
+    return false;
   }
-  for (const Reduction& r : m.reductions)
-    if (r.part.defined() && attempt.spatial_loops_of(r.total).size() > rows.size())
-      return std::nullopt;
-  return attempt;
+  const size_t own = blocked ? 1 : 0;
+  return std::ranges::all_of(m.reductions, [&](const Reduction& r) {
+    return !r.part.defined() || s.spatial_loops_of(r.total).size() <= rows.size() + own;
+  });
 }
 
-bool schedule_rows(ScheduleBuilder& s, const ReduceStages& m) {
+// Rows of y that are made together: each core has some.
+int64_t rows_together(const ScheduleBuilder& s, const Loops& rows, const Loop& column) {
+  const int64_t last = s.extent(rows.back()).value_or(1);
+  int64_t usual = 1;
+  if (s.extent(column).value_or(kShortRow + 1) <= kShortRow) {
+    int64_t all = 1;
+    for (const Loop& loop : rows) all *= s.extent(loop).value_or(1);
+    usual = std::clamp<int64_t>(all / s.target().cores, 1, kShortRows);
+  }
+  return std::min(last, s.choose("block_rows", std::min(usual, last), {1, 2, 4, 8}));
+}
+
+bool schedule_rows(ScheduleBuilder& kept, const ReduceStages& m) {
+  ScheduleBuilder s = kept;
   Loops rows = s.loops_of(m.y);
   if (!m.has_parts() || rows.size() < 2) return false;
   const Loop column = rows.back();
   rows.pop_back();
-  const auto in_rows = all_in_rows(s, m, rows);
-  if (!in_rows) return false;
+  if (!s.choose_switch("rows_inside", true)) return false;
+  const int64_t together = rows_together(s, rows, column);
+  if (together > 1) {
+    const auto cut = s.split(rows.back(), together, Tail::shift, "y_block", "y_row");
+    rows.back() = cut.outer;
+  }
+  if (!all_in_rows(s, m, rows, together > 1)) return false;
   const Stages stages = s.stages();
-  s = *in_rows;
   for (const Stage& stage : stages)
     if (m.is_part(stage)) map_partial(s, m, stage, true);
   if (m.exponentials.defined()) vectorize_row(s, m.exponentials, s.loops_of(m.exponentials).back());
   vectorize_row(s, m.y, column);
+  for (const Stage& stage : stages) {
+    const Loops loops = s.spatial_loops_of(stage);
+    if (together > 1 && loops.size() > rows.size()) s.unroll(loops[rows.size()]);
+  }
   s.parallelize(rows, "yp");
+  kept = s;
   return true;
 }
 

@@ -26,7 +26,7 @@ bool sweep(Rewriter& rewriter, std::map<std::string, int>& applied) {
   bool any = false;
   for (NodeId id : rewriter.graph().order()) {
     for (std::span<const Rule> rules :
-         {element_wise_rules(), movement_rules(), contraction_rules()}) {
+         {element_wise_rules(), movement_rules(), contraction_rules(), normalization_rules()}) {
       if (rewriter.node(id).erased || rewriter.uses(rewriter.node(id).output) == 0) break;
       const Rule* rule = apply_one(rewriter, id, rules);
       if (!rule) continue;

@@ -16,8 +16,9 @@ template <bool (*rule)(Rewriter&, NodeId)>
 bool when_plain(Rewriter& rewriter, NodeId id) {
   return all_plain(rewriter.graph(), rewriter.node(id)) && rule(rewriter, id);
 }
-std::span<const Rule> element_wise_rules();  // canonicalize_element_wise.cpp
-std::span<const Rule> movement_rules();      // canonicalize_movement.cpp
-std::span<const Rule> contraction_rules();   // canonicalize_contraction.cpp
+std::span<const Rule> element_wise_rules();   // element_wise.cpp
+std::span<const Rule> movement_rules();       // movement.cpp
+std::span<const Rule> contraction_rules();    // contraction.cpp
+std::span<const Rule> normalization_rules();  // normalization.cpp
 
 }  // namespace tw

@@ -1,0 +1,210 @@
+// Rules for normalizations that are written as several operators: the operator itself is one kernel.
+// Exponentials over their sum, deviations over their root mean square.
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "passes/canonicalize/canonicalize.h"
+
+namespace tw {
+namespace {
+
+// value / divisor, in any of its forms; root: divisor is the square root of what is given here.
+struct Quotient {
+  ValueId value, divisor;
+  bool root = false;
+};
+
+bool is_one(const Graph& graph, ValueId v) {
+  return graph.is_constant(v) && splat(graph, v) == std::optional(1.0);
+}
+
+// 1 / x, 1 / sqrt(x) or rsqrt(x), as a Quotient of nothing.
+std::optional<Quotient> reciprocal(const Graph& graph, ValueId v) {
+  const Node* node = graph.def(v);
+  if (is_unary(node, UnaryOp::rsqrt)) return Quotient{{}, node->inputs[0], true};
+  if (!is_binary(node, BinaryOp::div) || !is_one(graph, node->inputs[0])) return std::nullopt;
+  const Node* root = graph.def(node->inputs[1]);
+  if (is_unary(root, UnaryOp::sqrt)) return Quotient{{}, root->inputs[0], true};
+  return Quotient{{}, node->inputs[1]};
+}
+
+std::vector<Quotient> quotients(const Graph& graph, const Node& node) {
+  std::vector<Quotient> found;
+  if (is_binary(&node, BinaryOp::div)) {
+    const Node* root = graph.def(node.inputs[1]);
+    if (is_unary(root, UnaryOp::sqrt)) found.push_back({node.inputs[0], root->inputs[0], true});
+    else found.push_back({node.inputs[0], node.inputs[1]});
+  }
+  if (is_binary(&node, BinaryOp::mul))
+    for (size_t side : {size_t{0}, size_t{1}})
+      if (std::optional<Quotient> by = reciprocal(graph, node.inputs[1 - side])) {
+        by->value = node.inputs[side];
+        found.push_back(*by);
+      }
+  return found;
+}
+
+// The axes of a reduction of `of` that keeps them, if it is of this kind.
+const Ints* reduced(const Graph& graph, ValueId v, ReduceKind kind, ValueId of) {
+  const Node* node = graph.def(v);
+  const op::Reduce* reduce = get_if<op::Reduce>(node);
+  const bool fits = reduce && reduce->kind == kind && reduce->keep && node->inputs[0] == of;
+  return fits ? &reduce->axes : nullptr;
+}
+
+// x - reduction of x over the axes
+struct Shifted {
+  ValueId x;
+  Ints axes;
+};
+std::optional<Shifted> shifted(const Graph& graph, ValueId v, ReduceKind kind) {
+  const Node* node = graph.def(v);
+  if (!is_binary(node, BinaryOp::sub)) return std::nullopt;
+  const Ints* axes = reduced(graph, node->inputs[1], kind, node->inputs[0]);
+  return axes ? std::optional(Shifted{node->inputs[0], *axes}) : std::nullopt;
+}
+
+// exp(x - max(x)), one axis
+std::optional<Shifted> exponentials(const Graph& graph, ValueId v) {
+  const Node* node = graph.def(v);
+  if (!is_unary(node, UnaryOp::exp)) return std::nullopt;
+  std::optional<Shifted> from = shifted(graph, node->inputs[0], ReduceKind::max);
+  return from && from->axes.size() == 1 ? from : std::nullopt;
+}
+
+// e / sum(e), e = exp(x - max(x)) -> softmax(x)
+bool recognize_softmax(Rewriter& rewriter, NodeId id) {
+  const Graph& graph = rewriter.graph();
+  for (const Quotient& quotient : quotients(graph, rewriter.node(id))) {
+    const std::optional<Shifted> from = exponentials(graph, quotient.value);
+    if (!from || quotient.root) continue;
+    const Ints* axes = reduced(graph, quotient.divisor, ReduceKind::sum, quotient.value);
+    if (!axes || *axes != from->axes) continue;
+    rewriter.update(id, op::Softmax{from->axes[0]}, {from->x});
+    return true;
+  }
+  return false;
+}
+
+// d - log(sum(exp(d))), d = x - max(x) -> log-softmax(x)
+bool recognize_log_softmax(Rewriter& rewriter, NodeId id) {
+  const Graph& graph = rewriter.graph();
+  const Node& node = rewriter.node(id);
+  if (!is_binary(&node, BinaryOp::sub)) return false;
+  const Node* log = graph.def(node.inputs[1]);
+  if (!is_unary(log, UnaryOp::log)) return false;
+  const Node* sum = graph.def(log->inputs[0]);
+  const op::Reduce* reduce = get_if<op::Reduce>(sum);
+  if (!reduce || reduce->kind != ReduceKind::sum || !reduce->keep) return false;
+  const std::optional<Shifted> from = exponentials(graph, sum->inputs[0]);
+  if (!from || reduce->axes != from->axes || graph.def(sum->inputs[0])->inputs[0] != node.inputs[0])
+    return false;
+  rewriter.update(id, op::Softmax{from->axes[0], true}, {from->x});
+  return true;
+}
+
+// The first of the axes, where they are the last of this rank.
+std::optional<int64_t> first_of_tail(const Ints& axes, size_t rank) {
+  if (axes.empty()) return std::nullopt;
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (axes[i] != static_cast<int64_t>(rank - axes.size() + i)) return std::nullopt;
+  return axes.front();
+}
+
+// The node as the norm between reshapes that make one axis of those it is over.
+void norm_in_rows(Rewriter& rewriter, NodeId id, const op::LayerNorm& norm,
+                  std::vector<ValueId> inputs) {
+  const Shape whole = rewriter.type(inputs[0]).shape;
+  const auto tail = whole.begin() + norm.axis;
+  Shape rows(whole.begin(), tail);
+  rows.push_back(std::accumulate(tail, whole.end(), Expr(1), std::multiplies<>()));
+  inputs[0] = rewriter.add(op::Reshape{rows}, {inputs[0]}, id, "rows");
+  rewriter.update(id, op::Reshape{whole}, {rewriter.add(norm, inputs, id, "normed")});
+}
+
+// d / sqrt(mean(d * d) + epsilon) -> layer_norm, d = x - mean(x) or anything
+bool recognize_layer_norm(Rewriter& rewriter, NodeId id) {
+  Graph& graph = rewriter.graph();
+  const Node& node = rewriter.node(id);
+  for (const Quotient& quotient : quotients(graph, node)) {
+    const Node* sum = graph.def(quotient.divisor);
+    if (!quotient.root || !is_binary(sum, BinaryOp::add) || !graph.is_constant(sum->inputs[1]))
+      continue;
+    const std::optional<double> epsilon = splat(graph, sum->inputs[1]);
+    const Node* mean = graph.def(sum->inputs[0]);
+    const Node* square = get_if<op::Reduce>(mean) ? graph.def(mean->inputs[0]) : nullptr;
+    if (!epsilon || *epsilon < 0 || !is_binary(square, BinaryOp::mul) ||
+        square->inputs[0] != quotient.value || square->inputs[1] != quotient.value)
+      continue;
+    const TensorType& type = rewriter.type(quotient.value);
+    const Ints* axes = reduced(graph, sum->inputs[0], ReduceKind::mean, mean->inputs[0]);
+    const std::optional<int64_t> axis = axes ? first_of_tail(*axes, type.shape.size())
+                                             : std::nullopt;
+    if (!axis || !equal(type, rewriter.type(node.output))) continue;
+    const std::optional<Shifted> from = shifted(graph, quotient.value, ReduceKind::mean);
+    const bool centred = from && from->axes == *axes;
+    const ValueId x = centred ? from->x : quotient.value;
+    // Several axes as one: of what is row-major anyway, else they go on in a layout of blocks
+    const bool flat = axes->size() == 1;
+    if (!flat && !get_if<op::Reshape>(graph.def(x))) continue;
+    const ValueId scale = rewriter.add_constant(graph.value(node.output).name + "_one",
+                                                from_doubles(type.dtype, {}, {1}));
+    const op::LayerNorm norm{*axis, *epsilon, centred};
+    if (flat) rewriter.update(id, norm, {x, scale});
+    else norm_in_rows(rewriter, id, norm, {x, scale});
+    return true;
+  }
+  return false;
+}
+
+// The constant as an operand of all axes from `axis` on; none where it has axes in front of them.
+std::optional<ValueId> parameter_of(Rewriter& rewriter, ValueId constant, const Shape& shape,
+                                    size_t axis) {
+  const Graph& graph = rewriter.graph();
+  if (!graph.is_constant(constant)) return std::nullopt;
+  const size_t most = shape.size() - axis, rank = rewriter.type(constant).shape.size();
+  if (rank <= most) return constant;
+  Tensor tensor = graph.constant_tensor(constant);
+  const auto end = tensor.shape.begin() + static_cast<ptrdiff_t>(rank - most);
+  if (std::any_of(tensor.shape.begin(), end, [](int64_t extent) { return extent != 1; }))
+    return std::nullopt;
+  tensor.shape.erase(tensor.shape.begin(), end);
+  return rewriter.add_constant(graph.value(constant).name + "_tail", tensor);
+}
+
+// layer_norm(x, 1) * c -> layer_norm(x, c), layer_norm(x, s) + c -> layer_norm(x, s, c)
+bool parameters_into_layer_norm(Rewriter& rewriter, NodeId id) {
+  const Graph& graph = rewriter.graph();
+  const Node& node = rewriter.node(id);
+  const bool scales = is_binary(&node, BinaryOp::mul);
+  if (!scales && !is_binary(&node, BinaryOp::add)) return false;
+  const Node* maker = graph.def(node.inputs[0]);
+  const op::LayerNorm* norm = get_if<op::LayerNorm>(maker);
+  if (!norm || rewriter.uses(node.inputs[0]) != 1 || input_or_none(*maker, 2).valid()) return false;
+  if (scales && !is_one(graph, maker->inputs[1])) return false;
+  const TensorType& type = rewriter.type(node.output);
+  if (!equal(rewriter.type(node.inputs[0]), type)) return false;
+  const std::optional<ValueId> c = parameter_of(rewriter, node.inputs[1], type.shape,
+                                                static_cast<size_t>(norm->axis));
+  if (!c) return false;
+  std::vector<ValueId> inputs = {maker->inputs[0], maker->inputs[1]};
+  if (scales) inputs[1] = *c;
+  else inputs.push_back(*c);
+  rewriter.update(id, *norm, inputs);
+  return true;
+}
+
+}  // namespace
+
+std::span<const Rule> normalization_rules() {
+  static constexpr Rule kRules[] = {
+      {"recognize-softmax", when_plain<recognize_softmax>},
+      {"recognize-log-softmax", when_plain<recognize_log_softmax>},
+      {"recognize-layer-norm", when_plain<recognize_layer_norm>},
+      {"parameters-into-layer-norm", when_plain<parameters_into_layer_norm>},
+  };
+  return kRules;
+}
+
+}  // namespace tw
