@@ -263,7 +263,8 @@ Expected<Candidate> NetworkTuner::usual(Search& search, size_t variant) const {
 }
 
 // The default schedule; those of the other algorithms, so that there is something to choose from;
-// the usual points of sketches that know no default; then the best ones of tasks alike, where they are legal here.
+// the usual points of sketches that know no default; then the best ones of tasks alike, where they
+// are legal here.
 std::vector<Candidate> NetworkTuner::beginning(Search& search) const {
   std::vector<Candidate> out;
   const auto add = [&](Expected<Candidate> candidate) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the structure: who includes whom, what only one room may know, sizes, names of loops, of
+"""Checks the structure: who includes whom, what only one room may know, sizes, widths of comments, names of loops, of
 types and of chips.
 
     check_layout.py                   exit status 1 on a breach
@@ -66,6 +66,7 @@ CHIPS = re.compile(
     r"raptorlake|meteorlake|arrowlake|lunarlake|pantherlake|haswell|broadwell|ivybridge|sandybridge|"
     r"nehalem|westmere|rapids|silvermont|goldmont|tremont|gracemont|sierraforest|\bknl\b|"
     r"cortex-|neoverse|apple-[am]\d|ampere1|thunderx|kryo|exynos|a64fx|carmel|sifive-|rocket-")
+COLUMNS = 100
 FILE_LINES = 800
 FUNCTION_LINES = 60
 FOLDER_FILES = 25   # a header and its source are one
@@ -105,6 +106,9 @@ def check_lines(check: Check, room: str, name: str, text: str):
     places = next((places for folder, places in FOLDERS.items() if name.startswith(folder + "/")),
                   [room, *ROOMS[room]])
     for number, line in enumerate(text.splitlines(), 1):
+        if len(line) > COLUMNS and line.lstrip().startswith("//"):  # clang-format does not wrap
+            check.breach(f"{name}:{number}: a comment of {len(line)} columns, the limit is "
+                         f"{COLUMNS}")
         for pattern, rooms in ONLY.items():
             if (not any(name.startswith(place + "/") for place in rooms)
                     and re.search(pattern, line)):

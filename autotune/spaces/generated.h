@@ -76,9 +76,9 @@ Levels tile_nest(ScheduleBuilder& s, const std::string& name, const Loops& loops
                  const std::vector<int64_t>& tile, bool once, const Loops& between = {});
 // The stage below the last one of the loops around its tile: sums over the reduce loops of `sum` in
 // registers, of operands that pack_operands may copy. Knobs "instruction_STAGE" (0 none, else the
-// so-many-th that matches), "first_STAGE", "depth_STAGE", "steps_STAGE", "taps_STAGE" (order, blocks
-// and unrolling of the reduction, all of its inner loops that are short), "prefetch_STAGE". Those of
-// the loops around that hold nothing else.
+// so-many-th that matches), "first_STAGE", "depth_STAGE", "steps_STAGE", "taps_STAGE" (order,
+// blocks and unrolling of the reduction, all of its inner loops that are short), "prefetch_STAGE".
+// Those of the loops around that hold nothing else.
 Loops sum_in_registers(ScheduleBuilder& s, const Nest& sum, const Stage& stage,
                        const Loops& around);
 // What the tiles below a loop around read of an operand, side by side in a buffer of its own. Knobs

@@ -33,8 +33,8 @@ LoopLevels fuse_tiles(ScheduleBuilder& s, const std::string& name, const Loops& 
 }
 
 // What is left of each loop is a tile. Knobs "rows_LOOP": iterations of a loop in a tile, 0 all of
-// them; "block_LOOP": tiles in a block, 0 all of them; "fused_rows": whose tiles are in one loop, and
-// "fused_block", so many in a block; "outermost_rows".
+// them; "block_LOOP": tiles in a block, 0 all of them; "fused_rows": whose tiles are in one loop,
+// and "fused_block", so many in a block; "outermost_rows".
 Blocks cut_blocks(ScheduleBuilder& s, const Nest& last) {
   Blocks blocks;
   Loops loops, outer, middle, inner;
@@ -131,8 +131,8 @@ void tile_inside(ScheduleBuilder& s, const Structure& k, const Nest& sum, const 
   finish_tile(s, levels, label, {});
 }
 
-// Where the stages before the last one are made, at loops over blocks or of a reader (none: in nests
-// of their own), and how.
+// Where the stages before the last one are made, at loops over blocks or of a reader (none: in
+// nests of their own), and how.
 class Places {
  public:
   Places(ScheduleBuilder& s, const Structure& k, const Loops& outer)

@@ -57,8 +57,9 @@ Loops block_of_reader(ScheduleBuilder& s, const Structure& k, const Nest& sum) {
   return outer;
 }
 
-// The sum's own nest, of the loops `own`, in tiles, each of which `stage` sums in registers over the reduce loops of
-// `part`. `over`: a reduce loop of the nest, may be none. The loops around a tile.
+// The sum's own nest, of the loops `own`, in tiles, each of which `stage` sums in registers over
+// the reduce loops of `part`. `over`: a reduce loop of the nest, may be none. The loops around a
+// tile.
 Loops tile_sum(ScheduleBuilder& s, const Structure& k, const Nest& sum, const Loops& own,
                const Nest& part, const Stage& stage, const Loop& over, bool threads) {
   const std::string& label = sum.stage.label();

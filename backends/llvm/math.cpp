@@ -92,9 +92,9 @@ Value* math_exp(Values& v, Value* x) {
   return v.b.CreateFMul(y, power_of_two(v, v.b.CreateSub(e.k, half), f32));
 }
 
-// 2^k 2^r, as 2^(k-1) times twice the polynomial, so that the largest results do not overflow on the
-// way. The magic number carries the exponent's bias, so that a shift alone makes the power of two: 0
-// or infinity at the clamped ends.
+// 2^k 2^r, as 2^(k-1) times twice the polynomial, so that the largest results do not overflow on
+// the way. The magic number carries the exponent's bias, so that a shift alone makes the power of
+// two: 0 or infinity at the clamped ends.
 Value* math_exp2(Values& v, Value* x) {
   const bool f32 = is_f32(x);
   const int64_t bias = f32 ? 127 : 1023, mantissa = f32 ? 23 : 52;

@@ -81,8 +81,8 @@ Expected<size_t> home_of(const Kernel& kernel, const LoweredStage& stage,
   return home.value_or(path.size());
 }
 
-// Whether the iterations of `loops` together pass all of `whole`, `part` in each. Only the loop with
-// the longest steps may have a free number of iterations.
+// Whether the iterations of `loops` together pass all of `whole`, `part` in each. Only the loop
+// with the longest steps may have a free number of iterations.
 bool completes(const DimFootprint& whole, const DimFootprint& part, std::span<const Stmt> loops,
                const Ranges& ranges) {
   if (part.whole) return true;

@@ -22,8 +22,8 @@ std::vector<Access> accesses(const Kernel& kernel, BufferId buffer, const std::v
 // scope at the loop's body.
 DimFootprint footprint_of_dim(const std::vector<Access>& list, size_t dim, const Expr& domain,
                               const Ranges& outer);
-// The stage's nest over the footprint of its buffer, loops "<stage>_<var>", guarded where the footprint
-// may leave the domain. Shrunk: the buffer is the footprint alone, from index 0 on.
+// The stage's nest over the footprint of its buffer, loops "<stage>_<var>", guarded where the
+// footprint may leave the domain. Shrunk: the buffer is the footprint alone, from index 0 on.
 Stmt footprint_nest(const LoweredStage& stage, const std::vector<DimFootprint>& footprints,
                     const Ranges& outer, bool shrunk);
 

@@ -76,7 +76,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::RFactor& s) {
 
   StmtNode total = *stage.store;
   std::vector<Stmt> loops = stage.spatial;
-  // The loops of the partial stage keep their names, so the prefix is there even where a name has it.
+  // The loops of the partial stage keep their names, so the prefix is there even where a name has
+  // it.
   const auto name_of = [&](const Stmt& loop) { return s.stage + "_" + loop->var; };
   loops.push_back(factored);
   const auto renamed = [&](Expr e) {

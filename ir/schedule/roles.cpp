@@ -18,8 +18,8 @@
 // Asynchronous copies, which other parts read, signal when they have landed. Legal: a serial loop
 // outside of other roles, without other tokens, whose nests are of one part each; what parts share
 // are temps used in the loop alone, each written by one part, that no part reads before it is
-// written in an iteration; a part that waits before a loop does not get what it waits for behind it.
-// A loop inside fills the slots round about over all iterations of the loops around it too, and
+// written in an iteration; a part that waits before a loop does not get what it waits for behind
+// it. A loop inside fills the slots round about over all iterations of the loops around it too, and
 // what is filled fewer times than there would be slots has a slot for each.
 #include <algorithm>
 #include <map>

@@ -15,8 +15,8 @@ struct CausalMask {
   bool sees = true;
   double hidden = 0;
 };
-// The mask between the scores and `softmax`, both of the group; constant, or made of constants. None
-// where no operand is such a mask, and where it hides few.
+// The mask between the scores and `softmax`, both of the group; constant, or made of constants.
+// None where no operand is such a mask, and where it hides few.
 std::optional<CausalMask> causal_mask(const Graph& graph, const Group& group, const Node& softmax);
 
 }  // namespace tw

@@ -64,8 +64,8 @@ class AttentionLowering {
   }
 
  private:
-  // Of a causal mask the places say what it holds, and rows come in whole tiles, each of which skips
-  // the panels of keys that none of it sees.
+  // Of a causal mask the places say what it holds, and rows come in whole tiles, each of which
+  // skips the panels of keys that none of it sees.
   void take_mask() {
     mask_ = causal_mask(b_.graph, b_.group, *softmax_);
     const int64_t keys = as_const(keys_).value_or(kUsualKeys),

@@ -85,8 +85,8 @@ class AttentionSchedule {
     return {key_tile, tile, std::clamp(block, std::min(larger, rows), rows)};
   }
 
-  // The copy in panels, a panel or all of a batch at a time. Rows of the operand that become columns
-  // go in squares of vectors, which registers transpose.
+  // The copy in panels, a panel or all of a batch at a time. Rows of the operand that become
+  // columns go in squares of vectors, which registers transpose.
   void map_panels(const AttentionStages::Panels& p) {
     Loops outer = s_.loops_of(p.stage);
     outer.resize(outer.size() - 2);

@@ -1,5 +1,5 @@
-// Rules for normalizations that are written as several operators: the operator itself is one kernel.
-// Exponentials over their sum, deviations over their root mean square.
+// Rules for normalizations that are written as several operators: the operator itself is one
+// kernel. Exponentials over their sum, deviations over their root mean square.
 #include <algorithm>
 #include <functional>
 #include <numeric>
