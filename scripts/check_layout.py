@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the structure: who includes whom, what only one room may know, sizes, widths of comments, names of loops, of
-types and of chips.
+"""Checks the structure: who includes whom, what only one room may know, sizes, widths of
+comments, names of loops, of types and of chips.
 
     check_layout.py                   exit status 1 on a breach
     check_layout.py --graph FILE      draws the folders by who includes whom: .svg, .dot, else text

@@ -76,8 +76,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::RFactor& s) {
 
   StmtNode total = *stage.store;
   std::vector<Stmt> loops = stage.spatial;
-  // The loops of the partial stage keep their names, so the prefix is there even where a name has
-  // it.
+  // The partial stage keeps its loops' names, so these have the prefix even where those have it.
   const auto name_of = [&](const Stmt& loop) { return s.stage + "_" + loop->var; };
   loops.push_back(factored);
   const auto renamed = [&](Expr e) {

@@ -1,6 +1,6 @@
 // Reductions and normalisations: when the output's rows enclose the reduction, every stage of a row
-// runs inside the row's loop and its temps stay in registers or on the stack; else each stage is a
-// nest of its own.
+// runs inside the loop over rows, or over blocks of short ones, and its temps stay in registers or
+// on the stack; else each stage is a nest of its own.
 #include <algorithm>
 
 #include "kernels/reduce/reduce.h"

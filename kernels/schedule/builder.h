@@ -45,9 +45,9 @@ class ScheduleBuilder {
   BufferName name_of(BufferId id) const { return BufferName(kernel_.buffer(id).name); }
 
   // Names that steps derive from others: of a stage's loop once the stage was moved (compute_at),
-  // of the loops that copy its result (cache_write), of the nest before the first iteration of its
-  // sums, of a loop's part at an edge (partition_edges, peel_last), of a pipelined copy's first
-  // rounds.
+  // of the loops that copy its result (cache_write) or add its parts (rfactor), of the nest before
+  // the first iteration of its sums, of a loop's part at an edge (partition_edges, peel_last), of a
+  // pipelined copy's first rounds.
   static Loop moved(const Stage& stage, const Loop& loop);
   static Loops moved(const Stage& stage, const Loops& loops);
   static Loops cached(const Stage& stage, const Loops& loops);

@@ -1,8 +1,6 @@
 // Rules for normalizations that are written as several operators: the operator itself is one
 // kernel. Exponentials over their sum, deviations over their root mean square.
 #include <algorithm>
-#include <functional>
-#include <numeric>
 
 #include "passes/canonicalize/canonicalize.h"
 
@@ -15,61 +13,52 @@ struct Quotient {
   bool root = false;
 };
 
-bool is_one(const Graph& graph, ValueId v) {
-  return graph.is_constant(v) && splat(graph, v) == std::optional(1.0);
-}
-
-// 1 / x, 1 / sqrt(x) or rsqrt(x), as a Quotient of nothing.
-std::optional<Quotient> reciprocal(const Graph& graph, ValueId v) {
-  const Node* node = graph.def(v);
-  if (is_unary(node, UnaryOp::rsqrt)) return Quotient{{}, node->inputs[0], true};
-  if (!is_binary(node, BinaryOp::div) || !is_one(graph, node->inputs[0])) return std::nullopt;
-  const Node* root = graph.def(node->inputs[1]);
-  if (is_unary(root, UnaryOp::sqrt)) return Quotient{{}, root->inputs[0], true};
-  return Quotient{{}, node->inputs[1]};
+Quotient quotient(const Graph& graph, ValueId value, ValueId divisor) {
+  const Node* root = graph.def(divisor);
+  return is_unary(root, UnaryOp::sqrt) ? Quotient{value, root->inputs[0], true}
+                                       : Quotient{value, divisor};
 }
 
 std::vector<Quotient> quotients(const Graph& graph, const Node& node) {
+  if (is_binary(&node, BinaryOp::div)) return {quotient(graph, node.inputs[0], node.inputs[1])};
   std::vector<Quotient> found;
-  if (is_binary(&node, BinaryOp::div)) {
-    const Node* root = graph.def(node.inputs[1]);
-    if (is_unary(root, UnaryOp::sqrt)) found.push_back({node.inputs[0], root->inputs[0], true});
-    else found.push_back({node.inputs[0], node.inputs[1]});
+  if (!is_binary(&node, BinaryOp::mul)) return found;
+  for (size_t side : {size_t{0}, size_t{1}}) {
+    const ValueId value = node.inputs[side];
+    const Node* inverse = graph.def(node.inputs[1 - side]);
+    if (is_unary(inverse, UnaryOp::rsqrt)) found.push_back({value, inverse->inputs[0], true});
+    if (is_binary(inverse, BinaryOp::div) && splat(graph, inverse->inputs[0]) == 1.0)
+      found.push_back(quotient(graph, value, inverse->inputs[1]));
   }
-  if (is_binary(&node, BinaryOp::mul))
-    for (size_t side : {size_t{0}, size_t{1}})
-      if (std::optional<Quotient> by = reciprocal(graph, node.inputs[1 - side])) {
-        by->value = node.inputs[side];
-        found.push_back(*by);
-      }
   return found;
 }
 
-// The axes of a reduction of `of` that keeps them, if it is of this kind.
-const Ints* reduced(const Graph& graph, ValueId v, ReduceKind kind, ValueId of) {
-  const Node* node = graph.def(v);
-  const op::Reduce* reduce = get_if<op::Reduce>(node);
-  const bool fits = reduce && reduce->kind == kind && reduce->keep && node->inputs[0] == of;
-  return fits ? &reduce->axes : nullptr;
-}
-
-// x - reduction of x over the axes
-struct Shifted {
+// x, and what is reduced of it
+struct OverAxes {
   ValueId x;
   Ints axes;
 };
-std::optional<Shifted> shifted(const Graph& graph, ValueId v, ReduceKind kind) {
+// The reduction of x that keeps its axes, if the value is one of this kind.
+std::optional<OverAxes> reduction(const Graph& graph, ValueId v, ReduceKind kind) {
+  const Node* node = graph.def(v);
+  const op::Reduce* reduce = get_if<op::Reduce>(node);
+  if (!reduce || reduce->kind != kind || !reduce->keep) return std::nullopt;
+  return OverAxes{node->inputs[0], reduce->axes};
+}
+
+// x - reduction of x
+std::optional<OverAxes> shifted(const Graph& graph, ValueId v, ReduceKind kind) {
   const Node* node = graph.def(v);
   if (!is_binary(node, BinaryOp::sub)) return std::nullopt;
-  const Ints* axes = reduced(graph, node->inputs[1], kind, node->inputs[0]);
-  return axes ? std::optional(Shifted{node->inputs[0], *axes}) : std::nullopt;
+  std::optional<OverAxes> by = reduction(graph, node->inputs[1], kind);
+  return by && by->x == node->inputs[0] ? by : std::nullopt;
 }
 
 // exp(x - max(x)), one axis
-std::optional<Shifted> exponentials(const Graph& graph, ValueId v) {
+std::optional<OverAxes> exponentials(const Graph& graph, ValueId v) {
   const Node* node = graph.def(v);
   if (!is_unary(node, UnaryOp::exp)) return std::nullopt;
-  std::optional<Shifted> from = shifted(graph, node->inputs[0], ReduceKind::max);
+  std::optional<OverAxes> from = shifted(graph, node->inputs[0], ReduceKind::max);
   return from && from->axes.size() == 1 ? from : std::nullopt;
 }
 
@@ -77,10 +66,10 @@ std::optional<Shifted> exponentials(const Graph& graph, ValueId v) {
 bool recognize_softmax(Rewriter& rewriter, NodeId id) {
   const Graph& graph = rewriter.graph();
   for (const Quotient& quotient : quotients(graph, rewriter.node(id))) {
-    const std::optional<Shifted> from = exponentials(graph, quotient.value);
+    const std::optional<OverAxes> from = exponentials(graph, quotient.value);
     if (!from || quotient.root) continue;
-    const Ints* axes = reduced(graph, quotient.divisor, ReduceKind::sum, quotient.value);
-    if (!axes || *axes != from->axes) continue;
+    const auto sum = reduction(graph, quotient.divisor, ReduceKind::sum);
+    if (!sum || sum->x != quotient.value || sum->axes != from->axes) continue;
     rewriter.update(id, op::Softmax{from->axes[0]}, {from->x});
     return true;
   }
@@ -94,11 +83,10 @@ bool recognize_log_softmax(Rewriter& rewriter, NodeId id) {
   if (!is_binary(&node, BinaryOp::sub)) return false;
   const Node* log = graph.def(node.inputs[1]);
   if (!is_unary(log, UnaryOp::log)) return false;
-  const Node* sum = graph.def(log->inputs[0]);
-  const op::Reduce* reduce = get_if<op::Reduce>(sum);
-  if (!reduce || reduce->kind != ReduceKind::sum || !reduce->keep) return false;
-  const std::optional<Shifted> from = exponentials(graph, sum->inputs[0]);
-  if (!from || reduce->axes != from->axes || graph.def(sum->inputs[0])->inputs[0] != node.inputs[0])
+  const auto sum = reduction(graph, log->inputs[0], ReduceKind::sum);
+  if (!sum) return false;
+  const std::optional<OverAxes> from = exponentials(graph, sum->x);
+  if (!from || sum->axes != from->axes || graph.def(sum->x)->inputs[0] != node.inputs[0])
     return false;
   rewriter.update(id, op::Softmax{from->axes[0], true}, {from->x});
   return true;
@@ -118,7 +106,7 @@ void norm_in_rows(Rewriter& rewriter, NodeId id, const op::LayerNorm& norm,
   const Shape whole = rewriter.type(inputs[0]).shape;
   const auto tail = whole.begin() + norm.axis;
   Shape rows(whole.begin(), tail);
-  rows.push_back(std::accumulate(tail, whole.end(), Expr(1), std::multiplies<>()));
+  rows.push_back(element_count(Shape(tail, whole.end())));
   inputs[0] = rewriter.add(op::Reshape{rows}, {inputs[0]}, id, "rows");
   rewriter.update(id, op::Reshape{whole}, {rewriter.add(norm, inputs, id, "normed")});
 }
@@ -129,24 +117,22 @@ bool recognize_layer_norm(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   for (const Quotient& quotient : quotients(graph, node)) {
     const Node* sum = graph.def(quotient.divisor);
-    if (!quotient.root || !is_binary(sum, BinaryOp::add) || !graph.is_constant(sum->inputs[1]))
-      continue;
+    if (!quotient.root || !is_binary(sum, BinaryOp::add)) continue;
     const std::optional<double> epsilon = splat(graph, sum->inputs[1]);
-    const Node* mean = graph.def(sum->inputs[0]);
-    const Node* square = get_if<op::Reduce>(mean) ? graph.def(mean->inputs[0]) : nullptr;
-    if (!epsilon || *epsilon < 0 || !is_binary(square, BinaryOp::mul) ||
-        square->inputs[0] != quotient.value || square->inputs[1] != quotient.value)
+    const auto mean = reduction(graph, sum->inputs[0], ReduceKind::mean);
+    if (!epsilon || *epsilon < 0 || !mean) continue;
+    const Node* square = graph.def(mean->x);
+    if (!is_binary(square, BinaryOp::mul) || square->inputs[0] != quotient.value ||
+        square->inputs[1] != quotient.value)
       continue;
     const TensorType& type = rewriter.type(quotient.value);
-    const Ints* axes = reduced(graph, sum->inputs[0], ReduceKind::mean, mean->inputs[0]);
-    const std::optional<int64_t> axis = axes ? first_of_tail(*axes, type.shape.size())
-                                             : std::nullopt;
+    const std::optional<int64_t> axis = first_of_tail(mean->axes, type.shape.size());
     if (!axis || !equal(type, rewriter.type(node.output))) continue;
-    const std::optional<Shifted> from = shifted(graph, quotient.value, ReduceKind::mean);
-    const bool centred = from && from->axes == *axes;
+    const std::optional<OverAxes> from = shifted(graph, quotient.value, ReduceKind::mean);
+    const bool centred = from && from->axes == mean->axes;
     const ValueId x = centred ? from->x : quotient.value;
     // Several axes as one: of what is row-major anyway, else they go on in a layout of blocks
-    const bool flat = axes->size() == 1;
+    const bool flat = mean->axes.size() == 1;
     if (!flat && !get_if<op::Reshape>(graph.def(x))) continue;
     const ValueId scale = rewriter.add_constant(graph.value(node.output).name + "_one",
                                                 from_doubles(type.dtype, {}, {1}));
@@ -182,7 +168,7 @@ bool parameters_into_layer_norm(Rewriter& rewriter, NodeId id) {
   const Node* maker = graph.def(node.inputs[0]);
   const op::LayerNorm* norm = get_if<op::LayerNorm>(maker);
   if (!norm || rewriter.uses(node.inputs[0]) != 1 || input_or_none(*maker, 2).valid()) return false;
-  if (scales && !is_one(graph, maker->inputs[1])) return false;
+  if (scales && splat(graph, maker->inputs[1]) != 1.0) return false;
   const TensorType& type = rewriter.type(node.output);
   if (!equal(rewriter.type(node.inputs[0]), type)) return false;
   const std::optional<ValueId> c = parameter_of(rewriter, node.inputs[1], type.shape,

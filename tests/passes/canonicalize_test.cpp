@@ -2,18 +2,7 @@
 
 #include "run_pass.h"
 
-using tw::test::run_pass;
-
-namespace {
-
-// The bodies of two graphs of no symbols.
-void canonicalizes(const std::string& before, const std::string& after) {
-  run_pass("canonicalize", ("graph @t() {\n" + before + "}\n").c_str(),
-           ("graph @t() {\n" + after + "}\n").c_str());
-}
-void keeps(const std::string& body) { canonicalizes(body, body); }
-
-}  // namespace
+using tw::test::canonicalizes, tw::test::keeps, tw::test::run_pass;
 
 TEST_CASE("neutral elements go, from either side") {
   canonicalizes(R"(

@@ -3,15 +3,9 @@
 
 #include "run_pass.h"
 
-using tw::test::run_pass;
+using tw::test::canonicalizes, tw::test::keeps;
 
 namespace {
-
-void canonicalizes(const std::string& before, const std::string& after) {
-  run_pass("canonicalize", ("graph @t() {\n" + before + "}\n").c_str(),
-           ("graph @t() {\n" + after + "}\n").c_str());
-}
-void keeps(const std::string& body) { canonicalizes(body, body); }
 
 // What normalizes %d of f32[3, 8], from its squares on.
 std::string root_of(const std::string& square) {
@@ -129,27 +123,16 @@ TEST_CASE("softmax and log-softmax of many operators") {
     %d: f32[3, 8] = binary(%x, %top) function=sub
     %e: f32[3, 8] = unary(%d) function=exp
 )";
-  canonicalizes(begin + R"(
-    %sum: f32[3, 1] = reduce(%e) kind=sum axes=[1]
-    %y: f32[3, 8] = binary(%e, %sum) function=div
-    output %y
-  )",
-                R"(
-    %x: f32[3, 8] = input
-    %y: f32[3, 8] = softmax(%x) axis=1 log=false masked=false
-    output %y
-  )");
-  canonicalizes(begin + R"(
-    %sum: f32[3, 1] = reduce(%e) kind=sum axes=[1]
-    %log: f32[3, 1] = unary(%sum) function=log
-    %y: f32[3, 8] = binary(%d, %log) function=sub
-    output %y
-  )",
-                R"(
-    %x: f32[3, 8] = input
-    %y: f32[3, 8] = softmax(%x) axis=1 log=true masked=false
-    output %y
-  )");
+  const auto becomes = [&](const std::string& end, const std::string& log) {
+    canonicalizes(begin + "%sum: f32[3, 1] = reduce(%e) kind=sum axes=[1]\n" + end + "output %y\n",
+                  "%x: f32[3, 8] = input\n%y: f32[3, 8] = softmax(%x) axis=1 log=" + log +
+                      " masked=false\noutput %y\n");
+  };
+  becomes("%y: f32[3, 8] = binary(%e, %sum) function=div\n", "false");
+  becomes(
+      "%log: f32[3, 1] = unary(%sum) function=log\n"
+      "%y: f32[3, 8] = binary(%d, %log) function=sub\n",
+      "true");
   // Columns are summed, rows had their largest element taken away.
   keeps(begin + R"(
     %sum: f32[1, 8] = reduce(%e) kind=sum axes=[0]

@@ -8,5 +8,8 @@ namespace tw::test {
 // parsed text, so spacing is free); the pass must report a change exactly when the graphs differ,
 // find nothing more to do in a second run, and keep what the graph computes on random inputs.
 void run_pass(const char* pass, const char* before, const char* after);
+// The same of canonicalize, for the bodies of graphs without symbols; keeps: nothing changes.
+void canonicalizes(const std::string& before, const std::string& after);
+void keeps(const std::string& body);
 
 }  // namespace tw::test

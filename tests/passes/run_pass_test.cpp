@@ -53,6 +53,12 @@ void run_pass(const char* pass, const char* before, const char* after) {
     CHECK(relative_difference(expected[i], outputs[i]) < 1e-5);
 }
 
+void canonicalizes(const std::string& before, const std::string& after) {
+  run_pass("canonicalize", ("graph @t() {\n" + before + "}\n").c_str(),
+           ("graph @t() {\n" + after + "}\n").c_str());
+}
+void keeps(const std::string& body) { canonicalizes(body, body); }
+
 }  // namespace tw::test
 
 using namespace tw;
