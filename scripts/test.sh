@@ -45,6 +45,7 @@ parts=4   # of the networks with free sizes one, unless all are asked for
 [ $full = 0 ] || parts=1
 $python tests/models/bindings.py --shard $((hash % parts))/$parts --tilewright build/release/tilewright
 $python tests/models/rivals.py --tilewright build/release/tilewright
+$python tests/models/integer_products.py --tilewright build/release/tilewright
 $python tests/models/reduce.py --tilewright build/release/tilewright
 $python tests/models/extents.py --tilewright build/release/tilewright
 $python tests/models/large.py --tilewright build/release/tilewright

@@ -31,7 +31,7 @@ constexpr std::array<Rule, 7> kRules = {{{"tile", generated::sketch_tile, has_su
 
 // Some point of the sketch is legal: the usual one or one of a few others.
 bool some_legal(const Sketch& sketch) {
-  constexpr int kTried = 24;
+  constexpr int kTried = 48;
   std::mt19937_64 random(1);
   std::vector<int> choice(sketch.knobs.size(), 0);
   for (int i = 0; i < kTried; ++i) {

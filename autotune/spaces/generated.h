@@ -2,6 +2,8 @@
 // register tiles for sums of any kind, and the simple mapping for what is not in the centre. A
 // sketch is a function that takes steps and asks for its knobs on the way.
 #pragma once
+#include <algorithm>
+
 #include "autotune/spaces/open_sketch.h"
 #include "kernels/schedule/builder.h"
 
@@ -10,8 +12,11 @@ namespace tw::generated {
 // An instruction of the target that adds products as a sum does, once its loops are cut.
 struct Product {
   std::string intrinsic;
-  int64_t columns = 1, steps = 1;  // iterations of the lanes' loop and of `depth` that it takes
+  // Iterations of `row`, of the lanes' loop and of `depth` that it takes
+  int64_t rows = 1, columns = 1, steps = 1;
   Loop depth;
+  Loop row;  // none: it has one row
+  SumInstruction instruction() const { return {intrinsic, rows, columns, depth, row}; }
 };
 
 struct Operand {
@@ -34,8 +39,11 @@ struct Nest {
   std::vector<Operand> operands;  // that may be copied
   Stmt store;
   bool sums() const { return !reduce.empty() && store->combiner != Combiner::none; }
+  // Its elements may be made where another nest reads them.
   bool pure() const {
-    return reduce.empty() && store->combiner == Combiner::none && alone && temp && !in_scan;
+    return reduce.empty() && store->combiner == Combiner::none && alone && temp && !in_scan &&
+           std::ranges::none_of(store->indices,
+                                [](const Expr& e) { return e->kind == ExprKind::binary; });
   }
 };
 

@@ -112,13 +112,14 @@ Lanes cut_lanes(ScheduleBuilder& s, const Structure& k, const Nest& nest, Loops 
 }
 
 void map_lanes(ScheduleBuilder& s, const Nest& nest, const Loops& reduce, const Lanes& cut) {
-  if (!reduce.empty()) return s.accumulate(nest.stage, reduce, cut.beside, cut.lane);
   if (!cut.beside.empty()) {
     Loops order = cut.outer;
+    order.insert(order.end(), reduce.begin(), reduce.end());
     order.insert(order.end(), {cut.beside[0], cut.lane});
     s.reorder(order);
-    s.unroll(cut.beside[0]);
   }
+  if (!reduce.empty()) return s.accumulate(nest.stage, reduce, cut.beside, cut.lane);
+  s.unroll(cut.beside);
   s.vectorize(cut.lane);
 }
 

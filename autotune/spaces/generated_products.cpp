@@ -17,28 +17,30 @@ std::vector<DType> loaded_types(const Kernel& kernel, const Nest& sum) {
   return types;
 }
 
-// A block of the sum's own nest, the other reduce loops around it, is what the instruction does.
+// A block of the sum's own nest, all other loops around it, is what the instruction does.
 bool matches(const Kernel& kernel, const Target& target, const Nest& sum, const Product& product) {
   ScheduleBuilder s(kernel, target);
-  Loops order = sum.spatial, reduce = sum.reduce;
-  Loop lane = order.back(), depth = product.depth;
-  order.pop_back();
-  std::erase(reduce, depth);
-  const auto inner = [&](Loop& loop, int64_t factor, Loops& around) {
-    if (s.extent(loop) == factor) return;
-    const auto cut = s.split(loop, factor, Tail::guard, loop.name() + "_c", loop.name() + "_i");
+  Loops around = sum.spatial;
+  around.pop_back();
+  if (product.row.defined()) std::erase(around, product.row);
+  for (const Loop& loop : sum.reduce)
+    if (loop != product.depth) around.push_back(loop);
+  SumInstruction instruction = product.instruction();
+  if (s.extent(product.depth) != product.steps) {
+    const auto cut = s.split(product.depth, product.steps, Tail::guard, product.depth.name() + "_c",
+                             product.depth.name() + "_i");
     around.push_back(cut.outer);
-    loop = cut.inner;
-  };
-  inner(lane, product.columns, order);
-  inner(depth, product.steps, reduce);
-  if (reduce.empty()) return false;
-  order.insert(order.end(), reduce.begin(), reduce.end());
-  order.insert(order.end(), {lane, depth});
-  s.reorder(order);
-  s.decompose(sum.stage, reduce.front());
-  s.tensorize(lane, product.intrinsic, sum.stage.label() + "_block");
+    instruction.depth = cut.inner;
+  }
+  if (around.empty()) return false;
+  s.accumulate(sum.stage, around, {}, sum.spatial.back(), instruction);
   return s.sound();
+}
+
+// Loops that may be an instruction's rows; none for one that has a single row.
+Loops rows_of(const Nest& sum, const ProductForm& form) {
+  if (form.row_count() == 1) return {Loop()};
+  return {sum.spatial.begin(), sum.spatial.end() - 1};
 }
 
 }  // namespace
@@ -53,17 +55,23 @@ std::vector<Product> products_of(const Kernel& kernel, const Target& target, con
       return f.sum_type == type &&
              std::ranges::is_permutation(loaded, std::vector{f.left_type, f.right_type});
     });
-    if (!form || form->row_count() != 1) continue;
-    for (const Loop& depth : sum.reduce) {
-      const Product product{intrinsic.name, form->column_count(), form->depth_count(), depth};
-      const ScheduleBuilder as_lowered(kernel, target);
-      const auto whole = [&](const Loop& loop, int64_t part) {
-        return as_lowered.extent(loop).value_or(part) % part == 0;
-      };
-      if (whole(sum.spatial.back(), product.columns) && whole(depth, product.steps) &&
-          matches(kernel, target, sum, product))
-        found.emplace_back(form->products_a_cycle(), product);
-    }
+    if (!form) continue;
+    const ScheduleBuilder as_lowered(kernel, target);
+    const auto whole = [&](const Loop& loop, int64_t part) {
+      return !loop.defined() || as_lowered.extent(loop).value_or(part) % part == 0;
+    };
+    for (const Loop& depth : sum.reduce)
+      for (const Loop& row : rows_of(sum, *form)) {
+        const Product product{intrinsic.name,
+                              form->row_count(),
+                              form->column_count(),
+                              form->depth_count(),
+                              depth,
+                              row};
+        if (whole(row, product.rows) && whole(sum.spatial.back(), product.columns) &&
+            whole(depth, product.steps) && matches(kernel, target, sum, product))
+          found.emplace_back(form->products_a_cycle(), product);
+      }
   }
   std::ranges::stable_sort(found, std::greater<>(), [](const auto& one) { return one.first; });
   std::vector<Product> products;

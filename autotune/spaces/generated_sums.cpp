@@ -132,6 +132,7 @@ void sketch_tile(ScheduleBuilder& s, const Structure& k) {
       return s.fail("stage '" + label + "' has no reader that takes it point by point");
     const std::vector<int64_t> tile = choose_tile(s, k, sum);
     std::vector<int64_t> factors;  // of the reader's loops
+    bool filled = false;           // sums up to whole tiles: these do not overlap
     for (const Loop& loop : reader->spatial) {
       const auto match = std::ranges::find(of, loop.name(),
                                            &std::pair<const std::string, std::string>::second);
@@ -140,8 +141,9 @@ void sketch_tile(ScheduleBuilder& s, const Structure& k) {
                              : std::ranges::find(sum.spatial, match->first, &Loop::name);
       factors.push_back(
           place == sum.spatial.end() ? 1 : tile[static_cast<size_t>(place - sum.spatial.begin())]);
+      filled |= place != sum.spatial.end() && s.extent(*place) != s.extent(loop);
     }
-    const Levels levels = tile_nest(s, label, reader->spatial, factors, false);
+    const Levels levels = tile_nest(s, label, reader->spatial, factors, filled);
     if (levels.around().empty())
       return s.fail("the tile of stage '" + label +
                     "' covers all of it: no loop is left to sum in");

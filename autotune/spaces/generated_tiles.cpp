@@ -91,10 +91,17 @@ std::vector<int64_t> other_parts(const Structure& k, const Nest& sum, const Loop
                                  const ScheduleBuilder& s) {
   const std::optional<int64_t> n = s.extent(loop);
   if (!n) return {1, 2, 4, 6, 8};
+  // Whole blocks of the instruction that is taken
+  const bool rows = s.rules() && !sum.products.empty() && sum.products[0].row == loop;
+  const int64_t step = rows ? sum.products[0].rows : 1;
+  const auto cheap = [&](int64_t part) {
+    return rows ? *n % part == 0 : (*n + part - 1) / part * part * 8 <= *n * 9;
+  };
   std::vector<int64_t> parts;
-  for (int64_t part = 1;
-       part <= std::min(*n, s.rules() && shares_sets(k, sum, loop) ? kSetWays : kMostPart); ++part)
-    if (!s.rules() || (*n + part - 1) / part * part * 8 <= *n * 9) parts.push_back(part);
+  for (int64_t part = step;
+       part <= std::min(*n, s.rules() && shares_sets(k, sum, loop) ? kSetWays : kMostPart);
+       part += step)
+    if (!s.rules() || cheap(part)) parts.push_back(part);
   return parts;
 }
 
@@ -144,6 +151,14 @@ std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest&
   tiles.enumerate(
       s, std::max(1, s.target().lanes(dtype_bytes(k.kernel.buffer(sum.store->buffer).dtype))), tile,
       0);
+  // One that covers all leaves no loop to sum in
+  const auto covers = [&](const auto& candidate) {
+    bool all = true;
+    for (size_t i = 0; i < sum.spatial.size(); ++i)
+      all &= s.extent(sum.spatial[i]).value_or(candidate.second[i] + 1) <= candidate.second[i];
+    return all;
+  };
+  if (!std::ranges::all_of(tiles.found, covers)) std::erase_if(tiles.found, covers);
   std::ranges::stable_sort(tiles.found, {}, [](const auto& candidate) { return candidate.first; });
   if (s.rules() && tiles.found.size() > kMostTiles) tiles.found.resize(kMostTiles);
   std::vector<std::vector<int64_t>> found;
@@ -164,7 +179,7 @@ SumInstruction choose_instruction(ScheduleBuilder& s, const Nest& sum, const std
   const int64_t chosen = s.choose("instruction_" + label, 1, others);
   if (chosen == 0) return {};
   const Product& product = sum.products[static_cast<size_t>(chosen) - 1];
-  SumInstruction instruction{product.intrinsic, 1, product.columns, product.depth, {}};
+  SumInstruction instruction = product.instruction();
   const auto depth = std::ranges::find(reduce, product.depth);
   if (depth == reduce.end() || reduce.size() + (s.extent(*depth) != product.steps) < 2) {
     s.fail("nothing is left of the reduction of stage '" + label + "' around an instruction");
@@ -252,7 +267,7 @@ Loops sum_in_registers(ScheduleBuilder& s, const Nest& sum, const Stage& stage,
   if (first < reduce.size()) std::rotate(reduce.begin(), outermost, outermost + 1);
   s.compute_at(stage, around.back());
   Loops shared = pack_operands(s, sum, stage, around);
-  const SumInstruction instruction = choose_instruction(s, sum, label, reduce);
+  SumInstruction instruction = choose_instruction(s, sum, label, reduce);
   const auto longest = std::ranges::max_element(
       reduce, {}, [&](const Loop& loop) { return s.extent(loop).value_or(1 << 20); });
   if (const int64_t depth = s.choose("depth_" + label, 0, {4, 16, 64, 256});
@@ -263,9 +278,10 @@ Loops sum_in_registers(ScheduleBuilder& s, const Nest& sum, const Stage& stage,
     reduce.insert(reduce.begin(), cut.outer);
   }
   const Loop lane = s.moved(stage, sum.spatial.back());
+  if (instruction.row.defined()) instruction.row = s.moved(stage, instruction.row);
   Loops tile;
   for (const Loop& loop : s.moved(stage, sum.spatial))
-    if (loop != lane && s.has(loop)) tile.push_back(loop);
+    if (loop != lane && loop != instruction.row && s.has(loop)) tile.push_back(loop);
   s.accumulate(stage, reduce, tile, lane, instruction);
   s.set_scope(stage, "register");
   const int64_t steps = s.choose("steps_" + label, 1, {2, 4, 8});

@@ -7,6 +7,11 @@ namespace {
 
 bool is_byte(DType t) { return t == DType::i8 || t == DType::u8; }
 
+// At most an eighth more is computed than is asked for.
+bool nearly_fill(int64_t rows, int64_t of_instruction) {
+  return (rows + of_instruction - 1) / of_instruction * of_instruction * 8 <= rows * 9;
+}
+
 // What i8 numbers are more than the u8 numbers of the same order.
 constexpr int64_t kSign = 128;
 
@@ -41,7 +46,8 @@ IntegerProduct integer_product(const Target& target, const LeftNumbers& left, DT
       },
       [&](const ProductForm& form) {
         return form.dense() && form.depth_count() > 1 && extents.depth % form.depth_count() == 0 &&
-               extents.rows % form.row_count() == 0 && extents.columns % form.column_count() == 0 &&
+               nearly_fill(extents.rows, form.row_count()) &&
+               extents.columns % form.column_count() == 0 &&
                form.row_count() * form.column_count() * 32 <= target.vector_bits;
       });
   if (!best) return product;
@@ -62,6 +68,33 @@ IntegerProduct integer_product_from_anywhere(const Target& target, const LeftNum
     if (is_byte(left.type) && other.depth > best.depth) best = other;
   }
   return best;
+}
+
+BufferId surplus_of_sums(GroupBuilder& b, ValueId weights, DType type, int64_t surplus, size_t axis,
+                         const Shape& shape, const Expr& channel) {
+  const Value& value = b.graph.value(weights);
+  auto pack = std::make_shared<Kernel>();
+  pack->name = "pack";
+  pack->buffers.push_back({"x", value.type.dtype, value.type.shape, BufferRole::input, "global"});
+  pack->buffers.push_back({"y", type, shape, BufferRole::output, "global"});
+  const auto name = [](const char* prefix, size_t d) { return prefix + std::to_string(d); };
+  Index at;
+  for (size_t d = 0; d < value.type.shape.size(); ++d)
+    at.push_back(d == axis ? channel : var(name("r", d)));
+  StmtNode store{};
+  store.label = "y";
+  store.buffer = BufferId{1};
+  for (size_t d = 0; d < shape.size(); ++d) store.indices.push_back(var(name("c", d)));
+  store.value = cast(type, load(BufferId{0}, value.type.dtype, at)) * int_imm(surplus, type);
+  store.combiner = Combiner::add;
+  store.init = imm(0, type);
+  Stmt nest = make_store(std::move(store));
+  for (size_t d = value.type.shape.size(); d-- > 0;)
+    if (d != axis)
+      nest = make_loop(name("r", d), value.type.shape[d], nest, LoopKind::serial, AxisRole::reduce);
+  for (size_t d = shape.size(); d-- > 0;) nest = make_loop(name("c", d), shape[d], nest);
+  pack->body = nest;
+  return b.constant("corr", type, shape, *value.constant, pack, weights);
 }
 
 }  // namespace tw

@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "ir/expr.h"
+#include "ir/graph/graph.h"
 #include "ir/schedule/product_form.h"
 
 namespace tw {
@@ -33,7 +33,7 @@ bool counts_from(const LeftNumbers& left, DType type);
 struct ProductExtents {
   int64_t columns = 1;
   int64_t depth = 0;  // 0: any number of steps, filled up with zeros
-  int64_t rows = 1;
+  int64_t rows = 1;   // lowering fills them up: an eighth more at the most
 };
 IntegerProduct integer_product(const Target& target, const LeftNumbers& left, DType right,
                                const ProductExtents& extents);
@@ -43,5 +43,13 @@ IntegerProduct integer_product(const Target& target, const LeftNumbers& left, DT
 // the sum of the right operand's numbers.
 IntegerProduct integer_product_from_anywhere(const Target& target, const LeftNumbers& left,
                                              DType right, const ProductExtents& extents);
+
+class GroupBuilder;
+
+// What numbers that are too large by `surplus` make of the sums: that times the sum of constant
+// weights, made at compile time. `shape`: of the result, `channel` its element's place along an
+// axis of the weights, of variables c0, c1, ... by dimension.
+BufferId surplus_of_sums(GroupBuilder& b, ValueId weights, DType type, int64_t surplus, size_t axis,
+                         const Shape& shape, const Expr& channel);
 
 }  // namespace tw

@@ -56,16 +56,18 @@ int64_t panel_vectors(const Target& target, bool one_row) {
 }
 
 int64_t tile_rows(const Target& target, int64_t vectors, std::optional<int64_t> extent,
-                  std::optional<int64_t> row_bytes) {
-  int64_t most = std::max<int64_t>(1, most_tile_rows(target, vectors));
+                  std::optional<int64_t> row_bytes, int64_t step) {
+  const auto whole = [&](int64_t rows) { return std::max<int64_t>(1, rows / step) * step; };
+  int64_t most = most_tile_rows(target, vectors);
   if (row_bytes && *row_bytes % kSetBytes == 0) most = std::min(most, kSetWays);
+  most = whole(most);
   if (!extent) return most;
-  if (*extent <= most) return std::max<int64_t>(1, *extent);
+  if (*extent <= most) return whole(*extent + step - 1);
   auto cost = [&](int64_t rows) {
     return static_cast<double>((*extent + rows - 1) / rows) * step_cost(target, rows, vectors);
   };
   int64_t best = most;
-  for (int64_t rows = most - 1; rows >= 1; --rows)
+  for (int64_t rows = most - step; rows >= step; rows -= step)
     if (cost(rows) < cost(best)) best = rows;
   return best;
 }

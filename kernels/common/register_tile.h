@@ -59,8 +59,9 @@ int64_t panel_vectors(const Target& target, bool one_row);
 
 // Rows over a panel of `vectors`: those that pass all of `extent` in the least time. row_bytes:
 // distance of the rows in memory; a multiple of 4 KiB puts all into one set of the L1 cache, so at
-// most 8 of them. Unknown extent: the largest tile.
+// most 8 of them. Unknown extent: the largest tile. A multiple of `step`, rows that an instruction
+// takes together.
 int64_t tile_rows(const Target& target, int64_t vectors, std::optional<int64_t> extent,
-                  std::optional<int64_t> row_bytes = std::nullopt);
+                  std::optional<int64_t> row_bytes = std::nullopt, int64_t step = 1);
 
 }  // namespace tw

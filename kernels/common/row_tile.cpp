@@ -54,6 +54,20 @@ RegisterTile free_row_tile(const Target& target, int64_t blocks, bool lines) {
   return best;
 }
 
+RegisterTile filled_row_tile(const Target& target, int64_t extent, int64_t blocks, int64_t step) {
+  const auto cost = [&](const RegisterTile& tile) {
+    return static_cast<double>((extent + tile.rows - 1) / tile.rows) *
+           step_cost(target, tile.rows, tile.vectors) / static_cast<double>(tile.vectors);
+  };
+  RegisterTile best{tile_rows(target, 1, extent, {}, step), 1};
+  for (int64_t vectors = 2; vectors <= std::min(kMostVectors, blocks); ++vectors) {
+    if (blocks % vectors != 0 || step > most_tile_rows(target, vectors)) continue;
+    const RegisterTile tile{tile_rows(target, vectors, extent, {}, step), vectors};
+    if (cost(tile) < cost(best)) best = tile;
+  }
+  return best;
+}
+
 int64_t tile_lines(const Target& target, std::optional<int64_t> lines,
                    std::optional<int64_t> extent, int64_t vectors) {
   if (!extent || !lines || row_tile_pixels(target, extent, vectors) < *extent) return 1;

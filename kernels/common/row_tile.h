@@ -14,6 +14,9 @@ int64_t row_tile_pixels(const Target& target, std::optional<int64_t> extent, int
 // several rows, which may be short. .vectors divides `blocks`.
 int64_t free_row_pixels(const Target& target, int64_t vectors, bool lines);
 RegisterTile free_row_tile(const Target& target, int64_t blocks, bool lines);
+// Tiles of rows that lowering fills up to whole ones, of a multiple of `step` pixels that an
+// instruction takes together. .vectors divides `blocks`.
+RegisterTile filled_row_tile(const Target& target, int64_t extent, int64_t blocks, int64_t step);
 // Rows of `extent` pixels in one tile, of `lines` in all: more than one where whole short rows fit.
 // Fewer tiles read the weights less often.
 int64_t tile_lines(const Target& target, std::optional<int64_t> lines,

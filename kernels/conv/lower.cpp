@@ -30,6 +30,8 @@ class ConvLowering : ConvGroup {
     // A block that is not full is read in parts that are.
     if (const int64_t part = std::gcd(s_.cg, depth_); part >= kFewestDepth) depth_ = part;
     product_ = product_of(conv);
+    if (product_.defined() && !x_type_.layout.plain()) depth_ = std::max(depth_, product_.depth);
+    if (product_.rows > 1) fill_row();
     if (!blocked_ || as_const(s_.out.back())) return;
     free_ = depthwise_ ? RegisterTile{free_row_pixels(b_.target, 1, rank() > 1), 1}
                        : free_row_tile(b_.target, blocks_of_group(), rank() > 1);
@@ -54,6 +56,13 @@ class ConvLowering : ConvGroup {
   }
 
  private:
+  // Pixels that the instruction takes together come in whole tiles.
+  void fill_row() {
+    const int64_t row = *as_const(s_.out.back());
+    free_ = filled_row_tile(b_.target, row, blocks_of_group(), product_.rows);
+    row_ = Expr((row + free_.rows - 1) / free_.rows * free_.rows);
+  }
+
   // in_(n, channel, spatial...) is the element of the input, at positions of the padded one.
   void read_input() {
     ValueId x = node_.inputs[0];
@@ -86,8 +95,16 @@ class ConvLowering : ConvGroup {
     if (!known) return {};
     const auto choose = b_.graph.is_constant(conv.inputs[1]) ? integer_product_from_anywhere
                                                              : integer_product;
-    return choose(b_.target, {x_type_.dtype, zero_}, b_.type(conv.inputs[1]).dtype,
-                  {block_, few ? 0 : depth_});
+    const LeftNumbers left{x_type_.dtype, zero_};
+    const DType right = b_.type(conv.inputs[1]).dtype;
+    const auto of = [&](int64_t depth, int64_t rows) {
+      return choose(b_.target, left, right, {block_, depth, rows});
+    };
+    if (few) return of(0, 1);
+    // Steps behind a block's end belong to the next one in the copy
+    const int64_t pixels = pool_ ? 1 : *as_const(s_.out.back());
+    const IntegerProduct wide = of(s_.cg, pixels), narrow = of(depth_, pixels);
+    return wide.rows > 1 ? wide : narrow;
   }
 
   // Positions of the padded input that some tap reads, along each axis.
@@ -117,75 +134,73 @@ class ConvLowering : ConvGroup {
     return s_.group == 1 ? (s_.m + block_ - 1) / block_ : s_.mg % block_ == 0 ? s_.mg / block_ : 1;
   }
 
-  // A copy of the numbers that the instruction wants; the padding holds the zero point.
+  // A copy of the numbers that the instruction wants; the padding holds the zero point. Its
+  // channels lie in blocks of a layout, or innermost where there are few.
   void read_copied(ValueId x) {
     const DType type = product_.type;
     const bool few = x_type_.layout.plain();
-    Shape shape = {s_.n}, spatial = padded_extents();
-    if (!few) shape.push_back(Expr(s_.c));
-    shape.insert(shape.end(), spatial.begin(), spatial.end());
-    if (few) shape.push_back(Expr((s_.cg + product_.depth - 1) / product_.depth * product_.depth));
+    const int64_t block = few ? 0 : std::max(x_type_.layout.block, depth_);
+    const Shape shape = copied_shape(block);
     std::vector<Axis> axes;
-    for (const Expr& extent : physical_shape(TensorType{type, shape, x_type_.layout}))
-      axes.push_back({"pad" + std::to_string(axes.size()), extent});
+    for (const Expr& extent : shape) axes.push_back({"pad" + std::to_string(axes.size()), extent});
     b_.declare(axes);
     const Index at = variables(axes);
     const size_t first = few ? 1 : 2;
-    const Index padded(at.begin() + static_cast<std::ptrdiff_t>(first),
-                       at.begin() + static_cast<std::ptrdiff_t>(first + rank()));
-    Index from = at;
-    for (size_t i = 0; i < rank(); ++i)
-      from[first + i] = b_.simplified(padded[i] - Expr(s_.pads_begin[i]));
+    Index padded(at.begin() + static_cast<std::ptrdiff_t>(first),
+                 at.begin() + static_cast<std::ptrdiff_t>(first + rank()));
+    if (phases() > 1) padded.back() = at[first + rank()] * Expr(phases()) + padded.back();
+    const Expr channel = few ? at.back() : b_.simplified(at[1] * Expr(block) + at.back());
+    Index from = padded;
+    for (size_t i = 0; i < rank(); ++i) from[i] = b_.simplified(padded[i] - Expr(s_.pads_begin[i]));
     Expr there = inside(padded);
-    if (few) {
-      there = logical_and(there, lt(at.back(), Expr(s_.cg)));
-      from.insert(from.begin() + 1, from.back());
-      from.pop_back();
-    }
+    if (few || block > x_type_.layout.block)
+      there = logical_and(there, lt(channel, Expr(few ? s_.cg : s_.c)));
     there = b_.simplified(there);
-    const Expr value = product_.copied(load(b_.input(x), x_type_.dtype, from));
-    const BufferId copy = padded_ = b_.temp("xp", type, extents(axes));
+    const Expr value = product_.copied(
+        load(b_.input(x), x_type_.dtype, physical(at[0], channel, from)));
+    const BufferId copy = padded_ = b_.temp("xp", type, shape);
     b_.stage("pad", axes, copy, at,
              there.defined() && !is_const(there, 1) ? select(there, value, int_imm(surplus(), type))
                                                     : value);
-    in_ = [this, copy, type, few](const Expr& n, const Expr& channel, const Index& at) {
-      if (!few) return load(copy, type, physical(n, channel, at));
+    in_ = [this, copy, type, block](const Expr& n, const Expr& channel, const Index& at) {
       Index place = {n};
+      if (block > 0) place.push_back(b_.simplified(floor_div(channel, Expr(block))));
       place.insert(place.end(), at.begin(), at.end());
-      place.push_back(channel);
+      if (phases() > 1) {
+        place.back() = b_.simplified(floor_mod(at.back(), Expr(phases())));
+        place.push_back(b_.simplified(floor_div(at.back(), Expr(phases()))));
+      }
+      place.push_back(block > 0 ? b_.simplified(floor_mod(channel, Expr(block))) : channel);
       return load(copy, type, place);
     };
+  }
+
+  // Pixels of a row that one tap reads lie side by side where an instruction takes several: those
+  // of each remainder by the stride apart from the others.
+  int64_t phases() const { return product_.rows > 1 ? s_.strides.back() : 1; }
+
+  Shape copied_shape(int64_t block) const {
+    Shape shape = {s_.n}, spatial = padded_extents();
+    if (block > 0) shape.push_back(simplify(ceil_div(Expr(s_.c), block)));
+    if (phases() > 1) {
+      spatial.push_back(simplify(ceil_div(spatial.back(), phases())));
+      spatial[rank() - 1] = Expr(phases());
+    }
+    shape.insert(shape.end(), spatial.begin(), spatial.end());
+    shape.push_back(block > 0
+                        ? Expr(block)
+                        : Expr((s_.cg + product_.depth - 1) / product_.depth * product_.depth));
+    return shape;
   }
 
   // What the numbers of the copy are more than those of the product.
   int64_t surplus() const { return zero_ - product_.left.zero; }
 
-  // By output channel, that times the sum of the weights: made of the weights at compile time.
   void correct() {
-    const Value& weights = b_.graph.value(node_.inputs[1]);
-    auto pack = std::make_shared<Kernel>();
-    pack->name = "pack";
-    const Shape shape = {Expr((s_.m + block_ - 1) / block_), Expr(block_)};
-    pack->buffers.push_back(
-        {"x", weights.type.dtype, weights.type.shape, BufferRole::input, "global"});
-    pack->buffers.push_back({"y", acc_type_, shape, BufferRole::output, "global"});
-    const Expr channel = var("c") * Expr(block_) + var("l");
-    Index at = {min(channel, Expr(s_.m - 1))};
-    for (size_t d = 1; d < weights.type.shape.size(); ++d) at.push_back(var(axis("r", d)));
-    StmtNode store{};
-    store.label = "y";
-    store.buffer = BufferId{1};
-    store.indices = {var("c"), var("l")};
-    store.value = cast(acc_type_, load(BufferId{0}, weights.type.dtype, at)) *
-                  int_imm(surplus(), acc_type_);
-    store.combiner = Combiner::add;
-    store.init = imm(0, acc_type_);
-    Stmt nest = make_store(std::move(store));
-    for (size_t d = weights.type.shape.size(); d-- > 1;)
-      nest = make_loop(axis("r", d), weights.type.shape[d], nest, LoopKind::serial,
-                       AxisRole::reduce);
-    pack->body = make_loop("c", shape[0], make_loop("l", shape[1], nest));
-    correction_ = b_.constant("corr", acc_type_, shape, *weights.constant, pack, node_.inputs[1]);
+    const Expr channel = var("c0") * Expr(block_) + var("c1");
+    correction_ = surplus_of_sums(b_, node_.inputs[1], acc_type_, surplus(), 0,
+                                  {Expr((s_.m + block_ - 1) / block_), Expr(block_)},
+                                  min(channel, Expr(s_.m - 1)));
   }
 
   void accumulate() {
@@ -233,12 +248,13 @@ class ConvLowering : ConvGroup {
     const Expr sum = (product_.defined() ? value : less_zero(value, zero_)) * weight;
     acc_ = b_.temp("acc", acc_type_, extents(sum_axes()));
     stages_.acc = b_.stage("acc", axes, acc_, out, sum, Combiner::add, imm(0, acc_type_),
-                           product_.defined() || copies_input() ? Expr() : inside(at));
+                           copies_input() ? Expr() : inside(at));
     stages_.sums = conv_loops(loops(sum_axes()), blocked_);
     if (!depthwise_) stages_.channels = reduce.front().loop();
     if (block_axes) stages_.channel_lanes = reduce.back().loop();
     if (product_.defined())
-      stages_.instruction = {product_.intrinsic, 1, product_.columns, neighbours.loop(), {}};
+      stages_.instruction = {
+          product_.intrinsic, product_.rows, product_.columns, neighbours.loop(), {}};
     if (paired_) stages_.paired = stages_.channel_lanes;
     auto tap = reduce.begin() + (depthwise_ ? 0 : 1);
     for (size_t i = 0; i < rank(); ++i)
@@ -247,8 +263,9 @@ class ConvLowering : ConvGroup {
 
   // Taps in the padding contribute nothing. A copy with the padding in place pays only where the
   // edges are so wide that the tiles at a row's ends could not be made apart
-  // (kernels/conv/schedule.cpp), or where nobody knows which tiles those are.
+  // (kernels/conv/schedule.cpp), where nobody knows which tiles those are, or for an instruction.
   bool copies_input() const {
+    if (product_.defined()) return true;
     if (row_.defined() && (s_.kernel.back() > 1 || s_.padded)) return true;
     return s_.padded && s_.pads_begin.back() > kWidestEdge * s_.strides.back();
   }
@@ -339,7 +356,7 @@ class ConvLowering : ConvGroup {
 
   const int64_t zero_ = std::get<op::Conv>(node_.attrs).x_zero;
   bool depthwise_ = false;
-  RegisterTile free_;  // where the row's extent is free
+  RegisterTile free_;  // where the row's extent is free, or an instruction takes several pixels
   Expr row_;           // and the extent in whole tiles
   int64_t depth_ = 1;  // input channels of a blocked layout that the innermost reduction takes
   std::function<Expr(const Expr&, const Expr&, const Index&)> in_;

@@ -157,7 +157,7 @@ class BlockedSchedule {
 
   void run() {
     const conv::Tile tile{tile_, vectors_, panels_};
-    const int64_t chunk = whole() ? 0 : conv::chunk_blocks(s_, m_, tile);
+    const int64_t chunk = whole() || together() > 1 ? 0 : conv::chunk_blocks(s_, m_, tile);
     if (chunk > 0) return conv::schedule_chunks(s_, m_, tile, chunk);
     const Loops outer = cut_output();
     const Depth depth = sum();
@@ -172,6 +172,7 @@ class BlockedSchedule {
   bool one_row() const { return y_.lines.empty() && y_.phases.empty(); }
   bool pools() const { return !m_.out.window.empty(); }
   bool whole() const { return m_.depthwise || tile_ == 1 || pools(); }
+  int64_t together() const { return m_.instruction.rows; }  // pixels that an instruction takes
 
   // Channel vectors of a tile, which the packing of the weights decides.
   int64_t tile_vectors() const {
@@ -183,6 +184,7 @@ class BlockedSchedule {
     const int64_t rows = std::min(most_tile_rows(s_.target(), 1), kDepthwiseTile);
     if (m_.depthwise) return step * tile_of(extent / step, std::max<int64_t>(1, rows / step));
     if (paired_) return step * std::max<int64_t>(1, paired_rows(s_.target(), extent) / step);
+    if (together() > 1) return tile_rows(s_.target(), vectors_, extent, {}, together());
     return row_tile_pixels(s_.target(), extent, vectors_, most_sums(s_, m_), step);
   }
 
@@ -195,7 +197,8 @@ class BlockedSchedule {
     for (int64_t pixels = std::max<int64_t>(step, 2); s_.open() && pixels <= *extent; ++pixels) {
       const bool fits = s_.rules() ? fits_registers(s_.target(), {pixels, wide})
                                    : pixels * wide <= kMostTile;
-      if (pixels % step == 0 && fits) others.push_back(pixels);
+      const bool whole = together() == 1 || *s_.extent(m_.sums.row) % pixels == 0;
+      if (pixels % step == 0 && pixels % together() == 0 && whole && fits) others.push_back(pixels);
     }
     return s_.choose(knob, usual_pixels(*extent, step), others);
   }
@@ -243,7 +246,8 @@ class BlockedSchedule {
     row_.outer = y_.row;
     if (tile_ == 1) return {};
     Loop part;
-    if (pixels_ && one_row()) {
+    // Parts overlap by any number of pixels
+    if (pixels_ && one_row() && (together() == 1 || pixels_ == s_.extent(m_.sums.row))) {
       const int64_t panels = s_.extent(y_.image).value_or(1) * s_.extent(y_.channel).value_or(1) /
                              vectors_;
       const auto parts = split_for_threads(s_, y_.row, tile_ / pooled_, panels);
@@ -305,8 +309,11 @@ class BlockedSchedule {
     s_.compute_at(m_.acc, at_);
     const auto acc = [&](const Loop& loop) { return s_.moved(m_.acc, loop); };
     const Loop line = lines_.inner.defined() ? acc(m_.sums.lines.back()) : Loop();
-    s_.accumulate(m_.acc, depth.loops, {line, acc(m_.sums.row), acc(m_.sums.channel)},
-                  acc(m_.sums.lane), m_.instruction);
+    SumInstruction instruction = m_.instruction;
+    Loops tile = {line, acc(m_.sums.channel)};
+    if (together() > 1) instruction.row = acc(m_.sums.row);
+    else tile.insert(tile.begin() + 1, acc(m_.sums.row));
+    s_.accumulate(m_.acc, depth.loops, tile, acc(m_.sums.lane), instruction);
     s_.set_scope(m_.acc, "register");
     if (!m_.depthwise && !depth.loops.empty())
       depth.loops.back() = s_.unroll_part(depth.loops.back());

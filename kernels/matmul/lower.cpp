@@ -75,6 +75,19 @@ Element copied_left(GroupBuilder& b, MatMulStages& m, const IntegerProduct& prod
   };
 }
 
+// None for floats, a single column, or a depth that only the run knows.
+IntegerProduct instruction_for(const GroupBuilder& b, const Node& node, const Shape& rows_and_depth,
+                               int64_t lanes) {
+  const TensorType &right = b.type(node.inputs[1]), &y = b.type(node.output);
+  if (accumulator_type(y.dtype) != DType::i32 || !as_const(rows_and_depth[1]) ||
+      is_const(y.shape.back(), 1))
+    return {};
+  const bool known = b.graph.is_constant(node.inputs[1]) && right.shape.size() == 2;
+  const auto choose = known ? integer_product_from_anywhere : integer_product;
+  return choose(b.target, {b.type(node.inputs[0]).dtype, std::get<op::MatMul>(node.attrs).a_zero},
+                right.dtype, {lanes, 0, as_const(rows_and_depth[0]).value_or(1)});
+}
+
 }  // namespace
 
 Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) {
@@ -105,11 +118,7 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
                as_const(depth) && *as_const(depth) % 2 == 0;
   if (pairs) tile = {paired_rows(b.target, as_const(all_rows)), kPairedVectors};
   const DType x_type = b.type(left.value).dtype, w_type = b.type(right.value).dtype;
-  const bool in_integers = acc_type == DType::i32 && as_const(depth) && !is_const(columns, 1);
-  const IntegerProduct product = in_integers
-                                     ? integer_product(b.target, {x_type, a.a_zero}, w_type,
-                                                       {lanes, 0, as_const(all_rows).value_or(1)})
-                                     : IntegerProduct{};
+  const IntegerProduct product = instruction_for(b, node, {all_rows, depth}, lanes);
   // Depth steps of the right operand that lie side by side
   const int64_t innermost = pairs ? 2 : product.depth;
   const Expr steps = product.defined() ? ceil_div(depth, product.depth) : depth;
@@ -146,17 +155,22 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
     out_axes.push_back({"ab" + std::to_string(i), outer[i]});
     batch_index.push_back(var(out_axes.back().name));
   }
-  // A free number of rows is summed in whole register tiles: rows behind the last one repeat it,
-  // and only the output's stores ask.
-  Expr padded_rows = as_const(all_rows) ? all_rows
-                                        : simplify(ceil_div(all_rows, tile.rows) * Expr(tile.rows));
+  // A free number of rows, or one of several an instruction, is summed in whole register tiles:
+  // rows behind the last one repeat it, and only the output's stores ask.
+  const bool several = product.rows > 1;
+  if (several) tile.rows = tile_rows(b.target, tile.vectors, as_const(all_rows), {}, product.rows);
+  const bool as_is = as_const(all_rows) && (!several || *as_const(all_rows) % tile.rows == 0);
+  const Expr padded_rows = as_is ? all_rows
+                                 : simplify(ceil_div(all_rows, tile.rows) * Expr(tile.rows));
   out_axes.insert(out_axes.end(), {{"ai", padded_rows}, {"aj", simplify(panels * Expr(panel))}});
   std::vector<Axis> axes = out_axes;
   axes.push_back({"k", simplify(steps), AxisRole::reduce});
   if (product.defined()) axes.push_back({"kp", Expr(product.depth), AxisRole::reduce});
   b.declare(axes);
-  Expr i = as_const(all_rows) ? var("ai") : min(var("ai"), all_rows - Expr(1)), j = var("aj"),
-       k = var("k");
+  const auto row_of = [&](const Expr& row) {  // of the left operand
+    return as_is ? row : min(row, all_rows - Expr(1));
+  };
+  const Expr i = several ? var("ai") : row_of(var("ai")), j = var("aj"), k = var("k");
   const bool plain_left = shared && !(left.value == right.value) &&
                           !b.graph.is_constant(left.value);
   Element left_element = [&](const Index& batches, const Expr& row, const Expr& depth_at) {
@@ -171,7 +185,11 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
   };
   if (product.defined() && !(plain_left && x_type == product.type && product.rows == 1 &&
                              *as_const(depth) % product.depth == 0))
-    left_element = copied_left(b, m, product, outer, {all_rows, depth}, left_element);
+    left_element = copied_left(
+        b, m, product, outer, {several ? padded_rows : all_rows, depth},
+        [left_element, row_of, several](const Index& batches, const Expr& row, const Expr& step) {
+          return left_element(batches, several ? row_of(row) : row, step);
+        });
   Index w_index;
   for (size_t d = 0; d + 2 < ws.size(); ++d)
     if (!is_const(ws[d], 1))
@@ -203,7 +221,15 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
     m.instruction = {product.intrinsic, product.rows, product.columns, axes.back().loop(), {}};
   if (pairs) m.paired = m.depth[0];
 
-  m.y = write_product(b, node, shared, [&](const Index& at) { return load(acc, acc_type, at); });
+  const int64_t surplus = product.defined() ? a.a_zero - product.left.zero : 0;
+  BufferId correction;
+  if (surplus != 0)
+    correction = surplus_of_sums(b, right.value, acc_type, surplus, right.transposed ? 0 : 1,
+                                 {columns}, var("c0"));
+  m.y = write_product(b, node, shared, [&](const Index& at) {
+    const Expr sum = load(acc, acc_type, at);
+    return surplus != 0 ? sum - load(correction, acc_type, {at.back()}) : sum;
+  });
   return b.finish(std::move(m));
 }
 

@@ -26,11 +26,12 @@ class MatMulSchedule {
     s_.map_nests(m_.copies);
     const int64_t rows = tile_rows_of();
     const Columns columns = cut_columns();
-    // The sums of a symbolic number of rows come in whole tiles; the tail is a branch a row of the
-    // output only.
+    // The sums of a symbolic number of rows, or of rows that fill no instruction, come in whole
+    // tiles; the tail is a branch a row of the output only.
     ScheduleBuilder::Cut row{m_.y.row, {}};
-    if (rows > 1)
-      row = s_.split(m_.y.row, rows, s_.extent(m_.y.row) ? Tail::shift : Tail::guard, "i0", "i1");
+    const auto all = s_.extent(m_.y.row);
+    const bool whole = all && all == s_.extent(m_.acc_row);
+    if (rows > 1) row = s_.split(m_.y.row, rows, whole ? Tail::shift : Tail::guard, "i0", "i1");
     Loops outer = m_.y.batches;
     // Panels pass each block of rows
     const bool rows_outside = s_.choose_switch("rows_outside", false);
@@ -65,8 +66,9 @@ class MatMulSchedule {
     const int64_t most = all.value_or(s_.target().vector_registers);
     std::vector<int64_t> others;
     const int64_t block = m_.instruction.rows;  // whole ones, and no tile of fewer rows
+    const std::optional<int64_t> sums = s_.extent(m_.acc_row);
     const auto fits = [&](int64_t rows) {
-      return block == 1 || (rows % block == 0 && *all % rows == 0);
+      return block == 1 || (rows % block == 0 && *sums % rows == 0);
     };
     for (int64_t rows = 1; s_.open() && rows <= most; ++rows) {
       if (!fits(rows)) continue;
@@ -75,9 +77,9 @@ class MatMulSchedule {
                      : rows * wide <= kMostTile)
         others.push_back(rows);
     }
-    int64_t usual = paired_ ? paired_rows(s_.target(), all)
-                            : tile_rows(s_.target(), vectors_, all, bytes);
-    while (!fits(usual)) usual = usual > block ? usual - 1 : block;
+    const int64_t usual = paired_     ? paired_rows(s_.target(), all)
+                          : block > 1 ? tile_rows(s_.target(), vectors_, all, {}, block)
+                                      : tile_rows(s_.target(), vectors_, all, bytes);
     return s_.choose("rows", usual, others);
   }
 
@@ -100,30 +102,14 @@ class MatMulSchedule {
     if (m_.panel > lanes_)
       columns = s_.split(columns.inner, lanes_, Tail::guard, "acc_jv", "acc_jl");
     const Loop row = s_.moved(m_.acc, m_.acc_row);
-    if (m_.instruction.rows > 1) sum_blocks(row, columns);
-    else s_.accumulate(m_.acc, m_.depth, {row, columns.outer}, columns.inner, m_.instruction);
+    SumInstruction instruction = m_.instruction;
+    Loops tile = {row, columns.outer};
+    if (instruction.rows > 1) instruction.row = row, tile = {columns.outer};
+    s_.accumulate(m_.acc, m_.depth, tile, columns.inner, instruction);
     s_.set_scope(m_.acc, "register");
     const bool in_blocks = m_.depth.size() == 3;  // of small integers
     if (in_blocks) s_.unroll(m_.depth[2]);
     return s_.unroll_part(in_blocks ? m_.depth[1] : m_.depth[0]);
-  }
-
-  // By an instruction of several rows: its sums lie side by side.
-  void sum_blocks(const Loop& rows, const ScheduleBuilder::Cut& columns) {
-    SumInstruction block = m_.instruction;
-    const size_t dims = s_.buffer(m_.acc.buffer()).shape.size();
-    std::vector<std::string> names;
-    std::vector<Expr> map;
-    for (size_t d = 0; d < dims; ++d) names.push_back("d" + std::to_string(d));
-    for (size_t d = 0; d + 2 < dims; ++d) map.push_back(var(names[d]));
-    const Expr i = var(names[dims - 2]), j = var(names[dims - 1]);
-    map.insert(map.end(), {floor_div(i, Expr(block.rows)), floor_div(j, Expr(block.columns)),
-                           floor_mod(i, Expr(block.rows)), floor_mod(j, Expr(block.columns))});
-    s_.layout(m_.acc.buffer(), names, map);
-    const auto row = s_.split(rows, block.rows, Tail::guard, "acc_ib", "acc_it");
-    const auto column = s_.split(columns.inner, block.columns, Tail::guard, "acc_jb", "acc_jt");
-    block.row = row.inner;
-    s_.accumulate(m_.acc, m_.depth, {row.outer, columns.outer, column.outer}, column.inner, block);
   }
 
   Loop sum_pairs(const Loop& at) {

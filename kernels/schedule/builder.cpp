@@ -289,6 +289,9 @@ bool ScheduleBuilder::try_add(Step step) {
 
 void ScheduleBuilder::accumulate(const Stage& stage, const Loops& reduce, const Loops& tile,
                                  const Loop& lane, const SumInstruction& instruction) {
+  if (instruction.rows > 1 &&
+      !(extent(instruction.row) == instruction.rows && extent(lane) == instruction.columns))
+    return accumulate_rows(stage, reduce, tile, lane, instruction);
   Loops order = reduce, longest_first;
   for (const Loop& loop : tile) {
     const auto shorter = [&](const Loop& other) {
@@ -308,6 +311,39 @@ void ScheduleBuilder::accumulate(const Stage& stage, const Loops& reduce, const 
   for (const Loop& loop : tile) unroll(init_of(loop));
   if (!instruction.row.defined()) return vectorize(init_of(lane));
   unroll({init_of(instruction.row), init_of(lane)});  // a register holds rows and lanes
+}
+
+// The sums of an instruction lie side by side: [.., row // rows, lane // columns, row % rows,
+// lane % columns].
+void ScheduleBuilder::accumulate_rows(const Stage& stage, const Loops& reduce, Loops tile,
+                                      const Loop& lane, SumInstruction instruction) {
+  const Stmt store = store_of(stage);
+  if (!store) return fail("there is no stage '" + stage.label() + "' for an instruction");
+  std::vector<std::string> names;
+  std::vector<Expr> others, blocks, within;
+  const auto cut = [&](size_t d, int64_t by) {
+    blocks.push_back(floor_div(var(names[d]), Expr(by)));
+    within.push_back(floor_mod(var(names[d]), Expr(by)));
+  };
+  for (size_t d = 0; d < store->indices.size(); ++d) {
+    names.push_back("d" + std::to_string(d));
+    if (uses_var(store->indices[d], instruction.row.name())) cut(d, instruction.rows);
+    else if (uses_var(store->indices[d], lane.name())) cut(d, instruction.columns);
+    else others.push_back(var(names[d]));
+  }
+  if (blocks.size() != 2)
+    return fail("the rows and lanes of stage '" + stage.label() + "' are not two dimensions");
+  others.insert(others.end(), blocks.begin(), blocks.end());
+  others.insert(others.end(), within.begin(), within.end());
+  layout(stage.buffer(), names, others);
+  const auto part = [&](const Loop& loop, int64_t by) {
+    if (extent(loop) == by) return loop;
+    const Cut halves = split(loop, by, Tail::guard, loop.name() + "b", loop.name() + "t");
+    tile.push_back(halves.outer);
+    return halves.inner;
+  };
+  instruction.row = part(instruction.row, instruction.rows);
+  accumulate(stage, reduce, tile, part(lane, instruction.columns), instruction);
 }
 
 void ScheduleBuilder::add_block(const Stage& stage, const Loop& lane,

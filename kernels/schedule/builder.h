@@ -137,7 +137,8 @@ class ScheduleBuilder {
   // tile, unrolled, its longer loop outside (kernels/common/register_tile.h counts on it), and
   // vectors along the lane, in the init's nest (before the first of the reduce loops) too. In
   // registers only with set_scope. With an instruction its columns of the lane and its depth are a
-  // block that it computes.
+  // block that it computes; so are its rows of `instruction.row`, one of the tile's loops that
+  // `tile` then leaves out.
   void accumulate(const Stage& stage, const Loops& reduce, const Loops& tile, const Loop& lane,
                   const SumInstruction& instruction = {});
   // Cuts as few iterations off the ends of the loop as it takes to decide every condition on it in
@@ -164,6 +165,8 @@ class ScheduleBuilder {
  private:
   void add(Step step);
   void add_block(const Stage& stage, const Loop& lane, const SumInstruction& instruction);
+  void accumulate_rows(const Stage& stage, const Loops& reduce, Loops tile, const Loop& lane,
+                       SumInstruction instruction);
   bool try_add(Step step);  // nothing happens where it is not legal
   Kernel kernel_;
   const Target* target_;

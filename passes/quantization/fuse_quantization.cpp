@@ -11,7 +11,6 @@
 #include <cmath>
 
 #include "ir/storage_types.h"
-#include "kernels/common/integer_product.h"
 #include "passes/passes.h"
 #include "passes/quantization/quantization.h"
 
@@ -36,7 +35,7 @@ struct Product {
 
 class Fuser {
  public:
-  Fuser(Graph& graph, const Target& target) : rewriter_(graph), graph_(graph), target_(target) {}
+  explicit Fuser(Graph& graph) : rewriter_(graph), graph_(graph) {}
 
   Expected<bool> run(PassContext& context) {
     sink_dequantization(rewriter_);
@@ -240,32 +239,6 @@ class Fuser {
     return rewriter_.add_constant(name_of(p.node) + "_weights", out);
   }
 
-  // Where an instruction takes more products of numbers with another zero point, they have it: the
-  // constant that this makes too much, by column. None: as it was.
-  ValueId counted_otherwise(const Product& p, ValueId weights, op::MatMul& product) {
-    if (weights != p.w.x || !graph_.is_constant(weights) ||
-        graph_.value(weights).type.dtype != DType::i8)
-      return {};
-    const int64_t zero = integer_product_from_anywhere(target_, {p.x.by.type, product.a_zero},
-                                                       DType::i8, {target_.lanes(4)})
-                             .left.zero;
-    const int64_t surplus = product.a_zero - zero;
-    if (surplus == 0) return {};
-    const Tensor w = graph_.constant_tensor(weights);
-    if (w.shape.size() != 2) return {};
-    const int64_t columns = w.shape[product.trans_b ? 0 : 1],
-                  depth = w.shape[product.trans_b ? 1 : 0];
-    Tensor off = Tensor::zeros(DType::i32, {columns});
-    for (int64_t column = 0; column < columns; ++column) {
-      int64_t sum = 0;
-      for (int64_t k = 0; k < depth; ++k)
-        sum += w.int_at(product.trans_b ? column * depth + k : k * columns + column);
-      off.set_int(column, surplus * sum);
-    }
-    product.a_zero = zero;
-    return rewriter_.add_constant(name_of(p.node) + "_surplus", off);
-  }
-
   // f32(sums + bias) * scale
   ValueId scaled_sums(const Product& p, const std::vector<float>& scale) {
     OpAttrs attrs = graph_.node(p.node).attrs;
@@ -280,10 +253,7 @@ class Fuser {
     } else {
       auto& product = std::get<op::MatMul>(attrs);
       product.a_zero = p.x.by.zero[0];
-      const ValueId surplus = counted_otherwise(p, inputs[1], product);
       sums = rewriter_.add(attrs, inputs, p.node, "sums");
-      if (surplus.valid())
-        sums = rewriter_.add(op::Binary{BinaryOp::sub}, {sums, surplus}, p.node, "less");
       if (p.bias.valid())
         sums = rewriter_.add(op::Binary{BinaryOp::add}, {sums, p.bias}, p.node, "biased");
     }
@@ -344,14 +314,13 @@ class Fuser {
 
   Rewriter rewriter_;
   Graph& graph_;
-  const Target& target_;
   int products_ = 0, requantized_ = 0;
 };
 
 }  // namespace
 
 Expected<bool> fuse_quantization(Graph& graph, PassContext& context) {
-  return Fuser(graph, context.target).run(context);
+  return Fuser(graph).run(context);
 }
 
 }  // namespace tw

@@ -41,6 +41,17 @@ intrinsics:
     emit: asm("vpdpbusd $2, $1, $0", "=v,v,v,0", a, b, c)
 )";
 
+// Its instructions for i8 take two rows.
+const char* const kRows = R"(
+name: rows
+triple: aarch64-linux-gnu
+features: [neon, dotprod, i8mm]
+)";
+
+const GraphCase kOddRows = {"int8 matmul of odd rows",
+                            "%x: i8[13, 40] = input\n%w: i8[40, 24] = input",
+                            "%y: i32[13, 24] = matmul(%x, %w)"};
+
 using Steps = std::function<bool(const Schedule&)>;
 
 Steps with_instruction(const std::string& instruction) {
@@ -103,11 +114,16 @@ int right_points(const Task& task, const Target& target, bool rules, int samples
 }  // namespace
 
 TEST_CASE("generated spaces take the target's instructions, an unknown one's too, and are exact") {
-  for (const auto& [yaml, instruction] :
-       {std::pair{kShipped, "x86.pmaddwd.256"}, std::pair{kUnknown, "test.dot"}}) {
+  struct Case {
+    const GraphCase& graph;
+    const char *yaml, *instruction;
+  };
+  for (const auto& [graph, yaml, instruction] :
+       {Case{kBytes, kShipped, "x86.pmaddwd.256"}, Case{kBytes, kUnknown, "test.dot"},
+        Case{kOddRows, kRows, "aarch64.smmla"}}) {
     Expected<Target> target = parse_target(yaml, "target.yaml");
     if (!target) FAIL(error_text(target.takeError()));
-    const std::vector<Task> tasks = tasks_of_case(kBytes, *target);
+    const std::vector<Task> tasks = tasks_of_case(graph, *target);
     for (const bool rules : {false, true}) {
       CAPTURE(std::string(instruction));
       CAPTURE(rules);

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""What the generated space holds: the best point of a search without static rules against the default schedule, kernel by kernel.
+
+    space_bests.py --tilewright BUILD/tilewright --folder OUT [--kernels 20] [--trials 1000] [--minutes 60] MODEL.onnx ...
+
+The kernels are those of search_curves.py. A kernel's search begins with its default schedule, as every search does; so that the best is one of the space,
+records of defaults are left out before the best one is measured again beside the default, in fresh processes and in turns.
+Writes OUT/bests.json after each kernel and OUT/bests.md; called again it goes on with what is missing, a kernel's own search too.
+"""
+import argparse
+import json
+import math
+import pathlib
+import statistics
+import time
+
+import search_curves
+
+
+def search(args, kernel, log):
+    lines = search_curves.run(args.tilewright, "tune", kernel["model"], "-t", args.target, "--kernel", kernel["kernel"], "--space", "generated", "--no-rules",
+                              "--log", log, "--seed", args.seed, "--trials", args.trials, "--jobs", args.jobs, "--json").splitlines()
+    return json.loads(lines[-1])["tasks"][0]
+
+
+def of_the_space(args, log):
+    """A log of the records whose schedules are points of the space."""
+    lines, points = log.with_suffix(".jsonl"), log.with_suffix(".points.db")
+    search_curves.run(args.tilewright, "log", "export", lines, "--log", log)
+    records = [json.loads(line) for line in lines.read_text().splitlines()]
+    kept = [r for r in records if r["status"] == "ok" and "{" in r["about"]]
+    lines.write_text("".join(json.dumps(r) + "\n" for r in kept))
+    points.unlink(missing_ok=True)
+    search_curves.run(args.tilewright, "log", "import", lines, "--log", points)
+    best = min(kept, key=lambda r: r["seconds"], default=None)
+    return points, best and best["about"].split(" ")[-1 - best["about"].split("{")[1].count(" ")].split("{")[0]
+
+
+def measure(args, kernel):
+    log = args.folder / f"{kernel['task']}.db"
+    task = search(args, kernel, log)
+    points, sketch = of_the_space(args, log)
+    entry = {"name": kernel["name"], "model": pathlib.Path(kernel["model"]).stem, "task": kernel["task"], "points": kernel["points"],
+             "trials": task["trials"], "illegal": task["illegal"], "sketch": sketch}
+    checked = search_curves.run(args.tilewright, "tune", kernel["model"], "-t", args.target, "--kernel", kernel["kernel"], "--log", points,
+                                "--check", args.processes, "--json").splitlines()
+    if checked:
+        told = json.loads(checked[0])
+        pairs = list(zip(told["default"], told["default_again"]))
+        entry["default"] = min(min(pair) for pair in pairs)
+        entry["best"] = min(told["tuned"])
+        entry["median_ratio"] = statistics.median(math.sqrt(a * b) for a, b in pairs) / statistics.median(told["tuned"])
+        entry["noise"] = max(max(a, b) / min(a, b) for a, b in pairs) - 1
+    return entry
+
+
+def table(entries):
+    lines = ["| kernel | points | trials | sketch of the best | default, us | best, us | least / least | median / median | default against itself |",
+             "|" + "---|" * 9]
+    for e in entries:
+        if "best" not in e:
+            lines.append(f"| {e['model']}: {e['name']} | {e['points']:.2g} | {e['trials']} | none |  |  |  |  |  |")
+            continue
+        lines.append(f"| {e['model']}: {e['name']} | {e['points']:.2g} | {e['trials']} | {e['sketch']} | {e['default'] * 1e6:.1f} | {e['best'] * 1e6:.1f} | "
+                     f"{e['default'] / e['best']:.3f} | {e['median_ratio']:.3f} | {e['noise']:.1%} |")
+    ratios = [e["default"] / e["best"] for e in entries if "best" in e]
+    lines += ["", f"{len(ratios)} kernels, geometric mean {search_curves.geomean(ratios):.3f} (medians: "
+                  f"{search_curves.geomean([e['median_ratio'] for e in entries if 'best' in e]):.3f}), below 0.97: {sum(r < 0.97 for r in ratios)}"]
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tilewright", required=True, type=pathlib.Path)
+    parser.add_argument("--target", default="host")
+    parser.add_argument("--folder", required=True, type=pathlib.Path)
+    parser.add_argument("--kernels", type=int, default=20)
+    parser.add_argument("--trials", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=0)
+    parser.add_argument("--least-points", type=float, default=500)
+    parser.add_argument("--most-flops", type=float, default=2e8)
+    parser.add_argument("--processes", type=int, default=5)
+    parser.add_argument("--minutes", type=float, default=60, help="no kernel is begun later")
+    parser.add_argument("models", nargs="+", type=pathlib.Path)
+    args = parser.parse_args()
+    args.folder.mkdir(parents=True, exist_ok=True)
+    results = args.folder / "bests.json"
+    entries = json.loads(results.read_text()) if results.exists() else []
+    start = time.monotonic()
+    for kernel in search_curves.choose(args, args.models):
+        if any(e["task"] == kernel["task"] for e in entries):
+            continue
+        if time.monotonic() - start > args.minutes * 60:
+            break
+        entries.append(measure(args, kernel))
+        results.write_text(json.dumps(entries))
+        (args.folder / "bests.md").write_text(table(entries))
+        print(f"{(time.monotonic() - start) / 60:6.1f} min  {entries[-1]['model']}: {entries[-1]['name']}", flush=True)
+    print((args.folder / "bests.md").read_text(), end="")
+
+
+if __name__ == "__main__":
+    main()
