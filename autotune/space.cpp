@@ -64,8 +64,18 @@ Point Space::sample_in(size_t sketch, std::mt19937_64& random) const {
   return point;
 }
 
+Point Space::sample_near_usual(size_t sketch, std::mt19937_64& random) const {
+  Point point = sample_in(sketch, random);
+  for (int& value : point.choice)
+    if (below(2, random) == 0) value = 0;
+  return point;
+}
+
 Point Space::sample(std::mt19937_64& random) const {
-  if (draw_ == Draw::sketches) return sample_in(below(sketches_.size(), random), random);
+  if (draw_ == Draw::sketches) {
+    const size_t sketch = below(sketches_.size(), random);
+    return below(2, random) == 0 ? sample_near_usual(sketch, random) : sample_in(sketch, random);
+  }
   const double at = static_cast<double>(random() >> 11) * 0x1p-53 * size();
   const auto sketch = std::ranges::upper_bound(ends_, at) - ends_.begin();
   return sample_in(std::min(static_cast<size_t>(sketch), sketches_.size() - 1), random);

@@ -34,7 +34,8 @@ struct Point {
 
 class Space {
  public:
-  // What a sample is equally likely to be of: a sketch may have many times another's points.
+  // What a sample is equally likely to be of: a sketch may have many times another's points. By
+  // sketches, every second sample has about half of its knobs at their usual value, the first one.
   enum class Draw : uint8_t { points, sketches };
   explicit Space(std::vector<Sketch> sketches, Draw draw = Draw::points);  // one sketch at least
   const std::vector<Sketch>& sketches() const { return sketches_; }
@@ -57,6 +58,7 @@ class Space {
 
  private:
   Point sample_in(size_t sketch, std::mt19937_64& random) const;
+  Point sample_near_usual(size_t sketch, std::mt19937_64& random) const;
   std::vector<Sketch> sketches_;
   Draw draw_;
   std::vector<double> ends_;  // points up to the end of each sketch

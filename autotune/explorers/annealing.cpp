@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "autotune/explorers/explorers.h"
 #include "autotune/explorers/scored.h"
@@ -28,6 +29,13 @@ class ScoredAnnealing : public ScoredExplorer {
       : ScoredExplorer(space, seed, options.random_first, options.epsilon),
         options_(options),
         score_(std::move(score)) {}
+
+  void tell(std::span<const Point> points, std::span<const double> seconds) override {
+    ScoredExplorer::tell(points, seconds);
+    for (size_t i = 0; i < points.size(); ++i)
+      if (in_space(points[i]) && std::isfinite(seconds[i])) fastest_.emplace(seconds[i], points[i]);
+    while (fastest_.size() > static_cast<size_t>(options_.chains)) fastest_.erase(--fastest_.end());
+  }
 
  protected:
   std::vector<Point> choose(int planned, int) override {
@@ -62,11 +70,15 @@ class ScoredAnnealing : public ScoredExplorer {
     return variance > 1e-12 ? std::sqrt(variance) : 1;
   }
 
-  // The chains go on where they were after the last batch.
+  // The chains go on where they were after the last batch, some from the fastest points.
   void walk(Best& best) {
     scores_.clear();
     while (static_cast<int>(chains_.size()) < options_.chains)
       chains_.push_back(space_.sample(random_));
+    auto chain = chains_.begin();
+    const auto share = static_cast<std::ptrdiff_t>(options_.measured_share * options_.chains);
+    for (const auto& [seconds, point] : fastest_)
+      if (chain - chains_.begin() < share) *chain++ = point;
     bool changed = false;
     std::vector<double> at = energies(chains_, best, changed);
     const double scale = deviation(at);
@@ -91,6 +103,7 @@ class ScoredAnnealing : public ScoredExplorer {
   ScorePoints score_;
   std::vector<Point> chains_;
   std::map<Point, double> scores_;
+  std::set<std::pair<double, Point>> fastest_;  // with their seconds
 };
 
 class MeasuredAnnealing : public Explorer {

@@ -37,6 +37,7 @@ struct AnnealingOptions {
   // The batch is picked from so many times as many points by score and new knob values; 1: by score
   // alone
   double diversity = 2;
+  double measured_share = 0.25;  // of the chains: from the fastest points that were measured
   // Without scores: as many chains as a batch has points; temperature in units of log(seconds), and
   // its factor from batch to batch.
   double measured_start = 0.3, cooling = 0.9;

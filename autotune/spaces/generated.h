@@ -74,7 +74,7 @@ struct LoopLevels {
 };
 LoopLevels cut_loop(ScheduleBuilder& s, const Loop& loop, int64_t tile, int64_t block, Tail tail);
 // Factors for the loops of a sum, the last being the lanes': what fits the registers, the cheapest
-// by step_cost first. Without rules all that the language can say.
+// by step_cost first. Without rules all that the language can say, the rest behind what fits.
 std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest& sum,
                                                  const ScheduleBuilder& s);
 // `loops` of one nest by these factors, the last one's being lanes. Knobs "block_LOOP" and

@@ -108,7 +108,8 @@ std::vector<int64_t> other_parts(const Structure& k, const Nest& sum, const Loop
 struct Tiles {
   std::vector<std::vector<int64_t>> parts;  // candidates for each loop
   std::vector<bool> row;
-  std::vector<std::pair<double, std::vector<int64_t>>> found;  // with their cost
+  // Behind whether it is too large for the registers, and its cost
+  std::vector<std::pair<std::pair<bool, double>, std::vector<int64_t>>> found;
 
   void enumerate(const ScheduleBuilder& s, int64_t lanes, std::vector<int64_t>& tile, int split) {
     if (tile.size() < parts.size()) {
@@ -124,10 +125,10 @@ struct Tiles {
     }
     int64_t rows = 1, vectors = (tile.back() + lanes - 1) / lanes;
     for (size_t i = 0; i + 1 < tile.size(); ++i) (row[i] ? rows : vectors) *= tile[i];
-    if (s.rules() ? !fits_registers(s.target(), {rows, vectors}) : rows * vectors > kMostUnrolled)
-      return;
-    found.emplace_back(step_cost(s.target(), rows, vectors) / static_cast<double>(rows * vectors),
-                       tile);
+    const bool fits = fits_registers(s.target(), {rows, vectors});
+    if (s.rules() ? !fits : rows * vectors > kMostUnrolled) return;
+    const double cost = step_cost(s.target(), rows, vectors) / static_cast<double>(rows * vectors);
+    found.emplace_back(std::pair{!fits, cost}, tile);
   }
 };
 

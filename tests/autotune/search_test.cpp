@@ -152,6 +152,34 @@ TEST_CASE("trees and annealing need fewer trials than random search") {
   CHECK(std::exp((random_log - gbt_log) / 3) > 3);
 }
 
+TEST_CASE("chains on scores begin where the fastest points are, which nothing else finds") {
+  const Space space = power_space(8, 8);
+  const Point fastest{0, {3, 1, 4, 1, 5, 2, 6, 5}};
+  const auto distance = [&](const Point& p) {
+    int others = 0;
+    for (size_t k = 0; k < p.choice.size(); ++k) others += p.choice[k] != fastest.choice[k];
+    return others;
+  };
+  const ScorePoints near = [&](std::span<const Point> points) {
+    std::vector<double> scores;
+    for (const Point& p : points) scores.push_back(distance(p) <= 2 ? 1 : 0);
+    return scores;
+  };
+  for (const bool known : {false, true}) {
+    AnnealingOptions options;
+    options.random_first = 1;
+    const auto explorer = annealing_explorer(space, 5, options, near);
+    const std::vector<Point> points = {known ? fastest : Point{0, {0, 0, 0, 0, 0, 0, 0, 0}},
+                                       Point{0, {7, 7, 7, 7, 7, 7, 7, 7}}};
+    explorer->tell(points, std::vector<double>{1, 2});
+    const std::vector<Point> proposed = explorer->propose(kBatch);
+    const auto found = std::ranges::count_if(proposed,
+                                             [&](const Point& p) { return distance(p) <= 2; });
+    CAPTURE(known);
+    CHECK((found > kBatch / 2) == known);
+  }
+}
+
 TEST_CASE("a search is the same for the same seed, and another for another") {
   const Space space = power_space(5, 6);
   for (const Method method : kMethods) {

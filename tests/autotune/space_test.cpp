@@ -222,10 +222,17 @@ TEST_CASE("spaces: sampling is uniform over all points of all sketches") {
 TEST_CASE("spaces: sampling by sketches takes small ones as often as large ones") {
   const Space space({small_sketch("a", {30, 20}), small_sketch("b", {5})}, Space::Draw::sketches);
   std::mt19937_64 random(3);
-  int small = 0;
-  for (int i = 0; i < 10000; ++i) small += space.sample(random).sketch == 1;
+  int small = 0, usual = 0;
+  for (int i = 0; i < 10000; ++i) {
+    const Point point = space.sample(random);
+    small += point.sketch == 1;
+    usual += point.sketch == 0 && point.choice[0] == 0;
+  }
   CHECK(small > 4800);
   CHECK(small < 5200);
+  // Every second sample has it with chance 1/2 + 1/60, the others with 1/30
+  CHECK(usual > 1300);
+  CHECK(usual < 1500);
 }
 
 TEST_CASE("spaces: mutation and crossing stay inside") {
