@@ -86,10 +86,6 @@ Expected<NetworkOptions> options_of(const TuneArgs& args) {
 
 Expected<int> check(const TuneRequest& request, const Target& target, int processes,
                     Console& console) {
-  if (!target.devices.empty())
-    return make_error(DiagCode::unsupported,
-                      "--check times processors; what device '{0}' takes is in its cycles",
-                      target.main_device().name);
   TW_ASSIGN(const std::vector<Task> tasks, chosen_tasks(request, target));
   TW_ASSIGN(const std::vector<CheckedKernel> kernels,
             check_records(tasks, request.log, target, request.network.threads, processes));

@@ -7,10 +7,9 @@
 #include <set>
 #include <span>
 
-#include "autotune/measure/local.h"
 #include "autotune/measure/sampler.h"
 #include "autotune/measure/session.h"
-#include "driver/tune/candidate.h"
+#include "driver/tune/measuring_place.h"
 #include "ir/kernel/sharing.h"
 #include "kernels/default_schedule.h"
 
@@ -77,6 +76,7 @@ Expected<MeasureJob> job_for(const LoweredGroup& lowered, const Schedule& schedu
   TW_ASSIGN(const std::string object, builder.compile(kernel));
   TW_ASSIGN(job.library, builder.link(object));
   job.symbol = builder.symbol;
+  job.artifact = builder.artifact;
   return job;
 }
 
@@ -94,7 +94,10 @@ bool spreads_as(const Kernel& by_default, const Kernel& lowered, const Record& r
 }
 
 Expected<Pair> pair_of(const Task& task, const Schedule& usual, const Best& best,
-                       const Target& target, const CandidateBuilder& builder, int threads) {
+                       const MeasuringPlace& place) {
+  TW_ASSIGN(const CandidateBuilder builder, place.builder(task));
+  const Target& target = *place.target;
+  const int threads = place.threads;
   const LoweredGroup &used = task.variants.front().lowered,
                      &found = task.variants[best.variant].lowered;
   TW_ASSIGN(const Schedule tuned, parse_schedule(best.record.schedule));
@@ -127,8 +130,9 @@ struct Contest {
 // Of the tasks whose records are wanted. Null: of none of a task's.
 using Wanted = std::function<std::optional<Best>(const Task& task, const Known& known)>;
 Expected<std::vector<Contest>> contests_of(const std::vector<Task>& tasks, TuningLog& log,
-                                           const Target& target, int threads,
+                                           const MeasuringPlace& place, int threads,
                                            const Wanted& wanted) {
+  const Target& target = *place.target;
   std::vector<Contest> contests;
   for (const Task& task : tasks) {
     TW_ASSIGN(const std::vector<Record> records,
@@ -137,7 +141,7 @@ Expected<std::vector<Contest>> contests_of(const std::vector<Task>& tasks, Tunin
     TW_ASSIGN(const Schedule usual, default_schedule(used.kernel, used.stages, target));
     TW_ASSIGN(const Kernel by_default, apply(used.kernel, usual, &target));
     const auto counts = [&](const LoweredGroup& lowered, const Record& record) {
-      return threads > 1 || target.cores == 1 ||
+      return place.device || threads > 1 || target.cores == 1 ||
              spreads_as(by_default, lowered.kernel, record, target);
     };
     const Known known = known_of(task, latest(records), print(usual), counts);
@@ -149,9 +153,8 @@ Expected<std::vector<Contest>> contests_of(const std::vector<Task>& tasks, Tunin
 
 // Whether both schedules can be built. One that cannot is of another version of the schedules: a
 // compile says so, and takes the default.
-bool build(Contest& contest, const Target& target, const CandidateBuilder& builder, int threads) {
-  Expected<Pair> pair = pair_of(*contest.task, contest.usual, contest.tuned, target, builder,
-                                threads);
+bool build(Contest& contest, const MeasuringPlace& place) {
+  Expected<Pair> pair = pair_of(*contest.task, contest.usual, contest.tuned, place);
   if (pair) contest.pair = std::move(*pair);
   else llvm::consumeError(pair.takeError());
   return bool(pair);
@@ -159,7 +162,7 @@ bool build(Contest& contest, const Target& target, const CandidateBuilder& build
 
 // The default schedule, the record's, and the default one again, in so many processes of their own.
 Expected<std::vector<CheckedKernel>> measured(std::span<const Contest> contests, int processes,
-                                              int threads) {
+                                              const MeasuringPlace& place) {
   std::vector<CheckedKernel> kernels;
   for (const Contest& c : contests)
     kernels.push_back({c.task->key,
@@ -171,8 +174,7 @@ Expected<std::vector<CheckedKernel>> measured(std::span<const Contest> contests,
                        {},
                        {}});
   for (int p = 0; p < processes; ++p) {
-    TW_ASSIGN(const std::unique_ptr<LocalTransport> process,
-              LocalTransport::create({.threads = threads}));
+    TW_ASSIGN(const std::unique_ptr<LocalTransport> process, place.process());
     for (size_t k = 0; k < contests.size(); ++k) {
       const std::vector<MeasureJob> jobs = {contests[k].pair.by_default, contests[k].pair.tuned,
                                             contests[k].pair.by_default};
@@ -195,22 +197,27 @@ Expected<std::vector<CheckedKernel>> check_records(const std::vector<Task>& task
                                                    const std::string& path, const Target& target,
                                                    int threads, int processes) {
   TW_ASSIGN(TuningLog log, TuningLog::open(path, TuningLog::Mode::read));
-  TW_ASSIGN(const CandidateBuilder builder, candidate_builder(target, threads));
+  TW_ASSIGN(const MeasuringPlace place, measuring_place(target, threads));
+  if (place.predicts_cycles())
+    return make_error(DiagCode::unsupported,
+                      "there is nothing to check: records of '{0}' are cycles that its code "
+                      "generator counts, the same each time",
+                      place.target->name);
   TW_ASSIGN(std::vector<Contest> contests,
-            contests_of(tasks, log, target, threads,
+            contests_of(tasks, log, place, threads,
                         [](const Task&, const Known& known) { return taken(known); }));
-  std::erase_if(contests,
-                [&](Contest& contest) { return !build(contest, target, builder, threads); });
-  return measured(contests, processes, threads);
+  std::erase_if(contests, [&](Contest& contest) { return !build(contest, place); });
+  return measured(contests, processes, place);
 }
 
 namespace {
 
 // Measures both again and records what they took; whether the gain stands. None: one of them did
 // not work.
-Expected<std::optional<bool>> confirm(const Contest& contest, TuningLog& log, int threads) {
+Expected<std::optional<bool>> confirm(const Contest& contest, TuningLog& log,
+                                      const MeasuringPlace& place) {
   TW_ASSIGN(const std::vector<CheckedKernel> kernels,
-            measured({&contest, 1}, kConfirmProcesses, threads));
+            measured({&contest, 1}, kConfirmProcesses, place));
   const CheckedKernel& kernel = kernels.front();
   Record tuned = contest.tuned.record, usual = contest.known.by_default->record;
   tuned.seconds = kernel.tuned;
@@ -229,7 +236,8 @@ Expected<std::optional<bool>> confirm(const Contest& contest, TuningLog& log, in
 Expected<ConfirmedRecords> confirm_records(const std::vector<Task>& tasks, TuningLog& log,
                                            const Target& target, const TuneBudget& budget,
                                            const ConfirmOptions& options) {
-  TW_ASSIGN(const CandidateBuilder builder, candidate_builder(target, options.threads));
+  TW_ASSIGN(const MeasuringPlace place, measuring_place(target, options.threads));
+  if (place.predicts_cycles()) return ConfirmedRecords{};
   // Tasks with the schedules that were measured again
   std::set<std::pair<std::string, std::string>> confirmed;
   ConfirmedRecords counts;
@@ -246,7 +254,7 @@ Expected<ConfirmedRecords> confirm_records(const std::vector<Task>& tasks, Tunin
                  : best;
     };
     TW_ASSIGN(std::vector<Contest> contests,
-              contests_of(tasks, log, target, options.threads, unsure));
+              contests_of(tasks, log, place, options.threads, unsure));
     if (contests.empty()) break;
     std::ranges::stable_sort(contests, std::greater(), &Contest::claim);
     for (size_t i = 0; i < contests.size(); ++i) {
@@ -261,8 +269,8 @@ Expected<ConfirmedRecords> confirm_records(const std::vector<Task>& tasks, Tunin
       const double start = budget.now();
       confirmed.insert(
           {contest.task->key, contest.tuned.record.kernel_hash + contest.tuned.record.schedule});
-      if (!build(contest, target, builder, options.threads)) continue;
-      TW_ASSIGN(const std::optional<bool> stands, confirm(contest, log, options.threads));
+      if (!build(contest, place)) continue;
+      TW_ASSIGN(const std::optional<bool> stands, confirm(contest, log, place));
       contest.pair = {};
       longest = i == 0 && round == 0 ? budget.now() - start
                                      : std::max(longest, budget.now() - start);

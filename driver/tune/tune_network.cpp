@@ -79,9 +79,8 @@ Expected<TunedNetwork> tune_network(const TuneRequest& request, const Target& ta
     TW_ASSIGN(tuned.peaks, measure_peaks(target, request.network.threads));
   }
   watch.stage_ends();
-  const std::vector<Task> confirmed = target.devices.empty() && !request.network.table
-                                          ? tasks
-                                          : std::vector<Task>();
+  const bool confirms = !request.network.table && !services.exact;
+  const std::vector<Task> confirmed = confirms ? tasks : std::vector<Task>();
   TuneOutcome& outcome = tuned.outcome;
   outcome.limit = budget.limit();
   outcome.before = budget.now();

@@ -5,12 +5,8 @@
 #include <map>
 
 #include "autotune/measure/cycles.h"
-#include "autotune/measure/local.h"
 #include "autotune/measure/session.h"
-#include "backends/backend.h"
-#include "driver/tune/candidate.h"
-#include "driver/tune/device_candidate.h"
-#include "frontend/frontend.h"
+#include "driver/tune/measuring_place.h"
 #include "kernels/default_schedule.h"
 #include "program/place_groups.h"
 
@@ -18,22 +14,6 @@ namespace tw {
 namespace {
 
 constexpr size_t kTogether = 8;  // candidates between two looks at the interrupt
-
-Error runs_here(const Target& target) {
-  const Target host = host_target();
-  if (target.arch() != host.arch())
-    return make_error(DiagCode::unsupported,
-                      "target '{0}' is for {1}, and kernels are measured on this machine, {2}",
-                      target.name, arch_name(target.arch()), arch_name(host.arch()));
-  std::string missing;
-  for (const std::string& feature : target.features)
-    if (!host.has(feature)) missing += (missing.empty() ? "" : ", ") + feature;
-  if (missing.empty()) return Error::success();
-  return make_error(DiagCode::unsupported,
-                    "target '{0}' wants features that this machine, where kernels are measured, "
-                    "does not have: {1}",
-                    target.name, missing);
-}
 
 MeasureResult no_reference(const std::string& error) {
   MeasureResult result;
@@ -43,18 +23,15 @@ MeasureResult no_reference(const std::string& error) {
   return result;
 }
 
-using BuilderOf = std::function<Expected<CandidateBuilder>(const Task&)>;
-
 // All measurements of a network: one process that runs candidates, a measurer a task, a reference a
 // variant.
 class Measuring {
  public:
-  Measuring(const Target& place, std::unique_ptr<Transport> transport, BuilderOf builder,
-            const TuneSources& sources)
-      : target_(place),
-        transport_(std::move(transport)),
-        builder_(std::move(builder)),
-        sources_(sources) {}
+  Measuring(MeasuringPlace place, std::unique_ptr<Transport> process, const TuneSources& sources)
+      : place_(std::move(place)), transport_(std::move(process)), sources_(sources) {
+    if (place_.jobs > 0) sources_.jobs = place_.jobs;
+    sources_.threads = place_.threads;
+  }
 
   std::vector<MeasureResult> run(const Task& task, std::span<const Candidate> candidates,
                                  const StopAsked& stop) {
@@ -97,12 +74,13 @@ class Measuring {
   // What the default schedule computes; free dimensions are 1.
   Expected<Reference> make_reference(const Task& task, const Variant& variant) {
     if (!builders_.contains(task.key)) {
-      TW_ASSIGN(CandidateBuilder builder, builder_(task));
+      TW_ASSIGN(CandidateBuilder builder, place_.builder(task));
       builders_.emplace(task.key, std::move(builder));
     }
     const Kernel& lowered = variant.lowered.kernel;
-    TW_ASSIGN(const Schedule schedule, default_schedule(lowered, variant.lowered.stages, target_));
-    TW_ASSIGN(const Kernel scheduled, tw::apply(lowered, schedule, &target_));
+    TW_ASSIGN(const Schedule schedule,
+              default_schedule(lowered, variant.lowered.stages, *place_.target));
+    TW_ASSIGN(const Kernel scheduled, tw::apply(lowered, schedule, place_.target));
     return reference_outputs(scheduled,
                              {std::vector<int64_t>(lowered.symbols.size(), 1),
                               sources_.seed,
@@ -113,9 +91,8 @@ class Measuring {
                              builders_.at(task.key), *transport_);
   }
 
-  const Target& target_;
+  MeasuringPlace place_;
   std::unique_ptr<Transport> transport_;
-  BuilderOf builder_;
   TuneSources sources_;
   std::map<std::string, CandidateBuilder> builders_;             // by the task's key
   std::map<std::string, std::unique_ptr<Measurer>> measurers_;   // by the task's key
@@ -127,47 +104,21 @@ class Measuring {
 using MeasureTask = std::function<std::vector<MeasureResult>(
     const Task&, std::span<const Candidate>, const StopAsked&)>;
 
-MeasureTask measured_by(const std::shared_ptr<Measuring>& measuring) {
+Expected<MeasureTask> timed(const MeasuringPlace& place, const TuneSources& sources) {
+  TW_ASSIGN(std::unique_ptr<Transport> process, place.process());
+  const auto measuring = std::make_shared<Measuring>(place, std::move(process), sources);
   return [measuring](const Task& task, std::span<const Candidate> candidates,
                      const StopAsked& stop) { return measuring->run(task, candidates, stop); };
 }
 
-Expected<MeasureTask> on_processor(const Target& target, const TuneSources& sources) {
-  TW_TRY(runs_here(target));
-  TW_ASSIGN(CandidateBuilder builder, candidate_builder(target, sources.threads));
-  TW_ASSIGN(std::unique_ptr<Transport> transport,
-            LocalTransport::create({.threads = sources.threads}));
-  const BuilderOf of = [builder](const Task&) -> Expected<CandidateBuilder> { return builder; };
-  return measured_by(std::make_shared<Measuring>(target, std::move(transport), of, sources));
-}
-
-// Through the runtime, in a process that is pinned nowhere, as a device's driver has threads of its
-// own.
-Expected<MeasureTask> on_device(const Target& target,
-                                const std::shared_ptr<const DeviceBackend>& backend,
-                                TuneSources sources) {
-  if (target.devices.size() != 1)
-    return make_error(DiagCode::unsupported,
-                      "target '{0}' has {1} devices; kernels are measured on one", target.name,
-                      target.devices.size());
-  sources.jobs = sources.threads = 1;  // building links, too
-  TW_ASSIGN(std::unique_ptr<Transport> transport, LocalTransport::create({.threads = 0}));
-  const BuilderOf of = [&target, backend](const Task& task) {
-    return device_candidate_builder(target, backend, constants_of(task.variants.front().lowered));
-  };
-  return measured_by(
-      std::make_shared<Measuring>(target.devices.front(), std::move(transport), of, sources));
-}
-
 // Devices have one variant of each task: the direct algorithm.
-MeasureTask by_cycles(const std::shared_ptr<const DeviceBackend>& backend, const Target& device,
-                      const TuneSources& sources) {
-  return [backend, &device, jobs = sources.jobs](
-             const Task& task, std::span<const Candidate> candidates, const StopAsked& stop) {
+MeasureTask by_cycles(const MeasuringPlace& place, const TuneSources& sources) {
+  return [place, jobs = sources.jobs](const Task& task, std::span<const Candidate> candidates,
+                                      const StopAsked& stop) {
     std::vector<std::shared_ptr<const Kernel>> kernels;
     for (const Candidate& candidate : candidates) kernels.push_back(candidate.kernel);
-    return CycleMeasurer(backend, device, constants_of(task.variants.front().lowered), jobs)
-        .measure(kernels, {}, stop);
+    const std::vector<Constant> constants = constants_of(task.variants.front().lowered);
+    return CycleMeasurer(place.device, *place.target, constants, jobs).measure(kernels, {}, stop);
   };
 }
 
@@ -185,23 +136,20 @@ Expected<TuneServices> tune_services(const Target& target, const TuneSources& so
   TuneServices out;
   NetworkServices& services = out.network;
   const Target& place = target.main_device();
-  if (target.devices.empty()) {
-    TW_ASSIGN(services.measure, on_processor(target, sources));
+  TW_ASSIGN(const MeasuringPlace measured, measuring_place(target, sources.threads));
+  out.exact = measured.predicts_cycles();
+  if (out.exact) {
+    services.measure = by_cycles(measured, sources);
   } else {
-    TW_ASSIGN(std::unique_ptr<DeviceBackend> made, make_device_backend(place));
-    const std::shared_ptr<const DeviceBackend> backend = std::move(made);
-    if (backend->predicts_cycles()) {
-      services.measure = by_cycles(backend, place, sources);
-    } else {
-      TW_ASSIGN(services.measure, on_device(target, backend, sources));
-    }
-    out.runs = [backend, &place](const Task& task) {
+    TW_ASSIGN(services.measure, timed(measured, sources));
+  }
+  if (measured.device)
+    out.runs = [backend = measured.device, &place](const Task& task) {
       Error error = runs_on(*backend, place, task.variants.front().lowered);
       const bool refused = bool(error);
       llvm::consumeError(std::move(error));
       return !refused;
     };
-  }
   services.space = [&place, sources](const Task& task) {
     return sources.generated ? generated_space(task, place, {sources.rules})
                              : template_space(task, place, {sources.rules});

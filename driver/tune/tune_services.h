@@ -21,6 +21,7 @@ struct TuneServices {
   NetworkServices network;
   // Whether a device can run the task by its default schedule; null: all run
   std::function<bool(const Task&)> runs;
+  bool exact = false;  // cycles that the code generator counts: nothing to measure again
 };
 // target: a processor that this machine can stand for, or a device whose code generator predicts
 // cycles. target and log must outlive the result; log: null: nothing is kept. Errors: a target that

@@ -148,6 +148,9 @@ TEST_CASE(
       {"tune", model, "-t", "vdla-16x16", "--log", log, "--trials", "1", "--prove"});
   CHECK(proof.code == kExitUnsupported);
   CHECK(proof.err.find("--prove times processors") != std::string::npos);
+  const CliResult check = cli({"tune", model, "-t", "vdla-16x16", "--log", log, "--check", "2"});
+  CHECK(check.code == kExitUnsupported);
+  CHECK(check.err.find("cycles that its code generator counts") != std::string::npos);
 }
 
 TEST_CASE("tune: an OpenCL device runs candidates through the runtime, checked like others") {
@@ -172,6 +175,13 @@ TEST_CASE("tune: an OpenCL device runs candidates through the runtime, checked l
   CHECK_MESSAGE(compiled.code == kExitOk, compiled.err);
   CHECK(compiled.out.find("tuned") != std::string::npos);
   CHECK(cli({"verify", folder / "d.so", model}).code == kExitOk);
+  const CliResult check = cli({"tune", model, "-t", "opencl-generic", "--log", log, "--kernel", "2",
+                               "--check", "2", "--json"});
+  REQUIRE_MESSAGE(check.code == kExitOk, check.err);
+  Expected<Json> kernel = parse_json(check.out, "out");
+  REQUIRE(bool(kernel));
+  CHECK((*kernel)["default"].items().size() == 2);
+  for (const Json& seconds : (*kernel)["tuned"].items()) CHECK(seconds.number_or(0) > 0);
 }
 
 TEST_CASE("tune --check: the best records beside the defaults, in processes of their own") {

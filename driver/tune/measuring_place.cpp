@@ -1,0 +1,57 @@
+#include "driver/tune/measuring_place.h"
+
+#include "driver/tune/candidate.h"
+#include "driver/tune/device_candidate.h"
+#include "frontend/frontend.h"
+#include "program/place_groups.h"
+
+namespace tw {
+namespace {
+
+Error runs_here(const Target& target) {
+  const Target host = host_target();
+  if (target.arch() != host.arch())
+    return make_error(DiagCode::unsupported,
+                      "target '{0}' is for {1}, and kernels are measured on this machine, {2}",
+                      target.name, arch_name(target.arch()), arch_name(host.arch()));
+  std::string missing;
+  for (const std::string& feature : target.features)
+    if (!host.has(feature)) missing += (missing.empty() ? "" : ", ") + feature;
+  if (missing.empty()) return Error::success();
+  return make_error(DiagCode::unsupported,
+                    "target '{0}' wants features that this machine, where kernels are measured, "
+                    "does not have: {1}",
+                    target.name, missing);
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<LocalTransport>> MeasuringPlace::process() const {
+  return LocalTransport::create({.threads = device ? 0 : threads});
+}
+
+Expected<MeasuringPlace> measuring_place(const Target& target, int threads) {
+  MeasuringPlace place;
+  place.target = &target.main_device();
+  place.threads = threads;
+  if (target.devices.empty()) {
+    TW_TRY(runs_here(target));
+    TW_ASSIGN(CandidateBuilder builder, candidate_builder(target, threads));
+    place.builder = [builder](const Task&) -> Expected<CandidateBuilder> { return builder; };
+    return place;
+  }
+  TW_ASSIGN(std::unique_ptr<DeviceBackend> made, make_device_backend(*place.target));
+  place.device = std::move(made);
+  if (place.predicts_cycles()) return place;
+  if (target.devices.size() != 1)
+    return make_error(DiagCode::unsupported,
+                      "target '{0}' has {1} devices; kernels are measured on one", target.name,
+                      target.devices.size());
+  place.jobs = place.threads = 1;  // building links, too
+  place.builder = [&target, device = place.device](const Task& task) {
+    return device_candidate_builder(target, device, constants_of(task.variants.front().lowered));
+  };
+  return place;
+}
+
+}  // namespace tw
