@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/dim_names.h"
+#include "ir/kernel/shared_loop.h"
 #include "ir/program.h"
 #include "ir/target.h"
 #include "support/diag.h"
@@ -41,7 +42,7 @@ struct CodegenOptions {
   // Names and drivers of Program::devices
   std::vector<std::pair<std::string, std::string>> devices;
   // Parallel loops are cut into chunks of at least that estimated time; 0: as many as threads
-  int64_t chunk_ns = 1000;
+  int64_t chunk_ns = kPartNanoseconds;
 };
 
 class Backend {

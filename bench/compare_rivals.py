@@ -6,6 +6,8 @@
 Every contender lives in a process of its own (rival_worker.py) on the same cores; all but the one being timed are stopped,
 so that no idle thread pool spins beside it. Each of --processes rounds starts all of them afresh and times --blocks blocks,
 in each every contender once, in random order. A contender that fails or computes something else (rival_truth.py) is reported as n/a.
+--quick: one thread, one round of three short blocks, about 20 s a model. --resume: what --json has whole is not measured again, so an interrupted run goes on.
+Architectures of many families: python3 bench/networks OUT.
 VENV holds onnxruntime, openvino, ncnn, MNN, pnnx and torch ($TW_RIVALS_PYTHON is the default); a missing one is n/a.
 """
 import argparse
@@ -163,6 +165,10 @@ class Comparison:
             self.save()
         self.print_line(model, threads, entry)
 
+    def whole(self, model, threads):
+        entry = self.data["results"].get(model.stem, {}).get(str(threads))
+        return entry is not None and len(entry["blocks"]) >= self.args.processes * self.args.blocks
+
     def print_line(self, model, threads, entry):
         ms, best = rival_report.medians(entry), rival_report.best_rival(entry)
         ratio = rival_report.ratio(entry, best) if best else None
@@ -201,8 +207,12 @@ def parse_arguments():
     parser.add_argument("--work", type=pathlib.Path, help="keeps converted models and logs here")
     parser.add_argument("--json", type=pathlib.Path, help="all block times; with --append, earlier ones are kept")
     parser.add_argument("--append", action="store_true")
+    parser.add_argument("--resume", action="store_true", help="leave what --json has whole")
+    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--markdown", type=pathlib.Path)
     args = parser.parse_args()
+    if args.quick:
+        args.threads, args.processes, args.blocks, args.seconds = [1], 1, 3, 0.25
     for name in ("tilewright", "python", "torch_models", "work"):
         if getattr(args, name):   # not resolve(): a virtual environment's interpreter is a link
             setattr(args, name, pathlib.Path(os.path.abspath(getattr(args, name))))
@@ -217,7 +227,7 @@ def parse_arguments():
 def main():
     args = parse_arguments()
     data = {"versions": {}, "peaks": {}, "results": {}}
-    if args.json and args.json.exists() and (args.append or not args.models):
+    if args.json and args.json.exists() and (args.append or args.resume or not args.models):
         data = json.loads(args.json.read_text())
     with tempfile.TemporaryDirectory() as temporary:
         work = args.work or pathlib.Path(temporary)
@@ -227,6 +237,8 @@ def main():
             build_machine_peak(work)
         for model in args.models:
             for threads in args.threads:
+                if args.resume and comparison.whole(model, threads):
+                    continue
                 try:
                     comparison.compare(pathlib.Path(os.path.abspath(model)), threads)
                 except Failed as e:

@@ -3,28 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "ir/text.h"
+#include "cli/manifest_counts.h"
 
 namespace tw {
 namespace {
-
-Expected<double> value_of(const std::string& text, const Symbols& symbols,
-                          const SymbolNames& names) {
-  if (text.empty()) return 0.0;  // a library of a version that did not count
-  TW_ASSIGN(const Expr e, parse_expr(text));
-  bool known = e.type() == DType::i64;
-  const auto value = [&](std::string_view name) -> std::optional<int64_t> {
-    const auto found = symbols.find(symbol_name(names, name));
-    if (found != symbols.end()) return found->second;
-    // Made from data, and so not told
-    return least_of(name) == 0 ? std::optional<int64_t>(1) : std::nullopt;
-  };
-  visit(e, [&](const Expr& n) { known &= n->kind != ExprKind::var || value(n->name).has_value(); });
-  if (!known)
-    return make_error(DiagCode::parse,
-                      "the manifest's count '{0}' is no expression of the model's symbols", text);
-  return static_cast<double>(eval_int(e, [&](std::string_view name) { return *value(name); }));
-}
 
 double per_second(double amount, double ms) { return ms > 0 ? amount / (ms * 1e-3) : 0; }
 double bytes_of(const KernelRow& row) { return row.weight_bytes + row.tensor_bytes; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up, builds and runs every test. --quick: no sanitizer build. --full: all of the long suites.
-# Without it, the commit's hash chooses: a quarter of the networks with free sizes and of the files
-# for clang-tidy; under sanitizers a twentieth of the ONNX suite, and half of the suites that take
+# Without it, the commit's hash chooses: a quarter of the networks with free sizes, a sixth of the
+# files for clang-tidy, large models or resizes; under sanitizers a twentieth of the ONNX suite, and half of the suites that take
 # longest, beside those whose folders the last commits touched.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -24,7 +24,7 @@ python=.venv/bin/python
 $python scripts/check_layout.py
 scripts/format.sh --check
 stage likely mistakes
-if [ $full = 1 ]; then scripts/tidy.sh --all; else scripts/tidy.sh --part $((hash % 4))/4; fi
+if [ $full = 1 ]; then scripts/tidy.sh --all; else scripts/tidy.sh --part $((hash % 6))/6; fi
 
 stage release build
 cmake --preset release >/dev/null
@@ -48,8 +48,12 @@ $python tests/models/rivals.py --tilewright build/release/tilewright
 $python tests/models/integer_products.py --tilewright build/release/tilewright
 $python tests/models/reduce.py --tilewright build/release/tilewright
 $python tests/models/extents.py --tilewright build/release/tilewright
-$python tests/models/large.py --tilewright build/release/tilewright
-$python tests/models/resize.py --tilewright build/release/tilewright
+slow=(large resize)
+[ $full = 1 ] || slow=("${slow[$((hash / 2 % 2))]}")
+echo "of large.py and resize.py: ${slow[*]}; --full runs both"
+for suite in "${slow[@]}"; do
+  $python "tests/models/$suite.py" --tilewright build/release/tilewright
+done
 $python tests/models/tails.py --tilewright build/release/tilewright
 $python tests/models/declarations.py --tilewright build/release/tilewright
 $python tests/models/hostile_sizes.py --tilewright build/release/tilewright
@@ -57,7 +61,7 @@ stage random models
 $python tests/models/random_models.py --count 200 --tilewright build/release/tilewright
 stage tuner
 $python tests/models/kill_tuner.py --tilewright build/release/tilewright
-$python tests/models/lock.py --trials 12 --tilewright build/release/tilewright
+$python tests/models/lock.py --trials 6 --tilewright build/release/tilewright
 stage signals
 $python tests/models/signals.py --tilewright build/release/tilewright
 

@@ -134,8 +134,8 @@ Expected<std::string> LlvmBackend::standalone(const Kernel& kernel, Stage stage,
   std::optional<KernelLines> lines;
   if (stage == Stage::assembly) emitter.set_lines(&lines.emplace(kernel));
   TW_ASSIGN(EmittedKernel emitted,
-            emitter.emit("tw_kernel", parallel ? most_chunks(count_work(kernel), target_,
-                                                             CodegenOptions().chunk_ns)
+            emitter.emit("tw_kernel", parallel ? most_parts(count_work(kernel), target_,
+                                                            CodegenOptions().chunk_ns)
                                                : Expr(1)));
   emitted.function->setLinkage(llvm::GlobalValue::InternalLinkage);
   emitted.function->setVisibility(llvm::GlobalValue::DefaultVisibility);
@@ -160,7 +160,7 @@ Expected<std::string> LlvmBackend::member(const Program& program, size_t index,
   const Kernel& kernel = program.kernels[index];
   llvm::LLVMContext context;
   llvm::Module module(kernel_symbol(index), context);
-  const Expr chunks = most_chunks(
+  const Expr chunks = most_parts(
       index < program.work.size() ? program.work[index] : count_work(kernel), target_,
       options.chunk_ns);
   module.setDataLayout(machine.createDataLayout());

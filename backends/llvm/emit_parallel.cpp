@@ -2,36 +2,18 @@
 // are parameters too): the body becomes `body(params.., outer variables.., begin, end)`; with more
 // than one thread a thunk `(arg, chunk)` unpacks the parameters and runs one chunk of an even
 // static partition, of that loop's iterations or of all those of the loop inside it
-// (shared_loop.h). A kernel that does little makes few chunks, or none (most_chunks).
+// (ir/kernel/shared_loop.h). A kernel that does little makes few chunks, or none.
 #include <set>
 
 #include "backends/llvm/kernel_emitter.h"
-#include "backends/llvm/shared_loop.h"
+#include "ir/kernel/shared_loop.h"
 
 namespace tw::codegen {
 
 using llvm::Type;
 
-namespace {
-constexpr int64_t kMaxChunks = 1 << 16;
-}
-
-// Rough on purpose: six operations a lane and nanosecond. Bytes count little, 512 a nanosecond:
-// dividing work that only moves data does not pay before it is large, as half of the data then
-// comes out of another core's cache.
-Expr most_chunks(const Work& work, const Target& target, int64_t chunk_ns) {
-  if (chunk_ns <= 0) return Expr(kMaxChunks);
-  Expr ns = floor_div(work.flops, Expr(6 * target.lanes(4))) +
-            floor_div(work.weight_bytes + work.tensor_bytes, Expr(512));
-  return simplify(max(min(floor_div(ns, Expr(chunk_ns)), Expr(kMaxChunks)), Expr(1)));
-}
-
-// A loop inside scan loops is entered once for each of their iterations and does that part of the
-// kernel's work.
 Expr KernelEmitter::chunks_here() const {
-  Expr chunks = most_chunks_;
-  for (size_t i = 0; i + 1 < loops_.size(); ++i) chunks = floor_div(chunks, loops_[i]->extent);
-  return simplify(max(chunks, Expr(1)));
+  return most_parts_below(most_chunks_, {loops_.begin(), loops_.end() - 1});
 }
 
 // Parameters: env, one pointer a parameter buffer, workspace, i64 symbols and so many more i64 (of

@@ -1,7 +1,7 @@
 #include "backends/llvm/kernel_emitter.h"
 
-#include "backends/llvm/shared_loop.h"
 #include "ir/kernel/guards.h"
+#include "ir/kernel/shared_loop.h"
 #include "ir/kernel/stack_limits.h"
 #include "ir/schedule/interleave.h"
 

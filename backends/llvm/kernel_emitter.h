@@ -14,10 +14,6 @@ struct EmittedKernel {
   llvm::Function* function = nullptr;
 };
 
-// How many chunks of at least that estimated time the work makes; at least 1, an expression of the
-// kernel's symbols.
-Expr most_chunks(const Work& work, const Target& target, int64_t chunk_ns);
-
 // Stands in front of the parts, which refer to it.
 struct OwnedEmission {
   Emission emission;

@@ -8,12 +8,14 @@
 #include "cli/kernel_table.h"
 #include "cli/progress.h"
 #include "cli/targets.h"
+#include "cli/thread_plan.h"
 #include "driver/compile/compile.h"
 #include "driver/run/device_report.h"
 #include "driver/run/temporary_folder.h"
 #include "driver/run/time_model.h"
 #include "driver/tune/lock_file.h"
 #include "driver/tune/tuned_schedules.h"
+#include "ir/core_rates.h"
 #include "packager/artifact.h"
 #include "packager/loaded_model.h"
 #include "support/parallel.h"
@@ -26,7 +28,7 @@ struct BenchArgs {
   InputSources inputs;
   int threads = 0, runs = 0, warmup = 3, virtual_threads = 0;
   double seconds = 1;
-  bool per_kernel = false, no_check = false;
+  bool per_kernel = false, plan = false, no_check = false;
 };
 
 std::string padded(const char* pattern, double value) {
@@ -55,18 +57,42 @@ Expected<std::string> library_of(const BenchArgs& args, const std::string& folde
   return report.output;
 }
 
-Error bench_calls(const BenchArgs& args, const std::string& library, ModelRun& run,
-                  Console& console, Json::Object& result) {
+// What the calls of the library take, and what its manifest says of them.
+struct TimedCalls {
+  Manifest manifest;
+  Target target;
+  std::vector<double> ms;
+};
+Expected<TimedCalls> timed_calls(const BenchArgs& args, const std::string& library, ModelRun& run) {
   // Checked when it was loaded
   TW_ASSIGN(const std::string text, read_manifest(library, Integrity::trust));
-  TW_ASSIGN(const Manifest manifest, parse_manifest(text, library));
-  TW_ASSIGN(const std::vector<double> ms, time_calls(run, {args.runs, args.seconds}));
-  if (manifest.calls.size() != ms.size())
+  TimedCalls timed;
+  TW_ASSIGN(timed.manifest, parse_manifest(text, library));
+  TW_ASSIGN(timed.ms, time_calls(run, {args.runs, args.seconds}));
+  if (timed.manifest.calls.size() != timed.ms.size())
     return make_error(DiagCode::invalid_model,
                       "'{0}': the manifest lists {1} calls, the library has {2}", library,
-                      manifest.calls.size(), ms.size());
-  TW_ASSIGN(const Target target,
-            parse_target(manifest.target_yaml, library + " (its manifest's target)"));
+                      timed.manifest.calls.size(), timed.ms.size());
+  TW_ASSIGN(timed.target,
+            parse_target(timed.manifest.target_yaml, library + " (its manifest's target)"));
+  return timed;
+}
+
+Error plan_threads(const BenchArgs& args, const std::string& library, ModelRun& run,
+                   Console& console, Json::Object& result) {
+  TW_ASSIGN(const TimedCalls timed, timed_calls(args, library, run));
+  TW_ASSIGN(const ThreadPlan plan,
+            thread_plan(timed.manifest, run.symbols(), threads_or_all(args.threads),
+                        core_rates(timed.target).fork_join, timed.ms));
+  result.push_back({"plan", to_json(plan)});
+  if (!console.json) console.out << to_string(plan, console.columns);
+  return Error::success();
+}
+
+Error bench_calls(const BenchArgs& args, const std::string& library, ModelRun& run,
+                  Console& console, Json::Object& result) {
+  TW_ASSIGN(const TimedCalls timed, timed_calls(args, library, run));
+  const auto& [manifest, target, ms] = timed;
   const int threads = threads_or_all(args.threads);
   TW_ASSIGN(const Peaks peaks, measure_peaks(target, threads));
   TW_ASSIGN(const KernelTable table, kernel_table(manifest, run.symbols(), peaks, ms));
@@ -77,6 +103,10 @@ Error bench_calls(const BenchArgs& args, const std::string& library, ModelRun& r
 }
 
 Expected<int> bench(const BenchArgs& args, Console& console) {
+  if (args.plan && args.per_kernel)
+    return make_error(DiagCode::invalid_argument,
+                      "--plan is about threads that may not be there, --per-kernel about those "
+                      "that run: one of both");
   TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
   TW_ASSIGN(const std::string library, library_of(args, folder.path(), console));
   use_device(args.device);
@@ -85,13 +115,14 @@ Expected<int> bench(const BenchArgs& args, Console& console) {
   InputSources flags = args.inputs;
   if (!flags.random) flags.random = 0;
   TW_ASSIGN(Inputs inputs, load_inputs(input_specs(model.api()), flags));
-  TW_ASSIGN(ModelRun run, ModelRun::create(model.api(), std::move(inputs), args.threads));
+  const int threads = args.plan ? 1 : args.threads;  // shares are worked out of one thread's times
+  TW_ASSIGN(ModelRun run, ModelRun::create(model.api(), std::move(inputs), threads));
   for (int i = 0; i < args.warmup; ++i) TW_TRY(run.run());
   TW_ASSIGN(const std::vector<double> ms, time_runs(run, {args.runs, args.seconds}));
   const Statistics s = statistics(ms);
   Json::Object result{{"model", model.api().name},
                       {"target", model.api().target},
-                      {"threads", args.threads},
+                      {"threads", threads},
                       {"min", s.min},
                       {"median", s.median},
                       {"p95", s.p95},
@@ -105,6 +136,7 @@ Expected<int> bench(const BenchArgs& args, Console& console) {
   if (!devices.empty()) result.push_back({"devices", to_json(devices)});
   if (!console.json) console.out << to_string(devices);
   if (args.per_kernel) TW_TRY(bench_calls(args, library, run, console, result));
+  if (args.plan) TW_TRY(plan_threads(args, library, run, console, result));
   if (console.json) write_json(console, result);
   return kExitOk;
 }
@@ -131,6 +163,9 @@ CommandRun define_bench(Flags& flags) {
   flags.flag(
       "--per-kernel", args->per_kernel,
       "Then time every kernel call, by the median, and compare with the machine's measured peaks");
+  flags.flag("--plan", args->plan,
+             "Run on one thread, and work out what --threads of any number would make of it: "
+             "shares, imbalance, fork-joins");
   define_no_check(flags, args->no_check);
   return [args](Console& console) { return bench(*args, console); };
 }

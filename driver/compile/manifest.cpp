@@ -27,7 +27,7 @@ ManifestCall describe_extern(const KernelCall& call) {
 }
 
 ManifestCall describe(const Program& program, const KernelCall& call,
-                      const std::vector<Expr>& loaded) {
+                      const std::vector<Expr>& loaded, const std::vector<SharedWork>& shared) {
   if (call.function) return describe_extern(call);
   const Kernel& kernel = program.kernels[static_cast<size_t>(call.kernel)];
   const Work& work = program.work[static_cast<size_t>(call.kernel)];
@@ -36,14 +36,32 @@ ManifestCall describe(const Program& program, const KernelCall& call,
       e = substitute(e, kernel.symbols[s], call.symbols[s]);
     return to_string(e);
   };
-  return {call.kernel,
-          call.name,
-          text(work.flops),
-          text(work.weight_bytes),
-          text(work.tensor_bytes),
-          text(loaded[static_cast<size_t>(call.kernel)]),
-          call.device,
-          call.from};
+  ManifestCall out{call.kernel,
+                   call.name,
+                   text(work.flops),
+                   text(work.weight_bytes),
+                   text(work.tensor_bytes),
+                   text(loaded[static_cast<size_t>(call.kernel)]),
+                   call.device,
+                   call.from};
+  const SharedWork& threads = shared[static_cast<size_t>(call.kernel)];
+  out.operations = text(threads.operations);
+  for (const SharedLoop& loop : threads.loops)
+    out.loops.push_back(
+        {text(loop.iterations), text(loop.most_parts), text(loop.entries), text(loop.operations)});
+  return out;
+}
+
+std::vector<ManifestCall> calls_of(const Program& program, const Target& target) {
+  std::vector<ManifestCall> calls;
+  std::vector<Expr> loaded;
+  std::vector<SharedWork> shared;
+  for (size_t i = 0; i < program.kernels.size(); ++i) {
+    loaded.push_back(loaded_bytes(program.kernels[i]));
+    shared.push_back(shared_work(program.kernels[i], program.work[i], target));
+  }
+  for (const KernelCall& c : program.calls) calls.push_back(describe(program, c, loaded, shared));
+  return calls;
 }
 
 Json tensors_json(const std::vector<ManifestTensor>& list) {
@@ -53,10 +71,48 @@ Json tensors_json(const std::vector<ManifestTensor>& list) {
   return out;
 }
 
+Json::Object call_json(const ManifestCall& c, bool devices) {
+  Json::Object call{{"kernel", c.kernel},
+                    {"name", c.name},
+                    {"flops", c.flops},
+                    {"weight_bytes", c.weight_bytes},
+                    {"tensor_bytes", c.tensor_bytes},
+                    {"loaded_bytes", c.loaded_bytes}};
+  if (devices) call.push_back({"device", c.device}), call.push_back({"from", c.from});
+  if (!c.function.empty()) call.push_back({"function", c.function});
+  if (!c.operations.empty()) call.push_back({"operations", c.operations});
+  Json::Array loops;
+  for (const ManifestLoop& loop : c.loops)
+    loops.push_back(Json::Object{{"iterations", loop.iterations},
+                                 {"most_parts", loop.most_parts},
+                                 {"entries", loop.entries},
+                                 {"operations", loop.operations}});
+  if (!loops.empty()) call.push_back({"parallel", loops});
+  return call;
+}
+
 std::vector<std::string> texts(const Json& list) {
   std::vector<std::string> out;
   for (const Json& item : list.items()) out.push_back(item.text_or_empty());
   return out;
+}
+
+ManifestCall call_from(const Json& c) {
+  ManifestCall call{static_cast<int>(c["kernel"].integer_or(-1)),
+                    c["name"].text_or_empty(),
+                    c["flops"].text_or_empty(),
+                    c["weight_bytes"].text_or_empty(),
+                    c["tensor_bytes"].text_or_empty(),
+                    c["loaded_bytes"].text_or_empty(),
+                    static_cast<int>(c["device"].integer_or(0)),
+                    static_cast<int>(c["from"].integer_or(0)),
+                    c["function"].text_or_empty(),
+                    c["operations"].text_or_empty()};
+  if (!call.function.empty()) call.kernel = -1;
+  for (const Json& loop : c["parallel"].items())
+    call.loops.push_back({loop["iterations"].text_or_empty(), loop["most_parts"].text_or_empty(),
+                          loop["entries"].text_or_empty(), loop["operations"].text_or_empty()});
+  return call;
 }
 
 std::vector<ManifestTensor> tensors(const Json& list) {
@@ -126,9 +182,7 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
   }
   for (const Target& device : target.devices) m.devices.push_back(device.name);
   m.device_notes = report.device_notes;
-  std::vector<Expr> loaded;
-  for (const Kernel& kernel : program.kernels) loaded.push_back(loaded_bytes(kernel));
-  for (const KernelCall& c : program.calls) m.calls.push_back(describe(program, c, loaded));
+  m.calls = calls_of(program, target);
   return m;
 }
 
@@ -151,17 +205,7 @@ Json to_json(const Manifest& m) {
       kernel.push_back({"instructions", k.instructions}), kernel.push_back({"cycles", k.cycles});
     kernels.push_back(std::move(kernel));
   }
-  for (const ManifestCall& c : m.calls) {
-    Json::Object call{{"kernel", c.kernel},
-                      {"name", c.name},
-                      {"flops", c.flops},
-                      {"weight_bytes", c.weight_bytes},
-                      {"tensor_bytes", c.tensor_bytes},
-                      {"loaded_bytes", c.loaded_bytes}};
-    if (!m.devices.empty()) call.push_back({"device", c.device}), call.push_back({"from", c.from});
-    if (!c.function.empty()) call.push_back({"function", c.function});
-    calls.push_back(std::move(call));
-  }
+  for (const ManifestCall& c : m.calls) calls.push_back(call_json(c, !m.devices.empty()));
   Json::Object all{
       {"tilewright", m.compiler},
       {"abi", static_cast<int>(TW_ABI_VERSION)},
@@ -268,12 +312,7 @@ Expected<Manifest> parse_manifest(const std::string& text, const std::string& fi
     if ((kernel < 0 && function.empty()) || kernel >= static_cast<int64_t>(m.kernels.size()))
       return make_error(DiagCode::parse, "'{0}': the manifest's call {1} names no kernel", file,
                         m.calls.size());
-    m.calls.push_back({static_cast<int>(kernel), c["name"].text_or_empty(),
-                       c["flops"].text_or_empty(), c["weight_bytes"].text_or_empty(),
-                       c["tensor_bytes"].text_or_empty(), c["loaded_bytes"].text_or_empty(),
-                       static_cast<int>(c["device"].integer_or(0)),
-                       static_cast<int>(c["from"].integer_or(0)), function});
-    if (!function.empty()) m.calls.back().kernel = -1;
+    m.calls.push_back(call_from(c));
     if (std::max(m.calls.back().device, m.calls.back().from) > static_cast<int>(m.devices.size()) ||
         std::min(m.calls.back().device, m.calls.back().from) < 0)
       return make_error(DiagCode::parse, "'{0}': the manifest's call {1} names no device", file,

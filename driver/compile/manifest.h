@@ -21,6 +21,10 @@ struct ManifestKernel {
   int64_t instructions = 0, cycles = 0;                      // of a stream
   std::string schedule = "default", tuned = {};              // or "tuned", and the date of that
 };
+// A loop whose iterations threads share (ir/kernel/shared_loop.h).
+struct ManifestLoop {
+  std::string iterations, most_parts, entries, operations;
+};
 struct ManifestCall {
   int kernel = 0;    // index into kernels; -1: a call of `function`
   std::string name;  // the nodes it computes
@@ -30,6 +34,9 @@ struct ManifestCall {
   // As KernelCall's: 0 the processor, else 1 + index into devices
   int device = 0, from = 0;
   std::string function = {};  // of the runtime library
+  // Of all of the call, and its parallel loops
+  std::string operations = {};
+  std::vector<ManifestLoop> loops = {};
 };
 struct Manifest {
   std::string compiler, name;  // version; C identifier

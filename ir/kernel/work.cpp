@@ -56,6 +56,11 @@ class Counter {
     return work;
   }
 
+  Operations run_operations() {
+    walk(kernel_.body, 1);
+    return {simplify(operations_, ranges_), std::move(parallel_)};
+  }
+
  private:
   // points: how often the statement runs. An extent that depends on a loop around counts with the
   // middle of that loop.
@@ -71,9 +76,12 @@ class Counter {
         Expr extent = s->extent;
         for (auto loop = loops_.rbegin(); loop != loops_.rend(); ++loop)
           extent = substitute(extent, (*loop)->var, floor_div((*loop)->extent, 2));
+        const Expr before = operations_;
         loops_.push_back(s.get());
         walk(s->body[0], simplify(points * extent, ranges_));
         loops_.pop_back();
+        if (s->loop_kind == LoopKind::parallel)
+          parallel_.push_back({s, loops_, simplify(operations_ - before, ranges_)});
         return;
       }
       case StmtKind::store: return count(*s, points);
@@ -86,18 +94,21 @@ class Counter {
 
   void count(const StmtNode& s, const Expr& points) {
     const bool real = s.combiner != Combiner::none;
-    flops_ = flops_ + points * (flops(s.value) + flops(s.where) + (real ? 1 : 0));
+    const int64_t arithmetic = flops(s.value) + flops(s.where) + (real ? 1 : 0);
+    flops_ = flops_ + points * arithmetic;
     touch(s.buffer, points);
+    int64_t elements = 1;
     auto note = [&](const Expr& e) {
       if (e.defined())
         visit(e, [&](const Expr& n) {
-          if (n->kind == ExprKind::load) touch(n->buffer, points);
+          if (n->kind == ExprKind::load) touch(n->buffer, points), ++elements;
         });
     };
     note(s.value);
     note(s.where);
     note(s.init);
     for (const Expr& index : s.indices) note(index);
+    operations_ = operations_ + points * (arithmetic + elements);
   }
 
   void touch(BufferId id, const Expr& points) {
@@ -107,13 +118,15 @@ class Counter {
 
   const Kernel& kernel_;
   Ranges ranges_;
-  Expr flops_ = 0;
+  Expr flops_ = 0, operations_ = 0;
+  std::vector<ParallelOperations> parallel_;
   std::vector<Expr> touched_;  // by buffer: elements read or written
   std::vector<const StmtNode*> loops_;
 };
 }  // namespace
 
 Work count_work(const Kernel& kernel) { return Counter(kernel).run(); }
+Operations count_operations(const Kernel& kernel) { return Counter(kernel).run_operations(); }
 
 int64_t flops_of(UnaryOp op) {
   switch (op) {

@@ -14,6 +14,18 @@ struct Work {
   Expr weight_bytes = 0, tensor_bytes = 0;
 };
 
+// Arithmetic, and elements read and written, of a scheduled kernel.
+struct ParallelOperations {
+  Stmt loop;
+  std::vector<const StmtNode*> around;  // loops, from the outside in
+  Expr operations;
+};
+struct Operations {
+  Expr all = 0;
+  std::vector<ParallelOperations> parallel;  // of its parallel loops
+};
+Operations count_operations(const Kernel& kernel);
+
 // Exact for kernels as lowered; a scheduled one repeats the points of overlapping blocks.
 // Expressions of the kernel's symbols.
 Work count_work(const Kernel& kernel);

@@ -8,7 +8,7 @@
 // Undoes compute_at: the stage (with its init, if that is a nest of its own) is computed for every
 // iteration of the loops around, before them, and the temp keeps all of it, with a dimension a
 // loop. A stack or register temp moves to scope global. Legal: the stage writes a temp, alone, and
-// stands beside its readers in a loop; nothing else in the nest writes what it reads; the
+// stands beside all its readers in a loop; nothing else in the nest writes what it reads; the
 // conditions around read no buffer.
 #include <algorithm>
 
@@ -39,6 +39,23 @@ size_t depth_beside_readers(const std::vector<Stmt>& path, BufferId buffer) {
       return depth;
   }
   return 0;
+}
+
+// Behind a loop, what its last iteration leaves may be read: kept by a compute_at.
+Error check_kept(const Kernel& kernel, const std::vector<Stmt>& path, size_t depth) {
+  const BufferId buffer = path.back()->buffer;
+  for (size_t outer = 1; outer < depth; ++outer) {
+    const Stmt block = block_of(path[outer - 1]);
+    for (const Stmt& child : block ? block->body : std::vector<Stmt>()) {
+      const bool around = !find_path(child, [&](const StmtNode& n) {
+                             return &n == path.back().get();
+                           }).empty();
+      if (!around && reads(child, buffer))
+        return illegal("'{0}' is read behind loop '{1}' too", kernel.buffer(buffer).name,
+                       path[depth - 1]->var);
+    }
+  }
+  return Error::success();
 }
 
 Error check_hoist(const Kernel& kernel, std::span<const Stmt> around,
@@ -97,6 +114,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeRoot& s) {
   const StmtNode store = *path.back();
   const size_t depth = depth_beside_readers(path, store.buffer);
   if (depth == 0) return illegal("stage '{0}' is in no loop together with a reader", s.stage);
+  TW_TRY(check_kept(kernel, path, depth));
   const std::span<const Stmt> around(path.data(), depth);
   const Stmt block = block_of(path[depth - 1]);
   std::vector<Stmt> moved, rest;

@@ -200,6 +200,22 @@ Expected<std::vector<std::optional<DimFootprint>>> parts_of_loops(const Kernel& 
   return parts;
 }
 
+// What the reader takes of asynchronous copies is there behind their wait.
+Error check_arrived(const Kernel& kernel, const LoweredStage& reader, const Stmt& loop) {
+  for (const Stmt& store : stores_of(loop)) {
+    if (!store->async || !reads(reader.nest, store->buffer)) continue;
+    const std::string queue = done_queue(store->label);
+    const bool waited = !find_path(loop->body[0], [&](const StmtNode& s) {
+                           return s.kind == StmtKind::wait && s.label == queue;
+                         }).empty();
+    if (!waited)
+      return illegal(
+          "stage '{0}' copies '{1}' asynchronously, and is waited for outside of loop '{2}'",
+          store->label, kernel.buffer(store->buffer).name, loop->var);
+  }
+  return Error::success();
+}
+
 }  // namespace
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::ReverseComputeAt& s) {
@@ -210,6 +226,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ReverseComputeAt& 
   TW_TRY(check_loop(path));
   TW_TRY(check_movable(kernel, reader));
   TW_TRY(check_order(kernel, reader, path));
+  TW_TRY(check_arrived(kernel, reader, path.back()));
   const Ranges outer = ranges_of(kernel, path);
   TW_ASSIGN(const auto of_loop, parts_of_loops(kernel, reader, path, outer));
   std::vector<DimFootprint> footprints;

@@ -1,0 +1,39 @@
+// bench --plan: what the schedules of a model would do on a machine of so many cores, which need
+// not be at hand. Loops are shared out as by the runtime (runtime/pool.c): into equal parts, one a
+// thread, the first ones an iteration longer where they do not divide.
+#pragma once
+#include "cli/text_width.h"
+#include "driver/compile/manifest.h"
+#include "driver/run/tensors.h"
+
+namespace tw {
+
+struct PlannedCall {
+  std::string call, kernel;
+  double one_ms = 0;  // measured, on one thread
+  int64_t joins = 0;  // loops that are shared out: a fork and a join each
+  // The largest share of the work of one thread, and the mean of all: 1 and 1/threads where nothing
+  // is shared
+  double largest = 1;
+  int64_t busy = 1;       // threads that have work in its largest loop
+  double planned_ms = 0;  // one_ms times `largest`, and the joins
+};
+struct ThreadPlan {
+  int64_t threads = 1;
+  double join_ms = 0;  // of one fork and join, by the target's rates
+  std::vector<PlannedCall> calls;
+  double one_ms() const;
+  double planned_ms() const;
+  int64_t joins() const;
+};
+
+// one_ms: of each call, on one thread. Symbols are the model's. Work that a device does counts as
+// it is. Errors: a library of a version that did not count its parallel loops; a count that is no
+// expression of the symbols.
+Expected<ThreadPlan> thread_plan(const Manifest& manifest, const Symbols& symbols, int64_t threads,
+                                 double join_seconds, const std::vector<double>& one_ms);
+Json to_json(const ThreadPlan& plan);
+// What takes longest on that machine first, and the sums.
+std::string to_string(const ThreadPlan& plan, int columns = kPlainColumns);
+
+}  // namespace tw

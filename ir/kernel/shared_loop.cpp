@@ -1,0 +1,80 @@
+#include "ir/kernel/shared_loop.h"
+
+#include <algorithm>
+
+#include "ir/simplify.h"
+#include "ir/target.h"
+
+namespace tw {
+namespace {
+
+constexpr int64_t kEnough = 64;  // iterations that split evenly enough
+constexpr int64_t kMostParts = 1 << 16;
+
+bool independent(const Kernel& kernel, const Stmt& body) {
+  const std::vector<Stmt> stores = stores_of(body);
+  auto is_output = [&](BufferId id) { return kernel.buffer(id).role == BufferRole::output; };
+  auto reads_back = [&](const Stmt& store) {
+    bool found = false;
+    for (const Expr& e : {store->value, store->where, store->init})
+      if (e.defined())
+        visit(e,
+              [&](const Expr& n) { found |= n->kind == ExprKind::load && is_output(n->buffer); });
+    return found;
+  };
+  return std::all_of(stores.begin(), stores.end(), [&](const Stmt& store) {
+    const Buffer& buffer = kernel.buffer(store->buffer);
+    if (reads_back(store)) return false;
+    if (is_output(store->buffer)) return store->combiner == Combiner::none;
+    return buffer.scope != "global";
+  });
+}
+}  // namespace
+
+const StmtNode* shared_loop(const Kernel& kernel, const Stmt& parallel) {
+  auto extent = as_const(parallel->extent);
+  const Stmt& inner = parallel->body[0];
+  if (!extent || *extent >= kEnough || inner->kind != StmtKind::loop) return nullptr;
+  if (inner->loop_kind != LoopKind::serial || inner->role != AxisRole::spatial ||
+      as_const(inner->extent).value_or(1) < 2)
+    return nullptr;
+  return independent(kernel, inner->body[0]) ? inner.get() : nullptr;
+}
+
+// Rough on purpose: six operations a lane and nanosecond. Bytes count little, 512 a nanosecond:
+// dividing work that only moves data does not pay before it is large, as half of the data then
+// comes out of another core's cache.
+Expr most_parts(const Work& work, const Target& target, int64_t nanoseconds) {
+  if (nanoseconds <= 0) return Expr(kMostParts);
+  const Expr ns = floor_div(work.flops, Expr(6 * target.lanes(4))) +
+                  floor_div(work.weight_bytes + work.tensor_bytes, Expr(512));
+  return simplify(max(min(floor_div(ns, Expr(nanoseconds)), Expr(kMostParts)), Expr(1)));
+}
+
+Expr most_parts_below(Expr most, const std::vector<const StmtNode*>& around) {
+  for (const StmtNode* loop : around) most = floor_div(most, loop->extent);
+  return simplify(max(most, Expr(1)));
+}
+
+SharedWork shared_work(const Kernel& scheduled, const Work& work, const Target& target,
+                       int64_t nanoseconds) {
+  const Operations operations = count_operations(scheduled);
+  const Expr most = most_parts(work, target, nanoseconds);
+  // Slices of the workspace are there for the target's cores
+  const bool sliced = std::ranges::any_of(
+      scheduled.buffers, [](const Buffer& buffer) { return buffer.scope == "thread"; });
+  SharedWork shared{operations.all, {}};
+  for (const ParallelOperations& loop : operations.parallel) {
+    Expr iterations = loop.loop->extent, entries(1);
+    if (const StmtNode* inner = shared_loop(scheduled, loop.loop))
+      iterations = iterations * inner->extent;
+    for (const StmtNode* outer : loop.around) entries = entries * outer->extent;
+    Expr parts = most_parts_below(most, loop.around);
+    if (sliced) parts = min(parts, Expr(target.cores));
+    shared.loops.push_back(
+        {simplify(iterations), simplify(parts), simplify(entries), loop.operations});
+  }
+  return shared;
+}
+
+}  // namespace tw
