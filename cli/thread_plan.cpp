@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "cli/manifest_counts.h"
+#include "ir/core_rates.h"
 
 namespace tw {
 namespace {
@@ -31,9 +32,10 @@ int64_t ThreadPlan::joins() const {
   return sum;
 }
 
-Expected<ThreadPlan> thread_plan(const Manifest& manifest, const Symbols& symbols, int64_t threads,
-                                 double join_seconds, const std::vector<double>& one_ms) {
-  ThreadPlan plan{threads, join_seconds * 1e3, {}};
+Expected<ThreadPlan> thread_plan(const Manifest& manifest, const Symbols& symbols,
+                                 const Target& target, int64_t threads,
+                                 const std::vector<double>& one_ms) {
+  ThreadPlan plan{threads, target.cores, core_rates(target).fork_join * 1e3, {}};
   const SymbolNames names = symbol_names(manifest);
   for (size_t i = 0; i < one_ms.size(); ++i) {
     const ManifestCall& call = manifest.calls[i];
@@ -81,9 +83,10 @@ Json to_json(const ThreadPlan& plan) {
                                  {"largest_share", c.largest},
                                  {"imbalance", imbalance(c, plan.threads)},
                                  {"planned_ms", c.planned_ms}});
-  return Json::Object{{"threads", plan.threads},         {"join_ms", plan.join_ms},
-                      {"joins", plan.joins()},           {"one_ms", plan.one_ms()},
-                      {"planned_ms", plan.planned_ms()}, {"calls", std::move(calls)}};
+  return Json::Object{{"threads", plan.threads},  {"cores", plan.cores},
+                      {"join_ms", plan.join_ms},  {"joins", plan.joins()},
+                      {"one_ms", plan.one_ms()},  {"planned_ms", plan.planned_ms()},
+                      {"calls", std::move(calls)}};
 }
 
 std::string to_string(const ThreadPlan& plan, int columns) {
@@ -111,7 +114,12 @@ std::string to_string(const ThreadPlan& plan, int columns) {
                 sum, plan.one_ms(), speed_up, static_cast<long long>(plan.joins()),
                 static_cast<long long>(plan.threads),
                 100 * speed_up / static_cast<double>(plan.threads), plan.join_ms * 1e3);
-  return out + text;
+  out += text;
+  if (plan.threads > plan.cores)
+    out += "the library is made for " + std::to_string(plan.cores) +
+           " cores: kernels whose threads need memory of their own are cut in so many parts; " +
+           "compile for a target with cores: " + std::to_string(plan.threads) + "\n";
+  return out;
 }
 
 }  // namespace tw

@@ -20,6 +20,7 @@ struct PlannedCall {
 };
 struct ThreadPlan {
   int64_t threads = 1;
+  int64_t cores = 1;   // that the library was made for
   double join_ms = 0;  // of one fork and join, by the target's rates
   std::vector<PlannedCall> calls;
   double one_ms() const;
@@ -27,11 +28,12 @@ struct ThreadPlan {
   int64_t joins() const;
 };
 
-// one_ms: of each call, on one thread. Symbols are the model's. Work that a device does counts as
+// target: the library's. one_ms: of each call, on one thread. Symbols are the model's. Work that a device does counts as
 // it is. Errors: a library of a version that did not count its parallel loops; a count that is no
 // expression of the symbols.
-Expected<ThreadPlan> thread_plan(const Manifest& manifest, const Symbols& symbols, int64_t threads,
-                                 double join_seconds, const std::vector<double>& one_ms);
+Expected<ThreadPlan> thread_plan(const Manifest& manifest, const Symbols& symbols,
+                                 const Target& target, int64_t threads,
+                                 const std::vector<double>& one_ms);
 Json to_json(const ThreadPlan& plan);
 // What takes longest on that machine first, and the sums.
 std::string to_string(const ThreadPlan& plan, int columns = kPlainColumns);

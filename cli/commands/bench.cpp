@@ -15,7 +15,6 @@
 #include "driver/run/time_model.h"
 #include "driver/tune/lock_file.h"
 #include "driver/tune/tuned_schedules.h"
-#include "ir/core_rates.h"
 #include "packager/artifact.h"
 #include "packager/loaded_model.h"
 #include "support/parallel.h"
@@ -81,9 +80,8 @@ Expected<TimedCalls> timed_calls(const BenchArgs& args, const std::string& libra
 Error plan_threads(const BenchArgs& args, const std::string& library, ModelRun& run,
                    Console& console, Json::Object& result) {
   TW_ASSIGN(const TimedCalls timed, timed_calls(args, library, run));
-  TW_ASSIGN(const ThreadPlan plan,
-            thread_plan(timed.manifest, run.symbols(), threads_or_all(args.threads),
-                        core_rates(timed.target).fork_join, timed.ms));
+  TW_ASSIGN(const ThreadPlan plan, thread_plan(timed.manifest, run.symbols(), timed.target,
+                                               threads_or_all(args.threads), timed.ms));
   result.push_back({"plan", to_json(plan)});
   if (!console.json) console.out << to_string(plan, console.columns);
   return Error::success();

@@ -35,7 +35,10 @@ TEST_CASE("a plan counts the largest share of each loop, what stays alone, and t
   const Manifest m = manifest_of({call_of("1000", {{"30", "100", "1", "900"}}),
                                   call_of("n * 10", {{"n", "3", "2", "n * 10"}}),
                                   call_of("50", {{"30", "1", "1", "50"}})});
-  Expected<ThreadPlan> plan = thread_plan(m, {{"n", 8}}, 16, 2e-6, {1, 4, 0.5});
+  Target target = host_target();
+  target.cores = 2;
+  target.core.fork_join = 2e-6;
+  Expected<ThreadPlan> plan = thread_plan(m, {{"n", 8}}, target, 16, {1, 4, 0.5});
   REQUIRE_MESSAGE(bool(plan), error_text(plan.takeError()));
   CHECK(plan->calls[0].joins == 1);
   CHECK(plan->calls[0].busy == 16);
@@ -51,8 +54,9 @@ TEST_CASE("a plan counts the largest share of each loop, what stays alone, and t
   CHECK(plan->joins() == 3);
   const std::string text = to_string(*plan);
   CHECK(text.find("on 16 threads") != std::string::npos);
+  CHECK(text.find("made for 2 cores") != std::string::npos);
 
-  plan = thread_plan(m, {{"n", 8}}, 1, 2e-6, {1, 4, 0.5});
+  plan = thread_plan(m, {{"n", 8}}, target, 1, {1, 4, 0.5});
   REQUIRE(bool(plan));
   CHECK(plan->joins() == 0);
   CHECK(plan->planned_ms() == doctest::Approx(plan->one_ms()));
@@ -60,7 +64,7 @@ TEST_CASE("a plan counts the largest share of each loop, what stays alone, and t
 
 TEST_CASE("a library that does not say what is shared is refused") {
   const Manifest m = manifest_of({call_of("", {})});
-  Expected<ThreadPlan> plan = thread_plan(m, {}, 4, 1e-6, {1});
+  Expected<ThreadPlan> plan = thread_plan(m, {}, host_target(), 4, {1});
   REQUIRE(!plan);
   CHECK(error_text(plan.takeError()).find("compile it again") != std::string::npos);
 }
