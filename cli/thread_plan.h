@@ -28,9 +28,9 @@ struct ThreadPlan {
   int64_t joins() const;
 };
 
-// target: the library's. one_ms: of each call, on one thread. Symbols are the model's. Work that a device does counts as
-// it is. Errors: a library of a version that did not count its parallel loops; a count that is no
-// expression of the symbols.
+// target: the library's. one_ms: of each call, on one thread. Symbols are the model's. Work that a
+// device does counts as it is. Errors: a library of a version that did not count its parallel
+// loops; a count that is no expression of the symbols.
 Expected<ThreadPlan> thread_plan(const Manifest& manifest, const Symbols& symbols,
                                  const Target& target, int64_t threads,
                                  const std::vector<double>& one_ms);
