@@ -208,9 +208,39 @@ bool reduction_as_reshape(Rewriter& rewriter, NodeId id) {
   return true;
 }
 
-// f(reshape(x)) -> reshape(f(x)), for f of one tensor and uniform constants; transposes too. A
-// scale then reaches the weights of the matmul in front (attention's queries and keys), an
-// activation its kernel.
+// The shape that a constant beside a tensor of shape `to` has beside one of shape `from`, where
+// these differ in axes of extent 1 alone; else none.
+std::optional<Shape> beside(const Shape& constant, const Shape& to, const Shape& from) {
+  Shape shape(from.size(), Expr(1));
+  size_t axis = 0;
+  for (size_t d = 0; d < to.size(); ++d) {
+    if (is_const(to[d], 1)) continue;
+    while (axis < from.size() && is_const(from[axis], 1)) ++axis;
+    if (axis == from.size() || !equal(Shape{from[axis]}, Shape{to[d]})) return std::nullopt;
+    const size_t missing = to.size() - constant.size();
+    if (d >= missing) shape[axis] = constant[d - missing];
+    ++axis;
+  }
+  for (; axis < from.size(); ++axis)
+    if (!is_const(from[axis], 1)) return std::nullopt;
+  return shape;
+}
+
+// The other operand of the node in front of its reshape of `x`: a uniform constant as it is,
+// another one reshaped alike. Invalid: there is none.
+ValueId in_front_of_reshape(Rewriter& rewriter, NodeId id, ValueId other, ValueId x) {
+  if (splat(rewriter.graph(), other)) return other;
+  if (!rewriter.graph().is_constant(other)) return {};
+  const Shape& out = rewriter.type(rewriter.node(id).output).shape;
+  if (rewriter.type(other).shape.size() > out.size()) return {};
+  const auto shape = beside(rewriter.type(other).shape, out, rewriter.type(x).shape);
+  return shape ? rewriter.add(op::Reshape{*shape}, {other}, id, "beside") : ValueId();
+}
+
+// f(reshape(x)) -> reshape(f(x)), for f of one tensor and uniform constants, others too where the
+// reshape only adds or drops axes of extent 1 (the mask of shifted windows); transposes of uniform
+// ones too. A scale then reaches the weights of the matmul in front (attention's queries and keys),
+// an activation its kernel.
 bool hoist_element_wise(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   const Graph& graph = rewriter.graph();
@@ -223,21 +253,26 @@ bool hoist_element_wise(Rewriter& rewriter, NodeId id) {
   if (!get_if<op::Transpose>(maker) && !get_if<op::Reshape>(maker)) return false;
   // The constant widens it
   if (!equal(rewriter.type(node.output).shape, rewriter.type(moved).shape)) return false;
-  if (rewriter.uses(moved) != 1 ||
-      (node.inputs.size() == 2 && !splat(graph, node.inputs[1 - side])))
-    return false;
+  if (rewriter.uses(moved) != 1) return false;
+  const OpAttrs movement = maker->attrs;
   std::vector<ValueId> inputs = node.inputs;
   inputs[side] = maker->inputs[0];
+  if (inputs.size() == 2) {
+    ValueId& other = inputs[1 - side];
+    if (std::holds_alternative<op::Reshape>(movement))
+      other = in_front_of_reshape(rewriter, id, other, inputs[side]);
+    else if (!splat(graph, other)) other = {};
+    if (!other.valid()) return false;
+  }
   std::vector<const TensorType*> types;
   for (ValueId input : inputs) types.push_back(&rewriter.type(input));
-  Expected<TensorType> type = infer_type(node.attrs, types);
+  Expected<TensorType> type = infer_type(rewriter.node(id).attrs, types);
   if (!type) {
     llvm::consumeError(type.takeError());
     return false;
   }
   if (!equal(type->shape, rewriter.type(inputs[side]).shape)) return false;
-  OpAttrs movement = maker->attrs;
-  ValueId computed = rewriter.add(OpAttrs(node.attrs), inputs, id, "early");
+  ValueId computed = rewriter.add(OpAttrs(rewriter.node(id).attrs), inputs, id, "early");
   rewriter.update(id, movement, {computed});
   return true;
 }

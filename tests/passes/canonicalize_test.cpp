@@ -317,6 +317,44 @@ TEST_CASE("a reduction of extents of 1 is a reshape") {
   )");
 }
 
+TEST_CASE("constants move in front of reshapes that add or drop axes of extent 1") {
+  canonicalizes(R"(
+    %x: f32[2, 3] = input
+    %mask: f32[1, 2, 1, 1] = const [0, 5]
+    %a: f32[1, 2, 1, 3] = reshape(%x) shape=[1, 2, 1, 3]
+    %b: f32[1, 2, 1, 3] = binary(%a, %mask) function=add
+    %y: f32[2, 3] = reshape(%b) shape=[2, 3]
+    output %y
+  )",
+                R"(
+    %x: f32[2, 3] = input
+    %mask: f32[1, 2, 1, 1] = const [0, 5]
+    %b_beside: f32[2, 1] = reshape(%mask) shape=[2, 1]
+    %b_early: f32[2, 3] = binary(%x, %b_beside) function=add
+    output %b_early as "y"
+  )");
+}
+
+TEST_CASE("constants stay behind reshapes that cut or join axes") {
+  keeps(R"(
+    %x: f32[6] = input
+    %k: f32[3] = const [0, 5, 7]
+    %a: f32[2, 3] = reshape(%x) shape=[2, 3]
+    %y: f32[2, 3] = binary(%a, %k) function=add
+    output %y
+  )");
+}
+
+TEST_CASE("constants that widen a tensor stay behind its reshape") {
+  keeps(R"(
+    %x: f32[2] = input
+    %k: f32[3] = const [0, 5, 7]
+    %a: f32[2, 1] = reshape(%x) shape=[2, 1]
+    %y: f32[2, 3] = binary(%a, %k) function=add
+    output %y
+  )");
+}
+
 TEST_CASE("element-wise operators move in front of reshapes and transposes that only they read") {
   canonicalizes(R"(
     %x: f32[2, 12] = input
