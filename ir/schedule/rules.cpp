@@ -189,6 +189,7 @@ std::optional<int64_t> constant_bytes(const Buffer& buffer) {
 }
 
 Error check_scopes(const Kernel& kernel) {
+  int64_t stack = 0;
   for (const Buffer& buffer : kernel.buffers) {
     if (!is_small(buffer)) continue;
     const std::optional<int64_t> bytes = constant_bytes(buffer);
@@ -202,7 +203,13 @@ Error check_scopes(const Kernel& kernel) {
           "'{0}' has {1} bytes, more than the {2} allowed in scope {3}: compute it in a loop "
           "further inside",
           buffer.name, *bytes, kMaxStackBufferBytes, buffer.scope);
+    if (buffer.scope == "stack") stack += *bytes;
   }
+  if (stack > kMaxStackBytes)
+    return illegal(
+        "the buffers of scope stack have {0} bytes, more than the {1} allowed together: give the "
+        "large ones scope thread",
+        stack, kMaxStackBytes);
   const auto in_registers = [&](BufferId id) { return kernel.buffer(id).scope == "register"; };
   Error error = Error::success();
   visit_loads(kernel.body, [&](const ExprNode& load, std::span<const Stmt> scope) {

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kBlockRows = 16;
 constexpr int64_t kStackBytes = 40 << 10;  // of the scores and their exponentials
+constexpr int64_t kRowBytes = 8;           // of a key: a score and its exponential
 constexpr int64_t kMostKeys = 2048;        // of a row there
 
 // Rows in one register tile over panels of keys and of columns, and of the block that they are in.
@@ -25,8 +26,8 @@ class AttentionSchedule {
   AttentionSchedule(ScheduleBuilder& s, const AttentionStages& m)
       : s_(s), m_(m), lanes_(std::max(1, s.target().lanes(4))) {
     keys_ = as_const(s.buffer(m.scores.buffer()).shape.back());
-    // Else a thread's part of the arena holds a block's scores
-    on_stack_ = keys_ && *keys_ <= kMostKeys;
+    // Else a thread's part of the arena holds a block's scores. Lowering has set a causal block's rows
+    on_stack_ = keys_ && *keys_ <= kMostKeys && m.causal_rows * kRowBytes * *keys_ <= kStackBytes;
   }
 
   void run() {
@@ -64,7 +65,7 @@ class AttentionSchedule {
     if (m_.causal_rows > 0) return {m_.causal_rows, m_.causal_rows, m_.causal_rows};
     const std::optional<int64_t> all_rows = s_.extent(m_.row);
     const int64_t rows = all_rows.value_or(kFreeRows);
-    const int64_t fit = on_stack_ ? std::max<int64_t>(1, kStackBytes / 8 / *keys_) : kBlockRows;
+    const int64_t fit = on_stack_ ? std::max<int64_t>(1, kStackBytes / kRowBytes / *keys_) : kBlockRows;
     const Target& target = s_.target();
     const auto tile_of = [&](const char* knob, int64_t panel) -> int64_t {
       const int64_t vectors = panel / lanes_, usual = tile_rows(target, vectors, rows);

@@ -44,14 +44,21 @@ int64_t chunk_blocks(const ScheduleBuilder& s, const ConvStages& m, const Tile& 
   const bool paired = m.paired.defined();
   const ConvLoops& y = m.out.loops;
   const auto weights = s.bytes_of(m.weights), blocks = s.extent(m.channels);
-  const bool planes = s.extent(y.row) && y.phases.empty() &&
+  const bool planes = s.extent(y.row) &&
                       std::ranges::all_of(y.lines,
                                           [&](const Loop& l) { return s.extent(l).has_value(); });
   // Else a fused tile, of more pixels than one of pairs, gains nothing
   const bool taps = std::ranges::any_of(m.taps, &Loop::defined);
-  if (!planes || !weights || !blocks || !m.channel_lanes.defined() || (!taps && !paired)) return 0;
-  const int64_t l1 = s.target().l1_bytes, panel = *weights / tile.panels;
-  const bool pays = s.target().vector_registers < kManyRegisters && 2 * panel >= l1;
+  const bool in_blocks = m.channel_lanes.defined();
+  if (!planes || !weights || !blocks || (!in_blocks && y.phases.empty()) || (!taps && !paired))
+    return 0;
+  int64_t phases = 1;
+  for (const Loop& phase : y.phases) phases *= s.extent(phase).value_or(1);
+  const int64_t l1 = s.target().l1_bytes, panel = *weights / tile.panels / phases;
+  // Those of a phase are all that a panel's pixels read at a time: they may stay in the second-level
+  // cache
+  const bool far = phases > 1 ? 2 * panel >= s.target().l2_bytes : 2 * panel >= l1;
+  const bool pays = s.target().vector_registers < kManyRegisters && far;
   const int64_t step = paired ? 2 : 1;  // pairs of two blocks are one straight line
   int64_t chunk = 0;
   std::vector<int64_t> others = {0};
@@ -88,6 +95,7 @@ Nest output_nest(ScheduleBuilder& s, const ConvStages& m, const Tile& tile) {
   if (tile.vectors > 1) channel = s.split(y.channel, tile.vectors, Tail::guard, "c0", "c1");
   nest.channel = channel.inner;
   nest.outer.push_back(channel.outer);
+  nest.outer.insert(nest.outer.end(), y.phases.begin(), y.phases.end());
   nest.order = nest.outer;
   nest.order.insert(nest.order.end(), rows.begin(), rows.end());
   nest.order.insert(nest.order.end(), {channel.inner, y.lane});

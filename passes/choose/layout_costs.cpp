@@ -17,8 +17,10 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int64_t kNominal = 8;  // stands for a symbol
 // Shares of the peak: blocked convolutions with two or more vectors of channels a tile, with one;
-// plain ones, whose vectors run along a row; depthwise ones.
-constexpr double kWide = 0.9, kNarrow = 0.75, kPlain = 0.1, kDepthwise = 0.5;
+// plain ones, whose vectors run along a row, and those that read every other pixel of it; depthwise
+// ones.
+constexpr double kWide = 0.9, kNarrow = 0.75, kPlain = 0.06, kPlainStrided = 0.015,
+                 kDepthwise = 0.5;
 constexpr double kPair = 0.93;  // what two narrow vectors reach of one twice as wide
 
 double nominal(const Expr& e) {
@@ -134,7 +136,8 @@ double LayoutCosts::convolution(const Node& node, const Layout& out) const {
     double width = nominal(y.shape.back()), rows = width / lanes,
            used = std::max(1.0, std::ceil(rows)) / std::max(rows, 1e-9);
     work.vector_ops = points * products * m / lanes * used;
-    work.efficiency = kPlain;
+    const auto* conv = std::get_if<op::Conv>(&node.attrs);
+    work.efficiency = conv && conv->strides.back() > 1 ? kPlainStrided : kPlain;
   } else {
     // Where there is one unit of 512 bits, there are two of narrower ones.
     const bool pairs = target_.vector_bits >= 512 && vector_products(target_) < 1.5 &&
