@@ -1,6 +1,6 @@
-// The tuning log: an SQLite file of records. Several processes may use it at once, and one that
-// dies at any moment leaves every record whose add() has returned: each is a transaction of its own
-// in the write-ahead log.
+// The tuning log: an SQLite file of records, and of the kernels and tasks that they are of, each
+// once. Several processes may use it at once, and one that dies at any moment leaves every record
+// whose add() has returned: each is a transaction of its own in the write-ahead log.
 #pragma once
 #include <functional>
 #include <memory>
@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "autotune/record.h"
-
-struct sqlite3;
+#include "autotune/sql.h"
 
 namespace tw {
 
@@ -37,14 +36,13 @@ struct LogDifference {
 // Used by one thread at a time, and not on both sides of a fork.
 class TuningLog {
  public:
-  // read: the file must be there; write: is made where it is not, with its folder
-  enum class Mode : uint8_t { read, write };
+  using Mode = sql::Mode;
   // Errors: no such file, not a tuning log, one of a newer version, damage.
   static Expected<TuningLog> open(const std::string& path, Mode mode);
   TuningLog(TuningLog&&) noexcept;
   ~TuningLog();
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return database_.path(); }
 
   // false: it was there already. Errors: a record that check() refuses, a full disk, a file that
   // stays locked for a minute.
@@ -64,6 +62,15 @@ class TuningLog {
   Expected<std::vector<Record>> best_of_kernels(const std::string& target, int threads,
                                                 const std::string& about, int least = 1);
   Expected<int64_t> count();
+  // The record whose identity begins so. Errors: none, several.
+  Expected<Record> find(const std::string& id);
+
+  // What records are of, without the model: a lowered kernel by its hash, and by a task's key what
+  // print_task makes of it. Whoever adds a record adds these once.
+  enum class Text : uint8_t { kernel, task };
+  Error keep(Text kind, const std::string& key, const std::string& text);
+  // Nothing: the log does not have it, as those of versions 1 and 2.
+  Expected<std::optional<std::string>> text(Text kind, const std::string& key);
 
   // JSON lines in the order of each(). The result: how many.
   Expected<int64_t> export_lines(const LogFilter& filter,
@@ -75,29 +82,22 @@ class TuningLog {
   // The result: how many were dropped.
   Expected<int64_t> prune(const PruneOptions& options);
 
-  class Statement;  // autotune/log_statement.h
-
  private:
-  struct Close {
-    void operator()(sqlite3* database) const;
-  };
-  TuningLog(std::string path, sqlite3* database);
-  Error failed() const;  // what SQLite says
-  Error run(const char* sql);
+  explicit TuningLog(sql::Database database) : database_(std::move(database)) {}
   Error prepare_file(Mode mode);
   Error check_schema();
-  Error in_transaction(const char* begin, const std::function<Error()>& body);
-  Expected<Statement> statement(const std::string& sql);
+  Error make_tables();
   Expected<bool> insert(const Record& record);
-
-  std::string path_;
+  Error insert_text(Text kind, const std::string& key, const std::string& text);
+  Error each_text(
+      Text kind,
+      const std::function<Error(const std::string& key, const std::string& text)>& visit);
+  Expected<int64_t> import_line(std::string_view line, const std::string& place);
   std::string columns() const;  // of records, in the order of a row
 
-  // Opened for reading, of the version without Record::about
-  bool old_ = false;
-  bool empty_ = false;  // opened for reading, without tables
-  std::unique_ptr<sqlite3, Close> database_;
-  std::unique_ptr<Statement> insert_;
+  sql::Database database_;
+  int64_t version_ = 0;  // of the file, opened for reading perhaps an older one; 0: no tables
+  std::unique_ptr<sql::Statement> insert_;
 };
 
 // Keys of two logs whose best records differ, in their order.

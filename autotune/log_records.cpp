@@ -2,7 +2,7 @@
 #include <charconv>
 #include <map>
 
-#include "autotune/log_statement.h"
+#include "autotune/log.h"
 
 namespace tw {
 namespace {
@@ -46,7 +46,7 @@ std::optional<std::vector<double>> parse_samples(const std::string& text) {
 
 // A row of kColumns. The identity is computed anew: whatever wrote the row, it is what add() would
 // have written.
-Expected<Record> record_of(TuningLog::Statement& row, const std::string& file) {
+Expected<Record> record_of(sql::Statement& row, const std::string& file) {
   Record r;
   const auto seconds = parse_samples(row.text(9));
   const std::optional<Status> status = status_from_name(row.text(11));
@@ -77,17 +77,18 @@ Expected<Record> record_of(TuningLog::Statement& row, const std::string& file) {
 
 std::string TuningLog::columns() const {
   const std::string all = kColumns;
-  return old_ ? all.substr(0, all.rfind("about")) + "'' AS about" : all;
+  return version_ == 1 ? all.substr(0, all.rfind("about")) + "'' AS about" : all;
 }
 
 Expected<bool> TuningLog::insert(const Record& r) {
   TW_TRY(check(r));
   if (!insert_) {
-    TW_ASSIGN(Statement made, statement(std::string("INSERT OR IGNORE INTO records (") + kColumns +
-                                        ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"));
-    insert_ = std::make_unique<Statement>(std::move(made));
+    TW_ASSIGN(sql::Statement made,
+              database_.statement(std::string("INSERT OR IGNORE INTO records (") + kColumns +
+                                  ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"));
+    insert_ = std::make_unique<sql::Statement>(std::move(made));
   }
-  Statement& s = *insert_;
+  sql::Statement& s = *insert_;
   const std::string texts[] = {
       record_id(r),          r.key.task,    r.key.target, r.key.regime,
       r.algorithm,           r.kernel_hash, r.schedule,   samples_text(r.seconds),
@@ -101,24 +102,25 @@ Expected<bool> TuningLog::insert(const Record& r) {
   s.bind(16, r.time);
   s.bind(17, r.about);
   const bool done = s.step() == SQLITE_DONE;
-  const bool added = done && sqlite3_changes(database_.get()) > 0;
-  Error error = done ? Error::success() : failed();
+  const bool added = done && database_.changes() > 0;
+  Error error = done ? Error::success() : database_.failed();
   s.reset();
   if (error) return error;
   // It is there already: of what two logs say about it, both keep the same
   if (!added && !r.about.empty()) {
-    TW_ASSIGN(Statement tell, statement("UPDATE records SET about = ? WHERE id = ? AND about < ?"));
+    TW_ASSIGN(sql::Statement tell,
+              database_.statement("UPDATE records SET about = ? WHERE id = ? AND about < ?"));
     tell.bind(1, r.about);
     tell.bind(2, record_id(r));
     tell.bind(3, r.about);
-    if (tell.step() != SQLITE_DONE) return failed();
+    if (tell.step() != SQLITE_DONE) return database_.failed();
   }
   return added;
 }
 
 Expected<bool> TuningLog::add(const Record& record) {
   bool added = false;
-  TW_TRY(in_transaction(kWrite, [&]() -> Error {
+  TW_TRY(database_.in_transaction(sql::kWrite, [&]() -> Error {
     TW_ASSIGN(added, insert(record));
     return Error::success();
   }));
@@ -127,7 +129,7 @@ Expected<bool> TuningLog::add(const Record& record) {
 
 Expected<int64_t> TuningLog::add_all(const std::vector<Record>& records) {
   int64_t added = 0;
-  TW_TRY(in_transaction(kWrite, [&]() -> Error {
+  TW_TRY(database_.in_transaction(sql::kWrite, [&]() -> Error {
     for (const Record& record : records) {
       TW_ASSIGN(const bool fresh, insert(record));
       added += fresh;
@@ -139,10 +141,10 @@ Expected<int64_t> TuningLog::add_all(const std::vector<Record>& records) {
 
 Expected<std::optional<Record>> TuningLog::best(const RecordKey& key,
                                                 const std::string& kernel_hash) {
-  if (empty_) return std::optional<Record>();
-  TW_ASSIGN(
-      Statement s,
-      statement("SELECT " + columns() +
+  if (version_ == 0) return std::optional<Record>();
+  TW_ASSIGN(sql::Statement s,
+            database_.statement(
+                "SELECT " + columns() +
                 " FROM records WHERE task = ? AND target = ? AND threads = ? AND regime = ? AND "
                 "language = ? AND status = 'ok' AND (? = '' OR kernel = ?) AND " +
                 kLatest + kOrder + " LIMIT 1"));
@@ -155,27 +157,45 @@ Expected<std::optional<Record>> TuningLog::best(const RecordKey& key,
   s.bind(7, kernel_hash);
   const int code = s.step();
   if (code == SQLITE_DONE) return std::optional<Record>();
-  if (code != SQLITE_ROW) return failed();
-  TW_ASSIGN(Record record, record_of(s, path_));
+  if (code != SQLITE_ROW) return database_.failed();
+  TW_ASSIGN(Record record, record_of(s, path()));
   return std::optional<Record>(std::move(record));
 }
 
 Expected<int64_t> TuningLog::count() {
-  if (empty_) return 0;
-  TW_ASSIGN(Statement s, statement("SELECT count(*) FROM records"));
-  if (s.step() != SQLITE_ROW) return failed();
+  if (version_ == 0) return 0;
+  TW_ASSIGN(sql::Statement s, database_.statement("SELECT count(*) FROM records"));
+  if (s.step() != SQLITE_ROW) return database_.failed();
   return s.integer(0);
 }
 
+Expected<Record> TuningLog::find(const std::string& id) {
+  constexpr const char* kNone = "'{0}': no record's identity begins with '{1}'";
+  if (version_ == 0) return make_error(DiagCode::invalid_argument, kNone, path(), id);
+  TW_ASSIGN(sql::Statement s,
+            database_.statement("SELECT " + columns() +
+                                " FROM records WHERE substr(id, 1, length(?1)) = ?1 LIMIT 2"));
+  s.bind(1, id);
+  const int code = s.step();
+  if (code == SQLITE_DONE) return make_error(DiagCode::invalid_argument, kNone, path(), id);
+  if (code != SQLITE_ROW) return database_.failed();
+  TW_ASSIGN(Record record, record_of(s, path()));
+  if (s.step() == SQLITE_ROW)
+    return make_error(DiagCode::invalid_argument,
+                      "'{0}': several records' identities begin with '{1}'", path(), id);
+  return record;
+}
+
 Error TuningLog::each(const LogFilter& filter, const std::function<Error(const Record&)>& visit) {
-  if (empty_) return Error::success();
-  TW_ASSIGN(Statement s,
-            statement("SELECT " + columns() +
-                      " FROM records WHERE (?1 = '' OR task = ?1) AND (?2 = '' OR target = ?2) AND "
-                      "(?3 = '' OR kernel = ?3) AND (?4 IS NULL OR threads = ?4) AND (?5 IS NULL "
-                      "OR language = ?5) AND "
-                      "(?6 = '' OR status = ?6)" +
-                      kOrder));
+  if (version_ == 0) return Error::success();
+  TW_ASSIGN(sql::Statement s,
+            database_.statement(
+                "SELECT " + columns() +
+                " FROM records WHERE (?1 = '' OR task = ?1) AND (?2 = '' OR target = ?2) AND "
+                "(?3 = '' OR kernel = ?3) AND (?4 IS NULL OR threads = ?4) AND (?5 IS NULL "
+                "OR language = ?5) AND "
+                "(?6 = '' OR status = ?6)" +
+                kOrder));
   s.bind(1, filter.task);
   s.bind(2, filter.target);
   s.bind(3, filter.kernel_hash);
@@ -184,20 +204,20 @@ Error TuningLog::each(const LogFilter& filter, const std::function<Error(const R
   s.bind(6, std::string(filter.status ? status_name(*filter.status) : ""));
   int code = SQLITE_OK;
   while ((code = s.step()) == SQLITE_ROW) {
-    TW_ASSIGN(const Record record, record_of(s, path_));
+    TW_ASSIGN(const Record record, record_of(s, path()));
     TW_TRY(visit(record));
   }
-  return code == SQLITE_DONE ? Error::success() : failed();
+  return code == SQLITE_DONE ? Error::success() : database_.failed();
 }
 
 Expected<std::vector<Record>> TuningLog::best_of_kernels(const std::string& target, int threads,
                                                          const std::string& about, int least) {
   std::vector<Record> out;
-  if (empty_ || old_) return out;
+  if (version_ < 2) return out;
   // With min(), SQLite takes the other columns of the row that has the least.
-  TW_ASSIGN(
-      Statement s,
-      statement("SELECT " + columns() +
+  TW_ASSIGN(sql::Statement s,
+            database_.statement(
+                "SELECT " + columns() +
                 ", min(median) FROM records WHERE target = ? AND threads = ? AND regime = ? AND "
                 "language = ? AND "
                 "status = 'ok' AND about LIKE ? AND " +
@@ -210,10 +230,10 @@ Expected<std::vector<Record>> TuningLog::best_of_kernels(const std::string& targ
   s.bind(6, int64_t{least});
   int code = SQLITE_OK;
   while ((code = s.step()) == SQLITE_ROW) {
-    TW_ASSIGN(Record record, record_of(s, path_));
+    TW_ASSIGN(Record record, record_of(s, path()));
     out.push_back(std::move(record));
   }
-  if (code != SQLITE_DONE) return failed();
+  if (code != SQLITE_DONE) return database_.failed();
   return out;
 }
 
@@ -226,57 +246,32 @@ Expected<std::vector<Record>> TuningLog::all(const LogFilter& filter) {
   return out;
 }
 
-Expected<int64_t> TuningLog::export_lines(
-    const LogFilter& filter, const std::function<Error(const std::string& line)>& write) {
-  int64_t count = 0;
-  TW_TRY(each(filter, [&](const Record& record) {
-    ++count;
-    return write(print(record));
-  }));
-  return count;
-}
-
-Expected<int64_t> TuningLog::import_lines(std::string_view text, const std::string& file) {
-  int64_t added = 0, line = 0;
-  TW_TRY(in_transaction(kWrite, [&]() -> Error {
-    while (!text.empty()) {
-      const size_t end = text.find('\n');
-      const std::string_view one = text.substr(0, end);
-      text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
-      ++line;
-      if (one.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-      TW_ASSIGN(const Record record, parse_record(one, file + ":" + std::to_string(line)));
-      TW_ASSIGN(const bool fresh, insert(record));
-      added += fresh;
-    }
-    return Error::success();
-  }));
-  return added;
-}
-
-Expected<int64_t> TuningLog::merge(TuningLog& other) {
-  TW_ASSIGN(const std::vector<Record> records, other.all());
-  return add_all(records);
-}
-
 Expected<int64_t> TuningLog::prune(const PruneOptions& options) {
-  const int before = sqlite3_total_changes(database_.get());
-  TW_TRY(in_transaction(kWrite, [&]() -> Error {
+  const int64_t before = database_.total_changes();
+  int64_t dropped = 0;
+  TW_TRY(database_.in_transaction(sql::kWrite, [&]() -> Error {
     auto drop = [&](const std::string& where, int64_t value) -> Error {
-      TW_ASSIGN(Statement s, statement("DELETE FROM records WHERE " + where));
+      TW_ASSIGN(sql::Statement s, database_.statement("DELETE FROM records WHERE " + where));
       s.bind(1, value);
-      return s.step() == SQLITE_DONE ? Error::success() : failed();
+      return s.step() == SQLITE_DONE ? Error::success() : database_.failed();
     };
     if (options.other_languages) TW_TRY(drop("language != ?", kLanguageVersion));
     if (options.before) TW_TRY(drop("time < ?", *options.before));
-    if (!options.keep) return Error::success();
-    return drop(std::string("id NOT IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY "
-                            "task, target, threads, regime, language, kernel ORDER BY median, id) "
-                            "AS place FROM records WHERE status = 'ok' AND ") +
-                    kLatest + ") WHERE place <= ?)",
-                *options.keep);
+    if (options.keep)
+      TW_TRY(
+          drop(std::string("id NOT IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY "
+                           "task, target, threads, regime, language, kernel ORDER BY median, id) "
+                           "AS place FROM records WHERE status = 'ok' AND ") +
+                   kLatest + ") WHERE place <= ?)",
+               *options.keep));
+    dropped = database_.total_changes() - before;
+    // What no record is of any more
+    return database_.run(
+        "DELETE FROM kernels WHERE key NOT IN (SELECT kernel FROM records); DELETE FROM tasks "
+        "WHERE "
+        "key NOT IN (SELECT task FROM records)");
   }));
-  return sqlite3_total_changes(database_.get()) - before;
+  return dropped;
 }
 
 Expected<std::vector<LogDifference>> diff(TuningLog& ours, TuningLog& theirs) {

@@ -11,7 +11,6 @@
 
 namespace tw {
 namespace {
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::array<const char*, kTunerKindCount> kTuners = {"gbt", "genetic", "anneal", "random",
                                                               "grid"};
 constexpr std::array<const char*, kFeatureKindCount> kFeatures = {"knob", "itervar", "curve",
@@ -91,7 +90,7 @@ struct NetworkTuner::Search {
   std::vector<std::pair<Candidate, double>> measured;  // without kernels
   std::optional<MeasureResult> by_default;             // what the default schedule took
   bool has_default = false;
-  double first = kInfinity;  // seconds of the default schedule
+  double first = kInfiniteSeconds;  // seconds of the default schedule
 };
 
 NetworkTuner::NetworkTuner(const Target& target, NetworkServices services,
@@ -317,10 +316,11 @@ void NetworkTuner::store(const Search& search, const Candidate& candidate,
 // The default schedule by itself, so that what the network takes is known before anything is
 // searched for.
 Expected<TaskRound> NetworkTuner::first_round(Search& search) {
+  if (services_.describe) TW_TRY(services_.describe(search.task));
   Expected<Candidate> candidate = usual(search, 0);
   if (!candidate) {  // there is none: the rounds begin without it
     llvm::consumeError(candidate.takeError());
-    return TaskRound{0, 0, kInfinity, false};
+    return TaskRound{0, 0, kInfiniteSeconds, false};
   }
   const std::string schedule = print(candidate->schedule);
   search.defaults = {schedule};
@@ -332,7 +332,7 @@ Expected<TaskRound> NetworkTuner::first_round(Search& search) {
   } else {
     const std::vector<MeasureResult> results = services_.measure(search.task, {&*candidate, 1},
                                                                  stop_);
-    if (results.empty()) return TaskRound{0, 0, kInfinity, false};  // stopped
+    if (results.empty()) return TaskRound{0, 0, kInfiniteSeconds, false};  // stopped
     search.by_default = results.front();
     store(search, *candidate, results.front());
     if (!storing_.empty()) return make_error(storing_);

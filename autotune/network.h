@@ -50,6 +50,8 @@ struct NetworkServices {
   std::function<Expected<std::vector<Record>>(const RecordKey&)> known;  // null: none
   // Of all kernels known for the target; null: none
   std::function<Expected<std::vector<RecordNote>>()> notes;
+  // What records of the task will be of; before the first of them; null: nowhere
+  std::function<Error(const Task&)> describe = nullptr;
   // Without tool and time; null: nowhere
   std::function<Error(Record)> store;
 };

@@ -3,6 +3,7 @@
 #pragma once
 #include <compare>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,7 +45,9 @@ struct Record {
   std::string about = {};
   bool operator==(const Record&) const = default;
 };
-double median_seconds(const Record& record);  // infinity without samples
+// The time of what has none
+inline constexpr double kInfiniteSeconds = std::numeric_limits<double>::infinity();
+double median_seconds(const Record& record);  // infinite without samples
 
 // Of several measurements of one schedule for one kernel the last of each status (of one second the
 // slowest), in the order of their medians: what was the best of many is measured again before it is

@@ -8,7 +8,6 @@
 
 namespace tw {
 namespace {
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kGolden = 1.618;
 constexpr size_t kPatientRounds = 5;  // that a task may stay behind its group
 }  // namespace
@@ -30,11 +29,11 @@ const char* stop_reason_name(StopReason reason) {
 }
 
 double search_end(const SchedulerOptions& options, double start, const SearchWatch& watch) {
-  if (options.seconds <= 0) return kInfinity;
+  if (options.seconds <= 0) return kInfiniteSeconds;
   return start + options.seconds - (watch.kept ? watch.kept() : 0);
 }
 
-double TaskState::best() const { return history.empty() ? kInfinity : history.back(); }
+double TaskState::best() const { return history.empty() ? kInfiniteSeconds : history.back(); }
 
 TaskScheduler::TaskScheduler(std::vector<ScheduledTask> tasks, SchedulerOptions options)
     : tasks_(std::move(tasks)), options_(options), states_(tasks_.size()), random_(options.seed) {}

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "autotune/record.h"
 #include "autotune/space.h"
 #include "ir/kernel/kernel.h"
 #include "ir/schedule/schedule.h"

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "autotune/task_text.h"
 #include "ir/graph/attributes.h"
 #include "ir/kernel/work.h"
 #include "passes/choose/choose_algorithms.h"
@@ -160,11 +161,6 @@ std::string kernel_text(const Graph& graph, const Node& anchor) {
   return text;
 }
 
-double flops_of_kernel(const Kernel& kernel) {
-  return static_cast<double>(
-      eval_int(count_work(kernel).flops, [](std::string_view) { return int64_t{1}; }));
-}
-
 bool holds(const Task& task, Algorithm algorithm) {
   return std::ranges::any_of(task.variants,
                              [&](const Variant& v) { return v.algorithm == algorithm; });
@@ -182,7 +178,7 @@ Error complete(Task& task, const Graph& graph, Group group, const Target& target
     task.variants.push_back({algorithm, std::move(lowered)});
   }
   const auto direct = std::ranges::find(task.variants, Algorithm::direct, &Variant::algorithm);
-  task.flops = flops_of_kernel(direct->lowered.kernel);
+  task.flops = flops_of(direct->lowered.kernel);
   return Error::success();
 }
 
@@ -213,9 +209,11 @@ uint64_t weights_between(const Graph& graph, const Group& group) {
 }
 
 std::string task_key(const Graph& graph, const Group& group) {
-  const uint64_t between = weights_between(graph, group);
+  return task_key(graph, group, weights_between(graph, group));
+}
+std::string task_key(const Graph& graph, const Group& group, uint64_t weights_between) {
   return short_hash(CanonicalText(graph, group, false).run() +
-                    (between == 0 ? "" : "\nweights " + std::to_string(between)));
+                    (weights_between == 0 ? "" : "\nweights " + std::to_string(weights_between)));
 }
 
 std::string task_name(const Graph& graph, const Group& group) {
@@ -235,6 +233,11 @@ std::string task_name(const Graph& graph, const Group& group) {
   return words > kMostWords ? text + " .." : text;
 }
 
+double flops_of(const Kernel& kernel) {
+  return static_cast<double>(
+      eval_int(count_work(kernel).flops, [](std::string_view) { return int64_t{1}; }));
+}
+
 std::string target_key(const Target& target) {
   Target own = target;
   own.name = own.address = "";
@@ -247,7 +250,8 @@ std::string target_key(const Target& target) {
 }
 
 Expected<std::vector<Task>> tasks_of(const Graph& graph, const std::vector<Group>& groups,
-                                     const Target& target, std::span<const int> devices) {
+                                     const Target& target, std::span<const int> devices,
+                                     TaskTexts texts) {
   const Storage storage(graph, groups);
   std::vector<Task> tasks;
   std::vector<size_t> first;  // group of each task
@@ -268,6 +272,10 @@ Expected<std::vector<Task>> tasks_of(const Graph& graph, const std::vector<Group
     const auto [found, fresh] = by_key.try_emplace(key, tasks.size());
     if (fresh) {
       tasks.push_back({key, task_name(graph, group), 0, 0, weights_between(graph, group), {}});
+      if (texts == TaskTexts::yes) {
+        if (Expected<std::string> text = print_task(graph, group)) tasks.back().text = *text;
+        else llvm::consumeError(text.takeError());  // its kernels stand alone all the same
+      }
       first.push_back(g);
     }
     Task& task = tasks[found->second];

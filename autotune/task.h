@@ -28,13 +28,16 @@ struct Task {
   // Those in use first (what choose_algorithms took; another one for each set of layouts it is used
   // with)
   std::vector<Variant> variants;
+  std::string text = {};  // print_task of the first occurrence; empty: not asked for, or none
 };
+enum class TaskTexts : bool { no, yes };
 
 // A task for each distinct key, in the order of first use. devices: where each group runs
 // (Placement::devices); those that are not 0 are left out, and so are groups without a kernel.
 // Errors: an operator without a lowering.
 Expected<std::vector<Task>> tasks_of(const Graph& graph, const std::vector<Group>& groups,
-                                     const Target& target, std::span<const int> devices = {});
+                                     const Target& target, std::span<const int> devices = {},
+                                     TaskTexts texts = TaskTexts::no);
 
 // Bytes of weights that pass through the caches between two runs of a group: those of its whole
 // network, in powers of two from 1 MiB. 0: 64 MiB and more, or the group has none. Where the
@@ -46,7 +49,9 @@ uint64_t weights_between(const Graph& graph, const Group& group);
 // if it is not 0. Names, layouts and the algorithm are no part of it; symbols count by their
 // position.
 std::string task_key(const Graph& graph, const Group& group);
+std::string task_key(const Graph& graph, const Group& group, uint64_t weights_between);
 std::string task_name(const Graph& graph, const Group& group);
+double flops_of(const Kernel& kernel);  // symbols count as 1
 
 // Of one processor or device: triple, features, caches, intrinsics, vector bits; not name, budgets,
 // accuracy.

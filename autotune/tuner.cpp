@@ -10,7 +10,6 @@
 
 namespace tw {
 namespace {
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 bool is_set(const StopAsked& stop) { return stop && stop(); }
 }  // namespace
 
@@ -22,8 +21,8 @@ TaskTuner::TaskTuner(std::string name, const Space& space, Explorer& explorer, C
       model_(model),
       hooks_(std::move(hooks)),
       options_(options),
-      best_seconds_(kInfinity),
-      first_seconds_(kInfinity) {}
+      best_seconds_(kInfiniteSeconds),
+      first_seconds_(kInfiniteSeconds) {}
 
 void TaskTuner::know(std::vector<KnownResult> results) {
   for (KnownResult& r : results) {
@@ -179,12 +178,12 @@ std::vector<std::pair<Candidate, double>> TaskTuner::measured() const {
 // What was learned goes to the model first, then to the explorer, which asks the model.
 void TaskTuner::finish_batch() {
   std::vector<Point> points = std::move(illegal_points_);
-  std::vector<double> seconds(points.size(), kInfinity);
+  std::vector<double> seconds(points.size(), kInfiniteSeconds);
   illegal_points_.clear();
   for (const Point& point : points) {
     if (!model_ || !model_->knows(point)) continue;  // it has no kernel to learn from
     seen_.push_back({point, {}, nullptr, 0});
-    seen_seconds_.push_back(kInfinity);
+    seen_seconds_.push_back(kInfiniteSeconds);
   }
   for (Entry& entry : batch_) {
     if (in_space(entry.candidate.point)) {

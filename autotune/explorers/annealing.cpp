@@ -10,15 +10,14 @@
 
 namespace tw {
 namespace {
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Whether a chain moves from energy `old` to `next` (lower is better; infinite: illegal) at the
 // temperature.
 bool accepts(double old, double next, double temperature, std::mt19937_64& random) {
   // Always drawn, so that the sequence does not depend on the energies
   const double chance = unit(random);
-  if (next == kInfinity) return old == kInfinity;
-  if (old == kInfinity || next <= old) return true;
+  if (next == kInfiniteSeconds) return old == kInfiniteSeconds;
+  if (old == kInfiniteSeconds || next <= old) return true;
   return chance < std::exp((old - next) / (temperature + 1e-5));
 }
 
@@ -63,7 +62,7 @@ class ScoredAnnealing : public ScoredExplorer {
   static double deviation(const std::vector<double>& energies) {
     double sum = 0, squares = 0, count = 0;
     for (const double e : energies) {
-      if (e == kInfinity) continue;
+      if (e == kInfiniteSeconds) continue;
       sum += e, squares += e * e, ++count;
     }
     const double variance = count > 0 ? squares / count - (sum / count) * (sum / count) : 0;
@@ -131,7 +130,7 @@ class MeasuredAnnealing : public Explorer {
     for (size_t i = 0; i < points.size(); ++i) {
       if (!in_space(points[i])) continue;
       seen_.add(points[i]);
-      const double energy = std::isfinite(seconds[i]) ? std::log(seconds[i]) : kInfinity;
+      const double energy = std::isfinite(seconds[i]) ? std::log(seconds[i]) : kInfiniteSeconds;
       const auto chain = waiting_.find(points[i]);
       // Not proposed here: a chain starts from it
       if (chain == waiting_.end()) {
@@ -151,7 +150,7 @@ class MeasuredAnnealing : public Explorer {
  private:
   struct Chain {
     Point point{-1, {}};
-    double energy = kInfinity;
+    double energy = kInfiniteSeconds;
   };
   Seen seen_;
   std::mt19937_64 random_;

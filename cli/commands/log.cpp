@@ -10,9 +10,14 @@
 #include <ostream>
 
 #include "autotune/log.h"
+#include "autotune/median.h"
+#include "autotune/task_text.h"
 #include "cli/commands/commands.h"
 #include "cli/default_log.h"
 #include "cli/file_roles.h"
+#include "cli/targets.h"
+#include "driver/tune/replay.h"
+#include "frontend/frontend.h"
 #include "packager/output_file.h"
 
 namespace tw {
@@ -21,7 +26,7 @@ namespace {
 struct LogArgs {
   std::string action, log;
   std::vector<std::string> files;
-  std::string task, target, before;
+  std::string task, target, before, kernel, machine = "host";
   std::optional<int> threads, keep;
   bool other_languages = false;
 };
@@ -110,7 +115,76 @@ Expected<std::map<RecordKey, KeySummary>> summaries(TuningLog& log, const LogFil
   return out;
 }
 
+// A record with what it is of, by its identity.
+struct Whole {
+  Record record;
+  std::string kernel, task;  // texts; task: perhaps empty
+};
+Expected<Whole> whole_record(TuningLog& log, const std::string& id) {
+  Whole w;
+  TW_ASSIGN(w.record, log.find(id));
+  TW_ASSIGN(const auto kernel, log.text(TuningLog::Text::kernel, w.record.kernel_hash));
+  TW_ASSIGN(const auto task, log.text(TuningLog::Text::task, w.record.key.task));
+  if (!kernel)
+    return make_error(DiagCode::unsupported,
+                      "'{0}' does not have the kernel of record {1}: it was written by an earlier "
+                      "version, or merged from one",
+                      log.path(), record_id(w.record));
+  w.kernel = *kernel, w.task = task.value_or("");
+  return w;
+}
+
+Expected<int> show_kernel(const LogArgs& args, TuningLog& log, Console& console) {
+  TW_ASSIGN(const Whole w, whole_record(log, args.kernel));
+  if (console.json)
+    write_json(console, Json::Object{{"log", log.path()},
+                                     {"record", to_json(w.record)},
+                                     {"task", w.task},
+                                     {"kernel", w.kernel}});
+  else
+    console.out << "; record " << record_id(w.record) << "\n"
+                << w.task << w.kernel << w.record.schedule;
+  return kExitOk;
+}
+
+Expected<int> replay(const LogArgs& args, TuningLog& log, Console& console) {
+  TW_ASSIGN(const Whole w, whole_record(log, args.files[0]));
+  TW_ASSIGN(const Target target, load_target(args.machine, config_dirs()));
+  if (target_key(target.main_device()) != w.record.key.target)
+    return make_error(DiagCode::invalid_argument,
+                      "record {0} is of target {1}, and '{2}' is {3}: -t names another one",
+                      record_id(w.record), w.record.key.target, target.name,
+                      target_key(target.main_device()));
+  Replay asked{w.kernel, w.record.schedule, w.record.kernel_hash, w.record.key.threads};
+  if (!w.task.empty()) {
+    TW_ASSIGN(const ParsedTask task, parse_task(w.task));
+    asked.weights_between = task.weights_between;
+  }
+  TW_ASSIGN(const MeasureResult now, measure_again(asked, target));
+  const double before = median_seconds(w.record);
+  const double seconds = now.seconds.empty() ? kInfiniteSeconds : median_of(now.seconds);
+  if (console.json) {
+    write_json(console, Json::Object{{"log", log.path()},
+                                     {"record", to_json(w.record)},
+                                     {"status", status_name(now.status)},
+                                     {"error", now.error},
+                                     {"device", now.device},
+                                     {"contended", now.contended},
+                                     {"median", seconds},
+                                     {"seconds", json_array(now.seconds)}});
+  } else if (now.status == Status::ok) {
+    char text[128];
+    std::snprintf(text, sizeof text, "%.4f ms now, %.4f ms in the record: %.3f times as long",
+                  seconds * 1e3, before * 1e3, seconds / before);
+    console.out << text << (now.contended ? ", disturbed" : "") << "\n";
+  } else {
+    console.out << status_name(now.status) << ": " << now.error << "\n";
+  }
+  return now.status == Status::ok ? kExitOk : kExitMismatch;
+}
+
 Expected<int> show(const LogArgs& args, TuningLog& log, Console& console) {
+  if (!args.kernel.empty()) return show_kernel(args, log, console);
   TW_ASSIGN(const auto keys, summaries(log, filter_of(args)));
   int64_t records = 0;
   Json::Array list;
@@ -249,7 +323,7 @@ struct Action {
   Expected<int> (*run)(const LogArgs&, TuningLog&, Console&);
 };
 constexpr size_t kMany = 1000000;
-constexpr std::array<Action, 7> kActions = {{
+constexpr std::array<Action, 8> kActions = {{
     {"show", TuningLog::Mode::read, FileUse::none, 0, 0, "no file", show},
     {"best", TuningLog::Mode::read, FileUse::none, 0, 0, "no file", best},
     {"export", TuningLog::Mode::read, FileUse::written, 0, 1,
@@ -259,6 +333,7 @@ constexpr std::array<Action, 7> kActions = {{
     {"merge", TuningLog::Mode::write, FileUse::read, 1, kMany, "other logs", merge},
     {"prune", TuningLog::Mode::write, FileUse::none, 0, 0, "no file", prune},
     {"diff", TuningLog::Mode::read, FileUse::read, 1, 1, "another log", diff_logs},
+    {"replay", TuningLog::Mode::read, FileUse::none, 1, 1, "a record's identity", replay},
 }};
 
 Error check_files(const LogArgs& args, const Action& action, const std::string& log) {
@@ -277,7 +352,7 @@ Expected<int> log_command(const LogArgs& args, Console& console) {
                                            [&](const Action& a) { return args.action == a.name; });
   if (action == kActions.end())
     return make_error(DiagCode::invalid_argument,
-                      "log '{0}': one of show, best, export, import, merge, prune, diff",
+                      "log '{0}': one of show, best, export, import, merge, prune, diff, replay",
                       args.action);
   if (args.files.size() < action->least_files || args.files.size() > action->most_files)
     return make_error(DiagCode::invalid_argument, "log {0} takes {1}", action->name, action->files);
@@ -297,13 +372,18 @@ CommandRun define_log(Flags& flags) {
   flags.argument("ACTION", args->action,
                  "show: what is known of each key; best: the best schedule of each; export FILE, "
                  "import FILE..: JSON lines; "
-                 "merge LOG..; prune; diff LOG");
-  flags.arguments("FILE", args->files, "Of export, import, merge and diff");
+                 "merge LOG..; prune; diff LOG; replay ID: measures a record again, from the log "
+                 "alone");
+  flags.arguments("FILE", args->files, "Of export, import, merge and diff; ID of replay");
   flags.text(
       "--log", args->log, "FILE",
       "The tuning log; default: tilewright/tilewright.db in XDG_DATA_HOME or ~/.local/share");
   flags.text("--task", args->task, "KEY", "Of show, best and export: only this task");
   flags.text("--target", args->target, "KEY", "Of show, best and export: only this target");
+  flags.text("--kernel", args->kernel, "ID",
+             "Of show: the task, the kernel and the schedule of the record whose identity begins "
+             "so");
+  flags.text("-t", args->machine, "NAME|FILE", "Of replay: the record's target");
   flags.optional_integer("--threads", args->threads,
                          "Of show, best and export: only records of so many threads", 1);
   flags.optional_integer("--keep", args->keep,

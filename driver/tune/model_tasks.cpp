@@ -48,7 +48,8 @@ Expected<std::vector<Task>> model_tasks(const std::string& path,
     choose_algorithms(model.graph, groups, target, {});
     fuse_pools(model.graph, groups);
   }
-  TW_ASSIGN(std::vector<Task> tasks, tasks_of(model.graph, groups, target.main_device()));
+  TW_ASSIGN(std::vector<Task> tasks,
+            tasks_of(model.graph, groups, target.main_device(), {}, TaskTexts::yes));
   for (const LayoutPlan& plan : plans) TW_TRY(add_variants(tasks, plan, target));
   if (!target.devices.empty())  // they have the direct algorithms
     for (Task& task : tasks)

@@ -122,6 +122,14 @@ MeasureTask by_cycles(const MeasuringPlace& place, const TuneSources& sources) {
   };
 }
 
+Error keep_texts(TuningLog& log, const Task& task) {
+  for (const Variant& variant : task.variants)
+    TW_TRY(log.keep(TuningLog::Text::kernel, kernel_hash(variant.lowered.kernel),
+                    print(variant.lowered.kernel)));
+  if (task.text.empty()) return Error::success();
+  return log.keep(TuningLog::Text::task, task.key, task.text);
+}
+
 Error runs_on(const DeviceBackend& backend, const Target& device, const LoweredGroup& lowered) {
   TW_ASSIGN(const Schedule schedule, default_schedule(lowered.kernel, lowered.stages, device));
   TW_ASSIGN(const Kernel kernel, tw::apply(lowered.kernel, schedule, &device));
@@ -164,6 +172,7 @@ Expected<TuneServices> tune_services(const Target& target, const TuneSources& so
   services.notes = [log, key = target_key(place), threads = sources.threads] {
     return notes_of(*log, key, threads);
   };
+  services.describe = [log](const Task& task) { return keep_texts(*log, task); };
   services.store = [log](Record record) -> Error {
     record.tool = std::string("tilewright ") + TW_VERSION;
     record.time = static_cast<int64_t>(std::time(nullptr));

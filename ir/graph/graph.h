@@ -195,11 +195,12 @@ OpAttrs map_dims(const OpAttrs& attrs, const std::function<Expr(const Expr&)>& f
 Graph map_dims(const Graph& graph, const std::function<Expr(const Expr&)>& fn);
 
 std::string print(const Graph& graph);
-// Constants whose bytes are not inline are looked up by their content hash; a missing one is an
-// error.
-Expected<Graph> parse_graph(
-    std::string_view text, std::string_view file = "",
-    const std::function<std::optional<Blob>(std::string_view)>& lookup = nullptr);
+// Bytes of a constant by their content hash, blob_hash; nothing: unknown.
+using ConstantLookup = std::function<std::optional<Blob>(std::string_view hash, const TensorType&)>;
+std::string blob_hash(const Blob& blob);
+// Constants whose bytes are not inline are looked up; a missing one is an error.
+Expected<Graph> parse_graph(std::string_view text, std::string_view file = "",
+                            const ConstantLookup& lookup = nullptr);
 // Ids, arity, types equal to what infer says, acyclic, unique names
 Error verify(const Graph& graph);
 std::string graph_hash(const Graph& graph);  // structure, types and constants' content

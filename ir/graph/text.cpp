@@ -24,10 +24,6 @@ std::string name_text(std::string_view name) {
   return is_identifier(name) ? std::string(name) : quoted(name);
 }
 
-std::string blob_hash(const Blob& blob) {
-  return short_hash({reinterpret_cast<const char*>(blob.bytes.data()), blob.bytes.size()});
-}
-
 std::string element_text(const Tensor& t, int64_t i) {
   if (t.dtype == DType::u64) return std::to_string(static_cast<uint64_t>(t.int_at(i)));
   if (!is_float(t.dtype)) return std::to_string(t.int_at(i));
@@ -90,8 +86,7 @@ std::string constant_text(const Graph& graph, ValueId id) {
 
 class GraphParser {
  public:
-  GraphParser(Lexer& lexer, const std::function<std::optional<Blob>(std::string_view)>& lookup,
-              int depth = 0)
+  GraphParser(Lexer& lexer, const ConstantLookup& lookup, int depth = 0)
       : lexer_(lexer), lookup_(lookup), depth_(depth) {}
 
   Expected<Graph> parse() {
@@ -233,7 +228,7 @@ class GraphParser {
     }
     Token token = lexer_.peek();
     TW_ASSIGN(std::string hash, lexer_.string("a content hash"));
-    std::optional<Blob> blob = lookup_ ? lookup_(hash) : std::nullopt;
+    std::optional<Blob> blob = lookup_ ? lookup_(hash, t) : std::nullopt;
     if (!blob)
       return lexer_.error_at(
           token, llvm::formatv("the bytes of constant #{0} are not known", quoted(hash)).str());
@@ -332,7 +327,7 @@ class GraphParser {
   }
 
   Lexer& lexer_;
-  const std::function<std::optional<Blob>(std::string_view)>& lookup_;
+  const ConstantLookup& lookup_;
   int depth_;
   Graph graph_;
   size_t declared_ = 0;
@@ -420,7 +415,7 @@ std::string print(const Graph& graph) {
 }
 
 Expected<Graph> parse_graph(std::string_view text, std::string_view file,
-                            const std::function<std::optional<Blob>(std::string_view)>& lookup) {
+                            const ConstantLookup& lookup) {
   Lexer lexer(text, file);
   TW_ASSIGN(Graph graph, GraphParser(lexer, lookup).parse());
   if (!lexer.at_end()) return lexer.expected("the end of the text");
@@ -429,6 +424,10 @@ Expected<Graph> parse_graph(std::string_view text, std::string_view file,
 
 // Hash of a text that names values by number, so that renaming inner values changes nothing; names
 // of inputs, outputs and symbols count, as they are the interface.
+std::string blob_hash(const Blob& blob) {
+  return short_hash({reinterpret_cast<const char*>(blob.bytes.data()), blob.bytes.size()});
+}
+
 std::string graph_hash(const Graph& graph) {
   std::map<ValueId, size_t> numbers;
   std::string text = header_symbols(graph) + "\n";

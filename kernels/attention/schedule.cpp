@@ -65,7 +65,8 @@ class AttentionSchedule {
     if (m_.causal_rows > 0) return {m_.causal_rows, m_.causal_rows, m_.causal_rows};
     const std::optional<int64_t> all_rows = s_.extent(m_.row);
     const int64_t rows = all_rows.value_or(kFreeRows);
-    const int64_t fit = on_stack_ ? std::max<int64_t>(1, kStackBytes / kRowBytes / *keys_) : kBlockRows;
+    const int64_t fit = on_stack_ ? std::max<int64_t>(1, kStackBytes / kRowBytes / *keys_)
+                                  : kBlockRows;
     const Target& target = s_.target();
     const auto tile_of = [&](const char* knob, int64_t panel) -> int64_t {
       const int64_t vectors = panel / lanes_, usual = tile_rows(target, vectors, rows);

@@ -44,9 +44,9 @@ int64_t chunk_blocks(const ScheduleBuilder& s, const ConvStages& m, const Tile& 
   const bool paired = m.paired.defined();
   const ConvLoops& y = m.out.loops;
   const auto weights = s.bytes_of(m.weights), blocks = s.extent(m.channels);
-  const bool planes = s.extent(y.row) &&
-                      std::ranges::all_of(y.lines,
-                                          [&](const Loop& l) { return s.extent(l).has_value(); });
+  const bool planes = s.extent(y.row) && std::ranges::all_of(y.lines, [&](const Loop& l) {
+                        return s.extent(l).has_value();
+                      });
   // Else a fused tile, of more pixels than one of pairs, gains nothing
   const bool taps = std::ranges::any_of(m.taps, &Loop::defined);
   const bool in_blocks = m.channel_lanes.defined();

@@ -333,8 +333,8 @@ TEST_CASE("foreign, hostile and damaged files end in one clear error") {
         std::string::npos);
   const std::string newer = database(
       "newer.db",
-      "PRAGMA application_id = 1417104487; PRAGMA user_version = 3; CREATE TABLE t (a)");
-  CHECK(error_of_reading(newer).find("has version 3") != std::string::npos);
+      "PRAGMA application_id = 1417104487; PRAGMA user_version = 4; CREATE TABLE t (a)");
+  CHECK(error_of_reading(newer).find("has version 4") != std::string::npos);
   const std::string shape = database("shape.db",
                                      "PRAGMA application_id = 1417104487; PRAGMA user_version = 1; "
                                      "CREATE VIEW records AS SELECT 1");
@@ -357,20 +357,79 @@ TEST_CASE("foreign, hostile and damaged files end in one clear error") {
 }
 
 TEST_CASE(
-    "a log of the version before is read as it is and brought up to date when it is written") {
+    "a log of an earlier version is read as it is and brought up to date when it is written") {
+  const std::string second = "DROP TABLE kernels; DROP TABLE tasks; PRAGMA user_version = 2; ";
+  const std::string first = second +
+                            "ALTER TABLE records DROP COLUMN about; PRAGMA user_version = 1";
+  for (const std::string& change : {first, second}) {
+    const TestFolder folder;
+    const std::string path = folder / "old.db";
+    must(open_log(path).add(sample(1)).takeError());
+    sqlite3* old = nullptr;
+    REQUIRE(sqlite3_open(path.c_str(), &old) == SQLITE_OK);
+    REQUIRE(sqlite3_exec(old, change.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
+    sqlite3_close(old);
+    TuningLog read = must(TuningLog::open(path, TuningLog::Mode::read));
+    CHECK(must(read.all()) == std::vector{sample(1)});
+    CHECK(must(read.find(record_id(sample(1)))) == sample(1));
+    CHECK(!must(read.text(TuningLog::Text::kernel, sample(1).kernel_hash)));
+    CHECK(exported(read) == print(sample(1)) + "\n");
+    Record more = sample(2);
+    more.about = "conv 1.00 p{a=1}";
+    must(open_log(path).add(more).takeError());
+    TuningLog now = must(TuningLog::open(path, TuningLog::Mode::read));
+    CHECK(must(now.all()).size() == 2);
+    CHECK(must(now.best_of_kernels(more.key.target, 1, "% %")) == std::vector{more});
+  }
+}
+
+TEST_CASE("kernels and tasks are kept once, travel with their records and go with the last one") {
+  using Text = TuningLog::Text;
   const TestFolder folder;
-  const std::string path = folder / "old.db";
-  must(open_log(path).add(sample(1)).takeError());
-  sqlite3* old = nullptr;
-  REQUIRE(sqlite3_open(path.c_str(), &old) == SQLITE_OK);
-  REQUIRE(sqlite3_exec(old, "ALTER TABLE records DROP COLUMN about; PRAGMA user_version = 1",
-                       nullptr, nullptr, nullptr) == SQLITE_OK);
-  sqlite3_close(old);
-  CHECK(must(must(TuningLog::open(path, TuningLog::Mode::read)).all()) == std::vector{sample(1)});
+  TuningLog a = open_log(folder / "a.db"), b = open_log(folder / "b.db");
+  const Record record = sample(1);
+  must(a.add(record).takeError());
+  const auto keep = [&](Text kind, const std::string& key, const std::string& text) {
+    return error_text(a.keep(kind, key, text));
+  };
+  CHECK(keep(Text::kernel, record.kernel_hash, "kernel \"text\"\n").empty());
+  CHECK(keep(Text::kernel, record.kernel_hash, "another").empty());
+  CHECK(keep(Text::task, record.key.task, "task text").empty());
+  CHECK(keep(Text::kernel, "0123456789abcdef", "of no record").empty());
+  CHECK(keep(Text::kernel, "no hash", "text").find("16 hex digits") != std::string::npos);
+  CHECK(must(a.text(Text::kernel, record.kernel_hash)) == "kernel \"text\"\n");
+
+  const std::string lines = exported(a);
+  CHECK(lines.find("of no record") == std::string::npos);
+  CHECK(must(b.import_lines(lines, "a.jsonl")) == 1);
+  CHECK(exported(b) == lines);
+  CHECK(must(b.text(Text::task, record.key.task)) == "task text");
+  CHECK(error_text(b.import_lines("{\"text\":\"x\"}", "a.jsonl").takeError()).find("a.jsonl:1") !=
+        std::string::npos);
+  TuningLog c = open_log(folder / "c.db");
+  CHECK(must(c.merge(a)) == 1);
+  CHECK(exported(c) == lines);
+  CHECK(must(c.prune({.before = record.time + 1})) == 1);
+  CHECK(!must(c.text(Text::kernel, record.kernel_hash)));
+}
+
+TEST_CASE("a record is found by the beginning of its identity") {
+  const TestFolder folder;
+  TuningLog log = open_log(folder / "a.db");
+  for (int64_t i = 0; i < 40; ++i) must(log.add(sample(i)).takeError());
+  const std::string id = record_id(sample(7));
+  CHECK(must(log.find(id)) == sample(7));
+  CHECK(must(log.find(id.substr(0, 12))) == sample(7));
+  CHECK(error_text(log.find("").takeError()).find("several") != std::string::npos);
+  CHECK(error_text(log.find("x").takeError()).find("no record's identity") != std::string::npos);
+}
+
+TEST_CASE("the best record of each kernel") {
+  const TestFolder folder;
+  const std::string path = folder / "a.db";
   Record more = sample(2);
   more.about = "conv 1.00 p{a=1}";
   must(open_log(path).add(more).takeError());
-  CHECK(must(must(TuningLog::open(path, TuningLog::Mode::read)).all()).size() == 2);
   CHECK(must(must(TuningLog::open(path, TuningLog::Mode::read))
                  .best_of_kernels(more.key.target, 1, "% %")) == std::vector{more});
 }

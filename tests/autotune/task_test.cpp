@@ -5,6 +5,7 @@
 #include <set>
 
 #include "autotune/task.h"
+#include "autotune/task_text.h"
 #include "frontend/frontend.h"
 #include "passes/choose/choose_algorithms.h"
 #include "passes/fuse_groups.h"
@@ -84,6 +85,58 @@ TEST_CASE("symbols count by their position, not by their names' order") {
   };
   CHECK(key_of(made_of(product("a", "b"))) == key_of(made_of(product("b", "a"))));
   CHECK(key_of(made_of(product("rows", "columns"))) == key_of(made_of(product("a", "b"))));
+}
+
+TEST_CASE("a task's text stands alone: the same key, the same kernels") {
+  const Target target = must(load_target("x86-64-v3", {TW_SOURCE_DIR "/configs"}));
+  int tasks = 0;
+  for (const std::string name : {"digits/digits", "digits/digits_int8"}) {
+    Model model = must(import_onnx(TW_SOURCE_DIR "/examples/" + name + ".onnx"));
+    PassContext context{target};
+    if (Error error = run_passes(model.graph, context, default_pipeline()))
+      FAIL(error_text(std::move(error)));
+    for (const Group& group : fuse_groups(model.graph)) {
+      if (is_extern(model.graph, group)) continue;
+      const std::string text = must(print_task(model.graph, group));
+      CAPTURE(text);
+      const ParsedTask parsed = must(parse_task(text, "task"));
+      CHECK(parsed.key() == task_key(model.graph, group));
+      CHECK(must(print_task(parsed.graph, parsed.group)).substr(text.find('\n')) ==
+            text.substr(text.find('\n')));
+      const Task task = must(lower_task(parsed, target));
+      CHECK(kernel_hash(task.variants.front().lowered.kernel) ==
+            kernel_hash(must(lower_group(model.graph, group, target)).kernel));
+      ++tasks;
+    }
+  }
+  CHECK(tasks > 8);
+}
+
+TEST_CASE("constants that kernels depend on are in a task's text") {
+  Graph g;
+  const ValueId x = g.add_input("x", {DType::f32, {Expr(4), Expr(40)}, {}});
+  Tensor mask = Tensor::zeros(DType::f32, {4, 40}), table = Tensor::zeros(DType::f32, {4, 40});
+  for (int64_t i = 0; i < mask.size(); ++i) mask.set(i, i % 3 ? 0 : -1e9), table.set(i, 0.5 * i);
+  const ValueId masked = must(g.add(op::Binary{BinaryOp::add}, {x, g.add_constant("m", mask)}));
+  g.add_output(must(g.add(op::Binary{BinaryOp::mul}, {masked, g.add_constant("t", table)})), "y");
+  const std::string text = must(print_task(g, fuse_groups(g).front()));
+  const ParsedTask parsed = must(parse_task(text));
+  std::vector<Tensor> constants;
+  for (size_t i = 0; i < parsed.graph.value_count(); ++i)
+    if (const ValueId id{static_cast<int32_t>(i)}; parsed.graph.is_constant(id))
+      constants.push_back(parsed.graph.constant_tensor(id));
+  REQUIRE(constants.size() == 2);
+  CHECK(constants[0].bytes == mask.bytes);
+  CHECK(constants[1].bytes != table.bytes);
+  const auto error_of = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    changed.replace(changed.find(from), from.size(), to);
+    return error_text(parse_task(changed, "task").takeError());
+  };
+  CHECK(error_of("anchor=", "anchor=9").find("anchor") != std::string::npos);
+  CHECK(error_of("bytes \"", "bytes \"0").find("not known") != std::string::npos);
+  CHECK(error_of("\" \"eJ", "\" \"*J").find("base 64") != std::string::npos);
+  CHECK(error_of("task ", "tusk ").find("expected 'task'") != std::string::npos);
 }
 
 TEST_CASE("tasks of a network: each once, with every algorithm that applies") {

@@ -192,7 +192,7 @@ class RandomGraph {
 };
 
 // Finds constants by content hash, for parse_graph.
-inline std::function<std::optional<Blob>(std::string_view)> constants_of(const Graph& graph) {
+inline ConstantLookup constants_of(const Graph& graph) {
   std::map<std::string, Blob, std::less<>> blobs;
   for (size_t i = 0; i < graph.value_count(); ++i) {
     const Value& value = graph.value(ValueId{static_cast<int32_t>(i)});
@@ -200,7 +200,7 @@ inline std::function<std::optional<Blob>(std::string_view)> constants_of(const G
     blobs[short_hash({reinterpret_cast<const char*>(value.constant->bytes.data()),
                       value.constant->bytes.size()})] = *value.constant;
   }
-  return [blobs](std::string_view hash) {
+  return [blobs](std::string_view hash, const TensorType&) {
     auto it = blobs.find(hash);
     return it == blobs.end() ? std::nullopt : std::optional<Blob>(it->second);
   };

@@ -1,0 +1,41 @@
+#include "driver/tune/replay.h"
+
+#include "autotune/measure/session.h"
+#include "driver/tune/candidate.h"
+#include "driver/tune/measuring_place.h"
+#include "ir/schedule/schedule.h"
+#include "kernels/schedule/plain.h"
+
+namespace tw {
+
+Expected<Kernel> scheduled(const Replay& replay, const Target& target) {
+  TW_ASSIGN(const Kernel kernel, parse_kernel(replay.kernel));
+  TW_TRY(verify(kernel));
+  if (kernel_hash(kernel) != replay.kernel_hash)
+    return make_error(DiagCode::parse, "the kernel's text is not that of kernel {0}",
+                      replay.kernel_hash);
+  TW_ASSIGN(const Schedule schedule, parse_schedule(replay.schedule));
+  return apply(kernel, schedule, &target);
+}
+
+Expected<MeasureResult> measure_again(const Replay& replay, const Target& target) {
+  TW_ASSIGN(const MeasuringPlace place, measuring_place(target, replay.threads));
+  if (place.device)
+    return make_error(DiagCode::unsupported, "kernels of devices cannot be measured again alone");
+  TW_ASSIGN(const Kernel kernel, scheduled(replay, *place.target));
+  TW_ASSIGN(const CandidateBuilder builder, candidate_builder(*place.target, replay.threads));
+  TW_ASSIGN(const std::unique_ptr<LocalTransport> process, place.process());
+  TW_ASSIGN(const Kernel lowered, parse_kernel(replay.kernel));
+  TW_ASSIGN(const Schedule simple, plain_schedule(lowered, *place.target));
+  TW_ASSIGN(const Kernel plain, apply(lowered, simple, place.target));
+  TW_ASSIGN(const Reference reference,
+            reference_outputs(plain,
+                              {std::vector<int64_t>(lowered.symbols.size(), 1), 1, {}, 1e-4,
+                               replay.threads, replay.weights_between},
+                              builder, *process));
+  Measurer measurer(*process, builder, {});
+  const std::shared_ptr<const Kernel> candidate = std::make_shared<Kernel>(kernel);
+  return measurer.measure({&candidate, 1}, reference).front();
+}
+
+}  // namespace tw
