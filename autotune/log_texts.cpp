@@ -26,7 +26,8 @@ bool is_key(const std::string& key) {
 
 Error TuningLog::insert_text(Text kind, const std::string& key, const std::string& text) {
   if (!is_key(key) || text.empty() || text.size() > kMostText)
-    return make_error(DiagCode::parse, "the text of a {0} has a key of 16 hex digits and at most {1} bytes",
+    return make_error(DiagCode::parse,
+                      "the text of a {0} has a key of 16 hex digits and at most {1} bytes",
                       word_of(kind), kMostText);
   TW_ASSIGN(sql::Statement s, database_.statement(std::string("INSERT OR IGNORE INTO ") +
                                                   table_of(kind) + " (key, text) VALUES (?, ?)"));
@@ -50,8 +51,8 @@ Expected<std::optional<std::string>> TuningLog::text(Text kind, const std::strin
   return std::optional<std::string>(s.text(0));
 }
 
-Error TuningLog::each_text(Text kind, const std::function<Error(const std::string& key,
-                                                                const std::string& text)>& visit) {
+Error TuningLog::each_text(
+    Text kind, const std::function<Error(const std::string& key, const std::string& text)>& visit) {
   if (version_ < 3) return Error::success();
   TW_ASSIGN(sql::Statement s, database_.statement(std::string("SELECT key, text FROM ") +
                                                   table_of(kind) + " ORDER BY key"));

@@ -104,7 +104,8 @@ Expected<Database::Schema> Database::schema() {
                       "user_version FROM pragma_user_version)"));
   if (numbers.step() != SQLITE_ROW) return failed();
   Schema out{numbers.integer(0), numbers.integer(1), {}};
-  TW_ASSIGN(Statement rows, statement("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name"));
+  TW_ASSIGN(Statement rows,
+            statement("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name"));
   int code = SQLITE_OK;
   while ((code = rows.step()) == SQLITE_ROW && out.tables.size() < kMostTables)
     out.tables.push_back(rows.text(0));

@@ -44,8 +44,7 @@ class Statement {
   bool is_null(int column) { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
   std::string text(int column) {  // or bytes
     const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement_, column));
-    return bytes ? std::string(bytes,
-                               static_cast<size_t>(sqlite3_column_bytes(statement_, column)))
+    return bytes ? std::string(bytes, static_cast<size_t>(sqlite3_column_bytes(statement_, column)))
                  : std::string();
   }
 
@@ -62,8 +61,8 @@ struct Kind {
 // Used by one thread at a time, and not on both sides of a fork.
 class Database {
  public:
-  // What the file says about its tables (views, triggers, functions) is not trusted. Errors: no such
-  // file, not an SQLite file.
+  // What the file says about its tables (views, triggers, functions) is not trusted. Errors: no
+  // such file, not an SQLite file.
   static Expected<Database> open(const std::string& path, Mode mode, const Kind& kind);
 
   const std::string& path() const { return path_; }

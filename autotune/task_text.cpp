@@ -25,9 +25,7 @@ Blob own(std::vector<std::byte> bytes) {
 // Contents that a type alone decides: no two neighbours are equal, floats lie in [-1, 1).
 Tensor made_up(DType dtype, const std::vector<int64_t>& shape) {
   Tensor t = Tensor::zeros(dtype, shape);
-  const auto mixed = [](int64_t i) {
-    return (static_cast<uint64_t>(i) + 1) * 0x9e3779b97f4a7c15;
-  };
+  const auto mixed = [](int64_t i) { return (static_cast<uint64_t>(i) + 1) * 0x9e3779b97f4a7c15; };
   const auto real = [&](int64_t i) { return static_cast<double>(mixed(i) >> 40) / (1 << 23) - 1; };
   const int64_t size = t.size();
   if (dtype == DType::f32)

@@ -30,8 +30,12 @@ Expected<MeasureResult> measure_again(const Replay& replay, const Target& target
   TW_ASSIGN(const Kernel plain, apply(lowered, simple, place.target));
   TW_ASSIGN(const Reference reference,
             reference_outputs(plain,
-                              {std::vector<int64_t>(lowered.symbols.size(), 1), 1, {}, 1e-4,
-                               replay.threads, replay.weights_between},
+                              {std::vector<int64_t>(lowered.symbols.size(), 1),
+                               1,
+                               {},
+                               1e-4,
+                               replay.threads,
+                               replay.weights_between},
                               builder, *process));
   Measurer measurer(*process, builder, {});
   const std::shared_ptr<const Kernel> candidate = std::make_shared<Kernel>(kernel);

@@ -55,8 +55,8 @@ int64_t chunk_blocks(const ScheduleBuilder& s, const ConvStages& m, const Tile& 
   int64_t phases = 1;
   for (const Loop& phase : y.phases) phases *= s.extent(phase).value_or(1);
   const int64_t l1 = s.target().l1_bytes, panel = *weights / tile.panels / phases;
-  // Those of a phase are all that a panel's pixels read at a time: they may stay in the second-level
-  // cache
+  // Those of a phase are all that a panel's pixels read at a time: they may stay in the
+  // second-level cache
   const bool far = phases > 1 ? 2 * panel >= s.target().l2_bytes : 2 * panel >= l1;
   const bool pays = s.target().vector_registers < kManyRegisters && far;
   const int64_t step = paired ? 2 : 1;  // pairs of two blocks are one straight line
