@@ -26,7 +26,8 @@ class AttentionSchedule {
   AttentionSchedule(ScheduleBuilder& s, const AttentionStages& m)
       : s_(s), m_(m), lanes_(std::max(1, s.target().lanes(4))) {
     keys_ = as_const(s.buffer(m.scores.buffer()).shape.back());
-    // Else a thread's part of the arena holds a block's scores. Lowering sets a causal block's rows.
+    // Else a thread's part of the arena holds a block's scores. Lowering sets a causal block's row
+    // count.
     on_stack_ = keys_ && *keys_ <= kMostKeys && m.causal_rows * kRowBytes * *keys_ <= kStackBytes;
   }
 
