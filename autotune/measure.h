@@ -64,6 +64,7 @@ struct MeasureResult {
   // Something disturbed some samples, also when they were taken again
   bool contended = false;
   std::vector<std::byte> outputs = {};  // where asked for
+  std::string code = {};                // hash of the object code, by who built it
 };
 
 class Transport {

@@ -6,6 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include "autotune/record.h"
+
 namespace tw {
 namespace {
 constexpr double kGolden = 1.618;

@@ -16,7 +16,7 @@
 namespace tw {
 namespace {
 
-constexpr std::array<Command, 13> kCommands = {{
+constexpr std::array<Command, 14> kCommands = {{
     {"compile", "Compile an ONNX model into a shared library with its weights inside",
      "  tilewright compile resnet50.onnx\n"
      "  tilewright compile model.onnx -t cortex-a72 -o out/model.so --dim batch=1\n"
@@ -67,6 +67,11 @@ constexpr std::array<Command, 13> kCommands = {{
      "  tilewright log prune --keep 3 --before 2026-01-01 --other-languages\n"
      "  tilewright log diff other.db\n",
      define_log},
+    {"dataset", "Measure programs that predictors learn from",
+     "  tilewright dataset make set.db --networks models/ --time 20m\n"
+     "  tilewright dataset resume set.db --platform x86-64-v3 --time 20m\n"
+     "  tilewright dataset split set.db --test resnet,bert\n",
+     define_dataset},
     {"lock", "Write the schedules of a model's kernels into tilewright.lock beside it",
      "  tilewright lock resnet50.onnx -t cortex-a72\n"
      "  tilewright lock model.onnx --log team.db --threads 2\n",

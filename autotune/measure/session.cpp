@@ -118,7 +118,8 @@ void Measurer::time_all(const std::vector<Trial*>& fresh, const StopAsked& stop)
              jobs.size());
     for (size_t i = at; i < end; ++i) {
       fastest = std::min(fastest, seconds_of(results[i - at]));
-      known_[fresh[i]->key] = results[i - at];
+      MeasureResult& known = known_[fresh[i]->key] = results[i - at];
+      known.code = fresh[i]->key;
     }
   }
 }

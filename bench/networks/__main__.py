@@ -1,25 +1,50 @@
 """Benchmark architectures with random weights, as ONNX files.
 
-    python3 bench/networks OUT [NAME ...]
-Without names all that there are; a file that is there is left.
+    python3 bench/networks OUT [--variants] [NAME ...]
+Without names all that there are; a file that is there is left. --variants: also convolutional networks of smaller pictures and of four pictures at once,
+and transformers of other numbers of tokens, for data sets.
 """
+import inspect
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from networks import convolutional, sequences   # noqa: E402
+from networks import builder, convolutional, sequences   # noqa: E402
 
 NETWORKS = {network.__name__: network for room in (convolutional, sequences) for network in room.NETWORKS}
 
 
+SIZES, TOKENS, BATCH = (160, 288), (32, 128), 4
+
+
+def variants(network):
+    """(suffix, arguments, batch) of each."""
+    takes = inspect.signature(network).parameters
+    found = [(f"_s{size}", {"size": size}, 1) for size in SIZES if "size" in takes and network.__name__ not in ("shifted_windows", "resnet3d18")]
+    found += [(f"_t{tokens}", {"tokens": tokens}, 1) for tokens in TOKENS if "tokens" in takes]
+    return found + [(f"_b{BATCH}", {}, BATCH)] * (network in convolutional.NETWORKS and network.__name__ not in ("super_resolution", "resnet3d18"))
+
+
+def write(folder, name, suffix="", arguments=None, batch=1):
+    if (folder / f"{name}{suffix}.onnx").exists():
+        return
+    builder.Network.batch = batch
+    network = NETWORKS[name](**(arguments or {}))
+    network.name += suffix
+    print(network.save(folder), flush=True)
+
+
 def main(arguments):
+    wants_variants = "--variants" in arguments
+    arguments = [a for a in arguments if a != "--variants"]
     if not arguments or arguments[0].startswith("-") or set(arguments[1:]) - NETWORKS.keys():
         sys.exit(f"{__doc__}Names: {', '.join(NETWORKS)}")
     folder = pathlib.Path(arguments[0])
     folder.mkdir(parents=True, exist_ok=True)
     for name in arguments[1:] or NETWORKS:
-        if not (folder / f"{name}.onnx").exists():
-            print(NETWORKS[name]().save(folder), flush=True)
+        write(folder, name)
+        for variant in variants(NETWORKS[name]) if wants_variants else ():
+            write(folder, name, *variant)
 
 
 main(sys.argv[1:])

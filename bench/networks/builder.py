@@ -10,7 +10,8 @@ OPSET = 17
 
 
 class Network:
-    """Values are known by name; shapes of those that layers made are in `shape`."""
+    """Values are known by name; shapes of those that layers made are in `shape`. `batch` pictures at once where a network takes one."""
+    batch = 1
 
     def __init__(self, name, seed=1):
         self.name, self.random = name, np.random.default_rng(seed)
@@ -18,6 +19,7 @@ class Network:
 
     # --- values
     def input(self, name, shape, dtype=TensorProto.FLOAT):
+        shape = [self.batch, *shape[1:]] if len(shape) > 2 else shape
         self.inputs.append(helper.make_tensor_value_info(name, dtype, shape))
         self.shape[name] = tuple(shape)
         return name

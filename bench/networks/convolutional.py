@@ -142,7 +142,7 @@ def convnext_tiny(size=224):
             y = net.mlp(y, 4 * out)
             y = net.op("Mul", y, net.constant(net.random.random(out).astype("f") * 0.2))
             x = net.add(net.transpose(y, 0, 3, 1, 2), x)
-    y = net.layer_norm(net.reshape(net.mean(x), 1, 768))
+    y = net.layer_norm(net.reshape(net.mean(x), net.batch, 768))
     net.output(net.classifier(y, 1000))
     return net
 

@@ -14,6 +14,7 @@ CommandRun define_targets(Flags& flags);
 CommandRun define_target(Flags& flags);
 CommandRun define_opt(Flags& flags);
 CommandRun define_log(Flags& flags);
+CommandRun define_dataset(Flags& flags);
 CommandRun define_lock(Flags& flags);
 CommandRun define_space(Flags& flags);
 CommandRun define_reduce(Flags& flags);

@@ -1,0 +1,135 @@
+// A data set to learn from: tasks, programs of them (schedules of their lowered kernels), and what
+// each took on several platforms. An SQLite file that stands alone, as a tuning log does.
+//
+// A task's kernel is lowered once, for the target that the task names, so that a program is the
+// same on every platform. A program's id is the hash of its task's key and its schedule.
+#pragma once
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autotune/record.h"
+#include "autotune/sql.h"
+
+namespace tw {
+
+// Test: whole families of networks that training has not seen. near: one of them, but so like a
+// task of training that it shows nothing.
+enum class Split : uint8_t { train, validation, test, near };
+inline constexpr int kSplitCount = 4;
+const char* split_name(Split split);
+std::optional<Split> split_from_name(std::string_view name);
+
+struct LearningTask {
+  int64_t id = 0;           // in the file
+  std::string key, name;    // task_key, task_name
+  std::string kind;         // the family of its schedule: "conv", "matmul", ..
+  std::string network;      // a family of networks, "resnet"; "sampled": drawn from the prior
+  std::string lowered_for;  // name of the target
+  std::string text;         // print_task
+  std::string kernel;       // kernel_hash
+  std::string kernel_text;  // as lowered
+  double flops = 0;
+  Split split = Split::train;
+  bool complete = false;  // its programs are all there
+};
+
+enum class ProgramSource : uint8_t {
+  standard,   // the default schedule
+  uniform,    // drawn from the generated space without rules
+  search,     // proposed by a search that learns (exploration-based sampling)
+  neighbour,  // of the best found: one or two knobs changed
+  product,    // from the product's own space: the hand-written schedule, with rules
+};
+inline constexpr int kProgramSourceCount = 5;
+const char* source_name(ProgramSource source);
+
+struct LearningProgram {
+  int64_t id = 0;
+  ProgramSource source{};
+  std::string schedule;  // text
+};
+int64_t program_id(const std::string& task_key, const std::string& schedule);  // positive
+
+// What labels mean.
+enum class LabelKind : uint8_t {
+  time,      // seconds, measured
+  cycles,    // counted by an exact simulator, in seconds
+  estimate,  // of a model of the processor: never to be mixed with times
+};
+inline constexpr int kLabelKindCount = 3;
+const char* label_kind_name(LabelKind kind);
+
+struct Platform {
+  int64_t id = 0;
+  std::string name;     // of the target: "x86-64-v3"
+  std::string target;   // target_key
+  std::string machine;  // its fingerprint
+  int threads = 1;
+  LabelKind kind = LabelKind::time;
+};
+std::string platform_text(const Platform& platform);  // "x86-64-v3, 1 thread, on ..."
+
+struct Label {
+  int64_t program = 0;
+  int pass = 0;  // 1: measured again, later, in another process
+  Status status = Status::ok;
+  double least = 0, median = 0;  // seconds; 0: not ok
+  int samples = 0;
+  bool contended = false;  // disturbed, also when taken again
+  std::string code;        // hash of the object code; equal code is timed once a pass
+  int64_t time = 0;        // seconds since 1970
+};
+
+class DataSet {
+ public:
+  // Errors: no such file, not a data set, one of another version.
+  static Expected<DataSet> open(const std::string& path, sql::Mode mode);
+  const std::string& path() const { return database_.path(); }
+
+  // By key and target: false: it was there.
+  Expected<bool> add(const LearningTask& task);
+  // In the order of their ids. texts: with text and kernel_text.
+  Expected<std::vector<LearningTask>> tasks();
+  Expected<LearningTask> task(int64_t id);  // with texts
+  Error set_split(int64_t task, Split split);
+  Error set_complete(int64_t task);
+
+  // Those that are there stay as they are.
+  Error add_programs(int64_t task, const std::vector<LearningProgram>& programs);
+  Expected<std::vector<LearningProgram>> programs(int64_t task);  // in the order of their ids
+  // The program whose id is given, and its task's id. Errors: none.
+  struct Found {
+    int64_t task = 0;
+    LearningProgram program;
+  };
+  Expected<Found> program(int64_t id);
+
+  // The platform that is alike but for the id; it is added if there is none.
+  Expected<int64_t> platform(const Platform& platform);
+  Expected<std::vector<Platform>> platforms();
+
+  // All or, on an error, none; later labels of a program and pass are dropped.
+  Error add_labels(int64_t platform, const std::vector<Label>& labels);
+  Expected<std::vector<Label>> labels(int64_t platform, int64_t task, int pass);
+  // How many labels of each task.
+  Expected<std::map<int64_t, int64_t>> label_counts(int64_t platform, int pass);
+
+  // Several makers at once: a task of a platform belongs to whoever claimed it, until its time is
+  // over. False: somebody else's.
+  Expected<bool> claim(int64_t platform, int64_t task, const std::string& holder, int64_t now,
+                       int64_t seconds);
+  Error release(int64_t platform, int64_t task, const std::string& holder);
+
+  // For questions of the reports: rows of whole numbers, reals and texts.
+  sql::Database& database() { return database_; }
+
+ private:
+  explicit DataSet(sql::Database database) : database_(std::move(database)) {}
+  Error prepare(sql::Mode mode);
+  sql::Database database_;
+};
+
+}  // namespace tw

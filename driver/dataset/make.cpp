@@ -1,0 +1,216 @@
+#include "driver/dataset/make.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+
+#include "autotune/task.h"
+#include "driver/dataset/task_labels.h"
+#include "frontend/frontend.h"
+#include "support/hash.h"
+
+namespace tw {
+namespace {
+
+constexpr int64_t kClaimSeconds = 300;  // longer than a batch takes
+constexpr int64_t kPassDistance = 30;   // seconds between the passes of a task
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string holder_name() {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  return std::string(host) + ":" + std::to_string(::getpid()) + ":" +
+         std::to_string(std::time(nullptr));
+}
+
+class Maker {
+ public:
+  Maker(DataSet& set, const MakeRequest& request)
+      : set_(set), request_(request), holder_(holder_name()), start_(now()) {
+    stop_ = [this] {
+      return (request_.stop && *request_.stop) ||
+             (request_.seconds > 0 && now() - start_ > request_.seconds);
+    };
+  }
+
+  Expected<MakeOutcome> run() {
+    for (const PlatformChoice& choice : request_.platforms) {
+      TW_ASSIGN(const Target target, load_target(choice.target, request_.target_folders));
+      TW_ASSIGN(LabelPlace place, label_place(target, choice.threads, request_.jobs));
+      TW_ASSIGN(place.platform, set_.platform({0, choice.target, target_key(target.main_device()),
+                                               place.process->device(), choice.threads}));
+      places_.push_back(std::move(place));
+    }
+    TW_ASSIGN(std::vector<LearningTask> tasks, set_.tasks());
+    std::ranges::sort(tasks, {}, [&](const LearningTask& task) {
+      return short_hash(task.key + std::to_string(request_.seed));
+    });
+    for (const LearningTask& task : tasks)
+      for (LabelPlace& place : places_) {
+        if (stop_()) break;
+        TW_TRY(visit(task, place, 0));
+        TW_TRY(catch_up(tasks, false));
+      }
+    if (!stop_()) TW_TRY(catch_up(tasks, true));
+    TW_TRY(count_left(tasks));
+    out_.seconds = now() - start_;
+    return std::move(out_);
+  }
+
+ private:
+  // The second passes that are due: where the first one has ended some time ago.
+  Error catch_up(const std::vector<LearningTask>& tasks, bool all) {
+    while (!waiting_.empty() && !stop_() &&
+           (all || now() - waiting_.front().since > kPassDistance)) {
+      const Waiting next = waiting_.front();
+      waiting_.erase(waiting_.begin());
+      TW_TRY(visit(tasks[next.task], places_[next.place], 1));
+    }
+    return Error::success();
+  }
+
+  Expected<const Target*> lowered_for(const std::string& name) {
+    auto found = targets_.find(name);
+    if (found == targets_.end()) {
+      TW_ASSIGN(Target target, load_target(name, request_.target_folders));
+      target.name = name;
+      found = targets_.emplace(name, std::move(target)).first;
+    }
+    return &found->second;
+  }
+
+  Error visit(const LearningTask& listed, LabelPlace& place, int pass) {
+    const auto claim = [&] {
+      return set_.claim(place.platform, listed.id, holder_, std::time(nullptr), kClaimSeconds);
+    };
+    TW_ASSIGN(const bool ours, claim());
+    if (!ours) return Error::success();
+    Error error = work(listed, place, pass, [&]() -> Error { return claim().takeError(); });
+    TW_TRY(set_.release(place.platform, listed.id, holder_));
+    if (!error) return error;
+    // One task that does not work ends nothing but itself; a set that cannot be written does
+    Error broken = Error::success();
+    for (Diag& d : take_diags(std::move(error))) {
+      if (d.code == DiagCode::io) broken = make_error(d.code, "{0}", d.message);
+      out_.failures.push_back(listed.name + ": " + d.message);
+    }
+    return broken;
+  }
+
+  Error work(const LearningTask& listed, LabelPlace& place, int pass,
+             const std::function<Error()>& after_batch) {
+    TW_ASSIGN(const bool done, is_done(listed, place, pass));
+    if (done) return Error::success();
+    if (request_.watch)
+      request_.watch(listed.name + " on " + place.target.name +
+                     (place.threads > 1 ? ", " + std::to_string(place.threads) + " threads" : ""));
+    TW_ASSIGN(const Target* lowered, lowered_for(listed.lowered_for));
+    TW_ASSIGN(const std::unique_ptr<TaskLabels> labels,
+              TaskLabels::create(set_, place, listed.id, *lowered, after_batch));
+    const bool test = listed.split == Split::test || listed.split == Split::near;
+    Error error = pass == 0
+                      ? labels->first_pass(test ? request_.for_test : request_.for_training, stop_)
+                      : labels->second_pass(stop_);
+    (pass == 0 ? out_.labels : out_.again) += labels->stored();
+    if (error) return error;
+    if (pass > 0 || stop_()) return Error::success();
+    ++out_.tasks;
+    waiting_.push_back({index_of(listed.id), static_cast<size_t>(&place - places_.data()), now()});
+    return Error::success();
+  }
+
+  // Without loading anything.
+  Expected<bool> is_done(const LearningTask& listed, const LabelPlace& place, int pass) {
+    TW_ASSIGN(const LearningTask task, set_.task(listed.id));
+    if (!task.complete) return false;
+    TW_ASSIGN(const std::vector<LearningProgram> programs, set_.programs(task.id));
+    TW_ASSIGN(const std::vector<Label> labels, set_.labels(place.platform, task.id, 0));
+    if (labels.size() < programs.size()) return false;
+    if (pass > 0) return false;
+    TW_ASSIGN(const std::vector<Label> again, set_.labels(place.platform, task.id, 1));
+    if (again.empty())
+      waiting_.push_back({index_of(listed.id), static_cast<size_t>(&place - places_.data()), 0});
+    return true;
+  }
+
+  size_t index_of(int64_t id) {
+    if (index_.empty()) {
+      std::vector<LearningTask> tasks = llvm::cantFail(set_.tasks());
+      std::ranges::sort(tasks, {}, [&](const LearningTask& task) {
+        return short_hash(task.key + std::to_string(request_.seed));
+      });
+      for (size_t i = 0; i < tasks.size(); ++i) index_[tasks[i].id] = i;
+    }
+    return index_.at(id);
+  }
+
+  Error count_left(const std::vector<LearningTask>& tasks) {
+    for (const LearningTask& task : tasks)
+      for (const LabelPlace& place : places_) {
+        TW_ASSIGN(const LearningTask now, set_.task(task.id));
+        TW_ASSIGN(const std::vector<LearningProgram> programs, set_.programs(task.id));
+        TW_ASSIGN(const std::vector<Label> labels, set_.labels(place.platform, task.id, 0));
+        out_.left += !now.complete || labels.size() < programs.size();
+      }
+    return Error::success();
+  }
+
+  struct Waiting {
+    size_t task, place;
+    double since;
+  };
+  DataSet& set_;
+  const MakeRequest& request_;
+  std::string holder_;
+  double start_;
+  StopAsked stop_;
+  std::vector<LabelPlace> places_;
+  std::map<std::string, Target> targets_;
+  std::map<int64_t, size_t> index_;  // of a task's id, in the order of work
+  std::vector<Waiting> waiting_;
+  MakeOutcome out_;
+};
+
+}  // namespace
+
+Expected<PlatformChoice> parse_platform(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return PlatformChoice{text, 1};
+  const std::string threads = text.substr(colon + 1);
+  if (threads.empty() || threads.size() > 3 ||
+      threads.find_first_not_of("0123456789") != std::string::npos || std::stoi(threads) < 1)
+    return make_error(DiagCode::invalid_argument,
+                      "--platform '{0}': a target, or a target and a number of threads, as "
+                      "x86-64-v3:2",
+                      text);
+  return PlatformChoice{text.substr(0, colon), std::stoi(threads)};
+}
+
+std::vector<std::string> usual_platforms(const std::vector<std::string>& target_folders) {
+  std::vector<std::string> out;
+  const Target host = host_target();
+  for (const char* name : {"x86-64-v4", "x86-64-v3", "x86-64-v2"}) {
+    Expected<Target> target = load_target(name, target_folders);
+    if (!target) {
+      llvm::consumeError(target.takeError());
+      continue;
+    }
+    if (target->arch() == host.arch() &&
+        std::ranges::all_of(target->features, [&](const std::string& f) { return host.has(f); }))
+      out.emplace_back(name);
+  }
+  if (out.empty()) out.emplace_back("host");
+  if (host.cores > 1) out.push_back(out.front() + ":2");
+  return out;
+}
+
+Expected<MakeOutcome> make_labels(DataSet& set, const MakeRequest& request) {
+  return Maker(set, request).run();
+}
+
+}  // namespace tw

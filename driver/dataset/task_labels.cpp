@@ -1,0 +1,372 @@
+#include "driver/dataset/task_labels.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "autotune/explorers/explorers.h"
+#include "autotune/features/features.h"
+#include "autotune/median.h"
+#include "autotune/models/gbt.h"
+#include "autotune/task_text.h"
+#include "autotune/tuner.h"
+#include "driver/tune/candidate.h"
+#include "driver/tune/measuring_place.h"
+#include "ir/kernel/code_size.h"
+#include "kernels/default_schedule.h"
+#include "support/hash.h"
+#include "support/parallel.h"
+
+namespace tw {
+namespace {
+
+constexpr size_t kBatch = 32;                           // programs between two looks at the clock
+constexpr int64_t kLeastCode = 1024;                    // operations that a program may always have
+constexpr int kTriesEach = 200;                         // points drawn for a legal one
+constexpr double kBestShare = 0.2, kOtherShare = 0.05;  // of the second pass
+constexpr int kSearchBatch = 16;
+// Short: a point costs as much as a measurement, and the set wants what a search comes by
+constexpr int kChains = 16, kSteps = 16;
+
+MeasureLimits label_limits() {
+  MeasureLimits limits;
+  limits.timeout = 4, limits.least_time = 0.01, limits.most_samples = 24;
+  return limits;
+}
+
+}  // namespace
+
+ProgramCounts shares_of(int programs) {
+  ProgramCounts c;
+  c.search = programs * 3 / 10, c.neighbours = programs * 3 / 20, c.product = programs / 20;
+  c.uniform = std::max(0, programs - 1 - c.search - c.neighbours - c.product);
+  return c;
+}
+
+Expected<LabelPlace> label_place(const Target& target, int threads, int jobs) {
+  TW_ASSIGN(const MeasuringPlace place, measuring_place(target, threads));
+  if (place.device)
+    return make_error(DiagCode::unsupported,
+                      "'{0}' has a device: the programs of data sets are for processors",
+                      target.name);
+  LabelPlace out;
+  out.target = target, out.threads = threads, out.jobs = jobs;
+  TW_ASSIGN(out.builder, candidate_builder(target, threads));
+  TW_ASSIGN(out.process, place.process());
+  return out;
+}
+
+Expected<std::unique_ptr<TaskLabels>> TaskLabels::create(DataSet& set, LabelPlace& place,
+                                                         int64_t task, const Target& lowered_for,
+                                                         std::function<Error()> after_batch) {
+  std::unique_ptr<TaskLabels> out(new TaskLabels(set, place, std::move(after_batch)));
+  TW_TRY(out->load(task, lowered_for));
+  return out;
+}
+
+Error TaskLabels::load(int64_t task, const Target& lowered_for) {
+  lowered_for_ = lowered_for;
+  TW_ASSIGN(task_, set_.task(task));
+  TW_ASSIGN(kernel_, parse_kernel(task_.kernel_text, "the kernel of task " + task_.key));
+  TW_TRY(verify(kernel_));
+  TW_ASSIGN(const ParsedTask parsed, parse_task(task_.text, "task " + task_.key));
+  if (!task_.complete) {
+    TW_ASSIGN(lowered_, lower_task(parsed, lowered_for));
+    if (kernel_hash(lowered_.variants.front().lowered.kernel) != kernel_hash(kernel_))
+      return make_error(DiagCode::unsupported,
+                        "task {0} was lowered in another way when it was added, and its programs "
+                        "are not complete",
+                        task_.key);
+  }
+  TW_ASSIGN(const std::vector<LearningProgram> programs, set_.programs(task));
+  for (const LearningProgram& p : programs) programs_.emplace(p.id, p);
+  TW_ASSIGN(const std::vector<Label> labels, set_.labels(place_.platform, task, 0));
+  for (const Label& l : labels) labels_.emplace(l.program, l);
+
+  TW_ASSIGN(const Schedule standard, standard_schedule());
+  TW_ASSIGN(const Candidate usual, candidate(standard, {-1, {}}));
+  most_code_ = std::max(kLeastCode,
+                        written_out_operations(*usual.kernel, lowered_for.lanes(4)) * 3 / 2);
+  TW_ASSIGN(reference_, reference_outputs(*usual.kernel,
+                                          {{}, 1, {}, 1e-4, place_.threads, parsed.weights_between},
+                                          place_.builder, *place_.process));
+  measurer_ = std::make_unique<Measurer>(*place_.process, place_.builder,
+                                         MeasurerOptions{label_limits(), place_.jobs});
+  return Error::success();
+}
+
+Expected<Schedule> TaskLabels::standard_schedule() const {
+  for (const auto& [id, program] : programs_)
+    if (program.source == ProgramSource::standard) return parse_schedule(program.schedule);
+  if (lowered_.variants.empty())
+    return make_error(DiagCode::invalid_argument, "task {0} has no default program", task_.key);
+  return default_schedule(kernel_, lowered_.variants.front().lowered.stages, *lowered_for_);
+}
+
+Expected<Candidate> TaskLabels::candidate(const Schedule& schedule, const Point& point) const {
+  TW_ASSIGN(Kernel kernel, apply(kernel_, schedule, &place_.target));
+  return Candidate{point, schedule, std::make_shared<const Kernel>(std::move(kernel)), 0};
+}
+
+// Errors: an illegal point, or one whose unrolled loops are much longer than the default's.
+Expected<Candidate> TaskLabels::candidate_of(const Space& space, const Point& point) const {
+  TW_ASSIGN(const Schedule schedule, space.schedule(point));
+  TW_ASSIGN(Candidate made, candidate(schedule, point));
+  if (written_out_operations(*made.kernel, lowered_for_->lanes(4)) > most_code_)
+    return make_error(DiagCode::illegal_schedule, "its unrolled loops are too long");
+  return made;
+}
+
+uint64_t TaskLabels::seed_for(const char* what) const {
+  return std::stoull(short_hash(task_.key + what), nullptr, 16);
+}
+
+int TaskLabels::count_of(ProgramSource source) const {
+  return static_cast<int>(std::ranges::count_if(
+      programs_, [&](const auto& one) { return one.second.source == source; }));
+}
+
+Label TaskLabels::label_of(const LearningProgram& program, const MeasureResult& result,
+                           int pass) const {
+  Label label;
+  label.program = program.id, label.pass = pass, label.status = result.status;
+  if (result.status == Status::ok && !result.seconds.empty()) {
+    label.least = std::ranges::min(result.seconds);
+    label.median = median_of(result.seconds);
+  }
+  label.samples = static_cast<int>(result.seconds.size());
+  label.contended = result.contended;
+  label.code = result.code;
+  label.time = static_cast<int64_t>(std::time(nullptr));
+  return label;
+}
+
+Expected<std::vector<Label>> TaskLabels::measure(const std::vector<LearningProgram>& programs,
+                                                 const StopAsked& stop) {
+  std::vector<Label> out;
+  Measurer again(*place_.process, place_.builder, MeasurerOptions{label_limits(), place_.jobs});
+  for (size_t at = 0; at < programs.size(); at += kBatch) {
+    const size_t end = std::min(programs.size(), at + kBatch);
+    std::vector<std::shared_ptr<const Kernel>> kernels;
+    for (size_t i = at; i < end; ++i) {
+      TW_ASSIGN(const Schedule schedule, parse_schedule(programs[i].schedule));
+      TW_ASSIGN(const Candidate made, candidate(schedule, {-1, {}}));
+      kernels.push_back(made.kernel);
+    }
+    const std::vector<MeasureResult> results = again.measure(kernels, *reference_, stop);
+    for (size_t i = 0; i < results.size(); ++i)
+      out.push_back(label_of(programs[at + i], results[i], 1));
+    if (results.size() < kernels.size()) break;
+  }
+  return out;
+}
+
+// Programs without a label of the pass, a batch at a time.
+Error TaskLabels::measure_new(const std::vector<LearningProgram>& programs, int pass,
+                              const StopAsked& stop) {
+  std::unique_ptr<Measurer> apart;
+  if (pass > 0)
+    apart = std::make_unique<Measurer>(*place_.process, place_.builder,
+                                       MeasurerOptions{label_limits(), place_.jobs});
+  Measurer& measurer = apart ? *apart : *measurer_;
+  for (size_t at = 0; at < programs.size() && !(stop && stop()); at += kBatch) {
+    const std::vector<LearningProgram> batch(
+        programs.begin() + static_cast<std::ptrdiff_t>(at),
+        programs.begin() + static_cast<std::ptrdiff_t>(std::min(programs.size(), at + kBatch)));
+    std::vector<std::shared_ptr<const Kernel>> kernels;
+    std::vector<const LearningProgram*> applied;
+    std::vector<Label> labels;
+    for (const LearningProgram& program : batch) {
+      Expected<Schedule> schedule = parse_schedule(program.schedule);
+      Expected<Candidate> made = schedule ? candidate(*schedule, {-1, {}})
+                                          : Expected<Candidate>(schedule.takeError());
+      if (made) {
+        kernels.push_back(made->kernel);
+        applied.push_back(&program);
+        continue;
+      }
+      MeasureResult failed;
+      failed.status = Status::illegal;
+      failed.error = error_text(made.takeError());
+      labels.push_back(label_of(program, failed, pass));
+    }
+    const std::vector<MeasureResult> results = measurer.measure(kernels, *reference_, stop);
+    for (size_t i = 0; i < results.size(); ++i)
+      labels.push_back(label_of(*applied[i], results[i], pass));
+    TW_TRY(set_.add_programs(task_.id, batch));
+    TW_TRY(set_.add_labels(place_.platform, labels));
+    stored_ += static_cast<int64_t>(labels.size());
+    for (const LearningProgram& program : batch) programs_.emplace(program.id, program);
+    if (pass == 0)
+      for (const Label& label : labels) labels_.emplace(label.program, label);
+    TW_TRY(after_batch_());
+  }
+  return Error::success();
+}
+
+Error TaskLabels::first_pass(int programs, const StopAsked& stop) {
+  if (!task_.complete) TW_TRY(make_programs(shares_of(programs), stop));
+  std::vector<LearningProgram> missing;
+  for (const auto& [id, program] : programs_)
+    if (!labels_.contains(id)) missing.push_back(program);
+  // The default first: what is clearly slower than the best is left early
+  std::ranges::stable_sort(missing, {}, [](const LearningProgram& p) { return p.source; });
+  return measure_new(missing, 0, stop);
+}
+
+Error TaskLabels::make_programs(const ProgramCounts& counts, const StopAsked& stop) {
+  TW_ASSIGN(const Schedule standard, standard_schedule());
+  const std::string text = print(standard);
+  if (count_of(ProgramSource::standard) == 0)
+    TW_TRY(measure_new({{program_id(task_.key, text), ProgramSource::standard, text}}, 0, stop));
+  TW_ASSIGN(const Space space, generated_space(lowered_, *lowered_for_, {false}));
+  TW_TRY(make_uniform(space, counts.uniform, stop));
+  if (stop && stop()) return Error::success();
+  TW_TRY(make_search(space, counts.search, stop));
+  if (stop && stop()) return Error::success();
+  TW_TRY(make_neighbours(space, counts.neighbours, stop));
+  TW_TRY(make_product(counts.product, stop));
+  if (stop && stop()) return Error::success();
+  task_.complete = true;
+  return set_.set_complete(task_.id);
+}
+
+std::vector<LearningProgram> TaskLabels::legal(const Space& space, int count, ProgramSource source,
+                                               const std::function<Point()>& draw) {
+  constexpr size_t kTogether = 32;  // points that are built at once, so that all cores have work
+  std::vector<LearningProgram> found;
+  std::set<int64_t> ids;
+  for (int tries = 0; tries < kTriesEach * count && static_cast<int>(found.size()) < count;
+       tries += static_cast<int>(kTogether)) {
+    std::vector<Point> points;
+    while (points.size() < kTogether) points.push_back(draw());
+    std::vector<std::string> texts(points.size());
+    llvm::cantFail(parallel_for(place_.jobs, points.size(), [&](size_t i) -> Error {
+      if (Expected<Candidate> made = candidate_of(space, points[i]))
+        texts[i] = print(made->schedule);
+      else llvm::consumeError(made.takeError());
+      return Error::success();
+    }));
+    for (size_t i = 0; i < points.size() && static_cast<int>(found.size()) < count; ++i) {
+      if (texts[i].empty()) continue;
+      const int64_t id = program_id(task_.key, texts[i]);
+      if (source != ProgramSource::product) points_.emplace(id, points[i]);
+      const auto known = programs_.find(id);
+      // What this source gave before counts, another's does not
+      if (known != programs_.end() && known->second.source != source) continue;
+      if (ids.insert(id).second) found.push_back({id, source, texts[i]});
+    }
+  }
+  return found;
+}
+
+Error TaskLabels::make_uniform(const Space& space, int count, const StopAsked& stop) {
+  std::mt19937_64 random(seed_for("uniform"));
+  std::vector<LearningProgram> programs = legal(space, count, ProgramSource::uniform,
+                                                [&] { return space.sample(random); });
+  std::erase_if(programs, [&](const LearningProgram& p) { return labels_.contains(p.id); });
+  return measure_new(programs, 0, stop);
+}
+
+// Every point that the search measures: gradient-boosted trees over Ansor's features and annealing,
+// begun with what is known.
+Error TaskLabels::make_search(const Space& space, int count, const StopAsked& stop) {
+  count -= count_of(ProgramSource::search);
+  if (count <= 0) return Error::success();
+  GbtOptions gbt;
+  gbt.top = kSearchBatch, gbt.seed = seed_for("trees") & 0x7fffffff, gbt.jobs = place_.jobs;
+  GbtModel model(loop_features(), gbt);
+  TuneHooks hooks;
+  hooks.make = [&](const Point& point) { return candidate_of(space, point); };
+  hooks.adopt = [&](int, const Schedule& schedule) { return candidate(schedule, {-1, {}}); };
+  Error storing = Error::success();
+  hooks.measure = [&](std::span<const Candidate> candidates) {
+    std::vector<LearningProgram> programs;
+    for (const Candidate& c : candidates) {
+      const std::string text = print(c.schedule);
+      programs.push_back({program_id(task_.key, text), ProgramSource::search, text});
+      points_.emplace(programs.back().id, c.point);
+    }
+    if (!storing) storing = measure_new(programs, 0, stop);
+    std::vector<MeasureResult> results;
+    for (const LearningProgram& p : programs) {
+      const auto label = labels_.find(p.id);
+      if (label == labels_.end()) break;  // stopped
+      MeasureResult& r = results.emplace_back();
+      r.status = label->second.status;
+      if (r.status == Status::ok) r.seconds = {label->second.median};
+    }
+    return results;
+  };
+  AnnealingOptions annealing;
+  annealing.random_first = 0, annealing.chains = kChains, annealing.iterations = kSteps;
+  const std::unique_ptr<Explorer> explorer = annealing_explorer(
+      space, seed_for("annealing"), annealing, score_points(hooks.make, model, place_.jobs));
+  TuneOptions options;
+  options.batch = kSearchBatch, options.jobs = place_.jobs;
+  TaskTuner tuner(task_.name, space, *explorer, &model, hooks, options);
+  std::vector<KnownResult> known;
+  for (const auto& [id, label] : labels_) {
+    const LearningProgram& program = programs_.at(id);
+    if (program.source == ProgramSource::product) continue;
+    KnownResult& r = known.emplace_back();
+    r.schedule = program.schedule;
+    r.result.status = label.status;
+    if (label.status == Status::ok) r.result.seconds = {label.median};
+  }
+  tuner.know(std::move(known));
+  Error error = tuner.run(count, stop).takeError();
+  if (storing) {
+    llvm::consumeError(std::move(error));
+    return storing;
+  }
+  llvm::consumeError(std::move(storing));
+  // A space without further legal points is no failure of the set
+  llvm::consumeError(std::move(error));
+  return Error::success();
+}
+
+Error TaskLabels::make_neighbours(const Space& space, int count, const StopAsked& stop) {
+  count -= count_of(ProgramSource::neighbour);
+  const Label* best = nullptr;
+  for (const auto& [id, label] : labels_)
+    if (label.status == Status::ok && points_.contains(id) &&
+        (!best || label.median < best->median))
+      best = &label;
+  if (!best || count <= 0) return Error::success();
+  std::mt19937_64 random(seed_for("neighbours"));
+  const Point from = points_.at(best->program);
+  std::vector<LearningProgram> programs = legal(space, count, ProgramSource::neighbour,
+                                                [&] { return space.mutate(from, random); });
+  std::erase_if(programs, [&](const LearningProgram& p) { return labels_.contains(p.id); });
+  return measure_new(programs, 0, stop);
+}
+
+Error TaskLabels::make_product(int count, const StopAsked& stop) {
+  Expected<Space> space = template_space(lowered_, *lowered_for_, {true});
+  if (!space) return space.takeError();
+  std::mt19937_64 random(seed_for("product"));
+  std::vector<LearningProgram> programs = legal(*space, count, ProgramSource::product,
+                                                [&] { return space->sample(random); });
+  std::erase_if(programs, [&](const LearningProgram& p) { return labels_.contains(p.id); });
+  return measure_new(programs, 0, stop);
+}
+
+Error TaskLabels::second_pass(const StopAsked& stop) {
+  std::vector<const Label*> good;
+  for (const auto& [id, label] : labels_)
+    if (label.status == Status::ok) good.push_back(&label);
+  std::ranges::sort(good, {}, [](const Label* l) { return std::pair(l->median, l->program); });
+  const auto best = static_cast<size_t>(std::ceil(kBestShare * static_cast<double>(good.size())));
+  std::mt19937_64 random(seed_for("again"));
+  TW_ASSIGN(const std::vector<Label> done, set_.labels(place_.platform, task_.id, 1));
+  std::vector<LearningProgram> programs;
+  for (size_t i = 0; i < good.size(); ++i) {
+    const bool drawn = static_cast<double>(random() >> 11) * 0x1p-53 < kOtherShare;
+    const bool known = std::ranges::any_of(
+        done, [&](const Label& l) { return l.program == good[i]->program; });
+    if ((i < best || drawn) && !known) programs.push_back(programs_.at(good[i]->program));
+  }
+  return measure_new(programs, 1, stop);
+}
+
+}  // namespace tw

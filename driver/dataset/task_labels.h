@@ -1,0 +1,84 @@
+// The programs of one task on one platform: made, measured, stored.
+#pragma once
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "autotune/dataset/dataset.h"
+#include "autotune/measure/local.h"
+#include "autotune/measure/session.h"
+#include "autotune/search.h"
+#include "autotune/task.h"
+#include "ir/target.h"
+
+namespace tw {
+
+// Where programs are measured: a processor that this machine stands for, and a process.
+struct LabelPlace {
+  int64_t platform = 0;  // in the set
+  Target target;
+  int threads = 1, jobs = 1;
+  CandidateBuilder builder;
+  std::unique_ptr<LocalTransport> process;
+};
+Expected<LabelPlace> label_place(const Target& target, int threads, int jobs);
+
+struct ProgramCounts {
+  int uniform = 0, search = 0, neighbours = 0, product = 0;
+};
+ProgramCounts shares_of(int programs);
+
+class TaskLabels {
+ public:
+  // Errors: a task that this version lowers in another way while its programs are not complete, or
+  // whose kernel does not run here. after_batch: after each batch that was stored.
+  static Expected<std::unique_ptr<TaskLabels>> create(DataSet& set, LabelPlace& place, int64_t task,
+                                                      const Target& lowered_for,
+                                                      std::function<Error()> after_batch);
+
+  // The first pass: where the task is not complete, programs that it does not have yet are made.
+  Error first_pass(int programs, const StopAsked& stop);
+  // The fastest fifth and a twentieth of the others again.
+  Error second_pass(const StopAsked& stop);
+  // Without storing it.
+  Expected<std::vector<Label>> measure(const std::vector<LearningProgram>& programs,
+                                       const StopAsked& stop);
+  int64_t stored() const { return stored_; }
+
+ private:
+  TaskLabels(DataSet& set, LabelPlace& place, std::function<Error()> after_batch)
+      : set_(set), place_(place), after_batch_(std::move(after_batch)) {}
+  Error load(int64_t task, const Target& lowered_for);
+  Expected<Candidate> candidate(const Schedule& schedule, const Point& point) const;
+  Expected<Candidate> candidate_of(const Space& space, const Point& point) const;
+  Expected<Schedule> standard_schedule() const;
+  Error make_programs(const ProgramCounts& counts, const StopAsked& stop);
+  Error make_uniform(const Space& space, int count, const StopAsked& stop);
+  Error make_search(const Space& space, int count, const StopAsked& stop);
+  Error make_neighbours(const Space& space, int count, const StopAsked& stop);
+  Error make_product(int count, const StopAsked& stop);
+  // Points of the space until so many are new; each is remembered.
+  std::vector<LearningProgram> legal(const Space& space, int count, ProgramSource source,
+                                     const std::function<Point()>& draw);
+  Error measure_new(const std::vector<LearningProgram>& programs, int pass, const StopAsked& stop);
+  Label label_of(const LearningProgram& program, const MeasureResult& result, int pass) const;
+  int count_of(ProgramSource source) const;
+  uint64_t seed_for(const char* what) const;
+
+  DataSet& set_;
+  LabelPlace& place_;
+  std::function<Error()> after_batch_;
+  LearningTask task_;
+  std::optional<Target> lowered_for_;
+  Kernel kernel_;  // as lowered
+  Task lowered_;   // where programs are to be made
+  int64_t most_code_ = 0;
+  std::optional<Reference> reference_;
+  std::unique_ptr<Measurer> measurer_;
+  std::map<int64_t, LearningProgram> programs_;
+  std::map<int64_t, Label> labels_;  // of the first pass
+  std::map<int64_t, Point> points_;  // of the generated space
+  int64_t stored_ = 0;
+};
+
+}  // namespace tw

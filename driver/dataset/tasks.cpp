@@ -1,0 +1,216 @@
+#include "driver/dataset/tasks.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <random>
+
+#include "autotune/dataset/prior.h"
+#include "driver/tune/model_tasks.h"
+#include "frontend/frontend.h"
+#include "passes/fuse_groups.h"
+#include "passes/pass.h"
+#include "support/hash.h"
+
+namespace tw {
+namespace {
+
+// Of a network's task, before it is in the set.
+struct Found {
+  LearningTask task;
+  std::optional<Layer> layer;
+};
+
+template <class T>
+void shuffle(std::vector<T>& items, std::mt19937_64& random) {
+  for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random() % i]);
+}
+
+Expected<LearningTask> learning_task(const ParsedTask& parsed, const std::string& text,
+                                     const std::string& network, const Target& target) {
+  TW_ASSIGN(const Task task, lower_task(parsed, target));
+  const LoweredGroup& lowered = task.variants.front().lowered;
+  LearningTask out;
+  out.key = task.key, out.name = task.name, out.kind = family_name(lowered.stages);
+  out.network = network, out.lowered_for = target.name, out.text = text;
+  out.kernel = kernel_hash(lowered.kernel), out.kernel_text = print(lowered.kernel);
+  out.flops = task.flops;
+  return out;
+}
+
+class Collector {
+ public:
+  Collector(DataSet& set, const TaskRequest& request, std::vector<Target> targets)
+      : set_(set), request_(request), targets_(std::move(targets)), random_(request.seed) {}
+
+  Expected<TaskOutcome> run() {
+    for (const std::string& path : request_.networks) {
+      tell(path);
+      if (Error error = read(path))
+        out_.skipped.push_back(path + ": " + error_text(std::move(error)));
+    }
+    if (families_.empty() && request_.from_networks > 0)
+      return make_error(DiagCode::invalid_argument, "no network gives a task{0}",
+                        out_.skipped.empty() ? "" : ": " + out_.skipped.front());
+    TW_TRY(add_from_networks());
+    tell("sampling");
+    TW_TRY(add_sampled());
+    TW_TRY(mark_splits(set_, request_.rule).takeError());
+    return std::move(out_);
+  }
+
+ private:
+  void tell(const std::string& what) const {
+    if (request_.watch) request_.watch(what);
+  }
+  // A layer's target, the same wherever it is met.
+  const Target& target_of(const std::string& key) const {
+    return targets_[std::stoull(key.substr(0, 8), nullptr, 16) % targets_.size()];
+  }
+  bool held_out(const std::string& family) const {
+    return request_.rule.test.contains(family) || request_.rule.validation.contains(family);
+  }
+
+  Error read(const std::string& path) {
+    const std::string family = network_family(path);
+    std::map<std::string, std::vector<Task>> by_target;
+    for (const Target& target : targets_) {
+      TW_ASSIGN(const std::vector<Task> tasks, model_tasks(path, {}, target));
+      for (const Task& task : tasks) {
+        if (task.text.empty() || &target_of(task.key) != &target ||
+            task.flops < request_.least_flops || task.flops > request_.most_flops ||
+            !seen_.insert(task.key).second)
+          continue;
+        TW_ASSIGN(const ParsedTask parsed, parse_task(task.text));
+        if (!parsed.graph.symbols.empty()) continue;
+        Expected<LearningTask> made = learning_task(parsed, task.text, family, target);
+        if (!made) {
+          llvm::consumeError(made.takeError());
+          continue;
+        }
+        families_[family].push_back({std::move(*made), layer_of(parsed)});
+      }
+    }
+    return Error::success();
+  }
+
+  // Families in turns, those of test two at a time: they are few.
+  Error add_from_networks() {
+    std::map<std::string, size_t> taken;
+    for (auto& [family, found] : families_) shuffle(found, random_);
+    const auto wanted = static_cast<size_t>(request_.from_networks);
+    size_t count = 0, before = 0;
+    do {
+      before = count;
+      for (const auto& [family, found] : families_)
+        for (int turn = 0; turn < (request_.rule.test.contains(family) ? 2 : 1); ++turn) {
+          size_t& next = taken[family];
+          if (next >= found.size() || count >= wanted) continue;
+          ++count;
+          TW_ASSIGN(const bool added, set_.add(found[next++].task));
+          ++(added ? out_.from_networks : out_.known);
+        }
+    } while (count > before && count < wanted);
+    return Error::success();
+  }
+
+  Error add_sampled() {
+    std::vector<Layer> table;
+    for (const auto& [family, found] : families_)
+      if (!held_out(family))
+        for (const Found& one : found)
+          if (one.layer) table.push_back(*one.layer);
+    if (table.empty() || request_.sampled <= 0) return Error::success();
+    const Prior prior(std::move(table));
+    for (int taken = 0; taken < request_.sampled && out_.drawn < 100 * request_.sampled;) {
+      ++out_.drawn;
+      const Layer layer = prior.sample(random_);
+      Expected<std::optional<LearningTask>> task = sampled_task(layer);
+      if (!task) llvm::consumeError(task.takeError());
+      if (!task || !*task) {
+        ++out_.impossible;
+        continue;
+      }
+      if (!seen_.insert((*task)->key).second) continue;
+      ++taken;
+      TW_ASSIGN(const bool added, set_.add(**task));
+      ++(added ? out_.sampled : out_.known);
+    }
+    return Error::success();
+  }
+
+  // Through the passes, as a network's layer would go. Nothing: too small or too large.
+  Expected<std::optional<LearningTask>> sampled_task(const Layer& layer) {
+    TW_ASSIGN(Graph graph, graph_of(layer));
+    const double flops = flops_of(layer);
+    if (flops < request_.least_flops || flops > request_.most_flops)
+      return std::optional<LearningTask>();
+    const Target& target = target_of(short_hash(print(graph)));
+    PassContext context{target};
+    TW_TRY(run_passes(graph, context, default_pipeline()));
+    const std::vector<Group> groups = fuse_groups(graph);
+    const Group* group = group_of_layer(graph, groups);
+    if (!group) return std::optional<LearningTask>();
+    TW_ASSIGN(const std::string text, print_task(graph, *group));
+    TW_ASSIGN(const ParsedTask parsed, parse_task(text));
+    TW_ASSIGN(LearningTask task, learning_task(parsed, text, "sampled", target));
+    return std::optional(std::move(task));
+  }
+
+  DataSet& set_;
+  const TaskRequest& request_;
+  std::vector<Target> targets_;
+  std::mt19937_64 random_;
+  std::map<std::string, std::vector<Found>> families_;
+  std::set<std::string> seen_;  // keys
+  TaskOutcome out_;
+};
+
+}  // namespace
+
+std::string network_family(const std::string& path) {
+  const std::string name = std::filesystem::path(path).stem().string();
+  const auto end = std::ranges::find_if(
+      name, [](char c) { return !std::isalpha(static_cast<unsigned char>(c)); });
+  return {name.begin(), end == name.begin() ? name.end() : end};
+}
+
+Expected<TaskOutcome> add_tasks(DataSet& set, const TaskRequest& request) {
+  std::vector<Target> targets;
+  for (const std::string& name : request.lowered_for) {
+    TW_ASSIGN(Target target, load_target(name, request.target_folders));
+    target.name = name;
+    targets.push_back(std::move(target));
+  }
+  return Collector(set, request, std::move(targets)).run();
+}
+
+Expected<std::vector<int>> mark_splits(DataSet& set, const SplitRule& rule) {
+  TW_ASSIGN(const std::vector<LearningTask> tasks, set.tasks());
+  std::vector<TaskShape> shapes;
+  std::vector<TaskShape> trained;
+  const auto by_rule = [&](const LearningTask& task) {
+    return rule.test.contains(task.network)         ? Split::test
+           : rule.validation.contains(task.network) ? Split::validation
+                                                    : Split::train;
+  };
+  for (const LearningTask& task : tasks) {
+    TW_ASSIGN(const LearningTask whole, set.task(task.id));
+    TW_ASSIGN(const ParsedTask parsed, parse_task(whole.text, "task " + task.key));
+    shapes.push_back(shape_of(parsed));
+    if (by_rule(task) == Split::train) trained.push_back(shapes.back());
+  }
+  std::vector<int> counts(kSplitCount);
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    Split split = by_rule(tasks[i]);
+    if (split == Split::test && std::ranges::any_of(trained, [&](const TaskShape& other) {
+          return near_duplicates(shapes[i], other);
+        }))
+      split = Split::near;
+    ++counts[static_cast<size_t>(split)];
+    if (split != tasks[i].split) TW_TRY(set.set_split(tasks[i].id, split));
+  }
+  return counts;
+}
+
+}  // namespace tw
