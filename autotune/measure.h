@@ -72,6 +72,7 @@ class Transport {
   virtual ~Transport() = default;
   // A result a job, in order. A job that fails says so in its own result.
   virtual std::vector<MeasureResult> run(std::span<const MeasureJob> jobs) = 0;
+  virtual std::string device() const { return ""; }  // fingerprint of who measures
 };
 
 }  // namespace tw

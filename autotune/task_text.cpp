@@ -15,7 +15,7 @@ namespace tw {
 namespace {
 
 constexpr size_t kMostValues = 4;
-constexpr size_t kMostIntegerBytes = 64 << 10, kMostKeptBytes = 4 << 20;
+constexpr size_t kMostSmallBytes = 64 << 10, kMostKeptBytes = 4 << 20;
 
 Blob own(std::vector<std::byte> bytes) {
   auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
@@ -46,14 +46,18 @@ bool few_values(const Tensor& t) {
   return values.size() <= kMostValues;
 }
 
-bool is_kept(const Tensor& t) {
-  return few_values(t) || (!is_float(t.dtype) && t.bytes.size() <= kMostIntegerBytes);
+// integers: of a group that counts in integers, whose kernels may look at its scales.
+bool is_kept(const Tensor& t, bool integers) {
+  return few_values(t) || ((integers || !is_float(t.dtype)) && t.bytes.size() <= kMostSmallBytes);
 }
 
 // The group's nodes in a graph of their own.
 class Extraction {
  public:
-  Extraction(const Graph& from, const Group& group) : from_(from), group_(group) {}
+  Extraction(const Graph& from, const Group& group)
+      : from_(from),
+        group_(group),
+        integers_(is_int(from.value(from.node(group.anchor).output).type.dtype)) {}
 
   Expected<std::string> run() {
     out_.name = "task";
@@ -108,7 +112,7 @@ class Extraction {
       return out_.add_input(fresh("x"), value.type);
     }
     Tensor tensor = from_.constant_tensor(id);
-    if (!is_kept(tensor)) tensor = made_up(tensor.dtype, tensor.shape);
+    if (!is_kept(tensor, integers_)) tensor = made_up(tensor.dtype, tensor.shape);
     else if (tensor.size() > kMostInline) keep(tensor);
     if (bytes_.size() > kMostKeptBytes)
       return make_error(DiagCode::unsupported,
@@ -130,6 +134,7 @@ class Extraction {
   static constexpr int64_t kMostInline = 16;  // what graphs write out
   const Graph& from_;
   const Group& group_;
+  const bool integers_;
   Graph out_;
   std::map<ValueId, ValueId> known_;
   std::set<std::string> kept_;

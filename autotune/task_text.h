@@ -16,9 +16,10 @@
 namespace tw {
 
 // Constants keep their contents where kernels may depend on them: at most four different values
-// (masks, scales), or integers of at most 64 KiB (tables of places). Others have contents made from
-// their type, so that one layer of two networks is one text. Values are named by their order.
-// Errors: sizes that are read from data, more than 4 MiB of contents that are to be kept.
+// (masks, scales), integers of at most 64 KiB (tables of places), and anything of that size beside
+// a product of integers. Others have contents made from their type, so that one layer of two
+// networks is one text. Values are named by their order. Errors: sizes that are read from data,
+// more than 4 MiB of contents that are to be kept.
 Expected<std::string> print_task(const Graph& graph, const Group& group);
 
 struct ParsedTask {

@@ -62,6 +62,7 @@ $python tests/models/random_models.py --count 200 --tilewright build/release/til
 stage tuner
 $python tests/models/kill_tuner.py --tilewright build/release/tilewright
 $python tests/models/dataset.py --tilewright build/release/tilewright
+$python tests/models/worker.py --tilewright build/release/tilewright
 $python tests/models/lock.py --trials 6 --tilewright build/release/tilewright
 stage signals
 $python tests/models/signals.py --tilewright build/release/tilewright

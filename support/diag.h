@@ -8,21 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "support/diag_code.h"
+
 namespace tw {
 
 using llvm::Error;
 using llvm::Expected;
 
-enum class DiagCode {
-  invalid_argument,  // a flag, a file name, a wrong shape or type given by the user
-  io,                // a file that cannot be read or written
-  parse,             // text (YAML, IR, schedule) that does not parse
-  invalid_model,     // an ONNX file that is damaged or breaks the standard
-  unsupported,       // a valid request that this version cannot serve
-  illegal_schedule,  // a schedule step that may not be applied here
-  mismatch,          // results that differ
-  limit,             // a resource limit was met
-};
 const char* diag_code_name(DiagCode code);  // "invalid-argument", "io", …
 
 struct Location {

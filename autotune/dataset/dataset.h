@@ -22,11 +22,13 @@ inline constexpr int kSplitCount = 4;
 const char* split_name(Split split);
 std::optional<Split> split_from_name(std::string_view name);
 
+inline constexpr const char* kSampledNetwork = "sampled";  // of tasks that the prior has drawn
+
 struct LearningTask {
   int64_t id = 0;           // in the file
   std::string key, name;    // task_key, task_name
   std::string kind;         // the family of its schedule: "conv", "matmul", ..
-  std::string network;      // a family of networks, "resnet"; "sampled": drawn from the prior
+  std::string network;      // a family of networks, "resnet"; kSampledNetwork
   std::string lowered_for;  // name of the target
   std::string text;         // print_task
   std::string kernel;       // kernel_hash

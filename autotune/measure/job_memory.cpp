@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 
 #include "autotune/measure/data.h"
 
@@ -17,6 +18,8 @@ namespace {
 constexpr uint64_t kStagger = 1088, kPage = 4096, kLine = 64;
 uint64_t stagger(size_t index) { return index * kStagger % kPage; }
 uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+// Of memory that there is: Mapping::create has seen that it can be addressed.
+size_t in_memory(uint64_t bytes) { return static_cast<size_t>(bytes); }
 bool is_output(const BufferSpec& b) { return !b.input && !b.constant; }
 
 }  // namespace
@@ -24,7 +27,10 @@ bool is_output(const BufferSpec& b) { return !b.input && !b.constant; }
 Expected<Mapping> Mapping::create(uint64_t bytes) {
   const uint64_t page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)),
                  size = round_up(std::max<uint64_t>(bytes, 1), page) + page;
-  void* base = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (size > std::numeric_limits<size_t>::max() / 2)
+    return make_error(DiagCode::limit, "{0} bytes are more than this machine can address", bytes);
+  void* base = ::mmap(nullptr, in_memory(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                      -1, 0);
   if (base == MAP_FAILED)
     return make_error(DiagCode::limit, "no memory for {0} bytes: {1}", bytes, std::strerror(errno));
   Mapping mapping(static_cast<std::byte*>(base), size);
@@ -76,8 +82,8 @@ Error JobMemory::map(uint64_t cold_bytes) {
     TW_ASSIGN(mappings_[i], Mapping::create(stagger(i) + buffers_[i].bytes));
     pointers_[i] = mappings_[i].data() + stagger(i);
     if (!buffers_[i].input) continue;
-    fill_parameter({static_cast<std::byte*>(pointers_[i]), buffers_[i].bytes}, buffers_[i].dtype,
-                   seed_, i);
+    fill_parameter({static_cast<std::byte*>(pointers_[i]), in_memory(buffers_[i].bytes)},
+                   buffers_[i].dtype, seed_, i);
     mappings_[i].make_read_only();
   }
   if (copy_bytes_ == 0) return Error::success();
@@ -91,8 +97,8 @@ Error JobMemory::map(uint64_t cold_bytes) {
 void JobMemory::fill_constants() {
   for (size_t i = 0; i < buffers_.size(); ++i)
     if (buffers_[i].constant)
-      fill_parameter({constants_.data() + offsets_[i], buffers_[i].bytes}, buffers_[i].dtype, seed_,
-                     i);
+      fill_parameter({constants_.data() + offsets_[i], in_memory(buffers_[i].bytes)},
+                     buffers_[i].dtype, seed_, i);
   for (uint64_t copy = 1; copy < copies_; ++copy)
     std::memcpy(constants_.data() + copy * copy_bytes_, constants_.data(), copy_bytes_);
   constants_.make_read_only();
@@ -129,7 +135,7 @@ void* const* JobMemory::parameters(uint64_t run) {
 }
 
 std::span<const std::byte> JobMemory::output(size_t buffer) const {
-  return {static_cast<const std::byte*>(pointers_[buffer]), buffers_[buffer].bytes};
+  return {static_cast<const std::byte*>(pointers_[buffer]), in_memory(buffers_[buffer].bytes)};
 }
 
 }  // namespace tw

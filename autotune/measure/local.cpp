@@ -1,6 +1,7 @@
 #include "autotune/measure/local.h"
 
 #include <csignal>
+#include <cstdio>
 
 #include "autotune/measure/message.h"
 #include "autotune/measure/process.h"
@@ -59,13 +60,15 @@ Expected<MeasureResult> LocalTransport::State::ask(const std::string& job, doubl
   failed.device = device;
   const bool timed_out = late || end.signal == SIGPROF;
   failed.status = timed_out ? Status::timeout : Status::crashed;
-  failed.error = timed_out ? llvm::formatv("took more than {0:f2} s", timeout).str() : end.text;
+  char limit[64];
+  std::snprintf(limit, sizeof limit, "took more than %.2f s", timeout);
+  failed.error = timed_out ? limit : end.text;
   return failed;
 }
 
 LocalTransport::LocalTransport(std::unique_ptr<State> state) : state_(std::move(state)) {}
 LocalTransport::~LocalTransport() = default;
-const std::string& LocalTransport::device() const { return state_->device; }
+std::string LocalTransport::device() const { return state_->device; }
 int LocalTransport::workers_started() const { return state_->started; }
 
 Expected<std::unique_ptr<LocalTransport>> LocalTransport::create(const LocalOptions& options) {

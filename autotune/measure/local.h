@@ -25,7 +25,7 @@ class LocalTransport : public Transport {
   ~LocalTransport() override;
   // Not from several threads at once.
   std::vector<MeasureResult> run(std::span<const MeasureJob> jobs) override;
-  const std::string& device() const;  // fingerprint
+  std::string device() const override;
   int workers_started() const;
 
  private:

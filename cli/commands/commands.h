@@ -17,6 +17,7 @@ CommandRun define_log(Flags& flags);
 CommandRun define_dataset(Flags& flags);
 CommandRun define_lock(Flags& flags);
 CommandRun define_space(Flags& flags);
+CommandRun define_worker(Flags& flags);
 CommandRun define_reduce(Flags& flags);
 
 }  // namespace tw

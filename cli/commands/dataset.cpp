@@ -15,6 +15,7 @@
 #include "driver/dataset/make.h"
 #include "driver/dataset/rank.h"
 #include "driver/dataset/report.h"
+#include "driver/dataset/sample.h"
 #include "driver/dataset/tasks.h"
 #include "support/parallel.h"
 
@@ -22,9 +23,9 @@ namespace tw {
 namespace {
 
 struct DatasetArgs {
-  std::string action, set, folder, networks, time;
+  std::string action, set, folder, networks, time, worker;
   double share = 1;
-  int of_platform = 1;
+  int of_platform = 1, count = 10000;
   std::vector<std::string> platforms, lowered_for = {"x86-64-v4", "x86-64-v3"};
   // Of test: the TVM paper's five networks, and a transformer and a network of other shapes
   std::vector<std::string> test = {"resnet", "mobilenet", "lstm", "dqn", "dcgan", "bert", "unet"},
@@ -68,6 +69,10 @@ Expected<int> measure(const DatasetArgs& args, DataSet& set, Console& console) {
       return make_error(DiagCode::invalid_argument, "--time '{0}' is no time like 90s, 20m or 1.5h",
                         args.time);
   }
+  request.worker = args.worker;
+  if (!args.worker.empty() && args.platforms.empty())
+    return make_error(DiagCode::invalid_argument,
+                      "--worker measures elsewhere: --platform says what its machine is");
   request.for_training = args.programs, request.for_test = args.test_programs;
   request.jobs = threads_or_all(0);
   request.seed = args.seed.value_or(1);
@@ -289,6 +294,37 @@ Expected<int> rank(const DatasetArgs& args, DataSet& set, Console& console) {
   return kExitOk;
 }
 
+Json layers_json(const std::vector<Layer>& layers) {
+  Json::Array list;
+  for (const Layer& layer : layers)
+    list.push_back(Json::Object{{"kind", layer_kind_name(layer.kind)},
+                                {"values", json_array(layer.values)},
+                                {"flops", flops_of(layer)}});
+  return list;
+}
+
+Expected<int> sample(const DatasetArgs& args, DataSet& set, Console& console) {
+  TW_ASSIGN(const Sampled s, sample_layers(set, args.count, args.seed.value_or(1)));
+  if (console.json) {
+    write_json(console, Json::Object{{"set", set.path()},
+                                     {"possible", s.possible},
+                                     {"fresh", s.fresh},
+                                     {"fresh_sizes", s.fresh_sizes},
+                                     {"different", s.different},
+                                     {"table", layers_json(s.table)},
+                                     {"drawn", layers_json(s.drawn)}});
+    return kExitOk;
+  }
+  const auto drawn = static_cast<double>(std::max<size_t>(1, s.drawn.size())),
+             possible = static_cast<double>(std::max(1, s.possible));
+  console.out << s.drawn.size() << " layers drawn from " << s.table.size() << ": "
+              << percent(s.possible / drawn) << " are possible\n"
+              << percent(s.fresh / possible) << " of these are in no network, "
+              << percent(s.fresh_sizes / possible) << " have a size that none has, "
+              << percent(s.different / possible) << " are different from each other\n";
+  return kExitOk;
+}
+
 Json to_json(const ExchangeCounts& c) {
   return Json::Object{
       {"tasks", c.tasks}, {"programs", c.programs}, {"labels", c.labels}, {"bytes", c.bytes}};
@@ -343,7 +379,7 @@ struct Action {
   sql::Mode mode;
   Expected<int> (*run)(const DatasetArgs&, DataSet&, Console&);
 };
-constexpr std::array<Action, 9> kActions = {{
+constexpr std::array<Action, 10> kActions = {{
     {"make", sql::Mode::write, make},
     {"resume", sql::Mode::write, measure},
     {"split", sql::Mode::write, split},
@@ -351,6 +387,7 @@ constexpr std::array<Action, 9> kActions = {{
     {"check", sql::Mode::read, check},
     {"rank", sql::Mode::read, rank},
     {"show", sql::Mode::read, show_program},
+    {"sample", sql::Mode::read, sample},
     {"export", sql::Mode::read, export_dataset},
     {"import", sql::Mode::write, import_dataset},
 }};
@@ -359,10 +396,10 @@ Expected<int> dataset_command(const DatasetArgs& args, Console& console) {
   const auto action = std::ranges::find_if(kActions,
                                            [&](const Action& a) { return args.action == a.name; });
   if (action == kActions.end())
-    return make_error(
-        DiagCode::invalid_argument,
-        "dataset '{0}': one of make, resume, stat, check, rank, split, show, export, import",
-        args.action);
+    return make_error(DiagCode::invalid_argument,
+                      "dataset '{0}': one of make, resume, stat, check, rank, split, show, sample, "
+                      "export, import",
+                      args.action);
   if (args.action != "make" && args.action != "import" && !std::filesystem::exists(args.set))
     return make_error(DiagCode::io, "there is no data set '{0}'", args.set);
   TW_ASSIGN(DataSet set, DataSet::open(args.set, action->mode));
@@ -378,7 +415,9 @@ CommandRun define_dataset(Flags& flags) {
                  "resume: measures what is missing; stat: how many labels of what, and how sure "
                  "they are; check: "
                  "measures some again; rank: how well a model that learns from training ranks the "
-                 "others; split: marks training, validation and test; show ID: a program; "
+                 "others; split: marks training, validation and test; show ID: a program; sample: "
+                 "draws layers from what its networks have, and says how many are "
+                 "new; "
                  "export FOLDER, import FOLDER: as compressed lines of JSON");
   flags.argument("SET", args->set, "The data set, a file");
   flags.argument("FOLDER", args->folder, "Of export and import; of show: a program's number",
@@ -391,6 +430,8 @@ CommandRun define_dataset(Flags& flags) {
   flags.integer("--test-programs", args->test_programs, "Programs of a task of test", 8);
   flags.repeated("--platform", args->platforms, "TARGET[:THREADS]",
                  "What to measure for; default: what this machine can be");
+  flags.text("--worker", args->worker, "DIR",
+             "Another machine measures: the folder that its tilewright-worker serves");
   flags.comma_list("--lower-for", args->lowered_for, "TARGETS",
                    "Of make: what kernels are lowered for, in turns");
   flags.comma_list("--test", args->test, "FAMILIES",
@@ -398,6 +439,7 @@ CommandRun define_dataset(Flags& flags) {
   flags.comma_list("--validation", args->validation, "FAMILIES", "Those that only end training");
   flags.integer("--of", args->of_platform, "Of rank: the number of the platform, as stat says it",
                 1);
+  flags.integer("--count", args->count, "Of sample: so many layers", 1);
   flags.number("--share", args->share, "P", "Of check: percent of the programs");
   flags.text("--time", args->time, "T", "Ends after so long: 20m; default: when all is measured");
   flags.seed("--seed", args->seed, "Of the order of tasks and of what is sampled");

@@ -17,6 +17,7 @@ namespace tw {
 namespace {
 
 struct TuneArgs {
+  std::string worker;
   std::string model, target = "host", tuner = "gbt", space = "template", objective = "rank",
                      features = "loops", log, time, until;
   std::vector<std::string> dims;
@@ -88,7 +89,8 @@ Expected<int> check(const TuneRequest& request, const Target& target, int proces
                     Console& console) {
   TW_ASSIGN(const std::vector<Task> tasks, chosen_tasks(request, target));
   TW_ASSIGN(const std::vector<CheckedKernel> kernels,
-            check_records(tasks, request.log, target, request.network.threads, processes));
+            check_records(tasks, request.log, target, request.network.threads, processes,
+                          request.sources.worker));
   if (!console.json) {
     console.out << check_table(kernels, console.columns);
     return kExitOk;
@@ -121,7 +123,7 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   files.writes("the tuning log", request.log);
   TW_TRY(files.check());
   request.sources = {args.space == "generated", !args.no_rules, request.network.seed,
-                     request.network.jobs, args.threads};
+                     request.network.jobs,      args.threads,   args.worker};
   request.kernel = args.kernel;
   if (args.check > 0) return check(request, target, args.check, console);
   if (args.prove && !target.devices.empty())
@@ -129,6 +131,9 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
         DiagCode::unsupported,
         "--prove times processors; what device '{0}' gains is in its cycles: tilewright bench",
         target.main_device().name);
+  if (args.prove && !args.worker.empty())
+    return make_error(DiagCode::unsupported,
+                      "--prove runs the whole network here, and --worker measures elsewhere");
   TW_TRY(search(request, target, console));
   if (!args.prove) return kExitOk;
   CompileOptions plain;
@@ -148,7 +153,9 @@ CommandRun define_tune(Flags& flags) {
   auto args = std::make_shared<TuneArgs>();
   flags.argument("MODEL", args->model, "The ONNX file");
   flags.text("-t,--target", args->target, "NAME|FILE",
-             "A target that this machine can run; default: this machine");
+             "A target that this machine, or --worker, can run; default: this machine");
+  flags.text("--worker", args->worker, "DIR",
+             "Another machine measures: the folder that its tilewright-worker serves");
   flags.text("--log", args->log, "FILE",
              "Where records are kept and read; default: the user's (docs/reference/tuning.md)");
   flags.text("--tuner", args->tuner, "NAME",

@@ -41,9 +41,10 @@ class Maker {
   Expected<MakeOutcome> run() {
     for (const PlatformChoice& choice : request_.platforms) {
       TW_ASSIGN(const Target target, load_target(choice.target, request_.target_folders));
-      TW_ASSIGN(LabelPlace place, label_place(target, choice.threads, request_.jobs));
+      TW_ASSIGN(LabelPlace place,
+                label_place(target, choice.threads, request_.jobs, request_.worker));
       TW_ASSIGN(place.platform, set_.platform({0, choice.target, target_key(target.main_device()),
-                                               place.process->device(), choice.threads}));
+                                               place.machine(), choice.threads, place.kind()}));
       places_.push_back(std::move(place));
     }
     TW_ASSIGN(std::vector<LearningTask> tasks, set_.tasks());
@@ -104,12 +105,13 @@ class Maker {
 
   Error work(const LearningTask& listed, LabelPlace& place, int pass,
              const std::function<Error()>& after_batch) {
+    TW_ASSIGN(const Target* lowered, lowered_for(listed.lowered_for));
+    if (lowered->devices.empty() == (place.device != nullptr)) return Error::success();
     TW_ASSIGN(const bool done, is_done(listed, place, pass));
     if (done) return Error::success();
     if (request_.watch)
       request_.watch(listed.name + " on " + place.target.name +
                      (place.threads > 1 ? ", " + std::to_string(place.threads) + " threads" : ""));
-    TW_ASSIGN(const Target* lowered, lowered_for(listed.lowered_for));
     TW_ASSIGN(const std::unique_ptr<TaskLabels> labels,
               TaskLabels::create(set_, place, listed.id, *lowered, after_batch));
     const bool test = listed.split == Split::test || listed.split == Split::near;
@@ -120,6 +122,7 @@ class Maker {
     if (error) return error;
     if (pass > 0 || stop_()) return Error::success();
     ++out_.tasks;
+    if (place.device) return Error::success();  // cycles are the same each time
     waiting_.push_back({index_of(listed.id), static_cast<size_t>(&place - places_.data()), now()});
     return Error::success();
   }
@@ -133,7 +136,7 @@ class Maker {
     if (labels.size() < programs.size()) return false;
     if (pass > 0) return false;
     TW_ASSIGN(const std::vector<Label> again, set_.labels(place.platform, task.id, 1));
-    if (again.empty())
+    if (again.empty() && !place.device)
       waiting_.push_back({index_of(listed.id), static_cast<size_t>(&place - places_.data()), 0});
     return true;
   }
@@ -155,6 +158,8 @@ class Maker {
         TW_ASSIGN(const LearningTask now, set_.task(task.id));
         TW_ASSIGN(const std::vector<LearningProgram> programs, set_.programs(task.id));
         TW_ASSIGN(const std::vector<Label> labels, set_.labels(place.platform, task.id, 0));
+        TW_ASSIGN(const Target* lowered, lowered_for(task.lowered_for));
+        if (lowered->devices.empty() == (place.device != nullptr)) continue;
         out_.left += !now.complete || labels.size() < programs.size();
       }
     return Error::success();

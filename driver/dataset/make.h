@@ -27,6 +27,7 @@ struct MakeRequest {
   int for_training = 160, for_test = 512;  // programs of a task
   double seconds = 0;                      // 0: until all is there
   int jobs = 1;                            // threads that build
+  std::string worker;                      // who measures; empty: this machine
   uint64_t seed = 1;
   const std::atomic<bool>* stop = nullptr;
   std::function<void(const std::string&)> watch = nullptr;  // what it is at

@@ -169,7 +169,8 @@ Expected<std::vector<RankTable>> rank_tasks(DataSet& set, const RankRequest& req
   if (platform == platforms.end())
     return make_error(DiagCode::invalid_argument, "'{0}' has no platform {1}", set.path(),
                       request.platform);
-  TW_ASSIGN(const Target target, load_target(platform->name, request.target_folders));
+  TW_ASSIGN(const Target whole, load_target(platform->name, request.target_folders));
+  const Target& target = whole.main_device();
   TW_ASSIGN(const std::vector<LearningTask> tasks, set.tasks());
   std::mt19937_64 random(request.seed);
   std::vector<Pool> training;

@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "autotune/measure/local.h"
 #include "autotune/median.h"
 #include "autotune/task.h"
 #include "driver/dataset/task_labels.h"

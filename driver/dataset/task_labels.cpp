@@ -1,10 +1,13 @@
 #include "driver/dataset/task_labels.h"
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
+#include <limits>
 
 #include "autotune/explorers/explorers.h"
 #include "autotune/features/features.h"
+#include "autotune/measure/cycles.h"
 #include "autotune/median.h"
 #include "autotune/models/gbt.h"
 #include "autotune/task_text.h"
@@ -13,6 +16,7 @@
 #include "driver/tune/measuring_place.h"
 #include "ir/kernel/code_size.h"
 #include "kernels/default_schedule.h"
+#include "program/place_groups.h"
 #include "support/hash.h"
 #include "support/parallel.h"
 
@@ -42,14 +46,17 @@ ProgramCounts shares_of(int programs) {
   return c;
 }
 
-Expected<LabelPlace> label_place(const Target& target, int threads, int jobs) {
-  TW_ASSIGN(const MeasuringPlace place, measuring_place(target, threads));
+Expected<LabelPlace> label_place(const Target& target, int threads, int jobs,
+                                 const std::string& worker) {
+  TW_ASSIGN(const MeasuringPlace place, measuring_place(target, threads, worker));
+  LabelPlace out;
+  out.target = *place.target, out.threads = threads, out.jobs = jobs, out.device = place.device;
+  if (place.predicts_cycles()) return out;
   if (place.device)
     return make_error(DiagCode::unsupported,
-                      "'{0}' has a device: the programs of data sets are for processors",
+                      "'{0}' has a device that is timed: the programs of data sets are for "
+                      "processors, and for devices whose cycles are counted",
                       target.name);
-  LabelPlace out;
-  out.target = target, out.threads = threads, out.jobs = jobs;
   TW_ASSIGN(out.builder, candidate_builder(target, threads));
   TW_ASSIGN(out.process, place.process());
   return out;
@@ -64,18 +71,16 @@ Expected<std::unique_ptr<TaskLabels>> TaskLabels::create(DataSet& set, LabelPlac
 }
 
 Error TaskLabels::load(int64_t task, const Target& lowered_for) {
-  lowered_for_ = lowered_for;
+  lowered_for_ = lowered_for.main_device();
   TW_ASSIGN(task_, set_.task(task));
   TW_ASSIGN(kernel_, parse_kernel(task_.kernel_text, "the kernel of task " + task_.key));
   TW_TRY(verify(kernel_));
   TW_ASSIGN(const ParsedTask parsed, parse_task(task_.text, "task " + task_.key));
-  if (!task_.complete) {
-    TW_ASSIGN(lowered_, lower_task(parsed, lowered_for));
+  if (!task_.complete || place_.device) {  // a device's code depends on constants
+    TW_ASSIGN(lowered_, lower_task(parsed, *lowered_for_));
     if (kernel_hash(lowered_.variants.front().lowered.kernel) != kernel_hash(kernel_))
       return make_error(DiagCode::unsupported,
-                        "task {0} was lowered in another way when it was added, and its programs "
-                        "are not complete",
-                        task_.key);
+                        "task {0} was lowered in another way when it was added", task_.key);
   }
   TW_ASSIGN(const std::vector<LearningProgram> programs, set_.programs(task));
   for (const LearningProgram& p : programs) programs_.emplace(p.id, p);
@@ -84,14 +89,29 @@ Error TaskLabels::load(int64_t task, const Target& lowered_for) {
 
   TW_ASSIGN(const Schedule standard, standard_schedule());
   TW_ASSIGN(const Candidate usual, candidate(standard, {-1, {}}));
-  most_code_ = std::max(kLeastCode,
-                        written_out_operations(*usual.kernel, lowered_for.lanes(4)) * 3 / 2);
-  TW_ASSIGN(reference_, reference_outputs(*usual.kernel,
-                                          {{}, 1, {}, 1e-4, place_.threads, parsed.weights_between},
-                                          place_.builder, *place_.process));
-  measurer_ = std::make_unique<Measurer>(*place_.process, place_.builder,
-                                         MeasurerOptions{label_limits(), place_.jobs});
+  most_code_ = place_.device
+                   ? std::numeric_limits<int64_t>::max()
+                   : std::max(
+                         kLeastCode,
+                         written_out_operations(*usual.kernel, lowered_for_->lanes(4)) * 3 / 2);
+  reference_.emplace();
+  if (!place_.device) {
+    TW_ASSIGN(
+        reference_,
+        reference_outputs(*usual.kernel, {{}, 1, {}, 1e-4, place_.threads, parsed.weights_between},
+                          place_.builder, *place_.process));
+  }
+  measurer_ = measurer();
   return Error::success();
+}
+
+// That knows no code yet.
+std::unique_ptr<KernelMeasurer> TaskLabels::measurer() const {
+  if (place_.device)
+    return std::make_unique<CycleMeasurer>(
+        place_.device, place_.target, constants_of(lowered_.variants.front().lowered), place_.jobs);
+  return std::make_unique<Measurer>(*place_.process, place_.builder,
+                                    MeasurerOptions{label_limits(), place_.jobs});
 }
 
 Expected<Schedule> TaskLabels::standard_schedule() const {
@@ -143,7 +163,7 @@ Label TaskLabels::label_of(const LearningProgram& program, const MeasureResult& 
 Expected<std::vector<Label>> TaskLabels::measure(const std::vector<LearningProgram>& programs,
                                                  const StopAsked& stop) {
   std::vector<Label> out;
-  Measurer again(*place_.process, place_.builder, MeasurerOptions{label_limits(), place_.jobs});
+  const std::unique_ptr<KernelMeasurer> again = measurer();
   for (size_t at = 0; at < programs.size(); at += kBatch) {
     const size_t end = std::min(programs.size(), at + kBatch);
     std::vector<std::shared_ptr<const Kernel>> kernels;
@@ -152,7 +172,7 @@ Expected<std::vector<Label>> TaskLabels::measure(const std::vector<LearningProgr
       TW_ASSIGN(const Candidate made, candidate(schedule, {-1, {}}));
       kernels.push_back(made.kernel);
     }
-    const std::vector<MeasureResult> results = again.measure(kernels, *reference_, stop);
+    const std::vector<MeasureResult> results = again->measure(kernels, *reference_, stop);
     for (size_t i = 0; i < results.size(); ++i)
       out.push_back(label_of(programs[at + i], results[i], 1));
     if (results.size() < kernels.size()) break;
@@ -163,11 +183,8 @@ Expected<std::vector<Label>> TaskLabels::measure(const std::vector<LearningProgr
 // Programs without a label of the pass, a batch at a time.
 Error TaskLabels::measure_new(const std::vector<LearningProgram>& programs, int pass,
                               const StopAsked& stop) {
-  std::unique_ptr<Measurer> apart;
-  if (pass > 0)
-    apart = std::make_unique<Measurer>(*place_.process, place_.builder,
-                                       MeasurerOptions{label_limits(), place_.jobs});
-  Measurer& measurer = apart ? *apart : *measurer_;
+  const std::unique_ptr<KernelMeasurer> apart = pass > 0 ? measurer() : nullptr;
+  KernelMeasurer& measurer = apart ? *apart : *measurer_;
   for (size_t at = 0; at < programs.size() && !(stop && stop()); at += kBatch) {
     const std::vector<LearningProgram> batch(
         programs.begin() + static_cast<std::ptrdiff_t>(at),
@@ -213,12 +230,18 @@ Error TaskLabels::first_pass(int programs, const StopAsked& stop) {
   return measure_new(missing, 0, stop);
 }
 
+// Without rules: of a processor the generated one, of a device the one that its schedule opens.
+Expected<Space> TaskLabels::space_of() const {
+  return place_.device ? template_space(lowered_, *lowered_for_, {false})
+                       : generated_space(lowered_, *lowered_for_, {false});
+}
+
 Error TaskLabels::make_programs(const ProgramCounts& counts, const StopAsked& stop) {
   TW_ASSIGN(const Schedule standard, standard_schedule());
   const std::string text = print(standard);
   if (count_of(ProgramSource::standard) == 0)
     TW_TRY(measure_new({{program_id(task_.key, text), ProgramSource::standard, text}}, 0, stop));
-  TW_ASSIGN(const Space space, generated_space(lowered_, *lowered_for_, {false}));
+  TW_ASSIGN(const Space space, space_of());
   TW_TRY(make_uniform(space, counts.uniform, stop));
   if (stop && stop()) return Error::success();
   TW_TRY(make_search(space, counts.search, stop));
@@ -352,6 +375,7 @@ Error TaskLabels::make_product(int count, const StopAsked& stop) {
 }
 
 Error TaskLabels::second_pass(const StopAsked& stop) {
+  if (place_.device) return Error::success();  // the same again
   std::vector<const Label*> good;
   for (const auto& [id, label] : labels_)
     if (label.status == Status::ok) good.push_back(&label);

@@ -5,23 +5,29 @@
 #include <set>
 
 #include "autotune/dataset/dataset.h"
-#include "autotune/measure/local.h"
 #include "autotune/measure/session.h"
 #include "autotune/search.h"
 #include "autotune/task.h"
+#include "backends/backend.h"
 #include "ir/target.h"
 
 namespace tw {
 
-// Where programs are measured: a processor that this machine stands for, and a process.
+// Where programs are measured: a processor that this machine stands for, and a process; or a device
+// whose code generator counts cycles.
 struct LabelPlace {
   int64_t platform = 0;  // in the set
-  Target target;
+  Target target;         // what kernels are scheduled for: the processor, or the device
   int threads = 1, jobs = 1;
   CandidateBuilder builder;
-  std::unique_ptr<LocalTransport> process;
+  std::unique_ptr<Transport> process;
+  std::shared_ptr<const DeviceBackend> device;  // null: the processor
+  LabelKind kind() const { return device ? LabelKind::cycles : LabelKind::time; }
+  std::string machine() const { return device ? "any machine" : process->device(); }
 };
-Expected<LabelPlace> label_place(const Target& target, int threads, int jobs);
+// worker: as of measuring_place.
+Expected<LabelPlace> label_place(const Target& target, int threads, int jobs,
+                                 const std::string& worker = "");
 
 struct ProgramCounts {
   int uniform = 0, search = 0, neighbours = 0, product = 0;
@@ -52,6 +58,8 @@ class TaskLabels {
   Expected<Candidate> candidate(const Schedule& schedule, const Point& point) const;
   Expected<Candidate> candidate_of(const Space& space, const Point& point) const;
   Expected<Schedule> standard_schedule() const;
+  std::unique_ptr<KernelMeasurer> measurer() const;
+  Expected<Space> space_of() const;
   Error make_programs(const ProgramCounts& counts, const StopAsked& stop);
   Error make_uniform(const Space& space, int count, const StopAsked& stop);
   Error make_search(const Space& space, int count, const StopAsked& stop);
@@ -74,7 +82,7 @@ class TaskLabels {
   Task lowered_;   // where programs are to be made
   int64_t most_code_ = 0;
   std::optional<Reference> reference_;
-  std::unique_ptr<Measurer> measurer_;
+  std::unique_ptr<KernelMeasurer> measurer_;
   std::map<int64_t, LearningProgram> programs_;
   std::map<int64_t, Label> labels_;  // of the first pass
   std::map<int64_t, Point> points_;  // of the generated space

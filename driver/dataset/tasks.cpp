@@ -6,6 +6,7 @@
 #include <random>
 
 #include "autotune/dataset/prior.h"
+#include "driver/tune/measuring_place.h"
 #include "driver/tune/model_tasks.h"
 #include "frontend/frontend.h"
 #include "passes/fuse_groups.h"
@@ -26,10 +27,18 @@ void shuffle(std::vector<T>& items, std::mt19937_64& random) {
   for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random() % i]);
 }
 
+// What kernels are lowered for; with a device, the back end that says what it runs.
+struct LoweringTarget {
+  Target target;
+  std::shared_ptr<const DeviceBackend> device;
+};
+
 Expected<LearningTask> learning_task(const ParsedTask& parsed, const std::string& text,
-                                     const std::string& network, const Target& target) {
-  TW_ASSIGN(const Task task, lower_task(parsed, target));
+                                     const std::string& network, const LoweringTarget& for_target) {
+  const Target& target = for_target.target;
+  TW_ASSIGN(const Task task, lower_task(parsed, target.main_device()));
   const LoweredGroup& lowered = task.variants.front().lowered;
+  if (for_target.device) TW_TRY(runs_on(*for_target.device, target.main_device(), lowered));
   LearningTask out;
   out.key = task.key, out.name = task.name, out.kind = family_name(lowered.stages);
   out.network = network, out.lowered_for = target.name, out.text = text;
@@ -40,7 +49,7 @@ Expected<LearningTask> learning_task(const ParsedTask& parsed, const std::string
 
 class Collector {
  public:
-  Collector(DataSet& set, const TaskRequest& request, std::vector<Target> targets)
+  Collector(DataSet& set, const TaskRequest& request, std::vector<LoweringTarget> targets)
       : set_(set), request_(request), targets_(std::move(targets)), random_(request.seed) {}
 
   Expected<TaskOutcome> run() {
@@ -64,7 +73,7 @@ class Collector {
     if (request_.watch) request_.watch(what);
   }
   // A layer's target, the same wherever it is met.
-  const Target& target_of(const std::string& key) const {
+  const LoweringTarget& target_of(const std::string& key) const {
     return targets_[std::stoull(key.substr(0, 8), nullptr, 16) % targets_.size()];
   }
   bool held_out(const std::string& family) const {
@@ -74,8 +83,8 @@ class Collector {
   Error read(const std::string& path) {
     const std::string family = network_family(path);
     std::map<std::string, std::vector<Task>> by_target;
-    for (const Target& target : targets_) {
-      TW_ASSIGN(const std::vector<Task> tasks, model_tasks(path, {}, target));
+    for (const LoweringTarget& target : targets_) {
+      TW_ASSIGN(const std::vector<Task> tasks, model_tasks(path, {}, target.target));
       for (const Task& task : tasks) {
         if (task.text.empty() || &target_of(task.key) != &target ||
             task.flops < request_.least_flops || task.flops > request_.most_flops ||
@@ -145,21 +154,21 @@ class Collector {
     const double flops = flops_of(layer);
     if (flops < request_.least_flops || flops > request_.most_flops)
       return std::optional<LearningTask>();
-    const Target& target = target_of(short_hash(print(graph)));
-    PassContext context{target};
+    const LoweringTarget& target = target_of(short_hash(print(graph)));
+    PassContext context{target.target.main_device()};
     TW_TRY(run_passes(graph, context, default_pipeline()));
     const std::vector<Group> groups = fuse_groups(graph);
     const Group* group = group_of_layer(graph, groups);
     if (!group) return std::optional<LearningTask>();
     TW_ASSIGN(const std::string text, print_task(graph, *group));
     TW_ASSIGN(const ParsedTask parsed, parse_task(text));
-    TW_ASSIGN(LearningTask task, learning_task(parsed, text, "sampled", target));
+    TW_ASSIGN(LearningTask task, learning_task(parsed, text, kSampledNetwork, target));
     return std::optional(std::move(task));
   }
 
   DataSet& set_;
   const TaskRequest& request_;
-  std::vector<Target> targets_;
+  std::vector<LoweringTarget> targets_;
   std::mt19937_64 random_;
   std::map<std::string, std::vector<Found>> families_;
   std::set<std::string> seen_;  // keys
@@ -176,11 +185,16 @@ std::string network_family(const std::string& path) {
 }
 
 Expected<TaskOutcome> add_tasks(DataSet& set, const TaskRequest& request) {
-  std::vector<Target> targets;
+  std::vector<LoweringTarget> targets;
   for (const std::string& name : request.lowered_for) {
-    TW_ASSIGN(Target target, load_target(name, request.target_folders));
-    target.name = name;
-    targets.push_back(std::move(target));
+    LoweringTarget one;
+    TW_ASSIGN(one.target, load_target(name, request.target_folders));
+    one.target.name = name;
+    if (!one.target.devices.empty()) {
+      TW_ASSIGN(std::unique_ptr<DeviceBackend> made, make_device_backend(one.target.main_device()));
+      one.device = std::move(made);
+    }
+    targets.push_back(std::move(one));
   }
   return Collector(set, request, std::move(targets)).run();
 }

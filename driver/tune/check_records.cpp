@@ -174,7 +174,7 @@ Expected<std::vector<CheckedKernel>> measured(std::span<const Contest> contests,
                        {},
                        {}});
   for (int p = 0; p < processes; ++p) {
-    TW_ASSIGN(const std::unique_ptr<LocalTransport> process, place.process());
+    TW_ASSIGN(const std::unique_ptr<Transport> process, place.process());
     for (size_t k = 0; k < contests.size(); ++k) {
       const std::vector<MeasureJob> jobs = {contests[k].pair.by_default, contests[k].pair.tuned,
                                             contests[k].pair.by_default};
@@ -195,9 +195,10 @@ bool all_finite(const std::vector<double>& seconds) {
 
 Expected<std::vector<CheckedKernel>> check_records(const std::vector<Task>& tasks,
                                                    const std::string& path, const Target& target,
-                                                   int threads, int processes) {
+                                                   int threads, int processes,
+                                                   const std::string& worker) {
   TW_ASSIGN(TuningLog log, TuningLog::open(path, TuningLog::Mode::read));
-  TW_ASSIGN(const MeasuringPlace place, measuring_place(target, threads));
+  TW_ASSIGN(const MeasuringPlace place, measuring_place(target, threads, worker));
   if (place.predicts_cycles())
     return make_error(DiagCode::unsupported,
                       "there is nothing to check: records of '{0}' are cycles that its code "
@@ -236,7 +237,7 @@ Expected<std::optional<bool>> confirm(const Contest& contest, TuningLog& log,
 Expected<ConfirmedRecords> confirm_records(const std::vector<Task>& tasks, TuningLog& log,
                                            const Target& target, const TuneBudget& budget,
                                            const ConfirmOptions& options) {
-  TW_ASSIGN(const MeasuringPlace place, measuring_place(target, options.threads));
+  TW_ASSIGN(const MeasuringPlace place, measuring_place(target, options.threads, options.worker));
   if (place.predicts_cycles()) return ConfirmedRecords{};
   // Tasks with the schedules that were measured again
   std::set<std::pair<std::string, std::string>> confirmed;

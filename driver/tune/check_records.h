@@ -24,7 +24,8 @@ struct CheckedKernel {
 // measure, a log that cannot be read.
 Expected<std::vector<CheckedKernel>> check_records(const std::vector<Task>& tasks,
                                                    const std::string& log, const Target& target,
-                                                   int threads, int processes);
+                                                   int threads, int processes,
+                                                   const std::string& worker = "");
 
 // Measurements that confirm the gain, or do not; left: for want of time
 struct ConfirmedRecords {
@@ -36,6 +37,7 @@ struct ConfirmedRecords {
 // network most comes first.
 struct ConfirmOptions {
   int threads = 1;
+  std::string worker = {};  // who measures; empty: this machine
   StopAsked stop;
   // Seconds that the first one is likely to take; later ones: as those before
   double expected = 0;

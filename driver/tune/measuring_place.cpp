@@ -1,8 +1,10 @@
 #include "driver/tune/measuring_place.h"
 
+#include "autotune/measure/spool.h"
 #include "driver/tune/candidate.h"
 #include "driver/tune/device_candidate.h"
 #include "frontend/frontend.h"
+#include "kernels/default_schedule.h"
 #include "program/place_groups.h"
 
 namespace tw {
@@ -26,16 +28,37 @@ Error runs_here(const Target& target) {
 
 }  // namespace
 
-Expected<std::unique_ptr<LocalTransport>> MeasuringPlace::process() const {
-  return LocalTransport::create({.threads = device ? 0 : threads});
+Expected<std::unique_ptr<Transport>> MeasuringPlace::process() const {
+  if (worker.empty()) {
+    TW_ASSIGN(std::unique_ptr<Transport> here,
+              LocalTransport::create({.threads = device ? 0 : threads}));
+    return here;
+  }
+  TW_ASSIGN(std::unique_ptr<SpoolTransport> there, SpoolTransport::create({.folder = worker}));
+  if (there->threads() < threads)
+    return make_error(DiagCode::invalid_argument,
+                      "{0} threads are to be measured, and the worker of '{1}' has {2}", threads,
+                      worker, there->threads());
+  return std::unique_ptr<Transport>(std::move(there));
 }
 
-Expected<MeasuringPlace> measuring_place(const Target& target, int threads) {
+Error runs_on(const DeviceBackend& backend, const Target& device, const LoweredGroup& lowered) {
+  TW_ASSIGN(const Schedule schedule, default_schedule(lowered.kernel, lowered.stages, device));
+  TW_ASSIGN(const Kernel kernel, apply(lowered.kernel, schedule, &device));
+  TW_TRY(backend.supports(kernel));
+  return backend.accepts(kernel, constants_of(lowered));
+}
+
+Expected<MeasuringPlace> measuring_place(const Target& target, int threads,
+                                         const std::string& worker) {
   MeasuringPlace place;
   place.target = &target.main_device();
-  place.threads = threads;
+  place.threads = threads, place.worker = worker;
+  if (!worker.empty() && !target.devices.empty())
+    return make_error(DiagCode::unsupported,
+                      "target '{0}' has a device, and workers measure processors", target.name);
   if (target.devices.empty()) {
-    TW_TRY(runs_here(target));
+    if (worker.empty()) TW_TRY(runs_here(target));
     TW_ASSIGN(CandidateBuilder builder, candidate_builder(target, threads));
     place.builder = [builder](const Task&) -> Expected<CandidateBuilder> { return builder; };
     return place;

@@ -24,7 +24,7 @@ Expected<MeasureResult> measure_again(const Replay& replay, const Target& target
     return make_error(DiagCode::unsupported, "kernels of devices cannot be measured again alone");
   TW_ASSIGN(const Kernel kernel, scheduled(replay, *place.target));
   TW_ASSIGN(const CandidateBuilder builder, candidate_builder(*place.target, replay.threads));
-  TW_ASSIGN(const std::unique_ptr<LocalTransport> process, place.process());
+  TW_ASSIGN(const std::unique_ptr<Transport> process, place.process());
   TW_ASSIGN(const Kernel lowered, parse_kernel(replay.kernel));
   TW_ASSIGN(const Schedule simple, plain_schedule(lowered, *place.target));
   TW_ASSIGN(const Kernel plain, apply(lowered, simple, place.target));

@@ -74,7 +74,8 @@ Expected<TunedNetwork> tune_network(const TuneRequest& request, const Target& ta
   watch.stage_begins("import");
   TW_ASSIGN(std::vector<Task> tasks, measurable_tasks(request, target, services));
   TunedNetwork tuned;
-  if (!services.runs && !request.network.table) {  // comparing methods needs no share of the peak
+  // Comparing methods needs no share of the peak, and another machine's is not known here
+  if (!services.runs && !request.network.table && request.sources.worker.empty()) {
     watch.stage_begins("probe");
     TW_ASSIGN(tuned.peaks, measure_peaks(target, request.network.threads));
   }
@@ -96,6 +97,7 @@ Expected<TunedNetwork> tune_network(const TuneRequest& request, const Target& ta
       outcome.confirmed,
       confirm_records(confirmed, log, target, budget,
                       {.threads = request.network.threads,
+                       .worker = request.sources.worker,
                        .stop = [&] { return request.stop && request.stop->load(); },
                        .expected = TuneBudget::confirm_one(tuner.measured(), outcome.searched),
                        .watch = [&](const std::string& text) { watch.stage_at(text); }}));

@@ -130,13 +130,6 @@ Error keep_texts(TuningLog& log, const Task& task) {
   return log.keep(TuningLog::Text::task, task.key, task.text);
 }
 
-Error runs_on(const DeviceBackend& backend, const Target& device, const LoweredGroup& lowered) {
-  TW_ASSIGN(const Schedule schedule, default_schedule(lowered.kernel, lowered.stages, device));
-  TW_ASSIGN(const Kernel kernel, tw::apply(lowered.kernel, schedule, &device));
-  TW_TRY(backend.supports(kernel));
-  return backend.accepts(kernel, constants_of(lowered));
-}
-
 }  // namespace
 
 Expected<TuneServices> tune_services(const Target& target, const TuneSources& sources,
@@ -144,7 +137,8 @@ Expected<TuneServices> tune_services(const Target& target, const TuneSources& so
   TuneServices out;
   NetworkServices& services = out.network;
   const Target& place = target.main_device();
-  TW_ASSIGN(const MeasuringPlace measured, measuring_place(target, sources.threads));
+  TW_ASSIGN(const MeasuringPlace measured,
+            measuring_place(target, sources.threads, sources.worker));
   out.exact = measured.predicts_cycles();
   if (out.exact) {
     services.measure = by_cycles(measured, sources);

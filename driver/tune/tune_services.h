@@ -10,11 +10,12 @@
 namespace tw {
 
 struct TuneSources {
-  bool generated = false;  // which space
-  bool rules = true;       // its static rules
-  uint64_t seed = 1;       // of the contents of parameters
-  int jobs = 1;            // threads that build candidates
-  int threads = 1;         // that candidates run on
+  bool generated = false;   // which space
+  bool rules = true;        // its static rules
+  uint64_t seed = 1;        // of the contents of parameters
+  int jobs = 1;             // threads that build candidates
+  int threads = 1;          // that candidates run on
+  std::string worker = {};  // the folder of who measures; empty: this machine
 };
 
 struct TuneServices {

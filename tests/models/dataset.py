@@ -98,7 +98,7 @@ def read_again(args, path, folder):
         assert task.kernel in data.kernels and len(set(data.programs[task.number].schedules)) == len(data.programs[task.number].ids)
     run("import", copy, out)
     same = run("stat", copy)["platforms"][0]["all"]   # but for times, which are written with six digits
-    assert all(abs(same[k] / v - 1) < 1e-4 if isinstance(v, float) and v else same[k] == v for k, v in everything.items()), (same, everything)
+    assert all(abs(same[k] / v - 1) < 1e-2 if isinstance(v, float) and v else same[k] == v for k, v in everything.items()), (same, everything)
     check = run("check", path, "--share", "20")["platforms"][0]
     assert check["programs"] > 0 and check["failed"] == 0, check
     program = int(data.programs[0].ids[0])

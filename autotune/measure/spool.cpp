@@ -1,0 +1,174 @@
+#include "autotune/measure/spool.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <thread>
+
+#include "autotune/measure/message.h"
+
+namespace tw {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr auto kLook = std::chrono::milliseconds(10);  // between two looks at the folder
+constexpr double kPrepareSeconds = 120;                // of loading a job and making its inputs
+
+double clock_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::optional<std::string> read_whole(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+bool write_whole(const fs::path& path, const std::string& bytes) {
+  const fs::path part = path.parent_path() / ("." + path.filename().string());
+  std::ofstream file(part, std::ios::binary);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  std::error_code code;
+  if (!file) {
+    fs::remove(part, code);
+    return false;
+  }
+  fs::rename(part, path, code);
+  return !code;
+}
+
+// Of a process on a machine.
+std::string own_name() {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  return std::string(host) + "-" + std::to_string(::getpid());
+}
+
+// Names of the folder's files of one kind, the oldest number first.
+std::vector<fs::path> files_of(const fs::path& folder, const std::string& extension) {
+  std::vector<fs::path> out;
+  std::error_code code;
+  for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code))
+    if (at->path().extension() == extension && at->path().filename().string()[0] != '.')
+      out.push_back(at->path());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+MeasureResult failed(Status status, std::string error) {
+  MeasureResult result;
+  result.status = status;
+  result.error = std::move(error);
+  std::replace(result.error.begin(), result.error.end(), '\n', ' ');
+  return result;
+}
+
+// So that the names of one asker sort in its order.
+std::string number_text(int number) {
+  std::string text = std::to_string(number);
+  return std::string(8 - std::min<size_t>(8, text.size()), '0') + text;
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<SpoolTransport>> SpoolTransport::create(const SpoolOptions& options) {
+  std::error_code code;
+  if (!fs::is_directory(options.folder, code))
+    return make_error(DiagCode::io, "there is no folder '{0}' for a worker", options.folder);
+  std::unique_ptr<SpoolTransport> out(new SpoolTransport(options));
+  for (const double start = clock_seconds();;) {
+    for (fs::directory_iterator at(options.folder, code), end; !code && at != end;
+         at.increment(code)) {
+      if (at->path().filename().string().compare(0, 7, "worker-") != 0) continue;
+      const std::optional<std::string> text = read_whole(at->path());
+      const size_t line = text ? text->find('\n') : std::string::npos;
+      if (line == std::string::npos) continue;
+      out->device_ = text->substr(0, line);
+      out->threads_ = std::max(1, std::atoi(text->c_str() + line + 1));
+      return out;
+    }
+    if (clock_seconds() - start > options.patience)
+      return make_error(DiagCode::io,
+                        "no worker serves '{0}': run tilewright worker, or tilewright-worker on a "
+                        "board, with this folder",
+                        options.folder);
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+std::vector<MeasureResult> SpoolTransport::run(std::span<const MeasureJob> jobs) {
+  std::vector<std::string> names;
+  std::vector<MeasureResult> results;
+  const std::string own = own_name();
+  for (const MeasureJob& job : jobs) {
+    names.push_back(options_.folder + "/" + own + "-" + number_text(number_++));
+    if (!write_whole(names.back() + ".job", to_bytes(job))) names.back().clear();
+  }
+  for (size_t i = 0; i < jobs.size(); ++i)
+    results.push_back(names[i].empty()
+                          ? failed(Status::crashed, "cannot write to '" + options_.folder + "'")
+                          : answer(names[i], jobs[i]));
+  return results;
+}
+
+MeasureResult SpoolTransport::answer(const std::string& name, const MeasureJob& job) const {
+  const double limit = kPrepareSeconds + options_.patience +
+                       2 * job.limits.timeout * std::max(1, job.threads);
+  std::error_code code;
+  for (const double start = clock_seconds(); clock_seconds() - start < limit;
+       std::this_thread::sleep_for(kLook)) {
+    const std::optional<std::string> bytes = read_whole(name + ".result");
+    if (!bytes) continue;
+    fs::remove(name + ".result", code);
+    Expected<MeasureResult> result = result_from_bytes(*bytes);
+    if (result) return std::move(*result);
+    return failed(Status::crashed, error_text(result.takeError()));
+  }
+  fs::remove(name + ".job", code);
+  fs::remove(name + ".taken", code);
+  return failed(Status::timeout, "the worker of '" + options_.folder + "' does not answer");
+}
+
+Expected<int64_t> serve_spool(Transport& transport, const ServeOptions& options) {
+  std::error_code code;
+  fs::create_directories(options.folder, code);
+  const fs::path own = fs::path(options.folder) / ("worker-" + own_name());
+  if (!write_whole(own, transport.device() + "\n" + std::to_string(options.threads) + "\n"))
+    return make_error(DiagCode::io, "cannot write to '{0}'", options.folder);
+  int64_t served = 0;
+  double last = clock_seconds();
+  while (!(options.stop && *options.stop) &&
+         (options.idle <= 0 || clock_seconds() - last < options.idle)) {
+    bool any = false;
+    for (const fs::path& job : files_of(options.folder, ".job")) {
+      if (options.stop && *options.stop) break;
+      fs::path taken = job, result = job;
+      taken.replace_extension(".taken"), result.replace_extension(".result");
+      fs::rename(job, taken, code);
+      if (code) continue;  // another worker's
+      const std::optional<std::string> bytes = read_whole(taken);
+      Expected<MeasureJob> read = job_from_bytes(bytes ? *bytes : "");
+      const MeasureResult out = read ? transport.run({&*read, 1}).front()
+                                     : failed(Status::illegal, error_text(read.takeError()));
+      if (!write_whole(result, to_bytes(out))) {
+        fs::remove(own, code);
+        return make_error(DiagCode::io, "cannot write to '{0}'", options.folder);
+      }
+      fs::remove(taken, code);
+      ++served;
+      any = true;
+    }
+    if (any) last = clock_seconds();
+    else std::this_thread::sleep_for(kLook);
+  }
+  fs::remove(own, code);
+  return served;
+}
+
+}  // namespace tw

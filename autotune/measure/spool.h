@@ -1,0 +1,53 @@
+// A folder through which measurements are asked for and answered. Both sides may be anywhere that
+// the folder is: on one machine, on a board with a network file system, or where somebody copies
+// files to and fro.
+//   worker-NAME       a worker that is there: its fingerprint and its number of threads
+//   NUMBER.job        a job (autotune/measure/message.h)
+//   NUMBER.taken      the same, at work: whoever could rename it has it alone
+//   NUMBER.result     what came out
+// Files appear whole, under their name, or not at all.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "autotune/measure.h"
+#include "support/diag.h"
+
+namespace tw {
+
+struct SpoolOptions {
+  std::string folder;
+  double patience =
+      30;  // seconds to wait for a worker, and for an answer beyond the job's own time
+};
+
+class SpoolTransport : public Transport {
+ public:
+  // Errors: no such folder, no worker in it within the patience.
+  static Expected<std::unique_ptr<SpoolTransport>> create(const SpoolOptions& options);
+  std::vector<MeasureResult> run(std::span<const MeasureJob> jobs) override;
+  std::string device() const override { return device_; }
+  int threads() const { return threads_; }
+
+ private:
+  explicit SpoolTransport(SpoolOptions options) : options_(std::move(options)) {}
+  MeasureResult answer(const std::string& name, const MeasureJob& job) const;
+  SpoolOptions options_;
+  std::string device_;
+  int threads_ = 1;
+  int number_ = 0;
+};
+
+// Serves the folder's jobs by `transport`, one after the other, until `stop`, or until nothing has
+// come for so many seconds. The result: how many. Errors: a folder that cannot be used.
+struct ServeOptions {
+  std::string folder;
+  int threads = 1;
+  double idle = 0;  // seconds; 0: no limit
+  const std::atomic<bool>* stop = nullptr;
+};
+Expected<int64_t> serve_spool(Transport& transport, const ServeOptions& options);
+
+}  // namespace tw
