@@ -93,7 +93,7 @@ class DataSet {
 
   // By key and target: false: it was there.
   Expected<bool> add(const LearningTask& task);
-  // In the order of their ids. texts: with text and kernel_text.
+  // In the order of their ids, without their texts.
   Expected<std::vector<LearningTask>> tasks();
   Expected<LearningTask> task(int64_t id);  // with texts
   Error set_split(int64_t task, Split split);
@@ -124,9 +124,6 @@ class DataSet {
   Expected<bool> claim(int64_t platform, int64_t task, const std::string& holder, int64_t now,
                        int64_t seconds);
   Error release(int64_t platform, int64_t task, const std::string& holder);
-
-  // For questions of the reports: rows of whole numbers, reals and texts.
-  sql::Database& database() { return database_; }
 
  private:
   explicit DataSet(sql::Database database) : database_(std::move(database)) {}

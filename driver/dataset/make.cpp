@@ -55,9 +55,9 @@ class Maker {
       for (LabelPlace& place : places_) {
         if (stop_()) break;
         TW_TRY(visit(task, place, 0));
-        TW_TRY(catch_up(tasks, false));
+        TW_TRY(catch_up(false));
       }
-    if (!stop_()) TW_TRY(catch_up(tasks, true));
+    if (!stop_()) TW_TRY(catch_up(true));
     TW_TRY(count_left(tasks));
     out_.seconds = now() - start_;
     return std::move(out_);
@@ -65,12 +65,12 @@ class Maker {
 
  private:
   // The second passes that are due: where the first one has ended some time ago.
-  Error catch_up(const std::vector<LearningTask>& tasks, bool all) {
+  Error catch_up(bool all) {
     while (!waiting_.empty() && !stop_() &&
            (all || now() - waiting_.front().since > kPassDistance)) {
       const Waiting next = waiting_.front();
       waiting_.erase(waiting_.begin());
-      TW_TRY(visit(tasks[next.task], places_[next.place], 1));
+      TW_TRY(visit(next.task, *next.place, 1));
     }
     return Error::success();
   }
@@ -123,12 +123,12 @@ class Maker {
     if (pass > 0 || stop_()) return Error::success();
     ++out_.tasks;
     if (place.device) return Error::success();  // cycles are the same each time
-    waiting_.push_back({index_of(listed.id), static_cast<size_t>(&place - places_.data()), now()});
+    waiting_.push_back({listed, &place, now()});
     return Error::success();
   }
 
   // Without loading anything.
-  Expected<bool> is_done(const LearningTask& listed, const LabelPlace& place, int pass) {
+  Expected<bool> is_done(const LearningTask& listed, LabelPlace& place, int pass) {
     TW_ASSIGN(const LearningTask task, set_.task(listed.id));
     if (!task.complete) return false;
     TW_ASSIGN(const std::vector<LearningProgram> programs, set_.programs(task.id));
@@ -136,20 +136,8 @@ class Maker {
     if (labels.size() < programs.size()) return false;
     if (pass > 0) return false;
     TW_ASSIGN(const std::vector<Label> again, set_.labels(place.platform, task.id, 1));
-    if (again.empty() && !place.device)
-      waiting_.push_back({index_of(listed.id), static_cast<size_t>(&place - places_.data()), 0});
+    if (again.empty() && !place.device) waiting_.push_back({listed, &place, 0});
     return true;
-  }
-
-  size_t index_of(int64_t id) {
-    if (index_.empty()) {
-      std::vector<LearningTask> tasks = llvm::cantFail(set_.tasks());
-      std::ranges::sort(tasks, {}, [&](const LearningTask& task) {
-        return short_hash(task.key + std::to_string(request_.seed));
-      });
-      for (size_t i = 0; i < tasks.size(); ++i) index_[tasks[i].id] = i;
-    }
-    return index_.at(id);
   }
 
   Error count_left(const std::vector<LearningTask>& tasks) {
@@ -165,8 +153,9 @@ class Maker {
     return Error::success();
   }
 
-  struct Waiting {
-    size_t task, place;
+  struct Waiting {  // for its second pass
+    LearningTask task;
+    LabelPlace* place;
     double since;
   };
   DataSet& set_;
@@ -176,7 +165,6 @@ class Maker {
   StopAsked stop_;
   std::vector<LabelPlace> places_;
   std::map<std::string, Target> targets_;
-  std::map<int64_t, size_t> index_;  // of a task's id, in the order of work
   std::vector<Waiting> waiting_;
   MakeOutcome out_;
 };
