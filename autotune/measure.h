@@ -65,6 +65,7 @@ struct MeasureResult {
   bool contended = false;
   std::vector<std::byte> outputs = {};  // where asked for
   std::string code = {};                // hash of the object code, by who built it
+  bool lost = false;  // who was to measure is gone: it says nothing of the candidate
 };
 
 class Transport {
@@ -73,6 +74,7 @@ class Transport {
   // A result a job, in order. A job that fails says so in its own result.
   virtual std::vector<MeasureResult> run(std::span<const MeasureJob> jobs) = 0;
   virtual std::string device() const { return ""; }  // fingerprint of who measures
+  virtual bool gone() const { return false; }        // whoever measured; results are lost
 };
 
 }  // namespace tw

@@ -308,7 +308,7 @@ void NetworkTuner::limit_code(Search& search) const {
 
 void NetworkTuner::store(const Search& search, const Candidate& candidate,
                          const MeasureResult& result) {
-  if (!services_.store) return;
+  if (!services_.store || result.lost) return;
   if (Error e = services_.store(record_of(search, candidate, result)))
     for (Diag& d : take_diags(std::move(e))) storing_.push_back(std::move(d));
 }

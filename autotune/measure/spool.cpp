@@ -82,24 +82,30 @@ Expected<std::unique_ptr<SpoolTransport>> SpoolTransport::create(const SpoolOpti
   if (!fs::is_directory(options.folder, code))
     return make_error(DiagCode::io, "there is no folder '{0}' for a worker", options.folder);
   std::unique_ptr<SpoolTransport> out(new SpoolTransport(options));
-  for (const double start = clock_seconds();;) {
-    for (fs::directory_iterator at(options.folder, code), end; !code && at != end;
-         at.increment(code)) {
-      if (at->path().filename().string().compare(0, 7, "worker-") != 0) continue;
-      const std::optional<std::string> text = read_whole(at->path());
-      const size_t line = text ? text->find('\n') : std::string::npos;
-      if (line == std::string::npos) continue;
-      out->device_ = text->substr(0, line);
-      out->threads_ = std::max(1, std::atoi(text->c_str() + line + 1));
-      return out;
-    }
-    if (clock_seconds() - start > options.patience)
-      return make_error(DiagCode::io,
-                        "no worker serves '{0}': run tilewright worker, or tilewright-worker on a "
-                        "board, with this folder",
-                        options.folder);
-    std::this_thread::sleep_for(kLook);
+  const std::string before = out->beat();
+  for (const double start = clock_seconds(); clock_seconds() - start < options.patience;
+       std::this_thread::sleep_for(kLook)) {
+    const std::string now = out->beat();
+    if (now == before || now.find('\n') == std::string::npos) continue;
+    const size_t line = now.find('\n');
+    out->device_ = now.substr(0, line);
+    out->threads_ = std::max(1, std::atoi(now.c_str() + line + 1));
+    return out;
   }
+  return make_error(DiagCode::io,
+                    "no worker serves '{0}': run tilewright worker, or tilewright-worker on a "
+                    "board, with this folder",
+                    options.folder);
+}
+
+std::string SpoolTransport::beat() const {
+  std::string all;
+  std::error_code code;
+  for (fs::directory_iterator at(options_.folder, code), end; !code && at != end;
+       at.increment(code))
+    if (at->path().filename().string().compare(0, 7, "worker-") == 0)
+      if (const std::optional<std::string> text = read_whole(at->path())) all = *text + all;
+  return all;
 }
 
 std::vector<MeasureResult> SpoolTransport::run(std::span<const MeasureJob> jobs) {
@@ -110,37 +116,83 @@ std::vector<MeasureResult> SpoolTransport::run(std::span<const MeasureJob> jobs)
     names.push_back(options_.folder + "/" + own + "-" + number_text(number_++));
     if (!write_whole(names.back() + ".job", to_bytes(job))) names.back().clear();
   }
-  for (size_t i = 0; i < jobs.size(); ++i)
+  for (size_t i = 0; i < jobs.size(); ++i) {
     results.push_back(names[i].empty()
                           ? failed(Status::crashed, "cannot write to '" + options_.folder + "'")
                           : answer(names[i], jobs[i]));
+    results.back().lost |= names[i].empty();
+  }
   return results;
 }
 
-MeasureResult SpoolTransport::answer(const std::string& name, const MeasureJob& job) const {
+MeasureResult SpoolTransport::answer(const std::string& name, const MeasureJob& job) {
   const double limit = kPrepareSeconds + options_.patience +
                        2 * job.limits.timeout * std::max(1, job.threads);
   std::error_code code;
-  for (const double start = clock_seconds(); clock_seconds() - start < limit;
-       std::this_thread::sleep_for(kLook)) {
-    const std::optional<std::string> bytes = read_whole(name + ".result");
-    if (!bytes) continue;
-    fs::remove(name + ".result", code);
-    Expected<MeasureResult> result = result_from_bytes(*bytes);
-    if (result) return std::move(*result);
-    return failed(Status::crashed, error_text(result.takeError()));
+  std::string heard = beat();
+  const double start = clock_seconds();
+  for (double last = start; !lost_; std::this_thread::sleep_for(kLook)) {
+    if (const std::optional<std::string> bytes = read_whole(name + ".result")) {
+      fs::remove(name + ".result", code);
+      Expected<MeasureResult> result = result_from_bytes(*bytes);
+      if (result) return std::move(*result);
+      return failed(Status::crashed, error_text(result.takeError()));
+    }
+    const double now = clock_seconds();
+    if (std::string beat_now = beat(); beat_now != heard) heard = std::move(beat_now), last = now;
+    lost_ = now - last > options_.patience || now - start > limit;
   }
   fs::remove(name + ".job", code);
   fs::remove(name + ".taken", code);
-  return failed(Status::timeout, "the worker of '" + options_.folder + "' does not answer");
+  MeasureResult result = failed(Status::timeout,
+                                "the worker of '" + options_.folder + "' does not answer");
+  result.lost = true;
+  return result;
 }
+
+namespace {
+
+// Writes the worker's file once a second, with a number that grows.
+class Heartbeat {
+ public:
+  Heartbeat(fs::path file, std::string text) : file_(std::move(file)), text_(std::move(text)) {
+    alive_ = write();
+    thread_ = std::thread([this] {
+      for (int looks = 1; !ended_; ++looks) {
+        std::this_thread::sleep_for(kLook);
+        if (looks % kLooksOfBeat == 0) alive_ = write();
+      }
+    });
+  }
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
+  ~Heartbeat() {
+    ended_ = true;
+    thread_.join();
+    std::error_code code;
+    fs::remove(file_, code);
+  }
+  bool alive() const { return alive_; }  // the folder takes its file
+
+ private:
+  static constexpr int kLooksOfBeat = 50;
+  bool write() { return write_whole(file_, text_ + std::to_string(++number_) + "\n"); }
+  fs::path file_;
+  std::string text_;
+  int64_t number_ = 0;
+  std::atomic<bool> alive_ = false, ended_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
 
 Expected<int64_t> serve_spool(Transport& transport, const ServeOptions& options) {
   std::error_code code;
   fs::create_directories(options.folder, code);
   const fs::path own = fs::path(options.folder) / ("worker-" + own_name());
-  if (!write_whole(own, transport.device() + "\n" + std::to_string(options.threads) + "\n"))
-    return make_error(DiagCode::io, "cannot write to '{0}'", options.folder);
+  const Heartbeat heartbeat(own,
+                            transport.device() + "\n" + std::to_string(options.threads) + "\n");
+  if (!heartbeat.alive()) return make_error(DiagCode::io, "cannot write to '{0}'", options.folder);
   int64_t served = 0;
   double last = clock_seconds();
   while (!(options.stop && *options.stop) &&
@@ -156,10 +208,8 @@ Expected<int64_t> serve_spool(Transport& transport, const ServeOptions& options)
       Expected<MeasureJob> read = job_from_bytes(bytes ? *bytes : "");
       const MeasureResult out = read ? transport.run({&*read, 1}).front()
                                      : failed(Status::illegal, error_text(read.takeError()));
-      if (!write_whole(result, to_bytes(out))) {
-        fs::remove(own, code);
+      if (!write_whole(result, to_bytes(out)))
         return make_error(DiagCode::io, "cannot write to '{0}'", options.folder);
-      }
       fs::remove(taken, code);
       ++served;
       any = true;
@@ -167,7 +217,6 @@ Expected<int64_t> serve_spool(Transport& transport, const ServeOptions& options)
     if (any) last = clock_seconds();
     else std::this_thread::sleep_for(kLook);
   }
-  fs::remove(own, code);
   return served;
 }
 

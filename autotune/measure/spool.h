@@ -1,7 +1,8 @@
 // A folder through which measurements are asked for and answered. Both sides may be anywhere that
 // the folder is: on one machine, on a board with a network file system, or where somebody copies
 // files to and fro.
-//   worker-NAME       a worker that is there: its fingerprint and its number of threads
+//   worker-NAME       a worker that is there: its fingerprint, its number of threads, and a number
+//                     that grows while it lives
 //   NUMBER.job        a job (autotune/measure/message.h)
 //   NUMBER.taken      the same, at work: whoever could rename it has it alone
 //   NUMBER.result     what came out
@@ -25,16 +26,20 @@ struct SpoolOptions {
 
 class SpoolTransport : public Transport {
  public:
-  // Errors: no such folder, no worker in it within the patience.
+  // A job that no living worker answers within the patience is `lost`, and so is all that follows.
+  // Errors: no such folder, no living worker in it within the patience.
   static Expected<std::unique_ptr<SpoolTransport>> create(const SpoolOptions& options);
   std::vector<MeasureResult> run(std::span<const MeasureJob> jobs) override;
   std::string device() const override { return device_; }
+  bool gone() const override { return lost_; }
   int threads() const { return threads_; }
 
  private:
   explicit SpoolTransport(SpoolOptions options) : options_(std::move(options)) {}
-  MeasureResult answer(const std::string& name, const MeasureJob& job) const;
+  std::string beat() const;  // of all workers; changes while one lives
+  MeasureResult answer(const std::string& name, const MeasureJob& job);
   SpoolOptions options_;
+  bool lost_ = false;  // no worker lives: nothing is asked any more
   std::string device_;
   int threads_ = 1;
   int number_ = 0;

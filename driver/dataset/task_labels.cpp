@@ -207,8 +207,10 @@ Error TaskLabels::measure_new(const std::vector<LearningProgram>& programs, int 
       labels.push_back(label_of(program, failed, pass));
     }
     const std::vector<MeasureResult> results = measurer.measure(kernels, *reference_, stop);
-    for (size_t i = 0; i < results.size(); ++i)
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (results[i].lost) return make_error(DiagCode::io, "{0}", results[i].error);
       labels.push_back(label_of(*applied[i], results[i], pass));
+    }
     TW_TRY(set_.add_programs(task_.id, batch));
     TW_TRY(set_.add_labels(place_.platform, labels));
     stored_ += static_cast<int64_t>(labels.size());

@@ -1,9 +1,29 @@
 #include "driver/tune/tune_network.h"
 
+#include <algorithm>
+
 #include "driver/tune/model_tasks.h"
 
 namespace tw {
 namespace {
+
+// A worker that is gone ends the search as an interrupt does.
+struct LostWorker {
+  std::atomic<bool> ended = false, gone = false;
+
+  // Must outlive both.
+  void watch(NetworkServices& services, TuneRequest& request) {
+    services.measure = [this, measure = services.measure, asked = request.stop](
+                           const Task& task, std::span<const Candidate> candidates,
+                           const StopAsked& stop) {
+      std::vector<MeasureResult> results = measure(task, candidates, stop);
+      gone = gone || std::ranges::any_of(results, &MeasureResult::lost);
+      ended = gone || (asked && *asked);
+      return results;
+    };
+    request.stop = &ended;
+  }
+};
 
 // The watch hears of the end whatever happens.
 class ShownSearch {
@@ -80,6 +100,9 @@ Expected<TunedNetwork> tune_network(const TuneRequest& request, const Target& ta
     TW_ASSIGN(tuned.peaks, measure_peaks(target, request.network.threads));
   }
   watch.stage_ends();
+  TuneRequest ending = request;
+  LostWorker lost;
+  if (!request.sources.worker.empty()) lost.watch(services.network, ending);
   const bool confirms = !request.network.table && !services.exact;
   const std::vector<Task> confirmed = confirms ? tasks : std::vector<Task>();
   TuneOutcome& outcome = tuned.outcome;
@@ -90,7 +113,11 @@ Expected<TunedNetwork> tune_network(const TuneRequest& request, const Target& ta
   TW_ASSIGN(tuned.tuner, NetworkTuner::create(std::move(tasks), target.main_device(),
                                               std::move(services.network), options));
   NetworkTuner& tuner = *tuned.tuner;
-  TW_ASSIGN(tuned.reason, search(tuner, request, tuned.peaks, budget, !confirmed.empty(), watch));
+  TW_ASSIGN(tuned.reason, search(tuner, ending, tuned.peaks, budget, !confirmed.empty(), watch));
+  if (lost.gone)
+    return make_error(DiagCode::io,
+                      "the worker of '{0}' does not answer; what it measured is in the log",
+                      request.sources.worker);
   outcome.searched = budget.now() - outcome.before;
   watch.stage_begins("confirm");
   TW_ASSIGN(

@@ -60,8 +60,11 @@ class Measuring {
         references_.emplace(key, std::move(*made));
       else errors_.emplace(key, error_text(made.takeError()));
     }
-    if (const auto failed = errors_.find(key); failed != errors_.end())
-      return std::vector<MeasureResult>(candidates.size(), no_reference(failed->second));
+    if (const auto failed = errors_.find(key); failed != errors_.end()) {
+      MeasureResult result = no_reference(failed->second);
+      result.lost = transport_->gone();
+      return std::vector<MeasureResult>(candidates.size(), result);
+    }
     std::vector<std::shared_ptr<const Kernel>> kernels;
     for (const Candidate& candidate : candidates) kernels.push_back(candidate.kernel);
     auto& measurer = measurers_[task.key];

@@ -110,6 +110,32 @@ def labels(args, folder):
     print(f"labels of cortex-a72: {outcome['labels']} and {outcome['again']} again")
 
 
+def lost(args, folder):
+    """A worker that is killed: what it did not measure is no record, and the search ends by itself."""
+    spool, log = folder / "spool-lost", folder / "lost.db"
+    spool.mkdir()
+    worker = subprocess.Popen([args.tilewright, "worker", spool], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not list(spool.glob("worker-*")):
+        time.sleep(0.02)
+    tuner = subprocess.Popen([str(w) for w in (args.tilewright, "tune", DIGITS, "--worker", spool, "--time", "2m", "--log", log)],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def records(what):
+        try:
+            return [row[0] for row in sqlite3.connect(f"file:{log}?mode=ro", uri=True).execute(f"SELECT {what} FROM records")]
+        except sqlite3.OperationalError:
+            return [0]   # the log is not there yet
+    while records("count(*)")[0] < 3:
+        assert tuner.poll() is None, tuner.communicate()
+        time.sleep(0.05)
+    began = time.time()
+    worker.kill()
+    worker.wait()
+    out, err = tuner.communicate(timeout=140)
+    assert set(records("status")) == {"ok"} and tuner.returncode == 5 and "does not answer" in err, (records("status"), err)
+    print(f"a lost worker: the search ends after {time.time() - began:.0f} s with {tuner.returncode}, {(err or out).strip().splitlines()[-1][:90]}")
+
+
 def refusals(args, folder):
     empty = folder / "empty"
     code, _, err = run(args, "tune", DIGITS, "--worker", empty, "--trials", "1")
@@ -136,6 +162,7 @@ def main():
             tune(args, folder, arch)
         two_askers(args, folder)
         labels(args, folder)
+        lost(args, folder)
         refusals(args, folder)
     print("ok")
 
