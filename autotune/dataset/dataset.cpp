@@ -283,6 +283,17 @@ Expected<std::vector<Label>> DataSet::labels(int64_t platform, int64_t task, int
   return out;
 }
 
+Expected<int64_t> DataSet::unlabelled(int64_t platform, int64_t task) {
+  TW_ASSIGN(sql::Statement s,
+            database_.statement("SELECT count(*) FROM programs WHERE task = ?2 AND NOT EXISTS "
+                                "(SELECT 1 FROM labels WHERE platform = ?1 AND program = "
+                                "programs.id AND pass = 0)"));
+  s.bind(1, platform);
+  s.bind(2, task);
+  if (s.step() != SQLITE_ROW) return database_.failed();
+  return s.integer(0);
+}
+
 Expected<std::map<int64_t, int64_t>> DataSet::label_counts(int64_t platform, int pass) {
   TW_ASSIGN(sql::Statement s,
             database_.statement("SELECT task, count(*) FROM labels JOIN programs ON program = id "

@@ -116,6 +116,8 @@ class DataSet {
   // All or, on an error, none; later labels of a program and pass are dropped.
   Error add_labels(int64_t platform, const std::vector<Label>& labels);
   Expected<std::vector<Label>> labels(int64_t platform, int64_t task, int pass);
+  // Programs of the task without a label of the first pass.
+  Expected<int64_t> unlabelled(int64_t platform, int64_t task);
   // How many labels of each task.
   Expected<std::map<int64_t, int64_t>> label_counts(int64_t platform, int pass);
 

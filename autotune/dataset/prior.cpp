@@ -4,10 +4,11 @@
 #include <cmath>
 #include <numeric>
 
+#include "autotune/explorers/seen.h"
+
 namespace tw {
 namespace {
 
-double unit(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
 size_t below(size_t count, std::mt19937_64& random) {
   return std::min(count - 1, static_cast<size_t>(unit(random) * static_cast<double>(count)));
 }

@@ -24,14 +24,13 @@ class Prior {
   explicit Prior(std::vector<Layer> table, const PriorOptions& options = {});
   // Perhaps one that cannot be: graph_of says so. Deterministic for equal states of `random`.
   Layer sample(std::mt19937_64& random) const;
-  const std::vector<Layer>& table() const { return table_; }
 
  private:
   int64_t draw(LayerKind kind, size_t attribute, std::vector<std::pair<size_t, int64_t>> given,
                std::mt19937_64& random) const;
   std::vector<Layer> table_;
-  std::vector<double>
-      ends_;  // of the kinds' shares: the roots of their counts, so that rare ones come too
+  // Of the kinds' shares: the roots of their counts, so that rare ones come too
+  std::vector<double> ends_;
   PriorOptions options_;
 };
 

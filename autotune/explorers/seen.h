@@ -28,6 +28,11 @@ class Seen {
   std::set<Point> points_;
 };
 
-double unit(std::mt19937_64& random);  // uniform in [0, 1), the same on every machine
+// The same on every machine:
+double unit(std::mt19937_64& random);  // uniform in [0, 1)
+template <class T>
+void shuffle(std::vector<T>& items, std::mt19937_64& random) {
+  for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random() % i]);
+}
 
 }  // namespace tw

@@ -360,7 +360,7 @@ Expected<int> show_program(const DatasetArgs& args, DataSet& set, Console& conso
   const bool number = !args.folder.empty() && args.folder.size() < 20 &&
                       args.folder.find_first_not_of("0123456789") == std::string::npos;
   if (!number)
-    return make_error(DiagCode::invalid_argument, "dataset replay takes a program's number");
+    return make_error(DiagCode::invalid_argument, "dataset show takes a program's number");
   TW_ASSIGN(const DataSet::Found found, set.program(std::stoll(args.folder)));
   TW_ASSIGN(const LearningTask task, set.task(found.task));
   if (!console.json) console.out << task.text << task.kernel_text << found.program.schedule;

@@ -105,13 +105,18 @@ class Maker {
 
   Error work(const LearningTask& listed, LabelPlace& place, int pass,
              const std::function<Error()>& after_batch) {
-    TW_ASSIGN(const Target* lowered, lowered_for(listed.lowered_for));
-    if (lowered->devices.empty() == (place.device != nullptr)) return Error::success();
-    TW_ASSIGN(const bool done, is_done(listed, place, pass));
-    if (done) return Error::success();
+    TW_ASSIGN(const bool fitting, fits(listed, place));
+    if (!fitting) return Error::success();
+    TW_ASSIGN(const bool labelled, is_labelled(listed, place));
+    if (pass == 0 && labelled) {  // by an earlier call, which may have ended before the second pass
+      TW_ASSIGN(const std::vector<Label> again, set_.labels(place.platform, listed.id, 1));
+      if (again.empty()) wait_for_second(listed, place, 0);
+      return Error::success();
+    }
     if (request_.watch)
       request_.watch(listed.name + " on " + place.target.name +
                      (place.threads > 1 ? ", " + std::to_string(place.threads) + " threads" : ""));
+    TW_ASSIGN(const Target* lowered, lowered_for(listed.lowered_for));
     TW_ASSIGN(const std::unique_ptr<TaskLabels> labels,
               TaskLabels::create(set_, place, listed.id, *lowered, after_batch));
     const bool test = listed.split == Split::test || listed.split == Split::near;
@@ -122,33 +127,33 @@ class Maker {
     if (error) return error;
     if (pass > 0 || stop_()) return Error::success();
     ++out_.tasks;
-    if (place.device) return Error::success();  // cycles are the same each time
-    waiting_.push_back({listed, &place, now()});
+    wait_for_second(listed, place, now());
     return Error::success();
   }
 
-  // Without loading anything.
-  Expected<bool> is_done(const LearningTask& listed, LabelPlace& place, int pass) {
-    TW_ASSIGN(const LearningTask task, set_.task(listed.id));
-    if (!task.complete) return false;
-    TW_ASSIGN(const std::vector<LearningProgram> programs, set_.programs(task.id));
-    TW_ASSIGN(const std::vector<Label> labels, set_.labels(place.platform, task.id, 0));
-    if (labels.size() < programs.size()) return false;
-    if (pass > 0) return false;
-    TW_ASSIGN(const std::vector<Label> again, set_.labels(place.platform, task.id, 1));
-    if (again.empty() && !place.device) waiting_.push_back({listed, &place, 0});
-    return true;
+  // Whether the task is lowered for what the place is: a processor, or a device.
+  Expected<bool> fits(const LearningTask& task, const LabelPlace& place) {
+    TW_ASSIGN(const Target* lowered, lowered_for(task.lowered_for));
+    return lowered->devices.empty() == (place.device == nullptr);
+  }
+
+  // All programs are there, and have labels of the first pass.
+  Expected<bool> is_labelled(const LearningTask& listed, const LabelPlace& place) {
+    TW_ASSIGN(const LearningTask task, set_.task(listed.id));  // as it is by now
+    TW_ASSIGN(const int64_t missing, set_.unlabelled(place.platform, task.id));
+    return task.complete && missing == 0;
+  }
+
+  void wait_for_second(const LearningTask& task, LabelPlace& place, double since) {
+    if (!place.device) waiting_.push_back({task, &place, since});  // cycles are the same each time
   }
 
   Error count_left(const std::vector<LearningTask>& tasks) {
     for (const LearningTask& task : tasks)
       for (const LabelPlace& place : places_) {
-        TW_ASSIGN(const LearningTask now, set_.task(task.id));
-        TW_ASSIGN(const std::vector<LearningProgram> programs, set_.programs(task.id));
-        TW_ASSIGN(const std::vector<Label> labels, set_.labels(place.platform, task.id, 0));
-        TW_ASSIGN(const Target* lowered, lowered_for(task.lowered_for));
-        if (lowered->devices.empty() == (place.device != nullptr)) continue;
-        out_.left += !now.complete || labels.size() < programs.size();
+        TW_ASSIGN(const bool fitting, fits(task, place));
+        TW_ASSIGN(const bool labelled, is_labelled(task, place));
+        out_.left += fitting && !labelled;
       }
     return Error::success();
   }

@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "autotune/explorers/seen.h"
 #include "autotune/measure/local.h"
 #include "autotune/median.h"
 #include "autotune/task.h"
@@ -186,7 +187,7 @@ Expected<CheckedPlatform> check_platform(DataSet& set, const Platform& platform,
   for (const auto& [task, count] : counts) all += count;
   const auto wanted = static_cast<int64_t>(std::ceil(request.share * static_cast<double>(all)));
   std::mt19937_64 random(request.seed);
-  for (size_t i = tasks.size(); i > 1; --i) std::swap(tasks[i - 1], tasks[random() % i]);
+  shuffle(tasks, random);
   std::vector<double> correlations, deviations;
   for (const LearningTask& task : tasks) {
     if (out.programs >= wanted || (request.stop && *request.stop)) break;
@@ -203,7 +204,7 @@ Expected<CheckedPlatform> check_platform(DataSet& set, const Platform& platform,
     std::vector<LearningProgram> chosen;
     for (const LearningProgram& p : programs)
       if (known.contains(p.id)) chosen.push_back(p);
-    for (size_t i = chosen.size(); i > 1; --i) std::swap(chosen[i - 1], chosen[random() % i]);
+    shuffle(chosen, random);
     chosen.resize(
         std::min({chosen.size(), kMostOfTask, static_cast<size_t>(wanted - out.programs)}));
     TW_ASSIGN(const std::vector<Label> again, labels->measure(chosen, nullptr));

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "autotune/explorers/explorers.h"
+#include "autotune/explorers/seen.h"
 #include "autotune/features/features.h"
 #include "autotune/measure/cycles.h"
 #include "autotune/median.h"
@@ -387,7 +388,7 @@ Error TaskLabels::second_pass(const StopAsked& stop) {
   TW_ASSIGN(const std::vector<Label> done, set_.labels(place_.platform, task_.id, 1));
   std::vector<LearningProgram> programs;
   for (size_t i = 0; i < good.size(); ++i) {
-    const bool drawn = static_cast<double>(random() >> 11) * 0x1p-53 < kOtherShare;
+    const bool drawn = unit(random) < kOtherShare;
     const bool known = std::ranges::any_of(
         done, [&](const Label& l) { return l.program == good[i]->program; });
     if ((i < best || drawn) && !known) programs.push_back(programs_.at(good[i]->program));

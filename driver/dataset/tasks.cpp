@@ -6,6 +6,7 @@
 #include <random>
 
 #include "autotune/dataset/prior.h"
+#include "autotune/explorers/seen.h"
 #include "driver/tune/measuring_place.h"
 #include "driver/tune/model_tasks.h"
 #include "frontend/frontend.h"
@@ -21,11 +22,6 @@ struct Found {
   LearningTask task;
   std::optional<Layer> layer;
 };
-
-template <class T>
-void shuffle(std::vector<T>& items, std::mt19937_64& random) {
-  for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random() % i]);
-}
 
 // What kernels are lowered for; with a device, the back end that says what it runs.
 struct LoweringTarget {

@@ -17,17 +17,14 @@
 #include "frontend/frontend.h"
 #include "passes/fuse_groups.h"
 #include "passes/pass.h"
+#include "tests/ir/graph_testing.h"
 #include "tests/test_folder.h"
 
 using namespace tw;
 
 namespace {
 
-template <class T>
-T must(Expected<T> value) {
-  if (!value) FAIL(error_text(value.takeError()));
-  return std::move(*value);
-}
+using test::must;
 void must(Error error) {
   if (error) FAIL(error_text(std::move(error)));
 }
