@@ -69,6 +69,14 @@ MeasureResult failed(Status status, std::string error) {
   return result;
 }
 
+// Whether a worker has said something since: one that has gone says nothing.
+bool is_new(const std::pair<const std::string, std::string>& beat,
+            const std::map<std::string, std::string>& before) {
+  const auto known = before.find(beat.first);
+  return beat.second.find('\n') != std::string::npos &&
+         (known == before.end() || known->second != beat.second);
+}
+
 // So that the names of one asker sort in its order.
 std::string number_text(int number) {
   std::string text = std::to_string(number);
@@ -82,14 +90,17 @@ Expected<std::unique_ptr<SpoolTransport>> SpoolTransport::create(const SpoolOpti
   if (!fs::is_directory(options.folder, code))
     return make_error(DiagCode::io, "there is no folder '{0}' for a worker", options.folder);
   std::unique_ptr<SpoolTransport> out(new SpoolTransport(options));
-  const std::string before = out->beat();
+  const Beats before = out->beats();
   for (const double start = clock_seconds(); clock_seconds() - start < options.patience;
        std::this_thread::sleep_for(kLook)) {
-    const std::string now = out->beat();
-    if (now == before || now.find('\n') == std::string::npos) continue;
-    const size_t line = now.find('\n');
-    out->device_ = now.substr(0, line);
-    out->threads_ = std::max(1, std::atoi(now.c_str() + line + 1));
+    const Beats now = out->beats();
+    const auto living = std::find_if(now.begin(), now.end(),
+                                     [&](const auto& one) { return is_new(one, before); });
+    if (living == now.end()) continue;
+    const std::string& text = living->second;
+    const size_t line = text.find('\n');
+    out->device_ = text.substr(0, line);
+    out->threads_ = std::max(1, std::atoi(text.c_str() + line + 1));
     return out;
   }
   return make_error(DiagCode::io,
@@ -98,13 +109,16 @@ Expected<std::unique_ptr<SpoolTransport>> SpoolTransport::create(const SpoolOpti
                     options.folder);
 }
 
-std::string SpoolTransport::beat() const {
-  std::string all;
+SpoolTransport::Beats SpoolTransport::beats() const {
+  Beats all;
   std::error_code code;
   for (fs::directory_iterator at(options_.folder, code), end; !code && at != end;
-       at.increment(code))
-    if (at->path().filename().string().compare(0, 7, "worker-") == 0)
-      if (const std::optional<std::string> text = read_whole(at->path())) all = *text + all;
+       at.increment(code)) {
+    const std::string name = at->path().filename().string();
+    if (name.compare(0, 7, "worker-") != 0) continue;
+    if (std::optional<std::string> text = read_whole(at->path()))
+      all.emplace(name, std::move(*text));
+  }
   return all;
 }
 
@@ -129,7 +143,7 @@ MeasureResult SpoolTransport::answer(const std::string& name, const MeasureJob& 
   const double limit = kPrepareSeconds + options_.patience +
                        2 * job.limits.timeout * std::max(1, job.threads);
   std::error_code code;
-  std::string heard = beat();
+  Beats heard = beats();
   const double start = clock_seconds();
   for (double last = start; !lost_; std::this_thread::sleep_for(kLook)) {
     if (const std::optional<std::string> bytes = read_whole(name + ".result")) {
@@ -139,7 +153,10 @@ MeasureResult SpoolTransport::answer(const std::string& name, const MeasureJob& 
       return failed(Status::crashed, error_text(result.takeError()));
     }
     const double now = clock_seconds();
-    if (std::string beat_now = beat(); beat_now != heard) heard = std::move(beat_now), last = now;
+    Beats beating = beats();
+    if (std::any_of(beating.begin(), beating.end(),
+                    [&](const auto& one) { return is_new(one, heard); }))
+      heard = std::move(beating), last = now;
     lost_ = now - last > options_.patience || now - start > limit;
   }
   fs::remove(name + ".job", code);

@@ -9,6 +9,7 @@
 // Files appear whole, under their name, or not at all.
 #pragma once
 #include <atomic>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,7 +37,9 @@ class SpoolTransport : public Transport {
 
  private:
   explicit SpoolTransport(SpoolOptions options) : options_(std::move(options)) {}
-  std::string beat() const;  // of all workers; changes while one lives
+  // What each worker says of itself, by its file; a text that changes is of one that lives.
+  using Beats = std::map<std::string, std::string>;
+  Beats beats() const;
   MeasureResult answer(const std::string& name, const MeasureJob& job);
   SpoolOptions options_;
   bool lost_ = false;  // no worker lives: nothing is asked any more

@@ -82,12 +82,16 @@ def two_askers(args, folder):
     spool = folder / "spool-two"
     spool.mkdir()
     with Worker([args.tilewright, "worker", spool], spool) as worker:
+        (spool / "worker-0-of-the-past").write_text("a machine that has gone\n7\n1\n")
         words = [args.tilewright, "tune", DIGITS, "--worker", spool, "--trials", "8", "--json", "--log"]
         askers = [subprocess.Popen([str(w) for w in (*words, folder / f"asker-{i}.db")], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for i in range(2)]
         for asker in askers:
             _, err = asker.communicate(timeout=600)
             assert asker.returncode == 0, err
+    (spool / "worker-0-of-the-past").unlink()
     assert not list(spool.iterdir()), list(spool.iterdir())
+    devices = {row[0] for i in range(2) for row in sqlite3.connect(folder / f"asker-{i}.db").execute("SELECT device FROM records")}
+    assert len(devices) == 1 and "a machine that has gone" not in devices, devices
     print(f"two askers, one worker: {worker.out.strip()}")
 
 
@@ -101,6 +105,7 @@ def labels(args, folder):
     assert code == 1 and "--platform" in err, err
     with Worker([*board(args, folder, "aarch64"), spool], spool):
         device = next(spool.glob("worker-*")).read_text().split("\n")[0]
+        (spool / "worker-0-of-the-past").write_text("a machine that has gone\n7\n1\n")
         code, out, err = run(args, *words, "--worker", spool, "--platform", "cortex-a72", "--json")
         assert code == 0, err
     outcome = json.loads(out)
