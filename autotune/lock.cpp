@@ -49,6 +49,7 @@ Pin pin_of(const Json& json) {
   pin.algorithm = json["algorithm"].text_or_empty();
   pin.tuned = json["source"].text_or_empty() == "tuned";
   pin.transferred = json["source"].text_or_empty() == "transferred";
+  pin.predicted = json["source"].text_or_empty() == "predicted";
   pin.tool = json["tool"].text_or_empty();
   pin.seconds = json["seconds"].number_or(0);
   pin.time = date_from_text(json["date"].text_or_empty()).value_or(0);

@@ -11,7 +11,7 @@
 namespace tw {
 namespace {
 
-constexpr double kNever = 1e6;  // seconds, of layouts that are out of the question
+constexpr double kNeverLaidOut = 1e6;  // seconds, of layouts that are out of the question
 
 class Measured : public KernelCosts {
  public:
@@ -24,7 +24,7 @@ class Measured : public KernelCosts {
     if (known == measured_.end()) return std::nullopt;
     const auto best = known->second.find(out.block);
     // An estimate does not displace a measured time
-    return best == known->second.end() ? kNever : best->second / scale_;
+    return best == known->second.end() ? kNeverLaidOut : best->second / scale_;
   }
 
  private:
@@ -42,7 +42,7 @@ class Settled : public KernelCosts {
   std::optional<double> kernel(const Graph& graph, const Node& node,
                                const Layout& out) const override {
     const auto block = blocks_.find(graph.value(node.output).name);
-    return out.block == (block == blocks_.end() ? 0 : block->second) ? 0 : kNever;
+    return out.block == (block == blocks_.end() ? 0 : block->second) ? 0 : kNeverLaidOut;
   }
 
  private:

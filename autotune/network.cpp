@@ -11,8 +11,8 @@
 
 namespace tw {
 namespace {
-constexpr std::array<const char*, kTunerKindCount> kTuners = {"gbt", "genetic", "anneal", "random",
-                                                              "grid"};
+constexpr std::array<const char*, kTunerKindCount> kTuners = {
+    "gbt", "genetic", "anneal", "random", "grid", "one-shot", "tlp", "mtl-tlp", "ranker"};
 constexpr std::array<const char*, kFeatureKindCount> kFeatures = {"knob", "itervar", "curve",
                                                                   "loops"};
 constexpr size_t kNeighbours = 2;     // tasks alike whose best schedules are tried first
@@ -84,7 +84,7 @@ struct NetworkTuner::Search {
   KernelShape shape;
   // Operations of a candidate, its unrolled loops written out
   int64_t most_code = std::numeric_limits<int64_t>::max();
-  std::unique_ptr<GbtModel> model;
+  std::unique_ptr<CostModel> model;
   std::unique_ptr<Explorer> explorer;
   std::unique_ptr<TaskTuner> tuner;                    // from its first round on
   std::vector<std::pair<Candidate, double>> measured;  // without kernels
@@ -104,8 +104,10 @@ Expected<std::unique_ptr<NetworkTuner>> NetworkTuner::create(std::vector<Task> t
                                                              const NetworkOptions& options) {
   std::unique_ptr<NetworkTuner> out(new NetworkTuner(target, std::move(services), options));
   int& batch = out->options_.scheduler.batch;
-  const int trials = options.scheduler.trials,
-            count = static_cast<int>(std::max<size_t>(1, tasks.size()));
+  const int count = static_cast<int>(std::max<size_t>(1, tasks.size()));
+  int& trials = out->options_.scheduler.trials;
+  if (is_predicted(options.tuner) && trials <= 0 && options.scheduler.seconds <= 0)
+    trials = count * options.trials_each;
   if (batch <= 0) batch = trials > 0 ? std::clamp(trials / count, 1, kMostBatch) : kTimedBatch;
   out->options_.scheduler.seed = options.seed;
   out->options_.scheduler.count_known = options.table;
@@ -208,30 +210,54 @@ MakeCandidate NetworkTuner::unless_stopped(MakeCandidate make) const {
   };
 }
 
+void NetworkTuner::learn_by_trees(Search& search, uint64_t seed) {
+  const int batch = options_.scheduler.batch;
+  GbtOptions gbt;
+  gbt.objective = options_.objective, gbt.top = batch, gbt.seed = seed & 0x7fffffff,
+  gbt.jobs = options_.jobs;
+  auto model = std::make_unique<GbtModel>(features_of(options_.features, search.space), gbt);
+  AnnealingOptions annealing;
+  annealing.random_first = options_.transfer && learn_from_others(search, *model) ? 0 : batch;
+  if (options_.features != FeatureKind::knob)
+    annealing.chains = kChains, annealing.iterations = kSteps;
+  search.explorer = annealing_explorer(
+      search.space, seed, annealing,
+      score_points(unless_stopped(maker(search)), *model, options_.jobs));
+  search.model = std::move(model);
+}
+
+// One exploration by scores that nothing here changes, as each paper explores.
+void NetworkTuner::trust_predictors(Search& search, uint64_t seed) {
+  search.model = std::make_unique<PredictorModel>(
+      options_.predictors, predicted_task(search.task, target_, options_.threads), options_.jobs);
+  const ScorePoints score = score_points(unless_stopped(maker(search)), *search.model,
+                                         options_.jobs);
+  if (options_.tuner == TunerKind::ranker) {
+    search.explorer = draft_explorer(search.space, seed, {}, score);
+  } else if (options_.tuner == TunerKind::one_shot) {
+    AnnealingOptions annealing;  // CC'22, section 5: 512 chains of 160 steps at most
+    annealing.chains = 512, annealing.iterations = 160, annealing.random_first = 0;
+    annealing.epsilon = 0, annealing.diversity = 1;
+    search.explorer = annealing_explorer(search.space, seed, annealing, score);
+  } else {
+    GeneticOptions genetic;  // ASPLOS'23: Ansor's generations
+    genetic.scored_population = 2048, genetic.random_first = 0, genetic.epsilon = 0;
+    search.explorer = genetic_explorer(search.space, seed, genetic, score);
+  }
+}
+
 void NetworkTuner::choose_method(Search& search) {
   const uint64_t seed = seed_of(options_.seed, search.task.key);
-  const int batch = options_.scheduler.batch;
   switch (options_.tuner) {
-    case TunerKind::gbt: {
-      GbtOptions gbt;
-      gbt.objective = options_.objective, gbt.top = batch, gbt.seed = seed & 0x7fffffff,
-      gbt.jobs = options_.jobs;
-      search.model = std::make_unique<GbtModel>(features_of(options_.features, search.space), gbt);
-      AnnealingOptions annealing;
-      annealing.random_first = options_.transfer && learn_from_others(search, *search.model)
-                                   ? 0
-                                   : batch;
-      if (options_.features != FeatureKind::knob)
-        annealing.chains = kChains, annealing.iterations = kSteps;
-      search.explorer = annealing_explorer(
-          search.space, seed, annealing,
-          score_points(unless_stopped(maker(search)), *search.model, options_.jobs));
-      return;
-    }
+    case TunerKind::gbt: learn_by_trees(search, seed); return;
     case TunerKind::genetic: search.explorer = genetic_explorer(search.space, seed); return;
     case TunerKind::anneal: search.explorer = annealing_explorer(search.space, seed); return;
     case TunerKind::random: search.explorer = random_explorer(search.space, seed); return;
     case TunerKind::grid: search.explorer = grid_explorer(search.space); return;
+    case TunerKind::one_shot:
+    case TunerKind::tlp:
+    case TunerKind::mtl_tlp:
+    case TunerKind::ranker: trust_predictors(search, seed); return;
   }
 }
 

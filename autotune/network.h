@@ -8,6 +8,7 @@
 
 #include "autotune/explorers/explorers.h"
 #include "autotune/models/gbt.h"
+#include "autotune/models/predictor.h"
 #include "autotune/scheduler.h"
 #include "autotune/task.h"
 #include "autotune/transfer.h"
@@ -15,8 +16,20 @@
 
 namespace tw {
 
-enum class TunerKind : uint8_t { gbt, genetic, anneal, random, grid };
-inline constexpr int kTunerKindCount = 5;
+enum class TunerKind : uint8_t {
+  gbt,
+  genetic,
+  anneal,
+  random,
+  grid,
+  // By predictors that were trained before; these learn nothing from the search:
+  one_shot,  // One-Shot Tuner: annealing
+  tlp,       // TLP, and with heads of several platforms: generations
+  mtl_tlp,
+  ranker,  // drafts, then verifies
+};
+inline constexpr int kTunerKindCount = 9;
+inline bool is_predicted(TunerKind kind) { return kind >= TunerKind::one_shot; }
 const char* tuner_name(TunerKind kind);
 std::optional<TunerKind> tuner_from_name(std::string_view name);
 enum class FeatureKind : uint8_t { knob, itervar, curve, loops };
@@ -26,6 +39,9 @@ std::optional<FeatureKind> feature_from_name(std::string_view name);
 
 struct NetworkOptions {
   TunerKind tuner = TunerKind::gbt;
+  std::shared_ptr<const PredictorSet> predictors = nullptr;  // of the tuner's kind
+  // Of a predicted one without a limit: so many trials of each task's first exploration
+  int trials_each = 64;
   Objective objective = Objective::rank;      // gbt
   FeatureKind features = FeatureKind::loops;  // gbt
   bool transfer = true;                       // tasks learn from those of the same family
@@ -109,6 +125,8 @@ class NetworkTuner {
   Expected<Candidate> usual(Search& search, size_t variant) const;
   void limit_code(Search& search) const;
   void choose_method(Search& search);
+  void learn_by_trees(Search& search, uint64_t seed);
+  void trust_predictors(Search& search, uint64_t seed);
   Expected<std::vector<KnownResult>> known_of(const Search& search) const;
   std::vector<Candidate> beginning(Search& search) const;
 

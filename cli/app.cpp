@@ -16,7 +16,7 @@
 namespace tw {
 namespace {
 
-constexpr std::array<Command, 15> kCommands = {{
+constexpr std::array<Command, 16> kCommands = {{
     {"compile", "Compile an ONNX model into a shared library with its weights inside",
      "  tilewright compile resnet50.onnx\n"
      "  tilewright compile model.onnx -t cortex-a72 -o out/model.so --dim batch=1\n"
@@ -72,6 +72,10 @@ constexpr std::array<Command, 15> kCommands = {{
      "  tilewright dataset resume set.db --platform x86-64-v3 --time 20m\n"
      "  tilewright dataset split set.db --test resnet,bert\n",
      define_dataset},
+    {"adapt", "Fit predictors to a chip by measuring some thousand programs on it",
+     "  tilewright adapt -t chip.yaml\n"
+     "  tilewright adapt -t board.yaml --worker /shared/spool --samples 1000\n",
+     define_adapt},
     {"worker", "Measure on this machine for a tuner that runs elsewhere",
      "  tilewright worker /shared/spool --threads 2\n"
      "  tilewright worker /shared/spool --idle 60\n",

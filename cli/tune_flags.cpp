@@ -12,6 +12,17 @@ Expected<std::string> tuning_log(const std::string& flag) {
                     "there is no home folder for the tuning log: --log FILE says where it is");
 }
 
+std::optional<int> one_shot_from_text(const std::string& text) {
+  constexpr std::string_view kWord = "one-shot";
+  if (text == kWord) return 0;
+  if (!text.starts_with(std::string(kWord) + ":")) return std::nullopt;
+  const std::string number = text.substr(kWord.size() + 1);
+  if (number.empty() || number.size() > 5 ||
+      number.find_first_not_of("0123456789") != std::string::npos)
+    return std::nullopt;
+  return std::stoi(number);
+}
+
 double seconds_from_text(const std::string& text) {
   size_t end = 0;
   double value = -1;

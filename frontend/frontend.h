@@ -35,6 +35,7 @@ struct Model {
   std::string sha256;  // of the model file
   uint64_t file_bytes = 0;
   std::string producer;
+  std::map<std::string, std::string> metadata;  // its own properties, 64 KiB of them at most
   int64_t opset = 0;
   std::map<std::string, int> op_counts;  // of the ONNX nodes, "Conv" -> 53
   SymbolNames symbol_names;              // of the inputs' free dimensions

@@ -25,7 +25,10 @@ std::string fault_text(const LoweredKernel& kernel, const ChosenSchedule& chosen
 }  // namespace
 
 const char* source_of(const Pin& pin) {
-  return pin.tuned ? "tuned" : pin.transferred ? "transferred" : "default";
+  return pin.tuned         ? "tuned"
+         : pin.transferred ? "transferred"
+         : pin.predicted   ? "predicted"
+                           : "default";
 }
 
 Expected<std::unique_ptr<CostOracle>> ModelSchedules::layout_costs(const Graph&, const Target&,

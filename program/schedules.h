@@ -19,13 +19,14 @@ struct Pin {
   std::string name, algorithm;  // task_name, algorithm_name
   bool tuned = false;           // by a record of its own; else the default schedule
   bool transferred = false;     // or that of the record of a kernel like it
+  bool predicted = false;       // or what predictors chose without measuring
   double seconds = 0;           // tuned: the record's median
   int64_t time = 0;             // tuned: when it was measured
   std::string tool;             // tuned: the version of tilewright that measured it
   std::string schedule;         // text
   auto operator<=>(const Pin&) const = default;
 };
-const char* source_of(const Pin& pin);  // "tuned", "transferred", "default"
+const char* source_of(const Pin& pin);  // "tuned", "transferred", "predicted", "default"
 
 struct ChosenSchedule {
   Schedule schedule;

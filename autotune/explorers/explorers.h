@@ -42,6 +42,11 @@ struct AnnealingOptions {
   // its factor from batch to batch.
   double measured_start = 0.3, cooling = 0.9;
 };
+// Of an exploration: points drawn at random first, then rounds, in each of which as many as
+// `verified` of the `drafted` ones are scored.
+struct DraftOptions {
+  int first = 192, rounds = 3, drafted = 16384, verified = 128;
+};
 
 std::unique_ptr<Explorer> random_explorer(const Space& space, uint64_t seed,
                                           const RandomOptions& options = {},
@@ -53,5 +58,7 @@ std::unique_ptr<Explorer> genetic_explorer(const Space& space, uint64_t seed,
 std::unique_ptr<Explorer> annealing_explorer(const Space& space, uint64_t seed,
                                              const AnnealingOptions& options = {},
                                              ScorePoints score = nullptr);
+std::unique_ptr<Explorer> draft_explorer(const Space& space, uint64_t seed,
+                                         const DraftOptions& options, ScorePoints score);
 
 }  // namespace tw

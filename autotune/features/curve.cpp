@@ -12,15 +12,13 @@
 namespace tw {
 namespace {
 using namespace features;
-constexpr size_t kSlots = 4;  // buffers: the written one, then those read
-constexpr int kSamples = 20;
 constexpr const char* kCurves[] = {"reuse_of_count", "count_of_reuse", "topdown_of_count",
                                    "count_of_topdown"};
 
 using Axis = std::vector<double>;
 
-void sample(const Axis& x, const Axis& y, FeatureRow& row) {
-  for (int at = 0; at < kSamples; ++at) {
+void sample(const Axis& x, const Axis& y, int samples, FeatureRow& row) {
+  for (int at = 0; at < samples; ++at) {
     size_t j = 0;
     while (j + 1 < x.size() && x[j + 1] <= at) ++j;
     row.push_back(static_cast<float>(y[j]));
@@ -28,7 +26,7 @@ void sample(const Axis& x, const Axis& y, FeatureRow& row) {
   }
 }
 
-void add_buffer(const Statement& s, const Use& use, FeatureRow& row) {
+void add_buffer(const Statement& s, const Use& use, int samples, FeatureRow& row) {
   Axis count = {0}, reuse = {0}, topdown = {0};
   double product = 1;
   for (size_t i = 0; i < s.loops.size(); ++i) {
@@ -38,15 +36,15 @@ void add_buffer(const Statement& s, const Use& use, FeatureRow& row) {
     topdown.push_back(std::log2(product));
   }
   for (Axis* axis : {&count, &reuse, &topdown}) std::sort(axis->begin(), axis->end());
-  sample(count, reuse, row);
-  sample(reuse, count, row);
-  sample(count, topdown, row);
-  sample(topdown, count, row);
+  sample(count, reuse, samples, row);
+  sample(reuse, count, samples, row);
+  sample(count, topdown, samples, row);
+  sample(topdown, count, samples, row);
 }
 
 }  // namespace
 
-FeatureRow curve_row(const Kernel& kernel) {
+FeatureRow curve_row(const Kernel& kernel, const CurveShape& shape) {
   const std::vector<Statement> statements = statements_of(kernel);
   const auto work = [](const Statement& s) { return s.iterations() * (1 + s.floats.total()); };
   const auto main = std::max_element(
@@ -54,17 +52,18 @@ FeatureRow curve_row(const Kernel& kernel) {
       [&](const Statement& a, const Statement& b) { return work(a) < work(b); });
   FeatureRow row;
   if (main != statements.end())
-    for (size_t t = 0; t < main->touches.size() && t < kSlots; ++t)
-      add_buffer(*main, main->touches[t].uses.back(), row);
-  row.resize(kSlots * std::size(kCurves) * kSamples * 2, std::numeric_limits<float>::quiet_NaN());
+    for (size_t t = 0; t < main->touches.size() && t < shape.buffers; ++t)
+      add_buffer(*main, main->touches[t].uses.back(), shape.samples, row);
+  row.resize(shape.columns(), std::numeric_limits<float>::quiet_NaN());
   return row;
 }
 
 std::vector<std::string> curve_feature_names() {
   std::vector<std::string> names;
-  for (size_t slot = 0; slot < kSlots; ++slot)
+  const CurveShape shape;
+  for (size_t slot = 0; slot < shape.buffers; ++slot)
     for (const char* curve : kCurves)
-      for (int at = 0; at < kSamples; ++at)
+      for (int at = 0; at < shape.samples; ++at)
         for (const char* what : {"", ".behind"})
           names.push_back("buffer" + std::to_string(slot) + "." + curve + "[" + std::to_string(at) +
                           "]" + what);

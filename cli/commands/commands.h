@@ -18,6 +18,7 @@ CommandRun define_dataset(Flags& flags);
 CommandRun define_lock(Flags& flags);
 CommandRun define_space(Flags& flags);
 CommandRun define_worker(Flags& flags);
+CommandRun define_adapt(Flags& flags);
 CommandRun define_reduce(Flags& flags);
 
 }  // namespace tw

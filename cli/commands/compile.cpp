@@ -22,6 +22,7 @@
 #include "driver/compile/compile.h"
 #include "driver/compile/dump.h"
 #include "driver/tune/lock_file.h"
+#include "driver/tune/predictor_files.h"
 #include "driver/tune/tuned_compile.h"
 #include "packager/output_file.h"
 #include "support/parallel.h"
@@ -223,9 +224,11 @@ std::string schedule_lines(const CompileReport& r, int columns) {
   if (!r.schedules_in_use) return "";
   std::map<std::string_view, int> counts;
   for (const Pin& pin : r.schedules) ++counts[source_of(pin)];
-  std::string text = "schedules " + std::to_string(counts["tuned"]) + " tuned, " +
-                     std::to_string(counts["transferred"]) + " transferred, " +
-                     std::to_string(counts["default"]) + " default\n";
+  std::string text =
+      "schedules " + std::to_string(counts["tuned"]) + " tuned, " +
+      std::to_string(counts["transferred"]) + " transferred, " +
+      (counts.contains("predicted") ? std::to_string(counts["predicted"]) + " predicted, " : "") +
+      std::to_string(counts["default"]) + " default\n";
   int64_t oldest = std::numeric_limits<int64_t>::max(), others = 0;
   for (const Pin& pin : r.schedules) {
     if (!pin.tuned) continue;
@@ -320,10 +323,18 @@ Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& targ
   request.dims = options.dims;
   request.network.jobs = threads_or_all(args.jobs);
   request.network.scheduler.batch = 0;  // after the tasks that there are
-  request.network.scheduler.seconds = seconds_from_text(args.tune);
-  if (request.network.scheduler.seconds == 0)
-    return make_error(DiagCode::invalid_argument,
-                      "--tune '{0}': a number above 0 with s, m or h, as in 60s or 10m", args.tune);
+  if (const std::optional<int> each = one_shot_from_text(args.tune)) {
+    request.network.tuner = TunerKind::ranker, request.network.trials_each = *each;
+    TW_ASSIGN(request.network.predictors, predictors_for(kBestPredictor, args.target));
+    request.sources.generated = true, request.sources.rules = false;
+  } else {
+    request.network.scheduler.seconds = seconds_from_text(args.tune);
+    if (request.network.scheduler.seconds == 0)
+      return make_error(DiagCode::invalid_argument,
+                        "--tune '{0}': a time, a number above 0 with s, m or h, as in 60s or 10m; "
+                        "or one-shot, or one-shot:N",
+                        args.tune);
+  }
   request.sources.jobs = request.network.jobs;
   request.sources.threads = request.network.threads = args.threads;
   TW_ASSIGN(request.log, tuning_log(args.log));
@@ -331,11 +342,26 @@ Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& targ
   return out;
 }
 
+// Predictors choose, and nothing is measured.
+bool only_predicts(const CompileArgs& args) { return one_shot_from_text(args.tune) == 0; }
+
+Error predict(const CompileArgs& args, CompileOptions& options) {
+  if (args.frozen)
+    return make_error(
+        DiagCode::invalid_argument,
+        "--tune finds new schedules, and --frozen takes none but the lock's: one of them");
+  ScheduleOptions schedules = schedules_of(args);
+  TW_ASSIGN(schedules.predicting.predictors, predictors_for(kBestPredictor, args.target));
+  schedules.predicting.threads = args.threads;
+  options.schedules = tuned_schedules(schedules);
+  return Error::success();
+}
+
 Error check_files(const CompileArgs& args, const CompileOptions& options) {
   FileRoles files;
   files.reads_model(args.model);
   files.reads_target(args.target);
-  if (!args.tune.empty()) {
+  if (!args.tune.empty() && !only_predicts(args)) {
     TW_ASSIGN(const std::string log, tuning_log(args.log));
     files.writes("the tuning log", log);
   } else {
@@ -373,7 +399,8 @@ Expected<int> compile(const CompileArgs& args, Console& console) {
     };
   const OnStage on_stage = [&](const std::string& stage) { progress.begin(stage); };
   CompileReport report;
-  if (args.tune.empty()) {
+  if (only_predicts(args)) TW_TRY(predict(args, options));
+  if (args.tune.empty() || only_predicts(args)) {
     TW_ASSIGN(report, compile_model(options, target, on_stage));
   } else {
     TW_ASSIGN(TunedCompile request, tuned_compile(args, target, options));
@@ -433,9 +460,11 @@ CommandRun define_compile(Flags& flags) {
   flags.text("--log", args->log, "FILE",
              "Take schedules from this tuning log; default: from the tilewright.lock beside the "
              "model, where it is there");
-  flags.text("--tune", args->tune, "TIME",
-             "Tune the kernels, and use what was found if the whole network is faster with it: all "
-             "that takes 60s, 10m, 1h beside the compile");
+  flags.text(
+      "--tune", args->tune, "TIME|one-shot[:N]",
+      "Tune the kernels, and use what was found if the whole network is faster with it: all "
+      "that takes 60s, 10m, 1h beside the compile. one-shot: a predictor chooses and nothing "
+      "is measured, or N of its candidates for each kernel are");
   flags.integer("--threads", args->threads,
                 "Of the log's records those that were measured with so many threads; default 1", 1);
   flags.flag("--frozen", args->frozen,

@@ -13,6 +13,7 @@
 #include "cli/tune_flags.h"
 #include "driver/dataset/exchange.h"
 #include "driver/dataset/make.h"
+#include "driver/dataset/program_features.h"
 #include "driver/dataset/rank.h"
 #include "driver/dataset/report.h"
 #include "driver/dataset/sample.h"
@@ -23,7 +24,7 @@ namespace tw {
 namespace {
 
 struct DatasetArgs {
-  std::string action, set, folder, networks, time, worker;
+  std::string action, set, folder, networks, time, worker, features;
   double share = 1;
   int of_platform = 1, count = 10000;
   std::vector<std::string> platforms, lowered_for = {"x86-64-v4", "x86-64-v3"};
@@ -356,6 +357,31 @@ Expected<int> import_dataset(const DatasetArgs& args, DataSet& set, Console& con
   return kExitOk;
 }
 
+Expected<int> write_feature_files(const DatasetArgs& args, DataSet& set, Console& console) {
+  TW_TRY(needs_folder(args));
+  const std::optional<FeatureFile> kind = feature_file_from_name(args.features);
+  if (!kind)
+    return make_error(DiagCode::invalid_argument,
+                      "dataset features takes --as steps, loops, one-shot or task");
+  Progress progress(console);
+  progress.begin("features");
+  TW_ASSIGN(const FeatureCounts counts,
+            write_features(set, {*kind, args.folder, config_dirs(), threads_or_all(0),
+                                 [&](const std::string& text) { progress.detail(text); }}));
+  progress.end();
+  if (console.json)
+    write_json(console, Json::Object{{"set", args.set},
+                                     {"folder", args.folder},
+                                     {"features", args.features},
+                                     {"programs", counts.programs},
+                                     {"rows", counts.rows},
+                                     {"columns", counts.columns}});
+  else
+    console.out << args.folder << ": " << counts.programs << " programs, " << counts.rows
+                << " rows of " << counts.columns << " columns\n";
+  return kExitOk;
+}
+
 Expected<int> show_program(const DatasetArgs& args, DataSet& set, Console& console) {
   const bool number = !args.folder.empty() && args.folder.size() < 20 &&
                       args.folder.find_first_not_of("0123456789") == std::string::npos;
@@ -379,13 +405,14 @@ struct Action {
   sql::Mode mode;
   Expected<int> (*run)(const DatasetArgs&, DataSet&, Console&);
 };
-constexpr std::array<Action, 10> kActions = {{
+constexpr std::array<Action, 11> kActions = {{
     {"make", sql::Mode::write, make},
     {"resume", sql::Mode::write, measure},
     {"split", sql::Mode::write, split},
     {"stat", sql::Mode::read, stat},
     {"check", sql::Mode::read, check},
     {"rank", sql::Mode::read, rank},
+    {"features", sql::Mode::read, write_feature_files},
     {"show", sql::Mode::read, show_program},
     {"sample", sql::Mode::read, sample},
     {"export", sql::Mode::read, export_dataset},
@@ -396,10 +423,11 @@ Expected<int> dataset_command(const DatasetArgs& args, Console& console) {
   const auto action = std::ranges::find_if(kActions,
                                            [&](const Action& a) { return args.action == a.name; });
   if (action == kActions.end())
-    return make_error(DiagCode::invalid_argument,
-                      "dataset '{0}': one of make, resume, stat, check, rank, split, show, sample, "
-                      "export, import",
-                      args.action);
+    return make_error(
+        DiagCode::invalid_argument,
+        "dataset '{0}': one of make, resume, stat, check, rank, features, split, show, "
+        "sample, export, import",
+        args.action);
   if (args.action != "make" && args.action != "import" && !std::filesystem::exists(args.set))
     return make_error(DiagCode::io, "there is no data set '{0}'", args.set);
   TW_ASSIGN(DataSet set, DataSet::open(args.set, action->mode));
@@ -415,13 +443,14 @@ CommandRun define_dataset(Flags& flags) {
                  "resume: measures what is missing; stat: how many labels of what, and how sure "
                  "they are; check: "
                  "measures some again; rank: how well a model that learns from training ranks the "
-                 "others; split: marks training, validation and test; show ID: a program; sample: "
+                 "others; features FOLDER: what predictors learn from, as arrays of numpy; split: "
+                 "marks training, validation and test; show ID: a program; sample: "
                  "draws layers from what its networks have, and says how many are "
                  "new; "
                  "export FOLDER, import FOLDER: as compressed lines of JSON");
   flags.argument("SET", args->set, "The data set, a file");
-  flags.argument("FOLDER", args->folder, "Of export and import; of show: a program's number",
-                 false);
+  flags.argument("FOLDER", args->folder,
+                 "Of export, import and features; of show: a program's number", false);
   flags.text("--networks", args->networks, "FOLDER",
              "Of make: ONNX files whose layers become tasks");
   flags.integer("--tasks", args->from_networks, "Of make: so many tasks of networks");
@@ -439,6 +468,7 @@ CommandRun define_dataset(Flags& flags) {
   flags.comma_list("--validation", args->validation, "FAMILIES", "Those that only end training");
   flags.integer("--of", args->of_platform, "Of rank: the number of the platform, as stat says it",
                 1);
+  flags.text("--as", args->features, "KIND", "Of features: steps, loops, one-shot or task");
   flags.integer("--count", args->count, "Of sample: so many layers", 1);
   flags.number("--share", args->share, "P", "Of check: percent of the programs");
   flags.text("--time", args->time, "T", "Ends after so long: 20m; default: when all is measured");

@@ -40,7 +40,7 @@ Json specs_json(const std::vector<TensorSpec>& specs) {
 }
 
 // Dims by name where they are symbols, undefined where they follow from others.
-std::vector<TensorSpec> input_specs(const Manifest& m) {
+std::vector<TensorSpec> inputs_of_manifest(const Manifest& m) {
   std::vector<TensorSpec> specs;
   for (const ManifestTensor& t : m.inputs) {
     TensorSpec& spec = specs.emplace_back();
@@ -303,7 +303,7 @@ Expected<int> inspect_artifact(const InspectArgs& args, Console& console) {
             read_manifest(args.file, args.no_check ? Integrity::trust : Integrity::check));
   TW_ASSIGN(const Manifest manifest, parse_manifest(text, args.file));
   if (!console.json) {
-    TW_ASSIGN(const auto chosen, bind_dims(args.dims, input_specs(manifest)));
+    TW_ASSIGN(const auto chosen, bind_dims(args.dims, inputs_of_manifest(manifest)));
     TW_ASSIGN(const Arena arena, arena_of(manifest, chosen));
     print_manifest(console, manifest, arena);
     return kExitOk;

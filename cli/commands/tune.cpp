@@ -117,6 +117,10 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   TW_ASSIGN(request.dims, parse_dims(args.dims));
   TW_ASSIGN(const Target target, load_target(args.target, config_dirs()));
   TW_ASSIGN(request.log, tuning_log(args.log));
+  if (is_predicted(request.network.tuner)) {
+    TW_ASSIGN(request.network.predictors,
+              predictors_for(tuner_name(request.network.tuner), args.target));
+  }
   FileRoles files;
   files.reads_model(args.model);
   files.reads_target(args.target);
@@ -159,7 +163,8 @@ CommandRun define_tune(Flags& flags) {
   flags.text("--log", args->log, "FILE",
              "Where records are kept and read; default: the user's (docs/reference/tuning.md)");
   flags.text("--tuner", args->tuner, "NAME",
-             "gbt (trees and annealing), genetic, anneal, random, grid; default gbt");
+             "gbt (trees and annealing), genetic, anneal, random, grid; by predictors that were "
+             "trained before: ranker, one-shot, tlp, mtl-tlp; default gbt");
   flags.text("--space", args->space, "NAME", "template or generated; default template");
   flags.flag("--no-rules", args->no_rules,
              "Spaces without their static rules: for comparing methods");

@@ -91,6 +91,40 @@ Json::Object call_json(const ManifestCall& c, bool devices) {
   return call;
 }
 
+template <class T>
+Json::Object object_of(const std::map<std::string, T>& members) {
+  Json::Object out;
+  for (const auto& [name, value] : members) out.push_back({name, value});
+  return out;
+}
+
+Json::Object kernel_json(const ManifestKernel& k) {
+  Json::Object kernel{{"name", k.name},
+                      {"hash", k.hash},
+                      {"code_bytes", k.code_bytes},
+                      {"spills", k.spills},
+                      {"reloads", k.reloads},
+                      {"registers", k.registers},
+                      {"stack_bytes", k.stack_bytes},
+                      {"shared_bytes", k.shared_bytes},
+                      {"schedule", k.schedule}};
+  if (!k.tuned.empty()) kernel.push_back({"tuned", k.tuned});
+  if (k.instructions)
+    kernel.push_back({"instructions", k.instructions}), kernel.push_back({"cycles", k.cycles});
+  return kernel;
+}
+
+ManifestKernel kernel_from(const Json& k) {
+  ManifestKernel kernel{k["name"].text_or_empty(),       k["hash"].text_or_empty(),
+                        k["code_bytes"].integer_or(0),   k["spills"].integer_or(0),
+                        k["reloads"].integer_or(0),      k["registers"].integer_or(0),
+                        k["stack_bytes"].integer_or(0),  k["shared_bytes"].integer_or(0),
+                        k["instructions"].integer_or(0), k["cycles"].integer_or(0)};
+  if (const std::string* schedule = k["schedule"].text()) kernel.schedule = *schedule;
+  kernel.tuned = k["tuned"].text_or_empty();
+  return kernel;
+}
+
 std::vector<std::string> texts(const Json& list) {
   std::vector<std::string> out;
   for (const Json& item : list.items()) out.push_back(item.text_or_empty());
@@ -135,6 +169,7 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
   m.model_sha256 = model.sha256;
   m.model_bytes = model.file_bytes;
   m.producer = model.producer;
+  m.metadata = model.metadata;
   m.opset = model.opset;
   m.target_name = target.name;
   m.target_hash = codegen_hash(target);
@@ -187,24 +222,9 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
 }
 
 Json to_json(const Manifest& m) {
-  Json::Object dims;
-  for (const auto& [name, value] : m.dims) dims.push_back({name, value});
+  const Json::Object dims = object_of(m.dims);
   Json::Array kernels, calls;
-  for (const ManifestKernel& k : m.kernels) {
-    Json::Object kernel{{"name", k.name},
-                        {"hash", k.hash},
-                        {"code_bytes", k.code_bytes},
-                        {"spills", k.spills},
-                        {"reloads", k.reloads},
-                        {"registers", k.registers},
-                        {"stack_bytes", k.stack_bytes},
-                        {"shared_bytes", k.shared_bytes}};
-    kernel.push_back({"schedule", k.schedule});
-    if (!k.tuned.empty()) kernel.push_back({"tuned", k.tuned});
-    if (k.instructions)
-      kernel.push_back({"instructions", k.instructions}), kernel.push_back({"cycles", k.cycles});
-    kernels.push_back(std::move(kernel));
-  }
+  for (const ManifestKernel& k : m.kernels) kernels.push_back(kernel_json(k));
   for (const ManifestCall& c : m.calls) calls.push_back(call_json(c, !m.devices.empty()));
   Json::Object all{
       {"tilewright", m.compiler},
@@ -231,20 +251,15 @@ Json to_json(const Manifest& m) {
       {"kernels", kernels},
       {"calls", calls},
   };
-  Json::Object example;
-  for (const auto& [name, size] : m.example) example.push_back({name, size});
-  if (!example.empty()) all.push_back({"example", example});
+  if (!m.metadata.empty()) all.push_back({"metadata", object_of(m.metadata)});
+  if (!m.example.empty()) all.push_back({"example", object_of(m.example)});
   Json::Object limits;
   for (const auto& [symbol, range] : m.limits)
     limits.push_back({symbol, Json::Array{range.least, range.most}});
   if (!limits.empty()) all.push_back({"limits", limits});
   if (m.max_arena_bytes) all.push_back({"max_arena_bytes", *m.max_arena_bytes});
   Json::Array paths;
-  for (const auto& sizes : m.fast_paths) {
-    Json::Object path;
-    for (const auto& [name, size] : sizes) path.push_back({name, size});
-    paths.push_back(std::move(path));
-  }
+  for (const auto& sizes : m.fast_paths) paths.push_back(object_of(sizes));
   if (!paths.empty()) all.push_back({"fast_paths", paths});
   if (m.grows) all.push_back({"grows", true});
   if (!m.devices.empty())
@@ -265,6 +280,8 @@ Expected<Manifest> parse_manifest(const std::string& text, const std::string& fi
   m.model_bytes = bytes(model["bytes"]);
   m.opset = model["opset"].integer_or(0);
   m.producer = model["producer"].text_or_empty();
+  if (const Json::Object* metadata = json["metadata"].object())
+    for (const Json::Member& p : *metadata) m.metadata[p.key] = p.value.text_or_empty();
   const Json& target = json["target"];
   m.target_name = target["name"].text_or_empty();
   m.target_hash = target["hash"].text_or_empty();
@@ -295,15 +312,7 @@ Expected<Manifest> parse_manifest(const std::string& text, const std::string& fi
     if (std::map<std::string, int64_t>& sizes = m.fast_paths.emplace_back(); path.object())
       for (const Json::Member& size : *path.object()) sizes[size.key] = size.value.integer_or(0);
   m.grows = json["grows"].boolean() && *json["grows"].boolean();
-  for (const Json& k : json["kernels"].items()) {
-    m.kernels.push_back({k["name"].text_or_empty(), k["hash"].text_or_empty(),
-                         k["code_bytes"].integer_or(0), k["spills"].integer_or(0),
-                         k["reloads"].integer_or(0), k["registers"].integer_or(0),
-                         k["stack_bytes"].integer_or(0), k["shared_bytes"].integer_or(0),
-                         k["instructions"].integer_or(0), k["cycles"].integer_or(0)});
-    if (const std::string* schedule = k["schedule"].text()) m.kernels.back().schedule = *schedule;
-    m.kernels.back().tuned = k["tuned"].text_or_empty();
-  }
+  for (const Json& k : json["kernels"].items()) m.kernels.push_back(kernel_from(k));
   m.devices = texts(json["devices"]);
   m.device_notes = texts(json["device_notes"]);
   for (const Json& c : json["calls"].items()) {

@@ -41,6 +41,7 @@ struct ManifestCall {
 struct Manifest {
   std::string compiler, name;  // version; C identifier
   std::string model_sha256, producer;
+  std::map<std::string, std::string> metadata;  // the model's own properties
   int64_t opset = 0;
   uint64_t model_bytes = 0;
   std::string target_name, target_hash, target_yaml;

@@ -102,11 +102,12 @@ Expected<TunedCompileReport> compile_tuned(TunedCompile request, const Target& t
   if (stops(tuned, out.report)) return out;
   const double limit = request.tuning.network.scheduler.seconds;
   CompareOptions comparing{.threads = request.schedules.threads};
-  comparing.seconds = std::clamp(kProof * limit / comparing.processes, 0.05, comparing.seconds);
+  if (limit > 0)
+    comparing.seconds = std::clamp(kProof * limit / comparing.processes, 0.05, comparing.seconds);
   request.tuning.start = std::chrono::steady_clock::now();
   out.kept = kSlower * seconds_of(out.report) + compare_seconds(comparing);
   request.tuning.kept = out.kept;
-  if (out.kept >= limit) {
+  if (limit > 0 && out.kept >= limit) {
     TW_TRY(keep_default(out.report, tuned));
     return out;
   }

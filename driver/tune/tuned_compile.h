@@ -15,12 +15,13 @@ namespace tw {
 Expected<Comparison> prove(const CompileOptions& options, const ScheduleOptions& schedules,
                            const Target& target);
 
-// A compile whose kernels are tuned before, within a time limit that counts from the end of the
-// compile without tuning, which comes first; the second library and the proof are within it, too.
+// A compile whose kernels are tuned before: until a number of trials, or within a time limit that
+// counts from the end of the compile without tuning, which comes first; the second library and the
+// proof are within it, too.
 struct TunedCompile {
   CompileOptions options;
   ScheduleOptions schedules;  // log: of the tuning
-  TuneRequest tuning;         // its scheduler's seconds are the limit
+  TuneRequest tuning;         // its scheduler's seconds are the limit; 0: none
 };
 // What became of it. Without an outcome there was no time for a search; without a proof the
 // compile stopped at a fault.

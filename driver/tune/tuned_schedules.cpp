@@ -59,11 +59,14 @@ class TunedSchedules final : public ModelSchedules {
   bool transfer(const LoweredKernel& kernel, const Target& place, const Kernel* shared,
                 ChosenSchedule& chosen) const;
   bool shares(const Kernel& kernel, const Target& place, const Kernel* shared) const;
+  Expected<bool> predict(const LoweredKernel& kernel, const Target& place,
+                         const ChosenSchedule& usual, ChosenSchedule& chosen) const;
   KernelSeconds measured_by(TuningLog& log, const Target& target) const;
   const GroupTask* task_of(const LoweredKernel& kernel) const;
   // pin: what is known of the kernel.
   Expected<ChosenSchedule> by_default(const LoweredKernel& kernel, const Target& place,
                                       Pin pin) const;
+  bool predicts() const { return options_.predicting.predictors != nullptr; }
   bool in_use() const { return !options_.log.empty() || locked_; }
   const char* source() const { return options_.log.empty() ? "lock" : "log"; }
 
@@ -134,8 +137,8 @@ Expected<int64_t> TunedSchedules::read_log(const std::string& path, size_t first
         any = true;
         if (keep)
           pins_[{key, target, r.kernel_hash}].push_back(
-              {key, target, r.kernel_hash, task.name, r.algorithm, true, false, median_seconds(r),
-               r.time, r.tool, r.schedule});
+              {key, target, r.kernel_hash, task.name, r.algorithm, true, false, false,
+               median_seconds(r), r.time, r.tool, r.schedule});
       }
     }
     found += any;
@@ -187,6 +190,26 @@ bool TunedSchedules::transfer(const LoweredKernel& kernel, const Target& place,
     llvm::consumeError(std::move(error));
   }
   return false;
+}
+
+// What the predictors prefer to the default schedule, where they are sure of it.
+Expected<bool> TunedSchedules::predict(const LoweredKernel& kernel, const Target& place,
+                                       const ChosenSchedule& usual, ChosenSchedule& chosen) const {
+  const std::optional<Algorithm> algorithm = algorithm_from_name(chosen.pin.algorithm);
+  if (!algorithm || !usual.fault.empty() || !place.driver.empty()) return false;
+  const Task task{chosen.pin.task, chosen.pin.name, 1, 0, 0, {{*algorithm, kernel.lowered}}};
+  TW_ASSIGN(std::optional<PredictedSchedule> found,
+            predict_schedule(
+                options_.predicting, task, place,
+                {{-1, {}}, usual.schedule, std::make_shared<const Kernel>(usual.kernel), 0}));
+  if (!found || !found->sure) return false;
+  const bool parallel = options_.threads > 1 || place.cores > 1;
+  if (!shares(*found->candidate.kernel, place, parallel ? &usual.kernel : nullptr)) return false;
+  chosen.schedule = std::move(found->candidate.schedule);
+  chosen.kernel = *found->candidate.kernel;
+  chosen.pin.predicted = true;
+  chosen.pin.schedule = print(chosen.schedule);
+  return true;
 }
 
 Expected<AlgorithmOptions> TunedSchedules::algorithms(const Graph& graph,
@@ -316,6 +339,10 @@ Expected<ChosenSchedule> TunedSchedules::choose(const LoweredKernel& kernel,
     return chosen;
   }
   if (!usual) { TW_ASSIGN(usual, by_default(kernel, place, chosen.pin)); }
+  if (!searched && predicts() && !locked_) {
+    TW_ASSIGN(const bool predicted, predict(kernel, place, *usual, chosen));
+    if (predicted) return chosen;
+  }
   if (default_pin != pins.end() && chosen.problem.empty()) usual->pin = *default_pin;
   usual->problem = chosen.problem;
   return std::move(*usual);
@@ -337,8 +364,15 @@ bool TunedSchedules::placed_elsewhere(const LoweredKernel& kernel, const Target&
 Expected<ScheduleRemarks> TunedSchedules::review(const std::vector<LoweredKernel>& kernels,
                                                  const std::vector<ChosenSchedule>& chosen) const {
   TW_ASSIGN(ScheduleRemarks remarks, ModelSchedules::review(kernels, chosen));
-  remarks.in_use = in_use();
+  remarks.in_use = in_use() || predicts();
   remarks.notes = notes_;
+  if (predicts()) {
+    const auto predicted = std::ranges::count_if(
+        chosen, [](const ChosenSchedule& one) { return one.pin.predicted; });
+    remarks.notes.push_back(std::to_string(predicted) + " of " + std::to_string(chosen.size()) +
+                            " schedules are the predictor's; where it was not sure to gain, the "
+                            "default stays");
+  }
   std::vector<std::string> missing;
   for (const ChosenSchedule& one : chosen) {
     const Pin& pin = one.pin;

@@ -351,6 +351,7 @@ Expected<Model> import_onnx(const std::string& path, const ImportOptions& option
   model.sha256 = sha256_hex(file->text());
   model.file_bytes = file->bytes().size();
   model.producer = loaded->producer;
+  model.metadata = loaded->metadata;
   model.opset = loaded->opset;
   model.op_counts = loaded->op_counts;
   model.warnings = std::move(importer.warnings());

@@ -296,6 +296,18 @@ void expand_bodies(onnx::ModelProto& model) {
   }
 }
 
+// No more than a manifest should carry.
+std::map<std::string, std::string> metadata_of(const onnx::ModelProto& proto) {
+  constexpr size_t kMostBytes = 64 << 10;
+  std::map<std::string, std::string> out;
+  size_t bytes = 0;
+  for (const auto& property : proto.metadata_props()) {
+    bytes += property.key().size() + property.value().size();
+    if (bytes <= kMostBytes) out[property.key()] = property.value();
+  }
+  return out;
+}
+
 Error prepare(onnx::ModelProto& proto, ExternalData& external, OnnxModel& model) {
   TW_TRY(check_limits(proto));
   normalize(proto);
@@ -305,6 +317,7 @@ Error prepare(onnx::ModelProto& proto, ExternalData& external, OnnxModel& model)
   model.opset = opsets_of(proto)[""];
   model.producer = proto.producer_name() +
                    (proto.producer_version().empty() ? "" : " " + proto.producer_version());
+  model.metadata = metadata_of(proto);
   TW_TRY(inline_functions(proto));
   if (is_old(proto) && has_old_operators(proto)) convert(proto);
   expand_bodies(proto);

@@ -84,7 +84,8 @@ struct OnnxGraph {
 
 struct OnnxModel {
   std::string producer;
-  int64_t opset = 0;  // of ai.onnx, as the file says
+  std::map<std::string, std::string> metadata;  // the model's own properties
+  int64_t opset = 0;                            // of ai.onnx, as the file says
   std::map<std::string, int> op_counts;
   OnnxGraph graph;
 };

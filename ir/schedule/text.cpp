@@ -4,6 +4,7 @@
 #include <array>
 #include <type_traits>
 
+#include "ir/schedule/arguments.h"
 #include "ir/schedule/schedule.h"
 #include "ir/text.h"
 #include "support/lexer.h"
@@ -57,6 +58,49 @@ class Printer {
 
  private:
   std::string text_;
+};
+
+// Lists what is printed.
+class Lister {
+ public:
+  template <class T>
+  using Ref = const T&;
+  void name(const std::string& value, const char*) { list_.emplace_back(value); }
+  void number(int64_t value, const char*) { list_.emplace_back(value); }
+  void word(const std::string& value, const char* what) { name(value, what); }
+  void flag(bool value, const char*) {
+    if (value) list_.emplace_back(int64_t{1});
+  }
+  void arrow() {}
+  void optional_name(const std::string& value, const char*, const char* what) {
+    if (!value.empty()) name(value, what);
+  }
+  void optional_number(int64_t value, int64_t usual, const char* what) {
+    if (value != usual) number(value, what);
+  }
+  void names(const std::vector<std::string>& values, const char* what) {
+    for (const std::string& value : values) name(value, what);
+  }
+  void numbers(const std::vector<int64_t>& values, const char* what) {
+    for (const int64_t value : values) number(value, what);
+  }
+  void parts(const step::RoleParts& values, const char* what) {
+    for (const auto& [part, stages] : values) {
+      name(part, what);
+      names(stages, what);
+    }
+  }
+  void exprs(const std::vector<Expr>& values, const char* what) {
+    for (const Expr& value : values)
+      visit(value, [&](const Expr& e) {
+        if (e->kind == ExprKind::int_imm) number(e->int_value, what);
+        if (e->kind == ExprKind::var) name(e->name, what);
+      });
+  }
+  std::vector<StepArgument> take() { return std::move(list_); }
+
+ private:
+  std::vector<StepArgument> list_;
 };
 
 // Reads fields up to the end of the line; the first error stands, the rest is skipped.
@@ -359,6 +403,14 @@ Expected<Step> parse_step(Lexer& lexer) {
 }
 
 }  // namespace
+
+std::vector<StepArgument> arguments(const Step& step) {
+  Lister lister;
+  std::visit([&](const auto& s) { fields(lister, s); }, step);
+  return lister.take();
+}
+
+const char* keyword(const Step& step) { return kKeywords[step.index()]; }
 
 std::string print(const Step& step) {
   Printer printer(kKeywords[step.index()]);

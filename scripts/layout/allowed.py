@@ -16,8 +16,6 @@ CIRCLES = {
 # (file, function) -> (lines, reason)
 FUNCTIONS = {
     ("driver/compile/compile.cpp", "compile_graph"): (62, STEPS_IN_ORDER),
-    ("driver/compile/manifest.cpp", "to_json"): (66, FIELDS),
-    ("driver/compile/manifest.cpp", "parse_manifest"): (65, FIELDS),
     ("cli/commands/inspect.cpp", "print_manifest"): (77, FIELDS),
     ("kernels/matmul/lower.cpp", "lower_matmul"): (145, ONE_NEST),
     ("kernels/matmul/lower_nbits.cpp", "lower_matmul_nbits"): (68, ONE_NEST),

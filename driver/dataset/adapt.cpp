@@ -1,0 +1,226 @@
+#include "driver/dataset/adapt.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <numeric>
+
+#include "autotune/models/linear_head.h"
+#include "driver/dataset/exchange.h"
+#include "driver/dataset/task_labels.h"
+#include "driver/tune/predictor_files.h"
+#include "frontend/frontend.h"
+#include "support/hash.h"
+
+namespace tw {
+namespace {
+
+constexpr int kFolds = 4;             // of the tasks, each held out once
+constexpr size_t kLeastPrograms = 8;  // of a task that counts
+
+// What the members say of a task's measured programs.
+struct AdaptedTask {
+  std::vector<HeadGroup> by_member;  // rows: the network's score, then its embedding
+  std::vector<double> seconds;
+};
+
+class Adapter {
+ public:
+  explicit Adapter(const AdaptRequest& request) : request_(request) {
+    stop_ = [this] { return request_.stop && *request_.stop; };
+  }
+
+  Expected<AdaptOutcome> run() {
+    TW_ASSIGN(predictors_, load_predictors(request_.kind, request_.predictor_folders));
+    TW_ASSIGN(const Target target, load_target(request_.target, request_.target_folders));
+    TW_ASSIGN(place_, label_place(target, request_.threads, request_.jobs, request_.worker));
+    const bool fresh = !std::filesystem::exists(request_.measured);
+    TW_ASSIGN(DataSet set, DataSet::open(request_.measured, sql::Mode::write));
+    if (fresh) TW_TRY(import_set(set, request_.data).takeError());
+    TW_ASSIGN(place_.platform, set.platform({0, request_.target, target_key(target.main_device()),
+                                             place_.machine(), place_.threads, place_.kind()}));
+    TW_TRY(measure(set));
+    return fit();
+  }
+
+ private:
+  // Tasks of training in an order that the seed alone decides, until there are enough samples.
+  Error measure(DataSet& set) {
+    TW_ASSIGN(std::vector<LearningTask> tasks, set.tasks());
+    std::erase_if(tasks, [](const LearningTask& t) { return t.split != Split::train; });
+    std::ranges::sort(tasks, {}, [&](const LearningTask& task) {
+      return short_hash(task.key + std::to_string(request_.seed));
+    });
+    for (const LearningTask& task : tasks) {
+      if (stop_() || out_.samples >= request_.samples) break;
+      if (request_.watch)
+        request_.watch(std::to_string(out_.samples) + " of " + std::to_string(request_.samples) +
+                       ", " + task.name);
+      TW_TRY(measure_task(set, task));
+    }
+    return tasks_.empty() ? make_error(DiagCode::invalid_argument,
+                                       "'{0}' has no programs of training that run on '{1}'",
+                                       request_.data, request_.target)
+                          : Error::success();
+  }
+
+  Error measure_task(DataSet& set, const LearningTask& listed) {
+    TW_ASSIGN(std::vector<LearningProgram> programs, set.programs(listed.id));
+    // By their hashes: a fair sample, the same in every call
+    programs.resize(std::min(programs.size(), static_cast<size_t>(request_.each)));
+    if (programs.size() < kLeastPrograms) return Error::success();
+    TW_ASSIGN(const Target lowered, load_target(listed.lowered_for, request_.target_folders));
+    TW_ASSIGN(std::vector<Label> labels, set.labels(place_.platform, listed.id, 0));
+    std::vector<LearningProgram> missing;
+    for (const LearningProgram& p : programs)
+      if (std::ranges::find(labels, p.id, &Label::program) == labels.end()) missing.push_back(p);
+    if (!missing.empty()) {
+      Expected<std::unique_ptr<TaskLabels>> made = TaskLabels::create(set, place_, listed.id,
+                                                                      lowered, nullptr);
+      if (!made) {  // a kernel that this chip cannot run says nothing of it
+        llvm::consumeError(made.takeError());
+        return Error::success();
+      }
+      TW_ASSIGN(std::vector<Label> fresh, (*made)->measure(missing, stop_));
+      for (Label& label : fresh) label.pass = 0;
+      TW_TRY(set.add_labels(place_.platform, fresh));
+      labels.insert(labels.end(), fresh.begin(), fresh.end());
+    }
+    TW_ASSIGN(const LearningTask task, set.task(listed.id));
+    return add_task(task, lowered, programs, labels);
+  }
+
+  Error add_task(const LearningTask& task, const Target& lowered,
+                 const std::vector<LearningProgram>& programs, const std::vector<Label>& labels) {
+    TW_ASSIGN(const Kernel kernel, parse_kernel(task.kernel_text));
+    std::map<int64_t, double> times;
+    for (const Label& l : labels)
+      if (l.status == Status::ok) times[l.program] = l.median;
+    std::vector<Candidate> candidates;
+    AdaptedTask out;
+    for (const LearningProgram& p : programs) {
+      const auto time = times.find(p.id);
+      if (time == times.end()) continue;
+      TW_ASSIGN(Schedule schedule, parse_schedule(p.schedule));
+      TW_ASSIGN(Kernel scheduled, apply(kernel, schedule, &lowered.main_device()));
+      candidates.push_back(
+          {{-1, {}}, std::move(schedule), std::make_shared<const Kernel>(std::move(scheduled)), 0});
+      out.seconds.push_back(time->second);
+    }
+    if (candidates.size() < kLeastPrograms) return Error::success();
+    const PredictedTask about{{std::make_shared<const Kernel>(kernel)},
+                              hardware_row(place_.target, place_.threads)};
+    for (size_t m = 0; m < predictors_->size(); ++m) {
+      TW_ASSIGN(const std::vector<Prediction> all,
+                predictors_->by_member(m, about, candidates, request_.jobs));
+      HeadGroup& group = out.by_member.emplace_back();
+      for (size_t i = 0; i < all.size(); ++i) {
+        if (all[i].embedding.empty())
+          return make_error(DiagCode::unsupported,
+                            "predictor '{0}' has no embedding that a head could read",
+                            request_.kind);
+        std::vector<double>& row = group.rows.emplace_back(1, all[i].score);
+        row.insert(row.end(), all[i].embedding.begin(), all[i].embedding.end());
+        group.values.push_back(-std::log2(out.seconds[i]));
+      }
+    }
+    out_.samples += static_cast<int64_t>(candidates.size()), ++out_.tasks;
+    tasks_.push_back(std::move(out));
+    return Error::success();
+  }
+
+  std::vector<HeadGroup> groups(size_t member, int left_out) const {
+    std::vector<HeadGroup> list;
+    for (size_t t = 0; t < tasks_.size(); ++t)
+      if (static_cast<int>(t % kFolds) != left_out) list.push_back(tasks_[t].by_member[member]);
+    return list;
+  }
+
+  // The network's score counts once; what is learned is drawn to that.
+  std::vector<double> fitted(size_t member, double penalty, int left_out) const {
+    const std::vector<HeadGroup> list = groups(member, left_out);
+    std::vector<double> prior(list.front().rows.front().size(), 0);
+    prior.front() = scale_;
+    return fit_within_groups(list, penalty, prior);
+  }
+
+  // weights(fold)[member]
+  HeldOut held_out(
+      const std::function<std::vector<double>(size_t member, int fold)>& weights) const {
+    HeldOut out;
+    double squares = 0, count = 0;
+    std::map<std::pair<size_t, int>, std::vector<double>> of;
+    for (size_t m = 0; m < predictors_->size(); ++m)
+      for (int fold = 0; fold < kFolds; ++fold) of[{m, fold}] = weights(m, fold);
+    for (size_t t = 0; t < tasks_.size(); ++t) {
+      const AdaptedTask& task = tasks_[t];
+      std::vector<double> scores(task.seconds.size(), 0);
+      for (size_t m = 0; m < predictors_->size(); ++m) {
+        const std::vector<double>& w = of[{m, static_cast<int>(t % kFolds)}];
+        for (size_t i = 0; i < scores.size(); ++i)
+          scores[i] += std::inner_product(w.begin(), w.end(), task.by_member[m].rows[i].begin(),
+                                          0.0) /
+                       static_cast<double>(predictors_->size());
+      }
+      const auto chosen = std::ranges::max_element(scores) - scores.begin();
+      out.top1 += std::ranges::min(task.seconds) / task.seconds[static_cast<size_t>(chosen)] /
+                  static_cast<double>(tasks_.size());
+      HeadGroup left{{}, {}};
+      for (size_t i = 0; i < scores.size(); ++i) {
+        left.rows.push_back({scores[i]});
+        left.values.push_back(-std::log2(task.seconds[i]));
+      }
+      const double error = error_within_groups({left}, {1});
+      squares += error * error * static_cast<double>(scores.size());
+      count += static_cast<double>(scores.size());
+    }
+    out.spread = std::sqrt(squares / std::max(1.0, count));
+    return out;
+  }
+
+  Expected<AdaptOutcome> fit() {
+    constexpr std::array kPenalties = {1.0, 10.0, 100.0, 1000.0};
+    const auto alone = [&](size_t member, int) {
+      std::vector<double> w(tasks_.front().by_member[member].rows.front().size(), 0);
+      w.front() = scale_;
+      return w;
+    };
+    out_.before = held_out(alone);
+    double penalty = 0;
+    for (const double p : kPenalties) {
+      const HeldOut with = held_out([&](size_t m, int fold) { return fitted(m, p, fold); });
+      if (penalty > 0 && with.spread >= out_.after.spread) continue;
+      out_.after = with, penalty = p;
+    }
+    out_.kept = out_.after.spread < out_.before.spread && out_.after.top1 >= out_.before.top1;
+    if (!out_.kept) return out_;
+    ChipHeads chip;
+    chip.kind = request_.kind, chip.target = target_key(place_.target);
+    TW_ASSIGN(chip.members, predictor_hashes(request_.kind, request_.predictor_folders));
+    chip.heads.spread = out_.after.spread;
+    for (size_t m = 0; m < predictors_->size(); ++m) {
+      const std::vector<double> w = fitted(m, penalty, -1);
+      chip.heads.own_shares.push_back(w.front());
+      chip.heads.weights.emplace_back(w.begin() + 1, w.end());
+    }
+    TW_TRY(write_heads(chip, request_.heads));
+    return out_;
+  }
+
+  const AdaptRequest& request_;
+  StopAsked stop_;
+  std::shared_ptr<const PredictorSet> predictors_;
+  LabelPlace place_;
+  std::vector<AdaptedTask> tasks_;
+  double scale_ = 1;  // scores are logarithms to base 2
+  AdaptOutcome out_;
+};
+
+}  // namespace
+
+Expected<AdaptOutcome> adapt_predictors(const AdaptRequest& request) {
+  return Adapter(request).run();
+}
+
+}  // namespace tw
