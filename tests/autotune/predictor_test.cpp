@@ -120,7 +120,8 @@ TEST_CASE("the task's row is of its lowered kernel alone, One-Shot Tuner's has 7
   CHECK(at("main.spatial[0]") == doctest::Approx(std::log2(1 + 16)));
   CHECK(at("main.reduce[0]") == doctest::Approx(std::log2(1 + 4)));
 
-  const Candidate made = candidate_with(kernel, "  split j 8 -> jo jv\n  reorder k jv\n  vectorize jv\n");
+  const Candidate made = candidate_with(kernel,
+                                        "  split j 8 -> jo jv\n  reorder k jv\n  vectorize jv\n");
   const FeatureRow shot = one_shot_row(kernel, made.schedule, *made.kernel);
   REQUIRE(shot.size() == 748);
   CHECK(one_shot_feature_names().size() == 748);
