@@ -74,6 +74,14 @@ Expected<Candidate> candidate_of(const Task& task, const Target& target, int var
                    variant};
 }
 
+Expected<Candidate> candidate_of(const Task& task, const Target& target, const Space& space,
+                                 const Point& point) {
+  TW_ASSIGN(FilledSketch made, space.filled(point));
+  const int variant = space.sketches()[static_cast<size_t>(point.sketch)].variant;
+  if (!made.kernel) return candidate_of(task, target, variant, std::move(made.schedule), point);
+  return Candidate{point, std::move(made.schedule), std::move(made.kernel), variant};
+}
+
 struct NetworkTuner::Search {
   Search(Task t, Space s) : task(std::move(t)), space(std::move(s)) {}
   Task task;
@@ -187,11 +195,7 @@ bool NetworkTuner::learn_from_others(Search& search, GbtModel& model) {
 
 MakeCandidate NetworkTuner::maker(Search& search) const {
   return [this, &search](const Point& point) -> Expected<Candidate> {
-    TW_ASSIGN(Schedule schedule, search.space.schedule(point));
-    TW_ASSIGN(Candidate candidate,
-              candidate_of(search.task, target_,
-                           search.space.sketches()[static_cast<size_t>(point.sketch)].variant,
-                           std::move(schedule), point));
+    TW_ASSIGN(Candidate candidate, candidate_of(search.task, target_, search.space, point));
     const int64_t size = written_out_operations(*candidate.kernel, target_.lanes(4));
     if (size > search.most_code)
       return make_error(DiagCode::illegal_schedule,

@@ -72,7 +72,10 @@ struct NetworkServices {
   std::function<Error(Record)> store;
 };
 
-// Candidates of a task: its variants' kernels with schedules applied.
+// Candidates of a task: its variants' kernels with schedules applied. Of a point of one of its
+// spaces, or of any schedule.
+Expected<Candidate> candidate_of(const Task& task, const Target& target, const Space& space,
+                                 const Point& point);
 Expected<Candidate> candidate_of(const Task& task, const Target& target, int variant,
                                  Schedule schedule, const Point& point = {-1, {}});
 

@@ -112,6 +112,11 @@ Point Space::cross(const Point& a, const Point& b, std::mt19937_64& random) cons
 }
 
 Expected<Schedule> Space::schedule(const Point& point) const {
+  TW_ASSIGN(FilledSketch made, filled(point));
+  return std::move(made.schedule);
+}
+
+Expected<FilledSketch> Space::filled(const Point& point) const {
   const auto index = static_cast<size_t>(point.sketch);
   bool inside = point.sketch >= 0 && index < sketches_.size() &&
                 point.choice.size() == sketches_[index].knobs.size();

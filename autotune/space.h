@@ -4,6 +4,7 @@
 #pragma once
 #include <compare>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -15,13 +16,23 @@
 
 namespace tw {
 
+// What a point's choices make.
+struct FilledSketch {
+  Schedule schedule;
+  std::shared_ptr<const Kernel> kernel = nullptr;  // scheduled; null: nobody has applied it yet
+  // NOLINTNEXTLINE(google-explicit-constructor): most sketches make schedules alone
+  FilledSketch(Schedule s) : schedule(std::move(s)) {}
+  FilledSketch(Schedule s, std::shared_ptr<const Kernel> k)
+      : schedule(std::move(s)), kernel(std::move(k)) {}
+};
+
 // A schedule with holes: knobs that are independent of each other, and what fills them in. Error:
 // an illegal point (ordinary).
 struct Sketch {
   std::string name;
   int variant = 0;
   std::vector<Knob> knobs;
-  std::function<Expected<Schedule>(const std::vector<int>& choice)> fill;  // from any thread
+  std::function<Expected<FilledSketch>(const std::vector<int>& choice)> fill;  // from any thread
   // The choice that gives the default schedule, where one does
   std::optional<std::vector<int>> usual = {};
 };
@@ -47,6 +58,7 @@ class Space {
   Point mutate(const Point& point, std::mt19937_64& random) const;
   // Knob by knob from either, of a's sketch; a where sketches differ
   Point cross(const Point& a, const Point& b, std::mt19937_64& random) const;
+  Expected<FilledSketch> filled(const Point& point) const;
   Expected<Schedule> schedule(const Point& point) const;
   std::string print(const Point& point) const;  // "sketch{tile_i=4x16, unroll=1}"
   // nothing: no sketch of that name, other knobs, a value that this space does not have

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Sets up, builds and runs every test. --quick: no sanitizer build. --full: all of the long suites.
-# Without it, the commit's hash chooses: a quarter of the networks with free sizes, a sixth of the
-# files for clang-tidy, large models or resizes; under sanitizers a twentieth of the ONNX suite, and half of the suites that take
-# longest, beside those whose folders the last commits touched.
+# Without it, the commit's hash chooses between two halves: whole models by the release build, or the
+# unit tests under sanitizers. It also chooses a sixth of the files for clang-tidy; of the models' half
+# a quarter of the networks with free sizes, large models or resizes; of the sanitizers' half a twentieth of
+# the ONNX suite, and half of the suites that take longest, beside those whose folders the last commits touched.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 quick=0
@@ -16,6 +17,11 @@ for argument in "$@"; do
 done
 jobs=$(nproc)
 hash=$((0x$(git rev-parse --short=6 HEAD 2>/dev/null || echo 0)))   # 0: no checkout
+# Which half it is: whole models, or sanitizers. --quick has the first, --full both.
+half=(models sanitizers)
+[ $full = 1 ] || half=("${half[$((hash / 4 % 2))]}")
+[ $quick = 0 ] || half=(models)
+has() { [[ " ${half[*]} " == *" $1 "* ]]; }
 stage() { printf '\n== %s (after %d min %02d s)\n' "$*" $((SECONDS / 60)) $((SECONDS % 60)); }
 
 stage set-up
@@ -35,39 +41,29 @@ scripts/demo.sh
 $python tests/onnx/operators.py build/release/tests/onnx/cases --check
 stage docs
 $python tests/docs/check_docs.py --tilewright build/release/tilewright
-stage models
-$python tests/models/run.py --full --tilewright build/release/tilewright
-$python tests/models/algorithms.py --tilewright build/release/tilewright
-$python tests/models/contrib.py --tilewright build/release/tilewright
-$python tests/models/decoder.py --tilewright build/release/tilewright
-$python tests/models/sizes.py --tilewright build/release/tilewright
-parts=4   # of the networks with free sizes one, unless all are asked for
-[ $full = 0 ] || parts=1
-$python tests/models/bindings.py --shard $((hash % parts))/$parts --tilewright build/release/tilewright
-$python tests/models/rivals.py --tilewright build/release/tilewright
-$python tests/models/integer_products.py --tilewright build/release/tilewright
-$python tests/models/reduce.py --tilewright build/release/tilewright
-$python tests/models/extents.py --tilewright build/release/tilewright
-slow=(large resize)
-[ $full = 1 ] || slow=("${slow[$((hash / 2 % 2))]}")
-echo "of large.py and resize.py: ${slow[*]}; --full runs both"
-for suite in "${slow[@]}"; do
-  $python "tests/models/$suite.py" --tilewright build/release/tilewright
-done
-$python tests/models/tails.py --tilewright build/release/tilewright
-$python tests/models/declarations.py --tilewright build/release/tilewright
-$python tests/models/hostile_sizes.py --tilewright build/release/tilewright
-stage random models
-$python tests/models/random_models.py --count 200 --tilewright build/release/tilewright
-stage tuner
-$python tests/models/kill_tuner.py --tilewright build/release/tilewright
-$python tests/models/dataset.py --tilewright build/release/tilewright
-$python tests/models/worker.py --tilewright build/release/tilewright
-$python tests/models/lock.py --trials 6 --tilewright build/release/tilewright
-stage signals
-$python tests/models/signals.py --tilewright build/release/tilewright
+echo "of the halves 'models' and 'sanitizers': ${half[*]}; --full runs both"
+model_test() { $python "tests/models/$1.py" "${@:2}" --tilewright build/release/tilewright; }
+if has models; then
+  stage models
+  model_test run --full
+  for suite in algorithms contrib decoder sizes rivals integer_products reduce extents tails declarations hostile_sizes; do
+    model_test $suite
+  done
+  parts=4   # of the networks with free sizes one, unless all are asked for
+  [ $full = 0 ] || parts=1
+  model_test bindings --shard $((hash % parts))/$parts
+  slow=(large resize)
+  [ $full = 1 ] || slow=("${slow[$((hash / 2 % 2))]}")
+  echo "of large.py and resize.py: ${slow[*]}; --full runs both"
+  for suite in "${slow[@]}"; do model_test "$suite"; done
+  stage random models
+  model_test random_models --count 200
+  stage tuner
+  for suite in kill_tuner dataset worker one_shot signals; do model_test $suite; done
+  model_test lock --trials 6
+fi
 
-if [ $quick = 0 ]; then
+if has sanitizers; then
   stage sanitizer build
   cmake --preset asan >/dev/null
   cmake --build build/asan -j "$jobs"

@@ -45,7 +45,7 @@ struct AnnealingOptions {
 // Of an exploration: points drawn at random first, then rounds, in each of which as many as
 // `verified` of the `drafted` ones are scored.
 struct DraftOptions {
-  int first = 192, rounds = 3, drafted = 16384, verified = 128;
+  int first = 128, rounds = 2, drafted = 16384, verified = 96;
 };
 
 std::unique_ptr<Explorer> random_explorer(const Space& space, uint64_t seed,

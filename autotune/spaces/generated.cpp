@@ -35,9 +35,9 @@ bool some_legal(const Sketch& sketch) {
   std::mt19937_64 random(1);
   std::vector<int> choice(sketch.knobs.size(), 0);
   for (int i = 0; i < kTried; ++i) {
-    Expected<Schedule> schedule = sketch.fill(choice);
-    if (schedule) return true;
-    llvm::consumeError(schedule.takeError());
+    Expected<FilledSketch> made = sketch.fill(choice);
+    if (made) return true;
+    llvm::consumeError(made.takeError());
     for (size_t k = 0; k < choice.size(); ++k)
       choice[k] = static_cast<int>(random() % sketch.knobs[k].values.size());
   }

@@ -11,9 +11,11 @@ Sketch open_sketch(std::string name, int variant, const BuildSchedule& build,
   if (!usual) llvm::consumeError(usual.takeError());
   std::vector<Knob> knobs = seen.noted();
   std::erase_if(knobs, [](const Knob& knob) { return knob.values.size() < 2; });
-  auto fill = [knobs, build, rules = options.rules](const std::vector<int>& choice) {
+  auto fill = [knobs, build,
+               rules = options.rules](const std::vector<int>& choice) -> Expected<FilledSketch> {
     Choices choices(knobs, choice, rules);
-    return build(choices);
+    TW_ASSIGN(Schedule schedule, build(choices));
+    return FilledSketch(std::move(schedule), choices.scheduled());
   };
   return {std::move(name), variant, std::move(knobs), std::move(fill)};
 }

@@ -130,8 +130,9 @@ Expected<Candidate> TaskLabels::candidate(const Schedule& schedule, const Point&
 
 // Errors: an illegal point, or one whose unrolled loops are much longer than the default's.
 Expected<Candidate> TaskLabels::candidate_of(const Space& space, const Point& point) const {
-  TW_ASSIGN(const Schedule schedule, space.schedule(point));
-  TW_ASSIGN(Candidate made, candidate(schedule, point));
+  TW_ASSIGN(FilledSketch filled, space.filled(point));
+  Candidate made{point, std::move(filled.schedule), std::move(filled.kernel), 0};
+  if (!made.kernel) { TW_ASSIGN(made, candidate(made.schedule, point)); }
   if (written_out_operations(*made.kernel, lowered_for_->lanes(4)) > most_code_)
     return make_error(DiagCode::illegal_schedule, "its unrolled loops are too long");
   return made;

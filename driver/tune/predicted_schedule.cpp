@@ -28,9 +28,7 @@ Expected<std::optional<PredictedSchedule>> predict_schedule(const PredictingOpti
   const int64_t most_code = std::max(
       kLeastCode, written_out_operations(*usual.kernel, target.lanes(4)) * 3 / 2);
   const MakeCandidate make = [&](const Point& point) -> Expected<Candidate> {
-    TW_ASSIGN(Schedule schedule, space->schedule(point));
-    const int variant = space->sketches()[static_cast<size_t>(point.sketch)].variant;
-    TW_ASSIGN(Candidate candidate, candidate_of(task, target, variant, std::move(schedule), point));
+    TW_ASSIGN(Candidate candidate, candidate_of(task, target, *space, point));
     if (written_out_operations(*candidate.kernel, target.lanes(4)) > most_code)
       return make_error(DiagCode::illegal_schedule, "its unrolled loops are too long");
     return candidate;

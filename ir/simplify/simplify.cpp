@@ -1,5 +1,6 @@
 // The public functions of ir/simplify.h.
 #include "ir/simplify.h"
+#include "ir/simplify/memo.h"
 
 #include <algorithm>
 
@@ -14,6 +15,10 @@ using namespace algebra;
 // the next run applies.
 Expr simplify(const Expr& e, const Ranges& ranges) {
   constexpr int kMaxRuns = 5;
+  if (!e.defined() || e->kind == ExprKind::int_imm || e->kind == ExprKind::float_imm) return e;
+  thread_local SimplifyMemo memo;
+  SimplifyMemo::Question question(e, ranges);
+  if (const Expr* known = memo.find(question)) return *known;
   Simplifier simplifier(ranges);
   Expr simpler = simplifier.run(e);
   for (int run = 1; run < kMaxRuns; ++run) {
@@ -21,6 +26,7 @@ Expr simplify(const Expr& e, const Ranges& ranges) {
     if (equal(again, simpler)) break;
     simpler = again;
   }
+  memo.keep(std::move(question), simpler);
   return simpler;
 }
 

@@ -147,7 +147,8 @@ void ScheduleBuilder::add(Step step) {
     failed_ = take_diags(next.takeError());
     failed_.front().notes.push_back("step " + std::to_string(schedule_.steps.size() + 1) + ": " +
                                     print(step));
-    failed_.front().notes.push_back("kernel:\n" + print(kernel_));
+    // A point of a space may well be illegal: nobody reads its kernel
+    if (!choices_) failed_.front().notes.push_back("kernel:\n" + print(kernel_));
     return;
   }
   kernel_ = std::move(*next);
@@ -493,7 +494,10 @@ void ScheduleBuilder::map_nests(const Stages& stages) {
 Expected<Schedule> ScheduleBuilder::finish() {
   for (const step::SetScope& scope : scopes_) add(scope);
   if (!failed_.empty()) return make_error(std::move(failed_));
-  if (choices_) TW_TRY(sched::check_scopes(kernel_));
+  if (choices_) {
+    TW_TRY(sched::check_scopes(kernel_));
+    choices_->keep(std::make_shared<const Kernel>(std::move(kernel_)));
+  }
   return std::move(schedule_);
 }
 

@@ -3,10 +3,13 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace tw {
+
+struct Kernel;
 
 // One free choice: each value is a list of numbers (a factorisation, a switch, a depth).
 struct Knob {
@@ -27,12 +30,17 @@ class Choices {
   std::vector<int64_t> choose(const std::string& knob,
                               const std::function<std::vector<std::vector<int64_t>>()>& values);
   const std::vector<Knob>& noted() const { return noted_; }
+  // The kernel that the schedule makes, once it is built: nobody has to apply it again. Null: not
+  // built by steps that were applied one by one.
+  void keep(std::shared_ptr<const Kernel> scheduled) { scheduled_ = std::move(scheduled); }
+  const std::shared_ptr<const Kernel>& scheduled() const { return scheduled_; }
 
  private:
   bool rules_ = true;
   std::vector<Knob> noted_;
   const std::vector<Knob>* given_ = nullptr;  // null: notes knobs
   const std::vector<int>* choice_ = nullptr;
+  std::shared_ptr<const Kernel> scheduled_;
 };
 
 std::vector<int64_t> counted(int64_t first, int64_t last);  // first .. last

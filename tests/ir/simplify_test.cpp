@@ -164,3 +164,21 @@ TEST_CASE("property: interval_over contains every value, exactly for affine expr
   }
   CHECK(found > 1500);
 }
+
+TEST_CASE("what was simplified before holds for its own ranges alone, those of ranges included") {
+  const Expr i = var("i"), n = var("n");
+  const auto within = [&](const Expr& last) {
+    return Ranges{{"i", {Expr(0), last}}, {"n", {Expr(1), Expr(8)}}};
+  };
+  const Expr block = floor_div(i, 16);
+  for (int again = 0; again < 2; ++again) {  // the second time from what is known
+    CHECK(is_const(simplify(block, within(Expr(15))), 0));
+    CHECK(!is_const(simplify(block, within(Expr(31))), 0));
+    CHECK(is_const(simplify(block, within(n)), 0));
+    // The same range of i, and another one of n
+    Ranges wider = within(n);
+    wider["n"] = {Expr(1), Expr(80)};
+    CHECK(!is_const(simplify(block, wider), 0));
+    CHECK(!is_const(simplify(block, {}), 0));
+  }
+}
