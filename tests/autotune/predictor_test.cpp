@@ -248,7 +248,7 @@ TEST_CASE("draft and verify proposes the best of a large space without a measure
   int scored = 0;
   const ScorePoints score = [&](std::span<const Point> points) {
     std::vector<double> scores;
-    for (const Point& p : points) scores.push_back(-std::log2(tiled_cost(p)));
+    for (const Point& p : points) scores.push_back(-tiled_cost(p));
     scored += static_cast<int>(points.size());
     return scores;
   };

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Quality against budget: what each way to choose schedules reaches after 1, 4, 16, .. measurements, on kernels of networks that no predictor has seen,
+with the generated space and without static rules.
+
+    budgets.py --tilewright BUILD/tilewright --folder OUT [--kernels 20] [--minutes 40] [--methods random,gbt,ranker] MODEL.onnx ...
+
+A point of a kernel is measured once: all methods and seeds use one log as a table, as in search_curves.py. The quality of a budget is the best time known
+of the kernel over the best of so many measurements; "1" is the choice that a predictor makes without any. Beside it the default schedule, which rules made.
+Writes OUT/budgets.json after each kernel and OUT/budgets.md; called again it goes on with what is missing.
+"""
+import argparse
+import json
+import math
+import pathlib
+import random
+import statistics
+import time
+
+import search_curves
+
+FLAGS = {"random": ["--tuner", "random"], "genetic": ["--tuner", "genetic"], "gbt": ["--tuner", "gbt"], "one-shot": ["--tuner", "one-shot"],
+         "tlp": ["--tuner", "tlp"], "mtl-tlp": ["--tuner", "mtl-tlp"], "ranker": ["--tuner", "ranker"]}
+BUDGETS = [1, 4, 16, 64, 256, 1000]
+
+
+def best_after(run, budget):
+    return min((seconds for trial, seconds in run["gains"] if trial <= budget), default=math.inf)
+
+
+def best_known(entry):
+    times = [run["gains"][-1][1] for runs in entry["methods"].values() for run in runs if run["gains"]]
+    return min([*times, *([entry["default_known"]] if entry.get("default_known") else [])])
+
+
+def measure(args, kernel, entry):
+    for method in args.methods:
+        if method in entry["methods"]:
+            continue
+        trials = args.trials if method in ("random", "genetic", "gbt") else args.predicted_trials
+        entry["methods"][method] = [search_curves.tune(args, kernel, FLAGS[method], seed, trials) for seed in range(1, args.seeds + 1)]
+    if "default" not in entry:   # the rules' own, in the same log
+        lines = search_curves.run(args.tilewright, "tune", kernel["model"], "-t", args.target, "--kernel", kernel["kernel"], "--log", args.folder / "defaults.db",
+                                  "--trials", 1, "--json").splitlines()
+        entry["default"] = json.loads(lines[-1])["tasks"][0]["first"]
+
+
+def qualities(entry, method, budget):
+    best = best_known(entry)
+    return [best / best_after(run, budget) for run in entry["methods"][method] if run["trials"] >= min(budget, run["trials"])]
+
+
+def interval(entries, value, draws=2000):
+    """A 95 % interval of the geometric mean, by drawing networks (families) anew."""
+    groups = {}
+    for entry in entries:
+        groups.setdefault(entry["model"], []).append(math.log(max(value(entry), 1e-9)))
+    names, generator = list(groups), random.Random(1)
+    means = sorted(statistics.fmean([v for name in generator.choices(names, k=len(names)) for v in groups[name]]) for _ in range(draws))
+    return math.exp(means[int(0.025 * draws)]), math.exp(means[int(0.975 * draws)])
+
+
+def table(args, entries):
+    lines = ["| method | " + " | ".join(f"{b} measured" for b in BUDGETS) + " | 10th percentile at 1 |", "|" + "---|" * (len(BUDGETS) + 2)]
+    for method in args.methods:
+        have = [e for e in entries if method in e["methods"] and all(run["gains"] for run in e["methods"][method])]
+        if not have:
+            continue
+        cells = []
+        for budget in BUDGETS:
+            if budget > max(run["trials"] for e in have for run in e["methods"][method]):
+                cells.append("-")
+                continue
+            value = lambda e: statistics.fmean(qualities(e, method, budget))
+            low, high = interval(have, value)
+            cells.append(f"{search_curves.geomean([max(value(e), 1e-9) for e in have]):.3f} ({low:.3f}..{high:.3f})")
+        firsts = sorted(statistics.fmean(qualities(e, method, 1)) for e in have)
+        tenth = firsts[max(0, math.ceil(0.1 * len(firsts)) - 1)]
+        lines.append(f"| {method} | " + " | ".join(cells) + f" | {tenth:.3f} |")
+    lasting = [e for e in entries if e.get("default")]
+    lines += ["", f"The default schedule, which rules made: {search_curves.geomean([best_known(e) / e['default'] for e in lasting]):.3f} of the best known "
+              f"(another space; above 1: better than all that was measured here). {len(entries)} kernels, {args.seeds} seeds."]
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tilewright", required=True, type=pathlib.Path)
+    parser.add_argument("--target", default="host")
+    parser.add_argument("--folder", required=True, type=pathlib.Path)
+    parser.add_argument("--methods", default="random,gbt,genetic,one-shot,tlp,mtl-tlp,ranker", type=lambda text: text.split(","))
+    parser.add_argument("--kernels", type=int, default=20)
+    parser.add_argument("--trials", type=int, default=256, help="of methods that learn from measurements, and of random search")
+    parser.add_argument("--predicted-trials", type=int, default=64)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--least-points", type=float, default=500)
+    parser.add_argument("--most-flops", type=float, default=1e9)
+    parser.add_argument("--minutes", type=float, default=40, help="no kernel is begun later")
+    parser.add_argument("models", nargs="+", type=pathlib.Path)
+    args = parser.parse_args()
+    args.folder.mkdir(parents=True, exist_ok=True)
+    results = args.folder / "budgets.json"
+    entries = json.loads(results.read_text()) if results.exists() else []
+    start = time.monotonic()
+    for kernel in search_curves.choose(args, args.models):
+        entry = next((e for e in entries if e["task"] == kernel["task"]), None)
+        if entry and set(args.methods) <= entry["methods"].keys():
+            continue
+        if time.monotonic() - start > args.minutes * 60:
+            break
+        if not entry:
+            entry = search_curves.new_entry(kernel)
+            entries.append(entry)
+        measure(args, kernel, entry)
+        results.write_text(json.dumps(entries))
+        (args.folder / "budgets.md").write_text(table(args, entries))
+    print((args.folder / "budgets.md").read_text())
+
+
+if __name__ == "__main__":
+    main()
