@@ -74,9 +74,14 @@ def load(folder, feature_folder=None, kinds=()):
     feature_folder = pathlib.Path(feature_folder)
     for kind in kinds:
         if kind == "hardware":
-            corpus.hardware, corpus.hardware_names = features.hardware(feature_folder / "hardware.json", corpus.platforms)
+            keys = [p["target"] if p["threads"] == 1 else f"{p['target']}:{p['threads']}" for p in source.platforms]
+            corpus.hardware, corpus.hardware_names = features.hardware(feature_folder, keys)
         else:
             corpus.features[kind] = features.read(feature_folder / kind, corpus.ids)
+            missing = corpus.features[kind].count == 0
+            if missing.any():
+                print(f"{feature_folder / kind}: no features for {int(missing.sum())} of {len(missing)} programs, which are left out")
+                corpus.seconds[:, missing], corpus.again[:, missing] = np.nan, np.nan
     return corpus
 
 

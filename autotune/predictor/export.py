@@ -4,11 +4,12 @@
 
 Inputs are raw features, only those that the network needs: `steps` [64, rows, 40], `loops` [64, rows, columns], `one_shot` [64, 748],
 `task` [64, columns], `hardware` [64, numbers]; rows that are not there are zero. Whatever is done to them is in the file. Outputs are
-`score` (higher is faster), of the ranker also `spread` and `embedding`; of a network with a head for each platform, `score` has a column
-each. Metadata say what it is: kind, features, rows_steps, rows_loops, platforms, hardware, trained, seed.
+`score` (higher is faster; of the ranker the binary logarithm of speed, but for a constant of the task), of the ranker also `spread` (a
+standard deviation of the score) and `embedding`. Metadata say what it is: kind, features, rows_steps, rows_loops, platforms, hardware, trained, seed.
 """
 import argparse
 import json
+import math
 import pathlib
 import warnings
 
@@ -20,12 +21,14 @@ import torch
 from . import batches, data, models
 
 BATCH, OPSET = 64, 17
+LOG2 = math.log(2)
 STEP_COLUMNS = 40
 VERSIONS = {"steps": 1, "loops": 1, "one-shot": 1, "task": 1, "hardware": 1}
 
 
 class ByPosition(torch.nn.Module):
-    """The network with inputs and outputs in a fixed order; cuts columns that it does not read."""
+    """The network with inputs and outputs in a fixed order; cuts columns that it does not read. The ranker's natural logarithms become
+    binary ones; of several platforms' heads the first one's score is taken."""
 
     def __init__(self, model, needs, outputs):
         super().__init__()
@@ -36,6 +39,10 @@ class ByPosition(torch.nn.Module):
         if "steps" in inputs:
             inputs["steps"] = inputs["steps"][:, :, :self.needs["steps"]["width"]]
         output = self.model(inputs)
+        if "spread" in output:
+            output = {**output, "score": output["score"] / LOG2, "spread": output["spread"] / LOG2}
+        if output["score"].dim() == 2:
+            output["score"] = output["score"][:, 0]
         return tuple(output[name] for name in self.outputs)
 
 

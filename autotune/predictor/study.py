@@ -15,7 +15,6 @@ import pathlib
 import shutil
 
 import numpy as np
-import torch
 
 from . import config as configs, data, evaluate, export, train, transfer
 
@@ -127,7 +126,7 @@ def main():
     parser.add_argument("--parts", default="train,tables,ablation,transfer,export")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
+    train.settle()
     pathlib.Path(arguments.out).mkdir(parents=True, exist_ok=True)
     arguments.only, arguments.again = arguments.only.split(","), arguments.again.split(",")
     arguments.seeds = [int(seed) for seed in arguments.seeds.split(",")]

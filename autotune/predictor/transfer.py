@@ -12,7 +12,6 @@ import itertools
 import pathlib
 
 import numpy as np
-import torch
 
 from . import config as configs, data, evaluate, metrics, train
 
@@ -107,7 +106,7 @@ def main():
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
     arguments.seeds = [int(seed) for seed in arguments.seeds.split(",")]
-    torch.set_num_threads(1)
+    train.settle()
     sources = [int(p) for p in arguments.sources.split(",") if p]
     names = arguments.configs.split(",")
     corpus = data.load(arguments.data, arguments.features, sorted({kind for name in names for kind in configs.load(name)["features"]}))

@@ -173,7 +173,7 @@ def check_resume(place, features, corpus, folder):
 
 
 def main():
-    torch.set_num_threads(1)
+    train.settle()
     random = np.random.default_rng(1)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

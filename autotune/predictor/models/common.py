@@ -64,7 +64,7 @@ class Residual(nn.Module):
 
 
 class Scale(nn.Module):
-    """(x - offset) / size of each column, by constants of the training data."""
+    """(x - offset) / size of each column, by constants of the training data. A column that never changed there says nothing."""
 
     def __init__(self, columns):
         super().__init__()
@@ -77,10 +77,14 @@ class Scale(nn.Module):
     def fit_moments(self, rows):
         deviation = rows.std(0)
         self.offset.copy_(rows.mean(0))
-        self.size.copy_(torch.where(deviation > 1e-4, deviation, torch.ones_like(deviation)))
+        self.size.copy_(torch.where(deviation > 1e-4, deviation, torch.full_like(deviation, 1e4)))
 
     def forward(self, x):
         return (x - self.offset) / self.size
+
+
+def logarithm2(x):
+    return torch.log(x + 1) * 1.4426950408889634
 
 
 def present(rows):

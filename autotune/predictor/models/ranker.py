@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from .analytic import Analytic
-from .common import EncoderLayer, Scale, layers, present, real_rows
+from .common import EncoderLayer, Scale, layers, logarithm2, present, real_rows
 
 KINDS = 18
 STAGES = 16
@@ -57,12 +57,17 @@ class Ranker(nn.Module):
     def fit(self, inputs):
         self.scales["loops"].fit_moments(real_rows(inputs["loops"]))
         for kind in self.single:
-            self.scales[kind].fit_moments(inputs[kind])
+            self.scales[kind].fit_moments(self.seen(kind, inputs))
+
+    @staticmethod
+    def seen(kind, inputs):
+        """Hardware comes as it is, tasks come as logarithms."""
+        return logarithm2(inputs[kind]) if kind == "hardware" else inputs[kind]
 
     def forward(self, inputs):
         rows = inputs["loops"]
         there = present(rows)
-        scaled = [self.scales[kind](inputs[kind]).clamp(-4, 4) for kind in self.single]
+        scaled = [self.scales[kind](self.seen(kind, inputs)).clamp(-4, 4) for kind in self.single]
         context = self.context(torch.cat(scaled, dim=1) if scaled else torch.zeros(rows.shape[0], 1))
         context = self.dropout(context)
         tokens = [self.statement(self.scales["loops"](rows).clamp(-4, 4)), context[:, None, :]]
@@ -81,6 +86,7 @@ class Ranker(nn.Module):
         embedding = self.embed(self.dropout(torch.cat(pooled, dim=1)))
         score = self.head(embedding)[:, 0]
         if self.analytic is not None:
-            score = score - self.analytic(rows, there, context, inputs.get("hardware"))
+            hardware = self.seen("hardware", inputs) if "hardware" in self.parts else None
+            score = score - self.analytic(rows, there, context, hardware)
         spread = torch.exp(self.doubt(embedding.detach())[:, 0].clamp(-5, 2)) + 0.02
         return {"score": score, "spread": spread, "embedding": embedding}
