@@ -1,7 +1,8 @@
 """XGBoost: AutoTVM's ranking of whole programs, and TenSet's trees over statements whose outputs are summed.
 
 The first sees one row a program (the curve features) and pairs of the same task; the second fits best time over time with the squared
-error of the sum over a program's statements.
+error of the sum over a program's statements. Its second derivative is taken as the number of statements, not as one: all of them move
+at once, and the sum of a program with many would go past its goal.
 """
 import numpy as np
 import xgboost
@@ -36,9 +37,11 @@ class Trees:
         if self.config["loss"]["name"] == "pairs":
             matrix.set_group([len(group) for _, group in examples.groups])
         else:
+            many = np.bincount(owner, minlength=len(programs))[owner].astype(np.float32)
+
             def objective(output, _matrix):
                 sums = np.bincount(owner, output, len(programs))
-                return (sums - labels)[owner].astype(np.float32), np.ones(len(owner), np.float32)
+                return (sums - labels)[owner].astype(np.float32), many
         self.booster = xgboost.Booster(self.parameters(seed), [matrix])
         best, at, every = -np.inf, 0, self.config["every"]
         for number in range(1, self.config["rounds"] + 1):
