@@ -6,6 +6,7 @@
 """
 import hashlib
 import pathlib
+import re
 import sys
 
 import numpy as np
@@ -41,19 +42,25 @@ class Corpus:
         return np.where(np.isnan(seconds), np.nan, np.where(np.isfinite(least), least / finite, 0.0)).astype(np.float32)
 
 
-def platform_name(platform):
-    """Short, and different for every platform of a set: target, a word of the machine, threads."""
-    threads = "" if platform["threads"] == 1 else f" {platform['threads']} threads"
-    return f"{platform['target']}{threads}"
+def platform_names(platforms):
+    """Short, and different for every platform of a set: target, threads, and of platforms alike in both a word of the machine."""
+    names = [platform["target"] + ("" if platform["threads"] == 1 else f" {platform['threads']} threads") for platform in platforms]
+    out = []
+    for name, platform in zip(names, platforms):
+        words = platform["machine"].split(", ")
+        others = {word for other, like in zip(platforms, names) if like == name and other is not platform for word in other["machine"].split(", ")}
+        own = [word for word in words if word not in others]
+        out.append(f"{name} ({own[0]})" if others and own else name)
+    return [name if out.count(name) == 1 else f"{name} #{at + 1}" for at, name in enumerate(out)]
+
+
+def _caches(platform):
+    """Sizes that the data set knows of the machine itself; targets stand for many machines."""
+    return {f"l{level}_bytes": 1024.0 * int(size) for level, size in re.findall(r"\bL([123]) (\d+)K", platform["machine"])}
 
 
 def _times(labels):
     return np.where(labels.status > 0, np.inf, np.where(labels.status == 0, labels.median, np.nan))
-
-
-def _names(platforms):
-    names = [platform_name(platform) for platform in platforms]
-    return [name if names.count(name) == 1 else f"{name} #{at + 1}" for at, name in enumerate(names)]
 
 
 def load(folder, feature_folder=None, kinds=()):
@@ -67,7 +74,7 @@ def load(folder, feature_folder=None, kinds=()):
     seconds, again = (np.stack([np.concatenate([_times(source.labels(at, task.number, second)) for task in tasks]) for at in places])
                       for second in (False, True))
     corpus = Corpus(tasks, np.concatenate([p.ids for p in programs]), np.concatenate([p.sources for p in programs]),
-                    [text for p in programs for text in p.schedules], start, seconds, again, _names(source.platforms))
+                    [text for p in programs for text in p.schedules], start, seconds, again, platform_names(source.platforms))
     corpus.checksum = hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest()[:16]
     if feature_folder is None:
         return corpus
@@ -76,6 +83,10 @@ def load(folder, feature_folder=None, kinds=()):
         if kind == "hardware":
             keys = [p["target"] if p["threads"] == 1 else f"{p['target']}:{p['threads']}" for p in source.platforms]
             corpus.hardware, corpus.hardware_names = features.hardware(feature_folder, keys)
+            for row, platform in zip(corpus.hardware, source.platforms):
+                for name, size in _caches(platform).items():
+                    if name in corpus.hardware_names:
+                        row[corpus.hardware_names.index(name)] = size
         else:
             corpus.features[kind] = features.read(feature_folder / kind, corpus.ids)
             missing = corpus.features[kind].count == 0

@@ -3,8 +3,8 @@
     PYTHONPATH=autotune python -m predictor.evaluate --data DIR --runs RUNS --out tables.md [--split test] [--json tables.json]
 
 RUNS holds runs of `train.py`; runs that differ in nothing but the seed are one row, with its deviation over seeds. Two means are given:
-TLP's, which is the sum of the tasks' best times over the sum of the chosen ones, and the mean over tasks of best over chosen. Brackets
-are 95 % of a bootstrap that draws whole families. No weights are known, so every task counts once. Scores of several seeds together
+TLP's, which is the sum of the tasks' best times over the sum of the chosen ones, and the mean over tasks of best over chosen. The
+95 % are those of a bootstrap that draws whole families. No weights are known, so every task counts once. Scores of several seeds together
 are the mean of their scores, standardised within the pool.
 """
 import argparse
@@ -84,16 +84,13 @@ def row_of(outcomes, draws):
 
 
 def read_runs(folder):
-    """Complete runs by method: those whose settings differ only by the seed. Runs of folds and of shares are left out."""
-    methods = collections.defaultdict(list)
+    """{(title, places of the platforms): {seed: scores}} of complete runs. Runs of folds and of shares are left out."""
+    methods = collections.defaultdict(dict)
     for path in sorted(pathlib.Path(folder).glob("*/done.json")):
         facts = json.loads((path.parent / "config.json").read_text())
-        if facts["share"] < 1 or facts["fold"]:
-            continue
-        title = facts["config"]["title"]
-        methods[title, tuple(facts["places"])].append(np.load(path.parent / "scores.npz"))
-    titles = collections.Counter(title for title, _ in methods)
-    return {(title if titles[title] == 1 else f"{title}, trained on {len(places)}", places): runs for (title, places), runs in methods.items()}
+        if facts["share"] == 1 and not facts["fold"]:
+            methods[facts["config"]["title"], tuple(facts["places"])][facts["seed"]] = np.load(path.parent / "scores.npz")
+    return dict(methods)
 
 
 def placed(corpus, run):
@@ -157,11 +154,23 @@ def together(corpus, platform, split, all_scores):
     return out
 
 
+def row_name(corpus, title, places, platform):
+    """What the row says of the platforms that a model learned from, when they are not just the table's own."""
+    if places == (platform,):
+        return title
+    if platform in places:
+        return f"{title}, from {len(places)} platforms"
+    return f"{title}, from {' and '.join(corpus.platforms[place] for place in places)}"
+
+
 def method_rows(corpus, platform, split, runs):
+    """Of networks with a head for each platform, those count whose target the platform is."""
     rows = {}
-    for (title, places), seeds in runs.items():
-        scores = [placed(corpus, run)[platform] for run in seeds]
-        name = title if platform in places else f"{title}, of other platforms"
+    for (title, places), seeds in sorted(runs.items(), key=lambda item: item[0][1][0] != platform):
+        name = row_name(corpus, title, places, platform)
+        if name in rows:
+            continue
+        scores = [placed(corpus, run)[platform] for _, run in sorted(seeds.items())]
         rows[name] = [outcome_of(corpus, platform, split, s) for s in scores]
         if len(scores) > 1:
             rows[f"{name}, {len(scores)} seeds together"] = [outcome_of(corpus, platform, split, together(corpus, platform, split, scores))]
@@ -205,10 +214,23 @@ def markdown_platform(name, part, split):
     return out
 
 
+def summary(report_):
+    """Methods by platforms, top-1 / top-5 of TLP's formula."""
+    platforms = report_["platforms"]
+    titles = list(dict.fromkeys(title for part in platforms.values() for title in part["rows"]))
+    out = ["Top-1 / top-5 by TLP's formula:", "", line(["method", *(f"{name} ({part['tasks']} pools of {part['pool']:.0f})"
+                                                                   for name, part in platforms.items())]), line(["---"] * (1 + len(platforms)))]
+    for title in titles:
+        rows = [part["rows"].get(title) for part in platforms.values()]
+        out.append(line([title, *("{:.3f} / {:.3f}".format(*row["ratio"]) if row else "" for row in rows)]))
+    return [*out, ""]
+
+
 def markdown(report_):
     out = ["# How well predictors choose", "", f"Data set {report_['data']}, split {report_['split']}. Top-k is the best time over the best "
            "one of the k programs with the highest scores: first as the sum over tasks of best times over the sum of chosen ones (TLP's "
-           "formula, every task once), then as the mean over tasks. Brackets are 95 % of a bootstrap over families.", ""]
+           "formula, every task once), then as the mean over tasks. The 95 % are those of a bootstrap over families.", ""]
+    out += summary(report_)
     for name, part in report_["platforms"].items():
         out += markdown_platform(name, part, report_["split"]) + [""]
     return "\n".join(out)

@@ -99,7 +99,6 @@ def transfer_tables(corpus, arguments):
 def write_tables(corpus, arguments):
     base = pathlib.Path(arguments.out)
     runs = evaluate.read_runs(base / "runs")
-    runs = {key: value for key, value in runs.items() if key}
     for split, name in (("test", "tables"), ("near", "near")):
         made = evaluate.report(corpus, runs, split)
         (base / f"{name}.json").write_text(json.dumps(made, indent=1) + "\n")
@@ -109,7 +108,8 @@ def write_tables(corpus, arguments):
 def export_rankers(corpus, arguments):
     base = pathlib.Path(arguments.out)
     (base / "models").mkdir(exist_ok=True)
-    for run in sorted((base / "runs").glob("ranker-*")):
+    for seed in arguments.seeds:
+        run = base / "runs" / f"ranker-{arguments.platforms.replace(',', '+')}-{seed}"
         path = export.export(run, corpus, base / "models" / f"{run.name}.onnx")
         print(f"{path}: {path.stat().st_size} bytes, differs by {export.compare(run, corpus, path, np.arange(export.BATCH)):.1e}")
 

@@ -43,7 +43,7 @@ def copied(corpus, target, source, split):
 def job(name, platforms, share, by, seed, arguments):
     """The arguments of one training."""
     places = ",".join(str(p) for p in platforms)
-    label = f"transfer-{name}-{places.replace(',', '+')}-{share:g}-{by}-{seed}"
+    label = f"{name}-{places.replace(',', '+')}-{seed}" + ("" if share == 1 else f"-{share:g}-{by}")
     line = [name, "--data", arguments.data, "--features", arguments.features, "--platforms", places, "--seed", str(seed), "--share", str(share),
             "--share-by", by, "--out", str(pathlib.Path(arguments.runs) / label)]
     for change in arguments.set:
