@@ -39,7 +39,9 @@ class Corpus:
         seconds = self.seconds[platform] if allowed is None else np.where(allowed, self.seconds[platform], np.nan)
         finite = np.where(np.isfinite(seconds), seconds, np.inf)
         least = np.minimum.reduceat(finite, self.start[:-1])[self.task_of]
-        return np.where(np.isnan(seconds), np.nan, np.where(np.isfinite(least), least / finite, 0.0)).astype(np.float32)
+        with np.errstate(invalid="ignore"):
+            speeds = np.where(np.isfinite(least), least / finite, 0.0)
+        return np.where(np.isnan(seconds), np.nan, speeds).astype(np.float32)
 
 
 def platform_names(platforms):

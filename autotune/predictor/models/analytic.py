@@ -59,7 +59,8 @@ class Terms(nn.Module):
 
 
 class Analytic(nn.Module):
-    """The logarithm of time, but for a constant. Coefficients are constants times what task and hardware make of them."""
+    """The logarithm of time, but for a constant. Coefficients are constants times what a context makes of them: that of the program, which
+    is task and hardware, or that of each statement."""
 
     def __init__(self, columns, context, hardware_names):
         super().__init__()
@@ -81,6 +82,7 @@ class Analytic(nn.Module):
 
     def forward(self, rows, there, context, hardware):
         terms = self.terms(rows, self.levels(rows.shape[0], hardware))
+        context = context if context.dim() == 3 else context[:, None, :]
         coefficients = self.constant + torch.tanh(self.change(context)) * 2
-        each = torch.logsumexp(terms + coefficients[:, None, :], dim=2)
+        each = torch.logsumexp(terms + coefficients, dim=2)
         return torch.logsumexp(torch.where(there > 0, each, torch.full_like(each, NEVER)), dim=1)

@@ -34,7 +34,7 @@ class Ranker(nn.Module):
         super().__init__()
         network, needs = config["network"], config["features"]
         self.width, self.parts = network["width"], network["parts"]
-        self.dropout = nn.Dropout(network["dropout"])
+        self.dropout, self.each_statement = nn.Dropout(network["dropout"]), network["coefficients"] == "statement"
         self.scales = nn.ModuleDict()
         self.columns = corpus.features["loops"].columns
         self.scales["loops"] = Scale(len(self.columns))
@@ -87,6 +87,6 @@ class Ranker(nn.Module):
         score = self.head(embedding)[:, 0]
         if self.analytic is not None:
             hardware = self.seen("hardware", inputs) if "hardware" in self.parts else None
-            score = score - self.analytic(rows, there, context, hardware)
+            score = score - self.analytic(rows, there, x[:, :count] if self.each_statement else context, hardware)
         spread = torch.exp(self.doubt(embedding.detach())[:, 0].clamp(-5, 2)) + 0.02
         return {"score": score, "spread": spread, "embedding": embedding}
