@@ -38,6 +38,8 @@ def load(name, changes=()):
     if unknown := own.keys() - KEYS:
         raise ValueError(f"{path}: unknown {', '.join(sorted(unknown))}; known are {', '.join(sorted(KEYS))}")
     config = merged(load(path.parent / f"{own['base']}.yaml") if "base" in own else DEFAULTS, own)
+    kept = own.get("features")
+    config["features"] = {kind: shape for kind, shape in config["features"].items() if kept is None or kind in kept}
     for change in changes:
         config = merged(config, parse_change(change))
     return {"name": path.stem, "title": path.stem, **{key: value for key, value in config.items() if key not in ("base", "name")}}

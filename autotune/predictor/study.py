@@ -20,7 +20,8 @@ from . import config as configs, data, evaluate, export, train, transfer
 
 ONE_PLATFORM = ("xgboost", "xgboost-statements", "mlp", "lstm", "tlp-attention-rank", "tlp-attention-mse", "tlp-lstm-rank", "tlp-lstm-mse",
                 "tlp-wide", "one-shot", "one-shot-sequence")
-ALL_PLATFORMS = ("mtl-tlp", "ranker")
+RANKERS = ("ranker", "ranker-light")
+ALL_PLATFORMS = ("mtl-tlp", *RANKERS)
 ABLATION = {
     "whole": [],
     "no analytic branch": ["network.parts=[steps,task,hardware,attention]"],
@@ -108,8 +109,8 @@ def write_tables(corpus, arguments):
 def export_rankers(corpus, arguments):
     base = pathlib.Path(arguments.out)
     (base / "models").mkdir(exist_ok=True)
-    for seed in arguments.seeds:
-        run = base / "runs" / f"ranker-{arguments.platforms.replace(',', '+')}-{seed}"
+    places = arguments.platforms.replace(",", "+")
+    for run in [base / "runs" / f"{name}-{places}-{seed}" for name in RANKERS for seed in arguments.seeds if name in arguments.only]:
         path = export.export(run, corpus, base / "models" / f"{run.name}.onnx")
         print(f"{path}: {path.stat().st_size} bytes, differs by {export.compare(run, corpus, path, np.arange(export.BATCH)):.1e}")
 

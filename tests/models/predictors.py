@@ -17,7 +17,7 @@ import torch
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "autotune"))
-from predictor import baselines, batches, config as configs, data, evaluate, export, losses, metrics, models, train, transfer  # noqa: E402
+from predictor import baselines, config as configs, data, evaluate, export, losses, metrics, train, transfer  # noqa: E402
 
 PLATFORMS = ["wide", "narrow"]
 FAMILIES = {"train": ["alpha", "beta", "sampled"], "validation": ["gamma"], "test": ["delta", "epsilon"]}
@@ -124,6 +124,16 @@ def check_losses(corpus):
     assert corpus.speeds(0)[3] == 0 and np.nanmax(corpus.speeds(0)) == 1
 
 
+def check_nearest():
+    """The main operator's kind and extents, and which of two tasks is nearer."""
+    def task(text):
+        return data.tileset.Task(0, "k", "t", "n", "conv", "f", "train", 1.0, True, "k", text)
+    text = "task anchor=0 x\ngraph {{\n  %x: f32[1, {0}, 4]@1:16 = input\n  %v: f32[1, {0}, 2]@1:16 = conv(%x) group={1}\n}}\n"
+    one, two, far, grouped = (baselines.shape_of(task(text.format(*at))) for at in ((8, 1), (16, 1), (64, 1), (8, 4)))
+    assert one[0] == "conv" and one[1].tolist() == [0, 3, 2, 0, 3, 1] and grouped[0] == "conv grouped"
+    assert baselines.distance(one, two) == 2 and baselines.distance(one, far) == 6 and baselines.distance(one, grouped) > 1e6
+
+
 def check_export(corpus, run, folder):
     """The file gives what PyTorch gives, from raw features."""
     path = export.export(run, corpus, folder / f"{run.name}.onnx")
@@ -132,14 +142,14 @@ def check_export(corpus, run, folder):
 
 
 def train_all(place, features, corpus, runs):
-    small = {"epochs": 3, "loss.size": 64, "patience": 3}
+    small = {"epochs": 2, "loss.size": 64, "patience": 3}
     for path in sorted(configs.FOLDER.glob("*.yaml")):
         name, changes = path.stem, dict(small)
         if configs.load(name)["model"] == "trees":
             changes = {"rounds": 20}
         if configs.load(name)["loss"].get("batch") == "lists":
             changes["loss.size"] = 4
-        platforms = "0,1" if name in ("mtl-tlp", "ranker") else "0"
+        platforms = "0,1" if name == "mtl-tlp" or name.startswith("ranker") else "0"
         arguments = train.parser().parse_args([name, "--data", str(place), "--features", str(features), "--platforms", platforms, "--out",
                                                str(runs / f"{name}-0-1")])
         arguments.set = [f"{key}={value}" for key, value in changes.items()]
@@ -182,6 +192,7 @@ def main():
         made_up_features(features, made_up_data(place, random), random)
         corpus = data.load(place, features, ["steps", "loops", "one-shot", "task", "hardware"])
         check_losses(corpus)
+        check_nearest()
         train_all(place, features, corpus, runs)
         check_resume(place, features, corpus, folder)
         for run in sorted(runs.iterdir()):
