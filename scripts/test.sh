@@ -63,6 +63,7 @@ stage tuner
 $python tests/models/kill_tuner.py --tilewright build/release/tilewright
 $python tests/models/dataset.py --tilewright build/release/tilewright
 $python tests/models/worker.py --tilewright build/release/tilewright
+if [ -x .venv-train/bin/python ]; then .venv-train/bin/python tests/models/predictors.py; fi
 $python tests/models/lock.py --trials 6 --tilewright build/release/tilewright
 stage signals
 $python tests/models/signals.py --tilewright build/release/tilewright
