@@ -41,7 +41,7 @@ def measure(args, kernel, entry):
     if "default" not in entry:   # the rules' own, in the same log
         lines = search_curves.run(args.tilewright, "tune", kernel["model"], "-t", args.target, "--kernel", kernel["kernel"], "--log", args.folder / "defaults.db",
                                   "--trials", 1, "--json").splitlines()
-        entry["default"] = json.loads(lines[-1])["tasks"][0]["first"]
+        entry["default"] = json.loads(lines[-1])["tasks"][0]["default_seconds"]
 
 
 def qualities(entry, method, budget):

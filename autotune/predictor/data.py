@@ -1,0 +1,130 @@
+"""A data set joined with its features: tasks, programs and times as arrays, and which of them a training may see.
+
+    from predictor import data
+    corpus = data.load("datasets/tileset-1", "features", ["steps", "loops"])
+    corpus.seconds[platform, program]     # nan: not measured; inf: the program failed
+"""
+import hashlib
+import pathlib
+import re
+import sys
+
+import numpy as np
+
+from . import features
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "dataset"))
+import tileset  # noqa: E402
+
+SPLITS = ("train", "validation", "test", "near")
+
+
+class Corpus:
+    """Programs are numbered through, task by task: those of tasks[i] are start[i] to start[i+1]."""
+
+    def __init__(self, tasks, ids, sources, schedules, start, seconds, again, platforms):
+        self.tasks, self.ids, self.sources, self.schedules, self.start = tasks, ids, sources, schedules, start
+        self.seconds, self.again, self.platforms = seconds, again, platforms
+        self.task_of = np.repeat(np.arange(len(tasks)), np.diff(start))
+        self.features, self.hardware, self.hardware_names, self.checksum = {}, None, [], ""
+
+    def programs(self, task):
+        return np.arange(self.start[task], self.start[task + 1])
+
+    def split(self, *names):
+        return [i for i, task in enumerate(self.tasks) if task.split in names]
+
+    def speeds(self, platform, allowed=None):
+        """Least time of the task over the program's time: 1 for the fastest, 0 for failed ones, nan where no time is known."""
+        seconds = self.seconds[platform] if allowed is None else np.where(allowed, self.seconds[platform], np.nan)
+        finite = np.where(np.isfinite(seconds), seconds, np.inf)
+        least = np.minimum.reduceat(finite, self.start[:-1])[self.task_of]
+        with np.errstate(invalid="ignore"):
+            speeds = np.where(np.isfinite(least), least / finite, 0.0)
+        return np.where(np.isnan(seconds), np.nan, speeds).astype(np.float32)
+
+
+def platform_names(platforms):
+    """Short, and different for every platform of a set: target, threads, and of platforms alike in both a word of the machine."""
+    names = [platform["target"] + ("" if platform["threads"] == 1 else f" {platform['threads']} threads") for platform in platforms]
+    out = []
+    for name, platform in zip(names, platforms):
+        words = platform["machine"].split(", ")
+        others = {word for other, like in zip(platforms, names) if like == name and other is not platform for word in other["machine"].split(", ")}
+        own = [word for word in words if word not in others]
+        out.append(f"{name} ({own[0]})" if others and own else name)
+    return [name if out.count(name) == 1 else f"{name} #{at + 1}" for at, name in enumerate(out)]
+
+
+def _caches(platform):
+    """Sizes that the data set knows of the machine itself; targets stand for many machines."""
+    return {f"l{level}_bytes": 1024.0 * int(size) for level, size in re.findall(r"\bL([123]) (\d+)K", platform["machine"])}
+
+
+def _times(labels):
+    """The least time of a measurement: where other work disturbs it, second passes agree with it far better than with the median."""
+    return np.where(labels.status > 0, np.inf, np.where(labels.status == 0, labels.least, np.nan))
+
+
+def load(folder, feature_folder=None, kinds=()):
+    """Tasks that have programs, with the features of the kinds."""
+    folder = pathlib.Path(folder)
+    source = tileset.load(folder)
+    tasks = [task for task in source.tasks if len(source.programs[task.number].ids)]
+    programs = [source.programs[task.number] for task in tasks]
+    start = np.concatenate([[0], np.cumsum([len(p.ids) for p in programs])])
+    places = range(len(source.platforms))
+    seconds, again = (np.stack([np.concatenate([_times(source.labels(at, task.number, second)) for task in tasks]) for at in places])
+                      for second in (False, True))
+    corpus = Corpus(tasks, np.concatenate([p.ids for p in programs]), np.concatenate([p.sources for p in programs]),
+                    [text for p in programs for text in p.schedules], start, seconds, again, platform_names(source.platforms))
+    corpus.checksum = hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest()[:16]
+    if feature_folder is None:
+        return corpus
+    feature_folder = pathlib.Path(feature_folder)
+    for kind in kinds:
+        if kind == "hardware":
+            keys = [p["target"] if p["threads"] == 1 else f"{p['target']}:{p['threads']}" for p in source.platforms]
+            corpus.hardware, corpus.hardware_names = features.hardware(feature_folder, keys)
+            for row, platform in zip(corpus.hardware, source.platforms):
+                for name, size in _caches(platform).items():
+                    if name in corpus.hardware_names:
+                        row[corpus.hardware_names.index(name)] = size
+        else:
+            corpus.features[kind] = features.read(feature_folder / kind, corpus.ids)
+            missing = corpus.features[kind].count == 0
+            if missing.any():
+                print(f"{feature_folder / kind}: no features for {int(missing.sum())} of {len(missing)} programs, which are left out")
+                corpus.seconds[:, missing], corpus.again[:, missing] = np.nan, np.nan
+    return corpus
+
+
+def unit(text, seed):
+    """A number in [0, 1) that only the text and the seed decide."""
+    digest = hashlib.sha256(f"{seed} {text}".encode()).digest()
+    return int.from_bytes(digest[:8], "little") / 2.0**64
+
+
+def folds(corpus, count):
+    """The fold of every task: families stay whole, but for sampled tasks, which are families of one."""
+    out = []
+    for task in corpus.tasks:
+        name = task.key if task.network == "sampled" else task.network
+        out.append(int(unit(name, "fold") * count))
+    return np.array(out)
+
+
+def share_of_labels(corpus, share, by, seed):
+    """Which programs' labels are there when only a share of them may be seen; by whole tasks or by programs. A greater share of the
+    same seed holds a lesser one, and at least one task of each split is there."""
+    if share >= 1:
+        return np.ones(len(corpus.ids), bool)
+    if by == "programs":
+        return np.array([unit(i, seed) < share for i in corpus.ids.tolist()])
+    if by != "tasks":
+        raise ValueError(f"labels are shared out by tasks or by programs, not by '{by}'")
+    chosen = np.zeros(len(corpus.tasks), bool)
+    for split in SPLITS:
+        members = sorted(corpus.split(split), key=lambda i: unit(corpus.tasks[i].key, seed))
+        chosen[members[:max(1, round(share * len(members)))]] = True
+    return chosen[corpus.task_of]

@@ -1,0 +1,257 @@
+"""Tables of how well methods choose from the pools of held-out families, on each platform.
+
+    PYTHONPATH=autotune python -m predictor.evaluate --data DIR --runs RUNS --out tables.md [--split test] [--json tables.json]
+
+RUNS holds runs of `train.py`; runs that differ in nothing but the seed are one row, with its deviation over seeds. Two means are given:
+TLP's, which is the sum of the tasks' best times over the sum of the chosen ones, and the mean over tasks of best over chosen. The
+95 % are those of a bootstrap that draws whole families. No weights are known, so every task counts once. Scores of several seeds together
+are the mean of their scores, standardised within the pool.
+"""
+import argparse
+import collections
+import json
+import pathlib
+
+import numpy as np
+
+from . import baselines, data, metrics
+
+LEAST_POOL = 16
+
+
+class Outcome:
+    """What one method chose on one platform: for each task the times of its choices, the best time, and the family."""
+
+    def __init__(self):
+        self.times, self.best, self.families = [], [], []
+
+    def add(self, times, best, family):
+        self.times.append(times)
+        self.best.append(best)
+        self.families.append(family)
+
+    def ratio(self, chosen=None):
+        """[cuts]: the sum of best times over that of chosen ones."""
+        times, best = np.array(self.times), np.array(self.best)
+        chosen = np.arange(len(best)) if chosen is None else chosen
+        return best[chosen].sum() / times[chosen].sum(0)
+
+    def mean(self, chosen=None):
+        ratios = np.array(self.best)[:, None] / np.array(self.times)
+        return (ratios if chosen is None else ratios[chosen]).mean(0)
+
+    def networks(self):
+        return {family: self.ratio(np.nonzero(np.array(self.families) == family)[0]).tolist() for family in sorted(set(self.families))}
+
+
+class MeanOutcome(Outcome):
+    """Of random choices: the mean of ratios is not the ratio of means."""
+
+    def __init__(self):
+        super().__init__()
+        self.ratios = []
+
+    def mean(self, chosen=None):
+        ratios = np.array(self.ratios)
+        return (ratios if chosen is None else ratios[chosen]).mean(0)
+
+
+def bootstrap(outcomes, draws, seed=0):
+    """95 % intervals of both means of the first cut, by drawing families with return; of several seeds, their mean in each draw."""
+    families = np.array(outcomes[0].families)
+    names, random = sorted(set(families)), np.random.default_rng(seed)
+    members = {name: np.nonzero(families == name)[0] for name in names}
+    ratios, means = [], []
+    for _ in range(draws):
+        chosen = np.concatenate([members[names[i]] for i in random.integers(0, len(names), len(names))])
+        ratios.append(np.mean([o.ratio(chosen)[0] for o in outcomes]))
+        means.append(np.mean([o.mean(chosen)[0] for o in outcomes]))
+    return [np.percentile(values, [2.5, 97.5]).tolist() for values in (ratios, means)]
+
+
+def row_of(outcomes, draws):
+    ratios, means = np.array([o.ratio() for o in outcomes]), np.array([o.mean() for o in outcomes])
+    interval_ratio, interval_mean = bootstrap(outcomes, draws)
+    networks = collections.defaultdict(list)
+    for outcome in outcomes:
+        for family, values in outcome.networks().items():
+            networks[family].append(values)
+    return {"seeds": len(outcomes), "ratio": ratios.mean(0).tolist(), "mean": means.mean(0).tolist(),
+            "ratio_deviation": ratios.std(0).tolist(), "mean_deviation": means.std(0).tolist(), "ratio_interval": interval_ratio,
+            "mean_interval": interval_mean, "tasks": len(outcomes[0].best),
+            "least": float(min((np.array(o.best) / np.array(o.times)[:, 0]).min() for o in outcomes)),
+            "networks": {family: np.mean(values, 0).tolist() for family, values in networks.items()}}
+
+
+def read_runs(folder):
+    """{(title, places of the platforms): {seed: scores}} of complete runs. Runs of folds and of shares are left out."""
+    methods = collections.defaultdict(dict)
+    for path in sorted(pathlib.Path(folder).glob("*/done.json")):
+        facts = json.loads((path.parent / "config.json").read_text())
+        if facts["share"] == 1 and not facts["fold"]:
+            methods[facts["config"]["title"], tuple(facts["places"])][facts["seed"]] = np.load(path.parent / "scores.npz")
+    return dict(methods)
+
+
+def placed(corpus, run):
+    """A run's scores in the corpus's order of programs."""
+    order = np.argsort(run["ids"], kind="stable")
+    at = order[np.minimum(np.searchsorted(run["ids"], corpus.ids, sorter=order), len(order) - 1)]
+    if not (run["ids"][at] == corpus.ids).all():
+        raise ValueError("a run's scores are of another data set")
+    return run["scores"][:, at]
+
+
+def pools(corpus, platform, split):
+    """(task, programs, their seconds) of the tasks with labels enough; failed programs have infinite times."""
+    for task in corpus.split(split):
+        programs = corpus.programs(task)
+        seconds = corpus.seconds[platform, programs]
+        programs, seconds = programs[~np.isnan(seconds)], seconds[~np.isnan(seconds)]
+        if np.isfinite(seconds).sum() >= LEAST_POOL:
+            yield task, programs, seconds
+
+
+def baseline_rows(corpus, platform, split):
+    rows = {name: Outcome() for name in ("default schedule", "nearest task's best", "second label (A/A)")}
+    rows["one random program"] = MeanOutcome()
+    nearest = baselines.Nearest(corpus, platform)
+    for task, programs, seconds in pools(corpus, platform, split):
+        family, best = corpus.tasks[task].network, seconds.min()
+        times, ratios = metrics.random_times(seconds)
+        rows["one random program"].add(times, best, family)
+        rows["one random program"].ratios.append(ratios)
+        if (place := baselines.default_place(corpus, programs)) is not None and np.isfinite(seconds[place]):
+            rows["default schedule"].add([seconds[place]] * len(metrics.CUTS), best, family)
+        if nearest.known:
+            scores = nearest.scores(task, programs)
+            rows["nearest task's best"].add([slowest(scores, seconds, cut) for cut in metrics.CUTS], best, family)
+        first, second = baselines.second_labels(corpus, platform, programs)
+        if len(first) > 1:
+            rows["second label (A/A)"].add([metrics.chosen(-first, second, cut) for cut in metrics.CUTS], second.min(), family)
+    return {name: [outcome] for name, outcome in rows.items() if outcome.best}
+
+
+def slowest(scores, seconds, cut):
+    """The time of a choice; when all of it failed, the slowest time of the pool stands for it."""
+    time = metrics.chosen(scores, seconds, cut)
+    return time if np.isfinite(time) else float(seconds[np.isfinite(seconds)].max())
+
+
+def outcome_of(corpus, platform, split, scores):
+    out = Outcome()
+    for task, programs, seconds in pools(corpus, platform, split):
+        out.add([slowest(scores[programs], seconds, cut) for cut in metrics.CUTS], seconds.min(), corpus.tasks[task].network)
+    return out
+
+
+def together(corpus, platform, split, all_scores):
+    """The mean of several runs' scores, each standardised within the pool."""
+    out = np.full(len(corpus.ids), np.nan)
+    for _, programs, _ in pools(corpus, platform, split):
+        parts = [scores[programs] for scores in all_scores]
+        out[programs] = np.mean([(s - s.mean()) / max(s.std(), 1e-9) for s in parts], axis=0)
+    return out
+
+
+def row_name(corpus, title, places, platform):
+    """What the row says of the platforms that a model learned from, when they are not just the table's own."""
+    if places == (platform,):
+        return title
+    if platform in places:
+        return f"{title}, from {len(places)} platforms"
+    return f"{title}, from {' and '.join(corpus.platforms[place] for place in places)}"
+
+
+def method_rows(corpus, platform, split, runs):
+    """Of networks with a head for each platform, those count whose target the platform is."""
+    rows = {}
+    for (title, places), seeds in sorted(runs.items(), key=lambda item: item[0][1][0] != platform):
+        name = row_name(corpus, title, places, platform)
+        if name in rows:
+            continue
+        scores = [placed(corpus, run)[platform] for _, run in sorted(seeds.items())]
+        rows[name] = [outcome_of(corpus, platform, split, s) for s in scores]
+        if len(scores) > 1:
+            rows[f"{name}, {len(scores)} seeds together"] = [outcome_of(corpus, platform, split, together(corpus, platform, split, scores))]
+    return rows
+
+
+def report(corpus, runs, split, draws=1000):
+    out = {"data": corpus.checksum, "split": split, "platforms": {}}
+    for platform, name in enumerate(corpus.platforms):
+        sizes = [len(programs) for _, programs, _ in pools(corpus, platform, split)]
+        if not sizes:
+            continue
+        rows = {**baseline_rows(corpus, platform, split), **method_rows(corpus, platform, split, runs)}
+        out["platforms"][name] = {"tasks": len(sizes), "pool": float(np.mean(sizes)), "least_pool": min(sizes), "most_pool": max(sizes),
+                                  "labels": int((~np.isnan(corpus.seconds[platform])).sum()),
+                                  "rows": {title: row_of(outcomes, draws) for title, outcomes in rows.items()}}
+    return out
+
+
+def line(cells):
+    return "| " + " | ".join(cells) + " |"
+
+
+def markdown_platform(name, part, split):
+    rows = part["rows"]
+    out = [f"## {name}", "", f"{part['tasks']} tasks of {split}, pools of {part['least_pool']} to {part['most_pool']} programs "
+           f"({part['pool']:.0f} on average); {part['labels']} labels of all splits.", "",
+           line(["method", "seeds", "top-1", "top-5", "top-10", "95 % of top-1", "mean top-1", "mean top-5", "mean top-10", "95 % of mean top-1",
+                 "worst task"]), line(["---"] * 11)]
+    for title, row in rows.items():
+        few = row["tasks"] < part["tasks"]
+        deviation = f" ±{row['mean_deviation'][0]:.3f}" if row["seeds"] > 1 else ""
+        out.append(line([title + (f" ({row['tasks']} tasks)" if few else ""), str(row["seeds"]), *(f"{x:.3f}" for x in row["ratio"]),
+                         "{:.3f} to {:.3f}".format(*row["ratio_interval"]), f"{row['mean'][0]:.3f}{deviation}",
+                         *(f"{x:.3f}" for x in row["mean"][1:]), "{:.3f} to {:.3f}".format(*row["mean_interval"]), f"{row['least']:.3f}"]))
+    families = sorted({family for row in rows.values() for family in row["networks"]})
+    out += ["", "Top-1 / top-5 of each network:", "", line(["method", *families]), line(["---"] * (1 + len(families)))]
+    for title, row in rows.items():
+        cells = ["{0:.3f} / {1:.3f}".format(*row["networks"][f]) if f in row["networks"] else "" for f in families]
+        out.append(line([title, *cells]))
+    return out
+
+
+def summary(report_):
+    """Methods by platforms, top-1 / top-5 of TLP's formula."""
+    platforms = report_["platforms"]
+    titles = list(dict.fromkeys(title for part in platforms.values() for title in part["rows"]))
+    out = ["Top-1 / top-5 by TLP's formula:", "", line(["method", *(f"{name} ({part['tasks']} pools of {part['pool']:.0f})"
+                                                                   for name, part in platforms.items())]), line(["---"] * (1 + len(platforms)))]
+    for title in titles:
+        rows = [part["rows"].get(title) for part in platforms.values()]
+        out.append(line([title, *("{:.3f} / {:.3f}".format(*row["ratio"]) if row else "" for row in rows)]))
+    return [*out, ""]
+
+
+def markdown(report_):
+    out = ["# How well predictors choose", "", f"Data set {report_['data']}, split {report_['split']}. Top-k is the best time over the best "
+           "one of the k programs with the highest scores: first as the sum over tasks of best times over the sum of chosen ones (TLP's "
+           "formula, every task once), then as the mean over tasks. The 95 % are those of a bootstrap over families.", ""]
+    out += summary(report_)
+    for name, part in report_["platforms"].items():
+        out += markdown_platform(name, part, report_["split"]) + [""]
+    return "\n".join(out)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--runs", required=True)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--json")
+    parser.add_argument("--split", default="test", choices=data.SPLITS)
+    parser.add_argument("--draws", type=int, default=1000)
+    arguments = parser.parse_args()
+    made = report(data.load(arguments.data), read_runs(arguments.runs), arguments.split, arguments.draws)
+    text = markdown(made)
+    pathlib.Path(arguments.out).write_text(text + "\n")
+    if arguments.json:
+        pathlib.Path(arguments.json).write_text(json.dumps(made, indent=1) + "\n")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

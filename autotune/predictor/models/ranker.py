@@ -1,0 +1,92 @@
+"""Tilewright's ranker: statements, schedule primitives, the task and the hardware as tokens, and an analytic branch.
+
+Statements are tokens of their loop features; primitives are tokens of their kind, their log-scaled numbers, their position, and the
+stage that they change. One pre-norm transformer layer mixes them. The score is the negative logarithm of the analytic branch's time
+plus a linear function of the embedding, so a new platform needs only a new linear head. `spread` is the ranker's own deviation of its
+score. Each part can be left out by the configuration, which is how the ablation is made.
+"""
+import torch
+from torch import nn
+
+from .analytic import Analytic
+from .common import EncoderLayer, Scale, layers, logarithm2, present, real_rows
+
+KINDS = 18
+STAGES = 16
+
+
+class StepTokens(nn.Module):
+    def __init__(self, rows, columns, width):
+        super().__init__()
+        self.token = layers(columns + STAGES, width, width, last=False)
+        self.positions = nn.Parameter(torch.randn(rows, width) * 0.02)
+        self.register_buffer("stages", torch.arange(1, STAGES + 1).float(), persistent=False)
+
+    def forward(self, steps):
+        kinds, numbers = steps[:, :, :KINDS], steps[:, :, KINDS:]
+        stage = (numbers[:, :, :1] == self.stages).float()
+        scaled = torch.log(numbers.abs() + 1) * 0.5
+        return self.token(torch.cat([kinds, scaled, stage], dim=2)) + self.positions
+
+
+class Ranker(nn.Module):
+    def __init__(self, config, corpus, _platforms):
+        super().__init__()
+        network, needs = config["network"], config["features"]
+        self.width, self.parts = network["width"], network["parts"]
+        self.dropout, self.each_statement = nn.Dropout(network["dropout"]), network["coefficients"] == "statement"
+        self.scales = nn.ModuleDict()
+        self.columns = corpus.features["loops"].columns
+        self.scales["loops"] = Scale(len(self.columns))
+        self.statement = layers(len(self.columns), self.width, self.width)
+        if "steps" in self.parts:
+            self.steps = StepTokens(needs["steps"]["rows"], needs["steps"]["width"], self.width)
+        self.single = [kind for kind in ("task", "hardware") if kind in self.parts]
+        sizes = {"task": len(corpus.features["task"].columns) if "task" in self.parts else 0, "hardware": len(corpus.hardware_names)}
+        for kind in self.single:
+            self.scales[kind] = Scale(sizes[kind])
+        self.context = layers(max(1, sum(sizes[kind] for kind in self.single)), self.width, last=True)
+        self.layer = EncoderLayer(self.width, network["heads"], 2 * self.width, network["dropout"]) if "attention" in self.parts else None
+        pooled = self.width * (2 + ("steps" in self.parts))
+        self.embed = layers(pooled, 2 * self.width, network["embedding"])
+        self.head = nn.Linear(network["embedding"], 1)
+        self.doubt = nn.Linear(network["embedding"], 1)
+        self.analytic = Analytic(self.columns, self.width, corpus.hardware_names if "hardware" in self.parts else []) \
+            if "analytic" in self.parts else None
+
+    def fit(self, inputs):
+        self.scales["loops"].fit_moments(real_rows(inputs["loops"]))
+        for kind in self.single:
+            self.scales[kind].fit_moments(self.seen(kind, inputs))
+
+    @staticmethod
+    def seen(kind, inputs):
+        """Hardware comes as it is, tasks come as logarithms."""
+        return logarithm2(inputs[kind]) if kind == "hardware" else inputs[kind]
+
+    def forward(self, inputs):
+        rows = inputs["loops"]
+        there = present(rows)
+        scaled = [self.scales[kind](self.seen(kind, inputs)).clamp(-4, 4) for kind in self.single]
+        context = self.context(torch.cat(scaled, dim=1) if scaled else torch.zeros(rows.shape[0], 1))
+        context = self.dropout(context)
+        tokens = [self.statement(self.scales["loops"](rows).clamp(-4, 4)), context[:, None, :]]
+        known = [there, torch.ones(rows.shape[0], 1)]
+        if "steps" in self.parts:
+            tokens.append(self.steps(inputs["steps"]))
+            known.append(inputs["steps"][:, :, :KINDS].sum(dim=2))
+        x, known = torch.cat(tokens, dim=1), torch.cat(known, dim=1)
+        if self.layer is not None:
+            x = self.layer(x, known)
+        x = x * known[:, :, None]
+        count = rows.shape[1]
+        pooled = [x[:, :count].sum(dim=1), x[:, count]]
+        if "steps" in self.parts:
+            pooled.append(x[:, count + 1:].sum(dim=1) / 16)
+        embedding = self.embed(self.dropout(torch.cat(pooled, dim=1)))
+        score = self.head(embedding)[:, 0]
+        if self.analytic is not None:
+            hardware = self.seen("hardware", inputs) if "hardware" in self.parts else None
+            score = score - self.analytic(rows, there, x[:, :count] if self.each_statement else context, hardware)
+        spread = torch.exp(self.doubt(embedding.detach())[:, 0].clamp(-5, 2)) + 0.02
+        return {"score": score, "spread": spread, "embedding": embedding}

@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""Tests the learned predictors on a small made-up data set: all configurations train, are evaluated, resume, and are exported.
+
+    .venv-train/bin/python tests/models/predictors.py       less than a minute; exit status 1 when something fails
+
+Times of the made-up programs follow from their features, so that a model which learns anything ranks better than chance.
+"""
+import gzip
+import hashlib
+import json
+import pathlib
+import sys
+import tempfile
+
+import numpy as np
+import torch
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "autotune"))
+from predictor import baselines, config as configs, data, evaluate, export, losses, metrics, train, transfer  # noqa: E402
+
+PLATFORMS = ["wide", "narrow"]
+FAMILIES = {"train": ["alpha", "beta", "sampled"], "validation": ["gamma"], "test": ["delta", "epsilon"]}
+PROGRAMS = 40
+KINDS = ["vectorize", "unroll", "split", "reorder", "fuse", "parallel", "compute_at", "decompose_reduction", "set_scope", "cache_read",
+         "cache_write", "rfactor", "prefetch", "layout", "peel", "partition", "compute_inline", "other"]
+LOOPS = (["float_mad", "float_add", "int_add", "bool", "select", "iterations", "vector.product", "unroll.product"]
+         + [f"buffer{b}.{name}" for b in range(5)
+            for name in ("bytes", "lines", "unique_lines", "lines_by_reuse", "reuse_distance_bytes", "register")])
+
+
+def write_lines(folder, name, lines):
+    packed = gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode(), mtime=0)
+    (folder / name).write_bytes(packed)
+    return {"file": name, "bytes": len(packed), "sha256": hashlib.sha256(packed).hexdigest()}
+
+
+def made_up_tasks():
+    names = [(split, family, number) for split, families in FAMILIES.items() for family in families for number in range(3)]
+    return [{"key": f"{at:016x}", "lowered_for": "any", "name": f"conv {8 << number}", "kind": "conv", "network": family, "split": split,
+             "flops": 1e6 * (number + 1), "complete": True, "kernel": "k", "text": f"graph {{ %x: f32[1, {8 << number}, 4, 4] = input }}"}
+            for at, (split, family, number) in enumerate(names)]
+
+
+def made_up_data(folder, random):
+    """Writes a data set of two platforms; gives the hidden cost of every program by its id."""
+    tasks, programs, labels, cost = made_up_tasks(), [], [[] for _ in PLATFORMS], {}
+    for at, task in enumerate(tasks):
+        ids = [at * 1000 + i for i in range(PROGRAMS)]
+        hidden = random.uniform(0, 2, PROGRAMS)
+        cost.update(zip(ids, hidden))
+        schedules = [f"schedule {{\n  split a {int(10 * h)} -> b c\n  vectorize c\n}}\n" for h in hidden]
+        programs.append({"task": task["key"], "lowered_for": "any", "ids": ids, "sources": [i % 5 for i in range(PROGRAMS)],
+                         "schedules": schedules})
+        for place in range(len(PLATFORMS)):
+            for again in (0, 1):
+                seconds = np.exp(hidden * (1 - 0.3 * place) + random.normal(0, 0.01, PROGRAMS)) * 1e-3 * (at + 1)
+                status = [2 if i == 3 else 0 for i in range(PROGRAMS)]
+                labels[place].append({"task": task["key"], "lowered_for": "any", "pass": again, "ids": ids, "status": status,
+                                      "least": seconds.tolist(), "median": seconds.tolist(), "samples": [5] * PROGRAMS,
+                                      "contended": [False] * PROGRAMS, "time": [1] * PROGRAMS})
+    files = [write_lines(folder, "tasks.jsonl.gz", tasks), write_lines(folder, "programs.jsonl.gz", programs),
+             write_lines(folder, "kernels.jsonl.gz", [{"kernel": "k", "text": ""}])]
+    platforms = []
+    for place, name in enumerate(PLATFORMS):
+        files.append(write_lines(folder, f"labels-{place + 1}.jsonl.gz", labels[place]))
+        platforms.append({"file": f"labels-{place + 1}.jsonl.gz", "target": name, "machine": "made up", "threads": 1, "kind": "time"})
+    (folder / "manifest.json").write_text(json.dumps({"format": 1, "platforms": platforms, "files": files}))
+    return cost
+
+
+def write_features(folder, ids, rows, columns):
+    folder.mkdir(parents=True)
+    np.save(folder / "ids.npy", np.array(ids, np.int64))
+    np.save(folder / "offsets.npy", np.concatenate([[0], np.cumsum([len(r) for r in rows])]).astype(np.int64))
+    np.save(folder / "values.npy", np.concatenate(rows).astype(np.float32))
+    (folder / "columns.txt").write_text("".join(f"{name}\n" for name in columns))
+
+
+def made_up_features(folder, cost, random):
+    ids = list(cost)
+    random.shuffle(ids)  # the order of a folder is not that of the data set
+    steps, loops, one_shot, task = [], [], [], []
+    for i in ids:
+        rows = np.zeros((random.integers(2, 70), 40))
+        rows[np.arange(len(rows)), random.integers(0, 18, len(rows))] = 1
+        rows[:, 18:22] = random.integers(0, 9, (len(rows), 4))
+        rows[0, 19] = 50 * cost[i]
+        steps.append(rows)
+        rows = random.uniform(1, 12, (random.integers(1, 14), len(LOOPS)))
+        rows[:, LOOPS.index("float_mad")] = 8 + 3 * cost[i]
+        rows[:, [at for at, name in enumerate(LOOPS) if name.endswith("register")]] = 0
+        loops.append(rows)
+        row = random.uniform(0, 1, (1, 748))
+        row[0, 700:730] = 3 * cost[i]
+        one_shot.append(row)
+        task.append(np.full((1, 6), float(i // 1000)))
+    write_features(folder / "steps", ids, steps, KINDS + [f"p{p}" for p in range(22)])
+    write_features(folder / "loops", ids, loops, LOOPS)
+    write_features(folder / "one-shot", ids, one_shot, [f"c{c}" for c in range(748)])
+    write_features(folder / "task", ids, task, [f"t{t}" for t in range(6)])
+    (folder / "hardware.json").write_text(json.dumps({name: {"l1_bytes": 32768, "l2_bytes": 1 << 19, "vector_bytes": 64 >> at}
+                                                      for at, name in enumerate(PLATFORMS)}))
+
+
+def check_losses(corpus):
+    """Losses against what they are by hand, and the metrics against draws."""
+    there = torch.tensor([[True, True, True]])
+    good, bad = torch.tensor([[3.0, 2.0, 1.0]]), torch.tensor([[1.0, 2.0, 3.0]])
+    speeds = torch.tensor([[1.0, 0.5, 0.25]])
+    assert losses.lambda_rank(good, speeds, there) < losses.lambda_rank(bad, speeds, there)
+    assert losses.list_net(good, speeds, there, 0.2) < losses.list_net(bad, speeds, there, 0.2)
+    assert float(losses.log_error(torch.log(speeds) + 7, speeds, there)) < 1e-9
+    masked = torch.tensor([[True, True, False]])
+    assert torch.allclose(losses.lambda_rank(good, speeds, masked), losses.lambda_rank(good[:, :2], speeds[:, :2], masked[:, :2]))
+    seconds = np.array([1.0, 2.0, 4.0, np.inf])
+    times, ratios = metrics.random_times(seconds, (1, 2))
+    assert abs(ratios[0] - (1 + 0.5 + 0.25) / 4) < 1e-9 and abs(ratios[1] - (3 * 1 + 2 * 0.5 + 1 * 0.25) / 6) < 1e-9
+    assert abs(times[0] - 7 / 3) < 1e-9
+    weights = losses.inverse_density(np.array([0.0] * 9 + [1.0]))
+    assert abs(weights[-1] / weights[0] - 9) < 1e-9
+    small, large = (data.share_of_labels(corpus, share, "tasks", 1) for share in (0.2, 0.6))
+    assert (small <= large).all() and small.sum() < large.sum()
+    assert corpus.speeds(0)[3] == 0 and np.nanmax(corpus.speeds(0)) == 1
+
+
+def check_nearest():
+    """The main operator's kind and extents, and which of two tasks is nearer."""
+    def task(text):
+        return data.tileset.Task(0, "k", "t", "n", "conv", "f", "train", 1.0, True, "k", text)
+    text = "task anchor=0 x\ngraph {{\n  %x: f32[1, {0}, 4]@1:16 = input\n  %v: f32[1, {0}, 2]@1:16 = conv(%x) group={1}\n}}\n"
+    one, two, far, grouped = (baselines.shape_of(task(text.format(*at))) for at in ((8, 1), (16, 1), (64, 1), (8, 4)))
+    assert one[0] == "conv" and one[1].tolist() == [0, 3, 2, 0, 3, 1] and grouped[0] == "conv grouped"
+    assert baselines.distance(one, two) == 2 and baselines.distance(one, far) == 6 and baselines.distance(one, grouped) > 1e6
+
+
+def check_export(corpus, run, folder):
+    """The file gives what PyTorch gives, from raw features."""
+    path = export.export(run, corpus, folder / f"{run.name}.onnx")
+    difference = export.compare(run, corpus, path, np.arange(export.BATCH))
+    assert difference < 2e-3, f"{run.name}: the exported model differs by {difference}"
+
+
+def train_all(place, features, corpus, runs):
+    small = {"epochs": 2, "loss.size": 64, "patience": 3}
+    for path in sorted(configs.FOLDER.glob("*.yaml")):
+        name, changes = path.stem, dict(small)
+        if configs.load(name)["model"] == "trees":
+            changes = {"rounds": 20}
+        if configs.load(name)["loss"].get("batch") == "lists":
+            changes["loss.size"] = 4
+        platforms = "0,1" if name == "mtl-tlp" or name.startswith("ranker") else "0"
+        arguments = train.parser().parse_args([name, "--data", str(place), "--features", str(features), "--platforms", platforms, "--out",
+                                               str(runs / f"{name}-0-1")])
+        arguments.set = [f"{key}={value}" for key, value in changes.items()]
+        train.run(arguments, corpus)
+        assert train.run(arguments, corpus) == json.loads((runs / f"{name}-0-1" / "done.json").read_text())
+
+
+def check_resume(place, features, corpus, folder):
+    """A run that was ended in the middle gives the same scores as one that was not."""
+    def arguments(out):
+        return train.parser().parse_args(["mlp", "--data", str(place), "--features", str(features), "--out", str(folder / out),
+                                          "--set", "epochs=4", "--set", "loss.size=64"])
+    train.run(arguments("whole"), corpus)
+    before, train.SAVE_SECONDS = train.SAVE_SECONDS, -1
+    run_epoch = train.Training.run_epoch
+
+    def ended(self):
+        if self.epoch == 2:
+            raise KeyboardInterrupt
+        return run_epoch(self)
+    train.Training.run_epoch = ended
+    try:
+        train.run(arguments("parts"), corpus)
+        raise AssertionError("the run was not ended")
+    except KeyboardInterrupt:
+        train.Training.run_epoch = run_epoch
+    train.run(arguments("parts"), corpus)
+    train.SAVE_SECONDS = before
+    whole, parts = (np.load(folder / out / "scores.npz")["scores"] for out in ("whole", "parts"))
+    assert np.array_equal(whole, parts, equal_nan=True), "a resumed run differs"
+
+
+def main():
+    train.settle()
+    random = np.random.default_rng(1)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        place, features, runs = folder / "set", folder / "features", folder / "runs"
+        place.mkdir()
+        made_up_features(features, made_up_data(place, random), random)
+        corpus = data.load(place, features, ["steps", "loops", "one-shot", "task", "hardware"])
+        check_losses(corpus)
+        check_nearest()
+        train_all(place, features, corpus, runs)
+        check_resume(place, features, corpus, folder)
+        for run in sorted(runs.iterdir()):
+            if (run / "weights.pt").exists():
+                check_export(corpus, run, folder)
+        report = evaluate.report(corpus, evaluate.read_runs(runs), "test", draws=50)
+        (folder / "tables.md").write_text(evaluate.markdown(report))
+        rows = report["platforms"]["wide"]["rows"]
+        for method in ("XGBoost, statements", "TenSet-MLP", "Tilewright ranker"):
+            assert rows[method]["mean"][0] > rows["one random program"]["mean"][0], f"{method} ranks no better than chance"
+        assert rows["second label (A/A)"]["mean"][0] > 0.95
+        transfer.agreement(corpus)
+    print("predictors: ok")
+
+
+if __name__ == "__main__":
+    main()
