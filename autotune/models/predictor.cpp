@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 
 #include "support/parallel.h"
 
@@ -22,6 +23,17 @@ std::array<Readable, 5> readable() {
            {"hardware", 2, hardware_feature_names().size()}}};
 }
 constexpr std::array<const char*, 3> kOutputs = {"score", "spread", "embedding"};
+
+// "1,2.5" as numbers; empty: no such list.
+FeatureRow numbers_of(const std::string& text) {
+  FeatureRow out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    out.push_back(std::strtof(text.substr(at, end - at).c_str(), nullptr));
+    at = end + 1;
+  }
+  return out;
+}
 
 // Rows one after the other, as many as there is room for; zeros behind them.
 void copy_rows(const std::vector<FeatureRow>& rows, std::span<float> to) {
@@ -72,6 +84,10 @@ Expected<std::unique_ptr<Predictor>> Predictor::create(std::shared_ptr<const tw_
 Error Predictor::describe() {
   if (kind().empty()) return wrong("it does not say what kind it is");
   if (api_->symbol_count != 0) return wrong("it has free dimensions");
+  task_least_ = numbers_of(value("task_least")), task_most_ = numbers_of(value("task_most"));
+  for (const FeatureRow& row : {task_least_, task_most_})
+    if (!row.empty() && row.size() != task_feature_names().size())
+      return wrong("it knows other numbers of tasks");
   for (int32_t i = 0; i < api_->input_count; ++i) TW_TRY(add_input(api_->inputs[i]));
   for (int32_t i = 0; i < api_->output_count; ++i) TW_TRY(add_output(api_->outputs[i]));
   return inputs_.empty() || !output("score") ? wrong("it reads or scores nothing")
@@ -147,6 +163,16 @@ Error Predictor::run() {
                    api_->outputs[i].rank, nullptr});
   const tw_status status = api_->run(context_, in.data(), out.data());
   return status == TW_OK ? Error::success() : wrong(api_->last_error(context_));
+}
+
+bool Predictor::has_seen(const PredictedTask& task) const {
+  constexpr float kBeyond = 0.5f;
+  const FeatureRow row = task_row(*task.lowered.front());
+  for (size_t i = 0; i < row.size(); ++i) {
+    if (i < task_least_.size() && row[i] < task_least_[i] - kBeyond) return false;
+    if (i < task_most_.size() && row[i] > task_most_[i] + kBeyond) return false;
+  }
+  return true;
 }
 
 Expected<std::vector<Prediction>> Predictor::predict(const PredictedTask& task,

@@ -46,6 +46,9 @@ class Predictor {
 
   const Metadata& metadata() const { return metadata_; }
   std::string kind() const { return value("kind"); }  // "ranker", "tlp", ..
+  // Whether training has seen tasks that are as large in every number of task_row, but for a half
+  // (metadata `task_least`, `task_most`); without these it has seen all.
+  bool has_seen(const PredictedTask& task) const;
   // On up to `jobs` threads for what it reads; the network itself runs on one. Any thread may ask.
   Expected<std::vector<Prediction>> predict(const PredictedTask& task,
                                             std::span<const Candidate> candidates, int jobs);
@@ -77,6 +80,7 @@ class Predictor {
   Metadata metadata_;
   std::string name_;
   size_t batch_ = 0;
+  FeatureRow task_least_, task_most_;
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
   tw_context* context_ = nullptr;
@@ -100,6 +104,7 @@ class PredictorSet {
 
   std::string kind() const { return members_.front()->kind(); }
   size_t size() const { return members_.size(); }
+  bool has_seen(const PredictedTask& task) const { return members_.front()->has_seen(task); }
   // The mean of the members' scores; spread: their own and how far they are from each other.
   // members: only so many of them, 0: all. Of each candidate in order.
   Expected<std::vector<Prediction>> predict(const PredictedTask& task,

@@ -70,14 +70,16 @@ def metadata(facts, needs, corpus):
     return {"kind": kind, "features": ",".join(f"{name}/{VERSIONS[name]}" for name in needs),
             "rows_steps": str(needs.get("steps", {}).get("rows", 0)), "rows_loops": str(needs.get("loops", {}).get("rows", 0)),
             "platforms": ",".join(facts["platforms"]), "hardware": ",".join(corpus.hardware_names) if "hardware" in needs else "",
-            "trained": facts["data"], "seed": str(facts["seed"]), **task_range(facts, corpus)}
+            "trained": facts["data"], "seed": str(facts["seed"]), **task_range(corpus)}
 
 
-def task_range(facts, corpus):
-    """The least and greatest numbers of tasks that training saw: elsewhere a predictor guesses."""
-    rows = corpus.features["task"].dense(corpus.programs_of(facts["learned"]), 1)[:, 0] if "learned" in facts else None
-    if rows is None:
+def task_range(corpus):
+    """The least and greatest numbers of the tasks of training, of networks that read them: beyond these a predictor guesses."""
+    if "task" not in corpus.features:
         return {}
+    seen = corpus.features["task"]
+    first = np.array([corpus.start[task] for task in corpus.split("train")])
+    rows = seen.single(first[seen.count[first] > 0])
     return {name: ",".join(f"{value:.6g}" for value in values) for name, values in (("task_least", rows.min(axis=0)), ("task_most", rows.max(axis=0)))}
 
 

@@ -48,8 +48,9 @@ Expected<std::optional<PredictedSchedule>> predict_schedule(const PredictingOpti
   const Prediction &chosen = all[static_cast<size_t>(best)], &standard = all[0];
   const double gain = chosen.score - standard.score;
   const double doubt = std::hypot(chosen.spread, standard.spread);
-  return PredictedSchedule{std::move(candidates[static_cast<size_t>(best)]), gain,
-                           gain > options.confidence * doubt};
+  return PredictedSchedule{
+      std::move(candidates[static_cast<size_t>(best)]), gain,
+      gain > options.confidence * doubt && options.predictors->has_seen(about)};
 }
 
 }  // namespace tw

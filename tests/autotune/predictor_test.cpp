@@ -164,6 +164,30 @@ TEST_CASE("a predictor scores batches of any number, and refuses what it is not"
   CHECK(refusal(wrong).find("'pixels', which nobody knows") != std::string::npos);
 }
 
+TEST_CASE("a predictor knows which tasks are like those of its training") {
+  const Kernel kernel = parsed_kernel(kSums);
+  const PredictedTask task{{std::make_shared<const Kernel>(kernel)}, {}};
+  const auto seen = [&](float least, float most) {
+    std::string low, high;
+    for (const float value : task_row(kernel)) {
+      low += (low.empty() ? "" : ",") + std::to_string(value + least);
+      high += (high.empty() ? "" : ",") + std::to_string(value + most);
+    }
+    return llvm::cantFail(
+               Predictor::create(std::make_shared<const tw_api>(fake::api()),
+                                 {{"kind", "fake"}, {"task_least", low}, {"task_most", high}},
+                                 "fake.so"))
+        ->has_seen(task);
+  };
+  CHECK(seen(0, 0));
+  CHECK(seen(0.25f, 1));
+  CHECK(!seen(0.75f, 1));
+  CHECK(!seen(-1, -0.75f));
+  CHECK(fake_predictor()->has_seen(task));
+  CHECK(refusal(fake::api(), {{"kind", "fake"}, {"task_least", "1,2"}}).find("other numbers") !=
+        std::string::npos);
+}
+
 TEST_CASE("a set is the mean of its members; heads add to their scores") {
   const Kernel kernel = parsed_kernel(kSums);
   const std::vector<Candidate> candidates = {
