@@ -3,9 +3,10 @@
     PYTHONPATH=autotune python -m predictor.transfer --data DIR --features DIR --target 1 --sources 0,2 --runs RUNS --out transfer.md
 
 For each share of the target's labels (1, 2, 5, 10, 100 % of the tasks) it trains MTL-TLP with no, one and two source platforms, and the
-ranker with the same ones and the hardware token. It compares with a ranking that is copied: of the source's times (which knows the
-source's labels of the test tasks), and of a model trained on the source only. `recovered` is the part of the gap between the copied
-model and all labels that is closed. The rank correlation between the platforms says how much there is to learn.
+ranker with the same ones and the hardware token. It compares with rankings that are copied: of the source's times, which knows labels
+of the test tasks and is of those tasks only that have them on both, and of a model trained on the source only. `recovered` is the part
+of the gap between the copied model and all labels that is closed. The rank correlation between the platforms says how much there is to
+learn.
 """
 import argparse
 import itertools
@@ -35,9 +36,15 @@ def agreement(corpus, split=None):
 
 
 def copied(corpus, target, source, split):
-    """The source's own times as scores for the target: only pools with labels on both."""
-    scores = -np.where(np.isnan(corpus.seconds[source]), np.inf, corpus.seconds[source])
-    return evaluate.outcome_of(corpus, target, split, scores)
+    """The source's own times as scores for the target: of the programs that have labels on both."""
+    out = evaluate.Outcome()
+    for task, programs, seconds in evaluate.pools(corpus, target, split):
+        both = ~np.isnan(corpus.seconds[source, programs])
+        if np.isfinite(seconds[both]).sum() >= evaluate.LEAST_POOL:
+            scores = -corpus.seconds[source, programs[both]]
+            times = [evaluate.slowest(scores, seconds[both], cut) for cut in metrics.CUTS]
+            out.add(times, seconds[both].min(), corpus.tasks[task].network)
+    return out
 
 
 def job(name, platforms, share, by, seed, arguments):
@@ -81,7 +88,7 @@ def table(corpus, target, sources, results, arguments):
         row = copied(corpus, target, source, arguments.split)
         if row.best:
             mean = row.mean()
-            out.append(f"| times of {corpus.platforms[source]} | | 0 % | {mean[0]:.3f} | {mean[1]:.3f} | |")
+            out.append(f"| times of {corpus.platforms[source]}, {len(row.best)} tasks | | 0% | {mean[0]:.3f} | {mean[1]:.3f} | |")
     for name, cells in results.items():
         means = {key: np.mean([o.mean() for o in outcomes], 0) for key, outcomes in cells.items()}
         low, high = means.get((1, 0.0)), means[0, 1.0]

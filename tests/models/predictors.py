@@ -5,6 +5,7 @@
 
 Times of the made-up programs follow from their features, so that a model which learns anything ranks better than chance.
 """
+import argparse
 import gzip
 import hashlib
 import json
@@ -182,6 +183,17 @@ def check_resume(place, features, corpus, folder):
     assert np.array_equal(whole, parts, equal_nan=True), "a resumed run differs"
 
 
+def check_transfer(place, features, corpus, folder):
+    """One source, and no source, with two shares of labels; the platforms agree, as their times were made to."""
+    transfer.SHARES = (0.5, 1.0)
+    arguments = argparse.Namespace(data=str(place), features=str(features), runs=str(folder / "transfer"), set=["epochs=1", "loss.size=64"],
+                                   seeds=[1], share_by="programs", split="test")
+    results = {"mlp": transfer.measured(corpus, 0, "mlp", [1], arguments)}
+    assert set(results["mlp"]) == {(1, 0.0), (0, 0.5), (0, 1.0), (1, 0.5), (1, 1.0)}
+    assert "| TenSet-MLP | 1 | 50% |" in transfer.table(corpus, 0, [1], results, arguments)
+    assert transfer.agreement(corpus)["wide", "narrow"][0] > 0.9
+
+
 def main():
     train.settle()
     random = np.random.default_rng(1)
@@ -201,10 +213,10 @@ def main():
         report = evaluate.report(corpus, evaluate.read_runs(runs), "test", draws=50)
         (folder / "tables.md").write_text(evaluate.markdown(report))
         rows = report["platforms"]["wide"]["rows"]
-        for method in ("XGBoost, statements", "TenSet-MLP", "Tilewright ranker"):
+        for method in ("XGBoost, statements", "TenSet-MLP", "Tilewright ranker, from 2 platforms"):
             assert rows[method]["mean"][0] > rows["one random program"]["mean"][0], f"{method} ranks no better than chance"
         assert rows["second label (A/A)"]["mean"][0] > 0.95
-        transfer.agreement(corpus)
+        check_transfer(place, features, corpus, folder)
     print("predictors: ok")
 
 
