@@ -5,7 +5,7 @@
 RUNS holds runs of `train.py`; runs that differ in nothing but the seed are one row, with its deviation over seeds. Two means are given:
 TLP's, which is the sum of the tasks' best times over the sum of the chosen ones, and the mean over tasks of best over chosen. The
 95 % are those of a bootstrap that draws whole families. No weights are known, so every task counts once. Scores of several seeds together
-are the mean of their scores, standardised within the pool.
+are the mean of their scores; those that are no logarithms of speed are standardised within the pool first.
 """
 import argparse
 import collections
@@ -145,12 +145,13 @@ def outcome_of(corpus, platform, split, scores):
     return out
 
 
-def together(corpus, platform, split, all_scores):
-    """The mean of several runs' scores, each standardised within the pool."""
+def together(corpus, platform, split, all_scores, logarithms):
+    """The mean of several runs' scores: as they are when they are logarithms of speed, as the tuner has it, else standardised within the
+    pool."""
     out = np.full(len(corpus.ids), np.nan)
     for _, programs, _ in pools(corpus, platform, split):
         parts = [scores[programs] for scores in all_scores]
-        out[programs] = np.mean([(s - s.mean()) / max(s.std(), 1e-9) for s in parts], axis=0)
+        out[programs] = np.mean(parts if logarithms else [(s - s.mean()) / max(s.std(), 1e-9) for s in parts], axis=0)
     return out
 
 
@@ -173,7 +174,8 @@ def method_rows(corpus, platform, split, runs):
         scores = [placed(corpus, run)[platform] for _, run in sorted(seeds.items())]
         rows[name] = [outcome_of(corpus, platform, split, s) for s in scores]
         if len(scores) > 1:
-            rows[f"{name}, {len(scores)} seeds together"] = [outcome_of(corpus, platform, split, together(corpus, platform, split, scores))]
+            mean = together(corpus, platform, split, scores, all("spreads" in run for run in seeds.values()))
+            rows[f"{name}, {len(scores)} seeds together"] = [outcome_of(corpus, platform, split, mean)]
     return rows
 
 
