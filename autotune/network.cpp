@@ -237,7 +237,8 @@ void NetworkTuner::trust_predictors(Search& search, uint64_t seed) {
   const ScorePoints score = score_points(unless_stopped(maker(search)), *search.model,
                                          options_.jobs);
   if (options_.tuner == TunerKind::ranker) {
-    search.explorer = draft_explorer(search.space, seed, {}, score);
+    // Wider than a compile explores: what is measured costs more
+    search.explorer = draft_explorer(search.space, seed, {256, 4, 1 << 15, 192}, score);
   } else if (options_.tuner == TunerKind::one_shot) {
     AnnealingOptions annealing;  // CC'22, section 5: 512 chains of 160 steps at most
     annealing.chains = 512, annealing.iterations = 160, annealing.random_first = 0;
