@@ -6,6 +6,7 @@ with the generated space and without static rules.
 
 A point of a kernel is measured once: all methods and seeds use one log as a table, as in search_curves.py. The quality of a budget is the best time known
 of the kernel over the best of so many measurements; "1" is the choice that a predictor makes without any. Beside it the default schedule, which rules made.
+With --whole all kernels of each network are taken, and a second table has the networks: the default schedules' time over that of the first choices.
 Writes OUT/budgets.json after each kernel and OUT/budgets.md; called again it goes on with what is missing.
 """
 import argparse
@@ -82,6 +83,18 @@ def table(args, entries):
     return "\n".join(lines) + "\n"
 
 
+def networks(args, entries):
+    """Of networks whose kernels are all there: the defaults' time over that of the first, and of the best of the first 64."""
+    lines = ["", "| network | kernels | " + " | ".join(f"{method}, 1 | {method}, 64" for method in args.methods) + " |", "|" + "---|" * (2 + 2 * len(args.methods))]
+    for model in dict.fromkeys(e["model"] for e in entries):
+        own = [e for e in entries if e["model"] == model and e.get("default") and set(args.methods) <= e["methods"].keys()]
+        usual = sum(e["calls"] * e["default"] for e in own)
+        cells = [f"{usual / sum(e['calls'] * statistics.median(best_after(run, budget) for run in e['methods'][method]) for e in own):.3f}"
+                 for method in args.methods for budget in (1, 64)]
+        lines.append(f"| {model} | {len(own)} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tilewright", required=True, type=pathlib.Path)
@@ -95,6 +108,7 @@ def main():
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--least-points", type=float, default=500)
     parser.add_argument("--most-flops", type=float, default=1e9)
+    parser.add_argument("--whole", action="store_true", help="all kernels of each network")
     parser.add_argument("--minutes", type=float, default=40, help="no kernel is begun later")
     parser.add_argument("models", nargs="+", type=pathlib.Path)
     args = parser.parse_args()
@@ -102,18 +116,19 @@ def main():
     results = args.folder / "budgets.json"
     entries = json.loads(results.read_text()) if results.exists() else []
     start = time.monotonic()
-    for kernel in search_curves.choose(args, args.models):
+    chosen = [k for model in args.models for k in search_curves.kernels_of(args, model)] if args.whole else search_curves.choose(args, args.models)
+    for kernel in chosen:
         entry = next((e for e in entries if e["task"] == kernel["task"]), None)
         if entry and set(args.methods) <= entry["methods"].keys():
             continue
         if time.monotonic() - start > args.minutes * 60:
             break
         if not entry:
-            entry = search_curves.new_entry(kernel)
+            entry = dict(search_curves.new_entry(kernel), calls=kernel["calls"])
             entries.append(entry)
         measure(args, kernel, entry)
         results.write_text(json.dumps(entries))
-        (args.folder / "budgets.md").write_text(table(args, entries))
+        (args.folder / "budgets.md").write_text(table(args, entries) + (networks(args, entries) if args.whole else ""))
     print((args.folder / "budgets.md").read_text())
 
 

@@ -96,7 +96,7 @@ class Adapter {
     TW_ASSIGN(const Kernel kernel, parse_kernel(task.kernel_text));
     std::map<int64_t, double> times;
     for (const Label& l : labels)
-      if (l.status == Status::ok) times[l.program] = l.median;
+      if (l.status == Status::ok) times[l.program] = l.seconds();
     std::vector<Candidate> candidates;
     AdaptedTask out;
     for (const LearningProgram& p : programs) {

@@ -32,7 +32,7 @@ Expected<Pool> pool_of(DataSet& set, const LearningTask& listed, int64_t platfor
   TW_ASSIGN(const std::vector<Label> labels, set.labels(platform, listed.id, 0));
   std::map<int64_t, double> times;
   for (const Label& l : labels)
-    if (l.status == Status::ok) times[l.program] = l.median;
+    if (l.status == Status::ok) times[l.program] = l.seconds();
   if (times.empty()) return pool;
   TW_ASSIGN(const ParsedTask parsed, parse_task(pool.task.text, "task " + pool.task.key));
   pool.shape = shape_of(parsed);

@@ -69,20 +69,20 @@ void add(Accumulated& to, const TaskLabelSet& labels) {
       ++to.stat.failures[status_name(l.status)];
       continue;
     }
-    times.push_back(l.median);
-    best = best == 0 ? l.median : std::min(best, l.median);
-    if (l.program == labels.standard) standard = l.median;
+    times.push_back(l.seconds());
+    best = best == 0 ? l.seconds() : std::min(best, l.seconds());
+    if (l.program == labels.standard) standard = l.seconds();
     const auto again = labels.again.find(l.program);
     if (again == labels.again.end() || again->second.status != Status::ok) continue;
     ++to.stat.again;
-    to.deviations.push_back(std::abs(again->second.median / l.median - 1));
-    if (!fastest || l.median < fastest->median) fastest = &l;
-    least_again = least_again == 0 ? again->second.median
-                                   : std::min(least_again, again->second.median);
+    to.deviations.push_back(std::abs(again->second.seconds() / l.seconds() - 1));
+    if (!fastest || l.seconds() < fastest->seconds()) fastest = &l;
+    least_again = least_again == 0 ? again->second.seconds()
+                                   : std::min(least_again, again->second.seconds());
   }
   if (times.size() > 1) to.spreads.push_back(median_of(times) / best);
   if (standard > 0) to.standards.push_back(standard / best);
-  if (fastest) to.tops.push_back(least_again / labels.again.at(fastest->program).median);
+  if (fastest) to.tops.push_back(least_again / labels.again.at(fastest->program).seconds());
 }
 
 FamilyStat finished(Accumulated& a, const std::string& network) {
@@ -160,7 +160,7 @@ Expected<SetStat> statistics(DataSet& set) {
       add(all, labels);
       add(families[task.network], labels);
       for (const Label& l : labels.first)
-        if (l.status == Status::ok) times[p][task.id][l.program] = l.median;
+        if (l.status == Status::ok) times[p][task.id][l.program] = l.seconds();
     }
     PlatformStat stat{platforms[p], finished(all, "all"), {}};
     for (auto& [network, accumulated] : families)
@@ -200,7 +200,7 @@ Expected<CheckedPlatform> check_platform(DataSet& set, const Platform& platform,
     TW_ASSIGN(const std::vector<LearningProgram> programs, set.programs(task.id));
     std::map<int64_t, double> known;
     for (const Label& l : before)
-      if (l.status == Status::ok) known[l.program] = l.median;
+      if (l.status == Status::ok) known[l.program] = l.seconds();
     std::vector<LearningProgram> chosen;
     for (const LearningProgram& p : programs)
       if (known.contains(p.id)) chosen.push_back(p);
@@ -215,7 +215,7 @@ Expected<CheckedPlatform> check_platform(DataSet& set, const Platform& platform,
         ++out.failed;
         continue;
       }
-      x.push_back(known.at(l.program)), y.push_back(l.median);
+      x.push_back(known.at(l.program)), y.push_back(l.seconds());
       deviations.push_back(std::abs(y.back() / x.back() - 1));
     }
     ++out.tasks;

@@ -320,7 +320,7 @@ Error TaskLabels::make_search(const Space& space, int count, const StopAsked& st
       if (label == labels_.end()) break;  // stopped
       MeasureResult& r = results.emplace_back();
       r.status = label->second.status;
-      if (r.status == Status::ok) r.seconds = {label->second.median};
+      if (r.status == Status::ok) r.seconds = {label->second.seconds()};
     }
     return results;
   };
@@ -338,7 +338,7 @@ Error TaskLabels::make_search(const Space& space, int count, const StopAsked& st
     KnownResult& r = known.emplace_back();
     r.schedule = program.schedule;
     r.result.status = label.status;
-    if (label.status == Status::ok) r.result.seconds = {label.median};
+    if (label.status == Status::ok) r.result.seconds = {label.seconds()};
   }
   tuner.know(std::move(known));
   Error error = tuner.run(count, stop).takeError();
@@ -357,7 +357,7 @@ Error TaskLabels::make_neighbours(const Space& space, int count, const StopAsked
   const Label* best = nullptr;
   for (const auto& [id, label] : labels_)
     if (label.status == Status::ok && points_.contains(id) &&
-        (!best || label.median < best->median))
+        (!best || label.seconds() < best->seconds()))
       best = &label;
   if (!best || count <= 0) return Error::success();
   std::mt19937_64 random(seed_for("neighbours"));
@@ -383,7 +383,7 @@ Error TaskLabels::second_pass(const StopAsked& stop) {
   std::vector<const Label*> good;
   for (const auto& [id, label] : labels_)
     if (label.status == Status::ok) good.push_back(&label);
-  std::ranges::sort(good, {}, [](const Label* l) { return std::pair(l->median, l->program); });
+  std::ranges::sort(good, {}, [](const Label* l) { return std::pair(l->seconds(), l->program); });
   const auto best = static_cast<size_t>(std::ceil(kBestShare * static_cast<double>(good.size())));
   std::mt19937_64 random(seed_for("again"));
   TW_ASSIGN(const std::vector<Label> done, set_.labels(place_.platform, task_.id, 1));
