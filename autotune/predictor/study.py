@@ -24,6 +24,7 @@ RANKERS = ("ranker", "ranker-light")
 ALL_PLATFORMS = ("mtl-tlp", *RANKERS)
 ABLATION = {
     "whole": [],
+    "with registers": ["network.parts=[steps,task,hardware,attention,analytic,registers]"],
     "no analytic branch": ["network.parts=[steps,task,hardware,attention]"],
     "no attention": ["network.parts=[steps,task,hardware,analytic]"],
     "no steps": ["network.parts=[task,hardware,attention,analytic]"],

@@ -29,6 +29,26 @@ class StepTokens(nn.Module):
         return self.token(torch.cat([kinds, scaled, stage], dim=2)) + self.positions
 
 
+class Registers(nn.Module):
+    """[batch, statements, 6] of binary logarithms: what a statement holds, and the tile of its unrolled and vector loops, over the machine's
+    vector registers; its vector over the machine's; and of each how far it is above. Beyond the registers values are spilled."""
+
+    COUNT = 6
+
+    def __init__(self, columns, hardware_names):
+        super().__init__()
+        self.alloc, self.vector, self.innermost, self.unroll = (
+            columns.index(name) for name in ("alloc.bytes", "vector.product", "vector.innermost", "unroll.product"))
+        self.bytes, self.count = hardware_names.index("vector_bytes"), hardware_names.index("vector_registers")
+
+    def forward(self, rows, there, hardware):
+        width = hardware[:, self.bytes:self.bytes + 1]
+        all_bytes = width + hardware[:, self.count:self.count + 1]
+        over = torch.stack([rows[:, :, self.alloc] - all_bytes, rows[:, :, self.vector] + rows[:, :, self.unroll] + 2 - all_bytes,
+                            rows[:, :, self.innermost] + 2 - width], dim=2)
+        return torch.cat([over, torch.relu(over)], dim=2) * 0.25 * there[:, :, None]
+
+
 class Ranker(nn.Module):
     def __init__(self, config, corpus, _platforms):
         super().__init__()
@@ -38,7 +58,8 @@ class Ranker(nn.Module):
         self.scales = nn.ModuleDict()
         self.columns = corpus.features["loops"].columns
         self.scales["loops"] = Scale(len(self.columns))
-        self.statement = layers(len(self.columns), self.width, self.width)
+        self.registers = Registers(self.columns, corpus.hardware_names) if "registers" in self.parts else None
+        self.statement = layers(len(self.columns) + (Registers.COUNT if self.registers else 0), self.width, self.width)
         if "steps" in self.parts:
             self.steps = StepTokens(needs["steps"]["rows"], needs["steps"]["width"], self.width)
         self.single = [kind for kind in ("task", "hardware") if kind in self.parts]
@@ -70,7 +91,10 @@ class Ranker(nn.Module):
         scaled = [self.scales[kind](self.seen(kind, inputs)).clamp(-4, 4) for kind in self.single]
         context = self.context(torch.cat(scaled, dim=1) if scaled else torch.zeros(rows.shape[0], 1))
         context = self.dropout(context)
-        tokens = [self.statement(self.scales["loops"](rows).clamp(-4, 4)), context[:, None, :]]
+        statements = self.scales["loops"](rows).clamp(-4, 4)
+        if self.registers is not None:
+            statements = torch.cat([statements, self.registers(rows, there, self.seen("hardware", inputs))], dim=2)
+        tokens = [self.statement(statements), context[:, None, :]]
         known = [there, torch.ones(rows.shape[0], 1)]
         if "steps" in self.parts:
             tokens.append(self.steps(inputs["steps"]))
