@@ -62,7 +62,7 @@ if has models; then
   for suite in kill_tuner dataset worker one_shot signals; do model_test $suite; done
   model_test lock --trials 6
   scripts/setup.sh train
-  .venv-train/bin/python tests/models/predictors.py
+  .venv-train/bin/python tests/autotune/predictors.py
 fi
 
 if has sanitizers; then

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests the learned predictors on a small made-up data set: all configurations train, are evaluated, resume, and are exported.
 
-    .venv-train/bin/python tests/models/predictors.py       less than a minute; exit status 1 when something fails
+    .venv-train/bin/python tests/autotune/predictors.py       less than a minute; exit status 1 when something fails
 
 Times of the made-up programs follow from their features, so that a model which learns anything ranks better than chance.
 """
