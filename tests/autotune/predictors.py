@@ -25,7 +25,8 @@ FAMILIES = {"train": ["alpha", "beta", "sampled"], "validation": ["gamma"], "tes
 PROGRAMS = 40
 KINDS = ["vectorize", "unroll", "split", "reorder", "fuse", "parallel", "compute_at", "decompose_reduction", "set_scope", "cache_read",
          "cache_write", "rfactor", "prefetch", "layout", "peel", "partition", "compute_inline", "other"]
-LOOPS = (["float_mad", "float_add", "int_add", "bool", "select", "iterations", "vector.product", "unroll.product"]
+LOOPS = (["float_mad", "float_add", "int_add", "bool", "select", "iterations", "vector.product", "vector.innermost", "unroll.product",
+          "alloc.bytes"]
          + [f"buffer{b}.{name}" for b in range(5)
             for name in ("bytes", "lines", "unique_lines", "lines_by_reuse", "reuse_distance_bytes", "register")])
 
@@ -100,7 +101,7 @@ def made_up_features(folder, cost, random):
     write_features(folder / "loops", ids, loops, LOOPS)
     write_features(folder / "one-shot", ids, one_shot, [f"c{c}" for c in range(748)])
     write_features(folder / "task", ids, task, [f"t{t}" for t in range(6)])
-    (folder / "hardware.json").write_text(json.dumps({name: {"l1_bytes": 32768, "l2_bytes": 1 << 19, "vector_bytes": 64 >> at}
+    (folder / "hardware.json").write_text(json.dumps({name: {"l1_bytes": 32768, "l2_bytes": 1 << 19, "vector_bytes": 64 >> at, "vector_registers": 32 >> at}
                                                       for at, name in enumerate(PLATFORMS)}))
 
 
