@@ -15,8 +15,7 @@ constexpr std::array<const char*, kTunerKindCount> kTuners = {
     "gbt", "genetic", "anneal", "random", "grid", "one-shot", "tlp", "mtl-tlp", "ranker"};
 constexpr std::array<const char*, kFeatureKindCount> kFeatures = {"knob", "itervar", "curve",
                                                                   "loops"};
-constexpr size_t kNeighbours = 2;     // tasks alike whose best schedules are tried first
-constexpr int64_t kLeastCode = 1024;  // operations that a candidate may always have
+constexpr size_t kNeighbours = 2;  // tasks alike whose best schedules are tried first
 // Measurements of another task that a model learns from, at most
 constexpr size_t kTaught = 256;
 constexpr int kMostBatch = 64, kTimedBatch = 16;
@@ -237,8 +236,8 @@ void NetworkTuner::trust_predictors(Search& search, uint64_t seed) {
   const ScorePoints score = score_points(unless_stopped(maker(search)), *search.model,
                                          options_.jobs);
   if (options_.tuner == TunerKind::ranker) {
-    // Wider than a compile explores: what is measured costs more
-    search.explorer = draft_explorer(search.space, seed, {256, 4, 1 << 15, 192}, score);
+    const DraftOptions wide{.first = 256, .rounds = 4, .drafted = 1 << 15, .verified = 192};
+    search.explorer = draft_explorer(search.space, seed, wide, score);  // measuring costs more
   } else if (options_.tuner == TunerKind::one_shot) {
     AnnealingOptions annealing;  // CC'22, section 5: 512 chains of 160 steps at most
     annealing.chains = 512, annealing.iterations = 160, annealing.random_first = 0;
@@ -324,14 +323,13 @@ std::vector<Candidate> NetworkTuner::beginning(Search& search) const {
   return out;
 }
 
-// Half as much again as the default schedules make: a space without rules has points that take
-// minutes to compile.
+// By the default schedules of all variants.
 void NetworkTuner::limit_code(Search& search) const {
   if (!target_.driver.empty()) return;
-  int64_t most = kLeastCode;
+  int64_t most = kLeastOperations;
   for (size_t v = 0; v < search.task.variants.size(); ++v) {
     if (Expected<Candidate> candidate = usual(search, v))
-      most = std::max(most, written_out_operations(*candidate->kernel, target_.lanes(4)) * 3 / 2);
+      most = std::max(most, most_operations(*candidate->kernel, target_.lanes(4)));
     else llvm::consumeError(candidate.takeError());  // said where it is measured
   }
   search.most_code = most;

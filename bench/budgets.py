@@ -9,13 +9,10 @@ of the kernel over the best of so many measurements; "1" is the choice that a pr
 With --whole all kernels of each network are taken, and a second table has the networks: the default schedules' time over that of the first choices.
 Writes OUT/budgets.json after each kernel and OUT/budgets.md; called again it goes on with what is missing.
 """
-import argparse
 import json
 import math
-import pathlib
 import random
 import statistics
-import time
 
 import search_curves
 
@@ -29,8 +26,7 @@ def best_after(run, budget):
 
 
 def best_known(entry):
-    times = [run["gains"][-1][1] for runs in entry["methods"].values() for run in runs if run["gains"]]
-    return min([*times, *([entry["default_known"]] if entry.get("default_known") else [])])
+    return min(run["gains"][-1][1] for runs in entry["methods"].values() for run in runs if run["gains"])
 
 
 def measure(args, kernel, entry):
@@ -47,7 +43,7 @@ def measure(args, kernel, entry):
 
 def qualities(entry, method, budget):
     best = best_known(entry)
-    return [best / best_after(run, budget) for run in entry["methods"][method] if run["trials"] >= min(budget, run["trials"])]
+    return [best / best_after(run, budget) for run in entry["methods"][method]]
 
 
 def interval(entries, value, draws=2000):
@@ -96,40 +92,16 @@ def networks(args, entries):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tilewright", required=True, type=pathlib.Path)
-    parser.add_argument("--target", default="host")
-    parser.add_argument("--folder", required=True, type=pathlib.Path)
+    parser = search_curves.flags(__doc__, trials=256, most_flops=1e9, minutes=40)
     parser.add_argument("--methods", default="random,gbt,genetic,one-shot,tlp,mtl-tlp,ranker", type=lambda text: text.split(","))
-    parser.add_argument("--kernels", type=int, default=20)
-    parser.add_argument("--trials", type=int, default=256, help="of methods that learn from measurements, and of random search")
-    parser.add_argument("--predicted-trials", type=int, default=64)
+    parser.add_argument("--predicted-trials", type=int, default=64, help="of methods that learn nothing from measurements but random search")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--batch", type=int, default=16)
-    parser.add_argument("--least-points", type=float, default=500)
-    parser.add_argument("--most-flops", type=float, default=1e9)
     parser.add_argument("--whole", action="store_true", help="all kernels of each network")
-    parser.add_argument("--minutes", type=float, default=40, help="no kernel is begun later")
-    parser.add_argument("models", nargs="+", type=pathlib.Path)
     args = parser.parse_args()
-    args.folder.mkdir(parents=True, exist_ok=True)
-    results = args.folder / "budgets.json"
-    entries = json.loads(results.read_text()) if results.exists() else []
-    start = time.monotonic()
-    chosen = [k for model in args.models for k in search_curves.kernels_of(args, model)] if args.whole else search_curves.choose(args, args.models)
-    for kernel in chosen:
-        entry = next((e for e in entries if e["task"] == kernel["task"]), None)
-        if entry and set(args.methods) <= entry["methods"].keys():
-            continue
-        if time.monotonic() - start > args.minutes * 60:
-            break
-        if not entry:
-            entry = dict(search_curves.new_entry(kernel), calls=kernel["calls"])
-            entries.append(entry)
-        measure(args, kernel, entry)
-        results.write_text(json.dumps(entries))
-        (args.folder / "budgets.md").write_text(table(args, entries) + (networks(args, entries) if args.whole else ""))
-    print((args.folder / "budgets.md").read_text())
+    kernels = [k for model in args.models for k in search_curves.kernels_of(args, model)] if args.whole else search_curves.choose(args, args.models)
+    search_curves.go_on(args, "budgets.json", kernels, lambda entry: set(args.methods) <= entry["methods"].keys(), measure,
+                        lambda entries: {"budgets.md": table(args, entries) + (networks(args, entries) if args.whole else "")})
 
 
 if __name__ == "__main__":

@@ -64,7 +64,8 @@ def trials_of(args, method):
 
 
 def new_entry(kernel):
-    return {"name": kernel["name"], "family": kernel["family"], "model": pathlib.Path(kernel["model"]).stem, "points": kernel["points"], "task": kernel["task"], "methods": {}}
+    return {"name": kernel["name"], "family": kernel["family"], "model": pathlib.Path(kernel["model"]).stem, "points": kernel["points"], "task": kernel["task"], "calls": kernel["calls"],
+            "methods": {}}
 
 
 def measure(args, kernel, entry):
@@ -85,6 +86,46 @@ def measure(args, kernel, entry):
 
 def best_of(run_):
     return run_["gains"][-1][1] if run_["gains"] else math.inf
+
+
+def flags(description, **defaults):
+    """What all measurements of kernels' searches take."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tilewright", required=True, type=pathlib.Path)
+    parser.add_argument("--target", default="host")
+    parser.add_argument("--folder", required=True, type=pathlib.Path)
+    parser.add_argument("--kernels", type=int, default=20)
+    parser.add_argument("--least-points", type=float, default=500, help="of the space")
+    parser.add_argument("--most-flops", type=float)
+    parser.add_argument("--trials", type=int)
+    parser.add_argument("--processes", type=int, default=5)
+    parser.add_argument("--minutes", type=float, help="no kernel is begun later")
+    parser.add_argument("models", nargs="+", type=pathlib.Path)
+    parser.set_defaults(**defaults)
+    return parser
+
+
+def go_on(args, name, kernels, whole, measure_, tables):
+    """Measures the kernels whose entries in folder/name are not whole yet, and writes that file and `tables(entries)`, texts by file name, after each."""
+    args.folder.mkdir(parents=True, exist_ok=True)
+    results = args.folder / name
+    entries = json.loads(results.read_text()) if results.exists() else []
+    start = time.monotonic()
+    for kernel in kernels:
+        entry = next((e for e in entries if e["task"] == kernel["task"]), None)
+        if entry and whole(entry):
+            continue
+        if time.monotonic() - start > args.minutes * 60:
+            break
+        if not entry:
+            entry = new_entry(kernel)
+            entries.append(entry)
+        measure_(args, kernel, entry)
+        results.write_text(json.dumps(entries))
+        for file, text in tables([e for e in entries if whole(e)]).items():
+            (args.folder / file).write_text(text)
+        print(f"{(time.monotonic() - start) / 60:6.1f} min  {entry['model']}: {entry['name']}", flush=True)
+    print((args.folder / f"{results.stem}.md").read_text(), end="")
 
 
 def first_within(run_, bound):
@@ -164,42 +205,14 @@ def figure(args, entries):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--tilewright", required=True, type=pathlib.Path)
-    parser.add_argument("--target", default="host")
-    parser.add_argument("--folder", required=True, type=pathlib.Path)
-    parser.add_argument("--kernels", type=int, default=20)
-    parser.add_argument("--trials", type=int, default=333)
+    parser = flags(__doc__, trials=333, most_flops=2e7, minutes=40)
     parser.add_argument("--random-trials", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--exhaustive", type=float, default=2000)
-    parser.add_argument("--least-points", type=float, default=500, help="of the space; smaller ones are searched whole at once")
-    parser.add_argument("--most-flops", type=float, default=2e7)
-    parser.add_argument("--processes", type=int, default=5)
-    parser.add_argument("--minutes", type=float, default=40, help="no kernel is begun later")
-    parser.add_argument("models", nargs="+", type=pathlib.Path)
+    parser.add_argument("--exhaustive", type=float, default=2000, help="spaces of fewer points are searched whole at once")
     args = parser.parse_args()
-    args.folder.mkdir(parents=True, exist_ok=True)
-    results = args.folder / "curves.json"
-    entries = json.loads(results.read_text()) if results.exists() else []
-    start = time.monotonic()
-    for kernel in choose(args, args.models):
-        entry = next((e for e in entries if e["task"] == kernel["task"]), None)
-        if entry and METHODS.keys() <= entry["methods"].keys():
-            continue
-        if time.monotonic() - start > args.minutes * 60:
-            break
-        if not entry:
-            entry = new_entry(kernel)
-            entries.append(entry)
-        measure(args, kernel, entry)
-        results.write_text(json.dumps(entries))
-        whole = [e for e in entries if METHODS.keys() <= e["methods"].keys()]
-        (args.folder / "curves.md").write_text(table(args, whole))
-        (args.folder / "curves.svg").write_text(figure(args, whole))
-        print(f"{(time.monotonic() - start) / 60:6.1f} min  {entry['model']}: {entry['name']}", flush=True)
-    print((args.folder / "curves.md").read_text(), end="")
+    go_on(args, "curves.json", choose(args, args.models), lambda entry: METHODS.keys() <= entry["methods"].keys(), measure,
+          lambda entries: {"curves.md": table(args, entries), "curves.svg": figure(args, entries)})
 
 
 if __name__ == "__main__":

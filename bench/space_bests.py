@@ -7,12 +7,9 @@ The kernels are those of search_curves.py. A kernel's search begins with its def
 records of defaults are left out before the best one is measured again beside the default, in fresh processes and in turns.
 Writes OUT/bests.json after each kernel and OUT/bests.md; called again it goes on with what is missing, a kernel's own search too.
 """
-import argparse
 import json
 import math
-import pathlib
 import statistics
-import time
 
 import search_curves
 
@@ -36,12 +33,11 @@ def of_the_space(args, log):
     return points, best and best["about"].split(" ")[-1 - best["about"].split("{")[1].count(" ")].split("{")[0]
 
 
-def measure(args, kernel):
+def measure(args, kernel, entry):
     log = args.folder / f"{kernel['task']}.db"
     task = search(args, kernel, log)
     points, sketch = of_the_space(args, log)
-    entry = {"name": kernel["name"], "model": pathlib.Path(kernel["model"]).stem, "task": kernel["task"], "points": kernel["points"],
-             "trials": task["trials"], "illegal": task["illegal"], "sketch": sketch}
+    entry.update(trials=task["trials"], illegal=task["illegal"], sketch=sketch)
     checked = search_curves.run(args.tilewright, "tune", kernel["model"], "-t", args.target, "--kernel", kernel["kernel"], "--log", points,
                                 "--check", args.processes, "--json").splitlines()
     if checked:
@@ -51,7 +47,6 @@ def measure(args, kernel):
         entry["best"] = min(told["tuned"])
         entry["median_ratio"] = statistics.median(math.sqrt(a * b) for a, b in pairs) / statistics.median(told["tuned"])
         entry["noise"] = max(max(a, b) / min(a, b) for a, b in pairs) - 1
-    return entry
 
 
 def table(entries):
@@ -70,34 +65,12 @@ def table(entries):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tilewright", required=True, type=pathlib.Path)
-    parser.add_argument("--target", default="host")
-    parser.add_argument("--folder", required=True, type=pathlib.Path)
-    parser.add_argument("--kernels", type=int, default=20)
-    parser.add_argument("--trials", type=int, default=1000)
+    parser = search_curves.flags(__doc__, trials=1000, most_flops=2e8, minutes=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=0)
-    parser.add_argument("--least-points", type=float, default=500)
-    parser.add_argument("--most-flops", type=float, default=2e8)
-    parser.add_argument("--processes", type=int, default=5)
-    parser.add_argument("--minutes", type=float, default=60, help="no kernel is begun later")
-    parser.add_argument("models", nargs="+", type=pathlib.Path)
     args = parser.parse_args()
-    args.folder.mkdir(parents=True, exist_ok=True)
-    results = args.folder / "bests.json"
-    entries = json.loads(results.read_text()) if results.exists() else []
-    start = time.monotonic()
-    for kernel in search_curves.choose(args, args.models):
-        if any(e["task"] == kernel["task"] for e in entries):
-            continue
-        if time.monotonic() - start > args.minutes * 60:
-            break
-        entries.append(measure(args, kernel))
-        results.write_text(json.dumps(entries))
-        (args.folder / "bests.md").write_text(table(entries))
-        print(f"{(time.monotonic() - start) / 60:6.1f} min  {entries[-1]['model']}: {entries[-1]['name']}", flush=True)
-    print((args.folder / "bests.md").read_text(), end="")
+    search_curves.go_on(args, "bests.json", search_curves.choose(args, args.models), lambda entry: "sketch" in entry, measure,
+                        lambda entries: {"bests.md": table(entries)})
 
 
 if __name__ == "__main__":

@@ -4,22 +4,15 @@
 
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <ostream>
 
+#include "cli/formatted.h"
 #include "cli/text_width.h"
 #include "driver/compile/compile.h"
 
 namespace tw {
 namespace {
 constexpr std::chrono::milliseconds kRedraw{100};
-
-template <class... Args>
-std::string format(const char* pattern, Args... args) {
-  std::array<char, 64> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), pattern, args...);
-  return buffer.data();
-}
 
 // 1234567 -> "1.23" and unit index 2
 std::string scaled(double value, const std::array<const char*, 5>& units) {
@@ -29,7 +22,7 @@ std::string scaled(double value, const std::array<const char*, 5>& units) {
     ++unit;
   }
   const int decimals = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
-  return format("%.*f%s", decimals, value, units[unit]);
+  return formatted("%.*f%s", decimals, value, units[unit]);
 }
 }  // namespace
 
@@ -80,8 +73,8 @@ void Progress::print(const std::string& text) {
 
 std::string Progress::line() const {
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-  return format("%-10s %8s  %s", stage_.c_str(), format_seconds(seconds).c_str(),
-                format_bytes(peak_memory()).c_str());
+  return formatted("%-10s %8s  %s", stage_.c_str(), format_seconds(seconds).c_str(),
+                   format_bytes(peak_memory()).c_str());
 }
 
 void Progress::tick() {
@@ -101,9 +94,9 @@ void Progress::erase_line() {
 }
 
 std::string format_seconds(double seconds) {
-  if (seconds < 60) return format(seconds < 10 ? "%.2f s" : "%.1f s", seconds);
-  return format("%d min %02d s", static_cast<int>(seconds / 60),
-                static_cast<int>(std::fmod(seconds, 60)));
+  if (seconds < 60) return formatted(seconds < 10 ? "%.2f s" : "%.1f s", seconds);
+  return formatted("%d min %02d s", static_cast<int>(seconds / 60),
+                   static_cast<int>(std::fmod(seconds, 60)));
 }
 
 std::string format_bytes(uint64_t bytes) {

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
 #include <ostream>
 
+#include "cli/formatted.h"
 #include "cli/progress.h"
 
 namespace tw {
@@ -34,13 +34,6 @@ Line line_of(const NetworkTuner& tuner, const NetworkTuner::Row& row, const Peak
   return line;
 }
 
-template <class... Args>
-std::string cells(const char* pattern, Args... args) {
-  char buffer[256];
-  std::snprintf(buffer, sizeof buffer, pattern, args...);
-  return buffer;
-}
-
 std::string text_of(const NetworkTuner& tuner, size_t task, const Peaks& peaks, int width) {
   const NetworkTuner::Row row = tuner.row(task);
   const Line l = line_of(tuner, row, peaks);
@@ -49,12 +42,12 @@ std::string text_of(const NetworkTuner& tuner, size_t task, const Peaks& peaks, 
                              (row.known ? "+" + std::to_string(row.known) : "");
   if (l.ms <= 0)
     return name +
-           cells(" %4lldx %s", static_cast<long long>(row.task->calls),
-                 row.error.empty() ? "-" : "failed") +
+           formatted(" %4lldx %s", static_cast<long long>(row.task->calls),
+                     row.error.empty() ? "-" : "failed") +
            (row.measured ? "  " + trials : "") + "\n";
-  return name + cells(" %4lldx %5.1f %10.4f %6.2f %9.1f %6.1f %9s\n",
-                      static_cast<long long>(row.task->calls), 100 * l.share, l.ms, l.gain,
-                      l.gflops, 100 * l.peak, trials.c_str());
+  return name + formatted(" %4lldx %5.1f %10.4f %6.2f %9.1f %6.1f %9s\n",
+                          static_cast<long long>(row.task->calls), 100 * l.share, l.ms, l.gain,
+                          l.gflops, 100 * l.peak, trials.c_str());
 }
 
 // Of the whole network, as far as it is known.
@@ -64,8 +57,8 @@ std::string totals(const NetworkTuner& tuner) {
   std::string text = reached == count ? "all " + std::to_string(count) + " kernels: "
                                       : std::to_string(reached) + " of " + std::to_string(count) +
                                             " kernels, the others were not reached: ";
-  text += cells("%.4f ms", now * 1e3) +
-          (first > 0 ? cells(", by default %.4f ms", first * 1e3) : "") + ", " +
+  text += formatted("%.4f ms", now * 1e3) +
+          (first > 0 ? formatted(", by default %.4f ms", first * 1e3) : "") + ", " +
           std::to_string(tuner.measured()) + " trials";
   size_t untried = 0;  // nothing but the default schedule
   for (size_t i = 0; i < count; ++i)
@@ -97,8 +90,9 @@ std::string tune_table(const NetworkTuner& tuner, const Peaks& peaks, int column
   });
   const size_t shown = rows > 0 ? std::min(rows, order.size()) : order.size();
   const int width = std::max(kLeastName, std::min(columns - kNumbersWidth, widest(tuner)));
-  std::string text = column("kernel", width) + cells(" calls     %% %10s %6s %9s %6s %9s\n",
-                                                     "best ms", "x", "GFLOP/s", "peak%", "trials");
+  std::string text = column("kernel", width) + formatted(" calls     %% %10s %6s %9s %6s %9s\n",
+                                                         "best ms", "x", "GFLOP/s", "peak%",
+                                                         "trials");
   for (size_t i = 0; i < shown; ++i) text += text_of(tuner, order[i], peaks, width);
   if (shown < order.size()) text += "... and " + std::to_string(order.size() - shown) + " more\n";
   return text + totals(tuner);
@@ -144,7 +138,8 @@ std::string TuneView::status() const {
   if (const std::string rest = rest_text(budget_, trials_, measured_, searched); !rest.empty())
     text += ", " + rest;
   if (measured_ > 0)
-    text += cells(", %d trials, %.1f a second", measured_, measured_ / std::max(searched, 1e-9));
+    text += formatted(", %d trials, %.1f a second", measured_,
+                      measured_ / std::max(searched, 1e-9));
   return text + (at_work_.empty() ? "" : "  " + at_work_);
 }
 
@@ -188,7 +183,7 @@ void TuneView::ends(size_t task) {
     const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 8;
     redraw(tune_table(tuner_, peaks_, known ? size.ws_col : 80, (known ? size.ws_row : 24u) - 6u));
   } else {
-    const std::string elapsed = cells("%8s  ", format_seconds(budget_.now()).c_str());
+    const std::string elapsed = formatted("%8s  ", format_seconds(budget_.now()).c_str());
     console_.err << elapsed
                  << text_of(tuner_, task, peaks_,
                             kPlainColumns - kNumbersWidth - static_cast<int>(elapsed.size()));

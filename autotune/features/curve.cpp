@@ -46,12 +46,9 @@ void add_buffer(const Statement& s, const Use& use, int samples, FeatureRow& row
 
 FeatureRow curve_row(const Kernel& kernel, const CurveShape& shape) {
   const std::vector<Statement> statements = statements_of(kernel);
-  const auto work = [](const Statement& s) { return s.iterations() * (1 + s.floats.total()); };
-  const auto main = std::max_element(
-      statements.begin(), statements.end(),
-      [&](const Statement& a, const Statement& b) { return work(a) < work(b); });
+  const Statement* main = main_statement(statements);
   FeatureRow row;
-  if (main != statements.end())
+  if (main)
     for (size_t t = 0; t < main->touches.size() && t < shape.buffers; ++t)
       add_buffer(*main, main->touches[t].uses.back(), shape.samples, row);
   row.resize(shape.columns(), std::numeric_limits<float>::quiet_NaN());

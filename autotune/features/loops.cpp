@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "autotune/features/features.h"
+#include "autotune/features/named_row.h"
 #include "autotune/features/statements.h"
 
 namespace tw {
@@ -15,13 +16,9 @@ constexpr size_t kBuffers = 5;
 constexpr int kCurvePoints = 10;
 constexpr double kLineBytes = 64;
 
-class LoopsRow {
+class LoopsRow : public NamedRow {
  public:
-  explicit LoopsRow(std::vector<std::string>* names) : names_(names) {}
-  void raw(const std::string& name, double value) {
-    values.push_back(static_cast<float>(value));
-    if (names_) names_->push_back(name);
-  }
+  using NamedRow::NamedRow;
   void add(const std::string& name, double value) {
     raw(name, std::copysign(std::log2(std::abs(value) + 1), value));
   }
@@ -29,10 +26,6 @@ class LoopsRow {
   void choice(const std::string& name, const std::array<const char*, N>& words, size_t chosen) {
     for (size_t i = 0; i < N; ++i) raw(name + words[i], i == chosen);
   }
-  FeatureRow values;
-
- private:
-  std::vector<std::string>* names_;
 };
 
 void add_ops(const Statement& s, LoopsRow& row) {

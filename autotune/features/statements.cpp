@@ -261,6 +261,12 @@ std::vector<Statement> statements_of(const Kernel& kernel) {
   return out;
 }
 
+const Statement* main_statement(const std::vector<Statement>& statements) {
+  const auto work = [](const Statement& s) { return s.iterations() * (1 + s.floats.total()); };
+  const auto main = std::ranges::max_element(statements, {}, work);
+  return main == statements.end() ? nullptr : &*main;
+}
+
 double elements(const Kernel& kernel, const Statement& s, const Touch& touch, size_t level) {
   double product = 1, most = 0;
   for (const double extent : box(kernel, s, touch, level)) product *= extent;

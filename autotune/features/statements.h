@@ -46,6 +46,8 @@ struct Statement {
 };
 
 std::vector<Statement> statements_of(const Kernel& kernel);
+// The first one with most to do; null: there is none.
+const Statement* main_statement(const std::vector<Statement>& statements);
 
 // Of the loops from `level` inwards, those outside standing still:
 // Distinct ones, at most

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "autotune/features/features.h"
+#include "autotune/features/named_row.h"
 #include "autotune/features/statements.h"
 #include "ir/schedule/arguments.h"
 
@@ -17,24 +18,14 @@ constexpr size_t kOneShotKnobs = 20, kOneShotTask = 8;
 
 double log_of(double value) { return std::log2(1 + std::max(0.0, value)); }
 
-class TaskRow {
+class TaskRow : public NamedRow {
  public:
-  explicit TaskRow(std::vector<std::string>* names) : names_(names) {}
-  void add(const std::string& name, double value) {
-    values.push_back(static_cast<float>(value));
-    if (names_) names_->push_back(name);
-  }
+  using NamedRow::NamedRow;
   void add(const std::string& name, const std::vector<double>& list, size_t length) {
     for (size_t i = 0; i < length; ++i)
-      add(name + "[" + std::to_string(i) + "]", i < list.size() ? list[i] : 0);
+      raw(name + "[" + std::to_string(i) + "]", i < list.size() ? list[i] : 0);
   }
-  FeatureRow values;
-
- private:
-  std::vector<std::string>* names_;
 };
-
-double work_of(const Statement& s) { return s.iterations() * (1 + s.floats.total()); }
 
 void add_operators(const std::vector<Statement>& all, TaskRow& row) {
   OpCounts sum;
@@ -45,28 +36,28 @@ void add_operators(const std::vector<Statement>& all, TaskRow& row) {
     sum.div += n * s.floats.div, sum.compare += n * s.floats.compare;
     sum.math += n * s.floats.math, stores += n;
   }
-  row.add("mad", log_of(sum.mad)), row.add("add", log_of(sum.add));
-  row.add("mul", log_of(sum.mul)), row.add("div", log_of(sum.div));
-  row.add("compare", log_of(sum.compare)), row.add("math", log_of(sum.math));
-  row.add("stores", log_of(stores));
-  row.add("statements", static_cast<double>(all.size()));
+  row.raw("mad", log_of(sum.mad)), row.raw("add", log_of(sum.add));
+  row.raw("mul", log_of(sum.mul)), row.raw("div", log_of(sum.div));
+  row.raw("compare", log_of(sum.compare)), row.raw("math", log_of(sum.math));
+  row.raw("stores", log_of(stores));
+  row.raw("statements", static_cast<double>(all.size()));
 }
 
 void add_buffers(const Kernel& kernel, TaskRow& row) {
   std::map<BufferRole, double> bytes;
   for (size_t b = 0; b < kernel.buffers.size(); ++b)
     bytes[kernel.buffers[b].role] += bytes_of(kernel, BufferId{static_cast<int32_t>(b)});
-  row.add("bytes.input", log_of(bytes[BufferRole::input]));
-  row.add("bytes.constant", log_of(bytes[BufferRole::constant]));
-  row.add("bytes.output", log_of(bytes[BufferRole::output]));
-  row.add("bytes.temp", log_of(bytes[BufferRole::temp]));
+  row.raw("bytes.input", log_of(bytes[BufferRole::input]));
+  row.raw("bytes.constant", log_of(bytes[BufferRole::constant]));
+  row.raw("bytes.output", log_of(bytes[BufferRole::output]));
+  row.raw("bytes.temp", log_of(bytes[BufferRole::temp]));
 }
 
 // The statement with most to do: its loops from outside in, and what it touches.
 void add_main(const Kernel& kernel, const std::vector<Statement>& all, TaskRow& row) {
-  const auto main = std::ranges::max_element(all, {}, work_of);
-  std::vector<double> spatial, reduce, touched, strides;
-  if (main != all.end()) {
+  const Statement* main = main_statement(all);
+  std::vector<double> spatial, reduce, touched;
+  if (main) {
     for (const LoopAround& loop : main->loops) {
       if (loop.extent <= 1) continue;
       (loop.node->role == AxisRole::spatial ? spatial : reduce).push_back(log_of(loop.extent));
@@ -74,14 +65,14 @@ void add_main(const Kernel& kernel, const std::vector<Statement>& all, TaskRow& 
     for (const Touch& touch : main->touches)
       touched.push_back(log_of(elements(kernel, *main, touch, 0)));
   }
-  row.add("main.spatial", static_cast<double>(spatial.size()));
-  row.add("main.reduce", static_cast<double>(reduce.size()));
+  row.raw("main.spatial", static_cast<double>(spatial.size()));
+  row.raw("main.reduce", static_cast<double>(reduce.size()));
   std::ranges::reverse(spatial);  // the innermost first: it is always there
   std::ranges::reverse(reduce);
   row.add("main.spatial", spatial, kSpatial);
   row.add("main.reduce", reduce, kReduce);
   row.add("main.elements", touched, kOperands);
-  row.add("main.share", main == all.end() ? 0 : main->iterations() == 0 ? 0 : 1);
+  row.raw("main.share", main && main->iterations() > 0 ? 1 : 0);
 }
 
 FeatureRow make_task_row(const Kernel& lowered, std::vector<std::string>* names) {

@@ -48,11 +48,18 @@ void copy_rows(const std::vector<FeatureRow>& rows, std::span<float> to) {
 
 }  // namespace
 
-PredictedTask predicted_task(const Task& task, const Target& target, int threads) {
-  PredictedTask out{{}, hardware_row(target, threads)};
-  for (const Variant& variant : task.variants)
-    out.lowered.push_back(std::make_shared<const Kernel>(variant.lowered.kernel));
+PredictedTask predicted_task(std::vector<std::shared_ptr<const Kernel>> lowered,
+                             const Target& target, int threads) {
+  PredictedTask out{std::move(lowered), {}, hardware_row(target, threads)};
+  for (const auto& kernel : out.lowered) out.rows.push_back(task_row(*kernel));
   return out;
+}
+
+PredictedTask predicted_task(const Task& task, const Target& target, int threads) {
+  std::vector<std::shared_ptr<const Kernel>> lowered;
+  for (const Variant& variant : task.variants)
+    lowered.push_back(std::make_shared<const Kernel>(variant.lowered.kernel));
+  return predicted_task(std::move(lowered), target, threads);
 }
 
 Predictor::~Predictor() {
@@ -137,7 +144,7 @@ const Predictor::Output* Predictor::output(const std::string& name) const {
 
 // From several threads, for different rows.
 void Predictor::place(const PredictedTask& task, const Candidate& candidate, size_t row) {
-  const Kernel& lowered = *task.lowered[static_cast<size_t>(candidate.variant)];
+  const auto variant = static_cast<size_t>(candidate.variant);
   for (Input& input : inputs_) {
     const size_t size = input.rows * input.columns;
     const std::span<float> to(input.values.data() + row * size, size);
@@ -145,9 +152,10 @@ void Predictor::place(const PredictedTask& task, const Candidate& candidate, siz
       case Reads::steps: copy_rows(step_rows(candidate.schedule), to); break;
       case Reads::loops: copy_rows(loop_rows(*candidate.kernel), to); break;
       case Reads::one_shot:
-        copy_rows({one_shot_row(lowered, candidate.schedule, *candidate.kernel)}, to);
+        copy_rows({one_shot_row(*task.lowered[variant], candidate.schedule, *candidate.kernel)},
+                  to);
         break;
-      case Reads::task: copy_rows({task_row(lowered)}, to); break;
+      case Reads::task: copy_rows({task.rows[variant]}, to); break;
       case Reads::hardware: copy_rows({task.hardware}, to); break;
     }
   }
@@ -167,7 +175,7 @@ Error Predictor::run() {
 
 bool Predictor::has_seen(const PredictedTask& task) const {
   constexpr float kBeyond = 0.5f;
-  const FeatureRow row = task_row(*task.lowered.front());
+  const FeatureRow& row = task.rows.front();
   for (size_t i = 0; i < row.size(); ++i) {
     if (i < task_least_.size() && row[i] < task_least_[i] - kBeyond) return false;
     if (i < task_most_.size() && row[i] > task_most_[i] + kBeyond) return false;
@@ -199,6 +207,12 @@ Expected<std::vector<Prediction>> Predictor::predict(const PredictedTask& task,
     }
   }
   return all;
+}
+
+std::vector<std::string> PredictorSet::networks() const {
+  std::vector<std::string> list;
+  for (const auto& member : members_) list.push_back(member->network());
+  return list;
 }
 
 Expected<std::vector<Prediction>> PredictorSet::predict(const PredictedTask& task,

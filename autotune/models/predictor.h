@@ -9,6 +9,7 @@
 
 #include "autotune/features/features.h"
 #include "autotune/search.h"
+#include "autotune/task.h"
 #include "ir/target.h"
 #include "runtime/tilewright.h"
 
@@ -25,8 +26,11 @@ struct Prediction {
 // What is the same for all candidates of a task on a target.
 struct PredictedTask {
   std::vector<std::shared_ptr<const Kernel>> lowered;  // by variant
+  std::vector<FeatureRow> rows;                        // task_row of each
   FeatureRow hardware;                                 // hardware_row
 };
+PredictedTask predicted_task(std::vector<std::shared_ptr<const Kernel>> lowered,
+                             const Target& target, int threads);
 PredictedTask predicted_task(const Task& task, const Target& target, int threads);
 
 class Predictor {
@@ -45,7 +49,8 @@ class Predictor {
   Predictor(const Predictor&) = delete;
 
   const Metadata& metadata() const { return metadata_; }
-  std::string kind() const { return value("kind"); }  // "ranker", "tlp", ..
+  std::string kind() const { return value("kind"); }        // "ranker", "tlp", ..
+  std::string network() const { return value("network"); }  // hash of what it was compiled from
   // Whether training has seen tasks that are as large in every number of task_row, but for a half
   // (metadata `task_least`, `task_most`); without these it has seen all.
   bool has_seen(const PredictedTask& task) const;
@@ -104,6 +109,7 @@ class PredictorSet {
 
   std::string kind() const { return members_.front()->kind(); }
   size_t size() const { return members_.size(); }
+  std::vector<std::string> networks() const;  // of the members
   bool has_seen(const PredictedTask& task) const { return members_.front()->has_seen(task); }
   // The mean of the members' scores; spread: their own and how far they are from each other.
   // members: only so many of them, 0: all. Of each candidate in order.

@@ -9,9 +9,6 @@ import pathlib
 import numpy as np
 
 ONE_ROW = ("one-shot", "task")
-# In the compiler's order, which is that of the exported networks' input.
-HARDWARE = ("threads", "vector_bytes", "vector_registers", "l1_bytes", "l2_bytes", "l3_bytes", "clock", "multiply_adds.f32", "multiply_adds.i8",
-            "loads", "stores", "bytes.l2", "bytes.l3", "bytes.memory", "bytes.tensors", "scattered")
 
 
 class Ragged:
@@ -52,7 +49,7 @@ def read(folder, ids):
 
 
 def hardware(folder, platforms):
-    """[platforms, numbers] of hardware.json, as they are, and the numbers' names."""
+    """[platforms, numbers] of hardware.json, as they are, and the numbers' names: in the compiler's order, which is that of the networks' input."""
     folder = pathlib.Path(folder)
     path = next((p for p in [folder / "hardware.json", *sorted(folder.glob("*/hardware.json"))] if p.exists()), None)
     if path is None:
@@ -60,6 +57,5 @@ def hardware(folder, platforms):
     table = json.loads(path.read_text())
     if missing := [platform for platform in platforms if platform not in table]:
         raise ValueError(f"{path}: no entry for {', '.join(missing)}")
-    there = {name for platform in table.values() for name in platform}
-    names = [name for name in HARDWARE if name in there] + sorted(there - set(HARDWARE))
-    return np.array([[float(table[platform].get(name, 0)) for name in names] for platform in platforms], np.float32), names
+    names = list(table[platforms[0]])
+    return np.array([[float(table[platform][name]) for name in names] for platform in platforms], np.float32), names

@@ -1,11 +1,11 @@
 // tilewright adapt: fits predictors to a chip by measuring some thousand programs on it.
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <ostream>
 
 #include "cli/commands/commands.h"
 #include "cli/file_roles.h"
+#include "cli/formatted.h"
 #include "cli/interrupts.h"
 #include "cli/progress.h"
 #include "cli/targets.h"
@@ -33,13 +33,13 @@ Expected<AdaptRequest> request_of(const AdaptArgs& args) {
   AdaptRequest r;
   r.target = args.target, r.target_folders = config_dirs();
   r.predictor_folders = predictor_dirs(), r.kind = kBestPredictor;
-  r.description = target_file(args.target, r.target_folders);
-  if (r.description.empty() && args.output.empty())
+  const std::string description = target_file(args.target, r.target_folders);
+  if (description.empty() && args.output.empty())
     return make_error(DiagCode::invalid_argument,
                       "adapt writes heads beside a target's description, and '{0}' has none: "
                       "-t FILE.yaml, or -o FILE",
                       args.target);
-  r.heads = args.output.empty() ? heads_beside(r.description) : args.output;
+  r.heads = args.output.empty() ? heads_beside(description) : args.output;
   r.measured = args.measured.empty()
                    ? std::filesystem::path(r.heads).replace_extension("measured.db").string()
                    : args.measured;
@@ -66,15 +66,13 @@ void tell(const AdaptRequest& request, const AdaptOutcome& out, Console& console
                                      {"heads", out.kept ? request.heads : ""}});
     return;
   }
-  char line[200];
-  std::snprintf(line, sizeof line,
-                "%lld programs of %d tasks; of tasks that were held out\n"
-                "                top-1  spread (log2)\n"
-                "as they are     %.3f  %.3f\n"
-                "with heads      %.3f  %.3f\n",
-                static_cast<long long>(out.samples), out.tasks, out.before.top1, out.before.spread,
-                out.after.top1, out.after.spread);
-  console.out << line;
+  console.out << formatted(
+      "%lld programs of %d tasks; of tasks that were held out\n"
+      "                top-1  spread (log2)\n"
+      "as they are     %.3f  %.3f\n"
+      "with heads      %.3f  %.3f\n",
+      static_cast<long long>(out.samples), out.tasks, out.before.top1, out.before.spread,
+      out.after.top1, out.after.spread);
   if (out.kept) console.out << "wrote " << request.heads << ", which -t finds\n";
   else console.out << "heads gain nothing here: none were written\n";
 }

@@ -302,13 +302,17 @@ std::string pass_table(const std::vector<PassTime>& passes) {
   return text;
 }
 
+Error check_not_frozen(const CompileArgs& args) {
+  return args.frozen ? make_error(DiagCode::invalid_argument,
+                                  "--tune finds new schedules, and --frozen takes none but the "
+                                  "lock's: one of them")
+                     : Error::success();
+}
+
 // What --tune asks for.
 Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& target,
                                      const CompileOptions& options) {
-  if (args.frozen)
-    return make_error(
-        DiagCode::invalid_argument,
-        "--tune finds new schedules, and --frozen takes none but the lock's: one of them");
+  TW_TRY(check_not_frozen(args));
   if (!target.devices.empty())
     return make_error(
         DiagCode::unsupported,
@@ -346,13 +350,9 @@ Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& targ
 bool only_predicts(const CompileArgs& args) { return one_shot_from_text(args.tune) == 0; }
 
 Error predict(const CompileArgs& args, CompileOptions& options) {
-  if (args.frozen)
-    return make_error(
-        DiagCode::invalid_argument,
-        "--tune finds new schedules, and --frozen takes none but the lock's: one of them");
+  TW_TRY(check_not_frozen(args));
   ScheduleOptions schedules = schedules_of(args);
-  TW_ASSIGN(schedules.predicting.predictors, predictors_for(kBestPredictor, args.target));
-  schedules.predicting.threads = args.threads;
+  TW_ASSIGN(schedules.predictors, predictors_for(kBestPredictor, args.target));
   options.schedules = tuned_schedules(schedules);
   return Error::success();
 }

@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <numeric>
 
 #include "autotune/models/linear_head.h"
 #include "driver/dataset/exchange.h"
+#include "driver/dataset/set_programs.h"
 #include "driver/dataset/task_labels.h"
 #include "driver/tune/predictor_files.h"
 #include "frontend/frontend.h"
-#include "support/hash.h"
 
 namespace tw {
 namespace {
@@ -27,7 +26,8 @@ struct AdaptedTask {
 
 class Adapter {
  public:
-  explicit Adapter(const AdaptRequest& request) : request_(request) {
+  explicit Adapter(const AdaptRequest& request)
+      : request_(request), targets_(request.target_folders) {
     stop_ = [this] { return request_.stop && *request_.stop; };
   }
 
@@ -35,9 +35,9 @@ class Adapter {
     TW_ASSIGN(predictors_, load_predictors(request_.kind, request_.predictor_folders));
     TW_ASSIGN(const Target target, load_target(request_.target, request_.target_folders));
     TW_ASSIGN(place_, label_place(target, request_.threads, request_.jobs, request_.worker));
-    const bool fresh = !std::filesystem::exists(request_.measured);
     TW_ASSIGN(DataSet set, DataSet::open(request_.measured, sql::Mode::write));
-    if (fresh) TW_TRY(import_set(set, request_.data).takeError());
+    TW_ASSIGN(const std::vector<LearningTask> there, set.tasks());
+    if (there.empty()) TW_TRY(import_set(set, request_.data).takeError());
     TW_ASSIGN(place_.platform, set.platform({0, request_.target, target_key(target.main_device()),
                                              place_.machine(), place_.threads, place_.kind()}));
     TW_TRY(measure(set));
@@ -49,9 +49,7 @@ class Adapter {
   Error measure(DataSet& set) {
     TW_ASSIGN(std::vector<LearningTask> tasks, set.tasks());
     std::erase_if(tasks, [](const LearningTask& t) { return t.split != Split::train; });
-    std::ranges::sort(tasks, {}, [&](const LearningTask& task) {
-      return short_hash(task.key + std::to_string(request_.seed));
-    });
+    order_by_seed(tasks, request_.seed);
     for (const LearningTask& task : tasks) {
       if (stop_() || out_.samples >= request_.samples) break;
       if (request_.watch)
@@ -70,47 +68,38 @@ class Adapter {
     // By their hashes: a fair sample, the same in every call
     programs.resize(std::min(programs.size(), static_cast<size_t>(request_.each)));
     if (programs.size() < kLeastPrograms) return Error::success();
-    TW_ASSIGN(const Target lowered, load_target(listed.lowered_for, request_.target_folders));
-    TW_ASSIGN(std::vector<Label> labels, set.labels(place_.platform, listed.id, 0));
+    TW_ASSIGN(const Target* lowered, targets_.find(listed.lowered_for));
+    TW_ASSIGN(const std::vector<Label> before, set.labels(place_.platform, listed.id, 0));
     std::vector<LearningProgram> missing;
     for (const LearningProgram& p : programs)
-      if (std::ranges::find(labels, p.id, &Label::program) == labels.end()) missing.push_back(p);
+      if (std::ranges::find(before, p.id, &Label::program) == before.end()) missing.push_back(p);
     if (!missing.empty()) {
-      Expected<std::unique_ptr<TaskLabels>> made = TaskLabels::create(set, place_, listed.id,
-                                                                      lowered, nullptr);
-      if (!made) {  // a kernel that this chip cannot run says nothing of it
-        llvm::consumeError(made.takeError());
+      Expected<std::unique_ptr<TaskLabels>> labels = TaskLabels::create(set, place_, listed.id,
+                                                                        *lowered, nullptr);
+      if (!labels) {  // a kernel that this chip cannot run says nothing of it
+        llvm::consumeError(labels.takeError());
         return Error::success();
       }
-      TW_ASSIGN(std::vector<Label> fresh, (*made)->measure(missing, stop_));
-      for (Label& label : fresh) label.pass = 0;
-      TW_TRY(set.add_labels(place_.platform, fresh));
-      labels.insert(labels.end(), fresh.begin(), fresh.end());
+      TW_TRY((*labels)->measure_new(missing, 0, stop_));
     }
+    TW_ASSIGN(const std::vector<Label> measured, set.labels(place_.platform, listed.id, 0));
+    const std::map<int64_t, double> times = times_of(measured);
+    std::erase_if(programs, [&](const LearningProgram& p) { return !times.contains(p.id); });
+    if (programs.size() < kLeastPrograms) return Error::success();
     TW_ASSIGN(const LearningTask task, set.task(listed.id));
-    return add_task(task, lowered, programs, labels);
+    return add_task(task, *lowered, programs, times);
   }
 
   Error add_task(const LearningTask& task, const Target& lowered,
-                 const std::vector<LearningProgram>& programs, const std::vector<Label>& labels) {
-    TW_ASSIGN(const Kernel kernel, parse_kernel(task.kernel_text));
-    std::map<int64_t, double> times;
-    for (const Label& l : labels)
-      if (l.status == Status::ok) times[l.program] = l.seconds();
-    std::vector<Candidate> candidates;
+                 const std::vector<LearningProgram>& programs,
+                 const std::map<int64_t, double>& times) {
+    TW_ASSIGN(const std::vector<Candidate> candidates,
+              program_candidates(task, programs, lowered.main_device(), request_.jobs));
     AdaptedTask out;
-    for (const LearningProgram& p : programs) {
-      const auto time = times.find(p.id);
-      if (time == times.end()) continue;
-      TW_ASSIGN(Schedule schedule, parse_schedule(p.schedule));
-      TW_ASSIGN(Kernel scheduled, apply(kernel, schedule, &lowered.main_device()));
-      candidates.push_back(
-          {{-1, {}}, std::move(schedule), std::make_shared<const Kernel>(std::move(scheduled)), 0});
-      out.seconds.push_back(time->second);
-    }
-    if (candidates.size() < kLeastPrograms) return Error::success();
-    const PredictedTask about{{std::make_shared<const Kernel>(kernel)},
-                              hardware_row(place_.target, place_.threads)};
+    for (const LearningProgram& p : programs) out.seconds.push_back(times.at(p.id));
+    TW_ASSIGN(Kernel kernel, parse_kernel(task.kernel_text));
+    const PredictedTask about = predicted_task({std::make_shared<const Kernel>(std::move(kernel))},
+                                               place_.target, place_.threads);
     for (size_t m = 0; m < predictors_->size(); ++m) {
       TW_ASSIGN(const std::vector<Prediction> all,
                 predictors_->by_member(m, about, candidates, request_.jobs));
@@ -137,15 +126,18 @@ class Adapter {
     return list;
   }
 
-  // The network's score counts once; what is learned is drawn to that.
-  std::vector<double> fitted(size_t member, double penalty, int left_out) const {
-    const std::vector<HeadGroup> list = groups(member, left_out);
-    std::vector<double> prior(list.front().rows.front().size(), 0);
-    prior.front() = scale_;
-    return fit_within_groups(list, penalty, prior);
+  // Weights by which the network's score counts once, as it is, and its embedding not.
+  std::vector<double> alone(size_t member) const {
+    std::vector<double> weights(tasks_.front().by_member[member].rows.front().size(), 0);
+    weights.front() = 1;
+    return weights;
   }
 
-  // weights(fold)[member]
+  // What is learned is drawn to these.
+  std::vector<double> fitted(size_t member, double penalty, int left_out) const {
+    return fit_within_groups(groups(member, left_out), penalty, alone(member));
+  }
+
   HeldOut held_out(
       const std::function<std::vector<double>(size_t member, int fold)>& weights) const {
     HeldOut out;
@@ -181,12 +173,7 @@ class Adapter {
 
   Expected<AdaptOutcome> fit() {
     constexpr std::array kPenalties = {1.0, 10.0, 100.0, 1000.0};
-    const auto alone = [&](size_t member, int) {
-      std::vector<double> w(tasks_.front().by_member[member].rows.front().size(), 0);
-      w.front() = scale_;
-      return w;
-    };
-    out_.before = held_out(alone);
+    out_.before = held_out([&](size_t member, int) { return alone(member); });
     double penalty = 0;
     for (const double p : kPenalties) {
       const HeldOut with = held_out([&](size_t m, int fold) { return fitted(m, p, fold); });
@@ -197,7 +184,7 @@ class Adapter {
     if (!out_.kept) return out_;
     ChipHeads chip;
     chip.kind = request_.kind, chip.target = target_key(place_.target);
-    TW_ASSIGN(chip.members, predictor_hashes(request_.kind, request_.predictor_folders));
+    chip.members = predictors_->networks();
     chip.heads.spread = out_.after.spread;
     for (size_t m = 0; m < predictors_->size(); ++m) {
       const std::vector<double> w = fitted(m, penalty, -1);
@@ -212,8 +199,8 @@ class Adapter {
   StopAsked stop_;
   std::shared_ptr<const PredictorSet> predictors_;
   LabelPlace place_;
+  NamedTargets targets_;  // that kernels are lowered for
   std::vector<AdaptedTask> tasks_;
-  double scale_ = 1;  // scores are logarithms to base 2
   AdaptOutcome out_;
 };
 

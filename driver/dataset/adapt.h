@@ -12,8 +12,7 @@
 namespace tw {
 
 struct AdaptRequest {
-  std::string target;  // as it was named, and its description's file
-  std::string description;
+  std::string target;
   std::vector<std::string> target_folders, predictor_folders;
   std::string kind;      // of the predictors
   std::string data;      // the folder of an exported set, whose programs are measured

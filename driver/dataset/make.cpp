@@ -7,9 +7,9 @@
 #include <ctime>
 
 #include "autotune/task.h"
+#include "driver/dataset/set_programs.h"
 #include "driver/dataset/task_labels.h"
 #include "frontend/frontend.h"
-#include "support/hash.h"
 
 namespace tw {
 namespace {
@@ -31,7 +31,11 @@ std::string holder_name() {
 class Maker {
  public:
   Maker(DataSet& set, const MakeRequest& request)
-      : set_(set), request_(request), holder_(holder_name()), start_(now()) {
+      : set_(set),
+        request_(request),
+        holder_(holder_name()),
+        start_(now()),
+        targets_(request.target_folders) {
     stop_ = [this] {
       return (request_.stop && *request_.stop) ||
              (request_.seconds > 0 && now() - start_ > request_.seconds);
@@ -48,9 +52,7 @@ class Maker {
       places_.push_back(std::move(place));
     }
     TW_ASSIGN(std::vector<LearningTask> tasks, set_.tasks());
-    std::ranges::sort(tasks, {}, [&](const LearningTask& task) {
-      return short_hash(task.key + std::to_string(request_.seed));
-    });
+    order_by_seed(tasks, request_.seed);
     for (const LearningTask& task : tasks)
       for (LabelPlace& place : places_) {
         if (stop_()) break;
@@ -73,16 +75,6 @@ class Maker {
       TW_TRY(visit(next.task, *next.place, 1));
     }
     return Error::success();
-  }
-
-  Expected<const Target*> lowered_for(const std::string& name) {
-    auto found = targets_.find(name);
-    if (found == targets_.end()) {
-      TW_ASSIGN(Target target, load_target(name, request_.target_folders));
-      target.name = name;
-      found = targets_.emplace(name, std::move(target)).first;
-    }
-    return &found->second;
   }
 
   Error visit(const LearningTask& listed, LabelPlace& place, int pass) {
@@ -116,7 +108,7 @@ class Maker {
     if (request_.watch)
       request_.watch(listed.name + " on " + place.target.name +
                      (place.threads > 1 ? ", " + std::to_string(place.threads) + " threads" : ""));
-    TW_ASSIGN(const Target* lowered, lowered_for(listed.lowered_for));
+    TW_ASSIGN(const Target* lowered, targets_.find(listed.lowered_for));
     TW_ASSIGN(const std::unique_ptr<TaskLabels> labels,
               TaskLabels::create(set_, place, listed.id, *lowered, after_batch));
     const bool test = listed.split == Split::test || listed.split == Split::near;
@@ -133,7 +125,7 @@ class Maker {
 
   // Whether the task is lowered for what the place is: a processor, or a device.
   Expected<bool> fits(const LearningTask& task, const LabelPlace& place) {
-    TW_ASSIGN(const Target* lowered, lowered_for(task.lowered_for));
+    TW_ASSIGN(const Target* lowered, targets_.find(task.lowered_for));
     return lowered->devices.empty() == (place.device == nullptr);
   }
 
@@ -169,7 +161,7 @@ class Maker {
   double start_;
   StopAsked stop_;
   std::vector<LabelPlace> places_;
-  std::map<std::string, Target> targets_;
+  NamedTargets targets_;  // that kernels are lowered for
   std::vector<Waiting> waiting_;
   MakeOutcome out_;
 };

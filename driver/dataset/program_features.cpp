@@ -1,17 +1,17 @@
 #include "driver/dataset/program_features.h"
 
 #include <llvm/Support/FileSystem.h>
-#include <llvm/Support/JSON.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <map>
+#include <set>
 
 #include "autotune/features/features.h"
-#include "frontend/frontend.h"
+#include "driver/dataset/set_programs.h"
 #include "ir/graph/tensor.h"
 #include "packager/output_file.h"
+#include "support/json.h"
 #include "support/parallel.h"
 
 namespace tw {
@@ -48,39 +48,21 @@ Error write_values(const std::string& path, DType dtype, const std::vector<T>& v
   return write_npy(path, tensor);
 }
 
-// The targets that kernels are lowered for, each read once.
-class Targets {
- public:
-  explicit Targets(const std::vector<std::string>& folders) : folders_(folders) {}
-  Expected<const Target*> find(const std::string& name) {
-    auto found = known_.find(name);
-    if (found == known_.end()) {
-      TW_ASSIGN(Target target, load_target(name, folders_));
-      found = known_.emplace(name, std::move(target)).first;
-    }
-    return &found->second;
-  }
-
- private:
-  const std::vector<std::string>& folders_;
-  std::map<std::string, Target> known_;
-};
-
-Error write_hardware(DataSet& set, Targets& targets, const std::string& folder) {
+Error write_hardware(DataSet& set, NamedTargets& targets, const std::string& folder) {
   TW_ASSIGN(const std::vector<Platform> platforms, set.platforms());
   const std::vector<std::string> names = hardware_feature_names();
-  llvm::json::Object all;
+  Json::Object all;
+  std::set<std::string> known;  // platforms of several machines are alike here
   for (const Platform& p : platforms) {
+    const std::string name = p.threads == 1 ? p.name : p.name + ":" + std::to_string(p.threads);
+    if (!known.insert(name).second) continue;
     TW_ASSIGN(const Target* target, targets.find(p.name));
     const FeatureRow row = hardware_row(target->main_device(), p.threads);
-    llvm::json::Object one;
-    for (size_t i = 0; i < row.size(); ++i) one[names[i]] = row[i];
-    all[p.threads == 1 ? p.name : p.name + ":" + std::to_string(p.threads)] = std::move(one);
+    Json::Object one;
+    for (size_t i = 0; i < row.size(); ++i) one.push_back({names[i], static_cast<double>(row[i])});
+    all.push_back({name, std::move(one)});
   }
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  stream << llvm::formatv("{0:2}", llvm::json::Value(std::move(all))) << "\n";
-  return write_file(folder + "/hardware.json", text);
+  return write_file(folder + "/hardware.json", dump(std::move(all)) + "\n");
 }
 
 struct Collected {
@@ -121,7 +103,7 @@ Expected<FeatureCounts> write_features(DataSet& set, const FeatureRequest& reque
   if (const std::error_code code = llvm::sys::fs::create_directories(request.folder))
     return make_error(DiagCode::io, "cannot make the folder '{0}': {1}", request.folder,
                       code.message());
-  Targets targets(request.target_folders);
+  NamedTargets targets(request.target_folders);
   const std::vector<std::string> columns = columns_of(request.kind);
   TW_ASSIGN(const std::vector<LearningTask> tasks, set.tasks());
   Collected all;

@@ -35,7 +35,7 @@ struct FeatureCounts {
 //   offsets.npy   i64[programs + 1]   where each one's rows begin
 //   values.npy    f32[rows, columns]
 //   columns.txt   a name a line
-//   hardware.json what each platform can do, plain numbers by name
+//   hardware.json what each platform can do, plain numbers by name in the order of hardware_row
 // Errors: a folder that cannot be written, a target that is not known here.
 Expected<FeatureCounts> write_features(DataSet& set, const FeatureRequest& request);
 

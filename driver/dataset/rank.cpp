@@ -10,8 +10,8 @@
 #include "autotune/dataset/split.h"
 #include "autotune/features/features.h"
 #include "autotune/models/gbt.h"
+#include "driver/dataset/set_programs.h"
 #include "frontend/frontend.h"
-#include "support/parallel.h"
 
 namespace tw {
 namespace {
@@ -30,9 +30,7 @@ Expected<Pool> pool_of(DataSet& set, const LearningTask& listed, int64_t platfor
   Pool pool;
   TW_ASSIGN(pool.task, set.task(listed.id));
   TW_ASSIGN(const std::vector<Label> labels, set.labels(platform, listed.id, 0));
-  std::map<int64_t, double> times;
-  for (const Label& l : labels)
-    if (l.status == Status::ok) times[l.program] = l.seconds();
+  const std::map<int64_t, double> times = times_of(labels);
   if (times.empty()) return pool;
   TW_ASSIGN(const ParsedTask parsed, parse_task(pool.task.text, "task " + pool.task.key));
   pool.shape = shape_of(parsed);
@@ -45,22 +43,6 @@ Expected<Pool> pool_of(DataSet& set, const LearningTask& listed, int64_t platfor
     pool.seconds.push_back(time->second);
   }
   return pool;
-}
-
-// The pool's programs as candidates, with their scheduled kernels.
-Expected<MeasuredSet> candidates_of(const Pool& pool, const Target& target, int jobs) {
-  TW_ASSIGN(const Kernel kernel, parse_kernel(pool.task.kernel_text));
-  MeasuredSet set;
-  set.candidates.resize(pool.programs.size());
-  set.seconds = pool.seconds;
-  TW_TRY(parallel_for(jobs, pool.programs.size(), [&](size_t i) -> Error {
-    TW_ASSIGN(Schedule schedule, parse_schedule(pool.programs[i].schedule));
-    TW_ASSIGN(Kernel scheduled, apply(kernel, schedule, &target));
-    set.candidates[i] = {
-        {-1, {}}, std::move(schedule), std::make_shared<const Kernel>(std::move(scheduled)), 0};
-    return Error::success();
-  }));
-  return set;
 }
 
 // Of the steps as a set of words, what both have of what either has.
@@ -160,6 +142,37 @@ void add_random(Table& table, const Pool& pool, std::mt19937_64& random) {
   table.add("random", sums[0] / kDraws, sums[1] / kDraws, sums[2] / kDraws);
 }
 
+using Watch = std::function<void(const std::string&)>;
+
+// What each way chooses in the pools of one split.
+struct Ways {
+  const std::vector<Pool>& training;
+  GbtModel* trees;  // null: nothing was learned
+  const Target& target;
+  int jobs;
+};
+Expected<RankTable> table_of(Split split, const std::vector<Pool>& pools, const Ways& ways,
+                             std::mt19937_64& random, const Watch& watch) {
+  Table table;
+  double size = 0;
+  for (const Pool& pool : pools) {
+    if (watch) watch(pool.task.name);
+    size += static_cast<double>(pool.programs.size());
+    add_random(table, pool, random);
+    if (pool.standard) {
+      const double standard = pool.best() / pool.seconds[*pool.standard];
+      table.add("default", standard, standard, standard);
+    }
+    add_scores(table, "nearest task's best", pool, by_nearest(pool, ways.training));
+    if (!ways.trees) continue;
+    TW_ASSIGN(const std::vector<Candidate> candidates,
+              program_candidates(pool.task, pool.programs, ways.target, ways.jobs));
+    add_scores(table, "XGBoost", pool, ways.trees->score(candidates));
+  }
+  return RankTable{split_name(split), static_cast<int>(pools.size()),
+                   size / static_cast<double>(pools.size()), table.scores()};
+}
+
 }  // namespace
 
 Expected<std::vector<RankTable>> rank_tasks(DataSet& set, const RankRequest& request) {
@@ -187,8 +200,9 @@ Expected<std::vector<RankTable>> rank_tasks(DataSet& set, const RankRequest& req
     Pool part = pool;  // programs come in the order of their hashes: the first ones are a sample
     const auto most = std::min(part.programs.size(), static_cast<size_t>(request.of_training));
     part.programs.resize(most), part.seconds.resize(most);
-    TW_ASSIGN(MeasuredSet candidates, candidates_of(part, target, request.jobs));
-    measured.push_back(std::move(candidates));
+    TW_ASSIGN(std::vector<Candidate> candidates,
+              program_candidates(part.task, part.programs, target, request.jobs));
+    measured.push_back({std::move(candidates), part.seconds});
     training.push_back(std::move(pool));
   }
   if (training.empty())
@@ -200,25 +214,11 @@ Expected<std::vector<RankTable>> rank_tasks(DataSet& set, const RankRequest& req
   if (request.watch) request.watch("training");
   const bool learned = trees.transfer(measured);
   measured.clear();
+  const Ways ways{training, learned ? &trees : nullptr, target, request.jobs};
   std::vector<RankTable> out;
-  for (auto& [split, pools] : others) {
-    Table table;
-    double size = 0;
-    for (const Pool& pool : pools) {
-      if (request.watch) request.watch(pool.task.name);
-      size += static_cast<double>(pool.programs.size());
-      add_random(table, pool, random);
-      if (pool.standard) {
-        const double standard = pool.best() / pool.seconds[*pool.standard];
-        table.add("default", standard, standard, standard);
-      }
-      add_scores(table, "nearest task's best", pool, by_nearest(pool, training));
-      if (!learned) continue;
-      TW_ASSIGN(const MeasuredSet candidates, candidates_of(pool, target, request.jobs));
-      add_scores(table, "XGBoost", pool, trees.score(candidates.candidates));
-    }
-    out.push_back({split_name(split), static_cast<int>(pools.size()),
-                   size / static_cast<double>(pools.size()), table.scores()});
+  for (const auto& [split, pools] : others) {
+    TW_ASSIGN(RankTable table, table_of(split, pools, ways, random, request.watch));
+    out.push_back(std::move(table));
   }
   return out;
 }

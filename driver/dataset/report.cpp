@@ -10,6 +10,7 @@
 #include "autotune/measure/local.h"
 #include "autotune/median.h"
 #include "autotune/task.h"
+#include "driver/dataset/set_programs.h"
 #include "driver/dataset/task_labels.h"
 #include "frontend/frontend.h"
 
@@ -159,8 +160,7 @@ Expected<SetStat> statistics(DataSet& set) {
       if (labels.first.empty()) continue;
       add(all, labels);
       add(families[task.network], labels);
-      for (const Label& l : labels.first)
-        if (l.status == Status::ok) times[p][task.id][l.program] = l.seconds();
+      times[p][task.id] = times_of(labels.first);
     }
     PlatformStat stat{platforms[p], finished(all, "all"), {}};
     for (auto& [network, accumulated] : families)
@@ -195,12 +195,10 @@ Expected<CheckedPlatform> check_platform(DataSet& set, const Platform& platform,
     if (request.watch) request.watch(task.name);
     TW_ASSIGN(Target lowered, load_target(task.lowered_for, request.target_folders));
     TW_ASSIGN(const std::unique_ptr<TaskLabels> labels,
-              TaskLabels::create(set, place, task.id, lowered, [] { return Error::success(); }));
+              TaskLabels::create(set, place, task.id, lowered, nullptr));
     TW_ASSIGN(const std::vector<Label> before, set.labels(platform.id, task.id, 0));
     TW_ASSIGN(const std::vector<LearningProgram> programs, set.programs(task.id));
-    std::map<int64_t, double> known;
-    for (const Label& l : before)
-      if (l.status == Status::ok) known[l.program] = l.seconds();
+    const std::map<int64_t, double> known = times_of(before);
     std::vector<LearningProgram> chosen;
     for (const LearningProgram& p : programs)
       if (known.contains(p.id)) chosen.push_back(p);

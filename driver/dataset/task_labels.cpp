@@ -25,7 +25,6 @@ namespace tw {
 namespace {
 
 constexpr size_t kBatch = 32;                           // programs between two looks at the clock
-constexpr int64_t kLeastCode = 1024;                    // operations that a program may always have
 constexpr int kTriesEach = 200;                         // points drawn for a legal one
 constexpr double kBestShare = 0.2, kOtherShare = 0.05;  // of the second pass
 constexpr int kSearchBatch = 16;
@@ -90,11 +89,8 @@ Error TaskLabels::load(int64_t task, const Target& lowered_for) {
 
   TW_ASSIGN(const Schedule standard, standard_schedule());
   TW_ASSIGN(const Candidate usual, candidate(standard, {-1, {}}));
-  most_code_ = place_.device
-                   ? std::numeric_limits<int64_t>::max()
-                   : std::max(
-                         kLeastCode,
-                         written_out_operations(*usual.kernel, lowered_for_->lanes(4)) * 3 / 2);
+  most_code_ = place_.device ? std::numeric_limits<int64_t>::max()
+                             : most_operations(*usual.kernel, lowered_for_->lanes(4));
   reference_.emplace();
   if (!place_.device) {
     TW_ASSIGN(
@@ -182,7 +178,6 @@ Expected<std::vector<Label>> TaskLabels::measure(const std::vector<LearningProgr
   return out;
 }
 
-// Programs without a label of the pass, a batch at a time.
 Error TaskLabels::measure_new(const std::vector<LearningProgram>& programs, int pass,
                               const StopAsked& stop) {
   const std::unique_ptr<KernelMeasurer> apart = pass > 0 ? measurer() : nullptr;
@@ -219,7 +214,7 @@ Error TaskLabels::measure_new(const std::vector<LearningProgram>& programs, int 
     for (const LearningProgram& program : batch) programs_.emplace(program.id, program);
     if (pass == 0)
       for (const Label& label : labels) labels_.emplace(label.program, label);
-    TW_TRY(after_batch_());
+    if (after_batch_) TW_TRY(after_batch_());
   }
   return Error::success();
 }

@@ -37,7 +37,7 @@ ProgramCounts shares_of(int programs);
 class TaskLabels {
  public:
   // Errors: a task that this version lowers in another way while its programs are not complete, or
-  // whose kernel does not run here. after_batch: after each batch that was stored.
+  // whose kernel does not run here. after_batch: after each batch that was stored; null: nothing.
   static Expected<std::unique_ptr<TaskLabels>> create(DataSet& set, LabelPlace& place, int64_t task,
                                                       const Target& lowered_for,
                                                       std::function<Error()> after_batch);
@@ -46,6 +46,8 @@ class TaskLabels {
   Error first_pass(int programs, const StopAsked& stop);
   // The fastest fifth and a twentieth of the others again.
   Error second_pass(const StopAsked& stop);
+  // Programs without a label of the pass, a batch at a time, each stored when it is measured.
+  Error measure_new(const std::vector<LearningProgram>& programs, int pass, const StopAsked& stop);
   // Without storing it.
   Expected<std::vector<Label>> measure(const std::vector<LearningProgram>& programs,
                                        const StopAsked& stop);
@@ -68,7 +70,6 @@ class TaskLabels {
   // Points of the space until so many are new; each is remembered.
   std::vector<LearningProgram> legal(const Space& space, int count, ProgramSource source,
                                      const std::function<Point()>& draw);
-  Error measure_new(const std::vector<LearningProgram>& programs, int pass, const StopAsked& stop);
   Label label_of(const LearningProgram& program, const MeasureResult& result, int pass) const;
   int count_of(ProgramSource source) const;
   uint64_t seed_for(const char* what) const;

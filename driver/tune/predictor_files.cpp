@@ -43,30 +43,13 @@ Error no_such_kind(const std::string& kind, const std::vector<std::string>& fold
                     known.empty() ? "" : ": one of " + known);
 }
 
-struct Loaded {
-  std::unique_ptr<Predictor> predictor;
-  std::string hash;  // of the network
-};
-Expected<Loaded> load_one(const std::string& path) {
+Expected<std::unique_ptr<Predictor>> load_one(const std::string& path) {
   TW_ASSIGN(LoadedModel opened, LoadedModel::open(path));
   const auto library = std::make_shared<LoadedModel>(std::move(opened));
   const std::shared_ptr<const tw_api> api(library, &library->api());
   TW_ASSIGN(Manifest manifest, parse_manifest(api->manifest, path));
-  TW_ASSIGN(std::unique_ptr<Predictor> predictor,
-            Predictor::create(api, std::move(manifest.metadata), path));
-  return Loaded{std::move(predictor), manifest.model_sha256};
-}
-
-Expected<std::vector<Loaded>> load_all(const std::string& kind,
-                                       const std::vector<std::string>& folders) {
-  const std::vector<std::string> files = files_of(kind, folders);
-  if (files.empty()) return no_such_kind(kind, folders);
-  std::vector<Loaded> all;
-  for (const std::string& file : files) {
-    TW_ASSIGN(Loaded loaded, load_one(file));
-    all.push_back(std::move(loaded));
-  }
-  return all;
+  manifest.metadata["network"] = manifest.model_sha256;
+  return Predictor::create(api, std::move(manifest.metadata), path);
 }
 
 std::string sum_of(Json::Object content) { return short_hash(dump(Json(std::move(content)), -1)); }
@@ -97,20 +80,22 @@ std::vector<std::string> predictor_kinds(const std::vector<std::string>& folders
 
 Expected<std::shared_ptr<const PredictorSet>> load_predictors(
     const std::string& kind, const std::vector<std::string>& folders, const std::string& head) {
-  TW_ASSIGN(std::vector<Loaded> all, load_all(kind, folders));
+  const std::vector<std::string> files = files_of(kind, folders);
+  if (files.empty()) return no_such_kind(kind, folders);
   std::vector<std::unique_ptr<Predictor>> members;
-  std::vector<std::string> hashes;
-  for (Loaded& loaded : all) {
-    if (loaded.predictor->kind() != kind)
+  std::vector<std::string> networks;
+  for (const std::string& file : files) {
+    TW_ASSIGN(std::unique_ptr<Predictor> member, load_one(file));
+    if (member->kind() != kind)
       return make_error(DiagCode::invalid_argument, "a predictor of '{0}' says that it is a '{1}'",
-                        kind, loaded.predictor->kind());
-    members.push_back(std::move(loaded.predictor));
-    hashes.push_back(std::move(loaded.hash));
+                        kind, member->kind());
+    networks.push_back(member->network());
+    members.push_back(std::move(member));
   }
   std::optional<PredictorHeads> heads;
   if (!head.empty()) {
     TW_ASSIGN(ChipHeads chip, read_heads(head));
-    if (chip.kind != kind || chip.members != hashes)
+    if (chip.kind != kind || chip.members != networks)
       return make_error(DiagCode::invalid_argument,
                         "the heads in '{0}' are for other predictors than those that are here; "
                         "'tilewright adapt' fits them anew",
@@ -152,14 +137,6 @@ Expected<ChipHeads> read_heads(const std::string& path) {
       json["checksum"].text_or_empty() != sum_of(content_of(chip)))
     return make_error(DiagCode::parse, "'{0}' is damaged, or no heads of predictors", path);
   return chip;
-}
-
-Expected<std::vector<std::string>> predictor_hashes(const std::string& kind,
-                                                    const std::vector<std::string>& folders) {
-  TW_ASSIGN(const std::vector<Loaded> all, load_all(kind, folders));
-  std::vector<std::string> hashes;
-  for (const Loaded& loaded : all) hashes.push_back(loaded.hash);
-  return hashes;
 }
 
 }  // namespace tw

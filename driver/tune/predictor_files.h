@@ -26,12 +26,9 @@ std::string heads_beside(const std::string& description);
 struct ChipHeads {
   PredictorHeads heads;
   std::string kind, target;          // of the predictors; target_key
-  std::vector<std::string> members;  // the hashes of the networks that they are for
+  std::vector<std::string> members;  // PredictorSet::networks of those that they are for
 };
 Error write_heads(const ChipHeads& heads, const std::string& path);
 Expected<ChipHeads> read_heads(const std::string& path);
-// The hashes of the networks of a kind, as heads name them.
-Expected<std::vector<std::string>> predictor_hashes(const std::string& kind,
-                                                    const std::vector<std::string>& folders);
 
 }  // namespace tw

@@ -8,6 +8,7 @@
 #include "autotune/measured_layouts.h"
 #include "autotune/transfer.h"
 #include "driver/tune/lock_file.h"
+#include "driver/tune/predicted_schedule.h"
 #include "ir/kernel/sharing.h"
 #include "passes/pass.h"
 
@@ -66,7 +67,7 @@ class TunedSchedules final : public ModelSchedules {
   // pin: what is known of the kernel.
   Expected<ChosenSchedule> by_default(const LoweredKernel& kernel, const Target& place,
                                       Pin pin) const;
-  bool predicts() const { return options_.predicting.predictors != nullptr; }
+  bool predicts() const { return options_.predictors != nullptr; }
   bool in_use() const { return !options_.log.empty() || locked_; }
   const char* source() const { return options_.log.empty() ? "lock" : "log"; }
 
@@ -198,15 +199,15 @@ Expected<bool> TunedSchedules::predict(const LoweredKernel& kernel, const Target
   const std::optional<Algorithm> algorithm = algorithm_from_name(chosen.pin.algorithm);
   if (!algorithm || !usual.fault.empty() || !place.driver.empty()) return false;
   const Task task{chosen.pin.task, chosen.pin.name, 1, 0, 0, {{*algorithm, kernel.lowered}}};
-  TW_ASSIGN(std::optional<PredictedSchedule> found,
+  TW_ASSIGN(std::optional<Candidate> found,
             predict_schedule(
-                options_.predicting, task, place,
+                options_.predictors, options_.threads, task, place,
                 {{-1, {}}, usual.schedule, std::make_shared<const Kernel>(usual.kernel), 0}));
-  if (!found || !found->sure) return false;
+  if (!found) return false;
   const bool parallel = options_.threads > 1 || place.cores > 1;
-  if (!shares(*found->candidate.kernel, place, parallel ? &usual.kernel : nullptr)) return false;
-  chosen.schedule = std::move(found->candidate.schedule);
-  chosen.kernel = *found->candidate.kernel;
+  if (!shares(*found->kernel, place, parallel ? &usual.kernel : nullptr)) return false;
+  chosen.schedule = std::move(found->schedule);
+  chosen.kernel = *found->kernel;
   chosen.pin.predicted = true;
   chosen.pin.schedule = print(chosen.schedule);
   return true;

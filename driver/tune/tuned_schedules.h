@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "driver/tune/predicted_schedule.h"
+#include "autotune/models/predictor.h"
 #include "program/schedules.h"
 
 namespace tw {
@@ -17,8 +17,8 @@ struct ScheduleOptions {
   int threads = 1;        // records that were measured with so many
   // Only looked into, for a note; "": none
   std::string unused_log = {};
-  // Choose where neither log nor lock does; no predictors: nobody does
-  PredictingOptions predicting = {};
+  // Choose where neither log nor lock does; null: nobody does
+  std::shared_ptr<const PredictorSet> predictors = nullptr;
 };
 std::shared_ptr<const ScheduleSource> tuned_schedules(const ScheduleOptions& options);
 

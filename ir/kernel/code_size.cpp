@@ -36,4 +36,8 @@ int64_t written_out_operations(const Kernel& kernel, int64_t lanes) {
   return written_out(kernel.body, std::max<int64_t>(lanes, 1));
 }
 
+int64_t most_operations(const Kernel& usual, int64_t lanes) {
+  return std::max(kLeastOperations, written_out_operations(usual, lanes) * 3 / 2);
+}
+
 }  // namespace tw

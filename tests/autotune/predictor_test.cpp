@@ -73,6 +73,10 @@ std::unique_ptr<Predictor> fake_predictor() {
                                           {{"kind", "fake"}}, "fake.so"));
 }
 
+PredictedTask predicted(const Kernel& kernel) {
+  return predicted_task({std::make_shared<const Kernel>(kernel)}, baseline_target(Arch::x86_64), 1);
+}
+
 std::string refusal(tw_api api, const Predictor::Metadata& metadata = {{"kind", "fake"}}) {
   Expected<std::unique_ptr<Predictor>> made = Predictor::create(std::make_shared<const tw_api>(api),
                                                                 metadata, "fake.so");
@@ -135,7 +139,7 @@ TEST_CASE("a predictor scores batches of any number, and refuses what it is not"
   const Kernel kernel = parsed_kernel(kSums);
   const Candidate one = candidate_with(kernel, "  reorder k j\n"),
                   two = candidate_with(kernel, "  reorder k j\n  vectorize j\n");
-  const PredictedTask task{{std::make_shared<const Kernel>(kernel)}, {}};
+  const PredictedTask task = predicted(kernel);
   {
     const auto predictor = fake_predictor();
     const std::vector<Candidate> candidates = {one, two, two, one, two};
@@ -166,7 +170,7 @@ TEST_CASE("a predictor scores batches of any number, and refuses what it is not"
 
 TEST_CASE("a predictor knows which tasks are like those of its training") {
   const Kernel kernel = parsed_kernel(kSums);
-  const PredictedTask task{{std::make_shared<const Kernel>(kernel)}, {}};
+  const PredictedTask task = predicted(kernel);
   const auto seen = [&](float least, float most) {
     std::string low, high;
     for (const float value : task_row(kernel)) {
@@ -192,7 +196,7 @@ TEST_CASE("a set is the mean of its members; heads add to their scores") {
   const Kernel kernel = parsed_kernel(kSums);
   const std::vector<Candidate> candidates = {
       candidate_with(kernel, "  reorder k j\n  vectorize j\n")};
-  const PredictedTask task{{std::make_shared<const Kernel>(kernel)}, {}};
+  const PredictedTask task = predicted(kernel);
   std::vector<std::unique_ptr<Predictor>> members;
   members.push_back(fake_predictor());
   members.push_back(fake_predictor());

@@ -83,6 +83,21 @@ class Scale(nn.Module):
         return (x - self.offset) / self.size
 
 
+class Statements(nn.Module):
+    """The beginning of models that read each innermost statement's features through one network."""
+
+    def __init__(self, columns, width):
+        super().__init__()
+        self.scale = Scale(columns)
+        self.statement = layers(columns, width, width)
+
+    def fit(self, inputs):
+        self.scale.fit_maximum(real_rows(inputs["loops"]))
+
+    def each(self, rows):
+        return self.statement(self.scale(rows))
+
+
 def logarithm2(x):
     return torch.log(x + 1) * 1.4426950408889634
 

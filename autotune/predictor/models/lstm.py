@@ -2,25 +2,18 @@
 import torch
 from torch import nn
 
-from .common import Scale, layers, real_rows
+from .common import Statements, layers
 
 
-class StatementLstm(nn.Module):
+class StatementLstm(Statements):
     def __init__(self, config, corpus, _platforms):
-        super().__init__()
         width = config["network"]["width"]
-        columns = len(corpus.features["loops"].columns)
-        self.scale = Scale(columns)
-        self.statement = layers(columns, width, width)
+        super().__init__(len(corpus.features["loops"].columns), width)
         self.lstm = nn.LSTM(width, width, batch_first=True)
         self.head = layers(width, width, 1, last=False)
 
-    def fit(self, inputs):
-        self.scale.fit_maximum(real_rows(inputs["loops"]))
-
     def forward(self, inputs):
-        rows = inputs["loops"].flip(1)  # padding comes first, so that the last state is that of a program's first statement
-        x = self.statement(self.scale(rows))
+        x = self.each(inputs["loops"].flip(1))  # padding comes first, so that the last state is that of a program's first statement
         zero = torch.zeros(1, x.shape[0], x.shape[2], dtype=x.dtype, device=x.device)
         states = self.lstm(x, (zero, zero))[0]
         return {"score": self.head(states[:, -1])[:, 0]}
