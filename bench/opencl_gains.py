@@ -43,7 +43,8 @@ def main():
     lines = ["| kernel | calls | trials | default, ms | tuned, ms | ratio |", "|---|---|---|---|---|---|"]
     ratios = []
     for task in result["tasks"]:
-        if not task["seconds"] or task["trials"] < 2:
+        if not task["seconds"] or not task["default_seconds"] or task["trials"] < 2:
+            lines.append(f"| {task['name']} | {task['calls']} | {task['trials']} | not measured | | |")
             continue
         ratios.append(task["default_seconds"] / task["seconds"])
         lines.append(f"| {task['name']} | {task['calls']} | {task['trials']} | {task['default_seconds'] * 1e3:.3f} | {task['seconds'] * 1e3:.3f} | {ratios[-1]:.2f} |")

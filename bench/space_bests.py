@@ -25,8 +25,9 @@ def of_the_space(args, log):
     lines, points = log.with_suffix(".jsonl"), log.with_suffix(".points.db")
     search_curves.run(args.tilewright, "log", "export", lines, "--log", log)
     records = [json.loads(line) for line in lines.read_text().splitlines()]
-    kept = [r for r in records if r["status"] == "ok" and "{" in r["about"]]
-    lines.write_text("".join(json.dumps(r) + "\n" for r in kept))
+    kept = [r for r in records if r.get("status") == "ok" and "{" in r["about"]]
+    texts = [r for r in records if "status" not in r]   # of kernels and tasks
+    lines.write_text("".join(json.dumps(r) + "\n" for r in texts + kept))
     points.unlink(missing_ok=True)
     search_curves.run(args.tilewright, "log", "import", lines, "--log", points)
     best = min(kept, key=lambda r: r["seconds"], default=None)

@@ -6,12 +6,19 @@
 #include "support/parallel.h"
 
 namespace tw {
-CycleMeasurer::CycleMeasurer(std::shared_ptr<const DeviceBackend> backend, const Target& device,
-                             std::vector<Constant> constants, int jobs)
-    : backend_(std::move(backend)),
-      device_(device.name + " " + codegen_hash(device)),
-      constants_(std::move(constants)),
-      jobs_(jobs) {}
+
+Expected<std::unique_ptr<CycleMeasurer>> CycleMeasurer::create(
+    std::shared_ptr<const DeviceBackend> backend, const Target& device,
+    const std::vector<Constant>& constants, int jobs) {
+  std::vector<Constant> laid_out;
+  for (const Constant& constant : constants) {
+    TW_ASSIGN(std::vector<std::byte> bytes, contents(constant));
+    const auto kept = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+    laid_out.push_back({{kept, *kept}, nullptr});
+  }
+  return std::unique_ptr<CycleMeasurer>(new CycleMeasurer(
+      std::move(backend), device.name + " " + codegen_hash(device), std::move(laid_out), jobs));
+}
 
 std::vector<MeasureResult> CycleMeasurer::measure(
     std::span<const std::shared_ptr<const Kernel>> kernels, const Reference&, const StopAsked&) {

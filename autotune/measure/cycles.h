@@ -11,10 +11,11 @@ namespace tw {
 class CycleMeasurer : public KernelMeasurer {
  public:
   // constants: by parameter of the kernels (source empty: not constant), since a device's code may
-  // depend on them. `device`: the back end's target; results carry its name and hash as their
-  // machine.
-  CycleMeasurer(std::shared_ptr<const DeviceBackend> backend, const Target& device,
-                std::vector<Constant> constants, int jobs = 1);
+  // depend on them; they are laid out here, once for all kernels. `device`: the back end's target;
+  // results carry its name and hash as their machine. Errors: a constant that cannot be laid out.
+  static Expected<std::unique_ptr<CycleMeasurer>> create(
+      std::shared_ptr<const DeviceBackend> backend, const Target& device,
+      const std::vector<Constant>& constants, int jobs = 1);
   // One sample a kernel: cycles at 100 MHz. Kernels that the device cannot take are compile errors.
   // The outputs are not looked at: the device's own tests answer for them.
   using KernelMeasurer::measure;
@@ -24,6 +25,12 @@ class CycleMeasurer : public KernelMeasurer {
   static constexpr double kCycleSeconds = 1e-8;
 
  private:
+  CycleMeasurer(std::shared_ptr<const DeviceBackend> backend, std::string device,
+                std::vector<Constant> constants, int jobs)
+      : backend_(std::move(backend)),
+        device_(std::move(device)),
+        constants_(std::move(constants)),
+        jobs_(jobs) {}
   Expected<double> seconds_of(const Kernel& kernel) const;
   std::shared_ptr<const DeviceBackend> backend_;
   std::string device_;

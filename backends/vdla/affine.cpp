@@ -5,27 +5,25 @@
 namespace tw::vdla {
 namespace {
 
-using Sum = std::pair<int64_t, std::map<std::string, int64_t>>;
-
 std::optional<Sum> sum_of(const Expr& e) {
   if (e->kind == ExprKind::int_imm) return Sum{e->int_value, {}};
   if (e->kind == ExprKind::var) return Sum{0, {{e->name, 1}}};
   if (e->kind != ExprKind::binary) return std::nullopt;
   const std::optional<Sum> a = sum_of(e->args[0]), b = sum_of(e->args[1]);
   if (!a || !b) return std::nullopt;
-  const bool scales = e->binary == BinaryOp::mul && (a->second.empty() || b->second.empty());
+  const bool scales = e->binary == BinaryOp::mul && (a->strides.empty() || b->strides.empty());
   if (scales) {
-    const int64_t factor = a->second.empty() ? a->first : b->first;
-    Sum out = a->second.empty() ? *b : *a;
-    out.first *= factor;
-    for (auto& [name, stride] : out.second) stride *= factor;
+    const int64_t factor = a->strides.empty() ? a->base : b->base;
+    Sum out = a->strides.empty() ? *b : *a;
+    out.base *= factor;
+    for (auto& [name, stride] : out.strides) stride *= factor;
     return out;
   }
   if (e->binary != BinaryOp::add && e->binary != BinaryOp::sub) return std::nullopt;
   const int64_t sign = e->binary == BinaryOp::add ? 1 : -1;
   Sum out = *a;
-  out.first += sign * b->first;
-  for (const auto& [name, stride] : b->second) out.second[name] += sign * stride;
+  out.base += sign * b->base;
+  for (const auto& [name, stride] : b->strides) out.strides[name] += sign * stride;
   return out;
 }
 
@@ -35,6 +33,16 @@ Expr with_values(const Expr& e, const Values& values) {
     const auto found = values.find(n->name);
     return found == values.end() ? Expr() : Expr(found->second);
   });
+}
+
+// nullopt: a shape that is not constant.
+std::optional<Expr> flat_index(const Buffer& buffer, const std::vector<Expr>& indices) {
+  Expr flat = 0;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    if (!as_const(buffer.shape[d])) return std::nullopt;
+    flat = flat * buffer.shape[d] + indices[d];
+  }
+  return flat;
 }
 
 int64_t floor_quotient(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
@@ -47,26 +55,36 @@ int64_t Affine::at(const std::vector<int64_t>& point) const {
   return value;
 }
 
-std::optional<Affine> affine(const Expr& e, const Values& values, const Nest& nest) {
-  const std::optional<Sum> sum = sum_of(simplify(with_values(e, values), nest.ranges));
-  if (!sum) return std::nullopt;
-  Affine out{sum->first, std::vector<int64_t>(nest.loops.size())};
-  for (const auto& [name, stride] : sum->second) {
+std::optional<Affine> affine(const Sum& sum, const Values& values, const Nest& nest) {
+  Affine out{sum.base, std::vector<int64_t>(nest.loops.size())};
+  for (const auto& [name, stride] : sum.strides) {
     const auto loop = std::ranges::find(nest.loops, name, &NestLoop::var);
-    if (loop == nest.loops.end()) return std::nullopt;
-    out.strides[static_cast<size_t>(loop - nest.loops.begin())] = stride;
+    if (loop != nest.loops.end()) {
+      out.strides[static_cast<size_t>(loop - nest.loops.begin())] = stride;
+      continue;
+    }
+    const auto value = values.find(name);
+    if (value == values.end()) return std::nullopt;
+    out.base += stride * value->second;
   }
   return out;
 }
 
+std::optional<Affine> affine(const Expr& e, const Values& values, const Nest& nest) {
+  const std::optional<Sum> sum = sum_of(simplify(with_values(e, values), nest.ranges));
+  return sum ? affine(*sum, {}, nest) : std::nullopt;
+}
+
+std::optional<Sum> flat_sum(const Buffer& buffer, const std::vector<Expr>& indices,
+                            const Nest& nest) {
+  const std::optional<Expr> flat = flat_index(buffer, indices);
+  return flat ? sum_of(simplify(*flat, nest.ranges)) : std::nullopt;
+}
+
 std::optional<Affine> flat_affine(const Buffer& buffer, const std::vector<Expr>& indices,
                                   const Values& values, const Nest& nest) {
-  Expr flat = 0;
-  for (size_t d = 0; d < indices.size(); ++d) {
-    if (!as_const(buffer.shape[d])) return std::nullopt;
-    flat = flat * buffer.shape[d] + indices[d];
-  }
-  return affine(flat, values, nest);
+  const std::optional<Expr> flat = flat_index(buffer, indices);
+  return flat ? affine(*flat, values, nest) : std::nullopt;
 }
 
 std::optional<Nest> nest_of(const Stmt& s, std::vector<Expr>* conditions) {

@@ -36,7 +36,17 @@ struct Affine {
 
 // nullopt: no such sum.
 std::optional<Affine> affine(const Expr& e, const Values& values, const Nest& nest);
-// The element of a buffer of constant shape, row-major.
+
+// A sum of multiples of any loops, those around the nest too: what holds for all their values.
+struct Sum {
+  int64_t base = 0;
+  std::map<std::string, int64_t> strides;
+};
+// The element of a buffer of constant shape, row-major. nullopt: no such sum, or one only once the
+// loops around have values.
+std::optional<Sum> flat_sum(const Buffer& buffer, const std::vector<Expr>& indices,
+                            const Nest& nest);
+std::optional<Affine> affine(const Sum& sum, const Values& values, const Nest& nest);
 std::optional<Affine> flat_affine(const Buffer& buffer, const std::vector<Expr>& indices,
                                   const Values& values, const Nest& nest);
 

@@ -38,6 +38,7 @@ class VdlaBackend : public DeviceBackend {
       if (!here[k]) continue;
       const Kernel& kernel = program.kernels[k];
       TW_ASSIGN(auto stream, stream_of(kernel));
+      forget(kernel);
       TW_TRY(add_parameters(program, device, static_cast<int>(k), stream->parts));
       DeviceLaunch launch{kernel.name, stream->parts.bases, {}};
       const auto params = std::ranges::count_if(
@@ -111,7 +112,7 @@ class VdlaBackend : public DeviceBackend {
   }
 
   // Made once a kernel: placement asks whether there is one, what its constants are, and compile
-  // takes it.
+  // takes it and forgets it, as a search has many.
   Expected<std::shared_ptr<const KernelStream>> stream_of(const Kernel& kernel) const {
     const std::string hash = kernel_hash(kernel);
     {
@@ -122,6 +123,11 @@ class VdlaBackend : public DeviceBackend {
     const std::lock_guard lock(mutex_);
     return streams_.try_emplace(hash, std::make_shared<const KernelStream>(std::move(stream)))
         .first->second;
+  }
+
+  void forget(const Kernel& kernel) const {
+    const std::lock_guard lock(mutex_);
+    streams_.erase(kernel_hash(kernel));
   }
 
   Target target_;

@@ -204,8 +204,7 @@ Error NestLowering::copy(const Nest& nest, bool pads, int8_t pad_value, const Ex
     return unsupported("stage '{0}' copies no i8 parameter", leaf.label);
   const Space space = *space_of(into);
   const int64_t lanes = element_bytes(device_.config, space);
-  const auto to = flat_affine(into, leaf.indices, *values_, nest),
-             at = flat_affine(source, from->args, *values_, nest);
+  const auto to = element(nest, 0, into, leaf.indices), at = element(nest, 1, source, from->args);
   if (!to || !at)
     return unsupported("the addresses of stage '{0}' are no sums of multiples of its loops",
                        leaf.label);
@@ -254,7 +253,7 @@ Error NestLowering::begin_sums(const Nest& nest) {
   if (leaf.value->kind != ExprKind::int_imm)
     return unsupported("stage '{0}' does not begin sums with a constant", leaf.label);
   const int64_t lanes = device_.config.block_out;
-  const auto to = flat_affine(kernel_.buffer(leaf.buffer), leaf.indices, *values_, nest);
+  const auto to = element(nest, 0, kernel_.buffer(leaf.buffer), leaf.indices);
   if (!to)
     return unsupported("the addresses of stage '{0}' are no sums of multiples of its loops",
                        leaf.label);
@@ -265,16 +264,35 @@ Error NestLowering::begin_sums(const Nest& nest) {
   return Error::success();
 }
 
-Error NestLowering::intrinsic(const Nest& nest) {
+std::optional<Affine> NestLowering::element(const Nest& nest, size_t operand, const Buffer& buffer,
+                                            const std::vector<Expr>& indices) {
+  const auto [known, fresh] = sums_.try_emplace({nest.leaf.get(), operand});
+  if (fresh) known->second = flat_sum(buffer, indices, nest);
+  return known->second ? affine(*known->second, *values_, nest)
+                       : flat_affine(buffer, indices, *values_, nest);
+}
+
+Expected<const NestLowering::Matched*> NestLowering::matched(const Nest& nest) {
+  const auto known = matched_.find(nest.leaf.get());
+  if (known != matched_.end()) return &known->second;
   const Intrinsic* intrinsic = target_.find_intrinsic(nest.leaf->names[0]);
   if (!intrinsic) return unsupported("the device has no intrinsic '{0}'", nest.leaf->names[0]);
-  TW_ASSIGN(const Emitted emitted, emitted_by(*intrinsic));
+  TW_ASSIGN(Emitted emitted, emitted_by(*intrinsic));
+  TW_ASSIGN(const std::shared_ptr<const Kernel> semantics, semantics_of(*intrinsic));
+  TW_ASSIGN(IntrinsicMatch match,
+            match_intrinsic(*semantics, kernel_, nest.leaf->body[0], nest.ranges));
+  return &matched_
+              .emplace(nest.leaf.get(),
+                       Matched{intrinsic->name, std::move(emitted), std::move(match)})
+              .first->second;
+}
+
+Error NestLowering::intrinsic(const Nest& nest) {
+  TW_ASSIGN(const Matched* matched, this->matched(nest));
+  const auto& [name, emitted, match] = *matched;
   for (const NestLoop& loop : nest.loops)
     if (loop.first != 0 || loop.end != loop.extent)
-      return unsupported("a condition stands around '{0}'", intrinsic->name);
-  TW_ASSIGN(const std::shared_ptr<const Kernel> semantics, semantics_of(*intrinsic));
-  TW_ASSIGN(const IntrinsicMatch match,
-            match_intrinsic(*semantics, kernel_, nest.leaf->body[0], nest.ranges));
+      return unsupported("a condition stands around '{0}'", name);
   std::vector<Affine> operands;
   std::vector<int64_t> lanes;
   std::array<int64_t, 3> base{};
@@ -283,12 +301,12 @@ Error NestLowering::intrinsic(const Nest& nest) {
   if (!emitted.alu) wanted.emplace_back(emitted.weight, Space::wgt);
   for (const auto& [parameter, space] : wanted) {
     const auto found = match.find(parameter);
-    TW_CHECK(found != match.end(), "'{0}' has no parameter '{1}'", intrinsic->name, parameter);
+    TW_CHECK(found != match.end(), "'{0}' has no parameter '{1}'", name, parameter);
     const Buffer& buffer = kernel_.buffer(found->second.buffer);
     if (space_of(buffer) != space)
       return unsupported("'{0}' lies in {1}, '{2}' takes it from {3}", buffer.name, buffer.scope,
-                         intrinsic->name, scope_of(space));
-    const auto at = flat_affine(buffer, found->second.at, *values_, nest);
+                         name, scope_of(space));
+    const auto at = element(nest, operands.size(), buffer, found->second.at);
     if (!at)
       return unsupported("the addresses of '{0}' are no sums of multiples of its loops",
                          buffer.name);
@@ -400,10 +418,11 @@ Expected<std::optional<Affine>> NestLowering::channel_of(const Nest& nest,
     return a.base == b.base && a.strides == b.strides;
   };
   std::optional<Affine> channel;
+  size_t operand = 2;  // behind the element that is stored, and its accumulator
   std::vector<Expr> constants = form.biases;
   if (form.scale.defined() && form.scale->kind == ExprKind::load) constants.push_back(form.scale);
   for (const Expr& constant : constants) {
-    const auto at = flat_affine(kernel_.buffer(constant->buffer), constant->args, *values_, nest);
+    const auto at = element(nest, operand++, kernel_.buffer(constant->buffer), constant->args);
     if (!at || (channel && !same(*at, *channel)))
       return unsupported("the constants of stage '{0}' are not one for each channel", label);
     channel = *at;
@@ -428,8 +447,8 @@ Error NestLowering::store(const Nest& nest) {
   if (space_of(sums) != Space::acc)
     return unsupported("stage '{0}' stores from the memory '{1}'", leaf.label, sums.scope);
   const int64_t lanes = device_.config.block_out;
-  const auto to = flat_affine(into, leaf.indices, *values_, nest),
-             acc = flat_affine(sums, form.acc->args, *values_, nest);
+  const auto to = element(nest, 0, into, leaf.indices),
+             acc = element(nest, 1, sums, form.acc->args);
   if (!to || !acc)
     return unsupported("the addresses of stage '{0}' are no sums of multiples of its loops",
                        leaf.label);

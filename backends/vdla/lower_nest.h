@@ -5,6 +5,7 @@
 #include "backends/vdla/affine.h"
 #include "backends/vdla/config.h"
 #include "backends/vdla/requant_form.h"
+#include "ir/schedule/intrinsic.h"
 
 namespace tw::vdla {
 
@@ -55,6 +56,16 @@ class NestLowering {
   static std::array<Dim, 2> take_stored_box(Dims& dims);
   static void for_each(const Dims& dims, size_t from,
                        const std::function<void(const std::array<int64_t, 3>&)>& fn);
+  // The element that the nest's operand of that number has; what it is made of is kept.
+  std::optional<Affine> element(const Nest& nest, size_t operand, const Buffer& buffer,
+                                const std::vector<Expr>& indices);
+  // An intrinsic's block, matched once for all values of the loops around it.
+  struct Matched {
+    std::string name;
+    Emitted emitted;
+    IntrinsicMatch match;
+  };
+  Expected<const Matched*> matched(const Nest& nest);
   Expected<bool> overwrites(int64_t acc, const Dims& dims, int64_t start);
   int base_of(int buffer);
   Error emit(Instruction instruction);
@@ -66,6 +77,8 @@ class NestLowering {
   StreamParts& parts_;
   // Accumulators set to a value that no instruction has written yet
   std::map<int64_t, int64_t> begun_;
+  std::map<std::pair<const StmtNode*, size_t>, std::optional<Sum>> sums_;
+  std::map<const StmtNode*, Matched> matched_;
   const Values* values_ = nullptr;
   const std::vector<int64_t>* sram_ = nullptr;
   std::vector<Instruction>* out_ = nullptr;

@@ -35,6 +35,11 @@ class Adapter {
     TW_ASSIGN(predictors_, load_predictors(request_.kind, request_.predictor_folders));
     TW_ASSIGN(const Target target, load_target(request_.target, request_.target_folders));
     TW_ASSIGN(place_, label_place(target, request_.threads, request_.jobs, request_.worker));
+    if (place_.device)
+      return make_error(DiagCode::unsupported,
+                        "target '{0}' has a device, and the programs that adapt measures are for "
+                        "processors",
+                        request_.target);
     TW_ASSIGN(DataSet set, DataSet::open(request_.measured, sql::Mode::write));
     TW_ASSIGN(const std::vector<LearningTask> there, set.tasks());
     if (there.empty()) TW_TRY(import_set(set, request_.data).takeError());

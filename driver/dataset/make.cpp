@@ -123,10 +123,10 @@ class Maker {
     return Error::success();
   }
 
-  // Whether the task is lowered for what the place is: a processor, or a device.
+  // Whether the task is lowered for what the place is: a processor, or a device of the same kind.
   Expected<bool> fits(const LearningTask& task, const LabelPlace& place) {
     TW_ASSIGN(const Target* lowered, targets_.find(task.lowered_for));
-    return lowered->devices.empty() == (place.device == nullptr);
+    return lowered->main_device().driver == place.target.driver;
   }
 
   // All programs are there, and have labels of the first pass.
@@ -137,7 +137,7 @@ class Maker {
   }
 
   void wait_for_second(const LearningTask& task, LabelPlace& place, double since) {
-    if (!place.device) waiting_.push_back({task, &place, since});  // cycles are the same each time
+    if (place.timed()) waiting_.push_back({task, &place, since});  // cycles are the same each time
   }
 
   Error count_left(const std::vector<LearningTask>& tasks) {

@@ -48,16 +48,13 @@ ProgramCounts shares_of(int programs) {
 
 Expected<LabelPlace> label_place(const Target& target, int threads, int jobs,
                                  const std::string& worker) {
-  TW_ASSIGN(const MeasuringPlace place, measuring_place(target, threads, worker));
   LabelPlace out;
-  out.target = *place.target, out.threads = threads, out.jobs = jobs, out.device = place.device;
+  out.whole = std::make_shared<const Target>(target);  // builders refer to it
+  TW_ASSIGN(const MeasuringPlace place, measuring_place(*out.whole, threads, worker));
+  out.target = *place.target, out.threads = place.threads, out.device = place.device;
+  out.jobs = place.jobs > 0 ? std::min(jobs, place.jobs) : jobs;
   if (place.predicts_cycles()) return out;
-  if (place.device)
-    return make_error(DiagCode::unsupported,
-                      "'{0}' has a device that is timed: the programs of data sets are for "
-                      "processors, and for devices whose cycles are counted",
-                      target.name);
-  TW_ASSIGN(out.builder, candidate_builder(target, threads));
+  out.builder = place.builder;
   TW_ASSIGN(out.process, place.process());
   return out;
 }
@@ -92,23 +89,26 @@ Error TaskLabels::load(int64_t task, const Target& lowered_for) {
   most_code_ = place_.device ? std::numeric_limits<int64_t>::max()
                              : most_operations(*usual.kernel, lowered_for_->lanes(4));
   reference_.emplace();
-  if (!place_.device) {
+  if (place_.timed()) {
+    TW_ASSIGN(builder_, place_.builder(lowered_));
     TW_ASSIGN(
         reference_,
         reference_outputs(*usual.kernel, {{}, 1, {}, 1e-4, place_.threads, parsed.weights_between},
-                          place_.builder, *place_.process));
+                          builder_, *place_.process));
   }
-  measurer_ = measurer();
+  TW_ASSIGN(measurer_, measurer());
   return Error::success();
 }
 
 // That knows no code yet.
-std::unique_ptr<KernelMeasurer> TaskLabels::measurer() const {
-  if (place_.device)
-    return std::make_unique<CycleMeasurer>(
-        place_.device, place_.target, constants_of(lowered_.variants.front().lowered), place_.jobs);
-  return std::make_unique<Measurer>(*place_.process, place_.builder,
-                                    MeasurerOptions{label_limits(), place_.jobs});
+Expected<std::unique_ptr<KernelMeasurer>> TaskLabels::measurer() const {
+  if (place_.timed())
+    return std::make_unique<Measurer>(*place_.process, builder_,
+                                      MeasurerOptions{label_limits(), place_.jobs});
+  TW_ASSIGN(auto counting,
+            CycleMeasurer::create(place_.device, place_.target,
+                                  constants_of(lowered_.variants.front().lowered), place_.jobs));
+  return std::unique_ptr<KernelMeasurer>(std::move(counting));
 }
 
 Expected<Schedule> TaskLabels::standard_schedule() const {
@@ -158,16 +158,29 @@ Label TaskLabels::label_of(const LearningProgram& program, const MeasureResult& 
   return label;
 }
 
+std::vector<TaskLabels::Scheduled> TaskLabels::scheduled(
+    std::span<const LearningProgram> programs) const {
+  std::vector<Scheduled> out(programs.size());
+  llvm::cantFail(parallel_for(place_.jobs, programs.size(), [&](size_t i) -> Error {
+    Expected<Schedule> schedule = parse_schedule(programs[i].schedule);
+    Expected<Candidate> made = schedule ? candidate(*schedule, {-1, {}})
+                                        : Expected<Candidate>(schedule.takeError());
+    if (made) out[i].kernel = made->kernel;
+    else out[i].error = error_text(made.takeError());
+    return Error::success();
+  }));
+  return out;
+}
+
 Expected<std::vector<Label>> TaskLabels::measure(const std::vector<LearningProgram>& programs,
                                                  const StopAsked& stop) {
   std::vector<Label> out;
-  const std::unique_ptr<KernelMeasurer> again = measurer();
+  TW_ASSIGN(const std::unique_ptr<KernelMeasurer> again, measurer());
   for (size_t at = 0; at < programs.size(); at += kBatch) {
     const size_t end = std::min(programs.size(), at + kBatch);
     std::vector<std::shared_ptr<const Kernel>> kernels;
-    for (size_t i = at; i < end; ++i) {
-      TW_ASSIGN(const Schedule schedule, parse_schedule(programs[i].schedule));
-      TW_ASSIGN(const Candidate made, candidate(schedule, {-1, {}}));
+    for (const Scheduled& made : scheduled(std::span(programs).subspan(at, end - at))) {
+      if (!made.kernel) return make_error(DiagCode::illegal_schedule, "{0}", made.error);
       kernels.push_back(made.kernel);
     }
     const std::vector<MeasureResult> results = again->measure(kernels, *reference_, stop);
@@ -180,7 +193,8 @@ Expected<std::vector<Label>> TaskLabels::measure(const std::vector<LearningProgr
 
 Error TaskLabels::measure_new(const std::vector<LearningProgram>& programs, int pass,
                               const StopAsked& stop) {
-  const std::unique_ptr<KernelMeasurer> apart = pass > 0 ? measurer() : nullptr;
+  std::unique_ptr<KernelMeasurer> apart;
+  if (pass > 0) { TW_ASSIGN(apart, measurer()); }
   KernelMeasurer& measurer = apart ? *apart : *measurer_;
   for (size_t at = 0; at < programs.size() && !(stop && stop()); at += kBatch) {
     const std::vector<LearningProgram> batch(
@@ -189,19 +203,17 @@ Error TaskLabels::measure_new(const std::vector<LearningProgram>& programs, int 
     std::vector<std::shared_ptr<const Kernel>> kernels;
     std::vector<const LearningProgram*> applied;
     std::vector<Label> labels;
-    for (const LearningProgram& program : batch) {
-      Expected<Schedule> schedule = parse_schedule(program.schedule);
-      Expected<Candidate> made = schedule ? candidate(*schedule, {-1, {}})
-                                          : Expected<Candidate>(schedule.takeError());
-      if (made) {
-        kernels.push_back(made->kernel);
-        applied.push_back(&program);
+    const std::vector<Scheduled> made = scheduled(batch);
+    for (size_t i = 0; i < batch.size(); ++i) {
+      if (made[i].kernel) {
+        kernels.push_back(made[i].kernel);
+        applied.push_back(&batch[i]);
         continue;
       }
       MeasureResult failed;
       failed.status = Status::illegal;
-      failed.error = error_text(made.takeError());
-      labels.push_back(label_of(program, failed, pass));
+      failed.error = made[i].error;
+      labels.push_back(label_of(batch[i], failed, pass));
     }
     const std::vector<MeasureResult> results = measurer.measure(kernels, *reference_, stop);
     for (size_t i = 0; i < results.size(); ++i) {
@@ -374,7 +386,7 @@ Error TaskLabels::make_product(int count, const StopAsked& stop) {
 }
 
 Error TaskLabels::second_pass(const StopAsked& stop) {
-  if (place_.device) return Error::success();  // the same again
+  if (!place_.timed()) return Error::success();  // the same again
   std::vector<const Label*> good;
   for (const auto& [id, label] : labels_)
     if (label.status == Status::ok) good.push_back(&label);

@@ -13,17 +13,19 @@
 
 namespace tw {
 
-// Where programs are measured: a processor that this machine stands for, and a process; or a device
-// whose code generator counts cycles.
+// Where programs are measured: a processor that this machine stands for or a device that it drives,
+// and a process; or a device whose code generator counts cycles.
 struct LabelPlace {
   int64_t platform = 0;  // in the set
-  Target target;         // what kernels are scheduled for: the processor, or the device
+  std::shared_ptr<const Target> whole;
+  Target target;  // what kernels are scheduled for: the processor, or the device
   int threads = 1, jobs = 1;
-  CandidateBuilder builder;
-  std::unique_ptr<Transport> process;
+  std::function<Expected<CandidateBuilder>(const Task&)> builder;
+  std::unique_ptr<Transport> process;           // null: cycles are counted
   std::shared_ptr<const DeviceBackend> device;  // null: the processor
-  LabelKind kind() const { return device ? LabelKind::cycles : LabelKind::time; }
-  std::string machine() const { return device ? "any machine" : process->device(); }
+  bool timed() const { return process != nullptr; }
+  LabelKind kind() const { return timed() ? LabelKind::time : LabelKind::cycles; }
+  std::string machine() const { return timed() ? process->device() : "any machine"; }
 };
 // worker: as of measuring_place.
 Expected<LabelPlace> label_place(const Target& target, int threads, int jobs,
@@ -57,10 +59,15 @@ class TaskLabels {
   TaskLabels(DataSet& set, LabelPlace& place, std::function<Error()> after_batch)
       : set_(set), place_(place), after_batch_(std::move(after_batch)) {}
   Error load(int64_t task, const Target& lowered_for);
+  struct Scheduled {
+    std::shared_ptr<const Kernel> kernel;  // null: error says why
+    std::string error;
+  };
+  std::vector<Scheduled> scheduled(std::span<const LearningProgram> programs) const;
   Expected<Candidate> candidate(const Schedule& schedule, const Point& point) const;
   Expected<Candidate> candidate_of(const Space& space, const Point& point) const;
   Expected<Schedule> standard_schedule() const;
-  std::unique_ptr<KernelMeasurer> measurer() const;
+  Expected<std::unique_ptr<KernelMeasurer>> measurer() const;
   Expected<Space> space_of() const;
   Error make_programs(const ProgramCounts& counts, const StopAsked& stop);
   Error make_uniform(const Space& space, int count, const StopAsked& stop);
@@ -76,6 +83,7 @@ class TaskLabels {
 
   DataSet& set_;
   LabelPlace& place_;
+  CandidateBuilder builder_;
   std::function<Error()> after_batch_;
   LearningTask task_;
   std::optional<Target> lowered_for_;

@@ -116,12 +116,23 @@ Expected<MeasureTask> timed(const MeasuringPlace& place, const TuneSources& sour
 
 // Devices have one variant of each task: the direct algorithm.
 MeasureTask by_cycles(const MeasuringPlace& place, const TuneSources& sources) {
-  return [place, jobs = sources.jobs](const Task& task, std::span<const Candidate> candidates,
-                                      const StopAsked& stop) {
+  using Measurers = std::map<std::string, std::unique_ptr<CycleMeasurer>>;  // by the task's key
+  return [place, jobs = sources.jobs, measurers = std::make_shared<Measurers>()](
+             const Task& task, std::span<const Candidate> candidates, const StopAsked& stop) {
+    std::unique_ptr<CycleMeasurer>& measurer = (*measurers)[task.key];
+    if (!measurer) {
+      auto made = CycleMeasurer::create(place.device, *place.target,
+                                        constants_of(task.variants.front().lowered), jobs);
+      if (!made) {
+        MeasureResult failed;
+        failed.status = Status::compile_error, failed.error = error_text(made.takeError());
+        return std::vector<MeasureResult>(candidates.size(), failed);
+      }
+      measurer = std::move(*made);
+    }
     std::vector<std::shared_ptr<const Kernel>> kernels;
     for (const Candidate& candidate : candidates) kernels.push_back(candidate.kernel);
-    const std::vector<Constant> constants = constants_of(task.variants.front().lowered);
-    return CycleMeasurer(place.device, *place.target, constants, jobs).measure(kernels, {}, stop);
+    return measurer->measure(kernels, {}, stop);
   };
 }
 

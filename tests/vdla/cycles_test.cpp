@@ -30,9 +30,11 @@ TEST_CASE("a kernel's time on the device is the cycles of its stream") {
     const auto kernel = std::make_shared<const Kernel>(scheduled(formed, target));
     Expected<std::unique_ptr<DeviceBackend>> backend = make_device_backend(target);
     REQUIRE_MESSAGE(bool(backend), error_text(backend.takeError()));
-    CycleMeasurer measurer(std::move(*backend), target, constants_of(formed), 2);
+    Expected<std::unique_ptr<CycleMeasurer>> measurer = CycleMeasurer::create(
+        std::move(*backend), target, constants_of(formed), 2);
+    REQUIRE_MESSAGE(bool(measurer), error_text(measurer.takeError()));
     const auto unscheduled = std::make_shared<const Kernel>(formed.kernel);
-    const std::vector<MeasureResult> results = measurer.measure(
+    const std::vector<MeasureResult> results = (*measurer)->measure(
         std::vector{kernel, unscheduled, kernel}, {});
     REQUIRE(results.size() == 3);
     CHECK_MESSAGE(results[0].status == Status::ok, results[0].error);
