@@ -89,6 +89,8 @@ class DeviceBackend {
 // By the device's driver. Errors: no such driver (naming those there are), a feature that it does
 // not know.
 Expected<std::unique_ptr<DeviceBackend>> make_device_backend(const Target& device);
+// Both are processors, or devices of one driver.
+bool same_driver(const Target& a, const Target& b);
 
 // For the functions that make back ends. Errors: every intrinsic of the target whose `emit` its
 // code generator does not write; `forms` says what it does.

@@ -14,6 +14,8 @@ constexpr Entry kDrivers[] = {
     {"cuda", make_cuda_backend}, {"opencl", make_opencl_backend}, {"vdla", make_vdla_backend}};
 }  // namespace
 
+bool same_driver(const Target& a, const Target& b) { return a.driver == b.driver; }
+
 Expected<std::unique_ptr<DeviceBackend>> make_device_backend(const Target& device) {
   std::string names;
   for (const Entry& entry : kDrivers) {

@@ -126,7 +126,7 @@ class Maker {
   // Whether the task is lowered for what the place is: a processor, or a device of the same kind.
   Expected<bool> fits(const LearningTask& task, const LabelPlace& place) {
     TW_ASSIGN(const Target* lowered, targets_.find(task.lowered_for));
-    return lowered->main_device().driver == place.target.driver;
+    return same_driver(lowered->main_device(), place.target);
   }
 
   // All programs are there, and have labels of the first pass.
