@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tilewright dataset: makers that are killed lose nothing that was finished, two at once do not measure a program twice, and what is exported is read again.
+"""tilewright dataset: makers that are killed lose nothing that was finished, two at once do not measure a program twice, what is exported is read again, and devices have labels too.
 
     dataset.py --tilewright BUILD/tilewright [--kills 12]
 
@@ -106,6 +106,25 @@ def read_again(args, path, folder):
     print(f"exported and read: {holds}; measured again: correlation {check['correlation']:.3f}, deviation {100 * check['deviation']:.1f} %")
 
 
+def of_devices(args, folder):
+    """Cycles of the VDLA are counted, and the same each time; OpenCL's device is timed. Both take tasks that were lowered for them, and no others."""
+    networks = folder / "quantized"
+    networks.mkdir()
+    shutil.copy(ROOT / "examples/digits/digits_int8.onnx", networks)
+    make = lambda name, lowered, *platforms: (folder / name, result_of(start(  # noqa: E731
+        [args.tilewright, "dataset", "make", folder / name, "--networks", networks, "--tasks", "2", "--sampled", "0", "--programs", "12", "--test-programs", "12",
+         "--lower-for", lowered, *(word for platform in platforms for word in ("--platform", platform)), "--json"])))
+    cycles = []
+    for name in ("cycles.db", "again.db"):
+        path, outcome = make(name, "vdla-16x16", "vdla-16x16", args.target)
+        assert outcome["labels"] > 12 and outcome["again"] == 0 and outcome["left"] == 0 and not outcome["failures"], outcome
+        cycles.append({(program, median) for _, program, _, median, _ in labels_of(path)})
+    assert cycles[0] == cycles[1]
+    _, outcome = make("opencl.db", "opencl-generic", "opencl-generic")
+    assert outcome["labels"] > 12 and outcome["left"] == 0 and not outcome["failures"], outcome
+    print(f"devices: {len(cycles[0])} programs of the VDLA, {outcome['labels']} of OpenCL")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tilewright", required=True, type=pathlib.Path)
@@ -121,6 +140,7 @@ def main():
         path, _ = kill(args, folder, networks)
         together(args, folder, networks)
         read_again(args, path, folder)
+        of_devices(args, folder)
         print(f"ok in {time.time() - began:.0f} s")
 
 
