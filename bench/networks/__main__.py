@@ -1,8 +1,8 @@
 """Benchmark architectures with random weights, as ONNX files.
 
-    python3 bench/networks OUT [--variants] [NAME ...]
+    python3 bench/networks OUT [--variants] [--quantized] [NAME ...]
 Without names all that there are; a file that is there is left. --variants: also convolutional networks of smaller pictures and of four pictures at once,
-and transformers of other numbers of tokens, for data sets.
+and transformers of other numbers of tokens, for data sets. --quantized: also 8-bit versions of every network with convolutions that lies in OUT.
 """
 import inspect
 import pathlib
@@ -35,8 +35,8 @@ def write(folder, name, suffix="", arguments=None, batch=1):
 
 
 def main(arguments):
-    wants_variants = "--variants" in arguments
-    arguments = [a for a in arguments if a != "--variants"]
+    wants_variants, wants_quantized = "--variants" in arguments, "--quantized" in arguments
+    arguments = [a for a in arguments if a not in ("--variants", "--quantized")]
     if not arguments or arguments[0].startswith("-") or set(arguments[1:]) - NETWORKS.keys():
         sys.exit(f"{__doc__}Names: {', '.join(NETWORKS)}")
     folder = pathlib.Path(arguments[0])
@@ -45,6 +45,14 @@ def main(arguments):
         write(folder, name)
         for variant in variants(NETWORKS[name]) if wants_variants else ():
             write(folder, name, *variant)
+    if wants_quantized:
+        from networks import quantized   # needs onnxruntime
+        for path in sorted(folder.glob("*.onnx")):
+            out = path.with_name(f"{path.stem}_int8.onnx")
+            if path.stem.endswith("_int8") or out.exists() or not quantized.has_convolutions(path):
+                continue
+            quantized.write(path, out)
+            print(out, flush=True)
 
 
 main(sys.argv[1:])

@@ -44,6 +44,13 @@ TEST_CASE("QuantizeLinear and DequantizeLinear: by tensor and by axis, from opse
                   {bytes(DType::i8, {2, 2}, {2, 4, 12, 12})}) == Values{1, 2, 4, 4});
   CHECK(run_graph("g (int32[2] x) => (float[2] y) <float s = {0.5}> { y = DequantizeLinear(x, s) }",
                   {bytes(DType::i32, {2}, {100001, -3})}) == Values{50000.5, -1.5});
+  // One scale in a list is the tensor's: the default axis is none that a bias has
+  CHECK(run_graph("g (int32[2] x) => (float[2] y) <float[1] s = {0.5}, int32 z = {0}> { y = "
+                  "DequantizeLinear(x, s, z) }",
+                  {bytes(DType::i32, {2}, {7, -3})}) == Values{3.5, -1.5});
+  CHECK(run_graph("g (float[2,2] x) => (int8[2,2] y) <float[1] s = {0.5}, int8[1] z = {1}> { y = "
+                  "QuantizeLinear<axis = 0>(x, s, z) }",
+                  {floats({2, 2}, {1, 2, 3, 4})}) == Values{3, 5, 7, 9});
 }
 
 TEST_CASE("QLinearConv: zero points, padding, a scale a channel, a bias") {

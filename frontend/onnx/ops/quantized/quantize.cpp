@@ -71,6 +71,14 @@ int64_t core_axis(NodeImport& n, Val x, Val scale, int64_t axis) {
   return n.rank(scale) > 0 && n.rank(x) > 0 ? n.axis(axis, n.rank(x)) : 0;
 }
 
+// A list of one scale is that of the tensor, whatever the axis: onnxruntime's quantizer writes
+// biases of rank 1 so, with the default axis 1.
+Val of_tensor(NodeImport& n, Val parameter, Along along) {
+  const bool one = parameter.valid() && !n.failed() && along.block == 0 && n.rank(parameter) == 1 &&
+                   is_const(element_count(n.shape(parameter)), 1);
+  return one ? n.reshape(parameter, {}) : parameter;
+}
+
 std::vector<Val> operands(Val x, Val scale, Val zero) {
   return zero.valid() ? std::vector<Val>{x, scale, zero} : std::vector<Val>{x, scale};
 }
@@ -86,6 +94,7 @@ DType named_type(NodeImport& n, const char* attribute, DType missing) {
 }  // namespace
 
 Val dequantize(NodeImport& n, Val x, Val scale, Val zero, Along along, DType to) {
+  scale = of_tensor(n, scale, along), zero = of_tensor(n, zero, along);
   check_parameter(n, scale, x, along);
   check_parameter(n, zero, x, along);
   const DType from = n.dtype(x);
@@ -113,6 +122,7 @@ Val dequantize(NodeImport& n, Val x, Val scale, Val zero, int64_t axis) {
 
 Val quantize(NodeImport& n, Val x, Val scale, Val zero, DType to, Along along,
              QuantizeOptions options) {
+  scale = of_tensor(n, scale, along), zero = of_tensor(n, zero, along);
   check_parameter(n, scale, x, along);
   check_parameter(n, zero, x, along);
   if (!n.failed() && !is_quantized(to))
