@@ -11,12 +11,12 @@
 #include <new>
 
 #include "cli/commands/commands.h"
-#include "runtime/tilewright.h"
+#include "cli/version.h"
 
 namespace tw {
 namespace {
 
-constexpr std::array<Command, 16> kCommands = {{
+constexpr std::array<Command, 19> kCommands = {{
     {"compile", "Compile an ONNX model into a shared library with its weights inside",
      "  tilewright compile resnet50.onnx\n"
      "  tilewright compile model.onnx -t cortex-a72 -o out/model.so --dim batch=1\n"
@@ -93,11 +93,21 @@ constexpr std::array<Command, 16> kCommands = {{
      "  tilewright reduce model.onnx -o small.onnx\n"
      "  tilewright reduce model.onnx -t opencl-generic --seconds 30 --json\n",
      define_reduce},
+    {"compare", "Show what changed from one compiled library to another",
+     "  tilewright compare before.so after.so\n"
+     "  tilewright compare before.so after.so --seconds 10 --json\n",
+     define_compare},
+    {"completion", "Print what teaches a shell to complete commands and flags",
+     "  tilewright completion bash > ~/.local/share/bash-completion/completions/tilewright\n"
+     "  tilewright completion zsh\n"
+     "  tilewright completion fish\n",
+     define_completion},
+    {"man", "Print the manual page", "  tilewright man > tilewright.1\n", define_man},
 }};
 
 constexpr const char* kExitCodes =
-    "Exit codes: 0 ok, 1 wrong input, 2 wrong usage, 3 unsupported, 4 results differ, 5 files, 70 "
-    "internal error.\n";
+    "Exit codes: 0 ok, 1 wrong input, 2 wrong usage, 3 unsupported, 4 results differ, 5 files, 6 "
+    "not pinned (--frozen), 7 over budget, 70 internal error.\n";
 
 bool wants_color(bool terminal) {
   const char* no_color = std::getenv("NO_COLOR");
@@ -143,8 +153,7 @@ Expected<int> dispatch(CLI::App& app, Console& console, int argc, const char* co
   app.footer(kExitCodes);
   app.add_flag("--json", console.json,
                "JSON on standard output, errors too: one document, of tune one a line");
-  app.set_version_flag("--version", std::string("tilewright ") + TW_VERSION + " (ABI " +
-                                        std::to_string(TW_ABI_VERSION) + ")");
+  app.set_version_flag("--version", version_text);
   std::array<std::pair<CLI::App*, CommandRun>, kCommands.size()> runs;
   for (size_t i = 0; i < kCommands.size(); ++i) {
     CLI::App* sub = app.add_subcommand(kCommands[i].name, kCommands[i].summary);
@@ -178,6 +187,7 @@ int exit_code(DiagCode code) {
     case DiagCode::unsupported: return kExitUnsupported;
     case DiagCode::mismatch: return kExitMismatch;
     case DiagCode::io: return kExitIo;
+    case DiagCode::not_pinned: return kExitNotPinned;
   }
   TW_UNREACHABLE("bad code");
 }
@@ -213,9 +223,7 @@ int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& 
       print_errors(console, diags);
     }
   } catch (const CLI::CallForVersion& e) {
-    if (has_word(argc, argv, "--json"))
-      write_json(console, Json::Object{{"tilewright", TW_VERSION},
-                                       {"abi", static_cast<int>(TW_ABI_VERSION)}});
+    if (has_word(argc, argv, "--json")) write_json(console, version_json());
     else app.exit(e, out, err);
   } catch (const CLI::Success& e) {  // --help
     app.exit(e, out, err);

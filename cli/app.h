@@ -20,6 +20,8 @@ enum ExitCode : int {
   kExitUnsupported = 3,  // a valid model or request that this version cannot serve
   kExitMismatch = 4,     // results differ
   kExitIo = 5,           // a file cannot be read or written
+  kExitNotPinned = 6,    // the lock lacks what --frozen asks for
+  kExitBudget = 7,       // more than the budget allows
   kExitInternal = 70,    // a bug of the compiler
 };
 int exit_code(DiagCode code);

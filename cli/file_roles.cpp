@@ -8,6 +8,8 @@
 
 #include "cli/targets.h"
 #include "frontend/frontend.h"
+#include "frontend/mapped_file.h"
+#include "support/hash.h"
 
 namespace tw {
 namespace {
@@ -31,6 +33,17 @@ Identity identity_of(const std::string& path) {
   return {0, 0, std::filesystem::weakly_canonical(file, none).string()};
 }
 
+// A path as a rule of make has it.
+std::string for_make(const std::string& path) {
+  std::string text;
+  for (const char c : path) {
+    if (c == ' ' || c == '#' || c == '\\') text += '\\';
+    if (c == '$') text += '$';
+    text += c;
+  }
+  return text;
+}
+
 }  // namespace
 
 void FileRoles::reads(std::string what, std::string path) {
@@ -49,6 +62,23 @@ void FileRoles::reads_target(const std::string& name_or_path) {
 
 void FileRoles::writes(std::string what, std::string path) {
   if (!path.empty()) written_.push_back({std::move(what), std::move(path)});
+}
+
+std::string FileRoles::dependencies() const {
+  std::string text;
+  for (const File& file : written_) text += (text.empty() ? "" : " ") + for_make(file.path);
+  text += ":";
+  for (const File& file : read_) text += " \\\n  " + for_make(file.path);
+  return text + "\n";
+}
+
+Expected<std::string> FileRoles::hashes() const {
+  std::string text;
+  for (const File& file : read_) {
+    TW_ASSIGN(const std::shared_ptr<const MappedFile> mapped, MappedFile::open(file.path));
+    text += file.what + " " + sha256_hex(mapped->text()) + "\n";
+  }
+  return text;
 }
 
 Error FileRoles::check() const {

@@ -19,6 +19,10 @@ class FileRoles {
   void reads_target(const std::string& name_or_path);
   void writes(std::string what, std::string path);
   Error check() const;
+  // A rule of make: what is written comes from what is read. For Make, Ninja and CMake
+  std::string dependencies() const;
+  // What is read, by role and hash. Errors: a file that cannot be read
+  Expected<std::string> hashes() const;
 
  private:
   struct File {

@@ -67,6 +67,12 @@ void Flags::flag(const std::string& names, bool& value, const std::string& help)
   app_.add_flag(names, value, help);
 }
 
+std::function<CommandTree()> Flags::program() const {
+  const CLI::App* root = &app_;
+  while (root->get_parent()) root = root->get_parent();
+  return [root] { return command_tree(*root); };
+}
+
 void define_no_check(Flags& flags, bool& value) {
   flags.flag("--no-check", value,
              "Take a library as it is, without comparing its bytes with the hashes in it");

@@ -2,17 +2,15 @@
 // app.cpp see.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/command_tree.h"
 #include "driver/run/dims.h"
 #include "driver/run/tensors.h"
-
-namespace CLI {
-class App;
-}
 
 namespace tw {
 
@@ -42,6 +40,8 @@ class Flags {
                         const std::string& help, int at_least = 0);
   void seed(const std::string& names, std::optional<uint64_t>& value, const std::string& help);
   void flag(const std::string& names, bool& value, const std::string& help);
+  // All commands with their flags, once they are declared
+  std::function<CommandTree()> program() const;
 
  private:
   CLI::App& app_;

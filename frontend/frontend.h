@@ -48,6 +48,7 @@ struct Model {
 // When parts are not supported the error is one Diag a Gap (all at once); gap_report gives the same
 // as data.
 Expected<Model> import_onnx(const std::string& path, const ImportOptions& options = {});
+int newest_opset();  // of ai.onnx, that import_onnx reads
 Expected<std::vector<Gap>> gap_report(const std::string& path, const ImportOptions& options = {});
 std::string print_gaps(const std::vector<Gap>& gaps);
 

@@ -11,6 +11,7 @@
 #include <functional>
 #include <set>
 
+#include "frontend/budget.h"
 #include "frontend/frontend.h"
 #include "frontend/intrinsic_library.h"
 #include "frontend/target_features.h"
@@ -19,7 +20,6 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kMaxCache = int64_t{1} << 40;
 constexpr int kMaxCores = 4096;
 constexpr std::array<std::string_view, 4> kTriples = {"x86_64-linux-gnu", "aarch64-linux-gnu",
                                                       "armv7-linux-gnueabihf", "riscv64-linux-gnu"};
@@ -83,6 +83,8 @@ class Reader {
   EmitCalls emit(const YAML::Node& node, const char* key);
   std::vector<std::string> words(const YAML::Node& node, const char* what);
   void read_devices(const YAML::Node& node, Target& t);
+  // It is about models, and no part of the chip: load_budget gives it
+  void check_budget(const YAML::Node& node, Target&) { read_budget(node, file_, problems); }
   void read_device_features(const YAML::Node& node, Target& t);
   void read_driver(const YAML::Node& node, Target& t) { t.driver = scalar(node, "driver"); }
   void read_max_group(const YAML::Node& node, Target& t) {
@@ -148,23 +150,11 @@ int64_t Reader::integer(const YAML::Node& node, const char* key, int64_t least, 
   return value;
 }
 
-// 32768, 32KiB, 1MiB, 2GiB
 int64_t Reader::bytes(const YAML::Node& node, const char* key) {
-  const std::string text = node.IsScalar() ? node.Scalar() : "";
-  int64_t value = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string unit(end, text.data() + text.size());
-  const int64_t scale = unit.empty()    ? 1
-                        : unit == "KiB" ? 1 << 10
-                        : unit == "MiB" ? 1 << 20
-                        : unit == "GiB" ? 1 << 30
-                                        : 0;
-  if (text.empty() || error != std::errc() || scale == 0 || value < 0 ||
-      value > kMaxCache / scale) {
+  const std::optional<int64_t> size = size_from_text(node.IsScalar() ? node.Scalar() : "");
+  if (!size)
     problem(node, llvm::formatv("{0} must be a size such as 32768, 32KiB or 1MiB", key).str());
-    return 0;
-  }
-  return value * scale;
+  return size.value_or(0);
 }
 
 void Reader::read_triple(const YAML::Node& node, Target& t) {
@@ -472,7 +462,8 @@ Target Reader::read(const YAML::Node& root) {
             {"scopes", call<&Reader::read_scopes>},
             {"intrinsics", call<&Reader::read_intrinsics>},
             {"without_intrinsics", call<&Reader::read_without_intrinsics>},
-            {"devices", call<&Reader::read_devices>}},
+            {"devices", call<&Reader::read_devices>},
+            {"budget", call<&Reader::check_budget>}},
            t);
   if (problems.empty() && !seen_.count("triple"))
     problem(root, "key 'triple' is missing", {"for example: triple: x86_64-linux-gnu"});

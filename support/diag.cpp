@@ -21,6 +21,7 @@ const char* diag_code_name(DiagCode code) {
     case DiagCode::illegal_schedule: return "illegal-schedule";
     case DiagCode::mismatch: return "mismatch";
     case DiagCode::limit: return "limit";
+    case DiagCode::not_pinned: return "not-pinned";
   }
   TW_UNREACHABLE("bad code");
 }

@@ -12,6 +12,7 @@ enum class DiagCode {
   illegal_schedule,  // a schedule step that may not be applied here
   mismatch,          // results that differ
   limit,             // a resource limit was met
+  not_pinned,        // what --frozen asks for and no lock says
 };
 
 }  // namespace tw

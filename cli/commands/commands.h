@@ -20,5 +20,8 @@ CommandRun define_space(Flags& flags);
 CommandRun define_worker(Flags& flags);
 CommandRun define_adapt(Flags& flags);
 CommandRun define_reduce(Flags& flags);
+CommandRun define_compare(Flags& flags);
+CommandRun define_completion(Flags& flags);
+CommandRun define_man(Flags& flags);
 
 }  // namespace tw

@@ -11,6 +11,7 @@
 #include <ostream>
 
 #include "cli/algorithm_flags.h"
+#include "cli/build_cache.h"
 #include "cli/commands/commands.h"
 #include "cli/default_log.h"
 #include "cli/file_roles.h"
@@ -19,11 +20,13 @@
 #include "cli/tune_flags.h"
 #include "cli/tune_text.h"
 #include "cli/tune_watch.h"
+#include "driver/compare/budget_check.h"
 #include "driver/compile/compile.h"
 #include "driver/compile/dump.h"
 #include "driver/tune/lock_file.h"
 #include "driver/tune/predictor_files.h"
 #include "driver/tune/tuned_compile.h"
+#include "frontend/mapped_file.h"
 #include "packager/output_file.h"
 #include "support/parallel.h"
 
@@ -31,13 +34,17 @@ namespace tw {
 namespace {
 
 struct CompileArgs {
-  std::string model, target = "host", output, name, header, emit = "so", dump_dir, log, tune;
+  std::string model, target = "host", output, name, header, emit = "so", dump_dir, log, tune,
+                     depfile, budget, junit;
   AlgorithmFlags algorithms;
+  CacheFlags cache;
   std::vector<std::string> dims, specialize, passes, print_after;
   int jobs = 0, pass_limit = -1, virtual_threads = 0, threads = 1;
   bool frozen = false, strict = false, print_changed = false, time_passes = false,
        verify_each = false;
 };
+
+constexpr const char* kNoBudget = "none";
 
 struct PassTime {
   std::string pass, report;
@@ -139,6 +146,8 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
   o.passes.print_changed = args.print_changed;
   if (!o.output.empty()) TW_TRY(check_writable(o.output));
   if (!o.header.empty()) TW_TRY(check_writable(o.header));
+  for (const std::string& file : {args.depfile, args.junit})
+    if (!file.empty()) TW_TRY(check_writable(file));
   return o;
 }
 
@@ -150,7 +159,7 @@ void add_schedule(Json::Object& kernel, const Pin& pin) {
   kernel.push_back({"tuned_seconds", pin.seconds});
 }
 
-Json to_json(const CompileReport& r, const std::vector<PassTime>& passes, double seconds) {
+Json::Object to_json(const CompileReport& r, const std::vector<PassTime>& passes, double seconds) {
   Json::Array stages, times, kernels;
   for (const StageReport& s : r.stages)
     stages.push_back(Json::Object{{"name", s.name}, {"seconds", s.seconds}});
@@ -266,21 +275,19 @@ std::string arena_line(const CompileReport& r) {
               : "         in bytes: " + to_string(r.arena_bytes, r.symbol_names) + "\n");
 }
 
-void print_summary(Console& console, const CompileReport& r, double seconds, bool tuned) {
-  console.out << r.output << ": " << format_bytes(r.artifact_bytes) << " (model "
-              << format_bytes(r.model_bytes) << ", weights " << format_bytes(r.weight_bytes)
-              << ")\n"
-              << r.header << "\n"
-              << "kernels  " << r.kernels << " distinct, " << r.calls << " calls of " << r.groups
-              << " groups, " << r.nodes << " nodes\n"
-              << arena_line(r)
-              << (r.host_reasons.empty() ? ""
-                                         : std::to_string(r.host_reasons.size()) +
-                                               " kernels on the processor; the first: " +
-                                               r.host_reasons.front() + "\n")
-              << device_lines(r) << schedule_lines(r, console.columns) << "compiled "
-              << (tuned ? "and tuned in " : "in ") << format_seconds(seconds) << ", peak memory "
-              << format_bytes(r.peak_memory_bytes) << "\n";
+std::string summary_text(const CompileReport& r, double seconds, bool tuned, int columns) {
+  const std::string on_processor = r.host_reasons.empty()
+                                       ? ""
+                                       : std::to_string(r.host_reasons.size()) +
+                                             " kernels on the processor; the first: " +
+                                             r.host_reasons.front() + "\n";
+  return r.output + ": " + format_bytes(r.artifact_bytes) + " (model " +
+         format_bytes(r.model_bytes) + ", weights " + format_bytes(r.weight_bytes) + ")\n" +
+         r.header + "\nkernels  " + std::to_string(r.kernels) + " distinct, " +
+         std::to_string(r.calls) + " calls of " + std::to_string(r.groups) + " groups, " +
+         std::to_string(r.nodes) + " nodes\n" + arena_line(r) + on_processor + device_lines(r) +
+         schedule_lines(r, columns) + "compiled " + (tuned ? "and tuned in " : "in ") +
+         format_seconds(seconds) + ", peak memory " + format_bytes(r.peak_memory_bytes) + "\n";
 }
 
 std::string remarks(const CompileReport& r) {
@@ -357,10 +364,11 @@ Error predict(const CompileArgs& args, CompileOptions& options) {
   return Error::success();
 }
 
-Error check_files(const CompileArgs& args, const CompileOptions& options) {
+Expected<FileRoles> files_of(const CompileArgs& args, const CompileOptions& options) {
   FileRoles files;
   files.reads_model(args.model);
   files.reads_target(args.target);
+  if (args.budget != kNoBudget) files.reads("the budget", args.budget);
   if (!args.tune.empty() && !only_predicts(args)) {
     TW_ASSIGN(const std::string log, tuning_log(args.log));
     files.writes("the tuning log", log);
@@ -377,59 +385,208 @@ Error check_files(const CompileArgs& args, const CompileOptions& options) {
   if (!args.dump_dir.empty())
     for (const DumpStage stage : kDumpStages)
       files.writes("a stage's text", dump_path(args.dump_dir, stage));
-  return files.check();
+  FileRoles all = files;  // no rule makes its own file
+  all.writes("the dependencies", args.depfile);
+  all.writes("the budget's results", args.junit);
+  TW_TRY(all.check());
+  return files;
 }
 
-Expected<int> compile(const CompileArgs& args, Console& console) {
-  TW_ASSIGN(CompileOptions options, options_of(args));
-  TW_TRY(check_files(args, options));
-  TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
-  TW_ASSIGN(options.algorithms, args.algorithms.options(target));
-  with_virtual_threads(target, args.virtual_threads);
+// --budget's, else that of the target's description.
+Expected<Budget> budget_of(const CompileArgs& args) {
+  const bool own = !args.budget.empty();
+  const std::string file = own ? args.budget : target_file(args.target, config_dirs());
+  if (file.empty() || args.budget == kNoBudget) {
+    if (args.junit.empty()) return Budget{};
+    return make_error(DiagCode::invalid_argument,
+                      "--junit writes what became of a budget, and there is none: --budget FILE, "
+                      "or the map 'budget' in the target's YAML file");
+  }
+  return load_budget(file, own || !args.junit.empty());
+}
+
+// One compile, with all that the flags name read.
+struct Job {
+  const CompileArgs& args;
+  CompileOptions options;
+  Target target;
+  Budget budget;
+  FileRoles files;
+  std::optional<CompileCache> cache;
+  std::string key;  // in the cache; "": it is not for the cache
   std::vector<PassTime> passes;
-  const auto start = std::chrono::steady_clock::now();
-  Progress progress(console);
-  options.passes.print = [&](const std::string& title, const std::string& text) {
+};
+
+// Why a build cannot come from the cache; "": it can. Outside of its files are logs, which change
+// while they are read, and what devices' own compilers make.
+std::string not_cached(const Job& job) {
+  const CompileArgs& args = job.args;
+  if (!args.tune.empty() || !args.log.empty()) return "--tune and --log take what was measured";
+  if (!job.target.devices.empty()) return "the target has a device";
+  if (is_text(job.options.emit) || !args.dump_dir.empty() || !args.print_after.empty() ||
+      args.print_changed || args.time_passes)
+    return "texts are printed on the way";
+  return "";
+}
+
+std::string words_of(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += word + "\n";
+  return text;
+}
+
+Error find_key(Job& job) {
+  const CompileArgs& args = job.args;
+  TW_ASSIGN(job.cache, args.cache.open());
+  if (!job.cache || !not_cached(job).empty()) return Error::success();
+  FileRoles files;
+  files.reads_model(args.model);
+  files.reads("the lock beside the model", lock_beside(args.model));
+  const auto name_of_file = [](const std::string& path) {
+    return std::filesystem::path(path).filename().string();
+  };
+  TW_ASSIGN(
+      job.key,
+      build_key(job.target, files,
+                {name_of_file(args.model), name_of_file(job.options.output),
+                 name_of_file(header_path(job.options)), args.name, words_of(args.dims),
+                 words_of(args.specialize), words_of(args.passes), args.algorithms.algorithm,
+                 std::to_string(args.algorithms.accuracy),
+                 std::to_string(args.algorithms.max_weight_growth), std::to_string(args.threads),
+                 std::to_string(args.virtual_threads), std::to_string(args.pass_limit),
+                 std::to_string(args.frozen), std::to_string(args.strict)}));
+  return Error::success();
+}
+
+Error prepare(Job& job) {
+  const CompileArgs& args = job.args;
+  TW_ASSIGN(job.options, options_of(args));
+  TW_ASSIGN(job.budget, budget_of(args));
+  TW_ASSIGN(job.files, files_of(args, job.options));
+  TW_ASSIGN(job.target, load_target(args.target, config_dirs()));
+  TW_ASSIGN(job.options.algorithms, args.algorithms.options(job.target));
+  with_virtual_threads(job.target, args.virtual_threads);
+  if (only_predicts(args)) TW_TRY(predict(args, job.options));
+  return find_key(job);
+}
+
+// A library that is over its budget does not stay: no build takes it for a good one.
+Expected<std::vector<BudgetRow>> hold_budget(const Job& job, const std::string& library) {
+  if (job.budget.empty()) return std::vector<BudgetRow>{};
+  Expected<std::vector<BudgetRow>> rows = check_budget(
+      {library, job.args.model, job.budget, job.args.threads});
+  if (!rows || !within(*rows)) {
+    std::error_code none;
+    std::filesystem::remove(library, none);
+    std::filesystem::remove(header_path(job.options), none);
+  }
+  if (rows && !job.args.junit.empty())
+    TW_TRY(write_file(job.args.junit, junit_text(*rows, library)));
+  return rows;
+}
+
+// The last steps of a library, be it compiled or from the cache.
+Expected<int> finish(const Job& job, Json::Object report, const std::string& summary,
+                     Console& console) {
+  const std::string& library = job.options.output;
+  TW_ASSIGN(const std::vector<BudgetRow> rows, hold_budget(job, library));
+  if (console.json) {
+    if (!rows.empty()) report.push_back({"budget", to_json(rows)});
+    if (!within(rows)) report.push_back({"ok", false});
+    write_json(console, report);
+  } else {
+    console.out << summary;
+    if (!rows.empty()) console.out << to_string(rows);
+    if (!within(rows)) console.err << "over the budget: " << library << " was removed\n";
+  }
+  return within(rows) ? kExitOk : kExitBudget;
+}
+
+Error write_program(const std::string& path, std::string_view bytes) {
+  TW_ASSIGN(OutputFile file, OutputFile::create(path, bytes.size(), true));
+  TW_TRY(file.write(0, bytes));
+  return file.commit();
+}
+
+Expected<int> finish_cached(const Job& job, const CachedBuild& build, Console& console) {
+  const std::string header = header_path(job.options);
+  TW_TRY(write_program(job.options.output, build.library));
+  TW_TRY(write_file(header, build.header));
+  if (!console.json) console.err << build.remarks;
+  TW_ASSIGN(const Json stored, parse_json(build.report, "the cache's entry " + job.key));
+  Json::Object report{{"output", job.options.output}, {"header", header}, {"cached", true}};
+  if (stored.object())
+    for (const auto& [name, value] : *stored.object())
+      if (name != "output" && name != "header") report.push_back({name, value});
+  return finish(job, std::move(report),
+                job.options.output + ": " + format_bytes(build.library.size()) +
+                    ", from the cache\n" + header + "\n",
+                console);
+}
+
+// A cache that cannot be written is no reason to fail.
+Error add_to_cache(const Job& job, const Json::Object& report, const std::string& remarks) {
+  TW_ASSIGN(const std::shared_ptr<const MappedFile> library, MappedFile::open(job.options.output));
+  TW_ASSIGN(const std::shared_ptr<const MappedFile> header,
+            MappedFile::open(header_path(job.options)));
+  return job.cache->add(
+      job.key, {std::string(library->text()), std::string(header->text()), dump(report), remarks});
+}
+
+Expected<CompileReport> build(Job& job, Console& console, Progress& progress) {
+  const CompileArgs& args = job.args;
+  job.options.passes.print = [&](const std::string& title, const std::string& text) {
     progress.print("; " + title + "\n" + text + "\n");
   };
   if (args.time_passes)
-    options.passes.on_pass = [&](const std::string& pass, double seconds, bool changed,
-                                 const std::string& report) {
-      passes.push_back({pass, report, seconds, changed});
+    job.options.passes.on_pass = [&](const std::string& pass, double seconds, bool changed,
+                                     const std::string& report) {
+      job.passes.push_back({pass, report, seconds, changed});
     };
   const OnStage on_stage = [&](const std::string& stage) { progress.begin(stage); };
-  CompileReport report;
-  if (only_predicts(args)) TW_TRY(predict(args, options));
-  if (args.tune.empty() || only_predicts(args)) {
-    TW_ASSIGN(report, compile_model(options, target, on_stage));
-  } else {
-    TW_ASSIGN(TunedCompile request, tuned_compile(args, target, options));
-    const double limit = request.tuning.network.scheduler.seconds;
-    ConsoleTuneWatch watch(console, request.tuning.network.scheduler.trials, true);
-    TW_ASSIGN(TunedCompileReport tuned, compile_tuned(std::move(request), target, watch));
-    std::ranges::copy(tuning_notes(tuned, limit), std::back_inserter(tuned.report.notes));
-    report = std::move(tuned.report);
-  }
+  if (args.tune.empty() || only_predicts(args))
+    return compile_model(job.options, job.target, on_stage);
+  TW_ASSIGN(TunedCompile request, tuned_compile(args, job.target, job.options));
+  const double limit = request.tuning.network.scheduler.seconds;
+  ConsoleTuneWatch watch(console, request.tuning.network.scheduler.trials, true);
+  TW_ASSIGN(TunedCompileReport tuned, compile_tuned(std::move(request), job.target, watch));
+  std::ranges::copy(tuning_notes(tuned, limit), std::back_inserter(tuned.report.notes));
+  return std::move(tuned.report);
+}
+
+Expected<int> compile(const CompileArgs& args, Console& console) {
+  Job job{args, {}, {}, {}, {}, {}, {}, {}};
+  TW_TRY(prepare(job));
+  const auto start = std::chrono::steady_clock::now();
+  if (!args.depfile.empty()) TW_TRY(write_file(args.depfile, job.files.dependencies()));
+  if (!job.key.empty())
+    if (const std::optional<CachedBuild> build = job.cache->find(job.key))
+      return finish_cached(job, *build, console);
+  Progress progress(console);
+  TW_ASSIGN(CompileReport report, build(job, console, progress));
   progress.end();
+  if (job.cache && job.key.empty()) report.notes.push_back("not cached: " + not_cached(job));
   if (!console.json) progress.print(remarks(report));
-  if (args.strict && !report.faults.empty()) {
-    if (console.json) write_json(console, to_json(report, passes, 0));
-    return kExitInternal;
-  }
-  if (!passes.empty() && !console.json) progress.print(pass_table(passes));
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (is_text(options.emit)) {
+  const Json::Object json = to_json(report, job.passes, seconds);
+  if (args.strict && !report.faults.empty()) {
+    if (console.json) write_json(console, json);
+    return kExitInternal;
+  }
+  if (!job.passes.empty() && !console.json) progress.print(pass_table(job.passes));
+  if (is_text(job.options.emit)) {
     if (!args.output.empty()) TW_TRY(write_file(args.output, report.text));
     else if (console.json)
       write_json(console, Json::Object{{"emit", args.emit}, {"text", report.text}});
     else console.out << report.text;
-  } else if (console.json) {
-    write_json(console, to_json(report, passes, seconds));
-  } else {
-    print_summary(console, report, seconds, !args.tune.empty());
+    return kExitOk;
   }
-  return kExitOk;
+  if (!job.key.empty())
+    if (Error error = add_to_cache(job, json, remarks(report)))
+      progress.print("warning: " + error_text(std::move(error)) + "\n");
+  return finish(job, json, summary_text(report, seconds, !args.tune.empty(), console.columns),
+                console);
 }
 
 }  // namespace
@@ -442,6 +599,13 @@ CommandRun define_compile(Flags& flags) {
   flags.text("-o,--output", args->output, "FILE",
              "The library; default: the model's name with .so, here");
   flags.text("--header", args->header, "FILE", "The C header; default: the library's name with .h");
+  flags.text("--depfile", args->depfile, "FILE",
+             "Write a rule of make there: the files that were written, and those that were read");
+  flags.text("--budget", args->budget, "FILE",
+             "Fail with 7, and leave no library, where it needs more than the map 'budget' of this "
+             "YAML file allows; default: the target's; none: whatever it needs");
+  args->cache.define(flags);
+  flags.text("--junit", args->junit, "FILE", "Write what became of the budget there, as JUnit");
   flags.text("--name", args->name, "ID",
              "C identifier of the model: the library exports tw_ID_query; default: the library's "
              "file name without its ending");

@@ -400,12 +400,12 @@ Expected<int> show_program(const DatasetArgs& args, DataSet& set, Console& conso
   return kExitOk;
 }
 
-struct Action {
+struct DatasetAction {
   const char* name;
   sql::Mode mode;
   Expected<int> (*run)(const DatasetArgs&, DataSet&, Console&);
 };
-constexpr std::array<Action, 11> kActions = {{
+constexpr std::array<DatasetAction, 11> kDatasetActions = {{
     {"make", sql::Mode::write, make},
     {"resume", sql::Mode::write, measure},
     {"split", sql::Mode::write, split},
@@ -420,9 +420,9 @@ constexpr std::array<Action, 11> kActions = {{
 }};
 
 Expected<int> dataset_command(const DatasetArgs& args, Console& console) {
-  const auto action = std::ranges::find_if(kActions,
-                                           [&](const Action& a) { return args.action == a.name; });
-  if (action == kActions.end())
+  const auto action = std::ranges::find_if(
+      kDatasetActions, [&](const DatasetAction& a) { return args.action == a.name; });
+  if (action == kDatasetActions.end())
     return make_error(
         DiagCode::invalid_argument,
         "dataset '{0}': one of make, resume, stat, check, rank, features, split, show, "

@@ -103,7 +103,7 @@ Error TunedSchedules::read_lock() {
       for (const Pin& pin : section->pins)
         pins_.emplace(PinKey{pin.task, pin.target, pin.kernel_hash}, std::vector{pin});
     } else if (options_.frozen && !lock.sections.empty()) {
-      Diag d{DiagCode::invalid_argument,
+      Diag d{DiagCode::not_pinned,
              "--frozen: '" + options_.lock + "' pins nothing for " + describe(place_) +
                  "; 'tilewright lock' adds it",
              {},
@@ -117,7 +117,7 @@ Error TunedSchedules::read_lock() {
   }
   if (options_.frozen && !locked_)
     return make_error(
-        DiagCode::invalid_argument,
+        DiagCode::not_pinned,
         "--frozen: there is no 'tilewright.lock' beside the model; 'tilewright lock' writes it");
   return Error::success();
 }
@@ -392,7 +392,7 @@ Expected<ScheduleRemarks> TunedSchedules::review(const std::vector<LoweredKernel
   if (missing.empty()) return remarks;
   const std::string count = std::to_string(missing.size()) +
                             (missing.size() == 1 ? " kernel" : " kernels");
-  return make_error(Diag{DiagCode::invalid_argument,
+  return make_error(Diag{DiagCode::not_pinned,
                          "--frozen: '" + options_.lock + "' does not pin " + count + " of " +
                              describe(place_) + "; 'tilewright lock' writes it anew",
                          {},

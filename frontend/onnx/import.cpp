@@ -358,6 +358,8 @@ Expected<Model> import_onnx(const std::string& path, const ImportOptions& option
   return model;
 }
 
+int newest_opset() { return newest_onnx_opset(); }
+
 std::vector<std::string> external_files(const std::string& path) {
   Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(path);
   Expected<std::vector<std::string>> paths =

@@ -337,6 +337,10 @@ Error parse(const MappedFile& file, onnx::ModelProto& proto) {
 
 }  // namespace
 
+int newest_onnx_opset() {
+  return onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map().at("").second;
+}
+
 Expected<std::vector<std::string>> external_paths(const std::shared_ptr<const MappedFile>& file,
                                                   const std::string& path) {
   onnx::ModelProto proto;

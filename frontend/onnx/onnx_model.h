@@ -95,6 +95,8 @@ struct OnnxModel {
 Expected<OnnxModel> load_model(const std::shared_ptr<const MappedFile>& file,
                                const std::string& path);
 
+int newest_onnx_opset();  // that the ONNX library knows
+
 // The files that external data lie in.
 Expected<std::vector<std::string>> external_paths(const std::shared_ptr<const MappedFile>& file,
                                                   const std::string& path);

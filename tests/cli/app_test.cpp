@@ -17,7 +17,7 @@ TEST_CASE("every command explains itself with examples") {
   }
 }
 
-TEST_CASE("the version is one line") {
+TEST_CASE("the version names the program and what it is made of") {
   const CliResult r = cli({"--version"});
   CHECK(r.code == kExitOk);
   CHECK(r.out.starts_with("tilewright "));
@@ -28,8 +28,13 @@ TEST_CASE("the version is one line") {
     CHECK(json.err.empty());
     Expected<Json> parsed = parse_json(json.out, "out");
     REQUIRE(bool(parsed));
-    CHECK(r.out == "tilewright " + (*parsed)["tilewright"].text_or_empty() + " (ABI " +
-                       std::to_string((*parsed)["abi"].integer_or(0)) + ")\n");
+    CHECK(r.out.starts_with("tilewright " + (*parsed)["tilewright"].text_or_empty() + " (ABI " +
+                            std::to_string((*parsed)["abi"].integer_or(0)) + ")\nLLVM " +
+                            (*parsed)["llvm"].text_or_empty() + "\nONNX opsets up to " +
+                            std::to_string((*parsed)["onnx_opset"].integer_or(0)) +
+                            "\ntargets host"));
+    CHECK((*parsed)["onnx_opset"].integer_or(0) >= 22);
+    CHECK((*parsed)["targets"].items().at(0).text_or_empty() == "host");
   }
 }
 
@@ -78,6 +83,7 @@ TEST_CASE("exit codes of diagnostics") {
   CHECK(exit_code(DiagCode::invalid_model) == 1);
   CHECK(exit_code(DiagCode::unsupported) == 3);
   CHECK(exit_code(DiagCode::mismatch) == 4);
+  CHECK(exit_code(DiagCode::not_pinned) == 6);
   CHECK(exit_code(DiagCode::io) == 5);
 }
 

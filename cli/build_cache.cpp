@@ -1,0 +1,62 @@
+#include "cli/build_cache.h"
+
+#include <llvm/Config/llvm-config.h>
+
+#include <cstdlib>
+
+#include "frontend/budget.h"
+#include "frontend/mapped_file.h"
+#include "support/hash.h"
+
+namespace tw {
+namespace {
+
+constexpr const char* kCacheSize = "5GiB";
+
+std::string from_environment(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text ? text : "";
+}
+
+// With their lengths, so that no two lists of words are one text.
+void add_part(std::string& text, std::string_view part) {
+  text += std::to_string(part.size()) + ":";
+  text += part;
+}
+
+}  // namespace
+
+void CacheFlags::define(Flags& flags) {
+  flags.text("--cache", folder, "DIR",
+             "Take the library from this folder where it was compiled from the same before, else "
+             "put it there; default: TILEWRIGHT_CACHE, or no cache");
+  flags.text("--cache-size", size, "SIZE",
+             "Of the cache: what was used longest ago is removed; default: TILEWRIGHT_CACHE_SIZE, "
+             "or 5GiB");
+}
+
+Expected<std::optional<CompileCache>> CacheFlags::open() const {
+  const std::string place = folder.empty() ? from_environment("TILEWRIGHT_CACHE") : folder;
+  if (place.empty()) return std::optional<CompileCache>();
+  std::string most = size.empty() ? from_environment("TILEWRIGHT_CACHE_SIZE") : size;
+  if (most.empty()) most = kCacheSize;
+  const std::optional<int64_t> bytes = size_from_text(most);
+  if (!bytes)
+    return make_error(DiagCode::invalid_argument,
+                      "--cache-size '{0}': a size such as 500MiB or 5GiB", most);
+  return std::optional<CompileCache>(CompileCache(place, static_cast<uint64_t>(*bytes)));
+}
+
+Expected<std::string> build_key(const Target& target, const FileRoles& files,
+                                const std::vector<std::string>& words) {
+  TW_ASSIGN(const std::shared_ptr<const MappedFile> program, MappedFile::open("/proc/self/exe"));
+  TW_ASSIGN(const std::string hashes, files.hashes());
+  std::string text;
+  for (const std::string& part :
+       {sha256_hex(program->text()), std::string(LLVM_VERSION_STRING), print(target), hashes})
+    add_part(text, part);
+  for (const std::string& word : words) add_part(text, word);
+  return sha256_hex(text);
+}
+
+}  // namespace tw

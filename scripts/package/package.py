@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Packages of Tilewright from a finished build: a wheel and a .deb, each with all that the compiler needs but glibc and
+libstdc++. Equal builds give equal bytes: times are SOURCE_DATE_EPOCH's, or those of the last commit.
+
+    package.py --build build/release --output build/packages [--wheel] [--deb]      (default: both)
+"""
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import deb
+import wheel
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# What every Debian has: glibc's libraries, and those of GCC that everything else there is linked to.
+OF_THE_SYSTEM = ("linux-vdso", "ld-linux", "libc.so", "libm.so", "libpthread.so", "libdl.so", "librt.so", "libstdc++.so", "libgcc_s.so")
+
+
+def needed_libraries(program):
+    """Name and file of each shared library that is not the system's."""
+    listed = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+    for line in listed.splitlines():
+        name, _, file = (part.strip() for part in line.partition("=>"))
+        if name.startswith(OF_THE_SYSTEM) or "/ld-linux" in name:
+            continue
+        if not file.startswith("/"):
+            sys.exit(f"package: {program} needs {name}, which is not here")
+        yield name, file.split(" ")[0]
+
+
+def licences(libraries, folder):
+    """The copyright files of the Debian packages that the libraries are of."""
+    folder.mkdir(parents=True)
+    for file in libraries:
+        for path in (file, os.path.realpath(file), "/usr" + os.path.realpath(file)):
+            found = subprocess.run(["dpkg-query", "-S", path], capture_output=True, text=True).stdout
+            if found:
+                break
+        else:
+            sys.exit(f"package: {file} is of no Debian package, so its licence is not known")
+        package = found.split(":")[0]
+        shutil.copyfile(f"/usr/share/doc/{package}/copyright", folder / package)
+
+
+def install_tree(build, tree):
+    """What `cmake --install` writes, stripped, with the libraries that it needs beside it."""
+    subprocess.run(["cmake", "--install", build, "--prefix", tree, "--strip"], check=True, stdout=subprocess.DEVNULL)
+    folder = tree / "lib/tilewright/lib"
+    folder.mkdir(parents=True)
+    libraries = dict(needed_libraries(build / "tilewright"))
+    for name, file in libraries.items():
+        shutil.copyfile(file, folder / name)
+    licences(libraries.values(), tree / "share/doc/tilewright/licences")
+
+
+def version_of(tree):
+    return subprocess.run([tree / "bin/tilewright", "--version"], check=True, capture_output=True, text=True).stdout.split()[1]
+
+
+def epoch():
+    if "SOURCE_DATE_EPOCH" in os.environ:
+        return int(os.environ["SOURCE_DATE_EPOCH"])
+    return int(subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, check=True, capture_output=True, text=True).stdout)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--output", type=pathlib.Path, required=True)
+    parser.add_argument("--wheel", action="store_true")
+    parser.add_argument("--deb", action="store_true")
+    arguments = parser.parse_args()
+    both = arguments.wheel == arguments.deb
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        tree = pathlib.Path(folder) / "tree"
+        install_tree(arguments.build.resolve(), tree)
+        version = version_of(tree)
+        if both or arguments.wheel:
+            print(wheel.write(tree, version, epoch(), arguments.output))
+        if both or arguments.deb:
+            print(deb.write(tree, version, epoch(), arguments.output, pathlib.Path(folder) / "deb"))
+
+
+if __name__ == "__main__":
+    main()

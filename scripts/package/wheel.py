@@ -1,0 +1,58 @@
+"""A wheel of an installed tree: the tree as the package `tilewright`, whose command runs the program in it."""
+import base64
+import hashlib
+import pathlib
+import platform
+import time
+import zipfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+SHARED = ("share/bash-completion", "share/zsh", "share/fish", "share/man")   # go beside the environment's own
+
+
+def tag():
+    """For every Python, and for every Linux with a glibc as new as the one that the program was linked to."""
+    glibc = platform.libc_ver()[1].replace(".", "_")
+    return f"py3-none-manylinux_{glibc}_{platform.machine()}"
+
+
+def metadata(version):
+    return (f"Metadata-Version: 2.1\nName: tilewright\nVersion: {version}\n"
+            "Summary: Compiles ONNX models ahead of time into self-contained shared libraries\n"
+            "Requires-Python: >=3.8\nDescription-Content-Type: text/markdown\n\n")
+
+
+def contents(tree, version):
+    """Name in the wheel -> bytes and whether it is a program."""
+    info, data = f"tilewright-{version}.dist-info", f"tilewright-{version}.data/data"
+    files = {}
+    for path in sorted(p for p in tree.rglob("*") if p.is_file()):
+        name = path.relative_to(tree).as_posix()
+        place = data if name.startswith(SHARED) else "tilewright"
+        files[f"{place}/{name}"] = path.read_bytes(), name.startswith("bin/")
+    for path in sorted((HERE / "python").glob("*.py")):
+        files[f"tilewright/{path.name}"] = path.read_bytes(), False
+    readme = (tree / "share/doc/tilewright/README.md").read_text()
+    files[f"{info}/METADATA"] = (metadata(version) + readme).encode(), False
+    files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: tilewright\nRoot-Is-Purelib: false\nTag: {tag()}\n".encode(), False
+    files[f"{info}/entry_points.txt"] = b"[console_scripts]\ntilewright = tilewright.__main__:main\n", False
+    return files, info
+
+
+def write(tree, version, epoch, folder):
+    files, info = contents(tree, version)
+    record = ""
+    for name, (text, _) in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(text).digest()).rstrip(b"=").decode()
+        record += f"{name},sha256={digest},{len(text)}\n"
+    files[f"{info}/RECORD"] = (record + f"{info}/RECORD,,\n").encode(), False
+    output = folder / f"tilewright-{version}-{tag()}.whl"
+    partial = output.with_suffix(".partial")
+    with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+        for name, (text, program) in files.items():
+            entry = zipfile.ZipInfo(name, time.gmtime(epoch)[:6])
+            entry.external_attr = (0o100755 if program else 0o100644) << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, text)
+    partial.replace(output)
+    return output
