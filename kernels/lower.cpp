@@ -3,6 +3,7 @@
 
 #include "ir/graph/externs.h"
 #include "kernels/common/group_builder.h"
+#include "kernels/common/integer_product.h"
 #include "kernels/device/tensor_form.h"
 #include "kernels/device/tiles.h"
 
@@ -48,13 +49,13 @@ struct AnchorLowering {
   Result operator()(const op::Conv&) {
     TW_ASSIGN(auto tiles, lower_conv_in_tiles(b, anchor));
     if (tiles) return std::move(*tiles);
-    return lower_conv(b, anchor);
+    return lower_conv(b, with_short_operands(b, anchor));
   }
   Result operator()(const op::ConvTranspose&) { return lower_conv_transpose(b, anchor); }
   Result operator()(const op::MatMul&) {
     if (holds_softmax(b.graph, b.group)) return lower_attention(b, anchor);
     if (auto tiles = lower_matmul_in_tiles(b, anchor)) return std::move(*tiles);
-    return lower_matmul(b, anchor);
+    return lower_matmul(b, with_short_operands(b, anchor));
   }
   Result operator()(const op::MatMulNBits&) { return lower_matmul_nbits(b, anchor); }
   Result operator()(const op::Pool&) { return lower_pool(b, anchor); }

@@ -14,6 +14,7 @@
 #include <set>
 
 #include "ir/graph/index_checks.h"
+#include "ir/graph/short_floats.h"
 #include "ir/group.h"
 #include "passes/fuse_groups.h"
 #include "passes/match_attention.h"
@@ -65,6 +66,8 @@ class Fuser {
   bool ends_product(int anchor, int last) const;
   void accept(Draft draft);
   void take_attention();
+  void take_operands(Draft& draft) const;
+  void widen_inside(std::set<int>& nodes, ValueId read) const;
   void grow_behind(Draft& draft) const;
   void grow_before_reduction(Draft& draft) const;
   void grow_injective(Draft& draft);
@@ -274,6 +277,22 @@ void Fuser::take_attention() {
   }
 }
 
+// What a product's kernel reads as short floats: the casts of its operands to f32. Devices read
+// them widened.
+void Fuser::take_operands(Draft& draft) const {
+  const Node& anchor = at(draft.anchor);
+  if (!half_attention_ || (!get_if<op::Conv>(&anchor) && !get_if<op::MatMul>(&anchor))) return;
+  for (size_t i = 0; i < 2; ++i) widen_inside(draft.nodes, anchor.inputs[i]);
+}
+
+// A cast of a short float that only these nodes read joins them: no memory holds the f32.
+void Fuser::widen_inside(std::set<int>& nodes, ValueId read) const {
+  const int maker = maker_of(read);
+  if (maker >= 0 && is_free(maker) && widens_short_float(graph_, at(maker)) &&
+      only_inside(maker, nodes))
+    nodes.insert(maker);
+}
+
 // Adds element-wise users in topological order. Whenever one value only is open (read outside), the
 // group could end there: that is remembered, and is where it ends once a user may not join. The
 // open values' first user comes next, so a region is complete, diamonds and all, before anything
@@ -286,6 +305,9 @@ void Fuser::grow_behind(Draft& draft) const {
     int next = *pending.begin();
     if (!is_free(next) || !is_elementwise(at(next)) || !same_space(next, anchor)) return;
     nodes.insert(next);
+    for (ValueId read : at(next).inputs)
+      if (const int maker = maker_of(read); maker >= 0 && same_space(maker, anchor))
+        widen_inside(nodes, read);
     if (!fits(nodes)) return;
     pending.erase(pending.begin());
     pending.insert(users_at(next).begin(), users_at(next).end());
@@ -398,6 +420,7 @@ std::vector<Group> Fuser::run() {
       if (!is_free(position) || class_at(position) != round) continue;
       Draft draft{{position}, position};
       if (!stands_alone(at(position)) && !written_in_place(position)) {
+        if (round == FusionClass::complex_out) take_operands(draft);
         if (round == FusionClass::injective) grow_injective(draft);
         else grow_behind(draft);
         if (round == FusionClass::reduction) grow_before_reduction(draft);

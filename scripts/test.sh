@@ -61,6 +61,7 @@ if has models; then
   [ $full = 1 ] || slow=("${slow[$((hash / 2 % 2))]}")
   echo "of large.py and resize.py: ${slow[*]}; --full runs both"
   for suite in "${slow[@]}"; do model_test "$suite"; done
+  $python tests/precision/bf16.py --tilewright build/release/tilewright
   stage random models
   model_test random_models --count 200
   stage tuner

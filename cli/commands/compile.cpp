@@ -28,6 +28,7 @@
 #include "driver/tune/tuned_compile.h"
 #include "frontend/mapped_file.h"
 #include "packager/output_file.h"
+#include "passes/precision.h"
 #include "support/parallel.h"
 
 namespace tw {
@@ -35,7 +36,7 @@ namespace {
 
 struct CompileArgs {
   std::string model, target = "host", output, name, header, emit = "so", dump_dir, log, tune,
-                     depfile, budget, junit;
+                     depfile, budget, junit, precision = "fp32";
   AlgorithmFlags algorithms;
   CacheFlags cache;
   std::vector<std::string> dims, specialize, passes, print_after;
@@ -415,7 +416,31 @@ struct Job {
   std::optional<CompileCache> cache;
   std::string key;  // in the cache; "": it is not for the cache
   std::vector<PassTime> passes;
+  std::vector<std::string> notes;  // of what was chosen
 };
+
+// The passes that the precision asks for, and what is said of auto's choice.
+Error choose_precision(Job& job) {
+  const CompileArgs& args = job.args;
+  TW_ASSIGN(const Precision precision, precision_from_name(args.precision));
+  if (precision == Precision::fp32) return Error::success();
+  if (!args.passes.empty())
+    return make_error(DiagCode::invalid_argument,
+                      "--precision chooses passes, and --passes gives them: one of them");
+  TW_ASSIGN(job.options.pipeline, pipeline_of(precision, job.target));
+  const bool narrow = job.options.pipeline != default_pipeline();
+  if (precision == Precision::automatic)
+    job.notes.push_back(std::string("precision auto: ") + (narrow ? "bf16" : "fp32") +
+                        " on target '" + job.target.name + "'");
+  if (!narrow) return Error::success();
+  if (!args.log.empty() || !args.tune.empty() || args.frozen)
+    return make_error(DiagCode::unsupported,
+                      "--precision {0}: kernels of bf16 have the default schedules, without --log, "
+                      "--tune and --frozen",
+                      args.precision);
+  job.options.schedules = nullptr;  // those of the lock beside the model are of f32
+  return Error::success();
+}
 
 // Why a build cannot come from the cache; "": it can. Outside of its files are logs, which change
 // while they are read, and what devices' own compilers make.
@@ -450,8 +475,8 @@ Error find_key(Job& job) {
       build_key(job.target, files,
                 {name_of_file(args.model), name_of_file(job.options.output),
                  name_of_file(header_path(job.options)), args.name, words_of(args.dims),
-                 words_of(args.specialize), words_of(args.passes), args.algorithms.algorithm,
-                 std::to_string(args.algorithms.accuracy),
+                 words_of(args.specialize), words_of(args.passes), args.precision,
+                 args.algorithms.algorithm, std::to_string(args.algorithms.accuracy),
                  std::to_string(args.algorithms.max_weight_growth), std::to_string(args.threads),
                  std::to_string(args.virtual_threads), std::to_string(args.pass_limit),
                  std::to_string(args.frozen), std::to_string(args.strict)}));
@@ -466,6 +491,7 @@ Error prepare(Job& job) {
   TW_ASSIGN(job.target, load_target(args.target, config_dirs()));
   TW_ASSIGN(job.options.algorithms, args.algorithms.options(job.target));
   with_virtual_threads(job.target, args.virtual_threads);
+  TW_TRY(choose_precision(job));
   if (only_predicts(args)) TW_TRY(predict(args, job.options));
   return find_key(job);
 }
@@ -555,7 +581,7 @@ Expected<CompileReport> build(Job& job, Console& console, Progress& progress) {
 }
 
 Expected<int> compile(const CompileArgs& args, Console& console) {
-  Job job{args, {}, {}, {}, {}, {}, {}, {}};
+  Job job{args, {}, {}, {}, {}, {}, {}, {}, {}};
   TW_TRY(prepare(job));
   const auto start = std::chrono::steady_clock::now();
   if (!args.depfile.empty()) TW_TRY(write_file(args.depfile, job.files.dependencies()));
@@ -565,6 +591,7 @@ Expected<int> compile(const CompileArgs& args, Console& console) {
   Progress progress(console);
   TW_ASSIGN(CompileReport report, build(job, console, progress));
   progress.end();
+  std::ranges::copy(job.notes, std::back_inserter(report.notes));
   if (job.cache && job.key.empty()) report.notes.push_back("not cached: " + not_cached(job));
   if (!console.json) progress.print(remarks(report));
   const double seconds =
@@ -621,6 +648,9 @@ CommandRun define_compile(Flags& flags) {
   flags.text("--dump-dir", args->dump_dir, "DIR",
              "Write every stage's text there as numbered files");
   args->algorithms.define(flags);
+  flags.text("--precision", args->precision, "P",
+             "In what products and convolutions multiply: fp32 (default), bf16 with sums in f32, "
+             "auto: bf16 where the target has an instruction for it");
   flags.text("--log", args->log, "FILE",
              "Take schedules from this tuning log; default: from the tilewright.lock beside the "
              "model, where it is there");

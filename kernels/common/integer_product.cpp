@@ -1,5 +1,6 @@
 #include "kernels/common/integer_product.h"
 
+#include "ir/graph/short_floats.h"
 #include "kernels/common/group_builder.h"
 
 namespace tw {
@@ -20,6 +21,7 @@ constexpr int64_t kSign = 128;
 // Bytes are counted from their least number where the instruction's have no sign, from the middle
 // where they have one; words hold the difference.
 bool counts_from(const LeftNumbers& left, DType type) {
+  if (is_float(type)) return left.type == type;
   if (type == DType::i16) return is_byte(left.type) || (left.type == type && left.zero == 0);
   if (!is_byte(left.type) || !is_byte(type)) return false;
   const int64_t own = left.type == DType::i8 ? 0 : kSign;  // of numbers around 0
@@ -37,11 +39,12 @@ IntegerProduct integer_product(const Target& target, const LeftNumbers& left, DT
                                const ProductExtents& extents) {
   IntegerProduct product;
   product.left = left;
+  const DType sums = is_float(right) ? DType::f32 : DType::i32;
   const auto best = best_product(
       target,
       [&](const ProductForm& form) {
         // One with memories of its own wants operands there, which a device's families bring
-        return form.intrinsic->scopes.empty() && form.sum_type == DType::i32 &&
+        return form.intrinsic->scopes.empty() && form.sum_type == sums &&
                form.right_type == right && counts_from(left, form.left_type);
       },
       [&](const ProductForm& form) {
@@ -68,6 +71,17 @@ IntegerProduct integer_product_from_anywhere(const Target& target, const LeftNum
     if (is_byte(left.type) && other.depth > best.depth) best = other;
   }
   return best;
+}
+
+Node with_short_operands(const GroupBuilder& b, const Node& node) {
+  Node product = node;
+  for (size_t i = 0; i < 2; ++i) {
+    const ValueId operand = node.inputs[i];
+    if (const Node* cast = b.inside(operand) ? b.graph.def(operand) : nullptr;
+        cast && widens_short_float(b.graph, *cast))
+      product.inputs[i] = cast->inputs[0];
+  }
+  return product;
 }
 
 BufferId surplus_of_sums(GroupBuilder& b, ValueId weights, DType type, int64_t surplus, size_t axis,

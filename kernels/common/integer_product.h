@@ -1,5 +1,5 @@
-// Products of integers of few bits by an instruction of the target: which one, and what it wants of
-// the operands.
+// Products of integers of few bits, and of short floats, by an instruction of the target: which
+// one, and what it wants of the operands.
 #pragma once
 #include <string>
 
@@ -45,6 +45,10 @@ IntegerProduct integer_product_from_anywhere(const Target& target, const LeftNum
                                              DType right, const ProductExtents& extents);
 
 class GroupBuilder;
+
+// The node with the short floats that its group's casts in front of it widen as operands: sums of
+// f32(a) * f32(b) are those of an instruction for a and b.
+Node with_short_operands(const GroupBuilder& b, const Node& node);
 
 // What numbers that are too large by `surplus` make of the sums: that times the sum of constant
 // weights, made at compile time. `shape`: of the result, `channel` its element's place along an

@@ -66,7 +66,7 @@ class ConvLowering : ConvGroup {
   // in_(n, channel, spatial...) is the element of the input, at positions of the padded one.
   void read_input() {
     ValueId x = node_.inputs[0];
-    if (product_.defined()) return read_copied(x);
+    if (product_.defined() && !reads_in_place()) return read_copied(x);
     if (!copies_input()) {
       BufferId buffer = b_.input(x);
       in_ = [this, buffer](const Expr& n, const Expr& channel, const Index& at) {
@@ -90,7 +90,7 @@ class ConvLowering : ConvGroup {
     // Of the first layer: channels come innermost in the copy, filled up
     const bool few = x_type_.layout.plain();
     bool known = blocked_ && (few ? s_.cg > 1 && s_.cg <= kFewestDepth : true) && s_.group == 1 &&
-                 as_const(s_.n) && acc_type_ == DType::i32;
+                 as_const(s_.n) && dtype_bytes(x_type_.dtype) < dtype_bytes(acc_type_);
     for (size_t i = 0; i < rank(); ++i) known = known && as_const(s_.in[i]) && as_const(s_.out[i]);
     if (!known) return {};
     const auto choose = b_.graph.is_constant(conv.inputs[1]) ? integer_product_from_anywhere
@@ -160,8 +160,9 @@ class ConvLowering : ConvGroup {
         load(b_.input(x), x_type_.dtype, physical(at[0], channel, from)));
     const BufferId copy = padded_ = b_.temp("xp", type, shape);
     b_.stage("pad", axes, copy, at,
-             there.defined() && !is_const(there, 1) ? select(there, value, int_imm(surplus(), type))
-                                                    : value);
+             there.defined() && !is_const(there, 1)
+                 ? select(there, value, imm(static_cast<double>(surplus()), type))
+                 : value);
     in_ = [this, copy, type, block](const Expr& n, const Expr& channel, const Index& at) {
       Index place = {n};
       if (block > 0) place.push_back(b_.simplified(floor_div(channel, Expr(block))));
@@ -265,9 +266,15 @@ class ConvLowering : ConvGroup {
   // edges are so wide that the tiles at a row's ends could not be made apart
   // (kernels/conv/schedule.cpp), where nobody knows which tiles those are, or for an instruction.
   bool copies_input() const {
-    if (product_.defined()) return true;
+    if (product_.defined()) return !reads_in_place();
     if (row_.defined() && (s_.kernel.back() > 1 || s_.padded)) return true;
     return s_.padded && s_.pads_begin.back() > kWidestEdge * s_.strides.back();
+  }
+
+  // The instruction takes floats of the layout as they are, unless taps meet the padding.
+  bool reads_in_place() const {
+    return is_float(product_.type) && !s_.padded && !x_type_.layout.plain() &&
+           depth_ <= x_type_.layout.block && product_.rows == 1;
   }
 
   Expr inside(const Index& padded_position) const {

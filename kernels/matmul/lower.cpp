@@ -75,12 +75,12 @@ Element copied_left(GroupBuilder& b, MatMulStages& m, const IntegerProduct& prod
   };
 }
 
-// None for floats, a single column, or a depth that only the run knows.
+// None for operands as wide as their sums, a single column, or a depth that only the run knows.
 IntegerProduct instruction_for(const GroupBuilder& b, const Node& node, const Shape& rows_and_depth,
                                int64_t lanes) {
   const TensorType &right = b.type(node.inputs[1]), &y = b.type(node.output);
-  if (accumulator_type(y.dtype) != DType::i32 || !as_const(rows_and_depth[1]) ||
-      is_const(y.shape.back(), 1))
+  if (dtype_bytes(right.dtype) >= dtype_bytes(accumulator_type(y.dtype)) ||
+      !as_const(rows_and_depth[1]) || is_const(y.shape.back(), 1))
     return {};
   const bool known = b.graph.is_constant(node.inputs[1]) && right.shape.size() == 2;
   const auto choose = known ? integer_product_from_anywhere : integer_product;

@@ -1,0 +1,15 @@
+// Floats of 16 bits, which products may have as operands while their sums are f32.
+#pragma once
+#include "ir/graph/queries.h"
+
+namespace tw {
+
+inline bool is_short_float(DType t) { return t == DType::f16 || t == DType::bf16; }
+
+// A cast of them to f32. Products sum f32(a) * f32(b) of such casts.
+inline bool widens_short_float(const Graph& graph, const Node& node) {
+  const auto* cast = get_if<op::Cast>(&node);
+  return cast && cast->to == DType::f32 && is_short_float(graph.value(node.inputs[0]).type.dtype);
+}
+
+}  // namespace tw

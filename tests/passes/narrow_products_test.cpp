@@ -1,0 +1,139 @@
+// narrow-products rounds operands, so it has no place in run_pass.h.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "passes/precision.h"
+#include "random_graph.h"
+
+using namespace tw;
+
+namespace {
+
+Graph parsed(const char* text) {
+  Expected<Graph> graph = parse_graph(text);
+  if (!graph) FAIL(error_text(graph.takeError()));
+  return std::move(*graph);
+}
+
+bool narrow(Graph& graph) {
+  Target target;
+  PassContext context{target};
+  Expected<bool> changed = find_pass("narrow-products")->run(graph, context);
+  REQUIRE(bool(changed));
+  REQUIRE(error_text(verify(graph)) == "");
+  return *changed;
+}
+
+std::string after(const char* before) {
+  Graph graph = parsed(before);
+  narrow(graph);
+  return print(graph);
+}
+
+Target target_of(const char* intrinsic_semantics) {
+  Target target;
+  target.name = "chip";
+  target.triple = "x86_64-linux-gnu";
+  target.vector_bits = 512;
+  if (!*intrinsic_semantics) return target;
+  Intrinsic dot;
+  dot.name = "dot";
+  dot.rate = 1;
+  dot.semantics = intrinsic_semantics;
+  target.intrinsics.push_back(dot);
+  return target;
+}
+
+const char* const kDot = R"(kernel @dot(a: in bf16[2], b: in bf16[32], c: out f32[16]) {
+    for j in 16 { for k in 2 reduce { c: c[j] += f32(a[k]) * f32(b[j * 2 + k]) } }
+  })";
+
+}  // namespace
+
+TEST_CASE("narrow-products multiplies bf16, and element-wise readers read the same bf16") {
+  CHECK(after(R"(graph @t() {
+    %x: f32[2, 2] = input
+    %w: f32[2, 2] = const [1, 2, 3, 4.001]
+    %a: f32[2, 2] = unary(%x) function=abs
+    %b: f32[2, 2] = matmul(%a, %w)
+    %c: f32[2, 2] = binary(%a, %b) function=add
+    output %c
+  })") == print(parsed(R"(graph @t() {
+    %x: f32[2, 2] = input
+    %w_bf16: bf16[2, 2] = const [1, 2, 3, 4]
+    %a: f32[2, 2] = unary(%x) function=abs
+    %b_x_bf16: bf16[2, 2] = cast(%a) to=bf16
+    %b_x: f32[2, 2] = cast(%b_x_bf16) to=f32
+    %b_w: f32[2, 2] = cast(%w_bf16) to=f32
+    %b: f32[2, 2] = matmul(%b_x, %b_w)
+    %c_wide: f32[2, 2] = cast(%b_x_bf16) to=f32
+    %c: f32[2, 2] = binary(%c_wide, %b) function=add
+    output %c
+  })")));
+}
+
+TEST_CASE("narrow-products leaves what callers and other readers see in f32") {
+  const std::string text = after(R"(graph @t() {
+    %x: f32[2, 2] = input
+    %w: f32[2, 2] = const [1, 2, 3, 4]
+    %a: f32[2, 2] = unary(%x) function=abs
+    %b: f32[2, 2] = matmul(%a, %w)
+    %c: f32[2, 2] = binary(%a, %b) function=add
+    output %a
+    output %c
+  })");
+  CHECK(text.find("%c: f32[2, 2] = binary(%a, %b)") != std::string::npos);
+}
+
+TEST_CASE("narrow-products leaves products of two computed operands and depthwise convolutions") {
+  Graph graph = parsed(R"(graph @t() {
+    %x: f32[2, 2] = input
+    %i: f32[1, 2, 3, 3] = input
+    %w: f32[2, 1, 1, 1] = const [1, 2]
+    %a: f32[2, 2] = matmul(%x, %x)
+    %b: f32[1, 2, 3, 3] = conv(%i, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0] group=2
+    output %a
+    output %b
+  })");
+  CHECK_FALSE(narrow(graph));
+}
+
+TEST_CASE("narrow-products computes random graphs with the rounding of bf16") {
+  int changed = 0;
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    CAPTURE(seed);
+    Graph graph = test::random_graph(seed);
+    const std::vector<Tensor> inputs = test::random_inputs(graph, seed);
+    auto before = evaluate(graph, inputs);
+    if (!narrow(graph)) continue;
+    ++changed;
+    auto narrowed = evaluate(graph, inputs);
+    REQUIRE(bool(before));
+    REQUIRE(bool(narrowed));
+    for (size_t i = 0; i < before->size(); ++i)
+      if (is_float((*before)[i].dtype))
+        CHECK(test::relative_difference((*narrowed)[i], (*before)[i]) < 0.05);
+  }
+  CHECK(changed > 5);
+}
+
+TEST_CASE("a precision is a pipeline, and needs an instruction of the target") {
+  const Target able = target_of(kDot), unable = target_of("");
+  const auto has_pass = [](Expected<std::vector<std::string>> passes) {
+    REQUIRE(bool(passes));
+    return std::ranges::find(*passes, "narrow-products") != passes->end();
+  };
+  CHECK(has_pass(pipeline_of(Precision::bf16, able)));
+  CHECK(has_pass(pipeline_of(Precision::automatic, able)));
+  CHECK_FALSE(has_pass(pipeline_of(Precision::fp32, able)));
+  CHECK_FALSE(has_pass(pipeline_of(Precision::automatic, unable)));
+  auto refused = pipeline_of(Precision::bf16, unable);
+  REQUIRE(!refused);
+  CHECK(error_text(refused.takeError()).find("has no instruction that multiplies bf16") !=
+        std::string::npos);
+  auto unknown = precision_from_name("fp16");
+  REQUIRE(!unknown);
+  CHECK(error_text(unknown.takeError()) ==
+        "precision 'fp16': one of fp32, bf16, auto (fp16 is not there yet)");
+}

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Compiles small models with --precision bf16 and compares them with the same models in f64.
+
+Of one product or convolution, weights and inputs are numbers that bf16 holds: nothing is rounded but the sums, so that the result must be as near as f32's.
+A network of several layers with residuals is held to the rounding of bf16. The code must have the instruction; it runs where this machine has it.
+
+    bf16.py --tilewright BUILD/tilewright
+"""
+import argparse
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+TARGET = "znver4"
+INSTRUCTION = "vdpbf16ps"
+SUMS = 1e-5       # of an output's range, where operands are exact
+NETWORK = 1e-2    # of an output's range, where they are rounded
+# rows, depth, columns: one row, ragged panels, odd depths, several batches
+PRODUCTS = [((1,), 64, 48), ((7,), 32, 20), ((33,), 35, 64), ((2, 9), 130, 17), ((64,), 256, 128)]
+# channels in, out, kernel, stride, padding, rows and columns
+CONVOLUTIONS = [(32, 64, 1, 1, 0, 9), (64, 32, 1, 2, 0, 13), (16, 48, 3, 1, 1, 11), (32, 16, 3, 2, 1, 14), (3, 32, 7, 2, 3, 31), (20, 24, 1, 1, 0, 7),
+                (48, 32, 3, 1, 0, 8), (24, 32, 3, 1, 1, 6)]
+random = np.random.default_rng(5)
+
+
+def held_by_bf16(x):
+    """x cut off to what bf16 holds."""
+    return (x.astype(np.float32).view(np.uint32) & 0xFFFF0000).view(np.float32)
+
+
+def numbers(*shape):
+    return held_by_bf16(random.standard_normal(shape) / np.sqrt(np.prod(shape[1:]) if len(shape) > 1 else 1))
+
+
+def save(path, nodes, weights, x, y):
+    graph = helper.make_graph(nodes, "m", [helper.make_tensor_value_info("x", TensorProto.FLOAT, x)], [helper.make_tensor_value_info("y", TensorProto.FLOAT, y)],
+                              [numpy_helper.from_array(value, name) for name, value in weights.items()])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return x
+
+
+def conv(x, y, k, stride=1, pad=0, group=1):
+    return helper.make_node("Conv", [x, y + "_w", y + "_b"], [y], kernel_shape=[k, k], strides=[stride] * 2, pads=[pad] * 4, group=group)
+
+
+def conv_weights(y, channels, out, k):
+    return {y + "_w": numbers(out, channels, k, k), y + "_b": numbers(out)}
+
+
+def product(path, rows, depth, columns):
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Add", ["a", "b"], ["y"])]
+    return save(path, nodes, {"w": numbers(depth, columns), "b": numbers(columns)}, [*rows, depth], [*rows, columns])
+
+
+def convolution(path, channels, out, k, stride, pad, size):
+    """Behind a depthwise one that copies its input, which makes blocks of channels; an image's few channels are taken as they are."""
+    there = (size + 2 * pad - k) // stride + 1
+    copied = channels > 4
+    nodes = [conv("x", "c", 3, pad=1, group=channels)] if copied else []
+    nodes.append(conv("c" if copied else "x", "y", k, stride, pad))
+    weights = conv_weights("y", channels, out, k)
+    if copied:
+        weights |= {"c_w": np.zeros((channels, 1, 3, 3), np.float32), "c_b": np.zeros(channels, np.float32)}
+        weights["c_w"][:, :, 1, 1] = 1
+    return save(path, nodes, weights, [1, channels, size, size], [1, out, there, there])
+
+
+def network(path):
+    """A stem, a residual block with a 3x3, a depthwise and a strided convolution, a pool and a product."""
+    relu = lambda x, y: helper.make_node("Relu", [x], [y])
+    nodes = [conv("x", "a", 3, 2, 1), relu("a", "ar"), conv("ar", "b", 1), relu("b", "br"), conv("br", "c", 3, 1, 1), relu("c", "cr"), conv("cr", "d", 1),
+             helper.make_node("Add", ["d", "ar"], ["e"]), relu("e", "er"), conv("er", "f", 3, 1, 1, 32), conv("f", "g", 1, 2), relu("g", "gr"),
+             helper.make_node("GlobalAveragePool", ["gr"], ["p"]), helper.make_node("Flatten", ["p"], ["q"]), helper.make_node("MatMul", ["q", "w"], ["y"])]
+    weights = {"w": numbers(40, 10)}
+    for name, shape in {"a": (3, 32, 3), "b": (32, 64, 1), "c": (64, 64, 3), "d": (64, 32, 1), "f": (1, 32, 3), "g": (32, 40, 1)}.items():
+        weights |= conv_weights(name, *shape)
+    return save(path, nodes, weights, [1, 3, 33, 33], [1, 10])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tilewright", type=pathlib.Path, required=True)
+    tilewright = parser.parse_args().tilewright.resolve()
+    runs_here = "avx512_bf16" in pathlib.Path("/proc/cpuinfo").read_text()
+    if not runs_here:
+        print("this machine has no avx512_bf16: the code is only looked at")
+    failures = []
+    cases = [(product, case, SUMS) for case in PRODUCTS] + [(convolution, case, SUMS) for case in CONVOLUTIONS] + [(network, (), NETWORK)]
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder)
+        model, library, x = work / "m.onnx", work / "m.so", work / "x.npy"
+
+        def call(*args):
+            return subprocess.run([tilewright, *args], capture_output=True, text=True)
+
+        for make, case, tolerance in cases:
+            name = f"{make.__name__} {case}"
+            np.save(x, numbers(*make(model, *case)))
+            assembly = call("compile", model, "-t", TARGET, "--precision", "bf16", "--emit", "asm")
+            if INSTRUCTION not in assembly.stdout:
+                failures.append(f"{name}: no {INSTRUCTION} {assembly.stderr[-300:]}")
+            elif runs_here:
+                compiled = call("compile", model, "-t", TARGET, "--precision", "bf16", "--strict", "-o", library)
+                verified = call("verify", library, model, "-i", f"x={x}", "--tolerance", str(tolerance))
+                if compiled.returncode or verified.returncode:
+                    failures.append(f"{name}: {compiled.stderr[-300:]} {verified.stdout} {verified.stderr[-300:]}")
+        refused = call("compile", model, "-t", "x86-64-v3", "--precision", "bf16", "-o", library)
+        if refused.returncode != 3 or "has no instruction that multiplies bf16" not in refused.stderr:
+            failures.append(f"x86-64-v3 is not refused: {refused.returncode} {refused.stderr}")
+        chosen = call("compile", model, "-t", "x86-64-v3", "--precision", "auto", "-o", library)
+        if chosen.returncode or "precision auto: fp32" not in chosen.stderr:
+            failures.append(f"auto says nothing of its choice: {chosen.returncode} {chosen.stderr}")
+    for failure in failures:
+        print("FAIL", failure)
+    print(f"bf16: {len(cases)} models, {len(failures)} failures")
+    return len(failures) > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
