@@ -616,6 +616,28 @@ Expected<int> compile(const CompileArgs& args, Console& console) {
                 console);
 }
 
+void define_build_flags(Flags& flags, CompileArgs& args) {
+  flags.text("--depfile", args.depfile, "FILE",
+             "Write a rule of make there: the files that were written, and those that were read");
+  flags.text("--budget", args.budget, "FILE",
+             "Fail with 7, and leave no library, where it needs more than the map 'budget' of this "
+             "YAML file allows; default: the target's; none: whatever it needs");
+  args.cache.define(flags);
+  flags.text("--junit", args.junit, "FILE", "Write what became of the budget there, as JUnit");
+}
+
+void define_pass_flags(Flags& flags, CompileArgs& args) {
+  flags.comma_list("--passes", args.passes, "P,P",
+                   "Run these graph passes instead of the default ones");
+  flags.comma_list("--print-after", args.print_after, "P,P",
+                   "Print the graph after these passes, or after 'all'");
+  flags.flag("--print-changed", args.print_changed,
+             "Print the graph after every pass that changed it");
+  flags.flag("--time-passes", args.time_passes, "Print every pass's time");
+  flags.integer("--pass-limit", args.pass_limit, "Stop after N passes: bisects a wrong one");
+  flags.flag("--verify-each", args.verify_each, "Check the graph after every pass");
+}
+
 }  // namespace
 
 CommandRun define_compile(Flags& flags) {
@@ -626,13 +648,7 @@ CommandRun define_compile(Flags& flags) {
   flags.text("-o,--output", args->output, "FILE",
              "The library; default: the model's name with .so, here");
   flags.text("--header", args->header, "FILE", "The C header; default: the library's name with .h");
-  flags.text("--depfile", args->depfile, "FILE",
-             "Write a rule of make there: the files that were written, and those that were read");
-  flags.text("--budget", args->budget, "FILE",
-             "Fail with 7, and leave no library, where it needs more than the map 'budget' of this "
-             "YAML file allows; default: the target's; none: whatever it needs");
-  args->cache.define(flags);
-  flags.text("--junit", args->junit, "FILE", "Write what became of the budget there, as JUnit");
+  define_build_flags(flags, *args);
   flags.text("--name", args->name, "ID",
              "C identifier of the model: the library exports tw_ID_query; default: the library's "
              "file name without its ending");
@@ -670,15 +686,7 @@ CommandRun define_compile(Flags& flags) {
       "--virtual-threads", args->virtual_threads,
       "Of devices that hide memory's latency with them; 1: none; default: what the target says");
   flags.integer("-j,--jobs", args->jobs, "Kernels compiled at once; 0: one a processor");
-  flags.comma_list("--passes", args->passes, "P,P",
-                   "Run these graph passes instead of the default ones");
-  flags.comma_list("--print-after", args->print_after, "P,P",
-                   "Print the graph after these passes, or after 'all'");
-  flags.flag("--print-changed", args->print_changed,
-             "Print the graph after every pass that changed it");
-  flags.flag("--time-passes", args->time_passes, "Print every pass's time");
-  flags.integer("--pass-limit", args->pass_limit, "Stop after N passes: bisects a wrong one");
-  flags.flag("--verify-each", args->verify_each, "Check the graph after every pass");
+  define_pass_flags(flags, *args);
   return [args](Console& console) { return compile(*args, console); };
 }
 
