@@ -7,6 +7,7 @@
                 root): the digits, the model and a library for ARM64, and how long it takes to the first result
 """
 import argparse
+import os
 import pathlib
 import shutil
 import subprocess
@@ -24,7 +25,10 @@ def run(*command, **options):
 
 
 def package(build, output, *flags):
-    listed = run(sys.executable, ROOT / "scripts/package/package.py", "--build", build, "--output", output, *flags)
+    # A commit in between would be another time
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}
+    listed = run(sys.executable, ROOT / "scripts/package/package.py", "--build", build, "--output", output, *flags,
+                 env=environment)
     return [pathlib.Path(line) for line in listed.split()]
 
 
