@@ -48,6 +48,7 @@ stage docs
 $python tests/docs/check_docs.py --tilewright build/release/tilewright
 echo "of the halves 'models' and 'sanitizers': ${half[*]}; --full runs both"
 model_test() { $python "tests/models/$1.py" "${@:2}" --tilewright build/release/tilewright; }
+$python tests/report/report.py --tilewright build/release/tilewright
 if has models; then
   stage models
   model_test run --full

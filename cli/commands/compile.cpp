@@ -17,12 +17,14 @@
 #include "cli/file_roles.h"
 #include "cli/progress.h"
 #include "cli/targets.h"
+#include "cli/timed_report.h"
 #include "cli/tune_flags.h"
 #include "cli/tune_text.h"
 #include "cli/tune_watch.h"
 #include "driver/compare/budget_check.h"
 #include "driver/compile/compile.h"
 #include "driver/compile/dump.h"
+#include "driver/report/page.h"
 #include "driver/tune/lock_file.h"
 #include "driver/tune/predictor_files.h"
 #include "driver/tune/tuned_compile.h"
@@ -36,7 +38,7 @@ namespace {
 
 struct CompileArgs {
   std::string model, target = "host", output, name, header, emit = "so", dump_dir, log, tune,
-                     depfile, budget, junit, precision = "fp32";
+                     depfile, budget, junit, report, precision = "fp32";
   AlgorithmFlags algorithms;
   CacheFlags cache;
   std::vector<std::string> dims, specialize, passes, print_after;
@@ -107,6 +109,27 @@ Error check_passes(const std::vector<std::string>& names, const char* flag) {
   return make_error(std::move(list));
 }
 
+Error check_report(const CompileArgs& args, const CompileOptions& options) {
+  if (is_text(options.emit))
+    return make_error(DiagCode::invalid_argument, "--report is of a library, --emit {0} is a text",
+                      args.emit);
+  if (!args.tune.empty() && one_shot_from_text(args.tune) != 0)
+    return make_error(DiagCode::unsupported,
+                      "--report does not go with a --tune that measures: compile once more, with "
+                      "the tuning log as --log");
+  return check_writable(args.report);
+}
+
+// The page of --report.
+Error write_report(const CompileArgs& args, const PlannedProgram& planned,
+                   const CompileReport& compiled, const Target& target) {
+  Report report = make_report(planned, compiled, target);
+  report.model = std::filesystem::path(args.model).filename().string();
+  if (args.target == "host") add_times(compiled, report);
+  else report.no_times = "the target is not 'host'";
+  return write_file(args.report, page(report));
+}
+
 ScheduleOptions schedules_of(const CompileArgs& args) {
   return {args.log, lock_beside(args.model), args.frozen, args.threads,
           args.log.empty() ? default_log() : ""};
@@ -149,6 +172,7 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
   if (!o.header.empty()) TW_TRY(check_writable(o.header));
   for (const std::string& file : {args.depfile, args.junit})
     if (!file.empty()) TW_TRY(check_writable(file));
+  if (!args.report.empty()) TW_TRY(check_report(args, o));
   return o;
 }
 
@@ -383,6 +407,7 @@ Expected<FileRoles> files_of(const CompileArgs& args, const CompileOptions& opti
     files.writes("the library", options.output);
     files.writes("the header", header_path(options));
   }
+  files.writes("the report", args.report);
   if (!args.dump_dir.empty())
     for (const DumpStage stage : kDumpStages)
       files.writes("a stage's text", dump_path(args.dump_dir, stage));
@@ -417,6 +442,7 @@ struct Job {
   std::string key;  // in the cache; "": it is not for the cache
   std::vector<PassTime> passes;
   std::vector<std::string> notes;  // of what was chosen
+  PlannedProgram planned;          // for the report
 };
 
 // The passes that the precision asks for, and what is said of auto's choice.
@@ -448,6 +474,7 @@ std::string not_cached(const Job& job) {
   const CompileArgs& args = job.args;
   if (!args.tune.empty() || !args.log.empty()) return "--tune and --log take what was measured";
   if (!job.target.devices.empty()) return "the target has a device";
+  if (!args.report.empty()) return "--report tells of the compile";
   if (is_text(job.options.emit) || !args.dump_dir.empty() || !args.print_after.empty() ||
       args.print_changed || args.time_passes)
     return "texts are printed on the way";
@@ -570,6 +597,8 @@ Expected<CompileReport> build(Job& job, Console& console, Progress& progress) {
       job.passes.push_back({pass, report, seconds, changed});
     };
   const OnStage on_stage = [&](const std::string& stage) { progress.begin(stage); };
+  if (!args.report.empty())
+    job.options.on_planned = [&](const PlannedProgram& p) { job.planned = p; };
   if (args.tune.empty() || only_predicts(args))
     return compile_model(job.options, job.target, on_stage);
   TW_ASSIGN(TunedCompile request, tuned_compile(args, job.target, job.options));
@@ -581,7 +610,7 @@ Expected<CompileReport> build(Job& job, Console& console, Progress& progress) {
 }
 
 Expected<int> compile(const CompileArgs& args, Console& console) {
-  Job job{args, {}, {}, {}, {}, {}, {}, {}, {}};
+  Job job{args, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   TW_TRY(prepare(job));
   const auto start = std::chrono::steady_clock::now();
   if (!args.depfile.empty()) TW_TRY(write_file(args.depfile, job.files.dependencies()));
@@ -590,6 +619,10 @@ Expected<int> compile(const CompileArgs& args, Console& console) {
       return finish_cached(job, *build, console);
   Progress progress(console);
   TW_ASSIGN(CompileReport report, build(job, console, progress));
+  if (!args.report.empty() && !(args.strict && !report.faults.empty())) {
+    progress.begin("report");
+    TW_TRY(write_report(args, job.planned, report, job.target));
+  }
   progress.end();
   std::ranges::copy(job.notes, std::back_inserter(report.notes));
   if (job.cache && job.key.empty()) report.notes.push_back("not cached: " + not_cached(job));
@@ -663,6 +696,9 @@ CommandRun define_compile(Flags& flags) {
       std::string("Stop there and write its text (to -o, or standard output): ") + emit_names());
   flags.text("--dump-dir", args->dump_dir, "DIR",
              "Write every stage's text there as numbered files");
+  flags.text("--report", args->report, "FILE.html",
+             "A page of the kernels with their schedules and memory; for target host with their "
+             "times on this machine, on one thread");
   args->algorithms.define(flags);
   flags.text("--precision", args->precision, "P",
              "In what products and convolutions multiply: fp32 (default), bf16 with sums in f32, "

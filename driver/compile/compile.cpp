@@ -321,6 +321,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
     return done();
   }
   add_memory(lowered.planned, target, report);
+  if (options.on_planned) options.on_planned(lowered.planned);
   Program program = std::move(lowered.planned.program);
   for (size_t i = 0; i < special.size(); ++i)
     TW_TRY(add_sizes(program, special[i], options, options.specialize[i], target, devices, stages,

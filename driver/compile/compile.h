@@ -14,6 +14,7 @@
 #include "frontend/frontend.h"
 #include "passes/choose/choose_algorithms.h"
 #include "passes/pass.h"
+#include "program/plan_program.h"
 #include "program/schedules.h"
 
 namespace tw {
@@ -49,6 +50,8 @@ struct CompileOptions {
   // Sizes of free dimensions that get calls of their own
   std::vector<std::map<std::string, int64_t>> specialize;
   bool rewritten = false;  // the graph is as its passes left it: none are run
+  // Is shown the model's own calls and their memory, before fast paths join them
+  std::function<void(const PlannedProgram&)> on_planned;
 };
 
 std::string header_path(const CompileOptions& options);  // of the C header

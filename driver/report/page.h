@@ -1,0 +1,11 @@
+// One HTML file that asks for no other.
+#pragma once
+#include "driver/report/report.h"
+
+namespace tw {
+
+std::string page(const Report& report);
+// JSON as the text of a script element: no name in it can end the element.
+std::string script_text(const Json& value);
+
+}  // namespace tw

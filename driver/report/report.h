@@ -1,0 +1,53 @@
+// What a compile made of a model, for people to read: the calls after fusion, what each waits for,
+// its schedule, and the memory between them. driver/report/page.h makes a page of it.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "driver/compile/compile.h"
+#include "support/json.h"
+
+namespace tw {
+
+struct ReportBuffer {  // of the processor's arena
+  int64_t offset = 0, bytes = 0;
+  int first = 0, last = 0;  // calls, inclusive
+};
+struct ReportArgument {
+  std::string name, place;  // the kernel's name of it; "input", "arena", "weights", ...
+  int64_t offset = 0, bytes = 0;
+};
+// Of one call, where the library ran here.
+struct ReportTime {
+  double ms = 0, roof_ms = 0;
+  double flops = 0, bytes = 0;
+  std::string bound;  // as Roof::bound
+};
+struct ReportCall {
+  std::string name, kernel;
+  std::vector<int> after;  // calls whose results it reads
+  std::vector<ReportArgument> arguments;
+  std::string algorithm, source, schedule;  // as Pin has them; "" of a library's function
+  std::string tuned;                        // the date
+  int64_t code_bytes = 0, spills = 0;
+  int device = 0;
+};
+struct Report {
+  std::string model, target;
+  std::string sizes;  // of free dimensions that bytes are of
+  uint64_t weight_bytes = 0, artifact_bytes = 0, naive_arena_bytes = 0;
+  int64_t arena_bytes = 0;
+  std::vector<ReportCall> calls;  // of the model for any sizes, without its fast paths
+  std::vector<ReportBuffer> buffers;
+  std::vector<ReportTime> times;  // of each call, or none
+  std::string no_times;           // why there are none
+  std::string peaks;              // of this machine, as text
+  double gflops = 0, dram_gbs = 0;
+};
+
+// Bytes are of the example's sizes. Without times.
+Report make_report(const PlannedProgram& planned, const CompileReport& compiled,
+                   const Target& target);
+Json to_json(const Report& report);
+
+}  // namespace tw

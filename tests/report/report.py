@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Looks at the pages of `tilewright compile --report`: they are whole, ask for no other file, have every call with its
+schedule and memory, and no name in a model can break them. Where Chromium is installed, it opens them.
+
+    report.py [--tilewright BUILD/tilewright]
+"""
+import argparse
+import html.parser
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+import onnx
+from onnx import TensorProto, helper
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+HOSTILE = "</script><script>console.error('hostile')</script><!--<b>\u2028&amp;\"'"
+VOID = {"meta", "link", "input", "br"}
+
+
+def hostile_model(path):
+    """y = softmax(relu(x @ w)), two of them in a chain, with names that would end a script or open an element."""
+    weights = helper.make_tensor("w", TensorProto.FLOAT, [64, 64], [0.01 * (i % 7) for i in range(64 * 64)])
+    nodes = []
+    value = "x"
+    for layer in range(2):
+        for op, inputs in (("MatMul", [value, "w"]), ("Relu", ["m"]), ("Softmax", ["r"])):
+            inputs = [i if i in ("x", "w") or i == value else f"{i}{layer}{HOSTILE}" for i in inputs]
+            made = {"MatMul": f"m{layer}{HOSTILE}", "Relu": f"r{layer}{HOSTILE}", "Softmax": f"s{layer}{HOSTILE}"}[op]
+            made = "y" if layer == 1 and op == "Softmax" else made
+            nodes.append(helper.make_node(op, inputs, [made], name=f"{op}{layer}{HOSTILE}"))
+            value = made
+    graph = helper.make_graph(nodes, "hostile", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [8, 64])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [8, 64])], [weights])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+class Page(html.parser.HTMLParser):
+    """Its elements must close in the order they opened in; what the JSON element holds is in `data`."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.data, self.scripts, self.addresses = [], "", 0, []
+        self.feed(text)
+        self.close()
+        assert not self.open, f"never closed: {self.open}"
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.addresses += [attributes[a] for a in ("src", "href") if a in attributes]
+        self.scripts += tag == "script"
+        if tag not in VOID:
+            self.open.append((tag, attributes.get("id")))
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1][0] == tag, f"</{tag}> closes {self.open[-1:]}"
+        self.open.pop()
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == ("script", "data"):
+            self.data += data
+
+
+def run(tilewright, *words, code=0):
+    done = subprocess.run([tilewright, *map(str, words)], capture_output=True, text=True)
+    assert done.returncode == code, f"{words}: status {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
+
+
+def check_page(path, library, tilewright, timed):
+    text = path.read_text()
+    page = Page(text)
+    assert page.scripts == 2, "a name made an element"
+    assert all(a.startswith("data:") for a in page.addresses), page.addresses
+    report = json.loads(page.data)
+    manifest = json.loads(subprocess.run([tilewright, "inspect", library, "--json"], capture_output=True, check=True).stdout)["manifest"]
+    assert [c["name"] for c in report["calls"]] == [c["name"] for c in manifest["calls"]]
+    for number, call in enumerate(report["calls"]):
+        assert call["arguments"] and all(0 <= before < number for before in call["after"]), call
+        assert call["source"] in ("default", "tuned", "transferred", "predicted", ""), call
+    assert any("{" in call["schedule"] for call in report["calls"])
+    assert all(b["offset"] + b["bytes"] <= report["arena_bytes"] for b in report["buffers"])
+    assert len(report["times"]) == (len(report["calls"]) if timed else 0)
+    assert bool(report["no_times"]) != timed, report["no_times"]
+    return report
+
+
+def check_browser(path, report):
+    """Whether Chromium was there. It must show a row a call and say nothing."""
+    browser = shutil.which("chromium")
+    if not browser:
+        return False
+    with tempfile.TemporaryDirectory() as profile:
+        done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}",
+                               "--enable-logging=stderr", "--dump-dom", path.as_uri()],
+                              capture_output=True, text=True, timeout=120)
+    said = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    assert not said, said
+    table = re.search(r'<table id="kernels">(.*?)</table>', done.stdout, re.S)
+    assert table and table[1].count("<tr") == len(report["calls"]) + 1, done.stdout[-2000:] + done.stderr[-2000:]
+    return True
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tilewright", default=ROOT / "build/release/tilewright", type=pathlib.Path)
+    tilewright = parser.parse_args().tilewright.resolve()
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        model, library, page = folder / "m.onnx", folder / "m.so", folder / "m.html"
+        hostile_model(model)
+        run(tilewright, "compile", model, "-o", library, "--report", page)
+        report = check_page(page, library, tilewright, timed=True)
+        assert any(HOSTILE in c["name"] for c in report["calls"]), "the hostile names did not come here"
+        assert any(c["after"] for c in report["calls"])
+        seen = check_browser(page, report)
+
+        pages = []
+        for name in ("a", "b"):   # no times: equal bytes
+            run(tilewright, "compile", model, "-t", "cortex-a72", "-o", library, "--report", folder / name)
+            check_page(folder / name, library, tilewright, timed=False)
+            pages.append((folder / name).read_bytes())
+        # The library's name is the same, so all of it is
+        assert pages[0] == pages[1]
+
+        assert "no folder" in run(tilewright, "compile", model, "-o", library, "--report", folder / "no/r.html", code=5)
+        assert "--emit graph" in run(tilewright, "compile", model, "--emit", "graph", "--report", page, code=1)
+    print("report: ok" if seen else "report: ok; not opened in Chromium, which is not installed")
+
+
+if __name__ == "__main__":
+    main()
