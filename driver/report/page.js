@@ -96,7 +96,8 @@
     find('detail').focus();
   }
 
-  const W = 900, H = 340, L = 70, B = 40;
+  const phone = matchMedia('(max-width: 600px)').matches;  // labels are larger there
+  const W = 900, H = phone ? 600 : 340, L = phone ? 130 : 70, B = 40;
   function frame(title, note, label, children) {
     return [make('h2', {}, title), make('figure', {},
       make('svg', {viewBox: `0 0 ${W} ${H}`, role: 'img', 'aria-label': label}, ...children),
@@ -128,7 +129,7 @@
     list.push(make('path', {class: 'axis', d: `M${L} 10V${H - B}H${W - 10}`}));
     find('roofline').replaceChildren(...frame('Roofline',
       'GFLOP/s by FLOP per byte of operands, both logarithmic. The line is what arithmetic and DRAM allow; ' +
-      'what caches serve may lie above its slope. Areas are shares of the time. Peaks: ' + report.peaks,
+      'what caches serve may lie above its slope. A larger circle takes more of the time. Peaks: ' + report.peaks,
       'Roofline', list));
   }
   function drawMemory() {
@@ -155,7 +156,7 @@
     'for ' + report.target, calls.length + ' calls', 'weights ' + bytes(report.weight_bytes),
     'library ' + bytes(report.artifact_bytes), ...(report.sizes ? ['at ' + report.sizes] : []),
     ...(timed ? ['calls take ' + fixed(3)(total) + ' ms in sum'] : [])].join(' · ');
-  find('times-note').textContent = timed ? 'Medians on this machine, on one thread.'
+  find('times-note').textContent = timed ? 'Medians of the runs of about a second on this machine, on one thread.'
                                          : 'No times: ' + report.no_times + '.';
   find('filter').addEventListener('input', drawTable);
   drawTable();
