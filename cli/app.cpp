@@ -16,7 +16,7 @@
 namespace tw {
 namespace {
 
-constexpr std::array<Command, 19> kCommands = {{
+constexpr std::array<Command, 20> kCommands = {{
     {"compile", "Compile an ONNX model into a shared library with its weights inside",
      "  tilewright compile resnet50.onnx\n"
      "  tilewright compile model.onnx -t cortex-a72 -o out/model.so --dim batch=1\n"
@@ -93,6 +93,13 @@ constexpr std::array<Command, 19> kCommands = {{
      "  tilewright reduce model.onnx -o small.onnx\n"
      "  tilewright reduce model.onnx -t opencl-generic --seconds 30 --json\n",
      define_reduce},
+    {"quantize", "Quantize an ONNX model to 8 bits, or its weights alone",
+     "  tilewright quantize model.onnx --data samples/ -o model_int8.onnx\n"
+     "  tilewright quantize detector.onnx --data pictures/ --picture '{fit: letterbox, fill: 114, "
+     "channels: bgr}'\n"
+     "  tilewright quantize model.onnx --data samples/ --max-error 0.02 --json\n"
+     "  tilewright quantize language.onnx --weights-only --bits 4 --block 32\n",
+     define_quantize},
     {"compare", "Show what changed from one compiled library to another",
      "  tilewright compare before.so after.so\n"
      "  tilewright compare before.so after.so --seconds 10 --json\n",

@@ -55,6 +55,7 @@ if has models; then
   for suite in algorithms contrib decoder sizes rivals integer_products reduce extents tails declarations hostile_sizes; do
     model_test $suite
   done
+  $python tests/quantize/quantize.py --tilewright build/release/tilewright
   parts=4   # of the networks with free sizes one, unless all are asked for
   [ $full = 0 ] || parts=1
   model_test bindings --shard $((hash % parts))/$parts

@@ -23,5 +23,6 @@ CommandRun define_reduce(Flags& flags);
 CommandRun define_compare(Flags& flags);
 CommandRun define_completion(Flags& flags);
 CommandRun define_man(Flags& flags);
+CommandRun define_quantize(Flags& flags);
 
 }  // namespace tw

@@ -1,0 +1,176 @@
+// tilewright quantize: an ONNX file in floats to one with integers.
+#include "driver/quantize/quantize.h"
+
+#include <algorithm>
+#include <memory>
+#include <ostream>
+
+#include "cli/commands/commands.h"
+#include "cli/file_roles.h"
+#include "cli/formatted.h"
+#include "cli/progress.h"
+#include "cli/targets.h"
+#include "frontend/frontend.h"
+
+namespace tw {
+namespace {
+
+struct QuantizeArgs {
+  std::string model, output, data, picture, method = "minmax", activations = "u8";
+  std::vector<std::string> dims;
+  int random = 0, samples = 0, weight_bits = 8, bits = 8, block = 32;
+  double percentile = CalibrationRule().percent, max_error = -1;
+  bool equalize = false, correct = false, layers = false, weights_only = false;
+};
+
+std::string output_of(const QuantizeArgs& args) {
+  if (!args.output.empty()) return args.output;
+  std::string stem = args.model;
+  if (stem.ends_with(".onnx")) stem.resize(stem.size() - 5);
+  return stem + "_int" + std::to_string(args.weights_only ? args.bits : 8) + ".onnx";
+}
+
+Error check_quantize(const QuantizeArgs& args) {
+  std::vector<Diag> problems;
+  const auto problem = [&](const std::string& text) {
+    problems.push_back({DiagCode::invalid_argument, text, {}, {}});
+  };
+  if (!range_method_from_name(args.method))
+    problem("--method '" + args.method + "' is none of minmax, percentile, entropy");
+  if (args.activations != "u8" && args.activations != "i8")
+    problem("--activations '" + args.activations + "' is none of u8, i8");
+  if (args.weight_bits != 7 && args.weight_bits != 8) problem("--weight-bits is 7 or 8");
+  if (args.percentile <= 50 || args.percentile > 100)
+    problem("--percentile is more than 50 and 100 at most");
+  if (args.bits != 4 && args.bits != 8) problem("--bits is 4 or 8");
+  if (args.block < 16 || args.block > 256 || (args.block & (args.block - 1)) != 0)
+    problem("--block is 16, 32, 64, 128 or 256");
+  if (!args.data.empty() && args.random > 0) problem("give --data or --random, not both");
+  return make_error(std::move(problems));
+}
+
+Expected<QuantizeRequest> request_of(const QuantizeArgs& args, const std::string& output) {
+  QuantizeRequest request;
+  request.model = args.model;
+  request.output = output;
+  request.data = args.data;
+  request.random = args.random;
+  request.samples = args.samples;
+  request.picture = args.picture;
+  TW_ASSIGN(request.build.dims, parse_dims(args.dims));
+  TW_ASSIGN(request.build.target, load_target(kHostTarget, config_dirs()));
+  request.rule = {*range_method_from_name(args.method), args.percentile};
+  request.form.signed_activations = args.activations == "i8";
+  request.form.weight_bits = args.weight_bits;
+  request.equalize = args.equalize;
+  request.correct_biases = args.correct;
+  request.by_layer = args.layers;
+  if (args.max_error >= 0) request.max_error = args.max_error;
+  return request;
+}
+
+Json to_json(const QuantizeReport& report, const std::string& output) {
+  Json::Array layers;
+  for (const LayerReport& l : report.layers)
+    layers.push_back(Json::Object{{"name", l.layer.name},
+                                  {"op", l.layer.op},
+                                  {"weights", l.layer.weights},
+                                  {"error", l.error ? Json(*l.error) : Json()},
+                                  {"floats", l.in_floats}});
+  return Json::Object{{"output", output},
+                      {"samples", static_cast<int64_t>(report.samples)},
+                      {"error", report.error},
+                      {"equalized", report.equalized},
+                      {"layers", layers}};
+}
+
+// The most harmful first.
+void print_layers(std::ostream& out, std::vector<LayerReport> layers) {
+  std::ranges::stable_sort(layers, std::greater(),
+                           [](const LayerReport& l) { return l.error.value_or(0); });
+  out << "error alone     weights  layer\n";
+  for (const LayerReport& l : layers)
+    out << formatted("%11.6f %11lld  %s (%s)%s\n", l.error.value_or(0),
+                     static_cast<long long>(l.layer.weights), l.layer.name.c_str(),
+                     l.layer.op.c_str(), l.in_floats ? ", left in floats" : "");
+}
+
+void print_quantized(Console& console, const QuantizeReport& report, const std::string& output) {
+  std::ostream& out = console.out;
+  const auto floats = std::ranges::count_if(report.layers, &LayerReport::in_floats);
+  if (std::ranges::any_of(report.layers, [](const LayerReport& l) { return l.error.has_value(); }))
+    print_layers(out, report.layers);
+  if (report.equalized > 0) out << report.equalized << " pairs of layers equalized\n";
+  out << output << ": " << static_cast<int64_t>(report.layers.size()) - floats << " of "
+      << report.layers.size() << " layers in integers, error " << formatted("%.5f", report.error)
+      << " on " << report.samples << (report.samples == 1 ? " sample\n" : " samples\n");
+}
+
+Expected<int> quantize(const QuantizeArgs& args, Console& console) {
+  TW_TRY(check_quantize(args));
+  const std::string output = output_of(args);
+  FileRoles files;
+  files.reads_model(args.model);
+  files.writes("the quantized model", output);
+  TW_TRY(files.check());
+  if (args.weights_only) {
+    TW_ASSIGN(const int matrices, quantize_weights(args.model, output, args.bits, args.block));
+    if (console.json) write_json(console, Json::Object{{"output", output}, {"matrices", matrices}});
+    else
+      console.out << output << ": " << matrices << " matrices of " << args.bits
+                  << " bits, a scale for " << args.block << " weights\n";
+    return int{kExitOk};
+  }
+  TW_ASSIGN(const QuantizeRequest request, request_of(args, output));
+  Expected<QuantizeReport> report = [&] {
+    Progress progress(console);
+    return quantize_model(request, [&](const std::string& stage) { progress.begin(stage); });
+  }();
+  if (!report) return report.takeError();
+  if (console.json) write_json(console, to_json(*report, output));
+  else print_quantized(console, *report, output);
+  return int{kExitOk};
+}
+
+}  // namespace
+
+CommandRun define_quantize(Flags& flags) {
+  auto args = std::make_shared<QuantizeArgs>();
+  flags.argument("MODEL", args->model, "An ONNX file in f32; its weights are inside");
+  flags.text("-o,--output", args->output, "FILE",
+             "Where the quantized model goes; default: MODEL_int8.onnx");
+  flags.text("--data", args->data, "DIR",
+             "What to calibrate on: .npy, .npz, .pb, .png or .jpg files, or a folder a sample with "
+             "a file an input");
+  flags.integer("--random", args->random,
+                "Calibrate on so many random samples: shows that it works, and no more", 1);
+  flags.integer("--samples", args->samples, "Use no more than the first so many samples", 1);
+  flags.text("--picture", args->picture, "YAML",
+             "How pictures become inputs: {fit: stretch|letterbox|crop, fill: 0, place: "
+             "corner|center, channels: rgb|bgr|gray, layout: nchw|nhwc, mean: 0, scale: 1}; an "
+             "element is (pixel - mean) * scale");
+  flags.repeated("--dim", args->dims, "NAME=N", "Bind a symbolic dimension: batch=1");
+  flags.text("--method", args->method, "NAME",
+             "Ranges of activations: minmax (default), percentile or entropy");
+  flags.number("--percentile", args->percentile, "P",
+               "Share of the values that percentile keeps; default 99.999");
+  flags.text("--activations", args->activations, "TYPE", "u8 (default) or i8");
+  flags.integer("--weight-bits", args->weight_bits,
+                "8 (default) or 7: onnxruntime's sums saturate with 8 on x86 without VNNI");
+  flags.flag("--equalize", args->equalize,
+             "Give neighbouring convolutions weights of equal ranges before");
+  flags.flag("--correct-biases", args->correct,
+             "Take the mean error of rounded weights from the biases");
+  flags.flag("--layers", args->layers, "Measure what each layer alone does to the outputs");
+  flags.number("--max-error", args->max_error, "E",
+               "Leave the most harmful layers in floats until the outputs' error, relative to "
+               "their root mean square, is within E on the data");
+  flags.flag("--weights-only", args->weights_only,
+             "Weights of MatMul alone, as MatMulNBits: for language models; needs no data");
+  flags.integer("--bits", args->bits, "Of --weights-only: 4 or 8 (default)", 1);
+  flags.integer("--block", args->block, "Of --weights-only: weights that share a scale; default 32",
+                1);
+  return [args](Console& console) { return quantize(*args, console); };
+}
+
+}  // namespace tw

@@ -1,0 +1,98 @@
+#include "driver/quantize/calibrate.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tw {
+namespace {
+
+constexpr size_t kHistogramBins = 2048;
+
+// What one value held.
+struct ObservedValue {
+  ValueRange range{HUGE_VAL, -HUGE_VAL};
+  std::vector<double> sums;  // by channel, axis 1
+  int64_t per_channel = 0;   // elements
+  bool finite = true;
+
+  void add(const Tensor& tensor) {
+    const std::span<const float> values = tensor.as<float>();
+    for (const float v : values) {
+      range.least = std::min(range.least, double{v});
+      range.most = std::max(range.most, double{v});
+      finite = finite && std::isfinite(v);
+    }
+    if (tensor.shape.size() < 2 || tensor.shape[1] == 0) return;
+    const auto channels = static_cast<size_t>(tensor.shape[1]);
+    if (sums.empty()) sums.resize(channels);
+    if (sums.size() != channels) return;
+    size_t inner = 1;
+    for (size_t i = 2; i < tensor.shape.size(); ++i) inner *= static_cast<size_t>(tensor.shape[i]);
+    for (size_t i = 0; i < values.size(); ++i) sums[i / inner % channels] += values[i];
+    per_channel += static_cast<int64_t>(values.size() / channels);
+  }
+};
+
+// Runs the network on each sample and shows the values behind its own outputs.
+Error observe(const CompiledNetwork& network, const SampleSet& samples, size_t values,
+              const std::function<void(std::vector<Tensor> own, std::span<const Tensor>)>& look) {
+  for (size_t i = 0; i < samples.size(); ++i) {
+    TW_ASSIGN(const Inputs inputs, samples.at(i));
+    TW_ASSIGN(std::vector<Tensor> all, network.run(inputs));
+    const size_t own = all.size() - values;
+    const std::vector<Tensor> seen(
+        std::make_move_iterator(all.begin() + static_cast<ptrdiff_t>(own)),
+        std::make_move_iterator(all.end()));
+    all.resize(own);
+    look(std::move(all), seen);
+  }
+  return Error::success();
+}
+
+Error check_seen(const std::vector<std::string>& values, const std::vector<ObservedValue>& seen) {
+  std::vector<Diag> problems;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (!seen[i].finite)
+      problems.push_back(
+          {DiagCode::invalid_argument,
+           "value '" + values[i] + "' is not finite on the data: is the preprocessing right?",
+           {},
+           {}});
+  return make_error(std::move(problems));
+}
+
+}  // namespace
+
+Expected<Calibration> calibrate(const std::string& observing,
+                                const std::vector<std::string>& values, const NetworkBuild& build,
+                                const SampleSet& samples, const CalibrationRule& rule) {
+  TW_ASSIGN(const CompiledNetwork network, CompiledNetwork::compile(observing, build));
+  Calibration result;
+  std::vector<ObservedValue> seen(values.size());
+  const auto look_at_extremes = [&](std::vector<Tensor> own, std::span<const Tensor> tensors) {
+    result.outputs.push_back(std::move(own));
+    for (size_t i = 0; i < values.size(); ++i) seen[i].add(tensors[i]);
+  };
+  TW_TRY(observe(network, samples, values.size(), look_at_extremes));
+  TW_TRY(check_seen(values, seen));
+  std::vector<Histogram> histograms;
+  for (const ObservedValue& s : seen) histograms.emplace_back(s.range, kHistogramBins);
+  const auto count = [&](const std::vector<Tensor>&, std::span<const Tensor> tensors) {
+    for (size_t i = 0; i < values.size(); ++i) histograms[i].add(tensors[i].as<float>());
+  };
+  if (rule.method != RangeMethod::min_max) TW_TRY(observe(network, samples, values.size(), count));
+  for (size_t i = 0; i < values.size(); ++i) {
+    ValueRange& range = result.ranges[values[i]];
+    switch (rule.method) {
+      case RangeMethod::min_max: range = seen[i].range; break;
+      case RangeMethod::percentile: range = percentile_range(histograms[i], rule.percent); break;
+      case RangeMethod::entropy: range = entropy_range(histograms[i]); break;
+    }
+    std::vector<double>& means = result.means[values[i]];
+    for (const double sum : seen[i].sums)
+      means.push_back(sum / static_cast<double>(std::max<int64_t>(1, seen[i].per_channel)));
+  }
+  return result;
+}
+
+}  // namespace tw

@@ -1,0 +1,194 @@
+#include "driver/quantize/quantize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "frontend/frontend.h"
+#include "packager/output_file.h"
+
+namespace tw {
+namespace {
+
+// Root mean square of the difference by that of what is wanted, over all samples; the worst output.
+class OutputError {
+ public:
+  void add(const std::vector<Tensor>& got, const std::vector<Tensor>& want) {
+    sums_.resize(want.size());
+    for (size_t i = 0; i < want.size(); ++i)
+      for (int64_t k = 0; k < want[i].size(); ++k) {
+        const double w = want[i].at(k), d = got[i].at(k) - w;
+        sums_[i].difference += d * d;
+        sums_[i].wanted += w * w;
+      }
+  }
+  double value() const {
+    double worst = 0;
+    for (const Sums& s : sums_)
+      if (s.difference > 0)
+        worst = std::max(worst, s.wanted > 0 ? std::sqrt(s.difference / s.wanted) : HUGE_VAL);
+    return worst;
+  }
+
+ private:
+  struct Sums {
+    double difference = 0, wanted = 0;
+  };
+  std::vector<Sums> sums_;
+};
+
+class ModelQuantizer {
+ public:
+  ModelQuantizer(const QuantizeRequest& request, QuantizableModel model, SampleSet samples,
+                 const OnStage& stage)
+      : request_(request),
+        model_(std::move(model)),
+        samples_(std::move(samples)),
+        stage_(stage),
+        form_(request.form) {
+    for (QuantLayer& layer : model_.layers())
+      report_.layers.push_back({std::move(layer), {}, false});
+    report_.samples = samples_.size();
+  }
+
+  Expected<QuantizeReport> run() {
+    if (request_.equalize) report_.equalized = model_.equalize();
+    begin("calibrate");
+    TW_ASSIGN(calibration_, calibrate(model_.observing(), model_.observed(), request_.build,
+                                      samples_, request_.rule));
+    if (request_.correct_biases) form_.means = calibration_.means;
+    QdqForm form = form_;
+    begin("compare");
+    TW_ASSIGN(report_.error, error_of(form));
+    const bool too_much = request_.max_error && report_.error > *request_.max_error;
+    if (request_.by_layer || too_much) TW_TRY(look_at_layers());
+    if (too_much) TW_TRY(keep_floats(form));
+    TW_TRY(write_file(request_.output, model_.quantized(calibration_.ranges, form)));
+    return std::move(report_);
+  }
+
+ private:
+  void begin(const std::string& stage) {
+    if (stage_) stage_(stage);
+  }
+
+  Expected<double> error_of(const QdqForm& form) {
+    TW_ASSIGN(
+        const CompiledNetwork network,
+        CompiledNetwork::compile(model_.quantized(calibration_.ranges, form), request_.build));
+    OutputError error;
+    for (size_t i = 0; i < samples_.size(); ++i) {
+      TW_ASSIGN(const Inputs inputs, samples_.at(i));
+      TW_ASSIGN(const std::vector<Tensor> got, network.run(inputs));
+      error.add(got, calibration_.outputs[i]);
+    }
+    return error.value();
+  }
+
+  // Each layer quantized alone.
+  Error look_at_layers() {
+    for (size_t i = 0; i < report_.layers.size(); ++i) {
+      begin("layer " + std::to_string(i + 1) + " of " + std::to_string(report_.layers.size()));
+      QdqForm form = form_;
+      for (size_t other = 0; other < report_.layers.size(); ++other)
+        if (other != i) form.floats.insert(other);
+      TW_ASSIGN(report_.layers[i].error, error_of(form));
+    }
+    return Error::success();
+  }
+
+  // The fewest of the most harmful layers that bring the error within the budget, by bisection.
+  Error keep_floats(QdqForm& form) {
+    std::vector<size_t> order(report_.layers.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, std::greater(),
+                             [&](size_t i) { return *report_.layers[i].error; });
+    size_t too_few = 0, enough = order.size();
+    while (enough - too_few > 1) {
+      const size_t kept = too_few + (enough - too_few) / 2;
+      begin("error with " + std::to_string(kept) + " layers in floats");
+      form.floats = LayerSet(order.begin(), order.begin() + static_cast<ptrdiff_t>(kept));
+      TW_ASSIGN(const double error, error_of(form));
+      const bool within = error <= *request_.max_error;
+      (within ? enough : too_few) = kept;
+      if (within) report_.error = error;
+    }
+    if (enough == order.size()) return cannot_meet(order);
+    form.floats = LayerSet(order.begin(), order.begin() + static_cast<ptrdiff_t>(enough));
+    for (const size_t i : form.floats) report_.layers[i].in_floats = true;
+    return Error::success();
+  }
+
+  Error cannot_meet(const std::vector<size_t>& order) const {
+    constexpr size_t kNamed = 5;
+    Diag diag{
+        DiagCode::mismatch,
+        llvm::formatv("the error is {0:f5}, and only with all layers in floats within {1:f5}: "
+                      "no model is written",
+                      report_.error, *request_.max_error)
+            .str(),
+        {},
+        {}};
+    for (size_t i = 0; i < std::min(kNamed, order.size()); ++i) {
+      const LayerReport& layer = report_.layers[order[i]];
+      diag.notes.push_back(
+          llvm::formatv("{0} ({1}): alone {2:f5}", layer.layer.name, layer.layer.op, *layer.error)
+              .str());
+    }
+    return make_error(std::move(diag));
+  }
+
+  const QuantizeRequest& request_;
+  QuantizableModel model_;
+  const SampleSet samples_;
+  const OnStage& stage_;
+  QdqForm form_;  // of all layers
+  Calibration calibration_;
+  QuantizeReport report_;
+};
+
+// Of the model's inputs, as its graph says.
+Expected<std::vector<TensorSpec>> specs_of(const QuantizeRequest& request) {
+  TW_ASSIGN(const Model model, import_onnx(request.model, {request.build.dims, {}}));
+  std::vector<TensorSpec> specs;
+  for (const ValueId id : model.graph.inputs()) {
+    const Value& value = model.graph.value(id);
+    specs.push_back({value.name, value.type.dtype, value.type.shape});
+  }
+  return specs;
+}
+
+}  // namespace
+
+Expected<QuantizeReport> quantize_model(const QuantizeRequest& request, const OnStage& stage) {
+  TW_ASSIGN(const PictureForm form, parse_picture_form(request.picture));
+  if (request.data.empty() && request.random == 0)
+    return make_error(DiagCode::invalid_argument,
+                      "nothing to calibrate on: give --data DIR with inputs as the model will see "
+                      "them (.npy, .npz, .pb or pictures), or --random N, which only shows that it "
+                      "works");
+  if (stage) stage("import");
+  TW_ASSIGN(QuantizableModel model, QuantizableModel::open(request.model));
+  if (model.layers().empty())
+    return make_error(DiagCode::invalid_argument,
+                      "'{0}' has no Conv, ConvTranspose, Gemm or MatMul in f32 to quantize",
+                      request.model);
+  TW_ASSIGN(const std::vector<TensorSpec> specs, specs_of(request));
+  TW_ASSIGN(SampleSet samples, request.data.empty() ? SampleSet::random(request.random, specs)
+                                                    : SampleSet::open(request.data, specs, form));
+  if (request.samples > 0) samples.keep(static_cast<size_t>(request.samples));
+  return ModelQuantizer(request, std::move(model), std::move(samples), stage).run();
+}
+
+Expected<int> quantize_weights(const std::string& path, const std::string& output, int bits,
+                               int block) {
+  TW_ASSIGN(QuantizableModel model, QuantizableModel::open(path));
+  const int packed = model.pack_weights(bits, block);
+  if (packed == 0)
+    return make_error(DiagCode::invalid_argument,
+                      "'{0}' has no MatMul with a constant matrix of f32 to quantize", path);
+  TW_TRY(write_file(output, model.bytes()));
+  return packed;
+}
+
+}  // namespace tw

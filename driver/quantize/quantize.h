@@ -1,0 +1,44 @@
+// Post-training quantization of an ONNX file into another one.
+#pragma once
+#include <functional>
+#include <optional>
+
+#include "driver/compile/stage_clock.h"
+#include "driver/quantize/calibrate.h"
+
+namespace tw {
+
+struct QuantizeRequest {
+  std::string model, output;
+  std::string data;             // a folder; "": `random` samples
+  int random = 0, samples = 0;  // samples: no more than so many; 0: all
+  std::string picture;          // YAML
+  NetworkBuild build;
+  CalibrationRule rule;
+  QdqForm form;  // form.floats: found by max_error
+  bool equalize = false, correct_biases = false, by_layer = false;
+  std::optional<double> max_error;
+};
+
+struct LayerReport {
+  QuantLayer layer;
+  std::optional<double> error;  // of the outputs when it alone is quantized
+  bool in_floats = false;
+};
+struct QuantizeReport {
+  std::vector<LayerReport> layers;
+  size_t samples = 0;
+  // Of the written model's outputs: root of the mean square of the difference by that of the
+  // outputs in floats, the worst output's
+  double error = 0;
+  int equalized = 0;  // pairs of layers
+};
+// Errors, besides those of files and models: no data, a max_error that cannot be met (with the
+// layers to blame). Nothing is written then.
+Expected<QuantizeReport> quantize_model(const QuantizeRequest& request, const OnStage& stage);
+
+// Weights alone, to `bits` with a scale for `block` of them; the number of matrices.
+Expected<int> quantize_weights(const std::string& model, const std::string& output, int bits,
+                               int block);
+
+}  // namespace tw

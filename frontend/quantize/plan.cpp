@@ -1,0 +1,153 @@
+#include "frontend/quantize/plan.h"
+
+#include <algorithm>
+#include <array>
+
+namespace tw::onnx_quantize {
+namespace {
+
+// Operators that move or compare elements and compute nothing: of integers they are exact.
+struct Mover {
+  std::string_view op;
+  bool all_inputs;  // else the first is the data
+};
+constexpr std::array<Mover, 14> kMovers = {{{"MaxPool", false},
+                                            {"Reshape", false},
+                                            {"Flatten", false},
+                                            {"Transpose", false},
+                                            {"Slice", false},
+                                            {"Squeeze", false},
+                                            {"Unsqueeze", false},
+                                            {"Concat", true},
+                                            {"Split", false},
+                                            {"Gather", false},
+                                            {"DepthToSpace", false},
+                                            {"SpaceToDepth", false},
+                                            {"Expand", false},
+                                            {"Identity", false}}};
+
+std::string text_of(const onnx::NodeProto& node, const std::string& name) {
+  for (const onnx::AttributeProto& attribute : node.attribute())
+    if (attribute.name() == name) return attribute.s();
+  return "";
+}
+
+// Of a node that only moves elements.
+std::vector<std::string> moved_inputs(const onnx::NodeProto& node) {
+  if (is_op(node, "Resize")) {
+    const std::string mode = text_of(node, "mode");
+    if (mode.empty() || mode == "nearest") return {node.input(0)};
+    return {};
+  }
+  for (const Mover& mover : kMovers)
+    if (is_op(node, mover.op))
+      return mover.all_inputs ? std::vector<std::string>(node.input().begin(), node.input().end())
+                              : std::vector<std::string>{node.input(0)};
+  return {};
+}
+
+bool is_clamp(const onnx::NodeProto& node) { return is_op(node, "Relu") || is_op(node, "Clip"); }
+
+class Planner {
+ public:
+  Planner(const onnx::GraphProto& graph, const LayerSet& floats) : graph_(graph), index_(graph) {
+    const std::vector<int> all = onnx_quantize::products(graph);
+    for (size_t i = 0; i < all.size(); ++i)
+      if (!floats.contains(i)) plan_.products.push_back(all[i]);
+  }
+
+  // Backwards, so that all readers of a value are known when its maker is looked at.
+  QuantPlan run() {
+    for (int i = graph_.node_size() - 1; i >= 0; --i) {
+      const onnx::NodeProto& node = graph_.node(i);
+      const bool product = std::ranges::binary_search(plan_.products, i);
+      bool reached = product;
+      for (const std::string& output : node.output()) reached |= reach_.contains(output);
+      if (product) {
+        if (reach_.contains(node.output(0))) want(result_of(node));
+        want(node.input(0));
+        want(node.input(1));
+      }
+      move(node);
+      if (is_op(node, "Add") && plan_.group_of.contains(result_of(node)) && is_sum(node))
+        for (const std::string& input : node.input()) want(input);
+      if (reached) reach_.insert(node.input().begin(), node.input().end());
+    }
+    for (auto& [value, group] : plan_.group_of) group = root(value);
+    return std::move(plan_);
+  }
+
+ private:
+  void want(const std::string& value) {
+    if (value.empty() || index_.constant(value)) return;
+    plan_.group_of.try_emplace(value, value);
+  }
+
+  void move(const onnx::NodeProto& node) {
+    for (const std::string& input : moved_inputs(node))
+      for (const std::string& output : node.output()) {
+        if (!plan_.group_of.contains(output) || index_.constant(input)) continue;
+        want(input);
+        const std::string a = root(input), b = root(output);
+        plan_.group_of[a] = b;
+      }
+  }
+
+  bool is_sum(const onnx::NodeProto& node) const {
+    return !index_.constant(node.input(0)) && !index_.constant(node.input(1));
+  }
+
+  // Behind what becomes a part of the node's own kernel: clamps, and the constant that is added to
+  // a MatMul.
+  std::string result_of(const onnx::NodeProto& node) const {
+    std::string value = node.output(0);
+    for (bool bias = is_op(node, "MatMul");;) {
+      const std::optional<int> reader = index_.only_reader(value);
+      if (!reader) return value;
+      const onnx::NodeProto& next = index_.node(*reader);
+      if (bias && is_op(next, "Add") && !is_sum(next)) bias = false;
+      else if (!is_clamp(next) || next.input(0) != value) return value;
+      value = next.output(0);
+    }
+  }
+
+  std::string root(std::string value) const {
+    while (plan_.group_of.at(value) != value) value = plan_.group_of.at(value);
+    return value;
+  }
+
+  const onnx::GraphProto& graph_;
+  const GraphIndex index_;
+  std::set<std::string> reach_;  // values that a product reads, perhaps behind others
+  QuantPlan plan_;
+};
+
+}  // namespace
+
+bool is_product(const GraphIndex& index, const onnx::NodeProto& node) {
+  if (node.input_size() < 2 || index.constant(node.input(0))) return false;
+  const onnx::TensorProto* weights = index.float_constant(node.input(1));
+  if (is_op(node, "MatMul")) return weights || !index.constant(node.input(1));
+  return weights && (is_op(node, "Conv") || is_op(node, "ConvTranspose") || is_op(node, "Gemm"));
+}
+
+std::vector<int> products(const onnx::GraphProto& graph) {
+  const GraphIndex index(graph);
+  std::vector<int> list;
+  for (int i = 0; i < graph.node_size(); ++i)
+    if (is_product(index, graph.node(i))) list.push_back(i);
+  return list;
+}
+
+int channel_axis(const onnx::NodeProto& node, const onnx::TensorProto& weights) {
+  if (is_op(node, "Conv")) return 0;
+  if (is_op(node, "ConvTranspose")) return integer_of(node, "group", 1) == 1 ? 1 : -1;
+  if (is_op(node, "Gemm")) return integer_of(node, "transB", 0) != 0 ? 0 : 1;
+  return weights.dims_size() == 2 ? 1 : -1;
+}
+
+QuantPlan make_plan(const onnx::GraphProto& graph, const LayerSet& floats) {
+  return Planner(graph, floats).run();
+}
+
+}  // namespace tw::onnx_quantize

@@ -1,0 +1,77 @@
+#include "frontend/quantize/quantizable_model.h"
+
+#include "frontend/quantize/plan.h"
+#include "frontend/quantize/prepare.h"
+#include "frontend/quantize/refine.h"
+#include "frontend/quantize/write_qdq.h"
+
+namespace tw {
+
+using namespace onnx_quantize;
+
+struct QuantizableModel::Data {
+  onnx::ModelProto model;
+};
+
+Expected<QuantizableModel> QuantizableModel::open(const std::string& path) {
+  auto data = std::make_shared<Data>();
+  TW_ASSIGN(data->model, load_prepared(path));
+  QuantizableModel model;
+  model.data_ = std::move(data);
+  return model;
+}
+
+std::vector<QuantLayer> QuantizableModel::layers() const {
+  const onnx::GraphProto& graph = data_->model.graph();
+  const GraphIndex index(graph);
+  std::vector<QuantLayer> list;
+  for (const int i : products(graph)) {
+    const onnx::NodeProto& node = graph.node(i);
+    const onnx::TensorProto* weights = index.float_constant(node.input(1));
+    list.push_back({node.name().empty() ? node.output(0) : node.name(), node.op_type(),
+                    weights ? elements_of(*weights) : 0, node.input(0)});
+  }
+  return list;
+}
+
+std::string QuantizableModel::bytes() const { return data_->model.SerializeAsString(); }
+
+std::vector<std::string> QuantizableModel::observed() const {
+  std::vector<std::string> values;
+  for (const auto& [value, group] : make_plan(data_->model.graph(), {}).group_of)
+    values.push_back(value);
+  return values;
+}
+
+std::string QuantizableModel::observing() const {
+  onnx::ModelProto model = data_->model;
+  onnx::GraphProto& graph = *model.mutable_graph();
+  FreeNames names(graph);
+  for (const std::string& value : observed()) {
+    const std::string name = names.make(value + "_observed");
+    *graph.add_node() = make_node("Identity", {value}, name);
+    onnx::ValueInfoProto& output = *graph.add_output();
+    output.set_name(name);
+    // ONNX wants a shape of every output; its nodes say which
+    output.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
+    output.mutable_type()->mutable_tensor_type()->mutable_shape();
+  }
+  return model.SerializeAsString();
+}
+
+std::string QuantizableModel::quantized(const ValueRanges& ranges, const QdqForm& form) const {
+  onnx::ModelProto model = data_->model;
+  onnx::GraphProto& graph = *model.mutable_graph();
+  graph.clear_value_info();
+  if (!form.means.empty()) correct_biases(graph, form);
+  write_qdq(graph, make_plan(graph, form.floats), ranges, form);
+  return model.SerializeAsString();
+}
+
+int QuantizableModel::equalize() { return equalize_layers(*data_->model.mutable_graph()); }
+
+int QuantizableModel::pack_weights(int bits, int block) {
+  return onnx_quantize::pack_weights(data_->model, bits, block);
+}
+
+}  // namespace tw

@@ -1,0 +1,34 @@
+// Ranges of activations from histograms.
+#include <doctest/doctest.h>
+
+#include "driver/quantize/ranges.h"
+
+namespace tw {
+namespace {
+
+TEST_CASE("quantize: percentile leaves out as many values as it says") {
+  Histogram histogram({0, 100}, 100);
+  std::vector<float> values;
+  for (int i = 0; i < 1000; ++i) values.push_back(static_cast<float>(i % 100) + 0.5f);
+  histogram.add(values);
+  CHECK(percentile_range(histogram, 100).least == 0);
+  CHECK(percentile_range(histogram, 100).most == 100);
+  CHECK(percentile_range(histogram, 90).least == 5);
+  CHECK(percentile_range(histogram, 90).most == 95);
+}
+
+TEST_CASE("quantize: entropy clips a far outlier and keeps an even distribution") {
+  std::vector<float> values;
+  for (int i = 0; i < 100000; ++i) values.push_back(static_cast<float>(i % 1000) / 1000);
+  Histogram even({0, 1}, 2048);
+  even.add(values);
+  CHECK(entropy_range(even).most > 0.9);
+  values.push_back(8);
+  Histogram with_outlier({0, 8}, 2048);
+  with_outlier.add(values);
+  CHECK(entropy_range(with_outlier).most < 4);
+  CHECK(entropy_range(with_outlier).most >= 0.99);
+}
+
+}  // namespace
+}  // namespace tw
