@@ -153,15 +153,20 @@ struct MatMul {
   }
 };
 // a: [batch..., M, K] times the transpose of a matrix w: [N, K] in numbers of 2, 4 or 8 bits ->
-// [batch..., M, N]. Inputs a, b, scales, offsets: w[n, k] = b[n, k / block, bits of k % block] *
-// scales[n, k / block] + offsets[n, k / block]. b: u8 [N, blocks, block * bits / 8], low bits
-// first; scales and offsets: [N, blocks] of a's type.
+// [batch..., M, N]. Inputs a, b, scales, zeros: with c[n, k] the number of so many bits for column n
+// and step k of the depth, in blocks g of the depth,
+//   y[m, n] = sum over g of scales[n, g] * sum over k in g of a[m, k] * (c[n, k] - zeros[n, g]).
+// b: u8 [N, blocks, block * bits / 8], low bits first; scales: [N, blocks]; zeros: the same or one
+// number, []; both of a's type. With byte_rows each block of a row is taken in 8 bits: its largest
+// magnitude becomes 127, the others are rounded.
 struct MatMulNBits {
   int64_t bits = 4, block = 32;
+  bool byte_rows = false;
   template <class V>
   void fields(V& v) {
     v("bits", bits);
     v("block", block);
+    v("byte_rows", byte_rows);
   }
 };
 // x: [N, C, spatial...]; padding never wins a max and counts in an average only with

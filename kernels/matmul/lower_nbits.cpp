@@ -1,101 +1,284 @@
 // Products with a matrix of small integers, which stays as it is in memory: bytes in panels
-// [N/P][bytes of a row][P], with a scale and an offset a block of depth steps beside them
-// ([N/P][blocks][P]); the kernel takes the numbers out of the bytes, P columns at a time. Stages:
-// w, ws, wo (run-time packing only), acc [row][column, padded to whole panels], y. The depth is
-// three loops: kb over blocks, kc over a block's bytes, kr over a byte's numbers.
+// [N/P][blocks][steps of some bytes][P][bytes of a step], with scales and zeros [N/P][blocks][P]
+// beside them. Each block of the depth has a sum of its own (bsum), which is scaled and added to
+// acc, less the zero times the sum of the row's block (xs). Of float rows a step is one byte, and the kernel takes numbers out of the bytes as it multiplies.
+// Of byte rows a step is what an instruction of the target takes: numbers of so many bytes are taken out
+// first (codes), those at one place in their bytes together, and the rows are rounded in that order
+// (xm, the largest magnitude of a block; xp). Other stages: w, ws, wz (run-time packing only), y.
 #include "kernels/common/group_builder.h"
+#include "kernels/common/integer_product.h"
 #include "kernels/common/register_tile.h"
 #include "kernels/matmul/matmul.h"
 
 namespace tw {
 namespace {
 
-// [N/P][own axes behind the first][P] of v, whose first axis are the columns; anything behind the
-// last column.
-BufferId column_panels(GroupBuilder& b, ValueId v, const std::string& name, const Expr& panels,
-                       int64_t panel) {
-  const Shape& shape = b.type(v).shape;
-  std::vector<Axis> axes = {{name + "j", panels}};
-  for (size_t i = 1; i < shape.size(); ++i)
-    axes.push_back({name + "k" + std::to_string(i), shape[i]});
-  axes.push_back({name + "l", Expr(panel)});
-  return b.packed(v, name, axes, [&](const auto& read) {
-    const Index at = variables(axes);
-    Index from(at.begin(), at.end() - 1);
-    from[0] = min(at.front() * Expr(panel) + at.back(), shape[0] - Expr(1));
-    return read(from);
-  });
-}
+constexpr double kMost = 127;  // of the magnitudes of rounded rows
+
+class NBitsLowering {
+ public:
+  NBitsLowering(GroupBuilder& b, const Node& node)
+      : b_(b),
+        node_(node),
+        left_(node.inputs[0]),
+        codes_(node.inputs[1]),
+        scales_(node.inputs[2]),
+        zeros_(node.inputs[3]),
+        bits_(std::get<op::MatMulNBits>(node.attrs).bits),
+        block_(std::get<op::MatMulNBits>(node.attrs).block),
+        byte_rows_(std::get<op::MatMulNBits>(node.attrs).byte_rows),
+        type_(accumulator_type(b.type(node.output).dtype)),
+        depth_(b.type(left_).shape.back()),
+        columns_(b.type(node.output).shape.back()),
+        blocks_(b.type(codes_).shape[1]) {
+    const Shape& xs = b.type(left_).shape;
+    rows_ = simplify(element_count(Shape(xs.begin(), xs.end() - 1)));
+    const int64_t lanes = std::max(1, b.target.lanes(dtype_bytes(type_)));
+    const auto known = as_const(depth_);
+    const auto row_bytes = known ? std::optional<int64_t>(*known * dtype_bytes(type_))
+                                 : std::nullopt;
+    const RegisterTile tile = product_tile(b.target, lanes, as_const(rows_), as_const(columns_),
+                                           row_bytes);
+    panel_ = tile.vectors * lanes;
+    panels_ = simplify(ceil_div(columns_, panel_));
+    // A free number of rows is summed in whole register tiles: rows behind the last one repeat it.
+    padded_rows_ = as_const(rows_) ? rows_ : simplify(ceil_div(rows_, tile.rows) * Expr(tile.rows));
+    if (byte_rows_) choose_instruction(lanes);
+  }
+
+  Expected<Lowered<MatMulStages>> run() {
+    m_.panel = panel_;
+    const BufferId w = packed_codes();
+    m_.weights = b_.name_of(w);
+    if (byte_rows_) round_rows();
+    const BufferId sums = block_sums(product_.defined() ? numbers_of(w) : w);
+    const BufferId acc = scaled_sums(sums);
+    m_.copies.insert(m_.copies.begin(), b_.stage_of(w));
+    m_.y = write_product(b_, node_, true, [&](const Index& at) { return load(acc, type_, at); });
+    return b_.finish(std::move(m_));
+  }
+
+ private:
+  int64_t in_byte() const { return 8 / bits_; }
+  int64_t steps() const { return block_ / in_byte() / product_.depth; }
+  Expr width() const { return simplify(panels_ * Expr(panel_)); }
+  Expr widened(const Expr& e) const { return e.type() == type_ ? e : cast(type_, e); }
+
+  // One that takes bytes of the numbers' range, with a sign or without.
+  void choose_instruction(int64_t lanes) {
+    const ProductExtents extents{lanes, block_ / in_byte(), 1};
+    for (const DType numbers : {DType::u8, DType::i8}) {
+      if (numbers == DType::i8 && bits_ == 8) continue;
+      const IntegerProduct found = integer_product(b_.target, {DType::i8, 0}, numbers, extents);
+      if (found.depth > product_.depth) product_ = found, numbers_type_ = numbers;
+    }
+    m_.instruction = {product_.intrinsic, product_.rows, product_.columns, {}, {}};
+  }
+
+  // The panels of bytes. Behind the last column: the last one again.
+  BufferId packed_codes() {
+    std::vector<Axis> axes = {
+        {"wj", panels_}, {"wg", blocks_}, {"ws", Expr(steps())}, {"wl", Expr(panel_)}};
+    if (product_.defined()) axes.push_back({"wb", Expr(product_.depth)});
+    return b_.packed(codes_, "w", axes, [&](const auto& read) {
+      const Expr byte = product_.defined() ? var("ws") * Expr(product_.depth) + var("wb")
+                                           : var("ws");
+      return read({last_column("wj", "wl"), var("wg"), byte});
+    });
+  }
+
+  Expr last_column(const char* panel, const char* lane) const {
+    return min(var(panel) * Expr(panel_) + var(lane), columns_ - Expr(1));
+  }
+
+  // The element of scales or zeros for block kb and column aj.
+  Expr of_column(ValueId v, const std::string& name) {
+    const TensorType& t = b_.type(v);
+    if (t.shape.empty()) return widened(b_.parameter_element(v, {}));
+    const std::vector<Axis> axes = {
+        {name + "j", panels_}, {name + "g", blocks_}, {name + "l", Expr(panel_)}};
+    const BufferId panels = b_.packed(v, name, axes, [&](const auto& read) {
+      return read({last_column((name + "j").c_str(), (name + "l").c_str()), var(name + "g")});
+    });
+    m_.copies.push_back(b_.stage_of(panels));
+    return widened(load(panels, t.dtype, {panel_of("aj"), var("kb"), lane_of("aj")}));
+  }
+
+  Expr panel_of(const char* column) const {
+    return b_.simplified(floor_div(var(column), Expr(panel_)));
+  }
+  Expr lane_of(const char* column) const {
+    return b_.simplified(floor_mod(var(column), Expr(panel_)));
+  }
+
+  // Of the left operand; zero behind its end.
+  Expr left_element(const Expr& row, const Expr& k) {
+    const DType type = b_.type(left_).dtype;
+    Expr element;
+    if (b_.graph.is_constant(left_)) {
+      const Shape& xs = b_.type(left_).shape;
+      Index at = unflatten_index(Shape(xs.begin(), xs.end() - 1), row);
+      for (Expr& e : at) e = b_.simplified(e);
+      at.push_back(k);
+      element = b_.parameter_element(left_, at);
+    } else {
+      element = load(b_.input(left_, {rows_, depth_}), type, {row, k});
+    }
+    const Expr inside = b_.simplified(lt(k, depth_));
+    return widened(is_const(inside, 1) ? element : select(inside, element, imm(0, type)));
+  }
+
+  // A stage over rows and blocks that combines what `element` gives for each step of a block.
+  BufferId of_blocks(
+      const std::string& name, DType type, Combiner combiner,
+      const std::function<Expr(const Expr& row, const Expr& block, const Expr& step)>& element) {
+    const std::vector<Axis> axes = {
+        {name + "i", rows_}, {name + "g", blocks_}, {name + "k", Expr(block_), AxisRole::reduce}};
+    b_.declare(axes);
+    const BufferId made = b_.temp(name, type, {rows_, blocks_});
+    const Stage stage = b_.stage(name, axes, made, {var(name + "i"), var(name + "g")},
+                                 element(var(name + "i"), var(name + "g"), var(name + "k")),
+                                 combiner, imm(0, type));
+    m_.blocks.of_rows.push_back({stage, axes[0].loop(), axes[2].loop()});
+    return made;
+  }
+
+  // Stage xp: rows rounded, in the order of the numbers, [row, block, place in a byte, byte].
+  void round_rows() {
+    most_ = of_blocks("xm", type_, Combiner::max,
+                      [&](const Expr& row, const Expr& block, const Expr& step) {
+                        return unary(UnaryOp::abs, left_element(row, block * Expr(block_) + step));
+                      });
+    const std::vector<Axis> axes = {
+        {"xi", rows_}, {"xg", blocks_}, {"xr", Expr(in_byte())}, {"xb", Expr(block_ / in_byte())}};
+    b_.declare(axes);
+    rounded_type_ = product_.defined() ? product_.type : type_;
+    rounded_ = b_.temp("xp", rounded_type_, extents(axes));
+    const Expr k = var("xg") * Expr(block_) + var("xb") * Expr(in_byte()) + var("xr");
+    const Expr most = load(most_, type_, {var("xi"), var("xg")}), zero = imm(0, type_);
+    const Expr inverse = select(lt(zero, most), binary(BinaryOp::div, imm(kMost, type_), most),
+                                zero);
+    const Expr value = unary(UnaryOp::round, left_element(var("xi"), k) * inverse);
+    const Stage stage = b_.stage(
+        "xp", axes, rounded_, variables(axes),
+        product_.defined() ? product_.copied(cast(DType::i8, value)) : value);
+    m_.blocks.of_rows.push_back({stage, axes[0].loop(), axes[3].loop()});
+  }
+
+  // The factor of a row's block in a product: of floats themselves, or of what they were rounded to.
+  Expr row_number(const Expr& row, const Expr& block, const Expr& byte, const Expr& place) {
+    const Expr there = as_const(rows_) ? row : min(row, rows_ - Expr(1));
+    if (byte_rows_) return load(rounded_, rounded_type_, {there, block, place, byte});
+    return left_element(there, block * Expr(block_) + byte * Expr(in_byte()) + place);
+  }
+
+  // The number at place `within` of a byte.
+  Expr number(const Expr& byte, const Expr& within) const {
+    if (bits_ == 8) return byte;
+    const Expr shift = cast(byte.type(), b_.simplified(within * Expr(bits_)));
+    return binary(BinaryOp::bit_and, binary(BinaryOp::shr, byte, shift),
+                  int_imm((1 << bits_) - 1, byte.type()));
+  }
+
+  // Stage codes: the numbers, one a byte, [panel, block, step, place in the byte, column, byte].
+  BufferId numbers_of(BufferId w) {
+    const std::vector<Axis> axes = {{"nj", panels_},       {"ng", blocks_},
+                                    {"ns", Expr(steps())}, {"nr", Expr(in_byte())},
+                                    {"nl", Expr(panel_)},  {"nb", Expr(product_.depth)}};
+    b_.declare(axes);
+    const BufferId codes = b_.temp("codes", numbers_type_, extents(axes));
+    const Expr byte = load(w, DType::u8, {var("nj"), var("ng"), var("ns"), var("nl"), var("nb")});
+    const Expr value = number(byte, var("nr"));
+    m_.blocks.numbers = b_.stage("codes", axes, codes, variables(axes),
+                                 numbers_type_ == DType::u8 ? value : cast(numbers_type_, value));
+    m_.blocks.numbers_column = axes[4].loop(), m_.blocks.numbers_of_step = axes[5].loop();
+    return codes;
+  }
+
+  // Stage bsum: [row, block, column].
+  BufferId block_sums(BufferId numbers) {
+    sum_type_ = product_.defined() ? DType::i32 : type_;
+    std::vector<Axis> axes = {{"bi", padded_rows_},
+                              {"bg", blocks_},
+                              {"bj", width()},
+                              {"ks", Expr(steps()), AxisRole::reduce},
+                              {"kr", Expr(in_byte()), AxisRole::reduce}};
+    if (product_.defined()) axes.push_back({"kp", Expr(product_.depth), AxisRole::reduce});
+    b_.declare(axes);
+    const Expr byte = product_.defined()
+                          ? b_.simplified(var("ks") * Expr(product_.depth) + var("kp"))
+                          : var("ks");
+    const Expr left = cast(sum_type_, row_number(var("bi"), var("bg"), byte, var("kr")));
+    Index at = {panel_of("bj"), var("bg"), var("ks")};
+    Expr right;
+    if (product_.defined()) {
+      at.insert(at.end(), {var("kr"), lane_of("bj"), var("kp")});
+      right = load(numbers, numbers_type_, at);
+    } else {
+      at.push_back(lane_of("bj"));
+      right = number(cast(DType::i32, load(numbers, DType::u8, at)), var("kr"));
+    }
+    const BufferId sums = b_.temp("bsum", sum_type_, {padded_rows_, blocks_, width()});
+    auto& m = m_.blocks;
+    m.sums = b_.stage("bsum", axes, sums, {var("bi"), var("bg"), var("bj")},
+                      left * cast(sum_type_, right), Combiner::add, imm(0, sum_type_));
+    m.row = axes[0].loop(), m.column = axes[2].loop();
+    m.step = axes[3].loop(), m.in_byte = axes[4].loop();
+    if (product_.defined()) m_.instruction.depth = axes[5].loop();
+    return sums;
+  }
+
+  // Stage xs: sums of the rows' blocks.
+  BufferId row_sums() {
+    return of_blocks(
+        "xs", sum_type_, Combiner::add, [&](const Expr& row, const Expr& block, const Expr& step) {
+          const Expr bytes(block_ / in_byte());
+          return cast(sum_type_, row_number(row, block, b_.simplified(floor_mod(step, bytes)),
+                                            b_.simplified(floor_div(step, bytes))));
+        });
+  }
+
+  // Stage acc: [row, column].
+  BufferId scaled_sums(BufferId sums) {
+    const BufferId of_rows = row_sums();
+    const std::vector<Axis> axes = {
+        {"ai", padded_rows_}, {"aj", width()}, {"kb", blocks_, AxisRole::reduce}};
+    b_.declare(axes);
+    const BufferId acc = b_.temp("acc", type_, {padded_rows_, width()});
+    const Expr i = var("ai"), g = var("kb"), row = as_const(rows_) ? i : min(i, rows_ - Expr(1));
+    Expr sum = widened(load(sums, sum_type_, {i, g, var("aj")})),
+         of_row = widened(load(of_rows, sum_type_, {row, g}));
+    if (byte_rows_) {
+      const Expr unit = load(most_, type_, {row, g}) * imm(1.0 / kMost, type_);
+      sum = sum * unit, of_row = of_row * unit;
+    }
+    m_.acc = b_.stage("acc", axes, acc, {i, var("aj")},
+                      of_column(scales_, "ws") * (sum - of_column(zeros_, "wz") * of_row),
+                      Combiner::add, imm(0, type_));
+    m_.acc_row = axes[0].loop(), m_.acc_column = axes[1].loop();
+    m_.depth = {axes[2].loop()};
+    return acc;
+  }
+
+  GroupBuilder& b_;
+  const Node& node_;
+  const ValueId left_, codes_, scales_, zeros_;
+  const int64_t bits_, block_;
+  const bool byte_rows_;
+  const DType type_;  // of sums
+  const Expr depth_, columns_, blocks_;
+  Expr rows_, padded_rows_, panels_;
+  int64_t panel_ = 1;
+  IntegerProduct product_;
+  DType numbers_type_ = DType::u8, rounded_type_ = DType::i8, sum_type_ = DType::i32;
+  BufferId rounded_, most_;
+  MatMulStages m_;
+};
 
 }  // namespace
 
 Expected<Lowered<MatMulStages>> lower_matmul_nbits(GroupBuilder& b, const Node& node) {
-  const auto& a = std::get<op::MatMulNBits>(node.attrs);
-  const ValueId left = node.inputs[0];
-  const Shape& xs = b.type(left).shape;
-  const TensorType& y = b.type(node.output);
-  const DType acc_type = accumulator_type(y.dtype);
-  const auto widen = [&](const Expr& e) { return e.type() == acc_type ? e : cast(acc_type, e); };
-  const int64_t in_byte = 8 / a.bits, lanes = std::max(1, b.target.lanes(dtype_bytes(acc_type)));
-  const Expr depth = xs.back(), columns = y.shape.back(), blocks = b.type(node.inputs[1]).shape[1];
-  const Expr rows = simplify(element_count(Shape(xs.begin(), xs.end() - 1)));
-  const auto row_bytes = as_const(depth)
-                             ? std::optional<int64_t>(*as_const(depth) * dtype_bytes(acc_type))
-                             : std::nullopt;
-  const RegisterTile tile = product_tile(b.target, lanes, as_const(rows), as_const(columns),
-                                         row_bytes);
-  const int64_t panel = tile.vectors * lanes;
-  const Expr panels = simplify(ceil_div(columns, panel));
-  const BufferId w = column_panels(b, node.inputs[1], "w", panels, panel);
-  const BufferId scales = column_panels(b, node.inputs[2], "ws", panels, panel),
-                 offsets = column_panels(b, node.inputs[3], "wo", panels, panel);
-
-  // A free number of rows is summed in whole register tiles: rows behind the last one repeat it.
-  const Expr padded_rows = as_const(rows) ? rows
-                                          : simplify(ceil_div(rows, tile.rows) * Expr(tile.rows)),
-             width = simplify(panels * Expr(panel));
-  std::vector<Axis> axes = {{"ai", padded_rows}, {"aj", width}};
-  const Index acc_at = variables(axes);
-  axes.insert(axes.end(), {{"kb", blocks, AxisRole::reduce},
-                           {"kc", Expr(a.block / in_byte), AxisRole::reduce},
-                           {"kr", Expr(in_byte), AxisRole::reduce}});
-  b.declare(axes);
-  const Expr j = var("aj"), k = var("kb") * Expr(a.block) + var("kc") * Expr(in_byte) + var("kr");
-  const Expr i = as_const(rows) ? var("ai") : min(var("ai"), rows - Expr(1));
-  const Index row = {b.simplified(floor_div(j, Expr(panel)))},
-              lane = {b.simplified(floor_mod(j, Expr(panel)))};
-  const DType part = b.type(node.inputs[2]).dtype;
-  const Expr byte = cast(DType::i32, load(w, DType::u8, {row[0], var("kb"), var("kc"), lane[0]}));
-  const Expr shift = cast(DType::i32, b.simplified(var("kr") * Expr(a.bits)));
-  const Expr code = a.bits == 8 ? byte
-                                : binary(BinaryOp::bit_and, binary(BinaryOp::shr, byte, shift),
-                                         int_imm((1 << a.bits) - 1, DType::i32));
-  const auto block_value = [&](BufferId buffer) {
-    return widen(load(buffer, part, {row[0], var("kb"), lane[0]}));
-  };
-  const bool whole = as_const(depth) && *as_const(depth) % a.block == 0;
-  Expr x;
-  if (b.graph.is_constant(left)) {
-    Index at = unflatten_index(Shape(xs.begin(), xs.end() - 1), i);
-    at.push_back(k);
-    for (Expr& e : at) e = b.simplified(e);
-    x = b.parameter_element(left, at);
-  } else {
-    x = load(b.input(left, {rows, depth}), b.type(left).dtype, {i, k});
-  }
-  const BufferId acc = b.temp("acc", acc_type, {padded_rows, width});
-  MatMulStages m;
-  m.copies = {b.stage_of(w), b.stage_of(scales), b.stage_of(offsets)};
-  m.weights = b.name_of(w);
-  m.panel = panel;
-  m.acc = b.stage("acc", axes, acc, acc_at,
-                  widen(x) * (cast(acc_type, code) * block_value(scales) + block_value(offsets)),
-                  Combiner::add, imm(0, acc_type), whole ? Expr() : lt(k, depth));
-  const Loops all = loops(axes);
-  m.acc_row = all[0], m.acc_column = all[1];
-  m.depth = {all.begin() + 2, all.end()};
-  m.y = write_product(b, node, true, [&](const Index& at) { return load(acc, acc_type, at); });
-  return b.finish(std::move(m));
+  return NBitsLowering(b, node).run();
 }
 
 }  // namespace tw

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "ir/graph/graph.h"
 #include "kernels/common/handles.h"
@@ -27,9 +28,22 @@ struct MatMulStages {
   int64_t panel = 1;  // columns of one
   Stage acc;          // the sums, of whole panels
   Loop acc_row, acc_column;
-  Loops depth;  // of acc; of integers of few bits: blocks, their bytes, what is in a byte
-  Loop paired;  // of the depth: whose pairs of steps the panels hold innermost; none
-  SumInstruction instruction;
+  Loops depth;  // of acc; of integers of few bits: the blocks
+  // Of integers of few bits: a block's sum of products, [row, block, column], and, where an
+  // instruction computes it, the numbers taken out of their bytes for it.
+  struct Blocks {
+    Stage sums, numbers;
+    Loop row, column, step, in_byte;       // of sums; numbers lie in steps of some bytes
+    Loop numbers_column, numbers_of_step;  // of numbers
+    // What is made of the rows, in this order: with the row's loop and the one that vectors go along.
+    struct OfRows {
+      Stage stage;
+      Loop row, along;
+    };
+    std::vector<OfRows> of_rows;
+  } blocks;
+  Loop paired;                 // of the depth: whose pairs of steps the panels hold innermost; none
+  SumInstruction instruction;  // of acc, or of blocks.sums
   ProductOutput y;
 };
 

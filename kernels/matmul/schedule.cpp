@@ -24,6 +24,7 @@ class MatMulSchedule {
 
   void run() {
     s_.map_nests(m_.copies);
+    for (const MatMulStages::Blocks::OfRows& rows : m_.blocks.of_rows) map_rows(rows);
     const int64_t rows = tile_rows_of();
     const Columns columns = cut_columns();
     // The sums of a symbolic number of rows, or of rows that fill no instruction, come in whole
@@ -40,7 +41,9 @@ class MatMulSchedule {
     Loops order = outer;
     order.insert(order.end(), {row.inner, columns.vectors, columns.lane});
     s_.reorder(order);
-    const Loop depth = paired_ ? sum_pairs(outer.back()) : sum(outer.back());
+    const Loop depth = m_.blocks.sums.defined() ? sum_blocks(outer.back())
+                       : paired_                ? sum_pairs(outer.back())
+                                                : sum(outer.back());
     // A single row leaves no time for it: it waits for the weights anyway
     if (rows > 1) s_.prefetch_panels(m_.weights, depth, paired_);
     s_.unroll(row.inner);
@@ -98,18 +101,61 @@ class MatMulSchedule {
   // The sums below loop `at`, a step of the depth at a time. The result: the loop of such steps.
   Loop sum(const Loop& at) {
     s_.compute_at(m_.acc, at);
-    ScheduleBuilder::Cut columns{{}, s_.moved(m_.acc, m_.acc_column)};
-    if (m_.panel > lanes_)
-      columns = s_.split(columns.inner, lanes_, Tail::guard, "acc_jv", "acc_jl");
-    const Loop row = s_.moved(m_.acc, m_.acc_row);
+    const Loops cut = cut_tile(m_.acc, m_.acc_row, m_.acc_column);
     SumInstruction instruction = m_.instruction;
-    Loops tile = {row, columns.outer};
-    if (instruction.rows > 1) instruction.row = row, tile = {columns.outer};
-    s_.accumulate(m_.acc, m_.depth, tile, columns.inner, instruction);
+    Loops tile = {cut[0], cut[1]};
+    if (instruction.rows > 1) instruction.row = cut[0], tile = {cut[1]};
+    s_.accumulate(m_.acc, m_.depth, tile, cut[2], instruction);
     s_.set_scope(m_.acc, "register");
-    const bool in_blocks = m_.depth.size() == 3;  // of small integers
-    if (in_blocks) s_.unroll(m_.depth[2]);
-    return s_.unroll_part(in_blocks ? m_.depth[1] : m_.depth[0]);
+    return s_.unroll_part(m_.depth[0]);
+  }
+
+  // Of integers of few bits: the scaled sums below loop `at`, in them a block's sums and the numbers
+  // of a step. The result: the loop of such steps.
+  Loop sum_blocks(const Loop& at) {
+    const MatMulStages::Blocks& blocks = m_.blocks;
+    s_.compute_at(m_.acc, at);
+    const Loops tile = cut_tile(m_.acc, m_.acc_row, m_.acc_column);
+    s_.accumulate(m_.acc, m_.depth, {tile[0], tile[1]}, tile[2]);
+    s_.compute_at(blocks.sums, m_.depth[0]);
+    const Loops sums = cut_tile(blocks.sums, blocks.row, blocks.column);
+    s_.accumulate(blocks.sums, {blocks.step, blocks.in_byte}, {sums[0], sums[1]}, sums[2],
+                  m_.instruction);
+    if (blocks.numbers.defined()) {
+      s_.compute_at(blocks.numbers, blocks.in_byte);
+      const Loop column = s_.moved(blocks.numbers, blocks.numbers_column);
+      ScheduleBuilder::Cut cut{{}, column};
+      if (m_.panel > lanes_) cut = s_.split(column, lanes_, Tail::guard, "codes_jv", "codes_jl");
+      s_.unroll(cut.outer);
+      s_.vectorize(
+          s_.fuse({cut.inner, s_.moved(blocks.numbers, blocks.numbers_of_step)}, "codes_l"));
+      s_.set_scope(blocks.numbers, "register");
+    }
+    s_.unroll(blocks.in_byte);
+    s_.set_scope(m_.acc, "register");
+    s_.set_scope(blocks.sums, "register");
+    return s_.unroll_part(blocks.step);
+  }
+
+  // What is made of rows: vectors along a block, threads over rows.
+  void map_rows(const MatMulStages::Blocks::OfRows& rows) {
+    const int64_t lanes = s_.target().lanes(dtype_bytes(s_.buffer(rows.stage.buffer()).dtype));
+    Loop along = rows.along;
+    if (s_.extent(along).value_or(0) > lanes)
+      along = s_.split(along, lanes, Tail::guard, along.name() + "_o", along.name() + "_v").inner;
+    s_.vectorize(along);
+    s_.parallelize({rows.row}, rows.stage.label() + "_p");
+  }
+
+  // Row, vectors of columns and lane of a moved stage; of its init too, where that is apart.
+  Loops cut_tile(const Stage& stage, const Loop& row, const Loop& column) {
+    const Loop lane = s_.moved(stage, column), init = s_.init_of(lane);
+    if (m_.panel <= lanes_) return {s_.moved(stage, row), {}, lane};
+    const std::string vectors = stage.label() + "_jv", within = stage.label() + "_jl";
+    const ScheduleBuilder::Cut cut = s_.split(lane, lanes_, Tail::guard, vectors, within);
+    if (s_.has(init))
+      s_.split(init, lanes_, Tail::guard, s_.init_of(cut.outer).name(), s_.init_of(cut.inner).name());
+    return {s_.moved(stage, row), cut.outer, cut.inner};
   }
 
   Loop sum_pairs(const Loop& at) {

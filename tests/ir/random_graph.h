@@ -179,7 +179,7 @@ class RandomGraph {
                    {x});
       case 29: return rank == 0 ? void() : add(op::Iota{shape, last}, {});
       case 31:
-        return add(op::MatMulNBits{4, 16},
+        return add(op::MatMulNBits{4, 16, pick(0, 1) == 1},
                    {x, constant(DType::u8, {3, (extent(x, rank - 1) + 15) / 16, 8}, 0, 255),
                     constant(DType::f32, {3, (extent(x, rank - 1) + 15) / 16}),
                     constant(DType::f32, {3, (extent(x, rank - 1) + 15) / 16})});

@@ -164,7 +164,7 @@ def group_query():
 
 
 def small_integers():
-    for bits, block, depth, columns, rows in ((4, 32, 64, 40, 3), (4, 16, 48, 33, 1), (8, 32, 64, 24, 2), (4, 32, 70, 19, 5)):
+    for bits, block, depth, columns, rows in ((4, 32, 64, 40, 3), (2, 32, 64, 24, 2), (4, 16, 48, 33, 1), (8, 32, 64, 24, 2), (4, 32, 70, 19, 5)):
         blocks = -(-depth // block)
         b = rng.integers(0, 256, (columns, blocks, block * bits // 8)).astype(np.uint8)
         scales = f(columns, blocks, scale=0.1)
@@ -174,6 +174,8 @@ def small_integers():
         x = f(B, rows, depth)
         yield Case(name, "MatMulNBits", [x, b, scales], 1, (1, 2), {0: ["b", "s", None]}, **at)
         yield Case(name + "_zeros", "MatMulNBits", [x, b, scales, packed], 1, (1, 2, 3), **at)
+        yield Case(name + "_bytes", "MatMulNBits", [x, b, scales], 1, (1, 2), {0: ["b", "s", None]}, accuracy_level=4, **at)
+        yield Case(name + "_bytes_zeros", "MatMulNBits", [x, b, scales, packed], 1, (1, 2, 3), accuracy_level=4, **at)
         if bits == 4 and depth % block == 0:
             yield Case(name + "_float", "MatMulNBits", [x, b, scales, f(columns, blocks) + 8, None, f(columns)], 1, (1, 2, 3, 5), **at)
     data = rng.integers(0, 256, (10, 32)).astype(np.uint8)

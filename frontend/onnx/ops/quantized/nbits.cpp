@@ -23,7 +23,7 @@ Val unpacked(NodeImport& n, Val bytes, int64_t bits) {
 }
 
 // Zero points [N, blocks] in `like`'s type from their packed or plain form; absent: half of the
-// range.
+// range, one number.
 Val zero_points(NodeImport& n, Val zeros, int64_t bits, const Expr& blocks, Val like) {
   if (!zeros.valid()) return n.scalar(static_cast<double>(1 << (bits - 1)), like);
   if (n.dtype(zeros) != DType::u8) return n.reshape(n.cast(zeros, n.dtype(like)), n.shape(like));
@@ -82,9 +82,10 @@ void import_matmul_nbits(NodeImport& n) {
   if (n.has(4) && n.static_dim(n.in(4), 0) != 0) {
     y = matrix_product(n, a, matrix_by_groups(n, b, scales, zeros, n.in(4), bits, depth));
   } else {
-    const Val rows = n.rank(a) == 1 ? n.reshape(a, {1, depth}) : a,
-              offsets = n.unary(UnaryOp::neg, n.mul(scales, zeros));
-    y = n.emit(op::MatMulNBits{bits, block}, {rows, b, scales, offsets});
+    constexpr int64_t kByteRows = 4;  // what onnxruntime does at this level
+    const Val rows = n.rank(a) == 1 ? n.reshape(a, {1, depth}) : a;
+    y = n.emit(op::MatMulNBits{bits, block, n.integer("accuracy_level", 0) == kByteRows},
+               {rows, b, scales, zeros});
     if (n.rank(a) == 1) y = n.reshape(y, {columns});
   }
   n.set(n.has(5) ? n.add(y, n.in(5)) : y);
