@@ -153,8 +153,8 @@ struct MatMul {
   }
 };
 // a: [batch..., M, K] times the transpose of a matrix w: [N, K] in numbers of 2, 4 or 8 bits ->
-// [batch..., M, N]. Inputs a, b, scales, zeros: with c[n, k] the number of so many bits for column n
-// and step k of the depth, in blocks g of the depth,
+// [batch..., M, N]. Inputs a, b, scales, zeros: with c[n, k] the number of so many bits for column
+// n and step k of the depth, in blocks g of the depth,
 //   y[m, n] = sum over g of scales[n, g] * sum over k in g of a[m, k] * (c[n, k] - zeros[n, g]).
 // b: u8 [N, blocks, block * bits / 8], low bits first; scales: [N, blocks]; zeros: the same or one
 // number, []; both of a's type. With byte_rows each block of a row is taken in 8 bits: its largest

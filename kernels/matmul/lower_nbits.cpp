@@ -1,10 +1,11 @@
 // Products with a matrix of small integers, which stays as it is in memory: bytes in panels
 // [N/P][blocks][steps of some bytes][P][bytes of a step], with scales and zeros [N/P][blocks][P]
 // beside them. Each block of the depth has a sum of its own (bsum), which is scaled and added to
-// acc, less the zero times the sum of the row's block (xs). Of float rows a step is one byte, and the kernel takes numbers out of the bytes as it multiplies.
-// Of byte rows a step is what an instruction of the target takes: numbers of so many bytes are taken out
-// first (codes), those at one place in their bytes together, and the rows are rounded in that order
-// (xm, the largest magnitude of a block; xp). Other stages: w, ws, wz (run-time packing only), y.
+// acc, less the zero times the sum of the row's block (xs). Of float rows a step is one byte, and
+// the kernel takes numbers out of the bytes as it multiplies. Of byte rows a step is what an
+// instruction of the target takes: numbers of so many bytes are taken out first (codes), those at
+// one place in their bytes together, and the rows are rounded in that order (xm, the largest
+// magnitude of a block; xp). Other stages: w, ws, wz (run-time packing only), y.
 #include "kernels/common/group_builder.h"
 #include "kernels/common/integer_product.h"
 #include "kernels/common/register_tile.h"
@@ -165,7 +166,7 @@ class NBitsLowering {
     m_.blocks.of_rows.push_back({stage, axes[0].loop(), axes[3].loop()});
   }
 
-  // The factor of a row's block in a product: of floats themselves, or of what they were rounded to.
+  // A row's factor in a product: the float itself, or what it was rounded to.
   Expr row_number(const Expr& row, const Expr& block, const Expr& byte, const Expr& place) {
     const Expr there = as_const(rows_) ? row : min(row, rows_ - Expr(1));
     if (byte_rows_) return load(rounded_, rounded_type_, {there, block, place, byte});

@@ -35,7 +35,7 @@ struct MatMulStages {
     Stage sums, numbers;
     Loop row, column, step, in_byte;       // of sums; numbers lie in steps of some bytes
     Loop numbers_column, numbers_of_step;  // of numbers
-    // What is made of the rows, in this order: with the row's loop and the one that vectors go along.
+    // What is made of the rows, in this order, with the row's loop and the one that vectors take.
     struct OfRows {
       Stage stage;
       Loop row, along;

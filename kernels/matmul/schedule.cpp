@@ -110,8 +110,8 @@ class MatMulSchedule {
     return s_.unroll_part(m_.depth[0]);
   }
 
-  // Of integers of few bits: the scaled sums below loop `at`, in them a block's sums and the numbers
-  // of a step. The result: the loop of such steps.
+  // Of integers of few bits: the scaled sums below loop `at`, in them a block's sums and the
+  // numbers of a step. The result: the loop of such steps.
   Loop sum_blocks(const Loop& at) {
     const MatMulStages::Blocks& blocks = m_.blocks;
     s_.compute_at(m_.acc, at);
@@ -154,7 +154,8 @@ class MatMulSchedule {
     const std::string vectors = stage.label() + "_jv", within = stage.label() + "_jl";
     const ScheduleBuilder::Cut cut = s_.split(lane, lanes_, Tail::guard, vectors, within);
     if (s_.has(init))
-      s_.split(init, lanes_, Tail::guard, s_.init_of(cut.outer).name(), s_.init_of(cut.inner).name());
+      s_.split(init, lanes_, Tail::guard, s_.init_of(cut.outer).name(),
+               s_.init_of(cut.inner).name());
     return {s_.moved(stage, row), cut.outer, cut.inner};
   }
 

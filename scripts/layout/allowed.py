@@ -18,7 +18,6 @@ FUNCTIONS = {
     ("driver/compile/compile.cpp", "compile_graph"): (63, STEPS_IN_ORDER),
     ("cli/commands/inspect.cpp", "print_manifest"): (77, FIELDS),
     ("kernels/matmul/lower.cpp", "lower_matmul"): (145, ONE_NEST),
-    ("kernels/matmul/lower_nbits.cpp", "lower_matmul_nbits"): (68, ONE_NEST),
     ("kernels/strassen/lower.cpp", "strassen"): (82, ONE_NEST),
     ("kernels/reduce/lower.cpp", "lower_reduce"): (85, ONE_NEST),
     ("kernels/pool/lower.cpp", "lower_pool"): (66, ONE_NEST),

@@ -63,7 +63,8 @@ Val present(NodeImport& n, Val past, Val fresh, Val before, const Expr& total) {
              some = is_const(n.simplified(lt(Expr(0), held)), 1);
   // An index behind the end reads the last, so there is one even of an empty past
   const Val whole = some || as_long ? past
-                                    : n.emit(op::Pad{PadMode::constant, Shape(4, Expr(0)),
+                                    : n.emit(op::Pad{PadMode::constant,
+                                                     Shape(4, Expr(0)),
                                                      {Expr(0), Expr(0), Expr(1), Expr(0)}},
                                              {past});
   const Val old = as_long ? past : n.emit(op::Gather{2, true}, {whole, positions(n, total, 1, 0)});
