@@ -150,6 +150,10 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
   std::ranges::stable_sort(o.specialize, {}, &std::map<std::string, int64_t>::size);
   o.model = args.model;
   o.output = args.output;
+  if (args.output == "-" && !is_text(*emit))
+    return make_error(
+        DiagCode::invalid_argument,
+        "-o -: a library goes to a file; only --emit of a text takes standard output");
   if (o.output.empty() && !is_text(*emit))
     o.output = std::filesystem::path(args.model).stem().string() +
                (*emit == Emit::so ? ".so" : ".o");
@@ -636,7 +640,7 @@ Expected<int> compile(const CompileArgs& args, Console& console) {
   }
   if (!job.passes.empty() && !console.json) progress.print(pass_table(job.passes));
   if (is_text(job.options.emit)) {
-    if (!args.output.empty()) TW_TRY(write_file(args.output, report.text));
+    if (!args.output.empty() && args.output != "-") TW_TRY(write_file(args.output, report.text));
     else if (console.json)
       write_json(console, Json::Object{{"emit", args.emit}, {"text", report.text}});
     else console.out << report.text;
@@ -691,9 +695,9 @@ CommandRun define_compile(Flags& flags) {
   flags.repeated(
       "--specialize", args->specialize, "NAME=N[,NAME=N]",
       "Calls of their own for these sizes of free dimensions, taken while running when they fit");
-  flags.text(
-      "--emit", args->emit, "STAGE",
-      std::string("Stop there and write its text (to -o, or standard output): ") + emit_names());
+  flags.text("--emit", args->emit, "STAGE",
+             std::string("Stop there and write its text (to -o; none, or -: standard output): ") +
+                 emit_names());
   flags.text("--dump-dir", args->dump_dir, "DIR",
              "Write every stage's text there as numbered files");
   flags.text("--report", args->report, "FILE.html",

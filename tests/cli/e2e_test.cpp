@@ -178,6 +178,9 @@ TEST_CASE("every text stage is printed") {
     CHECK(r.out.size() > 100);
   }
   CHECK(cli({"compile", kDigits, "--emit", "soup"}).code == kExitUser);
+  CHECK(cli({"compile", kDigits, "--emit", "graph", "-o", "-"}).out ==
+        cli({"compile", kDigits, "--emit", "graph"}).out);
+  CHECK(cli({"compile", kDigits, "-o", "-"}).code == kExitUser);
 }
 
 TEST_CASE("opt makes the scheduled kernels of the printed kernels and schedules") {
