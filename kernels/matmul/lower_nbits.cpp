@@ -1,11 +1,11 @@
 // Products with a matrix of small integers, which stays as it is in memory: bytes in panels
 // [N/P][blocks][steps of some bytes][P][bytes of a step], with scales and zeros [N/P][blocks][P]
 // beside them. Each block of the depth has a sum of its own (bsum), which is scaled and added to
-// acc, less the zero times the sum of the row's block (xs). Of float rows a step is one byte, and
+// acc, less the zero times the sum of the row's block (xs, xz). Of float rows a step is one byte, and
 // the kernel takes numbers out of the bytes as it multiplies. Of byte rows a step is what an
 // instruction of the target takes: numbers of so many bytes are taken out first (codes), those at
 // one place in their bytes together, and the rows are rounded in that order (xm, the largest
-// magnitude of a block; xp). Other stages: w, ws, wz (run-time packing only), y.
+// magnitude of a block; xp; xu, the unit). Other stages: w, ws, wz (run-time packing only), y.
 #include "kernels/common/group_builder.h"
 #include "kernels/common/integer_product.h"
 #include "kernels/common/register_tile.h"
@@ -239,22 +239,40 @@ class NBitsLowering {
         });
   }
 
-  // Stage acc: [row, column].
+  // A stage over rows and blocks, from what lies at [row, block] of others.
+  BufferId by_block(const std::string& name, const std::function<Expr(const Index& at)>& element) {
+    const std::vector<Axis> axes = {{name + "i", rows_}, {name + "g", blocks_}};
+    b_.declare(axes);
+    const BufferId made = b_.temp(name, type_, {rows_, blocks_});
+    const Stage stage = b_.stage(name, axes, made, variables(axes), element(variables(axes)));
+    m_.blocks.of_rows.push_back({stage, axes[0].loop(), axes[1].loop()});
+    return made;
+  }
+
+  // Stage acc: [row, column]. What is one number a row and block is made before (xu: the unit of
+  // rounded rows; xz: what a zero takes off).
   BufferId scaled_sums(BufferId sums) {
     const BufferId of_rows = row_sums();
+    const bool one_zero = b_.type(zeros_).shape.empty();
+    BufferId unit;
+    if (byte_rows_)
+      unit = by_block(
+          "xu", [&](const Index& at) { return load(most_, type_, at) * imm(1.0 / kMost, type_); });
+    const BufferId less = by_block("xz", [&](const Index& at) {
+      Expr sum = widened(load(of_rows, sum_type_, at));
+      if (one_zero) sum = of_column(zeros_, "wz") * sum;
+      return byte_rows_ ? sum * load(unit, type_, at) : sum;
+    });
     const std::vector<Axis> axes = {
         {"ai", padded_rows_}, {"aj", width()}, {"kb", blocks_, AxisRole::reduce}};
     b_.declare(axes);
     const BufferId acc = b_.temp("acc", type_, {padded_rows_, width()});
     const Expr i = var("ai"), g = var("kb"), row = as_const(rows_) ? i : min(i, rows_ - Expr(1));
-    Expr sum = widened(load(sums, sum_type_, {i, g, var("aj")})),
-         of_row = widened(load(of_rows, sum_type_, {row, g}));
-    if (byte_rows_) {
-      const Expr unit = load(most_, type_, {row, g}) * imm(1.0 / kMost, type_);
-      sum = sum * unit, of_row = of_row * unit;
-    }
-    m_.acc = b_.stage("acc", axes, acc, {i, var("aj")},
-                      of_column(scales_, "ws") * (sum - of_column(zeros_, "wz") * of_row),
+    Expr sum = widened(load(sums, sum_type_, {i, g, var("aj")}));
+    if (byte_rows_) sum = sum * load(unit, type_, {row, g});
+    Expr off = load(less, type_, {row, g});
+    if (!one_zero) off = of_column(zeros_, "wz") * off;
+    m_.acc = b_.stage("acc", axes, acc, {i, var("aj")}, of_column(scales_, "ws") * (sum - off),
                       Combiner::add, imm(0, type_));
     m_.acc_row = axes[0].loop(), m_.acc_column = axes[1].loop();
     m_.depth = {axes[2].loop()};
