@@ -1,11 +1,11 @@
 // Products with a matrix of small integers, which stays as it is in memory: bytes in panels
 // [N/P][blocks][steps of some bytes][P][bytes of a step], with scales and zeros [N/P][blocks][P]
 // beside them. Each block of the depth has a sum of its own (bsum), which is scaled and added to
-// acc, less the zero times the sum of the row's block (xs, xz). Of float rows a step is one byte, and
-// the kernel takes numbers out of the bytes as it multiplies. Of byte rows a step is what an
+// acc, less the zero times the sum of the row's block (xs, xz). Of float rows a step is one byte,
+// and the kernel takes numbers out of the bytes as it multiplies. Of byte rows a step is what an
 // instruction of the target takes: numbers of so many bytes are taken out first (codes), those at
 // one place in their bytes together, and the rows are rounded in that order (xm, the largest
-// magnitude of a block; xp; xu, the unit). Other stages: w, ws, wz (run-time packing only), y.
+// magnitude of a block; xu, the unit; xp). Other stages: w, ws, wz (run-time packing only), y.
 #include "kernels/common/group_builder.h"
 #include "kernels/common/integer_product.h"
 #include "kernels/common/register_tile.h"
