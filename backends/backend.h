@@ -41,6 +41,11 @@ struct CodegenOptions {
   SymbolNames symbol_names;  // what the interface calls the program's symbols
   // Names and drivers of Program::devices
   std::vector<std::pair<std::string, std::string>> devices;
+  // The weights are a file of this name beside the library; "": they are inside
+  std::string weights_file;
+  // Which of the programs of a library this is, and how many there are: the first has what all
+  // share, and the last one whose instructions the processor has runs
+  int path = 0, paths = 1;
   // Parallel loops are cut into chunks of at least that estimated time; 0: as many as threads
   int64_t chunk_ns = kPartNanoseconds;
 };

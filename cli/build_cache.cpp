@@ -47,13 +47,21 @@ Expected<std::optional<CompileCache>> CacheFlags::open() const {
   return std::optional<CompileCache>(CompileCache(place, static_cast<uint64_t>(*bytes)));
 }
 
+// A description that lists others, with these.
+std::string prints(const Target& target) {
+  std::string text = print(target);
+  if (target.wider.empty()) return text;
+  for (const Target& other : target.wider) text += print(other);
+  return text + codegen_hash(target);
+}
+
 Expected<std::string> build_key(const Target& target, const FileRoles& files,
                                 const std::vector<std::string>& words) {
   TW_ASSIGN(const std::shared_ptr<const MappedFile> program, MappedFile::open("/proc/self/exe"));
   TW_ASSIGN(const std::string hashes, files.hashes());
   std::string text;
   for (const std::string& part :
-       {sha256_hex(program->text()), std::string(LLVM_VERSION_STRING), print(target), hashes})
+       {sha256_hex(program->text()), std::string(LLVM_VERSION_STRING), prints(target), hashes})
     add_part(text, part);
   for (const std::string& word : words) add_part(text, word);
   return sha256_hex(text);

@@ -42,6 +42,39 @@ CoreRates rates_of_cpu(const Target& target, const std::vector<std::string>& con
   return {};
 }
 
+// What keeps `wider` from running beside the most general one of a library; "": nothing.
+std::string misfit(const Target& general, const Target& wider, const std::string& triple) {
+  if (!wider.isa.empty()) return "has an isa of its own";
+  if (!wider.devices.empty()) return "has devices";
+  if (wider.triple != triple) return "is for " + wider.triple + ", not for " + triple;
+  for (const std::string& feature : general.features)
+    if (!wider.has(feature))
+      return "lacks the feature '" + feature + "' of '" + general.name +
+             "', which stands first and so must run wherever the others do";
+  return "";
+}
+
+// The descriptions that a library for several processors lists.
+Expected<Target> with_isa(const Target& listed, const std::string& file,
+                          const std::vector<std::string>& config_dirs) {
+  std::vector<Target> all;
+  std::vector<Diag> problems;
+  for (const std::string& name : listed.isa) {
+    TW_ASSIGN(Target one, load_target(name, config_dirs));
+    all.push_back(std::move(one));
+    const std::string why = misfit(all.front(), all.back(), listed.triple);
+    if (!why.empty())
+      problems.push_back(
+          {DiagCode::invalid_argument, "isa: '" + name + "' " + why, {file, 0, 0}, {}});
+  }
+  if (!problems.empty()) return make_error(std::move(problems));
+  Target target = all.front();
+  target.name = listed.name;
+  target.isa = listed.isa;
+  target.wider.assign(all.begin() + 1, all.end());
+  return target;
+}
+
 }  // namespace
 
 std::vector<std::string> list_targets(const std::vector<std::string>& config_dirs) {
@@ -90,6 +123,7 @@ Expected<Target> load_target(const std::string& name_or_path,
                        {"a YAML file, or one of: " + names}});
   }
   TW_ASSIGN(Target target, read_target(file));
+  if (!target.isa.empty()) return with_isa(target, file, config_dirs);
   return with_all_rates(std::move(target), config_dirs);
 }
 

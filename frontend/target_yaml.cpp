@@ -28,6 +28,8 @@ Location location(const std::string& file, const YAML::Mark& mark) {
   return mark.is_null() ? Location{file, 0, 0} : Location{file, mark.line + 1, mark.column + 1};
 }
 
+constexpr size_t kMostIsa = 8;  // descriptions that a library has code for
+
 class Reader {
  public:
   explicit Reader(const std::string& file) : file_(file) {}
@@ -86,6 +88,7 @@ class Reader {
   // It is about models, and no part of the chip: load_budget gives it
   void check_budget(const YAML::Node& node, Target&) { read_budget(node, file_, problems); }
   void read_device_features(const YAML::Node& node, Target& t);
+  void read_isa(const YAML::Node& node, Target& t);
   void read_driver(const YAML::Node& node, Target& t) { t.driver = scalar(node, "driver"); }
   void read_max_group(const YAML::Node& node, Target& t) {
     t.max_group = integer(node, "max_group", 1, 1 << 16);
@@ -307,6 +310,14 @@ void Reader::read_devices(const YAML::Node& node, Target& t) {
   }
 }
 
+void Reader::read_isa(const YAML::Node& node, Target& t) {
+  t.isa = words(node, "isa");
+  const std::set<std::string> names(t.isa.begin(), t.isa.end());
+  if (names.size() != t.isa.size() || names.size() < 2 || names.size() > kMostIsa)
+    problem(node, "isa must be a list of 2 to " + std::to_string(kMostIsa) +
+                      " different descriptions, the most general first");
+}
+
 void Reader::read_parameters(const YAML::Node& node, Target& t) {
   if (!node.IsMap()) return problem(node, "parameters must be a map of names to integers");
   for (const auto& entry : node) {
@@ -463,10 +474,15 @@ Target Reader::read(const YAML::Node& root) {
             {"intrinsics", call<&Reader::read_intrinsics>},
             {"without_intrinsics", call<&Reader::read_without_intrinsics>},
             {"devices", call<&Reader::read_devices>},
+            {"isa", call<&Reader::read_isa>},
             {"budget", call<&Reader::check_budget>}},
            t);
   if (problems.empty() && !seen_.count("triple"))
     problem(root, "key 'triple' is missing", {"for example: triple: x86_64-linux-gnu"});
+  for (const std::string& key : seen_)
+    if (!t.isa.empty() && key != "name" && key != "triple" && key != "isa")
+      problem(root, "isa and the key '" + key + "' in one description",
+              {"beside isa there are name and triple; the listed descriptions say the rest"});
   if (!problems.empty()) return t;
   const Arch arch = t.arch();
   if (t.cpu.empty()) t.cpu = "generic";

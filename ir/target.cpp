@@ -199,14 +199,19 @@ std::string all_devices(const Target& t, bool with_rates) {
 }  // namespace
 
 std::string print(const Target& t) {
+  if (!t.isa.empty())
+    return "name: " + scalar(t.name) + "\ntriple: " + scalar(t.triple) +
+           "\nisa: " + word_list(t.isa) + "\n";
   return "name: " + scalar(t.name) + "\n" + instruction_set(t) +
          "cores: " + std::to_string(t.cores) + "\n" + sizes(t) + "accuracy: " + number(t.accuracy) +
          "\n" + rates_of_core(t.core) + device(t) + all_devices(t, true);
 }
 
 std::string codegen_hash(const Target& target) {
-  return short_hash(instruction_set(target) + sizes(target) + device(target) +
-                    all_devices(target, false));
+  std::string text = instruction_set(target) + sizes(target) + device(target) +
+                     all_devices(target, false);
+  for (const Target& other : target.wider) text += codegen_hash(other);
+  return short_hash(text);
 }
 
 Target baseline_target(Arch arch) {

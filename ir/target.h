@@ -56,6 +56,10 @@ struct Target {
   std::vector<Intrinsic> intrinsics;  // the description's own, then those of the features
   // Names of instructions that the features would give
   std::vector<std::string> without_intrinsics;
+  // A library with code for several processors: the descriptions' names, the most general first.
+  // This target is that one, but for its name; `wider` are the others
+  std::vector<std::string> isa;
+  std::vector<Target> wider;
   // Beside the processor, the preferred first; these have no devices of their own
   std::vector<Target> devices;
   // Of a device only:

@@ -89,6 +89,7 @@ class HeaderWriter {
         model_.name);
     write_macros();
     write_struct();
+    write_output_bytes();
     write_create();
     write_run();
     line("#endif");
@@ -174,12 +175,33 @@ class HeaderWriter {
 
   std::string size_field(size_t output) const { return outputs_[output] + "_bytes"; }
 
+  // Of outputs whose size the symbols decide.
+  void write_output_bytes() {
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      const InterfaceTensor& t = model_.outputs[i];
+      if (elements(t)) continue;
+      std::string values;
+      for (size_t s = 0; s < symbols_.size(); ++s)
+        values += llvm::formatv("  symbols[{0}] = io->{1};\n", s, symbols_[s]).str();
+      line(
+          "/* Bytes of '{0}': {1} for the sizes in io; UINT64_MAX where data decide. */\n"
+          "static inline uint64_t tw_{2}_output_{3}_bytes(const tw_api* api, const tw_{2}_io* io) "
+          "{{\n"
+          "  int64_t symbols[{4}], dims[{5}];\n  uint64_t bytes = {6}u;\n  int i;\n{7}"
+          "  (void)io;\n  (void)symbols;\n  api->output_dims({8}, symbols, dims);\n"
+          "  for (i = 0; i < {5}; ++i) {{\n    if (dims[i] < 0) return UINT64_MAX;\n"
+          "    bytes *= (uint64_t)dims[i];\n  }\n  return bytes;\n}\n",
+          comment_text(t.name), type_text(t), model_.name, outputs_[i],
+          std::max<size_t>(symbols_.size(), 1), t.dims.size(), dtype_bytes(t.dtype), values, i);
+    }
+  }
+
   void write_create() {
     line("/* A context for `threads` threads; 0: as many as the process may use. */");
     line(
         "static inline tw_status tw_{0}_create(const tw_api* api, int32_t threads, tw_context** "
         "context) {{\n"
-        "  tw_options options = {{0, 0, 0, 0, 0, 0, 0};\n  options.size = (uint32_t)sizeof "
+        "  tw_options options = {{0, 0, 0, 0, 0, 0, 0, 0};\n  options.size = (uint32_t)sizeof "
         "options;\n  options.threads = threads;\n"
         "  return api->create(&options, context);\n}\n",
         model_.name);

@@ -17,6 +17,7 @@
 #include "packager/data_object.h"
 #include "packager/elf_view.h"
 #include "packager/memory_file.h"
+#include "runtime/tilewright.h"
 
 LLD_HAS_DRIVER(elf)
 
@@ -173,6 +174,10 @@ Error finish_weights_offset(std::string& bytes) {
 }
 
 }  // namespace
+
+std::vector<std::string> model_exports(const std::string& name) {
+  return {"tw_" + name + "_query", TW_QUERY_SYMBOL};
+}
 
 bool undefined_symbol_allowed(std::string_view name, bool weak) {
   for (std::string_view allowed : {"mmap", "munmap", "syscall", "memset", "memcpy"})

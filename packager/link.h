@@ -10,6 +10,10 @@
 
 namespace tw {
 
+// What a compiled model exports: `tw_<name>_query`, and TW_QUERY_SYMBOL for those who do not know
+// the name.
+std::vector<std::string> model_exports(const std::string& name);
+
 struct LinkRequest {
   // Relocatable ELF files' bytes, of one machine, in link order; sections that nothing exported
   // reaches are left out

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "packager/artifact.h"
+#include "packager/data_object.h"
 #include "packager/elf_view.h"
+#include "packager/weights_file.h"
 #include "support/json.h"
 
 namespace tw {
@@ -62,7 +64,7 @@ Error check_machine(const ElfView& view, const std::string& path) {
       {"run it there, or compile the model for this machine: 'tilewright compile' without -t"}});
 }
 
-Expected<std::string> query_name(const std::string& path, Integrity integrity) {
+Error check_library(const std::string& path, Integrity integrity) {
   auto buffer = llvm::MemoryBuffer::getFile(path, false, false);
   if (!buffer)
     return make_error(DiagCode::io, "cannot read '{0}': {1}", path, buffer.getError().message());
@@ -76,33 +78,32 @@ Expected<std::string> query_name(const std::string& path, Integrity integrity) {
             : "");
   TW_ASSIGN(const ElfView view, ElfView::parse(bytes, path));
   TW_ASSIGN(const std::vector<ElfSymbol> symbols, view.dynamic_symbols());
-  std::string found;
-  for (const ElfSymbol& s : symbols) {
-    if (!s.defined || !s.name.starts_with("tw_") || !s.name.ends_with("_query")) continue;
-    if (!found.empty())
-      return make_error(DiagCode::invalid_argument, "'{0}' holds several models: {1}, {2}", path,
-                        found, s.name);
-    found = s.name;
-  }
-  if (found.empty())
+  const bool there = std::ranges::any_of(
+      symbols, [](const ElfSymbol& s) { return s.defined && s.name == TW_QUERY_SYMBOL; });
+  if (!there)
     return make_error(DiagCode::invalid_argument,
-                      "'{0}' is not a Tilewright library: no tw_NAME_query function", path);
+                      "'{0}' is not a library of this Tilewright: no function " TW_QUERY_SYMBOL,
+                      path);
   if (integrity == Integrity::check) TW_TRY(check_integrity(view, bytes, path));
   TW_TRY(check_machine(view, path));
-  return found;
+  const ElfSection* weights = view.section(kWeightsSection);
+  const std::string_view manifest = view.note(kNoteOwner, kManifestNote);
+  if (!weights || manifest.empty()) return Error::success();
+  return check_weights_file(path, std::string(manifest.substr(0, manifest.find('\0'))),
+                            view.contents(*weights), integrity);
 }
 
 }  // namespace
 
 Expected<LoadedModel> LoadedModel::open(const std::string& path, Integrity integrity) {
-  TW_ASSIGN(const std::string name, query_name(path, integrity));
+  TW_TRY(check_library(path, integrity));
   // a bare name would be searched for
   const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
   void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     return make_error(DiagCode::invalid_argument, "cannot load '{0}': {1}", path, ::dlerror());
   LoadedModel model(handle, nullptr);
-  const auto query = reinterpret_cast<tw_query_fn>(::dlsym(handle, name.c_str()));
+  const auto query = reinterpret_cast<tw_query_fn>(::dlsym(handle, TW_QUERY_SYMBOL));
   model.api_ = query ? query(TW_ABI_VERSION) : nullptr;
   if (!model.api_) {
     const Json manifest = manifest_of(path);

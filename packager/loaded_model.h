@@ -1,5 +1,5 @@
-// A compiled model in this process: dlopen, and its one query function found by its form, so that
-// no name need be known.
+// A compiled model in this process: dlopen, and its query function by TW_QUERY_SYMBOL, so that no
+// name need be known.
 #pragma once
 #include <string>
 
@@ -11,8 +11,8 @@ namespace tw {
 
 class LoadedModel {
  public:
-  // Errors: no file, not a library for this machine, no or several tw_NAME_query, another ABI
-  // version, a CPU that lacks features, bytes that are not those that were written.
+  // Errors: no file, not a library for this machine, no tw_query, another ABI version,
+  // a CPU that lacks features, bytes that are not those that were written.
   static Expected<LoadedModel> open(const std::string& path,
                                     Integrity integrity = Integrity::check);
   LoadedModel(LoadedModel&& other) noexcept;

@@ -1,7 +1,8 @@
 #include "program/fast_paths.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "program/share_weights.h"
 
 namespace tw {
 namespace {
@@ -32,34 +33,6 @@ Error check(const Program& program, const std::map<std::string, int64_t>& sizes)
                 : Error::success();
 }
 
-bool same(const WeightPiece& a, const WeightPiece& b) {
-  if (a.size != b.size || a.source.bytes.size() != b.source.bytes.size() || !a.pack != !b.pack ||
-      (a.pack && print(*a.pack) != print(*b.pack)))
-    return false;
-  return a.source.bytes.data() == b.source.bytes.data() ||
-         std::memcmp(a.source.bytes.data(), b.source.bytes.data(), a.source.bytes.size()) == 0;
-}
-
-// Of each piece of `special`, by its offset there, the offset in `program`.
-std::map<uint64_t, uint64_t> add_weights(Program& program, const Program& special) {
-  std::map<uint64_t, uint64_t> offsets;
-  const size_t own = program.weights.size();
-  for (WeightPiece piece : special.weights) {
-    const auto end = program.weights.begin() + static_cast<std::ptrdiff_t>(own);
-    const auto found = std::find_if(program.weights.begin(), end,
-                                    [&](const WeightPiece& p) { return same(p, piece); });
-    const uint64_t there = piece.offset;
-    if (found != end) {
-      offsets[there] = found->offset;
-      continue;
-    }
-    offsets[there] = piece.offset = (program.weight_bytes + 63) / 64 * 64;
-    program.weight_bytes = piece.offset + (piece.size + 63) / 64 * 64;
-    program.weights.push_back(std::move(piece));
-  }
-  return offsets;
-}
-
 std::vector<int> add_kernels(Program& program, const Program& special) {
   std::map<std::string, int> known;
   for (size_t k = 0; k < program.kernels.size(); ++k)
@@ -78,7 +51,7 @@ std::vector<int> add_kernels(Program& program, const Program& special) {
 
 }  // namespace
 
-Expected<std::vector<int>> add_fast_path(Program& program, const Program& special,
+Expected<std::vector<int>> add_fast_path(Program& program, Program special,
                                          const std::map<std::string, int64_t>& sizes) {
   TW_TRY(check(program, sizes));
   TW_TRY(check(special, {}));
@@ -86,18 +59,10 @@ Expected<std::vector<int>> add_fast_path(Program& program, const Program& specia
                program.outputs.size() == special.outputs.size(),
            "a fast path of another model");
   std::vector<int> numbers = add_kernels(program, special);
-  const std::map<uint64_t, uint64_t> offsets = add_weights(program, special);
+  share_weights(program, special);
   FastPath path{sizes, program.calls.size(), 0};
-  for (KernelCall call : special.calls) {
+  for (KernelCall& call : special.calls) {
     if (!call.function) call.kernel = numbers[static_cast<size_t>(call.kernel)];
-    for (Operand& operand : call.arguments) {
-      if (operand.place != Place::weights) continue;
-      const auto at = static_cast<uint64_t>(as_const(operand.offset).value_or(-1));
-      const auto piece = offsets.upper_bound(at);  // an operand may begin inside of a piece
-      TW_CHECK(piece != offsets.begin(), "a weight without a piece");
-      const auto& [from, to] = *std::prev(piece);
-      operand.offset = Expr(static_cast<int64_t>(to + (at - from)));
-    }
     program.calls.push_back(std::move(call));
   }
   path.end = program.calls.size();

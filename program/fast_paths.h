@@ -13,7 +13,7 @@ namespace tw {
 // added is taken. The result: of each kernel of `special` its number in `program`. Errors: sizes
 // that are made from data, If and Loop computed while running, devices; a symbol that the program
 // does not have.
-Expected<std::vector<int>> add_fast_path(Program& program, const Program& special,
+Expected<std::vector<int>> add_fast_path(Program& program, Program special,
                                          const std::map<std::string, int64_t>& sizes);
 
 }  // namespace tw

@@ -16,6 +16,7 @@ struct tw_context {
   tw_team team;
   _Atomic uint32_t running;
   int32_t arena_owned;
+  const uint8_t* weights; /* NULL: not there yet */
   uint8_t* arena;
   uint64_t arena_bytes;
   uint64_t mapped_bytes; /* of the context itself */

@@ -1,10 +1,13 @@
-/* What generated code and the runtime know of each other. The backend builds one constant
- * `tw_model` of type tw_model_desc, the functions it names and the exported query function, and
- * calls tw_parallel_for; the packager adds tw_manifest and tw_weights_offset; everything else is
+/* What generated code and the runtime know of each other. The backend builds the
+ * list tw_models, the descriptions in it, the functions that they name and the exported query
+ * function, and calls tw_parallel_for; the packager adds tw_manifest and tw_weights_offset; everything else is
  * the runtime's. */
 #ifndef TW_MODEL_H
 #define TW_MODEL_H
 #include "tilewright.h"
+
+/* Whether a context runs; of a cancelled run the program ends in front of its next call. */
+enum tw_run_state { TW_RUN_NONE = 0, TW_RUN_GOING = 1, TW_RUN_CANCELLED = 2 };
 
 typedef struct tw_env {
   void* const* inputs; /* one pointer an input, verified */
@@ -22,6 +25,7 @@ typedef struct tw_env {
                                 NULL: all TW_DEVICE */
   struct tw_text* error;     /* of the context: why the program ends the run */
   uint64_t run;              /* how many runs the context has begun before this one */
+  const uint32_t* state;     /* tw_run_state of the context; another thread may change it */
   struct tw_context* context;
 } tw_env;
 
@@ -69,9 +73,14 @@ typedef struct tw_model_desc {
       int64_t* dims); /* of all symbols; output_dims gives -1 for what the data decide */
   const char* (*misfit)(const int64_t* symbols); /* what these sizes break, NULL for nothing; itself
                                                     NULL: all sizes within the limits fit */
+  const char* weights_file; /* its name beside the library (weights.h); NULL: they are inside */
 } tw_model_desc;
 
-extern const tw_model_desc tw_model __attribute__((visibility("hidden")));
+/* The programs of the library, the one for the most general processor last, then NULL; and the one
+ * that runs here: the first whose instructions the processor has, else the last. tw_query chooses
+ * before anything else can be called. */
+extern const tw_model_desc* const tw_models[] __attribute__((visibility("hidden")));
+extern const tw_model_desc* tw_model __attribute__((visibility("hidden")));
 /* From the packager's own object (packager/link.h), which spares generated code any relocation to
  * the weights. */
 extern const int64_t tw_weights_offset
@@ -117,6 +126,7 @@ int32_t tw_grow(const tw_env* env, int32_t index, int64_t bytes, void** memory);
 int32_t tw_look_at_indices(const tw_env* env, const void* indices, int32_t width, int64_t bytes,
                            int64_t extent, const char* what);
 
-/* The body of the exported tw_<name>_query, which generated code defines. */
-const tw_api* tw_query(uint32_t version);
+/* Exported, and the body of tw_<name>_query, which generated code defines. Protected: of several
+ * libraries in one process each calls its own. */
+const tw_api* tw_query(uint32_t version) __attribute__((visibility("protected")));
 #endif

@@ -5,7 +5,7 @@
 int32_t tw_symbol(const tw_env* env, int32_t index, int64_t value, int64_t most, int64_t exact,
                   const char* what) {
   tw_context* c = env->context;
-  c->symbols[tw_model.symbol_count + index] = value;
+  c->symbols[tw_model->symbol_count + index] = value;
   if (value >= 0 && value <= most && (exact < 0 || value == exact)) return TW_OK;
   text_clear(&c->error);
   text_add(&c->error, what);
@@ -60,7 +60,7 @@ static int32_t too_small(tw_context* c, int32_t output, int64_t bytes) {
   text_add(&c->error, "output ");
   text_add_number(&c->error, output);
   text_add(&c->error, " (");
-  text_add(&c->error, tw_model.outputs[output].name);
+  text_add(&c->error, tw_model->outputs[output].name);
   text_add(&c->error, "): buffer size in bytes is ");
   text_add_number(&c->error, (int64_t)c->given[output].bytes);
   text_add(&c->error, ", this run needs ");
@@ -84,7 +84,7 @@ static void* grown_to(tw_growable* buffer, int64_t bytes) {
 
 int32_t tw_grow(const tw_env* env, int32_t index, int64_t bytes, void** memory) {
   tw_context* c = env->context;
-  const int32_t output = index - tw_model.growable_count;
+  const int32_t output = index - tw_model->growable_count;
   const tw_tensor* given = output >= 0 ? &c->given[output] : 0;
   if (given && given->data && bytes >= 0) {
     if (given->bytes < (uint64_t)bytes) return too_small(c, output, bytes);

@@ -31,7 +31,8 @@ typedef enum tw_status {
   TW_E_BUSY = 8,   /* a second run on a context that is running */
   TW_E_DEVICE = 9, /* a device or its driver is missing or failed; last_error says which and how */
   TW_E_UNSUPPORTED = 10, /* this model cannot do it: last_error says why */
-  TW_E_DAMAGED = 11      /* check_integrity: the library's bytes are not those that were written */
+  TW_E_DAMAGED = 11,     /* check_integrity: the library's bytes are not those that were written */
+  TW_E_CANCELLED = 12    /* cancel ended the run; its outputs are undefined */
 } tw_status;
 
 /* Element types; the numbers are ONNX's TensorProto.DataType. */
@@ -112,6 +113,8 @@ typedef struct tw_options {
   const tw_queue*
       queue; /* where this context's runs go, in order with what else is there, for models with one
                 device; the handle lives as long as the context. NULL: a queue of its own */
+  const char* weights; /* of a library whose weights are a file of their own: its path; NULL: it
+                          lies beside the library */
 } tw_options;
 
 enum { TW_HOST = 0, TW_DEVICE = 1 }; /* where a tensor of run_async lies */
@@ -177,9 +180,16 @@ typedef struct tw_api {
    * wrote: TW_OK, TW_E_DAMAGED, or TW_E_MEMORY when it has no file descriptor to find that out
    * with. Reads all of them; nothing else does so by itself. */
   tw_status (*check_integrity)(void);
+  /* From any thread while the context exists: the run that is in progress on it ends with
+   * TW_E_CANCELLED in front of its next kernel call. A run that makes none any more is not
+   * stopped. Without a run in progress nothing happens: the next one is as any. */
+  tw_status (*cancel)(tw_context* context);
 } tw_api;
 
 typedef const tw_api* (*tw_query_fn)(uint32_t version); /* NULL when the version is not served */
+/* What dlsym finds in every library beside its tw_<name>_query: the same function, for programs
+ * that do not know the model's name. */
+#define TW_QUERY_SYMBOL "tw_query"
 
 #ifdef __cplusplus
 }

@@ -161,12 +161,12 @@ static tw_status verify_buffer(const tw_item* item, const tw_tensor* tensor, con
 }
 
 int tw_symbol_fits(int32_t symbol, int64_t value) {
-  const int64_t* limits = &tw_model.symbol_limits[2 * symbol];
+  const int64_t* limits = &tw_model->symbol_limits[2 * symbol];
   return value >= limits[0] && value <= limits[1];
 }
 
 void tw_add_limits(tw_text* t, int32_t symbol) {
-  const int64_t* limits = &tw_model.symbol_limits[2 * symbol];
+  const int64_t* limits = &tw_model->symbol_limits[2 * symbol];
   text_add(t, limits[1] == INT64_MAX ? "at least " : "");
   text_add_number(t, limits[0]);
   if (limits[1] != INT64_MAX) {
@@ -174,7 +174,7 @@ void tw_add_limits(tw_text* t, int32_t symbol) {
     text_add_number(t, limits[1]);
   }
   text_add(t, " (");
-  text_add(t, tw_model.symbols[symbol]);
+  text_add(t, tw_model->symbols[symbol]);
   text_add(t, ")");
 }
 
@@ -198,7 +198,7 @@ static tw_status bind_dims(const tw_item* item, const tw_tensor* tensor) {
       want = *symbol;
       if (got != want) {
         tw_text* t = begin_dim_error(item, i, got);
-        text_add(t, tw_model.symbols[-1 - item->info->dims[i]]);
+        text_add(t, tw_model->symbols[-1 - item->info->dims[i]]);
         text_add(t, " = ");
         text_add_number(t, want);
         return TW_E_SHAPE;
@@ -226,14 +226,14 @@ static tw_status verify_bound(const tw_item* item, const tw_tensor* tensor, cons
 }
 
 tw_status tw_verify_sizes(tw_text* error, const int64_t* symbols) {
-  const char* broken = tw_model.misfit ? tw_model.misfit(symbols) : 0;
+  const char* broken = tw_model->misfit ? tw_model->misfit(symbols) : 0;
   if (!broken) return TW_OK;
   text_clear(error);
   text_add(error, "the sizes do not fit: ");
   text_add(error, broken);
-  for (int32_t s = 0; s < tw_model.symbol_count; ++s) {
+  for (int32_t s = 0; s < tw_model->symbol_count; ++s) {
     text_add(error, s ? ", " : "; here ");
-    text_add(error, tw_model.symbols[s]);
+    text_add(error, tw_model->symbols[s]);
     text_add(error, " = ");
     text_add_number(error, symbols[s]);
   }
@@ -241,27 +241,27 @@ tw_status tw_verify_sizes(tw_text* error, const int64_t* symbols) {
 }
 
 tw_status tw_verify_inputs(tw_context* c, const tw_tensor* inputs) {
-  for (int32_t s = 0; s < tw_model.symbol_count; ++s) c->symbols[s] = -1;
-  for (int32_t i = 0; i < tw_model.input_count; ++i) {
-    tw_item item = {c, "input", i, &tw_model.inputs[i]};
+  for (int32_t s = 0; s < tw_model->symbol_count; ++s) c->symbols[s] = -1;
+  for (int32_t i = 0; i < tw_model->input_count; ++i) {
+    tw_item item = {c, "input", i, &tw_model->inputs[i]};
     tw_status status = verify_kind(&item, &inputs[i], 1);
     if (status == TW_OK) status = bind_dims(&item, &inputs[i]);
     if (status != TW_OK) return status;
     c->inputs[i] = inputs[i].data;
   }
-  for (int32_t s = 0; s < tw_model.symbol_count; ++s) {
+  for (int32_t s = 0; s < tw_model->symbol_count; ++s) {
     if (c->symbols[s] >= 0) continue;
     text_clear(&c->error);
     text_add(&c->error, "no input has the dim ");
-    text_add(&c->error, tw_model.symbols[s]);
+    text_add(&c->error, tw_model->symbols[s]);
     return TW_E_SHAPE;
   }
-  for (int32_t i = 0; i < tw_model.input_count; ++i) {
-    tw_item item = {c, "input", i, &tw_model.inputs[i]};
+  for (int32_t i = 0; i < tw_model->input_count; ++i) {
+    tw_item item = {c, "input", i, &tw_model->inputs[i]};
     const int64_t* dims = inputs[i].dims;
     for (int32_t d = 0; d < item.info->rank; ++d) {
       if (item.info->dims[d] != TW_DIM_COMPUTED) continue;
-      tw_model.input_dims(i, c->symbols, c->dims);
+      tw_model->input_dims(i, c->symbols, c->dims);
       dims = c->dims;
       break;
     }
@@ -272,11 +272,11 @@ tw_status tw_verify_inputs(tw_context* c, const tw_tensor* inputs) {
 }
 
 tw_status tw_verify_outputs(tw_context* c, const tw_tensor* outputs) {
-  for (int32_t i = 0; i < tw_model.output_count; ++i) {
-    tw_item item = {c, "output", i, &tw_model.outputs[i]};
+  for (int32_t i = 0; i < tw_model->output_count; ++i) {
+    tw_item item = {c, "output", i, &tw_model->outputs[i]};
     tw_status status = verify_kind(&item, &outputs[i], 0);
     if (status != TW_OK) return status;
-    tw_model.output_dims(i, c->symbols, c->dims);
+    tw_model->output_dims(i, c->symbols, c->dims);
     status = verify_bound(&item, &outputs[i], c->dims);
     if (status != TW_OK) return status;
     c->outputs[i] = outputs[i].data;

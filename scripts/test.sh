@@ -49,6 +49,8 @@ $python tests/docs/check_docs.py --tilewright build/release/tilewright
 echo "of the halves 'models' and 'sanitizers': ${half[*]}; --full runs both"
 model_test() { $python "tests/models/$1.py" "${@:2}" --tilewright build/release/tilewright; }
 $python tests/report/report.py --tilewright build/release/tilewright
+$python tests/interfaces/interfaces.py --tilewright build/release/tilewright
+if [ $full = 1 ]; then $python tests/interfaces/five_gib.py --tilewright build/release/tilewright; else echo "a model of 5 GiB: --full runs it"; fi
 if has models; then
   stage models
   model_test run --full

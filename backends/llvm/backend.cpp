@@ -167,6 +167,7 @@ Expected<std::string> LlvmBackend::member(const Program& program, size_t index,
   TW_TRY(KernelEmitter(module, traits_, kernel, target_)
              .emit(kernel_symbol(index), chunks)
              .takeError());
+  if (options.path > 0) name_for_path(module, options.path);
   prepare_module(module, machine, traits_);
   TW_TRY(run_passes(module, machine));
   report.name = kernel.name;
@@ -184,6 +185,7 @@ Expected<std::string> LlvmBackend::program_object(const Program& program,
   std::string features;
   for (const std::string& f : traits_.checked) features += (features.empty() ? "" : ",") + f;
   emit_program(module, program, options, features);
+  if (options.path > 0) name_for_path(module, options.path);
   prepare_module(module, *machine, baseline_);
   TW_TRY(run_passes(module, *machine));
   return generate_code(module, *machine, false, nullptr);
@@ -210,6 +212,7 @@ Expected<ObjectCode> LlvmBackend::compile(const Program& program,
     return Error::success();
   }));
   std::erase(code.objects, "");
+  if (options.path > 0) return code;
   code.objects.emplace_back(runtime_object(target_.triple));
   code.objects.emplace_back(operators_object(target_.triple));
   return code;

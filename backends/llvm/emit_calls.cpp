@@ -229,6 +229,7 @@ llvm::Function* CallEmitter::emit_in_parts(const std::string& name, const Calls&
       for (; step != steps.end() && step->before == call; ++step) emit_step(*step, at);
     };
     for (size_t c = first; c < last; ++c) {
+      end_if_cancelled(at.env);
       steps_before(c);
       emit_one(c, at);
     }

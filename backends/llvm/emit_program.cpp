@@ -56,12 +56,17 @@ class ProgramEmitter : CallEmitter {
                                      i32(static_cast<size_t>(program_.growable_buffers)),
                                      array(b_.getInt64Ty(), limits),
                                      dims_of_run,
-                                     misfit};
+                                     misfit,
+                                     options.weights_file.empty()
+                                         ? llvm::ConstantPointerNull::get(b_.getPtrTy())
+                                         : text(options.weights_file)};
     Constant* description = llvm::ConstantStruct::getAnon(fields);
     auto* model = new llvm::GlobalVariable(module_, description->getType(), true,
                                            llvm::GlobalValue::ExternalLinkage, description,
-                                           "tw_model");
+                                           "tw_description");
     model->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    if (options.path > 0) return;
+    emit_models(*model, options.paths);
     emit_query(options.symbol);
   }
 
@@ -192,11 +197,29 @@ class ProgramEmitter : CallEmitter {
     return f;
   }
 
+  // The descriptions of all programs of the library, this one last.
+  void emit_models(llvm::GlobalVariable& own, int paths) {
+    std::vector<Constant*> models;
+    for (int path = paths - 1; path > 0; --path) {
+      auto* model = new llvm::GlobalVariable(module_, b_.getInt8Ty(), true,
+                                             llvm::GlobalValue::ExternalLinkage, nullptr,
+                                             path_symbol("tw_description", path));
+      model->setVisibility(llvm::GlobalValue::HiddenVisibility);
+      models.push_back(model);
+    }
+    models.push_back(&own);
+    models.push_back(llvm::ConstantPointerNull::get(b_.getPtrTy()));
+    auto* type = llvm::ArrayType::get(b_.getPtrTy(), models.size());
+    auto* table = new llvm::GlobalVariable(module_, type, true, llvm::GlobalValue::ExternalLinkage,
+                                           llvm::ConstantArray::get(type, models), "tw_models");
+    table->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  }
+
   void emit_query(const std::string& symbol) {
     auto* type = llvm::FunctionType::get(b_.getPtrTy(), {b_.getInt32Ty()}, false);
     auto inner = module_.getOrInsertFunction("tw_query", type);
     llvm::cast<llvm::Function>(inner.getCallee())
-        ->setVisibility(llvm::GlobalValue::HiddenVisibility);
+        ->setVisibility(llvm::GlobalValue::ProtectedVisibility);
     llvm::Function* f = start("tw_" + symbol + "_query", b_.getPtrTy(), {b_.getInt32Ty()});
     f->setLinkage(llvm::GlobalValue::ExternalLinkage);
     b_.CreateRet(b_.CreateCall(inner, {f->getArg(0)}));
@@ -226,6 +249,18 @@ class ProgramEmitter : CallEmitter {
   }
 };
 }  // namespace
+
+std::string path_symbol(const std::string& symbol, int path) {
+  return path > 0 ? symbol + "." + std::to_string(path) : symbol;
+}
+
+void name_for_path(llvm::Module& module, int path) {
+  for (llvm::GlobalValue& value : module.global_values()) {
+    const llvm::StringRef name = value.getName();
+    if (!value.hasLocalLinkage() && (name.starts_with("tw_k_") || name == "tw_description"))
+      value.setName(path_symbol(name.str(), path));
+  }
+}
 
 std::string kernel_symbol(size_t index) { return "tw_k_" + std::to_string(index); }
 

@@ -1,6 +1,6 @@
 #include "backends/llvm/program_builder.h"
 
-#include "runtime/tilewright.h"
+#include "runtime/model.h"
 
 namespace tw::codegen {
 
@@ -8,7 +8,8 @@ ProgramBuilder::ProgramBuilder(llvm::Module& module, const Program& program)
     : module_(module), program_(program), b_(module.getContext()) {
   Type* p = b_.getPtrTy();
   env_type_ = llvm::StructType::create(
-      {p, p, p, p, p, p, b_.getInt32Ty(), b_.getInt32Ty(), p, p, p, p, b_.getInt64Ty()}, "tw_env");
+      {p, p, p, p, p, p, b_.getInt32Ty(), b_.getInt32Ty(), p, p, p, p, b_.getInt64Ty(), p},
+      "tw_env");
   view_type_ = llvm::StructType::create({p, p, b_.getInt32Ty(), b_.getInt32Ty()}, "tw_view");
   args_type_ = llvm::StructType::create({p, p, p, p, p, b_.getInt64Ty(), b_.getInt32Ty(),
                                          b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt32Ty()},
@@ -181,6 +182,13 @@ void ProgramBuilder::end_unless_ok(Value* status) {
   b_.SetInsertPoint(failed);
   b_.CreateRet(status);
   b_.SetInsertPoint(next);
+}
+
+void ProgramBuilder::end_if_cancelled(Value* env) {
+  llvm::LoadInst* state = b_.CreateAlignedLoad(b_.getInt32Ty(), env_field(env, 13), llvm::Align(4));
+  state->setAtomic(llvm::AtomicOrdering::Monotonic);
+  end_unless_ok(b_.CreateSelect(b_.CreateICmpEQ(state, b_.getInt32(TW_RUN_CANCELLED)),
+                                b_.getInt32(TW_E_CANCELLED), b_.getInt32(TW_OK)));
 }
 
 llvm::Value* ProgramBuilder::nth_pointer(Value* table, int index) {

@@ -47,6 +47,8 @@ class ProgramBuilder {
   void store_fields(llvm::StructType* type, Value* to, const std::vector<Value*>& values);
   // Returns a status other than TW_OK from the function.
   void end_unless_ok(Value* status);
+  // Returns TW_E_CANCELLED from the function where another thread has cancelled the run.
+  void end_if_cancelled(Value* env);
   Value* nth_pointer(Value* table, int index);
   // Constants of the module; an array of none is null.
   Constant* global(Constant* value, uint64_t align);

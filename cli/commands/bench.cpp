@@ -65,8 +65,8 @@ struct TimedCalls {
 Expected<TimedCalls> timed_calls(const BenchArgs& args, const std::string& library, ModelRun& run) {
   // Checked when it was loaded
   TW_ASSIGN(const std::string text, read_manifest(library, Integrity::trust));
-  TimedCalls timed;
-  TW_ASSIGN(timed.manifest, parse_manifest(text, library));
+  TW_ASSIGN(const Manifest manifest, parse_manifest(text, library));
+  TimedCalls timed{path_of(manifest, run.api().target), {}, {}};
   TW_ASSIGN(timed.ms, time_calls(run, {args.runs, args.seconds}));
   if (timed.manifest.calls.size() != timed.ms.size())
     return make_error(DiagCode::invalid_model,

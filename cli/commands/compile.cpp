@@ -1,4 +1,6 @@
 // tilewright compile: flags to CompileOptions, progress while it works, a summary at the end.
+#include <llvm/ADT/StringExtras.h>
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,8 +39,8 @@ namespace tw {
 namespace {
 
 struct CompileArgs {
-  std::string model, target = "host", output, name, header, emit = "so", dump_dir, log, tune,
-                     depfile, budget, junit, report, precision = "fp32";
+  std::string model, target = "host", output, name, header, weights, emit = "so", dump_dir, log,
+                     tune, depfile, budget, junit, report, precision = "fp32";
   AlgorithmFlags algorithms;
   CacheFlags cache;
   std::vector<std::string> dims, specialize, passes, print_after;
@@ -158,6 +160,7 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
     o.output = std::filesystem::path(args.model).stem().string() +
                (*emit == Emit::so ? ".so" : ".o");
   o.header = args.header;
+  o.weights = args.weights;
   o.name = args.name;
   o.emit = *emit;
   o.strict = args.strict;
@@ -174,7 +177,7 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
   o.passes.print_changed = args.print_changed;
   if (!o.output.empty()) TW_TRY(check_writable(o.output));
   if (!o.header.empty()) TW_TRY(check_writable(o.header));
-  for (const std::string& file : {args.depfile, args.junit})
+  for (const std::string& file : {args.weights, args.depfile, args.junit})
     if (!file.empty()) TW_TRY(check_writable(file));
   if (!args.report.empty()) TW_TRY(check_report(args, o));
   return o;
@@ -304,6 +307,18 @@ std::string arena_line(const CompileReport& r) {
               : "         in bytes: " + to_string(r.arena_bytes, r.symbol_names) + "\n");
 }
 
+// Of a library for several processors.
+std::string path_lines(const CompileReport& r) {
+  std::string text;
+  for (size_t i = 0; i < r.paths.size() && r.paths.size() > 1; ++i) {
+    const PathReport& path = r.paths[i];
+    text += "path     " + path.target + ": " + std::to_string(path.kernels) + " kernels, " +
+            std::to_string(path.calls) + " calls, weights " + format_bytes(path.weight_bytes) +
+            (i ? ", of them shared " + format_bytes(path.shared_weight_bytes) : "") + "\n";
+  }
+  return text;
+}
+
 std::string summary_text(const CompileReport& r, double seconds, bool tuned, int columns) {
   const std::string on_processor = r.host_reasons.empty()
                                        ? ""
@@ -314,9 +329,10 @@ std::string summary_text(const CompileReport& r, double seconds, bool tuned, int
          format_bytes(r.model_bytes) + ", weights " + format_bytes(r.weight_bytes) + ")\n" +
          r.header + "\nkernels  " + std::to_string(r.kernels) + " distinct, " +
          std::to_string(r.calls) + " calls of " + std::to_string(r.groups) + " groups, " +
-         std::to_string(r.nodes) + " nodes\n" + arena_line(r) + on_processor + device_lines(r) +
-         schedule_lines(r, columns) + "compiled " + (tuned ? "and tuned in " : "in ") +
-         format_seconds(seconds) + ", peak memory " + format_bytes(r.peak_memory_bytes) + "\n";
+         std::to_string(r.nodes) + " nodes\n" + path_lines(r) + arena_line(r) + on_processor +
+         device_lines(r) + schedule_lines(r, columns) + "compiled " +
+         (tuned ? "and tuned in " : "in ") + format_seconds(seconds) + ", peak memory " +
+         format_bytes(r.peak_memory_bytes) + "\n";
 }
 
 std::string remarks(const CompileReport& r) {
@@ -410,6 +426,7 @@ Expected<FileRoles> files_of(const CompileArgs& args, const CompileOptions& opti
   } else {
     files.writes("the library", options.output);
     files.writes("the header", header_path(options));
+    files.writes("the weights", options.weights);
   }
   files.writes("the report", args.report);
   if (!args.dump_dir.empty())
@@ -479,6 +496,7 @@ std::string not_cached(const Job& job) {
   if (!args.tune.empty() || !args.log.empty()) return "--tune and --log take what was measured";
   if (!job.target.devices.empty()) return "the target has a device";
   if (!args.report.empty()) return "--report tells of the compile";
+  if (!args.weights.empty()) return "--weights writes a third file";
   if (is_text(job.options.emit) || !args.dump_dir.empty() || !args.print_after.empty() ||
       args.print_changed || args.time_passes)
     return "texts are printed on the way";
@@ -520,6 +538,11 @@ Error prepare(Job& job) {
   TW_ASSIGN(job.budget, budget_of(args));
   TW_ASSIGN(job.files, files_of(args, job.options));
   TW_ASSIGN(job.target, load_target(args.target, config_dirs()));
+  if (!job.target.wider.empty() && (!args.tune.empty() || !args.report.empty()))
+    return make_error(DiagCode::unsupported,
+                      "{0} is about one processor, and '{1}' is {2}: name one of these",
+                      args.tune.empty() ? "--report" : "--tune", job.target.name,
+                      llvm::join(job.target.isa, ", "));
   TW_ASSIGN(job.options.algorithms, args.algorithms.options(job.target));
   with_virtual_threads(job.target, args.virtual_threads);
   TW_TRY(choose_precision(job));
@@ -536,6 +559,7 @@ Expected<std::vector<BudgetRow>> hold_budget(const Job& job, const std::string& 
     std::error_code none;
     std::filesystem::remove(library, none);
     std::filesystem::remove(header_path(job.options), none);
+    if (!job.options.weights.empty()) std::filesystem::remove(job.options.weights, none);
   }
   if (rows && !job.args.junit.empty())
     TW_TRY(write_file(job.args.junit, junit_text(*rows, library)));
@@ -685,6 +709,10 @@ CommandRun define_compile(Flags& flags) {
   flags.text("-o,--output", args->output, "FILE",
              "The library; default: the model's name with .so, here");
   flags.text("--header", args->header, "FILE", "The C header; default: the library's name with .h");
+  flags.text(
+      "--weights", args->weights, "FILE",
+      "The weights, in a file of their own; default: inside the library. A program finds them "
+      "beside the library, or where tw_options.weights says");
   define_build_flags(flags, *args);
   flags.text("--name", args->name, "ID",
              "C identifier of the model: the library exports tw_ID_query; default: the library's "

@@ -220,11 +220,34 @@ std::string arena_text(const Manifest& m, const Arena& arena) {
          (m.grows ? " and what data ask for" : "");
 }
 
+uint64_t code_bytes(const Manifest& m) {
+  int64_t bytes = 0;
+  for (const ManifestKernel& k : m.kernels) bytes += k.code_bytes;
+  return static_cast<uint64_t>(bytes);
+}
+
+std::string weights_text(const Manifest& m) {
+  return format_bytes(m.weight_bytes) +
+         (m.weights_file.empty() ? "" : " in '" + m.weights_file + "'");
+}
+
+// Of a library for several processors.
+std::string path_lines(const Manifest& m) {
+  const auto line = [](const std::string& name, const Manifest& path) {
+    return "path    " + name + ": " + std::to_string(path.kernels.size()) + " kernels, " +
+           format_bytes(code_bytes(path)) + " of code, " + std::to_string(path.calls.size()) +
+           " calls";
+  };
+  std::string text;
+  for (const Manifest& path : m.paths) text += line(path.target_name, path) + "\n";
+  return text.empty() ? "" : text + line("otherwise", m) + "; they are listed below\n";
+}
+
 void print_manifest(Console& console, const Manifest& m, const Arena& arena) {
   std::ostream& out = console.out;
   out << m.name << " for " << m.target_name << ", by tilewright " << m.compiler << "\n"
-      << "model   " << format_bytes(m.model_bytes) << ", sha256 " << m.model_sha256 << ", opset "
-      << m.opset << "\n";
+      << path_lines(m) << "model   " << format_bytes(m.model_bytes) << ", sha256 " << m.model_sha256
+      << ", opset " << m.opset << "\n";
   for (const auto& [name, value] : m.dims) out << "dim     " << name << "=" << value << "\n";
   for (const ManifestTensor& t : m.inputs) out << "input   " << to_string(t) << "\n";
   for (const ManifestTensor& t : m.outputs) out << "output  " << to_string(t) << "\n";
@@ -266,7 +289,7 @@ void print_manifest(Console& console, const Manifest& m, const Arena& arena) {
         << " transfers\n";
   }
   for (const std::string& note : m.device_notes) out << "note    " << note << "\n";
-  out << "memory  weights " << format_bytes(m.weight_bytes) << ", arena " << arena_text(m, arena);
+  out << "memory  weights " << weights_text(m) << ", arena " << arena_text(m, arena);
   if (arena.usual) out << ", without sharing " << format_bytes(m.naive_arena_bytes);
   out << "\n";
   if (!as_const(arena.bytes))

@@ -1,4 +1,6 @@
 // tilewright targets: the descriptions that -t finds by name, a line each.
+#include <llvm/ADT/StringExtras.h>
+
 #include <cstdio>
 #include <memory>
 #include <ostream>
@@ -12,6 +14,7 @@ namespace tw {
 namespace {
 
 std::string summary(const Target& t) {
+  if (!t.isa.empty()) return t.triple + ", code for each of " + llvm::join(t.isa, ", ");
   std::string devices;
   for (const Target& d : t.devices) devices += ", " + d.name + " by " + d.driver;
   return t.triple + ", " + (t.cpu.empty() ? "generic" : t.cpu) + ", " + std::to_string(t.cores) +

@@ -1,5 +1,7 @@
 // tilewright tune: a network's kernels are tuned on this machine, and what is learned is kept in
 // the log.
+#include <llvm/ADT/StringExtras.h>
+
 #include <memory>
 #include <ostream>
 
@@ -116,6 +118,12 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   TW_ASSIGN(request.network, options_of(args));
   TW_ASSIGN(request.dims, parse_dims(args.dims));
   TW_ASSIGN(const Target target, load_target(args.target, config_dirs()));
+  if (!target.wider.empty())
+    return make_error(
+        DiagCode::unsupported,
+        "tuning is for one processor, and '{0}' is {1}: tune each into one log, which "
+        "compile -t {0} reads",
+        target.name, llvm::join(target.isa, ", "));
   TW_ASSIGN(request.log, tuning_log(args.log));
   if (is_predicted(request.network.tuner)) {
     TW_ASSIGN(request.network.predictors,

@@ -16,7 +16,9 @@
 #include "ir/dim_names.h"
 #include "packager/artifact.h"
 #include "packager/header.h"
+#include "packager/weights_file.h"
 #include "program/fast_paths.h"
+#include "program/share_weights.h"
 #include "support/parallel.h"
 
 namespace tw {
@@ -170,6 +172,12 @@ Expected<DeviceCode> generate_for_devices(Program& program, const DeviceBackends
   return code;
 }
 
+void report_devices(const DeviceCode& code, CompileReport& report) {
+  for (size_t k = 0; k < code.reports.size(); ++k)
+    if (!code.reports[k].name.empty())
+      report.kernel_reports[k] = code.reports[k], report.kernel_reports[k].on_device = true;
+}
+
 CodegenOptions codegen_options(const Model& model, const CompileOptions& options,
                                const Target& target) {
   CodegenOptions codegen;
@@ -182,6 +190,7 @@ CodegenOptions codegen_options(const Model& model, const CompileOptions& options
   for (const Target& device : target.devices)
     codegen.devices.emplace_back(device.name, device.driver);
   codegen.chunk_ns = options.chunk_ns;
+  codegen.weights_file = std::filesystem::path(options.weights).filename().string();
   return codegen;
 }
 
@@ -191,25 +200,9 @@ Expected<LinkedImage> link_library(std::vector<std::string> objects, const Manif
   request.objects = std::move(objects);
   const size_t slash = output.find_last_of('/');
   request.soname = slash == std::string::npos ? output : output.substr(slash + 1);
-  request.exports = {"tw_" + manifest.name + "_query"};
+  request.exports = model_exports(manifest.name);
   request.manifest = print(manifest);
   return link_shared(request);
-}
-
-// The library, with the weights packed straight into its file, and the header.
-Error write_files(const LinkedImage& image, const Program& program, const ModelInterface& interface,
-                  const CompileOptions& options) {
-  TW_ASSIGN(ArtifactWriter writer,
-            ArtifactWriter::create(options.output, image, program.weight_bytes));
-  TW_TRY(pack_weights(
-      program,
-      [&](uint64_t offset, uint64_t size, auto body) { return writer.fill(offset, size, body); },
-      threads_or_all(options.jobs)));
-  const std::string text = write_header(interface);
-  TW_ASSIGN(OutputFile header, OutputFile::create(header_path(options), text.size()));
-  TW_TRY(header.write(0, text));
-  TW_TRY(writer.finish());
-  return header.commit();
 }
 
 // What the report says of the memory of a program.
@@ -228,6 +221,114 @@ void add_memory(const PlannedProgram& planned, const Target& target, CompileRepo
   if (planned.program.symbols.empty()) report.naive_arena_bytes = planned.program.naive_arena_bytes;
 }
 
+// One more program of the library, for a processor with more instructions, and what is told of it.
+struct WiderPath {
+  const Target& target;
+  Program program;
+  CompileReport report;
+};
+
+PathReport told_of(const Program& program, const Target& target) {
+  return {target.name, static_cast<int64_t>(program.kernels.size()),
+          static_cast<int64_t>(program.calls.size()), program.weight_bytes, 0};
+}
+
+// Its weights join those of `first`.
+Error add_wider(std::vector<WiderPath>& wider, Graph graph, const Target& target,
+                const Model& model, const CompileOptions& options, Program& first,
+                StageClock& stages, CompileReport& all) {
+  Dump nowhere("");
+  TW_ASSIGN(LoweredModel lowered,
+            lower_model(std::move(graph), options.dims, options, target, {}, stages, nowhere));
+  WiderPath& path = wider.emplace_back(WiderPath{target, {}, report_of(model)});
+  add_memory(lowered.planned, target, path.report);
+  path.program = std::move(lowered.planned.program);
+  all.paths.push_back(told_of(path.program, target));
+  all.paths.back().shared_weight_bytes = share_weights(first, path.program);
+  add_remarks(lowered.remarks, all);
+  add_steps(lowered, path.report);
+  return Error::success();
+}
+
+// Code of the other programs, beside that of the first one.
+Error generate_wider(std::vector<WiderPath>& wider, const Program& first, CodegenOptions codegen,
+                     ObjectCode& code) {
+  for (size_t i = 0; i < wider.size(); ++i) {
+    WiderPath& path = wider[i];
+    path.program.weight_bytes = first.weight_bytes;
+    codegen.path = static_cast<int>(i) + 1;
+    codegen.target_name = path.target.name;
+    TW_ASSIGN(const std::unique_ptr<Backend> backend, make_backend(path.target));
+    TW_ASSIGN(ObjectCode own, backend->compile(path.program, codegen));
+    std::ranges::move(own.objects, std::back_inserter(code.objects));
+    path.report.kernel_reports = std::move(own.kernels);
+  }
+  return Error::success();
+}
+
+// The memory that does for each of them.
+void cover(ModelInterface& interface, const ModelInterface& other) {
+  const auto larger = [](std::optional<uint64_t>& most, const std::optional<uint64_t>& bytes) {
+    if (!bytes) most.reset();
+    else if (most) most = std::max(*most, *bytes);
+  };
+  larger(interface.arena_bytes, other.arena_bytes);
+  larger(interface.max_arena_bytes, other.max_arena_bytes);
+  interface.grows |= other.grows;
+}
+
+// The target of the first program of a library.
+Target first_path(Target target) {
+  if (target.isa.empty()) return target;
+  target.name = target.isa.front();
+  target.isa.clear();
+  target.wider.clear();
+  return target;
+}
+
+ModelInterface interface_of_all(const Program& first, const std::vector<WiderPath>& wider,
+                                const Model& model, const std::string& name) {
+  ModelInterface interface = interface_of(first, model.symbol_names, name);
+  for (const WiderPath& path : wider)
+    cover(interface, interface_of(path.program, model.symbol_names, name));
+  return interface;
+}
+
+Error check_paths(const CompileOptions& options, const Target& target) {
+  if (target.wider.empty() || options.specialize.empty()) return Error::success();
+  return make_error(DiagCode::unsupported,
+                    "--specialize: not for '{0}', a target of several processors", target.name);
+}
+
+// The library, with the weights packed straight into its file, and the header.
+Error write_files(const LinkedImage& image, const Program& program, const ModelInterface& interface,
+                  const CompileOptions& options) {
+  const auto pack = [&](auto& file) {
+    return pack_weights(
+        program,
+        [&](uint64_t offset, uint64_t size, auto body) { return file.fill(offset, size, body); },
+        threads_or_all(options.jobs));
+  };
+  std::optional<WeightsFile> apart;
+  std::string known;  // of the weights that are apart, in the library
+  if (!options.weights.empty()) {
+    TW_ASSIGN(WeightsFile file, WeightsFile::create(options.weights, program.weight_bytes));
+    apart.emplace(std::move(file));
+    TW_TRY(pack(*apart));
+    TW_ASSIGN(known, apart->finish());
+  }
+  TW_ASSIGN(
+      ArtifactWriter writer,
+      ArtifactWriter::create(options.output, image, apart ? known.size() : program.weight_bytes));
+  TW_TRY(apart ? writer.write(0, known) : pack(writer));
+  const std::string text = write_header(interface);
+  TW_ASSIGN(OutputFile header, OutputFile::create(header_path(options), text.size()));
+  TW_TRY(header.write(0, text));
+  if (apart) TW_TRY(apart->commit());
+  TW_TRY(writer.finish());
+  return header.commit();
+}
+
 // The fast path for these sizes, by symbol.
 Error add_sizes(Program& program, Model& model, const CompileOptions& options,
                 const std::map<std::string, int64_t>& sizes, const Target& target,
@@ -241,6 +342,34 @@ Error add_sizes(Program& program, Model& model, const CompileOptions& options,
     if (static_cast<size_t>(numbers[k]) >= known)
       report.schedules.push_back(std::move(special.schedules[k]));
   add_remarks(special.remarks, report);
+  return Error::success();
+}
+
+// What a library is made of, beside its code.
+struct LibraryParts {
+  const Model& model;
+  const Target& target;
+  const Program& program;
+  const std::vector<WiderPath>& wider;
+  const std::string& symbol;
+};
+
+Error write_library(ObjectCode code, const LibraryParts& of, const CompileOptions& options,
+                    StageClock& stages, CompileReport& report) {
+  report.output = options.output;
+  report.header = header_path(options);
+  stages.begin("link");
+  Manifest manifest = make_manifest(of.model, of.program, of.target, of.symbol, options, report);
+  for (const WiderPath& path : of.wider)
+    manifest.paths.push_back(
+        make_manifest(of.model, path.program, path.target, of.symbol, options, path.report));
+  TW_ASSIGN(const LinkedImage image,
+            link_library(std::move(code.objects), manifest, report.output));
+  stages.begin("weights");
+  TW_TRY(write_files(image, of.program, interface_of_all(of.program, of.wider, of.model, of.symbol),
+                     options));
+  uint64_t bytes = 0;
+  if (!llvm::sys::fs::file_size(report.output, bytes)) report.artifact_bytes = bytes;
   return Error::success();
 }
 
@@ -300,8 +429,9 @@ Expected<CompileReport> compile_model(const CompileOptions& options, const Targe
 }
 
 Expected<CompileReport> compile_graph(Model model, const CompileOptions& options,
-                                      const Target& target, const OnStage& progress,
+                                      const Target& whole, const OnStage& progress,
                                       std::vector<Model> special) {
+  const Target target = first_path(whole);
   StageClock stages(progress);
   Dump dump(options.dump_dir);
   CompileReport report = report_of(model);
@@ -311,6 +441,8 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
     report.peak_memory_bytes = peak_memory();
     return std::move(report);
   };
+  TW_TRY(check_paths(options, whole));
+  const std::vector<Graph> graphs(whole.wider.size(), model.graph);
   TW_ASSIGN(const DeviceBackends devices, device_backends(target));
   report.device_notes = notes_of(devices, target);
   TW_ASSIGN(LoweredModel lowered, lower_model(std::move(model.graph), options.dims, options, target,
@@ -326,6 +458,10 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   for (size_t i = 0; i < special.size(); ++i)
     TW_TRY(add_sizes(program, special[i], options, options.specialize[i], target, devices, stages,
                      report));
+  report.paths.push_back(told_of(program, target));
+  std::vector<WiderPath> wider;
+  for (size_t i = 0; i < whole.wider.size(); ++i)
+    TW_TRY(add_wider(wider, graphs[i], whole.wider[i], model, options, program, stages, report));
   if (options.strict && !report.faults.empty()) return done();
   report.kernels = static_cast<int64_t>(program.kernels.size());
   report.calls = static_cast<int64_t>(program.calls.size());
@@ -335,31 +471,20 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   TW_ASSIGN(const std::unique_ptr<Backend> backend, make_backend(target));
   TW_ASSIGN(const DeviceCode device_code,
             generate_for_devices(program, devices, target, threads_or_all(options.jobs)));
-  const std::vector<KernelReport>& on_devices = device_code.reports;
   report.notes.insert(report.notes.end(), device_code.notes.begin(), device_code.notes.end());
   if (options.emit == Emit::llvm || options.emit == Emit::assembly) {
     TW_ASSIGN(report.text,
               text_of_kernels(*backend, program, options.emit == Emit::llvm ? "llvm" : "asm"));
     return done();
   }
-  const CodegenOptions codegen = codegen_options(model, options, target);
+  CodegenOptions codegen = codegen_options(model, options, target);
+  codegen.paths = static_cast<int>(wider.size()) + 1;
   TW_ASSIGN(ObjectCode code, backend->compile(program, codegen));
   report.kernel_reports = code.kernels;
-  for (size_t k = 0; k < on_devices.size(); ++k)
-    if (!on_devices[k].name.empty())
-      report.kernel_reports[k] = on_devices[k], report.kernel_reports[k].on_device = true;
-  report.output = options.output;
-  report.header = header_path(options);
-
-  stages.begin("link");
-  const Manifest manifest = make_manifest(model, program, target, codegen.symbol, options, report);
-  TW_ASSIGN(const LinkedImage image,
-            link_library(std::move(code.objects), manifest, report.output));
-  stages.begin("weights");
-  TW_TRY(write_files(image, program, interface_of(program, model.symbol_names, codegen.symbol),
-                     options));
-  uint64_t bytes = 0;
-  if (!llvm::sys::fs::file_size(report.output, bytes)) report.artifact_bytes = bytes;
+  TW_TRY(generate_wider(wider, program, codegen, code));
+  report_devices(device_code, report);
+  TW_TRY(write_library(std::move(code), {model, whole, program, wider, codegen.symbol}, options,
+                       stages, report));
   return done();
 }
 

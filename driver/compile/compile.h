@@ -30,7 +30,8 @@ std::map<std::string, int64_t> with_sizes(std::map<std::string, int64_t> dims,
 struct CompileOptions {
   // Files; output "" = <model stem>.so beside the current directory
   std::string model, output;
-  std::string header;  // "" = the output's name with .h
+  std::string header;   // "" = the output's name with .h
+  std::string weights;  // a file of their own for the weights; "" = inside the library
   // C identifier of the model; "" = from the output's file name
   std::string name;
   Emit emit = Emit::so;
@@ -56,6 +57,14 @@ struct CompileOptions {
 
 std::string header_path(const CompileOptions& options);  // of the C header
 
+// Of a library with code for several processors.
+struct PathReport {
+  std::string target;
+  int64_t kernels = 0, calls = 0;
+  uint64_t weight_bytes = 0;  // in all, and those of them that the paths before have, too
+  uint64_t shared_weight_bytes = 0;
+};
+
 struct CompileReport {
   std::vector<StageReport> stages;
   int64_t nodes = 0, groups = 0, kernels = 0, calls = 0;
@@ -80,6 +89,7 @@ struct CompileReport {
   bool schedules_in_use = false;             // ScheduleRemarks::in_use
   std::vector<std::string> warnings, notes;  // about schedules, a line each
   std::vector<std::string> faults;           // bugs of the compiler that it got around
+  std::vector<PathReport> paths;             // one, unless the target has several
   std::vector<std::string> device_notes;     // of the devices' code generators
   std::vector<std::string> host_reasons;     // with devices: what stays on the processor, and why
   std::string output, header, text;          // text: what --emit of a text stage asked for

@@ -1,6 +1,7 @@
 #include "driver/compile/manifest.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "ir/kernel/loads.h"
 #include "runtime/tilewright.h"
@@ -158,45 +159,68 @@ std::vector<ManifestTensor> tensors(const Json& list) {
 
 uint64_t bytes(const Json& v) { return static_cast<uint64_t>(v.integer_or(0)); }
 
-}  // namespace
-
-Manifest make_manifest(const Model& model, const Program& program, const Target& target,
-                       const std::string& symbol, const CompileOptions& options,
-                       const CompileReport& report) {
+Expected<Manifest> manifest_from(const Json& json, const std::string& file) {
   Manifest m;
-  m.compiler = TW_VERSION;
-  m.name = symbol;
-  m.model_sha256 = model.sha256;
-  m.model_bytes = model.file_bytes;
-  m.producer = model.producer;
-  m.metadata = model.metadata;
-  m.opset = model.opset;
-  m.target_name = target.name;
-  m.target_hash = codegen_hash(target);
-  m.target_yaml = print(target);
-  m.dims = model.dims;
-  m.pipeline = options.pipeline;
-  m.algorithms = options.algorithms;
-  const auto name_of = [&](const std::string& symbol) {
-    return symbol_name(model.symbol_names, symbol);
-  };
-  for (const std::string& symbol : program.symbols)
-    m.symbols.push_back(name_of(symbol)), m.identifiers.push_back(symbol);
-  for (const TensorSpec& t : program.inputs) m.inputs.push_back(describe(t, model.symbol_names));
-  for (const TensorSpec& t : program.outputs) m.outputs.push_back(describe(t, model.symbol_names));
-  for (const auto& [symbol, size] : report.example) m.example[name_of(symbol)] = size;
-  m.weight_bytes = program.weight_bytes;
-  m.naive_arena_bytes = report.naive_arena_bytes;
-  m.arena_bytes = to_string(report.arena_bytes);
-  if (const auto most = program.max_arena_bytes.defined() ? as_const(program.max_arena_bytes)
-                                                          : std::nullopt)
-    m.max_arena_bytes = static_cast<uint64_t>(*most);
-  for (const auto& [symbol, limits] : program.limits) m.limits[name_of(symbol)] = limits;
-  for (const FastPath& path : program.fast_paths) {
-    std::map<std::string, int64_t>& sizes = m.fast_paths.emplace_back();
-    for (const auto& [symbol, size] : path.sizes) sizes[name_of(symbol)] = size;
+  m.compiler = json["tilewright"].text_or_empty();
+  m.name = json["name"].text_or_empty();
+  const Json& model = json["model"];
+  m.model_sha256 = model["sha256"].text_or_empty();
+  m.model_bytes = bytes(model["bytes"]);
+  m.opset = model["opset"].integer_or(0);
+  m.producer = model["producer"].text_or_empty();
+  if (const Json::Object* metadata = json["metadata"].object())
+    for (const Json::Member& p : *metadata) m.metadata[p.key] = p.value.text_or_empty();
+  const Json& target = json["target"];
+  m.target_name = target["name"].text_or_empty();
+  m.target_hash = target["hash"].text_or_empty();
+  m.target_yaml = target["yaml"].text_or_empty();
+  if (const Json::Object* dims = json["options"]["dims"].object())
+    for (const Json::Member& d : *dims) m.dims[d.key] = d.value.integer_or(0);
+  m.pipeline = texts(json["options"]["passes"]);
+  m.algorithms.max_weight_growth = json["options"]["max_weight_growth"].number_or(
+      m.algorithms.max_weight_growth);
+  m.algorithms.only = algorithm_from_name(json["options"]["algorithm"].text_or_empty());
+  m.symbols = texts(json["symbols"]);
+  m.identifiers = texts(json["identifiers"]);
+  if (const Json::Object* example = json["example"].object())
+    for (const Json::Member& size : *example) m.example[size.key] = size.value.integer_or(1);
+  m.inputs = tensors(json["inputs"]);
+  m.outputs = tensors(json["outputs"]);
+  const Json& memory = json["memory"];
+  m.weight_bytes = bytes(memory["weights"]);
+  m.naive_arena_bytes = bytes(memory["arena_naive"]);
+  m.weights_file = json["weights_file"].text_or_empty();
+  m.arena_bytes = memory["arena"].text_or_empty();
+  if (const Json::Object* limits = json["limits"].object())
+    for (const Json::Member& l : *limits)
+      if (l.value.items().size() == 2)
+        m.limits[l.key] = {l.value.items()[0].integer_or(1),
+                           l.value.items()[1].integer_or(INT64_MAX)};
+  if (const uint64_t most = bytes(json["max_arena_bytes"])) m.max_arena_bytes = most;
+  for (const Json& path : json["fast_paths"].items())
+    if (std::map<std::string, int64_t>& sizes = m.fast_paths.emplace_back(); path.object())
+      for (const Json::Member& size : *path.object()) sizes[size.key] = size.value.integer_or(0);
+  m.grows = json["grows"].boolean() && *json["grows"].boolean();
+  for (const Json& k : json["kernels"].items()) m.kernels.push_back(kernel_from(k));
+  m.devices = texts(json["devices"]);
+  m.device_notes = texts(json["device_notes"]);
+  for (const Json& c : json["calls"].items()) {
+    const int64_t kernel = c["kernel"].integer_or(-1);
+    const std::string function = c["function"].text_or_empty();
+    if ((kernel < 0 && function.empty()) || kernel >= static_cast<int64_t>(m.kernels.size()))
+      return make_error(DiagCode::parse, "'{0}': the manifest's call {1} names no kernel", file,
+                        m.calls.size());
+    m.calls.push_back(call_from(c));
+    if (std::max(m.calls.back().device, m.calls.back().from) > static_cast<int>(m.devices.size()) ||
+        std::min(m.calls.back().device, m.calls.back().from) < 0)
+      return make_error(DiagCode::parse, "'{0}': the manifest's call {1} names no device", file,
+                        m.calls.size() - 1);
   }
-  m.grows = program.growable_buffers > 0;
+  return m;
+}
+
+std::vector<ManifestKernel> kernels_in(const Program& program, const CompileReport& report) {
+  std::vector<ManifestKernel> kernels;
   for (size_t i = 0; i < program.kernels.size(); ++i) {
     ManifestKernel k{program.kernels[i].name, kernel_hash(program.kernels[i]).substr(0, 16)};
     if (i < report.kernel_reports.size()) {
@@ -213,8 +237,55 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
     if (i < report.schedules.size() && report.schedules[i].tuned) {
       k.tuned = date_text(report.schedules[i].time);
     }
-    m.kernels.push_back(std::move(k));
+    kernels.push_back(std::move(k));
   }
+  return kernels;
+}
+
+}  // namespace
+
+Manifest make_manifest(const Model& model, const Program& program, const Target& target,
+                       const std::string& symbol, const CompileOptions& options,
+                       const CompileReport& report) {
+  Manifest m;
+  m.compiler = TW_VERSION;
+  m.name = symbol;
+  m.model_sha256 = model.sha256;
+  m.model_bytes = model.file_bytes;
+  m.producer = model.producer;
+  m.metadata = model.metadata;
+  m.opset = model.opset;
+  m.target_name = target.name;
+  m.target_hash = codegen_hash(target);
+  Target described = target;  // as the first of several, which calls and kernels are for
+  described.isa.clear();
+  described.wider.clear();
+  m.target_yaml = print(described);
+  m.dims = model.dims;
+  m.pipeline = options.pipeline;
+  m.algorithms = options.algorithms;
+  const auto name_of = [&](const std::string& symbol) {
+    return symbol_name(model.symbol_names, symbol);
+  };
+  for (const std::string& symbol : program.symbols)
+    m.symbols.push_back(name_of(symbol)), m.identifiers.push_back(symbol);
+  for (const TensorSpec& t : program.inputs) m.inputs.push_back(describe(t, model.symbol_names));
+  for (const TensorSpec& t : program.outputs) m.outputs.push_back(describe(t, model.symbol_names));
+  for (const auto& [symbol, size] : report.example) m.example[name_of(symbol)] = size;
+  m.weight_bytes = program.weight_bytes;
+  m.weights_file = std::filesystem::path(options.weights).filename().string();
+  m.naive_arena_bytes = report.naive_arena_bytes;
+  m.arena_bytes = to_string(report.arena_bytes);
+  if (const auto most = program.max_arena_bytes.defined() ? as_const(program.max_arena_bytes)
+                                                          : std::nullopt)
+    m.max_arena_bytes = static_cast<uint64_t>(*most);
+  for (const auto& [symbol, limits] : program.limits) m.limits[name_of(symbol)] = limits;
+  for (const FastPath& path : program.fast_paths) {
+    std::map<std::string, int64_t>& sizes = m.fast_paths.emplace_back();
+    for (const auto& [symbol, size] : path.sizes) sizes[name_of(symbol)] = size;
+  }
+  m.grows = program.growable_buffers > 0;
+  m.kernels = kernels_in(program, report);
   for (const Target& device : target.devices) m.devices.push_back(device.name);
   m.device_notes = report.device_notes;
   m.calls = calls_of(program, target);
@@ -261,6 +332,10 @@ Json to_json(const Manifest& m) {
   Json::Array paths;
   for (const auto& sizes : m.fast_paths) paths.push_back(object_of(sizes));
   if (!paths.empty()) all.push_back({"fast_paths", paths});
+  if (!m.weights_file.empty()) all.push_back({"weights_file", m.weights_file});
+  Json::Array wider;
+  for (const Manifest& path : m.paths) wider.push_back(to_json(path));
+  if (!wider.empty()) all.push_back({"paths", wider});
   if (m.grows) all.push_back({"grows", true});
   if (!m.devices.empty())
     all.push_back({"devices", json_array(m.devices)}),
@@ -270,62 +345,17 @@ Json to_json(const Manifest& m) {
 
 std::string print(const Manifest& manifest) { return dump(to_json(manifest), -1); }
 
+const Manifest& path_of(const Manifest& manifest, std::string_view target) {
+  const auto found = std::ranges::find(manifest.paths, target, &Manifest::target_name);
+  return found == manifest.paths.end() ? manifest : *found;
+}
+
 Expected<Manifest> parse_manifest(const std::string& text, const std::string& file) {
   TW_ASSIGN(const Json json, parse_json(text, file));
-  Manifest m;
-  m.compiler = json["tilewright"].text_or_empty();
-  m.name = json["name"].text_or_empty();
-  const Json& model = json["model"];
-  m.model_sha256 = model["sha256"].text_or_empty();
-  m.model_bytes = bytes(model["bytes"]);
-  m.opset = model["opset"].integer_or(0);
-  m.producer = model["producer"].text_or_empty();
-  if (const Json::Object* metadata = json["metadata"].object())
-    for (const Json::Member& p : *metadata) m.metadata[p.key] = p.value.text_or_empty();
-  const Json& target = json["target"];
-  m.target_name = target["name"].text_or_empty();
-  m.target_hash = target["hash"].text_or_empty();
-  m.target_yaml = target["yaml"].text_or_empty();
-  if (const Json::Object* dims = json["options"]["dims"].object())
-    for (const Json::Member& d : *dims) m.dims[d.key] = d.value.integer_or(0);
-  m.pipeline = texts(json["options"]["passes"]);
-  m.algorithms.max_weight_growth = json["options"]["max_weight_growth"].number_or(
-      m.algorithms.max_weight_growth);
-  m.algorithms.only = algorithm_from_name(json["options"]["algorithm"].text_or_empty());
-  m.symbols = texts(json["symbols"]);
-  m.identifiers = texts(json["identifiers"]);
-  if (const Json::Object* example = json["example"].object())
-    for (const Json::Member& size : *example) m.example[size.key] = size.value.integer_or(1);
-  m.inputs = tensors(json["inputs"]);
-  m.outputs = tensors(json["outputs"]);
-  const Json& memory = json["memory"];
-  m.weight_bytes = bytes(memory["weights"]);
-  m.naive_arena_bytes = bytes(memory["arena_naive"]);
-  m.arena_bytes = memory["arena"].text_or_empty();
-  if (const Json::Object* limits = json["limits"].object())
-    for (const Json::Member& l : *limits)
-      if (l.value.items().size() == 2)
-        m.limits[l.key] = {l.value.items()[0].integer_or(1),
-                           l.value.items()[1].integer_or(INT64_MAX)};
-  if (const uint64_t most = bytes(json["max_arena_bytes"])) m.max_arena_bytes = most;
-  for (const Json& path : json["fast_paths"].items())
-    if (std::map<std::string, int64_t>& sizes = m.fast_paths.emplace_back(); path.object())
-      for (const Json::Member& size : *path.object()) sizes[size.key] = size.value.integer_or(0);
-  m.grows = json["grows"].boolean() && *json["grows"].boolean();
-  for (const Json& k : json["kernels"].items()) m.kernels.push_back(kernel_from(k));
-  m.devices = texts(json["devices"]);
-  m.device_notes = texts(json["device_notes"]);
-  for (const Json& c : json["calls"].items()) {
-    const int64_t kernel = c["kernel"].integer_or(-1);
-    const std::string function = c["function"].text_or_empty();
-    if ((kernel < 0 && function.empty()) || kernel >= static_cast<int64_t>(m.kernels.size()))
-      return make_error(DiagCode::parse, "'{0}': the manifest's call {1} names no kernel", file,
-                        m.calls.size());
-    m.calls.push_back(call_from(c));
-    if (std::max(m.calls.back().device, m.calls.back().from) > static_cast<int>(m.devices.size()) ||
-        std::min(m.calls.back().device, m.calls.back().from) < 0)
-      return make_error(DiagCode::parse, "'{0}': the manifest's call {1} names no device", file,
-                        m.calls.size() - 1);
+  TW_ASSIGN(Manifest m, manifest_from(json, file));
+  for (const Json& path : json["paths"].items()) {
+    TW_ASSIGN(Manifest one, manifest_from(path, file));
+    m.paths.push_back(std::move(one));
   }
   return m;
 }

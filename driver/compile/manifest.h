@@ -52,6 +52,7 @@ struct Manifest {
   std::vector<std::string> identifiers;  // what expressions call them
   std::vector<ManifestTensor> inputs, outputs;
   uint64_t weight_bytes = 0, naive_arena_bytes = 0;
+  std::string weights_file;                 // their name beside the library; "": inside
   std::string arena_bytes;                  // a number or an expression of symbols, for any sizes
   std::map<std::string, int64_t> example;   // sizes of the symbols, of which naive_arena_bytes is
   std::optional<uint64_t> max_arena_bytes;  // of symbols within limits
@@ -63,6 +64,8 @@ struct Manifest {
   std::vector<std::string> devices;       // names, in the target's order
   std::vector<std::string> device_notes;  // of their code generators
   std::vector<ManifestCall> calls;        // in the order of tw_api's profile
+  // Of a library for several processors: what else runs, each named by its target
+  std::vector<Manifest> paths;
 };
 
 // symbol: the C identifier of the model.
@@ -70,6 +73,8 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
                        const std::string& symbol, const CompileOptions& options,
                        const CompileReport& report);
 std::string print(const Manifest& manifest);  // JSON, one line
+// The program that runs where tw_api.target is this.
+const Manifest& path_of(const Manifest& manifest, std::string_view target);
 // What expressions call the model's symbols, and their names.
 SymbolNames symbol_names(const Manifest& manifest);
 // Missing keys keep their default, unknown ones are ignored: other versions write others.

@@ -22,6 +22,7 @@ DiagCode code_of(tw_status status) {
     case TW_E_DEVICE:
     case TW_E_UNSUPPORTED:
     case TW_E_CPU: return DiagCode::unsupported;
+    case TW_E_CANCELLED:
     case TW_E_MEMORY: return DiagCode::limit;
   }
   return DiagCode::invalid_argument;  // the number came from a library of another version

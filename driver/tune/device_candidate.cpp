@@ -16,7 +16,7 @@ Expected<std::string> write_library(const Program& program, ObjectCode code) {
   LinkRequest request;
   request.objects = std::move(code.objects);
   request.soname = std::string(kName) + ".so";
-  request.exports = {std::string("tw_") + kName + "_query"};
+  request.exports = model_exports(kName);
   request.manifest = "{}";
   TW_ASSIGN(LinkedImage image, link_shared(request));
   TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());

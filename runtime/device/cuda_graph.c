@@ -36,7 +36,7 @@ static tw_status cuda_begin(tw_device* d, const int64_t* symbols, int32_t plain)
   s->next = 0;
   s->mode = kCuPlain;
   if (plain) return TW_OK;
-  for (int32_t i = 0; i < tw_model.symbol_count; ++i) same &= s->symbols[i] == symbols[i];
+  for (int32_t i = 0; i < tw_model->symbol_count; ++i) same &= s->symbols[i] == symbols[i];
   tw_status status = cuda_enter(d);
   if (status != TW_OK) return status;
   if (same) {
@@ -44,7 +44,7 @@ static tw_status cuda_begin(tw_device* d, const int64_t* symbols, int32_t plain)
     s->mode = kCuReplay;
   } else {
     cuda_forget(s);
-    memcpy(s->symbols, symbols, (size_t)tw_model.symbol_count * sizeof *symbols);
+    memcpy(s->symbols, symbols, (size_t)tw_model->symbol_count * sizeof *symbols);
     s->mode = kCuRecord;
     s->recorded = 1;
   }

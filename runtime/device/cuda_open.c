@@ -120,8 +120,8 @@ static tw_status cuda_fill(tw_device* d, const uint8_t* weights, const tw_queue*
 }
 
 static tw_status cuda_open(tw_device* d, const uint8_t* weights, const tw_queue* queue) {
-  const uint64_t launches = d->desc->launch_count, calls = (uint64_t)tw_model.call_count,
-                 symbols = (uint64_t)tw_model.symbol_count;
+  const uint64_t launches = d->desc->launch_count, calls = (uint64_t)tw_model->call_count,
+                 symbols = (uint64_t)tw_model->symbol_count;
   cu_state* s = tw_device_state(d, sizeof(cu_state) + 2 * launches * sizeof(cu_object) +
                                        calls * sizeof(cu_segment) + symbols * sizeof(int64_t));
   if (!s) return TW_E_DEVICE;

@@ -47,8 +47,8 @@ void tw_device_launch(const tw_env* env, int32_t index, int32_t launch, const in
 static int on_device(const tw_env* env, int32_t tensor, void** memory) {
   if (!tensor || !env->asynchronous || (env->places && env->places[tensor - 1] != TW_DEVICE))
     return 0;
-  *memory = tensor <= tw_model.input_count ? env->inputs[tensor - 1]
-                                           : env->outputs[tensor - 1 - tw_model.input_count];
+  *memory = tensor <= tw_model->input_count ? env->inputs[tensor - 1]
+                                            : env->outputs[tensor - 1 - tw_model->input_count];
   return 1;
 }
 
@@ -85,15 +85,15 @@ void tw_device_wait(const tw_env* env, int32_t index) {
 
 /* A queue is for the driver that it names, and for a model with one device. */
 static tw_status queue_fits(const tw_queue* queue, tw_text* error) {
-  const char* driver = tw_model.device_count == 1 ? tw_model.devices[0].driver->name : 0;
+  const char* driver = tw_model->device_count == 1 ? tw_model->devices[0].driver->name : 0;
   if (!queue || (queue->driver && driver && text_same(queue->driver, driver) &&
-                 tw_model.devices[0].driver->copy))
+                 tw_model->devices[0].driver->copy))
     return TW_OK;
   text_clear(error);
   text_add(error, "options.queue: the model ");
-  text_add(error, tw_model.device_count == 0  ? "runs on the processor"
-                  : tw_model.device_count > 1 ? "has several devices"
-                                              : "takes no such queue: its device's driver is ");
+  text_add(error, tw_model->device_count == 0  ? "runs on the processor"
+                  : tw_model->device_count > 1 ? "has several devices"
+                                               : "takes no such queue: its device's driver is ");
   if (driver) text_add(error, driver);
   return TW_E_ARGUMENT;
 }
@@ -101,9 +101,9 @@ static tw_status queue_fits(const tw_queue* queue, tw_text* error) {
 tw_status tw_devices_open(tw_device* devices, const uint8_t* weights, const tw_queue* queue,
                           tw_text* error) {
   tw_status status = queue_fits(queue, error);
-  for (uint64_t i = 0; i < tw_model.device_count && status == TW_OK; ++i) {
+  for (uint64_t i = 0; i < tw_model->device_count && status == TW_OK; ++i) {
     tw_device* device = &devices[i];
-    device->desc = &tw_model.devices[i];
+    device->desc = &tw_model->devices[i];
     device->error = error;
     status = device->desc->driver->open(device, weights + device->desc->weights_offset, queue);
   }
@@ -125,20 +125,20 @@ static tw_status begin(tw_device* device, const int64_t* symbols, int32_t plain)
 
 tw_status tw_devices_begin(tw_device* devices, const int64_t* symbols, int32_t plain) {
   tw_status status = TW_OK;
-  for (uint64_t i = 0; i < tw_model.device_count && status == TW_OK; ++i)
+  for (uint64_t i = 0; i < tw_model->device_count && status == TW_OK; ++i)
     status = begin(&devices[i], symbols, plain);
   return status;
 }
 
 tw_status tw_devices_status(const tw_device* devices) {
   tw_status status = TW_OK;
-  for (uint64_t i = 0; i < tw_model.device_count && status == TW_OK; ++i)
+  for (uint64_t i = 0; i < tw_model->device_count && status == TW_OK; ++i)
     status = devices[i].status;
   return status;
 }
 
 tw_status tw_devices_finish(tw_device* devices) {
-  for (uint64_t i = 0; i < tw_model.device_count; ++i) {
+  for (uint64_t i = 0; i < tw_model->device_count; ++i) {
     tw_device* device = &devices[i];
     tw_status last = device->desc->driver->wait(
         device); /* also after a failure: nothing may use the caller's memory later */
@@ -148,7 +148,7 @@ tw_status tw_devices_finish(tw_device* devices) {
 }
 
 void tw_devices_close(tw_device* devices) {
-  for (uint64_t i = 0; i < tw_model.device_count; ++i) {
+  for (uint64_t i = 0; i < tw_model->device_count; ++i) {
     tw_device* device = &devices[i];
     if (!device->state) continue;
     device->desc->driver->close(device);
@@ -157,21 +157,21 @@ void tw_devices_close(tw_device* devices) {
 }
 
 tw_status tw_devices_whole(tw_text* error) {
-  if (tw_model.device_count == 1 && tw_model.host_calls == 0 && tw_model.devices[0].driver->copy)
+  if (tw_model->device_count == 1 && tw_model->host_calls == 0 && tw_model->devices[0].driver->copy)
     return TW_OK;
   text_clear(error);
-  if (tw_model.device_count == 0) {
+  if (tw_model->device_count == 0) {
     text_add(error, "no asynchronous run: the model runs on the processor");
-  } else if (tw_model.device_count > 1) {
+  } else if (tw_model->device_count > 1) {
     text_add(error, "no asynchronous run: the model has several devices");
-  } else if (tw_model.host_calls == 0) {
+  } else if (tw_model->host_calls == 0) {
     text_add(error, "no asynchronous run: the driver has none: ");
-    text_add(error, tw_model.devices[0].driver->name);
+    text_add(error, tw_model->devices[0].driver->name);
   } else {
     text_add(error, "no asynchronous run: ");
-    text_add_number(error, (int64_t)tw_model.host_calls);
+    text_add_number(error, (int64_t)tw_model->host_calls);
     text_add(error, " of the model's ");
-    text_add_number(error, tw_model.call_count);
+    text_add_number(error, tw_model->call_count);
     text_add(error, " calls need the processor");
   }
   return TW_E_UNSUPPORTED;

@@ -32,6 +32,7 @@ def contents(tree, version):
         files[f"{place}/{name}"] = path.read_bytes(), name.startswith("bin/")
     for path in sorted((HERE / "python").glob("*.py")):
         files[f"tilewright/{path.name}"] = path.read_bytes(), False
+    files["tilewright/model.py"] = (tree / "share/tilewright/python/tilewright.py").read_bytes(), False
     readme = (tree / "share/doc/tilewright/README.md").read_text()
     files[f"{info}/METADATA"] = (metadata(version) + readme).encode(), False
     files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: tilewright\nRoot-Is-Purelib: false\nTag: {tag()}\n".encode(), False

@@ -93,7 +93,7 @@ ObjectCode compile(const Program& p, int jobs, int64_t chunk_ns = 0) {
 
 LoadedModel load(const ObjectCode& code, const Program& p, const std::vector<float>& weights) {
   LinkRequest request;
-  request.objects = code.objects, request.exports = {"tw_tiny_query"}, request.manifest = "{}";
+  request.objects = code.objects, request.exports = model_exports("tiny"), request.manifest = "{}";
   auto image = link_shared(request);
   REQUIRE_MESSAGE(bool(image), error_text(image.takeError()));
   std::string path = (std::filesystem::temp_directory_path() /

@@ -23,7 +23,7 @@ tw::LinkRequest fake_request(const std::string& file, const std::string& name) {
   request.objects = {compile_fake(file),
                      std::string(tw::runtime_object(file.substr(file.rfind('.') + 1)))};
   request.soname = name + ".so";
-  request.exports = {"tw_" + name + "_query"};
+  request.exports = tw::model_exports(name);
   request.manifest = "{\"model\": \"" + name + "\"}";
   return request;
 }

@@ -57,10 +57,12 @@ static void input_dims(int32_t i, const int64_t* symbols, int64_t* dims) {
   dims[0] = i == 2 ? 2 * symbols[0] : symbols[0];
   if (i != 2) dims[1] = 4;
 }
-__attribute__((visibility("hidden"))) const tw_model_desc tw_model = {
-    TEXT(NAME), "a-target", tw_manifest, 3,        2,       1,           2,           kInputs,
-    kOutputs,   kSymbols,   16,          FEATURES, program, arena_bytes, output_dims, input_dims,
-    0,          0,          0,           0,        0,       kLimits,     output_dims, misfit};
+static const tw_model_desc model = {TEXT(NAME), "a-target", tw_manifest, 3,           2,
+                                    1,          2,          kInputs,     kOutputs,    kSymbols,
+                                    16,         FEATURES,   program,     arena_bytes, output_dims,
+                                    input_dims, 0,          0,           0,           0,
+                                    0,          kLimits,    output_dims, misfit,      0};
+__attribute__((visibility("hidden"))) const tw_model_desc* const tw_models[] = {&model, 0};
 __attribute__((visibility("default"))) const tw_api* JOIN(tw_, NAME, _query)(uint32_t version) {
   return tw_query(version);
 }

@@ -64,6 +64,7 @@ int main(void) {
   if (tw_fake_create(api, 2, &context) != TW_OK) return 2;
   io.n = 2;
   io.a = a; io.b = b; io.c = c; io.y = y; io.y_bytes = sizeof y; io.count = &count;
+  if (tw_fake_output_y_bytes(api, &io) != sizeof y) return 4;
   printf("%d ", (int)tw_fake_run(api, context, &io));
   printf("%d\n", (int)y[6]);
   io.n = 0;

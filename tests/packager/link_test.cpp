@@ -111,7 +111,7 @@ TEST_CASE("the same request gives the same bytes, anywhere and on any thread") {
 
 TEST_CASE("wrong symbols are named") {
   tw::LinkRequest request = fake_request("fake.x86_64");
-  request.exports = {"tw_fake_query", "tw_missing"};
+  request.exports = {"tw_fake_query", "tw_query", "tw_missing"};
   CHECK(error_of(tw::link_shared(request)) ==
         "no object defines 'tw_missing', which the library is to export");
   request.exports = {};
@@ -309,7 +309,7 @@ TEST_CASE("damaged files are errors and nothing worse") {
   CHECK(!tw::write_file(dir / "text.so", "hello"));
   CHECK(error_of(tw::read_manifest(dir / "text.so")) ==
         "'" + (dir / "text.so") + "' is not an ELF file");
-  CHECK(contains(error_of(tw::LoadedModel::open(TW_CLANG)), "is not a Tilewright library"));
+  CHECK(contains(error_of(tw::LoadedModel::open(TW_CLANG)), "is not a library of this Tilewright"));
   CHECK(contains(error_of(tw::read_manifest(TW_CLANG)), "it has no manifest"));
 }
 

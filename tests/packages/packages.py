@@ -7,6 +7,7 @@
                 root): the digits, the model and a library for ARM64, and how long it takes to the first result
 """
 import argparse
+import importlib.util
 import os
 import pathlib
 import shutil
@@ -57,10 +58,23 @@ def check_wheel(build, folder):
     run(tilewright, "compile", ROOT / "examples/digits/digits.onnx", "-o", folder / "digits.so")
     assert "logits" in run(tilewright, "run", folder / "digits.so", "--random", 1)
     assert (venv / "share/man/man1/tilewright.1").is_file()
+    check_module(venv, folder / "digits.so")
     check_shells(venv)
     cmake = run(venv / "bin/python", "-c", "import tilewright; print(tilewright.CMAKE)").strip()
     assert (pathlib.Path(cmake) / "tilewrightConfig.cmake").is_file()
     print("wheel: equal when built again, installs, compiles and runs the digits")
+
+
+def check_module(venv, library):
+    """`tilewright.Model` of the wheel, with this Python's numpy."""
+    numpy = importlib.util.find_spec("numpy")
+    if not numpy:
+        return print("the wheel's Model: not run, this Python has no numpy")
+    use = ("import sys; sys.path.append(sys.argv[1])\nimport numpy\nfrom tilewright import Model\n"
+           "print(Model(sys.argv[2])(numpy.zeros((1, 1, 8, 8), 'f4')).shape)")
+    said = run(venv / "bin/python", "-c", use, pathlib.Path(numpy.origin).parents[1], library)
+    assert said.strip() == "(1, 10)", said
+    print("the wheel's Model runs the digits")
 
 
 def check_shells(prefix):

@@ -1,7 +1,15 @@
-"""Tilewright, a compiler of ONNX models. `tilewright` on the command line; here only where its files are."""
+"""Tilewright, a compiler of ONNX models. `tilewright` on the command line; here compiled models, and where its files are."""
 import pathlib
 
 PREFIX = pathlib.Path(__file__).resolve().parent
 EXECUTABLE = PREFIX / "bin" / "tilewright"
-INCLUDE = PREFIX / "include"                     # tilewright.h
+INCLUDE = PREFIX / "include"                     # tilewright.h, tilewright.hpp
 CMAKE = PREFIX / "lib" / "cmake" / "tilewright"  # tilewright_DIR of find_package
+
+
+def __getattr__(name):
+    """Model and Error, which need numpy: the compiler does not."""
+    if name not in ("Model", "Error"):
+        raise AttributeError(f"module 'tilewright' has no attribute '{name}'")
+    from tilewright import model
+    return getattr(model, name)
