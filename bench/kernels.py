@@ -50,7 +50,7 @@ def time_rival(request, inputs, runs, samples):
 
 
 def time_ours(tilewright, artifact, threads, runs):
-    command = [tilewright, "bench", artifact, "--threads", str(threads), "--runs", str(runs), "--per-kernel", "--json"]
+    command = [tilewright, "profile", artifact, "--threads", str(threads), "--runs", str(runs), "--json"]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 

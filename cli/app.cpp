@@ -16,7 +16,7 @@
 namespace tw {
 namespace {
 
-constexpr std::array<Command, 20> kCommands = {{
+constexpr std::array<Command, 21> kCommands = {{
     {"compile", "Compile an ONNX model into a shared library with its weights inside",
      "  tilewright compile resnet50.onnx\n"
      "  tilewright compile model.onnx -t cortex-a72 -o out/model.so --dim batch=1\n"
@@ -33,9 +33,14 @@ constexpr std::array<Command, 20> kCommands = {{
      define_verify},
     {"bench", "Time a compiled model",
      "  tilewright bench model.so --threads 1\n"
-     "  tilewright bench model.so --seconds 5 --per-kernel\n"
+     "  tilewright bench model.so --seconds 5 --plan\n"
      "  tilewright bench model.so --runs 100 --json\n",
      define_bench},
+    {"profile", "Time every kernel call of a compiled model",
+     "  tilewright profile model.so --threads 1\n"
+     "  tilewright profile model.so --trace run.json\n"
+     "  tilewright profile model.onnx --seconds 5 --json\n",
+     define_profile},
     {"tune", "Search for faster schedules of a model's kernels on this machine",
      "  tilewright tune resnet18.onnx --log tilewright.db --trials 1000\n"
      "  tilewright tune model.onnx --log tilewright.db --time 10m --until 2%\n"

@@ -1,6 +1,7 @@
 #include "cli/file_roles.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <map>
@@ -98,6 +99,21 @@ Error FileRoles::check() const {
                     {"give " + file.what + " a name of its own"}});
   }
   return make_error(std::move(list));
+}
+
+Error check_writable(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code code;
+  const fs::path folder = fs::path(path).has_parent_path() ? fs::path(path).parent_path()
+                                                           : fs::path(".");
+  if (!fs::is_directory(folder, code))
+    return make_error(DiagCode::io, "cannot write '{0}': there is no folder '{1}'", path,
+                      folder.string());
+  if (::access(folder.c_str(), W_OK) != 0)
+    return make_error(DiagCode::io, "cannot write '{0}': the folder is not writable", path);
+  if (fs::exists(path, code) && !fs::is_regular_file(path, code))
+    return make_error(DiagCode::io, "cannot write '{0}': it is not a regular file", path);
+  return Error::success();
 }
 
 }  // namespace tw

@@ -31,4 +31,8 @@ class FileRoles {
   std::vector<File> read_, written_;
 };
 
+// Says now what writing would say after minutes of work; devices such as /dev/full would be
+// replaced by the file.
+Error check_writable(const std::string& path);
+
 }  // namespace tw

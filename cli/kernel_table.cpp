@@ -12,21 +12,25 @@ double per_second(double amount, double ms) { return ms > 0 ? amount / (ms * 1e-
 double bytes_of(const KernelRow& row) { return row.weight_bytes + row.tensor_bytes; }
 double roof_percent(double roof_seconds, double ms) { return 100 * per_second(roof_seconds, ms); }
 
-constexpr int kWide = 71, kNarrow = 47;  // columns of the numbers
+constexpr int kWide = 69, kNarrow = 54;  // columns of the numbers
 // Columns that names should have, else the narrow table is taken
 constexpr int kLeastNames = 40;
 
-std::string line(bool wide, double ms, double share, double flops, double bytes,
+double peak_percent(double flops, double ms, double peak_gflops) {
+  return peak_gflops > 0 ? 100 * per_second(flops, ms) * 1e-9 / peak_gflops : 0;
+}
+
+std::string line(bool wide, double ms, double share, double flops, double peak_gflops, double bytes,
                  double roof_seconds, const char* bound, int64_t spills) {
   char text[160];
   if (wide)
-    std::snprintf(text, sizeof text, "%9.4f %5.1f %8.3f %8.1f %8.2f %7.1f %6.1f  %-4s %6lld", ms,
-                  share, flops * 1e-9, per_second(flops, ms) * 1e-9, bytes * 1e-6,
-                  per_second(bytes, ms) * 1e-9, roof_percent(roof_seconds, ms), bound,
+    std::snprintf(text, sizeof text, "%9.4f %5.1f %8.1f %6.1f %8.2f %7.1f %6.1f  %-4s %6lld", ms,
+                  share, per_second(flops, ms) * 1e-9, peak_percent(flops, ms, peak_gflops),
+                  bytes * 1e-6, per_second(bytes, ms) * 1e-9, roof_percent(roof_seconds, ms), bound,
                   static_cast<long long>(spills));
   else
-    std::snprintf(text, sizeof text, "%9.4f %5.1f %8.1f %7.1f %6.1f  %-4s", ms, share,
-                  per_second(flops, ms) * 1e-9, per_second(bytes, ms) * 1e-9,
+    std::snprintf(text, sizeof text, "%9.4f %5.1f %8.1f %6.1f %8.2f %6.1f  %-4s", ms, share,
+                  per_second(flops, ms) * 1e-9, peak_percent(flops, ms, peak_gflops), bytes * 1e-6,
                   roof_percent(roof_seconds, ms), bound);
   return text;
 }
@@ -35,7 +39,7 @@ std::string line(bool wide, double ms, double share, double flops, double bytes,
 
 Expected<KernelTable> kernel_table(const Manifest& manifest, const Symbols& symbols,
                                    const Peaks& peaks, const std::vector<double>& ms) {
-  KernelTable table;
+  KernelTable table{{}, peaks.gflops};
   const SymbolNames names = symbol_names(manifest);
   TW_ASSIGN(const double arena, value_of(manifest.arena_bytes, symbols, names));
   const double resident = arena + static_cast<double>(manifest.weight_bytes);
@@ -72,6 +76,7 @@ Json to_json(const KernelTable& table) {
                                 {"weight_bytes", r.weight_bytes},
                                 {"tensor_bytes", r.tensor_bytes},
                                 {"gflops", per_second(r.flops, r.ms) * 1e-9},
+                                {"peak_percent", peak_percent(r.flops, r.ms, table.peak_gflops)},
                                 {"gbs", per_second(bytes_of(r), r.ms) * 1e-9},
                                 {"roof_ms", r.roof.seconds * 1e3},
                                 {"roof_percent", roof_percent(r.roof.seconds, r.ms)},
@@ -98,14 +103,13 @@ std::string to_string(const KernelTable& table, int columns) {
   const bool wide = columns >= kWide + kLeastNames;
   const int names = std::max(12, columns - (wide ? kWide : kNarrow) - 2);
   std::string text =
-      wide
-          ? "       ms     %    GFLOP  GFLOP/s       MB    GB/s  roof%  by   spills  kernel, call\n"
-          : "       ms     %  GFLOP/s    GB/s  roof%  by    kernel, call\n";
+      wide ? "       ms     %  GFLOP/s  peak%       MB    GB/s  roof%  by   spills  kernel, call\n"
+           : "       ms     %  GFLOP/s  peak%       MB  roof%  by    kernel, call\n";
   for (const KernelRow* r : order)
-    text += line(wide, r->ms, ms > 0 ? 100 * r->ms / ms : 0, r->flops, bytes_of(*r),
-                 r->roof.seconds, r->roof.bound.c_str(), r->spills) +
+    text += line(wide, r->ms, ms > 0 ? 100 * r->ms / ms : 0, r->flops, table.peak_gflops,
+                 bytes_of(*r), r->roof.seconds, r->roof.bound.c_str(), r->spills) +
             "  " + fit(r->kernel + "  " + r->call, names) + "\n";
-  text += line(wide, ms, 100, flops, bytes, roof, "", spills) + "  in " +
+  text += line(wide, ms, 100, flops, table.peak_gflops, bytes, roof, "", spills) + "  in " +
           std::to_string(order.size()) + " calls\n";
   return text;
 }

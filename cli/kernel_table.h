@@ -1,4 +1,4 @@
-// bench --per-kernel: what every call of a model takes, next to what it does and what the machine
+// tilewright profile: what every call of a model takes, next to what it does and what the machine
 // would allow.
 #pragma once
 #include "cli/text_width.h"
@@ -17,6 +17,7 @@ struct KernelRow {
 };
 struct KernelTable {
   std::vector<KernelRow> rows;  // in the order of the calls
+  double peak_gflops = 0;       // of the machine
 };
 
 // ms: of each call. Symbols are the model's. Errors: a count in the manifest that is no expression

@@ -8,6 +8,7 @@ CommandRun define_compile(Flags& flags);
 CommandRun define_run(Flags& flags);
 CommandRun define_verify(Flags& flags);
 CommandRun define_bench(Flags& flags);
+CommandRun define_profile(Flags& flags);
 CommandRun define_tune(Flags& flags);
 CommandRun define_inspect(Flags& flags);
 CommandRun define_targets(Flags& flags);

@@ -71,23 +71,6 @@ bool is_text(Emit emit) {
   TW_UNREACHABLE("bad emit");
 }
 
-// Says now what writing would say after minutes of work; devices such as /dev/full would be
-// replaced by the file.
-Error check_writable(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code code;
-  const fs::path folder = fs::path(path).has_parent_path() ? fs::path(path).parent_path()
-                                                           : fs::path(".");
-  if (!fs::is_directory(folder, code))
-    return make_error(DiagCode::io, "cannot write '{0}': there is no folder '{1}'", path,
-                      folder.string());
-  if (::access(folder.c_str(), W_OK) != 0)
-    return make_error(DiagCode::io, "cannot write '{0}': the folder is not writable", path);
-  if (fs::exists(path, code) && !fs::is_regular_file(path, code))
-    return make_error(DiagCode::io, "cannot write '{0}': it is not a regular file", path);
-  return Error::success();
-}
-
 Error check_name(const std::string& name) {
   bool good = name.empty() || !(name[0] >= '0' && name[0] <= '9');
   for (const char c : name)

@@ -40,7 +40,8 @@ tw_tensor view_of(Tensor& t) {
 
 }  // namespace
 
-Expected<ModelRun> ModelRun::create(const tw_api& api, Inputs inputs, int threads) {
+Expected<ModelRun> ModelRun::create(const tw_api& api, Inputs inputs, int threads,
+                                    const tw_parallel* parallel) {
   ModelRun run(api, std::move(inputs));
   for (int32_t i = 0; i < api.symbol_count; ++i) {
     const auto value = run.inputs_.symbols.find(api.symbols[i]);
@@ -53,6 +54,7 @@ Expected<ModelRun> ModelRun::create(const tw_api& api, Inputs inputs, int thread
   tw_options options{};
   options.size = sizeof options;
   options.threads = threads;
+  options.parallel = parallel;
   options.symbols = run.symbols_.empty() ? nullptr : run.symbols_.data();
   tw_context* context = nullptr;
   TW_TRY(run.check(api.create(&options, &context)));

@@ -11,9 +11,10 @@ namespace tw {
 
 class ModelRun {
  public:
-  // threads: as tw_options. The api must outlive this. Errors: what the artifact says of its
-  // arguments.
-  static Expected<ModelRun> create(const tw_api& api, Inputs inputs, int threads);
+  // threads, parallel: as tw_options. The api must outlive this, and so must a pool. Errors: what
+  // the artifact says of its arguments.
+  static Expected<ModelRun> create(const tw_api& api, Inputs inputs, int threads,
+                                   const tw_parallel* parallel = nullptr);
 
   Error run();
   Error profile(std::span<uint64_t> call_ns);  // api.call_count entries

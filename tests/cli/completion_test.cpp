@@ -19,7 +19,7 @@ TEST_CASE("completion: every shell's script has every command, and the flags wit
     REQUIRE(r.code == kExitOk);
     for (const Command& c : all_commands()) CHECK(has(r.out, c.name));
     CHECK(has(r.out, "tilewright targets"));
-    CHECK(has(r.out, "per-kernel"));
+    CHECK(has(r.out, "virtual-threads"));
   }
   CHECK(has(cli({"completion", "bash"}).out, "'compile -o'|'compile --output'"));
   const CliResult other = cli({"completion", "csh"});

@@ -95,20 +95,20 @@ TEST_CASE("digits: compile, run, verify, bench, inspect") {
   CHECK(strict.code == kExitMismatch);
   CHECK(!json_of(strict)["per_node"]["first"]["nodes"].items().empty());
 
-  const Json bench = json_of(cli(
-      {"bench", folder / "digits.so", "--threads", "1", "--runs", "5", "--per-kernel", "--json"}));
+  const Json bench = json_of(
+      cli({"bench", folder / "digits.so", "--threads", "1", "--runs", "5", "--json"}));
   CHECK(bench["ms"].items().size() == 5);
-  CHECK(bench["calls"].items().size() == static_cast<size_t>(summary["calls"].integer_or(0)));
-  CHECK(bench["peaks"]["gflops"].real() != nullptr);
+  const Json profile = json_of(
+      cli({"profile", folder / "digits.so", "--threads", "1", "--runs", "5", "--json"}));
+  CHECK(profile["calls"].items().size() == static_cast<size_t>(summary["calls"].integer_or(0)));
+  CHECK(profile["peaks"]["gflops"].real() != nullptr);
   REQUIRE(cli({"compile", kDigits, "-o", folder / "direct.so", "--algorithm", "direct"}).code ==
           kExitOk);
-  const Json counted = json_of(
-      cli({"bench", folder / "direct.so", "--runs", "1", "--per-kernel", "--json"}));
+  const Json counted = json_of(cli({"profile", folder / "direct.so", "--runs", "1", "--json"}));
   double flops = 0;
   for (const Json& call : counted["calls"].items()) flops += *call["flops"].real();
-  const Json direct = json_of(
-      cli({"bench", kDigits, "--threads", "1", "--runs", "1", "--per-kernel", "--json"}));
-  CHECK(direct["calls"].items().size() == bench["calls"].items().size());
+  const Json direct = json_of(cli({"profile", kDigits, "--threads", "1", "--runs", "1", "--json"}));
+  CHECK(direct["calls"].items().size() == profile["calls"].items().size());
 
   const Json model = json_of(cli({"inspect", kDigits, "--json"}));
   CHECK(model["inputs"].items().at(0)["name"].text_or_empty() == "image");

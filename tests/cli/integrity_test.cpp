@@ -21,7 +21,7 @@ std::vector<std::vector<std::string>> commands(const std::string& library) {
           {"run", library, "--random", "1"},
           {"verify", library, kDigits},
           {"bench", library, "--runs", "1"},
-          {"bench", library, "--runs", "1", "--per-kernel"}};
+          {"profile", library, "--runs", "1"}};
 }
 
 }  // namespace

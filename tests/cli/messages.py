@@ -90,7 +90,7 @@ def names_of_dimensions_are_the_models(f):
         f.good(f"compile {name} -o d.so --dim {width}=40 --dim x[0]=2")
         f.good("run d.so --random 1", "f32[2, 8, 32, 40]")
         f.good(f"verify c.so {name} --dim {width}=40 --dim a.b.0=1")
-        f.good(f"bench {name} --dim {width}=40 --dim x[0]=1 --runs 2 --per-kernel")
+        f.good(f"profile {name} --dim {width}=40 --dim x[0]=1 --runs 2")
         f.good(f"space {name} --dim {width}=40")
         f.good(f"inspect {name} --dim {width}=40", "f32[a.b.0, 3, 32, 40]")
     f.refused("run c.so --random 1", 1, "the dimension 'a.b.0' is free: give --dim a.b.0=N", "'x[3]=N'")
@@ -112,7 +112,7 @@ def sizes_with_calls_of_their_own_have_the_models_names(f):
     f.refused("compile conv.onnx -o e.so --specialize a.b.0=1,x[0]=2", 1, "--specialize gives 'a.b.0' twice")
     f.good("compile conv.onnx -o e.so --dim x_3=0..64")   # may be empty, which its symbol says and its name does not
     f.good("inspect e.so", "f32[a.b.0, 3, 32, x[3]]", "symbol  x[3] of 0 to 64")
-    f.good("bench e.so --dim x[3]=5 --dim x[0]=1 --runs 1 --per-kernel")
+    f.good("profile e.so --dim x[3]=5 --dim x[0]=1 --runs 1")
 
 
 @case
