@@ -440,6 +440,18 @@ NetworkTuner::Row NetworkTuner::row(size_t task) const {
   return row;
 }
 
+NetworkTuner::Change NetworkTuner::change(size_t task) const {
+  const Search& s = *searches_[task];
+  Change change;
+  if (!s.defaults.empty()) change.first = s.defaults.front();
+  if (!s.tuner && std::isfinite(s.first)) change.best = change.first;  // nothing else was tried
+  if (!s.tuner || !std::isfinite(s.tuner->best_seconds())) return change;
+  const Candidate& best = s.tuner->best();
+  change.algorithm = s.task.variants[static_cast<size_t>(best.variant)].algorithm;
+  change.best = print(best.schedule);
+  return change;
+}
+
 const std::vector<double>& NetworkTuner::curve(size_t task) const {
   static const std::vector<double> none;
   return searches_[task]->tuner ? searches_[task]->tuner->curve() : none;

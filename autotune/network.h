@@ -101,8 +101,14 @@ class NetworkTuner {
     double space = 0;   // points
     std::string error;  // why it is no longer tuned, where that is a failure
   };
+  // Schedules as texts; "": none yet
+  struct Change {
+    Algorithm algorithm = Algorithm::direct;  // of the best
+    std::string first, best;
+  };
   size_t task_count() const;
   Row row(size_t task) const;
+  Change change(size_t task) const;
   const std::vector<double>& curve(size_t task) const;  // best so far, by trial
   double network_seconds() const;
   // By the default schedules, of the same tasks

@@ -1,6 +1,7 @@
 #include "cli/timed_report.h"
 
 #include "cli/kernel_table.h"
+#include "cli/progress.h"
 #include "driver/run/time_model.h"
 #include "ir/dim_names.h"
 #include "packager/artifact.h"
@@ -11,16 +12,20 @@ namespace {
 
 constexpr int kThreads = 1;
 
+Expected<Inputs> random_inputs(const tw_api& api, const CompileReport& compiled) {
+  InputSources sources;
+  sources.random = 0;
+  for (const auto& [symbol, size] : compiled.example)
+    sources.dims.push_back(symbol_name(compiled.symbol_names, symbol) + "=" + std::to_string(size));
+  return load_inputs(input_specs(api), sources);
+}
+
 Error time_library(const CompileReport& compiled, Report& report) {
   TW_ASSIGN(const std::string text, read_manifest(compiled.output, Integrity::trust));
   TW_ASSIGN(const Manifest manifest, parse_manifest(text, compiled.output));
   TW_ASSIGN(const Target target, parse_target(manifest.target_yaml, compiled.output));
   TW_ASSIGN(const LoadedModel model, LoadedModel::open(compiled.output, Integrity::trust));
-  InputSources sources;
-  sources.random = 0;
-  for (const auto& [symbol, size] : compiled.example)
-    sources.dims.push_back(symbol_name(compiled.symbol_names, symbol) + "=" + std::to_string(size));
-  TW_ASSIGN(Inputs inputs, load_inputs(input_specs(model.api()), sources));
+  TW_ASSIGN(Inputs inputs, random_inputs(model.api(), compiled));
   TW_ASSIGN(ModelRun run, ModelRun::create(model.api(), std::move(inputs), kThreads));
   TW_TRY(run.run());
   TW_ASSIGN(const std::vector<double> ms, time_calls(run, {0, 1}));
@@ -39,10 +44,40 @@ Error time_library(const CompileReport& compiled, Report& report) {
   return Error::success();
 }
 
+Expected<NodeErrors> errors_of(const CompileOptions& options, const Target& target,
+                               const CompileReport& compiled, double seconds) {
+  Inputs inputs;
+  {
+    TW_ASSIGN(const LoadedModel model, LoadedModel::open(compiled.output, Integrity::trust));
+    TW_ASSIGN(inputs, random_inputs(model.api(), compiled));
+  }
+  CompileOptions kept;
+  kept.model = options.model, kept.dims = options.dims, kept.limits = options.limits;
+  kept.pipeline = options.pipeline, kept.algorithms = options.algorithms;
+  kept.jobs = options.jobs, kept.name = "kept";
+  return node_errors(kept, target, inputs, seconds, kThreads);
+}
+
 }  // namespace
 
 void add_times(const CompileReport& compiled, Report& report) {
   if (Error error = time_library(compiled, report)) report.no_times = error_text(std::move(error));
+}
+
+void add_errors(const CompileOptions& options, const Target& target, const CompileReport& compiled,
+                double seconds, Report& report) {
+  Expected<NodeErrors> errors = errors_of(options, target, compiled, seconds);
+  if (!errors) {
+    report.errors_note = "Not compared: " + error_text(errors.takeError()) + ".";
+    return;
+  }
+  std::string note =
+      "Of each fused group's result on random inputs, against the reference evaluator of the whole "
+      "graph. The range is the smallest interval that holds 0 and all finite values.";
+  if (errors->left > 0)
+    note += " " + std::to_string(errors->left) + " results were not reached in " +
+            format_seconds(seconds) + ".";
+  add_errors(*errors, note, report);
 }
 
 }  // namespace tw

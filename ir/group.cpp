@@ -47,6 +47,16 @@ std::vector<ValueId> external_inputs(const Graph& graph, const Group& group) {
 
 }  // namespace
 
+std::string group_name(const Graph& graph, const Group& group) {
+  std::string name;
+  for (const NodeId id : group.nodes) {
+    const Node& node = graph.node(id);
+    const std::string& own = node.name.empty() ? graph.value(node.output).name : node.name;
+    if (name.find(own) == std::string::npos) name += (name.empty() ? "" : "+") + own;
+  }
+  return name;
+}
+
 std::string print_groups(const Graph& graph, const std::vector<Group>& groups) {
   std::string text;
   for (size_t i = 0; i < groups.size(); ++i) {

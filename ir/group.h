@@ -31,6 +31,8 @@ std::vector<Group> single_groups(const Graph& graph);  // a group a node, nothin
 bool is_extern(const Graph& graph, const Group& group);
 // Unary, binary, select, casts: output points read the same input points
 bool is_elementwise(const Node& node);
+// Of its nodes, "conv1+relu1": what its call is called
+std::string group_name(const Graph& graph, const Group& group);
 std::string print_groups(const Graph& graph, const std::vector<Group>& groups);
 
 }  // namespace tw

@@ -192,7 +192,7 @@ class GraphLowering {
         bring(arguments[i].value, device);
     KernelCall call;
     call.kernel = kernel;
-    call.name = name_of(group);
+    call.name = group_name(graph_, group);
     call.device = call.from = device;
     for (const std::string& symbol : symbols) call.symbols.push_back(var(symbol));
     for (size_t i = 0; i < arguments.size(); ++i) {
@@ -207,16 +207,6 @@ class GraphLowering {
     add_workspace(device);
     out_.program.calls.push_back(std::move(call));
     return Error::success();
-  }
-
-  std::string name_of(const Group& group) const {
-    std::string name;
-    for (NodeId id : group.nodes) {
-      const Node& node = graph_.node(id);
-      const std::string& own = node.name.empty() ? graph_.value(node.output).name : node.name;
-      if (name.find(own) == std::string::npos) name += (name.empty() ? "" : "+") + own;
-    }
-    return name;
   }
 
   // A function of the runtime library or regions, on the processor.

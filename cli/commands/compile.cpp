@@ -45,6 +45,7 @@ struct CompileArgs {
   CacheFlags cache;
   std::vector<std::string> dims, specialize, passes, print_after;
   int jobs = 0, pass_limit = -1, virtual_threads = 0, threads = 1;
+  double report_errors = 0;  // seconds
   bool frozen = false, strict = false, print_changed = false, time_passes = false,
        verify_each = false;
 };
@@ -95,6 +96,11 @@ Error check_passes(const std::vector<std::string>& names, const char* flag) {
 }
 
 Error check_report(const CompileArgs& args, const CompileOptions& options) {
+  if (args.report.empty())
+    return make_error(DiagCode::invalid_argument, "--report-errors needs --report FILE.html");
+  if (args.report_errors > 0 && args.target != "host")
+    return make_error(DiagCode::unsupported,
+                      "--report-errors runs the library here: it is for the target 'host'");
   if (is_text(options.emit))
     return make_error(DiagCode::invalid_argument, "--report is of a library, --emit {0} is a text",
                       args.emit);
@@ -106,12 +112,16 @@ Error check_report(const CompileArgs& args, const CompileOptions& options) {
 }
 
 // The page of --report.
-Error write_report(const CompileArgs& args, const PlannedProgram& planned,
-                   const CompileReport& compiled, const Target& target) {
+Error write_report(const CompileArgs& args, const CompileOptions& options,
+                   const PlannedProgram& planned, const CompileReport& compiled,
+                   const Target& target) {
   Report report = make_report(planned, compiled, target);
   report.model = std::filesystem::path(args.model).filename().string();
-  if (args.target == "host") add_times(compiled, report);
+  const bool here = args.target == "host";
+  if (here) add_times(compiled, report);
   else report.no_times = "the target is not 'host'";
+  if (here && args.report_errors > 0)
+    add_errors(options, target, compiled, args.report_errors, report);
   return write_file(args.report, page(report));
 }
 
@@ -162,7 +172,7 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
   if (!o.header.empty()) TW_TRY(check_writable(o.header));
   for (const std::string& file : {args.weights, args.depfile, args.junit})
     if (!file.empty()) TW_TRY(check_writable(file));
-  if (!args.report.empty()) TW_TRY(check_report(args, o));
+  if (!args.report.empty() || args.report_errors > 0) TW_TRY(check_report(args, o));
   return o;
 }
 
@@ -632,7 +642,7 @@ Expected<int> compile(const CompileArgs& args, Console& console) {
   TW_ASSIGN(CompileReport report, build(job, console, progress));
   if (!args.report.empty() && !(args.strict && !report.faults.empty())) {
     progress.begin("report");
-    TW_TRY(write_report(args, job.planned, report, job.target));
+    TW_TRY(write_report(args, job.options, job.planned, report, job.target));
   }
   progress.end();
   std::ranges::copy(job.notes, std::back_inserter(report.notes));
@@ -714,6 +724,9 @@ CommandRun define_compile(Flags& flags) {
   flags.text("--report", args->report, "FILE.html",
              "A page of the kernels with their schedules and memory; for target host with their "
              "times on this machine, on one thread");
+  flags.number("--report-errors", args->report_errors, "S",
+               "On the page of --report also how far each kernel's result is from the reference "
+               "evaluator's, as far as S seconds allow; default 0: not");
   args->algorithms.define(flags);
   flags.text("--precision", args->precision, "P",
              "In what products and convolutions multiply: fp32 (default), bf16 with sums in f32, "

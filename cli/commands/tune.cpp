@@ -2,6 +2,7 @@
 // the log.
 #include <llvm/ADT/StringExtras.h>
 
+#include <filesystem>
 #include <memory>
 #include <ostream>
 
@@ -12,7 +13,9 @@
 #include "cli/tune_flags.h"
 #include "cli/tune_text.h"
 #include "cli/tune_watch.h"
+#include "driver/report/page.h"
 #include "driver/tune/tuned_compile.h"
+#include "packager/output_file.h"
 #include "support/parallel.h"
 
 namespace tw {
@@ -21,7 +24,7 @@ namespace {
 struct TuneArgs {
   std::string worker;
   std::string model, target = "host", tuner = "gbt", space = "template", objective = "rank",
-                     features = "loops", log, time, until;
+                     features = "loops", log, time, until, report;
   std::vector<std::string> dims;
   bool no_rules = false, no_transfer = false, prove = false, table = false;
   int trials = 0, jobs = 0, batch = 0, patience = 0, threads = 1, kernel = 0, check = 0;
@@ -101,15 +104,19 @@ Expected<int> check(const TuneRequest& request, const Target& target, int proces
   return kExitOk;
 }
 
-// The search, shown while it works and told of at its end.
-Error search(TuneRequest request, const Target& target, Console& console) {
+// The search, shown while it works and told of at its end, on a page too if one is asked for.
+Error search(TuneRequest request, const Target& target, const std::string& page_file,
+             Console& console) {
   const Interrupts interrupts;
   request.stop = &interrupts.asked();
-  ConsoleTuneWatch watch(console, request.network.scheduler.trials, false);
+  ConsoleTuneWatch shown(console, request.network.scheduler.trials, false);
+  RoundsWatch watch(shown);
   TW_ASSIGN(const TunedNetwork tuned, tune_network(request, target, watch));
   if (console.json) console.out << dump(tuned_json(tuned, request.network.table), -1) << "\n";
   else console.out << tuned_text(tuned, console.columns);
-  return Error::success();
+  if (page_file.empty()) return Error::success();
+  const std::string model = std::filesystem::path(request.model).filename().string();
+  return write_file(page_file, page(TuneReport{model, target.name, tuned, watch.rounds()}));
 }
 
 Expected<int> tune(const TuneArgs& args, Console& console) {
@@ -133,7 +140,12 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   files.reads_model(args.model);
   files.reads_target(args.target);
   files.writes("the tuning log", request.log);
+  files.writes("the report", args.report);
   TW_TRY(files.check());
+  if (!args.report.empty()) TW_TRY(check_writable(args.report));
+  if (!args.report.empty() && args.check > 0)
+    return make_error(DiagCode::invalid_argument,
+                      "--report is of a search, and --check makes none: one of both");
   request.sources = {args.space == "generated", !args.no_rules, request.network.seed,
                      request.network.jobs,      args.threads,   args.worker};
   request.kernel = args.kernel;
@@ -146,7 +158,7 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   if (args.prove && !args.worker.empty())
     return make_error(DiagCode::unsupported,
                       "--prove runs the whole network here, and --worker measures elsewhere");
-  TW_TRY(search(request, target, console));
+  TW_TRY(search(request, target, args.report, console));
   if (!args.prove) return kExitOk;
   CompileOptions plain;
   plain.model = args.model;
@@ -199,6 +211,8 @@ CommandRun define_tune(Flags& flags) {
   flags.integer("--check", args->check,
                 "Search nothing: measure the best records again beside the default schedules, in "
                 "so many processes");
+  flags.text("--report", args->report, "FILE.html",
+             "A page of the search: its curves by trials and seconds, and what changed");
   flags.flag("--prove", args->prove,
              "Then time the whole network with the log's schedules against the default ones");
   flags.repeated("--dim", args->dims, "NAME=N",

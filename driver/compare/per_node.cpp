@@ -1,6 +1,8 @@
 #include "driver/compare/per_node.h"
 
 #include <algorithm>
+#include <chrono>
+#include <iterator>
 
 #include "driver/compile/lower_model.h"
 #include "driver/run/model_run.h"
@@ -15,7 +17,7 @@ namespace {
 struct Kept {
   ValueId value;  // what is compared: plain layout
   size_t output = 0;
-  std::vector<NodeId> nodes;  // the group
+  Group group;
 };
 
 struct KeptGraph {
@@ -37,7 +39,7 @@ Error keep(Graph& graph, const Group& group, ValueId made, const std::vector<Nod
   const auto shown = std::find_if(outputs.begin(), outputs.end(),
                                   [&](const Graph::Output& o) { return o.value == made; });
   if (shown != outputs.end()) {
-    result.kept.push_back({made, static_cast<size_t>(shown - outputs.begin()), group.nodes});
+    result.kept.push_back({made, static_cast<size_t>(shown - outputs.begin()), group});
     return Error::success();
   }
   if (!used_outside(group, users)) return Error::success();
@@ -45,7 +47,7 @@ Error keep(Graph& graph, const Group& group, ValueId made, const std::vector<Nod
   if (!graph.value(made).type.layout.plain()) {
     TW_ASSIGN(plain, graph.add(op::LayoutCast{-1, 0}, {made}));
   }
-  result.kept.push_back({plain, graph.outputs().size(), group.nodes});
+  result.kept.push_back({plain, graph.outputs().size(), group});
   graph.add_output(plain, "kept_" + std::to_string(graph.outputs().size()));
   return Error::success();
 }
@@ -75,43 +77,86 @@ Expected<std::vector<Tensor>> run_kept(const std::string& library, const Inputs&
   return run.outputs();
 }
 
-}  // namespace
-
-Expected<PerNodeReport> compare_nodes(const CompileOptions& base, const Target& target,
-                                      const Inputs& inputs, const std::vector<Tensor>& want,
-                                      double tolerance, int threads) {
-  TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
+// The compiled results of every group.
+struct KeptRun {
   KeptGraph kept;
+  std::vector<Tensor> got;  // the library's outputs
+};
+Expected<KeptRun> run_with_all(const CompileOptions& base, const Target& target,
+                               const Inputs& inputs, int threads) {
+  TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
+  KeptRun run;
   TW_ASSIGN(Model model, import_onnx(base.model, {base.dims, base.limits}));
   TW_ASSIGN(RewrittenGraph rewritten,
             rewrite_graph(std::move(model.graph), base, target, ModelSchedules()));
-  keep_all(rewritten.graph, kept);
-  TW_TRY(make_error(kept.failed));
-  model.graph = kept.graph;
+  keep_all(rewritten.graph, run.kept);
+  TW_TRY(make_error(run.kept.failed));
+  model.graph = run.kept.graph;
   CompileOptions options = base;
   options.dims = model.dims;
   options.rewritten = true;
   options.output = folder.path() + "/kept.so";
   options.header = folder.path() + "/kept.h";
   TW_ASSIGN(const CompileReport compiled, compile_graph(std::move(model), options, target));
-  TW_ASSIGN(const std::vector<Tensor> got, run_kept(compiled.output, inputs, threads));
+  TW_ASSIGN(run.got, run_kept(compiled.output, inputs, threads));
+  return run;
+}
 
+// What is kept of a value, against the reference's.
+std::vector<NodeDifference> differences(const KeptRun& run, ValueId id, const Tensor& reference,
+                                        double tolerance) {
+  const Graph& graph = run.kept.graph;
+  std::vector<NodeDifference> list;
+  for (const Kept& k : run.kept.kept) {
+    if (k.value != id) continue;
+    NodeDifference& node = list.emplace_back();
+    node = {graph.value(id).name,
+            to_string(graph.value(id).type),
+            {},
+            group_name(graph, k.group),
+            compare(run.got[k.output], reference, tolerance)};
+    for (const NodeId n : k.group.nodes) node.nodes.push_back(node_text(graph.node(n)));
+  }
+  return list;
+}
+
+}  // namespace
+
+Expected<PerNodeReport> compare_nodes(const CompileOptions& options, const Target& target,
+                                      const Inputs& inputs, const std::vector<Tensor>& want,
+                                      double tolerance, int threads) {
+  TW_ASSIGN(const KeptRun run, run_with_all(options, target, inputs, threads));
   PerNodeReport report;
   const auto compare_value = [&](ValueId id, const Tensor& reference) {
-    for (const Kept& k : kept.kept) {
-      if (k.value != id) continue;
+    for (NodeDifference& node : differences(run, id, reference, tolerance)) {
       ++report.compared;
-      const Difference d = compare(got[k.output], reference, tolerance);
-      if (d.same || report.first) return;
-      NodeDifference node{kept.graph.value(id).name, to_string(kept.graph.value(id).type), {}, d};
-      for (const NodeId n : k.nodes) node.nodes.push_back(node_text(kept.graph.node(n)));
-      report.first = std::move(node);
+      if (!node.difference.same && !report.first) report.first = std::move(node);
     }
+    return Error::success();
   };
-  TW_ASSIGN(const std::vector<Tensor> passed, evaluate(kept.graph, inputs.tensors, compare_value));
+  TW_ASSIGN(const std::vector<Tensor> passed,
+            evaluate(run.kept.graph, inputs.tensors, compare_value));
   for (size_t i = 0; i < want.size(); ++i)
     report.passes.push_back(compare(passed[i], want[i], tolerance));
   return report;
+}
+
+Expected<NodeErrors> node_errors(const CompileOptions& options, const Target& target,
+                                 const Inputs& inputs, double seconds, int threads) {
+  TW_ASSIGN(const KeptRun run, run_with_all(options, target, inputs, threads));
+  NodeErrors errors;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  bool late = false;
+  const auto compare_value = [&](ValueId id, const Tensor& reference) {
+    std::ranges::move(differences(run, id, reference, 0), std::back_inserter(errors.results));
+    late = std::chrono::steady_clock::now() > end;
+    return late ? make_error(DiagCode::limit, "the time is over") : Error::success();
+  };
+  Expected<std::vector<Tensor>> all = evaluate(run.kept.graph, inputs.tensors, compare_value);
+  if (!all && !late) return all.takeError();
+  if (!all) llvm::consumeError(all.takeError());  // what there is by then is told
+  errors.left = run.kept.kept.size() - errors.results.size();
+  return errors;
 }
 
 }  // namespace tw

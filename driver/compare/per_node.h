@@ -1,5 +1,5 @@
-// Finds the first fused group whose compiled result is off: compiles the model once more with every
-// group's result as an output, and compares each with the reference evaluation of the same graph.
+// How far each fused group's compiled result is from the reference evaluation of the same graph:
+// the model is compiled once more with every group's result as an output.
 #pragma once
 #include "driver/compare/compare.h"
 #include "driver/compile/compile.h"
@@ -11,6 +11,7 @@ struct NodeDifference {
   std::string value;               // the group's result
   std::string type;                // "f32[1, 64, 56, 56]"
   std::vector<std::string> nodes;  // "conv1 (conv, from Conv)", in order
+  std::string group;               // group_name
   Difference difference;
 };
 
@@ -27,5 +28,13 @@ struct PerNodeReport {
 Expected<PerNodeReport> compare_nodes(const CompileOptions& options, const Target& target,
                                       const Inputs& inputs, const std::vector<Tensor>& want,
                                       double tolerance, int threads);
+
+// Of every group that the evaluators reach in so many seconds, in topological order.
+struct NodeErrors {
+  std::vector<NodeDifference> results;
+  size_t left = 0;  // results that were not reached
+};
+Expected<NodeErrors> node_errors(const CompileOptions& options, const Target& target,
+                                 const Inputs& inputs, double seconds, int threads);
 
 }  // namespace tw

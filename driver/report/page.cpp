@@ -5,9 +5,17 @@
 
 namespace tw {
 
-// Written by runtime/embed.cmake: page.html, page.css, page.js
-extern const unsigned char kReportPage0[], kReportPage1[], kReportPage2[];
-extern const std::size_t kReportPage0Size, kReportPage1Size, kReportPage2Size;
+// Written by runtime/embed.cmake: page.html, page.css, page.js, graph.js, model.js, tune.js
+#define TW_PART(n)                             \
+  extern const unsigned char kReportPage##n[]; \
+  extern const std::size_t kReportPage##n##Size;
+TW_PART(0)
+TW_PART(1)
+TW_PART(2)
+TW_PART(3)
+TW_PART(4)
+TW_PART(5)
+#undef TW_PART
 
 namespace {
 
@@ -21,6 +29,14 @@ void replace(std::string& text, std::string_view mark, std::string_view by) {
   text.replace(at, mark.size(), by);
 }
 
+std::string document(const Json& data, std::string_view script) {
+  std::string text(part(kReportPage0, kReportPage0Size));
+  replace(text, "/*CSS*/", part(kReportPage1, kReportPage1Size));
+  replace(text, "/*JS*/", script);
+  replace(text, "/*DATA*/", script_text(data));
+  return text;
+}
+
 }  // namespace
 
 std::string script_text(const Json& value) {
@@ -32,11 +48,14 @@ std::string script_text(const Json& value) {
 }
 
 std::string page(const Report& report) {
-  std::string text(part(kReportPage0, kReportPage0Size));
-  replace(text, "/*CSS*/", part(kReportPage1, kReportPage1Size));
-  replace(text, "/*JS*/", part(kReportPage2, kReportPage2Size));
-  replace(text, "/*DATA*/", script_text(to_json(report)));
-  return text;
+  return document(to_json(report), std::string(part(kReportPage2, kReportPage2Size)) +
+                                       std::string(part(kReportPage3, kReportPage3Size)) +
+                                       std::string(part(kReportPage4, kReportPage4Size)));
+}
+
+std::string page(const TuneReport& report) {
+  return document(to_json(report), std::string(part(kReportPage2, kReportPage2Size)) +
+                                       std::string(part(kReportPage5, kReportPage5Size)));
 }
 
 }  // namespace tw

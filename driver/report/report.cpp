@@ -139,8 +139,19 @@ Report make_report(const PlannedProgram& planned, const CompileReport& compiled,
   return report;
 }
 
+void add_errors(const NodeErrors& errors, const std::string& note, Report& report) {
+  report.errors_note = note;
+  for (const NodeDifference& node : errors.results) {
+    const auto call = std::ranges::find(report.calls, node.group, &ReportCall::name);
+    report.errors.push_back(
+        {node.group, node.value, node.type,
+         call == report.calls.end() ? -1 : static_cast<int>(call - report.calls.begin()),
+         node.difference.max_rel, node.difference.max_ulp, node.difference.max_abs});
+  }
+}
+
 Json to_json(const Report& r) {
-  Json::Array calls, buffers, times;
+  Json::Array calls, buffers, times, errors;
   for (const ReportCall& call : r.calls) calls.push_back(to_json(call));
   for (const ReportBuffer& b : r.buffers)
     buffers.push_back(Json::Object{
@@ -151,7 +162,16 @@ Json to_json(const Report& r) {
                                  {"flops", t.flops},
                                  {"bytes", t.bytes},
                                  {"bound", t.bound}});
-  return Json::Object{{"model", r.model},
+  for (const ReportError& e : r.errors)
+    errors.push_back(Json::Object{{"name", e.name},
+                                  {"value", e.value},
+                                  {"type", e.type},
+                                  {"call", e.call},
+                                  {"max_rel", e.max_rel},
+                                  {"max_ulp", e.max_ulp},
+                                  {"max_abs", e.max_abs}});
+  return Json::Object{{"kind", "model"},
+                      {"model", r.model},
                       {"target", r.target},
                       {"sizes", r.sizes},
                       {"weight_bytes", r.weight_bytes},
@@ -164,7 +184,9 @@ Json to_json(const Report& r) {
                       {"no_times", r.no_times},
                       {"peaks", r.peaks},
                       {"gflops", r.gflops},
-                      {"dram_gbs", r.dram_gbs}};
+                      {"dram_gbs", r.dram_gbs},
+                      {"errors", errors},
+                      {"errors_note", r.errors_note}};
 }
 
 }  // namespace tw

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/compare/per_node.h"
 #include "driver/compile/compile.h"
 #include "support/json.h"
 
@@ -32,6 +33,12 @@ struct ReportCall {
   int64_t code_bytes = 0, spills = 0;
   int device = 0;
 };
+// How far the result of a fused group is from the reference evaluator's.
+struct ReportError {
+  std::string name, value, type;                 // the group's, its result's
+  int call = -1;                                 // that makes it; -1: none of that name
+  double max_rel = 0, max_ulp = 0, max_abs = 0;  // as Difference has them
+};
 struct Report {
   std::string model, target;
   std::string sizes;  // of free dimensions that bytes are of
@@ -43,11 +50,14 @@ struct Report {
   std::string no_times;           // why there are none
   std::string peaks;              // of this machine, as text
   double gflops = 0, dram_gbs = 0;
+  std::vector<ReportError> errors;
+  std::string errors_note;  // of which inputs, and what is missing; "": nobody asked
 };
 
 // Bytes are of the example's sizes. Without times.
 Report make_report(const PlannedProgram& planned, const CompileReport& compiled,
                    const Target& target);
+void add_errors(const NodeErrors& errors, const std::string& note, Report& report);
 Json to_json(const Report& report);
 
 }  // namespace tw

@@ -21,10 +21,9 @@ RecordingPool::~RecordingPool() {
 }
 
 uint64_t RecordingPool::now() const {
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() -
-                                                           start_)
-          .count());
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                   std::chrono::steady_clock::now() - start_)
+                                   .count());
 }
 
 void RecordingPool::record(std::span<const uint64_t> call_ns) {

@@ -15,9 +15,9 @@ namespace tw {
 // A thread's part of a parallel loop, in nanoseconds from the pool's start.
 struct LoopPart {
   uint64_t begin = 0, end = 0;
-  int32_t thread = 0;         // 0: the caller's
+  int32_t thread = 0;           // 0: the caller's
   int32_t first = 0, last = 0;  // of the loop's iterations, the last one not included
-  int32_t calls_before = 0;   // kernel calls of the run that were done when the loop began
+  int32_t calls_before = 0;     // kernel calls of the run that were done when the loop began
 };
 
 class RecordingPool {

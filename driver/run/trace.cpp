@@ -14,8 +14,10 @@ constexpr int64_t kCallLane = 0;  // thread t has lane t + 1
 double microseconds(uint64_t ns) { return static_cast<double>(ns) * 1e-3; }
 
 Json lane_name(int64_t lane, const std::string& name) {
-  return Json::Object{{"ph", "M"},    {"name", "thread_name"},
-                      {"pid", kProcess}, {"tid", lane},
+  return Json::Object{{"ph", "M"},
+                      {"name", "thread_name"},
+                      {"pid", kProcess},
+                      {"tid", lane},
                       {"args", Json::Object{{"name", name}}}};
 }
 
@@ -90,10 +92,11 @@ Json chrome_trace(const RunTrace& trace, const Manifest& manifest) {
                              part->end - part->begin,
                              Json::Object{{"first", part->first}, {"last", part->last - 1}}));
   }
-  return Json::Object{{"displayTimeUnit", "ns"},
-                      {"otherData", Json::Object{{"model", manifest.name},
-                                                 {"run_us", microseconds(trace.end - trace.begin)}}},
-                      {"traceEvents", events}};
+  return Json::Object{
+      {"displayTimeUnit", "ns"},
+      {"otherData",
+       Json::Object{{"model", manifest.name}, {"run_us", microseconds(trace.end - trace.begin)}}},
+      {"traceEvents", events}};
 }
 
 }  // namespace tw

@@ -56,7 +56,7 @@ class Evaluation {
   }
   void set(ValueId id, Tensor tensor) { tensors_[index(id)] = std::move(tensor); }
 
-  Error run(NodeId id, const std::function<void(ValueId, const Tensor&)>& keep) {
+  Error run(NodeId id, const std::function<Error(ValueId, const Tensor&)>& keep) {
     const Node& node = graph_.node(id);
     OpAttrs attrs = bind_symbols(node.attrs, symbols_);
     std::vector<TensorType> types(node.inputs.size());
@@ -79,7 +79,7 @@ class Evaluation {
     }
     const std::vector<ValueId> outputs = node.outputs();
     for (size_t i = 0; i < outputs.size(); ++i) {
-      if (keep) keep(outputs[i], (*result)[i]);
+      if (keep) TW_TRY(keep(outputs[i], (*result)[i]));
       if (uses_[index(outputs[i])]) set(outputs[i], std::move((*result)[i]));
     }
     for (ValueId input : node.inputs)
@@ -148,7 +148,7 @@ class Evaluation {
 }  // namespace
 
 Expected<std::vector<Tensor>> evaluate(const Graph& graph, const std::vector<Tensor>& inputs,
-                                       const std::function<void(ValueId, const Tensor&)>& keep) {
+                                       const std::function<Error(ValueId, const Tensor&)>& keep) {
   if (inputs.size() != graph.inputs().size())
     return make_error(DiagCode::invalid_argument, "{0} inputs given, the graph has {1}",
                       inputs.size(), graph.inputs().size());

@@ -206,10 +206,11 @@ Error verify(const Graph& graph);
 std::string graph_hash(const Graph& graph);  // structure, types and constants' content
 
 // Runs the whole graph with the reference evaluators; symbols must be bound by the inputs' shapes.
-// keep, when given, is called for every value as it is made (for per-node comparison).
+// keep, when given, is called for every value as it is made (for per-node comparison); its error
+// ends the evaluation.
 Expected<std::vector<Tensor>> evaluate(
     const Graph& graph, const std::vector<Tensor>& inputs,
-    const std::function<void(ValueId, const Tensor&)>& keep = nullptr);
+    const std::function<Error(ValueId, const Tensor&)>& keep = nullptr);
 // What the nodes of one op compute, in multiply-accumulates (conv, matmul) for static shapes; 0 for
 // others.
 int64_t macs(const Graph& graph, const Node& node);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Looks at the pages of `tilewright compile --report`: they are whole, ask for no other file, have every call with its
-schedule and memory, and no name in a model can break them. Where Chromium is installed, it opens them.
+"""Looks at the pages of `compile --report` and `tune --report`: they are whole, ask for no other file, have every call
+with its schedule and memory, and no name in a model can break them. Where Chromium is installed, it opens them.
 
     report.py [--tilewright BUILD/tilewright]
 """
@@ -18,6 +18,7 @@ from onnx import TensorProto, helper
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HOSTILE = "</script><script>console.error('hostile')</script><!--<b>\u2028&amp;\"'"
+DIGITS = ROOT / "examples/digits/digits.onnx"
 VOID = {"meta", "link", "input", "br"}
 
 
@@ -70,12 +71,15 @@ def run(tilewright, *words, code=0):
     return done.stdout + done.stderr
 
 
-def check_page(path, library, tilewright, timed):
-    text = path.read_text()
-    page = Page(text)
+def data_of(path):
+    page = Page(path.read_text())
     assert page.scripts == 2, "a name made an element"
     assert all(a.startswith("data:") for a in page.addresses), page.addresses
-    report = json.loads(page.data)
+    return json.loads(page.data)
+
+
+def check_page(path, library, tilewright, timed):
+    report = data_of(path)
     manifest = json.loads(subprocess.run([tilewright, "inspect", library, "--json"], capture_output=True, check=True).stdout)["manifest"]
     assert [c["name"] for c in report["calls"]] == [c["name"] for c in manifest["calls"]]
     for number, call in enumerate(report["calls"]):
@@ -88,8 +92,27 @@ def check_page(path, library, tilewright, timed):
     return report
 
 
-def check_browser(path, report):
-    """Whether Chromium was there. It must show a row a call and say nothing."""
+def check_errors(report):
+    """Every call's result was compared, and differs by what rounding does."""
+    assert {e["call"] for e in report["errors"]} == set(range(len(report["calls"]))), report["errors"]
+    assert all(0 <= e["max_rel"] < 1e-4 and e["max_ulp"] >= 0 for e in report["errors"]), report["errors"]
+    assert any(e["max_rel"] > 0 for e in report["errors"]), "nothing was computed twice"
+
+
+def check_tuning(path, trials):
+    report = data_of(path)
+    assert report["trials"] == trials, report["trials"]
+    rounds = report["rounds"]
+    assert rounds and all(a["seconds"] <= b["seconds"] and a["trials"] <= b["trials"] for a, b in zip(rounds, rounds[1:]))
+    for task in report["tasks"]:
+        assert task["schedule"] and task["default_schedule"] and task["seconds"] <= task["default_seconds"], task
+        assert min(task["curve"], default=task["seconds"]) == task["seconds"], task
+    assert abs(sum(t["calls"] * t["seconds"] for t in report["tasks"]) / report["network_seconds"] - 1) < 1e-6
+    return report
+
+
+def check_browser(path, rows, nodes):
+    """Whether Chromium was there. It must show so many rows and boxes, and say nothing."""
     browser = shutil.which("chromium")
     if not browser:
         return False
@@ -100,7 +123,9 @@ def check_browser(path, report):
     said = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     assert not said, said
     table = re.search(r'<table id="kernels">(.*?)</table>', done.stdout, re.S)
-    assert table and table[1].count("<tr") == len(report["calls"]) + 1, done.stdout[-2000:] + done.stderr[-2000:]
+    assert table and table[1].count("<tr") == rows + 1, done.stdout[-2000:] + done.stderr[-2000:]
+    assert done.stdout.count('<g class="node') == nodes
+    assert ("hostile')" in done.stdout) == (nodes > 0)   # it is there as a text
     return True
 
 
@@ -112,11 +137,15 @@ def main():
         folder = pathlib.Path(folder)
         model, library, page = folder / "m.onnx", folder / "m.so", folder / "m.html"
         hostile_model(model)
-        run(tilewright, "compile", model, "-o", library, "--report", page)
+        run(tilewright, "compile", model, "-o", library, "--report", page, "--report-errors", "20")
         report = check_page(page, library, tilewright, timed=True)
+        check_errors(report)
         assert any(HOSTILE in c["name"] for c in report["calls"]), "the hostile names did not come here"
         assert any(c["after"] for c in report["calls"])
-        seen = check_browser(page, report)
+        seen = check_browser(page, len(report["calls"]), len(report["calls"]))
+        run(tilewright, "tune", DIGITS, "--trials", 8, "--log", folder / "log.db", "--report", page)
+        tuning = check_tuning(page, 8)
+        check_browser(page, len(tuning["tasks"]), 0)
 
         pages = []
         for name in ("a", "b"):   # no times: equal bytes
@@ -127,6 +156,8 @@ def main():
         assert pages[0] == pages[1]
 
         assert "no folder" in run(tilewright, "compile", model, "-o", library, "--report", folder / "no/r.html", code=5)
+        assert "--report-errors needs" in run(tilewright, "compile", model, "-o", library, "--report-errors", 1, code=1)
+        assert "no folder" in run(tilewright, "tune", DIGITS, "--log", folder / "log.db", "--report", folder / "no/r.html", code=5)
         assert "--emit graph" in run(tilewright, "compile", model, "--emit", "graph", "--report", page, code=1)
     print("report: ok" if seen else "report: ok; not opened in Chromium, which is not installed")
 
