@@ -16,7 +16,7 @@
 namespace tw {
 namespace {
 
-constexpr std::array<Command, 21> kCommands = {{
+constexpr std::array<Command, 23> kCommands = {{
     {"compile", "Compile an ONNX model into a shared library with its weights inside",
      "  tilewright compile resnet50.onnx\n"
      "  tilewright compile model.onnx -t cortex-a72 -o out/model.so --dim batch=1\n"
@@ -109,6 +109,14 @@ constexpr std::array<Command, 21> kCommands = {{
      "  tilewright compare before.so after.so\n"
      "  tilewright compare before.so after.so --seconds 10 --json\n",
      define_compare},
+    {"bundle", "Put a compiled model, its header, licences and a bill of materials into one file",
+     "  tilewright bundle model.so\n"
+     "  tilewright bundle model.so -o out/model.tilewright --license LICENSE.txt\n",
+     define_bundle},
+    {"unbundle", "Check a bundle, and take its parts out",
+     "  tilewright unbundle model.tilewright\n"
+     "  tilewright unbundle model.tilewright -o model/\n",
+     define_unbundle},
     {"completion", "Print what teaches a shell to complete commands and flags",
      "  tilewright completion bash > ~/.local/share/bash-completion/completions/tilewright\n"
      "  tilewright completion zsh\n"
@@ -119,7 +127,7 @@ constexpr std::array<Command, 21> kCommands = {{
 
 constexpr const char* kExitCodes =
     "Exit codes: 0 ok, 1 wrong input, 2 wrong usage, 3 unsupported, 4 results differ, 5 files, 6 "
-    "not pinned (--frozen), 7 over budget, 70 internal error.\n";
+    "not pinned (--frozen), 7 over budget, 8 damaged bundle, 70 internal error.\n";
 
 bool wants_color(bool terminal) {
   const char* no_color = std::getenv("NO_COLOR");
@@ -137,7 +145,8 @@ Json to_json(const Diag& d, const char* code) {
 }
 
 void print_error_line(Console& console, const std::string& text) {
-  console.err << (console.color ? "\033[1;31merror:\033[0m " : "error: ") << text << "\n";
+  console.err << (console.color ? "\033[1;31merror:\033[0m " : "error: ") << printable(text)
+              << "\n";
 }
 
 int usage_error(Console& console, const CLI::ParseError& e) {
@@ -218,7 +227,8 @@ void print_errors(Console& console, const std::vector<Diag>& diags) {
 
 int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& err) {
   const bool terminal = &err == &std::cerr && ::isatty(STDERR_FILENO) == 1;
-  Console console{out, err, false, terminal, wants_color(terminal)};
+  PrintableStream shown(out);
+  Console console{shown, err, false, terminal, wants_color(terminal)};
   if (const int columns = &out == &std::cout ? terminal_columns(STDOUT_FILENO) : 0; columns > 0)
     console.columns = columns;
   CLI::App app(
@@ -246,7 +256,7 @@ int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& 
     print_errors(console, {{DiagCode::limit, "out of memory", {}, {}}});
     code = kExitUser;
   } catch (const std::exception& e) { code = internal_error(console, e.what()); }
-  if (out.flush()) return code;
+  if (shown.flush() && out) return code;
   print_error_line(console, "cannot write the results to standard output");
   return code == kExitOk ? int{kExitIo} : code;
 }

@@ -22,6 +22,7 @@ enum ExitCode : int {
   kExitIo = 5,           // a file cannot be read or written
   kExitNotPinned = 6,    // the lock lacks what --frozen asks for
   kExitBudget = 7,       // more than the budget allows
+  kExitDamaged = 8,      // a bundle's parts are not those that were put into it
   kExitInternal = 70,    // a bug of the compiler
 };
 int exit_code(DiagCode code);

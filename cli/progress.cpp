@@ -50,7 +50,7 @@ void Progress::begin(const std::string& stage) {
 
 void Progress::detail(const std::string& text) {
   const std::lock_guard lock(mutex_);
-  detail_ = text;
+  detail_ = printable(text);
 }
 
 void Progress::end() {
@@ -67,7 +67,7 @@ void Progress::end() {
 void Progress::print(const std::string& text) {
   const std::lock_guard lock(mutex_);
   if (!silent_) erase_line();
-  console_.err << text;
+  console_.err << printable(text);
   console_.err.flush();
 }
 

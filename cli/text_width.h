@@ -1,6 +1,9 @@
 // Tables that fit where they are read.
 #pragma once
+#include <ostream>
+#include <streambuf>
 #include <string>
+#include <string_view>
 
 namespace tw {
 
@@ -12,5 +15,20 @@ int terminal_columns(int descriptor);  // 0: it is no terminal, or one that does
 std::string fit(const std::string& text, int columns);
 // The same, filled up with spaces.
 std::string column(const std::string& text, int columns);
+
+// Names come from models: what would move a terminal's cursor or change its colours is '?'. Ends of
+// lines and tabs stay.
+std::string printable(std::string_view text);
+// Writes all that it is given so.
+class PrintableStream : private std::streambuf, public std::ostream {
+ public:
+  explicit PrintableStream(std::ostream& to) : std::ostream(this), to_(to) {}
+
+ private:
+  std::streamsize xsputn(const char* text, std::streamsize size) override;
+  int overflow(int c) override;
+  int sync() override;
+  std::ostream& to_;
+};
 
 }  // namespace tw

@@ -23,6 +23,8 @@ CommandRun define_adapt(Flags& flags);
 CommandRun define_reduce(Flags& flags);
 CommandRun define_compare(Flags& flags);
 CommandRun define_completion(Flags& flags);
+CommandRun define_bundle(Flags& flags);
+CommandRun define_unbundle(Flags& flags);
 CommandRun define_man(Flags& flags);
 CommandRun define_quantize(Flags& flags);
 

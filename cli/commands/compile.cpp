@@ -23,6 +23,7 @@
 #include "cli/tune_flags.h"
 #include "cli/tune_text.h"
 #include "cli/tune_watch.h"
+#include "cli/untrusted.h"
 #include "driver/compare/budget_check.h"
 #include "driver/compile/compile.h"
 #include "driver/compile/dump.h"
@@ -42,6 +43,7 @@ struct CompileArgs {
   std::string model, target = "host", output, name, header, weights, emit = "so", dump_dir, log,
                      tune, depfile, budget, junit, report, precision = "fp32";
   AlgorithmFlags algorithms;
+  UntrustedFlags untrusted;
   CacheFlags cache;
   std::vector<std::string> dims, specialize, passes, print_after;
   int jobs = 0, pass_limit = -1, virtual_threads = 0, threads = 1;
@@ -130,6 +132,12 @@ ScheduleOptions schedules_of(const CompileArgs& args) {
           args.log.empty() ? default_log() : ""};
 }
 
+// Of a library.
+std::string output_of(const CompileArgs& args) {
+  return args.output.empty() ? std::filesystem::path(args.model).stem().string() + ".so"
+                             : args.output;
+}
+
 Expected<CompileOptions> options_of(const CompileArgs& args) {
   CompileOptions o;
   const std::optional<Emit> emit = emit_from_name(args.emit);
@@ -144,14 +152,11 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
   // The closest fit is asked first: add_fast_path
   std::ranges::stable_sort(o.specialize, {}, &std::map<std::string, int64_t>::size);
   o.model = args.model;
-  o.output = args.output;
   if (args.output == "-" && !is_text(*emit))
     return make_error(
         DiagCode::invalid_argument,
         "-o -: a library goes to a file; only --emit of a text takes standard output");
-  if (o.output.empty() && !is_text(*emit))
-    o.output = std::filesystem::path(args.model).stem().string() +
-               (*emit == Emit::so ? ".so" : ".o");
+  o.output = is_text(*emit) ? args.output : output_of(args);
   o.header = args.header;
   o.weights = args.weights;
   o.name = args.name;
@@ -504,6 +509,7 @@ std::string words_of(const std::vector<std::string>& words) {
 
 Error find_key(Job& job) {
   const CompileArgs& args = job.args;
+  if (args.untrusted.on) return Error::success();
   TW_ASSIGN(job.cache, args.cache.open());
   if (!job.cache || !not_cached(job).empty()) return Error::success();
   FileRoles files;
@@ -630,7 +636,24 @@ Expected<CompileReport> build(Job& job, Console& console, Progress& progress) {
   return std::move(tuned.report);
 }
 
+// With --untrusted the rest of the command is another process.
+Expected<Confined> confined_compile(const CompileArgs& args, Console& console) {
+  if (!args.untrusted.on) return Confined();
+  if (!(args.log + args.tune + args.cache.folder).empty())
+    return make_error(DiagCode::unsupported,
+                      "--untrusted does not go with --log, --tune and --cache: a stranger's model "
+                      "must not write what other compiles take");
+  const std::string budget = args.budget == kNoBudget ? "" : args.budget;
+  return confined(args.untrusted,
+                  {folder_of(args.model), target_file(args.target, config_dirs()), budget},
+                  {folder_of(output_of(args)), folder_of(args.header), folder_of(args.report),
+                   folder_of(args.depfile), folder_of(args.junit), args.dump_dir},
+                  console);
+}
+
 Expected<int> compile(const CompileArgs& args, Console& console) {
+  TW_ASSIGN(const Confined work, confined_compile(args, console));
+  if (work.code) return *work.code;
   Job job{args, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   TW_TRY(prepare(job));
   const auto start = std::chrono::steady_clock::now();
@@ -749,6 +772,7 @@ CommandRun define_compile(Flags& flags) {
   flags.integer(
       "--virtual-threads", args->virtual_threads,
       "Of devices that hide memory's latency with them; 1: none; default: what the target says");
+  args->untrusted.define(flags);
   flags.integer("-j,--jobs", args->jobs, "Kernels compiled at once; 0: one a processor");
   define_pass_flags(flags, *args);
   return [args](Console& console) { return compile(*args, console); };

@@ -9,6 +9,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/progress.h"
+#include "cli/untrusted.h"
 #include "driver/compile/example_sizes.h"
 #include "driver/compile/manifest.h"
 #include "driver/run/tensors.h"
@@ -23,6 +24,7 @@ namespace {
 struct InspectArgs {
   std::string file;
   bool no_check = false;
+  UntrustedFlags untrusted;
   std::vector<std::string> dims;
 };
 
@@ -337,6 +339,8 @@ Expected<int> inspect_artifact(const InspectArgs& args, Console& console) {
 }
 
 Expected<int> inspect(const InspectArgs& args, Console& console) {
+  TW_ASSIGN(const Confined work, confined(args.untrusted, {folder_of(args.file)}, {}, console));
+  if (work.code) return *work.code;
   TW_ASSIGN(const bool artifact, is_artifact(args.file));
   return artifact ? inspect_artifact(args, console) : inspect_model(args, console);
 }
@@ -349,6 +353,7 @@ CommandRun define_inspect(Flags& flags) {
   flags.repeated("--dim", args->dims, "NAME=N",
                  "Bind a free dimension of a model: batch=1, or by input and axis: x[3]=320; of a "
                  "library: tell its arena at this size");
+  args->untrusted.define(flags);
   define_no_check(flags, args->no_check);
   return [args](Console& console) { return inspect(*args, console); };
 }

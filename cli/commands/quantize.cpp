@@ -10,6 +10,7 @@
 #include "cli/formatted.h"
 #include "cli/progress.h"
 #include "cli/targets.h"
+#include "cli/untrusted.h"
 #include "frontend/frontend.h"
 
 namespace tw {
@@ -21,6 +22,7 @@ struct QuantizeArgs {
   int random = 0, samples = 0, weight_bits = 8, bits = 8, block = 32;
   double percentile = CalibrationRule().percent, max_error = -1;
   bool equalize = false, correct = false, layers = false, weights_only = false;
+  UntrustedFlags untrusted;
 };
 
 std::string output_of(const QuantizeArgs& args) {
@@ -109,6 +111,9 @@ void print_quantized(Console& console, const QuantizeReport& report, const std::
 Expected<int> quantize(const QuantizeArgs& args, Console& console) {
   TW_TRY(check_quantize(args));
   const std::string output = output_of(args);
+  TW_ASSIGN(const Confined work, confined(args.untrusted, {folder_of(args.model), args.data},
+                                          {folder_of(output)}, console));
+  if (work.code) return *work.code;
   FileRoles files;
   files.reads_model(args.model);
   files.writes("the quantized model", output);
@@ -170,6 +175,7 @@ CommandRun define_quantize(Flags& flags) {
   flags.integer("--bits", args->bits, "Of --weights-only: 4 or 8 (default)", 1);
   flags.integer("--block", args->block, "Of --weights-only: weights that share a scale; default 32",
                 1);
+  args->untrusted.define(flags);
   return [args](Console& console) { return quantize(*args, console); };
 }
 

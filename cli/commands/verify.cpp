@@ -7,6 +7,8 @@
 
 #include "cli/commands/commands.h"
 #include "cli/progress.h"
+#include "cli/untrusted.h"
+#include "driver/bundle/bundle.h"
 #include "driver/compare/verify.h"
 #include "driver/run/device_report.h"
 
@@ -19,6 +21,7 @@ struct VerifyArgs {
   double tolerance = 1e-4;
   int threads = 0;
   bool per_node = false, no_check = false;
+  UntrustedFlags untrusted;
 };
 
 Error check_args(const VerifyArgs& args) {
@@ -70,7 +73,23 @@ Json to_json(const PerNodeReport& report) {
   return Json::Object{{"compared", report.compared}, {"first", first}, {"passes", passes}};
 }
 
+// Of what the inputs are read.
+std::vector<std::string> files_of(const VerifyArgs& args) {
+  std::vector<std::string> files{folder_of(args.library), folder_of(args.model), args.inputs.data};
+  for (const std::string& input : args.inputs.files)
+    files.push_back(input.substr(input.find('=') + 1));
+  return files;
+}
+
 Expected<int> verify(const VerifyArgs& args, Console& console) {
+  TW_ASSIGN(const Confined work, confined(args.untrusted, files_of(args), {}, console));
+  if (work.code) return *work.code;
+  TW_ASSIGN(const bool bundle, is_bundle(args.library));
+  if (bundle)
+    return make_error(DiagCode::invalid_argument,
+                      "'{0}' is a bundle: 'tilewright unbundle' checks it, and takes out the "
+                      "library that verify is for",
+                      args.library);
   TW_TRY(check_args(args));
   use_device(args.device);
   const VerifyRequest request{
@@ -128,6 +147,7 @@ CommandRun define_verify(Flags& flags) {
   flags.flag("--per-node", args->per_node,
              "Compile again with every fused group's result kept, and name the first that is off");
   flags.integer("--threads", args->threads, "0: as many as this process may use");
+  args->untrusted.define(flags);
   define_no_check(flags, args->no_check);
   return [args](Console& console) { return verify(*args, console); };
 }

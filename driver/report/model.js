@@ -37,7 +37,7 @@ const graph = drawGraph(rows.map((r) => ({label: r.kernel, weight: most > 0 ? Ma
   title: r.name + (timed ? `: ${fixed(4)(r.ms)} ms, ${fixed(1)(r.share)}%` : '')})), calls.map((c) => c.after), choose);
 section('graph', 'Graph', make('details', {open: ''},
   make('summary', {}, 'A box is a call, below those whose results it reads.' +
-                      (timed ? ' A darker one takes more of the time.' : '')),
+                      (timed ? ' A stronger colour takes more of the time.' : '')),
   graph ? graph.element : make('p', {class: 'note'}, 'It has too many calls and edges for a drawing.')));
 
 function links(title, list) {

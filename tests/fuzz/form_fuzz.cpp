@@ -9,6 +9,7 @@
 #include "autotune/measure/message.h"
 #include "autotune/record.h"
 #include "autotune/task_text.h"
+#include "driver/bundle/bundle.h"
 #include "driver/compile/manifest.h"
 #include "driver/run/npz.h"
 #include "ir/graph/graph.h"
@@ -75,6 +76,15 @@ bool holds(Error error) {
   if (const std::optional<ParsedTask> parsed = value_of(read(text)))
     if (const auto again = value_of(print_task(parsed->graph, parsed->group)))
       value_of(read(*again));
+}
+
+// What is good is what the writer makes of the members.
+[[maybe_unused]] void bundle(std::string_view bytes) {
+  std::vector<TarMember> members;
+  if (!check_bundle(bytes, "fuzz", &members).good()) return;
+  TW_CHECK(tar_bytes(members) == bytes.size(), "a good bundle of another size");
+  for (const TarMember& member : members)
+    TW_CHECK(bad_member_name(member.name).empty(), "a good bundle with a bad name");
 }
 
 [[maybe_unused]] void manifest(std::string_view text) {

@@ -1,0 +1,255 @@
+#include "driver/bundle/bundle.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+
+#include "driver/bundle/sbom.h"
+#include "packager/artifact.h"
+#include "support/hash.h"
+
+namespace tw {
+
+// Written by runtime/embed.cmake: LICENSE, and the runtime's with its exception
+extern const unsigned char kLicense0[], kLicense1[];
+extern const std::size_t kLicense0Size, kLicense1Size;
+
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* kList = "bundle.json";  // the first member
+constexpr const char* kModelLicense = "LICENSE-model.txt";
+
+std::string_view text_of(const unsigned char* data, size_t size) {
+  return {reinterpret_cast<const char*>(data), size};
+}
+
+// The list with the hash of its other lines, so that it is checked too.
+std::string list_text(Json::Object list) {
+  list.push_back({"sha256", sha256_hex(dump(list))});
+  return dump(list) + "\n";
+}
+
+std::string list_of(const std::string& name, const std::string& compiler,
+                    const std::vector<BundlePart>& parts) {
+  Json::Array entries;
+  for (const BundlePart& part : parts)
+    entries.push_back(Json::Object{{"name", part.name},
+                                   {"bytes", part.bytes},
+                                   {"sha256", part.wanted}});
+  return list_text(Json::Object{{"tilewright_bundle", 1},
+                                {"name", name},
+                                {"compiler", compiler},
+                                {"parts", entries}});
+}
+
+Expected<std::string> sha256_of(const std::string& path) {
+  TW_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
+  return sha256_hex(file->text());
+}
+
+// What the parts lie in, beside their names.
+struct Contents {
+  std::vector<std::shared_ptr<const MappedFile>> files;
+  std::string bill;  // the SBOM
+  std::vector<TarMember> members;
+};
+
+Expected<std::string> member_name(const std::string& path) {
+  const std::string name = fs::path(path).filename().string();
+  if (const std::string why = bad_member_name(name); !why.empty())
+    return make_error(DiagCode::invalid_argument, "'{0}' cannot be in a bundle: {1}", path, why);
+  return name;
+}
+
+Error add_file(const std::string& path, const std::string& name, bool executable,
+               Contents& contents) {
+  TW_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
+  contents.files.push_back(file);
+  contents.members.push_back({name, file->text(), executable});
+  return Error::success();
+}
+
+Expected<Contents> contents_of(const BundleRequest& request, const Manifest& manifest) {
+  Contents contents;
+  SbomParts parts;
+  TW_ASSIGN(parts.library, member_name(request.library));
+  TW_ASSIGN(const std::string header, member_name(request.header));
+  TW_TRY(add_file(request.library, parts.library, true, contents));
+  TW_TRY(add_file(request.header, header, false, contents));
+  contents.members.push_back({"LICENSE-Apache-2.0.txt", text_of(kLicense0, kLicense0Size)});
+  contents.members.push_back({"LICENSE-runtime.txt", text_of(kLicense1, kLicense1Size)});
+  if (!request.license.empty()) {
+    TW_TRY(add_file(request.license, kModelLicense, false, contents));
+    parts.model_license = kModelLicense;
+  }
+  parts.library_sha256 = sha256_hex(contents.members.front().bytes);
+  if (!request.lock.empty()) {
+    TW_ASSIGN(parts.lock_sha256, sha256_of(request.lock));
+  }
+  contents.bill = dump(sbom(manifest, parts)) + "\n";
+  contents.members.push_back({"sbom.cdx.json", contents.bill});
+  return contents;
+}
+
+// A name that two parts have would hide one of them from whoever unpacks it.
+Error check_names(const std::vector<TarMember>& members) {
+  std::vector<std::string> names{kList};
+  for (const TarMember& member : members) names.push_back(member.name);
+  std::ranges::sort(names);
+  const auto twice = std::ranges::adjacent_find(names);
+  if (twice == names.end()) return Error::success();
+  return make_error(DiagCode::invalid_argument,
+                    "two parts of the bundle are called '{0}': rename the library or its header",
+                    *twice);
+}
+
+// What the list says; its parts have no `found`. Nothing where it is not a list as it is written.
+std::optional<Bundle> parse_list(std::string_view text) {
+  Expected<Json> json = parse_json(std::string(text), kList);
+  if (!json) {
+    llvm::consumeError(json.takeError());
+    return std::nullopt;
+  }
+  Bundle bundle;
+  bundle.name = (*json)["name"].text_or_empty();
+  bundle.compiler = (*json)["compiler"].text_or_empty();
+  for (const Json& part : (*json)["parts"].items())
+    bundle.parts.push_back({part["name"].text_or_empty(),
+                            static_cast<uint64_t>(part["bytes"].integer_or(0)),
+                            part["sha256"].text_or_empty(),
+                            {}});
+  const bool names = std::ranges::all_of(
+      bundle.parts, [](const BundlePart& part) { return bad_member_name(part.name).empty(); });
+  if (!names || list_of(bundle.name, bundle.compiler, bundle.parts) != text) return std::nullopt;
+  return bundle;
+}
+
+// One part's file, of a folder that is being filled.
+Error write_part(const fs::path& path, const TarMember& member) {
+  TW_ASSIGN(OutputFile file,
+            OutputFile::create(path.string(), member.bytes.size(), member.executable));
+  if (!member.bytes.empty()) TW_TRY(file.write(0, member.bytes));
+  return file.commit();
+}
+
+Error write_parts(const fs::path& folder, const std::vector<TarMember>& members) {
+  std::error_code code;
+  for (const TarMember& member : members)
+    if (fs::exists(fs::symlink_status(folder / member.name, code)))
+      return make_error(DiagCode::io, "'{0}' is there already: give another folder",
+                        (folder / member.name).string());
+  for (size_t m = 0; m < members.size(); ++m) {
+    Error error = write_part(folder / members[m].name, members[m]);
+    if (!error) continue;
+    for (size_t done = 0; done < m; ++done) fs::remove(folder / members[done].name, code);
+    return error;
+  }
+  return Error::success();
+}
+
+}  // namespace
+
+bool Bundle::good() const {
+  return problem.empty() && std::ranges::all_of(parts, &BundlePart::good);
+}
+
+Expected<Bundle> write_bundle(const BundleRequest& request) {
+  TW_ASSIGN(const std::string text, read_manifest(request.library));
+  TW_ASSIGN(const Manifest manifest, parse_manifest(text, request.library));
+  TW_ASSIGN(Contents contents, contents_of(request, manifest));
+  TW_TRY(check_names(contents.members));
+  std::vector<BundlePart> parts;
+  for (const TarMember& member : contents.members)
+    parts.push_back({member.name, member.bytes.size(), sha256_hex(member.bytes), {}});
+  const std::string list = list_of(manifest.name, manifest.compiler, parts);
+  contents.members.insert(contents.members.begin(), {kList, list});
+  {
+    TW_ASSIGN(OutputFile file, OutputFile::create(request.output, tar_bytes(contents.members)));
+    TW_TRY(write_tar(file, contents.members));
+    TW_TRY(file.commit());
+  }
+  return read_bundle(request.output);
+}
+
+Bundle check_bundle(std::string_view bytes, const std::string& file,
+                    std::vector<TarMember>* members) {
+  Bundle bundle;
+  Expected<std::vector<TarMember>> parsed = parse_tar(bytes, file);
+  if (!parsed) {
+    bundle.problem = error_text(parsed.takeError());
+    return bundle;
+  }
+  if (parsed->empty() || parsed->front().name != kList) {
+    bundle.problem = "'" + file + "' is no bundle: its first member is not " + kList;
+    return bundle;
+  }
+  if (std::optional<Bundle> list = parse_list(parsed->front().bytes)) bundle = std::move(*list);
+  else bundle.problem = "'" + file + "': " + kList + " is not as 'bundle' writes it";
+  for (size_t m = 1; m < parsed->size(); ++m) {
+    const TarMember& member = (*parsed)[m];
+    const std::string found = sha256_hex(member.bytes);
+    const auto part = std::ranges::find_if(bundle.parts, [&](const BundlePart& p) {
+      return p.name == member.name && p.found.empty();
+    });
+    if (part != bundle.parts.end()) part->found = found;
+    else bundle.parts.push_back({member.name, member.bytes.size(), {}, found});
+  }
+  bundle.sha256 = sha256_hex(bytes);
+  if (members) *members = std::move(*parsed);
+  return bundle;
+}
+
+Expected<bool> is_bundle(const std::string& path) {
+  TW_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
+  return file->text().starts_with(std::string(kList) + '\0');
+}
+
+Expected<Bundle> read_bundle(const std::string& path) {
+  TW_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
+  return check_bundle(file->text(), path);
+}
+
+Expected<Bundle> unpack_bundle(const std::string& path, const std::string& folder) {
+  TW_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
+  std::vector<TarMember> members;
+  const Bundle bundle = check_bundle(file->text(), path, &members);
+  if (!bundle.good()) return bundle;
+  std::error_code code;
+  fs::create_directories(folder, code);
+  if (code || !fs::is_directory(folder, code))
+    return make_error(DiagCode::io, "cannot make the folder '{0}'", folder);
+  TW_TRY(write_parts(folder, members));
+  return bundle;
+}
+
+Json to_json(const Bundle& bundle) {
+  Json::Array parts;
+  for (const BundlePart& part : bundle.parts)
+    parts.push_back(Json::Object{{"name", part.name},
+                                 {"bytes", part.bytes},
+                                 {"sha256", part.wanted},
+                                 {"found", part.found},
+                                 {"ok", part.good()}});
+  return Json::Object{{"ok", bundle.good()},
+                      {"name", bundle.name},
+                      {"compiler", bundle.compiler},
+                      {"sha256", bundle.sha256},
+                      {"problem", bundle.problem},
+                      {"parts", parts}};
+}
+
+std::string to_string(const Bundle& bundle) {
+  std::string text;
+  for (const BundlePart& part : bundle.parts) {
+    const char* state = part.good()           ? "ok       "
+                        : part.found.empty()  ? "missing  "
+                        : part.wanted.empty() ? "unlisted "
+                                              : "damaged  ";
+    text += state + (part.found.empty() ? part.wanted : part.found).substr(0, 16) + "  " +
+            part.name + ", " + std::to_string(part.bytes) + " bytes\n";
+  }
+  return text;
+}
+
+}  // namespace tw
