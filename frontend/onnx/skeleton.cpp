@@ -8,6 +8,8 @@ namespace {
 constexpr int kMaxDepth = 64;
 constexpr size_t kMaxSkeleton = (size_t{1} << 31) - 1;  // protobuf's own limit
 
+constexpr const char* kTooLarge = "more than 2 GiB besides raw tensor data";
+
 // The messages on the way to a tensor; `leaf` is copied as it stands.
 enum class Message : uint8_t {
   leaf,
@@ -89,6 +91,7 @@ class Copier {
       uint64_t tag = 0, length = 0;
       if (!varint(position, end, tag)) return false;
       const auto field = static_cast<uint32_t>(tag >> 3);
+      if (field == 0) return stop(start, "not an ONNX (protobuf) file: a field with number 0");
       switch (tag & 7) {
         case 0:
           if (!varint(position, end, length)) return false;
@@ -117,9 +120,10 @@ class Copier {
         if (!copy(payload, position, child, depth + 1, inner)) return false;
         put_bytes(out, field, inner);
       } else {
+        if (position - start > kMaxSkeleton) return stop(start, kTooLarge);
         out.append(file_, start, position - start);
       }
-      if (out.size() > kMaxSkeleton) return stop(start, "more than 2 GiB besides raw tensor data");
+      if (out.size() > kMaxSkeleton) return stop(start, kTooLarge);
     }
     return true;
   }
