@@ -16,9 +16,9 @@ constexpr uint64_t kMostFile = uint64_t{8} << 30;
 
 // What the program and the C library look into: shared libraries, the processor, the limits.
 constexpr const char* kSystem[] = {
-    "/usr",         "/lib",         "/lib64",         "/etc/ld.so.cache", "/dev/null",
-    "/dev/urandom", "/proc/self",   "/proc/cpuinfo",  "/proc/meminfo",    "/proc/sys/vm",
-    "/sys/devices", "/sys/fs/cgroup"};
+    "/usr",          "/lib",         "/lib64",       "/etc/ld.so.cache",
+    "/dev/null",     "/dev/urandom", "/proc/self",   "/proc/cpuinfo",
+    "/proc/meminfo", "/proc/sys/vm", "/sys/devices", "/sys/fs/cgroup"};
 
 std::string list_text(const std::vector<std::string>& paths) {
   std::string text;
@@ -29,10 +29,11 @@ std::string list_text(const std::vector<std::string>& paths) {
 
 void say(const Confinement& c, Console& console) {
   if (console.json) return;
-  console.err << formatted("untrusted: a process of its own, at most %.3g GB of memory, %.4g s, "
-                           "%.3g GB a file; ",
-                           static_cast<double>(c.memory_bytes) * 1e-9, c.seconds,
-                           static_cast<double>(c.file_bytes) * 1e-9)
+  console.err << formatted(
+                     "untrusted: a process of its own, at most %.3g GB of memory, %.4g s, "
+                     "%.3g GB a file; ",
+                     static_cast<double>(c.memory_bytes) * 1e-9, c.seconds,
+                     static_cast<double>(c.file_bytes) * 1e-9)
               << "reads " << list_text(c.reads) << "; writes " << list_text(c.writes)
               << "; no programs, no network\n";
   console.err.flush();

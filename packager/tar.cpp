@@ -137,7 +137,7 @@ Error write_tar(OutputFile& file, std::span<const TarMember> members) {
 Expected<std::vector<TarMember>> parse_tar(std::string_view bytes, const std::string& file) {
   std::vector<TarMember> members;
   uint64_t at = 0;
-  for (; at >= bytes.size() || bytes[at] != '\0'; ) {
+  for (; at >= bytes.size() || bytes[at] != '\0';) {
     if (members.size() == kMostMembers)
       return damaged(file, members.size(), "there are more than 64");
     TW_ASSIGN(TarMember member, member_at(bytes, at, members.size(), file));

@@ -7,6 +7,7 @@
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -17,6 +18,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
 
 namespace tw {
 namespace {
@@ -28,10 +30,9 @@ constexpr int kLastWish = 2000;  // milliseconds between the wish to end and the
 constexpr uint64_t kOfVersion1 = (uint64_t{1} << 13) - 1, kRefer = uint64_t{1} << 13,
                    kTruncate = uint64_t{1} << 14, kDeviceCalls = uint64_t{1} << 15;
 constexpr uint64_t kRead = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
-constexpr uint64_t kWrite = kRead | LANDLOCK_ACCESS_FS_WRITE_FILE |
-                            LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
-                            LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | kRefer |
-                            kTruncate;
+constexpr uint64_t kWrite = kRead | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |
+                            LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR |
+                            LANDLOCK_ACCESS_FS_MAKE_REG | kRefer | kTruncate;
 constexpr uint64_t kOfFiles = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |
                               kTruncate;
 
@@ -47,14 +48,40 @@ constexpr uint32_t kArchitecture = 0;
 constexpr uint32_t kForeignCalls = 0x40000000;  // on x86-64, those of x32
 
 // Other programs, other processes, the network, and parts of the kernel that nobody needs here.
-constexpr int kDenied[] = {
-    SYS_execve,         SYS_execveat,          SYS_socket,       SYS_socketpair,
-    SYS_connect,        SYS_bind,              SYS_ptrace,       SYS_process_vm_readv,
-    SYS_process_vm_writev, SYS_bpf,            SYS_mount,        SYS_umount2,
-    SYS_unshare,        SYS_setns,             SYS_keyctl,       SYS_add_key,
-    SYS_request_key,    SYS_io_uring_setup,    SYS_userfaultfd,  SYS_perf_event_open,
-    SYS_init_module,    SYS_finit_module,      SYS_kexec_load,   SYS_pidfd_getfd,
-    SYS_open_by_handle_at};
+constexpr int kDenied[] = {SYS_execve,
+                           SYS_execveat,
+                           SYS_socket,
+                           SYS_socketpair,
+                           SYS_connect,
+                           SYS_bind,
+                           SYS_ptrace,
+                           SYS_process_vm_readv,
+                           SYS_process_vm_writev,
+                           SYS_bpf,
+                           SYS_mount,
+                           SYS_umount2,
+                           SYS_unshare,
+                           SYS_setns,
+                           SYS_keyctl,
+                           SYS_add_key,
+                           SYS_request_key,
+                           SYS_io_uring_setup,
+                           SYS_userfaultfd,
+                           SYS_perf_event_open,
+                           SYS_init_module,
+                           SYS_finit_module,
+                           SYS_kexec_load,
+                           SYS_pidfd_getfd,
+                           SYS_open_by_handle_at};
+
+// Of a terminal: they type what its owner's shell then reads.
+constexpr unsigned long kDeniedDeviceCalls[] = {TIOCSTI, TIOCLINUX};
+
+// landlock_ruleset_attr of version 6 (Linux 6.12), of which earlier ones know the first field.
+struct Ruleset {
+  uint64_t files = 0, network = 0, scope = 0;
+};
+constexpr uint64_t kSignalScope = 2;  // to processes outside: of the scope
 
 // What failed; "": nothing.
 using Problem = std::string;
@@ -66,8 +93,8 @@ uint64_t rights_of(int version) {
 }
 
 int landlock_version() {
-  return static_cast<int>(::syscall(SYS_landlock_create_ruleset, nullptr, 0,
-                                    LANDLOCK_CREATE_RULESET_VERSION));
+  return static_cast<int>(
+      ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION));
 }
 
 Problem allow(int rules, const std::string& path, uint64_t rights) {
@@ -84,12 +111,11 @@ Problem allow(int rules, const std::string& path, uint64_t rights) {
 }
 
 Problem limit_paths(const Confinement& confinement) {
-  const uint64_t rights = rights_of(landlock_version());
-  landlock_ruleset_attr attributes{};
-  attributes.handled_access_fs = rights;
-  // Fields of later versions are not in this one
-  const int rules = static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attributes,
-                                               sizeof attributes.handled_access_fs, 0));
+  const int version = landlock_version();
+  const uint64_t rights = rights_of(version);
+  const Ruleset all{rights, 0, kSignalScope};
+  const int rules = static_cast<int>(::syscall(SYS_landlock_create_ruleset, &all,
+                                               version >= 6 ? sizeof all : sizeof all.files, 0));
   if (rules < 0) return failed("landlock_create_ruleset");
   Problem problem;
   for (const std::string& path : confinement.reads)
@@ -116,6 +142,14 @@ Problem limit_calls() {
                                   answer(kRefuse)};
   for (const int call : kDenied) {
     filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 1));
+    filter.push_back(answer(kRefuse));
+  }
+  // The request of an ioctl is its second argument's low half
+  constexpr auto kDevices = static_cast<unsigned char>(1 + 2 * std::size(kDeniedDeviceCalls));
+  filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, kDevices));
+  filter.push_back(at(offsetof(seccomp_data, args) + sizeof(uint64_t)));
+  for (const unsigned long request : kDeniedDeviceCalls) {
+    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(request), 0, 1));
     filter.push_back(answer(kRefuse));
   }
   filter.push_back(answer(SECCOMP_RET_ALLOW));
@@ -210,8 +244,7 @@ Expected<std::optional<int>> confine(const Confinement& confinement) {
   }
   ::close(ends[0]);
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
   return outcome(status, in_time, said, confinement);
 }
 

@@ -34,13 +34,10 @@ std::string list_of(const std::string& name, const std::string& compiler,
                     const std::vector<BundlePart>& parts) {
   Json::Array entries;
   for (const BundlePart& part : parts)
-    entries.push_back(Json::Object{{"name", part.name},
-                                   {"bytes", part.bytes},
-                                   {"sha256", part.wanted}});
-  return list_text(Json::Object{{"tilewright_bundle", 1},
-                                {"name", name},
-                                {"compiler", compiler},
-                                {"parts", entries}});
+    entries.push_back(
+        Json::Object{{"name", part.name}, {"bytes", part.bytes}, {"sha256", part.wanted}});
+  return list_text(Json::Object{
+      {"tilewright_bundle", 1}, {"name", name}, {"compiler", compiler}, {"parts", entries}});
 }
 
 Expected<std::string> sha256_of(const std::string& path) {
@@ -84,9 +81,7 @@ Expected<Contents> contents_of(const BundleRequest& request, const Manifest& man
     parts.model_license = kModelLicense;
   }
   parts.library_sha256 = sha256_hex(contents.members.front().bytes);
-  if (!request.lock.empty()) {
-    TW_ASSIGN(parts.lock_sha256, sha256_of(request.lock));
-  }
+  if (!request.lock.empty()) { TW_ASSIGN(parts.lock_sha256, sha256_of(request.lock)); }
   contents.bill = dump(sbom(manifest, parts)) + "\n";
   contents.members.push_back({"sbom.cdx.json", contents.bill});
   return contents;
@@ -231,12 +226,9 @@ Json to_json(const Bundle& bundle) {
                                  {"sha256", part.wanted},
                                  {"found", part.found},
                                  {"ok", part.good()}});
-  return Json::Object{{"ok", bundle.good()},
-                      {"name", bundle.name},
-                      {"compiler", bundle.compiler},
-                      {"sha256", bundle.sha256},
-                      {"problem", bundle.problem},
-                      {"parts", parts}};
+  return Json::Object{{"ok", bundle.good()},         {"name", bundle.name},
+                      {"compiler", bundle.compiler}, {"sha256", bundle.sha256},
+                      {"problem", bundle.problem},   {"parts", parts}};
 }
 
 std::string to_string(const Bundle& bundle) {

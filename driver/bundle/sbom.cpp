@@ -18,8 +18,8 @@ Json tools(const Manifest& manifest) {
   Json::Array list{Json::Object{
       {"type", "application"}, {"name", "tilewright"}, {"version", manifest.compiler}}};
   if (manifest.compiler == TW_VERSION)
-    list.push_back(Json::Object{
-        {"type", "library"}, {"name", "LLVM"}, {"version", LLVM_VERSION_STRING}});
+    list.push_back(
+        Json::Object{{"type", "library"}, {"name", "LLVM"}, {"version", LLVM_VERSION_STRING}});
   return Json::Object{{"components", list}};
 }
 
@@ -58,8 +58,7 @@ std::string serial_number(const std::string& sha256) {
 Json sbom(const Manifest& manifest, const SbomParts& parts) {
   Json::Array properties{property("target", manifest.target_name),
                          property("target-hash", manifest.target_hash)};
-  if (!parts.lock_sha256.empty())
-    properties.push_back(property("lock-sha256", parts.lock_sha256));
+  if (!parts.lock_sha256.empty()) properties.push_back(property("lock-sha256", parts.lock_sha256));
   const Json library = Json::Object{{"type", "library"},
                                     {"bom-ref", "library"},
                                     {"name", parts.library},
@@ -72,9 +71,8 @@ Json sbom(const Manifest& manifest, const SbomParts& parts) {
       {"version", 1},
       {"metadata", Json::Object{{"tools", tools(manifest)}, {"component", library}}},
       {"components", Json::Array{model_component(manifest, parts), runtime_component(manifest)}},
-      {"dependencies",
-       Json::Array{Json::Object{{"ref", "library"},
-                                {"dependsOn", Json::Array{"model", "runtime"}}}}}};
+      {"dependencies", Json::Array{Json::Object{{"ref", "library"},
+                                                {"dependsOn", Json::Array{"model", "runtime"}}}}}};
 }
 
 }  // namespace tw

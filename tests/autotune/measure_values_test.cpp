@@ -314,3 +314,14 @@ TEST_CASE("device: a fingerprint and sizes that make sense") {
   CHECK(cold_bytes() >= 4 << 20);
   CHECK(cold_bytes() >= 4 * cache_bytes(2));
 }
+
+TEST_CASE("a result of another machine with a time that is none is refused") {
+  for (const double seconds : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    CAPTURE(seconds);
+    MeasureResult result;
+    result.seconds = {0.5, seconds};
+    Expected<MeasureResult> read = result_from_bytes(to_bytes(result));
+    REQUIRE(!read);
+    CHECK(error_text(read.takeError()).find("not a positive number") != std::string::npos);
+  }
+}

@@ -58,8 +58,9 @@ TEST_CASE("a bundle has all parts, the same bytes each time, and comes apart as 
                                           "sbom.cdx.json"});
   const std::string bytes = slurp(file);
   CHECK((*told)["sha256"].text_or_empty() == sha256_hex(bytes));
-  REQUIRE(cli({"bundle", library, "--license", license, "--lock", lock, "-o", folder / "again"})
-              .code == kExitOk);
+  REQUIRE(
+      cli({"bundle", library, "--license", license, "--lock", lock, "-o", folder / "again"}).code ==
+      kExitOk);
   CHECK(slurp(folder / "again") == bytes);
 
   const std::string out = folder / "out/deep";
@@ -154,8 +155,8 @@ TEST_CASE("two parts of one name, and names that no bundle takes, are refused be
   CHECK(r.code == kExitUser);
   CHECK(has(r.err, "letters, digits"));
   std::filesystem::rename(folder / "a b.so", folder / "sbom.cdx.json");
-  const CliResult twice = cli(
-      {"bundle", folder / "sbom.cdx.json", "--header", folder.write("ok.h", "x"), "-o", folder / "x"});
+  const CliResult twice = cli({"bundle", folder / "sbom.cdx.json", "--header",
+                               folder.write("ok.h", "x"), "-o", folder / "x"});
   CHECK(twice.code == kExitUser);
   CHECK(!std::filesystem::exists(folder / "x"));
 }

@@ -15,6 +15,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+LINUX = tuple(int(n) for n in os.uname().release.split(".")[:2])
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DIGITS = ROOT / "examples/digits/digits.onnx"
 SAID = "untrusted: a process of its own"
@@ -104,7 +105,8 @@ def check_files(run, folder):
     subprocess.run(["cc", "-shared", "-fPIC", probe, "-o", library], check=True)
     said = run("verify", library, DIGITS, "--no-check", "--untrusted", code=3)
     for line in ("other file: Permission denied", "written file: Permission denied", "program: Operation not permitted",
-                 "network: Operation not permitted"):
+                 "network: Operation not permitted", "terminal: Operation not permitted",
+                 *(["signal: Operation not permitted"] if LINUX >= (6, 12) else [])):
         assert line in said, said
     assert not (library.parent / "made").exists()
     said = run("verify", library, DIGITS, "--no-check", code=3)
@@ -116,7 +118,9 @@ PROBE = r"""
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 const void* tw_probe_query(unsigned version) { return 0; }
@@ -126,6 +130,8 @@ __attribute__((constructor)) static void begin(void) {
   tell("written file", open("probe/made", O_CREAT | O_WRONLY, 0600));
   unlink("probe/made");
   tell("network", socket(AF_INET, SOCK_STREAM, 0));
+  tell("terminal", ioctl(0, TIOCSTI, "x"));
+  tell("signal", kill(getppid(), 0));
   char* const words[] = {"true", 0};
   if (socket(AF_INET, SOCK_STREAM, 0) < 0) tell("program", execve("/bin/true", words, 0));   /* only where it is refused */
 }
