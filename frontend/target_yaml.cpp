@@ -15,14 +15,25 @@
 #include "frontend/frontend.h"
 #include "frontend/intrinsic_library.h"
 #include "frontend/target_features.h"
+#include "ir/freestanding.h"
 #include "ir/kernel/kernel.h"
 
 namespace tw {
 namespace {
 
 constexpr int kMaxCores = 4096;
-constexpr std::array<std::string_view, 4> kTriples = {"x86_64-linux-gnu", "aarch64-linux-gnu",
-                                                      "armv7-linux-gnueabihf", "riscv64-linux-gnu"};
+constexpr int kMicroRegisters = 8;  // of 128 bits: the 32 single ones, four by four
+constexpr std::string_view kTriples[] = {"x86_64-linux-gnu",
+                                         "aarch64-linux-gnu",
+                                         "armv7-linux-gnueabihf",
+                                         "riscv64-linux-gnu",
+                                         "x86_64-none-elf",
+                                         "aarch64-none-elf",
+                                         "armv7-none-eabihf",
+                                         "riscv64-none-elf",
+                                         "thumbv7em-none-eabihf",
+                                         "thumbv8m.main-none-eabihf",
+                                         "thumbv8.1m.main-none-eabihf"};
 
 Location location(const std::string& file, const YAML::Mark& mark) {
   return mark.is_null() ? Location{file, 0, 0} : Location{file, mark.line + 1, mark.column + 1};
@@ -496,11 +507,13 @@ Target Reader::read(const YAML::Node& root) {
       problem(feature_nodes_[i], "unknown feature '" + t.features[i] + "' for " + arch_name(arch),
               {"LLVM's names for it that are most like this, without '+': " +
                llvm::join(like_feature(arch, t.features[i]), ", ")});
-  t.features = seen_.count("features") ? normal_features(arch, t.features)
-                                       : cpu_features(arch, t.cpu);
+  // A microcontroller's follow from its cpu
+  if (seen_.count("features")) t.features = normal_features(arch, t.features);
+  else if (!is_microcontroller(t.triple)) t.features = cpu_features(arch, t.cpu);
   if (!seen_.count("vector_bits")) t.vector_bits = default_vector_bits(arch, t.features);
   if (!seen_.count("vector_registers"))
-    t.vector_registers = default_vector_registers(arch, t.features);
+    t.vector_registers = is_microcontroller(t.triple) ? kMicroRegisters
+                                                      : default_vector_registers(arch, t.features);
   check_intrinsics(t);
   for (Target& device : t.devices) {
     device.triple = t.triple;

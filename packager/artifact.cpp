@@ -8,6 +8,7 @@
 
 #include "packager/data_object.h"
 #include "packager/elf_view.h"
+#include "packager/llvm_object.h"
 
 namespace tw {
 namespace {
@@ -88,8 +89,9 @@ Expected<bool> is_artifact(const std::string& path) {
   if (!head)
     return make_error(DiagCode::io, "cannot read '{0}': {1}", path, head.getError().message());
   return (*head)->getBuffer() ==
-         "\x7f"
-         "ELF";
+             "\x7f"
+             "ELF" ||
+         (*head)->getBuffer() == "!<ar";
 }
 
 Expected<std::string> read_manifest(const std::string& path, Integrity integrity) {
@@ -97,13 +99,16 @@ Expected<std::string> read_manifest(const std::string& path, Integrity integrity
   auto buffer = llvm::MemoryBuffer::getFile(path, false, false);
   if (!buffer)
     return make_error(DiagCode::io, "cannot read '{0}': {1}", path, buffer.getError().message());
-  const std::string_view bytes((*buffer)->getBufferStart(), (*buffer)->getBufferSize());
+  std::string_view bytes((*buffer)->getBufferStart(), (*buffer)->getBufferSize());
+  if (bytes.starts_with("!<arch>")) { TW_ASSIGN(bytes, archive_member(bytes, path)); }
   TW_ASSIGN(const ElfView view, ElfView::parse(bytes, path));
   const std::string_view note = view.note(kNoteOwner, kManifestNote);
   if (note.empty())
     return make_error(DiagCode::invalid_argument,
                       "'{0}' is not a Tilewright library: it has no manifest", path);
-  if (integrity == Integrity::check) TW_TRY(check_integrity(view, bytes, path));
+  // An object's bytes become a program's: it has no hash
+  if (integrity == Integrity::check && !view.segments().empty())
+    TW_TRY(check_integrity(view, bytes, path));
   return std::string(note.substr(0, note.find('\0')));
 }
 

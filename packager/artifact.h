@@ -31,9 +31,10 @@ class ArtifactWriter {
   uint64_t start_, bytes_;
 };
 
-// Whether the file is ELF rather than a model. Errors: it cannot be read.
+// Whether the file is ELF, or an archive of it, rather than a model. Errors: it cannot be read.
 Expected<bool> is_artifact(const std::string& path);
-// The JSON text in an artifact's note. The file may be anything: errors, never undefined behaviour.
+// The JSON text in the note of a library, an object or a static library. The file may be anything:
+// errors, never undefined behaviour.
 Expected<std::string> read_manifest(const std::string& path,
                                     Integrity integrity = Integrity::check);
 

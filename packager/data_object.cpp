@@ -3,6 +3,7 @@
 #include <elf.h>
 
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "packager/elf_view.h"
@@ -15,12 +16,18 @@ struct Format64 {
   using Header = Elf64_Ehdr;
   using Section = Elf64_Shdr;
   using Symbol = Elf64_Sym;
+  using Relocation = Elf64_Rela;
+  static uint64_t info(uint64_t symbol, uint64_t type) { return ELF64_R_INFO(symbol, type); }
+  static constexpr uint32_t kRelocationType = SHT_RELA;
   static constexpr unsigned char kClass = ELFCLASS64;
 };
 struct Format32 {
   using Header = Elf32_Ehdr;
   using Section = Elf32_Shdr;
   using Symbol = Elf32_Sym;
+  using Relocation = Elf32_Rel;
+  static uint32_t info(uint32_t symbol, uint32_t type) { return ELF32_R_INFO(symbol, type); }
+  static constexpr uint32_t kRelocationType = SHT_REL;
   static constexpr unsigned char kClass = ELFCLASS32;
 };
 
@@ -32,8 +39,10 @@ enum SectionIndex : uint16_t {
   kSymbols,
   kSymbolNames,
   kSectionNames,
+  kRelocations,  // of objects: the last, which a library has not
   kSectionCount
 };
+enum SymbolIndex : uint8_t { kHashes = 1, kManifest, kWeightsOffset, kWeightsStart };
 
 template <class T>
 void append(std::string& out, const T& value) {
@@ -61,8 +70,31 @@ size_t add_note(std::string& notes, NoteType type, std::string_view contents) {
   return start;
 }
 
+// What makes eight bytes the distance from themselves to the weights, a relocation or two. Machines
+// of 32 bits have one for the low word, and the others do not matter to them.
+std::vector<std::pair<SymbolIndex, uint32_t>> distance_relocations(uint16_t machine) {
+  switch (machine) {
+    case EM_X86_64: return {{kWeightsStart, R_X86_64_PC64}};
+    case EM_AARCH64: return {{kWeightsStart, R_AARCH64_PREL64}};
+    case EM_ARM: return {{kWeightsStart, R_ARM_REL32}};
+    case EM_RISCV: return {{kWeightsStart, R_RISCV_ADD64}, {kWeightsOffset, R_RISCV_SUB64}};
+    default: TW_UNREACHABLE("no relocations for the ELF machine {0}", machine);
+  }
+}
+
 template <class Format>
-typename Format::Header header_of(const ElfView& like) {
+std::string write_relocations(uint16_t machine) {
+  std::string out;
+  for (const auto& [symbol, type] : distance_relocations(machine)) {
+    typename Format::Relocation r = {};
+    r.r_info = Format::info(symbol, type);
+    append(out, r);
+  }
+  return out;
+}
+
+template <class Format>
+typename Format::Header header_of(const ElfView& like, DataForm form) {
   typename Format::Header header = {};
   std::memcpy(header.e_ident, ELFMAG, SELFMAG);
   header.e_ident[EI_CLASS] = Format::kClass;
@@ -74,57 +106,72 @@ typename Format::Header header_of(const ElfView& like) {
   header.e_flags = like.flags();
   header.e_ehsize = sizeof header;
   header.e_shentsize = sizeof(typename Format::Section);
-  header.e_shnum = kSectionCount;
+  header.e_shnum = form == DataForm::library ? kRelocations : kSectionCount;
   header.e_shstrndx = kSectionNames;
   return header;
 }
 
 template <class Format>
-std::string write_object(const ElfView& like, std::string_view manifest) {
+typename Format::Symbol global(std::string& names, const char* name, SectionIndex section,
+                               uint64_t value, uint64_t size) {
+  typename Format::Symbol s = {};
+  s.st_name = add_name(names, name);
+  s.st_info = ELF32_ST_INFO(STB_GLOBAL, STT_OBJECT);
+  s.st_other = STV_HIDDEN;
+  s.st_shndx = section;
+  s.st_value = static_cast<decltype(s.st_value)>(value);
+  s.st_size = static_cast<decltype(s.st_size)>(size);
+  return s;
+}
+
+template <class Format>
+std::string write_object(const ElfView& like, std::string_view manifest, DataForm form) {
   using Symbol = typename Format::Symbol;
   using Section = typename Format::Section;
-  typename Format::Header header = header_of<Format>(like);
+  typename Format::Header header = header_of<Format>(like, form);
   std::string notes;
   const size_t hashes_offset = add_note(notes, kHashNote, std::string(TW_HASHES_BYTES, '\0'));
   const size_t text_offset = add_note(notes, kManifestNote, std::string(manifest) + '\0');
   std::string symbol_names(1, '\0'), section_names(1, '\0'), out(sizeof header, '\0');
-  std::vector<Section> sections(kSectionCount);
+  std::vector<Section> sections(header.e_shnum);
+  const bool library = form == DataForm::library;
   const auto place = [&](SectionIndex index, const char* name, uint32_t type, uint64_t flags,
-                         uint32_t alignment, std::string_view bytes) {
+                         uint64_t alignment, std::string_view bytes) {
     align(out, 8);
     Section& s = sections[index];
     s.sh_name = add_name(section_names, name);
     s.sh_type = type;
     s.sh_flags = static_cast<decltype(s.sh_flags)>(flags);
-    s.sh_addralign = alignment;
+    s.sh_addralign = static_cast<decltype(s.sh_addralign)>(alignment);
     s.sh_offset = static_cast<decltype(s.sh_offset)>(out.size());
     s.sh_size = static_cast<decltype(s.sh_size)>(bytes.size());
     out.append(bytes);
   };
-  const auto symbol = [&](const char* name, SectionIndex section, uint64_t value, uint64_t size) {
-    Symbol s = {};
-    s.st_name = add_name(symbol_names, name);
-    s.st_info = ELF32_ST_INFO(STB_GLOBAL, STT_OBJECT);
-    s.st_other = STV_HIDDEN;
-    s.st_shndx = section;
-    s.st_value = static_cast<decltype(s.st_value)>(value);
-    s.st_size = static_cast<decltype(s.st_size)>(size);
-    return s;
-  };
   std::string symbols(sizeof(Symbol), '\0');
-  append(symbols, symbol("tw_hashes", kNote, hashes_offset, TW_HASHES_BYTES));
-  append(symbols, symbol("tw_manifest", kNote, text_offset, manifest.size() + 1));
-  append(symbols, symbol("tw_weights_offset", kOffset, 0, 8));
+  append(symbols, global<Format>(symbol_names, "tw_hashes", kNote, hashes_offset, TW_HASHES_BYTES));
+  append(symbols,
+         global<Format>(symbol_names, "tw_manifest", kNote, text_offset, manifest.size() + 1));
+  append(symbols, global<Format>(symbol_names, "tw_weights_offset", kOffset, 0, 8));
+  if (!library) append(symbols, global<Format>(symbol_names, "tw_weights", kWeights, 0, 0));
 
-  place(kNote, kNoteSection, SHT_NOTE, SHF_ALLOC, 4, notes);
-  place(kOffset, kOffsetSection, SHT_PROGBITS, SHF_ALLOC, 8, std::string(8, '\0'));
-  place(kWeights, kWeightsSection, SHT_NOBITS, SHF_ALLOC, kWeightsAlignment, {});
+  place(kNote, kNoteSection, SHT_NOTE, form == DataForm::freestanding ? 0 : SHF_ALLOC, 4, notes);
+  place(kOffset, library ? kOffsetSection : kObjectOffsetSection, SHT_PROGBITS, SHF_ALLOC, 8,
+        std::string(8, '\0'));
+  place(kWeights, library ? kWeightsSection : kObjectWeightsSection, SHT_NOBITS, SHF_ALLOC,
+        library ? kWeightsAlignment : kObjectWeightsAlignment, {});
   sections[kWeights].sh_size = 1;
   place(kSymbols, ".symtab", SHT_SYMTAB, 0, 8, symbols);
   sections[kSymbols].sh_link = kSymbolNames;
   sections[kSymbols].sh_info = 1;  // the first global
   sections[kSymbols].sh_entsize = sizeof(Symbol);
   place(kSymbolNames, ".strtab", SHT_STRTAB, 0, 1, symbol_names);
+  if (!library) {
+    place(kRelocations, "relocations", Format::kRelocationType, SHF_INFO_LINK, 8,
+          write_relocations<Format>(like.machine()));
+    sections[kRelocations].sh_link = kSymbols;
+    sections[kRelocations].sh_info = kOffset;
+    sections[kRelocations].sh_entsize = sizeof(typename Format::Relocation);
+  }
   const uint32_t own_name = add_name(section_names, ".shstrtab");
   place(kSectionNames, "", SHT_STRTAB, 0, 1, {});
   sections[kSectionNames].sh_name = own_name;
@@ -139,10 +186,11 @@ std::string write_object(const ElfView& like, std::string_view manifest) {
 
 }  // namespace
 
-Expected<std::string> make_data_object(std::string_view like, std::string_view manifest) {
+Expected<std::string> make_data_object(std::string_view like, std::string_view manifest,
+                                       DataForm form) {
   TW_ASSIGN(const ElfView view, ElfView::parse(like, "object"));
-  return view.is64() ? write_object<Format64>(view, manifest)
-                     : write_object<Format32>(view, manifest);
+  return view.is64() ? write_object<Format64>(view, manifest, form)
+                     : write_object<Format32>(view, manifest, form);
 }
 
 }  // namespace tw

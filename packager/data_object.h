@@ -8,7 +8,12 @@
 //                      distance
 // and a 64 KiB-aligned one-byte section .tw_weights without contents, whose place the grafted
 // weights take.
+//
+// In objects that others link, the eight bytes have a relocation, the section of the weights is one
+// of .rodata with their symbol tw_weights, and hashes stay zeros, as the file's bytes are not those
+// of the program.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -27,7 +32,15 @@ inline constexpr uint64_t kHugePage = 2 << 20;
 // The gap before them is then less than a sixteenth
 inline constexpr uint64_t kLargeWeights = 32 << 20;
 
+inline constexpr const char* kObjectOffsetSection = ".rodata.tw_offset";
+inline constexpr const char* kObjectWeightsSection = ".rodata.tw_weights";
+inline constexpr uint64_t kObjectWeightsAlignment = 64;
+
+// freestanding: an object whose note takes no memory of the program
+enum class DataForm : uint8_t { library, object, freestanding };
+
 // `like`: an object of the same link, from which class, machine and flags are taken.
-Expected<std::string> make_data_object(std::string_view like, std::string_view manifest);
+Expected<std::string> make_data_object(std::string_view like, std::string_view manifest,
+                                       DataForm form);
 
 }  // namespace tw

@@ -98,39 +98,59 @@ template <class Symbol>
 Expected<std::vector<ElfSymbol>> ElfView::read_symbols(const ElfSection& table) const {
   const std::string_view data = contents(table);
   if (table.link >= sections_.size() || data.size() != table.size)
-    return make_error(DiagCode::invalid_argument, "'{0}' has a damaged dynamic symbol table",
-                      name_);
+    return make_error(DiagCode::invalid_argument, "'{0}' has a damaged symbol table", name_);
   const std::string_view names = contents(sections_[table.link]);
   std::vector<ElfSymbol> out;
   for (uint64_t at = sizeof(Symbol); at + sizeof(Symbol) <= data.size(); at += sizeof(Symbol)) {
     const Symbol s = read_at<Symbol>(data, at);
-    out.push_back(
-        {text_at(names, s.st_name), s.st_shndx != SHN_UNDEF, ELF32_ST_BIND(s.st_info) == STB_WEAK});
+    const unsigned binding = ELF32_ST_BIND(s.st_info);
+    out.push_back({text_at(names, s.st_name), s.st_shndx != SHN_UNDEF, binding == STB_WEAK,
+                   binding == STB_LOCAL});
   }
   return out;
 }
 
-Expected<std::vector<ElfSymbol>> ElfView::dynamic_symbols() const {
+Expected<std::vector<ElfSymbol>> ElfView::symbols_of(uint32_t section_type) const {
   for (const ElfSection& s : sections_)
-    if (s.type == SHT_DYNSYM)
+    if (s.type == section_type)
       return is64_ ? read_symbols<Elf64_Sym>(s) : read_symbols<Elf32_Sym>(s);
   return std::vector<ElfSymbol>();
 }
 
-std::string_view ElfView::note(std::string_view owner, uint32_t type) const {
+Expected<std::vector<ElfSymbol>> ElfView::dynamic_symbols() const { return symbols_of(SHT_DYNSYM); }
+
+Expected<std::vector<ElfSymbol>> ElfView::global_symbols() const {
+  TW_ASSIGN(std::vector<ElfSymbol> symbols, symbols_of(SHT_SYMTAB));
+  std::erase_if(symbols, [](const ElfSymbol& s) { return s.local; });
+  return symbols;
+}
+
+std::string_view ElfView::note_in(std::string_view rest, std::string_view owner, uint32_t type) {
   const auto padded = [](uint64_t n) { return (n + 3) & ~uint64_t{3}; };
+  while (rest.size() >= sizeof(Elf64_Nhdr)) {  // the same layout in 32 bits
+    const auto head = read_at<Elf64_Nhdr>(rest, 0);
+    const uint64_t text = sizeof head + padded(head.n_namesz), end = text + padded(head.n_descsz);
+    if (end > rest.size()) break;
+    if (head.n_type == type && head.n_namesz == owner.size() + 1 &&
+        rest.substr(sizeof head, owner.size()) == owner)
+      return rest.substr(text, head.n_descsz);
+    rest.remove_prefix(end);
+  }
+  return {};
+}
+
+std::string_view ElfView::note(std::string_view owner, uint32_t type) const {
   for (const ElfSegment& segment : segments_) {
     if (segment.type != PT_NOTE || !holds(segment.offset, segment.file_size)) continue;
-    std::string_view rest = bytes_.substr(segment.offset, segment.file_size);
-    while (rest.size() >= sizeof(Elf64_Nhdr)) {  // the same layout in 32 bits
-      const auto head = read_at<Elf64_Nhdr>(rest, 0);
-      const uint64_t text = sizeof head + padded(head.n_namesz), end = text + padded(head.n_descsz);
-      if (end > rest.size()) break;
-      if (head.n_type == type && head.n_namesz == owner.size() + 1 &&
-          rest.substr(sizeof head, owner.size()) == owner)
-        return rest.substr(text, head.n_descsz);
-      rest.remove_prefix(end);
-    }
+    const std::string_view found = note_in(bytes_.substr(segment.offset, segment.file_size), owner,
+                                           type);
+    if (!found.empty()) return found;
+  }
+  if (!segments_.empty()) return {};
+  for (const ElfSection& section : sections_) {
+    if (section.type != SHT_NOTE) continue;
+    if (const std::string_view found = note_in(contents(section), owner, type); !found.empty())
+      return found;
   }
   return {};
 }

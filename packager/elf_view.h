@@ -24,7 +24,7 @@ struct ElfSection {
 
 struct ElfSymbol {
   std::string_view name;
-  bool defined = false, weak = false;
+  bool defined = false, weak = false, local = false;
 };
 
 class ElfView {
@@ -43,8 +43,10 @@ class ElfView {
   std::string_view contents(const ElfSection& section) const;
   // The dynamic symbols but the null one.
   Expected<std::vector<ElfSymbol>> dynamic_symbols() const;
-  // The description of the first note with this owner and type in a PT_NOTE segment; empty when
-  // there is none.
+  // Those of an object that have a meaning for others.
+  Expected<std::vector<ElfSymbol>> global_symbols() const;
+  // The description of the first note with this owner and type in a PT_NOTE segment, of an object
+  // in a SHT_NOTE section; empty when there is none.
   std::string_view note(std::string_view owner, uint32_t type) const;
 
  private:
@@ -52,6 +54,8 @@ class ElfView {
   Error read_tables();
   template <class Symbol>
   Expected<std::vector<ElfSymbol>> read_symbols(const ElfSection& table) const;
+  Expected<std::vector<ElfSymbol>> symbols_of(uint32_t section_type) const;
+  static std::string_view note_in(std::string_view notes, std::string_view owner, uint32_t type);
   bool holds(uint64_t offset, uint64_t size) const {
     return offset <= bytes_.size() && size <= bytes_.size() - offset;
   }

@@ -77,11 +77,10 @@ class HeaderWriter {
 
   std::string write() {
     const std::string guard = "TW_MODEL_" + upper(model_.name) + "_H";
-    line(
-        "/* The model '{0}', compiled by Tilewright: link with its library or load it. Do not "
-        "edit. */",
-        model_.name);
+    line("/* The model '{0}', compiled by Tilewright: link with its {1}. Do not edit. */",
+         model_.name, model_.freestanding ? "object" : "library or load it");
     line("#ifndef {0}\n#define {0}\n", guard);
+    if (model_.freestanding) return write_freestanding();
     out_ += public_header();
     line(
         "\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\nconst tw_api* tw_{0}_query(uint32_t "
@@ -97,6 +96,46 @@ class HeaderWriter {
   }
 
  private:
+  std::string write_freestanding() {
+    line("#include <stddef.h>\n#include <stdint.h>\n\n{0}", status_declaration());
+    line(
+        "#ifdef __cplusplus\nextern \"C\" {{\n#endif\n"
+        "/* One run, by the caller's thread and stack. It keeps nothing: runs at the same time "
+        "need "
+        "an arena\n   each, aligned to 64 bytes. TW_E_ARGUMENT: a null or misaligned pointer, or "
+        "an "
+        "index in the data that\n   is outside; TW_E_SHAPE: sizes that do not fit; TW_E_SIZE: the "
+        "arena is too small. */\n"
+        "int32_t tw_{0}_compute(const void* const* inputs, void* const* outputs, const int64_t* "
+        "symbols,\n                   void* arena, size_t arena_bytes);\n"
+        "#ifdef __cplusplus\n}\n#endif\n",
+        model_.name);
+    write_macros();
+    write_struct();
+    write_compute();
+    line("#endif");
+    return std::move(out_);
+  }
+
+  void write_compute() {
+    line(
+        "static inline tw_status tw_{0}_run(const tw_{0}_io* io, void* arena, size_t arena_bytes) "
+        "{{",
+        model_.name);
+    line("  const void* inputs[{0}];\n  void* outputs[{1}];", std::max<size_t>(inputs_.size(), 1),
+         std::max<size_t>(outputs_.size(), 1));
+    line("  int64_t symbols[{0}];", std::max<size_t>(symbols_.size(), 1));
+    if (symbols_.empty()) line("  symbols[0] = 0;");
+    for (size_t i = 0; i < symbols_.size(); ++i) line("  symbols[{0}] = io->{1};", i, symbols_[i]);
+    for (size_t i = 0; i < inputs_.size(); ++i) line("  inputs[{0}] = io->{1};", i, inputs_[i]);
+    for (size_t i = 0; i < outputs_.size(); ++i) line("  outputs[{0}] = io->{1};", i, outputs_[i]);
+    if (inputs_.empty()) line("  inputs[0] = 0;");
+    if (outputs_.empty()) line("  outputs[0] = 0;");
+    if (inputs_.empty() && outputs_.empty()) line("  (void)io;");
+    line("  return (tw_status)tw_{0}_compute(inputs, outputs, symbols, arena, arena_bytes);\n}",
+         model_.name);
+  }
+
   template <class... Args>
   void line(const char* format, Args&&... args) {
     out_ += llvm::formatv(format, std::forward<Args>(args)...).str() + "\n";
@@ -166,7 +205,7 @@ class HeaderWriter {
     for (size_t i = 0; i < outputs_.size(); ++i) {
       line("  {0}* {1}; /* {2} */", c_type(model_.outputs[i].dtype), outputs_[i],
            type_text(model_.outputs[i]));
-      if (!elements(model_.outputs[i]))
+      if (!elements(model_.outputs[i]) && !model_.freestanding)
         line("  uint64_t {0}; /* size of that buffer */", size_field(i));
     }
     if (symbols_.empty() && inputs_.empty() && outputs_.empty()) line("  int nothing;");

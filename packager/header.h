@@ -32,11 +32,13 @@ struct ModelInterface {
   std::optional<uint64_t> arena_bytes;      // of a model without symbols
   std::optional<uint64_t> max_arena_bytes;  // of one whose symbols have limits
   bool grows = false;                       // data decide about sizes: runs may allocate
+  bool freestanding = false;                // one function, on the caller's memory
 };
 
 // The header's text: C99 and C++11, clean under -Wall -Wextra -pedantic. It has names, sizes, and
 // typed create and run helpers over a struct of pointers; with symbols, that struct holds their
-// values and the sizes of outputs that depend on them.
+// values and the sizes of outputs that depend on them. Of a freestanding object: tw_status, sizes,
+// and one typed run.
 std::string write_header(const ModelInterface& model);
 
 // "input.1:0" -> "input_1_0", "2x" -> "_2x", a C or C++ keyword gets a '_' behind; it and its

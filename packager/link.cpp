@@ -1,25 +1,15 @@
 #include "packager/link.h"
 
-#include <fcntl.h>
-#include <lld/Common/Driver.h>
-#include <llvm/ADT/StringRef.h>
-#include <llvm/Support/raw_ostream.h>
-#include <unistd.h>
+#include <llvm/Support/FormatVariadic.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <memory>
-#include <mutex>
-#include <thread>
-#include <utility>
 
 #include "packager/data_object.h"
 #include "packager/elf_view.h"
+#include "packager/lld.h"
 #include "packager/memory_file.h"
 #include "runtime/tilewright.h"
-
-LLD_HAS_DRIVER(elf)
 
 namespace tw {
 namespace {
@@ -77,65 +67,6 @@ std::string linker_script(bool artifact) {
   return llvm::formatv(kScript, "wt PT_LOAD FLAGS(4); note PT_NOTE FLAGS(4);", note, weights).str();
 }
 
-// What lld writes. Where the name of its output is not a regular file's, it makes the library in
-// memory and writes it there at once: here into a pipe, so that no file is ever there.
-class PipedOutput {
- public:
-  static Expected<std::unique_ptr<PipedOutput>> create() {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0)
-      return make_error(DiagCode::io, "cannot create a pipe: {0}", std::strerror(errno));
-    return std::unique_ptr<PipedOutput>(new PipedOutput(ends[0], ends[1]));
-  }
-  ~PipedOutput() {
-    finish();
-    ::close(from_);
-  }
-  std::string path() const { return "/proc/self/fd/" + std::to_string(to_); }
-  std::string finish() {  // once nobody writes any more
-    if (to_ >= 0) {
-      ::close(std::exchange(to_, -1));
-      reader_.join();
-    }
-    return std::move(bytes_);
-  }
-
- private:
-  PipedOutput(int from, int to) : from_(from), to_(to), reader_([this] { read(); }) {}
-  void read() {
-    std::vector<char> piece(1 << 16);
-    while (true) {
-      const ssize_t done = ::read(from_, piece.data(), piece.size());
-      if (done < 0 && errno == EINTR) continue;
-      if (done <= 0) return;
-      bytes_.append(piece.data(), static_cast<size_t>(done));
-    }
-  }
-
-  int from_, to_;
-  std::string bytes_;
-  std::thread reader_;
-};
-
-Error run_lld(const std::vector<std::string>& arguments) {
-  static std::mutex lld_mutex;  // lld keeps its state in globals
-  std::vector<const char*> argv;
-  for (const std::string& a : arguments) argv.push_back(a.c_str());
-  std::string text;
-  llvm::raw_string_ostream errors(text);
-  int status = 0;
-  {
-    const std::lock_guard<std::mutex> lock(lld_mutex);
-    status = lld::lldMain(argv, llvm::nulls(), errors, {{lld::Gnu, &lld::elf::link}}).retCode;
-  }
-  if (status == 0) return Error::success();
-  Diag diag{DiagCode::io, "linking failed", {}, {}};
-  llvm::SmallVector<llvm::StringRef> lines;
-  llvm::StringRef(text).split(lines, '\n', -1, false);
-  for (llvm::StringRef line : lines) diag.notes.push_back(line.str());
-  return make_error(std::move(diag));
-}
-
 Error check_symbols(const std::string& bytes, const LinkRequest& request) {
   TW_ASSIGN(const ElfView view, ElfView::parse(bytes, request.soname));
   TW_ASSIGN(const std::vector<ElfSymbol> symbols, view.dynamic_symbols());
@@ -189,49 +120,30 @@ bool undefined_symbol_allowed(std::string_view name, bool weak) {
 
 Expected<LinkedImage> link_shared(const LinkRequest& request) {
   TW_CHECK(!request.objects.empty(), "nothing to link");
-  std::vector<MemoryFile> files;
   TW_ASSIGN(MemoryFile script, MemoryFile::create(linker_script(request.manifest.has_value())));
-  TW_ASSIGN(const std::unique_ptr<PipedOutput> output, PipedOutput::create());
-  std::vector<std::string> arguments = {"ld.lld",
-                                        "-shared",
+  std::vector<std::string> arguments = {"-shared",
                                         "-z",
                                         "undefs",
                                         "-z",
                                         "now",
                                         "-z",
                                         "max-page-size=65536",
-                                        "--threads=1",
                                         "--build-id=none",
                                         "--gc-sections",
                                         "--hash-style=both",
                                         "--orphan-handling=error",
-                                        "--color-diagnostics=never",
                                         "-T",
-                                        script.path(),
-                                        "-o",
-                                        output->path()};
+                                        script.path()};
   if (!request.soname.empty()) arguments.push_back("--soname=" + request.soname);
-  for (const std::string& object : request.objects) {
-    TW_ASSIGN(MemoryFile file, MemoryFile::create(object));
-    arguments.push_back(file.path());
-    files.push_back(std::move(file));
-  }
-  if (!request.fallback.empty()) arguments.push_back("--start-lib");
-  for (const std::string& object : request.fallback) {
-    TW_ASSIGN(MemoryFile file, MemoryFile::create(object));
-    arguments.push_back(file.path());
-    files.push_back(std::move(file));
-  }
-  if (!request.fallback.empty()) arguments.push_back("--end-lib");
+  std::vector<std::string> last;
   if (request.manifest) {
-    TW_ASSIGN(const std::string object,
-              make_data_object(request.objects.front(), *request.manifest));
-    TW_ASSIGN(MemoryFile file, MemoryFile::create(object));
-    arguments.push_back(file.path());
-    files.push_back(std::move(file));
+    TW_ASSIGN(std::string object,
+              make_data_object(request.objects.front(), *request.manifest, DataForm::library));
+    last.push_back(std::move(object));
   }
-  TW_TRY(run_lld(arguments));
-  std::string bytes = output->finish();
+  TW_ASSIGN(std::string bytes,
+            run_lld(std::move(arguments),
+                    {{request.objects, false}, {request.fallback, true}, {last, false}}));
   TW_TRY(check_symbols(bytes, request));
   if (request.manifest) TW_TRY(finish_weights_offset(bytes));
   return LinkedImage{std::move(bytes)};

@@ -69,6 +69,14 @@ Error check_library(const std::string& path, Integrity integrity) {
   if (!buffer)
     return make_error(DiagCode::io, "cannot read '{0}': {1}", path, buffer.getError().message());
   const std::string_view bytes((*buffer)->getBufferStart(), (*buffer)->getBufferSize());
+  const auto object = [&] {
+    return make_error(
+        DiagCode::invalid_argument,
+        "'{0}' is an object for a program to link: compile the model with '--emit so' "
+        "for a library that runs here",
+        path);
+  };
+  if (bytes.starts_with("!<arch>")) return object();
   if (!bytes.starts_with("\x7f"
                          "ELF"))
     return make_error(
@@ -77,6 +85,7 @@ Error check_library(const std::string& path, Integrity integrity) {
             ? llvm::formatv(": compile it first, by 'tilewright compile {0}'", path).str()
             : "");
   TW_ASSIGN(const ElfView view, ElfView::parse(bytes, path));
+  if (view.segments().empty()) return object();
   TW_ASSIGN(const std::vector<ElfSymbol> symbols, view.dynamic_symbols());
   const bool there = std::ranges::any_of(
       symbols, [](const ElfSymbol& s) { return s.defined && s.name == TW_QUERY_SYMBOL; });

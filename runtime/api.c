@@ -2,6 +2,7 @@
 #include "context.h"
 #include "cpu.h"
 #include "integrity.h"
+#include "weights.h"
 
 const tw_model_desc* tw_model;
 

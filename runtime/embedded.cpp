@@ -6,10 +6,33 @@
 namespace tw {
 
 // Written by embed.cmake, in the order of CMakeLists.txt.
-extern const unsigned char kFile0[], kFile1[], kFile2[], kFile3[], kFile4[], kFile5[], kFile6[],
-    kFile7[], kFile8[];
-extern const std::size_t kFile0Size, kFile1Size, kFile2Size, kFile3Size, kFile4Size, kFile5Size,
-    kFile6Size, kFile7Size, kFile8Size;
+#define FILE(n)                          \
+  extern const unsigned char kFile##n[]; \
+  extern const std::size_t kFile##n##Size;
+FILE(0)
+FILE(1)
+FILE(2)
+FILE(3)
+FILE(4)
+FILE(5)
+FILE(6)
+FILE(7)
+FILE(8)
+FILE(9)
+FILE(10)
+FILE(11)
+FILE(12)
+FILE(13)
+FILE(14)
+FILE(15)
+FILE(16)
+FILE(17)
+FILE(18)
+FILE(19)
+FILE(20)
+FILE(21)
+FILE(22)
+#undef FILE
 
 namespace {
 
@@ -36,13 +59,16 @@ struct Architecture {
   const std::size_t* ops_size;
   std::span<const std::string_view> features;
 };
+#define FILES(n, m) kFile##n, &kFile##n##Size, kFile##m, &kFile##m##Size
 const Architecture kArchitectures[] = {
-    {"x86_64", kFile0, &kFile0Size, kFile5, &kFile5Size, kX86Features},
-    {"aarch64", kFile1, &kFile1Size, kFile6, &kFile6Size, kAarch64Features},
-    {"arm64", kFile1, &kFile1Size, kFile6, &kFile6Size, kAarch64Features},
-    {"arm", kFile2, &kFile2Size, kFile7, &kFile7Size, kArmFeatures},
-    {"riscv64", kFile3, &kFile3Size, kFile8, &kFile8Size, kRiscvFeatures},
+    {"x86_64-none", FILES(9, 10), kX86Features}, {"aarch64-none", FILES(11, 12), kAarch64Features},
+    {"armv7-none", FILES(13, 14), kArmFeatures}, {"riscv64-none", FILES(15, 16), kRiscvFeatures},
+    {"thumbv7em-none", FILES(17, 18), {}},       {"thumbv8m.main-none", FILES(19, 20), {}},
+    {"thumbv8.1m.main-none", FILES(21, 22), {}}, {"x86_64", FILES(1, 2), kX86Features},
+    {"aarch64", FILES(3, 4), kAarch64Features},  {"arm64", FILES(3, 4), kAarch64Features},
+    {"arm", FILES(5, 6), kArmFeatures},          {"riscv64", FILES(7, 8), kRiscvFeatures},
 };
+#undef FILES
 
 const Architecture* find(std::string_view triple) {
   for (const Architecture& a : kArchitectures)
@@ -72,6 +98,12 @@ std::vector<std::string_view> runtime_cpu_features(std::string_view triple) {
   return {a->features.begin(), a->features.end()};
 }
 
-std::string_view public_header() { return text(kFile4, kFile4Size); }
+std::string_view status_declaration() {
+  const std::string_view header = public_header(), end = "#endif /* TILEWRIGHT_STATUS */\n";
+  const size_t first = header.find("#ifndef TILEWRIGHT_STATUS");
+  return header.substr(first, header.find(end) + end.size() - first);
+}
+
+std::string_view public_header() { return text(kFile0, kFile0Size); }
 
 }  // namespace tw

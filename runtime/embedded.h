@@ -7,7 +7,8 @@
 namespace tw {
 
 // The runtime's relocatable object for a triple or an architecture ("x86_64", "aarch64-linux-gnu",
-// "armv7...", "riscv64..."); its CPU is the architecture's baseline. Empty when there is none.
+// "armv7...", "riscv64...", "thumbv7em-none-eabihf"); its CPU is the architecture's baseline. Of
+// triples without an operating system: that of freestanding objects. Empty when there is none.
 std::string_view runtime_object(std::string_view triple);
 
 // The same of the functions that op::Extern calls (runtime/ops); it uses names of the runtime's.
@@ -17,7 +18,8 @@ std::string_view operators_object(std::string_view triple);
 // tw_model_desc::cpu_features fails the check.
 std::vector<std::string_view> runtime_cpu_features(std::string_view triple);
 
-// The text of tilewright.h.
+// The text of tilewright.h, and the part of it that declares tw_status.
 std::string_view public_header();
+std::string_view status_declaration();
 
 }  // namespace tw

@@ -114,8 +114,8 @@ void tw_device_wait(const tw_env* env,
                     int32_t device); /* a profile's calls end where they are timed */
 
 /* Called by generated code of models with sizes made from data; a status other than TW_OK ends the
- * run (runtime/sizes.c). Numbers of bytes are -1 where they cannot be counted. tw_symbol: data
- * symbol `index` is `value`, to be in [0, most] and, unless that is -1, `exact`. tw_grow: so many
+ * run (runtime/sizes.c, runtime/indices.c). Numbers of bytes are -1 where they cannot be counted.
+ * tw_symbol: data symbol `index` is `value`, to be in [0, most] and, unless that is -1, `exact`. tw_grow: so many
  * bytes in growable buffer `index`, or, behind those, in output index - growable_count, of which
  * the caller's memory is taken where there is some. */
 int32_t tw_symbol(const tw_env* env, int32_t index, int64_t value, int64_t most, int64_t exact,

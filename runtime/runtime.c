@@ -14,6 +14,7 @@
 #include "sizes.c"
 #include "weights.c"
 #include "integrity.c"
+#include "indices.c"
 #include "device/device.c"
 #include "device/opencl.c"
 #include "device/cuda_graph.c"

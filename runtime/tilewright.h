@@ -19,6 +19,8 @@ extern "C" {
 
 #define TW_ABI_VERSION 1u
 
+#ifndef TILEWRIGHT_STATUS
+#define TILEWRIGHT_STATUS
 typedef enum tw_status {
   TW_OK = 0,
   TW_E_VERSION = 1,  /* the caller's ABI version is not served by this library */
@@ -34,6 +36,7 @@ typedef enum tw_status {
   TW_E_DAMAGED = 11,     /* check_integrity: the library's bytes are not those that were written */
   TW_E_CANCELLED = 12    /* cancel ended the run; its outputs are undefined */
 } tw_status;
+#endif /* TILEWRIGHT_STATUS */
 
 /* Element types; the numbers are ONNX's TensorProto.DataType. */
 typedef enum tw_dtype {

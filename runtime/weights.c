@@ -3,17 +3,13 @@
 #include "context.h"
 #include "hash.h"
 #include "integrity.h"
+#include "own_weights.h"
 #include "weights.h"
 
 enum { kPathBytes = 4096 };
 static _Atomic uint32_t g_weights_lock;
 static const uint8_t* g_weights; /* of a file that is mapped */
 static uint64_t g_weights_users;
-
-/* Where the library's own weights begin, or the header of the file that has them. */
-static const uint8_t* own_weights(void) {
-  return (const uint8_t*)((uintptr_t)&tw_weights_offset + (uintptr_t)tw_weights_offset);
-}
 
 /* A number in hexadecimal digits, up to another character. */
 static uintptr_t take_hex(const char** at) {
@@ -75,7 +71,7 @@ static tw_status refuse_weights(tw_text* error, const char* path, const char* wh
 
 /* Maps the weights of an open file, whose header must be the library's. */
 static tw_status map_weights(long file, const char* path, tw_text* error) {
-  const tw_weights_header* own = (const tw_weights_header*)(const void*)own_weights();
+  const tw_weights_header* own = (const tw_weights_header*)(const void*)tw_own_weights();
   tw_weights_header found;
   memset(&found, 0, sizeof found);
   const long got = syscall(SYS_read, file, &found, (long)sizeof found);
@@ -120,7 +116,7 @@ static tw_status open_weights(const char* given, tw_text* error) {
 
 static tw_status tw_weights_enter(const char* given, const uint8_t** weights, tw_text* error) {
   if (!tw_model->weights_file) {
-    *weights = own_weights();
+    *weights = tw_own_weights();
     return TW_OK;
   }
   tw_lock(&g_weights_lock);
@@ -138,7 +134,7 @@ static void tw_weights_leave(void) {
   tw_lock(&g_weights_lock);
   if (--g_weights_users == 0) {
     munmap((void*)g_weights,
-           (size_t)((const tw_weights_header*)(const void*)own_weights())->bytes);
+           (size_t)((const tw_weights_header*)(const void*)tw_own_weights())->bytes);
     g_weights = 0;
   }
   tw_unlock(&g_weights_lock);

@@ -1,5 +1,5 @@
-// 64-bit and 32-bit ARM. AArch64's baseline has all that a kernel wants; ARMv7 depends on VFPv4 and
-// its half conversions.
+// 64-bit and 32-bit ARM. AArch64's baseline has all that a kernel wants; ARMv7 and microcontrollers
+// depend on VFPv4 and its half conversions.
 #include "backends/cpu/traits.h"
 
 namespace tw {
@@ -7,8 +7,8 @@ void fill_aarch64(CpuTraits& t, const FeatureSet&) { t.fma = t.round = t.half = 
 
 void fill_arm(CpuTraits& t, const FeatureSet& f) {
   t.tune_cpu.clear();  // no such attribute
-  t.fma = f.has("vfp4");
-  t.round = f.has("fp-armv8");
+  t.fma = f.has("vfp4d16sp");
+  t.round = f.has("fp-armv8d16sp");
   t.half = f.has("fp16");
 }
 }  // namespace tw

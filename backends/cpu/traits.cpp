@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "backends/cpu/llvm_target.h"
+#include "ir/freestanding.h"
 #include "runtime/embedded.h"
 
 namespace tw {
@@ -51,6 +52,10 @@ class LlvmFeatures : public FeatureSet {
 Target baseline_of(const Target& target) {
   Target base = baseline_target(target.arch());
   base.triple = target.triple;
+  if (is_freestanding(target.triple)) {  // nothing asks the processor: it is the target's
+    base.features = target.features;
+    if (target.arch() == Arch::arm) base.cpu = target.cpu;
+  }
   return base;
 }
 }  // namespace

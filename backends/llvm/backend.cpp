@@ -7,10 +7,12 @@
 #include <llvm/Support/MemoryBufferRef.h>
 
 #include "backends/llvm/codegen.h"
+#include "backends/llvm/emit_core.h"
 #include "backends/llvm/emit_program.h"
 #include "backends/llvm/emit_writer.h"
 #include "backends/llvm/kernel_emitter.h"
 #include "backends/llvm/target_machine.h"
+#include "ir/freestanding.h"
 #include "runtime/embedded.h"
 #include "support/parallel.h"
 
@@ -160,9 +162,11 @@ Expected<std::string> LlvmBackend::member(const Program& program, size_t index,
   const Kernel& kernel = program.kernels[index];
   llvm::LLVMContext context;
   llvm::Module module(kernel_symbol(index), context);
-  const Expr chunks = most_parts(
-      index < program.work.size() ? program.work[index] : count_work(kernel), target_,
-      options.chunk_ns);
+  const Expr chunks = is_freestanding(target_.triple)
+                          ? Expr(1)
+                          : most_parts(index < program.work.size() ? program.work[index]
+                                                                   : count_work(kernel),
+                                       target_, options.chunk_ns);
   module.setDataLayout(machine.createDataLayout());
   TW_TRY(KernelEmitter(module, traits_, kernel, target_)
              .emit(kernel_symbol(index), chunks)
@@ -184,7 +188,8 @@ Expected<std::string> LlvmBackend::program_object(const Program& program,
   module.setDataLayout(machine->createDataLayout());
   std::string features;
   for (const std::string& f : traits_.checked) features += (features.empty() ? "" : ",") + f;
-  emit_program(module, program, options, features);
+  if (is_freestanding(target_.triple)) emit_core(module, program, options.symbol);
+  else emit_program(module, program, options, features);
   if (options.path > 0) name_for_path(module, options.path);
   prepare_module(module, *machine, baseline_);
   TW_TRY(run_passes(module, *machine));
@@ -196,6 +201,7 @@ Expected<ObjectCode> LlvmBackend::compile(const Program& program,
   if (runtime_object(target_.triple).empty())
     return make_error(DiagCode::unsupported, "there is no runtime for the target '{0}'",
                       target_.triple);
+  if (is_freestanding(target_.triple)) TW_TRY(check_freestanding(program));
   size_t count = program.kernels.size();
   const std::vector<bool> here = kernels_of(program, 0);
   ObjectCode code;

@@ -18,6 +18,15 @@ class CallEmitter : protected ProgramBuilder {
   // i32 (ptr env): the calls in [begin, end) in order; profiled, with the nanoseconds of each
   // stored to env->call_ns.
   llvm::Function* emit_calls(bool profiled, size_t begin, size_t end);
+  // i32 (ptr env): the calls for the run's sizes; with_clock: a run that asks for its calls' times
+  // gets them, 0 of calls that are not made.
+  llvm::Function* emit_dispatch(bool with_clock);
+  // i64 (ptr symbols)
+  llvm::Function* emit_arena_bytes(const std::string& name, const Expr& bytes);
+  // ptr (ptr symbols): what does not hold, null where all does. Itself null: all sizes fit.
+  Constant* emit_misfit();
+  // The smallest and the largest value of each symbol.
+  Constant* symbol_limits();
 
  private:
   struct Environment {

@@ -14,7 +14,7 @@ class ProgramEmitter : CallEmitter {
 
   void emit(const CodegenOptions& options, const std::string& cpu_features) {
     for (size_t number = 0; number < program_.regions.size(); ++number) emit_region(number);
-    llvm::Function* program = emit_dispatch();
+    llvm::Function* program = emit_dispatch(true);
     llvm::Function* arena = emit_arena_bytes("tw_arena_bytes", program_.arena_bytes);
     llvm::Function* outputs = emit_dims("tw_output_dims", program_.outputs, false);
     llvm::Function* inputs = emit_dims("tw_input_dims", program_.inputs, false);
@@ -22,13 +22,8 @@ class ProgramEmitter : CallEmitter {
     Constant* misfit = emit_misfit();
     std::vector<Constant*> devices = device_descriptions(options);
     std::vector<Constant*> names;
-    std::vector<Constant*> limits;
-    for (const std::string& s : program_.symbols) {
-      const SymbolLimits range = limits_of(program_.limits, s);
+    for (const std::string& s : program_.symbols)
       names.push_back(text(symbol_name(options.symbol_names, s)));
-      for (const int64_t limit : {range.least, range.most})
-        limits.push_back(b_.getInt64(static_cast<uint64_t>(limit)));
-    }
     auto* manifest = new llvm::GlobalVariable(
         module_, b_.getInt8Ty(), true, llvm::GlobalValue::ExternalLinkage, nullptr, "tw_manifest");
     manifest->setVisibility(llvm::GlobalValue::HiddenVisibility);
@@ -54,7 +49,7 @@ class ProgramEmitter : CallEmitter {
                                      b_.getInt64(host_calls()),
                                      i32(program_.data_symbols.size()),
                                      i32(static_cast<size_t>(program_.growable_buffers)),
-                                     array(b_.getInt64Ty(), limits),
+                                     symbol_limits(),
                                      dims_of_run,
                                      misfit,
                                      options.weights_file.empty()
@@ -71,68 +66,6 @@ class ProgramEmitter : CallEmitter {
   }
 
  private:
-  // The calls for the run's sizes, with the clock or without. Times of calls that are not made are
-  // 0.
-  llvm::Function* emit_dispatch() {
-    std::vector<std::pair<const FastPath*, std::array<llvm::Function*, 2>>> ways;
-    for (auto path = program_.fast_paths.rbegin(); path != program_.fast_paths.rend(); ++path)
-      ways.push_back(
-          {&*path,
-           {emit_calls(false, path->begin, path->end), emit_calls(true, path->begin, path->end)}});
-    const size_t end = program_.fast_paths.empty() ? program_.calls.size()
-                                                   : program_.fast_paths.front().begin;
-    ways.push_back({nullptr, {emit_calls(false, 0, end), emit_calls(true, 0, end)}});
-    llvm::Function* f = start("tw_program", b_.getInt32Ty(), {b_.getPtrTy()});
-    const auto block = [&](const char* name) {
-      return llvm::BasicBlock::Create(module_.getContext(), name, f);
-    };
-    Value* call_ns = env_field(f->getArg(0), 8);
-    const Variables vars = load_symbols(env_field(f->getArg(0), 4));
-    for (const auto& [path, calls] : ways) {
-      llvm::BasicBlock* other = nullptr;
-      if (path) {
-        Value* fits = b_.getTrue();
-        for (const auto& [symbol, size] : path->sizes)
-          fits = b_.CreateAnd(
-              fits, b_.CreateICmpEQ(vars.at(symbol), b_.getInt64(static_cast<uint64_t>(size))));
-        llvm::BasicBlock* taken = block("taken");
-        other = block("other");
-        b_.CreateCondBr(fits, taken, other);
-        b_.SetInsertPoint(taken);
-      }
-      llvm::BasicBlock *yes = block("profiled"), *no = block("plain");
-      b_.CreateCondBr(b_.CreateIsNotNull(call_ns), yes, no);
-      b_.SetInsertPoint(no);
-      b_.CreateRet(b_.CreateCall(calls[0], {f->getArg(0)}));
-      b_.SetInsertPoint(yes);
-      if (!program_.fast_paths.empty())
-        b_.CreateMemSet(call_ns, b_.getInt8(0), program_.calls.size() * sizeof(uint64_t),
-                        llvm::MaybeAlign(8));
-      b_.CreateRet(b_.CreateCall(calls[1], {f->getArg(0)}));
-      if (other) b_.SetInsertPoint(other);
-    }
-    return f;
-  }
-
-  llvm::Function* emit_arena_bytes(const std::string& name, const Expr& bytes) {
-    llvm::Function* f = start(name, b_.getInt64Ty(), {b_.getPtrTy()});
-    b_.CreateRet(counted(bytes, load_symbols(f->getArg(0))));
-    return f;
-  }
-
-  // ptr (ptr symbols): what does not hold, null where all does.
-  Constant* emit_misfit() {
-    if (program_.conditions.empty()) return llvm::ConstantPointerNull::get(b_.getPtrTy());
-    llvm::Function* f = start("tw_misfit", b_.getPtrTy(), {b_.getPtrTy()});
-    const Variables vars = load_symbols(f->getArg(0));
-    Value* first = llvm::ConstantPointerNull::get(b_.getPtrTy());
-    for (size_t i = program_.conditions.size(); i-- > 0;)
-      first = b_.CreateSelect(holds(program_.conditions[i].holds, vars), first,
-                              text(program_.conditions[i].what));
-    b_.CreateRet(first);
-    return f;
-  }
-
   llvm::StructType* device_type() {
     Type *p = b_.getPtrTy(), *n = b_.getInt64Ty();
     return llvm::StructType::get(p, p, p, n, p, n, n, n, p);  // tw_device_desc

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "backends/cpu/llvm_target.h"
+#include "ir/freestanding.h"
 
 namespace tw::codegen {
 namespace {
@@ -42,8 +43,10 @@ Expected<std::unique_ptr<llvm::TargetMachine>> make_target_machine(const std::st
   set_llvm_options();
   llvm::TargetOptions options;
   options.MCOptions.AsmVerbose = true;
+  // Tables of addresses then lie in flash; nothing moves such code
+  const auto relocation = is_microcontroller(triple) ? llvm::Reloc::Static : llvm::Reloc::PIC_;
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
       llvm::Triple(llvm::Triple::normalize(triple)), traits.cpu, traits.features, options,
-      llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+      relocation, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 }  // namespace tw::codegen

@@ -18,6 +18,7 @@
 #include "cli/default_log.h"
 #include "cli/file_roles.h"
 #include "cli/progress.h"
+#include "cli/summary.h"
 #include "cli/targets.h"
 #include "cli/timed_report.h"
 #include "cli/tune_flags.h"
@@ -32,6 +33,7 @@
 #include "driver/tune/predictor_files.h"
 #include "driver/tune/tuned_compile.h"
 #include "frontend/mapped_file.h"
+#include "ir/freestanding.h"
 #include "packager/output_file.h"
 #include "passes/precision.h"
 #include "support/parallel.h"
@@ -40,8 +42,8 @@ namespace tw {
 namespace {
 
 struct CompileArgs {
-  std::string model, target = "host", output, name, header, weights, emit = "so", dump_dir, log,
-                     tune, depfile, budget, junit, report, precision = "fp32";
+  std::string model, target = "host", output, name, header, weights, emit, dump_dir, log, tune,
+                     depfile, budget, junit, report, optimize, precision = "fp32";
   AlgorithmFlags algorithms;
   UntrustedFlags untrusted;
   CacheFlags cache;
@@ -49,10 +51,11 @@ struct CompileArgs {
   int jobs = 0, pass_limit = -1, virtual_threads = 0, threads = 1;
   double report_errors = 0;  // seconds
   bool frozen = false, strict = false, print_changed = false, time_passes = false,
-       verify_each = false;
+       verify_each = false, freestanding = false;
 };
 
 constexpr const char* kNoBudget = "none";
+constexpr int kRegistersForSize = 8;  // what a tile takes is unrolled
 
 struct PassTime {
   std::string pass, report;
@@ -62,7 +65,8 @@ struct PassTime {
 
 bool is_text(Emit emit) {
   switch (emit) {
-    case Emit::so: return false;
+    case Emit::so:
+    case Emit::object: return false;
     case Emit::graph:
     case Emit::groups:
     case Emit::kernels:
@@ -127,14 +131,39 @@ Error write_report(const CompileArgs& args, const CompileOptions& options,
   return write_file(args.report, page(report));
 }
 
+// What an object has not, and what its file is called.
+Error check_object(const CompileArgs& args) {
+  const std::string ending = std::filesystem::path(args.output).extension().string();
+  if (!args.output.empty() && ending != ".o" && ending != ".a")
+    return make_error(DiagCode::invalid_argument,
+                      "--emit obj writes an object, NAME.o, or a static library, NAME.a; here "
+                      "'{0}'",
+                      args.output);
+  if (!args.weights.empty())
+    return make_error(DiagCode::invalid_argument,
+                      "--weights is of a library: --emit obj has its weights inside");
+  for (const auto& [flag, given] :
+       {std::pair("--tune", !args.tune.empty()),
+        std::pair("--budget", !args.budget.empty() && args.budget != kNoBudget),
+        std::pair("--junit", !args.junit.empty())})
+    if (given)
+      return make_error(DiagCode::invalid_argument,
+                        "{0} runs the library, and --emit obj writes none: {1}", flag,
+                        std::string_view(flag) == "--tune"
+                            ? "tune with 'tilewright tune', then compile with --log"
+                            : "compile once more with --emit so");
+  return Error::success();
+}
+
 ScheduleOptions schedules_of(const CompileArgs& args) {
   return {args.log, lock_beside(args.model), args.frozen, args.threads,
           args.log.empty() ? default_log() : ""};
 }
 
 // Of a library.
-std::string output_of(const CompileArgs& args) {
-  return args.output.empty() ? std::filesystem::path(args.model).stem().string() + ".so"
+std::string output_of(const CompileArgs& args, Emit emit) {
+  return args.output.empty() ? std::filesystem::path(args.model).stem().string() +
+                                   (emit == Emit::object ? ".o" : ".so")
                              : args.output;
 }
 
@@ -156,7 +185,8 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
     return make_error(
         DiagCode::invalid_argument,
         "-o -: a library goes to a file; only --emit of a text takes standard output");
-  o.output = is_text(*emit) ? args.output : output_of(args);
+  if (*emit == Emit::object) TW_TRY(check_object(args));
+  o.output = is_text(*emit) ? args.output : output_of(args, *emit);
   o.header = args.header;
   o.weights = args.weights;
   o.name = args.name;
@@ -225,6 +255,10 @@ Json::Object to_json(const CompileReport& r, const std::vector<PassTime>& passes
                    {"peak_memory_bytes", r.peak_memory_bytes},
                    {"stages", stages},
                    {"kernel_reports", kernels}};
+  if (r.object)
+    out.push_back({"memory", Json::Object{{"code_bytes", r.object->code},
+                                          {"constant_bytes", r.object->constants},
+                                          {"written_bytes", r.object->written}}});
   if (!r.faults.empty()) out.push_back({"faults", json_array(r.faults)});
   if (!sizes.empty()) {
     Json::Object at;
@@ -239,98 +273,6 @@ Json::Object to_json(const CompileReport& r, const std::vector<PassTime>& passes
   if (!r.host_reasons.empty()) out.push_back({"on_processor", json_array(r.host_reasons)});
   if (!passes.empty()) out.push_back({"passes", times});
   return out;
-}
-
-std::string device_lines(const CompileReport& r) {
-  std::string text;
-  for (const std::string& note : r.device_notes) text += note + "\n";
-  int64_t kernels = 0, bytes = 0, registers = 0, shared = 0;
-  for (const KernelReport& k : r.kernel_reports) {
-    if (!k.on_device) continue;
-    ++kernels, bytes += k.code_bytes;
-    registers = std::max(registers, k.registers), shared = std::max(shared, k.shared_bytes);
-  }
-  if (kernels == 0) return text;
-  text += "devices  " + std::to_string(kernels) + " kernels, " +
-          format_bytes(static_cast<uint64_t>(bytes)) + " of code, at most " +
-          (registers ? std::to_string(registers) + " registers and " : "") +
-          format_bytes(static_cast<uint64_t>(shared)) + " a block\n";
-  return text;
-}
-
-// A line a kernel: where its schedule comes from.
-std::string schedule_lines(const CompileReport& r, int columns) {
-  if (!r.schedules_in_use) return "";
-  std::map<std::string_view, int> counts;
-  for (const Pin& pin : r.schedules) ++counts[source_of(pin)];
-  std::string text =
-      "schedules " + std::to_string(counts["tuned"]) + " tuned, " +
-      std::to_string(counts["transferred"]) + " transferred, " +
-      (counts.contains("predicted") ? std::to_string(counts["predicted"]) + " predicted, " : "") +
-      std::to_string(counts["default"]) + " default\n";
-  int64_t oldest = std::numeric_limits<int64_t>::max(), others = 0;
-  for (const Pin& pin : r.schedules) {
-    if (!pin.tuned) continue;
-    oldest = std::min(oldest, pin.time);
-    others += !pin.tool.empty() && pin.tool != std::string("tilewright ") + TW_VERSION;
-  }
-  if (counts["tuned"] > 0)
-    text += "  measured since " + date_text(oldest) +
-            (others ? ", " + std::to_string(others) + " by other versions of tilewright" : "") +
-            "\n";
-  for (size_t i = 0; i < r.schedules.size(); ++i) {
-    const Pin& pin = r.schedules[i];
-    char line[64];
-    if (pin.tuned)
-      std::snprintf(line, sizeof line, "  tuned   %s %9.4f ms  ", date_text(pin.time).c_str(),
-                    pin.seconds * 1e3);
-    else std::snprintf(line, sizeof line, "  %-11s %21s", source_of(pin), "");
-    text += fit(line + (i < r.kernel_reports.size() ? r.kernel_reports[i].name + "  " : "") +
-                    (pin.name.empty() ? "copy" : pin.name),
-                columns) +
-            "\n";
-  }
-  return text;
-}
-
-std::string arena_line(const CompileReport& r) {
-  Sizes sizes = r.example;
-  const auto bytes = static_cast<uint64_t>(value_at(r.arena_bytes, sizes));
-  return "arena    " + format_bytes(bytes) +
-         (sizes.empty() ? "" : " at " + sizes_text(sizes, r.symbol_names)) + ", without sharing " +
-         format_bytes(r.naive_arena_bytes) + ", " +
-         std::to_string(std::lround(r.warm_share * 100)) + "% of it reused while in the cache\n" +
-         (as_const(r.arena_bytes)
-              ? ""
-              : "         in bytes: " + to_string(r.arena_bytes, r.symbol_names) + "\n");
-}
-
-// Of a library for several processors.
-std::string path_lines(const CompileReport& r) {
-  std::string text;
-  for (size_t i = 0; i < r.paths.size() && r.paths.size() > 1; ++i) {
-    const PathReport& path = r.paths[i];
-    text += "path     " + path.target + ": " + std::to_string(path.kernels) + " kernels, " +
-            std::to_string(path.calls) + " calls, weights " + format_bytes(path.weight_bytes) +
-            (i ? ", of them shared " + format_bytes(path.shared_weight_bytes) : "") + "\n";
-  }
-  return text;
-}
-
-std::string summary_text(const CompileReport& r, double seconds, bool tuned, int columns) {
-  const std::string on_processor = r.host_reasons.empty()
-                                       ? ""
-                                       : std::to_string(r.host_reasons.size()) +
-                                             " kernels on the processor; the first: " +
-                                             r.host_reasons.front() + "\n";
-  return r.output + ": " + format_bytes(r.artifact_bytes) + " (model " +
-         format_bytes(r.model_bytes) + ", weights " + format_bytes(r.weight_bytes) + ")\n" +
-         r.header + "\nkernels  " + std::to_string(r.kernels) + " distinct, " +
-         std::to_string(r.calls) + " calls of " + std::to_string(r.groups) + " groups, " +
-         std::to_string(r.nodes) + " nodes\n" + path_lines(r) + arena_line(r) + on_processor +
-         device_lines(r) + schedule_lines(r, columns) + "compiled " +
-         (tuned ? "and tuned in " : "in ") + format_seconds(seconds) + ", peak memory " +
-         format_bytes(r.peak_memory_bytes) + "\n";
 }
 
 std::string remarks(const CompileReport& r) {
@@ -439,6 +381,7 @@ Expected<FileRoles> files_of(const CompileArgs& args, const CompileOptions& opti
 
 // --budget's, else that of the target's description.
 Expected<Budget> budget_of(const CompileArgs& args) {
+  if (args.emit == "obj") return Budget{};
   const bool own = !args.budget.empty();
   const std::string file = own ? args.budget : target_file(args.target, config_dirs());
   if (file.empty() || args.budget == kNoBudget) {
@@ -463,6 +406,36 @@ struct Job {
   std::vector<std::string> notes;  // of what was chosen
   PlannedProgram planned;          // for the report
 };
+
+// What the target decides where no flag does: without an operating system, nothing loads a library,
+// and a microcontroller's flash is small.
+Expected<Target> choose_target(CompileArgs& args) {
+  TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
+  if (!target.wider.empty() && (!args.tune.empty() || !args.report.empty()))
+    return make_error(DiagCode::unsupported,
+                      "{0} is about one processor, and '{1}' is {2}: name one of these",
+                      args.tune.empty() ? "--report" : "--tune", target.name,
+                      llvm::join(target.isa, ", "));
+  if (!target.wider.empty() && args.freestanding)
+    return make_error(DiagCode::unsupported,
+                      "--freestanding: '{0}' is several processors, and an object does not choose",
+                      target.name);
+  if (args.freestanding) target.triple = freestanding_triple(target.triple);
+  if (args.emit.empty()) args.emit = is_freestanding(target.triple) ? "obj" : "so";
+  if (args.optimize.empty()) args.optimize = is_microcontroller(target.triple) ? "size" : "speed";
+  if (args.optimize != "size" && args.optimize != "speed")
+    return make_error(DiagCode::invalid_argument, "--optimize '{0}' is none of speed, size",
+                      args.optimize);
+  return target;
+}
+
+// Weights that are no larger than the model's, and loops whose bodies are small.
+void optimize_size(Job& job) {
+  AlgorithmOptions& algorithms = job.options.algorithms;
+  if (!algorithms.only) algorithms.only = Algorithm::direct;
+  algorithms.max_weight_growth = 1;
+  job.target.vector_registers = std::min(job.target.vector_registers, kRegistersForSize);
+}
 
 // The passes that the precision asks for, and what is said of auto's choice.
 Error choose_precision(Job& job) {
@@ -520,14 +493,15 @@ Error find_key(Job& job) {
   };
   TW_ASSIGN(
       job.key,
-      build_key(job.target, files,
-                {name_of_file(args.model), name_of_file(job.options.output),
-                 name_of_file(header_path(job.options)), args.name, words_of(args.dims),
-                 words_of(args.specialize), words_of(args.passes), args.precision,
-                 args.algorithms.algorithm, std::to_string(args.algorithms.accuracy),
-                 std::to_string(args.algorithms.max_weight_growth), std::to_string(args.threads),
-                 std::to_string(args.virtual_threads), std::to_string(args.pass_limit),
-                 std::to_string(args.frozen), std::to_string(args.strict)}));
+      build_key(
+          job.target, files,
+          {name_of_file(args.model), args.emit, args.optimize, name_of_file(job.options.output),
+           name_of_file(header_path(job.options)), args.name, words_of(args.dims),
+           words_of(args.specialize), words_of(args.passes), args.precision,
+           args.algorithms.algorithm, std::to_string(args.algorithms.accuracy),
+           std::to_string(args.algorithms.max_weight_growth), std::to_string(args.threads),
+           std::to_string(args.virtual_threads), std::to_string(args.pass_limit),
+           std::to_string(args.frozen), std::to_string(args.strict)}));
   return Error::success();
 }
 
@@ -536,13 +510,8 @@ Error prepare(Job& job) {
   TW_ASSIGN(job.options, options_of(args));
   TW_ASSIGN(job.budget, budget_of(args));
   TW_ASSIGN(job.files, files_of(args, job.options));
-  TW_ASSIGN(job.target, load_target(args.target, config_dirs()));
-  if (!job.target.wider.empty() && (!args.tune.empty() || !args.report.empty()))
-    return make_error(DiagCode::unsupported,
-                      "{0} is about one processor, and '{1}' is {2}: name one of these",
-                      args.tune.empty() ? "--report" : "--tune", job.target.name,
-                      llvm::join(job.target.isa, ", "));
   TW_ASSIGN(job.options.algorithms, args.algorithms.options(job.target));
+  if (args.optimize == "size") optimize_size(job);
   with_virtual_threads(job.target, args.virtual_threads);
   TW_TRY(choose_precision(job));
   if (only_predicts(args)) TW_TRY(predict(args, job.options));
@@ -582,15 +551,16 @@ Expected<int> finish(const Job& job, Json::Object report, const std::string& sum
   return within(rows) ? kExitOk : kExitBudget;
 }
 
-Error write_program(const std::string& path, std::string_view bytes) {
-  TW_ASSIGN(OutputFile file, OutputFile::create(path, bytes.size(), true));
+Error write_program(const CompileOptions& options, std::string_view bytes) {
+  TW_ASSIGN(OutputFile file,
+            OutputFile::create(options.output, bytes.size(), options.emit == Emit::so));
   TW_TRY(file.write(0, bytes));
   return file.commit();
 }
 
 Expected<int> finish_cached(const Job& job, const CachedBuild& build, Console& console) {
   const std::string header = header_path(job.options);
-  TW_TRY(write_program(job.options.output, build.library));
+  TW_TRY(write_program(job.options, build.library));
   TW_TRY(write_file(header, build.header));
   if (!console.json) console.err << build.remarks;
   TW_ASSIGN(const Json stored, parse_json(build.report, "the cache's entry " + job.key));
@@ -646,15 +616,16 @@ Expected<Confined> confined_compile(const CompileArgs& args, Console& console) {
   const std::string budget = args.budget == kNoBudget ? "" : args.budget;
   return confined(args.untrusted,
                   {folder_of(args.model), target_file(args.target, config_dirs()), budget},
-                  {folder_of(output_of(args)), folder_of(args.header), folder_of(args.report),
+                  {folder_of(args.output), folder_of(args.header), folder_of(args.report),
                    folder_of(args.depfile), folder_of(args.junit), args.dump_dir},
                   console);
 }
 
-Expected<int> compile(const CompileArgs& args, Console& console) {
+Expected<int> compile(CompileArgs args, Console& console) {
   TW_ASSIGN(const Confined work, confined_compile(args, console));
   if (work.code) return *work.code;
-  Job job{args, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  TW_ASSIGN(Target target, choose_target(args));
+  Job job{args, {}, std::move(target), {}, {}, {}, {}, {}, {}, {}};
   TW_TRY(prepare(job));
   const auto start = std::chrono::steady_clock::now();
   if (!args.depfile.empty()) TW_TRY(write_file(args.depfile, job.files.dependencies()));
@@ -703,6 +674,16 @@ void define_build_flags(Flags& flags, CompileArgs& args) {
   flags.text("--junit", args.junit, "FILE", "Write what became of the budget there, as JUnit");
 }
 
+void define_goal_flags(Flags& flags, CompileArgs& args) {
+  flags.text(
+      "--optimize", args.optimize, "GOAL",
+      "speed (default), or size: weights as large as the model's and small code (default for "
+      "microcontrollers)");
+  flags.flag("--freestanding", args.freestanding,
+             "An object that needs no operating system: neither threads nor memory besides the "
+             "caller's. It has the target's features without asking for them");
+}
+
 void define_pass_flags(Flags& flags, CompileArgs& args) {
   flags.comma_list("--passes", args.passes, "P,P",
                    "Run these graph passes instead of the default ones");
@@ -723,7 +704,8 @@ CommandRun define_compile(Flags& flags) {
   flags.text("-t,--target", args->target, "NAME|FILE",
              "A target's name (tilewright targets) or YAML file; default: this machine");
   flags.text("-o,--output", args->output, "FILE",
-             "The library; default: the model's name with .so, here");
+             "The library; default: the model's name with .so, here; of --emit obj the object, .o, "
+             "or static library, .a");
   flags.text("--header", args->header, "FILE", "The C header; default: the library's name with .h");
   flags.text(
       "--weights", args->weights, "FILE",
@@ -740,8 +722,11 @@ CommandRun define_compile(Flags& flags) {
       "--specialize", args->specialize, "NAME=N[,NAME=N]",
       "Calls of their own for these sizes of free dimensions, taken while running when they fit");
   flags.text("--emit", args->emit, "STAGE",
-             std::string("Stop there and write its text (to -o; none, or -: standard output): ") +
+             std::string(
+                 "so: a shared library (default); obj: an object or a static library to link; else "
+                 "stop there and write its text (to -o; none, or -: standard output): ") +
                  emit_names());
+  define_goal_flags(flags, *args);
   flags.text("--dump-dir", args->dump_dir, "DIR",
              "Write every stage's text there as numbered files");
   flags.text("--report", args->report, "FILE.html",

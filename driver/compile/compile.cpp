@@ -14,8 +14,10 @@
 #include "driver/compile/manifest.h"
 #include "driver/compile/pack_weights.h"
 #include "ir/dim_names.h"
+#include "ir/freestanding.h"
 #include "packager/artifact.h"
 #include "packager/header.h"
+#include "packager/llvm_object.h"
 #include "packager/weights_file.h"
 #include "program/fast_paths.h"
 #include "program/share_weights.h"
@@ -24,7 +26,8 @@
 namespace tw {
 namespace {
 
-constexpr std::array<std::pair<const char*, Emit>, 8> kEmits = {{{"so", Emit::so},
+constexpr std::array<std::pair<const char*, Emit>, 9> kEmits = {{{"so", Emit::so},
+                                                                 {"obj", Emit::object},
                                                                  {"graph", Emit::graph},
                                                                  {"groups", Emit::groups},
                                                                  {"kernels", Emit::kernels},
@@ -41,9 +44,10 @@ std::string stem_of(const std::string& path) {
 }
 
 ModelInterface interface_of(const Program& program, const SymbolNames& names,
-                            const std::string& name) {
+                            const std::string& name, const Target& target) {
   ModelInterface model;
   model.name = name;
+  model.freestanding = is_freestanding(target.triple);
   for (const std::string& symbol : program.symbols)
     model.symbols.push_back(symbol_name(names, symbol));
   auto tensor = [&](const TensorSpec& spec) {
@@ -205,6 +209,39 @@ Expected<LinkedImage> link_library(std::vector<std::string> objects, const Manif
   return link_shared(request);
 }
 
+Error write_whole(const std::string& path, std::string_view bytes) {
+  TW_ASSIGN(OutputFile file, OutputFile::create(path, bytes.size()));
+  TW_TRY(file.write(0, bytes));
+  return file.commit();
+}
+
+// An object or a static library, and the header.
+Expected<ObjectSizes> write_object_files(std::vector<std::string> objects, const Manifest& manifest,
+                                         const Program& program, const ModelInterface& interface,
+                                         const CompileOptions& options) {
+  ObjectRequest request;
+  request.objects = std::move(objects);
+  request.freestanding = interface.freestanding;
+  request.exports = {"tw_" + manifest.name + (request.freestanding ? "_compute" : "_query")};
+  request.manifest = print(manifest);
+  request.weight_bytes = program.weight_bytes;
+  const auto fill = [&](std::span<std::byte> weights) {
+    return pack_weights(
+        program,
+        [&](uint64_t offset, uint64_t size, auto body) {
+          return body(weights.subspan(offset, size));
+        },
+        threads_or_all(options.jobs));
+  };
+  TW_ASSIGN(LinkedObject linked, link_object(request, fill));
+  if (is_archive_name(options.output)) {
+    TW_ASSIGN(linked.bytes, archive_of(manifest.name + ".o", linked.bytes));
+  }
+  TW_TRY(write_whole(header_path(options), write_header(interface)));
+  TW_TRY(write_whole(options.output, linked.bytes));
+  return linked.sizes;
+}
+
 // What the report says of the memory of a program.
 void add_memory(const PlannedProgram& planned, const Target& target, CompileReport& report) {
   Sizes sizes = report.example;
@@ -287,10 +324,11 @@ Target first_path(Target target) {
 }
 
 ModelInterface interface_of_all(const Program& first, const std::vector<WiderPath>& wider,
-                                const Model& model, const std::string& name) {
-  ModelInterface interface = interface_of(first, model.symbol_names, name);
+                                const Model& model, const std::string& name,
+                                const Target& target) {
+  ModelInterface interface = interface_of(first, model.symbol_names, name, target);
   for (const WiderPath& path : wider)
-    cover(interface, interface_of(path.program, model.symbol_names, name));
+    cover(interface, interface_of(path.program, model.symbol_names, name, path.target));
   return interface;
 }
 
@@ -329,6 +367,14 @@ Error write_files(const LinkedImage& image, const Program& program, const ModelI
   return header.commit();
 }
 
+Error check_loadable(const CompileOptions& options, const Target& target) {
+  if (options.emit != Emit::so || !is_freestanding(target.triple)) return Error::success();
+  return make_error(DiagCode::unsupported,
+                    "target '{0}' has no operating system to load a library: --emit obj makes an "
+                    "object for it",
+                    target.name);
+}
+
 // The fast path for these sizes, by symbol.
 Error add_sizes(Program& program, Model& model, const CompileOptions& options,
                 const std::map<std::string, int64_t>& sizes, const Target& target,
@@ -363,11 +409,17 @@ Error write_library(ObjectCode code, const LibraryParts& of, const CompileOption
   for (const WiderPath& path : of.wider)
     manifest.paths.push_back(
         make_manifest(of.model, path.program, path.target, of.symbol, options, path.report));
-  TW_ASSIGN(const LinkedImage image,
-            link_library(std::move(code.objects), manifest, report.output));
-  stages.begin("weights");
-  TW_TRY(write_files(image, of.program, interface_of_all(of.program, of.wider, of.model, of.symbol),
-                     options));
+  const ModelInterface interface = interface_of_all(of.program, of.wider, of.model, of.symbol,
+                                                    of.target);
+  if (options.emit == Emit::object) {
+    TW_ASSIGN(report.object, write_object_files(std::move(code.objects), manifest, of.program,
+                                                interface, options));
+  } else {
+    TW_ASSIGN(const LinkedImage image,
+              link_library(std::move(code.objects), manifest, report.output));
+    stages.begin("weights");
+    TW_TRY(write_files(image, of.program, interface, options));
+  }
   uint64_t bytes = 0;
   if (!llvm::sys::fs::file_size(report.output, bytes)) report.artifact_bytes = bytes;
   return Error::success();
@@ -441,6 +493,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
     report.peak_memory_bytes = peak_memory();
     return std::move(report);
   };
+  TW_TRY(check_loadable(options, whole));
   TW_TRY(check_paths(options, whole));
   const std::vector<Graph> graphs(whole.wider.size(), model.graph);
   TW_ASSIGN(const DeviceBackends devices, device_backends(target));

@@ -12,6 +12,7 @@
 #include "driver/compile/example_sizes.h"
 #include "driver/compile/stage_clock.h"
 #include "frontend/frontend.h"
+#include "packager/object_file.h"
 #include "passes/choose/choose_algorithms.h"
 #include "passes/pass.h"
 #include "program/plan_program.h"
@@ -19,8 +20,18 @@
 
 namespace tw {
 
-enum class Emit : uint8_t { so, graph, groups, kernels, schedules, scheduled, llvm, assembly };
-std::optional<Emit> emit_from_name(std::string_view name);  // "so", "graph", …, "asm"
+enum class Emit : uint8_t {
+  so,
+  object,
+  graph,
+  groups,
+  kernels,
+  schedules,
+  scheduled,
+  llvm,
+  assembly
+};
+std::optional<Emit> emit_from_name(std::string_view name);  // "so", "obj", "graph", …, "asm"
 std::string emit_names();                                   // of all, for help texts and errors
 
 // Bindings with those of an entry of CompileOptions::specialize.
@@ -73,7 +84,8 @@ struct CompileReport {
   std::map<std::string, int64_t> dims;  // bound, by the model's names
   SymbolLimitsOf limits;                // of the symbols that stay free
   SymbolNames symbol_names;
-  Expr arena_bytes = 0;  // without fast paths
+  Expr arena_bytes = 0;               // without fast paths
+  std::optional<ObjectSizes> object;  // of --emit obj: what it takes of a program's memory
   // Of the free dimensions: naive_arena_bytes and warm_share are of these
   Sizes example;
   // Of the bytes that tensors are made in: used so lately that the second cache level still has

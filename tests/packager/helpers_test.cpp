@@ -118,3 +118,12 @@ TEST_CASE("64-bit integers divide and convert on ARMv7") {
   CHECK(run_command("qemu-arm -L /usr/arm-linux-gnueabihf " + (dir / "arm")).output ==
         native.output);
 }
+
+TEST_CASE("doubles of processors that have none are the processor's own") {
+  const ScratchDir dir;
+  const CommandResult run = run_command("cd " + dir.path() +
+                                        " && " TW_CLANG " -O2 -I " TW_SOURCE_DIR " " TW_SOURCE_DIR
+                                        "/tests/packager/soft_double.c -o soft && ./soft");
+  INFO(run.output);
+  CHECK(run.status == 0);
+}

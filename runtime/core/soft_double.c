@@ -1,0 +1,170 @@
+/* Doubles on processors that have none: the ARM run-time ABI's functions, on the numbers' bits.
+ * Round to nearest, ties to even; subnormals, infinities and NaN as IEEE 754 has them. Single
+ * precision is the processor's. */
+#include "../sys.h"
+
+#if (defined(__arm__) && !(__ARM_FP & 8)) || defined(TW_TEST_SOFT_DOUBLE)
+#ifndef TW_HELPER
+#define TW_HELPER
+#endif
+
+enum { D_BITS = 52, D_BIAS = 1023, D_MOST = 0x7ff, F_BITS = 23, F_BIAS = 127, F_MOST = 0xff };
+#define D_SIGN ((uint64_t)1 << 63)
+#define D_INFINITE ((uint64_t)D_MOST << D_BITS)
+#define D_NAN (D_INFINITE | (uint64_t)1 << 51)
+
+static int d_is_nan(uint64_t a) { return (a & ~D_SIGN) > D_INFINITE; }
+static int d_is_infinite(uint64_t a) { return (a & ~D_SIGN) == D_INFINITE; }
+
+/* A finite number but zero as significand * 2^exponent, with the highest bit of the significand
+ * set. */
+typedef struct d_parts {
+  uint64_t significand;
+  int exponent;
+} d_parts;
+static d_parts d_unpack(uint64_t a) {
+  uint64_t fraction = a & (((uint64_t)1 << D_BITS) - 1);
+  int biased = (int)(a >> D_BITS & D_MOST);
+  d_parts p = {biased ? fraction | (uint64_t)1 << D_BITS : fraction,
+               (biased ? biased : 1) - D_BIAS - D_BITS};
+  int shift = __builtin_clzll(p.significand);
+  p.significand <<= shift;
+  p.exponent -= shift;
+  return p;
+}
+
+/* value >> shift; what is lost leaves a bit. */
+static uint64_t shift_jam(uint64_t value, int shift) {
+  if (shift > 63) return value != 0;
+  return shift <= 0 ? value : value >> shift | ((value << (64 - shift)) != 0);
+}
+
+/* significand * 2^exponent, rounded, in a format of so many fraction bits; bits without the sign. */
+static uint64_t round_to(uint64_t significand, int exponent, int bits, int bias, int most) {
+  if (significand == 0) return 0;
+  int up = __builtin_clzll(significand);
+  significand <<= up;
+  int biased = exponent - up + 63 + bias;
+  if (biased >= most) return (uint64_t)most << bits;
+  /* two bits more than the format's, the lower one for all that is lost */
+  uint64_t kept = shift_jam(significand, 63 - bits - 2 + (biased > 0 ? 0 : 1 - biased));
+  uint64_t rounded = (kept >> 2) + ((kept & 3) == 3 || (kept & 7) == 6);
+  return biased > 0 ? ((uint64_t)(biased - 1) << bits) + rounded : rounded;
+}
+static uint64_t d_round(uint64_t sign, uint64_t significand, int exponent) {
+  return sign | round_to(significand, exponent, D_BITS, D_BIAS, D_MOST);
+}
+
+TW_HELPER uint64_t __aeabi_dadd(uint64_t a, uint64_t b) {
+  if (d_is_nan(a) || d_is_nan(b)) return D_NAN;
+  if (d_is_infinite(a)) return d_is_infinite(b) && a != b ? D_NAN : a;
+  if (d_is_infinite(b)) return b;
+  if (!(a & ~D_SIGN)) return b & ~D_SIGN ? b : a & b;
+  if (!(b & ~D_SIGN)) return a;
+  if ((a & ~D_SIGN) < (b & ~D_SIGN)) { /* the larger one is a */
+    uint64_t t = a;
+    a = b;
+    b = t;
+  }
+  d_parts x = d_unpack(a), y = d_unpack(b);
+  /* one bit of room for the sum; eleven for what is shifted out */
+  uint64_t large = x.significand >> 1;
+  uint64_t small = shift_jam(y.significand >> 1, x.exponent - y.exponent);
+  if ((a ^ b) & D_SIGN) {
+    if (large == small) return 0;
+    return d_round(a & D_SIGN, large - small, x.exponent + 1);
+  }
+  return d_round(a & D_SIGN, large + small, x.exponent + 1);
+}
+TW_HELPER uint64_t __aeabi_dsub(uint64_t a, uint64_t b) { return __aeabi_dadd(a, b ^ D_SIGN); }
+TW_HELPER uint64_t __aeabi_drsub(uint64_t a, uint64_t b) { return __aeabi_dadd(a ^ D_SIGN, b); }
+
+TW_HELPER uint64_t __aeabi_dmul(uint64_t a, uint64_t b) {
+  uint64_t sign = (a ^ b) & D_SIGN;
+  if (d_is_nan(a) || d_is_nan(b)) return D_NAN;
+  if (d_is_infinite(a) || d_is_infinite(b))
+    return a & ~D_SIGN && b & ~D_SIGN ? sign | D_INFINITE : D_NAN;
+  if (!(a & ~D_SIGN) || !(b & ~D_SIGN)) return sign;
+  d_parts x = d_unpack(a), y = d_unpack(b);
+  uint64_t ah = x.significand >> 32, al = (uint32_t)x.significand;
+  uint64_t bh = y.significand >> 32, bl = (uint32_t)y.significand;
+  uint64_t low = al * bl, middle = ah * bl + (low >> 32), other = al * bh + (uint32_t)middle;
+  uint64_t high = ah * bh + (middle >> 32) + (other >> 32);
+  uint64_t lost = (uint32_t)other | (uint32_t)low;
+  return d_round(sign, high | (lost != 0), x.exponent + y.exponent + 64);
+}
+
+TW_HELPER uint64_t __aeabi_ddiv(uint64_t a, uint64_t b) {
+  uint64_t sign = (a ^ b) & D_SIGN;
+  if (d_is_nan(a) || d_is_nan(b)) return D_NAN;
+  if (d_is_infinite(a)) return d_is_infinite(b) ? D_NAN : sign | D_INFINITE;
+  if (d_is_infinite(b)) return sign;
+  if (!(b & ~D_SIGN)) return a & ~D_SIGN ? sign | D_INFINITE : D_NAN;
+  if (!(a & ~D_SIGN)) return sign;
+  d_parts x = d_unpack(a), y = d_unpack(b);
+  uint64_t rest = x.significand >> 11, divisor = y.significand >> 11, quotient = 0;
+  for (int i = 0; i < 57; ++i) {
+    quotient <<= 1;
+    if (rest >= divisor) {
+      rest -= divisor;
+      quotient |= 1;
+    }
+    rest <<= 1;
+  }
+  return d_round(sign, quotient | (rest != 0), x.exponent - y.exponent - 56);
+}
+
+/* -1, 0, 1; 2: one of them is NaN */
+static int d_compare(uint64_t a, uint64_t b) {
+  if (d_is_nan(a) || d_is_nan(b)) return 2;
+  if (!((a | b) & ~D_SIGN) || a == b) return 0;
+  if ((a ^ b) & D_SIGN) return a & D_SIGN ? -1 : 1;
+  return (a < b) != ((a & D_SIGN) != 0) ? -1 : 1;
+}
+TW_HELPER int __aeabi_dcmpeq(uint64_t a, uint64_t b) { return d_compare(a, b) == 0; }
+TW_HELPER int __aeabi_dcmplt(uint64_t a, uint64_t b) { return d_compare(a, b) == -1; }
+TW_HELPER int __aeabi_dcmple(uint64_t a, uint64_t b) { return d_compare(a, b) <= 0; }
+TW_HELPER int __aeabi_dcmpgt(uint64_t a, uint64_t b) { return d_compare(a, b) == 1; }
+TW_HELPER int __aeabi_dcmpge(uint64_t a, uint64_t b) {
+  int order = d_compare(a, b);
+  return order == 0 || order == 1;
+}
+TW_HELPER int __aeabi_dcmpun(uint64_t a, uint64_t b) { return d_compare(a, b) == 2; }
+
+/* Floats are bits here too: the ABI passes them in general registers. */
+TW_HELPER uint32_t __aeabi_d2f(uint64_t a) {
+  uint32_t sign = (uint32_t)(a >> 32) & 0x80000000u;
+  if (d_is_nan(a)) return sign | 0x7fc00000u;
+  if (d_is_infinite(a)) return sign | 0x7f800000u;
+  if (!(a & ~D_SIGN)) return sign;
+  d_parts x = d_unpack(a);
+  return sign | (uint32_t)round_to(x.significand, x.exponent, F_BITS, F_BIAS, F_MOST);
+}
+TW_HELPER uint64_t __aeabi_f2d(uint32_t a) {
+  uint64_t sign = (uint64_t)(a & 0x80000000u) << 32;
+  uint32_t fraction = a & 0x7fffff;
+  int biased = (int)(a >> F_BITS & F_MOST);
+  if (biased == F_MOST) return sign | (fraction ? D_NAN : D_INFINITE);
+  return d_round(sign, biased ? fraction | 0x800000 : fraction,
+                 (biased ? biased : 1) - F_BIAS - F_BITS);
+}
+TW_HELPER uint64_t __aeabi_ui2d(uint32_t a) { return d_round(0, a, 0); }
+TW_HELPER uint64_t __aeabi_i2d(int32_t a) {
+  return a < 0 ? d_round(D_SIGN, 0 - (uint32_t)a, 0) : d_round(0, (uint32_t)a, 0);
+}
+
+/* Toward zero, and to the nearest that there is; NaN gives 0. */
+static uint32_t d_magnitude(uint64_t a, uint32_t most) {
+  if (d_is_nan(a) || (a & ~D_SIGN) < (uint64_t)D_BIAS << D_BITS) return 0; /* below 1 */
+  if (d_is_infinite(a)) return most;
+  d_parts x = d_unpack(a);
+  if (x.exponent + 63 > 31) return most;
+  uint32_t whole = (uint32_t)(x.significand >> -x.exponent);
+  return whole < most ? whole : most;
+}
+TW_HELPER uint32_t __aeabi_d2uiz(uint64_t a) { return a & D_SIGN ? 0 : d_magnitude(a, UINT32_MAX); }
+TW_HELPER int32_t __aeabi_d2iz(uint64_t a) {
+  return a & D_SIGN ? (int32_t)(0 - d_magnitude(a, 0x80000000u))
+                    : (int32_t)d_magnitude(a, INT32_MAX);
+}
+#endif

@@ -1,0 +1,9 @@
+/* Where the library's or object's own weights begin, or the header of the file that has them. */
+#ifndef TW_OWN_WEIGHTS_H
+#define TW_OWN_WEIGHTS_H
+#include "model.h"
+
+static inline const uint8_t* tw_own_weights(void) {
+  return (const uint8_t*)((uintptr_t)&tw_weights_offset + (uintptr_t)tw_weights_offset);
+}
+#endif

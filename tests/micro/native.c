@@ -1,0 +1,47 @@
+/* Two objects in one program on this machine: digits.a as a library's table, batch.o freestanding.
+ * Prints the logits of the images of input.h by the one, image for image, then by the other. */
+#include "batch.h"
+#include "digits.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PIXELS = TW_DIGITS_INPUT_IMAGE_ELEMENTS, CLASSES = TW_DIGITS_OUTPUT_LOGITS_ELEMENTS };
+static const float images[] = {
+#include "input.h"
+};
+enum { IMAGES = sizeof images / sizeof *images / PIXELS };
+static float logits[IMAGES * CLASSES];
+static _Alignas(64) unsigned char arena[TW_BATCH_MAX_ARENA_BYTES];
+
+static void print_logits(void) {
+  for (int i = 0; i < IMAGES * CLASSES; ++i) printf("%.9g\n", (double)logits[i]);
+}
+
+static int expect(int got, int wanted, const char* what) {
+  if (got != wanted) fprintf(stderr, "%s: %d, expected %d\n", what, got, wanted);
+  return got != wanted;
+}
+
+int main(void) {
+  const tw_api* api = tw_digits_query(TW_ABI_VERSION);
+  tw_context* context = NULL;
+  tw_batch_io all = {IMAGES, images, logits};
+  int wrong = 0;
+  if (!api || tw_digits_create(api, 2, &context) != TW_OK) return 1;
+  for (int i = 0; i < IMAGES; ++i) {
+    const tw_digits_io one = {images + i * PIXELS, logits + i * CLASSES};
+    if (tw_digits_run(api, context, &one) != TW_OK) return 2;
+  }
+  api->destroy(context);
+  print_logits();
+  wrong += expect(tw_batch_run(&all, arena, sizeof arena), TW_OK, "a run");
+  print_logits();
+  wrong += expect(tw_batch_run(&all, arena, 64), TW_E_SIZE, "a small arena");
+  wrong += expect(tw_batch_run(&all, arena + 8, sizeof arena), TW_E_ARGUMENT, "a misaligned arena");
+  all.batch = 9;
+  wrong += expect(tw_batch_run(&all, arena, sizeof arena), TW_E_SHAPE, "a batch over the limit");
+  all.batch = IMAGES, all.image = NULL;
+  wrong += expect(tw_batch_run(&all, arena, sizeof arena), TW_E_ARGUMENT, "no image");
+  return wrong ? 3 : 0;
+}
