@@ -79,6 +79,28 @@ TW_HELPER uint64_t __aeabi_dadd(uint64_t a, uint64_t b) {
 TW_HELPER uint64_t __aeabi_dsub(uint64_t a, uint64_t b) { return __aeabi_dadd(a, b ^ D_SIGN); }
 TW_HELPER uint64_t __aeabi_drsub(uint64_t a, uint64_t b) { return __aeabi_dadd(a ^ D_SIGN, b); }
 
+typedef struct d_wide { /* of 128 bits */
+  uint64_t high, low;
+} d_wide;
+static d_wide wide_product(uint64_t a, uint64_t b) {
+  uint64_t ah = a >> 32, al = (uint32_t)a, bh = b >> 32, bl = (uint32_t)b;
+  uint64_t low = al * bl, middle = ah * bl + (low >> 32), other = al * bh + (uint32_t)middle;
+  return (d_wide){ah * bh + (middle >> 32) + (other >> 32), other << 32 | (uint32_t)low};
+}
+static d_wide wide_shift_jam(d_wide v, int shift) {
+  if (shift > 127) return (d_wide){0, (v.high | v.low) != 0};
+  if (shift > 63) return (d_wide){0, shift_jam(v.high, shift - 64) | (v.low != 0)};
+  if (shift == 0) return v;
+  return (d_wide){v.high >> shift, v.high << (64 - shift) | shift_jam(v.low, shift)};
+}
+static d_wide wide_add(d_wide a, d_wide b) {
+  uint64_t low = a.low + b.low;
+  return (d_wide){a.high + b.high + (low < b.low), low};
+}
+static d_wide wide_subtract(d_wide a, d_wide b) {
+  return (d_wide){a.high - b.high - (a.low < b.low), a.low - b.low};
+}
+
 TW_HELPER uint64_t __aeabi_dmul(uint64_t a, uint64_t b) {
   uint64_t sign = (a ^ b) & D_SIGN;
   if (d_is_nan(a) || d_is_nan(b)) return D_NAN;
@@ -86,13 +108,65 @@ TW_HELPER uint64_t __aeabi_dmul(uint64_t a, uint64_t b) {
     return a & ~D_SIGN && b & ~D_SIGN ? sign | D_INFINITE : D_NAN;
   if (!(a & ~D_SIGN) || !(b & ~D_SIGN)) return sign;
   d_parts x = d_unpack(a), y = d_unpack(b);
-  uint64_t ah = x.significand >> 32, al = (uint32_t)x.significand;
-  uint64_t bh = y.significand >> 32, bl = (uint32_t)y.significand;
-  uint64_t low = al * bl, middle = ah * bl + (low >> 32), other = al * bh + (uint32_t)middle;
-  uint64_t high = ah * bh + (middle >> 32) + (other >> 32);
-  uint64_t lost = (uint32_t)other | (uint32_t)low;
-  return d_round(sign, high | (lost != 0), x.exponent + y.exponent + 64);
+  d_wide product = wide_product(x.significand, y.significand);
+  return d_round(sign, product.high | (product.low != 0), x.exponent + y.exponent + 64);
 }
+
+/* a * b + c, none of them zero, infinite or NaN, rounded once. */
+static uint64_t fused(uint64_t a, uint64_t b, uint64_t c) {
+  d_parts x = d_unpack(a), y = d_unpack(b), z = d_unpack(c);
+  uint64_t sign = (a ^ b) & D_SIGN;
+  /* a bit of room; what the shifts take is zero */
+  d_wide large = wide_product(x.significand, y.significand), small = {z.significand >> 1, 0};
+  int exponent = x.exponent + y.exponent, other = z.exponent - 64 + 1;
+  int room = (int)(large.high >> 63);
+  large = wide_shift_jam(large, room);
+  exponent += room;
+  int subtracts = ((sign ^ c) & D_SIGN) != 0;
+  if (other > exponent ||
+      (other == exponent &&
+       (small.high > large.high || (small.high == large.high && small.low > large.low)))) {
+    d_wide t = large;
+    large = small;
+    small = t;
+    int e = exponent;
+    exponent = other;
+    other = e;
+    sign = c & D_SIGN;
+  }
+  small = wide_shift_jam(small, exponent - other);
+  d_wide sum = subtracts ? wide_subtract(large, small) : wide_add(large, small);
+  if (!(sum.high | sum.low)) return 0;
+  if (!sum.high) return d_round(sign, sum.low, exponent);
+  int up = __builtin_clzll(sum.high);
+  if (up) sum.high = sum.high << up | sum.low >> (64 - up), sum.low <<= up;
+  return d_round(sign, sum.high | (sum.low != 0), exponent - up + 64);
+}
+static uint64_t d_fma(uint64_t a, uint64_t b, uint64_t c) {
+  if (d_is_nan(a) || d_is_nan(b) || d_is_nan(c)) return D_NAN;
+  if (d_is_infinite(a) || d_is_infinite(b) || d_is_infinite(c) || !(a & ~D_SIGN) ||
+      !(b & ~D_SIGN) || !(c & ~D_SIGN)) { /* only one of the two operations rounds */
+    uint64_t product = d_is_infinite(c) && !d_is_infinite(a) && !d_is_infinite(b)
+                           ? (a ^ b) & D_SIGN
+                           : __aeabi_dmul(a, b);
+    /* a product that is too small is not the zero that makes a sum with zero positive */
+    if (a & ~D_SIGN && b & ~D_SIGN && !(c & ~D_SIGN)) return product;
+    return __aeabi_dadd(product, c);
+  }
+  return fused(a, b, c);
+}
+#ifndef TW_TEST_SOFT_DOUBLE
+/* The C library's name, with its way of passing doubles. */
+typedef union {
+  double f;
+  uint64_t u;
+} d_bits;
+TW_HELPER double fma(double a, double b, double c) {
+  d_bits x = {a}, y = {b}, z = {c}, r;
+  r.u = d_fma(x.u, y.u, z.u);
+  return r.f;
+}
+#endif
 
 TW_HELPER uint64_t __aeabi_ddiv(uint64_t a, uint64_t b) {
   uint64_t sign = (a ^ b) & D_SIGN;

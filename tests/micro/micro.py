@@ -118,6 +118,7 @@ def models(program, work):
     for number in range(16):
         np.save(work / "samples" / f"{number}.npy", random.normal(0, 1, (1, 1, 49, 10)).astype(np.float32))
     yield "digits", DIGITS / "digits.onnx", image, "logits"
+    yield "digits8", DIGITS / "digits_int8.onnx", image, "logits"
     yield "keywords", work / "keywords.onnx", frames, "words"
     call(program, "quantize", work / "keywords.onnx", "-o", "keywords8.onnx", "--data", "samples", cwd=work)
     yield "keywords8", work / "keywords8.onnx", frames, "words"

@@ -123,7 +123,7 @@ TEST_CASE("doubles of processors that have none are the processor's own") {
   const ScratchDir dir;
   const CommandResult run = run_command("cd " + dir.path() +
                                         " && " TW_CLANG " -O2 -I " TW_SOURCE_DIR " " TW_SOURCE_DIR
-                                        "/tests/packager/soft_double.c -o soft && ./soft");
+                                        "/tests/packager/soft_double.c -o soft -lm && ./soft");
   INFO(run.output);
   CHECK(run.status == 0);
 }

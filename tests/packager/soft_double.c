@@ -3,6 +3,7 @@
 #define TW_TEST_SOFT_DOUBLE
 #include "runtime/core/soft_double.c"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -72,6 +73,12 @@ static void check_pair(uint64_t a, uint64_t b) {
   check("un", a, b, (uint64_t)__aeabi_dcmpun(a, b), x != x || y != y);
 }
 
+static void check_fused(uint64_t a, uint64_t b, uint64_t c) {
+  const uint64_t got = one_nan(d_fma(a, b, c)),
+                 expected = bits_of(fma(value(a), value(b), value(c)));
+  check("fma", a ^ b, c, got, expected);
+}
+
 static void check_casts(uint64_t a, uint32_t word) {
   const double x = value(a);
   float f = (float)x, g;
@@ -91,6 +98,9 @@ int main(void) {
   for (int i = 0; i < 2000000; ++i) {
     const uint64_t a = some_number();
     check_pair(a, i % 8 ? some_number() : a ^ (random_bits() & 3));
+    const uint64_t b = some_number();
+    check_fused(a, b, some_number());
+    check_fused(a, b, __aeabi_dmul(a, b) ^ D_SIGN ^ (random_bits() & 3)); /* all but cancels */
     check_casts(a, (uint32_t)random_bits());
   }
   printf("%d wrong\n", wrong);
