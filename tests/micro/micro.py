@@ -19,7 +19,7 @@ import tempfile
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from networks import keyword_network, save  # noqa: E402
+from networks import counted_by_data, keyword_network, save  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BOARD = ROOT / "examples/microcontroller"
@@ -174,6 +174,21 @@ def check_native(program, work):
     print("an object and a freestanding one in a program of this machine: ok", flush=True)
 
 
+def check_refusals(program, work):
+    save(counted_by_data(), work / "counted.onnx")
+    digits = DIGITS / "digits.onnx"
+    for words, text in [
+            ((digits, "--emit", "obj", "-o", "x.so"), "NAME.o, or a static library, NAME.a"),
+            ((digits, "-t", "cortex-m4", "--emit", "so", "-o", "x.so"), "no operating system to load a library"),
+            ((digits, "--emit", "obj", "--tune", "1s"), "--tune runs the library"),
+            ((digits, "--optimize", "fast"), "none of speed, size"),
+            ((work / "counted.onnx", "-t", "cortex-m4", "-o", "x.o"), "sizes that data decide")]:
+        done = subprocess.run([program, "compile", *map(str, words)], cwd=work, capture_output=True, text=True)
+        assert done.returncode in (1, 3) and text in done.stderr, f"{words}: {done.returncode}, {done.stderr}"
+        assert not (work / "x.so").exists() and not (work / "x.o").exists(), f"{words}: a file stayed"
+    print("what cannot be is refused: ok", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tilewright", required=True)
@@ -184,6 +199,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
         if not args.only:
+            check_refusals(program, work)
             check_native(program, work)
             check_freestanding(program, work)
         if not shutil.which("qemu-system-arm"):

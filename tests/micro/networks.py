@@ -34,6 +34,14 @@ def keyword_network(channels=64, blocks=4):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+def counted_by_data():
+    """A model whose output's size the data decide."""
+    graph = helper.make_graph([helper.make_node("NonZero", ["x"], ["y"])], "nonzero",
+                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
+                              [helper.make_tensor_value_info("y", TensorProto.INT64, [1, "n"])])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
 def save(model, path):
     onnx.checker.check_model(model)
     onnx.save(model, path)
