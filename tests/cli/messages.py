@@ -229,7 +229,7 @@ def targets_that_are_wrong(f):
 @case
 def words_that_are_wrong(f):
     name = f.plain()
-    emits = "so, graph, groups, kernels, schedules, scheduled, llvm, asm"
+    emits = "so, obj, graph, groups, kernels, schedules, scheduled, llvm, asm"
     f.good("compile --help", emits)
     f.refused(f"compile {name} --emit exe", 1, "--emit 'exe'", emits)
     for text in ("text", ""):
