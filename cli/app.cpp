@@ -100,8 +100,7 @@ constexpr std::array<Command, 23> kCommands = {{
      define_reduce},
     {"quantize", "Quantize an ONNX model to 8 bits, or its weights alone",
      "  tilewright quantize model.onnx --data samples/ -o model_int8.onnx\n"
-     "  tilewright quantize detector.onnx --data pictures/ --picture '{fit: letterbox, fill: 114, "
-     "channels: bgr}'\n"
+     "  tilewright quantize detector.onnx --data pictures/ --inputs inputs.yaml\n"
      "  tilewright quantize model.onnx --data samples/ --max-error 0.02 --json\n"
      "  tilewright quantize language.onnx --weights-only --bits 4 --block 32\n",
      define_quantize},

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/input_form.h"
 #include "ir/dim_names.h"
 #include "ir/graph/graph.h"
 #include "ir/target.h"
@@ -24,9 +25,16 @@ struct Gap {
   std::vector<std::string> nodes;  // names
 };
 
+// What is said of a model's inputs.
+struct GivenInputs {
+  InputForms forms;                                        // --inputs
+  std::map<std::string, std::vector<std::string>> values;  // --const sr=16000: no inputs any more
+};
+
 struct ImportOptions {
   std::map<std::string, int64_t> dims;  // --dim batch=1, by any name that find_dim knows
   SymbolLimitsOf limits{};              // --dim seq=1..512
+  GivenInputs given{};
 };
 
 struct Model {

@@ -53,6 +53,7 @@ $python tests/interfaces/interfaces.py --tilewright build/release/tilewright
 if [ $full = 1 ]; then $python tests/interfaces/five_gib.py --tilewright build/release/tilewright; else echo "a model of 5 GiB: --full runs it"; fi
 for suite in attacks untrusted; do $python tests/trust/$suite.py --tilewright build/release/tilewright; done
 $python tests/micro/micro.py --tilewright build/release/tilewright
+$python tests/real_models/real_models.py --tilewright build/release/tilewright
 if has models; then
   stage models
   model_test run --full

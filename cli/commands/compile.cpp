@@ -17,6 +17,7 @@
 #include "cli/commands/commands.h"
 #include "cli/default_log.h"
 #include "cli/file_roles.h"
+#include "cli/given_flags.h"
 #include "cli/progress.h"
 #include "cli/summary.h"
 #include "cli/targets.h"
@@ -46,6 +47,7 @@ struct CompileArgs {
                      depfile, budget, junit, report, optimize, precision = "fp32";
   AlgorithmFlags algorithms;
   UntrustedFlags untrusted;
+  GivenFlags given;
   CacheFlags cache;
   std::vector<std::string> dims, specialize, passes, print_after;
   int jobs = 0, pass_limit = -1, virtual_threads = 0, threads = 1;
@@ -177,6 +179,7 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
   TW_TRY(check_passes(args.passes, "--passes"));
   TW_TRY(check_passes(args.print_after, "--print-after"));
   TW_TRY(parse_dims(args.dims, o.dims, o.limits));
+  TW_ASSIGN(o.given, args.given.read());
   TW_ASSIGN(o.specialize, parse_specialize(args.specialize));
   // The closest fit is asked first: add_fast_path
   std::ranges::stable_sort(o.specialize, {}, &std::map<std::string, int64_t>::size);
@@ -317,6 +320,7 @@ Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& targ
   TuneRequest& request = out.tuning;
   request.model = args.model;
   request.dims = options.dims;
+  request.given = options.given;
   request.network.jobs = threads_or_all(args.jobs);
   request.network.scheduler.batch = 0;  // after the tasks that there are
   if (const std::optional<int> each = one_shot_from_text(args.tune)) {
@@ -353,6 +357,7 @@ Expected<FileRoles> files_of(const CompileArgs& args, const CompileOptions& opti
   FileRoles files;
   files.reads_model(args.model);
   files.reads_target(args.target);
+  args.given.reads(files);
   if (args.budget != kNoBudget) files.reads("the budget", args.budget);
   if (!args.tune.empty() && !only_predicts(args)) {
     TW_ASSIGN(const std::string log, tuning_log(args.log));
@@ -497,6 +502,7 @@ Error find_key(Job& job) {
           job.target, files,
           {name_of_file(args.model), args.emit, args.optimize, name_of_file(job.options.output),
            name_of_file(header_path(job.options)), args.name, words_of(args.dims),
+           job.options.given.forms.yaml, words_of(args.given.values),
            words_of(args.specialize), words_of(args.passes), args.precision,
            args.algorithms.algorithm, std::to_string(args.algorithms.accuracy),
            std::to_string(args.algorithms.max_weight_growth), std::to_string(args.threads),
@@ -615,9 +621,11 @@ Expected<Confined> confined_compile(const CompileArgs& args, Console& console) {
                       "must not write what other compiles take");
   const std::string budget = args.budget == kNoBudget ? "" : args.budget;
   return confined(args.untrusted,
-                  {folder_of(args.model), target_file(args.target, config_dirs()), budget},
-                  {folder_of(args.output), folder_of(args.header), folder_of(args.report),
-                   folder_of(args.depfile), folder_of(args.junit), args.dump_dir},
+                  {folder_of(args.model), target_file(args.target, config_dirs()), budget,
+                   args.given.file()},
+                  {folder_of(args.output), folder_of(args.header), folder_of(args.weights),
+                   folder_of(args.report), folder_of(args.depfile), folder_of(args.junit),
+                   args.dump_dir},
                   console);
 }
 
@@ -718,6 +726,7 @@ CommandRun define_compile(Flags& flags) {
   flags.repeated("--dim", args->dims, "NAME=N|NAME=A..B",
                  "Bind a free dimension, or say what it may be: batch=1, seq=1..512, or by input "
                  "and axis: x[3]=320");
+  args->given.define(flags);
   flags.repeated(
       "--specialize", args->specialize, "NAME=N[,NAME=N]",
       "Calls of their own for these sizes of free dimensions, taken while running when they fit");

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "cli/commands/commands.h"
+#include "cli/given_flags.h"
 #include "cli/progress.h"
 #include "cli/untrusted.h"
 #include "driver/compile/example_sizes.h"
@@ -26,6 +27,7 @@ struct InspectArgs {
   bool no_check = false;
   UntrustedFlags untrusted;
   std::vector<std::string> dims;
+  GivenFlags given;
 };
 
 Json specs_json(const std::vector<TensorSpec>& specs) {
@@ -180,6 +182,7 @@ Json gaps_json(const std::vector<Gap>& gaps) {
 Expected<int> inspect_model(const InspectArgs& args, Console& console) {
   ImportOptions options;
   TW_ASSIGN(options.dims, parse_dims(args.dims));
+  TW_ASSIGN(options.given, args.given.read());
   TW_ASSIGN(const std::vector<Gap> gaps, gap_report(args.file, options));
   if (!gaps.empty()) {
     if (console.json) write_json(console, gaps_json(gaps));
@@ -339,7 +342,7 @@ Expected<int> inspect_artifact(const InspectArgs& args, Console& console) {
 }
 
 Expected<int> inspect(const InspectArgs& args, Console& console) {
-  TW_ASSIGN(const Confined work, confined(args.untrusted, {folder_of(args.file)}, {}, console));
+  TW_ASSIGN(const Confined work, confined(args.untrusted, {folder_of(args.file), args.given.file()}, {}, console));
   if (work.code) return *work.code;
   TW_ASSIGN(const bool artifact, is_artifact(args.file));
   return artifact ? inspect_artifact(args, console) : inspect_model(args, console);
@@ -354,6 +357,7 @@ CommandRun define_inspect(Flags& flags) {
                  "Bind a free dimension of a model: batch=1, or by input and axis: x[3]=320; of a "
                  "library: tell its arena at this size");
   args->untrusted.define(flags);
+  args->given.define(flags);
   define_no_check(flags, args->no_check);
   return [args](Console& console) { return inspect(*args, console); };
 }

@@ -10,6 +10,7 @@
 #include "cli/commands/commands.h"
 #include "cli/default_log.h"
 #include "cli/file_roles.h"
+#include "cli/given_flags.h"
 #include "cli/progress.h"
 #include "cli/targets.h"
 #include "driver/compile/compile.h"
@@ -23,6 +24,7 @@ namespace {
 struct LockArgs {
   std::string model, target = "host", log;
   AlgorithmFlags algorithms;
+  GivenFlags given;
   std::vector<std::string> dims, specialize;
   int threads = 1, virtual_threads = 0;
 };
@@ -54,6 +56,7 @@ Expected<int> lock(const LockArgs& args, Console& console) {
   options.model = args.model;
   options.emit = Emit::scheduled;
   TW_TRY(parse_dims(args.dims, options.dims, options.limits));
+  TW_ASSIGN(options.given, args.given.read());
   TW_ASSIGN(const auto special, parse_specialize(args.specialize));
   TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
   TW_ASSIGN(options.algorithms, args.algorithms.options(target));
@@ -64,6 +67,7 @@ Expected<int> lock(const LockArgs& args, Console& console) {
   FileRoles files;
   files.reads_model(args.model);
   files.reads_target(args.target);
+  args.given.reads(files);
   files.reads("the tuning log", schedules.log);
   files.writes("the lock", path);
   TW_TRY(files.check());
@@ -119,6 +123,7 @@ CommandRun define_lock(Flags& flags) {
                 "Of the log's records those that were measured with so many threads; default 1", 1);
   flags.repeated("--dim", args->dims, "NAME=N|NAME=A..B",
                  "As of compile: batch=1, by input and axis x[3]=320, seq=1..512");
+  args->given.define(flags);
   flags.repeated("--specialize", args->specialize, "NAME=N[,NAME=N]",
                  "As of compile: the calls for these sizes are pinned, too");
   args->algorithms.define(flags);

@@ -17,7 +17,7 @@ namespace tw {
 namespace {
 
 struct QuantizeArgs {
-  std::string model, output, data, picture, method = "minmax", activations = "u8";
+  std::string model, output, data, inputs, method = "minmax", activations = "u8";
   std::vector<std::string> dims;
   int random = 0, samples = 0, weight_bits = 8, bits = 8, block = 32;
   double percentile = CalibrationRule().percent, max_error = -1;
@@ -58,7 +58,7 @@ Expected<QuantizeRequest> request_of(const QuantizeArgs& args, const std::string
   request.data = args.data;
   request.random = args.random;
   request.samples = args.samples;
-  request.picture = args.picture;
+  TW_ASSIGN(request.inputs, parse_input_forms(args.inputs));
   TW_ASSIGN(request.build.dims, parse_dims(args.dims));
   TW_ASSIGN(request.build.target, load_target(kHostTarget, config_dirs()));
   request.rule = {*range_method_from_name(args.method), args.percentile};
@@ -150,10 +150,8 @@ CommandRun define_quantize(Flags& flags) {
   flags.integer("--random", args->random,
                 "Calibrate on so many random samples: shows that it works, and no more", 1);
   flags.integer("--samples", args->samples, "Use no more than the first so many samples", 1);
-  flags.text("--picture", args->picture, "YAML",
-             "How pictures become inputs: {fit: stretch|letterbox|crop, fill: 0, place: "
-             "corner|center, channels: rgb|bgr|gray, layout: nchw|nhwc, mean: 0, scale: 1}; an "
-             "element is (pixel - mean) * scale");
+  flags.text("--inputs", args->inputs, "FILE|YAML",
+             "How pictures become inputs, as of compile: {image: {fit: letterbox, scale: 0.0039}}");
   flags.repeated("--dim", args->dims, "NAME=N", "Bind a symbolic dimension: batch=1");
   flags.text("--method", args->method, "NAME",
              "Ranges of activations: minmax (default), percentile or entropy");

@@ -86,7 +86,7 @@ Expected<int> space_of_model(const SpaceArgs& args, Console& console) {
                       "there is no space '{0}': template and generated are the two", args.space);
   TW_ASSIGN(const auto dims, parse_dims(args.dims));
   TW_ASSIGN(const Target target, load_target(args.target, config_dirs()));
-  TW_ASSIGN(const std::vector<Task> tasks, model_tasks(args.model, dims, target));
+  TW_ASSIGN(const std::vector<Task> tasks, model_tasks(args.model, {dims, {}, {}}, target));
   if (static_cast<size_t>(args.kernel) > tasks.size())
     return make_error(DiagCode::invalid_argument, "there is no kernel {0}: the model has {1}",
                       args.kernel, tasks.size());

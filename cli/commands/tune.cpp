@@ -8,6 +8,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/file_roles.h"
+#include "cli/given_flags.h"
 #include "cli/interrupts.h"
 #include "cli/targets.h"
 #include "cli/tune_flags.h"
@@ -26,6 +27,7 @@ struct TuneArgs {
   std::string model, target = "host", tuner = "gbt", space = "template", objective = "rank",
                      features = "loops", log, time, until, report;
   std::vector<std::string> dims;
+  GivenFlags given;
   bool no_rules = false, no_transfer = false, prove = false, table = false;
   int trials = 0, jobs = 0, batch = 0, patience = 0, threads = 1, kernel = 0, check = 0;
   std::optional<uint64_t> seed;
@@ -124,6 +126,7 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   request.model = args.model;
   TW_ASSIGN(request.network, options_of(args));
   TW_ASSIGN(request.dims, parse_dims(args.dims));
+  TW_ASSIGN(request.given, args.given.read());
   TW_ASSIGN(const Target target, load_target(args.target, config_dirs()));
   if (!target.wider.empty())
     return make_error(
@@ -139,6 +142,7 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   FileRoles files;
   files.reads_model(args.model);
   files.reads_target(args.target);
+  args.given.reads(files);
   files.writes("the tuning log", request.log);
   files.writes("the report", args.report);
   TW_TRY(files.check());
@@ -163,6 +167,7 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   CompileOptions plain;
   plain.model = args.model;
   plain.dims = request.dims;
+  plain.given = request.given;
   plain.jobs = args.jobs;
   const ScheduleOptions schedules{.log = request.log, .threads = args.threads};
   TW_ASSIGN(const Comparison proof, prove(plain, schedules, target));
@@ -217,6 +222,7 @@ CommandRun define_tune(Flags& flags) {
              "Then time the whole network with the log's schedules against the default ones");
   flags.repeated("--dim", args->dims, "NAME=N",
                  "Bind a free dimension: batch=1, or by input and axis: x[3]=320");
+  args->given.define(flags);
   return [args](Console& console) { return tune(*args, console); };
 }
 

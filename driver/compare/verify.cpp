@@ -46,7 +46,7 @@ Expected<ModelReference> make_reference(const VerifyRequest& request, const Mani
                                         const OnStage& stage,
                                         const std::function<void(const std::string&)>& warn) {
   if (stage) stage("import");
-  TW_ASSIGN(Model model, import_onnx(request.model, {manifest.dims}));
+  TW_ASSIGN(Model model, import_onnx(request.model, {manifest.dims, {}, manifest.given}));
   if (model.sha256 != manifest.model_sha256 && warn)
     warn("'" + request.library + "' was not compiled from '" + request.model + "' as it is now");
   ModelReference reference;
@@ -108,6 +108,7 @@ Expected<PerNodeReport> verify_nodes(const VerifyRequest& request, const VerifyR
   CompileOptions options;
   options.model = request.model;
   options.dims = report.manifest.dims;
+  options.given = report.manifest.given;
   options.pipeline = report.manifest.pipeline;
   options.algorithms = report.manifest.algorithms;
   options.name = "kept";

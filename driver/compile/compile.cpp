@@ -461,13 +461,13 @@ Expected<CompileReport> compile_model(const CompileOptions& options, const Targe
   // The model: mapped, checked, brought to one opset, every unsupported part reported at once.
   auto start = std::chrono::steady_clock::now();
   if (progress) progress("import");
-  TW_ASSIGN(Model model, import_onnx(options.model, {options.dims, options.limits}));
+  TW_ASSIGN(Model model, import_onnx(options.model, {options.dims, options.limits, options.given}));
   CompileOptions named = options;
   std::vector<Model> special;
   for (auto& sizes : named.specialize) {
     TW_ASSIGN(auto symbols, by_symbol(sizes, model));
-    TW_ASSIGN(Model bound,
-              import_onnx(options.model, {with_sizes(options.dims, sizes), options.limits}));
+    TW_ASSIGN(Model bound, import_onnx(options.model, {with_sizes(options.dims, sizes),
+                                                       options.limits, options.given}));
     sizes = std::move(symbols);
     special.push_back(std::move(bound));
   }

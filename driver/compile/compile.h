@@ -48,6 +48,7 @@ struct CompileOptions {
   Emit emit = Emit::so;
   std::map<std::string, int64_t> dims;
   SymbolLimitsOf limits;              // of dimensions that stay free
+  GivenInputs given;                  // of the inputs
   int jobs = 0;                       // 0: as many as there are processors
   std::string dump_dir;               // every stage as text files, numbered; "" = none
   std::vector<std::string> pipeline;  // graph passes by name; empty: the default pipeline

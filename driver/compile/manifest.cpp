@@ -159,6 +159,14 @@ std::vector<ManifestTensor> tensors(const Json& list) {
 
 uint64_t bytes(const Json& v) { return static_cast<uint64_t>(v.integer_or(0)); }
 
+Expected<GivenInputs> given_of(const Json& json) {
+  GivenInputs given;
+  TW_ASSIGN(given.forms, parse_input_forms(json["input_forms"].text_or_empty()));
+  if (const Json::Object* values = json["bound_inputs"].object())
+    for (const Json::Member& v : *values) given.values[v.key] = texts(v.value);
+  return given;
+}
+
 Expected<Manifest> manifest_from(const Json& json, const std::string& file) {
   Manifest m;
   m.compiler = json["tilewright"].text_or_empty();
@@ -176,6 +184,7 @@ Expected<Manifest> manifest_from(const Json& json, const std::string& file) {
   m.target_yaml = target["yaml"].text_or_empty();
   if (const Json::Object* dims = json["options"]["dims"].object())
     for (const Json::Member& d : *dims) m.dims[d.key] = d.value.integer_or(0);
+  TW_ASSIGN(m.given, given_of(json));
   m.pipeline = texts(json["options"]["passes"]);
   m.algorithms.max_weight_growth = json["options"]["max_weight_growth"].number_or(
       m.algorithms.max_weight_growth);
@@ -261,7 +270,7 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
   described.isa.clear();
   described.wider.clear();
   m.target_yaml = print(described);
-  m.dims = model.dims;
+  m.dims = model.dims, m.given = options.given;
   m.pipeline = options.pipeline;
   m.algorithms = options.algorithms;
   const auto name_of = [&](const std::string& symbol) {
@@ -290,6 +299,13 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
   m.device_notes = report.device_notes;
   m.calls = calls_of(program, target);
   return m;
+}
+
+static void add_given(const GivenInputs& given, Json::Object& all) {
+  if (!given.forms.yaml.empty()) all.push_back({"input_forms", given.forms.yaml});
+  Json::Object values;
+  for (const auto& [name, list] : given.values) values.push_back({name, json_array(list)});
+  if (!values.empty()) all.push_back({"bound_inputs", values});
 }
 
 Json to_json(const Manifest& m) {
@@ -323,6 +339,7 @@ Json to_json(const Manifest& m) {
       {"calls", calls},
   };
   if (!m.metadata.empty()) all.push_back({"metadata", object_of(m.metadata)});
+  add_given(m.given, all);
   if (!m.example.empty()) all.push_back({"example", object_of(m.example)});
   Json::Object limits;
   for (const auto& [symbol, range] : m.limits)

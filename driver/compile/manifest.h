@@ -46,6 +46,7 @@ struct Manifest {
   uint64_t model_bytes = 0;
   std::string target_name, target_hash, target_yaml;
   std::map<std::string, int64_t> dims;  // bound by --dim
+  GivenInputs given;                    // --inputs, --const
   std::vector<std::string> pipeline;    // graph passes; empty: the default ones
   AlgorithmOptions algorithms;
   std::vector<std::string> symbols;      // by the model's names

@@ -56,55 +56,38 @@ Expected<Picture> decode(const std::string& path) {
 
 struct Frame {
   int64_t height = 0, width = 0, channels = 0;
+  bool last = false;  // channels are the last axis
 };
 
-Expected<Frame> frame_of(const TensorSpec& spec, const PictureForm& form) {
-  const bool last = form.layout == PictureLayout::nhwc;
-  std::optional<int64_t> sizes[3];
-  if (spec.dims.size() == 4)
-    for (size_t i = 0; i < 3; ++i) {
-      const Expr& dim = spec.dims[last ? 1 + i : (i == 2 ? 1 : 2 + i)];
-      if (dim.defined()) sizes[i] = as_const(dim);
-    }
-  const int64_t wanted = form.channels == PictureChannels::gray ? 1 : 3;
-  if (!sizes[0] || !sizes[1] || sizes[2] != wanted ||
+Expected<Frame> frame_of(const TensorSpec& spec, const InputForm& form) {
+  std::vector<int64_t> dims;
+  for (const Expr& dim : spec.dims) dims.push_back(dim.defined() ? as_const(dim).value_or(-1) : -1);
+  Frame frame;
+  frame.last = layout_of(dims) == PictureLayout::nhwc;
+  const int64_t wanted = form.model_channels();
+  if (dims.size() == 4) {
+    frame.channels = dims[frame.last ? 3 : 1];
+    frame.height = dims[frame.last ? 1 : 2];
+    frame.width = dims[frame.last ? 2 : 3];
+  }
+  if (frame.height < 1 || frame.width < 1 || frame.channels != wanted ||
       (spec.dtype != DType::f32 && spec.dtype != DType::u8))
     return make_error(DiagCode::invalid_argument,
                       "input '{0}' is {1}: pictures need f32 or u8 of 4 dimensions with {2} "
-                      "channels ({3}) and a height and width that are known (--dim); or give .npy",
-                      spec.name, type_text(spec), wanted, last ? "nhwc" : "nchw");
-  return Frame{*sizes[0], *sizes[1], wanted};
+                      "channels and a height and width that are known (--dim); or give .npy",
+                      spec.name, type_text(spec), wanted);
+  return frame;
 }
 
-// Where the resized picture stands in the frame.
-struct Fit {
-  double y_step = 1, x_step = 1;  // source pixels a pixel of the frame
-  int64_t top = 0, left = 0, height = 0, width = 0;
-};
-
-Fit fit(const Picture& picture, const Frame& frame, const PictureForm& form) {
-  const double by_height = static_cast<double>(frame.height) / picture.height;
-  const double by_width = static_cast<double>(frame.width) / picture.width;
-  Fit f{1 / by_height, 1 / by_width, 0, 0, frame.height, frame.width};
-  if (form.fit == PictureFit::stretch) return f;
-  const bool crop = form.fit == PictureFit::crop;
-  const double ratio = crop ? std::max(by_height, by_width) : std::min(by_height, by_width);
-  f.height = std::max<int64_t>(1, static_cast<int64_t>(picture.height * ratio));
-  f.width = std::max<int64_t>(1, static_cast<int64_t>(picture.width * ratio));
-  f.y_step = static_cast<double>(picture.height) / static_cast<double>(f.height);
-  f.x_step = static_cast<double>(picture.width) / static_cast<double>(f.width);
-  if (crop || form.centered) {
-    f.top = (frame.height - f.height) / 2;
-    f.left = (frame.width - f.width) / 2;
-  }
-  return f;
-}
-
-double pixel(const Picture& picture, const Fit& f, const PictureForm& form, int64_t y, int64_t x,
-             int channel) {
-  if (y < f.top || y >= f.top + f.height || x < f.left || x >= f.left + f.width) return form.fill;
-  const double from_y = (static_cast<double>(y - f.top) + 0.5) * f.y_step - 0.5;
-  const double from_x = (static_cast<double>(x - f.left) + 0.5) * f.x_step - 0.5;
+double pixel(const Picture& picture, const PicturePlace& place, const InputForm& form, int64_t y,
+             int64_t x, int channel) {
+  y -= place.top, x -= place.left;
+  if (y < 0 || y >= place.height || x < 0 || x >= place.width) return form.fill;
+  const auto from = [](int64_t at, int source, int64_t sides) {
+    return (static_cast<double>(at) + 0.5) * source / static_cast<double>(sides) - 0.5;
+  };
+  const double from_y = from(y, picture.height, place.height),
+               from_x = from(x, picture.width, place.width);
   const auto of = [&](int c) { return picture.between(from_y, from_x, c); };
   switch (form.channels) {
     case PictureChannels::rgb: return std::nearbyint(of(channel));
@@ -124,23 +107,28 @@ bool is_picture(const std::string& path) {
 }
 
 Expected<Tensor> load_picture(const std::string& path, const TensorSpec& spec,
-                              const PictureForm& form) {
+                              const InputForm& form) {
   TW_ASSIGN(const Frame frame, frame_of(spec, form));
+  for (const auto* list : {&form.mean, &form.scale, &form.std})
+    if (list->size() != 1 && list->size() != static_cast<size_t>(frame.channels))
+      return make_error(DiagCode::invalid_argument,
+                        "--inputs: '{0}' has {1} channels, and a mean, scale or std of {2} numbers",
+                        spec.name, frame.channels, list->size());
   TW_ASSIGN(const Picture picture, decode(path));
-  const Fit place = fit(picture, frame, form);
-  const bool last = form.layout == PictureLayout::nhwc;
+  const PicturePlace place = place_of(form, picture.height, picture.width, frame.height,
+                                      frame.width);
   Tensor tensor = Tensor::zeros(
-      spec.dtype, last ? std::vector<int64_t>{1, frame.height, frame.width, frame.channels}
-                       : std::vector<int64_t>{1, frame.channels, frame.height, frame.width});
+      spec.dtype, frame.last ? std::vector<int64_t>{1, frame.height, frame.width, frame.channels}
+                             : std::vector<int64_t>{1, frame.channels, frame.height, frame.width});
   for (int64_t c = 0; c < frame.channels; ++c)
     for (int64_t y = 0; y < frame.height; ++y)
       for (int64_t x = 0; x < frame.width; ++x) {
         const auto channel = static_cast<size_t>(c);
-        const double value = (pixel(picture, place, form, y, x, static_cast<int>(c)) -
-                              form.mean[channel]) *
-                             form.scale[channel];
-        tensor.set(last ? (y * frame.width + x) * frame.channels + c
-                        : (c * frame.height + y) * frame.width + x,
+        const double value = pixel(picture, place, form, y, x, static_cast<int>(c)) *
+                                 form.factor(channel) -
+                             form.offset(channel);
+        tensor.set(frame.last ? (y * frame.width + x) * frame.channels + c
+                              : (c * frame.height + y) * frame.width + x,
                    value);
       }
   return tensor;

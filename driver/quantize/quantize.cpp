@@ -158,10 +158,23 @@ Expected<std::vector<TensorSpec>> specs_of(const QuantizeRequest& request) {
   return specs;
 }
 
+Error check_names(const InputForms& forms, const std::vector<TensorSpec>& specs) {
+  std::vector<Diag> problems;
+  std::string names;
+  for (const TensorSpec& spec : specs) names += (names.empty() ? "" : ", ") + spec.name;
+  for (const auto& [name, form] : forms.of)
+    if (std::ranges::find(specs, name, &TensorSpec::name) == specs.end())
+      problems.push_back(
+          {DiagCode::invalid_argument,
+           "--inputs: the model has no input '" + name + "'; its inputs are " + names,
+           {},
+           {}});
+  return make_error(std::move(problems));
+}
+
 }  // namespace
 
 Expected<QuantizeReport> quantize_model(const QuantizeRequest& request, const OnStage& stage) {
-  TW_ASSIGN(const PictureForm form, parse_picture_form(request.picture));
   if (request.data.empty() && request.random == 0)
     return make_error(DiagCode::invalid_argument,
                       "nothing to calibrate on: give --data DIR with inputs as the model will see "
@@ -174,8 +187,10 @@ Expected<QuantizeReport> quantize_model(const QuantizeRequest& request, const On
                       "'{0}' has no Conv, ConvTranspose, Gemm or MatMul in f32 to quantize",
                       request.model);
   TW_ASSIGN(const std::vector<TensorSpec> specs, specs_of(request));
-  TW_ASSIGN(SampleSet samples, request.data.empty() ? SampleSet::random(request.random, specs)
-                                                    : SampleSet::open(request.data, specs, form));
+  TW_TRY(check_names(request.inputs, specs));
+  TW_ASSIGN(SampleSet samples, request.data.empty()
+                                   ? SampleSet::random(request.random, specs)
+                                   : SampleSet::open(request.data, specs, request.inputs));
   if (request.samples > 0) samples.keep(static_cast<size_t>(request.samples));
   return ModelQuantizer(request, std::move(model), std::move(samples), stage).run();
 }

@@ -12,7 +12,7 @@ struct QuantizeRequest {
   std::string model, output;
   std::string data;             // a folder; "": `random` samples
   int random = 0, samples = 0;  // samples: no more than so many; 0: all
-  std::string picture;          // YAML
+  InputForms inputs;            // how pictures become inputs
   NetworkBuild build;
   CalibrationRule rule;
   QdqForm form;  // form.floats: found by max_error

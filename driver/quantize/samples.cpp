@@ -38,9 +38,9 @@ std::string file_name(std::string name) {
 
 class SampleReader {
  public:
-  SampleReader(const std::vector<TensorSpec>& specs, const PictureForm& form,
+  SampleReader(const std::vector<TensorSpec>& specs, const InputForms& forms,
                std::vector<Maker>& makers)
-      : specs_(specs), form_(form), makers_(makers) {}
+      : specs_(specs), forms_(forms), makers_(makers) {}
 
   Error folder(const std::string& path) {
     TW_ASSIGN(const std::vector<fs::path> list, entries(path));
@@ -98,7 +98,9 @@ class SampleReader {
                         "'{0}': the model has {1} inputs: give .npz files, or a folder a sample",
                         path.string(), specs_.size());
     if (picture) {
-      makers_.push_back([spec = specs_[0], form = form_, path]() -> Expected<Inputs> {
+      const auto given = forms_.of.find(specs_[0].name);
+      const InputForm form = given == forms_.of.end() ? InputForm() : given->second;
+      makers_.push_back([spec = specs_[0], form, path]() -> Expected<Inputs> {
         Inputs inputs;
         TW_ASSIGN(Tensor tensor, load_picture(path, spec, form));
         TW_TRY(bind_shape(spec, tensor, path, inputs.symbols));
@@ -155,16 +157,16 @@ class SampleReader {
   }
 
   const std::vector<TensorSpec>& specs_;
-  const PictureForm& form_;
+  const InputForms& forms_;
   std::vector<Maker>& makers_;
 };
 
 }  // namespace
 
 Expected<SampleSet> SampleSet::open(const std::string& folder, const std::vector<TensorSpec>& specs,
-                                    const PictureForm& form) {
+                                    const InputForms& forms) {
   SampleSet samples;
-  TW_TRY(SampleReader(specs, form, samples.makers_).folder(folder));
+  TW_TRY(SampleReader(specs, forms, samples.makers_).folder(folder));
   return samples;
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "driver/run/tensors.h"
-#include "frontend/picture_form.h"
+#include "frontend/input_form.h"
 
 namespace tw {
 
@@ -16,7 +16,7 @@ class SampleSet {
   // pictures, each a sample; or one file an input, by its name or as input_0, input_1, ... A tensor
   // whose first dimension is a multiple of the model's is as many samples.
   static Expected<SampleSet> open(const std::string& folder, const std::vector<TensorSpec>& specs,
-                                  const PictureForm& form);
+                                  const InputForms& forms);
   static Expected<SampleSet> random(int count, const std::vector<TensorSpec>& specs);
 
   size_t size() const { return makers_.size(); }

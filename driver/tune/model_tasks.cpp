@@ -31,10 +31,9 @@ Error add_variants(std::vector<Task>& tasks, const LayoutPlan& plan, const Targe
 
 }  // namespace
 
-Expected<std::vector<Task>> model_tasks(const std::string& path,
-                                        const std::map<std::string, int64_t>& dims,
+Expected<std::vector<Task>> model_tasks(const std::string& path, const ImportOptions& options,
                                         const Target& target) {
-  TW_ASSIGN(Model model, import_onnx(path, {dims}));
+  TW_ASSIGN(Model model, import_onnx(path, options));
   PassContext context{target.main_device()};
   std::vector<std::string> pipeline = default_pipeline();
   TW_CHECK(pipeline.back() == "assign-layouts", "layouts are assigned last");

@@ -11,12 +11,14 @@
 #include "driver/tune/check_records.h"
 #include "driver/tune/tune_budget.h"
 #include "driver/tune/tune_services.h"
+#include "frontend/frontend.h"
 
 namespace tw {
 
 struct TuneRequest {
   std::string model;  // file
   std::map<std::string, int64_t> dims;
+  GivenInputs given;
   NetworkOptions network;
   TuneSources sources;
   std::string log;  // read and written

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "frontend/frontend.h"
+#include "frontend/onnx/given_inputs.h"
 #include "frontend/onnx/graph_import.h"
 #include "ir/dim_names.h"
 #include "support/hash.h"
@@ -17,8 +18,10 @@ constexpr int64_t kMaxDim = int64_t{1} << 40, kMaxItems = 1000;
 // The free dimensions of a model's inputs: as the model names them, and as symbols of our own.
 class Symbols {
  public:
-  Symbols(const OnnxGraph& graph, const ImportOptions& options) : options_(options) {
-    for (const OnnxValueInfo& input : graph.inputs) {
+  explicit Symbols(const ImportOptions& options) : options_(options) {}
+
+  void add_inputs(const std::vector<OnnxValueInfo>& inputs) {
+    for (const OnnxValueInfo& input : inputs) {
       if (is_list(input)) lists_.insert(input.name);
       for (int64_t i = 0, count = items(input).value_or(0); i < count && is_list(input); ++i)
         add(item(input, i));
@@ -143,11 +146,15 @@ class Symbols {
 class Importer {
  public:
   Importer(const OnnxModel& model, const ImportOptions& options)
-      : model_(model.graph), symbols_(model.graph, options), main_(model.graph, builder_, state_) {}
+      : model_(model.graph),
+        options_(options),
+        symbols_(options),
+        main_(model.graph, builder_, state_) {}
 
   Error run() {
+    TW_TRY(read_given());
     TW_TRY(symbols_.resolve());
-    for (const OnnxValueInfo& input : model_.inputs) main_.bind(input.name, import_input(input));
+    for (const OnnxValueInfo& input : model_.inputs) main_.bind(input.name, import_given(input));
     main_.run();
     std::set<std::string> names;
     for (size_t i = 0; i < model_.outputs.size(); ++i) {
@@ -187,6 +194,50 @@ class Importer {
              const OnnxValueInfo& input) {
     state_.gaps.add(code, "input", problem, advice, input.name);
     return {};
+  }
+
+  // What options_ say of the inputs, and the dims of those that stay.
+  Error read_given() {
+    TW_TRY(check_given(options_.given, model_.inputs));
+    std::vector<Diag> problems;
+    std::vector<OnnxValueInfo> inputs;
+    const auto keep = [&](Error error) {
+      for (Diag& diag : take_diags(std::move(error))) problems.push_back(std::move(diag));
+    };
+    for (const OnnxValueInfo& input : model_.inputs) {
+      const auto value = options_.given.values.find(input.name);
+      const auto form = options_.given.forms.of.find(input.name);
+      if (value != options_.given.values.end()) {
+        Expected<OnnxTensor> tensor = input_value(input, value->second);
+        if (tensor) values_[input.name] = std::move(*tensor);
+        else keep(tensor.takeError());
+      } else if (form != options_.given.forms.of.end()) {
+        Expected<GivenInput> given = given_input(input, form->second);
+        if (!given) keep(given.takeError());
+        else inputs.push_back((prepared_[input.name] = std::move(*given)).info);
+      } else {
+        inputs.push_back(input);
+      }
+    }
+    symbols_.add_inputs(inputs);
+    return make_error(std::move(problems));
+  }
+
+  // Invalid: reported.
+  Val import_given(const OnnxValueInfo& input) {
+    if (const auto value = values_.find(input.name); value != values_.end()) {
+      const OnnxTensor& tensor = value->second;
+      return builder_.add_constant(
+          input.name, {*tensor.dtype(), Shape(tensor.dims.begin(), tensor.dims.end()), {}},
+          tensor.data);
+    }
+    const auto prepared = prepared_.find(input.name);
+    if (prepared == prepared_.end()) return import_input(input);
+    const Val given = import_input(prepared->second.info);
+    GraphImport preparation(prepared->second.preparation, builder_, state_);
+    preparation.bind(input.name, given);
+    if (given.valid()) preparation.run();
+    return preparation.output(prepared->second.preparation.outputs[0]);
   }
 
   // Invalid: reported.
@@ -307,6 +358,9 @@ class Importer {
   }
 
   const OnnxGraph& model_;
+  const ImportOptions& options_;
+  std::map<std::string, OnnxTensor> values_;    // of inputs that are bound
+  std::map<std::string, GivenInput> prepared_;  // inputs of another form
   Symbols symbols_;
   Builder builder_;
   ImportState state_;

@@ -20,7 +20,7 @@ from onnx import TensorProto, helper, numpy_helper
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SHARED = ROOT.parent / "shared" / "models" / "real"
 DIGITS = ROOT / "examples/digits/digits.onnx"
-LETTERBOX = "{fit: letterbox, fill: 114, channels: bgr}"
+LETTERBOX = "{images: {fit: letterbox, fill: 114, channels: bgr}}"
 
 
 class Program:
@@ -164,7 +164,7 @@ def yolox(tw):
     for picture in pictures[::2]:
         (data / picture.name).symlink_to(picture)
     path = tw.work / "yolox_int8.onnx"
-    report = tw.quantize(SHARED / "yolox_nano.onnx", path, "--data", data, "--picture", LETTERBOX)
+    report = tw.quantize(SHARED / "yolox_nano.onnx", path, "--data", data, "--inputs", LETTERBOX)
     floats, integers = session(SHARED / "yolox_nano.onnx"), session(path)
     kept = total = 0
     for picture in pictures[1::2]:

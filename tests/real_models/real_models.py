@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""Models as they are exported, and inputs as the caller has them: --inputs, --const, --dim H=A..B/S, strings. Compiled
+libraries are compared with onnxruntime, or with numbers made here.
+
+    real_models.py [--tilewright BUILD/tilewright] [NAME...]
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import tempfile
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+class Tilewright:
+    def __init__(self, program, work):
+        self.program, self.work = program, work
+
+    def call(self, *words, fails=None):
+        """Standard output; with fails: the message, which must hold that text."""
+        done = subprocess.run([self.program, *map(str, words)], cwd=self.work, capture_output=True, text=True)
+        if fails is None:
+            assert done.returncode == 0, f"{words}: {done.stderr}"
+            return done.stdout
+        assert done.returncode not in (0, 70), f"{words}: exit code {done.returncode}: {done.stderr}"
+        assert fails in done.stderr, f"{words}: no '{fails}' in {done.stderr}"
+        return done.stderr
+
+    def run(self, library, inputs, *words):
+        """The outputs of a run, by name."""
+        flags = []
+        for i, (name, array) in enumerate(inputs.items()):
+            np.save(self.work / f"in{i}.npy", array)
+            flags += ["--input", f"{name}=in{i}.npy"]
+        self.call("run", library, *flags, "--output-dir", self.work / "outputs", *words)
+        return {path.stem: np.load(path) for path in sorted((self.work / "outputs").glob("*.npy"))}
+
+
+def model(path, nodes, inputs, outputs, constants=(), opset=18, **more):
+    graph = helper.make_graph(nodes, "g", inputs, outputs, [numpy_helper.from_array(v, k) for k, v in constants], **more)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid("ai.onnx.ml", 4)],
+                                ir_version=8), path)
+    return path
+
+
+def tensor(name, kind, dims):
+    return helper.make_tensor_value_info(name, kind, dims)
+
+
+def classifier(path, channels=3, dims=(1, 3, 32, 48)):
+    """y = global mean of relu(conv(image))."""
+    weights = np.random.default_rng(1).normal(size=(8, channels, 3, 3)).astype(np.float32) * 0.2
+    return model(path, [helper.make_node("Conv", ["image", "w"], ["c"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["c"], ["r"]),
+                        helper.make_node("GlobalAveragePool", ["r"], ["y"])],
+                 [tensor("image", TensorProto.FLOAT, dims)], [tensor("y", TensorProto.FLOAT, [dims[0], 8, 1, 1])], [("w", weights)])
+
+
+def expect(path, **inputs):
+    return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, inputs)
+
+
+def check_layout_and_scale(tw):
+    path = classifier(tw.work / "net.onnx")
+    mean, std = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+    (tw.work / "inputs.yaml").write_text(f"image: {{layout: nhwc, dtype: u8, scale: {1 / 255}, mean: {mean}, std: {std}}}\n")
+    tw.call("compile", path, "-o", "net.so", "--inputs", "inputs.yaml")
+    picture = np.random.default_rng(2).integers(0, 256, (1, 32, 48, 3)).astype(np.uint8)
+    prepared = ((picture / 255 - mean) / std).astype(np.float32).transpose(0, 3, 1, 2)
+    np.testing.assert_allclose(list(tw.run("net.so", {"image": picture}).values())[0], expect(path, image=prepared)[0], rtol=1e-4, atol=1e-5)
+    assert "u8[1, 32, 48, 3]" in tw.call("inspect", path, "--inputs", "inputs.yaml")
+    assert "u8[1, 32, 48, 3]" in tw.call("inspect", "net.so")
+    header = (tw.work / "net.h").read_text()
+    assert "uint8_t" in header, header
+    tw.call("verify", "net.so", path, "--random", "1")
+    calls = json.loads(tw.call("inspect", "net.so", "--json"))["manifest"]["calls"]
+    assert len(calls) == 3, f"the preparation is not one kernel: {[c['name'] for c in calls]}"
+
+
+def check_resize(tw):
+    path = classifier(tw.work / "net.onnx")
+    picture = np.zeros((1, 64, 64, 3), np.uint8)
+    picture[:, :, 32:] = 200
+    for fit, wanted in (("stretch", 100), ("letterbox", 200 * (16 / 48) + 7 * (16 / 48)), ("crop", 100)):
+        tw.call("compile", path, "-o", "fit.so", "--inputs", f"{{image: {{layout: nhwc, dtype: u8, size: [64, 64], fit: {fit}, fill: 7}}}}")
+        got = list(tw.run("fit.so", {"image": picture}).values())[0]
+        frame = np.zeros((32, 48), np.float32)
+        if fit == "letterbox":
+            frame[:], frame[:, :32] = 7, 0
+            frame[:, 16:32] = 200
+        else:
+            frame[:, 24:] = 200
+        want = expect(path, image=np.broadcast_to(frame, (1, 3, 32, 48)).astype(np.float32))[0]
+        # The two columns at the step are between both
+        np.testing.assert_allclose(got, want, atol=np.abs(want).max() * 0.05 + 1)
+        tw.call("verify", "fit.so", path, "--random", "3")
+
+
+def check_channels(tw):
+    path = classifier(tw.work / "net.onnx")
+    picture = np.random.default_rng(2).normal(size=(1, 3, 32, 48)).astype(np.float32)
+    tw.call("compile", path, "-o", "bgr.so", "--inputs", "{image: {channels: bgr}}")
+    np.testing.assert_allclose(list(tw.run("bgr.so", {"image": picture}).values())[0], expect(path, image=picture[:, ::-1].copy())[0], rtol=1e-4, atol=1e-5)
+    path = classifier(tw.work / "gray.onnx", 1, (1, 1, 32, 48))
+    tw.call("compile", path, "-o", "gray.so", "--inputs", "{image: {channels: gray}}")
+    gray = np.einsum("nchw,c->nhw", picture, [0.299, 0.587, 0.114])[:, None].astype(np.float32)
+    np.testing.assert_allclose(list(tw.run("gray.so", {"image": picture}).values())[0], expect(path, image=gray)[0], rtol=1e-4, atol=1e-5)
+
+
+def check_wrong_forms(tw):
+    path = classifier(tw.work / "net.onnx")
+    for form, text in (("{picture: {}}", "no input 'picture'; its inputs are image"),
+                       ("{image: {layout: chw, dtype: u9}}", "one of nchw, nhwc"),
+                       ("{image: {layout: chw, dtype: u9}}", "a type such as u8 or f32"),
+                       ("{image: {mean: [1, 2]}}", "no 2 channels"),
+                       ("{image: {std: 0}}", "none of them 0"),
+                       ("{image: {size: [0, 4]}}", "height and width"),
+                       ("{image: {channels: gray}}", "'channels: gray' is for 1"),
+                       ("[", "--inputs"), ("none.yaml", "none.yaml")):
+        tw.call("compile", path, "-o", "bad.so", "--inputs", form, fails=text)
+    assert not (tw.work / "bad.so").exists()
+
+
+def voice_detector(path):
+    """Two rates of sampling, each with weights of its own for a frame of its own length: the branch of the other rate does
+    not fit a frame."""
+    def branch(name, frame, first):
+        weights = numpy_helper.from_array(np.arange(frame, dtype=np.float32).reshape(frame, 1) / frame + first, f"w_{name}")
+        return helper.make_graph([helper.make_node("MatMul", ["x", f"w_{name}"], [f"y_{name}"])], name, [],
+                                 [tensor(f"y_{name}", TensorProto.FLOAT, [1, 1])], [weights])
+
+    return model(path, [helper.make_node("Equal", ["sr", "rate"], ["fast"]),
+                        helper.make_node("If", ["fast"], ["y"], then_branch=branch("fast", 512, 0), else_branch=branch("slow", 256, 1))],
+                 [tensor("x", TensorProto.FLOAT, [1, "frame"]), tensor("sr", TensorProto.INT64, [])],
+                 [tensor("y", TensorProto.FLOAT, [1, 1])], [("rate", np.array(16000, np.int64))])
+
+
+def check_constants(tw):
+    path = voice_detector(tw.work / "voice.onnx")
+    for rate, frame in ((16000, 512), (8000, 256)):
+        x = np.random.default_rng(rate).normal(size=(1, frame)).astype(np.float32)
+        tw.call("compile", path, "-o", "voice.so", "--const", f"sr={rate}", "--dim", f"frame={frame}")
+        got = list(tw.run("voice.so", {"x": x}).values())[0]
+        np.testing.assert_allclose(got, expect(path, x=x, sr=np.array(rate, np.int64))[0], rtol=1e-4)
+        inputs = json.loads(tw.call("inspect", "voice.so", "--json"))["manifest"]["inputs"]
+        assert [i["name"] for i in inputs] == ["x"], inputs
+        tw.call("verify", "voice.so", path, "--random", "1")
+    tw.call("compile", path, "-o", "bad.so", "--const", "sr=8000", "--dim", "frame=512", fails="MatMul")
+    for flag, text in (("sr=fast", "'fast' is no such number"), ("sr=1,2", "takes 1 values, here are 2"), ("rate=1", "its inputs are x, sr"),
+                       ("sr", "NAME=V"), ("x=1,2", "free dimensions")):
+        tw.call("compile", path, "-o", "bad.so", "--const", flag, fails=text)
+
+
+CHECKS = {name.removeprefix("check_"): check for name, check in list(globals().items()) if name.startswith("check_")}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tilewright", default=ROOT / "build/release/tilewright", type=pathlib.Path)
+    parser.add_argument("names", nargs="*", choices=[*CHECKS, []])
+    args = parser.parse_args()
+    failed = 0
+    for name in args.names or CHECKS:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                CHECKS[name](Tilewright(args.tilewright.resolve(), pathlib.Path(folder)))
+                print(f"ok {name}", flush=True)
+            except AssertionError as error:
+                failed += 1
+                print(f"FAIL {name}: {error}", flush=True)
+    print(f"real models: {len(args.names or CHECKS) - failed} good, {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
