@@ -6,9 +6,10 @@
 namespace tw {
 
 void GivenFlags::define(Flags& flags) {
-  flags.text("--inputs", inputs, "FILE|YAML",
-             "The inputs as the caller has them: {image: {layout: nhwc, dtype: u8, scale: 0.0039}}; "
-             "the model gets nodes in front that bring them to what it takes");
+  flags.text(
+      "--inputs", inputs, "FILE|YAML",
+      "The inputs as the caller has them: {image: {layout: nhwc, dtype: u8, scale: 0.0039}}; "
+      "the model gets nodes in front that bring them to what it takes");
   flags.repeated("--const", values, "NAME=V[,V...]",
                  "Bind an input to a value; it is no input any more: sr=16000");
 }

@@ -123,10 +123,10 @@ std::string summary_text(const CompileReport& r, double seconds, bool tuned, int
          format_bytes(r.model_bytes) + ", weights " + format_bytes(r.weight_bytes) + ")\n" +
          r.header + "\nkernels  " + std::to_string(r.kernels) + " distinct, " +
          std::to_string(r.calls) + " calls of " + std::to_string(r.groups) + " groups, " +
-         std::to_string(r.nodes) + " nodes\n" + path_lines(r) + arena_line(r) + object_lines(r) + growth_line(r) +
-         on_processor + device_lines(r) + schedule_lines(r, columns) + "compiled " +
-         (tuned ? "and tuned in " : "in ") + format_seconds(seconds) + ", peak memory " +
-         format_bytes(r.peak_memory_bytes) + "\n";
+         std::to_string(r.nodes) + " nodes\n" + path_lines(r) + arena_line(r) + object_lines(r) +
+         growth_line(r) + on_processor + device_lines(r) + schedule_lines(r, columns) +
+         "compiled " + (tuned ? "and tuned in " : "in ") + format_seconds(seconds) +
+         ", peak memory " + format_bytes(r.peak_memory_bytes) + "\n";
 }
 
 }  // namespace tw

@@ -7,7 +7,7 @@
 
 namespace tw {
 namespace {
-constexpr std::array<DTypeInfo, kDTypeCount> kTable = {{
+constexpr std::array<DTypeInfo, kDTypeCount + 1> kTable = {{
     {DType::f32, "f32", 4, 1},
     {DType::f64, "f64", 8, 11},
     {DType::f16, "f16", 2, 10},
@@ -31,6 +31,7 @@ constexpr std::array<DTypeInfo, kDTypeCount> kTable = {{
     {DType::i2, "i2", 1, 26},
     {DType::u4, "u4", 1, 21},
     {DType::u2, "u2", 1, 25},
+    {DType::string, "string", 8, 8},
 }};
 consteval bool in_order() {
   for (size_t i = 0; i < kTable.size(); ++i)
@@ -72,7 +73,7 @@ bool is_unsigned_int(DType t) {
 
 int dtype_bits(DType t) {
   if (t == DType::i2 || t == DType::u2) return 2;
-  return t >= DType::f4e2m1 ? 4 : 8 * dtype_bytes(t);
+  return t >= DType::f4e2m1 && t < DType::string ? 4 : 8 * dtype_bytes(t);
 }
 int64_t lowest_of(DType t) { return is_signed_int(t) ? -highest_of(t) - 1 : 0; }
 int64_t highest_of(DType t) {

@@ -29,10 +29,11 @@ enum class DType : uint8_t {
   i4,
   i2,
   u4,
-  u2
+  u2,
+  string  // a pointer to UTF-8 that a zero byte ends; moved, and read by functions of the runtime
 };
 inline constexpr int kArithmeticDTypeCount = 13;  // those before the types for storage
-inline constexpr int kDTypeCount = 23;
+inline constexpr int kDTypeCount = 23;            // those of numbers, before string
 
 struct DTypeInfo {
   DType dtype;

@@ -17,7 +17,8 @@ int64_t wrap_to(DType type, int64_t value) {
     case DType::u32: return static_cast<uint32_t>(value);
     case DType::boolean: return value != 0;
     case DType::i64:
-    case DType::u64: return value;
+    case DType::u64:
+    case DType::string: return value;
     case DType::f32:
     case DType::f64:
     case DType::f16:
@@ -157,7 +158,8 @@ double round_to(DType type, double value, bool saturate) {
     case DType::i4:
     case DType::i2:
     case DType::u4:
-    case DType::u2: break;
+    case DType::u2:
+    case DType::string: break;
     case DType::f8e4m3fn:
     case DType::f8e4m3fnuz:
     case DType::f8e5m2:

@@ -25,11 +25,12 @@ inline std::string interface_name(std::string_view symbol) {
 // What the user says of a symbol of the inputs: runs with other values end with TW_E_SHAPE.
 struct SymbolLimits {
   int64_t least = 1, most = INT64_MAX;
+  int64_t step = 1;  // multiples of it alone
 };
 using SymbolLimitsOf = std::map<std::string, SymbolLimits, std::less<>>;
 inline SymbolLimits limits_of(const SymbolLimitsOf& given, std::string_view symbol) {
   const auto found = given.find(symbol);
-  return found == given.end() ? SymbolLimits{least_of(symbol), INT64_MAX} : found->second;
+  return found == given.end() ? SymbolLimits{least_of(symbol), INT64_MAX, 1} : found->second;
 }
 
 }  // namespace tw

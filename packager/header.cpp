@@ -49,6 +49,7 @@ const char* c_type(DType t) {
     case DType::f4e2m1:
     case DType::u4:
     case DType::u2: return "uint8_t";
+    case DType::string: return "const char*";
   }
   TW_UNREACHABLE("bad element type");
 }

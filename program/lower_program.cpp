@@ -87,6 +87,7 @@ class GraphLowering {
     program.name = graph_.name;
     program.symbols = graph_.symbols;
     program.limits = graph_.limits;
+    require_steps(graph_, program);
     for (const DataSymbol& symbol : graph_.data_symbols)
       program.data_symbols.push_back(symbol.name);
     is_read_.resize(graph_.data_symbols.size());

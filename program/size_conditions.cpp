@@ -18,7 +18,61 @@ Expr interface_terms(const Expr& e) {
   });
 }
 
+// With each symbol of `steps` a multiple of its step.
+Expr in_steps(const Expr& e, const SymbolLimitsOf& steps, Ranges& ranges) {
+  Expr out = e;
+  for (const auto& [symbol, limits] : steps) {
+    if (limits.step <= 1 || !uses_var(e, symbol)) continue;
+    const std::string times = "times_" + symbol;  // is no symbol of a graph: it stays in here
+    ranges[times] = {Expr((limits.least + limits.step - 1) / limits.step),
+                     limits.most < INT64_MAX ? Expr(limits.most / limits.step) : Expr()};
+    out = substitute(out, symbol, var(times) * Expr(limits.step));
+  }
+  return out;
+}
+
+bool holds_in_steps(const Expr& e, const SymbolLimitsOf& steps, Ranges ranges) {
+  const Expr replaced = in_steps(e, steps, ranges);
+  return is_const(simplify(replaced, ranges), 1);
+}
+
+// "; multiples of 32 of H, W fit", where some do.
+std::string what_fits(const Expr& condition, const Graph& graph, const Ranges& ranges) {
+  SymbolLimitsOf steps;
+  std::string names;
+  for (const std::string& symbol : graph.symbols)
+    if (uses_var(condition, symbol)) {
+      steps[symbol] = limits_of(graph.limits, symbol);
+      names += (names.empty() ? "" : ", ") + interface_name(symbol);
+    }
+  for (int64_t step = 2; step <= 256; step *= 2) {
+    for (auto& [symbol, limits] : steps) limits.step = step;
+    if (holds_in_steps(condition, steps, ranges))
+      return "; multiples of " + std::to_string(step) + " of " + names + " fit";
+  }
+  return "";
+}
+
+// "'image', axis 2", where an input has the symbol.
+std::string place_of_symbol(const Graph& graph, const std::string& symbol) {
+  for (const ValueId input : graph.inputs()) {
+    const Shape& shape = graph.value(input).type.shape;
+    for (size_t axis = 0; axis < shape.size(); ++axis)
+      if (shape[axis]->kind == ExprKind::var && shape[axis]->name == symbol)
+        return "'" + graph.value(input).name + "', axis " + std::to_string(axis);
+  }
+  return "the inputs";
+}
+
 }  // namespace
+
+void require_steps(const Graph& graph, Program& program) {
+  for (const auto& [symbol, limits] : graph.limits)
+    if (limits.step > 1)
+      program.conditions.push_back({eq(floor_mod(var(symbol), Expr(limits.step)), Expr(0)),
+                                    interface_name(symbol) + " (" + place_of_symbol(graph, symbol) +
+                                        ") must be a multiple of " + std::to_string(limits.step)});
+}
 
 std::string node_title(const Graph& graph, const Node& node) {
   return (node.name.empty() ? graph.value(node.output).name : node.name) + " (" +
@@ -44,7 +98,9 @@ Error SizeConditions::need(const Expr& condition, const Node& node, const char* 
   if (is_const(open, 0) && !in_region_)
     return make_error(DiagCode::invalid_model, "{0} {1}{2}", node_title(graph_, node), text,
                       to_string(interface_terms(condition)));
-  add_condition(open, node_title(graph_, node) + " " + text + to_string(interface_terms(open)));
+  if (holds_in_steps(open, graph_.limits, symbols_)) return Error::success();
+  add_condition(open, node_title(graph_, node) + " " + text + to_string(interface_terms(open)) +
+                          what_fits(open, graph_, symbols_));
   return Error::success();
 }
 

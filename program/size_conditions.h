@@ -10,6 +10,9 @@
 
 namespace tw {
 
+// Sizes that are said to be multiples are looked at before the run.
+void require_steps(const Graph& graph, Program& program);
+
 std::string node_title(const Graph& graph, const Node& node);  // "conv1 (Conv)", for messages
 
 // Conditions of sizes of the inputs are looked at before the run, others in front of the next call.

@@ -85,6 +85,7 @@ static void destroy(tw_context* c) {
   tw_devices_close(c->devices);
   if (c->weights) tw_weights_leave();
   tw_team_leave(&c->team);
+  tw_strings_free(&c->strings, 1);
   if (c->arena_owned) munmap(c->arena, (size_t)c->arena_bytes);
   for (uint64_t r = 0; r < growable_count(); ++r)
     if (c->growable[r].mapped) munmap(c->growable[r].data, (size_t)c->growable[r].mapped);
@@ -203,7 +204,9 @@ static tw_status run_verified(tw_context* c, const tw_tensor* inputs, const tw_t
                 &c->error,
                 c->runs++,
                 (const uint32_t*)&c->running,
-                c};
+                c,
+                &c->strings};
+  tw_strings_free(&c->strings, 0);
   c->given = outputs;
   if (manner.asynchronous) {
     status = tw_model->program(&env);

@@ -4,6 +4,7 @@
 #define TW_CONTEXT_H
 #include "device/device.h"
 #include "model.h"
+#include "ops/ops.h"
 #include "pool.h"
 #include "text.h"
 
@@ -28,10 +29,13 @@ struct tw_context {
   int32_t has_run;        /* and so output_of_run has an answer */
   int64_t* dims;          /* memory for the longest shape */
   tw_device* devices;
-  uint64_t runs; /* begun so far */
+  uint64_t runs;      /* begun so far */
+  tw_strings strings; /* that the last run made */
   tw_text error;
   char error_data[256];
 };
+
+void tw_strings_free(tw_strings* s, int32_t all); /* for the next run, or for ever */
 
 /* Both fill the context's pointers; the first binds the symbols, which the second needs. Errors
  * leave a text. */

@@ -27,6 +27,7 @@ typedef struct tw_env {
   uint64_t run;              /* how many runs the context has begun before this one */
   const uint32_t* state;     /* tw_run_state of the context; another thread may change it */
   struct tw_context* context;
+  struct tw_strings* strings; /* that the run makes */
 } tw_env;
 
 /* A device beside the processor: its driver, its code in the form that the driver reads, what can

@@ -15,6 +15,7 @@
 #include "weights.c"
 #include "integrity.c"
 #include "indices.c"
+#include "string_memory.c"
 #include "device/device.c"
 #include "device/opencl.c"
 #include "device/cuda_graph.c"

@@ -47,6 +47,9 @@ typedef enum tw_dtype {
   TW_I16 = 5,
   TW_I32 = 6,
   TW_I64 = 7,
+  TW_STRING = 8, /* an element is a const char*: UTF-8 that a zero byte ends, NULL is empty. Strings
+                    of outputs stay until the context's next run, or as long as the inputs' do:
+                    they may be those */
   TW_BOOL = 9,
   TW_F16 = 10,
   TW_F64 = 11,

@@ -37,6 +37,7 @@ static const char* dtype_name(int32_t dtype) {
     case TW_I16: return "i16";
     case TW_I32: return "i32";
     case TW_I64: return "i64";
+    case TW_STRING: return "string";
     case TW_BOOL: return "bool";
     case TW_F16: return "f16";
     case TW_F64: return "f64";

@@ -1,10 +1,10 @@
 /* The weights, inside the library or in a file of their own, which is mapped once for all contexts.
  */
+#include "weights.h"
 #include "context.h"
 #include "hash.h"
 #include "integrity.h"
 #include "own_weights.h"
-#include "weights.h"
 
 enum { kPathBytes = 4096 };
 static _Atomic uint32_t g_weights_lock;

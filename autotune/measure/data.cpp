@@ -135,6 +135,7 @@ void fill_parameter(std::span<std::byte> bytes, DType dtype, uint64_t seed, size
                                 [](uint64_t b) { return static_cast<uint8_t>(b >> 56); });
     case DType::i16: return fill_with<int16_t>(bytes, start, small_int<int16_t>);
     case DType::i32: return fill_with<int32_t>(bytes, start, small_int<int32_t>);
+    case DType::string:
     case DType::i64: return fill_with<int64_t>(bytes, start, small_int<int64_t>);
     case DType::u16: return fill_with<uint16_t>(bytes, start, small_unsigned<uint16_t>);
     case DType::u32: return fill_with<uint32_t>(bytes, start, small_unsigned<uint32_t>);
@@ -179,6 +180,7 @@ std::string output_difference(std::span<const std::byte> got, std::span<const st
     case DType::i8: return int_difference<int8_t>(got, want);
     case DType::i16: return int_difference<int16_t>(got, want);
     case DType::i32: return int_difference<int32_t>(got, want);
+    case DType::string:
     case DType::i64: return int_difference<int64_t>(got, want);
     case DType::u8:
     case DType::boolean: return int_difference<uint8_t>(got, want);

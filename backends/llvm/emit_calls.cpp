@@ -172,8 +172,8 @@ void CallEmitter::emit_extern(const KernelCall& call, const Environment& at) {
   Value* run = b_.CreateLoad(b_.getInt64Ty(), b_.CreateStructGEP(env_type_, at.env, 12));
   store_fields(args_type_, args,
                {in, out, array(b_.getInt64Ty(), ints), array(b_.getDoubleTy(), reals),
-                env_field(at.env, 11), run, count(f.inputs.size()), count(f.outputs.size()),
-                count(ints.size()), count(reals.size())});
+                env_field(at.env, 11), env_field(at.env, 15), run, count(f.inputs.size()),
+                count(f.outputs.size()), count(ints.size()), count(reals.size())});
   auto callee = module_.getOrInsertFunction(
       "tw_op_" + f.function, llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy()}, false));
   llvm::cast<llvm::Function>(callee.getCallee())

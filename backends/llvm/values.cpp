@@ -40,7 +40,8 @@ Type* Values::compute_type(DType t) {
     case DType::i32:
     case DType::u32: return b.getInt32Ty();
     case DType::i64:
-    case DType::u64: return b.getInt64Ty();
+    case DType::u64:
+    case DType::string: return b.getInt64Ty();
     case DType::boolean: return b.getInt1Ty();
     case DType::f8e4m3fn:
     case DType::f8e4m3fnuz:

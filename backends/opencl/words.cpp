@@ -33,7 +33,8 @@ std::string storage_type(DType t) {
     case DType::i4:
     case DType::i2:
     case DType::u4:
-    case DType::u2: break;  // the emitter refuses them
+    case DType::u2:
+    case DType::string: break;  // the emitter refuses them
   }
   TW_UNREACHABLE("{0} is for storage", dtype_name(t));
 }

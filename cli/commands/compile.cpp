@@ -417,10 +417,9 @@ struct Job {
 Expected<Target> choose_target(CompileArgs& args) {
   TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
   if (!target.wider.empty() && (!args.tune.empty() || !args.report.empty()))
-    return make_error(DiagCode::unsupported,
-                      "{0} is about one processor, and '{1}' is {2}: name one of these",
-                      args.tune.empty() ? "--report" : "--tune", target.name,
-                      llvm::join(target.isa, ", "));
+    return make_error(
+        DiagCode::unsupported, "{0} is about one processor, and '{1}' is {2}: name one of these",
+        args.tune.empty() ? "--report" : "--tune", target.name, llvm::join(target.isa, ", "));
   if (!target.wider.empty() && args.freestanding)
     return make_error(DiagCode::unsupported,
                       "--freestanding: '{0}' is several processors, and an object does not choose",
@@ -496,18 +495,27 @@ Error find_key(Job& job) {
   const auto name_of_file = [](const std::string& path) {
     return std::filesystem::path(path).filename().string();
   };
-  TW_ASSIGN(
-      job.key,
-      build_key(
-          job.target, files,
-          {name_of_file(args.model), args.emit, args.optimize, name_of_file(job.options.output),
-           name_of_file(header_path(job.options)), args.name, words_of(args.dims),
-           job.options.given.forms.yaml, words_of(args.given.values),
-           words_of(args.specialize), words_of(args.passes), args.precision,
-           args.algorithms.algorithm, std::to_string(args.algorithms.accuracy),
-           std::to_string(args.algorithms.max_weight_growth), std::to_string(args.threads),
-           std::to_string(args.virtual_threads), std::to_string(args.pass_limit),
-           std::to_string(args.frozen), std::to_string(args.strict)}));
+  TW_ASSIGN(job.key, build_key(job.target, files,
+                               {name_of_file(args.model),
+                                args.emit,
+                                args.optimize,
+                                name_of_file(job.options.output),
+                                name_of_file(header_path(job.options)),
+                                args.name,
+                                words_of(args.dims),
+                                job.options.given.forms.yaml,
+                                words_of(args.given.values),
+                                words_of(args.specialize),
+                                words_of(args.passes),
+                                args.precision,
+                                args.algorithms.algorithm,
+                                std::to_string(args.algorithms.accuracy),
+                                std::to_string(args.algorithms.max_weight_growth),
+                                std::to_string(args.threads),
+                                std::to_string(args.virtual_threads),
+                                std::to_string(args.pass_limit),
+                                std::to_string(args.frozen),
+                                std::to_string(args.strict)}));
   return Error::success();
 }
 
@@ -620,13 +628,13 @@ Expected<Confined> confined_compile(const CompileArgs& args, Console& console) {
                       "--untrusted does not go with --log, --tune and --cache: a stranger's model "
                       "must not write what other compiles take");
   const std::string budget = args.budget == kNoBudget ? "" : args.budget;
-  return confined(args.untrusted,
-                  {folder_of(args.model), target_file(args.target, config_dirs()), budget,
-                   args.given.file()},
-                  {folder_of(args.output), folder_of(args.header), folder_of(args.weights),
-                   folder_of(args.report), folder_of(args.depfile), folder_of(args.junit),
-                   args.dump_dir},
-                  console);
+  return confined(
+      args.untrusted,
+      {folder_of(args.model), target_file(args.target, config_dirs()), budget, args.given.file()},
+      {args.output.empty() ? "." : folder_of(args.output), folder_of(args.header),
+       folder_of(args.weights), folder_of(args.report), folder_of(args.depfile),
+       folder_of(args.junit), args.dump_dir},
+      console);
 }
 
 Expected<int> compile(CompileArgs args, Console& console) {
@@ -723,9 +731,10 @@ CommandRun define_compile(Flags& flags) {
   flags.text("--name", args->name, "ID",
              "C identifier of the model: the library exports tw_ID_query; default: the library's "
              "file name without its ending");
-  flags.repeated("--dim", args->dims, "NAME=N|NAME=A..B",
-                 "Bind a free dimension, or say what it may be: batch=1, seq=1..512, or by input "
-                 "and axis: x[3]=320");
+  flags.repeated(
+      "--dim", args->dims, "NAME=N|NAME=A..B[/S]",
+      "Bind a free dimension, or say what it may be: batch=1, seq=1..512, multiples of 32 "
+      "H=32..960/32, or by input and axis: x[3]=320");
   args->given.define(flags);
   flags.repeated(
       "--specialize", args->specialize, "NAME=N[,NAME=N]",

@@ -121,7 +121,7 @@ CommandRun define_lock(Flags& flags) {
              "The tuning log; default: the user's own, where there is one");
   flags.integer("--threads", args->threads,
                 "Of the log's records those that were measured with so many threads; default 1", 1);
-  flags.repeated("--dim", args->dims, "NAME=N|NAME=A..B",
+  flags.repeated("--dim", args->dims, "NAME=N|NAME=A..B[/S]",
                  "As of compile: batch=1, by input and axis x[3]=320, seq=1..512");
   args->given.define(flags);
   flags.repeated("--specialize", args->specialize, "NAME=N[,NAME=N]",

@@ -111,7 +111,9 @@ void print_quantized(Console& console, const QuantizeReport& report, const std::
 Expected<int> quantize(const QuantizeArgs& args, Console& console) {
   TW_TRY(check_quantize(args));
   const std::string output = output_of(args);
-  TW_ASSIGN(const Confined work, confined(args.untrusted, {folder_of(args.model), args.data},
+  TW_ASSIGN(const Confined work, confined(args.untrusted,
+                                          {folder_of(args.model), args.data,
+                                           is_input_forms_file(args.inputs) ? args.inputs : ""},
                                           {folder_of(output)}, console));
   if (work.code) return *work.code;
   FileRoles files;

@@ -7,6 +7,7 @@
 #include "driver/compare/compare.h"
 #include "driver/run/device_report.h"
 #include "driver/run/model_run.h"
+#include "ir/graph/strings.h"
 #include "packager/loaded_model.h"
 
 namespace tw {
@@ -29,6 +30,21 @@ Error check_files(const RunArgs& args, const tw_api& api, const Inputs& inputs) 
   return files.check();
 }
 
+// "'a', 'b', ..."
+std::string first_strings(const Tensor& tensor) {
+  constexpr int64_t kShown = 8;
+  std::string text;
+  for (int64_t i = 0; i < std::min(tensor.size(), kShown); ++i)
+    text += (i ? ", '" : "'") + std::string(string_at(tensor, i)) + "'";
+  return text + (tensor.size() > kShown ? ", ..." : "");
+}
+
+Json strings_json(const Tensor& tensor) {
+  Json::Array list;
+  for (int64_t i = 0; i < tensor.size(); ++i) list.push_back(std::string(string_at(tensor, i)));
+  return list;
+}
+
 Expected<int> run(const RunArgs& args, Console& console) {
   use_device(args.device);
   TW_ASSIGN(const LoadedModel model,
@@ -41,26 +57,30 @@ Expected<int> run(const RunArgs& args, Console& console) {
   for (size_t i = 0; i < model_run.outputs().size(); ++i) {
     const Tensor& tensor = model_run.outputs()[i];
     const std::string name = model.api().outputs[i].name;
-    const Summary s = summarize(tensor);
+    const bool strings = tensor.dtype == DType::string;
+    const Summary s = strings ? Summary() : summarize(tensor);
     std::string file;
     if (!args.output_dir.empty()) {
       file = output_path(args.output_dir, name);
       TW_TRY(save_output(file, tensor));
     }
     if (console.json) {
-      list.push_back(Json::Object{{"name", name},
-                                  {"dtype", dtype_name(tensor.dtype)},
-                                  {"shape", json_array(tensor.shape)},
-                                  {"min", s.min},
-                                  {"max", s.max},
-                                  {"mean", s.mean},
-                                  {"argmax", s.argmax},
-                                  {"nan", s.nan},
-                                  {"infinite", s.infinite},
-                                  {"file", file.empty() ? Json() : Json(file)}});
+      Json::Object output = {{"name", name},
+                             {"dtype", dtype_name(tensor.dtype)},
+                             {"shape", json_array(tensor.shape)},
+                             {"min", s.min},
+                             {"max", s.max},
+                             {"mean", s.mean},
+                             {"argmax", s.argmax},
+                             {"nan", s.nan},
+                             {"infinite", s.infinite},
+                             {"file", file.empty() ? Json() : Json(file)}};
+      if (strings) output.push_back({"strings", strings_json(tensor)});
+      list.push_back(std::move(output));
     } else {
       console.out << name << ": " << dtype_name(tensor.dtype) << shape_text(tensor.shape) << "  "
-                  << to_string(s) << (file.empty() ? "" : "  -> " + file) << "\n";
+                  << (strings ? first_strings(tensor) : to_string(s))
+                  << (file.empty() ? "" : "  -> " + file) << "\n";
     }
   }
   TW_ASSIGN(const std::vector<DeviceReport> devices, device_reports(model_run));

@@ -60,6 +60,7 @@ Difference compare(const Tensor& got, const Tensor& want, double tolerance) {
     }
     if (std::isnan(a) && std::isnan(b)) ++d.nan;
     double off = distance(a, b);
+    if (got.dtype == DType::string) off = got.int_at(i) == want.int_at(i) ? 0 : 1;
     // i64 beyond a double's precision
     if (!floats && off == 0 && got.int_at(i) != want.int_at(i)) off = 1;
     if (off > d.max_abs || i == 0) {

@@ -324,8 +324,7 @@ Target first_path(Target target) {
 }
 
 ModelInterface interface_of_all(const Program& first, const std::vector<WiderPath>& wider,
-                                const Model& model, const std::string& name,
-                                const Target& target) {
+                                const Model& model, const std::string& name, const Target& target) {
   ModelInterface interface = interface_of(first, model.symbol_names, name, target);
   for (const WiderPath& path : wider)
     cover(interface, interface_of(path.program, model.symbol_names, name, path.target));
@@ -365,6 +364,20 @@ Error write_files(const LinkedImage& image, const Program& program, const ModelI
   if (apart) TW_TRY(apart->commit());
   TW_TRY(writer.finish());
   return header.commit();
+}
+
+// Strings that a run makes want memory of an operating system.
+Error check_strings(const Program& program, const Target& target) {
+  std::vector<Diag> found;
+  for (const auto* tensors : {&program.inputs, &program.outputs})
+    for (const TensorSpec& t : *tensors)
+      if (is_freestanding(target.triple) && t.dtype == DType::string)
+        found.push_back({DiagCode::unsupported,
+                         "'" + t.name + "' is of strings, and target '" + target.name +
+                             "' has no operating system to take their memory from",
+                         {},
+                         {}});
+  return make_error(std::move(found));
 }
 
 Error check_loadable(const CompileOptions& options, const Target& target) {
@@ -530,6 +543,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
               text_of_kernels(*backend, program, options.emit == Emit::llvm ? "llvm" : "asm"));
     return done();
   }
+  TW_TRY(check_strings(program, target));
   CodegenOptions codegen = codegen_options(model, options, target);
   codegen.paths = static_cast<int>(wider.size()) + 1;
   TW_ASSIGN(ObjectCode code, backend->compile(program, codegen));

@@ -198,6 +198,20 @@ std::optional<std::string> text_of(Emit emit, const std::vector<LoweredKernel>& 
   return text;
 }
 
+// An element of 8 bytes is a pointer.
+Error check_strings(const Graph& graph, const Target& target) {
+  if (target.arch() != Arch::arm) return Error::success();
+  for (size_t i = 0; i < graph.value_count(); ++i) {
+    const Value& value = graph.value(ValueId{static_cast<int32_t>(i)});
+    if (value.type.dtype == DType::string)
+      return make_error(DiagCode::unsupported,
+                        "'{0}' is of strings, and '{1}' is a 32-bit target: compile it for one of "
+                        "64 bits",
+                        value.name, target.name);
+  }
+  return Error::success();
+}
+
 }  // namespace
 
 Expected<RewrittenGraph> rewrite_graph(Graph graph, const CompileOptions& options,
@@ -222,6 +236,7 @@ Expected<LoweredModel> lower_model(Graph imported, const std::map<std::string, i
                                    const DeviceBackends& devices, StageClock& stages, Dump& dump) {
   const int jobs = threads_or_all(options.jobs);
   LoweredModel out;
+  TW_TRY(check_strings(imported, target));
   TW_TRY(dump.write(DumpStage::imported, [&] { return print(imported); }));
 
   stages.begin("passes");

@@ -202,9 +202,9 @@ Expected<Manifest> manifest_from(const Json& json, const std::string& file) {
   m.arena_bytes = memory["arena"].text_or_empty();
   if (const Json::Object* limits = json["limits"].object())
     for (const Json::Member& l : *limits)
-      if (l.value.items().size() == 2)
-        m.limits[l.key] = {l.value.items()[0].integer_or(1),
-                           l.value.items()[1].integer_or(INT64_MAX)};
+      if (const auto& list = l.value.items(); list.size() == 2 || list.size() == 3)
+        m.limits[l.key] = {list[0].integer_or(1), list[1].integer_or(INT64_MAX),
+                           list.size() == 3 ? list[2].integer_or(1) : 1};
   if (const uint64_t most = bytes(json["max_arena_bytes"])) m.max_arena_bytes = most;
   for (const Json& path : json["fast_paths"].items())
     if (std::map<std::string, int64_t>& sizes = m.fast_paths.emplace_back(); path.object())
@@ -343,7 +343,8 @@ Json to_json(const Manifest& m) {
   if (!m.example.empty()) all.push_back({"example", object_of(m.example)});
   Json::Object limits;
   for (const auto& [symbol, range] : m.limits)
-    limits.push_back({symbol, Json::Array{range.least, range.most}});
+    limits.push_back({symbol, range.step > 1 ? Json::Array{range.least, range.most, range.step}
+                                             : Json::Array{range.least, range.most}});
   if (!limits.empty()) all.push_back({"limits", limits});
   if (m.max_arena_bytes) all.push_back({"max_arena_bytes", *m.max_arena_bytes});
   Json::Array paths;

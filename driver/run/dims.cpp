@@ -28,13 +28,19 @@ Error parse_dims(const std::vector<std::string>& texts, std::map<std::string, in
     if (dims.count(name) || limits.count(name))
       return make_error(DiagCode::invalid_argument, "{0} gives '{1}' twice", flag, name);
     if (dots != std::string::npos && !name.empty()) {
+      const std::string_view last = behind.substr(dots - equals + 1);
+      const size_t slash = std::min(last.find('/'), last.size());
       const auto least = whole_number(behind.substr(0, dots - equals - 1)),
-                 most = whole_number(behind.substr(dots - equals + 1));
-      if (!least || !most || *least < 0 || *most < *least)
-        return make_error(DiagCode::invalid_argument,
-                          "{0} '{1}' is not NAME=A..B with 0 <= A <= B, for example {0} seq=1..512",
-                          flag, text);
-      limits[name] = {*least, *most};
+                 most = whole_number(last.substr(0, slash)),
+                 step = slash < last.size() ? whole_number(last.substr(slash + 1)) : 1;
+      if (!least || !most || !step || *least < 0 || *most < *least || *step < 1 ||
+          *most / *step * *step < *least)
+        return make_error(
+            DiagCode::invalid_argument,
+            "{0} '{1}' is not NAME=A..B with 0 <= A <= B, for example {0} seq=1..512, "
+            "or NAME=A..B/S for multiples of S in it, {0} H=32..960/32",
+            flag, text);
+      limits[name] = {*least, *most, *step};
       continue;
     }
     const auto value = whole_number(behind);

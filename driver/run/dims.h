@@ -14,7 +14,7 @@ namespace tw {
 // name twice.
 Expected<std::map<std::string, int64_t>> parse_dims(const std::vector<std::string>& texts,
                                                     const char* flag = "--dim");
-// The same with ranges: {"seq=1..512"}.
+// The same with ranges: {"seq=1..512", "H=32..960/32"}.
 Error parse_dims(const std::vector<std::string>& texts, std::map<std::string, int64_t>& dims,
                  SymbolLimitsOf& limits, const char* flag = "--dim");
 // {"seq=64,batch=1", "seq=128"}: the sizes of each.

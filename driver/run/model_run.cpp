@@ -3,6 +3,7 @@
 #include "ir/dim_names.h"
 
 #include <algorithm>
+#include "ir/graph/strings.h"
 
 namespace tw {
 namespace {
@@ -107,6 +108,7 @@ Error ModelRun::run() {
                          dtype_bytes(outputs_[i].dtype);
     outputs_[i].bytes.assign(bytes, bytes + size);
   }
+  std::ranges::for_each(outputs_, intern_strings);
   return Error::success();
 }
 

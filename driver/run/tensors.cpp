@@ -10,6 +10,7 @@
 #include "frontend/frontend.h"
 #include "ir/dim_names.h"
 #include "ir/graph/npy.h"
+#include "ir/graph/strings.h"
 #include "ir/storage_types.h"
 #include "packager/output_file.h"
 
@@ -297,21 +298,23 @@ Error save_output(const std::string& path, const Tensor& tensor) {
   std::filesystem::create_directories(dir, code);
   if (code)
     return make_error(DiagCode::io, "cannot create the folder '{0}': {1}", dir, code.message());
-  const std::string header = npy_header(tensor);
-  TW_ASSIGN(OutputFile file, OutputFile::create(path, header.size() + tensor.bytes.size()));
+  const std::string header = npy_header(tensor), payload = npy_payload(tensor);
+  TW_ASSIGN(OutputFile file, OutputFile::create(path, header.size() + payload.size()));
   TW_TRY(file.write(0, header));
-  TW_TRY(file.write(header.size(),
-                    {reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size()}));
+  TW_TRY(file.write(header.size(), payload));
   return file.commit();
 }
 
 Tensor random_tensor(DType dtype, std::vector<int64_t> shape, uint64_t seed, uint64_t stream) {
+  static constexpr const char* kWords[] = {"a", "B c", "1", "d, e"};
   Tensor tensor = Tensor::zeros(dtype, std::move(shape));
   uint64_t state = seed;
   state = split_mix(state) ^ (stream * 0xd1342543de82ef95u);
   for (int64_t i = 0; i < tensor.size(); ++i) {
     const uint64_t bits = split_mix(state);
-    if (is_float(dtype)) tensor.set(i, static_cast<double>(bits >> 40) * 0x1p-23 - 1.0);
+    if (dtype == DType::string)
+      tensor.as<const char*>()[static_cast<size_t>(i)] = interned(kWords[bits >> 62]);
+    else if (is_float(dtype)) tensor.set(i, static_cast<double>(bits >> 40) * 0x1p-23 - 1.0);
     else tensor.set_int(i, static_cast<int64_t>(bits >> 63));
   }
   return tensor;

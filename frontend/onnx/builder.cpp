@@ -67,6 +67,17 @@ Val Builder::add_input(std::string name, TensorType type) {
 }
 
 Val Builder::add_constant(std::string name, TensorType type, Blob blob) {
+  if (type.dtype == DType::string) {
+    const auto bytes = static_cast<int64_t>(blob.bytes.size());
+    const Val packed = add_constant(name + ".packed", {DType::u8, {Expr(bytes)}, {}},
+                                    std::move(blob));
+    op::Extern unpack{ExternFunction::string_const, {}, {}, {}};
+    unpack.dims = std::move(type.shape);
+    Expected<std::vector<Val>> made = emit_all(std::move(unpack), {packed}, {name, "Constant"});
+    TW_CHECK(made, "strings '{0}': their shape was checked", name);
+    set_name(made->front(), name);
+    return made->front();
+  }
   return push(
       {Kind::constant, std::move(type), std::move(name), std::move(blob), {}, {}, {}, {}, {}});
 }

@@ -29,6 +29,7 @@ struct Origin {          // of the values of one ONNX node
 class Builder {
  public:
   Val add_input(std::string name, TensorType type);
+  // The blob of strings: each with a zero byte behind it
   Val add_constant(std::string name, TensorType type, Blob blob);
   Val add_constant(const Tensor& tensor);
   Val scalar(double value, DType dtype);  // rank 0, shared

@@ -62,8 +62,7 @@ class Preparation {
   }
   std::string numbers(const std::vector<int64_t>& values) {
     Tensor tensor = Tensor::zeros(DType::i64, {std::ssize(values)});
-    for (size_t i = 0; i < values.size(); ++i)
-      tensor.set_int(static_cast<int64_t>(i), values[i]);
+    for (size_t i = 0; i < values.size(); ++i) tensor.set_int(static_cast<int64_t>(i), values[i]);
     return constant(std::move(tensor));
   }
   void cast(DType to) { node("Cast", {{"to", integer(dtype_info(to).onnx)}}); }
@@ -149,7 +148,8 @@ class InputPreparation {
   Error look_at_size() {
     for (const int64_t axis : {axes_.height, axes_.width})
       if (model_.dims[static_cast<size_t>(axis)].value < 1)
-        return refused(model_, "has a free height or width, which takes any size: leave 'size' out");
+        return refused(model_,
+                       "has a free height or width, which takes any size: leave 'size' out");
     return Error::success();
   }
 
@@ -215,8 +215,8 @@ class InputPreparation {
     for (const auto* list : {&form_.mean, &form_.scale, &form_.std}) {
       if (list->size() == 1) continue;
       count = list->size();
-      if (!is_picture_ || model_.dims[static_cast<size_t>(axes_.channels)].value !=
-                              static_cast<int64_t>(count))
+      if (!is_picture_ ||
+          model_.dims[static_cast<size_t>(axes_.channels)].value != static_cast<int64_t>(count))
         return refused(model_, "has no " + std::to_string(count) +
                                    " channels, and so many numbers in mean, scale or std");
     }
@@ -286,6 +286,12 @@ Expected<OnnxTensor> input_value(const OnnxValueInfo& input,
     return refuse(llvm::formatv("takes {0} values, here are {1}",
                                 product > count ? "more" : std::to_string(product), count)
                       .str());
+  if (*dtype == DType::string) {
+    const auto packed = std::make_shared<std::string>();
+    for (const std::string& text : texts) *packed += text + '\0';
+    return OnnxTensor{
+        input.name, input.element_type, shape, {packed, std::as_bytes(std::span(*packed))}};
+  }
   Tensor tensor = Tensor::zeros(*dtype, shape);
   for (int64_t i = 0; i < count; ++i)
     if (!read_number(texts[static_cast<size_t>(i)], *dtype, tensor, i))

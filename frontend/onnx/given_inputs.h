@@ -11,8 +11,8 @@ namespace tw::onnx_import {
 Expected<OnnxTensor> input_value(const OnnxValueInfo& input, const std::vector<std::string>& texts);
 
 struct GivenInput {
-  OnnxValueInfo info;       // as the caller has it
-  OnnxGraph preparation;    // from that input to one output; without nodes where nothing is done
+  OnnxValueInfo info;     // as the caller has it
+  OnnxGraph preparation;  // from that input to one output; without nodes where nothing is done
 };
 // Errors: forms that do not suit the model's input.
 Expected<GivenInput> given_input(const OnnxValueInfo& input, const InputForm& form);

@@ -184,7 +184,7 @@ class Importer {
     for (const auto& [symbol, limits] : symbols_.limits())
       if (std::ranges::count(graph.symbols, symbol)) {
         SymbolLimits& all = graph.limits.try_emplace(symbol, limits).first->second;
-        all = {std::max(all.least, limits.least), std::min(all.most, limits.most)};
+        all = {std::max(all.least, limits.least), std::min(all.most, limits.most), limits.step};
       }
     return graph;
   }

@@ -107,6 +107,7 @@ std::string typed_bytes(const onnx::TensorProto& proto, DType dtype) {
     case DType::i2:
     case DType::u4:
     case DType::u2: return narrowed<uint8_t>(proto.int32_data());  // a byte each, packed ones too
+    case DType::string: break;                                     // read_strings
   }
   TW_UNREACHABLE("bad element type");
 }
@@ -244,6 +245,22 @@ Expected<OnnxNode> read_node(const onnx::NodeProto& proto, const Opsets& opsets,
 
 }  // namespace
 
+// A zero byte behind each.
+static Expected<Blob> read_strings(const onnx::TensorProto& proto, int64_t elements) {
+  if (proto.string_data_size() != elements || proto.data_location() == onnx::TensorProto::EXTERNAL)
+    return make_error(DiagCode::invalid_model,
+                      "tensor '{0}' has {1} strings in it but its shape needs {2}", proto.name(),
+                      proto.string_data_size(), elements);
+  std::string packed;
+  for (const std::string& text : proto.string_data()) {
+    if (text.find('\0') != std::string::npos)
+      return make_error(DiagCode::unsupported, "tensor '{0}' has a string with a zero byte",
+                        proto.name());
+    packed += text + '\0';
+  }
+  return own(std::move(packed));
+}
+
 Expected<OnnxTensor> read_tensor(const onnx::TensorProto& proto, ExternalData& external) {
   OnnxTensor out;
   out.name = proto.name();
@@ -254,6 +271,10 @@ Expected<OnnxTensor> read_tensor(const onnx::TensorProto& proto, ExternalData& e
   if (!dtype) return out;
   if (proto.has_segment())
     return make_error(DiagCode::unsupported, "tensor '{0}' is stored in segments", out.name);
+  if (*dtype == DType::string) {
+    TW_ASSIGN(out.data, read_strings(proto, elements));
+    return out;
+  }
   const bool packed = is_storage_only(*dtype) && dtype_bits(*dtype) < 8;
   const auto count = static_cast<uint64_t>(elements);
   const uint64_t expected = packed ? (count * static_cast<uint64_t>(dtype_bits(*dtype)) + 7) / 8

@@ -1,6 +1,7 @@
 // ONNX TensorProto files, as the node tests store inputs and outputs.
 #include "frontend/frontend.h"
 #include "frontend/onnx/proto_read.h"
+#include "ir/graph/strings.h"
 
 namespace tw {
 
@@ -26,6 +27,8 @@ Expected<Tensor> read_tensor_proto(const std::string& path) {
   if (!dtype)
     return make_error(
         {DiagCode::unsupported, "dtype " + element_type_name(tensor->element_type), where, {}});
+  if (*dtype == DType::string)
+    return string_tensor(tensor->dims, unpacked_strings(tensor->data.bytes));
   return Tensor{*dtype, tensor->dims, {tensor->data.bytes.begin(), tensor->data.bytes.end()}};
 }
 

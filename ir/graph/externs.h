@@ -17,12 +17,20 @@ enum class ExternFunction : uint8_t {
   refuse,
   scatter_elements,
   scatter_nd,
+  string_concat,
+  string_const,
+  string_equal,
+  string_find,
+  string_match,
+  string_normalize,
+  string_parts,
+  string_split,
   tensor_scatter,
   topk,
   tree_ensemble,
   unique
 };
-inline constexpr size_t kExternCount = 13;
+inline constexpr size_t kExternCount = 21;
 
 struct ExternInfo {
   ExternFunction function;

@@ -8,6 +8,7 @@
 
 #include <cstring>
 
+#include "ir/graph/strings.h"
 #include "ir/graph/tensor.h"
 #include "ir/storage_types.h"
 
@@ -88,6 +89,38 @@ std::optional<size_t> payload_bytes(const std::vector<int64_t>& shape, DType dty
   return bytes <= available ? std::optional<size_t>(bytes) : std::nullopt;
 }
 
+// "<U5": characters of each string, in UTF-32 with zeros behind.
+std::optional<size_t> string_length(llvm::StringRef descr) {
+  size_t length = 0;
+  if (!descr.consume_front("'<U") || !descr.consume_back("'") || descr.getAsInteger(10, length) ||
+      length > (size_t{1} << 24))
+    return std::nullopt;
+  return length;
+}
+
+void append_utf8(std::string& text, uint32_t c) {
+  if (c < 0x80) return text.push_back(static_cast<char>(c));
+  const int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+  text.push_back(static_cast<char>((0xF0 << (3 - more) & 0xFF) | c >> (6 * more)));
+  for (int i = more - 1; i >= 0; --i)
+    text.push_back(static_cast<char>(0x80 | (c >> (6 * i) & 0x3F)));
+}
+
+Expected<Tensor> parse_strings(std::vector<int64_t> shape, size_t length, llvm::StringRef payload,
+                               const std::string& name) {
+  const std::optional<size_t> words = payload_bytes(shape, DType::u8, payload.size());
+  if (!words || *words * length * 4 != payload.size() || *words > payload.size() + 1)
+    return bad(name, "its shape does not fit the file's size");
+  std::vector<std::string> texts(*words);
+  for (size_t i = 0; i < *words * length; ++i) {
+    uint32_t c = 0;
+    std::memcpy(&c, payload.data() + 4 * i, 4);
+    if (c > 0x10FFFF) return bad(name, "a character beyond Unicode");
+    if (c) append_utf8(texts[i / length], c);
+  }
+  return string_tensor(std::move(shape), texts);
+}
+
 }  // namespace
 
 Expected<Tensor> parse_npy(std::span<const std::byte> bytes, const std::string& name) {
@@ -109,10 +142,15 @@ Expected<Tensor> parse_npy(std::span<const std::byte> bytes, const std::string& 
        extents = field(header, "shape");
   if (!descr || !order || !extents)
     return bad(name, "the header has no descr, fortran_order or shape");
+  if (const auto length = string_length(*descr)) {
+    std::optional<std::vector<int64_t>> shape = shape_of(*extents);
+    if (!shape || *order != "False") return bad(name, "shape " + extents->take_front(80).str());
+    return parse_strings(std::move(*shape), *length, payload, name);
+  }
   std::optional<DType> dtype = dtype_of(*descr);
   if (!dtype)
-    return bad(name,
-               "element type " + descr->take_front(40).str() + ", expected little-endian numbers");
+    return bad(name, "element type " + descr->take_front(40).str() +
+                         ", expected little-endian numbers or strings (U)");
   if (*order != "False") return bad(name, "Fortran order, expected C order");
   std::optional<std::vector<int64_t>> shape = shape_of(*extents);
   if (!shape) return bad(name, "shape " + extents->take_front(80).str());
@@ -133,12 +171,54 @@ Expected<Tensor> read_npy(const std::string& path) {
   return parse_npy({reinterpret_cast<const std::byte*>(text.data()), text.size()}, path);
 }
 
+// In UTF-32; a byte that is no UTF-8 becomes U+FFFD.
+static std::u32string characters(std::string_view text) {
+  std::u32string out;
+  for (size_t i = 0; i < text.size();) {
+    const auto first = static_cast<uint8_t>(text[i]);
+    const int more = first < 0x80 ? 0 : first < 0xC2 ? -1 : first < 0xE0 ? 1 : first < 0xF0 ? 2 : 3;
+    char32_t c = more <= 0 ? first : first & (0x3F >> more);
+    bool good = more >= 0 && i + static_cast<size_t>(more) < text.size() && first < 0xF5;
+    for (int k = 1; k <= more && good; ++k) {
+      const auto next = static_cast<uint8_t>(text[i + static_cast<size_t>(k)]);
+      good = (next & 0xC0) == 0x80;
+      c = c << 6 | (next & 0x3F);
+    }
+    out.push_back(good ? c : U'\uFFFD');
+    i += good ? static_cast<size_t>(more) + 1 : 1;
+  }
+  return out;
+}
+
+static size_t longest_string(const Tensor& tensor) {
+  size_t longest = 1;
+  for (int64_t i = 0; i < tensor.size(); ++i)
+    longest = std::max(longest, characters(string_at(tensor, i)).size());
+  return longest;
+}
+
+std::string npy_payload(const Tensor& tensor) {
+  std::string payload(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
+  if (tensor.dtype != DType::string) return payload;
+  const size_t longest = longest_string(tensor);
+  payload.assign(static_cast<size_t>(tensor.size()) * longest * 4, '\0');
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    const std::u32string text = characters(string_at(tensor, i));
+    std::memcpy(payload.data() + static_cast<size_t>(i) * longest * 4, text.data(),
+                text.size() * 4);
+  }
+  return payload;
+}
+
 std::string npy_header(const Tensor& tensor) {
   std::string header = std::string("{'descr': '") + kTypes[0].code +
                        "', 'fortran_order': False, 'shape': (";
   for (const NpyType& type : kTypes)
     if (type.dtype == (is_storage_only(tensor.dtype) ? DType::u8 : tensor.dtype))
       header = std::string("{'descr': '") + type.code + "', 'fortran_order': False, 'shape': (";
+  if (tensor.dtype == DType::string)
+    header = "{'descr': '<U" + std::to_string(longest_string(tensor)) +
+             "', 'fortran_order': False, 'shape': (";
   for (int64_t extent : tensor.shape) header += std::to_string(extent) + ",";
   header += "), }";
   size_t prefix = kMagicSize + 4;
@@ -153,8 +233,7 @@ Error write_npy(const std::string& path, const Tensor& tensor) {
   std::error_code code;
   llvm::raw_fd_ostream out(path, code);
   if (code) return make_error(DiagCode::io, "cannot write '{0}': {1}", path, code.message());
-  out << npy_header(tensor)
-      << llvm::StringRef(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
+  out << npy_header(tensor) << npy_payload(tensor);
   out.close();
   if (!out.has_error()) return Error::success();
   std::string why = out.error().message();

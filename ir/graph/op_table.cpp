@@ -104,6 +104,24 @@ Expected<std::vector<Tensor>> evaluate_node(const OpAttrs& attrs,
   return list;
 }
 
+// Strings are pointers: what is not made to move them must not touch them.
+static Error check_strings(const OpAttrs& attrs, const std::vector<const TensorType*>& inputs) {
+  const bool moves = std::visit(
+      []<class Op>(const Op&) {
+        return OneOf<Op, op::Select, op::Transpose, op::Reshape, op::Expand, op::Concat, op::Slice,
+                     op::Gather, op::Take, op::Pad, op::ShapeOf, op::LayoutCast, op::Extern, op::If,
+                     op::Loop>;
+      },
+      attrs);
+  for (size_t i = 0; i < inputs.size() && !moves; ++i)
+    if (inputs[i] && inputs[i]->dtype == DType::string)
+      return make_error(DiagCode::invalid_model, "input {0} is string, expected numbers", i);
+  const auto* cast = std::get_if<op::Cast>(&attrs);
+  if (cast && cast->to == DType::string)
+    return make_error(DiagCode::unsupported, "numbers cannot be cast to string");
+  return Error::success();
+}
+
 Expected<std::vector<TensorType>> infer_types(const OpAttrs& attrs,
                                               const std::vector<const TensorType*>& inputs) {
   const OpInfo& info = op_info(attrs);
@@ -129,6 +147,7 @@ Expected<std::vector<TensorType>> infer_types(const OpAttrs& attrs,
       return make_error(DiagCode::invalid_model,
                         "input {0}: {1} is a type for storage: cast it to one of arithmetic", i,
                         dtype_name(inputs[i]->dtype));
+  TW_TRY(check_strings(attrs, inputs));
   std::vector<TensorType> outs;
   if (info.infer_all) {
     TW_ASSIGN(outs, info.infer_all(attrs, types));

@@ -68,7 +68,8 @@ double Tensor::at(int64_t flat) const {
     case DType::i4:
     case DType::i2:
     case DType::u4:
-    case DType::u2: return static_cast<double>(int_at(flat));
+    case DType::u2:
+    case DType::string: return static_cast<double>(int_at(flat));
     case DType::f8e4m3fn:
     case DType::f8e4m3fnuz:
     case DType::f8e5m2:
@@ -104,6 +105,7 @@ int64_t Tensor::int_at(int64_t flat) const {
     case DType::i2:
     case DType::u4:
     case DType::u2: return wrap_to(dtype, get<int8_t>(bytes, flat));
+    case DType::string: return get<int64_t>(bytes, flat);  // the pointer
   }
   TW_UNREACHABLE("int_at of {0}", dtype_name(dtype));
 }
@@ -137,6 +139,7 @@ void Tensor::set(int64_t flat, double value) {
       return put(bytes, flat,
                  static_cast<int8_t>(std::clamp<int64_t>(clamp_to<int8_t>(value), lowest_of(dtype),
                                                          highest_of(dtype))));
+    case DType::string: return put(bytes, flat, static_cast<int64_t>(value));
   }
 }
 
@@ -165,6 +168,7 @@ void Tensor::set_int(int64_t flat, int64_t value) {
     case DType::i2:
     case DType::u4:
     case DType::u2: return put(bytes, flat, static_cast<int8_t>(wrap_to(dtype, value)));
+    case DType::string: return put(bytes, flat, value);
   }
 }
 

@@ -122,6 +122,8 @@ class GraphParser {
           return lexer_.error_here("a symbol that may be 0 has a name that ends in '.0'");
         TW_TRY(lexer_.expect("<="));
         TW_ASSIGN(limits.most, lexer_.integer("the largest value"));
+        if (lexer_.accept("/")) { TW_ASSIGN(limits.step, lexer_.integer("the step")); }
+        if (limits.step < 1) return lexer_.error_here("a step is at least 1");
       }
       graph_.symbols.push_back(std::move(symbol));
     }
@@ -220,7 +222,7 @@ class GraphParser {
 
   Expected<ValueId> constant(const std::string& word, const TensorType& t) {
     std::optional<std::vector<int64_t>> shape = static_shape(t.shape);
-    if (!shape || !t.layout.plain())
+    if (t.dtype == DType::string || !shape || !t.layout.plain())
       return lexer_.error_here(llvm::formatv("a constant cannot be {0}", to_string(t)).str());
     if (!lexer_.accept("#")) {
       TW_ASSIGN(Tensor tensor, parse_elements(lexer_, t.dtype, *shape));
@@ -366,10 +368,12 @@ std::string header_symbols(const Graph& graph) {
   std::vector<std::string> list;
   for (const std::string& symbol : graph.symbols) {
     const auto found = graph.limits.find(symbol);
-    list.push_back(found == graph.limits.end()
-                       ? symbol
-                       : symbol + " >= " + std::to_string(found->second.least) +
-                             " <= " + std::to_string(found->second.most));
+    list.push_back(
+        found == graph.limits.end()
+            ? symbol
+            : symbol + " >= " + std::to_string(found->second.least) +
+                  " <= " + std::to_string(found->second.most) +
+                  (found->second.step > 1 ? " / " + std::to_string(found->second.step) : ""));
   }
   return join(list);
 }

@@ -177,6 +177,7 @@ int64_t Machine::read_int(int memory, int64_t element) const {
     case DType::i2:
     case DType::u4:
     case DType::u2: return wrap_to(m.dtype, fetch<int8_t>(at));
+    case DType::string: return fetch<int64_t>(at);
   }
   TW_UNREACHABLE("{0} is a float buffer", m.name);
 }

@@ -66,6 +66,7 @@ Bounds type_bounds(DType t) {
     case DType::i2:
     case DType::u4:
     case DType::u2: return {lowest_of(t), highest_of(t)};
+    case DType::string: return {};
   }
   TW_UNREACHABLE("bad element type");
 }

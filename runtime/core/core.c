@@ -1,7 +1,7 @@
 /* A run of a freestanding object. */
 #include "core.h"
-#include "../text.h"
 #include "../own_weights.h"
+#include "../text.h"
 
 /* Whether no pointer is null, and each is aligned to its tensor's elements. */
 static int32_t pointers_are_sound(const void* const* pointers, int32_t count,

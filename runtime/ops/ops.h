@@ -20,12 +20,21 @@ typedef struct tw_view {
   int32_t dtype; /* tw_dtype */
 } tw_view;
 
+/* Memory of the strings that a run makes. */
+typedef struct tw_strings {
+  int32_t (*more)(struct tw_strings* s, uint64_t bytes); /* so many at `at`; 0: there are none */
+  char* at;
+  uint64_t left;
+  void* block; /* of the owner */
+} tw_strings;
+
 typedef struct tw_op_args {
   const tw_view* in;
   const tw_view* out;
   const int64_t* ints; /* the function's attributes */
   const double* reals;
   tw_text* error;
+  tw_strings* strings;
   uint64_t run; /* how many runs the context has begun before this one */
   int32_t in_count, out_count, int_count, real_count;
 } tw_op_args;
@@ -40,6 +49,14 @@ int32_t tw_op_random_bits(const tw_op_args* a);
 int32_t tw_op_refuse(const tw_op_args* a);
 int32_t tw_op_scatter_elements(const tw_op_args* a);
 int32_t tw_op_scatter_nd(const tw_op_args* a);
+int32_t tw_op_string_concat(const tw_op_args* a);
+int32_t tw_op_string_const(const tw_op_args* a);
+int32_t tw_op_string_equal(const tw_op_args* a);
+int32_t tw_op_string_find(const tw_op_args* a);
+int32_t tw_op_string_match(const tw_op_args* a);
+int32_t tw_op_string_normalize(const tw_op_args* a);
+int32_t tw_op_string_parts(const tw_op_args* a);
+int32_t tw_op_string_split(const tw_op_args* a);
 int32_t tw_op_tensor_scatter(const tw_op_args* a);
 int32_t tw_op_topk(const tw_op_args* a);
 int32_t tw_op_tree_ensemble(const tw_op_args* a);

@@ -22,6 +22,7 @@ inline double read_element(DType t, const std::byte* at) {
     case DType::i8: return as(int8_t{});
     case DType::i16: return as(int16_t{});
     case DType::i32: return as(int32_t{});
+    case DType::string:
     case DType::i64: return double(as(int64_t{}));
     case DType::u8:
     case DType::boolean: return as(uint8_t{});

@@ -125,7 +125,8 @@ Error compare_tensors(const Tensor& got, const Tensor& want, double rtol, double
   if (want.dtype == DType::bf16) rtol = std::max(rtol, 0x1p-6);
   int64_t wrong = 0, first = -1;
   for (int64_t i = 0; i < want.size(); ++i) {
-    const bool same = got.dtype == DType::i64 || got.dtype == DType::u64
+    const bool same = got.dtype == DType::string ? got.int_at(i) == want.int_at(i)
+                      : got.dtype == DType::i64 || got.dtype == DType::u64
                           ? got.int_at(i) == want.int_at(i) ||
                                 close(got.at(i), want.at(i), rtol, atol)
                           : close(got.at(i), want.at(i), rtol, atol);

@@ -156,6 +156,142 @@ def check_constants(tw):
         tw.call("compile", path, "-o", "bad.so", "--const", flag, fails=text)
 
 
+def check_steps(tw):
+    """A network that halves a picture five times and adds what it doubled again to what it had."""
+    nodes, skips, value = [], [], "x"
+    for level in range(5):
+        skips.append(value)
+        nodes.append(helper.make_node("MaxPool", [value], [f"p{level}"], kernel_shape=[2, 2], strides=[2, 2]))
+        value = f"p{level}"
+    for level in reversed(range(5)):
+        nodes.append(helper.make_node("Resize", [value, "", "twice"], [f"u{level}"], mode="nearest"))
+        nodes.append(helper.make_node("Add", [f"u{level}", skips[level]], [f"a{level}" if level else "y"]))
+        value = f"a{level}"
+    path = model(tw.work / "skips.onnx", nodes, [tensor("x", TensorProto.FLOAT, [1, 2, "H", "W"])],
+                 [tensor("y", TensorProto.FLOAT, [1, 2, "h", "w"])], [("twice", np.array([1, 1, 2, 2], np.float32))])
+    x = np.random.default_rng(1).normal(size=(1, 2, 96, 64)).astype(np.float32)
+    want = expect(path, x=x)[0]
+    tw.call("compile", path, "-o", "free.so")
+    np.testing.assert_allclose(tw.run("free.so", {"x": x})["y"], want)
+    np.save(tw.work / "odd.npy", x[:, :, :90])
+    message = tw.call("run", "free.so", "--input", "odd.npy", fails="H = 90")
+    assert "multiples of" in message, message
+    tw.call("compile", path, "-o", "steps.so", "--dim", "H=32..960/32", "--dim", "W=32..960/32")
+    np.testing.assert_allclose(tw.run("steps.so", {"x": x})["y"], want)
+    tw.call("run", "steps.so", "--input", "odd.npy", fails="H ('x', axis 2) must be a multiple of 32")
+    tw.call("run", "steps.so", "--random", "1", "--dim", "H=992", "--dim", "W=32", fails="960")
+    tw.call("compile", path, "-o", "bad.so", "--dim", "H=33..63/32", fails="multiples of S")
+
+
+WORDS = ["Monday", "tuesday", "", "TUESDAY", "Grün", "ΑΒΓ", "a", "Привет"]
+
+
+def check_normalizer(tw):
+    for case in ("NONE", "LOWER", "UPPER"):
+        for exact in (0, 1):
+            path = model(tw.work / "n.onnx", [helper.make_node("StringNormalizer", ["x"], ["y"], case_change_action=case, is_case_sensitive=exact,
+                                                               stopwords=["tuesday", "a"])],
+                         [tensor("x", TensorProto.STRING, ["n"])], [tensor("y", TensorProto.STRING, ["m"])])
+            tw.call("compile", path, "-o", "n.so")
+            for words in (WORDS, ["a"]):
+                x = np.array(words)
+                got = tw.run("n.so", {"x": x})["y"]
+                kept = [w for w in words if (w if exact else w.lower()) not in ("tuesday", "a")]
+                want = [{"NONE": str, "LOWER": str.lower, "UPPER": str.upper}[case](w) for w in kept] or [""]
+                assert got.tolist() == want, (case, exact, got, want)
+    tw.call("verify", "n.so", path, "--random", "1", "--dim", "n=5")
+
+
+def check_split_and_concat(tw):
+    path = model(tw.work / "s.onnx", [helper.make_node("StringConcat", ["a", "b"], ["c"]), helper.make_node("StringSplit", ["c"], ["y", "z"], delimiter=", "),
+                                      helper.make_node("Equal", ["a", "b"], ["same"]), helper.make_node("Where", ["same", "other", "a"], ["w"]),
+                                      helper.make_node("Transpose", ["y"], ["t"])],
+                 [tensor("a", TensorProto.STRING, ["n"]), tensor("b", TensorProto.STRING, [1])],
+                 [tensor("t", TensorProto.STRING, ["m", "n"]), tensor("z", TensorProto.INT64, ["n"]), tensor("w", TensorProto.STRING, ["n"])],
+                 [("other", np.array("same", object))], opset=20)
+    tw.call("compile", path, "-o", "s.so")
+    got = tw.run("s.so", {"a": np.array(["a, b", "", ", x", "é, ü, ö"]), "b": np.array([", x"])})
+    parts = [(a + ", x").split(", ") for a in ("a, b", "", ", x", "é, ü, ö")]
+    assert got["z"].tolist() == [len(p) for p in parts], got
+    assert got["t"].T.tolist() == [p + [""] * (4 - len(p)) for p in parts], got
+    assert got["w"].tolist() == ["a, b", "", "same", "é, ü, ö"], got
+    tw.call("verify", "s.so", path, "--random", "1", "--dim", "n=9")
+
+
+def check_regex(tw):
+    import re
+    texts = ["", "a", "abc", "ab12", "www.google.com", "x@y.org", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "ÄÖ", "one two", "A-1\n"]
+    for pattern in (r"www\.[\w.-]+\.com", r"(\w|[-.])+@\w+\.\w+", r"(a*)*b?", r"[^a-z]*", r"\D*\d{2}", r"(?i)ABC|\b.\b", r"(?s).*", ".*",
+                    r"^(?:one|two)( (one|two))?$", r"\S+ \S+", r"[[:alpha:]]{1,3}", r"(?P<x>a)|\x{C4}."):
+        plain = pattern.replace("[[:alpha:]]", "[a-zA-Z]").replace(r"\x{C4}", "Ä")
+        path = model(tw.work / "r.onnx", [helper.make_node("RegexFullMatch", ["x"], ["y"], pattern=pattern)],
+                     [tensor("x", TensorProto.STRING, [len(texts)])], [tensor("y", TensorProto.BOOL, [len(texts)])], opset=20)
+        tw.call("compile", path, "-o", "r.so")
+        got = tw.run("r.so", {"x": np.array(texts)})["y"].tolist()
+        assert got == [bool(re.fullmatch(plain, t, re.ASCII)) for t in texts], (pattern, got)
+    for pattern, text in ((r"(?=a)b", "looks around"), (r"(a)\1", "refers to a group"), (r"\pL", r"\p"), ("a**", "repetition of a repetition"),
+                          ("(a", "without its ')'"), ("[a", "without its ']'"), ("((a{1000}){1000}){1000}", "instructions"), ("((){1000}){1000}", "instructions")):
+        path = model(tw.work / "r.onnx", [helper.make_node("RegexFullMatch", ["x"], ["y"], pattern=pattern)],
+                     [tensor("x", TensorProto.STRING, [1])], [tensor("y", TensorProto.BOOL, [1])], opset=20)
+        tw.call("compile", path, "-o", "r.so", fails=text)
+
+
+def check_text_classifier(tw):
+    """Labels and words in, labels out: what exporters of feature pipelines write."""
+    ml = dict(domain="ai.onnx.ml")
+    nodes = [helper.make_node("LabelEncoder", ["colour"], ["number"], keys_strings=["red", "green", "blue"], values_floats=[1., 2., 4.], default_float=-1., **ml),
+             helper.make_node("TfIdfVectorizer", ["words"], ["counts"], mode="TFIDF", min_gram_length=1, max_gram_length=2, max_skip_count=1,
+                              ngram_counts=[0, 2], ngram_indexes=[0, 1, 2], pool_strings=["good", "bad", "not", "good"], weights=[1., 2., 3.]),
+             helper.make_node("Reshape", ["number", "column"], ["n1"]), helper.make_node("Concat", ["counts", "n1"], ["features"], axis=1),
+             helper.make_node("LinearClassifier", ["features"], ["label", "scores"], classlabels_strings=["no", "yes"], multi_class=1,
+                              coefficients=[-1., 1., 2., 0.1, 1., -1., -2., 0.2], intercepts=[0., 0.1], **ml),
+             helper.make_node("ZipMap", ["scores"], ["maps"], classlabels_strings=["no", "yes"], **ml)]
+    maps = helper.make_value_info("maps", helper.make_sequence_type_proto(helper.make_map_type_proto(TensorProto.STRING, helper.make_tensor_type_proto(TensorProto.FLOAT, []))))
+    path = model(tw.work / "text.onnx", nodes, [tensor("colour", TensorProto.STRING, ["n"]), tensor("words", TensorProto.STRING, ["n", 4])],
+                 [tensor("label", TensorProto.STRING, ["n"]), maps], [("column", np.array([-1, 1], np.int64))])
+    message = subprocess.run([tw.program, "compile", path, "-o", "text.so"], cwd=tw.work, capture_output=True, text=True)
+    assert message.returncode == 0 and "a column for each of no, yes" in message.stderr, message.stderr
+    colours, words = np.array(["red", "blue", "grey"]), np.array([["not", "good", "x", "good"], ["bad", "bad", "", "y"], ["not", "x", "good", "bad"]])
+    got = tw.run("text.so", {"colour": colours, "words": words})
+    label, rows = expect(path, colour=colours.astype(object), words=words.astype(object))
+    assert got["label"].tolist() == label.tolist(), (got, label)
+    np.testing.assert_allclose(got["maps"], [[row["no"], row["yes"]] for row in rows], rtol=1e-5)
+    assert "const char*" in (tw.work / "text.h").read_text()
+
+
+def check_strings_in_c(tw):
+    """A program that gives strings and keeps those that it gets until the next run."""
+    path = model(tw.work / "c.onnx", [helper.make_node("StringConcat", ["x", "tail"], ["y"])], [tensor("x", TensorProto.STRING, [2])],
+                 [tensor("y", TensorProto.STRING, [2])], [("tail", np.array("!", object))], opset=20)
+    tw.call("compile", path, "-o", "c.so")
+    (tw.work / "main.c").write_text("""#include <stdio.h>
+#include "c.h"
+int main(void) {
+  const tw_api* api = tw_c_query(TW_ABI_VERSION);
+  tw_context* c = NULL;
+  const int64_t dims[1] = {2};
+  const char *words[2] = {"hello", NULL}, *made[2];
+  tw_tensor in = {words, sizeof words, TW_STRING, 1, dims}, out = {made, sizeof made, TW_STRING, 1, dims};
+  if (api->create(NULL, &c) != TW_OK) return 1;
+  for (int i = 0; i < 20000; ++i)
+    if (api->run(c, &in, &out) != TW_OK) return 2;
+  printf("%s %s\\n", made[0], made[1]);
+  api->destroy(c);
+  return 0;
+}
+""")
+    subprocess.run(["cc", "-I", ROOT / "runtime", "main.c", "./c.so", "-Wl,-rpath,.", "-o", "main"], cwd=tw.work, check=True)
+    assert subprocess.run(["./main"], cwd=tw.work, check=True, capture_output=True, text=True).stdout == "hello! !\n"
+
+
+def check_refused_strings(tw):
+    path = model(tw.work / "bad.onnx", [helper.make_node("Add", ["x", "x"], ["y"])], [tensor("x", TensorProto.STRING, [2])], [tensor("y", TensorProto.STRING, [2])])
+    tw.call("compile", path, "-o", "bad.so", fails="string")
+    path = model(tw.work / "bad.onnx", [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)], [tensor("x", TensorProto.STRING, [2])],
+                 [tensor("y", TensorProto.FLOAT, [2])])
+    tw.call("compile", path, "-o", "bad.so", fails="string")
+
+
 CHECKS = {name.removeprefix("check_"): check for name, check in list(globals().items()) if name.startswith("check_")}
 
 

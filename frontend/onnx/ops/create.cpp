@@ -3,6 +3,7 @@
 
 #include "frontend/onnx/ops/importers.h"
 #include "frontend/onnx/ops/resample/points.h"
+#include "frontend/onnx/ops/strings/strings.h"
 
 namespace tw::onnx_import {
 namespace {
@@ -29,9 +30,11 @@ void import_constant(NodeImport& n) {
       tensor.set(static_cast<int64_t>(i), static_cast<double>((*values)[i]));
     return n.set(n.builder().add_constant(tensor));
   }
-  const bool text = n.has_attribute("value_string") || n.has_attribute("value_strings");
-  n.fail(text ? "dtype string" : "a sparse value",
-         text ? "leave strings out of the model" : "store it as a dense tensor");
+  if (n.has_attribute("value_string"))
+    return n.set(string_constant(n, {n.text("value_string", "")}, {}));
+  if (const auto values = n.texts("value_strings"))
+    return n.set(string_constant(n, *values, {Expr(std::ssize(*values))}));
+  n.fail("a sparse value", "store it as a dense tensor");
 }
 
 void import_constant_of_shape(NodeImport& n) {

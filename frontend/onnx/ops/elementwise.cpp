@@ -19,6 +19,7 @@ void import_unary(NodeImport& n, UnaryOp function) { n.set(n.unary(function, num
 // Before version 7 an attribute `broadcast` aligned the shapes otherwise; the converter rewrites
 // those.
 void import_binary(NodeImport& n, BinaryOp function) {
+  if (function == BinaryOp::eq && n.dtype(n.in(0)) == DType::string) return import_string_equal(n);
   n.set(n.binary(function, n.in(0), n.in(1)));
 }
 
@@ -95,6 +96,10 @@ void cast_with_attributes(NodeImport& n, DType to) {
   const Val x = n.in(0);
   const bool saturate = n.integer("saturate", 1) != 0;
   if (n.failed() || n.dtype(x) == to) return n.set(x);
+  if (to == DType::string || n.dtype(x) == DType::string)
+    return n.fail("dtype string",
+                  "strings and numbers are not cast into each other: look words up "
+                  "with LabelEncoder, or cast outside of the model");
   if (to == DType::f8e8m0) return n.set(cast_to_power(n, x, saturate, n.text("round_mode", "up")));
   n.set(n.emit(op::Cast{to, is_small_float(to) && saturate}, {x}));
 }
@@ -106,7 +111,7 @@ void import_cast(NodeImport& n) {
   const auto dtype = dtype_from_onnx(static_cast<int>(to));
   if (!dtype)
     return n.fail("dtype " + element_type_name(static_cast<int>(to)),
-                  "cast to a number type or bool; strings and complex numbers are not supported");
+                  "cast to a number type or bool; complex numbers are not supported");
   cast_with_attributes(n, *dtype);
 }
 

@@ -233,7 +233,6 @@ void import_ml_array_feature_extractor(NodeImport& n);
 void import_ml_binarizer(NodeImport& n);
 void import_ml_feature_vectorizer(NodeImport& n);
 void import_ml_imputer(NodeImport& n);
-void import_ml_label_encoder(NodeImport& n);
 void import_ml_normalizer(NodeImport& n);
 void import_ml_one_hot_encoder(NodeImport& n);
 void import_ml_scaler(NodeImport& n);
@@ -246,5 +245,16 @@ void import_ml_svm_regressor(NodeImport& n);
 void import_ml_tree_ensemble(NodeImport& n);
 void import_ml_tree_ensemble_classifier(NodeImport& n);
 void import_ml_tree_ensemble_regressor(NodeImport& n);
+// ml_labels.cpp
+void import_ml_label_encoder(NodeImport& n);
+void import_ml_category_mapper(NodeImport& n);
+void import_ml_zip_map(NodeImport& n);
+// strings
+void import_regex_full_match(NodeImport& n);
+void import_string_concat(NodeImport& n);
+void import_string_equal(NodeImport& n);
+void import_string_normalizer(NodeImport& n);
+void import_string_split(NodeImport& n);
+void import_tf_idf_vectorizer(NodeImport& n);
 
 }  // namespace tw::onnx_import

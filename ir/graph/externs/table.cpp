@@ -1,7 +1,10 @@
 // The table of the runtime library's functions, and op::Extern's rows in the table of operators.
 #include "ir/graph/externs.h"
 
+#include <memory>
+
 #include "ir/graph/externs/common.h"
+#include "ir/graph/strings.h"
 
 namespace tw {
 namespace {
@@ -19,6 +22,22 @@ constexpr ExternInfo kFunctions[] = {
     {ExternFunction::scatter_elements, "scatter_elements", 1, true, 0, infer_scatter_elements,
      tw_op_scatter_elements},
     {ExternFunction::scatter_nd, "scatter_nd", 1, true, 0, infer_scatter_nd, tw_op_scatter_nd},
+    {ExternFunction::string_concat, "string_concat", 1, false, -1, infer_string_concat,
+     tw_op_string_concat},
+    {ExternFunction::string_const, "string_const", 1, false, -1, infer_string_const,
+     tw_op_string_const},
+    {ExternFunction::string_equal, "string_equal", 1, false, -1, infer_string_equal,
+     tw_op_string_equal},
+    {ExternFunction::string_find, "string_find", 1, false, -1, infer_string_find,
+     tw_op_string_find},
+    {ExternFunction::string_match, "string_match", 1, false, -1, infer_string_match,
+     tw_op_string_match},
+    {ExternFunction::string_normalize, "string_normalize", 2, false, -1, infer_string_normalize,
+     tw_op_string_normalize},
+    {ExternFunction::string_parts, "string_parts", 2, false, -1, infer_string_parts,
+     tw_op_string_parts},
+    {ExternFunction::string_split, "string_split", 1, false, -1, infer_string_split,
+     tw_op_string_split},
     {ExternFunction::tensor_scatter, "tensor_scatter", 1, true, 0, infer_tensor_scatter,
      tw_op_tensor_scatter},
     {ExternFunction::topk, "topk", 3, true, -1, infer_topk, tw_op_topk},
@@ -33,6 +52,31 @@ consteval bool in_order() {
   return true;
 }
 static_assert(in_order(), "rows are in the order of ExternFunction");
+
+// Memory for strings until they are interned.
+struct StringMemory : tw_strings {
+  StringMemory() : tw_strings{more_of, nullptr, 0, this} {}
+  static int32_t more_of(tw_strings* s, uint64_t bytes) {
+    constexpr uint64_t kBlock = 1 << 16, kMost = uint64_t{1} << 32;
+    auto& own = *static_cast<StringMemory*>(s->block);
+    bytes = std::max(bytes, kBlock);
+    if (own.bytes_ + bytes > kMost) return 0;
+    own.bytes_ += bytes;
+    s->at = own.blocks_.emplace_back(std::make_unique<char[]>(bytes)).get();
+    s->left = bytes;
+    return 1;
+  }
+
+ private:
+  std::vector<std::unique_ptr<char[]>> blocks_;
+  uint64_t bytes_ = 0;
+};
+
+// Strings are for functions on them, and for those that move elements.
+bool takes_strings(ExternFunction f) {
+  return f == ExternFunction::compress ||
+         (f >= ExternFunction::string_concat && f <= ExternFunction::string_split);
+}
 
 tw_view view_of(const Tensor* tensor, void* data) {
   if (!tensor) return {nullptr, nullptr, -1, 0};
@@ -50,6 +94,10 @@ Expected<std::vector<TensorType>> infer_extern(const OpAttrs& attrs, const Types
   const op::Extern& op = std::get<op::Extern>(attrs);
   const ExternInfo& info = extern_info(op.function);
   for (const Expr& dim : op.dims) TW_TRY(check_dim_expr(dim));
+  for (size_t i = 0; i < inputs.size() && !takes_strings(op.function); ++i)
+    if (inputs[i] && inputs[i]->dtype == DType::string)
+      return make_error(DiagCode::unsupported, "{0}: input {1} is string, expected numbers",
+                        info.name, i);
   Expected<std::vector<TensorType>> outs = info.infer(op, inputs);
   if (!outs) {
     std::vector<Diag> diags = take_diags(outs.takeError());
@@ -81,7 +129,12 @@ Expected<std::vector<Tensor>> evaluate_extern(const OpAttrs& attrs,
   args.ints = op.ints.data(), args.int_count = static_cast<int32_t>(op.ints.size());
   args.reals = op.reals.data(), args.real_count = static_cast<int32_t>(op.reals.size());
   args.error = &error;
-  if (extern_info(op.function).run(&args) == TW_OK) return made;
+  StringMemory strings;
+  args.strings = &strings;
+  if (extern_info(op.function).run(&args) == TW_OK) {
+    for (Tensor& tensor : made) intern_strings(tensor);
+    return made;
+  }
   return make_error(DiagCode::invalid_argument, "{0}", text);
 }
 

@@ -1,6 +1,9 @@
 #include "frontend/onnx/ops/ml/ml.h"
 
 #include <cmath>
+#include <numeric>
+
+#include "frontend/onnx/ops/strings/strings.h"
 
 namespace tw::onnx_import::ml {
 namespace {
@@ -88,15 +91,20 @@ Val row(NodeImport& n, const std::vector<float>& values) {
 }
 
 void set_classes(NodeImport& n, Val labels, Val scores) {
+  const auto texts = n.texts("classlabels_strings");
+  if (n.wanted(0) && texts && !texts->empty())
+    labels = n.emit(op::Gather{0},
+                    {string_constant(n, *texts, {Expr(std::ssize(*texts))}), labels});
   if (n.wanted(0)) n.set(0, labels);
   n.set(1, scores);
 }
 
 Ints class_labels(NodeImport& n, const char* integers, const char* strings) {
   const auto texts = n.texts(strings);
-  if (texts && !texts->empty())
-    n.fail(std::string("attribute ") + strings, "label the classes with integers");
-  return n.integers(integers).value_or(Ints());
+  if (!texts || texts->empty()) return n.integers(integers).value_or(Ints());
+  Ints numbers(texts->size());
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
 }
 
 }  // namespace tw::onnx_import::ml

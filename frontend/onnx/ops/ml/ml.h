@@ -17,10 +17,10 @@ Val constant(NodeImport& n, const std::vector<float>& values, const Shape& shape
 Val constant(NodeImport& n, const Ints& values, const Shape& shape);
 Val row(NodeImport& n, const std::vector<float>& values);  // [1, values]
 
-// What a classifier answers: the label (i64) of the largest score of each row, by the attribute of
-// labels; outputs 0 and 1.
+// What a classifier answers: the label of the largest score of each row, by the attribute of labels
+// (i64, or strings of classlabels_strings); outputs 0 and 1.
 void set_classes(NodeImport& n, Val labels, Val scores);
-// a failure for strings
+// The integers, or the numbers of the strings
 Ints class_labels(NodeImport& n, const char* integers, const char* strings);
 
 }  // namespace tw::onnx_import::ml

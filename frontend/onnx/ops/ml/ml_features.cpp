@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "frontend/onnx/ops/ml/ml.h"
+#include "frontend/onnx/ops/strings/strings.h"
 
 namespace tw::onnx_import {
 namespace {
@@ -123,118 +124,18 @@ void import_ml_one_hot_encoder(NodeImport& n) {
   Ints sorted = categories;
   std::sort(sorted.begin(), sorted.end());
   if (n.failed()) return;
+  if ((n.dtype(x) == DType::string) != n.has_attribute("cats_strings"))
+    return n.invalid(std::string("the input is ") + dtype_name(n.dtype(x)) +
+                     ", the categories are not");
   if (categories.empty() || std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
     return n.invalid("cats_int64s is empty or has a category twice");
   Shape shape = n.shape(x);
   shape.push_back(1);
-  const Val hit = n.binary(BinaryOp::eq, n.cast(n.reshape(x, std::move(shape)), DType::i64),
+  const Val numbers = n.dtype(x) == DType::string ? string_places(n, x, *n.texts("cats_strings"))
+                                                  : n.cast(x, DType::i64);
+  const Val hit = n.binary(BinaryOp::eq, n.reshape(numbers, std::move(shape)),
                            ml::constant(n, categories, {static_cast<int64_t>(categories.size())}));
   n.set(n.cast(hit, DType::f32));
-}
-
-namespace {
-
-// A list of numbers of LabelEncoder: as floats, as integers, or a tensor.
-std::optional<Tensor> number_list(NodeImport& n, const std::string& stem) {
-  const auto texts = n.texts((stem + "_strings").c_str());
-  if (texts && !texts->empty()) {
-    n.fail("attribute " + stem + "_strings", "encode the labels as numbers");
-    return std::nullopt;
-  }
-  if (const OnnxTensor* given = n.tensor((stem + "_tensor").c_str())) {
-    const auto dtype = given->dtype();
-    if (dtype)
-      return Tensor{*dtype,
-                    {element_count(given->dims)},
-                    {given->data.bytes.begin(), given->data.bytes.end()}};
-    n.fail("attribute " + stem + "_tensor of dtype " + element_type_name(given->element_type),
-           "encode the labels as numbers");
-    return std::nullopt;
-  }
-  if (const auto reals = n.reals((stem + "_floats").c_str()); reals && !reals->empty()) {
-    Tensor tensor = Tensor::zeros(DType::f32, {static_cast<int64_t>(reals->size())});
-    std::copy(reals->begin(), reals->end(), tensor.as<float>().begin());
-    return tensor;
-  }
-  const Ints integers = n.integers((stem + "_int64s").c_str()).value_or(Ints());
-  Tensor tensor = Tensor::zeros(DType::i64, {static_cast<int64_t>(integers.size())});
-  std::copy(integers.begin(), integers.end(), tensor.as<int64_t>().begin());
-  return tensor;
-}
-
-// The same element type and the same value: NaN is one key.
-bool same_key(const Tensor& keys, int64_t a, int64_t b) {
-  const double x = keys.at(a), y = keys.at(b);
-  return is_int(keys.dtype) ? keys.int_at(a) == keys.int_at(b)
-                            : x == y || (std::isnan(x) && std::isnan(y));
-}
-
-void set_default(NodeImport& n, Tensor& values, int64_t at) {
-  if (const OnnxTensor* given = n.tensor("default_tensor")) {
-    if (given->dtype() != values.dtype || element_count(given->dims) != 1)
-      return n.invalid("default_tensor is not one value of the values' type");
-    std::copy(given->data.bytes.begin(), given->data.bytes.end(),
-              values.bytes.begin() + at * dtype_bytes(values.dtype));
-  } else if (is_float(values.dtype)) {
-    values.set(at, n.real("default_float", -0.0));
-  } else {
-    values.set_int(at, n.integer("default_int64", -1));
-  }
-}
-
-}  // namespace
-
-// The value of the key that x is. Keys are compared with every element: meant for dozens to
-// hundreds of them.
-void import_ml_label_encoder(NodeImport& n) {
-  const Val x = n.in(0);
-  const auto keys = number_list(n, "keys"), values = number_list(n, "values");
-  if (n.failed() || !keys || !values) return;
-  const int64_t count = keys->size();
-  if (count != values->size() || count == 0)
-    return n.invalid(llvm::formatv("{0} keys and {1} values", count, values->size()).str());
-  if (keys->dtype != n.dtype(x))
-    return n.invalid(llvm::formatv("keys are {0}, the input is {1}", dtype_name(keys->dtype),
-                                   dtype_name(n.dtype(x)))
-                         .str());
-  if (count > 4096) return n.fail("more than 4096 keys");
-  std::vector<int64_t> kept;  // of equal keys the last counts
-  for (int64_t i = 0; i < count; ++i) {
-    bool last = true;
-    for (int64_t j = i + 1; j < count && last; ++j) last = !same_key(*keys, i, j);
-    if (last) kept.push_back(i);
-  }
-  const auto size = static_cast<int64_t>(kept.size());
-  Tensor table = Tensor::zeros(keys->dtype, {size + 1}),
-         results = Tensor::zeros(values->dtype, {size + 1}),
-         nan = Tensor::zeros(DType::boolean, {size + 1}),
-         otherwise = Tensor::zeros(DType::boolean, {size + 1});
-  for (int64_t i = 0; i < size; ++i) {
-    const auto from = static_cast<size_t>(kept[static_cast<size_t>(i)]),
-               key_bytes = static_cast<size_t>(dtype_bytes(keys->dtype)),
-               value_bytes = static_cast<size_t>(dtype_bytes(values->dtype));
-    std::copy_n(keys->bytes.begin() + static_cast<int64_t>(from * key_bytes), key_bytes,
-                table.bytes.begin() + i * static_cast<int64_t>(key_bytes));
-    std::copy_n(values->bytes.begin() + static_cast<int64_t>(from * value_bytes), value_bytes,
-                results.bytes.begin() + i * static_cast<int64_t>(value_bytes));
-    nan.set_int(i, is_float(keys->dtype) && std::isnan(table.at(i)));
-  }
-  otherwise.set_int(size, 1);
-  set_default(n, results, size);
-  if (n.failed()) return;
-  Shape shape = n.shape(x);
-  shape.push_back(1);
-  const Val each = n.reshape(x, std::move(shape));
-  Val hit = n.binary(BinaryOp::logical_or,
-                     n.binary(BinaryOp::eq, each, n.builder().add_constant(table)),
-                     n.builder().add_constant(otherwise));
-  if (is_float(keys->dtype))
-    hit = n.binary(BinaryOp::logical_or, hit,
-                   n.binary(BinaryOp::logical_and, n.unary(UnaryOp::is_nan, each),
-                            n.builder().add_constant(nan)));
-  const Val index = n.emit(op::ArgReduce{false, n.rank(each) - 1, false, false},
-                           {n.cast(hit, DType::i32)});
-  n.set(n.emit(op::Gather{0, true}, {n.builder().add_constant(results), index}));
 }
 
 }  // namespace tw::onnx_import

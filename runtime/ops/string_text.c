@@ -1,0 +1,132 @@
+/* Texts: other cases of letters, words left out, and words taken apart. */
+#include "elements.h"
+#include "strings.h"
+
+enum { CASE_KEPT = 0, CASE_LOWER = 1, CASE_UPPER = 2 };
+
+/* `to` has room for as many bytes. */
+static void change_case(char* to, const char* text, int64_t action) {
+  while (*text) {
+    const char* begin = text;
+    const uint32_t c = next_character(&text);
+    const uint32_t other = action == CASE_LOWER ? lower_case(c) : upper_case(c);
+    if (other == c || text - begin > 2) {
+      while (begin < text) *to++ = *begin++;
+    } else if (other < 0x80) {
+      *to++ = (char)other;
+    } else {
+      *to++ = (char)(0xC0 | other >> 6);
+      *to++ = (char)(0x80 | (other & 0x3F));
+    }
+  }
+  *to = 0;
+}
+
+static char* in_case(const tw_op_args* a, const char* text, int64_t action) {
+  char* changed = string_memory(a, string_length(text) + 1);
+  if (changed) change_case(changed, text, action);
+  return changed;
+}
+
+static int same_word(const char* a, const char* b, int64_t exact) {
+  if (exact) return string_order(a, b) == 0;
+  while (*a && *b)
+    if (lower_case(next_character(&a)) != lower_case(next_character(&b))) return 0;
+  return !*a && !*b;
+}
+
+/* in: words, and those that are left out. out: what stays, an empty string where that is nothing;
+ * their number. ints: the case to bring them to, whether words are compared with their case. */
+int32_t tw_op_string_normalize(const tw_op_args* a) {
+  const char** out = a->out[0].data;
+  int64_t kept = 0;
+  for (int64_t i = 0, count = elements_of(&a->in[0]); i < count; ++i) {
+    const char* text = string_at(&a->in[0], i);
+    int stops = 0;
+    for (int64_t s = 0, words = elements_of(&a->in[1]); s < words && !stops; ++s)
+      stops = same_word(text, string_at(&a->in[1], s), a->ints[1]);
+    if (stops) continue;
+    if (a->ints[0] != CASE_KEPT) text = in_case(a, text, a->ints[0]);
+    if (!text) return no_string_memory(a);
+    out[kept++] = text;
+  }
+  if (kept == 0) out[kept++] = "";
+  *(int64_t*)a->out[1].data = kept;
+  for (int64_t room = elements_of(&a->out[0]); kept < room; ++kept) out[kept] = "";
+  return TW_OK;
+}
+
+static int is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+/* A part of a text, and where the search for the next one begins; NULL: that was the last. */
+typedef struct part {
+  const char *begin, *end, *rest;
+} part;
+
+/* Runs of blanks part words; `more`: whether the text may be parted again. */
+static part next_word(const char* text, int more) {
+  part p = {text, text, 0};
+  while (*p.end && (!more || !is_space(*p.end))) ++p.end;
+  if (!more) return p;
+  const char* rest = p.end;
+  while (is_space(*rest)) ++rest;
+  p.rest = *rest ? rest : 0;
+  return p;
+}
+
+static part next_part(const char* text, const char* delimiter, int more) {
+  if (!*delimiter) return next_word(text, more);
+  part p = {text, text, 0};
+  for (; *p.end; ++p.end) {
+    uint64_t i = 0;
+    while (more && delimiter[i] && p.end[i] == delimiter[i]) ++i;
+    if (!more || delimiter[i]) continue;
+    p.rest = p.end + i;
+    break;
+  }
+  return p;
+}
+
+static const char* first_part(const char* text, const char* delimiter) {
+  if (*delimiter) return text;
+  while (is_space(*text)) ++text;
+  return *text ? text : 0;
+}
+
+/* Parts of text i; where `out` is given they are written there, the rest of `room` empty; -1: no
+ * memory. */
+static int64_t take_apart(const tw_op_args* a, int64_t i, const char** out, int64_t room) {
+  const char* delimiter = string_at(&a->in[1], 0);
+  const char* text = first_part(string_at(&a->in[0], i), delimiter);
+  const int64_t most = a->ints[0]; /* how often a text is parted; negative: always */
+  int64_t count = 0;
+  while (text) {
+    const part p = next_part(text, delimiter, most < 0 || count < most);
+    if (out && count < room && !(out[count] = new_string(a, p.begin, (uint64_t)(p.end - p.begin))))
+      return -1;
+    ++count;
+    text = p.rest;
+  }
+  for (int64_t at = count; out && at < room; ++at) out[at] = "";
+  return count;
+}
+
+/* in: texts, a delimiter (empty: blanks). out: the parts of each, the most of them. */
+int32_t tw_op_string_parts(const tw_op_args* a) {
+  int64_t *counts = a->out[0].data, *most = a->out[1].data;
+  *most = 0;
+  for (int64_t i = 0, count = elements_of(&a->in[0]); i < count; ++i) {
+    counts[i] = take_apart(a, i, 0, 0);
+    if (counts[i] > *most) *most = counts[i];
+  }
+  return TW_OK;
+}
+
+int32_t tw_op_string_split(const tw_op_args* a) {
+  const tw_view* y = &a->out[0];
+  const int64_t room = y->dims[y->rank - 1];
+  const char** out = y->data;
+  for (int64_t i = 0, count = elements_of(&a->in[0]); i < count; ++i)
+    if (take_apart(a, i, out + i * room, room) < 0) return no_string_memory(a);
+  return TW_OK;
+}

@@ -1,0 +1,91 @@
+/* Strings: an element of TW_STRING is a pointer to UTF-8 that a zero byte ends; NULL is the empty
+ * string. Functions that make strings put them into the run's memory for them. */
+#ifndef TW_STRINGS_H
+#define TW_STRINGS_H
+#include "ops.h"
+
+static inline const char* string_at(const tw_view* v, int64_t i) {
+  const char* text = ((const char* const*)v->data)[i];
+  return text ? text : "";
+}
+
+static inline uint64_t string_length(const char* text) {
+  uint64_t bytes = 0;
+  while (text[bytes]) ++bytes;
+  return bytes;
+}
+
+static inline int string_order(const char* a, const char* b) {
+  while (*a && *a == *b) ++a, ++b;
+  return (int)(uint8_t)*a - (int)(uint8_t)*b;
+}
+
+/* Memory of the run, aligned to 8 bytes; NULL: there is none. */
+static inline void* string_memory(const tw_op_args* a, uint64_t bytes) {
+  tw_strings* s = a->strings;
+  bytes = (bytes + 7) & ~(uint64_t)7;
+  if (s->left < bytes && !s->more(s, bytes)) return 0;
+  void* memory = s->at;
+  s->at += bytes;
+  s->left -= bytes;
+  return memory;
+}
+
+static inline int32_t no_string_memory(const tw_op_args* a) {
+  return tw_op_fail(a, TW_E_MEMORY, "no memory for the strings that the run makes", 0, 0);
+}
+
+/* A copy of the bytes with a zero behind; NULL: no memory. */
+static inline char* new_string(const tw_op_args* a, const char* text, uint64_t bytes) {
+  char* copy = string_memory(a, bytes + 1);
+  if (!copy) return 0;
+  for (uint64_t i = 0; i < bytes; ++i) copy[i] = text[i];
+  copy[bytes] = 0;
+  return copy;
+}
+
+/* The next character, and the text behind it. A byte that begins none is one of its own, above all
+ * of Unicode. */
+static inline uint32_t next_character(const char** text) {
+  const uint8_t* t = (const uint8_t*)*text;
+  const int more = t[0] < 0x80 ? 0 : t[0] < 0xC2 ? -1 : t[0] < 0xE0 ? 1 : t[0] < 0xF0 ? 2 : 3;
+  if (more == 0) return ++*text, t[0];
+  uint32_t character = t[0] & (0x3Fu >> more);
+  for (int i = 1; i <= more; ++i) {
+    if ((t[i] & 0xC0) != 0x80) return ++*text, 0x110000u + t[0];
+    character = character << 6 | (t[i] & 0x3F);
+  }
+  if (more < 0 || t[0] > 0xF4) return ++*text, 0x110000u + t[0];
+  *text += more + 1;
+  return character;
+}
+
+/* The letter in the other case, of ASCII, Latin, Greek, Cyrillic and Armenian letters whose UTF-8
+ * is as long in both cases; others stay. */
+static inline uint32_t lower_case(uint32_t c) {
+  if ((c >= 'A' && c <= 'Z') || (c >= 0xC0 && c <= 0xDE && c != 0xD7) ||
+      (c >= 0x391 && c <= 0x3A9 && c != 0x3A2) || (c >= 0x410 && c <= 0x42F))
+    return c + 32;
+  if (c >= 0x400 && c <= 0x40F) return c + 80;
+  if (c >= 0x531 && c <= 0x556) return c + 48;
+  if (c == 0x178) return 0xFF;
+  if ((c >= 0x139 && c <= 0x148) || (c >= 0x179 && c <= 0x17E)) return c + (c & 1);
+  if ((c >= 0x100 && c <= 0x12F) || (c >= 0x132 && c <= 0x137) || (c >= 0x14A && c <= 0x177) ||
+      (c >= 0x460 && c <= 0x481) || (c >= 0x48A && c <= 0x4BF) || (c >= 0x4D0 && c <= 0x52F))
+    return c | 1;
+  return c;
+}
+static inline uint32_t upper_case(uint32_t c) {
+  if ((c >= 'a' && c <= 'z') || (c >= 0xE0 && c <= 0xFE && c != 0xF7) ||
+      (c >= 0x3B1 && c <= 0x3C9 && c != 0x3C2) || (c >= 0x430 && c <= 0x44F))
+    return c - 32;
+  if (c >= 0x450 && c <= 0x45F) return c - 80;
+  if (c >= 0x561 && c <= 0x586) return c - 48;
+  if (c == 0xFF) return 0x178;
+  if ((c >= 0x139 && c <= 0x148) || (c >= 0x179 && c <= 0x17E)) return c - !(c & 1);
+  if ((c >= 0x100 && c <= 0x12F) || (c >= 0x132 && c <= 0x137) || (c >= 0x14A && c <= 0x177) ||
+      (c >= 0x460 && c <= 0x481) || (c >= 0x48A && c <= 0x4BF) || (c >= 0x4D0 && c <= 0x52F))
+    return c & ~1u;
+  return c;
+}
+#endif
