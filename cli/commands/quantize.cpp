@@ -21,7 +21,7 @@ struct QuantizeArgs {
   std::vector<std::string> dims;
   int random = 0, samples = 0, weight_bits = 8, bits = 8, block = 32;
   double percentile = CalibrationRule().percent, max_error = -1;
-  bool equalize = false, correct = false, layers = false, weights_only = false;
+  bool equalize = false, plain = false, layers = false, weights_only = false;
   UntrustedFlags untrusted;
 };
 
@@ -38,7 +38,7 @@ Error check_quantize(const QuantizeArgs& args) {
     problems.push_back({DiagCode::invalid_argument, text, {}, {}});
   };
   if (!range_method_from_name(args.method))
-    problem("--method '" + args.method + "' is none of minmax, percentile, entropy");
+    problem("--method '" + args.method + "' is none of minmax, percentile, mse, entropy");
   if (args.activations != "u8" && args.activations != "i8")
     problem("--activations '" + args.activations + "' is none of u8, i8");
   if (args.weight_bits != 7 && args.weight_bits != 8) problem("--weight-bits is 7 or 8");
@@ -65,7 +65,7 @@ Expected<QuantizeRequest> request_of(const QuantizeArgs& args, const std::string
   request.form.signed_activations = args.activations == "i8";
   request.form.weight_bits = args.weight_bits;
   request.equalize = args.equalize;
-  request.correct_biases = args.correct;
+  request.balance = request.correct_biases = !args.plain;
   request.by_layer = args.layers;
   if (args.max_error >= 0) request.max_error = args.max_error;
   return request;
@@ -83,16 +83,17 @@ Json to_json(const QuantizeReport& report, const std::string& output) {
                       {"samples", static_cast<int64_t>(report.samples)},
                       {"error", report.error},
                       {"equalized", report.equalized},
+                      {"balanced", report.balanced},
                       {"layers", layers}};
 }
 
-// The most harmful first.
+// Of those that were measured alone, the most harmful first.
 void print_layers(std::ostream& out, std::vector<LayerReport> layers) {
-  std::ranges::stable_sort(layers, std::greater(),
-                           [](const LayerReport& l) { return l.error.value_or(0); });
+  std::erase_if(layers, [](const LayerReport& l) { return !l.error; });
+  std::ranges::stable_sort(layers, std::greater(), [](const LayerReport& l) { return *l.error; });
   out << "error alone     weights  layer\n";
   for (const LayerReport& l : layers)
-    out << formatted("%11.6f %11lld  %s (%s)%s\n", l.error.value_or(0),
+    out << formatted("%11.6f %11lld  %s (%s)%s\n", *l.error,
                      static_cast<long long>(l.layer.weights), l.layer.name.c_str(),
                      l.layer.op.c_str(), l.in_floats ? ", left in floats" : "");
 }
@@ -103,6 +104,7 @@ void print_quantized(Console& console, const QuantizeReport& report, const std::
   if (std::ranges::any_of(report.layers, [](const LayerReport& l) { return l.error.has_value(); }))
     print_layers(out, report.layers);
   if (report.equalized > 0) out << report.equalized << " pairs of layers equalized\n";
+  if (report.balanced > 0) out << report.balanced << " values with balanced channels\n";
   out << output << ": " << static_cast<int64_t>(report.layers.size()) - floats << " of "
       << report.layers.size() << " layers in integers, error " << formatted("%.5f", report.error)
       << " on " << report.samples << (report.samples == 1 ? " sample\n" : " samples\n");
@@ -156,7 +158,7 @@ CommandRun define_quantize(Flags& flags) {
              "How pictures become inputs, as of compile: {image: {fit: letterbox, scale: 0.0039}}");
   flags.repeated("--dim", args->dims, "NAME=N", "Bind a symbolic dimension: batch=1");
   flags.text("--method", args->method, "NAME",
-             "Ranges of activations: minmax (default), percentile or entropy");
+             "Ranges of activations: minmax (default), percentile, mse or entropy");
   flags.number("--percentile", args->percentile, "P",
                "Share of the values that percentile keeps; default 99.999");
   flags.text("--activations", args->activations, "TYPE", "u8 (default) or i8");
@@ -164,8 +166,8 @@ CommandRun define_quantize(Flags& flags) {
                 "8 (default) or 7: onnxruntime's sums saturate with 8 on x86 without VNNI");
   flags.flag("--equalize", args->equalize,
              "Give neighbouring convolutions weights of equal ranges before");
-  flags.flag("--correct-biases", args->correct,
-             "Take the mean error of rounded weights from the biases");
+  flags.flag("--plain", args->plain,
+             "Neither balance channels nor take the mean error of rounded weights from the biases");
   flags.flag("--layers", args->layers, "Measure what each layer alone does to the outputs");
   flags.number("--max-error", args->max_error, "E",
                "Leave the most harmful layers in floats until the outputs' error, relative to "

@@ -11,8 +11,8 @@ constexpr size_t kHistogramBins = 2048;
 // What one value held.
 struct ObservedValue {
   ValueRange range{HUGE_VAL, -HUGE_VAL};
-  std::vector<double> sums;  // by channel, axis 1
-  int64_t per_channel = 0;   // elements
+  std::vector<double> sums, largest;  // by channel, axis 1; largest: magnitudes
+  int64_t per_channel = 0;            // elements
   bool finite = true;
 
   void add(const Tensor& tensor) {
@@ -24,11 +24,18 @@ struct ObservedValue {
     }
     if (tensor.shape.size() < 2 || tensor.shape[1] == 0) return;
     const auto channels = static_cast<size_t>(tensor.shape[1]);
-    if (sums.empty()) sums.resize(channels);
+    if (sums.empty()) {
+      sums.resize(channels);
+      largest.resize(channels);
+    }
     if (sums.size() != channels) return;
     size_t inner = 1;
     for (size_t i = 2; i < tensor.shape.size(); ++i) inner *= static_cast<size_t>(tensor.shape[i]);
-    for (size_t i = 0; i < values.size(); ++i) sums[i / inner % channels] += values[i];
+    for (size_t i = 0; i < values.size(); ++i) {
+      const size_t c = i / inner % channels;
+      sums[c] += values[i];
+      largest[c] = std::max(largest[c], std::abs(double{values[i]}));
+    }
     per_channel += static_cast<int64_t>(values.size() / channels);
   }
 };
@@ -87,7 +94,9 @@ Expected<Calibration> calibrate(const std::string& observing,
       case RangeMethod::min_max: range = seen[i].range; break;
       case RangeMethod::percentile: range = percentile_range(histograms[i], rule.percent); break;
       case RangeMethod::entropy: range = entropy_range(histograms[i]); break;
+      case RangeMethod::mse: range = mse_range(histograms[i]); break;
     }
+    result.largest[values[i]] = seen[i].largest;
     std::vector<double>& means = result.means[values[i]];
     for (const double sum : seen[i].sums)
       means.push_back(sum / static_cast<double>(std::max<int64_t>(1, seen[i].per_channel)));

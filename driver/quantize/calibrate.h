@@ -13,7 +13,7 @@ struct CalibrationRule {
 
 struct Calibration {
   ValueRanges ranges;
-  ChannelMeans means;                        // by axis 1
+  ChannelValues means, largest;              // largest: magnitudes
   std::vector<std::vector<Tensor>> outputs;  // the model's own, by sample
 };
 

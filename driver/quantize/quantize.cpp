@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <queue>
 
 #include "frontend/frontend.h"
 #include "packager/output_file.h"
@@ -53,15 +54,15 @@ class ModelQuantizer {
 
   Expected<QuantizeReport> run() {
     if (request_.equalize) report_.equalized = model_.equalize();
+    if (request_.balance) TW_TRY(balance());
     begin("calibrate");
-    TW_ASSIGN(calibration_, calibrate(model_.observing(), model_.observed(), request_.build,
-                                      samples_, request_.rule));
+    TW_ASSIGN(calibration_, calibrate_on(model_.observed(), request_.rule));
     if (request_.correct_biases) form_.means = calibration_.means;
     QdqForm form = form_;
     begin("compare");
     TW_ASSIGN(report_.error, error_of(form));
     const bool too_much = request_.max_error && report_.error > *request_.max_error;
-    if (request_.by_layer || too_much) TW_TRY(look_at_layers());
+    if (request_.by_layer) TW_TRY(look_at_layers());
     if (too_much) TW_TRY(keep_floats(form));
     TW_TRY(write_file(request_.output, model_.quantized(calibration_.ranges, form)));
     return std::move(report_);
@@ -70,6 +71,20 @@ class ModelQuantizer {
  private:
   void begin(const std::string& stage) {
     if (stage_) stage_(stage);
+  }
+
+  Expected<Calibration> calibrate_on(const std::vector<std::string>& values,
+                                     const CalibrationRule& rule) {
+    return calibrate(model_.observing(values), values, request_.build, samples_, rule);
+  }
+
+  Error balance() {
+    const std::vector<std::string> values = model_.balanceable();
+    if (values.empty()) return Error::success();
+    begin("balance");
+    TW_ASSIGN(const Calibration seen, calibrate_on(values, {}));
+    report_.balanced = model_.balance(seen.largest);
+    return Error::success();
   }
 
   Expected<double> error_of(const QdqForm& form) {
@@ -85,42 +100,64 @@ class ModelQuantizer {
     return error.value();
   }
 
-  // Each layer quantized alone.
+  // With the layers [first, last) alone quantized.
+  Expected<double> error_alone(size_t first, size_t last) {
+    begin(last - first == 1
+              ? "layer " + std::to_string(last)
+              : "layers " + std::to_string(first + 1) + " to " + std::to_string(last));
+    QdqForm form = form_;
+    for (size_t i = 0; i < report_.layers.size(); ++i)
+      if (i < first || i >= last) form.floats.insert(i);
+    TW_ASSIGN(const double error, error_of(form));
+    if (last - first == 1) report_.layers[first].error = error;
+    return error;
+  }
+
   Error look_at_layers() {
-    for (size_t i = 0; i < report_.layers.size(); ++i) {
-      begin("layer " + std::to_string(i + 1) + " of " + std::to_string(report_.layers.size()));
-      QdqForm form = form_;
-      for (size_t other = 0; other < report_.layers.size(); ++other)
-        if (other != i) form.floats.insert(other);
-      TW_ASSIGN(report_.layers[i].error, error_of(form));
-    }
+    for (size_t i = 0; i < report_.layers.size(); ++i) TW_TRY(error_alone(i, i + 1).takeError());
     return Error::success();
   }
 
-  // The fewest of the most harmful layers that bring the error within the budget, by bisection.
+  // Halves the run of layers that does most harm until it is one layer, which stays in floats, and
+  // goes on with the next until the error is within the budget.
   Error keep_floats(QdqForm& form) {
+    struct Run {
+      double error;
+      size_t first, last;
+      bool operator<(const Run& other) const { return error < other.error; }
+    };
+    std::priority_queue<Run> runs;
+    runs.push({report_.error, 0, report_.layers.size()});
+    while (!runs.empty()) {
+      const Run worst = runs.top();
+      runs.pop();
+      if (worst.last - worst.first > 1) {
+        const size_t middle = worst.first + (worst.last - worst.first) / 2;
+        for (const auto& [first, last] : {std::pair(worst.first, middle), {middle, worst.last}}) {
+          TW_ASSIGN(const double error, error_alone(first, last));
+          runs.push({error, first, last});
+        }
+        continue;
+      }
+      form.floats.insert(worst.first);
+      report_.layers[worst.first].in_floats = true;
+      report_.layers[worst.first].error = worst.error;
+      if (form.floats.size() == report_.layers.size()) break;
+      begin("error with " + std::to_string(form.floats.size()) + " layers in floats");
+      TW_ASSIGN(const double error, error_of(form));
+      if (error > *request_.max_error) continue;
+      report_.error = error;
+      return Error::success();
+    }
+    return cannot_meet();
+  }
+
+  Error cannot_meet() const {
+    constexpr size_t kNamed = 5;
     std::vector<size_t> order(report_.layers.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::ranges::stable_sort(order, std::greater(),
-                             [&](size_t i) { return *report_.layers[i].error; });
-    size_t too_few = 0, enough = order.size();
-    while (enough - too_few > 1) {
-      const size_t kept = too_few + (enough - too_few) / 2;
-      begin("error with " + std::to_string(kept) + " layers in floats");
-      form.floats = LayerSet(order.begin(), order.begin() + static_cast<ptrdiff_t>(kept));
-      TW_ASSIGN(const double error, error_of(form));
-      const bool within = error <= *request_.max_error;
-      (within ? enough : too_few) = kept;
-      if (within) report_.error = error;
-    }
-    if (enough == order.size()) return cannot_meet(order);
-    form.floats = LayerSet(order.begin(), order.begin() + static_cast<ptrdiff_t>(enough));
-    for (const size_t i : form.floats) report_.layers[i].in_floats = true;
-    return Error::success();
-  }
-
-  Error cannot_meet(const std::vector<size_t>& order) const {
-    constexpr size_t kNamed = 5;
+                             [&](size_t i) { return report_.layers[i].error.value_or(0); });
     Diag diag{
         DiagCode::mismatch,
         llvm::formatv("the error is {0:f5}, and only with all layers in floats within {1:f5}: "
@@ -131,9 +168,9 @@ class ModelQuantizer {
         {}};
     for (size_t i = 0; i < std::min(kNamed, order.size()); ++i) {
       const LayerReport& layer = report_.layers[order[i]];
-      diag.notes.push_back(
-          llvm::formatv("{0} ({1}): alone {2:f5}", layer.layer.name, layer.layer.op, *layer.error)
-              .str());
+      diag.notes.push_back(llvm::formatv("{0} ({1}): alone {2:f5}", layer.layer.name,
+                                         layer.layer.op, layer.error.value_or(0))
+                               .str());
     }
     return make_error(std::move(diag));
   }

@@ -16,7 +16,7 @@ struct QuantizeRequest {
   NetworkBuild build;
   CalibrationRule rule;
   QdqForm form;  // form.floats: found by max_error
-  bool equalize = false, correct_biases = false, by_layer = false;
+  bool equalize = false, balance = true, correct_biases = true, by_layer = false;
   std::optional<double> max_error;
 };
 
@@ -32,6 +32,7 @@ struct QuantizeReport {
   // outputs in floats, the worst output's
   double error = 0;
   int equalized = 0;  // pairs of layers
+  int balanced = 0;   // values
 };
 // Errors, besides those of files and models: no data, a max_error that cannot be met (with the
 // layers to blame). Nothing is written then.

@@ -60,18 +60,13 @@ class Planner {
   QuantPlan run() {
     for (int i = graph_.node_size() - 1; i >= 0; --i) {
       const onnx::NodeProto& node = graph_.node(i);
-      const bool product = std::ranges::binary_search(plan_.products, i);
-      bool reached = product;
-      for (const std::string& output : node.output()) reached |= reach_.contains(output);
-      if (product) {
-        if (reach_.contains(node.output(0))) want(result_of(node));
+      if (std::ranges::binary_search(plan_.products, i)) {
         want(node.input(0));
         want(node.input(1));
       }
       move(node);
       if (is_op(node, "Add") && plan_.group_of.contains(result_of(node)) && is_sum(node))
         for (const std::string& input : node.input()) want(input);
-      if (reached) reach_.insert(node.input().begin(), node.input().end());
     }
     for (auto& [value, group] : plan_.group_of) group = root(value);
     return std::move(plan_);
@@ -97,18 +92,15 @@ class Planner {
     return !index_.constant(node.input(0)) && !index_.constant(node.input(1));
   }
 
-  // Behind what becomes a part of the node's own kernel: clamps, and the constant that is added to
-  // a MatMul.
+  // Behind the clamps that become a part of the node's own kernel.
   std::string result_of(const onnx::NodeProto& node) const {
     std::string value = node.output(0);
-    for (bool bias = is_op(node, "MatMul");;) {
-      const std::optional<int> reader = index_.only_reader(value);
-      if (!reader) return value;
+    while (const std::optional<int> reader = index_.only_reader(value)) {
       const onnx::NodeProto& next = index_.node(*reader);
-      if (bias && is_op(next, "Add") && !is_sum(next)) bias = false;
-      else if (!is_clamp(next) || next.input(0) != value) return value;
+      if (!is_clamp(next) || next.input(0) != value) break;
       value = next.output(0);
     }
+    return value;
   }
 
   std::string root(std::string value) const {
@@ -118,7 +110,6 @@ class Planner {
 
   const onnx::GraphProto& graph_;
   const GraphIndex index_;
-  std::set<std::string> reach_;  // values that a product reads, perhaps behind others
   QuantPlan plan_;
 };
 

@@ -22,8 +22,9 @@ struct QuantPlan {
   std::map<std::string, std::string> group_of;
   std::vector<int> products;  // nodes, those of layers that stay in floats left out
 };
-// Inputs of products are quantized, and what products make, unless no product reads it any more: a
-// last layer's results stay floats. Values that operators only move share a scale.
+// Inputs of products are quantized, and of sums whose results are. What lies between a product and
+// an operator in floats, such as a Sigmoid, is not, nor are a last layer's results. Values that
+// operators only move share a scale.
 QuantPlan make_plan(const onnx::GraphProto& graph, const LayerSet& floats);
 
 }  // namespace tw::onnx_quantize

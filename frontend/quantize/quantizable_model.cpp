@@ -43,11 +43,11 @@ std::vector<std::string> QuantizableModel::observed() const {
   return values;
 }
 
-std::string QuantizableModel::observing() const {
+std::string QuantizableModel::observing(const std::vector<std::string>& values) const {
   onnx::ModelProto model = data_->model;
   onnx::GraphProto& graph = *model.mutable_graph();
   FreeNames names(graph);
-  for (const std::string& value : observed()) {
+  for (const std::string& value : values) {
     const std::string name = names.make(value + "_observed");
     *graph.add_node() = make_node("Identity", {value}, name);
     onnx::ValueInfoProto& output = *graph.add_output();
@@ -69,6 +69,14 @@ std::string QuantizableModel::quantized(const ValueRanges& ranges, const QdqForm
 }
 
 int QuantizableModel::equalize() { return equalize_layers(*data_->model.mutable_graph()); }
+
+std::vector<std::string> QuantizableModel::balanceable() const {
+  return balanceable_values(data_->model.graph());
+}
+
+int QuantizableModel::balance(const ChannelValues& largest) {
+  return balance_channels(*data_->model.mutable_graph(), largest);
+}
 
 int QuantizableModel::pack_weights(int bits, int block) {
   return onnx_quantize::pack_weights(data_->model, bits, block);

@@ -17,7 +17,7 @@ struct ValueRange {
   double least = 0, most = 0;
 };
 using ValueRanges = std::map<std::string, ValueRange>;
-using ChannelMeans = std::map<std::string, std::vector<double>>;  // by value
+using ChannelValues = std::map<std::string, std::vector<double>>;  // by value and axis 1
 
 // A product: what is quantized or left in floats as a whole.
 struct QuantLayer {
@@ -33,7 +33,7 @@ struct QdqForm {
   LayerSet floats;                  // layers that stay in floats
   // By axis 1 of the layers' inputs. Not empty: from each bias is taken what rounding the weights
   // adds to the mean of its channel (bias correction, Nagel et al. 2019).
-  ChannelMeans means{};
+  ChannelValues means{};
 };
 
 class QuantizableModel {
@@ -46,14 +46,19 @@ class QuantizableModel {
   std::string bytes() const;  // the model in floats
   // Values whose ranges quantized() needs, whatever layers stay in floats.
   std::vector<std::string> observed() const;
-  // The model in floats with those as outputs behind its own.
-  std::string observing() const;
+  // The model in floats with some values as outputs behind its own.
+  std::string observing(const std::vector<std::string>& values) const;
   // The model with QuantizeLinear and DequantizeLinear. ranges: of all that observed() names.
   std::string quantized(const ValueRanges& ranges, const QdqForm& form) const;
 
   // Cross-layer equalization (Nagel et al. 2019): weights of neighbouring convolutions get channels
   // of equal ranges; what the model computes stays. Returns the number of pairs.
   int equalize();
+  // Channel balancing: of values that depthwise convolutions read, channels get equal ranges by a
+  // Mul, which the weights undo. `largest`: magnitudes, of what balanceable() names. Returns the
+  // number of values that are changed.
+  std::vector<std::string> balanceable() const;
+  int balance(const ChannelValues& largest);
   // Constant weights of MatMul as MatMulNBits of com.microsoft.
   // Returns the number of them.
   int pack_weights(int bits, int block);

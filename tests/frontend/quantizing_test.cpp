@@ -111,6 +111,43 @@ TEST_CASE("quantize: equalized layers have one range a channel and compute the s
   CHECK(b[1] * v[1] == doctest::Approx(2));
 }
 
+TEST_CASE("quantize: what lies between a product and an operator in floats stays in floats") {
+  onnx::GraphProto graph = graph_of(R"(g (float[1,2,8,8] x) => (float[1,2,8,8] y) {
+    a = Conv(x, w)
+    s = Sigmoid(a)
+    m = Mul(a, s)
+    y = Conv(m, w)
+  })");
+  give(graph, "w", {2, 2, 1, 1}, 1, 1);
+  const QuantPlan plan = make_plan(graph, {});
+  CHECK(plan.group_of.contains("m"));
+  for (const char* value : {"a", "s", "y"}) CHECK_FALSE(plan.group_of.contains(value));
+}
+
+TEST_CASE("quantize: balanced channels are equally large, and depthwise weights undo it") {
+  onnx::GraphProto graph = graph_of(
+      R"(g (float[1,2,8,8] x) => (float[1,4,8,8] y, float[1,2,8,8] z) {
+    a = Sigmoid(x)
+    y = Conv<group=2>(a, w)
+    b = Tanh(x)
+    z = Conv<group=2>(b, v)
+  })");
+  give(graph, "w", {4, 1, 1, 1}, 32, 32);
+  give(graph, "v", {2, 1, 1, 1}, 1, 1);
+  CHECK(balanceable_values(graph) == std::vector<std::string>{"a", "b"});
+  // Channels of b have almost one size: nothing is gained there
+  CHECK(balance_channels(graph, {{"a", {64, 2}}, {"b", {1, 0.9}}}) == 1);
+  REQUIRE(graph.node_size() == 5);
+  REQUIRE(is_op(graph.node(1), "Mul"));
+  CHECK(graph.node(2).input(0) == graph.node(1).output(0));
+  CHECK(constant(graph, graph.node(1).input(1)) == std::vector<float>{1, 32});
+  CHECK(constant(graph, "w") == std::vector<float>{32, 64, 3, 4});  // 96 / 32, 128 / 32
+  CHECK(constant(graph, "v") == std::vector<float>{1, 2});
+  // An empty channel may not be empty later
+  CHECK(balance_channels(graph, {{"b", {1, 0}}}) == 1);
+  CHECK(constant(graph, "v") == std::vector<float>{1, 2.0f / 256});
+}
+
 TEST_CASE("quantize: a corrected bias takes the rounding of the weights from the mean") {
   onnx::GraphProto graph = graph_of(R"(g (float[1,2,1,1] x) => (float[1,1,1,1] y) {
     y = Conv(x, w, b)
