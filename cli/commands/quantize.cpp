@@ -44,7 +44,7 @@ Error check_quantize(const QuantizeArgs& args) {
   if (args.weight_bits != 7 && args.weight_bits != 8) problem("--weight-bits is 7 or 8");
   if (args.percentile <= 50 || args.percentile > 100)
     problem("--percentile is more than 50 and 100 at most");
-  if (args.bits != 4 && args.bits != 8) problem("--bits is 4 or 8");
+  if (args.bits != 2 && args.bits != 4 && args.bits != 8) problem("--bits is 2, 4 or 8");
   if (args.block < 16 || args.block > 256 || (args.block & (args.block - 1)) != 0)
     problem("--block is 16, 32, 64, 128 or 256");
   if (!args.data.empty() && args.random > 0) problem("give --data or --random, not both");
@@ -174,7 +174,7 @@ CommandRun define_quantize(Flags& flags) {
                "their root mean square, is within E on the data");
   flags.flag("--weights-only", args->weights_only,
              "Weights of MatMul alone, as MatMulNBits: for language models; needs no data");
-  flags.integer("--bits", args->bits, "Of --weights-only: 4 or 8 (default)", 1);
+  flags.integer("--bits", args->bits, "Of --weights-only: 2, 4 or 8 (default)", 1);
   flags.integer("--block", args->block, "Of --weights-only: weights that share a scale; default 32",
                 1);
   args->untrusted.define(flags);
