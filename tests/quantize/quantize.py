@@ -72,6 +72,7 @@ def digits(tw):
     for way, words in ways.items():
         path = tw.work / f"{way}.onnx"
         report = tw.quantize(DIGITS, path, "--data", data, *words)
+        assert report["error"] < 0.03, f"{way}: error {report['error']}"
         assert report["samples"] == 180 and all(not layer["floats"] for layer in report["layers"])
         onnx.checker.check_model(str(path), full_check=True)
         assert kinds(path).count("QuantizeLinear") >= 5 and "BatchNormalization" not in kinds(path)
