@@ -6,7 +6,7 @@
 #include <span>
 
 #include "cli/flags.h"
-#include "cli/text_width.h"
+#include "cli/text/text_width.h"
 #include "support/diag.h"
 #include "support/json.h"
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <ostream>
 
-#include "cli/formatted.h"
-#include "cli/text_width.h"
+#include "cli/text/formatted.h"
+#include "cli/text/text_width.h"
 #include "driver/compile/compile.h"
 
 namespace tw {

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "cli/progress.h"
-#include "cli/text_width.h"
+#include "cli/text/text_width.h"
 #include "support/dates.h"
 
 namespace tw {

@@ -1,7 +1,7 @@
 #include "cli/timed_report.h"
 
-#include "cli/kernel_table.h"
 #include "cli/progress.h"
+#include "cli/text/kernel_table.h"
 #include "driver/run/time_model.h"
 #include "ir/dim_names.h"
 #include "packager/artifact.h"

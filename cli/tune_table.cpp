@@ -9,8 +9,8 @@
 #include <numeric>
 #include <ostream>
 
-#include "cli/formatted.h"
 #include "cli/progress.h"
+#include "cli/text/formatted.h"
 
 namespace tw {
 namespace {

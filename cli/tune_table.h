@@ -8,7 +8,7 @@
 
 #include "autotune/network.h"
 #include "cli/app.h"
-#include "cli/text_width.h"
+#include "cli/text/text_width.h"
 #include "driver/run/roofline.h"
 #include "driver/tune/tune_budget.h"
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/text_width.h"
+#include "cli/text/text_width.h"
 #include "driver/tune/tuned_compile.h"
 #include "support/json.h"
 

@@ -5,8 +5,8 @@
 #include <ostream>
 #include <set>
 
-#include "cli/formatted.h"
 #include "cli/targets.h"
+#include "cli/text/formatted.h"
 #include "support/confine.h"
 
 namespace tw {

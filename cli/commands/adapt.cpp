@@ -5,10 +5,10 @@
 
 #include "cli/commands/commands.h"
 #include "cli/file_roles.h"
-#include "cli/formatted.h"
 #include "cli/interrupts.h"
 #include "cli/progress.h"
 #include "cli/targets.h"
+#include "cli/text/formatted.h"
 #include "driver/dataset/adapt.h"
 #include "driver/tune/predictor_files.h"
 #include "frontend/frontend.h"

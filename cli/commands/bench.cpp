@@ -5,7 +5,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/timed_library.h"
-#include "cli/thread_plan.h"
+#include "cli/text/thread_plan.h"
 #include "driver/run/device_report.h"
 #include "support/parallel.h"
 

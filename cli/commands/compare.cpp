@@ -3,7 +3,7 @@
 #include <ostream>
 
 #include "cli/commands/commands.h"
-#include "cli/formatted.h"
+#include "cli/text/formatted.h"
 #include "driver/compare/compare_artifacts.h"
 #include "driver/compare/compare_builds.h"
 

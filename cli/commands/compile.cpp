@@ -700,6 +700,30 @@ void define_goal_flags(Flags& flags, CompileArgs& args) {
              "caller's. It has the target's features without asking for them");
 }
 
+void define_report_flags(Flags& flags, CompileArgs& args) {
+  flags.text("--report", args.report, "FILE.html",
+             "A page of the kernels with their schedules and memory; for target host with their "
+             "times on this machine, on one thread");
+  flags.number("--report-errors", args.report_errors, "S",
+               "On the page of --report also how far each kernel's result is from the reference "
+               "evaluator's, as far as S seconds allow; default 0: not");
+}
+
+void define_schedule_flags(Flags& flags, CompileArgs& args) {
+  flags.text("--log", args.log, "FILE",
+             "Take schedules from this tuning log; default: from the tilewright.lock beside the "
+             "model, where it is there");
+  flags.text(
+      "--tune", args.tune, "TIME|one-shot[:N]",
+      "Tune the kernels, and use what was found if the whole network is faster with it: all "
+      "that takes 60s, 10m, 1h beside the compile. one-shot: a predictor chooses and nothing "
+      "is measured, or N of its candidates for each kernel are");
+  flags.integer("--threads", args.threads,
+                "Of the log's records those that were measured with so many threads; default 1", 1);
+  flags.flag("--frozen", args.frozen,
+             "Refuse to compile what the lock beside the model does not pin");
+}
+
 void define_pass_flags(Flags& flags, CompileArgs& args) {
   flags.comma_list("--passes", args.passes, "P,P",
                    "Run these graph passes instead of the default ones");
@@ -747,28 +771,12 @@ CommandRun define_compile(Flags& flags) {
   define_goal_flags(flags, *args);
   flags.text("--dump-dir", args->dump_dir, "DIR",
              "Write every stage's text there as numbered files");
-  flags.text("--report", args->report, "FILE.html",
-             "A page of the kernels with their schedules and memory; for target host with their "
-             "times on this machine, on one thread");
-  flags.number("--report-errors", args->report_errors, "S",
-               "On the page of --report also how far each kernel's result is from the reference "
-               "evaluator's, as far as S seconds allow; default 0: not");
+  define_report_flags(flags, *args);
   args->algorithms.define(flags);
   flags.text("--precision", args->precision, "P",
              "In what products and convolutions multiply: fp32 (default), bf16 with sums in f32, "
              "auto: bf16 where the target has an instruction for it");
-  flags.text("--log", args->log, "FILE",
-             "Take schedules from this tuning log; default: from the tilewright.lock beside the "
-             "model, where it is there");
-  flags.text(
-      "--tune", args->tune, "TIME|one-shot[:N]",
-      "Tune the kernels, and use what was found if the whole network is faster with it: all "
-      "that takes 60s, 10m, 1h beside the compile. one-shot: a predictor chooses and nothing "
-      "is measured, or N of its candidates for each kernel are");
-  flags.integer("--threads", args->threads,
-                "Of the log's records those that were measured with so many threads; default 1", 1);
-  flags.flag("--frozen", args->frozen,
-             "Refuse to compile what the lock beside the model does not pin");
+  define_schedule_flags(flags, *args);
   flags.flag("--strict", args->strict,
              "Write nothing and exit with 70 where a default schedule does not apply, which is a "
              "bug; else the plain one is used, with a warning");

@@ -5,7 +5,7 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/timed_library.h"
 #include "cli/file_roles.h"
-#include "cli/kernel_table.h"
+#include "cli/text/kernel_table.h"
 #include "driver/run/device_report.h"
 #include "driver/run/trace.h"
 #include "packager/output_file.h"

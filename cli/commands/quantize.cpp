@@ -7,9 +7,9 @@
 
 #include "cli/commands/commands.h"
 #include "cli/file_roles.h"
-#include "cli/formatted.h"
 #include "cli/progress.h"
 #include "cli/targets.h"
+#include "cli/text/formatted.h"
 #include "cli/untrusted.h"
 #include "frontend/frontend.h"
 

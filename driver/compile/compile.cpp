@@ -331,12 +331,6 @@ ModelInterface interface_of_all(const Program& first, const std::vector<WiderPat
   return interface;
 }
 
-Error check_paths(const CompileOptions& options, const Target& target) {
-  if (target.wider.empty() || options.specialize.empty()) return Error::success();
-  return make_error(DiagCode::unsupported,
-                    "--specialize: not for '{0}', a target of several processors", target.name);
-}
-
 // The library, with the weights packed straight into its file, and the header.
 Error write_files(const LinkedImage& image, const Program& program, const ModelInterface& interface,
                   const CompileOptions& options) {
@@ -380,12 +374,17 @@ Error check_strings(const Program& program, const Target& target) {
   return make_error(std::move(found));
 }
 
-Error check_loadable(const CompileOptions& options, const Target& target) {
-  if (options.emit != Emit::so || !is_freestanding(target.triple)) return Error::success();
-  return make_error(DiagCode::unsupported,
-                    "target '{0}' has no operating system to load a library: --emit obj makes an "
-                    "object for it",
-                    target.name);
+// Whether the target can have a library, or object, of this kind.
+Error check_kind(const CompileOptions& options, const Target& target) {
+  if (options.emit == Emit::so && is_freestanding(target.triple))
+    return make_error(DiagCode::unsupported,
+                      "target '{0}' has no operating system to load a library: --emit obj makes an "
+                      "object for it",
+                      target.name);
+  if (!target.wider.empty() && !options.specialize.empty())
+    return make_error(DiagCode::unsupported,
+                      "--specialize: not for '{0}', a target of several processors", target.name);
+  return Error::success();
 }
 
 // The fast path for these sizes, by symbol.
@@ -506,8 +505,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
     report.peak_memory_bytes = peak_memory();
     return std::move(report);
   };
-  TW_TRY(check_loadable(options, whole));
-  TW_TRY(check_paths(options, whole));
+  TW_TRY(check_kind(options, whole));
   const std::vector<Graph> graphs(whole.wider.size(), model.graph);
   TW_ASSIGN(const DeviceBackends devices, device_backends(target));
   report.device_notes = notes_of(devices, target);

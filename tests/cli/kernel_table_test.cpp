@@ -1,4 +1,4 @@
-#include "cli/kernel_table.h"
+#include "cli/text/kernel_table.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // bench --plan: shares, imbalance and fork-joins of a machine that is not there.
-#include "cli/thread_plan.h"
+#include "cli/text/thread_plan.h"
 
 #include <doctest/doctest.h>
 

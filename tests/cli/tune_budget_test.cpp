@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "autotune/network.h"
-#include "cli/kernel_table.h"
-#include "cli/text_width.h"
+#include "cli/text/kernel_table.h"
+#include "cli/text/text_width.h"
 #include "cli/tune_table.h"
 #include "driver/compare/reduce.h"
 

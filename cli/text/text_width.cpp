@@ -1,4 +1,4 @@
-#include "cli/text_width.h"
+#include "cli/text/text_width.h"
 
 #include <sys/ioctl.h>
 

@@ -1,7 +1,7 @@
 // tilewright profile: what every call of a model takes, next to what it does and what the machine
 // would allow.
 #pragma once
-#include "cli/text_width.h"
+#include "cli/text/text_width.h"
 #include "driver/compile/manifest.h"
 #include "driver/run/roofline.h"
 #include "driver/run/tensors.h"

@@ -1,4 +1,4 @@
-#include "cli/manifest_counts.h"
+#include "cli/text/manifest_counts.h"
 
 #include "ir/text.h"
 

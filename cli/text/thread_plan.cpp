@@ -1,10 +1,10 @@
-#include "cli/thread_plan.h"
+#include "cli/text/thread_plan.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
-#include "cli/manifest_counts.h"
+#include "cli/text/manifest_counts.h"
 #include "ir/core_rates.h"
 
 namespace tw {

@@ -1,9 +1,9 @@
-#include "cli/kernel_table.h"
+#include "cli/text/kernel_table.h"
 
 #include <algorithm>
 #include <cstdio>
 
-#include "cli/manifest_counts.h"
+#include "cli/text/manifest_counts.h"
 
 namespace tw {
 namespace {

@@ -2,7 +2,7 @@
 // not be at hand. Loops are shared out as by the runtime (runtime/pool.c): into equal parts, one a
 // thread, the first ones an iteration longer where they do not divide.
 #pragma once
-#include "cli/text_width.h"
+#include "cli/text/text_width.h"
 #include "driver/compile/manifest.h"
 #include "driver/run/tensors.h"
 
