@@ -50,6 +50,12 @@ struct CodegenOptions {
   int64_t chunk_ns = kPartNanoseconds;
 };
 
+// Of one run on one thread, by LLVM's model of the processor: every access is a hit in the first
+// cache. No measurement, and not to be compared with one.
+struct KernelEstimate {
+  double cycles = 0, instructions = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -63,6 +69,10 @@ class Backend {
   // in a program.
   virtual Expected<std::string> compile_kernel(const Kernel& kernel,
                                                bool parallel = false) const = 0;
+  // What the kernel's code takes on the target's processor, which need not be at hand: the same on
+  // every machine. Errors: sizes that are not known, loops that depend on data, calls, a processor
+  // that LLVM has no model of.
+  virtual Expected<KernelEstimate> estimate(const Kernel& kernel) const = 0;
   // Text of the kernel at a stage of code generation: "llvm" or "asm".
   virtual Expected<std::string> disassemble(const Kernel& kernel,
                                             const std::string& stage) const = 0;

@@ -6,6 +6,30 @@
 #include "support/parallel.h"
 
 namespace tw {
+namespace {
+
+using SecondsOf = std::function<Expected<double>(const Kernel&)>;
+
+std::vector<MeasureResult> predicted(std::span<const std::shared_ptr<const Kernel>> kernels,
+                                     const std::string& device, int jobs,
+                                     const SecondsOf& seconds_of) {
+  std::vector<MeasureResult> results(kernels.size());
+  llvm::cantFail(parallel_for(jobs, kernels.size(), [&](size_t i) -> Error {
+    results[i].device = device;
+    Expected<double> seconds = seconds_of(*kernels[i]);
+    if (seconds) {
+      results[i].seconds = {*seconds};
+      return Error::success();
+    }
+    results[i].status = Status::compile_error;
+    results[i].error = error_text(seconds.takeError());
+    std::ranges::replace(results[i].error, '\n', ' ');
+    return Error::success();
+  }));
+  return results;
+}
+
+}  // namespace
 
 Expected<std::unique_ptr<CycleMeasurer>> CycleMeasurer::create(
     std::shared_ptr<const DeviceBackend> backend, const Target& device,
@@ -22,20 +46,7 @@ Expected<std::unique_ptr<CycleMeasurer>> CycleMeasurer::create(
 
 std::vector<MeasureResult> CycleMeasurer::measure(
     std::span<const std::shared_ptr<const Kernel>> kernels, const Reference&, const StopAsked&) {
-  std::vector<MeasureResult> results(kernels.size());
-  llvm::cantFail(parallel_for(jobs_, kernels.size(), [&](size_t i) -> Error {
-    results[i].device = device_;
-    Expected<double> seconds = seconds_of(*kernels[i]);
-    if (seconds) {
-      results[i].seconds = {*seconds};
-      return Error::success();
-    }
-    results[i].status = Status::compile_error;
-    results[i].error = error_text(seconds.takeError());
-    std::ranges::replace(results[i].error, '\n', ' ');
-    return Error::success();
-  }));
-  return results;
+  return predicted(kernels, device_, jobs_, [this](const Kernel& k) { return seconds_of(k); });
 }
 
 Expected<double> CycleMeasurer::seconds_of(const Kernel& kernel) const {
@@ -47,6 +58,18 @@ Expected<double> CycleMeasurer::seconds_of(const Kernel& kernel) const {
                       "the device's code generator does not say how many cycles kernel '{0}' takes",
                       kernel.name);
   return static_cast<double>(reports.front().cycles) * kCycleSeconds;
+}
+
+EstimateMeasurer::EstimateMeasurer(std::shared_ptr<const Backend> backend, std::string model,
+                                   double clock, int jobs)
+    : backend_(std::move(backend)), model_(std::move(model)), clock_(clock), jobs_(jobs) {}
+
+std::vector<MeasureResult> EstimateMeasurer::measure(
+    std::span<const std::shared_ptr<const Kernel>> kernels, const Reference&, const StopAsked&) {
+  return predicted(kernels, model_, jobs_, [this](const Kernel& kernel) -> Expected<double> {
+    TW_ASSIGN(const KernelEstimate estimate, backend_->estimate(kernel));
+    return estimate.cycles / clock_;
+  });
 }
 
 }  // namespace tw

@@ -1,5 +1,5 @@
-// Devices whose code generator knows how long its code takes: predicted cycles are the time, the
-// same on every machine and in every run.
+// What takes no machine to measure: devices whose code generator knows how long its code takes, and
+// estimates of processors. Predicted cycles are the time, the same everywhere and in every run.
 #pragma once
 #include <memory>
 
@@ -35,6 +35,24 @@ class CycleMeasurer : public KernelMeasurer {
   std::shared_ptr<const DeviceBackend> backend_;
   std::string device_;
   std::vector<Constant> constants_;
+  int jobs_;
+};
+
+// Processors that are not at hand, by LLVM's models of them.
+class EstimateMeasurer : public KernelMeasurer {
+ public:
+  // clock: cycles a second
+  EstimateMeasurer(std::shared_ptr<const Backend> backend, std::string model, double clock,
+                   int jobs = 1);
+  // One sample a kernel. Kernels that cannot be estimated are compile errors.
+  using KernelMeasurer::measure;
+  std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const Kernel>> kernels,
+                                     const Reference& reference, const StopAsked& stop) override;
+
+ private:
+  std::shared_ptr<const Backend> backend_;
+  std::string model_;
+  double clock_;
   int jobs_;
 };
 

@@ -45,8 +45,10 @@ class Corpus:
 
 
 def platform_names(platforms):
-    """Short, and different for every platform of a set: target, threads, and of platforms alike in both a word of the machine."""
-    names = [platform["target"] + ("" if platform["threads"] == 1 else f" {platform['threads']} threads") for platform in platforms]
+    """Short, and different for every platform of a set: target, threads, kind unless it is times, and of platforms alike in these a word
+    of the machine."""
+    names = [platform["target"] + ("" if platform["threads"] == 1 else f" {platform['threads']} threads") +
+             ("" if platform["kind"] == "time" else f" {platform['kind']}") for platform in platforms]
     out = []
     for name, platform in zip(names, platforms):
         words = platform["machine"].split(", ")
@@ -54,6 +56,14 @@ def platform_names(platforms):
         own = [word for word in words if word not in others]
         out.append(f"{name} ({own[0]})" if others and own else name)
     return [name if out.count(name) == 1 else f"{name} #{at + 1}" for at, name in enumerate(out)]
+
+
+def check_one_kind(corpus, platforms):
+    """Times, cycles and estimates mean different things: nothing learns from two of them at once."""
+    if len(kinds := {corpus.kinds[platform] for platform in platforms}) > 1:
+        raise SystemExit("labels of different kinds cannot be learned from together: " +
+                         ", ".join(f"{platform} ({corpus.platforms[platform]}): {corpus.kinds[platform]}" for platform in platforms) +
+                         f"; choose platforms of one of {', '.join(sorted(kinds))}")
 
 
 def _caches(platform):
@@ -78,6 +88,7 @@ def load(folder, feature_folder=None, kinds=()):
                       for second in (False, True))
     corpus = Corpus(tasks, np.concatenate([p.ids for p in programs]), np.concatenate([p.sources for p in programs]),
                     [text for p in programs for text in p.schedules], start, seconds, again, platform_names(source.platforms))
+    corpus.kinds = [platform["kind"] for platform in source.platforms]
     corpus.checksum = hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest()[:16]
     if feature_folder is None:
         return corpus

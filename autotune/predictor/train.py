@@ -228,6 +228,7 @@ def run(arguments, corpus=None):
         return json.loads((out / "done.json").read_text())
     corpus = corpus or data.load(arguments.data, arguments.features, list(config["features"]))
     platforms = [int(x) for x in arguments.platforms.split(",")]
+    data.check_one_kind(corpus, platforms)
     allowed = np.ones(corpus.seconds.shape, bool)
     allowed[platforms[0]] = data.share_of_labels(corpus, arguments.share, arguments.share_by, arguments.seed)
     learned, held = tasks_of(corpus, arguments.fold)

@@ -63,7 +63,11 @@ Target baseline_of(const Target& target) {
 Expected<CpuTraits> cpu_traits(const Target& target) {
   Target base = baseline_of(target);
   TW_ASSIGN(LlvmFeatures baseline, LlvmFeatures::of(base));
-  TW_ASSIGN(LlvmFeatures effective, LlvmFeatures::of(target));
+  TW_TRY(LlvmFeatures::of(target).takeError());  // its names are known
+  // The description alone says what the code may use: its processor has more than that
+  Target listed = base;
+  listed.features = target.features;
+  TW_ASSIGN(LlvmFeatures effective, LlvmFeatures::of(listed));
 
   CpuTraits traits;
   traits.cpu = base.cpu;

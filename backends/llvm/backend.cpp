@@ -6,6 +6,8 @@
 #include <llvm/Object/ObjectFile.h>
 #include <llvm/Support/MemoryBufferRef.h>
 
+#include "backends/estimate/block_cycles.h"
+#include "backends/estimate/machine_code.h"
 #include "backends/llvm/codegen.h"
 #include "backends/llvm/emit_core.h"
 #include "backends/llvm/emit_program.h"
@@ -109,6 +111,8 @@ class LlvmBackend : public Backend {
     return standalone(kernel, Stage::object, parallel);
   }
 
+  Expected<KernelEstimate> estimate(const Kernel& kernel) const override;
+
   Expected<std::string> disassemble(const Kernel& kernel, const std::string& stage) const override {
     if (stage == "llvm") return standalone(kernel, Stage::llvm_text);
     if (stage == "asm") return standalone(kernel, Stage::assembly);
@@ -152,6 +156,32 @@ Expected<std::string> LlvmBackend::standalone(const Kernel& kernel, Stage stage,
   TW_ASSIGN(std::string code, generate_code(module, *machine, stage == Stage::assembly, nullptr));
   return lines ? lines->annotated(code, machine->getMCAsmInfo()->getCommentString().str())
                : std::move(code);
+}
+
+Expected<KernelEstimate> LlvmBackend::estimate(const Kernel& kernel) const {
+  llvm::LLVMContext context;
+  llvm::Module module(kernel.name, context);
+  TW_ASSIGN(const auto machine, make_target_machine(target_.triple, traits_));
+  module.setDataLayout(machine->createDataLayout());
+  TW_ASSIGN(const EmittedKernel emitted,
+            KernelEmitter(module, traits_, kernel, target_).emit("tw_kernel", 1));
+  prepare_module(module, *machine, traits_);
+  TW_TRY(run_passes(module, *machine));
+  TW_ASSIGN(const BlockRuns runs, count_block_runs(*emitted.function));
+  TW_ASSIGN(BlockCycles cycles, BlockCycles::create(*machine, target_.cpu, traits_.features));
+  KernelEstimate out;
+  TW_TRY(guarded(module, nullptr, [&] {
+    return with_machine_code(
+        module, *machine, runs, [&](const std::vector<MachineBlock>& blocks) -> Error {
+          for (const MachineBlock& block : blocks) {
+            TW_ASSIGN(const double once, cycles.of(block.instructions));
+            out.cycles += block.runs * once;
+            out.instructions += block.runs * static_cast<double>(block.instructions.size());
+          }
+          return Error::success();
+        });
+  }));
+  return out;
 }
 
 // One kernel of a program, under its program symbol.

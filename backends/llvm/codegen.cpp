@@ -158,16 +158,27 @@ Error run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
   return verify_module(module);
 }
 
-Expected<std::string> generate_code(llvm::Module& module, llvm::TargetMachine& machine,
-                                    bool assembly, KernelReport* report) {
-  install_throwing_handler();
+Error guarded(llvm::Module& module, KernelReport* report, const std::function<Error()>& generate) {
   KernelReport ignored;
-  if (!report) report = &ignored;
-  auto handler = std::make_unique<SpillCounter>(report, headers_of_outer_loops(module));
+  auto handler = std::make_unique<SpillCounter>(report ? report : &ignored,
+                                                headers_of_outer_loops(module));
   const SpillCounter& said = *handler;  // the context, which owns it, lives as long
   module.getContext().setDiagnosticHandler(std::move(handler));
-  llvm::SmallVector<char, 0> bytes;
+  install_throwing_handler();
+  const auto refused = [&](llvm::StringRef why) {
+    return make_error(DiagCode::unsupported, "{0}: the code generator refuses it: {1}",
+                      module.getName(), why);
+  };
   try {
+    TW_TRY(generate());
+  } catch (const FatalError& error) { return refused(error.what()); }
+  return said.error().empty() ? Error::success() : refused(said.error());
+}
+
+Expected<std::string> generate_code(llvm::Module& module, llvm::TargetMachine& machine,
+                                    bool assembly, KernelReport* report) {
+  llvm::SmallVector<char, 0> bytes;
+  TW_TRY(guarded(module, report, [&]() -> Error {
     llvm::raw_svector_ostream os(bytes);
     llvm::legacy::PassManager passes;
     auto type = assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
@@ -175,13 +186,8 @@ Expected<std::string> generate_code(llvm::Module& module, llvm::TargetMachine& m
       return make_error(DiagCode::unsupported, "{0} has no {1} writer",
                         module.getTargetTriple().str(), assembly ? "assembly" : "object");
     passes.run(module);
-  } catch (const FatalError& error) {
-    return make_error(DiagCode::unsupported, "{0}: the code generator refuses it: {1}",
-                      module.getName(), error.what());
-  }
-  if (!said.error().empty())
-    return make_error(DiagCode::unsupported, "{0}: the code generator refuses it: {1}",
-                      module.getName(), said.error());
+    return Error::success();
+  }));
   return std::string(bytes.data(), bytes.size());
 }
 }  // namespace tw::codegen

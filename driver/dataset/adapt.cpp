@@ -35,6 +35,12 @@ class Adapter {
     TW_ASSIGN(predictors_, load_predictors(request_.kind, request_.predictor_folders));
     TW_ASSIGN(const Target target, load_target(request_.target, request_.target_folders));
     TW_ASSIGN(place_, label_place(target, request_.threads, request_.jobs, request_.worker));
+    if (place_.kind() == LabelKind::estimate)
+      return make_error(DiagCode::unsupported,
+                        "target '{0}' is for {1}, which this machine is not: it would be "
+                        "estimated, and predictors are fitted to times; another machine measures "
+                        "with --worker",
+                        target.name, arch_name(target.arch()));
     if (place_.device)
       return make_error(DiagCode::unsupported,
                         "target '{0}' has a device, and the programs that adapt measures are for "

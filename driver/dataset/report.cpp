@@ -181,6 +181,8 @@ Expected<CheckedPlatform> check_platform(DataSet& set, const Platform& platform,
   out.platform = platform;
   TW_ASSIGN(LabelPlace place, label_place(target, platform.threads, request.jobs));
   place.platform = platform.id;
+  // Estimates of another LLVM's model, or of what this machine measures
+  if (place.kind() != platform.kind || place.machine() != platform.machine) return out;
   TW_ASSIGN(std::vector<LearningTask> tasks, set.tasks());
   TW_ASSIGN(const auto counts, set.label_counts(platform.id, 0));
   int64_t all = 0;
@@ -231,17 +233,19 @@ Expected<std::vector<CheckedPlatform>> check_labels(DataSet& set, const CheckReq
   TW_ASSIGN(const std::unique_ptr<LocalTransport> here, LocalTransport::create({}));
   std::vector<CheckedPlatform> out;
   for (const Platform& platform : platforms) {
-    if (platform.machine != here->device() || platform.kind != LabelKind::time) continue;
+    if (platform.kind == LabelKind::cycles) continue;
+    if (platform.kind == LabelKind::time && platform.machine != here->device()) continue;
     TW_ASSIGN(const Target target, load_target(platform.name, request.target_folders));
     if (target_key(target.main_device()) != platform.target) continue;
     TW_ASSIGN(CheckedPlatform checked, check_platform(set, platform, target, request));
-    out.push_back(std::move(checked));
+    if (checked.tasks > 0) out.push_back(std::move(checked));
   }
   if (out.empty())
     return make_error(
         DiagCode::unsupported,
-        "'{0}' has no labels of this machine ({1}), which are what can be checked here", set.path(),
-        here->device());
+        "'{0}' has no labels of this machine ({1}) and no estimates of this version's models, "
+        "which are what can be checked here",
+        set.path(), here->device());
   return out;
 }
 

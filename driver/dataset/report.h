@@ -61,8 +61,8 @@ struct CheckedPlatform {
   double correlation = 0;            // mean over tasks
   double deviation = 0;              // median of |now / before - 1|
 };
-// Measures again on this machine, and compares. Platforms of other machines are left out. Errors:
-// none is of this one.
+// Measures or estimates again on this machine, and compares. Times of other machines and cycles are
+// left out. Errors: nothing is left.
 Expected<std::vector<CheckedPlatform>> check_labels(DataSet& set, const CheckRequest& request);
 
 }  // namespace tw

@@ -1,5 +1,7 @@
 #include "driver/dataset/task_labels.h"
 
+#include <llvm/Config/llvm-config.h>
+
 #include <algorithm>
 #include <cmath>
 #include <ctime>
@@ -15,6 +17,7 @@
 #include "autotune/tuner.h"
 #include "driver/tune/candidate.h"
 #include "driver/tune/measuring_place.h"
+#include "frontend/frontend.h"
 #include "ir/kernel/code_size.h"
 #include "kernels/default_schedule.h"
 #include "program/place_groups.h"
@@ -37,7 +40,36 @@ MeasureLimits label_limits() {
   return limits;
 }
 
+Expected<LabelPlace> estimated_place(const Target& target, int threads, int jobs) {
+  if (threads > 1)
+    return make_error(
+        DiagCode::unsupported,
+        "target '{0}' is for {1}, which this machine is not: it is estimated, for one "
+        "thread, and {2} are asked for; another machine measures with --worker",
+        target.name, arch_name(target.arch()), threads);
+  if (target.core.clock <= 0)
+    return make_error(DiagCode::unsupported,
+                      "target '{0}' is for {1}, which this machine is not: an estimate needs the "
+                      "clock of the processor, 'rates: {{clock: ...}}' in its description",
+                      target.name, arch_name(target.arch()));
+  LabelPlace out;
+  out.target = target, out.threads = 1, out.jobs = jobs;
+  TW_ASSIGN(out.estimated, make_backend(target));
+  out.model = "LLVM-MCA " LLVM_VERSION_STRING ", " + target.cpu;
+  return out;
+}
+
 }  // namespace
+
+LabelKind LabelPlace::kind() const {
+  if (timed()) return LabelKind::time;
+  return estimated ? LabelKind::estimate : LabelKind::cycles;
+}
+
+std::string LabelPlace::machine() const {
+  if (timed()) return process->device();
+  return estimated ? model : "any machine";
+}
 
 ProgramCounts shares_of(int programs) {
   ProgramCounts c;
@@ -48,6 +80,8 @@ ProgramCounts shares_of(int programs) {
 
 Expected<LabelPlace> label_place(const Target& target, int threads, int jobs,
                                  const std::string& worker) {
+  if (worker.empty() && target.devices.empty() && target.arch() != host_target().arch())
+    return estimated_place(target, threads, jobs);
   LabelPlace out;
   out.whole = std::make_shared<const Target>(target);  // builders refer to it
   TW_ASSIGN(const MeasuringPlace place, measuring_place(*out.whole, threads, worker));
@@ -105,6 +139,9 @@ Expected<std::unique_ptr<KernelMeasurer>> TaskLabels::measurer() const {
   if (place_.timed())
     return std::make_unique<Measurer>(*place_.process, builder_,
                                       MeasurerOptions{label_limits(), place_.jobs});
+  if (place_.estimated)
+    return std::make_unique<EstimateMeasurer>(place_.estimated, place_.model,
+                                              place_.target.core.clock, place_.jobs);
   TW_ASSIGN(auto counting,
             CycleMeasurer::create(place_.device, place_.target,
                                   constants_of(lowered_.variants.front().lowered), place_.jobs));

@@ -14,20 +14,23 @@
 namespace tw {
 
 // Where programs are measured: a processor that this machine stands for or a device that it drives,
-// and a process; or a device whose code generator counts cycles.
+// and a process; a device whose code generator counts cycles; or a processor that is not at hand,
+// by LLVM's model of it.
 struct LabelPlace {
   int64_t platform = 0;  // in the set
   std::shared_ptr<const Target> whole;
   Target target;  // what kernels are scheduled for: the processor, or the device
   int threads = 1, jobs = 1;
   std::function<Expected<CandidateBuilder>(const Task&)> builder;
-  std::unique_ptr<Transport> process;           // null: cycles are counted
-  std::shared_ptr<const DeviceBackend> device;  // null: the processor
-  bool timed() const { return process != nullptr; }
-  LabelKind kind() const { return timed() ? LabelKind::time : LabelKind::cycles; }
-  std::string machine() const { return timed() ? process->device() : "any machine"; }
+  std::unique_ptr<Transport> process;                // null: cycles are counted
+  std::shared_ptr<const DeviceBackend> device;       // null: the processor
+  std::shared_ptr<const Backend> estimated;          // the processor is one of another architecture
+  std::string model;                                 // who estimates it
+  bool timed() const { return process != nullptr; }  // else labels are the same each time
+  LabelKind kind() const;
+  std::string machine() const;
 };
-// worker: as of measuring_place.
+// worker: as of measuring_place. Without one, a processor of another architecture is estimated.
 Expected<LabelPlace> label_place(const Target& target, int threads, int jobs,
                                  const std::string& worker = "");
 

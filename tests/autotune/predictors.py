@@ -159,6 +159,19 @@ def train_all(place, features, corpus, runs):
         assert train.run(arguments, corpus) == json.loads((runs / f"{name}-0-1" / "done.json").read_text())
 
 
+def check_kinds(corpus):
+    """Labels of two kinds are refused."""
+    known, corpus.kinds = corpus.kinds, ["time", "estimate"]
+    data.check_one_kind(corpus, [1])
+    try:
+        data.check_one_kind(corpus, [0, 1])
+    except SystemExit as refusal:
+        assert "1 (" in str(refusal) and "estimate" in str(refusal), refusal
+    else:
+        raise AssertionError("times and estimates were learned from together")
+    corpus.kinds = known
+
+
 def check_resume(place, features, corpus, folder):
     """A run that was ended in the middle gives the same scores as one that was not."""
     def arguments(out):
@@ -207,6 +220,7 @@ def main():
         check_losses(corpus)
         check_nearest()
         train_all(place, features, corpus, runs)
+        check_kinds(corpus)
         check_resume(place, features, corpus, folder)
         for run in sorted(runs.iterdir()):
             if (run / "weights.pt").exists():

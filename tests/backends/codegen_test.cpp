@@ -2,6 +2,7 @@
 // vector, no calls.
 #include <doctest/doctest.h>
 
+#include "backends/cpu/traits.h"
 #include "tests/backends/harness.h"
 #include "tests/ir/parsed.h"
 
@@ -37,11 +38,13 @@ std::string gemm(int rows, int vectors, int lanes) {
 Target znver4() {
   Target t = baseline_target(Arch::x86_64);
   t.cpu = "znver4", t.vector_bits = 512;
+  t.features = {"avx512bw", "avx512dq", "avx512f", "avx512vl", "avx512vnni", "fma"};
   return t;
 }
 Target haswell() {
   Target t = baseline_target(Arch::x86_64);
   t.cpu = "haswell", t.vector_bits = 256;
+  t.features = {"avx2", "fma"};
   return t;
 }
 Target aarch64() { return baseline_target(Arch::aarch64); }
@@ -123,6 +126,19 @@ TEST_CASE("only checked extensions are used, whatever the cpu has") {
   CHECK(count(text, "vfmadd") > 0);
   CHECK(count(text, "zmm") > 0);
   CHECK(count(text, "call") <= 1);  // the entry's call of the kernel
+}
+
+TEST_CASE("a description says what code may use, whatever its processor has") {
+  Target board = baseline_target(Arch::aarch64);
+  board.features.emplace_back("crc");
+  for (const char* cpu : {"cortex-a72", "neoverse-v1"}) {  // with aes, as LLVM has it; with SVE
+    CAPTURE(cpu);
+    board.cpu = cpu;
+    auto traits = cpu_traits(board);
+    if (!traits) FAIL(error_text(traits.takeError()));
+    CHECK(traits->checked == std::vector<std::string>{"crc"});
+    CHECK(traits->tune_cpu == cpu);
+  }
 }
 
 TEST_CASE("disassembly has two stages") {

@@ -1,0 +1,93 @@
+#include "backends/estimate/machine_code.h"
+
+#include <llvm/CodeGen/AsmPrinter.h>
+#include <llvm/CodeGen/AsmPrinterHandler.h>
+#include <llvm/CodeGen/CodeGenTargetMachineImpl.h>
+#include <llvm/CodeGen/MachineInstr.h>
+#include <llvm/CodeGen/MachineModuleInfo.h>
+#include <llvm/CodeGen/TargetPassConfig.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/MC/MCContext.h>
+#include <llvm/MC/MCStreamer.h>
+#include <llvm/MC/TargetRegistry.h>
+
+#include "backends/estimate/machine_runs.h"
+
+namespace tw::codegen {
+namespace {
+
+// What the two ends of LLVM's assembly printer, which see the same instruction one after the other,
+// know of the code.
+struct Code {
+  std::vector<MachineBlock> blocks;
+  std::string problem;
+};
+
+// Takes the instructions in the place of an object file.
+class Instructions : public llvm::MCStreamer {
+ public:
+  Instructions(llvm::MCContext& context, Code& code) : MCStreamer(context), code_(code) {}
+  void emitInstruction(const llvm::MCInst& instruction, const llvm::MCSubtargetInfo&) override {
+    if (!code_.blocks.empty()) code_.blocks.back().instructions.push_back(instruction);
+  }
+  bool emitSymbolAttribute(llvm::MCSymbol*, llvm::MCSymbolAttr) override { return true; }
+  void emitCommonSymbol(llvm::MCSymbol*, uint64_t, llvm::Align) override {}
+
+ private:
+  Code& code_;
+};
+
+// Tells which block instructions belong to.
+class Blocks : public llvm::AsmPrinterHandler {
+ public:
+  Blocks(Code& code, const BlockRuns& runs) : code_(code), runs_(runs) {}
+  void beginFunction(const llvm::MachineFunction* function) override {
+    auto found = machine_block_runs(const_cast<llvm::MachineFunction&>(*function), runs_);
+    if (found) times_ = std::move(*found);
+    else code_.problem = error_text(found.takeError());
+  }
+  void beginInstruction(const llvm::MachineInstr* instruction) override {
+    if (instruction->isCall() && code_.problem.empty())
+      code_.problem = "it calls other code, which an estimate does not see";
+    if (instruction->getParent() == block_) return;
+    block_ = instruction->getParent();
+    code_.blocks.push_back({{}, times_[block_]});
+  }
+  void endFunction(const llvm::MachineFunction*) override {}
+  void endModule() override {}
+
+ private:
+  Code& code_;
+  const BlockRuns& runs_;
+  std::map<const llvm::MachineBasicBlock*, double> times_;
+  const llvm::MachineBasicBlock* block_ = nullptr;
+};
+
+}  // namespace
+
+Error with_machine_code(llvm::Module& module, llvm::TargetMachine& machine, const BlockRuns& runs,
+                        const std::function<Error(const std::vector<MachineBlock>&)>& use) {
+  Code code;
+  llvm::legacy::PassManager passes;
+  auto& generator = static_cast<llvm::CodeGenTargetMachineImpl&>(machine);
+  llvm::TargetPassConfig* config = generator.createPassConfig(passes);
+  passes.add(config);
+  auto* functions = new llvm::MachineModuleInfoWrapperPass(&machine);
+  passes.add(functions);
+  if (config->addISelPasses())
+    return make_error(DiagCode::unsupported, "{0} has no code generator",
+                      module.getTargetTriple().str());
+  config->addMachinePasses();
+  config->setInitialized();
+  auto instructions = std::make_unique<Instructions>(functions->getMMI().getContext(), code);
+  machine.getTarget().createNullTargetStreamer(*instructions);
+  llvm::AsmPrinter* printer = machine.getTarget().createAsmPrinter(machine,
+                                                                   std::move(instructions));
+  printer->addAsmPrinterHandler(std::make_unique<Blocks>(code, runs));
+  passes.add(printer);
+  passes.run(module);
+  if (!code.problem.empty()) return make_error(DiagCode::unsupported, "{0}", code.problem);
+  return use(code.blocks);
+}
+
+}  // namespace tw::codegen

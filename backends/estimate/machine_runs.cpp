@@ -1,0 +1,130 @@
+#include "backends/estimate/machine_runs.h"
+
+#include <llvm/CodeGen/MachineBlockFrequencyInfo.h>
+#include <llvm/CodeGen/MachineBranchProbabilityInfo.h>
+#include <llvm/CodeGen/MachineDominators.h>
+#include <llvm/CodeGen/MachineLoopInfo.h>
+
+#include <cmath>
+#include <set>
+
+namespace tw::codegen {
+namespace {
+
+constexpr double kTolerance = 0.02;  // of how often a block runs
+
+std::string name_of(const llvm::MachineBasicBlock& block) {
+  return block.getBasicBlock() ? block.getBasicBlock()->getName().str() : "";
+}
+
+// The function's block that is entered by the edge: blocks that code generation has put on edges
+// lead to one other.
+const llvm::MachineBasicBlock* behind(const llvm::MachineBasicBlock* block, const BlockRuns& runs) {
+  for (int steps = 0; steps < 4; ++steps) {
+    if (runs.blocks.contains(name_of(*block)) || block->succ_size() != 1) break;
+    block = *block->succ_begin();
+  }
+  return block;
+}
+
+std::optional<double> edge_runs(const llvm::MachineBasicBlock& from,
+                                const llvm::MachineBasicBlock& to, const BlockRuns& runs) {
+  const auto found = runs.edges.find({name_of(from), name_of(*behind(&to, runs))});
+  if (found == runs.edges.end()) return std::nullopt;
+  return found->second;
+}
+
+// Code generation tests the two parts of a condition one after the other: the block behind is a
+// part of the same block, and has its edges. All of it goes there; null: there is none such.
+const llvm::MachineBasicBlock* rest_of(const llvm::MachineBasicBlock& block,
+                                       const BlockRuns& runs) {
+  const std::string name = name_of(block);
+  if (runs.edges.contains({name, name})) return nullptr;
+  const llvm::MachineBasicBlock* rest = nullptr;
+  for (const llvm::MachineBasicBlock* next : block.successors()) {
+    if (name_of(*next) != name) continue;
+    if (rest) return nullptr;  // a choice that the function makes without a branch
+    rest = next;
+  }
+  return rest;
+}
+
+// The edges of the function that the block's successors stand for say how often each is taken. One
+// that stands for none has what the others leave.
+void set_shares(llvm::MachineBasicBlock& block, const BlockRuns& runs) {
+  const auto whole = runs.blocks.find(name_of(block));
+  if (block.succ_size() < 2 || whole == runs.blocks.end() || whole->second == 0) return;
+  if (const llvm::MachineBasicBlock* rest = rest_of(block, runs)) {
+    for (auto next = block.succ_begin(); next != block.succ_end(); ++next)
+      block.setSuccProbability(next, *next == rest ? llvm::BranchProbability::getOne()
+                                                   : llvm::BranchProbability::getZero());
+    return;
+  }
+  std::vector<double> times;
+  double known = 0;
+  int unknown = 0;
+  for (const llvm::MachineBasicBlock* next : block.successors()) {
+    const std::optional<double> edge = edge_runs(block, *next, runs);
+    times.push_back(edge.value_or(-1));
+    known += edge.value_or(0);
+    unknown += !edge;
+  }
+  // Two that are unknown are a choice that the function makes without a branch
+  if (unknown > 1) return;
+  for (double& one : times)
+    if (one < 0) one = std::max(0.0, whole->second - known);
+  double sum = 0;
+  for (const double one : times) sum += one;
+  if (sum <= 0) return;
+  size_t i = 0;
+  for (auto next = block.succ_begin(); next != block.succ_end(); ++next, ++i)
+    block.setSuccProbability(
+        next, llvm::BranchProbability::getBranchProbability(
+                  static_cast<uint64_t>(std::llround(times[i] / sum * (1u << 30))), 1u << 30));
+}
+
+// Every block of the function that has machine code runs as often as the machine code that is
+// entered for it.
+Error check(const llvm::MachineFunction& function, const BlockRuns& runs,
+            const std::map<const llvm::MachineBasicBlock*, double>& found) {
+  std::map<std::string, double> entered;
+  for (const llvm::MachineBasicBlock& block : function) {
+    const std::string name = name_of(block);
+    double& times = entered[name];
+    if (block.pred_empty()) times += found.at(&block);
+    for (const llvm::MachineBasicBlock* before : block.predecessors()) {
+      const double share =
+          before->getSuccProbability(llvm::find(before->successors(), &block)).scale(1u << 30) /
+          static_cast<double>(1u << 30);
+      if (name_of(*before) != name || runs.edges.contains({name, name}))
+        times += found.at(before) * share;
+    }
+  }
+  for (const auto& [name, times] : entered) {
+    const auto wanted = runs.blocks.find(name);
+    const double runs_wanted = wanted == runs.blocks.end() ? times : wanted->second;
+    if (std::abs(times - runs_wanted) > kTolerance * runs_wanted + 0.5)
+      return make_error(DiagCode::unsupported,
+                        "its machine code runs block '{0}' {1} times, and the function {2} times",
+                        name, times, runs_wanted);
+  }
+  return Error::success();
+}
+
+}  // namespace
+
+Expected<std::map<const llvm::MachineBasicBlock*, double>> machine_block_runs(
+    llvm::MachineFunction& function, const BlockRuns& runs) {
+  for (llvm::MachineBasicBlock& block : function) set_shares(block, runs);
+  llvm::MachineDominatorTree tree(function);
+  const llvm::MachineLoopInfo loops(tree);
+  const llvm::MachineBranchProbabilityInfo probabilities;
+  const llvm::MachineBlockFrequencyInfo frequencies(function, probabilities, loops);
+  std::map<const llvm::MachineBasicBlock*, double> out;
+  for (const llvm::MachineBasicBlock& block : function)
+    out[&block] = frequencies.getBlockFreqRelativeToEntryBlock(&block);
+  TW_TRY(check(function, runs, out));
+  return out;
+}
+
+}  // namespace tw::codegen

@@ -1,0 +1,166 @@
+// Estimates of processors that are not at hand. How often blocks run is compared with how many
+// instructions qemu runs.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "runtime/embedded.h"
+#include "tests/backends/harness.h"
+#include "tests/test_folder.h"
+
+using namespace tw;
+
+namespace {
+
+Target cortex(const std::string& cpu) {
+  Target target = baseline_target(Arch::aarch64);
+  target.cpu = cpu, target.name = cpu;
+  return target;
+}
+
+Target riscv() {
+  Target target = baseline_target(Arch::riscv64);
+  target.cpu = target.name = "spacemit-x60";
+  target.features.emplace_back("v");
+  return target;
+}
+
+Kernel kernel_of(const char* text) {
+  Expected<Kernel> kernel = parse_kernel(text, "test");
+  REQUIRE_MESSAGE(bool(kernel), error_text(kernel.takeError()));
+  return std::move(*kernel);
+}
+
+KernelEstimate estimate_of(const Target& target, const Kernel& kernel) {
+  auto backend = make_backend(target);
+  REQUIRE_MESSAGE(bool(backend), error_text(backend.takeError()));
+  Expected<KernelEstimate> estimate = (*backend)->estimate(kernel);
+  REQUIRE_MESSAGE(bool(estimate), error_text(estimate.takeError()));
+  return *estimate;
+}
+
+std::string refusal_of(const Target& target, const Kernel& kernel) {
+  auto backend = make_backend(target);
+  REQUIRE_MESSAGE(bool(backend), error_text(backend.takeError()));
+  Expected<KernelEstimate> estimate = (*backend)->estimate(kernel);
+  REQUIRE(!estimate);
+  return error_text(estimate.takeError());
+}
+
+int64_t number_of(const std::string& path) {
+  int64_t number = -1;
+  std::ifstream(path) >> number;
+  return number;
+}
+
+// Instructions that qemu runs, one a line of its log, for so many calls; -1: it is not there.
+int64_t count_under_qemu(const TestFolder& folder, const std::string& symbol, int times) {
+  const std::string log = folder / "count";
+  const std::string command =
+      "qemu-aarch64 -cpu max -singlestep -d exec,nochain -L "
+      "/usr/aarch64-linux-gnu " +
+      (folder / "runner") + " " + (folder / "kernel.so") + " " + symbol + " " +
+      std::to_string(times) + " 2>&1 | grep -c ^Trace > " + log;
+  return std::system(command.c_str()) == 0 ? number_of(log) : -1;
+}
+
+// nullopt, aloud: no libc or no qemu.
+std::optional<double> instructions_under_qemu(const Target& target, const Kernel& kernel) {
+  const TestFolder folder;
+  auto backend = make_backend(target);
+  REQUIRE_MESSAGE(bool(backend), error_text(backend.takeError()));
+  Expected<std::string> object = (*backend)->compile_kernel(kernel);
+  REQUIRE_MESSAGE(bool(object), error_text(object.takeError()));
+  LinkRequest request;
+  request.objects = {std::move(*object)};
+  request.fallback = {std::string(runtime_object(target.triple))};
+  request.exports = {kernel.name};
+  Expected<LinkedImage> image = link_shared(request);
+  REQUIRE_MESSAGE(bool(image), error_text(image.takeError()));
+  folder.write("kernel.so", image->bytes);
+  const std::string build = "CLANG=" TW_CLANG " LLD=" TW_LLD " " TW_TEST_DIR
+                            "/cross_cc.sh aarch64 " TW_TEST_DIR "/backends/estimate_runner.c " +
+                            (folder / "runner");
+  if (std::system(build.c_str()) != 0 ||
+      std::system("qemu-aarch64 --version > /dev/null 2>&1") != 0) {
+    MESSAGE("skipped: no libc or no qemu for aarch64");
+    return std::nullopt;
+  }
+  const int64_t once = count_under_qemu(folder, kernel.name, 1);
+  const int64_t thrice = count_under_qemu(folder, kernel.name, 3);
+  REQUIRE(once > 0);
+  REQUIRE(thrice > once);
+  return static_cast<double>(thrice - once) / 2;
+}
+
+const char* const kTile = R"(kernel @tile(x: in f32[24, 20], w: const f32[2, 20, 8],
+                                           y: out f32[24, 16]) {
+    temp c: f32[4, 8] register
+    for io in 6 { for jo in 2 {
+      for i0 in 4 unroll { for l0 in 8 vector { c0: c[i0, l0] = 0.0 } }
+      for k in 20 reduce { for i in 4 unroll { for l in 8 vector {
+        c: c[i, l] += x[io * 4 + i, k] * w[jo, k, l]
+      } } }
+      for i2 in 4 unroll { for l2 in 8 vector {
+        y: y[io * 4 + i2, jo * 8 + l2] = max(0.0, c[i2, l2])
+      } }
+    } }
+  })";
+// A guard that depends on two loops, a reduction that a condition cuts, and two nests
+const char* const kGuarded = R"(kernel @guarded(x: in f32[7, 12], w: const f32[12, 9],
+                                                y: out f32[7, 9]) {
+    temp c: f32[7, 9]
+    for i in 7 { for j in 9 { for k in 12 reduce {
+      c: c[i, j] += x[i, k] * w[k, j] where k < 11 && i + k < 9 init 0.5
+    } } }
+    for i1 in 7 { for j1 in 9 { y: y[i1, j1] = max(0.0, c[i1, j1]) } }
+  })";
+// Tails: the last of the outer iterations is a part
+const char* const kTails = R"(kernel @tails(x: in f32[37], y: out f32[37]) {
+    for o in 5 { for i in 8 { y: y[o * 8 + i] = exp(x[o * 8 + i]) where o * 8 + i < 37 } }
+  })";
+
+}  // namespace
+
+TEST_CASE("blocks run as often as qemu counts") {
+  for (const char* text : {kTile, kGuarded, kTails}) {
+    const Kernel kernel = kernel_of(text);
+    CAPTURE(kernel.name);
+    const Target target = cortex("cortex-a72");
+    const double estimated = estimate_of(target, kernel).instructions;
+    const std::optional<double> counted = instructions_under_qemu(target, kernel);
+    if (!counted) return;
+    // The call itself is a few dozen
+    CHECK(std::abs(estimated - *counted) <= 40 + 0.02 * *counted);
+    MESSAGE(kernel.name << ": " << estimated << " estimated, " << *counted << " counted");
+  }
+}
+
+TEST_CASE("an estimate is the same each time, and not faster than the processor can be") {
+  const Kernel kernel = kernel_of(kTile);
+  for (const Target& target :
+       {cortex("cortex-a53"), cortex("cortex-a72"), cortex("neoverse-n1"), riscv()}) {
+    CAPTURE(target.cpu);
+    const KernelEstimate first = estimate_of(target, kernel), again = estimate_of(target, kernel);
+    CHECK(first.cycles == again.cycles);
+    CHECK(first.instructions == again.instructions);
+    // 24 x 16 x 20 multiply-adds, four lanes an instruction, at most two of them a cycle
+    CHECK(first.cycles > 24 * 16 * 20 / 8);
+    CHECK(first.cycles < 2 * 24 * 16 * 20);
+  }
+  // One multiply-add a cycle and in order, against three instructions a cycle out of order
+  CHECK(estimate_of(cortex("cortex-a53"), kernel).cycles >
+        estimate_of(cortex("neoverse-n1"), kernel).cycles);
+}
+
+TEST_CASE("what cannot be estimated is refused") {
+  const Kernel sized = kernel_of(R"(kernel @sized[n](x: in f32[n], y: out f32[n]) {
+    for i in n { y: y[i] = x[i] + 1.0 }
+  })");
+  const std::string refusal = refusal_of(cortex("cortex-a72"), sized);
+  CAPTURE(refusal);
+  CHECK(refusal.find("has no known trip count") != std::string::npos);
+  CHECK(refusal_of(baseline_target(Arch::riscv64), kernel_of(kTile))
+            .find("LLVM has no model of the processor 'generic-rv64'") != std::string::npos);
+}
