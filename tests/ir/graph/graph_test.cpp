@@ -224,8 +224,10 @@ TEST_CASE("evaluate binds symbols by the inputs and checks shapes") {
   Tensor a = tensor(DType::f32, {2, 2}, {1, 2, 3, 4}),
          b = tensor(DType::f32, {2, 2}, {10, 20, 30, 40});
   std::vector<std::string> kept;
-  std::vector<Tensor> out = must(evaluate(
-      graph, {a, b}, [&](ValueId id, const Tensor&) { kept.push_back(graph.value(id).name); }));
+  std::vector<Tensor> out = must(evaluate(graph, {a, b}, [&](ValueId id, const Tensor&) -> Error {
+    kept.push_back(graph.value(id).name);
+    return Error::success();
+  }));
   CHECK(out[0].shape == std::vector<int64_t>{4});
   CHECK(values(out[0]) == std::vector<double>{11, 22, 33, 44});
   CHECK(values(out[1]) == std::vector<double>{2, 4});
