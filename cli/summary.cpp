@@ -103,10 +103,10 @@ std::string object_lines(const CompileReport& r) {
 
 // Weights that have got larger by their order in memory.
 std::string growth_line(const CompileReport& r) {
-  if (r.weight_bytes <= r.model_bytes + r.model_bytes / 20) return "";
+  if (r.weight_bytes <= r.constant_bytes + r.constant_bytes / 20) return "";
   char factor[16];
   std::snprintf(factor, sizeof factor, "%.2f",
-                static_cast<double>(r.weight_bytes) / static_cast<double>(r.model_bytes));
+                static_cast<double>(r.weight_bytes) / static_cast<double>(r.constant_bytes));
   return std::string("weights  ") + factor +
          " times the model: fast algorithms keep them in a larger form; --optimize size does not\n";
 }

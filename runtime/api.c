@@ -355,7 +355,7 @@ static void fill_api(void) {
   g_api.cancel = cancel;
 }
 
-const tw_api* tw_query(uint32_t version) {
+const tw_api* tw_serve(uint32_t version) {
   uint32_t empty = 0;
   if (version != TW_ABI_VERSION) return 0;
   if (__c11_atomic_compare_exchange_strong(&g_api_state, &empty, 1, __ATOMIC_ACQUIRE,

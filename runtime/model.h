@@ -78,7 +78,7 @@ typedef struct tw_model_desc {
 } tw_model_desc;
 
 /* The programs of the library, the one for the most general processor last, then NULL; and the one
- * that runs here: the first whose instructions the processor has, else the last. tw_query chooses
+ * that runs here: the first whose instructions the processor has, else the last. tw_serve chooses
  * before anything else can be called. */
 extern const tw_model_desc* const tw_models[] __attribute__((visibility("hidden")));
 extern const tw_model_desc* tw_model __attribute__((visibility("hidden")));
@@ -127,7 +127,7 @@ int32_t tw_grow(const tw_env* env, int32_t index, int64_t bytes, void** memory);
 int32_t tw_look_at_indices(const tw_env* env, const void* indices, int32_t width, int64_t bytes,
                            int64_t extent, const char* what);
 
-/* Exported, and the body of tw_<name>_query, which generated code defines. Protected: of several
- * libraries in one process each calls its own. */
-const tw_api* tw_query(uint32_t version) __attribute__((visibility("protected")));
+/* The body of the exported functions, which generated code defines: tw_<name>_query and tw_query
+ * (TW_QUERY_SYMBOL). */
+const tw_api* tw_serve(uint32_t version);
 #endif

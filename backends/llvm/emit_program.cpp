@@ -150,12 +150,14 @@ class ProgramEmitter : CallEmitter {
 
   void emit_query(const std::string& symbol) {
     auto* type = llvm::FunctionType::get(b_.getPtrTy(), {b_.getInt32Ty()}, false);
-    auto inner = module_.getOrInsertFunction("tw_query", type);
+    auto inner = module_.getOrInsertFunction("tw_serve", type);
     llvm::cast<llvm::Function>(inner.getCallee())
-        ->setVisibility(llvm::GlobalValue::ProtectedVisibility);
-    llvm::Function* f = start("tw_" + symbol + "_query", b_.getPtrTy(), {b_.getInt32Ty()});
-    f->setLinkage(llvm::GlobalValue::ExternalLinkage);
-    b_.CreateRet(b_.CreateCall(inner, {f->getArg(0)}));
+        ->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    for (const std::string& name : {"tw_" + symbol + "_query", std::string(TW_QUERY_SYMBOL)}) {
+      llvm::Function* f = start(name, b_.getPtrTy(), {b_.getInt32Ty()});
+      f->setLinkage(llvm::GlobalValue::ExternalLinkage);
+      b_.CreateRet(b_.CreateCall(inner, {f->getArg(0)}));
+    }
   }
 
   Constant* tensor_infos(const std::vector<TensorSpec>& tensors) {

@@ -15,6 +15,7 @@
 #include "driver/compile/pack_weights.h"
 #include "ir/dim_names.h"
 #include "ir/freestanding.h"
+#include "ir/graph/queries.h"
 #include "packager/artifact.h"
 #include "packager/header.h"
 #include "packager/llvm_object.h"
@@ -117,6 +118,9 @@ void add_remarks(const ScheduleRemarks& remarks, CompileReport& report) {
 CompileReport report_of(const Model& model) {
   CompileReport report;
   report.model_bytes = model.file_bytes;
+  for (int32_t i = 0; i < static_cast<int32_t>(model.graph.value_count()); ++i)
+    if (model.graph.is_constant(ValueId{i}))
+      report.constant_bytes += static_cast<uint64_t>(constant_bytes(model.graph, ValueId{i}));
   report.dims = model.dims;
   report.limits = model.graph.limits;
   report.symbol_names = model.symbol_names;

@@ -80,8 +80,9 @@ struct PathReport {
 struct CompileReport {
   std::vector<StageReport> stages;
   int64_t nodes = 0, groups = 0, kernels = 0, calls = 0;
-  uint64_t model_bytes = 0, weight_bytes = 0, naive_arena_bytes = 0, artifact_bytes = 0,
-           peak_memory_bytes = 0;
+  uint64_t model_bytes = 0;     // of its files
+  uint64_t constant_bytes = 0;  // of its constants, as they are imported
+  uint64_t weight_bytes = 0, naive_arena_bytes = 0, artifact_bytes = 0, peak_memory_bytes = 0;
   std::map<std::string, int64_t> dims;  // bound, by the model's names
   SymbolLimitsOf limits;                // of the symbols that stay free
   SymbolNames symbol_names;

@@ -223,7 +223,7 @@ def check_fat(args, folder):
         assert target == level and profiled == listed, (emulator, said.stdout)
         subprocess.run([*emulator, sys.executable, "-c", ASK, ROOT / "runtime", single[level], folder / "one.npy", x], check=True, capture_output=True)
         assert np.load(folder / "fat.npy").tobytes() == np.load(folder / "one.npy").tobytes(), f"{level}: other bytes than its own library"
-    bench = subprocess.run([args.tilewright, "bench", library, "--threads", "1", "--seconds", "0.1", "--per-kernel"], capture_output=True, text=True)
+    bench = subprocess.run([args.tilewright, "profile", library, "--threads", "1", "--seconds", "0.1"], capture_output=True, text=True)
     assert bench.returncode == 0, bench.stderr
     print("ok   a fat library:", ", ".join(level for _, level in ways), "give the bytes of libraries of their own")
 

@@ -64,5 +64,8 @@ static const tw_model_desc model = {TEXT(NAME), "a-target", tw_manifest, 3,     
                                     0,          kLimits,    output_dims, misfit,      0};
 __attribute__((visibility("hidden"))) const tw_model_desc* const tw_models[] = {&model, 0};
 __attribute__((visibility("default"))) const tw_api* JOIN(tw_, NAME, _query)(uint32_t version) {
-  return tw_query(version);
+  return tw_serve(version);
+}
+__attribute__((visibility("default"))) const tw_api* tw_query(uint32_t version) {
+  return tw_serve(version);
 }
