@@ -364,20 +364,6 @@ Error write_files(const LinkedImage& image, const Program& program, const ModelI
   return header.commit();
 }
 
-// Strings that a run makes want memory of an operating system.
-Error check_strings(const Program& program, const Target& target) {
-  std::vector<Diag> found;
-  for (const auto* tensors : {&program.inputs, &program.outputs})
-    for (const TensorSpec& t : *tensors)
-      if (is_freestanding(target.triple) && t.dtype == DType::string)
-        found.push_back({DiagCode::unsupported,
-                         "'" + t.name + "' is of strings, and target '" + target.name +
-                             "' has no operating system to take their memory from",
-                         {},
-                         {}});
-  return make_error(std::move(found));
-}
-
 // Whether the target can have a library, or object, of this kind.
 Error check_kind(const CompileOptions& options, const Target& target) {
   if (options.emit == Emit::so && is_freestanding(target.triple))
@@ -545,7 +531,6 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
               text_of_kernels(*backend, program, options.emit == Emit::llvm ? "llvm" : "asm"));
     return done();
   }
-  TW_TRY(check_strings(program, target));
   CodegenOptions codegen = codegen_options(model, options, target);
   codegen.paths = static_cast<int>(wider.size()) + 1;
   TW_ASSIGN(ObjectCode code, backend->compile(program, codegen));

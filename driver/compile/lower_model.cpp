@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/freestanding.h"
 #include "kernels/device/few_threads.h"
 #include "passes/fuse_groups.h"
 #include "passes/pass.h"
@@ -12,13 +13,18 @@
 namespace tw {
 namespace {
 
-std::map<std::string, int64_t> blocks_of(const Graph& graph) {
+// By the values' names, in the graphs that nodes run too.
+std::map<std::string, int64_t> blocks_of(const Graph& whole) {
+  std::vector<const Graph*> graphs = regions_within(whole);
+  graphs.insert(graphs.begin(), &whole);
   std::map<std::string, int64_t> blocks;
-  for (const NodeId id : graph.order()) {
-    const Value& value = graph.value(graph.node(id).output);
-    if (!value.type.layout.plain() && !std::holds_alternative<op::LayoutCast>(graph.node(id).attrs))
-      blocks[value.name] = value.type.layout.block;
-  }
+  for (const Graph* graph : graphs)
+    for (const NodeId id : graph->order()) {
+      const Node& node = graph->node(id);
+      const Value& value = graph->value(node.output);
+      if (!value.type.layout.plain() && !std::holds_alternative<op::LayoutCast>(node.attrs))
+        blocks.emplace(value.name, value.type.layout.block);
+    }
   return blocks;
 }
 
@@ -198,16 +204,17 @@ std::optional<std::string> text_of(Emit emit, const std::vector<LoweredKernel>& 
   return text;
 }
 
-// An element of 8 bytes is a pointer.
+// An element of 8 bytes is a pointer, and what a run makes of them wants an operating system's memory.
 Error check_strings(const Graph& graph, const Target& target) {
-  if (target.arch() != Arch::arm) return Error::success();
+  const bool small = target.arch() == Arch::arm;
+  if (!small && !is_freestanding(target.triple)) return Error::success();
   for (size_t i = 0; i < graph.value_count(); ++i) {
     const Value& value = graph.value(ValueId{static_cast<int32_t>(i)});
     if (value.type.dtype == DType::string)
-      return make_error(DiagCode::unsupported,
-                        "'{0}' is of strings, and '{1}' is a 32-bit target: compile it for one of "
-                        "64 bits",
-                        value.name, target.name);
+      return make_error(DiagCode::unsupported, "'{0}' is of strings, and target '{1}' {2}",
+                        value.name, target.name,
+                        small ? "is of 32 bits: compile it for one of 64"
+                              : "has no operating system to take their memory from");
   }
   return Error::success();
 }

@@ -85,7 +85,7 @@ def check_shells(prefix):
     assert run("bash", "-c", asked).split() == ["--output"]
     path = {"PATH": f"{prefix / 'bin'}:/usr/bin:/bin", "HOME": str(prefix)}
     asked = f"source {bash}; COMP_WORDS=(tilewright compile -t cortex-a7); COMP_CWORD=3; _tilewright; echo ${{COMPREPLY[@]}}"
-    assert run("bash", "-c", asked, env=path).split() == ["cortex-a72", "cortex-a76"]
+    assert run("bash", "-c", asked, env=path).split() == ["cortex-a7", "cortex-a72", "cortex-a76", "cortex-a78"]
     fish = share / "fish/vendor_completions.d/tilewright.fish"
     assert "--output" in run("fish", "--no-config", "-c", f"source {fish}; complete -C 'tilewright compile --outp'", env=path)
     run("zsh", "-f", "-c", f"autoload -U compinit; compinit -D; source {share / 'zsh/site-functions/_tilewright'}", env=path)
