@@ -19,7 +19,7 @@ tw::ObjectRequest object_request(const std::string& file, const std::string& nam
   tw::LinkRequest library = fake_request(file, name);
   tw::ObjectRequest request;
   request.objects = library.objects;
-  request.exports = {"tw_fake_query"};
+  request.exports = {library.exports.front()};
   request.manifest = *library.manifest;
   request.weight_bytes = 4 * sizeof(float);
   return request;

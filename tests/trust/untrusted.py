@@ -123,7 +123,7 @@ PROBE = r"""
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-const void* tw_probe_query(unsigned version) { return 0; }
+const void* tw_query(unsigned version) { return 0; }
 static void tell(const char* what, long status) { fprintf(stderr, "%s: %s\n", what, status < 0 ? strerror(errno) : "Success"); }
 __attribute__((constructor)) static void begin(void) {
   tell("other file", open("OUTSIDE", O_RDONLY));
