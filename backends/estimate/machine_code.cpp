@@ -42,9 +42,7 @@ class Blocks : public llvm::AsmPrinterHandler {
  public:
   Blocks(Code& code, const BlockRuns& runs) : code_(code), runs_(runs) {}
   void beginFunction(const llvm::MachineFunction* function) override {
-    auto found = machine_block_runs(const_cast<llvm::MachineFunction&>(*function), runs_);
-    if (found) times_ = std::move(*found);
-    else code_.problem = error_text(found.takeError());
+    times_ = machine_block_runs(const_cast<llvm::MachineFunction&>(*function), runs_);
   }
   void beginInstruction(const llvm::MachineInstr* instruction) override {
     if (instruction->isCall() && code_.problem.empty())

@@ -9,10 +9,10 @@
 namespace tw::codegen {
 
 // Code generation splits, joins, copies and moves blocks. So the branches of the machine code get
-// the shares that the function's edges have, and LLVM's block frequencies do the rest. Changes the
-// probabilities that the machine code carries: nothing may be generated from it afterwards.
-// Errors: blocks that then run more or less often than those that they were made of.
-Expected<std::map<const llvm::MachineBasicBlock*, double>> machine_block_runs(
-    llvm::MachineFunction& function, const BlockRuns& runs);
+// the shares that the function's edges have, LLVM's block frequencies follow them, and what was
+// made of a block of the function is entered as often as that. Changes the probabilities that the
+// machine code carries: nothing may be generated from it afterwards.
+std::map<const llvm::MachineBasicBlock*, double> machine_block_runs(llvm::MachineFunction& function,
+                                                                    const BlockRuns& runs);
 
 }  // namespace tw::codegen

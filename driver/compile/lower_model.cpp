@@ -204,7 +204,7 @@ std::optional<std::string> text_of(Emit emit, const std::vector<LoweredKernel>& 
   return text;
 }
 
-// An element of 8 bytes is a pointer, and what a run makes of them wants an operating system's memory.
+// An element of 8 bytes is a pointer, and what a run makes of them wants the memory of a system.
 Error check_strings(const Graph& graph, const Target& target) {
   const bool small = target.arch() == Arch::arm;
   if (!small && !is_freestanding(target.triple)) return Error::success();
