@@ -233,7 +233,6 @@ Expected<std::vector<CheckedPlatform>> check_labels(DataSet& set, const CheckReq
   TW_ASSIGN(const std::unique_ptr<LocalTransport> here, LocalTransport::create({}));
   std::vector<CheckedPlatform> out;
   for (const Platform& platform : platforms) {
-    if (platform.kind == LabelKind::cycles) continue;
     if (platform.kind == LabelKind::time && platform.machine != here->device()) continue;
     TW_ASSIGN(const Target target, load_target(platform.name, request.target_folders));
     if (target_key(target.main_device()) != platform.target) continue;
@@ -241,11 +240,11 @@ Expected<std::vector<CheckedPlatform>> check_labels(DataSet& set, const CheckReq
     if (checked.tasks > 0) out.push_back(std::move(checked));
   }
   if (out.empty())
-    return make_error(
-        DiagCode::unsupported,
-        "'{0}' has no labels of this machine ({1}) and no estimates of this version's models, "
-        "which are what can be checked here",
-        set.path(), here->device());
+    return make_error(DiagCode::unsupported,
+                      "'{0}' has no labels of this machine ({1}), and no cycles or estimates of "
+                      "targets that this "
+                      "version describes alike, which are what can be checked here",
+                      set.path(), here->device());
   return out;
 }
 
