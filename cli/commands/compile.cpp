@@ -386,7 +386,6 @@ Expected<FileRoles> files_of(const CompileArgs& args, const CompileOptions& opti
 
 // --budget's, else that of the target's description.
 Expected<Budget> budget_of(const CompileArgs& args) {
-  if (args.emit == "obj") return Budget{};
   const bool own = !args.budget.empty();
   const std::string file = own ? args.budget : target_file(args.target, config_dirs());
   if (file.empty() || args.budget == kNoBudget) {
@@ -523,6 +522,11 @@ Error prepare(Job& job) {
   const CompileArgs& args = job.args;
   TW_ASSIGN(job.options, options_of(args));
   TW_ASSIGN(job.budget, budget_of(args));
+  if (job.options.emit == Emit::object && !job.budget.empty()) {
+    job.notes.push_back("the budget of target '" + job.target.name +
+                        "' is not checked: an object cannot be run here");
+    job.budget = {};
+  }
   TW_ASSIGN(job.files, files_of(args, job.options));
   TW_ASSIGN(job.options.algorithms, args.algorithms.options(job.target));
   if (args.optimize == "size") optimize_size(job);

@@ -71,6 +71,10 @@ TEST_CASE("budget: the map in a target's description counts, --budget none does 
   std::vector<std::string> without = words;
   without.insert(without.end(), {"--budget", "none"});
   CHECK(cli(without).code == kExitOk);
+  const CliResult object = cli(
+      {"compile", kDigits, "-t", target, "--emit", "obj", "-o", folder / "digits.o"});
+  CHECK(object.code == kExitOk);
+  CHECK(has(object.err, "is not checked: an object cannot be run here"));
 }
 
 TEST_CASE("budget: what cannot be measured here says so") {
