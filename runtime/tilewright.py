@@ -16,9 +16,10 @@ import numpy as np
 ABI_VERSION = 1
 CANCELLED = 12
 COMPUTED = -2 ** 63
+STRING = 8
 POINTER, FUNCTION = ctypes.POINTER, ctypes.CFUNCTYPE
 # tw_dtype -> numpy's; types that numpy has not are their bytes
-DTYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16, 6: np.int32, 7: np.int64, 9: np.bool_,
+DTYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16, 6: np.int32, 7: np.int64, STRING: object, 9: np.bool_,
           10: np.float16, 11: np.float64, 12: np.uint32, 13: np.uint64, 16: np.uint16, 17: np.uint8, 18: np.uint8,
           19: np.uint8, 20: np.uint8, 21: np.uint8, 22: np.int8, 23: np.uint8, 24: np.uint8, 25: np.uint8, 26: np.int8}
 
@@ -68,11 +69,34 @@ class Error(RuntimeError):
         self.status = status
 
 
+def _pointers(texts, info):
+    """An array of pointers to the texts, which it keeps alive."""
+    encoded = []
+    for text in texts.reshape(-1):
+        if not isinstance(text, (str, bytes)):
+            raise TypeError(f"{info.name} is of texts, not of {type(text).__name__}")
+        encoded.append(text if isinstance(text, bytes) else text.encode())
+        if b"\0" in encoded[-1]:
+            raise ValueError(f"{info.name}: a text with a zero byte")
+    table = (ctypes.c_char_p * max(1, len(encoded)))(*encoded)
+    return np.frombuffer(table, np.uintp, len(encoded)).reshape(texts.shape)
+
+
+def _texts(pointers):
+    """The texts as an array of str."""
+    texts = [ctypes.string_at(p).decode() if p else "" for p in pointers.reshape(-1).tolist()]
+    result = np.empty(len(texts), object)
+    result[:] = texts
+    return result.reshape(pointers.shape)
+
+
 class Tensor:
     """What the model says of an input or output: dims are extents, names of symbols, or None for what is computed."""
 
     def __init__(self, info, symbols):
         self.name, self.dtype, self.onnx_dtype = info.name.decode(), np.dtype(DTYPES[info.dtype]), info.dtype
+        self.is_text = info.dtype == STRING
+        self.memory = np.dtype(np.uintp) if self.is_text else self.dtype   # what lies in a tensor
         self.dims = tuple(None if d == COMPUTED else d if d >= 0 else symbols[-1 - d] for d in info.dims[:info.rank])
 
     def __repr__(self):
@@ -143,6 +167,8 @@ class Model:
     @staticmethod
     def _array(value, info):
         """Dense and of the model's type: wider floats and ints are rounded, other types refused."""
+        if info.is_text:
+            return _pointers(np.asarray(value, object), info)
         value = np.asarray(value)
         if not np.can_cast(value.dtype, info.dtype, "same_kind"):
             raise TypeError(f"{info.name} is {info.dtype}, not {value.dtype}")
@@ -166,7 +192,7 @@ class Model:
             dims = (ctypes.c_int64 * max(1, len(info.dims)))()
             self._api.output_dims(i, symbols, dims)
             shape = dims[:len(info.dims)]
-            outputs.append(None if any(d < 0 for d in shape) else np.empty(shape, info.dtype))
+            outputs.append(None if any(d < 0 for d in shape) else np.empty(shape, info.memory))
         given = (_Tensor * max(1, len(inputs)))(*(self._tensor(a.ctypes.data, a.nbytes, i, a.shape) for a, i in zip(inputs, self.inputs)))
         wanted = (_Tensor * max(1, len(outputs)))(*(
             self._tensor(None, 0, i, None) if a is None else self._tensor(a.ctypes.data, a.nbytes, i, a.shape)
@@ -174,6 +200,7 @@ class Model:
         with self._lock:
             self._check(run(self._context, given, wanted), self._context)
             results = [self._made(i) if a is None else a for i, a in enumerate(outputs)]
+            results = [_texts(a) if info.is_text else a for a, info in zip(results, self.outputs)]   # the next run takes their memory
         return results[0] if len(results) == 1 else tuple(results)
 
     def _made(self, i):
@@ -181,7 +208,7 @@ class Model:
         info, data = self.outputs[i], ctypes.c_void_p()
         dims = (ctypes.c_int64 * max(1, len(info.dims)))()
         self._check(self._api.output_of_run(self._context, i, dims, ctypes.byref(data)), self._context)
-        result = np.empty(dims[:len(info.dims)], info.dtype)
+        result = np.empty(dims[:len(info.dims)], info.memory)
         if result.nbytes:
             ctypes.memmove(result.ctypes.data, data.value, result.nbytes)
         return result

@@ -8,6 +8,7 @@ import argparse
 import json
 import pathlib
 import subprocess
+import sys
 import tempfile
 
 import numpy as np
@@ -282,6 +283,18 @@ int main(void) {
 """)
     subprocess.run(["cc", "-I", ROOT / "runtime", "main.c", "./c.so", "-Wl,-rpath,.", "-o", "main"], cwd=tw.work, check=True)
     assert subprocess.run(["./main"], cwd=tw.work, check=True, capture_output=True, text=True).stdout == "hello! !\n"
+    # The same from Python
+    sys.path.insert(0, str(ROOT / "runtime"))
+    import tilewright
+    concatenate = tilewright.Model(tw.work / "c.so")
+    made = [concatenate(np.array(words, object)) for words in (["hello", "world"], ["grüße", ""])]
+    assert [m.tolist() for m in made] == [["hello!", "world!"], ["grüße!", "!"]], made
+    for wrong, kind in ((np.zeros(2, np.float32), TypeError), (np.array(["a", "b\0c"], object), ValueError)):
+        try:
+            concatenate(wrong)
+        except kind:
+            continue
+        raise AssertionError(f"{wrong} is no array of texts")
 
 
 def check_refused_strings(tw):
