@@ -13,22 +13,16 @@
 namespace tw {
 namespace {
 
-// Points the weights' program and section headers at [offset, offset + size) of the file.
-template <class Segment, class Section>
-void point_at(std::string& bytes, const ElfSegment& segment, const ElfSection& section,
-              uint64_t offset, uint64_t size, uint64_t alignment) {
+// Points the weights' program header at [offset, offset + size) of the file.
+template <class Segment>
+void point_at(std::string& bytes, const ElfSegment& segment, uint64_t offset, uint64_t size,
+              uint64_t alignment) {
   Segment s;
   std::memcpy(&s, bytes.data() + segment.header_offset, sizeof s);
   s.p_offset = static_cast<decltype(s.p_offset)>(offset);
   s.p_filesz = s.p_memsz = static_cast<decltype(s.p_filesz)>(size);
   s.p_align = static_cast<decltype(s.p_align)>(alignment);
   std::memcpy(bytes.data() + segment.header_offset, &s, sizeof s);
-  Section h;
-  std::memcpy(&h, bytes.data() + section.header_offset, sizeof h);
-  h.sh_type = SHT_PROGBITS;
-  h.sh_offset = static_cast<decltype(h.sh_offset)>(offset);
-  h.sh_size = static_cast<decltype(h.sh_size)>(size);
-  std::memcpy(bytes.data() + section.header_offset, &h, sizeof h);
 }
 
 }  // namespace
@@ -53,9 +47,9 @@ Expected<ArtifactWriter> ArtifactWriter::create(const std::string& path, const L
                       path, weight_bytes);
   const uint64_t alignment = size >= kLargeWeights ? kHugePage : kWeightsAlignment;
   const uint64_t start = (bytes.size() + alignment - 1) / alignment * alignment;
-  if (view.is64())
-    point_at<Elf64_Phdr, Elf64_Shdr>(bytes, *segment, *section, start, size, alignment);
-  else point_at<Elf32_Phdr, Elf32_Shdr>(bytes, *segment, *section, start, size, alignment);
+  if (view.is64()) point_at<Elf64_Phdr>(bytes, *segment, start, size, alignment);
+  else point_at<Elf32_Phdr>(bytes, *segment, start, size, alignment);
+  give_bytes(bytes, view.is64(), *section, start, size);
   if (weight_bytes > uint64_t{INT64_MAX} - start)
     return make_error(DiagCode::limit, "'{0}': too many bytes of weights", path);
   TW_ASSIGN(OutputFile file, OutputFile::create(path, start + size, true));

@@ -155,4 +155,21 @@ std::string_view ElfView::note(std::string_view owner, uint32_t type) const {
   return {};
 }
 
+template <class Section>
+static void give_bytes_to(std::string& file, const ElfSection& section, uint64_t offset,
+                          uint64_t size) {
+  Section h;
+  std::memcpy(&h, file.data() + section.header_offset, sizeof h);
+  h.sh_type = SHT_PROGBITS;
+  h.sh_offset = static_cast<decltype(h.sh_offset)>(offset);
+  h.sh_size = static_cast<decltype(h.sh_size)>(size);
+  std::memcpy(file.data() + section.header_offset, &h, sizeof h);
+}
+
+void give_bytes(std::string& file, bool is64, const ElfSection& section, uint64_t offset,
+                uint64_t size) {
+  if (is64) give_bytes_to<Elf64_Shdr>(file, section, offset, size);
+  else give_bytes_to<Elf32_Shdr>(file, section, offset, size);
+}
+
 }  // namespace tw

@@ -2,6 +2,7 @@
 // hostile: every range that the file states is checked before it is used.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -26,6 +27,10 @@ struct ElfSymbol {
   std::string_view name;
   bool defined = false, weak = false, local = false;
 };
+
+// Lets a section of a file that is written have `size` bytes, at `offset` of the file.
+void give_bytes(std::string& file, bool is64, const ElfSection& section, uint64_t offset,
+                uint64_t size);
 
 class ElfView {
  public:

@@ -43,17 +43,6 @@ Error check_symbols(const ElfView& view, const ObjectRequest& request) {
   return make_error(std::move(diags));
 }
 
-// Lets the weights' section begin at `offset` of the file.
-template <class Section>
-void point_at(std::string& bytes, const ElfSection& section, uint64_t offset, uint64_t size) {
-  Section h;
-  std::memcpy(&h, bytes.data() + section.header_offset, sizeof h);
-  h.sh_type = SHT_PROGBITS;
-  h.sh_offset = static_cast<decltype(h.sh_offset)>(offset);
-  h.sh_size = static_cast<decltype(h.sh_size)>(size);
-  std::memcpy(bytes.data() + section.header_offset, &h, sizeof h);
-}
-
 template <class Section>
 ObjectSizes sizes_of(const std::string& bytes, const ElfView& view) {
   ObjectSizes sizes;
@@ -92,8 +81,7 @@ Expected<LinkedObject> link_object(const ObjectRequest& request, const FillBytes
   if (section) {  // else the model has none
     const uint64_t start = (bytes.size() + kObjectWeightsAlignment - 1) / kObjectWeightsAlignment *
                            kObjectWeightsAlignment;
-    if (view.is64()) point_at<Elf64_Shdr>(bytes, *section, start, request.weight_bytes);
-    else point_at<Elf32_Shdr>(bytes, *section, start, request.weight_bytes);
+    give_bytes(bytes, view.is64(), *section, start, request.weight_bytes);
     bytes.resize(start + request.weight_bytes);
     auto* weights = reinterpret_cast<std::byte*>(bytes.data() + start);
     TW_TRY(fill(std::span(weights, request.weight_bytes)));

@@ -134,8 +134,8 @@ Error OutputFile::commit() {
   return code == 0 ? Error::success() : write_error(path_, code);
 }
 
-Error write_file(const std::string& path, std::string_view bytes) {
-  TW_ASSIGN(OutputFile file, OutputFile::create(path, bytes.size()));
+Error write_file(const std::string& path, std::string_view bytes, bool executable) {
+  TW_ASSIGN(OutputFile file, OutputFile::create(path, bytes.size(), executable));
   TW_TRY(file.write(0, bytes));
   return file.commit();
 }

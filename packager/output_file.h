@@ -44,7 +44,7 @@ class OutputFile {
   int file_ = -1;
 };
 
-// Writes a whole small file.
-Error write_file(const std::string& path, std::string_view bytes);
+// Writes a whole file whose bytes are at hand.
+Error write_file(const std::string& path, std::string_view bytes, bool executable = false);
 
 }  // namespace tw

@@ -169,11 +169,12 @@ void CallEmitter::emit_extern(const KernelCall& call, const Environment& at) {
   auto count = [&](size_t n) { return b_.getInt32(static_cast<uint32_t>(n)); };
   Value *in = views(call, f.inputs, at), *out = views(call, f.outputs, at),
         *args = local(args_type_);
-  Value* run = b_.CreateLoad(b_.getInt64Ty(), b_.CreateStructGEP(env_type_, at.env, 12));
-  store_fields(args_type_, args,
-               {in, out, array(b_.getInt64Ty(), ints), array(b_.getDoubleTy(), reals),
-                env_field(at.env, 11), env_field(at.env, 15), run, count(f.inputs.size()),
-                count(f.outputs.size()), count(ints.size()), count(reals.size())});
+  Value* run = b_.CreateLoad(b_.getInt64Ty(), env_place(at.env, EnvField::run));
+  store_fields(
+      args_type_, args,
+      {in, out, array(b_.getInt64Ty(), ints), array(b_.getDoubleTy(), reals),
+       env_field(at.env, EnvField::error), env_field(at.env, EnvField::strings), run,
+       count(f.inputs.size()), count(f.outputs.size()), count(ints.size()), count(reals.size())});
   auto callee = module_.getOrInsertFunction(
       "tw_op_" + f.function, llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy()}, false));
   llvm::cast<llvm::Function>(callee.getCallee())
@@ -188,7 +189,7 @@ llvm::Function* CallEmitter::emit_calls(bool profiled, size_t begin, size_t end)
   };
   const auto start_clock = [&](const Environment& at) {
     if (!profiled) return;
-    call_ns = env_field(at.env, 8);
+    call_ns = env_field(at.env, EnvField::call_ns);
     before = clock();
   };
   // Behind the last call of a path are the steps of the next one
@@ -212,9 +213,9 @@ llvm::Function* CallEmitter::emit_calls(bool profiled, size_t begin, size_t end)
 
 CallEmitter::Environment CallEmitter::environment(Value* env,
                                                   const std::vector<std::string>& names) {
-  Value *inputs = env_field(env, 0), *outputs = env_field(env, 1), *arena = env_field(env, 2),
-        *weights = env_field(env, 3);
-  return {env, inputs, outputs, arena, weights, env_field(env, 4), names};
+  Value *inputs = env_field(env, EnvField::inputs), *outputs = env_field(env, EnvField::outputs),
+        *arena = env_field(env, EnvField::arena), *weights = env_field(env, EnvField::weights);
+  return {env, inputs, outputs, arena, weights, env_field(env, EnvField::symbols), names};
 }
 
 llvm::Function* CallEmitter::emit_in_parts(const std::string& name, const Calls& calls,

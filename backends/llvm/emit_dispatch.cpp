@@ -21,8 +21,8 @@ llvm::Function* CallEmitter::emit_dispatch(bool with_clock) {
   const auto block = [&](const char* name) {
     return llvm::BasicBlock::Create(module_.getContext(), name, f);
   };
-  Value* call_ns = with_clock ? env_field(f->getArg(0), 8) : nullptr;
-  const Variables vars = load_symbols(env_field(f->getArg(0), 4));
+  Value* call_ns = with_clock ? env_field(f->getArg(0), EnvField::call_ns) : nullptr;
+  const Variables vars = load_symbols(env_field(f->getArg(0), EnvField::symbols));
   for (const auto& [path, calls] : ways) {
     llvm::BasicBlock* other = nullptr;
     if (path) {

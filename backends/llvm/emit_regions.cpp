@@ -65,15 +65,16 @@ void CallEmitter::emit_choice(const KernelCall& call, const Environment& at) {
     b_.SetInsertPoint(blocks[k]);
     Value* env = local(env_type_);
     b_.CreateStore(b_.CreateLoad(env_type_, at.env), env);
-    Value* own[] = {
-        operand_table(call, std::span(f.inputs).subspan(first, region.inputs.size()), 0, at),
-        outputs, in_workspace(call, 0, at)};
-    for (unsigned field = 0; field < 3; ++field)
-      b_.CreateStore(own[field], b_.CreateStructGEP(env_type_, env, field));
-    b_.CreateStore(region_symbols(region, "", at), b_.CreateStructGEP(env_type_, env, 4));
+    const std::pair<EnvField, Value*> own[] = {
+        {EnvField::inputs,
+         operand_table(call, std::span(f.inputs).subspan(first, region.inputs.size()), 0, at)},
+        {EnvField::outputs, outputs},
+        {EnvField::arena, in_workspace(call, 0, at)}};
+    for (const auto& [field, value] : own) b_.CreateStore(value, env_place(env, field));
+    b_.CreateStore(region_symbols(region, "", at), env_place(env, EnvField::symbols));
     // No times of its calls
     b_.CreateStore(llvm::ConstantPointerNull::get(b_.getPtrTy()),
-                   b_.CreateStructGEP(env_type_, env, 8));
+                   env_place(env, EnvField::call_ns));
     end_unless_ok(b_.CreateCall(module_.getFunction(region_symbol(number)), {env}));
     b_.CreateBr(end);
     first += region.inputs.size();

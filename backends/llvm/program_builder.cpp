@@ -185,7 +185,8 @@ void ProgramBuilder::end_unless_ok(Value* status) {
 }
 
 void ProgramBuilder::end_if_cancelled(Value* env) {
-  llvm::LoadInst* state = b_.CreateAlignedLoad(b_.getInt32Ty(), env_field(env, 13), llvm::Align(4));
+  llvm::LoadInst* state = b_.CreateAlignedLoad(b_.getInt32Ty(), env_field(env, EnvField::state),
+                                               llvm::Align(4));
   state->setAtomic(llvm::AtomicOrdering::Monotonic);
   end_unless_ok(b_.CreateSelect(b_.CreateICmpEQ(state, b_.getInt32(TW_RUN_CANCELLED)),
                                 b_.getInt32(TW_E_CANCELLED), b_.getInt32(TW_OK)));

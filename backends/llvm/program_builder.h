@@ -12,6 +12,26 @@
 
 namespace tw::codegen {
 
+// The fields of tw_env (runtime/model.h), in their order.
+enum class EnvField : unsigned {
+  inputs,
+  outputs,
+  arena,
+  weights,
+  symbols,
+  pool,
+  threads,
+  asynchronous,
+  call_ns,
+  devices,
+  places,
+  error,
+  run,
+  state,
+  context,
+  strings
+};
+
 class ProgramBuilder {
  protected:
   using Constant = llvm::Constant;
@@ -34,8 +54,11 @@ class ProgramBuilder {
   Variables load_symbols(const std::vector<std::string>& names, Value* symbols);
   // A new function of the module, into which what follows goes.
   llvm::Function* start(const std::string& name, Type* result, llvm::ArrayRef<Type*> parameters);
-  Value* env_field(Value* env, unsigned index) {
-    return b_.CreateLoad(b_.getPtrTy(), b_.CreateStructGEP(env_type_, env, index));
+  Value* env_place(Value* env, EnvField field) {
+    return b_.CreateStructGEP(env_type_, env, static_cast<unsigned>(field));
+  }
+  Value* env_field(Value* env, EnvField field) {  // a pointer
+    return b_.CreateLoad(b_.getPtrTy(), env_place(env, field));
   }
   // A call of a function of the runtime.
   Value* runtime(const char* function, const std::vector<Value*>& arguments,

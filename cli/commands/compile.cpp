@@ -189,7 +189,7 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
         DiagCode::invalid_argument,
         "-o -: a library goes to a file; only --emit of a text takes standard output");
   if (*emit == Emit::object) TW_TRY(check_object(args));
-  o.output = is_text(*emit) ? args.output : output_of(args, *emit);
+  o.output = is_text(*emit) ? (args.output == "-" ? "" : args.output) : output_of(args, *emit);
   o.header = args.header;
   o.weights = args.weights;
   o.name = args.name;
@@ -569,16 +569,9 @@ Expected<int> finish(const Job& job, Json::Object report, const std::string& sum
   return within(rows) ? kExitOk : kExitBudget;
 }
 
-Error write_program(const CompileOptions& options, std::string_view bytes) {
-  TW_ASSIGN(OutputFile file,
-            OutputFile::create(options.output, bytes.size(), options.emit == Emit::so));
-  TW_TRY(file.write(0, bytes));
-  return file.commit();
-}
-
 Expected<int> finish_cached(const Job& job, const CachedBuild& build, Console& console) {
   const std::string header = header_path(job.options);
-  TW_TRY(write_program(job.options, build.library));
+  TW_TRY(write_file(job.options.output, build.library, job.options.emit == Emit::so));
   TW_TRY(write_file(header, build.header));
   if (!console.json) console.err << build.remarks;
   TW_ASSIGN(const Json stored, parse_json(build.report, "the cache's entry " + job.key));
@@ -671,7 +664,8 @@ Expected<int> compile(CompileArgs args, Console& console) {
   }
   if (!job.passes.empty() && !console.json) progress.print(pass_table(job.passes));
   if (is_text(job.options.emit)) {
-    if (!args.output.empty() && args.output != "-") TW_TRY(write_file(args.output, report.text));
+    const std::string& output = job.options.output;  // empty: standard output
+    if (!output.empty()) TW_TRY(write_file(output, report.text));
     else if (console.json)
       write_json(console, Json::Object{{"emit", args.emit}, {"text", report.text}});
     else console.out << report.text;

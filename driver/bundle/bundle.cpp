@@ -120,14 +120,6 @@ std::optional<Bundle> parse_list(std::string_view text) {
   return bundle;
 }
 
-// One part's file, of a folder that is being filled.
-Error write_part(const fs::path& path, const TarMember& member) {
-  TW_ASSIGN(OutputFile file,
-            OutputFile::create(path.string(), member.bytes.size(), member.executable));
-  if (!member.bytes.empty()) TW_TRY(file.write(0, member.bytes));
-  return file.commit();
-}
-
 Error write_parts(const fs::path& folder, const std::vector<TarMember>& members) {
   std::error_code code;
   for (const TarMember& member : members)
@@ -135,7 +127,8 @@ Error write_parts(const fs::path& folder, const std::vector<TarMember>& members)
       return make_error(DiagCode::io, "'{0}' is there already: give another folder",
                         (folder / member.name).string());
   for (size_t m = 0; m < members.size(); ++m) {
-    Error error = write_part(folder / members[m].name, members[m]);
+    Error error = write_file((folder / members[m].name).string(), members[m].bytes,
+                             members[m].executable);
     if (!error) continue;
     for (size_t done = 0; done < m; ++done) fs::remove(folder / members[done].name, code);
     return error;

@@ -213,12 +213,6 @@ Expected<LinkedImage> link_library(std::vector<std::string> objects, const Manif
   return link_shared(request);
 }
 
-Error write_whole(const std::string& path, std::string_view bytes) {
-  TW_ASSIGN(OutputFile file, OutputFile::create(path, bytes.size()));
-  TW_TRY(file.write(0, bytes));
-  return file.commit();
-}
-
 // An object or a static library, and the header.
 Expected<ObjectSizes> write_object_files(std::vector<std::string> objects, const Manifest& manifest,
                                          const Program& program, const ModelInterface& interface,
@@ -241,8 +235,8 @@ Expected<ObjectSizes> write_object_files(std::vector<std::string> objects, const
   if (is_archive_name(options.output)) {
     TW_ASSIGN(linked.bytes, archive_of(manifest.name + ".o", linked.bytes));
   }
-  TW_TRY(write_whole(header_path(options), write_header(interface)));
-  TW_TRY(write_whole(options.output, linked.bytes));
+  TW_TRY(write_file(header_path(options), write_header(interface)));
+  TW_TRY(write_file(options.output, linked.bytes));
   return linked.sizes;
 }
 
@@ -276,12 +270,12 @@ PathReport told_of(const Program& program, const Target& target) {
 
 // Its weights join those of `first`.
 Error add_wider(std::vector<WiderPath>& wider, Graph graph, const Target& target,
-                const Model& model, const CompileOptions& options, Program& first,
+                const CompileReport& of_model, const CompileOptions& options, Program& first,
                 StageClock& stages, CompileReport& all) {
   Dump nowhere("");
   TW_ASSIGN(LoweredModel lowered,
             lower_model(std::move(graph), options.dims, options, target, {}, stages, nowhere));
-  WiderPath& path = wider.emplace_back(WiderPath{target, {}, report_of(model)});
+  WiderPath& path = wider.emplace_back(WiderPath{target, {}, of_model});
   add_memory(lowered.planned, target, path.report);
   path.program = std::move(lowered.planned.program);
   all.paths.push_back(told_of(path.program, target));
@@ -497,6 +491,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   };
   TW_TRY(check_kind(options, whole));
   const std::vector<Graph> graphs(whole.wider.size(), model.graph);
+  const CompileReport of_model = report;
   TW_ASSIGN(const DeviceBackends devices, device_backends(target));
   report.device_notes = notes_of(devices, target);
   TW_ASSIGN(LoweredModel lowered, lower_model(std::move(model.graph), options.dims, options, target,
@@ -515,7 +510,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   report.paths.push_back(told_of(program, target));
   std::vector<WiderPath> wider;
   for (size_t i = 0; i < whole.wider.size(); ++i)
-    TW_TRY(add_wider(wider, graphs[i], whole.wider[i], model, options, program, stages, report));
+    TW_TRY(add_wider(wider, graphs[i], whole.wider[i], of_model, options, program, stages, report));
   if (options.strict && !report.faults.empty()) return done();
   report.kernels = static_cast<int64_t>(program.kernels.size());
   report.calls = static_cast<int64_t>(program.calls.size());

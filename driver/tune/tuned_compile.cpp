@@ -43,9 +43,7 @@ Error replace_file(const std::string& from, const std::string& to, bool executab
   auto bytes = llvm::MemoryBuffer::getFile(from, false, false);
   if (!bytes)
     return make_error(DiagCode::io, "cannot read '{0}': {1}", from, bytes.getError().message());
-  TW_ASSIGN(OutputFile file, OutputFile::create(to, (*bytes)->getBufferSize(), executable));
-  TW_TRY(file.write(0, (*bytes)->getBuffer()));
-  return file.commit();
+  return write_file(to, (*bytes)->getBuffer(), executable);
 }
 
 // The library without the log, built elsewhere under the same file name: that is part of its bytes.

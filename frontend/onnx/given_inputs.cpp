@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "frontend/onnx/import_table.h"
+#include "ir/graph/strings.h"
 #include "ir/graph/tensor.h"
 
 namespace tw::onnx_import {
@@ -287,10 +288,11 @@ Expected<OnnxTensor> input_value(const OnnxValueInfo& input,
                                 product > count ? "more" : std::to_string(product), count)
                       .str());
   if (*dtype == DType::string) {
-    const auto packed = std::make_shared<std::string>();
-    for (const std::string& text : texts) *packed += text + '\0';
+    std::optional<std::string> packed = packed_strings(texts);
+    if (!packed) return refuse("has a string with a zero byte");
+    const auto owner = std::make_shared<const std::string>(std::move(*packed));
     return OnnxTensor{
-        input.name, input.element_type, shape, {packed, std::as_bytes(std::span(*packed))}};
+        input.name, input.element_type, shape, {owner, std::as_bytes(std::span(*owner))}};
   }
   Tensor tensor = Tensor::zeros(*dtype, shape);
   for (int64_t i = 0; i < count; ++i)

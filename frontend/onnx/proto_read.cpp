@@ -8,6 +8,7 @@
 #include <set>
 
 #include "frontend/onnx/import_table.h"
+#include "ir/graph/strings.h"
 #include "ir/scalar_ops.h"
 #include "ir/storage_types.h"
 
@@ -251,14 +252,11 @@ static Expected<Blob> read_strings(const onnx::TensorProto& proto, int64_t eleme
     return make_error(DiagCode::invalid_model,
                       "tensor '{0}' has {1} strings in it but its shape needs {2}", proto.name(),
                       proto.string_data_size(), elements);
-  std::string packed;
-  for (const std::string& text : proto.string_data()) {
-    if (text.find('\0') != std::string::npos)
-      return make_error(DiagCode::unsupported, "tensor '{0}' has a string with a zero byte",
-                        proto.name());
-    packed += text + '\0';
-  }
-  return own(std::move(packed));
+  std::optional<std::string> packed = packed_strings(proto.string_data());
+  if (!packed)
+    return make_error(DiagCode::unsupported, "tensor '{0}' has a string with a zero byte",
+                      proto.name());
+  return own(std::move(*packed));
 }
 
 Expected<OnnxTensor> read_tensor(const onnx::TensorProto& proto, ExternalData& external) {

@@ -166,9 +166,14 @@ class NBitsLowering {
     m_.blocks.of_rows.push_back({stage, axes[0].loop(), axes[3].loop()});
   }
 
+  // Rows that fill a tile up are the last one again.
+  Expr last_row_at_most(const Expr& row) const {
+    return as_const(rows_) ? row : min(row, rows_ - Expr(1));
+  }
+
   // A row's factor in a product: the float itself, or what it was rounded to.
   Expr row_number(const Expr& row, const Expr& block, const Expr& byte, const Expr& place) {
-    const Expr there = as_const(rows_) ? row : min(row, rows_ - Expr(1));
+    const Expr there = last_row_at_most(row);
     if (byte_rows_) return load(rounded_, rounded_type_, {there, block, place, byte});
     return left_element(there, block * Expr(block_) + byte * Expr(in_byte()) + place);
   }
@@ -267,7 +272,7 @@ class NBitsLowering {
         {"ai", padded_rows_}, {"aj", width()}, {"kb", blocks_, AxisRole::reduce}};
     b_.declare(axes);
     const BufferId acc = b_.temp("acc", type_, {padded_rows_, width()});
-    const Expr i = var("ai"), g = var("kb"), row = as_const(rows_) ? i : min(i, rows_ - Expr(1));
+    const Expr i = var("ai"), g = var("kb"), row = last_row_at_most(i);
     Expr sum = widened(load(sums, sum_type_, {i, g, var("aj")}));
     if (byte_rows_) sum = sum * load(unit, type_, {row, g});
     Expr off = load(less, type_, {row, g});

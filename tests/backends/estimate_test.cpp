@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "runtime/embedded.h"
 #include "tests/backends/harness.h"
+#include "tests/linked_kernel.h"
 #include "tests/test_folder.h"
 
 using namespace tw;
@@ -68,17 +68,7 @@ int64_t count_under_qemu(const TestFolder& folder, const std::string& symbol, in
 // nullopt, aloud: no libc or no qemu.
 std::optional<double> instructions_under_qemu(const Target& target, const Kernel& kernel) {
   const TestFolder folder;
-  auto backend = make_backend(target);
-  REQUIRE_MESSAGE(bool(backend), error_text(backend.takeError()));
-  Expected<std::string> object = (*backend)->compile_kernel(kernel);
-  REQUIRE_MESSAGE(bool(object), error_text(object.takeError()));
-  LinkRequest request;
-  request.objects = {std::move(*object)};
-  request.fallback = {std::string(runtime_object(target.triple))};
-  request.exports = {kernel.name};
-  Expected<LinkedImage> image = link_shared(request);
-  REQUIRE_MESSAGE(bool(image), error_text(image.takeError()));
-  folder.write("kernel.so", image->bytes);
+  folder.write("kernel.so", linked_kernel(kernel, target));
   const std::string build = "CLANG=" TW_CLANG " LLD=" TW_LLD " " TW_TEST_DIR
                             "/cross_cc.sh aarch64 " TW_TEST_DIR "/backends/estimate_runner.c " +
                             (folder / "runner");

@@ -8,11 +8,9 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "backends/backend.h"
 #include "frontend/frontend.h"
-#include "packager/link.h"
-#include "runtime/embedded.h"
 #include "tests/cli/cli_test_util.h"
+#include "tests/linked_kernel.h"
 
 namespace tw::test {
 namespace {
@@ -59,18 +57,8 @@ bool runs(const Target& target) {
 
 void run_kernel(const Kernel& kernel, const Target& target,
                 std::vector<KernelArgument>& arguments) {
-  auto backend = make_backend(target);
-  REQUIRE_MESSAGE(bool(backend), error_text(backend.takeError()));
-  Expected<std::string> object = (*backend)->compile_kernel(kernel);
-  REQUIRE_MESSAGE(bool(object), error_text(object.takeError()));
-  LinkRequest request;
-  request.objects = {std::move(*object)};
-  request.fallback = {std::string(runtime_object(target.triple))};
-  request.exports = {kernel.name};
-  Expected<LinkedImage> image = link_shared(request);
-  REQUIRE_MESSAGE(bool(image), error_text(image.takeError()));
   const TestFolder folder;
-  const std::string path = folder.write("kernel.so", image->bytes);
+  const std::string path = folder.write("kernel.so", linked_kernel(kernel, target));
   if (target.arch() != host_target().arch())
     return run_under_qemu(path, kernel.name, arguments, folder);
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -5,6 +5,7 @@
     interfaces.py --tilewright BUILD/tilewright
 """
 import argparse
+import json
 import pathlib
 import subprocess
 import sys
@@ -225,6 +226,11 @@ def check_fat(args, folder):
         assert np.load(folder / "fat.npy").tobytes() == np.load(folder / "one.npy").tobytes(), f"{level}: other bytes than its own library"
     bench = subprocess.run([args.tilewright, "profile", library, "--threads", "1", "--seconds", "0.1"], capture_output=True, text=True)
     assert bench.returncode == 0, bench.stderr
+    subprocess.run([args.tilewright, "compile", ROOT / "examples/digits/digits_batch.onnx", "-t", "x86-64-fat", "-o", folder / "batch.so"],
+                   check=True, capture_output=True)
+    told = json.loads(subprocess.run([args.tilewright, "inspect", folder / "batch.so", "--json"], check=True, capture_output=True).stdout)["manifest"]
+    examples = [path["example"] for path in (told, *told["paths"])]
+    assert len(examples) == 3 and all(example == {"batch": 1} for example in examples), examples
     print("ok   a fat library:", ", ".join(level for _, level in ways), "give the bytes of libraries of their own")
 
 

@@ -58,16 +58,15 @@ Val present(NodeImport& n, Val past, Val fresh, Val before, const Expr& total) {
   };
   const Val added = n.select(everywhere(n.less(behind, known(rows))), moved, n.scalar(0, fresh));
   if (!past.valid()) return added;
-  const Expr held = n.dim(past, 2);
-  const bool as_long = is_const(n.simplified(held - total), 0),
-             some = is_const(n.simplified(lt(Expr(0), held)), 1);
-  // An index behind the end reads the last, so there is one even of an empty past
-  const Val whole = some || as_long ? past
-                                    : n.emit(op::Pad{PadMode::constant,
-                                                     Shape(4, Expr(0)),
-                                                     {Expr(0), Expr(0), Expr(1), Expr(0)}},
-                                             {past});
-  const Val old = as_long ? past : n.emit(op::Gather{2, true}, {whole, positions(n, total, 1, 0)});
+  Val old = past;
+  if (!is_const(n.simplified(n.dim(past, 2) - total), 0)) {
+    // An index behind the end reads the last, so there is one even of a past that may be empty
+    if (!is_const(n.simplified(lt(Expr(0), n.dim(past, 2))), 1)) {
+      const Shape none(4, Expr(0)), one_row = {Expr(0), Expr(0), Expr(1), Expr(0)};
+      old = n.emit(op::Pad{PadMode::constant, none, one_row}, {old});
+    }
+    old = n.emit(op::Gather{2, true}, {old, positions(n, total, 1, 0)});
+  }
   return n.select(everywhere(n.less(behind, zero)), old, added);
 }
 

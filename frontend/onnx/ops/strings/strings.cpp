@@ -7,6 +7,7 @@
 #include "frontend/onnx/ops/importers.h"
 #include "frontend/onnx/ops/strings/regex.h"
 #include "ir/graph/externs.h"
+#include "ir/graph/strings.h"
 
 namespace tw::onnx_import {
 namespace {
@@ -32,15 +33,12 @@ Val integers(NodeImport& n, const std::vector<int64_t>& values) {
 }  // namespace
 
 Val string_constant(NodeImport& n, const std::vector<std::string>& texts, Shape shape) {
-  std::string packed;
-  for (const std::string& text : texts) {
-    if (text.find('\0') != std::string::npos) {
-      n.fail("a string with a zero byte", "zero bytes end strings here: leave them out");
-      return {};
-    }
-    packed += text + '\0';
+  std::optional<std::string> packed = packed_strings(texts);
+  if (!packed) {
+    n.fail("a string with a zero byte", "zero bytes end strings here: leave them out");
+    return {};
   }
-  const auto owner = std::make_shared<const std::string>(std::move(packed));
+  const auto owner = std::make_shared<const std::string>(std::move(*packed));
   return n.builder().add_constant(
       "", {DType::string, std::move(shape), {}},
       {owner, {reinterpret_cast<const std::byte*>(owner->data()), owner->size()}});
