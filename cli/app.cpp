@@ -16,54 +16,63 @@
 namespace tw {
 namespace {
 
+// Headings of the commands in the help.
+constexpr const char* kFromModel = "From a model";
+constexpr const char* kWithLibrary = "With a compiled model";
+constexpr const char* kSchedules = "Schedules";
+constexpr const char* kTargets = "Targets";
+constexpr const char* kThisProgram = "This program";
+
 constexpr std::array<Command, 23> kCommands = {{
-    {"compile", "Compile an ONNX model into a shared library with its weights inside",
+    {"compile", kFromModel, "Compile an ONNX model into a shared library with its weights inside",
      "  tilewright compile resnet50.onnx\n"
      "  tilewright compile model.onnx -t cortex-a72 -o out/model.so --dim batch=1\n"
      "  tilewright compile model.onnx --emit kernels\n",
      define_compile},
-    {"run", "Run a compiled model on given or random inputs",
+    {"run", kWithLibrary, "Run a compiled model on given or random inputs",
      "  tilewright run model.so --input image=cat.npy --output-dir out\n"
      "  tilewright run model.so --random 1 --dim batch=4 --threads 1\n",
      define_run},
-    {"verify", "Compare a compiled model's outputs with the reference evaluators or stored outputs",
+    {"verify", kWithLibrary,
+     "Compare a compiled model's outputs with the reference evaluators or stored outputs",
      "  tilewright verify model.so model.onnx\n"
      "  tilewright verify model.so --data test_data_set_0\n"
      "  tilewright verify model.so model.onnx --random 7 --per-node\n",
      define_verify},
-    {"bench", "Time a compiled model",
+    {"bench", kWithLibrary, "Time a compiled model",
      "  tilewright bench model.so --threads 1\n"
      "  tilewright bench model.so --seconds 5 --plan\n"
      "  tilewright bench model.so --runs 100 --json\n",
      define_bench},
-    {"profile", "Time every kernel call of a compiled model",
+    {"profile", kWithLibrary, "Time every kernel call of a compiled model",
      "  tilewright profile model.so --threads 1\n"
      "  tilewright profile model.so --trace run.json\n"
      "  tilewright profile model.onnx --seconds 5 --json\n",
      define_profile},
-    {"tune", "Search for faster schedules of a model's kernels on this machine",
+    {"tune", kSchedules, "Search for faster schedules of a model's kernels on this machine",
      "  tilewright tune resnet18.onnx --log tilewright.db --trials 1000\n"
      "  tilewright tune model.onnx --log tilewright.db --time 10m --until 2%\n"
      "  tilewright tune model.onnx --tuner random --space generated --no-rules --trials 200 --seed "
      "3 --json\n",
      define_tune},
-    {"inspect", "Show what is in a model (and what cannot be compiled) or in a compiled library",
+    {"inspect", kFromModel,
+     "Show what is in a model (and what cannot be compiled) or in a compiled library",
      "  tilewright inspect model.onnx\n"
      "  tilewright inspect model.so --json\n",
      define_inspect},
-    {"targets", "List the target descriptions",
+    {"targets", kTargets, "List the target descriptions",
      "  tilewright targets\n"
      "  TILEWRIGHT_CONFIGS=my/configs tilewright targets\n",
      define_targets},
-    {"target", "Print one target description as YAML",
+    {"target", kTargets, "Print one target description as YAML",
      "  tilewright target host -o laptop.yaml\n"
      "  tilewright target x86-64-v3\n",
      define_target},
-    {"opt", "Run graph passes or a schedule on a text file",
+    {"opt", kFromModel, "Run graph passes or a schedule on a text file",
      "  tilewright opt graph.txt --passes canonicalize,fold-constants\n"
      "  tilewright opt kernel.txt --schedule tiles.txt --interp 1\n",
      define_opt},
-    {"log", "Look into tuning logs, share and merge them",
+    {"log", kSchedules, "Look into tuning logs, share and merge them",
      "  tilewright log show\n"
      "  tilewright log best --target 0123456789abcdef --log team.db\n"
      "  tilewright log export records.jsonl\n"
@@ -72,61 +81,63 @@ constexpr std::array<Command, 23> kCommands = {{
      "  tilewright log prune --keep 3 --before 2026-01-01 --other-languages\n"
      "  tilewright log diff other.db\n",
      define_log},
-    {"dataset", "Measure programs that predictors learn from",
+    {"dataset", kSchedules, "Measure programs that predictors learn from",
      "  tilewright dataset make set.db --networks models/ --time 20m\n"
      "  tilewright dataset resume set.db --platform x86-64-v3 --time 20m\n"
      "  tilewright dataset split set.db --test resnet,bert\n",
      define_dataset},
-    {"adapt", "Fit predictors to a chip by measuring some thousand programs on it",
+    {"adapt", kSchedules, "Fit predictors to a chip by measuring some thousand programs on it",
      "  tilewright adapt -t chip.yaml\n"
      "  tilewright adapt -t board.yaml --worker /shared/spool --samples 1000\n",
      define_adapt},
-    {"worker", "Measure on this machine for a tuner that runs elsewhere",
+    {"worker", kSchedules, "Measure on this machine for a tuner that runs elsewhere",
      "  tilewright worker /shared/spool --threads 2\n"
      "  tilewright worker /shared/spool --idle 60\n",
      define_worker},
-    {"lock", "Write the schedules of a model's kernels into tilewright.lock beside it",
+    {"lock", kSchedules, "Write the schedules of a model's kernels into tilewright.lock beside it",
      "  tilewright lock resnet50.onnx -t cortex-a72\n"
      "  tilewright lock model.onnx --log team.db --threads 2\n",
      define_lock},
-    {"space", "Show what tuning could try for the kernels of a model",
+    {"space", kSchedules, "Show what tuning could try for the kernels of a model",
      "  tilewright space resnet18.onnx -t x86-64-v3\n"
      "  tilewright space model.onnx --space generated --kernel 3 --sample 5 --seed 7\n"
      "  tilewright space model.onnx --no-rules --json\n",
      define_space},
-    {"reduce", "Cut a model that fails to compile or to verify down to the nodes that it takes",
+    {"reduce", kFromModel,
+     "Cut a model that fails to compile or to verify down to the nodes that it takes",
      "  tilewright reduce model.onnx -o small.onnx\n"
      "  tilewright reduce model.onnx -t opencl-generic --seconds 30 --json\n",
      define_reduce},
-    {"quantize", "Quantize an ONNX model to 8 bits, or its weights alone",
+    {"quantize", kFromModel, "Quantize an ONNX model to 8 bits, or its weights alone",
      "  tilewright quantize model.onnx --data samples/ -o model_int8.onnx\n"
      "  tilewright quantize detector.onnx --data pictures/ --inputs inputs.yaml\n"
      "  tilewright quantize model.onnx --data samples/ --max-error 0.02 --json\n"
      "  tilewright quantize language.onnx --weights-only --bits 4 --block 32\n",
      define_quantize},
-    {"compare", "Show what changed from one compiled library to another",
+    {"compare", kWithLibrary, "Show what changed from one compiled library to another",
      "  tilewright compare before.so after.so\n"
      "  tilewright compare before.so after.so --seconds 10 --json\n",
      define_compare},
-    {"bundle", "Put a compiled model, its header, licences and a bill of materials into one file",
+    {"bundle", kWithLibrary,
+     "Put a compiled model, its header, licences and a bill of materials into one file",
      "  tilewright bundle model.so\n"
      "  tilewright bundle model.so -o out/model.tilewright --license LICENSE.txt\n",
      define_bundle},
-    {"unbundle", "Check a bundle, and take its parts out",
+    {"unbundle", kWithLibrary, "Check a bundle, and take its parts out",
      "  tilewright unbundle model.tilewright\n"
      "  tilewright unbundle model.tilewright -o model/\n",
      define_unbundle},
-    {"completion", "Print what teaches a shell to complete commands and flags",
+    {"completion", kThisProgram, "Print what teaches a shell to complete commands and flags",
      "  tilewright completion bash > ~/.local/share/bash-completion/completions/tilewright\n"
      "  tilewright completion zsh\n"
      "  tilewright completion fish\n",
      define_completion},
-    {"man", "Print the manual page", "  tilewright man > tilewright.1\n", define_man},
+    {"man", kThisProgram, "Print the manual page", "  tilewright man > tilewright.1\n", define_man},
 }};
 
 constexpr const char* kExitCodes =
     "Exit codes: 0 ok, 1 wrong input, 2 wrong usage, 3 unsupported, 4 results differ, 5 files, 6 "
-    "not pinned (--frozen), 7 over budget, 8 damaged bundle, 70 internal error.\n";
+    "not pinned (--frozen), 7 over budget, 8 damaged bundle or library, 70 internal error.\n";
 
 bool wants_color(bool terminal) {
   const char* no_color = std::getenv("NO_COLOR");
@@ -177,6 +188,7 @@ Expected<int> dispatch(CLI::App& app, Console& console, int argc, const char* co
   std::array<std::pair<CLI::App*, CommandRun>, kCommands.size()> runs;
   for (size_t i = 0; i < kCommands.size(); ++i) {
     CLI::App* sub = app.add_subcommand(kCommands[i].name, kCommands[i].summary);
+    sub->group(kCommands[i].group);
     sub->footer(std::string("Examples:\n") + kCommands[i].examples + "\n" + kExitCodes);
     Flags flags(*sub);
     runs[i] = {sub, kCommands[i].define(flags)};
@@ -208,6 +220,7 @@ int exit_code(DiagCode code) {
     case DiagCode::mismatch: return kExitMismatch;
     case DiagCode::io: return kExitIo;
     case DiagCode::not_pinned: return kExitNotPinned;
+    case DiagCode::damaged: return kExitDamaged;
   }
   TW_UNREACHABLE("bad code");
 }

@@ -22,7 +22,7 @@ enum ExitCode : int {
   kExitIo = 5,           // a file cannot be read or written
   kExitNotPinned = 6,    // the lock lacks what --frozen asks for
   kExitBudget = 7,       // more than the budget allows
-  kExitDamaged = 8,      // a bundle's parts are not those that were put into it
+  kExitDamaged = 8,      // a bundle or a library is not what was written
   kExitInternal = 70,    // a bug of the compiler
 };
 int exit_code(DiagCode code);
@@ -44,6 +44,7 @@ using CommandRun = std::function<Expected<int>(Console&)>;
 
 struct Command {
   const char* name;
+  const char* group;  // its heading in the help
   const char* summary;
   const char* examples;  // a command line each
   CommandRun (*define)(

@@ -5,10 +5,13 @@
 namespace tw {
 namespace {
 
+constexpr const char* kFirstGroup = "Options";  // CLI11's, where nothing else is said
+
 CommandOption option_entry(const CLI::Option& option) {
   CommandOption out;
   out.help = option.get_description();
   out.argument = option.get_positional();
+  if (option.get_group() != kFirstGroup) out.group = option.get_group();
   if (out.argument) {
     out.names = {option.get_name(true)};
     return out;
@@ -21,7 +24,9 @@ CommandOption option_entry(const CLI::Option& option) {
 
 CommandEntry entry(const CLI::App& app) {
   CommandEntry out{app.get_name(), app.get_description(), app.get_footer(), {}};
-  for (const CLI::Option* option : app.get_options()) out.options.push_back(option_entry(*option));
+  for (const std::string& group : app.get_groups())
+    for (const CLI::Option* option : app.get_options())
+      if (option->get_group() == group) out.options.push_back(option_entry(*option));
   return out;
 }
 

@@ -8,6 +8,10 @@
 
 namespace tw {
 
+CLI::Option& Flags::grouped(CLI::Option* option) const {
+  return group_.empty() ? *option : *option->group(group_);
+}
+
 void Flags::argument(const std::string& name, std::string& value, const std::string& help,
                      bool required) {
   app_.add_option(name, value, help)->required(required)->type_name("");
@@ -20,37 +24,40 @@ void Flags::arguments(const std::string& name, std::vector<std::string>& values,
 
 void Flags::text(const std::string& names, std::string& value, const std::string& kind,
                  const std::string& help) {
-  app_.add_option(names, value, help)->type_name(kind);
+  grouped(app_.add_option(names, value, help)).type_name(kind);
 }
 
 void Flags::repeated(const std::string& names, std::vector<std::string>& values,
                      const std::string& kind, const std::string& help) {
-  app_.add_option(names, values, help)->type_name(kind)->allow_extra_args(false);
+  grouped(app_.add_option(names, values, help)).type_name(kind)->allow_extra_args(false);
 }
 
 void Flags::comma_list(const std::string& names, std::vector<std::string>& values,
                        const std::string& kind, const std::string& help) {
-  app_.add_option(names, values, help)->type_name(kind)->allow_extra_args(false)->delimiter(',');
+  grouped(app_.add_option(names, values, help))
+      .type_name(kind)
+      ->allow_extra_args(false)
+      ->delimiter(',');
 }
 
 void Flags::integer(const std::string& names, int& value, const std::string& help, int at_least) {
   const int most = std::numeric_limits<int>::max();
   CLI::Validator range = CLI::Range(at_least, most);
-  app_.add_option(names, value, help)->type_name("N")->check(range.description(""));
+  grouped(app_.add_option(names, value, help)).type_name("N")->check(range.description(""));
 }
 
 void Flags::optional_integer(const std::string& names, std::optional<int>& value,
                              const std::string& help, int at_least) {
   CLI::Validator range = CLI::Range(at_least, std::numeric_limits<int>::max());
-  app_.add_option_function<int>(
-          names, [&value](const int& v) { value = v; }, help)
-      ->type_name("N")
+  grouped(app_.add_option_function<int>(
+              names, [&value](const int& v) { value = v; }, help))
+      .type_name("N")
       ->check(range.description(""));
 }
 
 void Flags::number(const std::string& names, double& value, const std::string& kind,
                    const std::string& help) {
-  app_.add_option(names, value, help)->type_name(kind)->check([](const std::string& text) {
+  grouped(app_.add_option(names, value, help)).type_name(kind)->check([](const std::string& text) {
     return std::strtod(text.c_str(), nullptr) >= 0 ? ""
                                                    : std::string("must not be negative: ") + text;
   });
@@ -58,13 +65,13 @@ void Flags::number(const std::string& names, double& value, const std::string& k
 
 void Flags::seed(const std::string& names, std::optional<uint64_t>& value,
                  const std::string& help) {
-  app_.add_option_function<uint64_t>(
-          names, [&value](const uint64_t& v) { value = v; }, help)
-      ->type_name("SEED");
+  grouped(app_.add_option_function<uint64_t>(
+              names, [&value](const uint64_t& v) { value = v; }, help))
+      .type_name("SEED");
 }
 
 void Flags::flag(const std::string& names, bool& value, const std::string& help) {
-  app_.add_flag(names, value, help);
+  grouped(app_.add_flag(names, value, help));
 }
 
 std::function<CommandTree()> Flags::program() const {

@@ -20,6 +20,8 @@ namespace tw {
 class Flags {
  public:
   explicit Flags(CLI::App& app) : app_(app) {}
+  // The heading in the help of the flags that are declared from here on: "Schedules"
+  void group(const std::string& heading) { group_ = heading; }
   void argument(const std::string& name, std::string& value, const std::string& help,
                 bool required = true);
   // Any number, behind the others
@@ -44,7 +46,10 @@ class Flags {
   std::function<CommandTree()> program() const;
 
  private:
+  CLI::Option& grouped(CLI::Option* option) const;
+
   CLI::App& app_;
+  std::string group_;  // "": that of --help
 };
 
 void define_no_check(Flags& flags, bool& value);  // --no-check of the commands that take a library

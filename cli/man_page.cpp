@@ -35,8 +35,13 @@ std::string options_text(const CommandEntry& entry) {
   std::string text;
   for (const CommandOption& o : entry.options)
     if (o.argument) text += option_text(o);
-  for (const CommandOption& o : entry.options)
-    if (!o.argument) text += option_text(o);
+  std::string group;
+  for (const CommandOption& o : entry.options) {
+    if (o.argument) continue;
+    if (o.group != group) text += ".PP\n\\fI" + plain(o.group) + "\\fR\n";
+    group = o.group;
+    text += option_text(o);
+  }
   return text;
 }
 

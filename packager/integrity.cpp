@@ -34,7 +34,7 @@ void add_bytes(llvm::BLAKE3& hasher, std::string_view bytes, ByteRange range, By
 }
 
 Error damaged(const std::string& name, const std::string& why) {
-  return make_error({DiagCode::invalid_argument,
+  return make_error({DiagCode::damaged,
                      "'" + name + "' is damaged: " + why,
                      {},
                      {"compile it again or copy it anew; --no-check takes it as it is"}});

@@ -22,6 +22,7 @@ const char* diag_code_name(DiagCode code) {
     case DiagCode::mismatch: return "mismatch";
     case DiagCode::limit: return "limit";
     case DiagCode::not_pinned: return "not-pinned";
+    case DiagCode::damaged: return "damaged";
   }
   TW_UNREACHABLE("bad code");
 }

@@ -13,6 +13,7 @@ enum class DiagCode {
   mismatch,          // results that differ
   limit,             // a resource limit was met
   not_pinned,        // what --frozen asks for and no lock says
+  damaged,           // a library whose bytes are not those that were written
 };
 
 }  // namespace tw

@@ -1,4 +1,4 @@
-// The sub-commands, one file each: cmd_NAME.cpp. The table that names them is in app.cpp.
+// The sub-commands, a file or a folder each. The table that names them is in app.cpp.
 #pragma once
 #include "cli/app.h"
 

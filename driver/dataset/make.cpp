@@ -52,6 +52,10 @@ class Maker {
       places_.push_back(std::move(place));
     }
     TW_ASSIGN(std::vector<LearningTask> tasks, set_.tasks());
+    if (!request_.splits.empty())
+      std::erase_if(tasks, [&](const LearningTask& task) {
+        return std::ranges::find(request_.splits, task.split) == request_.splits.end();
+      });
     order_by_seed(tasks, request_.seed);
     for (const LearningTask& task : tasks)
       for (LabelPlace& place : places_) {
@@ -111,10 +115,8 @@ class Maker {
     TW_ASSIGN(const Target* lowered, targets_.find(listed.lowered_for));
     TW_ASSIGN(const std::unique_ptr<TaskLabels> labels,
               TaskLabels::create(set_, place, listed.id, *lowered, after_batch));
-    const bool test = listed.split == Split::test || listed.split == Split::near;
-    Error error = pass == 0
-                      ? labels->first_pass(test ? request_.for_test : request_.for_training, stop_)
-                      : labels->second_pass(stop_);
+    Error error = pass == 0 ? labels->first_pass(wanted(listed), stop_)
+                            : labels->second_pass(stop_);
     (pass == 0 ? out_.labels : out_.again) += labels->stored();
     if (error) return error;
     if (pass > 0 || stop_()) return Error::success();
@@ -129,11 +131,20 @@ class Maker {
     return same_driver(lowered->main_device(), place.target);
   }
 
-  // All programs are there, and have labels of the first pass.
+  // Programs of a task that get labels.
+  int wanted(const LearningTask& task) const {
+    const bool test = task.split == Split::test || task.split == Split::near;
+    return test ? request_.for_test : request_.for_training;
+  }
+
+  // All programs are there, and as many as are wanted have labels of the first pass.
   Expected<bool> is_labelled(const LearningTask& listed, const LabelPlace& place) {
     TW_ASSIGN(const LearningTask task, set_.task(listed.id));  // as it is by now
+    if (!task.complete) return false;
     TW_ASSIGN(const int64_t missing, set_.unlabelled(place.platform, task.id));
-    return task.complete && missing == 0;
+    if (missing == 0) return true;
+    TW_ASSIGN(const std::vector<Label> labels, set_.labels(place.platform, task.id, 0));
+    return labels.size() >= static_cast<size_t>(wanted(task));
   }
 
   void wait_for_second(const LearningTask& task, LabelPlace& place, double since) {

@@ -24,6 +24,7 @@ std::vector<std::string> usual_platforms(const std::vector<std::string>& target_
 struct MakeRequest {
   std::vector<PlatformChoice> platforms;
   std::vector<std::string> target_folders;
+  std::vector<Split> splits;               // tasks of these alone; empty: all
   int for_training = 160, for_test = 512;  // programs of a task
   double seconds = 0;                      // 0: until all is there
   int jobs = 1;                            // threads that build

@@ -48,6 +48,7 @@ class TaskLabels {
                                                       std::function<Error()> after_batch);
 
   // The first pass: where the task is not complete, programs that it does not have yet are made.
+  // At most so many of the others get a label.
   Error first_pass(int programs, const StopAsked& stop);
   // The fastest fifth and a twentieth of the others again.
   Error second_pass(const StopAsked& stop);

@@ -400,7 +400,7 @@ def _(folder):
     return ["compile", DIGITS, "-o", folder / "m.so", "--log", folder / "l.db"]
 
 
-@attack("a library that is cut off", 1, "damaged")
+@attack("a library that is cut off", 8, "damaged")
 def _(folder):
     subprocess.run([TILEWRIGHT, "compile", DIGITS, "-o", folder / "a.so"], check=True, capture_output=True)
     (folder / "b.so").write_bytes((folder / "a.so").read_bytes()[:-100])

@@ -1,0 +1,40 @@
+// What the actions of tilewright dataset share: their flags, and where each one is.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autotune/dataset/dataset.h"
+#include "autotune/dataset/split.h"
+#include "cli/app.h"
+#include "support/json.h"
+
+namespace tw {
+
+struct DatasetArgs {
+  std::string action, set, folder, networks, time, worker, features;
+  double share = 1;
+  int of_platform = 1, count = 10000;
+  std::vector<std::string> platforms, splits, lowered_for = {"x86-64-v4", "x86-64-v3"};
+  // Of test: the TVM paper's five networks, and a transformer and a network of other shapes
+  std::vector<std::string> test = {"resnet", "mobilenet", "lstm", "dqn", "dcgan", "bert", "unet"},
+                           validation = {"densenet", "vit", "gpt"};
+  int from_networks = 240, sampled = 240, programs = 160, test_programs = 512;
+  std::optional<uint64_t> seed;
+};
+
+// The families that --test and --validation name.
+SplitRule rule_of(const DatasetArgs& args);
+// Tasks of each split, by its name.
+Json splits_json(const std::vector<int>& counts);
+
+std::string percent(double share);  // 0.125: "12.5 %"
+
+// An action on an open set: prints what came of it, and gives the exit code.
+using DatasetRun = Expected<int>(const DatasetArgs& args, DataSet& set, Console& console);
+DatasetRun make_dataset, measure_dataset, split_dataset;                     // measure.cpp
+DatasetRun stat_dataset, check_dataset, rank_dataset;                        // judge.cpp
+DatasetRun sample_dataset;                                                   // sample.cpp
+DatasetRun export_dataset, import_dataset, write_feature_files, show_program;  // exchange.cpp
+
+}  // namespace tw

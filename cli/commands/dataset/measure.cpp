@@ -1,0 +1,137 @@
+// tilewright dataset make, resume and split: tasks, their labels, and who learns from them.
+#include "cli/commands/dataset/actions.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <ostream>
+
+#include "cli/interrupts.h"
+#include "cli/progress.h"
+#include "cli/targets.h"
+#include "cli/tune_flags.h"
+#include "driver/dataset/make.h"
+#include "driver/dataset/tasks.h"
+#include "support/parallel.h"
+
+namespace tw {
+namespace {
+
+std::vector<std::string> onnx_files(const std::string& folder) {
+  std::vector<std::string> out;
+  std::error_code code;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, code))
+    if (entry.path().extension() == ".onnx") out.push_back(entry.path().string());
+  std::ranges::sort(out);
+  return out;
+}
+
+}  // namespace
+
+SplitRule rule_of(const DatasetArgs& args) {
+  return {{args.test.begin(), args.test.end()}, {args.validation.begin(), args.validation.end()}};
+}
+
+Json splits_json(const std::vector<int>& counts) {
+  Json::Object out;
+  for (size_t i = 0; i < counts.size(); ++i)
+    out.push_back({split_name(static_cast<Split>(i)), counts[i]});
+  return out;
+}
+
+Expected<int> measure_dataset(const DatasetArgs& args, DataSet& set, Console& console) {
+  MakeRequest request;
+  request.target_folders = config_dirs();
+  std::vector<std::string> platforms = args.platforms;
+  if (platforms.empty()) platforms = usual_platforms(request.target_folders);
+  for (const std::string& text : platforms) {
+    TW_ASSIGN(const PlatformChoice choice, parse_platform(text));
+    request.platforms.push_back(choice);
+  }
+  if (!args.time.empty()) {
+    request.seconds = seconds_from_text(args.time);
+    if (request.seconds <= 0)
+      return make_error(DiagCode::invalid_argument, "--time '{0}' is no time like 90s, 20m or 1.5h",
+                        args.time);
+  }
+  for (const std::string& name : args.splits) {
+    const std::optional<Split> split = split_from_name(name);
+    if (!split)
+      return make_error(DiagCode::invalid_argument,
+                        "--split '{0}': train, validation, test or near", name);
+    request.splits.push_back(*split);
+  }
+  request.worker = args.worker;
+  if (!args.worker.empty() && args.platforms.empty())
+    return make_error(DiagCode::invalid_argument,
+                      "--worker measures elsewhere: --platform says what its machine is");
+  request.for_training = args.programs, request.for_test = args.test_programs;
+  request.jobs = threads_or_all(0);
+  request.seed = args.seed.value_or(1);
+  Interrupts interrupts;
+  request.stop = &interrupts.asked();
+  Progress progress(console);
+  progress.begin("measure");
+  request.watch = [&](const std::string& text) { progress.detail(text); };
+  TW_ASSIGN(const MakeOutcome out, make_labels(set, request));
+  progress.end();
+  if (console.json) {
+    write_json(console, Json::Object{{"set", set.path()},
+                                     {"labels", out.labels},
+                                     {"again", out.again},
+                                     {"tasks", out.tasks},
+                                     {"left", out.left},
+                                     {"seconds", out.seconds},
+                                     {"failures", json_array(out.failures)}});
+    return kExitOk;
+  }
+  char text[160];
+  std::snprintf(text, sizeof text,
+                "%lld labels and %lld again in %s: %.1f a second; %d tasks done, %d left",
+                static_cast<long long>(out.labels), static_cast<long long>(out.again),
+                format_seconds(out.seconds).c_str(),
+                static_cast<double>(out.labels + out.again) / std::max(out.seconds, 1e-9),
+                out.tasks, out.left);
+  console.out << set.path() << ": " << text << "\n";
+  for (const std::string& failure : out.failures) console.out << "  left out: " << failure << "\n";
+  return kExitOk;
+}
+
+Expected<int> make_dataset(const DatasetArgs& args, DataSet& set, Console& console) {
+  TaskRequest request;
+  request.networks = onnx_files(args.networks);
+  if (!args.networks.empty() && request.networks.empty())
+    return make_error(DiagCode::io, "there is no ONNX file in '{0}'", args.networks);
+  request.lowered_for = args.lowered_for, request.target_folders = config_dirs();
+  request.from_networks = args.from_networks, request.sampled = args.sampled;
+  request.rule = rule_of(args), request.seed = args.seed.value_or(1);
+  Progress progress(console);
+  progress.begin("tasks");
+  request.watch = [&](const std::string& text) { progress.detail(text); };
+  if (!request.networks.empty()) {
+    TW_ASSIGN(const TaskOutcome out, add_tasks(set, request));
+    progress.end();
+    if (!console.json) {
+      console.out << set.path() << ": " << out.from_networks << " tasks of networks and "
+                  << out.sampled << " sampled ones are new, " << out.known << " were there\n";
+      for (const std::string& skipped : out.skipped)
+        console.out << "  left out: " << skipped << "\n";
+    }
+  }
+  progress.end();
+  return measure_dataset(args, set, console);
+}
+
+Expected<int> split_dataset(const DatasetArgs& args, DataSet& set, Console& console) {
+  TW_ASSIGN(const std::vector<int> counts, mark_splits(set, rule_of(args)));
+  if (console.json) {
+    write_json(console, Json::Object{{"set", set.path()}, {"tasks", splits_json(counts)}});
+    return kExitOk;
+  }
+  console.out << set.path() << ":";
+  for (size_t i = 0; i < counts.size(); ++i)
+    console.out << (i ? ", " : " ") << counts[i] << " " << split_name(static_cast<Split>(i));
+  console.out << "\n";
+  return kExitOk;
+}
+
+}  // namespace tw
