@@ -1,6 +1,6 @@
 /* The functions behind tw_api: contexts, runs, and the table itself. */
 #include "context.h"
-#include "cpu.h"
+#include "cpu/cpu.h"
 #include "integrity.h"
 #include "weights.h"
 

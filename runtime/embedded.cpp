@@ -38,16 +38,16 @@ namespace {
 
 #define FEATURE(name, ...) name,
 constexpr std::string_view kX86Features[] = {
-#include "runtime/cpu_x86.def"
+#include "runtime/cpu/x86.def"
 };
 constexpr std::string_view kAarch64Features[] = {
-#include "runtime/cpu_aarch64.def"
+#include "runtime/cpu/aarch64.def"
 };
 constexpr std::string_view kArmFeatures[] = {
-#include "runtime/cpu_arm.def"
+#include "runtime/cpu/arm.def"
 };
 constexpr std::string_view kRiscvFeatures[] = {
-#include "runtime/cpu_riscv.def"
+#include "runtime/cpu/riscv.def"
 };
 #undef FEATURE
 

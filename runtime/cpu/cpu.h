@@ -1,7 +1,7 @@
 /* Does this processor, under this system, have what the code was compiled for? */
 #ifndef TW_CPU_H
 #define TW_CPU_H
-#include "sys.h"
+#include "../sys.h"
 
 /* 1 when `name` (of `length` characters, LLVM's spelling) is known and present. One definition an
  * architecture. */

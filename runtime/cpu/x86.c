@@ -9,7 +9,7 @@ typedef struct tw_feature {
 
 #define FEATURE(name, leaf, sub, reg, bit, xcr0) {name, leaf, sub, reg, bit, xcr0},
 static const tw_feature kFeatures[] = {
-#include "cpu_x86.def"
+#include "x86.def"
 };
 #undef FEATURE
 

@@ -10,11 +10,11 @@ typedef struct tw_feature {
 #define FEATURE(name, word, bits) {name, word, bits},
 static const tw_feature kFeatures[] = {
 #if defined(__aarch64__)
-#include "cpu_aarch64.def"
+#include "aarch64.def"
 #elif defined(__riscv)
-#include "cpu_riscv.def"
+#include "riscv.def"
 #else
-#include "cpu_arm.def"
+#include "arm.def"
 #endif
 };
 #undef FEATURE
