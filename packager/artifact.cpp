@@ -13,16 +13,50 @@
 namespace tw {
 namespace {
 
-// Points the weights' program header at [offset, offset + size) of the file.
-template <class Segment>
-void point_at(std::string& bytes, const ElfSegment& segment, uint64_t offset, uint64_t size,
-              uint64_t alignment) {
+// Where the weights are, in the file and in memory.
+struct WeightsPlace {
+  uint64_t offset = 0, address = 0, size = 0, alignment = 0;
+};
+
+// They follow the image in the file, on the next page. Large ones lie as far from a multiple of a
+// huge page in memory as in the file: so can the system map the file's pages by huge ones, and the
+// file has no gap.
+WeightsPlace place_weights(const ElfSection& section, uint64_t image_bytes, uint64_t size) {
+  WeightsPlace place;
+  place.offset = (image_bytes + kWeightsAlignment - 1) / kWeightsAlignment * kWeightsAlignment;
+  place.address = section.address;
+  place.size = size;
+  place.alignment = size >= kLargeWeights ? kHugePage : kWeightsAlignment;
+  place.address += place.offset % place.alignment;
+  return place;
+}
+
+template <class Segment, class Section>
+void write_place(std::string& bytes, const ElfSegment& segment, const ElfSection& section,
+                 const WeightsPlace& place) {
   Segment s;
   std::memcpy(&s, bytes.data() + segment.header_offset, sizeof s);
-  s.p_offset = static_cast<decltype(s.p_offset)>(offset);
-  s.p_filesz = s.p_memsz = static_cast<decltype(s.p_filesz)>(size);
-  s.p_align = static_cast<decltype(s.p_align)>(alignment);
+  s.p_offset = static_cast<decltype(s.p_offset)>(place.offset);
+  s.p_vaddr = s.p_paddr = static_cast<decltype(s.p_vaddr)>(place.address);
+  s.p_filesz = s.p_memsz = static_cast<decltype(s.p_filesz)>(place.size);
+  s.p_align = static_cast<decltype(s.p_align)>(place.alignment);
   std::memcpy(bytes.data() + segment.header_offset, &s, sizeof s);
+  Section h;
+  std::memcpy(&h, bytes.data() + section.header_offset, sizeof h);
+  h.sh_addr = static_cast<decltype(h.sh_addr)>(place.address);
+  std::memcpy(bytes.data() + section.header_offset, &h, sizeof h);
+}
+
+// The program header, the section's, and the distance that the runtime adds.
+void point_at(std::string& bytes, const ElfView& view, const ElfSegment& segment,
+              const ElfSection& section, const WeightsPlace& place) {
+  if (view.is64()) write_place<Elf64_Phdr, Elf64_Shdr>(bytes, segment, section, place);
+  else write_place<Elf32_Phdr, Elf32_Shdr>(bytes, segment, section, place);
+  give_bytes(bytes, view.is64(), section, place.offset, place.size);
+  const ElfSection* distance = view.section(kOffsetSection);
+  TW_CHECK(distance && view.contents(*distance).size() == 8, "the linker dropped a section");
+  const uint64_t value = place.address - distance->address;
+  std::memcpy(bytes.data() + distance->offset, &value, sizeof value);
 }
 
 }  // namespace
@@ -45,11 +79,9 @@ Expected<ArtifactWriter> ArtifactWriter::create(const std::string& path, const L
   if (!view.is64() && size >= uint64_t{1} << 31)
     return make_error(DiagCode::limit, "'{0}': {1} bytes of weights do not fit a 32-bit machine",
                       path, weight_bytes);
-  const uint64_t alignment = size >= kLargeWeights ? kHugePage : kWeightsAlignment;
-  const uint64_t start = (bytes.size() + alignment - 1) / alignment * alignment;
-  if (view.is64()) point_at<Elf64_Phdr>(bytes, *segment, start, size, alignment);
-  else point_at<Elf32_Phdr>(bytes, *segment, start, size, alignment);
-  give_bytes(bytes, view.is64(), *section, start, size);
+  const WeightsPlace place = place_weights(*section, bytes.size(), size);
+  const uint64_t start = place.offset;
+  point_at(bytes, view, *segment, *section, place);
   if (weight_bytes > uint64_t{INT64_MAX} - start)
     return make_error(DiagCode::limit, "'{0}': too many bytes of weights", path);
   TW_ASSIGN(OutputFile file, OutputFile::create(path, start + size, true));

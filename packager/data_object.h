@@ -3,9 +3,9 @@
 //   tw_hashes          64 bytes in section .note.tilewright (owner "tilewright", type 2), zeros
 //                      until packager/integrity.h fills them
 //   tw_manifest        the manifest, NUL-terminated, in the same section (type 1)
-//   tw_weights_offset  eight bytes in .tw_offset; once the image is laid out, link_shared writes
-//                      address(.tw_weights) - address(.tw_offset) into them: no relocation, any
-//                      distance
+//   tw_weights_offset  eight bytes in .tw_offset; once the weights have their place, ArtifactWriter
+//                      writes address(.tw_weights) - address(.tw_offset) into them: no relocation,
+//                      any distance
 // and a 64 KiB-aligned one-byte section .tw_weights without contents, whose place the grafted
 // weights take.
 //
@@ -27,9 +27,9 @@ enum NoteType : uint32_t { kManifestNote = 1, kHashNote = 2 };
 inline constexpr const char* kWeightsSection = ".tw_weights";
 inline constexpr const char* kOffsetSection = ".tw_offset";
 inline constexpr uint64_t kWeightsAlignment = 65536;  // the largest page of any supported machine
-// Of x86-64, AArch64 and RV64 with 4 KiB pages: where large weights begin
+// Of x86-64, AArch64 and RV64 with 4 KiB pages
 inline constexpr uint64_t kHugePage = 2 << 20;
-// The gap before them is then less than a sixteenth
+// From here on the system may map them by huge pages
 inline constexpr uint64_t kLargeWeights = 32 << 20;
 
 inline constexpr const char* kObjectOffsetSection = ".rodata.tw_offset";

@@ -3,7 +3,6 @@
 #include <llvm/Support/FormatVariadic.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "packager/data_object.h"
 #include "packager/elf_view.h"
@@ -93,17 +92,6 @@ Error check_symbols(const std::string& bytes, const LinkRequest& request) {
   return make_error(std::move(diags));
 }
 
-// Writes the distance to the weights, now that all has its place.
-Error finish_weights_offset(std::string& bytes) {
-  TW_ASSIGN(const ElfView view, ElfView::parse(bytes, "image"));
-  const ElfSection* offset = view.section(kOffsetSection);
-  const ElfSection* weights = view.section(kWeightsSection);
-  TW_CHECK(offset && weights && view.contents(*offset).size() == 8, "the linker dropped a section");
-  const uint64_t distance = weights->address - offset->address;
-  std::memcpy(bytes.data() + offset->offset, &distance, sizeof distance);
-  return Error::success();
-}
-
 }  // namespace
 
 std::vector<std::string> model_exports(const std::string& name) {
@@ -145,7 +133,6 @@ Expected<LinkedImage> link_shared(const LinkRequest& request) {
             run_lld(std::move(arguments),
                     {{request.objects, false}, {request.fallback, true}, {last, false}}));
   TW_TRY(check_symbols(bytes, request));
-  if (request.manifest) TW_TRY(finish_weights_offset(bytes));
   return LinkedImage{std::move(bytes)};
 }
 

@@ -34,7 +34,7 @@ Error refused(const std::string& file, const std::string& library, const std::st
 
 Expected<WeightsFile> WeightsFile::create(const std::string& path, uint64_t weight_bytes) {
   const uint64_t bytes = std::max<uint64_t>(weight_bytes, 64);
-  const uint64_t start = bytes >= kLargeWeights ? kHugePage : kWeightsAlignment;
+  const uint64_t start = kWeightsAlignment;
   if (bytes > uint64_t{INT64_MAX} - start)
     return make_error(DiagCode::limit, "'{0}': too many bytes of weights", path);
   TW_ASSIGN(OutputFile file, OutputFile::create(path, start + bytes));

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -79,8 +80,18 @@ TEST_CASE("large weights lie so that the system can map them by huge pages") {
   REQUIRE(bool(view));
   const tw::ElfSection* weights = view->section(".tw_weights");
   REQUIRE(weights);
-  CHECK(weights->offset % tw::kHugePage == 0);
-  CHECK(weights->address % tw::kHugePage == 0);
+  CHECK(weights->offset % tw::kWeightsAlignment == 0);
+  CHECK(weights->offset < 4 * tw::kWeightsAlignment);  // no gap
+  CHECK(weights->address % tw::kHugePage == weights->offset % tw::kHugePage);
+  const auto is_theirs = [&](const tw::ElfSegment& s) { return s.offset == weights->offset; };
+  const auto segment = std::ranges::find_if(view->segments(), is_theirs);
+  REQUIRE(segment != view->segments().end());
+  CHECK(segment->address == weights->address);
+  const tw::ElfSection* distance = view->section(".tw_offset");
+  REQUIRE(distance);
+  int64_t written = 0;
+  std::memcpy(&written, view->contents(*distance).data(), sizeof written);
+  CHECK(written == static_cast<int64_t>(weights->address - distance->address));
 }
 
 TEST_CASE("the same request gives the same bytes, anywhere and on any thread") {
