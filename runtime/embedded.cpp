@@ -32,6 +32,10 @@ FILE(19)
 FILE(20)
 FILE(21)
 FILE(22)
+FILE(23)
+FILE(24)
+FILE(25)
+FILE(26)
 #undef FILE
 
 namespace {
@@ -51,24 +55,31 @@ constexpr std::string_view kRiscvFeatures[] = {
 };
 #undef FEATURE
 
+struct Object {
+  const unsigned char* data = nullptr;
+  const std::size_t* size = nullptr;
+};
 struct Architecture {
   std::string_view prefix;  // of the triple
-  const unsigned char* data;
-  const std::size_t* size;
-  const unsigned char* ops;
-  const std::size_t* ops_size;
+  Object runtime, operators, runner;
   std::span<const std::string_view> features;
 };
-#define FILES(n, m) kFile##n, &kFile##n##Size, kFile##m, &kFile##m##Size
+#define OBJECT(n) {kFile##n, &kFile##n##Size}
 const Architecture kArchitectures[] = {
-    {"x86_64-none", FILES(9, 10), kX86Features}, {"aarch64-none", FILES(11, 12), kAarch64Features},
-    {"armv7-none", FILES(13, 14), kArmFeatures}, {"riscv64-none", FILES(15, 16), kRiscvFeatures},
-    {"thumbv7em-none", FILES(17, 18), {}},       {"thumbv8m.main-none", FILES(19, 20), {}},
-    {"thumbv8.1m.main-none", FILES(21, 22), {}}, {"x86_64", FILES(1, 2), kX86Features},
-    {"aarch64", FILES(3, 4), kAarch64Features},  {"arm64", FILES(3, 4), kAarch64Features},
-    {"arm", FILES(5, 6), kArmFeatures},          {"riscv64", FILES(7, 8), kRiscvFeatures},
+    {"x86_64-none", OBJECT(9), OBJECT(10), {}, kX86Features},
+    {"aarch64-none", OBJECT(11), OBJECT(12), {}, kAarch64Features},
+    {"armv7-none", OBJECT(13), OBJECT(14), {}, kArmFeatures},
+    {"riscv64-none", OBJECT(15), OBJECT(16), {}, kRiscvFeatures},
+    {"thumbv7em-none", OBJECT(17), OBJECT(18), {}, {}},
+    {"thumbv8m.main-none", OBJECT(19), OBJECT(20), {}, {}},
+    {"thumbv8.1m.main-none", OBJECT(21), OBJECT(22), {}, {}},
+    {"x86_64", OBJECT(1), OBJECT(2), OBJECT(23), kX86Features},
+    {"aarch64", OBJECT(3), OBJECT(4), OBJECT(24), kAarch64Features},
+    {"arm64", OBJECT(3), OBJECT(4), OBJECT(24), kAarch64Features},
+    {"arm", OBJECT(5), OBJECT(6), OBJECT(25), kArmFeatures},
+    {"riscv64", OBJECT(7), OBJECT(8), OBJECT(26), kRiscvFeatures},
 };
-#undef FILES
+#undef OBJECT
 
 const Architecture* find(std::string_view triple) {
   for (const Architecture& a : kArchitectures)
@@ -80,16 +91,25 @@ std::string_view text(const unsigned char* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
+std::string_view bytes_of(const Object& object) {
+  return object.data ? text(object.data, *object.size) : std::string_view();
+}
+
 }  // namespace
 
 std::string_view runtime_object(std::string_view triple) {
   const Architecture* a = find(triple);
-  return a ? text(a->data, *a->size) : std::string_view();
+  return a ? bytes_of(a->runtime) : std::string_view();
 }
 
 std::string_view operators_object(std::string_view triple) {
   const Architecture* a = find(triple);
-  return a ? text(a->ops, *a->ops_size) : std::string_view();
+  return a ? bytes_of(a->operators) : std::string_view();
+}
+
+std::string_view runner_object(std::string_view triple) {
+  const Architecture* a = find(triple);
+  return a ? bytes_of(a->runner) : std::string_view();
 }
 
 std::vector<std::string_view> runtime_cpu_features(std::string_view triple) {

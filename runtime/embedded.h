@@ -14,6 +14,10 @@ std::string_view runtime_object(std::string_view triple);
 // The same of the functions that op::Extern calls (runtime/ops); it uses names of the runtime's.
 std::string_view operators_object(std::string_view triple);
 
+// The same of the program that runs libraries (runtime/runner); empty where there is none, as
+// without an operating system.
+std::string_view runner_object(std::string_view triple);
+
 // LLVM names of the CPU features that check_cpu knows; any other name in
 // tw_model_desc::cpu_features fails the check.
 std::vector<std::string_view> runtime_cpu_features(std::string_view triple);

@@ -1,30 +1,13 @@
 /* check_integrity: the segments that are mapped from the file and never written, against the hash
  * that the packager has put into the note. */
 #include "integrity.h"
+#include "elf.h"
 #include "hash.h"
 #include "model.h"
 #include "own_weights.h"
 #include "sys.h"
 
-typedef struct tw_elf_header {
-  uint8_t identity[16];
-  uint16_t type, machine;
-  uint32_t version;
-  uintptr_t entry, segments, sections;
-  uint32_t flags;
-  uint16_t header_size, segment_size, segment_count, section_size, section_count, names;
-} tw_elf_header;
-
-typedef struct tw_elf_segment {
-#if UINTPTR_MAX > UINT32_MAX
-  uint32_t type, flags;
-  uintptr_t offset, address, physical, file_size, memory_size, alignment;
-#else
-  uint32_t type, offset, address, physical, file_size, memory_size, flags, alignment;
-#endif
-} tw_elf_segment;
-
-enum { kLoad = 1, kWritable = 2, kSmallestPage = 4096 };
+enum { kSmallestPage = 4096 };
 
 extern const uint8_t __ehdr_start[] __attribute__((
     visibility("hidden"))); /* from the linker: where the file's first byte is mapped */

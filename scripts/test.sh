@@ -54,7 +54,7 @@ if [ $full = 1 ]; then $python tests/interfaces/five_gib.py --tilewright build/r
 for suite in attacks untrusted; do $python tests/trust/$suite.py --tilewright build/release/tilewright; done
 $python tests/micro/micro.py --tilewright build/release/tilewright
 $python tests/real_models/real_models.py --tilewright build/release/tilewright
-$python tests/boards/boards.py --tilewright build/release/tilewright
+for suite in boards runner android; do $python tests/boards/$suite.py --tilewright build/release/tilewright; done
 if has models; then
   stage models
   model_test run --full

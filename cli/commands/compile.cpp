@@ -19,6 +19,7 @@
 #include "cli/file_roles.h"
 #include "cli/given_flags.h"
 #include "cli/progress.h"
+#include "cli/runner_file.h"
 #include "cli/summary.h"
 #include "cli/targets.h"
 #include "cli/timed_report.h"
@@ -49,6 +50,7 @@ struct CompileArgs {
   UntrustedFlags untrusted;
   GivenFlags given;
   CacheFlags cache;
+  RunnerFile runner;
   std::vector<std::string> dims, specialize, passes, print_after;
   int jobs = 0, pass_limit = -1, virtual_threads = 0, threads = 1;
   double report_errors = 0;  // seconds
@@ -372,6 +374,7 @@ Expected<FileRoles> files_of(const CompileArgs& args, const CompileOptions& opti
     files.writes("the library", options.output);
     files.writes("the header", header_path(options));
     files.writes("the weights", options.weights);
+    files.writes("the runner", args.runner.path(options.output));
   }
   files.writes("the report", args.report);
   if (!args.dump_dir.empty())
@@ -521,6 +524,7 @@ Error find_key(Job& job) {
 Error prepare(Job& job) {
   const CompileArgs& args = job.args;
   TW_ASSIGN(job.options, options_of(args));
+  TW_TRY(args.runner.check(job.options, job.target));
   TW_ASSIGN(job.budget, budget_of(args));
   if (job.options.emit == Emit::object && !job.budget.empty()) {
     job.notes.push_back("the budget of target '" + job.target.name +
@@ -557,12 +561,14 @@ Expected<int> finish(const Job& job, Json::Object report, const std::string& sum
                      Console& console) {
   const std::string& library = job.options.output;
   TW_ASSIGN(const std::vector<BudgetRow> rows, hold_budget(job, library));
+  if (within(rows)) TW_TRY(job.args.runner.write(library, job.target));
   if (console.json) {
     if (!rows.empty()) report.push_back({"budget", to_json(rows)});
     if (!within(rows)) report.push_back({"ok", false});
+    if (job.args.runner.wanted) report.push_back({"runner", job.args.runner.path(library)});
     write_json(console, report);
   } else {
-    console.out << summary;
+    console.out << summary << job.args.runner.line(library);
     if (!rows.empty()) console.out << to_string(rows);
     if (!within(rows)) console.err << "over the budget: " << library << " was removed\n";
   }
@@ -749,6 +755,7 @@ CommandRun define_compile(Flags& flags) {
       "--weights", args->weights, "FILE",
       "The weights, in a file of their own; default: inside the library. A program finds them "
       "beside the library, or where tw_options.weights says");
+  args->runner.define(flags);
   define_build_flags(flags, *args);
   flags.text("--name", args->name, "ID",
              "C identifier of the model: the library exports tw_ID_query; default: the library's "

@@ -1,0 +1,20 @@
+/* A program that runs, times and verifies the library beside it, and needs nothing but the kernel:
+ * all of it in one unit, as runtime.c is of libraries. */
+// clang-format off: each file stands on those before it.
+#include "../sys.c"
+#include "../helpers.c"
+#include "../core/arm_memory.c"
+#include "../text.c"
+#include "print.c"
+#include "system.c"
+#include "threads.c"
+#include "loader.c"
+#include "elements.c"
+#include "npy.c"
+#include "proto.c"
+#include "arguments.c"
+#include "inputs.c"
+#include "session.c"
+#include "compare.c"
+#include "program.c"
+// clang-format on
