@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "packager/android.h"
 #include "packager/data_object.h"
 #include "packager/elf_view.h"
 #include "packager/lld.h"
@@ -92,22 +93,9 @@ Error check_symbols(const std::string& bytes, const LinkRequest& request) {
   return make_error(std::move(diags));
 }
 
-}  // namespace
-
-std::vector<std::string> model_exports(const std::string& name) {
-  return {"tw_" + name + "_query", TW_QUERY_SYMBOL};
-}
-
-bool undefined_symbol_allowed(std::string_view name, bool weak) {
-  for (std::string_view allowed : {"mmap", "munmap", "syscall", "memset", "memcpy"})
-    if (name == allowed) return true;
-  for (std::string_view optional : {"pthread_create", "pthread_join", "dlopen", "dlsym", "getenv"})
-    if (weak && name == optional) return true;
-  return false;
-}
-
-Expected<LinkedImage> link_shared(const LinkRequest& request) {
-  TW_CHECK(!request.objects.empty(), "nothing to link");
+// `libraries`: shared ones, which the result then needs.
+Expected<std::string> link_once(const LinkRequest& request,
+                                const std::vector<std::string>& libraries) {
   TW_ASSIGN(MemoryFile script, MemoryFile::create(linker_script(request.manifest.has_value())));
   std::vector<std::string> arguments = {"-shared",
                                         "-z",
@@ -129,9 +117,37 @@ Expected<LinkedImage> link_shared(const LinkRequest& request) {
               make_data_object(request.objects.front(), *request.manifest, DataForm::library));
     last.push_back(std::move(object));
   }
-  TW_ASSIGN(std::string bytes,
-            run_lld(std::move(arguments),
-                    {{request.objects, false}, {request.fallback, true}, {last, false}}));
+  return run_lld(
+      std::move(arguments),
+      {{request.objects, false}, {request.fallback, true}, {last, false}, {libraries, false}});
+}
+
+// Once more, with the libraries that define what it takes.
+Expected<std::string> link_for_android(const LinkRequest& request, const std::string& bytes) {
+  TW_ASSIGN(const ElfView view, ElfView::parse(bytes, request.soname));
+  TW_ASSIGN(const std::vector<ElfSymbol> symbols, view.dynamic_symbols());
+  TW_ASSIGN(const std::vector<std::string> libraries, android_libraries(view, symbols));
+  return link_once(request, libraries);
+}
+
+}  // namespace
+
+std::vector<std::string> model_exports(const std::string& name) {
+  return {"tw_" + name + "_query", TW_QUERY_SYMBOL};
+}
+
+bool undefined_symbol_allowed(std::string_view name, bool weak) {
+  for (std::string_view allowed : {"mmap", "munmap", "syscall", "memset", "memcpy"})
+    if (name == allowed) return true;
+  for (std::string_view optional : {"pthread_create", "pthread_join", "dlopen", "dlsym", "getenv"})
+    if (weak && name == optional) return true;
+  return false;
+}
+
+Expected<LinkedImage> link_shared(const LinkRequest& request) {
+  TW_CHECK(!request.objects.empty(), "nothing to link");
+  TW_ASSIGN(std::string bytes, link_once(request, {}));
+  if (is_android(request.triple)) { TW_ASSIGN(bytes, link_for_android(request, bytes)); }
   TW_TRY(check_symbols(bytes, request));
   return LinkedImage{std::move(bytes)};
 }

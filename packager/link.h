@@ -21,6 +21,7 @@ struct LinkRequest {
   // More of them, each taken only where the others lack a name that it defines
   std::vector<std::string> fallback{};
   std::string soname;                // the library's file name; empty: none
+  std::string triple{};              // Android's: the library names those that it needs
   std::vector<std::string> exports;  // the symbols that it defines for others, exactly
   // An artifact: adds what packager/data_object.h defines and the note's segment
   std::optional<std::string> manifest;

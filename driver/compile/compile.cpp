@@ -203,8 +203,9 @@ CodegenOptions codegen_options(const Model& model, const CompileOptions& options
 }
 
 Expected<LinkedImage> link_library(std::vector<std::string> objects, const Manifest& manifest,
-                                   const std::string& output) {
+                                   const std::string& triple, const std::string& output) {
   LinkRequest request;
+  request.triple = triple;
   request.objects = std::move(objects);
   const size_t slash = output.find_last_of('/');
   request.soname = slash == std::string::npos ? output : output.substr(slash + 1);
@@ -412,7 +413,7 @@ Error write_library(ObjectCode code, const LibraryParts& of, const CompileOption
                                                 interface, options));
   } else {
     TW_ASSIGN(const LinkedImage image,
-              link_library(std::move(code.objects), manifest, report.output));
+              link_library(std::move(code.objects), manifest, of.target.triple, report.output));
     stages.begin("weights");
     TW_TRY(write_files(image, of.program, interface, options));
   }

@@ -12,6 +12,7 @@ constexpr const char* kSymbol = "candidate";
 
 Expected<std::string> link_candidate(const std::string& object, const std::string& triple) {
   LinkRequest request;
+  request.triple = triple;
   request.objects = {object};
   // What the processor has no instruction for
   request.fallback = {std::string(runtime_object(triple))};
