@@ -241,7 +241,7 @@ class HeaderWriter {
     line(
         "static inline tw_status tw_{0}_create(const tw_api* api, int32_t threads, tw_context** "
         "context) {{\n"
-        "  tw_options options = {{0, 0, 0, 0, 0, 0, 0, 0};\n  options.size = (uint32_t)sizeof "
+        "  tw_options options = {{0, 0, 0, 0, 0, 0, 0, 0, 0};\n  options.size = (uint32_t)sizeof "
         "options;\n  options.threads = threads;\n"
         "  return api->create(&options, context);\n}\n",
         model_.name);

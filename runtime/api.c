@@ -2,6 +2,7 @@
 #include "context.h"
 #include "cpu/cpu.h"
 #include "integrity.h"
+#include "views.h"
 #include "weights.h"
 
 const tw_model_desc* tw_model;
@@ -80,8 +81,12 @@ static tw_status need_arena(tw_context* c, uint64_t bytes) {
   return TW_OK;
 }
 
+static uint64_t call_ns_bytes(void) { return (uint64_t)tw_model->call_count * sizeof(uint64_t); }
+
 static void destroy(tw_context* c) {
   if (!c) return;
+  if (c->call_ns) munmap(c->call_ns, (size_t)call_ns_bytes());
+  tw_views_free(c->views);
   tw_devices_close(c->devices);
   if (c->weights) tw_weights_leave();
   tw_team_leave(&c->team);
@@ -95,6 +100,7 @@ static void destroy(tw_context* c) {
 /* What is wrong with the options goes to `error`. */
 static int options_are_sound(const tw_options* o, tw_text* error) {
   if (o->threads < 0 || (uintptr_t)o->arena & 63 || (!o->arena && o->arena_bytes)) return 0;
+  if (o->profiler && !o->profiler->on_call) return 0;
   if (o->parallel && (!o->parallel->parallel_for || o->parallel->threads < 1)) return 0;
   for (int32_t s = 0; o->symbols && s < tw_model->symbol_count; ++s) {
     if (tw_symbol_fits(s, o->symbols[s])) continue;
@@ -118,6 +124,13 @@ static tw_status seat_context(tw_context* c, const tw_options* o) {
   return o->threads > 1 && c->team.threads == 1 ? TW_E_MEMORY : TW_OK;
 }
 
+static tw_status seat_profiler(tw_context* c, const tw_profiler* profiler) {
+  if (!profiler || tw_model->call_count == 0) return TW_OK;
+  c->profiler = *profiler;
+  c->call_ns = tw_map(call_ns_bytes());
+  return c->call_ns ? TW_OK : TW_E_MEMORY;
+}
+
 static tw_status make_context(const tw_options* given, tw_context** context, tw_text* error) {
   tw_options o;
   memset(&o, 0, sizeof o);
@@ -137,6 +150,7 @@ static tw_status make_context(const tw_options* given, tw_context** context, tw_
     if (status == TW_OK) status = need_arena(c, tw_model->arena_bytes(o.symbols));
   }
   if (status == TW_OK) status = seat_context(c, &o);
+  if (status == TW_OK) status = seat_profiler(c, o.profiler);
   if (status == TW_OK) status = tw_weights_enter(o.weights, &c->weights, &c->error);
   if (status == TW_OK) status = tw_devices_open(c->devices, c->weights, o.queue, &c->error);
   if (status == TW_OK) {
@@ -176,9 +190,10 @@ static tw_status cancel(tw_context* c) {
 
 /* How a run is wanted. */
 typedef struct tw_manner {
-  uint64_t* ns; /* a profile's */
+  uint64_t* ns; /* with a clock */
   int32_t asynchronous;
   const uint8_t* places;
+  const int64_t* const* strides; /* of views */
 } tw_manner;
 
 static tw_status run_verified(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs,
@@ -231,7 +246,9 @@ static tw_status run_with(tw_context* c, const tw_tensor* inputs, const tw_tenso
     text_add(&c->error, inputs || !tw_model->input_count ? "outputs is null" : "inputs is null");
     status = TW_E_ARGUMENT;
   } else {
-    status = run_verified(c, inputs, outputs, manner);
+    status = manner.strides ? tw_views_begin(c, &inputs, &outputs, manner.strides) : TW_OK;
+    if (status == TW_OK) status = run_verified(c, inputs, outputs, manner);
+    if (status == TW_OK && manner.strides) tw_views_end(c->views);
   }
   if (status == TW_E_CANCELLED) {
     text_clear(&c->error);
@@ -241,19 +258,30 @@ static tw_status run_with(tw_context* c, const tw_tensor* inputs, const tw_tenso
   return status;
 }
 
+void tw_called(const tw_env* env, int32_t call, uint64_t begin_ns, uint64_t end_ns) {
+  const tw_profiler* profiler = &env->context->profiler;
+  env->call_ns[call] = end_ns - begin_ns;
+  if (profiler->on_call) profiler->on_call(profiler->arg, call, begin_ns, end_ns);
+}
+
 static tw_status run(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs) {
-  return run_with(c, inputs, outputs, (tw_manner){0, 0, 0});
+  return run_with(c, inputs, outputs, (tw_manner){c ? c->call_ns : 0, 0, 0, 0});
+}
+
+static tw_status run_views(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs,
+                           const int64_t* const* strides) {
+  return run_with(c, inputs, outputs, (tw_manner){c ? c->call_ns : 0, 0, 0, strides});
 }
 
 static tw_status profile(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs,
                          uint64_t* ns) {
   if (!ns) return TW_E_ARGUMENT;
-  return run_with(c, inputs, outputs, (tw_manner){ns, 0, 0});
+  return run_with(c, inputs, outputs, (tw_manner){ns, 0, 0, 0});
 }
 
 static tw_status run_async(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs,
                            const uint8_t* places) {
-  return run_with(c, inputs, outputs, (tw_manner){0, 1, places});
+  return run_with(c, inputs, outputs, (tw_manner){0, 1, places, 0});
 }
 
 static tw_status wait(tw_context* c) {
@@ -353,6 +381,7 @@ static void fill_api(void) {
   g_api.output_of_run = output_of_run;
   g_api.check_integrity = tw_check_integrity;
   g_api.cancel = cancel;
+  g_api.run_views = run_views;
 }
 
 const tw_api* tw_serve(uint32_t version) {

@@ -13,6 +13,8 @@ typedef struct tw_growable {
   uint64_t mapped;
 } tw_growable;
 
+typedef struct tw_views tw_views; /* views.c */
+
 struct tw_context {
   tw_team team;
   _Atomic uint32_t running;
@@ -25,6 +27,9 @@ struct tw_context {
   void** outputs;
   int64_t* symbols;       /* values of the current run: the model's, then those made from data */
   tw_growable* growable;  /* then those of the outputs */
+  tw_profiler profiler;   /* of every run; on_call is NULL: nobody */
+  uint64_t* call_ns;      /* of the profiler's runs */
+  tw_views* views;        /* NULL: no run had any */
   const tw_tensor* given; /* outputs of the current run */
   int32_t has_run;        /* and so output_of_run has an answer */
   int64_t* dims;          /* memory for the longest shape */

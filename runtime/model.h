@@ -17,9 +17,8 @@ typedef struct tw_env {
   const int64_t* symbols;
   void* pool; /* of tw_parallel_for */
   int32_t threads;
-  int32_t asynchronous; /* nothing waits for a device */
-  uint64_t* call_ns; /* profile, else NULL: the program stores the nanoseconds of kernel call k in
-                        call_ns[k] (tw_clock_ns) */
+  int32_t asynchronous;      /* nothing waits for a device */
+  uint64_t* call_ns;         /* with a clock, else NULL: of each kernel call (tw_called) */
   struct tw_device* devices; /* of tw_model.devices */
   const uint8_t* places;     /* asynchronous: TW_HOST or TW_DEVICE, of the inputs, then the outputs;
                                 NULL: all TW_DEVICE */
@@ -99,6 +98,9 @@ extern const char tw_manifest[]
 void tw_parallel_for(const tw_env* env, void (*fn)(void* arg, int32_t index), void* arg,
                      int32_t count);
 uint64_t tw_clock_ns(void); /* CLOCK_MONOTONIC, by syscall */
+/* Called by generated code behind each call of a run with env->call_ns: stores its nanoseconds
+ * there, and tells the context's profiler. */
+void tw_called(const tw_env* env, int32_t call, uint64_t begin_ns, uint64_t end_ns);
 
 /* Called by generated code, in the order of the calls; a failure ends the device's part of the run
  * and is the run's result. Arguments of a launch: groups in x, y, z; work-items of a group in x, y,

@@ -1,5 +1,6 @@
-/* Thread pool. A parallel_for splits its count into equal chunks, publishes a bit per chunk in its
- * context's lane and bumps the pool's epoch. Workers claim bits, each its own first, so that a
+/* Thread pool. A run takes a lane for as long as it takes; where kLanes runs have one already, its
+ * loops are plain. A parallel_for splits its count into equal chunks, publishes a bit per chunk in
+ * its lane and bumps the pool's epoch. Workers claim bits, each its own first, so that a
  * worker meets the same chunk call after call; the caller runs chunk 0, then claims what no worker
  * has taken, and waits for the rest. So contexts that run at the same time split the workers
  * between them, a missing worker costs time and never an answer, and nothing is locked on the way.
@@ -37,10 +38,11 @@ typedef struct tw_pool {
   _Alignas(64) _Atomic uint32_t epoch;    /* bumped by every parallel_for; idle workers watch it */
   _Alignas(64) _Atomic uint32_t sleepers; /* workers that wait in the kernel */
   _Atomic uint32_t runs; /* runs in progress: workers stay awake for their next parallel loop */
-  _Alignas(64) _Atomic uint64_t seats; /* bit l: lane l belongs to a context */
+  _Alignas(64) _Atomic uint64_t taken; /* bit l: lane l is a run's */
   _Atomic uint32_t stop;
-  int32_t worker_count, seat_threads; /* seat_threads: workers that the contexts ask for, summed */
-  long process;                       /* a forked child has the memory but not the threads */
+  int64_t contexts, wanted; /* wanted: workers that the contexts ask for, summed */
+  int32_t worker_count;
+  long process; /* a forked child has the memory but not the threads */
   tw_worker workers[kMaxThreads - 1];
 } tw_pool;
 
@@ -85,8 +87,8 @@ static void* worker_body(void* arg) {
   tw_pool* pool = self->pool;
   uint32_t epoch = TW_LOAD(&pool->epoch, ACQUIRE);
   while (!TW_LOAD(&pool->stop, ACQUIRE)) {
-    for (uint64_t seats = TW_LOAD(&pool->seats, ACQUIRE); seats; seats &= seats - 1)
-      run_open_chunks(&pool->lanes[__builtin_ctzll(seats)], self->chunk);
+    for (uint64_t taken = TW_LOAD(&pool->taken, ACQUIRE); taken; taken &= taken - 1)
+      run_open_chunks(&pool->lanes[__builtin_ctzll(taken)], self->chunk);
     epoch = await_epoch(pool, epoch);
   }
   return 0;
@@ -109,20 +111,35 @@ static void rouse(tw_pool* pool, int32_t workers) {
   if (TW_LOAD(&pool->sleepers, SEQ_CST)) tw_futex_wake(&pool->epoch, workers);
 }
 
+static tw_lane* take_lane(tw_pool* pool) {
+  uint64_t taken = TW_LOAD(&pool->taken, RELAXED);
+  while (~taken) {
+    const uint64_t free = ~taken & (taken + 1);
+    if (__c11_atomic_compare_exchange_weak(&pool->taken, &taken, taken | free, __ATOMIC_ACQ_REL,
+                                           __ATOMIC_RELAXED))
+      return &pool->lanes[__builtin_ctzll(free)];
+  }
+  return 0;
+}
+
 void tw_team_begin(tw_team* team) {
-  if (!team->pool) return;
+  if (!team->pool || !(team->lane = take_lane(team->pool))) return;
   TW_ADD(&team->pool->runs, 1, SEQ_CST);
   if (TW_LOAD(&team->pool->sleepers, SEQ_CST)) rouse(team->pool, team->threads - 1);
 }
 
 void tw_team_end(tw_team* team) {
-  if (team->pool) TW_SUB(&team->pool->runs, 1, RELAXED);
+  if (!team->lane) return;
+  TW_AND(&team->pool->taken, ~((uint64_t)1 << (team->lane - team->pool->lanes)), RELEASE);
+  team->lane = 0;
+  TW_SUB(&team->pool->runs, 1, RELAXED);
 }
 
 void tw_parallel_for(const tw_env* env, void (*fn)(void* arg, int32_t index), void* arg,
                      int32_t count) {
   tw_team* team = env->pool;
-  if (count <= 1 || !team || team->threads <= 1 || team->busy) {
+  if (count <= 1 || !team || team->threads <= 1 || team->busy ||
+      (!team->lane && !team->user.parallel_for)) {
     for (int32_t i = 0; i < count; ++i) fn(arg, i);
     return;
   }
@@ -178,20 +195,17 @@ void tw_team_join(tw_team* team, int32_t threads) {
     pool->process = syscall(SYS_getpid);
     g_pool = pool;
   }
-  uint64_t seats = pool ? TW_LOAD(&pool->seats, RELAXED) : ~(uint64_t)0;
-  if (~seats) {
-    int32_t seat = __builtin_ctzll(~seats);
-    int32_t wanted = pool->seat_threads + threads - 1;
+  if (pool) {
+    int64_t wanted = pool->wanted + threads - 1;
     if (wanted > spare) wanted = spare; /* contexts that run together share the CPUs */
     if (wanted < threads - 1) wanted = threads - 1;
     if (wanted > kMaxThreads - 1) wanted = kMaxThreads - 1;
-    grow(pool, wanted);
+    grow(pool, (int32_t)wanted);
     if (threads > pool->worker_count + 1) threads = pool->worker_count + 1;
     team->threads = threads;
     team->pool = pool;
-    team->lane = &pool->lanes[seat];
-    pool->seat_threads += threads - 1;
-    TW_STORE(&pool->seats, seats | (uint64_t)1 << seat, RELEASE);
+    pool->wanted += threads - 1;
+    ++pool->contexts;
   }
   tw_unlock(&g_lock);
 }
@@ -200,10 +214,8 @@ void tw_team_leave(tw_team* team) {
   tw_pool* pool = team->pool;
   if (!pool || pool->process != syscall(SYS_getpid)) return;
   tw_lock(&g_lock);
-  uint64_t seats = TW_LOAD(&pool->seats, RELAXED) & ~((uint64_t)1 << (team->lane - pool->lanes));
-  TW_STORE(&pool->seats, seats, RELEASE);
-  pool->seat_threads -= team->threads - 1;
-  if (seats == 0) {
+  pool->wanted -= team->threads - 1;
+  if (--pool->contexts == 0) {
     TW_STORE(&pool->stop, 1, RELEASE);
     rouse(pool, INT32_MAX);
     for (int32_t i = 0; i < pool->worker_count; ++i) pthread_join(pool->workers[i].thread, 0);

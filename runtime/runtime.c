@@ -24,5 +24,6 @@
 #include "device/vdla.c"
 #include "control.c"
 #include "create_error.c"
+#include "views.c"
 #include "api.c"
 // clang-format on

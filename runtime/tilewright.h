@@ -105,6 +105,13 @@ typedef struct tw_queue {
   void* handle;
 } tw_queue;
 
+/* Is told of every kernel call of a run once it is done, on the thread that runs, with the clock
+ * CLOCK_MONOTONIC in nanoseconds. `call` counts as the manifest's list of calls does. */
+typedef struct tw_profiler {
+  void (*on_call)(void* arg, int32_t call, uint64_t begin_ns, uint64_t end_ns);
+  void* arg;
+} tw_profiler;
+
 typedef struct tw_options {
   uint32_t size;   /* sizeof(tw_options): later versions may append fields */
   int32_t threads; /* 0: as many as the affinity mask and the cgroup quota allow; 1: the caller's
@@ -121,6 +128,8 @@ typedef struct tw_options {
                 device; the handle lives as long as the context. NULL: a queue of its own */
   const char* weights; /* of a library whose weights are a file of their own: its path; NULL: it
                           lies beside the library */
+  const tw_profiler* profiler; /* told of every call of this context's runs; NULL: nobody, and no
+                                  clock is read */
 } tw_options;
 
 enum { TW_HOST = 0, TW_DEVICE = 1 }; /* where a tensor of run_async lies */
@@ -190,6 +199,14 @@ typedef struct tw_api {
    * TW_E_CANCELLED in front of its next kernel call. A run that makes none any more is not
    * stopped. Without a run in progress nothing happens: the next one is as any. */
   tw_status (*cancel)(tw_context* context);
+  /* As run, on tensors that may be views: strides[i], inputs first, then outputs, has the distance
+   * of neighbours in each dimension of tensor i, in bytes; NULL: it is dense. Element 0 of all
+   * dimensions is at data, and `bytes` reaches from there to the last one. Inputs' strides may be
+   * 0, none is negative; an output's elements lie apart. A view that is dense costs nothing. Others
+   * are copied, inputs in front of the run and outputs behind it, by way of memory that the context
+   * keeps. Outputs whose size data decide are dense. */
+  tw_status (*run_views)(tw_context* context, const tw_tensor* inputs, const tw_tensor* outputs,
+                         const int64_t* const* strides);
 } tw_api;
 
 typedef const tw_api* (*tw_query_fn)(uint32_t version); /* NULL when the version is not served */

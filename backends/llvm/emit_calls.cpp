@@ -183,14 +183,12 @@ void CallEmitter::emit_extern(const KernelCall& call, const Environment& at) {
 }
 
 llvm::Function* CallEmitter::emit_calls(bool profiled, size_t begin, size_t end) {
-  Value *call_ns = nullptr, *before = nullptr;
+  Value* before = nullptr;
   const auto clock = [&] {
     return b_.CreateCall(module_.getOrInsertFunction("tw_clock_ns", b_.getInt64Ty()));
   };
-  const auto start_clock = [&](const Environment& at) {
-    if (!profiled) return;
-    call_ns = env_field(at.env, EnvField::call_ns);
-    before = clock();
+  const auto start_clock = [&](const Environment&) {
+    if (profiled) before = clock();
   };
   // Behind the last call of a path are the steps of the next one
   return emit_in_parts(
@@ -205,8 +203,7 @@ llvm::Function* CallEmitter::emit_calls(bool profiled, size_t begin, size_t end)
           runtime("tw_device_wait", {at.env, b_.getInt32(static_cast<uint32_t>(call.device) - 1)});
         if (!profiled) return;
         Value* after = clock();
-        b_.CreateStore(b_.CreateSub(after, before),
-                       b_.CreateConstGEP1_64(b_.getInt64Ty(), call_ns, c));
+        runtime("tw_called", {at.env, b_.getInt32(static_cast<uint32_t>(c)), before, after});
         before = after;
       });
 }

@@ -39,6 +39,6 @@ TEST_CASE("a runner needs nothing but the kernel") {
 TEST_CASE("without an operating system there is no runner") {
   auto program = tw::link_runner("thumbv7em-none-eabihf");
   REQUIRE(!program);
-  CHECK(tw::error_text(program.takeError()).find("no runner for the triple 'thumbv7em-none-eabihf'") !=
-        std::string::npos);
+  CHECK(tw::error_text(program.takeError())
+            .find("no runner for the triple 'thumbv7em-none-eabihf'") != std::string::npos);
 }
