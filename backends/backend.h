@@ -54,6 +54,8 @@ struct CodegenOptions {
 // cache. No measurement, and not to be compared with one.
 struct KernelEstimate {
   double cycles = 0, instructions = 0;
+  // Of the hottest loop body: cycles in all, and of one iteration
+  double hot_cycles = 0, hot_once = 0;
 };
 
 class Backend {

@@ -176,6 +176,8 @@ Expected<KernelEstimate> LlvmBackend::estimate(const Kernel& kernel) const {
           for (const MachineBlock& block : blocks) {
             TW_ASSIGN(const double once, cycles.of(block.instructions));
             out.cycles += block.runs * once;
+            if (block.runs * once > out.hot_cycles)
+              out.hot_cycles = block.runs * once, out.hot_once = once;
             out.instructions += block.runs * static_cast<double>(block.instructions.size());
           }
           return Error::success();

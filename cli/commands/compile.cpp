@@ -30,6 +30,7 @@
 #include "driver/compare/budget_check.h"
 #include "driver/compile/compile.h"
 #include "driver/compile/dump.h"
+#include "driver/report/estimates.h"
 #include "driver/report/page.h"
 #include "driver/tune/lock_file.h"
 #include "driver/tune/predictor_files.h"
@@ -129,7 +130,7 @@ Error write_report(const CompileArgs& args, const CompileOptions& options,
   report.model = std::filesystem::path(args.model).filename().string();
   const bool here = args.target == "host";
   if (here) add_times(compiled, report);
-  else report.no_times = "the target is not 'host'";
+  else TW_TRY(add_estimates(planned, compiled, target, threads_or_all(args.jobs), report));
   if (here && args.report_errors > 0)
     add_errors(options, target, compiled, args.report_errors, report);
   return write_file(args.report, page(report));

@@ -1,5 +1,7 @@
 // The page of compile --report.
-const calls = report.calls, timed = report.times.length > 0;
+const calls = report.calls, timed = report.times.length > 0, estimated = report.estimates.length > 0;
+const cycles = report.estimates.reduce((sum, e) => sum + e.cycles, 0);
+const percent = (part, whole) => whole > 0 ? 100 * part / whole : undefined;
 const total = report.times.reduce((sum, t) => sum + t.ms, 0);
 const most = report.times.reduce((ms, t) => Math.max(ms, t.ms), 0);
 const rows = calls.map((call, i) => {
@@ -7,14 +9,24 @@ const rows = calls.map((call, i) => {
   const moved = call.arguments.reduce((sum, a) => sum + a.bytes, 0);
   return {i, name: call.name || call.kernel, kernel: call.kernel, ms: t.ms, share: 100 * t.ms / total,
           gflops: t.flops / t.ms * 1e-6, roof: 100 * t.roof_ms / t.ms, bound: t.bound || '',
-          source: call.source || 'library', moved, flops: t.flops, bytes: t.bytes};
+          source: call.source || 'library', moved, spills: call.spills, flops: t.flops, bytes: t.bytes, ...estimateOf(i)};
 });
+// Percent of what the rates of the target allow, and of the kernel's cycles in its hottest loop.
+function estimateOf(i) {
+  const e = report.estimates[i];
+  if (!e || e.problem) return {};
+  return {cycles: e.cycles, cycleShare: percent(e.cycles, cycles), peak: percent(e.flops, e.cycles * e.peak_flops),
+          hot: percent(e.hot_cycles, e.cycles), once: e.hot_once};
+}
 const columns = [
   {key: 'name', title: 'call', words: true}, {key: 'i', title: '#', text: String, wide: true, words: true},
   ...(timed ? [{key: 'ms', title: 'ms', text: fixed(4)}, {key: 'share', title: '%', text: fixed(1)},
                {key: 'gflops', title: 'GFLOP/s', text: fixed(1), wide: true},
                {key: 'roof', title: 'roof %', text: fixed(0)},
                {key: 'bound', title: 'bound by', text: String, wide: true, words: true}] : []),
+  ...(estimated ? [{key: 'cycles', title: 'cycles', text: fixed(0)}, {key: 'cycleShare', title: '%', text: fixed(1)},
+                   {key: 'peak', title: 'peak %', text: fixed(0)}, {key: 'hot', title: 'hot loop %', text: fixed(0), wide: true},
+                   {key: 'spills', title: 'spills', text: String, wide: true}] : []),
   {key: 'source', title: 'schedule', text: String, wide: timed, words: true},
   {key: 'moved', title: 'operands', text: bytes, wide: timed}];
 let chosen = -1;
@@ -22,12 +34,15 @@ let chosen = -1;
 heading(report.model, [
   'for ' + report.target, calls.length + ' calls', 'weights ' + bytes(report.weight_bytes),
   'library ' + bytes(report.artifact_bytes), ...(report.sizes ? ['at ' + report.sizes] : []),
-  ...(timed ? ['calls take ' + fixed(3)(total) + ' ms in sum'] : [])]);
+  ...(timed ? ['calls take ' + fixed(3)(total) + ' ms in sum'] : []),
+  ...(estimated ? ['calls take ' + fixed(0)(cycles) + ' cycles by estimate' +
+                   (report.clock > 0 ? ', ' + fixed(3)(cycles / report.clock * 1e3) + ' ms' : '')] : [])]);
 
-const table = sortable('kernels', columns, rows, {sorted: timed ? 'ms' : 'i', down: timed, choose});
+const table = sortable('kernels', columns, rows, {sorted: timed ? 'ms' : estimated ? 'cycles' : 'i', down: timed || estimated, choose});
 section('calls', 'Kernel calls',
   make('p', {class: 'note'}, timed ? 'Medians of the runs of about a second on this machine, on one thread.'
-                                   : 'No times: ' + report.no_times + '.'),
+                                   : 'No times: ' + report.no_times + '.' + (estimated ? ' The cycles are what LLVM\'s model ' +
+    'of the processor says of the code, on one thread, with every access a hit in the first cache: no measurement.' : '')),
   make('label', {}, 'Filter ', make('input', {id: 'filter', type: 'search', placeholder: 'name of a node or kernel',
                                               oninput: (event) => table.filter(event.target.value)})),
   scroll('Table of kernel calls', table.table));
@@ -49,6 +64,9 @@ function factsOf(i) {
   const errors = report.errors.filter((e) => e.call === i);
   return [
     ...(timed ? [fixed(4)(r.ms) + ' ms', fixed(1)(r.share) + '% of the sum', fixed(0)(r.roof) + '% of the roof (' + r.bound + ')'] : []),
+    ...(r.cycles >= 0 ? [fixed(0)(r.cycles) + ' cycles by estimate', ...(r.peak >= 0 ? [fixed(0)(r.peak) + '% of the peak'] : []),
+      'hottest loop: ' + fixed(0)(r.hot) + '% of the cycles, ' + fixed(1)(r.once) + ' an iteration'] : []),
+    ...((report.estimates[i] || {}).problem ? ['no estimate: ' + report.estimates[i].problem] : []),
     'kernel ' + call.kernel, bytes(call.code_bytes) + ' of code', call.spills + ' spills in innermost loops',
     ...errors.map((e) => 'error ' + short(e.max_rel) + ' of the range, ' + short(e.max_ulp) + ' ULP')];
 }

@@ -162,6 +162,14 @@ Json to_json(const Report& r) {
                                  {"flops", t.flops},
                                  {"bytes", t.bytes},
                                  {"bound", t.bound}});
+  Json::Array estimates;
+  for (const ReportEstimate& e : r.estimates)
+    estimates.push_back(Json::Object{{"cycles", e.cycles},
+                                     {"hot_cycles", e.hot_cycles},
+                                     {"hot_once", e.hot_once},
+                                     {"flops", e.flops},
+                                     {"peak_flops", e.peak_flops},
+                                     {"problem", e.problem}});
   for (const ReportError& e : r.errors)
     errors.push_back(Json::Object{{"name", e.name},
                                   {"value", e.value},
@@ -182,6 +190,8 @@ Json to_json(const Report& r) {
                       {"buffers", buffers},
                       {"times", times},
                       {"no_times", r.no_times},
+                      {"estimates", estimates},
+                      {"clock", r.clock},
                       {"peaks", r.peaks},
                       {"gflops", r.gflops},
                       {"dram_gbs", r.dram_gbs},

@@ -24,6 +24,13 @@ struct ReportTime {
   double flops = 0, bytes = 0;
   std::string bound;  // as Roof::bound
 };
+// Of one call, by LLVM's model of the target's processor.
+struct ReportEstimate {
+  double cycles = 0, hot_cycles = 0, hot_once = 0;  // as KernelEstimate has them
+  double flops = 0;
+  double peak_flops = 0;  // a cycle, of the kernel's operands: what the target's rates say
+  std::string problem;    // why there is no estimate
+};
 struct ReportCall {
   std::string name, kernel;
   std::vector<int> after;  // calls whose results it reads
@@ -46,9 +53,11 @@ struct Report {
   int64_t arena_bytes = 0;
   std::vector<ReportCall> calls;  // of the model for any sizes, without its fast paths
   std::vector<ReportBuffer> buffers;
-  std::vector<ReportTime> times;  // of each call, or none
-  std::string no_times;           // why there are none
-  std::string peaks;              // of this machine, as text
+  std::vector<ReportTime> times;          // of each call, or none
+  std::string no_times;                   // why there are none
+  std::vector<ReportEstimate> estimates;  // of each call, or none
+  double clock = 0;   // cycles a second of the estimates' processor; 0: not said
+  std::string peaks;  // of this machine, as text
   double gflops = 0, dram_gbs = 0;
   std::vector<ReportError> errors;
   std::string errors_note;  // of which inputs, and what is missing; "": nobody asked

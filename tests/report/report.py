@@ -89,7 +89,21 @@ def check_page(path, library, tilewright, timed):
     assert all(b["offset"] + b["bytes"] <= report["arena_bytes"] for b in report["buffers"])
     assert len(report["times"]) == (len(report["calls"]) if timed else 0)
     assert bool(report["no_times"]) != timed, report["no_times"]
+    assert bool(report["estimates"]) != timed
     return report
+
+
+def check_estimates(report):
+    """Cycles of each call's code on a Cortex-A72, not fewer than its rates allow; hot loops without spills."""
+    assert len(report["estimates"]) == len(report["calls"]) and report["clock"] > 0
+    for call, e in zip(report["calls"], report["estimates"]):
+        assert e["problem"] or 0 < e["hot_once"] <= e["hot_cycles"] <= e["cycles"] * (1 + 1e-9), e
+        assert e["problem"] or e["peak_flops"] == 0 or e["flops"] <= 1.05 * e["cycles"] * e["peak_flops"], (call["name"], e)
+    products = [(c, e) for c, e in zip(report["calls"], report["estimates"]) if not e["problem"] and e["flops"] > 0.4 * 2 * 8 * 64 * 64]
+    assert products, report["estimates"]
+    for call, e in products:   # the matrix products
+        assert call["spills"] == 0 and e["flops"] > 0.2 * e["cycles"] * e["peak_flops"], (call, e)
+        assert e["hot_cycles"] > 0.4 * e["cycles"], e
 
 
 def check_errors(report):
@@ -150,7 +164,7 @@ def main():
         pages = []
         for name in ("a", "b"):   # no times: equal bytes
             run(tilewright, "compile", model, "-t", "cortex-a72", "-o", library, "--report", folder / name)
-            check_page(folder / name, library, tilewright, timed=False)
+            check_estimates(check_page(folder / name, library, tilewright, timed=False))
             pages.append((folder / name).read_bytes())
         # The library's name is the same, so all of it is
         assert pages[0] == pages[1]
