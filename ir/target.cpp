@@ -230,7 +230,7 @@ Target baseline_target(Arch arch) {
       return t;
     case Arch::arm:
       t.triple = "armv7-linux-gnueabihf";
-      t.features = {"neon", "vfp4"};
+      t.features = {"neon"};
       return t;
     case Arch::riscv64:  // RV64GC
       t.cpu = "generic-rv64";

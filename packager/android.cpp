@@ -1,8 +1,8 @@
 #include "packager/android.h"
 
 #include <llvm/ADT/SmallString.h>
-#include <llvm/ObjectYAML/yaml2obj.h>
 #include <llvm/Object/ObjectFile.h>
+#include <llvm/ObjectYAML/yaml2obj.h>
 #include <llvm/Support/FormatVariadic.h>
 
 #include <algorithm>
@@ -18,11 +18,10 @@ struct SystemLibrary {
   std::vector<const char*> names;
 };
 // Those of undefined_symbol_allowed(), by the library that has them in each version of Android.
-const std::array<SystemLibrary, 2> kLibraries = {
-    {{"libc.so",
-      {"mmap", "munmap", "syscall", "memset", "memcpy", "getenv", "pthread_create",
-       "pthread_join"}},
-     {"libdl.so", {"dlopen", "dlsym"}}}};
+const std::array<SystemLibrary, 2> kLibraries = {{{"libc.so",
+                                                   {"mmap", "munmap", "syscall", "memset", "memcpy",
+                                                    "getenv", "pthread_create", "pthread_join"}},
+                                                  {"libdl.so", {"dlopen", "dlsym"}}}};
 
 // An object that defines the names, as LLVM's yaml2obj reads it.
 Expected<std::string> object_with(const std::vector<const char*>& names, const ElfView& image) {
@@ -56,9 +55,8 @@ Expected<std::vector<std::string>> android_libraries(const ElfView& image,
     };
     if (std::ranges::none_of(symbols, has)) continue;
     TW_ASSIGN(std::string object, object_with(library.names, image));
-    TW_ASSIGN(std::string stub,
-              run_lld({"-shared", std::string("--soname=") + library.soname},
-                      {{{std::move(object)}, false}}));
+    TW_ASSIGN(std::string stub, run_lld({"-shared", std::string("--soname=") + library.soname},
+                                        {{{std::move(object)}, false}}));
     libraries.push_back(std::move(stub));
   }
   return libraries;

@@ -9,7 +9,7 @@ typedef struct tw_strided {
 
 struct tw_views {
   uint64_t mapped_bytes; /* of this struct with its arrays */
-  tw_strided* views;        /* of the inputs, then of the outputs */
+  tw_strided* views;     /* of the inputs, then of the outputs */
   tw_tensor* tensors;    /* dense */
   int64_t* dims;         /* of the outputs: what the model says, a shape behind the other */
   uint8_t* memory;
@@ -83,7 +83,8 @@ static tw_status describe(const tw_item* item, tw_strided* view, tw_tensor* tens
   if (tensor->bytes < (uint64_t)(last + element))
     return wrong_number(item, "buffer size in bytes", (int64_t)tensor->bytes, last + element,
                         TW_E_SIZE);
-  if (!tensor->data || (uintptr_t)tensor->data & (uintptr_t)(element - 1)) return TW_OK; /* refused */
+  if (!tensor->data || (uintptr_t)tensor->data & (uintptr_t)(element - 1))
+    return TW_OK; /* refused */
   if (is_dense(dims, strides, item->info->rank, element)) return TW_OK;
   *view = (tw_strided){tensor->data, strides, *used};
   tensor->bytes = (uint64_t)dense;
@@ -95,9 +96,9 @@ static tw_status describe(const tw_item* item, tw_strided* view, tw_tensor* tens
 static void copy_elements(uint8_t* to, uint64_t to_step, const uint8_t* from, uint64_t from_step,
                           int64_t count, uint32_t bytes) {
   switch (bytes) {
-#define TW_COPY_ELEMENTS(type) \
+#define TW_COPY_ELEMENTS(type)                                          \
   for (int64_t i = 0; i < count; ++i, to += to_step, from += from_step) \
-    *(type*)(void*)to = *(const type*)(const void*)from;              \
+    *(type*)(void*)to = *(const type*)(const void*)from;                \
   return;
     case 1: TW_COPY_ELEMENTS(uint8_t)
     case 2: TW_COPY_ELEMENTS(uint16_t)

@@ -27,7 +27,8 @@ int64_t integer_of(const char* text, const char* flag) {
   int64_t value = 0;
   const char* at = text;
   for (; *at >= '0' && *at <= '9'; ++at)
-    if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, *at - '0', &value))
+    if (__builtin_mul_overflow(value, 10, &value) ||
+        __builtin_add_overflow(value, *at - '0', &value))
       break;
   if (*at || at == text) bad_usage("a number is expected behind ", flag);
   return value;

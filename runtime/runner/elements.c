@@ -2,19 +2,29 @@
 #include "print.h"
 #include "system.h"
 
-static const tw_type kTypes[] = {
-    {"f32", "<f4", TW_F32, 4, 1},   {"f64", "<f8", TW_F64, 8, 1},
-    {"f16", "<f2", TW_F16, 2, 1},   {"bf16", "|V2", TW_BF16, 2, 1},
-    {"u8", "|u1", TW_U8, 1, 0},     {"i8", "|i1", TW_I8, 1, 0},
-    {"u16", "<u2", TW_U16, 2, 0},   {"i16", "<i2", TW_I16, 2, 0},
-    {"u32", "<u4", TW_U32, 4, 0},   {"i32", "<i4", TW_I32, 4, 0},
-    {"u64", "<u8", TW_U64, 8, 0},   {"i64", "<i8", TW_I64, 8, 0},
-    {"bool", "|b1", TW_BOOL, 1, 0}, {"f8e4m3fn", 0, TW_F8E4M3FN, 1, 0},
-    {"f8e4m3fnuz", 0, TW_F8E4M3FNUZ, 1, 0}, {"f8e5m2", 0, TW_F8E5M2, 1, 0},
-    {"f8e5m2fnuz", 0, TW_F8E5M2FNUZ, 1, 0}, {"f8e8m0", 0, TW_F8E8M0, 1, 0},
-    {"f4e2m1", 0, TW_F4E2M1, 1, 0}, {"u4", 0, TW_U4, 1, 0},
-    {"i4", 0, TW_I4, 1, 0},         {"u2", 0, TW_U2, 1, 0},
-    {"i2", 0, TW_I2, 1, 0}};
+static const tw_type kTypes[] = {{"f32", "<f4", TW_F32, 4, 1},
+                                 {"f64", "<f8", TW_F64, 8, 1},
+                                 {"f16", "<f2", TW_F16, 2, 1},
+                                 {"bf16", "|V2", TW_BF16, 2, 1},
+                                 {"u8", "|u1", TW_U8, 1, 0},
+                                 {"i8", "|i1", TW_I8, 1, 0},
+                                 {"u16", "<u2", TW_U16, 2, 0},
+                                 {"i16", "<i2", TW_I16, 2, 0},
+                                 {"u32", "<u4", TW_U32, 4, 0},
+                                 {"i32", "<i4", TW_I32, 4, 0},
+                                 {"u64", "<u8", TW_U64, 8, 0},
+                                 {"i64", "<i8", TW_I64, 8, 0},
+                                 {"bool", "|b1", TW_BOOL, 1, 0},
+                                 {"f8e4m3fn", 0, TW_F8E4M3FN, 1, 0},
+                                 {"f8e4m3fnuz", 0, TW_F8E4M3FNUZ, 1, 0},
+                                 {"f8e5m2", 0, TW_F8E5M2, 1, 0},
+                                 {"f8e5m2fnuz", 0, TW_F8E5M2FNUZ, 1, 0},
+                                 {"f8e8m0", 0, TW_F8E8M0, 1, 0},
+                                 {"f4e2m1", 0, TW_F4E2M1, 1, 0},
+                                 {"u4", 0, TW_U4, 1, 0},
+                                 {"i4", 0, TW_I4, 1, 0},
+                                 {"u2", 0, TW_U2, 1, 0},
+                                 {"i2", 0, TW_I2, 1, 0}};
 enum { kTypeCount = sizeof kTypes / sizeof kTypes[0] };
 
 const tw_type* type_of(int32_t dtype) {
@@ -116,6 +126,7 @@ int64_t count_of(const int64_t* dims, int32_t rank, int32_t dtype) {
   for (int32_t i = 0; i < rank; ++i)
     sound = sound && dims[i] >= 0 && !__builtin_mul_overflow(count, dims[i], &count);
   sound = sound && !__builtin_mul_overflow(count, (int64_t)type_of(dtype)->bytes, &bytes);
-  if (!sound || bytes > PTRDIFF_MAX) fail(kUser, "a shape has more bytes than can be counted", 0, 0);
+  if (!sound || bytes > PTRDIFF_MAX)
+    fail(kUser, "a shape has more bytes than can be counted", 0, 0);
   return count;
 }

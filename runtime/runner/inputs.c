@@ -92,7 +92,8 @@ static void take_shape(const tw_api* api, int32_t input, const int64_t* symbols,
   const tw_tensor_info* info = &api->inputs[input];
   for (int32_t s = 0; s < api->symbol_count; ++s)
     if (symbols[s] < 0)
-      fail(kUser, "the dimension ", api->symbols[s], " is free: give --dim, or an input that has it");
+      fail(kUser, "the dimension ", api->symbols[s],
+           " is free: give --dim, or an input that has it");
   array->dtype = info->dtype;
   array->rank = info->rank;
   api->input_dims(input, symbols, array->dims);

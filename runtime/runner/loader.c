@@ -1,11 +1,19 @@
 /* Maps the segments of a library, fills its relocations, and asks it for its interface. */
 #include "loader.h"
+#include "../elf.h"
 #include "print.h"
 #include "system.h"
-#include "../elf.h"
 
 enum { kDynamic = 2, kShared = 3 };
-enum { kHash = 4, kStrings = 5, kSymbols = 6, kRela = 7, kRelaBytes = 8, kRel = 17, kRelBytes = 18 };
+enum {
+  kHash = 4,
+  kStrings = 5,
+  kSymbols = 6,
+  kRela = 7,
+  kRelaBytes = 8,
+  kRel = 17,
+  kRelBytes = 18
+};
 enum { kPltBytes = 2, kPlt = 23 };
 
 typedef struct tw_dynamic {
@@ -36,7 +44,7 @@ typedef struct tw_relocation {
   uint32_t place, info;
 } tw_relocation;
 #define TW_SYMBOL_OF(info) ((info) >> 8)
-#define TW_TYPE_OF(info) ((info)&255)
+#define TW_TYPE_OF(info) ((info) & 255)
 #endif
 
 /* The machine's number, and its relocations: the library's own place, a symbol's address with an
@@ -113,8 +121,8 @@ static void map_segment(const tw_library* l, const tw_elf_segment* s, long file)
   uint8_t* fresh = (uint8_t*)(((uintptr_t)file_end + page) & ~page);
   if (!s->file_size) fresh = from;
   else memset(file_end, 0, (size_t)((end < fresh ? end : fresh) - file_end));
-  if (end > fresh && mmap(fresh, (size_t)(end - fresh), rights, fixed | 0x20 /* anonymous */, -1,
-                          0) == (void*)-1)
+  if (end > fresh &&
+      mmap(fresh, (size_t)(end - fresh), rights, fixed | 0x20 /* anonymous */, -1, 0) == (void*)-1)
     refuse(l, "no memory for its data");
 }
 

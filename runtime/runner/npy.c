@@ -3,9 +3,7 @@
 #include "print.h"
 #include "system.h"
 
-static _Noreturn void bad_file(const char* path, const char* why) {
-  fail(kUser, path, ": ", why);
-}
+static _Noreturn void bad_file(const char* path, const char* why) { fail(kUser, path, ": ", why); }
 
 int ends_with(const char* text, const char* ending) {
   for (; *text; ++text)
@@ -107,8 +105,7 @@ void write_npy(const char* path, const tw_array* array) {
   data[7] = 0;
   data[8] = (char)((t.length - 10) & 255);
   data[9] = (char)((t.length - 10) >> 8);
-  const tw_bytes pieces[] = {
-      {(const uint8_t*)data, (uint64_t)t.length},
-      {array->data, (uint64_t)array->count * (uint64_t)type->bytes}};
+  const tw_bytes pieces[] = {{(const uint8_t*)data, (uint64_t)t.length},
+                             {array->data, (uint64_t)array->count * (uint64_t)type->bytes}};
   write_whole_file(path, pieces, 2);
 }

@@ -5,7 +5,8 @@
 
 void print(const char* text);
 void print_integer(int64_t value);
-void print_number(double value); /* six digits, as "%.6g" has them but for the last one's rounding */
+void print_number(
+    double value); /* six digits, as "%.6g" has them but for the last one's rounding */
 void print_milliseconds(uint64_t ns); /* "1.2345" */
 
 /* Says "runner: a b c" and ends the program; NULL: nothing. */

@@ -11,7 +11,8 @@ extern uint64_t tw_clock_ns(void);
 static void library_beside(tw_text* path) {
   const long got = syscall(SYS_readlinkat, -100L, "/proc/self/exe", path->data,
                            (long)path->capacity - 8);
-  if (got <= 0) fail(kUser, "/proc/self/exe does not say where this file is: name the library", 0, 0);
+  if (got <= 0)
+    fail(kUser, "/proc/self/exe does not say where this file is: name the library", 0, 0);
   path->data[path->length = (int32_t)got] = 0;
   if (ends_with(path->data, ".run")) path->data[path->length -= 4] = 0;
   text_add(path, ".so");

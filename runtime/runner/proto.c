@@ -83,6 +83,34 @@ static void read_head(tw_array* array, tw_bytes file, const char* path) {
   }
 }
 
+/* Of types below a byte, which raw data have packed, the first in the lowest bits; 8 of others. */
+static uint32_t bits_of(int32_t dtype) {
+  switch (dtype) {
+    case TW_U4:
+    case TW_I4:
+    case TW_F4E2M1: return 4;
+    case TW_U2:
+    case TW_I2: return 2;
+    default: return 8;
+  }
+}
+
+static void take_raw(tw_array* a, tw_bytes raw, uint64_t bytes, const char* path) {
+  const uint32_t bits = bits_of(a->dtype), each = 8 / bits;
+  const int sign = a->dtype == TW_I4 || a->dtype == TW_I2;
+  if (raw.count != (bytes + each - 1) / each)
+    bad_proto(path, "its bytes are not those of its shape");
+  if (bits == 8) {
+    memcpy(a->data, raw.data, (size_t)bytes);
+    return;
+  }
+  for (uint64_t i = 0; i < bytes; ++i) {
+    const uint32_t value = raw.data[i / each] >> (i % each * bits) & ((1u << bits) - 1);
+    const int negative = sign && value >> (bits - 1);
+    ((uint8_t*)a->data)[i] = (uint8_t)(negative ? value | ~0u << bits : value);
+  }
+}
+
 static tw_array parse_proto(tw_bytes file, const char* path) {
   tw_array array = {.dtype = 0};
   tw_field field = {0};
@@ -95,8 +123,7 @@ static tw_array parse_proto(tw_bytes file, const char* path) {
   array.data = take_memory(bytes);
   while (file.count && take_field(&file, &field)) {
     if (field.number == kRaw && field.kind == 2) {
-      if (field.bytes.count != bytes) bad_proto(path, "its bytes are not those of its shape");
-      memcpy(array.data, field.bytes.data, (size_t)bytes);
+      take_raw(&array, field.bytes, bytes, path);
       filled = array.count;
     } else if (field.number == kFloats || field.number == kInts || field.number == kLongs ||
                field.number == kDoubles || field.number == kUnsignedLongs) {

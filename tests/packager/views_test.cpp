@@ -30,8 +30,7 @@ const tw_api& viewed() {
 // y[n, 4] = a[n, 4] + b[n, 4] + 100 (column + 1) + c[2n] every second, on views: a is transposed, b
 // one row for all, c reads every third float, y has gaps behind its rows.
 struct Views {
-  explicit Views(int64_t n)
-      : rows{n, 4}, twice{2 * n}, a(n * 4), b(4), c(6 * n), y(n * 7, kGap) {
+  explicit Views(int64_t n) : rows{n, 4}, twice{2 * n}, a(n * 4), b(4), c(6 * n), y(n * 7, kGap) {
     for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i);
     for (size_t i = 0; i < b.size(); ++i) b[i] = 1000.0f * static_cast<float>(i);
     for (size_t i = 0; i < c.size(); ++i) c[i] = 0.5f * static_cast<float>(i);
@@ -121,13 +120,13 @@ TEST_CASE("views that do not fit are refused in words") {
     Views v(3);
     v.of_y[0] = 0;
     CHECK(context.refused(v, TW_E_ARGUMENT) ==
-          "output 0 (y): a stride of the output in bytes is 0, expected 4 or a larger multiple of it");
+          "output 0 (y): a stride of the output in bytes is 0, expected 4 or a larger multiple of "
+          "it");
   }
   {
     Views v(3);
     v.inputs[2].bytes = 15 * 4;  // the last element is the sixteenth
-    CHECK(context.refused(v, TW_E_SIZE) ==
-          "input 2 (c): buffer size in bytes is 60, expected 64");
+    CHECK(context.refused(v, TW_E_SIZE) == "input 2 (c): buffer size in bytes is 60, expected 64");
   }
   {
     Views v(3);
