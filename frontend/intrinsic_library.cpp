@@ -8,8 +8,8 @@
 namespace tw {
 
 // Written by runtime/embed.cmake, in the order of kFiles
-extern const unsigned char kIntrinsics0[], kIntrinsics1[];
-extern const std::size_t kIntrinsics0Size, kIntrinsics1Size;
+extern const unsigned char kIntrinsics0[], kIntrinsics1[], kIntrinsics2[];
+extern const std::size_t kIntrinsics0Size, kIntrinsics1Size, kIntrinsics2Size;
 
 namespace {
 
@@ -22,6 +22,7 @@ struct Embedded {
 const Embedded kFiles[] = {
     {Arch::x86_64, "intrinsics/x86_64.yaml", kIntrinsics0, &kIntrinsics0Size},
     {Arch::aarch64, "intrinsics/aarch64.yaml", kIntrinsics1, &kIntrinsics1Size},
+    {Arch::arm, "intrinsics/arm.yaml", kIntrinsics2, &kIntrinsics2Size},
 };
 
 std::vector<Intrinsic> read(Arch arch) {
@@ -47,7 +48,10 @@ const std::vector<Intrinsic>& library(Arch arch) {
       static const std::vector<Intrinsic> all = read(arch);
       return all;
     }
-    case Arch::arm:
+    case Arch::arm: {
+      static const std::vector<Intrinsic> all = read(arch);
+      return all;
+    }
     case Arch::riscv64: break;
   }
   static const std::vector<Intrinsic> none;

@@ -17,6 +17,7 @@
 #include "frontend/target_features.h"
 #include "ir/freestanding.h"
 #include "ir/kernel/kernel.h"
+#include "ir/schedule/product_form.h"
 
 namespace tw {
 namespace {
@@ -34,6 +35,12 @@ Location location(const std::string& file, const YAML::Mark& mark) {
 }
 
 constexpr size_t kMostIsa = 8;  // descriptions that a library has code for
+
+bool adds_pairs(const Intrinsic& intrinsic) {
+  const std::optional<ProductForm> form = product_form(intrinsic);
+  return form && form->left_type == DType::bf16 && form->right_type == DType::bf16 &&
+         form->sum_type == DType::f32 && !form->depth.empty() && form->depth.back().extent % 2 == 0;
+}
 
 class Reader {
  public:
@@ -88,6 +95,7 @@ class Reader {
   void read_without_intrinsics(const YAML::Node& node, Target& t);
   void check_intrinsics(Target& t);
   EmitCalls emit(const YAML::Node& node, const char* key);
+  PairRule pair_rule(const YAML::Node& node);
   std::vector<std::string> words(const YAML::Node& node, const char* what);
   void read_devices(const YAML::Node& node, Target& t);
   // It is about models, and no part of the chip: load_budget gives it
@@ -402,6 +410,12 @@ EmitCalls Reader::emit(const YAML::Node& node, const char* key) {
   return {};
 }
 
+PairRule Reader::pair_rule(const YAML::Node& node) {
+  const std::optional<PairRule> rule = pair_rule_from_name(scalar(node, "pairs"));
+  if (!rule) problem(node, "pairs must be in-order, second-first or to-odd");
+  return rule.value_or(PairRule::in_order);
+}
+
 // The first `needed` keys must be there.
 void Reader::read_instructions(const YAML::Node& node, Target& t, size_t needed) {
   const auto read = [&](const std::vector<YAML::Node>& v) {
@@ -418,6 +432,7 @@ void Reader::read_instructions(const YAML::Node& node, Target& t, size_t needed)
                                                   (v[6].IsDefined() ? "teardown" : "setup"));
     if (v[6].IsDefined()) i.setup = emit(v[6], "setup");
     if (v[7].IsDefined()) i.teardown = emit(v[7], "teardown");
+    if (v[8].IsDefined()) i.pairs = pair_rule(v[8]);
     Expected<Kernel> kernel = parse_kernel(i.semantics);
     if (!kernel)
       return problem(v[1], "the semantics are no kernel: " + error_text(kernel.takeError()));
@@ -434,11 +449,15 @@ void Reader::read_instructions(const YAML::Node& node, Target& t, size_t needed)
             check_emit(i.teardown, {})))
       for (Diag& diag : take_diags(std::move(error))) problems.push_back(std::move(diag));
     i.kernel = std::make_shared<const Kernel>(std::move(*kernel));
+    if (i.pairs != PairRule::in_order && !adds_pairs(i))
+      problem(v[8], "intrinsic '" + i.name +
+                        "' does not add products of bf16 to sums in f32, an even number innermost");
     t.intrinsics.push_back(std::move(i));
   };
-  read_list(node, "intrinsics",
-            {"name", "semantics", "emit", "features", "rate", "scopes", "setup", "teardown"},
-            needed, read);
+  read_list(
+      node, "intrinsics",
+      {"name", "semantics", "emit", "features", "rate", "scopes", "setup", "teardown", "pairs"},
+      needed, read);
   intrinsics_ = node;
 }
 

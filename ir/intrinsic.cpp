@@ -133,6 +133,21 @@ class LineParser {
 
 }  // namespace
 
+const char* pair_rule_name(PairRule rule) {
+  switch (rule) {
+    case PairRule::in_order: return "in-order";
+    case PairRule::second_first: return "second-first";
+    case PairRule::to_odd: return "to-odd";
+  }
+  TW_UNREACHABLE("bad rule");
+}
+
+std::optional<PairRule> pair_rule_from_name(std::string_view name) {
+  for (const PairRule rule : {PairRule::in_order, PairRule::second_first, PairRule::to_odd})
+    if (name == pair_rule_name(rule)) return rule;
+  return std::nullopt;
+}
+
 std::string EmitCalls::text() const {
   std::string all;
   for (const std::string& line : lines) all += (all.empty() ? "" : "; ") + line;

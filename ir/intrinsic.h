@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,16 @@ struct EmitCalls {
 // A line a call. A word alone ("async") is a call without operands.
 Expected<EmitCalls> parse_emit(std::vector<std::string> lines, const Location& at = {});
 
+// How an instruction adds the products of bf16 that its innermost reduction makes.
+enum class PairRule : uint8_t {
+  in_order,      // one after the other, each fused and rounded to nearest
+  second_first,  // of two neighbours the second, then the first; subnormals are zeros
+  // Two neighbours' sum, then all: each rounded to odd; subnormals are zeros
+  to_odd,
+};
+const char* pair_rule_name(PairRule rule);  // as descriptions have it
+std::optional<PairRule> pair_rule_from_name(std::string_view name);
+
 // A kernel says what it computes (`semantics`), whose only output is the accumulator; where its
 // operands lie is what their indices say. scopes: the memory that each parameter must lie in;
 // empty: any.
@@ -54,8 +65,9 @@ struct Intrinsic {
   std::string name, semantics;
   EmitCalls emit;
   std::vector<std::string> scopes = {};
-  std::vector<std::string> features = {};     // LLVM's names, all of which it needs
-  double rate = 1;                            // how many start in a cycle
+  std::vector<std::string> features = {};  // LLVM's names, all of which it needs
+  double rate = 1;                         // how many start in a cycle
+  PairRule pairs = PairRule::in_order;
   EmitCalls setup = {}, teardown = {};        // around the loops of a kernel that uses it
   bool shipped = false;                       // it follows from the target's features
   std::shared_ptr<const Kernel> kernel = {};  // the semantics, where somebody has parsed them

@@ -125,6 +125,8 @@ std::string intrinsic_list(const Target& t) {
     if (t.driver.empty())
       out += "    features: " + word_list(i.features) + "\n    rate: " + number(i.rate) + "\n";
     out += "    semantics: " + quoted(i.semantics) + "\n    emit: " + emit_text(i.emit) + "\n";
+    if (i.pairs != PairRule::in_order)
+      out += std::string("    pairs: ") + pair_rule_name(i.pairs) + "\n";
     if (!i.scopes.empty()) out += "    scopes: " + word_list(i.scopes) + "\n";
     if (!i.setup.empty()) out += "    setup: " + emit_text(i.setup) + "\n";
     if (!i.teardown.empty()) out += "    teardown: " + emit_text(i.teardown) + "\n";

@@ -24,6 +24,8 @@
 #include <set>
 #include <stdexcept>
 
+#include "backends/llvm/lane_loads.h"
+
 namespace tw::codegen {
 namespace {
 
@@ -114,6 +116,8 @@ void install_throwing_handler() {
 }
 }  // namespace
 
+constexpr int kArmRegisters = 32;  // vector registers of AArch64
+
 void prepare_module(llvm::Module& module, llvm::TargetMachine& machine, const CpuTraits& traits) {
   module.setTargetTriple(machine.getTargetTriple());
   module.setDataLayout(machine.createDataLayout());
@@ -149,6 +153,8 @@ Error run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
   pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
   pipeline.run(module, modules);
+  if (machine.getTargetTriple().isAArch64())
+    for (llvm::Function& f : module) load_lanes_together(f, kArmRegisters);
   for (llvm::Function& f : module)
     for (llvm::Instruction& i : llvm::make_range(
              f.isDeclaration() ? llvm::BasicBlock::iterator() : f.getEntryBlock().begin(),

@@ -210,7 +210,20 @@ Expected<Value*> EmitWriter::assembly(const EmitCalls::Call& call, llvm::Type* o
       arguments);
 }
 
-// add, sub, mul of two operands of one type; sext.TYPE, zext.TYPE and trunc.TYPE of integers.
+// The vector's elements in front of others that nobody reads.
+Expected<Value*> EmitWriter::widened(const EmitCalls::Call& call, Value* x, llvm::Type* to) {
+  const auto* has = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+  const auto* wants = llvm::dyn_cast<llvm::FixedVectorType>(to);
+  if (!has || !wants || has->getElementType() != wants->getElementType() ||
+      has->getNumElements() >= wants->getNumElements())
+    return make_error(DiagCode::unsupported, "the operand of '{0}' does not fit it", call.callee);
+  llvm::SmallVector<int, 32> places(wants->getNumElements(), llvm::PoisonMaskElem);
+  for (unsigned i = 0; i < has->getNumElements(); ++i) places[i] = static_cast<int>(i);
+  return b.CreateShuffleVector(x, places);
+}
+
+// add, sub, mul of two operands of one type; sext.TYPE, zext.TYPE and trunc.TYPE of integers;
+// widen.TYPE of vectors.
 Expected<Value*> EmitWriter::operation(const EmitCalls::Call& call) {
   const auto unknown = [&] {
     return make_error(
@@ -218,7 +231,7 @@ Expected<Value*> EmitWriter::operation(const EmitCalls::Call& call) {
          "no code is known for '" + call.callee + "'",
          {},
          {"known here: intrinsics of LLVM (llvm.name), asm, add, sub, mul, sext.TYPE, zext.TYPE, "
-          "trunc.TYPE with a TYPE such as v16i32"}});
+          "trunc.TYPE, widen.TYPE with a TYPE such as v16i32"}});
   };
   std::vector<Value*> x;
   for (const EmitCalls::Operand& operand : call.operands) {
@@ -228,6 +241,7 @@ Expected<Value*> EmitWriter::operation(const EmitCalls::Call& call) {
   const std::vector<std::string_view> words = words_of(call.callee);
   if (words.size() == 2 && x.size() == 1) {
     llvm::Type* to = named_type(b.getContext(), words[1]);
+    if (to && words[0] == "widen") return widened(call, x[0], to);
     const auto cast = words[0] == "sext"    ? llvm::Instruction::SExt
                       : words[0] == "zext"  ? llvm::Instruction::ZExt
                       : words[0] == "trunc" ? llvm::Instruction::Trunc

@@ -33,6 +33,7 @@ class EmitWriter {
   Expected<Value*> intrinsic(const EmitCalls::Call& call);
   Expected<Value*> assembly(const EmitCalls::Call& call, llvm::Type* out);
   Expected<Value*> operation(const EmitCalls::Call& call);
+  Expected<Value*> widened(const EmitCalls::Call& call, Value* x, llvm::Type* to);
   Expected<llvm::Function*> declaration(const std::string& name);
   Error add_arguments(const EmitCalls::Call& call, const EmitCalls::Operand& operand,
                       const llvm::FunctionType& type, std::vector<Value*>& arguments);

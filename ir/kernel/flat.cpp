@@ -7,7 +7,8 @@ namespace {
 
 class Flattener {
  public:
-  Flattener(const Kernel& kernel, Machine& machine) : kernel_(kernel), machine_(machine) {}
+  Flattener(const Kernel& kernel, Machine& machine, const Target* target)
+      : kernel_(kernel), machine_(machine), target_(target) {}
 
   Flat run() {
     add(kernel_.body);
@@ -35,7 +36,7 @@ class Flattener {
         out_.code[at].target = here();
         return;
       }
-      case StmtKind::block: return add(s->body[0]);
+      case StmtKind::block: return add_block(*s);
       case StmtKind::prefetch: return;
       case StmtKind::roles: return add_roles(*s);
       case StmtKind::barrier: emit({.op = Op::barrier, .slot = machine_.add_slot(s->var)}); return;
@@ -53,10 +54,29 @@ class Flattener {
     TW_UNREACHABLE("bad statement");
   }
 
+  void add_block(const StmtNode& s) {
+    const Intrinsic* intrinsic = target_ && !s.names.empty() ? target_->find_intrinsic(s.names[0])
+                                                             : nullptr;
+    pairs_ = intrinsic ? intrinsic->pairs : PairRule::in_order;
+    add(s.body[0]);
+    pairs_ = PairRule::in_order;
+  }
+
+  // An even number of products at a time, of floats.
+  bool makes_pairs(const StmtNode& s) const {
+    const auto depth = reduce_extents_.empty() ? std::nullopt : as_const(reduce_extents_.back());
+    return depth && *depth % 2 == 0 && s.combiner == Combiner::add &&
+           s.value->kind == ExprKind::binary && s.value->binary == BinaryOp::mul &&
+           s.value->type == DType::f32;
+  }
+
   void add_loop(const StmtNode& s) {
     const Code extent = machine_.compile(s.extent);
     const int slot = machine_.add_slot(s.var);
-    if (s.role == AxisRole::reduce) reduce_slots_.push_back(slot);
+    if (s.role == AxisRole::reduce) {
+      reduce_slots_.push_back(slot);
+      reduce_extents_.push_back(s.extent);
+    }
     if (is_concurrent(s.loop_kind)) {
       out_.concurrent = true;
       const size_t fork = emit({.op = Op::fork_loop,
@@ -73,7 +93,10 @@ class Flattener {
       emit({.op = Op::next, .slot = slot, .target = begin + 1});
       out_.code[begin].target = here();
     }
-    if (s.role == AxisRole::reduce) reduce_slots_.pop_back();
+    if (s.role == AxisRole::reduce) {
+      reduce_slots_.pop_back();
+      reduce_extents_.pop_back();
+    }
   }
 
   void add_roles(const StmtNode& s) {
@@ -95,7 +118,8 @@ class Flattener {
                 .combiner = s.combiner,
                 .is_float = is_float(kernel_.buffer(s.buffer).dtype),
                 .async = s.async,
-                .reduce_slots = reduce_slots_};
+                .reduce_slots = reduce_slots_,
+                .pairs = makes_pairs(s) ? pairs_ : PairRule::in_order};
     for (const Expr& index : s.indices) n.indices.push_back(machine_.compile(index));
     if ((n.has_where = s.where.defined())) n.where = machine_.compile(s.where);
     if ((n.has_init = s.init.defined())) n.init = machine_.compile(s.init);
@@ -106,12 +130,17 @@ class Flattener {
 
   const Kernel& kernel_;
   Machine& machine_;
+  const Target* target_;
   Flat out_;
   std::vector<int> reduce_slots_;
+  std::vector<Expr> reduce_extents_;
+  PairRule pairs_ = PairRule::in_order;  // of the block around
 };
 
 }  // namespace
 
-Flat flatten(const Kernel& kernel, Machine& machine) { return Flattener(kernel, machine).run(); }
+Flat flatten(const Kernel& kernel, Machine& machine, const Target* target) {
+  return Flattener(kernel, machine, target).run();
+}
 
 }  // namespace tw::interpreter

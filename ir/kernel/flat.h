@@ -2,6 +2,7 @@
 // anywhere and go on later.
 #pragma once
 #include "ir/kernel/machine.h"
+#include "ir/target.h"
 
 namespace tw::interpreter {
 
@@ -39,6 +40,8 @@ struct StoreCode {
   Combiner combiner = Combiner::none;
   bool is_float = false, has_where = false, has_init = false, async = false;
   std::vector<int> reduce_slots{};  // all 0: store init first
+  // Of an instruction's block; not in_order: a product and its successor by the innermost reduction
+  PairRule pairs = PairRule::in_order;
 };
 
 struct Flat {
@@ -47,7 +50,7 @@ struct Flat {
   bool concurrent = false;  // forks or asynchronous copies: accesses must be ordered
 };
 
-// Gives every loop variable a slot of the machine.
-Flat flatten(const Kernel& kernel, Machine& machine);
+// Gives every loop variable a slot of the machine. target: whose instructions blocks name, or null.
+Flat flatten(const Kernel& kernel, Machine& machine, const Target* target);
 
 }  // namespace tw::interpreter

@@ -15,7 +15,7 @@ constexpr int64_t kMaxElements = int64_t{1} << 32;  // of one buffer
 
 class Runner {
  public:
-  explicit Runner(const Kernel& kernel) : kernel_(kernel) {}
+  Runner(const Kernel& kernel, const Target* target) : kernel_(kernel), target_(target) {}
 
   Error run(std::span<KernelArgument> arguments, const std::map<std::string, int64_t>& symbols) {
     TW_TRY(verify(kernel_));
@@ -28,7 +28,7 @@ class Runner {
       machine_.slots[static_cast<size_t>(machine_.add_slot(name))] = value->second;
     }
     TW_TRY(make_memories(arguments));
-    const Flat flat = flatten(kernel_, machine_);
+    const Flat flat = flatten(kernel_, machine_, target_);
     if (flat.concurrent)
       for (Memory& m : machine_.memories)
         if (!m.written.empty()) m.races = std::make_unique<Races>(m.written.size());
@@ -100,14 +100,15 @@ class Runner {
   }
 
   const Kernel& kernel_;
+  const Target* target_;
   Machine machine_;
 };
 
 }  // namespace
 
 Error interpret(const Kernel& kernel, std::span<KernelArgument> arguments,
-                const std::map<std::string, int64_t>& symbols) {
-  return Runner(kernel).run(arguments, symbols);
+                const std::map<std::string, int64_t>& symbols, const Target* target) {
+  return Runner(kernel, target).run(arguments, symbols);
 }
 
 }  // namespace tw

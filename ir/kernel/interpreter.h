@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/kernel/kernel.h"
+#include "ir/target.h"
 
 namespace tw {
 
@@ -21,7 +22,8 @@ struct KernelArgument {
 // Outputs are written where they lie. Errors: a load or store outside its buffer (naming stage and
 // indices), a read of a value that was never written (temps and outputs start as "unwritten") or of
 // an input that the output in its place has overwritten, a wrong argument size.
+// target: blocks by its instructions add products of bf16 as these do (PairRule); null: in order.
 Error interpret(const Kernel& kernel, std::span<KernelArgument> arguments,
-                const std::map<std::string, int64_t>& symbols = {});
+                const std::map<std::string, int64_t>& symbols = {}, const Target* target = nullptr);
 
 }  // namespace tw

@@ -368,7 +368,8 @@ void Threads::store(Thread& t, const StoreCode& s) {
       issue(t, s, element);
     } else if (element >= 0) {
       if (init) put(s, element, s.init, Combiner::none);
-      if (update) put(s, element, s.value, s.combiner);
+      if (update && s.pairs != PairRule::in_order) put_pair(s, element);
+      else if (update) put(s, element, s.value, s.combiner);
     }
   }
   if (!machine_.problem.empty()) stage_ = s.label;
@@ -388,6 +389,19 @@ void Threads::put(const StoreCode& s, int64_t element, const Code& value, Combin
       v = combine(combiner, value.type, machine_.read_int(memory, element), v);
     if (machine_.problem.empty()) machine_.write_int(memory, element, v);
   }
+}
+
+void Threads::put_pair(const StoreCode& s, int64_t element) {
+  const int memory = machine_.memory_of(s.buffer);
+  machine_.check_read(memory, element);
+  const FloatProduct product{machine_.eval_float(s.value.args[0]),
+                             machine_.eval_float(s.value.args[1])};
+  if (machine_.slots[static_cast<size_t>(s.reduce_slots.back())] % 2 == 0) {
+    first_ = product;
+    return;
+  }
+  const double sum = add_pair(s.pairs, machine_.read_float(memory, element), first_, product);
+  if (machine_.problem.empty()) machine_.write_float(memory, element, sum);
 }
 
 void Threads::issue(Thread& t, const StoreCode& s, int64_t element) {

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "ir/kernel/flat.h"
+#include "ir/kernel/pair_sums.h"
 #include "ir/kernel/races.h"
 
 namespace tw::interpreter {
@@ -76,6 +77,7 @@ class Threads {
   void land(Engine& engine, int queue, size_t index);
   void store(Thread& t, const StoreCode& s);
   void put(const StoreCode& s, int64_t element, const Code& value, Combiner combiner);
+  void put_pair(const StoreCode& s, int64_t element);
   void issue(Thread& t, const StoreCode& s, int64_t element);
   bool starts_reduction(const StoreCode& s) const;
   size_t queue_index(const Instruction& i, const Queue& q);
@@ -94,6 +96,7 @@ class Threads {
   std::vector<Queue> queues_;
   std::vector<std::string> names_;  // by clock id: of threads and engines
   std::string stage_;
+  FloatProduct first_;  // of a pair that waits for the second
   int next_id_ = 0;
 };
 

@@ -64,7 +64,7 @@ struct SumInstruction {
   std::string intrinsic;  // of the target; empty: none
   int64_t rows = 1;       // of the stage's rows
   int64_t columns = 1;    // of the stage's lanes
-  Loop depth;             // the stage's innermost loop, which it takes whole
+  Loop depth;             // the stage's innermost loop, which it takes whole; none: one step
   Loop row;               // over its rows; none: it has one
   bool defined() const { return !intrinsic.empty(); }
 };

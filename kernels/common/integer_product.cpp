@@ -48,7 +48,7 @@ IntegerProduct integer_product(const Target& target, const LeftNumbers& left, DT
                form.right_type == right && counts_from(left, form.left_type);
       },
       [&](const ProductForm& form) {
-        return form.dense() && form.depth_count() > 1 && extents.depth % form.depth_count() == 0 &&
+        return form.dense() && extents.depth % form.depth_count() == 0 &&
                nearly_fill(extents.rows, form.row_count()) &&
                extents.columns % form.column_count() == 0 &&
                form.row_count() * form.column_count() * 32 <= target.vector_bits;

@@ -5,6 +5,7 @@
 
 #include "ir/graph/graph.h"
 #include "ir/schedule/product_form.h"
+#include "kernels/common/handles.h"
 
 namespace tw {
 
@@ -24,6 +25,10 @@ struct IntegerProduct {
 
   bool defined() const { return !intrinsic.empty(); }
   Expr copied(const Expr& element) const;  // of the left operand
+  // neighbours: the loop over the depth that one takes; none where that is one step
+  SumInstruction sums(const Loop& neighbours) const {
+    return {intrinsic, rows, columns, neighbours, {}};
+  }
 };
 
 // Whether an instruction whose left numbers are of `type` can take these.

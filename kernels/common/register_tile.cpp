@@ -11,6 +11,8 @@ bool fuses_products(const Target& target) {
   return target.arch() != Arch::x86_64 || target.has("fma") || target.has("avx512f");
 }
 
+bool takes_elements(const Target& target) { return target.arch() == Arch::aarch64; }
+
 bool pairs_depth(const Target& target) {
   return target.arch() == Arch::x86_64 && target.vector_bits == 128 && target.has("sse3") &&
          !target.has("avx") && !fuses_products(target);

@@ -23,6 +23,14 @@ inline constexpr int64_t kFreeRows = 8;
 
 bool fuses_products(const Target& target);  // one instruction multiplies and adds
 
+// A multiply-add takes an element of a vector as it takes a vector. So one load brings what some
+// steps of the depth multiply by, where they stand in one straight line.
+bool takes_elements(const Target& target);
+inline constexpr int64_t kElementSteps = 4;
+// Registers for sums and for such loads, of which each row has one: the rest is for what they are
+// multiplied by, and for loading ahead.
+inline constexpr int64_t kElementRegisters = 27;
+
 // Sums go in pairs of depth steps, each lane of a vector over the even or the odd ones: one load
 // doubles a pair of the left operand (movddup), where a broadcast of one element is a load and a
 // shuffle beside the two operations of a product.

@@ -230,10 +230,13 @@ class ConvLowering : ConvGroup {
       at.push_back(out[i + 2] * Expr(s_.strides[i]) + taps[i] * Expr(s_.dilations[i]));
     }
     if (block_axes) reduce.push_back({"rl", Expr(depth_ / product_.depth), AxisRole::reduce});
-    const Axis neighbours{"rp", Expr(product_.depth), AxisRole::reduce};
-    if (product_.defined()) rc = rc + var("rp");
+    std::optional<Axis> neighbours;
+    if (product_.depth > 1) {
+      neighbours = {"rp", Expr(product_.depth), AxisRole::reduce};
+      rc = rc + var("rp");
+    }
     axes.insert(axes.end(), reduce.begin(), reduce.end());
-    if (product_.defined()) axes.push_back(neighbours);
+    if (neighbours) axes.push_back(*neighbours);
     b_.declare(axes);
     Expr group_base = s_.group == 1 ? Expr(0)
                       : depthwise_  ? channel
@@ -254,8 +257,7 @@ class ConvLowering : ConvGroup {
     if (!depthwise_) stages_.channels = reduce.front().loop();
     if (block_axes) stages_.channel_lanes = reduce.back().loop();
     if (product_.defined())
-      stages_.instruction = {
-          product_.intrinsic, product_.rows, product_.columns, neighbours.loop(), {}};
+      stages_.instruction = product_.sums(neighbours ? neighbours->loop() : Loop());
     if (paired_) stages_.paired = stages_.channel_lanes;
     auto tap = reduce.begin() + (depthwise_ ? 0 : 1);
     for (size_t i = 0; i < rank(); ++i)

@@ -185,7 +185,11 @@ class BlockedSchedule {
     if (m_.depthwise) return step * tile_of(extent / step, std::max<int64_t>(1, rows / step));
     if (paired_) return step * std::max<int64_t>(1, paired_rows(s_.target(), extent) / step);
     if (together() > 1) return tile_rows(s_.target(), vectors_, extent, {}, together());
-    return row_tile_pixels(s_.target(), extent, vectors_, most_sums(s_, m_), step);
+    int64_t most = most_sums(s_, m_);
+    // A load holds the channels of two pixels
+    if (s_.by_element(m_.instruction) && s_.extent(m_.channel_lanes).value_or(1) > 1)
+      most = std::min(most, 2 * kElementRegisters * vectors_ / (2 * vectors_ + 1));
+    return row_tile_pixels(s_.target(), extent, vectors_, most, step);
   }
 
   // Pixels of a tile along a row of so many, in multiples of `step`.
@@ -316,7 +320,7 @@ class BlockedSchedule {
     s_.accumulate(m_.acc, depth.loops, tile, acc(m_.sums.lane), instruction);
     s_.set_scope(m_.acc, "register");
     if (!m_.depthwise && !depth.loops.empty())
-      depth.loops.back() = s_.unroll_part(depth.loops.back());
+      depth.loops.back() = s_.unroll_steps(depth.loops.back(), m_.instruction);
     return depth;
   }
 

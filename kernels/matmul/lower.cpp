@@ -165,7 +165,8 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
   out_axes.insert(out_axes.end(), {{"ai", padded_rows}, {"aj", simplify(panels * Expr(panel))}});
   std::vector<Axis> axes = out_axes;
   axes.push_back({"k", simplify(steps), AxisRole::reduce});
-  if (product.defined()) axes.push_back({"kp", Expr(product.depth), AxisRole::reduce});
+  const bool neighbours = product.depth > 1;
+  if (neighbours) axes.push_back({"kp", Expr(product.depth), AxisRole::reduce});
   b.declare(axes);
   const auto row_of = [&](const Expr& row) {  // of the left operand
     return as_is ? row : min(row, all_rows - Expr(1));
@@ -204,7 +205,7 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
   Index acc_at = batch_index;
   acc_at.insert(acc_at.end(), {var("ai"), j});
   Expr depth_at = k;
-  if (product.defined()) {
+  if (neighbours) {
     w_index.back() = var("kp");
     depth_at = k * Expr(product.depth) + var("kp");
   }
@@ -217,8 +218,7 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
   m.acc = b.stage("acc", axes, acc, acc_at, sum, Combiner::add, imm(0, acc_type));
   m.acc_row = axes[outer.size()].loop(), m.acc_column = axes[outer.size() + 1].loop();
   m.depth = {axes[outer.size() + 2].loop()};
-  if (product.defined())
-    m.instruction = {product.intrinsic, product.rows, product.columns, axes.back().loop(), {}};
+  if (product.defined()) m.instruction = product.sums(neighbours ? axes.back().loop() : Loop());
   if (pairs) m.paired = m.depth[0];
 
   const int64_t surplus = product.defined() ? a.a_zero - product.left.zero : 0;

@@ -73,7 +73,7 @@ class NBitsLowering {
       const IntegerProduct found = integer_product(b_.target, {DType::i8, 0}, numbers, extents);
       if (found.depth > product_.depth) product_ = found, numbers_type_ = numbers;
     }
-    m_.instruction = {product_.intrinsic, product_.rows, product_.columns, {}, {}};
+    m_.instruction = product_.sums({});
   }
 
   // The panels of bytes. Behind the last column: the last one again.

@@ -82,7 +82,10 @@ class MatMulSchedule {
     }
     const int64_t usual = paired_     ? paired_rows(s_.target(), all)
                           : block > 1 ? tile_rows(s_.target(), vectors_, all, {}, block)
-                                      : tile_rows(s_.target(), vectors_, all, bytes);
+                          : s_.by_element(m_.instruction)
+                              ? std::min(tile_rows(s_.target(), vectors_, all, bytes),
+                                         kElementRegisters / (vectors_ + 1))
+                              : tile_rows(s_.target(), vectors_, all, bytes);
     return s_.choose("rows", usual, others);
   }
 
@@ -107,7 +110,7 @@ class MatMulSchedule {
     if (instruction.rows > 1) instruction.row = cut[0], tile = {cut[1]};
     s_.accumulate(m_.acc, m_.depth, tile, cut[2], instruction);
     s_.set_scope(m_.acc, "register");
-    return s_.unroll_part(m_.depth[0]);
+    return s_.unroll_steps(m_.depth[0], m_.instruction);
   }
 
   // Of integers of few bits: the scaled sums below loop `at`, in them a block's sums and the

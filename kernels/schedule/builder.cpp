@@ -6,6 +6,7 @@
 #include "ir/kernel/sharing.h"
 #include "ir/schedule/nest.h"
 #include "ir/simplify.h"
+#include "kernels/common/register_tile.h"
 
 namespace tw {
 namespace {
@@ -203,14 +204,25 @@ void ScheduleBuilder::unroll(const Loops& loops) {
   for (const Loop& loop : loops) unroll(loop);
 }
 
-Loop ScheduleBuilder::unroll_part(const Loop& loop) {
+Loop ScheduleBuilder::unroll_part(const Loop& loop, int64_t usual) {
   const std::optional<int64_t> n = extent(loop);
   if (!n) return loop;
-  const int64_t part = choose("unroll_" + loop.name(), 1, {2, 4, 8});
+  std::vector<int64_t> others = {1, 2, 4, 8};
+  std::erase(others, usual);
+  const int64_t part = choose("unroll_" + loop.name(), usual, others);
   if (part == 1) return loop;
   const Cut cut = split(loop, part, Tail::guard, loop.name() + "s", loop.name() + "t");
   unroll(cut.inner);
   return cut.outer;
+}
+
+bool ScheduleBuilder::by_element(const SumInstruction& instruction) const {
+  return instruction.defined() && instruction.rows == 1 && takes_elements(target());
+}
+
+Loop ScheduleBuilder::unroll_steps(const Loop& loop, const SumInstruction& instruction) {
+  const bool whole = extent(loop).value_or(1) % kElementSteps == 0;
+  return unroll_part(loop, by_element(instruction) && whole ? kElementSteps : 1);
 }
 
 void ScheduleBuilder::parallel(const Loop& loop) {
@@ -303,7 +315,7 @@ void ScheduleBuilder::accumulate(const Stage& stage, const Loops& reduce, const 
   order.insert(order.end(), longest_first.begin(), longest_first.end());
   if (instruction.row.defined()) order.push_back(instruction.row);
   order.push_back(lane);
-  if (instruction.defined()) order.push_back(instruction.depth);
+  if (instruction.depth.defined()) order.push_back(instruction.depth);
   reorder(order);
   if (!reduce.empty()) decompose(stage, reduce.front());
   unroll(tile);

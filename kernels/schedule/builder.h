@@ -89,7 +89,11 @@ class ScheduleBuilder {
   void unroll(const Loops& loops);
   // A few iterations in one straight line, where a point says so (knob "unroll_" + loop). The
   // result: the loop over such parts.
-  Loop unroll_part(const Loop& loop);
+  Loop unroll_part(const Loop& loop, int64_t usual = 1);
+  // The same for steps of an instruction's sums, whose elements come with one load where the target
+  // takes them from a vector.
+  bool by_element(const SumInstruction& instruction) const;
+  Loop unroll_steps(const Loop& loop, const SumInstruction& instruction);
   void parallel(const Loop& loop);
   void bind(const Loop& loop, const std::string& axis);
   void compute_at(const Stage& stage, const Loop& loop);

@@ -85,7 +85,8 @@ bool LayoutCosts::may_block(const Node& node, int64_t block) const {
   const TensorType& out = type(node.output);
   if (out.shape.size() < 3 || channels(out) <= 1) return false;
   if (is_convolution(node)) {
-    if ((out.dtype != DType::f32 && out.dtype != DType::i32) || channels(type(node.inputs[0])) == 0)
+    if ((out.dtype != DType::f32 && out.dtype != DType::f16 && out.dtype != DType::i32) ||
+        channels(type(node.inputs[0])) == 0)
       return false;
     int64_t group = group_of(node);
     return group == 1 || is_depthwise(graph_, node) || (channels(out) / group) % block == 0;

@@ -155,6 +155,8 @@ TEST_CASE("an emit that the code generator does not know is an error with its pl
       {"llvm.x86.avx512.vpdpbusd.512(c, a, d)", "'d' is no parameter"},
       {"llvm.x86.avx512.vpdpbusd.512(c, a, b", "',' or ')' is expected at column 37"},
       {"[\"t = add(a, b)\", \"llvm.x86.avx512.vpdpbusd.512(c, a, b)\"]", "nothing takes 't'"},
+      {"[\"w = widen.v16i8(b)\", \"llvm.x86.avx512.vpdpbusd.512(c, a, w)\"]",
+       "the operand of 'widen.v16i8' does not fit it"},
       {"'asm(\"vpdpbusd $2, $1\", \"=q\", c, a, b)'", "constraints \"=q\""},
       {"'asm(\"nosuch $2, $1, $0\", \"=v,v,v,0\", a, b, c)'", "the code generator refuses it"},
   };
@@ -195,6 +197,35 @@ TEST_CASE("a description leaves shipped instructions out by name, and replaces t
   REQUIRE(!unknown);
   CHECK(error_text(unknown.takeError()).find("t.yaml:3:21: no instruction 'x86.vpdpbusd.512'") !=
         std::string::npos);
+}
+
+TEST_CASE("pairs says how an instruction adds products of bf16, and of nothing else") {
+  const auto described = [](const std::string& pairs, const std::string& type, int depth) {
+    const std::string k = std::to_string(depth);
+    return parse_target(
+        "triple: x86_64-linux-gnu\nintrinsics:\n  - name: dot\n    features: []\n"
+        "    rate: 1\n    pairs: " +
+            pairs + "\n    semantics: 'kernel @d(a: in " + type + "[" + k + "], b: in " + type +
+            "[" + k + "], c: out f32[1]) { for k in " + k +
+            " reduce { c: c[0] += f32(a[k]) * f32(b[k]) } }'\n    emit: dot(c, a, b)\n",
+        "t.yaml");
+  };
+  Expected<Target> target = described("to-odd", "bf16", 2);
+  REQUIRE_MESSAGE(bool(target), error_text(target.takeError()));
+  CHECK(target->find_intrinsic("dot")->pairs == PairRule::to_odd);
+  Expected<Target> again = parse_target(print(*target), "t.yaml");
+  REQUIRE_MESSAGE(bool(again), error_text(again.takeError()));
+  CHECK(again->find_intrinsic("dot")->pairs == PairRule::to_odd);
+  const auto problem = [&](const std::string& pairs, const std::string& type, int depth) {
+    Expected<Target> wrong = described(pairs, type, depth);
+    return wrong ? "" : error_text(wrong.takeError());
+  };
+  CHECK(problem("twice", "bf16", 2)
+            .find("t.yaml:6:12: pairs must be in-order, second-first or to-odd") !=
+        std::string::npos);
+  const char* const refused = "t.yaml:6:12: intrinsic 'dot' does not add products of bf16";
+  CHECK(problem("to-odd", "f16", 2).find(refused) != std::string::npos);
+  CHECK(problem("second-first", "bf16", 3).find(refused) != std::string::npos);
 }
 
 TEST_CASE("mistakes in axes, scopes and intrinsics are told") {

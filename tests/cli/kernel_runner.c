@@ -1,5 +1,5 @@
-/* kernel_runner LIBRARY SYMBOL FILE...: runs a kernel on buffers that hold the files' bytes, and
- * writes them back. */
+/* kernel_runner LIBRARY SYMBOL WORKSPACE FILE...: runs a kernel on buffers that hold the files'
+ * bytes, with so many bytes of workspace, and writes them back. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -8,22 +8,23 @@
 typedef void (*kernel)(void* const* buffers, void* workspace, const int64_t* symbols);
 
 int main(int argc, char** argv) {
-  void *buffers[16], *library = argc > 3 ? dlopen(argv[1], RTLD_NOW) : 0;
-  if (!library) return printf("%s\n", argc > 3 ? dlerror() : "no files"), 1;
+  void *buffers[16], *library = argc > 4 ? dlopen(argv[1], RTLD_NOW) : 0;
+  if (!library) return printf("%s\n", argc > 4 ? dlerror() : "no files"), 1;
   long sizes[16];
-  for (int i = 3; i < argc && i < 19; ++i) {
+  for (int i = 4; i < argc && i < 20; ++i) {
     FILE* file = fopen(argv[i], "rb");
     if (!file || fseek(file, 0, SEEK_END)) return 2;
-    sizes[i - 3] = ftell(file);
+    sizes[i - 4] = ftell(file);
     rewind(file);
-    buffers[i - 3] = aligned_alloc(64, ((size_t)sizes[i - 3] + 63) / 64 * 64);
-    if (fread(buffers[i - 3], 1, (size_t)sizes[i - 3], file) != (size_t)sizes[i - 3]) return 3;
+    buffers[i - 4] = aligned_alloc(64, ((size_t)sizes[i - 4] + 63) / 64 * 64);
+    if (fread(buffers[i - 4], 1, (size_t)sizes[i - 4], file) != (size_t)sizes[i - 4]) return 3;
     fclose(file);
   }
-  ((kernel)dlsym(library, argv[2]))(buffers, 0, 0);
-  for (int i = 3; i < argc && i < 19; ++i) {
+  ((kernel)dlsym(library, argv[2]))(buffers,
+                                    aligned_alloc(64, ((size_t)atol(argv[3]) + 127) / 64 * 64), 0);
+  for (int i = 4; i < argc && i < 20; ++i) {
     FILE* file = fopen(argv[i], "wb");
-    if (!file || fwrite(buffers[i - 3], 1, (size_t)sizes[i - 3], file) != (size_t)sizes[i - 3])
+    if (!file || fwrite(buffers[i - 4], 1, (size_t)sizes[i - 4], file) != (size_t)sizes[i - 4])
       return 4;
     fclose(file);
   }

@@ -7,29 +7,49 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 
 #include "frontend/frontend.h"
+#include "ir/program.h"
+#include "ir/simplify.h"
 #include "tests/cli/cli_test_util.h"
 #include "tests/linked_kernel.h"
 
 namespace tw::test {
 namespace {
 
-constexpr const char* kMissing = "/usr/aarch64-linux-gnu/lib/crt1.o";
+// What runs other machines' code here.
+struct Emulated {
+  Arch arch;
+  const char *qemu, *machine, *root;  // machine: as cross_cc.sh names it
+};
+constexpr Emulated kEmulated[] = {
+    {Arch::aarch64, "qemu-aarch64", "aarch64", "/usr/aarch64-linux-gnu"},
+    {Arch::arm, "qemu-arm", "armv7", "/usr/arm-linux-gnueabihf"},
+};
+
+const Emulated* emulated(Arch arch) {
+  const auto* found = std::ranges::find(kEmulated, arch, &Emulated::arch);
+  return found == std::end(kEmulated) ? nullptr : found;
+}
+
+size_t workspace_bytes(const Kernel& kernel) {
+  return static_cast<size_t>(as_const(simplify(workspace_layout(kernel).bytes)).value());
+}
 
 int run(const std::string& command) {
   const int status = std::system(command.c_str());
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-void run_under_qemu(const std::string& library, const std::string& symbol,
+void run_under_qemu(const Emulated& emulated, const std::string& library, const Kernel& kernel,
                     std::vector<KernelArgument>& arguments, const TestFolder& folder) {
   const std::string program = folder / "runner";
-  REQUIRE(run("CLANG=" TW_CLANG " LLD=" TW_LLD " " TW_TEST_DIR "/cross_cc.sh aarch64 " TW_TEST_DIR
-              "/cli/kernel_runner.c " +
-              program) == 0);
-  std::string command = "qemu-aarch64 -cpu max -L /usr/aarch64-linux-gnu " + program + " " +
-                        library + " " + symbol;
+  REQUIRE(run(std::string("CLANG=" TW_CLANG " LLD=" TW_LLD " " TW_TEST_DIR "/cross_cc.sh ") +
+              emulated.machine + " " TW_TEST_DIR "/cli/kernel_runner.c " + program) == 0);
+  std::string command = std::string(emulated.qemu) + " -cpu max -L " + emulated.root + " " +
+                        program + " " + library + " " + kernel.name + " " +
+                        std::to_string(workspace_bytes(kernel));
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::vector<std::byte>& bytes = arguments[i].bytes;
     command += " " + folder.write("buffer" + std::to_string(i),
@@ -51,8 +71,9 @@ bool runs(const Target& target) {
   if (target.arch() == host.arch())
     return std::ranges::all_of(target.features,
                                [&](const std::string& feature) { return host.has(feature); });
-  return target.arch() == Arch::aarch64 && std::ifstream(kMissing).good() &&
-         run("qemu-aarch64 --version > /dev/null 2>&1") == 0;
+  const Emulated* there = emulated(target.arch());
+  return there && std::ifstream(std::string(there->root) + "/lib/crt1.o").good() &&
+         run(std::string(there->qemu) + " --version > /dev/null 2>&1") == 0;
 }
 
 void run_kernel(const Kernel& kernel, const Target& target,
@@ -60,13 +81,15 @@ void run_kernel(const Kernel& kernel, const Target& target,
   const TestFolder folder;
   const std::string path = folder.write("kernel.so", linked_kernel(kernel, target));
   if (target.arch() != host_target().arch())
-    return run_under_qemu(path, kernel.name, arguments, folder);
+    return run_under_qemu(*emulated(target.arch()), path, kernel, arguments, folder);
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   REQUIRE_MESSAGE(library != nullptr, dlerror());
   std::vector<void*> buffers;
   for (KernelArgument& a : arguments) buffers.push_back(a.bytes.data());
+  const std::unique_ptr<void, decltype(&std::free)> workspace(
+      std::aligned_alloc(64, (workspace_bytes(kernel) + 127) / 64 * 64), &std::free);
   reinterpret_cast<void (*)(void* const*, void*, const int64_t*)>(
-      dlsym(library, kernel.name.c_str()))(buffers.data(), nullptr, nullptr);
+      dlsym(library, kernel.name.c_str()))(buffers.data(), workspace.get(), nullptr);
   dlclose(library);
 }
 

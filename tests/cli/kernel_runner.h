@@ -7,8 +7,8 @@
 
 namespace tw::test {
 
-// Nothing in the way: this machine has all features, or it is AArch64 and qemu and a C library for
-// it are there.
+// Nothing in the way: this machine has all features, or it is ARM of 64 or 32 bits and qemu and a C
+// library for it are there.
 bool runs(const Target& target);
 // Any failure fails the test.
 void run_kernel(const Kernel& kernel, const Target& target, std::vector<KernelArgument>& arguments);

@@ -32,7 +32,8 @@ constexpr Mnemonic kMnemonics[] = {
     {"aarch64.usmmla", "usmmla"},   {"aarch64.sdot", "sdot"},
     {"aarch64.udot", "udot"},       {"aarch64.usdot", "usdot"},
     {"aarch64.bfdot", "bfdot"},     {"aarch64.bfmmla", "bfmmla"},
-    {"aarch64.fmlal", "fmlal2"},
+    {"aarch64.fmlal", "fmlal2"},    {"aarch64.fmlal.low", "fmlal"},
+    {"arm.vmlal", "vmlal.s16"},
 };
 
 std::string mnemonic_of(const std::string& name) {
@@ -48,7 +49,10 @@ Target target_of(Arch arch, const Intrinsic& intrinsic) {
   std::string list = arch == Arch::x86_64 ? "sse2" : "neon";
   for (const std::string& feature : intrinsic.features) list += ", " + feature;
   Expected<Target> target = parse_target(
-      "triple: " + std::string(arch_name(arch)) + "-linux-gnu\nfeatures: [" + list + "]\n",
+      std::string("triple: ") +
+          (arch == Arch::arm ? "armv7-linux-gnueabihf"
+                             : std::string(arch_name(arch)) + "-linux-gnu") +
+          "\nfeatures: [" + list + "]\n",
       "features.yaml");
   REQUIRE_MESSAGE(bool(target), error_text(target.takeError()));
   return *target;
@@ -216,8 +220,12 @@ TEST_CASE("every shipped instruction of AArch64 by tensorize, under qemu") {
   check_all(Arch::aarch64);
 }
 
+TEST_CASE("every shipped instruction of 32-bit ARM by tensorize, under qemu") {
+  check_all(Arch::arm);
+}
+
 TEST_CASE("an instruction that lacks a field or has a strange one is an error that names it") {
-  for (const Arch arch : {Arch::x86_64, Arch::aarch64})
+  for (const Arch arch : {Arch::x86_64, Arch::aarch64, Arch::arm})
     for (const LibraryFile& file : intrinsic_files(arch)) {
       Expected<std::vector<Intrinsic>> list = parse_intrinsics(file.text, file.name);
       REQUIRE(bool(list));

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "driver/compile/compile.h"
+#include "passes/precision.h"
 #include "tests/cli/cli_test_util.h"
 #include "tests/cli/graphs.h"
 
@@ -17,18 +18,22 @@ struct Window {
 
 // 1x1 into blocked channels, then the convolution, with `pool` a maximum of windows of 2x2 behind
 // it.
-Graph convolution(int64_t in, int64_t out, int64_t width, const Window& w, bool pool = false) {
+Graph convolution(int64_t in, int64_t out, int64_t width, const Window& w, bool pool = false,
+                  DType type = DType::f32) {
   Graph g;
   g.name = "layer";
-  ValueId x = g.add_input("x", {DType::f32, {Expr(1), Expr(4), Expr(width), Expr(width)}, {}});
+  const bool bytes = type == DType::u8;
+  const DType weights = bytes ? DType::i8 : type;
+  ValueId x = g.add_input("x", {type, {Expr(1), Expr(4), Expr(width), Expr(width)}, {}});
   ValueId a = must(
-      g.add(conv_attrs(0), {x, g.add_constant("w0", Tensor::zeros(DType::f32, {in, 4, 1, 1}))}));
+      g.add(conv_attrs(0), {x, g.add_constant("w0", Tensor::zeros(weights, {in, 4, 1, 1}))}));
+  if (bytes) a = must(g.add(op::Cast{type}, {a}));
   ValueId b = must(g.add(
       conv_attrs(w.kernel / 2, w.stride, w.groups),
-      {a,
-       g.add_constant("w1", Tensor::zeros(DType::f32, {out, in / w.groups, w.kernel, w.kernel}))}));
+      {a, g.add_constant("w1", Tensor::zeros(weights, {out, in / w.groups, w.kernel, w.kernel}))}));
+  const DType sums = bytes ? DType::i32 : type;
   ValueId c = must(
-      g.add(op::Binary{BinaryOp::max}, {b, g.add_constant("zero", Tensor::zeros(DType::f32, {}))}));
+      g.add(op::Binary{BinaryOp::max}, {b, g.add_constant("zero", Tensor::zeros(sums, {}))}));
   if (pool)
     c = must(g.add(op::Pool{.kind = PoolKind::max,
                             .kernel = {2, 2},
@@ -40,18 +45,21 @@ Graph convolution(int64_t in, int64_t out, int64_t width, const Window& w, bool 
   return g;
 }
 
-Graph product(int64_t rows, int64_t depth, int64_t columns) {
+Graph product(int64_t rows, int64_t depth, int64_t columns, DType type = DType::f32) {
   Graph g;
   g.name = "layer";
-  ValueId x = g.add_input("x", {DType::f32, {Expr(rows), Expr(depth)}, {}});
-  g.add_output(must(g.add(op::MatMul{},
-                          {x, g.add_constant("w", Tensor::zeros(DType::f32, {depth, columns}))})),
-               "y");
+  ValueId x = g.add_input("x", {type, {Expr(rows), Expr(depth)}, {}});
+  const DType weights = type == DType::u8 ? DType::i8 : type;
+  g.add_output(
+      must(g.add(op::MatMul{}, {x, g.add_constant("w", Tensor::zeros(weights, {depth, columns}))})),
+      "y");
   return g;
 }
 
 void check_spills(const Target& target, const Graph& graph, Algorithm algorithm,
-                  int64_t most_reloads = 5) {
+                  int64_t most_reloads = 5, Precision precision = Precision::fp32) {
+  auto pipeline = pipeline_of(precision, target);
+  REQUIRE(bool(pipeline));
   TestFolder folder;
   Model model;
   model.graph = graph;
@@ -59,6 +67,7 @@ void check_spills(const Target& target, const Graph& graph, Algorithm algorithm,
   CompileOptions options;
   options.output = folder / "layer.so";
   options.algorithms.only = algorithm;
+  options.pipeline = *pipeline;
   auto report = compile_graph(std::move(model), options, target);
   if (!report) FAIL(error_text(report.takeError()));
   for (const KernelReport& kernel : report->kernel_reports) {
@@ -91,5 +100,23 @@ TEST_CASE("inner loops of default schedules do not spill, whatever the instructi
     check_spills(*target, convolution(64, 64, 28, {3, 1, 1}, true), Algorithm::winograd_f4);
     check_spills(*target, product(128, 64, 768), Algorithm::direct);
     check_spills(*target, product(1, 64, 512), Algorithm::direct);
+  }
+}
+
+TEST_CASE("inner loops of short types do not spill on AArch64") {
+  for (const std::string name : {"cortex-a55", "cortex-a76", "neoverse-v1", "apple-m1"}) {
+    CAPTURE(name);
+    auto target = load_target(name, {TW_SOURCE_DIR "/configs"});
+    if (!target) FAIL(error_text(target.takeError()));
+    const auto check = [&](DType type, Precision precision) {
+      CAPTURE(std::string(dtype_name(type)));
+      check_spills(*target, product(96, 256, 192, type), Algorithm::direct, 5, precision);
+      for (const Window& w : {Window{1, 1, 1}, {3, 1, 1}})
+        check_spills(*target, convolution(64, 64, 28, w, false, type), Algorithm::direct, 5,
+                     precision);
+    };
+    check(DType::u8, Precision::fp32);
+    if (target->has("fp16fml")) check(DType::f16, Precision::fp32);
+    if (target->has("bf16")) check(DType::f32, Precision::bf16);
   }
 }

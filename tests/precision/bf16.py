@@ -2,22 +2,29 @@
 """Compiles small models with --precision bf16 and compares them with the same models in f64.
 
 Of one product or convolution, weights and inputs are numbers that bf16 holds: nothing is rounded but the sums, so that the result must be as near as f32's.
-A network of several layers with residuals is held to the rounding of bf16. The code must have the instruction; it runs where this machine has it.
+A network of several layers with residuals is held to the rounding of bf16. The code must have the instruction; it runs where this machine has it,
+and for AArch64 under qemu, beside onnxruntime in f32.
 
     bf16.py --tilewright BUILD/tilewright
 """
 import argparse
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
 import numpy as np
 import onnx
+import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "models"))
+from run import Runner, quiet  # noqa: E402
 
 TARGET = "znver4"
 INSTRUCTION = "vdpbf16ps"
+ARM = {"neoverse-v1": r"\bbfmmla\b|\bbfdot\b"}
 SUMS = 1e-5       # of an output's range, where operands are exact
 NETWORK = 1e-2    # of an output's range, where they are rounded
 # rows, depth, columns: one row, ragged panels, odd depths, several batches, a free number of them
@@ -98,6 +105,26 @@ def main():
         def call(*args):
             return subprocess.run([tilewright, *args], capture_output=True, text=True)
 
+        runner = Runner(tilewright, work)
+        if not runner.qemu:
+            print("no qemu-aarch64 or cross compiler: AArch64's code is only looked at")
+
+        def off_on_arm(target, instruction, tolerance):
+            """What is wrong with the model compiled for that target; None: nothing."""
+            assembly = call("compile", model, "-t", target, "--precision", "bf16", "--emit", "asm")
+            if not re.search(instruction, assembly.stdout):
+                return f"no {instruction} {assembly.stderr[-300:]}"
+            if not runner.qemu:
+                return None
+            compiled = call("compile", model, "-t", target, "--precision", "bf16", "--strict", "--name", "model", "-o", library)
+            if compiled.returncode:
+                return compiled.stderr[-300:]
+            inputs = {"x": np.load(x)}
+            want = onnxruntime.InferenceSession(str(model), quiet(), providers=["CPUExecutionProvider"]).run(["y"], inputs)[0]
+            got = runner.arm(library, inputs, {"y": want})["y"]
+            error = np.abs(got - want).max() / np.ptp(want)
+            return None if error <= tolerance else f"off by {error:.1e} of the range"
+
         for make, case, tolerance in cases:
             name = f"{make.__name__} {case}"
             np.save(x, numbers(*(5 if extent == "n" else extent for extent in make(model, *case))))
@@ -109,6 +136,10 @@ def main():
                 verified = call("verify", library, model, "-i", f"x={x}", "--tolerance", str(tolerance))
                 if compiled.returncode or verified.returncode:
                     failures.append(f"{name}: {compiled.stderr[-300:]} {verified.stdout} {verified.stderr[-300:]}")
+            for target, instruction in ARM.items():
+                free = make is product and "n" in case[0]   # the driver of other machines gives no sizes
+                if not free and (wrong := off_on_arm(target, instruction, tolerance)):
+                    failures.append(f"{name} for {target}: {wrong}")
         refused = call("compile", model, "-t", "x86-64-v3", "--precision", "bf16", "-o", library)
         if refused.returncode != 3 or "has no instruction that multiplies bf16" not in refused.stderr:
             failures.append(f"x86-64-v3 is not refused: {refused.returncode} {refused.stderr}")

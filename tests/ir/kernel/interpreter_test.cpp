@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -197,4 +198,46 @@ TEST_CASE("threads, barriers, tokens and asynchronous copies") {
             "for b in 1 bind block { roles { one { wait q signal q } two { wait q signal q } } }")
             .find("nothing can go on: b = 0, one waits for a token of 'q'; b = 0, two waits") !=
         std::string::npos);
+}
+
+TEST_CASE("blocks by an instruction add pairs of products as it does") {
+  const char* text = R"(kernel @k(a: in bf16[2], b: in bf16[2], c: in f32[1], y: out f32[1]) {
+    s: y[0] = c[0]
+    block dot by pairs { for k in 2 reduce { t: y[0] += f32(a[k]) * f32(b[k]) } }
+  })";
+  const auto sum = [&](PairRule rule, float c, std::array<float, 2> a, std::array<float, 2> b) {
+    Target target;
+    target.intrinsics.push_back({.name = "pairs", .semantics = {}, .emit = {}, .pairs = rule});
+    const auto short_floats = [](std::array<float, 2> list) {
+      return values<uint16_t>({f32_to_bf16(list[0]), f32_to_bf16(list[1])});
+    };
+    std::vector<KernelArgument> arguments = {short_floats(a), short_floats(b), values<float>({c}),
+                                             values<float>({0})};
+    auto kernel = parse_kernel(text);
+    REQUIRE(bool(kernel));
+    REQUIRE(error_text(interpret(*kernel, arguments, {}, &target)) == "");
+    return read<float>(arguments[3])[0];
+  };
+  const std::array<float, 2> ones = {1, 1};
+  // 1 + 2^-24 is half way between two numbers, 1 + 2^-24 + 1.5 * 2^-24 is not
+  const std::array<float, 2> halves = {0x1p-24f, 0x1.8p-24f};
+  CHECK(sum(PairRule::in_order, 1, halves, ones) == 1 + 0x1p-23f);
+  CHECK(sum(PairRule::second_first, 1, halves, ones) == 1 + 0x1p-22f);
+  CHECK(sum(PairRule::to_odd, 1, halves, ones) == 1 + 0x1p-23f);
+  // Whatever is left of a number makes it odd
+  const std::array<float, 2> little = {0x1p-60f, 0};
+  CHECK(sum(PairRule::in_order, 1, little, ones) == 1);
+  CHECK(sum(PairRule::second_first, 1, little, ones) == 1);
+  CHECK(sum(PairRule::to_odd, 1, little, ones) == 1 + 0x1p-23f);
+  CHECK(sum(PairRule::to_odd, -1, little, ones) == -1 + 0x1p-24f);
+  CHECK(sum(PairRule::to_odd, 1 + 0x1p-23f, little, ones) == 1 + 0x1p-23f);
+  // Subnormal numbers
+  const std::array<float, 2> small = {0x1p-70f, 0};
+  CHECK(sum(PairRule::in_order, 0, small, {0x1p-70f, 0}) == 0x1p-140f);
+  CHECK(sum(PairRule::second_first, 0, small, {0x1p-70f, 0}) == 0);
+  CHECK(sum(PairRule::to_odd, 0x1p-127f, small, {0x1p-70f, 0}) == 0);
+  // Beyond the largest
+  const std::array<float, 2> large = {0x1p127f, 0x1p127f};
+  CHECK(std::isinf(sum(PairRule::to_odd, 0, large, ones)));
+  CHECK(std::isnan(sum(PairRule::to_odd, 0, {0x1p127f, -0x1p127f}, {2, 2})));
 }
