@@ -21,7 +21,7 @@ struct QuantizeArgs {
   std::vector<std::string> dims;
   int random = 0, samples = 0, weight_bits = 8, bits = 8, block = 32;
   double percentile = CalibrationRule().percent, max_error = -1;
-  bool equalize = false, plain = false, layers = false, weights_only = false;
+  bool equalize = false, plain = false, layers = false, weights_only = false, asymmetric = false;
   UntrustedFlags untrusted;
 };
 
@@ -48,6 +48,7 @@ Error check_quantize(const QuantizeArgs& args) {
   if (args.block < 16 || args.block > 256 || (args.block & (args.block - 1)) != 0)
     problem("--block is 16, 32, 64, 128 or 256");
   if (!args.data.empty() && args.random > 0) problem("give --data or --random, not both");
+  if (args.asymmetric && !args.weights_only) problem("--asymmetric is of --weights-only");
   return make_error(std::move(problems));
 }
 
@@ -84,6 +85,7 @@ Json to_json(const QuantizeReport& report, const std::string& output) {
                       {"error", report.error},
                       {"equalized", report.equalized},
                       {"balanced", report.balanced},
+                      {"widened", report.widened},
                       {"layers", layers}};
 }
 
@@ -103,11 +105,33 @@ void print_quantized(Console& console, const QuantizeReport& report, const std::
   const auto floats = std::ranges::count_if(report.layers, &LayerReport::in_floats);
   if (std::ranges::any_of(report.layers, [](const LayerReport& l) { return l.error.has_value(); }))
     print_layers(out, report.layers);
+  if (report.widened) out << "f16 became f32, in the model's inputs and outputs too\n";
   if (report.equalized > 0) out << report.equalized << " pairs of layers equalized\n";
   if (report.balanced > 0) out << report.balanced << " values with balanced channels\n";
   out << output << ": " << static_cast<int64_t>(report.layers.size()) - floats << " of "
       << report.layers.size() << " layers in integers, error " << formatted("%.5f", report.error)
       << " on " << report.samples << (report.samples == 1 ? " sample\n" : " samples\n");
+}
+
+void print_packed(Console& console, const QuantizeArgs& args, const PackedWeights& packed,
+                  const std::string& output) {
+  if (console.json)
+    return write_json(console, Json::Object{{"output", output},
+                                            {"matrices", packed.matrices},
+                                            {"tables", packed.tables},
+                                            {"inside", packed.inside},
+                                            {"other_gemms", packed.other_gemms},
+                                            {"other_tables", packed.other_tables}});
+  std::ostream& out = console.out;
+  out << output << ": " << packed.matrices << " matrices and " << packed.tables << " tables of "
+      << args.bits << " bits, a scale " << (args.asymmetric ? "and a zero point " : "") << "for "
+      << args.block << " weights\n";
+  const auto left = [&](int count, const char* what) {
+    if (count > 0) out << "left in floats: " << count << " " << what << "\n";
+  };
+  left(packed.inside, "products inside of If, Loop or Scan");
+  left(packed.other_gemms, "Gemms with alpha, beta or transA");
+  left(packed.other_tables, "tables of Gather that 4 or 8 bits do not fit");
 }
 
 Expected<int> quantize(const QuantizeArgs& args, Console& console) {
@@ -123,11 +147,9 @@ Expected<int> quantize(const QuantizeArgs& args, Console& console) {
   files.writes("the quantized model", output);
   TW_TRY(files.check());
   if (args.weights_only) {
-    TW_ASSIGN(const int matrices, quantize_weights(args.model, output, args.bits, args.block));
-    if (console.json) write_json(console, Json::Object{{"output", output}, {"matrices", matrices}});
-    else
-      console.out << output << ": " << matrices << " matrices of " << args.bits
-                  << " bits, a scale for " << args.block << " weights\n";
+    TW_ASSIGN(const PackedWeights packed,
+              quantize_weights(args.model, output, {args.bits, args.block, args.asymmetric}));
+    print_packed(console, args, packed, output);
     return int{kExitOk};
   }
   TW_ASSIGN(const QuantizeRequest request, request_of(args, output));
@@ -145,7 +167,7 @@ Expected<int> quantize(const QuantizeArgs& args, Console& console) {
 
 CommandRun define_quantize(Flags& flags) {
   auto args = std::make_shared<QuantizeArgs>();
-  flags.argument("MODEL", args->model, "An ONNX file in f32; its weights are inside");
+  flags.argument("MODEL", args->model, "An ONNX file in f32 or f16");
   flags.text("-o,--output", args->output, "FILE",
              "Where the quantized model goes; default: MODEL_int8.onnx");
   flags.text("--data", args->data, "DIR",
@@ -172,8 +194,12 @@ CommandRun define_quantize(Flags& flags) {
   flags.number("--max-error", args->max_error, "E",
                "Leave the most harmful layers in floats until the outputs' error, relative to "
                "their root mean square, is within E on the data");
-  flags.flag("--weights-only", args->weights_only,
-             "Weights of MatMul alone, as MatMulNBits: for language models; needs no data");
+  flags.flag(
+      "--weights-only", args->weights_only,
+      "Weights of MatMul, Gemm and Gather alone, as MatMulNBits and GatherBlockQuantized: for "
+      "language models; needs no data");
+  flags.flag("--asymmetric", args->asymmetric,
+             "Of --weights-only: blocks have a zero point too, for ranges that are not about 0");
   flags.integer("--bits", args->bits, "Of --weights-only: 2, 4 or 8 (default)", 1);
   flags.integer("--block", args->block, "Of --weights-only: weights that share a scale; default 32",
                 1);

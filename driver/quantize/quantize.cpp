@@ -184,13 +184,14 @@ class ModelQuantizer {
   QuantizeReport report_;
 };
 
-// Of the model's inputs, as its graph says.
-Expected<std::vector<TensorSpec>> specs_of(const QuantizeRequest& request) {
+// Of the model's inputs, as its graph says; widened: f16 has become f32.
+Expected<std::vector<TensorSpec>> specs_of(const QuantizeRequest& request, bool widened) {
   TW_ASSIGN(const Model model, import_onnx(request.model, {request.build.dims, {}}));
   std::vector<TensorSpec> specs;
   for (const ValueId id : model.graph.inputs()) {
     const Value& value = model.graph.value(id);
-    specs.push_back({value.name, value.type.dtype, value.type.shape});
+    const bool was_half = widened && value.type.dtype == DType::f16;
+    specs.push_back({value.name, was_half ? DType::f32 : value.type.dtype, value.type.shape});
   }
   return specs;
 }
@@ -219,27 +220,35 @@ Expected<QuantizeReport> quantize_model(const QuantizeRequest& request, const On
                       "works");
   if (stage) stage("import");
   TW_ASSIGN(QuantizableModel model, QuantizableModel::open(request.model));
+  const bool widened = model.widen_halves();
+  TW_TRY(model.bytes().takeError());
   if (model.layers().empty())
     return make_error(DiagCode::invalid_argument,
                       "'{0}' has no Conv, ConvTranspose, Gemm or MatMul in f32 to quantize",
                       request.model);
-  TW_ASSIGN(const std::vector<TensorSpec> specs, specs_of(request));
+  TW_ASSIGN(const std::vector<TensorSpec> specs, specs_of(request, widened));
   TW_TRY(check_names(request.inputs, specs));
   TW_ASSIGN(SampleSet samples, request.data.empty()
                                    ? SampleSet::random(request.random, specs)
                                    : SampleSet::open(request.data, specs, request.inputs));
   if (request.samples > 0) samples.keep(static_cast<size_t>(request.samples));
-  return ModelQuantizer(request, std::move(model), std::move(samples), stage).run();
+  TW_ASSIGN(QuantizeReport report,
+            ModelQuantizer(request, std::move(model), std::move(samples), stage).run());
+  report.widened = widened;
+  return report;
 }
 
-Expected<int> quantize_weights(const std::string& path, const std::string& output, int bits,
-                               int block) {
+Expected<PackedWeights> quantize_weights(const std::string& path, const std::string& output,
+                                         const BlockForm& form) {
   TW_ASSIGN(QuantizableModel model, QuantizableModel::open(path));
-  const int packed = model.pack_weights(bits, block);
-  if (packed == 0)
+  const PackedWeights packed = model.pack_weights(form);
+  if (packed.matrices + packed.tables == 0)
     return make_error(DiagCode::invalid_argument,
-                      "'{0}' has no MatMul with a constant matrix of f32 to quantize", path);
-  TW_TRY(write_file(output, model.bytes()));
+                      "'{0}' has no MatMul, Gemm or Gather with a constant matrix of f32 or f16 to "
+                      "quantize",
+                      path);
+  TW_ASSIGN(const std::string bytes, model.bytes());
+  TW_TRY(write_file(output, bytes));
   return packed;
 }
 

@@ -31,15 +31,16 @@ struct QuantizeReport {
   // Of the written model's outputs: root of the mean square of the difference by that of the
   // outputs in floats, the worst output's
   double error = 0;
-  int equalized = 0;  // pairs of layers
-  int balanced = 0;   // values
+  int equalized = 0;     // pairs of layers
+  int balanced = 0;      // values
+  bool widened = false;  // from f16, inputs and outputs too
 };
 // Errors, besides those of files and models: no data, a max_error that cannot be met (with the
 // layers to blame). Nothing is written then.
 Expected<QuantizeReport> quantize_model(const QuantizeRequest& request, const OnStage& stage);
 
-// Weights alone, to `bits` with a scale for `block` of them; the number of matrices.
-Expected<int> quantize_weights(const std::string& model, const std::string& output, int bits,
-                               int block);
+// Weights alone; what became of them.
+Expected<PackedWeights> quantize_weights(const std::string& model, const std::string& output,
+                                         const BlockForm& form);
 
 }  // namespace tw

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <functional>
 
+#include "ir/dtype.h"
+
 namespace tw::onnx_quantize {
 
 GraphIndex::GraphIndex(const onnx::GraphProto& graph) : graph_(graph) {
@@ -83,9 +85,28 @@ int64_t elements_of(const onnx::TensorProto& tensor) {
   return count;
 }
 
+namespace {
+
+// Of f16, in raw bytes or in words of 32 bits.
+float half_at(const onnx::TensorProto& tensor, size_t i) {
+  if (!tensor.has_raw_data())
+    return f16_to_f32(static_cast<uint16_t>(tensor.int32_data(static_cast<int>(i))));
+  uint16_t half = 0;
+  std::memcpy(&half, tensor.raw_data().data() + 2 * i, 2);
+  return f16_to_f32(half);
+}
+
+}  // namespace
+
 // The checker has seen to it that the sizes fit.
 std::vector<float> floats_of(const onnx::TensorProto& tensor) {
   std::vector<float> values(static_cast<size_t>(elements_of(tensor)));
+  if (tensor.data_type() == onnx::TensorProto::FLOAT16) {
+    const size_t stored = tensor.has_raw_data() ? tensor.raw_data().size() / 2
+                                                : static_cast<size_t>(tensor.int32_data_size());
+    for (size_t i = 0; i < std::min(stored, values.size()); ++i) values[i] = half_at(tensor, i);
+    return values;
+  }
   if (tensor.has_raw_data())
     std::memcpy(values.data(), tensor.raw_data().data(),
                 std::min(tensor.raw_data().size(), values.size() * sizeof(float)));

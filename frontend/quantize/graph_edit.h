@@ -48,7 +48,7 @@ class FreeNames {
   std::set<std::string> taken_;
 };
 
-std::vector<float> floats_of(const onnx::TensorProto& tensor);
+std::vector<float> floats_of(const onnx::TensorProto& tensor);  // of f32 and f16
 int64_t elements_of(const onnx::TensorProto& tensor);
 void add_floats(onnx::GraphProto& graph, const std::string& name, const std::vector<int64_t>& dims,
                 std::span<const float> values);

@@ -14,15 +14,6 @@ namespace {
 constexpr int64_t kLeastOpset = 13;  // scales along an axis
 constexpr int64_t kLeastFormat = 7;  // the file format that came with it
 
-Error refuse_outside(const onnx::ModelProto& model, const std::string& path) {
-  for (const onnx::TensorProto& tensor : model.graph().initializer())
-    if (tensor.data_location() == onnx::TensorProto::EXTERNAL)
-      return make_error(DiagCode::unsupported,
-                        "'{0}' has weights in another file ('{1}'): store them inside", path,
-                        tensor.name());
-  return Error::success();
-}
-
 Error raise_opset(onnx::ModelProto& model, const std::string& path) {
   int64_t opset = 1;
   for (const onnx::OperatorSetIdProto& entry : model.opset_import())
@@ -139,7 +130,7 @@ Expected<onnx::ModelProto> load_prepared(const std::string& path) {
   onnx::ModelProto model;
   if (!model.ParseFromString(std::string(file->text())) || !model.has_graph())
     return make_error(DiagCode::invalid_model, "'{0}' is not an ONNX model", path);
-  TW_TRY(refuse_outside(model, path));
+  TW_TRY(take_inside(model, file, path));
   try {
     onnx::checker::check_model(model);
   } catch (const std::exception& e) {

@@ -34,7 +34,22 @@ std::vector<QuantLayer> QuantizableModel::layers() const {
   return list;
 }
 
-std::string QuantizableModel::bytes() const { return data_->model.SerializeAsString(); }
+bool QuantizableModel::widen_halves() {
+  if (!onnx_quantize::widen_halves(data_->model)) return false;
+  fold_batch_norms(*data_->model.mutable_graph());
+  return true;
+}
+
+Expected<std::string> QuantizableModel::bytes() const {
+  constexpr size_t kMost = size_t{1} << 31;  // of one message
+  if (const size_t size = data_->model.ByteSizeLong(); size >= kMost)
+    return make_error(
+        DiagCode::limit,
+        "the model has {0} bytes with all its weights inside, and one ONNX file holds "
+        "less than 2 GiB",
+        size);
+  return data_->model.SerializeAsString();
+}
 
 std::vector<std::string> QuantizableModel::observed() const {
   std::vector<std::string> values;
@@ -78,8 +93,8 @@ int QuantizableModel::balance(const ChannelValues& largest) {
   return balance_channels(*data_->model.mutable_graph(), largest);
 }
 
-int QuantizableModel::pack_weights(int bits, int block) {
-  return onnx_quantize::pack_weights(data_->model, bits, block);
+PackedWeights QuantizableModel::pack_weights(const BlockForm& form) {
+  return onnx_quantize::pack_weights(data_->model, form);
 }
 
 }  // namespace tw

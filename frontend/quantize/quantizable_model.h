@@ -36,14 +36,28 @@ struct QdqForm {
   ChannelValues means{};
 };
 
+// Weights in blocks of so many that share a scale and, asymmetric, a zero point.
+struct BlockForm {
+  int bits = 8, block = 32;
+  bool asymmetric = false;
+};
+struct PackedWeights {
+  int matrices = 0, tables = 0;  // nodes that read them
+  // Left in floats: products in graphs of If, Loop and Scan; Gemms with factors or a transposed
+  // left operand; tables of 2 bits or whose rows fill no bytes
+  int inside = 0, other_gemms = 0, other_tables = 0;
+};
+
 class QuantizableModel {
  public:
-  // Batch normalizations are folded, old opsets raised. Errors: io, invalid_model, unsupported
-  // (weights in other files, an opset that cannot be raised).
+  // Weights in other files are taken inside, batch normalizations folded, old opsets raised.
+  // Errors: io, invalid_model, unsupported (an opset that cannot be raised).
   static Expected<QuantizableModel> open(const std::string& path);
+  // f16 becomes f32, inputs and outputs of the model too; whether there was any.
+  bool widen_halves();
 
   std::vector<QuantLayer> layers() const;
-  std::string bytes() const;  // the model in floats
+  Expected<std::string> bytes() const;  // the model as it is; error: 2 GiB or more
   // Values whose ranges quantized() needs, whatever layers stay in floats.
   std::vector<std::string> observed() const;
   // The model in floats with some values as outputs behind its own.
@@ -59,9 +73,9 @@ class QuantizableModel {
   // number of values that are changed.
   std::vector<std::string> balanceable() const;
   int balance(const ChannelValues& largest);
-  // Constant weights of MatMul as MatMulNBits of com.microsoft.
-  // Returns the number of them.
-  int pack_weights(int bits, int block);
+  // Constant weights of MatMul and Gemm as MatMulNBits, tables of Gather as GatherBlockQuantized,
+  // both of com.microsoft.
+  PackedWeights pack_weights(const BlockForm& form);
 
  private:
   struct Data;

@@ -20,7 +20,7 @@ int balance_channels(onnx::GraphProto& graph, const ChannelValues& largest);
 // channel's mean. Of Conv and Gemm, as MatMul has none.
 int correct_biases(onnx::GraphProto& graph, const QdqForm& form);
 
-// MatMul by constants as MatMulNBits.
-int pack_weights(onnx::ModelProto& model, int bits, int block);
+// Products by constants as MatMulNBits, rows of constants as GatherBlockQuantized.
+PackedWeights pack_weights(onnx::ModelProto& model, const BlockForm& form);
 
 }  // namespace tw::onnx_quantize

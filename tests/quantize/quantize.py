@@ -121,6 +121,52 @@ def weights_only(tw):
         print(f"weights of {bits} bits: error {error:.4f}")
 
 
+def language(kind=np.float32):
+    """A table, a product, a Gemm with a bias, and products inside of an If."""
+    random = np.random.default_rng(5)
+    f = lambda name, *shape: numpy_helper.from_array((random.standard_normal(shape) + 0.7).astype(kind), name)
+    real = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    branch = lambda name, w: helper.make_graph([helper.make_node("MatMul", ["b", w], [name])], name, [], [helper.make_tensor_value_info(name, real, None)])
+    nodes = [helper.make_node("Gather", ["table", "ids"], ["x"]), helper.make_node("MatMul", ["x", "w"], ["a"]),
+             helper.make_node("Gemm", ["a", "v", "bias"], ["b"], transB=1),
+             helper.make_node("If", ["flag"], ["y"], then_branch=branch("t", "u"), else_branch=branch("e", "w2"))]
+    values = [helper.make_tensor_value_info("ids", TensorProto.INT64, [3]), helper.make_tensor_value_info("flag", TensorProto.BOOL, [])]
+    weights = [f("table", 50, 64), f("w", 64, 40), f("v", 48, 40), f("bias", 48), f("u", 48, 8), f("w2", 48, 8)]
+    graph = helper.make_graph(nodes, "g", values, [helper.make_tensor_value_info("y", real, [3, 8])], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def weights_of_language(tw):
+    path, outside, half = (tw.work / name for name in ("language.onnx", "outside.onnx", "half.onnx"))
+    onnx.save(language(), path)
+    onnx.save(language(), outside, save_as_external_data=True, location="outside.bin", size_threshold=0)
+    onnx.save(language(np.float16), half)
+    np.save(tw.work / "ids.npy", np.array([3, 49, 0]))
+    np.save(tw.work / "flag.npy", np.array(True))
+    exact = onnxruntime.InferenceSession(str(path)).run(None, {"ids": np.array([3, 49, 0]), "flag": np.array(True)})[0]
+
+    def run(model):
+        tw("compile", model, "-o", "m.so")
+        tw("run", "m.so", "--input", "ids=ids.npy", "--input", "flag=flag.npy", "--output-dir", "out")
+        return np.load(tw.work / "out" / "y.npy").astype(np.float32)
+    spread = float(np.abs(exact).max())
+    for bits, words, most in ((8, (), 0.002), (4, (), 0.02), (4, ("--asymmetric",), 0.02), (8, ("--asymmetric",), 0.002)):
+        output = tw.work / "packed.onnx"
+        report = tw.quantize(path, output, "--weights-only", "--bits", bits, "--block", 16, *words)
+        assert (report["matrices"], report["tables"], report["inside"]) == (2, 1, 2), report
+        other = onnxruntime.InferenceSession(str(output)).run(None, {"ids": np.array([3, 49, 0]), "flag": np.array(True)})[0]
+        error = float(np.abs(other - exact).max()) / spread
+        assert np.allclose(run(output), other, atol=1e-5 * spread) and error < most, f"{bits} bits {words}: {error}"
+        tw.quantize(outside, tw.work / "inside.onnx", "--weights-only", "--bits", bits, "--block", 16, *words)
+        assert (tw.work / "inside.onnx").read_bytes() == output.read_bytes(), "weights in another file make another model"
+        tw.quantize(half, tw.work / "half_packed.onnx", "--weights-only", "--bits", bits, "--block", 16, *words)
+        apart = float(np.abs(run(tw.work / "half_packed.onnx") - other).max()) / spread
+        assert apart < 0.01, f"{bits} bits of f16: {apart}"
+        print(f"language of {bits} bits {' '.join(words)}: error {error:.4f}, of f16 {apart:.4f} away")
+    report = tw.quantize(half, tw.work / "half_int8.onnx", "--random", 4)
+    assert report["widened"] and onnx.load(tw.work / "half_int8.onnx").graph.output[0].type.tensor_type.elem_type == TensorProto.FLOAT
+
+
 def boxes(raw):
     """Of one picture's output of yolox_nano: [x1, y1, x2, y2, score, class], the overlapping ones of a class left out."""
     grid, strides = [], []
@@ -184,13 +230,13 @@ def yolox(tw):
     assert kept >= 0.95 * total
 
 
-CASES = {"digits": digits, "budget": budget, "weights_only": weights_only, "yolox": yolox}
+CASES = {"digits": digits, "budget": budget, "weights_only": weights_only, "weights_of_language": weights_of_language, "yolox": yolox}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tilewright", required=True)
-    parser.add_argument("--only", default="digits,budget,weights_only")
+    parser.add_argument("--only", default="digits,budget,weights_only,weights_of_language")
     arguments = parser.parse_args()
     for name in arguments.only.split(","):
         with tempfile.TemporaryDirectory() as work:
