@@ -2,10 +2,11 @@
 """Writes a decoder as exporters of language models do: weights of 4 bits as MatMulNBits, GroupQueryAttention, caches as inputs and outputs. Its weights are
 random: it shows speed and how a program drives it, and says nothing of sense.
 
-    model.py -o decoder.onnx [--size small|half_billion] [--layers N]
+    model.py -o decoder.onnx [--size small|half_billion] [--layers N] [--cache f32|i8]
 
 ids [1, seq], mask [1, total] of ones (total = past + seq), past.N.key and .value [1, heads of keys, past, size of a head]
--> logits [1, seq, words], present.N.key and .value [1, heads of keys, total, size of a head]. Needs: numpy, onnx.
+-> logits [1, seq, words], present.N.key and .value [1, heads of keys, total, size of a head]. Needs: numpy, onnx. A cache of i8 has one scale, and generate.c
+drives one of f32.
 """
 import argparse
 import dataclasses
@@ -32,20 +33,24 @@ SIZES = {"small": Sizes(2, 64, 4, 2, 16, 128, 256), "half_billion": Sizes(24, 89
 
 
 class Decoder:
-    def __init__(self, sizes):
+    def __init__(self, sizes, cache="f32"):
         self.sizes = s = sizes
+        held = {"f32": TensorProto.FLOAT, "i8": TensorProto.INT8}[cache]
         self.random, self.nodes, self.weights = np.random.default_rng(7), [], []
         angle = np.arange(PLACES)[:, None] / 10000.0 ** (np.arange(s.head // 2)[None] * 2 / s.head)
         self.constant("cos", np.cos(angle).astype(np.float32))
         self.constant("sin", np.sin(angle).astype(np.float32))
         self.constant("axis", np.array([1], np.int64))
         self.constant("one", np.array(1, np.int64))
+        bytes_held = cache == "i8"
+        self.quantized = {"k_quant_type": "PER_TENSOR", "v_quant_type": "PER_TENSOR", "kv_cache_bit_width": 8} if bytes_held else {}
+        self.scales = ["", "", ""] + [self.constant("cache_scale", np.array([0.03], np.float32))] * 2 if bytes_held else []
         self.caches = [f"{layer}.{kind}" for layer in range(s.layers) for kind in ("key", "value")]
         info = helper.make_tensor_value_info
         inputs = [info("ids", TensorProto.INT64, [1, "seq"]), info("mask", TensorProto.INT64, [1, "total"])]
-        inputs += [info(f"past.{name}", TensorProto.FLOAT, [1, s.kv_heads, "past", s.head]) for name in self.caches]
+        inputs += [info(f"past.{name}", held, [1, s.kv_heads, "past", s.head]) for name in self.caches]
         outputs = [info("logits", TensorProto.FLOAT, [1, "seq", s.words])]
-        outputs += [info(f"present.{name}", TensorProto.FLOAT, [1, s.kv_heads, "total", s.head]) for name in self.caches]
+        outputs += [info(f"present.{name}", held, [1, s.kv_heads, "total", s.head]) for name in self.caches]
         self.constant("words", self.random.standard_normal((s.words, s.hidden), np.float32))
         summed = self.add("ReduceSum", ["mask", "axis"], keepdims=0)
         self.ends = self.add("Cast", [self.add("Sub", [summed, "one"])], to=TensorProto.INT32)
@@ -87,8 +92,8 @@ class Decoder:
         q, k, v = (self.product(y, s.hidden, heads * s.head) for heads in (s.heads, s.kv_heads, s.kv_heads))
         held = [f"past.{layer}.{kind}" for kind in ("key", "value")]
         made = [f"present.{layer}.{kind}" for kind in ("key", "value")]
-        seen = self.add("GroupQueryAttention", [q, k, v, *held, self.ends, self.length, "cos", "sin"], outputs=made, domain="com.microsoft", num_heads=s.heads,
-                        kv_num_heads=s.kv_heads, do_rotary=1)
+        seen = self.add("GroupQueryAttention", [q, k, v, *held, self.ends, self.length, "cos", "sin", *self.scales], outputs=made, domain="com.microsoft",
+                        num_heads=s.heads, kv_num_heads=s.kv_heads, do_rotary=1, **self.quantized)
         x = self.add("Add", [x, self.product(seen, s.heads * s.head, s.hidden)])
         y = self.norm(x)
         gate, up = self.product(y, s.hidden, s.inside), self.product(y, s.hidden, s.inside)
@@ -101,9 +106,10 @@ def main():
     parser.add_argument("-o", "--output", default="decoder.onnx")
     parser.add_argument("--size", choices=SIZES, default="small")
     parser.add_argument("--layers", type=int)
+    parser.add_argument("--cache", choices=["f32", "i8"], default="f32")
     args = parser.parse_args()
     sizes = SIZES[args.size]
-    onnx.save(Decoder(dataclasses.replace(sizes, layers=args.layers or sizes.layers)).model, args.output)
+    onnx.save(Decoder(dataclasses.replace(sizes, layers=args.layers or sizes.layers), args.cache).model, args.output)
 
 
 if __name__ == "__main__":

@@ -246,6 +246,7 @@ constexpr std::array kRows = {
     ImportRow{"BiasSoftmax", 1, 1, import_bias_softmax, kMicrosoft},
     ImportRow{"BiasSplitGelu", 1, 1, import_bias_split_gelu, kMicrosoft},
     ImportRow{"DequantizeLinear", 1, 1, import_dequantize, kMicrosoft},
+    ImportRow{"DynamicQuantizeLSTM", 1, 1, import_dynamic_quantize_lstm, kMicrosoft},
     ImportRow{"DynamicQuantizeMatMul", 1, 1, import_dynamic_quantize_matmul, kMicrosoft},
     ImportRow{"EmbedLayerNormalization", 1, 1, import_embed_layer_norm, kMicrosoft},
     ImportRow{"FastGelu", 1, 1, as<import_bias_gelu, true>, kMicrosoft},

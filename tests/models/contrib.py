@@ -26,12 +26,12 @@ def f(*shape, scale=1.0):
 
 class Case:
     """inputs: arrays in the operator's order, None for absent; constant: indices of those that are weights; free: index -> symbols of its axes;
-    like: inputs that mean the same, for onnxruntime, where it does not take these."""
+    like: inputs that mean the same, for onnxruntime, where it does not take these; types: of outputs that are not f32."""
 
-    def __init__(self, name, op, inputs, outputs=1, constant=(), free=None, domain=MS, skip=(), like=None, **attributes):
+    def __init__(self, name, op, inputs, outputs=1, constant=(), free=None, domain=MS, skip=(), like=None, types=None, **attributes):
         self.name, self.op, self.inputs, self.outputs, self.domain = name, op, inputs, outputs, domain
         self.constant, self.free, self.attributes, self.skip = set(constant), free or {}, attributes, skip
-        self.like = like
+        self.like, self.types = like, types or {}
 
     def nodes(self, symbolic, reference=False):
         inputs = self.like if reference and self.like else self.inputs
@@ -136,14 +136,19 @@ def group_query():
     heads, size, most = 4, 16, 12
     cos, sin = f(most, size // 2), f(most, size // 2)
 
-    def step(name, rows, past, buffer, batch=B, kv=2, packed=False, free=True, seen=None, caches=True, window=-1, rest=(), **more):
+    def step(name, rows, past, buffer, batch=B, kv=2, packed=False, free=True, seen=None, caches=True, window=-1, rest=(), cache=None, **more):
         total = past + rows
         seen = [total - 1] * batch if seen is None else seen
         wide = f(batch, rows, (heads + 2 * kv) * size) if packed else f(batch, rows, heads * size)
         keys = [None, None] if packed else [f(batch, rows, kv * size), f(batch, rows, kv * size)]
         held = [f(batch, kv, buffer, size), f(batch, kv, buffer, size)] if buffer else [None, None]
+        scales = []
+        if cache:   # of i8: PER_TENSOR or PER_CHANNEL
+            held = [rng.integers(-128, 128, (batch, kv, buffer, size)).astype(np.int8) for _ in range(2)]
+            scales = [None] * (3 if caches else 5) + [np.abs(f(*((1,) if cache == "PER_TENSOR" else (1, kv, 1, size)), scale=0.02)) + np.float32(0.01) for _ in range(2)]
+            more = {"k_quant_type": cache, "v_quant_type": cache, "kv_cache_bit_width": 8, "types": {1: TensorProto.INT8, 2: TensorProto.INT8}, **more}
         ends = [lengths(seen), np.array(total, np.int32)]
-        inputs = [wide, *keys, *held, *ends, *([cos, sin] if caches else [])] + list(rest)
+        inputs = [wide, *keys, *held, *ends, *([cos, sin] if caches else [])] + list(rest) + scales
         symbols = {i: ["b", "s", None] for i in (0, 1, 2) if inputs[i] is not None} | {5: ["b"]}
         if buffer:
             symbols |= {3: ["b", None, "p", None], 4: ["b", None, "p", None]}
@@ -160,6 +165,9 @@ def group_query():
     yield step("gqa_window", 6, 0, 0, free=False, window=2)
     yield step("gqa_window_token", 1, 8, 8, free=False, window=3)
     yield step("gqa_softcap", 5, 0, 0, free=False, softcap=2.0, caches=False, scale=0.4)
+    for cache in ("PER_TENSOR", "PER_CHANNEL"):
+        yield step(f"gqa_bytes_{cache}", 1, 6, 6, free=False, cache=cache)
+        yield step(f"gqa_bytes_more_{cache}", 3, 4, 4, batch=1, free=False, cache=cache, caches=False)
     yield step("gqa_one", 1, 6, 6, free=False, kv=1, caches=False)
 
 
@@ -192,7 +200,7 @@ def all_cases():
 
 
 def build(cases, symbolic, reference=False):
-    nodes, feeds, values, weights, wanted = [], {}, [], [], []
+    nodes, feeds, values, weights, wanted, types = [], {}, [], [], [], {}
     for case in cases:
         node, own, infos, constants, outs = case.nodes(symbolic, reference)
         nodes.append(node)
@@ -200,7 +208,8 @@ def build(cases, symbolic, reference=False):
         values += infos
         weights += constants
         wanted += outs
-    results = [helper.make_tensor_value_info(o, TensorProto.INT32 if o in ("embed_out1", "embed_ids_out1") else TensorProto.FLOAT, None) for o in wanted]
+        types |= {f"{case.name}_out{i}": t for i, t in case.types.items()}
+    results = [helper.make_tensor_value_info(o, TensorProto.INT32 if o in ("embed_out1", "embed_ids_out1") else types.get(o, TensorProto.FLOAT), None) for o in wanted]
     graph = helper.make_graph(nodes, "contrib", values, results, weights)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(MS, 1)], ir_version=8), feeds, wanted
 

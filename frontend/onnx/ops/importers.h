@@ -158,6 +158,7 @@ void import_qgemm(NodeImport& n);
 void import_matmul_integer(NodeImport& n);
 void import_conv_integer(NodeImport& n);
 void import_matmul_integer_to_float(NodeImport& n);
+void import_dynamic_quantize_lstm(NodeImport& n);
 void import_dynamic_quantize_matmul(NodeImport& n);
 // reduce.cpp
 void import_reduce(NodeImport& n, ReduceKind kind);

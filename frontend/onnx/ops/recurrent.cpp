@@ -1,15 +1,16 @@
-// LSTM, GRU, RNN: one matrix product for the input half of all steps and directions, then a core
-// operator a direction.
+// LSTM, GRU, RNN, and com.microsoft's DynamicQuantizeLSTM: one matrix product for the input half of
+// all steps and directions, then a core operator a direction.
 #include <algorithm>
 #include <map>
 
 #include "frontend/onnx/node_import.h"
 #include "frontend/onnx/ops/importers.h"
+#include "frontend/onnx/ops/quantized/quantized.h"
 
 namespace tw::onnx_import {
 namespace {
 
-enum Input : size_t { kX, kW, kR, kB, kLengths, kH0, kC0, kP };
+enum Input : size_t { kX, kW, kR, kB, kLengths, kH0, kC0, kP, kWScale, kWZero, kRScale, kRZero };
 
 struct Function {
   GateFunction function;
@@ -93,14 +94,47 @@ Val joined(NodeImport& n, const std::vector<Val>& parts, int64_t axis) {
   return parts.size() == 1 ? parts[0] : n.emit(op::Concat{axis}, parts);
 }
 
-}  // namespace
+// Scales or zero points of [directions] or [directions, gates], for columns of all gates.
+Val by_gate(NodeImport& n, Val parameter, Val weights) {
+  if (!parameter.valid() || n.failed()) return parameter;
+  const Expr directions = n.dim(weights, 0), gates = n.dim(weights, 2);
+  if (n.rank(parameter) == 1)
+    parameter = n.expand(n.reshape(parameter, {directions, 1}), {directions, gates});
+  return n.reshape(parameter, {directions * gates});
+}
 
-void import_recurrent(NodeImport& n, RecurrentKind kind) {
+// The input half of all gates: [T, B, D * G * H].
+using Gates = Val(NodeImport&, Val x, Val w);
+
+Val gates_in_floats(NodeImport& n, Val x, Val w) {
+  return n.emit(op::MatMul{false, true},
+                {x, n.reshape(w, {n.dim(w, 0) * n.dim(w, 1), n.dim(w, 2)})});
+}
+
+// w: [D, I, G * H] of bytes; x is quantized over its own range.
+Val gates_in_integers(NodeImport& n, Val x, Val w) {
+  const Val columns = n.reshape(n.transpose(w, {1, 0, 2}),
+                                {n.dim(w, 1), n.dim(w, 0) * n.dim(w, 2)});
+  return dynamic_product(n, x, columns, by_gate(n, n.in(kWScale), w),
+                         by_gate(n, n.maybe(kWZero), w));
+}
+
+// r: [D, H, G * H] of bytes -> [D, G * H, H] of floats.
+Val recurrent_weights(NodeImport& n, Val r) {
+  const auto along = [&](Val parameter) {
+    return n.reshape(by_gate(n, parameter, r), {n.dim(r, 0), 1, n.dim(r, 2)});
+  };
+  Val shifted = n.cast(r, DType::f32);
+  if (n.has(kRZero)) shifted = n.sub(shifted, n.cast(along(n.in(kRZero)), DType::f32));
+  return n.transpose(n.mul(shifted, along(n.in(kRScale))), {0, 2, 1});
+}
+
+void import_layers(NodeImport& n, RecurrentKind kind, Val r, Gates* gates_of) {
   const std::vector<op::Recurrent> directions = read_directions(n, kind);
   const bool batch_first = n.integer("layout", 0) != 0;
   if (n.failed()) return;
   auto turned = [&](Val v) { return batch_first && v.valid() ? n.transpose(v, {1, 0, 2}) : v; };
-  const Val x = turned(n.in(kX)), w = n.in(kW), r = n.in(kR);
+  const Val x = turned(n.in(kX)), w = n.in(kW);
   if (n.failed()) return;
   if (n.rank(x) != 3 || n.rank(w) != 3 || n.rank(r) != 3)
     return n.invalid("X, W and R need rank 3");
@@ -108,8 +142,8 @@ void import_recurrent(NodeImport& n, RecurrentKind kind) {
       !is_const(n.dim(w, 0), static_cast<int64_t>(directions.size())))
     return n.invalid("W has " + to_string(n.dim(w, 0)) + " directions, expected " +
                      std::to_string(directions.size()));
-  const Val gates = n.emit(op::MatMul{false, true},
-                           {x, n.reshape(w, {n.dim(w, 0) * n.dim(w, 1), n.dim(w, 2)})});
+  const Val gates = gates_of(n, x, w);
+  if (n.failed()) return;
   std::vector<Val> inputs = {
       gates,      r, n.maybe(kB), n.maybe(kLengths), turned(n.maybe(kH0)), turned(n.maybe(kC0)),
       n.maybe(kP)};
@@ -129,6 +163,21 @@ void import_recurrent(NodeImport& n, RecurrentKind kind) {
     n.set(0, batch_first ? n.transpose(joined(n, all, 2), {1, 0, 2, 3}) : joined(n, all, 1));
   for (size_t i = 0; i < 2; ++i)
     if (!last[i].empty()) n.set(i + 1, turned(joined(n, last[i], 0)));
+}
+
+}  // namespace
+
+void import_recurrent(NodeImport& n, RecurrentKind kind) {
+  const Val r = n.in(kR);
+  import_layers(n, kind, r, gates_in_floats);
+}
+
+// The recurrent half is computed in floats, of weights that are dequantized beforehand.
+void import_dynamic_quantize_lstm(NodeImport& n) {
+  const Val r = n.in(kR);
+  if (n.failed()) return;
+  if (n.rank(r) != 3 || n.rank(n.in(kW)) != 3) return n.invalid("W and R need rank 3");
+  import_layers(n, RecurrentKind::lstm, recurrent_weights(n, r), gates_in_integers);
 }
 
 }  // namespace tw::onnx_import

@@ -70,10 +70,37 @@ Val present(NodeImport& n, Val past, Val fresh, Val before, const Expr& total) {
   return n.select(everywhere(n.less(behind, zero)), old, added);
 }
 
+// A cache of i8, symmetric: one scale, or one for each channel of each head, in the shape that
+// broadcasts over [B, heads, total, D]. Invalid: a cache of floats.
+Val cache_scale(NodeImport& n, const char* attribute, size_t input, Val fresh) {
+  const std::string kind = n.text(attribute, "NONE");
+  if (kind == "NONE") {
+    if (n.has(input)) n.invalid(std::string(attribute) + " is NONE, and there is a scale");
+    return {};
+  }
+  if (kind != "PER_TENSOR" && kind != "PER_CHANNEL") {
+    n.invalid(std::string("attribute ") + attribute + "=" + kind);
+    return {};
+  }
+  if (n.integer("kv_cache_bit_width", 8) != 8) {
+    n.fail("a cache of 4 bits", "export with a cache of 8 bits or of floats");
+    return {};
+  }
+  const Val scale = n.cast(n.in(input), n.dtype(fresh));
+  if (n.failed()) return {};
+  return kind == "PER_TENSOR" ? n.reshape(scale, {})
+                              : n.reshape(scale, {1, n.dim(fresh, 1), 1, n.dim(fresh, 3)});
+}
+
+Val to_cache(NodeImport& n, Val x, Val scale) {
+  if (!scale.valid() || n.failed()) return x;
+  return n.emit(op::Cast{DType::i8, true}, {n.unary(UnaryOp::round, n.div(x, scale))});
+}
+Val from_cache(NodeImport& n, Val x, Val scale) {
+  return scale.valid() && !n.failed() ? n.mul(n.cast(x, n.dtype(scale)), scale) : x;
+}
+
 bool refused(NodeImport& n) {
-  const auto quantized = [&](const char* name) { return n.text(name, "NONE") != "NONE"; };
-  if (quantized("k_quant_type") || quantized("v_quant_type") || n.has(12) || n.has(13))
-    n.fail("a quantized cache", "export with a float cache");
   if (n.integer("sliding_window_cache", 0) != 0)
     n.fail("attribute sliding_window_cache=1", "export with a whole cache");
   if (n.has(14) || n.has(15))
@@ -84,7 +111,7 @@ bool refused(NodeImport& n) {
 }  // namespace
 
 // query, key, value, past_key, past_value, seqlens_k, total_sequence_length, cos_cache, sin_cache,
-// position_ids, attention_bias, head_sink
+// position_ids, attention_bias, head_sink, k_scale, v_scale
 // -> output, present_key, present_value, output_qk
 void import_group_query_attention(NodeImport& n) {
   GroupQueryOperands o = group_query_operands(n);
@@ -110,10 +137,15 @@ void import_group_query_attention(NodeImport& n) {
     o.k = rotated(n, o.k, cos, sin, o.kv_heads, interleaved);
   }
   if (n.failed()) return;
+  const Val k_scale = cache_scale(n, "k_quant_type", 12, o.k),
+            v_scale = cache_scale(n, "v_quant_type", 13, o.v);
+  const Val keys = present(n, past_key, to_cache(n, o.k, k_scale), before, total),
+            values = present(n, past_value, to_cache(n, o.v, v_scale), before, total);
+  if (n.failed()) return;
   AttentionCore core;
   core.q = o.q;
-  core.k = present(n, past_key, o.k, before, total);
-  core.v = present(n, past_value, o.v, before, total);
+  core.k = from_cache(n, keys, k_scale);
+  core.v = from_cache(n, values, v_scale);
   core.scale = n.real("scale", 0);
   core.softcap = n.real("softcap", 0);
   core.merged = true;
@@ -133,8 +165,8 @@ void import_group_query_attention(NodeImport& n) {
   else if (n.integer("smooth_softmax", -1) > 0) core.sink = n.expand(n.scalar(0, o.q), {o.heads});
   const AttentionParts parts = attention(n, core);
   n.set(parts.y);
-  n.set(1, core.k);
-  n.set(2, core.v);
+  n.set(1, keys);
+  n.set(2, values);
   if (n.wanted(3)) n.set(3, n.integer("qk_output", 0) == 2 ? parts.weights : parts.biased);
 }
 

@@ -205,13 +205,10 @@ void import_matmul_integer_to_float(NodeImport& n) {
       n.dtype(a_scale)));
 }
 
-// a in floats, b, b_scale, optional b_zero, bias: a is quantized to u8 over its own range, with 0
-// in it.
-void import_dynamic_quantize_matmul(NodeImport& n) {
-  const Val a = n.in(0), b = n.in(1), b_scale = n.in(2);
+Val dynamic_product(NodeImport& n, Val a, Val b, Val b_scale, Val b_zero, Val bias) {
+  if (n.failed()) return {};
   Ints axes;
   for (int64_t i = 0; i < n.rank(a); ++i) axes.push_back(i);
-  if (n.failed()) return;
   const Val zero = n.scalar(0, a);
   const Val low = n.min(zero, n.reduce(ReduceKind::min, a, axes, false)),
             high = n.max(zero, n.reduce(ReduceKind::max, a, axes, false));
@@ -219,9 +216,14 @@ void import_dynamic_quantize_matmul(NodeImport& n) {
   const Val scale = n.select(n.binary(BinaryOp::eq, span, zero), n.scalar(1, a), span);
   const Val shift = n.emit(op::Cast{DType::u8, true},
                            {n.unary(UnaryOp::round, n.div(n.sub(zero, low), scale))});
-  const Val sums = integer_product(n, quantize(n, a, scale, shift, DType::u8), b, shift,
-                                   n.maybe(3));
-  n.set(scaled_product(n, sums, n.mul(scale, b_scale), n.maybe(4)));
+  const Val sums = integer_product(n, quantize(n, a, scale, shift, DType::u8), b, shift, b_zero);
+  return n.failed() ? Val{} : scaled_product(n, sums, n.mul(scale, b_scale), bias);
+}
+
+// a, b, b_scale, optional b_zero, bias
+void import_dynamic_quantize_matmul(NodeImport& n) {
+  const Val a = n.in(0), b = n.in(1), b_scale = n.in(2);
+  if (!n.failed()) n.set(dynamic_product(n, a, b, b_scale, n.maybe(3), n.maybe(4)));
 }
 
 }  // namespace tw::onnx_import
