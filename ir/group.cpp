@@ -123,7 +123,8 @@ bool is_elementwise(const Node& node) {
          std::holds_alternative<op::Select>(node.attrs) ||
          std::holds_alternative<op::Cast>(node.attrs) ||
          std::holds_alternative<op::Quantize>(node.attrs) ||
-         std::holds_alternative<op::Dequantize>(node.attrs);
+         std::holds_alternative<op::Dequantize>(node.attrs) ||
+         std::holds_alternative<op::Lookup>(node.attrs);
 }
 
 std::vector<Group> single_groups(const Graph& graph) {

@@ -30,6 +30,7 @@ const std::vector<Pass>& all_passes() {
        "multiply bf16 in products and convolutions of constant weights, with sums in f32",
        narrow_products},
       {"sign-quantization", "store u8 values between quantized operators as i8", sign_quantization},
+      {"tabulate-bytes", "look up bytes that are computed from one byte", tabulate_bytes},
       {"widen-floats", "make every float tensor f64, the model's inputs and outputs too",
        widen_floats},
   };

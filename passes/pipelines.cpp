@@ -13,6 +13,8 @@ std::vector<std::string> default_pipeline() {
       // values of one type.
       "sign-quantization",
       "fuse-quantization",
+      // Before canonicalize rewrites what is computed of a byte.
+      "tabulate-bytes",
       // Before constants are folded: a transposed or expanded weight becomes a flag or a broadcast,
       // not a copy.
       "canonicalize",

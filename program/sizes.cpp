@@ -108,7 +108,7 @@ struct OperatorConditions {
   }
   // Type inference has found all that these need, or what they run looks at it.
   template <
-      OneOf<op::Unary, op::Binary, op::Select, op::Cast, op::Quantize, op::Dequantize,
+      OneOf<op::Unary, op::Binary, op::Select, op::Cast, op::Quantize, op::Dequantize, op::Lookup,
             op::ConvTranspose, op::MatMul, op::MatMulNBits, op::Reduce, op::ArgReduce, op::Softmax,
             op::LayerNorm, op::BatchNorm, op::Transpose, op::Concat, op::Iota, op::Cumulate,
             op::Recurrent, op::ShapeOf, op::DimVector, op::LayoutCast, op::Extern, op::If, op::Loop>

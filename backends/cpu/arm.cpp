@@ -3,7 +3,10 @@
 #include "backends/cpu/traits.h"
 
 namespace tw {
-void fill_aarch64(CpuTraits& t, const FeatureSet&) { t.fma = t.round = t.half = true; }
+void fill_aarch64(CpuTraits& t, const FeatureSet&) {
+  t.fma = t.round = t.half = true;
+  t.table_lookup = TableLookup::tbl4;
+}
 
 void fill_arm(CpuTraits& t, const FeatureSet& f) {
   t.tune_cpu.clear();  // no such attribute

@@ -1,6 +1,7 @@
 // What code generation must know of a CPU: one file an architecture decides, from the Target's
 // features only.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,10 @@
 #include "support/diag.h"
 
 namespace tw {
+
+// How bytes are looked up in registers: tables of 16 entries in 128 or 256 bits, of 128 entries in
+// 512 bits, of 64 entries in 128 bits.
+enum class TableLookup : uint8_t { none, pshufb_128, pshufb_256, vpermi2b, tbl4 };
 
 struct CpuTraits {
   // Function attribute target-cpu: the baseline, so that only checked extensions are used
@@ -23,6 +28,7 @@ struct CpuTraits {
   bool round = false;  // so are floor, ceil, trunc and round-to-even
   bool half = false;   // and f16 <-> f32 conversion
   int vector_bits = 128;
+  TableLookup table_lookup = TableLookup::none;
 };
 
 // An extension counts as present when the Target lists it or its cpu implies it, and the runtime

@@ -234,6 +234,7 @@ Value* MemoryEmitter::load_memory(BufferId id, const Access& access, Type* type)
                                 static_cast<uint64_t>(i));
     return v;
   }
+  if (Value* found = load_table(id, access, type)) return found;
   Value* pointers = lane_pointers(id, access);
   Value* mask = lanes_.mask ? lanes_.mask : v_.splat(b.getTrue(), count);
   Value* gathered = llvm::PoisonValue::get(lanes_type);

@@ -48,6 +48,9 @@ class MemoryEmitter : private EmissionPart {
 
  private:
   Value* load_repeated(BufferId id, const Access& access, llvm::Type* type);
+  Value* load_table(BufferId id, const Access& access, llvm::Type* type);
+  Value* look_up(Value* table, Value* places);
+  Value* look_up_each(Value* table, Value* places);
   Value* load_register(BufferId id, const Access& access);
   void store_register(BufferId id, const Access& access, Value* value);
   std::optional<std::vector<int64_t>> register_elements(BufferId id, const Access& access);

@@ -6,6 +6,7 @@
 #include "kernels/device/few_threads.h"
 #include "passes/fuse_groups.h"
 #include "passes/pass.h"
+#include "passes/quantization/quantization.h"
 #include "program/place_groups.h"
 #include "support/parallel.h"
 #include "support/repro.h"
@@ -284,6 +285,8 @@ Expected<LoweredModel> lower_model(Graph imported, const std::map<std::string, i
   TW_ASSIGN(out.remarks, schedules->review(lowered.kernels, chosen));
   for (std::string& note : idle_notes(lowered.kernels, chosen, target))
     out.remarks.notes.push_back(std::move(note));
+  if (const std::string floats = floats_between(graph); !floats.empty())
+    out.remarks.notes.push_back("floats between quantized values: " + floats);
   out.text = text_of(options.emit, lowered.kernels, chosen);
   std::vector<Kernel> scheduled;
   for (ChosenSchedule& one : chosen) {

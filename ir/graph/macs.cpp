@@ -37,9 +37,9 @@ struct MacCount {
   Expr operator()(const op::Recurrent&) const { return in(0)[0] * in(0)[1] * tail_count(in(1)); }
   template <class Op>
     requires OneOf<Op, op::Unary, op::Binary, op::Select, op::Cast, op::Quantize, op::Dequantize,
-                   op::Pool, op::Reduce, op::ArgReduce, op::Softmax, op::LayerNorm, op::BatchNorm,
-                   op::Transpose, op::Reshape, op::Expand, op::Concat, op::Slice, op::Gather,
-                   op::Take, op::Iota, op::Cumulate, op::Pad, op::Resize, op::ShapeOf,
+                   op::Lookup, op::Pool, op::Reduce, op::ArgReduce, op::Softmax, op::LayerNorm,
+                   op::BatchNorm, op::Transpose, op::Reshape, op::Expand, op::Concat, op::Slice,
+                   op::Gather, op::Take, op::Iota, op::Cumulate, op::Pad, op::Resize, op::ShapeOf,
                    op::DimVector, op::LayoutCast, op::Extern>
   Expr operator()(const Op&) const {
     return 0;

@@ -36,6 +36,7 @@ constexpr Row kRows[] = {
     row<op::Cast>("cast", injective, any, 1, 1, infer_cast, evaluate_cast),
     row<op::Quantize>("quantize", injective, any, 2, 3, infer_quantize, evaluate_quantize),
     row<op::Dequantize>("dequantize", injective, any, 2, 3, infer_dequantize, evaluate_dequantize),
+    row<op::Lookup>("lookup", injective, any, 2, 2, infer_lookup, evaluate_lookup),
     row<op::Conv>("conv", complex_out, arithmetic, 2, 3, infer_conv, evaluate_conv),
     row<op::ConvTranspose>("conv_transpose", complex_out, arithmetic, 2, 3, infer_conv_transpose,
                            evaluate_conv_transpose),

@@ -109,6 +109,12 @@ struct Dequantize {
     v("axis", axis);
   }
 };
+// x (i8 or u8), table [256] -> table[x], the least number's entry first; of the table's type and
+// x's shape.
+struct Lookup {
+  template <class V>
+  void fields(V&) {}
+};
 // x: [N, C, spatial...], w: [M, C/group, kernel...], optional bias [M] -> [N, M, spatial...]; any
 // number of spatial axes. Of integers narrower than 32 bits (x and w may differ) the sums and the
 // bias are i32.
@@ -126,10 +132,12 @@ struct Conv {
     v("x_zero", x_zero);
   }
 };
-// x: [N, C, spatial...], w: [C, M/group, kernel...], optional bias [M] -> [N, M, spatial...]
+// x: [N, C, spatial...], w: [C, M/group, kernel...], optional bias [M] -> [N, M, spatial...].
+// Integers as of a convolution.
 struct ConvTranspose {
   Ints strides, dilations, pads, output_padding;
   int64_t group = 1;
+  int64_t x_zero = 0;
   template <class V>
   void fields(V& v) {
     v("strides", strides);
@@ -137,6 +145,7 @@ struct ConvTranspose {
     v("pads", pads);
     v("output_padding", output_padding);
     v("group", group);
+    v("x_zero", x_zero);
   }
 };
 // a: [batch..., M, K] (or K x M when trans_a), b: [batch..., K, N] (or N x K when trans_b), batches
@@ -473,11 +482,11 @@ struct LayoutCast {
 
 using OpAttrs =
     std::variant<op::Unary, op::Binary, op::Select, op::Cast, op::Quantize, op::Dequantize,
-                 op::Conv, op::ConvTranspose, op::MatMul, op::MatMulNBits, op::Pool, op::Reduce,
-                 op::ArgReduce, op::Softmax, op::LayerNorm, op::BatchNorm, op::Transpose,
-                 op::Reshape, op::Expand, op::Concat, op::Slice, op::Gather, op::Take, op::Iota,
-                 op::Cumulate, op::Pad, op::Resize, op::Recurrent, op::ShapeOf, op::DimVector,
-                 op::LayoutCast, op::Extern, op::If, op::Loop>;
+                 op::Lookup, op::Conv, op::ConvTranspose, op::MatMul, op::MatMulNBits, op::Pool,
+                 op::Reduce, op::ArgReduce, op::Softmax, op::LayerNorm, op::BatchNorm,
+                 op::Transpose, op::Reshape, op::Expand, op::Concat, op::Slice, op::Gather,
+                 op::Take, op::Iota, op::Cumulate, op::Pad, op::Resize, op::Recurrent, op::ShapeOf,
+                 op::DimVector, op::LayoutCast, op::Extern, op::If, op::Loop>;
 inline constexpr size_t kOpCount = std::variant_size_v<OpAttrs>;
 
 // For visits of OpAttrs that name every operator, so that a new one does not compile unseen.

@@ -133,7 +133,7 @@ class GroupBuilder {
 // Operators an element of whose output is an expression of its inputs' elements.
 template <class Op>
 concept InjectiveOp =
-    OneOf<Op, op::Unary, op::Binary, op::Select, op::Cast, op::Quantize, op::Dequantize,
+    OneOf<Op, op::Unary, op::Binary, op::Select, op::Cast, op::Quantize, op::Dequantize, op::Lookup,
           op::BatchNorm, op::Transpose, op::Reshape, op::Expand, op::Concat, op::Slice, op::Gather,
           op::Take, op::Iota, op::Pad, op::Resize, op::ShapeOf, op::DimVector, op::LayoutCast>;
 // That expression (injective ops only; others are an internal error).

@@ -88,6 +88,8 @@ class TransposeLowering {
   }
   Expr widen(const Expr& e) const { return e.type() == acc_type_ ? e : cast(acc_type_, e); }
 
+  Expr left(const Expr& value) const { return less_zero(widen(value), a_.x_zero); }
+
   void accumulate_subpixel() {
     ValueId x = node_.inputs[0];
     Ints taps, base;
@@ -100,7 +102,7 @@ class TransposeLowering {
           simplify(floor_div(y_type_.shape[i + 2], s) + Expr(base[i] + (s - 1 + p) / s)));
     }
     TensorType padded_type{x_type_.dtype, shape, x_type_.layout};
-    BufferId padded = b_.padded(x, Shape(shape.begin() + 2, shape.end()), base);
+    BufferId padded = b_.padded(x, Shape(shape.begin() + 2, shape.end()), base, a_.x_zero);
     stages_.copies.push_back(b_.stage_of(padded));
 
     std::vector<Axis> axes = out_axes_;
@@ -120,7 +122,7 @@ class TransposeLowering {
     Index index = {out[0], in_channel(out)};
     index.insert(index.end(), where.begin(), where.end());
     Expr value = load(padded, x_type_.dtype, b_.to_physical(padded_type, index));
-    finish_sum(axes, out, widen(value) * widen(weight(out, phases, steps, taps)), {});
+    finish_sum(axes, out, left(value) * widen(weight(out, phases, steps, taps)), {});
   }
 
   // Packed [c blocks / V][r...][j...][rc][V lanes], 0 where tap j of phase r falls outside the
@@ -186,7 +188,7 @@ class TransposeLowering {
     Expr value = load(b_.input(node_.inputs[0]), x_type_.dtype,
                       x_index(out[0], in_channel(out), at));
     for (Expr& e : w) e = b_.simplified(e);
-    finish_sum(axes, out, widen(value) * widen(b_.parameter_element(node_.inputs[1], w)), inside);
+    finish_sum(axes, out, left(value) * widen(b_.parameter_element(node_.inputs[1], w)), inside);
   }
 
   void finish_sum(const std::vector<Axis>& axes, const Index& out, const Expr& product,

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ir/graph/ops/resize.h"
+#include "ir/storage_types.h"
 #include "kernels/common/group_builder.h"
 
 namespace tw {
@@ -84,6 +85,12 @@ Expr element_of(GroupBuilder& b, const op::Dequantize& attrs, const Node& node,
                            ? x
                            : x - (zero.type() == DType::i32 ? zero : cast(DType::i32, zero));
   return cast(scale.type(), shifted) * scale;
+}
+
+Expr element_of(GroupBuilder& b, const op::Lookup&, const Node& node, const Index& index) {
+  const Expr x = b.element(node.inputs[0], index);
+  const Expr at = cast(DType::i64, x) - Expr(lowest_of(x.type()));
+  return b.element(node.inputs[1], {at});
 }
 
 Expr element_of(GroupBuilder& b, const op::Concat& attrs, const Node& node, const Index& index) {

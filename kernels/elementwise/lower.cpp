@@ -9,8 +9,13 @@ namespace tw {
 
 namespace {
 
-// Every value of the group and every input (but single elements) has the output's type: one flat
-// axis will do.
+// A table, which is read at no point of the output.
+bool is_table(const Node& node, size_t input) {
+  return input == 1 && std::holds_alternative<op::Lookup>(node.attrs);
+}
+
+// Every value of the group and every input (but single elements and tables) has the output's type:
+// one flat axis will do.
 bool is_flat(const GroupBuilder& b) {
   const TensorType& out = b.type(b.output_value());
   if (!out.layout.plain()) {  // padding lanes are zeroed by channel, unless there are none
@@ -20,9 +25,11 @@ bool is_flat(const GroupBuilder& b) {
   for (NodeId id : b.group.nodes) {
     const Node& node = b.graph.node(id);
     if (!is_elementwise(node)) return false;
-    for (ValueId v : node.inputs) {
-      if (!v.valid()) continue;
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      const ValueId v = node.inputs[k];
+      if (!v.valid() || (is_table(node, k) && !b.inside(v))) continue;
       const TensorType& t = b.type(v);
+      if (is_table(node, k)) return false;
       if (is_const(element_count(t.shape), 1)) continue;
       if (t.shape.size() != out.shape.size() || !(t.layout == out.layout)) return false;
       for (size_t i = 0; i < t.shape.size(); ++i)
@@ -39,8 +46,8 @@ Expr flat_element(GroupBuilder& b, ValueId v, const Expr& flat, const Expr& coun
       return b.parameter_element(v, Index(b.type(v).shape.size(), Expr(0)));
     return load(b.input(v, {count}), b.type(v).dtype, {flat});
   }
-  for (ValueId input : node->inputs)
-    if (input.valid())
+  for (size_t k = 0; k < node->inputs.size(); ++k)
+    if (const ValueId input = node->inputs[k]; input.valid() && !is_table(*node, k))
       b.define(input, [&b, input, flat, count](const Index&) {
         return flat_element(b, input, flat, count);
       });

@@ -12,14 +12,13 @@
 
 #include "ir/storage_types.h"
 #include "passes/passes.h"
-#include "passes/quantization/quantization.h"
+#include "passes/quantization/integer_form.h"
 
 namespace tw {
 namespace {
 
 // a bias' scale and the product of the operands' scales, relative
 constexpr float kSameScale = 1e-5F;
-constexpr int64_t kUnsignedZero = 128;
 
 bool is_byte(DType t) { return t == DType::i8 || t == DType::u8; }
 
@@ -39,6 +38,7 @@ class Fuser {
 
   Expected<bool> run(PassContext& context) {
     sink_dequantization(rewriter_);
+    split_concatenations(rewriter_);
     for (NodeId id : graph_.order())
       if (!graph_.node(id).erased && get_if<op::Quantize>(&graph_.node(id))) fuse_into_quantize(id);
     // From the end: a product's bias is added behind it
@@ -48,6 +48,8 @@ class Fuser {
     context.report = llvm::formatv("{0} products in integers, {1} of them to quantized results",
                                    products_, requantized_)
                          .str();
+    if (const std::string floats = floats_between(graph_); !floats.empty())
+      context.report += "; in floats behind dequantize: " + floats;
     return rewriter_.changed();
   }
 
@@ -64,7 +66,7 @@ class Fuser {
     if (!to || to->axis >= 0 || !all_plain(graph_, graph_.node(id))) return;
     if (unwrap(id, *to) || !is_byte(to->type)) return;
     drop_clamps(id, *to);
-    if (unwrap(id, *to) || add_dequantized(id, *to)) return;
+    if (unwrap(id, *to) || fuse_arithmetic(rewriter_, id, *to)) return;
     ValueId value = graph_.node(id).inputs[0];
     int64_t low = lowest_of(to->type), high = highest_of(to->type);
     for (std::optional<Clamp> c; rewriter_.uses(value) == 1 && (c = constant_clamp(graph_, value));
@@ -96,64 +98,6 @@ class Fuser {
     }
   }
 
-  // round(a * (sa / sy) + (b * (sb / sy) + rest)) as onnxruntime's QLinearAdd on x86 with AVX2:
-  // each product and sum is rounded once, and in f64 both are exact before they are rounded to f32.
-  // There i8 values are u8, but for those of the graph's interface.
-  bool add_dequantized(NodeId id, const Quantization& to) {
-    const ValueId sum = graph_.node(id).inputs[0];
-    if (!is_binary(graph_.def(sum), BinaryOp::add) || rewriter_.uses(sum) != 1) return false;
-    const std::vector<ValueId> terms = graph_.def(sum)->inputs;
-    const std::optional<Dequantized> a = dequantized(graph_, terms[0]),
-                                     b = dequantized(graph_, terms[1]);
-    if (!a || !b || a->by.axis >= 0 || b->by.axis >= 0 || !is_byte(a->by.type) ||
-        !is_byte(b->by.type))
-      return false;
-    const Shape& shape = rewriter_.type(sum).shape;
-    if (!equal(rewriter_.type(terms[0]).shape, shape) ||
-        !equal(rewriter_.type(terms[1]).shape, shape) || is_const(element_count(shape), 1))
-      return false;
-    const bool is_signed = a->by.type == DType::i8 && b->by.type == DType::i8 &&
-                           to.type == DType::i8 &&
-                           (!graph_.def(a->x) || !graph_.def(b->x) ||
-                            is_output(graph_.node(id).output));
-    const auto shift_of = [&](const Quantization& q) {
-      return q.type == DType::i8 && !is_signed ? kUnsignedZero : 0;
-    };
-    const auto zero_of = [&](const Quantization& q) {
-      return static_cast<float>(q.zero[0] + shift_of(q));
-    };
-    const float ra = a->by.scale[0] / to.scale[0], rb = b->by.scale[0] / to.scale[0];
-    const float rest = zero_of(to) - std::fma(ra, zero_of(a->by), rb * zero_of(b->by));
-    const ValueId last = narrow(
-        id, scaled_term(id, b->x, rb, shift_of(b->by), number(id, "_rest", rest, DType::f64)));
-    const ValueId both = narrow(
-        id, scaled_term(id, a->x, ra, shift_of(a->by),
-                        rewriter_.add(op::Cast{DType::f64, false}, {last}, id, "term")));
-    finish(id, rewriter_.add(op::Unary{UnaryOp::round}, {both}, id, "rounded"),
-           {to.type, -shift_of(to), lowest_of(to.type), highest_of(to.type)});
-    return true;
-  }
-  bool is_output(ValueId v) const {
-    return std::any_of(graph_.outputs().begin(), graph_.outputs().end(),
-                       [v](const Graph::Output& output) { return output.value == v; });
-  }
-
-  // (x + shift) * ratio + other in f64
-  ValueId scaled_term(NodeId id, ValueId x, float ratio, int64_t shift, ValueId other) {
-    ValueId wide = rewriter_.add(op::Cast{DType::i32, false}, {x}, id, "wide");
-    if (shift)
-      wide = rewriter_.add(op::Binary{BinaryOp::add},
-                           {wide, number(id, "_shift", static_cast<double>(shift), DType::i32)}, id,
-                           "unsigned");
-    const ValueId real = rewriter_.add(op::Cast{DType::f64, false}, {wide}, id, "real");
-    const ValueId scaled = rewriter_.add(
-        op::Binary{BinaryOp::mul}, {real, number(id, "_ratio", ratio, DType::f64)}, id, "scaled");
-    return rewriter_.add(op::Binary{BinaryOp::add}, {scaled, other}, id, "sum");
-  }
-  ValueId narrow(NodeId id, ValueId x) {
-    return rewriter_.add(op::Cast{DType::f32, false}, {x}, id, "narrow");
-  }
-
   // --- Products.
 
   std::optional<Product> product(ValueId value) const {
@@ -161,19 +105,23 @@ class Fuser {
     if (!node || !all_plain(graph_, *node)) return std::nullopt;
     if (is_binary(node, BinaryOp::add)) return biased_product(*node);
     const auto* matmul = get_if<op::MatMul>(node);
-    if (!matmul && !get_if<op::Conv>(node)) return std::nullopt;
+    const auto* transposed = get_if<op::ConvTranspose>(node);
+    if (!matmul && !transposed && !get_if<op::Conv>(node)) return std::nullopt;
     std::optional<Dequantized> x = dequantized(graph_, node->inputs[0]),
                                w = dequantized(graph_, node->inputs[1]);
     if (!x || !w || x->by.axis >= 0 || !is_byte(x->by.type) || !is_byte(w->by.type))
       return std::nullopt;
     const auto rank = static_cast<int64_t>(graph_.value(w->x).type.shape.size());
-    const int64_t outputs = !matmul ? 0 : rank - (matmul->trans_b ? 2 : 1);
+    const int64_t outputs = transposed ? 1 : !matmul ? 0 : rank - (matmul->trans_b ? 2 : 1);
     const bool constant = graph_.is_constant(w->x);
     if ((w->by.axis >= 0 && w->by.axis != outputs) || (!constant && (!matmul || w->by.axis >= 0)))
       return std::nullopt;
     if (w->by.axis >= 0 && matmul && rank != 2) return std::nullopt;
     Product p{graph_.value(value).def, *x, *w, {}, {}, {}};
-    for (float scale : w->by.scale) p.scale.push_back(x->by.scale[0] * scale);
+    // The output channels of a transposed convolution's group are those of all its groups
+    const int64_t repeats = transposed && w->by.axis >= 0 ? transposed->group : 1;
+    for (int64_t i = 0; i < repeats; ++i)
+      for (float scale : w->by.scale) p.scale.push_back(x->by.scale[0] * scale);
     const ValueId bias = matmul ? ValueId{} : input_or_none(*node, 2);
     p.bias = integer_bias(bias, p.scale);
     if (!p.bias.valid()) p.float_bias = bias;
@@ -245,14 +193,15 @@ class Fuser {
     std::vector<ValueId> inputs = {p.x.x, centered(p)};
     std::vector<int64_t> along = {static_cast<int64_t>(scale.size())};
     ValueId sums;
-    if (auto* conv = std::get_if<op::Conv>(&attrs)) {
-      conv->x_zero = p.x.by.zero[0];
-      along.resize(conv->strides.size() + 1, 1);
+    auto* product = std::get_if<op::MatMul>(&attrs);
+    if (!product) {
+      if (auto* conv = std::get_if<op::Conv>(&attrs)) conv->x_zero = p.x.by.zero[0];
+      else std::get<op::ConvTranspose>(attrs).x_zero = p.x.by.zero[0];
+      along.resize(rewriter_.type(inputs[0]).shape.size() - 1, 1);
       if (p.bias.valid()) inputs.push_back(p.bias);
       sums = rewriter_.add(attrs, inputs, p.node, "sums");
     } else {
-      auto& product = std::get<op::MatMul>(attrs);
-      product.a_zero = p.x.by.zero[0];
+      product->a_zero = p.x.by.zero[0];
       sums = rewriter_.add(attrs, inputs, p.node, "sums");
       if (p.bias.valid())
         sums = rewriter_.add(op::Binary{BinaryOp::add}, {sums, p.bias}, p.node, "biased");
@@ -267,34 +216,16 @@ class Fuser {
                          p.node, "scaled");
   }
 
-  struct Range {
-    DType to;
-    int64_t zero, low, high;
-  };
   void requantize(NodeId id, const Quantization& to, ValueId value, int64_t low, int64_t high) {
     const std::optional<Product> p = product(value);
     if (!p || p->float_bias.valid() || rewriter_.uses(graph_.node(p->node).output) != 1) return;
     std::vector<float> scale = p->scale;
     for (float& s : scale) s /= to.scale[0];
     const ValueId scaled = scaled_sums(*p, scale);
-    finish(id, rewriter_.add(op::Unary{UnaryOp::round}, {scaled}, id, "rounded"),
-           {to.type, to.zero[0], low, high});
+    IntegerForm(rewriter_, id)
+        .finish(rewriter_.add(op::Unary{UnaryOp::round}, {scaled}, id, "rounded"),
+                {to.type, to.zero[0], low, high});
     ++requantized_;
-  }
-
-  // saturate(clamp(rounded + zero))
-  void finish(NodeId id, ValueId x, const Range& range) {
-    const auto apply = [&](BinaryOp f, const char* suffix, int64_t value) {
-      const ValueId c = number(id, suffix, static_cast<double>(value), DType::f32);
-      x = rewriter_.add(
-          op::Binary{f},
-          f == BinaryOp::add ? std::vector<ValueId>{x, c} : std::vector<ValueId>{c, x}, id,
-          suffix + 1);
-    };
-    if (range.zero != 0) apply(BinaryOp::add, "_zero", range.zero);
-    if (range.low > lowest_of(range.to)) apply(BinaryOp::max, "_low", range.low);
-    if (range.high < highest_of(range.to)) apply(BinaryOp::min, "_high", range.high);
-    rewriter_.update(id, op::Cast{range.to, true}, {x});
   }
 
   // A product that no quantize reads alone.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "ir/storage_types.h"
 
@@ -56,15 +57,44 @@ std::optional<Clamp> constant_clamp(const Graph& graph, ValueId value) {
 
 bool moves_elements(const Node& node) {
   const auto* pool = get_if<op::Pool>(&node);
+  const auto* resize = get_if<op::Resize>(&node);
   return (pool && pool->kind == PoolKind::max) || get_if<op::Reshape>(&node) ||
          get_if<op::Transpose>(&node) || get_if<op::Slice>(&node) || get_if<op::Concat>(&node) ||
-         get_if<op::Gather>(&node);
+         get_if<op::Gather>(&node) || get_if<op::Expand>(&node) ||
+         (resize && resize->mode == ResizeMode::nearest);
 }
 
 int64_t quantized_number(float x, float scale, int64_t zero, DType to) {
   const double rounded = static_cast<double>(std::nearbyint(x / scale)) + static_cast<double>(zero);
   return static_cast<int64_t>(
       std::clamp(rounded, static_cast<double>(lowest_of(to)), static_cast<double>(highest_of(to))));
+}
+
+namespace {
+
+std::string word_of(const Node& node) {
+  if (const auto* unary = get_if<op::Unary>(&node)) return op_name(unary->function);
+  if (const auto* binary = get_if<op::Binary>(&node)) return op_name(binary->function);
+  return op_info(node.attrs).name;
+}
+
+}  // namespace
+
+std::string floats_between(const Graph& graph) {
+  std::map<std::string, int> found;
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    if (get_if<op::Quantize>(&node) || get_if<op::Dequantize>(&node)) continue;
+    const bool reads = std::ranges::any_of(node.inputs, [&](ValueId v) {
+      const std::optional<Dequantized> x = dequantized(graph, v);
+      return x && !graph.is_constant(x->x);
+    });
+    if (reads) ++found[word_of(node)];
+  }
+  std::string list;
+  for (const auto& [name, count] : found)
+    list += (list.empty() ? "" : ", ") + std::to_string(count) + " " + name;
+  return list;
 }
 
 }  // namespace tw

@@ -41,5 +41,9 @@ bool moves_elements(const Node& node);
 int64_t quantized_number(float x, float scale, int64_t zero, DType to);
 
 void sink_dequantization(Rewriter& rewriter);  // passes/quantization/sink_dequantization.cpp
+// quantize(concat(a, b)) -> concat(quantize(a), quantize(b))
+void split_concatenations(Rewriter& rewriter);
+// Operators that compute in floats what integers hold: "3 softmax, 1 layer_norm"; empty: none.
+std::string floats_between(const Graph& graph);
 
 }  // namespace tw

@@ -1,8 +1,9 @@
 // before: %f = dequantize(%x, %s, %z)  %p = pool(%f) kind=max  %y = max(0, %p)
 // after:  %p = pool(%x) kind=max  %m = max(%z, %p)  %y = dequantize(%m, %s, %z)
 // Movement, maxima, clamps and pads of dequantized values are those of the integers, exactly: the
-// map from one to the other is the same for every element and rising. Part of fuse-quantization,
-// before it looks at what quantize reads.
+// map from one to the other is the same for every element and rising. A concatenation that is
+// quantized is one of quantized parts, each of its own scale. Part of fuse-quantization, before it
+// looks at what quantize reads.
 #include "ir/storage_types.h"
 #include "passes/quantization/quantization.h"
 
@@ -82,7 +83,35 @@ class Sinker {
   Graph& graph_;
 };
 
+void split_concatenation(Rewriter& rewriter, NodeId id) {
+  const Graph& graph = rewriter.graph();
+  const Node& quantize = graph.node(id);
+  const op::Quantize attrs = std::get<op::Quantize>(quantize.attrs);
+  const std::vector<ValueId> inputs = quantize.inputs;
+  const std::optional<Quantization> to = quantization(graph, quantize);
+  const Node* maker = graph.def(inputs[0]);
+  if (!to || to->axis >= 0 || !get_if<op::Concat>(maker) || rewriter.uses(inputs[0]) != 1 ||
+      !all_plain(graph, *maker))
+    return;
+  const op::Concat concat = std::get<op::Concat>(maker->attrs);
+  std::vector<ValueId> parts = maker->inputs;
+  for (ValueId& part : parts) {
+    std::vector<ValueId> own = inputs;
+    own[0] = part;
+    part = rewriter.add(attrs, own, id, "part");
+  }
+  rewriter.update(id, concat, parts);
+  for (const ValueId part : parts) split_concatenation(rewriter, graph.value(part).def);
+}
+
 }  // namespace
+
+void split_concatenations(Rewriter& rewriter) {
+  const Graph& graph = rewriter.graph();
+  for (NodeId id : graph.order())
+    if (!graph.node(id).erased && get_if<op::Quantize>(&graph.node(id)))
+      split_concatenation(rewriter, id);
+}
 
 void sink_dequantization(Rewriter& rewriter) {
   Sinker sinker(rewriter);

@@ -162,3 +162,42 @@ TEST_CASE("lines of an input far larger than the second-level cache pass all pan
     CHECK_FALSE(blocks({64, 32, 32, 32, kernel, kernel == 3 ? 2 : 1, 1}));
   }
 }
+
+namespace {
+
+// A table of bytes without order, over a count of elements that no vector divides.
+Graph lookup(DType t, int64_t rows, int64_t columns) {
+  Graph g;
+  g.name = "layer";
+  const ValueId x = g.add_input("x", {t, {Expr(rows), Expr(columns)}, {}});
+  Tensor table = Tensor::zeros(t, {256});
+  for (int64_t i = 0; i < 256; ++i)
+    table.set_int(i, (i * 37 + 11) % 256 - (t == DType::i8 ? 128 : 0));
+  g.add_output(must(g.add(op::Lookup{}, {x, g.add_constant("table", table)})), "y");
+  return g;
+}
+
+}  // namespace
+
+TEST_CASE("bytes are looked up in registers, and all of them right") {
+  struct Set {
+    const char *name, *instruction;
+  };
+  for (const auto& [name, instruction] :
+       {Set{"x86-64-v1", ""}, Set{"x86-64-v2", "pshufb"}, Set{"x86-64-v3", "vpshufb"},
+        Set{"x86-64-v4", "vpshufb"}, Set{"znver4", "2b"}, Set{"neoverse-n1", "tbl"}}) {
+    CAPTURE(name);
+    const Target target = set_of(name);
+    for (const DType t : {DType::i8, DType::u8}) {
+      const Graph graph = lookup(t, 3, 111);
+      const std::string text = text_of(graph, target, Emit::assembly);
+      CHECK(text.find(instruction) != std::string::npos);
+      if (!runs_here(target)) continue;
+      Tensor x = Tensor::zeros(t, {3, 111});
+      for (int64_t i = 0; i < x.size(); ++i) x.set_int(i, i % 256 - (t == DType::i8 ? 128 : 0));
+      auto expected = evaluate(graph, {x});
+      REQUIRE(bool(expected));
+      CHECK(test::run_compiled(graph, {x}, *expected, target, 1)[0].bytes == (*expected)[0].bytes);
+    }
+  }
+}

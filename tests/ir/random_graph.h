@@ -79,7 +79,7 @@ class RandomGraph {
     size_t rank = shape.size();
     int64_t last = static_cast<int64_t>(rank) - 1;
     Shape zeros(rank, Expr(0));
-    switch (pick(0, 31)) {
+    switch (pick(0, 32)) {
       case 0: return add(op::Unary{word<UnaryOp>(kUnaryOpCount)}, {x});
       case 1:
         return add(op::Binary{word<BinaryOp>(kBinaryOpCount)},
@@ -178,6 +178,9 @@ class RandomGraph {
                                 pick(0, 1) == 1, pick(0, 1) == 1},
                    {x});
       case 29: return rank == 0 ? void() : add(op::Iota{shape, last}, {});
+      case 32:
+        return add(op::Lookup{}, {pick(0, 1) ? x : constant(DType::u8, {2, 3}, 0, 255),
+                                  constant(pick(0, 1) ? DType::i8 : DType::f32, {256})});
       case 31:
         return add(op::MatMulNBits{4, 16, pick(0, 1) == 1},
                    {x, constant(DType::u8, {3, (extent(x, rank - 1) + 15) / 16, 8}, 0, 255),

@@ -270,7 +270,11 @@ void Builder::quantized(ValueId x) {
   const ValueId from = values_.back();
   const std::vector<int64_t> own = shape(from);
   const int64_t last = own.back();
-  if (below(3) == 0) movement(from);
+  const auto between = below(5);
+  if (between == 0) movement(from);
+  else if (between <= 2)
+    make(op::Binary{BinaryOp::mul},
+         {from, graph_.add_constant("k", tensor_of(DType::f32, {}, 0.5))});
   else if (own.size() == 4) {
     const ValueId w = weights({3, own[1], 2, 2}),
                   ws = graph_.add_constant("ws", tensor_of(DType::f32, {3}, 1.0 / 64));

@@ -18,7 +18,8 @@ using EvaluateAllFn = Expected<std::vector<Tensor>>(const OpAttrs&,
                                                     const std::vector<TensorType>& outs,
                                                     const Tensors&);
 
-InferFn infer_unary, infer_binary, infer_select, infer_cast, infer_quantize, infer_dequantize;
+InferFn infer_unary, infer_binary, infer_select, infer_cast, infer_quantize, infer_dequantize,
+    infer_lookup;
 InferFn infer_conv, infer_conv_transpose, infer_matmul, infer_matmul_nbits, infer_pool,
     infer_reduce, infer_arg_reduce;
 InferFn infer_softmax, infer_layer_norm, infer_batch_norm;
@@ -29,7 +30,7 @@ InferFn infer_recurrent, infer_shape_of, infer_dim_vector, infer_layout_cast;
 InferAllFn infer_extern, infer_if, infer_loop;
 EvaluateAllFn evaluate_extern, evaluate_if, evaluate_loop;
 EvaluateFn evaluate_unary, evaluate_binary, evaluate_select, evaluate_cast, evaluate_quantize,
-    evaluate_dequantize;
+    evaluate_dequantize, evaluate_lookup;
 EvaluateFn evaluate_conv, evaluate_conv_transpose, evaluate_matmul, evaluate_matmul_nbits,
     evaluate_pool, evaluate_reduce, evaluate_arg_reduce;
 EvaluateFn evaluate_softmax, evaluate_layer_norm, evaluate_batch_norm;

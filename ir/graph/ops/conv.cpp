@@ -145,6 +145,7 @@ Expected<TensorType> infer_conv_transpose(const OpAttrs& attrs, const Types& in)
     return input_error(1, "weights",
                        "{0} input channels, expected a multiple of the group count {1}", channels,
                        conv.group);
+  TW_TRY(check_zero("x_zero", conv.x_zero, in[0]->dtype));
   Expr out_channels = simplify_dim(w[1] * conv.group);
   if (present(in, 2)) TW_TRY(check_dim(2, "bias", "elements", in[2]->shape[0], out_channels));
   TensorType out{product_type(in[0]->dtype), {x[0], out_channels}, {}};
@@ -164,7 +165,8 @@ Expected<TensorType> infer_conv_transpose(const OpAttrs& attrs, const Types& in)
 Expected<Tensor> evaluate_conv_transpose(const OpAttrs& attrs, const TensorType& out,
                                          const Tensors& in) {
   const op::ConvTranspose& conv = std::get<op::ConvTranspose>(attrs);
-  const Tensor &x = *in[0], &w = *in[1];
+  const Tensor x = less_zero(*in[0], conv.x_zero);
+  const Tensor& w = *in[1];
   std::vector<int64_t> size = extents(out.shape);
   WindowGeometry g(std::span<const int64_t>(size).subspan(2), spatial(x), spatial(w), conv.strides,
                    conv.dilations, conv.pads);

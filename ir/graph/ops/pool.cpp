@@ -1,6 +1,6 @@
-// Pooling: maxima, averages and sums. Average: the divisor counts the padding with
-// count_include_pad, but never what a ceil_mode window covers beyond the padded extent (as ONNX and
-// PyTorch do).
+// Pooling: maxima, averages and sums. Sums of integers narrower than 32 bits are i32. Average: the
+// divisor counts the padding with count_include_pad, but never what a ceil_mode window covers
+// beyond the padded extent (as ONNX and PyTorch do).
 #include <cmath>
 #include <limits>
 
@@ -79,7 +79,8 @@ Expected<TensorType> infer_pool(const OpAttrs& attrs, const Types& in) {
   size_t axes = x.shape.size() - 2;
   TW_TRY(check_ints("kernel", pool.kernel, axes, 1));
   TW_TRY(check_window(axes, pool.strides, pool.dilations, pool.pads));
-  TensorType out{x.dtype, {x.shape[0], x.shape[1]}, {}};
+  const bool wide = pool.kind == PoolKind::sum && is_int(x.dtype) && dtype_bytes(x.dtype) < 4;
+  TensorType out{wide ? DType::i32 : x.dtype, {x.shape[0], x.shape[1]}, {}};
   for (size_t i = 0; i < axes; ++i) {
     TW_ASSIGN(Expr extent,
               window_count(i, x.shape[i + 2], pool.kernel[i], pool.strides[i], pool.dilations[i],

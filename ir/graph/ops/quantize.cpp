@@ -1,7 +1,8 @@
-// ONNX's QuantizeLinear and DequantizeLinear, by tensor or along one axis.
+// ONNX's QuantizeLinear and DequantizeLinear, by tensor or along one axis; tables of bytes.
 #include <cmath>
 
 #include "ir/graph/ops/common.h"
+#include "ir/storage_types.h"
 
 namespace tw {
 namespace {
@@ -91,6 +92,25 @@ Expected<Tensor> evaluate_dequantize(const OpAttrs& attrs, const TensorType& out
                                      const Tensors& in) {
   return out.dtype == DType::f32 ? dequantized<float>(attrs, out, in)
                                  : dequantized<double>(attrs, out, in);
+}
+
+Expected<TensorType> infer_lookup(const OpAttrs&, const Types& in) {
+  if (!is_int(in[0]->dtype) || dtype_bits(in[0]->dtype) != 8)
+    return input_error(0, "x", "{0}, expected i8 or u8", dtype_name(in[0]->dtype));
+  TW_TRY(check_rank(1, "table", *in[1], 1));
+  TW_TRY(check_dim(1, "table", "elements", in[1]->shape[0], Expr(256)));
+  return TensorType{in[1]->dtype, in[0]->shape, {}};
+}
+
+Expected<Tensor> evaluate_lookup(const OpAttrs&, const TensorType& out, const Tensors& in) {
+  const Tensor &x = *in[0], &table = *in[1];
+  Tensor y = Tensor::zeros(out.dtype, x.shape);
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const int64_t at = x.int_at(i) - lowest_of(x.dtype);
+    if (is_int(out.dtype)) y.set_int(i, table.int_at(at));
+    else y.set(i, table.at(at));
+  }
+  return y;
 }
 
 }  // namespace tw

@@ -1,4 +1,5 @@
-// Quantize, Dequantize: ties, saturation, axes, zero points; the graph's checks on them.
+// Quantize, Dequantize: ties, saturation, axes, zero points; tables of bytes; the graph's checks on
+// them.
 #include "tests/ir/graph_testing.h"
 
 namespace tw {
@@ -35,6 +36,27 @@ TEST_CASE("scales and zero points along an axis") {
   CHECK(values(run_op(op::Dequantize{0},
                       {ints(DType::i32, {2}, {1 << 24, -7}), scalar(DType::f32, 0.5)})) ==
         std::vector<double>{1 << 23, -3.5});
+}
+
+TEST_CASE("a table holds the least byte's entry first") {
+  std::vector<double> numbers;
+  for (int i = 0; i < 256; ++i) numbers.push_back(i / 2.0);
+  const Tensor table = tensor(DType::f32, {256}, numbers);
+  CHECK(values(run_op(op::Lookup{}, {ints(DType::u8, {1, 3}, {0, 3, 255}), table})) ==
+        std::vector<double>{0, 1.5, 127.5});
+  CHECK(values(run_op(op::Lookup{}, {ints(DType::i8, {3}, {-128, 0, 127}), table})) ==
+        std::vector<double>{0, 64, 127.5});
+  const Tensor wide = ints(DType::i16, {1}, {3}), byte = ints(DType::i8, {1}, {3}),
+               half = tensor(DType::f32, {128}, std::vector<double>(128));
+  CHECK(error_of(try_op(op::Lookup{}, {&wide, &table})).find("i16, expected i8 or u8") !=
+        std::string::npos);
+  CHECK(error_of(try_op(op::Lookup{}, {&byte, &half})).find("256") != std::string::npos);
+}
+
+TEST_CASE("a transposed convolution of integers counts from its zero point, and sums are i32") {
+  const Tensor x = ints(DType::u8, {1, 1, 2}, {200, 7}), w = ints(DType::i8, {1, 1, 2}, {100, -3});
+  CHECK(values(run_op(op::ConvTranspose{{1}, {1}, {0, 0}, {0}, 1, 5}, {x, w})) ==
+        std::vector<double>{19500, -385, -6});
 }
 
 TEST_CASE("what quantize, dequantize and integer products refuse") {

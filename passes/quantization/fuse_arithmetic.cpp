@@ -1,0 +1,210 @@
+// before: %s = add(dequantize(%a, %as, %az), dequantize(%b, %bs, %bz))  %y = quantize(%s, %ys, %yz)
+// after:  %t = cast(%b) * const [bs / ys] + const [rest]
+//         %y = cast(round(cast(%a) * const [as / ys] + %t)) to=i8 saturate=true
+// Sums, products and averages between dequantized values and a quantize, as onnxruntime's
+// QLinearAdd, QLinearMul and QLinearGlobalAveragePool on x86 compute them. There i8 values are u8,
+// but for those of the graph's interface. Part of fuse-quantization.
+#include <algorithm>
+#include <cmath>
+
+#include "ir/storage_types.h"
+#include "passes/quantization/integer_form.h"
+
+namespace tw {
+namespace {
+
+constexpr int64_t kUnsignedZero = 128;
+
+bool is_byte(const Dequantized& x) {
+  return x.by.axis < 0 && (x.by.type == DType::i8 || x.by.type == DType::u8);
+}
+
+class ArithmeticFuser {
+ public:
+  ArithmeticFuser(Rewriter& rewriter, NodeId id, const Quantization& to)
+      : rewriter_(rewriter), graph_(rewriter.graph()), form_(rewriter, id), to_(to) {}
+
+  bool run() {
+    const ValueId value = graph_.node(form_.at()).inputs[0];
+    const Node* maker = graph_.def(value);
+    if (!maker || rewriter_.uses(value) != 1 || !all_plain(graph_, *maker)) return false;
+    if (is_binary(maker, BinaryOp::add)) return fuse_pair(*maker, &ArithmeticFuser::add);
+    if (is_binary(maker, BinaryOp::mul)) return fuse_pair(*maker, &ArithmeticFuser::multiply);
+    if (const auto* pool = get_if<op::Pool>(maker)) return average(maker->inputs[0], *pool);
+    if (const auto* reduce = get_if<op::Reduce>(maker))
+      return average(maker->inputs[0], *reduce);
+    return false;
+  }
+
+ private:
+  // --- Sums and products of two values.
+
+  struct Operand {
+    Dequantized value;
+    int64_t shift = 0;  // onnxruntime's byte less ours
+    float zero() const { return static_cast<float>(value.by.zero[0] + shift); }
+    float scale() const { return value.by.scale[0]; }
+  };
+
+  bool fuse_pair(const Node& node, void (ArithmeticFuser::*write)(const Operand&, const Operand&)) {
+    const std::optional<Dequantized> a = dequantized(graph_, node.inputs[0]),
+                                     b = dequantized(graph_, node.inputs[1]);
+    if (!a || !b || !is_byte(*a) || !is_byte(*b)) return false;
+    const bool is_signed = a->by.type == DType::i8 && b->by.type == DType::i8 &&
+                           to_.type == DType::i8 &&
+                           (!graph_.def(a->x) || !graph_.def(b->x) || is_output());
+    const auto operand = [&](const Dequantized& x) {
+      return Operand{x, x.by.type == DType::i8 && !is_signed ? kUnsignedZero : 0};
+    };
+    shift_ = to_.type == DType::i8 && !is_signed ? kUnsignedZero : 0;
+    // An operand with one element for a run of the innermost axis is added first
+    const bool swapped = repeats(*a, node.output) && !repeats(*b, node.output);
+    (this->*write)(operand(swapped ? *b : *a), operand(swapped ? *a : *b));
+    return true;
+  }
+
+  bool is_output() const {
+    const ValueId result = graph_.node(form_.at()).output;
+    return std::ranges::any_of(graph_.outputs(), [&](const Graph::Output& output) {
+      return output.value == result;
+    });
+  }
+
+  bool repeats(const Dequantized& x, ValueId result) const {
+    const Shape &own = rewriter_.type(x.x).shape, &all = rewriter_.type(result).shape;
+    for (size_t back = 1; back <= all.size(); ++back)
+      if (!is_const(all[all.size() - back], 1))
+        return back > own.size() || is_const(own[own.size() - back], 1);
+    return false;
+  }
+
+  float zero() const { return static_cast<float>(to_.zero[0] + shift_); }
+
+  void finish(ValueId sum) {
+    form_.finish(form_.add(op::Unary{UnaryOp::round}, {sum}, "rounded"),
+                 {to_.type, -shift_, lowest_of(to_.type), highest_of(to_.type)});
+  }
+
+  // f32(a * ra + f32(b * rb + rest)): where the processor has fused products, each is rounded once.
+  void add(const Operand& a, const Operand& b) {
+    const float ra = a.scale() / to_.scale[0], rb = b.scale() / to_.scale[0];
+    const float rest = zero() - std::fma(ra, a.zero(), rb * b.zero());
+    const ValueId term = scaled(b, rb, form_.number(rest, DType::f32, "rest"));
+    finish(scaled(a, ra, term));
+  }
+  // (x + shift) * ratio + other
+  ValueId scaled(const Operand& x, float ratio, ValueId other) {
+    ValueId number = form_.cast(DType::i32, x.value.x, "wide");
+    if (x.shift != 0)
+      number = form_.with(BinaryOp::add, number, static_cast<double>(x.shift), "unsigned");
+    const ValueId real = form_.cast(DType::f32, number, "real");
+    return form_.add(op::Binary{BinaryOp::add},
+                     {form_.with(BinaryOp::mul, real, ratio, "scaled"), other}, "sum");
+  }
+
+  // f32(f32(product * ratio) + zero). The bound, which saturates anyway, keeps product and sum from
+  // being rounded as one.
+  void multiply(const Operand& a, const Operand& b) {
+    const auto centered = [&](const Operand& x) {
+      const ValueId wide = form_.cast(DType::i32, x.value.x, "wide");
+      const auto zero = static_cast<double>(x.value.by.zero[0]);
+      return zero == 0 ? wide : form_.with(BinaryOp::sub, wide, zero, "centered");
+    };
+    const ValueId left = centered(a);
+    const ValueId right = a.value.x == b.value.x && a.value.by == b.value.by ? left : centered(b);
+    const ValueId product = form_.add(op::Binary{BinaryOp::mul}, {left, right}, "product");
+    const float ratio = a.scale() * b.scale() / to_.scale[0];
+    ValueId y = form_.with(BinaryOp::mul, form_.cast(DType::f32, product, "real"), ratio, "scaled");
+    if (zero() != 0) {
+      const double least = static_cast<double>(lowest_of(to_.type) + shift_ - 1) - zero();
+      y = form_.with(BinaryOp::add, form_.with(BinaryOp::max, y, least, "bound"), zero(), "sum");
+    }
+    finish(y);
+  }
+
+  // --- Averages: f32(sum - points * x_zero) * f32(x_scale / (y_scale * divisor)).
+
+  bool average(ValueId operand, op::Pool pool) {
+    const std::optional<Dequantized> x = dequantized(graph_, operand);
+    if (pool.kind != PoolKind::average || !x || !is_byte(*x)) return false;
+    const Shape& shape = rewriter_.type(x->x).shape;
+    std::vector<int64_t> plane = {1, 1};
+    for (size_t i = 2; i < shape.size(); ++i) {
+      const std::optional<int64_t> extent = as_const(shape[i]);
+      if (!extent) return false;
+      plane.push_back(*extent);
+    }
+    op::Pool sums = pool;
+    sums.kind = PoolKind::sum, sums.count_include_pad = false;
+    const Tensor ones = from_doubles(DType::f32, plane, std::vector<double>(
+                            static_cast<size_t>(element_count(plane)), 1.0));
+    const Tensor points = pooled(sums, ones), shares = pooled(pool, ones);
+    std::vector<double> divisors;
+    for (int64_t i = 0; i < points.size(); ++i)
+      divisors.push_back(std::round(points.at(i) / shares.at(i)));
+    write_average(*x, form_.add(sums, {x->x}, "sums"), points.shape, to_doubles(points), divisors);
+    return true;
+  }
+
+  static Tensor pooled(const op::Pool& pool, const Tensor& x) {
+    Expected<Tensor> y = evaluate_op(pool, {&x});
+    if (!y) TW_UNREACHABLE("a pool of ones: {0}", error_text(y.takeError()));
+    return std::move(*y);
+  }
+
+  bool average(ValueId operand, op::Reduce reduce) {
+    const std::optional<Dequantized> x = dequantized(graph_, operand);
+    if (reduce.kind != ReduceKind::mean || !x || !is_byte(*x)) return false;
+    double points = 1;
+    for (const int64_t axis : reduce.axes) {
+      const std::optional<int64_t> extent =
+          as_const(rewriter_.type(x->x).shape[static_cast<size_t>(axis)]);
+      if (!extent) return false;
+      points *= static_cast<double>(*extent);
+    }
+    constexpr double kMostPoints = 1 << 23;  // so that sums fit 32 bits
+    if (points < 1 || points > kMostPoints) return false;
+    const ValueId wide = form_.cast(DType::i32, x->x, "wide");
+    reduce.kind = ReduceKind::sum;
+    write_average(*x, form_.add(reduce, {wide}, "sums"), {}, {points}, {points});
+    return true;
+  }
+
+  void write_average(const Dequantized& x, ValueId sums, std::vector<int64_t> shape,
+                     std::vector<double> points, const std::vector<double>& divisors) {
+    std::vector<double> scales;
+    for (const double divisor : divisors)
+      scales.push_back(x.by.scale[0] / (to_.scale[0] * static_cast<float>(divisor)));
+    for (double& p : points) p *= static_cast<double>(x.by.zero[0]);
+    const auto same = [](const std::vector<double>& list) {
+      return std::ranges::all_of(list, [&](double v) { return v == list[0]; });
+    };
+    const auto numbers = [&](DType t, const std::vector<double>& list, const char* suffix) {
+      return same(list) ? form_.number(list[0], t, suffix)
+                        : form_.constant(from_doubles(t, shape, list), suffix);
+    };
+    if (x.by.zero[0] != 0)
+      sums = form_.add(op::Binary{BinaryOp::sub}, {sums, numbers(DType::i32, points, "zeros")},
+                       "centered");
+    const ValueId scaled =
+        form_.add(op::Binary{BinaryOp::mul},
+                  {form_.cast(DType::f32, sums, "real"), numbers(DType::f32, scales, "scale")},
+                  "scaled");
+    form_.finish(form_.add(op::Unary{UnaryOp::round}, {scaled}, "rounded"),
+                 {to_.type, to_.zero[0], lowest_of(to_.type), highest_of(to_.type)});
+  }
+
+  Rewriter& rewriter_;
+  Graph& graph_;
+  IntegerForm form_;
+  const Quantization& to_;
+  int64_t shift_ = 0;  // onnxruntime's result less ours
+};
+
+}  // namespace
+
+bool fuse_arithmetic(Rewriter& rewriter, NodeId id, const Quantization& to) {
+  return ArithmeticFuser(rewriter, id, to).run();
+}
+
+}  // namespace tw

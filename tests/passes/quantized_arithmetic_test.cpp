@@ -1,0 +1,149 @@
+// fuse-quantization on sums, products, averages and concatenations between quantized values;
+// tabulate-bytes.
+#include <doctest/doctest.h>
+
+#include "passes/pass.h"
+#include "passes/rewriter.h"
+#include "run_pass.h"
+
+namespace tw::test {
+namespace {
+
+TEST_CASE("a sum of dequantized values is one of scaled integers in f32") {
+  run_pass("fuse-quantization", R"(graph @g() {
+    %a: u8[2, 3] = input
+    %b: u8[3] = input
+    %as: f32[] = const [0.5]
+    %az: u8[] = const [3]
+    %bs: f32[] = const [0.25]
+    %ys: f32[] = const [2.0]
+    %x: f32[2, 3] = dequantize(%a, %as, %az)
+    %v: f32[3] = dequantize(%b, %bs)
+    %s: f32[2, 3] = binary(%x, %v) function=add
+    %y: u8[2, 3] = quantize(%s, %ys) to=u8
+    output %y
+  })",
+           R"(graph @g() {
+    %a: u8[2, 3] = input
+    %b: u8[3] = input
+    %y_rest: f32[] = const [-0.75]
+    %y_scaled_by: f32[] = const [0.125]
+    %y_scaled_by_1: f32[] = const [0.25]
+    %y_wide_1: i32[2, 3] = cast(%a) to=i32
+    %y_real_1: f32[2, 3] = cast(%y_wide_1) to=f32
+    %y_scaled_1: f32[2, 3] = binary(%y_real_1, %y_scaled_by_1) function=mul
+    %y_wide: i32[3] = cast(%b) to=i32
+    %y_real: f32[3] = cast(%y_wide) to=f32
+    %y_scaled: f32[3] = binary(%y_real, %y_scaled_by) function=mul
+    %y_sum: f32[3] = binary(%y_scaled, %y_rest) function=add
+    %y_sum_1: f32[2, 3] = binary(%y_scaled_1, %y_sum) function=add
+    %y_rounded: f32[2, 3] = unary(%y_sum_1) function=round
+    %y: u8[2, 3] = cast(%y_rounded) to=u8 saturate=true
+    output %y
+  })");
+}
+
+TEST_CASE("an average of dequantized values is a sum of integers, less the zero of its points") {
+  run_pass("fuse-quantization", R"(graph @g() {
+    %a: u8[1, 2, 3] = input
+    %as: f32[] = const [0.5]
+    %az: u8[] = const [3]
+    %ys: f32[] = const [0.125]
+    %x: f32[1, 2, 3] = dequantize(%a, %as, %az)
+    %p: f32[1, 2, 2] = pool(%x) kind=average kernel=[2] strides=[2] dilations=[1] pads=[1,0]
+    %y: u8[1, 2, 2] = quantize(%p, %ys) to=u8
+    output %y
+  })",
+           R"(graph @g() {
+    %a: u8[1, 2, 3] = input
+    %y_zeros: i32[1, 1, 2] = const [3, 6]
+    %y_scale: f32[1, 1, 2] = const [4, 2]
+    %y_sums: i32[1, 2, 2] = pool(%a) kind=sum kernel=[2] strides=[2] dilations=[1] pads=[1,0]
+    %y_centered: i32[1, 2, 2] = binary(%y_sums, %y_zeros) function=sub
+    %y_real: f32[1, 2, 2] = cast(%y_centered) to=f32
+    %y_scaled: f32[1, 2, 2] = binary(%y_real, %y_scale) function=mul
+    %y_rounded: f32[1, 2, 2] = unary(%y_scaled) function=round
+    %y: u8[1, 2, 2] = cast(%y_rounded) to=u8 saturate=true
+    output %y
+  })");
+}
+
+TEST_CASE("a concatenation that is quantized is one of quantized parts") {
+  run_pass("fuse-quantization", R"(graph @g() {
+    %a: i8[1, 2] = input
+    %b: i8[1, 3] = input
+    %as: f32[] = const [0.5]
+    %bs: f32[] = const [0.25]
+    %x: f32[1, 2] = dequantize(%a, %as)
+    %v: f32[1, 3] = dequantize(%b, %bs)
+    %c: f32[1, 5] = concat(%x, %v) axis=1
+    %y: i8[1, 5] = quantize(%c, %as) to=i8
+    output %y
+  })",
+           R"(graph @g() {
+    %a: i8[1, 2] = input
+    %b: i8[1, 3] = input
+    %as: f32[] = const [0.5]
+    %bs: f32[] = const [0.25]
+    %v: f32[1, 3] = dequantize(%b, %bs)
+    %y_part_1: i8[1, 3] = quantize(%v, %as) to=i8
+    %y: i8[1, 5] = concat(%a, %y_part_1) axis=1
+    output %y
+  })");
+}
+
+TEST_CASE("bytes that are computed from one byte are a table, quantized ones between included") {
+  Expected<Graph> graph = parse_graph(R"(graph @g() {
+    %x: i8[4, 5] = input
+    %s: f32[] = const [0.5]
+    %zero: f32[1, 1] = const [0.0]
+    %f: f32[4, 5] = dequantize(%x, %s)
+    %h: i8[4, 5] = quantize(%f, %s) to=i8
+    %d: f32[4, 5] = dequantize(%h, %s)
+    %l: bool[4, 5] = binary(%f, %zero) function=lt
+    %r: f32[4, 5] = select(%l, %zero, %d)
+    %y: i8[4, 5] = quantize(%r, %s) to=i8
+    output %y
+  })");
+  REQUIRE(bool(graph));
+  const Target target = baseline_target(Arch::x86_64);
+  PassContext context{target};
+  REQUIRE(error_text(run_passes(*graph, context, {"tabulate-bytes"}, {})) == "");
+  REQUIRE(graph->order().size() == 1);
+  const Node& node = graph->node(graph->order()[0]);
+  REQUIRE(std::holds_alternative<op::Lookup>(node.attrs));
+  CHECK(graph->value(node.inputs[0]).name == "x");
+  const Tensor table = graph->constant_tensor(node.inputs[1]);
+  for (int64_t i = 0; i < 256; ++i) CHECK(table.int_at(i) == std::max<int64_t>(i - 128, 0));
+}
+
+TEST_CASE("no table: two bytes, a scale a channel, a cheap step") {
+  for (const char* text : {R"(graph @g() {
+    %x: i8[4, 5] = input
+    %v: i8[4, 5] = input
+    %s: f32[] = const [0.5]
+    %f: f32[4, 5] = dequantize(%x, %s)
+    %g: f32[4, 5] = dequantize(%v, %s)
+    %p: f32[4, 5] = binary(%f, %g) function=div
+    %y: i8[4, 5] = quantize(%p, %s) to=i8
+    output %y
+  })",
+                           R"(graph @g() {
+    %x: i8[2, 3] = input
+    %s: f32[3] = const [0.5, 0.25, 1.0]
+    %t: f32[] = const [0.5]
+    %f: f32[2, 3] = dequantize(%x, %s) axis=1
+    %y: i8[2, 3] = quantize(%f, %t) to=i8
+    output %y
+  })",
+                           R"(graph @g() {
+    %x: u8[2, 3] = input
+    %c: u8[] = const [15]
+    %y: u8[2, 3] = binary(%x, %c) function=bit_and
+    output %y
+  })"})
+    run_pass("tabulate-bytes", text, text);
+}
+
+}  // namespace
+}  // namespace tw::test
