@@ -221,6 +221,7 @@ int exit_code(DiagCode code) {
     case DiagCode::io: return kExitIo;
     case DiagCode::not_pinned: return kExitNotPinned;
     case DiagCode::damaged: return kExitDamaged;
+    case DiagCode::over_budget: return kExitBudget;
   }
   TW_UNREACHABLE("bad code");
 }

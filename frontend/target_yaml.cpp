@@ -86,6 +86,7 @@ class Reader {
   void read_vector_registers(const YAML::Node& node, Target& t);
   void read_fast_math(const YAML::Node& node, Target& t);
   void read_accuracy(const YAML::Node& node, Target& t);
+  void read_precision(const YAML::Node& node, Target& t);
   void read_axes(const YAML::Node& node, Target& t);
   void read_scopes(const YAML::Node& node, Target& t);
   void read_intrinsics(const YAML::Node& node, Target& t) { read_instructions(node, t, 5); }
@@ -237,6 +238,12 @@ double Reader::positive(const YAML::Node& node, const char* key) {
 void Reader::read_accuracy(const YAML::Node& node, Target& t) {
   t.accuracy = positive(node, "accuracy");
   if (t.accuracy > 1) problem(node, "accuracy must be a number above 0 and up to 1");
+}
+
+void Reader::read_precision(const YAML::Node& node, Target& t) {
+  const std::optional<Precision> found = precision_from_name(node.IsScalar() ? node.Scalar() : "");
+  if (found) t.precision = *found;
+  else problem(node, "precision must be one of " + precision_names());
 }
 
 void Reader::read_rates(const YAML::Node& node, Target& t) {
@@ -492,6 +499,7 @@ Target Reader::read(const YAML::Node& root) {
             {"vector_registers", call<&Reader::read_vector_registers>},
             {"fast_math", call<&Reader::read_fast_math>},
             {"accuracy", call<&Reader::read_accuracy>},
+            {"precision", call<&Reader::read_precision>},
             {"rates", call<&Reader::read_core_rates>},
             {"axes", call<&Reader::read_axes>},
             {"scopes", call<&Reader::read_scopes>},

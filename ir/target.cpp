@@ -192,6 +192,15 @@ std::string device_entry(const Target& d, bool with_rates) {
   return out;
 }
 
+constexpr Precision kPrecisions[] = {Precision::fp32, Precision::bf16, Precision::fp16,
+                                     Precision::automatic};
+
+std::string precision(const Target& t) {
+  return t.precision == Precision::fp32
+             ? ""
+             : std::string("precision: ") + precision_name(t.precision) + "\n";
+}
+
 std::string all_devices(const Target& t, bool with_rates) {
   std::string out = t.devices.empty() ? "" : "devices:\n";
   for (const Target& d : t.devices) out += device_entry(d, with_rates);
@@ -200,13 +209,36 @@ std::string all_devices(const Target& t, bool with_rates) {
 
 }  // namespace
 
+const char* precision_name(Precision precision) {
+  switch (precision) {
+    case Precision::fp32: return "fp32";
+    case Precision::bf16: return "bf16";
+    case Precision::fp16: return "fp16";
+    case Precision::automatic: return "auto";
+  }
+  TW_UNREACHABLE("bad precision");
+}
+
+std::optional<Precision> precision_from_name(std::string_view name) {
+  for (const Precision precision : kPrecisions)
+    if (name == precision_name(precision)) return precision;
+  return std::nullopt;
+}
+
+std::string precision_names() {
+  std::string names;
+  for (const Precision precision : kPrecisions)
+    names += (names.empty() ? "" : ", ") + std::string(precision_name(precision));
+  return names;
+}
+
 std::string print(const Target& t) {
   if (!t.isa.empty())
     return "name: " + scalar(t.name) + "\ntriple: " + scalar(t.triple) +
            "\nisa: " + word_list(t.isa) + "\n";
   return "name: " + scalar(t.name) + "\n" + instruction_set(t) +
          "cores: " + std::to_string(t.cores) + "\n" + sizes(t) + "accuracy: " + number(t.accuracy) +
-         "\n" + rates_of_core(t.core) + device(t) + all_devices(t, true);
+         "\n" + precision(t) + rates_of_core(t.core) + device(t) + all_devices(t, true);
 }
 
 std::string codegen_hash(const Target& target) {

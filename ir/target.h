@@ -37,6 +37,12 @@ struct DeviceRates {
   double launch = 1e-5, copy = 2e-5;  // seconds that each costs besides
 };
 
+// In which floats products multiply and weights are kept; automatic: what the target gains by.
+enum class Precision : uint8_t { fp32, bf16, fp16, automatic };
+const char* precision_name(Precision precision);  // "fp32", ..., "auto"
+std::optional<Precision> precision_from_name(std::string_view name);
+std::string precision_names();  // of all, for help texts and errors
+
 struct Target {
   std::string name;                   // of the description, for people; not part of the identity
   std::string triple;                 // "x86_64-linux-gnu"
@@ -48,8 +54,9 @@ struct Target {
   int64_t l3_bytes = 0;               // shared; 0: none
   int vector_bits = 128;              // widest vectors that pay
   int vector_registers = 16;
-  bool fast_math = false;             // NaN and infinity need not be kept
-  double accuracy = 1e-4;             // error budget, relative to an output's range
+  bool fast_math = false;  // NaN and infinity need not be kept
+  double accuracy = 1e-4;  // error budget, relative to an output's range
+  Precision precision = Precision::fp32;
   CoreRates core;                     // of a processor, as described; read by core_rates(target)
   std::vector<DeviceAxis> axes;       // none on a CPU
   std::vector<MemoryScope> scopes;    // beyond global, stack and register
@@ -88,7 +95,8 @@ struct Target {
 
 std::string print(const Target& target);  // canonical YAML: parses back to the same Target
 std::string codegen_hash(
-    const Target& target);  // of what changes generated code (not the name, cores or accuracy)
+    const Target&
+        target);  // of what changes generated code of a kernel (not the name, cores, accuracy or precision)
 // The triple's guaranteed instruction set: compile-time packing, query and CPU check
 Target baseline_target(Arch arch);
 

@@ -1,30 +1,52 @@
+// Where the target's precision is bf16 or fp16: layers with constant weights get shorter ones.
 // before: %y: f32 = matmul(%x, const w)
 // after:  %xn: bf16 = cast(%x)  %xw: f32 = cast(%xn)  %ww: f32 = cast(const w as bf16)
 //         %y: f32 = matmul(%xw, %ww)
-// Products and convolutions of constant weights multiply bf16 and sum in f32. The casts to f32
-// share the product's kernel, which reads bf16; the casts to bf16 share the kernel that makes %x.
-// Element-wise readers of %x read the same bf16, so that memory holds one value; where others read
-// it, or the caller does, it stays f32 beside its bf16. Why here: after constants are folded, which
-// would widen the weights; before layouts, which see the casts.
+// Products and convolutions multiply bf16 and sum in f32, where an instruction does that. The casts
+// to f32 share the product's kernel, which reads bf16; the casts to bf16 share the kernel that
+// makes %x. Element-wise readers of %x read the same bf16, so that memory holds one value; where
+// others read it, or the caller does, it stays f32 beside its bf16.
+// Where weights are all that is read, they alone are short, and widened in the kernel: products of
+// one row, tables that are gathered from, recurrent weights.
+// before: %y: f32 = gather(const t, %i)       after: %s: f16 = gather(const t as f16, %i)
+//                                                    %y: f32 = cast(%s)
+// Why here: after constants are folded, which would widen the weights; before layouts, which see
+// the casts.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
 #include "ir/group.h"
 #include "ir/simplify.h"
 #include "passes/passes.h"
+#include "passes/precision.h"
 #include "passes/rewriter.h"
 
 namespace tw {
 namespace {
 
+constexpr float kLargestHalf = 65504;
+
 bool is_static(const Shape& shape) {
   return std::ranges::all_of(shape, [](const Expr& e) { return as_const(e).has_value(); });
 }
 
+// Of rows of several dimensions.
+bool is_one_row(const Shape& shape) {
+  return std::all_of(shape.begin(), shape.end() - 1, [](const Expr& e) { return is_const(e, 1); });
+}
+
 class Narrower {
  public:
-  explicit Narrower(Graph& graph) : graph_(graph), rewriter_(graph), users_(graph.users()) {
+  // multiplies: products read numbers of the type, else weights alone have it.
+  Narrower(Graph& graph, PassContext& context, DType type, bool multiplies)
+      : graph_(graph),
+        context_(context),
+        short_(type),
+        multiplies_(multiplies),
+        rewriter_(graph),
+        users_(graph.users()) {
     for (const Graph::Output& output : graph.outputs()) kept_.insert(output.value);
     for (const DataSymbol& symbol : graph.data_symbols) kept_.insert(symbol.value);
   }
@@ -32,8 +54,10 @@ class Narrower {
   int run() {
     int count = 0;
     for (const NodeId id : graph_.order()) {
-      if (!multiplies_constant(graph_.node(id))) continue;
-      narrow(id);
+      const Node& node = graph_.node(id);
+      const std::string name = graph_.value(node.output).name;
+      if (context_.exact.contains(name) || !narrow_layer(id)) continue;
+      context_.narrowed[name] = {dtype_name(short_), 2, 4};
       ++count;
     }
     for (const auto& [value, narrow] : narrow_) share(value, narrow);
@@ -43,6 +67,26 @@ class Narrower {
  private:
   const TensorType& type(ValueId v) const { return graph_.value(v).type; }
 
+  bool narrow_layer(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (multiplies_ && multiplies_constant(node)) narrow(id);
+    else if (reads_one_row(node)) replace_input(id, 1, widened(node.inputs[1], id));
+    else if (gathers(node)) gather_short(id);
+    else if (get_if<op::Recurrent>(&node) && shortens(node.inputs[1]))
+      replace_input(id, 1, narrowed(node.inputs[1]));
+    else return false;
+    return true;
+  }
+
+  // A constant of f32 whose numbers the short type has, rounded.
+  bool shortens(ValueId constant) const {
+    if (!graph_.is_constant(constant) || type(constant).dtype != DType::f32) return false;
+    if (short_ == DType::bf16) return true;
+    const Tensor wide = graph_.constant_tensor(constant);
+    return std::ranges::all_of(wide.as<float>(),
+                               [](float v) { return std::abs(v) <= kLargestHalf; });
+  }
+
   bool multiplies_constant(const Node& node) const {
     const auto* conv = get_if<op::Conv>(&node);
     const auto* product = get_if<op::MatMul>(&node);
@@ -51,28 +95,66 @@ class Narrower {
     if (type(x).dtype != DType::f32 || !graph_.is_constant(w) || graph_.is_constant(x))
       return false;
     if (conv) return conv->group == 1 && is_static(type(x).shape) && is_static(type(w).shape);
+    return is_matrix_product(node);
+  }
+
+  bool is_matrix_product(const Node& node) const {
     const Shape& columns = type(node.output).shape;
-    return type(w).shape.size() == 2 && !product->trans_a && is_static(type(w).shape) &&
+    const TensorType& w = type(node.inputs[1]);
+    return w.shape.size() == 2 && !std::get<op::MatMul>(node.attrs).trans_a && is_static(w.shape) &&
            !is_const(columns.back(), 1);
+  }
+
+  bool reads_one_row(const Node& node) const {
+    return get_if<op::MatMul>(&node) && type(node.inputs[0]).dtype == DType::f32 &&
+           !graph_.is_constant(node.inputs[0]) && is_matrix_product(node) &&
+           is_one_row(type(node.inputs[0]).shape) && shortens(node.inputs[1]);
+  }
+
+  bool gathers(const Node& node) const {
+    return get_if<op::Gather>(&node) && shortens(node.inputs[0]) &&
+           type(node.inputs[0]).shape.size() > 1;
   }
 
   void narrow(NodeId id) {
     const Node node = graph_.node(id);
     const auto [x, fresh] = narrow_.try_emplace(node.inputs[0]);
-    if (fresh) x->second = rewriter_.add(op::Cast{DType::bf16}, {x->first}, id, "x_bf16");
-    const auto [w, first] = weights_.try_emplace(node.inputs[1]);
-    if (first) w->second = narrowed_constant(w->first);
+    if (fresh) x->second = rewriter_.add(op::Cast{short_}, {x->first}, id, "x_bf16");
     std::vector<ValueId> inputs = node.inputs;
     inputs[0] = rewriter_.add(op::Cast{DType::f32}, {x->second}, id, "x");
-    inputs[1] = rewriter_.add(op::Cast{DType::f32}, {w->second}, id, "w");
+    inputs[1] = widened(node.inputs[1], id);
     rewriter_.update(id, node.attrs, inputs);
   }
 
-  ValueId narrowed_constant(ValueId constant) {
+  void gather_short(NodeId id) {
+    const Node node = graph_.node(id);
+    std::vector<ValueId> inputs = node.inputs;
+    inputs[0] = narrowed(inputs[0]);
+    const ValueId rows = rewriter_.add(node.attrs, inputs, id, "short");
+    rewriter_.update(id, op::Cast{DType::f32}, {rows});
+  }
+
+  void replace_input(NodeId id, size_t index, ValueId value) {
+    const Node node = graph_.node(id);
+    std::vector<ValueId> inputs = node.inputs;
+    inputs[index] = value;
+    rewriter_.update(id, node.attrs, inputs);
+  }
+
+  ValueId widened(ValueId constant, NodeId like) {
+    return rewriter_.add(op::Cast{DType::f32}, {narrowed(constant)}, like, "w");
+  }
+
+  // One for all that read it.
+  ValueId narrowed(ValueId constant) {
+    const auto [w, first] = weights_.try_emplace(constant);
+    if (!first) return w->second;
     const Tensor wide = graph_.constant_tensor(constant);
-    Tensor narrow = Tensor::zeros(DType::bf16, wide.shape);
+    Tensor narrow = Tensor::zeros(short_, wide.shape);
     for (int64_t i = 0; i < wide.size(); ++i) narrow.set(i, wide.at(i));
-    return rewriter_.add_constant(graph_.value(constant).name + "_bf16", narrow);
+    w->second = rewriter_.add_constant(graph_.value(constant).name + "_" + dtype_name(short_),
+                                       narrow);
+    return w->second;
   }
 
   // Element-wise readers of the value read its bf16, each through a cast of its own, which shares
@@ -98,18 +180,43 @@ class Narrower {
   }
 
   Graph& graph_;
+  PassContext& context_;
+  DType short_;
+  bool multiplies_;
   Rewriter rewriter_;
   std::vector<std::vector<NodeId>> users_;  // before the pass
   std::map<ValueId, ValueId> narrow_, weights_;
   std::set<ValueId> kept_;  // read from outside
 };
 
+// Products whose rows the model lets be rounded to 8 bits are not where they must be exact.
+bool exact_rows(Graph& graph, PassContext& context) {
+  bool changed = false;
+  for (const NodeId id : graph.order()) {
+    auto* product = std::get_if<op::MatMulNBits>(&graph.node(id).attrs);
+    if (!product || !product->byte_rows) continue;
+    const std::string& name = graph.value(graph.node(id).output).name;
+    if (context.exact.contains(name)) {
+      product->byte_rows = false;
+      changed = true;
+    } else {
+      context.narrowed[name] = {"8-bit rows", 0, 0};
+    }
+  }
+  return changed;
+}
+
 }  // namespace
 
 Expected<bool> narrow_products(Graph& graph, PassContext& context) {
-  const int count = Narrower(graph).run();
-  context.report = llvm::formatv("{0} products of bf16", count).str();
-  return count > 0;
+  const bool exact = exact_rows(graph, context);
+  const Precision precision = precision_of(context.target);
+  if (precision == Precision::fp32) return exact;
+  const DType type = precision == Precision::bf16 ? DType::bf16 : DType::f16;
+  const bool multiplies = type == DType::bf16 && multiplies_bf16(context.target);
+  const int count = Narrower(graph, context, type, multiplies).run();
+  context.report = llvm::formatv("{0} layers of {1}", count, dtype_name(type)).str();
+  return exact || count > 0;
 }
 
 }  // namespace tw

@@ -3,7 +3,9 @@
 #pragma once
 #include <array>
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,11 +14,20 @@
 
 namespace tw {
 
+// A layer whose numbers a pass made shorter than the model's.
+struct NarrowedLayer {
+  std::string numbers;                    // "bf16"
+  int weight_bytes = 0, exact_bytes = 0;  // of a weight, with and without; 0: the same
+};
+
 struct PassContext {
   const Target& target;
   int64_t fold_budget_bytes = 64 << 20;  // constant folding may add so much in all
   std::string report{};                  // a line a pass may leave for --time-passes and --stats
   const CostOracle* costs = nullptr;     // what choices cost; null: the analytic model
+  // Layers that keep the model's own numbers, and what became of others: by the value they make
+  std::set<std::string> exact{};
+  std::map<std::string, NarrowedLayer> narrowed{};
 };
 
 struct Pass {

@@ -32,6 +32,9 @@ std::vector<std::string> default_pipeline() {
       "eliminate-dead-code",
       // After duplicates and biases are folded; before layouts, which see one product for several.
       "join-products",
+      // After constants are folded, which would widen the weights again; before layouts, which see
+      // the casts. Nothing in f32.
+      "narrow-products",
       // Last: casts between layouts would hide the patterns that the others look for.
       "assign-layouts",
   };

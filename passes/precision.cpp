@@ -1,18 +1,22 @@
 #include "passes/precision.h"
 
-#include <algorithm>
-
 #include "ir/schedule/product_form.h"
 
 namespace tw {
 
-Expected<Precision> precision_from_name(std::string_view name) {
-  if (name == "fp32") return Precision::fp32;
-  if (name == "bf16") return Precision::bf16;
-  if (name == "auto") return Precision::automatic;
-  return make_error(DiagCode::invalid_argument,
-                    "precision '{0}': one of fp32, bf16, auto (fp16 is not there yet)", name);
+namespace {
+
+bool widens_f16(const Target& target) {
+  switch (target.arch()) {
+    case Arch::x86_64: return target.has("f16c") || target.has("avx512f");
+    case Arch::aarch64: return true;
+    case Arch::arm: return target.has("fp16");
+    case Arch::riscv64: return target.has("zfhmin");
+  }
+  TW_UNREACHABLE("bad architecture");
 }
+
+}  // namespace
 
 bool multiplies_bf16(const Target& target) {
   return best_product(
@@ -28,22 +32,36 @@ bool multiplies_bf16(const Target& target) {
       .has_value();
 }
 
-Expected<std::vector<std::string>> pipeline_of(Precision precision, const Target& target) {
-  std::vector<std::string> passes = default_pipeline();
-  const bool able = target.devices.empty() && multiplies_bf16(target);
-  if (precision == Precision::fp32 || (precision == Precision::automatic && !able)) return passes;
+Precision precision_of(const Target& target) {
+  if (target.precision != Precision::automatic) return target.precision;
+  const CoreRates rates = core_rates(target);
+  const bool pays = rates.bf16 == 0 || rates.bf16 > rates.f32;
+  return target.devices.empty() && pays && multiplies_bf16(target) ? Precision::bf16
+                                                                   : Precision::fp32;
+}
+
+Error check_precision(const Target& target) {
+  const Precision precision = precision_of(target);
+  if (precision == Precision::fp32) return Error::success();
   if (!target.devices.empty())
     return make_error(DiagCode::unsupported,
-                      "precision bf16: target '{0}' has devices, and only processors multiply it",
-                      target.name);
-  if (!able)
+                      "precision {0}: target '{1}' has devices, and only processors multiply it",
+                      precision_name(precision), target.name);
+  if (precision == Precision::fp16 && !widens_f16(target))
     return make_error(DiagCode::unsupported,
-                      "precision bf16: target '{0}' has no instruction that multiplies bf16 (on "
-                      "x86-64 the feature avx512bf16); auto takes f32 there",
+                      "precision fp16: target '{0}' has no instruction that widens f16 (on x86-64 "
+                      "the feature f16c); bf16 needs none",
                       target.name);
-  // Constants have been folded, which would widen the weights again; layouts come behind.
-  passes.insert(std::ranges::find(passes, "assign-layouts"), "narrow-products");
-  return passes;
+  return Error::success();
+}
+
+Error check_tunable(const Target& target) {
+  const Precision precision = precision_of(target);
+  if (precision == Precision::fp32) return Error::success();
+  return make_error(DiagCode::unsupported,
+                    "target '{0}' has precision {1}, whose kernels have the default schedules: "
+                    "there is nothing to tune or to lock",
+                    target.name, precision_name(precision));
 }
 
 }  // namespace tw

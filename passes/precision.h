@@ -1,19 +1,23 @@
-// In which floats products and convolutions are computed.
+// In which floats products and convolutions are computed, and weights kept. Without an instruction
+// for products of the type, weights alone are short.
 #pragma once
-#include "passes/pass.h"
+#include "ir/target.h"
+#include "support/diag.h"
 
 namespace tw {
-
-// automatic: bf16 where the target has an instruction for it.
-enum class Precision : uint8_t { fp32, bf16, automatic };
-// Errors: none of that name.
-Expected<Precision> precision_from_name(std::string_view name);
 
 // Whether an instruction of the processor multiplies bf16 and sums in f32.
 bool multiplies_bf16(const Target& target);
 
-// The default pipeline, with narrow-products where the precision asks for it. Errors: bf16 on a
-// target without an instruction for it, or with devices.
-Expected<std::vector<std::string>> pipeline_of(Precision precision, const Target& target);
+// What Target::precision comes to: automatic is bf16 where the target has an instruction for it
+// and, as far as its rates say, more products a cycle by it than in f32, else fp32.
+Precision precision_of(const Target& target);
+
+// Errors: a target with devices, or without an instruction that widens f16 for fp16.
+Error check_precision(const Target& target);
+
+// Kernels of short floats have the default schedules. Errors, for commands that make others: the
+// target's precision comes to one of them.
+Error check_tunable(const Target& target);
 
 }  // namespace tw

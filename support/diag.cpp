@@ -23,6 +23,7 @@ const char* diag_code_name(DiagCode code) {
     case DiagCode::limit: return "limit";
     case DiagCode::not_pinned: return "not-pinned";
     case DiagCode::damaged: return "damaged";
+    case DiagCode::over_budget: return "over-budget";
   }
   TW_UNREACHABLE("bad code");
 }

@@ -14,6 +14,7 @@ enum class DiagCode {
   limit,             // a resource limit was met
   not_pinned,        // what --frozen asks for and no lock says
   damaged,           // a library whose bytes are not those that were written
+  over_budget,       // needs more than its budget allows
 };
 
 }  // namespace tw

@@ -12,9 +12,11 @@
 #include <memory>
 #include <ostream>
 
+#include "cli/accuracy_flags.h"
 #include "cli/algorithm_flags.h"
 #include "cli/build_cache.h"
 #include "cli/commands/commands.h"
+#include "cli/compile_report.h"
 #include "cli/default_log.h"
 #include "cli/file_roles.h"
 #include "cli/given_flags.h"
@@ -39,6 +41,7 @@
 #include "ir/freestanding.h"
 #include "packager/output_file.h"
 #include "passes/precision.h"
+#include "support/end_signals.h"
 #include "support/parallel.h"
 
 namespace tw {
@@ -46,7 +49,8 @@ namespace {
 
 struct CompileArgs {
   std::string model, target = "host", output, name, header, weights, emit, dump_dir, log, tune,
-                     depfile, budget, junit, report, optimize, precision = "fp32";
+                     depfile, budget, junit, report, optimize, precision;
+  AccuracyFlags accuracy;
   AlgorithmFlags algorithms;
   UntrustedFlags untrusted;
   GivenFlags given;
@@ -61,12 +65,6 @@ struct CompileArgs {
 
 constexpr const char* kNoBudget = "none";
 constexpr int kRegistersForSize = 8;  // what a tile takes is unrolled
-
-struct PassTime {
-  std::string pass, report;
-  double seconds = 0;
-  bool changed = false;
-};
 
 bool is_text(Emit emit) {
   switch (emit) {
@@ -125,7 +123,7 @@ Error check_report(const CompileArgs& args, const CompileOptions& options) {
 // The page of --report.
 Error write_report(const CompileArgs& args, const CompileOptions& options,
                    const PlannedProgram& planned, const CompileReport& compiled,
-                   const Target& target) {
+                   const Target& target, const std::optional<AccuracyReport>& accuracy) {
   Report report = make_report(planned, compiled, target);
   report.model = std::filesystem::path(args.model).filename().string();
   const bool here = args.target == "host";
@@ -133,6 +131,7 @@ Error write_report(const CompileArgs& args, const CompileOptions& options,
   else TW_TRY(add_estimates(planned, compiled, target, threads_or_all(args.jobs), report));
   if (here && args.report_errors > 0)
     add_errors(options, target, compiled, args.report_errors, report);
+  if (accuracy) add_accuracy(*accuracy, accuracy_note(*accuracy), report);
   return write_file(args.report, page(report));
 }
 
@@ -215,89 +214,6 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
     if (!file.empty()) TW_TRY(check_writable(file));
   if (!args.report.empty() || args.report_errors > 0) TW_TRY(check_report(args, o));
   return o;
-}
-
-void add_schedule(Json::Object& kernel, const Pin& pin) {
-  kernel.push_back({"schedule", source_of(pin)});
-  if (!pin.task.empty()) kernel.push_back({"task", pin.task});
-  if (!pin.tuned) return;
-  kernel.push_back({"tuned", date_text(pin.time)});
-  kernel.push_back({"tuned_seconds", pin.seconds});
-}
-
-Json::Object to_json(const CompileReport& r, const std::vector<PassTime>& passes, double seconds) {
-  Json::Array stages, times, kernels;
-  for (const StageReport& s : r.stages)
-    stages.push_back(Json::Object{{"name", s.name}, {"seconds", s.seconds}});
-  for (const PassTime& p : passes)
-    times.push_back(Json::Object{
-        {"name", p.pass}, {"seconds", p.seconds}, {"changed", p.changed}, {"report", p.report}});
-  for (size_t i = 0; i < r.kernel_reports.size(); ++i) {
-    const KernelReport& k = r.kernel_reports[i];
-    Json::Object kernel{{"name", k.name},
-                        {"code_bytes", k.code_bytes},
-                        {"spills", k.spills},
-                        {"reloads", k.reloads},
-                        {"registers", k.registers},
-                        {"stack_bytes", k.stack_bytes},
-                        {"shared_bytes", k.shared_bytes}};
-    if (i < r.schedules.size()) add_schedule(kernel, r.schedules[i]);
-    kernels.push_back(std::move(kernel));
-  }
-  Sizes sizes = r.example;
-  Json::Object out{{"output", r.output},
-                   {"header", r.header},
-                   {"seconds", seconds},
-                   {"nodes", r.nodes},
-                   {"groups", r.groups},
-                   {"kernels", r.kernels},
-                   {"calls", r.calls},
-                   {"model_bytes", r.model_bytes},
-                   {"weight_bytes", r.weight_bytes},
-                   {"arena_bytes", value_at(r.arena_bytes, sizes)},
-                   {"naive_arena_bytes", r.naive_arena_bytes},
-                   {"warm_share", r.warm_share},
-                   {"artifact_bytes", r.artifact_bytes},
-                   {"peak_memory_bytes", r.peak_memory_bytes},
-                   {"stages", stages},
-                   {"kernel_reports", kernels}};
-  if (r.object)
-    out.push_back({"memory", Json::Object{{"code_bytes", r.object->code},
-                                          {"constant_bytes", r.object->constants},
-                                          {"written_bytes", r.object->written}}});
-  if (!r.faults.empty()) out.push_back({"faults", json_array(r.faults)});
-  if (!sizes.empty()) {
-    Json::Object at;
-    for (const auto& [symbol, size] : sizes)
-      at.push_back({symbol_name(r.symbol_names, symbol), size});
-    out.push_back({"arena", to_string(r.arena_bytes, r.symbol_names)});
-    out.push_back({"sizes", at});
-  }
-  if (!r.warnings.empty()) out.push_back({"warnings", json_array(r.warnings)});
-  if (!r.notes.empty()) out.push_back({"notes", json_array(r.notes)});
-  if (!r.device_notes.empty()) out.push_back({"device_notes", json_array(r.device_notes)});
-  if (!r.host_reasons.empty()) out.push_back({"on_processor", json_array(r.host_reasons)});
-  if (!passes.empty()) out.push_back({"passes", times});
-  return out;
-}
-
-std::string remarks(const CompileReport& r) {
-  std::string text;
-  for (const std::string& fault : r.faults) text += "warning: " + fault + "\n";
-  for (const std::string& warning : r.warnings) text += "warning: " + warning + "\n";
-  for (const std::string& note : r.notes) text += "note: " + note + "\n";
-  return text;
-}
-
-std::string pass_table(const std::vector<PassTime>& passes) {
-  std::string text;
-  for (const PassTime& p : passes) {
-    char line[96];
-    std::snprintf(line, sizeof line, "%9.3f ms  %-34s %s", p.seconds * 1e3, p.pass.c_str(),
-                  p.changed ? "changed" : "");
-    text += std::string(line) + (p.report.empty() ? "" : "  " + p.report) + "\n";
-  }
-  return text;
 }
 
 Error check_not_frozen(const CompileArgs& args) {
@@ -407,6 +323,8 @@ struct Job {
   CompileOptions options;
   Target target;
   Budget budget;
+  std::optional<AccuracyRequest> limit;  // of the accuracy
+  std::optional<AccuracyReport> accuracy;
   FileRoles files;
   std::optional<CompileCache> cache;
   std::string key;  // in the cache; "": it is not for the cache
@@ -444,26 +362,55 @@ void optimize_size(Job& job) {
   job.target.vector_registers = std::min(job.target.vector_registers, kRegistersForSize);
 }
 
-// The passes that the precision asks for, and what is said of auto's choice.
+// The target's precision, or the flag's, and what is said of auto's choice.
 Error choose_precision(Job& job) {
   const CompileArgs& args = job.args;
-  TW_ASSIGN(const Precision precision, precision_from_name(args.precision));
-  if (precision == Precision::fp32) return Error::success();
-  if (!args.passes.empty())
-    return make_error(DiagCode::invalid_argument,
-                      "--precision chooses passes, and --passes gives them: one of them");
-  TW_ASSIGN(job.options.pipeline, pipeline_of(precision, job.target));
-  const bool narrow = job.options.pipeline != default_pipeline();
-  if (precision == Precision::automatic)
-    job.notes.push_back(std::string("precision auto: ") + (narrow ? "bf16" : "fp32") +
+  if (!args.precision.empty()) {
+    const std::optional<Precision> precision = precision_from_name(args.precision);
+    if (!precision)
+      return make_error(DiagCode::invalid_argument, "--precision '{0}' is none of {1}",
+                        args.precision, precision_names());
+    if (!args.passes.empty())
+      return make_error(DiagCode::invalid_argument,
+                        "--precision chooses passes, and --passes gives them: one of them");
+    job.target.precision = *precision;
+    for (Target& wider : job.target.wider) wider.precision = *precision;
+  }
+  TW_TRY(check_precision(job.target));
+  const Precision precision = precision_of(job.target);
+  if (job.target.precision == Precision::automatic)
+    job.notes.push_back(std::string("precision auto: ") + precision_name(precision) +
                         " on target '" + job.target.name + "'");
-  if (!narrow) return Error::success();
+  if (precision == Precision::fp32) return Error::success();
+  if (precision == Precision::fp16 || !multiplies_bf16(job.target))
+    job.notes.push_back(std::string("precision ") + precision_name(precision) + ": target '" +
+                        job.target.name +
+                        "' does not multiply it; it keeps weights, where little else is read");
   if (!args.log.empty() || !args.tune.empty() || args.frozen)
     return make_error(DiagCode::unsupported,
-                      "--precision {0}: kernels of bf16 have the default schedules, without --log, "
+                      "precision {0}: its kernels have the default schedules, without --log, "
                       "--tune and --frozen",
-                      args.precision);
+                      precision_name(job.target.precision));
   job.options.schedules = nullptr;  // those of the lock beside the model are of f32
+  return Error::success();
+}
+
+// What cannot be held against a limit of accuracy.
+Error check_accuracy(const Job& job) {
+  const CompileArgs& args = job.args;
+  if (!job.limit) return Error::success();
+  if (job.options.emit != Emit::so)
+    return make_error(DiagCode::invalid_argument,
+                      "--max-error runs the library, and --emit {0} writes none", args.emit);
+  if (!args.tune.empty())
+    return make_error(DiagCode::unsupported,
+                      "a limit of accuracy does not go with --tune: tune with 'tilewright tune', "
+                      "then compile with --log");
+  if (!job.target.wider.empty())
+    return make_error(DiagCode::unsupported,
+                      "a limit of accuracy is about one processor, and '{0}' is {1}: name one of "
+                      "these",
+                      job.target.name, llvm::join(job.target.isa, ", "));
   return Error::success();
 }
 
@@ -474,6 +421,7 @@ std::string not_cached(const Job& job) {
   if (!args.tune.empty() || !args.log.empty()) return "--tune and --log take what was measured";
   if (!job.target.devices.empty()) return "the target has a device";
   if (!args.report.empty()) return "--report tells of the compile";
+  if (job.limit) return "its accuracy is measured";
   if (!args.weights.empty()) return "--weights writes a third file";
   if (is_text(job.options.emit) || !args.dump_dir.empty() || !args.print_after.empty() ||
       args.print_changed || args.time_passes)
@@ -537,24 +485,59 @@ Error prepare(Job& job) {
   if (args.optimize == "size") optimize_size(job);
   with_virtual_threads(job.target, args.virtual_threads);
   TW_TRY(choose_precision(job));
+  if (!is_text(job.options.emit) || !args.accuracy.max_error.empty()) {
+    TW_ASSIGN(job.limit, args.accuracy.request(job.budget, args.threads));
+  }
+  TW_TRY(check_accuracy(job));
   if (only_predicts(args)) TW_TRY(predict(args, job.options));
   return find_key(job);
+}
+
+void remove_library(const Job& job) {
+  std::error_code none;
+  std::filesystem::remove(job.options.output, none);
+  std::filesystem::remove(header_path(job.options), none);
+  if (!job.options.weights.empty()) std::filesystem::remove(job.options.weights, none);
 }
 
 // A library that is over its budget does not stay: no build takes it for a good one.
 Expected<std::vector<BudgetRow>> hold_budget(const Job& job, const std::string& library) {
   if (job.budget.empty()) return std::vector<BudgetRow>{};
-  Expected<std::vector<BudgetRow>> rows = check_budget(
-      {library, job.args.model, job.budget, job.args.threads});
-  if (!rows || !within(*rows)) {
-    std::error_code none;
-    std::filesystem::remove(library, none);
-    std::filesystem::remove(header_path(job.options), none);
-    if (!job.options.weights.empty()) std::filesystem::remove(job.options.weights, none);
-  }
+  BudgetRequest request{library, job.args.model, job.budget, job.args.threads, {}};
+  if (job.accuracy && job.accuracy->limit.measure == ErrorMeasure::largest)
+    request.error = job.accuracy->error;
+  Expected<std::vector<BudgetRow>> rows = check_budget(request);
+  if (!rows || !within(*rows)) remove_library(job);
   if (rows && !job.args.junit.empty())
     TW_TRY(write_file(job.args.junit, junit_text(*rows, library)));
   return rows;
+}
+
+// Of a limit that cannot be met; the budget's is a case of JUnit.
+Error over_limit(const Job& job, const AccuracyReport& accuracy) {
+  if (!job.args.junit.empty())
+    TW_TRY(write_file(
+        job.args.junit,
+        junit_text({{Budgeted::error, accuracy.error, accuracy.limit.most}}, job.options.output)));
+  return over_accuracy(accuracy);
+}
+
+// The library within its accuracy: compiled again where layers lost their choices.
+Expected<CompileReport> within_accuracy(Job& job, CompileReport report, const OnStage& stage) {
+  if (!job.limit) return report;
+  {
+    const RemovedOnEndSignal library(job.options.output), header(header_path(job.options)),
+        weights(job.options.weights);
+    Expected<AccuracyReport> held = hold_accuracy(report, job.options, job.target, *job.limit,
+                                                  stage);
+    if (!held || !held->within || held->taken_back() > 0) remove_library(job);
+    if (!held) return held.takeError();
+    if (!held->within) return over_limit(job, *held);
+    job.accuracy = std::move(*held);
+  }
+  if (job.accuracy->taken_back() == 0) return report;
+  job.passes.clear();
+  return compile_model(job.options, job.target, stage);
 }
 
 // The last steps of a library, be it compiled or from the cache.
@@ -564,12 +547,14 @@ Expected<int> finish(const Job& job, Json::Object report, const std::string& sum
   TW_ASSIGN(const std::vector<BudgetRow> rows, hold_budget(job, library));
   if (within(rows)) TW_TRY(job.args.runner.write(library, job.target));
   if (console.json) {
+    if (job.accuracy) report.push_back({"accuracy", to_json(*job.accuracy)});
     if (!rows.empty()) report.push_back({"budget", to_json(rows)});
     if (!within(rows)) report.push_back({"ok", false});
     if (job.args.runner.wanted) report.push_back({"runner", job.args.runner.path(library)});
     write_json(console, report);
   } else {
     console.out << summary << job.args.runner.line(library);
+    if (job.accuracy) console.out << accuracy_text(*job.accuracy, console.columns);
     if (!rows.empty()) console.out << to_string(rows);
     if (!within(rows)) console.err << "over the budget: " << library << " was removed\n";
   }
@@ -614,8 +599,10 @@ Expected<CompileReport> build(Job& job, Console& console, Progress& progress) {
   const OnStage on_stage = [&](const std::string& stage) { progress.begin(stage); };
   if (!args.report.empty())
     job.options.on_planned = [&](const PlannedProgram& p) { job.planned = p; };
-  if (args.tune.empty() || only_predicts(args))
-    return compile_model(job.options, job.target, on_stage);
+  if (args.tune.empty() || only_predicts(args)) {
+    TW_ASSIGN(CompileReport report, compile_model(job.options, job.target, on_stage));
+    return within_accuracy(job, std::move(report), on_stage);
+  }
   TW_ASSIGN(TunedCompile request, tuned_compile(args, job.target, job.options));
   const double limit = request.tuning.network.scheduler.seconds;
   ConsoleTuneWatch watch(console, request.tuning.network.scheduler.trials, true);
@@ -632,20 +619,20 @@ Expected<Confined> confined_compile(const CompileArgs& args, Console& console) {
                       "--untrusted does not go with --log, --tune and --cache: a stranger's model "
                       "must not write what other compiles take");
   const std::string budget = args.budget == kNoBudget ? "" : args.budget;
-  return confined(
-      args.untrusted,
-      {folder_of(args.model), target_file(args.target, config_dirs()), budget, args.given.file()},
-      {args.output.empty() ? "." : folder_of(args.output), folder_of(args.header),
-       folder_of(args.weights), folder_of(args.report), folder_of(args.depfile),
-       folder_of(args.junit), args.dump_dir},
-      console);
+  return confined(args.untrusted,
+                  {folder_of(args.model), target_file(args.target, config_dirs()), budget,
+                   args.given.file(), args.accuracy.data},
+                  {args.output.empty() ? "." : folder_of(args.output), folder_of(args.header),
+                   folder_of(args.weights), folder_of(args.report), folder_of(args.depfile),
+                   folder_of(args.junit), args.dump_dir},
+                  console);
 }
 
 Expected<int> compile(CompileArgs args, Console& console) {
   TW_ASSIGN(const Confined work, confined_compile(args, console));
   if (work.code) return *work.code;
   TW_ASSIGN(Target target, choose_target(args));
-  Job job{args, {}, std::move(target), {}, {}, {}, {}, {}, {}, {}};
+  Job job{args, {}, std::move(target), {}, {}, {}, {}, {}, {}, {}, {}, {}};
   TW_TRY(prepare(job));
   const auto start = std::chrono::steady_clock::now();
   if (!args.depfile.empty()) TW_TRY(write_file(args.depfile, job.files.dependencies()));
@@ -656,7 +643,7 @@ Expected<int> compile(CompileArgs args, Console& console) {
   TW_ASSIGN(CompileReport report, build(job, console, progress));
   if (!args.report.empty() && !(args.strict && !report.faults.empty())) {
     progress.begin("report");
-    TW_TRY(write_report(args, job.options, job.planned, report, job.target));
+    TW_TRY(write_report(args, job.options, job.planned, report, job.target, job.accuracy));
   }
   progress.end();
   std::ranges::copy(job.notes, std::back_inserter(report.notes));
@@ -779,9 +766,11 @@ CommandRun define_compile(Flags& flags) {
              "Write every stage's text there as numbered files");
   define_report_flags(flags, *args);
   args->algorithms.define(flags);
+  args->accuracy.define(flags);
   flags.text("--precision", args->precision, "P",
-             "In what products and convolutions multiply: fp32 (default), bf16 with sums in f32, "
-             "auto: bf16 where the target has an instruction for it");
+             "fp32; bf16: products and convolutions multiply it where the target has an "
+             "instruction for that, with sums in f32; fp16, and bf16 without one: weights are kept "
+             "in it; auto: bf16 with an instruction, else fp32; default: the target's, else fp32");
   define_schedule_flags(flags, *args);
   flags.flag("--strict", args->strict,
              "Write nothing and exit with 70 where a default schedule does not apply, which is a "

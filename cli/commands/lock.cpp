@@ -17,6 +17,7 @@
 #include "driver/tune/lock_file.h"
 #include "driver/tune/tuned_schedules.h"
 #include "packager/output_file.h"
+#include "passes/precision.h"
 
 namespace tw {
 namespace {
@@ -59,6 +60,7 @@ Expected<int> lock(const LockArgs& args, Console& console) {
   TW_ASSIGN(options.given, args.given.read());
   TW_ASSIGN(const auto special, parse_specialize(args.specialize));
   TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
+  TW_TRY(check_tunable(target));
   TW_ASSIGN(options.algorithms, args.algorithms.options(target));
   with_virtual_threads(target, args.virtual_threads);
   const ScheduleOptions schedules{.log = log_to_read(args), .threads = args.threads};

@@ -17,10 +17,10 @@ namespace tw {
 namespace {
 
 struct QuantizeArgs {
-  std::string model, output, data, inputs, method = "minmax", activations = "u8";
+  std::string model, output, data, inputs, method = "minmax", activations = "u8", max_error;
   std::vector<std::string> dims;
   int random = 0, samples = 0, weight_bits = 8, bits = 8, block = 32;
-  double percentile = CalibrationRule().percent, max_error = -1;
+  double percentile = CalibrationRule().percent;
   bool equalize = false, plain = false, layers = false, weights_only = false, asymmetric = false;
   UntrustedFlags untrusted;
 };
@@ -68,7 +68,9 @@ Expected<QuantizeRequest> request_of(const QuantizeArgs& args, const std::string
   request.equalize = args.equalize;
   request.balance = request.correct_biases = !args.plain;
   request.by_layer = args.layers;
-  if (args.max_error >= 0) request.max_error = args.max_error;
+  if (!args.max_error.empty()) {
+    TW_ASSIGN(request.max_error, error_limit_from_text(args.max_error, ErrorMeasure::rms));
+  }
   return request;
 }
 
@@ -109,8 +111,10 @@ void print_quantized(Console& console, const QuantizeReport& report, const std::
   if (report.equalized > 0) out << report.equalized << " pairs of layers equalized\n";
   if (report.balanced > 0) out << report.balanced << " values with balanced channels\n";
   out << output << ": " << static_cast<int64_t>(report.layers.size()) - floats << " of "
-      << report.layers.size() << " layers in integers, error " << formatted("%.5f", report.error)
-      << " on " << report.samples << (report.samples == 1 ? " sample\n" : " samples\n");
+      << report.layers.size() << " layers in integers, "
+      << (report.measure == ErrorMeasure::top1 ? "" : "error ")
+      << measure_text(report.error, report.measure) << " on " << report.samples
+      << (report.samples == 1 ? " sample\n" : " samples\n");
 }
 
 void print_packed(Console& console, const QuantizeArgs& args, const PackedWeights& packed,
@@ -191,9 +195,10 @@ CommandRun define_quantize(Flags& flags) {
   flags.flag("--plain", args->plain,
              "Neither balance channels nor take the mean error of rounded weights from the biases");
   flags.flag("--layers", args->layers, "Measure what each layer alone does to the outputs");
-  flags.number("--max-error", args->max_error, "E",
-               "Leave the most harmful layers in floats until the outputs' error, relative to "
-               "their root mean square, is within E on the data");
+  flags.text("--max-error", args->max_error, "E",
+             "Leave the most harmful layers in floats until the outputs' error, relative to "
+             "their root mean square, is within E on the data; or max:E, of an output's range, or "
+             "top1:P%, of rows with the same class");
   flags.flag(
       "--weights-only", args->weights_only,
       "Weights of MatMul, Gemm and Gather alone, as MatMulNBits and GatherBlockQuantized: for "

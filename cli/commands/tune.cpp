@@ -17,6 +17,7 @@
 #include "driver/report/page.h"
 #include "driver/tune/tuned_compile.h"
 #include "packager/output_file.h"
+#include "passes/precision.h"
 #include "support/parallel.h"
 
 namespace tw {
@@ -128,6 +129,7 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   TW_ASSIGN(request.dims, parse_dims(args.dims));
   TW_ASSIGN(request.given, args.given.read());
   TW_ASSIGN(const Target target, load_target(args.target, config_dirs()));
+  TW_TRY(check_tunable(target));
   if (!target.wider.empty())
     return make_error(
         DiagCode::unsupported,

@@ -70,7 +70,9 @@ Expected<Measured> measure(const BudgetRequest& request, const Manifest& manifes
     TW_ASSIGN(const std::vector<double> ms, time_runs(run, {0, 1.0}));
     out.p50_ms = statistics(ms).median;
   }
-  if (asks_for(request.budget, Budgeted::error)) {
+  if (request.error) {
+    out.error = *request.error;
+  } else if (asks_for(request.budget, Budgeted::error)) {
     TW_ASSIGN(out.error, measured_error(request, manifest));
   }
   return out;

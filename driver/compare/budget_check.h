@@ -1,5 +1,6 @@
 // A library held against a budget.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,8 @@ struct BudgetRow {
 struct BudgetRequest {
   std::string library, model;  // the ONNX file that it was compiled from
   Budget budget;
-  int threads = 1;  // of the runs that are timed
+  int threads = 1;              // of the runs that are timed
+  std::optional<double> error;  // where it has been measured already
 };
 // A row a limit. Free dimensions have the sizes of the manifest's example, inputs are random. What
 // is measured needs a library that runs here; else an error says so.

@@ -77,6 +77,14 @@ struct PathReport {
   uint64_t shared_weight_bytes = 0;
 };
 
+// A layer that rounds more than direct sums in the model's own numbers would.
+struct LossyLayer {
+  std::string name;                          // of the value that its product makes
+  std::string group, op;                     // group_name, as its call is named; "conv"
+  std::string choice;                        // "bf16", "winograd_f4"
+  double weight_bytes = 0, exact_bytes = 0;  // packed, and what they would be without
+};
+
 struct CompileReport {
   std::vector<StageReport> stages;
   int64_t nodes = 0, groups = 0, kernels = 0, calls = 0;
@@ -98,6 +106,7 @@ struct CompileReport {
   std::optional<std::map<std::string, int64_t>> layouts;
   // Of products with constant weights, by the value that they make
   std::map<std::string, Algorithm> algorithms;
+  std::vector<LossyLayer> lossy;  // in the order of the graph
   // Of each kernel: which, and where it comes from; empty when plain
   std::vector<Pin> schedules;
   bool schedules_in_use = false;             // ScheduleRemarks::in_use

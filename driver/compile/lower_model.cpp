@@ -76,6 +76,54 @@ std::map<std::string, Algorithm> algorithms_of(const FusedGraph& fused) {
   return algorithms;
 }
 
+// Of the weights as the graph has them.
+double weight_count(const Graph& graph, const Node& product) {
+  double count = 1;
+  for (const Expr& extent : graph.value(product.inputs[1]).type.shape)
+    count *= static_cast<double>(as_const(extent).value_or(0));
+  return count;
+}
+
+LossyLayer lossy_layer(const Graph& graph, const Group& group, NodeId id) {
+  const Node& node = graph.node(id);
+  return {
+      graph.value(node.output).name, group_name(graph, group), op_info(node.attrs).name, "", 0, 0};
+}
+
+// Of a product by an algorithm with fewer multiplications.
+LossyLayer fast_layer(const Graph& graph, const Group& group, const Target& target) {
+  LossyLayer layer = lossy_layer(graph, group, group.anchor);
+  const auto packed = [&](Algorithm algorithm) {
+    const auto estimate = estimate_algorithm(graph, graph.node(group.anchor), algorithm, target, 0);
+    return estimate ? estimate->weight_bytes : 0;
+  };
+  layer.choice = algorithm_name(group.algorithm);
+  layer.weight_bytes = packed(group.algorithm), layer.exact_bytes = packed(Algorithm::direct);
+  return layer;
+}
+
+std::vector<LossyLayer> lossy_layers(const std::vector<FusedGraph>& fused,
+                                     const std::map<std::string, NarrowedLayer>& narrowed,
+                                     const Target& target) {
+  std::vector<LossyLayer> layers;
+  for (const FusedGraph& part : fused)
+    for (const Group& group : part.groups) {
+      const Graph& graph = *part.graph;
+      if (group.algorithm != Algorithm::direct) layers.push_back(fast_layer(graph, group, target));
+      for (const NodeId id : group.nodes) {
+        const auto found = narrowed.find(graph.value(graph.node(id).output).name);
+        if (found == narrowed.end()) continue;
+        LossyLayer layer = lossy_layer(graph, group, id);
+        const double count = weight_count(graph, graph.node(id));
+        layer.choice = found->second.numbers;
+        layer.weight_bytes = count * found->second.weight_bytes;
+        layer.exact_bytes = count * found->second.exact_bytes;
+        layers.push_back(std::move(layer));
+      }
+    }
+  return layers;
+}
+
 Expected<ChosenSchedule> schedule(const LoweredKernel& kernel, const Target& target,
                                   const ModelSchedules& schedules) {
   const Kernel& lowered = kernel.lowered.kernel;
@@ -224,8 +272,9 @@ Error check_strings(const Graph& graph, const Target& target) {
 
 Expected<RewrittenGraph> rewrite_graph(Graph graph, const CompileOptions& options,
                                        const Target& target, const ModelSchedules& schedules) {
-  if (options.rewritten) return RewrittenGraph{std::move(graph), std::nullopt};
-  PassContext context{target.main_device(), 64 << 20, ""};
+  if (options.rewritten) return RewrittenGraph{std::move(graph), std::nullopt, {}};
+  PassContext context{target.main_device()};
+  context.exact = options.algorithms.exact;
   std::unique_ptr<CostOracle> costs;
   if (!options.plain && target.devices.empty() && options.pipeline.empty()) {
     TW_ASSIGN(costs, schedules.layout_costs(graph, target, options.algorithms));
@@ -234,7 +283,7 @@ Expected<RewrittenGraph> rewrite_graph(Graph graph, const CompileOptions& option
   TW_TRY(run_passes(graph, context,
                     options.pipeline.empty() ? default_pipeline() : options.pipeline,
                     options.passes));
-  RewrittenGraph rewritten{std::move(graph), std::nullopt};
+  RewrittenGraph rewritten{std::move(graph), std::nullopt, std::move(context.narrowed)};
   if (costs) rewritten.layouts = blocks_of(rewritten.graph);
   return rewritten;
 }
@@ -277,7 +326,10 @@ Expected<LoweredModel> lower_model(Graph imported, const std::map<std::string, i
     TW_TRY(settle_host_part(main, placement, target, options, *schedules));
     TW_TRY(schedules->read(fused));
   }
-  if (!options.plain) out.algorithms = algorithms_of(main);
+  if (!options.plain) {
+    out.algorithms = algorithms_of(main);
+    out.lossy = lossy_layers(fused, rewritten.narrowed, target);
+  }
   out.host_reasons = host_reasons(main, placement);
   TW_ASSIGN(LoweredProgram lowered, lower_program(fused, placement.devices, target));
   TW_ASSIGN(std::vector<ChosenSchedule> chosen,

@@ -9,6 +9,7 @@
 #include "backends/backend.h"
 #include "driver/compile/compile.h"
 #include "driver/compile/dump.h"
+#include "passes/pass.h"
 #include "program/plan_program.h"
 
 namespace tw {
@@ -21,6 +22,7 @@ struct LoweredModel {
   // Blocks of values, where costs of layouts were known
   std::optional<std::map<std::string, int64_t>> layouts;
   std::map<std::string, Algorithm> algorithms;  // CompileReport::algorithms
+  std::vector<LossyLayer> lossy;                // CompileReport::lossy
   std::vector<std::string> host_reasons;        // CompileReport::host_reasons
   std::vector<Pin> schedules;                   // of each kernel
   ScheduleRemarks remarks;
@@ -38,6 +40,7 @@ Expected<LoweredModel> lower_model(Graph graph, const std::map<std::string, int6
 struct RewrittenGraph {
   Graph graph;
   std::optional<std::map<std::string, int64_t>> layouts;  // as LoweredModel's
+  std::map<std::string, NarrowedLayer> narrowed;          // PassContext::narrowed
 };
 Expected<RewrittenGraph> rewrite_graph(Graph graph, const CompileOptions& options,
                                        const Target& target, const ModelSchedules& schedules);

@@ -167,6 +167,18 @@ Expected<GivenInputs> given_of(const Json& json) {
   return given;
 }
 
+AlgorithmOptions algorithms_of(const Json& json) {
+  AlgorithmOptions options;
+  options.max_weight_growth = json["max_weight_growth"].number_or(options.max_weight_growth);
+  options.only = algorithm_from_name(json["algorithm"].text_or_empty());
+  if (const Json::Object* settled = json["settled"].object())
+    for (const Json::Member& layer : *settled)
+      if (const auto algorithm = algorithm_from_name(layer.value.text_or_empty()))
+        options.settled[layer.key] = *algorithm;
+  for (const std::string& layer : texts(json["exact"])) options.exact.insert(layer);
+  return options;
+}
+
 Expected<Manifest> manifest_from(const Json& json, const std::string& file) {
   Manifest m;
   m.compiler = json["tilewright"].text_or_empty();
@@ -186,9 +198,7 @@ Expected<Manifest> manifest_from(const Json& json, const std::string& file) {
     for (const Json::Member& d : *dims) m.dims[d.key] = d.value.integer_or(0);
   TW_ASSIGN(m.given, given_of(json));
   m.pipeline = texts(json["options"]["passes"]);
-  m.algorithms.max_weight_growth = json["options"]["max_weight_growth"].number_or(
-      m.algorithms.max_weight_growth);
-  m.algorithms.only = algorithm_from_name(json["options"]["algorithm"].text_or_empty());
+  m.algorithms = algorithms_of(json["options"]);
   m.symbols = texts(json["symbols"]);
   m.identifiers = texts(json["identifiers"]);
   if (const Json::Object* example = json["example"].object())
@@ -308,8 +318,21 @@ static void add_given(const GivenInputs& given, Json::Object& all) {
   if (!values.empty()) all.push_back({"bound_inputs", values});
 }
 
+static Json::Object options_json(const Manifest& m) {
+  const AlgorithmOptions& algorithms = m.algorithms;
+  Json::Object options{{"dims", object_of(m.dims)},
+                       {"passes", json_array(m.pipeline)},
+                       {"max_weight_growth", algorithms.max_weight_growth},
+                       {"algorithm", algorithms.only ? algorithm_name(*algorithms.only) : ""}};
+  Json::Object settled;
+  for (const auto& [layer, algorithm] : algorithms.settled)
+    settled.push_back({layer, algorithm_name(algorithm)});
+  if (!settled.empty()) options.push_back({"settled", settled});
+  if (!algorithms.exact.empty()) options.push_back({"exact", json_array(algorithms.exact)});
+  return options;
+}
+
 Json to_json(const Manifest& m) {
-  const Json::Object dims = object_of(m.dims);
   Json::Array kernels, calls;
   for (const ManifestKernel& k : m.kernels) kernels.push_back(kernel_json(k));
   for (const ManifestCall& c : m.calls) calls.push_back(call_json(c, !m.devices.empty()));
@@ -323,11 +346,7 @@ Json to_json(const Manifest& m) {
                              {"producer", m.producer}}},
       {"target",
        Json::Object{{"name", m.target_name}, {"hash", m.target_hash}, {"yaml", m.target_yaml}}},
-      {"options",
-       Json::Object{{"dims", dims},
-                    {"passes", json_array(m.pipeline)},
-                    {"max_weight_growth", m.algorithms.max_weight_growth},
-                    {"algorithm", m.algorithms.only ? algorithm_name(*m.algorithms.only) : ""}}},
+      {"options", options_json(m)},
       {"symbols", json_array(m.symbols)},
       {"identifiers", json_array(m.identifiers)},
       {"inputs", tensors_json(m.inputs)},

@@ -73,7 +73,7 @@ Error check_seen(const std::vector<std::string>& values, const std::vector<Obser
 Expected<Calibration> calibrate(const std::string& observing,
                                 const std::vector<std::string>& values, const NetworkBuild& build,
                                 const SampleSet& samples, const CalibrationRule& rule) {
-  TW_ASSIGN(const CompiledNetwork network, CompiledNetwork::compile(observing, build));
+  TW_ASSIGN(const CompiledNetwork network, build.compile(observing));
   Calibration result;
   std::vector<ObservedValue> seen(values.size());
   const auto look_at_extremes = [&](std::vector<Tensor> own, std::span<const Tensor> tensors) {

@@ -1,10 +1,22 @@
 // Runs a model in floats on samples and looks at its values.
 #pragma once
-#include "driver/quantize/network.h"
+#include "driver/accuracy/samples.h"
 #include "driver/quantize/ranges.h"
-#include "driver/quantize/samples.h"
+#include "driver/run/compiled_network.h"
 
 namespace tw {
+
+// What compiles the models that are looked at: this machine's target.
+struct NetworkBuild {
+  Target target;
+  std::map<std::string, int64_t> dims;
+
+  Expected<CompiledNetwork> compile(const std::string& bytes) const {
+    CompileOptions options;
+    options.dims = dims;
+    return CompiledNetwork::compile(bytes, std::move(options), target);
+  }
+};
 
 struct CalibrationRule {
   RangeMethod method = RangeMethod::min_max;

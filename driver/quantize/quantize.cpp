@@ -1,42 +1,14 @@
 #include "driver/quantize/quantize.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
-#include <queue>
 
+#include "driver/accuracy/take_back.h"
 #include "frontend/frontend.h"
 #include "packager/output_file.h"
 
 namespace tw {
 namespace {
-
-// Root mean square of the difference by that of what is wanted, over all samples; the worst output.
-class OutputError {
- public:
-  void add(const std::vector<Tensor>& got, const std::vector<Tensor>& want) {
-    sums_.resize(want.size());
-    for (size_t i = 0; i < want.size(); ++i)
-      for (int64_t k = 0; k < want[i].size(); ++k) {
-        const double w = want[i].at(k), d = got[i].at(k) - w;
-        sums_[i].difference += d * d;
-        sums_[i].wanted += w * w;
-      }
-  }
-  double value() const {
-    double worst = 0;
-    for (const Sums& s : sums_)
-      if (s.difference > 0)
-        worst = std::max(worst, s.wanted > 0 ? std::sqrt(s.difference / s.wanted) : HUGE_VAL);
-    return worst;
-  }
-
- private:
-  struct Sums {
-    double difference = 0, wanted = 0;
-  };
-  std::vector<Sums> sums_;
-};
 
 class ModelQuantizer {
  public:
@@ -50,6 +22,7 @@ class ModelQuantizer {
     for (QuantLayer& layer : model_.layers())
       report_.layers.push_back({std::move(layer), {}, false});
     report_.samples = samples_.size();
+    if (request.max_error) report_.measure = request.max_error->measure;
   }
 
   Expected<QuantizeReport> run() {
@@ -61,7 +34,7 @@ class ModelQuantizer {
     QdqForm form = form_;
     begin("compare");
     TW_ASSIGN(report_.error, error_of(form));
-    const bool too_much = request_.max_error && report_.error > *request_.max_error;
+    const bool too_much = request_.max_error && report_.error > request_.max_error->most;
     if (request_.by_layer) TW_TRY(look_at_layers());
     if (too_much) TW_TRY(keep_floats(form));
     TW_TRY(write_file(request_.output, model_.quantized(calibration_.ranges, form)));
@@ -88,10 +61,9 @@ class ModelQuantizer {
   }
 
   Expected<double> error_of(const QdqForm& form) {
-    TW_ASSIGN(
-        const CompiledNetwork network,
-        CompiledNetwork::compile(model_.quantized(calibration_.ranges, form), request_.build));
-    OutputError error;
+    TW_ASSIGN(const CompiledNetwork network,
+              request_.build.compile(model_.quantized(calibration_.ranges, form)));
+    OutputErrors error(report_.measure);
     for (size_t i = 0; i < samples_.size(); ++i) {
       TW_ASSIGN(const Inputs inputs, samples_.at(i));
       TW_ASSIGN(const std::vector<Tensor> got, network.run(inputs));
@@ -118,38 +90,21 @@ class ModelQuantizer {
     return Error::success();
   }
 
-  // Halves the run of layers that does most harm until it is one layer, which stays in floats, and
-  // goes on with the next until the error is within the budget.
+  // The most harmful ones, until the error is within the budget.
   Error keep_floats(QdqForm& form) {
-    struct Run {
-      double error;
-      size_t first, last;
-      bool operator<(const Run& other) const { return error < other.error; }
+    const auto without = [&](const std::set<size_t>& layers) {
+      begin("error with " + std::to_string(layers.size()) + " layers in floats");
+      form.floats = layers;
+      return error_of(form);
     };
-    std::priority_queue<Run> runs;
-    runs.push({report_.error, 0, report_.layers.size()});
-    while (!runs.empty()) {
-      const Run worst = runs.top();
-      runs.pop();
-      if (worst.last - worst.first > 1) {
-        const size_t middle = worst.first + (worst.last - worst.first) / 2;
-        for (const auto& [first, last] : {std::pair(worst.first, middle), {middle, worst.last}}) {
-          TW_ASSIGN(const double error, error_alone(first, last));
-          runs.push({error, first, last});
-        }
-        continue;
-      }
-      form.floats.insert(worst.first);
-      report_.layers[worst.first].in_floats = true;
-      report_.layers[worst.first].error = worst.error;
-      if (form.floats.size() == report_.layers.size()) break;
-      begin("error with " + std::to_string(form.floats.size()) + " layers in floats");
-      TW_ASSIGN(const double error, error_of(form));
-      if (error > *request_.max_error) continue;
-      report_.error = error;
-      return Error::success();
-    }
-    return cannot_meet();
+    const ChoiceErrors errors{
+        report_.layers.size(),
+        [this](size_t first, size_t last) { return error_alone(first, last); }, without};
+    TW_ASSIGN(const TakenBack taken, take_back(errors, report_.error, request_.max_error->most));
+    for (const size_t layer : taken.choices) report_.layers[layer].in_floats = true;
+    if (taken.choices.size() == report_.layers.size()) return cannot_meet();
+    report_.error = taken.error;
+    return Error::success();
   }
 
   Error cannot_meet() const {
@@ -158,19 +113,16 @@ class ModelQuantizer {
     std::iota(order.begin(), order.end(), size_t{0});
     std::ranges::stable_sort(order, std::greater(),
                              [&](size_t i) { return report_.layers[i].error.value_or(0); });
-    Diag diag{
-        DiagCode::mismatch,
-        llvm::formatv("the error is {0:f5}, and only with all layers in floats within {1:f5}: "
-                      "no model is written",
-                      report_.error, *request_.max_error)
-            .str(),
-        {},
-        {}};
+    Diag diag{DiagCode::over_budget,
+              "the error is " + measure_text(report_.error, report_.measure) +
+                  ", and only with all layers in floats " + to_string(*request_.max_error) +
+                  ": no model is written",
+              {},
+              {}};
     for (size_t i = 0; i < std::min(kNamed, order.size()); ++i) {
       const LayerReport& layer = report_.layers[order[i]];
-      diag.notes.push_back(llvm::formatv("{0} ({1}): alone {2:f5}", layer.layer.name,
-                                         layer.layer.op, layer.error.value_or(0))
-                               .str());
+      diag.notes.push_back(layer.layer.name + " (" + layer.layer.op + "): alone " +
+                           measure_text(layer.error.value_or(0), report_.measure));
     }
     return make_error(std::move(diag));
   }

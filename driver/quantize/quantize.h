@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 
+#include "driver/accuracy/error_limit.h"
 #include "driver/compile/stage_clock.h"
 #include "driver/quantize/calibrate.h"
 
@@ -17,7 +18,7 @@ struct QuantizeRequest {
   CalibrationRule rule;
   QdqForm form;  // form.floats: found by max_error
   bool equalize = false, balance = true, correct_biases = true, by_layer = false;
-  std::optional<double> max_error;
+  std::optional<ErrorLimit> max_error;
 };
 
 struct LayerReport {
@@ -28,9 +29,9 @@ struct LayerReport {
 struct QuantizeReport {
   std::vector<LayerReport> layers;
   size_t samples = 0;
-  // Of the written model's outputs: root of the mean square of the difference by that of the
-  // outputs in floats, the worst output's
+  // Of the written model's outputs against those in floats, in the measure of max_error (rms)
   double error = 0;
+  ErrorMeasure measure = ErrorMeasure::rms;
   int equalized = 0;     // pairs of layers
   int balanced = 0;      // values
   bool widened = false;  // from f16, inputs and outputs too

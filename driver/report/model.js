@@ -149,3 +149,15 @@ if (report.errors_note) {
       {key: 'max_rel', title: 'of the range', text: short}, {key: 'max_ulp', title: 'ULP', text: short},
       {key: 'max_abs', title: 'absolute', text: short, wide: true}], errors, {sorted: 'max_rel', down: true, choose}).table));
 }
+
+if (report.choices_note) {
+  const given = (text) => (v) => v === null ? '' : text(v);
+  const choices = report.choices.map((c) => ({...c, i: c.call}));
+  section('accuracy', 'Accuracy', make('p', {class: 'note'}, report.choices_note),
+    scroll('Table of choices', sortable('accuracy-table', [
+      {key: 'name', title: 'layer', words: true}, {key: 'choice', title: 'choice', text: String, words: true},
+      {key: 'state', title: 'state', text: String, words: true}, {key: 'error', title: 'error alone', text: given(short)},
+      {key: 'saved_ms', title: 'saved ms', text: given(fixed(4))},
+      {key: 'exact_weight_bytes', title: 'weights, exact', text: bytes, wide: true},
+      {key: 'weight_bytes', title: 'as chosen', text: bytes, wide: true}], choices, {sorted: 'error', down: true, choose}).table));
+}

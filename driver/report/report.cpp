@@ -150,8 +150,30 @@ void add_errors(const NodeErrors& errors, const std::string& note, Report& repor
   }
 }
 
+void add_accuracy(const AccuracyReport& accuracy, const std::string& note, Report& report) {
+  report.choices_note = note;
+  for (const LayerAccuracy& l : accuracy.layers) {
+    const auto call = std::ranges::find(report.calls, l.layer.group, &ReportCall::name);
+    report.choices.push_back(
+        {l, call == report.calls.end() ? -1 : static_cast<int>(call - report.calls.begin())});
+  }
+}
+
+static Json to_json(const ReportChoice& c) {
+  const auto number = [](const std::optional<double>& v) { return v ? Json(*v) : Json(); };
+  return Json::Object{{"name", c.layer.layer.name},
+                      {"choice", c.layer.layer.choice},
+                      {"error", number(c.layer.error)},
+                      {"saved_ms", number(c.layer.saved_ms)},
+                      {"weight_bytes", c.layer.layer.weight_bytes},
+                      {"exact_weight_bytes", c.layer.layer.exact_bytes},
+                      {"state", c.layer.exact ? "taken back" : "kept"},
+                      {"call", c.call}};
+}
+
 Json to_json(const Report& r) {
-  Json::Array calls, buffers, times, errors;
+  Json::Array calls, buffers, times, errors, choices;
+  for (const ReportChoice& choice : r.choices) choices.push_back(to_json(choice));
   for (const ReportCall& call : r.calls) calls.push_back(to_json(call));
   for (const ReportBuffer& b : r.buffers)
     buffers.push_back(Json::Object{
@@ -196,7 +218,9 @@ Json to_json(const Report& r) {
                       {"gflops", r.gflops},
                       {"dram_gbs", r.dram_gbs},
                       {"errors", errors},
-                      {"errors_note", r.errors_note}};
+                      {"errors_note", r.errors_note},
+                      {"choices", choices},
+                      {"choices_note", r.choices_note}};
 }
 
 }  // namespace tw

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/accuracy/gate.h"
 #include "driver/compare/per_node.h"
 #include "driver/compile/compile.h"
 #include "support/json.h"
@@ -46,6 +47,11 @@ struct ReportError {
   int call = -1;                                 // that makes it; -1: none of that name
   double max_rel = 0, max_ulp = 0, max_abs = 0;  // as Difference has them
 };
+// What a layer that rounds more than it must costs and gains.
+struct ReportChoice {
+  LayerAccuracy layer;
+  int call = -1;  // that computes it; -1: none of that name
+};
 struct Report {
   std::string model, target;
   std::string sizes;  // of free dimensions that bytes are of
@@ -61,12 +67,15 @@ struct Report {
   double gflops = 0, dram_gbs = 0;
   std::vector<ReportError> errors;
   std::string errors_note;  // of which inputs, and what is missing; "": nobody asked
+  std::vector<ReportChoice> choices;
+  std::string choices_note;  // the error of all, the limit and the data; "": nobody asked
 };
 
 // Bytes are of the example's sizes. Without times.
 Report make_report(const PlannedProgram& planned, const CompileReport& compiled,
                    const Target& target);
 void add_errors(const NodeErrors& errors, const std::string& note, Report& report);
+void add_accuracy(const AccuracyReport& accuracy, const std::string& note, Report& report);
 Json to_json(const Report& report);
 
 }  // namespace tw

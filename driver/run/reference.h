@@ -3,7 +3,7 @@
 #include <optional>
 #include <string_view>
 
-#include "driver/run/tensors.h"
+#include "driver/run/compiled_network.h"
 #include "frontend/frontend.h"
 
 namespace tw {
@@ -20,6 +20,16 @@ std::optional<ReferenceKind> reference_from_name(std::string_view name);  // "op
 // sums under one schedule rule, one thread, no fast math. With the artifact it shares the import,
 // the lowering of single operators, primitives of schedules and LLVM, but no fusion, layout,
 // algorithm or search space. Its outputs are f64.
+class ReferenceModel {
+ public:
+  static Expected<ReferenceModel> compile(Model model, Target target);
+  Expected<std::vector<Tensor>> run(Inputs inputs) const;
+
+ private:
+  explicit ReferenceModel(CompiledNetwork network) : network_(std::move(network)) {}
+  CompiledNetwork network_;
+};
+
 Expected<std::vector<Tensor>> reference_outputs(ReferenceKind kind, Model model, Inputs inputs,
                                                 Target target);
 

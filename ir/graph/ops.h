@@ -371,11 +371,12 @@ struct Resize {  // to `shape`; scales[i] is the factor used for coordinates alo
   }
 };
 // One direction of a recurrent network. x: [T, B, D*G*H], the input half of all gates; r: [D, G*H,
-// H]; optional bias [D, 2*G*H] (of the input half, then of the recurrent one), lengths [B], h0 and
-// c0 [D, B, H], peepholes [D, 3*H] -> the hidden states [T, B, H], then, with `states`, the last
-// hidden state and the last cell as rows T and T+1. G gates in ONNX's order: h; z r h; i o f c.
-// Steps at or behind a sequence's length leave the state alone and give 0. `row` is the direction's
-// entry in D; f, g, h are ONNX's activations with alpha and beta each.
+// H], of x's type, or of x in f32 also f16 and bf16; optional bias [D, 2*G*H] (of the input half,
+// then of the recurrent one), lengths [B], h0 and c0 [D, B, H], peepholes [D, 3*H] -> the hidden
+// states [T, B, H], then, with `states`, the last hidden state and the last cell as rows T and T+1.
+// G gates in ONNX's order: h; z r h; i o f c. Steps at or behind a sequence's length leave the
+// state alone and give 0. `row` is the direction's entry in D; f, g, h are ONNX's activations with
+// alpha and beta each.
 struct Recurrent {
   RecurrentKind kind{};
   GateFunction f{}, g{}, h{};

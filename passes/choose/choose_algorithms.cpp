@@ -92,6 +92,18 @@ void use_measured(std::vector<Choice>& choices, const AlgorithmSeconds& measured
 
 double square(const Option& o) { return o.estimate.error * o.estimate.error; }
 
+// What has been decided before.
+std::optional<Algorithm> settled_algorithm(const Graph& graph, const Group& group,
+                                           const AlgorithmOptions& options) {
+  const std::string& name = graph.value(graph.node(group.anchor).output).name;
+  if (options.exact.contains(name)) return Algorithm::direct;
+  if (const auto found = options.settled.find(name); found != options.settled.end())
+    return found->second;
+  if (const auto found = options.fixed.find(group.anchor); found != options.fixed.end())
+    return found->second;
+  return std::nullopt;
+}
+
 // A knapsack with one option for each choice: the least sum of cycles, and of squared errors at
 // their price, within the spare bytes.
 void take_best(std::vector<Choice>& choices, double spare_bytes, double price) {
@@ -196,14 +208,12 @@ AlgorithmSummary choose_algorithms(const Graph& graph, std::vector<Group>& group
     group.algorithm = Algorithm::direct;
     const Node& node = graph.node(group.anchor);
     if (!has_algorithms(graph, group)) continue;
-    const auto found = options.fixed.find(group.anchor);
-    const Algorithm* fixed = found == options.fixed.end() ? nullptr : &found->second;
+    const std::optional<Algorithm> fixed = settled_algorithm(graph, group, options);
     Choice c{&group,
              {{Algorithm::direct,
                *estimate_algorithm(graph, node, Algorithm::direct, target, model_bytes)}}};
     for (Algorithm algorithm : kFast) {
-      if (options.only && *options.only != algorithm) continue;
-      if (fixed && *fixed != algorithm) continue;
+      if (fixed ? *fixed != algorithm : options.only && *options.only != algorithm) continue;
       auto e = estimate_algorithm(graph, node, algorithm, target, model_bytes);
       if (!e) continue;
       const bool promising = e->cycles < (1 - kLeastGain) * c.options[0].estimate.cycles;

@@ -4,6 +4,8 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 
 #include "ir/group.h"
 #include "ir/target.h"
@@ -20,6 +22,10 @@ struct AlgorithmOptions {
   // Stands in for the model, whose figures for the rest are brought to the same measure
   AlgorithmSeconds measured = {};
   std::map<NodeId, Algorithm> fixed = {};  // by anchor: already chosen, within the budgets
+  // The same by the value that a product makes, and products that are summed directly, in the
+  // model's own numbers: both go before `fixed`
+  std::map<std::string, Algorithm> settled = {};
+  std::set<std::string> exact = {};
 };
 
 // What one algorithm makes of one node, by the model of docs/internals/algorithms.md.

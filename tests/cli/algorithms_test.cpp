@@ -343,6 +343,32 @@ TEST_CASE("the error budget bounds the choice") {
   CHECK(count(words(1e-3), "winograd") == 2);
 }
 
+TEST_CASE("layers that are settled or exact are not chosen for") {
+  const Target target = host_target();
+  Graph graph = network({1, 64, 64, 28, 28, 1});
+  AlgorithmOptions o;
+  o.only = Algorithm::winograd_f2;
+  const std::string all = groups_text(graph, target, o);
+  REQUIRE(count(all, "winograd_f2") == 2);
+  PassContext context{target};
+  REQUIRE(error_text(run_passes(graph, context, default_pipeline())) == "");
+  std::vector<Group> groups = fuse_groups(graph);
+  choose_algorithms(graph, groups, target, o);
+  std::vector<std::string> names;
+  for (const Group& group : groups)
+    if (group.algorithm == Algorithm::winograd_f2)
+      names.push_back(graph.value(graph.node(group.anchor).output).name);
+  REQUIRE(names.size() == 2);
+  o.exact = {names[0]};
+  o.settled = {{names[0], Algorithm::winograd_f2}, {names[1], Algorithm::winograd_f4}};
+  choose_algorithms(graph, groups, target, o);
+  for (const Group& group : groups) {
+    const std::string& name = graph.value(graph.node(group.anchor).output).name;
+    if (name == names[0]) CHECK(group.algorithm == Algorithm::direct);
+    if (name == names[1]) CHECK(group.algorithm == Algorithm::winograd_f4);
+  }
+}
+
 TEST_CASE("measured times decide, and what is not measured is brought to their measure") {
   Target target = host_target();
   target.accuracy = 1e-3;

@@ -84,6 +84,7 @@ TEST_CASE("exit codes of diagnostics") {
   CHECK(exit_code(DiagCode::unsupported) == 3);
   CHECK(exit_code(DiagCode::mismatch) == 4);
   CHECK(exit_code(DiagCode::not_pinned) == 6);
+  CHECK(exit_code(DiagCode::over_budget) == 7);
   CHECK(exit_code(DiagCode::io) == 5);
 }
 

@@ -21,14 +21,14 @@ bool equal(const Target& a, const Target& b) {
          a.cores == b.cores && a.l1_bytes == b.l1_bytes && a.l2_bytes == b.l2_bytes &&
          a.l3_bytes == b.l3_bytes && a.vector_bits == b.vector_bits &&
          a.vector_registers == b.vector_registers && a.fast_math == b.fast_math &&
-         a.accuracy == b.accuracy && a.core == b.core;
+         a.accuracy == b.accuracy && a.precision == b.precision && a.core == b.core;
 }
 
 TEST_CASE("a full description is read, sizes in any unit") {
   Expected<Target> t = parse_target(
       "name: board\ntriple: aarch64-linux-gnu\ncpu: cortex-a72\nfeatures: [neon, crc]\ncores: 4\n"
       "caches: {l1: 32768, l2: 1MiB, l3: 0}\nvector_bits: 128\nvector_registers: 32\nfast_math: "
-      "true\naccuracy: 1e-3\n",
+      "true\naccuracy: 1e-3\nprecision: bf16\n",
       "t.yaml");
   REQUIRE(t);
   CHECK(t->name == "board");
@@ -38,6 +38,7 @@ TEST_CASE("a full description is read, sizes in any unit") {
   CHECK(t->l2_bytes == 1 << 20);
   CHECK(t->fast_math);
   CHECK(t->accuracy == 1e-3);
+  CHECK(t->precision == Precision::bf16);
 }
 
 TEST_CASE("what is left out comes from the cpu") {
@@ -137,7 +138,7 @@ TEST_CASE("mistakes name file, line, column and what is accepted") {
   CHECK(yaml_error("triple: x86_64-linux-gnu\ncors: 4\n") ==
         "t.yaml:2:1: unknown key 'cors' in the target\n  note: accepted keys: name, triple, cpu, "
         "features, cores, caches, vector_bits, "
-        "vector_registers, fast_math, accuracy, rates, axes, scopes, intrinsics, "
+        "vector_registers, fast_math, accuracy, precision, rates, axes, scopes, intrinsics, "
         "without_intrinsics, devices, isa, budget");
   CHECK(yaml_error("triple: x86_64-linux-gnu\ncaches: {l1: 32KiB, l4: 1}\n")
             .find("t.yaml:2:21: unknown key 'l4' in caches") == 0);
@@ -193,6 +194,8 @@ TEST_CASE("mistakes name file, line, column and what is accepted") {
             .find("t.yaml:2:12: fast_math must be true or false") == 0);
   CHECK(yaml_error("triple: x86_64-linux-gnu\naccuracy: -1\n")
             .find("t.yaml:2:11: accuracy must be") == 0);
+  CHECK(yaml_error("triple: x86_64-linux-gnu\nprecision: f32\n")
+            .find("t.yaml:2:12: precision must be one of fp32, bf16, fp16, auto") == 0);
   CHECK(yaml_error("cores: 4\n").find("key 'triple' is missing") != std::string::npos);
   CHECK(yaml_error("[1, 2]\n").find("t.yaml:1:1: the target must be a map") == 0);
   CHECK(yaml_error("").find("must be a map") != std::string::npos);

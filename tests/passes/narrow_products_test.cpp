@@ -1,8 +1,7 @@
 // narrow-products rounds operands, so it has no place in run_pass.h.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
+#include "passes/pass.h"
 #include "passes/precision.h"
 #include "random_graph.h"
 
@@ -14,21 +13,6 @@ Graph parsed(const char* text) {
   Expected<Graph> graph = parse_graph(text);
   if (!graph) FAIL(error_text(graph.takeError()));
   return std::move(*graph);
-}
-
-bool narrow(Graph& graph) {
-  Target target;
-  PassContext context{target};
-  Expected<bool> changed = find_pass("narrow-products")->run(graph, context);
-  REQUIRE(bool(changed));
-  REQUIRE(error_text(verify(graph)) == "");
-  return *changed;
-}
-
-std::string after(const char* before) {
-  Graph graph = parsed(before);
-  narrow(graph);
-  return print(graph);
 }
 
 Target target_of(const char* intrinsic_semantics) {
@@ -48,6 +32,23 @@ Target target_of(const char* intrinsic_semantics) {
 const char* const kDot = R"(kernel @dot(a: in bf16[2], b: in bf16[32], c: out f32[16]) {
     for j in 16 { for k in 2 reduce { c: c[j] += f32(a[k]) * f32(b[j * 2 + k]) } }
   })";
+
+bool narrow(Graph& graph, std::set<std::string> exact = {}) {
+  Target target = target_of(kDot);
+  target.precision = Precision::bf16;
+  PassContext context{target};
+  context.exact = std::move(exact);
+  Expected<bool> changed = find_pass("narrow-products")->run(graph, context);
+  REQUIRE(bool(changed));
+  REQUIRE(error_text(verify(graph)) == "");
+  return *changed;
+}
+
+std::string after(const char* before) {
+  Graph graph = parsed(before);
+  narrow(graph);
+  return print(graph);
+}
 
 }  // namespace
 
@@ -118,22 +119,68 @@ TEST_CASE("narrow-products computes random graphs with the rounding of bf16") {
   CHECK(changed > 5);
 }
 
-TEST_CASE("a precision is a pipeline, and needs an instruction of the target") {
-  const Target able = target_of(kDot), unable = target_of("");
-  const auto has_pass = [](Expected<std::vector<std::string>> passes) {
-    REQUIRE(bool(passes));
-    return std::ranges::find(*passes, "narrow-products") != passes->end();
-  };
-  CHECK(has_pass(pipeline_of(Precision::bf16, able)));
-  CHECK(has_pass(pipeline_of(Precision::automatic, able)));
-  CHECK_FALSE(has_pass(pipeline_of(Precision::fp32, able)));
-  CHECK_FALSE(has_pass(pipeline_of(Precision::automatic, unable)));
-  auto refused = pipeline_of(Precision::bf16, unable);
-  REQUIRE(!refused);
-  CHECK(error_text(refused.takeError()).find("has no instruction that multiplies bf16") !=
+TEST_CASE("narrow-products leaves layers that are to be exact") {
+  const char* const text = R"(graph @t() {
+    %x: f32[2, 2] = input
+    %w: f32[2, 2] = const [1, 2, 3, 4]
+    %a: f32[2, 2] = matmul(%x, %w)
+    %b: f32[2, 2] = matmul(%a, %w)
+    output %b
+  })";
+  Graph graph = parsed(text);
+  CHECK(narrow(graph, {"a"}));
+  const std::string changed = print(graph);
+  CHECK(changed.find("%a: f32[2, 2] = matmul(%x, %w)") != std::string::npos);
+  CHECK(changed.find("%b: f32[2, 2] = matmul(%b_x, %b_w)") != std::string::npos);
+  Graph whole = parsed(text);
+  CHECK_FALSE(narrow(whole, {"a", "b"}));
+}
+
+TEST_CASE("a precision comes to what the target can") {
+  Target able = target_of(kDot), unable = target_of("");
+  CHECK(precision_of(able) == Precision::fp32);
+  able.precision = unable.precision = Precision::automatic;
+  CHECK(precision_of(able) == Precision::bf16);
+  CHECK(precision_of(unable) == Precision::fp32);
+  for (const Precision any : {Precision::automatic, Precision::bf16}) {
+    unable.precision = any;
+    CHECK(error_text(check_precision(unable)) == "");
+  }
+  unable.precision = Precision::fp16;
+  CHECK(error_text(check_precision(unable)).find("no instruction that widens f16") !=
         std::string::npos);
-  auto unknown = precision_from_name("fp16");
-  REQUIRE(!unknown);
-  CHECK(error_text(unknown.takeError()) ==
-        "precision 'fp16': one of fp32, bf16, auto (fp16 is not there yet)");
+  unable.features = {"f16c"};
+  CHECK(error_text(check_precision(unable)) == "");
+}
+
+TEST_CASE("narrow-products keeps weights alone short where nothing else is read") {
+  Target target = target_of("");
+  target.precision = Precision::fp16;
+  PassContext context{target};
+  Graph graph = parsed(R"(graph @t() {
+    %i: i64[3] = input
+    %x: f32[1, 2] = input
+    %z: f32[3, 2] = input
+    %t: f32[4, 2] = const [1, 2, 3, 4, 5, 6, 7, 8.001]
+    %w: f32[2, 2] = const [1, 2, 3, 4.001]
+    %big: f32[2, 2] = const [1, 2, 3, 1e6]
+    %a: f32[3, 2] = gather(%t, %i) axis=0 clamp=false
+    %b: f32[1, 2] = matmul(%x, %w)
+    %c: f32[3, 2] = matmul(%z, %w)
+    %d: f32[1, 2] = matmul(%b, %big)
+    output %a
+    output %c
+    output %d
+  })");
+  Expected<bool> changed = find_pass("narrow-products")->run(graph, context);
+  REQUIRE(bool(changed));
+  REQUIRE(error_text(verify(graph)) == "");
+  const std::string text = print(graph);
+  const auto has = [&](const char* part) { return text.find(part) != std::string::npos; };
+  CHECK(has("%t_f16: f16[4, 2] = const"));
+  CHECK(has("%a: f32[3, 2] = cast(%a_short)"));
+  CHECK(has("%b: f32[1, 2] = matmul(%x, %b_w)"));
+  CHECK(has("%c: f32[3, 2] = matmul(%z, %w)"));
+  CHECK(has("%d: f32[1, 2] = matmul(%b, %big)"));
+  CHECK(context.narrowed.size() == 2);
 }

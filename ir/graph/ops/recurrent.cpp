@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ir/graph/ops/common.h"
+#include "ir/graph/short_floats.h"
 #include "ir/scalar_ops.h"
 
 namespace tw {
@@ -131,6 +132,8 @@ Expected<TensorType> infer_recurrent(const OpAttrs& attrs, const Types& in) {
   for (size_t i = 0; i < in.size(); ++i) {
     if (!in[i]) continue;
     TW_TRY(check_rank(i, kRoles[i], *in[i], kRanks[i]));
+    const bool short_weights = i == 1 && in[0]->dtype == DType::f32 && is_short_float(in[i]->dtype);
+    if (short_weights) continue;
     if (i != 3) TW_TRY(check_dtype(i, kRoles[i], *in[i], in[0]->dtype));
     else if (is_float(in[i]->dtype) || in[i]->dtype == DType::boolean)
       return input_error(i, kRoles[i], "{0}, expected integers", dtype_name(in[i]->dtype));

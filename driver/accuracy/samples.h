@@ -1,4 +1,4 @@
-// The data that a model is calibrated on: a folder of tensors or pictures.
+// The data that a model is calibrated and measured on: a folder of tensors or pictures.
 #pragma once
 #include <functional>
 #include <string>
@@ -17,7 +17,9 @@ class SampleSet {
   // whose first dimension is a multiple of the model's is as many samples.
   static Expected<SampleSet> open(const std::string& folder, const std::vector<TensorSpec>& specs,
                                   const InputForms& forms);
-  static Expected<SampleSet> random(int count, const std::vector<TensorSpec>& specs);
+  // dims: of free dimensions, "batch=1".
+  static Expected<SampleSet> random(int count, const std::vector<TensorSpec>& specs,
+                                    const std::vector<std::string>& dims = {});
 
   size_t size() const { return makers_.size(); }
   Expected<Inputs> at(size_t index) const { return makers_[index](); }

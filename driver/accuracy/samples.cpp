@@ -1,11 +1,11 @@
-#include "driver/quantize/samples.h"
+#include "driver/accuracy/samples.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
 
-#include "driver/quantize/pictures.h"
+#include "driver/accuracy/pictures.h"
 #include "driver/run/npz.h"
 #include "frontend/mapped_file.h"
 
@@ -61,7 +61,7 @@ class SampleReader {
     }
     if (makers_.empty())
       return make_error(DiagCode::invalid_argument,
-                        "'{0}' has nothing to calibrate on: .npy, .npz, .pb, .png or .jpg files, "
+                        "'{0}' has no samples: .npy, .npz, .pb, .png or .jpg files, "
                         "or folders with input_0.npy, ...",
                         path);
     return Error::success();
@@ -170,12 +170,14 @@ Expected<SampleSet> SampleSet::open(const std::string& folder, const std::vector
   return samples;
 }
 
-Expected<SampleSet> SampleSet::random(int count, const std::vector<TensorSpec>& specs) {
+Expected<SampleSet> SampleSet::random(int count, const std::vector<TensorSpec>& specs,
+                                      const std::vector<std::string>& dims) {
   SampleSet samples;
   for (int i = 0; i < count; ++i)
-    samples.makers_.push_back([specs, seed = static_cast<uint64_t>(i)] {
+    samples.makers_.push_back([specs, dims, seed = static_cast<uint64_t>(i)] {
       InputSources sources;
       sources.random = seed;
+      sources.dims = dims;
       return load_inputs(specs, sources);
     });
   return samples;

@@ -1,4 +1,4 @@
-#include "driver/quantize/pictures.h"
+#include "driver/accuracy/pictures.h"
 
 #include <algorithm>
 #include <cmath>

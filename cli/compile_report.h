@@ -1,0 +1,22 @@
+// What compile tells programs, and what it says beside its summary.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "driver/compile/compile.h"
+#include "support/json.h"
+
+namespace tw {
+
+struct PassTime {
+  std::string pass, report;
+  double seconds = 0;
+  bool changed = false;
+};
+
+Json::Object to_json(const CompileReport& r, const std::vector<PassTime>& passes, double seconds);
+// Faults, warnings and notes, a line each.
+std::string remarks(const CompileReport& r);
+std::string pass_table(const std::vector<PassTime>& passes);
+
+}  // namespace tw

@@ -1,0 +1,274 @@
+#include "driver/accuracy/gate.h"
+
+#include <algorithm>
+#include <map>
+
+#include "driver/accuracy/samples.h"
+#include "driver/accuracy/take_back.h"
+#include "driver/compile/manifest.h"
+#include "driver/run/reference.h"
+#include "driver/run/time_model.h"
+#include "ir/dim_names.h"
+#include "packager/artifact.h"
+
+namespace tw {
+namespace {
+
+constexpr int kSeeded = 4;           // samples, where there are no data
+constexpr double kTimed = 0.5;       // seconds of runs
+constexpr size_t kBlamed = 5;        // layers that an error names
+
+// Of pictures what the caller does; the library does the rest.
+InputForms forms_of_caller(const InputForms& given) {
+  InputForms forms;
+  for (const auto& [name, form] : given.of) {
+    InputForm own;
+    own.fit = form.fit, own.fill = form.fill, own.centered = form.centered;
+    forms.of.emplace(name, own);
+  }
+  return forms;
+}
+
+Expected<SampleSet> samples_for(const tw_api& api, const CompileReport& compiled,
+                                const CompileOptions& options, const AccuracyRequest& request) {
+  const std::vector<TensorSpec> specs = input_specs(api);
+  SampleSet samples;
+  if (request.data.empty()) {
+    std::vector<std::string> dims;
+    for (const auto& [symbol, size] : compiled.example)
+      dims.push_back(symbol_name(compiled.symbol_names, symbol) + "=" + std::to_string(size));
+    TW_ASSIGN(samples, SampleSet::random(kSeeded, specs, dims));
+  } else {
+    TW_ASSIGN(samples,
+              SampleSet::open(request.data, specs, forms_of_caller(options.given.forms)));
+  }
+  if (request.samples > 0) samples.keep(static_cast<size_t>(request.samples));
+  return samples;
+}
+
+// The model with nothing that is rounded for speed: in f64, rows in the numbers that they have.
+Expected<ReferenceModel> exact_model(const CompileOptions& options, const Target& target) {
+  TW_ASSIGN(Model model, import_onnx(options.model, {options.dims, options.limits, options.given}));
+  for (const NodeId id : model.graph.order())
+    if (auto* product = std::get_if<op::MatMulNBits>(&model.graph.node(id).attrs))
+      product->byte_rows = false;
+  return ReferenceModel::compile(std::move(model), target);
+}
+
+Expected<LoadedModel> open_here(const std::string& library) {
+  Expected<LoadedModel> model = LoadedModel::open(library, Integrity::trust);
+  if (model) return model;
+  std::vector<Diag> diags = take_diags(model.takeError());
+  for (Diag& d : diags)
+    d.notes.push_back("the error of a budget is measured by a run on this machine");
+  return make_error(std::move(diags));
+}
+
+class AccuracyGate {
+ public:
+  AccuracyGate(const CompileReport& compiled, CompileOptions& options, const Target& target,
+               const AccuracyRequest& request, const OnStage& stage)
+      : compiled_(compiled),
+        out_(options.algorithms),
+        options_(options),
+        target_(target),
+        request_(request),
+        stage_(stage) {
+    report_.limit = request.limit;
+    report_.seeded = request.data.empty();
+    for (const LossyLayer& layer : compiled.lossy) report_.layers.push_back({layer, {}, {}, false});
+  }
+
+  Expected<AccuracyReport> run() {
+    TW_ASSIGN(const LoadedModel library, open_here(compiled_.output));
+    TW_TRY(look_at_data(library.api()));
+    begin("accuracy: compare");
+    TW_ASSIGN(report_.first, error_of(library.api()));
+    report_.error = report_.first;
+    settle();
+    if (request_.by_layer) TW_TRY(look_at_layers(library.api()));
+    if (report_.first > request_.limit.most) TW_TRY(take_choices_back());
+    return std::move(report_);
+  }
+
+ private:
+  void begin(const std::string& stage) {
+    if (stage_) stage_(stage);
+  }
+
+  // The samples, and what the exact model makes of them.
+  Error look_at_data(const tw_api& api) {
+    TW_ASSIGN(samples_, samples_for(api, compiled_, options_, request_));
+    report_.samples = samples_.size();
+    begin("accuracy: reference");
+    TW_ASSIGN(const ReferenceModel exact, exact_model(options_, target_));
+    for (size_t i = 0; i < samples_.size(); ++i) {
+      TW_ASSIGN(Inputs inputs, samples_.at(i));
+      TW_ASSIGN(std::vector<Tensor> outputs, exact.run(std::move(inputs)));
+      wanted_.push_back(std::move(outputs));
+    }
+    return Error::success();
+  }
+
+  Expected<double> error_of(const tw_api& api) {
+    OutputErrors errors(request_.limit.measure);
+    for (size_t i = 0; i < samples_.size(); ++i) {
+      TW_ASSIGN(Inputs inputs, samples_.at(i));
+      TW_ASSIGN(const std::vector<Tensor> got,
+                outputs_of(api, std::move(inputs), request_.threads));
+      errors.add(got, wanted_[i]);
+    }
+    return errors.value();
+  }
+
+  // What is measured without some layers' choices must not choose anew for the others.
+  void settle() {
+    for (const auto& [name, algorithm] : compiled_.algorithms)
+      options_.algorithms.settled.emplace(name, algorithm);
+    for (const LossyLayer& layer : compiled_.lossy)
+      if (const std::optional<Algorithm> algorithm = algorithm_from_name(layer.choice))
+        options_.algorithms.settled.emplace(layer.name, *algorithm);
+  }
+
+  Expected<CompiledNetwork> compile_without(const std::set<size_t>& layers) const {
+    CompileOptions options = options_;
+    for (const size_t layer : layers)
+      options.algorithms.exact.insert(report_.layers[layer].layer.name);
+    return CompiledNetwork::compile(std::move(options), target_);
+  }
+
+  Expected<double> error_without(const std::set<size_t>& layers) {
+    begin("accuracy: without the choices of " + std::to_string(layers.size()) + " layers");
+    TW_ASSIGN(const CompiledNetwork network, compile_without(layers));
+    return error_of(network.api());
+  }
+
+  // With the choices of [first, last) alone.
+  Expected<double> error_alone(size_t first, size_t last) {
+    begin(last - first == 1 ? "accuracy: layer " + std::to_string(last)
+                            : "accuracy: layers " + std::to_string(first + 1) + " to " +
+                                  std::to_string(last));
+    if (last - first == 1 && report_.layers[first].error) return *report_.layers[first].error;
+    std::set<size_t> others;
+    for (size_t i = 0; i < report_.layers.size(); ++i)
+      if (i < first || i >= last) others.insert(i);
+    TW_ASSIGN(const CompiledNetwork network, compile_without(others));
+    TW_ASSIGN(const double error, error_of(network.api()));
+    if (last - first == 1) report_.layers[first].error = error;
+    return error;
+  }
+
+  std::set<size_t> all_layers() const {
+    std::set<size_t> all;
+    for (size_t i = 0; i < report_.layers.size(); ++i) all.insert(i);
+    return all;
+  }
+
+  Error look_at_layers(const tw_api& api) {
+    for (size_t i = 0; i < report_.layers.size(); ++i) TW_TRY(error_alone(i, i + 1).takeError());
+    begin("accuracy: times");
+    TW_ASSIGN(const CompiledNetwork exact, compile_without(all_layers()));
+    TW_ASSIGN(const auto with, call_times(api, compiled_.output));
+    TW_ASSIGN(const auto without, call_times(exact.api(), exact.report().output));
+    for (LayerAccuracy& l : report_.layers) {
+      const std::string first = first_node(l.layer.group);
+      const auto a = with.find(first), b = without.find(first);
+      if (a != with.end() && b != without.end()) l.saved_ms = b->second - a->second;
+    }
+    return Error::success();
+  }
+
+  // Of a call's name. Behind it the next layer's casts may follow, or not.
+  static std::string first_node(const std::string& group) {
+    return group.substr(0, group.find('+'));
+  }
+
+  // Median milliseconds by the first nodes of calls.
+  Expected<std::map<std::string, double>> call_times(const tw_api& api,
+                                                     const std::string& library) {
+    TW_ASSIGN(const std::string text, read_manifest(library, Integrity::trust));
+    TW_ASSIGN(const Manifest manifest, parse_manifest(text, library));
+    TW_ASSIGN(Inputs inputs, samples_.at(0));
+    TW_ASSIGN(ModelRun run, ModelRun::create(api, std::move(inputs), request_.threads));
+    TW_TRY(run.run());
+    TW_ASSIGN(const std::vector<double> ms, time_calls(run, {0, kTimed}));
+    std::map<std::string, double> times;
+    for (size_t i = 0; i < std::min(ms.size(), manifest.calls.size()); ++i)
+      times[first_node(manifest.calls[i].name)] += ms[i];
+    return times;
+  }
+
+  Error take_choices_back() {
+    TW_ASSIGN(const double least, error_without(all_layers()));
+    if (least > request_.limit.most) {
+      report_.error = least;
+      report_.within = false;
+      return find_worst();
+    }
+    const ChoiceErrors errors{
+        report_.layers.size(),
+        [this](size_t first, size_t last) { return error_alone(first, last); },
+        [this](const std::set<size_t>& layers) { return error_without(layers); }};
+    TW_ASSIGN(const TakenBack taken, take_back(errors, report_.first, request_.limit.most));
+    for (const size_t layer : taken.choices) {
+      report_.layers[layer].exact = true;
+      options_.algorithms.exact.insert(report_.layers[layer].layer.name);
+    }
+    report_.error = taken.error;
+    out_ = options_.algorithms;
+    return Error::success();
+  }
+
+  // The choice that alone does most harm becomes known on the way to it.
+  Error find_worst() {
+    const ChoiceErrors errors{
+        report_.layers.size(),
+        [this](size_t first, size_t last) { return error_alone(first, last); },
+        [](const std::set<size_t>&) -> Expected<double> { return 0.0; }};
+    return take_back(errors, report_.first, request_.limit.most).takeError();
+  }
+
+  const CompileReport& compiled_;
+  AlgorithmOptions& out_;
+  CompileOptions options_;  // with all choices settled
+  const Target& target_;
+  const AccuracyRequest& request_;
+  const OnStage& stage_;
+  SampleSet samples_;
+  std::vector<std::vector<Tensor>> wanted_;  // by sample
+  AccuracyReport report_;
+};
+
+}  // namespace
+
+Error over_accuracy(const AccuracyReport& report) {
+  const ErrorMeasure measure = report.limit.measure;
+  Diag diag{DiagCode::over_budget,
+            "the error is " + measure_text(report.first, measure) + ", and " +
+                measure_text(report.error, measure) +
+                " with every layer exact; the budget is " + to_string(report.limit) +
+                ": no library is written",
+            {},
+            {}};
+  std::vector<const LayerAccuracy*> blamed;
+  for (const LayerAccuracy& l : report.layers)
+    if (l.error) blamed.push_back(&l);
+  std::ranges::stable_sort(blamed, std::greater(), [](const LayerAccuracy* l) { return *l->error; });
+  blamed.resize(std::min(blamed.size(), kBlamed));
+  for (const LayerAccuracy* l : blamed)
+    diag.notes.push_back(l->layer.name + " (" + l->layer.op + ", " + l->layer.choice +
+                         "): alone " + measure_text(*l->error, measure));
+  return make_error(std::move(diag));
+}
+
+size_t AccuracyReport::taken_back() const {
+  return static_cast<size_t>(std::ranges::count_if(layers, &LayerAccuracy::exact));
+}
+
+Expected<AccuracyReport> hold_accuracy(const CompileReport& compiled, CompileOptions& options,
+                                       const Target& target, const AccuracyRequest& request,
+                                       const OnStage& stage) {
+  return AccuracyGate(compiled, options, target, request, stage).run();
+}
+
+}  // namespace tw
