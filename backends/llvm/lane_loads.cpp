@@ -98,7 +98,8 @@ class LaneLoads {
  private:
   void number() {
     for (const llvm::Instruction& i : block_) {
-      if (i.mayWriteToMemory() && !is_prefetch(i)) writes_.push_back(static_cast<int>(places_.size()));
+      if (i.mayWriteToMemory() && !is_prefetch(i))
+        writes_.push_back(static_cast<int>(places_.size()));
       places_.emplace(&i, static_cast<int>(places_.size()));
     }
   }
@@ -128,8 +129,14 @@ class LaneLoads {
         if (auto* cast = llvm::dyn_cast<llvm::BitCastInst>(insert->user_back());
             cast && same_lanes(cast->getType(), insert->getType()))
           first_lane = cast;
-      Splat splat{load, insert, first_lane, {}, place_of(load->getPointerOperand(), layout_),
-                  places_.at(load), places_.at(insert), 0};
+      Splat splat{load,
+                  insert,
+                  first_lane,
+                  {},
+                  place_of(load->getPointerOperand(), layout_),
+                  places_.at(load),
+                  places_.at(insert),
+                  0};
       for (llvm::User* user : first_lane->users())
         if (auto* fill = llvm::dyn_cast<llvm::ShuffleVectorInst>(user);
             fill && fill->isZeroEltSplat() && fill->getParent() == &block_)
@@ -147,16 +154,16 @@ class LaneLoads {
     std::vector<std::vector<Splat*>> groups;  // in the order of the code, of one base and type
     for (Splat& splat : splats_) {
       const auto same = std::ranges::find_if(groups, [&](const std::vector<Splat*>& group) {
-        return group[0]->address.near(splat.address) && group[0]->load->getType() == splat.load->getType();
+        return group[0]->address.near(splat.address) &&
+               group[0]->load->getType() == splat.load->getType();
       });
       if (same == groups.end()) groups.push_back({&splat});
       else same->push_back(&splat);
     }
     for (std::vector<Splat*>& group : groups) {
-      std::ranges::stable_sort(
-          group, {}, [](const Splat* splat) { return splat->address.bytes; });
-      const auto bytes = static_cast<int64_t>(
-          group[0]->load->getType()->getPrimitiveSizeInBits() / 8);
+      std::ranges::stable_sort(group, {}, [](const Splat* splat) { return splat->address.bytes; });
+      const auto bytes = static_cast<int64_t>(group[0]->load->getType()->getPrimitiveSizeInBits() /
+                                              8);
       for (size_t first = 0; first < group.size();) {
         size_t taken = 1;
         for (int64_t wide = kWidest; wide >= kNarrowest && taken == 1; wide /= 2)
@@ -217,8 +224,8 @@ class LaneLoads {
       for (llvm::ShuffleVectorInst* fill : splat.fills) {
         b.SetInsertPoint(fill);
         const size_t lanes = fill->getShuffleMask().size();
-        fill->replaceAllUsesWith(
-            b.CreateShuffleVector(elements, llvm::SmallVector<int, 16>(lanes, static_cast<int>(lane))));
+        fill->replaceAllUsesWith(b.CreateShuffleVector(
+            elements, llvm::SmallVector<int, 16>(lanes, static_cast<int>(lane))));
         fill->eraseFromParent();
       }
       if (splat.first_lane != splat.insert) splat.first_lane->eraseFromParent();

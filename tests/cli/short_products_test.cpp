@@ -120,9 +120,9 @@ Kernel scheduled(const Layer& layer, const std::string& type, const Target& targ
   REQUIRE_MESSAGE(bool(graph), error_text(graph.takeError()));
   for (const ValueId input : std::vector<ValueId>(graph->inputs()))
     if (const Value value = graph->value(input); value.name == "w")
-      graph->replace_uses(input,
-                          graph->add_constant("weights", Tensor::zeros(value.type.dtype,
-                                                                       *static_shape(value.type.shape))));
+      graph->replace_uses(
+          input, graph->add_constant(
+                     "weights", Tensor::zeros(value.type.dtype, *static_shape(value.type.shape))));
   const std::vector<Group> groups = fuse_groups(*graph);
   REQUIRE(groups.size() == 1);
   Expected<LoweredGroup> lowered = lower_group(*graph, groups[0], target);
@@ -206,6 +206,21 @@ TEST_CASE("products of f16 on AArch64 by fmlal equal the interpreter to the bit"
 TEST_CASE("products of bytes on AArch64 by smmla, usmmla, sdot and usdot equal the interpreter") {
   check_all(kAArch64, kIntegers, "i8", kSigned);
   check_all(kAArch64, kIntegers, "u8", kUnsigned);
+}
+
+TEST_CASE("AArch64 loads the elements of four steps together") {
+  const auto assembly = [](const Layer& layer, const std::string& type, const char* features) {
+    const Target target = target_of(kAArch64, features);
+    auto backend = make_backend(target);
+    REQUIRE(bool(backend));
+    Expected<std::string> text = (*backend)->disassemble(scheduled(layer, type, target), "asm");
+    REQUIRE_MESSAGE(bool(text), error_text(text.takeError()));
+    return *text;
+  };
+  CHECK(assembly(kIntegers[1], "i8", "features: [neon, dotprod]").find(".4b[3]") !=
+        std::string::npos);
+  CHECK(assembly(kFloats[1], "f16", "features: [neon, fp16fml]").find(".h[3]") !=
+        std::string::npos);
 }
 
 TEST_CASE("products of bytes on ARMv7 by vmlal equal the interpreter") {
