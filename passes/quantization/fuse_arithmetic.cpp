@@ -31,8 +31,7 @@ class ArithmeticFuser {
     if (is_binary(maker, BinaryOp::add)) return fuse_pair(*maker, &ArithmeticFuser::add);
     if (is_binary(maker, BinaryOp::mul)) return fuse_pair(*maker, &ArithmeticFuser::multiply);
     if (const auto* pool = get_if<op::Pool>(maker)) return average(maker->inputs[0], *pool);
-    if (const auto* reduce = get_if<op::Reduce>(maker))
-      return average(maker->inputs[0], *reduce);
+    if (const auto* reduce = get_if<op::Reduce>(maker)) return average(maker->inputs[0], *reduce);
     return false;
   }
 
@@ -65,9 +64,8 @@ class ArithmeticFuser {
 
   bool is_output() const {
     const ValueId result = graph_.node(form_.at()).output;
-    return std::ranges::any_of(graph_.outputs(), [&](const Graph::Output& output) {
-      return output.value == result;
-    });
+    return std::ranges::any_of(graph_.outputs(),
+                               [&](const Graph::Output& output) { return output.value == result; });
   }
 
   bool repeats(const Dequantized& x, ValueId result) const {
@@ -136,8 +134,8 @@ class ArithmeticFuser {
     }
     op::Pool sums = pool;
     sums.kind = PoolKind::sum, sums.count_include_pad = false;
-    const Tensor ones = from_doubles(DType::f32, plane, std::vector<double>(
-                            static_cast<size_t>(element_count(plane)), 1.0));
+    const Tensor ones = from_doubles(
+        DType::f32, plane, std::vector<double>(static_cast<size_t>(element_count(plane)), 1.0));
     const Tensor points = pooled(sums, ones), shares = pooled(pool, ones);
     std::vector<double> divisors;
     for (int64_t i = 0; i < points.size(); ++i)
@@ -157,8 +155,8 @@ class ArithmeticFuser {
     if (reduce.kind != ReduceKind::mean || !x || !is_byte(*x)) return false;
     double points = 1;
     for (const int64_t axis : reduce.axes) {
-      const std::optional<int64_t> extent =
-          as_const(rewriter_.type(x->x).shape[static_cast<size_t>(axis)]);
+      const std::optional<int64_t> extent = as_const(
+          rewriter_.type(x->x).shape[static_cast<size_t>(axis)]);
       if (!extent) return false;
       points *= static_cast<double>(*extent);
     }
@@ -186,10 +184,9 @@ class ArithmeticFuser {
     if (x.by.zero[0] != 0)
       sums = form_.add(op::Binary{BinaryOp::sub}, {sums, numbers(DType::i32, points, "zeros")},
                        "centered");
-    const ValueId scaled =
-        form_.add(op::Binary{BinaryOp::mul},
-                  {form_.cast(DType::f32, sums, "real"), numbers(DType::f32, scales, "scale")},
-                  "scaled");
+    const ValueId scaled = form_.add(
+        op::Binary{BinaryOp::mul},
+        {form_.cast(DType::f32, sums, "real"), numbers(DType::f32, scales, "scale")}, "scaled");
     form_.finish(form_.add(op::Unary{UnaryOp::round}, {scaled}, "rounded"),
                  {to_.type, to_.zero[0], lowest_of(to_.type), highest_of(to_.type)});
   }
