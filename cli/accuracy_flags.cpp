@@ -22,14 +22,17 @@ std::string choices_text(const AccuracyReport& report) {
   return text.empty() ? "every layer exact" : text;
 }
 
-std::string layer_line(const LayerAccuracy& l, ErrorMeasure measure) {
+// Of a long name the middle is left out.
+std::string layer_line(const LayerAccuracy& l, ErrorMeasure measure, int columns) {
   const std::string error = l.error ? measure_text(*l.error, measure) : "";
   const std::string ms = l.saved_ms ? formatted("%.4f", *l.saved_ms) : "";
   const std::string bytes = format_bytes(static_cast<uint64_t>(l.layer.exact_bytes)) + " to " +
                             format_bytes(static_cast<uint64_t>(l.layer.weight_bytes));
-  return formatted("%14s %10s  %-20s %-12s ", error.c_str(), ms.c_str(), bytes.c_str(),
-                   l.layer.choice.c_str()) +
-         l.layer.name + " (" + l.layer.op + ")" + (l.exact ? ", taken back" : "");
+  const std::string figures = formatted("%14s %10s  %-20s %-12s ", error.c_str(), ms.c_str(),
+                                        bytes.c_str(), l.layer.choice.c_str());
+  const std::string rest = " (" + l.layer.op + ")" + (l.exact ? ", taken back" : "");
+  return figures + fit(l.layer.name, columns - static_cast<int>(figures.size() + rest.size())) +
+         rest;
 }
 
 }  // namespace
@@ -72,7 +75,8 @@ std::string accuracy_note(const AccuracyReport& report) {
   const ErrorMeasure measure = report.limit.measure;
   std::string text = "accuracy " + measure_text(report.error, measure) + ", " +
                      to_string(report.limit) + "; " + choices_text(report) + "\n         on " +
-                     std::to_string(report.samples) + (report.samples == 1 ? " sample" : " samples");
+                     std::to_string(report.samples) +
+                     (report.samples == 1 ? " sample" : " samples");
   if (report.seeded) text += " that are made up: --accuracy-data DIR takes yours";
   text += "\n";
   if (report.taken_back() > 0)
@@ -93,7 +97,7 @@ std::string accuracy_text(const AccuracyReport& report, int columns) {
                            [](const LayerAccuracy* l) { return l->error.value_or(0); });
   text += formatted("%14s %10s  %-20s %-12s layer\n", "error alone", "saved ms", "weights",
                     "choice");
-  for (const LayerAccuracy* l : known) text += fit(layer_line(*l, measure), columns) + "\n";
+  for (const LayerAccuracy* l : known) text += layer_line(*l, measure, columns) + "\n";
   return text;
 }
 

@@ -27,7 +27,7 @@ const std::vector<Pass>& all_passes() {
        "compute products of one operand with several weights, for attention, as one",
        join_products},
       {"narrow-products",
-       "multiply bf16 in products and convolutions of constant weights, with sums in f32",
+       "give layers with constant weights bf16 or f16, where the target's precision says so",
        narrow_products},
       {"sign-quantization", "store u8 values between quantized operators as i8", sign_quantization},
       {"tabulate-bytes", "look up bytes that are computed from one byte", tabulate_bytes},

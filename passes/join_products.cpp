@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "ir/graph/short_floats.h"
 #include "ir/simplify.h"
 #include "passes/match_attention.h"
 #include "passes/passes.h"
@@ -95,7 +96,8 @@ class Joiner {
         !graph_.is_constant(product.inputs[1]))
       return std::nullopt;
     const TensorType &weights = rewriter_.type(product.inputs[1]), &out = rewriter_.type(v);
-    if (weights.shape.size() != 2 || weights.dtype != DType::f32 || out.dtype != DType::f32 ||
+    const bool joins = out.dtype == DType::f32 || is_short_float(out.dtype);
+    if (weights.shape.size() != 2 || !joins || weights.dtype != out.dtype ||
         !all_plain(graph_, product) || !all_plain(graph_, *last))
       return std::nullopt;
     return branch;
@@ -103,7 +105,7 @@ class Joiner {
 
   // Matrices of as many rows (or rows on rows: `below`).
   Tensor together(const std::vector<ValueId>& parts, bool below) const {
-    Tensor all{DType::f32, {0, 0}, {}};
+    Tensor all{rewriter_.type(parts.front()).dtype, {0, 0}, {}};
     std::vector<Tensor> tensors;
     for (ValueId part : parts) {
       tensors.push_back(graph_.constant_tensor(part));
@@ -142,7 +144,8 @@ class Joiner {
     ValueId all = rewriter_.add(attrs, {x, w}, first, "joined");
     if (biased) {
       const ValueId b = rewriter_.add_constant(
-          name + "_bias", from_doubles(DType::f32, {static_cast<int64_t>(bias.size())}, bias));
+          name + "_bias",
+          from_doubles(rewriter_.type(all).dtype, {static_cast<int64_t>(bias.size())}, bias));
       all = rewriter_.add(op::Binary{BinaryOp::add}, {all, b}, first, "biased");
     }
     Expr column(0);

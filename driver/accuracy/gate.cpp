@@ -14,9 +14,9 @@
 namespace tw {
 namespace {
 
-constexpr int kSeeded = 4;           // samples, where there are no data
-constexpr double kTimed = 0.5;       // seconds of runs
-constexpr size_t kBlamed = 5;        // layers that an error names
+constexpr int kSeeded = 4;      // samples, where there are no data
+constexpr double kTimed = 0.5;  // seconds of runs
+constexpr size_t kBlamed = 5;   // layers that an error names
 
 // Of pictures what the caller does; the library does the rest.
 InputForms forms_of_caller(const InputForms& given) {
@@ -39,8 +39,7 @@ Expected<SampleSet> samples_for(const tw_api& api, const CompileReport& compiled
       dims.push_back(symbol_name(compiled.symbol_names, symbol) + "=" + std::to_string(size));
     TW_ASSIGN(samples, SampleSet::random(kSeeded, specs, dims));
   } else {
-    TW_ASSIGN(samples,
-              SampleSet::open(request.data, specs, forms_of_caller(options.given.forms)));
+    TW_ASSIGN(samples, SampleSet::open(request.data, specs, forms_of_caller(options.given.forms)));
   }
   if (request.samples > 0) samples.keep(static_cast<size_t>(request.samples));
   return samples;
@@ -138,16 +137,16 @@ class AccuracyGate {
   }
 
   Expected<double> error_without(const std::set<size_t>& layers) {
-    begin("accuracy: without the choices of " + std::to_string(layers.size()) + " layers");
+    begin("accuracy: " + std::to_string(layers.size()) + " choices taken back");
     TW_ASSIGN(const CompiledNetwork network, compile_without(layers));
     return error_of(network.api());
   }
 
   // With the choices of [first, last) alone.
   Expected<double> error_alone(size_t first, size_t last) {
-    begin(last - first == 1 ? "accuracy: layer " + std::to_string(last)
-                            : "accuracy: layers " + std::to_string(first + 1) + " to " +
-                                  std::to_string(last));
+    begin(last - first == 1
+              ? "accuracy: layer " + std::to_string(last)
+              : "accuracy: layers " + std::to_string(first + 1) + " to " + std::to_string(last));
     if (last - first == 1 && report_.layers[first].error) return *report_.layers[first].error;
     std::set<size_t> others;
     for (size_t i = 0; i < report_.layers.size(); ++i)
@@ -245,19 +244,19 @@ Error over_accuracy(const AccuracyReport& report) {
   const ErrorMeasure measure = report.limit.measure;
   Diag diag{DiagCode::over_budget,
             "the error is " + measure_text(report.first, measure) + ", and " +
-                measure_text(report.error, measure) +
-                " with every layer exact; the budget is " + to_string(report.limit) +
-                ": no library is written",
+                measure_text(report.error, measure) + " with every layer exact; the budget is " +
+                to_string(report.limit) + ": no library is written",
             {},
             {}};
   std::vector<const LayerAccuracy*> blamed;
   for (const LayerAccuracy& l : report.layers)
     if (l.error) blamed.push_back(&l);
-  std::ranges::stable_sort(blamed, std::greater(), [](const LayerAccuracy* l) { return *l->error; });
+  std::ranges::stable_sort(blamed, std::greater(),
+                           [](const LayerAccuracy* l) { return *l->error; });
   blamed.resize(std::min(blamed.size(), kBlamed));
   for (const LayerAccuracy* l : blamed)
-    diag.notes.push_back(l->layer.name + " (" + l->layer.op + ", " + l->layer.choice +
-                         "): alone " + measure_text(*l->error, measure));
+    diag.notes.push_back(l->layer.name + " (" + l->layer.op + ", " + l->layer.choice + "): alone " +
+                         measure_text(*l->error, measure));
   return make_error(std::move(diag));
 }
 

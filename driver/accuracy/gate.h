@@ -12,17 +12,17 @@ namespace tw {
 
 struct AccuracyRequest {
   ErrorLimit limit;
-  std::string data;      // a folder, as SampleSet::open reads it; "": seeded inputs
-  int samples = 0;       // no more than so many; 0: all
+  std::string data;       // a folder, as SampleSet::open reads it; "": seeded inputs
+  int samples = 0;        // no more than so many; 0: all
   bool by_layer = false;  // what each layer's choice costs and gains alone
   int threads = 1;
 };
 
 struct LayerAccuracy {
   LossyLayer layer;
-  std::optional<double> error;      // of the outputs, with this layer's choice and no other
-  std::optional<double> saved_ms;   // of its call, by the choice
-  bool exact = false;               // the choice was taken back
+  std::optional<double> error;     // of the outputs, with this layer's choice and no other
+  std::optional<double> saved_ms;  // of its call, by the choice
+  bool exact = false;              // the choice was taken back
 };
 
 struct AccuracyReport {

@@ -11,7 +11,7 @@ namespace tw {
 // What builds of the model are off, with choices counted from 0 to `count`.
 struct ChoiceErrors {
   size_t count = 0;
-  std::function<Expected<double>(size_t first, size_t last)> alone;   // [first, last) and no others
+  std::function<Expected<double>(size_t first, size_t last)> alone;  // [first, last) and no others
   std::function<Expected<double>(const std::set<size_t>&)> without;  // all but these
 };
 

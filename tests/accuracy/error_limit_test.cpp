@@ -43,8 +43,9 @@ TEST_CASE("limits of accuracy: a number, with a measure in front or the command'
   }
 }
 
-TEST_CASE("measures of accuracy: largest is verify's, rms is by the outputs' own, of several the "
-          "worst counts") {
+TEST_CASE(
+    "measures of accuracy: largest is verify's, rms is by the outputs' own, of several the "
+    "worst counts") {
   const std::vector<Tensor> want = {floats({4}, {0, 4, -4, 2}), floats({2}, {3, 4})};
   const std::vector<Tensor> got = {floats({4}, {0, 4, -4, 2.8F}), floats({2}, {3, 4.5F})};
   CHECK(error_of(ErrorMeasure::largest, got, want) == doctest::Approx(0.125));  // of [0, 4]

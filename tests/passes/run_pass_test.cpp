@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "passes/pass.h"
 #include "random_graph.h"
 
@@ -95,9 +97,9 @@ TEST_CASE("no pass finds anything in a second run on random graphs") {
       CHECK_FALSE(test::run_once(graph, pass.name));
     }
     CAPTURE(changes);
-    // Random graphs have no shape arithmetic, no attention
-    CHECK((changes > 50 || std::string(pass.name) == "fold-shapes" ||
-           std::string(pass.name) == "join-products"));
+    // Random graphs have no shape arithmetic, no attention; the test's target is of fp32
+    const std::set<std::string> idle = {"fold-shapes", "join-products", "narrow-products"};
+    CHECK((changes > 50 || idle.contains(pass.name)));
   }
 }
 
