@@ -47,15 +47,17 @@ struct AnchorLowering {
 
   using Result = Expected<LoweredGroup>;
   Result operator()(const op::Conv&) {
-    TW_ASSIGN(auto tiles, lower_conv_in_tiles(b, anchor));
+    const Node product = with_short_operands(b, anchor);
+    TW_ASSIGN(auto tiles, lower_conv_in_tiles(b, product));
     if (tiles) return std::move(*tiles);
-    return lower_conv(b, with_short_operands(b, anchor));
+    return lower_conv(b, product);
   }
   Result operator()(const op::ConvTranspose&) { return lower_conv_transpose(b, anchor); }
   Result operator()(const op::MatMul&) {
     if (holds_softmax(b.graph, b.group)) return lower_attention(b, anchor);
-    if (auto tiles = lower_matmul_in_tiles(b, anchor)) return std::move(*tiles);
-    return lower_matmul(b, with_short_operands(b, anchor));
+    const Node product = with_short_operands(b, anchor);
+    if (auto tiles = lower_matmul_in_tiles(b, product)) return std::move(*tiles);
+    return lower_matmul(b, product);
   }
   Result operator()(const op::MatMulNBits&) { return lower_matmul_nbits(b, anchor); }
   Result operator()(const op::Pool&) { return lower_pool(b, anchor); }

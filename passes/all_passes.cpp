@@ -29,6 +29,8 @@ const std::vector<Pass>& all_passes() {
       {"narrow-products",
        "give layers with constant weights bf16 or f16, where the target's precision says so",
        narrow_products},
+      {"rank-topk", "find the largest elements by ranks, where a device has threads for that",
+       rank_topk},
       {"sign-quantization", "store u8 values between quantized operators as i8", sign_quantization},
       {"tabulate-bytes", "look up bytes that are computed from one byte", tabulate_bytes},
       {"widen-floats", "make every float tensor f64, the model's inputs and outputs too",

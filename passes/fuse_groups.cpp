@@ -31,7 +31,7 @@ constexpr size_t kMaxInputs = 12;  // tensors read from outside; uniform constan
 
 class Fuser {
  public:
-  Fuser(const Graph& graph, bool half_attention);
+  Fuser(const Graph& graph, bool processor);
   std::vector<Group> run();
 
  private:
@@ -66,6 +66,7 @@ class Fuser {
   bool ends_product(int anchor, int last) const;
   void accept(Draft draft);
   void take_attention();
+  void move_inside(std::set<int>& nodes, ValueId read) const;
   void take_operands(Draft& draft) const;
   void widen_inside(std::set<int>& nodes, ValueId read) const;
   void grow_behind(Draft& draft) const;
@@ -73,7 +74,7 @@ class Fuser {
   void grow_injective(Draft& draft);
   std::optional<Reading> reading_of(int position, const Draft& draft) const;
 
-  bool half_attention_;
+  bool processor_;
   const Graph& graph_;
   std::vector<NodeId> order_;
   std::vector<int> position_of_;         // by node index
@@ -183,8 +184,8 @@ bool is_cheap(const Node& node) {
   return !std::holds_alternative<op::BatchNorm>(node.attrs);
 }
 
-Fuser::Fuser(const Graph& graph, bool half_attention)
-    : half_attention_(half_attention),
+Fuser::Fuser(const Graph& graph, bool processor)
+    : processor_(processor),
       graph_(graph),
       order_(graph.order()),
       position_of_(graph.node_count(), -1),
@@ -254,6 +255,7 @@ void Fuser::accept(Draft draft) {
 }
 
 void Fuser::take_attention() {
+  if (!processor_) return;
   auto users = [&](ValueId v) {
     std::vector<NodeId> ids;
     for (int user : users_[static_cast<size_t>(v.index)])
@@ -265,8 +267,7 @@ void Fuser::take_attention() {
   };
   for (size_t position = 0; position < order_.size(); ++position) {
     if (!get_if<op::Softmax>(&at(static_cast<int>(position)))) continue;
-    std::optional<Attention> match = match_attention(graph_, order_[position], users, is_output,
-                                                     half_attention_);
+    std::optional<Attention> match = match_attention(graph_, order_[position], users, is_output);
     if (!match) continue;
     Draft draft;
     for (NodeId id : match->nodes) draft.nodes.insert(position_of_[static_cast<size_t>(id.index)]);
@@ -277,12 +278,38 @@ void Fuser::take_attention() {
   }
 }
 
-// What a product's kernel reads as short floats: the casts of its operands to f32. Devices read
-// them widened.
+// What a product's kernel reads as short floats: the casts of its operands to f32. Devices want
+// both operands of one type. They copy operands of matrix products anyway, and so read them through
+// what only moves elements.
 void Fuser::take_operands(Draft& draft) const {
   const Node& anchor = at(draft.anchor);
-  if (!half_attention_ || (!get_if<op::Conv>(&anchor) && !get_if<op::MatMul>(&anchor))) return;
-  for (size_t i = 0; i < 2; ++i) widen_inside(draft.nodes, anchor.inputs[i]);
+  if (!get_if<op::Conv>(&anchor) && !get_if<op::MatMul>(&anchor)) return;
+  if (!processor_ && get_if<op::MatMul>(&anchor))
+    for (size_t i = 0; i < 2; ++i) move_inside(draft.nodes, anchor.inputs[i]);
+  std::set<int> nodes = draft.nodes;
+  for (size_t i = 0; i < 2; ++i) widen_inside(nodes, anchor.inputs[i]);
+  const auto source = [&](size_t i) {
+    const int maker = maker_of(anchor.inputs[i]);
+    return maker >= 0 && nodes.contains(maker)
+               ? std::optional(graph_.value(at(maker).inputs[0]).type.dtype)
+               : std::nullopt;
+  };
+  if (processor_ || source(0) == source(1)) draft.nodes = std::move(nodes);
+}
+
+// Reshapes, transposes and slices in a row that only these nodes read join them.
+void Fuser::move_inside(std::set<int>& nodes, ValueId read) const {
+  for (int maker = maker_of(read); maker >= 0 && is_free(maker); maker = maker_of(read)) {
+    const Node& node = at(maker);
+    const bool moves = get_if<op::Reshape>(&node) || get_if<op::Transpose>(&node) ||
+                       get_if<op::Slice>(&node);
+    if (!moves || !only_inside(maker, nodes) || graph_.is_constant(node.inputs[0])) return;
+    std::set<int> more = nodes;
+    more.insert(maker);
+    if (!fits(more)) return;
+    nodes = std::move(more);
+    read = node.inputs[0];
+  }
 }
 
 // A cast of a short float that only these nodes read joins them: no memory holds the f32.
@@ -444,8 +471,8 @@ std::vector<Group> Fuser::run() {
 
 }  // namespace
 
-std::vector<Group> fuse_groups(const Graph& graph, bool half_attention) {
-  return Fuser(graph, half_attention).run();
+std::vector<Group> fuse_groups(const Graph& graph, bool processor) {
+  return Fuser(graph, processor).run();
 }
 
 }  // namespace tw

@@ -7,9 +7,10 @@
 namespace tw {
 
 // Every group has one value that is read outside or is an output of the graph: its last node's. The
-// others are internal. A node of several outputs is alone. half_attention: attention of f16 and
-// bf16 is one kernel too, in f32 inside; devices multiply such matrices faster apart.
-std::vector<Group> fuse_groups(const Graph& graph, bool half_attention = true);
+// others are internal. A node of several outputs is alone. processor: attention is one kernel,
+// in f32 inside. Devices with threads multiply such matrices faster apart, and want both operands
+// of a product of one type.
+std::vector<Group> fuse_groups(const Graph& graph, bool processor = true);
 // Pools join the groups of the convolutions in front of them. After the choice of algorithms. Of
 // the groups that are not `apart`: those of a device stay as they are.
 void fuse_pools(const Graph& graph, std::vector<Group>& groups,

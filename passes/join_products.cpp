@@ -26,8 +26,7 @@ struct Branch {
 
 class Joiner {
  public:
-  Joiner(Graph& graph, bool half)
-      : graph_(graph), rewriter_(graph), users_(graph.users()), half_(half) {
+  explicit Joiner(Graph& graph) : graph_(graph), rewriter_(graph), users_(graph.users()) {
     for (const Graph::Output& output : graph.outputs()) outputs_.insert(output.value.index);
   }
 
@@ -51,7 +50,7 @@ class Joiner {
   void find(NodeId softmax) {
     auto match = match_attention(
         graph_, softmax, [this](ValueId v) { return users(v); },
-        [this](ValueId v) { return is_output(v); }, half_);
+        [this](ValueId v) { return is_output(v); });
     if (!match) return;
     const std::set<NodeId> inside(match->nodes.begin(), match->nodes.end());
     std::map<std::pair<ValueId, bool>, std::vector<Branch>> by_operand;
@@ -161,15 +160,12 @@ class Joiner {
   Graph& graph_;
   Rewriter rewriter_;
   std::vector<std::vector<NodeId>> users_;
-  bool half_;  // of attention in f16 and bf16 too
   std::set<int32_t> outputs_;
   std::vector<std::vector<Branch>> found_;
 };
 
 }  // namespace
 
-Expected<bool> join_products(Graph& graph, PassContext& context) {
-  return Joiner(graph, context.target.devices.empty()).run();
-}
+Expected<bool> join_products(Graph& graph, PassContext&) { return Joiner(graph).run(); }
 
 }  // namespace tw

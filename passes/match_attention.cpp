@@ -13,8 +13,8 @@ namespace {
 class Matcher {
  public:
   Matcher(const Graph& graph, const std::function<std::vector<NodeId>(ValueId)>& users,
-          const std::function<bool(ValueId)>& is_output, bool half)
-      : graph_(graph), users_(users), is_output_(is_output), half_(half) {}
+          const std::function<bool(ValueId)>& is_output)
+      : graph_(graph), users_(users), is_output_(is_output) {}
 
   std::optional<Attention> run(NodeId softmax) {
     const Node& node = graph_.node(softmax);
@@ -58,9 +58,7 @@ class Matcher {
  private:
   const TensorType& type_of(ValueId v) const { return graph_.value(v).type; }
   static Shape batch_of(const Shape& shape) { return Shape(shape.begin(), shape.end() - 2); }
-  bool serves(DType t) const {
-    return t == DType::f32 || (half_ && (t == DType::f16 || t == DType::bf16));
-  }
+  static bool serves(DType t) { return t == DType::f32 || t == DType::f16 || t == DType::bf16; }
   void claim(NodeId id) { claimed_.insert(id); }
   NodeId only_user(ValueId v) const {
     if (is_output_(v)) return {};
@@ -128,7 +126,6 @@ class Matcher {
   const Graph& graph_;
   const std::function<std::vector<NodeId>(ValueId)>& users_;
   const std::function<bool(ValueId)>& is_output_;
-  bool half_;
   Attention match_;
   std::set<NodeId> claimed_;
 };
@@ -137,8 +134,8 @@ class Matcher {
 
 std::optional<Attention> match_attention(const Graph& graph, NodeId softmax,
                                          const std::function<std::vector<NodeId>(ValueId)>& users,
-                                         const std::function<bool(ValueId)>& is_output, bool half) {
-  return Matcher(graph, users, is_output, half).run(softmax);
+                                         const std::function<bool(ValueId)>& is_output) {
+  return Matcher(graph, users, is_output).run(softmax);
 }
 
 }  // namespace tw

@@ -19,9 +19,9 @@ struct Attention {
 
 // users(v): the nodes that read v, each once; is_output(v): the graph's caller reads v. Rows, keys
 // and batches may be symbolic. nullopt: no attention, or one that the kernel does not serve: a
-// single query, columns of an unknown number. half: of f16 and bf16 too.
+// single query, columns of an unknown number.
 std::optional<Attention> match_attention(const Graph& graph, NodeId softmax,
                                          const std::function<std::vector<NodeId>(ValueId)>& users,
-                                         const std::function<bool(ValueId)>& is_output, bool half);
+                                         const std::function<bool(ValueId)>& is_output);
 
 }  // namespace tw

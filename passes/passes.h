@@ -13,6 +13,7 @@ Expected<bool> fold_shapes(Graph& graph, PassContext& context);
 Expected<bool> fuse_quantization(Graph& graph, PassContext& context);
 Expected<bool> join_products(Graph& graph, PassContext& context);
 Expected<bool> narrow_products(Graph& graph, PassContext& context);
+Expected<bool> rank_topk(Graph& graph, PassContext& context);
 Expected<bool> sign_quantization(Graph& graph, PassContext& context);
 Expected<bool> tabulate_bytes(Graph& graph, PassContext& context);
 Expected<bool> widen_floats(Graph& graph, PassContext& context);

@@ -19,6 +19,8 @@ std::vector<std::string> default_pipeline() {
       // not a copy.
       "canonicalize",
       "fold-constants",
+      // Once k is a constant; what it makes has movement to merge.
+      "rank-topk",
       // Again: folding has shown new neutral elements, constant conditions and pads.
       "canonicalize",
       // Before batch norms are folded, which needs producers with one user: duplicates would be

@@ -1,6 +1,7 @@
 #include "passes/precision.h"
 
 #include "ir/schedule/product_form.h"
+#include "kernels/device/tiles.h"
 
 namespace tw {
 
@@ -19,6 +20,7 @@ bool widens_f16(const Target& target) {
 }  // namespace
 
 bool multiplies_bf16(const Target& target) {
+  if (!tile_instructions(target, DType::bf16).empty()) return true;
   return best_product(
              target,
              [](const ProductForm& form) {
@@ -35,18 +37,23 @@ bool multiplies_bf16(const Target& target) {
 Precision precision_of(const Target& target) {
   if (target.precision != Precision::automatic) return target.precision;
   const CoreRates rates = core_rates(target);
-  const bool pays = rates.bf16 == 0 || rates.bf16 > rates.f32;
-  return target.devices.empty() && pays && multiplies_bf16(target) ? Precision::bf16
-                                                                   : Precision::fp32;
+  const bool pays = !target.devices.empty() || rates.bf16 == 0 || rates.bf16 > rates.f32;
+  return pays && multiplies_bf16(target.main_device()) ? Precision::bf16 : Precision::fp32;
 }
 
 Error check_precision(const Target& target) {
   const Precision precision = precision_of(target);
   if (precision == Precision::fp32) return Error::success();
-  if (!target.devices.empty())
+  if (!target.devices.empty() && precision == Precision::fp16)
     return make_error(DiagCode::unsupported,
-                      "precision {0}: target '{1}' has devices, and only processors multiply it",
-                      precision_name(precision), target.name);
+                      "precision fp16: target '{0}' has devices, and only processors keep weights "
+                      "in f16 for a model in f32",
+                      target.name);
+  if (!target.devices.empty() && !multiplies_bf16(target.main_device()))
+    return make_error(DiagCode::unsupported,
+                      "precision bf16: device '{0}' has no instruction that multiplies bf16, one "
+                      "like mma.m16n8k16.bf16; auto takes f32 there",
+                      target.main_device().name);
   if (precision == Precision::fp16 && !widens_f16(target))
     return make_error(DiagCode::unsupported,
                       "precision fp16: target '{0}' has no instruction that widens f16 (on x86-64 "

@@ -6,14 +6,15 @@
 
 namespace tw {
 
-// Whether an instruction of the processor multiplies bf16 and sums in f32.
+// Whether an instruction of the processor, or device, multiplies bf16 and sums in f32.
 bool multiplies_bf16(const Target& target);
 
 // What Target::precision comes to: automatic is bf16 where the target has an instruction for it
 // and, as far as its rates say, more products a cycle by it than in f32, else fp32.
 Precision precision_of(const Target& target);
 
-// Errors: a target with devices, or without an instruction that widens f16 for fp16.
+// Errors: fp16 for a target with devices or without an instruction that widens f16, bf16 for a
+// device without an instruction for it.
 Error check_precision(const Target& target);
 
 // Kernels of short floats have the default schedules. Errors, for commands that make others: the

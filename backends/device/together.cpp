@@ -98,13 +98,6 @@ class Groups {
 
 }  // namespace
 
-int64_t threads_together(const StmtNode& block, const Target& target) {
-  const Intrinsic* intrinsic = block.kind != StmtKind::block || block.names.empty()
-                                   ? nullptr
-                                   : target.find_intrinsic(block.names[0]);
-  return intrinsic ? intrinsic->emit.threads : 1;
-}
-
 Expected<TogetherParts> parts_of(const Kernel& kernel, const StmtNode& block, const Target& target,
                                  const Ranges& ranges) {
   const Intrinsic& intrinsic = *target.find_intrinsic(block.names[0]);

@@ -6,9 +6,6 @@
 
 namespace tw::device {
 
-// 1: an instruction of one thread, or none
-int64_t threads_together(const StmtNode& block, const Target& target);
-
 struct TogetherParts {
   // a loop over them, of the target's first axis of threads, with nothing in it
   Stmt threads;

@@ -40,8 +40,8 @@ Expected<std::unique_ptr<ModelSchedules>> schedules_of(const std::map<std::strin
 }
 
 // Which operators share a kernel.
-FusedGraph fuse(const Graph& graph, bool plain, const Target& target) {
-  return {&graph, plain ? single_groups(graph) : fuse_groups(graph, target.devices.empty())};
+FusedGraph fuse(const Graph& graph, bool plain, const Target& device) {
+  return {&graph, plain ? single_groups(graph) : fuse_groups(graph, device.axes.empty())};
 }
 
 // The algorithm of each product, and the pools that suit it.
@@ -54,14 +54,14 @@ void settle_algorithms(FusedGraph& fused, const Target& target, const AlgorithmO
 Expected<std::vector<FusedGraph>> fuse_model(const Graph& graph, const CompileOptions& options,
                                              const Target& target,
                                              const ModelSchedules& schedules) {
-  std::vector<FusedGraph> fused = {fuse(graph, options.plain, target)};
+  std::vector<FusedGraph> fused = {fuse(graph, options.plain, target.main_device())};
   if (!options.plain && target.devices.empty()) {  // else when groups have their places
     TW_ASSIGN(const AlgorithmOptions algorithms,
               schedules.algorithms(graph, fused.front().groups, target, options.algorithms));
     settle_algorithms(fused.front(), target, algorithms);
   }
   for (const Graph* region : regions_within(graph)) {
-    fused.push_back(fuse(*region, options.plain, target));
+    fused.push_back(fuse(*region, options.plain, target));  // on the processor
     if (!options.plain) settle_algorithms(fused.back(), target, options.algorithms);
   }
   return fused;
@@ -228,7 +228,7 @@ std::vector<std::string> idle_notes(const std::vector<LoweredKernel>& kernels,
       of += " (" + (node.name.empty() ? kernel.graph->value(node.output).name : node.name) + ", " +
             op_info(node.attrs).name + ")";
     }
-    for (const FewThreads& stage : few_threads(chosen[k].kernel))
+    for (const FewThreads& stage : few_threads(chosen[k].kernel, device))
       notes.push_back(of + " on " + device.name + ": " + to_string(stage));
   }
   return notes;

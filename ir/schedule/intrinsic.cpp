@@ -140,6 +140,13 @@ class Matcher {
 
 }  // namespace
 
+int64_t threads_together(const StmtNode& block, const Target& target) {
+  const Intrinsic* intrinsic = block.kind != StmtKind::block || block.names.empty()
+                                   ? nullptr
+                                   : target.find_intrinsic(block.names[0]);
+  return intrinsic ? intrinsic->emit.threads : 1;
+}
+
 Expected<std::shared_ptr<const Kernel>> semantics_of(const Intrinsic& intrinsic) {
   if (intrinsic.kernel) return intrinsic.kernel;
   TW_ASSIGN(Kernel kernel, parse_kernel(intrinsic.semantics, intrinsic.name));

@@ -19,6 +19,9 @@ using IntrinsicMatch = std::map<std::string, IntrinsicOperand>;  // by the instr
 // The semantics parsed, once where a description was read.
 Expected<std::shared_ptr<const Kernel>> semantics_of(const Intrinsic& intrinsic);
 
+// That do the block's instruction together; 1: it is one of a single thread, or none.
+int64_t threads_together(const StmtNode& block, const Target& target);
+
 // The nest computes what the instruction does: the same loops in the same order, the same
 // expression (operands of + * min max may be swapped), and every operand's elements in memory as
 // the instruction has them. Errors: illegal_schedule, saying what differs. `ranges`: what is

@@ -16,7 +16,7 @@ BufferId GroupBuilder::packed(
   Index index = variables(axes);
   if (!value.constant) {
     declare(axes);
-    Expr made = element_at([&](const Index& at) { return parameter_element(v, at); });
+    Expr made = element_at([&](const Index& at) { return this->element(v, at); });
     BufferId buffer = temp(name, value.type.dtype, shape);
     stage(name, axes, buffer, index, made);
     return buffer;

@@ -17,6 +17,8 @@ constexpr int64_t kTogether = 32;
 constexpr int64_t kMostThreadSums = 256;  // of one thread, by the static rules
 constexpr int64_t kShortestTile = 8, kLongestTile = 256;
 constexpr int64_t kDeepestTile = 64, kDepthStep = 4;
+// Blocks that keep a large device busy; parts of a depth, and steps of a tile's depth in a part
+constexpr int64_t kManyBlocks = 64, kMostParts = 16, kLeastSteps = 8;
 
 std::optional<TileInstruction> read_instruction(const Intrinsic& intrinsic, DType operands) {
   TileInstruction out;
@@ -28,9 +30,9 @@ std::optional<TileInstruction> read_instruction(const Intrinsic& intrinsic, DTyp
   out.semantics = std::move(*parsed);
   const Kernel* semantics = out.semantics.get();
   if (semantics->buffers.size() != 3) return std::nullopt;
+  const DType sums = is_float(operands) ? accumulator_type(operands) : DType::i32;
   for (const Buffer& parameter : semantics->buffers)
-    if (parameter.dtype !=
-        (parameter.role == BufferRole::output ? accumulator_type(operands) : operands))
+    if (parameter.dtype != (parameter.role == BufferRole::output ? sums : operands))
       return std::nullopt;
   std::vector<std::pair<std::string, int64_t>> loops;
   for (Stmt s = semantics->body; s->kind == StmtKind::loop; s = s->body[0])
@@ -42,9 +44,9 @@ std::optional<TileInstruction> read_instruction(const Intrinsic& intrinsic, DTyp
     return placement_of(*semantics, BufferId{parameter}, {first, second}, out.together);
   };
   const auto left = placed(0, out.row, out.depth), right = placed(1, out.column, out.depth),
-             sums = placed(2, out.row, out.column);
-  if (!left || !right || !sums) return std::nullopt;
-  out.left = *left, out.right = *right, out.sums = *sums;
+             added = placed(2, out.row, out.column);
+  if (!left || !right || !added) return std::nullopt;
+  out.left = *left, out.right = *right, out.sums = *added;
   return out;
 }
 
@@ -112,14 +114,16 @@ std::vector<TileInstruction> tile_instructions(const Target& target, DType opera
 
 std::optional<BlockTile> block_tile(const Target& target, DType operands,
                                     std::optional<int64_t> rows, int64_t columns, int64_t depth) {
-  if (target.axes.empty() || !block_memory(target) || !is_float(operands) || operands == DType::f64)
-    return std::nullopt;
+  if (target.axes.empty() || !block_memory(target)) return std::nullopt;
+  const std::vector<TileInstruction> instructions = tile_instructions(target, operands);
+  const bool has_width = is_float(operands) && operands != DType::f64;
+  if (!has_width && instructions.empty()) return std::nullopt;
   if (rows.value_or(kTile) < kSmallest || columns < kSmallest || depth < kShallowest)
     return std::nullopt;
   BlockTile tile{kTile, kTile, kTileDepth, kThreadRows, 4};
   if (rows.value_or(kTile) <= kTile / 2) tile.rows = kTile / 2;
   if (columns <= kTile / 2) tile.columns = kTile / 2;
-  if (const auto instructions = tile_instructions(target, operands); !instructions.empty()) {
+  if (!instructions.empty()) {
     tile.together = instructions.front().together;
     tile.depth = 2 * instructions.front().k;
     tile.thread_rows = tile.lanes = kTogether;
@@ -127,6 +131,18 @@ std::optional<BlockTile> block_tile(const Target& target, DType operands,
   const int64_t bytes = (tile.rows + tile.columns) * tile.depth * dtype_bytes(operands);
   if (bytes > target.local_bytes || tile.threads() > target.max_group) return std::nullopt;
   return tile;
+}
+
+int64_t depth_parts(const BlockTile& tile, std::optional<int64_t> batches,
+                    std::optional<int64_t> rows, int64_t columns, int64_t depth) {
+  if (!batches || !rows) return 1;
+  const auto tiles = [](int64_t extent, int64_t size) { return (extent + size - 1) / size; };
+  const int64_t blocks = *batches * tiles(*rows, tile.rows) * tiles(columns, tile.columns);
+  int64_t parts = 1;
+  while (blocks * parts < kManyBlocks && parts < kMostParts &&
+         tiles(depth, tile.depth) / (2 * parts) >= kLeastSteps)
+    parts *= 2;
+  return parts;
 }
 
 BlockTile choose_tile(ScheduleBuilder& s, const BlockTile& usual, const TileRoom& room,

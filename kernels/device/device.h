@@ -22,9 +22,10 @@ struct TileStages {
   BufferName weights;  // what it or the packing fills
   Stage acc;
   Loop acc_row, acc_column, depth;
-  Stage y;
+  Stage y;        // or, of split sums, what the parts are stored by
   Loops batches;  // of y
   Loop row, column;
+  Stage total;  // of split sums: adds the parts in their order, and is y of the product
 };
 
 // For a target with axes: every nest over work-groups and their threads (levels "block" and

@@ -1,5 +1,6 @@
 #include "kernels/device/few_threads.h"
 
+#include "ir/schedule/intrinsic.h"
 #include "ir/schedule/nest.h"
 
 namespace tw {
@@ -15,14 +16,16 @@ int64_t iterations(const Expr& extent) {
 
 }  // namespace
 
-std::vector<FewThreads> few_threads(const Kernel& scheduled) {
+std::vector<FewThreads> few_threads(const Kernel& scheduled, const Target& target) {
   std::vector<FewThreads> found;
   for (const Stmt& store : stores_of(scheduled.body)) {
     FewThreads stage;
     stage.stage = store->label;
-    int64_t points = 1;
+    int64_t points = 1, shared = 1;
     for (const Stmt& s :
          sched::find_path(scheduled.body, [&](const StmtNode& n) { return &n == store.get(); })) {
+      const int64_t together = threads_together(*s, target);
+      stage.threads *= together, shared *= together;
       if (s->kind != StmtKind::loop) continue;
       const int64_t n = iterations(s->extent);
       const bool bound = s->loop_kind == LoopKind::bind;
@@ -30,6 +33,7 @@ std::vector<FewThreads> few_threads(const Kernel& scheduled) {
       if (s->role == AxisRole::scan) stage.loop = s->var;
       else if (s->role == AxisRole::spatial) points *= n;
     }
+    stage.steps = (stage.steps + shared - 1) / shared;
     if (stage.threads >= kFew || stage.steps < kLong) continue;
     stage.reason = !stage.loop.empty() ? FewThreads::Reason::carried
                    : points < kFew     ? FewThreads::Reason::few_points

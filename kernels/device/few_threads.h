@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/kernel/kernel.h"
+#include "ir/target.h"
 
 namespace tw {
 
@@ -16,8 +17,8 @@ struct FewThreads {
   Reason reason = Reason::no_rule;
 };
 // Stages of a scheduled kernel that few threads run for long, where nothing runs beside them. Free
-// extents count as eight.
-std::vector<FewThreads> few_threads(const Kernel& scheduled);
+// extents count as eight. Threads that do an instruction of the target together share its steps.
+std::vector<FewThreads> few_threads(const Kernel& scheduled, const Target& target);
 // "stage 'sums' runs in 4 threads, 5000 steps each: loop 't' carries values ..."
 std::string to_string(const FewThreads& stage);
 

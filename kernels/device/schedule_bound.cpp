@@ -13,11 +13,13 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kThreads = 64;   // of a block
-constexpr int64_t kLongRow = 128;  // elements: a block for it pays
+constexpr int64_t kThreads = 64;  // of a block
+constexpr int64_t kLongRow = 32;  // elements: a block for it pays
 // In all: fewer do not fill a device, more rows a thread would not pay
 constexpr int64_t kFewThreads = 256;
-constexpr int64_t kLongSum = 256;      // of which threads may add parts
+constexpr int64_t kLongSum = 256;  // of which threads may add parts
+// From here on they do, so many terms each at least, where that makes no more threads than these
+constexpr int64_t kUsuallySplit = 1024, kLeastTerms = 32, kManyThreads = 4096;
 constexpr int64_t kMostSums = 64;      // of one thread and stage
 constexpr int64_t kTypicalSymbol = 8;  // where work is compared
 
@@ -179,8 +181,8 @@ class BoundSpace {
     return points;
   }
 
-  // Parts of a long sum with few points, where a search asks for them: a stage of its own, whose
-  // points are dealt out to threads as others are. Neighbouring threads add neighbouring elements.
+  // Parts of a long sum with few points: a stage of its own, whose points are dealt out to threads
+  // as others are. Neighbouring threads add neighbouring elements.
   void split_sum(const Stage& stage) {
     const Nest nest = nest_of(s_, stage);
     if (nest.reduce.empty() || nest.in_scan || !nest.perfect) return;
@@ -189,10 +191,21 @@ class BoundSpace {
                                  length = s_.extent(last);
     if (!points || *points >= kFewThreads || length.value_or(0) < kLongSum) return;
     const std::string& label = stage.label();
-    const int64_t parts = s_.choose("parts_" + label, 1, {1, 4, 8, 16, 32, 64, 128});
+    const std::vector<int64_t> all = {1, 4, 8, 16, 32, 64, 128};
+    int64_t usual = 1;
+    for (const int64_t parts : all)
+      if (*length >= kUsuallySplit && *length / parts >= kLeastTerms &&
+          *points * parts <= kManyThreads)
+        usual = parts;
+    const int64_t parts = s_.choose("parts_" + label, usual, all);
     if (parts == 1) return;
-    const Loop part = s_.split(last, parts, Tail::guard, label + "_long", "piece_" + label).inner;
-    split_.insert(s_.rfactor(stage, part, label + "_pieces").label());
+    ScheduleBuilder s = s_;
+    const Loop part = s.split(last, parts, Tail::guard, label + "_long", "piece_" + label).inner;
+    const Stage pieces = s.rfactor(stage, part, label + "_pieces");
+    // What is usual must not keep a kernel from the device
+    if (!s.sound() && parts == usual) return;
+    s_ = std::move(s);
+    split_.insert(pieces.label());
   }
 
   // Stages in the same nest count as done with it.

@@ -15,7 +15,8 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kStages = 3;  // of a pipeline of copies that the device makes on its own
+constexpr int64_t kTotalThreads = 64;  // of a block that adds parts of sums
+constexpr int64_t kStages = 3;         // of a pipeline of copies that the device makes on its own
 // Orders of the tiles over the blocks: rows outermost, columns, or groups of so many rows of tiles
 constexpr int64_t kRowsFirst = 0, kColumnsFirst = 1;
 
@@ -51,6 +52,7 @@ class TiledSpace {
     s_.set_scope(m_.left, memory);
     s_.compute_at(right_, parts_);
     s_.set_scope(right_, memory);
+    if (instruction_) keep_rows_apart();
     // A thread's rows side by side
     if (!instruction_)
       map(m_.left, [](const Expr& r, const Expr& c) { return std::vector<Expr>{c, r}; });
@@ -62,6 +64,7 @@ class TiledSpace {
     if (instruction_) bind_tensor();
     else bind_sums();
     s_.bind(s_.fuse(tiles, "tile"), block_);
+    if (m_.total.defined()) bind_total();
     return s_.finish();
   }
 
@@ -194,6 +197,14 @@ class TiledSpace {
     else s_.unroll(loop);
   }
 
+  // The parts of split sums are added by threads of other blocks.
+  void bind_total() {
+    const Cut cut = s_.split(s_.fuse(s_.loops_of(m_.total), "total"), kTotalThreads, Tail::guard,
+                             "total_block", "total_thread");
+    s_.bind(cut.inner, axes_[0]);
+    s_.bind(cut.outer, block_);
+  }
+
   // Where the instruction has an element of a parameter: [thread, element..].
   std::vector<Expr> placed(int32_t parameter, const std::string& first_loop, const Expr& first,
                            const std::string& second_loop, const Expr& second) const {
@@ -205,7 +216,7 @@ class TiledSpace {
   void tensor_sums() {
     const Cut group_row = s_.split(acc_row(), tile_.thread_rows, Tail::guard, "ag", "a1");
     const Cut row = s_.split(group_row.inner, instruction_->m, Tail::guard, "am", "ai");
-    const Cut group_column = s_.split(acc_column(), tile_.lanes, Tail::guard, "ah", "b1");
+    const Cut group_column = s_.split(acc_column(), tile_.lanes, Tail::guard, "ah", "ac");
     const Cut column = s_.split(group_column.inner, instruction_->n, Tail::guard, "an", "aj");
     const Cut depth = s_.split(step_, instruction_->k, Tail::guard, "ks", "kk");
     s_.reorder({parts_, group_row.outer, group_column.outer, depth.outer, row.outer, column.outer,
@@ -301,6 +312,16 @@ class TiledSpace {
                                  loop.name() + "_lane");
       s_.bind(lanes.inner, axes_[0]);
       s_.bind(lanes.outer, axes_[1]);
+    }
+  }
+
+  // Rows of the operands begin in other banks of the block's memory than those before them, where
+  // vectors can: threads that do an instruction together then find their parts at one time.
+  void keep_rows_apart() {
+    for (const BufferName& operand : {m_.left.buffer(), right_.buffer()}) {
+      const auto rows = static_cast<int64_t>(s_.buffer(operand).shape.size()) - 2;
+      const int64_t vector = std::max<int64_t>(1, target_.lanes(dtype_bytes(type_)));
+      s_.storage_align(operand, rows, 2 * vector, vector);
     }
   }
 

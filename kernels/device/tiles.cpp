@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/common/group_builder.h"
+#include "kernels/common/integer_product.h"
 #include "kernels/conv/group.h"
 #include "kernels/device/device.h"
 #include "kernels/matmul/matmul.h"
@@ -14,29 +15,70 @@ Expr whole(const Expr& extent, int64_t tile) {
   return simplify(ceil_div(extent, tile) * Expr(tile));
 }
 
-}  // namespace
+// The parts leave their blocks: stage "part" in the tiles' order.
+void store_parts(GroupBuilder& b, const TiledProduct& p, TiledSums& sums) {
+  std::vector<Axis> axes = {{"pp", Expr(p.parts)}};
+  for (size_t i = 0; i < p.batch.size(); ++i)
+    axes.push_back({"pb" + std::to_string(i), p.batch[i]});
+  axes.insert(axes.end(), {{"pi", p.rows}, {"pj", Expr(p.columns)}});
+  b.declare(axes);
+  const BufferId parts = b.temp("part", p.acc_type, extents(axes));
+  const Index at = variables(axes);
+  TileStages& m = sums.stages;
+  m.y = b.stage("part", axes, parts, at, load(sums.sums, p.acc_type, at));
+  m.batches = loops(axes);
+  m.column = m.batches.back(), m.batches.pop_back();
+  m.row = m.batches.back(), m.batches.pop_back();
+  sums.sums = parts;
+}
 
-TiledSums add_tiled_sums(GroupBuilder& b, const TiledProduct& p) {
-  const auto axes_of = [&](const char* prefix, std::vector<Axis> own) {
-    std::vector<Axis> axes;
-    for (size_t i = 0; i < p.batch.size(); ++i)
-      axes.push_back({std::string(prefix) + "b" + std::to_string(i), p.batch[i]});
-    axes.insert(axes.end(), own.begin(), own.end());
-    b.declare(axes);
-    return axes;
-  };
-  const Expr rows = whole(p.rows, p.tile.rows), depth = whole(Expr(p.depth), p.tile.depth);
-  const int64_t panels = (p.columns + p.tile.columns - 1) / p.tile.columns;
+// The batches' axes PREFIXb0, PREFIXb1, ..., then the others.
+std::vector<Axis> axes_of(GroupBuilder& b, const TiledProduct& p, const char* prefix,
+                          const std::vector<Axis>& own) {
+  std::vector<Axis> axes;
+  for (size_t i = 0; i < p.batch.size(); ++i)
+    axes.push_back({std::string(prefix) + "b" + std::to_string(i), p.batch[i]});
+  axes.insert(axes.end(), own.begin(), own.end());
+  b.declare(axes);
+  return axes;
+}
 
-  const std::vector<Axis> x_axes = axes_of("x", {{"xi", rows}, {"xk", depth}});
-  const Index at = variables(x_axes), batch(at.begin(), at.end() - 2);
+// Stage xt: the left operand, zeros beyond its rows and depth.
+BufferId copy_left(GroupBuilder& b, const TiledProduct& p, const Expr& rows, const Expr& depth) {
+  const std::vector<Axis> axes = axes_of(b, p, "x", {{"xi", rows}, {"xk", depth}});
+  const Index at = variables(axes), batch(at.begin(), at.end() - 2);
   const Expr inside = b.simplified(
       logical_and(lt(var("xi"), p.rows), lt(var("xk"), Expr(p.depth))));
   const Expr element = p.left(batch, var("xi"), var("xk"));
-  const BufferId left = b.temp("xt", p.left_type, extents(x_axes));
+  const BufferId left = b.temp("xt", p.left_type, extents(axes));
+  b.stage("xt", axes, left, at,
+          is_const(inside, 1) ? element : select(inside, element, imm(0, p.left_type)));
+  return left;
+}
+
+// The sums of [batch.., row, column], less what the left operand's zero point makes too much of
+// them. axis: that of the constant weights' columns.
+std::function<Expr(const Index&)> numbers_of(GroupBuilder& b, const TiledSums& sums,
+                                             ValueId weights, int64_t zero, size_t axis,
+                                             int64_t columns) {
+  if (zero == 0) return [sums](const Index& at) { return sums.element(at); };
+  const BufferId surplus = surplus_of_sums(b, weights, sums.type, zero, axis, {Expr(columns)},
+                                           var("c0"));
+  return [sums, surplus](const Index& at) {
+    return sums.element(at) - load(surplus, sums.type, {at.back()});
+  };
+}
+
+}  // namespace
+
+TiledSums add_tiled_sums(GroupBuilder& b, const TiledProduct& p) {
+  const Expr rows = whole(p.rows, p.tile.rows),
+             depth = whole(Expr(p.depth), p.tile.depth * p.parts);
+  const int64_t panels = (p.columns + p.tile.columns - 1) / p.tile.columns;
+
+  const BufferId left = copy_left(b, p, rows, depth);
   TileStages m;
-  m.left = b.stage("xt", x_axes, left, at,
-                   is_const(inside, 1) ? element : select(inside, element, imm(0, p.left_type)));
+  m.left = b.stage_of(left);
 
   const Shape& right_shape = b.type(p.right).shape;
   const DType right_type = b.type(p.right).dtype;
@@ -63,33 +105,53 @@ TiledSums add_tiled_sums(GroupBuilder& b, const TiledProduct& p) {
                   read(index), imm(0, right_type));
   });
 
-  std::vector<Axis> axes = axes_of("a", {{"ai", rows}, {"aj", Expr(panels * p.tile.columns)}});
-  const BufferId acc = b.temp("acc", p.acc_type, extents(axes));
+  std::vector<Axis> axes = axes_of(b, p, "a",
+                                   {{"ai", rows}, {"aj", Expr(panels * p.tile.columns)}});
   const Index sum = variables(axes);
-  axes.push_back({"k", depth, AxisRole::reduce});
+  if (p.parts > 1) axes.insert(axes.begin(), {"ap", Expr(p.parts)});
+  const BufferId acc = b.temp("acc", p.acc_type, extents(axes));
+  const Index at_part = variables(axes);
+  const Expr steps = simplify(floor_div(depth, Expr(p.parts)));
+  axes.push_back({"k", steps, AxisRole::reduce});
   b.declare(axes);
+  const Expr k = p.parts > 1 ? var("ap") * steps + var("k") : var("k");
   const auto widen = [&](const Expr& e) {
     return e.type() == p.acc_type ? e : cast(p.acc_type, e);
   };
   Index x_at(sum.begin(), sum.end() - 1), w_at;
-  x_at.push_back(var("k"));
+  x_at.push_back(k);
   for (const size_t i : from) w_at.push_back(sum[i]);
-  w_at.insert(w_at.end(), {b.simplified(floor_div(var("aj"), Expr(p.tile.columns))), var("k"),
+  w_at.insert(w_at.end(), {b.simplified(floor_div(var("aj"), Expr(p.tile.columns))), k,
                            b.simplified(floor_mod(var("aj"), Expr(p.tile.columns)))});
   m.right = b.stage_of(right);
   m.weights = b.name_of(right);
-  m.acc = b.stage("acc", axes, acc, sum,
+  m.acc = b.stage("acc", axes, acc, at_part,
                   widen(load(left, p.left_type, x_at)) * widen(load(right, right_type, w_at)),
                   Combiner::add, imm(0, p.acc_type));
   const Loops all = loops(axes);
   m.acc_row = all[all.size() - 3], m.acc_column = all[all.size() - 2], m.depth = all.back();
-  return {m, acc};
+  TiledSums sums{m, acc, p.parts, p.acc_type};
+  if (p.parts > 1) store_parts(b, p, sums);
+  return sums;
+}
+
+Expr TiledSums::element(const Index& at) const {
+  if (parts == 1) return load(sums, type, at);
+  Expr total;
+  for (int64_t part = 0; part < parts; ++part) {
+    Index of_part = {Expr(part)};
+    of_part.insert(of_part.end(), at.begin(), at.end());
+    const Expr next = load(sums, type, of_part);
+    total = total.defined() ? total + next : next;
+  }
+  return total;
 }
 
 static Lowered<TileStages> finish_tiles(GroupBuilder& b, const TiledSums& sums,
                                         const ProductOutput& y) {
   TileStages m = sums.stages;
-  m.y = y.stage, m.batches = y.batches, m.row = y.row, m.column = y.column;
+  if (sums.parts > 1) m.total = y.stage;
+  else m.y = y.stage, m.batches = y.batches, m.row = y.row, m.column = y.column;
   return b.finish(std::move(m));
 }
 
@@ -98,22 +160,34 @@ std::optional<Lowered<TileStages>> lower_matmul_in_tiles(GroupBuilder& b, const 
   const ValueId left = node.inputs[0];
   const Shape &xs = b.type(left).shape, &ws = b.type(node.inputs[1]).shape;
   const TensorType& y = b.type(node.output);
-  const Shape batch(y.shape.begin(), y.shape.end() - 2);
+  const Shape all_rows(y.shape.begin(), y.shape.end() - 1);
   bool joined = !a.trans_a;  // one right matrix for all batches
   for (size_t i = 0; i + 2 < ws.size(); ++i) joined &= is_const(ws[i], 1);
-  const Expr rows = joined ? simplify(element_count(batch) * y.shape[y.shape.size() - 2])
-                           : y.shape[y.shape.size() - 2];
+  const Expr rows = joined ? simplify(element_count(all_rows)) : all_rows.back();
   const auto columns = as_const(y.shape.back()),
              depth = as_const(a.trans_a ? xs[xs.size() - 2] : xs.back());
   const bool same = b.type(left).dtype == b.type(node.inputs[1]).dtype;
   if (!columns || !depth || !same || xs.size() < 2 || ws.size() < 2) return std::nullopt;
+  // What a zero point makes too much of the sums is made of constant weights
+  if (a.a_zero != 0 && (!b.graph.is_constant(node.inputs[1]) || ws.size() != 2))
+    return std::nullopt;
   const auto tile = block_tile(b.target, b.type(left).dtype, as_const(rows), *columns, *depth);
   if (!tile) return std::nullopt;
-  TiledProduct p{
-      *tile, joined ? Shape{} : batch, rows,           *columns, *depth, accumulator_type(y.dtype),
-      {},    b.type(left).dtype,       node.inputs[1], {}};
+  const Shape batches = joined ? Shape{} : Shape(all_rows.begin(), all_rows.end() - 1);
+  TiledProduct p{*tile,
+                 depth_parts(*tile, as_const(simplify(element_count(batches))), as_const(rows),
+                             *columns, *depth),
+                 batches,
+                 rows,
+                 *columns,
+                 *depth,
+                 accumulator_type(y.dtype),
+                 {},
+                 b.type(left).dtype,
+                 node.inputs[1],
+                 {}};
   p.left = [&](const Index& of, const Expr& row, const Expr& k) {
-    if (joined && !(left == node.inputs[1]) && !b.graph.is_constant(left))
+    if (joined && !(left == node.inputs[1]) && !b.graph.is_constant(left) && !b.inside(left))
       return load(b.input(left, {rows, Expr(*depth)}), b.type(left).dtype, {row, k});
     Index at;
     if (joined) {
@@ -126,7 +200,7 @@ std::optional<Lowered<TileStages>> lower_matmul_in_tiles(GroupBuilder& b, const 
       at.push_back(a.trans_a ? k : row);
       at.push_back(a.trans_a ? row : k);
     }
-    return b.parameter_element(left, at);
+    return b.element(left, at);
   };
   p.right_index = [&](const Expr& k, const Expr& column) {
     Index at;
@@ -136,9 +210,10 @@ std::optional<Lowered<TileStages>> lower_matmul_in_tiles(GroupBuilder& b, const 
     return at;
   };
   const TiledSums sums = add_tiled_sums(b, p);
-  return finish_tiles(b, sums, write_product(b, node, joined, [&](const Index& at) {
-                        return load(sums.acc, p.acc_type, at);
-                      }));
+  return finish_tiles(
+      b, sums,
+      write_product(b, node, joined,
+                    numbers_of(b, sums, node.inputs[1], a.a_zero, a.trans_b ? 0 : 1, *columns)));
 }
 
 namespace {
@@ -152,14 +227,24 @@ class TiledConv : ConvGroup {
   std::optional<Lowered<TileStages>> lower() {
     if (s_.group != 1 || pool_ || x_type_.dtype != b_.type(node_.inputs[1]).dtype)
       return std::nullopt;
+    if (zero_ != 0 && !b_.graph.is_constant(node_.inputs[1])) return std::nullopt;
     int64_t taps = 1;
     for (const int64_t k : s_.kernel) taps *= k;
     const Expr rows = simplify(s_.n * element_count(s_.out));
     const auto tile = block_tile(b_.target, x_type_.dtype, as_const(rows), s_.m, taps * s_.c);
     if (!tile) return std::nullopt;
     declare_inputs();
-    TiledProduct p{*tile,           {}, rows, s_.m, taps * s_.c, acc_type_, {}, x_type_.dtype,
-                   node_.inputs[1], {}};
+    TiledProduct p{*tile,
+                   depth_parts(*tile, 1, as_const(rows), s_.m, taps * s_.c),
+                   {},
+                   rows,
+                   s_.m,
+                   taps * s_.c,
+                   acc_type_,
+                   {},
+                   x_type_.dtype,
+                   node_.inputs[1],
+                   {}};
     p.left = [&](const Index&, const Expr& row, const Expr& k) { return window_element(row, k); };
     p.right_index = [&](const Expr& k, const Expr& column) {
       Index at = {column, b_.simplified(floor_mod(k, Expr(s_.c)))};
@@ -168,8 +253,9 @@ class TiledConv : ConvGroup {
       return at;
     };
     const TiledSums sums = add_tiled_sums(b_, p);
+    const auto number = numbers_of(b_, sums, node_.inputs[1], zero_, 0, s_.m);
     return finish_tiles(b_, sums, write_rows(rows, [&](const Expr& row, const Expr& channel) {
-                          return load(sums.acc, acc_type_, {row, channel});
+                          return number({row, channel});
                         }));
   }
 
@@ -195,8 +281,13 @@ class TiledConv : ConvGroup {
     const Expr element = load(
         b_.input(node_.inputs[0]), x_type_.dtype,
         physical(b_.simplified(out[0]), b_.simplified(floor_mod(k, Expr(s_.c))), at));
-    return s_.padded ? select(inside, element, imm(0, x_type_.dtype)) : element;
+    const Expr outside = is_float(x_type_.dtype) ? imm(0, x_type_.dtype)
+                                                 : int_imm(zero_, x_type_.dtype);
+    return s_.padded ? select(inside, element, outside) : element;
   }
+
+  // Of the input's numbers, which are multiplied as they are: the sums have too much by it
+  const int64_t zero_ = std::get<op::Conv>(node_.attrs).x_zero;
 };
 
 }  // namespace

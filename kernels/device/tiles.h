@@ -34,6 +34,11 @@ struct BlockTile {
   int64_t threads() const { return rows / thread_rows * (columns / lanes) * together; }
 };
 
+// In how many parts, each a block's, the depth is cut where the tiles alone keep few blocks busy.
+// Unknown rows count as many. batches: products with operands of their own.
+int64_t depth_parts(const BlockTile& tile, std::optional<int64_t> batches,
+                    std::optional<int64_t> rows, int64_t columns, int64_t depth);
+
 // The usual tile for such a product, which lowering pads to, by the target's memory of a block, its
 // threads and instructions; nullopt: the target has no such memory, or the product is too small to
 // share much. Unknown rows count as many.
@@ -56,6 +61,7 @@ const MemoryScope* block_memory(const Target& target);
 
 struct TiledProduct {
   BlockTile tile;
+  int64_t parts = 1;  // of the depth
   // Each with its own right operand; their loops are tb0, tb1, ...
   Shape batch;
   Expr rows;
@@ -69,10 +75,14 @@ struct TiledProduct {
   std::function<Index(const Expr& k, const Expr& column)> right_index;
 };
 
-// Adds the copies of the operands and the sums, all but y of the stages.
+// Adds the copies of the operands and the sums, all but the product's y.
 struct TiledSums {
   TileStages stages;
-  BufferId acc;  // [batch.., rows, columns], both padded
+  BufferId sums;  // [batch.., rows, columns], both padded; of several parts [part, batch.., ..]
+  int64_t parts = 1;
+  DType type = DType::f32;
+  // Of [batch.., row, column]
+  Expr element(const Index& at) const;
 };
 TiledSums add_tiled_sums(GroupBuilder& b, const TiledProduct& product);
 

@@ -173,16 +173,15 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
   };
   const Expr i = several ? var("ai") : row_of(var("ai")), j = var("aj"), k = var("k");
   const bool plain_left = shared && !(left.value == right.value) &&
-                          !b.graph.is_constant(left.value);
+                          !b.graph.is_constant(left.value) && !b.inside(left.value);
   Element left_element = [&](const Index& batches, const Expr& row, const Expr& depth_at) {
     if (plain_left) return load(b.input(left.value, {all_rows, depth}), x_type, {row, depth_at});
     if (!shared)
-      return b.parameter_element(left.value,
-                                 matrix_index(xs, left.transposed, batches, row, depth_at));
+      return b.element(left.value, matrix_index(xs, left.transposed, batches, row, depth_at));
     Index at = unflatten_index(Shape(xs.begin(), xs.end() - 1), row);
     for (Expr& e : at) e = b.simplified(e);
     at.push_back(depth_at);
-    return b.parameter_element(left.value, at);
+    return b.element(left.value, at);
   };
   if (product.defined() && !(plain_left && x_type == product.type && product.rows == 1 &&
                              *as_const(depth) % product.depth == 0))

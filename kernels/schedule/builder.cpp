@@ -288,6 +288,11 @@ void ScheduleBuilder::pipeline(const Loop& loop, int64_t depth, const Stages& st
   add(step::Pipeline{loop.name(), depth, labels_of(stages)});
 }
 
+void ScheduleBuilder::storage_align(const BufferName& buffer, int64_t dim, int64_t factor,
+                                    int64_t offset) {
+  add(step::StorageAlign{buffer.name(), dim, factor, offset});
+}
+
 void ScheduleBuilder::layout(const BufferName& buffer, std::vector<std::string> dims,
                              std::vector<Expr> map) {
   add(step::Layout{buffer.name(), std::move(dims), std::move(map)});

@@ -117,6 +117,7 @@ class ScheduleBuilder {
   void async_copy(const Stage& stage);
   void pipeline(const Loop& loop, int64_t depth, const Stages& stages);
   // map: the new index from variables that `dims` name.
+  void storage_align(const BufferName& buffer, int64_t dim, int64_t factor, int64_t offset);
   void layout(const BufferName& buffer, std::vector<std::string> dims, std::vector<Expr> map);
   // Asks for what is read some iterations of the loop later. Nothing happens where the loop or the
   // buffer is not there, or where a prefetch is not legal.

@@ -181,7 +181,13 @@ bool serves_pool(Algorithm algorithm, const op::Pool& pool) {
 }
 
 bool has_algorithms(const Graph& graph, const Group& group) {
-  return has_constant_weights(graph, graph.node(group.anchor)) && !is_attention(graph, group);
+  const Node& anchor = graph.node(group.anchor);
+  // The other algorithms read their operand as it lies in memory
+  const bool operand_inside = get_if<op::MatMul>(&anchor) &&
+                              std::ranges::any_of(group.nodes, [&](NodeId id) {
+                                return graph.node(id).output == anchor.inputs[0];
+                              });
+  return has_constant_weights(graph, anchor) && !is_attention(graph, group) && !operand_inside;
 }
 
 std::vector<Algorithm> applicable_algorithms(const Graph& graph, const Group& group,

@@ -10,6 +10,7 @@
 #include "backends/cuda/ptxas.h"
 #include "driver/compile/compile.h"
 #include "frontend/frontend.h"
+#include "kernels/device/bank_conflicts.h"
 #include "tests/cli/compiled.h"
 #include "tests/cuda/fake.h"
 #include "tests/opencl/jobs.h"
@@ -142,6 +143,49 @@ TEST_CASE("instructions of other shapes, by their semantics alone") {
     run_jobs(jobs, target);
   }
   CHECK(used == std::set<std::string>{"mma.m16n8k16.f16", "mma.m16n8k8.f16"});
+}
+
+TEST_CASE("products of bytes by an instruction, with a zero point and without") {
+  const Target device = emulated().main_device();
+  const Case plain = {"two inputs", "%x: i8[40, 64] = input\n%w: i8[64, 48] = input",
+                      "%y: i32[40, 48] = matmul(%x, %w)"};
+  std::vector<test::Job> jobs = kernels_of_cases(std::span(&plain, 1), device);
+  const auto add = [&](const char* name, const Shape& x, const std::vector<int64_t>& w,
+                       const OpAttrs& product) {
+    Graph graph;
+    Tensor weights = Tensor::zeros(DType::i8, w);
+    for (int64_t i = 0; i < weights.size(); ++i) weights.set_int(i, i * 7 % 23 - 11);
+    const ValueId in = graph.add_input("x", {DType::i8, x, {}});
+    Expected<ValueId> y = graph.add(product, {in, graph.add_constant("w", weights)});
+    REQUIRE(bool(y));
+    graph.add_output(*y, "y");
+    const std::vector<Tensor> inputs = inputs_of(graph, 1);
+    for (test::Job& job : test::jobs_of(name, std::move(graph), inputs, device, 1))
+      jobs.push_back(std::move(job));
+  };
+  add("zero point", {33, 24}, {24, 40}, op::MatMul{false, false, -5});
+  add("convolution", {2, 4, 7, 6}, {32, 4, 3, 3}, op::Conv{{1, 1}, {1, 1}, {1, 1, 1, 1}, 1, 3});
+  CHECK(std::ranges::count_if(jobs, [](const test::Job& job) {
+          return print(job.kernel).find("by mma.m16n8k32.s8") != std::string::npos;
+        }) == 3);
+  run_jobs(jobs, device);
+  for (const char* chip : {"80", "90a"})
+    CHECK(passes_ptxas(std::span(&plain, 1), chip)
+              .find("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32") != std::string::npos);
+}
+
+TEST_CASE("threads that multiply together find their operands in different banks") {
+  const Target device = cuda_target().main_device();
+  int instructions = 0;
+  for (const test::Job& job : kernels_of_cases(kTiled, device))
+    for (const BankAccess& access : bank_accesses(job.kernel, device)) {
+      if (access.stage != "xf" && access.stage != "wf") continue;
+      CAPTURE(job.name);
+      CAPTURE(access.stage);
+      CHECK(access.turns == 1);
+      ++instructions;
+    }
+  CHECK(instructions >= 8);
 }
 
 TEST_CASE("kernels of random graphs in the emulator equal the interpreter") {

@@ -80,7 +80,7 @@ std::vector<Job> jobs_of(const std::string& name, Graph graph, const std::vector
   if (!graph.data_symbols.empty()) return {};  // sizes are given here
   PassContext context{target};
   REQUIRE(error_text(run_passes(graph, context, default_pipeline())) == "");
-  std::vector<Group> groups = fuse_groups(graph);
+  std::vector<Group> groups = fuse_groups(graph, target.axes.empty());
   choose_algorithms(graph, groups, target, {});
   std::vector<Kernel> lowered, scheduled_kernels;
   std::vector<FusedGraph> fused = {{&graph, groups}};
@@ -172,7 +172,7 @@ SpaceJobs jobs_of_points(const Case& one, const Target& target, size_t points, u
   REQUIRE(usual.size() == 1);
   PassContext context{target};
   REQUIRE(error_text(run_passes(graph, context, default_pipeline())) == "");
-  std::vector<Group> groups = fuse_groups(graph);
+  std::vector<Group> groups = fuse_groups(graph, target.axes.empty());
   choose_algorithms(graph, groups, target, {});
   const std::vector<Task> tasks = must(tasks_of(graph, groups, target));
   REQUIRE(tasks.size() == 1);

@@ -24,7 +24,7 @@ TEST_CASE("stages that few threads run for long, and why") {
     for y_i in 8 { for y_j in 9000 bind block.x { y: y[y_i, y_j] = d[y_i, y_j] } }
   })"));
   std::vector<std::string> said;
-  for (const FewThreads& stage : few_threads(kernel)) said.push_back(to_string(stage));
+  for (const FewThreads& stage : few_threads(kernel, Target{})) said.push_back(to_string(stage));
   REQUIRE(said.size() == 3);
   CHECK(said[0] ==
         "stage 'a' runs in 2 threads, 9000 steps each: it has few results, of many terms each");
@@ -33,4 +33,19 @@ TEST_CASE("stages that few threads run for long, and why") {
   CHECK(said[2] ==
         "stage 'd' runs in 8 threads, 9000 steps each: loop 't' carries values from one iteration "
         "to the next");
+}
+
+TEST_CASE("threads that do an instruction together are all at work") {
+  Intrinsic together;
+  together.name = "mma";
+  together.emit.threads = 32;
+  Target target;
+  target.intrinsics.push_back(together);
+  const Kernel kernel = test::must(parse_kernel(R"(kernel @k(x: in f32[16, 512], y: out f32[16]) {
+    for w in 2 bind thread.y { for c in 16 { block product by mma { for i in 8 { for k in 512 reduce {
+      y: y[w * 8 + i] += x[w * 8 + i, k] init 0
+    } } } } }
+  })"));
+  CHECK(few_threads(kernel, target).empty());
+  CHECK(few_threads(kernel, Target{}).size() == 1);
 }

@@ -286,6 +286,19 @@ TEST_CASE("attention is one group, from the split to the merged heads") {
         std::string::npos);
 }
 
+TEST_CASE("products of devices read operands through what moves elements") {
+  const Graph graph = parsed(R"(graph @g() {
+    %x: f32[8, 32] = input
+    %w: f32[2, 24] = input
+    %s: f32[8, 16] = slice(%x) starts=[0,8] steps=[1,1] sizes=[8,16]
+    %r: f32[4, 2, 16] = reshape(%s) shape=[4,2,16]
+    %t: f32[4, 16, 2] = transpose(%r) perm=[0,2,1]
+    %y: f32[4, 16, 24] = matmul(%t, %w)
+    output %y
+  })");
+  CHECK(fuse_groups(graph, false).size() == 1);
+}
+
 TEST_CASE("attention of f16 is one group for processors") {
   const Graph graph = parsed(R"(graph @g() {
     %q: f16[2, 8, 16] = input

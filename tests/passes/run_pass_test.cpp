@@ -97,8 +97,9 @@ TEST_CASE("no pass finds anything in a second run on random graphs") {
       CHECK_FALSE(test::run_once(graph, pass.name));
     }
     CAPTURE(changes);
-    // Random graphs have no shape arithmetic, no attention; the test's target is of fp32
-    const std::set<std::string> idle = {"fold-shapes", "join-products", "narrow-products"};
+    // Random graphs have no shape arithmetic, no attention, no topk; the test's target is of fp32
+    const std::set<std::string> idle = {"fold-shapes", "join-products", "narrow-products",
+                                        "rank-topk"};
     CHECK((changes > 50 || idle.contains(pass.name)));
   }
 }

@@ -1,0 +1,138 @@
+#include "kernels/device/bank_conflicts.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "ir/schedule/nest.h"
+
+namespace tw {
+namespace {
+
+// Of NVIDIA's GPUs: threads that ask at one time, words, and the bytes that they get at one time
+constexpr int64_t kAsking = 32, kBanks = 32, kWordBytes = 4, kBytesAtOnce = kBanks * kWordBytes;
+
+using Variables = std::map<std::string, int64_t, std::less<>>;
+
+bool holds_load(const Expr& e) {
+  bool found = false;
+  visit(e, [&](const Expr& n) { found |= n->kind == ExprKind::load; });
+  return found;
+}
+
+int64_t value_of(const Expr& e, const Variables& variables) {
+  return eval_int(e, [&](std::string_view name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? int64_t{0} : found->second;
+  });
+}
+
+class Counter {
+ public:
+  Counter(const Kernel& kernel, const Target& target) : kernel_(kernel), target_(target) {
+    for (const DeviceAxis& axis : target.axes)
+      if (axis.level == "thread") threads_.push_back({axis.name, 1});
+    visit(kernel.body, [&](const Stmt& s) {
+      if (s->kind != StmtKind::loop || s->loop_kind != LoopKind::bind) return;
+      for (auto& [axis, extent] : threads_)
+        if (axis == s->axis) extent = std::max(extent, as_const(s->extent).value_or(1));
+    });
+  }
+
+  std::vector<BankAccess> run() {
+    for (const Stmt& store : stores_of(kernel_.body)) {
+      path_ = sched::find_path(kernel_.body, [&](const StmtNode& n) { return &n == store.get(); });
+      take(store->label, store->buffer, store->indices, true);
+      for (const Expr& e : {store->value, store->where})
+        if (e.defined())
+          visit(e, [&](const Expr& n) {
+            if (n->kind == ExprKind::load) take(store->label, n->buffer, n->args, false);
+          });
+    }
+    return std::move(found_);
+  }
+
+ private:
+  // The variables of the loops around for one of the threads; nullopt: it is not there.
+  std::optional<Variables> variables_of(int64_t thread, int64_t lane) const {
+    Variables variables;
+    std::map<std::string, int64_t> place;
+    for (const auto& [axis, extent] : threads_) place[axis] = thread % extent, thread /= extent;
+    if (thread > 0) return std::nullopt;
+    std::set<std::string> over;  // axes of loops around
+    for (const Stmt& s : path_) {
+      if (s->kind == StmtKind::if_then && !holds_load(s->condition) &&
+          value_of(s->condition, variables) == 0)
+        return std::nullopt;
+      if (s->kind != StmtKind::loop) continue;
+      int64_t& value = variables[s->var];
+      if (s->loop_kind == LoopKind::vector) value = lane;
+      if (s->loop_kind != LoopKind::bind || !place.contains(s->axis)) continue;
+      value = place[s->axis];
+      over.insert(s->axis);
+      if (value >= as_const(s->extent).value_or(value + 1)) return std::nullopt;
+    }
+    for (const auto& [axis, value] : place)
+      if (value > 0 && !over.contains(axis)) return std::nullopt;
+    return variables;
+  }
+
+  // In bytes from the buffer's beginning.
+  std::optional<int64_t> address(const Buffer& buffer, const std::vector<Expr>& indices,
+                                 int64_t thread, int64_t lane) const {
+    const std::optional<Variables> variables = variables_of(thread, lane);
+    if (!variables) return std::nullopt;
+    int64_t at = 0;
+    for (size_t d = 0; d < indices.size(); ++d)
+      at = at * as_const(buffer.shape[d]).value_or(1) + value_of(indices[d], *variables);
+    return at * dtype_bytes(buffer.dtype);
+  }
+
+  // What a thread asks for at once: an element, or the lanes of a vector that lie side by side.
+  int64_t width(const Buffer& buffer, const std::vector<Expr>& indices) const {
+    const int64_t element = dtype_bytes(buffer.dtype);
+    for (const Stmt& s : path_) {
+      if (s->kind != StmtKind::loop || s->loop_kind != LoopKind::vector) continue;
+      const auto first = address(buffer, indices, 0, 0), second = address(buffer, indices, 0, 1);
+      if (first && second && *second - *first == element)
+        return std::min<int64_t>(16, as_const(s->extent).value_or(1) * element);
+    }
+    return element;
+  }
+
+  void take(const std::string& stage, BufferId id, const std::vector<Expr>& indices, bool stores) {
+    const Buffer& buffer = kernel_.buffer(id);
+    const MemoryScope* scope = target_.find_scope(buffer.scope);
+    if (!scope || scope->level != "block" || std::ranges::any_of(indices, holds_load)) return;
+    const int64_t bytes = width(buffer, indices),
+                  at_once = std::min(kAsking, kBytesAtOnce / std::max(bytes, kWordBytes));
+    int64_t turns = 1;
+    for (int64_t begin = 0; begin < kAsking; begin += at_once) {
+      std::map<int64_t, std::set<int64_t>> words;  // by bank
+      for (int64_t thread = begin; thread < begin + at_once; ++thread)
+        if (const auto at = address(buffer, indices, thread, 0))
+          for (int64_t b = 0; b < bytes; b += std::min(bytes, kWordBytes)) {
+            const int64_t word = (*at + b) / kWordBytes;
+            words[word % kBanks].insert(word);
+          }
+      for (const auto& [bank, asked] : words)
+        turns = std::max(turns, static_cast<int64_t>(asked.size()));
+    }
+    found_.push_back({stage, buffer.name, stores, turns});
+  }
+
+  const Kernel& kernel_;
+  const Target& target_;
+  std::vector<std::pair<std::string, int64_t>> threads_;  // axes and their extents
+  std::vector<Stmt> path_;                                // to the store in hand
+  std::vector<BankAccess> found_;
+};
+
+}  // namespace
+
+std::vector<BankAccess> bank_accesses(const Kernel& scheduled, const Target& target) {
+  return Counter(scheduled, target).run();
+}
+
+}  // namespace tw
