@@ -74,6 +74,13 @@ if has models; then
   echo "of large.py and resize.py: ${slow[*]}; --full runs both"
   for suite in "${slow[@]}"; do model_test "$suite"; done
   for suite in bf16 accuracy three_types; do $python tests/precision/$suite.py --tilewright build/release/tilewright; done
+  stage networks on GPUs
+  for suite in networks probes; do $python tests/gpu/$suite.py --tilewright build/release/tilewright; done
+  if [ $full = 1 ]; then $python tests/gpu/budgets.py --full --tilewright build/release/tilewright
+  else $python tests/gpu/budgets.py --part $((hash % 3))/3 --tilewright build/release/tilewright; fi
+  gpu_dry_run=$(mktemp -d)
+  bench/gpu.sh "$gpu_dry_run" --dry-run
+  rm -rf "$gpu_dry_run"
   stage random models
   model_test random_models --count 200
   stage tuner

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Small networks of every known family, whole on a device: in f32 and f16, and some of f32 with products of bf16, on the tests' fake libcuda, whose emulator
+runs the kernels, and some on OpenCL where there is a driver. Outputs are compared with the same model in f64, and what stays on the processor with the list below.
+
+    networks.py --tilewright BUILD/tilewright [--work DIR] [--only NAME,...]
+"""
+import argparse
+import os
+import pathlib
+import sys
+import tempfile
+
+import gpu_models
+
+TOLERANCE = {"f32": 1e-4, "f16": 5e-3, "bf16": 5e-2}   # of an output's range
+ROUNDED = 1e-5   # and more, where products are of bf16
+NARROWED = ["small_resnet", "small_bert"]
+ON_OPENCL = ["small_dqn", "small_lstm", "small_bert", "small_head"]   # PoCL takes a second to compile a kernel
+# What runs on the processor, in words of its reason. All else is on the device.
+ON_PROCESSOR = {}
+
+
+def check(tilewright, target, model, form, folder, expected):
+    """What is wrong; the error."""
+    library = folder / "model.so"
+    status, report, said = gpu_models.call(tilewright, "compile", model, "-t", target, "-o", library, *(["--precision", "bf16"] if form == "bf16" else []))
+    if status:
+        return [f"compile: {gpu_models.problem_of(report, said)}"], None
+    wrong = [reason for reason in report.get("on_processor", []) if not any(words in reason for words in expected)]
+    wrong += [f"nothing is left of '{words}' on the processor: take it from the list" for words in expected
+              if not any(words in reason for reason in report.get("on_processor", []))]
+    status, verified, said = gpu_models.call(tilewright, "verify", library, model, "--random", "1", "--tolerance", str(TOLERANCE[form]))
+    if "outputs" not in verified:
+        return [*wrong, f"verify: {gpu_models.problem_of(verified, said)}"], None
+    errors = [output["difference"].get("max_rel") for output in verified["outputs"]]
+    if status:
+        wrong.append(f"verify: {verified['outputs']} {said.strip()}")
+    error = max((e for e in errors if e is not None), default=None)
+    if form == "bf16" and error is not None and error < ROUNDED:
+        wrong.append("nothing was multiplied in bf16")
+    return wrong, error
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tilewright", type=pathlib.Path, required=True)
+    parser.add_argument("--work", type=pathlib.Path)
+    parser.add_argument("--only", type=lambda text: text.split(","))
+    args = parser.parse_args()
+    tilewright = args.tilewright.resolve()
+    temporary = tempfile.TemporaryDirectory()
+    work = args.work or pathlib.Path(temporary.name)
+    work.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("POCL_CACHE_DIR", str(work))   # what PoCL compiles goes with the rest
+    models = gpu_models.small_networks(work, args.only)
+    models |= {(name, "bf16"): models[name, "f32"] for name in NARROWED if (name, "f32") in models}
+    emulated = gpu_models.emulated_target(tilewright, work)
+    targets = {"cuda": emulated} if emulated else {}
+    if any(pathlib.Path("/etc/OpenCL/vendors").glob("*.icd")):
+        targets["opencl"] = "opencl-generic"
+    failed = 0
+    for driver, target in targets.items():
+        for (name, form), model in models.items():
+            if driver == "opencl" and (form != "f32" or name not in ON_OPENCL):
+                continue
+            wrong, error = check(tilewright, target, model, form, work, ON_PROCESSOR.get((driver, name), []))
+            failed += bool(wrong)
+            print(f"{'FAIL' if wrong else 'ok  '} {driver:6} {name:18} {form} " + (f"error {error:.1e} of the range" if error is not None else ""), flush=True)
+            for line in wrong:
+                print(f"       {line}", flush=True)
+    for driver in {"cuda", "opencl"} - targets.keys():
+        print(f"SKIPPED {driver}: " + ("no tests/fake/libcuda.so.1 beside tilewright, or no ld" if driver == "cuda" else "no driver (scripts/setup.sh opencl)"))
+    print(f"networks on devices: {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
