@@ -539,6 +539,7 @@ Target Reader::read(const YAML::Node& root) {
   for (Target& device : t.devices) {
     device.triple = t.triple;
     device.accuracy = t.accuracy;
+    device.precision = t.precision;
   }
   return t;
 }

@@ -34,6 +34,12 @@ bool multiplies_bf16(const Target& target) {
       .has_value();
 }
 
+void set_precision(Target& target, Precision precision) {
+  target.precision = precision;
+  for (Target& device : target.devices) set_precision(device, precision);
+  for (Target& wider : target.wider) set_precision(wider, precision);
+}
+
 Precision precision_of(const Target& target) {
   if (target.precision != Precision::automatic) return target.precision;
   const CoreRates rates = core_rates(target);

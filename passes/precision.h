@@ -9,6 +9,9 @@ namespace tw {
 // Whether an instruction of the processor, or device, multiplies bf16 and sums in f32.
 bool multiplies_bf16(const Target& target);
 
+// For the target, its devices and the wider processors of the same library.
+void set_precision(Target& target, Precision precision);
+
 // What Target::precision comes to: automatic is bf16 where the target has an instruction for it
 // and, as far as its rates say, more products a cycle by it than in f32, else fp32.
 Precision precision_of(const Target& target);

@@ -288,6 +288,18 @@ Expected<RewrittenGraph> rewrite_graph(Graph graph, const CompileOptions& option
   return rewritten;
 }
 
+// What the user may want to know of the kernels.
+static Expected<ScheduleRemarks> remarks_of(const Graph& graph, const LoweredProgram& lowered,
+                                            const std::vector<ChosenSchedule>& chosen,
+                                            const Target& target, ModelSchedules& schedules) {
+  TW_ASSIGN(ScheduleRemarks out, schedules.review(lowered.kernels, chosen));
+  for (std::string& note : idle_notes(lowered.kernels, chosen, target))
+    out.notes.push_back(std::move(note));
+  if (const std::string floats = floats_between(graph); !floats.empty())
+    out.notes.push_back("floats between quantized values: " + floats);
+  return out;
+}
+
 Expected<LoweredModel> lower_model(Graph imported, const std::map<std::string, int64_t>& dims,
                                    const CompileOptions& options, const Target& target,
                                    const DeviceBackends& devices, StageClock& stages, Dump& dump) {
@@ -334,11 +346,7 @@ Expected<LoweredModel> lower_model(Graph imported, const std::map<std::string, i
   TW_ASSIGN(LoweredProgram lowered, lower_program(fused, placement.devices, target));
   TW_ASSIGN(std::vector<ChosenSchedule> chosen,
             schedule_all(lowered.kernels, target, *schedules, jobs));
-  TW_ASSIGN(out.remarks, schedules->review(lowered.kernels, chosen));
-  for (std::string& note : idle_notes(lowered.kernels, chosen, target))
-    out.remarks.notes.push_back(std::move(note));
-  if (const std::string floats = floats_between(graph); !floats.empty())
-    out.remarks.notes.push_back("floats between quantized values: " + floats);
+  TW_ASSIGN(out.remarks, remarks_of(graph, lowered, chosen, target, *schedules));
   out.text = text_of(options.emit, lowered.kernels, chosen);
   std::vector<Kernel> scheduled;
   for (ChosenSchedule& one : chosen) {

@@ -56,10 +56,9 @@ Graph product(int64_t rows, int64_t depth, int64_t columns, DType type = DType::
   return g;
 }
 
-void check_spills(const Target& target, const Graph& graph, Algorithm algorithm,
-                  int64_t most_reloads = 5, Precision precision = Precision::fp32) {
-  auto pipeline = pipeline_of(precision, target);
-  REQUIRE(bool(pipeline));
+void check_spills(Target target, const Graph& graph, Algorithm algorithm, int64_t most_reloads = 5,
+                  Precision precision = Precision::fp32) {
+  set_precision(target, precision);
   TestFolder folder;
   Model model;
   model.graph = graph;
@@ -67,7 +66,6 @@ void check_spills(const Target& target, const Graph& graph, Algorithm algorithm,
   CompileOptions options;
   options.output = folder / "layer.so";
   options.algorithms.only = algorithm;
-  options.pipeline = *pipeline;
   auto report = compile_graph(std::move(model), options, target);
   if (!report) FAIL(error_text(report.takeError()));
   for (const KernelReport& kernel : report->kernel_reports) {

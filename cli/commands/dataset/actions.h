@@ -32,9 +32,9 @@ std::string percent(double share);  // 0.125: "12.5 %"
 
 // An action on an open set: prints what came of it, and gives the exit code.
 using DatasetRun = Expected<int>(const DatasetArgs& args, DataSet& set, Console& console);
-DatasetRun make_dataset, measure_dataset, split_dataset;                     // measure.cpp
-DatasetRun stat_dataset, check_dataset, rank_dataset;                        // judge.cpp
-DatasetRun sample_dataset;                                                   // sample.cpp
+DatasetRun make_dataset, measure_dataset, split_dataset;                       // measure.cpp
+DatasetRun stat_dataset, check_dataset, rank_dataset;                          // judge.cpp
+DatasetRun sample_dataset;                                                     // sample.cpp
 DatasetRun export_dataset, import_dataset, write_feature_files, show_program;  // exchange.cpp
 
 }  // namespace tw

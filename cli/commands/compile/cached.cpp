@@ -1,0 +1,98 @@
+// tilewright compile: builds that are taken from the cache, and put there.
+#include "cli/commands/compile/job.h"
+
+#include <filesystem>
+#include <ostream>
+
+#include "cli/progress.h"
+#include "driver/tune/lock_file.h"
+#include "frontend/mapped_file.h"
+#include "packager/output_file.h"
+
+namespace tw {
+namespace {
+
+std::string words_of(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += word + "\n";
+  return text;
+}
+
+}  // namespace
+
+// Why a build cannot come from the cache; "": it can. Outside of its files are logs, which change
+// while they are read, and what devices' own compilers make.
+std::string why_not_cached(const Job& job) {
+  const CompileArgs& args = job.args;
+  if (!args.tune.empty() || !args.log.empty()) return "--tune and --log take what was measured";
+  if (!job.target.devices.empty()) return "the target has a device";
+  if (!args.report.empty()) return "--report tells of the compile";
+  if (job.limit) return "its accuracy is measured";
+  if (!args.weights.empty()) return "--weights writes a third file";
+  if (is_text(job.options.emit) || !args.dump_dir.empty() || !args.print_after.empty() ||
+      args.print_changed || args.time_passes)
+    return "texts are printed on the way";
+  return "";
+}
+
+Error find_build_key(Job& job) {
+  const CompileArgs& args = job.args;
+  if (args.untrusted.on) return Error::success();
+  TW_ASSIGN(job.cache, args.cache.open());
+  if (!job.cache || !why_not_cached(job).empty()) return Error::success();
+  FileRoles files;
+  files.reads_model(args.model);
+  files.reads("the lock beside the model", lock_beside(args.model));
+  const auto name_of_file = [](const std::string& path) {
+    return std::filesystem::path(path).filename().string();
+  };
+  TW_ASSIGN(job.key, build_key(job.target, files,
+                               {name_of_file(args.model),
+                                args.emit,
+                                args.optimize,
+                                name_of_file(job.options.output),
+                                name_of_file(header_path(job.options)),
+                                args.name,
+                                words_of(args.dims),
+                                job.options.given.forms.yaml,
+                                words_of(args.given.values),
+                                words_of(args.specialize),
+                                words_of(args.passes),
+                                args.precision,
+                                args.algorithms.algorithm,
+                                std::to_string(args.algorithms.accuracy),
+                                std::to_string(args.algorithms.max_weight_growth),
+                                std::to_string(args.threads),
+                                std::to_string(args.virtual_threads),
+                                std::to_string(args.pass_limit),
+                                std::to_string(args.frozen),
+                                std::to_string(args.strict)}));
+  return Error::success();
+}
+
+Expected<int> finish_cached_library(const Job& job, const CachedBuild& build, Console& console) {
+  const std::string header = header_path(job.options);
+  TW_TRY(write_file(job.options.output, build.library, job.options.emit == Emit::so));
+  TW_TRY(write_file(header, build.header));
+  if (!console.json) console.err << build.remarks;
+  TW_ASSIGN(const Json stored, parse_json(build.report, "the cache's entry " + job.key));
+  Json::Object report{{"output", job.options.output}, {"header", header}, {"cached", true}};
+  if (stored.object())
+    for (const auto& [name, value] : *stored.object())
+      if (name != "output" && name != "header") report.push_back({name, value});
+  return finish_library(job, std::move(report),
+                        job.options.output + ": " + format_bytes(build.library.size()) +
+                            ", from the cache\n" + header + "\n",
+                        console);
+}
+
+// A cache that cannot be written is no reason to fail.
+Error add_to_build_cache(const Job& job, const Json::Object& report, const std::string& remarks) {
+  TW_ASSIGN(const std::shared_ptr<const MappedFile> library, MappedFile::open(job.options.output));
+  TW_ASSIGN(const std::shared_ptr<const MappedFile> header,
+            MappedFile::open(header_path(job.options)));
+  return job.cache->add(
+      job.key, {std::string(library->text()), std::string(header->text()), dump(report), remarks});
+}
+
+}  // namespace tw

@@ -1,0 +1,102 @@
+// tilewright compile: what a library is held against: its budget, the limit of its accuracy.
+#include "cli/commands/compile/job.h"
+
+#include <filesystem>
+#include <ostream>
+
+#include "cli/timed_report.h"
+#include "driver/report/estimates.h"
+#include "driver/report/page.h"
+#include "packager/output_file.h"
+#include "support/end_signals.h"
+#include "support/parallel.h"
+
+namespace tw {
+namespace {
+
+void remove_library(const Job& job) {
+  std::error_code none;
+  std::filesystem::remove(job.options.output, none);
+  std::filesystem::remove(header_path(job.options), none);
+  if (!job.options.weights.empty()) std::filesystem::remove(job.options.weights, none);
+}
+
+// A library that is over its budget does not stay: no build takes it for a good one.
+Expected<std::vector<BudgetRow>> hold_budget(const Job& job, const std::string& library) {
+  if (job.budget.empty()) return std::vector<BudgetRow>{};
+  BudgetRequest request{library, job.args.model, job.budget, job.args.threads, {}};
+  if (job.accuracy && job.accuracy->limit.measure == ErrorMeasure::largest)
+    request.error = job.accuracy->error;
+  Expected<std::vector<BudgetRow>> rows = check_budget(request);
+  if (!rows || !within(*rows)) remove_library(job);
+  if (rows && !job.args.junit.empty())
+    TW_TRY(write_file(job.args.junit, junit_text(*rows, library)));
+  return rows;
+}
+
+// Of a limit that cannot be met; the budget's is a case of JUnit.
+Error over_limit(const Job& job, const AccuracyReport& accuracy) {
+  if (!job.args.junit.empty())
+    TW_TRY(write_file(
+        job.args.junit,
+        junit_text({{Budgeted::error, accuracy.error, accuracy.limit.most}}, job.options.output)));
+  return over_accuracy(accuracy);
+}
+
+}  // namespace
+
+// The library within its accuracy: compiled again where layers lost their choices.
+Expected<CompileReport> within_accuracy(Job& job, CompileReport report, const OnStage& stage) {
+  if (!job.limit) return report;
+  {
+    const RemovedOnEndSignal library(job.options.output), header(header_path(job.options)),
+        weights(job.options.weights);
+    Expected<AccuracyReport> held = hold_accuracy(report, job.options, job.target, *job.limit,
+                                                  stage);
+    if (!held || !held->within || held->taken_back() > 0) remove_library(job);
+    if (!held) return held.takeError();
+    if (!held->within) return over_limit(job, *held);
+    job.accuracy = std::move(*held);
+  }
+  if (job.accuracy->taken_back() == 0) return report;
+  job.passes.clear();
+  return compile_model(job.options, job.target, stage);
+}
+
+// The last steps of a library, be it compiled or from the cache.
+Expected<int> finish_library(const Job& job, Json::Object report, const std::string& summary,
+                             Console& console) {
+  const std::string& library = job.options.output;
+  TW_ASSIGN(const std::vector<BudgetRow> rows, hold_budget(job, library));
+  if (within(rows)) TW_TRY(job.args.runner.write(library, job.target));
+  if (console.json) {
+    if (job.accuracy) report.push_back({"accuracy", to_json(*job.accuracy)});
+    if (!rows.empty()) report.push_back({"budget", to_json(rows)});
+    if (!within(rows)) report.push_back({"ok", false});
+    if (job.args.runner.wanted) report.push_back({"runner", job.args.runner.path(library)});
+    write_json(console, report);
+  } else {
+    console.out << summary << job.args.runner.line(library);
+    if (job.accuracy) console.out << accuracy_text(*job.accuracy, console.columns);
+    if (!rows.empty()) console.out << to_string(rows);
+    if (!within(rows)) console.err << "over the budget: " << library << " was removed\n";
+  }
+  return within(rows) ? kExitOk : kExitBudget;
+}
+
+// The page of --report.
+Error write_report_page(const CompileArgs& args, const CompileOptions& options,
+                        const PlannedProgram& planned, const CompileReport& compiled,
+                        const Target& target, const std::optional<AccuracyReport>& accuracy) {
+  Report report = make_report(planned, compiled, target);
+  report.model = std::filesystem::path(args.model).filename().string();
+  const bool here = args.target == "host";
+  if (here) add_times(compiled, report);
+  else TW_TRY(add_estimates(planned, compiled, target, threads_or_all(args.jobs), report));
+  if (here && args.report_errors > 0)
+    add_errors(options, target, compiled, args.report_errors, report);
+  if (accuracy) add_accuracy(*accuracy, accuracy_note(*accuracy), report);
+  return write_file(args.report, page(report));
+}
+
+}  // namespace tw

@@ -1,0 +1,84 @@
+// One compile of the command line: its flags, and what its steps hand on to each other.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/accuracy_flags.h"
+#include "cli/algorithm_flags.h"
+#include "cli/app.h"
+#include "cli/build_cache.h"
+#include "cli/compile_report.h"
+#include "cli/file_roles.h"
+#include "cli/given_flags.h"
+#include "cli/runner_file.h"
+#include "cli/untrusted.h"
+#include "driver/compare/budget_check.h"
+#include "driver/compile/compile.h"
+#include "driver/tune/tuned_compile.h"
+
+namespace tw {
+
+struct CompileArgs {
+  std::string model, target = "host", output, name, header, weights, emit, dump_dir, log, tune,
+                     depfile, budget, junit, report, optimize, precision;
+  AccuracyFlags accuracy;
+  AlgorithmFlags algorithms;
+  UntrustedFlags untrusted;
+  GivenFlags given;
+  CacheFlags cache;
+  RunnerFile runner;
+  std::vector<std::string> dims, specialize, passes, print_after;
+  int jobs = 0, pass_limit = -1, virtual_threads = 0, threads = 1;
+  double report_errors = 0;  // seconds
+  bool frozen = false, strict = false, print_changed = false, time_passes = false,
+       verify_each = false, freestanding = false;
+};
+
+constexpr const char* kNoBudget = "none";
+
+// One compile, with all that the flags name read.
+struct Job {
+  const CompileArgs& args;
+  CompileOptions options;
+  Target target;
+  Budget budget;
+  std::optional<AccuracyRequest> limit;  // of the accuracy
+  std::optional<AccuracyReport> accuracy;
+  FileRoles files;
+  std::optional<CompileCache> cache;
+  std::string key;  // in the cache; "": it is not for the cache
+  std::vector<PassTime> passes;
+  std::vector<std::string> notes;  // of what was chosen
+  PlannedProgram planned;          // for the report
+};
+
+// What the flags say; errors: what does not go together (options.cpp)
+bool is_text(Emit emit);
+ScheduleOptions schedules_of(const CompileArgs& args);
+Expected<CompileOptions> options_of(const CompileArgs& args);
+
+// What is chosen before the work begins (prepare.cpp)
+Expected<Target> choose_target(CompileArgs& args);
+Error prepare_job(Job& job);
+bool only_predicts(const CompileArgs& args);  // nothing is measured
+Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& target,
+                                     const CompileOptions& options);
+
+// The cache of builds (cached.cpp)
+std::string why_not_cached(const Job& job);  // "": a build can come from the cache
+Error find_build_key(Job& job);
+Expected<int> finish_cached_library(const Job& job, const CachedBuild& build, Console& console);
+Error add_to_build_cache(const Job& job, const Json::Object& report, const std::string& remarks);
+
+// What a library is held against once it is there (finish.cpp)
+Expected<CompileReport> within_accuracy(Job& job, CompileReport report, const OnStage& stage);
+Error write_report_page(const CompileArgs& args, const CompileOptions& options,
+                        const PlannedProgram& planned, const CompileReport& compiled,
+                        const Target& target, const std::optional<AccuracyReport>& accuracy);
+Expected<int> finish_library(const Job& job, Json::Object report, const std::string& summary,
+                             Console& console);
+
+Expected<int> compile_command(CompileArgs args, Console& console);  // the steps (compile.cpp)
+
+}  // namespace tw

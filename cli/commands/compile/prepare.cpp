@@ -1,0 +1,229 @@
+// tilewright compile: what is chosen before the work begins: target, files, budget, precision.
+#include "cli/commands/compile/job.h"
+
+#include <llvm/ADT/StringExtras.h>
+
+#include <algorithm>
+
+#include "cli/default_log.h"
+#include "cli/targets.h"
+#include "cli/tune_flags.h"
+#include "driver/compile/dump.h"
+#include "driver/tune/lock_file.h"
+#include "driver/tune/predictor_files.h"
+#include "ir/freestanding.h"
+#include "passes/precision.h"
+#include "support/parallel.h"
+
+namespace tw {
+namespace {
+
+Error check_not_frozen(const CompileArgs& args) {
+  return args.frozen ? make_error(DiagCode::invalid_argument,
+                                  "--tune finds new schedules, and --frozen takes none but the "
+                                  "lock's: one of them")
+                     : Error::success();
+}
+
+Error predict(const CompileArgs& args, CompileOptions& options) {
+  TW_TRY(check_not_frozen(args));
+  ScheduleOptions schedules = schedules_of(args);
+  TW_ASSIGN(schedules.predictors, predictors_for(kBestPredictor, args.target));
+  options.schedules = tuned_schedules(schedules);
+  return Error::success();
+}
+
+Expected<FileRoles> files_of(const CompileArgs& args, const CompileOptions& options) {
+  FileRoles files;
+  files.reads_model(args.model);
+  files.reads_target(args.target);
+  args.given.reads(files);
+  if (args.budget != kNoBudget) files.reads("the budget", args.budget);
+  if (!args.tune.empty() && !only_predicts(args)) {
+    TW_ASSIGN(const std::string log, tuning_log(args.log));
+    files.writes("the tuning log", log);
+  } else {
+    files.reads("the tuning log", args.log);
+    if (args.log.empty()) files.reads("the lock beside the model", lock_beside(args.model));
+  }
+  if (is_text(options.emit)) {
+    files.writes("the text", options.output);
+  } else {
+    files.writes("the library", options.output);
+    files.writes("the header", header_path(options));
+    files.writes("the weights", options.weights);
+    files.writes("the runner", args.runner.path(options.output));
+  }
+  files.writes("the report", args.report);
+  if (!args.dump_dir.empty())
+    for (const DumpStage stage : kDumpStages)
+      files.writes("a stage's text", dump_path(args.dump_dir, stage));
+  FileRoles all = files;  // no rule makes its own file
+  all.writes("the dependencies", args.depfile);
+  all.writes("the budget's results", args.junit);
+  TW_TRY(all.check());
+  return files;
+}
+
+// --budget's, else that of the target's description.
+Expected<Budget> budget_of(const CompileArgs& args) {
+  const bool own = !args.budget.empty();
+  const std::string file = own ? args.budget : target_file(args.target, config_dirs());
+  if (file.empty() || args.budget == kNoBudget) {
+    if (args.junit.empty()) return Budget{};
+    return make_error(DiagCode::invalid_argument,
+                      "--junit writes what became of a budget, and there is none: --budget FILE, "
+                      "or the map 'budget' in the target's YAML file");
+  }
+  return load_budget(file, own || !args.junit.empty());
+}
+
+constexpr int kRegistersForSize = 8;  // what a tile takes is unrolled
+
+// Weights that are no larger than the model's, and loops whose bodies are small.
+void optimize_size(Job& job) {
+  AlgorithmOptions& algorithms = job.options.algorithms;
+  if (!algorithms.only) algorithms.only = Algorithm::direct;
+  algorithms.max_weight_growth = 1;
+  job.target.vector_registers = std::min(job.target.vector_registers, kRegistersForSize);
+}
+
+// The target's precision, or the flag's, and what is said of auto's choice.
+Error choose_precision(Job& job) {
+  const CompileArgs& args = job.args;
+  if (!args.precision.empty()) {
+    const std::optional<Precision> precision = precision_from_name(args.precision);
+    if (!precision)
+      return make_error(DiagCode::invalid_argument, "--precision '{0}' is none of {1}",
+                        args.precision, precision_names());
+    if (!args.passes.empty())
+      return make_error(DiagCode::invalid_argument,
+                        "--precision chooses passes, and --passes gives them: one of them");
+    set_precision(job.target, *precision);
+  }
+  TW_TRY(check_precision(job.target));
+  const Precision precision = precision_of(job.target);
+  if (job.target.precision == Precision::automatic)
+    job.notes.push_back(std::string("precision auto: ") + precision_name(precision) +
+                        " on target '" + job.target.name + "'");
+  if (precision == Precision::fp32) return Error::success();
+  if (precision == Precision::fp16 || !multiplies_bf16(job.target.main_device()))
+    job.notes.push_back(std::string("precision ") + precision_name(precision) + ": target '" +
+                        job.target.name +
+                        "' does not multiply it; it keeps weights, where little else is read");
+  if (!args.log.empty() || !args.tune.empty() || args.frozen)
+    return make_error(DiagCode::unsupported,
+                      "precision {0}: its kernels have the default schedules, without --log, "
+                      "--tune and --frozen",
+                      precision_name(job.target.precision));
+  job.options.schedules = nullptr;  // those of the lock beside the model are of f32
+  return Error::success();
+}
+
+// What cannot be held against a limit of accuracy.
+Error check_accuracy(const Job& job) {
+  const CompileArgs& args = job.args;
+  if (!job.limit) return Error::success();
+  if (job.options.emit != Emit::so)
+    return make_error(DiagCode::invalid_argument,
+                      "--max-error runs the library, and --emit {0} writes none", args.emit);
+  if (!args.tune.empty())
+    return make_error(DiagCode::unsupported,
+                      "a limit of accuracy does not go with --tune: tune with 'tilewright tune', "
+                      "then compile with --log");
+  if (!job.target.wider.empty())
+    return make_error(DiagCode::unsupported,
+                      "a limit of accuracy is about one processor, and '{0}' is {1}: name one of "
+                      "these",
+                      job.target.name, llvm::join(job.target.isa, ", "));
+  return Error::success();
+}
+
+}  // namespace
+
+// What --tune asks for.
+Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& target,
+                                     const CompileOptions& options) {
+  TW_TRY(check_not_frozen(args));
+  if (!target.devices.empty())
+    return make_error(
+        DiagCode::unsupported,
+        "--tune times processors; for device '{0}': tilewright tune, then compile --log",
+        target.main_device().name);
+  if (is_text(options.emit))
+    return make_error(DiagCode::invalid_argument, "--tune is for a library, --emit {0} is a text",
+                      args.emit);
+  TunedCompile out{options, schedules_of(args), {}};
+  TuneRequest& request = out.tuning;
+  request.model = args.model;
+  request.dims = options.dims;
+  request.given = options.given;
+  request.network.jobs = threads_or_all(args.jobs);
+  request.network.scheduler.batch = 0;  // after the tasks that there are
+  if (const std::optional<int> each = one_shot_from_text(args.tune)) {
+    request.network.tuner = TunerKind::ranker, request.network.trials_each = *each;
+    TW_ASSIGN(request.network.predictors, predictors_for(kBestPredictor, args.target));
+    request.sources.generated = true, request.sources.rules = false;
+  } else {
+    request.network.scheduler.seconds = seconds_from_text(args.tune);
+    if (request.network.scheduler.seconds == 0)
+      return make_error(DiagCode::invalid_argument,
+                        "--tune '{0}': a time, a number above 0 with s, m or h, as in 60s or 10m; "
+                        "or one-shot, or one-shot:N",
+                        args.tune);
+  }
+  request.sources.jobs = request.network.jobs;
+  request.sources.threads = request.network.threads = args.threads;
+  TW_ASSIGN(request.log, tuning_log(args.log));
+  out.schedules.log = request.log;
+  return out;
+}
+
+// Predictors choose, and nothing is measured.
+bool only_predicts(const CompileArgs& args) { return one_shot_from_text(args.tune) == 0; }
+
+// What the target decides where no flag does: without an operating system, nothing loads a library,
+// and a microcontroller's flash is small.
+Expected<Target> choose_target(CompileArgs& args) {
+  TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
+  if (!target.wider.empty() && (!args.tune.empty() || !args.report.empty()))
+    return make_error(
+        DiagCode::unsupported, "{0} is about one processor, and '{1}' is {2}: name one of these",
+        args.tune.empty() ? "--report" : "--tune", target.name, llvm::join(target.isa, ", "));
+  if (!target.wider.empty() && args.freestanding)
+    return make_error(DiagCode::unsupported,
+                      "--freestanding: '{0}' is several processors, and an object does not choose",
+                      target.name);
+  if (args.freestanding) target.triple = freestanding_triple(target.triple);
+  if (args.emit.empty()) args.emit = is_freestanding(target.triple) ? "obj" : "so";
+  if (args.optimize.empty()) args.optimize = is_microcontroller(target.triple) ? "size" : "speed";
+  if (args.optimize != "size" && args.optimize != "speed")
+    return make_error(DiagCode::invalid_argument, "--optimize '{0}' is none of speed, size",
+                      args.optimize);
+  return target;
+}
+
+Error prepare_job(Job& job) {
+  const CompileArgs& args = job.args;
+  TW_ASSIGN(job.options, options_of(args));
+  TW_TRY(args.runner.check(job.options, job.target));
+  TW_ASSIGN(job.budget, budget_of(args));
+  if (job.options.emit == Emit::object && !job.budget.empty()) {
+    job.notes.push_back("the budget of target '" + job.target.name +
+                        "' is not checked: an object cannot be run here");
+    job.budget = {};
+  }
+  TW_ASSIGN(job.files, files_of(args, job.options));
+  TW_ASSIGN(job.options.algorithms, args.algorithms.options(job.target));
+  if (args.optimize == "size") optimize_size(job);
+  with_virtual_threads(job.target, args.virtual_threads);
+  TW_TRY(choose_precision(job));
+  if (!is_text(job.options.emit) || !args.accuracy.max_error.empty()) {
+    TW_ASSIGN(job.limit, args.accuracy.request(job.budget, args.threads));
+  }
+  TW_TRY(check_accuracy(job));
+  if (only_predicts(args)) TW_TRY(predict(args, job.options));
+  return find_build_key(job);
+}
+
+}  // namespace tw
