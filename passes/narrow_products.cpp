@@ -56,8 +56,11 @@ class Narrower {
     for (const NodeId id : graph_.order()) {
       const Node& node = graph_.node(id);
       const std::string name = graph_.value(node.output).name;
-      if (context_.exact.contains(name) || !narrow_layer(id)) continue;
-      context_.narrowed[name] = {dtype_name(short_), 2, 4};
+      if (context_.exact.contains(name)) continue;
+      const ValueId weights = narrow_layer(id);
+      if (!weights.valid()) continue;
+      const int64_t numbers = graph_.constant_tensor(weights).size();
+      context_.narrowed[name] = {dtype_name(short_), 2 * numbers, 4 * numbers};
       ++count;
     }
     for (const auto& [value, narrow] : narrow_) share(value, narrow);
@@ -67,15 +70,26 @@ class Narrower {
  private:
   const TensorType& type(ValueId v) const { return graph_.value(v).type; }
 
-  bool narrow_layer(NodeId id) {
-    const Node& node = graph_.node(id);
-    if (multiplies_ && multiplies_constant(node)) narrow(id);
-    else if (reads_one_row(node)) replace_input(id, 1, widened(node.inputs[1], id));
-    else if (gathers(node)) gather_short(id);
-    else if (get_if<op::Recurrent>(&node) && shortens(node.inputs[1]))
+  // The weights that are short from now on; invalid: none are.
+  ValueId narrow_layer(NodeId id) {
+    const Node node = graph_.node(id);
+    if (multiplies_ && multiplies_constant(node)) {
+      narrow(id);
+      return node.inputs[1];
+    }
+    if (reads_one_row(node)) {
+      replace_input(id, 1, widened(node.inputs[1], id));
+      return node.inputs[1];
+    }
+    if (gathers(node)) {
+      gather_short(id);
+      return node.inputs[0];
+    }
+    if (get_if<op::Recurrent>(&node) && shortens(node.inputs[1])) {
       replace_input(id, 1, narrowed(node.inputs[1]));
-    else return false;
-    return true;
+      return node.inputs[1];
+    }
+    return {};
   }
 
   // A constant of f32 whose numbers the short type has, rounded.

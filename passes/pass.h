@@ -16,8 +16,8 @@ namespace tw {
 
 // A layer whose numbers a pass made shorter than the model's.
 struct NarrowedLayer {
-  std::string numbers;                    // "bf16"
-  int weight_bytes = 0, exact_bytes = 0;  // of a weight, with and without; 0: the same
+  std::string numbers;                        // "bf16"
+  int64_t weight_bytes = 0, exact_bytes = 0;  // of its weights, with and without; 0: the same
 };
 
 struct PassContext {

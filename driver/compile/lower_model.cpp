@@ -76,14 +76,6 @@ std::map<std::string, Algorithm> algorithms_of(const FusedGraph& fused) {
   return algorithms;
 }
 
-// Of the weights as the graph has them.
-double weight_count(const Graph& graph, const Node& product) {
-  double count = 1;
-  for (const Expr& extent : graph.value(product.inputs[1]).type.shape)
-    count *= static_cast<double>(as_const(extent).value_or(0));
-  return count;
-}
-
 LossyLayer lossy_layer(const Graph& graph, const Group& group, NodeId id) {
   const Node& node = graph.node(id);
   return {
@@ -114,10 +106,9 @@ std::vector<LossyLayer> lossy_layers(const std::vector<FusedGraph>& fused,
         const auto found = narrowed.find(graph.value(graph.node(id).output).name);
         if (found == narrowed.end()) continue;
         LossyLayer layer = lossy_layer(graph, group, id);
-        const double count = weight_count(graph, graph.node(id));
         layer.choice = found->second.numbers;
-        layer.weight_bytes = count * found->second.weight_bytes;
-        layer.exact_bytes = count * found->second.exact_bytes;
+        layer.weight_bytes = static_cast<double>(found->second.weight_bytes);
+        layer.exact_bytes = static_cast<double>(found->second.exact_bytes);
         layers.push_back(std::move(layer));
       }
     }

@@ -120,7 +120,7 @@ TEST_CASE("threads add parts of long sums with few points") {
   for (const char* name : {"opencl-generic", "opencl-mali-midgard"}) {
     const Target target = test::device_target(name);
     for (const Case& c : cases) {
-      test::SpaceJobs drawn = test::jobs_of_points(c, target, 20, 7);
+      test::SpaceJobs drawn = test::jobs_of_points(c, target, 60, 7);
       std::erase_if(drawn.jobs, [](const test::Job& job) {
         return job.name.find("parts_acc=1,") != std::string::npos;
       });
