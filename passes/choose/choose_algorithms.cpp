@@ -1,5 +1,6 @@
 #include "passes/choose/choose_algorithms.h"
 
+#include "ir/graph/queries.h"
 #include "ir/group.h"
 
 #include <algorithm>

@@ -42,7 +42,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 
 def help_texts(tilewright):
     top = subprocess.run([tilewright, "--help"], check=True, capture_output=True, text=True).stdout
-    names = re.findall(r"^  (\w+)  +\S", top.split("Subcommands:")[1], re.M)
+    names = re.findall(r"^  (\w+)  +\S", top, re.M)
     return {name: subprocess.run([tilewright, name, "--help"], check=True, capture_output=True, text=True).stdout for name in names}
 
 
