@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 
 #include "frontend/frontend.h"
 #include "frontend/mapped_file.h"
+#include "support/number.h"
 
 namespace tw {
 namespace {
@@ -26,15 +26,6 @@ std::string budget_keys() {
   for (const BudgetedName& b : kBudgeted)
     names += (names.empty() ? "" : ", ") + std::string(b.name);
   return names;
-}
-
-std::optional<double> number_of(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size() ||
-      !std::isfinite(value) || value < 0)
-    return std::nullopt;
-  return value;
 }
 
 }  // namespace
@@ -80,8 +71,8 @@ Budget read_budget(const YAML::Node& node, const std::string& file, std::vector<
     }
     const std::string text = entry.second.IsScalar() ? entry.second.Scalar() : "";
     const std::optional<double> most = known->bytes ? std::optional<double>(size_from_text(text))
-                                                    : number_of(text);
-    if (most) budget.push_back({known->what, *most});
+                                                    : number_from_text(text);
+    if (most && *most >= 0) budget.push_back({known->what, *most});
     else
       wrong(entry.second, key + (known->bytes ? " must be a size such as 32768, 32KiB or 1MiB"
                                               : " must be a number that is not negative"));

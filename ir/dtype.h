@@ -50,6 +50,7 @@ bool is_float(DType t);
 bool is_signed_int(DType t);    // i8 … i64
 bool is_unsigned_int(DType t);  // u8 … u64
 inline bool is_int(DType t) { return is_signed_int(t) || is_unsigned_int(t); }
+inline bool is_byte(DType t) { return t == DType::i8 || t == DType::u8; }
 
 // IEEE half and bfloat16 <-> float, round to nearest even.
 float f16_to_f32(uint16_t h);

@@ -94,9 +94,8 @@ struct Target {
 };
 
 std::string print(const Target& target);  // canonical YAML: parses back to the same Target
-std::string codegen_hash(
-    const Target&
-        target);  // of what changes generated code of a kernel (not the name, cores, accuracy or precision)
+// Of what changes generated code of a kernel: not the name, cores, accuracy or precision
+std::string codegen_hash(const Target& target);
 // The triple's guaranteed instruction set: compile-time packing, query and CPU check
 Target baseline_target(Arch arch);
 

@@ -227,7 +227,7 @@ Expected<bool> narrow_products(Graph& graph, PassContext& context) {
   const Precision precision = precision_of(context.target);
   if (precision == Precision::fp32) return exact;
   const DType type = precision == Precision::bf16 ? DType::bf16 : DType::f16;
-  const bool multiplies = type == DType::bf16 && multiplies_bf16(context.target.main_device());
+  const bool multiplies = type == DType::bf16 && multiplies_bf16(context.target);
   const int count = Narrower(graph, context, type, multiplies).run();
   context.report = llvm::formatv("{0} layers of {1}", count, dtype_name(type)).str();
   return exact || count > 0;

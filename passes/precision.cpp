@@ -19,7 +19,8 @@ bool widens_f16(const Target& target) {
 
 }  // namespace
 
-bool multiplies_bf16(const Target& target) {
+bool multiplies_bf16(const Target& whole) {
+  const Target& target = whole.main_device();
   if (!tile_instructions(target, DType::bf16).empty()) return true;
   return best_product(
              target,
@@ -44,7 +45,7 @@ Precision precision_of(const Target& target) {
   if (target.precision != Precision::automatic) return target.precision;
   const CoreRates rates = core_rates(target);
   const bool pays = !target.devices.empty() || rates.bf16 == 0 || rates.bf16 > rates.f32;
-  return pays && multiplies_bf16(target.main_device()) ? Precision::bf16 : Precision::fp32;
+  return pays && multiplies_bf16(target) ? Precision::bf16 : Precision::fp32;
 }
 
 Error check_precision(const Target& target) {
@@ -55,7 +56,7 @@ Error check_precision(const Target& target) {
                       "precision fp16: target '{0}' has devices, and only processors keep weights "
                       "in f16 for a model in f32",
                       target.name);
-  if (!target.devices.empty() && !multiplies_bf16(target.main_device()))
+  if (!target.devices.empty() && !multiplies_bf16(target))
     return make_error(DiagCode::unsupported,
                       "precision bf16: device '{0}' has no instruction that multiplies bf16, one "
                       "like mma.m16n8k16.bf16; auto takes f32 there",

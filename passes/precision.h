@@ -6,7 +6,8 @@
 
 namespace tw {
 
-// Whether an instruction of the processor, or device, multiplies bf16 and sums in f32.
+// Whether an instruction multiplies bf16 and sums in f32: of the first device, where there is one,
+// else of the processor.
 bool multiplies_bf16(const Target& target);
 
 // For the target, its devices and the wider processors of the same library.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "backends/opencl/emitter.h"
+#include "ir/schedule/nest.h"
 
 namespace tw::opencl {
 namespace {
@@ -18,9 +19,6 @@ bool holds(const Expr& e, const std::function<bool(const ExprNode&)>& what) {
   bool found = false;
   visit(e, [&](const Expr& n) { found |= what(*n); });
   return found;
-}
-bool holds_load(const Expr& e) {
-  return holds(e, [](const ExprNode& n) { return n.kind == ExprKind::load; });
 }
 // Integers that are no index arithmetic may wrap.
 bool may_wrap(const Expr& e) {
@@ -359,7 +357,7 @@ Text Emitter::conditional(const std::string& type, const std::string& condition,
 Text Emitter::logical_of(const Expr& e) {
   const Text a = value(e->args[0]);
   const Expr& second = e->args[1];
-  const bool conjunction = e->binary == BinaryOp::logical_and, guarded = holds_load(second);
+  const bool conjunction = e->binary == BinaryOp::logical_and, guarded = sched::has_load(second);
   if (guarded && !inline_ && complex(second)) {
     kept_.push_back(bool_imm(!conjunction));
     return conjunction ? conditional("int", a.text, second, kept_.back())
@@ -375,7 +373,7 @@ Text Emitter::logical_of(const Expr& e) {
 
 Text Emitter::select_of(const Expr& e) {
   const Text condition = value(e->args[0]);
-  const bool guarded = holds_load(e->args[1]) || holds_load(e->args[2]);
+  const bool guarded = sched::has_load(e->args[1]) || sched::has_load(e->args[2]);
   if (guarded && !inline_ && (complex(e->args[1]) || complex(e->args[2])))
     return conditional(value_type(e.type()), condition.text, e->args[1], e->args[2]);
   const bool before = inline_;

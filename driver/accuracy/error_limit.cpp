@@ -1,25 +1,17 @@
 #include "driver/accuracy/error_limit.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
 
 #include "driver/compare/compare.h"
+#include "support/number.h"
 
 namespace tw {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-
-std::optional<double> number_of(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-    return std::nullopt;
-  return value;
-}
 
 std::optional<ErrorLimit> limit_from(std::string_view text, ErrorMeasure plain) {
   const size_t colon = text.find(':');
@@ -28,12 +20,12 @@ std::optional<ErrorLimit> limit_from(std::string_view text, ErrorMeasure plain) 
   if (word == "top1") {
     if (!number.ends_with('%')) return std::nullopt;
     number.remove_suffix(1);
-    const std::optional<double> agreement = number_of(number);
+    const std::optional<double> agreement = number_from_text(number);
     if (!agreement || *agreement < 0 || *agreement > 100) return std::nullopt;
     return ErrorLimit{ErrorMeasure::top1, 1 - *agreement / 100};
   }
   if (!word.empty() && word != "max" && word != "rms") return std::nullopt;
-  const std::optional<double> most = number_of(number);
+  const std::optional<double> most = number_from_text(number);
   if (!most || *most < 0 || (!word.empty() && number.empty())) return std::nullopt;
   return ErrorLimit{word == "max"   ? ErrorMeasure::largest
                     : word == "rms" ? ErrorMeasure::rms

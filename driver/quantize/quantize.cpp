@@ -173,7 +173,7 @@ Expected<QuantizeReport> quantize_model(const QuantizeRequest& request, const On
   if (stage) stage("import");
   TW_ASSIGN(QuantizableModel model, QuantizableModel::open(request.model));
   const bool widened = model.widen_halves();
-  TW_TRY(model.bytes().takeError());
+  TW_TRY(model.fits_file());
   if (model.layers().empty())
     return make_error(DiagCode::invalid_argument,
                       "'{0}' has no Conv, ConvTranspose, Gemm or MatMul in f32 to quantize",

@@ -4,12 +4,12 @@
 #include <onnx/shape_inference/implementation.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <set>
 
 #include "frontend/frontend.h"
 #include "frontend/mapped_file.h"
+#include "frontend/onnx/proto_read.h"
 
 namespace tw {
 namespace {
@@ -17,13 +17,9 @@ namespace {
 // Values that the node reads, those inside of its graphs too.
 std::set<std::string> read_by(const onnx::NodeProto& node) {
   std::set<std::string> names(node.input().begin(), node.input().end());
-  const std::function<void(const onnx::GraphProto&)> inside = [&](const onnx::GraphProto& graph) {
-    for (const onnx::NodeProto& inner : graph.node()) names.merge(read_by(inner));
-    for (const onnx::ValueInfoProto& output : graph.output()) names.insert(output.name());
-  };
-  for (const onnx::AttributeProto& attribute : node.attribute()) {
-    if (attribute.has_g()) inside(attribute.g());
-    for (const onnx::GraphProto& graph : attribute.graphs()) inside(graph);
+  for (const onnx::GraphProto* graph : onnx_import::inner_graphs(node)) {
+    for (const onnx::NodeProto& inner : graph->node()) names.merge(read_by(inner));
+    for (const onnx::ValueInfoProto& output : graph->output()) names.insert(output.name());
   }
   names.erase("");
   return names;

@@ -340,4 +340,13 @@ std::string element_type_name(int element_type) {
   return name;
 }
 
+std::vector<const onnx::GraphProto*> inner_graphs(const onnx::NodeProto& node) {
+  std::vector<const onnx::GraphProto*> graphs;
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.has_g()) graphs.push_back(&attribute.g());
+    for (const onnx::GraphProto& graph : attribute.graphs()) graphs.push_back(&graph);
+  }
+  return graphs;
+}
+
 }  // namespace tw::onnx_import

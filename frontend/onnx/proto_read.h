@@ -20,4 +20,7 @@ Expected<OnnxGraph> read_graph(const onnx::GraphProto& graph,
 // The since-version of the node's operator; 0 when the library has none or it is deprecated there.
 int since_version(const onnx::NodeProto& node, const std::map<std::string, int64_t>& opsets);
 
+// Those in its attributes: bodies and branches.
+std::vector<const onnx::GraphProto*> inner_graphs(const onnx::NodeProto& node);
+
 }  // namespace tw::onnx_import

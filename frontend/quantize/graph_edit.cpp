@@ -1,8 +1,8 @@
 #include "frontend/quantize/graph_edit.h"
 
 #include <cstring>
-#include <functional>
 
+#include "frontend/onnx/proto_read.h"
 #include "ir/dtype.h"
 
 namespace tw::onnx_quantize {
@@ -46,16 +46,12 @@ const onnx::TensorProto* GraphIndex::float_constant(const std::string& value) co
 
 std::set<std::string> inner_names(const onnx::NodeProto& node) {
   std::set<std::string> names;
-  const std::function<void(const onnx::GraphProto&)> inside = [&](const onnx::GraphProto& graph) {
-    for (const onnx::NodeProto& inner : graph.node()) {
+  for (const onnx::GraphProto* graph : onnx_import::inner_graphs(node)) {
+    for (const onnx::NodeProto& inner : graph->node()) {
       names.insert(inner.input().begin(), inner.input().end());
       names.merge(inner_names(inner));
     }
-    for (const onnx::ValueInfoProto& output : graph.output()) names.insert(output.name());
-  };
-  for (const onnx::AttributeProto& attribute : node.attribute()) {
-    if (attribute.has_g()) inside(attribute.g());
-    for (const onnx::GraphProto& graph : attribute.graphs()) inside(graph);
+    for (const onnx::ValueInfoProto& output : graph->output()) names.insert(output.name());
   }
   return names;
 }

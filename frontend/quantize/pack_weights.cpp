@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "frontend/onnx/proto_read.h"
 #include "frontend/quantize/refine.h"
 #include "ir/dtype.h"
 
@@ -217,14 +218,9 @@ class WeightPacker {
   // Products in graphs that the node runs: they stay.
   static int count_inside(const onnx::NodeProto& node) {
     int count = 0;
-    const auto inside = [&](const onnx::GraphProto& graph) {
-      for (const onnx::NodeProto& inner : graph.node())
+    for (const onnx::GraphProto* graph : onnx_import::inner_graphs(node))
+      for (const onnx::NodeProto& inner : graph->node())
         count += (is_op(inner, "MatMul") || is_op(inner, "Gemm") ? 1 : 0) + count_inside(inner);
-    };
-    for (const onnx::AttributeProto& attribute : node.attribute()) {
-      if (attribute.has_g()) inside(attribute.g());
-      for (const onnx::GraphProto& graph : attribute.graphs()) inside(graph);
-    }
     return count;
   }
 

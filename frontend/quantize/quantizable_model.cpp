@@ -40,7 +40,7 @@ bool QuantizableModel::widen_halves() {
   return true;
 }
 
-Expected<std::string> QuantizableModel::bytes() const {
+Error QuantizableModel::fits_file() const {
   constexpr size_t kMost = size_t{1} << 31;  // of one message
   if (const size_t size = data_->model.ByteSizeLong(); size >= kMost)
     return make_error(
@@ -48,6 +48,11 @@ Expected<std::string> QuantizableModel::bytes() const {
         "the model has {0} bytes with all its weights inside, and one ONNX file holds "
         "less than 2 GiB",
         size);
+  return Error::success();
+}
+
+Expected<std::string> QuantizableModel::bytes() const {
+  TW_TRY(fits_file());
   return data_->model.SerializeAsString();
 }
 

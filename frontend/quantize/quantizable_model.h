@@ -57,7 +57,8 @@ class QuantizableModel {
   bool widen_halves();
 
   std::vector<QuantLayer> layers() const;
-  Expected<std::string> bytes() const;  // the model as it is; error: 2 GiB or more
+  Error fits_file() const;              // error: 2 GiB or more
+  Expected<std::string> bytes() const;  // the model as it is; error: it does not fit
   // Values whose ranges quantized() needs, whatever layers stay in floats.
   std::vector<std::string> observed() const;
   // The model in floats with some values as outputs behind its own.

@@ -6,8 +6,6 @@
 namespace tw {
 namespace {
 
-bool is_byte(DType t) { return t == DType::i8 || t == DType::u8; }
-
 // At most an eighth more is computed than is asked for.
 bool nearly_fill(int64_t rows, int64_t of_instruction) {
   return (rows + of_instruction - 1) / of_instruction * of_instruction * 8 <= rows * 9;

@@ -15,12 +15,6 @@ constexpr int64_t kAsking = 32, kBanks = 32, kWordBytes = 4, kBytesAtOnce = kBan
 
 using Variables = std::map<std::string, int64_t, std::less<>>;
 
-bool holds_load(const Expr& e) {
-  bool found = false;
-  visit(e, [&](const Expr& n) { found |= n->kind == ExprKind::load; });
-  return found;
-}
-
 int64_t value_of(const Expr& e, const Variables& variables) {
   return eval_int(e, [&](std::string_view name) {
     const auto found = variables.find(name);
@@ -62,7 +56,7 @@ class Counter {
     if (thread > 0) return std::nullopt;
     std::set<std::string> over;  // axes of loops around
     for (const Stmt& s : path_) {
-      if (s->kind == StmtKind::if_then && !holds_load(s->condition) &&
+      if (s->kind == StmtKind::if_then && !sched::has_load(s->condition) &&
           value_of(s->condition, variables) == 0)
         return std::nullopt;
       if (s->kind != StmtKind::loop) continue;
@@ -104,7 +98,7 @@ class Counter {
   void take(const std::string& stage, BufferId id, const std::vector<Expr>& indices, bool stores) {
     const Buffer& buffer = kernel_.buffer(id);
     const MemoryScope* scope = target_.find_scope(buffer.scope);
-    if (!scope || scope->level != "block" || std::ranges::any_of(indices, holds_load)) return;
+    if (!scope || scope->level != "block" || std::ranges::any_of(indices, sched::has_load)) return;
     const int64_t bytes = width(buffer, indices),
                   at_once = std::min(kAsking, kBytesAtOnce / std::max(bytes, kWordBytes));
     int64_t turns = 1;

@@ -15,11 +15,18 @@ Expr whole(const Expr& extent, int64_t tile) {
   return simplify(ceil_div(extent, tile) * Expr(tile));
 }
 
+// PREFIXb0, PREFIXb1, ...
+std::vector<Axis> batch_axes(const TiledProduct& p, const char* prefix) {
+  std::vector<Axis> axes;
+  for (size_t i = 0; i < p.batch.size(); ++i)
+    axes.push_back({std::string(prefix) + "b" + std::to_string(i), p.batch[i]});
+  return axes;
+}
+
 // The parts leave their blocks: stage "part" in the tiles' order.
 void store_parts(GroupBuilder& b, const TiledProduct& p, TiledSums& sums) {
-  std::vector<Axis> axes = {{"pp", Expr(p.parts)}};
-  for (size_t i = 0; i < p.batch.size(); ++i)
-    axes.push_back({"pb" + std::to_string(i), p.batch[i]});
+  std::vector<Axis> axes = batch_axes(p, "p");
+  axes.insert(axes.begin(), {"pp", Expr(p.parts)});
   axes.insert(axes.end(), {{"pi", p.rows}, {"pj", Expr(p.columns)}});
   b.declare(axes);
   const BufferId parts = b.temp("part", p.acc_type, extents(axes));
@@ -32,12 +39,10 @@ void store_parts(GroupBuilder& b, const TiledProduct& p, TiledSums& sums) {
   sums.sums = parts;
 }
 
-// The batches' axes PREFIXb0, PREFIXb1, ..., then the others.
+// Those of batches, then the others.
 std::vector<Axis> axes_of(GroupBuilder& b, const TiledProduct& p, const char* prefix,
                           const std::vector<Axis>& own) {
-  std::vector<Axis> axes;
-  for (size_t i = 0; i < p.batch.size(); ++i)
-    axes.push_back({std::string(prefix) + "b" + std::to_string(i), p.batch[i]});
+  std::vector<Axis> axes = batch_axes(p, prefix);
   axes.insert(axes.end(), own.begin(), own.end());
   b.declare(axes);
   return axes;

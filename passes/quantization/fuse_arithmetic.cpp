@@ -15,9 +15,7 @@ namespace {
 
 constexpr int64_t kUnsignedZero = 128;
 
-bool is_byte(const Dequantized& x) {
-  return x.by.axis < 0 && (x.by.type == DType::i8 || x.by.type == DType::u8);
-}
+bool is_byte(const Dequantized& x) { return x.by.axis < 0 && is_byte(x.by.type); }
 
 class ArithmeticFuser {
  public:
@@ -122,7 +120,7 @@ class ArithmeticFuser {
 
   // --- Averages: f32(sum - points * x_zero) * f32(x_scale / (y_scale * divisor)).
 
-  bool average(ValueId operand, op::Pool pool) {
+  bool average(ValueId operand, const op::Pool& pool) {
     const std::optional<Dequantized> x = dequantized(graph_, operand);
     if (pool.kind != PoolKind::average || !x || !is_byte(*x)) return false;
     const Shape& shape = rewriter_.type(x->x).shape;

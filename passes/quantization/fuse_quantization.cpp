@@ -20,8 +20,6 @@ namespace {
 // a bias' scale and the product of the operands' scales, relative
 constexpr float kSameScale = 1e-5F;
 
-bool is_byte(DType t) { return t == DType::i8 || t == DType::u8; }
-
 // A convolution or matrix product of dequantized operands, with the bias behind it, and the scale
 // of its integer sums.
 struct Product {

@@ -16,8 +16,6 @@ namespace {
 constexpr size_t kMostNodes = 64;
 constexpr size_t kWorthNodes = 4;  // as many cheap nodes are no faster than a table
 
-bool is_byte(DType t) { return t == DType::i8 || t == DType::u8; }
-
 class Tabulator {
  public:
   explicit Tabulator(Graph& graph) : rewriter_(graph), graph_(graph) {

@@ -20,6 +20,9 @@ import onnx
 import onnxruntime
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests/gpu"))
+from gpu_models import emulated_target  # noqa: E402
+
 SHARED = ROOT.parent / "shared" / "models"
 TOLERANCE = 1e-4   # of an output's range
 MISMATCH = 4       # tilewright verify's exit status for outputs that are off
@@ -286,17 +289,6 @@ def check_no_driver(runner, artifact, inputs, environment, words):
         paths += ["--input", f"{name}={runner.work / 'in.npy'}"]
     told = subprocess.run([runner.tilewright, "run", artifact, *paths], capture_output=True, text=True, env=dict(os.environ, **environment))
     return told.returncode not in (0, -11) and words in told.stderr
-
-
-def emulated_target(tilewright, work):
-    """nvidia-sm80 with the code that the tests' fake libcuda runs, which this process's children find from now on; None without it."""
-    folder = tilewright.parent / "tests/fake"
-    if not (folder / "libcuda.so.1").exists() or not shutil.which("ld"):
-        return None
-    os.environ.update(LD_LIBRARY_PATH=str(folder), TW_FAKE_CUDA_LINKER="ld", TW_FAKE_CUDA_STRICT="1")
-    path = work / "emulated.yaml"
-    path.write_text((ROOT / "configs/nvidia-sm80.yaml").read_text().replace("features: [", "features: [emulated, "))
-    return path
 
 
 def check_pictures(tilewright, work):
