@@ -15,12 +15,12 @@ static const tw_type kTypes[] = {{"f32", "<f4", TW_F32, 4, 1},
                                  {"u64", "<u8", TW_U64, 8, 0},
                                  {"i64", "<i8", TW_I64, 8, 0},
                                  {"bool", "|b1", TW_BOOL, 1, 0},
-                                 {"f8e4m3fn", 0, TW_F8E4M3FN, 1, 0},
-                                 {"f8e4m3fnuz", 0, TW_F8E4M3FNUZ, 1, 0},
-                                 {"f8e5m2", 0, TW_F8E5M2, 1, 0},
-                                 {"f8e5m2fnuz", 0, TW_F8E5M2FNUZ, 1, 0},
+                                 {"f8e4m3fn", 0, TW_F8E4M3FN, 1, 1},
+                                 {"f8e4m3fnuz", 0, TW_F8E4M3FNUZ, 1, 1},
+                                 {"f8e5m2", 0, TW_F8E5M2, 1, 1},
+                                 {"f8e5m2fnuz", 0, TW_F8E5M2FNUZ, 1, 1},
                                  {"f8e8m0", 0, TW_F8E8M0, 1, 0},
-                                 {"f4e2m1", 0, TW_F4E2M1, 1, 0},
+                                 {"f4e2m1", 0, TW_F4E2M1, 1, 1},
                                  {"u4", 0, TW_U4, 1, 0},
                                  {"i4", 0, TW_I4, 1, 0},
                                  {"u2", 0, TW_U2, 1, 0},
@@ -52,29 +52,46 @@ static double power_of_two(int exponent) { /* -1074 to 1023 */
   return value;
 }
 
-static double half_at(uint16_t bits) {
-  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  double value = exponent ? (1024 + fraction) * power_of_two(exponent - 25)
-                          : fraction * power_of_two(-24);
-  if (exponent == 31) {
-    const uint64_t special = fraction ? (uint64_t)0x7ff8 << 48 : (uint64_t)0x7ff << 52;
-    memcpy(&value, &special, sizeof value);
-  }
-  return bits >> 15 ? -value : value;
+/* Of a sign, an exponent and a fraction, as if there were neither infinities nor NaNs. */
+static double small_float(uint32_t bits, int exponent_bits, int fraction_bits, int bias) {
+  const int one = 1 << fraction_bits, fraction = (int)bits & (one - 1);
+  const int exponent = (int)(bits >> fraction_bits) & ((1 << exponent_bits) - 1);
+  const double value = exponent ? (one + fraction) * power_of_two(exponent - bias - fraction_bits)
+                                : fraction * power_of_two(1 - bias - fraction_bits);
+  return bits >> (exponent_bits + fraction_bits) ? -value : value;
+}
+
+/* The same, whose largest exponent means infinities and NaNs, as IEEE 754 has it. */
+static double small_ieee(uint32_t bits, int exponent_bits, int fraction_bits) {
+  const uint32_t infinity = ((1u << exponent_bits) - 1) << fraction_bits;
+  const uint32_t sign = bits >> (exponent_bits + fraction_bits),
+                 magnitude = bits & (infinity | ((1u << fraction_bits) - 1));
+  if (magnitude > infinity) return __builtin_nan("");
+  if (magnitude == infinity) return sign ? -__builtin_inf() : __builtin_inf();
+  return small_float(bits, exponent_bits, fraction_bits, (1 << (exponent_bits - 1)) - 1);
 }
 
 double element_at(const void* data, int32_t dtype, int64_t i) {
+  const uint32_t byte = type_of(dtype)->bytes == 1 ? ((const uint8_t*)data)[i] : 0;
   switch (dtype) {
     case TW_F32: return (double)((const float*)data)[i];
     case TW_F64: return ((const double*)data)[i];
-    case TW_F16: return half_at(((const uint16_t*)data)[i]);
+    case TW_F16: return small_ieee(((const uint16_t*)data)[i], 5, 10);
     case TW_BF16: {
       const uint32_t bits = (uint32_t)((const uint16_t*)data)[i] << 16;
       float value;
       memcpy(&value, &bits, sizeof value);
       return (double)value;
     }
-    case TW_I8: return (double)((const int8_t*)data)[i];
+    case TW_F8E4M3FN: return (byte & 127) == 127 ? __builtin_nan("") : small_float(byte, 4, 3, 7);
+    case TW_F8E4M3FNUZ: return byte == 128 ? __builtin_nan("") : small_float(byte, 4, 3, 8);
+    case TW_F8E5M2: return small_ieee(byte, 5, 2);
+    case TW_F8E5M2FNUZ: return byte == 128 ? __builtin_nan("") : small_float(byte, 5, 2, 16);
+    case TW_F8E8M0: return byte == 255 ? __builtin_nan("") : power_of_two((int)byte - 127);
+    case TW_F4E2M1: return small_float(byte, 2, 1, 1);
+    case TW_I8:
+    case TW_I4:
+    case TW_I2: return (double)((const int8_t*)data)[i];
     case TW_U16: return (double)((const uint16_t*)data)[i];
     case TW_I16: return (double)((const int16_t*)data)[i];
     case TW_U32: return (double)((const uint32_t*)data)[i];
@@ -86,23 +103,28 @@ double element_at(const void* data, int32_t dtype, int64_t i) {
 }
 
 /* Nearest, ties to even, of a value in [-1, 1). */
-static uint16_t half_of(double value) {
-  const uint16_t sign = value < 0 ? 0x8000 : 0;
-  if (value < 0) value = -value;
-  int exponent = 15; /* of the format: the value is below 2^(exponent - 14) */
-  while (exponent > 1 && value < power_of_two(exponent - 15)) --exponent;
-  double scaled = value * power_of_two(25 - exponent); /* below 2048 */
-  uint32_t whole = (uint32_t)scaled;
+static uint32_t small_float_of(double value, int exponent_bits, int fraction_bits, int bias) {
+  const int negative = value < 0;
+  if (negative) value = -value;
+  int exponent = bias; /* of the format: the value is below 2^(exponent - bias + 1) */
+  while (exponent > 1 && value < power_of_two(exponent - bias)) --exponent;
+  const double scaled = value * power_of_two(bias + fraction_bits - exponent);
+  uint32_t whole = (uint32_t)scaled; /* below 2^(fraction_bits + 1) */
   const double rest = scaled - (double)whole;
   if (rest > 0.5 || (rest == 0.5 && whole & 1)) ++whole;
-  return (uint16_t)(sign + ((uint32_t)(exponent - 1) << 10) + whole);
+  const uint32_t magnitude = ((uint32_t)(exponent - 1) << fraction_bits) + whole;
+  return (uint32_t)negative << (exponent_bits + fraction_bits) | magnitude;
 }
 
+/* The types that have one zero, and NaN in the place of the other. */
+static uint8_t without_minus_zero(uint32_t bits) { return bits == 128 ? 0 : (uint8_t)bits; }
+
 void set_element(void* data, int32_t dtype, int64_t i, double value) {
+  uint8_t* byte = (uint8_t*)data + i; /* of a type of one */
   switch (dtype) {
     case TW_F32: ((float*)data)[i] = (float)value; return;
     case TW_F64: ((double*)data)[i] = value; return;
-    case TW_F16: ((uint16_t*)data)[i] = half_of(value); return;
+    case TW_F16: ((uint16_t*)data)[i] = (uint16_t)small_float_of(value, 5, 10, 15); return;
     case TW_BF16: {
       const float narrow = (float)value;
       uint32_t bits;
@@ -116,7 +138,12 @@ void set_element(void* data, int32_t dtype, int64_t i, double value) {
     case TW_I32: ((uint32_t*)data)[i] = (uint32_t)(int64_t)value; return;
     case TW_U64:
     case TW_I64: ((uint64_t*)data)[i] = (uint64_t)(int64_t)value; return;
-    default: ((uint8_t*)data)[i] = (uint8_t)(int32_t)value; return;
+    case TW_F8E4M3FN: *byte = (uint8_t)small_float_of(value, 4, 3, 7); return;
+    case TW_F8E4M3FNUZ: *byte = without_minus_zero(small_float_of(value, 4, 3, 8)); return;
+    case TW_F8E5M2: *byte = (uint8_t)small_float_of(value, 5, 2, 15); return;
+    case TW_F8E5M2FNUZ: *byte = without_minus_zero(small_float_of(value, 5, 2, 16)); return;
+    case TW_F4E2M1: *byte = (uint8_t)small_float_of(value, 2, 1, 1); return;
+    default: *byte = (uint8_t)(int32_t)value; return;
   }
 }
 

@@ -13,7 +13,6 @@ typedef struct tw_type {
 const tw_type* type_of(int32_t dtype);
 const tw_type* type_of_npy(const char* descr, uint64_t length); /* or NULL */
 
-/* Types for storage alone count as the bytes they are. */
 double element_at(const void* data, int32_t dtype, int64_t i);
 /* Floats rounded to nearest. */
 void set_element(void* data, int32_t dtype, int64_t i, double value);

@@ -44,6 +44,31 @@ static _Noreturn void bad_proto(const char* path, const char* why) {
   fail(kUser, path, ": no ONNX tensor: ", why);
 }
 
+/* Of types below a byte, which a file has packed, the first in the lowest bits; 8 of others. */
+static uint32_t bits_of(int32_t dtype) {
+  switch (dtype) {
+    case TW_U4:
+    case TW_I4:
+    case TW_F4E2M1: return 4;
+    case TW_U2:
+    case TW_I2: return 2;
+    default: return 8;
+  }
+}
+
+/* The elements that one packed byte has, from `at`, as far as the array goes. How many it wrote. */
+static int64_t unpack(tw_array* a, int64_t at, uint8_t packed) {
+  const uint32_t bits = bits_of(a->dtype);
+  const int sign = a->dtype == TW_I4 || a->dtype == TW_I2;
+  int64_t i = 0;
+  for (; i < 8 / bits && at + i < a->count; ++i) {
+    const uint32_t value = packed >> (i * bits) & ((1u << bits) - 1);
+    const int negative = sign && value >> (bits - 1);
+    ((uint8_t*)a->data)[at + i] = (uint8_t)(negative ? value | ~0u << bits : value);
+  }
+  return i;
+}
+
 /* The numbers of a repeated field, packed or one by one. */
 static void take_numbers(tw_array* a, const tw_field* field, int64_t* filled, const char* path) {
   const int32_t bytes = type_of(a->dtype)->bytes;
@@ -60,6 +85,10 @@ static void take_numbers(tw_array* a, const tw_field* field, int64_t* filled, co
       rest.count -= (uint64_t)fixed;
     } else {
       if (field->kind != 0 && !take_varint(&rest, &value)) bad_proto(path, "it is cut short");
+      if (bits_of(a->dtype) < 8) { /* of types below a byte a number has as many as a byte */
+        *filled += unpack(a, *filled, (uint8_t)value);
+        continue;
+      }
       memcpy(at, &value, (size_t)bytes); /* little endian; halves are their bits */
     }
     ++*filled;
@@ -83,32 +112,16 @@ static void read_head(tw_array* array, tw_bytes file, const char* path) {
   }
 }
 
-/* Of types below a byte, which raw data have packed, the first in the lowest bits; 8 of others. */
-static uint32_t bits_of(int32_t dtype) {
-  switch (dtype) {
-    case TW_U4:
-    case TW_I4:
-    case TW_F4E2M1: return 4;
-    case TW_U2:
-    case TW_I2: return 2;
-    default: return 8;
-  }
-}
-
 static void take_raw(tw_array* a, tw_bytes raw, uint64_t bytes, const char* path) {
-  const uint32_t bits = bits_of(a->dtype), each = 8 / bits;
-  const int sign = a->dtype == TW_I4 || a->dtype == TW_I2;
+  const uint32_t each = 8 / bits_of(a->dtype);
   if (raw.count != (bytes + each - 1) / each)
     bad_proto(path, "its bytes are not those of its shape");
-  if (bits == 8) {
+  if (each == 1) {
     memcpy(a->data, raw.data, (size_t)bytes);
     return;
   }
-  for (uint64_t i = 0; i < bytes; ++i) {
-    const uint32_t value = raw.data[i / each] >> (i % each * bits) & ((1u << bits) - 1);
-    const int negative = sign && value >> (bits - 1);
-    ((uint8_t*)a->data)[i] = (uint8_t)(negative ? value | ~0u << bits : value);
-  }
+  int64_t filled = 0;
+  for (uint64_t i = 0; i < raw.count; ++i) filled += unpack(a, filled, raw.data[i]);
 }
 
 static tw_array parse_proto(tw_bytes file, const char* path) {
