@@ -1,4 +1,6 @@
-"""A model in a Bazel build (docs/guide/builds.md). Nobody has run it yet: there was no Bazel to try it with."""
+"""A model in a Bazel build (docs/guide/builds.md)."""
+
+load("@rules_cc//cc:defs.bzl", "cc_import", "cc_library")
 
 def tilewright_model(name, model, target = "x86-64-v2", options = [], data = []):
     """A cc_library of the compiled model and its header.
@@ -18,12 +20,12 @@ def tilewright_model(name, model, target = "x86-64-v2", options = [], data = [])
               (model, target, name, name, " ".join(options)),
         message = "Compiling the model",
     )
-    native.cc_import(
+    cc_import(
         name = name + "_library",
         shared_library = name + ".so",
         hdrs = [name + ".h"],
     )
-    native.cc_library(
+    cc_library(
         name = name,
         deps = [name + "_library"],
         includes = ["."],
