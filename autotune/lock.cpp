@@ -139,12 +139,12 @@ void Lock::set_section(LockSection section) {
 
 std::string print(const Lock& lock) {
   std::vector<LockSection> sections = lock.sections;
-  std::ranges::sort(sections, [](const LockSection& a, const LockSection& b) {
+  std::ranges::stable_sort(sections, [](const LockSection& a, const LockSection& b) {
     return place_of(a) < place_of(b);
   });
   Json::Array models;
   for (LockSection& s : sections) {
-    std::ranges::sort(s.pins);
+    std::ranges::stable_sort(s.pins);
     models.push_back(to_json(s));
   }
   return dump(Json::Object{

@@ -8,17 +8,19 @@
 
 namespace tw {
 
-// A symbol that may be 0 has this mark behind its name, in text forms too; any other is at least 1.
-// Names carry it and no table, so that an expression is simplified alike wherever it stands. Only
-// the functions below know the mark.
-inline constexpr std::string_view kMayBeZero = ".0";
+// A symbol has a mark behind its name, in text forms too: whether it may be 0, or is at least 1. In
+// texts that people write it may lack, and the symbol is at least 1. No loop has a mark, so none
+// is taken for a symbol. Names carry it and no table, so that an expression is simplified alike
+// wherever it stands. Only the functions below know the marks.
+inline constexpr std::string_view kMayBeZero = ".0", kAtLeastOne = ".1";
 inline std::string symbol_name(const std::string& stem, int64_t least) {
-  return least > 0 ? stem : stem + std::string(kMayBeZero);
+  return stem + std::string(least > 0 ? kAtLeastOne : kMayBeZero);
 }
 inline int64_t least_of(std::string_view symbol) { return symbol.ends_with(kMayBeZero) ? 0 : 1; }
 // As the C interface and people call it: without the mark.
 inline std::string interface_name(std::string_view symbol) {
-  if (least_of(symbol) == 0) symbol.remove_suffix(kMayBeZero.size());
+  if (symbol.ends_with(kMayBeZero) || symbol.ends_with(kAtLeastOne))
+    symbol.remove_suffix(kMayBeZero.size());
   return std::string(symbol);
 }
 

@@ -82,7 +82,7 @@ if has models; then
   bench/gpu.sh "$gpu_dry_run" --dry-run
   rm -rf "$gpu_dry_run"
   stage random models
-  model_test random_models --count 200
+  $python tests/random/random_models.py --count 200 --tilewright build/release/tilewright
   stage tuner
   for suite in kill_tuner dataset worker one_shot signals; do model_test $suite; done
   model_test lock --trials 6

@@ -22,9 +22,11 @@ Expected<Lock> read_lock(const std::string& path) {
 
 LockSection lock_place(const std::string& model, const std::map<std::string, int64_t>& dims,
                        const SymbolLimitsOf& limits, const Target& target, int threads) {
+  SymbolLimitsOf named;
+  for (const auto& [symbol, range] : limits) named[interface_name(symbol)] = range;
   return {std::filesystem::path(model).filename().string(),
           dims,
-          limits,
+          std::move(named),
           target.name,
           codegen_hash(target),
           threads};

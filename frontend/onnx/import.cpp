@@ -104,8 +104,9 @@ class Symbols {
       builder.add_symbol(symbol, {Expr(range->second.least), Expr(range->second.most)}, name);
       return var(symbol);
     }
-    builder.add_symbol(own, symbol_range(own), name);
-    return var(own);
+    const std::string symbol = symbol_name(own, 1);
+    builder.add_symbol(symbol, symbol_range(symbol), name);
+    return var(symbol);
   }
   const SymbolLimitsOf& limits() const { return limits_; }
   const std::map<std::string, int64_t>& bound() const { return dims_; }
@@ -311,7 +312,9 @@ class Importer {
     }
     if (!declared.has_shape) return;
     bool same = declared.dims.size() == type.shape.size();
-    std::string text;
+    std::string text, given;
+    for (const Expr& extent : type.shape)
+      given += (given.empty() ? "" : ", ") + to_string(extent, symbol_names());
     for (size_t i = 0; i < declared.dims.size(); ++i) {
       const OnnxDim& dim = declared.dims[i];
       const auto extent = same ? as_const(type.shape[i]) : std::nullopt;
@@ -322,8 +325,8 @@ class Importer {
     }
     if (!same)
       state_.warnings.push_back(
-          llvm::formatv("output '{0}' is declared as [{1}], its nodes give {2}", declared.name,
-                        text, to_string(type.shape))
+          llvm::formatv("output '{0}' is declared as [{1}], its nodes give [{2}]", declared.name,
+                        text, given)
               .str());
   }
 

@@ -195,6 +195,10 @@ std::vector<Stmt> path_to(const Stmt& root, std::string_view label);
 Stmt find_loop(const Stmt& root, std::string_view var);  // null when there is none
 std::vector<Stmt> stores_of(const Stmt& root);           // in program order
 
+// Letters, digits, '_' and '.', a letter or '_' first, and no word of the language: what loops,
+// buffers, blocks and symbols may be called.
+bool is_name(std::string_view text);
+
 class Lexer;
 std::string print(const Kernel& kernel);  // grammar: docs/reference/text-forms.md
 Expected<Kernel> parse_kernel(std::string_view text, std::string_view file = "");  // not verified

@@ -7,14 +7,15 @@
 #include "ir/kernel/verify_tokens.h"
 
 namespace tw {
-namespace {
 
-bool is_name(const std::string& s) {
+bool is_name(std::string_view s) {
   auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   auto inner = [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '.'; };
   bool literal = s == "inf" || s == "nan" || s == "true" || s == "false";
   return !s.empty() && !literal && letter(s[0]) && std::all_of(s.begin(), s.end(), inner);
 }
+
+namespace {
 
 constexpr int64_t kMaxTokens = 1 << 12;
 

@@ -11,7 +11,7 @@
 namespace tw::sched {
 
 Error check_new_block(const Kernel& kernel, const std::string& name) {
-  if (name.empty()) return illegal("a block needs a name");
+  if (!is_name(name)) return illegal("a block cannot be called '{0}'", name);
   if (find_path(kernel.body, [&](const StmtNode& s) {
         return s.kind == StmtKind::block && s.label == name;
       }).empty())

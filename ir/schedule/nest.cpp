@@ -92,7 +92,7 @@ Error check_serial(const StmtNode& loop) {
 }
 
 Error check_new_loop(const Kernel& kernel, const std::string& name) {
-  if (name.empty()) return illegal("a new loop needs a name");
+  if (!is_name(name)) return illegal("a new loop cannot be called '{0}'", name);
   if (find_loop(kernel.body, name))
     return illegal("there is a loop '{0}' already: names are unique in a kernel", name);
   if (std::ranges::find(kernel.symbols, name) != kernel.symbols.end())
@@ -101,7 +101,7 @@ Error check_new_loop(const Kernel& kernel, const std::string& name) {
 }
 
 Error check_new_stage(const Kernel& kernel, const std::string& name) {
-  if (name.empty()) return illegal("a new stage needs a name");
+  if (!is_name(name)) return illegal("a new stage cannot be called '{0}'", name);
   if (kernel.find_buffer(name))
     return illegal("there is a buffer '{0}' already: names are unique in a kernel", name);
   for (const Stmt& store : stores_of(kernel.body))

@@ -79,10 +79,11 @@ class RoleSplit {
       const auto& [name, stages] = step_.parts[p];
       if (std::ranges::count(step_.parts, name, &step::RoleParts::value_type::first) > 1)
         return illegal("the part '{0}' is named twice", name);
+      if (!is_name(name)) return illegal("a part cannot be called '{0}'", name);
       for (const std::string& stage : stages) {
         if (std::ranges::none_of(all, [&](const Stmt& store) { return store->label == stage; }))
           return illegal("loop '{0}' has no stage '{1}'", step_.loop, stage);
-        owner_.emplace(stage, p);
+        if (!owner_.emplace(stage, p).second) return illegal("stage '{0}' is named twice", stage);
       }
       if (stages.empty())
         return illegal("the part '{0}' has no stage in loop '{1}'", name, step_.loop);

@@ -169,7 +169,7 @@ TEST_CASE("sequences as inputs and outputs are numbered tensors") {
   REQUIRE(model);
   REQUIRE(model->graph.inputs().size() == 2);
   CHECK(model->graph.value(model->graph.inputs()[1]).name == "s_1");
-  CHECK(to_string(model->graph.value(model->graph.inputs()[1]).type) == "f32[N_1]");
+  CHECK(to_string(model->graph.value(model->graph.inputs()[1]).type) == "f32[N_1.1]");
   REQUIRE(model->graph.outputs().size() == 2);
   CHECK(model->graph.outputs()[1].name == "t_1");
 }
