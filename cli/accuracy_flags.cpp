@@ -79,6 +79,9 @@ std::string accuracy_note(const AccuracyReport& report) {
                      (report.samples == 1 ? " sample" : " samples");
   if (report.seeded) text += " that are made up: --accuracy-data DIR takes yours";
   text += "\n";
+  if (!report.stand_in.empty())
+    text += "         measured by a library for target '" + report.stand_in +
+            "' with the same choices\n";
   if (report.taken_back() > 0)
     text += "         " + std::to_string(report.taken_back()) + " of " +
             std::to_string(report.layers.size()) + " choices taken back; with them " +
@@ -119,6 +122,7 @@ Json to_json(const AccuracyReport& report) {
                       {"error_of_all_choices", report.first},
                       {"samples", static_cast<int64_t>(report.samples)},
                       {"seeded", report.seeded},
+                      {"measured_by", report.stand_in.empty() ? Json() : Json(report.stand_in)},
                       {"layers", layers}};
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "driver/accuracy/samples.h"
+#include "driver/accuracy/stand_in.h"
 #include "driver/accuracy/take_back.h"
 #include "driver/compile/manifest.h"
 #include "driver/run/reference.h"
@@ -71,6 +72,7 @@ class AccuracyGate {
         out_(options.algorithms),
         options_(options),
         target_(target),
+        measured_(target),
         request_(request),
         stage_(stage) {
     report_.limit = request.limit;
@@ -79,18 +81,36 @@ class AccuracyGate {
   }
 
   Expected<AccuracyReport> run() {
-    TW_ASSIGN(const LoadedModel library, open_here(compiled_.output));
-    TW_TRY(look_at_data(library.api()));
+    TW_ASSIGN(const std::optional<Target> other, stand_in_for(target_));
+    own_code_ = !other;
+    if (other) {
+      measured_ = *other;
+      options_.schedules = nullptr;  // they are for the target
+    }
+    if (own_code_ && options_.emit == Emit::so) {
+      TW_ASSIGN(const LoadedModel library, open_here(compiled_.output));
+      return hold(library.api(), compiled_.output);
+    }
+    report_.stand_in = measured_.name;
+    settle();
+    begin("accuracy: a library for '" + measured_.name + "'");
+    TW_ASSIGN(const CompiledNetwork library, compile_without({}));
+    TW_TRY(check_same_choices(compiled_, library.report(), target_));
+    return hold(library.api(), library.report().output);
+  }
+
+ private:
+  Expected<AccuracyReport> hold(const tw_api& api, const std::string& library) {
+    TW_TRY(look_at_data(api));
     begin("accuracy: compare");
-    TW_ASSIGN(report_.first, error_of(library.api()));
+    TW_ASSIGN(report_.first, error_of(api));
     report_.error = report_.first;
     settle();
-    if (request_.by_layer) TW_TRY(look_at_layers(library.api()));
+    if (request_.by_layer) TW_TRY(look_at_layers(api, library));
     if (report_.first > request_.limit.most) TW_TRY(take_choices_back());
     return std::move(report_);
   }
 
- private:
   void begin(const std::string& stage) {
     if (stage_) stage_(stage);
   }
@@ -100,7 +120,7 @@ class AccuracyGate {
     TW_ASSIGN(samples_, samples_for(api, compiled_, options_, request_));
     report_.samples = samples_.size();
     begin("accuracy: reference");
-    TW_ASSIGN(const ReferenceModel exact, exact_model(options_, target_));
+    TW_ASSIGN(const ReferenceModel exact, exact_model(options_, measured_));
     for (size_t i = 0; i < samples_.size(); ++i) {
       TW_ASSIGN(Inputs inputs, samples_.at(i));
       TW_ASSIGN(std::vector<Tensor> outputs, exact.run(std::move(inputs)));
@@ -133,7 +153,7 @@ class AccuracyGate {
     CompileOptions options = options_;
     for (const size_t layer : layers)
       options.algorithms.exact.insert(report_.layers[layer].layer.name);
-    return CompiledNetwork::compile(std::move(options), target_);
+    return CompiledNetwork::compile(std::move(options), measured_);
   }
 
   Expected<double> error_without(const std::set<size_t>& layers) {
@@ -163,11 +183,13 @@ class AccuracyGate {
     return all;
   }
 
-  Error look_at_layers(const tw_api& api) {
+  // Times are known where the target's own code runs.
+  Error look_at_layers(const tw_api& api, const std::string& library) {
     for (size_t i = 0; i < report_.layers.size(); ++i) TW_TRY(error_alone(i, i + 1).takeError());
+    if (!own_code_) return Error::success();
     begin("accuracy: times");
     TW_ASSIGN(const CompiledNetwork exact, compile_without(all_layers()));
-    TW_ASSIGN(const auto with, call_times(api, compiled_.output));
+    TW_ASSIGN(const auto with, call_times(api, library));
     TW_ASSIGN(const auto without, call_times(exact.api(), exact.report().output));
     for (LayerAccuracy& l : report_.layers) {
       const std::string first = first_node(l.layer.group);
@@ -231,6 +253,8 @@ class AccuracyGate {
   AlgorithmOptions& out_;
   CompileOptions options_;  // with all choices settled
   const Target& target_;
+  Target measured_;  // what the libraries are for that are run
+  bool own_code_ = true;
   const AccuracyRequest& request_;
   const OnStage& stage_;
   SampleSet samples_;

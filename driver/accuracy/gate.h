@@ -30,7 +30,8 @@ struct AccuracyReport {
   double first = 0, error = 0;  // with all choices, and with those that are left
   bool within = true;           // else error is that without any choice
   size_t samples = 0;
-  bool seeded = false;  // they are made up
+  bool seeded = false;   // they are made up
+  std::string stand_in;  // target of the library that was run in its place; "": itself
   std::vector<LayerAccuracy> layers;
 
   size_t taken_back() const;
@@ -38,9 +39,10 @@ struct AccuracyReport {
 // Of a report that is not within its limit: over_budget, with the layers to blame.
 Error over_accuracy(const AccuracyReport& report);
 
-// Holds the library that these options made against the limit. What is taken back is written into
-// options.algorithms: then the library is to be compiled again. Errors: a library that cannot be
-// run here, data that do not fit.
+// Holds what these options made against the limit. An object, and code that this machine does not
+// run, is measured by a library for this machine with the same choices. What is taken back is
+// written into options.algorithms: then all is to be compiled again. Errors: choices that this
+// machine cannot make, data that do not fit.
 Expected<AccuracyReport> hold_accuracy(const CompileReport& compiled, CompileOptions& options,
                                        const Target& target, const AccuracyRequest& request,
                                        const OnStage& stage);

@@ -7,7 +7,7 @@
 namespace tw {
 namespace {
 
-constexpr size_t kSteps = 256;  // of 8 bits
+constexpr size_t kByteSteps = 256;  // of 8 bits
 
 double sum_of(std::span<const uint64_t> counts) {
   return static_cast<double>(std::accumulate(counts.begin(), counts.end(), uint64_t{0}));
@@ -21,8 +21,8 @@ double divergence(const Histogram& histogram, size_t first, size_t last) {
                         counts.begin() + static_cast<ptrdiff_t>(last));
   std::vector<double> q(p.size());
   double spare = 0;  // filled bins that share a step with another one
-  for (size_t step = 0; step < kSteps; ++step) {
-    const size_t begin = step * p.size() / kSteps, end = (step + 1) * p.size() / kSteps;
+  for (size_t step = 0; step < kByteSteps; ++step) {
+    const size_t begin = step * p.size() / kByteSteps, end = (step + 1) * p.size() / kByteSteps;
     double sum = 0, filled = 0;
     for (size_t i = begin; i < end; ++i) {
       sum += p[i];
@@ -51,7 +51,7 @@ double divergence(const Histogram& histogram, size_t first, size_t last) {
 // Of values that are even within each bin.
 double square_error(const Histogram& histogram, size_t first, size_t last) {
   const double low = histogram.edge(first), high = histogram.edge(last);
-  const double step = (high - low) / (kSteps - 1);
+  const double step = (high - low) / (kByteSteps - 1);
   double sum = 0;
   for (size_t i = 0; i < histogram.counts.size(); ++i) {
     const double middle = (histogram.edge(i) + histogram.edge(i + 1)) / 2;
@@ -74,7 +74,7 @@ ValueRange least_loss(const Histogram& histogram,
   // Every range has an integer for 0: what a Relu cuts off is no part of the choice
   Histogram others = histogram;
   others.counts[histogram.bin_of(0)] -= histogram.zeros;
-  for (size_t kept = bins; kept >= kSteps; kept -= bins / 128) {
+  for (size_t kept = bins; kept >= kByteSteps; kept -= bins / 128) {
     const double share = static_cast<double>(kept) / static_cast<double>(bins);
     const auto first = static_cast<size_t>(std::llround(zero * (1 - share)));
     const size_t last = std::min(bins, first + kept);

@@ -106,6 +106,27 @@ def check_limit(gate, model, *flags):
     return whole, part
 
 
+def check_stand_ins(gate, model, work):
+    """Another machine's library and an object are held by a library for this machine with the same choices: a limit between its errors takes choices back."""
+    native = gate.accuracy(model, "--max-error", 1, "-t", PLAIN, "--algorithm", "winograd_f6")
+    assert native["measured_by"] is None
+    for flags, stand_in in ((("-t", "cortex-a72"), "host"), (("-t", PLAIN, "--emit", "obj"), PLAIN)):
+        gate.library = work / ("s.o" if "obj" in flags else "s.so")
+        flags = *flags, "--algorithm", "winograd_f6"
+        whole = gate.accuracy(model, "--max-error", 1, *flags)
+        assert whole["measured_by"] == stand_in and not taken_back(whole), whole
+        assert {layer["choice"] for layer in whole["layers"]} == {layer["choice"] for layer in native["layers"]}
+        limit = whole["error"] * 0.7
+        part = gate.accuracy(model, "--max-error", limit, *flags)
+        assert taken_back(part) and part["error"] <= limit, part
+        refused = gate.compile(model, "--max-error", 0, *flags, code=7)["error"][0]
+        assert refused["code"] == "over-budget" and "alone" in " ".join(refused["notes"]), refused
+        text = gate.call("compile", model, "-o", gate.library, "--max-error", 1, *flags).stdout
+        assert f"measured by a library for target '{stand_in}'" in text, text
+        print(f"{' '.join(flags)}: {whole['error']:.2e}, {part['error']:.2e} with {len(taken_back(part))} taken back, by '{stand_in}'")
+    gate.library = work / "m.so"
+
+
 def check_rows(gate, model, *flags):
     """verify's reference rounds rows as the model lets it, the gate's does not."""
     whole = gate.accuracy(model, "--max-error", 1, *flags)
@@ -160,13 +181,17 @@ def main():
             make(path)
         check_limit(gate, models[convolutions], "-t", PLAIN, "--algorithm", "winograd_f6")
         check_rows(gate, models[four_bits], "-t", PLAIN)
-        assert gate.compile(models[perceptron], "-t", "cortex-a72", "--max-error", 1, code=3)
+        check_stand_ins(gate, models[convolutions], work)
         if multiplies_bf16:
             whole, part = check_limit(gate, models[perceptron], "--precision", "bf16")
             errors = check_layers(gate, models[perceptron], "--precision", "bf16")
             assert max(errors, key=errors.get) in taken_back(part), (errors, part)
             check_data(gate, models[perceptron], work, "--precision", "bf16")
             check_description(gate, models[perceptron], work)
+            there = gate.accuracy(models[perceptron], "--max-error", 1, "--precision", "bf16", "-t", "neoverse-v1")
+            assert there["measured_by"] == "host" and there["layers"], there
+            refused = gate.compile(models[perceptron], "--max-error", 1, "--precision", "bf16", "-t", "cortex-a72", code=3)
+            assert "multiplies bf16" in refused["error"][0]["message"], refused
         else:
             print("this machine has no avx512_bf16: bf16 is not measured")
     print("accuracy: all limits kept")

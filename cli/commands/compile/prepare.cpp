@@ -124,9 +124,9 @@ Error choose_precision(Job& job) {
 Error check_accuracy(const Job& job) {
   const CompileArgs& args = job.args;
   if (!job.limit) return Error::success();
-  if (job.options.emit != Emit::so)
+  if (is_text(job.options.emit))
     return make_error(DiagCode::invalid_argument,
-                      "--max-error runs the library, and --emit {0} writes none", args.emit);
+                      "--max-error runs code, and --emit {0} writes a text", args.emit);
   if (!args.tune.empty())
     return make_error(DiagCode::unsupported,
                       "a limit of accuracy does not go with --tune: tune with 'tilewright tune', "
