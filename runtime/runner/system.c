@@ -122,8 +122,9 @@ int map_file(const char* path, tw_bytes* file) {
   const long f = syscall(SYS_openat, -100L /* AT_FDCWD */, path, 0x80000L /* O_CLOEXEC */, 0L);
   if (f < 0) return 0;
   const long bytes = syscall(SYS_lseek, f, 0L, 2L /* SEEK_END */);
-  void* map = bytes > 0 ? mmap(0, (size_t)bytes, 1 /* read */, 2 /* private */, (int)f, 0)
-                        : (void*)-1;
+  void* map = bytes > 0    ? mmap(0, (size_t)bytes, 1 /* read */, 2 /* private */, (int)f, 0)
+              : bytes == 0 ? (void*)"" /* a tensor without elements; mmap refuses 0 bytes */
+                           : (void*)-1;
   syscall(SYS_close, f);
   if (map == (void*)-1) return 0;
   *file = (tw_bytes){map, (uint64_t)bytes};

@@ -85,6 +85,27 @@ def forms_of_inputs(runner, work):
     runner.expect(["bench", "--runs", "5", "--warmup", "0"], 0, "ms in 5 runs")
 
 
+def no_elements(tilewright, target, work):
+    """Tensors of 0 elements: as inputs of all forms, as results and to compare with."""
+    shapes = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [0, 3]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "empty", shapes[:1], shapes[1:])
+    model, data, empty = work / "empty.onnx", work / "empty", np.zeros((0, 3), np.float32)
+    model.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+    data.mkdir(exist_ok=True)
+    runner = Runner(tilewright, model, target, work)
+    np.save(work / "empty.npy", empty)
+    (work / "empty.raw").write_bytes(b"")
+    (work / "empty.pb").write_bytes(numpy_helper.from_array(empty).SerializeToString())
+    for words in (["-i", f"x={work / 'empty.npy'}"], ["-i", f"x={work / 'empty.pb'}"], ["-i", f"x={work / 'empty.raw'}"], ["--random", "1"]):
+        runner.expect(["run", *words, "-d", data], 0, "y: f32[0, 3]")
+        check(np.load(data / "y.npy").shape == (0, 3), f"{target}: the result of {words}")
+    np.save(data / "input_0.npy", empty)
+    np.save(data / "output_0.npy", empty)
+    runner.expect(["verify", "--data", data], 0, "y: max abs 0, max rel 0  ok")
+    (work / "number.raw").write_bytes(b"1234")
+    runner.expect(["run", "-i", f"x={work / 'number.raw'}"], 1, "its size is not that of its shape")
+
+
 def refusals(runner, work):
     np.save(work / "short.npy", np.zeros((1, 1, 8, 7), np.float32))
     np.save(work / "wrong.npy", np.zeros((1, 1, 8, 8), np.float64))
@@ -137,6 +158,7 @@ def main():
             same_as_run(runner, expected, work)
             forms_of_inputs(runner, work)
             refusals(runner, work)
+            no_elements(tilewright, target, work)
             # Weights apart, found beside the library; a free dimension; no environment
             Runner(tilewright, DIGITS, target, work, "--weights", work / "digits.weights").expect(["run", "--random", "7"], 0, "logits")
             batch = Runner(tilewright, BATCH, target, work)
