@@ -143,12 +143,16 @@ const WeightPiece* find_weights(const Program& program, int device, const Operan
 
 std::vector<bool> kernels_of(const Program& program, int device) {
   std::vector<bool> here(program.kernels.size()), called(program.kernels.size());
-  for (const KernelCall& call : program.calls) {
-    if (call.function) continue;
-    const auto k = static_cast<size_t>(call.kernel);
-    called[k] = true;
-    if (call.device == device && !call.is_transfer()) here[k] = true;
-  }
+  const auto note = [&](const Program& calls) {
+    for (const KernelCall& call : calls.calls) {
+      if (call.function) continue;
+      const auto k = static_cast<size_t>(call.kernel);
+      called[k] = true;
+      if (call.device == device && !call.is_transfer()) here[k] = true;
+    }
+  };
+  note(program);
+  std::ranges::for_each(program.regions, note);  // inner ones too
   for (size_t k = 0; k < called.size(); ++k)
     if (!called[k] && device == 0) here[k] = true;
   return here;

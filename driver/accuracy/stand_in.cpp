@@ -18,11 +18,12 @@ bool runs_on(const Target& target, const Target& host) {
 Error check_same_products(const Target& target, const Target& host) {
   if (precision_of(target) != Precision::bf16 || multiplies_bf16(target) == multiplies_bf16(host))
     return Error::success();
-  return make_error(DiagCode::unsupported,
-                    "a limit of accuracy for target '{0}' is measured on this machine, and only {1} "
-                    "multiplies bf16, the other keeps weights in it: a limit needs a machine that "
-                    "runs the target's libraries, or --precision fp32",
-                    target.name, multiplies_bf16(target) ? "the target" : "this machine");
+  return make_error(
+      DiagCode::unsupported,
+      "a limit of accuracy for target '{0}' is measured on this machine, and only {1} "
+      "multiplies bf16, the other keeps weights in it: a limit needs a machine that "
+      "runs the target's libraries, or --precision fp32",
+      target.name, multiplies_bf16(target) ? "the target" : "this machine");
 }
 
 std::map<std::string, std::string> choices_of(const CompileReport& report) {
