@@ -24,7 +24,7 @@ import control
 import elementwise
 import layers
 import shapes
-from graph import BF16, F16, F32, FLOATS, Generator, make_model, reads
+from graph import BF16, F16, F32, FLOATS, Generator, is_free, make_model, reads
 
 FAMILIES = elementwise.FAMILIES + shapes.FAMILIES + layers.FAMILIES + control.FAMILIES
 TOLERANCE = {F32: 1e-4, F16: 2e-2, BF16: 1e-1}   # of an output's range, by the least precise type of the graph
@@ -69,16 +69,17 @@ def difference(name, have, want, tolerance):
 
 
 class Trial:
-    """A model, the data of its runs, and onnxruntime's outputs of each run, or None."""
-    def __init__(self, model, runs, tolerance):
-        self.model, self.runs, self.tolerance = model, runs, tolerance
+    """A model, the data of its runs, and onnxruntime's outputs of each run, or None. free: the free extent, or None."""
+    def __init__(self, model, runs, tolerance, free=None):
+        self.model, self.runs, self.tolerance, self.free = model, runs, tolerance, free
 
     def failure(self, tilewright, work, target):
         """What is wrong, in a line; None: nothing."""
         path, library = work / "model.onnx", work / "model.so"
         onnx.save(self.model, path)
         runner = ["--with-runner"] if MACHINES[target] else []
-        compiled = subprocess.run([tilewright, "compile", path, "-t", target, "-j", "1", "-o", library, *runner], capture_output=True, text=True)
+        limits = ["--dim", f"n={int(self.free)}..{self.free.second}"] if self.free else []   # what is cut from it is known to be there
+        compiled = subprocess.run([tilewright, "compile", path, "-t", target, "-j", "1", "-o", library, *runner, *limits], capture_output=True, text=True)
         if compiled.returncode == UNSUPPORTED:
             raise LeftOut(f"not supported: {last_line(compiled)}")
         if compiled.returncode:
@@ -105,7 +106,7 @@ class Trial:
 
     def verified(self, tilewright, work, library, path):
         """By the reference evaluators, on the data of the last run."""
-        arguments = []
+        arguments = ["--dim", f"n={self.free.second}"] if self.free else []
         for i, (name, value) in enumerate(self.runs[-1][0].items()):
             np.save(work / f"in_{i}.npy", value)
             arguments += ["--input", f"{name}={work / f'in_{i}.npy'}"]
@@ -200,7 +201,8 @@ def trial_of(seed, count):
         return None
     model = generator.finish()
     feeds = [generator.feeds(second) for second in ((False, True) if generator.free else (False,))]
-    return Trial(model, [(f, expected_of(model, f)) for f in feeds], TOLERANCE[generator.least_precise()])
+    return Trial(model, [(f, expected_of(model, f)) for f in feeds], TOLERANCE[generator.least_precise()],
+                 generator.free if any(is_free(d) for v in generator.inputs for d in v.shape) else None)
 
 
 def run_seed(args, seed):
