@@ -14,8 +14,17 @@ Value* Values::narrow(Value* x) {
   return b.CreateArithmeticFence(b.CreateFPTrunc(x, type), type);
 }
 
-// f16 (as i16) -> f32. The exponent's bias is changed by a multiplication, which makes subnormals
-// right too.
+// The f32 of a smaller float's bits, which lie in place: exponent from bit 23 on, no sign. Neither
+// inputs nor results are subnormal in f32, which NEON takes for 0.
+Value* Values::rebias(Value* shifted, int bias) {
+  Value* normal = b.CreateAdd(shifted, integer(shifted, int64_t{127 - bias} << 23));
+  // A subnormal is what a float has above the smallest normal number.
+  Value* least = integer(shifted, int64_t{128 - bias} << 23);
+  Value* subnormal = bits(b.CreateFSub(from_bits(b.CreateAdd(shifted, least)), from_bits(least)));
+  return select(b.CreateICmpULT(shifted, integer(shifted, 1 << 23)), subnormal, normal);
+}
+
+// f16 (as i16) -> f32.
 Value* Values::half_to_float(Value* h) {
   int count = lanes(h);
   if (traits.half)
@@ -25,8 +34,7 @@ Value* Values::half_to_float(Value* h) {
   Value* magnitude = b.CreateAnd(wide, integer(wide, 0x7fff));
   Value* sign = b.CreateShl(b.CreateAnd(wide, integer(wide, 0x8000)), integer(wide, 16));
   Value* shifted = b.CreateShl(magnitude, integer(wide, 13));
-  Value* as_float = from_bits(shifted);
-  Value* finite = bits(b.CreateFMul(as_float, real(as_float, 0x1p112)));
+  Value* finite = rebias(shifted, 15);
   Value* special = b.CreateOr(shifted, integer(wide, 0x7f800000));
   return from_bits(
       b.CreateOr(select(b.CreateICmpUGE(magnitude, integer(wide, 0x7c00)), special, finite), sign));
@@ -67,8 +75,7 @@ Value* Values::float_to_bfloat(Value* f) {
                        with_lanes(b.getInt16Ty(), lanes(f)));
 }
 
-// As i8. Numbers of the type, scaled by a power of two, are the floats with their bits in place: a
-// multiplication makes subnormals right too.
+// As i8.
 Value* Values::small_to_float(Value* x, DType t) {
   const SmallFloat& f = small_float(t);
   Value* wide = b.CreateZExt(x, with_lanes(b.getInt32Ty(), lanes(x)));
@@ -83,8 +90,7 @@ Value* Values::small_to_float(Value* x, DType t) {
   Value* magnitude = b.CreateAnd(wide, integer(wide, (1 << sign_bit) - 1));
   Value* sign = b.CreateShl(b.CreateAnd(wide, integer(wide, 1 << sign_bit)),
                             integer(wide, 31 - sign_bit));
-  Value* shifted = from_bits(b.CreateShl(magnitude, integer(wide, 23 - f.mantissa_bits)));
-  Value* value = bits(b.CreateFMul(shifted, real(shifted, std::ldexp(1.0, 127 - f.bias))));
+  Value* value = rebias(b.CreateShl(magnitude, integer(wide, 23 - f.mantissa_bits)), f.bias);
   if (f.one_zero) {
     value = select(b.CreateICmpEQ(wide, integer(wide, f.nan)), integer(wide, 0x7fc00000), value);
   } else if (t != DType::f4e2m1) {

@@ -76,6 +76,7 @@ class Values {
   Value* round_by_magic(Value* magnitude);
   Value* integer_divide(BinaryOp op, DType t, Value* x, Value* y);
   Value* float_to_int(Value* x, DType to, bool saturate);
+  Value* rebias(Value* shifted, int bias);
   Value* half_to_float(Value* h);
   Value* float_to_half(Value* f);
   Value* float_to_bfloat(Value* f);

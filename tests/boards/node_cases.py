@@ -26,11 +26,7 @@ MACHINES = {"aarch64-generic": ["qemu-aarch64", "-cpu", "max"], "armv7-generic":
 TOLERANCE = 1e-3   # of an output's range, where the suite has it of each element
 TOLERANCE_BF16 = 2 ** -6   # as tests/onnx/run_case.cpp
 UNSUPPORTED = 3    # exit status
-FINE = ("ok", "left out", "strings")
-# (target, glob of cases): what is wrong there, which docs/reference/targets.md says
-NO_SUBNORMALS = "NEON takes subnormal floats for 0, and with them the 0.5 of f4e2m1"
-LEFT_OUT = {("armv7-generic", "test_cast*FLOAT4E2M1*"): NO_SUBNORMALS,
-            ("armv7-generic", "test_quantizelinear_float4e2m1"): NO_SUBNORMALS}
+FINE = ("ok", "strings")
 
 
 def left_out():
@@ -61,9 +57,7 @@ def tolerance_of(case):
 
 
 def run_case(tilewright, case, target):
-    """What became of it: ok, left out, strings, or what failed."""
-    if any(where == target and fnmatch.fnmatch(case.name, glob) for where, glob in LEFT_OUT):
-        return "left out"
+    """What became of it: ok, strings, or what failed."""
     with tempfile.TemporaryDirectory() as folder:
         library = pathlib.Path(folder) / "case.so"
         made = subprocess.run([tilewright, "compile", case / "model.onnx", "-t", target, "--with-runner", "-j", "1", "-o", library],
