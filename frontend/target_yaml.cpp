@@ -24,11 +24,19 @@ namespace {
 
 constexpr int kMaxCores = 4096;
 constexpr int kMicroRegisters = 8;  // of 128 bits: the 32 single ones, four by four
-constexpr std::string_view kTriples[] = {
-    "x86_64-linux-gnu",      "aarch64-linux-gnu",         "aarch64-linux-android",
-    "armv7-linux-gnueabihf", "riscv64-linux-gnu",         "x86_64-none-elf",
-    "aarch64-none-elf",      "armv7-none-eabihf",         "riscv64-none-elf",
-    "thumbv7em-none-eabihf", "thumbv8m.main-none-eabihf", "thumbv8.1m.main-none-eabihf"};
+constexpr std::string_view kTriples[] = {"x86_64-linux-gnu",
+                                         "aarch64-linux-gnu",
+                                         "aarch64-linux-android",
+                                         "armv7-linux-gnueabihf",
+                                         "armv7-linux-androideabi",
+                                         "riscv64-linux-gnu",
+                                         "x86_64-none-elf",
+                                         "aarch64-none-elf",
+                                         "armv7-none-eabihf",
+                                         "riscv64-none-elf",
+                                         "thumbv7em-none-eabihf",
+                                         "thumbv8m.main-none-eabihf",
+                                         "thumbv8.1m.main-none-eabihf"};
 
 Location location(const std::string& file, const YAML::Mark& mark) {
   return mark.is_null() ? Location{file, 0, 0} : Location{file, mark.line + 1, mark.column + 1};

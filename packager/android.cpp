@@ -44,7 +44,9 @@ Expected<std::string> object_with(const std::vector<const char*>& names, const E
 
 }  // namespace
 
-bool is_android(std::string_view triple) { return triple.ends_with("-android"); }
+bool is_android(std::string_view triple) {
+  return triple.ends_with("-android") || triple.ends_with("-androideabi");
+}
 
 Expected<std::vector<std::string>> android_libraries(const ElfView& image,
                                                      const std::vector<ElfSymbol>& symbols) {

@@ -36,6 +36,9 @@ FILE(23)
 FILE(24)
 FILE(25)
 FILE(26)
+FILE(27)
+FILE(28)
+FILE(29)
 #undef FILE
 
 namespace {
@@ -76,6 +79,7 @@ const Architecture kArchitectures[] = {
     {"x86_64", OBJECT(1), OBJECT(2), OBJECT(23), kX86Features},
     {"aarch64", OBJECT(3), OBJECT(4), OBJECT(24), kAarch64Features},
     {"arm64", OBJECT(3), OBJECT(4), OBJECT(24), kAarch64Features},
+    {"armv7-linux-androideabi", OBJECT(27), OBJECT(28), OBJECT(29), kArmFeatures},
     {"arm", OBJECT(5), OBJECT(6), OBJECT(25), kArmFeatures},
     {"riscv64", OBJECT(7), OBJECT(8), OBJECT(26), kRiscvFeatures},
 };

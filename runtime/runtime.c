@@ -3,6 +3,7 @@
 // clang-format off: each file stands on those before it.
 #include "sys.c"
 #include "helpers.c"
+#include "core/arm_memory.c"
 #include "text.c"
 #include "hash.c"
 #include "threads.c"

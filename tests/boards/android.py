@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Libraries for Android, by their file: what its loader (bionic's linker) takes, pages of 16 KiB, and code that leaves x18 alone.
+"""Libraries for Android, by their file: what its loader (bionic's linker) takes, pages of 16 KiB; code that leaves x18 alone on
+64 bits, and floats in general registers on 32.
 
     android.py --tilewright BUILD/tilewright
 """
 import argparse
+import itertools
 import pathlib
 import re
 import shutil
@@ -61,11 +63,21 @@ def check_segments(readelf, library):
     assert all(not (int(s[2], 16) < begin + size and "E" in "".join(s[6:-1]) and int(s[2], 16) + int(s[5], 16) > begin) for s in loads)
 
 
-def check_code(objdump, library):
+def check_arm64(readelf, objdump, library):
     code = printed(objdump, "-d", "--mattr=+all", "--no-show-raw-insn", library)
     assert code.count("\n") > 1000, "no code"
     used = [line for line in code.splitlines() if re.search(r"\b[xw]18\b", line)]
     assert not used, used[:3]
+
+
+def check_armv7(readelf, objdump, library):
+    """Android's calling convention, and processors that compute with floats themselves."""
+    assert "soft-float ABI" in printed(readelf, "-hW", library)
+    code = printed(objdump, "-d", "--triple=armv7", "--mattr=+neon,+vfp4", "--no-show-raw-insn", library)
+    assert re.search(r"\bvfma\.f32\s+q", code), "no vectors"
+
+
+TARGETS = {"android-arm64": check_arm64, "android-armv7": check_armv7}
 
 
 def main():
@@ -77,13 +89,13 @@ def main():
         print("skipped: no readelf, or no llvm-objdump")
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        for model in MODELS:
+        for target, model in itertools.product(TARGETS, MODELS):
             library = pathlib.Path(folder) / f"lib{pathlib.Path(model).stem}.so"
-            subprocess.run([tilewright, "compile", ROOT / model, "-t", "android-arm64", "-o", library], check=True, capture_output=True)
+            subprocess.run([tilewright, "compile", ROOT / model, "-t", target, "-o", library], check=True, capture_output=True)
             check_dynamic(readelf, library)
             check_segments(readelf, library)
-            check_code(objdump, library)
-            print(f"ok   {library.name}")
+            TARGETS[target](readelf, objdump, library)
+            print(f"ok   {target} {library.name}")
         plain = pathlib.Path(folder) / "plain.so"   # other systems' libraries need none by name
         subprocess.run([tilewright, "compile", ROOT / MODELS[0], "-t", "aarch64-generic", "-o", plain], check=True, capture_output=True)
         assert "NEEDED" not in printed(readelf, "-dW", plain)

@@ -14,7 +14,7 @@ TEST_CASE("a runner needs nothing but the kernel") {
   for (const auto& [triple, machine] :
        {std::pair("x86_64-linux-gnu", EM_X86_64), std::pair("aarch64-linux-gnu", EM_AARCH64),
         std::pair("aarch64-linux-android", EM_AARCH64), std::pair("armv7-linux-gnueabihf", EM_ARM),
-        std::pair("riscv64-linux-gnu", EM_RISCV)}) {
+        std::pair("armv7-linux-androideabi", EM_ARM), std::pair("riscv64-linux-gnu", EM_RISCV)}) {
     CAPTURE(triple);
     auto program = tw::link_runner(triple);
     if (!program) FAIL(tw::error_text(program.takeError()));
