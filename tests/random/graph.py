@@ -24,16 +24,14 @@ class Baked(Exception):
 
 
 class Free(int):
-    """An extent with its values in the first and the second run. Arithmetic is done for both."""
+    """An extent with its values in the first and the second run, which may be the same. Arithmetic is done for both."""
     def __new__(cls, first, second):
-        if first == second:
-            return int(first)
         self = super().__new__(cls, first)
         self.second = int(second)
         return self
 
     def __eq__(self, other):
-        return isinstance(other, int) and int(self) == int(other) and self.second == second_of(other)
+        return isinstance(other, Free) and int(self) == int(other) and self.second == other.second
 
     def __ne__(self, other):
         return not self == other
