@@ -55,7 +55,7 @@ for suite in attacks untrusted; do $python tests/trust/$suite.py --tilewright bu
 $python tests/micro/micro.py --tilewright build/release/tilewright
 $python tests/real_models/real_models.py --tilewright build/release/tilewright
 for suite in boards runner android small_floats; do $python tests/boards/$suite.py --tilewright build/release/tilewright; done
-part=$((hash % 12))/12   # of ONNX's cases of single operators, on AArch64 and ARMv7
+part=$((hash % 6))/6   # of ONNX's cases of single operators, on AArch64 and ARMv7
 [ $full = 0 ] || part=0/1
 echo "of ONNX's cases on other processors: part $part; --full runs all"
 $python tests/boards/node_cases.py build/release/tests/onnx/cases --shard $part --tilewright build/release/tilewright
