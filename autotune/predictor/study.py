@@ -123,7 +123,7 @@ def main():
     parser.add_argument("--only", default=",".join(ONE_PLATFORM + ALL_PLATFORMS))
     parser.add_argument("--again", default="")
     parser.add_argument("--seeds", default="1,2,3")
-    parser.add_argument("--platforms", help="numbers in the data set (default: all)")
+    parser.add_argument("--platforms", help="numbers in the data set (default: all of the first one's kind)")
     parser.add_argument("--folds", type=int, default=4)
     parser.add_argument("--parts", default="train,tables,ablation,transfer,export")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
@@ -134,7 +134,7 @@ def main():
     arguments.seeds = [int(seed) for seed in arguments.seeds.split(",")]
     kinds = sorted({kind for name in arguments.only for kind in configs.load(name)["features"]})
     corpus = data.load(arguments.data, arguments.features, kinds)
-    arguments.platforms = arguments.platforms or ",".join(map(str, range(len(corpus.platforms))))
+    arguments.platforms = arguments.platforms or ",".join(str(p) for p, kind in enumerate(corpus.kinds) if kind == corpus.kinds[0])
     parts = {"train": train_rows, "tables": write_tables, "ablation": ablation, "transfer": transfer_tables, "export": export_rankers}
     for part in arguments.parts.split(","):
         parts[part](corpus, arguments)
