@@ -15,8 +15,8 @@ namespace tw {
 namespace {
 
 constexpr size_t kMostValues = 4;
-// A task of a kernel that is measured has far fewer.
-constexpr int64_t kMostMadeUpBytes = int64_t{1} << 31;
+// Of a constant that a text asks for. Those of kernels that are measured have far fewer.
+constexpr int64_t kMostConstantBytes = int64_t{1} << 31;
 constexpr size_t kMostSmallBytes = 64 << 10, kMostKeptBytes = 4 << 20;
 
 Blob own(std::vector<std::byte> bytes) {
@@ -149,9 +149,9 @@ ConstantLookup lookup_in(const KeptBytes& kept) {
   return [&kept](std::string_view hash, const TensorType& type) -> std::optional<Blob> {
     const auto shape = static_shape(type.shape);
     if (!shape) return std::nullopt;
-    const int64_t bytes = element_count(*shape) * dtype_bytes(type.dtype);
-    if (bytes > kMostMadeUpBytes) return std::nullopt;
-    const auto wanted = static_cast<size_t>(bytes);
+    const int64_t asked = element_count(*shape) * dtype_bytes(type.dtype);
+    if (asked > kMostConstantBytes) return std::nullopt;
+    const auto wanted = static_cast<size_t>(asked);
     std::optional<Blob> blob;
     if (const auto found = kept.find(hash); found != kept.end()) {
       std::vector<std::byte> bytes(wanted);

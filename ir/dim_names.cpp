@@ -14,6 +14,8 @@ bool is_word(std::string_view name) {
   });
 }
 
+std::string as_word(std::string name) { return is_word(name) ? name : "'" + name + "'"; }
+
 struct NamedDim {
   std::string name;
   std::vector<std::string> places;  // "x[0]"
@@ -73,10 +75,35 @@ std::string symbol_name(const SymbolNames& names, std::string_view symbol) {
 std::string to_string(const Expr& e, const SymbolNames& names) {
   if (e->kind == ExprKind::var) return symbol_name(names, e->name);
   return to_string(rewrite(e, [&](const Expr& part) {
-    if (part->kind != ExprKind::var) return Expr();
-    const std::string name = symbol_name(names, part->name);
-    return var(is_word(name) ? name : "'" + name + "'");
+    return part->kind == ExprKind::var ? var(as_word(symbol_name(names, part->name))) : Expr();
   }));
+}
+
+std::string with_names(std::string_view text, const SymbolNames& names) {
+  const auto inner = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
+  };
+  std::string out;
+  for (size_t i = 0, end = 0; i < text.size(); i = end) {
+    for (end = i; end < text.size() && inner(text[end]);) ++end;
+    while (end > i && text[end - 1] == '.') --end;  // of a sentence
+    if (end == i) {
+      out += text[end++];
+      continue;
+    }
+    const auto found = names.find(text.substr(i, end - i));
+    out += found == names.end() ? std::string(text.substr(i, end - i)) : as_word(found->second);
+  }
+  return out;
+}
+
+Error with_names(Error error, const SymbolNames& names) {
+  std::vector<Diag> diags = take_diags(std::move(error));
+  for (Diag& diag : diags) {
+    diag.message = with_names(diag.message, names);
+    for (std::string& note : diag.notes) note = with_names(note, names);
+  }
+  return make_error(std::move(diags));
 }
 
 std::string identifier(std::string_view text) {

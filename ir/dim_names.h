@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/program.h"
+#include "support/diag.h"
 
 namespace tw {
 
@@ -15,6 +16,9 @@ using SymbolNames = std::map<std::string, std::string, std::less<>>;
 std::string symbol_name(const SymbolNames& names, std::string_view symbol);
 // An expression with the names of its symbols, in quotes where one would read as several words.
 std::string to_string(const Expr& e, const SymbolNames& names);
+// What is said of a graph's types, "f32[n.1, 4]", with the names of its symbols: "f32[n, 4]".
+std::string with_names(std::string_view text, const SymbolNames& names);
+Error with_names(Error error, const SymbolNames& names);  // its messages and notes
 
 // "a.b.0" -> "a_b_0", "2x" -> "_2x": letters, digits and '_', no digit first. "x[3]" -> "x_3".
 std::string identifier(std::string_view text);

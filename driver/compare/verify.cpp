@@ -41,19 +41,13 @@ Expected<Target> target_of(const Manifest& manifest, const std::string& library)
   return parse_target(manifest.target_yaml, library + " (its manifest's target)");
 }
 
-// The limits that a user may have given: from a number to a number.
-SymbolLimitsOf bounded(SymbolLimitsOf limits) {
-  std::erase_if(limits, [](const auto& limit) { return limit.second.most == INT64_MAX; });
-  return limits;
-}
-
 Expected<ModelReference> make_reference(const VerifyRequest& request, const Manifest& manifest,
                                         const Inputs& inputs, const tw_api& api,
                                         const OnStage& stage,
                                         const std::function<void(const std::string&)>& warn) {
   if (stage) stage("import");
   TW_ASSIGN(Model model,
-            import_onnx(request.model, {manifest.dims, bounded(manifest.limits), manifest.given}));
+            import_onnx(request.model, {manifest.dims, manifest.limits, manifest.given}));
   if (model.sha256 != manifest.model_sha256 && warn)
     warn("'" + request.library + "' was not compiled from '" + request.model + "' as it is now");
   ModelReference reference;
@@ -115,7 +109,7 @@ Expected<PerNodeReport> verify_nodes(const VerifyRequest& request, const VerifyR
   CompileOptions options;
   options.model = request.model;
   options.dims = report.manifest.dims;
-  options.limits = bounded(report.manifest.limits);
+  options.limits = report.manifest.limits;
   options.given = report.manifest.given;
   options.pipeline = report.manifest.pipeline;
   options.algorithms = report.manifest.algorithms;

@@ -472,9 +472,11 @@ Expected<CompileReport> compile_model(const CompileOptions& options, const Targe
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   named.dims = model.dims;
   if (named.output.empty()) named.output = stem_of(options.model) + ".so";
-  TW_ASSIGN(CompileReport report,
-            compile_graph(std::move(model), named, target, progress, std::move(special)));
-  report.stages.insert(report.stages.begin(), {"import", seconds});
+  const SymbolNames names = model.symbol_names;
+  Expected<CompileReport> report = compile_graph(std::move(model), named, target, progress,
+                                                 std::move(special));
+  if (!report) return with_names(report.takeError(), names);
+  report->stages.insert(report->stages.begin(), {"import", seconds});
   return report;
 }
 

@@ -312,9 +312,7 @@ class Importer {
     }
     if (!declared.has_shape) return;
     bool same = declared.dims.size() == type.shape.size();
-    std::string text, given;
-    for (const Expr& extent : type.shape)
-      given += (given.empty() ? "" : ", ") + to_string(extent, symbol_names());
+    std::string text;
     for (size_t i = 0; i < declared.dims.size(); ++i) {
       const OnnxDim& dim = declared.dims[i];
       const auto extent = same ? as_const(type.shape[i]) : std::nullopt;
@@ -325,8 +323,8 @@ class Importer {
     }
     if (!same)
       state_.warnings.push_back(
-          llvm::formatv("output '{0}' is declared as [{1}], its nodes give [{2}]", declared.name,
-                        text, given)
+          llvm::formatv("output '{0}' is declared as [{1}], its nodes give {2}", declared.name,
+                        text, with_names(to_string(type.shape), symbol_names()))
               .str());
   }
 
@@ -401,7 +399,7 @@ Expected<Model> import_onnx(const std::string& path, const ImportOptions& option
   Model model;
   model.name = stem(path);
   Expected<Graph> graph = importer.finish(model.name);
-  if (!graph) return in_file(graph.takeError(), path);
+  if (!graph) return in_file(with_names(graph.takeError(), importer.symbol_names()), path);
   model.graph = std::move(*graph);
   model.dims = importer.bound();
   model.symbol_names = importer.symbol_names();

@@ -277,7 +277,7 @@ std::vector<Val> NodeImport::emit_extern(ExternFunction function, Ints ints,
 
 void NodeImport::refused(Error error, const OpAttrs& attrs, const std::vector<Val>& inputs) {
   const std::vector<Diag> diags = take_diags(std::move(error));
-  problem_ = Problem{diags[0].code, diags[0].message,
+  problem_ = Problem{diags[0].code, with_names(diags[0].message, builder_.symbol_names()),
                      bind_advice(builder_.symbols_to_bind(attrs, inputs), builder_.symbol_names()),
                      false};
 }

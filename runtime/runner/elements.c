@@ -72,7 +72,7 @@ static double small_ieee(uint32_t bits, int exponent_bits, int fraction_bits) {
 }
 
 double element_at(const void* data, int32_t dtype, int64_t i) {
-  const uint32_t byte = type_of(dtype)->bytes == 1 ? ((const uint8_t*)data)[i] : 0;
+  const uint8_t* bytes = (const uint8_t*)data; /* of a type of one */
   switch (dtype) {
     case TW_F32: return (double)((const float*)data)[i];
     case TW_F64: return ((const double*)data)[i];
@@ -83,12 +83,14 @@ double element_at(const void* data, int32_t dtype, int64_t i) {
       memcpy(&value, &bits, sizeof value);
       return (double)value;
     }
-    case TW_F8E4M3FN: return (byte & 127) == 127 ? __builtin_nan("") : small_float(byte, 4, 3, 7);
-    case TW_F8E4M3FNUZ: return byte == 128 ? __builtin_nan("") : small_float(byte, 4, 3, 8);
-    case TW_F8E5M2: return small_ieee(byte, 5, 2);
-    case TW_F8E5M2FNUZ: return byte == 128 ? __builtin_nan("") : small_float(byte, 5, 2, 16);
-    case TW_F8E8M0: return byte == 255 ? __builtin_nan("") : power_of_two((int)byte - 127);
-    case TW_F4E2M1: return small_float(byte, 2, 1, 1);
+    case TW_F8E4M3FN:
+      return (bytes[i] & 127) == 127 ? __builtin_nan("") : small_float(bytes[i], 4, 3, 7);
+    case TW_F8E4M3FNUZ: return bytes[i] == 128 ? __builtin_nan("") : small_float(bytes[i], 4, 3, 8);
+    case TW_F8E5M2: return small_ieee(bytes[i], 5, 2);
+    case TW_F8E5M2FNUZ:
+      return bytes[i] == 128 ? __builtin_nan("") : small_float(bytes[i], 5, 2, 16);
+    case TW_F8E8M0: return bytes[i] == 255 ? __builtin_nan("") : power_of_two((int)bytes[i] - 127);
+    case TW_F4E2M1: return small_float(bytes[i], 2, 1, 1);
     case TW_I8:
     case TW_I4:
     case TW_I2: return (double)((const int8_t*)data)[i];
@@ -98,7 +100,7 @@ double element_at(const void* data, int32_t dtype, int64_t i) {
     case TW_I32: return (double)((const int32_t*)data)[i];
     case TW_U64: return (double)((const uint64_t*)data)[i];
     case TW_I64: return (double)((const int64_t*)data)[i];
-    default: return (double)((const uint8_t*)data)[i];
+    default: return (double)bytes[i];
   }
 }
 

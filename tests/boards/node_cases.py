@@ -21,8 +21,10 @@ import tempfile
 
 import onnx
 
+from emulators import EMULATORS
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-MACHINES = {"aarch64-generic": ["qemu-aarch64", "-cpu", "max"], "armv7-generic": ["qemu-arm", "-cpu", "max"]}
+MACHINES = {target: EMULATORS[target] for target in ("aarch64-generic", "armv7-generic")}
 TOLERANCE = 1e-3   # of an output's range, where the suite has it of each element
 TOLERANCE_BF16 = 2 ** -6   # as tests/onnx/run_case.cpp
 UNSUPPORTED = 3    # exit status

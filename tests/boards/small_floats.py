@@ -15,7 +15,9 @@ import ml_dtypes
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper, save_model
 
-MACHINES = {"host": [], "aarch64-generic": ["qemu-aarch64", "-cpu", "max"], "armv7-generic": ["qemu-arm", "-cpu", "max"]}
+from emulators import EMULATORS
+
+MACHINES = {"host": [], **{target: EMULATORS[target] for target in ("aarch64-generic", "armv7-generic")}}
 TYPES = {"FLOAT16": np.float16, "FLOAT8E4M3FN": ml_dtypes.float8_e4m3fn, "FLOAT8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
          "FLOAT8E5M2": ml_dtypes.float8_e5m2, "FLOAT8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz, "FLOAT4E2M1": ml_dtypes.float4_e2m1fn}
 

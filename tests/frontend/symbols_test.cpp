@@ -73,6 +73,13 @@ TEST_CASE("--dim binds symbols; a name that the model does not have is an error"
   CHECK(error.find("dimension 'seq' cannot be 0") != std::string::npos);
 }
 
+TEST_CASE("errors name sizes as the model does") {
+  const std::string error = error_of(
+      graph_bytes("g (float[n,4] x) => (float[M] y) <int64[1] s = {7}> { y = Reshape(x, s) }"));
+  CHECK(error.find("f32[n, 4] cannot be reshaped to [7]: n * 4 elements, expected 7") !=
+        std::string::npos);
+}
+
 TEST_CASE("a size that is called as a loop is another name than the loop's") {
   const Model model = import_ok("g (float[n,c] x) => (float[n,c] y) { y = Relu(x) }");
   CHECK(output_type(model) == "f32[n, c]");

@@ -4,7 +4,6 @@ that holds for the first value alone."""
 import math
 
 import numpy as np
-import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 MAX_ELEMENTS = 4096
@@ -19,8 +18,8 @@ def onnx_type(dtype):
     return TensorProto.BFLOAT16 if dtype == BF16 else helper.np_dtype_to_tensor_dtype(dtype)
 
 
-class Baked(Exception):
-    """A constant would hold for one value of a free extent alone."""
+class Unfit(Exception):
+    """What a family drew cannot be: a constant would hold for one value of a free extent alone, or there are too many elements."""
 
 
 class Free(int):
@@ -91,7 +90,7 @@ class Generator:
         # Most graphs have one rare type at the most, so that onnxruntime, which lacks many kernels of those, runs most graphs.
         self.rare = [None, None, F16, F64, BF16, *INTEGERS][self.pick(13)] if self.pick(2) else None
         first = 2 + self.pick(5)
-        self.free = Free(first, first + 1 + self.pick(3)) if self.pick(3) == 0 else None
+        self.free = Free(first, first + 1 + self.pick(3)) if self.pick(3) == 0 else None   # None: all extents are fixed
         for i in range(1 + self.pick(3)):
             dtype = [F32, F32, F32, I64, self.rare or F32, self.rare or F32][self.pick(6)]
             shape = [self.free if self.free and self.pick(3) == 0 else 1 + self.pick(6) for _ in range(self.pick(5))]
@@ -100,6 +99,8 @@ class Generator:
             self.values.append(value)
             if dtype == BF16:
                 self.add("Cast", [value.name], [(BF16, shape)], exact=True, to=onnx_type(BF16))
+        if not any(is_free(d) for v in self.inputs for d in v.shape):
+            self.free = None
 
     def feeds(self, second):
         """Data of the inputs, in the first or the second run."""
@@ -135,21 +136,21 @@ class Generator:
     def numbers(self, *shape, dtype=F32):
         """A constant of small numbers."""
         if any(is_free(d) for d in shape):
-            raise Baked
+            raise Unfit
         return self.weight(self.draw(dtype, shape, least=1), dtype)
 
     def ints(self, values):
         """A constant vector of i64, or with a number alone a scalar."""
         if any(is_free(d) for d in (values if isinstance(values, (list, tuple)) else [values])):
-            raise Baked
+            raise Unfit
         return self.weight(np.array(values, np.int64))
 
-    def add(self, op, inputs, outs, exact=False, domain="", **attributes):
-        """outs: (dtype, shape) of each output. The last one as a value; None: it has too many elements."""
+    def add(self, op, inputs, outs, exact=False, **attributes):
+        """outs: (dtype, shape) of each output. Returns the last one's value."""
         names = [f"v{len(self.nodes)}_{i}" for i in range(len(outs))]
         if any(math.prod(sizes(shape, s)) > MAX_ELEMENTS for _, shape in outs for s in (False, True)):
-            raise Baked
-        self.nodes.append(helper.make_node(op, inputs, names, f"n{len(self.nodes)}", domain=domain, **attributes))
+            raise Unfit
+        self.nodes.append(helper.make_node(op, inputs, names, f"n{len(self.nodes)}", **attributes))
         self.values += [Value(name, dtype, shape, exact) for name, (dtype, shape) in zip(names, outs)]
         return self.values[-1]
 
@@ -158,7 +159,7 @@ class Generator:
         before = len(self.nodes), len(self.values), len(self.weights)
         try:
             self.among(families)(self)
-        except Baked:
+        except Unfit:
             del self.nodes[before[0]:], self.values[before[1]:], self.weights[before[2]:]
 
     def finish(self):

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 
-from graph import F16, F32, F64, FLOATS, I8, I32, I64, U8, Baked, broadcast, is_free
+from graph import F16, F32, F64, FLOATS, I8, I32, I64, U8, Unfit, broadcast, is_free
 
 REDUCTIONS = ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp"]
 
@@ -111,7 +111,7 @@ def channel_norm(g):
             g.add(op, [x.name, g.numbers(channels), g.numbers(channels)], [(F32, x.shape)], epsilon=1e-2)
     else:
         if is_free(channels):
-            raise Baked
+            raise Unfit
         variance = g.weight((0.5 + g.rng.random(channels)).astype(np.float32))
         g.add(op, [x.name, g.numbers(channels), g.numbers(channels), g.numbers(channels), variance], [(F32, x.shape)])
 
@@ -179,13 +179,13 @@ def quantized(g):
     if len(x.shape) >= 2 and g.pick(2):
         columns = 1 + g.pick(12)
         if is_free(x.shape[-1]):
-            raise Baked
+            raise Unfit
         w = g.weight(g.rng.integers(-128, 128, (x.shape[-1], columns)).astype(np.int8))
         g.add("MatMulInteger", [q.name, w, zero], [(I32, x.shape[:-1] + (columns,))], exact=True)
     elif len(x.shape) == 4 and g.pick(2):
         out, kernel = 1 + g.pick(4), [1 + g.pick(min(3, int(d))) for d in x.shape[2:]]
         if is_free(x.shape[1]):
-            raise Baked
+            raise Unfit
         w = g.weight(g.rng.integers(-128, 128, (out, x.shape[1], *kernel)).astype(np.int8 if kind == I8 else np.uint8))
         g.add("ConvInteger", [q.name, w, zero], [(I32, (x.shape[0], out, *(d - k + 1 for d, k in zip(x.shape[2:], kernel))))], exact=True)
     else:

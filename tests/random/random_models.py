@@ -20,19 +20,19 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "boards"))
 import control
 import elementwise
 import layers
 import shapes
-from graph import BF16, F16, F32, FLOATS, Generator, is_free, make_model, reads
+from emulators import EMULATORS
+from graph import BF16, F16, F32, FLOATS, Generator, make_model, reads
 
 FAMILIES = elementwise.FAMILIES + shapes.FAMILIES + layers.FAMILIES + control.FAMILIES
 TOLERANCE = {F32: 1e-4, F16: 2e-2, BF16: 1e-1}   # of an output's range, by the least precise type of the graph
 UNSUPPORTED = 3                                  # exit status
 # Which machine runs a target's runner; None: this one, by the library itself.
-MACHINES = {"host": None, "x86-64-v2": None, "x86-64-v3": None, "x86-64-v4": None, "opencl-generic": None,
-            "aarch64-generic": ["qemu-aarch64", "-cpu", "max"], "armv7-generic": ["qemu-arm", "-cpu", "max"],
-            "rv64gc": ["qemu-riscv64", "-cpu", "rv64,v=false"]}
+MACHINES = {"host": None, "x86-64-v2": None, "x86-64-v3": None, "x86-64-v4": None, "opencl-generic": None, **EMULATORS}
 # A graph's is chosen by its seed.
 TURNS = ["host", "x86-64-v3", "aarch64-generic", "host", "x86-64-v2", "armv7-generic", "host", "x86-64-v4", "aarch64-generic", "host",
          "rv64gc", "host", "x86-64-v3", "armv7-generic", "host", "opencl-generic"]
@@ -68,6 +68,15 @@ def difference(name, have, want, tolerance):
     return None if np.array_equal(finite, np.isfinite(have)) and off <= tolerance else f"{name} is off by {off:.2g} of its range"
 
 
+def stored(work, feeds):
+    """The flags that give a library these inputs, which it writes into files."""
+    flags = []
+    for i, (name, value) in enumerate(feeds.items()):
+        np.save(work / f"in_{i}.npy", value)
+        flags += ["--input", f"{name}={work / f'in_{i}.npy'}"]
+    return flags
+
+
 class Trial:
     """A model, the data of its runs, and onnxruntime's outputs of each run, or None. free: the free extent, or None."""
     def __init__(self, model, runs, tolerance, free=None):
@@ -94,11 +103,8 @@ class Trial:
     def by_library(self, tilewright, work, target, library, feeds, expected):
         if expected is None:
             return None
-        arguments, folder = [], work / "out"
-        for i, (name, value) in enumerate(feeds.items()):
-            np.save(work / f"in_{i}.npy", value)
-            arguments += ["--input", f"{name}={work / f'in_{i}.npy'}"]
-        ran = subprocess.run([tilewright, "run", library, *arguments, "--threads", "2", "--output-dir", folder], capture_output=True, text=True)
+        folder = work / "out"
+        ran = subprocess.run([tilewright, "run", library, *stored(work, feeds), "--threads", "2", "--output-dir", folder], capture_output=True, text=True)
         if ran.returncode:
             return f"run ends with {ran.returncode}: {last_line(ran)}"
         wrong = (difference(name, np.load(folder / f"{name}.npy"), want, self.tolerance) for name, want in expected.items())
@@ -106,11 +112,9 @@ class Trial:
 
     def verified(self, tilewright, work, library, path):
         """By the reference evaluators, on the data of the last run."""
-        arguments = ["--dim", f"n={self.free.second}"] if self.free else []
-        for i, (name, value) in enumerate(self.runs[-1][0].items()):
-            np.save(work / f"in_{i}.npy", value)
-            arguments += ["--input", f"{name}={work / f'in_{i}.npy'}"]
-        told = subprocess.run([tilewright, "verify", library, path, *arguments, "--tolerance", str(self.tolerance)], capture_output=True, text=True)
+        sizes = ["--dim", f"n={self.free.second}"] if self.free else []
+        told = subprocess.run([tilewright, "verify", library, path, *sizes, *stored(work, self.runs[-1][0]), "--tolerance", str(self.tolerance)],
+                              capture_output=True, text=True)
         return None if told.returncode == 0 else f"verify ends with {told.returncode}: {last_line(told)}"
 
     def by_runner(self, tilewright, work, target, library, feeds, expected):
@@ -134,7 +138,7 @@ def last_line(process):
 def shrunk(trial, wrong_with):
     """The model with as few nodes as still fail: one output at a time, then values that nodes make given as inputs instead. It is
     made of the first run."""
-    model, (feeds, expected) = trial.model, trial.runs[0]
+    model, feeds = trial.model, trial.runs[0][0]
     inner = [o for node in model.graph.node for o in node.output if o]
     full = onnx.ModelProto()
     full.CopyFrom(model)
@@ -202,7 +206,7 @@ def trial_of(seed, count):
     model = generator.finish()
     feeds = [generator.feeds(second) for second in ((False, True) if generator.free else (False,))]
     return Trial(model, [(f, expected_of(model, f)) for f in feeds], TOLERANCE[generator.least_precise()],
-                 generator.free if any(is_free(d) for v in generator.inputs for d in v.shape) else None)
+                 generator.free)
 
 
 def run_seed(args, seed):
@@ -235,7 +239,7 @@ def run_seed(args, seed):
     return "failed", target, f"FAIL seed {seed}, {target}: {wrong}; shrunk to {[n.op_type for n in small.graph.node]}"
 
 
-def machines_here(tilewright):
+def machines_here():
     """The targets that this machine runs, or an emulator does."""
     flags = pathlib.Path("/proc/cpuinfo").read_text()
     lacking = {"x86-64-v4": "avx512bw", "x86-64-v3": "avx2", "x86-64-v2": "sse4_2"}
@@ -256,10 +260,9 @@ def main():
     parser.add_argument("--target", choices=MACHINES, help="one alone, instead of all in turn")
     parser.add_argument("--keep", type=pathlib.Path, help="where failing models go, whole and shrunk")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--verbose", action="store_true", help="also what is left out")
     args = parser.parse_args()
     args.tilewright = args.tilewright.resolve()
-    args.machines = machines_here(args.tilewright)
+    args.machines = machines_here()
     counts = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         if not check_reduce(args.tilewright, pathlib.Path(folder)):
@@ -268,7 +271,7 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         for result, target, line in pool.map(lambda seed: run_seed(args, seed), range(args.seed, args.seed + args.count)):
             counts[result] += 1
-            if line and (result == "failed" or args.verbose):
+            if line:
                 print(line, flush=True)
     print(f"{args.count} graphs from seed {args.seed} on: " + ", ".join(f"{n} {what}" for what, n in sorted(counts.items())))
     return 1 if counts["failed"] or not counts["compared"] else 0
