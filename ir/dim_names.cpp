@@ -14,7 +14,7 @@ bool is_word(std::string_view name) {
   });
 }
 
-std::string as_word(std::string name) { return is_word(name) ? name : "'" + name + "'"; }
+std::string as_word(const std::string& name) { return is_word(name) ? name : "'" + name + "'"; }
 
 struct NamedDim {
   std::string name;
