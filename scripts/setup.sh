@@ -29,11 +29,13 @@ cuda_pip="nvidia-cuda-nvcc==13.0.88"   # ptxas
 # are loaded late and never used here, so torch is installed without its own list of dependencies.
 train_pip="filelock typing-extensions sympy networkx jinja2 fsspec numpy==2.4.6 scikit-learn==1.9.1 onnx==$ONNX_VERSION
   cuda-toolkit[cublas,cudart,cufft,cufile,cupti,cusparse,nvjitlink,nvrtc]==13.2.2 nvidia-cudnn-cu13==9.26.0.51
-  nvidia-cusparselt-cu13==0.8.1 nvidia-nccl-cu13==2.30.7 nvidia-nvshmem-cu13==3.7.2 scipy==1.17.1 pyyaml==6.0.4"
+  nvidia-cusparselt-cu13==0.8.1 nvidia-nccl-cu13==2.30.7 nvidia-nvshmem-cu13==3.7.2 scipy==1.17.1 pyyaml==6.0.4
+  onnxruntime==1.31.1 jax==0.10.2"
 # xgboost's own list has NCCL of another CUDA.
 train_pip_bare="torch==2.15.0 xgboost==3.2.0"
-# What bench/compare_rivals.py and bench/kernels.py measure against.
-rivals_pip="$train_pip onnxruntime==1.31.1 openvino==2026.4.1 ncnn==1.0.20261020 MNN==3.6.1 pnnx==20261020 setuptools"
+# What bench/compare_rivals.py, kernels.py and bench/decoder measure against; llama.cpp is built from its sources.
+rivals_pip="$train_pip openvino==2026.4.1 ncnn==1.0.20261020 MNN==3.6.1 pnnx==20261020 setuptools
+  llama-cpp-python==0.3.36 gguf==0.19.0"
 rivals_pip_bare="torch==2.15.0 torchvision==0.29.2"
 
 say() { printf 'setup: %s\n' "$*"; }

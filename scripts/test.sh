@@ -88,6 +88,7 @@ if has models; then
   model_test lock --trials 6
   scripts/setup.sh train
   .venv-train/bin/python tests/autotune/predictors.py
+  if [ $full = 1 ]; then .venv-train/bin/python tests/gpu/rival_graphs.py; else echo "rivals of GPUs on the processor: --full runs them"; fi
 fi
 
 if has sanitizers; then

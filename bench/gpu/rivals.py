@@ -1,5 +1,6 @@
-"""The known networks beside PyTorch: eager, and compiled with max-autotune. All have the same weights, run in one process, in turns, and take their inputs from
-the processor's memory and bring their outputs back there."""
+"""The known networks beside PyTorch, eager and compiled with max-autotune, and beside XLA, through JAX. All have the same weights, run in one process, in
+turns, and take their inputs from the processor's memory and bring their outputs back there."""
+import os
 import random
 import statistics
 import sys
@@ -44,33 +45,59 @@ def distance(want, got):
     return worst
 
 
-def contenders(session, name, model_file, inputs):
-    """name -> a call that gives the outputs, as arrays; and why others are missing."""
-    try:
-        import torch
-    except ImportError:
-        return {}, {"PyTorch": "not installed"}
+def torch_calls(session, path, half, inputs):
+    """PyTorch's two: name -> what makes its call."""
+    import torch
     from gpu.torch_graph import TorchGraph
     place = "cuda" if torch.cuda.is_available() else "cpu"
     if place == "cpu" and not session.dry:
-        return {}, {"PyTorch": "it sees no GPU"}
+        raise RuntimeError("it sees no GPU")
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    found, missing = {}, {}
-    kinds = {"eager": lambda module: module, "max-autotune": lambda module: torch.compile(module, mode="max-autotune", fullgraph=True)}
-    for kind, prepare in kinds.items():
-        try:
-            graph = TorchGraph(model_file.with_name(model_file.name.replace("_f16", ""))).eval()
-            module = prepare((graph.half() if name.endswith("_f16") else graph).to(place))
 
-            def call(module=module):
-                with torch.no_grad():
-                    outputs = module(*(torch.from_numpy(value).to(place) for value in inputs.values()))
-                return [output.cpu().numpy() for output in outputs]
-            for _ in range(3):
-                call()
-            found[kind] = call
-        except Exception as error:   # noqa: BLE001: a rival that fails is missing from the table
-            missing[kind] = f"{type(error).__name__}: {str(error)[:300]}"
+    def made(prepare):
+        graph = TorchGraph(path).eval()
+        module = prepare((graph.half() if half else graph).to(place))
+
+        def call():
+            with torch.no_grad():
+                outputs = module(*(torch.from_numpy(value).to(place) for value in inputs.values()))
+            return [output.cpu().numpy() for output in outputs]
+        return call
+    compiled = {"mode": "max-autotune", "fullgraph": True}
+    return {"eager": lambda: made(lambda module: module), "max-autotune": lambda: made(lambda module: torch.compile(module, **compiled))}
+
+
+def xla_calls(session, path, half, inputs):
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")   # it would take the others' memory
+    import jax
+    from gpu.jax_graph import function_of
+    if jax.default_backend() == "cpu" and not session.dry:
+        raise RuntimeError("it sees no GPU")
+
+    def made():
+        function = function_of(path, half)
+        return lambda: function(*inputs.values())
+    return {"xla": made}
+
+
+def contenders(session, name, path, inputs):
+    """name -> a call that gives the outputs, as arrays; and why others are missing."""
+    half, path = name.endswith("_f16"), path.with_name(path.name.replace("_f16", ""))
+    found, missing = {}, {}
+    for library, calls_of in (("PyTorch", torch_calls), ("JAX", xla_calls)):
+        try:
+            makers = calls_of(session, path, half, inputs)
+        except (ImportError, RuntimeError) as error:
+            missing[library] = str(error)
+            continue
+        for kind, make in makers.items():
+            try:
+                call = make()
+                for _ in range(3):
+                    call()
+                found[kind] = call
+            except Exception as error:   # noqa: BLE001: a rival that fails is missing from the table
+                missing[kind] = f"{type(error).__name__}: {str(error)[:300]}"
     return found, missing
 
 
@@ -103,4 +130,4 @@ def run(session, end):
             missing.append(name)
         else:
             found[name] = compare(session, name, path, end)
-    return {"networks": found, "no time for": missing, "not compared": "XLA"}
+    return {"networks": found, "no time for": missing}

@@ -28,8 +28,8 @@ def parts(session):
                     for name, one in correct["networks"].items()))
     beside = stage(session, "rivals")
     if beside and "networks" in beside:
-        kinds = ("tilewright", "eager", "max-autotune")
-        yield rows("Beside PyTorch, ms", ["network", *kinds], ([name, *(number(one["median_ms"].get(kind)) for kind in kinds)] for name, one in beside["networks"].items()))
+        kinds = ("tilewright", "eager", "max-autotune", "xla")
+        yield rows("Beside PyTorch and XLA, ms", ["network", *kinds], ([name, *(number(one["median_ms"].get(kind)) for kind in kinds)] for name, one in beside["networks"].items()))
     products = stage(session, "matmuls")
     if products and "products" in products:
         yield rows("Products, ms", ["shape", "tilewright", "cuBLASLt", "TFLOP/s"], ([name, number(p["tilewright_ms"], "{:.4f}"), number(p["cublas_ms"], "{:.4f}"), number(p["tflops"], "{:.1f}")]

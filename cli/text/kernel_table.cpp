@@ -10,28 +10,25 @@ namespace {
 
 double per_second(double amount, double ms) { return ms > 0 ? amount / (ms * 1e-3) : 0; }
 double bytes_of(const KernelRow& row) { return row.weight_bytes + row.tensor_bytes; }
-double roof_percent(double roof_seconds, double ms) { return 100 * per_second(roof_seconds, ms); }
+// How much of the time so many seconds are.
+double percent(double seconds, double ms) { return 100 * per_second(seconds, ms); }
 
 constexpr int kWide = 69, kNarrow = 54;  // columns of the numbers
 // Columns that names should have, else the narrow table is taken
 constexpr int kLeastNames = 40;
 
-double peak_percent(double flops, double ms, double peak_gflops) {
-  return peak_gflops > 0 ? 100 * per_second(flops, ms) * 1e-9 / peak_gflops : 0;
-}
-
-std::string line(bool wide, double ms, double share, double flops, double peak_gflops, double bytes,
+std::string line(bool wide, double ms, double share, double flops, double arithmetic, double bytes,
                  double roof_seconds, const char* bound, int64_t spills) {
   char text[160];
   if (wide)
     std::snprintf(text, sizeof text, "%9.4f %5.1f %8.1f %6.1f %8.2f %7.1f %6.1f  %-4s %6lld", ms,
-                  share, per_second(flops, ms) * 1e-9, peak_percent(flops, ms, peak_gflops),
-                  bytes * 1e-6, per_second(bytes, ms) * 1e-9, roof_percent(roof_seconds, ms), bound,
+                  share, per_second(flops, ms) * 1e-9, percent(arithmetic, ms), bytes * 1e-6,
+                  per_second(bytes, ms) * 1e-9, percent(roof_seconds, ms), bound,
                   static_cast<long long>(spills));
   else
     std::snprintf(text, sizeof text, "%9.4f %5.1f %8.1f %6.1f %8.2f %6.1f  %-4s", ms, share,
-                  per_second(flops, ms) * 1e-9, peak_percent(flops, ms, peak_gflops), bytes * 1e-6,
-                  roof_percent(roof_seconds, ms), bound);
+                  per_second(flops, ms) * 1e-9, percent(arithmetic, ms), bytes * 1e-6,
+                  percent(roof_seconds, ms), bound);
   return text;
 }
 
@@ -39,7 +36,7 @@ std::string line(bool wide, double ms, double share, double flops, double peak_g
 
 Expected<KernelTable> kernel_table(const Manifest& manifest, const Symbols& symbols,
                                    const Peaks& peaks, const std::vector<double>& ms) {
-  KernelTable table{{}, peaks.gflops};
+  KernelTable table;
   const SymbolNames names = symbol_names(manifest);
   TW_ASSIGN(const double arena, value_of(manifest.arena_bytes, symbols, names));
   const double resident = arena + static_cast<double>(manifest.weight_bytes);
@@ -53,12 +50,13 @@ Expected<KernelTable> kernel_table(const Manifest& manifest, const Symbols& symb
     row.kernel = kernel.name;
     row.ms = ms[i];
     TW_ASSIGN(row.flops, value_of(call.flops, symbols, names));
+    row.arithmetic = row.flops / (peaks.gflops_of(kernel.multiplies) * 1e9);
     TW_ASSIGN(row.weight_bytes, value_of(call.weight_bytes, symbols, names));
     TW_ASSIGN(row.tensor_bytes, value_of(call.tensor_bytes, symbols, names));
     TW_ASSIGN(row.loaded_bytes, value_of(call.loaded_bytes, symbols, names));
     if (call.device == 0 && call.from == 0 && !library)  // the peaks are the processor's
-      row.roof = roof_of(peaks, row.flops, row.loaded_bytes, row.weight_bytes, row.tensor_bytes,
-                         resident);
+      row.roof = roof_of(peaks, kernel.multiplies, row.flops, row.loaded_bytes, row.weight_bytes,
+                         row.tensor_bytes, resident);
     row.spills = kernel.spills + kernel.reloads;
     table.rows.push_back(std::move(row));
   }
@@ -76,10 +74,10 @@ Json to_json(const KernelTable& table) {
                                 {"weight_bytes", r.weight_bytes},
                                 {"tensor_bytes", r.tensor_bytes},
                                 {"gflops", per_second(r.flops, r.ms) * 1e-9},
-                                {"peak_percent", peak_percent(r.flops, r.ms, table.peak_gflops)},
+                                {"peak_percent", percent(r.arithmetic, r.ms)},
                                 {"gbs", per_second(bytes_of(r), r.ms) * 1e-9},
                                 {"roof_ms", r.roof.seconds * 1e3},
-                                {"roof_percent", roof_percent(r.roof.seconds, r.ms)},
+                                {"roof_percent", percent(r.roof.seconds, r.ms)},
                                 {"bound", r.roof.bound},
                                 {"spills", r.spills}});
   return list;
@@ -87,12 +85,13 @@ Json to_json(const KernelTable& table) {
 
 std::string to_string(const KernelTable& table, int columns) {
   std::vector<const KernelRow*> order;
-  double ms = 0, flops = 0, bytes = 0, roof = 0;
+  double ms = 0, flops = 0, arithmetic = 0, bytes = 0, roof = 0;
   int64_t spills = 0;
   for (const KernelRow& r : table.rows) {
     order.push_back(&r);
     ms += r.ms;
     flops += r.flops;
+    arithmetic += r.arithmetic;
     bytes += bytes_of(r);
     roof += r.roof.seconds;
     spills += r.spills;
@@ -106,10 +105,10 @@ std::string to_string(const KernelTable& table, int columns) {
       wide ? "       ms     %  GFLOP/s  peak%       MB    GB/s  roof%  by   spills  kernel, call\n"
            : "       ms     %  GFLOP/s  peak%       MB  roof%  by    kernel, call\n";
   for (const KernelRow* r : order)
-    text += line(wide, r->ms, ms > 0 ? 100 * r->ms / ms : 0, r->flops, table.peak_gflops,
-                 bytes_of(*r), r->roof.seconds, r->roof.bound.c_str(), r->spills) +
+    text += line(wide, r->ms, ms > 0 ? 100 * r->ms / ms : 0, r->flops, r->arithmetic, bytes_of(*r),
+                 r->roof.seconds, r->roof.bound.c_str(), r->spills) +
             "  " + fit(r->kernel + "  " + r->call, names) + "\n";
-  text += line(wide, ms, 100, flops, table.peak_gflops, bytes, roof, "", spills) + "  in " +
+  text += line(wide, ms, 100, flops, arithmetic, bytes, roof, "", spills) + "  in " +
           std::to_string(order.size()) + " calls\n";
   return text;
 }

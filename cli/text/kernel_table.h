@@ -13,11 +13,11 @@ struct KernelRow {
   double ms = 0;
   double flops = 0, loaded_bytes = 0, weight_bytes = 0, tensor_bytes = 0;
   Roof roof;
-  int64_t spills = 0;  // stack loads and stores in innermost loops
+  int64_t spills = 0;     // stack loads and stores in innermost loops
+  double arithmetic = 0;  // seconds of its operations at the machine's peak for their type
 };
 struct KernelTable {
   std::vector<KernelRow> rows;  // in the order of the calls
-  double peak_gflops = 0;       // of the machine
 };
 
 // ms: of each call. Symbols are the model's. Errors: a count in the manifest that is no expression

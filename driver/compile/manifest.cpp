@@ -110,6 +110,7 @@ Json::Object kernel_json(const ManifestKernel& k) {
                       {"shared_bytes", k.shared_bytes},
                       {"schedule", k.schedule}};
   if (!k.tuned.empty()) kernel.push_back({"tuned", k.tuned});
+  if (k.multiplies != DType::f32) kernel.push_back({"multiplies", dtype_name(k.multiplies)});
   if (k.instructions)
     kernel.push_back({"instructions", k.instructions}), kernel.push_back({"cycles", k.cycles});
   return kernel;
@@ -123,6 +124,7 @@ ManifestKernel kernel_from(const Json& k) {
                         k["instructions"].integer_or(0), k["cycles"].integer_or(0)};
   if (const std::string* schedule = k["schedule"].text()) kernel.schedule = *schedule;
   kernel.tuned = k["tuned"].text_or_empty();
+  kernel.multiplies = dtype_from_name(k["multiplies"].text_or_empty()).value_or(DType::f32);
   return kernel;
 }
 
@@ -242,6 +244,7 @@ std::vector<ManifestKernel> kernels_in(const Program& program, const CompileRepo
   std::vector<ManifestKernel> kernels;
   for (size_t i = 0; i < program.kernels.size(); ++i) {
     ManifestKernel k{program.kernels[i].name, kernel_hash(program.kernels[i]).substr(0, 16)};
+    k.multiplies = multiplied_type(program.kernels[i]);
     if (i < report.kernel_reports.size()) {
       k.code_bytes = report.kernel_reports[i].code_bytes;
       k.spills = report.kernel_reports[i].spills;

@@ -20,6 +20,7 @@ struct ManifestKernel {
   int64_t registers = 0, stack_bytes = 0, shared_bytes = 0;  // on a device
   int64_t instructions = 0, cycles = 0;                      // of a stream
   std::string schedule = "default", tuned = {};              // or "tuned", and the date of that
+  DType multiplies = DType::f32;                             // ir/kernel/work.h
 };
 // A loop whose iterations threads share (ir/kernel/shared_loop.h).
 struct ManifestLoop {

@@ -11,14 +11,6 @@
 namespace tw {
 namespace {
 
-// What the kernel multiplies: its first constant, else its first input.
-DType operand_of(const Kernel& kernel) {
-  for (const BufferRole role : {BufferRole::constant, BufferRole::input})
-    for (const Buffer& buffer : kernel.buffers)
-      if (buffer.role == role) return buffer.dtype;
-  return DType::f32;
-}
-
 ReportEstimate estimate_of(const Backend& backend, const Kernel& kernel, const Target& target) {
   ReportEstimate out;
   Expected<KernelEstimate> estimate = backend.estimate(kernel);
@@ -28,7 +20,7 @@ ReportEstimate estimate_of(const Backend& backend, const Kernel& kernel, const T
   }
   out.cycles = estimate->cycles, out.hot_cycles = estimate->hot_cycles;
   out.hot_once = estimate->hot_once;
-  out.peak_flops = 2 * core_rates(target).multiply_adds(operand_of(kernel));
+  out.peak_flops = 2 * core_rates(target).multiply_adds(multiplied_type(kernel));
   return out;
 }
 

@@ -93,6 +93,14 @@ double measure_gbs(ProbeKernel probe, int64_t bytes_each, int lanes, int threads
   return rate * static_cast<double>(blocks * block) * 1e-9;
 }
 
+// Types whose products are faster than those of f32.
+std::vector<DType> faster_types(const Peaks& peaks) {
+  std::vector<DType> types;
+  for (const DType type : {DType::bf16, DType::f16, DType::i16, DType::i8})
+    if (peaks.gflops_of(type) > peaks.gflops) types.push_back(type);
+  return types;
+}
+
 const MemoryLevel& level_for(const Peaks& peaks, double bytes) {
   for (const MemoryLevel& level : peaks.levels)
     if (bytes <= static_cast<double>(level.bytes)) return level;
@@ -100,6 +108,10 @@ const MemoryLevel& level_for(const Peaks& peaks, double bytes) {
 }
 
 }  // namespace
+
+double Peaks::gflops_of(DType operand) const {
+  return rates.f32 > 0 ? gflops * rates.multiply_adds(operand) / rates.f32 : gflops;
+}
 
 Expected<Peaks> measure_peaks(const Target& target, int threads) {
   const int lanes = target.lanes(4), sums = target.vector_registers >= 32 ? 24 : 12;
@@ -109,6 +121,7 @@ Expected<Peaks> measure_peaks(const Target& target, int threads) {
   const ProbeKernel flops = probes.find("probe_flops"), read = probes.find("probe_read"),
                     near_read = probes.find("probe_near");
   Peaks peaks;
+  peaks.rates = core_rates(target);
   peaks.gflops = measure_gflops(flops, sums, lanes, threads);
   peaks.l1_gbs = measure_l1_gbs(near_read, lanes, threads);
   const int64_t near = target.l2_bytes * threads;
@@ -130,11 +143,11 @@ Expected<Peaks> measure_peaks(const Target& target, int threads) {
   return peaks;
 }
 
-Roof roof_of(const Peaks& peaks, double flops, double loaded_bytes, double weight_bytes,
-             double tensor_bytes, double resident_bytes) {
+Roof roof_of(const Peaks& peaks, DType operand, double flops, double loaded_bytes,
+             double weight_bytes, double tensor_bytes, double resident_bytes) {
   const MemoryLevel& weights = level_for(peaks, resident_bytes);
   const MemoryLevel& tensors = level_for(peaks, tensor_bytes);
-  const double compute = flops / (peaks.gflops * 1e9);
+  const double compute = flops / (peaks.gflops_of(operand) * 1e9);
   const double from_weights = weight_bytes / (weights.gbs * 1e9),
                from_tensors = tensor_bytes / (tensors.gbs * 1e9);
   const double loads = loaded_bytes / (peaks.l1_gbs * 1e9);
@@ -147,13 +160,24 @@ Json to_json(const Peaks& peaks) {
   Json::Array levels;
   for (const MemoryLevel& l : peaks.levels)
     levels.push_back(Json::Object{{"name", l.name}, {"gbs", l.gbs}});
-  return Json::Object{{"gflops", peaks.gflops}, {"l1_gbs", peaks.l1_gbs}, {"levels", levels}};
+  Json::Object types;
+  for (const DType type : faster_types(peaks))
+    types.push_back({dtype_name(type), peaks.gflops_of(type)});
+  return Json::Object{
+      {"gflops", peaks.gflops}, {"gflops_of", types}, {"l1_gbs", peaks.l1_gbs}, {"levels", levels}};
 }
 
 std::string to_string(const Peaks& peaks) {
   char text[64];
-  std::snprintf(text, sizeof text, "%.1f GFLOP/s; L1 %.0f GB/s", peaks.gflops, peaks.l1_gbs);
-  std::string out = text;
+  std::snprintf(text, sizeof text, "%.1f GFLOP/s", peaks.gflops);
+  std::string out = text, types;
+  for (const DType type : faster_types(peaks)) {
+    std::snprintf(text, sizeof text, "%s %.0f", dtype_name(type), peaks.gflops_of(type));
+    types += (types.empty() ? "" : ", ") + std::string(text);
+  }
+  if (!types.empty()) out += " (" + types + ")";
+  std::snprintf(text, sizeof text, "; L1 %.0f GB/s", peaks.l1_gbs);
+  out += text;
   for (const MemoryLevel& l : peaks.levels) {
     std::snprintf(text, sizeof text, ", %s %.0f GB/s", l.name.c_str(), l.gbs);
     out += text;

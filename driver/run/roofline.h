@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/core_rates.h"
 #include "ir/target.h"
 #include "support/json.h"
 
@@ -20,25 +21,29 @@ struct Peaks {
   // Loads that the first-level cache serves, 1e9 bytes a second, all threads
   double l1_gbs = 0;
   std::vector<MemoryLevel> levels;  // the caches behind it, nearest first
+  CoreRates rates = {};             // the target's
+
+  // Of products of such numbers: as measured for f32, and for others by the target's rates.
+  double gflops_of(DType operand) const;
 };
 
 // Runs probes for about 0.1 s on `threads` threads. The target must be one that this machine can
 // run.
 Expected<Peaks> measure_peaks(const Target& target, int threads);
 
-// The least time of a kernel that does `flops` operations and loads `loaded_bytes`
-// (ir/kernel/loads.h), on `tensor_bytes` of activations, which lie in the first level that holds
-// them, and `weight_bytes` of weights, which come from the first level that holds `resident_bytes`:
+// The least time of a kernel that does `flops` operations on numbers of `operand` and loads
+// `loaded_bytes` (ir/kernel/loads.h). Its `tensor_bytes` of activations lie in the first level that
+// holds them, its `weight_bytes` of weights come from the first level that holds `resident_bytes`:
 // all that a run touches.
 struct Roof {
   double seconds = 0;
   std::string bound;  // "fma", "L1", or the level whose bandwidth counts most
 };
-Roof roof_of(const Peaks& peaks, double flops, double loaded_bytes, double weight_bytes,
-             double tensor_bytes, double resident_bytes);
+Roof roof_of(const Peaks& peaks, DType operand, double flops, double loaded_bytes,
+             double weight_bytes, double tensor_bytes, double resident_bytes);
 
 Json to_json(const Peaks& peaks);
-// "118.0 GFLOP/s; L1 223 GB/s, L2 117 GB/s, L3 98 GB/s, DRAM 24 GB/s"
+// "118.0 GFLOP/s (bf16 236, i8 472); L1 223 GB/s, L2 117 GB/s, L3 98 GB/s, DRAM 24 GB/s"
 std::string to_string(const Peaks& peaks);
 
 }  // namespace tw

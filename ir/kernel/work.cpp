@@ -128,6 +128,22 @@ class Counter {
 Work count_work(const Kernel& kernel) { return Counter(kernel).run(); }
 Operations count_operations(const Kernel& kernel) { return Counter(kernel).run_operations(); }
 
+DType multiplied_type(const Kernel& kernel) {
+  const bool doubles = std::ranges::any_of(
+      kernel.buffers, [](const Buffer& buffer) { return buffer.dtype == DType::f64; });
+  DType type = doubles ? DType::f64 : DType::f32;
+  const auto narrow = [&](const Expr& e) {
+    if (e->kind == ExprKind::load && dtype_bytes(e.type()) < dtype_bytes(type)) type = e.type();
+  };
+  visit(kernel.body, [&](const Stmt& block) {
+    if (block->kind != StmtKind::block || block->names.empty()) return;
+    visit(block, [&](const Stmt& s) {
+      if (s->kind == StmtKind::store) visit(s->value, narrow);
+    });
+  });
+  return type;
+}
+
 int64_t flops_of(UnaryOp op) {
   switch (op) {
     case UnaryOp::neg:

@@ -29,6 +29,9 @@ Operations count_operations(const Kernel& kernel);
 // Exact for kernels as lowered; a scheduled one repeats the points of overlapping blocks.
 // Expressions of the kernel's symbols.
 Work count_work(const Kernel& kernel);
+// The type that a scheduled kernel multiplies: of blocks that an intrinsic computes the narrowest
+// operand; else f64 where it has such numbers, else f32, which shorter types are widened to.
+DType multiplied_type(const Kernel& kernel);
 int64_t flops_of(UnaryOp op);
 int64_t flops_of(BinaryOp op);
 

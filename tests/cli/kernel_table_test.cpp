@@ -17,18 +17,36 @@ const Peaks kPeaks = {
 
 TEST_CASE(
     "the roof is the slower of arithmetic and memory, each stream from the level that holds it") {
-  Roof roof = roof_of(kPeaks, 2e9, 3e9, 1e6, 1e6, 1e6);
+  Roof roof = roof_of(kPeaks, DType::f32, 2e9, 3e9, 1e6, 1e6, 1e6);
   CHECK(roof.bound == "fma");
   CHECK(roof.seconds == doctest::Approx(0.02));
-  roof = roof_of(kPeaks, 2e9, 5e9, 1e6, 1e6, 1e6);
+  roof = roof_of(kPeaks, DType::f32, 2e9, 5e9, 1e6, 1e6, 1e6);
   CHECK(roof.bound == "L1");
   CHECK(roof.seconds == doctest::Approx(0.025));
-  roof = roof_of(kPeaks, 1e6, 9e6, 8e6, 0.8e6, 10e6);  // weights from L3, activations from L2
+  roof = roof_of(kPeaks, DType::f32, 1e6, 9e6, 8e6, 0.8e6,
+                 10e6);  // weights from L3, activations from L2
   CHECK(roof.bound == "L3");
   CHECK(roof.seconds == doctest::Approx(8e6 / 40e9 + 0.8e6 / 80e9));
-  roof = roof_of(kPeaks, 1e6, 9e6, 8e6, 0.8e6, 100e6);
+  roof = roof_of(kPeaks, DType::f32, 1e6, 9e6, 8e6, 0.8e6, 100e6);
   CHECK(roof.bound == "DRAM");
-  CHECK(roof_of(kPeaks, 0, 0, 1e3, 2e6, 1e3).bound == "L3");
+  CHECK(roof_of(kPeaks, DType::f32, 0, 0, 1e3, 2e6, 1e3).bound == "L3");
+}
+
+TEST_CASE("arithmetic counts by the target's rate for the type that is multiplied") {
+  Peaks peaks = kPeaks;
+  peaks.rates.f32 = 16, peaks.rates.bf16 = 32;
+  CHECK(peaks.gflops_of(DType::bf16) == doctest::Approx(200));
+  CHECK(peaks.gflops_of(DType::i8) == doctest::Approx(100));  // nothing is said of it
+  CHECK(roof_of(peaks, DType::bf16, 2e9, 0, 0, 0, 0).seconds == doctest::Approx(0.01));
+  CHECK(to_string(peaks).starts_with("100.0 GFLOP/s (bf16 200); L1 200 GB/s"));
+  Manifest m;
+  m.arena_bytes = "0";
+  m.kernels = {{"a_0", ""}};
+  m.kernels[0].multiplies = DType::bf16;
+  m.calls = {{0, "first", "1000000000", "0", "0", "0"}};
+  Expected<KernelTable> table = kernel_table(m, {}, peaks, {10});
+  REQUIRE(bool(table));
+  CHECK(*to_json(*table).items()[0]["peak_percent"].real() == doctest::Approx(50));
 }
 
 TEST_CASE("counts with symbols, slowest call first, sums last") {

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/ir/parsed.h"
+
 using namespace tw;
 
 namespace {
@@ -46,4 +48,18 @@ TEST_CASE("integer tensors count as well") {
       work_of(
           "kernel @q(x: in i8[4], y: out i32[4]) { for i in 4 { y: y[i] = i32(x[i]) * 2:i32 } }") ==
       "4 flops, 0 + 20 bytes");
+}
+
+TEST_CASE("a kernel multiplies what its instructions do, else floats") {
+  const auto type = [](const std::string& operand, const std::string& inner) {
+    const std::string text = "kernel @k(a: in " + operand + "[8], b: const " + operand +
+                             "[8], y: out f32[1]) { for i in 4 reduce { " + inner + " } }";
+    return multiplied_type(test::parsed_kernel(text));
+  };
+  const std::string products =
+      "for k in 2 reduce { t: y[0] += f32(a[i * 2 + k]) * f32(b[i * 2 + k]) }";
+  CHECK(type("bf16", "block dot by pairs { " + products + " }") == DType::bf16);
+  CHECK(type("bf16", "block dot { " + products + " }") == DType::f32);
+  CHECK(type("bf16", products) == DType::f32);
+  CHECK(type("f64", products) == DType::f64);
 }
