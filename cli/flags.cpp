@@ -74,6 +74,15 @@ void Flags::flag(const std::string& names, bool& value, const std::string& help)
   grouped(app_.add_flag(names, value, help));
 }
 
+std::function<std::vector<GivenFlag>()> Flags::given() const {
+  return [app = &app_] {
+    std::vector<GivenFlag> flags;
+    for (const CLI::Option* option : app->get_options())
+      if (option->count() > 0) flags.push_back({option->get_name(), option->results()});
+    return flags;
+  };
+}
+
 std::function<CommandTree()> Flags::program() const {
   const CLI::App* root = &app_;
   while (root->get_parent()) root = root->get_parent();

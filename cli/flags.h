@@ -14,6 +14,12 @@
 
 namespace tw {
 
+// A flag of a command line by its longest name, "--output", and its values.
+struct GivenFlag {
+  std::string name;
+  std::vector<std::string> values;
+};
+
 // `names` are CLI11's: "-o,--output" for an option, "MODEL" for a positional argument (optional
 // unless `required`). `kind` is what the help calls the value: "FILE". Referenced variables must
 // outlive parsing and keep their default when the flag is absent.
@@ -42,6 +48,8 @@ class Flags {
                         const std::string& help, int at_least = 0);
   void seed(const std::string& names, std::optional<uint64_t>& value, const std::string& help);
   void flag(const std::string& names, bool& value, const std::string& help);
+  // What a command line gave, in the order in which flags are declared, once it is parsed
+  std::function<std::vector<GivenFlag>()> given() const;
   // All commands with their flags, once they are declared
   std::function<CommandTree()> program() const;
 

@@ -269,7 +269,7 @@ Error over_accuracy(const AccuracyReport& report) {
   Diag diag{DiagCode::over_budget,
             "the error is " + measure_text(report.first, measure) + ", and " +
                 measure_text(report.error, measure) + " with every layer exact; the budget is " +
-                to_string(report.limit) + ": no library is written",
+                to_string(report.limit) + ": nothing is written",
             {},
             {}};
   std::vector<const LayerAccuracy*> blamed;

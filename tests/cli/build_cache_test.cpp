@@ -60,6 +60,7 @@ TEST_CASE("cache: whatever changes the bytes is another entry") {
   CHECK(!place.cached());
   CHECK(!place.cached({"--name", "other"}));
   CHECK(!place.cached({"--max-weight-growth", "1"}));
+  CHECK(!place.cached({"--optimize", "size"}));
   place.target = "x86-64-v3";
   CHECK(!place.cached());
   place.target = "x86-64-v2";
@@ -68,7 +69,14 @@ TEST_CASE("cache: whatever changes the bytes is another entry") {
   CHECK(place.cached());
   place.folder.write("m.onnx", slurp(kModel));
   CHECK(place.cached());
-  CHECK(entries(place.cache).size() == 5);
+  CHECK(entries(place.cache).size() == 6);
+}
+
+TEST_CASE("cache: what leaves the bytes alone is the same entry") {
+  const Caching place;
+  CHECK(!place.cached());
+  CHECK(place.cached({"--jobs", "1", "--verify-each", "--depfile", place.folder / "m.d", "--budget",
+                      "none", "--header", place.folder / "m.h"}));
 }
 
 TEST_CASE("cache: a damaged entry is removed and compiled anew, a budget is held all the same") {

@@ -1,8 +1,10 @@
 // tilewright compile: builds that are taken from the cache, and put there.
 #include "cli/commands/compile/job.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <ostream>
+#include <string_view>
 
 #include "cli/progress.h"
 #include "driver/tune/lock_file.h"
@@ -12,10 +14,22 @@
 namespace tw {
 namespace {
 
-std::string words_of(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += word + "\n";
-  return text;
+// Flags that say where files lie, what is held against the library, how the compile runs or what
+// it shows. All others may change the library's bytes.
+constexpr std::string_view kBesideTheBytes[] = {
+    "MODEL",  "--target",     "--output",      "--header",     "--inputs",
+    "--jobs", "--depfile",    "--budget",      "--junit",      "--cache",
+    "--json", "--cache-size", "--with-runner", "--verify-each"};
+
+// What the command line says of the library's bytes, beside the contents of files.
+std::vector<std::string> words_of(const CompileArgs& args) {
+  std::vector<std::string> words;
+  for (const GivenFlag& flag : args.flags()) {
+    if (std::ranges::find(kBesideTheBytes, flag.name) != std::end(kBesideTheBytes)) continue;
+    words.push_back(flag.name);
+    words.insert(words.end(), flag.values.begin(), flag.values.end());
+  }
+  return words;
 }
 
 }  // namespace
@@ -46,27 +60,11 @@ Error find_build_key(Job& job) {
   const auto name_of_file = [](const std::string& path) {
     return std::filesystem::path(path).filename().string();
   };
-  TW_ASSIGN(job.key, build_key(job.target, files,
-                               {name_of_file(args.model),
-                                args.emit,
-                                args.optimize,
-                                name_of_file(job.options.output),
-                                name_of_file(header_path(job.options)),
-                                args.name,
-                                words_of(args.dims),
-                                job.options.given.forms.yaml,
-                                words_of(args.given.values),
-                                words_of(args.specialize),
-                                words_of(args.passes),
-                                args.precision,
-                                args.algorithms.algorithm,
-                                std::to_string(args.algorithms.accuracy),
-                                std::to_string(args.algorithms.max_weight_growth),
-                                std::to_string(args.threads),
-                                std::to_string(args.virtual_threads),
-                                std::to_string(args.pass_limit),
-                                std::to_string(args.frozen),
-                                std::to_string(args.strict)}));
+  std::vector<std::string> words = words_of(args);
+  for (const std::string& file : {args.model, job.options.output, header_path(job.options)})
+    words.push_back(name_of_file(file));
+  words.push_back(job.options.given.forms.yaml);
+  TW_ASSIGN(job.key, build_key(job.target, files, words));
   return Error::success();
 }
 

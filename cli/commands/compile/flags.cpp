@@ -126,6 +126,7 @@ CommandRun define_compile(Flags& flags) {
   define_look_flags(flags, *args);
   flags.group("Files from strangers");
   args->untrusted.define(flags);
+  args->flags = flags.given();
   return [args](Console& console) { return compile_command(*args, console); };
 }
 

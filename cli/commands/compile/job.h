@@ -1,5 +1,6 @@
 // One compile of the command line: its flags, and what its steps hand on to each other.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "cli/build_cache.h"
 #include "cli/compile_report.h"
 #include "cli/file_roles.h"
+#include "cli/flags.h"
 #include "cli/given_flags.h"
 #include "cli/runner_file.h"
 #include "cli/untrusted.h"
@@ -33,6 +35,7 @@ struct CompileArgs {
   double report_errors = 0;  // seconds
   bool frozen = false, strict = false, print_changed = false, time_passes = false,
        verify_each = false, freestanding = false;
+  std::function<std::vector<GivenFlag>()> flags;  // as the command line gave them
 };
 
 constexpr const char* kNoBudget = "none";
