@@ -50,12 +50,20 @@ struct CodegenOptions {
   int64_t chunk_ns = kPartNanoseconds;
 };
 
+// The innermost loop of a kernel's machine code that takes the most cycles.
+struct HotLoop {
+  double cycles = 0, iterations = 0;  // of all its iterations; 0: the code has no loop
+  // Of an iteration: multiply-adds by element, and registers that it saves on the stack or loads
+  double multiply_adds = 0, spills = 0;
+
+  double once() const { return iterations > 0 ? cycles / iterations : 0; }
+};
+
 // Of one run on one thread, by LLVM's model of the processor: every access is a hit in the first
 // cache. No measurement, and not to be compared with one.
 struct KernelEstimate {
   double cycles = 0, instructions = 0;
-  // Of the hottest loop body: cycles in all, and of one iteration
-  double hot_cycles = 0, hot_once = 0;
+  HotLoop hot;
 };
 
 class Backend {
@@ -75,6 +83,9 @@ class Backend {
   // every machine. Errors: sizes that are not known, loops that depend on data, calls, a processor
   // that LLVM has no model of.
   virtual Expected<KernelEstimate> estimate(const Kernel& kernel) const = 0;
+  // The processors, the target's among them, for which LLVM has the same model: estimates do not
+  // tell them apart.
+  virtual std::vector<std::string> estimated_alike() const = 0;
   // Text of the kernel at a stage of code generation: "llvm" or "asm".
   virtual Expected<std::string> disassemble(const Kernel& kernel,
                                             const std::string& stage) const = 0;

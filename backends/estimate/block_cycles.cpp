@@ -42,7 +42,22 @@ class Retired : public mca::HWEventListener {
   uint64_t cycle_ = 0, from_ = 0, to_ = 0;
 };
 
+bool is_processor(const std::string& cpu) {
+  return !cpu.starts_with("generic") && !cpu.starts_with("x86-64");
+}
+
 }  // namespace
+
+std::vector<std::string> processors_alike(const llvm::TargetMachine& machine,
+                                          const std::string& cpu) {
+  const auto processors = machine.getMCSubtargetInfo()->getAllProcessorDescriptions();
+  const auto own = llvm::find_if(processors, [&](const auto& p) { return p.Key == cpu; });
+  std::vector<std::string> out;
+  for (const llvm::SubtargetSubTypeKV& other : processors)
+    if (own != processors.end() && other.SchedModel == own->SchedModel && is_processor(other.Key))
+      out.emplace_back(other.Key);
+  return out;
+}
 
 struct BlockCycles::Model {
   std::unique_ptr<const llvm::MCSubtargetInfo> subtarget;
@@ -82,6 +97,10 @@ Expected<BlockCycles> BlockCycles::create(const llvm::TargetMachine& machine,
                                           const std::string& cpu, const std::string& features) {
   static std::once_flag once;
   std::call_once(once, [] { LLVMInitializeRISCVTargetMCA(); });
+  if (!is_processor(cpu))
+    return make_error(DiagCode::unsupported,
+                      "'{0}' is a set of instructions and no processor, which an estimate needs",
+                      cpu);
   auto model = std::make_unique<Model>();
   model->target = &machine.getTarget();
   const llvm::Target& target = machine.getTarget();

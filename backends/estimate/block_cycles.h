@@ -4,6 +4,8 @@
 
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "support/diag.h"
 
@@ -13,10 +15,15 @@ class TargetMachine;
 
 namespace tw::codegen {
 
+// Names of processors, in order, that have the same model as `cpu`, which is among them.
+std::vector<std::string> processors_alike(const llvm::TargetMachine& machine,
+                                          const std::string& cpu);
+
 class BlockCycles {
  public:
-  // cpu: whose scheduling model is asked, which may have more than the machine's code uses. Error:
-  // LLVM has no model of its instructions.
+  // cpu: whose scheduling model is asked, which may have more than the machine's code uses. Errors:
+  // LLVM has no model of its instructions; it names a set of instructions instead of a processor,
+  // for which LLVM takes the model of some processor.
   static Expected<BlockCycles> create(const llvm::TargetMachine& machine, const std::string& cpu,
                                       const std::string& features);
   BlockCycles(BlockCycles&&) noexcept;

@@ -3,9 +3,13 @@
 #include <llvm/CodeGen/AsmPrinter.h>
 #include <llvm/CodeGen/AsmPrinterHandler.h>
 #include <llvm/CodeGen/CodeGenTargetMachineImpl.h>
+#include <llvm/CodeGen/MachineDominators.h>
 #include <llvm/CodeGen/MachineInstr.h>
+#include <llvm/CodeGen/MachineLoopInfo.h>
 #include <llvm/CodeGen/MachineModuleInfo.h>
+#include <llvm/CodeGen/TargetInstrInfo.h>
 #include <llvm/CodeGen/TargetPassConfig.h>
+#include <llvm/CodeGen/TargetSubtargetInfo.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/MC/MCContext.h>
 #include <llvm/MC/MCStreamer.h>
@@ -37,27 +41,53 @@ class Instructions : public llvm::MCStreamer {
   Code& code_;
 };
 
+bool is_spill(const llvm::MachineInstr& instruction) {
+  const llvm::TargetInstrInfo* info = instruction.getMF()->getSubtarget().getInstrInfo();
+  return instruction.getSpillSize(info) || instruction.getRestoreSize(info) ||
+         instruction.getFoldedSpillSize(info) || instruction.getFoldedRestoreSize(info);
+}
+
+// The loop around the block, where it has no other one within; null: there is none such.
+const llvm::MachineLoop* innermost_loop(const llvm::MachineLoopInfo& loops,
+                                        const llvm::MachineBasicBlock* block) {
+  const llvm::MachineLoop* loop = loops.getLoopFor(block);
+  return loop && loop->isInnermost() ? loop : nullptr;
+}
+
 // Tells which block instructions belong to.
 class Blocks : public llvm::AsmPrinterHandler {
  public:
   Blocks(Code& code, const BlockRuns& runs) : code_(code), runs_(runs) {}
   void beginFunction(const llvm::MachineFunction* function) override {
-    times_ = machine_block_runs(const_cast<llvm::MachineFunction&>(*function), runs_);
+    auto& code = const_cast<llvm::MachineFunction&>(*function);
+    times_ = machine_block_runs(code, runs_);
+    llvm::MachineDominatorTree tree(code);
+    loops_ = std::make_unique<llvm::MachineLoopInfo>(tree);
   }
   void beginInstruction(const llvm::MachineInstr* instruction) override {
     if (instruction->isCall() && code_.problem.empty())
       code_.problem = "it calls other code, which an estimate does not see";
-    if (instruction->getParent() == block_) return;
-    block_ = instruction->getParent();
-    code_.blocks.push_back({{}, times_[block_]});
+    if (instruction->getParent() != block_) begin_block(instruction->getParent());
+    code_.blocks.back().spills += is_spill(*instruction);
   }
   void endFunction(const llvm::MachineFunction*) override {}
   void endModule() override {}
 
  private:
+  void begin_block(const llvm::MachineBasicBlock* block) {
+    block_ = block;
+    MachineBlock& out = code_.blocks.emplace_back();
+    out.runs = times_[block];
+    if (block->getBasicBlock()) out.name = block->getBasicBlock()->getName().str();
+    const llvm::MachineLoop* loop = innermost_loop(*loops_, block);
+    if (!loop) return;
+    out.loop = loop->getHeader()->getNumber(), out.header = loop->getHeader() == block;
+  }
+
   Code& code_;
   const BlockRuns& runs_;
   std::map<const llvm::MachineBasicBlock*, double> times_;
+  std::unique_ptr<llvm::MachineLoopInfo> loops_;
   const llvm::MachineBasicBlock* block_ = nullptr;
 };
 

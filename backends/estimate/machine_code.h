@@ -14,6 +14,10 @@ namespace tw::codegen {
 struct MachineBlock {
   std::vector<llvm::MCInst> instructions;
   double runs = 0;
+  std::string name;  // of the function's block that it was made of; "": of none
+  int loop = -1;     // the first block of the innermost loop that it is in; -1: it is in none
+  bool header = false;
+  int spills = 0;  // instructions that save or load a register that had no room
 };
 
 // Generates code as for an object file and hands its blocks to `use`, in order; their instructions

@@ -6,8 +6,8 @@
 #include <llvm/Object/ObjectFile.h>
 #include <llvm/Support/MemoryBufferRef.h>
 
-#include "backends/estimate/block_cycles.h"
-#include "backends/estimate/machine_code.h"
+#include "backends/estimate/kernel_estimate.h"
+#include "backends/estimate/multiply_adds.h"
 #include "backends/llvm/codegen.h"
 #include "backends/llvm/emit_core.h"
 #include "backends/llvm/emit_program.h"
@@ -112,6 +112,7 @@ class LlvmBackend : public Backend {
   }
 
   Expected<KernelEstimate> estimate(const Kernel& kernel) const override;
+  std::vector<std::string> estimated_alike() const override;
 
   Expected<std::string> disassemble(const Kernel& kernel, const std::string& stage) const override {
     if (stage == "llvm") return standalone(kernel, Stage::llvm_text);
@@ -169,21 +170,23 @@ Expected<KernelEstimate> LlvmBackend::estimate(const Kernel& kernel) const {
   TW_TRY(run_passes(module, *machine));
   TW_ASSIGN(const BlockRuns runs, count_block_runs(*emitted.function));
   TW_ASSIGN(BlockCycles cycles, BlockCycles::create(*machine, target_.cpu, traits_.features));
+  const std::map<std::string, double> multiply_adds = count_multiply_adds(*emitted.function);
   KernelEstimate out;
   TW_TRY(guarded(module, nullptr, [&] {
-    return with_machine_code(
-        module, *machine, runs, [&](const std::vector<MachineBlock>& blocks) -> Error {
-          for (const MachineBlock& block : blocks) {
-            TW_ASSIGN(const double once, cycles.of(block.instructions));
-            out.cycles += block.runs * once;
-            if (block.runs * once > out.hot_cycles)
-              out.hot_cycles = block.runs * once, out.hot_once = once;
-            out.instructions += block.runs * static_cast<double>(block.instructions.size());
-          }
-          return Error::success();
-        });
+    return with_machine_code(module, *machine, runs,
+                             [&](const std::vector<MachineBlock>& blocks) -> Error {
+                               TW_ASSIGN(out, estimate_blocks(blocks, runs, multiply_adds, cycles));
+                               return Error::success();
+                             });
   }));
   return out;
+}
+
+std::vector<std::string> LlvmBackend::estimated_alike() const {
+  Expected<std::unique_ptr<llvm::TargetMachine>> machine = make_target_machine(target_.triple,
+                                                                               traits_);
+  if (!machine) return {};
+  return processors_alike(**machine, target_.cpu);
 }
 
 // One kernel of a program, under its program symbol.

@@ -2,8 +2,10 @@
 // says is written (backends/llvm/emit_writer.h), and the result is stored. Where the target has no
 // such instruction, the block's loops are emitted. Of "... over 32", which 32 threads do together,
 // each thread has an equal part of every operand.
+#include "backends/estimate/multiply_adds.h"
 #include "backends/llvm/emit_writer.h"
 #include "backends/llvm/instruction_emitter.h"
+#include "ir/kernel/work.h"
 #include "ir/schedule/intrinsic.h"
 
 namespace tw::codegen {
@@ -101,6 +103,19 @@ void InstructionEmitter::write_around(const EmitCalls& emit) {
     fail(error_text(std::move(error)));
 }
 
+// Estimates count what it multiplies, of which LLVM knows nothing.
+void InstructionEmitter::note_work(const Intrinsic& intrinsic, Value* result) {
+  Expected<std::shared_ptr<const Kernel>> semantics = semantics_of(intrinsic);
+  if (!semantics) return fail(error_text(semantics.takeError()));
+  llvm::Instruction* last = result ? llvm::dyn_cast<llvm::Instruction>(result) : nullptr;
+  for (llvm::Instruction& i : llvm::reverse(*v_.b.GetInsertBlock()))
+    if (llvm::isa<llvm::CallBase>(i)) {
+      last = &i;
+      break;
+    }
+  if (last) note_multiply_adds(*last, as_const(count_work(**semantics).flops).value_or(0) / 2);
+}
+
 bool InstructionEmitter::emit(const StmtNode& s) {
   const Instruction& instruction = instruction_of(s);
   if (failed() || !instruction.intrinsic) return false;
@@ -140,6 +155,7 @@ bool InstructionEmitter::emit(const StmtNode& s) {
     Expected<Value*> made = writer.write(emit, {value_of, address_of}, out);
     if (!made) return fail(error_text(made.takeError())), true;
     value = *made;
+    note_work(*instruction.intrinsic, value);
   }
   if (value) store_operand(result, value);
   else expressions_.forget();  // memory has changed behind its back

@@ -40,6 +40,7 @@ class InstructionEmitter : private EmissionPart {
   void store_operand(const Operand& operand, Value* value);
   void find_states(const Stmt& s, bool in_parallel, std::vector<const Intrinsic*>& found) const;
   void write_around(const EmitCalls& emit);
+  void note_work(const Intrinsic& intrinsic, Value* result);
 
   ExpressionEmitter& expressions_;
   MemoryEmitter& memory_;

@@ -18,8 +18,7 @@ ReportEstimate estimate_of(const Backend& backend, const Kernel& kernel, const T
     out.problem = error_text(estimate.takeError());
     return out;
   }
-  out.cycles = estimate->cycles, out.hot_cycles = estimate->hot_cycles;
-  out.hot_once = estimate->hot_once;
+  out.cycles = estimate->cycles, out.hot = estimate->hot;
   out.peak_flops = 2 * core_rates(target).multiply_adds(multiplied_type(kernel));
   return out;
 }
@@ -37,6 +36,7 @@ Error add_estimates(const PlannedProgram& planned, const CompileReport& compiled
   }));
   report.no_times = "the target is not 'host'";
   report.clock = core_rates(target).clock;
+  report.estimated_alike = backend->estimated_alike();
   Sizes sizes = compiled.example;
   for (const KernelCall& call : program.calls) {
     ReportEstimate& out = report.estimates.emplace_back();

@@ -11,12 +11,21 @@ const rows = calls.map((call, i) => {
           gflops: t.flops / t.ms * 1e-6, roof: 100 * t.roof_ms / t.ms, bound: t.bound || '',
           source: call.source || 'library', moved, spills: call.spills, flops: t.flops, bytes: t.bytes, ...estimateOf(i)};
 });
-// Percent of what the rates of the target allow, and of the kernel's cycles in its hottest loop.
+// Percent of what the rates of the target allow, of the whole kernel and of its hottest loop.
 function estimateOf(i) {
   const e = report.estimates[i];
   if (!e || e.problem) return {};
   return {cycles: e.cycles, cycleShare: percent(e.cycles, cycles), peak: percent(e.flops, e.cycles * e.peak_flops),
-          hot: percent(e.hot_cycles, e.cycles), once: e.hot_once};
+          hot: e.hot_loop && e.hot_loop.peak_percent || undefined,
+          spills: e.hot_loop ? e.hot_loop.spills_an_iteration : calls[i].spills};
+}
+// What people must know of the estimates before they read them.
+function estimateNote() {
+  const problems = new Set(report.estimates.map((e) => e.problem));
+  if (problems.size === 1 && !problems.has('')) return ' No estimates: ' + report.estimates[0].problem + '.';
+  return ' The cycles are what LLVM\'s model of the processor says of the code, on one thread, with every access a hit in the ' +
+    'first cache: no measurement.' + (report.estimated_alike.length > 1 ? ' LLVM has one model for ' +
+                                      report.estimated_alike.join(', ') + '.' : '');
 }
 const columns = [
   {key: 'name', title: 'call', words: true}, {key: 'i', title: '#', text: String, wide: true, words: true},
@@ -25,8 +34,8 @@ const columns = [
                {key: 'roof', title: 'roof %', text: fixed(0)},
                {key: 'bound', title: 'bound by', text: String, wide: true, words: true}] : []),
   ...(estimated ? [{key: 'cycles', title: 'cycles', text: fixed(0)}, {key: 'cycleShare', title: '%', text: fixed(1)},
-                   {key: 'peak', title: 'peak %', text: fixed(0)}, {key: 'hot', title: 'hot loop %', text: fixed(0), wide: true},
-                   {key: 'spills', title: 'spills', text: String, wide: true}] : []),
+                   {key: 'peak', title: 'peak %', text: fixed(0)}, {key: 'hot', title: 'hot loop %', text: fixed(0)},
+                   {key: 'spills', title: 'spills', text: (v) => count(v), wide: true}] : []),
   {key: 'source', title: 'schedule', text: String, wide: timed, words: true},
   {key: 'moved', title: 'operands', text: bytes, wide: timed}];
 let chosen = -1;
@@ -41,8 +50,7 @@ heading(report.model, [
 const table = sortable('kernels', columns, rows, {sorted: timed ? 'ms' : estimated ? 'cycles' : 'i', down: timed || estimated, choose});
 section('calls', 'Kernel calls',
   make('p', {class: 'note'}, timed ? 'Medians of the runs of about a second on this machine, on one thread.'
-                                   : 'No times: ' + report.no_times + '.' + (estimated ? ' The cycles are what LLVM\'s model ' +
-    'of the processor says of the code, on one thread, with every access a hit in the first cache: no measurement.' : '')),
+                                   : 'No times: ' + report.no_times + '.' + (estimated ? estimateNote() : '')),
   make('label', {}, 'Filter ', make('input', {id: 'filter', type: 'search', placeholder: 'name of a node or kernel',
                                               oninput: (event) => table.filter(event.target.value)})),
   scroll('Table of kernel calls', table.table));
@@ -59,13 +67,21 @@ function links(title, list) {
   const items = list.map((i) => make('li', {}, make('button', {onclick: () => choose(i)}, rows[i].name)));
   return [make('h3', {}, title), items.length ? make('ul', {}, ...items) : make('p', {class: 'note'}, 'none')];
 }
+const count = (v) => String(Number(v.toFixed(1)));
+function hotLoop(e) {
+  const hot = e.hot_loop;
+  if (!hot) return 'no loop';
+  return 'hottest loop by estimate: ' + fixed(0)(percent(hot.cycles, e.cycles)) + '% of the cycles, an iteration ' +
+    fixed(1)(hot.cycles_an_iteration) + ' cycles, ' + count(hot.multiply_adds_an_iteration) + ' multiply-adds' +
+    (hot.peak_percent > 0 ? ' (' + fixed(0)(hot.peak_percent) + '% of the peak)' : '') + ' and ' + count(hot.spills_an_iteration) + ' spills';
+}
 function factsOf(i) {
   const call = calls[i], r = rows[i];
   const errors = report.errors.filter((e) => e.call === i);
   return [
     ...(timed ? [fixed(4)(r.ms) + ' ms', fixed(1)(r.share) + '% of the sum', fixed(0)(r.roof) + '% of the roof (' + r.bound + ')'] : []),
     ...(r.cycles >= 0 ? [fixed(0)(r.cycles) + ' cycles by estimate', ...(r.peak >= 0 ? [fixed(0)(r.peak) + '% of the peak'] : []),
-      'hottest loop: ' + fixed(0)(r.hot) + '% of the cycles, ' + fixed(1)(r.once) + ' an iteration'] : []),
+      hotLoop(report.estimates[i])] : []),
     ...((report.estimates[i] || {}).problem ? ['no estimate: ' + report.estimates[i].problem] : []),
     'kernel ' + call.kernel, bytes(call.code_bytes) + ' of code', call.spills + ' spills in innermost loops',
     ...errors.map((e) => 'error ' + short(e.max_rel) + ' of the range, ' + short(e.max_ulp) + ' ULP')];

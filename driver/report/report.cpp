@@ -159,6 +159,32 @@ void add_accuracy(const AccuracyReport& accuracy, const std::string& note, Repor
   }
 }
 
+double ReportEstimate::hot_percent() const {
+  const double most = hot.once() * peak_flops / 2;
+  return most > 0 ? 100 * hot.multiply_adds / most : 0;
+}
+
+Json::Array estimates_json(const Report& report) {
+  Json::Array out;
+  for (size_t i = 0; i < report.estimates.size(); ++i) {
+    const ReportEstimate& e = report.estimates[i];
+    Json::Object hot{{"cycles", e.hot.cycles},
+                     {"iterations", e.hot.iterations},
+                     {"cycles_an_iteration", e.hot.once()},
+                     {"multiply_adds_an_iteration", e.hot.multiply_adds},
+                     {"spills_an_iteration", e.hot.spills},
+                     {"peak_percent", e.hot_percent()}};
+    out.push_back(Json::Object{{"call", report.calls[i].name},
+                               {"kernel", report.calls[i].kernel},
+                               {"problem", e.problem},
+                               {"cycles", e.cycles},
+                               {"flops", e.flops},
+                               {"peak_flops", e.peak_flops},
+                               {"hot_loop", e.hot.iterations > 0 ? Json(std::move(hot)) : Json()}});
+  }
+  return out;
+}
+
 static Json to_json(const ReportChoice& c) {
   const auto number = [](const std::optional<double>& v) { return v ? Json(*v) : Json(); };
   return Json::Object{{"name", c.layer.layer.name},
@@ -184,14 +210,6 @@ Json to_json(const Report& r) {
                                  {"flops", t.flops},
                                  {"bytes", t.bytes},
                                  {"bound", t.bound}});
-  Json::Array estimates;
-  for (const ReportEstimate& e : r.estimates)
-    estimates.push_back(Json::Object{{"cycles", e.cycles},
-                                     {"hot_cycles", e.hot_cycles},
-                                     {"hot_once", e.hot_once},
-                                     {"flops", e.flops},
-                                     {"peak_flops", e.peak_flops},
-                                     {"problem", e.problem}});
   for (const ReportError& e : r.errors)
     errors.push_back(Json::Object{{"name", e.name},
                                   {"value", e.value},
@@ -212,8 +230,9 @@ Json to_json(const Report& r) {
                       {"buffers", buffers},
                       {"times", times},
                       {"no_times", r.no_times},
-                      {"estimates", estimates},
+                      {"estimates", estimates_json(r)},
                       {"clock", r.clock},
+                      {"estimated_alike", json_array(r.estimated_alike)},
                       {"peaks", r.peaks},
                       {"gflops", r.gflops},
                       {"dram_gbs", r.dram_gbs},

@@ -27,10 +27,14 @@ struct ReportTime {
 };
 // Of one call, by LLVM's model of the target's processor.
 struct ReportEstimate {
-  double cycles = 0, hot_cycles = 0, hot_once = 0;  // as KernelEstimate has them
+  double cycles = 0;
+  HotLoop hot;
   double flops = 0;
   double peak_flops = 0;  // a cycle, of the kernel's operands: what the target's rates say
   std::string problem;    // why there is no estimate
+
+  // Of that peak in the hot loop; 0: it has no multiply-adds
+  double hot_percent() const;
 };
 struct ReportCall {
   std::string name, kernel;
@@ -62,8 +66,9 @@ struct Report {
   std::vector<ReportTime> times;          // of each call, or none
   std::string no_times;                   // why there are none
   std::vector<ReportEstimate> estimates;  // of each call, or none
-  double clock = 0;   // cycles a second of the estimates' processor; 0: not said
-  std::string peaks;  // of this machine, as text
+  double clock = 0;  // cycles a second of the estimates' processor; 0: not said
+  std::vector<std::string> estimated_alike;  // processors with the same model, in LLVM
+  std::string peaks;                         // of this machine, as text
   double gflops = 0, dram_gbs = 0;
   std::vector<ReportError> errors;
   std::string errors_note;  // of which inputs, and what is missing; "": nobody asked
@@ -77,5 +82,6 @@ Report make_report(const PlannedProgram& planned, const CompileReport& compiled,
 void add_errors(const NodeErrors& errors, const std::string& note, Report& report);
 void add_accuracy(const AccuracyReport& accuracy, const std::string& note, Report& report);
 Json to_json(const Report& report);
+Json::Array estimates_json(const Report& report);  // with the calls' names
 
 }  // namespace tw

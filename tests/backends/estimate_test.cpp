@@ -2,6 +2,7 @@
 // instructions qemu runs.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -144,6 +145,65 @@ TEST_CASE("an estimate is the same each time, and not faster than the processor 
         estimate_of(cortex("neoverse-n1"), kernel).cycles);
 }
 
+TEST_CASE("the hottest loop of a tile is its reduction: so many multiply-adds, and no spill") {
+  Target target = cortex("cortex-a72");
+  target.core.f32 = 4;
+  const HotLoop hot = estimate_of(target, kernel_of(kTile)).hot;
+  CHECK(hot.iterations == 6 * 2 * 20);
+  CHECK(hot.multiply_adds == 4 * 8);
+  CHECK(hot.spills == 0);
+  const double percent = 100 * hot.multiply_adds / hot.once() / 4;
+  CAPTURE(percent);
+  CHECK(percent > 50);
+  CHECK(percent <= 100);
+}
+
+TEST_CASE("a tile of more registers than there are spills in its hottest loop") {
+  const Kernel kernel = kernel_of(R"(kernel @large(x: in f32[12, 20], w: const f32[20, 16],
+                                                   y: out f32[12, 16]) {
+    temp c: f32[12, 16] register
+    for i0 in 12 unroll { for l0 in 16 vector { c0: c[i0, l0] = 0.0 } }
+    for k in 20 reduce { for i in 12 unroll { for l in 16 vector {
+      c: c[i, l] += x[i, k] * w[k, l]
+    } } }
+    for i2 in 12 unroll { for l2 in 16 vector { y: y[i2, l2] = c[i2, l2] } }
+  })");
+  const HotLoop hot = estimate_of(cortex("cortex-a72"), kernel).hot;
+  CHECK(hot.multiply_adds == 12 * 16);
+  // 48 vectors of sums in 32 registers: each of the others is loaded and saved
+  CHECK(hot.spills >= 2 * 16);
+}
+
+TEST_CASE("a loop without multiply-adds has none, and code without a loop has no hottest one") {
+  const Target target = cortex("cortex-a72");
+  const HotLoop sums = estimate_of(target, kernel_of(R"(kernel @sums(x: in f32[64],
+                                                                     y: out f32[64]) {
+    for i in 64 { y: y[i] = x[i] + 1.0 }
+  })"))
+                           .hot;
+  CHECK(sums.iterations == 64);
+  CHECK(sums.multiply_adds == 0);
+  CHECK(sums.once() > 0);
+  const KernelEstimate straight = estimate_of(target, kernel_of(R"(kernel @four(x: in f32[4],
+                                                                                y: out f32[4]) {
+    for i in 4 vector { y: y[i] = x[i] * 2.0 }
+  })"));
+  CHECK(straight.cycles > 0);
+  CHECK(straight.hot.iterations == 0);
+}
+
+TEST_CASE("an estimate says which processors it does not tell apart") {
+  const auto alike = [](const Target& target) {
+    auto backend = make_backend(target);
+    REQUIRE_MESSAGE(bool(backend), error_text(backend.takeError()));
+    return (*backend)->estimated_alike();
+  };
+  const std::vector<std::string> large = alike(cortex("cortex-a72"));
+  CHECK(std::ranges::count(large, "cortex-a57") == 1);
+  CHECK(std::ranges::count(large, "cortex-a53") == 0);
+  CHECK(std::ranges::count(alike(cortex("cortex-a53")), "cortex-a53") == 1);
+}
+
 TEST_CASE("what cannot be estimated is refused") {
   const Kernel sized = kernel_of(R"(kernel @sized[n](x: in f32[n], y: out f32[n]) {
     for i in n { y: y[i] = x[i] + 1.0 }
@@ -151,6 +211,10 @@ TEST_CASE("what cannot be estimated is refused") {
   const std::string refusal = refusal_of(cortex("cortex-a72"), sized);
   CAPTURE(refusal);
   CHECK(refusal.find("has no known trip count") != std::string::npos);
-  CHECK(refusal_of(baseline_target(Arch::riscv64), kernel_of(kTile))
-            .find("LLVM has no model of the processor 'generic-rv64'") != std::string::npos);
+  CHECK(refusal_of(baseline_target(Arch::aarch64), kernel_of(kTile))
+            .find("'generic' is a set of instructions and no processor") != std::string::npos);
+  Target arm = baseline_target(Arch::arm);
+  arm.cpu = "cortex-a7";
+  CHECK(refusal_of(arm, kernel_of(kTile)).find("LLVM has no model of the processor 'cortex-a7'") !=
+        std::string::npos);
 }

@@ -97,13 +97,34 @@ def check_estimates(report):
     """Cycles of each call's code on a Cortex-A72, not fewer than its rates allow; hot loops without spills."""
     assert len(report["estimates"]) == len(report["calls"]) and report["clock"] > 0
     for call, e in zip(report["calls"], report["estimates"]):
-        assert e["problem"] or 0 < e["hot_once"] <= e["hot_cycles"] <= e["cycles"] * (1 + 1e-9), e
+        hot = e["hot_loop"]
+        assert e["call"] == call["name"] and (e["problem"] or 0 < hot["cycles_an_iteration"] <= hot["cycles"] <= e["cycles"] * (1 + 1e-9)), e
         assert e["problem"] or e["peak_flops"] == 0 or e["flops"] <= 1.05 * e["cycles"] * e["peak_flops"], (call["name"], e)
     products = [(c, e) for c, e in zip(report["calls"], report["estimates"]) if not e["problem"] and e["flops"] > 0.4 * 2 * 8 * 64 * 64]
     assert products, report["estimates"]
     for call, e in products:   # the matrix products
         assert call["spills"] == 0 and e["flops"] > 0.2 * e["cycles"] * e["peak_flops"], (call, e)
-        assert e["hot_cycles"] > 0.4 * e["cycles"], e
+        hot = e["hot_loop"]
+        assert hot["cycles"] > 0.4 * e["cycles"] and hot["spills_an_iteration"] == 0, e
+        assert 50 < hot["peak_percent"] <= 100, e
+        assert 0.8 * e["flops"] < 2 * hot["iterations"] * hot["multiply_adds_an_iteration"] <= e["flops"], e
+
+
+def check_instructions(tilewright, folder):
+    """The multiply-adds of a target's own instructions count: bytes, four at once, on a Neoverse N1."""
+    made = json.loads(run(tilewright, "compile", DIGITS.with_name("digits_int8.onnx"), "-t", "neoverse-n1", "-o", folder / "n1.so",
+                          "--report", folder / "n1.html", "--json"))
+    shares = [2 * e["hot_loop"]["iterations"] * e["hot_loop"]["multiply_adds_an_iteration"] / e["flops"]
+              for e in made["estimates"] if e["hot_loop"] and e["kernel"].startswith(("conv", "matmul"))]
+    assert all(share <= 1 for share in shares) and sum(share > 0.8 for share in shares) >= 2, made["estimates"]
+    assert made["estimates"] == data_of(folder / "n1.html")["estimates"]
+
+
+def check_no_model(tilewright, folder):
+    """Where LLVM has no model of the processor, every call says so, and the page once."""
+    run(tilewright, "compile", DIGITS, "-t", "cortex-a7", "-o", folder / "a7.so", "--report", folder / "a7.html")
+    estimates = data_of(folder / "a7.html")["estimates"]
+    assert estimates and all("no model of the processor 'cortex-a7'" in e["problem"] and not e["hot_loop"] for e in estimates), estimates
 
 
 def check_errors(report):
@@ -168,6 +189,8 @@ def main():
             pages.append((folder / name).read_bytes())
         # The library's name is the same, so all of it is
         assert pages[0] == pages[1]
+        check_instructions(tilewright, folder)
+        check_no_model(tilewright, folder)
 
         assert "no folder" in run(tilewright, "compile", model, "-o", library, "--report", folder / "no/r.html", code=5)
         assert "--report-errors needs" in run(tilewright, "compile", model, "-o", library, "--report-errors", 1, code=1)

@@ -73,9 +73,11 @@ Expected<int> compile_command(CompileArgs args, Console& console) {
       return finish_cached_library(job, *build, console);
   Progress progress(console);
   TW_ASSIGN(CompileReport report, build(job, console, progress));
+  Json::Array estimates;
   if (!args.report.empty() && !(args.strict && !report.faults.empty())) {
     progress.begin("report");
-    TW_TRY(write_report_page(args, job.options, job.planned, report, job.target, job.accuracy));
+    TW_ASSIGN(estimates,
+              write_report_page(args, job.options, job.planned, report, job.target, job.accuracy));
   }
   progress.end();
   std::ranges::copy(job.notes, std::back_inserter(report.notes));
@@ -83,7 +85,8 @@ Expected<int> compile_command(CompileArgs args, Console& console) {
   if (!console.json) progress.print(remarks(report));
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const Json::Object json = to_json(report, job.passes, seconds);
+  Json::Object json = to_json(report, job.passes, seconds);
+  if (!estimates.empty()) json.push_back({"estimates", estimates});
   if (args.strict && !report.faults.empty()) {
     if (console.json) write_json(console, json);
     return kExitInternal;

@@ -84,10 +84,11 @@ Expected<int> finish_library(const Job& job, Json::Object report, const std::str
   return within(rows) ? kExitOk : kExitBudget;
 }
 
-// The page of --report.
-Error write_report_page(const CompileArgs& args, const CompileOptions& options,
-                        const PlannedProgram& planned, const CompileReport& compiled,
-                        const Target& target, const std::optional<AccuracyReport>& accuracy) {
+// The page of --report; its estimates, or none.
+Expected<Json::Array> write_report_page(const CompileArgs& args, const CompileOptions& options,
+                                        const PlannedProgram& planned,
+                                        const CompileReport& compiled, const Target& target,
+                                        const std::optional<AccuracyReport>& accuracy) {
   Report report = make_report(planned, compiled, target);
   report.model = std::filesystem::path(args.model).filename().string();
   const bool here = args.target == "host";
@@ -96,7 +97,8 @@ Error write_report_page(const CompileArgs& args, const CompileOptions& options,
   if (here && args.report_errors > 0)
     add_errors(options, target, compiled, args.report_errors, report);
   if (accuracy) add_accuracy(*accuracy, accuracy_note(*accuracy), report);
-  return write_file(args.report, page(report));
+  TW_TRY(write_file(args.report, page(report)));
+  return estimates_json(report);
 }
 
 }  // namespace tw

@@ -76,9 +76,10 @@ Error add_to_build_cache(const Job& job, const Json::Object& report, const std::
 
 // What a library is held against once it is there (finish.cpp)
 Expected<CompileReport> within_accuracy(Job& job, CompileReport report, const OnStage& stage);
-Error write_report_page(const CompileArgs& args, const CompileOptions& options,
-                        const PlannedProgram& planned, const CompileReport& compiled,
-                        const Target& target, const std::optional<AccuracyReport>& accuracy);
+Expected<Json::Array> write_report_page(const CompileArgs& args, const CompileOptions& options,
+                                        const PlannedProgram& planned,
+                                        const CompileReport& compiled, const Target& target,
+                                        const std::optional<AccuracyReport>& accuracy);
 Expected<int> finish_library(const Job& job, Json::Object report, const std::string& summary,
                              Console& console);
 

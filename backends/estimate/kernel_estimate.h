@@ -1,0 +1,16 @@
+// What a kernel's code takes, from its blocks.
+#pragma once
+#include "backends/backend.h"
+#include "backends/estimate/block_cycles.h"
+#include "backends/estimate/block_runs.h"
+#include "backends/estimate/machine_code.h"
+
+namespace tw::codegen {
+
+// runs, multiply_adds: of the function's blocks, by their names. Blocks come in the code's order.
+Expected<KernelEstimate> estimate_blocks(const std::vector<MachineBlock>& blocks,
+                                         const BlockRuns& runs,
+                                         const std::map<std::string, double>& multiply_adds,
+                                         BlockCycles& cycles);
+
+}  // namespace tw::codegen
