@@ -150,13 +150,16 @@ void Builder::add_symbol(const std::string& symbol, Range range) {
   if (symbols_.emplace(symbol, std::move(range)).second) symbol_order_.push_back(symbol);
 }
 
-void Builder::add_symbol(const std::string& symbol, Range range, const std::string& name) {
-  add_symbol(symbol, std::move(range));
+void Builder::add_symbol(const std::string& symbol, const std::string& name,
+                         const std::optional<SymbolLimits>& limits) {
+  if (limits) limits_[symbol] = *limits;
+  add_symbol(symbol,
+             limits ? Range{Expr(limits->least), Expr(limits->most)} : symbol_range(symbol));
   symbol_names_[symbol] = name;
 }
 
 void Builder::share_symbols(const Builder& around) {
-  symbol_names_ = around.symbol_names_;
+  symbol_names_ = around.symbol_names_, limits_ = around.limits_;
   is_region_ = true;
   for (const auto& [symbol, range] : around.symbols_) {
     if (!around.replaced_.count(symbol)) add_symbol(symbol, range);

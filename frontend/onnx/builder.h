@@ -63,8 +63,9 @@ class Builder {
   Expr simplified(const Expr& e) const { return simplify(e, symbols_); }
   void add_symbol(const std::string& symbol);
   void add_symbol(const std::string& symbol, Range range);
-  // With what the model calls it
-  void add_symbol(const std::string& symbol, Range range, const std::string& name);
+  // Of an input, with what the model calls it and what is said of it
+  void add_symbol(const std::string& symbol, const std::string& name,
+                  const std::optional<SymbolLimits>& limits);
   void share_symbols(const Builder& around);  // of a region: those of the graph around it
   const Ranges& symbols() const { return symbols_; }
   const SymbolNames& symbol_names() const { return symbol_names_; }
@@ -144,7 +145,7 @@ class Builder {
   std::map<std::string, Expr, std::less<>> replaced_;
   Ranges symbols_;
   SymbolNames symbol_names_;
-  SymbolLimitsOf limits_;  // that the model itself says
+  SymbolLimitsOf limits_;  // that the user says, and the model itself
 };
 
 }  // namespace tw::onnx_import

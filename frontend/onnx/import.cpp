@@ -100,15 +100,13 @@ class Symbols {
     if (const auto bound = dims_.find(name); bound != dims_.end()) return bound->second;
     if (const auto range = ranges_.find(name); range != ranges_.end()) {
       const std::string symbol = symbol_name(own, range->second.least);
-      limits_[symbol] = range->second;
-      builder.add_symbol(symbol, {Expr(range->second.least), Expr(range->second.most)}, name);
+      builder.add_symbol(symbol, name, range->second);
       return var(symbol);
     }
     const std::string symbol = symbol_name(own, 1);
-    builder.add_symbol(symbol, symbol_range(symbol), name);
+    builder.add_symbol(symbol, name, std::nullopt);
     return var(symbol);
   }
-  const SymbolLimitsOf& limits() const { return limits_; }
   const std::map<std::string, int64_t>& bound() const { return dims_; }
 
  private:
@@ -141,7 +139,6 @@ class Symbols {
   std::set<std::string> own_;
   std::map<std::string, int64_t> dims_;  // bound, by the model's names
   SymbolLimitsOf ranges_;                // by the model's names
-  mutable SymbolLimitsOf limits_;        // of symbols that inputs have
 };
 
 class Importer {
@@ -180,15 +177,7 @@ class Importer {
   const std::map<std::string, int64_t>& bound() const { return symbols_.bound(); }
   const SymbolNames& symbol_names() const { return builder_.symbol_names(); }
   std::vector<std::string>& warnings() { return state_.warnings; }
-  Expected<Graph> finish(const std::string& name) {
-    TW_ASSIGN(Graph graph, builder_.finish(name, outputs_));
-    for (const auto& [symbol, limits] : symbols_.limits())
-      if (std::ranges::count(graph.symbols, symbol)) {
-        SymbolLimits& all = graph.limits.try_emplace(symbol, limits).first->second;
-        all = {std::max(all.least, limits.least), std::min(all.most, limits.most), limits.step};
-      }
-    return graph;
-  }
+  Expected<Graph> finish(const std::string& name) { return builder_.finish(name, outputs_); }
 
  private:
   Val refuse(DiagCode code, const std::string& problem, const std::string& advice,

@@ -26,6 +26,9 @@ ValueId Graph::add_input(std::string name, TensorType type) {
       if (e->kind == ExprKind::var && !std::ranges::count(symbols, e->name))
         symbols.push_back(e->name);
     });
+  if (!limits.empty())
+    for (Expr& dim : type.shape)
+      if (dim->kind != ExprKind::var) dim = simplify_dim(dim, limits);
   ValueId id{static_cast<int32_t>(values_.size())};
   std::string unique = unique_name(std::move(name));
   values_.push_back({std::move(type), NodeId{}, std::move(unique), std::nullopt});
@@ -59,6 +62,28 @@ std::vector<ValueId> Node::outputs() const {
   return all;
 }
 
+OpAttrs Graph::within_limits(const OpAttrs& attrs) const {
+  OpAttrs out = map_dims(
+      attrs, [&](const Expr& dim) { return dim.defined() ? simplify_dim(dim, limits) : dim; });
+  for_each_region(out, [&](Region& region) {
+    auto limited = std::make_shared<Graph>(*region.graph);
+    for (const std::string& symbol : limited->symbols)
+      if (const auto found = limits.find(symbol); found != limits.end())
+        limited->limits[symbol] = found->second;
+    region.graph = std::move(limited);
+  });
+  return out;
+}
+
+Expected<std::vector<TensorType>> Graph::infer(const OpAttrs& attrs,
+                                               const std::vector<const TensorType*>& inputs) const {
+  if (limits.empty()) return infer_types(attrs, inputs);
+  TW_ASSIGN(std::vector<TensorType> types, infer_types(within_limits(attrs), inputs));
+  for (TensorType& type : types)
+    for (Expr& dim : type.shape) dim = simplify_dim(dim, limits);
+  return types;
+}
+
 Expected<ValueId> Graph::add(OpAttrs attrs, std::vector<ValueId> inputs, std::string name,
                              std::string node_name, std::string source) {
   TW_ASSIGN(const NodeId id, add_node(std::move(attrs), std::move(inputs), {std::move(name)},
@@ -75,7 +100,8 @@ Expected<NodeId> Graph::add_node(OpAttrs attrs, std::vector<ValueId> inputs,
              op_info(attrs).name, node_name);
     types.push_back(input.valid() ? &value(input).type : nullptr);
   }
-  Expected<std::vector<TensorType>> made = infer_types(attrs, types);
+  if (!limits.empty()) attrs = within_limits(attrs);
+  Expected<std::vector<TensorType>> made = infer(attrs, types);
   if (!made) {
     std::vector<Diag> diags = take_diags(made.takeError());
     std::string where = node_name.empty() && !names.empty() ? names[0] : node_name;

@@ -56,6 +56,8 @@ bool may_be_equal_for_some(const Expr& a, const Expr& b);
 bool is_data_dependent(const Expr& dim);    // uses a symbol that may be 0
 std::string to_string(const Shape& shape);  // "[batch, 64]"
 Expr simplify_dim(const Expr& dim);         // simplify with symbol_ranges
+// And with limits, so that (n + 1) // 2 is 3 where n is 5 or 6
+Expr simplify_dim(const Expr& dim, const SymbolLimitsOf& limits);
 // An i64 expression of symbols and integers whose divisors are positive.
 Error check_dim_expr(const Expr& dim);
 // Extents >= 0 and small enough that byte counts cannot overflow, a layout that fits. Untrusted
@@ -111,13 +113,17 @@ class Graph {
   ValueId add_constant(std::string name, TensorType type, Blob blob);
   ValueId add_constant(std::string name, const Tensor& tensor);
   // Infers the outputs' types from the op table. names: of the output values, made unique if taken;
-  // empty or missing: fresh ones.
+  // empty or missing: fresh ones. The limits hold already: sizes are simplified by them, in types,
+  // attributes and regions, which get them too.
   Expected<NodeId> add_node(OpAttrs attrs, std::vector<ValueId> inputs,
                             std::vector<std::string> names, std::string node_name = "",
                             std::string source = "");
   // The same; the result is the first output.
   Expected<ValueId> add(OpAttrs attrs, std::vector<ValueId> inputs, std::string name = "",
                         std::string node_name = "", std::string source = "");
+  // infer_types, simplified by the limits
+  Expected<std::vector<TensorType>> infer(const OpAttrs& attrs,
+                                          const std::vector<const TensorType*>& inputs) const;
   void add_output(ValueId value, std::string name);
   void set_output(size_t index, ValueId value);  // the output keeps its name
 
@@ -153,6 +159,7 @@ class Graph {
 
  private:
   std::string unique_name(std::string wanted);
+  OpAttrs within_limits(const OpAttrs& attrs) const;
   void note_reads(NodeId node);
   std::vector<Node> nodes_;
   std::vector<Value> values_;

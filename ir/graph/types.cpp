@@ -20,6 +20,16 @@ Expr simplify_dim(const Expr& dim) {
   return simplify(dim, symbol_ranges(dim));
 }
 
+Expr simplify_dim(const Expr& dim, const SymbolLimitsOf& limits) {
+  if (limits.empty() || dim->kind == ExprKind::int_imm) return simplify_dim(dim);
+  Ranges ranges = symbol_ranges(dim);
+  for (auto& [symbol, range] : ranges)
+    if (const auto found = limits.find(symbol); found != limits.end())
+      range = {Expr(found->second.least),
+               found->second.most < INT64_MAX ? Expr(found->second.most) : Expr()};
+  return simplify(dim, ranges);
+}
+
 bool equal(const Shape& a, const Shape& b) {
   return std::ranges::equal(a, b, [](const Expr& x, const Expr& y) {
     return equal(x, y) || is_const(simplify_dim(x - y), 0);

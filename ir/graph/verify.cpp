@@ -120,7 +120,7 @@ class Verifier {
     for (ValueId output : n.outputs()) value(output);
     for (const Graph* region : regions_of(n.attrs)) check_region(n, *region);
     if (!diags_.empty()) return;
-    Expected<std::vector<TensorType>> inferred = infer_types(n.attrs, types);
+    Expected<std::vector<TensorType>> inferred = graph_.infer(n.attrs, types);
     if (!inferred) return fail(label(n), inferred.takeError());
     const std::vector<ValueId> outputs = n.outputs();
     if (outputs.size() != inferred->size())

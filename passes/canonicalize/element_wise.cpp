@@ -298,12 +298,12 @@ bool drop_expanded_operand(Rewriter& rewriter, NodeId id) {
     inputs[i] = maker->inputs[0];
     std::vector<const TensorType*> types;
     for (ValueId input : inputs) types.push_back(&rewriter.type(input));
-    Expected<TensorType> out = infer_type(node.attrs, types);
+    Expected<std::vector<TensorType>> out = rewriter.graph().infer(node.attrs, types);
     if (!out) {
       llvm::consumeError(out.takeError());
       continue;
     }
-    if (!equal(*out, rewriter.type(node.output))) continue;
+    if (!equal((*out)[0], rewriter.type(node.output))) continue;
     rewriter.update(id, OpAttrs(node.attrs), inputs);
     return true;
   }

@@ -266,12 +266,12 @@ bool hoist_element_wise(Rewriter& rewriter, NodeId id) {
   }
   std::vector<const TensorType*> types;
   for (ValueId input : inputs) types.push_back(&rewriter.type(input));
-  Expected<TensorType> type = infer_type(rewriter.node(id).attrs, types);
+  Expected<std::vector<TensorType>> type = graph.infer(rewriter.node(id).attrs, types);
   if (!type) {
     llvm::consumeError(type.takeError());
     return false;
   }
-  if (!equal(type->shape, rewriter.type(inputs[side]).shape)) return false;
+  if (!equal((*type)[0].shape, rewriter.type(inputs[side]).shape)) return false;
   ValueId computed = rewriter.add(OpAttrs(rewriter.node(id).attrs), inputs, id, "early");
   rewriter.update(id, movement, {computed});
   return true;

@@ -80,6 +80,21 @@ TEST_CASE("errors name sizes as the model does") {
         std::string::npos);
 }
 
+TEST_CASE("--dim with limits: what follows from them is known to the importer and to the graph") {
+  ImportOptions options;
+  options.limits["n"] = {5, 6, 1};
+  const Model model = import_ok(R"(g (float[n,7,n] x) => (float[a,b,c,d] y)
+    <int64[1] axis = {1}, int64[6] pads = {0, 0, 0, 0, 0, 3}> {
+      p = MaxPool<kernel_shape = [2], strides = [2], ceil_mode = 1>(x)
+      q = Pad(p, pads)
+      y = Unsqueeze(q, axis)
+    })",
+                                options);
+  CHECK(output_type(model) == "f32[n, 1, 7, 6]");
+  CHECK(model.graph.limits.at("n.1").least == 5);
+  CHECK(model.graph.limits.at("n.1").most == 6);
+}
+
 TEST_CASE("a size that is called as a loop is another name than the loop's") {
   const Model model = import_ok("g (float[n,c] x) => (float[n,c] y) { y = Relu(x) }");
   CHECK(output_type(model) == "f32[n, c]");

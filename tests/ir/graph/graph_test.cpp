@@ -261,4 +261,26 @@ TEST_CASE("macs counts convolutions and matrix products") {
   CHECK(to_string(simplify_dim(mac_count(graph, *graph.def(product)))) == "batch * 16");
 }
 
+TEST_CASE("sizes are simplified by the limits of symbols, in types and attributes") {
+  Graph graph;
+  graph.limits["n.1"] = {5, 6, 1};
+  const Expr n = var("n.1"), half = floor_div(n + 1, 2);
+  const ValueId x = graph.add_input("x", f32({n, half + 3}));
+  CHECK(graph.symbols == std::vector<std::string>{"n.1"});
+  CHECK(to_string(graph.value(x).type) == "f32[n.1, 6]");
+  // Of as many elements, which nobody could tell of (n + 1) // 2 + 3 and 6 without the limits
+  const ValueId row = must(graph.add(op::Reshape{{n * 6}}, {x}));
+  const ValueId back = must(graph.add(op::Reshape{{n, half * 2}}, {row}, "back"));
+  CHECK(to_string(graph.value(back).type) == "f32[n.1, 6]");
+  CHECK(print(graph).find("shape=[n.1,6]") != std::string::npos);
+  graph.add_output(must(graph.add(op::Binary{BinaryOp::add}, {back, x})), "y");
+  CHECK(error_of(verify(graph)) == "no error");
+  CHECK(print(must(parse_graph(print(graph)))) == print(graph));
+  // Nothing else knows them
+  graph.limits.clear();
+  CHECK(is_const(simplify_dim(half, {{"n.1", {5, 6, 1}}}), 3));
+  CHECK_FALSE(is_const(simplify_dim(half, {{"n.1", {5, 7, 1}}}), 3));
+  CHECK_FALSE(is_const(simplify_dim(half), 3));
+}
+
 }  // namespace tw

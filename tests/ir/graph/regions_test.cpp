@@ -109,4 +109,44 @@ TEST_CASE("regions that do not fit are errors") {
 }
 
 }  // namespace
+TEST_CASE("a region has the limits of the symbols around it") {
+  const std::string text = R"(graph @g(n.1 >= 5 <= 6) {
+  %c: bool[] = input
+  %x: f32[n.1, 6] = input
+  %y: f32[n.1 * 6] = if(%c, %x, %x) then_branch=graph @then(n.1) {
+      %a: f32[n.1, (n.1 + 1) // 2 + 3] = input
+      %b: f32[n.1 * 6] = reshape(%a) shape=[n.1 * ((n.1 + 1) // 2 + 3)]
+      output %b
+    } else_branch=graph @else(n.1) {
+      %a: f32[n.1, 6] = input
+      %b: f32[n.1 * 6] = reshape(%a) shape=[n.1 * 6]
+      output %b
+    }
+  output %y
+}
+)";
+  const auto without = problem(text, " >= 5 <= 6", "");
+  CAPTURE(without);
+  CHECK(without != "");
+  // The region is read before the graph around it, so its own header says it too
+  CHECK(problem(text, "@then(n.1)", "@then(n.1 >= 5 <= 6)") == "");
+  // Of a graph without the words, they come from around
+  Graph region;
+  region.name = "body", region.symbols = {"n.1"};
+  const Expr n = var("n.1"), extent = floor_div(n + 1, 2) + 3;
+  const ValueId a = region.add_input("a", {DType::f32, {n, extent}, {}});
+  region.add_output(a, "");
+  Graph graph;
+  graph.limits["n.1"] = {5, 6, 1};
+  const ValueId c = graph.add_input("c", {DType::boolean, {}, {}});
+  const ValueId x = graph.add_input("x", {DType::f32, {n, 6}, {}});
+  const auto shared = std::make_shared<const Graph>(std::move(region));
+  Expected<ValueId> y = graph.add(op::If{{shared}, {shared}}, {c, x, x});
+  REQUIRE_MESSAGE(bool(y), error_text(y.takeError()));
+  graph.add_output(*y, "y");
+  CHECK(to_string(graph.value(*y).type) == "f32[n.1, 6]");
+  Error error = verify(graph);
+  CHECK_MESSAGE(!error, error_text(std::move(error)));
+}
+
 }  // namespace tw
