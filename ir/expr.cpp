@@ -37,6 +37,7 @@ static constexpr const char* word(UnaryOp value) {
     case UnaryOp::ceil: return "ceil";
     case UnaryOp::round: return "round";
     case UnaryOp::trunc: return "trunc";
+    case UnaryOp::tf32: return "tf32";
     case UnaryOp::sign: return "sign";
     case UnaryOp::is_nan: return "is_nan";
     case UnaryOp::is_inf: return "is_inf";
@@ -163,6 +164,7 @@ const char* operand_error(UnaryOp op, DType a) {
   if (op == UnaryOp::bit_not) return is_int(a) ? nullptr : "the operand must be an integer";
   if (op == UnaryOp::neg || op == UnaryOp::abs || op == UnaryOp::sign)
     return a == DType::boolean ? "the operand must be a number" : nullptr;
+  if (op == UnaryOp::tf32) return a == DType::f32 ? nullptr : "the operand must be f32";
   return is_float(a) ? nullptr : "the operand must be a float";
 }
 

@@ -51,13 +51,14 @@ enum class UnaryOp : uint8_t {
   ceil,
   round,
   trunc,
+  tf32,  // rounds an f32 to 10 bits behind the leading one, halves away from zero
   sign,
   is_nan,
   is_inf,
   logical_not,
   bit_not
 };
-inline constexpr int kUnaryOpCount = 28;
+inline constexpr int kUnaryOpCount = 29;
 enum class BinaryOp : uint8_t {
   add,
   sub,

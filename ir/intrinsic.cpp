@@ -161,8 +161,8 @@ Expected<EmitCalls> parse_emit(std::vector<std::string> lines, const Location& a
     LineParser parser(line, at);
     TW_ASSIGN(EmitCalls::Call call, parser.call());
     TW_ASSIGN(const int64_t threads, parser.threads());
-    if (threads > 1 && lines.size() > 1)
-      return make_error(DiagCode::parse, "emit '{0}': several threads do one call", line);
+    if (threads > 1 && emit.calls.size() + 1 < lines.size())
+      return make_error(DiagCode::parse, "emit '{0}': several threads do the last call", line);
     emit.threads = threads;
     emit.calls.push_back(std::move(call));
   }

@@ -34,7 +34,8 @@ struct EmitCalls {
   };
   std::vector<std::string> lines;  // as they are written
   std::vector<Call> calls;
-  // That do it together ("over 32"): the first dimension of every operand counts them
+  // That do the last call together ("over 32"), each the others for itself: the first dimension of
+  // every operand counts them
   int64_t threads = 1;
   Location at;  // in the description
 

@@ -1,5 +1,6 @@
 #include "ir/scalar_ops.h"
 
+#include <bit>
 #include <cmath>
 
 #include "ir/storage_types.h"
@@ -171,6 +172,11 @@ double round_to(DType type, double value, bool saturate) {
   TW_UNREACHABLE("{0} is not a float type", dtype_name(type));
 }
 
+float round_to_tf32(float value) {
+  if (std::isnan(value)) return value;
+  return std::bit_cast<float>((std::bit_cast<uint32_t>(value) + 0x1000u) & 0xffffe000u);
+}
+
 double sigmoid(double x) {
   return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
 }
@@ -209,6 +215,7 @@ double float_unary(UnaryOp f, double x) {
     case UnaryOp::ceil: return std::ceil(x);
     case UnaryOp::round: return std::nearbyint(x);
     case UnaryOp::trunc: return std::trunc(x);
+    case UnaryOp::tf32: return round_to_tf32(static_cast<float>(x));
     case UnaryOp::sign: return x > 0 ? 1 : x < 0 ? -1 : x;
     case UnaryOp::is_nan: return std::isnan(x);
     case UnaryOp::is_inf: return std::isinf(x);

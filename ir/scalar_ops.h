@@ -19,6 +19,8 @@ int64_t floor_div_int(int64_t a, int64_t b);
 int64_t floor_mod_int(int64_t a, int64_t b);
 // As a cast to a float type does
 double round_to(DType type, double value, bool saturate = false);
+// To 10 bits behind the leading one, halves away from zero.
+float round_to_tf32(float value);
 // Of float operands of any type, in double; predicates and comparisons give 0 or 1. Bit operations
 // are an internal error.
 double sigmoid(double x);

@@ -192,8 +192,8 @@ std::string device_entry(const Target& d, bool with_rates) {
   return out;
 }
 
-constexpr Precision kPrecisions[] = {Precision::fp32, Precision::bf16, Precision::fp16,
-                                     Precision::automatic};
+constexpr Precision kPrecisions[] = {Precision::fp32, Precision::bf16, Precision::tf32,
+                                     Precision::fp16, Precision::automatic};
 
 std::string precision(const Target& t) {
   return t.precision == Precision::fp32
@@ -213,6 +213,7 @@ const char* precision_name(Precision precision) {
   switch (precision) {
     case Precision::fp32: return "fp32";
     case Precision::bf16: return "bf16";
+    case Precision::tf32: return "tf32";
     case Precision::fp16: return "fp16";
     case Precision::automatic: return "auto";
   }

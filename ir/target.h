@@ -38,7 +38,7 @@ struct DeviceRates {
 };
 
 // In which floats products multiply and weights are kept; automatic: what the target gains by.
-enum class Precision : uint8_t { fp32, bf16, fp16, automatic };
+enum class Precision : uint8_t { fp32, bf16, tf32, fp16, automatic };
 const char* precision_name(Precision precision);  // "fp32", ..., "auto"
 std::optional<Precision> precision_from_name(std::string_view name);
 std::string precision_names();  // of all, for help texts and errors

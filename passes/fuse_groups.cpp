@@ -10,6 +10,7 @@
 // for each other: a way from group A to B and back would pass both outputs and be a cycle of nodes.
 // Sorting groups by their last node is a topological order.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -68,6 +69,7 @@ class Fuser {
   void take_attention();
   void move_inside(std::set<int>& nodes, ValueId read) const;
   void take_operands(Draft& draft) const;
+  void round_inside(std::set<int>& nodes, std::array<ValueId, 2>& operands) const;
   void widen_inside(std::set<int>& nodes, ValueId read) const;
   void grow_behind(Draft& draft) const;
   void grow_before_reduction(Draft& draft) const;
@@ -121,6 +123,7 @@ bool is_cheap(UnaryOp function) {
     case UnaryOp::ceil:
     case UnaryOp::round:
     case UnaryOp::trunc:
+    case UnaryOp::tf32:
     case UnaryOp::sign:
     case UnaryOp::is_nan:
     case UnaryOp::is_inf:
@@ -278,14 +281,16 @@ void Fuser::take_attention() {
   }
 }
 
-// What a product's kernel reads as short floats: the casts of its operands to f32. Devices want
-// both operands of one type. They copy operands of matrix products anyway, and so read them through
-// what only moves elements.
+// What a product's kernel reads as short floats, the casts of its operands to f32, and what it
+// rounds to tf32. Devices want both operands of one type. They copy operands of matrix products
+// anyway, and so read them through what only moves elements.
 void Fuser::take_operands(Draft& draft) const {
   const Node& anchor = at(draft.anchor);
   if (!get_if<op::Conv>(&anchor) && !get_if<op::MatMul>(&anchor)) return;
+  std::array<ValueId, 2> operands = {anchor.inputs[0], anchor.inputs[1]};
+  round_inside(draft.nodes, operands);
   if (!processor_ && get_if<op::MatMul>(&anchor))
-    for (size_t i = 0; i < 2; ++i) move_inside(draft.nodes, anchor.inputs[i]);
+    for (const ValueId operand : operands) move_inside(draft.nodes, operand);
   std::set<int> nodes = draft.nodes;
   for (size_t i = 0; i < 2; ++i) widen_inside(nodes, anchor.inputs[i]);
   const auto source = [&](size_t i) {
@@ -310,6 +315,20 @@ void Fuser::move_inside(std::set<int>& nodes, ValueId read) const {
     nodes = std::move(more);
     read = node.inputs[0];
   }
+}
+
+// The roundings of both operands that only these nodes read join them, which read what is rounded.
+void Fuser::round_inside(std::set<int>& nodes, std::array<ValueId, 2>& operands) const {
+  std::set<int> both = nodes;
+  for (const ValueId operand : operands) {
+    const int maker = maker_of(operand);
+    if (maker < 0 || !is_free(maker) || !rounds_to_tf32(at(maker)) || !only_inside(maker, nodes))
+      return;
+    both.insert(maker);
+  }
+  if (!fits(both)) return;
+  nodes = std::move(both);
+  for (ValueId& operand : operands) operand = graph_.def(operand)->inputs[0];
 }
 
 // A cast of a short float that only these nodes read joins them: no memory holds the f32.

@@ -225,7 +225,7 @@ bool exact_rows(Graph& graph, PassContext& context) {
 Expected<bool> narrow_products(Graph& graph, PassContext& context) {
   const bool exact = exact_rows(graph, context);
   const Precision precision = precision_of(context.target);
-  if (precision == Precision::fp32) return exact;
+  if (precision == Precision::fp32 || precision == Precision::tf32) return exact;
   const DType type = precision == Precision::bf16 ? DType::bf16 : DType::f16;
   const bool multiplies = type == DType::bf16 && multiplies_bf16(context.target);
   const int count = Narrower(graph, context, type, multiplies).run();

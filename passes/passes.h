@@ -14,6 +14,7 @@ Expected<bool> fuse_quantization(Graph& graph, PassContext& context);
 Expected<bool> join_products(Graph& graph, PassContext& context);
 Expected<bool> narrow_products(Graph& graph, PassContext& context);
 Expected<bool> rank_topk(Graph& graph, PassContext& context);
+Expected<bool> round_products(Graph& graph, PassContext& context);
 Expected<bool> sign_quantization(Graph& graph, PassContext& context);
 Expected<bool> tabulate_bytes(Graph& graph, PassContext& context);
 Expected<bool> widen_floats(Graph& graph, PassContext& context);

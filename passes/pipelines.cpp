@@ -37,6 +37,8 @@ std::vector<std::string> default_pipeline() {
       // After constants are folded, which would widen the weights again; before layouts, which see
       // the casts. Nothing in f32.
       "narrow-products",
+      // The same of roundings to tf32.
+      "round-products",
       // Last: casts between layouts would hide the patterns that the others look for.
       "assign-layouts",
   };

@@ -21,7 +21,7 @@ bool widens_f16(const Target& target) {
 
 bool multiplies_bf16(const Target& whole) {
   const Target& target = whole.main_device();
-  if (!tile_instructions(target, DType::bf16).empty()) return true;
+  if (!tile_instructions(target, {DType::bf16}).empty()) return true;
   return best_product(
              target,
              [](const ProductForm& form) {
@@ -33,6 +33,11 @@ bool multiplies_bf16(const Target& whole) {
                       form.row_count() * form.column_count() * 32 <= target.vector_bits;
              })
       .has_value();
+}
+
+bool multiplies_tf32(const Target& whole) {
+  const Target& target = whole.main_device();
+  return block_memory(target) && !tile_instructions(target, {DType::f32, true}).empty();
 }
 
 void set_precision(Target& target, Precision precision) {
@@ -51,6 +56,13 @@ Precision precision_of(const Target& target) {
 Error check_precision(const Target& target) {
   const Precision precision = precision_of(target);
   if (precision == Precision::fp32) return Error::success();
+  if (precision == Precision::tf32)
+    return multiplies_tf32(target)
+               ? Error::success()
+               : make_error(DiagCode::unsupported,
+                            "precision tf32: '{0}' has no instruction that threads multiply tf32 "
+                            "with together, one like mma.m16n8k8.tf32",
+                            target.main_device().name);
   if (!target.devices.empty() && precision == Precision::fp16)
     return make_error(DiagCode::unsupported,
                       "precision fp16: target '{0}' has devices, and only processors keep weights "

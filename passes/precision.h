@@ -10,6 +10,9 @@ namespace tw {
 // else of the processor.
 bool multiplies_bf16(const Target& target);
 
+// The same of tf32: threads of the first device have an instruction for it together.
+bool multiplies_tf32(const Target& target);
+
 // For the target, its devices and the wider processors of the same library.
 void set_precision(Target& target, Precision precision);
 
@@ -18,7 +21,7 @@ void set_precision(Target& target, Precision precision);
 Precision precision_of(const Target& target);
 
 // Errors: fp16 for a target with devices or without an instruction that widens f16, bf16 for a
-// device without an instruction for it.
+// device without an instruction for it, tf32 for any target without one.
 Error check_precision(const Target& target);
 
 // Kernels of short floats have the default schedules. Errors, for commands that make others: the

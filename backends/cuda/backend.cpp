@@ -192,12 +192,14 @@ namespace tw {
 
 Expected<std::unique_ptr<DeviceBackend>> make_cuda_backend(const Target& device) {
   TW_ASSIGN(cuda::Chip chip, cuda::chip_of(device));
-  TW_TRY(check_emits(device, "llvm.name(c, a, b), an intrinsic of LLVM, and async",
-                     [](const Intrinsic& intrinsic) {
-                       return intrinsic.emit == "async" ||
-                              (intrinsic.emit.calls.size() == 1 &&
-                               intrinsic.emit.calls[0].callee.starts_with("llvm."));
-                     }));
+  TW_TRY(check_emits(
+      device, "calls of LLVM's intrinsics, llvm.name(c, a, b) and each.llvm.name(a), and async",
+      [](const Intrinsic& intrinsic) {
+        return intrinsic.emit == "async" ||
+               std::ranges::all_of(intrinsic.emit.calls, [](const EmitCalls::Call& call) {
+                 return call.callee.starts_with("llvm.") || call.callee.starts_with("each.llvm.");
+               });
+      }));
   std::string ptxas = cuda::find_ptxas();
   if (chip.needs_ptxas && ptxas.empty())
     return make_error(

@@ -43,17 +43,12 @@ class EmulatedForm : public GpuForm {
     llvm::Module& module = *v.b.GetInsertBlock()->getModule();
     TW_ASSIGN(const std::shared_ptr<const Kernel> semantics, semantics_of(intrinsic));
     TW_ASSIGN(llvm::Function * meaning, meaning_of(module, *semantics, intrinsic.name));
-    const std::vector<EmitCalls::Operand>& taken = intrinsic.emit.calls[0].operands;
-    std::vector<Value*> parts;  // by parameter of the semantics
+    std::vector<Value*> parts;
     std::vector<llvm::Constant*> bytes;
     Value* result = nullptr;
     llvm::Type* type = nullptr;
-    for (const Buffer& parameter : semantics->buffers) {
-      const auto found = std::ranges::find(taken, parameter.name, &EmitCalls::Operand::name);
-      if (found == taken.end())
-        return make_error(DiagCode::unsupported, "intrinsic '{0}' does not take '{1}'",
-                          intrinsic.name, parameter.name);
-      Value* operand = operands[static_cast<size_t>(found - taken.begin())];
+    for (Value* operand : operands) {
+      const Buffer& parameter = semantics->buffers[parts.size()];
       parts.push_back(slot(v, operand->getType()));
       v.b.CreateStore(operand, parts.back());
       bytes.push_back(

@@ -37,6 +37,7 @@ const InstructionEmitter::Instruction& InstructionEmitter::instruction_of(const 
     for (const Expr& extent : parameter.shape) operand.count *= as_const(extent).value_or(0);
     operand.count /= threads;
     if (parameter.role == BufferRole::output) made.result = parameter.name;
+    made.parameters.push_back(parameter.name);
     made.operands.emplace(parameter.name, std::move(operand));
   }
   return made;
@@ -144,8 +145,8 @@ bool InstructionEmitter::emit(const StmtNode& s) {
   Value* value = nullptr;
   if (emit.threads > 1) {
     std::vector<Value*> operands;
-    for (const EmitCalls::Operand& operand : emit.calls[0].operands)
-      operands.push_back(value_of(operand.name));
+    for (const std::string& parameter : instruction.parameters)
+      operands.push_back(value_of(parameter));
     Expected<Value*> made = emission_.environment->together(v_, *instruction.intrinsic, operands);
     if (!made) return fail(error_text(made.takeError())), true;
     value = *made;

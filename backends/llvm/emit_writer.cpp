@@ -12,6 +12,8 @@
 namespace tw::codegen {
 namespace {
 
+constexpr std::string_view kEach = "each.";
+
 uint64_t bits(const llvm::Type* type) { return type->getPrimitiveSizeInBits().getFixedValue(); }
 
 // The bits as another type, repeated when it is larger; null when neither fits.
@@ -178,6 +180,26 @@ Expected<Value*> EmitWriter::intrinsic(const EmitCalls::Call& call) {
   return result;
 }
 
+// An intrinsic of one element, of every element of a vector.
+Expected<Value*> EmitWriter::each(const EmitCalls::Call& call) {
+  TW_ASSIGN(llvm::Function * callee, declaration(call.callee.substr(kEach.size())));
+  const llvm::FunctionType& type = *callee->getFunctionType();
+  Value* x = call.operands.size() == 1 && call.operands[0].kind == EmitCalls::OperandKind::value
+                 ? value_of(call.operands[0])
+                 : nullptr;
+  if (!x || type.getNumParams() != 1 || type.getParamType(0) != x->getType()->getScalarType() ||
+      !llvm::VectorType::isValidElementType(type.getReturnType()))
+    return make_error(DiagCode::unsupported, "'{0}' takes one operand, whose elements it takes",
+                      call.callee);
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+  if (!vector) return b.CreateCall(callee, {x});
+  Value* all = llvm::PoisonValue::get(
+      llvm::FixedVectorType::get(type.getReturnType(), vector->getNumElements()));
+  for (uint64_t i = 0; i < vector->getNumElements(); ++i)
+    all = b.CreateInsertElement(all, b.CreateCall(callee, {b.CreateExtractElement(x, i)}), i);
+  return all;
+}
+
 // Operands narrower than the result are repeated until they fill its register.
 Expected<Value*> EmitWriter::assembly(const EmitCalls::Call& call, llvm::Type* out) {
   std::vector<Value*> arguments;
@@ -226,12 +248,12 @@ Expected<Value*> EmitWriter::widened(const EmitCalls::Call& call, Value* x, llvm
 // widen.TYPE of vectors.
 Expected<Value*> EmitWriter::operation(const EmitCalls::Call& call) {
   const auto unknown = [&] {
-    return make_error(
-        {DiagCode::unsupported,
-         "no code is known for '" + call.callee + "'",
-         {},
-         {"known here: intrinsics of LLVM (llvm.name), asm, add, sub, mul, sext.TYPE, zext.TYPE, "
-          "trunc.TYPE, widen.TYPE with a TYPE such as v16i32"}});
+    return make_error({DiagCode::unsupported,
+                       "no code is known for '" + call.callee + "'",
+                       {},
+                       {"known here: intrinsics of LLVM (llvm.name, each.llvm.name), asm, add, "
+                        "sub, mul, sext.TYPE, zext.TYPE, "
+                        "trunc.TYPE, widen.TYPE with a TYPE such as v16i32"}});
   };
   std::vector<Value*> x;
   for (const EmitCalls::Operand& operand : call.operands) {
@@ -268,6 +290,7 @@ Expected<Value*> EmitWriter::operation(const EmitCalls::Call& call) {
 Expected<Value*> EmitWriter::call(const EmitCalls::Call& call, llvm::Type* out) {
   if (call.callee == "asm") return assembly(call, out);
   if (call.callee.starts_with("llvm.")) return intrinsic(call);
+  if (call.callee.starts_with(kEach)) return each(call);
   return operation(call);
 }
 

@@ -31,6 +31,7 @@ class EmitWriter {
  private:
   Expected<Value*> call(const EmitCalls::Call& call, llvm::Type* out);
   Expected<Value*> intrinsic(const EmitCalls::Call& call);
+  Expected<Value*> each(const EmitCalls::Call& call);
   Expected<Value*> assembly(const EmitCalls::Call& call, llvm::Type* out);
   Expected<Value*> operation(const EmitCalls::Call& call);
   Expected<Value*> widened(const EmitCalls::Call& call, Value* x, llvm::Type* to);

@@ -30,6 +30,7 @@ class InstructionEmitter : private EmissionPart {
   struct Instruction {
     const Intrinsic* intrinsic = nullptr;  // null: the block's loops are emitted
     std::string result;
+    std::vector<std::string> parameters;  // in their order
     std::map<std::string, Operand> operands;
   };
   const Instruction& instruction_of(const StmtNode& s);

@@ -181,6 +181,12 @@ Value* Values::from_bits(Value* x) {
   return b.CreateBitCast(x, with_lanes(element, lanes(x)));
 }
 
+Value* Values::round_to_tf32(Value* x) {
+  Value* half_up = b.CreateAdd(bits(x), integer(bits(x), 0x1000));
+  return select(b.CreateFCmpUNO(x, x), x,
+                from_bits(b.CreateAnd(half_up, integer(half_up, ~int64_t{0x1fff}))));
+}
+
 Value* Values::unary(UnaryOp op, DType t, Value* x) {
   bool real_type = is_float(t);
   switch (op) {
@@ -203,6 +209,7 @@ Value* Values::unary(UnaryOp op, DType t, Value* x) {
     case UnaryOp::ceil: return real_type ? ceil(x) : x;
     case UnaryOp::round: return real_type ? round_even(x) : x;
     case UnaryOp::trunc: return real_type ? trunc(x) : x;
+    case UnaryOp::tf32: return round_to_tf32(x);
     case UnaryOp::is_nan: return b.CreateFCmpUNO(x, x);
     case UnaryOp::is_inf:
       return b.CreateFCmpOEQ(abs(x), real(x, std::numeric_limits<double>::infinity()));

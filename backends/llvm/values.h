@@ -48,6 +48,7 @@ class Values {
   Value* ceil(Value* x);
   Value* trunc(Value* x);
   Value* round_even(Value* x);
+  Value* round_to_tf32(Value* x);  // of f32
   // f64 -> f32, kept apart from a later rounding to f16, which would need a library call
   Value* narrow(Value* x);
   Value* bits(Value* x);  // float -> the integers that store it

@@ -173,6 +173,7 @@ Text Emitter::unary_of(const Expr& e) {
     case UnaryOp::floor:
     case UnaryOp::ceil:
     case UnaryOp::trunc: return real ? Text{op_name(e->unary) + call, false, 0, depth} : a;
+    case UnaryOp::tf32: return {"tw_round_tf32" + call, false, 0, depth};
     case UnaryOp::round: return real ? Text{"rint" + call, false, 0, depth} : a;
     case UnaryOp::is_nan: return {"(isnan" + call + " != 0)", false, 0, depth};
     case UnaryOp::is_inf: return {"(isinf" + call + " != 0)", false, 0, depth};

@@ -106,6 +106,10 @@ std::string definition(const std::string& name) {
   if (name == "tw_round_bfloat16")
     return "float tw_round_bfloat16(float x) { return tw_from_bfloat16(tw_to_bfloat16(x)); }\n";
   if (name == "tw_round_half") return kRoundHalf;
+  if (name == "tw_round_tf32")
+    return "float tw_round_tf32(float x) {\n  return isnan(x) ? x : as_float((as_uint(x) + "
+           "0x1000u) & "
+           "0xffffe000u);\n}\n";
   const std::string_view rest = std::string_view(name).substr(3);
   size_t cut = starts(rest, "floor_") ? rest.find('_', 6) : rest.find('_');
   const std::string_view what = rest.substr(0, cut);

@@ -16,7 +16,7 @@ def run(session, _end):
     found = {}
     for probe in probe_models.PROBES:
         model = probe_models.write(probe, folder)
-        library, report = session.compile(model, f"probe_{probe.name}")
+        library, report = session.compile(model, f"probe_{probe.name}", *probe_models.flags(probe))
         if report.get("on_processor"):
             raise RuntimeError(f"{probe.name} is not on the device: {report['on_processor'][0]}")
         inputs, got = probe_models.outputs(session.tilewright, probe, library, folder)

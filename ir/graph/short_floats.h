@@ -1,4 +1,5 @@
-// Floats of 16 bits, which products may have as operands while their sums are f32.
+// Floats of 16 bits, which products may have as operands while their sums are f32; and tf32, to
+// which operands in f32 may be rounded.
 #pragma once
 #include "ir/graph/queries.h"
 
@@ -11,5 +12,8 @@ inline bool widens_short_float(const Graph& graph, const Node& node) {
   const auto* cast = get_if<op::Cast>(&node);
   return cast && cast->to == DType::f32 && is_short_float(graph.value(node.inputs[0]).type.dtype);
 }
+
+// Products sum a * b of such operands in f32.
+inline bool rounds_to_tf32(const Node& node) { return is_unary(&node, UnaryOp::tf32); }
 
 }  // namespace tw

@@ -152,6 +152,7 @@ int64_t flops_of(UnaryOp op) {
     case UnaryOp::ceil:
     case UnaryOp::round:
     case UnaryOp::trunc:
+    case UnaryOp::tf32:
     case UnaryOp::is_nan:
     case UnaryOp::is_inf:
     case UnaryOp::logical_not:

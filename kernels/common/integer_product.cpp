@@ -1,5 +1,7 @@
 #include "kernels/common/integer_product.h"
 
+#include <algorithm>
+
 #include "ir/graph/short_floats.h"
 #include "kernels/common/group_builder.h"
 
@@ -71,13 +73,21 @@ IntegerProduct integer_product_from_anywhere(const Target& target, const LeftNum
   return best;
 }
 
+bool multiplies_tf32(const GroupBuilder& b) {
+  const std::vector<ValueId>& operands = b.graph.node(b.group.anchor).inputs;
+  return operands.size() > 1 && std::all_of(operands.begin(), operands.begin() + 2, [&](ValueId v) {
+           return b.inside(v) && rounds_to_tf32(*b.graph.def(v));
+         });
+}
+
 Node with_short_operands(const GroupBuilder& b, const Node& node) {
   Node product = node;
+  const bool tf32 = multiplies_tf32(b);
   for (size_t i = 0; i < 2; ++i) {
     const ValueId operand = node.inputs[i];
-    if (const Node* cast = b.inside(operand) ? b.graph.def(operand) : nullptr;
-        cast && widens_short_float(b.graph, *cast))
-      product.inputs[i] = cast->inputs[0];
+    if (const Node* made = b.inside(operand) ? b.graph.def(operand) : nullptr;
+        made && (tf32 || widens_short_float(b.graph, *made)))
+      product.inputs[i] = made->inputs[0];
   }
   return product;
 }

@@ -51,8 +51,12 @@ IntegerProduct integer_product_from_anywhere(const Target& target, const LeftNum
 
 class GroupBuilder;
 
+// Whether nodes of the group round both operands of its product to tf32.
+bool multiplies_tf32(const GroupBuilder& b);
+
 // The node with the short floats that its group's casts in front of it widen as operands: sums of
-// f32(a) * f32(b) are those of an instruction for a and b.
+// f32(a) * f32(b) are those of an instruction for a and b. Where it multiplies tf32, with the
+// operands that are rounded.
 Node with_short_operands(const GroupBuilder& b, const Node& node);
 
 // What numbers that are too large by `surplus` make of the sums: that times the sum of constant

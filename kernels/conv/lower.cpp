@@ -244,11 +244,11 @@ class ConvLowering : ConvGroup {
     for (Expr& e : at) e = b_.simplified(e);
     // All lanes of a block are of one group (or the block is a channel of its own), so the input's
     // channel is uniform.
-    const Expr value = widen(
+    const Expr value = number(
         in_(out[0], depthwise_ ? channel : b_.simplified(group_base + rc), at));
-    const Expr weight = widen(depthwise_ ? depthwise_weight(out, taps)
-                              : blocked_ ? packed_weight(out, rc, taps, block_axes)
-                                         : plain_weight(out, rc, taps));
+    const Expr weight = number(depthwise_ ? depthwise_weight(out, taps)
+                               : blocked_ ? packed_weight(out, rc, taps, block_axes)
+                                          : plain_weight(out, rc, taps));
     const Expr sum = (product_.defined() ? value : less_zero(value, zero_)) * weight;
     acc_ = b_.temp("acc", acc_type_, extents(sum_axes()));
     stages_.acc = b_.stage("acc", axes, acc_, out, sum, Combiner::add, imm(0, acc_type_),
@@ -277,6 +277,11 @@ class ConvLowering : ConvGroup {
   bool reads_in_place() const {
     return is_float(product_.type) && !s_.padded && !x_type_.layout.plain() &&
            depth_ <= x_type_.layout.block && product_.rows == 1;
+  }
+
+  // An operand's element as it is multiplied.
+  Expr number(const Expr& e) const {
+    return multiplies_tf32(b_) ? unary(UnaryOp::tf32, e) : widen(e);
   }
 
   Expr inside(const Index& padded_position) const {

@@ -20,7 +20,8 @@ constexpr int64_t kDeepestTile = 64, kDepthStep = 4;
 // Blocks that keep a large device busy; parts of a depth, and steps of a tile's depth in a part
 constexpr int64_t kManyBlocks = 64, kMostParts = 16, kLeastSteps = 8;
 
-std::optional<TileInstruction> read_instruction(const Intrinsic& intrinsic, DType operands) {
+std::optional<TileInstruction> read_instruction(const Intrinsic& intrinsic,
+                                                const TileOperands& operands) {
   TileInstruction out;
   out.intrinsic = &intrinsic;
   out.together = intrinsic.emit.threads;
@@ -30,10 +31,12 @@ std::optional<TileInstruction> read_instruction(const Intrinsic& intrinsic, DTyp
   out.semantics = std::move(*parsed);
   const Kernel* semantics = out.semantics.get();
   if (semantics->buffers.size() != 3) return std::nullopt;
-  const DType sums = is_float(operands) ? accumulator_type(operands) : DType::i32;
+  const DType type = operands.type, sums = is_float(type) ? accumulator_type(type) : DType::i32;
   for (const Buffer& parameter : semantics->buffers)
-    if (parameter.dtype != (parameter.role == BufferRole::output ? sums : operands))
+    if (parameter.dtype != (parameter.role == BufferRole::output ? sums : type))
       return std::nullopt;
+  for (const Stmt& store : stores_of(semantics->body))
+    if (sums_tf32(store->value) != operands.tf32) return std::nullopt;
   std::vector<std::pair<std::string, int64_t>> loops;
   for (Stmt s = semantics->body; s->kind == StmtKind::loop; s = s->body[0])
     loops.emplace_back(s->var, as_const(s->extent).value_or(0));
@@ -74,7 +77,7 @@ std::vector<int64_t> column_tiles(const TileRoom& room) {
 }
 
 // What no choice of other knobs can mend.
-std::string tile_problem(const BlockTile& tile, const ScheduleBuilder& s, DType operands,
+std::string tile_problem(const BlockTile& tile, const ScheduleBuilder& s, DType type,
                          const TileInstruction* instruction) {
   const Target& target = s.target();
   if (instruction && (tile.thread_rows % instruction->m != 0 || tile.lanes % instruction->n != 0 ||
@@ -89,7 +92,7 @@ std::string tile_problem(const BlockTile& tile, const ScheduleBuilder& s, DType 
   if (axis != target.axes.end() && axis->max > 0 && along > axis->max)
     return "the tile has more threads than the axis " + axis->name;
   if (tile.threads() > target.max_group) return "the tile has more threads than a block";
-  if ((tile.rows + tile.columns) * tile.depth * dtype_bytes(operands) > target.local_bytes)
+  if ((tile.rows + tile.columns) * tile.depth * dtype_bytes(type) > target.local_bytes)
     return "the tile's operands do not fit the block's memory";
   if (s.rules() && tile.thread_rows * tile.lanes > kMostThreadSums * tile.together)
     return "a thread has more sums than registers";
@@ -98,12 +101,19 @@ std::string tile_problem(const BlockTile& tile, const ScheduleBuilder& s, DType 
 
 }  // namespace
 
+bool sums_tf32(const Expr& sum) {
+  bool found = false;
+  visit(sum,
+        [&](const Expr& e) { found |= e->kind == ExprKind::unary && e->unary == UnaryOp::tf32; });
+  return found;
+}
+
 const MemoryScope* block_memory(const Target& target) {
   const auto found = std::ranges::find(target.scopes, "block", &MemoryScope::level);
   return found == target.scopes.end() || target.local_bytes == 0 ? nullptr : &*found;
 }
 
-std::vector<TileInstruction> tile_instructions(const Target& target, DType operands) {
+std::vector<TileInstruction> tile_instructions(const Target& target, const TileOperands& operands) {
   std::vector<TileInstruction> all;
   for (const Intrinsic& intrinsic : target.intrinsics)
     if (auto found = read_instruction(intrinsic, operands);
@@ -112,11 +122,11 @@ std::vector<TileInstruction> tile_instructions(const Target& target, DType opera
   return all;
 }
 
-std::optional<BlockTile> block_tile(const Target& target, DType operands,
+std::optional<BlockTile> block_tile(const Target& target, const TileOperands& operands,
                                     std::optional<int64_t> rows, int64_t columns, int64_t depth) {
   if (target.axes.empty() || !block_memory(target)) return std::nullopt;
   const std::vector<TileInstruction> instructions = tile_instructions(target, operands);
-  const bool has_width = is_float(operands) && operands != DType::f64;
+  const bool has_width = is_float(operands.type) && operands.type != DType::f64;
   if (!has_width && instructions.empty()) return std::nullopt;
   if (rows.value_or(kTile) < kSmallest || columns < kSmallest || depth < kShallowest)
     return std::nullopt;
@@ -128,7 +138,7 @@ std::optional<BlockTile> block_tile(const Target& target, DType operands,
     tile.depth = 2 * instructions.front().k;
     tile.thread_rows = tile.lanes = kTogether;
   }
-  const int64_t bytes = (tile.rows + tile.columns) * tile.depth * dtype_bytes(operands);
+  const int64_t bytes = (tile.rows + tile.columns) * tile.depth * dtype_bytes(operands.type);
   if (bytes > target.local_bytes || tile.threads() > target.max_group) return std::nullopt;
   return tile;
 }
@@ -164,7 +174,7 @@ BlockTile choose_tile(ScheduleBuilder& s, const BlockTile& usual, const TileRoom
     tile.row_groups = s.choose("row_groups", 1, {1, 2, 4});
     tile.column_groups = s.choose("column_groups", 1, {1, 2, 4});
   }
-  if (const std::string problem = tile_problem(tile, s, room.operands, instruction);
+  if (const std::string problem = tile_problem(tile, s, room.operands.type, instruction);
       !problem.empty())
     s.fail(problem);
   return tile;

@@ -29,6 +29,7 @@ class TiledSpace {
       if (axis.level == "thread") axes_.push_back(axis.name);
     }
     type_ = s_.buffer(m.left.buffer()).dtype;
+    operands_ = {type_, sums_tf32(s_.store_of(m.acc)->value)};
     copies_alone_ = std::ranges::any_of(target.intrinsics,
                                         [](const Intrinsic& i) { return i.emit == "async"; });
     choose();
@@ -73,17 +74,17 @@ class TiledSpace {
 
   void choose() {
     TileRoom room;
-    room.operands = type_;
+    room.operands = operands_;
     room.rows = s_.extent(m_.row), room.padded_rows = s_.extent(m_.acc_row);
     room.columns = s_.extent(m_.column).value_or(1);
     room.padded_columns = s_.extent(m_.acc_column).value_or(1);
     room.panel = as_const(s_.buffer(m_.weights).shape.back()).value_or(1);
     room.depth = s_.extent(m_.depth).value_or(0);
     columns_ = room.columns;
-    const std::optional<BlockTile> usual = block_tile(target_, type_, room.rows, room.columns,
+    const std::optional<BlockTile> usual = block_tile(target_, operands_, room.rows, room.columns,
                                                       room.depth);
     TW_CHECK(usual, "a kernel in tiles for a target that has none");
-    std::vector<TileInstruction> all = tile_instructions(target_, type_);
+    std::vector<TileInstruction> all = tile_instructions(target_, operands_);
     if (!all.empty())
       instruction_ = std::move(all[static_cast<size_t>(
           s_.choose("instruction", 0, counted(0, static_cast<int64_t>(all.size()) - 1)))]);
@@ -318,11 +319,16 @@ class TiledSpace {
   // Rows of the operands begin in other banks of the block's memory than those before them, where
   // vectors can: threads that do an instruction together then find their parts at one time.
   void keep_rows_apart() {
-    for (const BufferName& operand : {m_.left.buffer(), right_.buffer()}) {
-      const auto rows = static_cast<int64_t>(s_.buffer(operand).shape.size()) - 2;
-      const int64_t vector = std::max<int64_t>(1, target_.lanes(dtype_bytes(type_)));
-      s_.storage_align(operand, rows, 2 * vector, vector);
-    }
+    keep_apart(m_.left.buffer(), instruction_->left.digits[1]);
+    keep_apart(right_.buffer(), instruction_->right.digits[0]);
+  }
+  // By as many elements as the threads read at one time of a row: its digits.
+  void keep_apart(const BufferName& operand, const std::vector<PlacementDigit>& digits) {
+    int64_t apart = std::max<int64_t>(1, target_.lanes(dtype_bytes(type_)));
+    for (const PlacementDigit& digit : digits)
+      if (digit.thread != 0) apart = std::max(apart, digit.stride * digit.extent);
+    const auto rows = static_cast<int64_t>(s_.buffer(operand).shape.size()) - 2;
+    s_.storage_align(operand, rows, 2 * apart, apart);
   }
 
   // Element [.., row, column] moves to [mapped.. (the first), .., mapped.. (the others)].
@@ -438,6 +444,7 @@ class TiledSpace {
   BlockTile tile_;
   std::optional<TileInstruction> instruction_;
   DType type_ = DType::f32;  // of the operands
+  TileOperands operands_;
   int64_t columns_ = 1, order_ = kRowsFirst, stages_ = 1;
   int64_t left_vector_ = 1, right_vector_ = 1;  // of the copies
   bool copies_alone_ = false;                   // the device does

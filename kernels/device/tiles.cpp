@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/graph/queries.h"
 #include "kernels/common/group_builder.h"
 #include "kernels/common/integer_product.h"
 #include "kernels/conv/group.h"
@@ -120,7 +121,8 @@ TiledSums add_tiled_sums(GroupBuilder& b, const TiledProduct& p) {
   axes.push_back({"k", steps, AxisRole::reduce});
   b.declare(axes);
   const Expr k = p.parts > 1 ? var("ap") * steps + var("k") : var("k");
-  const auto widen = [&](const Expr& e) {
+  const auto number = [&](const Expr& e) {
+    if (p.tf32) return unary(UnaryOp::tf32, e);
     return e.type() == p.acc_type ? e : cast(p.acc_type, e);
   };
   Index x_at(sum.begin(), sum.end() - 1), w_at;
@@ -131,7 +133,7 @@ TiledSums add_tiled_sums(GroupBuilder& b, const TiledProduct& p) {
   m.right = b.stage_of(right);
   m.weights = b.name_of(right);
   m.acc = b.stage("acc", axes, acc, at_part,
-                  widen(load(left, p.left_type, x_at)) * widen(load(right, right_type, w_at)),
+                  number(load(left, p.left_type, x_at)) * number(load(right, right_type, w_at)),
                   Combiner::add, imm(0, p.acc_type));
   const Loops all = loops(axes);
   m.acc_row = all[all.size() - 3], m.acc_column = all[all.size() - 2], m.depth = all.back();
@@ -152,6 +154,41 @@ Expr TiledSums::element(const Index& at) const {
   return total;
 }
 
+// One right matrix for all batches: their rows are one's.
+static bool joins_batches(const Graph& graph, const Node& node) {
+  bool joined = !std::get<op::MatMul>(node.attrs).trans_a;
+  const Shape& right = graph.value(node.inputs[1]).type.shape;
+  for (size_t i = 0; i + 2 < right.size(); ++i) joined &= is_const(right[i], 1);
+  return joined;
+}
+
+std::optional<BlockTile> block_tile_of(const Graph& graph, const Node& node, const Target& target,
+                                       bool tf32) {
+  const auto* conv = get_if<op::Conv>(&node);
+  const auto* product = get_if<op::MatMul>(&node);
+  if ((!conv || conv->group != 1) && !product) return std::nullopt;
+  const TensorType &left = graph.value(node.inputs[0]).type,
+                   &right = graph.value(node.inputs[1]).type;
+  const Shape& y = graph.value(node.output).type.shape;
+  if (left.dtype != right.dtype || left.shape.size() < 2 || right.shape.size() < 2)
+    return std::nullopt;
+  Shape rows(y.begin(), y.end() - 1);
+  Expr columns = y.back(),
+       depth = product && product->trans_a ? left.shape[left.shape.size() - 2] : left.shape.back();
+  if (conv) {
+    rows.assign(y.begin() + 2, y.end());
+    rows.push_back(y[0]);
+    columns = right.shape[0];
+    depth = element_count(Shape(right.shape.begin() + 1, right.shape.end()));
+  } else if (!joins_batches(graph, node)) {
+    rows = {rows.back()};
+  }
+  const auto fixed_columns = as_const(columns), fixed_depth = as_const(simplify(depth));
+  if (!fixed_columns || !fixed_depth) return std::nullopt;
+  return block_tile(target, {left.dtype, tf32}, as_const(simplify(element_count(rows))),
+                    *fixed_columns, *fixed_depth);
+}
+
 static Lowered<TileStages> finish_tiles(GroupBuilder& b, const TiledSums& sums,
                                         const ProductOutput& y) {
   TileStages m = sums.stages;
@@ -166,18 +203,16 @@ std::optional<Lowered<TileStages>> lower_matmul_in_tiles(GroupBuilder& b, const 
   const Shape &xs = b.type(left).shape, &ws = b.type(node.inputs[1]).shape;
   const TensorType& y = b.type(node.output);
   const Shape all_rows(y.shape.begin(), y.shape.end() - 1);
-  bool joined = !a.trans_a;  // one right matrix for all batches
-  for (size_t i = 0; i + 2 < ws.size(); ++i) joined &= is_const(ws[i], 1);
+  const bool joined = joins_batches(b.graph, node);
   const Expr rows = joined ? simplify(element_count(all_rows)) : all_rows.back();
-  const auto columns = as_const(y.shape.back()),
-             depth = as_const(a.trans_a ? xs[xs.size() - 2] : xs.back());
-  const bool same = b.type(left).dtype == b.type(node.inputs[1]).dtype;
-  if (!columns || !depth || !same || xs.size() < 2 || ws.size() < 2) return std::nullopt;
   // What a zero point makes too much of the sums is made of constant weights
   if (a.a_zero != 0 && (!b.graph.is_constant(node.inputs[1]) || ws.size() != 2))
     return std::nullopt;
-  const auto tile = block_tile(b.target, b.type(left).dtype, as_const(rows), *columns, *depth);
+  const bool tf32 = multiplies_tf32(b);
+  const auto tile = block_tile_of(b.graph, node, b.target, tf32);
   if (!tile) return std::nullopt;
+  const auto columns = as_const(y.shape.back()),
+             depth = as_const(a.trans_a ? xs[xs.size() - 2] : xs.back());
   const Shape batches = joined ? Shape{} : Shape(all_rows.begin(), all_rows.end() - 1);
   TiledProduct p{*tile,
                  depth_parts(*tile, as_const(simplify(element_count(batches))), as_const(rows),
@@ -187,6 +222,7 @@ std::optional<Lowered<TileStages>> lower_matmul_in_tiles(GroupBuilder& b, const 
                  *columns,
                  *depth,
                  accumulator_type(y.dtype),
+                 tf32,
                  {},
                  b.type(left).dtype,
                  node.inputs[1],
@@ -230,13 +266,13 @@ class TiledConv : ConvGroup {
       : ConvGroup(builder, conv, std::move(shape)) {}
 
   std::optional<Lowered<TileStages>> lower() {
-    if (s_.group != 1 || pool_ || x_type_.dtype != b_.type(node_.inputs[1]).dtype)
-      return std::nullopt;
+    if (pool_) return std::nullopt;
     if (zero_ != 0 && !b_.graph.is_constant(node_.inputs[1])) return std::nullopt;
     int64_t taps = 1;
     for (const int64_t k : s_.kernel) taps *= k;
     const Expr rows = simplify(s_.n * element_count(s_.out));
-    const auto tile = block_tile(b_.target, x_type_.dtype, as_const(rows), s_.m, taps * s_.c);
+    const bool tf32 = multiplies_tf32(b_);
+    const auto tile = block_tile_of(b_.graph, node_, b_.target, tf32);
     if (!tile) return std::nullopt;
     declare_inputs();
     TiledProduct p{*tile,
@@ -246,6 +282,7 @@ class TiledConv : ConvGroup {
                    s_.m,
                    taps * s_.c,
                    acc_type_,
+                   tf32,
                    {},
                    x_type_.dtype,
                    node_.inputs[1],

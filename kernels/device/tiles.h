@@ -20,8 +20,15 @@ struct TileInstruction {
   // Of left operand [row, depth], right operand [column, depth], sums [row, column]
   OperandPlacement left, right, sums;
 };
+// What is multiplied; tf32: numbers of f32 that are rounded to it.
+struct TileOperands {
+  DType type = DType::f32;
+  bool tf32 = false;
+};
+// Whether what a store adds is a product of such numbers.
+bool sums_tf32(const Expr& sum);
 // Those of the target that multiply such operands and add to sums of their accumulator's type.
-std::vector<TileInstruction> tile_instructions(const Target& target, DType operands);
+std::vector<TileInstruction> tile_instructions(const Target& target, const TileOperands& operands);
 
 struct BlockTile {
   // Of a block, and of its copies of the operands at one time
@@ -34,6 +41,11 @@ struct BlockTile {
   int64_t threads() const { return rows / thread_rows * (columns / lanes) * together; }
 };
 
+// The same for a product or a convolution of one group; nullopt: other nodes, free columns or depth
+// too. tf32: nodes in front of it round its operands.
+std::optional<BlockTile> block_tile_of(const Graph& graph, const Node& node, const Target& target,
+                                       bool tf32);
+
 // In how many parts, each a block's, the depth is cut where the tiles alone keep few blocks busy.
 // Unknown rows count as many. batches: products with operands of their own.
 int64_t depth_parts(const BlockTile& tile, std::optional<int64_t> batches,
@@ -42,7 +54,7 @@ int64_t depth_parts(const BlockTile& tile, std::optional<int64_t> batches,
 // The usual tile for such a product, which lowering pads to, by the target's memory of a block, its
 // threads and instructions; nullopt: the target has no such memory, or the product is too small to
 // share much. Unknown rows count as many.
-std::optional<BlockTile> block_tile(const Target& target, DType operands,
+std::optional<BlockTile> block_tile(const Target& target, const TileOperands& operands,
                                     std::optional<int64_t> rows, int64_t columns, int64_t depth);
 
 // What a tile may be cut from: the product's sizes, and those that lowering padded it to. Unknown
@@ -50,7 +62,7 @@ std::optional<BlockTile> block_tile(const Target& target, DType operands,
 struct TileRoom {
   std::optional<int64_t> rows, padded_rows;
   int64_t columns = 1, padded_columns = 1, panel = 1, depth = 1;
-  DType operands = DType::f32;
+  TileOperands operands;
 };
 // The usual tile, or a point's: knobs "tile_*", "thread_*", "*_groups". One that the target cannot
 // run fails the schedule.
@@ -67,6 +79,7 @@ struct TiledProduct {
   Expr rows;
   int64_t columns = 0, depth = 0;
   DType acc_type = DType::f32;
+  bool tf32 = false;  // operands are rounded to it
   // Asked for inside of the matrix only
   std::function<Expr(const Index& batch, const Expr& row, const Expr& k)> left;
   DType left_type = DType::f32;

@@ -97,7 +97,11 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
   const Shape& ws = b.type(right.value).shape;
   const TensorType& y = b.type(node.output);
   DType acc_type = accumulator_type(y.dtype);
-  auto widen = [&](const Expr& e) { return e.type() == acc_type ? e : cast(acc_type, e); };
+  const bool tf32 = multiplies_tf32(b);
+  auto widen = [&](const Expr& e) {
+    if (tf32) return unary(UnaryOp::tf32, e);
+    return e.type() == acc_type ? e : cast(acc_type, e);
+  };
 
   Expr rows = y.shape[y.shape.size() - 2], columns = y.shape.back();
   Expr depth = a.trans_a ? xs[xs.size() - 2] : xs.back();

@@ -196,7 +196,7 @@ TEST_CASE("mistakes name file, line, column and what is accepted") {
   CHECK(yaml_error("triple: x86_64-linux-gnu\naccuracy: -1\n")
             .find("t.yaml:2:11: accuracy must be") == 0);
   CHECK(yaml_error("triple: x86_64-linux-gnu\nprecision: f32\n")
-            .find("t.yaml:2:12: precision must be one of fp32, bf16, fp16, auto") == 0);
+            .find("t.yaml:2:12: precision must be one of fp32, bf16, tf32, fp16, auto") == 0);
   CHECK(yaml_error("cores: 4\n").find("key 'triple' is missing") != std::string::npos);
   CHECK(yaml_error("[1, 2]\n").find("t.yaml:1:1: the target must be a map") == 0);
   CHECK(yaml_error("").find("must be a map") != std::string::npos);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every kernel of every network through ptxas for each chip that there is a description of: none may spill, be changed by ptxas on its own (notes C75xx)
 or stay on the processor for another reason than networks.py lists, and the largest of a network takes no more registers and shared memory than budgets.json
-has. Without --full these are the small networks; --full takes those that bench/networks writes and ../shared/models holds too, in f32.
+has. Without --full these are the small networks, some with products of tf32 too; --full takes those that bench/networks writes and ../shared/models holds too, in f32.
 
     budgets.py --tilewright BUILD/tilewright [--work DIR] [--only NAME,...] [--chips sm80,...] [--full] [--part I/N] [--update]
 
@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 import gpu_models
-from networks import ON_PROCESSOR
+from networks import NARROWED, ON_PROCESSOR
 
 BUDGETS = pathlib.Path(__file__).with_name("budgets.json")
 SHARED = gpu_models.ROOT.parent / "shared/models"
@@ -35,9 +35,15 @@ def largest(report):
     return {key: max((kernel[key] for kernel in on_device), default=0) for key in ("registers", "shared_bytes")}
 
 
-def compile_for(tilewright, model, chip, folder):
+def has(chip, form):
+    """Whether threads of the chip multiply tf32 together; all have the other forms."""
+    return form != "tf32" or "tf32" in (gpu_models.ROOT / f"configs/nvidia-{chip}.yaml").read_text()
+
+
+def compile_for(tilewright, model, chip, form, folder):
     """(what is wrong, the largest registers and shared bytes)."""
-    status, report, said = gpu_models.call(tilewright, "compile", model, "-t", f"nvidia-{chip}", "-o", folder / "budget.so")
+    status, report, said = gpu_models.call(tilewright, "compile", model, "-t", f"nvidia-{chip}", "-o", folder / "budget.so",
+                                           *(["--precision", form] if form == "tf32" else []))
     if status:
         return [f"compile: {gpu_models.problem_of(report, said)}"], {}
     expected = ON_PROCESSOR.get(("cuda", model.stem.removesuffix("_f16")), [])
@@ -86,12 +92,13 @@ def main():
         models |= large_networks(work)
     if args.only:
         models = {key: model for key, model in models.items() if key[0] in args.only}
+    models |= {(name, "tf32"): models[name, "f32"] for name in NARROWED["tf32"] if (name, "f32") in models}
     models = dict(list(models.items())[args.part[0]::args.part[1]])
     budgets = json.loads(BUDGETS.read_text()) if BUDGETS.exists() else {}
     failed = 0
     for (name, form), model in models.items():
-        for chip in args.chips:
-            wrong, found = compile_for(tilewright, model, chip, work)
+        for chip in (chip for chip in args.chips if has(chip, form)):
+            wrong, found = compile_for(tilewright, model, chip, form, work)
             if args.update and not wrong:
                 budgets.setdefault(chip, {})[f"{name} {form}"] = found
                 write(budgets)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Small networks of every known family, whole on a device: in f32 and f16, and some of f32 with products of bf16, on the tests' fake libcuda, whose emulator
+"""Small networks of every known family, whole on a device: in f32 and f16, and some of f32 with products of bf16 and tf32, on the tests' fake libcuda, whose emulator
 runs the kernels, and some on OpenCL where there is a driver. Outputs are compared with the same model in f64, and what stays on the processor with the list below.
 
     networks.py --tilewright BUILD/tilewright [--work DIR] [--only NAME,...]
@@ -12,9 +12,9 @@ import tempfile
 
 import gpu_models
 
-TOLERANCE = {"f32": 1e-4, "f16": 5e-3, "bf16": 5e-2}   # of an output's range
-ROUNDED = 1e-5   # and more, where products are of bf16
-NARROWED = ["small_resnet", "small_bert"]
+TOLERANCE = {"f32": 1e-4, "f16": 5e-3, "bf16": 5e-2, "tf32": 5e-3}   # of an output's range
+ROUNDED = 1e-5   # and more, where products of a model in f32 are of a shorter form
+NARROWED = {"bf16": ["small_resnet", "small_bert"], "tf32": ["small_unet", "small_bert"]}
 ON_OPENCL = ["small_dqn", "small_lstm", "small_bert", "small_head"]   # PoCL takes a second to compile a kernel
 # What runs on the processor, in words of its reason. All else is on the device.
 ON_PROCESSOR = {}
@@ -23,7 +23,7 @@ ON_PROCESSOR = {}
 def check(tilewright, target, model, form, folder, expected):
     """What is wrong; the error."""
     library = folder / "model.so"
-    status, report, said = gpu_models.call(tilewright, "compile", model, "-t", target, "-o", library, *(["--precision", "bf16"] if form == "bf16" else []))
+    status, report, said = gpu_models.call(tilewright, "compile", model, "-t", target, "-o", library, *(["--precision", form] if form in NARROWED else []))
     if status:
         return [f"compile: {gpu_models.problem_of(report, said)}"], None
     wrong = [reason for reason in report.get("on_processor", []) if not any(words in reason for words in expected)]
@@ -36,8 +36,8 @@ def check(tilewright, target, model, form, folder, expected):
     if status:
         wrong.append(f"verify: {verified['outputs']} {said.strip()}")
     error = max((e for e in errors if e is not None), default=None)
-    if form == "bf16" and error is not None and error < ROUNDED:
-        wrong.append("nothing was multiplied in bf16")
+    if form in NARROWED and error is not None and error < ROUNDED:
+        wrong.append(f"nothing was multiplied in {form}")
     return wrong, error
 
 
@@ -53,7 +53,7 @@ def main():
     work.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("POCL_CACHE_DIR", str(work))   # what PoCL compiles goes with the rest
     models = gpu_models.small_networks(work, args.only)
-    models |= {(name, "bf16"): models[name, "f32"] for name in NARROWED if (name, "f32") in models}
+    models |= {(name, form): models[name, "f32"] for form, names in NARROWED.items() for name in names if (name, "f32") in models}
     emulated = gpu_models.emulated_target(tilewright, work)
     targets = {"cuda": emulated} if emulated else {}
     if any(pathlib.Path("/etc/OpenCL/vendors").glob("*.icd")):

@@ -9,7 +9,7 @@ import onnx
 from onnx import TensorProto, helper
 
 ROWS, DEPTH, COLUMNS = 64, 64, 64
-ONNX = {"f32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16, "s8": TensorProto.INT8}
+ONNX = {"f32": TensorProto.FLOAT, "tf32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16, "s8": TensorProto.INT8}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,7 +21,12 @@ class Probe:
 
 
 PROBES = [Probe(f"{dtype}_{'whole' if whole else 'random'}", dtype, whole, 0 if whole else tolerance)
-          for dtype, tolerance in (("f16", 1e-3), ("bf16", 8e-3), ("f32", 1e-6)) for whole in (True, False)] + [Probe("s8_whole", "s8", True, 0)]
+          for dtype, tolerance in (("f16", 1e-3), ("bf16", 8e-3), ("tf32", 1e-6), ("f32", 1e-6)) for whole in (True, False)] + [Probe("s8_whole", "s8", True, 0)]
+
+
+def flags(probe):
+    """What compile takes besides: operands of f32 are rounded to tf32 where the precision says so."""
+    return ["--precision", "tf32"] if probe.dtype == "tf32" else []
 
 
 def write(probe, folder):
@@ -52,10 +57,10 @@ def inputs_of(probe):
 
 def held(probe, x):
     """As the operands' type holds it."""
-    if probe.dtype != "bf16":
+    if probe.dtype not in ("bf16", "tf32"):
         return x.astype(np.float64)
     bits = x.astype(np.float32).view(np.uint32).astype(np.uint64)
-    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000 if probe.dtype == "bf16" else (bits + 0x1000) & 0xFFFFE000
     return rounded.astype(np.uint32).view(np.float32).astype(np.float64)
 
 

@@ -41,7 +41,7 @@ def main():
             return 0
         for probe in probe_models.PROBES:
             library = folder / f"{probe.name}.so"
-            status, report, said = gpu_models.call(tilewright, "compile", probe_models.write(probe, folder), "-t", target, "-o", library)
+            status, report, said = gpu_models.call(tilewright, "compile", probe_models.write(probe, folder), "-t", target, "-o", library, *probe_models.flags(probe))
             wrong = [gpu_models.problem_of(report, said)] if status else list(report.get("on_processor", []))
             if not wrong:
                 inputs, got = probe_models.outputs(tilewright, probe, library, folder)

@@ -99,7 +99,7 @@ TEST_CASE("no pass finds anything in a second run on random graphs") {
     CAPTURE(changes);
     // Random graphs have no shape arithmetic, no attention, no topk; the test's target is of fp32
     const std::set<std::string> idle = {"fold-shapes", "join-products", "narrow-products",
-                                        "rank-topk"};
+                                        "rank-topk", "round-products"};
     CHECK((changes > 50 || idle.contains(pass.name)));
   }
 }

@@ -107,7 +107,9 @@ Error choose_precision(Job& job) {
     job.notes.push_back(std::string("precision auto: ") + precision_name(precision) +
                         " on target '" + job.target.name + "'");
   if (precision == Precision::fp32) return Error::success();
-  if (precision == Precision::fp16 || !multiplies_bf16(job.target))
+  const bool multiplies = precision == Precision::tf32 ||
+                          (precision == Precision::bf16 && multiplies_bf16(job.target));
+  if (!multiplies)
     job.notes.push_back(std::string("precision ") + precision_name(precision) + ": target '" +
                         job.target.name +
                         "' does not multiply it; it keeps weights, where little else is read");

@@ -14,6 +14,7 @@ const char* unary_domain(UnaryOp f, DType t) {  // null: allowed
   if (f == UnaryOp::bit_not) return is_int(t) ? nullptr : "an integer type";
   if (f == UnaryOp::neg || f == UnaryOp::abs || f == UnaryOp::sign)
     return t != DType::boolean ? nullptr : "a number type";
+  if (f == UnaryOp::tf32) return t == DType::f32 ? nullptr : "f32";
   return is_float(t) ? nullptr : "a float type";
 }
 bool is_logical(BinaryOp f) {

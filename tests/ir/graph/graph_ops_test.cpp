@@ -126,6 +126,14 @@ TEST_CASE("unary operators on special values and integers") {
   CHECK(apply(UnaryOp::round, 2.5) == 2);
   CHECK(apply(UnaryOp::round, -3.5) == -4);
   CHECK(apply(UnaryOp::trunc, -2.7) == -2);
+  // Halves of the last bit away from zero; below and above them to the nearest
+  CHECK(apply(UnaryOp::tf32, 1 + 0x1p-11) == 1 + 0x1p-10);
+  CHECK(apply(UnaryOp::tf32, -1 - 0x1p-11) == -1 - 0x1p-10);
+  CHECK(apply(UnaryOp::tf32, 1 + 0x1p-11 - 0x1p-23) == 1);
+  CHECK(apply(UnaryOp::tf32, 1 + 3 * 0x1p-11) == 1 + 0x1p-9);
+  CHECK(apply(UnaryOp::tf32, 0x1.fffffep127) == kInf);
+  CHECK(apply(UnaryOp::tf32, -kInf) == -kInf);
+  CHECK(std::isnan(apply(UnaryOp::tf32, kNan)));
   CHECK(apply(UnaryOp::rsqrt, 4) == 0.5);
   CHECK(apply(UnaryOp::is_nan, kNan) == 1);
   CHECK(apply(UnaryOp::is_nan, kInf) == 0);
