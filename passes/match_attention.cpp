@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/graph/short_floats.h"
 #include "ir/group.h"
 #include "passes/pass.h"
 #include "passes/rewriter.h"
@@ -28,10 +29,11 @@ class Matcher {
       return std::nullopt;
     match_.softmax = softmax;
     claim(softmax);
-    NodeId product = only_user(node.output);
+    const ValueId weights = rounded(node.output);
+    NodeId product = only_user(weights);
     const auto* second = product.valid() ? get_if<op::MatMul>(&graph_.node(product)) : nullptr;
-    if (!second || second->trans_a || graph_.node(product).inputs[0] != node.output ||
-        graph_.node(product).inputs[1] == node.output)
+    if (!second || second->trans_a || graph_.node(product).inputs[0] != weights ||
+        graph_.node(product).inputs[1] == weights)
       return std::nullopt;
     if (!equal(batch_of(type.shape), batch_of(type_of(graph_.node(product).output).shape)))
       return std::nullopt;
@@ -49,7 +51,8 @@ class Matcher {
     for (ValueId v : {scores.inputs[0], scores.inputs[1], graph_.node(product).inputs[1]})
       if (graph_.is_constant(v)) return std::nullopt;
     for (ValueId v : {scores.inputs[0], scores.inputs[1], graph_.node(product).inputs[1]})
-      take_movement(v);
+      take_movement(take_rounding(v));
+    take_rounding(weights);
     take_merge();
     match_.nodes.assign(claimed_.begin(), claimed_.end());
     return match_;
@@ -70,6 +73,28 @@ class Matcher {
     std::vector<NodeId> users = users_(v);
     return std::all_of(users.begin(), users.end(),
                        [&](NodeId id) { return claimed_.contains(id); });
+  }
+
+  // What the weights of the softmax become for the product, in a short float and back; else `v`.
+  ValueId rounded(ValueId v) const {
+    const NodeId narrow = only_user(v);
+    if (!narrow.valid() || !get_if<op::Cast>(&graph_.node(narrow))) return v;
+    const NodeId wide = only_user(graph_.node(narrow).output);
+    return wide.valid() && widens_short_float(graph_, graph_.node(wide)) ? graph_.node(wide).output
+                                                                         : v;
+  }
+
+  // Casts to f32 of a short float, and to that, which this attention alone reads. The result: what
+  // they read.
+  ValueId take_rounding(ValueId v) {
+    const Node* wide = graph_.def(v);
+    if (!wide || !widens_short_float(graph_, *wide) || !read_inside_only(v)) return v;
+    claim(graph_.value(v).def);
+    const ValueId narrow = wide->inputs[0];
+    const Node* rounds = graph_.def(narrow);
+    if (!rounds || !get_if<op::Cast>(rounds) || !read_inside_only(narrow)) return narrow;
+    claim(graph_.value(narrow).def);
+    return rounds->inputs[0];
   }
 
   // The element-wise chain in front of the softmax, back to one matrix product.

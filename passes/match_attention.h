@@ -1,6 +1,6 @@
 // Finds attention: MatMul(Q, K) -> any element-wise chain (scale, mask) -> Softmax -> MatMul(., V),
 // with the reshapes, transposes and slices that only bring Q, K and V there or merge the heads
-// behind.
+// behind, and the casts that round an operand of a product.
 #pragma once
 #include <functional>
 #include <optional>

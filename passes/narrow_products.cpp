@@ -6,6 +6,10 @@
 // to f32 share the product's kernel, which reads bf16; the casts to bf16 share the kernel that
 // makes %x. Element-wise readers of %x read the same bf16, so that memory holds one value; where
 // others read it, or the caller does, it stays f32 beside its bf16.
+// Of attention the queries, keys, weights of the softmax and values are rounded, each for its
+// product alone: the casts share the attention's kernel, which multiplies bf16.
+// before: %p = softmax(..)  %y = matmul(%p, %v)
+// after:  %p = softmax(..)  %pn: bf16 = cast(%p)  %pw: f32 = cast(%pn)  .. %y = matmul(%pw, %vw)
 // Where weights are all that is read, they alone are short, and widened in the kernel: products of
 // one row, tables that are gathered from, recurrent weights.
 // before: %y: f32 = gather(const t, %i)       after: %s: f16 = gather(const t as f16, %i)
@@ -19,6 +23,8 @@
 
 #include "ir/group.h"
 #include "ir/simplify.h"
+#include "kernels/attention/attention.h"
+#include "passes/match_attention.h"
 #include "passes/passes.h"
 #include "passes/precision.h"
 #include "passes/rewriter.h"
@@ -52,7 +58,7 @@ class Narrower {
   }
 
   int run() {
-    int count = 0;
+    int count = multiplies_ && context_.target.devices.empty() ? narrow_attention() : 0;
     for (const NodeId id : graph_.order()) {
       const Node& node = graph_.node(id);
       const std::string name = graph_.value(node.output).name;
@@ -69,6 +75,45 @@ class Narrower {
 
  private:
   const TensorType& type(ValueId v) const { return graph_.value(v).type; }
+
+  // The number of them.
+  int narrow_attention() {
+    const auto users = [&](ValueId v) {
+      std::vector<NodeId> ids = users_[static_cast<size_t>(v.index)];
+      std::ranges::sort(ids, {}, &NodeId::index);
+      ids.erase(std::ranges::unique(ids).begin(), ids.end());
+      return ids;
+    };
+    const auto is_output = [&](ValueId v) { return kept_.contains(v); };
+    std::vector<Attention> found;
+    for (const NodeId id : graph_.order())
+      if (get_if<op::Softmax>(&graph_.node(id)))
+        if (auto match = match_attention(graph_, id, users, is_output))
+          found.push_back(std::move(*match));
+    int count = 0;
+    for (const Attention& attention : found) {
+      const ValueId scores = graph_.node(attention.scores).output,
+                    y = graph_.node(attention.product).output;
+      const std::string name = graph_.value(y).name;
+      const Shape& shape = type(scores).shape;
+      // Kernels of free sizes have no instruction
+      if (type(scores).dtype != DType::f32 || !is_static(shape) || context_.exact.contains(name) ||
+          *as_const(shape[shape.size() - 2]) < kFewestShortRows)
+        continue;
+      for (const NodeId product : {attention.scores, attention.product})
+        for (const size_t operand : {0, 1})
+          replace_input(product, operand, rounded(graph_.node(product).inputs[operand], product));
+      context_.narrowed[name] = {dtype_name(short_), 0, 0};
+      ++count;
+    }
+    return count;
+  }
+
+  ValueId rounded(ValueId v, NodeId like) {
+    return rewriter_.add(op::Cast{DType::f32},
+                         {rewriter_.add(op::Cast{short_}, {v}, like, dtype_name(short_))}, like,
+                         "rounded");
+  }
 
   // The weights that are short from now on; invalid: none are.
   ValueId narrow_layer(NodeId id) {

@@ -1,7 +1,9 @@
 // Copies that turn columns into rows: for j in 16 unroll { for i in 16 vector { y[.., j, i] = x[..,
 // i, j] } }, with any distance of x's rows and of y's. Whole vectors are read along x's rows,
 // transposed in registers and stored along y's; loads of single elements would be as many as
-// elements.
+// elements. And pairs: for p in 2 unroll { for i in 16 vector { y[.., i, p] = f(p, i) } } is two
+// vectors, and one store of both, their elements in turn.
+#include <array>
 #include <bit>
 
 #include "backends/llvm/kernel_emitter.h"
@@ -91,6 +93,54 @@ bool KernelEmitter::emit_transpose(const Stmt& s) {
   for (int64_t i = 0; i < *extent; ++i)
     memory_.store_memory(copy->buffer, access(target, inner->var, s->var, i),
                          rows[static_cast<size_t>(i)]);
+  lanes_.var.clear();
+  lanes_.count = 0;
+  function_.vars.erase(inner->var);
+  return true;
+}
+
+bool KernelEmitter::emit_pairs(const Stmt& s) {
+  const Stmt& inner = s->body[0];
+  const auto count = inner->kind == StmtKind::loop ? as_const(inner->extent) : std::nullopt;
+  if (lanes_.count || lanes_.mask || !is_const(s->extent, 2) || !count || *count < 2 ||
+      inner->loop_kind != LoopKind::vector)
+    return false;
+  const Stmt& store = inner->body[0];
+  if (store->kind != StmtKind::store || store->combiner != Combiner::none ||
+      store->where.defined() || store->async)
+    return false;
+  const Buffer& to = kernel_.buffer(store->buffer);
+  const IndexForm& target = memory_.form_of(store.get(), store->buffer, store->indices);
+  if (to.scope == "register" || stride_of(target, s->var) != 1 ||
+      stride_of(target, inner->var) != 2)
+    return false;
+
+  const auto lanes_along = [&](const std::string& variable, int64_t lanes) {
+    std::vector<llvm::Constant*> ramp;
+    for (int64_t i = 0; i < lanes; ++i) ramp.push_back(v_.b.getInt64(static_cast<uint64_t>(i)));
+    lanes_.var = variable;
+    lanes_.count = static_cast<int>(lanes);
+    function_.vars[variable] = llvm::ConstantVector::get(ramp);
+  };
+  if (emission_.lines) emission_.at_line(emission_.lines->store(store->label));
+  std::array<Value*, 2> halves{};
+  lanes_along(inner->var, *count);
+  for (int64_t p = 0; p < 2; ++p) {
+    ++emitted_;
+    expressions_.begin_statement();
+    function_.vars[s->var] = v_.i64(p);
+    expanded_[s->var] = p;
+    halves[static_cast<size_t>(p)] = v_.to_storage(
+        v_.splat(expressions_.emit(store->value), lanes_.count), to.dtype);
+  }
+  expanded_.erase(s->var);
+  std::vector<int> in_turn;
+  for (int i = 0; i < lanes_.count; ++i) in_turn.insert(in_turn.end(), {i, i + lanes_.count});
+  Value* both = v_.shuffle(halves[0], halves[1], in_turn);
+  expressions_.begin_statement();
+  function_.vars[inner->var] = v_.i64(0);
+  lanes_along(s->var, 2 * *count);
+  memory_.store_memory(store->buffer, memory_.access_of(target), both);
   lanes_.var.clear();
   lanes_.count = 0;
   function_.vars.erase(inner->var);

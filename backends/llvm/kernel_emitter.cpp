@@ -174,7 +174,7 @@ void KernelEmitter::emit_loop(const Stmt& s) {
          " but its extent is not constant");
   } else if (parallel && (extent != 1 || shared_loop(kernel_, s))) {
     emit_parallel(s);
-  } else if (s->loop_kind == LoopKind::unroll && emit_transpose(s)) {
+  } else if (s->loop_kind == LoopKind::unroll && (emit_transpose(s) || emit_pairs(s))) {
   } else if (expand || (extent && *extent == 1)) {
     for (int64_t i = 0; i < *extent && !failed(); ++i) {
       function_.vars[s->var] = v_.i64(i);

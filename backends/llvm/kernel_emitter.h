@@ -50,7 +50,9 @@ class KernelEmitter : private OwnedEmission, private EmissionPart {
   void emit_store(const Stmt& s);
   void emit_async(const StmtNode& s);
   void emit_update(const Stmt& s, const Access& access);
-  bool emit_transpose(const Stmt& s);  // emit_transpose.cpp; false: the loop is no such copy
+  // emit_transpose.cpp; false: the loop is no such copy
+  bool emit_transpose(const Stmt& s);
+  bool emit_pairs(const Stmt& s);
   Value* first_reduce_iteration();
   Expr resolved(const Expr& condition);
   // emit_parallel.cpp

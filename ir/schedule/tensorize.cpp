@@ -5,13 +5,36 @@
 //   } }                                                            }
 // The nest is computed by an instruction of the target, if it is what the instruction's semantics
 // say: the same loops, expression and places of the operands in memory (ir/schedule/intrinsic.h).
-// The block keeps the meaning; the back end writes the instruction. Legal: the target has the
-// instruction, the nest matches it, its stage has no init of its own.
+// The block keeps the meaning; the back end writes the instruction. A where of the stage that is
+// the same in all of the nest goes in front of the block, as an if. Legal: the target has the
+// instruction, the nest matches it, its stage has no init of its own, and no other where.
 #include "ir/schedule/intrinsic.h"
 #include "ir/schedule/nest.h"
 #include "ir/target.h"
 
 namespace tw::sched {
+namespace {
+
+// A nest around one store without its where, and that where; undefined: it has none, or one that
+// the nest's loops decide.
+struct Guarded {
+  Stmt nest;
+  Expr where;
+};
+Guarded without_where(const Stmt& nest, Ranges ranges) {
+  Stmt at = nest;
+  for (; at->kind == StmtKind::loop; at = at->body[0])
+    ranges[at->var] = {Expr(0), simplify(at->extent - Expr(1))};
+  if (at->kind != StmtKind::store || !at->where.defined()) return {nest, {}};
+  const Expr where = simplify(at->where, ranges);
+  for (Stmt loop = nest; loop->kind == StmtKind::loop; loop = loop->body[0])
+    if (uses_var(where, loop->var)) return {nest, {}};
+  StmtNode store = *at;
+  store.where = {};
+  return {replace(nest, at, make_store(std::move(store))), where};
+}
+
+}  // namespace
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Tensorize& s, const Target* target) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
@@ -26,18 +49,20 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Tensorize& s, cons
   TW_TRY(check_new_block(kernel, s.name));
   TW_ASSIGN(const std::shared_ptr<const Kernel> instruction, semantics_of(*intrinsic));
   const std::vector<Stmt> around(path.begin(), path.end() - 1);
-  TW_TRY(match_intrinsic(*instruction, kernel, path.back(), ranges_of(kernel, around)).takeError());
-  const Stmt expanded = rewrite(path.back(), [](const Stmt& n) -> Stmt {
+  const Ranges ranges = ranges_of(kernel, around);
+  const Guarded guarded = without_where(path.back(), ranges);
+  TW_TRY(match_intrinsic(*instruction, kernel, guarded.nest, ranges).takeError());
+  const Stmt expanded = rewrite(guarded.nest, [](const Stmt& n) -> Stmt {
     if (n->kind != StmtKind::loop) return nullptr;
     StmtNode loop = *n;
     loop.loop_kind = LoopKind::unroll;
     return make_stmt(std::move(loop));
   });
+  Stmt block = make_stmt(
+      {.kind = StmtKind::block, .body = {expanded}, .names = {s.intrinsic}, .label = s.name});
+  if (guarded.where.defined()) block = make_if(guarded.where, std::move(block));
   Kernel out = kernel;
-  out.body = replace(
-      kernel.body, path.back(),
-      make_stmt(
-          {.kind = StmtKind::block, .body = {expanded}, .names = {s.intrinsic}, .label = s.name}));
+  out.body = replace(kernel.body, path.back(), block);
   return out;
 }
 

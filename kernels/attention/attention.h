@@ -11,6 +11,10 @@ namespace tw {
 class GroupBuilder;
 class ScheduleBuilder;
 
+// Of queries: below that, packing keys and values for an instruction that multiplies short floats
+// takes longer than it saves.
+inline constexpr int64_t kFewestShortRows = 48;
+
 struct AttentionStages {
   const char* family() const { return "attention"; }
   // A right operand in panels of columns.
@@ -19,10 +23,14 @@ struct AttentionStages {
     Loop depth, lane;
     int64_t columns = 1;      // of a panel
     bool transposes = false;  // copied as it is, from rows that run along the depth
+    // For an instruction: its numbers, steps of the depth that it takes together side by side
+    Stage numbers;
+    Loop numbers_lane, together;
   };
   struct Product {
     Stage stage;
     Loop row, column, depth;
+    SumInstruction instruction;
   };
   // Over a row's keys: lanes of partial results, panel by panel, then one.
   struct Fold {
@@ -32,6 +40,7 @@ struct AttentionStages {
     Loop row, lane;
   };
   Panels keys, values;
+  Stage queries;  // for an instruction
   Product key_products, value_products;
   Stage scores;
   Loop scores_row, scores_column;

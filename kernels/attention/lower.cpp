@@ -4,16 +4,20 @@
 // (products with the keys, scaled and masked), top, e = exp(s - top), sum, o (products with the
 // values) and y = o / sum. Rows of s are padded to whole panels with minus infinity, which e makes
 // 0. A free number of queries is computed in whole blocks: rows behind the last one repeat it, and
-// only y's stores ask. Of f16 and bf16 too all is f32 between the scores and y. Stages: kp, vp,
-// acc, s, top_part, top, e, sum_part, sum, inv, o, y; all but kp and vp run block by block
-// (kernels/attention/schedule.cpp).
+// only y's stores ask. Of f16 and bf16 too all is f32 between the scores and y. Where an
+// instruction of the target multiplies the short floats of a product, its operands are copied as it
+// wants them: qp (rows of queries), kn and vn (numbers of the panels, neighbours in depth side by
+// side), and e is of the short type. Stages: kp, kn, vp, vn, qp, acc, s, top_part, top, e,
+// sum_part, sum, inv, o, y; all from qp on run block by block (kernels/attention/schedule.cpp).
 #include <limits>
 #include <numbers>
 
 #include "ir/graph/queries.h"
+#include "ir/graph/short_floats.h"
 #include "kernels/attention/attention.h"
 #include "kernels/attention/causal.h"
 #include "kernels/common/group_builder.h"
+#include "kernels/common/integer_product.h"
 #include "kernels/common/register_tile.h"
 
 namespace tw {
@@ -37,6 +41,7 @@ class AttentionLowering {
     rows_ = s[s.size() - 2], keys_ = s.back(), depth_ = q.back(),
     columns_ = b.type(product.output).shape.back();
     lanes_ = std::max(1, b.target.lanes(4));
+    key_product_ = instruction_for(*scores_), value_product_ = instruction_for(product);
     block_ = as_const(rows_) ? 1 : kFreeRows;
     if (softmax_ != nullptr) take_mask();
     padded_rows_ = block_ == 1 ? rows_ : simplify(ceil_div(rows_, block_) * Expr(block_));
@@ -49,14 +54,23 @@ class AttentionLowering {
     bool transposed = get_if<op::MatMul>(scores_)->trans_b,
          value_transposed = get_if<op::MatMul>(&product_)->trans_b;
     padded_ = simplify(ceil_div(keys_, key_panel) * Expr(key_panel));
-    BufferId kp = panels("kp", scores_->inputs[1], transposed, keys_, depth_, depth_, key_panel);
+    const Expr depth = simplify(ceil_div(depth_, key_product_.depth) * Expr(key_product_.depth));
+    BufferId kp = panels("kp", scores_->inputs[1], transposed, keys_, depth_, depth, key_panel);
+    if (key_product_.defined()) kp = numbers_of("kn", kp, key_product_, m_.keys);
     m_.values.columns = column_panel;
-    // With a mask the products go by panels of keys, those behind the last one too
-    summed_ = mask_ ? padded_ : keys_;
-    if (value_transposed || !equal(summed_, keys_) || !is_dense(product_.inputs[1], column_panel))
+    // With a mask the products go by panels of keys, those behind the last one too; an instruction
+    // takes several keys
+    const Expr together(value_product_.depth);
+    summed_ = mask_ ? padded_ : simplify(ceil_div(keys_, value_product_.depth) * together);
+    const bool as_rows = value_product_.defined() && !value_transposed;
+    if (!as_rows && (value_product_.defined() || value_transposed || !equal(summed_, keys_) ||
+                     !is_dense(product_.inputs[1], column_panel)))
       vp_ = panels("vp", product_.inputs[1], value_transposed, columns_, keys_, summed_,
                    column_panel);
+    if (as_rows) vp_ = value_numbers(column_panel);
+    else if (value_product_.defined()) vp_ = numbers_of("vn", *vp_, value_product_, m_.values);
     key_panel_ = key_panel;
+    if (key_product_.defined()) queries(depth);
     scores(kp, key_panel);
     exponentials();
     products(column_panel);
@@ -64,6 +78,18 @@ class AttentionLowering {
   }
 
  private:
+  // Of two operands of one short float, sizes that are known, and enough rows.
+  IntegerProduct instruction_for(const Node& node) const {
+    const Node product = with_short_operands(b_, node);
+    const DType left = b_.type(product.inputs[0]).dtype, right = b_.type(product.inputs[1]).dtype;
+    const Shape& sums = b_.type(node.output).shape;
+    const bool known = as_const(keys_) && std::ranges::all_of(sums, [](const Expr& extent) {
+                         return as_const(extent).has_value();
+                       });
+    if (!known || *as_const(rows_) < kFewestShortRows || left != right || !is_short_float(left))
+      return {};
+    return integer_product(b_.target, {left}, right, {lanes_, 0, 1});
+  }
   // Of a causal mask the places say what it holds, and rows come in whole tiles, each of which
   // skips the panels of keys that none of it sees.
   void take_mask() {
@@ -183,22 +209,127 @@ class AttentionLowering {
     const Expr& copied = stored->kind == ExprKind::select ? stored->args[1] : stored;
     const bool transposes = copied->kind == ExprKind::load &&
                             uses_var(copied->args.back(), depth_axis.name);
-    (name == "kp" ? m_.keys : m_.values) = {stage, depth_axis.loop(), lane_axis.loop(), panel,
-                                            transposes};
+    (name == "kp" ? m_.keys : m_.values) = {
+        stage, depth_axis.loop(), lane_axis.loop(), panel, transposes, {}, {}, {}};
     return buffer;
   }
-  Expr panel_element(BufferId panels, const Shape& shape, const Index& row, const Expr& column,
-                     const Expr& k, int64_t panel) const {
+  // [own batch axes][columns/panel][padded depth/steps][panel][steps] of a right operand, as the
+  // instruction wants it. made: the number by batch axes and panel, place in the depth and in the
+  // panel.
+  BufferId numbers(const std::string& name, Shape shape, const Expr& depth, int64_t panel,
+                   const IntegerProduct& product, AttentionStages::Panels& p,
+                   const std::function<Expr(const Index&, const Expr&, const Expr&)>& made) {
+    std::vector<Axis> axes;
+    for (const Expr& extent : shape) axes.push_back({name + std::to_string(axes.size()), extent});
+    axes.insert(axes.end(), {{name + "_k", simplify(floor_div(depth, Expr(product.depth)))},
+                             {name + "_l", Expr(panel)},
+                             {name + "_n", Expr(product.depth)}});
+    b_.declare(axes);
+    const Index at = variables(axes);
+    const Expr k = at[at.size() - 3] * Expr(product.depth) + at.back();
+    const BufferId buffer = b_.temp(name, product.type, extents(axes));
+    p.numbers = b_.stage(name, axes, buffer, at,
+                         made(Index(at.begin(), at.end() - 3), k, at[at.size() - 2]));
+    p.numbers_lane = axes[axes.size() - 2].loop(), p.together = axes.back().loop();
+    p.columns = panel;
+    return buffer;
+  }
+  // Of f32 in panels already.
+  BufferId numbers_of(const std::string& name, BufferId panels, const IntegerProduct& product,
+                      AttentionStages::Panels& p) {
+    Shape shape = b_.shape_of(panels);
+    const Expr depth = shape[shape.size() - 2];
+    const int64_t panel = *as_const(shape.back());
+    shape.resize(shape.size() - 2);
+    return numbers(name, shape, depth, panel, product, p,
+                   [&](Index from, const Expr& k, const Expr& lane) {
+                     from.insert(from.end(), {k, lane});
+                     return cast(product.type, load(panels, DType::f32, from));
+                   });
+  }
+  // Of values whose rows run along the columns, zeros behind the last key and column.
+  BufferId value_numbers(int64_t panel) {
+    const ValueId v = with_short_operands(b_, product_).inputs[1];
+    Shape shape = b_.type(v).shape;
+    shape.pop_back();
+    shape.back() = simplify(ceil_div(columns_, panel));
+    const DType type = value_product_.type;
+    return numbers(
+        "vn", shape, summed_, panel, value_product_, m_.values,
+        [&](Index from, const Expr& k, const Expr& lane) {
+          const Expr column = b_.simplified(from.back() * Expr(panel) + lane);
+          from.back() = k;
+          from.push_back(column);
+          const Expr there = b_.simplified(logical_and(lt(column, columns_), lt(k, keys_)));
+          return b_.simplified(select(there, b_.element(v, from), imm(0, type)));
+        });
+  }
+  // Element `part` of the depth's step k, in f32.
+  Expr panel_element(BufferId panels, const IntegerProduct& product, const Shape& shape,
+                     const Index& row, const Expr& column, const Expr& k, const Expr& part,
+                     int64_t panel) const {
     Index at = batch_index(shape, row);
     at.insert(at.end(), {b_.simplified(floor_div(column, Expr(panel))), k,
                          b_.simplified(floor_mod(column, Expr(panel)))});
-    return load(panels, DType::f32, at);
+    if (!product.defined()) return load(panels, DType::f32, at);
+    at.push_back(part);
+    return cast(DType::f32, load(panels, product.type, at));
   }
 
-  // Axes: .., row, column, depth.
-  static AttentionStages::Product product_of(const Stage& stage, const std::vector<Axis>& axes) {
-    const size_t n = axes.size();
-    return {stage, axes[n - 3].loop(), axes[n - 2].loop(), axes[n - 1].loop()};
+  // The depth of a product: its steps, and in each the neighbours that an instruction takes.
+  struct Depth {
+    Axis step, part;
+    bool parts = false;
+    // Element of the left operand's row
+    Expr at() const {
+      return parts ? var(step.name) * part.extent + var(part.name) : var(step.name);
+    }
+    Expr within() const { return parts ? var(part.name) : Expr(0); }
+  };
+  static Depth depth_of(const std::string& name, const Expr& depth, const IntegerProduct& product) {
+    const Expr together(product.depth);
+    return {{name + "_k", simplify(floor_div(depth, together)), AxisRole::reduce},
+            {name + "_n", together, AxisRole::reduce},
+            product.depth > 1};
+  }
+  // Axes: .., row, column, those of the depth.
+  static AttentionStages::Product product_of(const Stage& stage, const std::vector<Axis>& axes,
+                                             const Depth& depth, const IntegerProduct& product) {
+    const size_t n = axes.size() - (depth.parts ? 2 : 1);
+    AttentionStages::Product made{
+        stage, axes[n - 2].loop(), axes[n - 1].loop(), axes[n].loop(), {}};
+    if (product.defined())
+      made.instruction = product.sums(depth.parts ? axes.back().loop() : Loop());
+    return made;
+  }
+  static void add(const Depth& depth, std::vector<Axis>& axes) {
+    axes.push_back(depth.step);
+    if (depth.parts) axes.push_back(depth.part);
+  }
+
+  // Rows of queries in the instruction's numbers, zeros behind the depth.
+  void queries(const Expr& padded_depth) {
+    const Node product = with_short_operands(b_, *scores_);
+    std::vector<Axis> axes = row_axes("qp");
+    const Index row = variables(axes);
+    axes.push_back({"qp_k", padded_depth});
+    b_.declare(axes);
+    const Index at = variables(axes);
+    Index query = batch_index(b_.type(product.inputs[0]).shape, row);
+    query.insert(query.end(), {query_of(row.back()), at.back()});
+    const Expr number = cast(key_product_.type, b_.element(product.inputs[0], query)),
+               there = b_.simplified(lt(at.back(), depth_));
+    qp_ = b_.temp("qp", key_product_.type, extents(axes));
+    m_.queries = b_.stage(
+        "qp", axes, qp_, at,
+        is_const(there, 1) ? number : select(there, number, imm(0, key_product_.type)));
+  }
+  Expr query_element(const Index& row, const Expr& k) {
+    if (key_product_.defined()) return cast(DType::f32, load(qp_, key_product_.type, with(row, k)));
+    Index query = batch_index(b_.type(scores_->inputs[0]).shape, row);
+    query.push_back(query_of(row.back()));
+    query.push_back(k);
+    return wide(b_.element(scores_->inputs[0], query));
   }
 
   void scores(BufferId kp, int64_t panel) {
@@ -207,19 +338,18 @@ class AttentionLowering {
     axes.push_back({"acc_j", padded_});
     BufferId acc = b_.temp("acc", DType::f32, rows_of(padded_));
     Index at = variables(axes);
-    axes.push_back({"acc_k", depth_, AxisRole::reduce});
+    const Expr padded_depth = simplify(ceil_div(depth_, key_product_.depth) *
+                                       Expr(key_product_.depth));
+    const Depth depth = depth_of("acc", padded_depth, key_product_);
+    add(depth, axes);
     b_.declare(axes);
-    Expr k = var("acc_k");
-    ValueId q = scores_->inputs[0], keys = scores_->inputs[1];
-    Index query = batch_index(b_.type(q).shape, row);
-    query.push_back(query_of(row.back()));
-    query.push_back(k);
     const Stage stage = b_.stage(
         "acc", axes, acc, at,
-        wide(b_.element(q, query)) *
-            panel_element(kp, b_.type(keys).shape, row, at.back(), k, panel),
+        query_element(row, depth.at()) *
+            panel_element(kp, key_product_, b_.type(scores_->inputs[1]).shape, row, at.back(),
+                          var(depth.step.name), depth.within(), panel),
         Combiner::add, imm(0, DType::f32), seen(row.back(), at.back()));
-    m_.key_products = product_of(stage, axes);
+    m_.key_products = product_of(stage, axes, depth, key_product_);
     axes = row_axes("s");
     axes.push_back({"s_j", padded_});
     b_.declare(axes);
@@ -255,8 +385,8 @@ class AttentionLowering {
                          Expr(lanes_) +
                      lane;
     f.part = b_.stage(name + "_part", axes, part, with(row, lane),
-                      load(from, DType::f32, with(row, b_.simplified(key))), combiner, identity,
-                      seen(row.back(), b_.simplified(key)));
+                      wide(load(from, b_.dtype_of(from), with(row, b_.simplified(key)))), combiner,
+                      identity, seen(row.back(), b_.simplified(key)));
     f.part_lane = lanes.loop(), f.part_panels = panels.loop(), f.part_steps = steps.loop();
     axes = row_axes(name);
     row = variables(axes);
@@ -274,17 +404,18 @@ class AttentionLowering {
     std::vector<Axis> axes = row_axes("e");
     Index row = variables(axes);
     axes.push_back({"e_j", padded_});
-    e_ = b_.temp("e", DType::f32, rows_of(padded_));
+    e_ = b_.temp("e", value_product_.defined() ? value_product_.type : DType::f32,
+                 rows_of(padded_));
     Index at = variables(axes);
     const bool masked = get_if<op::Softmax>(softmax_)->masked;
     Expr highest = load(top, DType::f32, row);
     // A number, so that e is 0 where all is masked
     if (masked) highest = max(imm(std::numeric_limits<float>::lowest(), DType::f32), highest);
     m_.exponentials_column = axes.back().loop();
-    m_.exponentials = b_.stage("e", axes, e_, at,
-                               unary(UnaryOp::exp2, (load(s_, DType::f32, at) - highest) *
-                                                        imm(std::numbers::log2e, DType::f32)),
-                               Combiner::none, {}, seen(row.back(), at.back()));
+    const Expr power = unary(
+        UnaryOp::exp2, (load(s_, DType::f32, at) - highest) * imm(std::numbers::log2e, DType::f32));
+    m_.exponentials = b_.stage("e", axes, e_, at, narrow(b_.dtype_of(e_), power), Combiner::none,
+                               {}, seen(row.back(), at.back()));
     BufferId sum = fold("sum", e_, Combiner::add, imm(0, DType::f32));
     axes = row_axes("inv");
     row = variables(axes);
@@ -296,9 +427,11 @@ class AttentionLowering {
                           binary(BinaryOp::div, imm(1, DType::f32), total));
   }
 
-  Expr value_element(const Index& row, const Expr& column, const Expr& k, int64_t panel) {
+  Expr value_element(const Index& row, const Expr& column, const Depth& depth, int64_t panel) {
     const Shape& shape = b_.type(product_.inputs[1]).shape;
-    if (vp_) return panel_element(*vp_, shape, row, column, k, panel);
+    const Expr k = var(depth.step.name);
+    if (vp_)
+      return panel_element(*vp_, value_product_, shape, row, column, k, depth.within(), panel);
     Index at = batch_index(shape, row);
     at.insert(at.end(), {k, column});
     return b_.element(product_.inputs[1], at);
@@ -310,15 +443,15 @@ class AttentionLowering {
     Expr width = simplify(ceil_div(columns_, panel) * Expr(panel));
     axes.push_back({"o_j", width});
     Index at = variables(axes);
-    axes.push_back({"o_k", summed_, AxisRole::reduce});
+    const Depth depth = depth_of("o", summed_, value_product_);
+    add(depth, axes);
     b_.declare(axes);
     BufferId o = b_.temp("o", DType::f32, rows_of(width));
-    Expr k = var("o_k");
-    const Stage stage = b_.stage(
-        "o", axes, o, at,
-        load(e_, DType::f32, with(row, k)) * value_element(row, at.back(), k, panel), Combiner::add,
-        imm(0, DType::f32), seen(row.back(), k));
-    m_.value_products = product_of(stage, axes);
+    const Stage stage = b_.stage("o", axes, o, at,
+                                 wide(load(e_, b_.dtype_of(e_), with(row, depth.at()))) *
+                                     value_element(row, at.back(), depth, panel),
+                                 Combiner::add, imm(0, DType::f32), seen(row.back(), depth.at()));
+    m_.value_products = product_of(stage, axes, depth, value_product_);
     axes = row_axes("y");
     axes.back().extent = rows_;
     row = variables(axes);
@@ -349,7 +482,8 @@ class AttentionLowering {
   int64_t lanes_ = 1, key_panel_ = 1, block_ = 1;  // of rows, what they are padded to
   std::optional<CausalMask> mask_;
   AttentionStages m_;
-  BufferId s_{}, e_{}, inverse_{};
+  IntegerProduct key_product_, value_product_;
+  BufferId qp_{}, s_{}, e_{}, inverse_{};
   std::optional<BufferId> vp_;
 };
 

@@ -35,6 +35,8 @@ class AttentionSchedule {
     const Blocking b = choose_blocking();
     map_panels(m_.keys);
     if (m_.values.stage.defined()) map_panels(m_.values);
+    for (const AttentionStages::Panels* p : {&m_.keys, &m_.values})
+      if (p->numbers.defined()) map_numbers(*p);
     const Loop block = cut_output(b);
     // The block's sums, exponentials and scores, the last first.
     s_.compute_at(m_.inverse, block);
@@ -51,6 +53,7 @@ class AttentionSchedule {
     map_total(m_.top, block);
     const Loop panels = cut_part(m_.top, block, true);
     map_scores(b, panels);
+    if (m_.queries.defined()) map_queries(block);
     if (!on_stack_)
       for (const Stage& stage : {m_.scores, m_.exponentials}) s_.set_scope(stage, "thread");
     Loops outer = m_.batches;
@@ -110,12 +113,43 @@ class AttentionSchedule {
       s_.unroll(lane.outer);
     }
     s_.vectorize(lane.inner);
+    parallelize_panels(outer, p.stage);
+    s_.partition_edges(panels);  // that has columns behind the last one
+  }
+  void parallelize_panels(Loops outer, const Stage& stage) {
     int64_t batches = 1;
     for (const Loop& loop : outer)
-      if (loop != panels) batches *= s_.extent(loop).value_or(s_.target().cores);
+      if (loop != outer.back()) batches *= s_.extent(loop).value_or(s_.target().cores);
     if (batches % s_.target().cores == 0) outer.pop_back();
-    s_.parallelize(outer, p.stage.label() + "_p");
-    s_.partition_edges(panels);  // that has columns behind the last one
+    s_.parallelize(outer, stage.label() + "_p");
+  }
+
+  // The panels' numbers for an instruction: vectors of columns, whose neighbours in depth lie
+  // between them.
+  void map_numbers(const AttentionStages::Panels& p) {
+    Loops outer = s_.loops_of(p.numbers);
+    outer.resize(outer.size() - (s_.has(p.together) ? 3 : 2));
+    const auto lane = s_.split(p.numbers_lane, lanes_, Tail::guard, p.numbers_lane.name() + "0",
+                               p.numbers_lane.name() + "1");
+    s_.reorder({lane.outer, p.together, lane.inner});
+    s_.unroll(lane.outer);
+    s_.unroll(p.together);
+    s_.vectorize(lane.inner);
+    const Loop panels = outer.back();
+    parallelize_panels(outer, p.numbers);
+    s_.partition_edges(panels);
+  }
+
+  // A block's rows, just before its scores.
+  void map_queries(const Loop& block) {
+    s_.compute_at(m_.queries, block);
+    const Loops loops = s_.loops_of(m_.queries);
+    const int64_t lanes = lanes_;
+    const Loop last = loops.back();
+    if (s_.extent(last).value_or(1) <= lanes) return s_.vectorize(last);
+    const auto cut = s_.split(last, lanes, Tail::guard, last.name() + "o", last.name() + "l");
+    s_.unroll(cut.outer);
+    s_.vectorize(cut.inner);
   }
 
   // Columns in panels and, in them, vectors of lanes.
@@ -186,13 +220,15 @@ class AttentionSchedule {
                ScheduleBuilder::init_of(column.inner).name());
     Loops depth = {p.depth};
     if (by_panels) {
-      const auto cut = s_.split(p.depth, m_.keys.columns, Tail::guard, p.depth.name() + "p",
-                                p.depth.name() + "i");
+      const int64_t together = s_.extent(p.instruction.depth).value_or(1);
+      const auto cut = s_.split(p.depth, m_.keys.columns / together, Tail::guard,
+                                p.depth.name() + "p", p.depth.name() + "i");
       depth = {cut.outer, cut.inner};
     }
-    s_.accumulate(p.stage, depth, {s_.moved(p.stage, p.row), column.outer}, column.inner);
+    s_.accumulate(p.stage, depth, {s_.moved(p.stage, p.row), column.outer}, column.inner,
+                  p.instruction);
     s_.set_scope(p.stage, "register");
-    s_.unroll_part(depth.back());
+    s_.unroll_steps(depth.back(), p.instruction);
   }
 
   // Of lanes, row by row, in the block of queries.

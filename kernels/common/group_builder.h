@@ -51,6 +51,7 @@ class GroupBuilder {
   BufferId constant_values(std::string name, const Tensor& tensor);
   BufferId temp(std::string name, DType dtype, Shape shape);
   const Shape& shape_of(BufferId b) const { return kernel_.buffer(b).shape; }
+  DType dtype_of(BufferId b) const { return kernel_.buffer(b).dtype; }
 
   // The element of a value at a logical index: immediates, loads of parameters, or, for nodes of
   // the group, their expression (or what `define` said).

@@ -100,6 +100,48 @@ TEST_CASE("narrow-products leaves products of two computed operands and depthwis
   CHECK_FALSE(narrow(graph));
 }
 
+TEST_CASE("narrow-products rounds the operands of attention's products, and softmax stays in f32") {
+  const char* const attention = R"(graph @t() {
+    %q: f32[2, 48, 4] = input
+    %k: f32[2, 5, 4] = input
+    %v: f32[2, 5, 4] = input
+    %s: f32[2, 48, 5] = matmul(%q, %k) trans_b=true
+    %p: f32[2, 48, 5] = softmax(%s) axis=2
+    %y: f32[2, 48, 4] = matmul(%p, %v)
+    output %y
+  })";
+  const std::string text = after(attention);
+  for (const char* operand : {"%q", "%k", "%p", "%v"})
+    CHECK(text.find(std::string("cast(") + operand + ") to=bf16") != std::string::npos);
+  CHECK(text.find("%s: f32[2, 48, 5] = matmul(%s_rounded") != std::string::npos);
+  CHECK(text.find("softmax(%s)") != std::string::npos);
+  Graph graph = parsed(attention);
+  CHECK_FALSE(narrow(graph, {"y"}));
+}
+
+TEST_CASE("narrow-products leaves attention of few queries and of free sizes") {
+  Graph few = parsed(R"(graph @t() {
+    %q: f32[2, 47, 4] = input
+    %k: f32[2, 64, 4] = input
+    %v: f32[2, 64, 4] = input
+    %s: f32[2, 47, 64] = matmul(%q, %k) trans_b=true
+    %p: f32[2, 47, 64] = softmax(%s) axis=2
+    %y: f32[2, 47, 4] = matmul(%p, %v)
+    output %y
+  })");
+  CHECK_FALSE(narrow(few));
+  Graph graph = parsed(R"(graph @t(n) {
+    %q: f32[2, n, 4] = input
+    %k: f32[2, n, 4] = input
+    %v: f32[2, n, 4] = input
+    %s: f32[2, n, n] = matmul(%q, %k) trans_b=true
+    %p: f32[2, n, n] = softmax(%s) axis=2
+    %y: f32[2, n, 4] = matmul(%p, %v)
+    output %y
+  })");
+  CHECK_FALSE(narrow(graph));
+}
+
 TEST_CASE("narrow-products computes random graphs with the rounding of bf16") {
   int changed = 0;
   for (unsigned seed = 0; seed < 100; ++seed) {

@@ -2,7 +2,7 @@
 """Compiles small models with --precision bf16 and compares them with the same models in f64.
 
 Of one product or convolution, weights and inputs are numbers that bf16 holds: nothing is rounded but the sums, so that the result must be as near as f32's.
-A network of several layers with residuals is held to the rounding of bf16. Without the instruction, and in f16, weights alone are short. The
+A network of several layers with residuals, and attention, are held to the rounding of bf16. Without the instruction, and in f16, weights alone are short. The
 code must have the instruction; it runs where this machine has it, and for AArch64 under qemu, beside onnxruntime in f32.
 
     bf16.py --tilewright BUILD/tilewright
@@ -35,6 +35,9 @@ PRODUCTS = [((1,), 64, 48), ((7,), 32, 20), ((33,), 35, 64), ((2, 9), 130, 17), 
 # channels in, out, kernel, stride, padding, rows and columns
 CONVOLUTIONS = [(32, 64, 1, 1, 0, 9), (64, 32, 1, 2, 0, 13), (16, 48, 3, 1, 1, 11), (32, 16, 3, 2, 1, 14), (3, 32, 7, 2, 3, 31), (20, 24, 1, 1, 0, 7),
                 (48, 32, 3, 1, 0, 8), (24, 32, 3, 1, 1, 6)]
+ATTENTION = 2e-2  # of an output's range: the weights of the softmax are rounded
+# heads, queries, keys in a cache, depth, whether a mask is causal: whole and ragged panels, an odd depth
+ATTENTIONS = [(2, 64, 0, 64, False), (3, 53, 0, 20, False), (2, 64, 0, 64, True), (2, 50, 0, 32, True), (2, 48, 47, 33, False), (2, 56, 40, 32, True)]
 random = np.random.default_rng(5)
 
 
@@ -51,10 +54,10 @@ def normal(*shape):
     return (random.standard_normal(shape) / np.sqrt(shape[-1])).astype(np.float32)
 
 
-def save(path, nodes, weights, x, y):
+def save(path, nodes, weights, x, y, opset=17):
     graph = helper.make_graph(nodes, "m", [helper.make_tensor_value_info("x", TensorProto.FLOAT, x)], [helper.make_tensor_value_info("y", TensorProto.FLOAT, y)],
                               [numpy_helper.from_array(value, name) for name, value in weights.items()])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), path)
     return x
 
 
@@ -96,6 +99,28 @@ def network(path):
     return save(path, nodes, weights, [1, 3, 33, 33], [1, 10])
 
 
+def attention(path, heads, queries, cached, depth, causal):
+    """Of one input, cut into queries, keys and values; what a cache holds stands before the keys and values."""
+    keys = cached + queries
+    nodes = [helper.make_node("Split", ["x"], ["q", "k1", "v1"], axis=0, num_outputs=3)]
+    weights = {}
+    for name in "kv":
+        if cached:
+            weights[name + "0"] = numbers(1, heads, cached, depth)
+            nodes.append(helper.make_node("Concat", [name + "0", name + "1"], [name], axis=2))
+        else:
+            nodes.append(helper.make_node("Identity", [name + "1"], [name]))
+    nodes += [helper.make_node("Transpose", ["k"], ["kt"], perm=[0, 1, 3, 2]), helper.make_node("MatMul", ["q", "kt"], ["s"])]
+    scores = "s"
+    if causal:
+        hidden = np.where(np.arange(keys)[None, :] <= np.arange(queries)[:, None] + cached, 0, -3e38).astype(np.float32)
+        weights["mask"] = hidden.reshape(1, 1, queries, keys)
+        nodes.append(helper.make_node("Add", ["s", "mask"], ["masked"]))
+        scores = "masked"
+    nodes += [helper.make_node("Softmax", [scores], ["p"], axis=-1), helper.make_node("MatMul", ["p", "v"], ["y"])]
+    return save(path, nodes, weights, [3, heads, queries, depth], [1, heads, queries, depth], 18)
+
+
 def token(path):
     """A product of one row."""
     save(path, [helper.make_node("MatMul", ["x", "w"], ["y"])], {"w": normal(256, 200)}, [1, 256], [1, 200])
@@ -121,6 +146,7 @@ def main():
         print("this machine has no avx512_bf16: the code is only looked at")
     failures = []
     cases = [(product, case, SUMS) for case in PRODUCTS] + [(convolution, case, SUMS) for case in CONVOLUTIONS] + [(network, (), NETWORK)]
+    cases += [(attention, case, ATTENTION) for case in ATTENTIONS]
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
         model, library, x = work / "m.onnx", work / "m.so", work / "x.npy"
@@ -150,7 +176,9 @@ def main():
 
         for make, case, tolerance in cases:
             name = f"{make.__name__} {case}"
-            np.save(x, numbers(*(5 if extent == "n" else extent for extent in make(model, *case))))
+            shape = [5 if extent == "n" else extent for extent in make(model, *case)]
+            scale = 0.5 * np.sqrt(np.prod(shape[1:])) if make is attention else 1   # a softmax that prefers some keys
+            np.save(x, held_by_bf16(scale * numbers(*shape)))
             assembly = call("compile", model, "-t", TARGET, "--precision", "bf16", "--emit", "asm")
             if INSTRUCTION not in assembly.stdout:
                 failures.append(f"{name}: no {INSTRUCTION} {assembly.stderr[-300:]}")
@@ -163,6 +191,13 @@ def main():
                 free = make is product and "n" in case[0]   # the driver of other machines gives no sizes
                 if not free and (wrong := off_on_arm(target, instruction, tolerance)):
                     failures.append(f"{name} for {target}: {wrong}")
+        if runs_here:   # a limit of accuracy counts attention as it does other layers, and takes it back
+            attention(model, *ATTENTIONS[0])
+            held = call("compile", model, "-t", TARGET, "--precision", "bf16", "--max-error", "1e-5", "-o", library, "--json")
+            report = json.loads(held.stdout)["accuracy"]
+            layers = [(layer["name"], layer["choice"], layer["taken_back"]) for layer in report["layers"]]
+            if layers != [("y", "bf16", True)] or not report["error"] <= 1e-5 < report["error_of_all_choices"]:
+                failures.append(f"attention under a limit: {report}")
         for make, (precision, tolerance) in itertools.product((token, embedding, lstm), STORED.items()):
             make(model)
             sizes = []
