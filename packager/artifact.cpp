@@ -9,6 +9,7 @@
 #include "packager/data_object.h"
 #include "packager/elf_view.h"
 #include "packager/llvm_object.h"
+#include "support/file_pages.h"
 
 namespace tw {
 namespace {
@@ -105,6 +106,7 @@ Error ArtifactWriter::finish() {
   TW_ASSIGN(const std::unique_ptr<llvm::MemoryBuffer> written, file_.contents());
   const std::string_view bytes = written->getBuffer();
   TW_ASSIGN(const ElfView view, ElfView::parse(bytes, file_.path()));
+  const PagesLeave leaving(std::as_bytes(std::span(bytes)));
   TW_ASSIGN(const ImageHashes hashes, image_hashes(view, bytes, file_.path()));
   TW_TRY(file_.write(hashes.offset, hashes.bytes));
   return file_.commit();

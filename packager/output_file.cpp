@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "support/file_pages.h"
+
 namespace tw {
 namespace {
 
@@ -97,7 +99,12 @@ Error OutputFile::fill(uint64_t offset, uint64_t size,
     TW_TRY(body(buffer));
     return write(offset, {reinterpret_cast<const char*>(buffer.data()), buffer.size()});
   }
-  Error error = body({static_cast<std::byte*>(map) + lead, size});
+  const std::span<std::byte> bytes(static_cast<std::byte*>(map) + lead, size);
+  const auto filled = [&] {
+    const PagesLeave leaving(bytes);
+    return body(bytes);
+  };
+  Error error = filled();
   ::munmap(map, lead + size);
   return error;
 }

@@ -8,6 +8,7 @@
 
 #include "packager/data_object.h"
 #include "runtime/weights.h"
+#include "support/file_pages.h"
 #include "support/json.h"
 
 namespace tw {
@@ -55,6 +56,7 @@ Expected<std::string> WeightsFile::finish() {
   header.bytes = bytes_;
   {
     TW_ASSIGN(const std::unique_ptr<llvm::MemoryBuffer> written, file_.contents());
+    const PagesLeave leaving(std::as_bytes(std::span(written->getBuffer())));
     hash_of(written->getBuffer().substr(start_), header.hash);
   }
   std::string text(reinterpret_cast<const char*>(&header), sizeof header);

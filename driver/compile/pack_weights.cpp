@@ -5,10 +5,12 @@
 #include <atomic>
 #include <cstring>
 #include <map>
+#include <mutex>
 
 #include "backends/backend.h"
 #include "driver/compile/pack_weights.h"
 #include "packager/loaded_library.h"
+#include "support/file_pages.h"
 #include "support/parallel.h"
 
 namespace tw {
@@ -37,6 +39,10 @@ constexpr bool kAlignedLoadsOnly = false;
 #else
 constexpr bool kAlignedLoadsOnly = true;
 #endif
+
+// Sources from which on there is one at a time in memory: all of it is, as packing goes through it
+// in another order than it lies in.
+constexpr size_t kLargeBytes = 256 << 20;
 
 void run_pack(PackFunction pack, const Blob& source, std::span<std::byte> out) {
   const void* in = source.bytes.data();
@@ -73,10 +79,13 @@ Error pack_weights(const Program& program, FillWeights fill, int jobs) {
       functions.push_back(reinterpret_cast<PackFunction>(library->symbol(kernel.name)));
   }
 
+  std::mutex large;
   std::atomic<bool> failed = false;
   return parallel_for(jobs, program.weights.size(), [&](size_t i) -> Error {
     if (failed) return Error::success();
     const WeightPiece& piece = program.weights[i];
+    std::unique_lock one_at_a_time(large, std::defer_lock);
+    if (piece.source.bytes.size() > kLargeBytes) one_at_a_time.lock();
     Error error = fill(piece.offset, piece.size, [&](std::span<std::byte> out) -> Error {
       if (piece.pack) run_pack(functions[kernel_of[i]], piece.source, out);
       else
@@ -84,6 +93,7 @@ Error pack_weights(const Program& program, FillWeights fill, int jobs) {
                     std::min(out.size(), piece.source.bytes.size()));
       return Error::success();
     });
+    let_pages_go(piece.source.bytes);
     if (error) failed = true;
     return error;
   });
