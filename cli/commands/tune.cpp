@@ -6,6 +6,7 @@
 #include <memory>
 #include <ostream>
 
+#include "cli/accuracy_flags.h"
 #include "cli/commands/commands.h"
 #include "cli/file_roles.h"
 #include "cli/given_flags.h"
@@ -15,6 +16,7 @@
 #include "cli/tune_text.h"
 #include "cli/tune_watch.h"
 #include "driver/report/page.h"
+#include "driver/run/compiled_network.h"
 #include "driver/tune/tuned_compile.h"
 #include "packager/output_file.h"
 #include "passes/precision.h"
@@ -29,6 +31,7 @@ struct TuneArgs {
                      features = "loops", log, time, until, report;
   std::vector<std::string> dims;
   GivenFlags given;
+  AccuracyFlags accuracy;
   bool no_rules = false, no_transfer = false, prove = false, table = false;
   int trials = 0, jobs = 0, batch = 0, patience = 0, threads = 1, kernel = 0, check = 0;
   std::optional<uint64_t> seed;
@@ -122,6 +125,40 @@ Error search(TuneRequest request, const Target& target, const std::string& page_
   return write_file(page_file, page(TuneReport{model, target.name, tuned, watch.rounds()}));
 }
 
+// The layers by which each algorithm is over the limit where all that can take it do: the search
+// leaves these out.
+Error hold_to_limit(TuneRequest& request, const AccuracyRequest& accuracy, const Target& target,
+                    Console& console) {
+  for (int i = 0; i < kAlgorithmCount; ++i) {
+    const auto algorithm = static_cast<Algorithm>(i);
+    if (algorithm == Algorithm::direct) continue;
+    CompileOptions options;
+    options.model = request.model;
+    options.dims = request.dims;
+    options.given = request.given;
+    options.jobs = request.network.jobs;
+    options.algorithms.only = algorithm;
+    TW_ASSIGN(const CompiledNetwork network, CompiledNetwork::compile(options, target));
+    if (std::ranges::none_of(network.report().lossy, [&](const LossyLayer& layer) {
+          return layer.choice == algorithm_name(algorithm);
+        }))
+      continue;
+    TW_ASSIGN(const AccuracyReport report,
+              hold_accuracy(network.report(), options, target, accuracy, {}));
+    if (!report.within) return over_accuracy(report);
+    request.refused[algorithm] = options.algorithms.exact;
+    if (console.json)
+      console.out << dump(Json::Object{{"algorithm", algorithm_name(algorithm)},
+                                       {"accuracy", to_json(report)}},
+                          -1)
+                  << "\n";
+    else console.out << algorithm_name(algorithm) << ": " << accuracy_text(report, console.columns);
+  }
+  if (request.refused.empty() && !console.json)
+    console.out << "accuracy: no layer takes an algorithm with fewer multiplications\n";
+  return Error::success();
+}
+
 Expected<int> tune(const TuneArgs& args, Console& console) {
   TuneRequest request;
   request.model = args.model;
@@ -155,6 +192,8 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   request.sources = {args.space == "generated", !args.no_rules, request.network.seed,
                      request.network.jobs,      args.threads,   args.worker};
   request.kernel = args.kernel;
+  TW_ASSIGN(const std::optional<AccuracyRequest> accuracy, args.accuracy.request({}, args.threads));
+  if (accuracy) TW_TRY(hold_to_limit(request, *accuracy, target, console));
   if (args.check > 0) return check(request, target, args.check, console);
   if (args.prove && !target.devices.empty())
     return make_error(
@@ -218,6 +257,11 @@ CommandRun define_tune(Flags& flags) {
   flags.integer("--check", args->check,
                 "Search nothing: measure the best records again beside the default schedules, in "
                 "so many processes");
+  flags.text("--max-error", args->accuracy.max_error, "X",
+             "Leave out the algorithms with fewer multiplications that are over this limit: 1e-3, "
+             "rms:0.02 or top1:99%, as of compile");
+  flags.text("--accuracy-data", args->accuracy.data, "DIR",
+             "What --max-error is measured on, as of compile; default: seeded inputs");
   flags.text("--report", args->report, "FILE.html",
              "A page of the search: its curves by trials and seconds, and what changed");
   flags.flag("--prove", args->prove,

@@ -29,10 +29,26 @@ Error add_variants(std::vector<Task>& tasks, const LayoutPlan& plan, const Targe
   return Error::success();
 }
 
+// The tasks without the variants that all their values refuse.
+void leave_out(std::vector<Task>& tasks, const Graph& graph, const std::vector<Group>& groups,
+               const RefusedAlgorithms& refused) {
+  for (const auto& [algorithm, values] : refused) {
+    std::set<std::string> with, without;  // keys of tasks
+    for (const Group& group : groups) {
+      if (!has_algorithms(graph, group)) continue;
+      const std::string& made = graph.value(graph.node(group.anchor).output).name;
+      (values.contains(made) ? without : with).insert(task_key(graph, group));
+    }
+    for (Task& task : tasks)
+      if (without.contains(task.key) && !with.contains(task.key))
+        std::erase_if(task.variants, [&](const Variant& v) { return v.algorithm == algorithm; });
+  }
+}
+
 }  // namespace
 
 Expected<std::vector<Task>> model_tasks(const std::string& path, const ImportOptions& options,
-                                        const Target& target) {
+                                        const Target& target, const RefusedAlgorithms& refused) {
   TW_ASSIGN(Model model, import_onnx(path, options));
   PassContext context{target.main_device()};
   std::vector<std::string> pipeline = default_pipeline();
@@ -50,6 +66,7 @@ Expected<std::vector<Task>> model_tasks(const std::string& path, const ImportOpt
   TW_ASSIGN(std::vector<Task> tasks,
             tasks_of(model.graph, groups, target.main_device(), {}, TaskTexts::yes));
   for (const LayoutPlan& plan : plans) TW_TRY(add_variants(tasks, plan, target));
+  leave_out(tasks, model.graph, groups, refused);
   if (!target.devices.empty())  // they have the direct algorithms
     for (Task& task : tasks)
       std::erase_if(task.variants,

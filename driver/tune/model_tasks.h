@@ -1,6 +1,8 @@
 // The tasks of a model: its distinct kernels as the compiler would make them, each with its other
 // algorithms.
 #pragma once
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -9,9 +11,14 @@
 
 namespace tw {
 
-// For a target with devices: those of the first one.
+// By algorithm: values that may not be made by it.
+using RefusedAlgorithms = std::map<Algorithm, std::set<std::string>>;
+
+// For a target with devices: those of the first one. A task of values that all refuse an algorithm
+// is without it.
 // Errors: of import, passes and lowering.
 Expected<std::vector<Task>> model_tasks(const std::string& path, const ImportOptions& options,
-                                        const Target& target);
+                                        const Target& target,
+                                        const RefusedAlgorithms& refused = {});
 
 }  // namespace tw

@@ -9,6 +9,7 @@
 
 #include "driver/run/roofline.h"
 #include "driver/tune/check_records.h"
+#include "driver/tune/model_tasks.h"
 #include "driver/tune/tune_budget.h"
 #include "driver/tune/tune_services.h"
 #include "frontend/frontend.h"
@@ -23,6 +24,7 @@ struct TuneRequest {
   TuneSources sources;
   std::string log;  // read and written
   int kernel = 0;   // only this one of the model, counted from 1; 0: all
+  RefusedAlgorithms refused = {};
   double kept = 0;  // of the time limit what comes behind the tuning, seconds
   // Of the time limit
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();

@@ -8,6 +8,7 @@ What is left is verified by `tilewright verify`, which knows nothing of the gate
 import argparse
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -168,6 +169,33 @@ def check_description(gate, model, work):
     assert 'failures="1"' in junit.read_text()
 
 
+def check_tune(gate, model, work):
+    """Algorithms over the limit are left out of the search, those below it are not."""
+    target = work / "loose.yaml"
+    target.write_text(re.sub("^accuracy:.*$", "accuracy: 1e-2", gate.call("target", "host").stdout, flags=re.MULTILINE))
+
+    def tune(log, *flags, code=0):
+        done = gate.call("tune", model, "-t", target, "--log", work / log, "--trials", 4, "--seed", 1, "--json", *flags)
+        assert done.returncode == code, (done.returncode, done.stderr[-500:], done.stdout[-500:])
+        return [json.loads(line) for line in done.stdout.splitlines()] if code == 0 else done.stdout
+
+    def spaces(lines):
+        return [task["space"] for task in lines[-1]["tasks"]]
+
+    free, whole = tune("free.db"), tune("whole.db", "--max-error", 1)
+    errors = {line["algorithm"]: line["accuracy"]["error"] for line in whole if "algorithm" in line}
+    assert "algorithm" not in free[0] and spaces(free) == spaces(whole) and {"winograd_f2", "winograd_f6"} <= errors.keys(), errors
+    assert errors["winograd_f2"] < errors["winograd_f6"] / 4, errors
+    limit = np.sqrt(errors["winograd_f2"] * errors["winograd_f6"])
+    held = tune("held.db", "--max-error", limit)
+    back = {line["algorithm"]: taken_back(line["accuracy"]) for line in held if "algorithm" in line}
+    assert not back["winograd_f2"] and back["winograd_f6"], back
+    assert all(line["accuracy"]["error"] <= limit for line in held if "algorithm" in line)
+    assert sum(spaces(held)) < sum(spaces(free)) and all(a <= b for a, b in zip(spaces(held), spaces(free))), (spaces(held), spaces(free))
+    assert "over-budget" in tune("none.db", "--max-error", 0, code=7)
+    print(f"tune: {errors}, at most {limit:.1e} takes back {back}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tilewright", type=pathlib.Path, required=True)
@@ -182,6 +210,7 @@ def main():
         check_limit(gate, models[convolutions], "-t", PLAIN, "--algorithm", "winograd_f6")
         check_rows(gate, models[four_bits], "-t", PLAIN)
         check_stand_ins(gate, models[convolutions], work)
+        check_tune(gate, models[convolutions], work)
         if multiplies_bf16:
             whole, part = check_limit(gate, models[perceptron], "--precision", "bf16")
             errors = check_layers(gate, models[perceptron], "--precision", "bf16")
