@@ -216,7 +216,7 @@ class AttentionLowering {
   // [own batch axes][columns/panel][padded depth/steps][panel][steps] of a right operand, as the
   // instruction wants it. made: the number by batch axes and panel, place in the depth and in the
   // panel.
-  BufferId numbers(const std::string& name, Shape shape, const Expr& depth, int64_t panel,
+  BufferId numbers(const std::string& name, const Shape& shape, const Expr& depth, int64_t panel,
                    const IntegerProduct& product, AttentionStages::Panels& p,
                    const std::function<Expr(const Index&, const Expr&, const Expr&)>& made) {
     std::vector<Axis> axes;

@@ -145,7 +145,7 @@ class AttentionSchedule {
     s_.compute_at(m_.queries, block);
     const Loops loops = s_.loops_of(m_.queries);
     const int64_t lanes = lanes_;
-    const Loop last = loops.back();
+    const Loop& last = loops.back();
     if (s_.extent(last).value_or(1) <= lanes) return s_.vectorize(last);
     const auto cut = s_.split(last, lanes, Tail::guard, last.name() + "o", last.name() + "l");
     s_.unroll(cut.outer);
