@@ -457,6 +457,9 @@ void Reader::read_instructions(const YAML::Node& node, Target& t, size_t needed)
     for (const Buffer& buffer : kernel->buffers) parameters.push_back(buffer.name);
     if (!i.scopes.empty() && i.scopes.size() != parameters.size())
       problem(v[5], "scopes must be one for each parameter of the semantics");
+    for (const Stmt& store : stores_of(kernel->body))  // no call takes what only gets a result
+      if (store->combiner == Combiner::none)
+        std::erase(parameters, kernel->buffer(store->buffer).name);
     const bool copies = i.emit == "async";  // what it copies is what a stage says
     if (Error error = joinErrors(
             joinErrors(i.emit.empty() || copies ? Error::success() : check_emit(i.emit, parameters),

@@ -47,7 +47,9 @@ class EmulatedForm : public GpuForm {
     std::vector<llvm::Constant*> bytes;
     Value* result = nullptr;
     llvm::Type* type = nullptr;
-    for (Value* operand : operands) {
+    for (Value* given : operands) {
+      // A processor may have no registers for short floats
+      Value* operand = v.bits(given);
       const Buffer& parameter = semantics->buffers[parts.size()];
       parts.push_back(slot(v, operand->getType()));
       v.b.CreateStore(operand, parts.back());

@@ -82,9 +82,8 @@ class Planner {
     bound.push_back(parts->threads.get());
     enter(*parts->threads, true);
     for (const auto& [name, operand] : parts->operands) {
-      std::vector<Expr> indices = operand.at;
-      indices[parts->dim.at(name)] = var(parts->threads->var);
-      uses_[operand.buffer.index].push_back({bound, indices});
+      uses_[operand.buffer.index].push_back(
+          {bound, parts->indices(name, var(parts->threads->var))});
     }
     instructions_.push_back(parts->threads);
   }

@@ -224,6 +224,8 @@ class Rewriter {
     if (!is_const(parts->threads->extent, plan_.items[0]))
       problem_ = "block '" + block.label + "' is done by " + to_string(parts->threads->extent) +
                  " threads together, of " + std::to_string(plan_.items[0]) + " along their axis";
+    for (auto& [name, operand] : parts->operands)
+      if (operand.spread) operand.at = parts->indices(name, var(thread_variable({false, 0})));
     return part_of_operands(parts->semantics, block, parts->operands);
   }
 

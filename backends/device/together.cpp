@@ -104,13 +104,15 @@ Expected<TogetherParts> parts_of(const Kernel& kernel, const StmtNode& block, co
   TogetherParts parts;
   TW_ASSIGN(const std::shared_ptr<const Kernel> semantics, semantics_of(intrinsic));
   parts.semantics = *semantics;
-  TW_ASSIGN(parts.operands, match_intrinsic(parts.semantics, kernel, block.body[0], ranges));
+  TW_ASSIGN(parts.operands,
+            match_intrinsic(intrinsic, parts.semantics, kernel, block.body[0], ranges));
   const int64_t threads = intrinsic.emit.threads;
   for (const Buffer& parameter : parts.semantics.buffers) {
     int64_t each = 1, stride = 1;
     for (const Expr& extent : parameter.shape) each *= as_const(extent).value_or(1);
     each /= threads;
     const IntrinsicOperand& operand = parts.operands.at(parameter.name);
+    if (operand.spread) continue;
     const std::vector<Expr>& shape = kernel.buffer(operand.buffer).shape;
     for (size_t d = shape.size(); d-- > 0;) {
       if (stride == each && is_const(shape[d], threads) && is_const(operand.at[d], 0))
@@ -131,6 +133,14 @@ Expected<TogetherParts> parts_of(const Kernel& kernel, const StmtNode& block, co
     if (axis.level == "thread" && loop.axis.empty()) loop.axis = axis.name;
   parts.threads = make_stmt(std::move(loop));
   return parts;
+}
+
+std::vector<Expr> TogetherParts::indices(const std::string& operand, const Expr& thread) const {
+  std::vector<Expr> at = operands.at(operand).at;
+  if (const auto counts = dim.find(operand); counts != dim.end()) at[counts->second] = thread;
+  else
+    for (Expr& index : at) index = substitute(index, kEachThread, thread);
+  return at;
 }
 
 Expected<Stmt> with_group_counts(const Stmt& body) { return Groups().run(body); }

@@ -11,7 +11,11 @@ struct TogetherParts {
   Stmt threads;
   Kernel semantics;
   IntrinsicMatch operands;
-  std::map<std::string, size_t> dim;  // of each operand's buffer, which counts the threads
+  // Of each operand's buffer, which counts the threads; none: spread
+  std::map<std::string, size_t> dim;
+
+  // Of the parts that a thread of that number has.
+  std::vector<Expr> indices(const std::string& operand, const Expr& thread) const;
 };
 // Errors: the block is not what the instruction does, or no dimension counts the threads.
 Expected<TogetherParts> parts_of(const Kernel& kernel, const StmtNode& block, const Target& target,

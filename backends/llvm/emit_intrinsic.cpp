@@ -24,7 +24,7 @@ const InstructionEmitter::Instruction& InstructionEmitter::instruction_of(const 
   const int64_t threads = intrinsic->emit.threads;
   Expected<IntrinsicMatch> match = threads > 1 && emission_.environment
                                        ? operands_of_part(*semantics, s)
-                                       : match_intrinsic(*semantics, kernel_, s.body[0],
+                                       : match_intrinsic(*intrinsic, *semantics, kernel_, s.body[0],
                                                          emission_.ranges);
   if (!match)
     return fail("block '" + s.label + "' is not what '" + intrinsic->name +
@@ -149,7 +149,7 @@ bool InstructionEmitter::emit(const StmtNode& s) {
       operands.push_back(value_of(parameter));
     Expected<Value*> made = emission_.environment->together(v_, *instruction.intrinsic, operands);
     if (!made) return fail(error_text(made.takeError())), true;
-    value = *made;
+    value = *made ? v_.b.CreateBitCast(*made, out) : nullptr;
   }
   if (!value) {
     EmitWriter writer(v_.b, module_);

@@ -52,6 +52,7 @@ llvm::Type* named_type(llvm::LLVMContext& context, std::string_view word) {
                      : word == "f32"  ? llvm::Type::getFloatTy(context)
                      : word == "f64"  ? llvm::Type::getDoubleTy(context)
                      : word == "p0"   ? llvm::PointerType::get(context, 0)
+                     : word == "p3"   ? llvm::PointerType::get(context, 3)
                                       : nullptr;
   unsigned width = 0;
   if (!type && word.starts_with("i")) {
@@ -138,7 +139,7 @@ Error EmitWriter::add_arguments(const EmitCalls::Call& call, const EmitCalls::Op
     if (!first->isPointerTy()) return misfit();
     arguments.push_back(operand.kind == EmitCalls::OperandKind::bytes
                             ? data(operand.bytes)
-                            : operands_->address(operand.name));
+                            : b.CreateAddrSpaceCast(operands_->address(operand.name), first));
     return Error::success();
   }
   Value* value = value_of(operand);

@@ -280,7 +280,7 @@ Expected<const NestLowering::Matched*> NestLowering::matched(const Nest& nest) {
   TW_ASSIGN(Emitted emitted, emitted_by(*intrinsic));
   TW_ASSIGN(const std::shared_ptr<const Kernel> semantics, semantics_of(*intrinsic));
   TW_ASSIGN(IntrinsicMatch match,
-            match_intrinsic(*semantics, kernel_, nest.leaf->body[0], nest.ranges));
+            match_intrinsic(*intrinsic, *semantics, kernel_, nest.leaf->body[0], nest.ranges));
   return &matched_
               .emplace(nest.leaf.get(),
                        Matched{intrinsic->name, std::move(emitted), std::move(match)})

@@ -33,8 +33,9 @@ Expr flat_index(const Buffer& buffer, const std::vector<Expr>& indices) {
 
 class Matcher {
  public:
-  Matcher(const Kernel& instruction, const Kernel& kernel, const Ranges& ranges)
-      : instruction_(instruction), kernel_(kernel), ranges_(ranges) {}
+  Matcher(const Intrinsic& intrinsic, const Kernel& semantics, const Kernel& kernel,
+          const Ranges& ranges)
+      : intrinsic_(intrinsic), instruction_(semantics), kernel_(kernel), ranges_(ranges) {}
 
   Expected<IntrinsicMatch> run(const Stmt& nest) {
     TW_ASSIGN(wanted_, nest_of(instruction_.body, "the instruction"));
@@ -112,11 +113,13 @@ class Matcher {
     const Expr wanted = flat_index(operand, w_at), found = flat_index(buffer, f_at);
     if (!wanted.defined() || !found.defined()) return false;
     const Expr distance = simplify(found - in_found_loops(wanted), ranges_);
-    for (const Stmt& loop : found_.loops)
-      if (uses_var(distance, loop->var)) return false;
     IntrinsicOperand here{f, f_at};
+    for (const Stmt& loop : found_.loops) here.spread |= uses_var(distance, loop->var);
+    if (here.spread && !lies_apart(operand, w_at, found)) return false;
     for (Expr& index : here.at) {
-      for (const Stmt& loop : found_.loops) index = substitute(index, loop->var, Expr(0));
+      for (size_t i = 0; i < found_.loops.size(); ++i)
+        index = substitute(index, found_.loops[i]->var,
+                           here.spread ? of_thread(w_at[0], i) : Expr(0));
       index = simplify(index, ranges_);
     }
     // The instruction's own access at 0 must be its operand's first element.
@@ -131,6 +134,43 @@ class Matcher {
     return true;
   }
 
+  // Of [thread, element] by address: the loops that count the threads move its elements as they
+  // like, all others as the instruction has them.
+  bool lies_apart(const Buffer& operand, const std::vector<Expr>& w_at, const Expr& found) {
+    bool by_address = false;
+    for (const EmitCalls::Call& call : intrinsic_.emit.calls)
+      for (const EmitCalls::Operand& taken : call.operands)
+        by_address |= taken.name == operand.name && taken.kind == EmitCalls::OperandKind::address;
+    if (!by_address || intrinsic_.emit.threads == 1 || w_at.size() != 2 ||
+        !is_const(operand.shape[0], intrinsic_.emit.threads))
+      return false;
+    const Expr start = simplify(found - in_found_loops(w_at[1]), ranges_);
+    Expr again = Expr(0);  // the thread's number, of what of_thread makes of it
+    for (size_t i = 0; i < wanted_.loops.size(); ++i) {
+      const std::string& loop = wanted_.loops[i]->var;
+      const bool counts = uses_var(w_at[0], loop);
+      if (counts == uses_var(w_at[1], loop)) return false;
+      if (!counts && uses_var(start, found_.loops[i]->var)) return false;
+      if (counts) again = again + var(loop) * Expr(step_of(w_at[0], i));
+    }
+    ranges_[kEachThread] = {Expr(0), Expr(intrinsic_.emit.threads - 1)};
+    return equal(simplify(again, ranges_), simplify(w_at[0], ranges_));
+  }
+
+  // What one iteration of a loop of the instruction adds to the number of a thread.
+  int64_t step_of(const Expr& thread, size_t loop) const {
+    return eval_int(thread, [&](std::string_view name) {
+      return static_cast<int64_t>(name == wanted_.loops[loop]->var);
+    });
+  }
+  // The iteration of a loop that a thread's part belongs to; 0 of loops that do not count threads.
+  Expr of_thread(const Expr& thread, size_t loop) const {
+    const int64_t step = step_of(thread, loop);
+    if (step == 0) return Expr(0);
+    return floor_mod(floor_div(var(kEachThread), Expr(step)), wanted_.loops[loop]->extent);
+  }
+
+  const Intrinsic& intrinsic_;
   const Kernel& instruction_;
   const Kernel& kernel_;
   Ranges ranges_;
@@ -153,9 +193,10 @@ Expected<std::shared_ptr<const Kernel>> semantics_of(const Intrinsic& intrinsic)
   return std::make_shared<const Kernel>(std::move(kernel));
 }
 
-Expected<IntrinsicMatch> match_intrinsic(const Kernel& instruction, const Kernel& kernel,
-                                         const Stmt& nest, const Ranges& ranges) {
-  return Matcher(instruction, kernel, ranges).run(nest);
+Expected<IntrinsicMatch> match_intrinsic(const Intrinsic& intrinsic, const Kernel& semantics,
+                                         const Kernel& kernel, const Stmt& nest,
+                                         const Ranges& ranges) {
+  return Matcher(intrinsic, semantics, kernel, ranges).run(nest);
 }
 
 Stmt part_of_operands(const Kernel& instruction, const StmtNode& block,

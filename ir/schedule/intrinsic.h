@@ -10,10 +10,14 @@
 namespace tw {
 
 // Where an instruction's operand lies: from this element on, as densely as the instruction has it.
+// Spread: each thread's part of what threads take by address lies for itself, from an element on
+// that kEachThread, the thread's number, says.
 struct IntrinsicOperand {
   BufferId buffer;
   std::vector<Expr> at;  // in variables outside of the nest
+  bool spread = false;
 };
+inline constexpr const char* kEachThread = "each.thread";
 using IntrinsicMatch = std::map<std::string, IntrinsicOperand>;  // by the instruction's parameters
 
 // The semantics parsed, once where a description was read.
@@ -26,8 +30,9 @@ int64_t threads_together(const StmtNode& block, const Target& target);
 // expression (operands of + * min max may be swapped), and every operand's elements in memory as
 // the instruction has them. Errors: illegal_schedule, saying what differs. `ranges`: what is
 // around.
-Expected<IntrinsicMatch> match_intrinsic(const Kernel& instruction, const Kernel& kernel,
-                                         const Stmt& nest, const Ranges& ranges);
+Expected<IntrinsicMatch> match_intrinsic(const Intrinsic& intrinsic, const Kernel& semantics,
+                                         const Kernel& kernel, const Stmt& nest,
+                                         const Ranges& ranges);
 
 // In code for one of the threads that do an instruction together, the block holds a store a
 // parameter instead, which names it (the label) and where the thread's part of it begins.

@@ -51,7 +51,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Tensorize& s, cons
   const std::vector<Stmt> around(path.begin(), path.end() - 1);
   const Ranges ranges = ranges_of(kernel, around);
   const Guarded guarded = without_where(path.back(), ranges);
-  TW_TRY(match_intrinsic(*instruction, kernel, guarded.nest, ranges).takeError());
+  TW_TRY(match_intrinsic(*intrinsic, *instruction, kernel, guarded.nest, ranges).takeError());
   const Stmt expanded = rewrite(guarded.nest, [](const Stmt& n) -> Stmt {
     if (n->kind != StmtKind::loop) return nullptr;
     StmtNode loop = *n;

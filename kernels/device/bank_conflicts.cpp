@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "ir/schedule/intrinsic.h"
 #include "ir/schedule/nest.h"
 
 namespace tw {
@@ -28,6 +29,7 @@ class Counter {
     for (const DeviceAxis& axis : target.axes)
       if (axis.level == "thread") threads_.push_back({axis.name, 1});
     visit(kernel.body, [&](const Stmt& s) {
+      if (s->kind == StmtKind::loop) ranges_[s->var] = {Expr(0), s->extent - Expr(1)};
       if (s->kind != StmtKind::loop || s->loop_kind != LoopKind::bind) return;
       for (auto& [axis, extent] : threads_)
         if (axis == s->axis) extent = std::max(extent, as_const(s->extent).value_or(1));
@@ -37,6 +39,12 @@ class Counter {
   std::vector<BankAccess> run() {
     for (const Stmt& store : stores_of(kernel_.body)) {
       path_ = sched::find_path(kernel_.body, [&](const StmtNode& n) { return &n == store.get(); });
+      const auto together = std::ranges::find_if(
+          path_, [&](const Stmt& s) { return threads_together(*s, target_) > 1; });
+      if (together != path_.end()) {
+        take_spread(store->label, **together);
+        continue;
+      }
       take(store->label, store->buffer, store->indices, true);
       for (const Expr& e : {store->value, store->where})
         if (e.defined())
@@ -48,6 +56,21 @@ class Counter {
   }
 
  private:
+  // What threads take by address of an instruction that they do together.
+  void take_spread(const std::string& stage, const StmtNode& block) {
+    const Intrinsic& intrinsic = *target_.find_intrinsic(block.names[0]);
+    auto semantics = semantics_of(intrinsic);
+    if (!semantics) return llvm::consumeError(semantics.takeError());
+    auto match = match_intrinsic(intrinsic, **semantics, kernel_, block.body[0], ranges_);
+    if (!match) return llvm::consumeError(match.takeError());
+    for (const Buffer& parameter : (*semantics)->buffers) {
+      const IntrinsicOperand& operand = match->at(parameter.name);
+      if (operand.spread)
+        take(stage, operand.buffer, operand.at, false,
+             as_const(parameter.shape.back()).value_or(1) * dtype_bytes(parameter.dtype));
+    }
+  }
+
   // The variables of the loops around for one of the threads; nullopt: it is not there.
   std::optional<Variables> variables_of(int64_t thread, int64_t lane) const {
     Variables variables;
@@ -59,6 +82,10 @@ class Counter {
       if (s->kind == StmtKind::if_then && !sched::has_load(s->condition) &&
           value_of(s->condition, variables) == 0)
         return std::nullopt;
+      if (threads_together(*s, target_) > 1) {
+        over.insert(threads_.front().first);
+        variables[kEachThread] = place.at(threads_.front().first);
+      }
       if (s->kind != StmtKind::loop) continue;
       int64_t& value = variables[s->var];
       if (s->loop_kind == LoopKind::vector) value = lane;
@@ -95,11 +122,13 @@ class Counter {
     return element;
   }
 
-  void take(const std::string& stage, BufferId id, const std::vector<Expr>& indices, bool stores) {
+  // of_thread: bytes that a thread asks for; 0: as the loops around say.
+  void take(const std::string& stage, BufferId id, const std::vector<Expr>& indices, bool stores,
+            int64_t of_thread = 0) {
     const Buffer& buffer = kernel_.buffer(id);
     const MemoryScope* scope = target_.find_scope(buffer.scope);
     if (!scope || scope->level != "block" || std::ranges::any_of(indices, sched::has_load)) return;
-    const int64_t bytes = width(buffer, indices),
+    const int64_t bytes = of_thread > 0 ? of_thread : width(buffer, indices),
                   at_once = std::min(kAsking, kBytesAtOnce / std::max(bytes, kWordBytes));
     int64_t turns = 1;
     for (int64_t begin = 0; begin < kAsking; begin += at_once) {
@@ -119,6 +148,7 @@ class Counter {
   const Kernel& kernel_;
   const Target& target_;
   std::vector<std::pair<std::string, int64_t>> threads_;  // axes and their extents
+  Ranges ranges_;                                         // of the loops
   std::vector<Stmt> path_;                                // to the store in hand
   std::vector<BankAccess> found_;
 };

@@ -5,9 +5,9 @@
 namespace tw {
 namespace {
 
-struct Place {
+struct ThreadPlace {
   int64_t thread = 0, element = 0;
-  bool operator==(const Place&) const = default;
+  bool operator==(const ThreadPlace&) const = default;
 };
 
 class PlacementReader {
@@ -32,11 +32,11 @@ class PlacementReader {
   }
 
  private:
-  Place at(int64_t first, int64_t second) const {
+  ThreadPlace at(int64_t first, int64_t second) const {
     const auto value = [&](const Expr& e) {
       return eval_int(e, [&](std::string_view name) { return name == axes_[0] ? first : second; });
     };
-    Place place{value(indices_[0]), 0};
+    ThreadPlace place{value(indices_[0]), 0};
     for (size_t d = 1; d < indices_.size(); ++d)
       place.element = place.element * as_const(shape_[d]).value_or(1) + value(indices_[d]);
     return place;
@@ -48,7 +48,7 @@ class PlacementReader {
     std::vector<PlacementDigit>& digits = out_.digits[a];
     if (extent < 1 || (extent & (extent - 1)) != 0) return false;
     for (int64_t bit = 1; bit < extent; bit *= 2) {
-      const Place step = a == 0 ? at(bit, 0) : at(0, bit);
+      const ThreadPlace step = a == 0 ? at(bit, 0) : at(0, bit);
       if ((step.thread != 0) == (step.element != 0)) return false;
       steps_[a].push_back(step);
       const bool joins = !digits.empty() && (step.thread == 0) == (digits.back().thread == 0) &&
@@ -63,7 +63,7 @@ class PlacementReader {
   bool adds_up() const {
     for (int64_t i = 0; i < out_.extents[0]; ++i)
       for (int64_t j = 0; j < out_.extents[1]; ++j) {
-        Place sum;
+        ThreadPlace sum;
         for (size_t a = 0; a < steps_.size(); ++a)
           for (size_t bit = 0; bit < steps_[a].size(); ++bit)
             if (((a == 0 ? i : j) >> bit & 1) != 0)
@@ -92,7 +92,7 @@ class PlacementReader {
   std::vector<Expr> indices_;
   std::array<std::string, 2> axes_;
   int64_t threads_;
-  std::array<std::vector<Place>, 2> steps_;  // by axis: what each bit of it adds
+  std::array<std::vector<ThreadPlace>, 2> steps_;  // by axis: what each bit of it adds
   OperandPlacement out_;
 };
 

@@ -9,6 +9,7 @@
 #include "ir/kernel/copies.h"
 #include "ir/simplify.h"
 #include "kernels/device/device.h"
+#include "kernels/device/fragment_load.h"
 #include "kernels/device/tiles.h"
 #include "kernels/schedule/builder.h"
 
@@ -290,12 +291,29 @@ class TiledSpace {
     s_.bind(s_.fuse(together, name + "_lane"), axes_[0]);
   }
 
+  // An operand that threads load together, an instruction's part (of `parts`) after the other.
+  void load_operand(const FragmentLoad& by, const Cut& parts, const Loop& depth, bool left) {
+    const std::string name = (left ? left_operand_ : right_operand_).label();
+    const Cut rows = s_.split(left ? parts.inner : depth, by.rows, Tail::guard, name + "ro",
+                              name + "ri"),
+              columns = s_.split(left ? depth : parts.inner, by.columns, Tail::guard, name + "co",
+                                 name + "ci");
+    s_.reorder({parts.outer, columns.outer, rows.outer, rows.inner, columns.inner});
+    s_.unroll(parts.outer);
+    s_.tensorize(s_.fuse({columns.outer, rows.outer}, name + "_matrix"), by.intrinsic->name,
+                 name + "_load");
+  }
+
   void bind_tensor() {
     const Loops x = own_loops(left_operand_, operand_step_),
                 w = own_loops(right_operand_, operand_step_);
     const TileInstruction& by = *instruction_;
-    deal_operand({x[0], x[1]}, by.left, left_operand_.label(), {}, true);
-    deal_operand({w[1], w[0]}, by.right, right_operand_.label(), {}, false);
+    if (const auto load = fragment_load(target_, by, true))
+      load_operand(*load, s_.split(x[0], by.m, Tail::guard, "xp", "xq"), x[1], true);
+    else deal_operand({x[0], x[1]}, by.left, left_operand_.label(), {}, true);
+    if (const auto load = fragment_load(target_, by, false))
+      load_operand(*load, s_.split(w[1], by.n, Tail::guard, "wp", "wq"), w[0], false);
+    else deal_operand({w[1], w[0]}, by.right, right_operand_.label(), {}, false);
     const Cut yr = s_.split(row_, tile_.thread_rows, Tail::guard, "yg", "y1");
     const Cut yc = s_.split(column_, tile_.lanes, Tail::guard, "yh", "y2");
     deal_operand({yr.inner, yc.inner}, by.sums, "y", {yr.outer, yc.outer},
