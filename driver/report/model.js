@@ -27,6 +27,7 @@ function estimateNote() {
     'first cache: no measurement.' + (report.estimated_alike.length > 1 ? ' LLVM has one model for ' +
                                       report.estimated_alike.join(', ') + '.' : '');
 }
+const count = (v) => String(Number(v.toFixed(1)));
 const columns = [
   {key: 'name', title: 'call', words: true}, {key: 'i', title: '#', text: String, wide: true, words: true},
   ...(timed ? [{key: 'ms', title: 'ms', text: fixed(4)}, {key: 'share', title: '%', text: fixed(1)},
@@ -35,7 +36,7 @@ const columns = [
                {key: 'bound', title: 'bound by', text: String, wide: true, words: true}] : []),
   ...(estimated ? [{key: 'cycles', title: 'cycles', text: fixed(0)}, {key: 'cycleShare', title: '%', text: fixed(1)},
                    {key: 'peak', title: 'peak %', text: fixed(0)}, {key: 'hot', title: 'hot loop %', text: fixed(0)},
-                   {key: 'spills', title: 'spills', text: (v) => count(v), wide: true}] : []),
+                   {key: 'spills', title: 'spills', text: count, wide: true}] : []),
   {key: 'source', title: 'schedule', text: String, wide: timed, words: true},
   {key: 'moved', title: 'operands', text: bytes, wide: timed}];
 let chosen = -1;
@@ -67,7 +68,6 @@ function links(title, list) {
   const items = list.map((i) => make('li', {}, make('button', {onclick: () => choose(i)}, rows[i].name)));
   return [make('h3', {}, title), items.length ? make('ul', {}, ...items) : make('p', {class: 'note'}, 'none')];
 }
-const count = (v) => String(Number(v.toFixed(1)));
 function hotLoop(e) {
   const hot = e.hot_loop;
   if (!hot) return 'no loop';
