@@ -32,15 +32,15 @@ Expected<bool> round_products(Graph& graph, PassContext& context) {
   Rewriter rewriter(graph);
   int count = 0;
   for (const NodeId id : graph.order()) {
-    const Node node = graph.node(id);
-    const std::string name = graph.value(node.output).name;
-    if (context.exact.contains(name) || !rounds(graph, node, context.target.main_device()))
+    const std::string name = graph.value(graph.node(id).output).name;
+    if (context.exact.contains(name) ||
+        !rounds(graph, graph.node(id), context.target.main_device()))
       continue;
-    std::vector<ValueId> inputs = node.inputs;
+    const int64_t bytes = weight_bytes(graph, graph.node(id));
+    std::vector<ValueId> inputs = graph.node(id).inputs;
     for (size_t i = 0; i < 2; ++i)
       inputs[i] = rewriter.add(op::Unary{UnaryOp::tf32}, {inputs[i]}, id, i == 0 ? "x" : "w");
-    const int64_t bytes = weight_bytes(graph, node);
-    rewriter.update(id, node.attrs, inputs);
+    rewriter.update(id, graph.node(id).attrs, inputs);
     context.narrowed[name] = {"tf32", bytes, bytes};
     ++count;
   }
