@@ -1,81 +1,80 @@
 #include "frontend/intrinsic_library.h"
 
 #include <algorithm>
-#include <cstddef>
+#include <charconv>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string_view>
 
 #include "frontend/frontend.h"
+#include "support/embedded_file.h"
 
 namespace tw {
 
-// Written by runtime/embed.cmake, in the order of kFiles
-extern const unsigned char kIntrinsics0[], kIntrinsics1[], kIntrinsics2[];
-extern const std::size_t kIntrinsics0Size, kIntrinsics1Size, kIntrinsics2Size;
+// Written by runtime/embed.cmake
+extern const std::vector<EmbeddedFile> kIntrinsicFiles;
 
 namespace {
 
-struct Embedded {
-  Arch arch;
-  const char* name;
-  const unsigned char* data;
-  const std::size_t* size;
-};
-const Embedded kFiles[] = {
-    {Arch::x86_64, "intrinsics/x86_64.yaml", kIntrinsics0, &kIntrinsics0Size},
-    {Arch::aarch64, "intrinsics/aarch64.yaml", kIntrinsics1, &kIntrinsics1Size},
-    {Arch::arm, "intrinsics/arm.yaml", kIntrinsics2, &kIntrinsics2Size},
-};
-
-std::vector<Intrinsic> read(Arch arch) {
-  std::vector<Intrinsic> all;
-  for (const LibraryFile& file : intrinsic_files(arch)) {
-    Expected<std::vector<Intrinsic>> list = parse_intrinsics(file.text, file.name);
-    TW_CHECK(bool(list), "{0}", error_text(list.takeError()));
-    for (Intrinsic& i : *list) {
-      i.shipped = true;
-      all.push_back(std::move(i));
-    }
-  }
-  return all;
+std::string file_name(const EmbeddedFile& file) {
+  return "intrinsics/" + std::string(file.name) + ".yaml";
 }
 
-const std::vector<Intrinsic>& library(Arch arch) {
-  switch (arch) {
-    case Arch::x86_64: {
-      static const std::vector<Intrinsic> all = read(arch);
-      return all;
-    }
-    case Arch::aarch64: {
-      static const std::vector<Intrinsic> all = read(arch);
-      return all;
-    }
-    case Arch::arm: {
-      static const std::vector<Intrinsic> all = read(arch);
-      return all;
-    }
-    case Arch::riscv64: break;
-  }
+std::vector<Intrinsic> read(const EmbeddedFile& file) {
+  Expected<std::vector<Intrinsic>> list = parse_intrinsics(std::string(file.text), file_name(file));
+  TW_CHECK(bool(list), "{0}", error_text(list.takeError()));
+  for (Intrinsic& i : *list) i.shipped = true;
+  return std::move(*list);
+}
+
+// Of an architecture, or of a device's driver. A file is read when it is first asked for.
+const std::vector<Intrinsic>& library(std::string_view of) {
+  static std::mutex mutex;
+  static std::map<std::string_view, std::vector<Intrinsic>> all;
   static const std::vector<Intrinsic> none;
-  return none;
+  const std::lock_guard lock(mutex);
+  const auto file = std::ranges::find(kIntrinsicFiles, of, &EmbeddedFile::name);
+  if (file == kIntrinsicFiles.end()) return none;
+  const auto [found, added] = all.try_emplace(file->name);
+  if (added) found->second = read(*file);
+  return found->second;
+}
+
+// A chip of compute capability 9.0, "sm_90a", does what one of 8.0 does, "sm_80".
+std::optional<int> capability(std::string_view feature) {
+  int number = 0;
+  if (!feature.starts_with("sm_")) return std::nullopt;
+  const auto read = std::from_chars(feature.data() + 3, feature.data() + feature.size(), number);
+  return read.ec == std::errc() ? std::optional(number) : std::nullopt;
+}
+bool offers(const Target& target, const std::string& feature) {
+  const std::optional<int> needed = capability(feature);
+  if (!needed) return target.has(feature);
+  return std::ranges::any_of(target.features, [&](const std::string& own) {
+    return capability(own).value_or(0) >= *needed;
+  });
 }
 
 }  // namespace
 
 std::vector<LibraryFile> intrinsic_files(Arch arch) {
   std::vector<LibraryFile> all;
-  for (const Embedded& file : kFiles)
-    if (file.arch == arch)
-      all.push_back({file.name, {reinterpret_cast<const char*>(file.data), *file.size}});
+  for (const EmbeddedFile& file : kIntrinsicFiles)
+    if (file.name == arch_name(arch)) all.push_back({file_name(file), std::string(file.text)});
   return all;
 }
 
 bool is_shipped(Arch arch, const std::string& name) {
-  return std::ranges::count(library(arch), name, &Intrinsic::name) > 0;
+  return std::ranges::count(library(arch_name(arch)), name, &Intrinsic::name) > 0;
 }
 
 void add_shipped_intrinsics(Target& target) {
-  for (const Intrinsic& i : library(target.arch()))
+  const std::string_view of = target.driver.empty() ? arch_name(target.arch())
+                                                    : std::string_view(target.driver);
+  for (const Intrinsic& i : library(of))
     if (!target.find_intrinsic(i.name) && !std::ranges::count(target.without_intrinsics, i.name) &&
-        std::ranges::all_of(i.features, [&](const std::string& f) { return target.has(f); }))
+        std::ranges::all_of(i.features, [&](const std::string& f) { return offers(target, f); }))
       target.intrinsics.push_back(i);
 }
 

@@ -333,6 +333,7 @@ void Reader::read_devices(const YAML::Node& node, Target& t) {
              device);
     if (problems.size() == before && (device.name.empty() || device.driver.empty()))
       problem(item, "a device needs the keys name and driver");
+    if (!device.driver.empty()) add_shipped_intrinsics(device);
     if (!names.insert(device.name).second) problem(item, "a second device '" + device.name + "'");
     t.devices.push_back(std::move(device));
   }

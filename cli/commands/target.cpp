@@ -43,16 +43,19 @@ Json to_json(const CoreRates& rates) {
   return all;
 }
 
-// The description, and in comments the instructions that its features give.
+// In comments the instructions that the features give.
+std::string shipped_instructions(const Target& t) {
+  std::string names;
+  for (const Intrinsic& intrinsic : t.intrinsics)
+    if (intrinsic.shipped) names += "#   " + intrinsic.name + "\n";
+  if (names.empty()) return "";
+  const std::string whose = t.driver.empty() ? "" : "of device '" + t.name + "', ";
+  return "# instructions for tensorize, " + whose + "by the features:\n" + names;
+}
+
 std::string described(const Target& t) {
-  std::string out = print(t);
-  bool any = false;
-  for (const Intrinsic& intrinsic : t.intrinsics) {
-    if (!intrinsic.shipped) continue;
-    out += any ? "" : "# instructions for tensorize, by the features:\n";
-    any = true;
-    out += "#   " + intrinsic.name + "\n";
-  }
+  std::string out = print(t) + shipped_instructions(t);
+  for (const Target& device : t.devices) out += shipped_instructions(device);
   return out;
 }
 

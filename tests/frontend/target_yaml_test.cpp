@@ -256,6 +256,27 @@ TEST_CASE("devices are targets of their own beside the processor") {
   CHECK(codegen_hash(faster) != codegen_hash(*t));
 }
 
+TEST_CASE("a device has the instructions of its chip and of earlier ones, its own first") {
+  const auto device = [](const std::string& feature, const std::string& more) {
+    const std::string yaml =
+        "triple: x86_64-linux-gnu\ndevices:\n  - name: gpu\n    driver: cuda\n    features: [" +
+        feature + "]\n" + more;
+    Expected<Target> target = parse_target(yaml, "t.yaml");
+    REQUIRE_MESSAGE(bool(target), yaml_error(yaml));
+    return target->main_device();
+  };
+  CHECK(device("sm_75", "").intrinsics.empty());
+  const Target later = device("sm_90a", "");
+  REQUIRE(later.find_intrinsic("mma.m16n8k16.f16"));
+  CHECK(later.find_intrinsic("mma.m16n8k16.f16")->shipped);
+  const Target own = device("sm_80",
+                            "    intrinsics:\n      - name: cp.async\n        semantics: \"kernel "
+                            "@c(x: in f32[1], y: out f32[1]) { for i in 1 { y: y[i] = x[i] } "
+                            "}\"\n        emit: async\n");
+  CHECK_FALSE(own.find_intrinsic("cp.async")->shipped);
+  CHECK(own.intrinsics.size() == device("sm_80", "").intrinsics.size());
+}
+
 TEST_CASE("mistakes in devices") {
   const auto in_device = [](const std::string& text) {
     return yaml_error("triple: x86_64-linux-gnu\ndevices:\n  - " + text + "\n");
