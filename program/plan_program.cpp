@@ -1,5 +1,7 @@
 #include "program/plan_program.h"
 
+#include <algorithm>
+
 #include "program/in_place.h"
 #include "program/region_calls.h"
 #include "program/sizes.h"
@@ -17,6 +19,7 @@ class CallPlanner {
   Expected<PlannedProgram> run() {
     TW_TRY(add_region_calls());
     add_buffers();
+    keep_what_is_sent();
     join_in_place(calls(), program_.kernels, lifetimes_);
     // The workspace of the call around a region holds all
     if (lowered_.in_region) growable_.assign(lifetimes_.size(), -1);
@@ -96,6 +99,21 @@ class CallPlanner {
     for (SizeStep& step : calls().steps)
       if (step.kind == SizeStep::Kind::read || step.kind == SizeStep::Kind::indices)
         renumber(step.at);
+  }
+
+  // A device reads what it is sent until somebody waits for it: for what it sends back, or for the
+  // end of the run.
+  void keep_what_is_sent() {
+    const std::vector<KernelCall>& list = calls().calls;
+    for (size_t c = 0; c < list.size(); ++c) {
+      const Operand& sent = list[c].arguments.empty() ? Operand() : list[c].arguments[0];
+      if (!list[c].is_transfer() || list[c].from != 0 || sent.place != Place::arena) continue;
+      size_t wait = c + 1;
+      while (wait < list.size() && !(list[wait].is_transfer() && list[wait].from == list[c].device))
+        ++wait;
+      int& last = lifetimes_[static_cast<size_t>(sent.index)].last;
+      last = std::max(last, static_cast<int>(std::min(wait, list.size() - 1)));
+    }
   }
 
   void plan_arena(int device) {

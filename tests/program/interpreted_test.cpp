@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <utility>
 
 #include "ir/kernel/interpreter.h"
 #include "passes/choose/choose_algorithms.h"
@@ -143,6 +145,11 @@ Result run_interpreted(Graph graph, const std::vector<Tensor>& inputs, const Tar
     const auto begin = all_weights.begin() + static_cast<std::ptrdiff_t>(device.weights_offset);
     memory.weights.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(device.weight_bytes));
   }
+  // A device does what it is told as late as it may: when the processor waits for what it sends
+  std::vector<std::vector<std::function<void()>>> told(program.devices.size() + 1);
+  const auto wait = [&](size_t device) {
+    for (const std::function<void()>& step : std::exchange(told[device], {})) step();
+  };
   for (const KernelCall& call : program.calls) {
     std::vector<std::byte*> pointers;
     for (const Operand& operand : call.arguments)
@@ -151,8 +158,12 @@ Result run_interpreted(Graph graph, const std::vector<Tensor>& inputs, const Tar
                                                         pointers.back()) != pointers.end() - 1;
     if (call.is_transfer()) REQUIRE((call.from == 0 || call.device == 0));
     result.transfers += call.is_transfer();
-    run_kernel(program.kernels[static_cast<size_t>(call.kernel)], pointers);
+    const Kernel& kernel = program.kernels[static_cast<size_t>(call.kernel)];
+    told[static_cast<size_t>(std::max(call.device, call.from))].emplace_back(
+        [&kernel, pointers] { run_kernel(kernel, pointers); });
+    if (call.device == 0) wait(static_cast<size_t>(call.from));
   }
+  for (size_t device = 0; device < told.size(); ++device) wait(device);
   for (size_t i = 0; i < result.outputs.size(); ++i) result.outputs[i].bytes = memory.outputs[i];
   return result;
 }
