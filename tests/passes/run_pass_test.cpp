@@ -90,7 +90,7 @@ TEST_CASE("the default pipeline keeps what random graphs compute") {
 TEST_CASE("no pass finds anything in a second run on random graphs") {
   for (const Pass& pass : all_passes()) {
     int changes = 0;
-    for (unsigned seed = 0; seed < 200; ++seed) {
+    for (unsigned seed = 0; seed < 250; ++seed) {
       INFO(std::string(pass.name) << " on random graph " << seed);
       Graph graph = test::random_graph(seed);
       changes += test::run_once(graph, pass.name);
