@@ -65,6 +65,12 @@ class Llama:
             sys.exit("llama_worker.py ended")
         return line.strip()
 
+    def distance(self, ids, want, work):
+        """How far its logits are from these, as a part of their range."""
+        np.save(work / "ids.npy", ids)
+        self.ask("logits", work / "ids.npy", work / "logits.npy")
+        return float(np.abs(np.load(work / "logits.npy") - want).max() / np.ptp(want))
+
     def ask(self, *words):
         print(*words, file=self.process.stdin, flush=True)
         return self.answer()
@@ -101,6 +107,9 @@ def main():
         feeds = feeds_of(decoder, past, seq)
         inputs = saved(feeds, work / title)
         command = [args.tilewright, "bench", work / "decoder.so", *inputs, "--threads", args.threads, "--seconds", args.seconds, "--json"]
+        if llama and not past:
+            apart = llama.distance(feeds["ids"][0], session.run(["logits"], feeds)[0][0], work)
+            print(f"logits of llama.cpp: {apart:.1e} of the range from onnxruntime's", flush=True)
         times = {"tilewright": [], "onnxruntime": [], **({"llama.cpp": []} if llama else {})}
         for _ in range(args.rounds):
             times["tilewright"].append(json.loads(subprocess.check_output([str(c) for c in command], stderr=subprocess.DEVNULL))["min"] / 1e3)
