@@ -22,6 +22,7 @@ extern int pthread_join(tw_thread thread, void** result) __attribute__((weak));
 
 #if defined(__x86_64__)
 enum {
+  SYS_madvise = 28,
   SYS_read = 0,
   SYS_write = 1,
   SYS_close = 3,
@@ -38,6 +39,7 @@ enum {
 };
 #elif defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64)
 enum {
+  SYS_madvise = 233,
   SYS_openat = 56,
   SYS_close = 57,
   SYS_pipe2 = 59,
@@ -54,6 +56,7 @@ enum {
 };
 #elif defined(__arm__)
 enum {
+  SYS_madvise = 220,
   SYS_read = 3,
   SYS_write = 4,
   SYS_close = 6,
@@ -113,11 +116,16 @@ static inline void tw_unlock(_Atomic uint32_t* lock) {
   if (TW_SWAP(lock, 0, RELEASE) == 2) tw_futex_wake(lock, 1);
 }
 
-/* Zeroed pages, or NULL. */
+/* Zeroed pages, or NULL. Much memory is asked for in huge pages: the system then hands it out in few
+ * pieces, and its addresses stay in the processor's tables. A system that has none refuses, which
+ * changes nothing. */
+enum { TW_HUGE_PAGE = 2 << 20 };
 static inline void* tw_map(uint64_t bytes) {
   if (bytes == 0 || bytes > (uint64_t)PTRDIFF_MAX) return 0;
   void* p = mmap(0, (size_t)bytes, 3 /* read, write */, 0x22 /* private, anonymous */, -1, 0);
-  return p == (void*)-1 ? 0 : p;
+  if (p == (void*)-1) return 0;
+  if (bytes >= TW_HUGE_PAGE) syscall(SYS_madvise, p, (size_t)bytes, 14L /* MADV_HUGEPAGE */);
+  return p;
 }
 
 /* The first bytes of a file as text, NUL-terminated; its length, or -1. capacity includes the NUL.
