@@ -114,8 +114,9 @@ class Matcher {
     if (!wanted.defined() || !found.defined()) return false;
     const Expr distance = simplify(found - in_found_loops(wanted), ranges_);
     IntrinsicOperand here{f, f_at};
-    for (const Stmt& loop : found_.loops) here.spread |= uses_var(distance, loop->var);
-    if (here.spread && !lies_apart(operand, w_at, found)) return false;
+    here.spread = lies_apart(operand, w_at, found);
+    for (const Stmt& loop : found_.loops)
+      if (!here.spread && uses_var(distance, loop->var)) return false;
     for (Expr& index : here.at) {
       for (size_t i = 0; i < found_.loops.size(); ++i)
         index = substitute(index, found_.loops[i]->var,
