@@ -119,6 +119,9 @@ class Reader {
     t.local_bytes = bytes(node, "local_bytes");
   }
   void read_rates(const YAML::Node& node, Target& t);
+  template <class RateKeys, class Read>
+  static std::vector<Key> rate_keys(const RateKeys& rates, const Read& read);
+  void read_multiprocessors(const YAML::Node& node, Target& t);
   void read_core_rates(const YAML::Node& node, Target& t);
   void read_take_all(const YAML::Node& node, Target& t) { t.take_all = boolean(node, "take_all"); }
   void read_virtual_threads(const YAML::Node& node, Target& t) {
@@ -270,25 +273,43 @@ void Reader::read_rates(const YAML::Node& node, Target& t) {
       t);
 }
 
-// Keys of a group stand in a map of their own, in its place.
-void Reader::read_core_rates(const YAML::Node& node, Target& t) {
-  const auto one = [](const CoreRateKey& rate) {
-    return Key{rate.name, [rate](Reader& r, const YAML::Node& n, Target& d) {
-                 d.core.*rate.rate = r.positive(n, rate.name);
-               }};
+// Keys of a group stand in a map of their own, in its place. read: the value of one.
+template <class RateKeys, class Read>
+std::vector<Reader::Key> Reader::rate_keys(const RateKeys& rates, const Read& read) {
+  const auto one = [&read](const auto& rate) {
+    return Key{rate.name,
+               [rate, read](Reader& r, const YAML::Node& n, Target& d) { read(r, n, rate, d); }};
   };
   std::vector<Key> keys;
-  for (const CoreRateKey& rate : kCoreRateKeys) {
+  for (const auto& rate : rates) {
     const std::string group = rate.group;
     if (group.empty()) keys.push_back(one(rate));
     if (group.empty() || (!keys.empty() && keys.back().name == group)) continue;
     std::vector<Key> members;
-    for (const CoreRateKey& other : kCoreRateKeys)
+    for (const auto& other : rates)
       if (group == other.group) members.push_back(one(other));
     keys.push_back({rate.group, [rate, members](Reader& r, const YAML::Node& n, Target& d) {
                       r.read_map(n, rate.group, members, d);
                     }});
   }
+  return keys;
+}
+
+void Reader::read_multiprocessors(const YAML::Node& node, Target& t) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  read_map(node, "multiprocessors",
+           rate_keys(kMultiprocessorKeys,
+                     [](Reader& r, const YAML::Node& n, const MultiprocessorKey& rate, Target& d) {
+                       d.multiprocessors.*rate.rate = r.integer(n, rate.name, 1, kMost);
+                     }),
+           t);
+}
+
+void Reader::read_core_rates(const YAML::Node& node, Target& t) {
+  std::vector<Key> keys = rate_keys(
+      kCoreRateKeys, [](Reader& r, const YAML::Node& n, const CoreRateKey& rate, Target& d) {
+        d.core.*rate.rate = r.positive(n, rate.name);
+      });
   keys.push_back({"cpus", [](Reader& r, const YAML::Node& n, Target& d) {
                     if (!n.IsSequence()) return r.problem(n, "cpus must be a list of LLVM's names");
                     for (const auto& item : n) {
@@ -325,6 +346,7 @@ void Reader::read_devices(const YAML::Node& node, Target& t) {
               {"intrinsics", call<&Reader::read_device_intrinsics>},
               {"max_group", call<&Reader::read_max_group>},
               {"local_bytes", call<&Reader::read_local_bytes>},
+              {"multiprocessors", call<&Reader::read_multiprocessors>},
               {"rates", call<&Reader::read_rates>},
               {"take_all", call<&Reader::read_take_all>},
               {"virtual_threads", call<&Reader::read_virtual_threads>},

@@ -148,20 +148,32 @@ std::string device(const Target& t) {  // what loops are bound to, and instructi
   return out;
 }
 
-// "" where nothing is said
-std::string rates_of_core(const CoreRates& rates) {
+// Lines "name: value" and "group: {name: value, ..}" of what is said, each behind the indent.
+template <class Rates, class Keys, class Print>
+std::string said(const Rates& rates, const Keys& keys, const Print& print) {
   std::string out, group;
-  for (const CoreRateKey& key : kCoreRateKeys) {
+  for (const auto& key : keys) {
     if (rates.*key.rate == 0) continue;
     if (group != key.group) out += group.empty() ? "" : "}\n";
     const bool opens = group != key.group && *key.group;
     out += opens ? std::string("  ") + key.group + ": {" : *key.group ? ", " : "  ";
-    out += std::string(key.name) + ": " + number(rates.*key.rate) + (*key.group ? "" : "\n");
+    out += std::string(key.name) + ": " + print(rates.*key.rate) + (*key.group ? "" : "\n");
     group = key.group;
   }
-  if (!group.empty()) out += "}\n";
+  return out + (group.empty() ? "" : "}\n");
+}
+
+// "" where nothing is said
+std::string rates_of_core(const CoreRates& rates) {
+  std::string out = said(rates, kCoreRateKeys, [](double rate) { return number(rate); });
   if (!rates.cpus.empty()) out += "  cpus: " + word_list(rates.cpus) + "\n";
   return out.empty() ? "" : "rates:\n" + out;
+}
+
+std::string multiprocessor_list(const Target& t) {
+  const std::string out = said(t.multiprocessors, kMultiprocessorKeys,
+                               [](int64_t rate) { return std::to_string(rate); });
+  return out.empty() ? "" : "multiprocessors:\n" + out;
 }
 
 std::string rates(const Target& t) {
@@ -183,7 +195,8 @@ std::string device_entry(const Target& d, bool with_rates) {
                            "\nfeatures: " + feature_list(d) + "\n" +
                            "max_group: " + std::to_string(d.max_group) +
                            "\nlocal_bytes: " + std::to_string(d.local_bytes) + "\n" + own +
-                           sizes(d) + device(d) + (with_rates ? rates(d) : "");
+                           sizes(d) + device(d) + multiprocessor_list(d) +
+                           (with_rates ? rates(d) : "");
   std::string out;
   for (size_t at = 0, end; at < text.size(); at = end + 1) {
     end = text.find('\n', at);

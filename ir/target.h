@@ -9,6 +9,7 @@
 
 #include "ir/core_rates.h"
 #include "ir/intrinsic.h"
+#include "ir/multiprocessors.h"
 
 namespace tw {
 
@@ -73,8 +74,9 @@ struct Target {
   // What the runtime reaches it through, and who writes code for it
   std::string driver;
   DeviceRates rates;
-  int64_t max_group = 256;  // threads below one iteration of the block axes
-  int64_t local_bytes = 0;  // that they can share
+  int64_t max_group = 256;          // threads below one iteration of the block axes
+  int64_t local_bytes = 0;          // that they can share
+  Multiprocessors multiprocessors;  // as described; read by multiprocessors(target)
   // Runs whatever it can; else what it is estimated to be faster at
   bool take_all = false;
   int virtual_threads = 1;  // by default, where the schedule hides latency with them

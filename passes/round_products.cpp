@@ -16,8 +16,8 @@ namespace {
 
 bool rounds(const Graph& graph, const Node& node, const Target& device) {
   if (!get_if<op::Conv>(&node) && !get_if<op::MatMul>(&node)) return false;
-  return graph.value(node.inputs[0]).type.dtype == DType::f32 &&
-         block_tile_of(graph, node, device, true).has_value();
+  const auto problem = tile_problem_of(graph, node, true);
+  return problem && problem->operands.type == DType::f32 && block_tile(device, *problem);
 }
 
 int64_t weight_bytes(const Graph& graph, const Node& node) {

@@ -1,4 +1,4 @@
-// Tiles of a block of threads: the usual one, and what else a search may take.
+// Tiles of a block of threads: those that a search may take beside the usual one.
 #include <algorithm>
 
 #include "ir/schedule/intrinsic.h"
@@ -7,18 +7,11 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kSmallest = 24;   // rows or columns: fewer use little of what a tile shares
-constexpr int64_t kShallowest = 8;  // depth
-// Sums of a thread: 8 x 4, of which 12 operands are read at a time
-constexpr int64_t kThreadRows = 8;
-constexpr int64_t kTile = 64, kTileDepth = 16;
-// Rows and columns of the threads that do an instruction together, whose depth a tile has twice
-constexpr int64_t kTogether = 32;
+// Rows and columns that are whole instructions
+constexpr int64_t kWhole = 32;
 constexpr int64_t kMostThreadSums = 256;  // of one thread, by the static rules
 constexpr int64_t kShortestTile = 8, kLongestTile = 256;
 constexpr int64_t kDeepestTile = 64, kDepthStep = 4;
-// Blocks that keep a large device busy; parts of a depth, and steps of a tile's depth in a part
-constexpr int64_t kManyBlocks = 64, kMostParts = 16, kLeastSteps = 8;
 
 std::optional<TileInstruction> read_instruction(const Intrinsic& intrinsic,
                                                 const TileOperands& operands) {
@@ -76,29 +69,6 @@ std::vector<int64_t> column_tiles(const TileRoom& room) {
   return tiles;
 }
 
-// What no choice of other knobs can mend.
-std::string tile_problem(const BlockTile& tile, const ScheduleBuilder& s, DType type,
-                         const TileInstruction* instruction) {
-  const Target& target = s.target();
-  if (instruction && (tile.thread_rows % instruction->m != 0 || tile.lanes % instruction->n != 0 ||
-                      tile.depth % instruction->k != 0))
-    return "the tile is not made of whole instructions";
-  if (tile.rows % tile.thread_rows != 0 || tile.columns % tile.lanes != 0)
-    return "the parts of the threads do not fill the block's tile";
-  if (tile.thread_rows % tile.row_groups != 0 || tile.lanes % tile.column_groups != 0)
-    return "the groups do not fill the part of a thread";
-  const auto axis = std::ranges::find(target.axes, "thread", &DeviceAxis::level);
-  const int64_t along = instruction ? instruction->together : tile.threads();
-  if (axis != target.axes.end() && axis->max > 0 && along > axis->max)
-    return "the tile has more threads than the axis " + axis->name;
-  if (tile.threads() > target.max_group) return "the tile has more threads than a block";
-  if ((tile.rows + tile.columns) * tile.depth * dtype_bytes(type) > target.local_bytes)
-    return "the tile's operands do not fit the block's memory";
-  if (s.rules() && tile.thread_rows * tile.lanes > kMostThreadSums * tile.together)
-    return "a thread has more sums than registers";
-  return "";
-}
-
 }  // namespace
 
 bool sums_tf32(const Expr& sum) {
@@ -117,42 +87,33 @@ std::vector<TileInstruction> tile_instructions(const Target& target, const TileO
   std::vector<TileInstruction> all;
   for (const Intrinsic& intrinsic : target.intrinsics)
     if (auto found = read_instruction(intrinsic, operands);
-        found && kTogether % found->m == 0 && kTogether % found->n == 0)
+        found && kWhole % found->m == 0 && kWhole % found->n == 0)
       all.push_back(std::move(*found));
   return all;
 }
 
-std::optional<BlockTile> block_tile(const Target& target, const TileOperands& operands,
-                                    std::optional<int64_t> rows, int64_t columns, int64_t depth) {
-  if (target.axes.empty() || !block_memory(target)) return std::nullopt;
-  const std::vector<TileInstruction> instructions = tile_instructions(target, operands);
-  const bool has_width = is_float(operands.type) && operands.type != DType::f64;
-  if (!has_width && instructions.empty()) return std::nullopt;
-  if (rows.value_or(kTile) < kSmallest || columns < kSmallest || depth < kShallowest)
-    return std::nullopt;
-  BlockTile tile{kTile, kTile, kTileDepth, kThreadRows, 4};
-  if (rows.value_or(kTile) <= kTile / 2) tile.rows = kTile / 2;
-  if (columns <= kTile / 2) tile.columns = kTile / 2;
-  if (!instructions.empty()) {
-    tile.together = instructions.front().together;
-    tile.depth = 2 * instructions.front().k;
-    tile.thread_rows = tile.lanes = kTogether;
-  }
-  const int64_t bytes = (tile.rows + tile.columns) * tile.depth * dtype_bytes(operands.type);
-  if (bytes > target.local_bytes || tile.threads() > target.max_group) return std::nullopt;
-  return tile;
+bool copies_alone(const Target& target) {
+  return std::ranges::any_of(target.intrinsics,
+                             [](const Intrinsic& i) { return i.emit == "async"; });
 }
 
-int64_t depth_parts(const BlockTile& tile, std::optional<int64_t> batches,
-                    std::optional<int64_t> rows, int64_t columns, int64_t depth) {
-  if (!batches || !rows) return 1;
-  const auto tiles = [](int64_t extent, int64_t size) { return (extent + size - 1) / size; };
-  const int64_t blocks = *batches * tiles(*rows, tile.rows) * tiles(columns, tile.columns);
-  int64_t parts = 1;
-  while (blocks * parts < kManyBlocks && parts < kMostParts &&
-         tiles(depth, tile.depth) / (2 * parts) >= kLeastSteps)
-    parts *= 2;
-  return parts;
+std::string tile_fault(const BlockTile& tile, const Target& target, DType type,
+                       const TileInstruction* instruction) {
+  if (instruction && (tile.thread_rows % instruction->m != 0 || tile.lanes % instruction->n != 0 ||
+                      tile.depth % instruction->k != 0))
+    return "the tile is not made of whole instructions";
+  if (tile.rows % tile.thread_rows != 0 || tile.columns % tile.lanes != 0)
+    return "the parts of the threads do not fill the block's tile";
+  if (tile.thread_rows % tile.row_groups != 0 || tile.lanes % tile.column_groups != 0)
+    return "the groups do not fill the part of a thread";
+  const auto axis = std::ranges::find(target.axes, "thread", &DeviceAxis::level);
+  const int64_t along = instruction ? instruction->together : tile.threads();
+  if (axis != target.axes.end() && axis->max > 0 && along > axis->max)
+    return "the tile has more threads than the axis " + axis->name;
+  if (tile.threads() > target.max_group) return "the tile has more threads than a block";
+  if ((tile.rows + tile.columns) * tile.depth * dtype_bytes(type) > target.local_bytes)
+    return "the tile's operands do not fit the block's memory";
+  return "";
 }
 
 BlockTile choose_tile(ScheduleBuilder& s, const BlockTile& usual, const TileRoom& room,
@@ -174,9 +135,12 @@ BlockTile choose_tile(ScheduleBuilder& s, const BlockTile& usual, const TileRoom
     tile.row_groups = s.choose("row_groups", 1, {1, 2, 4});
     tile.column_groups = s.choose("column_groups", 1, {1, 2, 4});
   }
-  if (const std::string problem = tile_problem(tile, s, room.operands.type, instruction);
-      !problem.empty())
-    s.fail(problem);
+  std::string fault = tile_fault(tile, s.target(), room.operands.type, instruction);
+  if (s.rules() && tile.thread_rows * tile.lanes > kMostThreadSums * tile.together)
+    fault = "a thread has more sums than registers";
+  if (instruction && room.panel % tile.lanes != 0)
+    fault = "the columns of an instruction's threads lie in more than one panel";
+  if (!fault.empty()) s.fail(fault);
   return tile;
 }
 

@@ -14,6 +14,22 @@ namespace tw {
 
 class GroupBuilder;
 
+// How blocks of threads make a product.
+struct BlockTile {
+  // Of a block, and of its copies of the operands at one time
+  int64_t rows = 0, columns = 0, depth = 0;
+  // Of one thread's sums; with an instruction: of those of the threads that do it together
+  int64_t thread_rows = 0, lanes = 0;
+  // A thread's rows and columns lie in so many groups, the tile's whole height and width apart
+  int64_t row_groups = 1, column_groups = 1;
+  int64_t together = 1;     // threads that share a part of the sums
+  int64_t instruction = 0;  // which of tile_instructions, where there are any
+  int64_t stages = 1;       // of the copies, under way at one time
+  int64_t parts = 1;        // of the depth, each a block's
+  int64_t threads() const { return rows / thread_rows * (columns / lanes) * together; }
+  bool operator==(const BlockTile&) const = default;
+};
+
 // A product whose operands a block's threads share: both are copied, padded to whole tiles.
 struct TileStages {
   const char* family() const { return "tiles"; }
@@ -25,7 +41,8 @@ struct TileStages {
   Stage y;        // or, of split sums, what the parts are stored by
   Loops batches;  // of y
   Loop row, column;
-  Stage total;  // of split sums: adds the parts in their order, and is y of the product
+  Stage total;     // of split sums: adds the parts in their order, and is y of the product
+  BlockTile tile;  // the usual one, which lowering pads to
 };
 
 // For a target with axes: every nest over work-groups and their threads (levels "block" and

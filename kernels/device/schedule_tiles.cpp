@@ -17,7 +17,6 @@ namespace tw {
 namespace {
 
 constexpr int64_t kTotalThreads = 64;  // of a block that adds parts of sums
-constexpr int64_t kStages = 3;         // of a pipeline of copies that the device makes on its own
 // Orders of the tiles over the blocks: rows outermost, columns, or groups of so many rows of tiles
 constexpr int64_t kRowsFirst = 0, kColumnsFirst = 1;
 
@@ -31,8 +30,7 @@ class TiledSpace {
     }
     type_ = s_.buffer(m.left.buffer()).dtype;
     operands_ = {type_, sums_tf32(s_.store_of(m.acc)->value)};
-    copies_alone_ = std::ranges::any_of(target.intrinsics,
-                                        [](const Intrinsic& i) { return i.emit == "async"; });
+    copies_alone_ = copies_alone(target);
     choose();
   }
 
@@ -82,16 +80,14 @@ class TiledSpace {
     room.panel = as_const(s_.buffer(m_.weights).shape.back()).value_or(1);
     room.depth = s_.extent(m_.depth).value_or(0);
     columns_ = room.columns;
-    const std::optional<BlockTile> usual = block_tile(target_, operands_, room.rows, room.columns,
-                                                      room.depth);
-    TW_CHECK(usual, "a kernel in tiles for a target that has none");
+    const BlockTile& usual = m_.tile;
     std::vector<TileInstruction> all = tile_instructions(target_, operands_);
     if (!all.empty())
-      instruction_ = std::move(all[static_cast<size_t>(
-          s_.choose("instruction", 0, counted(0, static_cast<int64_t>(all.size()) - 1)))]);
-    tile_ = choose_tile(s_, *usual, room, instruction_ ? &*instruction_ : nullptr);
+      instruction_ = std::move(all[static_cast<size_t>(s_.choose(
+          "instruction", usual.instruction, counted(0, static_cast<int64_t>(all.size()) - 1)))]);
+    tile_ = choose_tile(s_, usual, room, instruction_ ? &*instruction_ : nullptr);
     order_ = s_.choose("order", kRowsFirst, {kRowsFirst, kColumnsFirst, 2, 4, 8});
-    stages_ = s_.choose("stages", copies_alone_ ? kStages : 1, {1, 2, 3, 4});
+    stages_ = s_.choose("stages", usual.stages, {1, 2, 3, 4});
     const int64_t vector = std::max<int64_t>(1, target_.lanes(dtype_bytes(type_)));
     left_vector_ = s_.choose("vector_left", vector, {1, 2, 4, 8});
     right_vector_ = s_.choose("vector_right", vector, {1, 2, 4, 8});

@@ -27,7 +27,7 @@ std::vector<Axis> batch_axes(const TiledProduct& p, const char* prefix) {
 // The parts leave their blocks: stage "part" in the tiles' order.
 void store_parts(GroupBuilder& b, const TiledProduct& p, TiledSums& sums) {
   std::vector<Axis> axes = batch_axes(p, "p");
-  axes.insert(axes.begin(), {"pp", Expr(p.parts)});
+  axes.insert(axes.begin(), {"pp", Expr(p.tile.parts)});
   axes.insert(axes.end(), {{"pi", p.rows}, {"pj", Expr(p.columns)}});
   b.declare(axes);
   const BufferId parts = b.temp("part", p.acc_type, extents(axes));
@@ -79,7 +79,7 @@ std::function<Expr(const Index&)> numbers_of(GroupBuilder& b, const TiledSums& s
 
 TiledSums add_tiled_sums(GroupBuilder& b, const TiledProduct& p) {
   const Expr rows = whole(p.rows, p.tile.rows),
-             depth = whole(Expr(p.depth), p.tile.depth * p.parts);
+             depth = whole(Expr(p.depth), p.tile.depth * p.tile.parts);
   const int64_t panels = (p.columns + p.tile.columns - 1) / p.tile.columns;
 
   const BufferId left = copy_left(b, p, rows, depth);
@@ -114,13 +114,13 @@ TiledSums add_tiled_sums(GroupBuilder& b, const TiledProduct& p) {
   std::vector<Axis> axes = axes_of(b, p, "a",
                                    {{"ai", rows}, {"aj", Expr(panels * p.tile.columns)}});
   const Index sum = variables(axes);
-  if (p.parts > 1) axes.insert(axes.begin(), {"ap", Expr(p.parts)});
+  if (p.tile.parts > 1) axes.insert(axes.begin(), {"ap", Expr(p.tile.parts)});
   const BufferId acc = b.temp("acc", p.acc_type, extents(axes));
   const Index at_part = variables(axes);
-  const Expr steps = simplify(floor_div(depth, Expr(p.parts)));
+  const Expr steps = simplify(floor_div(depth, Expr(p.tile.parts)));
   axes.push_back({"k", steps, AxisRole::reduce});
   b.declare(axes);
-  const Expr k = p.parts > 1 ? var("ap") * steps + var("k") : var("k");
+  const Expr k = p.tile.parts > 1 ? var("ap") * steps + var("k") : var("k");
   const auto number = [&](const Expr& e) {
     if (p.tf32) return unary(UnaryOp::tf32, e);
     return e.type() == p.acc_type ? e : cast(p.acc_type, e);
@@ -137,8 +137,9 @@ TiledSums add_tiled_sums(GroupBuilder& b, const TiledProduct& p) {
                   Combiner::add, imm(0, p.acc_type));
   const Loops all = loops(axes);
   m.acc_row = all[all.size() - 3], m.acc_column = all[all.size() - 2], m.depth = all.back();
-  TiledSums sums{m, acc, p.parts, p.acc_type};
-  if (p.parts > 1) store_parts(b, p, sums);
+  m.tile = p.tile;
+  TiledSums sums{m, acc, p.tile.parts, p.acc_type};
+  if (p.tile.parts > 1) store_parts(b, p, sums);
   return sums;
 }
 
@@ -162,8 +163,7 @@ static bool joins_batches(const Graph& graph, const Node& node) {
   return joined;
 }
 
-std::optional<BlockTile> block_tile_of(const Graph& graph, const Node& node, const Target& target,
-                                       bool tf32) {
+std::optional<TileProblem> tile_problem_of(const Graph& graph, const Node& node, bool tf32) {
   const auto* conv = get_if<op::Conv>(&node);
   const auto* product = get_if<op::MatMul>(&node);
   if ((!conv || conv->group != 1) && !product) return std::nullopt;
@@ -172,7 +172,7 @@ std::optional<BlockTile> block_tile_of(const Graph& graph, const Node& node, con
   const Shape& y = graph.value(node.output).type.shape;
   if (left.dtype != right.dtype || left.shape.size() < 2 || right.shape.size() < 2)
     return std::nullopt;
-  Shape rows(y.begin(), y.end() - 1);
+  Shape batches, rows(y.begin(), y.end() - 1);
   Expr columns = y.back(),
        depth = product && product->trans_a ? left.shape[left.shape.size() - 2] : left.shape.back();
   if (conv) {
@@ -181,12 +181,25 @@ std::optional<BlockTile> block_tile_of(const Graph& graph, const Node& node, con
     columns = right.shape[0];
     depth = element_count(Shape(right.shape.begin() + 1, right.shape.end()));
   } else if (!joins_batches(graph, node)) {
+    batches.assign(rows.begin(), rows.end() - 1);
     rows = {rows.back()};
   }
+  const auto count = [](const Shape& shape) { return as_const(simplify(element_count(shape))); };
   const auto fixed_columns = as_const(columns), fixed_depth = as_const(simplify(depth));
   if (!fixed_columns || !fixed_depth) return std::nullopt;
-  return block_tile(target, {left.dtype, tf32}, as_const(simplify(element_count(rows))),
-                    *fixed_columns, *fixed_depth);
+  return TileProblem{count(batches),
+                     count(rows),
+                     *fixed_columns,
+                     *fixed_depth,
+                     {left.dtype, tf32},
+                     count(left.shape).value_or(0) * dtype_bytes(left.dtype),
+                     count(right.shape).value_or(0) * dtype_bytes(right.dtype),
+                     conv != nullptr};
+}
+
+static std::optional<BlockTile> tile_of_node(GroupBuilder& b, const Node& node) {
+  const auto problem = tile_problem_of(b.graph, node, multiplies_tf32(b));
+  return problem ? block_tile(b.target, *problem) : std::nullopt;
 }
 
 static Lowered<TileStages> finish_tiles(GroupBuilder& b, const TiledSums& sums,
@@ -208,21 +221,18 @@ std::optional<Lowered<TileStages>> lower_matmul_in_tiles(GroupBuilder& b, const 
   // What a zero point makes too much of the sums is made of constant weights
   if (a.a_zero != 0 && (!b.graph.is_constant(node.inputs[1]) || ws.size() != 2))
     return std::nullopt;
-  const bool tf32 = multiplies_tf32(b);
-  const auto tile = block_tile_of(b.graph, node, b.target, tf32);
+  const auto tile = tile_of_node(b, node);
   if (!tile) return std::nullopt;
   const auto columns = as_const(y.shape.back()),
              depth = as_const(a.trans_a ? xs[xs.size() - 2] : xs.back());
   const Shape batches = joined ? Shape{} : Shape(all_rows.begin(), all_rows.end() - 1);
   TiledProduct p{*tile,
-                 depth_parts(*tile, as_const(simplify(element_count(batches))), as_const(rows),
-                             *columns, *depth),
                  batches,
                  rows,
                  *columns,
                  *depth,
                  accumulator_type(y.dtype),
-                 tf32,
+                 multiplies_tf32(b),
                  {},
                  b.type(left).dtype,
                  node.inputs[1],
@@ -271,18 +281,16 @@ class TiledConv : ConvGroup {
     int64_t taps = 1;
     for (const int64_t k : s_.kernel) taps *= k;
     const Expr rows = simplify(s_.n * element_count(s_.out));
-    const bool tf32 = multiplies_tf32(b_);
-    const auto tile = block_tile_of(b_.graph, node_, b_.target, tf32);
+    const auto tile = tile_of_node(b_, node_);
     if (!tile) return std::nullopt;
     declare_inputs();
     TiledProduct p{*tile,
-                   depth_parts(*tile, 1, as_const(rows), s_.m, taps * s_.c),
                    {},
                    rows,
                    s_.m,
                    taps * s_.c,
                    acc_type_,
-                   tf32,
+                   multiplies_tf32(b_),
                    {},
                    x_type_.dtype,
                    node_.inputs[1],

@@ -3,6 +3,8 @@
 // columns and depth are padded to whole tiles, so that only the copies of the operands (zeros
 // beyond them) and y ask where the tensors end.
 #pragma once
+#include <string>
+
 #include "kernels/common/group_builder.h"
 #include "kernels/device/device.h"
 #include "kernels/device/placement.h"
@@ -30,32 +32,27 @@ bool sums_tf32(const Expr& sum);
 // Those of the target that multiply such operands and add to sums of their accumulator's type.
 std::vector<TileInstruction> tile_instructions(const Target& target, const TileOperands& operands);
 
-struct BlockTile {
-  // Of a block, and of its copies of the operands at one time
-  int64_t rows = 0, columns = 0, depth = 0;
-  // Of one thread's sums; with an instruction: of those of the threads that do it together
-  int64_t thread_rows = 0, lanes = 0;
-  // A thread's rows and columns lie in so many groups, the tile's whole height and width apart
-  int64_t row_groups = 1, column_groups = 1;
-  int64_t together = 1;  // threads that share a part of the sums
-  int64_t threads() const { return rows / thread_rows * (columns / lanes) * together; }
+// A product of matrices, or several with operands of their own.
+struct TileProblem {
+  // Unknown ones: batches count as one, rows as kFreeRows, and the depth is not cut
+  std::optional<int64_t> batches, rows;
+  int64_t columns = 1, depth = 1;
+  TileOperands operands;
+  // In memory, of all batches; 0: as many as are multiplied. Windows overlap
+  int64_t left_bytes = 0, right_bytes = 0;
+  bool gathered = false;  // the left operand's elements are found one by one: windows
+
+  static constexpr int64_t kFreeRows = 256;
 };
 
-// The same for a product or a convolution of one group; nullopt: other nodes, free columns or depth
-// too. tf32: nodes in front of it round its operands.
-std::optional<BlockTile> block_tile_of(const Graph& graph, const Node& node, const Target& target,
-                                       bool tf32);
+// That of a product or a convolution of one group; nullopt: other nodes, free columns or depth too.
+// tf32: nodes in front of it round its operands.
+std::optional<TileProblem> tile_problem_of(const Graph& graph, const Node& node, bool tf32);
 
-// In how many parts, each a block's, the depth is cut where the tiles alone keep few blocks busy.
-// Unknown rows count as many. batches: products with operands of their own.
-int64_t depth_parts(const BlockTile& tile, std::optional<int64_t> batches,
-                    std::optional<int64_t> rows, int64_t columns, int64_t depth);
-
-// The usual tile for such a product, which lowering pads to, by the target's memory of a block, its
-// threads and instructions; nullopt: the target has no such memory, or the product is too small to
-// share much. Unknown rows count as many.
-std::optional<BlockTile> block_tile(const Target& target, const TileOperands& operands,
-                                    std::optional<int64_t> rows, int64_t columns, int64_t depth);
+// The usual tile, which lowering pads to: the one that takes the fewest cycles by
+// kernels/device/tile_model.h. nullopt: the target has no memory that a block's threads share, no
+// tile fits it, or the product is too small to share much.
+std::optional<BlockTile> block_tile(const Target& target, const TileProblem& problem);
 
 // What a tile may be cut from: the product's sizes, and those that lowering padded it to. Unknown
 // rows are a multiple of the usual tile's.
@@ -64,16 +61,20 @@ struct TileRoom {
   int64_t columns = 1, padded_columns = 1, panel = 1, depth = 1;
   TileOperands operands;
 };
+// Why the target cannot run a tile, whatever else is chosen; "": it can. instruction null: none.
+std::string tile_fault(const BlockTile& tile, const Target& target, DType type,
+                       const TileInstruction* instruction);
 // The usual tile, or a point's: knobs "tile_*", "thread_*", "*_groups". One that the target cannot
 // run fails the schedule.
 BlockTile choose_tile(ScheduleBuilder& s, const BlockTile& usual, const TileRoom& room,
                       const TileInstruction* instruction);
 // What the threads of a block share; null: nothing
 const MemoryScope* block_memory(const Target& target);
+// Whether the device copies into it while the threads go on.
+bool copies_alone(const Target& target);
 
 struct TiledProduct {
   BlockTile tile;
-  int64_t parts = 1;  // of the depth
   // Each with its own right operand; their loops are tb0, tb1, ...
   Shape batch;
   Expr rows;

@@ -215,6 +215,14 @@ TEST_CASE("tiles of a block pass ptxas, with no spill and no note") {
   }
 }
 
+TEST_CASE("rows as long as an instruction's lie side by side, and are loaded like others") {
+  const Case shallow = {"shallow", "%x: f16[64, 8] = input\n%w: f16[8, 64] = input",
+                        "%y: f16[64, 64] = matmul(%x, %w)"};
+  CHECK(
+      passes_ptxas(std::span(&shallow, 1), "75").find("ldmatrix.sync.aligned.m8n8.x2.shared.b16") !=
+      std::string::npos);
+}
+
 TEST_CASE("threads that meet share memory") {
   Expected<Kernel> kernel = parse_kernel(
       "kernel @meet(x: in f32[3, 32], y: out f32[3, 32]) {\n  temp s: f32[32] shared per b\n  for "

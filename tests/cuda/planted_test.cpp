@@ -35,11 +35,13 @@ test::Job job_of(DType type, int64_t depth) {
   Expected<ValueId> y = graph.add(op::MatMul{}, {x, graph.add_constant("w", weights)});
   if (!y) FAIL(error_text(y.takeError()));
   graph.add_output(*y, "y");
-  const std::vector<Tensor> inputs = test::inputs_of(graph, 1);
-  std::vector<test::Job> jobs = test::jobs_of("planted", std::move(graph), inputs,
-                                              device_of("nvidia-sm80"), 1);
-  REQUIRE(jobs.size() == 1);
-  return jobs.front();
+  std::map<std::string, int64_t> knobs = {{"tile_rows", 64}, {"tile_columns", 64}, {"stages", 3}};
+  if (type == DType::f32) {
+    knobs.insert({{"tile_depth", 16}, {"thread_rows", 8}, {"thread_columns", 4}});
+  } else {
+    knobs.insert({{"tile_depth", 32}, {"warp_rows", 32}, {"warp_columns", 32}});
+  }
+  return test::job_at("planted", graph, device_of("nvidia-sm80"), knobs);
 }
 
 // The edits one behind the other; each text must be there.

@@ -256,6 +256,36 @@ TEST_CASE("devices are targets of their own beside the processor") {
   CHECK(codegen_hash(faster) != codegen_hash(*t));
 }
 
+TEST_CASE("multiprocessors of a device: some may be said, and they change code") {
+  const auto read = [](const std::string& more) {
+    Expected<Target> t = parse_target(std::string(kDevice) + more, "t.yaml");
+    if (!t) FAIL(error_text(t.takeError()));
+    return std::move(*t);
+  };
+  const Target plain = read(""),
+               said = read(
+                   "    multiprocessors:\n      count: 20\n      multiply_adds: {f32: 128, f16: "
+                   "512}\n      bytes: {memory: 300}\n");
+  CHECK(plain.main_device().multiprocessors == Multiprocessors());
+  CHECK(print(plain).find("multiprocessors") == std::string::npos);
+  const Multiprocessors own = said.main_device().multiprocessors,
+                        all = multiprocessors(said.main_device());
+  CHECK(own.count == 20);
+  CHECK(own.f16 == 512);
+  CHECK(own.clock == 0);
+  CHECK(all.bf16 == 512);
+  CHECK(all.tf32 == 512);
+  CHECK(all.memory_rate == 300);
+  CHECK(all.l2_rate == 32 * 20);
+  CHECK(all.local_bytes == 2 * (16 << 10));
+  CHECK(print(said).find("multiply_adds: {f32: 128, f16: 512}") != std::string::npos);
+  CHECK(print(read("")) == print(plain));
+  Expected<Target> again = parse_target(print(said), "printed.yaml");
+  if (!again) FAIL(error_text(again.takeError()));
+  CHECK(again->main_device().multiprocessors == own);
+  CHECK(codegen_hash(said) != codegen_hash(plain));
+}
+
 TEST_CASE("a device has the instructions of its chip and of earlier ones, its own first") {
   const auto device = [](const std::string& feature, const std::string& more) {
     const std::string yaml =
@@ -289,6 +319,10 @@ TEST_CASE("mistakes in devices") {
             .find("unknown key 'colour' in a device") != std::string::npos);
   CHECK(in_device("{name: gpu, driver: opencl, rates: {flops: 0}}")
             .find("flops must be a number above 0") != std::string::npos);
+  CHECK(in_device("{name: gpu, driver: opencl, multiprocessors: {cores: 3}}")
+            .find("unknown key 'cores' in multiprocessors") != std::string::npos);
+  CHECK(in_device("{name: gpu, driver: opencl, multiprocessors: {count: 0}}")
+            .find("count must be an integer from 1 to") != std::string::npos);
   CHECK(in_device("{name: gpu, driver: opencl, take_all: often}")
             .find("take_all must be true or false") != std::string::npos);
   CHECK(in_device("{name: a, driver: opencl}\n  - {name: a, driver: opencl}")

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <regex>
 #include <set>
 
 #include "autotune/space.h"
@@ -164,6 +165,38 @@ Graph graph_of(const Case& one) {
 }
 
 }  // namespace
+
+Job job_at(const std::string& name, const Graph& graph, const Target& target,
+           const std::map<std::string, int64_t>& knobs) {
+  std::vector<Job> usual = jobs_of(name, graph, inputs_of(graph, 1), target, 1);
+  REQUIRE(usual.size() == 1);
+  Graph own = graph;
+  PassContext context{target};
+  REQUIRE(error_text(run_passes(own, context, default_pipeline())) == "");
+  std::vector<Group> groups = fuse_groups(own, target.axes.empty());
+  choose_algorithms(own, groups, target, {});
+  const std::vector<Task> tasks = must(tasks_of(own, groups, target));
+  REQUIRE(tasks.size() == 1);
+  const Space space = must(template_space(tasks[0], target, {}));
+  const std::optional<Point> point = space.default_point();
+  REQUIRE(point);
+  std::string text = space.print(*point);
+  for (const auto& [knob, value] : knobs) {
+    const std::regex said("\\b" + knob + "=[0-9]+");
+    CAPTURE(text);
+    CAPTURE(knob);
+    REQUIRE(std::regex_search(text, said));
+    text = std::regex_replace(text, said, knob + "=" + std::to_string(value));
+  }
+  const std::optional<Point> changed = space.parse(text);
+  CAPTURE(text);
+  REQUIRE(changed);
+  const Sketch& sketch = space.sketches()[static_cast<size_t>(changed->sketch)];
+  const Variant& variant = tasks[0].variants[static_cast<size_t>(sketch.variant)];
+  Job job = usual.front();
+  job.kernel = must(apply(variant.lowered.kernel, must(space.schedule(*changed)), &target));
+  return job;
+}
 
 SpaceJobs jobs_of_points(const Case& one, const Target& target, size_t points, unsigned seed) {
   Graph graph = graph_of(one);

@@ -1,6 +1,7 @@
 // For tests: graphs cut into scheduled kernels, each with the arguments it has in a run of the
 // whole and what the interpreter makes of them.
 #pragma once
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,7 +33,9 @@ struct Case {
 std::vector<Tensor> inputs_of(const Graph& graph, int64_t symbol);
 // Of every so many-th case, free dimensions of size 3.
 std::vector<Job> jobs_of_cases(std::span<const Case> cases, const Target& target, size_t every = 1);
-// The first job of each kernel.
+// Of a graph with one kernel: at the default point of its template space, but for the knobs given.
+Job job_at(const std::string& name, const Graph& graph, const Target& target,
+           const std::map<std::string, int64_t>& knobs);
 // Of a case with one kernel: points of its template space, drawn at random, and about how many
 // legal ones there are.
 struct SpaceJobs {
@@ -41,6 +44,7 @@ struct SpaceJobs {
   int repeated = 0;  // of 600 legal points, those that mean what another one means
 };
 SpaceJobs jobs_of_points(const Case& one, const Target& target, size_t points, unsigned seed);
+// The first job of each kernel.
 std::vector<Job> distinct(std::vector<Job> jobs);
 // How the outputs differ; "" if they do not.
 std::string difference(const Job& job, const std::vector<std::vector<std::byte>>& got);
