@@ -18,7 +18,7 @@ std::map<std::string, std::pair<int64_t, int64_t>> ranges_of(const SymbolLimitsO
 }
 
 auto place_of(const LockSection& s) {
-  return std::tuple(s.model, s.dims, ranges_of(s.limits), s.target_hash, s.threads);
+  return std::tuple(s.model, s.dims, ranges_of(s.limits), s.target_hash, s.threads, s.precision);
 }
 
 Json to_json(const Pin& pin) {
@@ -70,6 +70,7 @@ Json to_json(const LockSection& s) {
   if (!limits.empty()) out.push_back({"limits", limits});
   out.insert(out.end(),
              {{"target", s.target}, {"target_hash", s.target_hash}, {"threads", s.threads}});
+  if (s.precision != Precision::fp32) out.push_back({"precision", precision_name(s.precision)});
   if (s.layouts) {
     for (const auto& [name, block] : *s.layouts) layouts.push_back({name, block});
     out.push_back({"layouts", layouts});
@@ -94,6 +95,13 @@ Expected<LockSection> section_of(const Json& json, const std::string& file) {
   s.target = json["target"].text_or_empty();
   s.target_hash = json["target_hash"].text_or_empty();
   s.threads = static_cast<int>(std::clamp<int64_t>(json["threads"].integer_or(0), 0, 65536));
+  if (const std::string name = json["precision"].text_or_empty(); !name.empty()) {
+    const std::optional<Precision> precision = precision_from_name(name);
+    if (!precision || *precision == Precision::automatic)
+      return make_error(DiagCode::parse, "'{0}': '{1}' is no precision that kernels have", file,
+                        name);
+    s.precision = *precision;
+  }
   if (const Json::Object* layouts = json["layouts"].object()) {
     s.layouts.emplace();
     for (const Json::Member& l : *layouts) (*s.layouts)[l.key] = l.value.integer_or(0);
@@ -122,8 +130,9 @@ std::string describe(const LockSection& s) {
   for (const auto& [name, range] : s.limits)
     dims += (dims.empty() ? " (" : ", ") + name + "=" + std::to_string(range.least) + ".." +
             std::to_string(range.most);
-  return s.model + dims + (dims.empty() ? "" : ")") + " for " + s.target + ", " +
-         std::to_string(s.threads) + (s.threads == 1 ? " thread" : " threads");
+  return s.model + dims + (dims.empty() ? "" : ")") + " for " + s.target +
+         (s.precision == Precision::fp32 ? "" : std::string(" in ") + precision_name(s.precision)) +
+         ", " + std::to_string(s.threads) + (s.threads == 1 ? " thread" : " threads");
 }
 
 const LockSection* Lock::find(const LockSection& place) const {

@@ -8,6 +8,7 @@
 
 #include "ir/group.h"
 #include "ir/simplify.h"
+#include "ir/target.h"
 #include "passes/pass.h"
 #include "program/schedules.h"
 #include "support/diag.h"
@@ -21,6 +22,7 @@ struct LockSection {
   SymbolLimitsOf limits;                // said by --dim
   std::string target, target_hash;      // name, codegen_hash
   int threads = 1;
+  Precision precision = Precision::fp32;  // what the target's came to
   // Blocks of values by name, where measured times chose them; none: nobody has measured
   std::optional<std::map<std::string, int64_t>> layouts = {};
   // Of products with constant weights, by the value that they make: one task may be computed in two

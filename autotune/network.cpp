@@ -7,6 +7,7 @@
 
 #include "autotune/median.h"
 #include "ir/kernel/code_size.h"
+#include "ir/kernel/work.h"
 #include "kernels/default_schedule.h"
 
 namespace tw {
@@ -39,9 +40,7 @@ Features features_of(FeatureKind kind, const Space& space) {
   TW_UNREACHABLE("features");
 }
 
-std::string family_of(const Task& task) {
-  return family_name(task.variants.front().lowered.stages);
-}
+std::string family_of(const Task& task) { return family_of(task.variants.front().lowered); }
 
 // Of its own for each task, the same in every network
 uint64_t seed_of(uint64_t seed, const std::string& key) {
@@ -97,6 +96,7 @@ struct NetworkTuner::Search {
   std::vector<std::pair<Candidate, double>> measured;  // without kernels
   std::optional<MeasureResult> by_default;             // what the default schedule took
   bool has_default = false;
+  DType multiplies = DType::f32;    // by the default schedule
   double first = kInfiniteSeconds;  // seconds of the default schedule
 };
 
@@ -351,6 +351,7 @@ Expected<TaskRound> NetworkTuner::first_round(Search& search) {
     llvm::consumeError(candidate.takeError());
     return TaskRound{0, 0, kInfiniteSeconds, false};
   }
+  search.multiplies = multiplied_type(*candidate->kernel);
   const std::string schedule = print(candidate->schedule);
   search.defaults = {schedule};
   TW_ASSIGN(const std::vector<KnownResult> known, known_of(search));
@@ -431,7 +432,7 @@ size_t NetworkTuner::task_count() const { return searches_.size(); }
 
 NetworkTuner::Row NetworkTuner::row(size_t task) const {
   const Search& s = *searches_[task];
-  Row row{&s.task, s.first, s.first, 0, 0, 0, s.space.size(), ""};
+  Row row{&s.task, s.first, s.first, 0, 0, 0, s.space.size(), s.multiplies, ""};
   if (s.tuner) row.best = s.tuner->best_seconds(), row.illegal = s.tuner->illegal();
   if (scheduler_) {
     const TaskState& state = scheduler_->states()[task];

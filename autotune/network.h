@@ -98,8 +98,9 @@ class NetworkTuner {
     double first = 0;  // seconds of the default schedule; infinite: none yet, or it fails
     double best = 0;   // infinite: none yet
     int measured = 0, known = 0, illegal = 0;
-    double space = 0;   // points
-    std::string error;  // why it is no longer tuned, where that is a failure
+    double space = 0;               // points
+    DType multiplies = DType::f32;  // by the default schedule
+    std::string error;              // why it is no longer tuned, where that is a failure
   };
   // Schedules as texts; "": none yet
   struct Change {

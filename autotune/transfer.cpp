@@ -1,5 +1,7 @@
 #include "autotune/transfer.h"
 
+#include <llvm/ADT/StringExtras.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -14,7 +16,29 @@ namespace {
 
 constexpr std::string_view kDefault = " default";
 
+// Of all numbers that the kernel reads or rounds to, besides f32: "bf16", "i8,u8", "tf32".
+std::string numbers_of(const Kernel& kernel) {
+  std::set<std::string> types;
+  for (const Buffer& b : kernel.buffers)
+    if (b.role == BufferRole::input || b.role == BufferRole::constant)
+      types.insert(dtype_name(b.dtype));
+  visit(kernel.body, [&](const Stmt& s) {
+    if (s->kind != StmtKind::store) return;
+    visit(s->value, [&](const Expr& e) {
+      if (e->kind == ExprKind::cast && is_float(e.type())) types.insert(dtype_name(e.type()));
+      if (e->kind == ExprKind::unary && e->unary == UnaryOp::tf32) types.insert("tf32");
+    });
+  });
+  types.erase(dtype_name(DType::f32));
+  return llvm::join(types, ",");
+}
+
 }  // namespace
+
+std::string family_of(const LoweredGroup& lowered) {
+  const std::string numbers = numbers_of(lowered.kernel);
+  return family_name(lowered.stages) + (numbers.empty() ? "" : ":" + numbers);
+}
 
 KernelShape shape_of(const LoweredGroup& lowered) {
   double bytes[4] = {0, 0, 0, 0};
@@ -25,7 +49,7 @@ KernelShape shape_of(const LoweredGroup& lowered) {
   }
   const int64_t flops = eval_int(count_work(lowered.kernel).flops,
                                  [](std::string_view) { return int64_t{1}; });
-  KernelShape shape{family_name(lowered.stages), {std::log2(static_cast<double>(flops) + 1)}};
+  KernelShape shape{family_of(lowered), {std::log2(static_cast<double>(flops) + 1)}};
   for (const BufferRole role : {BufferRole::input, BufferRole::output, BufferRole::constant})
     shape.sizes.push_back(std::log2(bytes[static_cast<size_t>(role)] + 1));
   return shape;

@@ -11,6 +11,10 @@
 
 namespace tw {
 
+// Kernels that may learn from each other: of one family, and of the same numbers. "conv",
+// "conv:bf16", "matmul:i32,i8,u8", "matmul:tf32".
+std::string family_of(const LoweredGroup& lowered);
+
 // What a kernel is like: log2 of its operations and of the bytes that it reads, writes and has
 // constant (symbols as 1).
 struct KernelShape {

@@ -35,11 +35,14 @@ std::string schedule_lines(const CompileReport& r, int columns) {
   if (!r.schedules_in_use) return "";
   std::map<std::string_view, int> counts;
   for (const Pin& pin : r.schedules) ++counts[source_of(pin)];
+  const auto fixed = std::ranges::count_if(r.schedules,
+                                           [](const Pin& pin) { return pin.task.empty(); });
   std::string text =
       "schedules " + std::to_string(counts["tuned"]) + " tuned, " +
       std::to_string(counts["transferred"]) + " transferred, " +
       (counts.contains("predicted") ? std::to_string(counts["predicted"]) + " predicted, " : "") +
-      std::to_string(counts["default"]) + " default\n";
+      std::to_string(counts["default"]) + " default" +
+      (fixed ? ", " + std::to_string(fixed) + " of them of kernels that are not tuned" : "") + "\n";
   int64_t oldest = std::numeric_limits<int64_t>::max(), others = 0;
   for (const Pin& pin : r.schedules) {
     if (!pin.tuned) continue;

@@ -29,7 +29,8 @@ Line line_of(const NetworkTuner& tuner, const NetworkTuner::Row& row, const Peak
   line.share = network > 0 ? static_cast<double>(row.task->calls) * row.best / network : 0;
   line.ms = row.best * 1e3;
   line.gflops = row.task->flops / row.best * 1e-9;
-  line.peak = peaks.gflops > 0 ? line.gflops / peaks.gflops : 0;
+  const double most = peaks.gflops_of(row.multiplies);
+  line.peak = most > 0 ? line.gflops / most : 0;
   line.gain = std::isfinite(row.first) ? row.first / row.best : 0;
   return line;
 }
@@ -50,6 +51,15 @@ std::string text_of(const NetworkTuner& tuner, size_t task, const Peaks& peaks, 
                           l.gflops, 100 * l.peak, trials.c_str());
 }
 
+// Of kernels that have nothing but their default schedule, and why.
+std::string default_alone(size_t count, const char* reason) {
+  if (count == 0) return "";
+  return std::to_string(count) +
+         (count == 1 ? " kernel has its default schedule"
+                     : " kernels have their default schedules") +
+         " alone: " + reason + "\n";
+}
+
 // Of the whole network, as far as it is known.
 std::string totals(const NetworkTuner& tuner) {
   const size_t count = tuner.task_count(), reached = tuner.reached();
@@ -60,17 +70,14 @@ std::string totals(const NetworkTuner& tuner) {
   text += formatted("%.4f ms", now * 1e3) +
           (first > 0 ? formatted(", by default %.4f ms", first * 1e3) : "") + ", " +
           std::to_string(tuner.measured()) + " trials";
-  size_t untried = 0;  // nothing but the default schedule
-  for (size_t i = 0; i < count; ++i)
-    if (const NetworkTuner::Row row = tuner.row(i);
-        std::isfinite(row.best) && row.measured + row.known <= 1)
-      ++untried;
-  if (untried > 0)
-    text += "\n" + std::to_string(untried) +
-            (untried == 1 ? " kernel has its default schedule"
-                          : " kernels have their default schedules") +
-            " alone: others cost more";
-  return text + "\n";
+  size_t untried = 0, fixed = 0;  // nothing but the default schedule
+  for (size_t i = 0; i < count; ++i) {
+    const NetworkTuner::Row row = tuner.row(i);
+    if (row.space <= 1) ++fixed;
+    else if (std::isfinite(row.best) && row.measured + row.known <= 1) ++untried;
+  }
+  return text + "\n" + default_alone(untried, "others cost more") +
+         default_alone(fixed, "rules fix them");
 }
 
 int widest(const NetworkTuner& tuner) {

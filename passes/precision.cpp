@@ -81,13 +81,4 @@ Error check_precision(const Target& target) {
   return Error::success();
 }
 
-Error check_tunable(const Target& target) {
-  const Precision precision = precision_of(target);
-  if (precision == Precision::fp32) return Error::success();
-  return make_error(DiagCode::unsupported,
-                    "target '{0}' has precision {1}, whose kernels have the default schedules: "
-                    "there is nothing to tune or to lock",
-                    target.name, precision_name(precision));
-}
-
 }  // namespace tw

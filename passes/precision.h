@@ -24,8 +24,4 @@ Precision precision_of(const Target& target);
 // device without an instruction for it, tf32 for any target without one.
 Error check_precision(const Target& target);
 
-// Kernels of short floats have the default schedules. Errors, for commands that make others: the
-// target's precision comes to one of them.
-Error check_tunable(const Target& target);
-
 }  // namespace tw

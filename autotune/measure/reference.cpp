@@ -1,5 +1,6 @@
 #include "autotune/measure/reference.h"
 
+#include <algorithm>
 #include <map>
 
 #include "autotune/measure/data.h"
@@ -49,6 +50,20 @@ Expected<std::vector<BufferSpec>> buffers_of(const Kernel& kernel, const Values&
 
 }  // namespace
 
+double tolerance_of(const Kernel& kernel) {
+  constexpr double kSums = 1e-4;
+  double step = 0;  // between neighbours, of their size
+  visit(kernel.body, [&](const Stmt& s) {
+    if (s->kind != StmtKind::store) return;
+    visit(s->value, [&](const Expr& e) {
+      if (e->kind != ExprKind::cast || !is_float(e->args[0].type())) return;
+      if (e.type() == DType::bf16) step = std::max(step, 0x1p-7);
+      if (e.type() == DType::f16) step = std::max(step, 0x1p-10);
+    });
+  });
+  return kSums + step;
+}
+
 Expected<MeasureJob> job_of(const Kernel& scheduled, const Reference& reference) {
   TW_ASSIGN(const Values values, values_of(scheduled, reference.symbols));
   MeasureJob job;
@@ -57,7 +72,7 @@ Expected<MeasureJob> job_of(const Kernel& scheduled, const Reference& reference)
                                           values, "the workspace"));
   job.symbols = reference.symbols;
   job.seed = reference.seed;
-  job.tolerance = reference.tolerance;
+  job.tolerance = tolerance_of(scheduled);
   job.threads = reference.threads;
   job.weights_between = reference.weights_between;
   return job;

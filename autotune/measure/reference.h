@@ -28,10 +28,13 @@ struct Reference {
   std::vector<int64_t> symbols;  // in the kernel's order
   uint64_t seed = 0;
   std::vector<std::byte> outputs;  // empty: candidates are not checked
-  double tolerance = 1e-4;
-  int threads = 1;               // that candidates run on
-  uint64_t weights_between = 0;  // MeasureJob's
+  int threads = 1;                 // that candidates run on
+  uint64_t weights_between = 0;    // MeasureJob's
 };
+
+// By how much outputs of two schedules may differ, of their range: sums in another order, rounded
+// once more to the coarsest float that the kernel rounds to.
+double tolerance_of(const Kernel& kernel);
 
 // The parameters are the same for every schedule of a lowered kernel, the workspace is not. Errors:
 // fewer values than symbols, a negative size. Library and symbol are left to the caller.

@@ -8,6 +8,7 @@
 
 #include "cli/algorithm_flags.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/precision_flag.h"
 #include "cli/default_log.h"
 #include "cli/file_roles.h"
 #include "cli/given_flags.h"
@@ -17,7 +18,6 @@
 #include "driver/tune/lock_file.h"
 #include "driver/tune/tuned_schedules.h"
 #include "packager/output_file.h"
-#include "passes/precision.h"
 
 namespace tw {
 namespace {
@@ -26,6 +26,7 @@ struct LockArgs {
   std::string model, target = "host", log;
   AlgorithmFlags algorithms;
   GivenFlags given;
+  PrecisionFlag precision;
   std::vector<std::string> dims, specialize;
   int threads = 1, virtual_threads = 0;
 };
@@ -60,7 +61,7 @@ Expected<int> lock(const LockArgs& args, Console& console) {
   TW_ASSIGN(options.given, args.given.read());
   TW_ASSIGN(const auto special, parse_specialize(args.specialize));
   TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
-  TW_TRY(check_tunable(target));
+  TW_TRY(args.precision.apply(target));
   TW_ASSIGN(options.algorithms, args.algorithms.options(target));
   with_virtual_threads(target, args.virtual_threads);
   const ScheduleOptions schedules{.log = log_to_read(args), .threads = args.threads};
@@ -128,6 +129,7 @@ CommandRun define_lock(Flags& flags) {
   args->given.define(flags);
   flags.repeated("--specialize", args->specialize, "NAME=N[,NAME=N]",
                  "As of compile: the calls for these sizes are pinned, too");
+  args->precision.define(flags);
   args->algorithms.define(flags);
   flags.integer("--virtual-threads", args->virtual_threads,
                 "Of devices that hide memory's latency with them; default: what the target says");

@@ -6,7 +6,9 @@
 #include <ostream>
 
 #include "autotune/space.h"
+#include "autotune/transfer.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/precision_flag.h"
 #include "cli/targets.h"
 #include "driver/tune/model_tasks.h"
 #include "frontend/frontend.h"
@@ -17,6 +19,7 @@ namespace {
 struct SpaceArgs {
   std::string model, target = "host", space = "template";
   std::vector<std::string> dims;
+  PrecisionFlag precision;
   int kernel = 0, samples = 0;  // kernel: from 1 on; 0: all
   bool no_rules = false;
   std::optional<uint64_t> seed;
@@ -85,7 +88,8 @@ Expected<int> space_of_model(const SpaceArgs& args, Console& console) {
     return make_error(DiagCode::invalid_argument,
                       "there is no space '{0}': template and generated are the two", args.space);
   TW_ASSIGN(const auto dims, parse_dims(args.dims));
-  TW_ASSIGN(const Target target, load_target(args.target, config_dirs()));
+  TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
+  TW_TRY(args.precision.apply(target));
   TW_ASSIGN(const std::vector<Task> tasks, model_tasks(args.model, {dims, {}, {}}, target));
   if (static_cast<size_t>(args.kernel) > tasks.size())
     return make_error(DiagCode::invalid_argument, "there is no kernel {0}: the model has {1}",
@@ -115,7 +119,7 @@ Expected<int> space_of_model(const SpaceArgs& args, Console& console) {
     list.push_back(Json::Object{{"kernel", static_cast<int64_t>(i + 1)},
                                 {"task", task.key},
                                 {"name", task.name},
-                                {"family", family_name(task.variants.front().lowered.stages)},
+                                {"family", family_of(task.variants.front().lowered)},
                                 {"calls", task.calls},
                                 {"flops", task.flops},
                                 {"variants", variants},
@@ -139,6 +143,7 @@ CommandRun define_space(Flags& flags) {
              "A target's name (tilewright targets) or YAML file; default: this machine");
   flags.repeated("--dim", args->dims, "NAME=N",
                  "Bind a free dimension: batch=1, or by input and axis: x[3]=320");
+  args->precision.define(flags);
   flags.integer("--kernel", args->kernel, "Only this one, counted from 1");
   flags.text("--space", args->space, "template|generated",
              "The hand-written schedules with their decisions opened, or generated ones");

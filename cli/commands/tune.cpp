@@ -8,6 +8,7 @@
 
 #include "cli/accuracy_flags.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/precision_flag.h"
 #include "cli/file_roles.h"
 #include "cli/given_flags.h"
 #include "cli/interrupts.h"
@@ -32,6 +33,7 @@ struct TuneArgs {
   std::vector<std::string> dims;
   GivenFlags given;
   AccuracyFlags accuracy;
+  PrecisionFlag precision;
   bool no_rules = false, no_transfer = false, prove = false, table = false;
   int trials = 0, jobs = 0, batch = 0, patience = 0, threads = 1, kernel = 0, check = 0;
   std::optional<uint64_t> seed;
@@ -125,37 +127,55 @@ Error search(TuneRequest request, const Target& target, const std::string& page_
   return write_file(page_file, page(TuneReport{model, target.name, tuned, watch.rounds()}));
 }
 
-// The layers by which each algorithm is over the limit where all that can take it do: the search
-// leaves these out.
+// What the limit takes back of one choice, made wherever it can be. options: of its compile, which
+// then have the layers that stay exact. Nothing: no layer is by that choice.
+Expected<std::optional<AccuracyReport>> hold_choice(CompileOptions& options, const Target& target,
+                                                    const AccuracyRequest& accuracy) {
+  TW_ASSIGN(const CompiledNetwork network, CompiledNetwork::compile(options, target));
+  const std::vector<LossyLayer>& lossy = network.report().lossy;
+  const Algorithm algorithm = *options.algorithms.only;
+  const bool made = algorithm == Algorithm::direct
+                        ? !lossy.empty()
+                        : std::ranges::any_of(lossy, [&](const LossyLayer& layer) {
+                            return layer.choice == algorithm_name(algorithm);
+                          });
+  if (!made) return std::nullopt;
+  TW_ASSIGN(AccuracyReport report, hold_accuracy(network.report(), options, target, accuracy, {}));
+  if (!report.within) return over_accuracy(report);
+  return std::optional(std::move(report));
+}
+
+// What is over the limit is not searched for: layers whose operands are rounded stay exact, and an
+// algorithm in f32 is left out where all layers that can take it do.
 Error hold_to_limit(TuneRequest& request, const AccuracyRequest& accuracy, const Target& target,
                     Console& console) {
+  Target in_f32 = target;
+  set_precision(in_f32, Precision::fp32);
+  bool held = false;
   for (int i = 0; i < kAlgorithmCount; ++i) {
     const auto algorithm = static_cast<Algorithm>(i);
-    if (algorithm == Algorithm::direct) continue;
+    const bool direct = algorithm == Algorithm::direct;
     CompileOptions options;
     options.model = request.model;
     options.dims = request.dims;
     options.given = request.given;
     options.jobs = request.network.jobs;
     options.algorithms.only = algorithm;
-    TW_ASSIGN(const CompiledNetwork network, CompiledNetwork::compile(options, target));
-    if (std::ranges::none_of(network.report().lossy, [&](const LossyLayer& layer) {
-          return layer.choice == algorithm_name(algorithm);
-        }))
-      continue;
-    TW_ASSIGN(const AccuracyReport report,
-              hold_accuracy(network.report(), options, target, accuracy, {}));
-    if (!report.within) return over_accuracy(report);
-    request.refused[algorithm] = options.algorithms.exact;
+    TW_ASSIGN(const std::optional<AccuracyReport> report,
+              hold_choice(options, direct ? target : in_f32, accuracy));
+    if (!report) continue;
+    held = true;
+    (direct ? request.exact : request.refused[algorithm]) = options.algorithms.exact;
+    const std::string choice = direct ? report->layers.front().layer.choice
+                                      : algorithm_name(algorithm);
     if (console.json)
-      console.out << dump(Json::Object{{"algorithm", algorithm_name(algorithm)},
-                                       {"accuracy", to_json(report)}},
+      console.out << dump(Json::Object{{direct ? "operands" : "algorithm", choice},
+                                       {"accuracy", to_json(*report)}},
                           -1)
                   << "\n";
-    else console.out << algorithm_name(algorithm) << ": " << accuracy_text(report, console.columns);
+    else console.out << choice << ": " << accuracy_text(*report, console.columns);
   }
-  if (request.refused.empty() && !console.json)
-    console.out << "accuracy: no layer takes an algorithm with fewer multiplications\n";
+  if (!held && !console.json) console.out << "accuracy: no layer rounds more than it must\n";
   return Error::success();
 }
 
@@ -165,8 +185,10 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   TW_ASSIGN(request.network, options_of(args));
   TW_ASSIGN(request.dims, parse_dims(args.dims));
   TW_ASSIGN(request.given, args.given.read());
-  TW_ASSIGN(const Target target, load_target(args.target, config_dirs()));
-  TW_TRY(check_tunable(target));
+  TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
+  TW_TRY(args.precision.apply(target));
+  if (!console.json)
+    for (const std::string& note : precision_notes(target)) console.err << "note: " + note + "\n";
   if (!target.wider.empty())
     return make_error(
         DiagCode::unsupported,
@@ -210,6 +232,7 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   plain.dims = request.dims;
   plain.given = request.given;
   plain.jobs = args.jobs;
+  plain.algorithms.exact = request.exact;
   const ScheduleOptions schedules{.log = request.log, .threads = args.threads};
   TW_ASSIGN(const Comparison proof, prove(plain, schedules, target));
   if (console.json) console.out << dump(Json::Object{{"proof", to_json(proof)}}, -1) << "\n";
@@ -258,14 +281,15 @@ CommandRun define_tune(Flags& flags) {
                 "Search nothing: measure the best records again beside the default schedules, in "
                 "so many processes");
   flags.text("--max-error", args->accuracy.max_error, "X",
-             "Leave out the algorithms with fewer multiplications that are over this limit: 1e-3, "
-             "rms:0.02 or top1:99%, as of compile");
+             "Leave out rounded operands and the algorithms with fewer multiplications that are "
+             "over this limit: 1e-3, rms:0.02 or top1:99%, as of compile");
   flags.text("--accuracy-data", args->accuracy.data, "DIR",
              "What --max-error is measured on, as of compile; default: seeded inputs");
   flags.text("--report", args->report, "FILE.html",
              "A page of the search: its curves by trials and seconds, and what changed");
   flags.flag("--prove", args->prove,
              "Then time the whole network with the log's schedules against the default ones");
+  args->precision.define(flags);
   flags.repeated("--dim", args->dims, "NAME=N",
                  "Bind a free dimension: batch=1, or by input and axis: x[3]=320");
   args->given.define(flags);

@@ -64,6 +64,17 @@ Expected<LoadedModel> open_here(const std::string& library) {
   return make_error(std::move(diags));
 }
 
+// Kernels that --frozen misses where layers are taken back: a lock anew would miss them, too.
+Error not_in_lock(Error error) {
+  std::vector<Diag> diags = take_diags(std::move(error));
+  for (Diag& d : diags)
+    if (d.code == DiagCode::not_pinned)
+      d.notes.push_back(
+          "a lock does not keep the layers that an accuracy limit takes back: leave out --frozen, "
+          "or give a limit that the lock's choices are within");
+  return make_error(std::move(diags));
+}
+
 class AccuracyGate {
  public:
   AccuracyGate(const CompileReport& compiled, CompileOptions& options, const Target& target,
@@ -153,7 +164,9 @@ class AccuracyGate {
     CompileOptions options = options_;
     for (const size_t layer : layers)
       options.algorithms.exact.insert(report_.layers[layer].layer.name);
-    return CompiledNetwork::compile(std::move(options), measured_);
+    Expected<CompiledNetwork> network = CompiledNetwork::compile(std::move(options), measured_);
+    if (!network) return not_in_lock(network.takeError());
+    return network;
   }
 
   Expected<double> error_without(const std::set<size_t>& layers) {

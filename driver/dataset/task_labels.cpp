@@ -125,10 +125,9 @@ Error TaskLabels::load(int64_t task, const Target& lowered_for) {
   reference_.emplace();
   if (place_.timed()) {
     TW_ASSIGN(builder_, place_.builder(lowered_));
-    TW_ASSIGN(
-        reference_,
-        reference_outputs(*usual.kernel, {{}, 1, {}, 1e-4, place_.threads, parsed.weights_between},
-                          builder_, *place_.process));
+    TW_ASSIGN(reference_,
+              reference_outputs(*usual.kernel, {{}, 1, {}, place_.threads, parsed.weights_between},
+                                builder_, *place_.process));
   }
   TW_ASSIGN(measurer_, measurer());
   return Error::success();

@@ -70,9 +70,8 @@ Expected<MeasureJob> job_for(const LoweredGroup& lowered, const Schedule& schedu
   TW_ASSIGN(const Kernel kernel, apply(lowered.kernel, schedule, &target));
   TW_ASSIGN(
       MeasureJob job,
-      job_of(
-          kernel,
-          {std::vector<int64_t>(lowered.kernel.symbols.size(), 1), 1, {}, 1e-4, threads, between}));
+      job_of(kernel,
+             {std::vector<int64_t>(lowered.kernel.symbols.size(), 1), 1, {}, threads, between}));
   TW_ASSIGN(const std::string object, builder.compile(kernel));
   TW_ASSIGN(job.library, builder.link(object));
   job.symbol = builder.symbol;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "passes/precision.h"
+
 namespace tw {
 
 std::string lock_beside(const std::string& model) {
@@ -29,7 +31,8 @@ LockSection lock_place(const std::string& model, const std::map<std::string, int
           std::move(named),
           target.name,
           codegen_hash(target),
-          threads};
+          threads,
+          precision_of(target)};
 }
 
 LockSection lock_section(const CompileOptions& options, const Target& target, int threads,

@@ -48,9 +48,11 @@ void leave_out(std::vector<Task>& tasks, const Graph& graph, const std::vector<G
 }  // namespace
 
 Expected<std::vector<Task>> model_tasks(const std::string& path, const ImportOptions& options,
-                                        const Target& target, const RefusedAlgorithms& refused) {
+                                        const Target& target, const std::set<std::string>& exact,
+                                        const RefusedAlgorithms& refused) {
   TW_ASSIGN(Model model, import_onnx(path, options));
   PassContext context{target.main_device()};
+  context.exact = exact;
   std::vector<std::string> pipeline = default_pipeline();
   TW_CHECK(pipeline.back() == "assign-layouts", "layouts are assigned last");
   pipeline.pop_back();

@@ -33,7 +33,6 @@ Expected<MeasureResult> measure_again(const Replay& replay, const Target& target
                               {std::vector<int64_t>(lowered.symbols.size(), 1),
                                1,
                                {},
-                               1e-4,
                                replay.threads,
                                replay.weights_between},
                               builder, *process));

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,8 @@ struct TuneRequest {
   std::string log;  // read and written
   int kernel = 0;   // only this one of the model, counted from 1; 0: all
   RefusedAlgorithms refused = {};
-  double kept = 0;  // of the time limit what comes behind the tuning, seconds
+  std::set<std::string> exact = {};  // values whose products round no operands
+  double kept = 0;                   // of the time limit what comes behind the tuning, seconds
   // Of the time limit
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
   const std::atomic<bool>* stop = nullptr;  // asks for an orderly end; null: nobody does

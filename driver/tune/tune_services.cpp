@@ -88,7 +88,6 @@ class Measuring {
                              {std::vector<int64_t>(lowered.symbols.size(), 1),
                               sources_.seed,
                               {},
-                              1e-4,
                               sources_.threads,
                               task.weights_between},
                              builders_.at(task.key), *transport_);

@@ -251,11 +251,12 @@ Expected<std::unique_ptr<CostOracle>> TunedSchedules::layout_costs(
   TW_CHECK(pipeline.back() == "assign-layouts", "layouts are assigned last");
   pipeline.pop_back();
   PassContext context{target.main_device()};
+  context.exact = options.exact;
   TW_TRY(run_passes(before, context, pipeline));
   TW_ASSIGN(TuningLog log, TuningLog::open(options_.log, TuningLog::Mode::read));
   TW_ASSIGN(LayoutSeconds measured,
             measured_layouts(before, target, options, measured_by(log, target)));
-  if (!measured.empty()) costs = measured_costs(graph, target, std::move(measured));
+  if (!measured.empty()) costs = measured_costs(before, target, std::move(measured));
   return costs;
 }
 

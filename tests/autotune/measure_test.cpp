@@ -93,6 +93,14 @@ class Recording : public Transport {  // passes on and keeps
 
 }  // namespace
 
+TEST_CASE("outputs may differ by a step of the coarsest float that a kernel rounds to") {
+  CHECK(tolerance_of(good()) == 1e-4);
+  CHECK(tolerance_of(kernel_of("for i in 1024 { y: y[i] = f32(bf16(x[i] + w[i])) }")) ==
+        1e-4 + 0x1p-7);
+  CHECK(tolerance_of(kernel_of("for i in 1024 { y: y[i] = f32(f16(x[i] + w[i])) }")) ==
+        1e-4 + 0x1p-10);
+}
+
 TEST_CASE("measure: a good candidate has times and the outputs of the interpreter") {
   const auto local = transport();
   MeasureJob job = job_for(good(), interpreted(good()));

@@ -317,6 +317,18 @@ TEST_CASE("a table answers, counts as trials, and begins with no default schedul
   CHECK(again.first == 0);
 }
 
+TEST_CASE("kernels of other numbers are of another family, and learn nothing from each other") {
+  LoweredGroup exact = product("00000000000000aa", 64, 1).variants.front().lowered, brief = exact;
+  brief.kernel.buffers[0].dtype = DType::bf16;
+  CHECK(family_of(exact) == "matmul");
+  CHECK(family_of(brief) == "matmul:bf16");
+  CHECK(std::isinf(distance(shape_of(exact), shape_of(brief))));
+  const std::optional<RecordNote> note = parse_note(print(RecordNote{shape_of(brief), "t{i=1}"}));
+  REQUIRE(note);
+  CHECK(note->shape.family == "matmul:bf16");
+  CHECK(note->point == "t{i=1}");
+}
+
 TEST_CASE("the best points of other networks' kernels are tried first, where the space has them") {
   const Target target = baseline_target(Arch::x86_64);
   Lab lab;

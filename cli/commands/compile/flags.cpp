@@ -51,10 +51,7 @@ void define_code_flags(Flags& flags, CompileArgs& args) {
   flags.flag("--freestanding", args.freestanding,
              "An object that needs no operating system: neither threads nor memory besides the "
              "caller's. It has the target's features without asking for them");
-  flags.text("--precision", args.precision, "P",
-             "fp32; bf16: products and convolutions multiply it where the target has an "
-             "instruction for that, with sums in f32; fp16, and bf16 without one: weights are kept "
-             "in it; auto: bf16 with an instruction, else fp32; default: the target's, else fp32");
+  args.precision.define(flags);
   args.accuracy.define(flags);
   args.algorithms.define(flags);
   flags.integer(

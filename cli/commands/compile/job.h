@@ -9,6 +9,7 @@
 #include "cli/algorithm_flags.h"
 #include "cli/app.h"
 #include "cli/build_cache.h"
+#include "cli/commands/precision_flag.h"
 #include "cli/compile_report.h"
 #include "cli/file_roles.h"
 #include "cli/flags.h"
@@ -23,7 +24,8 @@ namespace tw {
 
 struct CompileArgs {
   std::string model, target = "host", output, name, header, weights, emit, dump_dir, log, tune,
-                     depfile, budget, junit, report, optimize, precision;
+                     depfile, budget, junit, report, optimize;
+  PrecisionFlag precision;
   AccuracyFlags accuracy;
   AlgorithmFlags algorithms;
   UntrustedFlags untrusted;

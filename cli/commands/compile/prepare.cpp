@@ -12,7 +12,6 @@
 #include "driver/tune/lock_file.h"
 #include "driver/tune/predictor_files.h"
 #include "ir/freestanding.h"
-#include "passes/precision.h"
 #include "support/parallel.h"
 
 namespace tw {
@@ -88,37 +87,14 @@ void optimize_size(Job& job) {
   job.target.vector_registers = std::min(job.target.vector_registers, kRegistersForSize);
 }
 
-// The target's precision, or the flag's, and what is said of auto's choice.
+// The target's precision, or the flag's, and what is said of it.
 Error choose_precision(Job& job) {
   const CompileArgs& args = job.args;
-  if (!args.precision.empty()) {
-    const std::optional<Precision> precision = precision_from_name(args.precision);
-    if (!precision)
-      return make_error(DiagCode::invalid_argument, "--precision '{0}' is none of {1}",
-                        args.precision, precision_names());
-    if (!args.passes.empty())
-      return make_error(DiagCode::invalid_argument,
-                        "--precision chooses passes, and --passes gives them: one of them");
-    set_precision(job.target, *precision);
-  }
-  TW_TRY(check_precision(job.target));
-  const Precision precision = precision_of(job.target);
-  if (job.target.precision == Precision::automatic)
-    job.notes.push_back(std::string("precision auto: ") + precision_name(precision) +
-                        " on target '" + job.target.name + "'");
-  if (precision == Precision::fp32) return Error::success();
-  const bool multiplies = precision == Precision::tf32 ||
-                          (precision == Precision::bf16 && multiplies_bf16(job.target));
-  if (!multiplies)
-    job.notes.push_back(std::string("precision ") + precision_name(precision) + ": target '" +
-                        job.target.name +
-                        "' does not multiply it; it keeps weights, where little else is read");
-  if (!args.log.empty() || !args.tune.empty() || args.frozen)
-    return make_error(DiagCode::unsupported,
-                      "precision {0}: its kernels have the default schedules, without --log, "
-                      "--tune and --frozen",
-                      precision_name(job.target.precision));
-  job.options.schedules = nullptr;  // those of the lock beside the model are of f32
+  if (!args.precision.name.empty() && !args.passes.empty())
+    return make_error(DiagCode::invalid_argument,
+                      "--precision chooses passes, and --passes gives them: one of them");
+  TW_TRY(args.precision.apply(job.target));
+  std::ranges::move(precision_notes(job.target), std::back_inserter(job.notes));
   return Error::success();
 }
 
