@@ -90,6 +90,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     args.tilewright = args.tilewright.resolve()
+    signal.signal(signal.SIGINT, signal.default_int_handler)   # a shell's background jobs ignore it, and so would what they start
     source = random.Random(args.seed)
     times = []
     for _ in range(3):
