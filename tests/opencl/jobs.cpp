@@ -164,20 +164,32 @@ Graph graph_of(const Case& one) {
   return std::move(*graph);
 }
 
+// Of a graph with one kernel.
+Task only_task(Graph graph, const Target& target) {
+  PassContext context{target};
+  REQUIRE(error_text(run_passes(graph, context, default_pipeline())) == "");
+  std::vector<Group> groups = fuse_groups(graph, target.axes.empty());
+  choose_algorithms(graph, groups, target, {});
+  std::vector<Task> tasks = must(tasks_of(graph, groups, target));
+  REQUIRE(tasks.size() == 1);
+  return std::move(tasks.front());
+}
+
+Kernel scheduled(const Task& task, const Space& space, const Point& point, const Schedule& schedule,
+                 const Target& target) {
+  const Sketch& sketch = space.sketches()[static_cast<size_t>(point.sketch)];
+  const Variant& variant = task.variants[static_cast<size_t>(sketch.variant)];
+  return must(apply(variant.lowered.kernel, schedule, &target));
+}
+
 }  // namespace
 
 Job job_at(const std::string& name, const Graph& graph, const Target& target,
            const std::map<std::string, int64_t>& knobs) {
   std::vector<Job> usual = jobs_of(name, graph, inputs_of(graph, 1), target, 1);
   REQUIRE(usual.size() == 1);
-  Graph own = graph;
-  PassContext context{target};
-  REQUIRE(error_text(run_passes(own, context, default_pipeline())) == "");
-  std::vector<Group> groups = fuse_groups(own, target.axes.empty());
-  choose_algorithms(own, groups, target, {});
-  const std::vector<Task> tasks = must(tasks_of(own, groups, target));
-  REQUIRE(tasks.size() == 1);
-  const Space space = must(template_space(tasks[0], target, {}));
+  const Task task = only_task(graph, target);
+  const Space space = must(template_space(task, target, {}));
   const std::optional<Point> point = space.default_point();
   REQUIRE(point);
   std::string text = space.print(*point);
@@ -191,25 +203,18 @@ Job job_at(const std::string& name, const Graph& graph, const Target& target,
   const std::optional<Point> changed = space.parse(text);
   CAPTURE(text);
   REQUIRE(changed);
-  const Sketch& sketch = space.sketches()[static_cast<size_t>(changed->sketch)];
-  const Variant& variant = tasks[0].variants[static_cast<size_t>(sketch.variant)];
   Job job = usual.front();
-  job.kernel = must(apply(variant.lowered.kernel, must(space.schedule(*changed)), &target));
+  job.kernel = scheduled(task, space, *changed, must(space.schedule(*changed)), target);
   return job;
 }
 
 SpaceJobs jobs_of_points(const Case& one, const Target& target, size_t points, unsigned seed) {
-  Graph graph = graph_of(one);
+  const Graph graph = graph_of(one);
   const std::vector<Tensor> inputs = inputs_of(graph, 3);
-  const std::vector<Job> usual = jobs_of(one.name, graph_of(one), inputs, target, 3);
+  const std::vector<Job> usual = jobs_of(one.name, graph, inputs, target, 3);
   REQUIRE(usual.size() == 1);
-  PassContext context{target};
-  REQUIRE(error_text(run_passes(graph, context, default_pipeline())) == "");
-  std::vector<Group> groups = fuse_groups(graph, target.axes.empty());
-  choose_algorithms(graph, groups, target, {});
-  const std::vector<Task> tasks = must(tasks_of(graph, groups, target));
-  REQUIRE(tasks.size() == 1);
-  const Space space = must(template_space(tasks[0], target, {}));
+  const Task task = only_task(graph, target);
+  const Space space = must(template_space(task, target, {}));
   SpaceJobs out;
   std::mt19937_64 random(seed);
   double tries = 0;
@@ -221,11 +226,9 @@ SpaceJobs jobs_of_points(const Case& one, const Target& target, size_t points, u
       llvm::consumeError(schedule.takeError());
       continue;
     }
-    const Sketch& sketch = space.sketches()[static_cast<size_t>(point.sketch)];
-    const Variant& variant = tasks[0].variants[static_cast<size_t>(sketch.variant)];
     Job job = usual.front();
     job.name = std::string(one.name) + " " + space.print(point);
-    job.kernel = must(apply(variant.lowered.kernel, *schedule, &target));
+    job.kernel = scheduled(task, space, point, *schedule, target);
     out.jobs.push_back(std::move(job));
   }
   // As many as repeat among so many: of n equally likely ones, kCounted^2 / 2 n.
