@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "autotune/median.h"
+#include "autotune/models/corrected.h"
 #include "ir/kernel/code_size.h"
 #include "ir/kernel/work.h"
 #include "kernels/default_schedule.h"
@@ -20,6 +21,7 @@ constexpr size_t kNeighbours = 2;  // tasks alike whose best schedules are tried
 // Measurements of another task that a model learns from, at most
 constexpr size_t kTaught = 256;
 constexpr int kMostBatch = 64, kTimedBatch = 16;
+constexpr int kLearningBatches = 4;  // of a task whose scores each of them corrects
 // Of annealing where features need kernels: so many are built for a batch
 constexpr int kChains = 32, kSteps = 48;
 
@@ -111,11 +113,14 @@ Expected<std::unique_ptr<NetworkTuner>> NetworkTuner::create(std::vector<Task> t
                                                              const NetworkOptions& options) {
   std::unique_ptr<NetworkTuner> out(new NetworkTuner(target, std::move(services), options));
   int& batch = out->options_.scheduler.batch;
+  const bool own_batch = batch <= 0;
   const int count = static_cast<int>(std::max<size_t>(1, tasks.size()));
   int& trials = out->options_.scheduler.trials;
   if (is_predicted(options.tuner) && trials <= 0 && options.scheduler.seconds <= 0)
     trials = count * options.trials_each;
   if (batch <= 0) batch = trials > 0 ? std::clamp(trials / count, 1, kMostBatch) : kTimedBatch;
+  if (own_batch && options.tuner == TunerKind::ranker)
+    batch = std::clamp(batch / kLearningBatches, 1, kTimedBatch);
   out->options_.scheduler.seed = options.seed;
   out->options_.scheduler.count_known = options.table;
   if (out->services_.notes && options.transfer && !options.table) {
@@ -229,16 +234,32 @@ void NetworkTuner::learn_by_trees(Search& search, uint64_t seed) {
   search.model = std::move(model);
 }
 
+// The ranker's scores are corrected by what is measured.
+void NetworkTuner::learn_from_ranker(Search& search, uint64_t seed) {
+  auto model = std::make_unique<CorrectedModel>(
+      [predictors = options_.predictors, jobs = options_.jobs,
+       task = predicted_task(search.task, target_, options_.threads)](
+          std::span<const Candidate> candidates) {
+        return llvm::cantFail(predictors->predict(task, candidates, jobs));
+      });
+  // Measuring costs more than exploring.
+  const DraftOptions wide{
+      .first = 256, .rounds = 4, .drafted = 1 << 15, .verified = 192, .again = 1};
+  search.explorer = draft_explorer(
+      search.space, seed, wide, score_points(unless_stopped(maker(search)), *model, options_.jobs),
+      [&model = *model](std::span<const Point> points, int count) {
+        return model.choose(points, count);
+      });
+  search.model = std::move(model);
+}
+
 // One exploration by scores that nothing here changes, as each paper explores.
 void NetworkTuner::trust_predictors(Search& search, uint64_t seed) {
   search.model = std::make_unique<PredictorModel>(
       options_.predictors, predicted_task(search.task, target_, options_.threads), options_.jobs);
   const ScorePoints score = score_points(unless_stopped(maker(search)), *search.model,
                                          options_.jobs);
-  if (options_.tuner == TunerKind::ranker) {
-    const DraftOptions wide{.first = 256, .rounds = 4, .drafted = 1 << 15, .verified = 192};
-    search.explorer = draft_explorer(search.space, seed, wide, score);  // measuring costs more
-  } else if (options_.tuner == TunerKind::one_shot) {
+  if (options_.tuner == TunerKind::one_shot) {
     AnnealingOptions annealing;  // CC'22, section 5: 512 chains of 160 steps at most
     annealing.chains = 512, annealing.iterations = 160, annealing.random_first = 0;
     annealing.epsilon = 0, annealing.diversity = 1;
@@ -260,8 +281,8 @@ void NetworkTuner::choose_method(Search& search) {
     case TunerKind::grid: search.explorer = grid_explorer(search.space); return;
     case TunerKind::one_shot:
     case TunerKind::tlp:
-    case TunerKind::mtl_tlp:
-    case TunerKind::ranker: trust_predictors(search, seed); return;
+    case TunerKind::mtl_tlp: trust_predictors(search, seed); return;
+    case TunerKind::ranker: learn_from_ranker(search, seed); return;
   }
 }
 

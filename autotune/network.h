@@ -22,11 +22,11 @@ enum class TunerKind : uint8_t {
   anneal,
   random,
   grid,
-  // By predictors that were trained before; these learn nothing from the search:
+  // By predictors that were trained before. Those of the papers learn nothing from the search.
   one_shot,  // One-Shot Tuner: annealing
   tlp,       // TLP, and with heads of several platforms: generations
   mtl_tlp,
-  ranker,  // drafts, then verifies
+  ranker,  // drafts, then verifies, and corrects its scores by what is measured
 };
 inline constexpr int kTunerKindCount = 9;
 inline bool is_predicted(TunerKind kind) { return kind >= TunerKind::one_shot; }
@@ -136,6 +136,7 @@ class NetworkTuner {
   void limit_code(Search& search) const;
   void choose_method(Search& search);
   void learn_by_trees(Search& search, uint64_t seed);
+  void learn_from_ranker(Search& search, uint64_t seed);
   void trust_predictors(Search& search, uint64_t seed);
   Expected<std::vector<KnownResult>> known_of(const Search& search) const;
   std::vector<Candidate> beginning(Search& search) const;

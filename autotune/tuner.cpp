@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 
 #include "autotune/median.h"
 #include "support/parallel.h"
@@ -35,7 +34,8 @@ void TaskTuner::know(std::vector<KnownResult> results) {
 
 void TaskTuner::begin_with(std::vector<Candidate> candidates,
                            const std::optional<MeasureResult>& first) {
-  for (Candidate& c : candidates) batch_.push_back({std::move(c)});
+  for (Candidate& c : candidates)
+    if (asked_.insert(key_of(c)).second) batch_.push_back({std::move(c)});
   filled_ = false;
   if (batch_.empty()) return;
   batch_.front().first = true;
@@ -57,9 +57,13 @@ void TaskTuner::build(const std::vector<Point>& points) {
     // What the search began with
     const auto same = [&](const Entry& e) { return e.candidate.point == points[i]; };
     if (built[i] && std::any_of(batch_.begin(), batch_.end(), same)) continue;
+    if (built[i] && !asked_.insert(key_of(*built[i])).second) {
+      ++repeated_in_a_row_;
+      continue;
+    }
     if (built[i]) {
       batch_.push_back({std::move(*built[i])});
-      illegal_in_a_row_ = 0;
+      illegal_in_a_row_ = repeated_in_a_row_ = 0;
       continue;
     }
     illegal_points_.push_back(points[i]);
@@ -69,12 +73,12 @@ void TaskTuner::build(const std::vector<Point>& points) {
   }
 }
 
-// Illegal points cost no measurement: the batch is filled up while less than half of it can be
-// measured.
+// Illegal points and those that mean a schedule again cost no measurement: the batch is filled up
+// while less than half of it can be measured.
 Error TaskTuner::fill(const StopAsked& stop) {
   int ask = options_.batch - static_cast<int>(batch_.size());
   while (static_cast<int>(batch_.size()) * 2 < options_.batch &&
-         illegal_in_a_row_ < options_.most_illegal) {
+         illegal_in_a_row_ < options_.most_illegal && repeated_in_a_row_ < options_.most_repeated) {
     if (is_set(stop)) return Error::success();
     const std::vector<Point> points = explorer_.propose(ask);
     if (points.empty()) break;
@@ -148,9 +152,8 @@ void TaskTuner::adopt_unused() {
 Expected<int> TaskTuner::measure(int most) {
   std::vector<size_t> chosen;
   std::vector<Candidate> candidates;
-  std::set<Key> keys;  // two points may mean one schedule
   for (size_t i = 0; i < batch_.size() && static_cast<int>(chosen.size()) < most; ++i) {
-    if (batch_[i].answered || !keys.insert(key_of(batch_[i].candidate)).second) continue;
+    if (batch_[i].answered) continue;
     chosen.push_back(i);
     candidates.push_back(batch_[i].candidate);
   }

@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -24,10 +25,12 @@ struct TuneHooks {
 
 struct TuneOptions {
   int batch = 64;
-  int patience = 0;         // trials without a gain after which the task is done; 0: never
-  double gain = 0.005;      // of the best time, that counts as one
-  int most_illegal = 4096;  // points in a row of which none is legal
-  int jobs = 1;             // threads that build candidates
+  int patience = 0;     // trials without a gain after which the task is done; 0: never
+  double gain = 0.005;  // of the best time, that counts as one
+  // Of points in a row that are illegal, and that mean schedules which were asked for before: then
+  // the space counts as searched.
+  int most_illegal = 4096, most_repeated = 256;
+  int jobs = 1;  // threads that build candidates
 };
 
 // A measurement of this task that is there already.
@@ -119,7 +122,9 @@ class TaskTuner {
   Candidate best_;
   double best_seconds_, first_seconds_;
   std::vector<double> curve_;
-  int illegal_ = 0, illegal_in_a_row_ = 0, last_gain_ = 0;
+  std::set<Key> asked_;  // two points may mean one schedule
+  int illegal_ = 0, last_gain_ = 0;
+  int illegal_in_a_row_ = 0, repeated_in_a_row_ = 0;
   std::string illegal_example_;
   // filled_: the batch has its proposals
   bool done_ = false, adopted_ = false, filled_ = false;

@@ -1,5 +1,5 @@
 // Draft, then verify: many points by a sum of their knobs' worth, few of them by the model, whose
-// scores teach the sum. Nothing of it waits for measurements.
+// scores teach the sum. Measurements may teach the model between explorations.
 #include <algorithm>
 #include <map>
 
@@ -14,14 +14,22 @@ constexpr size_t kParents = 24;  // points that drafted ones are made from
 
 class DraftExplorer final : public ScoredExplorer {
  public:
-  DraftExplorer(const Space& space, uint64_t seed, const DraftOptions& options, ScorePoints score)
+  DraftExplorer(const Space& space, uint64_t seed, const DraftOptions& options, ScorePoints score,
+                ChoosePoints choose)
       : ScoredExplorer(space, seed, 0, 0),
         options_(options),
         score_(std::move(score)),
+        choose_(std::move(choose)),
         draft_(space) {}
+
+  void tell(std::span<const Point> points, std::span<const double> seconds) override {
+    ScoredExplorer::tell(points, seconds);
+    learned_ = !scores_.empty() && options_.again > 0;
+  }
 
  protected:
   std::vector<Point> choose(int planned, int) override {
+    if (std::exchange(learned_, false)) explore_again();
     std::vector<Point> out = best_unseen(planned);
     for (int i = 0; static_cast<int>(out.size()) < planned && i < kTries; ++i) {
       explore();
@@ -38,7 +46,19 @@ class DraftExplorer final : public ScoredExplorer {
     if (const std::optional<Point> usual = space_.default_point()) first.push_back(*usual);
     while (static_cast<int>(first.size()) < options_.first) first.push_back(space_.sample(random_));
     verify(first);
-    for (int round = 0; round < options_.rounds; ++round) {
+    draft_rounds(options_.rounds);
+  }
+
+  // The model has learned: what it thought of points is out of date.
+  void explore_again() {
+    std::vector<Point> points;
+    for (const auto& [point, score] : scores_) points.push_back(point);
+    keep_scores(points);
+    draft_rounds(options_.again);
+  }
+
+  void draft_rounds(int count) {
+    for (int round = 0; round < count; ++round) {
       fit();
       verify(drafted());
     }
@@ -48,8 +68,12 @@ class DraftExplorer final : public ScoredExplorer {
     std::vector<Point> fresh;
     for (const Point& point : points)
       if (scores_.emplace(point, 0).second) fresh.push_back(point);
-    const std::vector<double> scores = score_(fresh);
-    for (size_t i = 0; i < fresh.size(); ++i) scores_[fresh[i]] = scores[i];
+    keep_scores(fresh);
+  }
+
+  void keep_scores(const std::vector<Point>& points) {
+    const std::vector<double> scores = score_(points);
+    for (size_t i = 0; i < points.size(); ++i) scores_[points[i]] = scores[i];
   }
 
   void fit() {
@@ -89,23 +113,27 @@ class DraftExplorer final : public ScoredExplorer {
   }
 
   std::vector<Point> best_unseen(int count) const {
-    std::vector<Point> out;
-    for (const Point& point : ranked())
-      if (static_cast<int>(out.size()) < count && !seen_.has(point)) out.push_back(point);
+    std::vector<Point> out = ranked();
+    std::erase_if(out, [&](const Point& point) { return seen_.has(point); });
+    if (choose_) return choose_(out, count);
+    out.resize(std::min(out.size(), static_cast<size_t>(count)));
     return out;
   }
 
   DraftOptions options_;
   ScorePoints score_;
+  ChoosePoints choose_;  // null: those with the highest scores
   DraftModel draft_;
   std::map<Point, double> scores_;  // of all that were verified
+  bool learned_ = false;            // since they were scored
 };
 
 }  // namespace
 
 std::unique_ptr<Explorer> draft_explorer(const Space& space, uint64_t seed,
-                                         const DraftOptions& options, ScorePoints score) {
-  return std::make_unique<DraftExplorer>(space, seed, options, std::move(score));
+                                         const DraftOptions& options, ScorePoints score,
+                                         ChoosePoints choose) {
+  return std::make_unique<DraftExplorer>(space, seed, options, std::move(score), std::move(choose));
 }
 
 }  // namespace tw

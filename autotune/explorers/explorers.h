@@ -7,6 +7,8 @@
 namespace tw {
 
 using ScorePoints = std::function<std::vector<double>(std::span<const Point>)>;
+// Which points to measure next, at most `count` of those that were scored; best first.
+using ChoosePoints = std::function<std::vector<Point>(std::span<const Point> points, int count)>;
 
 // Builds what the model does not know yet, on up to `jobs` threads, and asks it. The model is
 // fitted elsewhere and must outlive the result.
@@ -43,9 +45,10 @@ struct AnnealingOptions {
   double measured_start = 0.3, cooling = 0.9;
 };
 // Of an exploration: points drawn at random first, then rounds, in each of which as many as
-// `verified` of the `drafted` ones are scored.
+// `verified` of the `drafted` ones are scored. again: rounds after each batch of measurements, for
+// models that learn; 0: one exploration is all.
 struct DraftOptions {
-  int first = 128, rounds = 2, drafted = 16384, verified = 96;
+  int first = 128, rounds = 2, drafted = 16384, verified = 96, again = 0;
 };
 
 std::unique_ptr<Explorer> random_explorer(const Space& space, uint64_t seed,
@@ -59,6 +62,7 @@ std::unique_ptr<Explorer> annealing_explorer(const Space& space, uint64_t seed,
                                              const AnnealingOptions& options = {},
                                              ScorePoints score = nullptr);
 std::unique_ptr<Explorer> draft_explorer(const Space& space, uint64_t seed,
-                                         const DraftOptions& options, ScorePoints score);
+                                         const DraftOptions& options, ScorePoints score,
+                                         ChoosePoints choose = nullptr);
 
 }  // namespace tw

@@ -231,6 +231,7 @@ Expected<std::vector<Prediction>> PredictorSet::predict(const PredictedTask& tas
           score += heads_->weights[m][e] * static_cast<double>(own[i].embedding[e]);
         if (heads_->spread > 0) spread = heads_->spread;
       }
+      if (m == 0) all[i].embedding = own[i].embedding;
       const auto share = 1 / static_cast<double>(count);
       all[i].score += share * score;
       all[i].spread += share * spread * spread;

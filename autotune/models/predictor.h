@@ -112,7 +112,8 @@ class PredictorSet {
   std::vector<std::string> networks() const;  // of the members
   bool has_seen(const PredictedTask& task) const { return members_.front()->has_seen(task); }
   // The mean of the members' scores; spread: their own and how far they are from each other.
-  // members: only so many of them, 0: all. Of each candidate in order.
+  // members: only so many of them, 0: all. Of each candidate in order; embeddings are those of the
+  // first member.
   Expected<std::vector<Prediction>> predict(const PredictedTask& task,
                                             std::span<const Candidate> candidates, int jobs,
                                             size_t members = 0) const;
