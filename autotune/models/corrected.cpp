@@ -12,14 +12,14 @@ namespace tw {
 namespace {
 
 // All are binary logarithms of speed, or their squares.
-constexpr double kNoise = 0.03 * 0.03;       // variance of a measurement
-constexpr double kConstant = 4 * 4;          // of what a task's scores are off by together
-constexpr double kSlope = 0.3 * 0.3;         // of an error that grows with the score
-constexpr double kAlgorithm = 1.5 * 1.5;     // of what all of an algorithm but the direct one has
-constexpr double kSpread = 0.3;              // where predictors state none
+constexpr double kNoise = 0.03 * 0.03;    // variance of a measurement
+constexpr double kConstant = 4 * 4;       // of what a task's scores are off by together
+constexpr double kSlope = 0.3 * 0.3;      // of an error that grows with the score
+constexpr double kAlgorithm = 1.5 * 1.5;  // of what all of an algorithm but the direct one has
+constexpr double kSpread = 0.3;           // where predictors state none
 constexpr double kLeastSpread = 0.05, kMostSpread = 1;
-constexpr double kSlowest = -3;              // under the best: what is slower counts as if it were
-constexpr double kOtherValue = 0.7;          // what each knob that differs leaves of the likeness
+constexpr double kSlowest = -3;      // under the best: what is slower counts as if it were
+constexpr double kOtherValue = 0.7;  // what each knob that differs leaves of the likeness
 constexpr double kScales[] = {0.5, 1, 2};
 constexpr size_t kMostMeasured = 512;  // that are learned from: the fastest
 constexpr size_t kChosenFrom = 512;
@@ -53,8 +53,7 @@ double likeness(const Point& a, const Point& b) {
 
 }  // namespace
 
-std::vector<CorrectedModel::Item> CorrectedModel::predicted(
-    std::span<const Candidate> candidates) {
+std::vector<CorrectedModel::Item> CorrectedModel::predicted(std::span<const Candidate> candidates) {
   std::vector<Candidate> fresh;
   for (const Candidate& c : candidates)
     if (!knows(c.point)) fresh.push_back(c);

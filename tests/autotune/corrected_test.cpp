@@ -127,8 +127,10 @@ TEST_CASE("a search with a corrected model finds more than the same search witho
     CorrectedModel model([](std::span<const Candidate> candidates) {
       std::vector<Prediction> out;
       for (const Candidate& c : candidates)  // half blind: of the knobs only every other one
-        out.push_back({-0.3 * std::abs(c.point.choice[0] - 3) - 0.3 * std::abs(c.point.choice[2] - 4),
-                       0.3, {}});
+        out.push_back(
+            {-0.3 * std::abs(c.point.choice[0] - 3) - 0.3 * std::abs(c.point.choice[2] - 4),
+             0.3,
+             {}});
       return out;
     });
     const MakeCandidate make = [](const Point& point) -> Expected<Candidate> {
