@@ -11,8 +11,8 @@ namespace {
 constexpr int kVersion = 1;
 constexpr sql::Kind kKind = {"data set", 0x54775374};  // "TwSt"
 constexpr std::array<const char*, kSplitCount> kSplits = {"train", "validation", "test", "near"};
-constexpr std::array<const char*, kProgramSourceCount> kSources = {"default", "uniform", "search",
-                                                                   "neighbour", "product"};
+constexpr std::array<const char*, kProgramSourceCount> kSources = {
+    "default", "uniform", "search", "neighbour", "product", "predicted"};
 constexpr std::array<const char*, kLabelKindCount> kLabelKinds = {"time", "cycles", "estimate"};
 
 // In the order of their names

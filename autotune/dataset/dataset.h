@@ -44,8 +44,9 @@ enum class ProgramSource : uint8_t {
   search,     // proposed by a search that learns (exploration-based sampling)
   neighbour,  // of the best found: one or two knobs changed
   product,    // from the product's own space: the hand-written schedule, with rules
+  predicted,  // asked for by a search that a predictor guides
 };
-inline constexpr int kProgramSourceCount = 5;
+inline constexpr int kProgramSourceCount = 6;
 const char* source_name(ProgramSource source);
 
 struct LearningProgram {

@@ -17,7 +17,7 @@ import sys
 
 import numpy as np
 
-SOURCES = ["default", "uniform", "search", "neighbour", "product"]
+SOURCES = ["default", "uniform", "search", "neighbour", "product", "predicted"]
 STATUS = ["ok", "illegal", "compile-error", "timeout", "wrong-result", "crashed"]
 
 

@@ -94,7 +94,7 @@ def transfer_tables(corpus, arguments):
     arguments.split, arguments.share_by, arguments.runs = "test", "tasks", str(base / "runs")
     for at, target in enumerate(every):
         sources = [every[(at + step) % len(every)] for step in (1, 2) if step < len(every)]
-        results = {name: transfer.measured(corpus, target, name, sources, arguments) for name in ("mtl-tlp", "ranker") if name in arguments.only}
+        results = {name: transfer.measured(corpus, target, name, sources, arguments) for name in ("mtl-tlp", *RANKERS) if name in arguments.only}
         (base / f"transfer-{target}.md").write_text(transfer.table(corpus, target, sources, results, arguments))
 
 

@@ -86,7 +86,7 @@ class Adapter {
       if (std::ranges::find(before, p.id, &Label::program) == before.end()) missing.push_back(p);
     if (!missing.empty()) {
       Expected<std::unique_ptr<TaskLabels>> labels = TaskLabels::create(set, place_, listed.id,
-                                                                        *lowered, nullptr);
+                                                                        *lowered, false, nullptr);
       if (!labels) {  // a kernel that this chip cannot run says nothing of it
         llvm::consumeError(labels.takeError());
         return Error::success();

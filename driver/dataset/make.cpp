@@ -104,7 +104,11 @@ class Maker {
     TW_ASSIGN(const bool fitting, fits(listed, place));
     if (!fitting) return Error::success();
     TW_ASSIGN(const bool labelled, is_labelled(listed, place));
-    if (pass == 0 && labelled) {  // by an earlier call, which may have ended before the second pass
+    if (pass == 0 && request_.predictors) {
+      TW_ASSIGN(const LearningTask task, set_.task(listed.id));
+      if (!task.complete) return Error::success();
+    } else if (pass == 0 &&
+               labelled) {  // by an earlier call, which may have ended before the second pass
       TW_ASSIGN(const std::vector<Label> again, set_.labels(place.platform, listed.id, 1));
       if (again.empty()) wait_for_second(listed, place, 0);
       return Error::success();
@@ -114,9 +118,12 @@ class Maker {
                      (place.threads > 1 ? ", " + std::to_string(place.threads) + " threads" : ""));
     TW_ASSIGN(const Target* lowered, targets_.find(listed.lowered_for));
     TW_ASSIGN(const std::unique_ptr<TaskLabels> labels,
-              TaskLabels::create(set_, place, listed.id, *lowered, after_batch));
-    Error error = pass == 0 ? labels->first_pass(wanted(listed), stop_)
-                            : labels->second_pass(stop_);
+              TaskLabels::create(set_, place, listed.id, *lowered, pass == 0 && request_.predictors,
+                                 after_batch));
+    Error error = pass > 0 ? labels->second_pass(stop_)
+                  : request_.predictors
+                      ? labels->extend(request_.predictors, request_.extended_by, stop_)
+                      : labels->first_pass(wanted(listed), stop_);
     (pass == 0 ? out_.labels : out_.again) += labels->stored();
     if (error) return error;
     if (pass > 0 || stop_()) return Error::success();

@@ -2,10 +2,12 @@
 #pragma once
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "autotune/dataset/dataset.h"
+#include "autotune/models/predictor.h"
 #include "ir/target.h"
 
 namespace tw {
@@ -29,6 +31,10 @@ struct MakeRequest {
   double seconds = 0;                      // 0: until all is there
   int jobs = 1;                            // threads that build
   std::string worker;                      // who measures; empty: this machine
+  // Where there are any: instead of what is missing, so many programs of each complete task that
+  // the predictors' search asks for.
+  std::shared_ptr<const PredictorSet> predictors = nullptr;
+  int extended_by = 0;
   uint64_t seed = 1;
   const std::atomic<bool>* stop = nullptr;
   std::function<void(const std::string&)> watch = nullptr;  // what it is at

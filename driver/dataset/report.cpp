@@ -197,7 +197,7 @@ Expected<CheckedPlatform> check_platform(DataSet& set, const Platform& platform,
     if (request.watch) request.watch(task.name);
     TW_ASSIGN(Target lowered, load_target(task.lowered_for, request.target_folders));
     TW_ASSIGN(const std::unique_ptr<TaskLabels> labels,
-              TaskLabels::create(set, place, task.id, lowered, nullptr));
+              TaskLabels::create(set, place, task.id, lowered, false, nullptr));
     TW_ASSIGN(const std::vector<Label> before, set.labels(platform.id, task.id, 0));
     TW_ASSIGN(const std::vector<LearningProgram> programs, set.programs(task.id));
     const std::map<int64_t, double> known = times_of(before);

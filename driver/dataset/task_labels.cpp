@@ -12,6 +12,7 @@
 #include "autotune/features/features.h"
 #include "autotune/measure/cycles.h"
 #include "autotune/median.h"
+#include "autotune/models/corrected.h"
 #include "autotune/models/gbt.h"
 #include "autotune/task_text.h"
 #include "autotune/tuner.h"
@@ -95,8 +96,9 @@ Expected<LabelPlace> label_place(const Target& target, int threads, int jobs,
 
 Expected<std::unique_ptr<TaskLabels>> TaskLabels::create(DataSet& set, LabelPlace& place,
                                                          int64_t task, const Target& lowered_for,
+                                                         bool extends,
                                                          std::function<Error()> after_batch) {
-  std::unique_ptr<TaskLabels> out(new TaskLabels(set, place, std::move(after_batch)));
+  std::unique_ptr<TaskLabels> out(new TaskLabels(set, place, extends, std::move(after_batch)));
   TW_TRY(out->load(task, lowered_for));
   return out;
 }
@@ -107,7 +109,7 @@ Error TaskLabels::load(int64_t task, const Target& lowered_for) {
   TW_ASSIGN(kernel_, parse_kernel(task_.kernel_text, "the kernel of task " + task_.key));
   TW_TRY(verify(kernel_));
   TW_ASSIGN(const ParsedTask parsed, parse_task(task_.text, "task " + task_.key));
-  if (!task_.complete || place_.device) {  // a device's code depends on constants
+  if (!task_.complete || extends_ || place_.device) {  // a device's code depends on constants
     TW_ASSIGN(lowered_, lower_task(parsed, *lowered_for_));
     if (kernel_hash(lowered_.variants.front().lowered.kernel) != kernel_hash(kernel_))
       return make_error(DiagCode::unsupported,
@@ -341,14 +343,41 @@ Error TaskLabels::make_uniform(const Space& space, int count, const StopAsked& s
   return measure_new(programs, 0, stop);
 }
 
-// Every point that the search measures: gradient-boosted trees over Ansor's features and annealing,
-// begun with what is known.
+// Gradient-boosted trees over Ansor's features and annealing, begun with what is known.
 Error TaskLabels::make_search(const Space& space, int count, const StopAsked& stop) {
   count -= count_of(ProgramSource::search);
   if (count <= 0) return Error::success();
   GbtOptions gbt;
   gbt.top = kSearchBatch, gbt.seed = seed_for("trees") & 0x7fffffff, gbt.jobs = place_.jobs;
   GbtModel model(loop_features(), gbt);
+  AnnealingOptions annealing;
+  annealing.random_first = 0, annealing.chains = kChains, annealing.iterations = kSteps;
+  const MakeCandidate make = [&](const Point& point) { return candidate_of(space, point); };
+  const std::unique_ptr<Explorer> explorer = annealing_explorer(
+      space, seed_for("annealing"), annealing, score_points(make, model, place_.jobs));
+  return search(space, *explorer, model, ProgramSource::search, count, stop);
+}
+
+Error TaskLabels::extend(const std::shared_ptr<const PredictorSet>& predictors, int count,
+                         const StopAsked& stop) {
+  count -= count_of(ProgramSource::predicted);
+  if (count <= 0 || !task_.complete) return Error::success();
+  TW_ASSIGN(const Space space, space_of());
+  CorrectedModel model(
+      [&, about = predicted_task({std::make_shared<const Kernel>(kernel_)}, place_.target,
+                                 place_.threads)](std::span<const Candidate> candidates) {
+        return llvm::cantFail(predictors->predict(about, candidates, place_.jobs));
+      });
+  const MakeCandidate make = [&](const Point& point) { return candidate_of(space, point); };
+  const std::unique_ptr<Explorer> explorer = draft_explorer(
+      space, seed_for("predicted"), {.again = 1}, score_points(make, model, place_.jobs),
+      [&](std::span<const Point> points, int most) { return model.choose(points, most); });
+  return search(space, *explorer, model, ProgramSource::predicted, count, stop);
+}
+
+// Every point that the search measures gets a label.
+Error TaskLabels::search(const Space& space, Explorer& explorer, CostModel& model,
+                         ProgramSource source, int count, const StopAsked& stop) {
   TuneHooks hooks;
   hooks.make = [&](const Point& point) { return candidate_of(space, point); };
   hooks.adopt = [&](int, const Schedule& schedule) { return candidate(schedule, {-1, {}}); };
@@ -357,7 +386,7 @@ Error TaskLabels::make_search(const Space& space, int count, const StopAsked& st
     std::vector<LearningProgram> programs;
     for (const Candidate& c : candidates) {
       const std::string text = print(c.schedule);
-      programs.push_back({program_id(task_.key, text), ProgramSource::search, text});
+      programs.push_back({program_id(task_.key, text), source, text});
       points_.emplace(programs.back().id, c.point);
     }
     if (!storing) storing = measure_new(programs, 0, stop);
@@ -371,13 +400,9 @@ Error TaskLabels::make_search(const Space& space, int count, const StopAsked& st
     }
     return results;
   };
-  AnnealingOptions annealing;
-  annealing.random_first = 0, annealing.chains = kChains, annealing.iterations = kSteps;
-  const std::unique_ptr<Explorer> explorer = annealing_explorer(
-      space, seed_for("annealing"), annealing, score_points(hooks.make, model, place_.jobs));
   TuneOptions options;
   options.batch = kSearchBatch, options.jobs = place_.jobs;
-  TaskTuner tuner(task_.name, space, *explorer, &model, hooks, options);
+  TaskTuner tuner(task_.name, space, explorer, &model, hooks, options);
   std::vector<KnownResult> known;
   for (const auto& [id, label] : labels_) {
     const LearningProgram& program = programs_.at(id);

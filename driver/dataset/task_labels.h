@@ -6,6 +6,7 @@
 
 #include "autotune/dataset/dataset.h"
 #include "autotune/measure/session.h"
+#include "autotune/models/predictor.h"
 #include "autotune/search.h"
 #include "autotune/task.h"
 #include "backends/backend.h"
@@ -41,15 +42,19 @@ ProgramCounts shares_of(int programs);
 
 class TaskLabels {
  public:
-  // Errors: a task that this version lowers in another way while its programs are not complete, or
-  // whose kernel does not run here. after_batch: after each batch that was stored; null: nothing.
+  // Errors: a task that this version lowers in another way while programs are to be made, or whose
+  // kernel does not run here. extends: programs are to be made though the task is complete.
+  // after_batch: after each batch that was stored; null: nothing.
   static Expected<std::unique_ptr<TaskLabels>> create(DataSet& set, LabelPlace& place, int64_t task,
-                                                      const Target& lowered_for,
+                                                      const Target& lowered_for, bool extends,
                                                       std::function<Error()> after_batch);
 
   // The first pass: where the task is not complete, programs that it does not have yet are made.
   // At most so many of the others get a label.
   Error first_pass(int programs, const StopAsked& stop);
+  // So many programs that the predictors' search asks for, where it is corrected by their labels.
+  Error extend(const std::shared_ptr<const PredictorSet>& predictors, int count,
+               const StopAsked& stop);
   // The fastest fifth and a twentieth of the others again.
   Error second_pass(const StopAsked& stop);
   // Programs without a label of the pass, a batch at a time, each stored when it is measured.
@@ -60,8 +65,8 @@ class TaskLabels {
   int64_t stored() const { return stored_; }
 
  private:
-  TaskLabels(DataSet& set, LabelPlace& place, std::function<Error()> after_batch)
-      : set_(set), place_(place), after_batch_(std::move(after_batch)) {}
+  TaskLabels(DataSet& set, LabelPlace& place, bool extends, std::function<Error()> after_batch)
+      : set_(set), place_(place), extends_(extends), after_batch_(std::move(after_batch)) {}
   Error load(int64_t task, const Target& lowered_for);
   struct Scheduled {
     std::shared_ptr<const Kernel> kernel;  // null: error says why
@@ -76,6 +81,8 @@ class TaskLabels {
   Error make_programs(const ProgramCounts& counts, const StopAsked& stop);
   Error make_uniform(const Space& space, int count, const StopAsked& stop);
   Error make_search(const Space& space, int count, const StopAsked& stop);
+  Error search(const Space& space, Explorer& explorer, CostModel& model, ProgramSource source,
+               int count, const StopAsked& stop);
   Error make_neighbours(const Space& space, int count, const StopAsked& stop);
   Error make_product(int count, const StopAsked& stop);
   // Points of the space until so many are new; each is remembered.
@@ -87,6 +94,7 @@ class TaskLabels {
 
   DataSet& set_;
   LabelPlace& place_;
+  bool extends_;
   CandidateBuilder builder_;
   std::function<Error()> after_batch_;
   LearningTask task_;

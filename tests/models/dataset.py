@@ -106,6 +106,20 @@ def read_again(args, path, folder):
     print(f"exported and read: {holds}; measured again: correlation {check['correlation']:.3f}, deviation {100 * check['deviation']:.1f} %")
 
 
+def extended(args, path):
+    """Programs that the ranker's search asks for, of complete tasks of training; called again there is nothing left to do."""
+    query = lambda text: sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=60).execute(text).fetchall()  # noqa: E731
+    before = labels_of(path)
+    extend = lambda: result_of(start([args.tilewright, "dataset", "extend", path, "--platform", args.target, "--by", "8", "--json"]))  # noqa: E731
+    outcome = extend()
+    added = query("SELECT programs.task, count(*) FROM programs JOIN tasks ON tasks.id = task WHERE source = 5 GROUP BY task")
+    wrong = query("SELECT count(*) FROM programs JOIN tasks ON tasks.id = task WHERE source = 5 AND split > 1")
+    assert added and wrong == [(0,)] and all(count <= 8 for _, count in added), (added, wrong)
+    assert outcome["labels"] == sum(count for _, count in added) and before < labels_of(path) and not outcome["failures"], outcome
+    assert extend()["labels"] == 0
+    print(f"extended: {outcome['labels']} programs of {len(added)} tasks")
+
+
 def of_devices(args, folder):
     """Cycles of the VDLA are counted, and the same each time; OpenCL's device is timed. Both take tasks that were lowered for them, and no others."""
     networks = folder / "quantized"
@@ -140,6 +154,7 @@ def main():
         path, _ = kill(args, folder, networks)
         together(args, folder, networks)
         read_again(args, path, folder)
+        extended(args, path)
         of_devices(args, folder)
         print(f"ok in {time.time() - began:.0f} s")
 

@@ -19,6 +19,7 @@ struct DatasetArgs {
   // Of test: the TVM paper's five networks, and a transformer and a network of other shapes
   std::vector<std::string> test = {"resnet", "mobilenet", "lstm", "dqn", "dcgan", "bert", "unet"},
                            validation = {"densenet", "vit", "gpt"};
+  int extended_by = 32;
   int from_networks = 240, sampled = 240, programs = 160, test_programs = 512;
   std::optional<uint64_t> seed;
 };
@@ -32,7 +33,7 @@ std::string percent(double share);  // 0.125: "12.5 %"
 
 // An action on an open set: prints what came of it, and gives the exit code.
 using DatasetRun = Expected<int>(const DatasetArgs& args, DataSet& set, Console& console);
-DatasetRun make_dataset, measure_dataset, split_dataset;                       // measure.cpp
+DatasetRun make_dataset, extend_dataset, measure_dataset, split_dataset;       // measure.cpp
 DatasetRun stat_dataset, check_dataset, rank_dataset;                          // judge.cpp
 DatasetRun sample_dataset;                                                     // sample.cpp
 DatasetRun export_dataset, import_dataset, write_feature_files, show_program;  // exchange.cpp

@@ -15,9 +15,10 @@ struct DatasetAction {
   sql::Mode mode;
   DatasetRun* run;
 };
-constexpr std::array<DatasetAction, 11> kDatasetActions = {{
+constexpr std::array<DatasetAction, 12> kDatasetActions = {{
     {"make", sql::Mode::write, make_dataset},
     {"resume", sql::Mode::write, measure_dataset},
+    {"extend", sql::Mode::write, extend_dataset},
     {"split", sql::Mode::write, split_dataset},
     {"stat", sql::Mode::read, stat_dataset},
     {"check", sql::Mode::read, check_dataset},
@@ -35,8 +36,8 @@ Expected<int> dataset_command(const DatasetArgs& args, Console& console) {
   if (action == kDatasetActions.end())
     return make_error(
         DiagCode::invalid_argument,
-        "dataset '{0}': one of make, resume, stat, check, rank, features, split, show, "
-        "sample, export, import",
+        "dataset '{0}': one of make, resume, extend, stat, check, rank, features, split, "
+        "show, sample, export, import",
         args.action);
   if (args.action != "make" && args.action != "import" && !std::filesystem::exists(args.set))
     return make_error(DiagCode::io, "there is no data set '{0}'", args.set);
@@ -50,7 +51,8 @@ CommandRun define_dataset(Flags& flags) {
   auto args = std::make_shared<DatasetArgs>();
   flags.argument("ACTION", args->action,
                  "make: adds tasks of networks and tasks like them, and measures programs of all; "
-                 "resume: measures what is missing; stat: how many labels of what, and how sure "
+                 "resume: measures what is missing; extend: measures what the installed ranker "
+                 "likes of tasks that are whole; stat: how many labels of what, and how sure "
                  "they are; check: "
                  "measures some again; rank: how well a model that learns from training ranks the "
                  "others; features FOLDER: what predictors learn from, as arrays of numpy; split: "
@@ -67,6 +69,7 @@ CommandRun define_dataset(Flags& flags) {
   flags.integer("--sampled", args->sampled, "Of make: so many tasks drawn from what networks have");
   flags.integer("--programs", args->programs, "Programs of a task of training", 8);
   flags.integer("--test-programs", args->test_programs, "Programs of a task of test", 8);
+  flags.integer("--by", args->extended_by, "Of extend: so many programs more of each task", 1);
   flags.repeated("--platform", args->platforms, "TARGET[:THREADS]",
                  "What to measure for; default: what this machine can be");
   flags.comma_list("--split", args->splits, "SPLITS",

@@ -11,6 +11,7 @@
 #include "cli/tune_flags.h"
 #include "driver/dataset/make.h"
 #include "driver/dataset/tasks.h"
+#include "driver/tune/predictor_files.h"
 #include "support/parallel.h"
 
 namespace tw {
@@ -38,7 +39,9 @@ Json splits_json(const std::vector<int>& counts) {
   return out;
 }
 
-Expected<int> measure_dataset(const DatasetArgs& args, DataSet& set, Console& console) {
+namespace {
+
+Expected<MakeRequest> request_of(const DatasetArgs& args) {
   MakeRequest request;
   request.target_folders = config_dirs();
   std::vector<std::string> platforms = args.platforms;
@@ -67,6 +70,10 @@ Expected<int> measure_dataset(const DatasetArgs& args, DataSet& set, Console& co
   request.for_training = args.programs, request.for_test = args.test_programs;
   request.jobs = threads_or_all(0);
   request.seed = args.seed.value_or(1);
+  return request;
+}
+
+Expected<int> fill(MakeRequest request, DataSet& set, Console& console) {
   Interrupts interrupts;
   request.stop = &interrupts.asked();
   Progress progress(console);
@@ -94,6 +101,22 @@ Expected<int> measure_dataset(const DatasetArgs& args, DataSet& set, Console& co
   console.out << set.path() << ": " << text << "\n";
   for (const std::string& failure : out.failures) console.out << "  left out: " << failure << "\n";
   return kExitOk;
+}
+
+}  // namespace
+
+Expected<int> measure_dataset(const DatasetArgs& args, DataSet& set, Console& console) {
+  TW_ASSIGN(MakeRequest request, request_of(args));
+  return fill(std::move(request), set, console);
+}
+
+// Test tasks keep the pools that methods are compared by.
+Expected<int> extend_dataset(const DatasetArgs& args, DataSet& set, Console& console) {
+  TW_ASSIGN(MakeRequest request, request_of(args));
+  if (request.splits.empty()) request.splits = {Split::train, Split::validation};
+  TW_ASSIGN(request.predictors, load_predictors(kBestPredictor, predictor_dirs()));
+  request.extended_by = args.extended_by;
+  return fill(std::move(request), set, console);
 }
 
 Expected<int> make_dataset(const DatasetArgs& args, DataSet& set, Console& console) {
