@@ -412,6 +412,8 @@ Error NetworkTuner::begin(Search& search) {
   TuneOptions tune;
   tune.batch = options_.scheduler.batch, tune.patience = options_.patience,
   tune.jobs = options_.jobs;
+  if (options_.tuner == TunerKind::grid)  // whatever is left comes later
+    tune.most_repeated = std::numeric_limits<int>::max();
   TW_ASSIGN(std::vector<KnownResult> known, known_of(search));
   search.tuner = std::make_unique<TaskTuner>(search.task.name, search.space, *search.explorer,
                                              search.model.get(), std::move(hooks), tune);

@@ -243,6 +243,30 @@ TEST_CASE("illegal points are not measured, failed ones are not the best") {
   }
 }
 
+TEST_CASE("points that mean one schedule are measured and counted once") {
+  Space space = power_space(3, 6);
+  std::vector<Sketch> sketches = space.sketches();
+  sketches[0].fill = [fill = sketches[0].fill](std::vector<int> choice) {
+    choice[2] = 0;  // a knob that changes nothing
+    return fill(choice);
+  };
+  space = Space(std::move(sketches));
+  const auto by_text = [&](const Point& p) { return print(llvm::cantFail(space.schedule(p))); };
+  for (const Method method : {Method::random, Method::genetic}) {
+    CAPTURE(static_cast<int>(method));
+    std::set<std::string> texts;
+    Search search{space, [&](const Point& p) {
+                    CHECK(texts.insert(by_text(p)).second);
+                    return 1e-3 * (1 + p.choice[0] + p.choice[1]);
+                  }};
+    const Tuned tuned = tune(search, method, 3, 1000);
+    CHECK(tuned.done);
+    CHECK(texts.size() == 36);
+    CHECK(tuned.curve.size() == 36);
+    CHECK(tuned.illegal == 0);
+  }
+}
+
 TEST_CASE("a space without a legal point is one error that shows one of them") {
   const Space space = power_space(2, 3);
   Search search{space, tiled_cost};
