@@ -76,6 +76,7 @@ Json to_json(const LockSection& s) {
     out.push_back({"layouts", layouts});
   }
   if (!algorithms.empty()) out.push_back({"algorithms", algorithms});
+  if (!s.exact.empty()) out.push_back({"exact", json_array(s.exact)});
   out.push_back({"kernels", kernels});
   return out;
 }
@@ -115,6 +116,7 @@ Expected<LockSection> section_of(const Json& json, const std::string& file) {
                           a.value.text_or_empty(), a.key);
       s.algorithms[a.key] = *algorithm;
     }
+  for (const Json& layer : json["exact"].items()) s.exact.insert(layer.text_or_empty());
   for (const Json& kernel : json["kernels"].items()) s.pins.push_back(pin_of(kernel));
   return s;
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct LockSection {
   // Of products with constant weights, by the value that they make: one task may be computed in two
   // ways
   std::map<std::string, Algorithm> algorithms = {};
+  // Layers that a limit of accuracy took back, by the value that their product makes
+  std::set<std::string> exact = {};
   std::vector<Pin> pins = {};
 };
 // They pin the same compile.

@@ -1,5 +1,7 @@
 #include "cli/accuracy_flags.h"
 
+#include <llvm/ADT/StringExtras.h>
+
 #include <algorithm>
 #include <map>
 
@@ -69,6 +71,14 @@ Expected<std::optional<AccuracyRequest>> AccuracyFlags::request(const Budget& bu
                       "--accuracy-data, --samples and --layers are of a limit, and there is none: "
                       "--max-error X, or 'error' in the budget");
   return std::optional<AccuracyRequest>();
+}
+
+Error check_limited(const Target& target) {
+  if (target.wider.empty()) return Error::success();
+  return make_error(DiagCode::unsupported,
+                    "a limit of accuracy is about one processor, and '{0}' is {1}: name one of "
+                    "these",
+                    target.name, llvm::join(target.isa, ", "));
 }
 
 std::string accuracy_note(const AccuracyReport& report) {

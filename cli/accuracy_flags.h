@@ -21,6 +21,8 @@ struct AccuracyFlags {
   // limit of that form; data, and no limit to hold against.
   Expected<std::optional<AccuracyRequest>> request(const Budget& budget, int threads) const;
 };
+// Errors: a target of several processors, which a limit is not about.
+Error check_limited(const Target& target);
 
 // "accuracy 0.0012, at most ..., on which data."
 std::string accuracy_note(const AccuracyReport& report);

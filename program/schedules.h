@@ -2,6 +2,7 @@
 // references. What was measured or locked is another source (driver/tune/tuned_schedules.h).
 #pragma once
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,8 @@ class ModelSchedules {
  public:
   virtual ~ModelSchedules() = default;
 
+  // Layers that are to stay exact, by the value that their product makes.
+  virtual std::set<std::string> exact_layers() const { return {}; }
   // What is known of the costs of layouts. graph: as it was imported. Null: nothing.
   virtual Expected<std::unique_ptr<CostOracle>> layout_costs(const Graph& graph,
                                                              const Target& target,

@@ -73,7 +73,7 @@ if has models; then
   [ $full = 1 ] || slow=("${slow[$((hash / 2 % 2))]}")
   echo "of large.py and resize.py: ${slow[*]}; --full runs both"
   for suite in "${slow[@]}"; do model_test "$suite"; done
-  for suite in bf16 tf32 tuned accuracy three_types; do $python tests/precision/$suite.py --tilewright build/release/tilewright; done
+  for suite in bf16 tf32 tuned accuracy locked three_types; do $python tests/precision/$suite.py --tilewright build/release/tilewright; done
   stage networks on GPUs
   for suite in networks probes; do $python tests/gpu/$suite.py --tilewright build/release/tilewright; done
   if [ $full = 1 ]; then $python tests/gpu/budgets.py --full --tilewright build/release/tilewright

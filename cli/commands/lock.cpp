@@ -6,6 +6,7 @@
 #include <memory>
 #include <ostream>
 
+#include "cli/accuracy_flags.h"
 #include "cli/algorithm_flags.h"
 #include "cli/commands/commands.h"
 #include "cli/commands/precision_flag.h"
@@ -26,6 +27,7 @@ struct LockArgs {
   std::string model, target = "host", log;
   AlgorithmFlags algorithms;
   GivenFlags given;
+  AccuracyFlags accuracy;
   PrecisionFlag precision;
   std::vector<std::string> dims, specialize;
   int threads = 1, virtual_threads = 0;
@@ -38,80 +40,135 @@ std::string log_to_read(const LockArgs& args) {
   return !args.log.empty() || own.empty() || !std::filesystem::exists(own, none) ? args.log : own;
 }
 
-// What a compile would choose now; it is not finished, as no code is needed.
-Expected<LockSection> section_of(const CompileOptions& options, const Target& target, int threads,
-                                 Progress& progress, std::vector<std::string>& warnings) {
-  TW_ASSIGN(
-      const CompileReport report,
-      compile_model(options, target, [&](const std::string& stage) { progress.begin(stage); }));
-  progress.end();
-  std::ranges::copy(report.warnings, std::back_inserter(warnings));
-  return lock_section(options, target, threads, report);
-}
+// What is to be locked, and what becomes of it.
+class Locking {
+ public:
+  Locking(const LockArgs& args, Console& console)
+      : args_(args), progress_(console), path_(lock_beside(args.model)) {}
 
-int64_t tuned_of(const LockSection& section) {
-  return std::ranges::count_if(section.pins, [](const Pin& pin) { return pin.tuned; });
-}
-
-Expected<int> lock(const LockArgs& args, Console& console) {
-  CompileOptions options;
-  options.model = args.model;
-  options.emit = Emit::scheduled;
-  TW_TRY(parse_dims(args.dims, options.dims, options.limits));
-  TW_ASSIGN(options.given, args.given.read());
-  TW_ASSIGN(const auto special, parse_specialize(args.specialize));
-  TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
-  TW_TRY(args.precision.apply(target));
-  TW_ASSIGN(options.algorithms, args.algorithms.options(target));
-  with_virtual_threads(target, args.virtual_threads);
-  const ScheduleOptions schedules{.log = log_to_read(args), .threads = args.threads};
-  options.schedules = tuned_schedules(schedules);
-  const std::string path = lock_beside(args.model);
-  FileRoles files;
-  files.reads_model(args.model);
-  files.reads_target(args.target);
-  args.given.reads(files);
-  files.reads("the tuning log", schedules.log);
-  files.writes("the lock", path);
-  TW_TRY(files.check());
-  TW_ASSIGN(Lock lock, read_lock(path));
-  Progress progress(console);
-  std::vector<std::string> warnings;
-  if (lock.outdated)
-    warnings.push_back("'" + path +
-                       "' was of another version of tilewright: what it pinned is gone");
-  lock.outdated = false;
-  std::vector<LockSection> sections;
-  TW_ASSIGN(sections.emplace_back(), section_of(options, target, args.threads, progress, warnings));
-  for (const auto& sizes : special) {  // as compile makes them: models of their own
-    CompileOptions own = options;
-    own.dims = with_sizes(options.dims, sizes);
-    TW_ASSIGN(sections.emplace_back(), section_of(own, target, args.threads, progress, warnings));
-  }
-  int64_t tuned = 0, count = 0;
-  std::string what;
-  for (const LockSection& section : sections) {
-    const auto own = static_cast<int64_t>(section.pins.size());
-    what += path + ": " + describe(section) + ": " + std::to_string(tuned_of(section)) + " of " +
-            std::to_string(own) + " kernels tuned" +
-            (schedules.log.empty() ? ", without a log" : ", by '" + schedules.log + "'") + "\n";
-    tuned += tuned_of(section);
-    count += own;
-    lock.set_section(section);
-  }
-  TW_TRY(write_file(path, print(lock)));
-  if (console.json) {
-    write_json(console, Json::Object{{"lock", path},
-                                     {"log", schedules.log},
-                                     {"kernels", count},
-                                     {"tuned", tuned},
-                                     {"warnings", json_array(warnings)}});
+  Expected<int> run(Console& console) {
+    TW_TRY(prepare());
+    TW_ASSIGN(Lock lock, read_lock(path_));
+    if (lock.outdated)
+      warnings_.push_back("'" + path_ +
+                          "' was of another version of tilewright: what it pinned is gone");
+    lock.outdated = false;
+    TW_TRY(hold_to_limit());
+    TW_TRY(add_section(options_));
+    for (const auto& sizes : options_.specialize) {  // as compile makes them: models of their own
+      CompileOptions own = options_;
+      own.dims = with_sizes(options_.dims, sizes);
+      TW_TRY(add_section(own));
+    }
+    progress_.end();
+    for (const LockSection& section : sections_) lock.set_section(section);
+    TW_TRY(write_file(path_, print(lock)));
+    show(console);
     return kExitOk;
   }
-  for (const std::string& warning : warnings) progress.print("warning: " + warning + "\n");
-  console.out << what;
-  return kExitOk;
-}
+
+ private:
+  // What the flags say.
+  Error prepare() {
+    options_.model = args_.model;
+    options_.emit = Emit::scheduled;
+    TW_TRY(parse_dims(args_.dims, options_.dims, options_.limits));
+    TW_ASSIGN(options_.given, args_.given.read());
+    TW_ASSIGN(options_.specialize, parse_specialize(args_.specialize));
+    TW_ASSIGN(target_, load_target(args_.target, config_dirs()));
+    TW_TRY(args_.precision.apply(target_));
+    TW_ASSIGN(options_.algorithms, args_.algorithms.options(target_));
+    with_virtual_threads(target_, args_.virtual_threads);
+    log_ = log_to_read(args_);
+    options_.schedules = tuned_schedules({.log = log_, .threads = args_.threads});
+    TW_ASSIGN(limit_, limit());
+    FileRoles files;
+    files.reads_model(args_.model);
+    files.reads_target(args_.target);
+    args_.given.reads(files);
+    files.reads("the tuning log", log_);
+    files.writes("the lock", path_);
+    return files.check();
+  }
+
+  // As of a compile: the flag's, else that of the target's budget.
+  Expected<std::optional<AccuracyRequest>> limit() const {
+    const std::string file = target_file(args_.target, config_dirs());
+    Budget budget;
+    if (!file.empty()) { TW_ASSIGN(budget, load_budget(file, false)); }
+    TW_ASSIGN(std::optional<AccuracyRequest> request,
+              args_.accuracy.request(budget, args_.threads));
+    if (request) TW_TRY(check_limited(target_));
+    return request;
+  }
+
+  // What a compile would choose now; it is not finished, as no code is needed.
+  Expected<CompileReport> chosen(const CompileOptions& options) {
+    return compile_model(options, target_,
+                         [&](const std::string& stage) { progress_.begin(stage); });
+  }
+
+  // The layers that the limit takes back become options.
+  Error hold_to_limit() {
+    if (!limit_) return Error::success();
+    TW_ASSIGN(const CompileReport all, chosen(options_));
+    TW_ASSIGN(accuracy_, hold_accuracy(all, options_, target_, *limit_,
+                                       [&](const std::string& stage) { progress_.begin(stage); }));
+    return accuracy_->within ? Error::success() : over_accuracy(*accuracy_);
+  }
+
+  Error add_section(CompileOptions options) {
+    options.specialize.clear();
+    TW_ASSIGN(const CompileReport report, chosen(options));
+    std::ranges::copy(report.warnings, std::back_inserter(warnings_));
+    sections_.push_back(lock_section(options, target_, args_.threads, report));
+    return Error::success();
+  }
+
+  void show(Console& console) {
+    int64_t tuned = 0, count = 0;
+    std::string what;
+    for (const LockSection& section : sections_) {
+      const int64_t own = tuned_of(section), all = std::ssize(section.pins);
+      what += path_ + ": " + describe(section) + ": " + std::to_string(own) + " of " +
+              std::to_string(all) + " kernels tuned" +
+              (log_.empty() ? ", without a log" : ", by '" + log_ + "'") +
+              (section.exact.empty()
+                   ? ""
+                   : "; layers that stay exact: " + std::to_string(section.exact.size())) +
+              "\n";
+      tuned += own;
+      count += all;
+    }
+    if (console.json) {
+      Json::Object json{{"lock", path_},
+                        {"log", log_},
+                        {"kernels", count},
+                        {"tuned", tuned},
+                        {"warnings", json_array(warnings_)}};
+      if (accuracy_) json.push_back({"accuracy", to_json(*accuracy_)});
+      write_json(console, json);
+      return;
+    }
+    for (const std::string& warning : warnings_) progress_.print("warning: " + warning + "\n");
+    console.out << what;
+    if (accuracy_) console.out << accuracy_text(*accuracy_, console.columns);
+  }
+
+  static int64_t tuned_of(const LockSection& section) {
+    return std::ranges::count_if(section.pins, [](const Pin& pin) { return pin.tuned; });
+  }
+
+  const LockArgs& args_;
+  Progress progress_;
+  std::string path_, log_;
+  CompileOptions options_;
+  Target target_;
+  std::optional<AccuracyRequest> limit_;
+  std::optional<AccuracyReport> accuracy_;
+  std::vector<std::string> warnings_;
+  std::vector<LockSection> sections_;
+};
 
 }  // namespace
 
@@ -131,9 +188,16 @@ CommandRun define_lock(Flags& flags) {
                  "As of compile: the calls for these sizes are pinned, too");
   args->precision.define(flags);
   args->algorithms.define(flags);
+  flags.text("--max-error", args->accuracy.max_error, "X",
+             "Also pin which layers stay exact, so that outputs are within this limit: 1e-3, "
+             "rms:0.02 or top1:99%, as of compile; default: the error of the target's budget");
+  flags.text("--accuracy-data", args->accuracy.data, "DIR",
+             "What --max-error is measured on, as of compile; default: seeded inputs");
+  flags.integer("--samples", args->accuracy.samples,
+                "Of --accuracy-data no more than the first so many", 1);
   flags.integer("--virtual-threads", args->virtual_threads,
                 "Of devices that hide memory's latency with them; default: what the target says");
-  return [args](Console& console) { return lock(*args, console); };
+  return [args](Console& console) { return Locking(*args, console).run(console); };
 }
 
 }  // namespace tw

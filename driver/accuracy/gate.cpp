@@ -64,17 +64,6 @@ Expected<LoadedModel> open_here(const std::string& library) {
   return make_error(std::move(diags));
 }
 
-// Kernels that --frozen misses where layers are taken back: a lock anew would miss them, too.
-Error not_in_lock(Error error) {
-  std::vector<Diag> diags = take_diags(std::move(error));
-  for (Diag& d : diags)
-    if (d.code == DiagCode::not_pinned)
-      d.notes.push_back(
-          "a lock does not keep the layers that an accuracy limit takes back: leave out --frozen, "
-          "or give a limit that the lock's choices are within");
-  return make_error(std::move(diags));
-}
-
 class AccuracyGate {
  public:
   AccuracyGate(const CompileReport& compiled, CompileOptions& options, const Target& target,
@@ -88,6 +77,7 @@ class AccuracyGate {
         stage_(stage) {
     report_.limit = request.limit;
     report_.seeded = request.data.empty();
+    report_.frozen = request.frozen;
     for (const LossyLayer& layer : compiled.lossy) report_.layers.push_back({layer, {}, {}, false});
   }
 
@@ -118,7 +108,8 @@ class AccuracyGate {
     report_.error = report_.first;
     settle();
     if (request_.by_layer) TW_TRY(look_at_layers(api, library));
-    if (report_.first > request_.limit.most) TW_TRY(take_choices_back());
+    report_.within = report_.first <= request_.limit.most;
+    if (!report_.within && !request_.frozen) TW_TRY(take_choices_back());
     return std::move(report_);
   }
 
@@ -151,8 +142,10 @@ class AccuracyGate {
     return errors.value();
   }
 
-  // What is measured without some layers' choices must not choose anew for the others.
+  // What is measured without some layers' choices must not choose anew for the others, nor round
+  // those that the lock keeps exact.
   void settle() {
+    options_.algorithms.exact.insert(compiled_.exact.begin(), compiled_.exact.end());
     for (const auto& [name, algorithm] : compiled_.algorithms)
       options_.algorithms.settled.emplace(name, algorithm);
     for (const LossyLayer& layer : compiled_.lossy)
@@ -164,9 +157,7 @@ class AccuracyGate {
     CompileOptions options = options_;
     for (const size_t layer : layers)
       options.algorithms.exact.insert(report_.layers[layer].layer.name);
-    Expected<CompiledNetwork> network = CompiledNetwork::compile(std::move(options), measured_);
-    if (!network) return not_in_lock(network.takeError());
-    return network;
+    return CompiledNetwork::compile(std::move(options), measured_);
   }
 
   Expected<double> error_without(const std::set<size_t>& layers) {
@@ -236,7 +227,6 @@ class AccuracyGate {
     TW_ASSIGN(const double least, error_without(all_layers()));
     if (least > request_.limit.most) {
       report_.error = least;
-      report_.within = false;
       return find_worst();
     }
     const ChoiceErrors errors{
@@ -249,6 +239,7 @@ class AccuracyGate {
       options_.algorithms.exact.insert(report_.layers[layer].layer.name);
     }
     report_.error = taken.error;
+    report_.within = true;
     out_ = options_.algorithms;
     return Error::success();
   }
@@ -279,10 +270,17 @@ class AccuracyGate {
 
 Error over_accuracy(const AccuracyReport& report) {
   const ErrorMeasure measure = report.limit.measure;
+  const std::string error = measure_text(report.first, measure);
+  if (report.frozen)
+    return make_error(DiagCode::over_budget,
+                      "--frozen: the error is {0} with the layers that the lock keeps exact; the "
+                      "budget is {1}: nothing is written; 'tilewright lock --max-error' writes the "
+                      "lock anew",
+                      error, to_string(report.limit));
   Diag diag{DiagCode::over_budget,
-            "the error is " + measure_text(report.first, measure) + ", and " +
-                measure_text(report.error, measure) + " with every layer exact; the budget is " +
-                to_string(report.limit) + ": nothing is written",
+            "the error is " + error + ", and " + measure_text(report.error, measure) +
+                " with every layer exact; the budget is " + to_string(report.limit) +
+                ": nothing is written",
             {},
             {}};
   std::vector<const LayerAccuracy*> blamed;

@@ -15,6 +15,7 @@ struct AccuracyRequest {
   std::string data;       // a folder, as SampleSet::open reads it; "": seeded inputs
   int samples = 0;        // no more than so many; 0: all
   bool by_layer = false;  // what each layer's choice costs and gains alone
+  bool frozen = false;    // the lock has the layers that are exact: no others are taken back
   int threads = 1;
 };
 
@@ -28,7 +29,8 @@ struct LayerAccuracy {
 struct AccuracyReport {
   ErrorLimit limit;
   double first = 0, error = 0;  // with all choices, and with those that are left
-  bool within = true;           // else error is that without any choice
+  bool within = true;           // else error is that without any choice, unless frozen
+  bool frozen = false;
   size_t samples = 0;
   bool seeded = false;   // they are made up
   std::string stand_in;  // target of the library that was run in its place; "": itself

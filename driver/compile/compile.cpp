@@ -136,6 +136,7 @@ void add_steps(LoweredModel& lowered, CompileReport& report) {
   report.layouts = std::move(lowered.layouts);
   report.algorithms = std::move(lowered.algorithms);
   report.lossy = std::move(lowered.lossy);
+  report.exact = std::move(lowered.exact);
   report.host_reasons = std::move(lowered.host_reasons);
   report.schedules = std::move(lowered.schedules);
   add_remarks(lowered.remarks, report);

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -107,6 +108,7 @@ struct CompileReport {
   // Of products with constant weights, by the value that they make
   std::map<std::string, Algorithm> algorithms;
   std::vector<LossyLayer> lossy;  // in the order of the graph
+  std::set<std::string> exact;    // layers that had to round nothing, by the options or the lock
   // Of each kernel: which, and where it comes from; empty when plain
   std::vector<Pin> schedules;
   bool schedules_in_use = false;             // ScheduleRemarks::in_use

@@ -279,6 +279,12 @@ Expected<RewrittenGraph> rewrite_graph(Graph graph, const CompileOptions& option
   return rewritten;
 }
 
+// With the layers that the lock keeps exact.
+static CompileOptions with_exact_layers(CompileOptions options, const ModelSchedules& schedules) {
+  options.algorithms.exact.merge(schedules.exact_layers());
+  return options;
+}
+
 // What the user may want to know of the kernels.
 static Expected<ScheduleRemarks> remarks_of(const Graph& graph, const LoweredProgram& lowered,
                                             const std::vector<ChosenSchedule>& chosen,
@@ -292,16 +298,18 @@ static Expected<ScheduleRemarks> remarks_of(const Graph& graph, const LoweredPro
 }
 
 Expected<LoweredModel> lower_model(Graph imported, const std::map<std::string, int64_t>& dims,
-                                   const CompileOptions& options, const Target& target,
+                                   const CompileOptions& given, const Target& target,
                                    const DeviceBackends& devices, StageClock& stages, Dump& dump) {
-  const int jobs = threads_or_all(options.jobs);
+  const int jobs = threads_or_all(given.jobs);
   LoweredModel out;
   TW_TRY(check_strings(imported, target));
   TW_TRY(dump.write(DumpStage::imported, [&] { return print(imported); }));
 
   stages.begin("passes");
   TW_ASSIGN(const std::unique_ptr<ModelSchedules> schedules,
-            schedules_of(dims, imported.limits, options, target));
+            schedules_of(dims, imported.limits, given, target));
+  const CompileOptions options = with_exact_layers(given, *schedules);
+  out.exact = options.algorithms.exact;
   TW_ASSIGN(RewrittenGraph rewritten,
             rewrite_graph(std::move(imported), options, target, *schedules));
   Graph& graph = rewritten.graph;

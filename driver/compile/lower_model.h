@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct LoweredModel {
   std::optional<std::map<std::string, int64_t>> layouts;
   std::map<std::string, Algorithm> algorithms;  // CompileReport::algorithms
   std::vector<LossyLayer> lossy;                // CompileReport::lossy
+  std::set<std::string> exact;                  // CompileReport::exact
   std::vector<std::string> host_reasons;        // CompileReport::host_reasons
   std::vector<Pin> schedules;                   // of each kernel
   ScheduleRemarks remarks;

@@ -286,6 +286,7 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
   m.dims = model.dims, m.given = options.given;
   m.pipeline = options.pipeline;
   m.algorithms = options.algorithms;
+  m.algorithms.exact = report.exact;
   const auto name_of = [&](const std::string& symbol) {
     return symbol_name(model.symbol_names, symbol);
   };

@@ -42,6 +42,7 @@ LockSection lock_section(const CompileOptions& options, const Target& target, in
                        [](const Pin& pin) { return !pin.task.empty(); });
   section.layouts = report.layouts;
   section.algorithms = report.algorithms;
+  section.exact = report.exact;
   return section;
 }
 

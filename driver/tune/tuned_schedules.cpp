@@ -1,5 +1,7 @@
 #include "driver/tune/tuned_schedules.h"
 
+#include <llvm/ADT/StringExtras.h>
+
 #include <filesystem>
 #include <set>
 #include <span>
@@ -39,6 +41,7 @@ class TunedSchedules final : public ModelSchedules {
   }
   Error read_lock();
 
+  std::set<std::string> exact_layers() const override { return place_.exact; }
   Expected<std::unique_ptr<CostOracle>> layout_costs(
       const Graph& graph, const Target& target, const AlgorithmOptions& options) const override;
   Expected<AlgorithmOptions> algorithms(const Graph& graph, const std::vector<Group>& groups,
@@ -63,6 +66,7 @@ class TunedSchedules final : public ModelSchedules {
   Expected<bool> predict(const LoweredKernel& kernel, const Target& place,
                          const ChosenSchedule& usual, ChosenSchedule& chosen) const;
   KernelSeconds measured_by(TuningLog& log, const Target& target) const;
+  Error check_exact_layers(const std::vector<FusedGraph>& fused) const;
   const GroupTask* task_of(const LoweredKernel& kernel) const;
   // pin: what is known of the kernel.
   Expected<ChosenSchedule> by_default(const LoweredKernel& kernel, const Target& place,
@@ -72,7 +76,7 @@ class TunedSchedules final : public ModelSchedules {
   const char* source() const { return options_.log.empty() ? "lock" : "log"; }
 
   ScheduleOptions options_;
-  LockSection place_;                 // layouts, algorithms: of the lock
+  LockSection place_;                 // layouts, algorithms, exact: of the lock
   std::vector<std::string> targets_;  // keys of the processor and the devices
   bool locked_ = false;
   std::map<PinKey, std::vector<Pin>> pins_;  // the best first; of a lock one
@@ -100,6 +104,7 @@ Error TunedSchedules::read_lock() {
       locked_ = true;
       place_.layouts = section->layouts;
       place_.algorithms = section->algorithms;
+      place_.exact = section->exact;
       for (const Pin& pin : section->pins)
         pins_.emplace(PinKey{pin.task, pin.target, pin.kernel_hash}, std::vector{pin});
     } else if (options_.frozen && !lock.sections.empty()) {
@@ -260,7 +265,21 @@ Expected<std::unique_ptr<CostOracle>> TunedSchedules::layout_costs(
   return costs;
 }
 
+// Errors: layers of the lock that the model does not have.
+Error TunedSchedules::check_exact_layers(const std::vector<FusedGraph>& fused) const {
+  std::set<std::string> missing = place_.exact;
+  for (const FusedGraph& own : fused)
+    for (const NodeId id : own.graph->order())
+      missing.erase(own.graph->value(own.graph->node(id).output).name);
+  if (missing.empty()) return Error::success();
+  return make_error(DiagCode::invalid_argument,
+                    "'{0}' keeps layers exact that '{1}' does not have: {2}; 'tilewright lock "
+                    "--max-error' writes it anew",
+                    options_.lock, place_.model, llvm::join(missing, ", "));
+}
+
 Error TunedSchedules::read(const std::vector<FusedGraph>& fused) {
+  TW_TRY(check_exact_layers(fused));
   const size_t known_tasks = distinct_.size();
   for (const FusedGraph& own : fused)
     for (const Group& group : own.groups) {
@@ -368,6 +387,9 @@ Expected<ScheduleRemarks> TunedSchedules::review(const std::vector<LoweredKernel
   TW_ASSIGN(ScheduleRemarks remarks, ModelSchedules::review(kernels, chosen));
   remarks.in_use = in_use() || predicts();
   remarks.notes = notes_;
+  if (!place_.exact.empty())
+    remarks.notes.push_back("layers that stay exact by the lock: " +
+                            std::to_string(place_.exact.size()));
   if (predicts()) {
     const auto predicted = std::ranges::count_if(
         chosen, [](const ChosenSchedule& one) { return one.pin.predicted; });

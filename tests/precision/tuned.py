@@ -135,12 +135,20 @@ def limited(place, log):
 
 
 def locked_and_limited(place, log):
-    """A lock holds within a limit that its choices meet; it does not keep layers that a limit takes back, and the error says so."""
+    """What a log and a limit choose together is what their lock pins, layer by layer."""
     own = ("--precision", "bf16")
     place.must("lock", place.model, "-t", place.target, "--log", log, *own)
     (_, frozen), (report, within) = place.compile("frozen", *own, "--frozen"), place.compile("within", *own, "--frozen", "--max-error", "0.1")
     assert within == frozen and not any(layer["taken_back"] for layer in report["accuracy"]["layers"]), report["accuracy"]
-    place.refuses("a lock does not keep the layers", *own, "--frozen", "--max-error", "1e-6")
+    place.refuses("layers that the lock keeps exact", *own, "--frozen", "--max-error", "5e-4")
+    wanted, _ = place.compile("limited", *own, "--log", log, "--max-error", "5e-4")
+    place.must("lock", place.model, "-t", place.target, "--log", log, *own, "--max-error", "5e-4")
+    back = sorted(layer["name"] for layer in wanted["accuracy"]["layers"] if layer["taken_back"])
+    assert json.loads((place.folder / "tilewright.lock").read_text())["models"][0]["exact"] == back, back
+    report, frozen = place.compile("frozen", *own, "--frozen")
+    assert place.schedules(report) == place.schedules(wanted), "the lock has other kernels than its log and limit"
+    report, within = place.compile("within", *own, "--frozen", "--max-error", "5e-4")
+    assert within == frozen and report["accuracy"]["error"] == wanted["accuracy"]["error"], report["accuracy"]
     (place.folder / "tilewright.lock").unlink()
 
 

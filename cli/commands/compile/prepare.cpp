@@ -109,12 +109,11 @@ Error check_accuracy(const Job& job) {
     return make_error(DiagCode::unsupported,
                       "a limit of accuracy does not go with --tune: tune with 'tilewright tune', "
                       "then compile with --log");
-  if (!job.target.wider.empty())
-    return make_error(DiagCode::unsupported,
-                      "a limit of accuracy is about one processor, and '{0}' is {1}: name one of "
-                      "these",
-                      job.target.name, llvm::join(job.target.isa, ", "));
-  return Error::success();
+  if (args.frozen && args.accuracy.layers)
+    return make_error(DiagCode::invalid_argument,
+                      "--layers compiles the model once for each layer, and --frozen only what the "
+                      "lock pins: one of them");
+  return check_limited(job.target);
 }
 
 }  // namespace
@@ -198,6 +197,7 @@ Error prepare_job(Job& job) {
   TW_TRY(choose_precision(job));
   if (!is_text(job.options.emit) || !args.accuracy.max_error.empty()) {
     TW_ASSIGN(job.limit, args.accuracy.request(job.budget, args.threads));
+    if (job.limit) job.limit->frozen = args.frozen;
   }
   TW_TRY(check_accuracy(job));
   if (only_predicts(args)) TW_TRY(predict(args, job.options));
