@@ -83,9 +83,10 @@ Error check_limited(const Target& target) {
 
 std::string accuracy_note(const AccuracyReport& report) {
   const ErrorMeasure measure = report.limit.measure;
-  std::string text = "accuracy " + measure_text(report.error, measure) + ", " +
-                     to_string(report.limit) + "; " + choices_text(report) + "\n         on " +
-                     std::to_string(report.samples) +
+  std::string text = "accuracy " +
+                     measure_text(report.within ? report.error : report.first, measure) + ", " +
+                     (report.within ? "" : "not ") + to_string(report.limit) + "; " +
+                     choices_text(report) + "\n         on " + std::to_string(report.samples) +
                      (report.samples == 1 ? " sample" : " samples");
   if (report.seeded) text += " that are made up: --accuracy-data DIR takes yours";
   text += "\n";
@@ -130,6 +131,7 @@ Json to_json(const AccuracyReport& report) {
                       {"allowed", report.limit.most},
                       {"error", report.error},
                       {"error_of_all_choices", report.first},
+                      {"within", report.within},
                       {"samples", static_cast<int64_t>(report.samples)},
                       {"seeded", report.seeded},
                       {"measured_by", report.stand_in.empty() ? Json() : Json(report.stand_in)},

@@ -11,6 +11,7 @@
 #include <new>
 
 #include "cli/commands/commands.h"
+#include "cli/text/errors_json.h"
 #include "cli/version.h"
 
 namespace tw {
@@ -145,15 +146,6 @@ bool wants_color(bool terminal) {
   return terminal && !(no_color && *no_color) && !(kind && std::string_view(kind) == "dumb");
 }
 
-Json to_json(const Diag& d, const char* code) {
-  Json::Object out{{"code", code}, {"message", d.message}};
-  out.push_back({"file", d.where.file.empty() ? Json() : Json(d.where.file)});
-  out.push_back({"line", d.where.line > 0 ? Json(d.where.line) : Json()});
-  out.push_back({"column", d.where.line > 0 ? Json(d.where.column) : Json()});
-  out.push_back({"notes", json_array(d.notes)});
-  return out;
-}
-
 void print_error_line(Console& console, const std::string& text) {
   console.err << (console.color ? "\033[1;31merror:\033[0m " : "error: ") << printable(text)
               << "\n";
@@ -229,12 +221,7 @@ int exit_code(DiagCode code) {
 void write_json(Console& console, const Json& value) { console.out << dump(value) << "\n"; }
 
 void print_errors(Console& console, const std::vector<Diag>& diags) {
-  if (console.json) {
-    Json::Array list;
-    for (const Diag& d : diags) list.push_back(to_json(d, diag_code_name(d.code)));
-    write_json(console, Json::Object{{"error", list}});
-    return;
-  }
+  if (console.json) return write_json(console, Json::Object{{"error", errors_json(diags)}});
   for (const Diag& d : diags) print_error_line(console, to_string(d));
 }
 

@@ -98,12 +98,13 @@ std::string with_names(std::string_view text, const SymbolNames& names) {
 }
 
 Error with_names(Error error, const SymbolNames& names) {
-  std::vector<Diag> diags = take_diags(std::move(error));
-  for (Diag& diag : diags) {
-    diag.message = with_names(diag.message, names);
-    for (std::string& note : diag.notes) note = with_names(note, names);
-  }
-  return make_error(std::move(diags));
+  return llvm::handleErrors(std::move(error), [&](std::unique_ptr<DiagError> own) {
+    for (Diag& diag : own->diags) {
+      diag.message = with_names(diag.message, names);
+      for (std::string& note : diag.notes) note = with_names(note, names);
+    }
+    return Error(std::move(own));  // of the type that it had
+  });
 }
 
 std::string identifier(std::string_view text) {

@@ -11,6 +11,7 @@
 #include "driver/run/time_model.h"
 #include "ir/dim_names.h"
 #include "packager/artifact.h"
+#include "program/not_pinned.h"
 
 namespace tw {
 namespace {

@@ -25,6 +25,12 @@ bool asks_for(const Budget& budget, Budgeted what) {
   return std::ranges::count(budget, what, &BudgetLimit::what) > 0;
 }
 
+bool needs_run(const BudgetRequest& request) {
+  return std::ranges::any_of(request.budget, [&](const BudgetLimit& limit) {
+    return name_of(limit.what).measured && !(limit.what == Budgeted::error && request.error);
+  });
+}
+
 InputSources example_inputs(const Manifest& manifest) {
   InputSources sources;
   sources.random = 0;
@@ -70,9 +76,7 @@ Expected<Measured> measure(const BudgetRequest& request, const Manifest& manifes
     TW_ASSIGN(const std::vector<double> ms, time_runs(run, {0, 1.0}));
     out.p50_ms = statistics(ms).median;
   }
-  if (request.error) {
-    out.error = *request.error;
-  } else if (asks_for(request.budget, Budgeted::error)) {
+  if (!request.error && asks_for(request.budget, Budgeted::error)) {
     TW_ASSIGN(out.error, measured_error(request, manifest));
   }
   return out;
@@ -117,10 +121,8 @@ Expected<std::vector<BudgetRow>> check_budget(const BudgetRequest& request) {
   TW_ASSIGN(const std::string text, read_manifest(request.library));
   TW_ASSIGN(const Manifest manifest, parse_manifest(text, request.library));
   Measured measured;
-  if (std::ranges::any_of(request.budget,
-                          [](const BudgetLimit& l) { return name_of(l.what).measured; })) {
-    TW_ASSIGN(measured, measure(request, manifest));
-  }
+  if (needs_run(request)) { TW_ASSIGN(measured, measure(request, manifest)); }
+  if (request.error) measured.error = *request.error;
   std::vector<BudgetRow> rows;
   for (const BudgetLimit& limit : request.budget) {
     BudgetRow row{limit.what, 0, limit.most};

@@ -21,7 +21,7 @@ struct BudgetRequest {
   std::optional<double> error;  // where it has been measured already
 };
 // A row a limit. Free dimensions have the sizes of the manifest's example, inputs are random. What
-// is measured needs a library that runs here; else an error says so.
+// is still to be measured needs a library that runs here; else an error says so.
 Expected<std::vector<BudgetRow>> check_budget(const BudgetRequest& request);
 bool within(const std::vector<BudgetRow>& rows);
 

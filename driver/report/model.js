@@ -43,7 +43,7 @@ let chosen = -1;
 
 heading(report.model, [
   'for ' + report.target, calls.length + ' calls', 'weights ' + bytes(report.weight_bytes),
-  'library ' + bytes(report.artifact_bytes), ...(report.sizes ? ['at ' + report.sizes] : []),
+  'arena ' + bytes(report.arena_bytes), 'library ' + bytes(report.artifact_bytes), ...(report.sizes ? ['at ' + report.sizes] : []),
   ...(timed ? ['calls take ' + fixed(3)(total) + ' ms in sum'] : []),
   ...(estimated ? ['calls take ' + fixed(0)(cycles) + ' cycles by estimate' +
                    (report.clock > 0 ? ', ' + fixed(3)(cycles / report.clock * 1e3) + ' ms' : '')] : [])]);
@@ -147,7 +147,8 @@ function drawMemory() {
     class: 'mark' + (chosen >= b.first && chosen <= b.last ? ' chosen' : ''), x: x(b.first), y: y(b.offset + b.bytes),
     width: x(b.last + 1) - x(b.first), height: Math.max(.5, y(b.offset) - y(b.offset + b.bytes)),
     onclick: () => choose(Math.min(b.first, calls.length - 1))},
-    make('title', {}, `${bytes(b.bytes)} at ${b.offset}, calls ${b.first} to ${b.last}`)));
+    make('title', {}, `${bytes(b.bytes)} at ${b.offset}, calls ${b.first} to ${b.last}` +
+                      (b.first < calls.length ? ', from ' + rows[b.first].name : ''))));
   for (const part of [0, .5, 1]) list.push(beside(y(part * report.arena_bytes), bytes(Math.round(part * report.arena_bytes))));
   memory.lastChild.replaceChildren(figure(
     `The arena: ${bytes(report.arena_bytes)}; without sharing ${bytes(report.naive_arena_bytes)}. ` +
@@ -159,11 +160,11 @@ drawMemory();
 
 if (report.errors_note) {
   const errors = report.errors.map((e) => ({...e, i: e.call}));
-  section('errors', 'Errors', make('p', {class: 'note'}, report.errors_note),
+  section('errors', 'Errors', make('p', {class: 'note'}, report.errors_note), ...(errors.length ? [
     scroll('Table of errors', sortable('errors-table', [
       {key: 'name', title: 'result of', words: true}, {key: 'type', title: 'type', text: String, wide: true, words: true},
       {key: 'max_rel', title: 'of the range', text: short}, {key: 'max_ulp', title: 'ULP', text: short},
-      {key: 'max_abs', title: 'absolute', text: short, wide: true}], errors, {sorted: 'max_rel', down: true, choose}).table));
+      {key: 'max_abs', title: 'absolute', text: short, wide: true}], errors, {sorted: 'max_rel', down: true, choose}).table)] : []));
 }
 
 if (report.choices_note) {

@@ -13,6 +13,7 @@
 #include "driver/tune/predicted_schedule.h"
 #include "ir/kernel/sharing.h"
 #include "passes/pass.h"
+#include "program/not_pinned.h"
 
 namespace tw {
 namespace {
@@ -397,7 +398,7 @@ Expected<ScheduleRemarks> TunedSchedules::review(const std::vector<LoweredKernel
                             " schedules are the predictor's; where it was not sure to gain, the "
                             "default stays");
   }
-  std::vector<std::string> missing;
+  std::vector<UnpinnedKernel> missing;
   for (const ChosenSchedule& one : chosen) {
     const Pin& pin = one.pin;
     if (pin.task.empty()) continue;
@@ -406,7 +407,7 @@ Expected<ScheduleRemarks> TunedSchedules::review(const std::vector<LoweredKernel
     const bool pinned = one.problem.empty() &&
                         pins_.contains({pin.task, pin.target, pin.kernel_hash});
     if (options_.frozen && !pinned)
-      missing.push_back(name + (one.problem.empty() ? "" : ": " + one.problem));
+      missing.push_back({pin.task, pin.algorithm, pin.kernel_hash, pin.name, one.problem});
     else if (!one.problem.empty())
       remarks.warnings.push_back(name + ": " + one.problem + "; the default is used");
     else if (locked_ && !pinned)
@@ -415,11 +416,13 @@ Expected<ScheduleRemarks> TunedSchedules::review(const std::vector<LoweredKernel
   if (missing.empty()) return remarks;
   const std::string count = std::to_string(missing.size()) +
                             (missing.size() == 1 ? " kernel" : " kernels");
-  return make_error(Diag{DiagCode::not_pinned,
-                         "--frozen: '" + options_.lock + "' does not pin " + count + " of " +
-                             describe(place_) + "; 'tilewright lock' writes it anew",
-                         {},
-                         missing});
+  return llvm::make_error<NotPinned>(
+      Diag{DiagCode::not_pinned,
+           "--frozen: '" + options_.lock + "' does not pin " + count + " of " + describe(place_) +
+               "; 'tilewright lock' writes it anew",
+           {},
+           {}},
+      std::move(missing));
 }
 
 class TunedSource final : public ScheduleSource {

@@ -48,7 +48,10 @@ def licences(libraries, folder):
 
 def install_tree(build, tree):
     """What `cmake --install` writes, stripped, with the libraries that it needs beside it."""
-    subprocess.run(["cmake", "--install", build, "--prefix", tree, "--strip"], check=True, stdout=subprocess.DEVNULL)
+    done = subprocess.run(["cmake", "--install", build, "--prefix", tree, "--strip"], capture_output=True, text=True)
+    if done.returncode:
+        why = " ".join(done.stderr.split())
+        sys.exit(f"package: {build} is no finished build, 'cmake --build {build}' makes it one: {why}")
     folder = tree / "lib/tilewright/lib"
     folder.mkdir(parents=True)
     libraries = dict(needed_libraries(build / "tilewright"))

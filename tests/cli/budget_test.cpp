@@ -62,6 +62,45 @@ TEST_CASE(
   CHECK(!*row["within"].boolean());
 }
 
+TEST_CASE("budget: an error that no choice is within has its row in the table, JSON and JUnit") {
+  const Budgeting place;
+  const std::string budget = "budget: {artifact_bytes: 1MiB, error: 0}\n";
+  const CliResult bad = place.compile(budget, {"--junit", place.folder / "budget.xml"});
+  CHECK(bad.code == kExitBudget);
+  CHECK(has(bad.out, "budget                   needed        allowed\n"));
+  CHECK(has(bad.out, "1048576  within"));
+  CHECK(has(bad.out, "              0  over\n"));
+  CHECK(has(bad.err, "with every layer exact"));
+  CHECK(!has(bad.out, "accuracy"));
+  CHECK(!place.written());
+  CHECK(!std::filesystem::exists(place.folder / "digits.h"));
+  CHECK(has(slurp(place.folder / "budget.xml"), "tests=\"2\" failures=\"1\""));
+
+  const CliResult told = place.compile(budget, {"--json"});
+  CHECK(told.code == kExitBudget);
+  Expected<Json> json = parse_json(told.out, "out");
+  REQUIRE(bool(json));
+  CHECK(!*(*json)["ok"].boolean());
+  CHECK(!*(*json)["accuracy"]["within"].boolean());
+  const Json& row = (*json)["budget"].items().at(1);
+  CHECK(row["name"].text_or_empty() == "error");
+  CHECK(row["needed"].number_or(0) == (*json)["accuracy"]["error_of_all_choices"].number_or(-1));
+}
+
+TEST_CASE("budget: the error of another machine's library is measured by a stand-in") {
+  const TestFolder folder;
+  const auto compile = [&](const std::string& budget) {
+    return cli({"compile", kDigits, "-t", "cortex-a72", "-o", folder / "d.so", "--budget",
+                folder.write("b.yaml", budget)});
+  };
+  const CliResult good = compile("budget: {artifact_bytes: 1MiB, error: 1e-3}\n");
+  CHECK(good.code == kExitOk);
+  CHECK(has(good.out, "0.001  within"));
+  CHECK(std::filesystem::exists(folder / "d.so"));
+  CHECK(compile("budget: {error: 0}\n").code == kExitBudget);
+  CHECK(!std::filesystem::exists(folder / "d.so"));
+}
+
 TEST_CASE("budget: the map in a target's description counts, --budget none does not ask") {
   const TestFolder folder;
   const std::string target = folder.write("t.yaml", kTarget + "budget: {weight_bytes: 16}\n");
@@ -82,12 +121,14 @@ TEST_CASE("budget: what cannot be measured here says so") {
   const CliResult cycles = place.compile("budget: {cycles: 100}\n");
   CHECK(cycles.code == kExitUnsupported);
   CHECK(has(cycles.err, "no device"));
+  CHECK(!has(cycles.err, "codegen"));  // said before the work
   CHECK(!place.written());
   const TestFolder folder;
   const CliResult cross = cli({"compile", kDigits, "-t", "cortex-a72", "-o", folder / "d.so",
                                "--budget", folder.write("b.yaml", "budget: {p50_ms: 1}\n")});
   CHECK(cross.code == kExitUnsupported);
-  CHECK(has(cross.err, "measured by a run on this machine"));
+  CHECK(has(cross.err, "p50_ms is measured by a run on this machine"));
+  CHECK(!has(cross.err, "codegen"));
 }
 
 TEST_CASE("budget: every mistake in the file is told with its place") {

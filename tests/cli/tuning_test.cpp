@@ -443,8 +443,18 @@ TEST_CASE("--frozen names everything that the lock lacks") {
   const CliResult refused = place.compile({"--frozen"});
   CHECK(refused.code == kExitNotPinned);
   CHECK(has(refused.err, "does not pin 3 kernels"));
-  for (const Pin& pin : gone) CHECK(has(refused.err, "task " + pin.task + " (" + pin.name));
-  CHECK(has(refused.err, "does not apply"));
+  for (const Pin& pin : gone) {
+    CHECK(has(refused.out, pin.task + "  " + pin.algorithm));
+    CHECK(has(refused.out, pin.kernel_hash + "  " + pin.name + "\n"));
+  }
+  CHECK(has(refused.out, "does not apply"));
+  const CliResult told = place.compile({"--frozen", "--json"});
+  CHECK(told.code == kExitNotPinned);
+  Expected<Json> json = parse_json(told.out, "out");
+  REQUIRE(bool(json));
+  CHECK((*json)["error"].items().at(0)["code"].text_or_empty() == "not-pinned");
+  CHECK((*json)["not_pinned"].items().size() == 3);
+  CHECK((*json)["not_pinned"].items().at(0)["name"].text_or_empty() != "");
   const CliResult warned = place.compile({});
   CHECK(warned.code == kExitOk);
   CHECK(has(warned.err, "is not in the lock; the default is used"));

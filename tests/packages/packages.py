@@ -65,6 +65,17 @@ def check_wheel(build, folder):
     print("wheel: equal when built again, installs, compiles and runs the digits")
 
 
+def check_unfinished(folder):
+    """What is no finished build is told in one line, and no package is written."""
+    empty = folder / "empty"
+    empty.mkdir()
+    told = subprocess.run([sys.executable, ROOT / "scripts/package/package.py", "--build", empty, "--output", empty / "out"],
+                          capture_output=True, text=True)
+    assert told.returncode == 1 and told.stderr.count("\n") == 1 and "is no finished build" in told.stderr, told.stderr
+    assert not list((empty / "out").iterdir()), "a package of nothing"
+    print("an unfinished build: told in a line")
+
+
 def check_module(venv, library):
     """`tilewright.Model` of the wheel, with this Python's numpy."""
     numpy = importlib.util.find_spec("numpy")
@@ -166,6 +177,7 @@ def main():
         if arguments.clean_root:
             check_clean_roots(arguments.build, folder, arguments.model)
         else:
+            check_unfinished(folder)
             check_wheel(arguments.build, folder)
 
 

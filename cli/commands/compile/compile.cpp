@@ -8,10 +8,12 @@
 #include "cli/progress.h"
 #include "cli/summary.h"
 #include "cli/targets.h"
+#include "cli/text/errors_json.h"
 #include "cli/tune_text.h"
 #include "cli/tune_watch.h"
 #include "driver/report/page.h"
 #include "packager/output_file.h"
+#include "program/not_pinned.h"
 
 namespace tw {
 namespace {
@@ -58,9 +60,19 @@ Expected<Confined> confined_compile(const CompileArgs& args, Console& console) {
                   console);
 }
 
-}  // namespace
+// What the lock lacks, as a table.
+int show_not_pinned(const NotPinned& missing, Console& console) {
+  if (console.json) {
+    write_json(console, Json::Object{{"error", errors_json(missing.diags)},
+                                     {"not_pinned", to_json(missing.kernels)}});
+  } else {
+    console.out << to_string(missing.kernels);
+    print_errors(console, missing.diags);
+  }
+  return kExitNotPinned;
+}
 
-Expected<int> compile_command(CompileArgs args, Console& console) {
+Expected<int> compile_steps(CompileArgs args, Console& console) {
   TW_ASSIGN(const Confined work, confined_compile(args, console));
   if (work.code) return *work.code;
   TW_ASSIGN(Target target, choose_target(args));
@@ -105,6 +117,18 @@ Expected<int> compile_command(CompileArgs args, Console& console) {
       progress.print("warning: " + error_text(std::move(error)) + "\n");
   return finish_library(
       job, json, summary_text(report, seconds, !args.tune.empty(), console.columns), console);
+}
+
+}  // namespace
+
+Expected<int> compile_command(CompileArgs args, Console& console) {
+  Expected<int> done = compile_steps(std::move(args), console);
+  if (done) return done;
+  int code = kExitOk;
+  TW_TRY(llvm::handleErrors(done.takeError(), [&](const NotPinned& missing) {
+    code = show_not_pinned(missing, console);
+  }));
+  return code;
 }
 
 }  // namespace tw

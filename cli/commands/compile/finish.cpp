@@ -26,7 +26,7 @@ Expected<std::vector<BudgetRow>> hold_budget(const Job& job, const std::string& 
   if (job.budget.empty()) return std::vector<BudgetRow>{};
   BudgetRequest request{library, job.args.model, job.budget, job.args.threads, {}};
   if (job.accuracy && job.accuracy->limit.measure == ErrorMeasure::largest)
-    request.error = job.accuracy->error;
+    request.error = job.accuracy->within ? job.accuracy->error : job.accuracy->first;
   Expected<std::vector<BudgetRow>> rows = check_budget(request);
   if (!rows || !within(*rows)) remove_library(job);
   if (rows && !job.args.junit.empty())
@@ -34,7 +34,10 @@ Expected<std::vector<BudgetRow>> hold_budget(const Job& job, const std::string& 
   return rows;
 }
 
-// Of a limit that cannot be met; the budget's is a case of JUnit.
+// The limit is the budget's: its table says what cannot be met.
+bool limit_of_budget(const Job& job) { return job.args.accuracy.max_error.empty(); }
+
+// Of --max-error, where it cannot be met; it is a case of JUnit.
 Error over_limit(const Job& job, const AccuracyReport& accuracy) {
   if (!job.args.junit.empty())
     TW_TRY(write_file(
@@ -53,9 +56,11 @@ Expected<CompileReport> within_accuracy(Job& job, CompileReport report, const On
         weights(job.options.weights);
     Expected<AccuracyReport> held = hold_accuracy(report, job.options, job.target, *job.limit,
                                                   stage);
-    if (!held || !held->within || held->taken_back() > 0) remove_library(job);
+    const bool over = held && !held->within;
+    const bool stays = held && held->taken_back() == 0 && (!over || limit_of_budget(job));
+    if (!stays) remove_library(job);
     if (!held) return held.takeError();
-    if (!held->within) return over_limit(job, *held);
+    if (over && !limit_of_budget(job)) return over_limit(job, *held);
     job.accuracy = std::move(*held);
   }
   if (job.accuracy->taken_back() == 0) return report;
@@ -77,9 +82,11 @@ Expected<int> finish_library(const Job& job, Json::Object report, const std::str
     write_json(console, report);
   } else {
     console.out << summary << job.args.runner.line(library);
-    if (job.accuracy) console.out << accuracy_text(*job.accuracy, console.columns);
+    const bool exact_enough = !job.accuracy || job.accuracy->within;
+    if (job.accuracy && exact_enough) console.out << accuracy_text(*job.accuracy, console.columns);
     if (!rows.empty()) console.out << to_string(rows);
-    if (!within(rows)) console.err << "over the budget: " << library << " was removed\n";
+    if (!exact_enough) print_errors(console, take_diags(over_accuracy(*job.accuracy)));
+    else if (!within(rows)) console.err << "over the budget: " << library << " was removed\n";
   }
   return within(rows) ? kExitOk : kExitBudget;
 }

@@ -98,6 +98,24 @@ Error choose_precision(Job& job) {
   return Error::success();
 }
 
+// What of a budget only a run tells must be a run that this machine can make.
+Error check_budget_runs(const Job& job) {
+  const bool here = job.target.arch() == host_target().arch();
+  for (const BudgetLimit& limit : job.budget) {
+    if (limit.what == Budgeted::cycles && job.target.devices.empty())
+      return make_error(DiagCode::unsupported,
+                        "the budget has cycles, and no device of target '{0}' counts them: leave "
+                        "them out, or --budget none",
+                        job.target.name);
+    if (!here && (limit.what == Budgeted::cycles || limit.what == Budgeted::p50_ms))
+      return make_error(DiagCode::unsupported,
+                        "the budget's {0} is measured by a run on this machine, which does not run "
+                        "what is compiled for '{1}': leave it out, or --budget none",
+                        name_of(limit.what).name, job.target.name);
+  }
+  return Error::success();
+}
+
 // What cannot be held against a limit of accuracy.
 Error check_accuracy(const Job& job) {
   const CompileArgs& args = job.args;
@@ -190,6 +208,7 @@ Error prepare_job(Job& job) {
                         "' is not checked: an object cannot be run here");
     job.budget = {};
   }
+  TW_TRY(check_budget_runs(job));
   TW_ASSIGN(job.files, files_of(args, job.options));
   TW_ASSIGN(job.options.algorithms, args.algorithms.options(job.target));
   if (args.optimize == "size") optimize_size(job);

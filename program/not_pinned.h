@@ -1,0 +1,27 @@
+// What --frozen asks for and no lock has: an error that keeps its kernels apart, for a table.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "support/json.h"
+
+namespace tw {
+
+struct UnpinnedKernel {
+  std::string task, algorithm, kernel, name;
+  std::string problem;  // why the lock's schedule cannot be used; "": it has none
+};
+
+class NotPinned : public llvm::ErrorInfo<NotPinned, DiagError> {
+ public:
+  static char ID;
+  NotPinned(Diag diag, std::vector<UnpinnedKernel> missing)
+      : llvm::ErrorInfo<NotPinned, DiagError>(std::vector{std::move(diag)}),
+        kernels(std::move(missing)) {}
+  std::vector<UnpinnedKernel> kernels;
+};
+
+std::string to_string(const std::vector<UnpinnedKernel>& kernels);  // a table
+Json to_json(const std::vector<UnpinnedKernel>& kernels);
+
+}  // namespace tw
