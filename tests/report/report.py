@@ -5,6 +5,7 @@ with its schedule and memory, and no name in a model can break them. Where Chrom
     report.py [--tilewright BUILD/tilewright]
 """
 import argparse
+import html
 import html.parser
 import json
 import pathlib
@@ -148,24 +149,64 @@ def check_tuning(path, trials):
     return report
 
 
-def check_browser(path, rows, nodes):
-    """Whether Chromium was there. It must show so many rows, and boxes unless they are None, and say nothing."""
+def shown(path, width=1280):
+    """What Chromium makes of the page, which must say nothing on its console; None: it is not installed."""
     browser = shutil.which("chromium")
     if not browser:
-        return False
+        return None
     with tempfile.TemporaryDirectory() as profile:
         done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}",
-                               "--enable-logging=stderr", "--dump-dom", path.as_uri()],
+                               f"--window-size={width},900", "--enable-logging=stderr", "--dump-dom", path.as_uri()],
                               capture_output=True, text=True, timeout=120)
     said = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     assert not said, said
-    table = re.search(r'<table id="kernels">(.*?)</table>', done.stdout, re.S)
-    assert table and table[1].count("<tr") == rows + 1, done.stdout[-2000:] + done.stderr[-2000:]
+    assert "<main" in done.stdout, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def check_browser(path, rows, nodes):
+    """Whether Chromium was there. It must show so many rows, and boxes unless they are None."""
+    page = shown(path)
+    if page is None:
+        return False
+    table = re.search(r'<table id="kernels">(.*?)</table>', page, re.S)
+    assert table and table[1].count("<tr") == rows + 1, page[-2000:]
     if nodes is None:
         return True
-    assert done.stdout.count('<g class="node') == nodes
-    assert ("hostile')" in done.stdout) == (nodes > 0)   # it is there as a text
+    assert page.count('<g class="node') == nodes
+    assert ("hostile')" in page) == (nodes > 0)   # it is there as a text
     return True
+
+
+FITS = "document.body.dataset.wide = document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+def check_click(path, report, folder):
+    """One click, on the first name of the table: the slowest call, its schedule and its memory. No page is wider than its window."""
+    slowest = max(range(len(report["times"])), key=lambda i: report["times"][i]["ms"])
+    call = report["calls"][slowest]
+    clicked = folder / "clicked.html"
+    script = f"document.querySelector('#kernels tbody button').click(); {FITS};"
+    clicked.write_text(path.read_text().replace("</body>", f"<script>{script}</script></body>"))
+    for width in (1280, 500):
+        page = shown(clicked, width)
+        if page is None:
+            return
+        detail = html.unescape(re.search(r'<section id="detail".*?</section>', page, re.S)[0])
+        assert call["name"] in detail and call["schedule"].strip() in detail, detail
+        assert all(f"<td>{a['offset']}</td>" in detail for a in call["arguments"]), detail
+        assert page.count('class="mark chosen"') >= 2, "neither the roofline nor the memory marks the call"
+        assert "arena " in re.search(r'<p id="summary">(.*?)</p>', page)[1]
+        assert 'data-wide="0"' in page, f"wider than a window of {width} pixels: {re.findall('data-wide=.*?>', page)}"
+
+
+def check_few_errors(tilewright, folder):
+    """Where no error was reached in time the page says so, and has no empty table."""
+    page = folder / "few.html"
+    run(tilewright, "compile", DIGITS, "-o", folder / "few.so", "--report", page, "--report-errors", 1e-6)
+    report, text = data_of(page), shown(page)
+    assert not report["errors"] and "not reached" in report["errors_note"], report["errors"]
+    assert text is None or ("not reached" in text and 'id="errors-table"' not in text)
 
 
 def main():
@@ -182,6 +223,8 @@ def main():
         assert any(HOSTILE in c["name"] for c in report["calls"]), "the hostile names did not come here"
         assert any(c["after"] for c in report["calls"])
         seen = check_browser(page, len(report["calls"]), len(report["calls"]))
+        check_click(page, report, folder)
+        check_few_errors(tilewright, folder)
         run(tilewright, "tune", DIGITS, "--trials", 8, "--log", folder / "log.db", "--report", page)
         tuning = check_tuning(page, 8)
         check_browser(page, len(tuning["tasks"]), 0)
