@@ -19,6 +19,7 @@ struct FamilySchedule {
   void operator()(const PoolStages& m) const { schedule_pool(s, m); }
   void operator()(const RecurrentStages& m) const { schedule_recurrent(s, m); }
   void operator()(const AttentionStages& m) const { schedule_attention(s, m); }
+  void operator()(const AttentionBlockStages&) const {}  // of targets with axes alone
 };
 
 Expected<Schedule> family_schedule(const Kernel& kernel, const KernelStages& stages,
@@ -26,6 +27,8 @@ Expected<Schedule> family_schedule(const Kernel& kernel, const KernelStages& sta
   if (!target.axes.empty()) {
     if (const auto* tiles = std::get_if<TileStages>(&stages))
       return tiled_schedule(kernel, *tiles, target, choices);
+    if (const auto* blocks = std::get_if<AttentionBlockStages>(&stages))
+      return attention_block_schedule(kernel, *blocks, target, choices);
     return bound_schedule(kernel, std::get_if<ReduceStages>(&stages), target, choices);
   }
   if (tensor_instruction(target, true)) return tensor_schedule(kernel, target, choices);

@@ -54,7 +54,10 @@ struct AnchorLowering {
   }
   Result operator()(const op::ConvTranspose&) { return lower_conv_transpose(b, anchor); }
   Result operator()(const op::MatMul&) {
-    if (holds_softmax(b.graph, b.group)) return lower_attention(b, anchor);
+    if (holds_softmax(b.graph, b.group)) {
+      if (auto blocks = lower_attention_in_blocks(b, anchor)) return std::move(*blocks);
+      return lower_attention(b, anchor);
+    }
     const Node product = with_short_operands(b, anchor);
     if (auto tiles = lower_matmul_in_tiles(b, product)) return std::move(*tiles);
     return lower_matmul(b, product);

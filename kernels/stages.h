@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "kernels/attention/attention.h"
+#include "kernels/attention/blocks.h"
 #include "kernels/conv/conv.h"
 #include "kernels/device/device.h"
 #include "kernels/elementwise/elementwise.h"
@@ -17,7 +18,8 @@ namespace tw {
 
 using KernelStages =
     std::variant<ElementwiseStages, ConvStages, WinogradStages, StrassenStages, MatMulStages,
-                 TileStages, ReduceStages, PoolStages, RecurrentStages, AttentionStages>;
+                 TileStages, ReduceStages, PoolStages, RecurrentStages, AttentionStages,
+                 AttentionBlockStages>;
 const char* family_name(const KernelStages& stages);  // "conv", "depthwise", "matmul", ..
 
 }  // namespace tw

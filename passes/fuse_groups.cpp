@@ -17,6 +17,7 @@
 #include "ir/graph/index_checks.h"
 #include "ir/graph/short_floats.h"
 #include "ir/group.h"
+#include "kernels/attention/blocks.h"
 #include "passes/fuse_groups.h"
 #include "passes/match_attention.h"
 #include "passes/pass.h"
@@ -32,7 +33,7 @@ constexpr size_t kMaxInputs = 12;  // tensors read from outside; uniform constan
 
 class Fuser {
  public:
-  Fuser(const Graph& graph, bool processor);
+  Fuser(const Graph& graph, const Target* device);
   std::vector<Group> run();
 
  private:
@@ -67,6 +68,7 @@ class Fuser {
   bool ends_product(int anchor, int last) const;
   void accept(Draft draft);
   void take_attention();
+  bool in_blocks(const Attention& attention) const;
   void move_inside(std::set<int>& nodes, ValueId read) const;
   void take_operands(Draft& draft) const;
   void round_inside(std::set<int>& nodes, std::array<ValueId, 2>& operands) const;
@@ -76,7 +78,7 @@ class Fuser {
   void grow_injective(Draft& draft);
   std::optional<Reading> reading_of(int position, const Draft& draft) const;
 
-  bool processor_;
+  const Target* device_;  // with threads of its own; null: a processor
   const Graph& graph_;
   std::vector<NodeId> order_;
   std::vector<int> position_of_;         // by node index
@@ -187,8 +189,8 @@ bool is_cheap(const Node& node) {
   return !std::holds_alternative<op::BatchNorm>(node.attrs);
 }
 
-Fuser::Fuser(const Graph& graph, bool processor)
-    : processor_(processor),
+Fuser::Fuser(const Graph& graph, const Target* device)
+    : device_(device),
       graph_(graph),
       order_(graph.order()),
       position_of_(graph.node_count(), -1),
@@ -257,8 +259,14 @@ void Fuser::accept(Draft draft) {
   drafts_.push_back(std::move(draft));
 }
 
+// Whether the device has a kernel for all of it.
+bool Fuser::in_blocks(const Attention& attention) const {
+  const auto problem = attention_problem(graph_, graph_.node(attention.scores),
+                                         graph_.node(attention.product));
+  return problem && attention_tile(*device_, *problem);
+}
+
 void Fuser::take_attention() {
-  if (!processor_) return;
   auto users = [&](ValueId v) {
     std::vector<NodeId> ids;
     for (int user : users_[static_cast<size_t>(v.index)])
@@ -271,7 +279,7 @@ void Fuser::take_attention() {
   for (size_t position = 0; position < order_.size(); ++position) {
     if (!get_if<op::Softmax>(&at(static_cast<int>(position)))) continue;
     std::optional<Attention> match = match_attention(graph_, order_[position], users, is_output);
-    if (!match) continue;
+    if (!match || (device_ && !in_blocks(*match))) continue;
     Draft draft;
     for (NodeId id : match->nodes) draft.nodes.insert(position_of_[static_cast<size_t>(id.index)]);
     draft.anchor = position_of_[static_cast<size_t>(match->product.index)];
@@ -289,7 +297,7 @@ void Fuser::take_operands(Draft& draft) const {
   if (!get_if<op::Conv>(&anchor) && !get_if<op::MatMul>(&anchor)) return;
   std::array<ValueId, 2> operands = {anchor.inputs[0], anchor.inputs[1]};
   round_inside(draft.nodes, operands);
-  if (!processor_ && get_if<op::MatMul>(&anchor))
+  if (device_ && get_if<op::MatMul>(&anchor))
     for (const ValueId operand : operands) move_inside(draft.nodes, operand);
   std::set<int> nodes = draft.nodes;
   for (size_t i = 0; i < 2; ++i) widen_inside(nodes, anchor.inputs[i]);
@@ -299,7 +307,7 @@ void Fuser::take_operands(Draft& draft) const {
                ? std::optional(graph_.value(at(maker).inputs[0]).type.dtype)
                : std::nullopt;
   };
-  if (processor_ || source(0) == source(1)) draft.nodes = std::move(nodes);
+  if (!device_ || source(0) == source(1)) draft.nodes = std::move(nodes);
 }
 
 // Reshapes, transposes and slices in a row that only these nodes read join them.
@@ -490,8 +498,8 @@ std::vector<Group> Fuser::run() {
 
 }  // namespace
 
-std::vector<Group> fuse_groups(const Graph& graph, bool processor) {
-  return Fuser(graph, processor).run();
+std::vector<Group> fuse_groups(const Graph& graph, const Target* device) {
+  return Fuser(graph, device && !device->axes.empty() ? device : nullptr).run();
 }
 
 }  // namespace tw

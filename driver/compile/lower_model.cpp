@@ -41,7 +41,7 @@ Expected<std::unique_ptr<ModelSchedules>> schedules_of(const std::map<std::strin
 
 // Which operators share a kernel.
 FusedGraph fuse(const Graph& graph, bool plain, const Target& device) {
-  return {&graph, plain ? single_groups(graph) : fuse_groups(graph, device.axes.empty())};
+  return {&graph, plain ? single_groups(graph) : fuse_groups(graph, &device)};
 }
 
 // The algorithm of each product, and the pools that suit it.

@@ -60,7 +60,7 @@ Expected<std::vector<Task>> model_tasks(const std::string& path, const ImportOpt
   std::vector<LayoutPlan> plans;
   if (target.devices.empty()) { TW_ASSIGN(plans, layout_plans(model.graph, target, {})); }
   TW_TRY(run_passes(model.graph, context, {"assign-layouts"}));
-  std::vector<Group> groups = fuse_groups(model.graph, target.main_device().axes.empty());
+  std::vector<Group> groups = fuse_groups(model.graph, &target.main_device());
   if (target.devices.empty()) {
     choose_algorithms(model.graph, groups, target, {});
     fuse_pools(model.graph, groups);

@@ -16,6 +16,7 @@
 #include "ir/graph/short_floats.h"
 #include "kernels/attention/attention.h"
 #include "kernels/attention/causal.h"
+#include "kernels/attention/parts.h"
 #include "kernels/common/group_builder.h"
 #include "kernels/common/integer_product.h"
 #include "kernels/common/register_tile.h"
@@ -28,22 +29,13 @@ constexpr int64_t kUsualKeys = 512;  // where their number is free
 class AttentionLowering {
  public:
   AttentionLowering(GroupBuilder& b, const Node& product) : b_(b), product_(product) {
-    for (NodeId id : b.group.nodes) {
-      const Node& node = b.graph.node(id);
-      if (get_if<op::Softmax>(&node)) softmax_ = &node;
-      if (get_if<op::MatMul>(&node) && node.output != product.output) scores_ = &node;
-      if (const auto* t = get_if<op::Transpose>(&node); t && node.inputs[0] == product.output)
-        perm_ = t->perm;
-    }
-    const Shape& s = b.type(softmax_->output).shape;
-    const Shape& q = b.type(scores_->inputs[0]).shape;
-    outer_.assign(s.begin(), s.end() - 2);
-    rows_ = s[s.size() - 2], keys_ = s.back(), depth_ = q.back(),
-    columns_ = b.type(product.output).shape.back();
+    parts_ = attention_parts(b, product);
+    softmax_ = parts_.softmax, scores_ = parts_.scores, outer_ = parts_.outer;
+    rows_ = parts_.rows, keys_ = parts_.keys, depth_ = parts_.depth, columns_ = parts_.columns;
     lanes_ = std::max(1, b.target.lanes(4));
     key_product_ = instruction_for(*scores_), value_product_ = instruction_for(product);
     block_ = as_const(rows_) ? 1 : kFreeRows;
-    if (softmax_ != nullptr) take_mask();
+    take_mask();
     padded_rows_ = block_ == 1 ? rows_ : simplify(ceil_div(rows_, block_) * Expr(block_));
   }
 
@@ -98,11 +90,7 @@ class AttentionLowering {
                   vectors = panel_of(keys, *as_const(depth_)) / lanes_;
     if (!mask_) return;
     block_ = m_.causal_rows = tile_rows(b_.target, vectors, as_const(rows_));
-    b_.define(mask_->mask, [mask = *mask_, dtype = b_.type(mask_->mask).dtype](const Index& at) {
-      const Expr last = at[at.size() - 2] + Expr(mask.offset);
-      if (dtype == DType::boolean) return mask.sees ? le(at.back(), last) : lt(last, at.back());
-      return select(le(at.back(), last), imm(0, dtype), imm(mask.hidden, dtype));
-    });
+    define_by_places(b_, *mask_);
   }
   // Whether a row's tile sees something of the panel that the key is in; undefined: always.
   Expr seen(const Expr& row, const Expr& key) const {
@@ -142,31 +130,6 @@ class AttentionLowering {
     index.push_back(last);
     return index;
   }
-  // In f32, what leads to it too: one rounding to f16 less a step.
-  static Expr wide(const Expr& e) {
-    const DType type = e.type();
-    if (type != DType::f32 && type != DType::f16 && type != DType::bf16) return cast(DType::f32, e);
-    switch (e->kind) {
-      case ExprKind::float_imm: return imm(e->float_value, DType::f32);
-      case ExprKind::unary: return unary(e->unary, wide(e->args[0]));
-      case ExprKind::binary: return binary(e->binary, wide(e->args[0]), wide(e->args[1]));
-      case ExprKind::select: return select(e->args[0], wide(e->args[1]), wide(e->args[2]));
-      case ExprKind::cast: return wide(e->args[0]);
-      default: return type == DType::f32 ? e : cast(DType::f32, e);
-    }
-  }
-  static Expr narrow(DType dtype, const Expr& e) {
-    return dtype == DType::f32 ? e : cast(dtype, e);
-  }
-  // The batch part of an operand's index: broadcast axes read 0.
-  static Index batch_index(const Shape& shape, const Index& row) {
-    Index index;
-    size_t own = shape.size() - 2, all = row.size() - 1;
-    for (size_t i = 0; i < own; ++i)
-      index.push_back(is_const(shape[i], 1) ? Expr(0) : row[all - own + i]);
-    return index;
-  }
-
   // Whether rows of whole panels lie one behind the other in memory, in f32, and the values of a
   // batch stay in the first-level cache.
   bool is_dense(ValueId v, int64_t panel) const {
@@ -200,7 +163,7 @@ class AttentionLowering {
     Index element(at.begin(), at.end() - 3);
     element.push_back(transposed ? column : k);
     element.push_back(transposed ? k : column);
-    Expr value = wide(b_.element(v, element));
+    Expr value = in_f32(b_.element(v, element));
     BufferId buffer = b_.temp(name, DType::f32, extents(axes));
     const Expr stored = b_.simplified(select(
         b_.simplified(logical_and(lt(column, columns), lt(k, depth))), value, imm(0, DType::f32)));
@@ -329,7 +292,7 @@ class AttentionLowering {
     Index query = batch_index(b_.type(scores_->inputs[0]).shape, row);
     query.push_back(query_of(row.back()));
     query.push_back(k);
-    return wide(b_.element(scores_->inputs[0], query));
+    return in_f32(b_.element(scores_->inputs[0], query));
   }
 
   void scores(BufferId kp, int64_t panel) {
@@ -355,13 +318,13 @@ class AttentionLowering {
     b_.declare(axes);
     at = variables(axes);
     b_.define(scores_->output, [acc, at, dtype = b_.type(scores_->output).dtype](const Index&) {
-      return narrow(dtype, load(acc, DType::f32, at));
+      return rounded_to(dtype, load(acc, DType::f32, at));
     });
     Index logical = at;
     logical[at.size() - 2] = query_of(at[at.size() - 2]);
     s_ = b_.temp("s", DType::f32, rows_of(padded_));
     Expr masked = imm(-std::numeric_limits<double>::infinity(), DType::f32);
-    Expr score = wide(b_.element(softmax_->inputs[0], logical));
+    Expr score = in_f32(b_.element(softmax_->inputs[0], logical));
     if (!mask_) score = select(b_.simplified(lt(at.back(), keys_)), score, masked);
     m_.scores = b_.stage("s", axes, s_, at, score, Combiner::none, {},
                          seen(at[at.size() - 2], at.back()));
@@ -385,7 +348,7 @@ class AttentionLowering {
                          Expr(lanes_) +
                      lane;
     f.part = b_.stage(name + "_part", axes, part, with(row, lane),
-                      wide(load(from, b_.dtype_of(from), with(row, b_.simplified(key)))), combiner,
+                      in_f32(load(from, b_.dtype_of(from), with(row, b_.simplified(key)))), combiner,
                       identity, seen(row.back(), b_.simplified(key)));
     f.part_lane = lanes.loop(), f.part_panels = panels.loop(), f.part_steps = steps.loop();
     axes = row_axes(name);
@@ -414,7 +377,7 @@ class AttentionLowering {
     m_.exponentials_column = axes.back().loop();
     const Expr power = unary(
         UnaryOp::exp2, (load(s_, DType::f32, at) - highest) * imm(std::numbers::log2e, DType::f32));
-    m_.exponentials = b_.stage("e", axes, e_, at, narrow(b_.dtype_of(e_), power), Combiner::none,
+    m_.exponentials = b_.stage("e", axes, e_, at, rounded_to(b_.dtype_of(e_), power), Combiner::none,
                                {}, seen(row.back(), at.back()));
     BufferId sum = fold("sum", e_, Combiner::add, imm(0, DType::f32));
     axes = row_axes("inv");
@@ -448,7 +411,7 @@ class AttentionLowering {
     b_.declare(axes);
     BufferId o = b_.temp("o", DType::f32, rows_of(width));
     const Stage stage = b_.stage("o", axes, o, at,
-                                 wide(load(e_, b_.dtype_of(e_), with(row, depth.at()))) *
+                                 in_f32(load(e_, b_.dtype_of(e_), with(row, depth.at()))) *
                                      value_element(row, at.back(), depth, panel),
                                  Combiner::add, imm(0, DType::f32), seen(row.back(), depth.at()));
     m_.value_products = product_of(stage, axes, depth, value_product_);
@@ -457,16 +420,10 @@ class AttentionLowering {
     row = variables(axes);
     axes.push_back({"y_j", columns_});
     b_.declare(axes);
-    Index logical = variables(axes), to;
-    Shape shape;
-    for (size_t i = 0; i < logical.size(); ++i) {
-      size_t from = perm_.empty() ? i : static_cast<size_t>(perm_[i]);
-      to.push_back(logical[from]);
-      shape.push_back(b_.type(product_.output).shape[from]);
-    }
-    BufferId y = b_.output(b_.output_value(), shape);
-    m_.y = b_.stage("y", axes, y, to,
-                    narrow(b_.type(product_.output).dtype,
+    const Index logical = variables(axes);
+    const AttentionOutput y = attention_output(b_, parts_, logical);
+    m_.y = b_.stage("y", axes, y.buffer, y.at,
+                    rounded_to(b_.type(product_.output).dtype,
                            load(o, DType::f32, logical) * load(inverse_, DType::f32, row)));
     m_.batches = loops(axes);
     m_.column = m_.batches.back(), m_.batches.pop_back();
@@ -475,8 +432,8 @@ class AttentionLowering {
 
   GroupBuilder& b_;
   const Node& product_;
+  AttentionParts parts_;
   const Node *softmax_ = nullptr, *scores_ = nullptr;
-  Ints perm_;
   Shape outer_;
   Expr rows_, keys_, depth_, columns_, padded_, padded_rows_, summed_;
   int64_t lanes_ = 1, key_panel_ = 1, block_ = 1;  // of rows, what they are padded to

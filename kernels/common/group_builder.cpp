@@ -189,13 +189,19 @@ Stages GroupBuilder::nest(const std::vector<Axis>& axes, const std::vector<Store
   return stages;
 }
 
-void GroupBuilder::scan(const Axis& axis, const std::function<void()>& body) {
-  declare({axis});
-  std::vector<Stmt> before = std::move(stages_);
-  stages_.clear();
+void GroupBuilder::within(const std::vector<Axis>& axes, const std::function<void()>& body) {
+  declare(axes);
+  std::vector<Stmt> before = std::exchange(stages_, {});
   body();
-  before.push_back(make_loop(axis.name, axis.extent, make_sequence(std::move(stages_)),
-                             LoopKind::serial, AxisRole::scan));
+  before.push_back(loops_around(axes, make_sequence(std::move(stages_))));
+  stages_ = std::move(before);
+}
+
+void GroupBuilder::when(const Expr& condition, const std::function<void()>& body) {
+  std::vector<Stmt> before = std::exchange(stages_, {});
+  body();
+  const Stmt all = make_sequence(std::move(stages_));
+  before.push_back(condition.defined() ? make_if(condition, all) : all);
   stages_ = std::move(before);
 }
 

@@ -85,8 +85,11 @@ class GroupBuilder {
     Expr value, where;
   };
   Stages nest(const std::vector<Axis>& axes, const std::vector<Store>& stores);
-  // Stages that `body` adds run once in each iteration of the scan.
-  void scan(const Axis& axis, const std::function<void()>& body);
+  // Stages that `body` adds run once in each iteration of the scan, or at each point of the axes.
+  void scan(const Axis& axis, const std::function<void()>& body) { within({axis}, body); }
+  void within(const std::vector<Axis>& axes, const std::function<void()>& body);
+  // Only where the condition holds; undefined: always.
+  void when(const Expr& condition, const std::function<void()>& body);
   // Makes the ranges of axes known before their stage is added, so that element() can simplify.
   void declare(const std::vector<Axis>& axes);
   Expr simplified(const Expr& e) const { return simplify(e, ranges_); }

@@ -60,14 +60,21 @@ bool leaves_elements(const Kernel& copy, const Loop3& loops, const Kernel& produ
 
 }  // namespace
 
+static Axes fragment_axes(const TileInstruction& by, FragmentOf operand) {
+  switch (operand) {
+    case FragmentOf::left: return {by.row, by.depth, by.m, by.k};
+    case FragmentOf::right: return {by.depth, by.column, by.k, by.n};
+    case FragmentOf::turned_right: return {by.column, by.depth, by.n, by.k};
+  }
+  TW_UNREACHABLE("an operand");
+}
+
 std::optional<FragmentLoad> fragment_load(const Target& target, const TileInstruction& instruction,
-                                          bool left) {
-  const int32_t operand = left ? 0 : 1;
+                                          FragmentOf which) {
+  const int32_t operand = which == FragmentOf::left ? 0 : 1;
   const Kernel& product = *instruction.semantics;
   if (product.buffer(BufferId{operand}).shape.size() != 2) return std::nullopt;
-  const Axes axes = left
-                        ? Axes{instruction.row, instruction.depth, instruction.m, instruction.k}
-                        : Axes{instruction.depth, instruction.column, instruction.k, instruction.n};
+  const Axes axes = fragment_axes(instruction, which);
   for (const Intrinsic& intrinsic : target.intrinsics) {
     if (intrinsic.emit.threads != instruction.together) continue;
     Expected<std::shared_ptr<const Kernel>> copy = semantics_of(intrinsic);
@@ -77,7 +84,8 @@ std::optional<FragmentLoad> fragment_load(const Target& target, const TileInstru
     }
     const auto loops = loops_of_copy(**copy, product.buffer(BufferId{operand}).dtype);
     if (loops && leaves_elements(**copy, *loops, product, operand, axes))
-      return FragmentLoad{&intrinsic, (*loops)[1].second, (*loops)[2].second};
+      return FragmentLoad{&intrinsic, (*loops)[0].second, axes.rows / (*loops)[1].second,
+                          (*loops)[1].second, (*loops)[2].second};
   }
   return std::nullopt;
 }

@@ -9,13 +9,16 @@ namespace tw {
 
 struct FragmentLoad {
   const Intrinsic* intrinsic = nullptr;
-  int64_t rows = 1, columns = 1;  // of one matrix; memory has columns side by side
+  int64_t matrices = 1, below = 1;  // matrices below each other first, then those beside them
+  int64_t rows = 1, columns = 1;    // of one matrix; memory has columns side by side
 };
 
-// Of the instruction's left operand [row, depth] or its right one [depth, column], as memory has
-// it: matrices below each other first, then those beside them. nullopt: the target has none that
-// leaves the elements with the threads that the instruction wants them of.
+// Which operand, as memory has it: the left one [row, depth], the right one [depth, column], or
+// that [column, depth].
+enum class FragmentOf : uint8_t { left, right, turned_right };
+// nullopt: the target has none that leaves the elements with the threads that the instruction wants
+// them of.
 std::optional<FragmentLoad> fragment_load(const Target& target, const TileInstruction& instruction,
-                                          bool left);
+                                          FragmentOf operand);
 
 }  // namespace tw

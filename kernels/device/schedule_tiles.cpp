@@ -304,10 +304,10 @@ class TiledSpace {
     const Loops x = own_loops(left_operand_, operand_step_),
                 w = own_loops(right_operand_, operand_step_);
     const TileInstruction& by = *instruction_;
-    if (const auto load = fragment_load(target_, by, true))
+    if (const auto load = fragment_load(target_, by, FragmentOf::left))
       load_operand(*load, s_.split(x[0], by.m, Tail::guard, "xp", "xq"), x[1], true);
     else deal_operand({x[0], x[1]}, by.left, left_operand_.label(), {}, true);
-    if (const auto load = fragment_load(target_, by, false))
+    if (const auto load = fragment_load(target_, by, FragmentOf::right))
       load_operand(*load, s_.split(w[1], by.n, Tail::guard, "wp", "wq"), w[0], false);
     else deal_operand({w[1], w[0]}, by.right, right_operand_.label(), {}, false);
     const Cut yr = s_.split(row_, tile_.thread_rows, Tail::guard, "yg", "y1");
@@ -407,7 +407,7 @@ class TiledSpace {
     // Single elements need no alignment
     const bool alone = copies_alone_ && dtype_bytes(type_) == 4 && !from_weights(stage);
     const bool vectors = !alone && vector > 1 && points % (vector * tile_.threads()) == 0 &&
-                         side_by_side(stage, own.back(), vector);
+                         side_by_side(s_, stage, own.back(), vector);
     if (vectors) {
       const Cut cut = s_.split(own.back(), vector, Tail::guard, label + "_v", label + "_lane");
       own.back() = cut.outer, lane = cut.inner;
@@ -423,33 +423,6 @@ class TiledSpace {
     s_.unroll(dealt.outer);
     s_.vectorize(lane);
     threads_.push_back(dealt.inner);
-  }
-
-  // Vectors of the loop's iterations are loaded from consecutive elements, and all or none of a
-  // vector is there.
-  bool side_by_side(const Stage& stage, const Loop& loop, int64_t lanes) const {
-    const std::string vector = loop.name() + ".v", lane = loop.name() + ".l";
-    Ranges ranges;
-    visit(s_.kernel().body, [&](const Stmt& n) {
-      if (n->kind == StmtKind::loop) ranges[n->var] = {Expr(0), n->extent - Expr(1)};
-    });
-    ranges[vector] = {Expr(0), Expr(s_.extent(loop).value_or(1) / lanes - 1)};
-    ranges[lane] = {Expr(0), Expr(lanes - 1)};
-    if (s_.extent(loop).value_or(1) % lanes != 0) return false;
-    bool good = true;
-    const auto placed = [&](const Expr& e) {
-      return simplify(substitute(e, loop.name(), var(vector) * Expr(lanes) + var(lane)), ranges);
-    };
-    visit(s_.store_of(stage)->value, [&](const Expr& e) {
-      if (e->kind == ExprKind::select) good &= !uses_var(placed(e->args[0]), lane);
-      if (e->kind != ExprKind::load) return;
-      for (size_t d = 0; d < e->args.size(); ++d) {
-        const Expr at = placed(e->args[d]),
-                   rest = d + 1 == e->args.size() ? simplify(at - var(lane), ranges) : at;
-        good &= !uses_var(rest, lane);
-      }
-    });
-    return good;
   }
 
   ScheduleBuilder s_;
@@ -475,6 +448,31 @@ class TiledSpace {
 };
 
 }  // namespace
+
+bool side_by_side(const ScheduleBuilder& s, const Stage& stage, const Loop& loop, int64_t lanes) {
+  const std::string vector = loop.name() + ".v", lane = loop.name() + ".l";
+  Ranges ranges;
+  visit(s.kernel().body, [&](const Stmt& n) {
+    if (n->kind == StmtKind::loop) ranges[n->var] = {Expr(0), n->extent - Expr(1)};
+  });
+  ranges[vector] = {Expr(0), Expr(s.extent(loop).value_or(1) / lanes - 1)};
+  ranges[lane] = {Expr(0), Expr(lanes - 1)};
+  if (s.extent(loop).value_or(1) % lanes != 0) return false;
+  bool good = true;
+  const auto placed = [&](const Expr& e) {
+    return simplify(substitute(e, loop.name(), var(vector) * Expr(lanes) + var(lane)), ranges);
+  };
+  visit(s.store_of(stage)->value, [&](const Expr& e) {
+    if (e->kind == ExprKind::select) good &= !uses_var(placed(e->args[0]), lane);
+    if (e->kind != ExprKind::load) return;
+    for (size_t d = 0; d < e->args.size(); ++d) {
+      const Expr at = placed(e->args[d]),
+                 rest = d + 1 == e->args.size() ? simplify(at - var(lane), ranges) : at;
+      good &= !uses_var(rest, lane);
+    }
+  });
+  return good;
+}
 
 Expected<Schedule> tiled_schedule(const Kernel& kernel, const TileStages& m, const Target& target,
                                   Choices* choices) {

@@ -70,6 +70,9 @@ BlockTile choose_tile(ScheduleBuilder& s, const BlockTile& usual, const TileRoom
                       const TileInstruction* instruction);
 // What the threads of a block share; null: nothing
 const MemoryScope* block_memory(const Target& target);
+// Vectors of the loop's iterations are loaded from consecutive elements, and all or none of a
+// vector is there.
+bool side_by_side(const ScheduleBuilder& s, const Stage& stage, const Loop& loop, int64_t lanes);
 // Whether the device copies into it while the threads go on.
 bool copies_alone(const Target& target);
 

@@ -81,7 +81,7 @@ std::vector<Job> jobs_of(const std::string& name, Graph graph, const std::vector
   if (!graph.data_symbols.empty()) return {};  // sizes are given here
   PassContext context{target};
   REQUIRE(error_text(run_passes(graph, context, default_pipeline())) == "");
-  std::vector<Group> groups = fuse_groups(graph, target.axes.empty());
+  std::vector<Group> groups = fuse_groups(graph, &target);
   choose_algorithms(graph, groups, target, {});
   std::vector<Kernel> lowered, scheduled_kernels;
   std::vector<FusedGraph> fused = {{&graph, groups}};
@@ -168,7 +168,7 @@ Graph graph_of(const Case& one) {
 Task only_task(Graph graph, const Target& target) {
   PassContext context{target};
   REQUIRE(error_text(run_passes(graph, context, default_pipeline())) == "");
-  std::vector<Group> groups = fuse_groups(graph, target.axes.empty());
+  std::vector<Group> groups = fuse_groups(graph, &target);
   choose_algorithms(graph, groups, target, {});
   std::vector<Task> tasks = must(tasks_of(graph, groups, target));
   REQUIRE(tasks.size() == 1);

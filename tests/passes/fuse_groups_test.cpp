@@ -296,7 +296,7 @@ TEST_CASE("products of devices read operands through what moves elements") {
     %y: f32[4, 16, 24] = matmul(%t, %w)
     output %y
   })");
-  CHECK(fuse_groups(graph, false).size() == 1);
+  CHECK(fuse_groups(graph, &device).size() == 1);
 }
 
 TEST_CASE("attention of f16 is one group for processors") {
@@ -309,7 +309,7 @@ TEST_CASE("attention of f16 is one group for processors") {
     output %o
   })");
   CHECK(fuse_groups(graph).size() == 1);
-  CHECK(fuse_groups(graph, false).size() == 3);
+  CHECK(fuse_groups(graph, &device).size() == 3);
 }
 
 TEST_CASE("attention of free sizes, whose heads share keys, is one group") {

@@ -1,0 +1,194 @@
+// The tile of attention in blocks, by the kind of count that kernels/device/tile_model.h makes for
+// products (docs/internals/gpu-tiles.md).
+#include <algorithm>
+#include <numeric>
+
+#include "ir/kernel/stack_limits.h"
+#include "ir/multiprocessors.h"
+#include "kernels/attention/block_stages.h"
+
+namespace tw {
+namespace {
+
+constexpr int64_t kFreeQueries = 256, kFreeKeys = 512;  // where their number is free
+// Sizes beyond these count as these, so that no number overflows
+constexpr int64_t kMostSize = 1 << 16, kMostHead = 1 << 12;
+constexpr int64_t kWarpThreads = 32, kStarts = 4;  // of a warp; warps that start at one time
+constexpr int64_t kMostOfThread = 200;             // registers: more would be kept on the stack
+constexpr int64_t kOthersOfThread = 56;            // addresses, loops, and a vector of each operand
+constexpr int64_t kMostOfBlock = 256;              // threads
+// Instructions of a thread for a score beside its products (scale, mask, maximum, exponential,
+// sum), and of a warp for a copy
+constexpr int64_t kOfScore = 24, kOfCopy = 6;
+constexpr int64_t kMeetings = 4, kMeeting = 30;  // of a block's threads in a step, cycles of one
+
+int64_t parts(int64_t n, int64_t part) { return (n + part - 1) / part; }
+
+class AttentionModel {
+ public:
+  AttentionModel(const AttentionTile& tile, const AttentionProblem& problem, const Target& target,
+                 const TileInstruction* by)
+      : t_(tile), target_(target), m_(multiprocessors(target)), p_(problem), by_(by) {
+    rows_ = std::min(p_.rows.value_or(kFreeQueries), kMostSize);
+    steps_ = parts(std::min(p_.keys.value_or(kFreeKeys), kMostSize), t_.keys);
+    blocks_ = std::min(p_.batches.value_or(1), kMostSize) * parts(rows_, t_.rows);
+    depth_ = padded_depth(p_, by_), columns_ = padded_columns(p_, t_, by_);
+    threads_ = by_ ? t_.rows / t_.thread_rows * by_->together : t_.rows / t_.thread_rows * t_.across;
+    bytes_ = dtype_bytes(p_.type);
+  }
+
+  // Blocks that a multiprocessor holds; 0: none.
+  int64_t resident() const {
+    const int64_t axis = by_ ? by_->together : threads_, local = local_bytes();
+    for (const DeviceAxis& one : target_.axes)
+      if (one.level == "thread" && one.max > 0 && axis > one.max) return 0;
+    if (threads_ < kWarpThreads || threads_ > std::min(kMostOfBlock, target_.max_group)) return 0;
+    if (registers() > kMostOfThread || local > target_.local_bytes || !fits_stack()) return 0;
+    return std::min({m_.blocks, m_.threads / threads_, m_.local_bytes / local,
+                     m_.registers / ((registers() + 7) / 8 * 8 * threads_)});
+  }
+
+  std::optional<int64_t> cycles() const {
+    const int64_t most = resident();
+    if (most == 0) return std::nullopt;
+    const int64_t on_one = parts(blocks_, m_.count), rest = on_one % most;
+    return on_one / most * cycles_of(most) + (rest > 0 ? cycles_of(rest) : 0);
+  }
+
+ private:
+  bool keeps() const { return by_ && keeps_weights(*by_); }
+  int64_t registers() const {
+    const int64_t scores = t_.rows * t_.keys / threads_, sums = t_.rows * columns_ / threads_,
+                  weights = keeps() ? scores * bytes_ / 4 : 0,
+                  operands = by_ ? 0 : 4 * (t_.thread_rows + std::max(t_.keys / t_.across,
+                                                                      columns_ / t_.across));
+    return scores + sums + weights + operands + kOthersOfThread;
+  }
+  // Rows begin in other banks than those before them: by a vector, at least.
+  int64_t local_bytes() const {
+    const int64_t apart = 2 * std::max<int64_t>(1, target_.lanes(static_cast<int>(bytes_))),
+                  weights = keeps() ? 0 : t_.rows * (t_.keys + 2 * t_.across + apart),
+                  across = by_ ? by_->together : t_.across;
+    return (t_.rows + t_.keys) * (depth_ + apart) * bytes_ +
+           t_.keys * (columns_ + apart) * bytes_ + weights * (by_ ? bytes_ : 4) +
+           t_.rows * across * 4;
+  }
+  // Of all threads, as buffers of a kernel.
+  bool fits_stack() const {
+    const int64_t scores = t_.rows * t_.keys * 4, sums = t_.rows * columns_ * 4,
+                  weights = keeps() ? t_.rows * t_.keys * bytes_ : 0,
+                  across = by_ ? by_->together : t_.across;
+    const int64_t few = 2 * t_.rows * across * 4 + (by_ ? (by_->m + by_->n) * by_->k * bytes_ * 2
+                                                        : registers() * 4);
+    return std::max(scores, sums) <= kMaxStackBufferBytes &&
+           scores + sums + weights + few <= kMaxStackBytes;
+  }
+
+  int64_t cycles_of(int64_t together) const {
+    const int64_t queries = together * t_.rows * (depth_ + columns_) * bytes_;
+    return m_.latency + steps_ * step_cycles(together) + parts(queries, share());
+  }
+  // What is busy longest, or what one block waits for: nothing copies ahead.
+  int64_t step_cycles(int64_t together) const {
+    const int64_t moved = t_.keys * (depth_ + columns_) * bytes_;
+    const int64_t alone = m_.latency + kMeetings * kMeeting + products() / rate() +
+                          parts(instructions(), kStarts);
+    return std::max({parts(together * products(), rate()),
+                     parts(together * (moved + read_bytes()), m_.local_rate),
+                     parts(together * moved, share()), parts(together * instructions(), kStarts),
+                     alone});
+  }
+  int64_t products() const { return t_.rows * t_.keys * (depth_ + columns_); }
+  int64_t rate() const {
+    return std::max<int64_t>(1, by_ ? m_.multiply_adds(p_.type, p_.tf32) : m_.f32);
+  }
+  // By the block's warps, of the memory that they share: each reads its rows and all keys and
+  // values.
+  int64_t read_bytes() const {
+    const int64_t warps = parts(threads_, kWarpThreads), of_warp = parts(t_.rows, warps),
+                  weights = keeps() ? 0 : of_warp * t_.keys;
+    return warps * (of_warp * depth_ + weights + t_.keys * (depth_ + columns_)) * bytes_;
+  }
+  int64_t instructions() const {
+    const int64_t vector = std::max<int64_t>(1, target_.lanes(static_cast<int>(bytes_))),
+                  copies = parts(t_.keys * (depth_ + columns_), kWarpThreads * vector),
+                  scores = parts(t_.rows * t_.keys, kWarpThreads),
+                  sums = parts(t_.rows * columns_, kWarpThreads);
+    const int64_t multiplied = by_ ? products() / (by_->m * by_->n * by_->k)
+                                   : parts(products(), kWarpThreads);
+    return copies * kOfCopy + scores * kOfScore + sums + multiplied;
+  }
+  int64_t share() const {
+    return std::max<int64_t>(
+        1, std::min(m_.local_rate / 2, m_.l2_rate / std::max<int64_t>(1, std::min(m_.count,
+                                                                                  blocks_))));
+  }
+
+  const AttentionTile& t_;
+  const Target& target_;
+  const Multiprocessors m_;
+  const AttentionProblem p_;
+  const TileInstruction* by_;
+  int64_t rows_ = 1, steps_ = 1, blocks_ = 1, depth_ = 1, columns_ = 1, threads_ = 1, bytes_ = 4;
+};
+
+// In the order in which ties go: larger tiles first.
+std::vector<AttentionTile> candidates(const AttentionProblem& problem, const TileInstruction* by) {
+  std::vector<AttentionTile> all;
+  for (const int64_t rows : {128, 64, 32, 16, 8})
+    for (const int64_t keys : {128, 64, 32, 16}) {
+      // A side is less than twice the tensor's
+      if (problem.rows && rows >= 2 * *problem.rows && rows > 8) continue;
+      if (problem.keys && keys >= 2 * *problem.keys && keys > 16) continue;
+      if (by) {
+        if (rows % by->m == 0 && keys % std::lcm(by->n, by->k) == 0)
+          all.push_back({rows, keys, by->m, 1, true});
+        continue;
+      }
+      for (const int64_t across : {8, 16, 32})
+        for (const int64_t thread_rows : {4, 2, 1})
+          if (rows % thread_rows == 0 && keys % across == 0)
+            all.push_back({rows, keys, thread_rows, across, false});
+    }
+  return all;
+}
+
+}  // namespace
+
+std::optional<AttentionProblem> attention_problem(const Graph& graph, const Node& scores,
+                                                  const Node& product) {
+  const auto type = [&](ValueId v) -> const TensorType& { return graph.value(v).type; };
+  const TensorType &q = type(scores.inputs[0]), &y = type(product.output),
+                   &s = type(scores.output);
+  const auto depth = as_const(q.shape.back()), columns = as_const(y.shape.back());
+  if (!depth || !columns) return std::nullopt;
+  for (const ValueId v : {scores.inputs[0], scores.inputs[1], product.inputs[1]})
+    if (type(v).dtype != q.dtype) return std::nullopt;
+  AttentionProblem p;
+  p.depth = *depth, p.columns = *columns, p.type = q.dtype;
+  p.rows = as_const(s.shape[s.shape.size() - 2]), p.keys = as_const(s.shape.back());
+  p.batches = as_const(simplify(element_count(Shape(s.shape.begin(), s.shape.end() - 2))));
+  return p;
+}
+
+std::optional<TileInstruction> attention_instruction(const Target& target,
+                                                     const AttentionProblem& problem) {
+  std::vector<TileInstruction> all = tile_instructions(target, {problem.type, problem.tf32});
+  if (all.empty()) return std::nullopt;
+  return std::move(all.front());
+}
+
+std::optional<AttentionTile> attention_tile(const Target& target, const AttentionProblem& problem) {
+  if (!block_memory(target) || problem.depth > kMostHead || problem.columns > kMostHead)
+    return std::nullopt;
+  const auto by = attention_instruction(target, problem);
+  std::optional<AttentionTile> best;
+  int64_t fewest = 0;
+  for (const AttentionTile& tile : candidates(problem, by ? &*by : nullptr)) {
+    const auto cycles = AttentionModel(tile, problem, target, by ? &*by : nullptr).cycles();
+    if (cycles && (!best || *cycles < fewest)) best = tile, fewest = *cycles;
+  }
+  return best;
+}
+
+}  // namespace tw

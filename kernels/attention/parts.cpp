@@ -1,0 +1,68 @@
+#include "kernels/attention/parts.h"
+
+#include "ir/graph/queries.h"
+
+namespace tw {
+
+AttentionParts attention_parts(const GroupBuilder& b, const Node& product) {
+  AttentionParts parts;
+  parts.product = &product;
+  for (NodeId id : b.group.nodes) {
+    const Node& node = b.graph.node(id);
+    if (get_if<op::Softmax>(&node)) parts.softmax = &node;
+    if (get_if<op::MatMul>(&node) && node.output != product.output) parts.scores = &node;
+    if (const auto* t = get_if<op::Transpose>(&node); t && node.inputs[0] == product.output)
+      parts.perm = t->perm;
+  }
+  const Shape& s = b.type(parts.softmax->output).shape;
+  parts.outer.assign(s.begin(), s.end() - 2);
+  parts.rows = s[s.size() - 2], parts.keys = s.back();
+  parts.depth = b.type(parts.scores->inputs[0]).shape.back();
+  parts.columns = b.type(product.output).shape.back();
+  return parts;
+}
+
+void define_by_places(GroupBuilder& b, const CausalMask& causal) {
+  b.define(causal.mask, [mask = causal, dtype = b.type(causal.mask).dtype](const Index& at) {
+    const Expr last = at[at.size() - 2] + Expr(mask.offset);
+    if (dtype == DType::boolean) return mask.sees ? le(at.back(), last) : lt(last, at.back());
+    return select(le(at.back(), last), imm(0, dtype), imm(mask.hidden, dtype));
+  });
+}
+
+Expr in_f32(const Expr& e) {
+  const DType type = e.type();
+  if (type != DType::f32 && type != DType::f16 && type != DType::bf16) return cast(DType::f32, e);
+  switch (e->kind) {
+    case ExprKind::float_imm: return imm(e->float_value, DType::f32);
+    case ExprKind::unary: return unary(e->unary, in_f32(e->args[0]));
+    case ExprKind::binary: return binary(e->binary, in_f32(e->args[0]), in_f32(e->args[1]));
+    case ExprKind::select: return select(e->args[0], in_f32(e->args[1]), in_f32(e->args[2]));
+    case ExprKind::cast: return in_f32(e->args[0]);
+    default: return type == DType::f32 ? e : cast(DType::f32, e);
+  }
+}
+
+Expr rounded_to(DType dtype, const Expr& e) { return dtype == DType::f32 ? e : cast(dtype, e); }
+
+Index batch_index(const Shape& shape, const Index& row) {
+  Index index;
+  const size_t own = shape.size() - 2, all = row.size() - 1;
+  for (size_t i = 0; i < own; ++i)
+    index.push_back(is_const(shape[i], 1) ? Expr(0) : row[all - own + i]);
+  return index;
+}
+
+AttentionOutput attention_output(GroupBuilder& b, const AttentionParts& parts,
+                                 const Index& logical) {
+  Index to;
+  Shape shape;
+  for (size_t i = 0; i < logical.size(); ++i) {
+    const size_t from = parts.perm.empty() ? i : static_cast<size_t>(parts.perm[i]);
+    to.push_back(logical[from]);
+    shape.push_back(b.type(parts.product->output).shape[from]);
+  }
+  return {b.output(b.output_value(), shape), to};
+}
+
+}  // namespace tw

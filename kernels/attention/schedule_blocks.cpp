@@ -1,0 +1,90 @@
+// The loops of attention in blocks, given to a device's axes (kernels/attention/blocks.h).
+#include <algorithm>
+
+#include "kernels/attention/blocks.h"
+#include "kernels/device/tiles.h"
+#include "kernels/schedule/builder.h"
+
+namespace tw {
+namespace {
+
+class BlockSchedule {
+ public:
+  BlockSchedule(const Kernel& kernel, const AttentionBlockStages& m, const Target& target,
+                Choices* choices)
+      : s_(kernel, target, choices), m_(m), target_(target) {
+    for (const DeviceAxis& axis : target.axes) {
+      if (axis.level == "block" && block_.empty()) block_ = axis.name;
+      if (axis.level == "thread") axes_.push_back(axis.name);
+    }
+  }
+
+  Expected<Schedule> run() {
+    const std::string memory = block_memory(target_)->name;
+    for (const BufferName& buffer : m_.shared) s_.set_scope(buffer, memory);
+    for (const BufferName& buffer : m_.own) s_.set_scope(buffer, "stack");
+    for (const AttentionBlockStages::Apart& apart : m_.apart)
+      s_.storage_align(apart.buffer, 0, 2 * apart.elements, apart.elements);
+    for (const AttentionBlockStages::Copy& copy : m_.copies) spread(copy);
+    for (const AttentionBlockStages::Instruction& i : m_.instructions)
+      s_.tensorize(i.loop, i.intrinsic, i.name);
+    for (const Loop& loop : m_.unrolled)
+      if (s_.extent(loop).value_or(1) > 1) s_.unroll(loop);
+    for (const Loop& loop : m_.vectors) s_.vectorize(loop);
+    // Last: from then on each step is held to the rules of what runs at one time
+    s_.bind(s_.fuse(m_.blocks, "block"), block_);
+    for (const Loops& threads : m_.threads) bind_threads(threads);
+    for (const Loops& threads : copying_) bind_threads(threads);
+    return s_.finish();
+  }
+
+ private:
+  // The last loop runs over the first axis. Not all axes have one.
+  void bind_threads(const Loops& threads) {
+    for (size_t i = 0; i < threads.size(); ++i)
+      if (threads[i].defined() && s_.has(threads[i]))
+        s_.bind(threads[i], axes_[threads.size() - 1 - i]);
+  }
+
+  // A copy, dealt out to the threads, in vectors where elements lie side by side.
+  void spread(const AttentionBlockStages::Copy& copy) {
+    const std::string& label = copy.stage.label();
+    Loops own = copy.loops;
+    Loop lane;
+    int64_t points = 1;
+    for (const Loop& loop : own) points *= s_.extent(loop).value_or(1);
+    const int64_t vector = std::max<int64_t>(
+        1, target_.lanes(dtype_bytes(s_.buffer(copy.stage.buffer()).dtype)));
+    if (points % (vector * m_.thread_count) == 0 &&
+        side_by_side(s_, copy.stage, own.back(), vector)) {
+      const auto cut = s_.split(own.back(), vector, Tail::guard, label + "_v", label + "_lane");
+      own.back() = cut.outer, lane = cut.inner;
+    }
+    const Loop all = s_.fuse(own, label + "_all");
+    const auto dealt = s_.split(all, m_.thread_count, Tail::guard, label + "_turn",
+                                label + "_thread");
+    s_.reorder({dealt.inner, dealt.outer});
+    s_.unroll(dealt.outer);
+    if (lane.defined()) s_.vectorize(lane);
+    if (m_.threads.front().size() == 1) return copying_.push_back({dealt.inner});
+    const auto lanes = s_.split(dealt.inner, s_.extent(m_.threads.front().back()).value_or(1),
+                                Tail::guard, label + "_warp", label + "_own");
+    copying_.push_back({lanes.outer, lanes.inner});
+  }
+
+  ScheduleBuilder s_;
+  const AttentionBlockStages& m_;
+  const Target& target_;
+  std::string block_;
+  std::vector<std::string> axes_;  // of threads
+  std::vector<Loops> copying_;     // loops over them, of the copies
+};
+
+}  // namespace
+
+Expected<Schedule> attention_block_schedule(const Kernel& kernel, const AttentionBlockStages& m,
+                                            const Target& target, Choices* choices) {
+  return BlockSchedule(kernel, m, target, choices).run();
+}
+
+}  // namespace tw
