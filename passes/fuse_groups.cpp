@@ -35,6 +35,11 @@ class Fuser {
  public:
   Fuser(const Graph& graph, const Target* device);
   std::vector<Group> run();
+  // Of what take_attention left apart
+  std::vector<std::string> notes() {
+    take_attention();
+    return std::move(notes_);
+  }
 
  private:
   struct Draft {
@@ -68,7 +73,7 @@ class Fuser {
   bool ends_product(int anchor, int last) const;
   void accept(Draft draft);
   void take_attention();
-  bool in_blocks(const Attention& attention) const;
+  bool in_blocks(const Attention& attention);
   void move_inside(std::set<int>& nodes, ValueId read) const;
   void take_operands(Draft& draft) const;
   void round_inside(std::set<int>& nodes, std::array<ValueId, 2>& operands) const;
@@ -79,6 +84,7 @@ class Fuser {
   std::optional<Reading> reading_of(int position, const Draft& draft) const;
 
   const Target* device_;  // with threads of its own; null: a processor
+  std::vector<std::string> notes_;
   const Graph& graph_;
   std::vector<NodeId> order_;
   std::vector<int> position_of_;         // by node index
@@ -259,11 +265,19 @@ void Fuser::accept(Draft draft) {
   drafts_.push_back(std::move(draft));
 }
 
-// Whether the device has a kernel for all of it.
-bool Fuser::in_blocks(const Attention& attention) const {
+// Whether the device has one kernel for all of it; else a note.
+bool Fuser::in_blocks(const Attention& attention) {
+  const auto inside = [&](ValueId v) {
+    return std::ranges::any_of(attention.nodes,
+                               [&](NodeId id) { return graph_.node(id).output == v; });
+  };
   const auto problem = attention_problem(graph_, graph_.node(attention.scores),
-                                         graph_.node(attention.product));
-  return problem && attention_tile(*device_, *problem);
+                                         graph_.node(attention.product), inside);
+  std::string why = "its operands are of several types, or its heads of free sizes";
+  if (problem && attention_tile(*device_, *problem, &why)) return true;
+  notes_.push_back("attention '" + graph_.value(graph_.node(attention.product).output).name +
+                   "' on " + device_->name + " is several kernels: " + why);
+  return false;
 }
 
 void Fuser::take_attention() {
@@ -500,6 +514,11 @@ std::vector<Group> Fuser::run() {
 
 std::vector<Group> fuse_groups(const Graph& graph, const Target* device) {
   return Fuser(graph, device && !device->axes.empty() ? device : nullptr).run();
+}
+
+std::vector<std::string> attention_notes(const Graph& graph, const Target& device) {
+  if (device.axes.empty()) return {};
+  return Fuser(graph, &device).notes();
 }
 
 }  // namespace tw

@@ -75,19 +75,25 @@ class Matcher {
                        [&](NodeId id) { return claimed_.contains(id); });
   }
 
-  // What the weights of the softmax become for the product, in a short float and back; else `v`.
+  // What the weights of the softmax become for the product, in a short float and back or rounded to
+  // tf32; else `v`.
   ValueId rounded(ValueId v) const {
     const NodeId narrow = only_user(v);
+    if (narrow.valid() && rounds_to_tf32(graph_.node(narrow))) return graph_.node(narrow).output;
     if (!narrow.valid() || !get_if<op::Cast>(&graph_.node(narrow))) return v;
     const NodeId wide = only_user(graph_.node(narrow).output);
     return wide.valid() && widens_short_float(graph_, graph_.node(wide)) ? graph_.node(wide).output
                                                                          : v;
   }
 
-  // Casts to f32 of a short float, and to that, which this attention alone reads. The result: what
-  // they read.
+  // Casts to f32 of a short float, and to that, or what rounds to tf32, which this attention alone
+  // reads. The result: what they read.
   ValueId take_rounding(ValueId v) {
     const Node* wide = graph_.def(v);
+    if (wide && rounds_to_tf32(*wide) && read_inside_only(v)) {
+      claim(graph_.value(v).def);
+      return wide->inputs[0];
+    }
     if (!wide || !widens_short_float(graph_, *wide) || !read_inside_only(v)) return v;
     claim(graph_.value(v).def);
     const ValueId narrow = wide->inputs[0];

@@ -292,6 +292,8 @@ static Expected<ScheduleRemarks> remarks_of(const Graph& graph, const LoweredPro
   TW_ASSIGN(ScheduleRemarks out, schedules.review(lowered.kernels, chosen));
   for (std::string& note : idle_notes(lowered.kernels, chosen, target))
     out.notes.push_back(std::move(note));
+  for (std::string& note : attention_notes(graph, target.main_device()))
+    out.notes.push_back(std::move(note));
   if (const std::string floats = floats_between(graph); !floats.empty())
     out.notes.push_back("floats between quantized values: " + floats);
   return out;

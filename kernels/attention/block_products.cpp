@@ -136,24 +136,22 @@ class InstructionBlocks : public AttentionBlocks {
       b_.within({step}, [&] {
         const Expr depth = var(step.name) * Expr(by_.k);
         const BufferId q = queries_of(var(warp.name), depth);
-        const std::vector<Axis> columns = unrolled({{"acc_n", Expr(tile_.keys / by_.n)}});
-        b_.within(columns, [&] {
-          const BufferId k = fragment("kf", kt_, FragmentOf::turned_right, {},
-                                      var("acc_n") * Expr(by_.n), depth);
-          multiply("acc", s_, {var(warp.name), {}, var("acc_n")},
-                   [&](const Expr& part) { return Part{q, {part}}; }, {k, {}});
-        });
+        over_columns("acc", "kf", tile_.keys / by_.n, kt_, FragmentOf::turned_right, depth,
+                     [&](const Part& k, const Expr& column) {
+                       multiply("acc", s_, {var(warp.name), {}, column},
+                                [&](const Expr& part) { return Part{q, {part}}; }, k);
+                     });
       });
     });
   }
 
   void hand_over(const Index& thread) override {
+    if (!keeps_) return through_memory(thread);
     const int64_t steps = tile_.keys / by_.k;
     const std::vector<PlacementDigit>&down = by_.left.digits[0], &along = by_.left.digits[1];
     const std::vector<Axis> r = unrolled(
                                 axes_of("p_r", {tile_.thread_rows / by_.m, digit_elements(down)})),
                             c = unrolled(axes_of("p_c", {steps, digit_elements(along)}));
-    if (!keeps_) return through_memory(thread);
     const Expr row = digit_place(down, thread[1], var(r[1].name)),
                key = digit_place(along, thread[1], var(c[1].name));
     Shape shape = {Expr(scores_.threads[0]), r[0].extent, c[0].extent};
@@ -189,21 +187,44 @@ class InstructionBlocks : public AttentionBlocks {
         const BufferId p = keeps_ ? weights_
                                   : fragment("pf", weights_, FragmentOf::left, row_parts("pf"),
                                              var(warp.name) * Expr(tile_.thread_rows), depth);
-        const std::vector<Axis> columns = unrolled({{"o_n", Expr(columns_ / by_.n)}});
-        b_.within(columns, [&] {
-          const BufferId v = fragment("vf", vt_, FragmentOf::right, {}, depth,
-                                      var("o_n") * Expr(by_.n));
-          multiply("o", o_, {var(warp.name), {}, var("o_n")},
-                   [&](const Expr& part) {
-                     return keeps_ ? Part{p, {var(warp.name), part, var(step.name)}}
-                                   : Part{p, {part}};
-                   },
-                   {v, {}});
-        });
+        over_columns("o", "vf", columns_ / by_.n, vt_, FragmentOf::right, depth,
+                     [&](const Part& v, const Expr& column) {
+                       multiply("o", o_, {var(warp.name), {}, column},
+                                [&](const Expr& part) {
+                                  return keeps_ ? Part{p, {var(warp.name), part, var(step.name)}}
+                                                : Part{p, {part}};
+                                },
+                                v);
+                     });
       });
     });
   }
 
+  // An operand, with what is in front of a thread's elements.
+  struct Part {
+    BufferId buffer;
+    Index first;
+  };
+  // For the columns of each instruction its right operand: loaded then where threads load together,
+  // else all before.
+  void over_columns(const std::string& name, const std::string& operand_name, int64_t count,
+                    BufferId tile, FragmentOf operand, const Expr& depth,
+                    const std::function<void(const Part& right, const Expr& column)>& body) {
+    const bool together = fragment_load(b_.target, by_, operand).has_value();
+    const bool turned = operand == FragmentOf::turned_right;
+    const auto load_from = [&](const std::vector<Axis>& parts, const Expr& first) {
+      return fragment(operand_name, tile, operand, parts, turned ? first : depth,
+                      turned ? depth : first);
+    };
+    BufferId all{};
+    if (!together) all = load_from(unrolled({{operand_name + "_n", Expr(count)}}), Expr(0));
+    const std::vector<Axis> columns = unrolled({{name + "_n", Expr(count)}});
+    const Expr column = var(columns[0].name);
+    b_.within(columns, [&] {
+      if (together) body({load_from({}, column * Expr(by_.n)), {}}, column);
+      else body({all, {column}}, column);
+    });
+  }
   Axis warps(const std::string& name) {
     const Axis axis{name + "_warp", Expr(scores_.threads[0])};
     b_.declare({axis});
@@ -227,7 +248,7 @@ class InstructionBlocks : public AttentionBlocks {
   }
 
   // Elements of an operand for each thread, from a row and a column of a tile in the shared memory
-  // on; of several instructions (`parts`, none: one) above each other.
+  // on; of several instructions in a row (`parts`; none: one).
   BufferId fragment(const std::string& name, BufferId from, FragmentOf operand,
                     const std::vector<Axis>& parts, const Expr& first_row,
                     const Expr& first_column) {
@@ -237,13 +258,15 @@ class InstructionBlocks : public AttentionBlocks {
     for (const Expr& extent : by_.semantics->buffer(BufferId{parameter}).shape)
       shape.push_back(extent);
     const BufferId to = own(name, problem_.type, shape);
-    const Expr above = parts.empty() ? first_row : first_row + var(parts[0].name) * Expr(by_.m);
+    const Expr skipped = parts.empty() ? Expr(0)
+                                       : var(parts[0].name) * Expr(left ? by_.m : by_.n);
+    const bool beside = operand == FragmentOf::right;  // parts, or else above each other
     const auto at = [&](const Expr& row, const Expr& column) {
       if (left) return placed(by_, 0, by_.row, row, by_.depth, column);
       const bool turned = operand == FragmentOf::turned_right;
       return placed(by_, 1, by_.column, turned ? row : column, by_.depth, turned ? column : row);
     };
-    std::vector<Axis> axes;
+    std::vector<Axis> axes, all;
     Expr row, column;
     if (const auto by = fragment_load(b_.target, by_, operand)) {
       axes = axes_of(name + "_l", {by->matrices, by->rows, by->columns});
@@ -251,6 +274,7 @@ class InstructionBlocks : public AttentionBlocks {
       row = floor_mod(var(axes[0].name), Expr(by->below)) * Expr(by->rows) + var(axes[1].name);
       column = floor_div(var(axes[0].name), Expr(by->below)) * Expr(by->columns) +
                var(axes[2].name);
+      all = joined(parts, axes);
     } else {
       const OperandPlacement& placement = left ? by_.left : by_.right;
       const std::vector<PlacementDigit>&first = placement.digits[0], &second = placement.digits[1];
@@ -259,20 +283,17 @@ class InstructionBlocks : public AttentionBlocks {
       m_.unrolled.insert(m_.unrolled.end(), {axes[1].loop(), axes[2].loop()});
       row = digit_place(first, var(axes[0].name), var(axes[1].name));
       column = digit_place(second, var(axes[0].name), var(axes[2].name));
-      if (operand == FragmentOf::right) std::swap(row, column);
+      if (beside) std::swap(row, column);
+      all = joined(joined({axes[0]}, parts), {axes[1], axes[2]});
     }
     b_.declare(axes);
-    b_.stage(name, joined(parts, axes), to, simplified(joined(variables(parts), at(row, column))),
+    b_.stage(name, all, to, simplified(joined(variables(parts), at(row, column))),
              load(from, problem_.type,
-                  {b_.simplified(above + row), b_.simplified(first_column + column)}));
+                  {b_.simplified(first_row + row + (beside ? Expr(0) : skipped)),
+                   b_.simplified(first_column + column + (beside ? skipped : Expr(0)))}));
     return to;
   }
 
-  // An operand, with what is in front of a thread's elements.
-  struct Part {
-    BufferId buffer;
-    Index first;
-  };
   // place: of the sums, with the number of the instruction above each other in its middle.
   void multiply(const std::string& name, BufferId sums, const Index& place,
                 const std::function<Part(const Expr&)>& left, const Part& right) {
@@ -332,7 +353,8 @@ bool keeps_weights(const TileInstruction& by) {
 std::optional<Lowered<AttentionBlockStages>> lower_attention_in_blocks(GroupBuilder& b,
                                                                        const Node& product) {
   const AttentionParts parts = attention_parts(b, product);
-  const auto problem = attention_problem(b.graph, *parts.scores, *parts.product);
+  const auto problem = attention_problem(b.graph, *parts.scores, *parts.product,
+                                         [&](ValueId v) { return b.inside(v); });
   const auto tile = problem ? attention_tile(b.target, *problem) : std::nullopt;
   if (!tile) return std::nullopt;
   const auto by = attention_instruction(b.target, *problem);

@@ -8,6 +8,9 @@
 
 namespace tw {
 
+// Of a thread, under way at one time: each takes registers.
+inline constexpr int64_t kCopiesAtOnce = 8;
+
 class AttentionBlocks {
  public:
   AttentionBlocks(GroupBuilder& b, const AttentionParts& parts, const AttentionProblem& problem,

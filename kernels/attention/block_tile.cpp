@@ -1,8 +1,10 @@
 // The tile of attention in blocks, by the kind of count that kernels/device/tile_model.h makes for
 // products (docs/internals/gpu-tiles.md).
 #include <algorithm>
+#include <array>
 #include <numeric>
 
+#include "ir/graph/short_floats.h"
 #include "ir/kernel/stack_limits.h"
 #include "ir/multiprocessors.h"
 #include "kernels/attention/block_stages.h"
@@ -56,6 +58,8 @@ class AttentionModel {
   }
 
  private:
+  // Elements that a copy moves at once.
+  int64_t vector() const { return std::max<int64_t>(1, target_.lanes(static_cast<int>(bytes_))); }
   bool keeps() const { return by_ && keeps_weights(*by_); }
   int64_t registers() const {
     const int64_t scores = t_.rows * t_.keys / threads_, sums = t_.rows * columns_ / threads_,
@@ -66,7 +70,7 @@ class AttentionModel {
   }
   // Rows begin in other banks than those before them: by a vector, at least.
   int64_t local_bytes() const {
-    const int64_t apart = 2 * std::max<int64_t>(1, target_.lanes(static_cast<int>(bytes_))),
+    const int64_t apart = 2 * vector(),
                   weights = keeps() ? 0 : t_.rows * (t_.keys + 2 * t_.across + apart),
                   across = by_ ? by_->together : t_.across;
     return (t_.rows + t_.keys) * (depth_ + apart) * bytes_ +
@@ -91,8 +95,12 @@ class AttentionModel {
   // What is busy longest, or what one block waits for: nothing copies ahead.
   int64_t step_cycles(int64_t together) const {
     const int64_t moved = t_.keys * (depth_ + columns_) * bytes_;
-    const int64_t alone = m_.latency + kMeetings * kMeeting + products() / rate() +
-                          parts(instructions(), kStarts);
+    const int64_t warps = std::min(kStarts, parts(threads_, kWarpThreads));
+    const int64_t turns = parts(t_.keys * std::max(depth_, columns_),
+                                threads_ * vector() * kCopiesAtOnce);
+    const int64_t alone = turns * m_.latency + kMeetings * kMeeting +
+                          parts(products() * kStarts / warps, rate()) +
+                          parts(instructions(), warps);
     return std::max({parts(together * products(), rate()),
                      parts(together * (moved + read_bytes()), m_.local_rate),
                      parts(together * moved, share()), parts(together * instructions(), kStarts),
@@ -110,8 +118,7 @@ class AttentionModel {
     return warps * (of_warp * depth_ + weights + t_.keys * (depth_ + columns_)) * bytes_;
   }
   int64_t instructions() const {
-    const int64_t vector = std::max<int64_t>(1, target_.lanes(static_cast<int>(bytes_))),
-                  copies = parts(t_.keys * (depth_ + columns_), kWarpThreads * vector),
+    const int64_t copies = parts(t_.keys * (depth_ + columns_), kWarpThreads * vector()),
                   scores = parts(t_.rows * t_.keys, kWarpThreads),
                   sums = parts(t_.rows * columns_, kWarpThreads);
     const int64_t multiplied = by_ ? products() / (by_->m * by_->n * by_->k)
@@ -138,7 +145,7 @@ std::vector<AttentionTile> candidates(const AttentionProblem& problem, const Til
   for (const int64_t rows : {128, 64, 32, 16, 8})
     for (const int64_t keys : {128, 64, 32, 16}) {
       // A side is less than twice the tensor's
-      if (problem.rows && rows >= 2 * *problem.rows && rows > 8) continue;
+      if (problem.rows && rows >= 2 * *problem.rows && rows > (by ? by->m : 8)) continue;
       if (problem.keys && keys >= 2 * *problem.keys && keys > 16) continue;
       if (by) {
         if (rows % by->m == 0 && keys % std::lcm(by->n, by->k) == 0)
@@ -156,18 +163,30 @@ std::vector<AttentionTile> candidates(const AttentionProblem& problem, const Til
 }  // namespace
 
 std::optional<AttentionProblem> attention_problem(const Graph& graph, const Node& scores,
-                                                  const Node& product) {
+                                                  const Node& product,
+                                                  const std::function<bool(ValueId)>& inside) {
   const auto type = [&](ValueId v) -> const TensorType& { return graph.value(v).type; };
-  const TensorType &q = type(scores.inputs[0]), &y = type(product.output),
-                   &s = type(scores.output);
-  const auto depth = as_const(q.shape.back()), columns = as_const(y.shape.back());
+  const Shape& s = type(scores.output).shape;
+  const auto depth = as_const(type(scores.inputs[0]).shape.back()),
+             columns = as_const(type(product.output).shape.back());
   if (!depth || !columns) return std::nullopt;
-  for (const ValueId v : {scores.inputs[0], scores.inputs[1], product.inputs[1]})
-    if (type(v).dtype != q.dtype) return std::nullopt;
   AttentionProblem p;
-  p.depth = *depth, p.columns = *columns, p.type = q.dtype;
-  p.rows = as_const(s.shape[s.shape.size() - 2]), p.keys = as_const(s.shape.back());
-  p.batches = as_const(simplify(element_count(Shape(s.shape.begin(), s.shape.end() - 2))));
+  p.depth = *depth, p.columns = *columns;
+  p.rows = as_const(s[s.size() - 2]), p.keys = as_const(s.back());
+  p.batches = as_const(simplify(element_count(Shape(s.begin(), s.end() - 2))));
+  const std::array<ValueId, 4> operands = {scores.inputs[0], scores.inputs[1], product.inputs[1],
+                                           product.inputs[0]};
+  const auto all = [&](const auto& holds) { return std::ranges::all_of(operands, holds); };
+  p.tf32 = all([&](ValueId v) { return inside(v) && rounds_to_tf32(*graph.def(v)); });
+  const bool widened = all([&](ValueId v) {
+    return inside(v) && widens_short_float(graph, *graph.def(v)) &&
+           type(graph.def(v)->inputs[0]).dtype ==
+               type(graph.def(operands[0])->inputs[0]).dtype;
+  });
+  const auto read = [&](ValueId v) { return p.tf32 || widened ? graph.def(v)->inputs[0] : v; };
+  p.left = read(operands[0]), p.right = read(operands[1]), p.values = read(operands[2]);
+  p.type = type(p.left).dtype;
+  if (type(p.right).dtype != p.type || type(p.values).dtype != p.type) return std::nullopt;
   return p;
 }
 
@@ -178,9 +197,15 @@ std::optional<TileInstruction> attention_instruction(const Target& target,
   return std::move(all.front());
 }
 
-std::optional<AttentionTile> attention_tile(const Target& target, const AttentionProblem& problem) {
-  if (!block_memory(target) || problem.depth > kMostHead || problem.columns > kMostHead)
+std::optional<AttentionTile> attention_tile(const Target& target, const AttentionProblem& problem,
+                                            std::string* why) {
+  const auto none = [&](const std::string& reason) {
+    if (why) *why = reason;
     return std::nullopt;
+  };
+  if (!block_memory(target)) return none("its blocks of threads share no memory");
+  if (std::max(problem.depth, problem.columns) > kMostHead)
+    return none("a head has more than " + std::to_string(kMostHead) + " elements");
   const auto by = attention_instruction(target, problem);
   std::optional<AttentionTile> best;
   int64_t fewest = 0;
@@ -188,7 +213,10 @@ std::optional<AttentionTile> attention_tile(const Target& target, const Attentio
     const auto cycles = AttentionModel(tile, problem, target, by ? &*by : nullptr).cycles();
     if (cycles && (!best || *cycles < fewest)) best = tile, fewest = *cycles;
   }
-  return best;
+  if (best) return best;
+  return none("no step of heads of " + std::to_string(problem.depth) + " and " +
+              std::to_string(problem.columns) + " elements fits its " +
+              std::to_string(target.local_bytes) + " bytes of shared memory and its registers");
 }
 
 }  // namespace tw

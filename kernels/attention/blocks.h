@@ -2,6 +2,7 @@
 // queries, and keys and values pass by in steps, with a running maximum and sum of each row
 // (Dao, "FlashAttention-2", arXiv:2307.08691, after Milakov and Gimelshein, arXiv:1805.02867).
 #pragma once
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -29,15 +30,19 @@ struct AttentionTile {
 struct AttentionProblem {
   std::optional<int64_t> batches, rows, keys;  // that are known
   int64_t depth = 1, columns = 1;              // of a head
-  DType type = DType::f32;                     // of queries, keys and values
+  DType type = DType::f32;                     // of what is multiplied
   bool tf32 = false;                           // both products round to it
+  ValueId left, right, values;                 // queries, keys and values as they are read
 };
-// Of a softmax and the two products around it; nullopt: operands of several types, or free heads.
+// Of the two products around a softmax. inside: of the group, whose roundings of operands are
+// theirs. nullopt: operands of several types, or heads of free sizes.
 std::optional<AttentionProblem> attention_problem(const Graph& graph, const Node& scores,
-                                                  const Node& product);
-// nullopt: no memory that a block's threads share, or what a step needs does not fit there or in
-// the threads.
-std::optional<AttentionTile> attention_tile(const Target& target, const AttentionProblem& problem);
+                                                  const Node& product,
+                                                  const std::function<bool(ValueId)>& inside);
+// The one that takes the fewest cycles by a count like kernels/device/tile_model.h's. nullopt: the
+// device has no block for it; `why` says what is missing.
+std::optional<AttentionTile> attention_tile(const Target& target, const AttentionProblem& problem,
+                                            std::string* why = nullptr);
 
 struct AttentionBlockStages {
   const char* family() const { return "attention_blocks"; }

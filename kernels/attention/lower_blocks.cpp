@@ -167,15 +167,15 @@ void AttentionBlocks::copy(const std::string& name, BufferId to, int64_t rows, c
 
 void AttentionBlocks::copy_queries() {
   copy("q", qt_, tile_.rows, var("ib") * Expr(tile_.rows), parts_.rows, depth_, problem_.depth,
-       parts_.scores->inputs[0], false);
+       problem_.left, false);
 }
 
 void AttentionBlocks::copy_step() {
   const Expr first = var("kb") * Expr(tile_.keys);
-  copy("k", kt_, tile_.keys, first, parts_.keys, depth_, problem_.depth, parts_.scores->inputs[1],
+  copy("k", kt_, tile_.keys, first, parts_.keys, depth_, problem_.depth, problem_.right,
        !get_if<op::MatMul>(parts_.scores)->trans_b);
   copy("v", vt_, tile_.keys, first, parts_.keys, columns_, problem_.columns,
-       parts_.product->inputs[1], get_if<op::MatMul>(parts_.product)->trans_b);
+       problem_.values, get_if<op::MatMul>(parts_.product)->trans_b);
 }
 
 void AttentionBlocks::clear(const std::string& name, BufferId sums, const Deal& deal,

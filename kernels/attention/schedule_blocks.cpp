@@ -1,8 +1,7 @@
 // The loops of attention in blocks, given to a device's axes (kernels/attention/blocks.h).
 #include <algorithm>
 
-#include "kernels/attention/blocks.h"
-#include "kernels/device/tiles.h"
+#include "kernels/attention/block_stages.h"
 #include "kernels/schedule/builder.h"
 
 namespace tw {
@@ -64,7 +63,10 @@ class BlockSchedule {
     const auto dealt = s_.split(all, m_.thread_count, Tail::guard, label + "_turn",
                                 label + "_thread");
     s_.reorder({dealt.inner, dealt.outer});
-    s_.unroll(dealt.outer);
+    if (s_.extent(dealt.outer).value_or(1) > kCopiesAtOnce)
+      s_.unroll(s_.split(dealt.outer, kCopiesAtOnce, Tail::guard, label + "_turns",
+                         label + "_one").inner);
+    else s_.unroll(dealt.outer);
     if (lane.defined()) s_.vectorize(lane);
     if (m_.threads.front().size() == 1) return copying_.push_back({dealt.inner});
     const auto lanes = s_.split(dealt.inner, s_.extent(m_.threads.front().back()).value_or(1),
