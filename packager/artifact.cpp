@@ -10,6 +10,7 @@
 #include "packager/elf_view.h"
 #include "packager/llvm_object.h"
 #include "support/file_pages.h"
+#include "support/regular_file.h"
 
 namespace tw {
 namespace {
@@ -113,21 +114,17 @@ Error ArtifactWriter::finish() {
 }
 
 Expected<bool> is_artifact(const std::string& path) {
-  auto head = llvm::MemoryBuffer::getFileSlice(path, 4, 0);
-  if (!head)
-    return make_error(DiagCode::io, "cannot read '{0}': {1}", path, head.getError().message());
-  return (*head)->getBuffer() ==
+  TW_ASSIGN(const auto file, regular_file(path));
+  return file->getBuffer().starts_with(
              "\x7f"
-             "ELF" ||
-         (*head)->getBuffer() == "!<ar";
+             "ELF") ||
+         file->getBuffer().starts_with("!<ar");
 }
 
 Expected<std::string> read_manifest(const std::string& path, Integrity integrity) {
   // mapped: only what is looked at is read
-  auto buffer = llvm::MemoryBuffer::getFile(path, false, false);
-  if (!buffer)
-    return make_error(DiagCode::io, "cannot read '{0}': {1}", path, buffer.getError().message());
-  std::string_view bytes((*buffer)->getBufferStart(), (*buffer)->getBufferSize());
+  TW_ASSIGN(const auto buffer, regular_file(path));
+  std::string_view bytes(buffer->getBufferStart(), buffer->getBufferSize());
   if (bytes.starts_with("!<arch>")) { TW_ASSIGN(bytes, archive_member(bytes, path)); }
   TW_ASSIGN(const ElfView view, ElfView::parse(bytes, path));
   const std::string_view note = view.note(kNoteOwner, kManifestNote);

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <elf.h>
-#include <llvm/Support/MemoryBuffer.h>
 
 #include <algorithm>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "packager/elf_view.h"
 #include "packager/weights_file.h"
 #include "support/json.h"
+#include "support/regular_file.h"
 
 namespace tw {
 namespace {
@@ -65,10 +65,8 @@ Error check_machine(const ElfView& view, const std::string& path) {
 }
 
 Error check_library(const std::string& path, Integrity integrity) {
-  auto buffer = llvm::MemoryBuffer::getFile(path, false, false);
-  if (!buffer)
-    return make_error(DiagCode::io, "cannot read '{0}': {1}", path, buffer.getError().message());
-  const std::string_view bytes((*buffer)->getBufferStart(), (*buffer)->getBufferSize());
+  TW_ASSIGN(const auto buffer, regular_file(path));
+  const std::string_view bytes(buffer->getBufferStart(), buffer->getBufferSize());
   const auto object = [&] {
     return make_error(
         DiagCode::invalid_argument,

@@ -10,6 +10,7 @@
 #include "runtime/weights.h"
 #include "support/file_pages.h"
 #include "support/json.h"
+#include "support/regular_file.h"
 
 namespace tw {
 namespace {
@@ -73,8 +74,8 @@ Error check_weights_file(const std::string& library, const std::string& manifest
   if (header.size() < sizeof wanted) return refused(name, library, "are not described in it");
   std::memcpy(&wanted, header.data(), sizeof wanted);
   const std::string file = (std::filesystem::path(library).parent_path() / name).string();
-  auto mapped = llvm::MemoryBuffer::getFile(file, false, false);
-  if (!mapped) return refused(file, library, "cannot be read: " + mapped.getError().message());
+  auto mapped = regular_file(file);
+  if (!mapped) return refused(file, library, "cannot be read: " + error_text(mapped.takeError()));
   const llvm::StringRef bytes = (*mapped)->getBuffer();
   if (!bytes.starts_with(TW_WEIGHTS_MAGIC)) return refused(file, library, "are no file of weights");
   if (!bytes.starts_with({header.data(), sizeof wanted}))

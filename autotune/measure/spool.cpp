@@ -1,16 +1,17 @@
 #include "autotune/measure/spool.h"
 
+#include <fcntl.h>
+#include <llvm/Support/raw_ostream.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <thread>
 
 #include "autotune/measure/message.h"
+#include "support/regular_file.h"
 
 namespace tw {
 namespace {
@@ -18,24 +19,31 @@ namespace {
 namespace fs = std::filesystem;
 constexpr auto kLook = std::chrono::milliseconds(10);  // between two looks at the folder
 constexpr double kPrepareSeconds = 120;                // of loading a job and making its inputs
+constexpr size_t kMostBytes = size_t{1} << 32;         // of a file; more is no job
 
 double clock_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 std::optional<std::string> read_whole(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  auto file = regular_file(path);
+  if (file && (*file)->getBufferSize() <= kMostBytes) return (*file)->getBuffer().str();
+  llvm::consumeError(file.takeError());
+  return std::nullopt;
 }
 
 bool write_whole(const fs::path& path, const std::string& bytes) {
   const fs::path part = path.parent_path() / ("." + path.filename().string());
-  std::ofstream file(part, std::ios::binary);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  file.close();
   std::error_code code;
-  if (!file) {
+  fs::remove(part, code);
+  // A file that is new: a link that others put there would lead elsewhere.
+  const int file = ::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) return false;
+  llvm::raw_fd_ostream out(file, true);
+  out << bytes;
+  out.close();
+  if (out.has_error()) {
+    out.clear_error();
     fs::remove(part, code);
     return false;
   }

@@ -1,7 +1,5 @@
 #include "driver/compile/compile_cache.h"
 
-#include <llvm/Support/MemoryBuffer.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -9,6 +7,7 @@
 
 #include "packager/output_file.h"
 #include "support/hash.h"
+#include "support/regular_file.h"
 
 namespace tw {
 namespace {
@@ -56,10 +55,14 @@ std::string CompileCache::path_of(const std::string& key) const {
 
 std::optional<CachedBuild> CompileCache::find(const std::string& key) const {
   const std::string path = path_of(key);
-  const auto file = llvm::MemoryBuffer::getFile(path, false, false);
-  if (!file) return std::nullopt;
-  std::optional<CachedBuild> build = parse_entry((*file)->getBuffer());
   std::error_code none;
+  auto file = regular_file(path);
+  if (!file) {
+    llvm::consumeError(file.takeError());
+    if (!fs::is_regular_file(path, none)) fs::remove(path, none);  // it would be in the way
+    return std::nullopt;
+  }
+  std::optional<CachedBuild> build = parse_entry((*file)->getBuffer());
   if (build) fs::last_write_time(path, fs::file_time_type::clock::now(), none);  // used now
   else fs::remove(path, none);
   return build;
@@ -87,7 +90,8 @@ void CompileCache::evict() const {
   std::vector<Entry> entries;
   uint64_t sum = 0;
   std::error_code none;
-  for (const auto& file : fs::recursive_directory_iterator(folder_, none)) {
+  for (fs::recursive_directory_iterator at(folder_, none), end; at != end; at.increment(none)) {
+    const fs::directory_entry& file = *at;
     if (file.path().extension() != kEnding) continue;
     std::error_code gone;
     const Entry entry{file.last_write_time(gone), file.path().string(), file.file_size(gone)};

@@ -1,6 +1,5 @@
 #include "driver/dataset/exchange.h"
 
-#include <llvm/Support/MemoryBuffer.h>
 #include <zlib.h>
 
 #include <filesystem>
@@ -8,6 +7,7 @@
 #include "packager/output_file.h"
 #include "support/hash.h"
 #include "support/json.h"
+#include "support/regular_file.h"
 
 namespace tw {
 namespace {
@@ -231,10 +231,8 @@ class Importer {
  private:
   Expected<std::string> read(const std::string& name) const {
     const std::string path = folder_ + "/" + name;
-    auto buffer = llvm::MemoryBuffer::getFile(path, false, false);
-    if (!buffer)
-      return make_error(DiagCode::io, "cannot read '{0}': {1}", path, buffer.getError().message());
-    return (*buffer)->getBuffer().str();
+    TW_ASSIGN(const auto buffer, regular_file(path));
+    return buffer->getBuffer().str();
   }
 
   Error load(const Json& file) {

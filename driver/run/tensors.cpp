@@ -1,7 +1,5 @@
 #include "driver/run/tensors.h"
 
-#include <llvm/Support/MemoryBuffer.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -13,6 +11,7 @@
 #include "ir/graph/strings.h"
 #include "ir/storage_types.h"
 #include "packager/output_file.h"
+#include "support/regular_file.h"
 
 namespace tw {
 namespace {
@@ -38,11 +37,9 @@ std::optional<size_t> find_spec(const std::vector<TensorSpec>& specs, std::strin
 }
 
 Expected<std::map<std::string, Tensor>> read_npz(const std::string& path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path, false, false);
-  if (!buffer)
-    return make_error(DiagCode::io, "cannot read '{0}': {1}", path, buffer.getError().message());
-  const char* start = (*buffer)->getBufferStart();
-  return parse_npz({reinterpret_cast<const std::byte*>(start), (*buffer)->getBufferSize()}, path);
+  TW_ASSIGN(const auto buffer, regular_file(path));
+  const char* start = buffer->getBufferStart();
+  return parse_npz({reinterpret_cast<const std::byte*>(start), buffer->getBufferSize()}, path);
 }
 
 // One --input: the named inputs it gives.

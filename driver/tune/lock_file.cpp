@@ -1,11 +1,10 @@
 #include "driver/tune/lock_file.h"
 
-#include <llvm/Support/MemoryBuffer.h>
-
 #include <algorithm>
 #include <filesystem>
 
 #include "passes/precision.h"
+#include "support/regular_file.h"
 
 namespace tw {
 
@@ -16,10 +15,8 @@ std::string lock_beside(const std::string& model) {
 Expected<Lock> read_lock(const std::string& path) {
   std::error_code none;
   if (!std::filesystem::exists(path, none)) return Lock();
-  auto buffer = llvm::MemoryBuffer::getFile(path, true, false);
-  if (!buffer)
-    return make_error(DiagCode::io, "cannot read '{0}': {1}", path, buffer.getError().message());
-  return parse_lock((*buffer)->getBuffer(), path);
+  TW_ASSIGN(const auto buffer, regular_file(path));
+  return parse_lock(buffer->getBuffer(), path);
 }
 
 LockSection lock_place(const std::string& model, const std::map<std::string, int64_t>& dims,

@@ -4,13 +4,12 @@
 #include <filesystem>
 #include <set>
 
-#include <llvm/Support/MemoryBuffer.h>
-
 #include "driver/compile/manifest.h"
 #include "packager/loaded_model.h"
 #include "packager/output_file.h"
 #include "support/hash.h"
 #include "support/json.h"
+#include "support/regular_file.h"
 
 namespace tw {
 namespace {
@@ -117,10 +116,8 @@ Error write_heads(const ChipHeads& chip, const std::string& path) {
 }
 
 Expected<ChipHeads> read_heads(const std::string& path) {
-  auto bytes = llvm::MemoryBuffer::getFile(path);
-  if (!bytes)
-    return make_error(DiagCode::io, "cannot read '{0}': {1}", path, bytes.getError().message());
-  TW_ASSIGN(const Json json, parse_json((*bytes)->getBuffer().str(), path));
+  TW_ASSIGN(const auto bytes, regular_file(path));
+  TW_ASSIGN(const Json json, parse_json(bytes->getBuffer().str(), path));
   ChipHeads chip;
   chip.kind = json["kind"].text_or_empty();
   chip.target = json["target"].text_or_empty();

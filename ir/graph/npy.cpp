@@ -3,7 +3,6 @@
 // type: it is written as 2-byte voids ('V2'); types for storage only are written as their bytes.
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/Support/FileSystem.h>
-#include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <cstring>
@@ -11,6 +10,7 @@
 #include "ir/graph/strings.h"
 #include "ir/graph/tensor.h"
 #include "ir/storage_types.h"
+#include "support/regular_file.h"
 
 namespace tw {
 namespace {
@@ -164,10 +164,8 @@ Expected<Tensor> parse_npy(std::span<const std::byte> bytes, const std::string& 
 }
 
 Expected<Tensor> read_npy(const std::string& path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path, false, false);
-  if (!buffer)
-    return make_error(DiagCode::io, "cannot read '{0}': {1}", path, buffer.getError().message());
-  llvm::StringRef text = (*buffer)->getBuffer();
+  TW_ASSIGN(const auto buffer, regular_file(path));
+  llvm::StringRef text = buffer->getBuffer();
   return parse_npy({reinterpret_cast<const std::byte*>(text.data()), text.size()}, path);
 }
 

@@ -22,6 +22,7 @@ DIGITS = ROOT / "examples/digits/digits.onnx"
 RECORD = ROOT / "tests/fuzz/seeds/record/ok.json"
 SECONDS, BYTES = 10, 4 << 30
 ATTACKS = []
+VICTIM = "victim"   # a file that no command may write to
 
 
 def attack(name, code, words):
@@ -412,6 +413,79 @@ def _(folder):
     return ["run", "/bin/true"]
 
 
+# Files that would be waited for, or that never end ---------------------------------------------------------------------------
+
+def library(folder):
+    made = folder / "a.so"
+    subprocess.run([TILEWRIGHT, "compile", DIGITS, "-o", made], check=True, capture_output=True)
+    return made
+
+
+def pipe(path):
+    path.parent.mkdir(exist_ok=True)
+    os.mkfifo(path)
+    return path
+
+
+def zeros(path):
+    path.symlink_to("/dev/zero")
+    return path
+
+
+for title, make in (("a pipe", pipe), ("a device", zeros)):
+    for command, words in {"inspect": ["FILE"], "run": ["FILE", "--random", "1"], "bench": ["FILE"], "profile": ["FILE"], "bundle": ["FILE"],
+                           "unbundle": ["FILE"], "verify": ["FILE", DIGITS], "compile": ["FILE"], "compare": ["LIBRARY", "FILE"]}.items():
+        @attack(f"{title} where {command} expects a file", 5, "not a regular file")
+        def _(folder, make=make, command=command, words=words):
+            files = {"FILE": make(folder / "f"), "LIBRARY": library(folder) if "LIBRARY" in words else ""}
+            return [command, *(files.get(word, word) for word in words)]
+
+    for ending in ("npy", "npz", "pb"):
+        @attack(f"{title} among the data: .{ending}", 5, "not a regular file")
+        def _(folder, make=make, ending=ending):
+            (folder / "data").mkdir()
+            make(folder / f"data/a.{ending}")
+            return ["compile", DIGITS, "-o", folder / "m.so", "--max-error", "1", "--accuracy-data", folder / "data"]
+
+    @attack(f"{title} where the lock is", 5, "not a regular file")
+    def _(folder, make=make):
+        (folder / "m.onnx").write_bytes(DIGITS.read_bytes())
+        make(folder / "tilewright.lock")
+        return ["compile", folder / "m.onnx", "-o", folder / "m.so"]
+
+
+@attack("a pipe in the place of a cache's entry", 0, "digits.so")
+def _(folder):
+    words = ["compile", DIGITS, "-o", folder / "digits.so", "--cache", folder / "cache"]
+    subprocess.run([TILEWRIGHT, *words], check=True, capture_output=True)
+    entry, = (folder / "cache").rglob("*.build")
+    entry.unlink()
+    pipe(entry)
+    return words
+
+
+@attack("pipes and a terabyte of zeros where a worker looks for jobs", 0, "2 jobs")
+def _(folder):
+    spool = folder / "spool"
+    spool.mkdir()
+    for name in ("a.job", "worker-a", "tuner.alive"):
+        pipe(spool / name)
+    with open(spool / "b.job", "wb") as file:   # a hole
+        file.truncate(1 << 40)
+    return ["worker", spool, "--idle", "1"]
+
+
+@attack("a link where a worker writes its result", 5, "cannot write to")
+def _(folder):
+    """A folder of the result's name lets the rename fail; what is written before must not go through the link."""
+    spool = folder / "spool"
+    (spool / "a.result/full").mkdir(parents=True)
+    (spool / "a.job").write_bytes(b"no job")
+    (folder / VICTIM).write_text(VICTIM)
+    (spool / ".a.result").symlink_to(folder / VICTIM)
+    return ["worker", spool, "--idle", "1"]
+
+
 def limited():
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -431,7 +505,9 @@ def meet(tilewright, attack_row):
         said = done.stdout + done.stderr
         if done.returncode not in (codes if isinstance(codes, tuple) else (codes,)):
             return f"status {done.returncode}, expected {codes}: {said[-600:]}"
-        left = {f.name for f in folder.rglob("*")} - {f.name for f in before} - {"l.db", "l.db-wal", "l.db-shm"}
+        left = {f.name for f in folder.rglob("*")} - {f.name for f in before} - {"l.db", "l.db-wal", "l.db-shm", "a.taken"}
+        if (folder / VICTIM).exists() and (folder / VICTIM).read_text() != VICTIM:
+            return "wrote through a link"
         if done.returncode and left:
             return f"left {left}"
         if done.returncode and ("error: " not in done.stderr or len(done.stderr) > 4000):
