@@ -12,6 +12,7 @@ namespace tw {
 namespace {
 
 constexpr const char* kCacheSize = "5GiB";
+constexpr const char* kSizeVariable = "TILEWRIGHT_CACHE_SIZE";
 
 std::string from_environment(const char* variable) {
   const char* text = std::getenv(variable);
@@ -38,12 +39,12 @@ void CacheFlags::define(Flags& flags) {
 Expected<std::optional<CompileCache>> CacheFlags::open() const {
   const std::string place = folder.empty() ? from_environment("TILEWRIGHT_CACHE") : folder;
   if (place.empty()) return std::optional<CompileCache>();
-  std::string most = size.empty() ? from_environment("TILEWRIGHT_CACHE_SIZE") : size;
+  std::string most = size.empty() ? from_environment(kSizeVariable) : size;
   if (most.empty()) most = kCacheSize;
   const std::optional<int64_t> bytes = size_from_text(most);
   if (!bytes)
-    return make_error(DiagCode::invalid_argument,
-                      "--cache-size '{0}': a size such as 500MiB or 5GiB", most);
+    return make_error(DiagCode::invalid_argument, "{0} '{1}': a size such as 500MiB or 5GiB",
+                      size.empty() ? kSizeVariable : "--cache-size", most);
   return std::optional<CompileCache>(CompileCache(place, static_cast<uint64_t>(*bytes)));
 }
 

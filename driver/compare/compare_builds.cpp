@@ -77,9 +77,10 @@ std::string kernel_line(const ChangedKernel& k) {
     return a == b ? a : a + " > " + b;
   };
   const char* what = !k.before ? "added" : !k.after ? "removed" : "changed";
-  return llvm::formatv("{0,-8} {1,-18} {2,-11} {3,-22} {4}", what,
+  return llvm::formatv("{0,-8} {1,-18} {2,-11} {3,-19} {4,-22} {5}", what,
                        both([](const ManifestKernel& m) { return std::to_string(m.code_bytes); }),
                        both([](const ManifestKernel& m) { return std::to_string(m.spills); }),
+                       both([](const ManifestKernel& m) { return m.hash.substr(0, 8); }),
                        both([](const ManifestKernel& m) { return m.schedule; }), any.name)
       .str();
 }
@@ -134,8 +135,8 @@ std::string to_string(const BuildDifference& d, int columns) {
                 .str();
   text += std::to_string(d.equal_kernels) + " kernels are equal\n";
   if (d.kernels.empty()) return text;
-  text += llvm::formatv("{0,-8} {1,-18} {2,-11} {3,-22} kernel\n", "", "code bytes", "spills",
-                        "schedule")
+  text += llvm::formatv("{0,-8} {1,-18} {2,-11} {3,-19} {4,-22} kernel\n", "", "code bytes",
+                        "spills", "hash as scheduled", "from")
               .str();
   for (const ChangedKernel& k : d.kernels) {
     std::string line = kernel_line(k);

@@ -119,6 +119,12 @@ TEST_CASE("cache: what it cannot keep, and sizes that are none, are said") {
   const CliResult size = place.compile({"--cache-size", "much"});
   CHECK(size.code == kExitUser);
   CHECK(has(size.err, "a size such as 500MiB"));
+  CHECK(has(size.err, "--cache-size 'much'"));
+  ::setenv("TILEWRIGHT_CACHE_SIZE", "plenty", 1);
+  const CliResult variable = place.compile();
+  ::unsetenv("TILEWRIGHT_CACHE_SIZE");
+  CHECK(variable.code == kExitUser);
+  CHECK(has(variable.err, "TILEWRIGHT_CACHE_SIZE 'plenty'"));
   const CliResult texts = place.compile({"--time-passes"});
   CHECK(texts.code == kExitOk);
   CHECK(has(texts.err, "not cached: texts are printed"));

@@ -35,6 +35,13 @@ TEST_CASE("compare: equal libraries are equal, others differ in sizes, kernels a
   CHECK(has(other.out, "code bytes"));
   CHECK(has(other.out, " %)"));
 
+  // Which kernels have other loops, by the hash that their schedules lead to
+  Expected<Json> before = parse_json(cli({"inspect", folder / "a.so", "--json"}).out, "out");
+  REQUIRE(bool(before));
+  const std::string hash = (*before)["manifest"]["kernels"].items().at(0)["hash"].text_or_empty();
+  CHECK(has(other.out, "hash as scheduled"));
+  CHECK(has(other.out, " " + hash.substr(0, 8) + " > "));
+
   Expected<Json> json = parse_json(cli({"compare", folder / "a.so", folder / "c.so", "--json"}).out,
                                    "out");
   REQUIRE(bool(json));
