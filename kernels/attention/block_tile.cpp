@@ -16,8 +16,10 @@ constexpr int64_t kFreeQueries = 256, kFreeKeys = 512;  // where their number is
 // Sizes beyond these count as these, so that no number overflows
 constexpr int64_t kMostSize = 1 << 16, kMostHead = 1 << 12;
 constexpr int64_t kWarpThreads = 32, kStarts = 4;  // of a warp; warps that start at one time
-constexpr int64_t kMostOfThread = 200;             // registers: more would be kept on the stack
-constexpr int64_t kOthersOfThread = 56;            // addresses, loops, and a vector of each operand
+// Registers of a thread: more would be kept on the stack. What is not scores, sums, weights and
+// operands: addresses, loops, and copies under way
+constexpr int64_t kMostOfThread = 200, kOthersOfThread = 56;
+constexpr int64_t kMostTogether = 248, kOthersTogether = 104;  // of one that multiplies with others
 constexpr int64_t kMostOfBlock = 256;              // threads
 // Instructions of a thread for a score beside its products (scale, mask, maximum, exponential,
 // sum), and of a warp for a copy
@@ -28,9 +30,11 @@ int64_t parts(int64_t n, int64_t part) { return (n + part - 1) / part; }
 
 class AttentionModel {
  public:
+  // keeps: threads keep the weights for the second product
   AttentionModel(const AttentionTile& tile, const AttentionProblem& problem, const Target& target,
-                 const TileInstruction* by)
-      : t_(tile), target_(target), m_(multiprocessors(target)), p_(problem), by_(by) {
+                 const TileInstruction* by, bool keeps)
+      : t_(tile), target_(target), m_(multiprocessors(target)), p_(problem), by_(by),
+        keeps_(keeps) {
     rows_ = std::min(p_.rows.value_or(kFreeQueries), kMostSize);
     steps_ = parts(std::min(p_.keys.value_or(kFreeKeys), kMostSize), t_.keys);
     blocks_ = std::min(p_.batches.value_or(1), kMostSize) * parts(rows_, t_.rows);
@@ -45,7 +49,7 @@ class AttentionModel {
     for (const DeviceAxis& one : target_.axes)
       if (one.level == "thread" && one.max > 0 && axis > one.max) return 0;
     if (threads_ < kWarpThreads || threads_ > std::min(kMostOfBlock, target_.max_group)) return 0;
-    if (registers() > kMostOfThread || local > target_.local_bytes || !fits_stack()) return 0;
+    if (registers() > (by_ ? kMostTogether : kMostOfThread) || local > target_.local_bytes || !fits_stack()) return 0;
     return std::min({m_.blocks, m_.threads / threads_, m_.local_bytes / local,
                      m_.registers / ((registers() + 7) / 8 * 8 * threads_)});
   }
@@ -60,18 +64,18 @@ class AttentionModel {
  private:
   // Elements that a copy moves at once.
   int64_t vector() const { return std::max<int64_t>(1, target_.lanes(static_cast<int>(bytes_))); }
-  bool keeps() const { return by_ && keeps_weights(*by_); }
   int64_t registers() const {
     const int64_t scores = t_.rows * t_.keys / threads_, sums = t_.rows * columns_ / threads_,
-                  weights = keeps() ? scores * bytes_ / 4 : 0,
+                  weights = keeps_ ? scores * bytes_ / 4 : 0,
                   operands = by_ ? 0 : 4 * (t_.thread_rows + std::max(t_.keys / t_.across,
                                                                       columns_ / t_.across));
-    return scores + sums + weights + operands + kOthersOfThread;
+    return scores + sums + weights + operands +
+           (by_ ? kOthersTogether : kOthersOfThread);
   }
   // Rows begin in other banks than those before them: by a vector, at least.
   int64_t local_bytes() const {
     const int64_t apart = 2 * vector(),
-                  weights = keeps() ? 0 : t_.rows * (t_.keys + 2 * t_.across + apart),
+                  weights = keeps_ ? 0 : t_.rows * (t_.keys + 2 * t_.across + apart),
                   across = by_ ? by_->together : t_.across;
     return (t_.rows + t_.keys) * (depth_ + apart) * bytes_ +
            t_.keys * (columns_ + apart) * bytes_ + weights * (by_ ? bytes_ : 4) +
@@ -80,7 +84,7 @@ class AttentionModel {
   // Of all threads, as buffers of a kernel.
   bool fits_stack() const {
     const int64_t scores = t_.rows * t_.keys * 4, sums = t_.rows * columns_ * 4,
-                  weights = keeps() ? t_.rows * t_.keys * bytes_ : 0,
+                  weights = keeps_ ? t_.rows * t_.keys * bytes_ : 0,
                   across = by_ ? by_->together : t_.across;
     const int64_t few = 2 * t_.rows * across * 4 + (by_ ? (by_->m + by_->n) * by_->k * bytes_ * 2
                                                         : registers() * 4);
@@ -110,12 +114,24 @@ class AttentionModel {
   int64_t rate() const {
     return std::max<int64_t>(1, by_ ? m_.multiply_adds(p_.type, p_.tf32) : m_.f32);
   }
-  // By the block's warps, of the memory that they share: each reads its rows and all keys and
-  // values.
+  // By the block's warps, of the memory that they share. Those of an instruction read their rows
+  // and all keys and values. Single threads load vectors; those of a warp that ask for the same get
+  // it at once, but no load takes less than a turn of all banks.
   int64_t read_bytes() const {
-    const int64_t warps = parts(threads_, kWarpThreads), of_warp = parts(t_.rows, warps),
-                  weights = keeps() ? 0 : of_warp * t_.keys;
-    return warps * (of_warp * depth_ + weights + t_.keys * (depth_ + columns_)) * bytes_;
+    const int64_t warps = parts(threads_, kWarpThreads);
+    if (by_) {
+      const int64_t rows = parts(t_.rows, warps), weights = keeps_ ? 0 : rows * t_.keys;
+      return warps * (rows * depth_ + weights + t_.keys * (depth_ + columns_)) * bytes_;
+    }
+    const auto loads = [&](int64_t count, int64_t threads, int64_t bytes) {
+      return count * std::max(threads * 4 * bytes, m_.local_rate);
+    };
+    const int64_t lanes = std::min(t_.across, kWarpThreads), rows = kWarpThreads / lanes;
+    const int64_t of_keys = loads(t_.thread_rows, rows, bytes_) +
+                            loads(t_.keys / t_.across, lanes, bytes_),
+                  of_values = loads(t_.thread_rows, rows, 4) +
+                              loads(columns_ / t_.across, lanes, bytes_);
+    return warps * (depth_ / 4 * of_keys + t_.keys / 4 * of_values);
   }
   int64_t instructions() const {
     const int64_t copies = parts(t_.keys * (depth_ + columns_), kWarpThreads * vector()),
@@ -136,6 +152,7 @@ class AttentionModel {
   const Multiprocessors m_;
   const AttentionProblem p_;
   const TileInstruction* by_;
+  bool keeps_;
   int64_t rows_ = 1, steps_ = 1, blocks_ = 1, depth_ = 1, columns_ = 1, threads_ = 1, bytes_ = 4;
 };
 
@@ -193,7 +210,9 @@ std::optional<AttentionProblem> attention_problem(const Graph& graph, const Node
 std::optional<TileInstruction> attention_instruction(const Target& target,
                                                      const AttentionProblem& problem) {
   std::vector<TileInstruction> all = tile_instructions(target, {problem.type, problem.tf32});
-  if (all.empty()) return std::nullopt;
+  // Threads that multiply together are along one axis, those that do so apart along another
+  if (all.empty() || std::ranges::count(target.axes, "thread", &DeviceAxis::level) < 2)
+    return std::nullopt;
   return std::move(all.front());
 }
 
@@ -207,10 +226,12 @@ std::optional<AttentionTile> attention_tile(const Target& target, const Attentio
   if (std::max(problem.depth, problem.columns) > kMostHead)
     return none("a head has more than " + std::to_string(kMostHead) + " elements");
   const auto by = attention_instruction(target, problem);
+  const TileInstruction* instruction = by ? &*by : nullptr;
+  const bool keeps = by && keeps_weights(*by);
   std::optional<AttentionTile> best;
   int64_t fewest = 0;
-  for (const AttentionTile& tile : candidates(problem, by ? &*by : nullptr)) {
-    const auto cycles = AttentionModel(tile, problem, target, by ? &*by : nullptr).cycles();
+  for (const AttentionTile& tile : candidates(problem, instruction)) {
+    const auto cycles = AttentionModel(tile, problem, target, instruction, keeps).cycles();
     if (cycles && (!best || *cycles < fewest)) best = tile, fewest = *cycles;
   }
   if (best) return best;

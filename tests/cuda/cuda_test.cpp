@@ -34,6 +34,10 @@ const Case kTiled[] = {
 #include "tests/opencl/tiled_cases.inc"
 };
 
+const Case kAttention[] = {
+#include "tests/opencl/attention_cases.inc"
+};
+
 cuda::CudaCode code_of(const std::vector<test::Job>& jobs, const Target& device,
                        const cuda::CudaForm& form) {
   std::vector<const Kernel*> kernels;
@@ -98,6 +102,13 @@ TEST_CASE("kernels of operators in the emulator equal the interpreter") {
 TEST_CASE("tiles of a block in the emulator equal the interpreter") {
   const Target device = emulated().main_device();
   run_jobs(kernels_of_cases(kTiled, device), device);
+}
+
+TEST_CASE("attention in blocks in the emulator equals the interpreter") {
+  for (const char* chip : {"80", "75"}) {
+    const Target device = cuda_target("nvidia-sm" + std::string(chip)).main_device();
+    run_jobs(kernels_of_cases(kAttention, device), device);
+  }
 }
 
 TEST_CASE("points of a product's space in the emulator, and there are many") {
@@ -188,6 +199,23 @@ TEST_CASE("threads that multiply together find their operands in different banks
   CHECK(instructions >= 14);
 }
 
+TEST_CASE("threads that multiply attention together find their operands in different banks") {
+  const Target device = cuda_target().main_device();
+  int instructions = 0;
+  for (const test::Job& job : kernels_of_cases(kAttention, device))
+    for (const BankAccess& access : bank_accesses(job.kernel, device)) {
+      const bool operand = access.stage == "qf" || access.stage == "kf" || access.stage == "pf" ||
+                           access.stage == "vf";
+      if (!operand) continue;
+      CAPTURE(job.name);
+      CAPTURE(access.stage);
+      CAPTURE(access.buffer);
+      CHECK(access.turns == 1);
+      ++instructions;
+    }
+  CHECK(instructions >= 25);
+}
+
 TEST_CASE("kernels of random graphs in the emulator equal the interpreter") {
   const Target device = emulated().main_device();
   for (unsigned seed = 1; seed <= 6; ++seed) {
@@ -212,6 +240,18 @@ TEST_CASE("tiles of a block pass ptxas, with no spill and no note") {
                                     "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16",
                                     "cp.async.ca.shared.global", "cp.async.wait_group"})
       CHECK(ptx.find(instruction) != std::string::npos);
+  }
+}
+
+TEST_CASE("attention in blocks passes ptxas, with no spill and no note") {
+  for (const char* chip : {"75", "80", "86", "89", "90a"}) {
+    const std::string ptx = passes_ptxas(kAttention, chip);
+    const bool turing = std::string(chip) == "75";
+    CHECK(ptx.find(turing ? "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"
+                          : "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32") !=
+          std::string::npos);
+    CHECK((ptx.find("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32") != std::string::npos) ==
+          !turing);
   }
 }
 

@@ -3,6 +3,8 @@
 // so.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "ir/storage_types.h"
 #include "tests/opencl/jobs.h"
 #include "tests/opencl/session.h"
@@ -16,6 +18,10 @@ using test::Case, test::jobs_of_cases;
 
 const Case kCases[] = {
 #include "tests/cli/operator_cases.inc"
+};
+
+const Case kAttention[] = {
+#include "tests/opencl/attention_cases.inc"
 };
 
 const Case kTiled[] = {
@@ -95,6 +101,15 @@ TEST_CASE("tiles of several rows a thread") {
   for (const test::Job& job : jobs)
     shared += print(job.kernel).find(" local per tile") != std::string::npos;
   CHECK(shared == std::size(kTiled) - 1);
+  run_jobs(std::move(jobs), target);
+}
+
+TEST_CASE("attention in blocks, its steps in local memory") {
+  const Target target = test::device_target("opencl-generic");
+  std::vector<test::Job> jobs = jobs_of_cases(kAttention, target, 1);
+  CHECK(std::ranges::count_if(jobs, [](const test::Job& job) {
+          return print(job.kernel).find(" local per block") != std::string::npos;
+        }) == std::ssize(kAttention));
   run_jobs(std::move(jobs), target);
 }
 

@@ -17,6 +17,16 @@ Graph parsed(const char* text) {
   return std::move(*graph);
 }
 
+// A device with threads, whose blocks share so many bytes.
+Target device_with(int64_t shared_bytes) {
+  Target device;
+  device.name = "gpu";
+  device.axes = {{"block.x", "block", 0}, {"thread.x", "thread", 256}};
+  device.local_bytes = shared_bytes;
+  if (shared_bytes > 0) device.scopes.push_back({"shared", "block"});
+  return device;
+}
+
 // Names of the groups' nodes' outputs, a line a group: "c r | p".
 std::string grouping(const Graph& graph) {
   std::string text;
@@ -296,10 +306,11 @@ TEST_CASE("products of devices read operands through what moves elements") {
     %y: f32[4, 16, 24] = matmul(%t, %w)
     output %y
   })");
+  const Target device = device_with(0);
   CHECK(fuse_groups(graph, &device).size() == 1);
 }
 
-TEST_CASE("attention of f16 is one group for processors") {
+TEST_CASE("attention is one group for devices whose blocks hold its steps, else a note says why") {
   const Graph graph = parsed(R"(graph @g() {
     %q: f16[2, 8, 16] = input
     %k: f16[2, 8, 16] = input
@@ -309,7 +320,16 @@ TEST_CASE("attention of f16 is one group for processors") {
     output %o
   })");
   CHECK(fuse_groups(graph).size() == 1);
-  CHECK(fuse_groups(graph, &device).size() == 3);
+  const Target shares = device_with(32 << 10), little = device_with(1 << 10), none = device_with(0);
+  CHECK(fuse_groups(graph, &shares).size() == 1);
+  CHECK(attention_notes(graph, shares).empty());
+  for (const Target* device : {&little, &none}) {
+    CHECK(fuse_groups(graph, device).size() == 3);
+    REQUIRE(attention_notes(graph, *device).size() == 1);
+  }
+  CHECK(attention_notes(graph, none).front() ==
+        "attention 'o' on gpu is several kernels: its blocks of threads share no memory");
+  CHECK(attention_notes(graph, little).front().find("fits its 1024 bytes") != std::string::npos);
 }
 
 TEST_CASE("attention of free sizes, whose heads share keys, is one group") {

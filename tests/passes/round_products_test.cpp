@@ -91,9 +91,9 @@ TEST_CASE("round-products rounds both operands of products in tiles, in their ke
   CHECK(text.find("%a_x: f32[64, 32] = unary(%x) function=tf32") != std::string::npos);
   CHECK(text.find("%a: f32[64, 64] = matmul(%a_x, %a_w)") != std::string::npos);
   CHECK(text.find("%b: f32[1, 32, 12, 12] = conv(%b_x, %b_w)") != std::string::npos);
-  const Target device = gpu(kMma, Precision::tf32);
+  const Target target = gpu(kMma, Precision::tf32);
   CHECK(fuse_groups(both.graph).size() == 4);
-  CHECK(fuse_groups(both.graph, &device.main_device()).size() == 4);
+  CHECK(fuse_groups(both.graph, &target.main_device()).size() == 4);
 }
 
 TEST_CASE("round-products leaves layers that are to be exact, and other precisions") {
