@@ -16,10 +16,9 @@
 
 namespace tw {
 
-using KernelStages =
-    std::variant<ElementwiseStages, ConvStages, WinogradStages, StrassenStages, MatMulStages,
-                 TileStages, ReduceStages, PoolStages, RecurrentStages, AttentionStages,
-                 AttentionBlockStages>;
+using KernelStages = std::variant<ElementwiseStages, ConvStages, WinogradStages, StrassenStages,
+                                  MatMulStages, TileStages, ReduceStages, PoolStages,
+                                  RecurrentStages, AttentionStages, AttentionBlockStages>;
 const char* family_name(const KernelStages& stages);  // "conv", "depthwise", "matmul", ..
 
 }  // namespace tw

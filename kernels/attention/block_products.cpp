@@ -34,15 +34,15 @@ class ScalarBlocks : public AttentionBlocks {
       const Axis step{"acc_k", Expr(depth_ / kVector), AxisRole::reduce};
       b_.within({step}, [&] {
         const Expr queries(tile_.thread_rows), keys(scores_.columns[0]);
-        const BufferId q = vectors("qf", qt_, queries, var(step.name), [&](const Expr& r) {
-          return scores_.row_at(thread, {r});
-        });
+        const BufferId q = vectors("qf", qt_, queries, var(step.name),
+                                   [&](const Expr& r) { return scores_.row_at(thread, {r}); });
         const BufferId k = vectors("kf", kt_, keys, var(step.name), [&](const Expr& c) {
           return scores_.column_at(thread, {c, Expr(0)});
         });
-        add_products("acc", s_, scores_, thread, [&](const Index& r, const Index& c, const Expr& e) {
-          return load(q, DType::f32, {r[0], e}) * load(k, DType::f32, {c[0], e});
-        });
+        add_products("acc", s_, scores_, thread,
+                     [&](const Index& r, const Index& c, const Expr& e) {
+                       return load(q, DType::f32, {r[0], e}) * load(k, DType::f32, {c[0], e});
+                     });
       });
     });
   }
@@ -51,10 +51,10 @@ class ScalarBlocks : public AttentionBlocks {
     pt_ = shared("pt", DType::f32, {Expr(tile_.rows), Expr(tile_.keys)});
     keep_apart(pt_, tile_.across);
     const std::vector<Axis> r = rows("p"), c = columns("p", scores_);
-    b_.stage("p", joined(r, c), pt_,
-             simplified({scores_.row_at(thread, variables(r)),
-                         scores_.column_at(thread, variables(c))}),
-             load(s_, DType::f32, simplified(scores_.place(thread, variables(r), variables(c)))));
+    b_.stage(
+        "p", joined(r, c), pt_,
+        simplified({scores_.row_at(thread, variables(r)), scores_.column_at(thread, variables(c))}),
+        load(s_, DType::f32, simplified(scores_.place(thread, variables(r), variables(c)))));
   }
 
   void value_products() override {
@@ -81,9 +81,9 @@ class ScalarBlocks : public AttentionBlocks {
     m_.unrolled.push_back(axes[0].loop()), m_.vectors.push_back(axes[1].loop());
     const BufferId to = own(name, DType::f32, extents(axes));
     const Expr element = step * Expr(kVector) + var(axes[1].name);
-    b_.stage(name, axes, to, variables(axes),
-             in_f32(load(from, b_.dtype_of(from),
-                         {b_.simplified(row(var(axes[0].name))), element})));
+    b_.stage(
+        name, axes, to, variables(axes),
+        in_f32(load(from, b_.dtype_of(from), {b_.simplified(row(var(axes[0].name))), element})));
     return to;
   }
 
@@ -97,10 +97,10 @@ class ScalarBlocks : public AttentionBlocks {
     m_.vectors.push_back(axes[2].loop());
     const BufferId to = own("vf", DType::f32, extents(axes));
     const Index at = variables(axes);
-    b_.stage("vf", axes, to, at,
-             in_f32(load(vt_, problem_.type,
-                         {first + at[0],
-                          b_.simplified(output_.column_at(thread, {at[1], at[2]}))})));
+    b_.stage(
+        "vf", axes, to, at,
+        in_f32(load(vt_, problem_.type,
+                    {first + at[0], b_.simplified(output_.column_at(thread, {at[1], at[2]}))})));
     return to;
   }
 
@@ -138,8 +138,9 @@ class InstructionBlocks : public AttentionBlocks {
         const BufferId q = queries_of(var(warp.name), depth);
         over_columns("acc", "kf", tile_.keys / by_.n, kt_, FragmentOf::turned_right, depth,
                      [&](const Part& k, const Expr& column) {
-                       multiply("acc", s_, {var(warp.name), {}, column},
-                                [&](const Expr& part) { return Part{q, {part}}; }, k);
+                       multiply(
+                           "acc", s_, {var(warp.name), {}, column},
+                           [&](const Expr& part) { return Part{q, {part}}; }, k);
                      });
       });
     });
@@ -169,12 +170,12 @@ class InstructionBlocks : public AttentionBlocks {
     weights_ = shared("pt", problem_.type, {Expr(tile_.rows), Expr(tile_.keys)});
     apart(weights_, by_.left.digits[1]);
     const std::vector<Axis> r = rows("p"), c = columns("p", scores_);
-    b_.stage("p", joined(r, c), weights_,
-             simplified({scores_.row_at(thread, variables(r)),
-                         scores_.column_at(thread, variables(c))}),
-             rounded_to(problem_.type,
-                        load(s_, DType::f32,
-                             simplified(scores_.place(thread, variables(r), variables(c))))));
+    b_.stage(
+        "p", joined(r, c), weights_,
+        simplified({scores_.row_at(thread, variables(r)), scores_.column_at(thread, variables(c))}),
+        rounded_to(
+            problem_.type,
+            load(s_, DType::f32, simplified(scores_.place(thread, variables(r), variables(c))))));
   }
 
   void value_products() override {
@@ -189,12 +190,13 @@ class InstructionBlocks : public AttentionBlocks {
                                              var(warp.name) * Expr(tile_.thread_rows), depth);
         over_columns("o", "vf", columns_ / by_.n, vt_, FragmentOf::right, depth,
                      [&](const Part& v, const Expr& column) {
-                       multiply("o", o_, {var(warp.name), {}, column},
-                                [&](const Expr& part) {
-                                  return keeps_ ? Part{p, {var(warp.name), part, var(step.name)}}
-                                                : Part{p, {part}};
-                                },
-                                v);
+                       multiply(
+                           "o", o_, {var(warp.name), {}, column},
+                           [&](const Expr& part) {
+                             return keeps_ ? Part{p, {var(warp.name), part, var(step.name)}}
+                                           : Part{p, {part}};
+                           },
+                           v);
                      });
       });
     });
@@ -236,8 +238,8 @@ class InstructionBlocks : public AttentionBlocks {
     return unrolled({{name + "_m", Expr(tile_.thread_rows / by_.m)}});
   }
   BufferId queries_of(const Expr& warp, const Expr& depth) {
-    return fragment("qf", qt_, FragmentOf::left, row_parts("qf"),
-                    warp * Expr(tile_.thread_rows), depth);
+    return fragment("qf", qt_, FragmentOf::left, row_parts("qf"), warp * Expr(tile_.thread_rows),
+                    depth);
   }
 
   void apart(BufferId tile, const std::vector<PlacementDigit>& digits) {
@@ -258,8 +260,7 @@ class InstructionBlocks : public AttentionBlocks {
     for (const Expr& extent : by_.semantics->buffer(BufferId{parameter}).shape)
       shape.push_back(extent);
     const BufferId to = own(name, problem_.type, shape);
-    const Expr skipped = parts.empty() ? Expr(0)
-                                       : var(parts[0].name) * Expr(left ? by_.m : by_.n);
+    const Expr skipped = parts.empty() ? Expr(0) : var(parts[0].name) * Expr(left ? by_.m : by_.n);
     const bool beside = operand == FragmentOf::right;  // parts, or else above each other
     const auto at = [&](const Expr& row, const Expr& column) {
       if (left) return placed(by_, 0, by_.row, row, by_.depth, column);

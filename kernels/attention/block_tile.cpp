@@ -20,7 +20,7 @@ constexpr int64_t kWarpThreads = 32, kStarts = 4;  // of a warp; warps that star
 // operands: addresses, loops, and copies under way
 constexpr int64_t kMostOfThread = 200, kOthersOfThread = 56;
 constexpr int64_t kMostTogether = 248, kOthersTogether = 104;  // of one that multiplies with others
-constexpr int64_t kMostOfBlock = 256;              // threads
+constexpr int64_t kMostOfBlock = 256;                          // threads
 // Instructions of a thread for a score beside its products (scale, mask, maximum, exponential,
 // sum), and of a warp for a copy
 constexpr int64_t kOfScore = 24, kOfCopy = 6;
@@ -33,14 +33,20 @@ class AttentionModel {
   // keeps: threads keep the weights for the second product
   AttentionModel(const AttentionTile& tile, const AttentionProblem& problem, const Target& target,
                  const TileInstruction* by, bool keeps)
-      : t_(tile), target_(target), m_(multiprocessors(target)), p_(problem), by_(by),
+      : t_(tile),
+        target_(target),
+        m_(multiprocessors(target)),
+        p_(problem),
+        by_(by),
         keeps_(keeps) {
     rows_ = std::min(p_.rows.value_or(kFreeQueries), kMostSize);
     steps_ = parts(std::min(p_.keys.value_or(kFreeKeys), kMostSize), t_.keys);
     blocks_ = std::min(p_.batches.value_or(1), kMostSize) * parts(rows_, t_.rows);
     depth_ = padded_depth(p_, by_), columns_ = padded_columns(p_, t_, by_);
-    threads_ = by_ ? t_.rows / t_.thread_rows * by_->together : t_.rows / t_.thread_rows * t_.across;
+    threads_ = by_ ? t_.rows / t_.thread_rows * by_->together
+                   : t_.rows / t_.thread_rows * t_.across;
     bytes_ = dtype_bytes(p_.type);
+    across_ = by_ ? by_->together * digit_elements(by_->sums.digits[0]) / by_->m : t_.across;
   }
 
   // Blocks that a multiprocessor holds; 0: none.
@@ -49,7 +55,9 @@ class AttentionModel {
     for (const DeviceAxis& one : target_.axes)
       if (one.level == "thread" && one.max > 0 && axis > one.max) return 0;
     if (threads_ < kWarpThreads || threads_ > std::min(kMostOfBlock, target_.max_group)) return 0;
-    if (registers() > (by_ ? kMostTogether : kMostOfThread) || local > target_.local_bytes || !fits_stack()) return 0;
+    if (registers() > (by_ ? kMostTogether : kMostOfThread) || local > target_.local_bytes ||
+        !fits_stack())
+      return 0;
     return std::min({m_.blocks, m_.threads / threads_, m_.local_bytes / local,
                      m_.registers / ((registers() + 7) / 8 * 8 * threads_)});
   }
@@ -60,6 +68,8 @@ class AttentionModel {
     const int64_t on_one = parts(blocks_, m_.count), rest = on_one % most;
     return on_one / most * cycles_of(most) + (rest > 0 ? cycles_of(rest) : 0);
   }
+  // That blocks ask the second-level cache for, but for queries.
+  int64_t moved() const { return blocks_ * steps_ * t_.keys * (depth_ + columns_) * bytes_; }
 
  private:
   // Elements that a copy moves at once.
@@ -67,27 +77,24 @@ class AttentionModel {
   int64_t registers() const {
     const int64_t scores = t_.rows * t_.keys / threads_, sums = t_.rows * columns_ / threads_,
                   weights = keeps_ ? scores * bytes_ / 4 : 0,
-                  operands = by_ ? 0 : 4 * (t_.thread_rows + std::max(t_.keys / t_.across,
-                                                                      columns_ / t_.across));
-    return scores + sums + weights + operands +
-           (by_ ? kOthersTogether : kOthersOfThread);
+                  operands = by_ ? 0
+                                 : 4 * (t_.thread_rows +
+                                        std::max(t_.keys / t_.across, columns_ / t_.across));
+    return scores + sums + weights + operands + (by_ ? kOthersTogether : kOthersOfThread);
   }
   // Rows begin in other banks than those before them: by a vector, at least.
   int64_t local_bytes() const {
     const int64_t apart = 2 * vector(),
-                  weights = keeps_ ? 0 : t_.rows * (t_.keys + 2 * t_.across + apart),
-                  across = by_ ? by_->together : t_.across;
-    return (t_.rows + t_.keys) * (depth_ + apart) * bytes_ +
-           t_.keys * (columns_ + apart) * bytes_ + weights * (by_ ? bytes_ : 4) +
-           t_.rows * across * 4;
+                  weights = keeps_ ? 0 : t_.rows * (t_.keys + 2 * t_.across + apart);
+    return (t_.rows + t_.keys) * (depth_ + apart) * bytes_ + t_.keys * (columns_ + apart) * bytes_ +
+           weights * (by_ ? bytes_ : 4) + t_.rows * across_ * 4;
   }
   // Of all threads, as buffers of a kernel.
   bool fits_stack() const {
     const int64_t scores = t_.rows * t_.keys * 4, sums = t_.rows * columns_ * 4,
-                  weights = keeps_ ? t_.rows * t_.keys * bytes_ : 0,
-                  across = by_ ? by_->together : t_.across;
-    const int64_t few = 2 * t_.rows * across * 4 + (by_ ? (by_->m + by_->n) * by_->k * bytes_ * 2
-                                                        : registers() * 4);
+                  weights = keeps_ ? t_.rows * t_.keys * bytes_ : 0;
+    const int64_t few = 2 * t_.rows * across_ * 4 +
+                        (by_ ? (by_->m + by_->n) * by_->k * bytes_ * 2 : registers() * 4);
     return std::max(scores, sums) <= kMaxStackBufferBytes &&
            scores + sums + weights + few <= kMaxStackBytes;
   }
@@ -143,8 +150,8 @@ class AttentionModel {
   }
   int64_t share() const {
     return std::max<int64_t>(
-        1, std::min(m_.local_rate / 2, m_.l2_rate / std::max<int64_t>(1, std::min(m_.count,
-                                                                                  blocks_))));
+        1, std::min(m_.local_rate / 2,
+                    m_.l2_rate / std::max<int64_t>(1, std::min(m_.count, blocks_))));
   }
 
   const AttentionTile& t_;
@@ -154,7 +161,22 @@ class AttentionModel {
   const TileInstruction* by_;
   bool keeps_;
   int64_t rows_ = 1, steps_ = 1, blocks_ = 1, depth_ = 1, columns_ = 1, threads_ = 1, bytes_ = 4;
+  int64_t across_ = 1;  // threads that share a row
 };
+
+struct Candidate {
+  AttentionTile tile;
+  int64_t cycles = 0, moved = 0;
+};
+// Of those within a tenth of the fewest cycles, which the model cannot tell apart, the one that
+// moves the fewest bytes.
+AttentionTile least_moved(const std::vector<Candidate>& all) {
+  const int64_t fewest = std::ranges::min_element(all, {}, &Candidate::cycles)->cycles;
+  const Candidate* best = nullptr;
+  for (const Candidate& one : all)
+    if (one.cycles <= fewest + fewest / 10 && (!best || one.moved < best->moved)) best = &one;
+  return best->tile;
+}
 
 // In the order in which ties go: larger tiles first.
 std::vector<AttentionTile> candidates(const AttentionProblem& problem, const TileInstruction* by) {
@@ -197,8 +219,7 @@ std::optional<AttentionProblem> attention_problem(const Graph& graph, const Node
   p.tf32 = all([&](ValueId v) { return inside(v) && rounds_to_tf32(*graph.def(v)); });
   const bool widened = all([&](ValueId v) {
     return inside(v) && widens_short_float(graph, *graph.def(v)) &&
-           type(graph.def(v)->inputs[0]).dtype ==
-               type(graph.def(operands[0])->inputs[0]).dtype;
+           type(graph.def(v)->inputs[0]).dtype == type(graph.def(operands[0])->inputs[0]).dtype;
   });
   const auto read = [&](ValueId v) { return p.tf32 || widened ? graph.def(v)->inputs[0] : v; };
   p.left = read(operands[0]), p.right = read(operands[1]), p.values = read(operands[2]);
@@ -228,13 +249,12 @@ std::optional<AttentionTile> attention_tile(const Target& target, const Attentio
   const auto by = attention_instruction(target, problem);
   const TileInstruction* instruction = by ? &*by : nullptr;
   const bool keeps = by && keeps_weights(*by);
-  std::optional<AttentionTile> best;
-  int64_t fewest = 0;
+  std::vector<Candidate> all;
   for (const AttentionTile& tile : candidates(problem, instruction)) {
-    const auto cycles = AttentionModel(tile, problem, target, instruction, keeps).cycles();
-    if (cycles && (!best || *cycles < fewest)) best = tile, fewest = *cycles;
+    const AttentionModel model(tile, problem, target, instruction, keeps);
+    if (const auto cycles = model.cycles()) all.push_back({tile, *cycles, model.moved()});
   }
-  if (best) return best;
+  if (!all.empty()) return least_moved(all);
   return none("no step of heads of " + std::to_string(problem.depth) + " and " +
               std::to_string(problem.columns) + " elements fits its " +
               std::to_string(target.local_bytes) + " bytes of shared memory and its registers");

@@ -21,8 +21,8 @@ struct AttentionParts;
 // What a block makes in a step.
 struct AttentionTile {
   int64_t rows = 0, keys = 0;
-  int64_t thread_rows = 0;   // of a thread; with an instruction: of those that do it together
-  int64_t across = 1;        // single threads that share a row
+  int64_t thread_rows = 0;  // of a thread; with an instruction: of those that do it together
+  int64_t across = 1;       // single threads that share a row
   bool by_instruction = false;
   bool operator==(const AttentionTile&) const = default;
 };
@@ -39,7 +39,7 @@ struct AttentionProblem {
 std::optional<AttentionProblem> attention_problem(const Graph& graph, const Node& scores,
                                                   const Node& product,
                                                   const std::function<bool(ValueId)>& inside);
-// The one that takes the fewest cycles by a count like kernels/device/tile_model.h's. nullopt: the
+// The best one by a count like that of kernels/device/tile_model.h. nullopt: the
 // device has no block for it; `why` says what is missing.
 std::optional<AttentionTile> attention_tile(const Target& target, const AttentionProblem& problem,
                                             std::string* why = nullptr);

@@ -60,8 +60,7 @@ Deal scalar_deal(int64_t rows, int64_t columns, int64_t thread_rows, int64_t acr
   return deal;
 }
 
-Deal instruction_deal(const TileInstruction& by, int64_t rows, int64_t columns,
-                      int64_t warp_rows) {
+Deal instruction_deal(const TileInstruction& by, int64_t rows, int64_t columns, int64_t warp_rows) {
   const std::vector<PlacementDigit>&down = by.sums.digits[0], &along = by.sums.digits[1];
   Deal deal;
   deal.threads = {rows / warp_rows, by.together};

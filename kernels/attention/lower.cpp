@@ -348,8 +348,8 @@ class AttentionLowering {
                          Expr(lanes_) +
                      lane;
     f.part = b_.stage(name + "_part", axes, part, with(row, lane),
-                      in_f32(load(from, b_.dtype_of(from), with(row, b_.simplified(key)))), combiner,
-                      identity, seen(row.back(), b_.simplified(key)));
+                      in_f32(load(from, b_.dtype_of(from), with(row, b_.simplified(key)))),
+                      combiner, identity, seen(row.back(), b_.simplified(key)));
     f.part_lane = lanes.loop(), f.part_panels = panels.loop(), f.part_steps = steps.loop();
     axes = row_axes(name);
     row = variables(axes);
@@ -377,8 +377,8 @@ class AttentionLowering {
     m_.exponentials_column = axes.back().loop();
     const Expr power = unary(
         UnaryOp::exp2, (load(s_, DType::f32, at) - highest) * imm(std::numbers::log2e, DType::f32));
-    m_.exponentials = b_.stage("e", axes, e_, at, rounded_to(b_.dtype_of(e_), power), Combiner::none,
-                               {}, seen(row.back(), at.back()));
+    m_.exponentials = b_.stage("e", axes, e_, at, rounded_to(b_.dtype_of(e_), power),
+                               Combiner::none, {}, seen(row.back(), at.back()));
     BufferId sum = fold("sum", e_, Combiner::add, imm(0, DType::f32));
     axes = row_axes("inv");
     row = variables(axes);
@@ -424,7 +424,7 @@ class AttentionLowering {
     const AttentionOutput y = attention_output(b_, parts_, logical);
     m_.y = b_.stage("y", axes, y.buffer, y.at,
                     rounded_to(b_.type(product_.output).dtype,
-                           load(o, DType::f32, logical) * load(inverse_, DType::f32, row)));
+                               load(o, DType::f32, logical) * load(inverse_, DType::f32, row)));
     m_.batches = loops(axes);
     m_.column = m_.batches.back(), m_.batches.pop_back();
     m_.row = m_.batches.back(), m_.batches.pop_back();

@@ -159,9 +159,9 @@ void AttentionBlocks::copy(const std::string& name, BufferId to, int64_t rows, c
   const Expr there = b_.simplified(
       logical_and(lt(row, row_count), lt(element, Expr(element_count))));
   const Expr value = b_.element(v, at);
-  const Stage stage = b_.stage(name, axes, to, variables(axes),
-                               is_const(there, 1) ? value
-                                                  : select(there, value, imm(0, problem_.type)));
+  const Stage stage = b_.stage(
+      name, axes, to, variables(axes),
+      is_const(there, 1) ? value : select(there, value, imm(0, problem_.type)));
   m_.copies.push_back({stage, loops(axes)});
 }
 
@@ -174,8 +174,8 @@ void AttentionBlocks::copy_step() {
   const Expr first = var("kb") * Expr(tile_.keys);
   copy("k", kt_, tile_.keys, first, parts_.keys, depth_, problem_.depth, problem_.right,
        !get_if<op::MatMul>(parts_.scores)->trans_b);
-  copy("v", vt_, tile_.keys, first, parts_.keys, columns_, problem_.columns,
-       problem_.values, get_if<op::MatMul>(parts_.product)->trans_b);
+  copy("v", vt_, tile_.keys, first, parts_.keys, columns_, problem_.columns, problem_.values,
+       get_if<op::MatMul>(parts_.product)->trans_b);
 }
 
 void AttentionBlocks::clear(const std::string& name, BufferId sums, const Deal& deal,

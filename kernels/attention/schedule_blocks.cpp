@@ -64,8 +64,8 @@ class BlockSchedule {
                                 label + "_thread");
     s_.reorder({dealt.inner, dealt.outer});
     if (s_.extent(dealt.outer).value_or(1) > kCopiesAtOnce)
-      s_.unroll(s_.split(dealt.outer, kCopiesAtOnce, Tail::guard, label + "_turns",
-                         label + "_one").inner);
+      s_.unroll(s_.split(dealt.outer, kCopiesAtOnce, Tail::guard, label + "_turns", label + "_one")
+                    .inner);
     else s_.unroll(dealt.outer);
     if (lane.defined()) s_.vectorize(lane);
     if (m_.threads.front().size() == 1) return copying_.push_back({dealt.inner});

@@ -247,9 +247,9 @@ TEST_CASE("attention in blocks passes ptxas, with no spill and no note") {
   for (const char* chip : {"75", "80", "86", "89", "90a"}) {
     const std::string ptx = passes_ptxas(kAttention, chip);
     const bool turing = std::string(chip) == "75";
-    CHECK(ptx.find(turing ? "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"
-                          : "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32") !=
-          std::string::npos);
+    CHECK(ptx.find(turing
+                       ? "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"
+                       : "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32") != std::string::npos);
     CHECK((ptx.find("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32") != std::string::npos) ==
           !turing);
   }

@@ -21,7 +21,7 @@ namespace {
 const test::Case kCases[] = {
 #include "tests/opencl/attention_cases.inc"
 };
-const char* const kDevices[] = {"nvidia-sm75", "nvidia-sm80",  "nvidia-sm86",   "nvidia-sm89",
+const char* const kDevices[] = {"nvidia-sm75",  "nvidia-sm80",  "nvidia-sm86",   "nvidia-sm89",
                                 "nvidia-sm90a", "nvidia-sm120", "opencl-generic"};
 
 Target device_of(const std::string& name) {
@@ -112,8 +112,8 @@ TEST_CASE("tiles of attention keep to the limits of every device, and follow the
           if (!tile) continue;
           CHECK((tile->rows + tile->keys) * width * dtype_bytes(type) <= device.local_bytes);
           CHECK(tile->rows < 2 * std::max<int64_t>(tokens, 16));
-          CHECK(tile->by_instruction == (device.multiprocessors.multiply_adds(type, false) > 0 &&
-                                         type != DType::f32));
+          CHECK(tile->by_instruction ==
+                (device.multiprocessors.multiply_adds(type, false) > 0 && type != DType::f32));
         }
       }
   const Target device = device_of("nvidia-sm80");
