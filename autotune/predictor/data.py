@@ -125,9 +125,9 @@ def folds(corpus, count):
     return np.array(out)
 
 
-def share_of_labels(corpus, share, by, seed):
-    """Which programs' labels are there when only a share of them may be seen; by whole tasks or by programs. A greater share of the
-    same seed holds a lesser one, and at least one task of each split is there."""
+def share_of_labels(corpus, share, by, seed, platform):
+    """Which programs' labels are there when only a share of a platform's may be seen; by whole tasks that have any, or by programs. A
+    greater share of the same seed holds a lesser one, and at least one task of each split is there."""
     if share >= 1:
         return np.ones(len(corpus.ids), bool)
     if by == "programs":
@@ -136,6 +136,7 @@ def share_of_labels(corpus, share, by, seed):
         raise ValueError(f"labels are shared out by tasks or by programs, not by '{by}'")
     chosen = np.zeros(len(corpus.tasks), bool)
     for split in SPLITS:
-        members = sorted(corpus.split(split), key=lambda i: unit(corpus.tasks[i].key, seed))
+        members = [i for i in corpus.split(split) if np.isfinite(corpus.seconds[platform, corpus.programs(i)]).any()]
+        members.sort(key=lambda i: unit(corpus.tasks[i].key, seed))
         chosen[members[:max(1, round(share * len(members)))]] = True
     return chosen[corpus.task_of]

@@ -230,7 +230,7 @@ def run(arguments, corpus=None):
     platforms = [int(x) for x in arguments.platforms.split(",")]
     data.check_one_kind(corpus, platforms)
     allowed = np.ones(corpus.seconds.shape, bool)
-    allowed[platforms[0]] = data.share_of_labels(corpus, arguments.share, arguments.share_by, arguments.seed)
+    allowed[platforms[0]] = data.share_of_labels(corpus, arguments.share, arguments.share_by, arguments.seed, platforms[0])
     learned, held = tasks_of(corpus, arguments.fold)
     examples, held_out = (batches.Examples(corpus, tasks, platforms, allowed) for tasks in (learned, held))
     facts = {"config": config, "platforms": [corpus.platforms[p] for p in platforms], "places": platforms, "seed": arguments.seed,

@@ -121,7 +121,7 @@ def check_losses(corpus):
     assert abs(times[0] - 7 / 3) < 1e-9
     weights = losses.inverse_density(np.array([0.0] * 9 + [1.0]))
     assert abs(weights[-1] / weights[0] - 9) < 1e-9
-    small, large = (data.share_of_labels(corpus, share, "tasks", 1) for share in (0.2, 0.6))
+    small, large = (data.share_of_labels(corpus, share, "tasks", 1, 0) for share in (0.2, 0.6))
     assert (small <= large).all() and small.sum() < large.sum()
     assert corpus.speeds(0)[3] == 0 and np.nanmax(corpus.speeds(0)) == 1
 
