@@ -1,17 +1,17 @@
 #include "autotune/measure/spool.h"
 
 #include <fcntl.h>
-#include <llvm/Support/raw_ostream.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <optional>
 #include <thread>
 
 #include "autotune/measure/message.h"
-#include "support/regular_file.h"
 
 namespace tw {
 namespace {
@@ -19,17 +19,40 @@ namespace {
 namespace fs = std::filesystem;
 constexpr auto kLook = std::chrono::milliseconds(10);  // between two looks at the folder
 constexpr double kPrepareSeconds = 120;                // of loading a job and making its inputs
-constexpr size_t kMostBytes = size_t{1} << 32;         // of a file; more is no job
+constexpr uint64_t kMostBytes = uint64_t{1} << 32;     // of a file; more is no job
 
 double clock_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// A file, not a pipe, which would be waited for, or a device, which need not end.
 std::optional<std::string> read_whole(const fs::path& path) {
-  auto file = regular_file(path);
-  if (file && (*file)->getBufferSize() <= kMostBytes) return (*file)->getBuffer().str();
-  llvm::consumeError(file.takeError());
-  return std::nullopt;
+  const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return std::nullopt;
+  std::optional<std::string> bytes;
+  struct stat about{};
+  if (::fstat(file, &about) == 0 && S_ISREG(about.st_mode) &&
+      static_cast<uint64_t>(about.st_size) <= kMostBytes) {
+    bytes.emplace(static_cast<size_t>(about.st_size), '\0');
+    for (size_t at = 0; bytes && at < bytes->size();) {
+      const ssize_t count = ::read(file, bytes->data() + at, bytes->size() - at);
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) bytes.reset();
+      else at += static_cast<size_t>(count);
+    }
+  }
+  ::close(file);
+  return bytes;
+}
+
+bool write_all(int file, const std::string& bytes) {
+  for (size_t at = 0; at < bytes.size();) {
+    const ssize_t count = ::write(file, bytes.data() + at, bytes.size() - at);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    at += static_cast<size_t>(count);
+  }
+  return true;
 }
 
 bool write_whole(const fs::path& path, const std::string& bytes) {
@@ -39,11 +62,8 @@ bool write_whole(const fs::path& path, const std::string& bytes) {
   // A file that is new: a link that others put there would lead elsewhere.
   const int file = ::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file < 0) return false;
-  llvm::raw_fd_ostream out(file, true);
-  out << bytes;
-  out.close();
-  if (out.has_error()) {
-    out.clear_error();
+  const bool written = write_all(file, bytes);
+  if (::close(file) != 0 || !written) {
     fs::remove(part, code);
     return false;
   }
