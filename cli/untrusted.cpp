@@ -13,6 +13,8 @@ namespace tw {
 namespace {
 
 constexpr uint64_t kMostFile = uint64_t{8} << 30;
+constexpr double kGigabytes = 8, kSeconds = 600;            // by default
+constexpr double kMostGigabytes = 1e6, kMostSeconds = 1e8;  // that a flag may say
 
 // What the program and the C library look into: shared libraries, the processor, the limits.
 constexpr const char* kSystem[] = {
@@ -49,6 +51,23 @@ void UntrustedFlags::define(Flags& flags) {
   flags.number("--limit-seconds", seconds, "S", "Of --untrusted; default 600");
 }
 
+Error UntrustedFlags::check() const {
+  const bool memory = gigabytes != kNotGiven, time = seconds != kNotGiven;
+  if (!on && (memory || time))
+    return make_error(DiagCode::invalid_argument,
+                      "{0} holds the work of --untrusted, which is not asked for: give both",
+                      memory ? "--limit-memory" : "--limit-seconds");
+  if (memory && !(gigabytes > 0 && gigabytes <= kMostGigabytes))
+    return make_error(DiagCode::invalid_argument,
+                      "--limit-memory {0}: gigabytes above 0, at most {1:F0}", gigabytes,
+                      kMostGigabytes);
+  if (time && !(seconds > 0 && seconds <= kMostSeconds))
+    return make_error(DiagCode::invalid_argument,
+                      "--limit-seconds {0}: seconds above 0, at most {1:F0}", seconds,
+                      kMostSeconds);
+  return Error::success();
+}
+
 std::string folder_of(const std::string& file) {
   if (file.empty()) return "";
   const std::filesystem::path folder = std::filesystem::path(file).parent_path();
@@ -58,12 +77,15 @@ std::string folder_of(const std::string& file) {
 Expected<Confined> confined(const UntrustedFlags& flags, std::vector<std::string> reads,
                             std::vector<std::string> writes, Console& console) {
   Confined result;
+  TW_TRY(flags.check());
   if (!flags.on) return result;
+  const double gigabytes = flags.gigabytes < 0 ? kGigabytes : flags.gigabytes;
+  const double seconds = flags.seconds < 0 ? kSeconds : flags.seconds;
   TW_ASSIGN(TemporaryFolder folder, TemporaryFolder::create());
   result.folder.emplace(std::move(folder));
   std::erase(reads, "");
   std::erase(writes, "");
-  Confinement confinement{static_cast<uint64_t>(flags.gigabytes * 1e9), kMostFile, flags.seconds,
+  Confinement confinement{static_cast<uint64_t>(gigabytes * 1e9), kMostFile, seconds,
                           std::move(reads), std::move(writes)};
   say(confinement, console);
   confinement.writes.push_back(result.folder->path());

@@ -8,9 +8,11 @@
 namespace tw {
 
 struct UntrustedFlags {
+  static constexpr double kNotGiven = -1;
   bool on = false;
-  double gigabytes = 8, seconds = 600;
+  double gigabytes = kNotGiven, seconds = kNotGiven;
   void define(Flags& flags);
+  Error check() const;  // limits that are none, or that nothing is held to
 };
 
 struct Confined {
@@ -18,7 +20,7 @@ struct Confined {
   std::optional<TemporaryFolder> folder;  // for the work's temporary files; to be kept meanwhile
 };
 // What the command reads and writes: files, or folders with all in them; "" is none. Says on the
-// error stream what the work is held to. Without --untrusted: nothing happens. Called before any
+// error stream what the work is held to. Without --untrusted: limits are refused. Called before any
 // thread begins and any file is looked into.
 Expected<Confined> confined(const UntrustedFlags& flags, std::vector<std::string> reads,
                             std::vector<std::string> writes, Console& console);

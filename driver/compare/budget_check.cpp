@@ -100,7 +100,10 @@ std::string amount(Budgeted what, double value) {
 
 std::string verdict(const BudgetRow& row) {
   if (row.within()) return "within";
+  constexpr double kFactor = 10;  // from here on percents say little
   if (row.most == 0) return "over";
+  if (row.needed >= kFactor * row.most)
+    return llvm::formatv("over by a factor of {0:F0}", row.needed / row.most).str();
   return llvm::formatv("over by {0:P1}", row.needed / row.most - 1).str();
 }
 

@@ -84,6 +84,12 @@ def check_limits(run, folder):
     assert "ended after 0.01 seconds" in said and time.monotonic() - begin < 30, said
     said = run("compile", model, "-o", "l.so", "--untrusted", "--limit-memory", 0.15, code=1)
     assert "memory" in said, said
+    for flag, value, words in (("--limit-memory", 0, "above 0"), ("--limit-memory", "inf", "at most"), ("--limit-seconds", 0, "above 0")):
+        said = run("compile", model, "-o", "l.so", "--untrusted", flag, value, code=1)
+        assert flag in said and words in said, said
+        for command in (["compile", model, "-o", "l.so"], ["inspect", model], ["verify", "l.so", model]):
+            said = run(*command, flag, 1, code=1)   # a limit that nothing is held to
+            assert f"{flag} holds the work of --untrusted" in said, said
     assert not (folder / "l.so").exists() and not [f for f in folder.iterdir() if "l.so" in f.name], list(folder.iterdir())
 
 

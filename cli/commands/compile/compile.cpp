@@ -45,7 +45,7 @@ Expected<CompileReport> build(Job& job, Console& console, Progress& progress) {
 
 // With --untrusted the rest of the command is another process.
 Expected<Confined> confined_compile(const CompileArgs& args, Console& console) {
-  if (!args.untrusted.on) return Confined();
+  if (!args.untrusted.on) return confined(args.untrusted, {}, {}, console);
   if (!(args.log + args.tune + args.cache.folder).empty())
     return make_error(DiagCode::unsupported,
                       "--untrusted does not go with --log, --tune and --cache: a stranger's model "

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <ostream>
 
+#include "cli/text/text_width.h"
 #include "cli/timed_report.h"
 #include "driver/report/estimates.h"
 #include "driver/report/page.h"
@@ -86,7 +87,8 @@ Expected<int> finish_library(const Job& job, Json::Object report, const std::str
     if (job.accuracy && exact_enough) console.out << accuracy_text(*job.accuracy, console.columns);
     if (!rows.empty()) console.out << to_string(rows);
     if (!exact_enough) print_errors(console, take_diags(over_accuracy(*job.accuracy)));
-    else if (!within(rows)) console.err << "over the budget: " << library << " was removed\n";
+    else if (!within(rows))
+      console.err << "over the budget: " << printable(library) << " was removed\n";
   }
   return within(rows) ? kExitOk : kExitBudget;
 }
