@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "support/diag.h"
 #include "support/json.h"
 
 namespace tw {
