@@ -63,7 +63,7 @@ $python tests/boards/node_cases.py build/release/tests/onnx/cases --shard $part 
 if has models; then
   stage models
   model_test run --full
-  for suite in algorithms contrib decoder sizes rivals integer_products reduce extents tails declarations hostile_sizes; do
+  for suite in algorithms contrib decoder sizes rivals integer_products grouped_products reduce extents tails declarations hostile_sizes; do
     model_test $suite
   done
   for suite in quantize integers; do $python tests/quantize/$suite.py --tilewright build/release/tilewright; done

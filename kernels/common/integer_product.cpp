@@ -1,6 +1,7 @@
 #include "kernels/common/integer_product.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "ir/graph/short_floats.h"
 #include "kernels/common/group_builder.h"
@@ -15,6 +16,8 @@ bool nearly_fill(int64_t rows, int64_t of_instruction) {
 
 // What i8 numbers are more than the u8 numbers of the same order.
 constexpr int64_t kSign = 128;
+// A zero point from which 16 bits hold a byte's distance.
+constexpr int64_t kFurthest = 1 << 14;
 
 }  // namespace
 
@@ -26,6 +29,28 @@ bool counts_from(const LeftNumbers& left, DType type) {
   if (!is_byte(left.type) || !is_byte(type)) return false;
   const int64_t own = left.type == DType::i8 ? 0 : kSign;  // of numbers around 0
   return left.zero == (type == DType::i8 ? own : own - kSign);
+}
+
+int64_t least_byte(DType type) { return type == DType::i8 ? -kSign : 0; }
+
+bool pairs_words(const Target& target) {
+  const auto of_words = [](const ProductForm& form) {
+    return form.left_type == DType::i16 && form.right_type == DType::i16;
+  };
+  return best_product(
+             target, of_words,
+             [](const ProductForm& form) { return form.dense() && form.depth_count() == 2; })
+      .has_value();
+}
+
+Expr widened_number(const Target& target, const Expr& element, DType sums, int64_t zero) {
+  if (element.type() == sums) return less_zero(element, zero);
+  if (!target.driver.empty()) return less_zero(cast(sums, element), zero);
+  if (element.type() == DType::i8 && zero == least_byte(DType::i8))  // the sign bit changes
+    return cast(sums, cast(DType::u8, element) + int_imm(kSign, DType::u8));
+  const bool word = is_byte(element.type()) && std::abs(zero) <= kFurthest && !pairs_words(target);
+  if (zero == 0 || !word) return less_zero(cast(sums, element), zero);
+  return cast(sums, less_zero(cast(DType::i16, element), zero));
 }
 
 Expr IntegerProduct::copied(const Expr& element) const {
@@ -65,7 +90,7 @@ IntegerProduct integer_product(const Target& target, const LeftNumbers& left, DT
 IntegerProduct integer_product_from_anywhere(const Target& target, const LeftNumbers& left,
                                              DType right, const ProductExtents& extents) {
   IntegerProduct best = integer_product(target, left, right, extents);
-  const int64_t least = left.type == DType::i8 ? -kSign : 0;
+  const int64_t least = least_byte(left.type);
   for (const int64_t zero : {least, least + kSign}) {
     const IntegerProduct other = integer_product(target, {left.type, zero}, right, extents);
     if (is_byte(left.type) && other.depth > best.depth) best = other;

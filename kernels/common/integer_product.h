@@ -34,6 +34,17 @@ struct IntegerProduct {
 // Whether an instruction whose left numbers are of `type` can take these.
 bool counts_from(const LeftNumbers& left, DType type);
 
+// The least number of a byte's type.
+int64_t least_byte(DType type);
+// Whether the target multiplies two pairs of words and adds them in one instruction.
+bool pairs_words(const Target& target);
+// The element less the zero point, in the type of the sums, where no instruction takes it. Of a
+// byte that counts from the least one it is a byte without a sign: so the back end sees that words
+// do for its products. From elsewhere it is a word that is widened, unless the target pairs words:
+// none of a pair may have a sign then, so the difference may as well have all bits. The families of
+// devices read the zero point from the plain form.
+Expr widened_number(const Target& target, const Expr& element, DType sums, int64_t zero);
+
 // What a whole number of instructions must fill.
 struct ProductExtents {
   int64_t columns = 1;

@@ -32,6 +32,8 @@ class ConvLowering : ConvGroup {
     product_ = product_of(conv);
     if (product_.defined() && !x_type_.layout.plain()) depth_ = std::max(depth_, product_.depth);
     if (product_.rows > 1) fill_row();
+    if (product_.defined()) counted_from_ = product_.left.zero;
+    else if (multiplies_words(conv)) counted_from_ = least_byte(x_type_.dtype);
     if (!blocked_ || as_const(s_.out.back())) return;
     free_ = depthwise_ ? RegisterTile{free_row_pixels(b_.target, 1, rank() > 1), 1}
                        : free_row_tile(b_.target, blocks_of_group(), rank() > 1);
@@ -42,7 +44,7 @@ class ConvLowering : ConvGroup {
     declare_inputs();
     read_input();
     accumulate();
-    if (product_.defined() && surplus() != 0) correct();
+    if (surplus() != 0) correct();
     stages_.out = write_output([this](const Index& at) {
       const Expr sum = load(acc_, acc_type_, at);
       return correction_.valid() ? sum - load(correction_, acc_type_, {at[1], at.back()}) : sum;
@@ -89,8 +91,9 @@ class ConvLowering : ConvGroup {
   IntegerProduct product_of(const Node& conv) const {
     // Of the first layer: channels come innermost in the copy, filled up
     const bool few = x_type_.layout.plain();
-    bool known = blocked_ && (few ? s_.cg > 1 && s_.cg <= kFewestDepth : true) && s_.group == 1 &&
-                 as_const(s_.n) && dtype_bytes(x_type_.dtype) < dtype_bytes(acc_type_);
+    const bool suits = few ? s_.group == 1 && s_.cg > 1 && s_.cg <= kFewestDepth : whole_blocks();
+    bool known = blocked_ && suits && as_const(s_.n) &&
+                 dtype_bytes(x_type_.dtype) < dtype_bytes(acc_type_);
     for (size_t i = 0; i < rank(); ++i) known = known && as_const(s_.in[i]) && as_const(s_.out[i]);
     if (!known) return {};
     const auto choose = b_.graph.is_constant(conv.inputs[1]) ? integer_product_from_anywhere
@@ -105,6 +108,21 @@ class ConvLowering : ConvGroup {
     const int64_t pixels = pool_ ? 1 : *as_const(s_.out.back());
     const IntegerProduct wide = of(s_.cg, pixels), narrow = of(depth_, pixels);
     return wide.rows > 1 ? wide : narrow;
+  }
+
+  // Every block of channels is of one group.
+  bool whole_blocks() const {
+    return s_.group == 1 || (s_.cg % x_type_.layout.block == 0 && s_.mg % block_ == 0);
+  }
+
+  // Bytes without a sign may be one of the two words that the target multiplies and adds at once,
+  // beside a 0. What their zero point makes too much is taken off, of all taps: with padding some
+  // have none, so there the bytes must count from the least one.
+  bool multiplies_words(const Node& conv) const {
+    if (!blocked_ || !is_byte(x_type_.dtype) || !b_.graph.is_constant(conv.inputs[1]) ||
+        !b_.target.driver.empty())
+      return false;
+    return s_.padded ? zero_ == least_byte(x_type_.dtype) : pairs_words(b_.target);
   }
 
   // Positions of the padded input that some tap reads, along each axis.
@@ -194,8 +212,8 @@ class ConvLowering : ConvGroup {
     return shape;
   }
 
-  // What the numbers of the copy are more than those of the product.
-  int64_t surplus() const { return zero_ - product_.left.zero; }
+  // What the numbers that are multiplied are more than those of the product.
+  int64_t surplus() const { return zero_ - counted_from_; }
 
   void correct() {
     const Expr channel = var("c0") * Expr(block_) + var("c1");
@@ -244,12 +262,14 @@ class ConvLowering : ConvGroup {
     for (Expr& e : at) e = b_.simplified(e);
     // All lanes of a block are of one group (or the block is a channel of its own), so the input's
     // channel is uniform.
-    const Expr value = number(
-        in_(out[0], depthwise_ ? channel : b_.simplified(group_base + rc), at));
+    const Expr value = in_(out[0], depthwise_ ? channel : b_.simplified(group_base + rc), at);
     const Expr weight = number(depthwise_ ? depthwise_weight(out, taps)
                                : blocked_ ? packed_weight(out, rc, taps, block_axes)
                                           : plain_weight(out, rc, taps));
-    const Expr sum = (product_.defined() ? value : less_zero(value, zero_)) * weight;
+    const bool integers = !product_.defined() && !is_float(acc_type_);
+    const Expr sum = (integers ? widened_number(b_.target, value, acc_type_, counted_from_)
+                               : number(value)) *
+                     weight;
     acc_ = b_.temp("acc", acc_type_, extents(sum_axes()));
     stages_.acc = b_.stage("acc", axes, acc_, out, sum, Combiner::add, imm(0, acc_type_),
                            copies_input() ? Expr() : inside(at));
@@ -369,6 +389,7 @@ class ConvLowering : ConvGroup {
   }
 
   const int64_t zero_ = std::get<op::Conv>(node_.attrs).x_zero;
+  int64_t counted_from_ = zero_;  // the number that is multiplied as 0
   bool depthwise_ = false;
   RegisterTile free_;  // where the row's extent is free, or an instruction takes several pixels
   Expr row_;           // and the extent in whole tiles

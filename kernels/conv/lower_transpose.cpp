@@ -3,6 +3,7 @@
 // mod s. Stages: pad, acc, y; no multiplication by the zeros between input pixels. Needs dilation 1
 // and strides that divide the output; otherwise every tap is guarded.
 #include "kernels/common/group_builder.h"
+#include "kernels/common/integer_product.h"
 #include "kernels/common/row_tile.h"
 #include "kernels/conv/conv.h"
 
@@ -88,7 +89,9 @@ class TransposeLowering {
   }
   Expr widen(const Expr& e) const { return e.type() == acc_type_ ? e : cast(acc_type_, e); }
 
-  Expr left(const Expr& value) const { return less_zero(widen(value), a_.x_zero); }
+  Expr left(const Expr& value) const {
+    return widened_number(b_.target, value, acc_type_, a_.x_zero);
+  }
 
   void accumulate_subpixel() {
     ValueId x = node_.inputs[0];

@@ -212,8 +212,10 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
     w_index.back() = var("kp");
     depth_at = k * Expr(product.depth) + var("kp");
   }
-  const Expr left_number = widen(left_element(batch_index, i, depth_at));
-  const Expr sum = (product.defined() ? left_number : less_zero(left_number, a.a_zero)) *
+  const Expr left_number = left_element(batch_index, i, depth_at);
+  const bool integers = !product.defined() && !is_float(acc_type);
+  const Expr sum = (integers ? widened_number(b.target, left_number, acc_type, a.a_zero)
+                             : widen(left_number)) *
                    widen(load(packed, w_type, w_index));
   m.copies.push_back(b.stage_of(packed));
   m.weights = b.name_of(packed);

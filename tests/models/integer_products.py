@@ -39,16 +39,16 @@ def product(path, rows, depth, columns):
     return (rows, depth), np.int32
 
 
-def convolution(path, channels, out, size, kernel, stride, zero):
+def convolution(path, channels, out, size, kernel, stride, zero, groups=1):
     """Between two of one pixel, so that it has the layout of blocks in front and behind."""
     random, pad = np.random.default_rng(size), kernel // 2
     scales = {"xs": 0.02, "ws": 0.01, "as": 0.5, "bs": 0.7}
     constants = {name: np.array(value, np.float32) for name, value in scales.items()} | {
-        "zero": np.array(zero, np.uint8), "none": np.array(0, np.int8), "w0": integers(random, channels, 3, 1, 1), "w1": integers(random, out, channels, kernel, kernel),
+        "zero": np.array(zero, np.uint8), "none": np.array(0, np.int8), "w0": integers(random, channels, 3, 1, 1), "w1": integers(random, out, channels // groups, kernel, kernel),
         "w2": integers(random, 8, out, 1, 1)}
     def node(x, scale, weights, y, to, **attributes):
         return helper.make_node("QLinearConv", [x, scale, "zero", weights, "ws", "none", to, "zero"], [y], **attributes)
-    nodes = [node("x", "xs", "w0", "a", "as"), node("a", "as", "w1", "b", "bs", strides=[stride] * 2, pads=[pad] * 4), node("b", "bs", "w2", "y", "bs")]
+    nodes = [node("x", "xs", "w0", "a", "as"), node("a", "as", "w1", "b", "bs", strides=[stride] * 2, pads=[pad] * 4, group=groups), node("b", "bs", "w2", "y", "bs")]
     wide = (size + 2 * pad - kernel) // stride + 1
     save(path, nodes, [1, 3, size, size], [helper.make_tensor_value_info("y", TensorProto.UINT8, [1, 8, wide, wide])], constants)
     return (1, 3, size, size), np.uint8

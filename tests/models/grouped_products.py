@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Depthwise and grouped convolutions of bytes, by each set of instructions that this machine runs and for AArch64 under qemu: results equal onnxruntime's to
+the bit, and the assembly multiplies words or bytes, not integers of 32 bits."""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnxruntime
+
+from integer_products import convolution
+from run import Runner, quiet
+
+# channels in and out, pixels of a line, kernel, stride, zero point, groups
+DEPTHWISE = [(32, 32, 14, 3, 1, 0, 32), (32, 32, 15, 3, 2, 0, 32), (16, 16, 9, 5, 1, 0, 16), (48, 48, 28, 3, 1, 77, 48), (32, 32, 15, 3, 2, 255, 32), (32, 32, 7, 7, 1, 128, 32),
+             (20, 20, 12, 3, 1, 128, 20), (40, 40, 13, 3, 2, 0, 40), (16, 16, 20, 1, 1, 19, 16)]
+GROUPED = [(64, 64, 14, 3, 1, 0, 2), (64, 128, 14, 3, 2, 77, 4), (64, 64, 7, 1, 1, 128, 2), (128, 64, 9, 3, 1, 255, 4), (32, 64, 12, 3, 1, 0, 2), (96, 96, 10, 5, 2, 128, 2)]
+ODD = [(24, 48, 9, 3, 1, 128, 3), (16, 16, 9, 3, 1, 77, 4), (64, 64, 9, 3, 1, 3, 16)]   # blocks of channels lie in several groups
+LONG = r"\bsm(la|ul)l2?\b"
+WORDS = r"\bv?pmaddwd\b|\bvpdpwssd\b"
+BYTES = r"\bvpdpbusd\b|" + WORDS
+HERE = {"x86-64-v2": "sse4_1", "x86-64-v3": "avx2", "skylake-server": "avx512bw", "host": "sse4_1"}
+FAR = {"neon": (LONG, LONG), "neon, dotprod": (LONG, r"\b[su]dot\b"), "neon, dotprod, i8mm": (LONG, r"\b(us|u|s)(dot|mmla)\b")}
+
+
+def code_of(tilewright, model, target, folder):
+    """The assembly of the kernels that multiply."""
+    file = folder / "m.s"
+    subprocess.run([tilewright, "compile", model, "-t", target, "--emit", "asm", "-o", file], check=True, capture_output=True)
+    kernels = re.split(r"^; ---- ", file.read_text(), flags=re.MULTILINE)
+    return "\n".join(text for text in kernels if re.match(r"depthwise|conv", text))
+
+
+def without_sign(case):
+    """Bytes count from the least number, or what that makes too much can be taken off, as no tap is in the padding."""
+    *_, kernel, _, zero, _ = case
+    return zero == 0 or kernel == 1
+
+
+class Suite:
+    def __init__(self, tilewright, folder):
+        self.tilewright, self.folder, self.failed = tilewright, folder, 0
+        self.runner = Runner(tilewright, folder)
+        self.model, self.library = folder / "m.onnx", folder / "m.so"
+
+    def fail(self, text):
+        print("FAIL " + text)
+        self.failed += 1
+
+    def compare(self, case, target, got, want):
+        if unlike := int((got != want).sum()):
+            self.fail(f"{case} for {target}: {unlike} of {want.size} elements differ")
+
+    def check_code(self, case, target, instruction):
+        code = code_of(self.tilewright, self.model, target, self.folder)
+        wide = re.findall(r"\bv?pmulld\b|\bml[as]\s+v\d+\.4s", code)
+        if not re.search(instruction, code) or wide:
+            self.fail(f"{case}: {target} does not multiply by {instruction} alone: {wide[:1]}")
+
+    def run(self, case, kind):
+        shape, dtype = convolution(self.model, *case)
+        x = np.random.default_rng(7).integers(0, 256, shape).astype(np.uint8)
+        want = onnxruntime.InferenceSession(str(self.model), quiet(), providers=["CPUExecutionProvider"]).run(None, {"x": x})[0].astype(dtype)
+        flags = pathlib.Path("/proc/cpuinfo").read_text().split()
+        for target in (name for name, feature in HERE.items() if feature in flags):
+            self.runner.compile(self.model, target, self.library)
+            self.compare(case, target, self.runner.native(self.library, {"x": x}, ["y"], 1)["y"], want)
+            if kind is GROUPED or (kind is DEPTHWISE and without_sign(case)):
+                self.check_code(case, target, WORDS if kind is DEPTHWISE else BYTES)
+        for features, instructions in FAR.items() if self.runner.qemu else ():
+            target = self.folder / "target.yaml"
+            target.write_text(f"triple: aarch64-linux-gnu\nfeatures: [{features}]\n")
+            self.runner.compile(self.model, target, self.library)
+            self.compare(case, features, self.runner.arm(self.library, {"x": x}, {"y": want})["y"], want)
+            if kind is not ODD:
+                self.check_code(case, target, instructions[kind is GROUPED])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tilewright", type=pathlib.Path, required=True)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        suite = Suite(args.tilewright.resolve(), pathlib.Path(folder))
+        if not suite.runner.qemu:
+            print("no qemu-aarch64 or cross compiler: only this machine is tested")
+        for kind in (DEPTHWISE, GROUPED, ODD):
+            for case in kind:
+                suite.run(case, kind)
+    print(f"grouped products: {len(DEPTHWISE) + len(GROUPED) + len(ODD)} cases, {suite.failed} failures")
+    return suite.failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
