@@ -266,10 +266,7 @@ class ConvLowering : ConvGroup {
     const Expr weight = number(depthwise_ ? depthwise_weight(out, taps)
                                : blocked_ ? packed_weight(out, rc, taps, block_axes)
                                           : plain_weight(out, rc, taps));
-    const bool integers = !product_.defined() && !is_float(acc_type_);
-    const Expr sum = (integers ? widened_number(b_.target, value, acc_type_, counted_from_)
-                               : number(value)) *
-                     weight;
+    const Expr sum = left_number(value) * weight;
     acc_ = b_.temp("acc", acc_type_, extents(sum_axes()));
     stages_.acc = b_.stage("acc", axes, acc_, out, sum, Combiner::add, imm(0, acc_type_),
                            copies_input() ? Expr() : inside(at));
@@ -302,6 +299,13 @@ class ConvLowering : ConvGroup {
   // An operand's element as it is multiplied.
   Expr number(const Expr& e) const {
     return multiplies_tf32(b_) ? unary(UnaryOp::tf32, e) : widen(e);
+  }
+
+  // The same of the left one, less the zero point where no instruction takes it.
+  Expr left_number(const Expr& e) const {
+    return product_.defined() || is_float(acc_type_)
+               ? number(e)
+               : widened_number(b_.target, e, acc_type_, counted_from_);
   }
 
   Expr inside(const Index& padded_position) const {

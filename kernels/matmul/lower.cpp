@@ -88,6 +88,14 @@ IntegerProduct instruction_for(const GroupBuilder& b, const Node& node, const Sh
                 right.dtype, {lanes, 0, as_const(rows_and_depth[0]).value_or(1)});
 }
 
+// Less its zero point where no instruction takes it. widened: the element in the type of the sums.
+Expr left_factor(const GroupBuilder& b, const IntegerProduct& product, const Expr& element,
+                 const Expr& widened, int64_t zero) {
+  return product.defined() || is_float(widened.type())
+             ? widened
+             : widened_number(b.target, element, widened.type(), zero);
+}
+
 }  // namespace
 
 Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) {
@@ -212,10 +220,8 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
     w_index.back() = var("kp");
     depth_at = k * Expr(product.depth) + var("kp");
   }
-  const Expr left_number = left_element(batch_index, i, depth_at);
-  const bool integers = !product.defined() && !is_float(acc_type);
-  const Expr sum = (integers ? widened_number(b.target, left_number, acc_type, a.a_zero)
-                             : widen(left_number)) *
+  const Expr factor = left_element(batch_index, i, depth_at);
+  const Expr sum = left_factor(b, product, factor, widen(factor), a.a_zero) *
                    widen(load(packed, w_type, w_index));
   m.copies.push_back(b.stage_of(packed));
   m.weights = b.name_of(packed);
