@@ -453,6 +453,14 @@ Expected<StopReason> NetworkTuner::run(const std::function<double()>& clock,
 
 size_t NetworkTuner::task_count() const { return searches_.size(); }
 
+// Of candidates none of which has a time.
+std::string NetworkTuner::failure(const Search& search, int tried) {
+  std::string text = search.task.name + ": no candidate of " + std::to_string(tried) + " works";
+  if (!search.by_default || search.by_default->status == Status::ok) return text;
+  text += std::string("; the default schedule: ") + status_name(search.by_default->status);
+  return search.by_default->error.empty() ? text : text + ", " + search.by_default->error;
+}
+
 NetworkTuner::Row NetworkTuner::row(size_t task) const {
   const Search& s = *searches_[task];
   Row row{&s.task, s.first, s.first, 0, 0, 0, s.space.size(), s.multiplies, ""};
@@ -461,6 +469,8 @@ NetworkTuner::Row NetworkTuner::row(size_t task) const {
     const TaskState& state = scheduler_->states()[task];
     row.measured = state.measured, row.known = state.known, row.error = state.error;
   }
+  const int tried = row.measured + row.known;
+  if (tried > 0 && !std::isfinite(row.best)) row.error = failure(s, tried);
   return row;
 }
 
@@ -496,6 +506,14 @@ size_t NetworkTuner::reached() const {
   size_t count = 0;
   for (size_t i = 0; i < searches_.size(); ++i) count += std::isfinite(row(i).best);
   return count;
+}
+
+std::vector<std::string> NetworkTuner::failures() const {
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < searches_.size(); ++i)
+    if (const std::string error = row(i).error; !error.empty())
+      lines.push_back(error.substr(0, error.find('\n')));
+  return lines;
 }
 
 size_t NetworkTuner::gains() const {

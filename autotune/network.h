@@ -100,7 +100,7 @@ class NetworkTuner {
     int measured = 0, known = 0, illegal = 0;
     double space = 0;               // points
     DType multiplies = DType::f32;  // by the default schedule
-    std::string error;              // why it is no longer tuned, where that is a failure
+    std::string error;              // why nothing that was tried works; "": it does, or none was
   };
   // Schedules as texts; "": none yet
   struct Change {
@@ -116,12 +116,15 @@ class NetworkTuner {
   double first_seconds() const;
   int measured() const;
   size_t reached() const;  // tasks that have a time
+  // A line each, with the reason: tasks of which nothing works that was tried
+  std::vector<std::string> failures() const;
   // Of those with a schedule that would replace the default one
   size_t gains() const;
 
  private:
   struct Search;
   NetworkTuner(const Target& target, NetworkServices services, const NetworkOptions& options);
+  static std::string failure(const Search& search, int tried);
   Error begin(Search& search);
   bool learn_from_others(Search& search, GbtModel& model);
   std::vector<const Search*> nearest(const Search& search) const;

@@ -64,9 +64,13 @@ std::string default_alone(size_t count, const char* reason) {
 std::string totals(const NetworkTuner& tuner) {
   const size_t count = tuner.task_count(), reached = tuner.reached();
   const double now = tuner.network_seconds(), first = tuner.first_seconds();
-  std::string text = reached == count ? "all " + std::to_string(count) + " kernels: "
-                                      : std::to_string(reached) + " of " + std::to_string(count) +
-                                            " kernels, the others were not reached: ";
+  const size_t failed = tuner.failures().size(), left = count - reached - failed;
+  std::string text = reached == count
+                         ? "all " + std::to_string(count) + " kernels"
+                         : std::to_string(reached) + " of " + std::to_string(count) + " kernels";
+  if (failed > 0) text += ", " + std::to_string(failed) + " failed";
+  if (left > 0) text += ", " + std::to_string(left) + " were not reached";
+  text += ": ";
   text += formatted("%.4f ms", now * 1e3) +
           (first > 0 ? formatted(", by default %.4f ms", first * 1e3) : "") + ", " +
           std::to_string(tuner.measured()) + " trials";

@@ -25,9 +25,9 @@ std::string limit_text(double limit, double second, const TuneOutcome& outcome) 
   std::string text = "tuning: " + format_seconds(outcome.seconds) + " of " + format_seconds(limit) +
                      ", " + std::to_string(outcome.trials) + " trials in " +
                      format_seconds(outcome.searched);
-  if (outcome.reached < outcome.kernels)
-    text += ", " + std::to_string(outcome.kernels - outcome.reached) + " of " +
-            std::to_string(outcome.kernels) + " kernels not reached";
+  if (const size_t left = outcome.kernels - outcome.reached - outcome.failures.size(); left > 0)
+    text += ", " + std::to_string(left) + " of " + std::to_string(outcome.kernels) +
+            " kernels not reached";
   if (const std::string again = to_string(outcome.confirmed); !again.empty()) text += "; " + again;
   return text + "; a second library and the proof took " + format_seconds(second);
 }
@@ -59,6 +59,7 @@ Json tuned_json(const TunedNetwork& tuned, bool curves) {
                       {"network_seconds", tuner.network_seconds()},
                       {"default_network_seconds", tuner.first_seconds()},
                       {"reached", static_cast<int64_t>(outcome.reached)},
+                      {"failed", static_cast<int64_t>(outcome.failures.size())},
                       {"confirmed", outcome.confirmed.kept},
                       {"refuted", outcome.confirmed.refuted},
                       {"not_confirmed", outcome.confirmed.left},
@@ -71,6 +72,7 @@ std::string tuned_text(const TunedNetwork& tuned, int columns) {
                      time_text(tuned.outcome) + "\n";
   if (const std::string again = to_string(tuned.outcome.confirmed); !again.empty())
     text += again + "\n";
+  for (const std::string& failure : tuned.outcome.failures) text += "failed: " + failure + "\n";
   return text;
 }
 
@@ -95,12 +97,17 @@ std::vector<std::string> tuning_notes(const TunedCompileReport& tuned, double li
     return {"tuning: " + format_seconds(limit) +
             " leave no time for a search, as a second library and the proof take " +
             format_seconds(tuned.kept) + "; the schedules are those without it"};
-  if (!tuned.proof) return {};
-  return {"tuning: " + proof_text(*tuned.proof) +
-              (tuned.proof->second_is_faster()
-                   ? ""
-                   : "; not surely faster, so the schedules are those without it"),
-          limit_text(limit, tuned.second, *tuned.outcome)};
+  std::vector<std::string> notes;
+  if (tuned.outcome)
+    for (const std::string& failure : tuned.outcome->failures)
+      notes.push_back("tuning failed: " + failure);
+  if (!tuned.proof) return notes;
+  notes.push_back("tuning: " + proof_text(*tuned.proof) +
+                  (tuned.proof->second_is_faster()
+                       ? ""
+                       : "; not surely faster, so the schedules are those without it"));
+  notes.push_back(limit_text(limit, tuned.second, *tuned.outcome));
+  return notes;
 }
 
 Json to_json(const CheckedKernel& kernel) {

@@ -66,7 +66,7 @@ if has models; then
   for suite in algorithms contrib decoder sizes rivals integer_products grouped_products reduce extents tails declarations hostile_sizes; do
     model_test $suite
   done
-  for suite in quantize integers; do $python tests/quantize/$suite.py --tilewright build/release/tilewright; done
+  for suite in quantize integers tuned; do $python tests/quantize/$suite.py --tilewright build/release/tilewright; done
   parts=4   # of the networks with free sizes one, unless all are asked for
   [ $full = 0 ] || parts=1
   model_test bindings --shard $((hash % parts))/$parts

@@ -112,9 +112,10 @@ Expected<int> check(const TuneRequest& request, const Target& target, int proces
   return kExitOk;
 }
 
-// The search, shown while it works and told of at its end, on a page too if one is asked for.
-Error search(TuneRequest request, const Target& target, const std::string& page_file,
-             Console& console) {
+// The search, shown while it works and told of at its end, on a page too if one is asked for. The
+// exit code: whether something works of each kernel that was reached.
+Expected<int> search(TuneRequest request, const Target& target, const std::string& page_file,
+                     Console& console) {
   const Interrupts interrupts;
   request.stop = &interrupts.asked();
   ConsoleTuneWatch shown(console, request.network.scheduler.trials, false);
@@ -122,9 +123,11 @@ Error search(TuneRequest request, const Target& target, const std::string& page_
   TW_ASSIGN(const TunedNetwork tuned, tune_network(request, target, watch));
   if (console.json) console.out << dump(tuned_json(tuned, request.network.table), -1) << "\n";
   else console.out << tuned_text(tuned, console.columns);
-  if (page_file.empty()) return Error::success();
+  const int code = tuned.outcome.failures.empty() ? kExitOk : kExitMismatch;
+  if (page_file.empty()) return code;
   const std::string model = std::filesystem::path(request.model).filename().string();
-  return write_file(page_file, page(TuneReport{model, target.name, tuned, watch.rounds()}));
+  TW_TRY(write_file(page_file, page(TuneReport{model, target.name, tuned, watch.rounds()})));
+  return code;
 }
 
 // What the limit takes back of one choice, made wherever it can be. options: of its compile, which
@@ -225,8 +228,8 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   if (args.prove && !args.worker.empty())
     return make_error(DiagCode::unsupported,
                       "--prove runs the whole network here, and --worker measures elsewhere");
-  TW_TRY(search(request, target, args.report, console));
-  if (!args.prove) return kExitOk;
+  TW_ASSIGN(const int code, search(request, target, args.report, console));
+  if (!args.prove || code != kExitOk) return code;
   CompileOptions plain;
   plain.model = args.model;
   plain.dims = request.dims;

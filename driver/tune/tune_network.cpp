@@ -130,6 +130,7 @@ Expected<TunedNetwork> tune_network(const TuneRequest& request, const Target& ta
   watch.stage_ends();
   outcome.trials = tuner.measured(), outcome.kernels = tuner.task_count(),
   outcome.reached = tuner.reached();
+  outcome.failures = tuner.failures();
   outcome.seconds = budget.now();
   return tuned;
 }

@@ -49,7 +49,8 @@ class TuneWatch {
 
 struct TuneOutcome {
   int trials = 0;
-  size_t kernels = 0, reached = 0;  // reached: with a time of their own
+  size_t kernels = 0, reached = 0;    // reached: with a time of their own
+  std::vector<std::string> failures;  // of kernels of which nothing works, a line each
   // Of all, from the request's start; before the search; in it
   double seconds = 0, before = 0, searched = 0;
   double limit = 0;  // of all; 0: none

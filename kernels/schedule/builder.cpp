@@ -204,11 +204,11 @@ void ScheduleBuilder::unroll(const Loops& loops) {
   for (const Loop& loop : loops) unroll(loop);
 }
 
-Loop ScheduleBuilder::unroll_part(const Loop& loop, int64_t usual) {
+Loop ScheduleBuilder::unroll_part(const Loop& loop, int64_t usual, bool whole) {
   const std::optional<int64_t> n = extent(loop);
   if (!n) return loop;
   std::vector<int64_t> others = {1, 2, 4, 8};
-  std::erase(others, usual);
+  std::erase_if(others, [&](int64_t part) { return part == usual || (whole && *n % part != 0); });
   const int64_t part = choose("unroll_" + loop.name(), usual, others);
   if (part == 1) return loop;
   const Cut cut = split(loop, part, Tail::guard, loop.name() + "s", loop.name() + "t");
@@ -222,7 +222,8 @@ bool ScheduleBuilder::by_element(const SumInstruction& instruction) const {
 
 Loop ScheduleBuilder::unroll_steps(const Loop& loop, const SumInstruction& instruction) {
   const bool whole = extent(loop).value_or(1) % kElementSteps == 0;
-  return unroll_part(loop, by_element(instruction) && whole ? kElementSteps : 1);
+  return unroll_part(loop, by_element(instruction) && whole ? kElementSteps : 1,
+                     instruction.defined());
 }
 
 void ScheduleBuilder::parallel(const Loop& loop) {

@@ -88,10 +88,10 @@ class ScheduleBuilder {
   void unroll(const Loop& loop);
   void unroll(const Loops& loops);
   // A few iterations in one straight line, where a point says so (knob "unroll_" + loop). The
-  // result: the loop over such parts.
-  Loop unroll_part(const Loop& loop, int64_t usual = 1);
-  // The same for steps of an instruction's sums, whose elements come with one load where the target
-  // takes them from a vector.
+  // result: the loop over such parts. whole: none is cut short.
+  Loop unroll_part(const Loop& loop, int64_t usual = 1, bool whole = false);
+  // The same for steps of an instruction's sums, which cannot be cut short, and whose elements come
+  // with one load where the target takes them from a vector.
   bool by_element(const SumInstruction& instruction) const;
   Loop unroll_steps(const Loop& loop, const SumInstruction& instruction);
   void parallel(const Loop& loop);

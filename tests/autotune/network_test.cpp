@@ -62,6 +62,7 @@ struct Lab {
   std::vector<Record> records = {};
   std::vector<std::string> order = {};  // schedules as they were measured
   std::vector<Record> known = {};
+  std::string broken = {};  // the task of which nothing works
   std::function<Error(const Record&)> check = [](const Record&) { return Error::success(); };
 
   NetworkServices services() {
@@ -74,7 +75,9 @@ struct Lab {
         if (stop()) break;
         REQUIRE(c.kernel != nullptr);
         order.push_back(task.key + print(c.schedule));
-        out.push_back({Status::ok, {seconds_of_schedule(task, c.schedule)}, "", "here", false});
+        if (task.key == broken) out.push_back({Status::crashed, {}, "signal 4", "here", false});
+        else
+          out.push_back({Status::ok, {seconds_of_schedule(task, c.schedule)}, "", "here", false});
       }
       return out;
     };
@@ -228,6 +231,24 @@ TEST_CASE("records that cannot be stored end the tuning with their error") {
   REQUIRE_FALSE(bool(reason));
   CHECK(error_text(reason.takeError()).find("the disk is full") != std::string::npos);
   CHECK(lab.records.size() <= 17);
+}
+
+TEST_CASE("a task of which nothing works has a line that says so, and the others are tuned") {
+  const Target target = baseline_target(Arch::x86_64);
+  Lab lab;
+  lab.broken = "00000000000000aa";
+  auto tuner = NetworkTuner::create(
+      {product("00000000000000aa", 64, 1), product("00000000000000bb", 128, 3)}, target,
+      lab.services(), options_of(TunerKind::random, 64));
+  REQUIRE(bool(tuner));
+  REQUIRE(bool((*tuner)->run([] { return 0.0; })));
+  CHECK((*tuner)->reached() == 1);
+  REQUIRE((*tuner)->failures().size() == 1);
+  const NetworkTuner::Row row = (*tuner)->row(0);
+  CHECK((*tuner)->failures()[0] == "product 64: no candidate of " +
+                                       std::to_string(row.measured + row.known) +
+                                       " works; the default schedule: crashed, signal 4");
+  CHECK((*tuner)->row(1).error.empty());
 }
 
 TEST_CASE("names of methods and features") {
