@@ -63,10 +63,9 @@ $python tests/boards/node_cases.py build/release/tests/onnx/cases --shard $part 
 if has models; then
   stage models
   model_test run --full
-  for suite in algorithms contrib decoder sizes rivals integer_products grouped_products reduce extents tails declarations hostile_sizes; do
+  for suite in algorithms contrib decoder sizes rivals reduce extents tails declarations hostile_sizes; do
     model_test $suite
   done
-  for suite in quantize integers tuned; do $python tests/quantize/$suite.py --tilewright build/release/tilewright; done
   parts=4   # of the networks with free sizes one, unless all are asked for
   [ $full = 0 ] || parts=1
   model_test bindings --shard $((hash % parts))/$parts
@@ -74,7 +73,18 @@ if has models; then
   [ $full = 1 ] || slow=("${slow[$((hash / 2 % 2))]}")
   echo "of large.py and resize.py: ${slow[*]}; --full runs both"
   for suite in "${slow[@]}"; do model_test "$suite"; done
-  for suite in bf16 tf32 tuned accuracy locked three_types; do $python tests/precision/$suite.py --tilewright build/release/tilewright; done
+  numbers=(floats integers)   # of reduced precision
+  [ $full = 1 ] || numbers=("${numbers[$((hash / 8 % 2))]}")
+  echo "of reduced precision in floats and in integers: ${numbers[*]}; --full runs both"
+  for kind in "${numbers[@]}"; do
+    if [ "$kind" = floats ]; then
+      for suite in bf16 tf32 tuned three_types; do $python tests/precision/$suite.py --tilewright build/release/tilewright; done
+    else
+      for suite in quantize integers tuned; do $python tests/quantize/$suite.py --tilewright build/release/tilewright; done
+      for suite in integer_products grouped_products; do model_test $suite; done
+    fi
+  done
+  for suite in accuracy locked; do $python tests/precision/$suite.py --tilewright build/release/tilewright; done
   stage networks on GPUs
   for suite in networks probes; do $python tests/gpu/$suite.py --tilewright build/release/tilewright; done
   if [ $full = 1 ]; then $python tests/gpu/budgets.py --full --tilewright build/release/tilewright
