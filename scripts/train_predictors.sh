@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains the predictors that are shipped, from the data set of the repository, and puts them where the build compiles them: three rankers
-# on all platforms that were timed. With two cores it takes some fifteen minutes; called again it goes on where it ended.
+# on all platforms that were timed. It takes some minutes; called again it goes on where it ended.
 #   scripts/train_predictors.sh [FOLDER]    features, runs and tables stay there (default: build/predictors)
 set -euo pipefail
 cd "$(dirname "$0")/.."
