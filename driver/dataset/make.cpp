@@ -107,8 +107,8 @@ class Maker {
     if (pass == 0 && request_.predictors) {
       TW_ASSIGN(const LearningTask task, set_.task(listed.id));
       if (!task.complete) return Error::success();
-    } else if (pass == 0 &&
-               labelled) {  // by an earlier call, which may have ended before the second pass
+    } else if (pass == 0 && labelled) {
+      // By an earlier call, which may have ended before the second pass
       TW_ASSIGN(const std::vector<Label> again, set_.labels(place.platform, listed.id, 1));
       if (again.empty()) wait_for_second(listed, place, 0);
       return Error::success();

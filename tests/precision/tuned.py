@@ -7,34 +7,21 @@ import argparse
 import json
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from bf16 import INSTRUCTION, NETWORK, STORED, network, token  # noqa: E402
+from tuning_place import TuningPlace  # noqa: E402
 
 NOT_PINNED = "does not pin|pins nothing"
 
 
-class Place:
-    """A folder with a model, the target that tunes it, and the program."""
-
+class Place(TuningPlace):
     def __init__(self, tilewright, folder, make):
-        self.tilewright, self.folder = tilewright, folder
         folder.mkdir()
-        self.model, self.target, self.log = folder / "m.onnx", folder / "chip.yaml", folder / "tuned.db"
+        super().__init__(tilewright, folder)
         make(self.model)
-        # One core: which records count does not depend on how they spread over this machine's
-        self.target.write_text(re.sub(r"^cores: \d+", "cores: 1", self.must("target", "host"), flags=re.MULTILINE))
-
-    def run(self, *words):
-        return subprocess.run([str(word) for word in (self.tilewright, *words)], capture_output=True, text=True)
-
-    def must(self, *words):
-        done = self.run(*words)
-        assert done.returncode == 0, (words, done.returncode, done.stdout[-600:], done.stderr[-900:])
-        return done.stdout
 
     def tune(self, *flags):
         lines = self.must("tune", self.model, "-t", self.target, "--log", self.log, "--json", *flags).splitlines()
@@ -64,28 +51,11 @@ class Place:
         return {kernel["task"]: kernel["schedule"] for kernel in report["kernel_reports"] if "task" in kernel}
 
 
-def slow_defaults(place, log):
-    """Another log, in which each kernel's last schedule is by far the fastest, so that what a compile takes is no chance."""
-    exported, changed = place.folder / "records.jsonl", place.folder / "changed.jsonl"
-    place.must("log", "export", exported, "--log", place.log)
-    last = {}
-    lines = [json.loads(line) for line in exported.read_text().splitlines()]   # records, and the texts of their kernels and tasks
-    for record in (line for line in lines if "status" in line):
-        assert record["status"] in ("ok", "illegal"), record
-        if record["status"] == "ok" and not record.get("about", "").endswith(" default"):
-            last[record["task"], record["kernel"]] = record
-    for record in last.values():
-        record["seconds"] = [second * 1e-3 for second in record["seconds"]]
-    changed.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    place.must("log", "import", changed, "--log", log)
-    return {line["task"] for line in lines if "status" in line}, {task for task, _ in last}
-
-
 def own_records(place, precision):
     """A log that was tuned at a precision serves its kernels, and none of another precision that round."""
     place.tune("--precision", precision, "--trials", 40, "--batch", 4)
     fast = place.folder / "fast.db"
-    recorded, searched = slow_defaults(place, fast)
+    recorded, searched = place.last_is_fastest(fast)
     mine, exact = place.tasks(precision), place.tasks("fp32")
     assert searched and recorded <= set(mine), (searched, recorded, mine)
     report, _ = place.compile("own", "--precision", precision, "--log", fast)

@@ -8,7 +8,6 @@ import argparse
 import json
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 
@@ -16,8 +15,9 @@ import numpy as np
 import onnxruntime
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/models"))
+sys.path[:0] = [str(ROOT / "tests/models"), str(ROOT / "tests/precision")]
 from integer_products import convolution  # noqa: E402
+from tuning_place import TuningPlace  # noqa: E402
 
 NOTHING_WORKS = 4
 # In place of the instructions for products of bytes: it ends the process
@@ -33,21 +33,10 @@ BROKEN = """intrinsics:
 """
 
 
-class Place:
+class Place(TuningPlace):
     def __init__(self, tilewright, folder):
-        self.tilewright, self.folder = tilewright, folder
-        self.model, self.target, self.log = folder / "m.onnx", folder / "chip.yaml", folder / "tuned.db"
+        super().__init__(tilewright, folder)
         self.library = folder / "m.so"
-        # One core: which records count does not depend on how they spread over this machine's
-        self.target.write_text(re.sub(r"^cores: \d+", "cores: 1", self.must("target", "host"), flags=re.MULTILINE))
-
-    def run(self, *words):
-        return subprocess.run([str(word) for word in (self.tilewright, *words)], capture_output=True, text=True)
-
-    def must(self, *words):
-        done = self.run(*words)
-        assert done.returncode == 0, (words, done.returncode, done.stdout[-600:], done.stderr[-900:])
-        return done.stdout
 
     def compile(self, *flags):
         report = json.loads(self.must("compile", self.model, "-t", self.target, "-o", self.library, "--json", "--strict", *flags))
@@ -63,26 +52,10 @@ class Place:
             assert (got == want).all(), f"{int((got != want).sum())} of {want.size} elements differ from onnxruntime's"
 
 
-def fastest_last(place, log):
-    """Another log, in which each kernel's last schedule is by far the fastest, so that what a compile takes is no chance. The tasks that it has one for."""
-    exported, changed = place.folder / "records.jsonl", place.folder / "changed.jsonl"
-    place.must("log", "export", exported, "--log", place.log)
-    lines, last = [json.loads(line) for line in exported.read_text().splitlines()], {}
-    for record in (line for line in lines if "status" in line):
-        assert record["status"] in ("ok", "illegal"), record
-        if record["status"] == "ok" and not record.get("about", "").endswith(" default"):
-            last[record["task"], record["kernel"]] = record
-    for record in last.values():
-        record["seconds"] = [second * 1e-3 for second in record["seconds"]]
-    changed.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    place.must("log", "import", changed, "--log", log)
-    return {task for task, _ in last}
-
-
 def check_model(place, x, families, trials):
     place.must("tune", place.model, "-t", place.target, "--log", place.log, "--trials", trials, "--batch", 4, "--json")
     log = place.folder / "fast.db"
-    searched = fastest_last(place, log)
+    _, searched = place.last_is_fastest(log)
     usual, plain = place.compile()
     place.check_results(x)
     tuned, library = place.compile("--log", log)
