@@ -363,6 +363,14 @@ void NetworkTuner::store(const Search& search, const Candidate& candidate,
     for (Diag& d : take_diags(std::move(e))) storing_.push_back(std::move(d));
 }
 
+std::vector<MeasureResult> NetworkTuner::measure(const Task& task,
+                                                 std::span<const Candidate> candidates) {
+  const double begin = clock_();
+  std::vector<MeasureResult> results = services_.measure(task, candidates, stop_);
+  measuring_seconds_ += clock_() - begin;
+  return results;
+}
+
 // The default schedule by itself, so that what the network takes is known before anything is
 // searched for.
 Expected<TaskRound> NetworkTuner::first_round(Search& search) {
@@ -381,8 +389,7 @@ Expected<TaskRound> NetworkTuner::first_round(Search& search) {
   if (record != known.end()) {
     search.by_default = record->result;
   } else {
-    const std::vector<MeasureResult> results = services_.measure(search.task, {&*candidate, 1},
-                                                                 stop_);
+    const std::vector<MeasureResult> results = measure(search.task, {&*candidate, 1});
     if (results.empty()) return TaskRound{0, 0, kInfiniteSeconds, false};  // stopped
     search.by_default = results.front();
     store(search, *candidate, results.front());
@@ -404,7 +411,7 @@ Error NetworkTuner::begin(Search& search) {
       return candidate_of(search.task, target_, variant, schedule);
     };
   hooks.measure = [this, &search](std::span<const Candidate> candidates) {
-    return services_.measure(search.task, candidates, stop_);
+    return measure(search.task, candidates);
   };
   hooks.record = [this, &search](const Candidate& candidate, const MeasureResult& result) {
     store(search, candidate, result);
@@ -442,6 +449,7 @@ Expected<StopReason> NetworkTuner::run(const std::function<double()>& clock,
     if (!options_.table) tasks.back().first = [this, s = search.get()] { return first_round(*s); };
   }
   scheduler_ = std::make_unique<TaskScheduler>(std::move(tasks), options_.scheduler);
+  clock_ = clock;
   stop_ = [this, clock, stop, watch, start = clock()] {
     return (stop && stop->load(std::memory_order_relaxed)) ||
            clock() >= search_end(options_.scheduler, start, watch);

@@ -115,6 +115,8 @@ class NetworkTuner {
   // By the default schedules, of the same tasks
   double first_seconds() const;
   int measured() const;
+  // Of the run so far; the rest of it went into searching
+  double measuring_seconds() const { return measuring_seconds_; }
   size_t reached() const;  // tasks that have a time
   // A line each, with the reason: tasks of which nothing works that was tried
   std::vector<std::string> failures() const;
@@ -126,6 +128,7 @@ class NetworkTuner {
   NetworkTuner(const Target& target, NetworkServices services, const NetworkOptions& options);
   static std::string failure(const Search& search, int tried);
   Error begin(Search& search);
+  std::vector<MeasureResult> measure(const Task& task, std::span<const Candidate> candidates);
   bool learn_from_others(Search& search, GbtModel& model);
   std::vector<const Search*> nearest(const Search& search) const;
   Expected<TaskRound> first_round(Search& search);
@@ -150,6 +153,8 @@ class NetworkTuner {
   std::vector<std::unique_ptr<Search>> searches_;
   std::unique_ptr<TaskScheduler> scheduler_;
   std::vector<RecordNote> notes_;
+  std::function<double()> clock_;  // of the present run
+  double measuring_seconds_ = 0;
   StopAsked stop_;             // of the present run: asked for, or out of time
   std::vector<Diag> storing_;  // records that could not be stored
 };

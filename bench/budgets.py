@@ -1,107 +1,109 @@
 #!/usr/bin/env python3
-"""Quality against budget: what each way to choose schedules reaches after 1, 4, 16, .. measurements, on kernels of networks that no predictor has seen,
+"""Quality against budget: what each way to choose schedules reaches after 0, 1, 4, 16, .. measurements, on kernels of networks that no predictor has seen,
 with the generated space and without static rules.
 
     budgets.py --tilewright BUILD/tilewright --folder OUT [--kernels 20] [--minutes 40] [--methods random,gbt,ranker] MODEL.onnx ...
 
-A point of a kernel is measured once: all methods and seeds use one log as a table, as in search_curves.py. The quality of a budget is the best time known
-of the kernel over the best of so many measurements; "1" is the choice that a predictor makes without any. Beside it the default schedule, which rules made.
-With --whole all kernels of each network are taken, and a second table has the networks: the default schedules' time over that of the first choices.
-Writes OUT/budgets.json after each kernel and OUT/budgets.md; called again it goes on with what is missing.
+A point of a kernel is measured once: all methods and seeds use one log as a table, as in search_curves.py. Beside the methods stands the default schedule,
+which rules made. What each method has chosen after 1, 16, 64 and all of its measurements is then measured again beside the default schedule, in
+--processes fresh processes and in turns. With --whole all kernels of each network are taken, and there are tables of networks.
+Writes OUT/budgets.json after each kernel, OUT/budgets.md with the tables of budget_tables.py, and OUT/budgets.svg; called again it goes on with what is
+missing. TILEWRIGHT_PREDICTORS names the folder of the predictors, where they are others than the installed ones.
 """
 import json
-import math
-import random
+import re
 import statistics
 
+import budget_tables
 import search_curves
 
 FLAGS = {"random": ["--tuner", "random"], "genetic": ["--tuner", "genetic"], "gbt": ["--tuner", "gbt"], "one-shot": ["--tuner", "one-shot"],
          "tlp": ["--tuner", "tlp"], "mtl-tlp": ["--tuner", "mtl-tlp"], "ranker": ["--tuner", "ranker"]}
-BUDGETS = [1, 4, 16, 64, 256, 1000]
+CHECKED = (1, 16, 64)
+AUTOTVM_BATCH = 64   # AutoTVM's own
 
 
-def best_after(run, budget):
-    return min((seconds for trial, seconds in run["gains"] if trial <= budget), default=math.inf)
-
-
-def best_known(entry):
-    return min(run["gains"][-1][1] for runs in entry["methods"].values() for run in runs if run["gains"])
+def trials_of(args, method):
+    return args.autotvm_trials if method == "gbt" else args.trials if method in ("random", "genetic") else args.predicted_trials
 
 
 def measure(args, kernel, entry):
     for method in args.methods:
-        if method in entry["methods"]:
-            continue
-        trials = args.trials if method in ("random", "genetic", "gbt") else args.predicted_trials
-        entry["methods"][method] = [search_curves.tune(args, kernel, FLAGS[method], seed, trials) for seed in range(1, args.seeds + 1)]
-    if "default" not in entry:   # the rules' own, in the same log
+        if method not in entry["methods"]:
+            entry["methods"][method] = [search_curves.tune(args, kernel, FLAGS[method], seed, trials_of(args, method), AUTOTVM_BATCH if method == "gbt" else None)
+                                          for seed in range(1, args.seeds + 1)]
+    if "default" not in entry:   # the rules' own, in a log of its own
         lines = search_curves.run(args.tilewright, "tune", kernel["model"], "-t", args.target, "--kernel", kernel["kernel"], "--log", args.folder / "defaults.db",
                                   "--trials", 1, "--json").splitlines()
         entry["default"] = json.loads(lines[-1])["tasks"][0]["default_seconds"]
+    if args.processes > 0:
+        measure_again(args, kernel, entry)
 
 
-def qualities(entry, method, budget):
-    best = best_known(entry)
-    return [best / best_after(run, budget) for run in entry["methods"][method]]
+def records_of(args, task):
+    """Of a task in the table: {median seconds: record}, and the lines that describe kernels and tasks."""
+    lines = args.folder / "table.jsonl"
+    search_curves.run(args.tilewright, "log", "export", lines, "--log", args.folder / "table.db")
+    records = [json.loads(line) for line in lines.read_text().splitlines()]
+    texts = [r for r in records if "status" not in r]
+    return {statistics.median(r["seconds"]): r for r in records if r.get("status") == "ok" and r["task"] == task}, texts
 
 
-def interval(entries, value, draws=2000):
-    """A 95 % interval of the geometric mean, by drawing networks (families) anew."""
-    groups = {}
-    for entry in entries:
-        groups.setdefault(entry["model"], []).append(math.log(max(value(entry), 1e-9)))
-    names, generator = list(groups), random.Random(1)
-    means = sorted(statistics.fmean([v for name in generator.choices(names, k=len(names)) for v in groups[name]]) for _ in range(draws))
-    return math.exp(means[int(0.025 * draws)]), math.exp(means[int(0.975 * draws)])
+def measure_again(args, kernel, entry):
+    """entry["again"]: {method: {measurements: speed over the default schedule}} of the first seed's choices."""
+    again = entry.setdefault("again", {})
+    missing = [method for method in args.methods if method not in again]
+    if not missing:
+        return
+    records, texts = records_of(args, kernel["task"])
+    speeds = {}
+    for method in missing:
+        run = entry["methods"][method][0]
+        budgets = [b for b in CHECKED if b <= run["trials"]] + [run["trials"]]
+        chosen = {budget: min((seconds for trial, seconds in run["gains"] if trial <= budget), default=None) for budget in budgets}
+        for seconds in chosen.values():
+            if seconds is not None and seconds not in speeds:
+                speeds[seconds] = speed(args, kernel, records[min(records, key=lambda known: abs(known - seconds))], texts)
+        again[method] = {str(budget): speeds.get(seconds) for budget, seconds in chosen.items()}
 
 
-def table(args, entries):
-    lines = ["| method | " + " | ".join(f"{b} measured" for b in BUDGETS) + " | 10th percentile at 1 |", "|" + "---|" * (len(BUDGETS) + 2)]
-    for method in args.methods:
-        have = [e for e in entries if method in e["methods"] and all(run["gains"] for run in e["methods"][method])]
-        if not have:
-            continue
-        cells = []
-        for budget in BUDGETS:
-            if budget > max(run["trials"] for e in have for run in e["methods"][method]):
-                cells.append("-")
-                continue
-            value = lambda e: statistics.fmean(qualities(e, method, budget))
-            low, high = interval(have, value)
-            cells.append(f"{search_curves.geomean([max(value(e), 1e-9) for e in have]):.3f} ({low:.3f}..{high:.3f})")
-        firsts = sorted(statistics.fmean(qualities(e, method, 1)) for e in have)
-        tenth = firsts[max(0, math.ceil(0.1 * len(firsts)) - 1)]
-        lines.append(f"| {method} | " + " | ".join(cells) + f" | {tenth:.3f} |")
-    lasting = [e for e in entries if e.get("default")]
-    lines += ["", f"The default schedule, which rules made: {search_curves.geomean([best_known(e) / e['default'] for e in lasting]):.3f} of the best known "
-              f"(another space; above 1: better than all that was measured here). {len(entries)} kernels, {args.seeds} seeds."]
-    return "\n".join(lines) + "\n"
+def speed(args, kernel, record, texts):
+    """Of a record's schedule over the default one, both measured in turns; None where either fails."""
+    lines, log = args.folder / "winner.jsonl", args.folder / "winner.db"
+    lines.write_text("".join(json.dumps(line) + "\n" for line in [*texts, record]))
+    log.unlink(missing_ok=True)
+    search_curves.run(args.tilewright, "log", "import", lines, "--log", log)
+    checked = search_curves.run(args.tilewright, "tune", kernel["model"], "-t", args.target, "--kernel", kernel["kernel"], "--log", log, "--check", args.processes,
+                                "--json").splitlines()
+    if not checked:
+        return None
+    first = json.loads(checked[0])
+    return min(first["default"] + first["default_again"]) / min(first["tuned"])
 
 
-def networks(args, entries):
-    """Of networks whose kernels are all there: the defaults' time over that of the first, and of the best of the first 64."""
-    lines = ["", "| network | kernels | " + " | ".join(f"{method}, 1 | {method}, 64" for method in args.methods) + " |", "|" + "---|" * (2 + 2 * len(args.methods))]
-    for model in dict.fromkeys(e["model"] for e in entries):
-        own = [e for e in entries if e["model"] == model and e.get("default") and set(args.methods) <= e["methods"].keys()]
-        usual = sum(e["calls"] * e["default"] for e in own)
-        cells = [f"{usual / sum(e['calls'] * statistics.median(best_after(run, budget) for run in e['methods'][method]) for e in own):.3f}"
-                 for method in args.methods for budget in (1, 64)]
-        lines.append(f"| {model} | {len(own)} | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
+def one_core(args):
+    """The target with a core: kernels are of one thread, so what would leave other cores idle is as good as the rest."""
+    text = search_curves.run(args.tilewright, "target", args.target)
+    args.folder.mkdir(parents=True, exist_ok=True)
+    path = args.folder / "one_core.yaml"
+    path.write_text(re.sub(r"(?m)^cores: .*$", "cores: 1", text))
+    return path
 
 
 def main():
     parser = search_curves.flags(__doc__, trials=256, most_flops=1e9, minutes=40)
     parser.add_argument("--methods", default="random,gbt,genetic,one-shot,tlp,mtl-tlp,ranker", type=lambda text: text.split(","))
-    parser.add_argument("--predicted-trials", type=int, default=64, help="of methods that learn nothing from measurements but random search")
+    parser.add_argument("--autotvm-trials", type=int, default=1000, help="of gbt, whose result is what others are held against")
+    parser.add_argument("--predicted-trials", type=int, default=64, help="of the predictors; --trials are those of random and genetic search")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--whole", action="store_true", help="all kernels of each network")
     args = parser.parse_args()
+    args.target = one_core(args)
     kernels = [k for model in args.models for k in search_curves.kernels_of(args, model)] if args.whole else search_curves.choose(args, args.models)
-    search_curves.go_on(args, "budgets.json", kernels, lambda entry: set(args.methods) <= entry["methods"].keys(), measure,
-                        lambda entries: {"budgets.md": table(args, entries) + (networks(args, entries) if args.whole else "")})
+    search_curves.go_on(args, "budgets.json", kernels, lambda entry: set(args.methods) <= entry["methods"].keys() and "default" in entry, measure,
+                        lambda entries: {"budgets.md": budget_tables.text(entries, args.methods, args.whole),
+                                         "budgets.svg": budget_tables.figure(entries, args.methods)})
 
 
 if __name__ == "__main__":

@@ -49,14 +49,17 @@ def choose(args, models):
     return chosen
 
 
-def tune(args, kernel, flags, seed, trials):
+def tune(args, kernel, flags, seed, trials, batch=None):
     start = time.monotonic()
     lines = run(args.tilewright, "tune", kernel["model"], "-t", args.target, "--kernel", kernel["kernel"], "--space", "generated", "--no-rules", "--table", "--log",
-                args.folder / "table.db", *flags, "--seed", seed, "--trials", trials, "--batch", args.batch, "--json").splitlines()
-    task = json.loads(lines[-1])["tasks"][0]
+                args.folder / "table.db", *flags, "--seed", seed, "--trials", trials, "--batch", batch or args.batch, "--json").splitlines()
+    *rounds, summary = [json.loads(line) for line in lines]
+    task = summary["tasks"][0]
     curve = [math.inf if seconds is None else seconds for seconds in task["curve"][:trials]]   # until something has worked
     gains = [[trial + 1, seconds] for trial, seconds in enumerate(curve) if seconds < (curve[trial - 1] if trial else math.inf)]
-    return {"gains": gains, "trials": len(curve), "measured": task["trials"], "seconds": round(time.monotonic() - start, 1), "illegal": task["illegal"]}
+    searching = [[r["round"]["trials"] + r["round"]["known"], round(r["searched"] - r["measuring"], 3)] for r in rounds]   # seconds by trials
+    return {"gains": gains, "trials": len(curve), "measured": task["trials"], "seconds": round(time.monotonic() - start, 1), "illegal": task["illegal"],
+            "searching": searching, "measuring": round(summary["measuring"], 3)}
 
 
 def trials_of(args, method):

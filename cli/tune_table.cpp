@@ -185,7 +185,9 @@ void TuneView::ends(size_t task) {
     console_.out << dump(Json::Object{{"round", tune_json(tuner_, task, peaks_)},
                                       {"network_seconds", tuner_.network_seconds()},
                                       {"trials", tuner_.measured()},
-                                      {"elapsed", budget_.now()}},
+                                      {"elapsed", budget_.now()},
+                                      {"searched", budget_.now() - start_},
+                                      {"measuring", tuner_.measuring_seconds()}},
                          -1)
                  << "\n";
     console_.out.flush();

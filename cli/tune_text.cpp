@@ -55,6 +55,7 @@ Json tuned_json(const TunedNetwork& tuned, bool curves) {
   return Json::Object{{"stopped", stop_reason_name(tuned.reason)},
                       {"seconds", outcome.seconds},
                       {"searched", outcome.searched},
+                      {"measuring", tuner.measuring_seconds()},
                       {"trials", tuner.measured()},
                       {"network_seconds", tuner.network_seconds()},
                       {"default_network_seconds", tuner.first_seconds()},

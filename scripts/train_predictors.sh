@@ -17,7 +17,5 @@ for kind in loops task; do
 done
 PYTHONPATH=autotune .venv-train/bin/python -m predictor.study --data $data --features "$folder/features" --out "$folder/study" \
   --only ranker-light --seeds 1,2,3 --parts train,tables,export
-for seed in 1 2 3; do
-  cp "$folder"/study/models/ranker-light-*-$seed.onnx autotune/predictor/trained/ranker-$seed.onnx
-done
+cp "$folder"/study/models/ranker-{1,2,3}.onnx autotune/predictor/trained
 echo "autotune/predictor/trained: three rankers; tables in $folder/study/tables.md"

@@ -5,8 +5,8 @@ import yaml
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "configs"
 KEYS = {"model", "title", "network", "features", "loss", "optimizer", "epochs", "patience", "select", "average", "trees", "rounds", "every",
-        "base"}
-DEFAULTS = {"network": {}, "epochs": 50, "patience": 10, "select": "loss", "average": 0.0}
+        "base", "precision"}
+DEFAULTS = {"network": {}, "epochs": 50, "patience": 10, "select": "loss", "average": 0.0, "precision": "f32"}
 
 
 def merged(below, above):

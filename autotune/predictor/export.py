@@ -63,11 +63,13 @@ def raw_inputs(corpus, needs, programs, platform):
     return batches.inputs_of(corpus, wide, programs, np.full(len(programs), platform))
 
 
+def kind_of(config):
+    """By which a tuner asks for the network."""
+    return "mtl-tlp" if config["network"].get("head_each_platform") else config["model"]
+
+
 def metadata(facts, needs, corpus):
-    kind = facts["config"]["model"]
-    if facts["config"]["network"].get("head_each_platform"):
-        kind = "mtl-tlp"
-    return {"kind": kind, "features": ",".join(f"{name}/{VERSIONS[name]}" for name in needs),
+    return {"kind": kind_of(facts["config"]), "features": ",".join(f"{name}/{VERSIONS[name]}" for name in needs),
             "rows_steps": str(needs.get("steps", {}).get("rows", 0)), "rows_loops": str(needs.get("loops", {}).get("rows", 0)),
             "platforms": ",".join(facts["platforms"]), "hardware": ",".join(corpus.hardware_names) if "hardware" in needs else "",
             "trained": facts["data"], "seed": str(facts["seed"]), **task_range(corpus)}

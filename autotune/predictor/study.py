@@ -6,7 +6,8 @@
     .. --set epochs=5                               changes every configuration, for a quick look
 
 STUDY/runs has a folder a run; complete ones are kept, ended ones go on. STUDY/tables.md and .json have the tables of test families,
-near.md those of near duplicates, transfer-N.md the transfer to platform N, models/ the exported rankers. The ablation trains parts of
+near.md those of near duplicates, transfer-N.md the transfer to platform N, models/KIND-SEED.onnx the networks that tuners load, of the first
+platform. The ablation trains parts of
 the ranker on folds of the families of training and validation, so that no choice is made by the test families.
 """
 import argparse
@@ -43,16 +44,23 @@ def options(name, platforms, seed, out, arguments, changes=(), extra=()):
     return train.parser().parse_args(line)
 
 
+def trainings(name, every):
+    """Lists of platforms: the baselines on each platform by itself, those of many platforms on all of them; the target comes first."""
+    if name in ONE_PLATFORM:
+        return [[p] for p in every]
+    return [[p, *(q for q in every if q != p)] for p in every] if name == "mtl-tlp" else [every]
+
+
+def run_of(arguments, name, platforms, seed):
+    return pathlib.Path(arguments.out) / "runs" / f"{name}-{'+'.join(map(str, platforms))}-{seed}"
+
+
 def train_rows(corpus, arguments):
-    """Every model: the baselines on each platform by itself, those of many platforms on all of them; the target comes first."""
-    runs, every = pathlib.Path(arguments.out) / "runs", [int(p) for p in arguments.platforms.split(",")]
+    every = [int(p) for p in arguments.platforms.split(",")]
     for seed in arguments.seeds:
         for name in arguments.only:
-            places = [[p] for p in every] if name in ONE_PLATFORM else [every]
-            if name == "mtl-tlp":
-                places = [[p, *(q for q in every if q != p)] for p in every]
-            for platforms in places:
-                out = runs / f"{name}-{'+'.join(map(str, platforms))}-{seed}"
+            for platforms in trainings(name, every):
+                out = run_of(arguments, name, platforms, seed)
                 if name in arguments.again:
                     shutil.rmtree(out, ignore_errors=True)
                 train.run(options(name, platforms, seed, out, arguments), corpus)
@@ -107,16 +115,22 @@ def write_tables(corpus, arguments):
         (base / f"{name}.md").write_text(evaluate.markdown(made) + "\n")
 
 
-def export_rankers(corpus, arguments):
-    base = pathlib.Path(arguments.out)
-    (base / "models").mkdir(exist_ok=True)
-    places = arguments.platforms.replace(",", "+")
-    for run in [base / "runs" / f"{name}-{places}-{seed}" for name in RANKERS for seed in arguments.seeds if name in arguments.only]:
-        path = export.export(run, corpus, base / "models" / f"{run.name}.onnx")
-        print(f"{path}: {path.stat().st_size} bytes, differs by {export.compare(run, corpus, path, np.arange(export.BATCH)):.1e}")
+def export_networks(corpus, arguments):
+    """Those of one kind are told apart by their seeds alone, so two of one kind and seed are refused."""
+    folder, every = pathlib.Path(arguments.out) / "models", [int(p) for p in arguments.platforms.split(",")]
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name in arguments.only:
+        config = configs.load(name)
+        for seed in arguments.seeds if config["model"] != "trees" else ():
+            run, path = run_of(arguments, name, trainings(name, every)[0], seed), folder / f"{export.kind_of(config)}-{seed}.onnx"
+            if path in written:
+                raise ValueError(f"--only names two networks of the kind {export.kind_of(config)}")
+            written.append(export.export(run, corpus, path))
+            print(f"{path}: {path.stat().st_size} bytes, differs by {export.compare(run, corpus, path, np.arange(export.BATCH)):.1e}")
 
 
-def main():
+def main(words=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("--data", "--features", "--out"):
         parser.add_argument(name, required=True)
@@ -125,9 +139,9 @@ def main():
     parser.add_argument("--seeds", default="1,2,3")
     parser.add_argument("--platforms", help="numbers in the data set (default: all of the first one's kind)")
     parser.add_argument("--folds", type=int, default=4)
-    parser.add_argument("--parts", default="train,tables,ablation,transfer,export")
+    parser.add_argument("--parts", default="train,tables,ablation,transfer", help="also: export")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     train.settle()
     pathlib.Path(arguments.out).mkdir(parents=True, exist_ok=True)
     arguments.only, arguments.again = arguments.only.split(","), arguments.again.split(",")
@@ -135,7 +149,7 @@ def main():
     kinds = sorted({kind for name in arguments.only for kind in configs.load(name)["features"]})
     corpus = data.load(arguments.data, arguments.features, kinds)
     arguments.platforms = arguments.platforms or ",".join(str(p) for p, kind in enumerate(corpus.kinds) if kind == corpus.kinds[0])
-    parts = {"train": train_rows, "tables": write_tables, "ablation": ablation, "transfer": transfer_tables, "export": export_rankers}
+    parts = {"train": train_rows, "tables": write_tables, "ablation": ablation, "transfer": transfer_tables, "export": export_networks}
     for part in arguments.parts.split(","):
         parts[part](corpus, arguments)
 

@@ -2,6 +2,7 @@
 
     PYTHONPATH=autotune python -m predictor.train ranker --data DIR --features DIR --platforms 0,1 --seed 1 --out RUN
     .. --set epochs=5 --set loss.size=8     changes the configuration
+    .. --set precision=bf16                 trains by products in bf16, TLP's first layers apart: twice as fast where the processor has them
     .. --share 0.05 --share-by tasks        the first platform has but a share of its labels
     .. --fold 2/4                           holds out a fold of the training and validation families, for choices between models
 
@@ -112,7 +113,9 @@ class Training:
             group["lr"] = self.rate()
         sum_, count = 0.0, 0
         for batch in batches.batches(self.config, self.examples, random, getattr(self.model, "many", False)):
-            loss = loss_of(self.config, forward(self.model, self.config, batch, self.examples), batch, self.examples)
+            with torch.autocast("cpu", torch.bfloat16, enabled=self.config["precision"] == "bf16"):
+                output = forward(self.model, self.config, batch, self.examples)
+            loss = loss_of(self.config, {name: value.float() for name, value in output.items()}, batch, self.examples)
             self.optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config["optimizer"].get("clip", 1e9))

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Tests the learned predictors on a small made-up data set: all configurations train, are evaluated, resume, and are exported.
+"""Tests the learned predictors on a small made-up data set: all configurations train, are evaluated, resume, and are exported; and the tables that
+bench/budgets.py makes of searches.
 
-    .venv-train/bin/python tests/autotune/predictors.py       less than a minute; exit status 1 when something fails
+    .venv-train/bin/python tests/autotune/predictors.py       about a minute; exit status 1 when something fails
 
 Times of the made-up programs follow from their features, so that a model which learns anything ranks better than chance.
 """
@@ -17,8 +18,9 @@ import numpy as np
 import torch
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "autotune"))
-from predictor import baselines, config as configs, data, evaluate, export, losses, metrics, train, transfer  # noqa: E402
+sys.path[:0] = [str(ROOT / "autotune"), str(ROOT / "bench")]
+import budget_tables  # noqa: E402
+from predictor import baselines, config as configs, data, evaluate, export, losses, metrics, study, train, transfer  # noqa: E402
 
 PLATFORMS = ["wide", "narrow"]
 FAMILIES = {"train": ["alpha", "beta", "sampled"], "validation": ["gamma"], "test": ["delta", "epsilon"]}
@@ -208,6 +210,45 @@ def check_transfer(place, features, corpus, folder):
     assert transfer.agreement(corpus)["wide", "narrow"][0] > 0.9
 
 
+def check_study(place, features, folder):
+    """The command of all tables: what it trains in bf16 is in the tables, and is exported under the names that tuners look for."""
+    common = ["--data", str(place), "--features", str(features), "--out", str(folder / "study"), "--seeds", "1,2", "--platforms", "1,0", "--set", "epochs=1",
+              "--set", "loss.size=64", "--set", "precision=bf16"]
+    study.main([*common, "--only", "tlp-attention-rank,one-shot,mtl-tlp", "--parts", "train,tables,export"])
+    assert sorted(path.name for path in (folder / "study" / "models").iterdir()) == [f"{kind}-{seed}.onnx" for kind in ("mtl-tlp", "one-shot", "tlp") for seed in (1, 2)]
+    tables = (folder / "study" / "tables.md").read_text()
+    assert "| MTL-TLP, from 2 platforms, 2 seeds together |" in tables and "| One-Shot, as released |" in tables
+    try:
+        study.main([*common, "--only", "tlp-attention-rank,tlp-wide", "--parts", "train,export"])
+    except ValueError as refusal:
+        assert "two networks of the kind tlp" in str(refusal)
+    else:
+        raise AssertionError("one network was written over another of its kind")
+
+
+def check_budget_tables():
+    """Two kernels of a network: qualities, seconds, and networks, against what they are by hand."""
+    def run(*gains, searching, measured=4):
+        return {"gains": list(gains), "trials": 4, "measured": measured, "searching": searching, "measuring": 2.0 * measured}
+
+    def kernel(name, calls, trees, ranker, default):
+        return {"name": name, "model": "net", "calls": calls, "default": default, "methods": {"gbt": [trees], "ranker": [ranker]},
+                "again": {"gbt": {"1": 0.5, "4": 0.8}, "ranker": {"1": 1.0, "4": None}}}
+    entries = [kernel("a", 2, run([1, 8.0], [3, 2.0], searching=[[2, 1.0], [4, 3.0]]), run([1, 2.0], [2, 1.0], searching=[[4, 0.5]], measured=0), 1.0),
+               kernel("b", 1, run([1, 4.0], searching=[[4, 2.0]]), run([1, 8.0], searching=[[4, 1.0]]), 4.0)]
+    a, b = entries
+    assert budget_tables.quality(a, "gbt", 1) == 1 / 8 and budget_tables.quality(a, "gbt", 4) == 1 / 2 and budget_tables.quality(b, "ranker", 4) == 1 / 2
+    assert budget_tables.seconds_of_trial(a) == 2 and budget_tables.seconds_after(a, a["methods"]["gbt"][0], 3) == 3 + 6
+    assert budget_tables.seconds_after(a, a["methods"]["ranker"][0], 0) == 0.5
+    assert budget_tables.sooner(a, "ranker") == [(3 + 8) / (0.5 + 2)] and budget_tables.sooner(b, "ranker") == [None]
+    text = budget_tables.text(entries, ["gbt", "ranker"], True)
+    assert "| ranker | 0.500 (0.500..0.500) | 0.707 (0.707..0.707) | - |" in text, text
+    assert "| net | 2 | 0.300 | 0.750 | 0.500 | 0.600 |" in text, text    # (2 + 4) over 20, 8, 12, 10
+    assert "| net | 21 s | 8000.000 ms | 18 s, 1.2, 0.800 |" in text, text
+    assert "| ranker | 1.000 | - | - | - | 0.000 |" in text, text
+    assert budget_tables.figure(entries, ["gbt", "ranker"]).count("<polyline") == 2
+
+
 def main():
     train.settle()
     random = np.random.default_rng(1)
@@ -232,6 +273,8 @@ def main():
             assert rows[method]["mean"][0] > rows["one random program"]["mean"][0], f"{method} ranks no better than chance"
         assert rows["second label (A/A)"]["mean"][0] > 0.95
         check_transfer(place, features, corpus, folder)
+        check_study(place, features, folder)
+    check_budget_tables()
     print("predictors: ok")
 
 

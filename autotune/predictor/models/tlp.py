@@ -48,6 +48,8 @@ class Tlp(nn.Module):
         """Nothing is scaled."""
 
     def forward(self, inputs):
-        x = self.residuals(self.backbone(self.rise(inputs["steps"])))
+        with torch.autocast("cpu", enabled=False):
+            x = self.rise(inputs["steps"])
+        x = self.residuals(self.backbone(x))
         scores = [head(x).sum(dim=(1, 2)) for head in self.heads]
         return {"score": torch.stack(scores, dim=1) if self.many else scores[0]}

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# All tables of docs/tuning-science.md by one command, from the data sets of the repository. It takes many hours; called again it goes on with what is
+# missing, so parts and seeds can be asked for one after the other.
+#   bench/predictors.sh FOLDER MODELS [--parts features,train,tables,transfer,vdla,predictors,kernels,networks] [--seeds 1,2,3] [--only NAME,...]
+# MODELS is a folder with resnet18, mobilenet_v2, lstm_lm, dqn, dcgan and bert_base_s128 as .onnx, none of which is trained on.
+#   features    of all programs, for training                          -> FOLDER/features
+#   train       every model on x86-64-v4 (one thread), every seed      -> FOLDER/study/runs
+#   tables      top-1, 5 and 10 on test families                       -> FOLDER/study/tables.md
+#   transfer    MTL-TLP and the ranker with few labels: to another instruction set, to another chip, to other threads -> FOLDER/study/transfer-*.md
+#   vdla        the ranker on counted cycles, with few and all labels  -> FOLDER/vdla/transfer-0.md
+#   predictors  the trained networks, compiled for searches            -> FOLDER/predictors
+#   kernels     quality against budget and seconds on twelve kernels   -> FOLDER/kernels/budgets.md
+#   networks    the same on all kernels of TVM's five networks         -> FOLDER/networks/budgets.md
+# kernels and networks measure on this machine: nothing else should run, and its chip should be the platform's.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+[ $# -ge 2 ] || { sed -n '2,16s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+folder=$1 models=$2 parts=features,train,tables,transfer,vdla,predictors,kernels,networks seeds=1,2,3 only=
+shift 2
+while [ $# -gt 0 ]; do
+  case $1 in
+    --parts) parts=$2 ;;
+    --seeds) seeds=$2 ;;
+    --only) only=$2 ;;
+    *) echo "predictors: unknown flag '$1'" >&2; exit 2 ;;
+  esac
+  shift 2
+done
+tilewright=build/release/tilewright
+platform=1   # of datasets/tileset-1: x86-64-v4, one thread
+papers=xgboost,xgboost-statements,mlp,lstm,tlp-attention-rank,tlp-attention-mse,tlp-lstm-rank,tlp-lstm-mse,tlp-wide,one-shot,one-shot-sequence
+searched=one-shot,tlp-attention-rank
+[ -x $tilewright ] || { echo "predictors: $tilewright is not built" >&2; exit 1; }
+mkdir -p "$folder"
+
+has() { case ",$parts," in *",$1,"*) return 0 ;; *) return 1 ;; esac; }
+python() { PYTHONPATH=autotune .venv-train/bin/python "$@"; }
+study() { python -m predictor.study --data datasets/tileset-1 --features "$folder/features" --out "$folder/study" --seeds "$seeds" "$@"; }
+
+features_of() {   # SET FOLDER KIND...
+  local set=$1 out=$2 kind
+  shift 2
+  for kind in "$@"; do
+    [ -d "$out/$kind" ] && continue
+    [ -f "$out.db" ] || $tilewright dataset import "$out.db" "datasets/$set"
+    $tilewright dataset features "$out.db" "$out/$kind" --as "$kind"
+  done
+}
+
+transfer() {   # SET TARGET SOURCES NAMES OUT
+  python -m predictor.transfer --data "datasets/$1" --features "$5/../features" --target "$2" --sources "$3" --configs "$4" --seeds "$seeds" --runs "$5/transfer" \
+    --out "$5/transfer-$2.md"
+}
+
+if has features; then
+  scripts/setup.sh train
+  features_of tileset-1 "$folder/features" steps loops one-shot task
+  features_of tileset-vdla "$folder/vdla/features" loops task
+fi
+if has train; then
+  study --parts train --platforms $platform --only "${only:-$papers}"
+  [ -n "$only" ] || study --parts train --platforms 0,1,2,3,4 --only ranker-light,ranker
+fi
+if has tables; then study --parts tables --platforms $platform --only "$papers,ranker,ranker-light"; fi
+if has transfer; then
+  for pair in "4 1" "0 2,1" "3 1"; do   # v2 from v4; another chip from the same instructions and others; two threads from one
+    read -r target sources <<< "$pair"
+    transfer tileset-1 "$target" "$sources" "${only:-ranker-light,mtl-tlp}" "$folder/study"
+  done
+fi
+if has vdla; then
+  mkdir -p "$folder/vdla/study"
+  transfer tileset-vdla 0 "" ranker-light "$folder/vdla/study"
+fi
+if has predictors; then
+  study --parts export --platforms $platform --only "$searched"
+  study --parts export --platforms 0,1,2,3,4 --only ranker-light,mtl-tlp
+  mkdir -p "$folder/predictors"
+  for network in "$folder"/study/models/*.onnx; do
+    library=$folder/predictors/$(basename "$network" .onnx).so
+    [ -f "$library" ] || $tilewright compile "$network" -t x86-64-v3 --name predictor -o "$library" -j 1
+  done
+fi
+export TILEWRIGHT_PREDICTORS=$folder/predictors
+networks=("$models"/{resnet18,mobilenet_v2,lstm_lm,dqn,dcgan}.onnx)
+if has kernels; then
+  .venv/bin/python bench/budgets.py --tilewright $tilewright --folder "$folder/kernels" --kernels 12 --minutes 600 "$models"/{mobilenet_v2,resnet18,bert_base_s128}.onnx
+fi
+if has networks; then
+  .venv/bin/python bench/budgets.py --tilewright $tilewright --folder "$folder/networks" --whole --least-points 2 --minutes 600 "${networks[@]}"
+fi
