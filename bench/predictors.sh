@@ -84,8 +84,8 @@ fi
 export TILEWRIGHT_PREDICTORS=$folder/predictors
 networks=("$models"/{resnet18,mobilenet_v2,lstm_lm,dqn,dcgan}.onnx)
 if has kernels; then
-  .venv/bin/python bench/budgets.py --tilewright $tilewright --folder "$folder/kernels" --kernels 12 --minutes 600 "$models"/{mobilenet_v2,resnet18,bert_base_s128}.onnx
+  .venv/bin/python bench/searches/budgets.py --tilewright $tilewright --folder "$folder/kernels" --kernels 12 --minutes 600 "$models"/{mobilenet_v2,resnet18,bert_base_s128}.onnx
 fi
 if has networks; then
-  .venv/bin/python bench/budgets.py --tilewright $tilewright --folder "$folder/networks" --whole --least-points 2 --minutes 600 "${networks[@]}"
+  .venv/bin/python bench/searches/budgets.py --tilewright $tilewright --folder "$folder/networks" --whole --least-points 2 --minutes 600 "${networks[@]}"
 fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tests the learned predictors on a small made-up data set: all configurations train, are evaluated, resume, and are exported; and the tables that
-bench/budgets.py makes of searches.
+bench/searches/budgets.py makes of searches.
 
     .venv-train/bin/python tests/autotune/predictors.py       about a minute; exit status 1 when something fails
 
@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(ROOT / "autotune"), str(ROOT / "bench")]
+sys.path[:0] = [str(ROOT / "autotune"), str(ROOT / "bench" / "searches")]
 import budget_tables  # noqa: E402
 from predictor import baselines, config as configs, data, evaluate, export, losses, metrics, study, train, transfer  # noqa: E402
 
