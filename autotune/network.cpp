@@ -236,20 +236,13 @@ void NetworkTuner::learn_by_trees(Search& search, uint64_t seed) {
 
 // The ranker's scores are corrected by what is measured.
 void NetworkTuner::learn_from_ranker(Search& search, uint64_t seed) {
-  auto model = std::make_unique<CorrectedModel>(
-      [predictors = options_.predictors, jobs = options_.jobs,
-       task = predicted_task(search.task, target_, options_.threads)](
-          std::span<const Candidate> candidates) {
-        return llvm::cantFail(predictors->predict(task, candidates, jobs));
-      });
+  auto model = std::make_unique<CorrectedModel>(predict_by(
+      options_.predictors, predicted_task(search.task, target_, options_.threads), options_.jobs));
   // Measuring costs more than exploring.
   const DraftOptions wide{
       .first = 256, .rounds = 4, .drafted = 1 << 15, .verified = 192, .again = 1};
-  search.explorer = draft_explorer(
-      search.space, seed, wide, score_points(unless_stopped(maker(search)), *model, options_.jobs),
-      [&model = *model](std::span<const Point> points, int count) {
-        return model.choose(points, count);
-      });
+  search.explorer = corrected_explorer(search.space, seed, wide, unless_stopped(maker(search)),
+                                       *model, options_.jobs);
   search.model = std::move(model);
 }
 

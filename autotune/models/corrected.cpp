@@ -53,6 +53,22 @@ double likeness(const Point& a, const Point& b) {
 
 }  // namespace
 
+PredictCandidates predict_by(std::shared_ptr<const PredictorSet> predictors, PredictedTask task,
+                             int jobs) {
+  return [predictors = std::move(predictors), task = std::move(task),
+          jobs](std::span<const Candidate> candidates) {
+    return llvm::cantFail(predictors->predict(task, candidates, jobs));
+  };
+}
+
+std::unique_ptr<Explorer> corrected_explorer(const Space& space, uint64_t seed,
+                                             const DraftOptions& options, MakeCandidate make,
+                                             CorrectedModel& model, int jobs) {
+  return draft_explorer(
+      space, seed, options, score_points(std::move(make), model, jobs),
+      [&model](std::span<const Point> points, int count) { return model.choose(points, count); });
+}
+
 std::vector<CorrectedModel::Item> CorrectedModel::predicted(std::span<const Candidate> candidates) {
   std::vector<Candidate> fresh;
   for (const Candidate& c : candidates)

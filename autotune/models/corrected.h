@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 
+#include "autotune/explorers/explorers.h"
 #include "autotune/models/gaussian.h"
 #include "autotune/models/predictor.h"
 
@@ -10,6 +11,8 @@ namespace tw {
 
 // Of candidates of one task, in order.
 using PredictCandidates = std::function<std::vector<Prediction>(std::span<const Candidate>)>;
+PredictCandidates predict_by(std::shared_ptr<const PredictorSet> predictors, PredictedTask task,
+                             int jobs);
 
 class CorrectedModel : public CostModel {
  public:
@@ -49,5 +52,11 @@ class CorrectedModel : public CostModel {
   double scale_ = 1;      // of errors, over the spreads that predictors state
   double reference_ = 0;  // a score: errors may grow with the distance from it
 };
+
+// Drafts, then verifies: by the model's scores, and with batches that it chooses. The space and the
+// model must outlive the explorer.
+std::unique_ptr<Explorer> corrected_explorer(const Space& space, uint64_t seed,
+                                             const DraftOptions& options, MakeCandidate make,
+                                             CorrectedModel& model, int jobs);
 
 }  // namespace tw

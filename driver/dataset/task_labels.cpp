@@ -363,15 +363,13 @@ Error TaskLabels::extend(const std::shared_ptr<const PredictorSet>& predictors, 
   count -= count_of(ProgramSource::predicted);
   if (count <= 0 || !task_.complete) return Error::success();
   TW_ASSIGN(const Space space, space_of());
-  CorrectedModel model(
-      [&, about = predicted_task({std::make_shared<const Kernel>(kernel_)}, place_.target,
-                                 place_.threads)](std::span<const Candidate> candidates) {
-        return llvm::cantFail(predictors->predict(about, candidates, place_.jobs));
-      });
+  CorrectedModel model(predict_by(
+      predictors,
+      predicted_task({std::make_shared<const Kernel>(kernel_)}, place_.target, place_.threads),
+      place_.jobs));
   const MakeCandidate make = [&](const Point& point) { return candidate_of(space, point); };
-  const std::unique_ptr<Explorer> explorer = draft_explorer(
-      space, seed_for("predicted"), {.again = 1}, score_points(make, model, place_.jobs),
-      [&](std::span<const Point> points, int most) { return model.choose(points, most); });
+  const std::unique_ptr<Explorer> explorer = corrected_explorer(
+      space, seed_for("predicted"), {.again = 1}, make, model, place_.jobs);
   return search(space, *explorer, model, ProgramSource::predicted, count, stop);
 }
 
