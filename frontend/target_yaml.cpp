@@ -95,6 +95,7 @@ class Reader {
   void read_fast_math(const YAML::Node& node, Target& t);
   void read_accuracy(const YAML::Node& node, Target& t);
   void read_precision(const YAML::Node& node, Target& t);
+  void read_schedules(const YAML::Node& node, Target& t);
   void read_axes(const YAML::Node& node, Target& t);
   void read_scopes(const YAML::Node& node, Target& t);
   void read_intrinsics(const YAML::Node& node, Target& t) { read_instructions(node, t, 5); }
@@ -255,6 +256,13 @@ void Reader::read_precision(const YAML::Node& node, Target& t) {
   const std::optional<Precision> found = precision_from_name(node.IsScalar() ? node.Scalar() : "");
   if (found) t.precision = *found;
   else problem(node, "precision must be one of " + precision_names());
+}
+
+void Reader::read_schedules(const YAML::Node& node, Target& t) {
+  const std::string word = node.IsScalar() ? node.Scalar() : "";
+  t.predicted_schedules = word == "predicted";
+  if (word != "predicted" && word != "rules")
+    problem(node, "schedules must be rules or predicted");
 }
 
 void Reader::read_rates(const YAML::Node& node, Target& t) {
@@ -534,6 +542,7 @@ Target Reader::read(const YAML::Node& root) {
             {"fast_math", call<&Reader::read_fast_math>},
             {"accuracy", call<&Reader::read_accuracy>},
             {"precision", call<&Reader::read_precision>},
+            {"schedules", call<&Reader::read_schedules>},
             {"rates", call<&Reader::read_core_rates>},
             {"axes", call<&Reader::read_axes>},
             {"scopes", call<&Reader::read_scopes>},

@@ -252,7 +252,8 @@ std::string print(const Target& t) {
            "\nisa: " + word_list(t.isa) + "\n";
   return "name: " + scalar(t.name) + "\n" + instruction_set(t) +
          "cores: " + std::to_string(t.cores) + "\n" + sizes(t) + "accuracy: " + number(t.accuracy) +
-         "\n" + precision(t) + rates_of_core(t.core) + device(t) + all_devices(t, true);
+         "\n" + precision(t) + (t.predicted_schedules ? "schedules: predicted\n" : "") +
+         rates_of_core(t.core) + device(t) + all_devices(t, true);
 }
 
 std::string codegen_hash(const Target& target) {

@@ -58,6 +58,8 @@ struct Target {
   bool fast_math = false;  // NaN and infinity need not be kept
   double accuracy = 1e-4;  // error budget, relative to an output's range
   Precision precision = Precision::fp32;
+  // A compile asks predictors for schedules, where nothing else says one
+  bool predicted_schedules = false;
   CoreRates core;                     // of a processor, as described; read by core_rates(target)
   std::vector<DeviceAxis> axes;       // none on a CPU
   std::vector<MemoryScope> scopes;    // beyond global, stack and register

@@ -17,6 +17,7 @@
 #include "cli/targets.h"
 #include "driver/compile/compile.h"
 #include "driver/tune/lock_file.h"
+#include "driver/tune/predictor_files.h"
 #include "driver/tune/tuned_schedules.h"
 #include "packager/output_file.h"
 
@@ -80,7 +81,11 @@ class Locking {
     TW_ASSIGN(options_.algorithms, args_.algorithms.options(target_));
     with_virtual_threads(target_, args_.virtual_threads);
     log_ = log_to_read(args_);
-    options_.schedules = tuned_schedules({.log = log_, .threads = args_.threads});
+    ScheduleOptions schedules{.log = log_, .threads = args_.threads};
+    if (target_.predicted_schedules) {
+      TW_ASSIGN(schedules.predictors, predictors_for(kBestPredictor, args_.target));
+    }
+    options_.schedules = tuned_schedules(schedules);
     TW_ASSIGN(limit_, limit());
     FileRoles files;
     files.reads_model(args_.model);

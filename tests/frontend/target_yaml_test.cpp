@@ -21,14 +21,15 @@ bool equal(const Target& a, const Target& b) {
          a.cores == b.cores && a.l1_bytes == b.l1_bytes && a.l2_bytes == b.l2_bytes &&
          a.l3_bytes == b.l3_bytes && a.vector_bits == b.vector_bits &&
          a.vector_registers == b.vector_registers && a.fast_math == b.fast_math &&
-         a.accuracy == b.accuracy && a.precision == b.precision && a.core == b.core;
+         a.accuracy == b.accuracy && a.precision == b.precision &&
+         a.predicted_schedules == b.predicted_schedules && a.core == b.core;
 }
 
 TEST_CASE("a full description is read, sizes in any unit") {
   Expected<Target> t = parse_target(
       "name: board\ntriple: aarch64-linux-gnu\ncpu: cortex-a72\nfeatures: [neon, crc]\ncores: 4\n"
       "caches: {l1: 32768, l2: 1MiB, l3: 0}\nvector_bits: 128\nvector_registers: 32\nfast_math: "
-      "true\naccuracy: 1e-3\nprecision: bf16\n",
+      "true\naccuracy: 1e-3\nprecision: bf16\nschedules: predicted\n",
       "t.yaml");
   REQUIRE(t);
   CHECK(t->name == "board");
@@ -39,6 +40,10 @@ TEST_CASE("a full description is read, sizes in any unit") {
   CHECK(t->fast_math);
   CHECK(t->accuracy == 1e-3);
   CHECK(t->precision == Precision::bf16);
+  CHECK(t->predicted_schedules);
+  Expected<Target> again = parse_target(print(*t), "t.yaml");
+  REQUIRE(again);
+  CHECK(equal(*t, *again));
 }
 
 TEST_CASE("what is left out comes from the cpu") {
@@ -138,7 +143,7 @@ TEST_CASE("mistakes name file, line, column and what is accepted") {
   CHECK(yaml_error("triple: x86_64-linux-gnu\ncors: 4\n") ==
         "t.yaml:2:1: unknown key 'cors' in the target\n  note: accepted keys: name, triple, cpu, "
         "features, cores, caches, vector_bits, "
-        "vector_registers, fast_math, accuracy, precision, rates, axes, scopes, intrinsics, "
+        "vector_registers, fast_math, accuracy, precision, schedules, rates, axes, scopes, intrinsics, "
         "without_intrinsics, devices, isa, budget");
   CHECK(yaml_error("triple: x86_64-linux-gnu\ncaches: {l1: 32KiB, l4: 1}\n")
             .find("t.yaml:2:21: unknown key 'l4' in caches") == 0);

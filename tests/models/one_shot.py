@@ -49,6 +49,31 @@ def other_machine(args, folder):
     must(args, "compile", DIGITS, "--tune", "one-shot", "-t", "cortex-a72", "-o", folder / "a72.so")
 
 
+def by_description(args, folder):
+    """A description asks for predictors: as with the flag, unless one says no, and a lock keeps what they chose."""
+    chip, model = folder / "own.yaml", folder / "own.onnx"
+    chip.write_text(must(args, "target", "x86-64-v3") + "schedules: predicted\n")
+    model.write_bytes(pathlib.Path(DIGITS).read_bytes())
+
+    def library(name, *words):
+        must(args, "compile", model, "-o", folder / f"{name}/d.so", *words)
+        return (folder / f"{name}/d.so").read_bytes()
+    for name in ("own", "flag", "off", "rules", "frozen"):
+        (folder / name).mkdir()
+    own = library("own", "-t", chip)
+    assert own == library("flag", "-t", "x86-64-v3", "--tune", "one-shot")
+    assert library("off", "-t", chip, "--tune", "off") == library("rules", "-t", "x86-64-v3") != own
+    report = json.loads(must(args, "compile", model, "-t", chip, "--json", "-o", folder / "j.so"))
+    assert any("the predictor's" in note for note in report["notes"]), report["notes"]
+    must(args, "lock", model, "-t", chip)
+    assert '"predicted"' in (folder / "tilewright.lock").read_text()
+    assert library("frozen", "-t", chip, "--frozen") == own
+    (folder / "tilewright.lock").unlink()
+    chip.write_text("triple: x86_64-linux-gnu\nschedules: guessed\n")
+    code, _, err = run(args, "compile", model, "-t", chip, "-o", folder / "g.so")
+    assert code == 1 and "schedules must be rules or predicted" in err, err
+
+
 def searches(args, folder):
     """Each kind that is there measures its candidates and nothing else; compile measures N of each kernel."""
     kinds = {file.stem.rsplit("-", 1)[0] for file in predictors(args).glob("*.so")}
@@ -103,7 +128,7 @@ def main():
     parser.add_argument("--tilewright", required=True, type=pathlib.Path)
     args = parser.parse_args()
     args.tilewright = args.tilewright.resolve()
-    tests = (compiles, other_machine, searches, refuses, adapts)
+    tests = (compiles, other_machine, by_description, searches, refuses, adapts)
     with tempfile.TemporaryDirectory() as name:
         for test in tests:
             test(args, pathlib.Path(name))

@@ -39,6 +39,7 @@ std::vector<std::string> words_of(const CompileArgs& args) {
 std::string why_not_cached(const Job& job) {
   const CompileArgs& args = job.args;
   if (!args.tune.empty() || !args.log.empty()) return "--tune and --log take what was measured";
+  if (args.predicted) return "predictors choose its schedules";
   if (!job.target.devices.empty()) return "the target has a device";
   if (!args.report.empty()) return "--report tells of the compile";
   if (job.limit) return "its accuracy is measured";

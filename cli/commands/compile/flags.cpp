@@ -65,10 +65,11 @@ void define_schedule_flags(Flags& flags, CompileArgs& args) {
              "Take schedules from this tuning log; default: from the tilewright.lock beside the "
              "model, where it is there");
   flags.text(
-      "--tune", args.tune, "TIME|one-shot[:N]",
+      "--tune", args.tune, "TIME|one-shot[:N]|off",
       "Tune the kernels, and use what was found if the whole network is faster with it: all "
       "that takes 60s, 10m, 1h beside the compile. one-shot: a predictor chooses and nothing "
-      "is measured, or N of its candidates for each kernel are");
+      "is measured, or N of its candidates for each kernel are. off: not even where the target "
+      "has 'schedules: predicted'");
   flags.integer("--threads", args.threads,
                 "Of the log's records those that were measured with so many threads; default 1", 1);
   flags.flag("--frozen", args.frozen,

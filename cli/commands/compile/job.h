@@ -37,6 +37,7 @@ struct CompileArgs {
   double report_errors = 0;  // seconds
   bool frozen = false, strict = false, print_changed = false, time_passes = false,
        verify_each = false, freestanding = false;
+  bool predicted = false;  // by the target's description, where no flag says otherwise
   std::function<std::vector<GivenFlag>()> flags;  // as the command line gave them
 };
 
@@ -66,7 +67,7 @@ Expected<CompileOptions> options_of(const CompileArgs& args);
 // What is chosen before the work begins (prepare.cpp)
 Expected<Target> choose_target(CompileArgs& args);
 Error prepare_job(Job& job);
-bool only_predicts(const CompileArgs& args);  // nothing is measured
+bool only_predicts(const CompileArgs& args);  // predictors choose, and nothing is measured
 Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& target,
                                      const CompileOptions& options);
 

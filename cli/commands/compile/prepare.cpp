@@ -174,13 +174,17 @@ Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& targ
   return out;
 }
 
-// Predictors choose, and nothing is measured.
-bool only_predicts(const CompileArgs& args) { return one_shot_from_text(args.tune) == 0; }
+bool only_predicts(const CompileArgs& args) {
+  return args.predicted || one_shot_from_text(args.tune) == 0;
+}
 
 // What the target decides where no flag does: without an operating system, nothing loads a library,
 // and a microcontroller's flash is small.
 Expected<Target> choose_target(CompileArgs& args) {
   TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
+  args.predicted = target.predicted_schedules && target.wider.empty() && args.tune.empty() &&
+                   !args.frozen && !args.untrusted.on;
+  if (args.tune == kNoTuning) args.tune.clear();
   if (!target.wider.empty() && (!args.tune.empty() || !args.report.empty()))
     return make_error(
         DiagCode::unsupported, "{0} is about one processor, and '{1}' is {2}: name one of these",
