@@ -176,6 +176,21 @@ def method_rows(corpus, platform, split, runs):
         if len(scores) > 1:
             mean = together(corpus, platform, split, scores, all("spreads" in run for run in seeds.values()))
             rows[f"{name}, {len(scores)} seeds together"] = [outcome_of(corpus, platform, split, mean)]
+    return {**rows, **set_rows(corpus, platform, split, runs)}
+
+
+def set_rows(corpus, platform, split, runs):
+    """Of the rankers of all kinds that learned from the same platforms: the mean of their scores, as a tuner's set of them has it."""
+    sets = collections.defaultdict(list)
+    for (title, places), seeds in runs.items():
+        if all("spreads" in run for run in seeds.values()):
+            sets[places].append((title, [placed(corpus, run)[platform] for run in seeds.values()]))
+    rows = {}
+    for places, members in sets.items():
+        if len(members) > 1:
+            scores = [one for _, parts in members for one in parts]
+            name = row_name(corpus, "Tilewright ranker, " + " and ".join(f"{len(parts)} {title.rpartition(', ')[2]}" for title, parts in members), places, platform)
+            rows[name] = [outcome_of(corpus, platform, split, together(corpus, platform, split, scores, True))]
     return rows
 
 

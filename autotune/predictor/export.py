@@ -54,7 +54,7 @@ def load_run(run, corpus):
 
 
 def outputs_of(facts):
-    return ["score", "spread", "embedding"] if facts["config"]["model"] == "ranker" else ["score"]
+    return ["score", "spread", "embedding"] if facts["config"]["model"] in models.RANKERS else ["score"]
 
 
 def raw_inputs(corpus, needs, programs, platform):
@@ -65,6 +65,8 @@ def raw_inputs(corpus, needs, programs, platform):
 
 def kind_of(config):
     """By which a tuner asks for the network."""
+    if config["model"] in models.RANKERS:
+        return "ranker"
     return "mtl-tlp" if config["network"].get("head_each_platform") else config["model"]
 
 

@@ -21,7 +21,7 @@ from . import config as configs, data, evaluate, export, train, transfer
 
 ONE_PLATFORM = ("xgboost", "xgboost-statements", "mlp", "lstm", "tlp-attention-rank", "tlp-attention-mse", "tlp-lstm-rank", "tlp-lstm-mse",
                 "tlp-wide", "one-shot", "one-shot-sequence")
-RANKERS = ("ranker", "ranker-light")
+RANKERS = ("ranker", "ranker-light", "primitives")
 ALL_PLATFORMS = ("mtl-tlp", *RANKERS)
 ABLATION = {
     "whole": [],
@@ -99,7 +99,7 @@ def ablation(corpus, arguments):
 def transfer_tables(corpus, arguments):
     """To each platform, from the two that are listed next."""
     every, base = [int(p) for p in arguments.platforms.split(",")], pathlib.Path(arguments.out)
-    arguments.split, arguments.share_by, arguments.runs = "test", "tasks", str(base / "runs")
+    arguments.split, arguments.share_by, arguments.runs, arguments.shares = "test", "tasks", str(base / "runs"), transfer.SHARES
     for at, target in enumerate(every):
         sources = [every[(at + step) % len(every)] for step in (1, 2) if step < len(every)]
         results = {name: transfer.measured(corpus, target, name, sources, arguments) for name in ("mtl-tlp", *RANKERS) if name in arguments.only}

@@ -201,12 +201,15 @@ def all_scores(config, corpus, model, platforms, learned):
     """[platforms of the corpus, programs]: scores, and spreads of models that have them; nan for programs of learned tasks."""
     programs = np.nonzero(~np.isin(corpus.task_of, learned))[0]
     out = {"scores": np.full((len(corpus.platforms), len(corpus.ids)), np.nan, np.float32)}
-    if config["model"] == "ranker":
+    if config["model"] in models.RANKERS:
         out["spreads"] = out["scores"].copy()
+    same = {}  # by the head: a model that does not read the hardware scores all platforms alike
     for place in range(len(corpus.platforms)):
-        head = platforms.index(place) if place in platforms else 0
-        if config["model"] == "trees":
-            out["scores"][place, programs] = model.score(corpus, programs)
+        head = platforms.index(place) if getattr(model, "many", False) and place in platforms else 0
+        if "hardware" not in config["features"]:
+            if head not in same:
+                same[head] = model.score(corpus, programs) if config["model"] == "trees" else score(model, config, corpus, programs, place, head)
+            out["scores"][place, programs] = same[head]
             continue
         out["scores"][place, programs] = score(model, config, corpus, programs, place, head)
         if "spreads" in out:

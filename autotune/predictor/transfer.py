@@ -71,7 +71,7 @@ def measured(corpus, target, name, sources, arguments):
             scores = scores_of(corpus, job(name, sources[:1], 1.0, arguments.share_by, seed, arguments))
             out.setdefault((1, 0.0), []).append(evaluate.outcome_of(corpus, target, arguments.split, scores[target]))
         for count in range(len(sources) + 1):
-            for share in SHARES:
+            for share in arguments.shares:
                 scores = scores_of(corpus, job(name, [target, *sources[:count]], share, arguments.share_by, seed, arguments))
                 out.setdefault((count, share), []).append(evaluate.outcome_of(corpus, target, arguments.split, scores[target]))
     return out
@@ -108,11 +108,13 @@ def main():
     parser.add_argument("--seeds", default="1,2,3")
     parser.add_argument("--runs", required=True)
     parser.add_argument("--out", required=True)
+    parser.add_argument("--shares", default=",".join(map(str, SHARES)), help="of the target's labels")
     parser.add_argument("--split", default="test", choices=data.SPLITS)
     parser.add_argument("--share-by", default="tasks", choices=["tasks", "programs"])
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
     arguments.seeds = [int(seed) for seed in arguments.seeds.split(",")]
+    arguments.shares = [float(share) for share in arguments.shares.split(",")]
     train.settle()
     sources = [int(p) for p in arguments.sources.split(",") if p]
     names = arguments.configs.split(",")

@@ -111,9 +111,9 @@ def by_seconds(entries, methods):
 
 def sooner(entry, method):
     """Of each seed: the seconds of the trees' whole search over those after which the method was as good; None: it never was."""
-    out = []
-    for run, trees in zip(entry["methods"][method], entry["methods"]["gbt"]):
-        bound = best_after(trees, math.inf) * NOISE
+    out, trees = [], entry["methods"]["gbt"][0]
+    bound = best_after(trees, math.inf) * NOISE
+    for run in entry["methods"][method]:
         trial = next((trial for trial, seconds in run["gains"] if seconds <= bound), None)
         out.append(seconds_after(entry, trees, trees["trials"]) / seconds_after(entry, run, trial) if trial else None)
     return out
@@ -142,7 +142,10 @@ def networks(entries, methods):
 
 
 def network_seconds(own, method, budget):
-    return sum(e["calls"] * statistics.median(best_after(run, budget) for run in e["methods"][method]) for e in own)
+    """With the first candidate that works, where none of so many does."""
+    def best(run):
+        return best_after(run, max(budget, run["gains"][0][0])) if run["gains"] else math.inf
+    return sum(e["calls"] * statistics.median(best(run) for run in e["methods"][method]) for e in own)
 
 
 def search_seconds(own, method):
@@ -153,7 +156,7 @@ def text(entries, methods, whole):
     if not entries:
         return ""
     seeds = max(len(runs) for e in entries for runs in e["methods"].values())
-    parts = [f"# Quality against budget\n\n{len(entries)} kernels, {seeds} seeds. Quality is the best time known over the best of so many measurements: geometric "
+    parts = [f"# Quality against budget\n\n{len(entries)} kernels, up to {seeds} seeds. Quality is the best time known over the best of so many measurements: geometric "
              "mean, and its 95 % interval over networks.", by_measurements(entries, methods),
              "## Seconds\n\nMedian of kernels; the last columns: until it is within 1 % of where AutoTVM's trees are after all of their measurements (what never "
              "is counts as 1).", by_seconds(entries, methods)]

@@ -19,19 +19,20 @@ import search_curves
 
 FLAGS = {"random": ["--tuner", "random"], "genetic": ["--tuner", "genetic"], "gbt": ["--tuner", "gbt"], "one-shot": ["--tuner", "one-shot"],
          "tlp": ["--tuner", "tlp"], "mtl-tlp": ["--tuner", "mtl-tlp"], "ranker": ["--tuner", "ranker"]}
+PREDICTED = ("one-shot", "tlp", "mtl-tlp", "ranker")
 CHECKED = (1, 16, 64)
-AUTOTVM_BATCH = 64   # AutoTVM's own
+BATCHES = {"gbt": 64, "one-shot": 64, "tlp": 64, "mtl-tlp": 64}   # AutoTVM's own; the papers' predictors explore once
 
 
 def trials_of(args, method):
-    return args.autotvm_trials if method == "gbt" else args.trials if method in ("random", "genetic") else args.predicted_trials
+    return args.autotvm_trials if method == "gbt" else args.predicted_trials if method in PREDICTED else args.trials
 
 
 def measure(args, kernel, entry):
     for method in args.methods:
         if method not in entry["methods"]:
-            entry["methods"][method] = [search_curves.tune(args, kernel, FLAGS[method], seed, trials_of(args, method), AUTOTVM_BATCH if method == "gbt" else None)
-                                          for seed in range(1, args.seeds + 1)]
+            entry["methods"][method] = [search_curves.tune(args, kernel, FLAGS[method], seed, trials_of(args, method), BATCHES.get(method))
+                                          for seed in range(1, (args.seeds if method in PREDICTED else args.search_seeds) + 1)]
     if "default" not in entry:   # the rules' own, in a log of its own
         lines = search_curves.run(args.tilewright, "tune", kernel["model"], "-t", args.target, "--kernel", kernel["kernel"], "--log", args.folder / "defaults.db",
                                   "--trials", 1, "--json").splitlines()
@@ -95,7 +96,8 @@ def main():
     parser.add_argument("--methods", default="random,gbt,genetic,one-shot,tlp,mtl-tlp,ranker", type=lambda text: text.split(","))
     parser.add_argument("--autotvm-trials", type=int, default=1000, help="of gbt, whose result is what others are held against")
     parser.add_argument("--predicted-trials", type=int, default=64, help="of the predictors; --trials are those of random and genetic search")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=3, help="of the predictors")
+    parser.add_argument("--search-seeds", type=int, default=1, help="of the others, which take many measurements")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--whole", action="store_true", help="all kernels of each network")
     args = parser.parse_args()

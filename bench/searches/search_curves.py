@@ -21,13 +21,29 @@ METHODS = {"gbt": ("#c0392b", ["--tuner", "gbt"]), "gbt, knobs": ("#e59866", ["-
            "random": ("#7f8c8d", ["--tuner", "random"])}   # with the curves' colours; gbt learns from loops if nothing else is said
 
 
-def run(*command):
-    return subprocess.run([str(c) for c in command], check=True, capture_output=True, text=True).stdout
+NOTHING_WORKS = 4   # tune's exit code
+
+
+def run(*command, codes=(0,)):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
+    if done.returncode not in codes:
+        raise SystemExit(f"{' '.join(done.args)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def documents(text):
+    """JSON documents one after the other: rounds and a summary, or an error."""
+    out, decoder, at = [], json.JSONDecoder(), 0
+    while at < len(text):
+        document, at = decoder.raw_decode(text, at)
+        out.append(document)
+        at += len(text[at:]) - len(text[at:].lstrip())
+    return out
 
 
 def kernels_of(args, model):
     spaces = json.loads(run(args.tilewright, "space", model, "-t", args.target, "--space", "generated", "--no-rules", "--json"))["kernels"]
-    return [dict(kernel, model=str(model)) for kernel in spaces if args.least_points <= kernel["points"] and kernel["flops"] <= args.most_flops]
+    return [dict(kernel, model=str(model)) for kernel in spaces if args.least_points <= kernel["points"] <= args.most_points and kernel["flops"] <= args.most_flops]
 
 
 def choose(args, models):
@@ -51,15 +67,15 @@ def choose(args, models):
 
 def tune(args, kernel, flags, seed, trials, batch=None):
     start = time.monotonic()
-    lines = run(args.tilewright, "tune", kernel["model"], "-t", args.target, "--kernel", kernel["kernel"], "--space", "generated", "--no-rules", "--table", "--log",
-                args.folder / "table.db", *flags, "--seed", seed, "--trials", trials, "--batch", batch or args.batch, "--json").splitlines()
-    *rounds, summary = [json.loads(line) for line in lines]
-    task = summary["tasks"][0]
+    *rounds, summary = documents(run(args.tilewright, "tune", kernel["model"], "-t", args.target, "--kernel", kernel["kernel"], "--space", "generated", "--no-rules",
+                                     "--table", "--log", args.folder / "table.db", *flags, "--seed", seed, "--trials", trials, "--batch", batch or args.batch, "--json",
+                                     codes=(0, NOTHING_WORKS)))
+    task = summary["tasks"][0] if "tasks" in summary else {"curve": [None] * trials, "trials": trials, "illegal": 0}
     curve = [math.inf if seconds is None else seconds for seconds in task["curve"][:trials]]   # until something has worked
     gains = [[trial + 1, seconds] for trial, seconds in enumerate(curve) if seconds < (curve[trial - 1] if trial else math.inf)]
     searching = [[r["round"]["trials"] + r["round"]["known"], round(r["searched"] - r["measuring"], 3)] for r in rounds]   # seconds by trials
     return {"gains": gains, "trials": len(curve), "measured": task["trials"], "seconds": round(time.monotonic() - start, 1), "illegal": task["illegal"],
-            "searching": searching, "measuring": round(summary["measuring"], 3)}
+            "searching": searching, "measuring": round(summary.get("measuring", 0), 3)}
 
 
 def trials_of(args, method):
@@ -99,6 +115,7 @@ def flags(description, **defaults):
     parser.add_argument("--folder", required=True, type=pathlib.Path)
     parser.add_argument("--kernels", type=int, default=20)
     parser.add_argument("--least-points", type=float, default=500, help="of the space")
+    parser.add_argument("--most-points", type=float, default=math.inf)
     parser.add_argument("--most-flops", type=float)
     parser.add_argument("--trials", type=int)
     parser.add_argument("--processes", type=int, default=5)

@@ -201,9 +201,8 @@ def check_resume(place, features, corpus, folder):
 
 def check_transfer(place, features, corpus, folder):
     """One source, and no source, with two shares of labels; the platforms agree, as their times were made to."""
-    transfer.SHARES = (0.5, 1.0)
     arguments = argparse.Namespace(data=str(place), features=str(features), runs=str(folder / "transfer"), set=["epochs=1", "loss.size=64"],
-                                   seeds=[1], share_by="programs", split="test")
+                                   seeds=[1], share_by="programs", split="test", shares=(0.5, 1.0))
     results = {"mlp": transfer.measured(corpus, 0, "mlp", [1], arguments)}
     assert set(results["mlp"]) == {(1, 0.0), (0, 0.5), (0, 1.0), (1, 0.5), (1, 1.0)}
     assert "| TenSet-MLP | 1 | 50% |" in transfer.table(corpus, 0, [1], results, arguments)

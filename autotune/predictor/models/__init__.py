@@ -3,9 +3,11 @@
 A network is built from its configuration and the corpus (for the numbers of columns), takes a dictionary of inputs and gives a
 dictionary: `score`, [batch] or [batch, platforms], and what else it has to say. `fit` sets its constants from inputs of training.
 """
-from . import lstm, mlp, one_shot, ranker, tlp
+from . import lstm, mlp, one_shot, primitives, ranker, tlp
 
-NETWORKS = {"tlp": tlp.Tlp, "one-shot": one_shot.OneShot, "lstm": lstm.StatementLstm, "mlp": mlp.StatementMlp, "ranker": ranker.Ranker}
+NETWORKS = {"tlp": tlp.Tlp, "one-shot": one_shot.OneShot, "lstm": lstm.StatementLstm, "mlp": mlp.StatementMlp, "ranker": ranker.Ranker,
+            "primitives": primitives.Primitives}
+RANKERS = ("ranker", "primitives")  # members of one set: their scores are logarithms of speed, and they say how far these may be off
 
 
 def build(config, corpus, platforms):

@@ -49,51 +49,73 @@ class Registers(nn.Module):
         return torch.cat([over, torch.relu(over)], dim=2) * 0.25 * there[:, :, None]
 
 
-class Ranker(nn.Module):
-    def __init__(self, config, corpus, _platforms):
-        super().__init__()
-        network, needs = config["network"], config["features"]
-        self.width, self.parts = network["width"], network["parts"]
-        self.dropout, self.each_statement = nn.Dropout(network["dropout"]), network["coefficients"] == "statement"
-        self.scales = nn.ModuleDict()
-        self.columns = corpus.features["loops"].columns
-        self.scales["loops"] = Scale(len(self.columns))
-        self.registers = Registers(self.columns, corpus.hardware_names) if "registers" in self.parts else None
-        self.statement = layers(len(self.columns) + (Registers.COUNT if self.registers else 0), self.width, self.width)
-        if "steps" in self.parts:
-            self.steps = StepTokens(needs["steps"]["rows"], needs["steps"]["width"], self.width)
-        self.single = [kind for kind in ("task", "hardware") if kind in self.parts]
-        sizes = {"task": len(corpus.features["task"].columns) if "task" in self.parts else 0, "hardware": len(corpus.hardware_names)}
-        for kind in self.single:
-            self.scales[kind] = Scale(sizes[kind])
-        self.context = layers(max(1, sum(sizes[kind] for kind in self.single)), self.width, last=True)
-        self.layer = EncoderLayer(self.width, network["heads"], 2 * self.width, network["dropout"]) if "attention" in self.parts else None
-        pooled = self.width * (2 + ("steps" in self.parts))
-        self.embed = layers(pooled, 2 * self.width, network["embedding"])
-        self.head = nn.Linear(network["embedding"], 1)
-        self.doubt = nn.Linear(network["embedding"], 1)
-        self.analytic = Analytic(self.columns, self.width, corpus.hardware_names if "hardware" in self.parts else []) \
-            if "analytic" in self.parts else None
+class Context(nn.Module):
+    """[batch, width]: what is the same for all programs of a task on a platform. `single` names the kinds that are read: task, hardware."""
 
-    def fit(self, inputs):
-        self.scales["loops"].fit_moments(real_rows(inputs["loops"]))
-        for kind in self.single:
-            self.scales[kind].fit_moments(self.seen(kind, inputs))
+    def __init__(self, single, corpus, width, dropout):
+        super().__init__()
+        self.single, self.dropout = single, nn.Dropout(dropout)
+        sizes = [len(corpus.features["task"].columns) if kind == "task" else len(corpus.hardware_names) for kind in single]
+        self.scales = nn.ModuleDict({kind: Scale(size) for kind, size in zip(single, sizes)})
+        self.layers = layers(max(1, sum(sizes)), width, last=True)
 
     @staticmethod
     def seen(kind, inputs):
         """Hardware comes as it is, tasks come as logarithms."""
         return logarithm2(inputs[kind]) if kind == "hardware" else inputs[kind]
 
+    def fit(self, inputs):
+        for kind in self.single:
+            self.scales[kind].fit_moments(self.seen(kind, inputs))
+
+    def forward(self, inputs, batch):
+        scaled = [self.scales[kind](self.seen(kind, inputs)).clamp(-4, 4) for kind in self.single]
+        return self.dropout(self.layers(torch.cat(scaled, dim=1) if scaled else torch.zeros(batch, 1)))
+
+
+class Doubt(nn.Module):
+    """How far off a score may be, from its embedding; it changes nothing before it."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.linear = nn.Linear(size, 1)
+
+    def forward(self, embedding):
+        return torch.exp(self.linear(embedding.detach())[:, 0].clamp(-5, 2)) + 0.02
+
+
+class Ranker(nn.Module):
+    def __init__(self, config, corpus, _platforms):
+        super().__init__()
+        network, needs = config["network"], config["features"]
+        self.width, self.parts = network["width"], network["parts"]
+        self.dropout, self.each_statement = nn.Dropout(network["dropout"]), network["coefficients"] == "statement"
+        self.columns = corpus.features["loops"].columns
+        self.scale = Scale(len(self.columns))
+        self.registers = Registers(self.columns, corpus.hardware_names) if "registers" in self.parts else None
+        self.statement = layers(len(self.columns) + (Registers.COUNT if self.registers else 0), self.width, self.width)
+        if "steps" in self.parts:
+            self.steps = StepTokens(needs["steps"]["rows"], needs["steps"]["width"], self.width)
+        self.context = Context([kind for kind in ("task", "hardware") if kind in self.parts], corpus, self.width, network["dropout"])
+        self.layer = EncoderLayer(self.width, network["heads"], 2 * self.width, network["dropout"]) if "attention" in self.parts else None
+        pooled = self.width * (2 + ("steps" in self.parts))
+        self.embed = layers(pooled, 2 * self.width, network["embedding"])
+        self.head = nn.Linear(network["embedding"], 1)
+        self.doubt = Doubt(network["embedding"])
+        self.analytic = Analytic(self.columns, self.width, corpus.hardware_names if "hardware" in self.parts else []) \
+            if "analytic" in self.parts else None
+
+    def fit(self, inputs):
+        self.scale.fit_moments(real_rows(inputs["loops"]))
+        self.context.fit(inputs)
+
     def forward(self, inputs):
         rows = inputs["loops"]
         there = present(rows)
-        scaled = [self.scales[kind](self.seen(kind, inputs)).clamp(-4, 4) for kind in self.single]
-        context = self.context(torch.cat(scaled, dim=1) if scaled else torch.zeros(rows.shape[0], 1))
-        context = self.dropout(context)
-        statements = self.scales["loops"](rows).clamp(-4, 4)
+        context = self.context(inputs, rows.shape[0])
+        statements = self.scale(rows).clamp(-4, 4)
         if self.registers is not None:
-            statements = torch.cat([statements, self.registers(rows, there, self.seen("hardware", inputs))], dim=2)
+            statements = torch.cat([statements, self.registers(rows, there, Context.seen("hardware", inputs))], dim=2)
         tokens = [self.statement(statements), context[:, None, :]]
         known = [there, torch.ones(rows.shape[0], 1)]
         if "steps" in self.parts:
@@ -110,7 +132,6 @@ class Ranker(nn.Module):
         embedding = self.embed(self.dropout(torch.cat(pooled, dim=1)))
         score = self.head(embedding)[:, 0]
         if self.analytic is not None:
-            hardware = self.seen("hardware", inputs) if "hardware" in self.parts else None
+            hardware = Context.seen("hardware", inputs) if "hardware" in self.parts else None
             score = score - self.analytic(rows, there, x[:, :count] if self.each_statement else context, hardware)
-        spread = torch.exp(self.doubt(embedding.detach())[:, 0].clamp(-5, 2)) + 0.02
-        return {"score": score, "spread": spread, "embedding": embedding}
+        return {"score": score, "spread": self.doubt(embedding), "embedding": embedding}
