@@ -63,7 +63,7 @@ constexpr Row kRows[] = {
     row<op::Cumulate>("cumulate", opaque, arithmetic, 1, 1, infer_cumulate, evaluate_cumulate),
     row<op::Pad>("pad", injective, any, 1, 2, infer_pad, evaluate_pad),
     row<op::Resize>("resize", injective, arithmetic, 1, 1, infer_resize, evaluate_resize),
-    row<op::Recurrent>("recurrent", opaque, arithmetic, 2, 7, infer_recurrent, evaluate_recurrent),
+    row<op::Recurrent>("recurrent", opaque, arithmetic, 2, 8, infer_recurrent, evaluate_recurrent),
     row<op::ShapeOf>("shape_of", opaque, any, 1, 1, infer_shape_of, evaluate_shape_of),
     row<op::DimVector>("dim_vector", opaque, any, 0, 0, infer_dim_vector, evaluate_dim_vector),
     row<op::LayoutCast>("layout_cast", injective, any, 1, 1, infer_layout_cast,

@@ -374,6 +374,10 @@ struct Resize {  // to `shape`; scales[i] is the factor used for coordinates alo
 // H], of x's type, or of x in f32 also f16 and bf16; optional bias [D, 2*G*H] (of the input half,
 // then of the recurrent one), lengths [B], h0 and c0 [D, B, H], peepholes [D, 3*H] -> the hidden
 // states [T, B, H], then, with `states`, the last hidden state and the last cell as rows T and T+1.
+// With r_scales [D, G*H], of an LSTM, r holds integers of 8 or 16 bits, and their products
+// with the hidden states are in integers: the states of all sequences that take a step are rounded
+// to u8 over their own range, with 0 in it, and the sum of products, in x's type, is
+// multiplied by (scale of the states * r_scale).
 // G gates in ONNX's order: h; z r h; i o f c. Steps at or behind a sequence's length leave the
 // state alone and give 0. `row` is the direction's entry in D; f, g, h are ONNX's activations with
 // alpha and beta each.

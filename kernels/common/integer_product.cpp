@@ -117,17 +117,21 @@ Node with_short_operands(const GroupBuilder& b, const Node& node) {
   return product;
 }
 
-BufferId surplus_of_sums(GroupBuilder& b, ValueId weights, DType type, int64_t surplus, size_t axis,
-                         const Shape& shape, const Expr& channel) {
+BufferId surplus_of_sums(GroupBuilder& b, ValueId weights, DType type, int64_t surplus, Index at,
+                         const Shape& shape) {
   const Value& value = b.graph.value(weights);
   auto pack = std::make_shared<Kernel>();
   pack->name = "pack";
   pack->buffers.push_back({"x", value.type.dtype, value.type.shape, BufferRole::input, "global"});
   pack->buffers.push_back({"y", type, shape, BufferRole::output, "global"});
   const auto name = [](const char* prefix, size_t d) { return prefix + std::to_string(d); };
-  Index at;
-  for (size_t d = 0; d < value.type.shape.size(); ++d)
-    at.push_back(d == axis ? channel : var(name("r", d)));
+  at.resize(value.type.shape.size());
+  std::vector<size_t> summed;
+  for (size_t d = 0; d < at.size(); ++d) {
+    if (at[d].defined()) continue;
+    at[d] = var(name("r", d));
+    summed.push_back(d);
+  }
   StmtNode store{};
   store.label = "y";
   store.buffer = BufferId{1};
@@ -136,9 +140,8 @@ BufferId surplus_of_sums(GroupBuilder& b, ValueId weights, DType type, int64_t s
   store.combiner = Combiner::add;
   store.init = imm(0, type);
   Stmt nest = make_store(std::move(store));
-  for (size_t d = value.type.shape.size(); d-- > 0;)
-    if (d != axis)
-      nest = make_loop(name("r", d), value.type.shape[d], nest, LoopKind::serial, AxisRole::reduce);
+  for (auto d = summed.rbegin(); d != summed.rend(); ++d)
+    nest = make_loop(name("r", *d), value.type.shape[*d], nest, LoopKind::serial, AxisRole::reduce);
   for (size_t d = shape.size(); d-- > 0;) nest = make_loop(name("c", d), shape[d], nest);
   pack->body = nest;
   return b.constant("corr", type, shape, *value.constant, pack, weights);

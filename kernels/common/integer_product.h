@@ -71,9 +71,10 @@ bool multiplies_tf32(const GroupBuilder& b);
 Node with_short_operands(const GroupBuilder& b, const Node& node);
 
 // What numbers that are too large by `surplus` make of the sums: that times the sum of constant
-// weights, made at compile time. `shape`: of the result, `channel` its element's place along an
-// axis of the weights, of variables c0, c1, ... by dimension.
-BufferId surplus_of_sums(GroupBuilder& b, ValueId weights, DType type, int64_t surplus, size_t axis,
-                         const Shape& shape, const Expr& channel);
+// weights, made at compile time. `shape`: of the result; `at`: its element's place in the weights,
+// of variables c0, c1, ... by dimension of the result, summed over the axes that are left out or
+// undefined.
+BufferId surplus_of_sums(GroupBuilder& b, ValueId weights, DType type, int64_t surplus,
+                         std::vector<Expr> at, const Shape& shape);
 
 }  // namespace tw

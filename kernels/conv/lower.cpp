@@ -217,9 +217,9 @@ class ConvLowering : ConvGroup {
 
   void correct() {
     const Expr channel = var("c0") * Expr(block_) + var("c1");
-    correction_ = surplus_of_sums(b_, node_.inputs[1], acc_type_, surplus(), 0,
-                                  {Expr((s_.m + block_ - 1) / block_), Expr(block_)},
-                                  min(channel, Expr(s_.m - 1)));
+    correction_ = surplus_of_sums(b_, node_.inputs[1], acc_type_, surplus(),
+                                  {min(channel, Expr(s_.m - 1))},
+                                  {Expr((s_.m + block_ - 1) / block_), Expr(block_)});
   }
 
   void accumulate() {

@@ -68,8 +68,9 @@ std::function<Expr(const Index&)> numbers_of(GroupBuilder& b, const TiledSums& s
                                              ValueId weights, int64_t zero, size_t axis,
                                              int64_t columns) {
   if (zero == 0) return [sums](const Index& at) { return sums.element(at); };
-  const BufferId surplus = surplus_of_sums(b, weights, sums.type, zero, axis, {Expr(columns)},
-                                           var("c0"));
+  Index at(axis);
+  at.push_back(var("c0"));
+  const BufferId surplus = surplus_of_sums(b, weights, sums.type, zero, at, {Expr(columns)});
   return [sums, surplus](const Index& at) {
     return sums.element(at) - load(surplus, sums.type, {at.back()});
   };

@@ -235,8 +235,9 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
   const int64_t surplus = product.defined() ? a.a_zero - product.left.zero : 0;
   BufferId correction;
   if (surplus != 0)
-    correction = surplus_of_sums(b, right.value, acc_type, surplus, right.transposed ? 0 : 1,
-                                 {columns}, var("c0"));
+    correction = surplus_of_sums(b, right.value, acc_type, surplus,
+                                 right.transposed ? Index{var("c0")} : Index{Expr(), var("c0")},
+                                 {columns});
   m.y = write_product(b, node, shared, [&](const Index& at) {
     const Expr sum = load(acc, acc_type, at);
     return surplus != 0 ? sum - load(correction, acc_type, {at.back()}) : sum;

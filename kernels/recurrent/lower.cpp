@@ -3,14 +3,20 @@
 // sums are all gates of P cells. The states are rows of h and c (workspace, a row a step), padded
 // to whole panels. Stages: r (run-time packing only), h.first, c.first; in scan t: acc and the nest
 // of the cells (c, h, y); for GRUs that reset before the product, gates z and q = reset * h first,
-// then the sums accn over q; after the scan the last states.
+// then the sums accn over q; after the scan the last states. Of integers the panels hold the steps
+// of the depth that an instruction takes innermost, [cells/P][K][gate][P][steps]. A step then first
+// finds the range of h (lows and highs, by lane, then low and high), what it is rounded by (unit,
+// zero), and rounds it (hq).
 #include "kernels/common/group_builder.h"
+#include "kernels/common/integer_product.h"
 #include "kernels/recurrent/recurrent.h"
 
 namespace tw {
 namespace {
 
-enum Input { kX, kR, kBias, kLengths, kH0, kC0, kPeepholes };
+enum Input { kX, kR, kBias, kLengths, kH0, kC0, kPeepholes, kScales };
+
+constexpr int64_t kMostByte = 255;
 
 class RecurrentLowering {
  public:
@@ -30,6 +36,7 @@ class RecurrentLowering {
     int64_t gates = two_products ? 2 : a_.gates();
     cells_ = lanes_ * ((4 + gates - 1) / gates);  // of a panel: four vectors or a few more
     blocks_ = simplify(ceil_div(hidden_, cells_));
+    if (given(kScales)) choose_instruction();
     BufferId r = pack("r", 0, gates), rn{};
     if (two_products) rn = pack("rn", 2, 1);
     for (const BufferId weights : {r, rn})
@@ -37,7 +44,9 @@ class RecurrentLowering {
     h_ = state("h", kH0);
     if (a_.kind == RecurrentKind::lstm) c_ = state("c", kC0);
     y_ = b_.output(node_.output);
+    if (given(kScales)) sum_weights();
     b_.scan({"t", steps_, AxisRole::scan}, [&] {
+      if (given(kScales)) round_states();
       sums("acc", r, h_, gates);
       if (two_products) reset_gates(rn);
       else cells();
@@ -64,16 +73,104 @@ class RecurrentLowering {
   }
 
   BufferId pack(const std::string& name, int64_t first_gate, int64_t gates) {
+    const int64_t side_by_side = product_.depth;
     std::vector<Axis> axes = {{name + "_j", blocks_},
-                              {name + "_k", hidden_},
+                              {name + "_k", simplify(ceil_div(hidden_, side_by_side))},
                               {name + "_g", Expr(gates)},
                               {name + "_l", Expr(cells_)}};
+    if (side_by_side > 1) axes.push_back({name + "_s", Expr(side_by_side)});
     DType w = b_.type(node_.inputs[kR]).dtype;
     return b_.packed(node_.inputs[kR], name, axes, [&](const auto& element) {
-      Expr cell = axis(axes, 0) * Expr(cells_) + axis(axes, 3);
+      Expr cell = axis(axes, 0) * Expr(cells_) + axis(axes, 3), k = axis(axes, 1);
+      if (side_by_side > 1) k = k * Expr(side_by_side) + axis(axes, 4);
       Expr row = (axis(axes, 2) + Expr(first_gate)) * hidden_ + cell;
-      return select(lt(cell, hidden_), element(Index{Expr(a_.row), row, axis(axes, 1)}), imm(0, w));
+      return select(logical_and(lt(cell, hidden_), side_by_side > 1 ? lt(k, hidden_) : Expr()),
+                    element(Index{Expr(a_.row), row, k}), imm(0, w));
     });
+  }
+
+  // Of the rounded states and the integer weights.
+  void choose_instruction() {
+    sums_ = DType::i32;
+    product_ = integer_product_from_anywhere(b_.target, {DType::u8, 0},
+                                             b_.type(node_.inputs[kR]).dtype, {lanes_, 0, 1});
+    m_.instruction = product_.sums({});
+  }
+
+  // corr[gate * hidden + cell]: the sum of a column's weights, which a zero point multiplies.
+  void sum_weights() {
+    const ValueId r = node_.inputs[kR];
+    const Expr columns = simplify(Expr(a_.gates()) * hidden_);
+    if (b_.graph.is_constant(r)) {
+      corr_ = surplus_of_sums(b_, r, sums_, 1, {Expr(a_.row), var("c0")}, {columns});
+      return;
+    }
+    const Expr lanes(lanes_), vectors = simplify(ceil_div(columns, lanes_));
+    const std::vector<Axis> axes = {
+        {"ci", vectors}, {"cl", lanes}, {"ck", hidden_, AxisRole::reduce}};
+    b_.declare(axes);
+    corr_ = b_.temp("corr", sums_, {simplify(vectors * lanes)});
+    const Expr column = axis(axes, 0) * lanes + axis(axes, 1);
+    const Expr weight = b_.parameter_element(
+        r, {Expr(a_.row), min(column, columns - Expr(1)), axis(axes, 2)});
+    const Stage stage = b_.stage("corr", axes, corr_, {column}, cast(sums_, weight), Combiner::add,
+                                 imm(0, sums_));
+    m_.range.push_back({stage, axes[1].loop(), {axes[2].loop()}});
+  }
+
+  // Of a step's states, as far as sequences take the step: the least or the greatest, and 0.
+  Expr end_of(const std::string& name, Combiner combiner) {
+    const std::string p = name.substr(0, 1);
+    const std::vector<Axis> axes = {
+        {p + "l", Expr(lanes_)},
+        {p + "b", batch_, AxisRole::reduce},
+        {p + "j", simplify(ceil_div(padded(), lanes_)), AxisRole::reduce}};
+    b_.declare(axes);
+    const Expr cell = axis(axes, 2) * Expr(lanes_) + axis(axes, 0);
+    const Expr there = logical_and(is_cell(cell), takes_step(axis(axes, 1)));
+    const BufferId lanes = b_.temp(name + "s", t_, {Expr(lanes_)});
+    const Stage by_lane = b_.stage(
+        name + "s", axes, lanes, {axis(axes, 0)},
+        select(there, load(h_, t_, {var("t"), axis(axes, 1), cell}), number(0)), combiner,
+        number(0));
+    m_.range.push_back({by_lane, axes[0].loop(), {axes[1].loop(), axes[2].loop()}});
+    const std::vector<Axis> all = {{p + "k", Expr(lanes_), AxisRole::reduce}};
+    const BufferId end = b_.temp(name, t_, {Expr(1)});
+    b_.stage(name, all, end, {Expr(0)}, load(lanes, t_, {axis(all, 0)}), combiner, number(0));
+    return load(end, t_, {Expr(0)});
+  }
+
+  // A number of this step that is made once.
+  BufferId once(const std::string& name, DType type, const Expr& value) {
+    const BufferId made = b_.temp(name, type, {Expr(1)});
+    b_.stage(name, {}, made, {Expr(0)}, value);
+    return made;
+  }
+
+  // hq[b, k]: the states as the instruction wants them, 0 behind the last.
+  void round_states() {
+    const Expr low = end_of("low", Combiner::min), high = end_of("high", Combiner::max);
+    const Expr most = number(kMostByte);
+    const Expr span = binary(BinaryOp::div, high - low, most);
+    unit_ = once("unit", t_, select(eq(span, number(0)), number(1), span));
+    const Expr unit = load(unit_, t_, {Expr(0)});
+    zero_ = once(
+        "zero", t_,
+        min(max(unary(UnaryOp::round, binary(BinaryOp::div, number(0) - low, unit)), number(0)),
+            most));
+    std::vector<Axis> axes = {
+        {"qb", batch_}, {"qk", simplify(ceil_div(hidden_, product_.depth) * Expr(product_.depth))}};
+    b_.declare(axes);
+    const Expr k = axis(axes, 1);
+    const Expr steps = unary(
+        UnaryOp::round, binary(BinaryOp::div, load(h_, t_, {var("t"), axis(axes, 0), k}), unit));
+    const Expr byte = min(max(steps + load(zero_, t_, {Expr(0)}), number(0)), most);
+    rounded_ = b_.temp("hq", product_.type, extents(axes));
+    const Expr there = b_.simplified(lt(k, hidden_));
+    const Expr value = product_.copied(cast(DType::u8, byte));
+    m_.rounded = b_.stage("hq", axes, rounded_, variables(axes),
+                          is_const(there, 1) ? value : select(there, value, imm(0, product_.type)));
+    m_.rounded_cell = axes[1].loop();
   }
   static Expr axis(const std::vector<Axis>& axes, size_t i) { return var(axes[i].name); }
 
@@ -94,13 +191,23 @@ class RecurrentLowering {
     const std::string p = name == "acc" ? "a" : "n";
     std::vector<Axis> axes = {
         {p + "b", batch_}, {p + "j", blocks_}, {p + "g", Expr(gates)}, {p + "l", Expr(cells_)}};
-    BufferId acc = b_.temp(name, t_, extents(axes));
-    Index at = variables(axes);
-    axes.push_back({p + "k", hidden_, AxisRole::reduce});
+    const DType type = given(kScales) ? sums_ : t_, w = b_.type(node_.inputs[kR]).dtype;
+    BufferId acc = b_.temp(name, type, extents(axes));
+    const Index at = variables(axes);
+    axes.push_back({p + "k", simplify(ceil_div(hidden_, product_.depth)), AxisRole::reduce});
     Expr k = var(p + "k");
-    Expr left = state == h_ ? load(h_, t_, {var("t"), at[0], k}) : load(state, t_, {at[0], k});
-    Expr right = widen(load(r, b_.type(node_.inputs[kR]).dtype, {at[1], k, at[2], at[3]}));
-    const Stage stage = b_.stage(name, axes, acc, at, left * right, Combiner::add, number(0));
+    Index place = {at[1], k, at[2], at[3]};
+    if (product_.depth > 1) {
+      axes.push_back({p + "p", Expr(product_.depth), AxisRole::reduce});
+      place.push_back(var(p + "p"));
+      k = k * Expr(product_.depth) + var(p + "p");
+      m_.instruction.depth = axes.back().loop();
+    }
+    const Expr left = given(kScales) ? cast(type, load(rounded_, product_.type, {at[0], k}))
+                      : state == h_  ? load(h_, t_, {var("t"), at[0], k})
+                                     : load(state, t_, {at[0], k});
+    const Expr weight = load(r, w, place), right = w == type ? weight : cast(type, weight);
+    const Stage stage = b_.stage(name, axes, acc, at, left * right, Combiner::add, imm(0, type));
     const Loops l = loops(axes);
     m_.phases.push_back({stage, b_.name_of(r), l[0], l[1], l[2], l[3], l[4], {}});
     (name == "acc" ? acc_ : accn_) = acc;
@@ -118,17 +225,31 @@ class RecurrentLowering {
     m_.phases.back().cells = {p.axes[0].loop(), p.axes[1].loop(), p.axes[2].loop()};
     p.b = axis(p.axes, 0), p.block = axis(p.axes, 1), p.lane = axis(p.axes, 2);
     p.cell = p.block * Expr(cells_) + p.lane;
-    if (given(kLengths))
-      p.valid = lt(step(), cast(DType::i64, b_.parameter_element(node_.inputs[kLengths], {p.b})));
+    p.valid = takes_step(p.b);
     return p;
+  }
+  // Whether the sequence takes this step; undefined: all do.
+  Expr takes_step(const Expr& sequence) {
+    if (!given(kLengths)) return {};
+    return lt(step(), cast(DType::i64, b_.parameter_element(node_.inputs[kLengths], {sequence})));
   }
   Expr step() const { return a_.reverse ? steps_ - Expr(1) - var("t") : var("t"); }
   Expr old(BufferId rows, const Point& p) const { return load(rows, t_, {var("t"), p.b, p.cell}); }
   Expr made(BufferId rows, const Point& p) const {
     return load(rows, t_, {var("t") + Expr(1), p.b, p.cell});
   }
-  Expr sum(BufferId acc, int64_t gate, const Point& p) const {
-    return load(acc, t_, {p.b, p.block, Expr(gate), p.lane});
+  Expr sum(BufferId acc, int64_t gate, const Point& p) {
+    const Index at = {p.b, p.block, Expr(gate), p.lane};
+    if (!given(kScales)) return load(acc, t_, at);
+    // Less what numbers counted from elsewhere than the zero point make too much
+    const Expr column = Expr(gate) * hidden_ + p.cell;
+    const Expr surplus = cast(sums_, load(zero_, t_, {Expr(0)})) -
+                         imm(static_cast<double>(product_.left.zero), sums_);
+    const Expr exact = load(acc, sums_, at) -
+                       surplus * at_cell(p.cell, load(corr_, sums_, {column}));
+    const Expr scale = load(unit_, t_, {Expr(0)}) *
+                       at_cell(p.cell, read(kScales, {Expr(a_.row), column}));
+    return cast(t_, exact) * scale;
   }
   Expr input(int64_t gate, const Point& p) {
     return at_cell(p.cell,
@@ -162,6 +283,21 @@ class RecurrentLowering {
     b_.nest(p.axes, stores);
   }
 
+  // The cell's part of a gate; undefined: none.
+  Expr peephole(int64_t which, const Expr& c, const Point& p) {
+    if (!given(kPeepholes)) return {};
+    return at_cell(p.cell, read(kPeepholes, {Expr(a_.row), Expr(which) * hidden_ + p.cell})) * c;
+  }
+
+  // What enters a gate. With integers in the order of onnxruntime's sums: so rounded states are
+  // more often the same.
+  Expr lstm_gate(int64_t gate, const Point& p, const Expr& peep) {
+    const bool biases_last = given(kScales) && given(kBias);
+    Expr x = (biases_last ? input(gate, p) : half(gate, p)) + sum(acc_, gate, p);
+    if (peep.defined()) x = x + peep;
+    return biases_last ? x + (bias(gate, p) + bias(a_.gates() + gate, p)) : x;
+  }
+
   void cells() {
     Point p = point("");
     if (a_.kind == RecurrentKind::rnn) return finish(p, {}, f(half(0, p) + sum(acc_, 0, p)));
@@ -170,19 +306,11 @@ class RecurrentLowering {
       Expr n = g(input(2, p) + bias(2, p) + reset * (sum(acc_, 2, p) + bias(5, p)));
       return finish(p, {}, n + z * (old(h_, p) - n));
     }
-    auto peephole = [&](int64_t which, const Expr& c) {
-      return given(kPeepholes)
-                 ? at_cell(p.cell,
-                           read(kPeepholes, {Expr(a_.row), Expr(which) * hidden_ + p.cell})) *
-                       c
-                 : Expr();
-    };
     auto gate = [&](int64_t g, int64_t which, const Expr& c) {
-      Expr x = half(g, p) + sum(acc_, g, p), peep = peephole(which, c);
-      return f(peep.defined() ? x + peep : x);
+      return f(lstm_gate(g, p, peephole(which, c, p)));
     };
     Expr i = gate(0, 0, old(c_, p)), forget = a_.coupled ? number(1) - i : gate(2, 2, old(c_, p));
-    Expr c = forget * old(c_, p) + i * g(half(3, p) + sum(acc_, 3, p));
+    Expr c = forget * old(c_, p) + i * g(lstm_gate(3, p, {}));
     Expr o = gate(1, 1, made(c_, p));
     finish(p, {{"c", c_, {var("t") + Expr(1), p.b, p.cell}, masked(c, old(c_, p), p), {}}},
            o * activate(a_.h, made(c_, p), 2));
@@ -226,6 +354,10 @@ class RecurrentLowering {
   int64_t lanes_, cells_ = 0;
   RecurrentStages m_;
   BufferId h_{}, c_{}, y_{}, acc_{}, accn_{};
+  // With integers
+  IntegerProduct product_;
+  DType sums_ = DType::i32;
+  BufferId corr_{}, unit_{}, zero_{}, rounded_{};
 };
 
 Expr RecurrentLowering::activate(GateFunction function, const Expr& x, size_t which) const {

@@ -22,7 +22,18 @@ struct RecurrentStages {
     Loop batch, block, gate, lane, depth;
     Cells cells;
   };
-  Stages copies;  // outside of the scan, nests of their own
+  // Where states are rounded in a step, before the phases: a stage of their range by lane, and the
+  // stage that rounds them, along its rows.
+  struct Range {
+    Stage stage;
+    Loop lane;
+    Loops reduce;
+  };
+  std::vector<Range> range;
+  Stage rounded;
+  Loop rounded_cell;
+  SumInstruction instruction;  // of the phases' sums
+  Stages copies;               // outside of the scan, nests of their own
   std::vector<Phase> phases;
 };
 

@@ -22,7 +22,7 @@ int64_t rows_of(const ScheduleBuilder& s, const RecurrentStages::Phase& p, int64
 }
 
 void map_sums(ScheduleBuilder& s, const RecurrentStages::Phase& p, int64_t lanes,
-              const std::string& name) {
+              const std::string& name, const SumInstruction& instruction) {
   const int64_t gates = s.extent(p.gate).value_or(1), cells = s.extent(p.lane).value_or(1);
   const int64_t vectors = std::max<int64_t>(1, gates * cells / lanes);
   const int64_t rows = rows_of(s, p, vectors);
@@ -42,9 +42,10 @@ void map_sums(ScheduleBuilder& s, const RecurrentStages::Phase& p, int64_t lanes
   if (cells > lanes)
     column = s.split(column.inner, lanes, Tail::guard, column_name + "v", column_name + "l");
   s.accumulate(sum, {p.depth}, {s.moved(sum, p.batch), s.moved(sum, p.gate), column.outer},
-               column.inner);
+               column.inner, instruction);
   s.set_scope(sum, "register");
-  const Loop depth = s.unroll_part(p.depth);
+  const Loop depth = instruction.defined() ? s.unroll_steps(p.depth, instruction)
+                                           : s.unroll_part(p.depth);
   if (const int64_t ahead = s.choose("prefetch_" + p.sums.label(), 0, {4, 8, 16}); ahead > 0)
     s.prefetch_weights(p.weights, depth, ahead);
   s.unroll({row.inner, gate, lane.outer});
@@ -63,15 +64,30 @@ void map_cells(ScheduleBuilder& s, const RecurrentStages::Cells& c, int64_t lane
   s.parallelize({c.block, c.batch}, c.block.name() + "p");
 }
 
+// Vectors of lanes; one thread, as a step's states are few, and sums of computed weights are made
+// once.
+void map_rounding(ScheduleBuilder& s, const RecurrentStages& m) {
+  for (const RecurrentStages::Range& range : m.range)
+    s.accumulate(range.stage, range.reduce, {}, range.lane);
+  if (!m.rounded.defined()) return;
+  const int64_t lanes = std::max(1, s.target().lanes(dtype_bytes(DType::f32)));
+  const std::string name = m.rounded_cell.name();
+  Loop along = m.rounded_cell;
+  if (s.extent(along).value_or(0) > lanes)
+    along = s.split(along, lanes, Tail::guard, name + "_o", name + "_v").inner;
+  s.vectorize(along);
+}
+
 }  // namespace
 
 void schedule_recurrent(ScheduleBuilder& s, const RecurrentStages& m) {
   s.map_nests(m.copies);
+  map_rounding(s, m);
   for (size_t i = 0; i < m.phases.size(); ++i) {
     const RecurrentStages::Phase& p = m.phases[i];
     const DType type = s.buffer(p.sums.buffer()).dtype;
     const int64_t lanes = std::max(1, s.target().lanes(dtype_bytes(type)));
-    map_sums(s, p, lanes, i == 0 ? "sum" : "sumn");
+    map_sums(s, p, lanes, i == 0 ? "sum" : "sumn", m.instruction);
     map_cells(s, p.cells, lanes);
   }
 }

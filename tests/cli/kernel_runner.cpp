@@ -84,12 +84,23 @@ void run_kernel(const Kernel& kernel, const Target& target,
     return run_under_qemu(*emulated(target.arch()), path, kernel, arguments, folder);
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   REQUIRE_MESSAGE(library != nullptr, dlerror());
+  // As an artifact has its constants, which code relies on
+  const auto aligned = [](size_t bytes) {
+    return std::unique_ptr<std::byte, decltype(&std::free)>(
+        static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64)), &std::free);
+  };
+  std::vector<decltype(aligned(0))> memory;
   std::vector<void*> buffers;
-  for (KernelArgument& a : arguments) buffers.push_back(a.bytes.data());
-  const std::unique_ptr<void, decltype(&std::free)> workspace(
-      std::aligned_alloc(64, (workspace_bytes(kernel) + 127) / 64 * 64), &std::free);
+  for (const KernelArgument& a : arguments) {
+    memory.push_back(aligned(a.bytes.size()));
+    std::ranges::copy(a.bytes, memory.back().get());
+    buffers.push_back(memory.back().get());
+  }
+  const auto workspace = aligned(workspace_bytes(kernel));
   reinterpret_cast<void (*)(void* const*, void*, const int64_t*)>(
       dlsym(library, kernel.name.c_str()))(buffers.data(), workspace.get(), nullptr);
+  for (size_t i = 0; i < arguments.size(); ++i)
+    std::copy_n(memory[i].get(), arguments[i].bytes.size(), arguments[i].bytes.begin());
   dlclose(library);
 }
 

@@ -208,7 +208,7 @@ def qlinear(m):
 
 
 def lstm(m):
-    """onnxruntime rounds the hidden states to 8 bits too; here the recurrent half is in floats."""
+    """A hidden state that lies between two bytes may be rounded to either: its sums have another order."""
     for t in (np.uint8, np.int8):
         for directions, by_gate in ((1, False), (2, False), (1, True)):
             hidden, wide, steps, batch = 8, 12, 5, 2
@@ -247,6 +247,7 @@ def check(tilewright, work, case, seed):
     model = m.proto()
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
+    options.intra_op_num_threads = 1   # each thread rounds its part of a batch of hidden states by a range of its own
     wanted = [value.name for value in m.results]
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     expected = dict(zip(wanted, session.run(wanted, m.feeds)))

@@ -119,17 +119,29 @@ Val gates_in_integers(NodeImport& n, Val x, Val w) {
                          by_gate(n, n.maybe(kWZero), w));
 }
 
-// r: [D, H, G * H] of bytes -> [D, G * H, H] of floats.
-Val recurrent_weights(NodeImport& n, Val r) {
-  const auto along = [&](Val parameter) {
-    return n.reshape(by_gate(n, parameter, r), {n.dim(r, 0), 1, n.dim(r, 2)});
-  };
-  Val shifted = n.cast(r, DType::f32);
-  if (n.has(kRZero)) shifted = n.sub(shifted, n.cast(along(n.in(kRZero)), DType::f32));
-  return n.transpose(n.mul(shifted, along(n.in(kRScale))), {0, 2, 1});
+// Whether all of a known zero point's numbers are `number`.
+bool is_zero_point(NodeImport& n, Val zero, int64_t number) {
+  const std::optional<Tensor> known = n.constant(zero);
+  for (int64_t i = 0; known && i < known->size(); ++i)
+    if (known->int_at(i) != number) return false;
+  return known.has_value();
 }
 
-void import_layers(NodeImport& n, RecurrentKind kind, Val r, Gates* gates_of) {
+// r: [D, H, G * H] of bytes -> [D, G * H, H] less their zero point: bytes where that takes none
+// with a sign or the middle of those without, words elsewhere.
+Val recurrent_weights(NodeImport& n, Val r) {
+  constexpr int64_t kMiddle = 128;
+  Val shifted = r;
+  if (const Val zero = n.maybe(kRZero); zero.valid() && !is_zero_point(n, zero, 0)) {
+    const Val by_column = n.reshape(by_gate(n, zero, r), {n.dim(r, 0), 1, n.dim(r, 2)});
+    shifted = n.sub(n.cast(r, DType::i16), n.cast(by_column, DType::i16));
+    if (n.dtype(r) == DType::u8 && is_zero_point(n, zero, kMiddle))
+      shifted = n.cast(shifted, DType::i8);
+  }
+  return n.transpose(shifted, {0, 2, 1});
+}
+
+void import_layers(NodeImport& n, RecurrentKind kind, Val r, Gates* gates_of, Val r_scales = {}) {
   const std::vector<op::Recurrent> directions = read_directions(n, kind);
   const bool batch_first = n.integer("layout", 0) != 0;
   if (n.failed()) return;
@@ -144,9 +156,14 @@ void import_layers(NodeImport& n, RecurrentKind kind, Val r, Gates* gates_of) {
                      std::to_string(directions.size()));
   const Val gates = gates_of(n, x, w);
   if (n.failed()) return;
-  std::vector<Val> inputs = {
-      gates,      r, n.maybe(kB), n.maybe(kLengths), turned(n.maybe(kH0)), turned(n.maybe(kC0)),
-      n.maybe(kP)};
+  std::vector<Val> inputs = {gates,
+                             r,
+                             n.maybe(kB),
+                             n.maybe(kLengths),
+                             turned(n.maybe(kH0)),
+                             turned(n.maybe(kC0)),
+                             n.maybe(kP),
+                             r_scales};
   while (!inputs.back().valid()) inputs.pop_back();
   const Expr steps = n.dim(x, 0), batch = n.dim(x, 1), hidden = n.dim(r, 2);
   std::vector<Val> all, last[2];
@@ -172,12 +189,13 @@ void import_recurrent(NodeImport& n, RecurrentKind kind) {
   import_layers(n, kind, r, gates_in_floats);
 }
 
-// The recurrent half is computed in floats, of weights that are dequantized beforehand.
+// The hidden states are quantized over their own range in every step, as x is over its.
 void import_dynamic_quantize_lstm(NodeImport& n) {
   const Val r = n.in(kR);
   if (n.failed()) return;
   if (n.rank(r) != 3 || n.rank(n.in(kW)) != 3) return n.invalid("W and R need rank 3");
-  import_layers(n, RecurrentKind::lstm, recurrent_weights(n, r), gates_in_integers);
+  const Val scales = n.reshape(by_gate(n, n.in(kRScale), r), {n.dim(r, 0), n.dim(r, 2)});
+  import_layers(n, RecurrentKind::lstm, recurrent_weights(n, r), gates_in_integers, scales);
 }
 
 }  // namespace tw::onnx_import

@@ -1,5 +1,6 @@
 // Recurrent networks, one direction: states in double, each gate the sum of its input half, biases
-// and recurrent half.
+// and recurrent half. Products with integers are of states that are rounded to 8 bits.
+#include <algorithm>
 #include <cmath>
 
 #include "ir/graph/ops/common.h"
@@ -26,8 +27,33 @@ double activate(GateFunction function, double x, double alpha, double beta) {
   TW_UNREACHABLE("bad gate function");
 }
 
-// One sequence: the state of step t from that of step t-1. row(i): start of direction `row` in
-// input i.
+constexpr size_t kScales = 7;  // the input of the scales of integer weights
+constexpr double kMostByte = 255;
+
+// What the hidden states of a step are rounded to bytes by. Each operation is rounded to the type
+// of the states.
+class Rounding {
+ public:
+  explicit Rounding(DType type, double low = 0, double high = 0) : type_(type) {
+    if (const double span = typed(typed(high - low) / kMostByte); span != 0) scale_ = span;
+    zero_ = std::clamp(std::nearbyint(typed(-low / scale_)), 0.0, kMostByte);
+  }
+  // Less the zero point
+  int64_t number(double state) const {
+    const double byte = std::nearbyint(typed(typed(state) / scale_)) + zero_;
+    return static_cast<int64_t>(std::fmin(std::fmax(byte, 0), kMostByte) - zero_);
+  }
+  double product(int64_t sum, double weight_scale) const {
+    return typed(typed(static_cast<double>(sum)) * typed(scale_ * weight_scale));
+  }
+
+ private:
+  double typed(double v) const { return type_ == DType::f64 ? v : static_cast<float>(v); }
+  DType type_;
+  double scale_ = 1, zero_ = 0;
+};
+
+// One sequence: the state of step t from that of step t-1.
 class Cell {
  public:
   Cell(const op::Recurrent& a, const Tensors& in)
@@ -36,16 +62,21 @@ class Cell {
         r_(*in[1]),
         bias_(present(in, 2) ? in[2] : nullptr),
         peep_(present(in, 6) ? in[6] : nullptr),
+        scales_(present(in, kScales) ? in[kScales] : nullptr),
         gates_(a.gates()),
         hidden_(r_.shape[2]),
         h_(static_cast<size_t>(hidden_)),
-        c_(h_) {}
+        c_(h_),
+        rounding_(x_.dtype) {}
 
   std::vector<double>& h() { return h_; }
   std::vector<double>& c() { return c_; }
   // `at`: the gates of this step and sequence in x.
-  void step(int64_t at) {
+  void step(int64_t at, const Rounding& rounding) {
     at_ = at;
+    rounding_ = rounding;
+    numbers_.clear();
+    for (size_t k = 0; k < h_.size() && scales_; ++k) numbers_.push_back(rounding.number(h_[k]));
     switch (a_.kind) {
       case RecurrentKind::rnn: return rnn();
       case RecurrentKind::gru: return gru();
@@ -65,9 +96,16 @@ class Cell {
   }
   double recurrent(int64_t gate, int64_t j, const std::vector<double>& h) const {
     double sum = recurrent_bias(gate, j);
-    int64_t from = ((a_.row * gates_ + gate) * hidden_ + j) * hidden_;
+    const int64_t column = (a_.row * gates_ + gate) * hidden_ + j, from = column * hidden_;
+    if (scales_) return sum + integer_product(column);
     for (int64_t k = 0; k < hidden_; ++k) sum += r_.at(from + k) * h[static_cast<size_t>(k)];
     return sum;
+  }
+  double integer_product(int64_t column) const {
+    int64_t sum = 0;
+    for (int64_t k = 0; k < hidden_; ++k)
+      sum += r_.int_at(column * hidden_ + k) * numbers_[static_cast<size_t>(k)];
+    return rounding_.product(sum, scales_->at(column));
   }
   double clipped(double x) const {
     return a_.clip > 0 ? std::fmin(std::fmax(x, -a_.clip), a_.clip) : x;
@@ -116,10 +154,23 @@ class Cell {
 
   const op::Recurrent& a_;
   const Tensor &x_, &r_;
-  const Tensor *bias_, *peep_;
+  const Tensor *bias_, *peep_, *scales_;
   int64_t gates_, hidden_, at_ = 0;
   std::vector<double> h_, c_;
+  Rounding rounding_;
+  std::vector<int64_t> numbers_;  // of h_, rounded
 };
+
+// Of the states of those cells that take the step.
+Rounding rounding_of(std::vector<Cell>& cells, const std::vector<bool>& takes, DType type) {
+  double low = 0, high = 0;
+  for (size_t b = 0; b < cells.size(); ++b)
+    for (size_t j = 0; takes[b] && j < cells[b].h().size(); ++j) {
+      const double state = cells[b].h()[j];
+      low = std::fmin(low, state), high = std::fmax(high, state);
+    }
+  return Rounding(type, low, high);
+}
 
 }  // namespace
 
@@ -127,11 +178,21 @@ Expected<TensorType> infer_recurrent(const OpAttrs& attrs, const Types& in) {
   const auto& a = std::get<op::Recurrent>(attrs);
   if (!is_float(in[0]->dtype))
     return input_error(0, "x", "{0}, expected a float type", dtype_name(in[0]->dtype));
-  constexpr const char* kRoles[] = {"x", "r", "bias", "lengths", "h0", "c0", "peepholes"};
-  constexpr size_t kRanks[] = {3, 3, 2, 1, 3, 3, 2};
+  constexpr const char* kRoles[] = {"x",  "r",  "bias",      "lengths",
+                                    "h0", "c0", "peepholes", "r_scales"};
+  constexpr size_t kRanks[] = {3, 3, 2, 1, 3, 3, 2, 2};
+  const bool integers = present(in, kScales);
+  if (integers && a.kind != RecurrentKind::lstm)
+    return input_error(kScales, kRoles[kScales], "given, which LSTMs alone take");
   for (size_t i = 0; i < in.size(); ++i) {
     if (!in[i]) continue;
     TW_TRY(check_rank(i, kRoles[i], *in[i], kRanks[i]));
+    if (i == 1 && integers) {
+      if (!is_byte(in[i]->dtype) && in[i]->dtype != DType::i16)
+        return input_error(i, kRoles[i], "{0}, expected u8, i8 or i16 beside scales",
+                           dtype_name(in[i]->dtype));
+      continue;
+    }
     const bool short_weights = i == 1 && in[0]->dtype == DType::f32 && is_short_float(in[i]->dtype);
     if (short_weights) continue;
     if (i != 3) TW_TRY(check_dtype(i, kRoles[i], *in[i], in[0]->dtype));
@@ -163,6 +224,7 @@ Expected<TensorType> infer_recurrent(const OpAttrs& attrs, const Types& in) {
   TW_TRY(check(4, {all, x[1], r[2]}));
   TW_TRY(check(5, {all, x[1], r[2]}));
   TW_TRY(check(6, {all, Expr(3 * *hidden)}));
+  TW_TRY(check(kScales, {all, gates}));
   int64_t states = !a.states ? 0 : a.kind == RecurrentKind::lstm ? 2 : 1;
   return TensorType{in[0]->dtype, {simplify_dim(x[0] + Expr(states)), x[1], r[2]}, {}};
 }
@@ -171,29 +233,37 @@ Expected<Tensor> evaluate_recurrent(const OpAttrs& attrs, const TensorType& out,
                                     const Tensors& in) {
   const auto& a = std::get<op::Recurrent>(attrs);
   const Tensor& x = *in[0];
-  int64_t steps = x.shape[0], batch = x.shape[1], hidden = in[1]->shape[2];
+  const int64_t steps = x.shape[0], batch = x.shape[1], hidden = in[1]->shape[2];
   Tensor y = Tensor::zeros(out.dtype, extents(out.shape));
+  std::vector<Cell> cells(static_cast<size_t>(batch), Cell(a, in));
+  const auto start = [&](size_t i, int64_t b, std::vector<double>& state) {
+    for (int64_t j = 0; j < hidden && present(in, i); ++j)
+      state[static_cast<size_t>(j)] = in[i]->at((a.row * batch + b) * hidden + j);
+  };
+  const auto store = [&](int64_t t, int64_t b, const std::vector<double>& state) {
+    for (int64_t j = 0; j < hidden; ++j)
+      y.set((t * batch + b) * hidden + j, state[static_cast<size_t>(j)]);
+  };
   for (int64_t b = 0; b < batch; ++b) {
-    Cell cell(a, in);
-    auto start = [&](size_t i, std::vector<double>& state) {
-      for (int64_t j = 0; j < hidden && present(in, i); ++j)
-        state[static_cast<size_t>(j)] = in[i]->at((a.row * batch + b) * hidden + j);
-    };
-    start(4, cell.h());
-    start(5, cell.c());
-    int64_t length = present(in, 3) ? in[3]->int_at(b) : steps;
-    auto store = [&](int64_t t, const std::vector<double>& state) {
-      for (int64_t j = 0; j < hidden; ++j)
-        y.set((t * batch + b) * hidden + j, state[static_cast<size_t>(j)]);
-    };
-    for (int64_t i = 0; i < steps; ++i) {
-      int64_t t = a.reverse ? steps - 1 - i : i;
-      if (t >= length) continue;
-      cell.step((t * batch + b) * x.shape[2] + a.row * a.gates() * hidden);
-      store(t, cell.h());
+    start(4, b, cells[static_cast<size_t>(b)].h());
+    start(5, b, cells[static_cast<size_t>(b)].c());
+  }
+  for (int64_t i = 0; i < steps; ++i) {
+    const int64_t t = a.reverse ? steps - 1 - i : i;
+    std::vector<bool> takes;
+    for (int64_t b = 0; b < batch; ++b)
+      takes.push_back(t < (present(in, 3) ? in[3]->int_at(b) : steps));
+    const Rounding rounding = rounding_of(cells, takes, x.dtype);
+    for (int64_t b = 0; b < batch; ++b) {
+      if (!takes[static_cast<size_t>(b)]) continue;
+      Cell& cell = cells[static_cast<size_t>(b)];
+      cell.step((t * batch + b) * x.shape[2] + a.row * a.gates() * hidden, rounding);
+      store(t, b, cell.h());
     }
-    if (a.states) store(steps, cell.h());
-    if (a.states && a.kind == RecurrentKind::lstm) store(steps + 1, cell.c());
+  }
+  for (int64_t b = 0; b < batch && a.states; ++b) {
+    store(steps, b, cells[static_cast<size_t>(b)].h());
+    if (a.kind == RecurrentKind::lstm) store(steps + 1, b, cells[static_cast<size_t>(b)].c());
   }
   return y;
 }
