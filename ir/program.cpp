@@ -56,7 +56,8 @@ std::string extern_text(const KernelCall& call) {
     for (const ExternCall::View& v : list_of_views)
       out += (out.empty() ? "" : ", ") +
              (v.argument < 0 ? "none"
-                             : operand_text(call.arguments[static_cast<size_t>(v.argument)]) + " " +
+                             : operand_text(call.arguments[static_cast<size_t>(v.argument)]) +
+                                   (v.device ? " on " + std::to_string(v.device) : "") + " " +
                                    dtype_name(v.dtype) + list(v.dims));
     return out;
   };
@@ -88,6 +89,7 @@ std::string step_text(const Program& program, const SizeStep& step) {
 std::string call_text(const Program& program, const KernelCall& call) {
   std::string out = call.is_transfer() ? "  move " + std::to_string(call.from) + " to " +
                                              std::to_string(call.device) + " @"
+                    : call.moves       ? "  move on " + std::to_string(call.device) + " @"
                     : call.device      ? "  call on " + std::to_string(call.device) + " @"
                                        : "  call @";
   if (call.function)
@@ -148,7 +150,7 @@ std::vector<bool> kernels_of(const Program& program, int device) {
       if (call.function) continue;
       const auto k = static_cast<size_t>(call.kernel);
       called[k] = true;
-      if (call.device == device && !call.is_transfer()) here[k] = true;
+      if (call.device == device && !call.is_transfer() && !call.moves) here[k] = true;
     }
   };
   note(program);

@@ -21,6 +21,8 @@ struct TensorSpec {  // an input or output of the model
   std::vector<Expr> dims;  // constants, symbols or expressions of symbols
 };
 
+// Inputs and outputs of the model lie in the processor's memory. Those of a region may lie in a
+// device's.
 enum class Place : uint8_t { input, output, arena, weights, growable };
 struct Operand {
   Place place = Place::arena;
@@ -58,7 +60,7 @@ struct SizeStep {
 };
 
 // Regions that a call runs: a choice between two, or a loop over one. Offsets are in the call's
-// workspace, which begins with the regions' arena.
+// workspace, which begins with the regions' arena; there is one in the memory of every place.
 struct RegionCall {
   std::vector<int> regions;  // of Program::regions: then and else, or a loop's body
   bool loop = false, conditional = false;
@@ -68,9 +70,10 @@ struct RegionCall {
   // Of each carried value before the first iteration, of a row of each sliced value and stacked
   // result
   std::vector<Expr> bytes;
-  std::vector<Expr> growth;  // bytes that each carried value grows by in an iteration
-  std::vector<Expr> spare;   // second memory of each carried value
-  Expr condition = 0;        // memory of the next one
+  std::vector<Expr> growth;      // bytes that each carried value grows by in an iteration
+  std::vector<Expr> spare;       // second memory of each carried value, where that lies
+  Expr condition = 0;            // memory of the next one
+  std::vector<Expr> workspaces;  // of each device, in its arena
 };
 
 // A call of a function of the runtime library instead of a kernel. Views describe its inputs, then
@@ -80,6 +83,7 @@ struct ExternCall {
     int argument = 0;  // of the call; -1: an optional input that is absent
     DType dtype = DType::f32;
     std::vector<Expr> dims;  // in the model's symbols
+    int device = 0;          // in whose memory it lies, of regions: else the processor's
   };
   std::string function;  // the C function is tw_op_<function>
   std::vector<View> inputs, outputs;
@@ -106,8 +110,10 @@ struct KernelCall {
   int device = 0;
   // Other than `device`: a transfer, whose kernel is a copy: arguments[0] lies there
   int from = 0;
+  bool moves = false;  // a copy within the device's memory, by its driver
   std::shared_ptr<const ExternCall> function = nullptr;
   bool is_transfer() const { return from != device; }
+  bool is_launch() const { return device != 0 && !is_transfer() && !moves; }
 };
 
 // Memory of a device besides the processor, and its code: what its back end made of the kernels

@@ -1,6 +1,8 @@
 #include "program/lower_program.h"
 
+#include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -47,19 +49,45 @@ Kernel copy_kernel(DType dtype, const Expr& count) {
   return copy;
 }
 
+// What a region shares with what is around it.
+struct RegionSide {
+  size_t carried = 0, sliced = 0;  // of the graph's inputs, in this order, if it is a loop's body
+  std::vector<int> carried_on;     // where those lie
+  std::vector<int> outputs_on;     // where each output of the graph is wanted
+};
+
+RegionSide side_of(const Graph& region, const Node& node, const Placement& placement) {
+  RegionSide side;
+  size_t lead = 0;  // outputs of the graph that are no results
+  const std::vector<ValueId> results = node.outputs();
+  const auto home = [&](size_t result) {
+    const auto found = placement.results.find(results[result].index);
+    return found == placement.results.end() ? 0 : found->second;
+  };
+  if (const auto* loop = std::get_if<op::Loop>(&node.attrs)) {
+    lead = loop->conditional ? 1 : 0;
+    side.carried = static_cast<size_t>(loop->carried);
+    side.sliced = static_cast<size_t>(loop->sliced);
+    for (size_t i = 0; i < side.carried; ++i) side.carried_on.push_back(home(i));
+  }
+  for (size_t i = 0; i < region.outputs().size(); ++i)
+    side.outputs_on.push_back(i < lead ? 0 : home(i - lead));
+  return side;
+}
+
 class GraphLowering {
  public:
-  // devices: by group; empty: all on the processor.
-  GraphLowering(const FusedGraph& fused, const std::vector<int>& devices, bool in_region,
-                SharedParts& shared)
-      : graph_(*fused.graph),
-        groups_(fused.groups),
-        devices_(devices),
+  // side: null: the model's own graph.
+  GraphLowering(const Graph& graph, const RegionSide* side, SharedParts& shared)
+      : graph_(graph),
+        groups_(shared.fused_of(graph).groups),
+        placement_(shared.placement_of(graph)),
+        side_(side),
         shared_(shared),
         storage_(graph_, groups_),
-        conditions_(graph_, out_.symbols, in_region, out_.program) {
-    out_.graph = fused.graph;
-    out_.in_region = in_region;
+        conditions_(graph_, out_.symbols, side != nullptr, out_.program) {
+    out_.graph = &graph;
+    out_.in_region = side != nullptr;
     out_.symbols = ranges_of(graph_);
   }
 
@@ -68,19 +96,28 @@ class GraphLowering {
     for (size_t g = 0; g < groups_.size(); ++g)
       if (!storage_.in_place(groups_[g]))
         for (ValueId v : graph_.node(groups_[g].nodes.back()).outputs())
-          made_on_[storage_.of(v).root.index] = device_of(g);
+          made_on_[storage_.of(v).root.index] = lies_on(v, g);
+    place_inputs();
     place_outputs();
     for (const ValueId input : graph_.inputs()) read_symbols(input);
     for (const DataSymbol& symbol : graph_.data_symbols)
       if (graph_.is_constant(symbol.value)) read_symbols(symbol.value);
     for (size_t g = 0; g < groups_.size(); ++g) TW_TRY(add(groups_[g], device_of(g)));
     copy_outputs();
+    if (side_) sort_inputs();
     return std::move(out_);
   }
 
  private:
   int next_call() const { return static_cast<int>(out_.program.calls.size()); }
-  int device_of(size_t group) const { return devices_.empty() ? 0 : devices_[group]; }
+  int device_of(size_t group) const {
+    return placement_.devices.empty() ? 0 : placement_.devices[group];
+  }
+  // Of a result of the group.
+  int lies_on(ValueId v, size_t group) const {
+    const auto result = placement_.results.find(v.index);
+    return result == placement_.results.end() ? device_of(group) : result->second;
+  }
 
   void describe() {
     Program& program = out_.program;
@@ -94,25 +131,76 @@ class GraphLowering {
     for (size_t s = 0; s < graph_.data_symbols.size(); ++s)
       symbols_of_.emplace(graph_.data_symbols[s].value, s);
     program.devices.resize(shared_.device_count());
-    for (ValueId v : graph_.inputs())
-      program.inputs.push_back(
-          {graph_.value(v).name, graph_.value(v).type.dtype, graph_.value(v).type.shape});
     for (const Graph::Output& o : graph_.outputs())
       program.outputs.push_back(
           {o.name, graph_.value(o.value).type.dtype, graph_.value(o.value).type.shape});
   }
 
+  // A region finds what a loop carries where that lies, and other inputs wherever it asks for them
+  // (bring).
+  void place_inputs() {
+    for (size_t i = 0; i < graph_.inputs().size(); ++i) {
+      const ValueId input = graph_.inputs()[i];
+      valid_on_[input.index] = {};
+      if (!side_) add_input(i, 0);
+      else if (i < side_->carried) add_input(i, side_->carried_on[i]);
+      else input_numbers_[input.index] = i;
+    }
+  }
+
+  void add_input(size_t i, int device) {
+    const ValueId v = graph_.inputs()[i];
+    place_[{device, v.index}] = {Place::input, static_cast<int>(out_.inputs.size()), Expr(0)};
+    valid_on_[v.index].insert(device);
+    out_.inputs.push_back({i, device});
+    const TensorType& type = graph_.value(v).type;
+    out_.program.inputs.push_back({graph_.value(v).name, type.dtype, type.shape});
+  }
+
+  // Whether what is around the region can give it the input there.
+  bool is_given_on(ValueId input, int device) const {
+    const auto number = input_numbers_.find(input.index);
+    if (number == input_numbers_.end()) return false;
+    return number->second >= side_->carried + side_->sliced || device == 0 ||
+           finds_rows(shared_.target_of(device), byte_count(graph_.value(input).type));
+  }
+
+  // In the order of the graph's.
+  void sort_inputs() {
+    std::vector<size_t> order(out_.inputs.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::sort(order, {}, [&](size_t i) {
+      return std::pair(out_.inputs[i].input, out_.inputs[i].device);
+    });
+    std::vector<int> now(order.size());
+    std::vector<RegionInput> inputs;
+    std::vector<TensorSpec> specs;
+    for (const size_t i : order) {
+      now[i] = static_cast<int>(inputs.size());
+      inputs.push_back(out_.inputs[i]);
+      specs.push_back(out_.program.inputs[i]);
+    }
+    out_.inputs = std::move(inputs);
+    out_.program.inputs = std::move(specs);
+    const auto renumber = [&](Operand& operand) {
+      if (operand.place == Place::input) operand.index = now[static_cast<size_t>(operand.index)];
+    };
+    for (KernelCall& call : out_.program.calls) std::ranges::for_each(call.arguments, renumber);
+    for (SizeStep& step : out_.program.steps) renumber(step.at);
+  }
+
+  int output_on(size_t i) const { return side_ ? side_->outputs_on[i] : 0; }
+
   // A value that some kernel makes is made in the output's buffer itself, for the first output that
   // shows it.
   void place_outputs() {
-    for (size_t i = 0; i < graph_.inputs().size(); ++i)
-      place_[{0, graph_.inputs()[i].index}] = {Place::input, static_cast<int>(i), Expr(0)};
     for (size_t i = 0; i < graph_.outputs().size(); ++i) {
       auto [v, offset] = storage_.of(graph_.outputs()[i].value);
-      bool made = graph_.def(v) != nullptr && made_on(v) == 0 && is_const(offset, 0) &&
+      const int device = output_on(i);
+      bool made = graph_.def(v) != nullptr && made_on(v) == device && is_const(offset, 0) &&
                   same_bytes(v, graph_.outputs()[i].value);
-      if (made && !place_.count({0, v.index}))
-        place_[{0, v.index}] = {Place::output, static_cast<int>(i), Expr(0)};
+      if (made && !place_.count({device, v.index}))
+        place_[{device, v.index}] = {Place::output, static_cast<int>(i), Expr(0)};
       else copies_.push_back(i);
     }
   }
@@ -210,59 +298,101 @@ class GraphLowering {
     return Error::success();
   }
 
-  // A function of the runtime library or regions, on the processor.
+  // A function of the runtime library, or what decides about regions, on the processor.
   Error add_extern(const Node& node) {
+    if (!regions_of(node.attrs).empty()) return add_regions(node);
     for (ValueId v : node.inputs)
       if (v.valid()) bring(v, 0);
     KernelCall call;
     call.kernel = -1;
     call.name = node.name.empty() ? graph_.value(node.output).name : node.name;
+    const auto& op = std::get<op::Extern>(node.attrs);
+    const ExternInfo& info = extern_info(op.function);
     ExternCall function;
-    function.function = op_info(node.attrs).name;
-    if (const auto* op = std::get_if<op::Extern>(&node.attrs)) {
-      const ExternInfo& info = extern_info(op->function);
-      function.function = info.name;
-      function.ints = op->ints;
-      function.reals = op->reals;
-      function.in_place = info.in_place;
-    } else {
-      TW_TRY(add_regions(node));
-    }
-    for (ValueId v : node.inputs) function.inputs.push_back(view(v, call));
-    for (ValueId v : node.outputs()) {
-      function.outputs.push_back(view(v, call));
-      written(v, 0);
-    }
-    call.function = std::make_shared<const ExternCall>(std::move(function));
-    out_.program.calls.push_back(std::move(call));
+    function.function = info.name;
+    function.ints = op.ints;
+    function.reals = op.reals;
+    function.in_place = info.in_place;
+    for (ValueId v : node.inputs) function.inputs.push_back(view(v, 0, call));
+    add_call(std::move(call), std::move(function), node);
     return Error::success();
   }
 
+  // A call whose inputs are there.
+  void add_call(KernelCall call, ExternCall function, const Node& node) {
+    for (ValueId v : node.outputs()) {
+      const auto result = placement_.results.find(v.index);
+      const int device = result == placement_.results.end() ? 0 : result->second;
+      function.outputs.push_back(view(v, device, call));
+      written(v, device);
+    }
+    call.function = std::make_shared<const ExternCall>(std::move(function));
+    out_.program.calls.push_back(std::move(call));
+  }
+
   // Such operands lie in one piece: parts of other values are stretches of them.
-  ExternCall::View view(ValueId v, KernelCall& call) {
+  ExternCall::View view(ValueId v, int device, KernelCall& call) {
     if (!v.valid()) return {-1, DType::f32, {}};
     const TensorType& type = graph_.value(v).type;
     TW_CHECK(type.layout.plain(), "'{0}' of {1} has the layout of {2}", graph_.value(v).name,
              call.name, to_string(type));
-    call.arguments.push_back(tensor(v, 0));
-    return {static_cast<int>(call.arguments.size()) - 1, type.dtype, type.shape};
+    call.arguments.push_back(in_arena(v, device));
+    return {static_cast<int>(call.arguments.size()) - 1, type.dtype, type.shape, device};
   }
 
-  // Calls of the graphs that the next call runs.
+  // Sees to it that a region finds the value there.
+  void bring_into_region(ValueId v, int device) {
+    bring(v, device);
+    if (device == 0 || !graph_.is_constant(v) || constants_.count({device, v.index})) return;
+    const Operand to{Place::arena, static_cast<int>(out_.buffers.size()), Expr(0)};
+    add_buffer(byte_count(graph_.value(v).type), device);
+    add_copy(v, to, graph_.value(v).name, device, device, Copy::by_driver);
+    constants_.emplace(std::pair(device, v.index), to);
+  }
+
+  // Where the next call finds the value. Constants too are in a device's arena: regions know no
+  // other memory of it.
+  Operand in_arena(ValueId v, int device) {
+    if (device == 0 || !graph_.is_constant(v)) return tensor(v, device);
+    const Operand& copied = constants_.at({device, v.index});
+    out_.buffers[static_cast<size_t>(copied.index)].lifetime.last = next_call();
+    return copied;
+  }
+
+  // Calls of the graphs that a node runs, and the call that runs them.
   Error add_regions(const Node& node) {
-    LoweredRegions made{&node, out_.program.calls.size(), {}};
+    LoweredRegions made{&node, 0, {}, {}};
+    std::vector<std::pair<ValueId, int>> given;  // what the call reads, and where
+    size_t first = 0;                            // of the node's inputs that the region has
+    const auto* loop = std::get_if<op::Loop>(&node.attrs);
+    if (!loop || loop->conditional) given.emplace_back(node.inputs[first++], 0);
     for (const Graph* region : regions_of(node.attrs)) {
       if (!region->data_symbols.empty())
         return make_error(DiagCode::unsupported,
                           "{0} '{1}': data inside of it decide about sizes (element {2} of '{3}')",
                           op_info(node.attrs).name, node.name, region->data_symbols[0].element,
                           region->value(region->data_symbols[0].value).name);
-      GraphLowering inner(shared_.fused_of(*region), {}, true, shared_);
+      const RegionSide side = side_of(*region, node, placement_);
+      GraphLowering inner(*region, &side, shared_);
       TW_ASSIGN(LoweredCalls calls, inner.run());
+      for (const RegionInput& input : calls.inputs)
+        given.emplace_back(node.inputs[first + input.input], input.device);
+      first += region->inputs().size();
+      made.inputs.push_back(calls.inputs);
       made.regions.push_back(shared_.add_region(std::move(calls)));
     }
-    add_workspace(0);
+    for (const auto& [v, device] : given) bring_into_region(v, device);
+    made.call = out_.program.calls.size();
     out_.regions.push_back(std::move(made));
+    for (size_t device = 0; device <= shared_.device_count(); ++device)
+      add_workspace(static_cast<int>(device));
+    KernelCall call;
+    call.kernel = -1;
+    call.name = node.name.empty() ? graph_.value(node.output).name : node.name;
+    ExternCall function;
+    function.function = op_info(node.attrs).name;
+    for (const auto& [v, device] : given) function.inputs.push_back(view(v, device, call));
+    add_call(std::move(call), std::move(function), node);
     return Error::success();
   }
 
@@ -271,7 +401,8 @@ class GraphLowering {
       const int device = made_on(storage_.of(copy.into).root);
       bring(copy.part, device);
       Operand to = shifted(tensor(copy.into, device), copy.offset);
-      add_copy(copy.part, to, graph_.value(copy.part).name, device, device);
+      add_copy(copy.part, to, graph_.value(copy.part).name, device, device,
+               side_ ? Copy::by_driver : Copy::by_kernel);
       written(copy.into, device);
     }
   }
@@ -280,24 +411,43 @@ class GraphLowering {
   // copied.
   void copy_outputs() {
     for (size_t i : copies_) {
-      const ValueId v = graph_.outputs()[i].value, root = storage_.of(v).root;
-      auto valid = valid_on_.find(root.index);
-      const int from = valid == valid_on_.end() || valid->second.count(0) ? 0
-                                                                          : *valid->second.begin();
-      grow_output({Place::output, static_cast<int>(i), Expr(0)}, byte_count(graph_.value(v).type));
-      add_copy(v, {Place::output, static_cast<int>(i), Expr(0)}, graph_.outputs()[i].name, 0,
-               graph_.is_constant(root) ? 0 : from);
+      const ValueId v = graph_.outputs()[i].value;
+      const Operand to{Place::output, static_cast<int>(i), Expr(0)};
+      const int device = output_on(i);
+      grow_output(to, byte_count(graph_.value(v).type));
+      add_copy(v, to, graph_.outputs()[i].name, device, nearest(v, device), Copy::by_driver);
     }
   }
 
+  // Where a value is to be copied from: that device itself, or one end of a transfer.
+  int nearest(ValueId v, int device) {
+    const ValueId root = storage_.of(v).root;
+    if (graph_.is_constant(root)) return device;
+    const auto found = valid_on_.find(root.index);
+    const std::set<int> valid = found == valid_on_.end() ? std::set<int>{0} : found->second;
+    if (valid.count(device)) return device;
+    if (input_numbers_.count(root.index) && is_given_on(root, device)) {
+      bring(root, device);
+      return device;
+    }
+    if (device == 0) return valid.empty() ? 0 : *valid.begin();
+    bring(root, 0);
+    return 0;
+  }
+
+  // On a device: kernels can be recorded, and drivers copy between any places.
+  enum class Copy : uint8_t { by_kernel, by_driver };
+
   // A copy on a device; from another one: a transfer.
-  void add_copy(ValueId from, const Operand& to, const std::string& name, int device, int source) {
+  void add_copy(ValueId from, const Operand& to, const std::string& name, int device, int source,
+                Copy how) {
     const TensorType& type = graph_.value(from).type;
     const Kernel copy = copy_kernel(type.dtype,
                                     simplify(element_count(physical_shape(type)), out_.symbols));
     KernelCall call;
     const Lowered<ElementwiseStages> lowered{{copy, {}}, {}};
-    call.kernel = shared_.kernel({lowered, source == device ? device : 0}, "copy");
+    call.moves = source == device && device != 0 && how == Copy::by_driver;
+    call.kernel = shared_.kernel({lowered, source == device && !call.moves ? device : 0}, "copy");
     call.name = name;
     call.device = device;
     call.from = source;
@@ -316,9 +466,10 @@ class GraphLowering {
     if (graph_.is_constant(root)) return;
     std::set<int>& valid = valid_on_.try_emplace(root.index, std::set<int>{0}).first->second;
     if (valid.count(device)) return;
+    if (is_given_on(root, device)) return add_input(input_numbers_.at(root.index), device);
     if (device != 0) bring(root, 0);
     const int from = *valid.begin();
-    add_copy(root, tensor(root, device), graph_.value(root).name, device, from);
+    add_copy(root, tensor(root, device), graph_.value(root).name, device, from, Copy::by_driver);
     valid.insert(device);
   }
 
@@ -367,7 +518,8 @@ class GraphLowering {
 
   const Graph& graph_;
   const std::vector<Group>& groups_;
-  const std::vector<int> devices_;
+  const Placement& placement_;
+  const RegionSide* side_;  // null: the model's own graph
   SharedParts& shared_;
   Storage storage_;
   LoweredCalls out_;
@@ -376,6 +528,10 @@ class GraphLowering {
   std::map<int32_t, int> made_on_;
   // Devices that have a value's newest bytes; absent: an input, the processor
   std::map<int32_t, std::set<int>> valid_on_;
+  // Of a region, by value: the number of an input that is given wherever it is asked for
+  std::map<int32_t, size_t> input_numbers_;
+  // By device and value: copies of the weights in the device's arena
+  std::map<std::pair<int, int32_t>, Operand> constants_;
   std::vector<size_t> copies_;
   // Numbers of the data symbols that are read from a value
   std::multimap<ValueId, size_t> symbols_of_;
@@ -402,10 +558,11 @@ std::vector<const Graph*> regions_within(const Graph& graph) {
 }
 
 Expected<LoweredProgram> lower_program(const std::vector<FusedGraph>& fused,
-                                       const std::vector<int>& devices, const Target& target) {
+                                       const std::vector<Placement>& placements,
+                                       const Target& target) {
   LoweredProgram lowered;
-  SharedParts shared(fused, target, lowered);
-  TW_ASSIGN(lowered.main, GraphLowering(fused.front(), devices, false, shared).run());
+  SharedParts shared(fused, placements, target, lowered);
+  TW_ASSIGN(lowered.main, GraphLowering(*fused.front().graph, nullptr, shared).run());
   return lowered;
 }
 

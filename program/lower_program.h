@@ -9,6 +9,7 @@
 #include "ir/program.h"
 #include "ir/target.h"
 #include "kernels/lower.h"
+#include "program/placement.h"
 #include "program/plan_memory.h"
 
 namespace tw {
@@ -38,17 +39,27 @@ struct LoweredBuffer {
   int device = 0;
 };
 
-// A node that runs regions: its call, and their numbers in LoweredProgram::regions.
+// What a region finds in the memory of one place: an input of its graph. Those that no iteration
+// changes may be in several.
+struct RegionInput {
+  size_t input = 0;
+  int device = 0;
+};
+
+// A node that runs regions: its call, their numbers in LoweredProgram::regions, and what the call
+// gives each of them, in the order of its operands.
 struct LoweredRegions {
   const Node* node = nullptr;
   size_t call = 0;
   std::vector<int> regions;
+  std::vector<std::vector<RegionInput>> inputs;
 };
 
 // The calls of one graph.
 struct LoweredCalls {
   const Graph* graph = nullptr;
   bool in_region = false;
+  std::vector<RegionInput> inputs;  // of a region: what each of the program's inputs is
   Ranges symbols;
   // Without kernels, weights and regions. Operands in the arena have the number of their buffer as
   // index, those in the weights that of their piece
@@ -67,9 +78,10 @@ struct LoweredProgram {
 };
 
 // fused: the model's graph, then those that its nodes and theirs run; must outlive the result.
-// devices: where each group of the model's graph runs (program/place_groups.h); empty: all on the
-// processor. Errors: an operator without a lowering; sizes that no input can have.
+// placements: of each of these graphs (program/place_groups.h); empty: all on the processor.
+// Errors: an operator without a lowering; sizes that no input can have.
 Expected<LoweredProgram> lower_program(const std::vector<FusedGraph>& fused,
-                                       const std::vector<int>& devices, const Target& target);
+                                       const std::vector<Placement>& placements,
+                                       const Target& target);
 
 }  // namespace tw

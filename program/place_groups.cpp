@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "ir/kernel/work.h"
 #include "kernels/lower.h"
@@ -24,59 +25,170 @@ double nominal(const Expr& e) {
   return static_cast<double>(eval_int(e, [](std::string_view) { return kNominal; }));
 }
 
+// Where the bytes of a value come from, for whom it is copied: the maker's place is to be found.
+struct Source {
+  std::optional<size_t> node;  // of the problem; none: the processor
+  double often = 1;            // copies of it in a run
+  double bytes = 0;
+};
+
+// One problem for all graphs. Besides a node for each group there is one for each result of If and
+// Loop: in whose memory it is left, which for a carried value is where all iterations have it.
 class Placer {
  public:
-  Placer(const FusedGraph& fused, const Target& target, const std::vector<DeviceKernels>& on_device)
-      : graph_(*fused.graph),
-        groups_(fused.groups),
-        target_(target),
-        on_device_(on_device),
-        storage_(graph_, groups_) {
-    for (const DeviceKernels& device : on_device) {
-      std::vector<Work>& work = work_.emplace_back();
-      for (const LoweredKernel& kernel : device.kernels)
-        work.push_back(count_work(kernel.lowered.kernel));
+  Placer(const std::vector<FusedGraph>& fused, const Target& target,
+         const std::vector<std::vector<DeviceKernels>>& on_device)
+      : fused_(fused), target_(target), on_device_(on_device), places_(target.devices.size() + 1) {
+    for (const std::vector<DeviceKernels>& graph : on_device) {
+      std::vector<std::vector<Work>>& works = work_.emplace_back();
+      for (const DeviceKernels& device : graph) {
+        std::vector<Work>& work = works.emplace_back();
+        for (const LoweredKernel& kernel : device.kernels)
+          work.push_back(count_work(kernel.lowered.kernel));
+      }
     }
+    for (const FusedGraph& one : fused) storages_.emplace_back(*one.graph, one.groups);
+    often_.assign(fused.size(), 1);
+    given_.resize(fused.size());
+    made_by_.resize(fused.size());
   }
 
-  Placement run() {
-    const size_t places = target_.devices.size() + 1;
-    Placement placement{std::vector<int>(groups_.size()), std::vector<std::string>(groups_.size())};
-    PbqpProblem problem;
-    std::map<int32_t, size_t> maker;  // group that makes the value with this index
-    for (size_t g = 0; g < groups_.size(); ++g) {
-      for (ValueId v : graph_.node(groups_[g].nodes.back()).outputs()) maker[v.index] = g;
-      problem.nodes.push_back(costs(g, places, placement.reasons[g]));
+  std::vector<Placement> run() {
+    std::vector<Placement> out(fused_.size());
+    for (size_t g = 0; g < fused_.size(); ++g) add_nodes(g, out[g]);
+    for (size_t g = 0; g < fused_.size(); ++g)
+      for (size_t i = 0; i < fused_[g].groups.size(); ++i) connect_group(g, i);
+    connect_ends();
+    settle_ties();
+    const PbqpSolution solution = solve(problem_);
+    const auto choice = [&](size_t node) { return static_cast<int>(solution.choice[node]); };
+    for (size_t g = 0; g < fused_.size(); ++g) {
+      const std::vector<Group>& groups = fused_[g].groups;
+      out[g].devices.resize(groups.size());
+      for (size_t i = 0; i < groups.size(); ++i) {
+        out[g].devices[i] = choice(first_[g] + i);
+        std::string& reason = out[g].reasons[i];
+        if (out[g].devices[i] == 0 && reason.empty() && !storages_[g].in_place(groups[i]))
+          reason = "faster on the processor, by estimate";
+      }
     }
-    for (size_t g = 0; g < groups_.size(); ++g) connect(g, maker, problem);
-    const PbqpSolution solution = solve(problem);
-    for (size_t g = 0; g < groups_.size(); ++g) {
-      placement.devices[g] = static_cast<int>(solution.choice[g]);
-      if (placement.devices[g] == 0 && placement.reasons[g].empty() &&
-          !storage_.in_place(groups_[g]))
-        placement.reasons[g] = "faster on the processor, by estimate";
-    }
-    return placement;
+    for (const Result& result : results_)
+      out[result.graph].results[result.value] = choice(result.node);
+    return out;
   }
 
  private:
-  std::vector<double> costs(size_t g, size_t places, std::string& reason) const {
-    std::vector<double> seconds(places);
-    if (storage_.in_place(groups_[g])) return seconds;
+  struct Result {
+    size_t graph;
+    int32_t value;
+    size_t node;
+  };
+
+  const Graph& graph(size_t g) const { return *fused_[g].graph; }
+  double bytes_of(size_t g, ValueId v) const { return nominal(byte_count(graph(g).value(v).type)); }
+
+  // Of the graph's groups, of the results of those that run regions, and what is known of the
+  // regions' inputs. Graphs come behind those around them.
+  void add_nodes(size_t g, Placement& placement) {
+    const std::vector<Group>& groups = fused_[g].groups;
+    first_.push_back(problem_.nodes.size());
+    placement.reasons.resize(groups.size());
+    for (size_t i = 0; i < groups.size(); ++i) {
+      for (ValueId v : graph(g).node(groups[i].nodes.back()).outputs())
+        made_by_[g][v.index] = problem_.nodes.size();
+      problem_.nodes.push_back(costs(g, i, placement.reasons[i]));
+    }
+    for (const Group& group : groups) {
+      const Node& node = graph(g).node(group.anchor);
+      if (!regions_of(node.attrs).empty()) add_results(g, node);
+    }
+  }
+
+  void add_results(size_t g, const Node& node) {
+    const auto* loop = std::get_if<op::Loop>(&node.attrs);
+    const size_t lead = !loop || loop->conditional ? 1 : 0;
+    const std::vector<ValueId> made = node.outputs();
+    const std::vector<const Graph*> regions = regions_of(node.attrs);
+    const size_t count = made.size() - (loop && loop->conditional ? 1 : 0);
+    std::vector<size_t> nodes;
+    for (size_t i = 0; i < count; ++i) {
+      nodes.push_back(problem_.nodes.size());
+      made_by_[g][made[i].index] = nodes.back();
+      results_.push_back({g, made[i].index, nodes.back()});
+      const bool rows = loop && i >= static_cast<size_t>(loop->carried);
+      const Graph& last = *regions.back();
+      const ValueId row = last.outputs()[i + (loop ? lead : 0)].value;
+      problem_.nodes.push_back(result_costs(graph(g).value(made[i]).type,
+                                            rows ? byte_count(last.value(row).type) : Expr()));
+    }
+    size_t first = lead;
+    for (const Graph* region : regions) {
+      const size_t inner = number_of(*region);
+      often_[inner] = often_[g] * (loop ? iterations(*loop) : 1);
+      for (size_t i = 0; i < region->inputs().size(); ++i) {
+        const bool carried = loop && i < static_cast<size_t>(loop->carried);
+        const Source from = source(g, node.inputs[first + i]);
+        given_[inner][region->inputs()[i].index] = carried
+                                                       ? Source{nodes[i], often_[inner], from.bytes}
+                                                       : from;
+        if (carried) begins_.emplace_back(nodes[i], from);
+      }
+      first += region->inputs().size();
+      for (size_t i = 0; i < region->outputs().size(); ++i) {
+        const size_t condition = loop ? lead : 0;  // outputs in front of the results
+        ends_.push_back({inner, region->outputs()[i].value,
+                         i < condition ? std::nullopt : std::optional(nodes[i - condition])});
+      }
+    }
+  }
+
+  static double iterations(const op::Loop& loop) {
+    return loop.trip.empty() ? static_cast<double>(kNominal) : std::max(1.0, nominal(loop.trip[0]));
+  }
+
+  // Where a result may be. row: bytes; undefined: it is no stack of rows.
+  std::vector<double> result_costs(const TensorType& type, const Expr& row) const {
+    std::vector<double> costs(places_);
+    const bool at_home = type.dtype == DType::string || is_data_dependent(byte_count(type));
+    for (size_t place = 1; place < places_; ++place)
+      if (at_home || (row.defined() && !finds_rows(target_.devices[place - 1], row)))
+        costs[place] = kNever;
+    return costs;
+  }
+
+  size_t number_of(const Graph& graph) const {
+    return static_cast<size_t>(std::ranges::find(fused_, &graph, &FusedGraph::graph) -
+                               fused_.begin());
+  }
+
+  Source source(size_t g, ValueId v) const {
+    const auto maker = made_by_[g].find(v.index);
+    if (maker != made_by_[g].end()) return {maker->second, often_[g], bytes_of(g, v)};
+    const auto given = given_[g].find(v.index);
+    if (given != given_[g].end()) return given->second;
+    // An input of the model, or bytes that are wherever they are wanted
+    return {std::nullopt, 1, graph(g).is_constant(v) ? 0 : bytes_of(g, v)};
+  }
+
+  std::vector<double> costs(size_t g, size_t i, std::string& reason) const {
+    std::vector<double> seconds(places_);
+    if (storages_[g].in_place(fused_[g].groups[i])) return seconds;
     bool matters = false;  // what the processor takes for it
-    for (size_t place = 1; place < places; ++place) {
+    for (size_t place = 1; place < places_; ++place) {
       const Target& device = target_.devices[place - 1];
-      const std::string& problem = problem_of(g, place);
+      const std::string& problem = problem_of(g, i, place);
       if (!problem.empty()) reason += (reason.empty() ? "" : "; ") + device.name + ": " + problem;
-      seconds[place] = !problem.empty() ? kNever : device.take_all ? 0 : on_device(g, place);
+      seconds[place] = !problem.empty()  ? kNever
+                       : device.take_all ? 0
+                                         : often_[g] * on_device(g, i, place);
       matters |= problem.empty() && !device.take_all;
     }
-    seconds[0] = core_rates(target_).fork_join + (matters ? on_host(g) : 0);
+    seconds[0] = often_[g] * (core_rates(target_).fork_join + (matters ? on_host(g, i) : 0));
     return seconds;
   }
 
-  double on_host(size_t g) const {
-    Expected<LoweredGroup> lowered = lower_group(graph_, groups_[g], target_);
+  double on_host(size_t g, size_t i) const {
+    Expected<LoweredGroup> lowered = lower_group(graph(g), fused_[g].groups[i], target_);
     if (!lowered) return llvm::consumeError(lowered.takeError()), 0;  // building the program tells
     const Work work = count_work(lowered->kernel);
     const CoreRates rates = core_rates(target_);
@@ -89,71 +201,145 @@ class Placer {
   }
 
   // Why the group does not run on the device; "": it does.
-  const std::string& problem_of(size_t g, size_t place) const {
-    const DeviceKernels& device = on_device_[place - 1];
-    const std::optional<size_t> kernel = device.kernel_of[g];
-    return kernel ? device.refusals[*kernel] : device.problems[g];
+  const std::string& problem_of(size_t g, size_t i, size_t place) const {
+    const DeviceKernels& device = on_device_[g][place - 1];
+    const std::optional<size_t> kernel = device.kernel_of[i];
+    return kernel ? device.refusals[*kernel] : device.problems[i];
   }
 
-  double on_device(size_t g, size_t place) const {
+  double on_device(size_t g, size_t i, size_t place) const {
     const Target& device = target_.devices[place - 1];
-    const Work& work = work_[place - 1][on_device_[place - 1].kernel_of[g].value()];
+    const Work& work = work_[g][place - 1][on_device_[g][place - 1].kernel_of[i].value()];
     return nominal(work.flops) / device.rates.flops +
            nominal(work.weight_bytes + work.tensor_bytes) / device.rates.bytes +
            device.rates.launch;
   }
 
-  // A group without a kernel is where the memory is that it only renames or gathers; other values
-  // are copied where they are read elsewhere.
-  void connect(size_t g, const std::map<int32_t, size_t>& maker, PbqpProblem& problem) const {
-    std::set<size_t> seen;
-    for (NodeId id : groups_[g].nodes)
-      for (ValueId input : graph_.node(id).inputs) {
-        if (!input.valid()) continue;
-        auto found = maker.find(input.index);
-        if (found == maker.end()) {
-          if (!graph_.is_constant(input)) add_from_host(g, input, problem);
-          continue;
-        }
-        if (found->second == g || !seen.insert(found->second).second) continue;
-        const double bytes = storage_.in_place(groups_[g])
-                                 ? kNever
-                                 : nominal(byte_count(graph_.value(input).type));
-        problem.edges.push_back({found->second, g, copies(bytes, problem.nodes[g].size())});
-      }
-    const std::vector<ValueId> made = graph_.node(groups_[g].nodes.back()).outputs();
-    for (const Graph::Output& output : graph_.outputs())
-      if (std::ranges::count(made, output.value)) add_from_host(g, output.value, problem);
+  // What leaves graphs, and what loops begin with.
+  void connect_ends() {
+    for (const Graph::Output& output : graph(0).outputs())
+      if (const auto maker = made_by_[0].find(output.value.index); maker != made_by_[0].end())
+        add_from_host(maker->second, {std::nullopt, 1, bytes_of(0, output.value)});
+    for (const auto& [node, from] : begins_) add_copy(from, node);
+    for (const End& end : ends_) {
+      Source from = source(end.graph, end.value);
+      from.often = std::max(from.often, often_[end.graph]);  // each time that it ends
+      if (end.node && from.node != end.node) add_copy(from, *end.node);
+      if (!end.node && from.node) add_from_host(*from.node, from);
+    }
   }
 
-  void add_from_host(size_t g, ValueId v, PbqpProblem& problem) const {
-    for (size_t place = 1; place < problem.nodes[g].size(); ++place)
-      problem.nodes[g][place] += copy_seconds(place, nominal(byte_count(graph_.value(v).type)));
+  // A group without a kernel is where the memory is that it only renames or gathers; other values
+  // are copied where they are read elsewhere. What runs regions reads a condition itself.
+  void connect_group(size_t g, size_t i) {
+    const size_t own = first_[g] + i;
+    const Group& group = fused_[g].groups[i];
+    std::set<size_t> seen;
+    for (NodeId id : group.nodes) {
+      const Node& node = graph(g).node(id);
+      const auto* loop = std::get_if<op::Loop>(&node.attrs);
+      size_t count = node.inputs.size();
+      if (!regions_of(node.attrs).empty()) count = !loop || loop->conditional ? 1 : 0;
+      for (const ValueId input : std::span(node.inputs).first(count)) {
+        if (!input.valid() || graph(g).is_constant(input)) continue;
+        Source from = source(g, input);
+        if (!from.node) {
+          add_from_host(own, from);
+        } else if (*from.node != own && seen.insert(*from.node).second) {
+          if (storages_[g].in_place(group)) from.bytes = kNever;
+          add_copy(from, own);
+        }
+      }
+    }
   }
+
+  // What a node pays where it is not where the source is.
+  void add_copy(const Source& from, size_t node) {
+    if (!from.node) return add_from_host(node, from);
+    problem_.edges.push_back({*from.node, node, copies(from)});
+    if (is_result(node) || is_result(*from.node)) loose_.push_back({from.node, node, from.often});
+  }
+
+  void add_from_host(size_t node, const Source& from) {
+    if (from.bytes == 0) return;
+    if (is_result(node)) loose_.push_back({std::nullopt, node, from.often});
+    for (size_t place = 1; place < places_; ++place)
+      problem_.nodes[node][place] += from.often * copy_seconds(place, from.bytes);
+  }
+
+  bool is_result(size_t node) const {
+    return std::ranges::find(results_, node, &Result::node) != results_.end();
+  }
+  bool is_free(size_t place) const { return target_.devices[place - 1].take_all; }
 
   double copy_seconds(size_t place, double bytes) const {
     const Target& device = target_.devices[place - 1];
     return device.take_all ? 0 : bytes / device.rates.copy_bytes + device.rates.copy;
   }
 
-  std::vector<std::vector<double>> copies(double bytes, size_t places) const {
-    std::vector<std::vector<double>> cost(places, std::vector<double>(places));
-    for (size_t a = 0; a < places; ++a)
-      for (size_t b = 0; b < places; ++b) {
+  std::vector<std::vector<double>> copies(const Source& from) const {
+    std::vector<std::vector<double>> cost(places_, std::vector<double>(places_));
+    for (size_t a = 0; a < places_; ++a)
+      for (size_t b = 0; b < places_; ++b) {
         if (a == b) continue;
-        cost[a][b] = bytes == kNever
-                         ? kNever
-                         : (a ? copy_seconds(a, bytes) : 0) + (b ? copy_seconds(b, bytes) : 0);
+        cost[a][b] = from.bytes == kNever ? kNever
+                                          : from.often * ((a ? copy_seconds(a, from.bytes) : 0) +
+                                                          (b ? copy_seconds(b, from.bytes) : 0));
       }
     return cost;
   }
 
-  const Graph& graph_;
-  const std::vector<Group>& groups_;
+  // Devices that run whatever they can copy at no cost, so nothing says where results are best.
+  // They are where they are copied least often: all of it costs less than one group on the
+  // processor.
+  void settle_ties() {
+    double all = 0;
+    for (const Loose& copy : loose_) all += copy.often;
+    for (const Loose& copy : loose_) {
+      const double cost = core_rates(target_).fork_join / 2 * copy.often / all;
+      const auto between = [&](size_t a, size_t b) {
+        return a != b && ((a && is_free(a)) || (b && is_free(b))) ? cost : 0;
+      };
+      if (!copy.from) {
+        for (size_t place = 1; place < places_; ++place)
+          problem_.nodes[copy.to][place] += between(0, place);
+        continue;
+      }
+      PbqpEdge edge{*copy.from, copy.to, {}};
+      for (size_t a = 0; a < places_; ++a) {
+        edge.cost.emplace_back();
+        for (size_t b = 0; b < places_; ++b) edge.cost.back().push_back(between(a, b));
+      }
+      problem_.edges.push_back(std::move(edge));
+    }
+  }
+
+  struct Loose {
+    std::optional<size_t> from;  // none: the processor
+    size_t to;
+    double often;
+  };
+  struct End {
+    size_t graph;
+    ValueId value;
+    std::optional<size_t> node;  // none: the processor reads it
+  };
+
+  const std::vector<FusedGraph>& fused_;
   const Target& target_;
-  const std::vector<DeviceKernels>& on_device_;
-  std::vector<std::vector<Work>> work_;  // by device, by kernel
-  Storage storage_;
+  const std::vector<std::vector<DeviceKernels>>& on_device_;
+  const size_t places_;
+  std::vector<std::vector<std::vector<Work>>> work_;  // by graph, device and kernel
+  std::vector<Storage> storages_;                     // by graph
+  std::vector<double> often_;                         // by graph: how often it runs
+  std::vector<size_t> first_;                         // by graph: the node of its first group
+  std::vector<std::map<int32_t, size_t>> made_by_;    // by graph and value: a node
+  std::vector<std::map<int32_t, Source>> given_;      // by graph: of a region's inputs
+  std::vector<Result> results_;
+  std::vector<std::pair<size_t, Source>> begins_;  // carried values before the first iteration
+  std::vector<End> ends_;                          // outputs of regions
+  std::vector<Loose> loose_;                       // copies from and to results
+  PbqpProblem problem_;
 };
 
 }  // namespace
@@ -175,6 +361,12 @@ DeviceKernels lower_for_device(const FusedGraph& fused, const Target& target, in
   for (size_t g = 0; g < fused.groups.size(); ++g) {
     const Group& group = fused.groups[g];
     if (storage.in_place(group)) continue;
+    if (const OpAttrs& attrs = graph.node(group.anchor).attrs; !regions_of(attrs).empty()) {
+      out.problems[g] = std::holds_alternative<op::Loop>(attrs)
+                            ? "the processor counts its iterations, whose kernels have their places"
+                            : "the processor takes one of its branches, whose kernels have theirs";
+      continue;
+    }
     Expected<LoweredGroup> lowered = lower_group(graph, group,
                                                  target.devices[static_cast<size_t>(device) - 1]);
     if (!lowered) {
@@ -193,10 +385,15 @@ DeviceKernels lower_for_device(const FusedGraph& fused, const Target& target, in
   return out;
 }
 
-Placement place_groups(const FusedGraph& fused, const Target& target,
-                       const std::vector<DeviceKernels>& on_device) {
-  if (target.devices.empty())
-    return {std::vector<int>(fused.groups.size()), std::vector<std::string>(fused.groups.size())};
+std::vector<Placement> place_groups(const std::vector<FusedGraph>& fused, const Target& target,
+                                    const std::vector<std::vector<DeviceKernels>>& on_device) {
+  if (target.devices.empty()) {
+    std::vector<Placement> out;
+    for (const FusedGraph& one : fused)
+      out.push_back(
+          {std::vector<int>(one.groups.size()), {}, std::vector<std::string>(one.groups.size())});
+    return out;
+  }
   return Placer(fused, target, on_device).run();
 }
 

@@ -1,7 +1,7 @@
-// Gives every fused group the processor or one of the target's devices: what is estimated to be
-// fastest for the whole graph, copies between memories included. Before: groups with their
-// algorithms. After: lower_program inserts the copies. Here, because a group's kernels, weights and
-// memory depend on where it runs.
+// Gives every fused group the processor or one of the target's devices, and every result of If and
+// Loop one of their memories: what is estimated to be fastest for the whole model, copies between
+// memories included. Before: groups with their algorithms. After: lower_program inserts the copies.
+// Here, because a group's kernels, weights and memory depend on where it runs.
 #pragma once
 #include <optional>
 
@@ -9,12 +9,6 @@
 
 namespace tw {
 
-struct Placement {
-  // By group: 0 the processor, else 1 + index into Target::devices
-  std::vector<int> devices;
-  // By group on the processor: why not on a device; "" where there is no kernel
-  std::vector<std::string> reasons;
-};
 // What the groups of a graph are on one device.
 struct DeviceKernels {
   std::vector<LoweredKernel> kernels;  // distinct, with their constants
@@ -28,8 +22,10 @@ DeviceKernels lower_for_device(const FusedGraph& fused, const Target& target, in
 
 // The constants of a kernel by parameter, as devices are asked about them; empty: not constant.
 std::vector<Constant> constants_of(const LoweredGroup& group);
-// on_device: of each device of the target.
-Placement place_groups(const FusedGraph& fused, const Target& target,
-                       const std::vector<DeviceKernels>& on_device);
+
+// fused: the model's graph, then those that its nodes and theirs run. on_device: by graph, of each
+// device of the target. The result: by graph.
+std::vector<Placement> place_groups(const std::vector<FusedGraph>& fused, const Target& target,
+                                    const std::vector<std::vector<DeviceKernels>>& on_device);
 
 }  // namespace tw

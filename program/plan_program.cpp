@@ -33,10 +33,7 @@ class CallPlanner {
     for (SizeStep& step : calls().steps)
       if (step.kind == SizeStep::Kind::read || step.kind == SizeStep::Kind::indices)
         settle(step.at, 0);
-    for (auto [call, buffer] : workspaces_) {
-      calls().calls[call].workspace = growable_[buffer] < 0 ? offsets_[buffer] : Expr(0);
-      calls().calls[call].workspace_buffer = growable_[buffer];
-    }
+    for (auto [call, buffer] : workspaces_) place_workspace(calls().calls[call], buffer);
     result_.program = std::move(calls());
     return std::move(result_);
   }
@@ -47,20 +44,38 @@ class CallPlanner {
   // What calls of regions need to run them; the bytes of their workspaces.
   Error add_region_calls() {
     for (const LoweredRegions& regions : lowered_.regions) {
-      TW_ASSIGN(RegionLayout layout,
-                lay_out_regions(*lowered_.graph, *regions.node, regions.regions, program_.regions));
       KernelCall& call = calls().calls[regions.call];
-      ExternCall function = *call.function;
-      function.region = std::make_shared<const RegionCall>(std::move(layout.call));
-      call.function = std::make_shared<const ExternCall>(std::move(function));
-      region_workspaces_[regions.call] = layout.workspace;
+      TW_ASSIGN(RegionLayout layout, lay_out_regions(*lowered_.graph, regions, *call.function,
+                                                     program_.regions, target_.devices.size()));
+      layout.call.workspaces.assign(target_.devices.size(), 0);
+      set_region(call, std::move(layout.call));
+      region_workspaces_[regions.call] = std::move(layout.workspaces);
     }
     return Error::success();
   }
 
-  Expr workspace_bytes(size_t number) const {
+  static void set_region(KernelCall& call, RegionCall region) {
+    ExternCall function = *call.function;
+    function.region = std::make_shared<const RegionCall>(std::move(region));
+    call.function = std::make_shared<const ExternCall>(std::move(function));
+  }
+
+  // buffer: a lifetime.
+  void place_workspace(KernelCall& call, size_t buffer) {
+    const int device = devices_[buffer];
+    TW_CHECK(device == 0 || growable_[buffer] < 0, "a device has no memory that grows");
+    if (call.function && device != 0) {
+      RegionCall region = *call.function->region;
+      region.workspaces[static_cast<size_t>(device) - 1] = offsets_[buffer];
+      return set_region(call, std::move(region));
+    }
+    call.workspace = growable_[buffer] < 0 ? offsets_[buffer] : Expr(0);
+    call.workspace_buffer = growable_[buffer];
+  }
+
+  Expr workspace_bytes(size_t number, int device) const {
     const KernelCall& call = lowered_.program.calls[number];
-    if (call.function) return region_workspaces_.at(number);
+    if (call.function) return region_workspaces_.at(number)[static_cast<size_t>(device)];
     const Target& place = call.device ? target_.devices[static_cast<size_t>(call.device) - 1]
                                       : target_;
     return workspace_layout(program_.kernels[static_cast<size_t>(call.kernel)], place.cores).bytes;
@@ -71,7 +86,7 @@ class CallPlanner {
     std::vector<LoweredBuffer>& buffers = lowered_.buffers;
     std::vector<bool> empty(buffers.size());
     for (auto [call, buffer] : lowered_.workspaces) {
-      buffers[buffer].lifetime.bytes = workspace_bytes(call);
+      buffers[buffer].lifetime.bytes = workspace_bytes(call, buffers[buffer].device);
       empty[buffer] = is_const(buffers[buffer].lifetime.bytes, 0);
     }
     std::vector<int> numbers(buffers.size(), -1);
@@ -159,8 +174,8 @@ class CallPlanner {
   Program& program_;
   const Target& target_;
   PlannedProgram result_;
-  std::map<size_t, Expr> region_workspaces_;           // by call
-  std::vector<std::pair<size_t, size_t>> workspaces_;  // call, lifetime
+  std::map<size_t, std::vector<Expr>> region_workspaces_;  // by call, of each place
+  std::vector<std::pair<size_t, size_t>> workspaces_;      // call, lifetime
   std::vector<Lifetime> lifetimes_;
   std::vector<int> devices_;   // by lifetime
   std::vector<int> growable_;  // by lifetime; -1: in the arena

@@ -37,60 +37,89 @@ Expr in_all_iterations(const Expr& bytes, const op::Loop* loop) {
   return most.defined() ? most : bytes;
 }
 
-}  // namespace
+// What goes from iteration to iteration, of the loop's own graph.
+class LoopLayout {
+ public:
+  LoopLayout(const op::Loop& loop, const std::vector<RegionInput>& inputs, RegionCall& call)
+      : loop_(loop), inputs_(inputs), call_(call) {}
 
-Expected<RegionLayout> lay_out_regions(const Graph& graph, const Node& node,
-                                       const std::vector<int>& numbers,
-                                       const std::vector<Program>& regions) {
-  RegionLayout out;
-  out.call.regions = numbers;
-  Expr end = 0;
-  for (int number : numbers) {
-    const Expr bytes = in_all_iterations(regions[static_cast<size_t>(number)].arena_bytes,
-                                         std::get_if<op::Loop>(&node.attrs));
-    TW_TRY(check_outside(bytes, graph, node, "a value inside of it"));
-    end = simplify_dim(max(end, aligned(bytes)));
-  }
-  if (const auto* loop = std::get_if<op::Loop>(&node.attrs)) {
-    RegionCall& call = out.call;
-    const Graph& body = *loop->body.graph;
-    call.loop = true;
-    call.conditional = loop->conditional;
-    if (!loop->trip.empty()) call.trip = loop->trip[0];
-    call.iteration = loop->iteration;
-    call.carried = static_cast<int>(loop->carried);
-    call.sliced = static_cast<int>(loop->sliced);
-    const auto before = [&](size_t i, const Expr& iteration) {
-      return simplify_dim(
-          substitute(byte_count(body.value(body.inputs()[i]).type), loop->iteration, iteration));
-    };
-    for (size_t i = 0; i < static_cast<size_t>(loop->carried); ++i) {
-      call.bytes.push_back(before(i, 1));
-      call.growth.push_back(simplify_dim(before(i, 2) - before(i, 1)));
-      if (!is_const(simplify_dim(before(i, 3) - before(i, 2) - call.growth[i]), 0))
+  Error describe(const Node& node) {
+    call_.loop = true;
+    call_.conditional = loop_.conditional;
+    if (!loop_.trip.empty()) call_.trip = loop_.trip[0];
+    call_.iteration = loop_.iteration;
+    call_.carried = static_cast<int>(loop_.carried);
+    for (size_t i = 0; i < carried(); ++i) {
+      call_.bytes.push_back(before(i, 1));
+      call_.growth.push_back(simplify_dim(before(i, 2) - before(i, 1)));
+      if (!is_const(simplify_dim(before(i, 3) - before(i, 2) - call_.growth[i]), 0))
         return make_error(DiagCode::unsupported,
                           "loop '{0}': carried value {1} grows along more than one axis", node.name,
                           i);
     }
-    for (size_t i = static_cast<size_t>(loop->carried);
-         i < static_cast<size_t>(loop->carried + loop->sliced); ++i)
-      call.bytes.push_back(before(i, 1));
-    for (size_t i = static_cast<size_t>(loop->carried) + (loop->conditional ? 1 : 0);
-         i < body.outputs().size(); ++i)
-      call.bytes.push_back(byte_count(body.value(body.outputs()[i].value).type));
-    for (const Expr& bytes : call.bytes)
-      TW_TRY(check_outside(bytes, graph, node, "what goes from iteration to iteration"));
-    for (int i = 0; i < call.carried; ++i) {
-      call.spare.push_back(end);
-      const Expr grown = is_const(call.growth[static_cast<size_t>(i)], 0)
-                             ? Expr(0)
-                             : call.growth[static_cast<size_t>(i)] * call.trip;
-      end = simplify_dim(end + aligned(call.bytes[static_cast<size_t>(i)] + grown));
-    }
-    call.condition = end;
-    if (call.conditional) end = simplify_dim(end + Expr(64));
+    const size_t rest = carried() + static_cast<size_t>(loop_.sliced);
+    for (const RegionInput& input : inputs_)
+      if (input.input >= carried() && input.input < rest) {
+        call_.bytes.push_back(before(input.input, 1));
+        ++call_.sliced;
+      }
+    const Graph& body = *loop_.body.graph;
+    for (size_t i = carried() + (loop_.conditional ? 1 : 0); i < body.outputs().size(); ++i)
+      call_.bytes.push_back(byte_count(body.value(body.outputs()[i].value).type));
+    return Error::success();
   }
-  out.workspace = end;
+
+  // ends: of the workspaces so far.
+  void place(const ExternCall& function, std::vector<Expr>& ends) {
+    for (size_t i = 0; i < carried(); ++i) {
+      Expr& end = ends[static_cast<size_t>(function.outputs[i].device)];
+      call_.spare.push_back(end);
+      const Expr grown = is_const(call_.growth[i], 0) ? Expr(0) : call_.growth[i] * call_.trip;
+      end = simplify_dim(end + aligned(call_.bytes[i] + grown));
+    }
+    call_.condition = ends[0];
+    if (call_.conditional) ends[0] = simplify_dim(ends[0] + Expr(64));
+  }
+
+ private:
+  size_t carried() const { return static_cast<size_t>(loop_.carried); }
+  // Of an input of the body, before an iteration.
+  Expr before(size_t input, const Expr& iteration) const {
+    const Graph& body = *loop_.body.graph;
+    return simplify_dim(
+        substitute(byte_count(body.value(body.inputs()[input]).type), loop_.iteration, iteration));
+  }
+
+  const op::Loop& loop_;
+  const std::vector<RegionInput>& inputs_;
+  RegionCall& call_;
+};
+
+}  // namespace
+
+Expected<RegionLayout> lay_out_regions(const Graph& graph, const LoweredRegions& lowered,
+                                       const ExternCall& function,
+                                       const std::vector<Program>& regions, size_t devices) {
+  const Node& node = *lowered.node;
+  const auto* loop = std::get_if<op::Loop>(&node.attrs);
+  RegionLayout out;
+  out.call.regions = lowered.regions;
+  out.workspaces.assign(1 + devices, 0);
+  for (int number : lowered.regions) {
+    const Program& region = regions[static_cast<size_t>(number)];
+    for (size_t place = 0; place <= devices; ++place) {
+      const Expr bytes = in_all_iterations(
+          place == 0 ? region.arena_bytes : region.devices[place - 1].arena_bytes, loop);
+      TW_TRY(check_outside(bytes, graph, node, "a value inside of it"));
+      out.workspaces[place] = simplify_dim(max(out.workspaces[place], aligned(bytes)));
+    }
+  }
+  if (!loop) return out;
+  LoopLayout layout(*loop, lowered.inputs.front(), out.call);
+  TW_TRY(layout.describe(node));
+  for (const Expr& bytes : out.call.bytes)
+    TW_TRY(check_outside(bytes, graph, node, "what goes from iteration to iteration"));
+  layout.place(function, out.workspaces);
   return out;
 }
 

@@ -4,10 +4,15 @@
 
 namespace tw {
 
-const FusedGraph& SharedParts::fused_of(const Graph& graph) const {
+size_t SharedParts::number_of(const Graph& graph) const {
   const auto found = std::ranges::find(fused_, &graph, &FusedGraph::graph);
   TW_CHECK(found != fused_.end(), "no groups of graph {0}", graph.name);
-  return *found;
+  return static_cast<size_t>(found - fused_.begin());
+}
+
+const Placement& SharedParts::placement_of(const Graph& graph) const {
+  static const Placement kOnProcessor;
+  return placements_.empty() ? kOnProcessor : placements_[number_of(graph)];
 }
 
 const Target& SharedParts::target_of(int device) const {

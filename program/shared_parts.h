@@ -11,10 +11,14 @@ namespace tw {
 class SharedParts {
  public:
   // lowered: gets the kernels, the weights and the regions' calls; all must outlive this.
-  SharedParts(const std::vector<FusedGraph>& fused, const Target& target, LoweredProgram& lowered)
-      : fused_(fused), target_(target), lowered_(lowered) {}
+  SharedParts(const std::vector<FusedGraph>& fused, const std::vector<Placement>& placements,
+              const Target& target, LoweredProgram& lowered)
+      : fused_(fused), placements_(placements), target_(target), lowered_(lowered) {}
 
-  const FusedGraph& fused_of(const Graph& graph) const;
+  size_t number_of(const Graph& graph) const;  // among these
+  const FusedGraph& fused_of(const Graph& graph) const { return fused_[number_of(graph)]; }
+  // Where the graph's groups run.
+  const Placement& placement_of(const Graph& graph) const;
   const Target& target_of(int device) const;
   size_t device_count() const { return target_.devices.size(); }
 
@@ -30,6 +34,7 @@ class SharedParts {
 
  private:
   const std::vector<FusedGraph>& fused_;
+  const std::vector<Placement>& placements_;
   const Target& target_;
   LoweredProgram& lowered_;
   std::map<std::string, int> kernels_;  // by device and hash

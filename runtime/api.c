@@ -220,7 +220,8 @@ static tw_status run_verified(tw_context* c, const tw_tensor* inputs, const tw_t
                 c->runs++,
                 (const uint32_t*)&c->running,
                 c,
-                &c->strings};
+                &c->strings,
+                0};
   tw_strings_free(&c->strings, 0);
   c->given = outputs;
   if (manner.asynchronous) {

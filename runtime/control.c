@@ -11,6 +11,7 @@ int32_t tw_loop(const tw_env* around, const tw_loop_desc* d) {
   env.outputs = outputs;
   env.arena = d->arena;
   env.symbols = d->symbols;
+  env.workspaces = d->workspaces;
   env.call_ns = 0;
   for (int32_t i = 0; i < d->carried; ++i) outputs[first + i] = d->results[i];
   const uint8_t* going = d->condition;
@@ -30,9 +31,14 @@ int32_t tw_loop(const tw_env* around, const tw_loop_desc* d) {
       outputs[first + d->carried + i] = (uint8_t*)outputs[first + d->carried + i] +
                                         d->bytes[d->carried + d->sliced + i];
   }
-  for (int32_t i = 0; i < d->carried; ++i)
-    if (inputs[i] != d->results[i])
-      memcpy(d->results[i], inputs[i], (size_t)(d->bytes[i] + iteration * d->growth[i]));
+  for (int32_t i = 0; i < d->carried; ++i) {
+    const int64_t bytes = d->bytes[i] + iteration * d->growth[i];
+    if (inputs[i] == d->results[i]) continue;
+    if (d->places && d->places[i])
+      d->move(around, d->places[i] - 1, (int64_t)(uintptr_t)d->results[i],
+              (int64_t)(uintptr_t)inputs[i], bytes, 0);
+    else memcpy(d->results[i], inputs[i], (size_t)bytes);
+  }
   if (d->count) *d->count = iteration;
   return TW_OK;
 }

@@ -22,6 +22,12 @@ typedef struct tw_loop_desc {
   const uint8_t* condition; /* the first; NULL: always true */
   int64_t* count;           /* of the iterations, a result; NULL: nobody asks */
   int32_t carried, sliced, stacked;
+  const int32_t* places;     /* of each carried value: 0, or 1 + a device, in whose arena the
+                                addresses of it are offsets; NULL: all are the processor's */
+  const int64_t* workspaces; /* of the body */
+  /* tw_device_move, in a library with devices */
+  void (*move)(const tw_env* env, int32_t device, int64_t to, int64_t from, int64_t bytes,
+               int32_t weights);
 } tw_loop_desc;
 
 int32_t tw_loop(const tw_env* around, const tw_loop_desc* d);

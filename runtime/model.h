@@ -27,6 +27,8 @@ typedef struct tw_env {
   const uint32_t* state;     /* tw_run_state of the context; another thread may change it */
   struct tw_context* context;
   struct tw_strings* strings; /* that the run makes */
+  const int64_t* workspaces;  /* of a region: where what it has of each device's arena begins; NULL:
+                                 the model's own program, which has all of it */
 } tw_env;
 
 /* A device beside the processor: its driver, its code in the form that the driver reads, what can
@@ -115,6 +117,15 @@ void tw_device_read(const tw_env* env, int32_t device, int64_t at, void* to, int
                     int32_t tensor);
 void tw_device_wait(const tw_env* env,
                     int32_t device); /* a profile's calls end where they are timed */
+/* A copy within its memory; `weights`: from its weights, else from its arena. */
+void tw_device_move(const tw_env* env, int32_t device, int64_t to, int64_t from, int64_t bytes,
+                    int32_t weights);
+/* In front of what decides about regions: what was launched before and what is launched behind them
+ * are not of one piece. At a region's end; `sent`: the device may still read what it was sent, which
+ * the next iteration overwrites. Both return the device's failure: nothing may be decided by what it
+ * should have sent. */
+int32_t tw_device_regions(const tw_env* env, int32_t device);
+int32_t tw_device_region_ends(const tw_env* env, int32_t device, int32_t sent);
 
 /* Called by generated code of models with sizes made from data; a status other than TW_OK ends the
  * run (runtime/sizes.c, runtime/indices.c). Numbers of bytes are -1 where they cannot be counted.

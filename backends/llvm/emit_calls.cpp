@@ -23,6 +23,32 @@ llvm::Value* CallEmitter::address(const Operand& o, const Environment& at) {
                                : b_.CreateGEP(b_.getInt8Ty(), base, number(o.offset, at.vars));
 }
 
+llvm::Value* CallEmitter::device_offset(const Operand& o, int device, const Environment& at) {
+  Value* offset = number(o.offset, at.vars);
+  switch (o.place) {
+    case Place::weights: return offset;
+    case Place::growable: TW_UNREACHABLE("growable buffer {0} on a device", o.index);
+    case Place::input:
+    case Place::output:
+      return b_.CreateAdd(
+          offset,
+          b_.CreatePtrToInt(nth_pointer(o.place == Place::input ? at.inputs : at.outputs, o.index),
+                            b_.getInt64Ty()));
+    case Place::arena:
+      if (!at.workspaces) return offset;
+      return b_.CreateAdd(
+          offset,
+          b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt64Ty(), at.workspaces,
+                                                               static_cast<uint64_t>(device) - 1)));
+  }
+  TW_UNREACHABLE("bad place");
+}
+
+llvm::Value* CallEmitter::handle(const Operand& o, int device, const Environment& at) {
+  return device == 0 ? address(o, at)
+                     : b_.CreateIntToPtr(device_offset(o, device, at), b_.getPtrTy());
+}
+
 void CallEmitter::emit_call(const KernelCall& call, const Environment& at) {
   std::vector<Value*> arguments = {at.env};
   for (const Operand& o : call.arguments) arguments.push_back(address(o, at));
@@ -97,16 +123,30 @@ uint64_t CallEmitter::host_calls() const {
   return static_cast<uint64_t>(std::count_if(program_.calls.begin(), program_.calls.end(), needs));
 }
 
-void CallEmitter::emit_transfer(const KernelCall& call, const Environment& at) {
+llvm::Value* CallEmitter::copied_bytes(const KernelCall& call, const Environment& at) {
   const Buffer& copied = program_.kernels[static_cast<size_t>(call.kernel)].buffers.front();
   Expr bytes = dtype_bytes(copied.dtype);
   for (const Expr& extent : copied.shape) bytes = bytes * extent;
+  return number(bound(bytes, call), at.vars);
+}
+
+void CallEmitter::emit_transfer(const KernelCall& call, const Environment& at) {
   const bool out = call.device == 0;
-  const Operand& there = call.arguments[out ? 0 : 1];
+  const int device = std::max(call.device, call.from);
+  // Of the model, which a region does not see
+  const uint32_t tensor = at.workspaces ? 0 : tensor_number(host_side(call));
   runtime(out ? "tw_device_read" : "tw_device_write",
-          {at.env, b_.getInt32(static_cast<uint32_t>(std::max(call.device, call.from)) - 1),
-           number(there.offset, at.vars), address(host_side(call), at),
-           number(bound(bytes, call), at.vars), b_.getInt32(tensor_number(host_side(call)))});
+          {at.env, b_.getInt32(static_cast<uint32_t>(device) - 1),
+           device_offset(call.arguments[out ? 0 : 1], device, at), address(host_side(call), at),
+           copied_bytes(call, at), b_.getInt32(tensor)});
+}
+
+void CallEmitter::emit_move(const KernelCall& call, const Environment& at) {
+  runtime("tw_device_move",
+          {at.env, b_.getInt32(static_cast<uint32_t>(call.device) - 1),
+           device_offset(call.arguments[1], call.device, at),
+           device_offset(call.arguments[0], call.device, at), copied_bytes(call, at),
+           b_.getInt32(call.arguments[0].place == Place::weights)});
 }
 
 void CallEmitter::emit_launches(const KernelCall& call, const Environment& at) {
@@ -124,7 +164,7 @@ void CallEmitter::emit_launches(const KernelCall& call, const Environment& at) {
       const Operand operand = buffer < 0 ? Operand{Place::arena, 0, call.workspace}
                                          : call.arguments[static_cast<size_t>(buffer)];
       arguments.push_back(b_.getInt64(operand.place == Place::weights));
-      arguments.push_back(number(operand.offset, at.vars));
+      arguments.push_back(device_offset(operand, call.device, at));
     }
     for (int symbol : launch.symbols)
       arguments.push_back(number(call.symbols[static_cast<size_t>(symbol)], at.vars));
@@ -196,12 +236,12 @@ llvm::Function* CallEmitter::emit_calls(bool profiled, size_t begin, size_t end)
       {begin, end, program_.steps, program_.fast_paths.empty()},
       {program_.symbols, program_.data_symbols}, start_clock, [&](size_t c, const Environment& at) {
         const KernelCall& call = program_.calls[c];
-        if (call.is_transfer()) emit_transfer(call, at);
-        else if (call.device) emit_launches(call, at);
-        else emit_host_call(call, at);
-        if (profiled && call.device)
-          runtime("tw_device_wait", {at.env, b_.getInt32(static_cast<uint32_t>(call.device) - 1)});
+        emit_any_call(call, at);
         if (!profiled) return;
+        const bool regions = call.function && call.function->region;
+        for (size_t d = 0; d < program_.devices.size(); ++d)
+          if (regions || call.device == static_cast<int>(d) + 1)
+            runtime("tw_device_wait", {at.env, b_.getInt32(static_cast<uint32_t>(d))});
         Value* after = clock();
         runtime("tw_called", {at.env, b_.getInt32(static_cast<uint32_t>(c)), before, after});
         before = after;
@@ -215,10 +255,17 @@ CallEmitter::Environment CallEmitter::environment(Value* env,
   return {env, inputs, outputs, arena, weights, env_field(env, EnvField::symbols), names};
 }
 
+void CallEmitter::emit_any_call(const KernelCall& call, const Environment& at) {
+  if (call.is_transfer()) emit_transfer(call, at);
+  else if (call.moves) emit_move(call, at);
+  else if (call.device) emit_launches(call, at);
+  else emit_host_call(call, at);
+}
+
 llvm::Function* CallEmitter::emit_in_parts(const std::string& name, const Calls& calls,
                                            const Symbols& symbols, const BeginPart& begin_part,
                                            const EmitCall& emit_one) {
-  const auto [begin, end, steps, steps_behind] = calls;
+  const auto& [begin, end, steps, steps_behind, at_end] = calls;
   auto step = std::ranges::lower_bound(steps, begin, {}, &SizeStep::before);
   const auto emit = [&](size_t first, size_t last, Environment& at) {
     if (begin_part) begin_part(at);
@@ -232,6 +279,7 @@ llvm::Function* CallEmitter::emit_in_parts(const std::string& name, const Calls&
       emit_one(c, at);
     }
     if (last == end && steps_behind) steps_before(end);
+    if (last == end && at_end) at_end(at);
   };
   if (end - begin <= kCallsAPart) {
     llvm::Function* f = start(name, b_.getInt32Ty(), {b_.getPtrTy()});

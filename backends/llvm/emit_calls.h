@@ -38,10 +38,13 @@ class CallEmitter : protected ProgramBuilder {
     std::map<std::pair<Place, int>, Value*> made{};
     // Where their addresses are kept for the next parts, by tw_grow's number
     Value* growable = nullptr;
+    // Of a region: tw_env's
+    Value* workspaces = nullptr;
   };
   // Code generation takes longer than in line with a function's size, so that long lists of calls
   // are several functions.
   static constexpr size_t kCallsAPart = 512;
+  using BeginPart = std::function<void(const Environment& at)>;
   struct Symbols {
     const std::vector<std::string>& given;  // in the order of the environment's symbols
     // Those behind them, which steps between the calls read from data
@@ -51,8 +54,8 @@ class CallEmitter : protected ProgramBuilder {
     size_t begin, end;
     const std::vector<SizeStep>& steps;
     bool steps_behind;  // those behind the last call too
+    BeginPart at_end = nullptr;
   };
-  using BeginPart = std::function<void(const Environment& at)>;
   using EmitCall = std::function<void(size_t call, const Environment& at)>;
 
   // i32 (ptr env): the calls by `emit_one`, in one function or in parts, which that one calls;
@@ -66,6 +69,10 @@ class CallEmitter : protected ProgramBuilder {
 
   // Where an operand lies in the processor's memory.
   Value* address(const Operand& o, const Environment& at);
+  // A number of bytes behind the begin of a device's arena, or of its weights.
+  Value* device_offset(const Operand& o, int device, const Environment& at);
+  // What a region finds in its tables: an address, or such a number in its place.
+  Value* handle(const Operand& o, int device, const Environment& at);
   void emit_call(const KernelCall& call, const Environment& at);
   void emit_step(const SizeStep& step, Environment& at);
   // The kernel's symbols as the call binds them.
@@ -77,6 +84,9 @@ class CallEmitter : protected ProgramBuilder {
   // As runtime/model.h counts tensors: 0 is none.
   uint32_t tensor_number(const Operand& o) const;
   void emit_transfer(const KernelCall& call, const Environment& at);
+  // Within a device's memory.
+  void emit_move(const KernelCall& call, const Environment& at);
+  Value* copied_bytes(const KernelCall& call, const Environment& at);
   // As runtime/model.h says the arguments of tw_device_launch.
   void emit_launches(const KernelCall& call, const Environment& at);
   // Launches of a device are numbered kernel by kernel.
@@ -87,11 +97,19 @@ class CallEmitter : protected ProgramBuilder {
   // program.
   void emit_extern(const KernelCall& call, const Environment& at);
   static std::string region_symbol(size_t number) { return "tw_region_" + std::to_string(number); }
+  void emit_any_call(const KernelCall& call, const Environment& at);
   void emit_host_call(const KernelCall& call, const Environment& at);
-  // The addresses of a call's operands, behind `lead` free places.
+  // A region's end, of what it does on devices.
+  void end_region(const Program& region, Value* env);
+  // Of the regions, by device; null: there are none.
+  Value* region_workspaces(const KernelCall& call, const Environment& at);
+  // The handles of a call's operands, behind `lead` free places.
   Value* operand_table(const KernelCall& call, std::span<const ExternCall::View> views, size_t lead,
                        const Environment& at);
-  Value* in_workspace(const KernelCall& call, const Expr& offset, const Environment& at);
+  // A handle in the workspace of a call of regions that is in this memory.
+  Value* in_workspace(const KernelCall& call, const Expr& offset, int device,
+                      const Environment& at);
+  Value* mover();  // tw_device_move
   // The values of a region's symbols; a loop writes its iteration itself.
   Value* region_symbols(const Program& region, const std::string& iteration, const Environment& at);
   // One of two regions, by a bool.

@@ -8,15 +8,42 @@ namespace tw::codegen {
 
 void CallEmitter::emit_region(size_t number) {
   const Program& region = program_.regions[number];
-  emit_in_parts(
-      region_symbol(number), {0, region.calls.size(), region.steps, true}, {region.symbols, {}},
-      nullptr, [&](size_t call, const Environment& at) { emit_host_call(region.calls[call], at); });
+  const auto with_workspaces = [&](const Environment& at) {
+    Environment inside = at;
+    if (!program_.devices.empty()) inside.workspaces = env_field(at.env, EnvField::workspaces);
+    return inside;
+  };
+  emit_in_parts(region_symbol(number),
+                {0, region.calls.size(), region.steps, true,
+                 [&](const Environment& at) { end_region(region, at.env); }},
+                {region.symbols, {}}, nullptr, [&](size_t call, const Environment& at) {
+                  emit_any_call(region.calls[call], with_workspaces(at));
+                });
+}
+
+void CallEmitter::end_region(const Program& region, Value* env) {
+  for (size_t d = 0; d < program_.devices.size(); ++d) {
+    const int device = static_cast<int>(d) + 1;
+    bool used = false, sent = false;  // since the processor waited
+    for (const KernelCall& call : region.calls) {
+      used |= call.device == device || call.from == device;
+      if (call.is_transfer() && call.device == device) sent = true;
+      if (call.is_transfer() && call.from == device) sent = false;
+    }
+    if (used)
+      end_unless_ok(runtime("tw_device_region_ends",
+                            {env, b_.getInt32(static_cast<uint32_t>(d)), b_.getInt32(sent)},
+                            b_.getInt32Ty()));
+  }
 }
 
 void CallEmitter::emit_host_call(const KernelCall& call, const Environment& at) {
-  if (!call.function) emit_call(call, at);
-  else if (!call.function->region) emit_extern(call, at);
-  else if (call.function->region->loop) emit_loop(call, at);
+  if (!call.function) return emit_call(call, at);
+  if (!call.function->region) return emit_extern(call, at);
+  for (size_t d = 0; d < program_.devices.size(); ++d)
+    end_unless_ok(runtime("tw_device_regions", {at.env, b_.getInt32(static_cast<uint32_t>(d))},
+                          b_.getInt32Ty()));
+  if (call.function->region->loop) emit_loop(call, at);
   else emit_choice(call, at);
 }
 
@@ -25,16 +52,31 @@ llvm::Value* CallEmitter::operand_table(const KernelCall& call,
                                         const Environment& at) {
   Value* list = local(b_.getPtrTy(), std::max<size_t>(lead + views.size(), 1));
   for (size_t i = 0; i < views.size(); ++i)
-    b_.CreateStore(address(call.arguments[static_cast<size_t>(views[i].argument)], at),
-                   b_.CreateConstGEP1_64(b_.getPtrTy(), list, lead + i));
+    b_.CreateStore(
+        handle(call.arguments[static_cast<size_t>(views[i].argument)], views[i].device, at),
+        b_.CreateConstGEP1_64(b_.getPtrTy(), list, lead + i));
   return list;
 }
 
-llvm::Value* CallEmitter::in_workspace(const KernelCall& call, const Expr& offset,
+llvm::Value* CallEmitter::in_workspace(const KernelCall& call, const Expr& offset, int device,
                                        const Environment& at) {
+  if (device != 0)
+    return handle({Place::arena, 0,
+                   call.function->region->workspaces[static_cast<size_t>(device) - 1] + offset},
+                  device, at);
   return address({call.workspace_buffer < 0 ? Place::arena : Place::growable, call.workspace_buffer,
                   call.workspace + offset},
                  at);
+}
+
+llvm::Value* CallEmitter::region_workspaces(const KernelCall& call, const Environment& at) {
+  const std::vector<Expr>& offsets = call.function->region->workspaces;
+  if (offsets.empty()) return llvm::ConstantPointerNull::get(b_.getPtrTy());
+  Value* list = local(b_.getInt64Ty(), offsets.size());
+  for (size_t d = 0; d < offsets.size(); ++d)
+    b_.CreateStore(device_offset({Place::arena, 0, offsets[d]}, static_cast<int>(d) + 1, at),
+                   b_.CreateConstGEP1_64(b_.getInt64Ty(), list, d));
+  return list;
 }
 
 llvm::Value* CallEmitter::region_symbols(const Program& region, const std::string& iteration,
@@ -51,7 +93,7 @@ void CallEmitter::emit_choice(const KernelCall& call, const Environment& at) {
   const ExternCall& f = *call.function;
   Value* condition = b_.CreateLoad(
       b_.getInt8Ty(), address(call.arguments[static_cast<size_t>(f.inputs[0].argument)], at));
-  Value* outputs = operand_table(call, f.outputs, 0, at);
+  Value *outputs = operand_table(call, f.outputs, 0, at), *workspaces = region_workspaces(call, at);
   llvm::Function* function = b_.GetInsertBlock()->getParent();
   auto block = [&](const char* name) {
     return llvm::BasicBlock::Create(module_.getContext(), name, function);
@@ -69,7 +111,8 @@ void CallEmitter::emit_choice(const KernelCall& call, const Environment& at) {
         {EnvField::inputs,
          operand_table(call, std::span(f.inputs).subspan(first, region.inputs.size()), 0, at)},
         {EnvField::outputs, outputs},
-        {EnvField::arena, in_workspace(call, 0, at)}};
+        {EnvField::arena, in_workspace(call, 0, 0, at)},
+        {EnvField::workspaces, workspaces}};
     for (const auto& [field, value] : own) b_.CreateStore(value, env_place(env, field));
     b_.CreateStore(region_symbols(region, "", at), env_place(env, EnvField::symbols));
     // No times of its calls
@@ -94,11 +137,14 @@ void CallEmitter::emit_loop(const KernelCall& call, const Environment& at) {
   Value *null = llvm::ConstantPointerNull::get(b_.getPtrTy()),
         *symbols = region_symbols(program_.regions[body], loop.iteration, at);
   Value* rows = operand_table(call, outputs.subspan(carried, stacked), lead + carried, at);
-  if (loop.conditional) b_.CreateStore(in_workspace(call, loop.condition, at), rows);
+  if (loop.conditional) b_.CreateStore(in_workspace(call, loop.condition, 0, at), rows);
   Value* spare = local(b_.getPtrTy(), std::max<size_t>(carried, 1));
-  for (size_t i = 0; i < carried; ++i)
-    b_.CreateStore(in_workspace(call, loop.spare[i], at),
+  std::vector<Constant*> places;  // of carried values
+  for (size_t i = 0; i < carried; ++i) {
+    places.push_back(b_.getInt32(static_cast<uint32_t>(outputs[i].device)));
+    b_.CreateStore(in_workspace(call, loop.spare[i], outputs[i].device, at),
                    b_.CreateConstGEP1_64(b_.getPtrTy(), spare, i));
+  }
   const auto iteration = static_cast<size_t>(std::find(names.begin(), names.end(), loop.iteration) -
                                              names.begin());
   auto operand = [&](const ExternCall::View& view) {
@@ -114,14 +160,17 @@ void CallEmitter::emit_loop(const KernelCall& call, const Environment& at) {
       spare,
       extents(loop.bytes, at.vars),
       extents(loop.growth, at.vars),
-      in_workspace(call, 0, at),
+      in_workspace(call, 0, 0, at),
       symbols,
       iteration < names.size() ? b_.CreateConstGEP1_64(b_.getInt64Ty(), symbols, iteration) : null,
       loop.conditional ? operand(f.inputs[0]) : null,
       loop.conditional ? operand(f.outputs.back()) : null,
       count(carried),
       count(static_cast<size_t>(loop.sliced)),
-      count(stacked)};
+      count(stacked),
+      array(b_.getInt32Ty(), places),
+      region_workspaces(call, at),
+      program_.devices.empty() ? null : mover()};
   std::vector<Type*> types;
   for (Value* field : fields) types.push_back(field->getType());
   llvm::StructType* type = llvm::StructType::get(module_.getContext(), types);
@@ -132,6 +181,16 @@ void CallEmitter::emit_loop(const KernelCall& call, const Environment& at) {
   llvm::cast<llvm::Function>(callee.getCallee())
       ->setVisibility(llvm::GlobalValue::HiddenVisibility);
   end_unless_ok(b_.CreateCall(callee, {at.env, description}));
+}
+
+llvm::Value* CallEmitter::mover() {
+  Type *n = b_.getInt64Ty(), *i = b_.getInt32Ty();
+  auto callee = module_.getOrInsertFunction(
+      "tw_device_move",
+      llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy(), i, n, n, n, i}, false));
+  llvm::cast<llvm::Function>(callee.getCallee())
+      ->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  return callee.getCallee();
 }
 
 }  // namespace tw::codegen

@@ -29,7 +29,8 @@ enum class EnvField : unsigned {
   run,
   state,
   context,
-  strings
+  strings,
+  workspaces
 };
 
 class ProgramBuilder {

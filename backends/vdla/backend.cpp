@@ -64,8 +64,16 @@ class VdlaBackend : public DeviceBackend {
   // Each call brings the table of its own constants, as one more argument.
   Error add_parameters(Program& program, int device, int kernel, const StreamParts& parts) const {
     if (!parts.requant) return Error::success();
-    for (KernelCall& call : program.calls) {
-      if (call.kernel != kernel || call.device != device || call.is_transfer()) continue;
+    TW_TRY(add_parameters_to(program.calls, program, device, kernel, parts));
+    for (Program& region : program.regions)
+      TW_TRY(add_parameters_to(region.calls, program, device, kernel, parts));
+    return Error::success();
+  }
+
+  Error add_parameters_to(std::vector<KernelCall>& calls, Program& program, int device, int kernel,
+                          const StreamParts& parts) const {
+    for (KernelCall& call : calls) {
+      if (call.kernel != kernel || call.device != device || !call.is_launch()) continue;
       std::vector<Constant> constants;
       for (const Operand& operand : call.arguments) {
         const WeightPiece* piece = find_weights(program, device, operand);

@@ -61,8 +61,9 @@ Expected<std::vector<FusedGraph>> fuse_model(const Graph& graph, const CompileOp
     settle_algorithms(fused.front(), target, algorithms);
   }
   for (const Graph* region : regions_within(graph)) {
-    fused.push_back(fuse(*region, options.plain, target));  // on the processor
-    if (!options.plain) settle_algorithms(fused.back(), target, options.algorithms);
+    fused.push_back(fuse(*region, options.plain, target.main_device()));
+    if (!options.plain && target.devices.empty())
+      settle_algorithms(fused.back(), target, options.algorithms);
   }
   return fused;
 }
@@ -135,26 +136,30 @@ Error runs_on(const DeviceBackend& backend, const LoweredKernel& kernel, const T
   return backend.accepts(chosen.kernel, constants_of(kernel.lowered));
 }
 
-// Which groups the devices of the target take.
-Placement place(const FusedGraph& fused, const Target& target, const DeviceBackends& devices,
-                const ModelSchedules& schedules, int jobs) {
-  std::vector<DeviceKernels> on_device;
-  for (size_t d = 0; d < devices.size(); ++d) {
-    DeviceKernels& own = on_device.emplace_back(
-        lower_for_device(fused, target, static_cast<int>(d) + 1));
-    own.refusals.resize(own.kernels.size());
-    llvm::cantFail(parallel_for(jobs, own.kernels.size(), [&](size_t k) -> Error {
-      if (Error error = runs_on(*devices[d], own.kernels[k], target, schedules))
-        own.refusals[k] = error_text(std::move(error));
-      return Error::success();
-    }));
-  }
+// Which groups the devices of the target take, by graph.
+std::vector<Placement> place(const std::vector<FusedGraph>& fused, const Target& target,
+                             const DeviceBackends& devices, const ModelSchedules& schedules,
+                             int jobs) {
+  std::vector<std::vector<DeviceKernels>> on_device(fused.size());
+  for (size_t g = 0; g < fused.size(); ++g)
+    for (size_t d = 0; d < devices.size(); ++d) {
+      DeviceKernels& own = on_device[g].emplace_back(
+          lower_for_device(fused[g], target, static_cast<int>(d) + 1));
+      own.refusals.resize(own.kernels.size());
+      llvm::cantFail(parallel_for(jobs, own.kernels.size(), [&](size_t k) -> Error {
+        if (Error error = runs_on(*devices[d], own.kernels[k], target, schedules))
+          own.refusals[k] = error_text(std::move(error));
+        return Error::success();
+      }));
+    }
   return place_groups(fused, target, on_device);
 }
 
-// The same of the groups that stay on the processor; a device has the direct algorithms.
-Error settle_host_part(FusedGraph& fused, Placement& placement, const Target& target,
-                       const CompileOptions& options, const ModelSchedules& schedules) {
+// The same of the groups of one graph that stay on the processor; a device has the direct
+// algorithms.
+Error settle_host_part(FusedGraph& fused, Placement& placement, bool in_region,
+                       const Target& target, const CompileOptions& options,
+                       const ModelSchedules& schedules) {
   const Graph& graph = *fused.graph;
   std::map<NodeId, std::pair<int, std::string>> places;  // by anchor
   std::vector<Group> host;
@@ -162,15 +167,18 @@ Error settle_host_part(FusedGraph& fused, Placement& placement, const Target& ta
     places[fused.groups[g].anchor] = {placement.devices[g], placement.reasons[g]};
     if (placement.devices[g] == 0) host.push_back(fused.groups[g]);
   }
-  TW_ASSIGN(const AlgorithmOptions algorithms,
-            schedules.algorithms(graph, host, target, options.algorithms));
+  AlgorithmOptions algorithms = options.algorithms;
+  if (!in_region) {
+    TW_ASSIGN(algorithms, schedules.algorithms(graph, host, target, options.algorithms));
+  }
   choose_algorithms(graph, host, target, algorithms);
   auto settled = host.begin();
   for (Group& group : fused.groups)
     if (places[group.anchor].first == 0) group = *settled++;
   fuse_pools(graph, fused.groups,
              [&](const Group& group) { return places[group.anchor].first != 0; });
-  placement = {};
+  placement.devices.clear();
+  placement.reasons.clear();
   for (const Group& group : fused.groups) {
     placement.devices.push_back(places[group.anchor].first);
     placement.reasons.push_back(std::move(places[group.anchor].second));
@@ -178,15 +186,33 @@ Error settle_host_part(FusedGraph& fused, Placement& placement, const Target& ta
   return Error::success();
 }
 
+std::string title_of(const Graph& graph, const Node& node) {
+  return (node.name.empty() ? graph.value(node.output).name : node.name) + " (" +
+         op_info(node.attrs).name + ")";
+}
+
+// By graph: " in body (Loop)" of those that a node runs.
+std::map<const Graph*, std::string> surroundings(const std::vector<FusedGraph>& fused) {
+  std::map<const Graph*, std::string> in;
+  for (const FusedGraph& one : fused)
+    for (const NodeId id : one.graph->order())
+      for (const Graph* region : regions_of(one.graph->node(id).attrs))
+        in.emplace(region, " in " + title_of(*one.graph, one.graph->node(id)) + in[one.graph]);
+  return in;
+}
+
 // Of the groups that could not go to a device, or should not: names and why.
-std::vector<std::string> host_reasons(const FusedGraph& fused, const Placement& placement) {
-  const Graph& graph = *fused.graph;
+std::vector<std::string> host_reasons(const std::vector<FusedGraph>& fused,
+                                      const std::vector<Placement>& placements) {
   std::vector<std::string> reasons;
-  for (size_t g = 0; g < fused.groups.size(); ++g) {
-    if (placement.devices[g] != 0 || placement.reasons[g].empty()) continue;
-    const Node& node = graph.node(fused.groups[g].anchor);
-    reasons.push_back((node.name.empty() ? graph.value(node.output).name : node.name) + " (" +
-                      op_info(node.attrs).name + ") on the processor: " + placement.reasons[g]);
+  std::map<const Graph*, std::string> in = surroundings(fused);
+  for (size_t f = 0; f < fused.size(); ++f) {
+    const Graph& graph = *fused[f].graph;
+    const Placement& placement = placements[f];
+    for (size_t g = 0; g < fused[f].groups.size(); ++g)
+      if (placement.devices[g] == 0 && !placement.reasons[g].empty())
+        reasons.push_back(title_of(graph, graph.node(fused[f].groups[g].anchor)) + in[&graph] +
+                          " on the processor: " + placement.reasons[g]);
   }
   return reasons;
 }
@@ -334,17 +360,18 @@ Expected<LoweredModel> lower_model(Graph imported, const std::map<std::string, i
 
   stages.begin("lower");
   TW_TRY(schedules->read(fused));
-  Placement placement = place(main, target, devices, *schedules, jobs);
+  std::vector<Placement> placements = place(fused, target, devices, *schedules, jobs);
   if (!options.plain && !target.devices.empty()) {
-    TW_TRY(settle_host_part(main, placement, target, options, *schedules));
+    for (size_t f = 0; f < fused.size(); ++f)
+      TW_TRY(settle_host_part(fused[f], placements[f], f > 0, target, options, *schedules));
     TW_TRY(schedules->read(fused));
   }
   if (!options.plain) {
     out.algorithms = algorithms_of(main);
     out.lossy = lossy_layers(fused, rewritten.narrowed, target);
   }
-  out.host_reasons = host_reasons(main, placement);
-  TW_ASSIGN(LoweredProgram lowered, lower_program(fused, placement.devices, target));
+  out.host_reasons = host_reasons(fused, placements);
+  TW_ASSIGN(LoweredProgram lowered, lower_program(fused, placements, target));
   TW_ASSIGN(std::vector<ChosenSchedule> chosen,
             schedule_all(lowered.kernels, target, *schedules, jobs));
   TW_ASSIGN(out.remarks, remarks_of(graph, lowered, chosen, target, *schedules));

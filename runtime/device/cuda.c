@@ -48,18 +48,30 @@ static tw_status cuda_copy(tw_device* d, int64_t at, void* memory, int64_t offse
   return code ? cuda_failed(d, "a copy of the caller's memory failed", "", code) : TW_OK;
 }
 
+static tw_status cuda_move(tw_device* d, int64_t to, int64_t from, int64_t bytes, int32_t weights) {
+  cu_state* s = d->state;
+  tw_status status = cuda_enter(d);
+  if (status != TW_OK) return status;
+  s->inside = 0;
+  cu_code code = s->f.copy(s->arena + (uint64_t)to,
+                           (weights ? s->weights : s->arena) + (uint64_t)from, (size_t)bytes,
+                           s->stream);
+  cuda_leave(d);
+  return code ? cuda_failed(d, "a copy within the device failed", "", code) : TW_OK;
+}
+
 static tw_status cuda_do_launch(tw_device* d, const cu_launch* l, const char* name) {
   cu_state* s = d->state;
   tw_status status = TW_OK;
   cu_code code = 0;
-  if (s->mode == kCuReplay) {
+  if (s->mode == kCuReplay && !d->in_region) {
     code = s->f.replay(s->segments[s->next++].executable, s->stream);
     return code ? cuda_failed(d, "cannot replay from ", name, code) : TW_OK;
   }
   code = s->f.launch(l->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1],
                      l->block[2], 0, s->stream, l->parameters, 0);
   if (code) status = cuda_failed(d, "cannot launch ", name, code);
-  else if (s->mode == kCuRecord) status = cuda_record(d, l);
+  else if (s->mode == kCuRecord && !d->in_region) status = cuda_record(d, l);
   return status;
 }
 
@@ -67,6 +79,8 @@ static tw_status cuda_launch(tw_device* d, int32_t index, const int64_t* argumen
   cu_state* s = d->state;
   const tw_launch_desc* desc = &d->desc->launches[index];
   if (arguments[0] == 0 || arguments[1] == 0 || arguments[2] == 0) return TW_OK;
+  if (d->apart || d->in_region) s->inside = 0; /* as in every run, whatever its regions do */
+  d->apart = 0;
   if (s->mode == kCuReplay && s->inside) return TW_OK; /* its segment runs already */
   uint64_t values[kCuMostArguments];
   void* parameters[kCuMostArguments + 1];
@@ -83,7 +97,7 @@ static tw_status cuda_launch(tw_device* d, int32_t index, const int64_t* argumen
   tw_status status = cuda_enter(d);
   if (status != TW_OK) return status;
   status = cuda_do_launch(d, &launch, desc->function);
-  s->inside = 1;
+  s->inside = !d->in_region;
   cuda_leave(d);
   return status;
 }
@@ -105,5 +119,6 @@ const tw_driver tw_cuda_driver = {.name = "cuda",
                                   .read = cuda_read,
                                   .launch = cuda_launch,
                                   .wait = cuda_wait,
+                                  .move = cuda_move,
                                   .begin = cuda_begin,
                                   .copy = cuda_copy};

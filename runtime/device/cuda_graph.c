@@ -2,7 +2,9 @@
  * Graphs are built node by node, in the order of the launches, not captured: the caller's stream
  * may itself be capturing. Copies to and from memory that is not the arena stay outside, so the
  * tensors may be others every run, and cut the launches into segments; so does what runs on the
- * processor between them. A run with other symbols, or another arena, records anew. */
+ * processor between them. What a region launches is never recorded: how often it runs, and where its
+ * values lie then, is another matter every run. A run with other symbols, or another arena, records
+ * anew. */
 #include "cuda.h"
 
 static void cuda_forget(cu_state* s) {

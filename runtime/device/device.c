@@ -39,8 +39,26 @@ void* tw_device_library(tw_device* device, const char* const* names, size_t coun
 
 void tw_device_launch(const tw_env* env, int32_t index, int32_t launch, const int64_t* arguments) {
   tw_device* device = &env->devices[index];
+  device->in_region = env->workspaces != 0;
   if (device->status == TW_OK)
     device->status = device->desc->driver->launch(device, launch, arguments);
+}
+
+void tw_device_move(const tw_env* env, int32_t index, int64_t to, int64_t from, int64_t bytes,
+                    int32_t weights) {
+  tw_device* device = &env->devices[index];
+  if (device->status == TW_OK && bytes)
+    device->status = device->desc->driver->move(device, to, from, bytes, weights);
+}
+
+int32_t tw_device_regions(const tw_env* env, int32_t index) {
+  env->devices[index].apart = 1;
+  return env->devices[index].status;
+}
+
+int32_t tw_device_region_ends(const tw_env* env, int32_t index, int32_t sent) {
+  if (sent) tw_device_wait(env, index);
+  return env->devices[index].status;
 }
 
 /* Whether the memory behind `tensor` is the device's own; then its start, as the caller gave it. */
@@ -113,6 +131,7 @@ tw_status tw_devices_open(tw_device* devices, const uint8_t* weights, const tw_q
 static tw_status begin(tw_device* device, const int64_t* symbols, int32_t plain) {
   uint64_t bytes = device->desc->arena_bytes(symbols);
   device->status = TW_OK;
+  device->in_region = device->apart = 0;
   memset(&device->stats, 0, sizeof device->stats);
   if (bytes > INT64_MAX) return TW_E_MEMORY; /* more than can be counted */
   if (bytes > device->arena_bytes) {

@@ -14,6 +14,8 @@ typedef struct tw_device {
   tw_status status;      /* the first failure since the run began */
   tw_device_stats stats; /* of the run, kept by drivers that count */
   tw_text* error;        /* its text */
+  int32_t in_region;     /* the next launch or copy is a region's: other runs may have others */
+  int32_t apart; /* a region may have run since the last launch; drivers that ask reset it */
 } tw_device;
 
 /* Failures leave a text in device->error. What is enqueued runs in order; copies may return before
@@ -31,9 +33,11 @@ typedef struct tw_driver {
   tw_status (*launch)(tw_device* device, int32_t launch,
                       const int64_t* arguments); /* tw_device_launch documents them */
   tw_status (*wait)(tw_device* device);
-  /* What a driver may lack. A run begins: launches and copies come in the same order with the same
-   * arguments as in other runs with these symbols and this arena; `plain`: what is launched runs at
-   * once, for a profile. */
+  /* Within the device: to the arena, from the weights or from the arena. The two do not overlap. */
+  tw_status (*move)(tw_device* device, int64_t to, int64_t from, int64_t bytes, int32_t weights);
+  /* What a driver may lack. A run begins: launches and copies outside of regions come in the same
+   * order with the same arguments as in other runs with these symbols and this arena; `plain`: what
+   * is launched runs at once, for a profile. */
   tw_status (*begin)(tw_device* device, const int64_t* symbols, int32_t plain);
   /* Between the arena and the caller's memory on the device, from `offset` in it; `out`: from the
    * arena. Without it no run is asynchronous. */

@@ -287,6 +287,14 @@ static tw_status opencl_copy(tw_device* d, int64_t at, void* memory, int64_t off
   return code ? tw_device_failed(d, "a copy of the caller's memory failed", "", code) : TW_OK;
 }
 
+static tw_status opencl_move(tw_device* d, int64_t to, int64_t from, int64_t bytes,
+                             int32_t weights) {
+  cl_state* s = d->state;
+  cl_code code = s->f.copy(s->queue, weights ? s->shared->weights : s->arena, s->arena,
+                           (size_t)from, (size_t)to, (size_t)bytes, 0, 0, 0);
+  return code ? tw_device_failed(d, "a copy within the device failed", "", code) : TW_OK;
+}
+
 static tw_status opencl_launch(tw_device* d, int32_t index, const int64_t* arguments) {
   cl_state* s = d->state;
   const tw_launch_desc* desc = &d->desc->launches[index];
@@ -325,4 +333,5 @@ const tw_driver tw_opencl_driver = {.name = "opencl",
                                     .read = opencl_read,
                                     .launch = opencl_launch,
                                     .wait = opencl_wait,
+                                    .move = opencl_move,
                                     .copy = opencl_copy};

@@ -190,6 +190,13 @@ static tw_status vdla_read(tw_device* d, int64_t at, void* to, int64_t bytes) {
   return TW_OK;
 }
 
+static tw_status vdla_move(tw_device* d, int64_t to, int64_t from, int64_t bytes, int32_t weights) {
+  vdla_state* s = d->state;
+  memcpy(s->dram + s->arena_at + to, s->dram + (weights ? s->weights_at : s->arena_at) + from,
+         (size_t)bytes);
+  return TW_OK;
+}
+
 static tw_status vdla_launch(tw_device* d, int32_t index, const int64_t* arguments) {
   vdla_state* s = d->state;
   tw_vdla_stream stream;
@@ -222,6 +229,12 @@ static tw_status vdla_wait(tw_device* d) {
   return TW_OK; /* a launch has ended when it returns */
 }
 
-const tw_driver tw_vdla_driver = {"vdla",     vdla_open, vdla_close,  vdla_reserve,
-                                  vdla_write, vdla_read, vdla_launch, vdla_wait,
-                                  0,          0};
+const tw_driver tw_vdla_driver = {.name = "vdla",
+                                  .open = vdla_open,
+                                  .close = vdla_close,
+                                  .reserve = vdla_reserve,
+                                  .write = vdla_write,
+                                  .read = vdla_read,
+                                  .launch = vdla_launch,
+                                  .wait = vdla_wait,
+                                  .move = vdla_move};

@@ -13,6 +13,13 @@
 namespace tw {
 namespace {
 
+struct RegionCase {
+  const char *name, *inputs, *body;
+};
+const RegionCase kCases[] = {
+#include "tests/cli/operator_cases.inc"
+};
+
 Target opencl_target() {
   Expected<Target> target = load_target("opencl-generic",
                                         {std::string(TW_SOURCE_DIR) + "/configs"});
@@ -106,6 +113,28 @@ TEST_CASE("what the device lacks runs on the processor, with the same result") {
   if (!test::shared_host()) return;
   check(graph, target, 3);
   check(graph, opencl_target(), 3);
+}
+
+TEST_CASE("If and Loop on an OpenCL device") {
+  if (!test::shared_host()) return;
+  int cases = 0;
+  for (const RegionCase& c : kCases) {
+    if (std::string_view(c.body).find("graph @") == std::string_view::npos) continue;
+    ++cases;
+    CAPTURE(c.name);
+    std::string text = std::string("graph @g(batch) {\n") + c.inputs + "\n" + c.body +
+                       "\noutput %y\n}\n";
+    if (text.find("[batch") == std::string::npos) text.replace(text.find("(batch)"), 7, "()");
+    Graph graph = test::parsed_graph(text);
+    if (text.find("[batch") != std::string::npos) graph = bind_symbols(graph, {{"batch", 5}});
+    for (unsigned seed = 1; seed <= 2; ++seed) check(graph, opencl_target(), seed);
+    // Products and sums on the device, functions of single elements on the processor
+    Target apart = opencl_target();
+    apart.devices[0].take_all = false;
+    apart.devices[0].rates = {1e15, 1e15, 1e15, 1e-9, 0};
+    check(graph, apart, 3);
+  }
+  CHECK(cases >= 5);
 }
 
 TEST_CASE("a run on the caller's OpenCL queue, with its memory") {

@@ -4,83 +4,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <functional>
-#include <utility>
 
-#include "ir/kernel/interpreter.h"
 #include "passes/choose/choose_algorithms.h"
 #include "passes/fuse_groups.h"
 #include "passes/storage.h"
 #include "program/plan_program.h"
 #include "tests/ir/graph_testing.h"
 #include "tests/passes/random_graph.h"
+#include "tests/program/machine.h"
 
 using namespace tw;
 
 namespace {
-
-using Bytes = std::vector<std::byte>;
-
-struct Memory {
-  std::vector<Bytes> inputs, outputs;
-  // By device, the processor's first; a device's weights begin at 0
-  std::vector<Bytes> arenas, weights;
-
-  std::byte* at(const Operand& operand, int device) {
-    const auto offset = as_const(operand.offset);
-    REQUIRE(offset);
-    REQUIRE((device == 0 || (operand.place != Place::input && operand.place != Place::output)));
-    const auto place = static_cast<size_t>(device);
-    switch (operand.place) {
-      case Place::input: return inputs[static_cast<size_t>(operand.index)].data() + *offset;
-      case Place::output: return outputs[static_cast<size_t>(operand.index)].data() + *offset;
-      case Place::arena: return arenas[place].data() + *offset;
-      case Place::weights: return weights[place].data() + *offset;
-      case Place::growable: break;  // of sizes made from data: these graphs have none
-    }
-    TW_UNREACHABLE("bad place");
-  }
-};
-
-size_t bytes_of(DType dtype, const Shape& shape) {
-  int64_t bytes = dtype_bytes(dtype);
-  for (const Expr& extent : shape) bytes *= as_const(simplify(extent)).value();
-  return static_cast<size_t>(bytes);
-}
-
-// Runs a kernel over pointers, one a parameter buffer; an output where an input lies is made there.
-void run_kernel(const Kernel& kernel, const std::vector<std::byte*>& pointers) {
-  std::vector<KernelArgument> arguments;
-  std::vector<const Buffer*> buffers;
-  for (const Buffer& buffer : kernel.buffers)
-    if (buffer.role != BufferRole::temp) buffers.push_back(&buffer);
-  REQUIRE(buffers.size() == pointers.size());
-  for (size_t i = 0; i < buffers.size(); ++i)
-    arguments.push_back(
-        {Bytes(pointers[i], pointers[i] + bytes_of(buffers[i]->dtype, buffers[i]->shape))});
-  for (size_t i = 0; i < buffers.size(); ++i)
-    if (const auto same = std::find(pointers.begin(), pointers.end(), pointers[i]);
-        buffers[i]->role == BufferRole::output &&
-        buffers[static_cast<size_t>(same - pointers.begin())]->role == BufferRole::input)
-      arguments[i] = {{}, static_cast<size_t>(same - pointers.begin())};
-  REQUIRE(error_text(interpret(kernel, arguments)) == "");
-  for (size_t i = 0; i < buffers.size(); ++i)
-    if (const Bytes& made = arguments[arguments[i].place.value_or(i)].bytes;
-        buffers[i]->role == BufferRole::output)
-      std::memcpy(pointers[i], made.data(), made.size());
-}
-
-Bytes packed_weights(const Program& program) {
-  Bytes weights(program.weight_bytes);
-  for (const WeightPiece& piece : program.weights) {
-    std::byte* to = weights.data() + piece.offset;
-    Bytes source(piece.source.bytes.begin(), piece.source.bytes.end());
-    if (piece.pack) run_kernel(*piece.pack, {source.data(), to});
-    else std::memcpy(to, source.data(), std::min(source.size(), static_cast<size_t>(piece.size)));
-  }
-  return weights;
-}
 
 struct Result {
   std::vector<Tensor> outputs;
@@ -120,51 +55,25 @@ Result run_interpreted(Graph graph, const std::vector<Tensor>& inputs, const Tar
                       return std::holds_alternative<op::Pool>(graph.node(id).attrs);
                     });
   }
-  std::vector<int> devices;
-  if (!target.devices.empty()) devices = random_places(graph, groups, target);
+  std::vector<Placement> placements;
+  if (!target.devices.empty()) placements = {{random_places(graph, groups, target)}};
   const std::vector<FusedGraph> fused = {{&graph, groups}};
-  LoweredProgram lowered = test::must(lower_program(fused, devices, target));
+  LoweredProgram lowered = test::must(lower_program(fused, placements, target));
   std::vector<Kernel> kernels;
   for (const LoweredKernel& kernel : lowered.kernels) kernels.push_back(kernel.lowered.kernel);
   const Program program =
       test::must(plan_program(std::move(lowered), std::move(kernels), target)).program;
 
-  Memory memory;
-  for (const Tensor& tensor : inputs) memory.inputs.push_back(tensor.bytes);
+  std::vector<test::Bytes> given, made;
+  for (const Tensor& tensor : inputs) given.push_back(tensor.bytes);
   for (const TensorSpec& spec : program.outputs) {
     result.outputs.push_back(Tensor::zeros(spec.dtype, *static_shape(spec.dims)));
-    memory.outputs.push_back(result.outputs.back().bytes);
+    made.push_back(result.outputs.back().bytes);
   }
-  const Bytes all_weights = packed_weights(program);
-  memory.arenas.emplace_back(static_cast<size_t>(as_const(program.arena_bytes).value()),
-                             std::byte{0xff});
-  memory.weights.push_back(all_weights);
-  for (const DeviceProgram& device : program.devices) {
-    memory.arenas.emplace_back(static_cast<size_t>(as_const(device.arena_bytes).value()),
-                               std::byte{0xff});
-    const auto begin = all_weights.begin() + static_cast<std::ptrdiff_t>(device.weights_offset);
-    memory.weights.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(device.weight_bytes));
-  }
-  // A device does what it is told as late as it may: when the processor waits for what it sends
-  std::vector<std::vector<std::function<void()>>> told(program.devices.size() + 1);
-  const auto wait = [&](size_t device) {
-    for (const std::function<void()>& step : std::exchange(told[device], {})) step();
-  };
-  for (const KernelCall& call : program.calls) {
-    std::vector<std::byte*> pointers;
-    for (const Operand& operand : call.arguments)
-      pointers.push_back(memory.at(operand, pointers.empty() ? call.from : call.device));
-    result.in_place += !call.is_transfer() && std::find(pointers.begin(), pointers.end() - 1,
-                                                        pointers.back()) != pointers.end() - 1;
-    if (call.is_transfer()) REQUIRE((call.from == 0 || call.device == 0));
-    result.transfers += call.is_transfer();
-    const Kernel& kernel = program.kernels[static_cast<size_t>(call.kernel)];
-    told[static_cast<size_t>(std::max(call.device, call.from))].emplace_back(
-        [&kernel, pointers] { run_kernel(kernel, pointers); });
-    if (call.device == 0) wait(static_cast<size_t>(call.from));
-  }
-  for (size_t device = 0; device < told.size(); ++device) wait(device);
-  for (size_t i = 0; i < result.outputs.size(); ++i) result.outputs[i].bytes = memory.outputs[i];
+  test::Machine machine(program);
+  machine.run(given, made);
+  result.in_place = machine.in_place, result.transfers = machine.transfers;
+  for (size_t i = 0; i < result.outputs.size(); ++i) result.outputs[i].bytes = made[i];
   return result;
 }
 

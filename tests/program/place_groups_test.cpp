@@ -23,26 +23,63 @@ Target with_devices(size_t count) {
   return target;
 }
 
+// A product in front of a loop of products, which carries two values and gathers rows of four bytes.
+const char* kLoop = R"(graph @g() {
+  %x: f32[64, 64] = input
+  %w: f32[64, 64] = input
+  %a: f32[64, 64] = matmul(%x, %w)
+  %last: f32[64, 64], %sum: f32[64, 64], %rows: f32[9] = loop(%a, %x, %w) trip=[9] carried=2 turn="t" body=graph @body(t) {
+      %b: f32[64, 64] = input
+      %c: f32[64, 64] = input
+      %by: f32[64, 64] = input
+      %p: f32[64, 64] = matmul(%b, %by)
+      %s: f32[64, 64] = softmax(%c) axis=1
+      %row: f32[] = reduce(%p) kind=max axes=[0, 1] keep=false
+      output %p
+      output %s
+      output %row
+    }
+  output %last
+  output %sum
+  output %rows
+}
+)";
+
 using Refuses = std::string (*)(const LoweredGroup& kernel);
 
-Placement placed(const Target& target, Refuses refuses) {
-  Expected<Graph> graph = parse_graph(kChain);
+// By graph.
+std::vector<Placement> all_placed(const char* text, const Target& target, Refuses refuses) {
+  Expected<Graph> graph = parse_graph(text);
   if (!graph) FAIL(error_text(graph.takeError()));
-  const FusedGraph fused{&*graph, fuse_groups(*graph)};
-  std::vector<DeviceKernels> devices;
-  for (size_t d = 0; d < target.devices.size(); ++d) {
-    devices.push_back(lower_for_device(fused, target, static_cast<int>(d) + 1));
-    for (const LoweredKernel& kernel : devices.back().kernels)
-      devices.back().refusals.push_back(refuses(kernel.lowered));
-  }
+  std::vector<FusedGraph> fused = {{&*graph, fuse_groups(*graph)}};
+  for (const Graph* region : regions_within(*graph))
+    fused.push_back({region, fuse_groups(*region)});
+  std::vector<std::vector<DeviceKernels>> devices(fused.size());
+  for (size_t f = 0; f < fused.size(); ++f)
+    for (size_t d = 0; d < target.devices.size(); ++d) {
+      DeviceKernels& own = devices[f].emplace_back(
+          lower_for_device(fused[f], target, static_cast<int>(d) + 1));
+      for (const LoweredKernel& kernel : own.kernels)
+        own.refusals.push_back(refuses(kernel.lowered));
+    }
   return place_groups(fused, target, devices);
+}
+
+Placement placed(const Target& target, Refuses refuses) {
+  return all_placed(kChain, target, refuses).front();
+}
+
+// Of the loop: the values that it carries, and its rows.
+std::vector<int> results_of(const Placement& placement) {
+  std::vector<int> places;
+  for (const auto& [value, device] : placement.results) places.push_back(device);
+  return places;
 }
 
 std::string all(const LoweredGroup&) { return ""; }
 std::string no_reductions(const LoweredGroup& kernel) {
   return std::holds_alternative<ReduceStages>(kernel.stages) ? "no rows here" : "";
 }
-
 }  // namespace
 
 TEST_CASE("without devices all is on the processor") {
@@ -75,6 +112,41 @@ TEST_CASE("the better of two devices is taken") {
   Target target = with_devices(2);
   target.devices[0].rates.flops = 1e9;
   CHECK(placed(target, all).devices == std::vector<int>{2, 2, 2});
+}
+
+TEST_CASE("the groups of a loop's body, and what it carries, are where they are fast") {
+  Target target = with_devices(1);
+  target.devices[0].axes = {{"block_x", "block", 65535}};
+  for (const bool take_all : {false, true}) {
+    CAPTURE(take_all);
+    target.devices[0].take_all = take_all;
+    const std::vector<Placement> fast = all_placed(kLoop, target, all);
+    REQUIRE(fast.size() == 2);
+    CHECK(fast[0].devices == std::vector<int>{1, 0});  // the loop itself is the processor's
+    CHECK(fast[0].reasons[1].find("the processor counts its iterations") != std::string::npos);
+    CHECK(fast[1].devices == std::vector<int>{1, 1, 1});
+    CHECK(results_of(fast[0]) == std::vector<int>{1, 1, 1});
+    // The second carried value and the rows are made on the processor
+    const std::vector<Placement> mixed = all_placed(kLoop, target, no_reductions);
+    CHECK(mixed[1].devices == std::vector<int>{1, 0, 0});
+    CHECK(results_of(mixed[0]) == std::vector<int>{1, 0, 0});
+  }
+  // Copies in every iteration cost more than they gain
+  target = with_devices(1);
+  target.devices[0].rates.copy = 1;
+  const std::vector<Placement> far = all_placed(kLoop, target, no_reductions);
+  CHECK(far[1].devices == std::vector<int>{0, 0, 0});
+  CHECK(results_of(far[0]) == std::vector<int>{0, 0, 0});
+}
+
+TEST_CASE("a device without threads has no rows that begin between the places of buffers") {
+  Target target = with_devices(1);
+  target.devices[0].take_all = true;
+  const std::vector<Placement> placed = all_placed(kLoop, target, all);
+  CHECK(results_of(placed[0]) == std::vector<int>{1, 1, 0});
+  CHECK(finds_rows(target.devices[0], Expr(128)));
+  CHECK(!finds_rows(target.devices[0], var("n") * 32));
+  CHECK(finds_rows(target.devices[0], var("n") * 64));
 }
 
 TEST_CASE("a device is asked once for each distinct kernel") {

@@ -1,0 +1,224 @@
+// If and Loop with their kernels on the fake driver: results, what is recorded around them, and the
+// rules of the API.
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "driver/compile/dump.h"
+#include "tests/cli/compiled.h"
+#include "tests/cuda/fake.h"
+#include "tests/ir/parsed.h"
+#include "tests/passes/random_graph.h"
+#include "tests/test_folder.h"
+
+using namespace tw;
+
+namespace {
+
+using test::emulated, test::FakeCounts, test::FakeCuda;
+
+// Products around a branch and in it. The condition is made on the device.
+const char* kChoice = R"(graph @g(batch) {
+  %x: f32[batch, 16] = input
+  %w: f32[16, 16] = input
+  %limit: f32[] = input
+  %a: f32[batch, 16] = matmul(%x, %w)
+  %most: f32[] = reduce(%a) kind=max axes=[0, 1] keep=false
+  %c: bool[] = binary(%limit, %most) function=lt
+  %b: f32[batch, 16] = if(%c, %a, %w, %x) then_branch=graph @then(batch) {
+      %p: f32[batch, 16] = input
+      %by: f32[16, 16] = input
+      %q: f32[batch, 16] = matmul(%p, %by)
+      %r: f32[batch, 16] = softmax(%q) axis=1
+      %s: f32[batch, 16] = matmul(%r, %by)
+      output %s
+    } else_branch=graph @else(batch) {
+      %p: f32[batch, 16] = input
+      output %p
+    }
+  %y: f32[batch, 16] = matmul(%b, %w)
+  output %y
+}
+)";
+
+// A convolution and a product in a loop that its condition ends, a loop of fixed length in it.
+const char* kLoop = R"(graph @g(batch) {
+  %x: f32[batch, 4, 6, 6] = input
+  %k: f32[4, 4, 3, 3] = input
+  %w: f32[36, 36] = input
+  %limit: f32[] = input
+  %yes: bool[] = const [1]
+  %h: f32[batch, 4, 6, 6] = unary(%x) function=tanh
+  %last: f32[batch, 4, 6, 6], %n: i64[] = loop(%yes, %h, %k, %w, %limit) trip=[9] carried=1 conditional=true body=graph @body(batch) {
+      %v: f32[batch, 4, 6, 6] = input
+      %kk: f32[4, 4, 3, 3] = input
+      %ww: f32[36, 36] = input
+      %most: f32[] = input
+      %c: f32[batch, 4, 6, 6] = conv(%v, %kk) strides=[1,1] dilations=[1,1] pads=[1,1,1,1] group=1
+      %t: f32[batch, 4, 6, 6] = unary(%c) function=tanh
+      %f: f32[batch, 4, 36] = reshape(%t) shape=[batch,4,36]
+      %d: f32[batch, 4, 36], %rows: f32[2, batch, 4] = loop(%f, %ww) trip=[2] carried=1 turn="j" body=graph @inner(batch, j) {
+          %u: f32[batch, 4, 36] = input
+          %m: f32[36, 36] = input
+          %p: f32[batch, 4, 36] = matmul(%u, %m)
+          %q: f32[batch, 4, 36] = unary(%p) function=tanh
+          %r: f32[batch, 4] = reduce(%q) kind=sum axes=[2] keep=false
+          output %q
+          output %r
+        }
+      %s: f32[batch, 4] = reduce(%rows) kind=sum axes=[0] keep=false
+      %sum: f32[] = reduce(%s) kind=sum axes=[0, 1] keep=false
+      %go: bool[] = binary(%sum, %most) function=lt
+      %e: f32[batch, 4, 6, 6] = reshape(%d) shape=[batch,4,6,6]
+      output %go
+      output %e
+    }
+  %z: f32[] = cast(%n) to=f32
+  %y: f32[batch, 4, 6, 6] = binary(%last, %z) function=add
+  output %y
+}
+)";
+
+// Inputs for so many rows; the last one is the limit.
+std::vector<Tensor> inputs_for(const Graph& graph, int64_t batch, double limit, int seed) {
+  std::vector<Tensor> inputs;
+  for (const ValueId v : graph.inputs()) {
+    std::vector<int64_t> shape;
+    for (const Expr& e : graph.value(v).type.shape)
+      shape.push_back(eval_int(e, [&](std::string_view) { return batch; }));
+    Tensor t = Tensor::zeros(DType::f32, shape);
+    for (int64_t i = 0; i < t.size(); ++i)
+      t.set(i, static_cast<double>((i * 7 + seed * 13) % 29 - 14) / 32);
+    inputs.push_back(std::move(t));
+  }
+  inputs.back().set(0, limit);
+  return inputs;
+}
+
+struct Running {
+  Graph graph;
+  LoadedModel loaded;
+  tw_context* context = nullptr;
+
+  explicit Running(const char* text)
+      : graph(test::parsed_graph(text)), loaded(test::compile_for(graph, emulated())) {
+    tw_options options{};
+    options.size = sizeof options;
+    options.threads = 1;
+    REQUIRE(loaded.api().create(&options, &context) == TW_OK);
+  }
+  Running(const Running&) = delete;
+  ~Running() { loaded.api().destroy(context); }
+
+  void run(int64_t batch, double limit, int seed) const {
+    std::vector<Tensor> inputs = inputs_for(graph, batch, limit, seed);
+    Expected<std::vector<Tensor>> want = evaluate(bind_symbols(graph, {{"batch", batch}}), inputs);
+    REQUIRE(bool(want));
+    std::vector<Tensor> got;
+    for (const Tensor& t : *want) got.push_back(Tensor::zeros(t.dtype, t.shape));
+    std::vector<tw_tensor> in, out;
+    for (Tensor& t : inputs) in.push_back(test::describe(t));
+    for (Tensor& t : got) out.push_back(test::describe(t));
+    REQUIRE(loaded.api().run(context, in.data(), out.data()) == TW_OK);
+    for (size_t i = 0; i < want->size(); ++i)
+      CHECK(test::relative_difference((*want)[i], got[i]) < 1e-4);
+  }
+};
+
+struct Placed {
+  std::vector<std::string> host_reasons;
+  std::string program;
+};
+
+Placed placed(const char* text) {
+  const TestFolder folder;
+  CompileOptions options;
+  options.emit = Emit::scheduled;
+  options.dump_dir = folder.path();
+  CompileReport report = test::report_of(test::parsed_graph(text), emulated(), options);
+  std::ifstream file(dump_path(folder.path(), DumpStage::program));
+  return {std::move(report.host_reasons), {std::istreambuf_iterator<char>(file), {}}};
+}
+
+// The lines of a region.
+std::string region(const std::string& program, int number) {
+  const auto begin = [&](int n) { return program.find("  region " + std::to_string(n) + " "); };
+  REQUIRE(begin(number) != std::string::npos);
+  const size_t end = std::min(begin(number + 1), program.find("\n}\n"));
+  return program.substr(begin(number), end - begin(number));
+}
+
+size_t count(const std::string& text, const std::string& word) {
+  size_t n = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("branches run on the device, and what is around them is replayed") {
+  FakeCuda& fake = FakeCuda::get();
+  const FakeCounts before = fake.counts();
+  {
+    const Running model(kChoice);
+    const FakeCounts start = fake.counts();
+    // Recorded with one branch, replayed with the other, and back
+    for (const double limit : {-1e3, 1e3, -1e3, 1e3, 1e3}) model.run(3, limit, 1);
+    const FakeCounts after = fake.counts();
+    const int parts = after.instantiations - start.instantiations;
+    CHECK(parts >= 2);  // in front of the branch and behind it
+    CHECK(after.replays - start.replays == 4 * parts);
+    for (const int64_t batch : {5, 5, 2}) model.run(batch, -1e3, 2);
+  }
+  CHECK(fake.counts().same_objects(before));
+  CHECK(fake.breaches() == "");
+}
+
+TEST_CASE("loops run on the device, as often as the data say") {
+  FakeCuda& fake = FakeCuda::get();
+  const FakeCounts before = fake.counts();
+  {
+    const Running model(kLoop);
+    for (const double limit : {-1e3, 1e3, -0.5, 0.1, 1e3, -1e3}) model.run(2, limit, 1);
+    for (const double limit : {1e3, -1e3}) model.run(3, limit, 2);
+  }
+  CHECK(fake.counts().same_objects(before));
+  CHECK(fake.breaches() == "");
+}
+
+TEST_CASE("of regions the processor keeps what decides, and carried values stay on the device") {
+  const Placed loop = placed(kLoop);
+  REQUIRE(loop.host_reasons.size() == 2);
+  CHECK(loop.host_reasons[0].find("last (loop) on the processor: ") == 0);
+  CHECK(loop.host_reasons[1].find("d (loop) in last (loop) on the processor: ") == 0);
+  const std::string inner = region(loop.program, 0), outer = region(loop.program, 1);
+  CHECK(count(inner, "call on 1") > 0);
+  CHECK(count(inner, "move ") == 0);
+  // Of the outer body the condition alone
+  CHECK(count(outer, "move 1 to 0") == 1);
+  CHECK(count(outer, "move 0 to 1") == 0);
+  CHECK(count(outer, "call @") == 0);
+  const Placed choice = placed(kChoice);
+  CHECK(choice.host_reasons.size() == 1);
+  CHECK(count(region(choice.program, 0), "call on 1") > 0);
+  CHECK(count(region(choice.program, 1), "move on 1") == 1);
+}
+
+TEST_CASE("a profile of a model with regions") {
+  FakeCuda& fake = FakeCuda::get();
+  const FakeCounts before = fake.counts();
+  {
+    const Running model(kChoice);
+    std::vector<Tensor> inputs = inputs_for(model.graph, 3, -1e3, 1);
+    Tensor out = Tensor::zeros(DType::f32, {3, 16});
+    std::vector<tw_tensor> in;
+    for (Tensor& t : inputs) in.push_back(test::describe(t));
+    const tw_tensor made = test::describe(out);
+    std::vector<uint64_t> ns(64);
+    REQUIRE(model.loaded.api().profile(model.context, in.data(), &made, ns.data()) == TW_OK);
+    model.run(3, 1e3, 1);
+  }
+  CHECK(fake.counts().same_objects(before));
+  CHECK(fake.breaches() == "");
+}
