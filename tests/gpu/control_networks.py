@@ -105,9 +105,9 @@ def growing():
 
 
 NETWORKS = {"early_exit": early_exit, "refine": refine, "refine_free": lambda: refine("batch"), "recurrent": recurrent, "recurrent_free": lambda: recurrent("batch"), "growing": growing}
-# What the processor does of each, in words of the reasons.
+# What the processor does of each, in words of the reasons. How many rows 'refine' has is the data's; what 'growing' carries has as many as the iteration says.
 ON_PROCESSOR = {"early_exit": ["takes one of its branches"], "recurrent": ["counts its iterations", "takes one of its branches"]}
-ON_PROCESSOR |= {"refine": ["counts its iterations"], "growing": ["counts its iterations"]}
+ON_PROCESSOR |= {name: ["counts its iterations", "its sizes are made from data"] for name in ("refine", "growing")}
 
 
 def write(folder, only=None):
