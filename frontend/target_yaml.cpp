@@ -50,6 +50,14 @@ bool adds_pairs(const Intrinsic& intrinsic) {
          form->sum_type == DType::f32 && !form->depth.empty() && form->depth.back().extent % 2 == 0;
 }
 
+bool takes(const EmitCalls& emit, const std::string& parameter) {
+  return std::ranges::any_of(emit.calls, [&](const EmitCalls::Call& call) {
+    return std::ranges::any_of(call.operands, [&](const EmitCalls::Operand& operand) {
+      return operand.name == parameter;
+    });
+  });
+}
+
 class Reader {
  public:
   explicit Reader(const std::string& file) : file_(file) {}
@@ -488,9 +496,11 @@ void Reader::read_instructions(const YAML::Node& node, Target& t, size_t needed)
     for (const Buffer& buffer : kernel->buffers) parameters.push_back(buffer.name);
     if (!i.scopes.empty() && i.scopes.size() != parameters.size())
       problem(v[5], "scopes must be one for each parameter of the semantics");
-    for (const Stmt& store : stores_of(kernel->body))  // no call takes what only gets a result
-      if (store->combiner == Combiner::none)
-        std::erase(parameters, kernel->buffer(store->buffer).name);
+    for (const Stmt& store : stores_of(kernel->body)) {  // no call takes what only gets a result
+      const std::string& result = kernel->buffer(store->buffer).name;
+      if (store->combiner == Combiner::none && !takes(i.emit, result))
+        std::erase(parameters, result);
+    }
     const bool copies = i.emit == "async";  // what it copies is what a stage says
     if (Error error = joinErrors(
             joinErrors(i.emit.empty() || copies ? Error::success() : check_emit(i.emit, parameters),

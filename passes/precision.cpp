@@ -26,11 +26,13 @@ bool multiplies_bf16(const Target& whole) {
              target,
              [](const ProductForm& form) {
                return form.left_type == DType::bf16 && form.right_type == DType::bf16 &&
-                      form.sum_type == DType::f32 && form.intrinsic->scopes.empty();
+                      form.sum_type == DType::f32 &&
+                      (form.intrinsic->scopes.empty() || form.in_tiles);
              },
              [&](const ProductForm& form) {
-               return form.dense() &&
-                      form.row_count() * form.column_count() * 32 <= target.vector_bits;
+               return form.dense() && !form.sums_in_memory &&
+                      (form.in_tiles ||
+                       form.row_count() * form.column_count() * 32 <= target.vector_bits);
              })
       .has_value();
 }

@@ -7,6 +7,7 @@
 #include "backends/llvm/instruction_emitter.h"
 #include "ir/kernel/work.h"
 #include "ir/schedule/intrinsic.h"
+#include "ir/schedule/product_form.h"
 
 namespace tw::codegen {
 
@@ -34,6 +35,8 @@ const InstructionEmitter::Instruction& InstructionEmitter::instruction_of(const 
   made.intrinsic = intrinsic;
   for (const Buffer& parameter : semantics->buffers) {
     Operand operand{match->at(parameter.name).buffer, match->at(parameter.name).at, 1};
+    const size_t place = made.parameters.size();
+    operand.in_tiles = place < intrinsic->scopes.size() && intrinsic->scopes[place] == kTileScope;
     for (const Expr& extent : parameter.shape) operand.count *= as_const(extent).value_or(0);
     operand.count /= threads;
     if (parameter.role == BufferRole::output) made.result = parameter.name;
@@ -44,8 +47,10 @@ const InstructionEmitter::Instruction& InstructionEmitter::instruction_of(const 
 }
 
 void InstructionEmitter::note_operands(const StmtNode& s) {
-  for (const auto& [name, operand] : instruction_of(s).operands)
+  for (const auto& [name, operand] : instruction_of(s).operands) {
     memory_.note_register_access(operand.buffer, operand.count);
+    if (operand.in_tiles) memory_.note_tiles(operand.buffer, operand.count);
+  }
 }
 
 template <class Fn>
@@ -127,6 +132,9 @@ bool InstructionEmitter::emit(const StmtNode& s) {
   const Operand& result = instruction.operands.at(instruction.result);
   const auto value_of = [&](const std::string& name) {
     const Operand& operand = instruction.operands.at(name);
+    if (operand.in_tiles)
+      return static_cast<Value*>(v_.b.getInt8(static_cast<uint8_t>(
+          memory_.tile(operand.buffer, memory_.access_of(operand.buffer, operand.at)))));
     Value* value = load_operand(operand);
     llvm::Type* element = operand_element(v_.b.getContext(), kernel_.buffer(operand.buffer).dtype);
     return value->getType()->getScalarType() == element

@@ -6,6 +6,7 @@
 
 #include "backends/llvm/expression_emitter.h"
 #include "backends/llvm/memory_emitter.h"
+#include "ir/schedule/product_form.h"
 
 namespace tw::codegen {
 
@@ -99,6 +100,9 @@ Value* MemoryEmitter::base_of(BufferId id) {
   if (!owner) {
     owner = function_.value;
     const Buffer& buffer = kernel_.buffer(id);
+    if (buffer.scope == kTileScope)
+      fail("'" + buffer.name +
+           "' is in tile registers, which only instructions reach that take them");
     llvm::IRBuilder<> at_entry(&owner->getEntryBlock(), owner->getEntryBlock().begin());
     auto* slot = at_entry.CreateAlloca(
         llvm::ArrayType::get(v_.storage_type(buffer.dtype), static_cast<uint64_t>(elements(id))),

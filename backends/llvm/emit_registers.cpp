@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "backends/llvm/memory_emitter.h"
+#include "ir/schedule/product_form.h"
 
 namespace tw::codegen {
 
@@ -24,6 +25,34 @@ void MemoryEmitter::close_register_slots(BufferId id) {
 int64_t MemoryEmitter::slot_lanes(BufferId id) const {
   const auto found = slot_lanes_.find(id.index);
   return found == slot_lanes_.end() ? 0 : found->second;
+}
+
+// Each buffer has registers of its own.
+void MemoryEmitter::note_tiles(BufferId id, int64_t count) {
+  constexpr int64_t kTileRegisters = 8;  // of AMX
+  const Buffer& buffer = kernel_.buffer(id);
+  const auto wrong = [&](const std::string& what) { fail("'" + buffer.name + "' " + what); };
+  if (buffer.scope != kTileScope)
+    return wrong("is in scope '" + buffer.scope + "', and an instruction wants it in scope '" +
+                 kTileScope + "'");
+  const auto [found, fresh] = tiles_.try_emplace(id.index, Tiles{used_tiles_, count});
+  if (found->second.elements != count) wrong("is in tile registers of different sizes");
+  if (!fresh) return;
+  if (elements(id) < 0 || elements(id) % count != 0)
+    return wrong("is in tile registers, and its shape is no whole number of them");
+  used_tiles_ += elements(id) / count;
+  if (used_tiles_ > kTileRegisters)
+    wrong("makes it " + std::to_string(used_tiles_) + " tile registers, and there are " +
+          std::to_string(kTileRegisters));
+}
+
+int64_t MemoryEmitter::tile(BufferId id, const Access& access) {
+  const Tiles& tiles = tiles_.at(id.index);
+  if (!access.dynamic && !access.lane_offsets && access.constant % tiles.elements == 0)
+    return tiles.first + access.constant / tiles.elements;
+  fail("an operand in '" + kernel_.buffer(id).name +
+       "' is no whole tile register that is known once unroll loops are expanded");
+  return tiles.first;
 }
 
 llvm::AllocaInst* MemoryEmitter::register_slot(BufferId id, int64_t slot) {

@@ -8,6 +8,7 @@
 #include <charconv>
 
 #include "ir/schedule/intrinsic.h"
+#include "ir/schedule/product_form.h"
 
 namespace tw::codegen {
 namespace {
@@ -337,27 +338,31 @@ Error try_emit(const Intrinsic& intrinsic, llvm::Module& module) {
   const auto parameter = [&](const std::string& name) {
     return semantics->buffer(*semantics->find_buffer(name));
   };
+  const auto in_tiles = [&](const std::string& name) {
+    const auto at = static_cast<size_t>(semantics->find_buffer(name)->index);
+    return at < intrinsic.scopes.size() && intrinsic.scopes[at] == kTileScope;
+  };
   const EmitWriter::Operands operands{
       [&](const std::string& name) -> Value* {
+        if (in_tiles(name)) return b.getInt8(0);
         return b.CreateLoad(type_of(parameter(name)), function->getArg(0));
       },
       [&](const std::string&) -> Value* { return function->getArg(0); }};
   llvm::Type* out = b.getVoidTy();
-  bool by_address = false;
+  bool stores = false;  // the calls themselves
   for (const Buffer& buffer : semantics->buffers)
     if (buffer.role == BufferRole::output) {
       out = type_of(buffer);
+      stores = in_tiles(buffer.name);
       for (const EmitCalls::Call& call : intrinsic.emit.calls)
         for (const EmitCalls::Operand& operand : call.operands)
-          by_address |= operand.name == buffer.name &&
-                        operand.kind == EmitCalls::OperandKind::address;
+          stores |= operand.name == buffer.name && operand.kind == EmitCalls::OperandKind::address;
     }
   EmitWriter writer(b, module);
   for (const EmitCalls* around : {&intrinsic.setup, &intrinsic.teardown})
     TW_TRY(writer.write(*around, operands, b.getVoidTy()).takeError());
   TW_ASSIGN(Value * result, writer.write(intrinsic.emit, operands, out));
-  if (!result && !by_address)
-    return make_error(DiagCode::unsupported, "nothing gives the accumulator");
+  if (!result && !stores) return make_error(DiagCode::unsupported, "nothing gives the accumulator");
   if (result) b.CreateStore(result, function->getArg(0));
   b.CreateRetVoid();
   return Error::success();

@@ -26,6 +26,7 @@ class InstructionEmitter : private EmissionPart {
     BufferId buffer;
     std::vector<Expr> at;  // of the first of
     int64_t count = 0;     // elements
+    bool in_tiles = false;
   };
   struct Instruction {
     const Intrinsic* intrinsic = nullptr;  // null: the block's loops are emitted

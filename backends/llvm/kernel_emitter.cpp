@@ -4,6 +4,7 @@
 #include "ir/kernel/shared_loop.h"
 #include "ir/kernel/stack_limits.h"
 #include "ir/schedule/interleave.h"
+#include "ir/schedule/product_form.h"
 
 namespace tw::codegen {
 namespace {
@@ -82,7 +83,7 @@ void KernelEmitter::check_temps() {
     const BufferId id{static_cast<int32_t>(i)};
     if (emission_.environment && emission_.environment->holds(id)) continue;
     const int64_t count = memory_.elements(id);
-    if (buffer.scope != "stack" && buffer.scope != "register")
+    if (buffer.scope != "stack" && buffer.scope != "register" && buffer.scope != kTileScope)
       fail("buffer '" + buffer.name + "' is in scope '" + buffer.scope +
            "', which a CPU does not have");
     if (count < 0)

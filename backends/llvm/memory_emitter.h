@@ -28,6 +28,12 @@ class MemoryEmitter : private EmissionPart {
   // Behind all accesses: no slot reaches over the buffer's end.
   void close_register_slots(BufferId id);
 
+  // Buffers in tile registers, so many elements in one. Nothing but instructions that take a tile's
+  // number reaches them.
+  void note_tiles(BufferId id, int64_t elements);
+  // The number of the register that holds the element and those behind it.
+  int64_t tile(BufferId id, const Access& access);
+
   // By the address of the load, the store or the comparison, which lives as long.
   const IndexForm& form_of(const void* key, BufferId buffer, const std::vector<Expr>& indices);
   const IndexForm& difference_form(const Expr& comparison);  // its right side minus its left one
@@ -66,6 +72,11 @@ class MemoryEmitter : private EmissionPart {
   // By buffer index: lanes of a register slot, 0: scalars
   std::map<int32_t, int64_t> slot_lanes_;
   std::map<std::pair<int32_t, int64_t>, llvm::AllocaInst*> slots_;
+  struct Tiles {
+    int64_t first = 0, elements = 0;  // the first register, elements in each
+  };
+  std::map<int32_t, Tiles> tiles_;  // by buffer index
+  int64_t used_tiles_ = 0;
   std::map<int32_t, Value*> stack_;
   std::map<int32_t, llvm::Function*> owners_;  // of register and stack buffers
 };

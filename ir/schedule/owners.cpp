@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/schedule/product_form.h"
 #include "ir/target.h"
 
 namespace tw::sched {
@@ -33,7 +34,8 @@ void add_use(const Stmt& s, const std::function<bool(const StmtNode&)>& is_use,
 
 bool may_own(const StmtNode& loop, const Buffer& buffer, const Target* target) {
   if (loop.kind != StmtKind::loop || !is_concurrent(loop.loop_kind)) return false;
-  if (buffer.scope == "stack" || buffer.scope == "register") return true;
+  if (buffer.scope == "stack" || buffer.scope == "register" || buffer.scope == kTileScope)
+    return true;
   if (loop.loop_kind == LoopKind::vthread)
     return buffer.scope != "global" && buffer.scope != "thread";
   const DeviceAxis* axis = target ? target->find_axis(loop.axis) : nullptr;

@@ -31,11 +31,14 @@ int64_t ProductForm::count(const std::vector<ProductAxis>& axes) {
 }
 
 bool ProductForm::dense() const {
-  if (rows.size() > 1 || columns.size() > 1 || depth.size() > 1) return false;
-  const bool depth_inside = depth.empty() || (depth[0].left == 1 && depth[0].right == 1);
-  return depth_inside &&
+  if (rows.size() > 1 || columns.size() > 1 || depth.size() > 2) return false;
+  const int64_t side_by_side = neighbours();
+  const bool depth_inside = depth.empty() || (depth.back().left == 1 && depth.back().right == 1);
+  const bool steps = depth.size() < 2 || (depth[0].left == side_by_side &&
+                                          depth[0].right == side_by_side * column_count());
+  return depth_inside && steps &&
          (rows.empty() || (rows[0].left == depth_count() && rows[0].sum == column_count())) &&
-         (columns.empty() || (columns[0].right == depth_count() && columns[0].sum == 1));
+         (columns.empty() || (columns[0].right == side_by_side && columns[0].sum == 1));
 }
 
 std::optional<ProductForm> product_form(const Intrinsic& intrinsic, const ProductTest& types_fit) {
@@ -70,6 +73,13 @@ std::optional<ProductForm> product_form(const Intrinsic& intrinsic, const Produc
   form.left_type = kernel->buffer(left->buffer).dtype;
   form.right_type = kernel->buffer(right->buffer).dtype;
   form.sum_type = kernel->buffer(s->buffer).dtype;
+  form.in_tiles = intrinsic.scopes.size() == 3 &&
+                  std::ranges::all_of(intrinsic.scopes,
+                                      [](const std::string& scope) { return scope == kTileScope; });
+  for (const EmitCalls::Call& call : intrinsic.emit.calls)
+    for (const EmitCalls::Operand& operand : call.operands)
+      form.sums_in_memory |= operand.kind == EmitCalls::OperandKind::address &&
+                             operand.name == kernel->buffer(s->buffer).name;
   if (!types_fit(form)) return std::nullopt;
   for (const Stmt& loop : loops) {
     const auto stride = [&](BufferId buffer, const std::vector<Expr>& at) {

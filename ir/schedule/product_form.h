@@ -9,6 +9,10 @@
 
 namespace tw {
 
+// The scope of a processor's tile registers: a buffer there has whole registers, by number, and
+// instructions alone reach it, which get the number of an operand's register.
+inline constexpr const char* kTileScope = "tile";
+
 // A loop of the instruction, and how far apart in each operand its iterations lie, in elements.
 struct ProductAxis {
   int64_t extent = 1;
@@ -27,8 +31,15 @@ struct ProductForm {
   double products_a_cycle() const {
     return static_cast<double>(row_count() * column_count() * depth_count()) * intrinsic->rate;
   }
-  // One loop each at most; operands lie as [row][depth], [column][depth] and [row][column].
+  // One loop each at most, of the depth two; operands lie as [row][depth], [column][depth] and
+  // [row][column], with two loops of the depth the right one as [depth][column][neighbours].
   bool dense() const;
+  // Steps of the depth that lie side by side in the right operand
+  int64_t neighbours() const { return depth.empty() ? 1 : depth.back().extent; }
+  // All operands are in tile registers.
+  bool in_tiles = false;
+  // The sums come from memory and go there in the instruction itself.
+  bool sums_in_memory = false;
 
  private:
   static int64_t count(const std::vector<ProductAxis>& axes);

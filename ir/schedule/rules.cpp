@@ -5,13 +5,15 @@
 
 #include "ir/kernel/stack_limits.h"
 #include "ir/schedule/owners.h"
+#include "ir/schedule/product_form.h"
 
 namespace tw::sched {
 
 namespace {
 
 bool is_small(const Buffer& buffer) {  // lives on the stack or in registers
-  return buffer.role == BufferRole::temp && (buffer.scope == "stack" || buffer.scope == "register");
+  return buffer.role == BufferRole::temp &&
+         (buffer.scope == "stack" || buffer.scope == "register" || buffer.scope == kTileScope);
 }
 
 bool is_private(const Buffer& buffer) {

@@ -14,6 +14,18 @@ bool nearly_fill(int64_t rows, int64_t of_instruction) {
   return (rows + of_instruction - 1) / of_instruction * of_instruction * 8 <= rows * 9;
 }
 
+// Of the products of tiles half at most are of what fills them up.
+bool fill_tiles(const ProductForm& form, const ProductExtents& extents) {
+  const auto filled = [](int64_t extent, int64_t by) {
+    const int64_t whole = (extent + by - 1) / by * by;
+    return static_cast<double>(extent) / static_cast<double>(whole);
+  };
+  return filled(extents.rows, form.row_count()) *
+             filled(extents.tiles->columns, form.column_count()) *
+             filled(extents.tiles->depth, form.depth_count()) >=
+         0.5;
+}
+
 // What i8 numbers are more than the u8 numbers of the same order.
 constexpr int64_t kSign = 128;
 // A zero point from which 16 bits hold a byte's distance.
@@ -69,11 +81,13 @@ IntegerProduct integer_product(const Target& target, const LeftNumbers& left, DT
       target,
       [&](const ProductForm& form) {
         // One with memories of its own wants operands there, which a device's families bring
-        return form.intrinsic->scopes.empty() && form.sum_type == sums &&
+        return (form.intrinsic->scopes.empty() || form.in_tiles) && form.sum_type == sums &&
                form.right_type == right && counts_from(left, form.left_type);
       },
       [&](const ProductForm& form) {
-        return form.dense() && extents.depth % form.depth_count() == 0 &&
+        if (form.in_tiles)
+          return extents.tiles && fill_tiles(form, extents) && tile_moves(target, form).has_value();
+        return form.dense() && !form.sums_in_memory && extents.depth % form.depth_count() == 0 &&
                nearly_fill(extents.rows, form.row_count()) &&
                extents.columns % form.column_count() == 0 &&
                form.row_count() * form.column_count() * 32 <= target.vector_bits;
@@ -84,6 +98,8 @@ IntegerProduct integer_product(const Target& target, const LeftNumbers& left, DT
   product.depth = best->depth_count();
   product.columns = best->column_count();
   product.rows = best->row_count();
+  product.neighbours = best->neighbours();
+  product.tiles = tile_moves(target, *best);
   return product;
 }
 
@@ -96,6 +112,10 @@ IntegerProduct integer_product_from_anywhere(const Target& target, const LeftNum
     if (is_byte(left.type) && other.depth > best.depth) best = other;
   }
   return best;
+}
+
+int64_t rows_of_tiles(const IntegerProduct& product, int64_t rows) {
+  return product.rows * (nearly_fill(rows, 2 * product.rows) ? 2 : 1);
 }
 
 bool multiplies_tf32(const GroupBuilder& b) {

@@ -5,6 +5,7 @@
 
 #include "ir/graph/graph.h"
 #include "ir/schedule/product_form.h"
+#include "ir/schedule/tile_moves.h"
 #include "kernels/common/handles.h"
 
 namespace tw {
@@ -20,14 +21,18 @@ struct IntegerProduct {
   LeftNumbers left;
   std::string intrinsic;   // empty: none
   DType type = DType::u8;  // of the left operand's copy
-  // Of one instruction: steps of the depth side by side, columns and rows (each with its depth)
+  // Of one instruction: steps of the depth, columns and rows (each with its depth)
   int64_t depth = 1, columns = 1, rows = 1;
+  // Of the depth, the steps that lie side by side in the right operand: all, but in tiles
+  int64_t neighbours = 1;
+  // Where its operands and its sums are in tile registers
+  std::optional<TileMoves> tiles;
 
   bool defined() const { return !intrinsic.empty(); }
   Expr copied(const Expr& element) const;  // of the left operand
   // neighbours: the loop over the depth that one takes; none where that is one step
-  SumInstruction sums(const Loop& neighbours) const {
-    return {intrinsic, rows, columns, neighbours, {}};
+  SumInstruction sums(const Loop& side_by_side) const {
+    return {intrinsic, rows, columns, side_by_side, {}};
   }
 };
 
@@ -50,6 +55,13 @@ struct ProductExtents {
   int64_t columns = 1;
   int64_t depth = 0;  // 0: any number of steps, filled up with zeros
   int64_t rows = 1;   // lowering fills them up: an eighth more at the most
+  // Of a family that keeps sums in tile registers: all columns and steps of the depth. They, and
+  // rows, are filled up to whole tiles, which half of all products at most may be. Absent: it does
+  // not keep them there.
+  struct Whole {
+    int64_t columns = 1, depth = 1;
+  };
+  std::optional<Whole> tiles = std::nullopt;
 };
 IntegerProduct integer_product(const Target& target, const LeftNumbers& left, DType right,
                                const ProductExtents& extents);
@@ -59,6 +71,10 @@ IntegerProduct integer_product(const Target& target, const LeftNumbers& left, DT
 // the sum of the right operand's numbers.
 IntegerProduct integer_product_from_anywhere(const Target& target, const LeftNumbers& left,
                                              DType right, const ProductExtents& extents);
+
+// Of so many rows, those that tiles of sums hold at once: two tiles, where that fills an eighth up
+// at the most.
+int64_t rows_of_tiles(const IntegerProduct& product, int64_t rows);
 
 class GroupBuilder;
 

@@ -61,7 +61,9 @@ class ConvLowering : ConvGroup {
   // Pixels that the instruction takes together come in whole tiles.
   void fill_row() {
     const int64_t row = *as_const(s_.out.back());
-    free_ = filled_row_tile(b_.target, row, blocks_of_group(), product_.rows);
+    free_ = product_.tiles
+                ? RegisterTile{rows_of_tiles(product_, row), blocks_of_group() % 2 == 0 ? 2 : 1}
+                : filled_row_tile(b_.target, row, blocks_of_group(), product_.rows);
     row_ = Expr((row + free_.rows - 1) / free_.rows * free_.rows);
   }
 
@@ -101,7 +103,12 @@ class ConvLowering : ConvGroup {
     const LeftNumbers left{x_type_.dtype, zero_};
     const DType right = b_.type(conv.inputs[1]).dtype;
     const auto of = [&](int64_t depth, int64_t rows) {
-      return choose(b_.target, left, right, {block_, depth, rows});
+      ProductExtents extents{block_, depth, rows};
+      if (s_.group == 1 && !few && !pool_) extents.tiles = {s_.m, s_.cg};
+      const IntegerProduct found = choose(b_.target, left, right, extents);
+      if (!found.tiles || found.columns == block_) return found;
+      extents.tiles.reset();  // a block of channels is a tile's columns, or no tile
+      return choose(b_.target, left, right, extents);
     };
     if (few) return of(0, 1);
     // Steps behind a block's end belong to the next one in the copy
@@ -222,6 +229,20 @@ class ConvLowering : ConvGroup {
                                   {Expr((s_.m + block_ - 1) / block_), Expr(block_)});
   }
 
+  // Loops over the steps of the depth that the instruction takes; they move the channel.
+  std::vector<Axis> steps_of_instruction(Expr& channel) const {
+    std::vector<Axis> steps;
+    if (product_.tiles) {
+      steps.push_back({"rq", Expr(product_.depth / product_.neighbours), AxisRole::reduce});
+      channel = channel + var("rq") * Expr(product_.neighbours);
+    }
+    if (product_.depth > 1) {
+      steps.push_back({"rp", Expr(product_.neighbours), AxisRole::reduce});
+      channel = channel + var("rp");
+    }
+    return steps;
+  }
+
   void accumulate() {
     std::vector<Axis> axes = sum_axes();
     Index out = variables(axes);
@@ -248,13 +269,9 @@ class ConvLowering : ConvGroup {
       at.push_back(out[i + 2] * Expr(s_.strides[i]) + taps[i] * Expr(s_.dilations[i]));
     }
     if (block_axes) reduce.push_back({"rl", Expr(depth_ / product_.depth), AxisRole::reduce});
-    std::optional<Axis> neighbours;
-    if (product_.depth > 1) {
-      neighbours = {"rp", Expr(product_.depth), AxisRole::reduce};
-      rc = rc + var("rp");
-    }
+    const std::vector<Axis> together = steps_of_instruction(rc);
     axes.insert(axes.end(), reduce.begin(), reduce.end());
-    if (neighbours) axes.push_back(*neighbours);
+    axes.insert(axes.end(), together.begin(), together.end());
     b_.declare(axes);
     Expr group_base = s_.group == 1 ? Expr(0)
                       : depthwise_  ? channel
@@ -274,7 +291,7 @@ class ConvLowering : ConvGroup {
     if (!depthwise_) stages_.channels = reduce.front().loop();
     if (block_axes) stages_.channel_lanes = reduce.back().loop();
     if (product_.defined())
-      stages_.instruction = product_.sums(neighbours ? neighbours->loop() : Loop());
+      stages_.instruction = product_.sums(together.empty() ? Loop() : together.back().loop());
     if (paired_) stages_.paired = stages_.channel_lanes;
     auto tap = reduce.begin() + (depthwise_ ? 0 : 1);
     for (size_t i = 0; i < rank(); ++i)
@@ -351,6 +368,7 @@ class ConvLowering : ConvGroup {
                                     .vectors;
     paired_ = steps;
     stages_.vectors = steps ? 1 : vectors;
+    if (product_.tiles) return tiled_weight(out, rc, taps, vectors);
     if (!packed_.valid()) {
       const int64_t row = block_axes ? rl : together, rows = (s_.cg + row - 1) / row;
       // In the order in which the schedule's loops read
@@ -382,6 +400,38 @@ class ConvLowering : ConvGroup {
     at.push_back(b_.simplified(floor_mod(c, Expr(vectors)) * Expr(block_) + out.back()));
     if (together > 1)
       at.push_back(steps ? floor_mod(in, Expr(2)) : b_.simplified(floor_mod(in, Expr(together))));
+    return load(packed_, dtype, at);
+  }
+
+  // Packed [panel][channels // depth][taps][block of the panel][depth // neighbours][output
+  // channel, neighbours]: the last two are a tile.
+  Expr tiled_weight(const Index& out, const Expr& rc, const Index& taps, int64_t vectors) {
+    const Expr depth(product_.depth), side_by_side(product_.neighbours), block(block_);
+    const DType dtype = b_.type(node_.inputs[1]).dtype;
+    std::vector<Axis> axes = {{"wc", Expr((s_.m + block_ - 1) / block_ / vectors)},
+                              {"wr", simplify(ceil_div(Expr(s_.cg), product_.depth))}};
+    for (size_t i = 0; i < rank(); ++i) axes.push_back({axis("wk", i), Expr(s_.kernel[i])});
+    axes.insert(axes.end(), {{"wt", Expr(vectors)},
+                             {"wq", Expr(product_.depth / product_.neighbours)},
+                             {"wl", Expr(block_ * product_.neighbours)}});
+    packed_ = b_.packed(node_.inputs[1], "w", axes, [&](const auto& read) {
+      const Expr m = (var("wc") * Expr(vectors) + var("wt")) * block +
+                     floor_div(var("wl"), side_by_side),
+                 c = var("wr") * depth + var("wq") * side_by_side +
+                     floor_mod(var("wl"), side_by_side);
+      Index at = {m, c};
+      for (size_t i = 0; i < rank(); ++i) at.push_back(var(axis("wk", i)));
+      pad_rank(at);
+      return select(logical_and(lt(m, Expr(s_.m)), lt(c, Expr(s_.cg))), read(at), imm(0, dtype));
+    });
+    const Expr within = b_.simplified(floor_mod(rc, depth));
+    Index at = {b_.simplified(floor_div(out[1], Expr(vectors))),
+                b_.simplified(floor_div(rc, depth))};
+    at.insert(at.end(), taps.begin(), taps.end());
+    at.insert(at.end(),
+              {b_.simplified(floor_mod(out[1], Expr(vectors))),
+               b_.simplified(floor_div(within, side_by_side)),
+               b_.simplified(out.back() * side_by_side + floor_mod(within, side_by_side))});
     return load(packed_, dtype, at);
   }
 

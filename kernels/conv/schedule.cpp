@@ -11,6 +11,7 @@
 #include "ir/simplify.h"
 #include "kernels/common/register_tile.h"
 #include "kernels/common/row_tile.h"
+#include "kernels/schedule/tiles.h"
 
 namespace tw {
 namespace conv {
@@ -152,10 +153,13 @@ class BlockedSchedule {
         panels_(s.extent(y_.channel).value_or(1) / vectors_),
         pooled_(m.out.window.empty() ? 1 : m.out.window.back()) {
     if (const auto row = s.extent(y_.row)) pixels_ = *row * pooled_;
-    tile_ = pixels_ ? tile_pixels(pixels_, pooled_, "pixels") : free_pixels();
+    tile_ = in_tiles(s.target(), m.instruction) ? rows_of_tiles(s, m.instruction, m.sums.row)
+            : pixels_                           ? tile_pixels(pixels_, pooled_, "pixels")
+                                                : free_pixels();
   }
 
   void run() {
+    if (in_tiles(s_.target(), m_.instruction)) return run_tiles();
     const conv::Tile tile{tile_, vectors_, panels_};
     const int64_t chunk = whole() || together() > 1 ? 0 : conv::chunk_blocks(s_, m_, tile);
     if (chunk > 0) return conv::schedule_chunks(s_, m_, tile, chunk);
@@ -169,6 +173,18 @@ class BlockedSchedule {
   }
 
  private:
+  // Sums in tile registers: what they are copied to is in the first-level cache when the output's
+  // pixels are made of it.
+  void run_tiles() {
+    const Loops outer = cut_output();
+    accumulate_tiles(s_, m_.acc, depth_of(m_, m_.channels).loops, {m_.sums.channel}, m_.sums.row,
+                     m_.sums.lane, m_.instruction, row_.outer);
+    s_.map_nests(m_.copies);
+    s_.unroll(channel_.inner);
+    s_.vectorize(y_.lane);
+    s_.parallelize(outer, "yp");
+  }
+
   bool one_row() const { return y_.lines.empty() && y_.phases.empty(); }
   bool pools() const { return !m_.out.window.empty(); }
   bool whole() const { return m_.depthwise || tile_ == 1 || pools(); }
@@ -258,8 +274,9 @@ class BlockedSchedule {
       part = parts.outer, row_.outer = parts.inner;
       if (part.defined()) rows.push_back(part);
     }
-    const bool plane = !whole() && !paired_ && tile_ == s_.extent(row_.outer) &&
-                       !y_.lines.empty() && !s_.decides(rows.back());
+    const bool plane = !whole() && !paired_ && !in_tiles(s_.target(), m_.instruction) &&
+                       tile_ == s_.extent(row_.outer) && !y_.lines.empty() &&
+                       !s_.decides(rows.back());
     const auto all = plane ? s_.extent(rows.back()) : std::nullopt;
     if (const int64_t lines = all ? plane_lines(*all) : 1; lines > 1) {
       lines_ = s_.split(rows.back(), lines, Tail::guard, "v0", "v1");
@@ -393,7 +410,8 @@ void schedule_plain(ScheduleBuilder& s, const ConvStages& m) {
 }  // namespace
 
 void schedule_conv(ScheduleBuilder& s, const ConvStages& m) {
-  s.map_nests(m.copies);
+  if (!in_tiles(s.target(), m.instruction))
+    s.map_nests(m.copies);  // else once their tiles are read
   if (m.out.loops.lane.defined()) BlockedSchedule(s, m).run();
   else schedule_plain(s, m);
 }

@@ -36,25 +36,32 @@ Index matrix_index(const Shape& shape, bool transposed, const Index& batch, cons
 using Element = std::function<Expr(const Index&, const Expr&, const Expr&)>;
 
 // Stage xp: the left operand as the instruction wants it, its depth filled up with zeros. Rows that
-// it takes together have their steps of the depth side by side.
+// it takes together have their steps of the depth side by side. Of tiles the loops are those of the
+// copy: tiles are loaded from it as it is lowered.
 Element copied_left(GroupBuilder& b, MatMulStages& m, const IntegerProduct& product,
                     const Shape& outer, const Shape& rows_and_depth, const Element& left) {
   std::vector<Axis> axes;
   for (size_t d = 0; d < outer.size(); ++d) axes.push_back({"xb" + std::to_string(d), outer[d]});
+  const Index batches = variables(axes);
   const Expr &rows = rows_and_depth[0], &depth = rows_and_depth[1],
-             whole = ceil_div(depth, product.depth) * Expr(product.depth);
-  axes.insert(axes.end(), {{"xi", rows}, {"xk", simplify(whole)}});
+             steps = ceil_div(depth, product.depth);
+  const Shape blocked = {simplify(floor_div(rows, product.rows)), simplify(steps),
+                         Expr(product.rows), Expr(product.depth)};
+  Expr row = var("xi"), step = var("xk");
+  if (product.tiles) {
+    axes.insert(axes.end(),
+                {{"xt", blocked[0]}, {"xs", blocked[1]}, {"xi", blocked[2]}, {"xk", blocked[3]}});
+    row = var("xt") * blocked[2] + row, step = var("xs") * blocked[3] + step;
+  } else {
+    axes.insert(axes.end(), {{"xi", rows}, {"xk", simplify(steps * Expr(product.depth))}});
+  }
   b.declare(axes);
-  const Index at = variables(axes);
   const DType type = product.type;
-  const Expr value = product.copied(
-      left(Index(at.begin(), at.end() - 2), at[at.size() - 2], at.back()));
+  const Expr value = product.copied(left(batches, row, step));
   Shape shape = extents(axes);
   if (product.rows > 1) {
     shape.resize(outer.size());
-    shape.insert(shape.end(),
-                 {simplify(floor_div(rows, product.rows)), simplify(ceil_div(depth, product.depth)),
-                  Expr(product.rows), Expr(product.depth)});
+    shape.insert(shape.end(), blocked.begin(), blocked.end());
   }
   const BufferId copy = b.temp("xp", type, shape);
   const auto place = [&b, product](const Index& batches, const Expr& row, const Expr& step) {
@@ -66,9 +73,8 @@ Element copied_left(GroupBuilder& b, MatMulStages& m, const IntegerProduct& prod
     for (Expr& e : at) e = b.simplified(e);
     return at;
   };
-  const Expr there = b.simplified(lt(at.back(), depth));
-  m.copies.push_back(b.stage("xp", axes, copy,
-                             place(Index(at.begin(), at.end() - 2), at[at.size() - 2], at.back()),
+  const Expr there = b.simplified(lt(step, depth));
+  m.copies.push_back(b.stage("xp", axes, copy, place(batches, row, step),
                              is_const(there, 1) ? value : select(there, value, imm(0, type))));
   return [copy, type, place](const Index& batches, const Expr& row, const Expr& step) {
     return load(copy, type, place(batches, row, step));
@@ -84,9 +90,65 @@ IntegerProduct instruction_for(const GroupBuilder& b, const Node& node, const Sh
     return {};
   const bool known = b.graph.is_constant(node.inputs[1]) && right.shape.size() == 2;
   const auto choose = known ? integer_product_from_anywhere : integer_product;
+  ProductExtents extents{lanes, 0, as_const(rows_and_depth[0]).value_or(1)};
+  if (const auto columns = as_const(y.shape.back()))
+    extents.tiles = {*columns, *as_const(rows_and_depth[1])};
   return choose(b.target, {b.type(node.inputs[0]).dtype, std::get<op::MatMul>(node.attrs).a_zero},
-                right.dtype, {lanes, 0, as_const(rows_and_depth[0]).value_or(1)});
+                right.dtype, extents);
 }
+
+// Tiles of sums that are in registers at once.
+RegisterTile tiles_of(const IntegerProduct& product, int64_t rows, int64_t columns, int64_t lanes) {
+  const int64_t wide = columns > product.columns ? 2 : 1;
+  return {rows_of_tiles(product, rows), wide * product.columns / lanes};
+}
+
+// Of the right operand: [panel][steps][column of the panel], with several steps side by side
+// innermost; in tiles [panel][steps][tile of columns][part of the steps][column and step].
+struct Panels {
+  const IntegerProduct& product;
+  int64_t columns = 1, together = 1;  // of a panel; steps of the depth in one of its steps
+
+  Expr tile_columns() const { return Expr(product.columns); }
+  Expr side_by_side() const { return Expr(product.neighbours); }
+
+  void add_axes(std::vector<Axis>& axes, const Expr& panels, const Expr& depth) const {
+    axes.insert(axes.end(), {{"wj", panels}, {"wk", simplify(ceil_div(depth, together))}});
+    if (product.tiles) {
+      axes.insert(axes.end(), {{"wt", Expr(columns / product.columns)},
+                               {"wq", Expr(product.depth / product.neighbours)},
+                               {"wl", Expr(product.columns * product.neighbours)}});
+    } else {
+      axes.push_back({"wl", Expr(columns)});
+      if (together > 1) axes.push_back({"wp", Expr(together)});
+    }
+  }
+  // The operand's column, and step of the depth, at the axes' variables.
+  Expr column() const {
+    const Expr first = var("wj") * Expr(columns);
+    if (!product.tiles) return first + var("wl");
+    return first + var("wt") * tile_columns() + floor_div(var("wl"), side_by_side());
+  }
+  Expr step() const {
+    const Expr first = together > 1 ? var("wk") * Expr(together) : var("wk");
+    if (product.tiles)
+      return first + var("wq") * side_by_side() + floor_mod(var("wl"), side_by_side());
+    return together > 1 ? first + var("wp") : first;
+  }
+  // Where the sums' loops k (pairs: over single steps), kq and kp find column j.
+  void add_place(const GroupBuilder& b, Index& at, const Expr& j, const Expr& k, bool pairs) const {
+    const Expr within = b.simplified(floor_mod(j, Expr(columns)));
+    at.insert(at.end(),
+              {b.simplified(floor_div(j, Expr(columns))), pairs ? floor_div(k, Expr(2)) : k});
+    if (!product.tiles) {
+      at.push_back(within);
+      if (together > 1) at.push_back(pairs ? floor_mod(k, Expr(2)) : var("kp"));
+      return;
+    }
+    at.insert(at.end(), {b.simplified(floor_div(within, tile_columns())), var("kq"),
+                         b.simplified(floor_mod(j, tile_columns()) * side_by_side() + var("kp"))});
+  }
+};
 
 // Less its zero point where no instruction takes it. widened: the element in the type of the sums.
 Expr left_factor(const GroupBuilder& b, const IntegerProduct& product, const Expr& element,
@@ -131,6 +193,7 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
   if (pairs) tile = {paired_rows(b.target, as_const(all_rows)), kPairedVectors};
   const DType x_type = b.type(left.value).dtype, w_type = b.type(right.value).dtype;
   const IntegerProduct product = instruction_for(b, node, {all_rows, depth}, lanes);
+  if (product.tiles) tile = tiles_of(product, *as_const(all_rows), *as_const(columns), lanes);
   // Depth steps of the right operand that lie side by side
   const int64_t innermost = pairs ? 2 : product.depth;
   const Expr steps = product.defined() ? ceil_div(depth, product.depth) : depth;
@@ -145,17 +208,13 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
       right_batch.push_back(ws[i]);
       pack_axes.push_back({"wb" + std::to_string(i), ws[i]});
     }
-  pack_axes.insert(pack_axes.end(),
-                   {{"wj", panels},
-                    {"wk", simplify(innermost > 1 ? ceil_div(depth, innermost) : depth)},
-                    {"wl", Expr(panel)}});
-  if (innermost > 1) pack_axes.push_back({"wp", Expr(innermost)});
+  const Panels layout{product, panel, innermost};
+  layout.add_axes(pack_axes, panels, depth);
   MatMulStages m;
   BufferId packed = b.packed(right.value, "w", pack_axes, [&](const auto& read) {
     Index own;
     for (size_t i = 0; i + 2 < ws.size(); ++i) own.push_back(var("wb" + std::to_string(i)));
-    Expr column = var("wj") * Expr(panel) + var("wl");
-    const Expr at = innermost > 1 ? var("wk") * Expr(innermost) + var("wp") : var("wk");
+    const Expr column = layout.column(), at = layout.step();
     return select(logical_and(lt(column, columns), product.defined() ? lt(at, depth) : Expr()),
                   read(matrix_index(ws, right.transposed, own, at, column)), imm(0, w_type));
   });
@@ -170,7 +229,8 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
   // A free number of rows, or one of several an instruction, is summed in whole register tiles:
   // rows behind the last one repeat it, and only the output's stores ask.
   const bool several = product.rows > 1;
-  if (several) tile.rows = tile_rows(b.target, tile.vectors, as_const(all_rows), {}, product.rows);
+  if (several && !product.tiles)
+    tile.rows = tile_rows(b.target, tile.vectors, as_const(all_rows), {}, product.rows);
   const bool as_is = as_const(all_rows) && (!several || *as_const(all_rows) % tile.rows == 0);
   const Expr padded_rows = as_is ? all_rows
                                  : simplify(ceil_div(all_rows, tile.rows) * Expr(tile.rows));
@@ -178,7 +238,9 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
   std::vector<Axis> axes = out_axes;
   axes.push_back({"k", simplify(steps), AxisRole::reduce});
   const bool neighbours = product.depth > 1;
-  if (neighbours) axes.push_back({"kp", Expr(product.depth), AxisRole::reduce});
+  if (product.tiles)
+    axes.push_back({"kq", Expr(product.depth / product.neighbours), AxisRole::reduce});
+  if (neighbours) axes.push_back({"kp", Expr(product.neighbours), AxisRole::reduce});
   b.declare(axes);
   const auto row_of = [&](const Expr& row) {  // of the left operand
     return as_is ? row : min(row, all_rows - Expr(1));
@@ -206,20 +268,14 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
   for (size_t d = 0; d + 2 < ws.size(); ++d)
     if (!is_const(ws[d], 1))
       w_index.push_back(batch_index[batch_index.size() - (ws.size() - 2) + d]);
-  w_index.insert(w_index.end(),
-                 {b.simplified(floor_div(j, Expr(panel))), pairs ? floor_div(k, Expr(2)) : k,
-                  b.simplified(floor_mod(j, Expr(panel)))});
-  if (innermost > 1) w_index.push_back(pairs ? floor_mod(k, Expr(2)) : Expr(0));
+  layout.add_place(b, w_index, j, k, pairs);
   Shape acc_shape = outer;
   acc_shape.insert(acc_shape.end(), {padded_rows, simplify(panels * Expr(panel))});
   BufferId acc = b.temp("acc", acc_type, acc_shape);
   Index acc_at = batch_index;
   acc_at.insert(acc_at.end(), {var("ai"), j});
-  Expr depth_at = k;
-  if (neighbours) {
-    w_index.back() = var("kp");
-    depth_at = k * Expr(product.depth) + var("kp");
-  }
+  Expr depth_at = neighbours ? k * Expr(product.depth) + var("kp") : k;
+  if (product.tiles) depth_at = depth_at + var("kq") * Expr(product.neighbours);
   const Expr factor = left_element(batch_index, i, depth_at);
   const Expr sum = left_factor(b, product, factor, widen(factor), a.a_zero) *
                    widen(load(packed, w_type, w_index));

@@ -4,6 +4,7 @@
 #include "kernels/common/register_tile.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/schedule/builder.h"
+#include "kernels/schedule/tiles.h"
 
 namespace tw {
 namespace {
@@ -23,6 +24,7 @@ class MatMulSchedule {
         vectors_(std::max<int64_t>(1, m.panel / lanes_)) {}
 
   void run() {
+    if (in_tiles(s_.target(), m_.instruction)) return run_tiles();
     s_.map_nests(m_.copies);
     for (const MatMulStages::Blocks::OfRows& rows : m_.blocks.of_rows) map_rows(rows);
     const int64_t rows = tile_rows_of();
@@ -53,6 +55,31 @@ class MatMulSchedule {
   }
 
  private:
+  // Sums in tile registers, a few of them at once. What they are copied to is small, and in the
+  // first-level cache when the output's rows are made of it.
+  void run_tiles() {
+    const Columns columns = cut_columns();
+    const bool whole = s_.extent(m_.y.row) == s_.extent(m_.acc_row);
+    const int64_t rows = rows_of_tiles(s_, m_.instruction, m_.acc_row);
+    ScheduleBuilder::Cut row{{}, m_.y.row};
+    if (s_.extent(m_.y.row) != rows)
+      row = s_.split(m_.y.row, rows, whole ? Tail::shift : Tail::guard, "i0", "i1");
+    const bool rows_outside = s_.choose_switch("rows_outside", false);
+    Loops outer = m_.y.batches;
+    outer.push_back(rows_outside ? row.outer : columns.panels);
+    outer.push_back(rows_outside ? columns.panels : row.outer);
+    Loops order = outer;
+    order.insert(order.end(), {row.inner, columns.vectors, columns.lane});
+    s_.reorder(order);
+    std::erase_if(outer, [&](const Loop& loop) { return !s_.has(loop); });
+    accumulate_tiles(s_, m_.acc, m_.depth, {}, m_.acc_row, m_.acc_column, m_.instruction,
+                     outer.back());
+    s_.map_nests(m_.copies);
+    s_.unroll(columns.vectors);
+    s_.vectorize(columns.lane);
+    s_.parallelize(outer, "yp");
+  }
+
   int64_t element_bytes() const { return dtype_bytes(s_.buffer(m_.acc.buffer()).dtype); }
 
   // Distance in memory of the left operand's rows: the depth, where it is a plain matrix.

@@ -91,6 +91,9 @@ TEST_CASE("rates of a core: some may be given, the others follow from vectors an
   t->vector_bits = 512;
   t->features.push_back("amx-tile");
   CHECK(core_rates(*t).f32 == 32);
+  t->features.insert(t->features.end(), {"amx-int8", "amx-bf16"});
+  CHECK(core_rates(*t).i8 == 1024);
+  CHECK(core_rates(*t).bf16 == 512);
 }
 
 TEST_CASE("rates of a core: mistakes") {

@@ -43,7 +43,7 @@ TEST_CASE("product form: rows, and layouts that are not dense") {
   CHECK(form->rows[0].sum == 2);
   CHECK(form->dense());
 
-  const Intrinsic tile = instruction(
+  Intrinsic tile = instruction(
       "kernel @tile(a: in u8[16, 64], b: in i8[16, 16, 4], c: out i32[16, 16]) { for i in 16 { for "
       "j in 16 { for k in 16 reduce { for p in 4 reduce { c: c[i, j] += i32(a[i, k * 4 + p]) * "
       "i32(b[k, j, p]) } } } } }");
@@ -52,7 +52,11 @@ TEST_CASE("product form: rows, and layouts that are not dense") {
   CHECK(tiled->depth.size() == 2);
   CHECK(tiled->depth_count() == 64);
   CHECK(tiled->depth[0].right == 64);
-  CHECK(!tiled->dense());
+  CHECK(tiled->neighbours() == 4);
+  CHECK(tiled->dense());
+  CHECK(!tiled->in_tiles);
+  tile.scopes = {"tile", "tile", "tile"};
+  CHECK(product_form(tile)->in_tiles);
 
   const Intrinsic transposed = instruction(
       "kernel @t(a: in i8[8], b: in i8[8, 4], c: out i32[4]) { for j in 4 { for k in 8 reduce { c: "

@@ -1,0 +1,161 @@
+#include "kernels/schedule/tiles.h"
+
+#include <algorithm>
+
+#include "ir/schedule/tile_moves.h"
+#include "ir/simplify.h"
+
+namespace tw {
+namespace {
+
+std::optional<ProductForm> form_of(const Target& target, const SumInstruction& instruction) {
+  const Intrinsic* intrinsic = target.find_intrinsic(instruction.intrinsic);
+  return intrinsic ? product_form(*intrinsic) : std::nullopt;
+}
+
+class TileSums {
+ public:
+  TileSums(ScheduleBuilder& s, const Stage& stage, const SumInstruction& instruction)
+      : s_(s), stage_(stage), instruction_(instruction) {
+    const auto form = form_of(s.target(), instruction);
+    const auto moves = form ? tile_moves(s.target(), *form) : std::nullopt;
+    if (!moves) {
+      s.fail("'" + instruction.intrinsic + "' has no operands in tiles");
+      return;
+    }
+    moves_ = *moves;
+    steps_of_tile_ = form->depth_count() / form->neighbours();
+    read_operands(*form);
+  }
+
+  void run(const Loops& reduce, const Loops& tile, const Loop& row, const Loop& lane,
+           const Loop& at) {
+    const Loops own = s_.reduce_loops_of(stage_);  // the last two are the instruction's
+    if (!s_.sound() || own.size() < 2 || reduce.empty()) return;
+    const std::string& name = stage_.label();
+    const Stage sums = s_.cache_write(stage_, name + "t", kTileScope);
+    const Stage left = s_.cache_read(left_, sums, name + "l", kTileScope),
+                right = s_.cache_read(right_, sums, name + "r", kTileScope);
+    s_.compute_at(stage_, at);
+    s_.compute_at(sums, at);
+    const Loops block = {own[own.size() - 2], own.back()};
+    const Loop summed = order(sums, reduce, s_.moved(sums, tile), s_.moved(sums, row),
+                              s_.moved(sums, lane), block);
+    const Loops copied = s_.moved(stage_, s_.cached(stage_, {row, lane}));
+    const Loop stored = order(stage_, {}, s_.moved(stage_, s_.cached(stage_, tile)), copied[0],
+                              copied[1], {});
+    s_.decompose(sums, reduce.front());
+    load(left, reduce.back(), instruction_.rows, moves_.load_left);
+    load(right, reduce.back(), steps_of_tile_, moves_.load_right);
+    s_.tensorize(summed, instruction_.intrinsic, sums.label() + "_block");
+    s_.tensorize(s_.init_of(summed), moves_.zero, sums.label() + "_zero");
+    s_.tensorize(stored, moves_.store, name + "_block");
+    s_.unroll(unrolled_);
+    s_.set_scope(stage_, "stack");
+  }
+
+ private:
+  // The buffers of the product's two factors.
+  void read_operands(const ProductForm& form) {
+    const Stmt store = s_.store_of(stage_);
+    if (!store) return s_.fail("there is no stage '" + stage_.label() + "' for an instruction");
+    visit(store->value, [&](const Expr& e) {
+      if (e->kind != ExprKind::load) return;
+      const BufferName buffer = s_.name_of(e->buffer);
+      // The left one comes first, also where both have one type
+      const bool is_left = !left_.defined() && e->type == form.left_type;
+      (is_left ? left_ : right_) = buffer;
+    });
+    if (!left_.defined() || !right_.defined() || left_ == right_)
+      s_.fail("stage '" + stage_.label() + "' is no product of two operands");
+  }
+
+  ScheduleBuilder::Cut cut(const Loop& loop, int64_t by) {
+    if (s_.extent(loop) == by) return {{}, loop};
+    return s_.split(loop, by, Tail::guard, loop.name() + "b", loop.name() + "t");
+  }
+
+  // A tile's sums lie side by side: [.., row // rows, lane // columns, row % rows, lane % columns].
+  void lay_out(const Stage& stage, const Loop& row, const Loop& lane) {
+    const Stmt store = s_.store_of(stage);
+    if (!store) return;
+    std::vector<std::string> names;
+    std::vector<Expr> others, blocks, within;
+    const auto part = [&](size_t d, int64_t by) {
+      blocks.push_back(floor_div(var(names[d]), Expr(by)));
+      within.push_back(floor_mod(var(names[d]), Expr(by)));
+    };
+    for (size_t d = 0; d < store->indices.size(); ++d) {
+      names.push_back("d" + std::to_string(d));
+      if (uses_var(store->indices[d], row.name())) part(d, instruction_.rows);
+      else if (uses_var(store->indices[d], lane.name())) part(d, instruction_.columns);
+      else others.push_back(var(names[d]));
+    }
+    if (blocks.size() != 2)
+      return s_.fail("the rows and lanes of stage '" + stage.label() + "' are not two dimensions");
+    others.insert(others.end(), blocks.begin(), blocks.end());
+    others.insert(others.end(), within.begin(), within.end());
+    s_.layout(stage.buffer(), names, others);
+  }
+
+  // The loops of a stage over tiles of sums: those over tiles, which will be unrolled, then those
+  // of one tile. The result: the first of a tile's.
+  Loop order(const Stage& stage, const Loops& outside, const Loops& tiles, const Loop& row,
+             const Loop& lane, const Loops& inside) {
+    lay_out(stage, row, lane);
+    const ScheduleBuilder::Cut rows = cut(row, instruction_.rows),
+                               lanes = cut(lane, instruction_.columns);
+    Loops all = tiles;
+    all.insert(all.end(), {rows.outer, lanes.outer});
+    for (const Loop& loop : all) {
+      unrolled_.push_back(loop);
+      unrolled_.push_back(s_.init_of(loop));
+    }
+    all.insert(all.begin(), outside.begin(), outside.end());
+    all.insert(all.end(), {rows.inner, lanes.inner});
+    all.insert(all.end(), inside.begin(), inside.end());
+    s_.reorder(all);
+    return rows.inner;
+  }
+
+  // What one step of the sums reads, by tiles of so many rows: a block a tile.
+  void load(const Stage& operand, const Loop& step, int64_t rows, const std::string& intrinsic) {
+    s_.compute_at(operand, step);
+    const Loops all = s_.loops_of(operand);
+    const auto found = std::ranges::find(all, step);
+    if (found == all.end() || all.end() - found < 3)
+      return s_.fail("a step of '" + operand.label() + "' is no matrix");
+    unrolled_.insert(unrolled_.end(), found + 1, all.end() - 2);
+    const ScheduleBuilder::Cut row = cut(*(all.end() - 2), rows);
+    unrolled_.push_back(row.outer);
+    s_.tensorize(row.inner, intrinsic, operand.label() + "_block");
+  }
+
+  ScheduleBuilder& s_;
+  const Stage& stage_;
+  const SumInstruction& instruction_;
+  TileMoves moves_;
+  int64_t steps_of_tile_ = 1;
+  BufferName left_, right_;
+  Loops unrolled_;
+};
+
+}  // namespace
+
+bool in_tiles(const Target& target, const SumInstruction& instruction) {
+  const auto form = instruction.defined() ? form_of(target, instruction) : std::nullopt;
+  return form && form->in_tiles;
+}
+
+int64_t rows_of_tiles(const ScheduleBuilder& s, const SumInstruction& instruction,
+                      const Loop& row) {
+  return instruction.rows * (s.extent(row).value_or(1) % (2 * instruction.rows) == 0 ? 2 : 1);
+}
+
+void accumulate_tiles(ScheduleBuilder& s, const Stage& stage, const Loops& reduce,
+                      const Loops& tile, const Loop& row, const Loop& lane,
+                      const SumInstruction& instruction, const Loop& at) {
+  TileSums(s, stage, instruction).run(reduce, tile, row, lane, at);
+}
+
+}  // namespace tw

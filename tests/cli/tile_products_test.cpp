@@ -1,0 +1,234 @@
+// Products and convolutions by AMX's tiles, by their default schedules. No machine and no emulator
+// here runs them: the interpreter says that the schedule means what the plain kernel does, by the
+// instructions' own semantics, and the code is looked at.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <sstream>
+
+#include "backends/backend.h"
+#include "frontend/frontend.h"
+#include "ir/kernel/interpreter.h"
+#include "kernels/default_schedule.h"
+#include "passes/fuse_groups.h"
+
+using namespace tw;
+
+namespace {
+
+struct Layer {
+  const char* name;
+  const char *left, *right;  // types
+  const char* instruction;
+  const char* text;  // L and R are the types; %w becomes a constant
+};
+
+constexpr const char* kProduct = R"(%x: L[64, 192] = input
+  %w: R[192, 96] = input
+  %y: i32[64, 96] = matmul(%x, %w))";
+// Rows, columns and depth fill no tiles
+constexpr const char* kRagged = R"(%x: L[3, 15, 100] = input
+  %w: R[100, 50] = input
+  %y: i32[3, 15, 50] = matmul(%x, %w))";
+constexpr const char* kOneTile = R"(%x: L[12, 50] = input
+  %w: R[50, 16] = input
+  %y: i32[12, 16] = matmul(%x, %w))";
+constexpr const char* kComputed = R"(%x: L[2, 31, 120] = input
+  %v: R[2, 120, 40] = input
+  %y: i32[2, 31, 40] = matmul(%x, %v))";
+constexpr const char* kFloats = R"(%x: bf16[48, 96] = input
+  %w: bf16[96, 40] = input
+  %xf: f32[48, 96] = cast(%x) to=f32
+  %wf: f32[96, 40] = cast(%w) to=f32
+  %y: f32[48, 40] = matmul(%xf, %wf))";
+
+constexpr const char* kPadded = R"(%x: L[1, 64, 5, 30]@1:16 = input
+  %w: R[32, 64, 3, 3] = input
+  %y: i32[1, 32, 5, 30]@1:16 = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1])";
+// Channels that fill no tile, every other pixel, an odd number of blocks
+constexpr const char* kStrided = R"(%x: L[2, 80, 7, 31]@1:16 = input
+  %w: R[48, 80, 3, 3] = input
+  %y: i32[2, 48, 4, 16]@1:16 = conv(%x, %w) strides=[2,2] dilations=[1,1] pads=[1,1,1,1])";
+constexpr const char* kPointwise = R"(%x: L[1, 128, 7, 9]@1:16 = input
+  %w: R[64, 128, 1, 1] = input
+  %y: i32[1, 64, 7, 9]@1:16 = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0])";
+constexpr const char* kFloatConvolution = R"(%x: bf16[1, 32, 3, 16]@1:16 = input
+  %w: bf16[32, 32, 3, 3] = input
+  %xf: f32[1, 32, 3, 16]@1:16 = cast(%x) to=f32
+  %wf: f32[32, 32, 3, 3] = cast(%w) to=f32
+  %y: f32[1, 32, 3, 16]@1:16 = conv(%xf, %wf) strides=[1,1] dilations=[1,1] pads=[1,1,1,1])";
+
+constexpr Layer kLayers[] = {
+    {"product", "u8", "i8", "tdpbusd", kProduct},
+    {"product of signed bytes", "i8", "i8", "tdpbssd", kProduct},
+    {"product of bytes without a sign", "u8", "u8", "tdpbuud", kProduct},
+    {"ragged product", "u8", "i8", "tdpbusd", kRagged},
+    {"ragged product, weights without a sign", "i8", "u8", "tdpbsud", kRagged},
+    {"one tile", "u8", "i8", "tdpbusd", kOneTile},
+    {"computed operands", "i8", "i8", "tdpbssd", kComputed},
+    {"product of bf16", "bf16", "bf16", "tdpbf16ps", kFloats},
+    {"padded convolution", "u8", "i8", "tdpbusd", kPadded},
+    {"strided convolution", "i8", "i8", "tdpbssd", kStrided},
+    {"pointwise convolution", "u8", "i8", "tdpbusd", kPointwise},
+    {"convolution of bf16", "bf16", "bf16", "tdpbf16ps", kFloatConvolution},
+};
+
+// Those whose sums are two by two tiles
+constexpr const char* kFourTiles[] = {kProduct, kPadded, kPointwise};
+
+Target target_with(const std::string& features, const std::string& more = "") {
+  Expected<Target> target = parse_target(
+      "triple: x86_64-linux-gnu\ncores: 1\nvector_bits: 512\nfeatures: [" + features + "]\n" + more,
+      "tiles.yaml");
+  REQUIRE_MESSAGE(bool(target), error_text(target.takeError()));
+  return *target;
+}
+
+const char* const kVectors = "avx512f, avx512bw, avx512dq, avx512vl, avx512vnni, avx512bf16, fma";
+
+Target amx(const std::string& more = "") {
+  return target_with(std::string(kVectors) + ", amx-tile, amx-int8, amx-bf16", more);
+}
+
+struct Kernels {
+  Kernel plain, scheduled;
+};
+
+Kernels kernels_of(const Layer& layer, const Target& target) {
+  std::string text = layer.text;
+  for (const auto& [word, type] : {std::pair{" L[", layer.left}, std::pair{" R[", layer.right}})
+    for (size_t at = 0; (at = text.find(word, at)) != std::string::npos;)
+      text.replace(at + 1, 1, type);
+  Expected<Graph> graph = parse_graph("graph @layer() {\n  " + text + "\n  output %y\n}\n");
+  REQUIRE_MESSAGE(bool(graph), error_text(graph.takeError()));
+  for (const ValueId input : std::vector<ValueId>(graph->inputs()))
+    if (const Value value = graph->value(input); value.name == "w") {
+      Ints extents;
+      for (const Expr& e : value.type.shape) extents.push_back(*as_const(e));
+      graph->replace_uses(input,
+                          graph->add_constant("weights", Tensor::zeros(value.type.dtype, extents)));
+    }
+  const std::vector<Group> groups = fuse_groups(*graph);
+  REQUIRE(groups.size() == 1);
+  Expected<LoweredGroup> lowered = lower_group(*graph, groups[0], target);
+  REQUIRE_MESSAGE(bool(lowered), error_text(lowered.takeError()));
+  Expected<Schedule> schedule = default_schedule(lowered->kernel, lowered->stages, target);
+  REQUIRE_MESSAGE(bool(schedule), error_text(schedule.takeError()));
+  Expected<Kernel> kernel = apply(lowered->kernel, *schedule, &target);
+  REQUIRE_MESSAGE(bool(kernel), error_text(kernel.takeError()));
+  return {lowered->kernel, std::move(*kernel)};
+}
+
+// Any bytes; small whole numbers of bf16, whose sums are exact in any order.
+std::vector<KernelArgument> arguments_of(const Kernel& kernel) {
+  std::mt19937 random(5);
+  std::vector<KernelArgument> all;
+  for (const Buffer& buffer : kernel.buffers) {
+    if (buffer.role == BufferRole::temp) continue;
+    int64_t count = dtype_bytes(buffer.dtype);
+    for (const Expr& extent : buffer.shape) count *= *as_const(extent);
+    std::vector<std::byte>& bytes = all.emplace_back().bytes;
+    bytes.resize(static_cast<size_t>(count));
+    if (buffer.role == BufferRole::output) continue;
+    for (std::byte& b : bytes) b = static_cast<std::byte>(random());
+    for (size_t i = 0; buffer.dtype == DType::bf16 && i < bytes.size(); i += 2) {
+      const auto number = static_cast<float>(static_cast<int>(random() % 16) - 8);
+      std::memcpy(&bytes[i], reinterpret_cast<const char*>(&number) + 2, 2);
+    }
+  }
+  return all;
+}
+
+// Without comments, which name instructions too.
+std::string assembly_of(const Kernel& kernel, const Target& target) {
+  auto backend = make_backend(target);
+  REQUIRE_MESSAGE(bool(backend), error_text(backend.takeError()));
+  Expected<std::string> assembly = (*backend)->disassemble(kernel, "asm");
+  REQUIRE_MESSAGE(bool(assembly), error_text(assembly.takeError()));
+  std::istringstream lines(*assembly);
+  std::string code;
+  for (std::string line; std::getline(lines, line);) code += line.substr(0, line.find('#')) + "\n";
+  return code;
+}
+
+int count(const std::string& text, const std::string& word) {
+  int found = 0;
+  for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += word.size()) ++found;
+  return found;
+}
+
+// The straight line of code, from a label or a jump to the next one, that holds the word first.
+std::string line_with(const std::string& assembly, const std::string& word) {
+  std::istringstream lines(assembly);
+  std::string part;
+  for (std::string line; std::getline(lines, line);) {
+    const bool label = line.starts_with(".L"), jump = line.starts_with("\tj");
+    if (!label) part += line + "\n";
+    if (!label && !jump) continue;
+    if (part.find(word) != std::string::npos) return part;
+    part.clear();
+  }
+  return part;
+}
+
+}  // namespace
+
+TEST_CASE("sums in tiles are what the plain kernel sums") {
+  const Target target = amx();
+  for (const Layer& layer : kLayers) {
+    CAPTURE(std::string(layer.name));
+    const Kernels kernels = kernels_of(layer, target);
+    std::vector<KernelArgument> expected = arguments_of(kernels.plain), tiles = expected;
+    REQUIRE(error_text(interpret(kernels.plain, expected)) == "");
+    REQUIRE(error_text(interpret(kernels.scheduled, tiles, {}, &target)) == "");
+    CHECK(tiles.back().bytes == expected.back().bytes);
+    const std::string assembly = assembly_of(kernels.scheduled, target);
+    CHECK_MESSAGE(count(assembly, layer.instruction) > 0, assembly);
+    CHECK(count(assembly, "ldtilecfg") == 1);
+    CHECK(count(assembly, "tilerelease") == 1);
+  }
+}
+
+TEST_CASE("four tiles of sums stay in registers over the depth") {
+  const Target target = amx();
+  for (const Layer& layer : kLayers) {
+    if (std::ranges::none_of(kFourTiles, [&](const char* text) { return text == layer.text; }))
+      continue;
+    CAPTURE(std::string(layer.name));
+    const std::string assembly = assembly_of(kernels_of(layer, target).scheduled, target);
+    const std::string inner = line_with(assembly, layer.instruction);
+    CAPTURE(inner);
+    CHECK(count(inner, layer.instruction) == 4);
+    CHECK(count(inner, "tileloadd") == 4);
+    CHECK(count(inner, "tilestored") == 0);
+    CHECK(count(inner, "%rsp") == 0);
+    CHECK(count(assembly, "tilestored") == 4);
+    CHECK(count(assembly, "tilezero") == 4);
+  }
+}
+
+TEST_CASE("a target without tiles gets none, and neither do products of a few rows") {
+  const Target vectors = target_with(kVectors), tiles = amx();
+  for (const Layer& layer : kLayers) {
+    CAPTURE(std::string(layer.name));
+    CHECK(count(assembly_of(kernels_of(layer, vectors).scheduled, vectors), "tile") == 0);
+  }
+  const Layer row = {"a row", "u8", "i8", "vpdpbusd", R"(%x: L[1, 192] = input
+  %w: R[192, 96] = input
+  %y: i32[1, 96] = matmul(%x, %w))"};
+  const std::string assembly = assembly_of(kernels_of(row, tiles).scheduled, tiles);
+  CHECK(count(assembly, "vpdpbusd") > 0);
+  CHECK(count(assembly, "tile") == 0);
+}
+
+TEST_CASE("a target that cannot load, zero or store a tile multiplies in vectors") {
+  for (const char* lacking : {"x86.amx.load.i8", "x86.amx.zero.i32", "x86.amx.store.i32"}) {
+    CAPTURE(std::string(lacking));
+    const Target target = amx(std::string("without_intrinsics: [") + lacking + "]\n");
+    const std::string assembly = assembly_of(kernels_of(kLayers[0], target).scheduled, target);
+    CHECK(count(assembly, "vpdpbusd") > 0);
+    CHECK(count(assembly, "tile") == 0);
+  }
+}
