@@ -214,9 +214,8 @@ class Machine {
       const auto bytes = static_cast<size_t>(number(loop.bytes[i] + loop.growth[i] * made, frame));
       if (inner.inputs[i] == results[i]) continue;
       const auto device = static_cast<size_t>(f.outputs[i].device);
-      told_[device].emplace_back([to = results[i], from = inner.inputs[i], bytes] {
-        std::memcpy(to, from, bytes);
-      });
+      told_[device].emplace_back(
+          [to = results[i], from = inner.inputs[i], bytes] { std::memcpy(to, from, bytes); });
       if (device == 0) wait(0);
     }
     if (lead) std::memcpy(results.back(), &made, sizeof made);

@@ -183,8 +183,7 @@ Counts check(const char* text, const std::vector<Tensor>& inputs, unsigned seed)
   const std::vector<FusedGraph> fused = fused_of(graph);
   std::mt19937 random(seed);
   std::vector<Placement> placements;
-  for (const FusedGraph& one : fused)
-    placements.push_back(random_placement(one, target, random));
+  for (const FusedGraph& one : fused) placements.push_back(random_placement(one, target, random));
   // Kernels for the processor, whoever runs them
   LoweredProgram lowered = test::must(lower_program(fused, placements, target));
   std::vector<Kernel> kernels;
