@@ -269,8 +269,7 @@ void Reader::read_precision(const YAML::Node& node, Target& t) {
 void Reader::read_schedules(const YAML::Node& node, Target& t) {
   const std::string word = node.IsScalar() ? node.Scalar() : "";
   t.predicted_schedules = word == "predicted";
-  if (word != "predicted" && word != "rules")
-    problem(node, "schedules must be rules or predicted");
+  if (word != "predicted" && word != "rules") problem(node, "schedules must be rules or predicted");
 }
 
 void Reader::read_rates(const YAML::Node& node, Target& t) {

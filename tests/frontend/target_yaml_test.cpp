@@ -146,7 +146,8 @@ TEST_CASE("mistakes name file, line, column and what is accepted") {
   CHECK(yaml_error("triple: x86_64-linux-gnu\ncors: 4\n") ==
         "t.yaml:2:1: unknown key 'cors' in the target\n  note: accepted keys: name, triple, cpu, "
         "features, cores, caches, vector_bits, "
-        "vector_registers, fast_math, accuracy, precision, schedules, rates, axes, scopes, intrinsics, "
+        "vector_registers, fast_math, accuracy, precision, schedules, rates, axes, scopes, "
+        "intrinsics, "
         "without_intrinsics, devices, isa, budget");
   CHECK(yaml_error("triple: x86_64-linux-gnu\ncaches: {l1: 32KiB, l4: 1}\n")
             .find("t.yaml:2:21: unknown key 'l4' in caches") == 0);

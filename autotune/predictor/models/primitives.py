@@ -1,7 +1,8 @@
-"""The ranker's member that reads schedules: TLP's network on the ranker's tokens, with the task and the hardware beside them.
+"""TLP's network on the ranker's tokens, with the task and the hardware beside them, trained as the ranker is: a member of its set that reads
+primitives and no statement.
 
-It sees no statement, so it is wrong about other programs than members that see nothing else: together they choose better than either. It
-is trained as they are, so its score is a logarithm of speed as well.
+Its score is a logarithm of speed, so it can be averaged with the ranker's. Their mean chooses better from a pool of programs than either,
+and worse in a search, which finds what it is wrong about (docs/tuning-science.md). So it is in the tables and is not shipped.
 """
 from torch import nn
 
