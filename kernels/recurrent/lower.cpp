@@ -118,7 +118,8 @@ class RecurrentLowering {
     m_.range.push_back({stage, axes[1].loop(), {axes[2].loop()}});
   }
 
-  // Of a step's states, as far as sequences take the step: the least or the greatest, and 0.
+  // Of a step's states, of the sequences that take it or have just ended: the least or the
+  // greatest, and 0.
   Expr end_of(const std::string& name, Combiner combiner) {
     const std::string p = name.substr(0, 1);
     const std::vector<Axis> axes = {
@@ -127,7 +128,7 @@ class RecurrentLowering {
         {p + "j", simplify(ceil_div(padded(), lanes_)), AxisRole::reduce}};
     b_.declare(axes);
     const Expr cell = axis(axes, 2) * Expr(lanes_) + axis(axes, 0);
-    const Expr there = logical_and(is_cell(cell), takes_step(axis(axes, 1)));
+    const Expr there = logical_and(is_cell(cell), takes_step(axis(axes, 1), a_.reverse ? 0 : 1));
     const BufferId lanes = b_.temp(name + "s", t_, {Expr(lanes_)});
     const Stage by_lane = b_.stage(
         name + "s", axes, lanes, {axis(axes, 0)},
@@ -228,10 +229,11 @@ class RecurrentLowering {
     p.valid = takes_step(p.b);
     return p;
   }
-  // Whether the sequence takes this step; undefined: all do.
-  Expr takes_step(const Expr& sequence) {
+  // Whether the sequence takes this step, or would if it were longer; undefined: all do.
+  Expr takes_step(const Expr& sequence, int64_t longer = 0) {
     if (!given(kLengths)) return {};
-    return lt(step(), cast(DType::i64, b_.parameter_element(node_.inputs[kLengths], {sequence})));
+    const Expr length = cast(DType::i64, b_.parameter_element(node_.inputs[kLengths], {sequence}));
+    return lt(step(), longer == 0 ? length : length + imm(static_cast<double>(longer), DType::i64));
   }
   Expr step() const { return a_.reverse ? steps_ - Expr(1) - var("t") : var("t"); }
   Expr old(BufferId rows, const Point& p) const { return load(rows, t_, {var("t"), p.b, p.cell}); }

@@ -161,11 +161,11 @@ class Cell {
   std::vector<int64_t> numbers_;  // of h_, rounded
 };
 
-// Of the states of those cells that take the step.
-Rounding rounding_of(std::vector<Cell>& cells, const std::vector<bool>& takes, DType type) {
+// Of the states of those cells that count.
+Rounding rounding_of(std::vector<Cell>& cells, const std::vector<bool>& counts, DType type) {
   double low = 0, high = 0;
   for (size_t b = 0; b < cells.size(); ++b)
-    for (size_t j = 0; takes[b] && j < cells[b].h().size(); ++j) {
+    for (size_t j = 0; counts[b] && j < cells[b].h().size(); ++j) {
       const double state = cells[b].h()[j];
       low = std::fmin(low, state), high = std::fmax(high, state);
     }
@@ -250,10 +250,13 @@ Expected<Tensor> evaluate_recurrent(const OpAttrs& attrs, const TensorType& out,
   }
   for (int64_t i = 0; i < steps; ++i) {
     const int64_t t = a.reverse ? steps - 1 - i : i;
-    std::vector<bool> takes;
-    for (int64_t b = 0; b < batch; ++b)
-      takes.push_back(t < (present(in, 3) ? in[3]->int_at(b) : steps));
-    const Rounding rounding = rounding_of(cells, takes, x.dtype);
+    std::vector<bool> takes, counts;  // the step; for its range, as of onnxruntime
+    for (int64_t b = 0; b < batch; ++b) {
+      const int64_t length = present(in, 3) ? in[3]->int_at(b) : steps;
+      takes.push_back(t < length);
+      counts.push_back(t < length || (t == length && !a.reverse));
+    }
+    const Rounding rounding = rounding_of(cells, counts, x.dtype);
     for (int64_t b = 0; b < batch; ++b) {
       if (!takes[static_cast<size_t>(b)]) continue;
       Cell& cell = cells[static_cast<size_t>(b)];
