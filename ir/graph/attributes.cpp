@@ -339,6 +339,10 @@ Graph map_dims(const Graph& graph, const std::function<Expr(const Expr&)>& fn) {
 
 Graph bind_symbols(const Graph& graph, const SymbolValues& values) {
   Graph out = map_dims(graph, [&](const Expr& dim) { return bind_dim(dim, values); });
+  for (size_t i = 0; i < out.node_count(); ++i)  // graphs of regions name symbols, too
+    for_each_region(out.node(NodeId{static_cast<int32_t>(i)}).attrs, [&](Region& region) {
+      region.graph = std::make_shared<const Graph>(bind_symbols(*region.graph, values));
+    });
   std::erase_if(out.symbols, [&](const std::string& symbol) { return values.count(symbol) > 0; });
   return out;
 }
