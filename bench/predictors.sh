@@ -4,10 +4,10 @@
 #   bench/predictors.sh FOLDER MODELS [--parts features,train,tables,transfer,vdla,predictors,kernels,networks] [--seeds 1,2,3] [--only NAME,...]
 # MODELS is a folder with resnet18, mobilenet_v2, lstm_lm, dqn, dcgan and bert_base_s128 as .onnx, none of which is trained on.
 #   features    of all programs, for training                          -> FOLDER/features
-#   train       every model on x86-64-v4 (one thread), every seed      -> FOLDER/study/runs
+#   train       every model on x86-64-v4 (one thread), or on several platforms; every seed -> FOLDER/study/runs
 #   tables      top-1, 5 and 10 on test families                       -> FOLDER/study/tables.md
 #   transfer    MTL-TLP and the ranker with few labels: to another instruction set, to another chip, to other threads -> FOLDER/study/transfer-*.md
-#   vdla        the ranker on counted cycles, with few and all labels  -> FOLDER/vdla/transfer-0.md
+#   vdla        the ranker on counted cycles, with few and all labels  -> FOLDER/vdla/study/transfer-0.md
 #   predictors  the trained networks, compiled for searches            -> FOLDER/predictors
 #   kernels     quality against budget and seconds on twelve kernels   -> FOLDER/kernels/budgets.md
 #   networks    the same on all kernels of TVM's five networks         -> FOLDER/networks/budgets.md
@@ -28,6 +28,7 @@ while [ $# -gt 0 ]; do
 done
 tilewright=build/release/tilewright
 platform=1   # of datasets/tileset-1: x86-64-v4, one thread
+several=1,2,0   # it and two more, each the target of a network with three heads in its turn
 papers=xgboost,xgboost-statements,mlp,lstm,tlp-attention-rank,tlp-attention-mse,tlp-lstm-rank,tlp-lstm-mse,tlp-wide,one-shot,one-shot-sequence
 searched=one-shot,tlp-attention-rank
 [ -x $tilewright ] || { echo "predictors: $tilewright is not built" >&2; exit 1; }
@@ -59,7 +60,10 @@ if has features; then
 fi
 if has train; then
   study --parts train --platforms $platform --only "${only:-$papers}"
-  [ -n "$only" ] || study --parts train --platforms 0,1,2,3,4 --only ranker-light,ranker
+  if [ -z "$only" ]; then
+    study --parts train --platforms $several --only mtl-tlp
+    study --parts train --platforms 0,1,2,3,4 --only ranker-light,ranker
+  fi
 fi
 if has tables; then study --parts tables --platforms $platform --only "$papers,ranker,ranker-light"; fi
 if has transfer; then
@@ -74,7 +78,8 @@ if has vdla; then
 fi
 if has predictors; then
   study --parts export --platforms $platform --only "$searched"
-  study --parts export --platforms 0,1,2,3,4 --only ranker-light,mtl-tlp
+  study --parts export --platforms $several --only mtl-tlp
+  study --parts export --platforms 0,1,2,3,4 --only ranker-light
   mkdir -p "$folder/predictors"
   for network in "$folder"/study/models/*.onnx; do
     library=$folder/predictors/$(basename "$network" .onnx).so
