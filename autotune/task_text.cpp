@@ -9,6 +9,7 @@
 #include <set>
 
 #include "ir/graph/queries.h"
+#include "passes/choose/choose_algorithms.h"
 #include "support/lexer.h"
 
 namespace tw {
@@ -214,11 +215,22 @@ Expected<ParsedTask> parse_task(std::string_view text, std::string_view file) {
   return out;
 }
 
-Expected<Task> lower_task(const ParsedTask& parsed, const Target& target) {
+Expected<Task> lower_task(const ParsedTask& parsed, const Target& target, Algorithm algorithm) {
   Task task{parsed.key(), task_name(parsed.graph, parsed.group), 1, 0, parsed.weights_between, {}};
-  TW_ASSIGN(LoweredGroup lowered, lower_group(parsed.graph, parsed.group, target));
-  task.flops = flops_of(lowered.kernel);
-  task.variants.push_back({Algorithm::direct, std::move(lowered)});
+  TW_ASSIGN(LoweredGroup direct, lower_group(parsed.graph, parsed.group, target));
+  task.flops = flops_of(direct.kernel);
+  if (algorithm == Algorithm::direct) {
+    task.variants.push_back({algorithm, std::move(direct)});
+    return task;
+  }
+  const std::vector<Algorithm> able = applicable_algorithms(parsed.graph, parsed.group, target);
+  if (std::ranges::find(able, algorithm) == able.end())
+    return make_error(DiagCode::unsupported, "{0} does not apply to '{1}'",
+                      algorithm_name(algorithm), task.name);
+  Group group = parsed.group;
+  group.algorithm = algorithm;
+  TW_ASSIGN(LoweredGroup lowered, lower_group(parsed.graph, group, target));
+  task.variants.push_back({algorithm, std::move(lowered)});
   return task;
 }
 

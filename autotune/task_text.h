@@ -30,7 +30,8 @@ struct ParsedTask {
 };
 Expected<ParsedTask> parse_task(std::string_view text, std::string_view file = "");
 
-// With the direct algorithm alone. Errors: no lowering for the target.
-Expected<Task> lower_task(const ParsedTask& parsed, const Target& target);
+// By this algorithm alone. Errors: no lowering for the target; an algorithm that does not apply.
+Expected<Task> lower_task(const ParsedTask& parsed, const Target& target,
+                          Algorithm algorithm = Algorithm::direct);
 
 }  // namespace tw

@@ -8,7 +8,7 @@
 namespace tw {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr sql::Kind kKind = {"data set", 0x54775374};  // "TwSt"
 constexpr std::array<const char*, kSplitCount> kSplits = {"train", "validation", "test", "near"};
 constexpr std::array<const char*, kProgramSourceCount> kSources = {
@@ -30,9 +30,9 @@ constexpr std::array<const char*, 7> kTables = {
     "NULL, schedule TEXT NOT NULL)",
     "CREATE INDEX programs_by_task ON programs (task)",
     "CREATE TABLE tasks (id INTEGER PRIMARY KEY, key TEXT NOT NULL, name TEXT NOT NULL, kind TEXT "
-    "NOT NULL, network TEXT NOT NULL, lowered_for TEXT NOT NULL, text TEXT NOT NULL, kernel TEXT "
-    "NOT NULL, flops REAL NOT NULL, split INTEGER NOT NULL, complete INTEGER NOT NULL, "
-    "UNIQUE (key, lowered_for))"};
+    "NOT NULL, network TEXT NOT NULL, lowered_for TEXT NOT NULL, algorithm INTEGER NOT NULL, text "
+    "TEXT NOT NULL, kernel TEXT NOT NULL, flops REAL NOT NULL, split INTEGER NOT NULL, complete "
+    "INTEGER NOT NULL, UNIQUE (key, lowered_for, algorithm))"};
 
 template <class Enum, size_t N>
 std::optional<Enum> by_name(const std::array<const char*, N>& words, std::string_view name) {
@@ -52,10 +52,11 @@ LearningTask task_of(sql::Statement& row) {
   t.flops = row.real(7);
   t.split = of_row<Split>(row.integer(8), kSplitCount);
   t.complete = row.integer(9) != 0;
+  t.algorithm = of_row<Algorithm>(row.integer(10), kAlgorithmCount);
   return t;
 }
 constexpr const char* kTaskColumns =
-    "id, key, name, kind, network, lowered_for, kernel, flops, split, complete";
+    "id, key, name, kind, network, lowered_for, kernel, flops, split, complete, algorithm";
 
 LearningProgram program_of(sql::Statement& row) {
   return {row.integer(0), of_row<ProgramSource>(row.integer(1), kProgramSourceCount), row.text(2)};
@@ -70,9 +71,12 @@ std::optional<Split> split_from_name(std::string_view name) {
 const char* source_name(ProgramSource source) { return kSources[static_cast<size_t>(source)]; }
 const char* label_kind_name(LabelKind kind) { return kLabelKinds[static_cast<size_t>(kind)]; }
 
-int64_t program_id(const std::string& task_key, const std::string& schedule) {
+int64_t program_id(const LearningTask& task, const std::string& schedule) {
+  std::string text = task.key + "\n";
+  if (task.algorithm != Algorithm::direct)
+    text += std::string(algorithm_name(task.algorithm)) + "\n";
   return static_cast<int64_t>(
-      std::stoull(sha256_hex(task_key + "\n" + schedule).substr(0, 15), nullptr, 16));
+      std::stoull(sha256_hex(text + schedule).substr(0, 15), nullptr, 16));
 }
 
 std::string platform_text(const Platform& p) {
@@ -113,13 +117,14 @@ Expected<bool> DataSet::add(const LearningTask& t) {
   TW_TRY(database_.in_transaction(sql::kWrite, [&]() -> Error {
     TW_ASSIGN(sql::Statement s,
               database_.statement("INSERT OR IGNORE INTO tasks (key, name, kind, network, "
-                                  "lowered_for, text, kernel, flops, split, complete) VALUES "
-                                  "(?,?,?,?,?,?,?,?,?,0)"));
+                                  "lowered_for, text, kernel, flops, split, algorithm, "
+                                  "complete) VALUES (?,?,?,?,?,?,?,?,?,?,0)"));
     const std::string* texts[] = {&t.key,         &t.name, &t.kind,  &t.network,
                                   &t.lowered_for, &t.text, &t.kernel};
     for (size_t i = 0; i < std::size(texts); ++i) s.bind(static_cast<int>(i) + 1, *texts[i]);
     s.bind(8, t.flops);
     s.bind(9, static_cast<int64_t>(t.split));
+    s.bind(10, static_cast<int64_t>(t.algorithm));
     if (s.step() != SQLITE_DONE) return database_.failed();
     added = database_.changes() > 0;
     TW_ASSIGN(sql::Statement kernel,
@@ -152,7 +157,7 @@ Expected<LearningTask> DataSet::task(int64_t id) {
     return make_error(DiagCode::invalid_argument, "'{0}' has no task {1}", path(), id);
   if (code != SQLITE_ROW) return database_.failed();
   LearningTask t = task_of(s);
-  t.text = s.text(10), t.kernel_text = s.text(11);
+  t.text = s.text(11), t.kernel_text = s.text(12);
   return t;
 }
 

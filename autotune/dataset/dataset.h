@@ -1,8 +1,9 @@
 // A data set to learn from: tasks, programs of them (schedules of their lowered kernels), and what
 // each took on several platforms. An SQLite file that stands alone, as a tuning log does.
 //
-// A task's kernel is lowered once, for the target that the task names, so that a program is the
-// same on every platform. A program's id is the hash of its task's key and its schedule.
+// A task's kernel is lowered once, by the algorithm and for the target that the task names, so that
+// a program is the same on every platform. A layer by another algorithm is another task of the same
+// key. A program's id is the hash of its task's key, its algorithm and its schedule.
 #pragma once
 #include <functional>
 #include <map>
@@ -12,6 +13,7 @@
 
 #include "autotune/record.h"
 #include "autotune/sql.h"
+#include "ir/group.h"
 
 namespace tw {
 
@@ -30,6 +32,7 @@ struct LearningTask {
   std::string kind;         // the family of its schedule: "conv", "matmul", ..
   std::string network;      // a family of networks, "resnet"; kSampledNetwork
   std::string lowered_for;  // name of the target
+  Algorithm algorithm = Algorithm::direct;
   std::string text;         // print_task
   std::string kernel;       // kernel_hash
   std::string kernel_text;  // as lowered
@@ -54,7 +57,7 @@ struct LearningProgram {
   ProgramSource source{};
   std::string schedule;  // text
 };
-int64_t program_id(const std::string& task_key, const std::string& schedule);  // positive
+int64_t program_id(const LearningTask& task, const std::string& schedule);  // positive
 
 // What labels mean.
 enum class LabelKind : uint8_t {
@@ -96,7 +99,7 @@ class DataSet {
   static Expected<DataSet> open(const std::string& path, sql::Mode mode);
   const std::string& path() const { return database_.path(); }
 
-  // By key and target: false: it was there.
+  // By key, target and algorithm: false: it was there.
   Expected<bool> add(const LearningTask& task);
   // In the order of their ids, without their texts.
   Expected<std::vector<LearningTask>> tasks();

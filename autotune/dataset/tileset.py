@@ -34,6 +34,12 @@ class Task:
     complete: bool
     kernel: str        # hash, into Set.kernels
     text: str
+    algorithm: str = "direct"   # or "winograd_f4", ..: a task of the same key and layer
+
+
+def identity(line, key):
+    """What tells a task from the others, of a line that names it."""
+    return line[key], line["lowered_for"], line.get("algorithm", "direct")
 
 
 @dataclasses.dataclass
@@ -90,11 +96,11 @@ def load(folder):
         raise ValueError(f"{folder} has format {manifest['format']}; this loader reads format 1")
     files = {entry["file"]: entry for entry in manifest["files"]}
     tasks = [Task(number, **line) for number, line in enumerate(_lines(folder, files["tasks.jsonl.gz"]))]
-    number = {(task.key, task.lowered_for): task.number for task in tasks}
+    number = {(task.key, task.lowered_for, task.algorithm): task.number for task in tasks}
     programs = [Programs(np.zeros(0, np.int64), np.zeros(0, np.int8), []) for _ in tasks]
     for line in _lines(folder, files["programs.jsonl.gz"]):
-        programs[number[line["task"], line["lowered_for"]]] = Programs(np.array(line["ids"], np.int64), np.array(line["sources"], np.int8), line["schedules"])
-    labels = {(at, number[line["task"], line["lowered_for"]], line["pass"]): line
+        programs[number[identity(line, "task")]] = Programs(np.array(line["ids"], np.int64), np.array(line["sources"], np.int8), line["schedules"])
+    labels = {(at, number[identity(line, "task")], line["pass"]): line
               for at, platform in enumerate(manifest["platforms"]) for line in _lines(folder, files[platform["file"]])}
     kernels = {line["kernel"]: line["text"] for line in _lines(folder, files["kernels.jsonl.gz"])}
     return Set(manifest, tasks, kernels, programs, labels)

@@ -1,4 +1,4 @@
-"""What one step of training sees: shuffled batches of all tasks, lists of one task each, or draws that flatten the labels' density."""
+"""What one step of training sees: shuffled batches of all tasks, lists of one layer each, or draws that flatten the labels' density."""
 import numpy as np
 import torch
 
@@ -31,10 +31,13 @@ class Examples:
         self.speeds = np.stack([corpus.speeds(p, allowed[p]) for p in self.platforms])
         inside = np.isin(corpus.task_of, tasks)
         self.known = np.isfinite(self.speeds) & inside
-        self.groups = []  # (row of platforms, programs) of each task
+        layers = {}
+        for task in tasks:
+            layers.setdefault(corpus.layer_of[task], []).append(corpus.programs(task))
+        self.groups = []  # (row of platforms, programs) of each layer, by all of its algorithms
         for at in range(len(self.platforms)):
-            for task in tasks:
-                programs = corpus.programs(task)
+            for parts in layers.values():
+                programs = np.concatenate(parts)
                 programs = programs[self.known[at, programs]]
                 if len(programs) > 1:
                     self.groups.append((at, programs))
@@ -95,7 +98,7 @@ def of_programs(examples, size, random):
 
 
 def lists(examples, size, length, random):
-    """Batches of `size` lists with up to `length` programs of one task on one platform."""
+    """Batches of `size` lists with up to `length` programs of one layer on one platform."""
     pieces = []
     for row, programs in examples.groups:
         order = random.permutation(programs)

@@ -20,12 +20,15 @@ SPLITS = ("train", "validation", "test", "near")
 
 
 class Corpus:
-    """Programs are numbered through, task by task: those of tasks[i] are start[i] to start[i+1]."""
+    """Programs are numbered through, task by task: those of tasks[i] are start[i] to start[i+1]. A layer's tasks are by different algorithms,
+    and which of them is faster is worth to know too: `layer_of` numbers the layers of the tasks."""
 
     def __init__(self, tasks, ids, sources, schedules, start, seconds, again, platforms):
         self.tasks, self.ids, self.sources, self.schedules, self.start = tasks, ids, sources, schedules, start
         self.seconds, self.again, self.platforms = seconds, again, platforms
         self.task_of = np.repeat(np.arange(len(tasks)), np.diff(start))
+        numbers = {}
+        self.layer_of = np.array([numbers.setdefault((task.key, task.lowered_for), len(numbers)) for task in tasks], np.int64)
         self.features, self.hardware, self.hardware_names, self.checksum = {}, None, [], ""
 
     def programs(self, task):
@@ -35,10 +38,13 @@ class Corpus:
         return [i for i, task in enumerate(self.tasks) if task.split in names]
 
     def speeds(self, platform, allowed=None):
-        """Least time of the task over the program's time: 1 for the fastest, 0 for failed ones, nan where no time is known."""
+        """Least time of the layer, by any algorithm, over the program's time: 1 for the fastest, 0 for failed ones, nan where no time is
+        known."""
         seconds = self.seconds[platform] if allowed is None else np.where(allowed, self.seconds[platform], np.nan)
         finite = np.where(np.isfinite(seconds), seconds, np.inf)
-        least = np.minimum.reduceat(finite, self.start[:-1])[self.task_of]
+        least = np.full(len(self.tasks), np.inf)
+        np.minimum.at(least, self.layer_of, np.minimum.reduceat(finite, self.start[:-1]))
+        least = least[self.layer_of][self.task_of]
         with np.errstate(invalid="ignore"):
             speeds = np.where(np.isfinite(least), least / finite, 0.0)
         return np.where(np.isnan(seconds), np.nan, speeds).astype(np.float32)

@@ -138,15 +138,18 @@ class Training:
             parameter.data.copy_(mean_data)
 
     def held_out_quality(self):
+        """Of the weights as they are, which are kept if none were better. None: nothing that is held out has labels, so the last ones are kept."""
         self.exchange()
         platforms = self.held_out.platforms
         target = [0] if getattr(self.model, "many", False) else None  # the first platform is the target
-        if self.config["select"] == "loss":
+        if not self.held_out.groups:
+            value = None
+        elif self.config["select"] == "loss":
             value = -self.held_out_loss()
         else:
             value = quality(self.held_out, lambda row, chosen: score(self.model, self.config, self.corpus, chosen, platforms[row], row), target)
-        if value > self.best:
-            self.best, self.best_epoch = value, self.epoch
+        if value is None or value > self.best:
+            self.best, self.best_epoch = self.best if value is None else value, self.epoch
             self.best_state = {name: x.clone() for name, x in self.model.state_dict().items()}
         self.exchange()
         return value
@@ -178,7 +181,8 @@ def train_network(config, corpus, examples, held_out, seed, out, say):
         training.restore(torch.load(last, weights_only=False))
     while training.epoch < config["epochs"] and training.epoch - training.best_epoch < config["patience"]:
         loss = training.run_epoch()
-        say({"epoch": training.epoch, "loss": round(loss, 5), "held_out": round(training.held_out_quality(), 5)})
+        held = training.held_out_quality()
+        say({"epoch": training.epoch, "loss": round(loss, 5), "held_out": held if held is None else round(held, 5)})
         if time.monotonic() - saved > SAVE_SECONDS:
             torch.save(training.state(), out / "last.tmp")
             (out / "last.tmp").replace(last)
@@ -186,7 +190,7 @@ def train_network(config, corpus, examples, held_out, seed, out, say):
     training.model.load_state_dict(training.best_state)
     torch.save(training.best_state, out / "weights.pt")
     last.unlink(missing_ok=True)
-    return training.model, training.best
+    return training.model, training.best if np.isfinite(training.best) else None
 
 
 def train_trees(config, corpus, examples, held_out, seed, out, say):

@@ -59,12 +59,28 @@ double rounded(double seconds) {
 
 std::string line(Json::Object object) { return dump(Json(std::move(object)), -1) + "\n"; }
 
-Json task_json(const LearningTask& t) {
-  return Json::Object{{"key", t.key},         {"lowered_for", t.lowered_for},
-                      {"name", t.name},       {"kind", t.kind},
-                      {"network", t.network}, {"split", split_name(t.split)},
-                      {"flops", t.flops},     {"complete", t.complete},
-                      {"kernel", t.kernel},   {"text", t.text}};
+// What tells a task from the others: a field for its key, its target, and its algorithm unless that
+// is the direct one.
+Json::Object identity(const char* key_field, const LearningTask& t) {
+  Json::Object out{{key_field, t.key}, {"lowered_for", t.lowered_for}};
+  if (t.algorithm != Algorithm::direct) out.push_back({"algorithm", algorithm_name(t.algorithm)});
+  return out;
+}
+
+std::string line(Json::Object object, Json::Object more) {
+  for (auto& field : more) object.push_back(std::move(field));
+  return line(std::move(object));
+}
+
+std::string task_line(const LearningTask& t) {
+  return line(identity("key", t), {{"name", t.name},
+                                   {"kind", t.kind},
+                                   {"network", t.network},
+                                   {"split", split_name(t.split)},
+                                   {"flops", t.flops},
+                                   {"complete", t.complete},
+                                   {"kernel", t.kernel},
+                                   {"text", t.text}});
 }
 
 std::string programs_line(const LearningTask& t, const std::vector<LearningProgram>& programs) {
@@ -74,11 +90,8 @@ std::string programs_line(const LearningTask& t, const std::vector<LearningProgr
     sources.push_back(static_cast<int>(p.source));
     schedules.push_back(p.schedule);
   }
-  return line({{"task", t.key},
-               {"lowered_for", t.lowered_for},
-               {"ids", ids},
-               {"sources", sources},
-               {"schedules", schedules}});
+  return line(identity("task", t),
+              {{"ids", ids}, {"sources", sources}, {"schedules", schedules}});
 }
 
 std::string labels_line(const LearningTask& t, int pass, const std::vector<Label>& labels) {
@@ -93,17 +106,15 @@ std::string labels_line(const LearningTask& t, int pass, const std::vector<Label
     code.push_back(l.code);
     time.push_back(l.time);
   }
-  return line({{"task", t.key},
-               {"lowered_for", t.lowered_for},
-               {"pass", pass},
-               {"ids", ids},
-               {"status", status},
-               {"least", least},
-               {"median", median},
-               {"samples", samples},
-               {"contended", contended},
-               {"code", code},
-               {"time", time}});
+  return line(identity("task", t), {{"pass", pass},
+                                    {"ids", ids},
+                                    {"status", status},
+                                    {"least", least},
+                                    {"median", median},
+                                    {"samples", samples},
+                                    {"contended", contended},
+                                    {"code", code},
+                                    {"time", time}});
 }
 
 class Exporter {
@@ -116,12 +127,14 @@ class Exporter {
     if (code) return make_error(DiagCode::io, "cannot make '{0}': {1}", folder_, code.message());
     TW_ASSIGN(std::vector<LearningTask> tasks, set_.tasks());
     std::ranges::sort(tasks, {},
-                      [](const LearningTask& t) { return std::pair(t.key, t.lowered_for); });
+                      [](const LearningTask& t) {
+                        return std::tuple(t.key, t.lowered_for, t.algorithm);
+                      });
     std::string texts, programs;
     std::map<std::string, std::string> kernels;
     for (const LearningTask& listed : tasks) {
       TW_ASSIGN(const LearningTask task, set_.task(listed.id));
-      texts += dump(task_json(task), -1) + "\n";
+      texts += task_line(task);
       kernels.emplace(task.kernel, task.kernel_text);
       TW_ASSIGN(const std::vector<LearningProgram> all, set_.programs(task.id));
       if (!all.empty()) programs += programs_line(task, all);
@@ -214,7 +227,7 @@ class Importer {
     }));
     TW_TRY(each("tasks.jsonl.gz", [&](const Json& j) { return task(j); }));
     TW_ASSIGN(const std::vector<LearningTask> tasks, set_.tasks());
-    for (const LearningTask& t : tasks) ids_[{t.key, t.lowered_for}] = t.id;
+    for (const LearningTask& t : tasks) ids_[{t.key, t.lowered_for, t.algorithm}] = t.id;
     TW_TRY(each("programs.jsonl.gz", [&](const Json& j) { return programs(j); }));
     for (const Json& platform : manifest_["platforms"].items()) {
       Platform p{0, platform["target"].text_or_empty(), platform["target_key"].text_or_empty(),
@@ -263,9 +276,22 @@ class Importer {
     return Error::success();
   }
 
-  Error task(const Json& j) {
+  // A task that has what tells it from the others, and no more.
+  Expected<LearningTask> named(const char* key_field, const Json& j) const {
     LearningTask t;
-    t.key = j["key"].text_or_empty(), t.lowered_for = j["lowered_for"].text_or_empty();
+    t.key = j[key_field].text_or_empty(), t.lowered_for = j["lowered_for"].text_or_empty();
+    const std::string algorithm = j["algorithm"].text_or_empty();
+    if (algorithm.empty()) return t;
+    const std::optional<Algorithm> known = algorithm_from_name(algorithm);
+    if (!known)
+      return make_error(DiagCode::io, "'{0}': task {1} is by an unknown algorithm, '{2}'", folder_,
+                        t.key, algorithm);
+    t.algorithm = *known;
+    return t;
+  }
+
+  Error task(const Json& j) {
+    TW_ASSIGN(LearningTask t, named("key", j));
     t.name = j["name"].text_or_empty(), t.kind = j["kind"].text_or_empty();
     t.network = j["network"].text_or_empty(), t.text = j["text"].text_or_empty();
     t.kernel = j["kernel"].text_or_empty(), t.flops = j["flops"].number_or(0);
@@ -281,28 +307,30 @@ class Importer {
     return set_.set_complete(all.back().id);
   }
 
-  Expected<int64_t> task_of(const Json& j) const {
-    const auto found = ids_.find({j["task"].text_or_empty(), j["lowered_for"].text_or_empty()});
+  // With its id in the set.
+  Expected<LearningTask> task_of(const Json& j) const {
+    TW_ASSIGN(LearningTask t, named("task", j));
+    const auto found = ids_.find({t.key, t.lowered_for, t.algorithm});
     if (found == ids_.end())
       return make_error(DiagCode::io, "'{0}': programs of a task that it does not have", folder_);
-    return found->second;
+    t.id = found->second;
+    return t;
   }
 
   Error programs(const Json& j) {
-    TW_ASSIGN(const int64_t task, task_of(j));
-    const std::string key = j["task"].text_or_empty();
+    TW_ASSIGN(const LearningTask task, task_of(j));
     const Json::Array &schedules = j["schedules"].items(), &sources = j["sources"].items();
     std::vector<LearningProgram> list;
     for (size_t i = 0; i < schedules.size() && i < sources.size(); ++i) {
       const std::string text = schedules[i].text_or_empty();
       const int64_t source = sources[i].integer_or(0);
       list.push_back(
-          {program_id(key, text),
+          {program_id(task, text),
            static_cast<ProgramSource>(std::clamp<int64_t>(source, 0, kProgramSourceCount - 1)),
            text});
     }
     counts_.programs += static_cast<int64_t>(list.size());
-    return set_.add_programs(task, list);
+    return set_.add_programs(task.id, list);
   }
 
   Error labels(int64_t platform, const Json& j) {
@@ -330,7 +358,7 @@ class Importer {
   std::string folder_;
   Json manifest_;
   std::map<std::string, std::string> texts_, kernels_;
-  std::map<std::pair<std::string, std::string>, int64_t> ids_;
+  std::map<std::tuple<std::string, std::string, Algorithm>, int64_t> ids_;
   ExchangeCounts counts_;
 };
 

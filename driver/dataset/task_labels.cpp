@@ -110,7 +110,7 @@ Error TaskLabels::load(int64_t task, const Target& lowered_for) {
   TW_TRY(verify(kernel_));
   TW_ASSIGN(const ParsedTask parsed, parse_task(task_.text, "task " + task_.key));
   if (!task_.complete || extends_ || place_.device) {  // a device's code depends on constants
-    TW_ASSIGN(lowered_, lower_task(parsed, *lowered_for_));
+    TW_ASSIGN(lowered_, lower_task(parsed, *lowered_for_, task_.algorithm));
     if (kernel_hash(lowered_.variants.front().lowered.kernel) != kernel_hash(kernel_))
       return make_error(DiagCode::unsupported,
                         "task {0} was lowered in another way when it was added", task_.key);
@@ -173,7 +173,9 @@ Expected<Candidate> TaskLabels::candidate_of(const Space& space, const Point& po
 }
 
 uint64_t TaskLabels::seed_for(const char* what) const {
-  return std::stoull(short_hash(task_.key + what), nullptr, 16);
+  const std::string algorithm =
+      task_.algorithm == Algorithm::direct ? "" : algorithm_name(task_.algorithm);
+  return std::stoull(short_hash(task_.key + algorithm + what), nullptr, 16);
 }
 
 int TaskLabels::count_of(ProgramSource source) const {
@@ -293,7 +295,7 @@ Error TaskLabels::make_programs(const ProgramCounts& counts, const StopAsked& st
   TW_ASSIGN(const Schedule standard, standard_schedule());
   const std::string text = print(standard);
   if (count_of(ProgramSource::standard) == 0)
-    TW_TRY(measure_new({{program_id(task_.key, text), ProgramSource::standard, text}}, 0, stop));
+    TW_TRY(measure_new({{program_id(task_, text), ProgramSource::standard, text}}, 0, stop));
   TW_ASSIGN(const Space space, space_of());
   TW_TRY(make_uniform(space, counts.uniform, stop));
   if (stop && stop()) return Error::success();
@@ -324,7 +326,7 @@ std::vector<LearningProgram> TaskLabels::legal(const Space& space, int count, Pr
     }));
     for (size_t i = 0; i < points.size() && static_cast<int>(found.size()) < count; ++i) {
       if (texts[i].empty()) continue;
-      const int64_t id = program_id(task_.key, texts[i]);
+      const int64_t id = program_id(task_, texts[i]);
       if (source != ProgramSource::product) points_.emplace(id, points[i]);
       const auto known = programs_.find(id);
       // What this source gave before counts, another's does not
@@ -384,7 +386,7 @@ Error TaskLabels::search(const Space& space, Explorer& explorer, CostModel& mode
     std::vector<LearningProgram> programs;
     for (const Candidate& c : candidates) {
       const std::string text = print(c.schedule);
-      programs.push_back({program_id(task_.key, text), source, text});
+      programs.push_back({program_id(task_, text), source, text});
       points_.emplace(programs.back().id, c.point);
     }
     if (!storing) storing = measure_new(programs, 0, stop);

@@ -7,9 +7,11 @@
 
 #include "autotune/dataset/prior.h"
 #include "autotune/explorers/seen.h"
+#include "driver/dataset/set_programs.h"
 #include "driver/tune/measuring_place.h"
 #include "driver/tune/model_tasks.h"
 #include "frontend/frontend.h"
+#include "passes/choose/choose_algorithms.h"
 #include "passes/fuse_groups.h"
 #include "passes/pass.h"
 #include "support/hash.h"
@@ -30,13 +32,16 @@ struct LoweringTarget {
 };
 
 Expected<LearningTask> learning_task(const ParsedTask& parsed, const std::string& text,
-                                     const std::string& network, const LoweringTarget& for_target) {
+                                     const std::string& network, const LoweringTarget& for_target,
+                                     Algorithm algorithm = Algorithm::direct) {
   const Target& target = for_target.target;
-  TW_ASSIGN(const Task task, lower_task(parsed, target.main_device()));
+  TW_ASSIGN(const Task task, lower_task(parsed, target.main_device(), algorithm));
   const LoweredGroup& lowered = task.variants.front().lowered;
   if (for_target.device) TW_TRY(runs_on(*for_target.device, target.main_device(), lowered));
   LearningTask out;
   out.key = task.key, out.name = task.name, out.kind = family_name(lowered.stages);
+  out.algorithm = algorithm;
+  if (algorithm != Algorithm::direct) out.name += std::string(", ") + algorithm_name(algorithm);
   out.network = network, out.lowered_for = target.name, out.text = text;
   out.kernel = kernel_hash(lowered.kernel), out.kernel_text = print(lowered.kernel);
   out.flops = task.flops;
@@ -193,6 +198,36 @@ Expected<TaskOutcome> add_tasks(DataSet& set, const TaskRequest& request) {
     targets.push_back(std::move(one));
   }
   return Collector(set, request, std::move(targets)).run();
+}
+
+Expected<int> add_algorithms(DataSet& set, DataSet& from, std::span<const Algorithm> algorithms,
+                             const std::vector<std::string>& target_folders) {
+  NamedTargets targets(target_folders);
+  TW_ASSIGN(const std::vector<LearningTask> tasks, from.tasks());
+  int added = 0;
+  for (const LearningTask& listed : tasks) {
+    if (listed.algorithm != Algorithm::direct) continue;
+    TW_ASSIGN(const LearningTask task, from.task(listed.id));
+    TW_ASSIGN(const ParsedTask parsed, parse_task(task.text, "task " + task.key));
+    TW_ASSIGN(const Target* target, targets.find(task.lowered_for));
+    const Target& processor = target->main_device();
+    if (!processor.driver.empty()) continue;  // devices have direct sums alone
+    const Node& anchor = parsed.graph.node(parsed.group.anchor);
+    for (const Algorithm algorithm :
+         applicable_algorithms(parsed.graph, parsed.group, processor)) {
+      if (algorithm == Algorithm::direct ||
+          std::ranges::find(algorithms, algorithm) == algorithms.end() ||
+          estimate_algorithm(parsed.graph, anchor, algorithm, processor, 0)->error >
+              processor.accuracy)
+        continue;
+      TW_ASSIGN(LearningTask other,
+                learning_task(parsed, task.text, task.network, {*target, nullptr}, algorithm));
+      other.split = task.split;
+      TW_ASSIGN(const bool fresh, set.add(other));
+      added += fresh;
+    }
+  }
+  return added;
 }
 
 Expected<std::vector<int>> mark_splits(DataSet& set, const SplitRule& rule) {

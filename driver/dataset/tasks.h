@@ -1,6 +1,7 @@
 // What a data set is of: layers of networks, and layers drawn from what networks have.
 #pragma once
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,12 @@ struct TaskOutcome {
 // one; half of all from the prior, whose table is the layers of training alone. The splits follow.
 // Errors: no network that can be read.
 Expected<TaskOutcome> add_tasks(DataSet& set, const TaskRequest& request);
+
+// The layers of the tasks of `from`, which may be the set itself, by each of these algorithms that
+// applies within the accuracy of the target that they are lowered for. Their splits are those of
+// `from`. The result: how many are new.
+Expected<int> add_algorithms(DataSet& set, DataSet& from, std::span<const Algorithm> algorithms,
+                             const std::vector<std::string>& target_folders);
 
 // Marks every task by the rule, and those of test that are like one of training. The result: how
 // many of each split.

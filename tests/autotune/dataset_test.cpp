@@ -74,7 +74,7 @@ std::vector<LearningProgram> sample_programs(const LearningTask& task, int count
   for (int i = 0; i < count; ++i) {
     const std::string text = "schedule " + std::to_string(i);
     out.push_back(
-        {program_id(task.key, text), i ? ProgramSource::uniform : ProgramSource::standard, text});
+        {program_id(task, text), i ? ProgramSource::uniform : ProgramSource::standard, text});
   }
   return out;
 }
@@ -192,7 +192,7 @@ TEST_CASE("a set keeps tasks, programs and labels once") {
   must(set.add_programs(tasks[0].id, programs));
   CHECK(must(set.programs(tasks[0].id)).size() == 4);
   CHECK(must(set.program(programs[2].id)).program.schedule == "schedule 2");
-  CHECK(program_id("a", "b") != program_id("a", "c"));
+  CHECK(program_id(tasks[0], "b") != program_id(tasks[0], "c"));
   CHECK(programs[0].id > 0);
 
   const Platform platform{0, "x86-64-v3", "0123456789abcdef", "a machine", 1};
@@ -208,6 +208,55 @@ TEST_CASE("a set keeps tasks, programs and labels once") {
   for (const Label& l : first) CHECK(l.median <= 2);
   CHECK(must(set.labels(id, tasks[0].id, 1)).size() == 1);
   CHECK(must(set.label_counts(id, 0)) == std::map<int64_t, int64_t>{{tasks[0].id, 2}});
+}
+
+TEST_CASE("a layer by another algorithm is another task, with programs of its own") {
+  const TestFolder folder;
+  const Target target = must(load_target("x86-64-v3", {TW_SOURCE_DIR "/configs"}));
+  DataSet set = must(DataSet::open(folder / "set.db", sql::Mode::write));
+  for (const Layer& layer : some_layers()) {
+    const ParsedTask parsed = task_of(layer, target);
+    const Task lowered = must(lower_task(parsed, target));
+    LearningTask task;
+    task.key = lowered.key, task.name = lowered.name, task.kind = layer_kind_name(layer.kind);
+    task.network = "resnet", task.lowered_for = "x86-64-v3", task.split = Split::test;
+    task.text = must(print_task(parsed.graph, parsed.group));
+    task.kernel = lowered.key, task.kernel_text = print(lowered.variants.front().lowered.kernel);
+    must(set.add(task).takeError());
+  }
+  const std::vector<Algorithm> wanted = {Algorithm::winograd_f2, Algorithm::winograd_f4};
+  const std::vector<std::string> configs = {TW_SOURCE_DIR "/configs"};
+  DataSet others = must(DataSet::open(folder / "others.db", sql::Mode::write));
+  // The convolutions of 3x3 without groups: the first three layers
+  CHECK(must(add_algorithms(others, set, wanted, configs)) == 6);
+  CHECK(must(add_algorithms(others, set, wanted, configs)) == 0);
+  CHECK(must(add_algorithms(set, set, wanted, configs)) == 6);
+  const std::vector<LearningTask> tasks = must(set.tasks());
+  REQUIRE(tasks.size() == some_layers().size() + 6);
+  const LearningTask &direct = tasks.front(), &other = must(set.task(tasks.back().id));
+  CHECK(tasks[some_layers().size()].key == direct.key);
+  CHECK(other.algorithm == Algorithm::winograd_f4);
+  CHECK(other.split == Split::test);
+  CHECK(other.kind == "winograd");
+  CHECK(other.name.ends_with(", winograd_f4"));
+  CHECK(other.flops == must(lower_task(must(parse_task(other.text)), target)).flops);
+  LearningTask same = direct;
+  same.algorithm = Algorithm::winograd_f2;
+  CHECK(program_id(same, "schedule") != program_id(direct, "schedule"));
+
+  for (const LearningTask& task : {direct, other})
+    must(set.add_programs(task.id, sample_programs(task, 3)));
+  must(export_set(set, folder / "out").takeError());
+  DataSet copy = must(DataSet::open(folder / "copy.db", sql::Mode::write));
+  must(import_set(copy, folder / "out").takeError());
+  for (const LearningTask& task : must(copy.tasks())) {
+    const bool has = task.key == direct.key ? task.algorithm == Algorithm::direct
+                                            : task.key == other.key && task.algorithm == other.algorithm;
+    CHECK(must(copy.programs(task.id)).size() == (has ? 3 : 0));
+  }
+  CHECK(error_text(lower_task(task_of(some_layers()[3], target), target, Algorithm::winograd_f2)
+                       .takeError())
+            .find("winograd_f2 does not apply to 'conv") != std::string::npos);
 }
 
 TEST_CASE("a task belongs to whoever claimed it, until the time is over") {

@@ -20,7 +20,7 @@ import torch
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "autotune"), str(ROOT / "bench" / "searches")]
 import budget_tables  # noqa: E402
-from predictor import baselines, config as configs, data, evaluate, export, losses, metrics, study, train, transfer  # noqa: E402
+from predictor import baselines, batches, config as configs, data, evaluate, export, losses, metrics, study, train, transfer  # noqa: E402
 
 PLATFORMS = ["wide", "narrow"]
 FAMILIES = {"train": ["alpha", "beta", "sampled"], "validation": ["gamma"], "test": ["delta", "epsilon"]}
@@ -128,6 +128,26 @@ def check_losses(corpus):
     assert corpus.speeds(0)[3] == 0 and np.nanmax(corpus.speeds(0)) == 1
 
 
+def check_algorithms(folder):
+    """Tasks of one key by different algorithms: they have their own programs, and are learned from as one layer."""
+    folder.mkdir()
+    tasks = made_up_tasks()[:2]
+    tasks.append({**tasks[0], "algorithm": "winograd_f4"})
+    named = [{"task": t["key"], "lowered_for": "any", **({"algorithm": t["algorithm"]} if "algorithm" in t else {})} for t in tasks]
+    seconds = [[4.0, 2.0], [3.0, 6.0], [1.0, 8.0]]
+    programs = [{**n, "ids": [10 * at, 10 * at + 1], "sources": [0, 1], "schedules": ["", ""]} for at, n in enumerate(named)]
+    labels = [{**n, "pass": 0, "ids": [10 * at, 10 * at + 1], "status": [0, 0], "least": seconds[at], "median": seconds[at], "samples": [1, 1],
+               "contended": [False, False], "time": [1, 1]} for at, n in enumerate(named)]
+    files = [write_lines(folder, name, lines) for name, lines in (("tasks.jsonl.gz", tasks), ("programs.jsonl.gz", programs), ("labels-1.jsonl.gz", labels),
+                                                                   ("kernels.jsonl.gz", [{"kernel": "k", "text": ""}]))]
+    platform = {"file": "labels-1.jsonl.gz", "target": "wide", "machine": "made up", "threads": 1, "kind": "time"}
+    (folder / "manifest.json").write_text(json.dumps({"format": 1, "platforms": [platform], "files": files}))
+    corpus = data.load(folder)
+    assert corpus.layer_of.tolist() == [0, 1, 0] and corpus.tasks[2].algorithm == "winograd_f4"
+    assert corpus.speeds(0).tolist() == [0.25, 0.5, 1.0, 0.5, 1.0, 0.125]
+    assert sorted(programs.tolist() for _, programs in batches.Examples(corpus, [0, 1, 2], [0]).groups) == [[0, 1, 4, 5], [2, 3]]
+
+
 def check_nearest():
     """The main operator's kind and extents, and which of two tasks is nearer."""
     def task(text):
@@ -172,6 +192,15 @@ def check_kinds(corpus):
     else:
         raise AssertionError("times and estimates were learned from together")
     corpus.kinds = known
+
+
+def check_nothing_held_out(place, features, corpus, folder):
+    """A platform that no family of validation has labels of: the last epoch's weights are kept."""
+    known = corpus.seconds.copy()
+    corpus.seconds[:, np.isin(corpus.task_of, corpus.split("validation"))] = np.nan
+    arguments = train.parser().parse_args(["mlp", "--data", str(place), "--features", str(features), "--out", str(folder / "alone"), "--set", "epochs=2"])
+    assert train.run(arguments, corpus)["held_out"] is None and (folder / "alone" / "weights.pt").exists()
+    corpus.seconds = known
 
 
 def check_resume(place, features, corpus, folder):
@@ -259,8 +288,10 @@ def main():
         corpus = data.load(place, features, ["steps", "loops", "one-shot", "task", "hardware"])
         check_losses(corpus)
         check_nearest()
+        check_algorithms(folder / "algorithms")
         train_all(place, features, corpus, runs)
         check_kinds(corpus)
+        check_nothing_held_out(place, features, corpus, folder)
         check_resume(place, features, corpus, folder)
         for run in sorted(runs.iterdir()):
             if (run / "weights.pt").exists():

@@ -67,6 +67,11 @@ CommandRun define_dataset(Flags& flags) {
              "Of make: ONNX files whose layers become tasks");
   flags.integer("--tasks", args->from_networks, "Of make: so many tasks of networks");
   flags.integer("--sampled", args->sampled, "Of make: so many tasks drawn from what networks have");
+  flags.comma_list("--algorithms", args->algorithms, "NAMES",
+                   "Of make: adds the set's layers by these as well (winograd_f2, winograd_f4, "
+                   "winograd_f6, strassen)");
+  flags.text("--layers-of", args->layers_of, "SET",
+             "Of make with --algorithms: the layers of another set");
   flags.integer("--programs", args->programs, "Programs of a task of training", 8);
   flags.integer("--test-programs", args->test_programs, "Programs of a task of test", 8);
   flags.integer("--by", args->extended_by, "Of extend: so many programs more of each task", 1);

@@ -119,6 +119,37 @@ Expected<int> extend_dataset(const DatasetArgs& args, DataSet& set, Console& con
   return fill(std::move(request), set, console);
 }
 
+namespace {
+
+Error add_by_algorithms(const DatasetArgs& args, DataSet& set, Console& console) {
+  if (args.algorithms.empty())
+    return args.layers_of.empty()
+               ? Error::success()
+               : make_error(DiagCode::invalid_argument,
+                            "--layers-of names a set whose layers --algorithms computes");
+  std::vector<Algorithm> algorithms;
+  for (const std::string& name : args.algorithms) {
+    const std::optional<Algorithm> algorithm = algorithm_from_name(name);
+    if (!algorithm || *algorithm == Algorithm::direct)
+      return make_error(DiagCode::invalid_argument,
+                        "--algorithms '{0}': winograd_f2, winograd_f4, winograd_f6 or strassen",
+                        name);
+    algorithms.push_back(*algorithm);
+  }
+  std::optional<DataSet> other;
+  if (!args.layers_of.empty()) {
+    if (!std::filesystem::exists(args.layers_of))
+      return make_error(DiagCode::io, "there is no data set '{0}'", args.layers_of);
+    TW_ASSIGN(other, DataSet::open(args.layers_of, sql::Mode::read));
+  }
+  TW_ASSIGN(const int added, add_algorithms(set, other ? *other : set, algorithms, config_dirs()));
+  if (!console.json)
+    console.out << set.path() << ": " << added << " tasks by other algorithms are new\n";
+  return Error::success();
+}
+
+}  // namespace
+
 Expected<int> make_dataset(const DatasetArgs& args, DataSet& set, Console& console) {
   TaskRequest request;
   request.networks = onnx_files(args.networks);
@@ -140,6 +171,7 @@ Expected<int> make_dataset(const DatasetArgs& args, DataSet& set, Console& conso
         console.out << "  left out: " << skipped << "\n";
     }
   }
+  TW_TRY(add_by_algorithms(args, set, console));
   progress.end();
   return measure_dataset(args, set, console);
 }
