@@ -75,8 +75,7 @@ int64_t program_id(const LearningTask& task, const std::string& schedule) {
   std::string text = task.key + "\n";
   if (task.algorithm != Algorithm::direct)
     text += std::string(algorithm_name(task.algorithm)) + "\n";
-  return static_cast<int64_t>(
-      std::stoull(sha256_hex(text + schedule).substr(0, 15), nullptr, 16));
+  return static_cast<int64_t>(std::stoull(sha256_hex(text + schedule).substr(0, 15), nullptr, 16));
 }
 
 std::string platform_text(const Platform& p) {

@@ -119,13 +119,13 @@ def read_runs(folder):
     return dict(methods)
 
 
-def placed(corpus, run):
-    """A run's scores in the corpus's order of programs."""
+def placed(corpus, run, name="scores"):
+    """A run's scores, or its spreads, in the corpus's order of programs."""
     order = np.argsort(run["ids"], kind="stable")
     at = order[np.minimum(np.searchsorted(run["ids"], corpus.ids, sorter=order), len(order) - 1)]
     if not (run["ids"][at] == corpus.ids).all():
         raise ValueError("a run's scores are of another data set")
-    return run["scores"][:, at]
+    return run[name][:, at]
 
 
 def pools(corpus, platform, split):

@@ -6,7 +6,7 @@
     .. --set epochs=5                               changes every configuration, for a quick look
 
 STUDY/runs has a folder a run; complete ones are kept, ended ones go on. STUDY/tables.md and .json have the tables of test families,
-near.md those of near duplicates, transfer-N.md the transfer to platform N, models/KIND-SEED.onnx the networks that tuners load, of the first
+near.md those of near duplicates, choices.md when a predicted schedule is taken, transfer-N.md the transfer to platform N, models/KIND-SEED.onnx the networks that tuners load, of the first
 platform. The ablation trains parts of
 the ranker on folds of the families of training and validation, so that no choice is made by the test families.
 """
@@ -17,7 +17,7 @@ import shutil
 
 import numpy as np
 
-from . import config as configs, data, evaluate, export, train, transfer
+from . import choices, config as configs, data, evaluate, export, train, transfer
 
 ONE_PLATFORM = ("xgboost", "xgboost-statements", "mlp", "lstm", "tlp-attention-rank", "tlp-attention-mse", "tlp-lstm-rank", "tlp-lstm-mse",
                 "tlp-wide", "one-shot", "one-shot-sequence")
@@ -113,6 +113,7 @@ def write_tables(corpus, arguments):
         made = evaluate.report(corpus, runs, split)
         (base / f"{name}.json").write_text(json.dumps(made, indent=1) + "\n")
         (base / f"{name}.md").write_text(evaluate.markdown(made) + "\n")
+    choices.write(corpus, runs, base / "choices.md")
 
 
 def export_networks(corpus, arguments):

@@ -90,8 +90,7 @@ std::string programs_line(const LearningTask& t, const std::vector<LearningProgr
     sources.push_back(static_cast<int>(p.source));
     schedules.push_back(p.schedule);
   }
-  return line(identity("task", t),
-              {{"ids", ids}, {"sources", sources}, {"schedules", schedules}});
+  return line(identity("task", t), {{"ids", ids}, {"sources", sources}, {"schedules", schedules}});
 }
 
 std::string labels_line(const LearningTask& t, int pass, const std::vector<Label>& labels) {
@@ -126,10 +125,9 @@ class Exporter {
     std::filesystem::create_directories(folder_, code);
     if (code) return make_error(DiagCode::io, "cannot make '{0}': {1}", folder_, code.message());
     TW_ASSIGN(std::vector<LearningTask> tasks, set_.tasks());
-    std::ranges::sort(tasks, {},
-                      [](const LearningTask& t) {
-                        return std::tuple(t.key, t.lowered_for, t.algorithm);
-                      });
+    std::ranges::sort(tasks, {}, [](const LearningTask& t) {
+      return std::tuple(t.key, t.lowered_for, t.algorithm);
+    });
     std::string texts, programs;
     std::map<std::string, std::string> kernels;
     for (const LearningTask& listed : tasks) {

@@ -173,8 +173,9 @@ Expected<Candidate> TaskLabels::candidate_of(const Space& space, const Point& po
 }
 
 uint64_t TaskLabels::seed_for(const char* what) const {
-  const std::string algorithm =
-      task_.algorithm == Algorithm::direct ? "" : algorithm_name(task_.algorithm);
+  const std::string algorithm = task_.algorithm == Algorithm::direct
+                                    ? ""
+                                    : algorithm_name(task_.algorithm);
   return std::stoull(short_hash(task_.key + algorithm + what), nullptr, 16);
 }
 

@@ -213,8 +213,7 @@ Expected<int> add_algorithms(DataSet& set, DataSet& from, std::span<const Algori
     const Target& processor = target->main_device();
     if (!processor.driver.empty()) continue;  // devices have direct sums alone
     const Node& anchor = parsed.graph.node(parsed.group.anchor);
-    for (const Algorithm algorithm :
-         applicable_algorithms(parsed.graph, parsed.group, processor)) {
+    for (const Algorithm algorithm : applicable_algorithms(parsed.graph, parsed.group, processor)) {
       if (algorithm == Algorithm::direct ||
           std::ranges::find(algorithms, algorithm) == algorithms.end() ||
           estimate_algorithm(parsed.graph, anchor, algorithm, processor, 0)->error >

@@ -250,13 +250,15 @@ TEST_CASE("a layer by another algorithm is another task, with programs of its ow
   DataSet copy = must(DataSet::open(folder / "copy.db", sql::Mode::write));
   must(import_set(copy, folder / "out").takeError());
   for (const LearningTask& task : must(copy.tasks())) {
-    const bool has = task.key == direct.key ? task.algorithm == Algorithm::direct
-                                            : task.key == other.key && task.algorithm == other.algorithm;
+    const bool has = task.key == direct.key
+                         ? task.algorithm == Algorithm::direct
+                         : task.key == other.key && task.algorithm == other.algorithm;
     CHECK(must(copy.programs(task.id)).size() == (has ? 3 : 0));
   }
-  CHECK(error_text(lower_task(task_of(some_layers()[3], target), target, Algorithm::winograd_f2)
-                       .takeError())
-            .find("winograd_f2 does not apply to 'conv") != std::string::npos);
+  CHECK(
+      error_text(
+          lower_task(task_of(some_layers()[3], target), target, Algorithm::winograd_f2).takeError())
+          .find("winograd_f2 does not apply to 'conv") != std::string::npos);
 }
 
 TEST_CASE("a task belongs to whoever claimed it, until the time is over") {

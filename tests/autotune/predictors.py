@@ -20,7 +20,7 @@ import torch
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "autotune"), str(ROOT / "bench" / "searches")]
 import budget_tables  # noqa: E402
-from predictor import baselines, batches, config as configs, data, evaluate, export, losses, metrics, study, train, transfer  # noqa: E402
+from predictor import baselines, batches, choices, config as configs, data, evaluate, export, losses, metrics, study, train, transfer  # noqa: E402
 
 PLATFORMS = ["wide", "narrow"]
 FAMILIES = {"train": ["alpha", "beta", "sampled"], "validation": ["gamma"], "test": ["delta", "epsilon"]}
@@ -146,6 +146,17 @@ def check_algorithms(folder):
     assert corpus.layer_of.tolist() == [0, 1, 0] and corpus.tasks[2].algorithm == "winograd_f4"
     assert corpus.speeds(0).tolist() == [0.25, 0.5, 1.0, 0.5, 1.0, 0.125]
     assert sorted(programs.tolist() for _, programs in batches.Examples(corpus, [0, 1, 2], [0]).groups) == [[0, 1, 4, 5], [2, 3]]
+
+
+def check_choices(corpus, runs, folder):
+    """A choice is taken where the score is far enough above the default's, by hand and on a whole data set."""
+    scores, spreads, seconds = np.array([0.0, 2.0, 1.0]), np.array([0.6, 0.8, 0.1]), np.array([2.0, 4.0, 1.0])
+    assert choices.gains(scores, spreads, seconds, 0, 1.0) == (0.5, True)
+    assert choices.gains(scores, spreads, seconds, 0, 2.5) == (1.0, False)
+    assert choices.gains(scores, np.array([0.6, 2.4, 0.1]), seconds, 0, 1.0) == (2.0, True)
+    choices.write(corpus, runs, folder / "choices.md")
+    lines = [line.split(" | ") for line in (folder / "choices.md").read_text().splitlines() if line.startswith("| all |")]
+    assert len(lines) == len(choices.SHARES) and float(lines[0][5].rstrip("%")) >= float(lines[-1][5].rstrip("%")), lines
 
 
 def check_nearest():
@@ -298,6 +309,7 @@ def main():
                 check_export(corpus, run, folder)
         report = evaluate.report(corpus, evaluate.read_runs(runs), "test", draws=50)
         (folder / "tables.md").write_text(evaluate.markdown(report))
+        check_choices(corpus, evaluate.read_runs(runs), folder)
         rows = report["platforms"]["wide"]["rows"]
         for method in ("XGBoost, statements", "TenSet-MLP", "Tilewright ranker, from 2 platforms"):
             assert rows[method]["mean"][0] > rows["one random program"]["mean"][0], f"{method} ranks no better than chance"
