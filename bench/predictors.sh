@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # All tables of docs/tuning-science.md by one command, from the data sets of the repository. It takes many hours; called again it goes on with what is
 # missing, so parts and seeds can be asked for one after the other.
-#   bench/predictors.sh FOLDER MODELS [--parts features,train,tables,transfer,vdla,predictors,kernels,networks] [--seeds 1,2,3] [--only NAME,...]
+#   bench/predictors.sh FOLDER MODELS [--parts features,train,tables,shipped,transfer,vdla,predictors,kernels,networks] [--seeds 1,2,3] [--only NAME,...]
 # MODELS is a folder with resnet18, mobilenet_v2, lstm_lm, dqn, dcgan and bert_base_s128 as .onnx, none of which is trained on.
 #   features    of all programs, for training                          -> FOLDER/features
 #   train       every model on x86-64-v4 (one thread), or on several platforms; every seed -> FOLDER/study/runs
 #   tables      top-1, 5 and 10 on test families                       -> FOLDER/study/tables.md
+#   shipped     the rankers that are shipped, from all data sets of times, on direct kernels and on Winograd's -> FOLDER/shipped/*.md
 #   transfer    MTL-TLP and the ranker with few labels: to another instruction set, to another chip, to other threads -> FOLDER/study/transfer-*.md
 #   vdla        the ranker on counted cycles, with few and all labels  -> FOLDER/vdla/study/transfer-0.md
 #   predictors  the trained networks, compiled for searches            -> FOLDER/predictors
@@ -14,8 +15,8 @@
 # kernels and networks measure on this machine: nothing else should run, and its chip should be the platform's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-[ $# -ge 2 ] || { sed -n '2,16s/^# \{0,1\}//p' "$0" >&2; exit 2; }
-folder=$1 models=$2 parts=features,train,tables,transfer,vdla,predictors,kernels,networks seeds=1,2,3 only=
+[ $# -ge 2 ] || { sed -n '2,17s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+folder=$1 models=$2 parts=features,train,tables,shipped,transfer,vdla,predictors,kernels,networks seeds=1,2,3 only=
 shift 2
 while [ $# -gt 0 ]; do
   case $1 in
@@ -66,6 +67,12 @@ if has train; then
   fi
 fi
 if has tables; then study --parts tables --platforms $platform --only "$papers,ranker,ranker-light"; fi
+if has shipped; then
+  scripts/train_predictors.sh "$folder/shipped"
+  for set in tileset-1 tileset-winograd; do
+    python -m predictor.evaluate --data datasets/$set --runs "$folder/shipped/study/runs" --out "$folder/shipped/$set.md"
+  done
+fi
 if has transfer; then
   for pair in "4 1" "0 2,1" "3 1"; do   # v2 from v4; another chip from the same instructions and others; two threads from one
     read -r target sources <<< "$pair"
