@@ -20,7 +20,8 @@ constexpr double kSure = 0.5;
 
 Expected<std::optional<Candidate>> predict_schedule(
     const std::shared_ptr<const PredictorSet>& predictors, int threads, const Task& task,
-    const Target& target, const Candidate& usual) {
+    const Target& target, const Candidate& usual,
+    const std::function<bool(const Kernel&)>& accept) {
   const PredictedTask about = predicted_task(task, target, threads);
   if (!predictors->has_seen(about)) return std::nullopt;
   Expected<Space> space = generated_space(task, target, {false});
@@ -33,6 +34,8 @@ Expected<std::optional<Candidate>> predict_schedule(
     TW_ASSIGN(Candidate candidate, candidate_of(task, target, *space, point));
     if (written_out_operations(*candidate.kernel, target.lanes(4)) > most_code)
       return make_error(DiagCode::illegal_schedule, "its unrolled loops are too long");
+    if (!accept(*candidate.kernel))
+      return make_error(DiagCode::illegal_schedule, "cores without work");
     return candidate;
   };
   PredictorModel first(predictors, about, 1, 1);

@@ -205,13 +205,15 @@ Expected<bool> TunedSchedules::predict(const LoweredKernel& kernel, const Target
   const std::optional<Algorithm> algorithm = algorithm_from_name(chosen.pin.algorithm);
   if (!algorithm || !usual.fault.empty() || !place.driver.empty()) return false;
   const Task task{chosen.pin.task, chosen.pin.name, 1, 0, 0, {{*algorithm, kernel.lowered}}};
-  TW_ASSIGN(std::optional<Candidate> found,
-            predict_schedule(
-                options_.predictors, options_.threads, task, place,
-                {{-1, {}}, usual.schedule, std::make_shared<const Kernel>(usual.kernel), 0}));
-  if (!found) return false;
   const bool parallel = options_.threads > 1 || place.cores > 1;
-  if (!shares(*found->kernel, place, parallel ? &usual.kernel : nullptr)) return false;
+  TW_ASSIGN(
+      std::optional<Candidate> found,
+      predict_schedule(options_.predictors, options_.threads, task, place,
+                       {{-1, {}}, usual.schedule, std::make_shared<const Kernel>(usual.kernel), 0},
+                       [&](const Kernel& kernel) {
+                         return shares(kernel, place, parallel ? &usual.kernel : nullptr);
+                       }));
+  if (!found) return false;
   chosen.schedule = std::move(found->schedule);
   chosen.kernel = *found->kernel;
   chosen.pin.predicted = true;
