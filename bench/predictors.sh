@@ -7,7 +7,7 @@
 #   train       every model on x86-64-v4 (one thread), or on several platforms; every seed -> FOLDER/study/runs
 #   tables      top-1, 5 and 10 on test families                       -> FOLDER/study/tables.md
 #   shipped     the rankers that are shipped, from all data sets of times, on direct kernels and on Winograd's -> FOLDER/shipped/*.md
-#   transfer    MTL-TLP and the ranker with few labels: to another instruction set, to another chip, to other threads -> FOLDER/study/transfer-*.md
+#   transfer    MTL-TLP and the ranker with few labels: to another instruction set, to another chip -> FOLDER/study/transfer-*.md
 #   vdla        the ranker on counted cycles, with few and all labels  -> FOLDER/vdla/study/transfer-0.md
 #   predictors  the trained networks, compiled for searches            -> FOLDER/predictors
 #   kernels     quality against budget and seconds on twelve kernels   -> FOLDER/kernels/budgets.md
@@ -74,7 +74,7 @@ if has shipped; then
   done
 fi
 if has transfer; then
-  for pair in "4 1" "0 2,1" "3 1"; do   # v2 from v4; another chip from the same instructions and others; two threads from one
+  for pair in "2 1" "0 2,1"; do   # other instructions of the same chip; another chip from the same instructions and others
     read -r target sources <<< "$pair"
     transfer tileset-1 "$target" "$sources" "${only:-ranker-light,mtl-tlp}" "$folder/study"
   done

@@ -91,9 +91,9 @@ def table(corpus, target, sources, results, arguments):
             out.append(f"| times of {corpus.platforms[source]}, {len(row.best)} tasks | | 0% | {mean[0]:.3f} | {mean[1]:.3f} | |")
     for name, cells in results.items():
         means = {key: np.mean([o.mean() for o in outcomes], 0) for key, outcomes in cells.items()}
-        low, high = means.get((1, 0.0)), means[0, 1.0]
+        low, high = means.get((1, 0.0)), means.get((0, 1.0))
         for (count, share), mean in sorted(means.items()):
-            gap = "" if low is None or abs(high[0] - low[0]) < 1e-9 else f"{(mean[0] - low[0]) / (high[0] - low[0]):.2f}"
+            gap = "" if low is None or high is None or abs(high[0] - low[0]) < 1e-9 else f"{(mean[0] - low[0]) / (high[0] - low[0]):.2f}"
             out.append(f"| {configs.load(name)['title']} | {count} | {share:.0%} | {mean[0]:.3f} | {mean[1]:.3f} | {gap} |")
     return "\n".join(out) + "\n"
 
@@ -119,6 +119,9 @@ def main():
     sources = [int(p) for p in arguments.sources.split(",") if p]
     names = arguments.configs.split(",")
     corpus = data.load(arguments.data, arguments.features, sorted({kind for name in names for kind in configs.load(name)["features"]}))
+    for platform in [arguments.target, *sources]:
+        if not any(np.isfinite(corpus.seconds[platform, corpus.programs(task)]).any() for task in corpus.split("train")):
+            raise SystemExit(f"{corpus.platforms[platform]} has no labels of training: nothing can be learned from it")
     results = {name: measured(corpus, arguments.target, name, sources, arguments) for name in names}
     text = table(corpus, arguments.target, sources, results, arguments)
     pathlib.Path(arguments.out).write_text(text)
