@@ -138,7 +138,7 @@ Node with_short_operands(const GroupBuilder& b, const Node& node) {
 }
 
 BufferId surplus_of_sums(GroupBuilder& b, ValueId weights, DType type, int64_t surplus, Index at,
-                         const Shape& shape) {
+                         const Shape& shape, const Expr& where) {
   const Value& value = b.graph.value(weights);
   auto pack = std::make_shared<Kernel>();
   pack->name = "pack";
@@ -157,6 +157,7 @@ BufferId surplus_of_sums(GroupBuilder& b, ValueId weights, DType type, int64_t s
   store.buffer = BufferId{1};
   for (size_t d = 0; d < shape.size(); ++d) store.indices.push_back(var(name("c", d)));
   store.value = cast(type, load(BufferId{0}, value.type.dtype, at)) * int_imm(surplus, type);
+  store.where = where;
   store.combiner = Combiner::add;
   store.init = imm(0, type);
   Stmt nest = make_store(std::move(store));

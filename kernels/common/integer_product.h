@@ -89,8 +89,9 @@ Node with_short_operands(const GroupBuilder& b, const Node& node);
 // What numbers that are too large by `surplus` make of the sums: that times the sum of constant
 // weights, made at compile time. `shape`: of the result; `at`: its element's place in the weights,
 // of variables c0, c1, ... by dimension of the result, summed over the axes that are left out or
-// undefined.
+// undefined. where: which weights a sum has, of these variables and r0, r1, ... by axis of the
+// weights; undefined: all.
 BufferId surplus_of_sums(GroupBuilder& b, ValueId weights, DType type, int64_t surplus,
-                         std::vector<Expr> at, const Shape& shape);
+                         std::vector<Expr> at, const Shape& shape, const Expr& where = {});
 
 }  // namespace tw

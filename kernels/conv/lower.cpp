@@ -12,6 +12,7 @@
 #include "kernels/common/row_tile.h"
 #include "kernels/conv/conv.h"
 #include "kernels/conv/group.h"
+#include "kernels/conv/merged_groups.h"
 
 namespace tw {
 namespace {
@@ -26,6 +27,7 @@ class ConvLowering : ConvGroup {
       : ConvGroup(builder, conv, std::move(shape)) {
     depthwise_ = s_.group > 1 && s_.cg == 1 && s_.mg == 1 && blocked_ &&
                  x_type_.layout == y_type_.layout;
+    if (blocked_ && !depthwise_) merge_groups(conv);
     depth_ = x_type_.layout.block;
     // A block that is not full is read in parts that are.
     if (const int64_t part = std::gcd(s_.cg, depth_); part >= kFewestDepth) depth_ = part;
@@ -47,7 +49,7 @@ class ConvLowering : ConvGroup {
     if (surplus() != 0) correct();
     stages_.out = write_output([this](const Index& at) {
       const Expr sum = load(acc_, acc_type_, at);
-      return correction_.valid() ? sum - load(correction_, acc_type_, {at[1], at.back()}) : sum;
+      return correction_.valid() ? sum - load(correction_, acc_type_, corrected_at(at)) : sum;
     });
     for (const BufferId copied : {padded_, packed_, bias_})
       if (copied.valid()) stages_.copies.push_back(b_.stage_of(copied));
@@ -58,6 +60,19 @@ class ConvLowering : ConvGroup {
   }
 
  private:
+  // All lanes of a block of outputs read one group, so smaller groups count as one. Blocks of inputs
+  // that belong to several groups have no instruction, so groups count as one where that pays.
+  void merge_groups(const Node& conv) {
+    const int64_t in_block = std::max<int64_t>(1, x_type_.layout.block);  // of a plain one 0
+    const int64_t whole = groups_that_fill(s_.group, s_.cg, in_block, s_.mg, block_);
+    const DType right = b_.type(conv.inputs[1]).dtype;
+    if (s_.mg % block_ != 0) merged_ = whole == 0 ? s_.group : whole;
+    else if (whole > 1 && is_byte(x_type_.dtype) &&
+             whole <= most_merged_groups(b_.target, {x_type_.dtype, zero_}, right, block_))
+      merged_ = whole;
+    s_.group /= merged_, s_.cg *= merged_, s_.mg *= merged_;
+  }
+
   // Pixels that the instruction takes together come in whole tiles.
   void fill_row() {
     const int64_t row = *as_const(s_.out.back());
@@ -123,13 +138,12 @@ class ConvLowering : ConvGroup {
   }
 
   // Bytes without a sign may be one of the two words that the target multiplies and adds at once,
-  // beside a 0. What their zero point makes too much is taken off, of all taps: with padding some
-  // have none, so there the bytes must count from the least one.
+  // beside a 0. What their zero point makes too much is taken off.
   bool multiplies_words(const Node& conv) const {
-    if (!blocked_ || !is_byte(x_type_.dtype) || !b_.graph.is_constant(conv.inputs[1]) ||
+    if (!is_byte(x_type_.dtype) || !b_.graph.is_constant(conv.inputs[1]) ||
         !b_.target.driver.empty())
       return false;
-    return s_.padded ? zero_ == least_byte(x_type_.dtype) : pairs_words(b_.target);
+    return zero_ == least_byte(x_type_.dtype) || pairs_words(b_.target);
   }
 
   // Positions of the padded input that some tap reads, along each axis.
@@ -222,11 +236,72 @@ class ConvLowering : ConvGroup {
   // What the numbers that are multiplied are more than those of the product.
   int64_t surplus() const { return zero_ - counted_from_; }
 
+  // Of each channel, and at the ends of an axis whose taps are left out in the padding, of each
+  // point there.
   void correct() {
-    const Expr channel = var("c0") * Expr(block_) + var("c1");
-    correction_ = surplus_of_sums(b_, node_.inputs[1], acc_type_, surplus(),
-                                  {min(channel, Expr(s_.m - 1))},
-                                  {Expr((s_.m + block_ - 1) / block_), Expr(block_)});
+    Shape shape = {Expr((s_.m + block_ - 1) / block_)};
+    Expr taps;
+    for (size_t i = 0; i < rank(); ++i) {
+      const Edges edges = edges_of(i);
+      if (edges.points() == 1) continue;
+      const Expr from = edges.point_of(var("c" + std::to_string(shape.size()))) *
+                            Expr(s_.strides[i]) +
+                        var("r" + std::to_string(i + 2)) * Expr(s_.dilations[i]) -
+                        Expr(s_.pads_begin[i]);
+      taps = logical_and(taps, logical_and(le(Expr(0), from), lt(from, s_.in[i])));
+      shape.push_back(Expr(edges.points()));
+    }
+    Expr channel = var("c0");
+    if (blocked_) {
+      channel = min(channel * Expr(block_) + var("c" + std::to_string(shape.size())),
+                    Expr(s_.m - 1));
+      shape.push_back(Expr(block_));
+    }
+    correction_ = surplus_of_sums(b_, node_.inputs[1], acc_type_, surplus(), {channel}, shape,
+                                  taps);
+  }
+
+  // What is taken off the sum at a point of the output.
+  Index corrected_at(const Index& out) const {
+    Index at = {out[1]};
+    for (size_t i = 0; i < rank(); ++i)
+      if (const Edges edges = edges_of(i); edges.points() > 1)
+        at.push_back(b_.simplified(edges.number_of(out[i + 2])));
+    if (blocked_) at.push_back(out.back());
+    return at;
+  }
+
+  // Points at the ends of an axis of the output that some taps are left out of. Those between them
+  // are alike, and stand behind the first ones as one point.
+  struct Edges {
+    int64_t extent = 1, before = 0, after = 0;
+    int64_t points() const { return before + 1 + after; }
+    Expr number_of(const Expr& point) const {
+      const Expr number = min(point, Expr(before));
+      return after == 0 ? number : number + max(Expr(0), point - Expr(extent - after - 1));
+    }
+    Expr point_of(const Expr& number) const {
+      const Expr behind = number + Expr(extent - after - before - 1);
+      return after == 0 ? number : select(le(number, Expr(before)), number, behind);
+    }
+  };
+
+  Edges edges_of(size_t i) const {
+    if (copies_input() || !padded_along(i)) return {};
+    const int64_t extent = *as_const(s_.out[i]), stride = s_.strides[i];
+    const int64_t reach = (s_.kernel[i] - 1) * s_.dilations[i];
+    const auto up = [&](int64_t pixels) {
+      return std::max<int64_t>(0, pixels + stride - 1) / stride;
+    };
+    Edges edges{extent, up(s_.pads_begin[i]), 0};
+    edges.after = std::max<int64_t>(0, extent - up(*as_const(s_.in[i]) + s_.pads_begin[i] - reach));
+    if (edges.before + edges.after >= extent) edges.before = extent - 1, edges.after = 0;
+    return edges;
+  }
+
+  bool padded_along(size_t i) const {
+    const Ints& pads = std::get<op::Conv>(node_.attrs).pads;
+    return !s_.pointwise && (pads[i] != 0 || pads[i + rank()] != 0);
   }
 
   // Loops over the steps of the depth that the instruction takes; they move the channel.
@@ -300,11 +375,20 @@ class ConvLowering : ConvGroup {
 
   // Taps in the padding contribute nothing. A copy with the padding in place pays only where the
   // edges are so wide that the tiles at a row's ends could not be made apart
-  // (kernels/conv/schedule.cpp), where nobody knows which tiles those are, or for an instruction.
+  // (kernels/conv/schedule.cpp), where nobody knows which tiles those are, for an instruction, or
+  // where something is taken off all points of a row alike.
   bool copies_input() const {
     if (product_.defined()) return !reads_in_place();
     if (row_.defined() && (s_.kernel.back() > 1 || s_.padded)) return true;
+    if (surplus() != 0 && s_.padded && (!blocked_ || free_edges())) return true;
     return s_.padded && s_.pads_begin.back() > kWidestEdge * s_.strides.back();
+  }
+
+  // Which points miss some taps is not known.
+  bool free_edges() const {
+    for (size_t i = 0; i < rank(); ++i)
+      if (padded_along(i) && (!as_const(s_.in[i]) || !as_const(s_.out[i]))) return true;
+    return false;
   }
 
   // The instruction takes floats of the layout as they are, unless taps meet the padding.
@@ -381,12 +465,8 @@ class ConvLowering : ConvGroup {
       packed_ = b_.packed(node_.inputs[1], "w", axes, [&](const auto& read) {
         const Expr step = block_axes ? var("wi") : var("wr"),
                    in = together > 1 ? step * Expr(together) + var("wp") : step;
-        Expr m = var("wc") * Expr(vectors * block_) + var("wl"),
-             c = block_axes ? var("wr") * Expr(rl) + in : in;
-        Index at = {m, c};
-        for (size_t i = 0; i < rank(); ++i) at.push_back(var(axis("wk", i)));
-        pad_rank(at);
-        return select(logical_and(lt(m, Expr(s_.m)), lt(c, Expr(s_.cg))), read(at), imm(0, dtype));
+        return weight_between(block_axes ? var("wr") * Expr(rl) + in : in,
+                              var("wc") * Expr(vectors * block_) + var("wl"), read);
       });
     }
     const Expr& c = out[1];
@@ -419,10 +499,7 @@ class ConvLowering : ConvGroup {
                      floor_div(var("wl"), side_by_side),
                  c = var("wr") * depth + var("wq") * side_by_side +
                      floor_mod(var("wl"), side_by_side);
-      Index at = {m, c};
-      for (size_t i = 0; i < rank(); ++i) at.push_back(var(axis("wk", i)));
-      pad_rank(at);
-      return select(logical_and(lt(m, Expr(s_.m)), lt(c, Expr(s_.cg))), read(at), imm(0, dtype));
+      return weight_between(c, m, read);
     });
     const Expr within = b_.simplified(floor_mod(rc, depth));
     Index at = {b_.simplified(floor_div(out[1], Expr(vectors))),
@@ -435,6 +512,21 @@ class ConvLowering : ConvGroup {
     return load(packed_, dtype, at);
   }
 
+  // The weight of a tap wk0, wk1, ... between channels in and out; 0 where there is none.
+  Expr weight_between(const Expr& in, const Expr& out,
+                      const std::function<Expr(const Index&)>& read) const {
+    Expr there = logical_and(lt(out, Expr(s_.m)), lt(in, Expr(s_.cg)));
+    Index at = {out, in};
+    if (merged_ > 1) {
+      const int64_t ins = s_.cg / merged_, outs = s_.mg / merged_;
+      at[1] = floor_mod(in, ins);
+      there = logical_and(there, eq(floor_div(in, ins), floor_mod(floor_div(out, outs), merged_)));
+    }
+    for (size_t i = 0; i < rank(); ++i) at.push_back(var(axis("wk", i)));
+    pad_rank(at);
+    return select(there, read(at), imm(0, b_.type(node_.inputs[1]).dtype));
+  }
+
   Expr plain_weight(const Index& out, const Expr& rc, const Index& taps) {
     Index at = {out[1], rc};
     at.insert(at.end(), taps.begin(), taps.end());
@@ -445,9 +537,10 @@ class ConvLowering : ConvGroup {
   const int64_t zero_ = std::get<op::Conv>(node_.attrs).x_zero;
   int64_t counted_from_ = zero_;  // the number that is multiplied as 0
   bool depthwise_ = false;
-  RegisterTile free_;  // where the row's extent is free, or an instruction takes several pixels
-  Expr row_;           // and the extent in whole tiles
-  int64_t depth_ = 1;  // input channels of a blocked layout that the innermost reduction takes
+  int64_t merged_ = 1;  // groups that count as one
+  RegisterTile free_;   // where the row's extent is free, or an instruction takes several pixels
+  Expr row_;            // and the extent in whole tiles
+  int64_t depth_ = 1;   // input channels of a blocked layout that the innermost reduction takes
   std::function<Expr(const Expr&, const Expr&, const Index&)> in_;
   IntegerProduct product_;
   bool paired_ = false;  // the packed weights hold pairs of channels innermost
@@ -456,6 +549,11 @@ class ConvLowering : ConvGroup {
 };
 
 }  // namespace
+
+int64_t most_merged_groups(const Target& target, const LeftNumbers& left, DType right,
+                           int64_t block) {
+  return integer_product_from_anywhere(target, left, right, {block}).depth;
+}
 
 Expected<Lowered<ConvStages>> lower_conv(GroupBuilder& b, const Node& node) {
   TW_ASSIGN(ConvShape shape, conv_shape(b, node));

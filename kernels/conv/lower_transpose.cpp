@@ -48,6 +48,7 @@ class TransposeLowering {
     out_axes_ = output_axes("a");
     b_.declare(out_axes_);
     subpixel_ ? accumulate_subpixel() : accumulate_guarded();
+    if (a_.x_zero != counted_from()) correct();
     write_output();
     stages_.input = b_.name_of(b_.input(node_.inputs[0]));
     return b_.finish(std::move(stages_));
@@ -89,8 +90,35 @@ class TransposeLowering {
   }
   Expr widen(const Expr& e) const { return e.type() == acc_type_ ? e : cast(acc_type_, e); }
 
+  // Bytes without a sign, where the target multiplies words of which one must have none and all taps
+  // of a phase are summed: the padding is in place.
+  int64_t counted_from() const {
+    const bool words = subpixel_ && is_byte(x_type_.dtype) && pairs_words(b_.target) &&
+                       b_.graph.is_constant(node_.inputs[1]) && b_.target.driver.empty();
+    return words ? least_byte(x_type_.dtype) : a_.x_zero;
+  }
   Expr left(const Expr& value) const {
-    return widened_number(b_.target, value, acc_type_, a_.x_zero);
+    return widened_number(b_.target, value, acc_type_, counted_from());
+  }
+
+  // What that makes too much, by channel and phase.
+  void correct() {
+    Shape shape = {blocks()};
+    Expr taps;
+    for (size_t i = 0; i < rank(); ++i) {
+      const Expr phase = var("c" + std::to_string(i + 1)), tap = var("r" + std::to_string(i + 2));
+      taps = logical_and(taps, eq(floor_mod(tap, a_.strides[i]),
+                                  floor_mod(phase + Expr(a_.pads[i]), a_.strides[i])));
+      shape.push_back(Expr(a_.strides[i]));
+    }
+    Expr m = var("c0");
+    if (blocked_) {
+      m = min(m * Expr(block_) + var("c" + std::to_string(shape.size())), Expr(m_ - 1));
+      shape.push_back(Expr(block_));
+    }
+    if (a_.group > 1) taps = logical_and(taps, eq(floor_div(var("r0"), cg_), floor_div(m, mg_)));
+    correction_ = surplus_of_sums(b_, node_.inputs[1], acc_type_, a_.x_zero - counted_from(),
+                                  {Expr(), a_.group == 1 ? m : floor_mod(m, mg_)}, shape, taps);
   }
 
   void accumulate_subpixel() {
@@ -232,6 +260,12 @@ class TransposeLowering {
       }
       if (blocked_) at.push_back(b_.simplified(floor_mod(logical[1], Expr(block_))));
       Expr sum = load(acc_, acc_type_, at);
+      if (correction_.valid()) {
+        Index of = {at[1]};
+        for (size_t i = 0; i < rank(); ++i) of.push_back(at[3 + 2 * i]);
+        if (blocked_) of.push_back(at.back());
+        sum = sum - load(correction_, acc_type_, of);
+      }
       if (has_bias) sum = sum + widen(b_.element(node_.inputs[2], {logical[1]}));
       return sum.type() == y_type_.dtype ? sum : cast(y_type_.dtype, sum);
     });
@@ -259,7 +293,7 @@ class TransposeLowering {
   DType acc_type_;
   Ints kernel_;
   std::vector<Axis> out_axes_;
-  BufferId acc_;
+  BufferId acc_, correction_;
   ConvStages stages_;
 };
 

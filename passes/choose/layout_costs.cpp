@@ -7,6 +7,7 @@
 #include "ir/core_rates.h"
 #include "ir/group.h"
 #include "ir/simplify.h"
+#include "kernels/conv/merged_groups.h"
 #include "kernels/device/tensor_form.h"
 #include "passes/choose/analytic_cost.h"
 #include "passes/choose/pbqp.h"
@@ -81,6 +82,27 @@ bool is_depthwise(const Graph& graph, const Node& node) {
          conv->group == channels(graph.value(node.output).type);
 }
 
+// Of a convolution whose groups count as one in blocks: how many, and of how many steps of the depth
+// one instruction takes. None: they are whole blocks themselves, or never are.
+static std::optional<std::pair<int64_t, int64_t>> merged_groups(const Graph& graph,
+                                                                const Node& node,
+                                                                const Target& target,
+                                                                int64_t block) {
+  const auto* conv = std::get_if<op::Conv>(&node.attrs);
+  if (!conv || conv->group == 1 || block == 0 || !target.driver.empty() ||
+      is_depthwise(graph, node) || !graph.is_constant(node.inputs[1]))
+    return std::nullopt;
+  const TensorType& x = graph.value(node.inputs[0]).type;
+  const int64_t in = channels(x) / conv->group,
+                out = channels(graph.value(node.output).type) / conv->group;
+  if (!is_byte(x.dtype) || out % block == 0) return std::nullopt;
+  const int64_t count = groups_that_fill(conv->group, in, block, out, block);
+  const int64_t most = most_merged_groups(target, {x.dtype, conv->x_zero},
+                                          graph.value(node.inputs[1]).type.dtype, block);
+  if (count <= 1 || count > most) return std::nullopt;
+  return std::pair(count, most);
+}
+
 bool LayoutCosts::may_block(const Node& node, int64_t block) const {
   const TensorType& out = type(node.output);
   if (out.shape.size() < 3 || channels(out) <= 1) return false;
@@ -89,7 +111,8 @@ bool LayoutCosts::may_block(const Node& node, int64_t block) const {
         channels(type(node.inputs[0])) == 0)
       return false;
     int64_t group = group_of(node);
-    return group == 1 || is_depthwise(graph_, node) || (channels(out) / group) % block == 0;
+    return group == 1 || is_depthwise(graph_, node) || (channels(out) / group) % block == 0 ||
+           merged_groups(graph_, node, target_, block).has_value();
   }
   if (std::holds_alternative<op::Pool>(node.attrs)) return true;
   if (is_elementwise(node))
@@ -150,6 +173,8 @@ double LayoutCosts::convolution(const Node& node, const Layout& out) const {
                        : whole >= 2               ? kWide
                                                   : kNarrow) *
                       (pairs ? kPair : 1);
+    if (const auto merged = merged_groups(graph_, node, target_, out.block))
+      work.vector_ops *= static_cast<double>(merged->first) / static_cast<double>(merged->second);
   }
   work.bytes = 4 * (product(y.shape) * padding(y, out) + product(w.shape));
   return seconds(work);
@@ -194,6 +219,7 @@ double LayoutCosts::direct(const Node& node, size_t i, const Layout& in, const L
       std::holds_alternative<op::MatMulNBits>(node.attrs) || has_several_outputs(node.attrs))
     return in.plain() ? 0 : kNever;
   if (is_convolution(node)) {  // the sums run over the padding of a blocked input
+    if (i == 0 && in.plain() && merged_groups(graph_, node, target_, out.block)) return kNever;
     if (i != 0 || in.plain()) return 0;
     return seconds({0, 1, 4 * elements * (padding(x, in) - 1), 0}) +
            (padding(x, in) - 1) * convolution(node, out);
