@@ -4,6 +4,7 @@
 
 #include "ir/freestanding.h"
 #include "kernels/device/few_threads.h"
+#include "passes/choose/product_names.h"
 #include "passes/fuse_groups.h"
 #include "passes/pass.h"
 #include "passes/quantization/quantization.h"
@@ -54,26 +55,35 @@ void settle_algorithms(FusedGraph& fused, const Target& target, const AlgorithmO
 Expected<std::vector<FusedGraph>> fuse_model(const Graph& graph, const CompileOptions& options,
                                              const Target& target,
                                              const ModelSchedules& schedules) {
-  std::vector<FusedGraph> fused = {fuse(graph, options.plain, target.main_device())};
-  if (!options.plain && target.devices.empty()) {  // else when groups have their places
+  std::vector<const Graph*> graphs = regions_within(graph);
+  graphs.insert(graphs.begin(), &graph);
+  std::vector<FusedGraph> fused;
+  for (const Graph* one : graphs) {
+    fused.push_back(fuse(*one, options.plain, target.main_device()));
+    // Of devices when groups have their places
+    if (options.plain || !target.devices.empty()) continue;
     TW_ASSIGN(const AlgorithmOptions algorithms,
-              schedules.algorithms(graph, fused.front().groups, target, options.algorithms));
-    settle_algorithms(fused.front(), target, algorithms);
-  }
-  for (const Graph* region : regions_within(graph)) {
-    fused.push_back(fuse(*region, options.plain, target.main_device()));
-    if (!options.plain && target.devices.empty())
-      settle_algorithms(fused.back(), target, options.algorithms);
+              schedules.algorithms(*one, fused.back().groups, target, options.algorithms));
+    settle_algorithms(fused.back(), target, algorithms);
   }
   return fused;
 }
 
-std::map<std::string, Algorithm> algorithms_of(const FusedGraph& fused) {
+// By the value that a product makes; with its shape where several graphs have one of that name.
+std::map<std::string, Algorithm> algorithms_of(const std::vector<FusedGraph>& fused) {
+  std::map<std::string, int> makers;
+  const auto each = [&](const auto& visit) {
+    for (const FusedGraph& one : fused)
+      for (const Group& group : one.groups)
+        if (has_algorithms(*one.graph, group)) visit(*one.graph, group);
+  };
+  each([&](const Graph& graph, const Group& group) { ++makers[product_name(graph, group)]; });
   std::map<std::string, Algorithm> algorithms;
-  for (const Group& group : fused.groups)
-    if (has_algorithms(*fused.graph, group))
-      algorithms.emplace(fused.graph->value(fused.graph->node(group.anchor).output).name,
-                         group.algorithm);
+  each([&](const Graph& graph, const Group& group) {
+    const std::string name = product_name(graph, group);
+    algorithms.emplace(makers.at(name) == 1 ? name : sized_product_name(graph, group),
+                       group.algorithm);
+  });
   return algorithms;
 }
 
@@ -157,9 +167,8 @@ std::vector<Placement> place(const std::vector<FusedGraph>& fused, const Target&
 
 // The same of the groups of one graph that stay on the processor; a device has the direct
 // algorithms.
-Error settle_host_part(FusedGraph& fused, Placement& placement, bool in_region,
-                       const Target& target, const CompileOptions& options,
-                       const ModelSchedules& schedules) {
+Error settle_host_part(FusedGraph& fused, Placement& placement, const Target& target,
+                       const CompileOptions& options, const ModelSchedules& schedules) {
   const Graph& graph = *fused.graph;
   std::map<NodeId, std::pair<int, std::string>> places;  // by anchor
   std::vector<Group> host;
@@ -167,10 +176,8 @@ Error settle_host_part(FusedGraph& fused, Placement& placement, bool in_region,
     places[fused.groups[g].anchor] = {placement.devices[g], placement.reasons[g]};
     if (placement.devices[g] == 0) host.push_back(fused.groups[g]);
   }
-  AlgorithmOptions algorithms = options.algorithms;
-  if (!in_region) {
-    TW_ASSIGN(algorithms, schedules.algorithms(graph, host, target, options.algorithms));
-  }
+  TW_ASSIGN(const AlgorithmOptions algorithms,
+            schedules.algorithms(graph, host, target, options.algorithms));
   choose_algorithms(graph, host, target, algorithms);
   auto settled = host.begin();
   for (Group& group : fused.groups)
@@ -363,11 +370,11 @@ Expected<LoweredModel> lower_model(Graph imported, const std::map<std::string, i
   std::vector<Placement> placements = place(fused, target, devices, *schedules, jobs);
   if (!options.plain && !target.devices.empty()) {
     for (size_t f = 0; f < fused.size(); ++f)
-      TW_TRY(settle_host_part(fused[f], placements[f], f > 0, target, options, *schedules));
+      TW_TRY(settle_host_part(fused[f], placements[f], target, options, *schedules));
     TW_TRY(schedules->read(fused));
   }
   if (!options.plain) {
-    out.algorithms = algorithms_of(main);
+    out.algorithms = algorithms_of(fused);
     out.lossy = lossy_layers(fused, rewritten.narrowed, target);
   }
   out.host_reasons = host_reasons(fused, placements);

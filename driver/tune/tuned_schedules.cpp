@@ -12,6 +12,7 @@
 #include "driver/tune/lock_file.h"
 #include "driver/tune/predicted_schedule.h"
 #include "ir/kernel/sharing.h"
+#include "passes/choose/product_names.h"
 #include "passes/pass.h"
 #include "program/not_pinned.h"
 
@@ -228,7 +229,9 @@ Expected<AlgorithmOptions> TunedSchedules::algorithms(const Graph& graph,
   if (options.only || !in_use()) return options;
   if (locked_) {
     for (const Group& group : groups) {
-      const auto pinned = place_.algorithms.find(graph.value(graph.node(group.anchor).output).name);
+      auto pinned = place_.algorithms.find(product_name(graph, group));
+      if (pinned == place_.algorithms.end())
+        pinned = place_.algorithms.find(sized_product_name(graph, group));
       if (pinned != place_.algorithms.end()) options.fixed.emplace(group.anchor, pinned->second);
     }
     return options;

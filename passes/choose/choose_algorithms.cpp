@@ -2,6 +2,7 @@
 
 #include "ir/graph/queries.h"
 #include "ir/group.h"
+#include "passes/choose/product_names.h"
 
 #include <algorithm>
 #include <cmath>
@@ -96,10 +97,11 @@ double square(const Option& o) { return o.estimate.error * o.estimate.error; }
 // What has been decided before.
 std::optional<Algorithm> settled_algorithm(const Graph& graph, const Group& group,
                                            const AlgorithmOptions& options) {
-  const std::string& name = graph.value(graph.node(group.anchor).output).name;
+  const std::string name = product_name(graph, group);
   if (options.exact.contains(name)) return Algorithm::direct;
-  if (const auto found = options.settled.find(name); found != options.settled.end())
-    return found->second;
+  for (const std::string& one : {name, sized_product_name(graph, group)})
+    if (const auto found = options.settled.find(one); found != options.settled.end())
+      return found->second;
   if (const auto found = options.fixed.find(group.anchor); found != options.fixed.end())
     return found->second;
   return std::nullopt;

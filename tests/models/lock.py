@@ -6,6 +6,7 @@
 Small models of several kinds, made here; the digits; and, where ../shared/models is, a recognition network.
 """
 import argparse
+import json
 import pathlib
 import subprocess
 import sys
@@ -129,7 +130,39 @@ def decided(net):   # by data: kernels of both branches, one of them as outside
     return [1, 16, 20, 20], "chosen"
 
 
-MADE = [alike, residual, pooled, depthwise, branches, odd, perceptron, encoder, free, upward, decided]
+def bodies(net):   # branches whose values have the names of each other, and a loop
+    x = net.conv("x", 64, 64)
+    begin = len(net.nodes)
+    def body(layers, prefix):
+        y, depth = x, 64
+        for to in layers:
+            y, depth = net.conv(y, depth, to, relu=False), to
+        nodes = net.nodes[begin:]
+        del net.nodes[begin:]
+        names = {name: f"{prefix}{i}" for i, name in enumerate(node.output[0] for node in nodes)}
+        for node in nodes:
+            node.input[:] = [names.get(name, name) for name in node.input]
+            node.output[:] = [names[name] for name in node.output]
+        return nodes, names[y]
+    def value(name, kind=TensorProto.FLOAT, shape=None):
+        return helper.make_tensor_value_info(name, kind, shape)
+    then, last = body((64, 64), "inner")
+    other, other_last = body((16, 64), "inner")
+    turns, turned = body((64,), "turn")
+    turns = [*turns, helper.make_node("Add", [turned, "before"], ["after"]), helper.make_node("Identity", ["go"], ["goes"])]
+    net.weights += [numpy_helper.from_array(np.float32(1), "one"), numpy_helper.from_array(np.bool_(True), "always")]
+    net.nodes += [helper.make_node("ReduceSum", [x], ["total"], name="total", keepdims=0), helper.make_node("Greater", ["total", "one"], ["large"], name="large"),
+                  helper.make_node("Cast", ["total"], ["times"], name="times", to=TensorProto.INT64),
+                  helper.make_node("If", ["large"], ["chosen"], name="chosen", then_branch=helper.make_graph(then, "then", [], [value(last, shape=[1, 64, 24, 24])]),
+                                   else_branch=helper.make_graph(other, "else", [], [value(other_last, shape=[1, 64, 24, 24])])),
+                  helper.make_node("Loop", ["times", "always", "chosen"], ["looped"], name="looped", body=helper.make_graph(
+                      turns, "body", [value("i", TensorProto.INT64, []), value("go", TensorProto.BOOL, []), value("before", shape=[1, 64, 24, 24])],
+                      [value("goes", TensorProto.BOOL, []), value("after", shape=[1, 64, 24, 24])]))]
+    net.weights.append(numpy_helper.from_array(np.array([1, 64, 24, 24], np.int64), "shape"))   # of a loop it is not inferred
+    return [1, 64, 24, 24], net.add("Reshape", ["looped", "shape"])
+
+
+MADE = [alike, residual, pooled, depthwise, branches, odd, perceptron, encoder, free, upward, decided, bodies]
 
 
 def run(*command):
@@ -154,6 +187,23 @@ def check(tilewright, model, work, trials):
     schedules = next(line for line in out.splitlines() if line.startswith("schedules"))
     same = [(place / "logged" / file).read_bytes() == (place / "frozen" / file).read_bytes() for file in ("model.so", "model.h")]
     return [] if all(same) else ["the bytes differ"], schedules
+
+
+def check_algorithms(tilewright, model, work):
+    """A lock keeps the algorithms that other budgets chose, those of bodies too. What is wrong."""
+    place = work / f"{model.stem}_algorithms"
+    place.mkdir(exist_ok=True)
+    here, kernels, budget = place / "model.onnx", {}, ["--max-weight-growth", "8", "--tune", "off"]
+    here.write_bytes(model.read_bytes())
+    for name, flags in (("usual", ["--tune", "off"]), ("wide", budget), ("frozen", ["--frozen"])):
+        if name == "frozen":
+            run(tilewright, "lock", here, *budget[:2])
+        run(tilewright, "compile", here, "-o", place / f"{name}.so", *flags)
+        told = json.loads(run(tilewright, "inspect", place / f"{name}.so", "--json"))
+        kernels[name] = sorted(kernel["name"] for kernel in told["manifest"]["kernels"])
+    several = sum("winograd" in name for name in kernels["wide"]) > 1
+    return [text for wrong, text in ((kernels["usual"] == kernels["wide"] or not several, f"no other algorithms: {kernels['wide']}"),
+                                     (kernels["wide"] != kernels["frozen"], f"{kernels['wide']} is not {kernels['frozen']}")) if wrong]
 
 
 def main():
@@ -182,6 +232,10 @@ def main():
             problems, schedules = check(tilewright, path, work, args.trials)
             wrong += bool(problems)
             print(f"{name:12} {'; '.join(problems) or 'same'}  ({schedules})", flush=True)
+        if not args.only or "bodies" in args.only:
+            problems = check_algorithms(tilewright, models["bodies"], work)
+            wrong += bool(problems)
+            print(f"algorithms   {'; '.join(problems) or 'same'}", flush=True)
         for name in skipped:
             print(f"{name:12} skipped: ../shared/models is not there")
     sys.exit(1 if wrong else 0)
