@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "ir/group.h"
 #include "ir/storage_types.h"
 
 namespace tw {
@@ -78,19 +79,81 @@ std::string word_of(const Node& node) {
   return op_info(node.attrs).name;
 }
 
+// Numbers that may stand for floats, and sums of their products.
+bool is_number(DType t) {
+  return !is_float(t) && t != DType::boolean && t != DType::string && dtype_bytes(t) <= 4;
+}
+
+// Which operators read floats that were made of integers, and make floats that become integers.
+// What is computed from one element for one element rides on the kernels around it, so it is one of
+// them only where it reads what a Dequantize makes.
+class FloatsBetween {
+ public:
+  explicit FloatsBetween(const Graph& graph)
+      : graph_(graph), order_(graph.order()), from_(graph.value_count()), to_(graph.value_count()) {
+    for (const NodeId id : order_) follow(graph.node(id));
+    for (auto id = order_.rbegin(); id != order_.rend(); ++id) trace(graph.node(*id));
+  }
+
+  // By name, in the graphs that nodes run too.
+  void count(std::map<std::string, int>& found) const {
+    for (const NodeId id : order_) {
+      const Node& node = graph_.node(id);
+      if (reads_dequantized(node) || is_between(node)) ++found[word_of(node)];
+      for (const Graph* region : regions_of(node.attrs)) FloatsBetween(*region).count(found);
+    }
+  }
+
+ private:
+  DType type(ValueId v) const { return graph_.value(v).type.dtype; }
+  size_t at(ValueId v) const { return static_cast<size_t>(v.index); }
+  bool varies(ValueId v) const { return v.valid() && !graph_.is_constant(v); }
+
+  void follow(const Node& node) {
+    const bool made = std::ranges::any_of(node.inputs, [&](ValueId v) {
+      return varies(v) && (from_[at(v)] || (is_elementwise(node) && is_number(type(v))));
+    });
+    for (const ValueId v : node.outputs()) from_[at(v)] = made && is_float(type(v));
+  }
+
+  void trace(const Node& node) {
+    const bool wanted = std::ranges::any_of(node.outputs(), [&](ValueId v) {
+      return is_float(type(v))
+                 ? to_[at(v)]
+                 : is_elementwise(node) && is_number(type(v)) && dtype_bytes(type(v)) <= 2;
+    });
+    for (const ValueId v : node.inputs)
+      if (wanted && varies(v) && is_float(type(v))) to_[at(v)] = true;
+  }
+
+  bool reads_dequantized(const Node& node) const {
+    if (get_if<op::Quantize>(&node) || get_if<op::Dequantize>(&node)) return false;
+    return std::ranges::any_of(node.inputs, [&](ValueId v) {
+      const std::optional<Dequantized> x = dequantized(graph_, v);
+      return x && !graph_.is_constant(x->x);
+    });
+  }
+
+  // The range of a DynamicQuantizeLinear is no detour
+  bool is_between(const Node& node) const {
+    if (is_elementwise(node) || moves_elements(node) || get_if<op::LayoutCast>(&node) ||
+        node.source.starts_with("DynamicQuantize"))
+      return false;
+    const bool from = std::ranges::any_of(node.inputs,
+                                          [&](ValueId v) { return varies(v) && from_[at(v)]; });
+    return from && std::ranges::any_of(node.outputs(), [&](ValueId v) { return to_[at(v)] != 0; });
+  }
+
+  const Graph& graph_;
+  const std::vector<NodeId> order_;
+  std::vector<char> from_, to_;  // by value: made of integers, and becomes some
+};
+
 }  // namespace
 
 std::string floats_between(const Graph& graph) {
   std::map<std::string, int> found;
-  for (const NodeId id : graph.order()) {
-    const Node& node = graph.node(id);
-    if (get_if<op::Quantize>(&node) || get_if<op::Dequantize>(&node)) continue;
-    const bool reads = std::ranges::any_of(node.inputs, [&](ValueId v) {
-      const std::optional<Dequantized> x = dequantized(graph, v);
-      return x && !graph.is_constant(x->x);
-    });
-    if (reads) ++found[word_of(node)];
-  }
+  FloatsBetween(graph).count(found);
   std::string list;
   for (const auto& [name, count] : found)
     list += (list.empty() ? "" : ", ") + std::to_string(count) + " " + name;

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "passes/pass.h"
-#include "passes/rewriter.h"
+#include "passes/quantization/quantization.h"
 #include "random_graph.h"
 #include "run_pass.h"
 
@@ -114,6 +114,33 @@ TEST_CASE(
   CHECK(text.find("function=round") != std::string::npos);
   CHECK(text.find("function=max") != std::string::npos);
   CHECK(text.find("to=i8 saturate=true") != std::string::npos);
+}
+
+const std::string kProduct = R"(graph @g() {
+    %x: i8[4, 2] = input
+    %w: i8[2, 2] = const [1, -2, 3, 4]
+    %s: f32[] = const [0.5]
+    %xf: f32[4, 2] = dequantize(%x, %s)
+    %wf: f32[2, 2] = dequantize(%w, %s)
+    %p: f32[4, 2] = matmul(%xf, %wf)
+)";
+
+TEST_CASE("the report names what stays in floats between quantized values") {
+  const auto floats = [](const std::string& rest) {
+    return floats_between(run_default(kProduct + rest + "}"));
+  };
+  const std::string quantized = "%y: i8[4, 2] = quantize(%v, %s) to=i8\noutput %y\n";
+  CHECK(floats("%v: f32[4, 2] = unary(%p) function=sigmoid\n" + quantized) == "");
+  CHECK(floats("%v: f32[4, 2] = softmax(%p) axis=1\n" + quantized) == "1 softmax");
+  // Behind one that stays, and behind what is computed from one element for one
+  CHECK(floats("%a: f32[4, 2] = softmax(%p) axis=1\n%b: f32[4, 2] = unary(%a) function=exp\n"
+               "%v: f32[4, 2] = softmax(%b) axis=1\n" +
+               quantized) == "2 softmax");
+  CHECK(floats("%v: f32[4, 2] = softmax(%p) axis=1\noutput %v\n") == "");
+  // Of integers that have no operator of their own
+  CHECK(floats("%i: i16[4, 2] = input\n%j: f32[4, 2] = cast(%i) to=f32\n"
+               "%v: f32[4, 2] = softmax(%j) axis=1\noutput %p\n" +
+               quantized) == "1 softmax");
 }
 
 TEST_CASE("without a quantize, or with a float bias, the sums are scaled in f32") {
