@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <random>
+#include <regex>
 
 #include "backends/backend.h"
 #include "frontend/frontend.h"
@@ -183,6 +184,14 @@ void check(const std::string& triple, const Layer& layer, const std::string& typ
   CHECK(compiled.back().bytes == expected.back().bytes);
 }
 
+std::string assembly_of(const Layer& layer, const std::string& type, const Target& target) {
+  auto backend = make_backend(target);
+  REQUIRE(bool(backend));
+  Expected<std::string> text = (*backend)->disassemble(scheduled(layer, type, target), "asm");
+  REQUIRE_MESSAGE(bool(text), error_text(text.takeError()));
+  return *text;
+}
+
 template <size_t layers, size_t sets>
 void check_all(const std::string& triple, const Layer (&list)[layers], const std::string& type,
                const Features (&features)[sets]) {
@@ -210,17 +219,27 @@ TEST_CASE("products of bytes on AArch64 by smmla, usmmla, sdot and usdot equal t
 
 TEST_CASE("AArch64 loads the elements of four steps together") {
   const auto assembly = [](const Layer& layer, const std::string& type, const char* features) {
-    const Target target = target_of(kAArch64, features);
-    auto backend = make_backend(target);
-    REQUIRE(bool(backend));
-    Expected<std::string> text = (*backend)->disassemble(scheduled(layer, type, target), "asm");
-    REQUIRE_MESSAGE(bool(text), error_text(text.takeError()));
-    return *text;
+    return assembly_of(layer, type, target_of(kAArch64, features));
   };
   CHECK(assembly(kIntegers[1], "i8", "features: [neon, dotprod]").find(".4b[3]") !=
         std::string::npos);
   CHECK(assembly(kFloats[1], "f16", "features: [neon, fp16fml]").find(".h[3]") !=
         std::string::npos);
+}
+
+TEST_CASE("with AVX512-FP16, too, halves are widened and their sums are of f32") {
+  Expected<Target> target = load_target("sapphirerapids", {TW_SOURCE_DIR "/configs"});
+  REQUIRE_MESSAGE(bool(target), error_text(target.takeError()));
+  const std::regex halves(R"(\tv(fn?m(add|sub)[0-9]*|mul|add|sub)[ps]h\b)");
+  const auto look = [&](const Layer& layer) {
+    CAPTURE(std::string(layer.name));
+    const std::string text = assembly_of(layer, "f16", *target);
+    CHECK_MESSAGE(std::regex_search(text, std::regex(R"(\tvcvtph2psx?\b)")), text);
+    CHECK_MESSAGE(std::regex_search(text, std::regex(R"(\tvfmadd[0-9]+ps\b)")), text);
+    CHECK_MESSAGE(!std::regex_search(text, halves), text);
+  };
+  for (const Layer& layer : kFloats) look(layer);
+  for (const Layer& layer : kHalves) look(layer);
 }
 
 TEST_CASE("products of bytes on ARMv7 by vmlal equal the interpreter") {

@@ -15,6 +15,7 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 TOLERANCE = 2e-5   # of an output's range
+HALF = 2.0 ** -10   # the same of f16: a step
 MS = "com.microsoft"
 B, S, H, N, D = 2, 5, 24, 3, 8   # batch, sequence, hidden, heads, head size
 rng = np.random.default_rng(11)
@@ -184,6 +185,9 @@ def small_integers():
         yield Case(name + "_zeros", "MatMulNBits", [x, b, scales, packed], 1, (1, 2, 3), **at)
         yield Case(name + "_bytes", "MatMulNBits", [x, b, scales], 1, (1, 2), {0: ["b", "s", None]}, accuracy_level=4, **at)
         yield Case(name + "_bytes_zeros", "MatMulNBits", [x, b, scales, packed], 1, (1, 2, 3), accuracy_level=4, **at)
+        half, f16 = [x.astype(np.float16), b, scales.astype(np.float16)], {0: TensorProto.FLOAT16}
+        yield Case(name + "_half", "MatMulNBits", half, 1, (1, 2), {0: ["b", "s", None]}, types=f16, **at)
+        yield Case(name + "_half_zeros", "MatMulNBits", [*half, packed], 1, (1, 2, 3), types=f16, **at)
         if bits == 4 and depth % block == 0:
             yield Case(name + "_float", "MatMulNBits", [x, b, scales, f(columns, blocks) + 8, None, f(columns)], 1, (1, 2, 3, 5), **at)
     data = rng.integers(0, 256, (10, 32)).astype(np.uint8)
@@ -245,7 +249,7 @@ def check(tilewright, work, cases, symbolic):
         want, have = expected[name], got[name]
         same = want.shape == have.shape and np.array_equal(np.isfinite(want), np.isfinite(have))
         error = float(np.abs(np.nan_to_num(want.astype(np.float64)) - np.nan_to_num(have.astype(np.float64))).max(initial=0)) if same else float("inf")
-        if error > TOLERANCE * max(1.0, float(np.abs(np.nan_to_num(want)).max(initial=0))):
+        if error > (HALF if want.dtype == np.float16 else TOLERANCE) * max(1.0, float(np.abs(np.nan_to_num(want)).max(initial=0))):
             off.append(f"{name} error {error:.2e} shapes {want.shape} {have.shape}")
     return off, len(wanted)
 
