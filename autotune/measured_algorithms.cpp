@@ -11,7 +11,8 @@ Expected<AlgorithmSeconds> measured_algorithms(const Graph& graph, std::vector<G
                                                const AlgorithmOptions& options,
                                                const KernelSeconds& seconds) {
   choose_algorithms(graph, groups, target, options);
-  fuse_pools(graph, groups);  // kernels were tuned with the pools that suit them
+  // Kernels of a processor were tuned with the pools that suit them
+  if (target.driver.empty()) fuse_pools(graph, groups);
   TW_ASSIGN(const std::vector<Task> tasks, tasks_of(graph, groups, target));
   std::map<std::string, std::map<Algorithm, double>> by_task;
   for (const Task& task : tasks) {

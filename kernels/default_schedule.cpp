@@ -20,13 +20,17 @@ struct FamilySchedule {
   void operator()(const RecurrentStages& m) const { schedule_recurrent(s, m); }
   void operator()(const AttentionStages& m) const { schedule_attention(s, m); }
   void operator()(const AttentionBlockStages&) const {}  // of targets with axes alone
+  void operator()(const WinogradTileStages&) const {}    // of targets with axes alone
 };
 
 Expected<Schedule> family_schedule(const Kernel& kernel, const KernelStages& stages,
                                    const Target& target, Choices* choices) {
   if (!target.axes.empty()) {
+    ScheduleBuilder s(kernel, target, choices);
     if (const auto* tiles = std::get_if<TileStages>(&stages))
-      return tiled_schedule(kernel, *tiles, target, choices);
+      return schedule_tiles(s, *tiles), s.finish();
+    if (const auto* winograd = std::get_if<WinogradTileStages>(&stages))
+      return schedule_winograd_in_tiles(s, *winograd), s.finish();
     if (const auto* blocks = std::get_if<AttentionBlockStages>(&stages))
       return attention_block_schedule(kernel, *blocks, target, choices);
     return bound_schedule(kernel, std::get_if<ReduceStages>(&stages), target, choices);

@@ -16,9 +16,10 @@
 
 namespace tw {
 
-using KernelStages = std::variant<ElementwiseStages, ConvStages, WinogradStages, StrassenStages,
-                                  MatMulStages, TileStages, ReduceStages, PoolStages,
-                                  RecurrentStages, AttentionStages, AttentionBlockStages>;
+using KernelStages =
+    std::variant<ElementwiseStages, ConvStages, WinogradStages, StrassenStages, MatMulStages,
+                 TileStages, ReduceStages, PoolStages, RecurrentStages, AttentionStages,
+                 AttentionBlockStages, WinogradTileStages>;
 const char* family_name(const KernelStages& stages);  // "conv", "depthwise", "matmul", ..
 
 }  // namespace tw

@@ -11,6 +11,7 @@
 
 #include "ir/kernel/work.h"
 #include "kernels/lower.h"
+#include "passes/choose/choose_algorithms.h"
 #include "passes/choose/pbqp.h"
 #include "passes/storage.h"
 
@@ -367,8 +368,10 @@ DeviceKernels lower_for_device(const FusedGraph& fused, const Target& target, in
                             : "the processor takes one of its branches, whose kernels have theirs";
       continue;
     }
-    Expected<LoweredGroup> lowered = lower_group(graph, group,
-                                                 target.devices[static_cast<size_t>(device) - 1]);
+    const Target& place = target.devices[static_cast<size_t>(device) - 1];
+    Group own = group;
+    own.algorithm = algorithm_on(graph, group, place);
+    Expected<LoweredGroup> lowered = lower_group(graph, own, place);
     if (!lowered) {
       out.problems[g] = error_text(lowered.takeError());
       continue;

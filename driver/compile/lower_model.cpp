@@ -45,25 +45,26 @@ FusedGraph fuse(const Graph& graph, bool plain, const Target& device) {
   return {&graph, plain ? single_groups(graph) : fuse_groups(graph, &device)};
 }
 
-// The algorithm of each product, and the pools that suit it.
+// The algorithm of each product, and the pools that suit it. With devices these are as if the first
+// one took all of them, until groups have their places.
 void settle_algorithms(FusedGraph& fused, const Target& target, const AlgorithmOptions& options) {
-  choose_algorithms(*fused.graph, fused.groups, target, options);
-  fuse_pools(*fused.graph, fused.groups);
+  choose_algorithms(*fused.graph, fused.groups, target.main_device(), options);
+  if (target.devices.empty()) fuse_pools(*fused.graph, fused.groups);
 }
 
 // The model's graph, then those that its nodes and theirs run.
 Expected<std::vector<FusedGraph>> fuse_model(const Graph& graph, const CompileOptions& options,
                                              const Target& target,
                                              const ModelSchedules& schedules) {
+  const Target& device = target.main_device();
   std::vector<const Graph*> graphs = regions_within(graph);
   graphs.insert(graphs.begin(), &graph);
   std::vector<FusedGraph> fused;
   for (const Graph* one : graphs) {
-    fused.push_back(fuse(*one, options.plain, target.main_device()));
-    // Of devices when groups have their places
-    if (options.plain || !target.devices.empty()) continue;
+    fused.push_back(fuse(*one, options.plain, device));
+    if (options.plain) continue;
     TW_ASSIGN(const AlgorithmOptions algorithms,
-              schedules.algorithms(*one, fused.back().groups, target, options.algorithms));
+              schedules.algorithms(*one, fused.back().groups, device, options.algorithms));
     settle_algorithms(fused.back(), target, algorithms);
   }
   return fused;
@@ -87,6 +88,11 @@ std::map<std::string, Algorithm> algorithms_of(const std::vector<FusedGraph>& fu
   return algorithms;
 }
 
+// device: 1 + index into Target::devices; 0: the processor.
+const Target& place_of(const Target& target, int device) {
+  return device == 0 ? target : target.devices[static_cast<size_t>(device) - 1];
+}
+
 LossyLayer lossy_layer(const Graph& graph, const Group& group, NodeId id) {
   const Node& node = graph.node(id);
   return {
@@ -106,13 +112,16 @@ LossyLayer fast_layer(const Graph& graph, const Group& group, const Target& targ
 }
 
 std::vector<LossyLayer> lossy_layers(const std::vector<FusedGraph>& fused,
+                                     const std::vector<Placement>& placements,
                                      const std::map<std::string, NarrowedLayer>& narrowed,
                                      const Target& target) {
   std::vector<LossyLayer> layers;
-  for (const FusedGraph& part : fused)
-    for (const Group& group : part.groups) {
-      const Graph& graph = *part.graph;
-      if (group.algorithm != Algorithm::direct) layers.push_back(fast_layer(graph, group, target));
+  for (size_t f = 0; f < fused.size(); ++f)
+    for (size_t g = 0; g < fused[f].groups.size(); ++g) {
+      const Graph& graph = *fused[f].graph;
+      const Group& group = fused[f].groups[g];
+      if (group.algorithm != Algorithm::direct)
+        layers.push_back(fast_layer(graph, group, place_of(target, placements[f].devices[g])));
       for (const NodeId id : group.nodes) {
         const auto found = narrowed.find(graph.value(graph.node(id).output).name);
         if (found == narrowed.end()) continue;
@@ -130,8 +139,7 @@ Expected<ChosenSchedule> schedule(const LoweredKernel& kernel, const Target& tar
                                   const ModelSchedules& schedules) {
   const Kernel& lowered = kernel.lowered.kernel;
   CheckContext context("schedule " + lowered.name, [&] { return print(lowered); });
-  return schedules.choose(
-      kernel, kernel.device ? target.devices[static_cast<size_t>(kernel.device) - 1] : target);
+  return schedules.choose(kernel, place_of(target, kernel.device));
 }
 
 Error runs_on(const DeviceBackend& backend, const LoweredKernel& kernel, const Target& target,
@@ -139,46 +147,96 @@ Error runs_on(const DeviceBackend& backend, const LoweredKernel& kernel, const T
   if (std::ranges::any_of(kernel.lowered.kernel.symbols,
                           [](const std::string& symbol) { return least_of(symbol) == 0; }))
     return make_error(DiagCode::unsupported, "its sizes are made from data");
-  if (schedules.placed_elsewhere(kernel, target.devices[static_cast<size_t>(kernel.device) - 1]))
+  if (schedules.placed_elsewhere(kernel, place_of(target, kernel.device)))
     return make_error(DiagCode::unsupported, "the lock has it elsewhere");
   TW_ASSIGN(const ChosenSchedule chosen, schedule(kernel, target, schedules));
   TW_TRY(backend.supports(chosen.kernel));
   return backend.accepts(chosen.kernel, constants_of(kernel.lowered));
 }
 
+std::string title_of(const Graph& graph, const Node& node) {
+  return (node.name.empty() ? graph.value(node.output).name : node.name) + " (" +
+         op_info(node.attrs).name + ")";
+}
+
+// What the groups of a graph are on a device, and which of its kernels that refuses.
+DeviceKernels offered(const FusedGraph& fused, const Target& target, int device,
+                      const DeviceBackend& backend, const ModelSchedules& schedules, int jobs) {
+  DeviceKernels own = lower_for_device(fused, target, device);
+  own.refusals.resize(own.kernels.size());
+  llvm::cantFail(parallel_for(jobs, own.kernels.size(), [&](size_t k) -> Error {
+    if (Error error = runs_on(backend, own.kernels[k], target, schedules))
+      own.refusals[k] = error_text(std::move(error));
+    return Error::success();
+  }));
+  return own;
+}
+
+// Groups whose kernel the device refuses, though it may not refuse the one by the direct algorithm:
+// they get that one, and the notes a line. Whether there were any.
+bool take_back(FusedGraph& fused, const DeviceKernels& own, const Target& device,
+               std::vector<std::string>& notes) {
+  bool any = false;
+  for (size_t g = 0; g < fused.groups.size(); ++g) {
+    Group& group = fused.groups[g];
+    const std::string& refusal = own.kernel_of[g] ? own.refusals[*own.kernel_of[g]]
+                                                  : own.problems[g];
+    if (refusal.empty() || algorithm_on(*fused.graph, group, device) == Algorithm::direct) continue;
+    notes.push_back(title_of(*fused.graph, fused.graph->node(group.anchor)) + " on " + device.name +
+                    ": direct, not " + algorithm_name(group.algorithm) + ": " + refusal);
+    group.algorithm = Algorithm::direct;
+    any = true;
+  }
+  return any;
+}
+
 // Which groups the devices of the target take, by graph.
-std::vector<Placement> place(const std::vector<FusedGraph>& fused, const Target& target,
-                             const DeviceBackends& devices, const ModelSchedules& schedules,
-                             int jobs) {
-  std::vector<std::vector<DeviceKernels>> on_device(fused.size());
-  for (size_t g = 0; g < fused.size(); ++g)
-    for (size_t d = 0; d < devices.size(); ++d) {
-      DeviceKernels& own = on_device[g].emplace_back(
-          lower_for_device(fused[g], target, static_cast<int>(d) + 1));
-      own.refusals.resize(own.kernels.size());
-      llvm::cantFail(parallel_for(jobs, own.kernels.size(), [&](size_t k) -> Error {
-        if (Error error = runs_on(*devices[d], own.kernels[k], target, schedules))
-          own.refusals[k] = error_text(std::move(error));
-        return Error::success();
-      }));
-    }
+Expected<std::vector<Placement>> place(std::vector<FusedGraph>& fused, const Target& target,
+                                       const DeviceBackends& devices, ModelSchedules& schedules,
+                                       int jobs, std::vector<std::string>& notes) {
+  const auto offers = [&](size_t g) {
+    std::vector<DeviceKernels> all;
+    for (size_t d = 0; d < devices.size(); ++d)
+      all.push_back(
+          offered(fused[g], target, static_cast<int>(d) + 1, *devices[d], schedules, jobs));
+    return all;
+  };
+  std::vector<std::vector<DeviceKernels>> on_device;
+  for (size_t g = 0; g < fused.size(); ++g) {
+    on_device.push_back(offers(g));
+    bool changed = false;
+    for (size_t d = 0; d < devices.size(); ++d)
+      changed |= take_back(fused[g], on_device[g][d], target.devices[d], notes);
+    if (!changed) continue;
+    TW_TRY(schedules.read(fused));
+    on_device[g] = offers(g);
+  }
   return place_groups(fused, target, on_device);
 }
 
-// The same of the groups of one graph that stay on the processor; a device has the direct
-// algorithms.
+// Each group of one graph has the algorithm of its place: a device that does not compute by the
+// one chosen for the first computes directly, and those of the processor are chosen within what is
+// left of the budgets.
 Error settle_host_part(FusedGraph& fused, Placement& placement, const Target& target,
                        const CompileOptions& options, const ModelSchedules& schedules) {
   const Graph& graph = *fused.graph;
   std::map<NodeId, std::pair<int, std::string>> places;  // by anchor
   std::vector<Group> host;
+  AlgorithmSummary taken;
   for (size_t g = 0; g < fused.groups.size(); ++g) {
-    places[fused.groups[g].anchor] = {placement.devices[g], placement.reasons[g]};
-    if (placement.devices[g] == 0) host.push_back(fused.groups[g]);
+    Group& group = fused.groups[g];
+    const int device = placement.devices[g];
+    places[group.anchor] = {device, placement.reasons[g]};
+    if (device == 0) {
+      host.push_back(group);
+      continue;
+    }
+    group.algorithm = algorithm_on(graph, group, place_of(target, device));
+    taken = taken + summary_of(graph, {group}, place_of(target, device));
   }
   TW_ASSIGN(const AlgorithmOptions algorithms,
             schedules.algorithms(graph, host, target, options.algorithms));
-  choose_algorithms(graph, host, target, algorithms);
+  choose_algorithms(graph, host, target, algorithms, taken);
   auto settled = host.begin();
   for (Group& group : fused.groups)
     if (places[group.anchor].first == 0) group = *settled++;
@@ -191,11 +249,6 @@ Error settle_host_part(FusedGraph& fused, Placement& placement, const Target& ta
     placement.reasons.push_back(std::move(places[group.anchor].second));
   }
   return Error::success();
-}
-
-std::string title_of(const Graph& graph, const Node& node) {
-  return (node.name.empty() ? graph.value(node.output).name : node.name) + " (" +
-         op_info(node.attrs).name + ")";
 }
 
 // By graph: " in body (Loop)" of those that a node runs.
@@ -244,7 +297,7 @@ std::vector<std::string> idle_notes(const std::vector<LoweredKernel>& kernels,
   for (size_t k = 0; k < kernels.size(); ++k) {
     const LoweredKernel& kernel = kernels[k];
     if (kernel.device == 0) continue;
-    const Target& device = target.devices[static_cast<size_t>(kernel.device) - 1];
+    const Target& device = place_of(target, kernel.device);
     if (device.axes.empty()) continue;  // it has no threads to count
     std::string of = "kernel " + kernel.name;
     if (kernel.group) {
@@ -332,6 +385,19 @@ static Expected<ScheduleRemarks> remarks_of(const Graph& graph, const LoweredPro
   return out;
 }
 
+// Where all groups run, each by the algorithm of its place.
+static Expected<std::vector<Placement>> settled_places(
+    std::vector<FusedGraph>& fused, const Target& target, const CompileOptions& options,
+    const DeviceBackends& devices, ModelSchedules& schedules, std::vector<std::string>& notes) {
+  TW_ASSIGN(std::vector<Placement> placements,
+            place(fused, target, devices, schedules, threads_or_all(options.jobs), notes));
+  if (options.plain || target.devices.empty()) return placements;
+  for (size_t f = 0; f < fused.size(); ++f)
+    TW_TRY(settle_host_part(fused[f], placements[f], target, options, schedules));
+  TW_TRY(schedules.read(fused));
+  return placements;
+}
+
 Expected<LoweredModel> lower_model(Graph imported, const std::map<std::string, int64_t>& dims,
                                    const CompileOptions& given, const Target& target,
                                    const DeviceBackends& devices, StageClock& stages, Dump& dump) {
@@ -367,21 +433,19 @@ Expected<LoweredModel> lower_model(Graph imported, const std::map<std::string, i
 
   stages.begin("lower");
   TW_TRY(schedules->read(fused));
-  std::vector<Placement> placements = place(fused, target, devices, *schedules, jobs);
-  if (!options.plain && !target.devices.empty()) {
-    for (size_t f = 0; f < fused.size(); ++f)
-      TW_TRY(settle_host_part(fused[f], placements[f], target, options, *schedules));
-    TW_TRY(schedules->read(fused));
-  }
+  std::vector<std::string> taken_back;
+  TW_ASSIGN(std::vector<Placement> placements,
+            settled_places(fused, target, options, devices, *schedules, taken_back));
   if (!options.plain) {
     out.algorithms = algorithms_of(fused);
-    out.lossy = lossy_layers(fused, rewritten.narrowed, target);
+    out.lossy = lossy_layers(fused, placements, rewritten.narrowed, target);
   }
   out.host_reasons = host_reasons(fused, placements);
   TW_ASSIGN(LoweredProgram lowered, lower_program(fused, placements, target));
   TW_ASSIGN(std::vector<ChosenSchedule> chosen,
             schedule_all(lowered.kernels, target, *schedules, jobs));
   TW_ASSIGN(out.remarks, remarks_of(graph, lowered, chosen, target, *schedules));
+  out.remarks.notes.insert(out.remarks.notes.end(), taken_back.begin(), taken_back.end());
   out.text = text_of(options.emit, lowered.kernels, chosen);
   std::vector<Kernel> scheduled;
   for (ChosenSchedule& one : chosen) {

@@ -61,18 +61,12 @@ Expected<std::vector<Task>> model_tasks(const std::string& path, const ImportOpt
   if (target.devices.empty()) { TW_ASSIGN(plans, layout_plans(model.graph, target, {})); }
   TW_TRY(run_passes(model.graph, context, {"assign-layouts"}));
   std::vector<Group> groups = fuse_groups(model.graph, &target.main_device());
-  if (target.devices.empty()) {
-    choose_algorithms(model.graph, groups, target, {});
-    fuse_pools(model.graph, groups);
-  }
+  choose_algorithms(model.graph, groups, target.main_device(), {});
+  if (target.devices.empty()) fuse_pools(model.graph, groups);
   TW_ASSIGN(std::vector<Task> tasks,
             tasks_of(model.graph, groups, target.main_device(), {}, TaskTexts::yes));
   for (const LayoutPlan& plan : plans) TW_TRY(add_variants(tasks, plan, target));
   leave_out(tasks, model.graph, groups, refused);
-  if (!target.devices.empty())  // they have the direct algorithms
-    for (Task& task : tasks)
-      std::erase_if(task.variants,
-                    [](const Variant& v) { return v.algorithm != Algorithm::direct; });
   return tasks;
 }
 

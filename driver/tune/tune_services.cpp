@@ -113,7 +113,7 @@ Expected<MeasureTask> timed(const MeasuringPlace& place, const TuneSources& sour
                      const StopAsked& stop) { return measuring->run(task, candidates, stop); };
 }
 
-// Devices have one variant of each task: the direct algorithm.
+// Devices whose cycles are predicted have one variant of each task: the direct algorithm.
 MeasureTask by_cycles(const MeasuringPlace& place, const TuneSources& sources) {
   using Measurers = std::map<std::string, std::unique_ptr<CycleMeasurer>>;  // by the task's key
   return [place, jobs = sources.jobs, measurers = std::make_shared<Measurers>()](

@@ -13,6 +13,7 @@
 namespace tw {
 
 class GroupBuilder;
+class ScheduleBuilder;
 
 // How blocks of threads make a product.
 struct BlockTile {
@@ -49,9 +50,8 @@ struct TileStages {
 // "thread"), sums in the threads. reduce: of a kernel that reduces rows; null: of others.
 Expected<Schedule> bound_schedule(const Kernel& kernel, const ReduceStages* reduce,
                                   const Target& target, Choices* choices = nullptr);
-// The same for kernels in tiles of a block, whose threads share memory.
-Expected<Schedule> tiled_schedule(const Kernel& kernel, const TileStages& m, const Target& target,
-                                  Choices* choices = nullptr);
+// The same for products in tiles of a block, whose threads share memory: its copies, sums and y.
+void schedule_tiles(ScheduleBuilder& s, const TileStages& m);
 
 // For a target with a product of tensors between memories of its own: loads, products and stores as
 // parts that run at the same time, tiles shared by virtual threads (kernels/device/tensor_form.h).

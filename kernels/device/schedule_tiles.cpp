@@ -22,20 +22,20 @@ constexpr int64_t kRowsFirst = 0, kColumnsFirst = 1;
 
 class TiledSpace {
  public:
-  TiledSpace(const Kernel& kernel, const TileStages& m, const Target& target, Choices* choices)
-      : s_(kernel, target, choices), m_(m), target_(target), right_(m.right) {
-    for (const DeviceAxis& axis : target.axes) {
+  TiledSpace(ScheduleBuilder& s, const TileStages& m)
+      : s_(s), m_(m), target_(s.target()), right_(m.right) {
+    for (const DeviceAxis& axis : target_.axes) {
       if (axis.level == "block" && block_.empty()) block_ = axis.name;
       if (axis.level == "thread") axes_.push_back(axis.name);
     }
     type_ = s_.buffer(m.left.buffer()).dtype;
     operands_ = {type_, sums_tf32(s_.store_of(m.acc)->value)};
-    copies_alone_ = copies_alone(target);
+    copies_alone_ = copies_alone(target_);
     choose();
   }
 
-  Expected<Schedule> run() {
-    if (!s_.sound()) return s_.finish();
+  void run() {
+    if (!s_.sound()) return;
     const std::string memory = block_memory(target_)->name;
     if (!right_.defined()) right_ = s_.cache_read(m_.weights, m_.acc, "wt", memory);
     if (instruction_) {
@@ -56,16 +56,15 @@ class TiledSpace {
     // A thread's rows side by side
     if (!instruction_)
       map(m_.left, [](const Expr& r, const Expr& c) { return std::vector<Expr>{c, r}; });
-    if (!s_.sound()) return s_.finish();
+    if (!s_.sound()) return;
     spread(m_.left, true);
     spread(right_, false);
     copy_ahead();
-    if (!s_.sound()) return s_.finish();
+    if (!s_.sound()) return;
     if (instruction_) bind_tensor();
     else bind_sums();
     s_.bind(s_.fuse(tiles, "tile"), block_);
     if (m_.total.defined()) bind_total();
-    return s_.finish();
   }
 
  private:
@@ -425,7 +424,7 @@ class TiledSpace {
     threads_.push_back(dealt.inner);
   }
 
-  ScheduleBuilder s_;
+  ScheduleBuilder& s_;
   const TileStages& m_;
   const Target& target_;
   BlockTile tile_;
@@ -474,9 +473,6 @@ bool side_by_side(const ScheduleBuilder& s, const Stage& stage, const Loop& loop
   return good;
 }
 
-Expected<Schedule> tiled_schedule(const Kernel& kernel, const TileStages& m, const Target& target,
-                                  Choices* choices) {
-  return TiledSpace(kernel, m, target, choices).run();
-}
+void schedule_tiles(ScheduleBuilder& s, const TileStages& m) { TiledSpace(s, m).run(); }
 
 }  // namespace tw

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "ir/kernel/stack_limits.h"
+#include "support/diag.h"
 
 namespace tw {
 namespace {
@@ -145,10 +146,11 @@ class TileModel {
 
   // Elements that a copy moves at once where they lie side by side.
   int64_t vector() const { return std::max<int64_t>(1, target_.lanes(static_cast<int>(bytes_))); }
+  int64_t left_vector() const { return p_.gathered || p_.between ? 1 : vector(); }
 
   // Those of a block's warps in a step, beside the products of single threads.
   int64_t instructions() const {
-    const int64_t left = parts_of(t_.rows * t_.depth, kWarp * (p_.gathered ? 1 : vector())),
+    const int64_t left = parts_of(t_.rows * t_.depth, kWarp * left_vector()),
                   right = parts_of(t_.columns * t_.depth, kWarp * vector());
     const int64_t copies = left * (p_.gathered ? kGather : kCopy) + right * kCopy;
     if (!by_)
@@ -178,15 +180,15 @@ class TileModel {
                   waves = parts_of(blocks_, m_.count * together),
                   rows_of_tiles = parts_of(rows_, t_.rows);
     const int64_t times = left + right <= target_.l2_bytes ? 1 : std::min(waves, rows_of_tiles);
-    return parts_of(left + times * right + sums, m_.memory_rate);
+    const bool kept = p_.between && left + sums <= target_.l2_bytes;  // by the cache
+    return parts_of((kept ? 0 : left + sums) + times * right, m_.memory_rate);
   }
 
   // Parts of sums are stored, and another launch adds them.
   int64_t total_cycles() const {
     if (t_.parts == 1) return 0;
     const int64_t moved = batches_ * rows_ * columns_ * 4 * 2 * t_.parts;
-    const int64_t rate = moved <= target_.l2_bytes ? m_.l2_rate : m_.memory_rate;
-    return m_.clock / kLaunchesPerSecond + m_.latency + parts_of(moved, rate);
+    return launch_cycles(target_, moved, 0);
   }
 
   const BlockTile& t_;
@@ -247,6 +249,22 @@ std::optional<int64_t> tile_cycles(const BlockTile& tile, const TileProblem& pro
   return TileModel(tile, problem, target, instruction).cycles();
 }
 
+int64_t product_cycles(const BlockTile& usual, const TileProblem& problem, const Target& target) {
+  const std::vector<TileInstruction> all = tile_instructions(target, problem.operands);
+  const TileInstruction* by = all.empty() ? nullptr : &all[static_cast<size_t>(usual.instruction)];
+  const std::optional<int64_t> cycles = tile_cycles(usual, problem, target, by);
+  TW_CHECK(cycles.has_value(), "the usual tile does not fit '{0}'", target.name);
+  return *cycles;
+}
+
+int64_t launch_cycles(const Target& target, int64_t bytes, int64_t multiply_adds) {
+  Multiprocessors m = multiprocessors(target);
+  m.latency = std::min(m.latency, kMostLatency);
+  const int64_t rate = bytes <= target.l2_bytes ? m.l2_rate : m.memory_rate;
+  return m.clock / kLaunchesPerSecond + m.latency +
+         std::max(parts_of(bytes, rate), parts_of(multiply_adds, m.count * m.f32));
+}
+
 std::vector<BlockTile> candidate_tiles(const TileProblem& problem, const Target& target,
                                        const TileInstruction* instruction) {
   std::vector<BlockTile> found;
@@ -255,7 +273,8 @@ std::vector<BlockTile> candidate_tiles(const TileProblem& problem, const Target&
   const std::vector<int64_t> rings = copies_alone(target) ? std::vector<int64_t>{1, 2, 3, 4}
                                                           : std::vector<int64_t>{1};
   for (BlockTile tile : shares(problem, instruction)) {
-    const int64_t turns = tile.depth * tile.rows / (problem.gathered ? 1 : vector) / tile.threads();
+    const int64_t turns = tile.depth * tile.rows /
+                          (problem.gathered || problem.between ? 1 : vector) / tile.threads();
     if (tile.threads() < kWarp || tile.threads() > kMostThreads ||
         turns > (problem.gathered ? kMostGathers : kMostTurns))
       continue;

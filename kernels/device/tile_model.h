@@ -20,6 +20,11 @@ int64_t thread_registers(const BlockTile& tile, DType type, const TileInstructio
 std::optional<int64_t> tile_cycles(const BlockTile& tile, const TileProblem& problem,
                                    const Target& target, const TileInstruction* instruction);
 
+// Of the usual tile of the product (block_tile), by its instruction.
+int64_t product_cycles(const BlockTile& usual, const TileProblem& problem, const Target& target);
+// Of one launch more whose threads move so many bytes and start so many multiply-adds.
+int64_t launch_cycles(const Target& target, int64_t bytes, int64_t multiply_adds);
+
 // Those that the choice is among, of one instruction or none, in the order in which ties go.
 std::vector<BlockTile> candidate_tiles(const TileProblem& problem, const Target& target,
                                        const TileInstruction* instruction);

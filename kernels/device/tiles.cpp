@@ -24,10 +24,10 @@ std::vector<Axis> batch_axes(const TiledProduct& p, const char* prefix) {
   return axes;
 }
 
-// The parts leave their blocks: stage "part" in the tiles' order.
+// The sums, or parts of them, leave their blocks: stage "part" in the tiles' order.
 void store_parts(GroupBuilder& b, const TiledProduct& p, TiledSums& sums) {
   std::vector<Axis> axes = batch_axes(p, "p");
-  axes.insert(axes.begin(), {"pp", Expr(p.tile.parts)});
+  if (p.tile.parts > 1) axes.insert(axes.begin(), {"pp", Expr(p.tile.parts)});
   axes.insert(axes.end(), {{"pi", p.rows}, {"pj", Expr(p.columns)}});
   b.declare(axes);
   const BufferId parts = b.temp("part", p.acc_type, extents(axes));
@@ -62,6 +62,63 @@ BufferId copy_left(GroupBuilder& b, const TiledProduct& p, const Expr& rows, con
   return left;
 }
 
+struct Panels {
+  BufferId buffer;              // [batch.., panel, depth, column]
+  std::vector<size_t> batches;  // that the right operand has, of the product's
+};
+
+// Which batches an operand has that lies in memory as it is multiplied, and where they are read.
+Index own_batches(const TiledProduct& p, const Shape& shape, std::vector<Axis>& axes,
+                  std::vector<size_t>& batches) {
+  Index own;
+  const size_t count = shape.size() >= p.batch.size() + 2
+                           ? p.batch.size()
+                           : shape.size() - std::min<size_t>(shape.size(), 2);
+  if (!p.batch.empty())
+    for (size_t i = 0; i + 2 < shape.size(); ++i) {
+      const bool one = is_const(shape[i], 1);
+      own.push_back(one ? Expr(0) : var("wb" + std::to_string(i)));
+      if (one) continue;
+      axes.push_back({"wb" + std::to_string(i), shape[i]});
+      batches.push_back(p.batch.size() - count + i);
+    }
+  return own;
+}
+
+// Buffer w: the right operand in panels of a tile's columns, zeros beyond its columns and depth.
+Panels pack_right(GroupBuilder& b, const TiledProduct& p, const Expr& depth, int64_t panels) {
+  Panels out;
+  std::vector<Axis> axes;
+  Index own;
+  if (p.right_made) {
+    axes = batch_axes(p, "w");
+    own = variables(axes);
+    for (size_t i = 0; i < axes.size(); ++i) out.batches.push_back(i);
+  } else {
+    own = own_batches(p, b.type(p.right).shape, axes, out.batches);
+  }
+  axes.insert(axes.end(), {{"wj", Expr(panels)}, {"wk", depth}, {"wl", Expr(p.tile.columns)}});
+  const auto value = [&](const auto& read) {
+    const Expr column = var("wj") * Expr(p.tile.columns) + var("wl");
+    Index index = own;
+    if (!p.right_made)
+      for (const Expr& e : p.right_index(var("wk"), column)) index.push_back(e);
+    return select(logical_and(lt(column, Expr(p.columns)), lt(var("wk"), Expr(p.depth))),
+                  p.right_made ? p.right_made(read, own, var("wk"), column) : read(index),
+                  imm(0, b.type(p.right).dtype));
+  };
+  Schedule schedule;
+  if (p.right_made) {  // what is made of the same elements together
+    step::Reorder order{{"wj", "wk", "wl"}};
+    for (size_t i = 0; i < p.batch.size(); ++i) order.loops.push_back("wb" + std::to_string(i));
+    schedule.steps.push_back(std::move(order));
+    for (size_t i = 0; i < p.batch.size(); ++i)
+      schedule.steps.push_back(step::Unroll{"wb" + std::to_string(i)});
+  }
+  out.buffer = b.packed(p.right, "w", axes, value, schedule);
+  return out;
+}
+
 // The sums of [batch.., row, column], less what the left operand's zero point makes too much of
 // them. axis: that of the constant weights' columns.
 std::function<Expr(const Index&)> numbers_of(GroupBuilder& b, const TiledSums& sums,
@@ -87,30 +144,9 @@ TiledSums add_tiled_sums(GroupBuilder& b, const TiledProduct& p) {
   TileStages m;
   m.left = b.stage_of(left);
 
-  const Shape& right_shape = b.type(p.right).shape;
   const DType right_type = b.type(p.right).dtype;
-  std::vector<Axis> w_axes;
-  Index own;
-  std::vector<size_t> from;  // the batches that the right operand has, of the product's
-  const size_t w_batches = right_shape.size() >= p.batch.size() + 2
-                               ? p.batch.size()
-                               : right_shape.size() - std::min<size_t>(right_shape.size(), 2);
-  if (!p.batch.empty())
-    for (size_t i = 0; i + 2 < right_shape.size(); ++i) {
-      const bool one = is_const(right_shape[i], 1);
-      own.push_back(one ? Expr(0) : var("wb" + std::to_string(i)));
-      if (one) continue;
-      w_axes.push_back({"wb" + std::to_string(i), right_shape[i]});
-      from.push_back(p.batch.size() - w_batches + i);
-    }
-  w_axes.insert(w_axes.end(), {{"wj", Expr(panels)}, {"wk", depth}, {"wl", Expr(p.tile.columns)}});
-  const BufferId right = b.packed(p.right, "w", w_axes, [&](const auto& read) {
-    const Expr column = var("wj") * Expr(p.tile.columns) + var("wl");
-    Index index = own;
-    for (const Expr& e : p.right_index(var("wk"), column)) index.push_back(e);
-    return select(logical_and(lt(column, Expr(p.columns)), lt(var("wk"), Expr(p.depth))),
-                  read(index), imm(0, right_type));
-  });
+  const Panels right_panels = pack_right(b, p, depth, panels);
+  const BufferId right = right_panels.buffer;
 
   std::vector<Axis> axes = axes_of(b, p, "a",
                                    {{"ai", rows}, {"aj", Expr(panels * p.tile.columns)}});
@@ -128,7 +164,7 @@ TiledSums add_tiled_sums(GroupBuilder& b, const TiledProduct& p) {
   };
   Index x_at(sum.begin(), sum.end() - 1), w_at;
   x_at.push_back(k);
-  for (const size_t i : from) w_at.push_back(sum[i]);
+  for (const size_t i : right_panels.batches) w_at.push_back(sum[i]);
   w_at.insert(w_at.end(), {b.simplified(floor_div(var("aj"), Expr(p.tile.columns))), k,
                            b.simplified(floor_mod(var("aj"), Expr(p.tile.columns)))});
   m.right = b.stage_of(right);
@@ -140,7 +176,7 @@ TiledSums add_tiled_sums(GroupBuilder& b, const TiledProduct& p) {
   m.acc_row = all[all.size() - 3], m.acc_column = all[all.size() - 2], m.depth = all.back();
   m.tile = p.tile;
   TiledSums sums{m, acc, p.tile.parts, p.acc_type};
-  if (p.tile.parts > 1) store_parts(b, p, sums);
+  if (p.tile.parts > 1 || p.stored) store_parts(b, p, sums);
   return sums;
 }
 

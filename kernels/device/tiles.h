@@ -41,6 +41,9 @@ struct TileProblem {
   // In memory, of all batches; 0: as many as are multiplied. Windows overlap
   int64_t left_bytes = 0, right_bytes = 0;
   bool gathered = false;  // the left operand's elements are found one by one: windows
+  // The launch before makes the left operand, with its rows side by side and not its depth, and the
+  // one behind reads the sums
+  bool between = false;
 
   static constexpr int64_t kFreeRows = 256;
 };
@@ -90,12 +93,20 @@ struct TiledProduct {
   ValueId right;
   // Logical, behind the right operand's batches
   std::function<Index(const Expr& k, const Expr& column)> right_index;
+  // Or what every batch of the product has for its own, made of the right operand's elements. Those
+  // of all batches are made together.
+  std::function<Expr(const std::function<Expr(const Index&)>& read, const Index& batch,
+                     const Expr& k, const Expr& column)>
+      right_made = {};
+  bool stored = false;  // the sums go to memory, where stages behind them read them
 };
 
 // Adds the copies of the operands and the sums, all but the product's y.
 struct TiledSums {
   TileStages stages;
-  BufferId sums;  // [batch.., rows, columns], both padded; of several parts [part, batch.., ..]
+  // [batch.., rows, columns], both padded where they are in their blocks; of several parts [part,
+  // batch.., ..]
+  BufferId sums;
   int64_t parts = 1;
   DType type = DType::f32;
   // Of [batch.., row, column]

@@ -135,18 +135,6 @@ class WinogradLowering : ConvGroup {
                               {"wr", Expr(in_blocks_)},
                               {"wi", Expr(in_block_)},
                               {"wl", Expr(vectors * block_)}};
-    // Rows of g times three values, in f64
-    auto product = [&](const Matrix& g, const std::vector<Expr>& values) {
-      std::vector<Expr> rows;
-      for (const auto& row : g) {
-        Expr sum;
-        for (size_t i = 0; i < row.size(); ++i)
-          if (Expr term = values[i] * imm(row[i], DType::f64); row[i] != 0)
-            sum = sum.defined() ? sum + term : term;
-        rows.push_back(sum);
-      }
-      return rows;
-    };
     // All points of one pair of channels together: they share their loads and the first product
     Schedule schedule;
     schedule.steps = {step::Reorder{{"wc", "wr", "wi", "wl", "wa", "wb"}}, step::Unroll{"wa"},
@@ -156,14 +144,9 @@ class WinogradLowering : ConvGroup {
         [&](const auto& read) {
           Expr m = var("wc") * Expr(vectors * block_) + var("wl"),
                c = var("wr") * Expr(in_block_) + var("wi");
-          std::vector<Expr> columns;
-          for (int64_t j = 0; j < 3; ++j) {
-            std::vector<Expr> taps;
-            for (int64_t i = 0; i < 3; ++i)
-              taps.push_back(cast(DType::f64, read({m, c, Expr(i), Expr(j)})));
-            columns.push_back(select_row(var("wa"), product(t_.g, taps)));
-          }
-          Expr value = cast(DType::f32, select_row(var("wb"), product(t_.g, columns)));
+          const Expr value = transformed_taps(
+              t_.g, var("wa"), var("wb"),
+              [&](int64_t i, int64_t j) { return read({m, c, Expr(i), Expr(j)}); });
           return select(logical_and(lt(m, Expr(s_.m)), lt(c, Expr(s_.c))), value,
                         imm(0, DType::f32));
         },
@@ -223,13 +206,12 @@ int64_t winograd_vectors(int64_t blocks, int64_t tiles, const Target& target) {
   return blocks % 2 == 0 ? 2 : 1;
 }
 
-bool winograd_applies(const Graph& graph, const Node& node) {
+bool winograd_applies(const Graph& graph, const Node& node, const Target& target) {
   const auto* conv = std::get_if<op::Conv>(&node.attrs);
   if (!conv || conv->group != 1) return false;
   const TensorType &x = graph.value(node.inputs[0]).type, &w = graph.value(node.inputs[1]).type,
                    &y = graph.value(node.output).type;
-  if (x.shape.size() != 4 || x.dtype != DType::f32 || x.layout.plain() || y.layout.plain())
-    return false;
+  if (x.shape.size() != 4 || x.dtype != DType::f32) return false;
   for (const TensorType* t : {&x, &w, &y})
     for (const Expr& extent : t->shape)
       if (!as_const(extent)) return false;
@@ -237,6 +219,7 @@ bool winograd_applies(const Graph& graph, const Node& node) {
     if (!is_const(w.shape[i + 2], 3) || conv->strides[i] > 2 ||
         conv->strides[i] != conv->strides[0] || conv->dilations[i] != 1)
       return false;
+  if (target.axes.empty() && (x.layout.plain() || y.layout.plain())) return false;
   return graph.is_constant(node.inputs[1]);
 }
 

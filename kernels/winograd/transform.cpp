@@ -43,6 +43,19 @@ Expr sum_of(std::vector<Term> terms) {
   return sum;
 }
 
+// Rows of g times three values, in f64.
+std::vector<Expr> f64_rows(const Matrix& g, const std::vector<Expr>& values) {
+  std::vector<Expr> rows;
+  for (const auto& row : g) {
+    Expr sum;
+    for (size_t i = 0; i < row.size(); ++i)
+      if (Expr term = values[i] * imm(row[i], DType::f64); row[i] != 0)
+        sum = sum.defined() ? sum + term : term;
+    rows.push_back(sum);
+  }
+  return rows;
+}
+
 bool alike(double a, double b) { return std::fabs(a) == std::fabs(b); }
 
 // Columns that agree up to signs in every row: their sum and difference take their places.
@@ -159,6 +172,17 @@ std::vector<Expr> linear_rows(const Matrix& matrix_in, const std::vector<Expr>& 
     if (!rows[r].defined()) rows[r] = sum_of(part(r, [](size_t) { return true; }));
   }
   return rows;
+}
+
+Expr transformed_taps(const Matrix& g, const Expr& row, const Expr& column,
+                      const std::function<Expr(int64_t i, int64_t j)>& tap) {
+  std::vector<Expr> columns;
+  for (int64_t j = 0; j < 3; ++j) {
+    std::vector<Expr> taps;
+    for (int64_t i = 0; i < 3; ++i) taps.push_back(cast(DType::f64, tap(i, j)));
+    columns.push_back(select_row(row, f64_rows(g, taps)));
+  }
+  return cast(DType::f32, select_row(column, f64_rows(g, columns)));
 }
 
 Expr select_row(const Expr& index, const std::vector<Expr>& rows) {

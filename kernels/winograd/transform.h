@@ -2,6 +2,7 @@
 // one axis. Stride 1 is F(m, 3). Stride 2 is F(m, 2) of the even inputs, with the outer taps,
 // beside the odd inputs times the middle tap.
 #pragma once
+#include <functional>
 #include <vector>
 
 #include "ir/expr.h"
@@ -25,6 +26,9 @@ WinogradTransform winograd_transform(int tile, int stride = 1);
 // signs only share their even and odd halves, written alike, so that code generation computes them
 // once.
 std::vector<Expr> linear_rows(const Matrix& matrix, const std::vector<Expr>& values);
+// G g GT at a point of the two axes, for the taps g[i][j]: made in f64 and rounded once to f32.
+Expr transformed_taps(const Matrix& g, const Expr& row, const Expr& column,
+                      const std::function<Expr(int64_t i, int64_t j)>& tap);
 // rows[index], as a chain of selects that folds once the index is constant.
 Expr select_row(const Expr& index, const std::vector<Expr>& rows);
 

@@ -5,8 +5,11 @@
 
 #include "ir/core_rates.h"
 #include "ir/group.h"
+#include "kernels/device/tile_model.h"
+#include "kernels/device/tiles.h"
 #include "kernels/lower.h"
 #include "kernels/winograd/transform.h"
+#include "kernels/winograd/winograd.h"
 #include "passes/choose/analytic_cost.h"
 #include "passes/choose/choose_algorithms.h"
 
@@ -55,11 +58,16 @@ double with_weights(double cycles, double bytes, const Target& target, double mo
 
 int64_t extent(const Expr& e) { return as_const(e).value_or(1); }
 
+double elements_of(const Shape& shape) {
+  double count = 1;
+  for (const Expr& e : shape) count *= static_cast<double>(extent(e));
+  return count;
+}
+
 // A convolution as a product: rows are output pixels.
 Product product_of(const Graph& graph, const Node& node) {
   const TensorType &w = graph.value(node.inputs[1]).type, &y = graph.value(node.output).type;
-  double outputs = 1;
-  for (const Expr& e : y.shape) outputs *= static_cast<double>(extent(e));
+  const double outputs = elements_of(y.shape);
   Product p;
   if (const auto* matmul = std::get_if<op::MatMul>(&node.attrs)) {
     const size_t rank = w.shape.size();
@@ -92,6 +100,56 @@ AlgorithmEstimate winograd(const Graph& graph, const Node& node, int tile, const
   e.cycles = with_weights(points * multiply_cycles({tiles, in, out}, target) + transforms,
                           e.weight_bytes, target, model_bytes);
   e.error = rounding_error(winograd_kappa(tile, stride), in);
+  return e;
+}
+
+int64_t bytes_of(const Graph& graph, ValueId v) {
+  return static_cast<int64_t>(elements_of(graph.value(v).type.shape)) * 4;
+}
+
+// On a device, of all its multiprocessors: three launches. nullopt: it has no tiles for it.
+std::optional<AlgorithmEstimate> winograd_in_tiles(const Graph& graph, const Node& node, int tile,
+                                                   const Target& target) {
+  const auto problem = winograd_tile_problem(graph, node, tile);
+  const auto usual = problem ? block_tile(target, *problem) : std::nullopt;
+  if (!usual) return std::nullopt;
+  const auto stride = static_cast<int>(std::get<op::Conv>(node.attrs).strides[0]);
+  const int64_t a = winograd_transform(tile, stride).points, tiles = *problem->rows,
+                depth = problem->depth, columns = problem->columns;
+  // Multiply-adds of the transforms' rows: of both axes
+  const int64_t in_terms = 2 * a * a * a, out_terms = tile * a * a + tile * tile * a;
+  const int64_t in_bytes = bytes_of(graph, node.inputs[0]) + 4 * a * a * tiles * depth,
+                out_bytes = bytes_of(graph, node.output) +
+                            4 * a * a * tiles * columns * usual->parts;
+  AlgorithmEstimate e;
+  e.cycles = static_cast<double>(product_cycles(*usual, *problem, target) +
+                                 launch_cycles(target, in_bytes, in_terms * tiles * depth) +
+                                 launch_cycles(target, out_bytes, out_terms * tiles * columns));
+  e.weight_bytes = static_cast<double>(4 * a * a) *
+                   padded(static_cast<double>(columns), static_cast<double>(usual->columns)) *
+                   padded(static_cast<double>(depth),
+                          static_cast<double>(usual->depth * usual->parts));
+  e.error = rounding_error(winograd_kappa(tile, stride), static_cast<double>(depth));
+  return e;
+}
+
+// On a device whose blocks of threads share memory. What is not in tiles has one algorithm, and its
+// cycles are compared with none.
+std::optional<AlgorithmEstimate> estimate_on_device(const Graph& graph, const Node& node,
+                                                    Algorithm algorithm, const Target& target) {
+  if (algorithm != Algorithm::direct) {
+    const int tile = winograd_tile(algorithm);
+    return tile != 0 && winograd_applies(graph, node, target)
+               ? winograd_in_tiles(graph, node, tile, target)
+               : std::nullopt;
+  }
+  const Product p = product_of(graph, node);
+  const auto problem = tile_problem_of(graph, node, false);
+  const auto usual = problem ? block_tile(target, *problem) : std::nullopt;
+  AlgorithmEstimate e;
+  if (usual) e.cycles = static_cast<double>(product_cycles(*usual, *problem, target));
+  e.weight_bytes = p.depth * p.columns * 4;
+  e.error = rounding_error(1, p.depth);
   return e;
 }
 
@@ -148,6 +206,9 @@ double winograd_kappa(int tile, int stride) {
 std::optional<AlgorithmEstimate> estimate_algorithm(const Graph& graph, const Node& node,
                                                     Algorithm algorithm, const Target& target,
                                                     double model_bytes) {
+  if (!target.axes.empty()) return estimate_on_device(graph, node, algorithm, target);
+  // Other devices compute it as it is written
+  if (!target.driver.empty() && algorithm != Algorithm::direct) return std::nullopt;
   switch (algorithm) {
     case Algorithm::direct: {
       const Product p = product_of(graph, node);
@@ -160,7 +221,7 @@ std::optional<AlgorithmEstimate> estimate_algorithm(const Graph& graph, const No
     case Algorithm::winograd_f2:
     case Algorithm::winograd_f4:
     case Algorithm::winograd_f6:
-      if (!winograd_applies(graph, node)) return std::nullopt;
+      if (!winograd_applies(graph, node, target)) return std::nullopt;
       return winograd(graph, node, winograd_tile(algorithm), target, model_bytes);
     case Algorithm::strassen:
       if (!strassen_applies(graph, node, target)) return std::nullopt;

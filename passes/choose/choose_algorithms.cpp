@@ -208,8 +208,16 @@ std::vector<Algorithm> applicable_algorithms(const Graph& graph, const Group& gr
   return list;
 }
 
+Algorithm algorithm_on(const Graph& graph, const Group& group, const Target& device) {
+  if (group.algorithm == Algorithm::direct) return Algorithm::direct;
+  const auto found = estimate_algorithm(graph, graph.node(group.anchor), group.algorithm, device,
+                                        0);
+  return found ? group.algorithm : Algorithm::direct;
+}
+
 AlgorithmSummary choose_algorithms(const Graph& graph, std::vector<Group>& groups,
-                                   const Target& target, const AlgorithmOptions& options) {
+                                   const Target& target, const AlgorithmOptions& options,
+                                   const AlgorithmSummary& taken) {
   const double model_bytes = constant_bytes(graph, groups);
   AlgorithmSummary total;
   std::vector<Choice> choices, settled;
@@ -234,11 +242,13 @@ AlgorithmSummary choose_algorithms(const Graph& graph, std::vector<Group>& group
     total.direct_bytes += c.options[0].estimate.weight_bytes;
     (fixed ? settled : choices).push_back(std::move(c));
   }
-  double spare = std::max(model_bytes, total.direct_bytes) * (options.max_weight_growth - 1);
+  double spare = std::max(model_bytes, total.direct_bytes + taken.direct_bytes) *
+                     (options.max_weight_growth - 1) -
+                 (taken.weight_bytes - taken.direct_bytes);
   for (const Choice& c : settled)
     spare -= c.now().weight_bytes - c.options[0].estimate.weight_bytes;
-  const double budget = target.accuracy / kPassedOn,
-               spare_square = std::max(0.0, budget * budget - squares(settled));
+  const double budget = target.accuracy / kPassedOn, gone = taken.error / kPassedOn,
+               spare_square = std::max(0.0, budget * budget - gone * gone - squares(settled));
   if (!options.only) {
     use_measured(choices, options.measured);
     take_within(choices, std::max(0.0, spare), spare_square);
@@ -251,6 +261,26 @@ AlgorithmSummary choose_algorithms(const Graph& graph, std::vector<Group>& group
   }
   total.error = kPassedOn * std::sqrt(squares(choices));
   return total;
+}
+
+AlgorithmSummary summary_of(const Graph& graph, const std::vector<Group>& groups,
+                            const Target& target) {
+  AlgorithmSummary total;
+  for (const Group& group : groups) {
+    if (!has_algorithms(graph, group)) continue;
+    const Node& node = graph.node(group.anchor);
+    const auto direct = estimate_algorithm(graph, node, Algorithm::direct, target, 0),
+               own = estimate_algorithm(graph, node, group.algorithm, target, 0);
+    if (!own) continue;
+    total = total +
+            AlgorithmSummary{direct->weight_bytes, own->weight_bytes, kPassedOn * own->error};
+  }
+  return total;
+}
+
+AlgorithmSummary operator+(const AlgorithmSummary& a, const AlgorithmSummary& b) {
+  return {a.direct_bytes + b.direct_bytes, a.weight_bytes + b.weight_bytes,
+          std::sqrt(a.error * a.error + b.error * b.error)};
 }
 
 }  // namespace tw

@@ -44,6 +44,8 @@ bool has_algorithms(const Graph& graph, const Group& group);
 // Those that lower_group can compute the group with as it is fused, the direct one first.
 std::vector<Algorithm> applicable_algorithms(const Graph& graph, const Group& group,
                                              const Target& target);
+// The group's, where the device computes it by that one, else the direct one.
+Algorithm algorithm_on(const Graph& graph, const Group& group, const Target& device);
 // Whether a pool may follow a convolution by the algorithm in one kernel: its windows are whole in
 // what is computed at once.
 bool serves_pool(Algorithm algorithm, const op::Pool& pool);
@@ -57,8 +59,13 @@ struct AlgorithmSummary {
   // Of an output, relative to its range: what is held below the budget
   double error = 0;
 };
-// Sets Group::algorithm of every group.
+// Sets Group::algorithm of every group. taken: of both budgets, by groups that are not looked at.
 AlgorithmSummary choose_algorithms(const Graph& graph, std::vector<Group>& groups,
-                                   const Target& target, const AlgorithmOptions& options);
+                                   const Target& target, const AlgorithmOptions& options,
+                                   const AlgorithmSummary& taken = {});
+// Of algorithms that groups have.
+AlgorithmSummary summary_of(const Graph& graph, const std::vector<Group>& groups,
+                            const Target& target);
+AlgorithmSummary operator+(const AlgorithmSummary& a, const AlgorithmSummary& b);
 
 }  // namespace tw

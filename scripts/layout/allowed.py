@@ -19,7 +19,6 @@ FUNCTIONS = {
     ("kernels/strassen/lower.cpp", "strassen"): (82, ONE_NEST),
     ("kernels/reduce/lower.cpp", "lower_reduce"): (85, ONE_NEST),
     ("kernels/pool/lower.cpp", "lower_pool"): (66, ONE_NEST),
-    ("kernels/device/tiles.cpp", "add_tiled_sums"): (69, ONE_NEST),
 }
 
 # Folders with many files, directly in them.

@@ -64,7 +64,7 @@ inline std::vector<Task> tasks_of_case(const GraphCase& c, const Target& target)
     task.name = c.name;
     for (const Algorithm a :
          {Algorithm::direct, Algorithm::winograd_f2, Algorithm::winograd_f4, Algorithm::strassen}) {
-      if (winograd_tile(a) != 0 && !winograd_applies(*graph, node)) continue;
+      if (winograd_tile(a) != 0 && !winograd_applies(*graph, node, target)) continue;
       if (a == Algorithm::strassen && !strassen_applies(*graph, node, target)) continue;
       Group one = group;
       one.algorithm = a;

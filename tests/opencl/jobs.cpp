@@ -18,6 +18,7 @@
 #include "program/schedules.h"
 #include "tests/backends/read_element.h"
 #include "tests/ir/graph_testing.h"
+#include "tests/passes/random_graph.h"
 
 namespace tw::test {
 namespace {
@@ -70,32 +71,34 @@ struct Run {
   }
 };
 
-// A step of tf32, where the kernel rounds what it has computed to it: the sums of weights of
-// attention may round the other way.
-bool rounds_exponentials(const Kernel& kernel) {
-  bool rounds = false, exponentials = false;
+// A step of tf32 or bf16, where the kernel rounds what it has computed to it: the sums of weights of
+// attention may round the other way. 0: it does not.
+double exponentials_step(const Kernel& kernel) {
+  double step = 0;
+  bool exponentials = false;
   for (const Stmt& store : stores_of(kernel.body))
     visit(store->value, [&](const Expr& e) {
-      rounds |= e->kind == ExprKind::unary && e->unary == UnaryOp::tf32;
+      if (e->kind == ExprKind::unary && e->unary == UnaryOp::tf32) step = std::max(step, 1e-3);
+      if (e->kind == ExprKind::cast && e.type() == DType::bf16) step = std::max(step, 1e-2);
       exponentials |= e->kind == ExprKind::unary && e->unary == UnaryOp::exp2;
     });
-  return rounds && exponentials;
+  return exponentials ? step : 0;
 }
 
 double tolerance(const Kernel& kernel, DType t) {
-  if (rounds_exponentials(kernel)) return 1e-3;
+  if (const double step = exponentials_step(kernel); step > 0 && t == DType::f32) return step;
   return t == DType::f16 ? 2e-3 : t == DType::bf16 ? 2e-2 : is_float(t) ? 2e-5 : 0;
 }
 
 }  // namespace
 
 std::vector<Job> jobs_of(const std::string& name, Graph graph, const std::vector<Tensor>& inputs,
-                         const Target& target, int64_t symbol) {
+                         const Target& target, int64_t symbol, const AlgorithmOptions& algorithms) {
   if (!graph.data_symbols.empty()) return {};  // sizes are given here
   PassContext context{target};
   REQUIRE(error_text(run_passes(graph, context, default_pipeline())) == "");
   std::vector<Group> groups = fuse_groups(graph, &target);
-  choose_algorithms(graph, groups, target, {});
+  choose_algorithms(graph, groups, target, algorithms);
   std::vector<Kernel> lowered, scheduled_kernels;
   std::vector<FusedGraph> fused = {{&graph, groups}};
   for (const Graph* region : regions_within(graph)) fused.push_back({region, fuse_groups(*region)});
@@ -274,6 +277,59 @@ std::vector<Job> jobs_of_cases(std::span<const Case> cases, const Target& target
     const std::vector<Tensor> inputs = inputs_of(graph, 3);
     for (Job& job : jobs_of(c.name, std::move(graph), inputs, target, 3))
       jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+Graph conv_graph(const ConvSizes& sizes) {
+  Graph graph;
+  const auto numbers = [&](std::vector<int64_t> shape, double scale) {
+    Tensor t = Tensor::zeros(sizes.type, std::move(shape));
+    for (int64_t i = 0; i < t.size(); ++i) t.set(i, scale * static_cast<double>(i * 7 % 23 - 11));
+    return t;
+  };
+  const Shape shape(sizes.in.begin(), sizes.in.end());
+  const ValueId x = graph.add_input("x", {sizes.type, shape, {}}),
+                w = graph.add_constant("w", numbers({sizes.out, sizes.in[1], 3, 3}, 0x1p-4)),
+                bias = graph.add_constant("b", numbers({sizes.out}, 0x1p-3));
+  const Ints strides = {sizes.stride, sizes.stride};
+  const ValueId sums = must(graph.add(op::Conv{strides, {1, 1}, {1, 1, 1, 1}, 1}, {x, w, bias})),
+                y = must(graph.add(op::Unary{UnaryOp::abs}, {sums}));
+  graph.add_output(y, "y");
+  return graph;
+}
+
+std::vector<Job> winograd_jobs(const Target& target) {
+  const std::pair<ConvSizes, Algorithm> cases[] = {
+      {{{1, 8, 12, 12}, 32, 1}, Algorithm::winograd_f2},
+      {{{2, 9, 23, 14}, 26, 1}, Algorithm::winograd_f4},
+      {{{1, 40, 31, 29}, 33, 1}, Algorithm::winograd_f6},
+      {{{1, 8, 22, 23}, 24, 2}, Algorithm::winograd_f2},
+      {{{2, 8, 27, 30}, 24, 2}, Algorithm::winograd_f4},
+      {{{1, 256, 14, 14}, 24, 1}, Algorithm::winograd_f2}};
+  std::vector<Job> jobs;
+  for (const auto& [sizes, algorithm] : cases) {
+    Graph graph = conv_graph(sizes);
+    const std::vector<Tensor> inputs = inputs_of(graph, 1), exact = must(evaluate(graph, inputs));
+    AlgorithmOptions options;
+    options.only = algorithm;
+    const std::string name = std::string(algorithm_name(algorithm)) + ", stride " +
+                             std::to_string(sizes.stride);
+    CAPTURE(name);
+    std::vector<Job> made = jobs_of(name, std::move(graph), inputs, target, 1, options);
+    CHECK(std::ranges::count_if(made, [&](const Job& job) {  // beside it casts of layouts
+            return job.kernel.name.find(algorithm_name(algorithm)) != std::string::npos;
+          }) == 1);
+    Tensor got = exact[0];
+    got.bytes = made.back().expected.back();
+    const double bound = rounding_error(
+        winograd_kappa(winograd_tile(algorithm), static_cast<int>(sizes.stride)),
+        static_cast<double>(sizes.in[1]));
+    // The evaluator's own, and ranges of outputs that are not spread as the model's
+    constexpr double kRoom = 4;
+    CHECK(relative_difference(exact[0], got) < kRoom * bound + 1e-6);
+    jobs.insert(jobs.end(), std::make_move_iterator(made.begin()),
+                std::make_move_iterator(made.end()));
   }
   return jobs;
 }

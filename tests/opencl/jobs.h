@@ -8,6 +8,7 @@
 
 #include "backends/opencl/opencl.h"
 #include "ir/graph/graph.h"
+#include "passes/choose/choose_algorithms.h"
 
 namespace tw::test {
 
@@ -21,7 +22,8 @@ struct Job {
 
 // Lowered and scheduled for the target; kernels run once, in the order of the calls.
 std::vector<Job> jobs_of(const std::string& name, Graph graph, const std::vector<Tensor>& inputs,
-                         const Target& target, int64_t symbol);
+                         const Target& target, int64_t symbol,
+                         const AlgorithmOptions& algorithms = {});
 // An operator's graph: lines of its inputs, lines that make %y of them. A dimension "batch" is
 // free.
 struct Case {
@@ -44,6 +46,16 @@ struct SpaceJobs {
   int repeated = 0;  // of 600 legal points, those that mean what another one means
 };
 SpaceJobs jobs_of_points(const Case& one, const Target& target, size_t points, unsigned seed);
+// Convolutions of 3x3 by Winograd's algorithm, of all tiles that a device has and both strides, with
+// edges on all sides. Their interpreted results are compared with the evaluator's in f64.
+std::vector<Job> winograd_jobs(const Target& target);
+// A convolution with constant weights: images, channels, height, width; output channels; stride.
+struct ConvSizes {
+  std::vector<int64_t> in;
+  int64_t out = 1, stride = 1;
+  DType type = DType::f32;
+};
+Graph conv_graph(const ConvSizes& sizes);
 // The first job of each kernel.
 std::vector<Job> distinct(std::vector<Job> jobs);
 // How the outputs differ; "" if they do not.

@@ -104,6 +104,11 @@ TEST_CASE("tiles of several rows a thread") {
   run_jobs(std::move(jobs), target);
 }
 
+TEST_CASE("Winograd's convolutions") {
+  const Target target = test::device_target("opencl-generic");
+  run_jobs(test::winograd_jobs(target), target);
+}
+
 TEST_CASE("attention in blocks, its steps in local memory") {
   const Target target = test::device_target("opencl-generic");
   std::vector<test::Job> jobs = jobs_of_cases(kAttention, target, 1);

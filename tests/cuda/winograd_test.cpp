@@ -1,0 +1,178 @@
+// Winograd's convolutions on GPUs: in the emulator and through ptxas, points of their space, and
+// where they are chosen.
+#include <doctest/doctest.h>
+
+#include <iostream>
+
+#include "autotune/space.h"
+#include "backends/cuda/cuda.h"
+#include "backends/cuda/ptxas.h"
+#include "passes/fuse_groups.h"
+#include "passes/pass.h"
+#include "tests/cli/compiled.h"
+#include "tests/cuda/fake.h"
+#include "tests/ir/graph_testing.h"
+#include "tests/opencl/jobs.h"
+#include "tests/passes/random_graph.h"
+
+using namespace tw;
+
+namespace {
+
+using test::must;
+
+cuda::CudaCode code_of(const std::vector<test::Job>& jobs, const Target& device,
+                       const cuda::CudaForm& form) {
+  std::vector<const Kernel*> kernels;
+  for (const test::Job& job : jobs) kernels.push_back(&job.kernel);
+  return must(cuda::cuda_code(kernels, device, form));
+}
+
+void run(const std::vector<test::Job>& jobs, const Target& device) {
+  const cuda::CudaCode code = code_of(jobs, device, {});
+  test::FakeCuda& fake = test::FakeCuda::get();
+  REQUIRE(fake.load(code.bytes) == "");
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    CAPTURE(jobs[i].name);
+    std::vector<std::vector<std::byte>> buffers = jobs[i].arguments;
+    const std::string problem = fake.run(jobs[i].kernel, code.launches[i], buffers,
+                                         jobs[i].symbols);
+    const std::string wrong = problem.empty() ? test::difference(jobs[i], buffers) : problem;
+    if (!wrong.empty()) FAIL_CHECK(wrong << "\n" << print(jobs[i].kernel));
+  }
+}
+
+Target chip(const std::string& name) {
+  return test::cuda_target("nvidia-sm" + name).main_device();
+}
+
+// The algorithm that a chip takes for a convolution.
+Algorithm chosen(const test::ConvSizes& sizes, const Target& device,
+                 const AlgorithmOptions& options = {}) {
+  const Graph graph = test::conv_graph(sizes);
+  std::vector<Group> groups = fuse_groups(graph, &device);
+  choose_algorithms(graph, groups, device, options);
+  REQUIRE(groups.size() == 1);
+  return groups[0].algorithm;
+}
+
+AlgorithmOptions roomy() {
+  AlgorithmOptions options;
+  options.max_weight_growth = 100;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("Winograd's convolutions in the emulator equal the interpreter") {
+  const Target device = test::emulated().main_device();
+  const std::vector<test::Job> jobs = test::winograd_jobs(device);
+  CHECK(std::ranges::any_of(jobs, [](const test::Job& job) {  // blocks have parts of the depth
+    return std::ranges::any_of(job.kernel.buffers, [](const Buffer& buffer) {
+      return buffer.name == "part" && buffer.shape.size() == 5;
+    });
+  }));
+  run(jobs, device);
+}
+
+TEST_CASE("Winograd's convolutions pass ptxas for every chip, with no spill and no note") {
+  const std::string program = cuda::find_ptxas();
+  if (program.empty()) {
+    std::cout << "SKIPPED: no ptxas on this machine (scripts/setup.sh cuda)" << std::endl;
+    return;
+  }
+  for (const char* name : {"75", "80", "86", "89", "90a", "120"}) {
+    CAPTURE(name);
+    const Target device = chip(name);
+    REQUIRE(device.features.size() == 2);  // the chip and its PTX
+    const std::string& level = device.features[0];
+    const cuda::CudaCode code = code_of(test::winograd_jobs(device), device,
+                                        {level, device.features[1]});
+    Expected<cuda::PtxasResult> result = cuda::run_ptxas(program, code.bytes, level);
+    if (!result) FAIL(error_text(result.takeError()));
+    CHECK(result->functions.size() >= code.launches.size());
+  }
+}
+
+TEST_CASE("the transforms' threads are a choice of the space") {
+  const Target device = test::emulated().main_device();
+  AlgorithmOptions only;
+  only.only = Algorithm::winograd_f2;
+  const Graph whole = test::conv_graph({{1, 8, 12, 12}, 32, 1});
+  Graph graph = whole;
+  PassContext context{device};
+  REQUIRE(error_text(run_passes(graph, context, default_pipeline())) == "");
+  std::vector<Group> groups = fuse_groups(graph, &device);
+  choose_algorithms(graph, groups, device, only);
+  Task task;
+  for (Task& one : must(tasks_of(graph, groups, device)))
+    if (one.variants.size() > 1) task = std::move(one);
+  // Variants are what a log compares: the direct kernel and Winograd's
+  CHECK(std::ranges::count(task.variants, Algorithm::direct, &Variant::algorithm) == 1);
+  const auto found = std::ranges::find(task.variants, Algorithm::winograd_f2, &Variant::algorithm);
+  REQUIRE(found != task.variants.end());
+  const Kernel lowered = found->lowered.kernel;
+  std::erase_if(task.variants, [](const Variant& v) {
+    return v.algorithm != Algorithm::winograd_f2;
+  });
+  const Space space = must(template_space(task, device, {}));
+  const std::optional<Point> usual = space.default_point();
+  REQUIRE(usual);
+  const std::string text = space.print(*usual);
+  for (const char* knob : {"threads_in=64", "threads_out=64", "tile_rows="})
+    CHECK(text.find(knob) != std::string::npos);
+  std::string other = text;
+  other.replace(other.find("threads_in=64"), 13, "threads_in=128");
+  const std::optional<Point> point = space.parse(other);
+  REQUIRE(point);
+  std::vector<test::Job> jobs = test::jobs_of("point", whole, test::inputs_of(whole, 1), device, 1,
+                                              only);
+  const auto job = std::ranges::find_if(jobs, [](const test::Job& one) {
+    return one.kernel.name.find("winograd") != std::string::npos;
+  });
+  REQUIRE(job != jobs.end());
+  job->kernel = must(apply(lowered, must(space.schedule(*point)), &device));
+  run({*job}, device);
+}
+
+TEST_CASE("a layer by Winograd's runs whole on the fake driver, and the report says so") {
+  test::FakeCuda& fake = test::FakeCuda::get();
+  const Graph graph = test::conv_graph({{1, 24, 25, 24}, 32, 1});
+  AlgorithmOptions only;
+  only.only = Algorithm::winograd_f4;
+  const std::vector<Tensor> inputs = test::inputs_of(graph, 1),
+                            exact = must(evaluate(graph, inputs));
+  const test::FakeCounts before = fake.counts();
+  const std::vector<Tensor> got = test::run_compiled(graph, inputs, exact, test::emulated(), 1,
+                                                     only);
+  CHECK(test::relative_difference(exact[0], got[0]) < 1e-5);
+  CHECK(fake.counts().launches - before.launches >= 3);
+  CHECK(fake.breaches() == "");
+  const CompileReport report = test::report_of(graph, test::emulated(), Emit::scheduled, only);
+  CHECK(report.host_reasons.empty());
+  CHECK(report.text.find("kernel @winograd_f4") != std::string::npos);
+  REQUIRE(report.algorithms.size() == 1);
+  CHECK(report.algorithms.begin()->second == Algorithm::winograd_f4);
+}
+
+TEST_CASE("a chip takes Winograd's where the model says that it is faster") {
+  const Target device = chip("80");
+  const test::ConvSizes large{{8, 128, 28, 28}, 128, 1};
+  CHECK(winograd_tile(chosen(large, device, roomy())) >= 4);
+  // Within the budgets: weights that may not grow, and errors that may not be
+  AlgorithmOptions small;
+  small.max_weight_growth = 1;
+  CHECK(chosen(large, device, small) == Algorithm::direct);
+  Target exact = device;
+  exact.accuracy = 1e-9;
+  CHECK(chosen(large, exact, roomy()) == Algorithm::direct);
+  // Tensor cores multiply f16 directly, and a few pixels are no tiles
+  test::ConvSizes half = large;
+  half.type = DType::f16;
+  CHECK(chosen(half, device, roomy()) == Algorithm::direct);
+  CHECK(chosen({{1, 512, 7, 7}, 512, 1}, device, roomy()) == Algorithm::direct);
+  // A device whose threads share no memory computes directly
+  Target apart = device;
+  apart.scopes.clear();
+  CHECK(chosen(large, apart, roomy()) == Algorithm::direct);
+}
