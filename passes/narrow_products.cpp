@@ -24,6 +24,7 @@
 #include "ir/group.h"
 #include "ir/simplify.h"
 #include "kernels/attention/attention.h"
+#include "kernels/attention/blocks.h"
 #include "passes/match_attention.h"
 #include "passes/passes.h"
 #include "passes/precision.h"
@@ -58,7 +59,7 @@ class Narrower {
   }
 
   int run() {
-    int count = multiplies_ && context_.target.devices.empty() ? narrow_attention() : 0;
+    int count = multiplies_ ? narrow_attention() : 0;
     for (const NodeId id : graph_.order()) {
       const Node& node = graph_.node(id);
       const std::string name = graph_.value(node.output).name;
@@ -92,14 +93,8 @@ class Narrower {
           found.push_back(std::move(*match));
     int count = 0;
     for (const Attention& attention : found) {
-      const ValueId scores = graph_.node(attention.scores).output,
-                    y = graph_.node(attention.product).output;
-      const std::string name = graph_.value(y).name;
-      const Shape& shape = type(scores).shape;
-      // Kernels of free sizes have no instruction
-      if (type(scores).dtype != DType::f32 || !is_static(shape) || context_.exact.contains(name) ||
-          *as_const(shape[shape.size() - 2]) < kFewestShortRows)
-        continue;
+      const std::string name = graph_.value(graph_.node(attention.product).output).name;
+      if (context_.exact.contains(name) || !multiplies(attention)) continue;
       for (const NodeId product : {attention.scores, attention.product})
         for (const size_t operand : {0, 1})
           replace_input(product, operand, rounded(graph_.node(product).inputs[operand], product));
@@ -107,6 +102,22 @@ class Narrower {
       ++count;
     }
     return count;
+  }
+
+  // Whether the attention's kernel multiplies the short type. On a device it is one of several
+  // threads' instruction, for free numbers of queries too.
+  bool multiplies(const Attention& attention) const {
+    const Node& scores = graph_.node(attention.scores);
+    const Shape& shape = type(scores.output).shape;
+    if (type(scores.output).dtype != DType::f32) return false;
+    if (context_.target.axes.empty())
+      return is_static(shape) && *as_const(shape[shape.size() - 2]) >= kFewestShortRows;
+    std::optional<AttentionProblem> problem = attention_problem(
+        graph_, scores, graph_.node(attention.product), [](ValueId) { return false; });
+    if (!problem) return false;
+    problem->type = short_;
+    const std::optional<AttentionTile> tile = attention_tile(context_.target, *problem);
+    return tile && tile->by_instruction;
   }
 
   ValueId rounded(ValueId v, NodeId like) {

@@ -111,6 +111,24 @@ TEST_CASE("attention in blocks in the emulator equals the interpreter") {
   }
 }
 
+TEST_CASE("attention of f32 multiplies bf16 where the precision says so, few queries too") {
+  Target device = emulated().main_device();
+  device.precision = Precision::bf16;
+  const std::vector<test::Job> jobs = kernels_of_cases(kAttention, device);
+  const auto multiplies = [&](const char* name, const char* instruction) {
+    return std::ranges::any_of(jobs, [&](const test::Job& job) {
+      return job.name == name && print(job.kernel).find(instruction) != std::string::npos;
+    });
+  };
+  for (const char* name : {"attention in blocks", "attention in blocks, causal",
+                           "attention in blocks, added mask, other values' width",
+                           "attention in blocks, heads that share keys, a mask of bool, values "
+                           "that lie across"})
+    CHECK_MESSAGE(multiplies(name, "by mma.m16n8k16.bf16"), name);
+  CHECK(multiplies("attention in blocks, f16", "by mma.m16n8k16.f16"));
+  run_jobs(jobs, device);
+}
+
 TEST_CASE("points of a product's space in the emulator, and there are many") {
   const Target device = emulated().main_device();
   const Case product = {"product", "%x: f32[192, 64] = input\n%w: f32[64, 128] = input",
