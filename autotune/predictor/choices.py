@@ -13,7 +13,7 @@ import numpy as np
 
 from . import baselines, data, evaluate
 
-SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
+SHARES = (0.0, 0.2, 0.4, 0.5, 0.6, 0.8, 1.0)
 FIRST = 16        # programs that all members score
 WORSE = 0.97      # what counts as slower than the default
 

@@ -7,7 +7,6 @@
 
 #include "autotune/dataset/prior.h"
 #include "autotune/explorers/seen.h"
-#include "driver/dataset/set_programs.h"
 #include "driver/tune/measuring_place.h"
 #include "driver/tune/model_tasks.h"
 #include "frontend/frontend.h"
@@ -30,6 +29,17 @@ struct LoweringTarget {
   Target target;
   std::shared_ptr<const DeviceBackend> device;
 };
+
+Expected<LoweringTarget> lowering_target(const std::string& name,
+                                         const std::vector<std::string>& folders) {
+  LoweringTarget one;
+  TW_ASSIGN(one.target, load_target(name, folders));
+  one.target.name = name;
+  if (one.target.devices.empty()) return one;
+  TW_ASSIGN(std::unique_ptr<DeviceBackend> made, make_device_backend(one.target.main_device()));
+  one.device = std::move(made);
+  return one;
+}
 
 Expected<LearningTask> learning_task(const ParsedTask& parsed, const std::string& text,
                                      const std::string& network, const LoweringTarget& for_target,
@@ -188,13 +198,7 @@ std::string network_family(const std::string& path) {
 Expected<TaskOutcome> add_tasks(DataSet& set, const TaskRequest& request) {
   std::vector<LoweringTarget> targets;
   for (const std::string& name : request.lowered_for) {
-    LoweringTarget one;
-    TW_ASSIGN(one.target, load_target(name, request.target_folders));
-    one.target.name = name;
-    if (!one.target.devices.empty()) {
-      TW_ASSIGN(std::unique_ptr<DeviceBackend> made, make_device_backend(one.target.main_device()));
-      one.device = std::move(made);
-    }
+    TW_ASSIGN(LoweringTarget one, lowering_target(name, request.target_folders));
     targets.push_back(std::move(one));
   }
   return Collector(set, request, std::move(targets)).run();
@@ -202,25 +206,26 @@ Expected<TaskOutcome> add_tasks(DataSet& set, const TaskRequest& request) {
 
 Expected<int> add_algorithms(DataSet& set, DataSet& from, std::span<const Algorithm> algorithms,
                              const std::vector<std::string>& target_folders) {
-  NamedTargets targets(target_folders);
+  std::map<std::string, LoweringTarget> targets;
   TW_ASSIGN(const std::vector<LearningTask> tasks, from.tasks());
   int added = 0;
   for (const LearningTask& listed : tasks) {
     if (listed.algorithm != Algorithm::direct) continue;
     TW_ASSIGN(const LearningTask task, from.task(listed.id));
     TW_ASSIGN(const ParsedTask parsed, parse_task(task.text, "task " + task.key));
-    TW_ASSIGN(const Target* target, targets.find(task.lowered_for));
-    const Target& processor = target->main_device();
-    if (!processor.driver.empty()) continue;  // devices have direct sums alone
+    if (!targets.contains(task.lowered_for)) {
+      TW_ASSIGN(targets[task.lowered_for], lowering_target(task.lowered_for, target_folders));
+    }
+    const LoweringTarget& target = targets.at(task.lowered_for);
+    const Target& place = target.target.main_device();
     const Node& anchor = parsed.graph.node(parsed.group.anchor);
-    for (const Algorithm algorithm : applicable_algorithms(parsed.graph, parsed.group, processor)) {
+    for (const Algorithm algorithm : applicable_algorithms(parsed.graph, parsed.group, place)) {
       if (algorithm == Algorithm::direct ||
           std::ranges::find(algorithms, algorithm) == algorithms.end() ||
-          estimate_algorithm(parsed.graph, anchor, algorithm, processor, 0)->error >
-              processor.accuracy)
+          estimate_algorithm(parsed.graph, anchor, algorithm, place, 0)->error > place.accuracy)
         continue;
       TW_ASSIGN(LearningTask other,
-                learning_task(parsed, task.text, task.network, {*target, nullptr}, algorithm));
+                learning_task(parsed, task.text, task.network, target, algorithm));
       other.split = task.split;
       TW_ASSIGN(const bool fresh, set.add(other));
       added += fresh;

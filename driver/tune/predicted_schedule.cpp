@@ -14,7 +14,7 @@ constexpr int kChosen = 16;  // by all predictors, of what the first one explore
 constexpr uint64_t kSeed = 1;
 // Of what two scores may be off together. Spreads are stated for programs of all kinds; two that
 // score highest in one task have much of their errors in common.
-constexpr double kSure = 0.5;
+constexpr double kSure = 0.6;
 
 }  // namespace
 

@@ -10,7 +10,7 @@
 namespace tw {
 
 // A schedule from the space that steps are generated for, without static rules: the one that the
-// predictors like best, if its score is above the default's by more than half of what both may be
+// predictors like best, if its score is above the default's by more than 0.6 of what both may be
 // off together, and the task is like those of their training. Else nothing: the default stays.
 // usual: the default schedule, scheduled. threads: that kernels will run on. accept: whether a
 // scheduled kernel may be taken at all. Errors: predictors that do not run.

@@ -37,8 +37,7 @@ class WinogradInTiles : ConvGroup {
     stages_.products = products.stages;
     const BufferId o = transform_output(products);
     stages_.out = write_output([this, o](const Index& at) {
-      const Expr &h = at[2], &w = at[3],
-                 channel = blocked_ ? at[1] * Expr(block_) + at[4] : at[1];
+      const Expr &h = at[2], &w = at[3], channel = blocked_ ? at[1] * Expr(block_) + at[4] : at[1];
       const Expr tile = (at[0] * Expr(th_) + floor_div(h, Expr(m_))) * Expr(tw_) +
                         floor_div(w, Expr(m_));
       return load(o, DType::f32,
@@ -77,13 +76,10 @@ class WinogradInTiles : ConvGroup {
   }
 
   BufferId transform_rows() {
-    const std::vector<Axis> axes = {{"rc", Expr(s_.c)},
-                                    {"rp", Expr(tiles_)},
-                                    {"ra", Expr(a_)},
-                                    {"rw", Expr(a_)}};
+    const std::vector<Axis> axes = {
+        {"rc", Expr(s_.c)}, {"rp", Expr(tiles_)}, {"ra", Expr(a_)}, {"rw", Expr(a_)}};
     b_.declare(axes);
-    const Index at = variables(axes),
-                tile = unflatten_index({s_.n, Expr(th_), Expr(tw_)}, at[1]);
+    const Index at = variables(axes), tile = unflatten_index({s_.n, Expr(th_), Expr(tw_)}, at[1]);
     std::vector<Expr> d;
     for (int64_t i = 0; i < a_; ++i) d.push_back(input_element(tile, at[0], Expr(i), at[3]));
     const BufferId buffer = b_.temp("vr", DType::f32, extents(axes));
@@ -93,14 +89,12 @@ class WinogradInTiles : ConvGroup {
   }
 
   BufferId transform_columns(BufferId rows) {
-    const std::vector<Axis> axes = {{"vc", Expr(s_.c)},
-                                    {"vp", Expr(tiles_)},
-                                    {"va", Expr(a_)},
-                                    {"vb", Expr(a_)}};
+    const std::vector<Axis> axes = {
+        {"vc", Expr(s_.c)}, {"vp", Expr(tiles_)}, {"va", Expr(a_)}, {"vb", Expr(a_)}};
     b_.declare(axes);
     const Index at = variables(axes);
-    const std::vector<Expr> d = loads(
-        rows, [&](const Expr& i) { return Index{at[0], at[1], at[2], i}; });
+    const std::vector<Expr> d = loads(rows,
+                                      [&](const Expr& i) { return Index{at[0], at[1], at[2], i}; });
     const BufferId buffer = b_.temp("v", DType::f32,
                                     {Expr(a_), Expr(a_), Expr(s_.c), Expr(tiles_)});
     const Stage stage = b_.stage("v", axes, buffer, {at[2], at[3], at[0], at[1]},
@@ -128,16 +122,15 @@ class WinogradInTiles : ConvGroup {
   }
 
   BufferId transform_output(const TiledSums& products) {
-    std::vector<Axis> axes = {{"zp", Expr(tiles_)},
-                              {"zc", Expr(channels_)},
-                              {"zi", Expr(m_)},
-                              {"zb", Expr(a_)}};
+    std::vector<Axis> axes = {
+        {"zp", Expr(tiles_)}, {"zc", Expr(channels_)}, {"zi", Expr(m_)}, {"zb", Expr(a_)}};
     b_.declare(axes);
     Index at = variables(axes);
     // What only fills a block of channels is another's, which y leaves out
     const Expr channel = channels_ == s_.m ? at[1] : min(at[1], Expr(s_.m - 1));
     std::vector<Expr> d;
-    for (int64_t i = 0; i < a_; ++i) d.push_back(products.element({Expr(i), at[3], at[0], channel}));
+    for (int64_t i = 0; i < a_; ++i)
+      d.push_back(products.element({Expr(i), at[3], at[0], channel}));
     const BufferId z = b_.temp("z", DType::f32, extents(axes));
     Stage stage = b_.stage("z", axes, z, at, select_row(at[2], linear_rows(t_.at, d)));
     stages_.out_rows = {stage, axes[0].loop(), axes[1].loop(), axes[3].loop(), axes[2].loop(), {}};
@@ -148,8 +141,8 @@ class WinogradInTiles : ConvGroup {
     d = loads(z, [&](const Expr& i) { return Index{at[0], at[1], at[2], i}; });
     const BufferId o = b_.temp("o", DType::f32, extents(axes));
     stage = b_.stage("o", axes, o, at, select_row(at[3], linear_rows(t_.at, d)));
-    stages_.out_columns = {
-        stage, axes[0].loop(), axes[1].loop(), axes[2].loop(), axes[3].loop(), {}};
+    stages_.out_columns = {stage,          axes[0].loop(), axes[1].loop(),
+                           axes[2].loop(), axes[3].loop(), {}};
     return o;
   }
 
@@ -162,8 +155,7 @@ class WinogradInTiles : ConvGroup {
 }  // namespace
 
 std::optional<TileProblem> winograd_tile_problem(const Graph& graph, const Node& node, int tile) {
-  const Shape &y = graph.value(node.output).type.shape,
-              &w = graph.value(node.inputs[1]).type.shape;
+  const Shape &y = graph.value(node.output).type.shape, &w = graph.value(node.inputs[1]).type.shape;
   const auto stride = static_cast<int>(std::get<op::Conv>(node.attrs).strides[0]);
   const int64_t a = winograd_transform(tile, stride).points;
   if (a * a > kMostPoints) return std::nullopt;

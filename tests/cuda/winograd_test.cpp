@@ -42,9 +42,7 @@ void run(const std::vector<test::Job>& jobs, const Target& device) {
   }
 }
 
-Target chip(const std::string& name) {
-  return test::cuda_target("nvidia-sm" + name).main_device();
-}
+Target chip(const std::string& name) { return test::cuda_target("nvidia-sm" + name).main_device(); }
 
 // The algorithm that a chip takes for a convolution.
 Algorithm chosen(const test::ConvSizes& sizes, const Target& device,
@@ -112,9 +110,8 @@ TEST_CASE("the transforms' threads are a choice of the space") {
   const auto found = std::ranges::find(task.variants, Algorithm::winograd_f2, &Variant::algorithm);
   REQUIRE(found != task.variants.end());
   const Kernel lowered = found->lowered.kernel;
-  std::erase_if(task.variants, [](const Variant& v) {
-    return v.algorithm != Algorithm::winograd_f2;
-  });
+  std::erase_if(task.variants,
+                [](const Variant& v) { return v.algorithm != Algorithm::winograd_f2; });
   const Space space = must(template_space(task, device, {}));
   const std::optional<Point> usual = space.default_point();
   REQUIRE(usual);
