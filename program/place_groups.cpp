@@ -189,7 +189,9 @@ class Placer {
   }
 
   double on_host(size_t g, size_t i) const {
-    Expected<LoweredGroup> lowered = lower_group(graph(g), fused_[g].groups[i], target_);
+    Group own = fused_[g].groups[i];
+    own.algorithm = Algorithm::direct;  // the processor's are chosen once places are known
+    Expected<LoweredGroup> lowered = lower_group(graph(g), own, target_);
     if (!lowered) return llvm::consumeError(lowered.takeError()), 0;  // building the program tells
     const Work work = count_work(lowered->kernel);
     const CoreRates rates = core_rates(target_);

@@ -5,42 +5,19 @@
 #include <iostream>
 
 #include "autotune/space.h"
-#include "backends/cuda/cuda.h"
 #include "backends/cuda/ptxas.h"
 #include "passes/fuse_groups.h"
 #include "passes/pass.h"
 #include "tests/cli/compiled.h"
-#include "tests/cuda/fake.h"
+#include "tests/cuda/run_jobs.h"
 #include "tests/ir/graph_testing.h"
-#include "tests/opencl/jobs.h"
 #include "tests/passes/random_graph.h"
 
 using namespace tw;
 
 namespace {
 
-using test::must;
-
-cuda::CudaCode code_of(const std::vector<test::Job>& jobs, const Target& device,
-                       const cuda::CudaForm& form) {
-  std::vector<const Kernel*> kernels;
-  for (const test::Job& job : jobs) kernels.push_back(&job.kernel);
-  return must(cuda::cuda_code(kernels, device, form));
-}
-
-void run(const std::vector<test::Job>& jobs, const Target& device) {
-  const cuda::CudaCode code = code_of(jobs, device, {});
-  test::FakeCuda& fake = test::FakeCuda::get();
-  REQUIRE(fake.load(code.bytes) == "");
-  for (size_t i = 0; i < jobs.size(); ++i) {
-    CAPTURE(jobs[i].name);
-    std::vector<std::vector<std::byte>> buffers = jobs[i].arguments;
-    const std::string problem = fake.run(jobs[i].kernel, code.launches[i], buffers,
-                                         jobs[i].symbols);
-    const std::string wrong = problem.empty() ? test::difference(jobs[i], buffers) : problem;
-    if (!wrong.empty()) FAIL_CHECK(wrong << "\n" << print(jobs[i].kernel));
-  }
-}
+using test::code_of, test::must, test::run_jobs;
 
 Target chip(const std::string& name) { return test::cuda_target("nvidia-sm" + name).main_device(); }
 
@@ -70,7 +47,7 @@ TEST_CASE("Winograd's convolutions in the emulator equal the interpreter") {
       return buffer.name == "part" && buffer.shape.size() == 5;
     });
   }));
-  run(jobs, device);
+  run_jobs(jobs, device);
 }
 
 TEST_CASE("Winograd's convolutions pass ptxas for every chip, with no spill and no note") {
@@ -82,11 +59,11 @@ TEST_CASE("Winograd's convolutions pass ptxas for every chip, with no spill and 
   for (const char* name : {"75", "80", "86", "89", "90a", "120"}) {
     CAPTURE(name);
     const Target device = chip(name);
-    REQUIRE(device.features.size() == 2);  // the chip and its PTX
-    const std::string& level = device.features[0];
-    const cuda::CudaCode code = code_of(test::winograd_jobs(device), device,
-                                        {level, device.features[1]});
-    Expected<cuda::PtxasResult> result = cuda::run_ptxas(program, code.bytes, level);
+    cuda::CudaForm form;
+    for (const std::string& feature : device.features)
+      (feature.starts_with("sm_") ? form.chip : form.level) = feature;
+    const cuda::CudaCode code = code_of(test::winograd_jobs(device), device, form);
+    Expected<cuda::PtxasResult> result = cuda::run_ptxas(program, code.bytes, form.chip);
     if (!result) FAIL(error_text(result.takeError()));
     CHECK(result->functions.size() >= code.launches.size());
   }
@@ -129,7 +106,7 @@ TEST_CASE("the transforms' threads are a choice of the space") {
   });
   REQUIRE(job != jobs.end());
   job->kernel = must(apply(lowered, must(space.schedule(*point)), &device));
-  run({*job}, device);
+  run_jobs({*job}, device);
 }
 
 TEST_CASE("a layer by Winograd's runs whole on the fake driver, and the report says so") {
