@@ -7,6 +7,7 @@
 #include "autotune/task_text.h"
 #include "ir/graph/attributes.h"
 #include "ir/kernel/work.h"
+#include "kernels/attention/other_tiles.h"
 #include "passes/choose/choose_algorithms.h"
 #include "passes/storage.h"
 #include "support/hash.h"
@@ -177,6 +178,9 @@ Error complete(Task& task, const Graph& graph, Group group, const Target& target
     TW_ASSIGN(LoweredGroup lowered, lower_group(graph, group, target));
     task.variants.push_back({algorithm, std::move(lowered)});
   }
+  group.algorithm = Algorithm::direct;
+  for (auto& other : attention_in_other_tiles(graph, group, target))
+    task.variants.push_back({Algorithm::direct, std::move(other)});
   const auto direct = std::ranges::find(task.variants, Algorithm::direct, &Variant::algorithm);
   task.flops = flops_of(direct->lowered.kernel);
   return Error::success();

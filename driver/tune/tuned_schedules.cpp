@@ -12,6 +12,7 @@
 #include "driver/tune/lock_file.h"
 #include "driver/tune/predicted_schedule.h"
 #include "ir/kernel/sharing.h"
+#include "kernels/attention/other_tiles.h"
 #include "passes/choose/product_names.h"
 #include "passes/pass.h"
 #include "program/not_pinned.h"
@@ -65,6 +66,9 @@ class TunedSchedules final : public ModelSchedules {
   bool transfer(const LoweredKernel& kernel, const Target& place, const Kernel* shared,
                 ChosenSchedule& chosen) const;
   bool shares(const Kernel& kernel, const Target& place, const Kernel* shared) const;
+  std::optional<ChosenSchedule> in_other_tile(const LoweredKernel& kernel, const Target& place,
+                                              const Pin& own, double seconds,
+                                              std::string& problem) const;
   Expected<bool> predict(const LoweredKernel& kernel, const Target& place,
                          const ChosenSchedule& usual, ChosenSchedule& chosen) const;
   KernelSeconds measured_by(TuningLog& log, const Target& target) const;
@@ -76,6 +80,10 @@ class TunedSchedules final : public ModelSchedules {
   bool predicts() const { return options_.predictors != nullptr; }
   bool in_use() const { return !options_.log.empty() || locked_; }
   const char* source() const { return options_.log.empty() ? "lock" : "log"; }
+  std::string does_not_apply(Error error) const {
+    return "the " + std::string(source()) + "'s schedule does not apply (" +
+           first_line(std::move(error)) + ")";
+  }
 
   ScheduleOptions options_;
   LockSection place_;                 // layouts, algorithms, exact: of the lock
@@ -340,6 +348,12 @@ Expected<ChosenSchedule> TunedSchedules::choose(const LoweredKernel& kernel,
   const auto known = pins_.find({chosen.pin.task, chosen.pin.target, chosen.pin.kernel_hash});
   const std::span<const Pin> pins = known == pins_.end() ? std::span<const Pin>()
                                                          : std::span<const Pin>(known->second);
+  std::string other_problem;
+  if (auto other = in_other_tile(kernel, place, chosen.pin,
+                                 pins.empty() ? kInfiniteSeconds : pins.front().seconds,
+                                 other_problem))
+    return std::move(*other);
+  if (pins.empty()) chosen.problem = std::move(other_problem);
   const auto default_pin = usual ? std::ranges::find(pins, usual->pin.schedule, &Pin::schedule)
                                  : pins.end();
   for (const Pin& pin : pins.first(std::min(kMostRecords, pins.size()))) {
@@ -348,8 +362,7 @@ Expected<ChosenSchedule> TunedSchedules::choose(const LoweredKernel& kernel,
     Expected<Kernel> scheduled = schedule ? tw::apply(lowered.kernel, *schedule, &place)
                                           : Expected<Kernel>(schedule.takeError());
     if (!scheduled) {
-      chosen.problem = "the " + std::string(source()) + "'s schedule does not apply (" +
-                       first_line(scheduled.takeError()) + ")";
+      chosen.problem = does_not_apply(scheduled.takeError());
       break;
     }
     if (!shares(*scheduled, place, shared)) continue;
@@ -373,6 +386,33 @@ Expected<ChosenSchedule> TunedSchedules::choose(const LoweredKernel& kernel,
   if (default_pin != pins.end() && chosen.problem.empty()) usual->pin = *default_pin;
   usual->problem = chosen.problem;
   return std::move(*usual);
+}
+
+// The kernel in another tile that lowering may take, where its pin is the fastest one.
+std::optional<ChosenSchedule> TunedSchedules::in_other_tile(const LoweredKernel& kernel,
+                                                            const Target& place, const Pin& own,
+                                                            double seconds,
+                                                            std::string& problem) const {
+  std::optional<ChosenSchedule> best;
+  const auto first = pins_.lower_bound({own.task, own.target, ""});
+  const bool known = first != pins_.end() && std::get<0>(first->first) == own.task &&
+                     std::get<1>(first->first) == own.target;
+  if (!known || !kernel.group) return best;
+  for (const LoweredGroup other : attention_in_other_tiles(*kernel.graph, *kernel.group, place)) {
+    const auto found = pins_.find({own.task, own.target, kernel_hash(other.kernel)});
+    if (found == pins_.end() || found->second.front().seconds >= seconds) continue;
+    const Pin& pin = found->second.front();
+    Expected<Schedule> schedule = parse_schedule(pin.schedule);
+    Expected<Kernel> scheduled = schedule ? tw::apply(other.kernel, *schedule, &place)
+                                          : Expected<Kernel>(schedule.takeError());
+    if (!scheduled) {
+      problem = does_not_apply(scheduled.takeError());
+      continue;
+    }
+    best = ChosenSchedule{std::move(*schedule), std::move(*scheduled), pin};
+    seconds = pin.seconds;
+  }
+  return best;
 }
 
 bool TunedSchedules::placed_elsewhere(const LoweredKernel& kernel, const Target& device) const {

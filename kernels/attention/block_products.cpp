@@ -2,7 +2,11 @@
 // memory. An instruction takes what its threads load together; a warp has some of the block's rows
 // and all its columns, so that a row is in few threads. The weights stay in registers where the
 // thread that has one multiplies it, as with f16; else they pass through the shared memory (pt).
+#include <algorithm>
+
+#include "ir/graph/queries.h"
 #include "kernels/attention/block_stages.h"
+#include "kernels/attention/other_tiles.h"
 #include "kernels/device/fragment_load.h"
 
 namespace tw {
@@ -351,16 +355,57 @@ bool keeps_weights(const TileInstruction& by) {
   return true;
 }
 
-std::optional<Lowered<AttentionBlockStages>> lower_attention_in_blocks(GroupBuilder& b,
-                                                                       const Node& product) {
+namespace {
+
+struct BlockAttention {
+  AttentionParts parts;
+  AttentionProblem problem;
+  std::vector<AttentionTile> tiles;  // the usual one first
+};
+
+std::optional<BlockAttention> block_attention(const GroupBuilder& b, const Node& product) {
   const AttentionParts parts = attention_parts(b, product);
   const auto problem = attention_problem(b.graph, *parts.scores, *parts.product,
                                          [&](ValueId v) { return b.inside(v); });
-  const auto tile = problem ? attention_tile(b.target, *problem) : std::nullopt;
-  if (!tile) return std::nullopt;
-  const auto by = attention_instruction(b.target, *problem);
-  if (tile->by_instruction) return InstructionBlocks(b, parts, *problem, *tile, *by).run();
-  return ScalarBlocks(b, parts, *problem, *tile).run();
+  if (!problem) return std::nullopt;
+  std::vector<AttentionTile> tiles = attention_tiles(b.target, *problem);
+  if (tiles.empty()) return std::nullopt;
+  return BlockAttention{parts, *problem, std::move(tiles)};
+}
+
+Lowered<AttentionBlockStages> lower_in(GroupBuilder& b, const BlockAttention& attention,
+                                       const AttentionTile& tile) {
+  const auto by = attention_instruction(b.target, attention.problem);
+  if (tile.by_instruction)
+    return InstructionBlocks(b, attention.parts, attention.problem, tile, *by).run();
+  return ScalarBlocks(b, attention.parts, attention.problem, tile).run();
+}
+
+}  // namespace
+
+std::optional<Lowered<AttentionBlockStages>> lower_attention_in_blocks(GroupBuilder& b,
+                                                                       const Node& product) {
+  const auto attention = block_attention(b, product);
+  if (!attention) return std::nullopt;
+  return lower_in(b, *attention, attention->tiles.front());
+}
+
+std::vector<Lowered<AttentionBlockStages>> attention_in_other_tiles(const Graph& graph,
+                                                                    const Group& group,
+                                                                    const Target& device) {
+  constexpr size_t kMostTiles = 12;
+  const Node& product = graph.node(group.anchor);
+  const bool attends = std::ranges::any_of(
+      group.nodes, [&](NodeId id) { return get_if<op::Softmax>(&graph.node(id)) != nullptr; });
+  std::vector<Lowered<AttentionBlockStages>> all;
+  if (device.axes.empty() || !attends || !get_if<op::MatMul>(&product)) return all;
+  const auto attention = block_attention(GroupBuilder(graph, group, device), product);
+  if (!attention) return all;
+  for (size_t i = 1; i < attention->tiles.size() && all.size() < kMostTiles; ++i) {
+    GroupBuilder b(graph, group, device);
+    all.push_back(lower_in(b, *attention, attention->tiles[i]));
+  }
+  return all;
 }
 
 }  // namespace tw

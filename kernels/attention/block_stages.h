@@ -76,6 +76,11 @@ class AttentionBlocks {
   BufferId part_{}, top_{}, sum_{}, now_{}, factor_{}, most_{}, total_{};
 };
 
+// Those that fit the device: the usual one (attention_tile), then by cycles. Empty: none; `why`
+// says what is missing.
+std::vector<AttentionTile> attention_tiles(const Target& target, const AttentionProblem& problem,
+                                           std::string* why = nullptr);
+
 // The instruction of both products; none: single threads multiply.
 std::optional<TileInstruction> attention_instruction(const Target& target,
                                                      const AttentionProblem& problem);

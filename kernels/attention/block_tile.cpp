@@ -237,11 +237,11 @@ std::optional<TileInstruction> attention_instruction(const Target& target,
   return std::move(all.front());
 }
 
-std::optional<AttentionTile> attention_tile(const Target& target, const AttentionProblem& problem,
-                                            std::string* why) {
+std::vector<AttentionTile> attention_tiles(const Target& target, const AttentionProblem& problem,
+                                           std::string* why) {
   const auto none = [&](const std::string& reason) {
     if (why) *why = reason;
-    return std::nullopt;
+    return std::vector<AttentionTile>();
   };
   if (!block_memory(target)) return none("its blocks of threads share no memory");
   if (std::max(problem.depth, problem.columns) > kMostHead)
@@ -254,10 +254,21 @@ std::optional<AttentionTile> attention_tile(const Target& target, const Attentio
     const AttentionModel model(tile, problem, target, instruction, keeps);
     if (const auto cycles = model.cycles()) all.push_back({tile, *cycles, model.moved()});
   }
-  if (!all.empty()) return least_moved(all);
-  return none("no step of heads of " + std::to_string(problem.depth) + " and " +
-              std::to_string(problem.columns) + " elements fits its " +
-              std::to_string(target.local_bytes) + " bytes of shared memory and its registers");
+  if (all.empty())
+    return none("no step of heads of " + std::to_string(problem.depth) + " and " +
+                std::to_string(problem.columns) + " elements fits its " +
+                std::to_string(target.local_bytes) + " bytes of shared memory and its registers");
+  std::vector<AttentionTile> tiles = {least_moved(all)};
+  std::ranges::stable_sort(all, {}, &Candidate::cycles);
+  for (const Candidate& one : all)
+    if (!(one.tile == tiles.front())) tiles.push_back(one.tile);
+  return tiles;
+}
+
+std::optional<AttentionTile> attention_tile(const Target& target, const AttentionProblem& problem,
+                                            std::string* why) {
+  const std::vector<AttentionTile> tiles = attention_tiles(target, problem, why);
+  return tiles.empty() ? std::nullopt : std::optional(tiles.front());
 }
 
 }  // namespace tw
