@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <random>
 
 #include "frontend/frontend.h"
@@ -28,12 +29,18 @@ Target vdla_target() {
   return *target;
 }
 
-// The inputs but x become constants of random values.
-void make_constants(Graph& graph) {
+// The graph with random constants in the places of its inputs but x.
+Graph with_constants(const Graph& from) {
   std::mt19937 random(7);
-  for (const ValueId input : graph.inputs()) {
-    const TensorType type = graph.value(input).type;
-    if (graph.value(input).name == "x") continue;
+  Graph graph;
+  std::map<ValueId, ValueId> made;
+  for (const ValueId input : from.inputs()) {
+    const TensorType type = from.value(input).type;
+    const std::string& name = from.value(input).name;
+    if (name == "x") {
+      made[input] = graph.add_input(name, type);
+      continue;
+    }
     Tensor values = Tensor::zeros(type.dtype, *static_shape(type.shape));
     for (int64_t i = 0; i < values.size(); ++i) {
       if (type.dtype == DType::i8)
@@ -43,17 +50,34 @@ void make_constants(Graph& graph) {
       if (type.dtype == DType::f32)
         values.set(i, std::uniform_int_distribution<int>(100, 900)(random) * 0x1p-20);
     }
-    graph.replace_uses(input, graph.add_constant(graph.value(input).name + "_c", values));
+    made[input] = graph.add_constant(name, values);
   }
+  for (const NodeId id : from.order()) {
+    const Node& node = from.node(id);
+    std::vector<ValueId> inputs;
+    for (const ValueId input : node.inputs) {
+      if (from.is_constant(input) && !made.contains(input))
+        made[input] = graph.add_constant(from.value(input).name, from.constant_tensor(input));
+      inputs.push_back(made.at(input));
+    }
+    Expected<ValueId> value = graph.add(node.attrs, inputs, from.value(node.output).name);
+    if (!value) FAIL(error_text(value.takeError()));
+    made[node.output] = *value;
+  }
+  for (const Graph::Output& output : from.outputs())
+    graph.add_output(made.at(output.value), output.name);
+  return graph;
 }
 
 // Four convolutions with their requantization, and what `middle` makes of %q1 between them. The
 // first reads a plain input, the last writes a plain output: those are the processor's.
-Graph layers(const std::string& middle, const std::string& last) {
-  std::string text = "graph @g() {\n%x: i8[1, 16, 10, 8] = input\n%z: f32[] = const [3.0]\n";
+Graph layers(const std::string& middle, const std::string& last,
+             const std::string& channels = "16") {
+  std::string text = "graph @g() {\n%x: i8[1, " + channels +
+                     ", 10, 8] = input\n%z: f32[] = const [3.0]\n";
   std::string from = "%x";
   for (int i = 0; i < 4; ++i) {
-    const std::string n = std::to_string(i), type = "[1, 32, 10, 8]", in = i ? "32" : "16";
+    const std::string n = std::to_string(i), type = "[1, 32, 10, 8]", in = i ? "32" : channels;
     text += "%w" + n + ": i8[32, " + in + ", 3, 3] = input\n%b" + n + ": i32[32] = input\n%k" + n +
             ": f32[32, 1, 1] = input\n%s" + n + ": i32" + type + " = conv(" + from + ", %w" + n +
             ", %b" + n + ") strides=[1,1] dilations=[1,1] pads=[1,1,1,1] x_zero=3\n%f" + n +
@@ -67,8 +91,7 @@ Graph layers(const std::string& middle, const std::string& last) {
   }
   Expected<Graph> graph = parse_graph(text + "output %q3\n}\n");
   if (!graph) FAIL(error_text(graph.takeError()));
-  make_constants(*graph);
-  return std::move(*graph);
+  return with_constants(*graph);
 }
 
 void check(const Graph& graph, const Target& target) {
@@ -147,6 +170,21 @@ TEST_CASE("an operator that the VDLA lacks runs on the processor between two of 
     return r.find("(unary) on the processor: vdla: ") != std::string::npos;
   }));
   CHECK(convolutions(reasons) == 2);
+  check(graph, vdla_target());
+}
+
+TEST_CASE("the body of a loop runs its layers on the VDLA in each iteration") {
+  const Address here(kIss + "?races=1");
+  op::Loop loop;
+  loop.body.graph = std::make_shared<const Graph>(layers("", "", "32"));
+  loop.trip = {Expr(3)}, loop.carried = 1;
+  Graph graph;
+  const ValueId x = graph.add_input("x", {DType::i8, {Expr(1), Expr(32), Expr(10), Expr(8)}, {}});
+  Expected<ValueId> y = graph.add(loop, {x}, "y");
+  if (!y) FAIL(error_text(y.takeError()));
+  graph.add_output(*y, "y");
+  // The two layers between blocked values are the device's
+  CHECK(convolutions(stays(graph)) == 2);
   check(graph, vdla_target());
 }
 
