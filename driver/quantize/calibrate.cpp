@@ -68,11 +68,68 @@ Error check_seen(const std::vector<std::string>& values, const std::vector<Obser
   return make_error(std::move(problems));
 }
 
+// Sums by channel of what rounding makes of a tensor.
+void add_rounded(std::span<const float> values, size_t inner, const ScaleAndZero& by, int lowest,
+                 std::vector<double>& sums) {
+  const auto low = static_cast<float>(lowest - by.zero), high = low + 255;
+  for (size_t i = 0; i < values.size(); i += inner) {
+    double sum = 0;
+    for (const float v : values.subspan(i, inner))
+      sum += std::clamp(std::nearbyint(v / by.scale), low, high);
+    sums[i / inner % sums.size()] += sum * by.scale;
+  }
+}
+
+// The means by channel of values that are rounded by their ranges.
+Expected<ChannelValues> rounded_means(const CompiledNetwork& network, const SampleSet& samples,
+                                      const std::vector<std::string>& values,
+                                      const std::vector<ObservedValue>& seen,
+                                      const ValueRanges& ranges, bool signed_values) {
+  std::vector<std::vector<double>> sums;
+  std::vector<ScaleAndZero> scales;
+  for (size_t i = 0; i < values.size(); ++i) {
+    sums.emplace_back(seen[i].sums.size());
+    scales.push_back(scale_of(ranges.at(values[i]), signed_values));
+  }
+  TW_TRY(observe(network, samples, values.size(),
+                 [&](const std::vector<Tensor>&, std::span<const Tensor> tensors) {
+                   for (size_t i = 0; i < values.size(); ++i) {
+                     const std::vector<int64_t>& shape = tensors[i].shape;
+                     if (sums[i].empty() || shape[1] != static_cast<int64_t>(sums[i].size()))
+                       continue;
+                     size_t inner = 1;
+                     for (size_t d = 2; d < shape.size(); ++d)
+                       inner *= static_cast<size_t>(shape[d]);
+                     if (inner > 0)
+                       add_rounded(tensors[i].as<float>(), inner, scales[i],
+                                   signed_values ? -128 : 0, sums[i]);
+                   }
+                 }));
+  ChannelValues means;
+  for (size_t i = 0; i < values.size(); ++i)
+    for (const double sum : sums[i])
+      means[values[i]].push_back(sum /
+                                 static_cast<double>(std::max<int64_t>(1, seen[i].per_channel)));
+  return means;
+}
+
+ValueRange range_of(const ObservedValue& seen, const Histogram& histogram,
+                    const CalibrationRule& rule) {
+  switch (rule.method) {
+    case RangeMethod::min_max: return seen.range;
+    case RangeMethod::percentile: return percentile_range(histogram, rule.percent);
+    case RangeMethod::entropy: return entropy_range(histogram);
+    case RangeMethod::mse: return mse_range(histogram);
+  }
+  TW_UNREACHABLE("bad method");
+}
+
 }  // namespace
 
 Expected<Calibration> calibrate(const std::string& observing,
                                 const std::vector<std::string>& values, const NetworkBuild& build,
-                                const SampleSet& samples, const CalibrationRule& rule) {
+                                const SampleSet& samples, const CalibrationRule& rule,
+                                const std::optional<Rounding>& rounding) {
   TW_ASSIGN(const CompiledNetwork network, build.compile(observing));
   Calibration result;
   std::vector<ObservedValue> seen(values.size());
@@ -89,17 +146,16 @@ Expected<Calibration> calibrate(const std::string& observing,
   };
   if (rule.method != RangeMethod::min_max) TW_TRY(observe(network, samples, values.size(), count));
   for (size_t i = 0; i < values.size(); ++i) {
-    ValueRange& range = result.ranges[values[i]];
-    switch (rule.method) {
-      case RangeMethod::min_max: range = seen[i].range; break;
-      case RangeMethod::percentile: range = percentile_range(histograms[i], rule.percent); break;
-      case RangeMethod::entropy: range = entropy_range(histograms[i]); break;
-      case RangeMethod::mse: range = mse_range(histograms[i]); break;
-    }
+    result.ranges[values[i]] = range_of(seen[i], histograms[i], rule);
     result.largest[values[i]] = seen[i].largest;
     std::vector<double>& means = result.means[values[i]];
     for (const double sum : seen[i].sums)
       means.push_back(sum / static_cast<double>(std::max<int64_t>(1, seen[i].per_channel)));
+  }
+  if (rounding) {
+    result.ranges = rounding->share(result.ranges);
+    TW_ASSIGN(result.rounded_means, rounded_means(network, samples, values, seen, result.ranges,
+                                                  rounding->signed_values));
   }
   return result;
 }

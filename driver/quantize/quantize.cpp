@@ -29,8 +29,13 @@ class ModelQuantizer {
     if (request_.equalize) report_.equalized = model_.equalize();
     if (request_.balance) TW_TRY(balance());
     begin("calibrate");
-    TW_ASSIGN(calibration_, calibrate_on(model_.observed(), request_.rule));
-    if (request_.correct_biases) form_.means = calibration_.means;
+    std::optional<Rounding> rounding;
+    if (request_.correct_biases)
+      rounding = {[this](const ValueRanges& ranges) { return model_.shared(ranges); },
+                  form_.signed_activations};
+    TW_ASSIGN(calibration_, calibrate_on(model_.observed(), request_.rule, rounding));
+    if (request_.correct_biases)
+      form_.means = calibration_.means, form_.rounded_means = calibration_.rounded_means;
     QdqForm form = form_;
     begin("compare");
     TW_ASSIGN(report_.error, error_of(form));
@@ -47,8 +52,9 @@ class ModelQuantizer {
   }
 
   Expected<Calibration> calibrate_on(const std::vector<std::string>& values,
-                                     const CalibrationRule& rule) {
-    return calibrate(model_.observing(values), values, request_.build, samples_, rule);
+                                     const CalibrationRule& rule,
+                                     const std::optional<Rounding>& rounding = {}) {
+    return calibrate(model_.observing(values), values, request_.build, samples_, rule, rounding);
   }
 
   Error balance() {

@@ -5,23 +5,26 @@
 namespace tw::onnx_quantize {
 namespace {
 
-// What rounding adds to the mean of each output channel. Empty: the means are of other channels.
+// What rounding adds to the mean of each output channel. rounded: means of the rounded input; empty:
+// it is not rounded. The result is empty where the means are of other channels.
 std::vector<double> mean_shift(const onnx::NodeProto& node, const onnx::TensorProto& weights,
-                               const std::vector<double>& means, int bits) {
+                               const std::vector<double>& means,
+                               const std::vector<double>& rounded_means, int bits) {
   const AlongAxis along(weights, channel_axis(node, weights));
   const int input_axis = 1 - channel_axis(node, weights);
   const AlongAxis inputs(weights, input_axis);
   const auto groups = static_cast<size_t>(is_op(node, "Conv") ? integer_of(node, "group", 1) : 1);
   if (groups == 0 || means.size() != inputs.channels * groups || along.channels % groups != 0)
     return {};
+  const std::vector<double>& with = rounded_means.size() == means.size() ? rounded_means : means;
   const std::vector<float> exact = floats_of(weights);
   const IntegerWeights rounded = round_weights(exact, along, bits, {});
   std::vector<double> shift(along.channels);
   for (size_t i = 0; i < exact.size(); ++i) {
     const size_t c = along.channel(i);
     const size_t input = c / (along.channels / groups) * inputs.channels + inputs.channel(i);
-    shift[c] += (static_cast<double>(rounded.values[i]) * rounded.scales[c] - exact[i]) *
-                means[input];
+    shift[c] += static_cast<double>(rounded.values[i]) * rounded.scales[c] * with[input] -
+                exact[i] * means[input];
   }
   return shift;
 }
@@ -42,7 +45,11 @@ int correct_biases(onnx::GraphProto& graph, const QdqForm& form) {
                       (is_op(node, "Gemm") && real_of(node, "alpha", 1) == 1 &&
                        real_of(node, "beta", 1) == 1 && integer_of(node, "transA", 0) == 0);
     if (form.floats.contains(layer) || !weights || !fits || means == form.means.end()) continue;
-    const std::vector<double> shift = mean_shift(node, *weights, means->second, form.weight_bits);
+    const auto rounded = form.rounded_means.find(node.input(0));
+    const std::vector<double> shift = mean_shift(
+        node, *weights, means->second,
+        rounded == form.rounded_means.end() ? std::vector<double>() : rounded->second,
+        form.weight_bits);
     const bool biased = node.input_size() > 2 && !node.input(2).empty();
     const onnx::TensorProto* old = biased ? index.float_constant(node.input(2)) : nullptr;
     if (shift.empty() || (biased && !old)) continue;

@@ -1,5 +1,8 @@
 #include "frontend/quantize/quantizable_model.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "frontend/quantize/plan.h"
 #include "frontend/quantize/prepare.h"
 #include "frontend/quantize/refine.h"
@@ -8,6 +11,15 @@
 namespace tw {
 
 using namespace onnx_quantize;
+
+ScaleAndZero scale_of(ValueRange range, bool signed_values) {
+  const double least = std::min(range.least, 0.0), most = std::max(range.most, 0.0);
+  auto scale = static_cast<float>((most - least) / 255);
+  if (!std::isnormal(scale)) scale = 1;
+  const int lowest = signed_values ? -128 : 0;
+  const double zero = std::nearbyint(lowest - least / scale);
+  return {scale, static_cast<int>(std::clamp(zero, double{0} + lowest, 255.0 + lowest))};
+}
 
 struct QuantizableModel::Data {
   onnx::ModelProto model;
@@ -61,6 +73,14 @@ std::vector<std::string> QuantizableModel::observed() const {
   for (const auto& [value, group] : make_plan(data_->model.graph(), {}).group_of)
     values.push_back(value);
   return values;
+}
+
+ValueRanges QuantizableModel::shared(const ValueRanges& ranges) const {
+  const QuantPlan plan = make_plan(data_->model.graph(), {});
+  const ValueRanges of_group = group_ranges(plan, ranges);
+  ValueRanges result = ranges;
+  for (const auto& [value, group] : plan.group_of) result[value] = of_group.at(group);
+  return result;
 }
 
 std::string QuantizableModel::observing(const std::vector<std::string>& values) const {

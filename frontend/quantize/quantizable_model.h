@@ -19,6 +19,13 @@ struct ValueRange {
 using ValueRanges = std::map<std::string, ValueRange>;
 using ChannelValues = std::map<std::string, std::vector<double>>;  // by value and axis 1
 
+// What a range makes of a number x: clamp(round(x / scale) + zero).
+struct ScaleAndZero {
+  float scale = 1;
+  int zero = 0;
+};
+ScaleAndZero scale_of(ValueRange range, bool signed_values);
+
 // A product: what is quantized or left in floats as a whole.
 struct QuantLayer {
   std::string name, op;  // of the node
@@ -31,9 +38,10 @@ struct QdqForm {
   bool signed_activations = false;  // i8 in place of u8
   int weight_bits = 8;              // 7: sums of u8 x i8 pairs fit 16 bits
   LayerSet floats;                  // layers that stay in floats
-  // By axis 1 of the layers' inputs. Not empty: from each bias is taken what rounding the weights
-  // adds to the mean of its channel (bias correction, Nagel et al. 2019).
-  ChannelValues means{};
+  // By axis 1 of the layers' inputs, in floats and rounded as the ranges say. Not empty: from each
+  // bias is taken what rounding the weights and the input adds to the mean of its channel (bias
+  // correction, Nagel et al. 2019).
+  ChannelValues means{}, rounded_means{};
 };
 
 // Weights in blocks of so many that share a scale and, asymmetric, a zero point.
@@ -61,6 +69,8 @@ class QuantizableModel {
   Expected<std::string> bytes() const;  // the model as it is; error: it does not fit
   // Values whose ranges quantized() needs, whatever layers stay in floats.
   std::vector<std::string> observed() const;
+  // The ranges that quantized() uses: values that share a scale share a range.
+  ValueRanges shared(const ValueRanges& ranges) const;
   // The model in floats with some values as outputs behind its own.
   std::string observing(const std::vector<std::string>& values) const;
   // The model with QuantizeLinear and DequantizeLinear. ranges: of all that observed() names.

@@ -16,8 +16,8 @@ std::vector<std::string> balanceable_values(const onnx::GraphProto& graph);
 // Returns the number of values.
 int balance_channels(onnx::GraphProto& graph, const ChannelValues& largest);
 
-// Of layers that form.floats does not name: the bias less what rounding the weights adds to the
-// channel's mean. Of Conv and Gemm, as MatMul has none.
+// Of layers that form.floats does not name: the bias less what rounding the weights and the input
+// adds to the channel's mean. Of Conv and Gemm, as MatMul has none.
 int correct_biases(onnx::GraphProto& graph, const QdqForm& form);
 
 // Products by constants as MatMulNBits, rows of constants as GatherBlockQuantized.

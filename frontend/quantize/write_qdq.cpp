@@ -13,13 +13,8 @@ class QdqWriter {
   QdqWriter(onnx::GraphProto& graph, const QuantPlan& plan, const ValueRanges& ranges,
             const QdqForm& form)
       : graph_(graph), before_(graph), index_(before_), plan_(plan), form_(form), names_(graph) {
-    std::map<std::string, ValueRange> of_group;
-    for (const auto& [value, group] : plan.group_of) {
-      const ValueRange& range = ranges.at(value);
-      ValueRange& all = of_group.try_emplace(group, range).first->second;
-      all = {std::min(all.least, range.least), std::max(all.most, range.most)};
-    }
-    for (const auto& [group, range] : of_group) add_scale(group, scale_of(range, signed_()));
+    for (const auto& [group, range] : group_ranges(plan, ranges))
+      add_scale(group, scale_of(range, signed_()));
   }
 
   void run() {
@@ -148,13 +143,14 @@ class QdqWriter {
 
 }  // namespace
 
-ScaleAndZero scale_of(ValueRange range, bool signed_values) {
-  const double least = std::min(range.least, 0.0), most = std::max(range.most, 0.0);
-  auto scale = static_cast<float>((most - least) / 255);
-  if (!std::isnormal(scale)) scale = 1;
-  const int lowest = signed_values ? -128 : 0;
-  const double zero = std::nearbyint(lowest - least / scale);
-  return {scale, static_cast<int>(std::clamp(zero, double{0} + lowest, 255.0 + lowest))};
+ValueRanges group_ranges(const QuantPlan& plan, const ValueRanges& ranges) {
+  ValueRanges of_group;
+  for (const auto& [value, group] : plan.group_of) {
+    const ValueRange& range = ranges.at(value);
+    ValueRange& all = of_group.try_emplace(group, range).first->second;
+    all = {std::min(all.least, range.least), std::max(all.most, range.most)};
+  }
+  return of_group;
 }
 
 void write_qdq(onnx::GraphProto& graph, const QuantPlan& plan, const ValueRanges& ranges,

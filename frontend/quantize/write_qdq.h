@@ -7,10 +7,7 @@ namespace tw::onnx_quantize {
 void write_qdq(onnx::GraphProto& graph, const QuantPlan& plan, const ValueRanges& ranges,
                const QdqForm& form);
 
-struct ScaleAndZero {
-  float scale = 1;
-  int zero = 0;
-};
-ScaleAndZero scale_of(ValueRange range, bool signed_values);
+// The range of each group of values that share a scale.
+ValueRanges group_ranges(const QuantPlan& plan, const ValueRanges& ranges);
 
 }  // namespace tw::onnx_quantize

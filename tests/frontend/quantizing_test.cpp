@@ -162,6 +162,19 @@ TEST_CASE("quantize: a corrected bias takes the rounding of the weights from the
   CHECK(correct_biases(graph, form) == 0);
 }
 
+TEST_CASE("quantize: biases lose what rounding the input adds as well") {
+  onnx::GraphProto graph = graph_of(R"(g (float[1,2,1,1] x) => (float[1,1,1,1] y) {
+    y = Conv(x, w, b)
+  })");
+  give(graph, "w", {1, 2, 1, 1}, 127, 0);
+  give(graph, "b", {1}, 1, 0);
+  QdqForm form;
+  form.means = {{"x", {0.25, 3}}};
+  form.rounded_means = {{"x", {0.5, 3}}};
+  CHECK(correct_biases(graph, form) == 1);
+  CHECK(constant(graph, graph.node(0).input(2))[0] == doctest::Approx(1 - 127 * 0.25));
+}
+
 TEST_CASE("quantize: scales cover zero, and weights keep biases within 32 bits") {
   const ScaleAndZero shifted = scale_of({1, 5.1}, false);
   CHECK(shifted.zero == 0);
