@@ -60,8 +60,9 @@ class ConvLowering : ConvGroup {
   }
 
  private:
-  // All lanes of a block of outputs read one group, so smaller groups count as one. Blocks of inputs
-  // that belong to several groups have no instruction, so groups count as one where that pays.
+  // All lanes of a block of outputs read one group, so smaller groups count as one. Blocks of
+  // inputs that belong to several groups have no instruction, so groups count as one where that
+  // pays.
   void merge_groups(const Node& conv) {
     const int64_t in_block = std::max<int64_t>(1, x_type_.layout.block);  // of a plain one 0
     const int64_t whole = groups_that_fill(s_.group, s_.cg, in_block, s_.mg, block_);

@@ -90,8 +90,8 @@ class TransposeLowering {
   }
   Expr widen(const Expr& e) const { return e.type() == acc_type_ ? e : cast(acc_type_, e); }
 
-  // Bytes without a sign, where the target multiplies words of which one must have none and all taps
-  // of a phase are summed: the padding is in place.
+  // Bytes without a sign, where the target multiplies words of which one must have none and all
+  // taps of a phase are summed: the padding is in place.
   int64_t counted_from() const {
     const bool words = subpixel_ && is_byte(x_type_.dtype) && pairs_words(b_.target) &&
                        b_.graph.is_constant(node_.inputs[1]) && b_.target.driver.empty();

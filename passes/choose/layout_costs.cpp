@@ -82,7 +82,7 @@ bool is_depthwise(const Graph& graph, const Node& node) {
          conv->group == channels(graph.value(node.output).type);
 }
 
-// Of a convolution whose groups count as one in blocks: how many, and of how many steps of the depth
+// Of a convolution whose groups count as one in blocks: how many, and how many steps of the depth
 // one instruction takes. None: they are whole blocks themselves, or never are.
 static std::optional<std::pair<int64_t, int64_t>> merged_groups(const Graph& graph,
                                                                 const Node& node,
