@@ -193,7 +193,7 @@ CommandRun define_quantize(Flags& flags) {
   flags.flag("--equalize", args->equalize,
              "Give neighbouring convolutions weights of equal ranges before");
   flags.flag("--plain", args->plain,
-             "Neither balance channels nor take the mean error of rounded weights from the biases");
+             "Neither balance channels nor take the mean error of rounding from the biases");
   flags.flag("--layers", args->layers, "Measure what each layer alone does to the outputs");
   flags.text("--max-error", args->max_error, "E",
              "Leave the most harmful layers in floats until the outputs' error, relative to "
