@@ -12,15 +12,14 @@
 #include "frontend/frontend.h"
 #include "kernels/device/bank_conflicts.h"
 #include "tests/cli/compiled.h"
-#include "tests/cuda/fake.h"
-#include "tests/opencl/jobs.h"
+#include "tests/cuda/run_jobs.h"
 #include "tests/passes/random_graph.h"
 
 using namespace tw;
 
 namespace {
 
-using test::Case, test::cuda_target, test::emulated, test::inputs_of;
+using test::Case, test::code_of, test::cuda_target, test::emulated, test::inputs_of, test::run_jobs;
 
 std::vector<test::Job> kernels_of_cases(std::span<const Case> cases, const Target& device) {
   return test::distinct(test::jobs_of_cases(cases, device));
@@ -37,28 +36,6 @@ const Case kTiled[] = {
 const Case kAttention[] = {
 #include "tests/opencl/attention_cases.inc"
 };
-
-cuda::CudaCode code_of(const std::vector<test::Job>& jobs, const Target& device,
-                       const cuda::CudaForm& form) {
-  std::vector<const Kernel*> kernels;
-  for (const test::Job& job : jobs) kernels.push_back(&job.kernel);
-  Expected<cuda::CudaCode> code = cuda::cuda_code(kernels, device, form);
-  if (!code) FAIL(error_text(code.takeError()));
-  return std::move(*code);
-}
-
-void run_jobs(const std::vector<test::Job>& jobs, const Target& device) {
-  const cuda::CudaCode code = code_of(jobs, device, {});
-  test::FakeCuda& fake = test::FakeCuda::get();
-  REQUIRE(fake.load(code.bytes) == "");
-  for (size_t i = 0; i < jobs.size(); ++i) {
-    std::vector<std::vector<std::byte>> buffers = jobs[i].arguments;
-    const std::string problem = fake.run(jobs[i].kernel, code.launches[i], buffers,
-                                         jobs[i].symbols);
-    const std::string wrong = problem.empty() ? test::difference(jobs[i], buffers) : problem;
-    if (!wrong.empty()) FAIL_CHECK(jobs[i].name << ": " << wrong << "\n" << print(jobs[i].kernel));
-  }
-}
 
 // The kernels' PTX.
 std::string passes_ptxas(std::span<const Case> cases, const std::string& chip) {
