@@ -12,15 +12,12 @@ namespace {
 
 constexpr int kChosen = 16;  // by all predictors, of what the first one explored
 constexpr uint64_t kSeed = 1;
-// Of what two scores may be off together. Spreads are stated for programs of all kinds; two that
-// score highest in one task have much of their errors in common.
-constexpr double kSure = 0.6;
 
 }  // namespace
 
 Expected<std::optional<Candidate>> predict_schedule(
-    const std::shared_ptr<const PredictorSet>& predictors, int threads, const Task& task,
-    const Target& target, const Candidate& usual,
+    const std::shared_ptr<const PredictorSet>& predictors, double caution, int threads,
+    const Task& task, const Target& target, const Candidate& usual,
     const std::function<bool(const Kernel&)>& accept) {
   const PredictedTask about = predicted_task(task, target, threads);
   if (!predictors->has_seen(about)) return std::nullopt;
@@ -48,7 +45,7 @@ Expected<std::optional<Candidate>> predict_schedule(
   TW_ASSIGN(const std::vector<Prediction> all, predictors->predict(about, candidates, 1));
   const auto worth = [](const Prediction& p) { return p.score - p.spread / 2; };
   const auto best = static_cast<size_t>(std::ranges::max_element(all, {}, worth) - all.begin());
-  if (all[best].score - all[0].score <= kSure * std::hypot(all[best].spread, all[0].spread))
+  if (all[best].score - all[0].score <= caution * std::hypot(all[best].spread, all[0].spread))
     return std::nullopt;
   return std::move(candidates[best]);
 }

@@ -217,7 +217,7 @@ Expected<bool> TunedSchedules::predict(const LoweredKernel& kernel, const Target
   const bool parallel = options_.threads > 1 || place.cores > 1;
   TW_ASSIGN(
       std::optional<Candidate> found,
-      predict_schedule(options_.predictors, options_.threads, task, place,
+      predict_schedule(options_.predictors, options_.caution, options_.threads, task, place,
                        {{-1, {}}, usual.schedule, std::make_shared<const Kernel>(usual.kernel), 0},
                        [&](const Kernel& kernel) {
                          return shares(kernel, place, parallel ? &usual.kernel : nullptr);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "autotune/models/predictor.h"
+#include "driver/tune/predicted_schedule.h"
 #include "program/schedules.h"
 
 namespace tw {
@@ -19,6 +20,7 @@ struct ScheduleOptions {
   std::string unused_log = {};
   // Choose where neither log nor lock does; null: nobody does
   std::shared_ptr<const PredictorSet> predictors = nullptr;
+  double caution = kCaution;  // of predict_schedule
 };
 std::shared_ptr<const ScheduleSource> tuned_schedules(const ScheduleOptions& options);
 

@@ -61,7 +61,7 @@ def by_description(args, folder):
         kernels = [kernel["hash"] for kernel in json.loads(must(args, "inspect", folder / name, "--json"))["manifest"]["kernels"]]
         return any("the predictor's" in note for note in report.get("notes", [])), kernels
     own = asked("own.so", "-t", chip)
-    assert own == asked("flag.so", "-t", "x86-64-v3", "--tune", "one-shot") and own[0]
+    assert own == asked("flag.so", "-t", chip, "--tune", "one-shot") and own[0]
     rules = asked("rules.so", "-t", "x86-64-v3")
     assert asked("off.so", "-t", chip, "--tune", "off") == rules and not rules[0]
     must(args, "lock", model, "-t", chip)

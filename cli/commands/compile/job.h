@@ -37,7 +37,8 @@ struct CompileArgs {
   double report_errors = 0;  // seconds
   bool frozen = false, strict = false, print_changed = false, time_passes = false,
        verify_each = false, freestanding = false;
-  bool predicted = false;  // by the target's description, where no flag says otherwise
+  bool predicted = false;      // by the target's description, where no flag says otherwise
+  bool without_rules = false;  // the description says that predictors schedule its kernels
   std::function<std::vector<GivenFlag>()> flags;  // as the command line gave them
 };
 

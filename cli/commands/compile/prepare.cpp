@@ -28,6 +28,7 @@ Error predict(const CompileArgs& args, CompileOptions& options) {
   TW_TRY(check_not_frozen(args));
   ScheduleOptions schedules = schedules_of(args);
   TW_ASSIGN(schedules.predictors, predictors_for(kBestPredictor, args.target));
+  if (args.without_rules) schedules.caution = kCautionWithoutRules;
   options.schedules = tuned_schedules(schedules);
   return Error::success();
 }
@@ -182,6 +183,7 @@ bool only_predicts(const CompileArgs& args) {
 // and a microcontroller's flash is small.
 Expected<Target> choose_target(CompileArgs& args) {
   TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
+  args.without_rules = target.predicted_schedules;
   args.predicted = target.predicted_schedules && target.wider.empty() && args.tune.empty() &&
                    !args.frozen && !args.untrusted.on;
   if (args.tune == kNoTuning) args.tune.clear();
