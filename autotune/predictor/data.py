@@ -116,6 +116,11 @@ def load(folder, feature_folder=None, kinds=()):
     return corpus
 
 
+def is_learnable(corpus, platform):
+    """Whether a task of training has a label on the platform."""
+    return any(np.isfinite(corpus.seconds[platform, corpus.programs(task)]).any() for task in corpus.split("train"))
+
+
 def unit(text, seed):
     """A number in [0, 1) that only the text and the seed decide."""
     digest = hashlib.sha256(f"{seed} {text}".encode()).digest()

@@ -97,8 +97,8 @@ def ablation(corpus, arguments):
 
 
 def transfer_tables(corpus, arguments):
-    """To each platform, from the two that are listed next."""
-    every, base = [int(p) for p in arguments.platforms.split(",")], pathlib.Path(arguments.out)
+    """To each platform that has labels of training, from the two of these that are listed next."""
+    every, base = [p for p in map(int, arguments.platforms.split(",")) if data.is_learnable(corpus, p)], pathlib.Path(arguments.out)
     arguments.split, arguments.share_by, arguments.runs, arguments.shares = "test", "tasks", str(base / "runs"), transfer.SHARES
     for at, target in enumerate(every):
         sources = [every[(at + step) % len(every)] for step in (1, 2) if step < len(every)]

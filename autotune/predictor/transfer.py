@@ -120,7 +120,7 @@ def main():
     names = arguments.configs.split(",")
     corpus = data.load(arguments.data, arguments.features, sorted({kind for name in names for kind in configs.load(name)["features"]}))
     for platform in [arguments.target, *sources]:
-        if not any(np.isfinite(corpus.seconds[platform, corpus.programs(task)]).any() for task in corpus.split("train")):
+        if not data.is_learnable(corpus, platform):
             raise SystemExit(f"{corpus.platforms[platform]} has no labels of training: nothing can be learned from it")
     results = {name: measured(corpus, arguments.target, name, sources, arguments) for name in names}
     text = table(corpus, arguments.target, sources, results, arguments)

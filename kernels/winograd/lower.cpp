@@ -51,15 +51,8 @@ class WinogradLowering : ConvGroup {
   }
 
  private:
-  std::vector<Expr> loads(BufferId buffer, int64_t count,
-                          const std::function<Index(const Expr&)>& at) const {
-    std::vector<Expr> values;
-    for (int64_t i = 0; i < count; ++i) {
-      Index index = at(Expr(i));
-      for (Expr& e : index) e = b_.simplified(e);
-      values.push_back(load(buffer, DType::f32, index));
-    }
-    return values;
+  std::vector<Expr> loads(BufferId buffer, const std::function<Index(const Expr&)>& at) const {
+    return point_loads(b_, buffer, a_, at);
   }
 
   BufferId transform_rows(BufferId padded) {
@@ -71,7 +64,7 @@ class WinogradLowering : ConvGroup {
     b_.declare(axes);
     Index at = variables(axes);
     Index tile = unflatten_index({s_.n, Expr(th_), Expr(tw_)}, at[0]);
-    std::vector<Expr> d = loads(padded, a_, [&](const Expr& i) {
+    std::vector<Expr> d = loads(padded, [&](const Expr& i) {
       return Index{tile[0], at[1], tile[1] * Expr(step_) + i, tile[2] * Expr(step_) + at[3], at[4]};
     });
     BufferId buffer = b_.temp("vr", DType::f32, extents(axes));
@@ -89,7 +82,7 @@ class WinogradLowering : ConvGroup {
     b_.declare(axes);
     Index at = variables(axes);
     std::vector<Expr> d = loads(
-        rows, a_, [&](const Expr& i) { return Index{at[0], at[1], at[2], i, at[4]}; });
+        rows, [&](const Expr& i) { return Index{at[0], at[1], at[2], i, at[4]}; });
     BufferId buffer = b_.temp(
         "v", DType::f32, {Expr(a_), Expr(a_), Expr(in_blocks_), Expr(tiles_), Expr(in_block_)});
     const Stage stage = b_.stage("v", axes, buffer, {at[2], at[3], at[1], at[0], at[4]},
@@ -162,7 +155,7 @@ class WinogradLowering : ConvGroup {
     b_.declare(axes);
     Index at = variables(axes);
     std::vector<Expr> d = loads(
-        products, a_, [&](const Expr& a) { return Index{a, at[3], at[0], at[1], at[4]}; });
+        products, [&](const Expr& a) { return Index{a, at[3], at[0], at[1], at[4]}; });
     BufferId z = b_.temp("z", DType::f32, extents(axes));
     Stage stage = b_.stage("z", axes, z, at, select_row(at[2], linear_rows(t_.at, d)));
     stages_.out_rows = along(stage, axes, 2);
@@ -174,7 +167,7 @@ class WinogradLowering : ConvGroup {
             {"ol", Expr(block_)}};
     b_.declare(axes);
     at = variables(axes);
-    d = loads(z, a_, [&](const Expr& b) { return Index{at[0], at[1], at[2], b, at[4]}; });
+    d = loads(z, [&](const Expr& b) { return Index{at[0], at[1], at[2], b, at[4]}; });
     BufferId o = b_.temp("o", DType::f32, extents(axes));
     stage = b_.stage("o", axes, o, at, select_row(at[3], linear_rows(t_.at, d)));
     stages_.out_columns = along(stage, axes, 3);

@@ -51,13 +51,7 @@ class WinogradInTiles : ConvGroup {
 
  private:
   std::vector<Expr> loads(BufferId buffer, const std::function<Index(const Expr&)>& at) const {
-    std::vector<Expr> values;
-    for (int64_t i = 0; i < a_; ++i) {
-      Index index = at(Expr(i));
-      for (Expr& e : index) e = b_.simplified(e);
-      values.push_back(load(buffer, DType::f32, index));
-    }
-    return values;
+    return point_loads(b_, buffer, a_, at);
   }
 
   // Of a tile's patch: [row, column], zeros around the image.

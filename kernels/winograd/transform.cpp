@@ -185,6 +185,17 @@ Expr transformed_taps(const Matrix& g, const Expr& row, const Expr& column,
   return cast(DType::f32, select_row(column, f64_rows(g, columns)));
 }
 
+std::vector<Expr> point_loads(const GroupBuilder& b, BufferId buffer, int64_t points,
+                              const std::function<Index(const Expr& point)>& at) {
+  std::vector<Expr> values;
+  for (int64_t i = 0; i < points; ++i) {
+    Index index = at(Expr(i));
+    for (Expr& e : index) e = b.simplified(e);
+    values.push_back(load(buffer, DType::f32, index));
+  }
+  return values;
+}
+
 Expr select_row(const Expr& index, const std::vector<Expr>& rows) {
   Expr chain = rows.back();
   for (size_t i = rows.size() - 1; i-- > 0;)

@@ -184,7 +184,7 @@ bool only_predicts(const CompileArgs& args) {
 Expected<Target> choose_target(CompileArgs& args) {
   TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
   args.without_rules = target.predicted_schedules;
-  args.predicted = target.predicted_schedules && target.wider.empty() && args.tune.empty() &&
+  args.predicted = args.without_rules && target.wider.empty() && args.tune.empty() &&
                    !args.frozen && !args.untrusted.on;
   if (args.tune == kNoTuning) args.tune.clear();
   if (!target.wider.empty() && (!args.tune.empty() || !args.report.empty()))
