@@ -8,6 +8,7 @@ so that no idle thread pool spins beside it. Each of --processes rounds starts a
 in each every contender once, in random order. A contender that fails or computes something else (rival_truth.py) is reported as n/a.
 --quick: one thread, one round of three short blocks, about 20 s a model. --resume: what --json has whole is not measured again, so an interrupted run goes on.
 Architectures of many families: python3 bench/networks OUT.
+Of bf16: --rivals openvino,openvino-bf16 --compile-flags="--precision auto" --tolerance 0.05.
 VENV holds onnxruntime, openvino, ncnn, MNN, pnnx and torch ($TW_RIVALS_PYTHON is the default); a missing one is n/a.
 """
 import argparse
@@ -24,9 +25,11 @@ import tempfile
 import time
 
 import rival_report
+import rival_truth
 
 HERE = pathlib.Path(__file__).resolve().parent
 RIVALS = ["onnxruntime", "openvino", "ncnn", "mnn", "inductor"]
+ASKED = ["openvino-bf16"]   # that only --rivals brings
 PREPARED = ["ncnn", "mnn"]   # contenders that convert the model first; inductor may use what ncnn's converter wrote
 
 
@@ -98,7 +101,7 @@ class Comparison:
         folder.mkdir(parents=True, exist_ok=True)
         python = sys.executable if name == rival_report.OURS and self.args.python is None else self.args.python or sys.executable
         command = [python, HERE / "rival_worker.py", name, model, "--work", folder, "--threads", threads, "--tilewright", self.args.tilewright,
-                   "--compile-flags=" + self.args.compile_flags, *flags]
+                   "--compile-flags=" + self.args.compile_flags, "--tolerance", self.args.tolerance, *flags]
         if self.args.torch_models:
             command += ["--torch-models", self.args.torch_models]
         return Worker(name, command, self.cores(threads), folder / f"{name}.log")
@@ -130,7 +133,9 @@ class Comparison:
                 continue
             worker = self.start(name, model, threads)
             try:
-                self.data["versions"][name] = worker.read(self.args.load_timeout)["version"]
+                answer = worker.read(self.args.load_timeout)
+                self.data["versions"][name] = answer["version"]
+                self.data["results"][model.stem][str(threads)].setdefault("errors", {})[name] = answer["error"]
                 worker.signal(signal.SIGSTOP)
                 workers[name] = worker
             except Failed as e:
@@ -196,7 +201,8 @@ def parse_arguments():
     parser.add_argument("--compile-flags", default="", help="for tilewright compile, in one string")
     parser.add_argument("--python", type=pathlib.Path, default=os.environ.get("TW_RIVALS_PYTHON"), help="the interpreter that has the rivals")
     parser.add_argument("--torch-models", type=pathlib.Path, help="a Python file with ZOO and torch_model(name), for inductor; else pnnx's module")
-    parser.add_argument("--rivals", type=lambda text: text.split(","), default=RIVALS, help="default " + ",".join(RIVALS))
+    parser.add_argument("--rivals", type=lambda text: text.split(","), default=RIVALS, help=f"default {','.join(RIVALS)}; also {','.join(ASKED)}")
+    parser.add_argument("--tolerance", type=float, default=rival_truth.FLOAT_TOLERANCE, help="of outputs of a float model, relative to their range; default %(default)s")
     parser.add_argument("--threads", type=lambda text: [int(t) for t in text.split(",")], default=[1, 2])
     parser.add_argument("--processes", type=int, default=3)
     parser.add_argument("--blocks", type=int, default=5, help="in each process")
@@ -218,7 +224,7 @@ def parse_arguments():
             setattr(args, name, pathlib.Path(os.path.abspath(getattr(args, name))))
     if args.models and not args.tilewright:
         parser.error("--tilewright is needed")
-    unknown = set(args.rivals) - set(RIVALS)
+    unknown = set(args.rivals) - {*RIVALS, *ASKED}
     if unknown:
         parser.error(f"unknown rivals: {', '.join(sorted(unknown))}")
     return args

@@ -4,7 +4,7 @@ import math
 import statistics
 
 OURS = "tilewright"
-TITLES = {"onnxruntime": "onnxruntime", "openvino": "OpenVINO", "ncnn": "ncnn", "mnn": "MNN", "inductor": "inductor", OURS: "Tilewright"}
+TITLES = {"onnxruntime": "onnxruntime", "openvino": "OpenVINO", "openvino-bf16": "OpenVINO bf16", "ncnn": "ncnn", "mnn": "MNN", "inductor": "inductor", OURS: "Tilewright"}
 
 
 def median_interval(values):
@@ -85,7 +85,7 @@ def report(data, rivals):
     threads = sorted({int(t) for by_threads in results.values() for t in by_threads})
     versions = ", ".join(f"{TITLES[name]} {data['versions'][name]}" for name in rivals if name in data["versions"])
     blocks = [len(e["blocks"]) for by_threads in results.values() for e in by_threads.values()]
-    lines = [f"Median ms of a run, fp32, batch 1; {min(blocks, default=0)} or more blocks a line, every contender timed in every block in turn. "
+    lines = [f"Median ms of a run, batch 1; {min(blocks, default=0)} or more blocks a line, every contender timed in every block in turn. "
              f"A ratio is the median over the blocks of the best rival's time over Tilewright's. {versions}.", ""]
     for count in threads:
         title = "One thread" if count == 1 else f"{count} threads"

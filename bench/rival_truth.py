@@ -62,9 +62,9 @@ class Truth:
     def units(self):
         return self.steps or [span(v) for v in self.readings["graph"]]
 
-    def tolerance(self):
+    def tolerance(self, of_floats=FLOAT_TOLERANCE):
         if not self.steps:
-            return FLOAT_TOLERANCE
+            return of_floats
         apart = max(distance(a, b, self.steps) for a in self.readings.values() for b in self.readings.values())
         if not apart <= MOST_STEPS:
             raise RuntimeError(f"the readings of the model are {apart:.0f} quantization steps apart, more than {MOST_STEPS}: {', '.join(self.readings)}")

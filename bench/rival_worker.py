@@ -110,15 +110,19 @@ class Reference(Onnxruntime):
 
 
 class Openvino(Contender):
-    package = "openvino"
+    package, precision = "openvino", "f32"
 
     def load(self):
         import openvino
         settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": self.threads, "NUM_STREAMS": 1,
-                    "ENABLE_CPU_PINNING": False, "INFERENCE_PRECISION_HINT": "f32"}
+                    "ENABLE_CPU_PINNING": False, "INFERENCE_PRECISION_HINT": self.precision}
         request = openvino.Core().compile_model(str(self.model), "CPU", settings).create_infer_request()
         self.run = lambda: request.infer(self.inputs, share_inputs=True, share_outputs=True)
         self.outputs = lambda: [np.array(v) for v in self.run().values()]
+
+
+class OpenvinoBf16(Openvino):
+    precision = "bf16"
 
 
 class TorchModels:
@@ -315,16 +319,16 @@ class Tilewright(Contender):
         return times[warm:]
 
 
-CONTENDERS = {"reference": Reference, "tilewright": Tilewright, "onnxruntime": Onnxruntime, "openvino": Openvino, "ncnn": Ncnn,
+CONTENDERS = {"reference": Reference, "tilewright": Tilewright, "onnxruntime": Onnxruntime, "openvino": Openvino, "openvino-bf16": OpenvinoBf16, "ncnn": Ncnn,
               "mnn": Mnn, "inductor": Inductor}
 
 
 def serve(contender, say):
     contender.load()
     truth = contender.truth()
-    error = truth.error(contender.outputs())
-    if not error <= truth.tolerance():
-        raise RuntimeError(f"wrong output: off by {truth.show(error)}, of which {truth.show(truth.tolerance())} pass")
+    error, tolerance = truth.error(contender.outputs()), truth.tolerance(contender.args.tolerance)
+    if not error <= tolerance:
+        raise RuntimeError(f"wrong output: off by {truth.show(error)}, of which {truth.show(tolerance)} pass")
     say({"ok": True, "error": error, "version": contender.version()})
     for line in sys.stdin:
         request = json.loads(line)
@@ -339,6 +343,7 @@ def main():
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--tilewright", type=pathlib.Path)
     parser.add_argument("--compile-flags", default="")
+    parser.add_argument("--tolerance", type=float, default=rival_truth.FLOAT_TOLERANCE)
     parser.add_argument("--torch-models", type=pathlib.Path)
     parser.add_argument("--prepare", action="store_true")
     args = parser.parse_args()

@@ -67,10 +67,14 @@ class Counter {
   void walk(const Stmt& s, const Expr& points) {
     switch (s->kind) {
       case StmtKind::sequence:
-      case StmtKind::if_then:
       case StmtKind::block:
       case StmtKind::roles:
         for (const Stmt& child : s->body) walk(child, points);
+        return;
+      case StmtKind::if_then:
+        walk(s->body[0], of_symbols(s->condition)
+                             ? simplify(points * select(s->condition, Expr(1), Expr(0)), ranges_)
+                             : points);
         return;
       case StmtKind::loop: {
         Expr extent = s->extent;
@@ -90,6 +94,15 @@ class Counter {
       case StmtKind::barrier:
       case StmtKind::prefetch: return;
     }
+  }
+
+  // The same in all of a run.
+  bool of_symbols(const Expr& e) const {
+    bool all = true;
+    visit(e, [&](const Expr& n) {
+      all &= n->kind != ExprKind::load && (n->kind != ExprKind::var || ranges_.contains(n->name));
+    });
+    return all;
   }
 
   void count(const StmtNode& s, const Expr& points) {

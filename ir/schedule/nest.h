@@ -155,5 +155,6 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Tensorize& s, cons
 Expected<Kernel> apply_step(const Kernel& kernel, const step::AsyncCopy& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Pipeline& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Roles& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Specialize& s);
 
 }  // namespace tw::sched

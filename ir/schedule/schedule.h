@@ -198,6 +198,14 @@ struct Roles {
   int64_t depth = 1;
   RoleParts parts;
 };
+// A copy of the loop for runs in which all the symbols have the value
+struct Specialize {
+  static constexpr const char* kKeyword = "specialize";
+  std::string loop;
+  int64_t value = 1;
+  std::vector<std::string> symbols;
+  std::string suffix;
+};
 }  // namespace step
 
 using Step =
@@ -207,7 +215,7 @@ using Step =
                  step::Peel, step::Tile, step::ReverseComputeAt, step::ComputeRoot, step::RFactor,
                  step::StorageAlign, step::Pad, step::Layout, step::Prefetch, step::Annotate,
                  step::VirtualThread, step::Bind, step::Blockize, step::Tensorize, step::AsyncCopy,
-                 step::Pipeline, step::Roles>;
+                 step::Pipeline, step::Roles, step::Specialize>;
 
 struct Schedule {
   std::vector<Step> steps;

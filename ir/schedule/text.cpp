@@ -376,6 +376,15 @@ void fields(V& v, typename V::template Ref<step::Roles> s) {
   v.parts(s.parts, "a part's name");
 }
 
+template <class V>
+void fields(V& v, typename V::template Ref<step::Specialize> s) {
+  v.name(s.loop, "a loop");
+  v.number(s.value, "a symbol's value");
+  v.names(s.symbols, "a symbol");
+  v.arrow();
+  v.name(s.suffix, "the copy's suffix");
+}
+
 template <size_t... I>
 Step blank_step(size_t index, std::index_sequence<I...>) {
   const std::array<Step, sizeof...(I)> all = {Step(std::in_place_index<I>)...};

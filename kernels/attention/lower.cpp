@@ -161,9 +161,16 @@ class AttentionLowering {
     Index at = variables(axes);
     Expr column = b_.simplified(at[at.size() - 3] * Expr(panel) + at.back()), k = at[at.size() - 2];
     Index element(at.begin(), at.end() - 3);
-    element.push_back(transposed ? column : k);
-    element.push_back(transposed ? k : column);
-    Expr value = in_f32(b_.element(v, element));
+    // A view may divide by the extents: what it says of places inside of the operand is enough,
+    // since none outside is read.
+    const std::string inside_column = name + "_column", inside_depth = name + "_depth";
+    element.push_back(var(transposed ? inside_column : inside_depth));
+    element.push_back(var(transposed ? inside_depth : inside_column));
+    Ranges ranges = b_.ranges();
+    ranges[inside_column] = Range{Expr(0), columns - Expr(1)};
+    ranges[inside_depth] = Range{Expr(0), depth - Expr(1)};
+    Expr value = simplify(in_f32(b_.element(v, element)), ranges);
+    value = substitute(substitute(value, inside_column, column), inside_depth, k);
     BufferId buffer = b_.temp(name, DType::f32, extents(axes));
     const Expr stored = b_.simplified(select(
         b_.simplified(logical_and(lt(column, columns), lt(k, depth))), value, imm(0, DType::f32)));

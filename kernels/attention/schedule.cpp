@@ -37,6 +37,7 @@ class AttentionSchedule {
     if (m_.values.stage.defined()) map_panels(m_.values);
     for (const AttentionStages::Panels* p : {&m_.keys, &m_.values})
       if (p->numbers.defined()) map_numbers(*p);
+    const Expr queries = s_.any_extent(m_.row);
     const Loop block = cut_output(b);
     // The block's sums, exponentials and scores, the last first.
     s_.compute_at(m_.inverse, block);
@@ -62,6 +63,7 @@ class AttentionSchedule {
     // Keys behind the last one are in the last panel only
     s_.partition_edges(panels);
     s_.peel_last(panels);
+    s_.specialize_one(block, queries);
   }
 
  private:

@@ -33,6 +33,7 @@ class MatMulSchedule {
     // tiles; the tail is a branch a row of the output only.
     ScheduleBuilder::Cut row{m_.y.row, {}};
     const auto all = s_.extent(m_.y.row);
+    const Expr extent = s_.any_extent(m_.y.row);
     const bool whole = all && all == s_.extent(m_.acc_row);
     if (rows > 1) row = s_.split(m_.y.row, rows, whole ? Tail::shift : Tail::guard, "i0", "i1");
     Loops outer = m_.y.batches;
@@ -47,11 +48,15 @@ class MatMulSchedule {
                        : paired_                ? sum_pairs(outer.back())
                                                 : sum(outer.back());
     // A single row leaves no time for it: it waits for the weights anyway
-    if (rows > 1) s_.prefetch_panels(m_.weights, depth, paired_);
+    if (rows > 1 && all) s_.prefetch_panels(m_.weights, depth, paired_);
     s_.unroll(row.inner);
     s_.unroll(columns.vectors);
     s_.vectorize(columns.lane);
     s_.parallelize(outer, "yp");
+    if (rows > 1 && !all) {
+      s_.specialize_one(row.outer, extent);
+      s_.prefetch_panels(m_.weights, depth, paired_);  // of the other loop
+    }
   }
 
  private:

@@ -25,6 +25,11 @@ std::vector<std::string> labels_of(const Stages& stages) {
 
 }  // namespace
 
+Expr ScheduleBuilder::any_extent(const Loop& loop) const {
+  const Stmt found = find_loop(kernel_.body, loop.name());
+  return found ? found->extent : Expr();
+}
+
 std::optional<int64_t> ScheduleBuilder::extent(const Loop& loop) const {
   Stmt found = find_loop(kernel_.body, loop.name());
   return found ? as_const(found->extent) : std::nullopt;
@@ -447,6 +452,22 @@ void ScheduleBuilder::partition_edges(const Loop& loop) {
 
 void ScheduleBuilder::peel_last(const Loop& loop) {
   if (has(loop) && !extent(loop)) try_add(step::Peel{loop.name(), 1, true, "z"});
+}
+
+void ScheduleBuilder::specialize_one(const Loop& loop, const Expr& extent) {
+  if (!extent.defined() || !has(loop)) return;
+  std::vector<std::string> symbols;
+  bool product = true;
+  visit(extent, [&](const Expr& e) {
+    if (e->kind == ExprKind::var) symbols.push_back(e->name);
+    product &= e->kind == ExprKind::var ||
+               (e->kind == ExprKind::binary && e->binary == BinaryOp::mul);
+  });
+  std::ranges::sort(symbols);
+  const auto [rest, end] = std::ranges::unique(symbols);
+  symbols.erase(rest, end);
+  if (product && !symbols.empty())
+    try_add(step::Specialize{loop.name(), 1, std::move(symbols), "one"});
 }
 
 void ScheduleBuilder::parallelize(const Loops& loops, const std::string& name) {

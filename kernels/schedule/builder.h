@@ -29,6 +29,8 @@ class ScheduleBuilder {
   bool has(const Stage& stage) const { return !path_to(kernel_.body, stage.label()).empty(); }
   // Constant extent; nullopt: symbolic or no such loop
   std::optional<int64_t> extent(const Loop& loop) const;
+  // Of any kind; undefined: no such loop
+  Expr any_extent(const Loop& loop) const;
   // Null: no such buffer
   const Buffer* find(const BufferName& buffer) const;
   const Buffer& buffer(const BufferName& buffer) const;  // that there is
@@ -152,6 +154,9 @@ class ScheduleBuilder {
   void partition_edges(const Loop& loop);
   // The last iteration of a loop of free extent apart: the rest does not ask where the extent ends.
   void peel_last(const Loop& loop);
+  // A copy of the loop for runs in which the extent, a product of symbols, is 1: what the loop pads
+  // to whole tiles is left out there. Last of the steps.
+  void specialize_one(const Loop& loop, const Expr& extent);
   // Whether a condition in the loop depends on its variable.
   bool decides(const Loop& loop) const;
   // Fuses the loops (a prefix of a nest) and runs them on all threads. Knob "parallel_" + name: how

@@ -304,7 +304,7 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
   const std::string a = text("a{0}", number), b = text("b{0}", number);
   const std::vector<std::string> scopes = {"global", "stack", "register", "shared"};
   const auto loop = [&] { return r.pick(names.loops); };
-  switch (r.below(41)) {
+  switch (r.below(43)) {
     case 0: return step::Split{loop(), r.from(1, 5), tw::Tail::guard, a, b};
     case 1: return step::Split{loop(), r.from(1, 5), tw::Tail::shift, a, b};
     case 2:
@@ -342,6 +342,10 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
     case 38:
     case 39:
     case 40: return random_tensorize(kernel, loop(), a);
+    case 41:
+    case 42:
+      return step::Specialize{
+          loop(), r.from(1, 3), {kernel.symbols.empty() ? a : r.pick(kernel.symbols)}, b};
     case 26:
       return step::Tile{{loop(), loop()}, {r.from(1, 4), r.from(1, 4)}, {a, b, a + "i", b + "i"}};
     case 18:

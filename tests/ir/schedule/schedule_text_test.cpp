@@ -38,6 +38,7 @@ const char* const kAllSteps =
     "  async_copy xs\n"
     "  pipeline k 3 xs ws\n"
     "  roles k 2 load = xs ws, compute = c\n"
+    "  specialize i 1 m n -> one\n"
     "  peel i 3 back -> e\n"
     "}\n";
 

@@ -1,0 +1,175 @@
+// specialize i0 1 n -> one
+//   for i0 in (n + 3) // 4 {                      if n == 1 {
+//     for r in 4 { c: c[r] = x[min(..)] }           c.one: c[0] = x[0]
+//     for i1 in 4 { if i0 * 4 + i1 < n {    ->      y.one: y[0] = c[0]
+//       y: y[i0 * 4 + i1] = c[i1] } }             }
+//   }                                             if !(n == 1) { .. as before .. }
+// The copy is for runs in which the symbols have that value. There the guards of its loops become
+// their extents, and loops end where nobody reads what further iterations store.
+// Legal: a serial loop; none in it is bound or a virtual thread; no tokens.
+#include <algorithm>
+#include <map>
+
+#include "ir/schedule/nest.h"
+
+namespace tw::sched {
+
+namespace {
+
+// The copy while its loops get shorter.
+class Shortened {
+ public:
+  Shortened(const Kernel& kernel, std::span<const Stmt> path, const Stmt& copy)
+      : kernel_(kernel), outer_(ranges_of(kernel, path.first(path.size() - 1))) {
+    for (size_t i = 0; i < kernel.buffers.size(); ++i) {
+      const BufferId id(static_cast<int>(i));
+      if (kernel.buffer(id).role == BufferRole::temp &&
+          accesses(kernel.body, id) == accesses(path.back(), id))
+        own_.push_back(id);
+    }
+    copy_ = simplify_tree(copy, outer_);
+  }
+
+  Stmt run() {
+    do {
+      changed_ = false;
+      copy_ = without_guards(copy_);
+      copy_ = simplify_tree(without_unread(copy_), outer_);
+    } while (changed_);
+    return copy_;
+  }
+
+ private:
+  static int accesses(const Stmt& root, BufferId buffer) {
+    int count = 0;
+    visit(root, [&](const Stmt& s) { count += s->kind == StmtKind::store && s->buffer == buffer; });
+    visit_loads(
+        root, [&](const ExprNode& load, std::span<const Stmt>) { count += load.buffer == buffer; });
+    return count;
+  }
+
+  Stmt with_extent(const StmtNode& loop, int64_t extent, const Stmt& body) {
+    changed_ = true;
+    if (extent == 1) return substitute(body, loop.var, Expr(0));
+    StmtNode shorter = loop;
+    shorter.extent = Expr(extent);
+    return with_body(shorter, body);
+  }
+
+  // for i in 4 { if i < 2 { .. } }  ->  for i in 2 { .. }
+  Stmt without_guards(const Stmt& root) {
+    return rewrite(root, [&](const Stmt& s) -> Stmt {
+      if (!may_end_sooner(s) || s->body[0]->kind != StmtKind::if_then) return nullptr;
+      const ExprNode& guard = *s->body[0]->condition;
+      if (guard.kind != ExprKind::binary || guard.binary != BinaryOp::lt ||
+          guard.args[0]->kind != ExprKind::var || guard.args[0]->name != s->var)
+        return nullptr;
+      const auto end = as_const(guard.args[1]);
+      if (!end || *end < 1 || *end >= *as_const(s->extent)) return nullptr;
+      return with_extent(*s, *end, s->body[0]->body[0]);
+    });
+  }
+
+  // How far the buffers of the specialized loop are read outside of this one, by dimension.
+  std::map<int, std::vector<int64_t>> reads_outside(const std::string& loop) const {
+    std::map<int, std::vector<int64_t>> reads;
+    for (const BufferId id : own_) reads[id.index].assign(kernel_.buffer(id).shape.size(), 0);
+    visit_loads(copy_, [&](const ExprNode& load, std::span<const Stmt> scope) {
+      const auto found = reads.find(load.buffer.index);
+      if (found == reads.end() ||
+          std::ranges::any_of(scope, [&](const Stmt& s) { return s->var == loop; }))
+        return;
+      Ranges ranges = outer_;
+      for (const Stmt& s : scope)
+        if (s->kind == StmtKind::loop) add_range(ranges, *s);
+      for (size_t d = 0; d < load.args.size(); ++d) {
+        const Bounds bounds = constant_bounds(load.args[d], ranges);
+        found->second[d] = std::max(found->second[d], bounds.max ? *bounds.max + 1 : INT64_MAX);
+      }
+    });
+    return reads;
+  }
+
+  // for r in 4 { c[r] = .. }  ->  c[0] = ..    where nothing but c[0] is read
+  Stmt without_unread(const Stmt& s) {
+    if (s->kind == StmtKind::block || s->body.empty()) return s;  // an instruction takes all of it
+    std::vector<Stmt> body;
+    for (const Stmt& child : s->body) body.push_back(without_unread(child));
+    if (s->kind == StmtKind::sequence) return make_sequence(std::move(body));
+    if (s->kind != StmtKind::loop && s->kind != StmtKind::if_then) return s;
+    const int64_t end = may_end_sooner(s) ? read_end(*s) : INT64_MAX;
+    if (end < as_const(s->extent).value_or(0)) return with_extent(*s, end, body[0]);
+    return with_body(*s, body[0]);
+  }
+
+  // The least end of the loop behind which no iteration stores what others read. Iterations of a
+  // spatial loop are independent: none of them reads what another one stores.
+  int64_t read_end(const StmtNode& loop) const {
+    int64_t end = 1;
+    const auto reads = reads_outside(loop.var);
+    Ranges ranges = outer_;
+    visit(copy_, [&](const Stmt& s) {
+      if (s->kind == StmtKind::loop) add_range(ranges, *s);
+    });
+    visit(loop.body[0], [&](const Stmt& s) {
+      if (s->kind != StmtKind::store) return;
+      int64_t needed = INT64_MAX;
+      if (const auto found = reads.find(s->buffer.index); found != reads.end())
+        for (size_t d = 0; d < s->indices.size(); ++d)
+          needed = std::min(needed, found->second[d] == 0 ? 0
+                                                          : end_of(s->indices[d], loop.var,
+                                                                   found->second[d], ranges));
+      end = std::max(end, needed);
+    });
+    return end;
+  }
+
+  // Of the iterations whose index is below `bound`.
+  static int64_t end_of(const Expr& index, const std::string& loop, int64_t bound,
+                        const Ranges& ranges) {
+    const auto term = linear_in(index, loop);
+    if (!term || term->coefficient < 1 || bound == INT64_MAX) return INT64_MAX;
+    const Bounds rest = constant_bounds(term->rest, ranges);
+    if (!rest.min || *rest.min < 0) return INT64_MAX;
+    return (std::max<int64_t>(0, bound - *rest.min) + term->coefficient - 1) / term->coefficient;
+  }
+
+  static bool may_end_sooner(const Stmt& s) {
+    return s->kind == StmtKind::loop && s->role == AxisRole::spatial && as_const(s->extent) &&
+           (s->loop_kind == LoopKind::serial || s->loop_kind == LoopKind::unroll);
+  }
+
+  const Kernel& kernel_;
+  Ranges outer_;
+  std::vector<BufferId> own_;
+  Stmt copy_;
+  bool changed_ = false;
+};
+
+}  // namespace
+
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Specialize& s) {
+  TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
+  const StmtNode& loop = *path.back();
+  TW_TRY(check_serial(loop));
+  TW_TRY(check_no_tokens(kernel, loop));
+  TW_TRY(check_suffix(kernel, loop, path.back(), s.suffix));
+  Stmt copy = renamed(path.back(), s.suffix);
+  Expr holds;
+  for (const std::string& symbol : s.symbols) {
+    if (std::ranges::find(kernel.symbols, symbol) == kernel.symbols.end())
+      return illegal("the kernel has no symbol '{0}'", symbol);
+    if (s.value < least_of(symbol)) return illegal("symbol '{0}' is never {1}", symbol, s.value);
+    const Expr equal = binary(BinaryOp::eq, var(symbol), Expr(s.value));
+    holds = holds.defined() ? binary(BinaryOp::logical_and, holds, equal) : equal;
+    copy = substitute(copy, symbol, Expr(s.value));
+  }
+  copy = Shortened(kernel, path, copy).run();
+  if (copy->kind == StmtKind::loop && is_const(copy->extent, 1))
+    copy = substitute(copy->body[0], copy->var, Expr(0));
+  return with_replaced(kernel, path,
+                       make_sequence({make_if(holds, copy),
+                                      make_if(unary(UnaryOp::logical_not, holds), path.back())}));
+}
+
+}  // namespace tw::sched
