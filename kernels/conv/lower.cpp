@@ -394,7 +394,7 @@ class ConvLowering : ConvGroup {
 
   // The instruction takes floats of the layout as they are, unless taps meet the padding.
   bool reads_in_place() const {
-    return is_float(product_.type) && !s_.padded && !x_type_.layout.plain() &&
+    return product_.left.type == product_.type && !s_.padded && !x_type_.layout.plain() &&
            depth_ <= x_type_.layout.block && product_.rows == 1;
   }
 

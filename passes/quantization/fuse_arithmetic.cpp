@@ -47,13 +47,16 @@ class ArithmeticFuser {
     const std::optional<Dequantized> a = dequantized(graph_, node.inputs[0]),
                                      b = dequantized(graph_, node.inputs[1]);
     if (!a || !b || !is_byte(*a) || !is_byte(*b)) return false;
-    const bool is_signed = a->by.type == DType::i8 && b->by.type == DType::i8 &&
-                           to_.type == DType::i8 &&
-                           (!graph_.def(a->x) || !graph_.def(b->x) || is_output());
-    const auto operand = [&](const Dequantized& x) {
-      return Operand{x, x.by.type == DType::i8 && !is_signed ? kUnsignedZero : 0};
+    // Bytes of the interface tell which kernel onnxruntime takes; others have been shifted
+    const bool is_signed = (!graph_.def(a->x) && a->by.type == DType::i8) ||
+                           (!graph_.def(b->x) && b->by.type == DType::i8) ||
+                           (is_output() && to_.type == DType::i8);
+    const auto shift = [&](DType own) -> int64_t {
+      if ((own == DType::i8) == is_signed) return 0;
+      return is_signed ? -kUnsignedZero : kUnsignedZero;
     };
-    shift_ = to_.type == DType::i8 && !is_signed ? kUnsignedZero : 0;
+    const auto operand = [&](const Dequantized& x) { return Operand{x, shift(x.by.type)}; };
+    shift_ = shift(to_.type);
     // An operand with one element for a run of the innermost axis is added first
     const bool swapped = repeats(*a, node.output) && !repeats(*b, node.output);
     (this->*write)(operand(swapped ? *b : *a), operand(swapped ? *a : *b));

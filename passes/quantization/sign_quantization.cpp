@@ -1,12 +1,16 @@
+// Where products want i8:
 // before: %q: u8[n] = quantize(%x, %s, const 128) to=u8   %y: f32[n] = dequantize(%q, %s, const
 //                                                         128)
 // after:  %q: i8[n] = quantize(%x, %s, const 0) to=i8     %y: f32[n] = dequantize(%q, %s, const 0)
-// u8 values between quantized operators are stored as i8, 128 less, and so are their zero points:
+// Where the target's best instruction multiplies i8 weights by u8 (vpdpbusd), the other way round:
+// its operand is then read where it lies.
+// Bytes between quantized operators get one type, 128 less or more, and so do their zero points:
 // the numbers that they stand for stay the same exactly. Products of integers then meet one type
 // only. Values of the graph's interface keep theirs. Why here: before fuse-quantization takes
 // quantize and dequantize apart.
 #include <set>
 
+#include "ir/schedule/product_form.h"
 #include "passes/passes.h"
 #include "passes/quantization/quantization.h"
 
@@ -15,24 +19,39 @@ namespace {
 
 constexpr int64_t kShift = 128;
 
+// Bytes with a sign, unless the target's best instruction for i8 weights multiplies them by others.
+DType wanted_bytes(const Target& target) {
+  const auto best = best_product(
+      target,
+      [](const ProductForm& form) {
+        return is_byte(form.left_type) && form.right_type == DType::i8 &&
+               form.sum_type == DType::i32 && form.intrinsic->scopes.empty();
+      },
+      [](const ProductForm& form) { return form.dense() && !form.sums_in_memory; });
+  return best ? best->left_type : DType::i8;
+}
+
 class Signer {
  public:
-  explicit Signer(Graph& graph) : graph_(graph), users_(graph.users()) {}
+  Signer(Graph& graph, DType to) : graph_(graph), to_(to), users_(graph.users()) {}
 
   Expected<bool> run(PassContext& context) {
     for (size_t i = 0; i < graph_.value_count(); ++i) {
       const ValueId id{static_cast<int32_t>(i)};
-      if (graph_.value(id).type.dtype == DType::u8 && graph_.value(id).def.valid())
-        chosen_.insert(id);
+      if (graph_.value(id).type.dtype == from() && graph_.value(id).def.valid()) chosen_.insert(id);
     }
     for (const Graph::Output& output : graph_.outputs()) chosen_.erase(output.value);
     while (std::erase_if(chosen_, [this](ValueId v) { return !suits(v); })) {}
     for (const ValueId v : chosen_) shift(v);
-    context.report = llvm::formatv("{0} values from u8 to i8", chosen_.size()).str();
+    context.report = llvm::formatv("{0} values from {1} to {2}", chosen_.size(), dtype_name(from()),
+                                   dtype_name(to_))
+                         .str();
     return !chosen_.empty();
   }
 
  private:
+  DType from() const { return to_ == DType::u8 ? DType::i8 : DType::u8; }
+
   bool made_well(const Node& maker) const {
     if (get_if<op::Quantize>(&maker)) return quantization(graph_, maker).has_value();
     if (!moves_elements(maker)) return false;
@@ -56,19 +75,20 @@ class Signer {
   void shift(ValueId v) {
     const NodeId maker = graph_.value(v).def;
     if (get_if<op::Quantize>(&graph_.node(maker))) {
-      std::get<op::Quantize>(graph_.node(maker).attrs).to = DType::i8;
+      std::get<op::Quantize>(graph_.node(maker).attrs).to = to_;
       shift_zero(maker);
     }
-    graph_.value(v).type.dtype = DType::i8;
+    graph_.value(v).type.dtype = to_;
     for (NodeId user : users_[static_cast<size_t>(v.index)])
       if (get_if<op::Dequantize>(&graph_.node(user))) shift_zero(user);
   }
 
   void shift_zero(NodeId id) {
     const ValueId old = input_or_none(graph_.node(id), 2);
-    const Tensor before = old.valid() ? graph_.constant_tensor(old) : Tensor::zeros(DType::u8, {});
-    Tensor after = Tensor::zeros(DType::i8, before.shape);
-    for (int64_t i = 0; i < before.size(); ++i) after.set_int(i, before.int_at(i) - kShift);
+    const Tensor before = old.valid() ? graph_.constant_tensor(old) : Tensor::zeros(from(), {});
+    Tensor after = Tensor::zeros(to_, before.shape);
+    const int64_t more = to_ == DType::u8 ? kShift : -kShift;
+    for (int64_t i = 0; i < before.size(); ++i) after.set_int(i, before.int_at(i) + more);
     const ValueId zero = graph_.add_constant(graph_.value(graph_.node(id).output).name + "_zero",
                                              after);
     graph_.node(id).inputs.resize(3);
@@ -76,6 +96,7 @@ class Signer {
   }
 
   Graph& graph_;
+  DType to_;
   std::vector<std::vector<NodeId>> users_;
   std::set<ValueId> chosen_;
 };
@@ -83,7 +104,7 @@ class Signer {
 }  // namespace
 
 Expected<bool> sign_quantization(Graph& graph, PassContext& context) {
-  return Signer(graph).run(context);
+  return Signer(graph, wanted_bytes(context.target)).run(context);
 }
 
 }  // namespace tw

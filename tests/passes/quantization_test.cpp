@@ -41,6 +41,45 @@ TEST_CASE("sign-quantization: u8 between quantized operators becomes i8") {
   })");
 }
 
+TEST_CASE("sign-quantization: i8 becomes u8 where the target multiplies that") {
+  Expected<Graph> graph = parse_graph(R"(graph @g() {
+    %x: f32[4] = input
+    %s: f32[] = const [0.5]
+    %z: i8[] = const [-28]
+    %q: i8[4] = quantize(%x, %s, %z) to=i8
+    %y: f32[4] = dequantize(%q, %s, %z)
+    output %y
+  })");
+  REQUIRE(bool(graph));
+  const std::vector<Tensor> inputs = random_inputs(*graph, 1);
+  Expected<std::vector<Tensor>> before = evaluate(*graph, inputs);
+  REQUIRE(bool(before));
+  Target target = baseline_target(Arch::x86_64);
+  Intrinsic dot;
+  dot.name = "dot";
+  dot.rate = 1;
+  dot.semantics = R"(kernel @dot(a: in u8[4], b: in i8[64], c: out i32[16]) {
+    for j in 16 { for k in 4 reduce { c: c[j] += i32(a[k]) * i32(b[j * 4 + k]) } }
+  })";
+  target.intrinsics.push_back(dot);
+  PassContext context{target};
+  Expected<bool> changed = find_pass("sign-quantization")->run(*graph, context);
+  REQUIRE(bool(changed));
+  CHECK(*changed);
+  CHECK(print(*graph) == print(*parse_graph(R"(graph @g() {
+    %x: f32[4] = input
+    %s: f32[] = const [0.5]
+    %q_zero: u8[] = const [100]
+    %y_zero: u8[] = const [100]
+    %q: u8[4] = quantize(%x, %s, %q_zero) to=u8
+    %y: f32[4] = dequantize(%q, %s, %y_zero)
+    output %y
+  })")));
+  Expected<std::vector<Tensor>> after = evaluate(*graph, inputs);
+  REQUIRE(bool(after));
+  CHECK(relative_difference((*before)[0], (*after)[0]) == 0);
+}
+
 TEST_CASE("sign-quantization leaves values of the interface and those that are read as u8") {
   const char* text = R"(graph @g() {
     %x: f32[8] = input
