@@ -171,7 +171,7 @@ bool holds(const Task& task, Algorithm algorithm) {
 Error complete(Task& task, const Graph& graph, Group group, const Target& target) {
   for (Algorithm algorithm : applicable_algorithms(graph, group, target)) {
     if (holds(task, algorithm)) continue;
-    const auto estimate = estimate_algorithm(graph, graph.node(group.anchor), algorithm, target, 0);
+    const auto estimate = estimate_algorithm(graph, group, algorithm, target, 0);
     // No network could take it
     if (algorithm != Algorithm::direct && estimate && estimate->error > target.accuracy) continue;
     group.algorithm = algorithm;

@@ -12,7 +12,7 @@
 namespace tw {
 namespace {
 
-// "12 layers in bf16, 3 in winograd_f4".
+// "12 layers in bf16, 3 in bf16 winograd_f2".
 std::string choices_text(const AccuracyReport& report) {
   std::map<std::string, int> counts;
   for (const LayerAccuracy& l : report.layers) counts[l.layer.choice] += l.exact ? 0 : 1;
@@ -30,7 +30,7 @@ std::string layer_line(const LayerAccuracy& l, ErrorMeasure measure, int columns
   const std::string ms = l.saved_ms ? formatted("%.4f", *l.saved_ms) : "";
   const std::string bytes = format_bytes(static_cast<uint64_t>(l.layer.exact_bytes)) + " to " +
                             format_bytes(static_cast<uint64_t>(l.layer.weight_bytes));
-  const std::string figures = formatted("%14s %10s  %-20s %-12s ", error.c_str(), ms.c_str(),
+  const std::string figures = formatted("%14s %10s  %-20s %-16s ", error.c_str(), ms.c_str(),
                                         bytes.c_str(), l.layer.choice.c_str());
   const std::string rest = " (" + l.layer.op + ")" + (l.exact ? ", taken back" : "");
   return figures + fit(l.layer.name, columns - static_cast<int>(figures.size() + rest.size())) +

@@ -98,7 +98,7 @@ static Expected<LoweredGroup> lower_anchor(const Graph& graph, const Group& grou
   const Node& anchor = graph.node(group.anchor);
   if (const int tile = winograd_tile(group.algorithm)) {
     if (!target.axes.empty()) return lower_winograd_in_tiles(b, anchor, tile);
-    return lower_winograd(b, anchor, tile);
+    return lower_winograd(b, with_short_operands(b, anchor), tile);
   }
   if (group.algorithm == Algorithm::strassen) return lower_strassen(b, anchor);
   return std::visit(AnchorLowering{b, anchor}, anchor.attrs);

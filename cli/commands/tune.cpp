@@ -140,7 +140,7 @@ Expected<std::optional<AccuracyReport>> hold_choice(CompileOptions& options, con
   const bool made = algorithm == Algorithm::direct
                         ? !lossy.empty()
                         : std::ranges::any_of(lossy, [&](const LossyLayer& layer) {
-                            return layer.choice == algorithm_name(algorithm);
+                            return layer.choice.ends_with(algorithm_name(algorithm));
                           });
   if (!made) return std::nullopt;
   TW_ASSIGN(AccuracyReport report, hold_accuracy(network.report(), options, target, accuracy, {}));
@@ -149,11 +149,9 @@ Expected<std::optional<AccuracyReport>> hold_choice(CompileOptions& options, con
 }
 
 // What is over the limit is not searched for: layers whose operands are rounded stay exact, and an
-// algorithm in f32 is left out where all layers that can take it do.
+// algorithm is left out where all layers that can take it do, beside what is rounded then.
 Error hold_to_limit(TuneRequest& request, const AccuracyRequest& accuracy, const Target& target,
                     Console& console) {
-  Target in_f32 = target;
-  set_precision(in_f32, Precision::fp32);
   bool held = false;
   for (int i = 0; i < kAlgorithmCount; ++i) {
     const auto algorithm = static_cast<Algorithm>(i);
@@ -164,8 +162,8 @@ Error hold_to_limit(TuneRequest& request, const AccuracyRequest& accuracy, const
     options.given = request.given;
     options.jobs = request.network.jobs;
     options.algorithms.only = algorithm;
-    TW_ASSIGN(const std::optional<AccuracyReport> report,
-              hold_choice(options, direct ? target : in_f32, accuracy));
+    options.algorithms.exact = request.exact;
+    TW_ASSIGN(const std::optional<AccuracyReport> report, hold_choice(options, target, accuracy));
     if (!report) continue;
     held = true;
     (direct ? request.exact : request.refused[algorithm]) = options.algorithms.exact;

@@ -149,9 +149,6 @@ class AccuracyGate {
     options_.algorithms.exact.insert(compiled_.exact.begin(), compiled_.exact.end());
     for (const auto& [name, algorithm] : compiled_.algorithms)
       options_.algorithms.settled.emplace(name, algorithm);
-    for (const LossyLayer& layer : compiled_.lossy)
-      if (const std::optional<Algorithm> algorithm = algorithm_from_name(layer.choice))
-        options_.algorithms.settled.emplace(layer.name, *algorithm);
   }
 
   Expected<CompiledNetwork> compile_without(const std::set<size_t>& layers) const {

@@ -82,7 +82,7 @@ struct PathReport {
 struct LossyLayer {
   std::string name;                          // of the value that its product makes
   std::string group, op;                     // group_name, as its call is named; "conv"
-  std::string choice;                        // "bf16", "winograd_f4"
+  std::string choice;                        // "bf16", "winograd_f4", "bf16 winograd_f2"
   double weight_bytes = 0, exact_bytes = 0;  // packed, and what they would be without
 };
 

@@ -103,7 +103,7 @@ LossyLayer lossy_layer(const Graph& graph, const Group& group, NodeId id) {
 LossyLayer fast_layer(const Graph& graph, const Group& group, const Target& target) {
   LossyLayer layer = lossy_layer(graph, group, group.anchor);
   const auto packed = [&](Algorithm algorithm) {
-    const auto estimate = estimate_algorithm(graph, graph.node(group.anchor), algorithm, target, 0);
+    const auto estimate = estimate_algorithm(graph, group, algorithm, target, 0);
     return estimate ? estimate->weight_bytes : 0;
   };
   layer.choice = algorithm_name(group.algorithm);
@@ -120,8 +120,9 @@ std::vector<LossyLayer> lossy_layers(const std::vector<FusedGraph>& fused,
     for (size_t g = 0; g < fused[f].groups.size(); ++g) {
       const Graph& graph = *fused[f].graph;
       const Group& group = fused[f].groups[g];
+      std::optional<LossyLayer> fast;
       if (group.algorithm != Algorithm::direct)
-        layers.push_back(fast_layer(graph, group, place_of(target, placements[f].devices[g])));
+        fast = fast_layer(graph, group, place_of(target, placements[f].devices[g]));
       for (const NodeId id : group.nodes) {
         const auto found = narrowed.find(graph.value(graph.node(id).output).name);
         if (found == narrowed.end()) continue;
@@ -129,8 +130,14 @@ std::vector<LossyLayer> lossy_layers(const std::vector<FusedGraph>& fused,
         layer.choice = found->second.numbers;
         layer.weight_bytes = static_cast<double>(found->second.weight_bytes);
         layer.exact_bytes = static_cast<double>(found->second.exact_bytes);
+        if (fast && id == group.anchor) {  // both choices are one layer's
+          layer.choice += " " + fast->choice;
+          layer.weight_bytes = fast->weight_bytes;
+          fast.reset();
+        }
         layers.push_back(std::move(layer));
       }
+      if (fast) layers.push_back(std::move(*fast));
     }
   return layers;
 }

@@ -218,11 +218,11 @@ Expected<int> add_algorithms(DataSet& set, DataSet& from, std::span<const Algori
     }
     const LoweringTarget& target = targets.at(task.lowered_for);
     const Target& place = target.target.main_device();
-    const Node& anchor = parsed.graph.node(parsed.group.anchor);
     for (const Algorithm algorithm : applicable_algorithms(parsed.graph, parsed.group, place)) {
       if (algorithm == Algorithm::direct ||
           std::ranges::find(algorithms, algorithm) == algorithms.end() ||
-          estimate_algorithm(parsed.graph, anchor, algorithm, place, 0)->error > place.accuracy)
+          estimate_algorithm(parsed.graph, parsed.group, algorithm, place, 0)->error >
+              place.accuracy)
         continue;
       TW_ASSIGN(LearningTask other,
                 learning_task(parsed, task.text, task.network, target, algorithm));

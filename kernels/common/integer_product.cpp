@@ -137,6 +137,18 @@ Node with_short_operands(const GroupBuilder& b, const Node& node) {
   return product;
 }
 
+Node with_short_operands(const Graph& graph, const Group& group) {
+  Node product = graph.node(group.anchor);
+  for (size_t i = 0; i < std::min<size_t>(2, product.inputs.size()); ++i)
+    for (const NodeId id : group.nodes)
+      if (const Node& made = graph.node(id);
+          made.output == product.inputs[i] && widens_short_float(graph, made)) {
+        product.inputs[i] = made.inputs[0];
+        break;
+      }
+  return product;
+}
+
 BufferId surplus_of_sums(GroupBuilder& b, ValueId weights, DType type, int64_t surplus, Index at,
                          const Shape& shape, const Expr& where) {
   const Value& value = b.graph.value(weights);

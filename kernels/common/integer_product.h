@@ -85,6 +85,8 @@ bool multiplies_tf32(const GroupBuilder& b);
 // f32(a) * f32(b) are those of an instruction for a and b. Where it multiplies tf32, with the
 // operands that are rounded.
 Node with_short_operands(const GroupBuilder& b, const Node& node);
+// The same of the group's anchor, with short floats alone, before the group is lowered.
+Node with_short_operands(const Graph& graph, const Group& group);
 
 // What numbers that are too large by `surplus` make of the sums: that times the sum of constant
 // weights, made at compile time. `shape`: of the result; `at`: its element's place in the weights,

@@ -204,8 +204,8 @@ bool strassen_applies(const Graph& graph, const Node& node, const Target& target
   const TensorType &x = graph.value(node.inputs[0]).type, &w = graph.value(node.inputs[1]).type,
                    &y = graph.value(node.output).type;
   const int64_t pair = 2 * target.lanes(4);
-  if (x.dtype != DType::f32 || !all_constant(x.shape) || !all_constant(w.shape) ||
-      !all_constant(y.shape))
+  if (x.dtype != DType::f32 || w.dtype != DType::f32 || !all_constant(x.shape) ||
+      !all_constant(w.shape) || !all_constant(y.shape))
     return false;
   auto whole = [&](const Expr& e) { return *as_const(e) % pair == 0; };
   if (const auto* a = std::get_if<op::MatMul>(&node.attrs)) {

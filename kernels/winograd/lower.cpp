@@ -4,7 +4,9 @@
 // round it, up to whole tiles), vr and v (input transform along rows, then columns), acc (A*A
 // products of matrices over the channels), z and o (output transform), y (bias, followers; before a
 // pool conv and y). Weights become G g GT in f64 at compile time, rounded once: w
-// [oc/(V*B)][A][A][ic/C][C][V*B].
+// [oc/(V*B)][A][A][ic/C][C][V*B]. Operands in bf16 are multiplied by an instruction of the target:
+// v and w are bf16, everything else is f32, and the D channels that the instruction takes at once
+// are innermost in w: [..][C/D][V*B][D].
 #include "kernels/common/group_builder.h"
 #include "kernels/conv/group.h"
 #include "kernels/winograd/transform.h"
@@ -19,7 +21,8 @@ class WinogradLowering : ConvGroup {
       : ConvGroup(builder, conv, std::move(shape)),
         t_(winograd_transform(tile, static_cast<int>(s_.strides[0]))),
         m_(tile),
-        a_(t_.points) {
+        a_(t_.points),
+        product_(winograd_product(b_.graph, conv, b_.target)) {
     step_ = m_ * s_.strides[0];
     th_ = (*as_const(s_.out[0]) + m_ - 1) / m_;
     tw_ = (*as_const(s_.out[1]) + m_ - 1) / m_;
@@ -84,9 +87,9 @@ class WinogradLowering : ConvGroup {
     std::vector<Expr> d = loads(
         rows, [&](const Expr& i) { return Index{at[0], at[1], at[2], i, at[4]}; });
     BufferId buffer = b_.temp(
-        "v", DType::f32, {Expr(a_), Expr(a_), Expr(in_blocks_), Expr(tiles_), Expr(in_block_)});
+        "v", x_type_.dtype, {Expr(a_), Expr(a_), Expr(in_blocks_), Expr(tiles_), Expr(in_block_)});
     const Stage stage = b_.stage("v", axes, buffer, {at[2], at[3], at[1], at[0], at[4]},
-                                 select_row(at[3], linear_rows(t_.bt, d)));
+                                 in_type(x_type_.dtype, select_row(at[3], linear_rows(t_.bt, d))));
     stages_.columns = along(stage, axes, 3);
     return buffer;
   }
@@ -100,7 +103,12 @@ class WinogradLowering : ConvGroup {
     Index at = variables(axes);
     BufferId buffer = b_.temp("acc", DType::f32, extents(axes));
     axes.insert(axes.end(), {{"kc", Expr(in_blocks_), AxisRole::reduce},
-                             {"kl", Expr(in_block_), AxisRole::reduce}});
+                             {"kl", Expr(in_block_ / product_.depth), AxisRole::reduce}});
+    Expr channel = var("kl");
+    if (product_.depth > 1) {
+      axes.push_back({"kp", Expr(product_.depth), AxisRole::reduce});
+      channel = var("kl") * Expr(product_.depth) + var("kp");
+    }
     b_.declare(axes);
     int64_t vectors = winograd_vectors(out_blocks_, tiles_, b_.target);
     Index w_at = {b_.simplified(floor_div(at[3], Expr(vectors))),
@@ -109,15 +117,18 @@ class WinogradLowering : ConvGroup {
                   var("kc"),
                   var("kl"),
                   b_.simplified(floor_mod(at[3], Expr(vectors)) * Expr(block_) + at[4])};
+    if (product_.depth > 1) w_at.push_back(var("kp"));
     const BufferId w = weights(vectors);
-    Expr value = load(v, DType::f32, {at[0], at[1], var("kc"), at[2], var("kl")}) *
-                 load(w, DType::f32, w_at);
+    const Expr value = widen(load(v, b_.dtype_of(v), {at[0], at[1], var("kc"), at[2], channel})) *
+                       widen(load(w, b_.dtype_of(w), w_at));
     WinogradStages& m = stages_;
     m.weights = b_.name_of(w);
     m.acc = b_.stage("acc", axes, buffer, at, value, Combiner::add, imm(0, DType::f32));
     const Loops l = loops(axes);
     m.acc_row = l[0], m.acc_column = l[1], m.acc_tile = l[2], m.acc_block = l[3];
     m.acc_lane = l[4], m.depth_block = l[5], m.depth_lane = l[6];
+    m.depth = product_.depth;
+    if (product_.defined()) m.instruction = product_.sums(product_.depth > 1 ? l[7] : Loop());
     return buffer;
   }
 
@@ -126,22 +137,30 @@ class WinogradLowering : ConvGroup {
                               {"wa", Expr(a_)},
                               {"wb", Expr(a_)},
                               {"wr", Expr(in_blocks_)},
-                              {"wi", Expr(in_block_)},
+                              {"wi", Expr(in_block_ / product_.depth)},
                               {"wl", Expr(vectors * block_)}};
+    Expr step = var("wi");
+    std::vector<std::string> order = {"wc", "wr", "wi", "wl"};
+    if (product_.depth > 1) {
+      axes.push_back({"wp", Expr(product_.depth)});
+      order.push_back("wp");
+      step = step * Expr(product_.depth) + var("wp");
+    }
+    order.insert(order.end(), {"wa", "wb"});
     // All points of one pair of channels together: they share their loads and the first product
     Schedule schedule;
-    schedule.steps = {step::Reorder{{"wc", "wr", "wi", "wl", "wa", "wb"}}, step::Unroll{"wa"},
-                      step::Unroll{"wb"}};
+    schedule.steps = {step::Reorder{order}, step::Unroll{"wa"}, step::Unroll{"wb"}};
+    const DType dtype = b_.type(node_.inputs[1]).dtype;
     return b_.packed(
         node_.inputs[1], "w", axes,
         [&](const auto& read) {
           Expr m = var("wc") * Expr(vectors * block_) + var("wl"),
-               c = var("wr") * Expr(in_block_) + var("wi");
+               c = var("wr") * Expr(in_block_) + step;
           const Expr value = transformed_taps(
               t_.g, var("wa"), var("wb"),
               [&](int64_t i, int64_t j) { return read({m, c, Expr(i), Expr(j)}); });
-          return select(logical_and(lt(m, Expr(s_.m)), lt(c, Expr(s_.c))), value,
-                        imm(0, DType::f32));
+          return select(logical_and(lt(m, Expr(s_.m)), lt(c, Expr(s_.c))), in_type(dtype, value),
+                        imm(0, dtype));
         },
         schedule);
   }
@@ -181,12 +200,23 @@ class WinogradLowering : ConvGroup {
             axes[4].loop()};
   }
 
+  static Expr in_type(DType type, const Expr& e) { return e.type() == type ? e : cast(type, e); }
+
   WinogradStages stages_;
   WinogradTransform t_;
   int64_t m_, a_, step_ = 0, th_, tw_, tiles_, in_block_, in_blocks_, out_blocks_;
+  IntegerProduct product_;
 };
 
 }  // namespace
+
+// Tiles of the image are rows of the products, one an instruction.
+IntegerProduct winograd_product(const Graph& graph, const Node& node, const Target& target) {
+  const TensorType &x = graph.value(node.inputs[0]).type, &w = graph.value(node.inputs[1]).type,
+                   &y = graph.value(node.output).type;
+  if (x.dtype != DType::bf16 || x.layout.plain() || y.layout.plain()) return {};
+  return integer_product(target, {x.dtype, 0}, w.dtype, {y.layout.block, x.layout.block, 1});
+}
 
 // Two vectors fill the registers with tall tiles, and the products of a block stay small; few tiles
 // want more of them.
@@ -204,7 +234,9 @@ bool winograd_applies(const Graph& graph, const Node& node, const Target& target
   if (!conv || conv->group != 1) return false;
   const TensorType &x = graph.value(node.inputs[0]).type, &w = graph.value(node.inputs[1]).type,
                    &y = graph.value(node.output).type;
-  if (x.shape.size() != 4 || x.dtype != DType::f32) return false;
+  if (x.shape.size() != 4 || x.dtype != w.dtype || y.dtype != DType::f32) return false;
+  // Numbers of f16 could exceed its range once they are transformed
+  if (x.dtype != DType::f32 && x.dtype != DType::bf16) return false;
   for (const TensorType* t : {&x, &w, &y})
     for (const Expr& extent : t->shape)
       if (!as_const(extent)) return false;
@@ -213,6 +245,9 @@ bool winograd_applies(const Graph& graph, const Node& node, const Target& target
         conv->strides[i] != conv->strides[0] || conv->dilations[i] != 1)
       return false;
   if (target.axes.empty() && (x.layout.plain() || y.layout.plain())) return false;
+  if (x.dtype == DType::bf16 &&
+      !(target.axes.empty() && winograd_product(graph, node, target).defined()))
+    return false;
   return graph.is_constant(node.inputs[1]);
 }
 

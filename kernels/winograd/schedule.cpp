@@ -18,6 +18,7 @@ struct Problem {
   int64_t points, in_channels, tiles, vectors, groups;  // A, .., channel groups of the output
   // Tiles of a row of the output; the padded input, a block of channels
   int64_t row_tiles, images, plane_bytes;
+  int64_t depth, bytes;  // channels that a product takes at once; of a transformed element
 };
 
 Problem problem_of(const ScheduleBuilder& s, const WinogradStages& m) {
@@ -34,7 +35,8 @@ Problem problem_of(const ScheduleBuilder& s, const WinogradStages& m) {
           at(v[0]),      at(v[2]) * at(v[4]),
           at(v[3]),      at(w[5]) / at(acc.back()),
           at(w[0]),      row_tiles,
-          at(padded[0]), *s.bytes_of(m.pad.buffer()) / at(padded[1])};
+          at(padded[0]), *s.bytes_of(m.pad.buffer()) / at(padded[1]),
+          m.depth,       dtype_bytes(s.buffer(m.columns.stage.buffer()).dtype)};
 }
 
 struct Blocking {
@@ -59,14 +61,16 @@ Blocking choose_blocking(const Problem& p, const Target& target) {
   const double a_cycle = vector_products(target);
   // Products in the time of a Zen 4 core's
   const double a_step = target.vector_bits >= 512 ? a_cycle : a_cycle / 2;
-  const double weight_cycles = 0.8 * a_step * 20 / core_rates(target).l3_bytes;
+  const double of_f32 = static_cast<double>(p.bytes) / 4, steps = static_cast<double>(p.depth);
+  const double weight_cycles = 0.8 * a_step * 20 / core_rates(target).l3_bytes * of_f32;
   constexpr double kFewestProducts = 8, kTileCycles = 20, kSpillCycles = 0.4, kFarCycles = 0.4,
                    kStrayCycles = 0.6;
   constexpr int64_t kMostTiles = 56;
   const int64_t lanes = target.lanes(4),
                 most_rows = std::max<int64_t>(
                     1, (target.vector_registers - 1 - p.vectors) / p.vectors);
-  const int64_t tile_bytes = p.points * p.points * 4 * (p.in_channels + p.vectors * lanes);
+  const int64_t tile_bytes = p.points * p.points *
+                             (p.bytes * p.in_channels + 4 * p.vectors * lanes);
   Blocking best{};
   double best_cost = 0;
   for (int64_t tiles = 1; tiles <= std::min(p.tiles, kMostTiles); ++tiles) {
@@ -86,11 +90,11 @@ Blocking choose_blocking(const Problem& p, const Target& target) {
         const double products = std::max(static_cast<double>(rows * p.vectors), kFewestProducts),
                      loads = static_cast<double>(rows + p.vectors) / 2;
         const double panel = static_cast<double>((tiles + rows - 1) / rows) *
-                                 (std::max(products, loads) +
+                                 (std::max(products, loads) / steps +
                                   kTileCycles / static_cast<double>(p.in_channels)) +
                              weight_cycles * static_cast<double>(p.vectors);
         const double cost = balance * (static_cast<double>(blocks * p.groups) * panel +
-                                       static_cast<double>(p.tiles) * input);
+                                       static_cast<double>(p.tiles) * input * of_f32);
         if (best.tiles && cost > best_cost * 0.999) continue;
         best = {tiles, rows, whole_input};
         best_cost = cost;
@@ -186,9 +190,9 @@ class WinogradSchedule {
     s_.compute_at(sum_, cut ? tiles.outer : column);
     s_.accumulate(sum_, {m_.depth_block, m_.depth_lane},
                   {s_.moved(sum_, m_.acc_tile), s_.moved(sum_, m_.acc_block)},
-                  s_.moved(sum_, m_.acc_lane));
+                  s_.moved(sum_, m_.acc_lane), m_.instruction);
     s_.set_scope(sum_, "register");
-    const Loop depth = s_.unroll_part(m_.depth_lane);
+    const Loop depth = s_.unroll_steps(m_.depth_lane, m_.instruction);
     if (s_.choose_switch("prefetch_w", true)) s_.prefetch_next_panel(m_.weights, depth);
     s_.unroll({tiles.inner, block});
     s_.vectorize(lane);

@@ -191,7 +191,8 @@ std::vector<Expr> point_loads(const GroupBuilder& b, BufferId buffer, int64_t po
   for (int64_t i = 0; i < points; ++i) {
     Index index = at(Expr(i));
     for (Expr& e : index) e = b.simplified(e);
-    values.push_back(load(buffer, DType::f32, index));
+    const Expr value = load(buffer, b.dtype_of(buffer), index);
+    values.push_back(value.type() == DType::f32 ? value : cast(DType::f32, value));
   }
   return values;
 }

@@ -29,7 +29,7 @@ std::vector<Expr> linear_rows(const Matrix& matrix, const std::vector<Expr>& val
 // G g GT at a point of the two axes, for the taps g[i][j]: made in f64 and rounded once to f32.
 Expr transformed_taps(const Matrix& g, const Expr& row, const Expr& column,
                       const std::function<Expr(int64_t i, int64_t j)>& tap);
-// The f32 elements of a buffer at each of so many points of an axis: those that linear_rows takes.
+// A buffer's elements, as f32, at each of so many points of an axis: those that linear_rows takes.
 std::vector<Expr> point_loads(const GroupBuilder& b, BufferId buffer, int64_t points,
                               const std::function<Index(const Expr& point)>& at);
 // rows[index], as a chain of selects that folds once the index is constant.

@@ -3,6 +3,7 @@
 #include "ir/graph/graph.h"
 #include "ir/target.h"
 #include "kernels/common/handles.h"
+#include "kernels/common/integer_product.h"
 #include "kernels/common/lowered.h"
 #include "kernels/conv/conv.h"
 #include "kernels/device/device.h"
@@ -25,6 +26,8 @@ struct WinogradStages {
   BufferName weights;       // transformed, in panels
   Stage acc;                // the products of each point
   Loop acc_row, acc_column, acc_tile, acc_block, acc_lane, depth_block, depth_lane;
+  SumInstruction instruction;       // for the products
+  int64_t depth = 1;                // channels that one step of depth_lane takes
   Transform out_rows, out_columns;  // of the products
   ConvOutput out;
 };
@@ -41,8 +44,11 @@ struct WinogradTileStages {
 };
 
 // Whether the algorithm computes the node: a 3x3 convolution of stride 1 or 2 with constant
-// weights; on a processor over blocked channels.
+// weights; on a processor over blocked channels. Operands (with_short_operands) are f32, or on a
+// processor bf16 that an instruction multiplies.
 bool winograd_applies(const Graph& graph, const Node& node, const Target& target);
+// What multiplies operands in bf16; none of f32.
+IntegerProduct winograd_product(const Graph& graph, const Node& node, const Target& target);
 // Channel blocks that one register tile covers when there are so many tiles of the image.
 int64_t winograd_vectors(int64_t blocks, int64_t tiles, const Target& target);
 

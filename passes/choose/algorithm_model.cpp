@@ -2,8 +2,10 @@
 // docs/internals/algorithms.md.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "ir/core_rates.h"
+#include "ir/graph/short_floats.h"
 #include "ir/group.h"
 #include "kernels/device/tile_model.h"
 #include "kernels/device/tiles.h"
@@ -26,6 +28,7 @@ constexpr double kStrassenCycles = 9, kStrassenSpillCycles = 6;
 constexpr double kStrassenNarrow = 1.15, kStrassenKappa = 1.4;
 // a vector and point of Winograd's transforms
 constexpr double kInputCycles = 5.5, kOutputCycles = 3.6;
+constexpr double kShortCycles = 10;  // a vector of the input more, where it is rounded to bf16
 
 // Against the core on which the cycles of sums and transforms were counted.
 double sums_speed(const Target& target) { return core_rates(target).sums * 8 / target.lanes(4); }
@@ -37,13 +40,77 @@ struct Product {
 
 double padded(double n, double to) { return std::ceil(n / to) * to; }
 
-double multiply_cycles(const Product& p, const Target& target) {
+// speed: against f32.
+double multiply_cycles(const Product& p, const Target& target, double speed = 1) {
   const double lanes = target.lanes(4), a_cycle = vector_products(target);
   // Products in flight
   const double rows = std::min<double>(p.rows, target.vector_registers / 2 - 2),
                fewest = 4 * a_cycle;
   const double hidden = std::min(1.0, 2 * rows / fewest);  // two vectors wide
-  return p.rows * p.depth * padded(p.columns, lanes) / (lanes * a_cycle) / kEfficiency / hidden;
+  return p.rows * p.depth * padded(p.columns, lanes) / (lanes * a_cycle) / kEfficiency / hidden /
+         speed;
+}
+
+// How an instruction's products compare with those of another.
+double relative_speed(const IntegerProduct& product, const IntegerProduct& other,
+                      const Target& target) {
+  const auto a_cycle = [&](const IntegerProduct& p) -> double {
+    const Intrinsic* intrinsic = p.defined() ? target.find_intrinsic(p.intrinsic) : nullptr;
+    const auto form = intrinsic ? product_form(*intrinsic) : std::nullopt;
+    return form ? form->products_a_cycle() : 0;
+  };
+  const double own = a_cycle(product), others = a_cycle(other);
+  return own > 0 && others > 0 ? own / others : 1;
+}
+
+DType left_type(const Graph& graph, const Node& node) {
+  return graph.value(node.inputs[0]).type.dtype;
+}
+
+// Direct products of the node's operands.
+double direct_speed(const Graph& graph, const Node& node, const Target& target) {
+  const CoreRates rates = core_rates(target);
+  return rates.multiply_adds(left_type(graph, node)) / rates.f32;
+}
+
+// Of Winograd's, whose instruction may be another one: direct sums may take rows together.
+double winograd_speed(const Graph& graph, const Node& node, const Target& target) {
+  const IntegerProduct own = winograd_product(graph, node, target);
+  if (!own.defined()) return direct_speed(graph, node, target);
+  const TensorType &x = graph.value(node.inputs[0]).type, &y = graph.value(node.output).type;
+  const auto known = [](const Expr& e) { return *as_const(e); };
+  const IntegerProduct direct = integer_product(
+      target, own.left, own.type,
+      {y.layout.block, x.layout.block, known(y.shape.back()),
+       ProductExtents::Whole{known(y.shape[1]), known(x.shape[1])}});
+  return direct_speed(graph, node, target) * relative_speed(own, direct, target);
+}
+
+// Variance of the error of each of a tile's outputs along an axis against that of the output, for
+// inputs and weights without correlation: sums over the points of AT^2 |BT row|^2 |G row|^2.
+std::vector<double> winograd_variances(int tile, int stride) {
+  const WinogradTransform t = winograd_transform(tile, stride);
+  const auto square = [](const std::vector<double>& row) {
+    return std::inner_product(row.begin(), row.end(), row.begin(), 0.0);
+  };
+  std::vector<double> variances;
+  for (const auto& row : t.at) {
+    double sum = 0;
+    for (size_t a = 0; a < row.size(); ++a)
+      sum += row[a] * row[a] * square(t.bt[a]) * square(t.g[a]);
+    variances.push_back(sum / 3);
+  }
+  return variances;
+}
+
+// Direct sums of bf16 round both operands once. Winograd's algorithm rounds what it makes of them
+// as well. The largest error is that of the tile's worst output, which has so many times the
+// variance. The budget is growth times the error that direct sums of all layers have.
+double short_error(int tile, int stride, const Target& target) {
+  constexpr double kUsualAccuracy = 1e-4, kPassedOn = 2;
+  const double growth = 1 + target.accuracy / kUsualAccuracy;
+  const double kappa = std::ranges::max(winograd_variances(tile, stride));
+  return target.accuracy / kPassedOn * kappa / std::sqrt(growth * growth - 1);
 }
 
 // Weights are read once and cold; half of the lesser time hides behind the greater.
@@ -93,13 +160,17 @@ AlgorithmEstimate winograd(const Graph& graph, const Node& node, int tile, const
   const double tiles = static_cast<double>(extent(y.shape[0])) *
                        std::ceil(static_cast<double>(extent(y.shape[2])) / tile) *
                        std::ceil(static_cast<double>(extent(y.shape[3])) / tile);
-  const double transforms = tiles * points / lanes * (in * kInputCycles + out * kOutputCycles) /
+  const double in_cycles = kInputCycles + (x.dtype == DType::f32 ? 0 : kShortCycles);
+  const double transforms = tiles * points / lanes * (in * in_cycles + out * kOutputCycles) /
                             sums_speed(target);
   AlgorithmEstimate e;
-  e.weight_bytes = points * in * out * 4;
-  e.cycles = with_weights(points * multiply_cycles({tiles, in, out}, target) + transforms,
-                          e.weight_bytes, target, model_bytes);
-  e.error = rounding_error(winograd_kappa(tile, stride), in);
+  e.short_floats = x.dtype != DType::f32;
+  e.weight_bytes = points * in * out * static_cast<double>(dtype_bytes(x.dtype));
+  const double speed = winograd_speed(graph, node, target),
+               products = points * multiply_cycles({tiles, in, out}, target, speed);
+  e.cycles = with_weights(products + transforms, e.weight_bytes, target, model_bytes);
+  e.error = e.short_floats ? short_error(tile, stride, target)
+                           : rounding_error(winograd_kappa(tile, stride), in);
   return e;
 }
 
@@ -187,25 +258,17 @@ double rounding_error(double kappa, double length) {
   return kRoundings * kEpsilon * kappa * std::sqrt(length);
 }
 
-// Variance of the error against that of the output, for inputs and weights without correlation: per
-// axis the sum over the points of AT^2 |BT row|^2 |G row|^2, averaged over the tile's outputs.
+// Averaged over the tile's outputs.
 double winograd_kappa(int tile, int stride) {
-  const WinogradTransform t = winograd_transform(tile, stride);
-  auto square = [](const std::vector<double>& row) {
-    double sum = 0;
-    for (double v : row) sum += v * v;
-    return sum;
-  };
-  double sum = 0;
-  for (const auto& row : t.at)
-    for (size_t a = 0; a < row.size(); ++a)
-      sum += row[a] * row[a] * square(t.bt[a]) * square(t.g[a]);
-  return sum / (3 * tile);  // of one axis; both axes: its square, whose root is the amplitude
+  const std::vector<double> variances = winograd_variances(tile, stride);
+  // Of one axis; both axes: its square, whose root is the amplitude
+  return std::accumulate(variances.begin(), variances.end(), 0.0) / tile;
 }
 
-std::optional<AlgorithmEstimate> estimate_algorithm(const Graph& graph, const Node& node,
+std::optional<AlgorithmEstimate> estimate_algorithm(const Graph& graph, const Group& group,
                                                     Algorithm algorithm, const Target& target,
                                                     double model_bytes) {
+  const Node node = with_short_operands(graph, group);
   if (!target.axes.empty()) return estimate_on_device(graph, node, algorithm, target);
   // Other devices compute it as it is written
   if (!target.driver.empty() && algorithm != Algorithm::direct) return std::nullopt;
@@ -213,9 +276,11 @@ std::optional<AlgorithmEstimate> estimate_algorithm(const Graph& graph, const No
     case Algorithm::direct: {
       const Product p = product_of(graph, node);
       AlgorithmEstimate e;
-      e.weight_bytes = p.depth * padded(p.columns, target.lanes(4)) * 4;
-      e.cycles = with_weights(multiply_cycles(p, target), e.weight_bytes, target, model_bytes);
-      e.error = rounding_error(1, p.depth);
+      e.short_floats = is_short_float(left_type(graph, node));
+      e.weight_bytes = p.depth * padded(p.columns, target.lanes(4)) * (e.short_floats ? 2 : 4);
+      e.cycles = with_weights(multiply_cycles(p, target, direct_speed(graph, node, target)),
+                              e.weight_bytes, target, model_bytes);
+      if (!e.short_floats) e.error = rounding_error(1, p.depth);
       return e;
     }
     case Algorithm::winograd_f2:

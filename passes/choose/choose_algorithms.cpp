@@ -2,6 +2,7 @@
 
 #include "ir/graph/queries.h"
 #include "ir/group.h"
+#include "kernels/common/integer_product.h"
 #include "passes/choose/product_names.h"
 
 #include <algorithm>
@@ -31,7 +32,8 @@ struct Choice {
   const AlgorithmEstimate& now() const { return options[taken].estimate; }
 };
 
-bool has_constant_weights(const Graph& graph, const Node& node) {
+bool has_constant_weights(const Graph& graph, const Group& group) {
+  const Node node = with_short_operands(graph, group);
   bool product = std::holds_alternative<op::Conv>(node.attrs) ||
                  std::holds_alternative<op::MatMul>(node.attrs);
   return product && node.inputs.size() > 1 && node.inputs[1].valid() &&
@@ -93,6 +95,17 @@ void use_measured(std::vector<Choice>& choices, const AlgorithmSeconds& measured
 }
 
 double square(const Option& o) { return o.estimate.error * o.estimate.error; }
+
+// Layers in short floats share what they may add to the error of direct sums.
+void share_errors(std::vector<Choice>& choices, std::vector<Choice>& settled) {
+  double layers = 0;
+  for (const auto* some : {&choices, &settled})
+    for (const Choice& c : *some) layers += c.options[0].estimate.short_floats ? 1 : 0;
+  for (auto* some : {&choices, &settled})
+    for (Choice& c : *some)
+      for (Option& o : c.options)
+        if (o.estimate.short_floats) o.estimate.error /= std::sqrt(layers);
+}
 
 // What has been decided before.
 std::optional<Algorithm> settled_algorithm(const Graph& graph, const Group& group,
@@ -190,19 +203,18 @@ bool has_algorithms(const Graph& graph, const Group& group) {
                               std::ranges::any_of(group.nodes, [&](NodeId id) {
                                 return graph.node(id).output == anchor.inputs[0];
                               });
-  return has_constant_weights(graph, anchor) && !is_attention(graph, group) && !operand_inside;
+  return has_constant_weights(graph, group) && !is_attention(graph, group) && !operand_inside;
 }
 
 std::vector<Algorithm> applicable_algorithms(const Graph& graph, const Group& group,
                                              const Target& target) {
   std::vector<Algorithm> list = {Algorithm::direct};
-  const Node& anchor = graph.node(group.anchor);
   if (!has_algorithms(graph, group)) return list;
   const op::Pool* pool = nullptr;
   for (NodeId id : group.nodes)
     if (const auto* found = std::get_if<op::Pool>(&graph.node(id).attrs)) pool = found;
   for (Algorithm algorithm : kFast)
-    if (estimate_algorithm(graph, anchor, algorithm, target, 0) &&
+    if (estimate_algorithm(graph, group, algorithm, target, 0) &&
         (!pool || serves_pool(algorithm, *pool)))
       list.push_back(algorithm);
   return list;
@@ -210,8 +222,7 @@ std::vector<Algorithm> applicable_algorithms(const Graph& graph, const Group& gr
 
 Algorithm algorithm_on(const Graph& graph, const Group& group, const Target& device) {
   if (group.algorithm == Algorithm::direct) return Algorithm::direct;
-  const auto found = estimate_algorithm(graph, graph.node(group.anchor), group.algorithm, device,
-                                        0);
+  const auto found = estimate_algorithm(graph, group, group.algorithm, device, 0);
   return found ? group.algorithm : Algorithm::direct;
 }
 
@@ -223,15 +234,14 @@ AlgorithmSummary choose_algorithms(const Graph& graph, std::vector<Group>& group
   std::vector<Choice> choices, settled;
   for (Group& group : groups) {
     group.algorithm = Algorithm::direct;
-    const Node& node = graph.node(group.anchor);
     if (!has_algorithms(graph, group)) continue;
     const std::optional<Algorithm> fixed = settled_algorithm(graph, group, options);
     Choice c{&group,
              {{Algorithm::direct,
-               *estimate_algorithm(graph, node, Algorithm::direct, target, model_bytes)}}};
+               *estimate_algorithm(graph, group, Algorithm::direct, target, model_bytes)}}};
     for (Algorithm algorithm : kFast) {
       if (fixed ? *fixed != algorithm : options.only && *options.only != algorithm) continue;
-      auto e = estimate_algorithm(graph, node, algorithm, target, model_bytes);
+      auto e = estimate_algorithm(graph, group, algorithm, target, model_bytes);
       if (!e) continue;
       const bool promising = e->cycles < (1 - kLeastGain) * c.options[0].estimate.cycles;
       if (options.only || fixed || promising ||
@@ -242,6 +252,7 @@ AlgorithmSummary choose_algorithms(const Graph& graph, std::vector<Group>& group
     total.direct_bytes += c.options[0].estimate.weight_bytes;
     (fixed ? settled : choices).push_back(std::move(c));
   }
+  share_errors(choices, settled);
   double spare = std::max(model_bytes, total.direct_bytes + taken.direct_bytes) *
                      (options.max_weight_growth - 1) -
                  (taken.weight_bytes - taken.direct_bytes);
@@ -268,9 +279,8 @@ AlgorithmSummary summary_of(const Graph& graph, const std::vector<Group>& groups
   AlgorithmSummary total;
   for (const Group& group : groups) {
     if (!has_algorithms(graph, group)) continue;
-    const Node& node = graph.node(group.anchor);
-    const auto direct = estimate_algorithm(graph, node, Algorithm::direct, target, 0),
-               own = estimate_algorithm(graph, node, group.algorithm, target, 0);
+    const auto direct = estimate_algorithm(graph, group, Algorithm::direct, target, 0),
+               own = estimate_algorithm(graph, group, group.algorithm, target, 0);
     if (!own) continue;
     total = total +
             AlgorithmSummary{direct->weight_bytes, own->weight_bytes, kPassedOn * own->error};

@@ -28,15 +28,18 @@ struct AlgorithmOptions {
   std::set<std::string> exact = {};
 };
 
-// What one algorithm makes of one node, by the model of docs/internals/algorithms.md.
+// What one algorithm makes of a group's anchor, by the model of docs/internals/algorithms.md.
 struct AlgorithmEstimate {
   double cycles = 0;        // of one core
   double weight_bytes = 0;  // packed
   double error = 0;         // expected, relative to the output's range
+  // It multiplies short floats: error is what the algorithm adds to that of direct sums, as a share
+  // of the budget, were the layer the network's only one in them. Of n it is a root of n less.
+  bool short_floats = false;
 };
 // nullopt: the algorithm does not apply. model_bytes: all weights of the model, which decide what
 // cache they come from.
-std::optional<AlgorithmEstimate> estimate_algorithm(const Graph& graph, const Node& node,
+std::optional<AlgorithmEstimate> estimate_algorithm(const Graph& graph, const Group& group,
                                                     Algorithm algorithm, const Target& target,
                                                     double model_bytes);
 // A convolution or matrix product with constant weights: what has a choice.

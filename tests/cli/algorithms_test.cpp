@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "frontend/frontend.h"
 #include "kernels/lower.h"
 #include "passes/choose/choose_algorithms.h"
 #include "passes/fuse_groups.h"
@@ -295,7 +296,7 @@ TEST_CASE("no other choice within the growth of weights takes fewer cycles") {
     model_bytes += static_cast<double>(depth * columns * 4);
   for (const Group& group : groups) {
     auto of = [&](Algorithm a) {
-      auto e = estimate_algorithm(g, g.node(group.anchor), a, target, model_bytes);
+      auto e = estimate_algorithm(g, group, a, target, model_bytes);
       REQUIRE(e.has_value());
       return *e;
     };
@@ -341,6 +342,26 @@ TEST_CASE("the error budget bounds the choice") {
   CHECK(count(words(1e-9), "winograd") == 0);
   CHECK(count(words(1e-6), "winograd_f6") == 0);
   CHECK(count(words(1e-3), "winograd") == 2);
+}
+
+TEST_CASE("in bf16 the algorithms may make the error of direct sums twice as large") {
+  Expected<Target> parsed = parse_target(
+      "triple: x86_64-linux-gnu\ncores: 1\nprecision: bf16\n"
+      "features: [avx512bf16, avx512vl, avx512bw, avx512dq, fma]\n",
+      "bf16.yaml");
+  REQUIRE_MESSAGE(bool(parsed), error_text(parsed.takeError()));
+  Target target = *parsed;
+  Graph graph = network({1, 64, 64, 28, 28, 1});
+  AlgorithmOptions o;
+  o.max_weight_growth = 10;
+  const auto words = [&](double accuracy) {
+    target.accuracy = accuracy;
+    return groups_text(graph, target, o);
+  };
+  CHECK(count(words(1e-6), "winograd") == 0);
+  CHECK(count(words(1e-4), "winograd_f2") == 2);
+  CHECK(count(words(1e-2), "winograd_f2") < 2);  // larger tiles
+  CHECK(count(words(1e-2), "winograd") == 2);
 }
 
 TEST_CASE("layers that are settled or exact are not chosen for") {

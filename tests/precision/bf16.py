@@ -2,6 +2,7 @@
 """Compiles small models with --precision bf16 and compares them with the same models in f64.
 
 Of one product or convolution, weights and inputs are numbers that bf16 holds: nothing is rounded but the sums, so that the result must be as near as f32's.
+By Winograd's algorithm, F(2x2), that holds of small integers, which it makes no others of; of larger tiles and other numbers its transforms are rounded.
 A network of several layers with residuals, and attention, are held to the rounding of bf16. Without the instruction, and in f16, weights alone are short. The
 code must have the instruction; it runs where this machine has it, and for AArch64 under qemu, beside onnxruntime in f32.
 
@@ -35,6 +36,9 @@ PRODUCTS = [((1,), 64, 48), ((7,), 32, 20), ((33,), 35, 64), ((2, 9), 130, 17), 
 # channels in, out, kernel, stride, padding, rows and columns
 CONVOLUTIONS = [(32, 64, 1, 1, 0, 9), (64, 32, 1, 2, 0, 13), (16, 48, 3, 1, 1, 11), (32, 16, 3, 2, 1, 14), (3, 32, 7, 2, 3, 31), (20, 24, 1, 1, 0, 7),
                 (48, 32, 3, 1, 0, 8), (24, 32, 3, 1, 1, 6)]
+# channels in, out, stride, padding, rows and columns of 3x3 convolutions: cut tiles, channels that fill no block
+WINOGRAD = [(16, 48, 1, 1, 11), (24, 40, 1, 1, 6), (64, 32, 1, 0, 9), (32, 16, 2, 1, 14), (20, 24, 1, 1, 3)]
+TILES = {"winograd_f2": 8e-3, "winograd_f4": 1e-1}   # of an output's range: two roundings of each operand, as the algorithm enlarges them
 ATTENTION = 2e-2  # of an output's range: the weights of the softmax are rounded
 # heads, queries, keys in a cache, depth, whether a mask is causal: whole and ragged panels, an odd depth
 ATTENTIONS = [(2, 64, 0, 64, False), (3, 53, 0, 20, False), (2, 64, 0, 64, True), (2, 50, 0, 32, True), (2, 48, 47, 33, False), (2, 56, 40, 32, True)]
@@ -84,6 +88,20 @@ def convolution(path, channels, out, k, stride, pad, size):
     if copied:
         weights |= {"c_w": np.zeros((channels, 1, 3, 3), np.float32), "c_b": np.zeros(channels, np.float32)}
         weights["c_w"][:, :, 1, 1] = 1
+    return save(path, nodes, weights, [1, channels, size, size], [1, out, there, there])
+
+
+def integers(*shape, step=1):
+    return step * random.integers(-2, 3, shape).astype(np.float32)
+
+
+def winograd(path, channels, out, stride, pad, size):
+    """The same, a 3x3, of weights whose transforms for F(2x2) are integers."""
+    there = (size + 2 * pad - 3) // stride + 1
+    weights = {"c_w": np.zeros((channels, 1, 3, 3), np.float32), "c_b": np.zeros(channels, np.float32),
+               "y_w": integers(out, channels, 3, 3, step=4), "y_b": integers(out)}
+    weights["c_w"][:, :, 1, 1] = 1
+    nodes = [conv("x", "c", 3, pad=1, group=channels), conv("c", "y", 3, stride, pad)]
     return save(path, nodes, weights, [1, channels, size, size], [1, out, there, there])
 
 
@@ -158,14 +176,14 @@ def main():
         if not runner.qemu:
             print("no qemu-aarch64 or cross compiler: AArch64's code is only looked at")
 
-        def off_on_arm(target, instruction, tolerance):
+        def off_on_arm(target, instruction, tolerance, *flags):
             """What is wrong with the model compiled for that target; None: nothing."""
-            assembly = call("compile", model, "-t", target, "--precision", "bf16", "--emit", "asm")
+            assembly = call("compile", model, "-t", target, "--precision", "bf16", *flags, "--emit", "asm")
             if not re.search(instruction, assembly.stdout):
                 return f"no {instruction} {assembly.stderr[-300:]}"
             if not runner.qemu:
                 return None
-            compiled = call("compile", model, "-t", target, "--precision", "bf16", "--strict", "--name", "model", "-o", library)
+            compiled = call("compile", model, "-t", target, "--precision", "bf16", *flags, "--strict", "--name", "model", "-o", library)
             if compiled.returncode:
                 return compiled.stderr[-300:]
             inputs = {"x": np.load(x)}
@@ -174,22 +192,40 @@ def main():
             error = np.abs(got - want).max() / np.ptp(want)
             return None if error <= tolerance else f"off by {error:.1e} of the range"
 
+        def off(target, tolerance, *flags):
+            """The same for a target that may run here, with the instruction that is wanted there."""
+            assembly = call("compile", model, "-t", target, "--precision", "bf16", *flags, "--emit", "asm")
+            if INSTRUCTION not in assembly.stdout:
+                return f"no {INSTRUCTION} {assembly.stderr[-300:]}"
+            if not runs_here:
+                return None
+            compiled = call("compile", model, "-t", target, "--precision", "bf16", *flags, "--strict", "-o", library)
+            verified = call("verify", library, model, "-i", f"x={x}", "--tolerance", str(tolerance))
+            return f"{compiled.stderr[-300:]} {verified.stdout} {verified.stderr[-300:]}" if compiled.returncode or verified.returncode else None
+
+        for case in WINOGRAD:
+            for whole, (algorithm, tolerance) in itertools.product((True, False), TILES.items()):
+                shape = winograd(model, *case)
+                np.save(x, integers(*shape) if whole else held_by_bf16(numbers(*shape)))
+                flags = ("--algorithm", algorithm)
+                groups = call("compile", model, "-t", TARGET, "--precision", "bf16", *flags, "--emit", "groups").stdout
+                if algorithm not in groups:
+                    failures.append(f"winograd {case}: no {algorithm}")
+                if whole and algorithm == "winograd_f2":
+                    tolerance = 1e-6
+                wrong = {TARGET: off(TARGET, tolerance, *flags)} | {arm: off_on_arm(arm, r"\bbfdot\b", tolerance, *flags) for arm in ARM}
+                failures += [f"{algorithm} {case} for {target}: {text}" for target, text in wrong.items() if text]
         for make, case, tolerance in cases:
             name = f"{make.__name__} {case}"
+            flags = ("--algorithm", "direct") if make is convolution else ()
             shape = [5 if extent == "n" else extent for extent in make(model, *case)]
             scale = 0.5 * np.sqrt(np.prod(shape[1:])) if make is attention else 1   # a softmax that prefers some keys
             np.save(x, held_by_bf16(scale * numbers(*shape)))
-            assembly = call("compile", model, "-t", TARGET, "--precision", "bf16", "--emit", "asm")
-            if INSTRUCTION not in assembly.stdout:
-                failures.append(f"{name}: no {INSTRUCTION} {assembly.stderr[-300:]}")
-            elif runs_here:
-                compiled = call("compile", model, "-t", TARGET, "--precision", "bf16", "--strict", "-o", library)
-                verified = call("verify", library, model, "-i", f"x={x}", "--tolerance", str(tolerance))
-                if compiled.returncode or verified.returncode:
-                    failures.append(f"{name}: {compiled.stderr[-300:]} {verified.stdout} {verified.stderr[-300:]}")
+            if wrong := off(TARGET, tolerance, *flags):
+                failures.append(f"{name}: {wrong}")
             for target, instruction in ARM.items():
                 free = make is product and "n" in case[0]   # the driver of other machines gives no sizes
-                if not free and (wrong := off_on_arm(target, instruction, tolerance)):
+                if not free and (wrong := off_on_arm(target, instruction, tolerance, *flags)):
                     failures.append(f"{name} for {target}: {wrong}")
         if runs_here:   # a limit of accuracy counts attention as it does other layers, and takes it back
             attention(model, *ATTENTIONS[0])
@@ -216,7 +252,7 @@ def main():
             failures.append(f"auto says nothing of its choice: {chosen.returncode} {chosen.stderr}")
     for failure in failures:
         print("FAIL", failure)
-    print(f"bf16: {len(cases)} models, {len(failures)} failures")
+    print(f"bf16: {len(cases) + len(WINOGRAD)} models, {len(failures)} failures")
     return len(failures) > 0
 
 

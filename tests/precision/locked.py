@@ -149,6 +149,10 @@ def main():
         if "avx512_bf16" not in pathlib.Path("/proc/cpuinfo").read_text():
             print("SKIPPED bf16: this machine has no avx512_bf16")
             return
+        both = Place(tilewright, work / "both", convolutions, *BF16, "--algorithm", "winograd_f4")
+        choices = [layer["choice"] for layer in both.built("--max-error", 1)[0]["accuracy"]["layers"]]
+        assert choices == ["bf16", "bf16 winograd_f4", "bf16 winograd_f4"], choices
+        check_kept(both)
         short = Place(tilewright, work / "bf16", perceptron, *BF16)
         limit, back = check_kept(short)
         check_refused(short, limit)

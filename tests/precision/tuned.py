@@ -21,6 +21,8 @@ class Place(TuningPlace):
     def __init__(self, tilewright, folder, make):
         folder.mkdir()
         super().__init__(tilewright, folder)
+        # Direct sums alone: times that are made up would have algorithms taken for whose kernels there is no record
+        self.target.write_text(re.sub(r"^accuracy: .*$", "accuracy: 1e-9", self.target.read_text(), flags=re.MULTILINE))
         make(self.model)
 
     def tune(self, *flags):
