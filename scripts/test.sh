@@ -55,7 +55,7 @@ if [ $full = 1 ]; then $python tests/interfaces/five_gib.py --tilewright build/r
 for suite in attacks untrusted; do $python tests/trust/$suite.py --tilewright build/release/tilewright; done
 $python tests/micro/micro.py --tilewright build/release/tilewright
 $python tests/real_models/real_models.py --tilewright build/release/tilewright
-for suite in boards spills runner android small_floats; do $python tests/boards/$suite.py --tilewright build/release/tilewright; done
+for suite in boards spills runner android small_floats free_rows; do $python tests/boards/$suite.py --tilewright build/release/tilewright; done
 part=$((hash % 6))/6   # of ONNX's cases of single operators, on AArch64 and ARMv7
 [ $full = 0 ] || part=0/1
 echo "of ONNX's cases on other processors: part $part; --full runs all"
