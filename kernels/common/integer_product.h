@@ -77,6 +77,7 @@ IntegerProduct integer_product_from_anywhere(const Target& target, const LeftNum
 int64_t rows_of_tiles(const IntegerProduct& product, int64_t rows);
 
 class GroupBuilder;
+struct Group;
 
 // Whether nodes of the group round both operands of its product to tf32.
 bool multiplies_tf32(const GroupBuilder& b);
