@@ -392,7 +392,7 @@ class ConvLowering : ConvGroup {
     return false;
   }
 
-  // The instruction takes floats of the layout as they are, unless taps meet the padding.
+  // The instruction takes numbers of the layout as they are, unless taps meet the padding.
   bool reads_in_place() const {
     return product_.left.type == product_.type && !s_.padded && !x_type_.layout.plain() &&
            depth_ <= x_type_.layout.block && product_.rows == 1;
