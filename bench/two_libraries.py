@@ -2,6 +2,7 @@
 """Two compiled models in turns, one round after the other: least and median time of each, and their ratios.
 
 two_libraries.py TILEWRIGHT OLD.so NEW.so --out ROUNDS.jsonl [--rounds 30] [--threads 1] [--seconds 0.5]
+                 [--old-tilewright PATH]      the program that times OLD.so, where that has an older interface
 A round is a line of the file; what is there already is not measured again.
 """
 import argparse
@@ -12,7 +13,8 @@ import subprocess
 
 
 def time_of(args, library):
-    told = subprocess.run([args.tilewright, "bench", library, "--threads", str(args.threads), "--seconds", str(args.seconds), "--json"],
+    program = args.old_tilewright if library == args.old and args.old_tilewright else args.tilewright
+    told = subprocess.run([program, "bench", library, "--threads", str(args.threads), "--seconds", str(args.seconds), "--json"],
                           check=True, capture_output=True, text=True)
     return json.loads(told.stdout)["min"]
 
@@ -23,6 +25,7 @@ def main():
     parser.add_argument("old")
     parser.add_argument("new")
     parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--old-tilewright")
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=0.5)

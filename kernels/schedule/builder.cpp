@@ -470,66 +470,6 @@ void ScheduleBuilder::specialize_one(const Loop& loop, const Expr& extent) {
     try_add(step::Specialize{loop.name(), 1, std::move(symbols), "one"});
 }
 
-void ScheduleBuilder::parallelize(const Loops& loops, const std::string& name) {
-  Loops all = loops;
-  std::erase_if(all, [&](const Loop& loop) { return !has(loop); });
-  const auto count = static_cast<int64_t>(all.size());
-  int64_t fewest = rules() ? std::max<int64_t>(1, count - 1) : 1;
-  const auto spread = [&](int64_t outer) {  // of that many loops
-    int64_t iterations = 1;
-    for (int64_t i = 0; i < outer; ++i)
-      iterations *= extent(all[static_cast<size_t>(i)]).value_or(target_->cores);
-    return sharing(iterations, target_->cores);
-  };
-  if (rules() && fewest < count && !spreads_as_well(spread(fewest), spread(count))) fewest = count;
-  // A fused loop divides by the extents of all but the first, in every iteration: not by free ones.
-  // Of few iterations it is cut with the loop inside.
-  int64_t usual = 1;
-  while (usual < count && extent(all[static_cast<size_t>(usual)])) ++usual;
-  fewest = std::min(fewest, usual);
-  // a point may have another one's number
-  const int64_t fused = choose("parallel_" + name, std::min(usual, count), counted(fewest, count));
-  all.resize(static_cast<size_t>(std::min(std::max(fused, fewest), count)));
-  parallel(fuse(all, name));
-}
-
-void ScheduleBuilder::map_nest(const Stage& stage) {
-  Loops loops = spatial_loops_of(stage);
-  if (loops.empty()) return;
-  const Stmt store = store_of(stage);
-  const int64_t vectors = choose("vectors_" + stage.label(), 1, {2, 4}),
-                steps = choose("unroll_" + stage.label(), 1, {2, 4});
-  int64_t lanes = target_->lanes(dtype_bytes(kernel_.buffer(store->buffer).dtype)) * vectors;
-  const Loop last = loops.back();
-  loops.pop_back();
-  auto size = extent(last);
-  if (size && *size <= lanes) {
-    if (*size > 1) vectorize(last);
-  } else {
-    // What it reads of itself is not there twice
-    bool divides = size && *size % lanes == 0, carried = false;
-    visit(store->value, [&](const Expr& e) {
-      carried |= e->kind == ExprKind::load && e->buffer == store->buffer;
-    });
-    const Cut cut = split(last, lanes, divides || !size || carried ? Tail::guard : Tail::shift,
-                          last.name() + "_o", last.name() + "_v");
-    vectorize(cut.inner);
-    loops.push_back(cut.outer);
-  }
-  if (steps > 1 && !loops.empty()) {
-    const std::string line = loops.back().name();
-    const Cut cut = split(loops.back(), steps, Tail::guard, line + "_s", line + "_u");
-    unroll(cut.inner);
-    loops.back() = cut.outer;
-  }
-  parallelize(loops, stage.label() + "_p");
-}
-
-void ScheduleBuilder::map_nests(const Stages& stages) {
-  for (const Stage& stage : stages)
-    if (has(stage)) map_nest(stage);
-}
-
 Expected<Schedule> ScheduleBuilder::finish() {
   for (const step::SetScope& scope : scopes_) add(scope);
   if (!failed_.empty()) return make_error(std::move(failed_));

@@ -160,11 +160,13 @@ class ScheduleBuilder {
   // Whether a condition in the loop depends on its variable.
   bool decides(const Loop& loop) const;
   // Fuses the loops (a prefix of a nest) and runs them on all threads. Knob "parallel_" + name: how
-  // many of the loops.
-  void parallelize(const Loops& loops, const std::string& name);
+  // many of the loops. `apart`: the innermost stays by itself where the threads are as busy.
+  enum class Inner { fused, apart };
+  void parallelize(const Loops& loops, const std::string& name, Inner inner = Inner::fused);
   // The stage's store and nothing else in its nest: vectors along its last axis, threads over the
-  // others. Knobs "vectors_" + label, how many in one step, and "unroll_" + label, how many steps
-  // in one line.
+  // others. A division of the threads' loop takes longer than a vector: where there would be one,
+  // the loop over vectors stays apart, and its ends with the conditions on them. Knobs "vectors_" +
+  // label, how many in one step, and "unroll_" + label, how many steps in one line.
   void map_nest(const Stage& stage);
   void map_nests(const Stages& stages);  // those that are there
 
