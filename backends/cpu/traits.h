@@ -24,9 +24,10 @@ struct CpuTraits {
   std::vector<std::string> checked;
   // Those and the baseline's
   std::vector<std::string> usable;
-  bool fma = false;    // fused multiply-add of f32 and f64 is an instruction
-  bool round = false;  // so are floor, ceil, trunc and round-to-even
-  bool half = false;   // and f16 <-> f32 conversion
+  bool fma = false;      // fused multiply-add of f32 and f64 is an instruction
+  bool round = false;    // so are floor, ceil, trunc and round-to-even
+  bool half = false;     // and f16 <-> f32 conversion
+  bool nearest = false;  // and f32 to the nearest i32, which takes no rounding before
   int vector_bits = 128;
   TableLookup table_lookup = TableLookup::none;
 };

@@ -161,6 +161,30 @@ Value* Values::from_storage(Value* x, DType t) {
   return from_bits(b.CreateShl(wide, integer(wide, 16)));
 }
 
+Value* Values::nearest_int(Value* x) {
+  Type* type = with_lanes(b.getInt32Ty(), lanes(x));
+  if (traits.nearest) return b.CreateIntrinsic(llvm::Intrinsic::lrint, {type, x->getType()}, {x});
+  return b.CreateFPToSI(round_even(x), type);
+}
+
+// The limits are less by the offset: they are whole numbers, so that rounding does not leave them.
+Value* Values::float_to_narrow(Value* x, DType to, bool rounded, int64_t offset) {
+  const bool is_signed = is_signed_int(to);
+  const int width = dtype_bits(to);
+  const double least = is_signed ? -std::ldexp(1.0, width - 1) : 0,
+               most = std::ldexp(1.0, is_signed ? width - 1 : width) - 1;
+  Value* low = real(x, least - static_cast<double>(offset));
+  Value* high = real(x, most - static_cast<double>(offset));
+  Value* inside = select(b.CreateFCmpOGT(x, low), x, low);
+  inside = select(b.CreateFCmpOLT(inside, high), inside, high);
+  Value* number = rounded ? nearest_int(inside)
+                          : b.CreateFPToSI(inside, with_lanes(b.getInt32Ty(), lanes(x)));
+  if (offset != 0) number = b.CreateAdd(number, integer(number, offset));
+  // What is no number becomes 0, which the lower limit of unsigned types is
+  if (is_signed) number = select(b.CreateFCmpUNO(x, x), integer(number, 0), number);
+  return b.CreateTrunc(number, with_lanes(compute_type(to), lanes(x)));
+}
+
 // Truncates toward zero. Unsaturated: modulo 2^width where the value fits 64 (for narrow types 32)
 // bits, else unspecified.
 Value* Values::float_to_int(Value* x, DType to, bool saturate) {
@@ -169,15 +193,7 @@ Value* Values::float_to_int(Value* x, DType to, bool saturate) {
   bool is_signed = is_signed_int(to);
   int width = dtype_bits(to);
   // LLVM takes vectors of these lane by lane
-  if (saturate && count > 0 && width >= 8 && width <= 16) {
-    const double least = is_signed ? -std::ldexp(1.0, width - 1) : 0,
-                 most = std::ldexp(1.0, is_signed ? width - 1 : width) - 1;
-    Value *low = real(x, least), *high = real(x, most);
-    Value* inside = select(b.CreateFCmpOGT(x, low), x, low);
-    inside = select(b.CreateFCmpOLT(inside, high), inside, high);
-    Value* number = b.CreateFPToSI(inside, with_lanes(b.getInt32Ty(), count));
-    return b.CreateTrunc(select(b.CreateFCmpUNO(x, x), integer(number, 0), number), type);
-  }
+  if (saturate && count > 0 && width >= 8 && width <= 16) return float_to_narrow(x, to, false, 0);
   if (saturate) {
     auto id = is_signed ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
     Value* result = b.CreateIntrinsic(id, {type, x->getType()}, {x});

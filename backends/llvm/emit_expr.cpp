@@ -1,9 +1,42 @@
 // Expressions: scalars where all lanes agree, vectors otherwise; loads under a condition are never
 // executed outside it.
+#include <cmath>
+#include <optional>
+
 #include "backends/llvm/expression_emitter.h"
 #include "backends/llvm/memory_emitter.h"
+#include "ir/storage_types.h"
 
 namespace tw::codegen {
+namespace {
+
+// round(value) + offset of f32
+struct RoundedSum {
+  Expr value;
+  int64_t offset = 0;
+};
+
+// What a cast to 8 or 16 bits saturates, as quantized tensors have it: limits and offset are whole
+// numbers, so the offset may be added behind the conversion.
+std::optional<RoundedSum> rounded_sum(const Expr& cast) {
+  const int width = dtype_bits(cast->type);
+  if (!cast->saturate || !is_int(cast->type) || width < 8 || width > 16) return std::nullopt;
+  RoundedSum sum{cast->args[0]};
+  if (sum.value.type() != DType::f32) return std::nullopt;
+  if (sum.value->kind == ExprKind::binary && sum.value->binary == BinaryOp::add) {
+    const Expr &x = sum.value->args[0], &y = sum.value->args[1];
+    const Expr& offset = y->kind == ExprKind::float_imm ? y : x;
+    if (offset->kind != ExprKind::float_imm || std::abs(offset->float_value) > 1 << 16 ||
+        offset->float_value != std::trunc(offset->float_value))
+      return std::nullopt;
+    sum = {&offset == &y ? x : y, static_cast<int64_t>(offset->float_value)};
+  }
+  if (sum.value->kind != ExprKind::unary || sum.value->unary != UnaryOp::round) return std::nullopt;
+  sum.value = sum.value->args[0];
+  return sum;
+}
+
+}  // namespace
 
 Value* ExpressionEmitter::emit(const Expr& e) {
   if (known_.empty()) known_.emplace_back();
@@ -38,6 +71,8 @@ Value* ExpressionEmitter::emit_node(const Expr& e) {
     case ExprKind::binary: return emit_binary(e);
     case ExprKind::select: return emit_select(e);
     case ExprKind::cast:
+      if (const auto sum = rounded_sum(e))
+        return v_.float_to_narrow(emit(sum->value), e->type, true, sum->offset);
       return v_.convert(emit(e->args[0]), e->args[0].type(), e->type, e->saturate);
   }
   TW_UNREACHABLE("an expression");

@@ -63,6 +63,8 @@ class Values {
   Value* horizontal(Combiner combiner, DType t, Value* lanes_value);
   Value* identity(Combiner combiner, DType t);
   Value* convert(Value* x, DType from, DType to, bool saturate);
+  // The saturating cast to 8 or 16 bits; of round(x) + offset, for an f32 x, where `rounded`
+  Value* float_to_narrow(Value* x, DType to, bool rounded, int64_t offset);
   Value* to_storage(Value* x, DType t, bool saturate = false);  // saturate: of small floats
   Value* from_storage(Value* x, DType t);
   Value* shuffle(Value* x, Value* y, llvm::ArrayRef<int> mask) {
@@ -77,6 +79,7 @@ class Values {
   Value* round_by_magic(Value* magnitude);
   Value* integer_divide(BinaryOp op, DType t, Value* x, Value* y);
   Value* float_to_int(Value* x, DType to, bool saturate);
+  Value* nearest_int(Value* x);  // of an f32 that an i32 holds
   Value* rebias(Value* shifted, int bias);
   Value* half_to_float(Value* h);
   Value* float_to_half(Value* f);
