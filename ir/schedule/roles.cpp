@@ -18,12 +18,14 @@
 // Asynchronous copies, which other parts read, signal when they have landed. Legal: a serial loop
 // outside of other roles, without other tokens, whose nests are of one part each; what parts share
 // are temps used in the loop alone, each written by one part, that no part reads before it is
-// written in an iteration; a part that waits before a loop does not get what it waits for behind
-// it. A loop inside fills the slots round about over all iterations of the loops around it too, and
-// what is filled fewer times than there would be slots has a slot for each.
+// written in an iteration, and that is not written again in it after another part reads it; a part
+// that waits before a loop does not get what it waits for behind it. A loop inside fills the slots
+// round about over all iterations of the loops around it too, and what is filled fewer times than
+// there would be slots has a slot for each.
 #include <algorithm>
 #include <map>
 
+#include "ir/schedule/footprint.h"
 #include "ir/schedule/owners.h"
 
 namespace tw::sched {
@@ -52,6 +54,51 @@ Stmt token(StmtKind kind, const std::string& queue, bool async = false) {
 bool uses_any(const Stmt& s, const std::vector<BufferId>& buffers, bool write) {
   return std::ranges::any_of(buffers,
                              [&](BufferId id) { return write ? writes(s, id) : reads(s, id); });
+}
+
+// What the loop's body stores to and loads from the buffer.
+std::vector<Access> uses_in(const Kernel& kernel, BufferId id, const std::vector<Stmt>& path) {
+  std::vector<Access> uses = accesses(kernel, id, path);
+  for (const Stmt& store : stores_of(path.back()->body[0])) {
+    if (store->buffer != id) continue;
+    Access use{store->indices, {}, ranges_of(kernel, path)};
+    for (const Stmt& s :
+         find_path(path.back()->body[0], [&](const StmtNode& n) { return &n == store.get(); })) {
+      if (s->kind != StmtKind::loop) continue;
+      add_range(use.inner, *s);
+      add_range(use.all, *s);
+    }
+    uses.push_back(std::move(use));
+  }
+  return uses;
+}
+
+// Every iteration of the loop uses elements of its own: along one dimension the loop moves all uses
+// by the same step, which is no shorter than what an iteration covers there.
+bool uses_own_elements(const Kernel& kernel, BufferId id, const std::vector<Stmt>& path) {
+  const std::vector<Access> uses = uses_in(kernel, id, path);
+  const auto own_along = [&](size_t dim) {
+    std::vector<Interval> covered;
+    int64_t step = 0;
+    for (const Access& use : uses) {
+      if (has_load(use.indices[dim])) return false;
+      const std::optional<LinearTerm> term = linear_in(use.indices[dim], path.back()->var);
+      if (!term || term->coefficient == 0) return false;
+      if (!covered.empty() && term->coefficient != step) return false;
+      step = term->coefficient;
+      const std::optional<Interval> rest = interval_over(term->rest, use.inner, use.all);
+      if (!rest) return false;
+      covered.push_back(*rest);
+    }
+    const Ranges outer = ranges_of(kernel, path);
+    for (const Interval& a : covered)
+      for (const Interval& b : covered)
+        if (!can_prove(lt(a.max - b.min, Expr(std::abs(step))), outer)) return false;
+    return true;
+  };
+  for (size_t dim = 0; dim < kernel.buffer(id).shape.size(); ++dim)
+    if (own_along(dim)) return true;
+  return false;
 }
 
 // The part's statements between a wait before the first and a signal after the last that touches
@@ -170,6 +217,8 @@ class RoleSplit {
           if (reads(outside, id) || writes(outside, id))
             return illegal("'{0}' is used outside of loop '{1}'", name, step_.loop);
           TW_TRY(check_forward(kernel, id));
+          bool read = false;
+          TW_TRY(check_filled_once(kernel, id, from, home(id), read));
           links[{from, to, home(id)->var}].push_back(id);
         }
     }
@@ -245,6 +294,36 @@ class RoleSplit {
             "'{1}' to the next",
             kernel.buffer(id).name, loop->var);
       written |= here;
+    }
+    return Error::success();
+  }
+
+  // The part that writes a slot is through with an iteration of its loop before others read it:
+  // behind the first read, nothing of the slot is written again. read: one stands before the loop.
+  Error check_filled_once(const Kernel& kernel, BufferId id, size_t writer, const Stmt& loop,
+                          bool& read) const {
+    const auto again = [&](const Stmt& inside) {
+      return illegal(
+          "'{0}' is written again after part of it is read, in an iteration of loop '{1}' (by "
+          "stages in '{2}'): its slot is filled once before it is read",
+          kernel.buffer(id).name, home(id)->var, inside->var);
+    };
+    for (const Stmt& child : children(loop->body[0])) {
+      const std::vector<Stmt> stores = stores_of(child);
+      if (stores.empty()) continue;
+      if (!shared(child)) {
+        if (read && writes(child, id)) return again(loop);
+        read |= owner(stores[0]) != writer && reads(child, id);
+        continue;
+      }
+      const bool both = writes(child, id) && std::ranges::any_of(stores, [&](const Stmt& store) {
+                          return owner(store) != writer && reads(store, id);
+                        });
+      if (both && !is_const(child->extent, 1)) {
+        TW_ASSIGN(const std::vector<Stmt> path, loop_path(kernel, child->var));
+        if (!uses_own_elements(kernel, id, path)) return again(child);
+      }
+      TW_TRY(check_filled_once(kernel, id, writer, child, read));
     }
     return Error::success();
   }
