@@ -92,11 +92,46 @@ Error check_parallel(const Kernel& kernel, const Stmt& loop, bool outermost) {
   return Error::success();
 }
 
+// The index goes round about over iterations of the loop that overlap (shifted split).
+bool goes_round(const Expr& index, const std::string& var) {
+  bool found = false;
+  visit(index, [&](const Expr& e) {
+    if (e->kind != ExprKind::binary || e->binary != BinaryOp::floor_mod) return;
+    visit(e, [&](const Expr& n) {
+      found |= n->kind == ExprKind::binary && n->binary == BinaryOp::min && uses_var(n, var);
+    });
+  });
+  return found;
+}
+
+// A ring that is filled ahead holds what later iterations read: an iteration that runs for the
+// second time does not find its own.
+Error check_rings(const Kernel& kernel, const Stmt& loop) {
+  const Stmt outside = replace(kernel.body, loop, nullptr);
+  for (const Stmt& store : stores_of(loop->body[0])) {
+    if (!writes(outside, store->buffer)) continue;
+    bool ahead = false;
+    visit_loads(loop->body[0], [&](const ExprNode& load, std::span<const Stmt>) {
+      for (size_t dim = 0; load.buffer == store->buffer && dim < load.args.size(); ++dim)
+        ahead |= goes_round(store->indices[dim], loop->var) &&
+                 !equal(load.args[dim], store->indices[dim]);
+    });
+    if (ahead)
+      return illegal(
+          "blocks of loop '{0}' overlap (shifted split), and stage '{1}' fills the ring '{2}' "
+          "ahead "
+          "of them",
+          loop->var, store->label, kernel.buffer(store->buffer).name);
+  }
+  return Error::success();
+}
+
 // Iterations that overlap run their common points twice: the second time must give the same values.
 Error check_overlap(const Kernel& kernel, const Stmt& loop, const std::vector<Stmt>& enclosing) {
   const std::vector<Stmt> stores = stores_of(loop->body[0]);
   if (std::ranges::none_of(stores, [&](const Stmt& store) { return overlaps(*store, loop->var); }))
     return Error::success();
+  TW_TRY(check_rings(kernel, loop));
   const bool in_reduce = std::ranges::any_of(
       enclosing, [](const Stmt& s) { return s->role == AxisRole::reduce; });
   // buffers: by a store that does not depend on what was there, by any
@@ -217,6 +252,12 @@ Error check_scopes(const Kernel& kernel) {
   visit_loads(kernel.body, [&](const ExprNode& load, std::span<const Stmt> scope) {
     if (!error && in_registers(load.buffer))
       error = check_constant_indices(kernel, load.buffer, load.args, scope);
+  });
+  if (error) return error;
+  visit(kernel.body, [&](const Stmt& s) {
+    if (!error && s->kind == StmtKind::prefetch && in_registers(s->buffer))
+      error = illegal("the register temp '{0}' is prefetched, but lies in no memory",
+                      kernel.buffer(s->buffer).name);
   });
   if (error) return error;
   for (const Stmt& store : stores_of(kernel.body)) {
