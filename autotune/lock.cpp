@@ -36,6 +36,7 @@ Json to_json(const Pin& pin) {
     out.push_back({"date", date_text(pin.time)});
     if (!pin.tool.empty()) out.push_back({"tool", pin.tool});
   }
+  if (!pin.left_out.empty()) out.push_back({"left_out", pin.left_out});
   out.push_back({"schedule", lines});
   return out;
 }
@@ -51,6 +52,7 @@ Pin pin_of(const Json& json) {
   pin.transferred = json["source"].text_or_empty() == "transferred";
   pin.predicted = json["source"].text_or_empty() == "predicted";
   pin.tool = json["tool"].text_or_empty();
+  pin.left_out = json["left_out"].text_or_empty();
   pin.seconds = json["seconds"].number_or(0);
   pin.time = date_from_text(json["date"].text_or_empty()).value_or(0);
   for (const Json& line : json["schedule"].items()) pin.schedule += line.text_or_empty() + "\n";

@@ -142,22 +142,33 @@ std::string Space::print(const Point& point) const {
 }
 
 std::optional<Point> Space::parse(std::string_view text) const {
+  std::optional<SharedPoint> shared = parse_shared(text);
+  if (!shared || print(shared->point) != text) return std::nullopt;
+  return std::move(shared->point);
+}
+
+std::optional<SharedPoint> Space::parse_shared(std::string_view text) const {
   const size_t brace = text.find('{');
   if (brace == std::string_view::npos || !text.ends_with('}')) return std::nullopt;
   const auto found = std::ranges::find(sketches_, text.substr(0, brace), &Sketch::name);
   if (found == sketches_.end()) return std::nullopt;
-  Point point{static_cast<int>(found - sketches_.begin()), {}};
+  SharedPoint shared{
+      {static_cast<int>(found - sketches_.begin()), std::vector<int>(found->knobs.size(), 0)}, {}};
   std::string_view rest = text.substr(brace + 1, text.size() - brace - 2);
-  for (const Knob& knob : found->knobs) {
+  bool any = rest.empty() && found->knobs.empty();
+  while (!rest.empty()) {
     const std::string_view one = rest.substr(0, rest.find(", "));
     rest = one.size() == rest.size() ? std::string_view() : rest.substr(one.size() + 2);
-    const auto value = std::ranges::find_if(knob.values, [&](const std::vector<int64_t>& v) {
-      return one == knob.name + "=" + text_of(v);
-    });
-    if (value == knob.values.end()) return std::nullopt;
-    point.choice.push_back(static_cast<int>(value - knob.values.begin()));
+    bool known = false;
+    for (size_t k = 0; k < found->knobs.size() && !known; ++k)
+      for (size_t v = 0; v < found->knobs[k].values.size() && !known; ++v) {
+        known = one == found->knobs[k].name + "=" + text_of(found->knobs[k].values[v]);
+        if (known) shared.point.choice[k] = static_cast<int>(v);
+      }
+    any |= known;
+    if (!known) shared.left_out.emplace_back(one);
   }
-  return rest.empty() ? std::optional(point) : std::nullopt;
+  return any ? std::optional(std::move(shared)) : std::nullopt;
 }
 
 std::vector<Point> Space::starts() const {

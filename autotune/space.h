@@ -43,6 +43,12 @@ struct Point {
   auto operator<=>(const Point&) const = default;
 };
 
+// What a space has of a point of another kernel's.
+struct SharedPoint {
+  Point point;                        // knobs that are not shared have their usual values
+  std::vector<std::string> left_out;  // "block_lines=4": no knob or no value of this space
+};
+
 class Space {
  public:
   // What a sample is equally likely to be of: a sketch may have many times another's points. By
@@ -63,6 +69,8 @@ class Space {
   std::string print(const Point& point) const;  // "sketch{tile_i=4x16, unroll=1}"
   // nothing: no sketch of that name, other knobs, a value that this space does not have
   std::optional<Point> parse(std::string_view text) const;
+  // nothing: no sketch of that name, or none of the values
+  std::optional<SharedPoint> parse_shared(std::string_view text) const;
   // The point of the default schedule, where the space has it
   std::optional<Point> default_point() const;
   // Of each sketch whose default nobody knows, the usual value of every knob; may be illegal

@@ -106,8 +106,10 @@ Expected<std::vector<RecordNote>> notes_of(TuningLog& log, const std::string& ta
     if (known != defaults.end() && !looked.contains(known->first)) continue;
     const bool gains = known == defaults.end() ||
                        is_gain(median_seconds(r), median_seconds(known->second));
-    if (std::optional<RecordNote> note = parse_note(gains ? r.about : known->second.about))
-      notes.push_back(std::move(*note));
+    std::optional<RecordNote> note = parse_note(gains ? r.about : known->second.about);
+    if (!note) continue;
+    note->task = r.key.task;
+    notes.push_back(std::move(*note));
   }
   return notes;
 }

@@ -32,6 +32,8 @@ struct RecordNote {
   std::string point;
   // It is the kernel's default schedule
   bool by_default = false;
+  // The record's, which is not in the text
+  std::string task = {};
 };
 std::string print(const RecordNote& note);
 std::optional<RecordNote> parse_note(std::string_view text);  // nothing: not of this form

@@ -9,6 +9,7 @@ namespace tw {
 static void add_schedule(Json::Object& kernel, const Pin& pin) {
   kernel.push_back({"schedule", source_of(pin)});
   if (!pin.task.empty()) kernel.push_back({"task", pin.task});
+  if (!pin.left_out.empty()) kernel.push_back({"left_out", pin.left_out});
   if (!pin.tuned) return;
   kernel.push_back({"tuned", date_text(pin.time)});
   kernel.push_back({"tuned_seconds", pin.seconds});

@@ -61,7 +61,8 @@ std::string schedule_lines(const CompileReport& r, int columns) {
                     pin.seconds * 1e3);
     else std::snprintf(line, sizeof line, "  %-11s %21s", source_of(pin), "");
     text += fit(line + (i < r.kernel_reports.size() ? r.kernel_reports[i].name + "  " : "") +
-                    (pin.name.empty() ? "copy" : pin.name),
+                    (pin.name.empty() ? "copy" : pin.name) +
+                    (pin.left_out.empty() ? "" : " without " + pin.left_out),
                 columns) +
             "\n";
   }

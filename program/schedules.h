@@ -25,6 +25,8 @@ struct Pin {
   int64_t time = 0;             // tuned: when it was measured
   std::string tool;             // tuned: the version of tilewright that measured it
   std::string schedule;         // text
+  // transferred: what of that record's point this kernel has no place for, "block_lines=4, .."
+  std::string left_out = {};
   auto operator<=>(const Pin&) const = default;
 };
 const char* source_of(const Pin& pin);  // "tuned", "transferred", "predicted", "default"

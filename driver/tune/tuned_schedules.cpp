@@ -3,6 +3,7 @@
 #include <llvm/ADT/StringExtras.h>
 
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <span>
 
@@ -65,6 +66,9 @@ class TunedSchedules final : public ModelSchedules {
   Expected<int64_t> read_log(const std::string& path, size_t first, bool keep);
   bool transfer(const LoweredKernel& kernel, const Target& place, const Kernel* shared,
                 ChosenSchedule& chosen) const;
+  bool transfer_in_part(const std::vector<RecordNote>& notes, const Space& space,
+                        const std::function<Error(const Point&)>& accept,
+                        ChosenSchedule& chosen) const;
   bool shares(const Kernel& kernel, const Target& place, const Kernel* shared) const;
   std::optional<ChosenSchedule> in_other_tile(const LoweredKernel& kernel, const Target& place,
                                               const Pin& own, double seconds,
@@ -173,8 +177,32 @@ bool TunedSchedules::shares(const Kernel& kernel, const Target& place, const Ker
   return !shared || spreads_as_well(sharing(kernel, place.cores), sharing(*shared, place.cores));
 }
 
+// What the space has of the point of a kernel of the same task, which is in another layout. The one
+// of which the least is left out.
+bool TunedSchedules::transfer_in_part(const std::vector<RecordNote>& notes, const Space& space,
+                                      const std::function<Error(const Point&)>& accept,
+                                      ChosenSchedule& chosen) const {
+  std::vector<std::pair<SharedPoint, std::string>> found;
+  for (const RecordNote& note : notes)
+    if (note.task == chosen.pin.task && !note.by_default)
+      if (std::optional<SharedPoint> shared = space.parse_shared(note.point))
+        found.emplace_back(std::move(*shared), note.point);
+  std::ranges::sort(
+      found, {}, [](const auto& one) { return std::pair(one.first.left_out.size(), one.second); });
+  for (const auto& [shared, text] : found) {
+    Error error = accept(shared.point);
+    if (!error) {
+      chosen.pin.left_out = llvm::join(shared.left_out, ", ");
+      return true;
+    }
+    llvm::consumeError(std::move(error));
+  }
+  return false;
+}
+
 // The schedule of the nearest kernel of the family whose point the template space of this one has,
-// by its static rules too. None where a nearer one's own default schedule is the best.
+// by its static rules too; or what it has of a point of the same task. None where a nearer one's
+// own default schedule is the best.
 bool TunedSchedules::transfer(const LoweredKernel& kernel, const Target& place,
                               const Kernel* shared, ChosenSchedule& chosen) const {
   const LoweredGroup& lowered = kernel.lowered;
@@ -184,28 +212,28 @@ bool TunedSchedules::transfer(const LoweredKernel& kernel, const Target& place,
   const std::vector<RecordNote> near = nearest_notes(notes->second, shape_of(lowered),
                                                      kNearKernels);
   if (near.empty()) return false;
-  const auto accept = [&](const Space& space, const std::string& text) -> Error {
-    const std::optional<Point> point = space.parse(text);
-    if (!point) return make_error(DiagCode::illegal_schedule, "the space has no such point");
-    TW_ASSIGN(chosen.schedule, space.schedule(*point));
-    TW_ASSIGN(chosen.kernel, tw::apply(lowered.kernel, chosen.schedule, &place));
-    return shares(chosen.kernel, place, shared)
-               ? Error::success()
-               : make_error(DiagCode::illegal_schedule, "cores without work");
-  };
   Expected<Space> space = template_space(
       {chosen.pin.task, chosen.pin.name, 1, 0, 0, {{*algorithm, lowered}}}, place, {});
   if (!space) {
     llvm::consumeError(space.takeError());
     return false;
   }
+  const auto accept = [&](const Point& point) -> Error {
+    TW_ASSIGN(chosen.schedule, space->schedule(point));
+    TW_ASSIGN(chosen.kernel, tw::apply(lowered.kernel, chosen.schedule, &place));
+    return shares(chosen.kernel, place, shared)
+               ? Error::success()
+               : make_error(DiagCode::illegal_schedule, "cores without work");
+  };
   for (const RecordNote& note : near) {
     if (note.by_default) return false;
-    Error error = accept(*space, note.point);
+    const std::optional<Point> point = space->parse(note.point);
+    if (!point) continue;
+    Error error = accept(*point);
     if (!error) return true;
     llvm::consumeError(std::move(error));
   }
-  return false;
+  return transfer_in_part(notes->second, *space, accept, chosen);
 }
 
 // What the predictors prefer to the default schedule, where they are sure of it.

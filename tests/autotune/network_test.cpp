@@ -402,3 +402,17 @@ TEST_CASE("notes of records: what is not one is nothing") {
   const Point point{0, {3, 0, 5}};
   CHECK(space.parse(space.print(point)) == point);
 }
+
+TEST_CASE("of a point of another space a space shares the values that it has") {
+  const Space space({{"tiles", 0, {{"i", {{4}, {1}, {2}}}, {"j", {{1}, {8, 2}}}}, {}}});
+  const std::optional<SharedPoint> shared = space.parse_shared("tiles{i=3, j=8x2, unroll_pad=2}");
+  REQUIRE(shared);
+  CHECK(space.print(shared->point) == "tiles{i=4, j=8x2}");  // 4: the usual one
+  CHECK(shared->left_out == std::vector<std::string>{"i=3", "unroll_pad=2"});
+  const std::optional<SharedPoint> fewer = space.parse_shared("tiles{i=2}");
+  REQUIRE(fewer);
+  CHECK(space.print(fewer->point) == "tiles{i=2, j=1}");
+  CHECK(fewer->left_out.empty());
+  for (const char* text : {"tiles{}", "tiles{k=1}", "tiles{i=3}", "other{i=1}", "tiles", "}", ""})
+    CHECK_FALSE(space.parse_shared(text));
+}

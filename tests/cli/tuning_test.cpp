@@ -205,6 +205,41 @@ TEST_CASE(
             "schedules 0 tuned, 1 transferred"));
 }
 
+TEST_CASE("a kernel takes what its space has of the point of its task in another layout") {
+  const Workplace place;
+  const Target target = must(load_target(kTarget, config_dirs()));
+  const std::vector<Task> tasks = must(model_tasks(place.model, {}, target));
+  const auto conv = std::ranges::find_if(
+      tasks, [](const Task& task) { return task.name.starts_with("conv"); });
+  REQUIRE(conv != tasks.end());
+  const Space space = must(template_space(*conv, target, {}));
+  RecordNote note{shape_of(conv->variants.front().lowered), space.print(*space.default_point())};
+  note.point.insert(note.point.find('{') + 1, "unroll_ring=2, ");
+  note.point.insert(note.point.size() - 1, ", blocks=4");
+  Pin own;
+  own.task = conv->key, own.target = target_key(target), own.kernel_hash = "fedcba9876543210";
+  Record record = record_of(own, kNoSteps);
+  record.algorithm = algorithm_name(conv->variants.front().algorithm);
+  record.about = print(note);
+  const std::string log = log_of(place, {record});
+  const CliResult compiled = place.compile({"--log", log});
+  REQUIRE_MESSAGE(compiled.code == kExitOk, compiled.err);
+  CHECK(has(compiled.out, "schedules 0 tuned, 1 transferred"));
+  CHECK(has(compiled.out, " without unroll_ring=2, blocks=4\n"));
+  CHECK(cli({"verify", place.folder / "model.so", place.model}).code == kExitOk);
+  const CliResult json = place.compile({"--log", log, "--json"});
+  CHECK(has(json.out, "\"left_out\": \"unroll_ring=2, blocks=4\""));
+  REQUIRE(place.lock({"--log", log}).code == kExitOk);
+  CHECK(std::ranges::count(place.pins(), "unroll_ring=2, blocks=4", &Pin::left_out) == 1);
+  const CliResult frozen = place.compile({"--frozen", "--json"});
+  CHECK(has(frozen.out, "\"left_out\": \"unroll_ring=2, blocks=4\""));
+
+  // That of another task is whole, or is not taken.
+  record.key.task = "0123456789abcdef";
+  CHECK(has(place.compile({"--log", log_of(place, {record}, "other.db")}).out,
+            "schedules 0 tuned, 0 transferred"));
+}
+
 TEST_CASE("of one thread's records the best that leaves no core without work is used") {
   const Workplace place;
   REQUIRE(cli({"lock", place.model, "-t", kFourCores}).code == kExitOk);
