@@ -1,6 +1,7 @@
 #include "driver/compile/lower_model.h"
 
 #include <algorithm>
+#include <set>
 
 #include "ir/freestanding.h"
 #include "kernels/device/few_threads.h"
@@ -149,10 +150,24 @@ Expected<ChosenSchedule> schedule(const LoweredKernel& kernel, const Target& tar
   return schedules.choose(kernel, place_of(target, kernel.device));
 }
 
+// Symbols that say which iteration it is, of loops whose largest number of iterations is known
+// before a run: so are the largest sizes, which a device's arena is made for.
+std::set<std::string> counted_turns(const std::vector<FusedGraph>& fused) {
+  std::set<std::string> turns;
+  for (const FusedGraph& one : fused)
+    for (const NodeId id : one.graph->order()) {
+      const auto* loop = std::get_if<op::Loop>(&one.graph->node(id).attrs);
+      if (loop && !loop->trip.empty() && !is_data_dependent(loop->trip[0]))
+        turns.insert(loop->iteration);
+    }
+  return turns;
+}
+
 Error runs_on(const DeviceBackend& backend, const LoweredKernel& kernel, const Target& target,
-              const ModelSchedules& schedules) {
-  if (std::ranges::any_of(kernel.lowered.kernel.symbols,
-                          [](const std::string& symbol) { return least_of(symbol) == 0; }))
+              const ModelSchedules& schedules, const std::set<std::string>& turns) {
+  if (std::ranges::any_of(kernel.lowered.kernel.symbols, [&](const std::string& symbol) {
+        return least_of(symbol) == 0 && !turns.contains(symbol);
+      }))
     return make_error(DiagCode::unsupported, "its sizes are made from data");
   if (schedules.placed_elsewhere(kernel, place_of(target, kernel.device)))
     return make_error(DiagCode::unsupported, "the lock has it elsewhere");
@@ -168,11 +183,12 @@ std::string title_of(const Graph& graph, const Node& node) {
 
 // What the groups of a graph are on a device, and which of its kernels that refuses.
 DeviceKernels offered(const FusedGraph& fused, const Target& target, int device,
-                      const DeviceBackend& backend, const ModelSchedules& schedules, int jobs) {
+                      const DeviceBackend& backend, const ModelSchedules& schedules,
+                      const std::set<std::string>& turns, int jobs) {
   DeviceKernels own = lower_for_device(fused, target, device);
   own.refusals.resize(own.kernels.size());
   llvm::cantFail(parallel_for(jobs, own.kernels.size(), [&](size_t k) -> Error {
-    if (Error error = runs_on(backend, own.kernels[k], target, schedules))
+    if (Error error = runs_on(backend, own.kernels[k], target, schedules, turns))
       own.refusals[k] = error_text(std::move(error));
     return Error::success();
   }));
@@ -201,11 +217,12 @@ bool take_back(FusedGraph& fused, const DeviceKernels& own, const Target& device
 Expected<std::vector<Placement>> place(std::vector<FusedGraph>& fused, const Target& target,
                                        const DeviceBackends& devices, ModelSchedules& schedules,
                                        int jobs, std::vector<std::string>& notes) {
+  const std::set<std::string> turns = counted_turns(fused);
   const auto offers = [&](size_t g) {
     std::vector<DeviceKernels> all;
     for (size_t d = 0; d < devices.size(); ++d)
       all.push_back(
-          offered(fused[g], target, static_cast<int>(d) + 1, *devices[d], schedules, jobs));
+          offered(fused[g], target, static_cast<int>(d) + 1, *devices[d], schedules, turns, jobs));
     return all;
   };
   std::vector<std::vector<DeviceKernels>> on_device;

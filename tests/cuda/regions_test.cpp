@@ -80,6 +80,29 @@ const char* kLoop = R"(graph @g(batch) {
 }
 )";
 
+// A cache that each iteration makes a row longer; how many it has is the iteration's.
+const char* kGrowing = R"(graph @g() {
+  %h: f32[1, 16] = input
+  %c: f32[1, 16] = input
+  %w: f32[16, 16] = input
+  %last: f32[1, 16], %all: f32[31, 16] = loop(%h, %c, %w) trip=[30] carried=2 turn="turn.0" body=graph @body(turn.0) {
+      %v: f32[1, 16] = input
+      %cache: f32[turn.0, 16] = input
+      %by: f32[16, 16] = input
+      %q: f32[1, 16] = matmul(%v, %by)
+      %s: f32[1, turn.0] = matmul(%q, %cache) trans_b=true
+      %p: f32[1, turn.0] = softmax(%s) axis=1
+      %a: f32[1, 16] = matmul(%p, %cache)
+      %n: f32[1, 16] = unary(%a) function=tanh
+      %longer: f32[turn.0 + 1, 16] = concat(%cache, %n) axis=0
+      output %n
+      output %longer
+    }
+  output %last
+  output %all
+}
+)";
+
 // Inputs for so many rows; the last one is the limit.
 std::vector<Tensor> inputs_for(const Graph& graph, int64_t batch, double limit, int seed) {
   std::vector<Tensor> inputs;
@@ -182,6 +205,21 @@ TEST_CASE("loops run on the device, as often as the data say") {
     const Running model(kLoop);
     for (const double limit : {-1e3, 1e3, -0.5, 0.1, 1e3, -1e3}) model.run(2, limit, 1);
     for (const double limit : {1e3, -1e3}) model.run(3, limit, 2);
+  }
+  CHECK(fake.counts().same_objects(before));
+  CHECK(fake.breaches() == "");
+}
+
+TEST_CASE("what grows with the iteration stays on the device") {
+  const Placed growing = placed(kGrowing);
+  CHECK(growing.host_reasons.size() == 1);  // the loop itself
+  CHECK(count(region(growing.program, 0), "call @") == 0);
+  CHECK(count(region(growing.program, 0), "move ") == count(region(growing.program, 0), "move on"));
+  FakeCuda& fake = FakeCuda::get();
+  const FakeCounts before = fake.counts();
+  {
+    const Running model(kGrowing);
+    for (const int seed : {1, 2, 3}) model.run(1, 1, seed);
   }
   CHECK(fake.counts().same_objects(before));
   CHECK(fake.breaches() == "");

@@ -90,8 +90,8 @@ def recurrent(batch=3):
     return net.graph([("first", FLOAT, [batch, 16]), ("x", FLOAT, [40, batch, 16])], [(rows, FLOAT, [40, batch, 10]), (last, FLOAT, [batch, 24])])
 
 
-def growing():
-    """A decoder of fixed length: every step appends a row to what it attends to."""
+def growing(length=30):
+    """A decoder of fixed length, or of one that the data say: every step appends a row to what it attends to."""
     net = Body("growing")
     body = Body("token", net)
     query = body.op("MatMul", "h", body.weight(16, 16, fan=16))
@@ -100,14 +100,33 @@ def growing():
     cache = body.op("Concat", "cache", h, axis=0)
     graph = body.graph([("i", INT64, []), ("go", BOOL, []), ("h", FLOAT, [1, 16]), ("cache", FLOAT, [None, 16])],
                        [(body.op("Identity", "go"), BOOL, []), (h, FLOAT, [1, 16]), (cache, FLOAT, [None, 16])])
-    _, all_rows = net.op("Loop", net.number(30, np.int64), "", "x", net.op("Relu", "x"), outputs=2, body=graph)
-    return net.graph([("x", FLOAT, [1, 16])], [(all_rows, FLOAT, [31, 16])])
+    steps = net.number(length, np.int64) if length else net.op("Cast", net.op("ReduceSum", net.op("Abs", "x"), keepdims=0), to=INT64)
+    _, all_rows = net.op("Loop", steps, "", "x", net.op("Relu", "x"), outputs=2, body=graph)
+    return net.graph([("x", FLOAT, [1, 16])], [(all_rows, FLOAT, [31 if length else None, 16])])
 
 
-NETWORKS = {"early_exit": early_exit, "refine": refine, "refine_free": lambda: refine("batch"), "recurrent": recurrent, "recurrent_free": lambda: recurrent("batch"), "growing": growing}
-# What the processor does of each, in words of the reasons. How many rows 'refine' has is the data's; what 'growing' carries has as many as the iteration says.
+def decoder(batch=2):
+    """A decoder that the data end: every step appends a row of keys to each sequence, and attends to all that there are."""
+    net = Body("decoder")
+    body = Body("token", net)
+    row = body.op("Unsqueeze", "h", body.constant(np.array([1], np.int64)))
+    cache = body.op("Concat", "cache", body.op("MatMul", row, body.weight(16, 16, fan=16)), axis=1)
+    scores = body.op("Softmax", body.op("MatMul", row, body.op("Transpose", cache, perm=[0, 2, 1])), axis=2)
+    mixed = body.op("Squeeze", body.op("MatMul", scores, cache), body.constant(np.array([1], np.int64)))
+    h = body.op("Tanh", body.op("MatMul", body.op("Add", mixed, "h"), body.weight(16, 16, fan=24)))
+    go = body.op("Greater", body.op("ReduceMax", body.op("Abs", h), keepdims=0), body.number(0.02))
+    graph = body.graph([("i", INT64, []), ("go", BOOL, []), ("h", FLOAT, [batch, 16]), ("cache", FLOAT, [batch, None, 16])],
+                       [(go, BOOL, []), (h, FLOAT, [batch, 16]), (cache, FLOAT, [batch, None, 16])])
+    last, _ = net.op("Loop", net.number(40, np.int64), net.number(True, bool), "x", net.op("Unsqueeze", net.op("Relu", "x"), net.constant(np.array([1], np.int64))), outputs=2, body=graph)
+    return net.graph([("x", FLOAT, [batch, 16])], [(last, FLOAT, [batch, 16])])
+
+
+NETWORKS = {"early_exit": early_exit, "refine": refine, "refine_free": lambda: refine("batch"), "recurrent": recurrent, "recurrent_free": lambda: recurrent("batch"), "growing": growing, "growing_by_data": lambda: growing(None),
+            "decoder": decoder, "decoder_free": lambda: decoder("batch")}
+# What the processor does of each, in words of the reasons. How many rows 'refine' has is the data's.
 ON_PROCESSOR = {"early_exit": ["takes one of its branches"], "recurrent": ["counts its iterations", "takes one of its branches"]}
-ON_PROCESSOR |= {name: ["counts its iterations", "its sizes are made from data"] for name in ("refine", "growing")}
+ON_PROCESSOR |= {"refine": ["counts its iterations", "its sizes are made from data"], "growing": ["counts its iterations"],
+                 "growing_by_data": ["counts its iterations", "its sizes are made from data"], "decoder": ["counts its iterations"]}
 
 
 def write(folder, only=None):
