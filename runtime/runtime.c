@@ -20,6 +20,7 @@
 #include "device/device.c"
 #include "device/opencl.c"
 #include "device/cuda_graph.c"
+#include "device/cuda_chains.c"
 #include "device/cuda_open.c"
 #include "device/cuda.c"
 #include "device/vdla.c"

@@ -6,7 +6,8 @@ static tw_status cuda_reserve(tw_device* d, uint64_t bytes) {
   cu_code code = 0;
   tw_status status = cuda_enter(d);
   if (status != TW_OK) return status;
-  cuda_forget(s); /* it has the old one's addresses */
+  cuda_forget(s); /* they have the old one's addresses */
+  cuda_forget_chains(s);
   if (s->arena) code = s->f.wait(s->stream);
   if (s->arena && !code) code = s->f.free(s->arena);
   s->arena = 0;
@@ -17,7 +18,7 @@ static tw_status cuda_reserve(tw_device* d, uint64_t bytes) {
 
 static tw_status cuda_write(tw_device* d, int64_t at, const void* from, int64_t bytes) {
   cu_state* s = d->state;
-  tw_status status = cuda_enter(d);
+  tw_status status = cuda_enter_in_order(d);
   if (status != TW_OK) return status;
   s->inside = 0;
   cu_code code = s->f.write(s->arena + (uint64_t)at, from, (size_t)bytes, s->stream);
@@ -27,7 +28,7 @@ static tw_status cuda_write(tw_device* d, int64_t at, const void* from, int64_t 
 
 static tw_status cuda_read(tw_device* d, int64_t at, void* to, int64_t bytes) {
   cu_state* s = d->state;
-  tw_status status = cuda_enter(d);
+  tw_status status = cuda_enter_in_order(d);
   if (status != TW_OK) return status;
   s->inside = 0;
   cu_code code = s->f.read(to, s->arena + (uint64_t)at, (size_t)bytes, s->stream);
@@ -40,7 +41,7 @@ static tw_status cuda_copy(tw_device* d, int64_t at, void* memory, int64_t offse
   cu_state* s = d->state;
   const cu_address there = (cu_address)(uintptr_t)memory + (uint64_t)offset,
                    here = s->arena + (uint64_t)at;
-  tw_status status = cuda_enter(d);
+  tw_status status = cuda_enter_in_order(d);
   if (status != TW_OK) return status;
   s->inside = 0;
   cu_code code = s->f.copy(out ? there : here, out ? here : there, (size_t)bytes, s->stream);
@@ -50,7 +51,7 @@ static tw_status cuda_copy(tw_device* d, int64_t at, void* memory, int64_t offse
 
 static tw_status cuda_move(tw_device* d, int64_t to, int64_t from, int64_t bytes, int32_t weights) {
   cu_state* s = d->state;
-  tw_status status = cuda_enter(d);
+  tw_status status = cuda_enter_in_order(d);
   if (status != TW_OK) return status;
   s->inside = 0;
   cu_code code = s->f.copy(s->arena + (uint64_t)to,
@@ -64,14 +65,14 @@ static tw_status cuda_do_launch(tw_device* d, const cu_launch* l, const char* na
   cu_state* s = d->state;
   tw_status status = TW_OK;
   cu_code code = 0;
-  if (s->mode == kCuReplay && !d->in_region) {
+  if (s->mode == kCuReplay) {
     code = s->f.replay(s->segments[s->next++].executable, s->stream);
     return code ? cuda_failed(d, "cannot replay from ", name, code) : TW_OK;
   }
   code = s->f.launch(l->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1],
                      l->block[2], 0, s->stream, l->parameters, 0);
   if (code) status = cuda_failed(d, "cannot launch ", name, code);
-  else if (s->mode == kCuRecord && !d->in_region) status = cuda_record(d, l);
+  else if (s->mode == kCuRecord) status = cuda_record(d, l);
   return status;
 }
 
@@ -94,10 +95,12 @@ static tw_status cuda_launch(tw_device* d, int32_t index, const int64_t* argumen
   for (int32_t n = 0; n < desc->symbol_count; ++n) values[count++] = (uint64_t)*next++;
   for (int32_t i = 0; i < count; ++i) parameters[i] = &values[i];
   parameters[count] = 0;
-  tw_status status = cuda_enter(d);
+  if (d->in_region && s->mode != kCuPlain)
+    return cuda_add_waiting(d, index, &launch, values, (uint64_t)count);
+  tw_status status = cuda_enter_in_order(d);
   if (status != TW_OK) return status;
   status = cuda_do_launch(d, &launch, desc->function);
-  s->inside = !d->in_region;
+  s->inside = 1;
   cuda_leave(d);
   return status;
 }
@@ -106,9 +109,10 @@ static tw_status cuda_wait(tw_device* d) {
   cu_state* s = d->state;
   tw_status status = cuda_enter(d);
   if (status != TW_OK) return status;
-  cu_code code = s->f.wait(s->stream);
+  status = cuda_launch_waiting(d);
+  cu_code code = s->f.wait(s->stream); /* also after a failure: nothing may go on */
   cuda_leave(d);
-  return code ? cuda_failed(d, "the device failed", "", code) : TW_OK;
+  return code ? cuda_failed(d, "the device failed", "", code) : status;
 }
 
 const tw_driver tw_cuda_driver = {.name = "cuda",

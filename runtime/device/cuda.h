@@ -12,7 +12,10 @@ enum {
   kCuMajor = 75,
   kCuMinor = 76,
   kCuNonBlocking = 1,
-  kCuMostArguments = 512
+  kCuMostArguments = 512,
+  kCuMostChains = 512,
+  kCuMostWaiting = 1 << 13, /* words of a chain: some 600 launches */
+  kCuChainWords = 1 << 18   /* of all chains */
 };
 
 typedef struct cu_launch { /* CUDA_KERNEL_NODE_PARAMS_v2 */
@@ -92,6 +95,18 @@ typedef struct cu_segment {
   cu_object graph, last, executable; /* last: node of the graph */
 } cu_segment;
 
+/* A launch of a region, its arguments behind it; chains of these (cuda_chains.c). first, words: in
+ * chain_memory. executable: of those that were launched twice. */
+typedef struct cu_chain_launch {
+  uint32_t index, reserved, grid[3], block[3];
+  uint64_t count, values[];
+} cu_chain_launch;
+typedef struct cu_chain {
+  uint64_t hash;
+  cu_object executable;
+  uint32_t first, words, launches;
+} cu_chain;
+
 enum { kCuPlain, kCuRecord, kCuReplay };
 
 typedef struct cu_state {
@@ -106,6 +121,12 @@ typedef struct cu_state {
   int32_t mode, recorded;         /* of this run; whether the segments are those of a whole run */
   int32_t inside;                 /* the last thing done was a launch */
   uint64_t segment_count, next;   /* next: to replay */
+  cu_chain* chains;
+  uint64_t *chain_memory, *waiting; /* waiting: launches of a region that are not made yet */
+  uint32_t chain_count, chain_words, chain_next;
+  uint32_t chains_full, chains_useful; /* this run: one found no room; one was kept or replayed */
+  uint32_t waiting_launches, waiting_words;
+  uint64_t waiting_hash;
 } cu_state;
 
 static tw_status cuda_failed(tw_device* d, const char* what, const char* which, cu_code code) {
@@ -139,4 +160,18 @@ static void cuda_leave(tw_device* d) {
 static void cuda_forget(cu_state* s);
 static tw_status cuda_begin(tw_device* d, const int64_t* symbols, int32_t plain);
 static tw_status cuda_record(tw_device* d, const cu_launch* launch);
+/* Chains of regions: drops all of them; drops what waits; launches it, with the context current. */
+static void cuda_forget_chains(cu_state* s);
+static void cuda_drop_waiting(cu_state* s);
+static tw_status cuda_launch_waiting(tw_device* d);
+
+/* For what the device does next in the order of the run: the context is current, and what a region
+ * launched is under way. */
+static tw_status cuda_enter_in_order(tw_device* d) {
+  tw_status status = cuda_enter(d);
+  if (status != TW_OK) return status;
+  status = cuda_launch_waiting(d);
+  if (status != TW_OK) cuda_leave(d);
+  return status;
+}
 #endif

@@ -2,9 +2,8 @@
  * Graphs are built node by node, in the order of the launches, not captured: the caller's stream
  * may itself be capturing. Copies to and from memory that is not the arena stay outside, so the
  * tensors may be others every run, and cut the launches into segments; so does what runs on the
- * processor between them. What a region launches is never recorded: how often it runs, and where its
- * values lie then, is another matter every run. A run with other symbols, or another arena, records
- * anew. */
+ * processor between them, and what a region launches (cuda_chains.c). A run with other symbols, or
+ * another arena, records anew. */
 #include "cuda.h"
 
 static void cuda_forget(cu_state* s) {
@@ -37,10 +36,13 @@ static tw_status cuda_begin(tw_device* d, const int64_t* symbols, int32_t plain)
   s->inside = 0;
   s->next = 0;
   s->mode = kCuPlain;
+  cuda_drop_waiting(s);
   if (plain) return TW_OK;
   for (int32_t i = 0; i < tw_model->symbol_count; ++i) same &= s->symbols[i] == symbols[i];
   tw_status status = cuda_enter(d);
   if (status != TW_OK) return status;
+  if (s->chains_full && !s->chains_useful) cuda_forget_chains(s); /* they are of other runs */
+  s->chains_full = s->chains_useful = 0;
   if (same) {
     status = cuda_make_executables(d);
     s->mode = kCuReplay;

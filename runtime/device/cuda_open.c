@@ -123,12 +123,17 @@ static tw_status cuda_open(tw_device* d, const uint8_t* weights, const tw_queue*
   const uint64_t launches = d->desc->launch_count, calls = (uint64_t)tw_model->call_count,
                  symbols = (uint64_t)tw_model->symbol_count;
   cu_state* s = tw_device_state(d, sizeof(cu_state) + 2 * launches * sizeof(cu_object) +
-                                       calls * sizeof(cu_segment) + symbols * sizeof(int64_t));
+                                       calls * sizeof(cu_segment) + symbols * sizeof(int64_t) +
+                                       kCuMostChains * sizeof(cu_chain) +
+                                       (kCuMostWaiting + kCuChainWords) * sizeof(uint64_t));
   if (!s) return TW_E_DEVICE;
   s->symbols = (int64_t*)(s + 1);
   s->segments = (cu_segment*)(s->symbols + symbols);
   s->functions = (cu_object*)(s->segments + calls);
   s->modules = s->functions + launches;
+  s->chains = (cu_chain*)(s->modules + launches);
+  s->waiting = (uint64_t*)(s->chains + kCuMostChains);
+  s->chain_memory = s->waiting + kCuMostWaiting;
   tw_status status = cuda_find(d, s);
   if (status != TW_OK) return status;
   cu_code code = s->f.init(0);
@@ -150,6 +155,7 @@ static void cuda_close(tw_device* d) {
   const tw_status status = cuda_enter(d);
   if (s->entered) s->f.wait(s->stream);
   cuda_forget(s);
+  cuda_forget_chains(s);
   for (uint64_t i = 0; i < d->desc->launch_count; ++i)
     if (s->modules[i]) s->f.unload(s->modules[i]);
   if (s->arena) s->f.free(s->arena);

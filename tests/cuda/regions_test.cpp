@@ -80,6 +80,55 @@ const char* kLoop = R"(graph @g(batch) {
 }
 )";
 
+// A loop that nothing ends but its length; rows go in and come out.
+const char* kScan = R"(graph @g(batch) {
+  %h: f32[batch, 16] = input
+  %x: f32[12, batch, 16] = input
+  %w: f32[16, 16] = input
+  %limit: f32[] = input
+  %last: f32[batch, 16], %rows: f32[12, batch, 16] = loop(%h, %x, %w) trip=[12] carried=1 sliced=1 turn="i" body=graph @body(batch, i) {
+      %v: f32[batch, 16] = input
+      %row: f32[batch, 16] = input
+      %by: f32[16, 16] = input
+      %p: f32[batch, 16] = matmul(%v, %by)
+      %s: f32[batch, 16] = binary(%p, %row) function=add
+      %t: f32[batch, 16] = softmax(%s) axis=1
+      %q: f32[batch, 16] = matmul(%t, %by)
+      output %t
+      output %q
+    }
+  %sum: f32[batch, 16] = binary(%last, %limit) function=add
+  output %sum
+  output %rows
+}
+)";
+
+// As many rows as iterations, each of which the processor decides about.
+const char* kMany = R"(graph @g(batch) {
+  %h: f32[batch, 4] = input
+  %x: f32[600, batch, 4] = input
+  %w: f32[4, 4] = input
+  %limit: f32[] = input
+  %yes: bool[] = const [1]
+  %last: f32[batch, 4], %n: i64[] = loop(%yes, %h, %x, %w, %limit) trip=[600] carried=1 sliced=1 conditional=true turn="i" body=graph @body(batch, i) {
+      %v: f32[batch, 4] = input
+      %row: f32[batch, 4] = input
+      %by: f32[4, 4] = input
+      %most: f32[] = input
+      %p: f32[batch, 4] = matmul(%v, %by)
+      %s: f32[batch, 4] = binary(%p, %row) function=add
+      %t: f32[batch, 4] = unary(%s) function=tanh
+      %sum: f32[] = reduce(%t) kind=sum axes=[0, 1] keep=false
+      %go: bool[] = binary(%sum, %most) function=lt
+      output %go
+      output %t
+    }
+  %z: f32[] = cast(%n) to=f32
+  %y: f32[batch, 4] = binary(%last, %z) function=add
+  output %y
+}
+)";
+
 // A cache that each iteration makes a row longer; how many it has is the iteration's.
 const char* kGrowing = R"(graph @g() {
   %h: f32[1, 16] = input
@@ -205,6 +254,82 @@ TEST_CASE("loops run on the device, as often as the data say") {
     const Running model(kLoop);
     for (const double limit : {-1e3, 1e3, -0.5, 0.1, 1e3, -1e3}) model.run(2, limit, 1);
     for (const double limit : {1e3, -1e3}) model.run(3, limit, 2);
+  }
+  CHECK(fake.counts().same_objects(before));
+  CHECK(fake.breaches() == "");
+}
+
+TEST_CASE("the launches of a loop's body are chains, replayed where they were launched before") {
+  FakeCuda& fake = FakeCuda::get();
+  const FakeCounts before = fake.counts();
+  {
+    const Running model(kLoop);
+    model.run(3, -1e3, 5);  // the largest, so that the arena stays where it is
+    model.run(2, -1e3, 1);  // one iteration: all is new
+    const FakeCounts start = fake.counts();
+    model.run(2, 1e3, 1);  // nine, whose carried values alternate between two memories
+    const FakeCounts first = fake.counts();
+    const int made = first.instantiations - start.instantiations;
+    CHECK(made >= 2);
+    model.run(2, 1e3, 2);
+    const FakeCounts second = fake.counts();
+    CHECK(second.replays - first.replays >= 9);
+    model.run(2, 0.1, 3);  // others in number, none that is new
+    model.run(2, 1e3, 4);
+    const FakeCounts last = fake.counts();
+    CHECK(last.instantiations - second.instantiations <= 1);
+    CHECK(last.replays - second.replays >= 9);
+    model.run(3, 1e3, 5);  // another size has chains of its own, and these stay
+    const FakeCounts other = fake.counts();
+    model.run(2, 1e3, 6);
+    CHECK(fake.counts().instantiations == other.instantiations);
+    model.run(4, 1e3, 7);  // another arena has none
+    model.run(2, 1e3, 8);
+  }
+  CHECK(fake.counts().same_objects(before));
+  CHECK(fake.breaches() == "");
+}
+
+TEST_CASE("a loop in which the processor asks for nothing is one chain") {
+  FakeCuda& fake = FakeCuda::get();
+  const FakeCounts before = fake.counts();
+  {
+    const Running model(kScan);
+    model.run(2, 1, 1);
+    model.run(2, 1, 2);
+    const FakeCounts start = fake.counts();
+    model.run(2, 1, 3);
+    const FakeCounts again = fake.counts();
+    CHECK(again.instantiations == start.instantiations);
+    CHECK(again.replays - start.replays <= 3);  // 12 iterations in one; what is around them
+    CHECK(again.launches - start.launches >= 36);
+  }
+  CHECK(fake.counts().same_objects(before));
+  CHECK(fake.breaches() == "");
+}
+
+TEST_CASE("chains of which there are too many") {
+  FakeCuda& fake = FakeCuda::get();
+  const FakeCounts before = fake.counts();
+  {
+    const Running model(kMany);
+    const auto added = [&](int64_t batch) {
+      const FakeCounts start = fake.counts();
+      model.run(batch, 1e3, 1);
+      const FakeCounts end = fake.counts();
+      return std::pair(end.instantiations - start.instantiations, end.replays - start.replays);
+    };
+    constexpr int kMost = 512;  // of 600
+    model.run(2, 1e3, 1);
+    CHECK(added(1).second < 10);             // another size finds no room
+    const auto [made, replayed] = added(1);  // which was made for it
+    CHECK(made < 10);
+    CHECK(replayed < 10);
+    CHECK(added(1).first >= kMost);
+    const auto [more, again] = added(1);
+    CHECK(more < 10);
+    CHECK(again >= kMost);
+    CHECK(again < kMost + 10);
   }
   CHECK(fake.counts().same_objects(before));
   CHECK(fake.breaches() == "");
