@@ -1,7 +1,7 @@
 #include "driver/compile/lower_model.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "ir/freestanding.h"
 #include "kernels/device/few_threads.h"
@@ -150,25 +150,29 @@ Expected<ChosenSchedule> schedule(const LoweredKernel& kernel, const Target& tar
   return schedules.choose(kernel, place_of(target, kernel.device));
 }
 
-// Symbols that say which iteration it is, of loops whose largest number of iterations is known
-// before a run: so are the largest sizes, which a device's arena is made for.
-std::set<std::string> counted_turns(const std::vector<FusedGraph>& fused) {
-  std::set<std::string> turns;
+// Symbols that say which iteration it is. True: the largest number of iterations is known before a
+// run, and with it the largest sizes, which a device's arena is made for.
+using Turns = std::map<std::string, bool>;
+Turns turns_of(const std::vector<FusedGraph>& fused) {
+  Turns turns;
   for (const FusedGraph& one : fused)
     for (const NodeId id : one.graph->order()) {
       const auto* loop = std::get_if<op::Loop>(&one.graph->node(id).attrs);
-      if (loop && !loop->trip.empty() && !is_data_dependent(loop->trip[0]))
-        turns.insert(loop->iteration);
+      if (loop) turns[loop->iteration] = !loop->trip.empty() && !is_data_dependent(loop->trip[0]);
     }
   return turns;
 }
 
 Error runs_on(const DeviceBackend& backend, const LoweredKernel& kernel, const Target& target,
-              const ModelSchedules& schedules, const std::set<std::string>& turns) {
-  if (std::ranges::any_of(kernel.lowered.kernel.symbols, [&](const std::string& symbol) {
-        return least_of(symbol) == 0 && !turns.contains(symbol);
-      }))
-    return make_error(DiagCode::unsupported, "its sizes are made from data");
+              const ModelSchedules& schedules, const Turns& turns) {
+  for (const std::string& symbol : kernel.lowered.kernel.symbols) {
+    const auto turn = turns.find(symbol);
+    if (least_of(symbol) > 0 || (turn != turns.end() && turn->second)) continue;
+    return make_error(DiagCode::unsupported,
+                      turn == turns.end()
+                          ? "its sizes are made from data"
+                          : "its sizes grow with the iteration, and data say how many there are");
+  }
   if (schedules.placed_elsewhere(kernel, place_of(target, kernel.device)))
     return make_error(DiagCode::unsupported, "the lock has it elsewhere");
   TW_ASSIGN(const ChosenSchedule chosen, schedule(kernel, target, schedules));
@@ -184,7 +188,7 @@ std::string title_of(const Graph& graph, const Node& node) {
 // What the groups of a graph are on a device, and which of its kernels that refuses.
 DeviceKernels offered(const FusedGraph& fused, const Target& target, int device,
                       const DeviceBackend& backend, const ModelSchedules& schedules,
-                      const std::set<std::string>& turns, int jobs) {
+                      const Turns& turns, int jobs) {
   DeviceKernels own = lower_for_device(fused, target, device);
   own.refusals.resize(own.kernels.size());
   llvm::cantFail(parallel_for(jobs, own.kernels.size(), [&](size_t k) -> Error {
@@ -217,7 +221,7 @@ bool take_back(FusedGraph& fused, const DeviceKernels& own, const Target& device
 Expected<std::vector<Placement>> place(std::vector<FusedGraph>& fused, const Target& target,
                                        const DeviceBackends& devices, ModelSchedules& schedules,
                                        int jobs, std::vector<std::string>& notes) {
-  const std::set<std::string> turns = counted_turns(fused);
+  const Turns turns = turns_of(fused);
   const auto offers = [&](size_t g) {
     std::vector<DeviceKernels> all;
     for (size_t d = 0; d < devices.size(); ++d)

@@ -126,7 +126,7 @@ NETWORKS = {"early_exit": early_exit, "refine": refine, "refine_free": lambda: r
 # What the processor does of each, in words of the reasons. How many rows 'refine' has is the data's.
 ON_PROCESSOR = {"early_exit": ["takes one of its branches"], "recurrent": ["counts its iterations", "takes one of its branches"]}
 ON_PROCESSOR |= {"refine": ["counts its iterations", "its sizes are made from data"], "growing": ["counts its iterations"],
-                 "growing_by_data": ["counts its iterations", "its sizes are made from data"], "decoder": ["counts its iterations"]}
+                 "growing_by_data": ["counts its iterations", "its sizes grow with the iteration, and data say how many there are"], "decoder": ["counts its iterations"]}
 
 
 def write(folder, only=None):
