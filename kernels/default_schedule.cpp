@@ -21,6 +21,7 @@ struct FamilySchedule {
   void operator()(const AttentionStages& m) const { schedule_attention(s, m); }
   void operator()(const AttentionBlockStages&) const {}  // of targets with axes alone
   void operator()(const WinogradTileStages&) const {}    // of targets with axes alone
+  void operator()(const WindowStages&) const {}          // of targets with axes alone
 };
 
 Expected<Schedule> family_schedule(const Kernel& kernel, const KernelStages& stages,
@@ -31,6 +32,8 @@ Expected<Schedule> family_schedule(const Kernel& kernel, const KernelStages& sta
       return schedule_tiles(s, *tiles), s.finish();
     if (const auto* winograd = std::get_if<WinogradTileStages>(&stages))
       return schedule_winograd_in_tiles(s, *winograd), s.finish();
+    if (const auto* windows = std::get_if<WindowStages>(&stages))
+      return schedule_windows(s, *windows), s.finish();
     if (const auto* blocks = std::get_if<AttentionBlockStages>(&stages))
       return attention_block_schedule(kernel, *blocks, target, choices);
     return bound_schedule(kernel, std::get_if<ReduceStages>(&stages), target, choices);

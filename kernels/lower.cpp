@@ -6,6 +6,7 @@
 #include "kernels/common/integer_product.h"
 #include "kernels/device/tensor_form.h"
 #include "kernels/device/tiles.h"
+#include "kernels/device/windows.h"
 
 namespace tw {
 
@@ -50,6 +51,8 @@ struct AnchorLowering {
     const Node product = with_short_operands(b, anchor);
     TW_ASSIGN(auto tiles, lower_conv_in_tiles(b, product));
     if (tiles) return std::move(*tiles);
+    TW_ASSIGN(auto windows, lower_conv_in_windows(b, product));
+    if (windows) return std::move(*windows);
     return lower_conv(b, product);
   }
   Result operator()(const op::ConvTranspose&) { return lower_conv_transpose(b, anchor); }

@@ -6,6 +6,7 @@
 #include "kernels/attention/blocks.h"
 #include "kernels/conv/conv.h"
 #include "kernels/device/device.h"
+#include "kernels/device/windows.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/pool/pool.h"
@@ -19,7 +20,7 @@ namespace tw {
 using KernelStages =
     std::variant<ElementwiseStages, ConvStages, WinogradStages, StrassenStages, MatMulStages,
                  TileStages, ReduceStages, PoolStages, RecurrentStages, AttentionStages,
-                 AttentionBlockStages, WinogradTileStages>;
+                 AttentionBlockStages, WinogradTileStages, WindowStages>;
 const char* family_name(const KernelStages& stages);  // "conv", "depthwise", "matmul", ..
 
 }  // namespace tw

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "ir/kernel/stack_limits.h"
+#include "kernels/device/multiprocessor_model.h"
 #include "support/diag.h"
 
 namespace tw {
@@ -12,29 +13,22 @@ namespace {
 constexpr int64_t kSmallest = 24;   // rows or columns: fewer use little of what a tile shares
 constexpr int64_t kShallowest = 8;  // depth
 // Sizes beyond these count as these, so that no number overflows
-constexpr int64_t kMostExtent = 1 << 16, kMostBatches = 64, kMostLatency = 1 << 20;
+constexpr int64_t kMostExtent = 1 << 16, kMostBatches = 64;
 
-constexpr int64_t kWarp = 32;       // threads that take their instructions together
-constexpr int64_t kPartitions = 4;  // of a multiprocessor: each starts an instruction of a warp
 // Threads of a block, sums of one without an instruction, and registers: more would be kept on the
 // stack
 constexpr int64_t kMostThreads = 256, kMostRegisters = 200;
-constexpr int64_t kOtherRegisters = 48;    // addresses, loops and conditions
-constexpr int64_t kRegistersTogether = 8;  // given to a thread at one time
+constexpr int64_t kOtherRegisters = 48;  // addresses, loops and conditions
 // Copies of a thread for a step, in one straight line: of neighbours, and of elements of windows
 constexpr int64_t kMostTurns = 32, kMostGathers = 8;
 constexpr int64_t kGatherRegisters = 4;              // for an element of a window
 constexpr int64_t kMostParts = 16, kLeastSteps = 4;  // of a depth, and steps of a part
 
-// Cycles from a sum to the next one on it, by an instruction of several threads and by one; of a
-// barrier
-constexpr int64_t kInstructionLatency = 33, kSumLatency = 4, kBarrier = 30;
+// Cycles from a sum to the next one on it, by an instruction of several threads and by one
+constexpr int64_t kInstructionLatency = 33, kSumLatency = 4;
 // Instructions of a warp for a copy: of neighbours, and of one element of a window
 constexpr int64_t kCopy = 6, kGather = 24;
 constexpr int64_t kLaunchesPerSecond = 500000;  // of kernels in a row
-
-int64_t parts_of(int64_t extent, int64_t size) { return (extent + size - 1) / size; }
-int64_t whole(int64_t extent, int64_t size) { return parts_of(extent, size) * size; }
 
 // One tile of one product on one device.
 class TileModel {
@@ -61,7 +55,7 @@ class TileModel {
     const int64_t sums = t_.rows * t_.columns * 4;
     if (sums > kMaxStackBufferBytes || sums + local + fragment_bytes() > kMaxStackBytes) return 0;
     return std::min({m_.blocks, m_.threads / t_.threads(),
-                     m_.registers / (whole(registers, kRegistersTogether) * t_.threads()),
+                     m_.registers / (whole_parts(registers, kRegistersTogether) * t_.threads()),
                      m_.local_bytes / local});
   }
 
@@ -81,7 +75,7 @@ class TileModel {
       int64_t apart = std::max<int64_t>(1, target_.lanes(static_cast<int>(bytes_)));
       for (const PlacementDigit& digit : digits)
         if (digit.thread != 0) apart = std::max(apart, digit.stride * digit.extent);
-      return whole(std::max<int64_t>(0, elements - apart), 2 * apart) + apart;
+      return whole_parts(std::max<int64_t>(0, elements - apart), 2 * apart) + apart;
     };
     if (!by_) return (t_.rows + t_.columns) * t_.depth * bytes_;
     return (t_.rows * row(t_.depth, by_->left.digits[1]) +

@@ -31,6 +31,25 @@ Algorithm chosen(const test::ConvSizes& sizes, const Target& device,
   return groups[0].algorithm;
 }
 
+// Kernels of Winograd's algorithm have no schedule.
+class RefusingSchedules final : public ModelSchedules {
+ public:
+  Expected<ChosenSchedule> choose(const LoweredKernel& kernel, const Target& place) const override {
+    if (kernel.lowered.kernel.name.find("winograd") != std::string::npos)
+      return make_error(DiagCode::unsupported, "no such kernel here");
+    return ModelSchedules::choose(kernel, place);
+  }
+};
+class RefusingSource final : public ScheduleSource {
+ public:
+  Expected<std::unique_ptr<ModelSchedules>> open(const std::string&,
+                                                 const std::map<std::string, int64_t>&,
+                                                 const SymbolLimitsOf&,
+                                                 const Target&) const override {
+    return std::make_unique<RefusingSchedules>();
+  }
+};
+
 AlgorithmOptions roomy() {
   AlgorithmOptions options;
   options.max_weight_growth = 100;
@@ -127,6 +146,21 @@ TEST_CASE("a layer by Winograd's runs whole on the fake driver, and the report s
   CHECK(report.text.find("kernel @winograd_f4") != std::string::npos);
   REQUIRE(report.algorithms.size() == 1);
   CHECK(report.algorithms.begin()->second == Algorithm::winograd_f4);
+}
+
+TEST_CASE("what a chip cannot make by Winograd's algorithm it makes directly, and a note says so") {
+  CompileOptions options;
+  options.emit = Emit::scheduled;
+  options.algorithms.only = Algorithm::winograd_f4;
+  const Graph graph = test::conv_graph({{1, 24, 25, 24}, 32, 1});
+  CHECK(test::report_of(graph, test::emulated(), options).notes.empty());
+  options.schedules = std::make_shared<RefusingSource>();
+  const CompileReport report = test::report_of(graph, test::emulated(), options);
+  CHECK(report.host_reasons.empty());
+  CHECK(report.text.find("winograd") == std::string::npos);
+  REQUIRE(report.notes.size() == 1);
+  CHECK(report.notes.front().find(": direct, not winograd_f4: no such kernel here") !=
+        std::string::npos);
 }
 
 TEST_CASE("a chip takes Winograd's where the model says that it is faster") {

@@ -35,10 +35,10 @@ struct Case {
 std::vector<Tensor> inputs_of(const Graph& graph, int64_t symbol);
 // Of every so many-th case, free dimensions of size 3.
 std::vector<Job> jobs_of_cases(std::span<const Case> cases, const Target& target, size_t every = 1);
-// Of a graph with one kernel: at the default point of its template space, but for the knobs given.
+// Of a graph with one kernel besides copies to layouts: at the default point of its template space, but for the knobs given.
 Job job_at(const std::string& name, const Graph& graph, const Target& target,
            const std::map<std::string, int64_t>& knobs);
-// Of a case with one kernel: points of its template space, drawn at random, and about how many
+// Of a case with one kernel besides copies to layouts: points of its template space, drawn at random, and about how many
 // legal ones there are.
 struct SpaceJobs {
   std::vector<Job> jobs;

@@ -28,6 +28,10 @@ const Case kTiled[] = {
 #include "tests/opencl/tiled_cases.inc"
 };
 
+const Case kWindows[] = {
+#include "tests/opencl/window_cases.inc"
+};
+
 const Case kRows[] = {
     {"softmax of long rows", "%x: f32[5, 300] = input", "%y: f32[5, 300] = softmax(%x) axis=1"},
     {"log softmax of long rows, free batch", "%x: f32[batch, 4, 130] = input",
@@ -102,6 +106,17 @@ TEST_CASE("tiles of several rows a thread") {
     shared += print(job.kernel).find(" local per tile") != std::string::npos;
   CHECK(shared == std::size(kTiled) - 1);
   run_jobs(std::move(jobs), target);
+}
+
+TEST_CASE("depthwise convolutions and groups of few channels in windows") {
+  for (const char* name : {"opencl-generic", "opencl-mali-midgard"}) {
+    const Target target = test::device_target(name);
+    const std::vector<test::Job> jobs = jobs_of_cases(kWindows, target, 1);
+    CHECK(std::ranges::any_of(jobs, [](const test::Job& job) {
+      return print(job.kernel).find("kernel @windows") != std::string::npos;
+    }));
+    run_jobs(jobs, target);
+  }
 }
 
 TEST_CASE("Winograd's convolutions") {

@@ -1,0 +1,169 @@
+// Depthwise convolutions and groups of few channels on GPUs: in the emulator and through ptxas, in
+// every place that a window has, and the tiles that the model takes.
+#include <doctest/doctest.h>
+
+#include <iostream>
+
+#include "backends/cuda/ptxas.h"
+#include "kernels/device/window_model.h"
+#include "tests/cuda/run_jobs.h"
+
+using namespace tw;
+
+namespace {
+
+using test::Case, test::code_of, test::run_jobs;
+
+const Case kWindows[] = {
+#include "tests/opencl/window_cases.inc"
+};
+const char* const kChips[] = {"75", "80", "86", "89", "90a", "120"};
+
+Target chip(const std::string& name) { return test::cuda_target("nvidia-sm" + name).main_device(); }
+
+Graph graph_of(const Case& one) {
+  Expected<Graph> graph = parse_graph(std::string("graph @windows() {\n") + one.inputs + "\n" +
+                                      one.body + "\noutput %y\n}\n");
+  if (!graph) FAIL(error_text(graph.takeError()));
+  return std::move(*graph);
+}
+
+// A depthwise convolution of one image, in blocks of four channels.
+WindowProblem depthwise(int64_t channels, int64_t extent, int64_t taps, int64_t stride) {
+  WindowProblem p;
+  p.line = p.row = {extent / stride, extent, taps, stride, 1};
+  p.channels = channels / 4, p.lanes = p.loaded = 4;
+  p.inputs = channels * extent * extent;
+  return p;
+}
+
+WindowTile usual(const WindowProblem& problem, const Target& device) {
+  const std::optional<WindowTile> tile = window_tile(problem, device);
+  REQUIRE(tile);
+  return *tile;
+}
+
+}  // namespace
+
+TEST_CASE("convolutions in windows in the emulator equal the interpreter") {
+  for (const char* name : {"80", "75"}) {
+    const Target device = chip(name);
+    const std::vector<test::Job> jobs = test::jobs_of_cases(kWindows, device);
+    for (const Case& one : kWindows)
+      CHECK_MESSAGE(std::ranges::any_of(jobs,
+                                        [&](const test::Job& job) {
+                                          return job.name == one.name &&
+                                                 job.kernel.name.starts_with("windows");
+                                        }),
+                    one.name);
+    run_jobs(test::distinct(jobs), device);
+  }
+}
+
+TEST_CASE("convolutions in windows pass ptxas for every chip, with no spill and no note") {
+  const std::string program = cuda::find_ptxas();
+  if (program.empty()) {
+    std::cout << "SKIPPED: no ptxas on this machine (scripts/setup.sh cuda)" << std::endl;
+    return;
+  }
+  for (const char* name : kChips) {
+    CAPTURE(name);
+    const Target device = chip(name);
+    cuda::CudaForm form;
+    for (const std::string& feature : device.features)
+      (feature.starts_with("sm_") ? form.chip : form.level) = feature;
+    const cuda::CudaCode code = code_of(test::distinct(test::jobs_of_cases(kWindows, device)),
+                                        device, form);
+    Expected<cuda::PtxasResult> result = cuda::run_ptxas(program, code.bytes, form.chip);
+    if (!result) FAIL(error_text(result.takeError()));
+    CHECK(result->functions.size() >= code.launches.size());
+  }
+}
+
+TEST_CASE("a window lies in registers, line by line, or in the memory of a block") {
+  const Target device = test::emulated().main_device();
+  std::vector<test::Job> jobs;
+  for (const size_t one : {0, 1})
+    for (const WindowPlace place : kWindowPlaces) {
+      const test::Job job = test::job_at(kWindows[one].name, graph_of(kWindows[one]), device,
+                                         {{"window", static_cast<int64_t>(place)}, {"pixels", 2}});
+      const std::string text = print(job.kernel);
+      CHECK((text.find("bind thread.x") != std::string::npos));
+      CHECK((text.find(" shared per") != std::string::npos) == (place == WindowPlace::block));
+      jobs.push_back(job);
+    }
+  run_jobs(jobs, device);
+}
+
+TEST_CASE("points of a depthwise convolution's space in the emulator, and there are many") {
+  const Target device = test::emulated().main_device();
+  const test::SpaceJobs drawn = test::jobs_of_points(kWindows[0], device, 6, 1);
+  MESSAGE("nvidia-sm80: " << drawn.legal_points << " legal points");
+  CHECK(drawn.legal_points >= 500);
+  run_jobs(drawn.jobs, device);
+}
+
+TEST_CASE("the usual tiles keep to the limits of every chip") {
+  for (const char* name : kChips)
+    for (const int64_t extent : {7, 14, 56, 112, 1024})
+      for (const int64_t taps : {3, 5, 7})
+        for (const int64_t stride : {1, 2}) {
+          CAPTURE(name);
+          const Target device = chip(name);
+          const WindowProblem problem = depthwise(32, extent, taps, stride);
+          const WindowTile tile = usual(problem, device);
+          CHECK(window_fault(tile, problem, device) == "");
+          CHECK(tile.threads() <= device.max_group);
+          CHECK(window_registers(tile, problem) <= 255);
+          CHECK(window_weights(tile, problem) <= kMostWindowWeights);
+          CHECK(window_bytes(tile, problem) <= device.local_bytes);
+        }
+}
+
+TEST_CASE("where there are outputs enough, a thread makes several, and else one") {
+  for (const char* name : kChips) {
+    CAPTURE(name);
+    const Target device = chip(name);
+    const WindowTile large = usual(depthwise(256, 224, 3, 1), device),
+                     small = usual(depthwise(32, 7, 3, 1), device);
+    CHECK(large.pixels * large.lines >= 2);
+    CHECK(small.pixels * small.lines == 1);
+    CHECK(large.threads() >= 64);
+  }
+}
+
+TEST_CASE("what a window costs grows with its taps, and falls with more multiprocessors") {
+  Target device = chip("80");
+  const WindowTile tile{2, 2, 8, 4, 1, WindowPlace::registers};
+  const auto cycles = [&](const WindowProblem& problem) {
+    const std::optional<int64_t> found = window_cycles(tile, problem, device);
+    REQUIRE(found);
+    return *found;
+  };
+  const int64_t three = cycles(depthwise(512, 112, 3, 1));
+  CHECK(cycles(depthwise(512, 112, 5, 1)) > three);
+  device.multiprocessors.count /= 4;
+  CHECK(cycles(depthwise(512, 112, 3, 1)) > three);
+}
+
+TEST_CASE("what has more weights for an output than registers is not made in windows") {
+  WindowProblem problem = depthwise(32, 56, 3, 1);
+  CHECK(window_tile(problem, chip("80")));
+  problem.depth = 32, problem.lanes = problem.loaded = problem.step = 8;  // f16 of one group
+  CHECK(!window_tile(problem, chip("80")));
+}
+
+TEST_CASE("tiles that a device does not run are refused in words") {
+  const Target device = chip("80");
+  WindowProblem problem = depthwise(32, 56, 3, 1);
+  WindowTile tile{1, 1, 64, 64, 1, WindowPlace::registers};
+  CHECK(window_fault(tile, problem, device) == "the tile has more threads than a block");
+  tile = {8, 8, 16, 16, 1, WindowPlace::block};
+  CHECK(window_fault(tile, problem, device) == "the window does not fit the block's memory");
+  problem.depth = 8;
+  tile.across = tile.down = 1;
+  CHECK(window_fault(tile, problem, device) == "a window of the block holds one step of channels");
+  problem.line.taps = 1;
+  tile.place = WindowPlace::line;
+  CHECK(window_fault(tile, problem, device) == "there is one line of taps");
+}
