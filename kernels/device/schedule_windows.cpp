@@ -10,8 +10,9 @@
 namespace tw {
 namespace {
 
-// Multiply-adds in one straight line, and registers of a thread by estimate
-constexpr int64_t kMostProducts = 1024, kMostRegisters = 160;
+// Multiply-adds in one straight line where a window is in registers, which are named, and where it
+// is not: what is loaded for them all would take too many. Registers of a thread by estimate
+constexpr int64_t kMostProducts = 1024, kMostLoaded = 256, kMostRegisters = 160;
 constexpr int64_t kPackThreads = 64;  // of a block that packs weights
 
 class WindowSpace {
@@ -118,12 +119,13 @@ class WindowSpace {
     tile.push_back(s_.moved(m_.acc, m_.sums.row));
     s_.accumulate(m_.acc, reduce, tile, s_.moved(m_.acc, m_.sums.lane));
     // From the inside out, as far as one straight line may be long
+    const int64_t most = tile_.place == WindowPlace::block ? kMostLoaded : kMostProducts;
     int64_t products = tile_.pixels * tile_.lines * m_.problem.lanes;
     for (auto loop = reduce.rbegin(); loop != reduce.rend(); ++loop) {
-      products *= s_.extent(*loop).value_or(kMostProducts);
+      products *= s_.extent(*loop).value_or(most);
       const bool around = *loop == m_.channels ||
                           (tile_.place == WindowPlace::line && *loop == line_taps());
-      if (around || products > kMostProducts) break;
+      if (around || products > most) break;
       s_.unroll(*loop);
     }
   }

@@ -124,7 +124,9 @@ class WindowConv : ConvGroup {
   Expr group_of(const Index& out, const Expr& channel) const {
     if (blocked_ && s_.mg % block_ == 0)
       return b_.simplified(floor_div(out[1], Expr(s_.mg / block_)));
-    return b_.simplified(floor_div(channel, Expr(s_.mg)));
+    // What only fills a block reads another's
+    const Expr there = s_.m % block_ == 0 ? channel : min(channel, Expr(s_.m - 1));
+    return b_.simplified(floor_div(there, Expr(s_.mg)));
   }
 
   Expr number(const Expr& e) const {

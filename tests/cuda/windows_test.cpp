@@ -95,12 +95,16 @@ TEST_CASE("a window lies in registers, line by line, or in the memory of a block
   run_jobs(jobs, device);
 }
 
-TEST_CASE("points of a depthwise convolution's space in the emulator, and there are many") {
+TEST_CASE("points of convolutions' spaces in the emulator, and there are many") {
   const Target device = test::emulated().main_device();
-  const test::SpaceJobs drawn = test::jobs_of_points(kWindows[0], device, 6, 1);
-  MESSAGE("nvidia-sm80: " << drawn.legal_points << " legal points");
-  CHECK(drawn.legal_points >= 500);
-  run_jobs(drawn.jobs, device);
+  for (const char* name : {"depthwise", "two outputs of a channel", "groups of four channels"}) {
+    const Case& one = *std::ranges::find(kWindows, std::string(name), &Case::name);
+    const test::SpaceJobs drawn = test::jobs_of_points(one, device, 8, 1);
+    MESSAGE("nvidia-sm80, " << name << ": " << drawn.legal_points << " legal points");
+    CHECK(drawn.jobs.size() == 8);
+    CHECK(drawn.legal_points >= 1000);
+    run_jobs(drawn.jobs, device);
+  }
 }
 
 TEST_CASE("the usual tiles keep to the limits of every chip") {
