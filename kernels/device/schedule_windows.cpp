@@ -42,7 +42,7 @@ class WindowSpace {
   using Cut = ScheduleBuilder::Cut;
 
   void choose() {
-    const auto offered = [&](const char* knob, int64_t& value, std::vector<int64_t> others) {
+    const auto offered = [&](const char* knob, int64_t& value, const std::vector<int64_t>& others) {
       value = s_.choose(knob, value, others);
     };
     offered("pixels", tile_.pixels, {1, 2, 3, 4, 5, 6, 7, 8});
