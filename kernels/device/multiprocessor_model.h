@@ -1,4 +1,4 @@
-// What models of cycles on a multiprocessor share (kernels/device/tile_model.h, windows.h).
+// What models of cycles on a multiprocessor share (kernels/device/tile_model.h, window_model.h).
 #pragma once
 #include <cstdint>
 
