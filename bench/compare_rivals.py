@@ -101,7 +101,7 @@ class Comparison:
         folder.mkdir(parents=True, exist_ok=True)
         python = sys.executable if name == rival_report.OURS and self.args.python is None else self.args.python or sys.executable
         command = [python, HERE / "rival_worker.py", name, model, "--work", folder, "--threads", threads, "--tilewright", self.args.tilewright,
-                   "--compile-flags=" + self.args.compile_flags, "--tolerance", self.args.tolerance, *flags]
+                   "--compile-flags=" + self.args.compile_flags, "--tolerance", self.args.tolerance, "--steps", self.args.steps, *flags]
         if self.args.torch_models:
             command += ["--torch-models", self.args.torch_models]
         return Worker(name, command, self.cores(threads), folder / f"{name}.log")
@@ -203,6 +203,8 @@ def parse_arguments():
     parser.add_argument("--torch-models", type=pathlib.Path, help="a Python file with ZOO and torch_model(name), for inductor; else pnnx's module")
     parser.add_argument("--rivals", type=lambda text: text.split(","), default=RIVALS, help=f"default {','.join(RIVALS)}; also {','.join(ASKED)}")
     parser.add_argument("--tolerance", type=float, default=rival_truth.FLOAT_TOLERANCE, help="of outputs of a float model, relative to their range; default %(default)s")
+    parser.add_argument("--steps", type=float, default=rival_truth.LEAST_STEPS,
+                        help="quantization steps that always pass for an 8-bit model, where its readings are nearer; default %(default)s")
     parser.add_argument("--threads", type=lambda text: [int(t) for t in text.split(",")], default=[1, 2])
     parser.add_argument("--processes", type=int, default=3)
     parser.add_argument("--blocks", type=int, default=5, help="in each process")

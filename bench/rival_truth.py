@@ -62,13 +62,14 @@ class Truth:
     def units(self):
         return self.steps or [span(v) for v in self.readings["graph"]]
 
-    def tolerance(self, of_floats=FLOAT_TOLERANCE):
+    def tolerance(self, of_floats=FLOAT_TOLERANCE, steps=LEAST_STEPS):
+        """In units(): of_floats for a float model; for an 8-bit one at least that many steps."""
         if not self.steps:
             return of_floats
         apart = max(distance(a, b, self.steps) for a in self.readings.values() for b in self.readings.values())
         if not apart <= MOST_STEPS:
             raise RuntimeError(f"the readings of the model are {apart:.0f} quantization steps apart, more than {MOST_STEPS}: {', '.join(self.readings)}")
-        return max(apart, LEAST_STEPS)
+        return max(apart, steps)
 
     def error(self, got):
         """To the nearest reading."""

@@ -326,7 +326,7 @@ CONTENDERS = {"reference": Reference, "tilewright": Tilewright, "onnxruntime": O
 def serve(contender, say):
     contender.load()
     truth = contender.truth()
-    error, tolerance = truth.error(contender.outputs()), truth.tolerance(contender.args.tolerance)
+    error, tolerance = truth.error(contender.outputs()), truth.tolerance(contender.args.tolerance, contender.args.steps)
     if not error <= tolerance:
         raise RuntimeError(f"wrong output: off by {truth.show(error)}, of which {truth.show(tolerance)} pass")
     say({"ok": True, "error": error, "version": contender.version()})
@@ -344,6 +344,7 @@ def main():
     parser.add_argument("--tilewright", type=pathlib.Path)
     parser.add_argument("--compile-flags", default="")
     parser.add_argument("--tolerance", type=float, default=rival_truth.FLOAT_TOLERANCE)
+    parser.add_argument("--steps", type=float, default=rival_truth.LEAST_STEPS)
     parser.add_argument("--torch-models", type=pathlib.Path)
     parser.add_argument("--prepare", action="store_true")
     args = parser.parse_args()
