@@ -99,6 +99,7 @@ def main():
     temporary = None if args.work else tempfile.TemporaryDirectory()
     work = args.work or pathlib.Path(temporary.name)
     decoder = Decoder(dataclasses.replace(SIZES["half_billion"], layers=args.layers))
+    work.mkdir(parents=True, exist_ok=True)
     onnx.save(decoder.model, work / "decoder.onnx")
     subprocess.run([args.tilewright, "compile", work / "decoder.onnx", "-o", work / "decoder.so", "--dim", f"past=0..{PLACES}"], check=True)
     session, rows = rival(work / "decoder.onnx", args.threads), []
