@@ -21,11 +21,12 @@ struct WeightsPlace {
 };
 
 // They follow the image in the file, on the next page. Large ones lie as far from a multiple of a
-// huge page in memory as in the file: so can the system map the file's pages by huge ones, and the
-// file has no gap.
+// huge page in memory as in the file: so can the system map the file's pages by huge ones. Larger
+// ones begin at such a multiple, so that none of them is on small pages; the others leave no gap.
 WeightsPlace place_weights(const ElfSection& section, uint64_t image_bytes, uint64_t size) {
   WeightsPlace place;
-  place.offset = (image_bytes + kWeightsAlignment - 1) / kWeightsAlignment * kWeightsAlignment;
+  const uint64_t start = size >= kAlignedWeights ? kHugePage : kWeightsAlignment;
+  place.offset = (image_bytes + start - 1) / start * start;
   place.address = section.address;
   place.size = size;
   place.alignment = size >= kLargeWeights ? kHugePage : kWeightsAlignment;

@@ -31,6 +31,9 @@ inline constexpr uint64_t kWeightsAlignment = 65536;  // the largest page of any
 inline constexpr uint64_t kHugePage = 2 << 20;
 // From here on the system may map them by huge pages
 inline constexpr uint64_t kLargeWeights = 32 << 20;
+// From here on the gap in front of weights that begin at a multiple of a huge page is less than a
+// thirty-second of them
+inline constexpr uint64_t kAlignedWeights = 64 << 20;
 
 inline constexpr const char* kObjectOffsetSection = ".rodata.tw_offset";
 inline constexpr const char* kObjectWeightsSection = ".rodata.tw_weights";

@@ -1,5 +1,7 @@
 #include "kernels/conv/group.h"
 
+#include "support/diag.h"
+
 namespace tw {
 
 Expected<ConvShape> conv_shape(GroupBuilder& b, const Node& node) {
@@ -194,13 +196,18 @@ ConvOutput ConvGroup::write_output(const std::function<Expr(const Index& at)>& s
 }
 
 ProductOutput ConvGroup::write_rows(
-    const Expr& rows, const std::function<Expr(const Expr& row, const Expr& channel)>& sum) {
-  const Expr row = var("i"), channel = var("j");
-  // Asked for where y is stored alone
-  define_sums([&](const Index&) { return sum(row, channel); });
-  const std::vector<Axis> axes = {{"i", rows}, {"j", Expr((s_.m + block_ - 1) / block_ * block_)}},
-                          physical = output_axes("");
+    const Expr& rows, bool by_group,
+    const std::function<Expr(const Index& at, const Expr& channel)>& sum) {
+  TW_CHECK(!by_group || !blocked_ || s_.m % block_ == 0, "channels that no group has");
+  const int64_t columns = by_group ? s_.mg : (s_.m + block_ - 1) / block_ * block_;
+  std::vector<Axis> axes = {{"i", rows}, {"j", Expr(columns)}};
+  if (by_group) axes.insert(axes.begin(), {"g", Expr(s_.group)});
+  const std::vector<Axis> physical = output_axes("");
   b_.declare(axes);
+  const Expr row = var("i"),
+             channel = b_.simplified(by_group ? var("g") * Expr(s_.mg) + var("j") : var("j"));
+  // Asked for where y is stored alone
+  define_sums([&](const Index&) { return sum(variables(axes), channel); });
   Shape all = {s_.n};
   all.insert(all.end(), s_.out.begin(), s_.out.end());
   const Index pixel = unflatten_index(all, row);
@@ -210,7 +217,10 @@ ProductOutput ConvGroup::write_rows(
   for (Expr& e : index) e = b_.simplified(e);
   const ValueId result = b_.output_value();
   const Stage y = store("y", axes, index, b_.output(result, extents(physical)), result);
-  return {y, {}, axes[0].loop(), axes[1].loop()};
+  Loops all_loops = loops(axes);
+  const Loop column = all_loops.back(), pixels = all_loops[all_loops.size() - 2];
+  all_loops.resize(all_loops.size() - 2);
+  return {y, all_loops, pixels, column};
 }
 
 Index ConvGroup::logical_index(const Index& at) const {

@@ -38,10 +38,11 @@ class ConvGroup {
   // Bias and followers on sum(physical index of the output). Stage y; with a pool stage conv in
   // front of it, and y takes the windows.
   ConvOutput write_output(const std::function<Expr(const Index& at)>& sum);
-  // The same where the sums are a matrix of output pixels and channels: stage y over its rows "i"
-  // and columns "j". No pool behind it.
-  ProductOutput write_rows(const Expr& rows,
-                           const std::function<Expr(const Expr& row, const Expr& channel)>& sum);
+  // The same where the sums are a matrix of output pixels and channels, or one of each group where
+  // by_group: stage y over groups "g", rows "i" and columns "j", the index that sum is asked for. No
+  // pool behind it.
+  ProductOutput write_rows(const Expr& rows, bool by_group,
+                           const std::function<Expr(const Index& at, const Expr& channel)>& sum);
   // The weights keep their spatial rank when the convolution's axes were collapsed: the missing
   // taps are 0.
   void pad_rank(Index& at) const;

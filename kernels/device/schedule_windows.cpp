@@ -1,6 +1,7 @@
 // Convolutions in windows (kernels/device/windows.h). A block takes neighbouring tiles of threads
-// along rows, lines and channels, so that neighbours read and write side by side. All loops over a
-// thread's outputs and taps are unrolled: its sums and its window are registers.
+// along rows, lines and channels, so that neighbours read and write side by side. Loops over a
+// thread's outputs are unrolled, and those over taps as far as one straight line may be long: its
+// sums and its window are registers.
 #include <algorithm>
 
 #include "kernels/device/tiles.h"
@@ -10,9 +11,8 @@
 namespace tw {
 namespace {
 
-// Multiply-adds in one straight line where a window is in registers, which are named, and where it
-// is not: what is loaded for them all would take too many. Registers of a thread by estimate
-constexpr int64_t kMostProducts = 1024, kMostLoaded = 256, kMostRegisters = 160;
+// Multiply-adds in one straight line, and registers of a thread by estimate
+constexpr int64_t kMostProducts = 1024, kMostRegisters = 176;
 constexpr int64_t kPackThreads = 64;  // of a block that packs weights
 
 class WindowSpace {
@@ -119,13 +119,12 @@ class WindowSpace {
     tile.push_back(s_.moved(m_.acc, m_.sums.row));
     s_.accumulate(m_.acc, reduce, tile, s_.moved(m_.acc, m_.sums.lane));
     // From the inside out, as far as one straight line may be long
-    const int64_t most = tile_.place == WindowPlace::block ? kMostLoaded : kMostProducts;
+    const bool by_line = straight_lines(tile_, m_.problem) == 1;
     int64_t products = tile_.pixels * tile_.lines * m_.problem.lanes;
     for (auto loop = reduce.rbegin(); loop != reduce.rend(); ++loop) {
-      products *= s_.extent(*loop).value_or(most);
-      const bool around = *loop == m_.channels ||
-                          (tile_.place == WindowPlace::line && *loop == line_taps());
-      if (around || products > most) break;
+      products *= s_.extent(*loop).value_or(kMostProducts);
+      const bool around = *loop == m_.channels || (by_line && *loop == line_taps());
+      if (around || products > kMostProducts) break;
       s_.unroll(*loop);
     }
   }
@@ -153,12 +152,31 @@ class WindowSpace {
     if (m_.problem.loaded > 1 && !own.empty()) lane = own.back(), own.pop_back();
     if (tile_.place == WindowPlace::block) {
       s_.set_scope(m_.window, block_memory(s_.target())->name);
+      keep_apart();
       share(own);
     } else {
       s_.set_scope(m_.window, "stack");
       s_.unroll(own);
     }
     s_.vectorize(lane);
+  }
+
+  // The places of a block's window: [the others.., place, lane].
+  void keep_apart() {
+    const WindowBanks banks = window_banks(tile_, m_.problem);
+    const size_t rank = m_.taps.size(), dims = s_.buffer(m_.window.buffer()).shape.size();
+    std::vector<std::string> names;
+    for (size_t d = 0; d < dims; ++d) names.push_back("d" + std::to_string(d));
+    const size_t channel = 1, row = rank + 1, line = rank;
+    const Expr at = var(names[row]), apart(banks.apart);
+    Expr place = var(names[channel]) * Expr(banks.of_channel) +
+                 floor_mod(at, apart) * Expr(banks.of_phase) + floor_div(at, apart);
+    if (rank > 1) place = place + var(names[line]) * Expr(banks.of_line);
+    std::vector<Expr> map;
+    for (size_t d = 0; d < dims; ++d)
+      if (d == row) map.push_back(place);
+      else if (d != channel && (rank == 1 || d != line)) map.push_back(var(names[d]));
+    s_.layout(m_.window.buffer(), names, map);
   }
 
   // The threads of a block copy its window together, neighbours side by side.

@@ -108,7 +108,7 @@ Panels pack_right(GroupBuilder& b, const TiledProduct& p, const Expr& depth, int
                   imm(0, b.type(p.right).dtype));
   };
   Schedule schedule;
-  if (p.right_made) {  // what is made of the same elements together
+  if (p.made_together) {
     step::Reorder order{{"wj", "wk", "wl"}};
     for (size_t i = 0; i < p.batch.size(); ++i) order.loops.push_back("wb" + std::to_string(i));
     schedule.steps.push_back(std::move(order));
@@ -119,18 +119,16 @@ Panels pack_right(GroupBuilder& b, const TiledProduct& p, const Expr& depth, int
   return out;
 }
 
-// The sums of [batch.., row, column], less what the left operand's zero point makes too much of
-// them. axis: that of the constant weights' columns.
-std::function<Expr(const Index&)> numbers_of(GroupBuilder& b, const TiledSums& sums,
-                                             ValueId weights, int64_t zero, size_t axis,
-                                             int64_t columns) {
-  if (zero == 0) return [sums](const Index& at) { return sums.element(at); };
+// What is subtracted from the sums of a column of the constant weights, by their axis of columns:
+// what the left operand's zero point makes too much of them. Undefined: nothing.
+std::function<Expr(const Expr& column)> surplus_of(GroupBuilder& b, const TiledSums& sums,
+                                                   ValueId weights, int64_t zero, size_t axis,
+                                                   int64_t columns) {
+  if (zero == 0) return {};
   Index at(axis);
   at.push_back(var("c0"));
   const BufferId surplus = surplus_of_sums(b, weights, sums.type, zero, at, {Expr(columns)});
-  return [sums, surplus](const Index& at) {
-    return sums.element(at) - load(surplus, sums.type, {at.back()});
-  };
+  return [type = sums.type, surplus](const Expr& column) { return load(surplus, type, {column}); };
 }
 
 }  // namespace
@@ -203,7 +201,7 @@ static bool joins_batches(const Graph& graph, const Node& node) {
 std::optional<TileProblem> tile_problem_of(const Graph& graph, const Node& node, bool tf32) {
   const auto* conv = get_if<op::Conv>(&node);
   const auto* product = get_if<op::MatMul>(&node);
-  if ((!conv || conv->group != 1) && !product) return std::nullopt;
+  if (!conv && !product) return std::nullopt;
   const TensorType &left = graph.value(node.inputs[0]).type,
                    &right = graph.value(node.inputs[1]).type;
   const Shape& y = graph.value(node.output).type.shape;
@@ -215,7 +213,8 @@ std::optional<TileProblem> tile_problem_of(const Graph& graph, const Node& node,
   if (conv) {
     rows.assign(y.begin() + 2, y.end());
     rows.push_back(y[0]);
-    columns = right.shape[0];
+    columns = simplify(floor_div(right.shape[0], Expr(conv->group)));
+    batches = {Expr(conv->group)};
     depth = element_count(Shape(right.shape.begin() + 1, right.shape.end()));
   } else if (!joins_batches(graph, node)) {
     batches.assign(rows.begin(), rows.end() - 1);
@@ -298,15 +297,17 @@ std::optional<Lowered<TileStages>> lower_matmul_in_tiles(GroupBuilder& b, const 
     return at;
   };
   const TiledSums sums = add_tiled_sums(b, p);
-  return finish_tiles(
-      b, sums,
-      write_product(b, node, joined,
-                    numbers_of(b, sums, node.inputs[1], a.a_zero, a.trans_b ? 0 : 1, *columns)));
+  const auto surplus = surplus_of(b, sums, node.inputs[1], a.a_zero, a.trans_b ? 0 : 1, *columns);
+  return finish_tiles(b, sums, write_product(b, node, joined, [&](const Index& at) {
+                        const Expr sum = sums.element(at);
+                        return surplus ? sum - surplus(at.back()) : sum;
+                      }));
 }
 
 namespace {
 
-// Rows are output pixels of all images, the depth runs over taps and, fastest, channels.
+// Rows are output pixels of all images, columns the channels of a group, and the depth runs over
+// taps and, fastest, the group's input channels.
 class TiledConv : ConvGroup {
  public:
   TiledConv(GroupBuilder& builder, const Node& conv, ConvShape shape)
@@ -314,6 +315,8 @@ class TiledConv : ConvGroup {
 
   std::optional<Lowered<TileStages>> lower() {
     if (pool_) return std::nullopt;
+    // Channels that only fill the output's last block are no group's
+    if (groups() && blocked_ && s_.m % block_ != 0) return std::nullopt;
     if (zero_ != 0 && !b_.graph.is_constant(node_.inputs[1])) return std::nullopt;
     int64_t taps = 1;
     for (const int64_t k : s_.kernel) taps *= k;
@@ -322,39 +325,52 @@ class TiledConv : ConvGroup {
     if (!tile) return std::nullopt;
     declare_inputs();
     TiledProduct p{*tile,
-                   {},
+                   groups() ? Shape{Expr(s_.group)} : Shape{},
                    rows,
-                   s_.m,
-                   taps * s_.c,
+                   s_.mg,
+                   taps * s_.cg,
                    acc_type_,
                    multiplies_tf32(b_),
                    {},
                    x_type_.dtype,
                    node_.inputs[1],
                    {}};
-    p.left = [&](const Index&, const Expr& row, const Expr& k) { return window_element(row, k); };
-    p.right_index = [&](const Expr& k, const Expr& column) {
-      Index at = {column, b_.simplified(floor_mod(k, Expr(s_.c)))};
-      for (const Expr& tap : taps_of(k)) at.push_back(tap);
-      pad_rank(at);
-      return at;
+    p.left = [&](const Index& group, const Expr& row, const Expr& k) {
+      return window_element(group, row, k);
     };
+    if (groups())
+      p.right_made = [&](const auto& read, const Index& group, const Expr& k, const Expr& column) {
+        return read(tap_index(b_.simplified(group[0] * Expr(s_.mg) + column), k));
+      };
+    else p.right_index = [&](const Expr& k, const Expr& column) { return tap_index(column, k); };
     const TiledSums sums = add_tiled_sums(b_, p);
-    const auto number = numbers_of(b_, sums, node_.inputs[1], zero_, 0, s_.m);
-    return finish_tiles(b_, sums, write_rows(rows, [&](const Expr& row, const Expr& channel) {
-                          return number({row, channel});
+    const auto surplus = surplus_of(b_, sums, node_.inputs[1], zero_, 0, s_.m);
+    return finish_tiles(b_, sums,
+                        write_rows(rows, groups(), [&](const Index& at, const Expr& channel) {
+                          const Expr sum = sums.element(at);
+                          return surplus ? sum - surplus(channel) : sum;
                         }));
   }
 
  private:
+  bool groups() const { return s_.group > 1; }
+
+  // Of the weights
+  Index tap_index(const Expr& channel, const Expr& k) const {
+    Index at = {channel, b_.simplified(floor_mod(k, Expr(s_.cg)))};
+    for (const Expr& tap : taps_of(k)) at.push_back(tap);
+    pad_rank(at);
+    return at;
+  }
+
   Index taps_of(const Expr& k) const {
     Index taps = unflatten_index(Shape(s_.kernel.begin(), s_.kernel.end()),
-                                 b_.simplified(floor_div(k, Expr(s_.c))));
+                                 b_.simplified(floor_div(k, Expr(s_.cg))));
     for (Expr& e : taps) e = b_.simplified(e);
     return taps;
   }
 
-  Expr window_element(const Expr& row, const Expr& k) {
+  Expr window_element(const Index& group, const Expr& row, const Expr& k) {
     Shape all = {s_.n};
     all.insert(all.end(), s_.out.begin(), s_.out.end());
     const Index out = unflatten_index(all, row), taps = taps_of(k);
@@ -365,9 +381,10 @@ class TiledConv : ConvGroup {
                                  taps[i] * Expr(s_.dilations[i]) - Expr(s_.pads_begin[i])));
       inside = logical_and(inside, logical_and(le(Expr(0), at[i]), lt(at[i], s_.in[i])));
     }
-    const Expr element = load(
-        b_.input(node_.inputs[0]), x_type_.dtype,
-        physical(b_.simplified(out[0]), b_.simplified(floor_mod(k, Expr(s_.c))), at));
+    const Expr in_group = floor_mod(k, Expr(s_.cg)),
+               channel = groups() ? group[0] * Expr(s_.cg) + in_group : in_group;
+    const Expr element = load(b_.input(node_.inputs[0]), x_type_.dtype,
+                              physical(b_.simplified(out[0]), b_.simplified(channel), at));
     const Expr outside = is_float(x_type_.dtype) ? imm(0, x_type_.dtype)
                                                  : int_imm(zero_, x_type_.dtype);
     return s_.padded ? select(inside, element, outside) : element;

@@ -1,4 +1,4 @@
-// Matrix products and convolutions (as products with gathered windows) in tiles that a block of a
+// Matrix products and convolutions (as products with gathered windows, of each group) in tiles that a block of a
 // device's threads makes together: operands pass through memory that the threads share. Rows,
 // columns and depth are padded to whole tiles, so that only the copies of the operands (zeros
 // beyond them) and y ask where the tensors end.
@@ -48,7 +48,8 @@ struct TileProblem {
   static constexpr int64_t kFreeRows = 256;
 };
 
-// That of a product or a convolution of one group; nullopt: other nodes, free columns or depth too.
+// That of a product or a convolution, whose groups are batches; nullopt: other nodes, free columns
+// or depth too.
 // tf32: nodes in front of it round its operands.
 std::optional<TileProblem> tile_problem_of(const Graph& graph, const Node& node, bool tf32);
 
@@ -93,12 +94,12 @@ struct TiledProduct {
   ValueId right;
   // Logical, behind the right operand's batches
   std::function<Index(const Expr& k, const Expr& column)> right_index;
-  // Or what every batch of the product has for its own, made of the right operand's elements. Those
-  // of all batches are made together.
+  // Or what every batch of the product has for its own, made of the right operand's elements
   std::function<Expr(const std::function<Expr(const Index&)>& read, const Index& batch,
                      const Expr& k, const Expr& column)>
       right_made = {};
-  bool stored = false;  // the sums go to memory, where stages behind them read them
+  bool made_together = false;  // for all batches, which share elements
+  bool stored = false;         // the sums go to memory, where stages behind them read them
 };
 
 // Adds the copies of the operands and the sums, all but the product's y.

@@ -1,6 +1,8 @@
 #include "kernels/device/window_model.h"
 
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <tuple>
 
 #include "ir/kernel/stack_limits.h"
@@ -12,7 +14,7 @@ namespace {
 
 constexpr int64_t kWavefront = 128;  // bytes that the first-level cache gives in a cycle
 // Threads of a block, and registers of one
-constexpr int64_t kMostWindowThreads = 256, kMostWindowRegisters = 128;
+constexpr int64_t kMostWindowThreads = 256, kMostWindowRegisters = 144;
 constexpr int64_t kBesides = 40;  // registers for addresses, loops and conditions
 // Vectors that a thread loads and multiply-adds that it starts in one straight line
 constexpr int64_t kMostLoads = 96, kMostStraight = 1024;
@@ -20,10 +22,144 @@ constexpr int64_t kMostLoads = 96, kMostStraight = 1024;
 constexpr int64_t kGuarded = 4, kPlain = 2, kBegin = 40;
 constexpr int64_t kMostImages = 1 << 16;
 
+// Positions that so many neighbouring outputs read.
+int64_t kept(const WindowAxis& axis, int64_t outputs) {
+  return std::min(axis.span(outputs), outputs * axis.taps);
+}
+
+// Of so many lines of taps.
+int64_t weights_of(const WindowProblem& p, int64_t lines) {
+  return p.lanes * p.step * p.row.taps * lines;
+}
+
+// Of a thread, where so many lines of taps are one straight line of code: its sums, what it loads,
+// and as ptxas loads weights in front of where they are multiplied, half of them.
+int64_t registers_with(const WindowTile& tile, const WindowProblem& p, int64_t lines) {
+  const int64_t words = p.bytes < 4 ? 4 : p.bytes;  // what is multiplied
+  const int64_t lanes = p.loaded * words / 4, sums = tile.pixels * tile.lines * p.lanes,
+                weights = std::max(p.lanes, weights_of(p, lines) / 2);
+  const int64_t loaded = tile.place == WindowPlace::registers ? p.line.span(tile.lines)
+                         : lines > 1                          ? kept(p.line, tile.lines)
+                                                              : tile.lines;
+  const int64_t window = p.copied ? loaded * p.row.span(tile.pixels) * lanes
+                                  : tile.pixels * tile.lines * lanes;
+  return sums + weights + window + kBesides;
+}
+
+// The places of a window of the block.
+class BankModel {
+ public:
+  BankModel(const WindowTile& tile, const WindowProblem& problem)
+      : t_(tile),
+        p_(problem),
+        positions_(p_.row.span(t_.pixels * t_.across)),
+        lines_(p_.line.span(t_.lines * t_.down)),
+        together_(kWavefront / std::clamp<int64_t>(p_.loaded * p_.bytes, 4, kWavefront)),
+        copies_(std::max<int64_t>(1, lines_ * positions_ * t_.deep / t_.threads())),
+        reads_(copies_ * p_.line.taps * p_.row.taps) {}
+
+  // No two threads that ask at one time meet, and nothing is left free.
+  WindowBanks ideal() const {
+    WindowBanks banks;
+    banks.apart = t_.pixels * p_.row.stride;
+    banks.of_phase = parts_of(positions_, banks.apart);
+    banks.of_line = banks.apart * banks.of_phase;
+    banks.of_channel = lines_ * banks.of_line;
+    banks.reads = banks.copies = parts_of(kWarp, together_);
+    return banks;
+  }
+
+  // One stride after the other, each with what the ones before it need at least.
+  WindowBanks best() const {
+    WindowBanks banks = ideal();
+    const auto try_strides = [&](int64_t WindowBanks::* stride, const auto& adjust) {
+      WindowBanks least;
+      for (int64_t free = 0; free < together_; ++free) {
+        WindowBanks now = banks;
+        now.*stride += free;
+        adjust(now);
+        count(now);
+        if (free == 0 || cost(now) < cost(least)) least = now;
+      }
+      banks = least;
+    };
+    const auto channel = [&](WindowBanks& b) { b.of_channel = lines_ * b.of_line; };
+    try_strides(&WindowBanks::of_phase, [&](WindowBanks& b) {
+      b.of_line = b.apart * b.of_phase;
+      channel(b);
+    });
+    try_strides(&WindowBanks::of_line, channel);
+    try_strides(&WindowBanks::of_channel, [](WindowBanks&) {});
+    return banks;
+  }
+
+ private:
+  int64_t cost(const WindowBanks& b) const { return b.reads * reads_ + b.copies * copies_; }
+
+  void count(WindowBanks& b) const {
+    b.reads = turns([&](int64_t thread) {
+      const int64_t across = thread % t_.across, down = thread / t_.across % t_.down,
+                    deep = thread / t_.across / t_.down;
+      return deep * b.of_channel + down * t_.lines * p_.line.stride * b.of_line + across;
+    });
+    b.copies = turns([&](int64_t thread) {
+      const int64_t at = thread % positions_, line = thread / positions_ % lines_,
+                    channel = thread / positions_ / lines_;
+      return channel * b.of_channel + line * b.of_line + at % b.apart * b.of_phase + at / b.apart;
+    });
+  }
+
+  // Of the first warp: in each group of threads that ask at one time, what the fullest bank gives.
+  template <class Place>
+  int64_t turns(const Place& place) const {
+    int64_t all = 0;
+    const int64_t threads = std::min(t_.threads(), kWarp);
+    for (int64_t begin = 0; begin < threads; begin += together_) {
+      std::array<int64_t, kWarp> asked{};
+      for (int64_t t = begin; t < std::min(threads, begin + together_); ++t)
+        ++asked[static_cast<size_t>(place(t) % together_)];
+      all += *std::ranges::max_element(asked);
+    }
+    return all;
+  }
+
+  const WindowTile& t_;
+  const WindowProblem& p_;
+  int64_t positions_, lines_;
+  int64_t together_;        // threads that ask at one time, and vectors that all banks give
+  int64_t copies_, reads_;  // of a thread, to weigh them
+};
+
+int64_t bytes_of(const WindowBanks& banks, const WindowTile& tile, const WindowProblem& p) {
+  return tile.deep * banks.of_channel * p.loaded * p.bytes;
+}
+
+std::string fault_besides_memory(const WindowTile& tile, const WindowProblem& p,
+                                 const Target& target) {
+  const auto axis = std::ranges::find(target.axes, "thread", &DeviceAxis::level);
+  const int64_t threads = tile.threads();
+  if (axis == target.axes.end()) return "the target has no threads";
+  if (threads > target.max_group || (axis->max > 0 && threads > axis->max))
+    return "the tile has more threads than a block";
+  if (!p.copied && (p.row.out % tile.pixels != 0 || p.line.out % tile.lines != 0))
+    return "the outputs of the threads do not fill what is read in place";
+  if (!p.copied && tile.place != WindowPlace::registers)
+    return "what is read in place has no window";
+  if (tile.place == WindowPlace::line && p.line.taps == 1) return "there is one line of taps";
+  if (tile.place != WindowPlace::block) return "";
+  if (p.depth > p.step || p.outer_taps > 1)
+    return "a window of the block holds one step of channels";
+  if (!block_memory(target)) return "the threads of a block share no memory";
+  return "";
+}
+
+int64_t room_of(const Target& target) { return std::min(target.local_bytes, kMaxStackBufferBytes); }
+
 class WindowModel {
  public:
-  WindowModel(const WindowTile& tile, const WindowProblem& problem, const Target& target)
-      : t_(tile), p_(problem), target_(target), m_(multiprocessors(target)) {
+  WindowModel(const WindowTile& tile, const WindowProblem& problem, const Target& target,
+              WindowBanks banks)
+      : t_(tile), p_(problem), target_(target), banks_(banks), m_(multiprocessors(target)) {
     m_.latency = std::min(m_.latency, kMostLatency);
     warps_ = parts_of(t_.threads(), kWarp);
     blocks_ = std::min(p_.images, kMostImages) * parts_of(p_.channels, t_.deep) *
@@ -41,10 +177,13 @@ class WindowModel {
   }
 
  private:
+  bool shares() const { return t_.place == WindowPlace::block; }
+
   int64_t resident() const {
-    if (!window_fault(t_, p_, target_).empty()) return 0;
+    if (!fault_besides_memory(t_, p_, target_).empty()) return 0;
     const int64_t registers = whole_parts(window_registers(t_, p_), kRegistersTogether),
-                  bytes = window_bytes(t_, p_);
+                  bytes = shares() ? bytes_of(banks_, t_, p_) : 0;
+    if (bytes > room_of(target_)) return 0;
     return std::min({m_.blocks, m_.threads / t_.threads(),
                      m_.registers / (registers * t_.threads()),
                      bytes == 0 ? m_.blocks : m_.local_bytes / bytes});
@@ -60,8 +199,7 @@ class WindowModel {
                                    together * first_level(),
                                    parts_of(together * block_bytes(), memory_share())});
     const int64_t waits = t_.place == WindowPlace::line ? p_.line.taps * p_.outer_taps : 1;
-    return busy + (steps_ * waits + 1) * m_.latency +
-           (t_.place == WindowPlace::block ? 2 * kBarrier : 0);
+    return busy + (steps_ * waits + 1) * m_.latency + (shares() ? 2 * kBarrier : 0);
   }
 
   // Multiply-adds of a thread.
@@ -70,22 +208,17 @@ class WindowModel {
 
   // Vectors of the input that a thread loads for all of its sums.
   int64_t window_loads() const {
-    if (!p_.copied ||
-        t_.place == WindowPlace::block)  // of several taps that read one, it keeps one
+    if (!p_.copied || shares())  // of several taps that read one, it keeps one
       return steps_ * p_.outer_taps * kept(p_.line, t_.lines) * kept(p_.row, t_.pixels);
     if (t_.place == WindowPlace::line)
       return steps_ * p_.outer_taps * p_.line.taps * t_.lines * p_.row.span(t_.pixels);
     return steps_ * p_.outer_taps * p_.line.span(t_.lines) * p_.row.span(t_.pixels);
   }
-  static int64_t kept(const WindowAxis& axis, int64_t outputs) {
-    return std::min(axis.span(outputs), outputs * axis.taps);
-  }
   int64_t weight_loads() const { return p_.depth * taps(); }
   int64_t stores() const { return t_.pixels * t_.lines; }
 
   int64_t warp_instructions() const {
-    const int64_t loads = window_loads(),
-                  guarded = t_.place == WindowPlace::block ? kPlain : kGuarded;
+    const int64_t loads = window_loads(), guarded = shares() ? kPlain : kGuarded;
     // Shorter floats become longer ones
     const int64_t widened = p_.bytes < 4 ? loads * p_.loaded + weight_loads() * p_.lanes : 0;
     return kBegin + warp_products() + loads * guarded + weight_loads() + widened +
@@ -94,17 +227,18 @@ class WindowModel {
 
   // Vectors that a thread copies for its block.
   int64_t copies() const {
-    if (t_.place != WindowPlace::block) return 0;
-    return parts_of(window_bytes(t_, p_), vector() * t_.threads());
+    if (!shares()) return 0;
+    return parts_of(t_.deep * p_.line.span(t_.lines * t_.down) * p_.row.span(t_.pixels * t_.across),
+                    t_.threads());
   }
   int64_t vector() const { return p_.loaded * p_.bytes; }
 
   // Turns of the first-level cache, or of the memory that a block shares, for one block. Neighbours
   // of a row are `distance` vectors apart, and what is between them comes along.
   int64_t first_level() const {
-    const int64_t apart = t_.pixels * p_.row.stride;
-    return warps_ * (window_loads() * turns(apart) + weight_loads() + stores() * turns(t_.pixels) +
-                     copies() * 2 * turns(1));
+    const int64_t read = shares() ? banks_.reads : turns(t_.pixels * p_.row.stride);
+    return warps_ * (window_loads() * read + weight_loads() + stores() * turns(t_.pixels) +
+                     copies() * (turns(1) + banks_.copies));
   }
   int64_t turns(int64_t distance) const {
     const int64_t along = std::min(t_.across, kWarp), rows = parts_of(kWarp, along);
@@ -138,6 +272,7 @@ class WindowModel {
   const WindowTile& t_;
   const WindowProblem& p_;
   const Target& target_;
+  WindowBanks banks_;
   Multiprocessors m_;
   int64_t warps_ = 1, blocks_ = 1, steps_ = 1;
 };
@@ -155,49 +290,43 @@ std::vector<int64_t> shares(int64_t tiles, int64_t most) {
 }  // namespace
 
 int64_t window_bytes(const WindowTile& tile, const WindowProblem& p) {
-  if (tile.place != WindowPlace::block) return 0;
-  return tile.deep * p.line.span(tile.lines * tile.down) * p.row.span(tile.pixels * tile.across) *
-         p.loaded * p.bytes;
+  return tile.place == WindowPlace::block ? bytes_of(window_banks(tile, p), tile, p) : 0;
+}
+
+WindowBanks window_banks(const WindowTile& tile, const WindowProblem& problem) {
+  return BankModel(tile, problem).best();
+}
+
+int64_t straight_lines(const WindowTile& tile, const WindowProblem& p) {
+  const int64_t all = p.line.taps * p.outer_taps;
+  if (tile.place == WindowPlace::line) return 1;
+  if (tile.place == WindowPlace::registers) return all;
+  return registers_with(tile, p, all) <= kMostWindowRegisters ? all : 1;
 }
 
 int64_t window_registers(const WindowTile& tile, const WindowProblem& p) {
-  const int64_t words = p.bytes < 4 ? 4 : p.bytes;  // what is multiplied
-  const int64_t lanes = p.loaded * words / 4, sums = tile.pixels * tile.lines * p.lanes,
-                weights = p.lanes;
-  const int64_t lines = tile.place == WindowPlace::registers ? p.line.span(tile.lines) : tile.lines,
-                window = p.copied ? lines * p.row.span(tile.pixels) * lanes
-                                  : tile.pixels * tile.lines * lanes;
-  return sums + weights + window + kBesides;
+  return registers_with(tile, p, straight_lines(tile, p));
 }
 
 int64_t window_weights(const WindowTile& tile, const WindowProblem& p) {
-  const int64_t lines = tile.place == WindowPlace::line ? 1 : p.line.taps * p.outer_taps;
-  return p.lanes * p.step * p.row.taps * lines;
+  return weights_of(p, straight_lines(tile, p));
 }
 
 std::string window_fault(const WindowTile& tile, const WindowProblem& p, const Target& target) {
-  const auto axis = std::ranges::find(target.axes, "thread", &DeviceAxis::level);
-  const int64_t threads = tile.threads();
-  if (axis == target.axes.end()) return "the target has no threads";
-  if (threads > target.max_group || (axis->max > 0 && threads > axis->max))
-    return "the tile has more threads than a block";
-  if (!p.copied && (p.row.out % tile.pixels != 0 || p.line.out % tile.lines != 0))
-    return "the outputs of the threads do not fill what is read in place";
-  if (!p.copied && tile.place != WindowPlace::registers)
-    return "what is read in place has no window";
-  if (tile.place == WindowPlace::line && p.line.taps == 1) return "there is one line of taps";
-  if (tile.place != WindowPlace::block) return "";
-  if (p.depth > p.step || p.outer_taps > 1)
-    return "a window of the block holds one step of channels";
-  if (!block_memory(target)) return "the threads of a block share no memory";
-  if (window_bytes(tile, p) > std::min(target.local_bytes, kMaxStackBufferBytes))
+  const std::string fault = fault_besides_memory(tile, p, target);
+  if (fault.empty() && window_bytes(tile, p) > room_of(target))
     return "the window does not fit the block's memory";
-  return "";
+  return fault;
 }
 
 std::optional<int64_t> window_cycles(const WindowTile& tile, const WindowProblem& problem,
-                                     const Target& target) {
-  return WindowModel(tile, problem, target).cycles();
+                                     const Target& target, int64_t most) {
+  const BankModel banks(tile, problem);
+  const auto by = [&](const WindowBanks& places) {
+    return WindowModel(tile, problem, target, places).cycles();
+  };
+  const std::optional<int64_t> least = by(banks.ideal());
+  return tile.place == WindowPlace::block && least && *least <= most ? by(banks.best()) : least;
 }
 
 std::optional<WindowTile> window_tile(const WindowProblem& problem, const Target& target) {
@@ -226,7 +355,9 @@ std::optional<WindowTile> window_tile(const WindowProblem& problem, const Target
           for (const int64_t down : shares(height, most / across))
             for (const int64_t deep : shares(problem.channels, most / across / down)) {
               tile.across = across, tile.down = down, tile.deep = deep;
-              const std::optional<int64_t> cycles = window_cycles(tile, problem, target);
+              const std::optional<int64_t> cycles = window_cycles(
+                  tile, problem, target,
+                  best ? std::get<0>(least) : std::numeric_limits<int64_t>::max());
               if (!cycles) continue;
               const std::tuple cost{*cycles, -tile.threads(), -pixels * lines};
               if (best && cost >= least) continue;

@@ -111,7 +111,7 @@ class WinogradInTiles : ConvGroup {
         return read({column, k, Expr(i), Expr(j)});
       });
     };
-    p.stored = true;
+    p.made_together = true, p.stored = true;
     return add_tiled_sums(b_, p);
   }
 

@@ -98,6 +98,19 @@ int count_tuned(const Json::Array& kernels) {
   }));
 }
 
+// The task of the model's convolution, and how its default point is noted in a record.
+Task convolution_of(const Workplace& place, const Target& target) {
+  const std::vector<Task> tasks = must(model_tasks(place.model, {}, target));
+  const auto conv = std::ranges::find_if(
+      tasks, [](const Task& task) { return task.name.starts_with("conv"); });
+  REQUIRE(conv != tasks.end());
+  return *conv;
+}
+RecordNote note_of(const Task& task, const Target& target) {
+  const Space space = must(template_space(task, target, {}));
+  return {shape_of(task.variants.front().lowered), space.print(*space.default_point())};
+}
+
 const std::string kNoSteps = "schedule {\n}\n";  // always legal: the kernel as it was lowered
 
 }  // namespace
@@ -151,18 +164,14 @@ TEST_CASE(
     "lock keeps it") {
   const Workplace place;
   const Target target = must(load_target(kTarget, config_dirs()));
-  const std::vector<Task> tasks = must(model_tasks(place.model, {}, target));
-  const auto conv = std::ranges::find_if(
-      tasks, [](const Task& task) { return task.name.starts_with("conv"); });
-  REQUIRE(conv != tasks.end());
-  const Space space = must(template_space(*conv, target, {}));
-  RecordNote note{shape_of(conv->variants.front().lowered), space.print(*space.default_point())};
+  const Task conv = convolution_of(place, target);
+  RecordNote note = note_of(conv, target);
   note.shape.sizes[0] += 1;  // twice the work
   Pin other;
   other.task = "0123456789abcdef", other.target = target_key(target),
   other.kernel_hash = "fedcba9876543210";
   Record like = record_of(other, kNoSteps);
-  like.algorithm = algorithm_name(conv->variants.front().algorithm);
+  like.algorithm = algorithm_name(conv.variants.front().algorithm);
   like.about = print(note);
   Record strange = like;
   strange.kernel_hash = "0000000000000000";
@@ -200,7 +209,7 @@ TEST_CASE(
   });
   REQUIRE(own != defaults.end());
   Record measured = record_of(*own, own->schedule);
-  measured.about = print(RecordNote{shape_of(conv->variants.front().lowered), "", true});
+  measured.about = print(RecordNote{shape_of(conv.variants.front().lowered), "", true});
   CHECK(has(place.compile({"--log", log_of(place, {like, measured}, "default.db")}).out,
             "schedules 0 tuned, 1 transferred"));
 }
@@ -208,18 +217,14 @@ TEST_CASE(
 TEST_CASE("a kernel takes what its space has of the point of its task in another layout") {
   const Workplace place;
   const Target target = must(load_target(kTarget, config_dirs()));
-  const std::vector<Task> tasks = must(model_tasks(place.model, {}, target));
-  const auto conv = std::ranges::find_if(
-      tasks, [](const Task& task) { return task.name.starts_with("conv"); });
-  REQUIRE(conv != tasks.end());
-  const Space space = must(template_space(*conv, target, {}));
-  RecordNote note{shape_of(conv->variants.front().lowered), space.print(*space.default_point())};
+  const Task conv = convolution_of(place, target);
+  RecordNote note = note_of(conv, target);
   note.point.insert(note.point.find('{') + 1, "unroll_ring=2, ");
   note.point.insert(note.point.size() - 1, ", blocks=4");
   Pin own;
-  own.task = conv->key, own.target = target_key(target), own.kernel_hash = "fedcba9876543210";
+  own.task = conv.key, own.target = target_key(target), own.kernel_hash = "fedcba9876543210";
   Record record = record_of(own, kNoSteps);
-  record.algorithm = algorithm_name(conv->variants.front().algorithm);
+  record.algorithm = algorithm_name(conv.variants.front().algorithm);
   record.about = print(note);
   const std::string log = log_of(place, {record});
   const CliResult compiled = place.compile({"--log", log});

@@ -81,6 +81,15 @@ TEST_CASE("tiles of a block in the emulator equal the interpreter") {
   run_jobs(kernels_of_cases(kTiled, device), device);
 }
 
+TEST_CASE("groups of a convolution with channels enough are tiles of batches") {
+  const Target device = cuda_target().main_device();
+  std::set<std::string> groups;
+  for (const test::Job& job : kernels_of_cases(kTiled, device))
+    if (job.name.find("groups") != std::string::npos && job.kernel.find_buffer("xt"))
+      groups.insert(job.name);
+  CHECK(groups.size() == 5);
+}
+
 TEST_CASE("attention in blocks in the emulator equals the interpreter") {
   for (const char* chip : {"80", "75"}) {
     const Target device = cuda_target("nvidia-sm" + std::string(chip)).main_device();
@@ -171,9 +180,10 @@ TEST_CASE("products of bytes by an instruction, with a zero point and without") 
   };
   add("zero point", {33, 24}, {24, 40}, op::MatMul{false, false, -5});
   add("convolution", {2, 4, 7, 6}, {32, 4, 3, 3}, op::Conv{{1, 1}, {1, 1}, {1, 1, 1, 1}, 1, 3});
+  add("groups", {2, 8, 7, 6}, {64, 4, 3, 3}, op::Conv{{1, 1}, {1, 1}, {1, 1, 1, 1}, 2, 3});
   CHECK(std::ranges::count_if(jobs, [](const test::Job& job) {
           return print(job.kernel).find("by mma.m16n8k32.s8") != std::string::npos;
-        }) == 3);
+        }) == 4);
   run_jobs(jobs, device);
   for (const char* chip : {"80", "90a"})
     CHECK(passes_ptxas(std::span(&plain, 1), chip)

@@ -2,9 +2,7 @@
 // every place that a window has, and the tiles that the model takes.
 #include <doctest/doctest.h>
 
-#include <iostream>
-
-#include "backends/cuda/ptxas.h"
+#include "kernels/device/bank_conflicts.h"
 #include "kernels/device/window_model.h"
 #include "tests/cuda/run_jobs.h"
 
@@ -12,21 +10,11 @@ using namespace tw;
 
 namespace {
 
-using test::Case, test::code_of, test::run_jobs;
+using test::Case, test::chip, test::graph_of, test::kChips, test::run_jobs;
 
 const Case kWindows[] = {
 #include "tests/opencl/window_cases.inc"
 };
-const char* const kChips[] = {"75", "80", "86", "89", "90a", "120"};
-
-Target chip(const std::string& name) { return test::cuda_target("nvidia-sm" + name).main_device(); }
-
-Graph graph_of(const Case& one) {
-  Expected<Graph> graph = parse_graph(std::string("graph @windows() {\n") + one.inputs + "\n" +
-                                      one.body + "\noutput %y\n}\n");
-  if (!graph) FAIL(error_text(graph.takeError()));
-  return std::move(*graph);
-}
 
 // A depthwise convolution of one image, in blocks of four channels.
 WindowProblem depthwise(int64_t channels, int64_t extent, int64_t taps, int64_t stride) {
@@ -61,23 +49,8 @@ TEST_CASE("convolutions in windows in the emulator equal the interpreter") {
 }
 
 TEST_CASE("convolutions in windows pass ptxas for every chip, with no spill and no note") {
-  const std::string program = cuda::find_ptxas();
-  if (program.empty()) {
-    std::cout << "SKIPPED: no ptxas on this machine (scripts/setup.sh cuda)" << std::endl;
-    return;
-  }
-  for (const char* name : kChips) {
-    CAPTURE(name);
-    const Target device = chip(name);
-    cuda::CudaForm form;
-    for (const std::string& feature : device.features)
-      (feature.starts_with("sm_") ? form.chip : form.level) = feature;
-    const cuda::CudaCode code = code_of(test::distinct(test::jobs_of_cases(kWindows, device)),
-                                        device, form);
-    Expected<cuda::PtxasResult> result = cuda::run_ptxas(program, code.bytes, form.chip);
-    if (!result) FAIL(error_text(result.takeError()));
-    CHECK(result->functions.size() >= code.launches.size());
-  }
+  test::pass_ptxas_of_all_chips(
+      [](const Target& device) { return test::distinct(test::jobs_of_cases(kWindows, device)); });
 }
 
 TEST_CASE("a window lies in registers, line by line, or in the memory of a block") {
@@ -95,12 +68,37 @@ TEST_CASE("a window lies in registers, line by line, or in the memory of a block
   run_jobs(jobs, device);
 }
 
+TEST_CASE("threads that read a window of the block together find it in different banks") {
+  const Target device = chip("80");
+  for (const char* name : {"depthwise", "depthwise of every other pixel, odd sizes"})
+    for (const int64_t pixels : {1, 2, 4})
+      for (const int64_t across : {4, 7, 8}) {
+        CAPTURE(std::string(name));
+        CAPTURE(pixels);
+        CAPTURE(across);
+        const Case& one = *std::ranges::find(kWindows, std::string(name), &Case::name);
+        const test::Job job = test::job_at(name, graph_of(one), device,
+                                           {{"window", static_cast<int64_t>(WindowPlace::block)},
+                                            {"pixels", pixels},
+                                            {"threads_across", across}});
+        int64_t reads = 0, copies = 0;  // turns
+        for (const BankAccess& access : bank_accesses(job.kernel, device))
+          (access.stores ? copies : reads) = access.turns;
+        // Of seven, the eighth thread that asks at one time is on another line
+        CHECK(reads >= 1);
+        CHECK(reads <= (across == 7 ? 2 : 1));
+        CHECK(copies >= 1);
+        CHECK(copies <= 3);
+      }
+}
+
 TEST_CASE("points of convolutions' spaces in the emulator, and there are many") {
   const Target device = test::emulated().main_device();
   for (const char* name : {"depthwise", "two outputs of a channel", "groups of four channels"}) {
     const Case& one = *std::ranges::find(kWindows, std::string(name), &Case::name);
     const test::SpaceJobs drawn = test::jobs_of_points(one, device, 8, 1);
-    MESSAGE("nvidia-sm80, " << name << ": " << drawn.legal_points << " legal points");
+    MESSAGE("nvidia-sm80, " << std::string(one.name) << ": " << drawn.legal_points
+                            << " legal points");
     CHECK(drawn.jobs.size() == 8);
     CHECK(drawn.legal_points >= 1000);
     run_jobs(drawn.jobs, device);

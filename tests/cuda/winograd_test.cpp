@@ -2,10 +2,7 @@
 // where they are chosen.
 #include <doctest/doctest.h>
 
-#include <iostream>
-
 #include "autotune/space.h"
-#include "backends/cuda/ptxas.h"
 #include "passes/fuse_groups.h"
 #include "passes/pass.h"
 #include "tests/cli/compiled.h"
@@ -17,9 +14,7 @@ using namespace tw;
 
 namespace {
 
-using test::code_of, test::must, test::run_jobs;
-
-Target chip(const std::string& name) { return test::cuda_target("nvidia-sm" + name).main_device(); }
+using test::chip, test::must, test::run_jobs;
 
 // The algorithm that a chip takes for a convolution.
 Algorithm chosen(const test::ConvSizes& sizes, const Target& device,
@@ -70,22 +65,7 @@ TEST_CASE("Winograd's convolutions in the emulator equal the interpreter") {
 }
 
 TEST_CASE("Winograd's convolutions pass ptxas for every chip, with no spill and no note") {
-  const std::string program = cuda::find_ptxas();
-  if (program.empty()) {
-    std::cout << "SKIPPED: no ptxas on this machine (scripts/setup.sh cuda)" << std::endl;
-    return;
-  }
-  for (const char* name : {"75", "80", "86", "89", "90a", "120"}) {
-    CAPTURE(name);
-    const Target device = chip(name);
-    cuda::CudaForm form;
-    for (const std::string& feature : device.features)
-      (feature.starts_with("sm_") ? form.chip : form.level) = feature;
-    const cuda::CudaCode code = code_of(test::winograd_jobs(device), device, form);
-    Expected<cuda::PtxasResult> result = cuda::run_ptxas(program, code.bytes, form.chip);
-    if (!result) FAIL(error_text(result.takeError()));
-    CHECK(result->functions.size() >= code.launches.size());
-  }
+  test::pass_ptxas_of_all_chips([](const Target& device) { return test::winograd_jobs(device); });
 }
 
 TEST_CASE("the transforms' threads are a choice of the space") {

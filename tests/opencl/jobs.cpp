@@ -170,16 +170,6 @@ std::vector<Tensor> inputs_of(const Graph& graph, int64_t symbol) {
 
 namespace {
 
-Graph graph_of(const Case& one) {
-  const bool symbolic = std::string(one.inputs).find("batch") != std::string::npos;
-  Expected<Graph> graph = parse_graph(std::string("graph @case(") + (symbolic ? "batch" : "") +
-                                          ") {\n" + one.inputs + "\n" + one.body +
-                                          "\noutput %y\n}\n",
-                                      one.name);
-  if (!graph) FAIL(error_text(graph.takeError()));
-  return std::move(*graph);
-}
-
 // Of a graph with one kernel, beside which others may copy to layouts and from them.
 Task only_task(Graph graph, const Target& target) {
   PassContext context{target};

@@ -9,6 +9,7 @@
 #include "backends/opencl/opencl.h"
 #include "ir/graph/graph.h"
 #include "passes/choose/choose_algorithms.h"
+#include "tests/opencl/case.h"
 
 namespace tw::test {
 
@@ -24,13 +25,6 @@ struct Job {
 std::vector<Job> jobs_of(const std::string& name, Graph graph, const std::vector<Tensor>& inputs,
                          const Target& target, int64_t symbol,
                          const AlgorithmOptions& algorithms = {});
-// An operator's graph: lines of its inputs, lines that make %y of them. A dimension "batch" is
-// free.
-struct Case {
-  const char* name;
-  const char* inputs;
-  const char* body;
-};
 // Values in [-2, 2), integers from 0 to 2, the same on every call; free dimensions have that size.
 std::vector<Tensor> inputs_of(const Graph& graph, int64_t symbol);
 // Of every so many-th case, free dimensions of size 3.

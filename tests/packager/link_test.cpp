@@ -92,6 +92,15 @@ TEST_CASE("large weights lie so that the system can map them by huge pages") {
   int64_t written = 0;
   std::memcpy(&written, view->contents(*distance).data(), sizeof written);
   CHECK(written == static_cast<int64_t>(weights->address - distance->address));
+  write_fake(dir / "larger.so", "fake.x86_64", "fake",
+             std::vector<float>(tw::kAlignedWeights / sizeof(float), 1.0f));
+  const std::string larger = read(dir / "larger.so");
+  view = tw::ElfView::parse(larger, "larger.so");
+  REQUIRE(bool(view));
+  weights = view->section(".tw_weights");
+  REQUIRE(weights);
+  CHECK(weights->offset == tw::kHugePage);
+  CHECK(weights->address % tw::kHugePage == 0);
 }
 
 TEST_CASE("the same request gives the same bytes, anywhere and on any thread") {

@@ -28,11 +28,6 @@ Target device_of(const std::string& name) {
   return test::must(load_target(name, {std::string(TW_SOURCE_DIR) + "/configs"})).main_device();
 }
 
-Graph graph_of(const test::Case& one) {
-  return test::must(parse_graph(std::string("graph @case() {\n") + one.inputs + "\n" + one.body +
-                                "\noutput %y\n}\n"));
-}
-
 Tensor run(const Graph& g, const LoweredGroup& lowered, const Kernel& kernel,
            const std::vector<Tensor>& inputs) {
   std::vector<KernelArgument> arguments;
@@ -78,7 +73,7 @@ AttentionProblem problem_of(int64_t heads, int64_t tokens, int64_t width, DType 
 TEST_CASE("attention in blocks equals the evaluators, as lowered and as scheduled") {
   for (const test::Case& one : kCases) {
     CAPTURE(one.name);
-    const Graph g = graph_of(one);
+    const Graph g = test::graph_of(one);
     const std::vector<Tensor> inputs = test::random_inputs(g, 3);
     const Tensor expected = test::must(evaluate(g, inputs))[0];
     for (const char* name : {"nvidia-sm75", "nvidia-sm80", "opencl-generic"}) {
