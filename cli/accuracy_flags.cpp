@@ -24,7 +24,8 @@ std::string choices_text(const AccuracyReport& report) {
   return text.empty() ? "every layer exact" : text;
 }
 
-// Of a long name the middle is left out.
+// Of a name that is longer than the line and than this, the middle is left out.
+constexpr int kLeastName = 56;
 std::string layer_line(const LayerAccuracy& l, ErrorMeasure measure, int columns) {
   const std::string error = l.error ? measure_text(*l.error, measure) : "";
   const std::string ms = l.saved_ms ? formatted("%.4f", *l.saved_ms) : "";
@@ -33,8 +34,8 @@ std::string layer_line(const LayerAccuracy& l, ErrorMeasure measure, int columns
   const std::string figures = formatted("%14s %10s  %-20s %-16s ", error.c_str(), ms.c_str(),
                                         bytes.c_str(), l.layer.choice.c_str());
   const std::string rest = " (" + l.layer.op + ")" + (l.exact ? ", taken back" : "");
-  return figures + fit(l.layer.name, columns - static_cast<int>(figures.size() + rest.size())) +
-         rest;
+  const int left = columns - static_cast<int>(figures.size() + rest.size());
+  return figures + fit(l.layer.name, std::max(kLeastName, left)) + rest;
 }
 
 }  // namespace
