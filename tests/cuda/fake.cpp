@@ -57,6 +57,10 @@ EmulatorCounts FakeCuda::emulated() const {
   return c;
 }
 
+int FakeCuda::fail_call(int n) const {
+  return reinterpret_cast<int (*)(int)>(dlsym(library_, "tw_fake_cuda_fail"))(n);
+}
+
 void FakeCuda::choose(const EmulatorChoices& choices) const {
   reinterpret_cast<void (*)(const EmulatorChoices*)>(dlsym(library_, "tw_fake_cuda_choose"))(
       &choices);

@@ -27,6 +27,9 @@ class FakeCuda {
   FakeCounts counts() const;
   EmulatorCounts emulated() const;
   void choose(const EmulatorChoices& choices) const;  // for the launches to come
+  // The n-th call from now on that launches, makes or fills a graph fails; 0: none. Returns how many
+  // of the calls before were still to come.
+  int fail_call(int n) const;
   std::string breaches() const;  // the rules of the API broken since the last call, in words
   // "" or what went wrong. `buffers`: one a parameter buffer of the kernel, read and written in
   // place; bytes beside them are checked.

@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/cuda/emulator.h"
@@ -117,6 +118,9 @@ class Driver {
     return false;
   }
 
+  // Whether this call is the one that is to fail.
+  bool fails() { return fails_in > 0 && --fails_in == 0; }
+
   FakeCounts counts() const {
     FakeCounts c = done;
     for (const auto& [handle, o] : objects) {
@@ -143,6 +147,7 @@ class Driver {
   std::vector<std::unique_ptr<char, decltype(&std::free)>> freed;
   Object* primary = nullptr;
   std::vector<Object*> stack;
+  int fails_in = 0;
   FakeCounts done;
   tw::test::EmulatorCounts emulated;
   tw::test::EmulatorChoices choices;
@@ -348,6 +353,7 @@ int32_t wait(void* handle) {
 int32_t launch(void* handle, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by,
                uint32_t bz, uint32_t, void* stream, void** parameters, void**) {
   if (const int32_t code = driver.check("cuLaunchKernel")) return code;
+  if (driver.fails()) return kLaunchFailed;
   Object* f = driver.find(handle, Kind::function);
   if (!f) return kBadHandle;
   return enqueue(stream, launch_work(f, {gx, gy, gz}, {bx, by, bz}, parameters));
@@ -361,6 +367,7 @@ struct NodeParameters {  // CUDA_KERNEL_NODE_PARAMS_v2
   void *kernel, *context;
 };
 int32_t make_graph(void** graph, uint32_t) {
+  if (driver.fails()) return kNoMemory;
   return *graph = driver.make(Kind::graph, driver.current()), kOk;
 }
 int32_t add_launch(void** node, void* handle, void* const* before, size_t count,
@@ -368,6 +375,7 @@ int32_t add_launch(void** node, void* handle, void* const* before, size_t count,
   Object* g = driver.find(handle, Kind::graph);
   Object* f = driver.find(p->function, Kind::function);
   if (!g || !f) return kBadHandle;
+  if (driver.fails()) return kNoMemory;
   std::vector<size_t> after;
   for (size_t i = 0; i < count; ++i) {
     size_t n = 0;
@@ -382,6 +390,7 @@ int32_t add_launch(void** node, void* handle, void* const* before, size_t count,
 }
 int32_t instantiate(void** executable, void* handle, uint64_t) {
   if (const int32_t code = driver.check("cuGraphInstantiateWithFlags")) return code;
+  if (driver.fails()) return kNoMemory;
   Object* g = driver.find(handle, Kind::graph);
   if (!g) return kBadHandle;
   Object* e = driver.make(Kind::executable, driver.current());
@@ -389,6 +398,7 @@ int32_t instantiate(void** executable, void* handle, uint64_t) {
 }
 int32_t replay(void* handle, void* stream) {
   if (const int32_t code = driver.check("cuGraphLaunch")) return code;
+  if (driver.fails()) return kLaunchFailed;
   Object* e = driver.find(handle, Kind::executable);
   return e ? enqueue(
                  stream,
@@ -471,6 +481,9 @@ extern "C" __attribute__((visibility("default"))) int32_t cuGetProcAddress(const
 // For tests.
 extern "C" __attribute__((visibility("default"))) void tw_fake_cuda_counts(FakeCounts* counts) {
   *counts = driver.counts();
+}
+extern "C" __attribute__((visibility("default"))) int tw_fake_cuda_fail(int n) {
+  return std::exchange(driver.fails_in, n);
 }
 extern "C" __attribute__((visibility("default"))) void tw_fake_cuda_choose(
     const tw::test::EmulatorChoices* choices) {

@@ -183,7 +183,8 @@ struct Running {
   Running(const Running&) = delete;
   ~Running() { loaded.api().destroy(context); }
 
-  void run(int64_t batch, double limit, int seed) const {
+  // fails: the so many-th call of the driver. Returns whether there was one.
+  bool run(int64_t batch, double limit, int seed, int fails = 0) const {
     std::vector<Tensor> inputs = inputs_for(graph, batch, limit, seed);
     Expected<std::vector<Tensor>> want = evaluate(bind_symbols(graph, {{"batch", batch}}), inputs);
     REQUIRE(bool(want));
@@ -192,9 +193,21 @@ struct Running {
     std::vector<tw_tensor> in, out;
     for (Tensor& t : inputs) in.push_back(test::describe(t));
     for (Tensor& t : got) out.push_back(test::describe(t));
-    REQUIRE(loaded.api().run(context, in.data(), out.data()) == TW_OK);
+    const FakeCuda& fake = FakeCuda::get();
+    fake.fail_call(fails);
+    const tw_status status = loaded.api().run(context, in.data(), out.data());
+    if (fake.fail_call(0) == 0 && fails > 0) {
+      CHECK(status == TW_E_DEVICE);
+      const std::string said = loaded.api().last_error(context);
+      CAPTURE(said);
+      CHECK(said.starts_with("device "));
+      CHECK(said.find(": error ") != std::string::npos);
+      return true;
+    }
+    REQUIRE(status == TW_OK);
     for (size_t i = 0; i < want->size(); ++i)
       CHECK(test::relative_difference((*want)[i], got[i]) < 1e-4);
+    return false;
   }
 };
 
@@ -331,6 +344,26 @@ TEST_CASE("chains of which there are too many") {
     CHECK(again >= kMost);
     CHECK(again < kMost + 10);
   }
+  CHECK(fake.counts().same_objects(before));
+  CHECK(fake.breaches() == "");
+}
+
+TEST_CASE("a call of the driver that fails, whichever it is, fails its run and no other") {
+  FakeCuda& fake = FakeCuda::get();
+  const FakeCounts before = fake.counts();
+  int failed = 0;
+  for (const char* text : {kChoice, kLoop, kScan}) {
+    const double limit = text == kLoop ? 0.1 : 1e3;
+    for (const int runs : {0, 1, 2}) {  // before the one that fails
+      const Running model(text);
+      for (int n = 0; n < runs; ++n) model.run(2, limit, 1);
+      for (int call = 1; model.run(2, limit, 2, call); ++call) {
+        ++failed;
+        model.run(2, limit, 3);
+      }
+    }
+  }
+  CHECK(failed >= 40);
   CHECK(fake.counts().same_objects(before));
   CHECK(fake.breaches() == "");
 }
