@@ -38,9 +38,9 @@ class ConvGroup {
   // Bias and followers on sum(physical index of the output). Stage y; with a pool stage conv in
   // front of it, and y takes the windows.
   ConvOutput write_output(const std::function<Expr(const Index& at)>& sum);
-  // The same where the sums are a matrix of output pixels and channels, or one of each group where
-  // by_group: stage y over groups "g", rows "i" and columns "j", the index that sum is asked for. No
-  // pool behind it.
+  // The same where the sums are a matrix of output pixels and channels, or one of each group
+  // (by_group): stage y over groups "g", rows "i" and columns "j", whose index sum is asked for.
+  // No pool behind it.
   ProductOutput write_rows(const Expr& rows, bool by_group,
                            const std::function<Expr(const Index& at, const Expr& channel)>& sum);
   // The weights keep their spatial rank when the convolution's axes were collapsed: the missing

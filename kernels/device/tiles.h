@@ -1,7 +1,7 @@
-// Matrix products and convolutions (as products with gathered windows, of each group) in tiles that a block of a
-// device's threads makes together: operands pass through memory that the threads share. Rows,
-// columns and depth are padded to whole tiles, so that only the copies of the operands (zeros
-// beyond them) and y ask where the tensors end.
+// Matrix products and convolutions (as products with gathered windows, one of each group) in tiles
+// that a block of a device's threads makes together: operands pass through memory that the threads
+// share. Rows, columns and depth are padded to whole tiles, so that only the copies of the operands
+// (zeros beyond them) and y ask where the tensors end.
 #pragma once
 #include <string>
 

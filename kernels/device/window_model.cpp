@@ -54,9 +54,9 @@ class BankModel {
         p_(problem),
         positions_(p_.row.span(t_.pixels * t_.across)),
         lines_(p_.line.span(t_.lines * t_.down)),
-        together_(kWavefront / std::clamp<int64_t>(p_.loaded * p_.bytes, 4, kWavefront)),
-        copies_(std::max<int64_t>(1, lines_ * positions_ * t_.deep / t_.threads())),
-        reads_(copies_ * p_.line.taps * p_.row.taps) {}
+        together_(kWavefront / std::clamp(p_.loaded * p_.bytes, kWavefront / kWarp, kWavefront)),
+        copies_(parts_of(lines_ * positions_ * t_.deep, t_.threads())),
+        reads_(kept(p_.line, t_.lines) * kept(p_.row, t_.pixels)) {}
 
   // No two threads that ask at one time meet, and nothing is left free.
   WindowBanks ideal() const {
@@ -65,7 +65,7 @@ class BankModel {
     banks.of_phase = parts_of(positions_, banks.apart);
     banks.of_line = banks.apart * banks.of_phase;
     banks.of_channel = lines_ * banks.of_line;
-    banks.reads = banks.copies = parts_of(kWarp, together_);
+    banks.reads = banks.copies = parts_of(std::min(t_.threads(), kWarp), together_);
     return banks;
   }
 

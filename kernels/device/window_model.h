@@ -23,10 +23,11 @@ int64_t window_registers(const WindowTile& tile, const WindowProblem& problem);
 // Of the weights that one straight line multiplies: ptxas loads all of them in front of it.
 int64_t window_weights(const WindowTile& tile, const WindowProblem& problem);
 inline constexpr int64_t kMostWindowWeights = 100;
-// Where a window of the block lies in the memory that its threads share: element [channel block,
-// line, position] at channel * of_channel + line * of_line + position % apart * of_phase + position /
-// apart, counted in vectors of one load. Positions that neighbouring threads read at one time, which
-// are `apart`, so lie side by side, and the strides keep lines in other banks.
+// Where a window of the block lies in the memory that its threads share, in vectors of one load:
+// element [channel block, line, position] is at
+//   channel * of_channel + line * of_line + position % apart * of_phase + position / apart
+// So positions that neighbouring threads read at one time, which are `apart`, lie side by side. The
+// strides keep lines in other banks.
 struct WindowBanks {
   int64_t apart = 1, of_phase = 1, of_line = 1, of_channel = 1;
   int64_t reads = 1, copies = 1;  // turns of a warp for one vector of each thread
