@@ -17,9 +17,7 @@ class WindowConv : ConvGroup {
  public:
   WindowConv(GroupBuilder& builder, const Node& conv, ConvShape shape)
       : ConvGroup(builder, conv, std::move(shape)) {
-    const int64_t in_block = x_type_.layout.plain() ? 1 : x_type_.layout.block;
     depthwise_ = s_.cg == 1 && s_.mg == 1 && x_type_.layout == y_type_.layout;
-    step_ = !depthwise_ && s_.cg % in_block == 0 ? in_block : 1;
   }
 
   std::optional<Lowered<WindowStages>> lower() {
@@ -27,10 +25,7 @@ class WindowConv : ConvGroup {
       return std::nullopt;
     for (size_t i = 0; i < rank(); ++i)
       if (!as_const(s_.in[i]) || !as_const(s_.out[i])) return std::nullopt;
-    stages_.problem = problem();
-    const auto tile = window_tile(stages_.problem, b_.target);
-    if (!tile) return std::nullopt;
-    stages_.tile = *tile;
+    if (!choose_tile()) return std::nullopt;
     declare_inputs();
     read_input();
     accumulate();
@@ -42,6 +37,20 @@ class WindowConv : ConvGroup {
   WindowAxis axis_of(size_t i) const {
     return {*as_const(s_.out[i]), *as_const(s_.in[i]), s_.kernel[i], s_.strides[i],
             s_.dilations[i]};
+  }
+
+  // A step takes as many channels of a block as have their weights in registers.
+  bool choose_tile() {
+    const int64_t in_block = x_type_.layout.plain() ? 1 : x_type_.layout.block;
+    std::optional<WindowTile> tile;
+    step_ = !depthwise_ && s_.cg % in_block == 0 ? in_block : 1;
+    for (;; step_ /= 2) {
+      stages_.problem = problem();
+      tile = window_tile(stages_.problem, b_.target);
+      if (tile || step_ % 2 != 0) break;
+    }
+    if (tile) stages_.tile = *tile;
+    return tile.has_value();
   }
 
   WindowProblem problem() const {
