@@ -55,7 +55,11 @@ struct AnchorLowering {
     if (windows) return std::move(*windows);
     return lower_conv(b, product);
   }
-  Result operator()(const op::ConvTranspose&) { return lower_conv_transpose(b, anchor); }
+  Result operator()(const op::ConvTranspose&) {
+    TW_ASSIGN(auto tiles, lower_conv_transpose_in_tiles(b, anchor));
+    if (tiles) return std::move(*tiles);
+    return lower_conv_transpose(b, anchor);
+  }
   Result operator()(const op::MatMul&) {
     if (holds_softmax(b.graph, b.group)) {
       if (auto blocks = lower_attention_in_blocks(b, anchor)) return std::move(*blocks);

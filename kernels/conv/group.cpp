@@ -195,32 +195,41 @@ ConvOutput ConvGroup::write_output(const std::function<Expr(const Index& at)>& s
   return out;
 }
 
+Shape ConvGroup::row_shape(const Ints& phases) const {
+  Shape shape = {s_.n};
+  for (size_t i = 0; i < s_.out.size(); ++i)
+    shape.push_back(phases.empty() ? s_.out[i] : simplify(floor_div(s_.out[i], phases[i])));
+  return shape;
+}
+
 ProductOutput ConvGroup::write_rows(
-    const Expr& rows, bool by_group,
-    const std::function<Expr(const Index& at, const Expr& channel)>& sum) {
+    const Ints& phases, const std::function<Expr(const Index& at, const Expr& channel)>& sum) {
+  const bool by_group = s_.group > 1;
   TW_CHECK(!by_group || !blocked_ || s_.m % block_ == 0, "channels that no group has");
-  const int64_t columns = by_group ? s_.mg : (s_.m + block_ - 1) / block_ * block_;
-  std::vector<Axis> axes = {{"i", rows}, {"j", Expr(columns)}};
-  if (by_group) axes.insert(axes.begin(), {"g", Expr(s_.group)});
+  std::vector<Axis> axes;
+  if (by_group) axes.push_back({"g", Expr(s_.group)});
+  for (size_t i = 0; i < phases.size(); ++i) axes.push_back({axis("p", i), Expr(phases[i])});
+  const Shape rows = row_shape(phases);
+  axes.push_back({"i", simplify(element_count(rows))});
+  axes.push_back({"j", Expr(by_group ? s_.mg : (s_.m + block_ - 1) / block_ * block_)});
   const std::vector<Axis> physical = output_axes("");
   b_.declare(axes);
-  const Expr row = var("i"),
-             channel = b_.simplified(by_group ? var("g") * Expr(s_.mg) + var("j") : var("j"));
+  const Expr channel = b_.simplified(by_group ? var("g") * Expr(s_.mg) + var("j") : var("j"));
   // Asked for where y is stored alone
   define_sums([&](const Index&) { return sum(variables(axes), channel); });
-  Shape all = {s_.n};
-  all.insert(all.end(), s_.out.begin(), s_.out.end());
-  const Index pixel = unflatten_index(all, row);
+  const Index pixel = unflatten_index(rows, var("i"));
   Index index = {pixel[0], blocked_ ? floor_div(channel, Expr(block_)) : channel};
-  index.insert(index.end(), pixel.begin() + 1, pixel.end());
+  for (size_t i = 0; i < s_.out.size(); ++i)
+    index.push_back(phases.empty() ? pixel[i + 1]
+                                   : pixel[i + 1] * Expr(phases[i]) + var(axis("p", i)));
   if (blocked_) index.push_back(floor_mod(channel, Expr(block_)));
   for (Expr& e : index) e = b_.simplified(e);
   const ValueId result = b_.output_value();
   const Stage y = store("y", axes, index, b_.output(result, extents(physical)), result);
-  Loops all_loops = loops(axes);
-  const Loop column = all_loops.back(), pixels = all_loops[all_loops.size() - 2];
-  all_loops.resize(all_loops.size() - 2);
-  return {y, all_loops, pixels, column};
+  Loops batches = loops(axes);
+  const Loop column = batches.back(), row = batches[batches.size() - 2];
+  batches.resize(batches.size() - 2);
+  return {y, batches, row, column};
 }
 
 Index ConvGroup::logical_index(const Index& at) const {

@@ -38,11 +38,14 @@ class ConvGroup {
   // Bias and followers on sum(physical index of the output). Stage y; with a pool stage conv in
   // front of it, and y takes the windows.
   ConvOutput write_output(const std::function<Expr(const Index& at)>& sum);
-  // The same where the sums are a matrix of output pixels and channels, or one of each group
-  // (by_group): stage y over groups "g", rows "i" and columns "j", whose index sum is asked for.
-  // No pool behind it.
-  ProductOutput write_rows(const Expr& rows, bool by_group,
+  // The same where the sums are a matrix of output pixels and channels, or several: one of each
+  // group, and where there are phases (by spatial axis), one of the pixels with each such rest.
+  // Stage y over groups "g", phases "p0".., rows "i" and columns "j", whose index sum is asked
+  // for. No pool behind it.
+  ProductOutput write_rows(const Ints& phases,
                            const std::function<Expr(const Index& at, const Expr& channel)>& sum);
+  // Rows of such a matrix: images and pixels of a phase.
+  Shape row_shape(const Ints& phases) const;
   // The weights keep their spatial rank when the convolution's axes were collapsed: the missing
   // taps are 0.
   void pad_rank(Index& at) const;

@@ -238,8 +238,7 @@ static std::optional<BlockTile> tile_of_node(GroupBuilder& b, const Node& node) 
   return problem ? block_tile(b.target, *problem) : std::nullopt;
 }
 
-static Lowered<TileStages> finish_tiles(GroupBuilder& b, const TiledSums& sums,
-                                        const ProductOutput& y) {
+Lowered<TileStages> finish_tiles(GroupBuilder& b, const TiledSums& sums, const ProductOutput& y) {
   TileStages m = sums.stages;
   if (sums.parts > 1) m.total = y.stage;
   else m.y = y.stage, m.batches = y.batches, m.row = y.row, m.column = y.column;
@@ -320,7 +319,7 @@ class TiledConv : ConvGroup {
     if (zero_ != 0 && !b_.graph.is_constant(node_.inputs[1])) return std::nullopt;
     int64_t taps = 1;
     for (const int64_t k : s_.kernel) taps *= k;
-    const Expr rows = simplify(s_.n * element_count(s_.out));
+    const Expr rows = simplify(element_count(row_shape({})));
     const auto tile = tile_of_node(b_, node_);
     if (!tile) return std::nullopt;
     declare_inputs();
@@ -345,8 +344,7 @@ class TiledConv : ConvGroup {
     else p.right_index = [&](const Expr& k, const Expr& column) { return tap_index(column, k); };
     const TiledSums sums = add_tiled_sums(b_, p);
     const auto surplus = surplus_of(b_, sums, node_.inputs[1], zero_, 0, s_.m);
-    return finish_tiles(b_, sums,
-                        write_rows(rows, groups(), [&](const Index& at, const Expr& channel) {
+    return finish_tiles(b_, sums, write_rows({}, [&](const Index& at, const Expr& channel) {
                           const Expr sum = sums.element(at);
                           return surplus ? sum - surplus(channel) : sum;
                         }));
@@ -371,9 +369,7 @@ class TiledConv : ConvGroup {
   }
 
   Expr window_element(const Index& group, const Expr& row, const Expr& k) {
-    Shape all = {s_.n};
-    all.insert(all.end(), s_.out.begin(), s_.out.end());
-    const Index out = unflatten_index(all, row), taps = taps_of(k);
+    const Index out = unflatten_index(row_shape({}), row), taps = taps_of(k);
     Index at;
     Expr inside;
     for (size_t i = 0; i < rank(); ++i) {

@@ -8,6 +8,7 @@
 #include "kernels/common/group_builder.h"
 #include "kernels/device/device.h"
 #include "kernels/device/placement.h"
+#include "kernels/matmul/matmul.h"
 #include "kernels/schedule/builder.h"
 
 namespace tw {
@@ -114,9 +115,14 @@ struct TiledSums {
   Expr element(const Index& at) const;
 };
 TiledSums add_tiled_sums(GroupBuilder& b, const TiledProduct& product);
+// y reads them as they are or, of split sums, adds the parts.
+Lowered<TileStages> finish_tiles(GroupBuilder& b, const TiledSums& sums, const ProductOutput& y);
 
 // nullopt: not in tiles.
 std::optional<Lowered<TileStages>> lower_matmul_in_tiles(GroupBuilder& b, const Node& node);
 Expected<std::optional<Lowered<TileStages>>> lower_conv_in_tiles(GroupBuilder& b, const Node& node);
+// A product for each phase of the output's pixels (kernels/device/transposed_tiles.cpp).
+Expected<std::optional<Lowered<TileStages>>> lower_conv_transpose_in_tiles(GroupBuilder& b,
+                                                                           const Node& node);
 
 }  // namespace tw

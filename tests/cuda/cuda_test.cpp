@@ -87,7 +87,16 @@ TEST_CASE("groups of a convolution with channels enough are tiles of batches") {
   for (const test::Job& job : kernels_of_cases(kTiled, device))
     if (job.name.find("groups") != std::string::npos && job.kernel.find_buffer("xt"))
       groups.insert(job.name);
-  CHECK(groups.size() == 5);
+  CHECK(groups.size() == 6);
+}
+
+TEST_CASE("transposed convolutions are tiles of a product for each phase") {
+  const Target device = cuda_target().main_device();
+  std::set<std::string> found;
+  for (const test::Job& job : kernels_of_cases(kTiled, device))
+    if (job.name.starts_with("transposed convolution") && job.kernel.find_buffer("xt"))
+      found.insert(job.name);
+  CHECK(found.size() == 4);
 }
 
 TEST_CASE("attention in blocks in the emulator equals the interpreter") {
