@@ -40,6 +40,37 @@ Expected<ConvShape> conv_shape(GroupBuilder& b, const Node& node) {
   return s;
 }
 
+Expected<ConvShape> conv_transpose_shape(const GroupBuilder& b, const Node& node) {
+  const auto& a = std::get<op::ConvTranspose>(node.attrs);
+  const Shape &x = b.type(node.inputs[0]).shape, &w = b.type(node.inputs[1]).shape,
+              &y = b.type(node.output).shape;
+  const auto c = as_const(x[1]), mg = as_const(w[1]);
+  if (!c || !mg)
+    return make_error(DiagCode::unsupported,
+                      "conv_transpose (node {0}): the channel count is symbolic", node.name);
+  ConvShape s;
+  s.group = a.group, s.c = *c, s.cg = *c / a.group, s.mg = *mg, s.m = *mg * a.group;
+  s.n = x[0], s.pointwise = false;
+  for (size_t i = 0; i < a.strides.size(); ++i) {
+    const auto k = as_const(w[i + 2]);
+    if (!k)
+      return make_error(DiagCode::unsupported,
+                        "conv_transpose (node {0}): the kernel size is symbolic", node.name);
+    s.kernel.push_back(*k), s.strides.push_back(a.strides[i]);
+    s.dilations.push_back(a.dilations[i]), s.pads_begin.push_back(a.pads[i]);
+    s.in.push_back(x[i + 2]), s.out.push_back(y[i + 2]);
+  }
+  return s;
+}
+
+bool has_phases(const ConvShape& transposed) {
+  for (size_t i = 0; i < transposed.out.size(); ++i)
+    if (transposed.dilations[i] != 1 ||
+        !is_const(simplify(floor_mod(transposed.out[i], transposed.strides[i])), 0))
+      return false;
+  return true;
+}
+
 namespace {
 
 // Spatial axes of the group's tensors become one: pointwise convolutions need no rows.
@@ -205,7 +236,7 @@ Shape ConvGroup::row_shape(const Ints& phases) const {
 ProductOutput ConvGroup::write_rows(
     const Ints& phases, const std::function<Expr(const Index& at, const Expr& channel)>& sum) {
   const bool by_group = s_.group > 1;
-  TW_CHECK(!by_group || !blocked_ || s_.m % block_ == 0, "channels that no group has");
+  TW_CHECK(has_rows(), "channels that no group has");
   std::vector<Axis> axes;
   if (by_group) axes.push_back({"g", Expr(s_.group)});
   for (size_t i = 0; i < phases.size(); ++i) axes.push_back({axis("p", i), Expr(phases[i])});

@@ -19,6 +19,13 @@ struct ConvShape {
 // Errors: symbolic channels or kernel sizes.
 Expected<ConvShape> conv_shape(GroupBuilder& b, const Node& node);
 
+// Of a transposed one: its output's pixels and its weights as those of a convolution. Errors: the
+// same.
+Expected<ConvShape> conv_transpose_shape(const GroupBuilder& b, const Node& node);
+// Whether its output has as many pixels of each phase (rest by the strides), each with taps of its
+// own.
+bool has_phases(const ConvShape& transposed);
+
 // 1x1 convolutions with stride 1 and no pool behind them see their spatial axes as one.
 class ConvGroup {
  public:
@@ -41,9 +48,11 @@ class ConvGroup {
   // The same where the sums are a matrix of output pixels and channels, or several: one of each
   // group, and where there are phases (by spatial axis), one of the pixels with each such rest.
   // Stage y over groups "g", phases "p0".., rows "i" and columns "j", whose index sum is asked
-  // for. No pool behind it.
+  // for. No pool behind it, and has_rows().
   ProductOutput write_rows(const Ints& phases,
                            const std::function<Expr(const Index& at, const Expr& channel)>& sum);
+  // Not where channels only fill the output's last block, which are no group's.
+  bool has_rows() const { return s_.group == 1 || s_.m % block_ == 0; }
   // Rows of such a matrix: images and pixels of a phase.
   Shape row_shape(const Ints& phases) const;
   // The weights keep their spatial rank when the convolution's axes were collapsed: the missing

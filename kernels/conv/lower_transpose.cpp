@@ -5,14 +5,14 @@
 #include "kernels/common/group_builder.h"
 #include "kernels/common/integer_product.h"
 #include "kernels/common/row_tile.h"
-#include "kernels/conv/conv.h"
+#include "kernels/conv/group.h"
 
 namespace tw {
 namespace {
 
 class TransposeLowering {
  public:
-  TransposeLowering(GroupBuilder& builder, const Node& node)
+  TransposeLowering(GroupBuilder& builder, const Node& node, const ConvShape& shape)
       : b_(builder),
         node_(node),
         a_(std::get<op::ConvTranspose>(node.attrs)),
@@ -21,28 +21,12 @@ class TransposeLowering {
         w_type_(b_.type(node.inputs[1])),
         blocked_(!y_type_.layout.plain()),
         block_(blocked_ ? y_type_.layout.block : 1),
-        acc_type_(accumulator_type(y_type_.dtype)) {}
-
-  Error prepare() {
-    auto c = as_const(x_type_.shape[1]), mg = as_const(w_type_.shape[1]);
-    if (!c || !mg)
-      return make_error(DiagCode::unsupported,
-                        "conv_transpose (node {0}): the channel count is symbolic", node_.name);
-    cg_ = *c / a_.group;
-    mg_ = *mg;
-    m_ = mg_ * a_.group;
-    subpixel_ = true;
-    for (size_t i = 2; i < w_type_.shape.size(); ++i) {
-      auto k = as_const(w_type_.shape[i]);
-      if (!k)
-        return make_error(DiagCode::unsupported,
-                          "conv_transpose (node {0}): the kernel size is symbolic", node_.name);
-      kernel_.push_back(*k);
-      subpixel_ &= a_.dilations[i - 2] == 1 &&
-                   is_const(simplify(floor_mod(y_type_.shape[i], a_.strides[i - 2])), 0);
-    }
-    return Error::success();
-  }
+        subpixel_(has_phases(shape)),
+        cg_(shape.cg),
+        mg_(shape.mg),
+        m_(shape.m),
+        acc_type_(accumulator_type(y_type_.dtype)),
+        kernel_(shape.kernel) {}
 
   Lowered<ConvStages> lower() {
     out_axes_ = output_axes("a");
@@ -288,8 +272,10 @@ class TransposeLowering {
   const Node& node_;
   op::ConvTranspose a_;
   TensorType x_type_, y_type_, w_type_;
-  bool blocked_, subpixel_ = true;
-  int64_t block_, cg_ = 0, mg_ = 0, m_ = 0;
+  bool blocked_;
+  int64_t block_;
+  bool subpixel_;
+  int64_t cg_, mg_, m_;
   DType acc_type_;
   Ints kernel_;
   std::vector<Axis> out_axes_;
@@ -300,9 +286,8 @@ class TransposeLowering {
 }  // namespace
 
 Expected<Lowered<ConvStages>> lower_conv_transpose(GroupBuilder& b, const Node& node) {
-  TransposeLowering lowering(b, node);
-  if (Error error = lowering.prepare()) return error;
-  return lowering.lower();
+  TW_ASSIGN(const ConvShape shape, conv_transpose_shape(b, node));
+  return TransposeLowering(b, node, shape).lower();
 }
 
 }  // namespace tw

@@ -314,8 +314,7 @@ class TiledConv : ConvGroup {
 
   std::optional<Lowered<TileStages>> lower() {
     if (pool_) return std::nullopt;
-    // Channels that only fill the output's last block are no group's
-    if (groups() && blocked_ && s_.m % block_ != 0) return std::nullopt;
+    if (!has_rows()) return std::nullopt;
     if (zero_ != 0 && !b_.graph.is_constant(node_.inputs[1])) return std::nullopt;
     int64_t taps = 1;
     for (const int64_t k : s_.kernel) taps *= k;
@@ -337,11 +336,9 @@ class TiledConv : ConvGroup {
     p.left = [&](const Index& group, const Expr& row, const Expr& k) {
       return window_element(group, row, k);
     };
-    if (groups())
-      p.right_made = [&](const auto& read, const Index& group, const Expr& k, const Expr& column) {
-        return read(tap_index(b_.simplified(group[0] * Expr(s_.mg) + column), k));
-      };
-    else p.right_index = [&](const Expr& k, const Expr& column) { return tap_index(column, k); };
+    p.right_made = [&](const auto& read, const Index& group, const Expr& k, const Expr& column) {
+      return read(tap_index(groups() ? b_.simplified(group[0] * Expr(s_.mg) + column) : column, k));
+    };
     const TiledSums sums = add_tiled_sums(b_, p);
     const auto surplus = surplus_of(b_, sums, node_.inputs[1], zero_, 0, s_.m);
     return finish_tiles(b_, sums, write_rows({}, [&](const Index& at, const Expr& channel) {

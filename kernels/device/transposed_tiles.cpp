@@ -8,31 +8,6 @@
 namespace tw {
 namespace {
 
-// The output's pixels and the weights as those of a convolution. Errors: symbolic channels or
-// kernel sizes.
-Expected<ConvShape> transposed_shape(const GroupBuilder& b, const Node& node) {
-  const auto& a = std::get<op::ConvTranspose>(node.attrs);
-  const Shape &x = b.type(node.inputs[0]).shape, &w = b.type(node.inputs[1]).shape,
-              &y = b.type(node.output).shape;
-  ConvShape s;
-  const auto c = as_const(x[1]), mg = as_const(w[1]);
-  if (!c || !mg)
-    return make_error(DiagCode::unsupported,
-                      "conv_transpose (node {0}): the channel count is symbolic", node.name);
-  s.group = a.group, s.c = *c, s.cg = *c / a.group, s.mg = *mg, s.m = *mg * a.group;
-  s.n = x[0], s.pointwise = false;
-  for (size_t i = 0; i < a.strides.size(); ++i) {
-    const auto k = as_const(w[i + 2]);
-    if (!k)
-      return make_error(DiagCode::unsupported,
-                        "conv_transpose (node {0}): the kernel size is symbolic", node.name);
-    s.kernel.push_back(*k), s.strides.push_back(a.strides[i]);
-    s.dilations.push_back(a.dilations[i]), s.pads_begin.push_back(a.pads[i]);
-    s.in.push_back(x[i + 2]), s.out.push_back(y[i + 2]);
-  }
-  return s;
-}
-
 class TransposedTiles : ConvGroup {
  public:
   TransposedTiles(GroupBuilder& builder, const Node& node, ConvShape shape)
@@ -41,10 +16,8 @@ class TransposedTiles : ConvGroup {
         w_type_(b_.type(node.inputs[1])) {}
 
   std::optional<Lowered<TileStages>> lower() {
-    if (pool_ || a_.x_zero != 0 || x_type_.dtype != w_type_.dtype || !by_phases())
+    if (pool_ || a_.x_zero != 0 || x_type_.dtype != w_type_.dtype || !has_phases(s_) || !has_rows())
       return std::nullopt;
-    // Channels that only fill the output's last block are no group's
-    if (s_.group > 1 && blocked_ && s_.m % block_ != 0) return std::nullopt;
     TiledProduct p;
     p.depth = s_.cg;
     for (size_t i = 0; i < rank(); ++i) {
@@ -71,14 +44,6 @@ class TransposedTiles : ConvGroup {
   }
 
  private:
-  // Whether each phase has as many pixels.
-  bool by_phases() const {
-    for (size_t i = 0; i < rank(); ++i)
-      if (s_.dilations[i] != 1 || !is_const(simplify(floor_mod(s_.out[i], s_.strides[i])), 0))
-        return false;
-    return true;
-  }
-
   TileProblem problem(const TiledProduct& p) const {
     const auto bytes = [&](ValueId v) {
       return as_const(simplify(element_count(b_.type(v).shape))).value_or(0) *
@@ -142,7 +107,7 @@ class TransposedTiles : ConvGroup {
 Expected<std::optional<Lowered<TileStages>>> lower_conv_transpose_in_tiles(GroupBuilder& b,
                                                                            const Node& node) {
   if (b.target.axes.empty()) return std::nullopt;
-  TW_ASSIGN(ConvShape shape, transposed_shape(b, node));
+  TW_ASSIGN(ConvShape shape, conv_transpose_shape(b, node));
   return TransposedTiles(b, node, std::move(shape)).lower();
 }
 

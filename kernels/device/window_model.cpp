@@ -46,6 +46,13 @@ int64_t registers_with(const WindowTile& tile, const WindowProblem& p, int64_t l
   return sums + weights + window + kBesides;
 }
 
+// Vectors of a window of the block that a thread copies.
+int64_t copies_of(const WindowTile& tile, const WindowProblem& p) {
+  const int64_t lines = p.line.span(tile.lines * tile.down),
+                positions = p.row.span(tile.pixels * tile.across);
+  return parts_of(tile.deep * lines * positions, tile.threads());
+}
+
 // The places of a window of the block.
 class BankModel {
  public:
@@ -55,7 +62,7 @@ class BankModel {
         positions_(p_.row.span(t_.pixels * t_.across)),
         lines_(p_.line.span(t_.lines * t_.down)),
         together_(kWavefront / std::clamp(p_.loaded * p_.bytes, kWavefront / kWarp, kWavefront)),
-        copies_(parts_of(lines_ * positions_ * t_.deep, t_.threads())),
+        copies_(copies_of(t_, p_)),
         reads_(kept(p_.line, t_.lines) * kept(p_.row, t_.pixels)) {}
 
   // No two threads that ask at one time meet, and nothing is left free.
@@ -226,11 +233,7 @@ class WindowModel {
   }
 
   // Vectors that a thread copies for its block.
-  int64_t copies() const {
-    if (!shares()) return 0;
-    return parts_of(t_.deep * p_.line.span(t_.lines * t_.down) * p_.row.span(t_.pixels * t_.across),
-                    t_.threads());
-  }
+  int64_t copies() const { return shares() ? copies_of(t_, p_) : 0; }
   int64_t vector() const { return p_.loaded * p_.bytes; }
 
   // Turns of the first-level cache, or of the memory that a block shares, for one block. Neighbours
