@@ -100,7 +100,7 @@ Loops pack_operands(ScheduleBuilder& s, const Nest& sum, const Stage& stage, con
     const bool panels = s.choose_switch("panel_" + of, true);
     if (level == 0 || !s.sound() || !reads(s, stage, operand.name)) continue;
     const size_t outside = around.size() - std::min(level, around.size());
-    const Loop at = around[outside];
+    const Loop& at = around[outside];
     const Panel panel = panel_of(s, sum, stage, operand);
     const Stage copy = s.cache_read(operand.name, stage, of + "_pack", "stack");
     s.compute_at(copy, at);
