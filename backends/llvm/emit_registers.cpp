@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "backends/llvm/memory_emitter.h"
+#include "ir/kernel/live_spans.h"
 #include "ir/schedule/product_form.h"
 
 namespace tw::codegen {
@@ -27,23 +28,45 @@ int64_t MemoryEmitter::slot_lanes(BufferId id) const {
   return found == slot_lanes_.end() ? 0 : found->second;
 }
 
-// Each buffer has registers of its own.
 void MemoryEmitter::note_tiles(BufferId id, int64_t count) {
-  constexpr int64_t kTileRegisters = 8;  // of AMX
   const Buffer& buffer = kernel_.buffer(id);
   const auto wrong = [&](const std::string& what) { fail("'" + buffer.name + "' " + what); };
   if (buffer.scope != kTileScope)
     return wrong("is in scope '" + buffer.scope + "', and an instruction wants it in scope '" +
                  kTileScope + "'");
-  const auto [found, fresh] = tiles_.try_emplace(id.index, Tiles{used_tiles_, count});
+  const auto [found, fresh] = tiles_.try_emplace(id.index, Tiles{0, count});
   if (found->second.elements != count) wrong("is in tile registers of different sizes");
-  if (!fresh) return;
-  if (elements(id) < 0 || elements(id) % count != 0)
-    return wrong("is in tile registers, and its shape is no whole number of them");
-  used_tiles_ += elements(id) / count;
-  if (used_tiles_ > kTileRegisters)
-    wrong("makes it " + std::to_string(used_tiles_) + " tile registers, and there are " +
-          std::to_string(kTileRegisters));
+  if (fresh && (elements(id) < 0 || elements(id) % count != 0))
+    wrong("is in tile registers, and its shape is no whole number of them");
+}
+
+// The first registers in a row that no buffer has which is needed at the same time.
+void MemoryEmitter::place_tiles() {
+  constexpr int64_t kTileRegisters = 8;  // of AMX
+  if (tiles_.empty() || failed()) return;
+  const std::map<int32_t, LiveSpan> spans = live_spans(kernel_, kTileScope);
+  const auto count = [&](int32_t index) { return elements({index}) / tiles_.at(index).elements; };
+  std::vector<int32_t> placed;
+  for (auto& [index, tiles] : tiles_) {
+    const auto taken_from = [&](int32_t other) {
+      return spans.at(other).meets(spans.at(index)) &&
+             tiles_.at(other).first < tiles.first + count(index) &&
+             tiles.first < tiles_.at(other).first + count(other);
+    };
+    for (auto other = placed.begin(); other != placed.end();) {
+      if (!taken_from(*other)) {
+        ++other;
+        continue;
+      }
+      tiles.first = tiles_.at(*other).first + count(*other);
+      other = placed.begin();
+    }
+    if (tiles.first + count(index) > kTileRegisters)
+      return fail("'" + kernel_.buffer({index}).name + "' makes it " +
+                  std::to_string(tiles.first + count(index)) +
+                  " tile registers at one time, and there are " + std::to_string(kTileRegisters));
+    placed.push_back(index);
+  }
 }
 
 int64_t MemoryEmitter::tile(BufferId id, const Access& access) {

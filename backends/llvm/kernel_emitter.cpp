@@ -71,6 +71,7 @@ void KernelEmitter::analyse() {
     for (const Stmt& child : s->body) walk(child, depth, lanes);
   };
   walk(kernel_.body, 0, nullptr);
+  memory_.place_tiles();
   check_temps();
 }
 

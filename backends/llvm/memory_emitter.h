@@ -31,6 +31,8 @@ class MemoryEmitter : private EmissionPart {
   // Buffers in tile registers, so many elements in one. Nothing but instructions that take a tile's
   // number reaches them.
   void note_tiles(BufferId id, int64_t elements);
+  // Behind all of them: which registers.
+  void place_tiles();
   // The number of the register that holds the element and those behind it.
   int64_t tile(BufferId id, const Access& access);
 
@@ -76,7 +78,6 @@ class MemoryEmitter : private EmissionPart {
     int64_t first = 0, elements = 0;  // the first register, elements in each
   };
   std::map<int32_t, Tiles> tiles_;  // by buffer index
-  int64_t used_tiles_ = 0;
   std::map<int32_t, Value*> stack_;
   std::map<int32_t, llvm::Function*> owners_;  // of register and stack buffers
 };

@@ -8,11 +8,11 @@
 // The footprint of c that the loop's body reads: a minimum in the outer variables and a constant
 // extent (or a bound of it) per dimension, or the whole dimension where no such interval can be
 // shown. c shrinks to it, loops are named "<stage>_<var>" (none for extent 1), reduce loops keep
-// their names. Points of the footprint outside c's domain are guarded. A global c of at most
-// kMaxStackBufferBytes moves to the stack. Under a reduce loop of the consumer the init becomes a
-// nest of its own, as it must run in each of that loop's iterations. Legal: c is a temp with its
-// nest as lowered; all readers are in the loop, which is not a vector loop; what c reads is not
-// changed later.
+// their names. Points of the footprint outside c's domain are guarded, and all of it where no
+// reader stores anything. A global c of at most kMaxStackBufferBytes moves to the stack. Under a
+// reduce loop of the consumer the init becomes a nest of its own, as it must run in each of that
+// loop's iterations. Legal: c is a temp with its nest as lowered; all readers are in the loop,
+// which is not a vector loop; what c reads is not changed later.
 // Readers behind the loop are legal too, where its iterations complete what they read: c then keeps
 // that part, from the innermost loop on that holds all readers ("home"), and each iteration adds to
 // it.
@@ -24,6 +24,7 @@
 //                                                 for i in 64 { y: y[i] = e[i] / s[] }
 #include <algorithm>
 
+#include "ir/kernel/guards.h"
 #include "ir/kernel/stack_limits.h"
 #include "ir/schedule/footprint.h"
 
@@ -173,6 +174,48 @@ Expected<Stmt> separate_init(const Kernel& kernel, const Stmt& nest, const std::
   return make_sequence({init_nest(path), replace(nest, path.back(), without_init(path.back()))});
 }
 
+// What all stores in the loop's body that read the buffer ask for, as far as the body's own loops
+// do not decide it; undefined: nothing.
+Expr asked_by_readers(const Stmt& body, BufferId id, const Ranges& outer) {
+  std::optional<std::vector<Expr>> common;
+  for (const Stmt& store : stores_of(body)) {
+    if (!reads(store, id)) continue;
+    Ranges ranges = outer;
+    std::vector<std::string> own;
+    for (const Stmt& s : path_to(body, store->label))
+      if (s->kind == StmtKind::loop) {
+        own.push_back(s->var);
+        ranges[s->var] = {Expr(0), simplify(s->extent - Expr(1), ranges)};
+      }
+    const auto loads = [](const Expr& e) {
+      bool found = false;
+      if (e.defined()) visit(e, [&](const Expr& n) { found |= n->kind == ExprKind::load; });
+      return found;
+    };
+    if (!store->where.defined() || loads(store->where) || loads(store->init)) return {};
+    std::vector<Expr> here = conjuncts(simplify(store->where, ranges));
+    std::erase_if(here, [&](const Expr& e) {
+      return std::ranges::any_of(own, [&](const std::string& v) { return uses_var(e, v); });
+    });
+    if (!common) common = std::move(here);
+    else
+      std::erase_if(*common, [&](const Expr& e) {
+        return std::ranges::none_of(here, [&](const Expr& other) { return equal(e, other); });
+      });
+  }
+  return common ? conjunction(*common) : Expr();
+}
+
+// A nest whose store is left out where `asked` does not hold.
+Stmt with_where(const Stmt& nest, const Expr& asked) {
+  return rewrite(nest, [&](const Stmt& s) -> Stmt {
+    if (s->kind != StmtKind::store) return nullptr;
+    StmtNode store = *s;
+    store.where = logical_and(store.where, asked);
+    return make_store(std::move(store));
+  });
+}
+
 }  // namespace
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeAt& s) {
@@ -202,6 +245,9 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeAt& s) {
 
   const bool inside = home == path.size();  // all readers are in the loop
   Stmt nest = footprint_nest(stage, parts, outer, inside);
+  if (const Expr asked = inside ? asked_by_readers(path.back()->body[0], id, outer) : Expr();
+      asked.defined())
+    nest = with_where(nest, asked);
   const bool in_reduce = std::ranges::any_of(
       path, [](const Stmt& p) { return p->kind == StmtKind::loop && p->role == AxisRole::reduce; });
   if (in_reduce && stage.store->init.defined()) {

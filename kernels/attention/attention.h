@@ -23,13 +23,17 @@ struct AttentionStages {
     Loop depth, lane;
     int64_t columns = 1;      // of a panel
     bool transposes = false;  // copied as it is, from rows that run along the depth
-    // For an instruction: its numbers, steps of the depth that it takes together side by side
+    // For an instruction: its numbers, steps of the depth that it takes together side by side. Its
+    // loops in a panel, of which two are over a vector's columns and such steps, or one over both.
     Stage numbers;
+    Loops within;
     Loop numbers_lane, together;
+    int64_t steps_of_lane = 1;
   };
   struct Product {
     Stage stage;
     Loop row, column, depth;
+    int64_t steps = 1;  // of the depth that an instruction takes in one of the loop's
     SumInstruction instruction;
   };
   // Over a row's keys: lanes of partial results, panel by panel, then one.
@@ -41,6 +45,7 @@ struct AttentionStages {
   };
   Panels keys, values;
   Stage queries;  // for an instruction
+  Stage weights;  // exponentials, for one whose operands are in tile registers
   Product key_products, value_products;
   Stage scores;
   Loop scores_row, scores_column;
@@ -52,8 +57,10 @@ struct AttentionStages {
   Stage y;
   Loops batches;
   Loop row, column;
-  // With a causal mask: of a tile, which skips panels of keys; 0: none
-  int64_t causal_rows = 0;
+  // Of a block, where lowering knows it: with a causal mask, or by an instruction whose sums are in
+  // tile registers; 0: any
+  int64_t block_rows = 0;
+  bool causal = false;  // a block skips panels of keys that none of it sees
 };
 
 Expected<Lowered<AttentionStages>> lower_attention(GroupBuilder& b, const Node& product);

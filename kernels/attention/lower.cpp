@@ -24,7 +24,8 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kUsualKeys = 512;  // where their number is free
+constexpr int64_t kUsualKeys = 512;   // where their number is free
+constexpr int64_t kTilesOfPanel = 2;  // of columns, in tile registers
 
 class AttentionLowering {
  public:
@@ -33,16 +34,17 @@ class AttentionLowering {
     softmax_ = parts_.softmax, scores_ = parts_.scores, outer_ = parts_.outer;
     rows_ = parts_.rows, keys_ = parts_.keys, depth_ = parts_.depth, columns_ = parts_.columns;
     lanes_ = std::max(1, b.target.lanes(4));
-    key_product_ = instruction_for(*scores_), value_product_ = instruction_for(product);
+    choose_instructions();
     block_ = as_const(rows_) ? 1 : kFreeRows;
+    if (key_product_.tiles) block_ = m_.block_rows = rows_of_tiles(key_product_, *as_const(rows_));
     take_mask();
     padded_rows_ = block_ == 1 ? rows_ : simplify(ceil_div(rows_, block_) * Expr(block_));
   }
 
   Lowered<AttentionStages> run() {
     const int64_t keys = as_const(keys_).value_or(kUsualKeys);
-    int64_t key_panel = panel_of(keys, *as_const(depth_)),
-            column_panel = panel_of(*as_const(columns_), keys);
+    int64_t key_panel = panel_of(keys, *as_const(depth_), key_product_),
+            column_panel = panel_of(*as_const(columns_), keys, value_product_);
     bool transposed = get_if<op::MatMul>(scores_)->trans_b,
          value_transposed = get_if<op::MatMul>(&product_)->trans_b;
     padded_ = simplify(ceil_div(keys_, key_panel) * Expr(key_panel));
@@ -65,13 +67,24 @@ class AttentionLowering {
     if (key_product_.defined()) queries(depth);
     scores(kp, key_panel);
     exponentials();
+    if (value_product_.tiles) weights();
     products(column_panel);
     return b_.finish(std::move(m_));
   }
 
  private:
+  // Both products in tile registers, or none.
+  void choose_instructions() {
+    const auto choose = [this](bool in_tiles) {
+      key_product_ = instruction_for(*scores_, depth_, in_tiles);
+      value_product_ = instruction_for(product_, keys_, in_tiles);
+      return key_product_.tiles && value_product_.tiles &&
+             kTilesOfPanel * key_product_.columns % value_product_.depth == 0;
+    };
+    if (!choose(true)) choose(false);
+  }
   // Of two operands of one short float, sizes that are known, and enough rows.
-  IntegerProduct instruction_for(const Node& node) const {
+  IntegerProduct instruction_for(const Node& node, const Expr& depth, bool in_tiles) const {
     const Node product = with_short_operands(b_, node);
     const DType left = b_.type(product.inputs[0]).dtype, right = b_.type(product.inputs[1]).dtype;
     const Shape& sums = b_.type(node.output).shape;
@@ -80,17 +93,21 @@ class AttentionLowering {
                        });
     if (!known || *as_const(rows_) < kFewestShortRows || left != right || !is_short_float(left))
       return {};
-    return integer_product(b_.target, {left}, right, {lanes_, 0, 1});
+    ProductExtents extents{lanes_, 0, in_tiles ? *as_const(rows_) : 1};
+    if (in_tiles) extents.tiles = {*as_const(sums.back()), *as_const(depth)};
+    return integer_product(b_.target, {left}, right, extents);
   }
   // Of a causal mask the places say what it holds, and rows come in whole tiles, each of which
   // skips the panels of keys that none of it sees.
   void take_mask() {
     mask_ = causal_mask(b_.graph, b_.group, *softmax_);
-    const int64_t keys = as_const(keys_).value_or(kUsualKeys),
-                  vectors = panel_of(keys, *as_const(depth_)) / lanes_;
     if (!mask_) return;
-    block_ = m_.causal_rows = tile_rows(b_.target, vectors, as_const(rows_));
+    m_.causal = true;
     define_by_places(b_, *mask_);
+    if (key_product_.tiles) return;
+    const int64_t keys = as_const(keys_).value_or(kUsualKeys),
+                  vectors = panel_of(keys, *as_const(depth_), key_product_) / lanes_;
+    block_ = m_.block_rows = tile_rows(b_.target, vectors, as_const(rows_));
   }
   // Whether a row's tile sees something of the panel that the key is in; undefined: always.
   Expr seen(const Expr& row, const Expr& key) const {
@@ -102,7 +119,8 @@ class AttentionLowering {
         le(first_of(key, key_panel_), first_of(row, block_) + Expr(block_ - 1 + mask_->offset)));
   }
   // Narrower where the tiles of a block would not find the panel in the first-level cache again.
-  int64_t panel_of(int64_t columns, int64_t depth) const {
+  int64_t panel_of(int64_t columns, int64_t depth, const IntegerProduct& product) const {
+    if (product.tiles) return kTilesOfPanel * product.columns;
     int64_t vectors = panel_vectors(b_.target, false);
     while (vectors > 2 && 2 * depth * vectors * lanes_ * 4 > b_.target.l1_bytes) vectors /= 2;
     int64_t whole = lanes_ * vectors;
@@ -126,10 +144,11 @@ class AttentionLowering {
     if (last.defined()) shape.push_back(last);
     return shape;
   }
-  static Index with(Index index, const Expr& last) {
-    index.push_back(last);
+  static Index joined(Index index, const Index& more) {
+    index.insert(index.end(), more.begin(), more.end());
     return index;
   }
+  static Index with(const Index& index, const Expr& last) { return joined(index, {last}); }
   // Whether rows of whole panels lie one behind the other in memory, in f32, and the values of a
   // batch stay in the first-level cache.
   bool is_dense(ValueId v, int64_t panel) const {
@@ -180,27 +199,41 @@ class AttentionLowering {
     const bool transposes = copied->kind == ExprKind::load &&
                             uses_var(copied->args.back(), depth_axis.name);
     (name == "kp" ? m_.keys : m_.values) = {
-        stage, depth_axis.loop(), lane_axis.loop(), panel, transposes, {}, {}, {}};
+        stage, depth_axis.loop(), lane_axis.loop(), panel, transposes, {}, {}, {}, {}, 1};
     return buffer;
   }
   // [own batch axes][columns/panel][padded depth/steps][panel][steps] of a right operand, as the
-  // instruction wants it. made: the number by batch axes and panel, place in the depth and in the
-  // panel.
+  // instruction wants it; in tiles [..][tile of columns][part of the steps][column and step]. made:
+  // the number by batch axes and panel, place in the depth and in the panel.
   BufferId numbers(const std::string& name, const Shape& shape, const Expr& depth, int64_t panel,
                    const IntegerProduct& product, AttentionStages::Panels& p,
                    const std::function<Expr(const Index&, const Expr&, const Expr&)>& made) {
     std::vector<Axis> axes;
     for (const Expr& extent : shape) axes.push_back({name + std::to_string(axes.size()), extent});
-    axes.insert(axes.end(), {{name + "_k", simplify(floor_div(depth, Expr(product.depth)))},
-                             {name + "_l", Expr(panel)},
-                             {name + "_n", Expr(product.depth)}});
+    const Index outer = variables(axes);
+    const Axis step{name + "_k", simplify(floor_div(depth, Expr(product.depth)))};
+    const Expr together(product.neighbours);
+    Expr k = var(step.name) * Expr(product.depth), column;
+    std::vector<Axis> within = {step};
+    if (product.tiles) {
+      const Axis tile{name + "_t", Expr(panel / product.columns)},
+          part{name + "_q", Expr(product.depth / product.neighbours)},
+          lane{name + "_l", Expr(product.columns * product.neighbours)};
+      within.insert(within.end(), {tile, part, lane});
+      k = k + var(part.name) * together + floor_mod(var(lane.name), together);
+      column = var(tile.name) * Expr(product.columns) + floor_div(var(lane.name), together);
+      p.steps_of_lane = product.neighbours;
+    } else {
+      const Axis lane{name + "_l", Expr(panel)}, neighbour{name + "_n", together};
+      within.insert(within.end(), {lane, neighbour});
+      k = k + var(neighbour.name), column = var(lane.name);
+      p.together = neighbour.loop();
+    }
+    axes.insert(axes.end(), within.begin(), within.end());
     b_.declare(axes);
-    const Index at = variables(axes);
-    const Expr k = at[at.size() - 3] * Expr(product.depth) + at.back();
     const BufferId buffer = b_.temp(name, product.type, extents(axes));
-    p.numbers = b_.stage(name, axes, buffer, at,
-                         made(Index(at.begin(), at.end() - 3), k, at[at.size() - 2]));
-    p.numbers_lane = axes[axes.size() - 2].loop(), p.together = axes.back().loop();
+    p.numbers = b_.stage(name, axes, buffer, variables(axes), made(outer, k, column));
+    p.within = loops(within), p.numbers_lane = within[product.tiles ? 3 : 1].loop();
     p.columns = panel;
     return buffer;
   }
@@ -234,68 +267,112 @@ class AttentionLowering {
           return b_.simplified(select(there, b_.element(v, from), imm(0, type)));
         });
   }
-  // Element `part` of the depth's step k, in f32.
+  // The depth of a product: its steps, and parts of one that an instruction takes together, those
+  // that lie side by side in the right operand last.
+  struct Depth {
+    Axis step;
+    std::vector<Axis> parts;
+    // Element of the left operand's row
+    Expr at() const {
+      Expr at = var(step.name);
+      for (const Axis& part : parts) at = at * part.extent + var(part.name);
+      return at;
+    }
+    Expr side_by_side() const { return parts.empty() ? Expr(0) : var(parts.back().name); }
+  };
+  static Depth depth_of(const std::string& name, const Expr& depth, const IntegerProduct& product) {
+    Depth d{{name + "_k", simplify(floor_div(depth, Expr(product.depth))), AxisRole::reduce}, {}};
+    if (product.tiles)
+      d.parts.push_back({name + "_q", Expr(product.depth / product.neighbours), AxisRole::reduce});
+    if (product.depth > 1)
+      d.parts.push_back({name + "_n", Expr(product.neighbours), AxisRole::reduce});
+    return d;
+  }
+  // Of a right operand in panels, in f32.
   Expr panel_element(BufferId panels, const IntegerProduct& product, const Shape& shape,
-                     const Index& row, const Expr& column, const Expr& k, const Expr& part,
+                     const Index& row, const Expr& column, const Depth& depth,
                      int64_t panel) const {
     Index at = batch_index(shape, row);
-    at.insert(at.end(), {b_.simplified(floor_div(column, Expr(panel))), k,
-                         b_.simplified(floor_mod(column, Expr(panel)))});
-    if (!product.defined()) return load(panels, DType::f32, at);
-    at.push_back(part);
+    const Expr lane = b_.simplified(floor_mod(column, Expr(panel)));
+    at.insert(at.end(), {b_.simplified(floor_div(column, Expr(panel))), var(depth.step.name)});
+    if (!product.defined()) return load(panels, DType::f32, joined(at, {lane}));
+    if (!product.tiles)
+      return cast(DType::f32, load(panels, product.type, joined(at, {lane, depth.side_by_side()})));
+    const Expr columns(product.columns);
+    at.insert(at.end(), {b_.simplified(floor_div(lane, columns)), var(depth.parts[0].name),
+                         b_.simplified(floor_mod(column, columns)) * Expr(product.neighbours) +
+                             depth.side_by_side()});
     return cast(DType::f32, load(panels, product.type, at));
   }
 
-  // The depth of a product: its steps, and in each the neighbours that an instruction takes.
-  struct Depth {
-    Axis step, part;
-    bool parts = false;
-    // Element of the left operand's row
-    Expr at() const {
-      return parts ? var(step.name) * part.extent + var(part.name) : var(step.name);
-    }
-    Expr within() const { return parts ? var(part.name) : Expr(0); }
-  };
-  static Depth depth_of(const std::string& name, const Expr& depth, const IntegerProduct& product) {
-    const Expr together(product.depth);
-    return {{name + "_k", simplify(floor_div(depth, together)), AxisRole::reduce},
-            {name + "_n", together, AxisRole::reduce},
-            product.depth > 1};
-  }
   // Axes: .., row, column, those of the depth.
   static AttentionStages::Product product_of(const Stage& stage, const std::vector<Axis>& axes,
                                              const Depth& depth, const IntegerProduct& product) {
-    const size_t n = axes.size() - (depth.parts ? 2 : 1);
-    AttentionStages::Product made{
-        stage, axes[n - 2].loop(), axes[n - 1].loop(), axes[n].loop(), {}};
+    const size_t n = axes.size() - depth.parts.size() - 1;
+    AttentionStages::Product made{stage,          axes[n - 2].loop(), axes[n - 1].loop(),
+                                  axes[n].loop(), product.depth,      {}};
     if (product.defined())
-      made.instruction = product.sums(depth.parts ? axes.back().loop() : Loop());
+      made.instruction = product.sums(depth.parts.empty() ? Loop() : axes.back().loop());
     return made;
   }
   static void add(const Depth& depth, std::vector<Axis>& axes) {
     axes.push_back(depth.step);
-    if (depth.parts) axes.push_back(depth.part);
+    axes.insert(axes.end(), depth.parts.begin(), depth.parts.end());
   }
 
-  // Rows of queries in the instruction's numbers, zeros behind the depth.
-  void queries(const Expr& padded_depth) {
-    const Node product = with_short_operands(b_, *scores_);
-    std::vector<Axis> axes = row_axes("qp");
-    const Index row = variables(axes);
-    axes.push_back({"qp_k", padded_depth});
+  // Rows of a left operand as the instruction wants them, in tiles [batch axes][tile of rows][tile
+  // of the depth][row][step]. made: the number by batch axes and row, place in the depth; skipped
+  // where `seen` says so.
+  Stage left_numbers(const std::string& name, const Expr& depth, const IntegerProduct& product,
+                     BufferId& buffer, const std::function<Expr(const Index&, const Expr&)>& made,
+                     const std::function<Expr(const Expr&, const Expr&)>& seen) {
+    std::vector<Axis> axes = row_axes(name);
+    Axis rows = axes.back(), steps{name + "_k", depth};
+    Index row = variables(axes);
+    Expr k = var(steps.name);
+    if (product.tiles) {
+      axes.pop_back();
+      rows.extent = Expr(product.rows), steps.extent = Expr(product.depth);
+      const Axis row_tile{name + "_t", simplify(floor_div(padded_rows_, rows.extent))},
+          step_tile{name + "_s", simplify(floor_div(depth, steps.extent))};
+      row.back() = var(row_tile.name) * rows.extent + row.back();
+      k = var(step_tile.name) * steps.extent + k;
+      axes.insert(axes.end(), {row_tile, step_tile, rows});
+    }
+    axes.push_back(steps);
     b_.declare(axes);
-    const Index at = variables(axes);
-    Index query = batch_index(b_.type(product.inputs[0]).shape, row);
-    query.insert(query.end(), {query_of(row.back()), at.back()});
-    const Expr number = cast(key_product_.type, b_.element(product.inputs[0], query)),
-               there = b_.simplified(lt(at.back(), depth_));
-    qp_ = b_.temp("qp", key_product_.type, extents(axes));
-    m_.queries = b_.stage(
-        "qp", axes, qp_, at,
-        is_const(there, 1) ? number : select(there, number, imm(0, key_product_.type)));
+    buffer = b_.temp(name, product.type, extents(axes));
+    const Expr where = seen ? seen(row.back(), k) : Expr();
+    return b_.stage(name, axes, buffer, variables(axes), made(row, k), Combiner::none, {}, where);
+  }
+  Expr left_number(BufferId buffer, const IntegerProduct& product, Index row, const Expr& k) const {
+    if (product.tiles) {
+      const Expr i = row.back(), rows(product.rows), steps(product.depth);
+      row.pop_back();
+      row.insert(row.end(), {b_.simplified(floor_div(i, rows)), b_.simplified(floor_div(k, steps)),
+                             b_.simplified(floor_mod(i, rows))});
+      return cast(DType::f32,
+                  load(buffer, product.type, with(row, b_.simplified(floor_mod(k, steps)))));
+    }
+    return cast(DType::f32, load(buffer, product.type, with(row, k)));
+  }
+
+  // Rows of queries, zeros behind the depth.
+  void queries(const Expr& padded_depth) {
+    const ValueId v = with_short_operands(b_, *scores_).inputs[0];
+    m_.queries = left_numbers(
+        "qp", padded_depth, key_product_, qp_,
+        [&](const Index& row, const Expr& k) {
+          Index query = batch_index(b_.type(v).shape, row);
+          query.insert(query.end(), {b_.simplified(query_of(row.back())), k});
+          const Expr number = cast(key_product_.type, b_.element(v, query)),
+                     there = b_.simplified(lt(k, depth_));
+          return is_const(there, 1) ? number : select(there, number, imm(0, key_product_.type));
+        },
+        {});
   }
   Expr query_element(const Index& row, const Expr& k) {
-    if (key_product_.defined()) return cast(DType::f32, load(qp_, key_product_.type, with(row, k)));
+    if (key_product_.defined()) return left_number(qp_, key_product_, row, k);
     Index query = batch_index(b_.type(scores_->inputs[0]).shape, row);
     query.push_back(query_of(row.back()));
     query.push_back(k);
@@ -315,9 +392,9 @@ class AttentionLowering {
     b_.declare(axes);
     const Stage stage = b_.stage(
         "acc", axes, acc, at,
-        query_element(row, depth.at()) *
-            panel_element(kp, key_product_, b_.type(scores_->inputs[1]).shape, row, at.back(),
-                          var(depth.step.name), depth.within(), panel),
+        query_element(row, depth.at()) * panel_element(kp, key_product_,
+                                                       b_.type(scores_->inputs[1]).shape, row,
+                                                       at.back(), depth, panel),
         Combiner::add, imm(0, DType::f32), seen(row.back(), at.back()));
     m_.key_products = product_of(stage, axes, depth, key_product_);
     axes = row_axes("s");
@@ -374,8 +451,8 @@ class AttentionLowering {
     std::vector<Axis> axes = row_axes("e");
     Index row = variables(axes);
     axes.push_back({"e_j", padded_});
-    e_ = b_.temp("e", value_product_.defined() ? value_product_.type : DType::f32,
-                 rows_of(padded_));
+    const bool is_short = value_product_.defined() && !value_product_.tiles;
+    e_ = b_.temp("e", is_short ? value_product_.type : DType::f32, rows_of(padded_));
     Index at = variables(axes);
     const bool masked = get_if<op::Softmax>(softmax_)->masked;
     Expr highest = load(top, DType::f32, row);
@@ -397,13 +474,24 @@ class AttentionLowering {
                           binary(BinaryOp::div, imm(1, DType::f32), total));
   }
 
+  // Exponentials in tiles. Behind the last key they are 0.
+  void weights() {
+    m_.weights = left_numbers(
+        "ep", summed_, value_product_, ep_,
+        [&](const Index& row, const Expr& k) {
+          return cast(value_product_.type, load(e_, DType::f32, with(row, k)));
+        },
+        [this](const Expr& row, const Expr& k) { return seen(row, k); });
+  }
+  Expr weight(const Index& row, const Expr& k) const {
+    if (value_product_.tiles) return left_number(ep_, value_product_, row, k);
+    return in_f32(load(e_, b_.dtype_of(e_), with(row, k)));
+  }
   Expr value_element(const Index& row, const Expr& column, const Depth& depth, int64_t panel) {
     const Shape& shape = b_.type(product_.inputs[1]).shape;
-    const Expr k = var(depth.step.name);
-    if (vp_)
-      return panel_element(*vp_, value_product_, shape, row, column, k, depth.within(), panel);
+    if (vp_) return panel_element(*vp_, value_product_, shape, row, column, depth, panel);
     Index at = batch_index(shape, row);
-    at.insert(at.end(), {k, column});
+    at.insert(at.end(), {var(depth.step.name), column});
     return b_.element(product_.inputs[1], at);
   }
 
@@ -417,10 +505,9 @@ class AttentionLowering {
     add(depth, axes);
     b_.declare(axes);
     BufferId o = b_.temp("o", DType::f32, rows_of(width));
-    const Stage stage = b_.stage("o", axes, o, at,
-                                 in_f32(load(e_, b_.dtype_of(e_), with(row, depth.at()))) *
-                                     value_element(row, at.back(), depth, panel),
-                                 Combiner::add, imm(0, DType::f32), seen(row.back(), depth.at()));
+    const Stage stage = b_.stage(
+        "o", axes, o, at, weight(row, depth.at()) * value_element(row, at.back(), depth, panel),
+        Combiner::add, imm(0, DType::f32), seen(row.back(), depth.at()));
     m_.value_products = product_of(stage, axes, depth, value_product_);
     axes = row_axes("y");
     axes.back().extent = rows_;
@@ -447,7 +534,7 @@ class AttentionLowering {
   std::optional<CausalMask> mask_;
   AttentionStages m_;
   IntegerProduct key_product_, value_product_;
-  BufferId qp_{}, s_{}, e_{}, inverse_{};
+  BufferId qp_{}, s_{}, e_{}, ep_{}, inverse_{};
   std::optional<BufferId> vp_;
 };
 

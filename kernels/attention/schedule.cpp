@@ -7,14 +7,16 @@
 #include "kernels/attention/attention.h"
 #include "kernels/common/register_tile.h"
 #include "kernels/schedule/builder.h"
+#include "kernels/schedule/tiles.h"
 
 namespace tw {
 namespace {
 
 constexpr int64_t kBlockRows = 16;
 constexpr int64_t kStackBytes = 40 << 10;  // of the scores and their exponentials
-constexpr int64_t kRowBytes = 8;           // of a key: a score and its exponential
-constexpr int64_t kMostKeys = 2048;        // of a row there
+// Of a key: a score and its exponential, and that in tiles
+constexpr int64_t kRowBytes = 8, kTileBytes = 2;
+constexpr int64_t kMostKeys = 2048;  // of a row there
 
 // Rows in one register tile over panels of keys and of columns, and of the block that they are in.
 struct Blocking {
@@ -26,20 +28,18 @@ class AttentionSchedule {
   AttentionSchedule(ScheduleBuilder& s, const AttentionStages& m)
       : s_(s), m_(m), lanes_(std::max(1, s.target().lanes(4))) {
     keys_ = as_const(s.buffer(m.scores.buffer()).shape.back());
-    // Else a thread's part of the arena holds a block's scores. Lowering sets a causal block's row
-    // count.
-    on_stack_ = keys_ && *keys_ <= kMostKeys && m.causal_rows * kRowBytes * *keys_ <= kStackBytes;
+    in_tiles_ = in_tiles(s.target(), m.key_products.instruction);
+    row_bytes_ = kRowBytes + (in_tiles_ ? kTileBytes : 0);
+    // Else a thread's part of the arena holds a block's scores
+    on_stack_ = keys_ && *keys_ <= kMostKeys && m.block_rows * row_bytes_ * *keys_ <= kStackBytes;
   }
 
   void run() {
     const Blocking b = choose_blocking();
-    map_panels(m_.keys);
-    if (m_.values.stage.defined()) map_panels(m_.values);
-    for (const AttentionStages::Panels* p : {&m_.keys, &m_.values})
-      if (p->numbers.defined()) map_numbers(*p);
     const Expr queries = s_.any_extent(m_.row);
     const Loop block = cut_output(b);
     // The block's sums, exponentials and scores, the last first.
+    if (m_.weights.defined()) map_rows(m_.weights, block);
     s_.compute_at(m_.inverse, block);
     const Loop row = s_.moved(m_.inverse, m_.inverse_row);
     if (s_.extent(row) == lanes_) s_.vectorize(row);
@@ -54,9 +54,14 @@ class AttentionSchedule {
     map_total(m_.top, block);
     const Loop panels = cut_part(m_.top, block, true);
     map_scores(b, panels);
-    if (m_.queries.defined()) map_queries(block);
+    if (m_.queries.defined()) map_rows(m_.queries, block);
+    map_panels(m_.keys);
+    if (m_.values.stage.defined()) map_panels(m_.values);
+    for (const AttentionStages::Panels* p : {&m_.keys, &m_.values})
+      if (p->numbers.defined()) map_numbers(*p);
     if (!on_stack_)
-      for (const Stage& stage : {m_.scores, m_.exponentials}) s_.set_scope(stage, "thread");
+      for (const Stage& stage : {m_.scores, m_.exponentials, m_.weights})
+        if (stage.defined()) s_.set_scope(stage, "thread");
     Loops outer = m_.batches;
     outer.push_back(block);
     s_.parallelize(outer, "yp");
@@ -68,10 +73,10 @@ class AttentionSchedule {
 
  private:
   Blocking choose_blocking() const {
-    if (m_.causal_rows > 0) return {m_.causal_rows, m_.causal_rows, m_.causal_rows};
+    if (m_.block_rows > 0) return {m_.block_rows, m_.block_rows, m_.block_rows};
     const std::optional<int64_t> all_rows = s_.extent(m_.row);
     const int64_t rows = all_rows.value_or(kFreeRows);
-    const int64_t fit = on_stack_ ? std::max<int64_t>(1, kStackBytes / kRowBytes / *keys_)
+    const int64_t fit = on_stack_ ? std::max<int64_t>(1, kStackBytes / row_bytes_ / *keys_)
                                   : kBlockRows;
     const Target& target = s_.target();
     const auto tile_of = [&](const char* knob, int64_t panel) -> int64_t {
@@ -130,22 +135,25 @@ class AttentionSchedule {
   // between them.
   void map_numbers(const AttentionStages::Panels& p) {
     Loops outer = s_.loops_of(p.numbers);
-    outer.resize(outer.size() - (s_.has(p.together) ? 3 : 2));
-    const auto lane = s_.split(p.numbers_lane, lanes_, Tail::guard, p.numbers_lane.name() + "0",
-                               p.numbers_lane.name() + "1");
-    s_.reorder({lane.outer, p.together, lane.inner});
+    std::erase_if(outer, [&](const Loop& loop) { return std::ranges::count(p.within, loop) > 0; });
+    const std::string name = p.numbers_lane.name();
+    ScheduleBuilder::Cut steps{p.numbers_lane, p.together};
+    if (p.steps_of_lane > 1)
+      steps = s_.split(p.numbers_lane, p.steps_of_lane, Tail::guard, name + "c", name + "n");
+    const auto lane = s_.split(steps.outer, lanes_, Tail::guard, name + "0", name + "1");
+    s_.reorder({lane.outer, steps.inner, lane.inner});
     s_.unroll(lane.outer);
-    s_.unroll(p.together);
+    s_.unroll(steps.inner);
     s_.vectorize(lane.inner);
     const Loop panels = outer.back();
     parallelize_panels(outer, p.numbers);
     s_.partition_edges(panels);
   }
 
-  // A block's rows, just before its scores.
-  void map_queries(const Loop& block) {
-    s_.compute_at(m_.queries, block);
-    const Loops loops = s_.loops_of(m_.queries);
+  // Of a left operand the block's rows, just before they are multiplied.
+  void map_rows(const Stage& operand, const Loop& block) {
+    s_.compute_at(operand, block);
+    const Loops loops = s_.loops_of(operand);
     const int64_t lanes = lanes_;
     const Loop& last = loops.back();
     if (s_.extent(last).value_or(1) <= lanes) return s_.vectorize(last);
@@ -169,7 +177,7 @@ class AttentionSchedule {
   // Blocks of rows and tiles in them, panels of columns. The result: the loop over blocks.
   Loop cut_output(const Blocking& b) {
     const std::string name = m_.row.name();
-    const bool whole = s_.extent(m_.row) && m_.causal_rows == 0;
+    const bool whole = s_.extent(m_.row) && m_.block_rows == 0;
     const Tail tail = whole ? Tail::shift : Tail::guard;
     const auto block = s_.split(m_.row, b.block, tail, name + "0", name + "q");
     const auto tile = s_.split(block.inner, b.tile, Tail::shift, name + "t", name + "r");
@@ -178,7 +186,7 @@ class AttentionSchedule {
     order.insert(order.end(), {block.outer, columns.panels, tile.outer, tile.inner, columns.vectors,
                                columns.lane});
     s_.reorder(order);
-    map_product(m_.value_products, tile.outer, m_.causal_rows > 0);
+    map_product(m_.value_products, tile.outer, m_.causal);
     s_.unroll(tile.inner);
     s_.unroll(columns.vectors);
     s_.vectorize(columns.lane);
@@ -210,6 +218,9 @@ class AttentionSchedule {
   // The register tile of a product at a loop of its reader; its columns are one panel.
   // by_panels: of keys, along the depth.
   void map_product(const AttentionStages::Product& p, const Loop& at, bool by_panels) {
+    if (in_tiles_)
+      return accumulate_tiles(s_, p.stage, cut_depth(p, by_panels), {}, p.row, p.column,
+                              p.instruction, at);
     s_.compute_at(p.stage, at);
     ScheduleBuilder::Cut column{{}, s_.moved(p.stage, p.column)};
     const std::string name = column.inner.name();
@@ -220,17 +231,18 @@ class AttentionSchedule {
     if (s_.extent(begun).value_or(0) > lanes_)
       s_.split(begun, lanes_, Tail::guard, ScheduleBuilder::init_of(column.outer).name(),
                ScheduleBuilder::init_of(column.inner).name());
-    Loops depth = {p.depth};
-    if (by_panels) {
-      const int64_t together = s_.extent(p.instruction.depth).value_or(1);
-      const auto cut = s_.split(p.depth, m_.keys.columns / together, Tail::guard,
-                                p.depth.name() + "p", p.depth.name() + "i");
-      depth = {cut.outer, cut.inner};
-    }
+    const Loops depth = cut_depth(p, by_panels);
     s_.accumulate(p.stage, depth, {s_.moved(p.stage, p.row), column.outer}, column.inner,
                   p.instruction);
     s_.set_scope(p.stage, "register");
     s_.unroll_steps(depth.back(), p.instruction);
+  }
+
+  Loops cut_depth(const AttentionStages::Product& p, bool by_panels) {
+    if (!by_panels || m_.keys.columns == p.steps) return {p.depth};
+    const auto cut = s_.split(p.depth, m_.keys.columns / p.steps, Tail::guard, p.depth.name() + "p",
+                              p.depth.name() + "i");
+    return {cut.outer, cut.inner};
   }
 
   // Of lanes, row by row, in the block of queries.
@@ -257,7 +269,8 @@ class AttentionSchedule {
   const AttentionStages& m_;
   int64_t lanes_;
   std::optional<int64_t> keys_;
-  bool on_stack_ = true;
+  int64_t row_bytes_ = kRowBytes;
+  bool in_tiles_ = false, on_stack_ = true;
 };
 
 }  // namespace

@@ -70,9 +70,16 @@ class TileSums {
       s_.fail("stage '" + stage_.label() + "' is no product of two operands");
   }
 
+  // Where the sums begin in a nest of their own already, its loops too.
   ScheduleBuilder::Cut cut(const Loop& loop, int64_t by) {
     if (s_.extent(loop) == by) return {{}, loop};
-    return s_.split(loop, by, Tail::guard, loop.name() + "b", loop.name() + "t");
+    const Loop begun = s_.init_of(loop);
+    const ScheduleBuilder::Cut parts = s_.split(loop, by, Tail::guard, loop.name() + "b",
+                                                loop.name() + "t");
+    if (s_.has(begun))
+      s_.split(begun, by, Tail::guard, s_.init_of(parts.outer).name(),
+               s_.init_of(parts.inner).name());
+    return parts;
   }
 
   // A tile's sums lie side by side: [.., row // rows, lane // columns, row % rows, lane % columns].
@@ -111,8 +118,11 @@ class TileSums {
       unrolled_.push_back(loop);
       unrolled_.push_back(s_.init_of(loop));
     }
-    all.insert(all.begin(), outside.begin(), outside.end());
     all.insert(all.end(), {rows.inner, lanes.inner});
+    Loops begun;
+    for (const Loop& loop : all) begun.push_back(s_.init_of(loop));
+    s_.reorder(begun);
+    all.insert(all.begin(), outside.begin(), outside.end());
     all.insert(all.end(), inside.begin(), inside.end());
     s_.reorder(all);
     return rows.inner;

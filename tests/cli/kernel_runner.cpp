@@ -12,6 +12,7 @@
 #include "frontend/frontend.h"
 #include "ir/program.h"
 #include "ir/simplify.h"
+#include "tests/cli/amx_emulator.h"
 #include "tests/cli/cli_test_util.h"
 #include "tests/linked_kernel.h"
 
@@ -69,8 +70,9 @@ void run_under_qemu(const Emulated& emulated, const std::string& library, const 
 bool runs(const Target& target) {
   const Target host = host_target();
   if (target.arch() == host.arch())
-    return std::ranges::all_of(target.features,
-                               [&](const std::string& feature) { return host.has(feature); });
+    return std::ranges::all_of(target.features, [&](const std::string& feature) {
+      return host.has(feature) || AmxEmulator::has(feature);
+    });
   const Emulated* there = emulated(target.arch());
   return there && std::ifstream(std::string(there->root) + "/lib/crt1.o").good() &&
          run(std::string(there->qemu) + " --version > /dev/null 2>&1") == 0;
@@ -97,6 +99,7 @@ void run_kernel(const Kernel& kernel, const Target& target,
     buffers.push_back(memory.back().get());
   }
   const auto workspace = aligned(workspace_bytes(kernel));
+  const AmxEmulator emulator;
   reinterpret_cast<void (*)(void* const*, void*, const int64_t*)>(
       dlsym(library, kernel.name.c_str()))(buffers.data(), workspace.get(), nullptr);
   for (size_t i = 0; i < arguments.size(); ++i)

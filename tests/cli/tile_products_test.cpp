@@ -1,9 +1,11 @@
-// Products and convolutions by AMX's tiles, by their default schedules. No machine and no emulator
-// here runs them: the interpreter says that the schedule means what the plain kernel does, by the
-// instructions' own semantics, and the code is looked at.
+// Products and convolutions by AMX's tiles, by their default schedules: the interpreter says that
+// the schedule means what the plain kernel does, by the instructions' own semantics; the code is
+// looked at, and run (tests/cli/kernel_runner.h) where the machine has the other instructions.
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <sstream>
@@ -13,6 +15,8 @@
 #include "ir/kernel/interpreter.h"
 #include "kernels/default_schedule.h"
 #include "passes/fuse_groups.h"
+#include "tests/cli/amx_emulator.h"
+#include "tests/cli/kernel_runner.h"
 
 using namespace tw;
 
@@ -75,6 +79,34 @@ constexpr Layer kLayers[] = {
     {"convolution of bf16", "bf16", "bf16", "tdpbf16ps", kFloatConvolution},
 };
 
+// Q queries, K keys and heads of D and C columns, in bf16, with products behind a mask or without.
+std::string attention(int64_t queries, int64_t keys, int64_t depth, int64_t columns, bool causal) {
+  std::string text = R"(%q: bf16[2, Q, D] = input
+  %k: bf16[2, K, D] = input
+  %v: bf16[2, K, C] = input
+  %qf: f32[2, Q, D] = cast(%q) to=f32
+  %kf: f32[2, K, D] = cast(%k) to=f32
+  %vf: f32[2, K, C] = cast(%v) to=f32
+  %a: f32[2, Q, K] = matmul(%qf, %kf) trans_b=true
+)";
+  if (causal)
+    text += R"(  %columns: i64[1, K] = iota() shape=[1,K] axis=1
+  %rows: i64[Q, 1] = iota() shape=[Q,1] axis=0
+  %sees: bool[Q, K] = binary(%columns, %rows) function=le
+  %low: f32[] = const [-inf]
+  %s: f32[2, Q, K] = select(%sees, %a, %low)
+)";
+  text += std::string("  %p: f32[2, Q, K] = softmax(") + (causal ? "%s" : "%a") + R"() axis=2
+  %pb: bf16[2, Q, K] = cast(%p) to=bf16
+  %pf: f32[2, Q, K] = cast(%pb) to=f32
+  %y: f32[2, Q, C] = matmul(%pf, %vf))";
+  for (const auto& [letter, extent] :
+       {std::pair{'Q', queries}, {'K', keys}, {'D', depth}, {'C', columns}})
+    for (size_t at = 0; (at = text.find(letter, at)) != std::string::npos;)
+      text.replace(at, 1, std::to_string(extent));
+  return text;
+}
+
 // Those whose sums are two by two tiles
 constexpr const char* kFourTiles[] = {kProduct, kPadded, kPointwise};
 
@@ -111,8 +143,8 @@ Kernels kernels_of(const Layer& layer, const Target& target) {
                           graph->add_constant("weights", Tensor::zeros(value.type.dtype, extents)));
     }
   const std::vector<Group> groups = fuse_groups(*graph);
-  REQUIRE(groups.size() == 1);
-  Expected<LoweredGroup> lowered = lower_group(*graph, groups[0], target);
+  // That before it, of a mask, is not needed
+  Expected<LoweredGroup> lowered = lower_group(*graph, groups.back(), target);
   REQUIRE_MESSAGE(bool(lowered), error_text(lowered.takeError()));
   Expected<Schedule> schedule = default_schedule(lowered->kernel, lowered->stages, target);
   REQUIRE_MESSAGE(bool(schedule), error_text(schedule.takeError()));
@@ -121,7 +153,7 @@ Kernels kernels_of(const Layer& layer, const Target& target) {
   return {lowered->kernel, std::move(*kernel)};
 }
 
-// Any bytes; small whole numbers of bf16, whose sums are exact in any order.
+// Any bytes; small numbers of bf16, whose sums are exact in any order.
 std::vector<KernelArgument> arguments_of(const Kernel& kernel) {
   std::mt19937 random(5);
   std::vector<KernelArgument> all;
@@ -134,11 +166,24 @@ std::vector<KernelArgument> arguments_of(const Kernel& kernel) {
     if (buffer.role == BufferRole::output) continue;
     for (std::byte& b : bytes) b = static_cast<std::byte>(random());
     for (size_t i = 0; buffer.dtype == DType::bf16 && i < bytes.size(); i += 2) {
-      const auto number = static_cast<float>(static_cast<int>(random() % 16) - 8);
+      const auto number = static_cast<float>(static_cast<int>(random() % 16) - 8) / 8;
       std::memcpy(&bytes[i], reinterpret_cast<const char*>(&number) + 2, 2);
     }
   }
   return all;
+}
+
+// Of results in f32, which are below 1 here.
+float largest_difference(const KernelArgument& a, const KernelArgument& b) {
+  REQUIRE(a.bytes.size() == b.bytes.size());
+  float largest = 0;
+  for (size_t i = 0; i < a.bytes.size(); i += sizeof largest) {
+    std::array<float, 2> x = {};
+    std::memcpy(x.data(), &a.bytes[i], sizeof largest);
+    std::memcpy(&x[1], &b.bytes[i], sizeof largest);
+    largest = std::max(largest, std::isfinite(x[0] - x[1]) ? std::abs(x[0] - x[1]) : INFINITY);
+  }
+  return largest;
 }
 
 // Without comments, which name instructions too.
@@ -180,7 +225,8 @@ TEST_CASE("sums in tiles are what the plain kernel sums") {
   for (const Layer& layer : kLayers) {
     CAPTURE(std::string(layer.name));
     const Kernels kernels = kernels_of(layer, target);
-    std::vector<KernelArgument> expected = arguments_of(kernels.plain), tiles = expected;
+    std::vector<KernelArgument> expected = arguments_of(kernels.plain), tiles = expected,
+                                compiled = expected;
     REQUIRE(error_text(interpret(kernels.plain, expected)) == "");
     REQUIRE(error_text(interpret(kernels.scheduled, tiles, {}, &target)) == "");
     CHECK(tiles.back().bytes == expected.back().bytes);
@@ -188,7 +234,13 @@ TEST_CASE("sums in tiles are what the plain kernel sums") {
     CHECK_MESSAGE(count(assembly, layer.instruction) > 0, assembly);
     CHECK(count(assembly, "ldtilecfg") == 1);
     CHECK(count(assembly, "tilerelease") == 1);
+    if (!test::runs(target)) continue;
+    const int64_t before = test::AmxEmulator::products();
+    test::run_kernel(kernels.scheduled, target, compiled);
+    CHECK(compiled.back().bytes == expected.back().bytes);
+    CHECK((test::AmxEmulator::products() > before || host_target().has("amx-tile")));
   }
+  if (!test::runs(target)) MESSAGE("this machine lacks AVX-512: no code by tiles was run");
 }
 
 TEST_CASE("four tiles of sums stay in registers over the depth") {
@@ -230,5 +282,40 @@ TEST_CASE("a target that cannot load, zero or store a tile multiplies in vectors
     const std::string assembly = assembly_of(kernels_of(kLayers[0], target).scheduled, target);
     CHECK(count(assembly, "vpdpbusd") > 0);
     CHECK(count(assembly, "tile") == 0);
+  }
+}
+
+TEST_CASE("attention in tiles is what the plain kernel computes") {
+  struct Sizes {
+    int64_t queries, keys, depth, columns;
+    bool causal;
+  };
+  const Target target = amx();
+  // Whole tiles; ragged ones; rows of one tile; scores that no stack holds
+  for (const Sizes& n : {Sizes{64, 64, 64, 64, false},
+                         {50, 77, 56, 60, false},
+                         {197, 197, 64, 64, false},
+                         {48, 1030, 64, 16, false},
+                         {64, 64, 64, 64, true},
+                         {70, 70, 32, 16, true},
+                         {75, 100, 64, 30, true}}) {
+    CAPTURE(n.queries);
+    CAPTURE(n.keys);
+    CAPTURE(n.causal);
+    const std::string text = attention(n.queries, n.keys, n.depth, n.columns, n.causal);
+    const Kernels kernels = kernels_of({"attention", "", "", "", text.c_str()}, target);
+    std::vector<KernelArgument> expected = arguments_of(kernels.plain), tiles = expected,
+                                compiled = expected;
+    REQUIRE(error_text(interpret(kernels.plain, expected)) == "");
+    REQUIRE(error_text(interpret(kernels.scheduled, tiles, {}, &target)) == "");
+    CHECK(largest_difference(tiles.back(), expected.back()) < 1e-5);
+    const std::string assembly = assembly_of(kernels.scheduled, target);
+    CHECK(count(assembly, "\ttdpbf16ps") > 0);
+    CHECK(count(assembly, "\tvdpbf16ps") == 0);
+    CHECK(count(assembly, "ldtilecfg") == 1);
+    if (!test::runs(target)) continue;
+    test::run_kernel(kernels.scheduled, target, compiled);
+    // A weight between two numbers of bf16 may become either
+    CHECK(largest_difference(compiled.back(), expected.back()) < 0.02);
   }
 }
