@@ -69,6 +69,7 @@ if has models; then
   parts=4   # of the networks with free sizes one, unless all are asked for
   [ $full = 0 ] || parts=1
   model_test bindings --shard $((hash % parts))/$parts
+  if [ $full = 1 ]; then model_test tiles --full; else model_test tiles; echo "whole networks by tiles: --full runs them"; fi
   slow=(large resize)
   [ $full = 1 ] || slow=("${slow[$((hash / 2 % 2))]}")
   echo "of large.py and resize.py: ${slow[*]}; --full runs both"

@@ -252,3 +252,7 @@ bool AmxEmulator::has(const std::string&) { return false; }
 int64_t AmxEmulator::products() { return multiplied; }
 
 }  // namespace tw::test
+
+#ifdef TW_AMX_PRELOADED  // a library that a program is started with
+static const tw::test::AmxEmulator preloaded;
+#endif
