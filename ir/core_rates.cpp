@@ -41,6 +41,7 @@ CoreRates rates_by_type(const Target& target, double f32) {
   // A tile is multiplied in sixteen cycles, in which the vectors of two units make 512 products
   if (target.has("amx-int8")) r.i8 = 32 * f32;
   if (target.has("amx-bf16")) r.bf16 = 16 * f32;
+  if (target.has("amx-fp16")) r.f16 = 16 * f32;
   if (has_any(target, {"avx512fp16", "fullfp16"})) r.f16 = 2 * f32;
   return r;
 }

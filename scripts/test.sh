@@ -69,7 +69,6 @@ if has models; then
   parts=4   # of the networks with free sizes one, unless all are asked for
   [ $full = 0 ] || parts=1
   model_test bindings --shard $((hash % parts))/$parts
-  if [ $full = 1 ]; then model_test tiles --full; else model_test tiles; echo "whole networks by tiles: --full runs them"; fi
   slow=(large resize)
   [ $full = 1 ] || slow=("${slow[$((hash / 2 % 2))]}")
   echo "of large.py and resize.py: ${slow[*]}; --full runs both"
@@ -85,6 +84,9 @@ if has models; then
       for suite in integer_products grouped_products; do model_test $suite; done
     fi
   done
+  tiles=()
+  if [ $full = 1 ]; then tiles=(--full); else echo "whole networks by tiles: --full runs them"; fi
+  $python tests/precision/tiles.py "${tiles[@]}" --tilewright build/release/tilewright
   for suite in accuracy locked; do $python tests/precision/$suite.py --tilewright build/release/tilewright; done
   stage networks on GPUs
   for suite in networks probes; do $python tests/gpu/$suite.py --tilewright build/release/tilewright; done

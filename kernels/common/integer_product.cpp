@@ -20,7 +20,7 @@ bool fill_tiles(const ProductForm& form, const ProductExtents& extents) {
     const int64_t whole = (extent + by - 1) / by * by;
     return static_cast<double>(extent) / static_cast<double>(whole);
   };
-  return filled(extents.rows, form.row_count()) *
+  return filled(extents.rows.value_or(form.row_count()), form.row_count()) *
              filled(extents.tiles->columns, form.column_count()) *
              filled(extents.tiles->depth, form.depth_count()) >=
          0.5;
@@ -88,7 +88,7 @@ IntegerProduct integer_product(const Target& target, const LeftNumbers& left, DT
         if (form.in_tiles)
           return extents.tiles && fill_tiles(form, extents) && tile_moves(target, form).has_value();
         return form.dense() && !form.sums_in_memory && extents.depth % form.depth_count() == 0 &&
-               nearly_fill(extents.rows, form.row_count()) &&
+               nearly_fill(extents.rows.value_or(1), form.row_count()) &&
                extents.columns % form.column_count() == 0 &&
                form.row_count() * form.column_count() * 32 <= target.vector_bits;
       });
@@ -114,8 +114,8 @@ IntegerProduct integer_product_from_anywhere(const Target& target, const LeftNum
   return best;
 }
 
-int64_t rows_of_tiles(const IntegerProduct& product, int64_t rows) {
-  return product.rows * (nearly_fill(rows, 2 * product.rows) ? 2 : 1);
+int64_t rows_of_tiles(const IntegerProduct& product, std::optional<int64_t> rows) {
+  return product.rows * (!rows || nearly_fill(*rows, 2 * product.rows) ? 2 : 1);
 }
 
 bool multiplies_tf32(const GroupBuilder& b) {

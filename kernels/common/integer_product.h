@@ -54,7 +54,9 @@ Expr widened_number(const Target& target, const Expr& element, DType sums, int64
 struct ProductExtents {
   int64_t columns = 1;
   int64_t depth = 0;  // 0: any number of steps, filled up with zeros
-  int64_t rows = 1;   // lowering fills them up: an eighth more at the most
+  // Lowering fills them up: an eighth more at the most. nullopt: a free number, of which tiles take
+  // any: a tile with one row costs what the instructions of one row cost
+  std::optional<int64_t> rows = 1;
   // Of a family that keeps sums in tile registers: all columns and steps of the depth. They, and
   // rows, are filled up to whole tiles, which half of all products at most may be. Absent: it does
   // not keep them there.
@@ -73,8 +75,8 @@ IntegerProduct integer_product_from_anywhere(const Target& target, const LeftNum
                                              DType right, const ProductExtents& extents);
 
 // Of so many rows, those that tiles of sums hold at once: two tiles, where that fills an eighth up
-// at the most.
-int64_t rows_of_tiles(const IntegerProduct& product, int64_t rows);
+// at the most, and of a free number.
+int64_t rows_of_tiles(const IntegerProduct& product, std::optional<int64_t> rows);
 
 class GroupBuilder;
 struct Group;

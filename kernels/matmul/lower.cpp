@@ -90,7 +90,7 @@ IntegerProduct instruction_for(const GroupBuilder& b, const Node& node, const Sh
     return {};
   const bool known = b.graph.is_constant(node.inputs[1]) && right.shape.size() == 2;
   const auto choose = known ? integer_product_from_anywhere : integer_product;
-  ProductExtents extents{lanes, 0, as_const(rows_and_depth[0]).value_or(1)};
+  ProductExtents extents{lanes, 0, as_const(rows_and_depth[0])};
   if (const auto columns = as_const(y.shape.back()))
     extents.tiles = {*columns, *as_const(rows_and_depth[1])};
   return choose(b.target, {b.type(node.inputs[0]).dtype, std::get<op::MatMul>(node.attrs).a_zero},
@@ -98,7 +98,8 @@ IntegerProduct instruction_for(const GroupBuilder& b, const Node& node, const Sh
 }
 
 // Tiles of sums that are in registers at once.
-RegisterTile tiles_of(const IntegerProduct& product, int64_t rows, int64_t columns, int64_t lanes) {
+RegisterTile tiles_of(const IntegerProduct& product, std::optional<int64_t> rows, int64_t columns,
+                      int64_t lanes) {
   const int64_t wide = columns > product.columns ? 2 : 1;
   return {rows_of_tiles(product, rows), wide * product.columns / lanes};
 }
@@ -193,7 +194,7 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
   if (pairs) tile = {paired_rows(b.target, as_const(all_rows)), kPairedVectors};
   const DType x_type = b.type(left.value).dtype, w_type = b.type(right.value).dtype;
   const IntegerProduct product = instruction_for(b, node, {all_rows, depth}, lanes);
-  if (product.tiles) tile = tiles_of(product, *as_const(all_rows), *as_const(columns), lanes);
+  if (product.tiles) tile = tiles_of(product, as_const(all_rows), *as_const(columns), lanes);
   // Depth steps of the right operand that lie side by side
   const int64_t innermost = pairs ? 2 : product.depth;
   const Expr steps = product.defined() ? ceil_div(depth, product.depth) : depth;

@@ -64,11 +64,11 @@ class MatMulSchedule {
   // first-level cache when the output's rows are made of it.
   void run_tiles() {
     const Columns columns = cut_columns();
-    const bool whole = s_.extent(m_.y.row) == s_.extent(m_.acc_row);
+    const auto all = s_.extent(m_.y.row);
+    const bool whole = all && all == s_.extent(m_.acc_row);
     const int64_t rows = rows_of_tiles(s_, m_.instruction, m_.acc_row);
     ScheduleBuilder::Cut row{{}, m_.y.row};
-    if (s_.extent(m_.y.row) != rows)
-      row = s_.split(m_.y.row, rows, whole ? Tail::shift : Tail::guard, "i0", "i1");
+    if (all != rows) row = s_.split(m_.y.row, rows, whole ? Tail::shift : Tail::guard, "i0", "i1");
     const bool rows_outside = s_.choose_switch("rows_outside", false);
     Loops outer = m_.y.batches;
     outer.push_back(rows_outside ? row.outer : columns.panels);

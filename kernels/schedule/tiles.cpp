@@ -159,7 +159,7 @@ bool in_tiles(const Target& target, const SumInstruction& instruction) {
 
 int64_t rows_of_tiles(const ScheduleBuilder& s, const SumInstruction& instruction,
                       const Loop& row) {
-  return instruction.rows * (s.extent(row).value_or(1) % (2 * instruction.rows) == 0 ? 2 : 1);
+  return instruction.rows * (s.extent(row).value_or(0) % (2 * instruction.rows) == 0 ? 2 : 1);
 }
 
 void accumulate_tiles(ScheduleBuilder& s, const Stage& stage, const Loops& reduce,

@@ -8,7 +8,7 @@ namespace tw {
 bool in_tiles(const Target& target, const SumInstruction& instruction);
 
 // Of `row`, which lowering has filled up to whole tiles: the rows of two tiles, where they divide
-// it.
+// it, as they do a free number.
 int64_t rows_of_tiles(const ScheduleBuilder& s, const SumInstruction& instruction, const Loop& row);
 
 // The sums of `stage` by such an instruction, below loop `at`. They stay in as many tiles as `row`,

@@ -153,17 +153,22 @@ void add_bytes(Tile& sums, const Tile& left, const Tile& right) {
 
 // Subnormal numbers count as 0.
 float flushed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0F, x) : x; }
-float widened(uint16_t bits) { return flushed(std::bit_cast<float>(uint32_t{bits} << 16)); }
+struct Bf16 {
+  uint16_t bits;
+};
+float widened(Bf16 x) { return flushed(std::bit_cast<float>(uint32_t{x.bits} << 16)); }
+float widened(_Float16 x) { return x; }
 
 // Sums of the even and of the odd products, each from 0 and rounded at each step; both together
 // are added to what there is.
+template <typename Number>
 void add_floats(Tile& sums, const Tile& left, const Tile& right) {
   for (int row = 0; row < sums.rows; ++row)
     for (int column = 0; column < sums.bytes / 4; ++column) {
       std::array<float, 2> parts = {};
       for (int k = 0; k < left.bytes / 2; ++k)
-        parts[k % 2] = flushed(std::fma(widened(left.at<uint16_t>(row, k)),
-                                        widened(right.at<uint16_t>(k / 2, column * 2 + k % 2)),
+        parts[k % 2] = flushed(std::fma(widened(left.at<Number>(row, k)),
+                                        widened(right.at<Number>(k / 2, column * 2 + k % 2)),
                                         parts[k % 2]));
       const float both = flushed(parts[0] + parts[1]);
       sums.set(row, column, flushed(flushed(sums.at<float>(row, column)) + both));
@@ -180,7 +185,8 @@ bool multiply(const Instruction& i) {
   if (sums.rows != left.rows || sums.bytes != right.bytes || left.bytes / 4 != right.rows)
     return false;
   constexpr uint8_t kBytes = 0x5E, kFloats = 0x5C;
-  if (i.opcode == kFloats && i.prefix == kF3) add_floats(sums, left, right);
+  if (i.opcode == kFloats && i.prefix == kF3) add_floats<Bf16>(sums, left, right);
+  else if (i.opcode == kFloats && i.prefix == kF2) add_floats<_Float16>(sums, left, right);
   else if (i.opcode != kBytes) return false;
   else if (i.prefix == kF2) add_bytes<int8_t, int8_t>(sums, left, right);
   else if (i.prefix == kF3) add_bytes<int8_t, uint8_t>(sums, left, right);
@@ -238,7 +244,8 @@ AmxEmulator::AmxEmulator() {
 AmxEmulator::~AmxEmulator() { sigaction(SIGILL, &before_, nullptr); }
 
 bool AmxEmulator::has(const std::string& feature) {
-  return feature == "amx-tile" || feature == "amx-int8" || feature == "amx-bf16";
+  return feature == "amx-tile" || feature == "amx-int8" || feature == "amx-bf16" ||
+         feature == "amx-fp16";
 }
 
 #else

@@ -12,6 +12,7 @@
 
 #include "backends/backend.h"
 #include "frontend/frontend.h"
+#include "ir/graph/short_floats.h"
 #include "ir/kernel/interpreter.h"
 #include "kernels/default_schedule.h"
 #include "passes/fuse_groups.h"
@@ -48,6 +49,10 @@ constexpr const char* kFloats = R"(%x: bf16[48, 96] = input
   %wf: f32[96, 40] = cast(%w) to=f32
   %y: f32[48, 40] = matmul(%xf, %wf))";
 
+constexpr const char* kHalves = R"(%x: L[48, 96] = input
+  %w: R[96, 40] = input
+  %y: f16[48, 40] = matmul(%x, %w))";
+
 constexpr const char* kPadded = R"(%x: L[1, 64, 5, 30]@1:16 = input
   %w: R[32, 64, 3, 3] = input
   %y: i32[1, 32, 5, 30]@1:16 = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1])";
@@ -77,6 +82,7 @@ constexpr Layer kLayers[] = {
     {"strided convolution", "i8", "i8", "tdpbssd", kStrided},
     {"pointwise convolution", "u8", "i8", "tdpbusd", kPointwise},
     {"convolution of bf16", "bf16", "bf16", "tdpbf16ps", kFloatConvolution},
+    {"product of f16", "f16", "f16", "tdpfp16ps", kHalves},
 };
 
 // Q queries, K keys and heads of D and C columns, in bf16, with products behind a mask or without.
@@ -121,7 +127,7 @@ Target target_with(const std::string& features, const std::string& more = "") {
 const char* const kVectors = "avx512f, avx512bw, avx512dq, avx512vl, avx512vnni, avx512bf16, fma";
 
 Target amx(const std::string& more = "") {
-  return target_with(std::string(kVectors) + ", amx-tile, amx-int8, amx-bf16", more);
+  return target_with(std::string(kVectors) + ", amx-tile, amx-int8, amx-bf16, amx-fp16", more);
 }
 
 struct Kernels {
@@ -153,7 +159,7 @@ Kernels kernels_of(const Layer& layer, const Target& target) {
   return {lowered->kernel, std::move(*kernel)};
 }
 
-// Any bytes; small numbers of bf16, whose sums are exact in any order.
+// Any bytes; small numbers of bf16 and f16, whose sums are exact in any order.
 std::vector<KernelArgument> arguments_of(const Kernel& kernel) {
   std::mt19937 random(5);
   std::vector<KernelArgument> all;
@@ -165,9 +171,11 @@ std::vector<KernelArgument> arguments_of(const Kernel& kernel) {
     bytes.resize(static_cast<size_t>(count));
     if (buffer.role == BufferRole::output) continue;
     for (std::byte& b : bytes) b = static_cast<std::byte>(random());
-    for (size_t i = 0; buffer.dtype == DType::bf16 && i < bytes.size(); i += 2) {
+    for (size_t i = 0; is_short_float(buffer.dtype) && i < bytes.size(); i += 2) {
       const auto number = static_cast<float>(static_cast<int>(random() % 16) - 8) / 8;
-      std::memcpy(&bytes[i], reinterpret_cast<const char*>(&number) + 2, 2);
+      const auto half = static_cast<_Float16>(number);
+      if (buffer.dtype == DType::f16) std::memcpy(&bytes[i], &half, 2);
+      else std::memcpy(&bytes[i], reinterpret_cast<const char*>(&number) + 2, 2);
     }
   }
   return all;

@@ -16,7 +16,7 @@ import tempfile
 import numpy as np
 import onnx
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "precision"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "models"))
 import bf16  # noqa: E402
 import integer_products  # noqa: E402
 from run import model_files  # noqa: E402
@@ -27,6 +27,8 @@ PRESENT = "avx,avx2"   # as long as one of them, and in every processor that has
 ROUNDED, SEVERAL = 2e-3, 3e-2
 # rows, depth, columns
 PRODUCTS = [(50, 64, 32), (64, 64, 64), (197, 96, 48), (577, 64, 16), (45, 200, 70), (128, 512, 256)]
+FREE_PRODUCTS = [(("n",), 256, 128), (("n", 9), 100, 48)]
+FREE = [1, 4, 16, 33]   # numbers for n
 # channels in and out, pixels of a line, kernel, stride, zero point
 CONVOLUTIONS = [(64, 32, 14, 1, 1, 128), (64, 64, 7, 1, 1, 128), (64, 64, 15, 3, 1, 128), (128, 96, 29, 3, 2, 128), (96, 64, 14, 3, 1, 0), (64, 48, 28, 5, 1, 77)]
 # channels in, out, kernel, stride, padding, rows and columns
@@ -39,7 +41,7 @@ NETWORKS = {"resnet50_int8": "fp32", "bert_base_s128": "bf16"}   # of ../shared/
 def cases(work, whole):
     """name, what makes the model's file, precision, tolerance: None for integers, which are the same without tiles."""
     lists = [(integer_products.product, PRODUCTS, "fp32", None), (integer_products.convolution, CONVOLUTIONS, "fp32", None),
-             (bf16.product, [((rows,), depth, columns) for rows, depth, columns in PRODUCTS], "bf16", ROUNDED),
+             (bf16.product, [((rows,), depth, columns) for rows, depth, columns in PRODUCTS] + FREE_PRODUCTS, "bf16", ROUNDED),
              (bf16.convolution, SHORT_CONVOLUTIONS, "bf16", ROUNDED), (bf16.attention, ATTENTIONS, "bf16", SEVERAL), (bf16.network, [()], "bf16", SEVERAL)]
     for make, sizes, precision, tolerance in lists:
         for size in sizes:
@@ -116,8 +118,12 @@ def main():
                 return "no product by tiles in its code"
             ask_for_no_tiles(library)
             if tolerance is not None:
-                verified = call("verify", library, model, "--tolerance", str(tolerance), "--no-check")
-                return verified.stdout[-400:] + verified.stderr[-400:] if verified.returncode else None
+                free = any(d.dim_param for i in onnx.load(model, load_external_data=False).graph.input for d in i.type.tensor_type.shape.dim)
+                for bound in [["--dim", f"n={n}"] for n in FREE] if free else [[]]:
+                    verified = call("verify", library, model, "--tolerance", str(tolerance), "--no-check", *bound)
+                    if verified.returncode:
+                        return " ".join(bound) + verified.stdout[-400:] + verified.stderr[-400:]
+                return None
             got, want = results(library, model), results(plain, model)
             unlike = [name for name in want if not np.array_equal(got[name], want[name])]
             return f"{unlike} are not what they are without tiles" if unlike or not want else None
