@@ -94,7 +94,6 @@ int64_t value_vector(const AttentionProblem& problem, const AttentionTile& tile)
 bool keeps_weights(const TileInstruction& by);
 
 std::vector<Axis> joined(std::vector<Axis> axes, const std::vector<Axis>& more);
-Index joined(Index index, const Index& more);
 std::vector<Axis> axes_of(const std::string& name, const std::vector<int64_t>& extents,
                           AxisRole role = AxisRole::spatial);
 

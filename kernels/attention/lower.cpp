@@ -36,7 +36,7 @@ class AttentionLowering {
     lanes_ = std::max(1, b.target.lanes(4));
     choose_instructions();
     block_ = as_const(rows_) ? 1 : kFreeRows;
-    if (key_product_.tiles) block_ = m_.block_rows = rows_of_tiles(key_product_, *as_const(rows_));
+    if (key_product_.tiles) block_ = m_.block_rows = rows_of_tiles(key_product_, as_const(rows_));
     take_mask();
     padded_rows_ = block_ == 1 ? rows_ : simplify(ceil_div(rows_, block_) * Expr(block_));
   }
@@ -143,10 +143,6 @@ class AttentionLowering {
     shape.push_back(padded_rows_);
     if (last.defined()) shape.push_back(last);
     return shape;
-  }
-  static Index joined(Index index, const Index& more) {
-    index.insert(index.end(), more.begin(), more.end());
-    return index;
   }
   static Index with(const Index& index, const Expr& last) { return joined(index, {last}); }
   // Whether rows of whole panels lie one behind the other in memory, in f32, and the values of a
@@ -321,11 +317,11 @@ class AttentionLowering {
   }
 
   // Rows of a left operand as the instruction wants them, in tiles [batch axes][tile of rows][tile
-  // of the depth][row][step]. made: the number by batch axes and row, place in the depth; skipped
-  // where `seen` says so.
+  // of the depth][row][step]. made: the number by batch axes and row, place in the depth. of_keys:
+  // those are keys, and panels that a block does not see are left out.
   Stage left_numbers(const std::string& name, const Expr& depth, const IntegerProduct& product,
                      BufferId& buffer, const std::function<Expr(const Index&, const Expr&)>& made,
-                     const std::function<Expr(const Expr&, const Expr&)>& seen) {
+                     bool of_keys) {
     std::vector<Axis> axes = row_axes(name);
     Axis rows = axes.back(), steps{name + "_k", depth};
     Index row = variables(axes);
@@ -342,7 +338,7 @@ class AttentionLowering {
     axes.push_back(steps);
     b_.declare(axes);
     buffer = b_.temp(name, product.type, extents(axes));
-    const Expr where = seen ? seen(row.back(), k) : Expr();
+    const Expr where = of_keys ? seen(row.back(), k) : Expr();
     return b_.stage(name, axes, buffer, variables(axes), made(row, k), Combiner::none, {}, where);
   }
   Expr left_number(BufferId buffer, const IntegerProduct& product, Index row, const Expr& k) const {
@@ -369,7 +365,7 @@ class AttentionLowering {
                      there = b_.simplified(lt(k, depth_));
           return is_const(there, 1) ? number : select(there, number, imm(0, key_product_.type));
         },
-        {});
+        false);
   }
   Expr query_element(const Index& row, const Expr& k) {
     if (key_product_.defined()) return left_number(qp_, key_product_, row, k);
@@ -481,7 +477,7 @@ class AttentionLowering {
         [&](const Index& row, const Expr& k) {
           return cast(value_product_.type, load(e_, DType::f32, with(row, k)));
         },
-        [this](const Expr& row, const Expr& k) { return seen(row, k); });
+        true);
   }
   Expr weight(const Index& row, const Expr& k) const {
     if (value_product_.tiles) return left_number(ep_, value_product_, row, k);

@@ -36,11 +36,6 @@ std::vector<Axis> joined(std::vector<Axis> axes, const std::vector<Axis>& more) 
   return axes;
 }
 
-Index joined(Index index, const Index& more) {
-  index.insert(index.end(), more.begin(), more.end());
-  return index;
-}
-
 AttentionBlocks::AttentionBlocks(GroupBuilder& b, const AttentionParts& parts,
                                  const AttentionProblem& problem, const AttentionTile& tile)
     : b_(b), parts_(parts), problem_(problem), tile_(tile) {}

@@ -45,6 +45,11 @@ Expr in_f32(const Expr& e) {
 
 Expr rounded_to(DType dtype, const Expr& e) { return dtype == DType::f32 ? e : cast(dtype, e); }
 
+Index joined(Index index, const Index& more) {
+  index.insert(index.end(), more.begin(), more.end());
+  return index;
+}
+
 Index batch_index(const Shape& shape, const Index& row) {
   Index index;
   const size_t own = shape.size() - 2, all = row.size() - 1;

@@ -19,6 +19,7 @@ void define_by_places(GroupBuilder& b, const CausalMask& mask);
 // In f32, what leads to it too: one rounding to a short float less a step.
 Expr in_f32(const Expr& e);
 Expr rounded_to(DType dtype, const Expr& e);
+Index joined(Index index, const Index& more);
 // The batch part of an operand's index: broadcast axes read 0. row: batches, and the row.
 Index batch_index(const Shape& shape, const Index& row);
 
