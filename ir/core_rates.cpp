@@ -38,11 +38,11 @@ CoreRates rates_by_type(const Target& target, double f32) {
   r.i16 = (target.arch() == Arch::x86_64 ? 2 : 1) * f32;  // in pairs
   r.i8 = has_any(target, {"avx512vnni", "avxvnni", "dotprod"}) ? 4 * f32 : r.i16;
   if (has_any(target, {"avx512bf16", "bf16"})) r.bf16 = 2 * f32;
+  if (has_any(target, {"avx512fp16", "fullfp16"})) r.f16 = 2 * f32;
   // A tile is multiplied in sixteen cycles, in which the vectors of two units make 512 products
   if (target.has("amx-int8")) r.i8 = 32 * f32;
   if (target.has("amx-bf16")) r.bf16 = 16 * f32;
   if (target.has("amx-fp16")) r.f16 = 16 * f32;
-  if (has_any(target, {"avx512fp16", "fullfp16"})) r.f16 = 2 * f32;
   return r;
 }
 

@@ -94,6 +94,10 @@ TEST_CASE("rates of a core: some may be given, the others follow from vectors an
   t->features.insert(t->features.end(), {"amx-int8", "amx-bf16"});
   CHECK(core_rates(*t).i8 == 1024);
   CHECK(core_rates(*t).bf16 == 512);
+  t->features.push_back("avx512fp16");
+  CHECK(core_rates(*t).f16 == 64);
+  t->features.push_back("amx-fp16");
+  CHECK(core_rates(*t).f16 == 512);
 }
 
 TEST_CASE("rates of a core: mistakes") {
