@@ -185,14 +185,11 @@ Expr asked_by_readers(const Stmt& body, BufferId id, const Ranges& outer) {
     for (const Stmt& s : path_to(body, store->label))
       if (s->kind == StmtKind::loop) {
         own.push_back(s->var);
-        ranges[s->var] = {Expr(0), simplify(s->extent - Expr(1), ranges)};
+        add_range(ranges, *s);
       }
-    const auto loads = [](const Expr& e) {
-      bool found = false;
-      if (e.defined()) visit(e, [&](const Expr& n) { found |= n->kind == ExprKind::load; });
-      return found;
-    };
-    if (!store->where.defined() || loads(store->where) || loads(store->init)) return {};
+    if (!store->where.defined() || has_load(store->where) ||
+        (store->init.defined() && has_load(store->init)))
+      return {};
     std::vector<Expr> here = conjuncts(simplify(store->where, ranges));
     std::erase_if(here, [&](const Expr& e) {
       return std::ranges::any_of(own, [&](const std::string& v) { return uses_var(e, v); });

@@ -224,13 +224,8 @@ class AttentionSchedule {
     s_.compute_at(p.stage, at);
     ScheduleBuilder::Cut column{{}, s_.moved(p.stage, p.column)};
     const std::string name = column.inner.name();
-    // Below a loop over panels the sums begin in a nest of their own
-    const Loop begun = ScheduleBuilder::init_of(column.inner);
     if (s_.extent(column.inner).value_or(0) > lanes_)
-      column = s_.split(column.inner, lanes_, Tail::guard, name + "v", name + "l");
-    if (s_.extent(begun).value_or(0) > lanes_)
-      s_.split(begun, lanes_, Tail::guard, ScheduleBuilder::init_of(column.outer).name(),
-               ScheduleBuilder::init_of(column.inner).name());
+      column = s_.split_sums(column.inner, lanes_, name + "v", name + "l");
     const Loops depth = cut_depth(p, by_panels);
     s_.accumulate(p.stage, depth, {s_.moved(p.stage, p.row), column.outer}, column.inner,
                   p.instruction);

@@ -184,13 +184,10 @@ class MatMulSchedule {
 
   // Row, vectors of columns and lane of a moved stage; of its init too, where that is apart.
   Loops cut_tile(const Stage& stage, const Loop& row, const Loop& column) {
-    const Loop lane = s_.moved(stage, column), init = s_.init_of(lane);
+    const Loop lane = s_.moved(stage, column);
     if (m_.panel <= lanes_) return {s_.moved(stage, row), {}, lane};
-    const std::string vectors = stage.label() + "_jv", within = stage.label() + "_jl";
-    const ScheduleBuilder::Cut cut = s_.split(lane, lanes_, Tail::guard, vectors, within);
-    if (s_.has(init))
-      s_.split(init, lanes_, Tail::guard, s_.init_of(cut.outer).name(),
-               s_.init_of(cut.inner).name());
+    const ScheduleBuilder::Cut cut = s_.split_sums(lane, lanes_, stage.label() + "_jv",
+                                                   stage.label() + "_jl");
     return {s_.moved(stage, row), cut.outer, cut.inner};
   }
 

@@ -171,6 +171,15 @@ ScheduleBuilder::Cut ScheduleBuilder::split(const Loop& loop, int64_t factor, Ta
   return {Loop(outer), Loop(inner)};
 }
 
+ScheduleBuilder::Cut ScheduleBuilder::split_sums(const Loop& loop, int64_t factor,
+                                                 const std::string& outer,
+                                                 const std::string& inner) {
+  const Cut cut = split(loop, factor, Tail::guard, outer, inner);
+  if (const Loop begun = init_of(loop); has(begun))
+    split(begun, factor, Tail::guard, init_of(cut.outer).name(), init_of(cut.inner).name());
+  return cut;
+}
+
 void ScheduleBuilder::reorder(Loops loops) {
   std::erase_if(loops, [&](const Loop& loop) { return !has(loop); });
   if (loops.size() > 1) add(step::Reorder{names_of(loops)});

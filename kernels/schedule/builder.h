@@ -83,6 +83,10 @@ class ScheduleBuilder {
   };
   Cut split(const Loop& loop, int64_t factor, Tail tail, const std::string& outer,
             const std::string& inner);
+  // The same of a loop of sums, by Tail::guard, and of that over which they begin, where they do so
+  // in a nest of their own.
+  Cut split_sums(const Loop& loop, int64_t factor, const std::string& outer,
+                 const std::string& inner);
   void reorder(Loops loops);
   // The surviving loop; none if there was none
   Loop fuse(Loops loops, const std::string& name);

@@ -70,16 +70,9 @@ class TileSums {
       s_.fail("stage '" + stage_.label() + "' is no product of two operands");
   }
 
-  // Where the sums begin in a nest of their own already, its loops too.
   ScheduleBuilder::Cut cut(const Loop& loop, int64_t by) {
     if (s_.extent(loop) == by) return {{}, loop};
-    const Loop begun = s_.init_of(loop);
-    const ScheduleBuilder::Cut parts = s_.split(loop, by, Tail::guard, loop.name() + "b",
-                                                loop.name() + "t");
-    if (s_.has(begun))
-      s_.split(begun, by, Tail::guard, s_.init_of(parts.outer).name(),
-               s_.init_of(parts.inner).name());
-    return parts;
+    return s_.split_sums(loop, by, loop.name() + "b", loop.name() + "t");
   }
 
   // A tile's sums lie side by side: [.., row // rows, lane // columns, row % rows, lane % columns].
