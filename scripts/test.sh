@@ -96,7 +96,8 @@ if has models; then
   bench/gpu.sh "$gpu_dry_run" --dry-run
   rm -rf "$gpu_dry_run"
   stage random models
-  $python tests/random/random_models.py --count 200 --tilewright build/release/tilewright
+  echo "random models: seeds from $((hash * 1000)) on"
+  $python tests/random/random_models.py --count 500 --seed $((hash * 1000)) --tilewright build/release/tilewright
   stage tuner
   for suite in kill_tuner dataset worker one_shot signals; do model_test $suite; done
   model_test lock --trials 6

@@ -178,3 +178,14 @@ def norm(g):
 
 FAMILIES = [unary, unary, of_small, of_ones, binary, binary, variadic, integer_division, bits, compare, logic, where, cast, clip, prelu,
             softmax, norm]
+
+
+def activation(g):
+    x = g.one((F32,))
+    if x:
+        op = g.among(["Relu", "Sigmoid", "HardSwish", "LeakyRelu", "Tanh", "HardSigmoid", "Clip6", "Gelu"])
+        more = [g.weight(np.float32(0)), g.weight(np.float32(6))] if op == "Clip6" else []
+        g.add(op.rstrip("6"), [x.name, *more], [(F32, x.shape)])
+
+
+NETWORK = [unary, activation, activation, binary, binary, clip, softmax, norm]

@@ -7,6 +7,7 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 MAX_ELEMENTS = 4096
+OPSETS = (("", 21), ("com.microsoft", 1), ("functions", 1))
 BF16 = "bf16"   # NumPy has none: such values are within a graph only
 F32, F16, F64 = (np.dtype(t) for t in (np.float32, np.float16, np.float64))
 I8, U8, I16, U16, I32, U32, I64, U64 = (np.dtype(t) for t in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"))
@@ -23,10 +24,11 @@ class Unfit(Exception):
 
 
 class Free(int):
-    """An extent with its values in the first and the second run, which may be the same. Arithmetic is done for both."""
-    def __new__(cls, first, second):
+    """An extent with its values in the first and the second run, which may be the same. Arithmetic is done for both. The name is a
+    dimension's; what is computed of dimensions has none."""
+    def __new__(cls, first, second, name=None):
         self = super().__new__(cls, first)
-        self.second = int(second)
+        self.second, self.name = int(second), name
         return self
 
     def __eq__(self, other):
@@ -82,30 +84,69 @@ class Value:
         self.name, self.dtype, self.shape, self.exact = name, dtype, tuple(shape), exact
 
 
+SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40, -3e-42)   # the last two are subnormal in f32
+
+
 class Generator:
-    """With its seed it draws types, free extents, inputs and nodes."""
-    def __init__(self, seed):
-        self.rng = np.random.default_rng(seed)
-        self.nodes, self.weights, self.values, self.inputs = [], [], [], []
+    """With its seed it draws types, free extents, inputs and nodes. style: what the inputs are like; `mixed` are small tensors of any
+    type and rank, `pictures` and `sequences` what networks take."""
+    def __init__(self, rng, style, of_f32=False):
+        self.rng, self.style, self.of_f32 = rng, style, of_f32
+        self.nodes, self.weights, self.values, self.inputs, self.numbers_of = [], [], [], [], {}
         # Most graphs have one rare type at the most, so that onnxruntime, which lacks many kernels of those, runs most graphs.
-        self.rare = [None, None, F16, F64, BF16, *INTEGERS][self.pick(13)] if self.pick(2) else None
-        first = 2 + self.pick(5)
-        self.free = Free(first, first + 1 + self.pick(3)) if self.pick(3) == 0 else None   # None: all extents are fixed
-        for i in range(1 + self.pick(3)):
-            dtype = [F32, F32, F32, I64, self.rare or F32, self.rare or F32][self.pick(6)]
-            shape = [self.free if self.free and self.pick(3) == 0 else 1 + self.pick(6) for _ in range(self.pick(5))]
-            value = Value(f"x{i}", F32 if dtype == BF16 else dtype, shape, True)
+        self.rare = [None, None, F16, F64, BF16, *INTEGERS][self.pick(13)] if style == "mixed" and self.pick(2) else None
+        self.frees = self.drawn_dims()
+        for shape, dtype in getattr(self, f"{style}_inputs")():
+            value = Value(f"x{len(self.inputs)}", F32 if dtype == BF16 else dtype, shape, True)
             self.inputs.append(value)
             self.values.append(value)
             if dtype == BF16:
                 self.add("Cast", [value.name], [(BF16, shape)], exact=True, to=onnx_type(BF16))
-        if not any(is_free(d) for v in self.inputs for d in v.shape):
-            self.free = None
+        used = {d.name for v in self.inputs for d in v.shape if is_free(d)}
+        self.frees = [free for free in self.frees if free.name in used]
+
+    def drawn_dims(self):
+        """Free dimensions, in most graphs none. Now and then two names have the same values."""
+        if self.pick(3):
+            return []
+        firsts = [2 + int(i) for i in self.rng.permutation(5)[:1 + self.pick(3)]]
+        if len(firsts) > 1 and self.pick(4) == 0:
+            firsts[1] = firsts[0]
+        return [Free(first, first + 1 + first % 3, name) for first, name in zip(firsts, ("n", "rows", "length"))]
+
+    def extent(self, most):
+        return self.among(self.frees) if self.frees and self.pick(3) == 0 else 1 + self.pick(most)
+
+    def mixed_inputs(self):
+        for _ in range(1 + self.pick(3)):
+            dtype = [F32, F32, F32, I64, self.rare or F32, self.rare or F32][self.pick(6)]
+            yield [self.extent(6) for _ in range(self.pick(5))], dtype
+
+    special_inputs = mixed_inputs
+
+    def pictures_inputs(self):
+        batch, size, dtype = self.extent(2), 3 + self.pick(10), self.network_type()
+        for _ in range(1 + self.pick(2)):
+            yield [batch, 1 + self.pick(16), *(self.extent(12) if self.pick(4) == 0 else size for _ in range(2))], dtype
+
+    def sequences_inputs(self):
+        batch, length, dtype = self.extent(3), self.extent(8), self.network_type()
+        for _ in range(1 + self.pick(2)):
+            yield [batch, length, 2 + self.pick(23)], dtype
+
+    def network_type(self):
+        return F32 if self.of_f32 else [F32, F32, F32, F32, F32, F16, BF16][self.pick(7)]
 
     def feeds(self, second):
         """Data of the inputs, in the first or the second run."""
         rng = np.random.default_rng(self.pick(1 << 30))
-        return {v.name: np.asarray(self.draw(v.dtype, sizes(v.shape, second), rng)) for v in self.inputs}
+        return {v.name: np.asarray(self.spoiled(self.draw(v.dtype, sizes(v.shape, second), rng), rng)) for v in self.inputs}
+
+    def spoiled(self, value, rng):
+        """Of special graphs: some elements are what few programs think of."""
+        if self.style != "special" or value.dtype not in FLOATS:
+            return value
+        return np.where(rng.random(value.shape) < 0.3, rng.choice(SPECIAL, value.shape).astype(value.dtype), value)
 
     def draw(self, dtype, shape, rng=None, least=None):
         rng = rng or self.rng
@@ -134,10 +175,14 @@ class Generator:
         return name
 
     def numbers(self, *shape, dtype=F32):
-        """A constant of small numbers."""
+        """A constant of small numbers; now and then one that the graph has already."""
         if any(is_free(d) for d in shape):
             raise Unfit
-        return self.weight(self.draw(dtype, shape, least=1), dtype)
+        known = self.numbers_of.setdefault((str(dtype), tuple(shape)), [])
+        if known and self.pick(4) == 0:
+            return self.among(known)
+        known.append(self.weight(self.draw(dtype, shape, least=1), dtype))
+        return known[-1]
 
     def ints(self, values):
         """A constant vector of i64, or with a number alone a scalar."""
@@ -161,6 +206,8 @@ class Generator:
             self.among(families)(self)
         except Unfit:
             del self.nodes[before[0]:], self.values[before[1]:], self.weights[before[2]:]
+            for names in self.numbers_of.values():
+                names[:] = [name for name in names if int(name[1:]) < before[2]]
 
     def finish(self):
         """The model: what no node reads is an output, and no output is bf16."""
@@ -190,8 +237,8 @@ def reads(node):
 def make_model(nodes, inputs, weights, outputs):
     """inputs: (dtype, shape) of each name; outputs: (dtype, rank) of each."""
     used = {i for node in nodes for i in reads(node)}
-    given = [helper.make_tensor_value_info(k, onnx_type(t), ["n" if is_free(d) else d for d in shape])
+    given = [helper.make_tensor_value_info(k, onnx_type(t), [d.name if is_free(d) else d for d in shape])
              for k, (t, shape) in inputs.items()]
     made = [helper.make_tensor_value_info(k, onnx_type(t), [None] * rank) for k, (t, rank) in outputs.items()]
     graph = helper.make_graph(nodes, "random", given, made, [w for w in weights if w.name in used])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid(name, version) for name, version in OPSETS], ir_version=10)

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 
-from graph import F16, F32, F64, FLOATS, I8, I32, I64, U8, Unfit, broadcast, is_free
+from graph import BF16, F16, F32, F64, FLOATS, I8, I32, I64, U8, Unfit, broadcast, is_free
 
 REDUCTIONS = ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp"]
 
@@ -137,7 +137,7 @@ def resize(g):
 
 def attention(g):
     """As exporters write it: reshaped into heads."""
-    x = g.one((F32, F16), 3, 3)
+    x = g.one((F32, F16, BF16), 3, 3)
     if not x or x.shape[2] < 2:
         return
     batch, rows, width = x.shape
@@ -150,6 +150,11 @@ def attention(g):
         return g.add("Transpose", [y.name], [(x.dtype, shape)], perm=perm)
     q, k, v = part([0, 2, 1, 3]), part([0, 2, 3, 1]), part([0, 2, 1, 3])
     y = g.add("MatMul", [q.name, k.name], [(x.dtype, (batch, heads, rows, rows))])
+    if g.pick(2):
+        y = g.add("Mul", [y.name, g.numbers(dtype=x.dtype)], [(x.dtype, y.shape)])
+    if g.pick(2) and not is_free(rows):   # what lies ahead is not seen
+        ahead = np.triu(np.full((rows, rows), -1e4 if x.dtype == F16 else -1e9, F32), 1)
+        y = g.add("Add", [y.name, g.weight(ahead if x.dtype == BF16 else ahead.astype(x.dtype), x.dtype)], [(x.dtype, y.shape)])
     y = g.add("Softmax", [y.name], [(x.dtype, y.shape)], axis=-1)
     g.add("MatMul", [y.name, v.name], [(x.dtype, (batch, heads, rows, size))])
 
@@ -164,7 +169,12 @@ def recurrent(g):
     ways = 2 if direction == "bidirectional" else 1
     weights = [g.numbers(ways, gates * hidden, n) for n in (width, hidden)]
     more = {"linear_before_reset": g.pick(2)} if op == "GRU" else {}
-    g.add(op, [x.name, *weights, g.numbers(ways, 2 * gates * hidden)], [(F32, (steps, ways, batch, hidden)), (F32, (ways, batch, hidden))],
+    more |= {"clip": 0.5} if g.pick(6) == 0 else {}
+    lengths, states = "", []
+    if not is_free(batch) and not is_free(steps):
+        lengths = g.weight(g.rng.integers(1, steps + 1, batch).astype(np.int32)) if g.pick(4) == 0 else ""
+        states = [g.numbers(ways, batch, hidden) for _ in range(2 if op == "LSTM" else 1)] if g.pick(3) == 0 else []
+    g.add(op, [x.name, *weights, g.numbers(ways, 2 * gates * hidden), *([lengths, *states] if lengths or states else [])], [(F32, (steps, ways, batch, hidden)), (F32, (ways, batch, hidden))],
           hidden_size=hidden, direction=direction, **more)
 
 
@@ -194,3 +204,6 @@ def quantized(g):
 
 FAMILIES = [reduce, reduce, matmul, matmul, matmul, einsum, conv, conv, conv_transpose, pool, global_pool, channel_norm, cumsum, resize,
             attention, recurrent, quantized, quantized]
+NETWORK = [matmul, reduce]
+PICTURES = [conv, conv, conv, conv_transpose, pool, pool, global_pool, resize]
+SEQUENCES = [matmul, matmul, attention, recurrent]

@@ -225,3 +225,4 @@ def topk(g):
 
 FAMILIES = [transpose, reshape, reshape, flatten, unsqueeze, squeeze, concat, slice_, gather, gather_elements, gather_nd, pad, expand, like,
             split, tile, scatter, scatter_nd, trilu, depth_to_space, one_hot, arg, topk]
+NETWORK = [transpose, reshape, concat, slice_, pad, split]

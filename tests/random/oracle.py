@@ -1,0 +1,91 @@
+"""What a graph's outputs must be: by onnxruntime, without its optimizations. And how two tensors differ."""
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper
+
+NEAR = 1e-3   # of a step: so near to a tie, floats that are summed in another order may be rounded to its other side
+
+
+def session_of(model):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def results_of(model, runs):
+    """onnxruntime's outputs of each run; None: it does not run the graph."""
+    try:
+        session = session_of(model)
+        names = [o.name for o in session.get_outputs()]
+        return [dict(zip(names, session.run(names, feeds))) for feeds in runs]
+    except Exception:
+        return None
+
+
+def with_outputs(model, names, values=None):
+    """The same model with these outputs alone. values: from which types and ranks are taken; onnxruntime needs none."""
+    full = onnx.ModelProto()
+    full.CopyFrom(model)
+    del full.graph.output[:]
+    full.graph.output.extend(helper.make_empty_tensor_value_info(name) if values is None else
+                             helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(values[name].dtype), [None] * values[name].ndim)
+                             for name in names)
+    return full
+
+
+def inner_values(model):
+    return [o for node in model.graph.node for o in node.output if o]
+
+
+class Steps:
+    """The QuantizeLinear nodes of a model, and where what they round lies near a tie."""
+    def __init__(self, model):
+        self.made = {node.output[0]: node for node in model.graph.node if node.op_type == "QuantizeLinear"}
+        self.numbers = {w.name: w for w in model.graph.initializer}
+
+    def read(self):
+        """What must be known of a run besides its outputs: what is rounded, and scales that the graph computes."""
+        return sorted({name for node in self.made.values() for name in node.input[:2] if name not in self.numbers})
+
+    def near(self, name, results):
+        node = self.made[name]
+        scale = results.get(node.input[1])
+        if scale is None:
+            scale = onnx.numpy_helper.to_array(self.numbers[node.input[1]])
+        x = np.asarray(results[node.input[0]], np.float64)
+        axis = next((a.i for a in node.attribute if a.name == "axis"), 1)
+        if scale.ndim == 1:
+            scale = scale.reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
+        with np.errstate(all="ignore"):
+            steps = x / scale
+            return np.abs(steps - np.floor(steps) - 0.5) < NEAR
+
+
+def difference(name, have, want, tolerance, may_step=None, special=False):
+    """What is wrong, in a line; None: nothing. may_step: where integers may be a step off."""
+    if have.shape != want.shape or have.dtype != want.dtype:
+        return f"{name} is {have.dtype}{have.shape}, expected {want.dtype}{want.shape}"
+    if want.dtype.kind != "f":
+        if np.array_equal(want, have):
+            return None
+        off = np.abs(want.astype(np.int64) - have.astype(np.int64)) if want.dtype.kind in "iu" else (want != have).astype(int)
+        wrong = off > (0 if may_step is None else may_step.astype(int))
+        where = tuple(int(i) for i in np.argwhere(wrong)[0]) if wrong.any() else None
+        return f"{name}{list(where)} is {have[where]}, expected {want[where]}; {wrong.sum()} of {wrong.size} are wrong" if where is not None else None
+    want, have = want.astype(np.float64), have.astype(np.float64)
+    finite = np.isfinite(want)
+    others = np.array_equal(want[~finite], have[~finite], equal_nan=True) and bool(np.isfinite(have[finite]).all())
+    if not others:
+        where = tuple(np.argwhere(~((want == have) | (np.isnan(want) & np.isnan(have)) | (finite & np.isfinite(have))))[0])
+        return f"{name}{[int(i) for i in where]} is {have[where]}, expected {want[where]}"
+    sizes = np.abs(want[finite])
+    span = max(1e-3, float(sizes[sizes < 1e6].max(initial=0)) if special else float(sizes.max(initial=0)))
+    off = np.abs(want[finite] - have[finite]) / (np.maximum(sizes, span) if special else span)
+    if off.max(initial=0) > tolerance:
+        return f"{name} is off by {off.max():.2g} of its range"
+    if special and not np.array_equal(np.signbit(want[want == 0]), np.signbit(have[want == 0])):
+        return f"{name}: the sign of a zero"
+    return None
