@@ -13,5 +13,6 @@ void fill_arm(CpuTraits& t, const FeatureSet& f) {
   t.fma = f.has("vfp4d16sp");
   t.round = f.has("fp-armv8d16sp");
   t.half = f.has("fp16");
+  t.wrong_fixed_point = f.has("mve.fp");
 }
 }  // namespace tw

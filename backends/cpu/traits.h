@@ -28,6 +28,9 @@ struct CpuTraits {
   bool round = false;    // so are floor, ceil, trunc and round-to-even
   bool half = false;     // and f16 <-> f32 conversion
   bool nearest = false;  // and f32 to the nearest i32, which takes no rounding before
+  // LLVM makes fixed-point conversions of conversions beside products by powers of two, and where
+  // another instruction has their number of bits as a constant, it takes a register for it.
+  bool wrong_fixed_point = false;
   int vector_bits = 128;
   TableLookup table_lookup = TableLookup::none;
 };

@@ -14,6 +14,10 @@ Value* Values::narrow(Value* x) {
   return b.CreateArithmeticFence(b.CreateFPTrunc(x, type), type);
 }
 
+Value* Values::unscaled(Value* x) {
+  return traits.wrong_fixed_point ? b.CreateArithmeticFence(x, x->getType()) : x;
+}
+
 // The f32 of a smaller float's bits, which lie in place: exponent from bit 23 on, no sign. Neither
 // inputs nor results are subnormal in f32, which NEON takes for 0.
 Value* Values::rebias(Value* shifted, int bias) {
@@ -194,6 +198,7 @@ Value* Values::float_to_int(Value* x, DType to, bool saturate) {
   int width = dtype_bits(to);
   // LLVM takes vectors of these lane by lane
   if (saturate && count > 0 && width >= 8 && width <= 16) return float_to_narrow(x, to, false, 0);
+  x = unscaled(x);
   if (saturate) {
     auto id = is_signed ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
     Value* result = b.CreateIntrinsic(id, {type, x->getType()}, {x});
@@ -226,7 +231,8 @@ Value* Values::convert(Value* x, DType from, DType to, bool saturate) {
   }
   if (is_float(from)) return float_to_int(x, to, saturate);
   if (is_float(to)) {
-    Value* real_value = is_signed_int(from) ? b.CreateSIToFP(x, type) : b.CreateUIToFP(x, type);
+    Value* real_value = unscaled(is_signed_int(from) ? b.CreateSIToFP(x, type)
+                                                     : b.CreateUIToFP(x, type));
     return to == DType::f32 || to == DType::f64
                ? real_value
                : from_storage(to_storage(real_value, to, saturate), to);

@@ -52,6 +52,7 @@ Expr most_parts(const Work& work, const Target& target, int64_t nanoseconds) {
 }
 
 Expr most_parts_below(Expr most, const std::vector<const StmtNode*>& around) {
+  if (is_const(most, 1)) return most;  // whatever the extents are
   for (const StmtNode* loop : around) most = floor_div(most, loop->extent);
   return simplify(max(most, Expr(1)));
 }

@@ -187,3 +187,30 @@ TEST_CASE("fast_math relaxes arithmetic, and nothing else") {
     CHECK(count(*text, "fcmp uno") + count(*text, "fcmp ord") == 1);
   }
 }
+
+TEST_CASE("one thread needs no pool, whatever the extents round a parallel loop are") {
+  const std::string text = assembly(
+      baseline_target(Arch::x86_64),
+      test::parsed_kernel(R"(kernel @k[n](x: in f32[n, 64], y: out f32[n, 64]) {
+    for t in n { for i in 64 parallel { y: y[t, i] = x[t, i] + 1.0 } }
+  })"));
+  CHECK(count(text, "tw_parallel_for") == 0);
+}
+
+// LLVM's selection takes the constant 1 of the outer loop's step for the number of bits as well.
+TEST_CASE("conversions of MVE beside a product by a power of two") {
+  Target target = baseline_target(Arch::arm);
+  target.triple = "thumbv8.1m.main-none-eabihf";
+  target.cpu = "cortex-m55";
+  target.features = {"dsp", "fp-armv8d16", "fp16", "fp64", "mve.fp", "vfp4d16sp"};
+  const std::string text = assembly(target, test::parsed_kernel(R"(
+    kernel @k(x: in i8[1000], w: in f32[1000], y: out f32[1000], z: out i32[1000]) {
+      for i in 250 { for l in 4 vector {
+        y: y[i * 4 + l] = f32(i32(x[i * 4 + l]) - 3:i32) * 0.5
+      } }
+      for j in 250 { for m in 4 vector { z: z[j * 4 + m] = i32(w[j * 4 + m] * 4.0) } }
+    })"));
+  CHECK(count(text, "vcvt.f32.s32\tq") == 1);
+  CHECK(count(text, "vcvt.s32.f32\tq") == 1);
+  CHECK(count(text, "vmul.f32") == 2);
+}
