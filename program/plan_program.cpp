@@ -147,7 +147,7 @@ class CallPlanner {
     }
     calls().arena_bytes = memory.bytes;
     if (!calls().symbols.empty())
-      calls().max_arena_bytes = largest(memory.bytes, calls().symbols, lowered_.symbols);
+      calls().max_arena_bytes = most_bytes(memory.bytes, calls().symbols, lowered_.symbols);
     result_.arena = std::move(memory);
     result_.buffers = std::move(lifetimes);
   }

@@ -137,6 +137,13 @@ Expr largest(const Expr& bytes, const std::vector<std::string>& symbols, const R
   return over.empty() ? Expr() : largest(interval->max, symbols, ranges);
 }
 
+Expr most_bytes(const Expr& bytes, const std::vector<std::string>& symbols, const Ranges& ranges) {
+  Expr end = largest(bytes, symbols, ranges);
+  if (end.defined()) return end;
+  const std::optional<int64_t> bound = constant_bounds(bytes, ranges).max;
+  return bound ? Expr(*bound) : Expr();
+}
+
 std::vector<Expr> conditions_of(const Graph& graph, const Node& node) {
   std::vector<Expr> out;
   for (const ValueId made : node.outputs())

@@ -15,6 +15,9 @@ std::vector<Expr> conditions_of(const Graph& graph, const Node& node);
 // The largest value of bytes for any values of these symbols; undefined: not to be said.
 Expr largest(const Expr& bytes, const std::vector<std::string>& symbols, const Ranges& ranges);
 
+// The same, or where the end cannot be said (of products of sizes with their quotients) a bound.
+Expr most_bytes(const Expr& bytes, const std::vector<std::string>& symbols, const Ranges& ranges);
+
 // By lifetime: the number of the growable buffer that it takes, or -1: the arena, for which its
 // bytes are replaced by their largest number where they depend on data. Growable buffers are shared
 // by lifetimes that do not meet. Adds the program's steps that let buffers grow; sorts all steps.

@@ -5,6 +5,8 @@
 #include <ctime>
 #include <random>
 
+#include "program/sizes.h"
+
 using namespace tw;
 
 namespace {
@@ -95,4 +97,12 @@ TEST_CASE("memory plan: many buffers alive at once, and many one after the other
   CHECK(number(plan_memory(chain, {}).bytes) <= 64 * 14);
   // Minutes, if each looks at all pairs of the others
   CHECK(std::clock() - begin < 20 * CLOCKS_PER_SEC);
+}
+
+TEST_CASE("the most bytes of sizes that are products of a size with its parts") {
+  const Expr n = var("n"), bytes = n * n * 256 + n * floor_div(n, 2) * 64 + n * 1024;
+  const Ranges within = {{"n", {Expr(2), Expr(5)}}};
+  CHECK(number(most_bytes(bytes, {"n"}, within)) == 25 * 256 + 10 * 64 + 5 * 1024);
+  CHECK(number(most_bytes(n * 64, {"n"}, within)) == 320);
+  CHECK_FALSE(most_bytes(bytes, {"n"}, {{"n", symbol_range("n")}}).defined());
 }
