@@ -52,7 +52,7 @@ class Case:
         outputs = [o.name for o in self.plain.graph.output]
         asked = list(dict.fromkeys([*outputs, *self.steps.made, *self.steps.read()]))
         found = results_of(with_outputs(self.plain, asked), self.runs)
-        if found is None:
+        if found is None or any(self.steps.zero_unclear(results) for results in found):
             return
         self.loose = {name for name in self.steps.made for results in found if self.steps.near(name, results).any()}
         self.all_values = found

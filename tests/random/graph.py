@@ -6,7 +6,7 @@ import math
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-MAX_ELEMENTS = 4096
+MOST_ELEMENTS, MOST_OF_NETWORKS = 4096, 16384   # of a value
 OPSETS = (("", 21), ("com.microsoft", 1), ("functions", 1))
 BF16 = "bf16"   # NumPy has none: such values are within a graph only
 F32, F16, F64 = (np.dtype(t) for t in (np.float32, np.float16, np.float64))
@@ -87,6 +87,9 @@ class Value:
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40, -3e-42)   # the last two are subnormal in f32
 
 
+NETWORKS = ("pictures", "sequences")
+
+
 class Generator:
     """With its seed it draws types, free extents, inputs and nodes. style: what the inputs are like; `mixed` are small tensors of any
     type and rank, `pictures` and `sequences` what networks take."""
@@ -127,12 +130,16 @@ class Generator:
     def pictures_inputs(self):
         batch, size, dtype = self.extent(2), 3 + self.pick(10), self.network_type()
         for _ in range(1 + self.pick(2)):
-            yield [batch, 1 + self.pick(16), *(self.extent(12) if self.pick(4) == 0 else size for _ in range(2))], dtype
+            yield [batch, self.width(16), *(self.extent(12) if self.pick(4) == 0 else size for _ in range(2))], dtype
 
     def sequences_inputs(self):
         batch, length, dtype = self.extent(3), self.extent(8), self.network_type()
         for _ in range(1 + self.pick(2)):
-            yield [batch, length, 2 + self.pick(23)], dtype
+            yield [batch, length, 1 + self.width(23)], dtype
+
+    def width(self, most):
+        """Channels or columns; in networks now and then as many as fill registers."""
+        return self.among([16, 24, 32, 48, 64]) if self.style in NETWORKS and self.pick(3) == 0 else 1 + self.pick(most)
 
     def network_type(self):
         return F32 if self.of_f32 else [F32, F32, F32, F32, F32, F16, BF16][self.pick(7)]
@@ -193,7 +200,8 @@ class Generator:
     def add(self, op, inputs, outs, exact=False, **attributes):
         """outs: (dtype, shape) of each output. Returns the last one's value."""
         names = [f"v{len(self.nodes)}_{i}" for i in range(len(outs))]
-        if any(math.prod(sizes(shape, s)) > MAX_ELEMENTS for _, shape in outs for s in (False, True)):
+        most = MOST_OF_NETWORKS if self.style in NETWORKS else MOST_ELEMENTS
+        if any(math.prod(sizes(shape, s)) > most for _, shape in outs for s in (False, True)):
             raise Unfit
         self.nodes.append(helper.make_node(op, inputs, names, f"n{len(self.nodes)}", **attributes))
         self.values += [Value(name, dtype, shape, exact) for name, (dtype, shape) in zip(names, outs)]

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 
-from graph import BF16, F16, F32, F64, FLOATS, I8, I32, I64, U8, Unfit, broadcast, is_free
+from graph import BF16, F16, F32, F64, FLOATS, I8, I32, I64, U8, Unfit, broadcast, is_free, onnx_type
 
 REDUCTIONS = ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp"]
 
@@ -26,7 +26,7 @@ def matmul(g):
     x = g.one(FLOATS, 2)
     if not x:
         return
-    columns = 1 + g.pick(20)
+    columns = g.width(20)
     others = [v for v in g.values if v.dtype == x.dtype and len(v.shape) >= 2 and v.shape[-2] == x.shape[-1]
               and broadcast(v.shape[:-2], x.shape[:-2]) is not None]
     if others and g.pick(2):
@@ -54,7 +54,7 @@ def conv(g):
         return
     spatial = len(x.shape) - 2
     group = x.shape[1] if g.pick(3) == 0 else 1
-    out = group * (1 + g.pick(5))
+    out = group * (g.width(5) if group == 1 else 1 + g.pick(3))
     kernel = [1 + g.pick(min(3, int(d))) for d in x.shape[2:]]
     strides = [1 + g.pick(2) for _ in kernel]
     dilations = [1 + g.pick(2) if (k - 1) * 2 < d else 1 for k, d in zip(kernel, x.shape[2:])]
@@ -69,7 +69,7 @@ def conv_transpose(g):
     x = g.one((F32,), 3, 4)
     if not x:
         return
-    out, kernel, strides = 1 + g.pick(4), [1 + g.pick(3) for _ in x.shape[2:]], [1 + g.pick(2) for _ in x.shape[2:]]
+    out, kernel, strides = g.width(4), [1 + g.pick(3) for _ in x.shape[2:]], [1 + g.pick(2) for _ in x.shape[2:]]
     pads = [g.pick(k) if d > 1 else 0 for k, d in zip(kernel, x.shape[2:])]
     size = [s * (d - 1) + k - 2 * p for d, k, s, p in zip(x.shape[2:], kernel, strides, pads)]
     if min(int(d) for d in size) < 1:
@@ -204,6 +204,29 @@ def quantized(g):
 
 FAMILIES = [reduce, reduce, matmul, matmul, matmul, einsum, conv, conv, conv_transpose, pool, global_pool, channel_norm, cumsum, resize,
             attention, recurrent, quantized, quantized]
+
+
+def dynamic_product(g):
+    """What quantizing weights alone makes of a MatMul."""
+    x = g.one((F32,), 2)
+    if not x or x.shape[-1] == 1:
+        return
+    columns = g.width(12)
+    if is_free(x.shape[-1]):
+        raise Unfit
+    g.add("DynamicQuantizeLinear", [x.name], [(U8, x.shape), (F32, ()), (U8, ())])
+    q, scale, zero = (v.name for v in g.values[-3:])
+    kind = g.among([np.int8, np.uint8])
+    w = g.weight(g.rng.integers(np.iinfo(kind).min, np.iinfo(kind).max + 1, (x.shape[-1], columns)).astype(kind))
+    w_zero = g.weight(np.asarray(g.pick(9), kind))
+    y = g.add("MatMulInteger", [q, w, zero, w_zero], [(I32, x.shape[:-1] + (columns,))])
+    y = g.add("Cast", [y.name], [(F32, y.shape)], to=onnx_type(F32))
+    by = g.add("Mul", [scale, g.weight(np.asarray(1 / 256, F32) if g.pick(2) else g.rng.random(columns).astype(F32) / 256)], [(F32, ())])
+    g.values.pop()   # of one element or of one a column: for the product alone
+    g.add("Mul", [y.name, by.name], [(F32, y.shape)])
+
+
+FAMILIES += [dynamic_product]
 NETWORK = [matmul, reduce]
 PICTURES = [conv, conv, conv, conv_transpose, pool, pool, global_pool, resize]
-SEQUENCES = [matmul, matmul, attention, recurrent]
+SEQUENCES = [matmul, matmul, attention, recurrent, dynamic_product]

@@ -105,7 +105,9 @@ class Firmware:
         (work / "memory.ld").write_text(memory)
         compiled(tilewright, work, target, dims, "model.a")
         header = (work / "model.h").read_text()
-        self.arena = max(map(int, re.findall(r"#define TW_MODEL_(?:MAX_)?ARENA_BYTES (\d+)", header)))
+        self.arena = max(map(int, re.findall(r"#define TW_MODEL_(?:MAX_)?ARENA_BYTES (\d+)", header)), default=None)
+        if self.arena is None:
+            raise Fault("the header does not say how large the arena is at most")
         self.symbols = [dims[name] for name in re.findall(r"^  int64_t (\w+);", header, re.MULTILINE)]
         self.compile("startup", ROOT / "examples/microcontroller/startup.c")
 

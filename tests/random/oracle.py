@@ -41,21 +41,29 @@ def inner_values(model):
 
 
 class Steps:
-    """The QuantizeLinear nodes of a model, and where what they round lies near a tie."""
+    """What the nodes of a model round to whole steps, and where it lies near a tie."""
     def __init__(self, model):
-        self.made = {node.output[0]: node for node in model.graph.node if node.op_type == "QuantizeLinear"}
+        self.made = {node.output[0]: (node.input[0], node.input[1] if node.op_type == "QuantizeLinear" else node.output[1], node)
+                     for node in model.graph.node if node.op_type in ("QuantizeLinear", "DynamicQuantizeLinear")}
         self.numbers = {w.name: w for w in model.graph.initializer}
 
     def read(self):
         """What must be known of a run besides its outputs: what is rounded, and scales that the graph computes."""
-        return sorted({name for node in self.made.values() for name in node.input[:2] if name not in self.numbers})
+        return sorted({name for x, scale, _ in self.made.values() for name in (x, scale) if name not in self.numbers})
+
+    def zero_unclear(self, results):
+        """Whether the graph computes a zero point that is near a tie: then all numbers may be a step off."""
+        for x, scale, node in self.made.values():
+            if node.op_type == "DynamicQuantizeLinear":
+                zero = -min(0.0, float(results[x].min(initial=0))) / float(results[scale])
+                if abs(zero - np.floor(zero) - 0.5) < NEAR:
+                    return True
+        return False
 
     def near(self, name, results):
-        node = self.made[name]
-        scale = results.get(node.input[1])
-        if scale is None:
-            scale = onnx.numpy_helper.to_array(self.numbers[node.input[1]])
-        x = np.asarray(results[node.input[0]], np.float64)
+        x, scale, node = self.made[name]
+        scale = results[scale] if scale in results else onnx.numpy_helper.to_array(self.numbers[scale])
+        x = np.asarray(results[x], np.float64)
         axis = next((a.i for a in node.attribute if a.name == "axis"), 1)
         if scale.ndim == 1:
             scale = scale.reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])

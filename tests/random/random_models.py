@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 import onnx
 from onnx import TensorProto, helper
@@ -50,9 +51,16 @@ def check_reduce(tilewright, work):
 def run_batch(work):
     """The batch, counts of what became of its graphs, and a line for each that failed or was refused."""
     args, target, seeds = work
-    counts, lines, failed = collections.Counter(), [], []
     if target not in args.machines:
-        return target, seeds, {"no machine": len(seeds)}, lines, failed
+        return target, seeds, {"no machine": len(seeds)}, [], []
+    try:
+        return target, seeds, *tried(args, target, seeds)
+    except Exception:   # of this program: the others go on
+        return target, seeds, {"failed": len(seeds)}, [f"FAIL seeds {seeds}, {target}: {traceback.format_exc()}"], list(seeds)
+
+
+def tried(args, target, seeds):
+    counts, lines, failed = collections.Counter(), [], []
     cases = [case for seed in seeds if (case := case_of(seed, args.nodes))]
     counts["empty"] = len(seeds) - len(cases)
     results = results_of_batch(cases, args.tilewright, target)
@@ -71,7 +79,7 @@ def run_batch(work):
                 onnx.save(case.model, args.keep / f"seed{case.seed}.onnx")
                 if small:
                     onnx.save(small, args.keep / f"seed{case.seed}_small.onnx")
-    return target, seeds, +counts, lines, failed
+    return +counts, lines, failed
 
 
 def batches(args):
