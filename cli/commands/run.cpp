@@ -1,33 +1,88 @@
-// tilewright run: one run of a compiled model; a line an output, and .npy files when asked for.
+// tilewright run: one run of a compiled model, or of an ONNX file by the reference evaluators; a
+// line an output, and .npy files when asked for.
 #include <memory>
 #include <ostream>
 
 #include "cli/commands/commands.h"
 #include "cli/file_roles.h"
 #include "driver/compare/compare.h"
+#include "driver/compile/example_sizes.h"
 #include "driver/run/device_report.h"
 #include "driver/run/model_run.h"
+#include "frontend/frontend.h"
 #include "ir/graph/strings.h"
+#include "packager/artifact.h"
 #include "packager/loaded_model.h"
 
 namespace tw {
 namespace {
 
 struct RunArgs {
-  std::string library, output_dir, device;
+  std::string file, output_dir, device;
   InputSources inputs;
   int threads = 0;
   bool no_check = false;
 };
 
-Error check_files(const RunArgs& args, const tw_api& api, const Inputs& inputs) {
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
+};
+struct Results {
+  std::vector<NamedTensor> outputs;
+  std::vector<DeviceReport> devices;
+};
+
+Error check_files(const RunArgs& args, const Inputs& inputs,
+                  const std::vector<std::string>& outputs) {
   FileRoles files;
-  files.reads("the library", args.library);
+  files.reads("the model", args.file);
   for (const std::string& file : inputs.files) files.reads("an input", file);
-  for (int32_t i = 0; i < api.output_count && !args.output_dir.empty(); ++i)
-    files.writes(std::string("output '") + api.outputs[i].name + "'",
-                 output_path(args.output_dir, api.outputs[i].name));
+  for (const std::string& name : outputs)
+    if (!args.output_dir.empty())
+      files.writes("output '" + name + "'", output_path(args.output_dir, name));
   return files.check();
+}
+
+Expected<Results> run_library(const RunArgs& args) {
+  use_device(args.device);
+  TW_ASSIGN(const LoadedModel model,
+            LoadedModel::open(args.file, args.no_check ? Integrity::trust : Integrity::check));
+  const tw_api& api = model.api();
+  std::vector<std::string> names;
+  for (int32_t i = 0; i < api.output_count; ++i) names.push_back(api.outputs[i].name);
+  TW_ASSIGN(Inputs inputs, load_inputs(input_specs(api), args.inputs));
+  TW_TRY(check_files(args, inputs, names));
+  TW_ASSIGN(ModelRun model_run, ModelRun::create(api, std::move(inputs), args.threads));
+  TW_TRY(model_run.run());
+  Results results;
+  for (size_t i = 0; i < names.size(); ++i)
+    results.outputs.push_back({names[i], model_run.outputs()[i]});
+  TW_ASSIGN(results.devices, device_reports(model_run));
+  return results;
+}
+
+// What the model means: no pass, no kernel, an evaluator an operator.
+Expected<Results> evaluate_model(const RunArgs& args) {
+  if (!args.device.empty())
+    return make_error(DiagCode::invalid_argument,
+                      "--device is for a library; '{0}' is an ONNX file, which is evaluated here",
+                      args.file);
+  ImportOptions options;
+  TW_ASSIGN(options.dims, parse_dims(args.inputs.dims));
+  TW_ASSIGN(const Model model, import_onnx(args.file, options));
+  InputSources sources = args.inputs;
+  sources.dims.clear();  // bound by the import
+  TW_ASSIGN(const Inputs inputs,
+            load_inputs(with_names(input_specs(model.graph), model.symbol_names), sources));
+  std::vector<std::string> names;
+  for (const Graph::Output& output : model.graph.outputs()) names.push_back(output.name);
+  TW_TRY(check_files(args, inputs, names));
+  TW_ASSIGN(std::vector<Tensor> made, evaluate(model.graph, inputs.tensors));
+  Results results;
+  for (size_t i = 0; i < names.size(); ++i)
+    results.outputs.push_back({names[i], std::move(made[i])});
+  return results;
 }
 
 // "'a', 'b', ..."
@@ -45,49 +100,45 @@ Json strings_json(const Tensor& tensor) {
   return list;
 }
 
+Json output_json(const NamedTensor& output, const Summary& s, const std::string& file) {
+  const Tensor& tensor = output.tensor;
+  Json::Object json = {{"name", output.name},
+                       {"dtype", dtype_name(tensor.dtype)},
+                       {"shape", json_array(tensor.shape)},
+                       {"min", s.min},
+                       {"max", s.max},
+                       {"mean", s.mean},
+                       {"argmax", s.argmax},
+                       {"nan", s.nan},
+                       {"infinite", s.infinite},
+                       {"file", file.empty() ? Json() : Json(file)}};
+  if (tensor.dtype == DType::string) json.push_back({"strings", strings_json(tensor)});
+  return json;
+}
+
 Expected<int> run(const RunArgs& args, Console& console) {
-  use_device(args.device);
-  TW_ASSIGN(const LoadedModel model,
-            LoadedModel::open(args.library, args.no_check ? Integrity::trust : Integrity::check));
-  TW_ASSIGN(Inputs inputs, load_inputs(input_specs(model.api()), args.inputs));
-  TW_TRY(check_files(args, model.api(), inputs));
-  TW_ASSIGN(ModelRun model_run, ModelRun::create(model.api(), std::move(inputs), args.threads));
-  TW_TRY(model_run.run());
+  TW_ASSIGN(const bool artifact, is_artifact(args.file));
+  TW_ASSIGN(const Results results, artifact ? run_library(args) : evaluate_model(args));
   Json::Array list;
-  for (size_t i = 0; i < model_run.outputs().size(); ++i) {
-    const Tensor& tensor = model_run.outputs()[i];
-    const std::string name = model.api().outputs[i].name;
+  for (const NamedTensor& output : results.outputs) {
+    const Tensor& tensor = output.tensor;
     const bool strings = tensor.dtype == DType::string;
     const Summary s = strings ? Summary() : summarize(tensor);
     std::string file;
     if (!args.output_dir.empty()) {
-      file = output_path(args.output_dir, name);
+      file = output_path(args.output_dir, output.name);
       TW_TRY(save_output(file, tensor));
     }
-    if (console.json) {
-      Json::Object output = {{"name", name},
-                             {"dtype", dtype_name(tensor.dtype)},
-                             {"shape", json_array(tensor.shape)},
-                             {"min", s.min},
-                             {"max", s.max},
-                             {"mean", s.mean},
-                             {"argmax", s.argmax},
-                             {"nan", s.nan},
-                             {"infinite", s.infinite},
-                             {"file", file.empty() ? Json() : Json(file)}};
-      if (strings) output.push_back({"strings", strings_json(tensor)});
-      list.push_back(std::move(output));
-    } else {
-      console.out << name << ": " << dtype_name(tensor.dtype) << shape_text(tensor.shape) << "  "
-                  << (strings ? first_strings(tensor) : to_string(s))
+    if (console.json) list.push_back(output_json(output, s, file));
+    else
+      console.out << output.name << ": " << dtype_name(tensor.dtype) << shape_text(tensor.shape)
+                  << "  " << (strings ? first_strings(tensor) : to_string(s))
                   << (file.empty() ? "" : "  -> " + file) << "\n";
-    }
   }
-  TW_ASSIGN(const std::vector<DeviceReport> devices, device_reports(model_run));
   Json::Object result{{"outputs", list}};
-  if (!devices.empty()) result.push_back({"devices", to_json(devices)});
+  if (!results.devices.empty()) result.push_back({"devices", to_json(results.devices)});
   if (console.json) write_json(console, result);
-  else console.out << to_string(devices);
+  else console.out << to_string(results.devices);
   return kExitOk;
 }
 
@@ -95,9 +146,11 @@ Expected<int> run(const RunArgs& args, Console& console) {
 
 CommandRun define_run(Flags& flags) {
   auto args = std::make_shared<RunArgs>();
-  flags.argument("LIBRARY", args->library, "The compiled model");
+  flags.argument("FILE", args->file,
+                 "A compiled model; or an ONNX file, which is not compiled: each operator is "
+                 "evaluated by its definition, as verify --reference operators does");
   declare(flags, args->inputs);
-  flags.integer("--threads", args->threads, "0: as many as this process may use");
+  flags.integer("--threads", args->threads, "Of a library; 0: as many as this process may use");
   flags.text("--device", args->device, "ADDRESS",
              "Where a device of the model is: iss: or rtl: (docs/internals/vdla.md); default: what "
              "TILEWRIGHT_DEVICE or the target says");

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "cli_test_util.h"
+#include "driver/compare/compare.h"
 #include "ir/graph/tensor.h"
 
 using namespace tw;
@@ -83,6 +84,13 @@ TEST_CASE("digits: compile, run, verify, bench, inspect") {
   Expected<Tensor> logits = read_npy(folder / "out/logits.npy");
   REQUIRE(bool(logits));
   CHECK(logits->shape == std::vector<int64_t>{1, 10});
+  const CliResult evaluated = cli(
+      {"run", kDigits, "--random", "1", "--output-dir", folder / "evaluated"});
+  CHECK_MESSAGE(evaluated.code == kExitOk, evaluated.err);
+  Expected<Tensor> meant = read_npy(folder / "evaluated/logits.npy");
+  REQUIRE(bool(meant));
+  CHECK(compare(*logits, *meant, 1e-5).same);
+  CHECK(cli({"run", kDigits, "--random", "1", "--device", "iss:"}).code == kExitUser);
 
   const Json verify = json_of(
       cli({"verify", folder / "digits.so", kDigits, "--random", "3", "--per-node", "--json"}));
