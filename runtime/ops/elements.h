@@ -15,6 +15,7 @@ static inline int64_t element_bytes(int32_t dtype) {
     case TW_BF16:
     case TW_I16:
     case TW_U16: return 2;
+    case TW_STRING: return sizeof(const char*);
     default: return 1;
   }
 }

@@ -44,6 +44,31 @@ TEST_CASE("labels and equality") {
                 {x}, 19) == std::vector<double>{1, 0, 0});
 }
 
+TEST_CASE("what moves elements moves strings") {
+  const Tensor x = string_tensor({3}, {"red", "grey", "blue"});
+  Tensor holds = Tensor::zeros(DType::boolean, {3});
+  holds.set_int(0, 1), holds.set_int(2, 1);
+  const auto equal_to = [](const std::string& first, const std::string& head,
+                           const std::string& nodes, const std::vector<Tensor>& inputs) {
+    return run_graph(head + " => (bool[2] y) <string[2] want = {\"" + first + "\", \"blue\"}, " +
+                         "string[1] new = {\"new\"}, int64[1] i = {0}, int64[1,1] ij = {0}, " +
+                         "int64[2] ends = {0, 2}, int64[1] size = {2}> { " + nodes +
+                         " y = Equal(made, want) }",
+                     inputs, 24);
+  };
+  const std::vector<double> both{1, 1};
+  CHECK(equal_to("red", "g (string[3] x, bool[3] c)",
+                 "s = Compress<axis = 0>(x, c) made = Reshape(s, size)", {x, holds}) == both);
+  CHECK(equal_to("new", "g (string[3] x)", "s = ScatterElements(x, i, new) made = Gather(s, ends)",
+                 {x}) == both);
+  CHECK(equal_to("new", "g (string[3] x)", "s = ScatterND(x, ij, new) made = Gather(s, ends)",
+                 {x}) == both);
+  CHECK(error_of(graph_bytes("g (string[3] x) => (string[3] y) <int64[1] i = {0}, string[1] u = "
+                             "{\"a\"}> { y = ScatterElements<reduction = \"add\">(x, i, u) }",
+                             18))
+            .find("a reduction of string") != std::string::npos);
+}
+
 TEST_CASE("arithmetic on strings is refused") {
   CHECK(
       error_of(graph_bytes("g (string[2] x) => (string[2] y) { y = Add(x, x) }")).find("string") !=

@@ -11,8 +11,8 @@ namespace {
 
 Error check_reduction(const op::Extern& attrs, size_t index, DType t) {
   TW_TRY(check_choice(attrs, index, 5, "reduction"));
-  if (t == DType::boolean && attrs.ints[index] != 0)
-    return make_error(DiagCode::invalid_model, "a reduction of bool");
+  if ((t == DType::boolean || t == DType::string) && attrs.ints[index] != 0)
+    return make_error(DiagCode::unsupported, "a reduction of {0}", dtype_name(t));
   return Error::success();
 }
 

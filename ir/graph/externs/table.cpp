@@ -74,7 +74,8 @@ struct StringMemory : tw_strings {
 
 // Strings are for functions on them, and for those that move elements.
 bool takes_strings(ExternFunction f) {
-  return f == ExternFunction::compress ||
+  using enum ExternFunction;
+  return f == compress || f == scatter_elements || f == scatter_nd || f == tensor_scatter ||
          (f >= ExternFunction::string_concat && f <= ExternFunction::string_split);
 }
 
