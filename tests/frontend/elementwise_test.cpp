@@ -57,6 +57,16 @@ TEST_CASE("activations") {
   });
 }
 
+TEST_CASE("integers: by the attributes' reals, truncated") {
+  const Tensor x = ints({5}, {-4, -1, 0, 1, 4});
+  CHECK(run_graph("g (int64[5] x) => (int64[5] y) { y = Shrink<lambd = 1.4, bias = -0.75>(x) }",
+                  {x}) == std::vector<double>{-4, 0, 0, 0, 4});
+  CHECK(run_graph("g (int64[5] x) => (int64[5] y) { y = Shrink<lambd = 0.5, bias = 1.5>(x) }",
+                  {x}) == std::vector<double>{-2, 0, 0, 0, 2});
+  CHECK(run_graph("g (int64[5] x) => (int64[5] y) { y = Erf(x) }", {x}) ==
+        std::vector<double>{0, 0, 0, 0, 0});
+}
+
 TEST_CASE("softplus and sigmoid do not overflow") {
   const auto y = run_graph("g (float[2] x) => (float[2] y) { y = Softplus(x) }",
                            {floats({2}, {200, -200})});
@@ -147,6 +157,11 @@ TEST_CASE("Clip by attributes, inputs, and one side only") {
                   in, 13) == std::vector<double>{-2, -1, 1, 3});
   CHECK(run_graph("g (float[4] x) => (float[4] y) <float hi = {3}> { y = Clip(x, , hi) }", in,
                   13) == std::vector<double>{-9, -1, 1, 3});
+  // The attributes' defaults are the ends of the numbers
+  const auto inf = static_cast<float>(kInf);
+  CHECK(run_graph("g (float[2] x) => (float[2] y) { y = Clip<max = 3.0>(x) }",
+                  {floats({2}, {-inf, inf})},
+                  6) == std::vector<double>{std::numeric_limits<float>::lowest(), 3});
 }
 
 TEST_CASE("Cast, Pow of mixed types, IsInf, PRelu, Dropout") {
@@ -161,6 +176,8 @@ TEST_CASE("Cast, Pow of mixed types, IsInf, PRelu, Dropout") {
                   {floats({2, 2}, {-2, -2, 3, -4})}) == std::vector<double>{-1, -4, 3, -8});
   CHECK(run_graph("g (float[2] x) => (float[2] y) { y, mask = Dropout(x) }",
                   {floats({2}, {1, 2})}) == std::vector<double>{1, 2});
+  CHECK(run_graph("g (float[2] x) => (float[2] y) { z, m = Dropout(x) y = Add(z, m) }",
+                  {floats({2}, {1, 2})}, 7) == std::vector<double>{2, 3});
 }
 
 }  // namespace

@@ -33,6 +33,9 @@ TEST_CASE("QuantizeLinear and DequantizeLinear: by tensor and by axis, from opse
   CHECK(run_graph("g (float[4] x) => (int8[4] y) <float s = {0.5}> { y = "
                   "QuantizeLinear<output_dtype = 3>(x, s) }",
                   in, 21) == Values{0, 2, 2, -4});
+  CHECK(run_graph("g (int32[3] x) => (int8[3] y) <int32 s = {2}> { y = QuantizeLinear<output_dtype "
+                  "= 3>(x, s) }",
+                  {bytes(DType::i32, {3}, {7, -7, 900})}, 21) == Values{4, -4, 127});
   const std::string scales = " <float[2] s = {0.5, 2}, int8[2] z = {0, 10}> { ";
   CHECK(run_graph("g (float[2,2] x) => (int8[2,2] y)" + scales +
                       "y = QuantizeLinear<axis = 0>(x, s, z) }",

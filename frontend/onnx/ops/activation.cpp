@@ -113,12 +113,15 @@ void import_thresholded_relu(NodeImport& n) {
   n.set(n.select(n.less(n.scalar(n.real("alpha", 1.0), x), x), x, n.scalar(0, x)));
 }
 
+// Integers are shrunk as f64, by attributes that are floats, and truncated.
 void import_shrink(NodeImport& n) {
-  const Val x = n.in(0);
+  const DType type = n.dtype(n.in(0));
+  const Val x = is_float(type) ? n.in(0) : n.cast(n.in(0), DType::f64);
   const double lambda = n.real("lambd", 0.5), bias = n.real("bias", 0.0);
   const Val above = n.select(n.less(n.scalar(lambda, x), x), n.sub(x, n.scalar(bias, x)),
                              n.scalar(0, x));
-  n.set(n.select(n.less(x, n.scalar(-lambda, x)), n.add(x, n.scalar(bias, x)), above));
+  const Val below = n.less(x, n.scalar(-lambda, x));
+  n.set(n.cast(n.select(below, n.add(x, n.scalar(bias, x)), above), type));
 }
 
 // 0.5 x (1 + erf(x / sqrt(2))) and 0.5 x (1 + tanh(u)), u = sqrt(2 / pi) (x + 0.044715 x^3), by

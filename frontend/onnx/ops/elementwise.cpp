@@ -14,7 +14,12 @@ namespace {
 Val number(NodeImport& n, Val x) { return is_storage_only(n.dtype(x)) ? n.cast(x, DType::f32) : x; }
 }  // namespace
 
-void import_unary(NodeImport& n, UnaryOp function) { n.set(n.unary(function, number(n, n.in(0)))); }
+// Erf alone is of integers too: its values there are truncated.
+void import_unary(NodeImport& n, UnaryOp function) {
+  const Val x = number(n, n.in(0));
+  if (function != UnaryOp::erf || is_float(n.dtype(x))) return n.set(n.unary(function, x));
+  n.set(n.cast(n.unary(function, n.cast(x, DType::f64)), n.dtype(x)));
+}
 
 // Before version 7 an attribute `broadcast` aligned the shapes otherwise; the converter rewrites
 // those.
@@ -129,17 +134,17 @@ void import_cast_like(NodeImport& n) {
 void import_identity(NodeImport& n) { n.set(n.in(0)); }
 
 namespace {
-// A bound of Clip: an attribute before version 11, an optional input since.
-Val clip_bound(NodeImport& n, size_t input, const char* attribute, Val x) {
-  if (n.version() >= 11) return n.maybe(input);
-  if (!n.has_attribute(attribute)) return {};
-  return n.scalar(n.real(attribute, 0), x);
+// A bound of Clip: an optional input, and before version 11 an attribute, whose default keeps
+// infinities out.
+Val clip_bound(NodeImport& n, size_t input, const char* attribute, float otherwise, Val x) {
+  return n.version() >= 11 ? n.maybe(input) : n.scalar(n.real(attribute, otherwise), x);
 }
 }  // namespace
 
 void import_clip(NodeImport& n) {
   Val x = n.in(0);
-  const Val low = clip_bound(n, 1, "min", x), high = clip_bound(n, 2, "max", x);
+  constexpr float most = std::numeric_limits<float>::max();
+  const Val low = clip_bound(n, 1, "min", -most, x), high = clip_bound(n, 2, "max", most, x);
   if (low.valid()) x = n.max(low, x);
   if (high.valid()) x = n.min(high, x);
   n.set(x);

@@ -166,6 +166,8 @@ void import_col2im(NodeImport& n) {
              strides = list_of(n, "strides", spatial, 1, 1),
              pads = list_of(n, "pads", 2 * spatial, 0, 0);
   if (n.failed()) return;
+  if (n.dtype(x) == DType::boolean)
+    return n.fail("dtype bool", "cast to a number type in front of it");
   Expr taps = 1;
   for (const Expr& k : block) {
     if (const auto fixed = as_const(k); fixed && (*fixed < 1 || *fixed > (int64_t{1} << 20)))

@@ -123,7 +123,8 @@ void import_dropout(NodeImport& n) {
   if (n.failed()) return;
   if (known == 0) {
     n.set(x);
-    if (n.wanted(1)) n.set(1, n.expand(n.scalar(1, DType::boolean), n.shape(x)));
+    const DType mask = n.version() < 10 ? n.dtype(x) : DType::boolean;
+    if (n.wanted(1)) n.set(1, n.expand(n.scalar(1, mask), n.shape(x)));
     return;
   }
   const Val ratio = n.has(1) ? n.reshape(n.cast(n.in(1), DType::f32), {})

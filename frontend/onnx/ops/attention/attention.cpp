@@ -102,7 +102,7 @@ void import_attention(NodeImport& n) {
   }
   core.masked_rows = n.has(3) || lengths.valid() || left >= 0 || right >= 0;
   const AttentionParts parts = attention(n, core);
-  n.set(parts.y);
+  n.set(n.cast(parts.y, n.dtype(core.q)));  // values may have a type of their own
   n.set(1, core.k);
   n.set(2, core.v);
   if (n.wanted(3))

@@ -147,7 +147,9 @@ Val quantize(NodeImport& n, Val x, Val scale, Val zero, DType to, int64_t axis) 
 void import_quantize(NodeImport& n) {
   const Val x = n.in(0), scale = n.in(1), zero = n.maybe(2);
   const DType to = zero.valid() ? n.dtype(zero) : named_type(n, "output_dtype", DType::u8);
-  const DType own = is_small_float(n.dtype(scale)) ? DType::f32 : n.dtype(scale);
+  // A scale of integers, or of a type for storage, divides in f32
+  const DType given = n.dtype(scale),
+              own = is_small_float(given) || !is_float(given) ? DType::f32 : given;
   QuantizeOptions options{n.integer("saturate", 1) != 0, named_type(n, "precision", own)};
   const Along along{n.integer("axis", 1), n.integer("block_size", 0)};
   n.set(quantize(n, x, scale, zero, to, along, options));
