@@ -243,14 +243,15 @@ class ConvLowering : ConvGroup {
     Shape shape = {Expr((s_.m + block_ - 1) / block_)};
     Expr taps;
     for (size_t i = 0; i < rank(); ++i) {
+      if (!misses_taps(i)) continue;
       const Edges edges = edges_of(i);
-      if (edges.points() == 1) continue;
-      const Expr from = edges.point_of(var("c" + std::to_string(shape.size()))) *
-                            Expr(s_.strides[i]) +
+      const bool alike = edges.points() == 1;  // perhaps the only point, which misses taps too
+      const Expr point = alike ? Expr(0) : edges.point_of(var("c" + std::to_string(shape.size())));
+      const Expr from = point * Expr(s_.strides[i]) +
                         var("r" + std::to_string(i + 2)) * Expr(s_.dilations[i]) -
                         Expr(s_.pads_begin[i]);
       taps = logical_and(taps, logical_and(le(Expr(0), from), lt(from, s_.in[i])));
-      shape.push_back(Expr(edges.points()));
+      if (!alike) shape.push_back(Expr(edges.points()));
     }
     Expr channel = var("c0");
     if (blocked_) {
@@ -287,8 +288,9 @@ class ConvLowering : ConvGroup {
     }
   };
 
+  bool misses_taps(size_t i) const { return !copies_input() && padded_along(i); }
   Edges edges_of(size_t i) const {
-    if (copies_input() || !padded_along(i)) return {};
+    if (!misses_taps(i)) return {};
     const int64_t extent = *as_const(s_.out[i]), stride = s_.strides[i];
     const int64_t reach = (s_.kernel[i] - 1) * s_.dilations[i];
     const auto up = [&](int64_t pixels) {
