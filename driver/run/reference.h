@@ -11,7 +11,7 @@ namespace tw {
 enum class ReferenceKind : uint8_t {
   // Every operator by its evaluator: sums in f64, each operator's result rounded to its type
   operators,
-  f64  // the whole model in f64, nothing rounded to less on the way
+  f64  // the whole model in f64, nothing rounded to less on the way but what is quantized
 };
 std::optional<ReferenceKind> reference_from_name(std::string_view name);  // "operators", "f64"
 

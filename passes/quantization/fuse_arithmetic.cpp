@@ -1,9 +1,8 @@
 // before: %s = add(dequantize(%a, %as, %az), dequantize(%b, %bs, %bz))  %y = quantize(%s, %ys, %yz)
-// after:  %t = cast(%b) * const [bs / ys] + const [rest]
-//         %y = cast(round(cast(%a) * const [as / ys] + %t)) to=i8 saturate=true
-// Sums, products and averages between dequantized values and a quantize, as onnxruntime's
-// QLinearAdd, QLinearMul and QLinearGlobalAveragePool on x86 compute them. There i8 values are u8,
-// but for those of the graph's interface. Part of fuse-quantization.
+// after:  %t = cast(%b) * const [bs / ys] + const [-(as * az + bs * bz) / ys]
+//         %y = cast(round(cast(%a) * const [as / ys] + %t) + yz) to=i8 saturate=true
+// Sums, products and averages between dequantized values and a quantize, which rounds before it
+// adds its zero point. Part of fuse-quantization.
 #include <algorithm>
 #include <cmath>
 
@@ -12,8 +11,6 @@
 
 namespace tw {
 namespace {
-
-constexpr int64_t kUnsignedZero = 128;
 
 bool is_byte(const Dequantized& x) { return x.by.axis < 0 && is_byte(x.by.type); }
 
@@ -36,37 +33,15 @@ class ArithmeticFuser {
  private:
   // --- Sums and products of two values.
 
-  struct Operand {
-    Dequantized value;
-    int64_t shift = 0;  // onnxruntime's byte less ours
-    float zero() const { return static_cast<float>(value.by.zero[0] + shift); }
-    float scale() const { return value.by.scale[0]; }
-  };
-
-  bool fuse_pair(const Node& node, void (ArithmeticFuser::*write)(const Operand&, const Operand&)) {
+  bool fuse_pair(const Node& node,
+                 void (ArithmeticFuser::*write)(const Dequantized&, const Dequantized&)) {
     const std::optional<Dequantized> a = dequantized(graph_, node.inputs[0]),
                                      b = dequantized(graph_, node.inputs[1]);
     if (!a || !b || !is_byte(*a) || !is_byte(*b)) return false;
-    // Bytes of the interface tell which kernel onnxruntime takes; others have been shifted
-    const bool is_signed = (!graph_.def(a->x) && a->by.type == DType::i8) ||
-                           (!graph_.def(b->x) && b->by.type == DType::i8) ||
-                           (is_output() && to_.type == DType::i8);
-    const auto shift = [&](DType own) -> int64_t {
-      if ((own == DType::i8) == is_signed) return 0;
-      return is_signed ? -kUnsignedZero : kUnsignedZero;
-    };
-    const auto operand = [&](const Dequantized& x) { return Operand{x, shift(x.by.type)}; };
-    shift_ = shift(to_.type);
     // An operand with one element for a run of the innermost axis is added first
     const bool swapped = repeats(*a, node.output) && !repeats(*b, node.output);
-    (this->*write)(operand(swapped ? *b : *a), operand(swapped ? *a : *b));
+    (this->*write)(swapped ? *b : *a, swapped ? *a : *b);
     return true;
-  }
-
-  bool is_output() const {
-    const ValueId result = graph_.node(form_.at()).output;
-    return std::ranges::any_of(graph_.outputs(),
-                               [&](const Graph::Output& output) { return output.value == result; });
   }
 
   bool repeats(const Dequantized& x, ValueId result) const {
@@ -77,48 +52,37 @@ class ArithmeticFuser {
     return false;
   }
 
-  float zero() const { return static_cast<float>(to_.zero[0] + shift_); }
-
-  void finish(ValueId sum) {
-    form_.finish(form_.add(op::Unary{UnaryOp::round}, {sum}, "rounded"),
-                 {to_.type, -shift_, lowest_of(to_.type), highest_of(to_.type)});
+  void finish(ValueId real) {
+    form_.finish(form_.add(op::Unary{UnaryOp::round}, {real}, "rounded"),
+                 {to_.type, to_.zero[0], lowest_of(to_.type), highest_of(to_.type)});
   }
 
   // f32(a * ra + f32(b * rb + rest)): where the processor has fused products, each is rounded once.
-  void add(const Operand& a, const Operand& b) {
-    const float ra = a.scale() / to_.scale[0], rb = b.scale() / to_.scale[0];
-    const float rest = zero() - std::fma(ra, a.zero(), rb * b.zero());
-    const ValueId term = scaled(b, rb, form_.number(rest, DType::f32, "rest"));
-    finish(scaled(a, ra, term));
+  void add(const Dequantized& a, const Dequantized& b) {
+    const float ra = a.by.scale[0] / to_.scale[0], rb = b.by.scale[0] / to_.scale[0];
+    const float zeros = std::fma(ra, static_cast<float>(a.by.zero[0]),
+                                 rb * static_cast<float>(b.by.zero[0]));
+    ValueId term = scaled(b, rb);
+    if (zeros != 0) term = form_.with(BinaryOp::add, term, -zeros, "term");
+    finish(form_.add(op::Binary{BinaryOp::add}, {scaled(a, ra), term}, "sum"));
   }
-  // (x + shift) * ratio + other
-  ValueId scaled(const Operand& x, float ratio, ValueId other) {
-    ValueId number = form_.cast(DType::i32, x.value.x, "wide");
-    if (x.shift != 0)
-      number = form_.with(BinaryOp::add, number, static_cast<double>(x.shift), "unsigned");
-    const ValueId real = form_.cast(DType::f32, number, "real");
-    return form_.add(op::Binary{BinaryOp::add},
-                     {form_.with(BinaryOp::mul, real, ratio, "scaled"), other}, "sum");
+  ValueId scaled(const Dequantized& x, float ratio) {
+    const ValueId wide = form_.cast(DType::i32, x.x, "wide");
+    return form_.with(BinaryOp::mul, form_.cast(DType::f32, wide, "real"), ratio, "scaled");
   }
 
-  // f32(f32(product * ratio) + zero). The bound, which saturates anyway, keeps product and sum from
-  // being rounded as one.
-  void multiply(const Operand& a, const Operand& b) {
-    const auto centered = [&](const Operand& x) {
-      const ValueId wide = form_.cast(DType::i32, x.value.x, "wide");
-      const auto zero = static_cast<double>(x.value.by.zero[0]);
+  // f32(product * ratio)
+  void multiply(const Dequantized& a, const Dequantized& b) {
+    const auto centered = [&](const Dequantized& x) {
+      const ValueId wide = form_.cast(DType::i32, x.x, "wide");
+      const auto zero = static_cast<double>(x.by.zero[0]);
       return zero == 0 ? wide : form_.with(BinaryOp::sub, wide, zero, "centered");
     };
     const ValueId left = centered(a);
-    const ValueId right = a.value.x == b.value.x && a.value.by == b.value.by ? left : centered(b);
+    const ValueId right = a.x == b.x && a.by == b.by ? left : centered(b);
     const ValueId product = form_.add(op::Binary{BinaryOp::mul}, {left, right}, "product");
-    const float ratio = a.scale() * b.scale() / to_.scale[0];
-    ValueId y = form_.with(BinaryOp::mul, form_.cast(DType::f32, product, "real"), ratio, "scaled");
-    if (zero() != 0) {
-      const double least = static_cast<double>(lowest_of(to_.type) + shift_ - 1) - zero();
-      y = form_.with(BinaryOp::add, form_.with(BinaryOp::max, y, least, "bound"), zero(), "sum");
-    }
-    finish(y);
+    const float ratio = a.by.scale[0] * b.by.scale[0] / to_.scale[0];
+    finish(form_.with(BinaryOp::mul, form_.cast(DType::f32, product, "real"), ratio, "scaled"));
   }
 
   // --- Averages: f32(sum - points * x_zero) * f32(x_scale / (y_scale * divisor)).
@@ -188,15 +152,13 @@ class ArithmeticFuser {
     const ValueId scaled = form_.add(
         op::Binary{BinaryOp::mul},
         {form_.cast(DType::f32, sums, "real"), numbers(DType::f32, scales, "scale")}, "scaled");
-    form_.finish(form_.add(op::Unary{UnaryOp::round}, {scaled}, "rounded"),
-                 {to_.type, to_.zero[0], lowest_of(to_.type), highest_of(to_.type)});
+    finish(scaled);
   }
 
   Rewriter& rewriter_;
   Graph& graph_;
   IntegerForm form_;
   const Quantization& to_;
-  int64_t shift_ = 0;  // onnxruntime's result less ours
 };
 
 }  // namespace

@@ -9,7 +9,9 @@
 namespace tw::test {
 namespace {
 
-TEST_CASE("a sum of dequantized values is one of scaled integers in f32") {
+TEST_CASE(
+    "a sum of dequantized values is one of scaled integers in f32, and is rounded without its zero "
+    "point") {
   run_pass("fuse-quantization", R"(graph @g() {
     %a: u8[2, 3] = input
     %b: u8[3] = input
@@ -17,28 +19,66 @@ TEST_CASE("a sum of dequantized values is one of scaled integers in f32") {
     %az: u8[] = const [3]
     %bs: f32[] = const [0.25]
     %ys: f32[] = const [2.0]
+    %yz: u8[] = const [7]
     %x: f32[2, 3] = dequantize(%a, %as, %az)
     %v: f32[3] = dequantize(%b, %bs)
     %s: f32[2, 3] = binary(%x, %v) function=add
-    %y: u8[2, 3] = quantize(%s, %ys) to=u8
+    %y: u8[2, 3] = quantize(%s, %ys, %yz) to=u8
     output %y
   })",
            R"(graph @g() {
     %a: u8[2, 3] = input
     %b: u8[3] = input
-    %y_rest: f32[] = const [-0.75]
     %y_scaled_by: f32[] = const [0.125]
+    %y_term_by: f32[] = const [-0.75]
     %y_scaled_by_1: f32[] = const [0.25]
+    %y_zero_by: f32[] = const [7]
     %y_wide_1: i32[2, 3] = cast(%a) to=i32
     %y_real_1: f32[2, 3] = cast(%y_wide_1) to=f32
     %y_scaled_1: f32[2, 3] = binary(%y_real_1, %y_scaled_by_1) function=mul
     %y_wide: i32[3] = cast(%b) to=i32
     %y_real: f32[3] = cast(%y_wide) to=f32
     %y_scaled: f32[3] = binary(%y_real, %y_scaled_by) function=mul
-    %y_sum: f32[3] = binary(%y_scaled, %y_rest) function=add
-    %y_sum_1: f32[2, 3] = binary(%y_scaled_1, %y_sum) function=add
-    %y_rounded: f32[2, 3] = unary(%y_sum_1) function=round
-    %y: u8[2, 3] = cast(%y_rounded) to=u8 saturate=true
+    %y_term: f32[3] = binary(%y_scaled, %y_term_by) function=add
+    %y_sum: f32[2, 3] = binary(%y_scaled_1, %y_term) function=add
+    %y_rounded: f32[2, 3] = unary(%y_sum) function=round
+    %y_zero: f32[2, 3] = binary(%y_rounded, %y_zero_by) function=add
+    %y: u8[2, 3] = cast(%y_zero) to=u8 saturate=true
+    output %y
+  })");
+}
+
+TEST_CASE(
+    "a product of dequantized values is one of integers, and is rounded without its zero point") {
+  run_pass("fuse-quantization", R"(graph @g() {
+    %a: u8[2, 3] = input
+    %b: u8[3] = input
+    %as: f32[] = const [0.5]
+    %az: u8[] = const [3]
+    %bs: f32[] = const [0.25]
+    %ys: f32[] = const [2.0]
+    %yz: u8[] = const [7]
+    %x: f32[2, 3] = dequantize(%a, %as, %az)
+    %v: f32[3] = dequantize(%b, %bs)
+    %s: f32[2, 3] = binary(%x, %v) function=mul
+    %y: u8[2, 3] = quantize(%s, %ys, %yz) to=u8
+    output %y
+  })",
+           R"(graph @g() {
+    %a: u8[2, 3] = input
+    %b: u8[3] = input
+    %y_centered_by: i32[] = const [3]
+    %y_scaled_by: f32[] = const [0.0625]
+    %y_zero_by: f32[] = const [7]
+    %y_wide: i32[2, 3] = cast(%a) to=i32
+    %y_centered: i32[2, 3] = binary(%y_wide, %y_centered_by) function=sub
+    %y_wide_1: i32[3] = cast(%b) to=i32
+    %y_product: i32[2, 3] = binary(%y_centered, %y_wide_1) function=mul
+    %y_real: f32[2, 3] = cast(%y_product) to=f32
+    %y_scaled: f32[2, 3] = binary(%y_real, %y_scaled_by) function=mul
+    %y_rounded: f32[2, 3] = unary(%y_scaled) function=round
+    %y_zero: f32[2, 3] = binary(%y_rounded, %y_zero_by) function=add
+    %y: u8[2, 3] = cast(%y_zero) to=u8 saturate=true
     output %y
   })");
 }

@@ -61,6 +61,21 @@ TEST_CASE("widen-floats makes floats f64 and leaves integers alone") {
   CHECK_FALSE(widen(graph));
 }
 
+TEST_CASE("what is quantized is divided and rounded in f32") {
+  Graph graph = parsed(R"(graph @t() {
+    %x: f32[1] = input
+    %s: f32[] = const [0.05]
+    %y: i8[1] = quantize(%x, %s) to=i8
+    output %y
+  })");
+  CHECK(widen(graph));
+  Tensor x = Tensor::zeros(DType::f64, {1});
+  x.set(0, 0.375);  // 7.5 steps in f32, a little less in f64
+  auto y = evaluate(graph, {x});
+  REQUIRE(bool(y));
+  CHECK((*y)[0].int_at(0) == 8);
+}
+
 TEST_CASE("a widened random graph computes the same but for rounding, and not exactly the same") {
   int differ = 0;
   for (unsigned seed = 0; seed < 50; ++seed) {
