@@ -7,6 +7,7 @@
 #include "kernels/device/tensor_form.h"
 #include "kernels/device/tiles.h"
 #include "kernels/device/windows.h"
+#include "support/repro.h"
 
 namespace tw {
 
@@ -111,10 +112,19 @@ static Expected<LoweredGroup> lower_anchor(const Graph& graph, const Group& grou
   return std::visit(AnchorLowering{b, anchor}, anchor.attrs);
 }
 
+// Code of a kernel that is not legal would compute something else, without a word.
+static void check_legal(const Kernel& kernel, const Graph& graph, const Group& group) {
+  CheckContext context("lower " + kernel.name, [&] { return print(kernel); });
+  if (Error error = verify(kernel))
+    TW_UNREACHABLE("the kernel of {0} is not legal: {1}", group_name(graph, group),
+                   error_text(std::move(error)));
+}
+
 Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const Target& target) {
   if (Error error = check_resizes(graph, group)) return error;
   TW_ASSIGN(LoweredGroup lowered, lower_anchor(graph, group, target));
   to_tensor_form(lowered, target);
+  check_legal(lowered.kernel, graph, group);
   return lowered;
 }
 

@@ -5,6 +5,7 @@
 //     then belongs to one window at most, so that nothing is computed twice and no thread needs
 //     another's points;
 //   - nobody else reads that input, and both are in blocks of channels, alike;
+//   - the convolution has no pool yet: a kernel takes the windows of one;
 //   - the windows are whole in what the algorithm computes at once: Winograd's tiles are a multiple
 //   of them.
 // The convolution's output is then never written: a tile of it makes a tile of the pool's.
@@ -38,7 +39,9 @@ bool side_by_side(const op::Pool& pool, const TensorType& in, const TensorType& 
 
 // Whether the group ends in what a pool may follow.
 bool computes_windows(const Graph& graph, const Group& group, const op::Pool& pool) {
-  return get_if<op::Conv>(&graph.node(group.anchor)) && serves_pool(group.algorithm, pool);
+  return get_if<op::Conv>(&graph.node(group.anchor)) && serves_pool(group.algorithm, pool) &&
+         std::ranges::none_of(
+             group.nodes, [&](NodeId id) { return get_if<op::Pool>(&graph.node(id)) != nullptr; });
 }
 
 }  // namespace

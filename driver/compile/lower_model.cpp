@@ -388,6 +388,8 @@ Expected<RewrittenGraph> rewrite_graph(Graph graph, const CompileOptions& option
   TW_TRY(run_passes(graph, context,
                     options.pipeline.empty() ? default_pipeline() : options.pipeline,
                     options.passes));
+  if (Error error = verify(graph))
+    TW_UNREACHABLE("the passes broke the graph: {0}", error_text(std::move(error)));
   RewrittenGraph rewritten{std::move(graph), std::nullopt, std::move(context.narrowed)};
   if (costs) rewritten.layouts = blocks_of(rewritten.graph);
   return rewritten;

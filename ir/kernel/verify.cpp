@@ -1,4 +1,4 @@
-// What every kernel must satisfy; passes run it after each step in checking builds.
+// What every kernel must satisfy, lowered and scheduled; checking builds ask after each step too.
 #include <algorithm>
 #include <set>
 

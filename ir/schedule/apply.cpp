@@ -60,8 +60,13 @@ Expected<Kernel> apply(const Kernel& kernel, const Schedule& schedule, const Tar
                      llvm::formatv("step {0}, {1}", i + 1, quoted(schedule.steps[i])).str());
     current = std::move(*next);
   }
-  if (Error error = sched::check_scopes(current))
+  const auto at_end = [&](Error error) {
     return at_step(std::move(error), llvm::formatv("after step {0}", schedule.steps.size()).str());
+  };
+  if (Error error = sched::check_scopes(current)) return at_end(std::move(error));
+  // Once and not after each step, as code is made of this kernel alone
+  if (Error error = verify(current))
+    return at_end(sched::illegal("the kernel is not legal: {0}", error_text(std::move(error))));
   return current;
 }
 

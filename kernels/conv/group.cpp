@@ -182,14 +182,14 @@ Stage ConvGroup::store(const std::string& stage, const std::vector<Axis>& axes, 
 }
 
 // Stage conv makes what the pool reads; the pool's element is an expression over all points of its
-// window.
+// window. The two differ in type where a pool sums bytes.
 Stage ConvGroup::write_windows(const std::vector<Axis>& axes) {
   const auto& pool = std::get<op::Pool>(pool_->attrs);
-  const TensorType& type = b_.type(pool_->output);
-  const DType sum_type = accumulator_type(type.dtype);
-  const BufferId conv = b_.temp("conv", type.dtype, extents(axes));
+  const DType read_type = b_.type(pool_->inputs[0]).dtype, type = b_.type(pool_->output).dtype,
+              sum_type = accumulator_type(type);
+  const BufferId conv = b_.temp("conv", read_type, extents(axes));
   const Stage stage = store("conv", axes, variables(axes), conv, pool_->inputs[0]);
-  b_.define(pool_->output, [this, &pool, &type, sum_type, conv](const Index& logical) {
+  b_.define(pool_->output, [=, this, &pool](const Index& logical) {
     Expr all;
     const Shape window(pool.kernel.begin(), pool.kernel.end());
     const int64_t points = *as_const(simplify(element_count(window)));
@@ -198,13 +198,13 @@ Stage ConvGroup::write_windows(const std::vector<Axis>& axes) {
       Index at = logical;
       for (size_t i = 0; i < tap.size(); ++i)
         at[i + 2] = b_.simplified(logical[i + 2] * Expr(pool.kernel[i]) + tap[i]);
-      const Expr read = load(conv, type.dtype, output_index(at)),
-                 value = sum_type == type.dtype ? read : cast(sum_type, read);
+      const Expr read = load(conv, read_type, output_index(at)),
+                 value = sum_type == read_type ? read : cast(sum_type, read);
       all = !all.defined() ? value : pool.kind == PoolKind::max ? max(all, value) : all + value;
     }
     if (pool.kind == PoolKind::average)
       all = all * imm(1.0 / static_cast<double>(points), all.type());
-    return all.type() == type.dtype ? all : cast(type.dtype, all);
+    return all.type() == type ? all : cast(type, all);
   });
   return stage;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "ir/storage_types.h"
 #include "tests/cli/cli_test_util.h"
 #include "tests/cli/compiled.h"
 #include "tests/cli/graphs.h"
@@ -103,6 +104,54 @@ bool check(const Layer& l, const Target& target, int threads, std::optional<Algo
   return is_fused(groups);
 }
 
+// Bytes through 1x1 into blocked channels, a convolution and pools of square windows.
+struct QuantizedLayer {
+  int64_t in, out, h, w, kernel, groups;
+  std::vector<std::pair<int64_t, PoolKind>> pools;
+};
+
+Graph quantized_network(const QuantizedLayer& l, DType type) {
+  Graph g;
+  g.name = "quantized";
+  const auto number = [&](DType dtype, double value) {
+    Tensor t = Tensor::zeros(dtype, {});
+    t.set(0, value);
+    return g.add_constant("c", std::move(t));
+  };
+  constexpr double kScale = 0.0213;
+  const double zero = static_cast<double>(lowest_of(type)) + 120;
+  const auto real = [&](ValueId x, double scale, double at) {
+    return must(
+        g.add(op::Dequantize{}, {x, number(DType::f32, scale), number(g.value(x).type.dtype, at)}));
+  };
+  const auto bytes = [&](ValueId x, double scale, double at) {
+    return must(g.add(op::Quantize{.to = type}, {x, number(DType::f32, scale), number(type, at)}));
+  };
+  const auto convolution = [&](ValueId x, int64_t in, int64_t out, int64_t kernel, int64_t groups) {
+    const Tensor drawn = seeded_tensor({out, in / groups, kernel, kernel}, 7, 127);
+    Tensor w = Tensor::zeros(DType::i8, drawn.shape);
+    for (int64_t i = 0; i < w.size(); ++i) w.set(i, std::round(drawn.at(i)));
+    // Results fill the bytes, and lie on no ties
+    const double scale = 0.0113 / std::sqrt(static_cast<double>(in / groups * kernel * kernel));
+    const ValueId weights = real(g.add_constant("w", std::move(w)), scale, 0);
+    const ValueId read = real(x, kScale, zero);
+    return bytes(must(g.add(conv_attrs(kernel / 2, 1, groups), {read, weights})), kScale, zero);
+  };
+  ValueId y = g.add_input("x", {type, {Expr(1), Expr(4), Expr(l.h), Expr(l.w)}, {}});
+  y = convolution(y, 4, l.in, 1, 1);
+  y = convolution(y, l.in, l.out, l.kernel, l.groups);
+  for (const auto& [window, kind] : l.pools)
+    y = bytes(must(g.add(op::Pool{.kind = kind,
+                                  .kernel = {window, window},
+                                  .strides = {window, window},
+                                  .dilations = {1, 1},
+                                  .pads = {0, 0, 0, 0}},
+                         {real(y, kScale, zero)})),
+              kind == PoolKind::max ? kScale : kScale * 0.53, zero);
+  g.add_output(y, "y");
+  return g;
+}
+
 std::vector<Target> targets() {
   const Target host = host_target();
   std::vector<Target> all;
@@ -188,6 +237,35 @@ TEST_CASE("convolutions with pools of random shapes equal the reference") {
                    std::nullopt);
   }
   CHECK(fused >= 15);
+}
+
+TEST_CASE("quantized convolutions with pools equal the reference, but for a step of its floats") {
+  using enum PoolKind;
+  const QuantizedLayer layers[] = {
+      {16, 16, 6, 9, 1, 1, {{3, average}}},
+      {16, 32, 8, 8, 3, 1, {{2, max}}},
+      {16, 16, 12, 12, 3, 16, {{2, average}, {3, average}}},  // depthwise
+      {16, 24, 9, 9, 3, 1, {{3, average}, {1, average}}},
+      {32, 48, 8, 12, 3, 2, {{2, max}, {2, average}}},
+  };
+  for (const QuantizedLayer& layer : layers)
+    for (const DType type : {DType::i8, DType::u8})
+      for (const Target& target : targets()) {
+        CAPTURE(target.name);
+        CAPTURE(layer.out);
+        const Graph graph = quantized_network(layer, type);
+        CHECK(is_fused(groups_of(graph, target, std::nullopt)));
+        const Tensor drawn = seeded_tensor({1, 4, layer.h, layer.w}, 5, 127);
+        Tensor x = Tensor::zeros(type, drawn.shape);
+        for (int64_t i = 0; i < x.size(); ++i)
+          x.set(i, std::round(drawn.at(i)) + static_cast<double>(lowest_of(type)) + 128);
+        const std::vector<Tensor> inputs = {x};
+        auto expected = evaluate(graph, inputs);
+        REQUIRE(bool(expected));
+        const std::vector<Tensor> got = test::run_compiled(graph, inputs, *expected, target, 2);
+        for (int64_t i = 0; i < got[0].size(); ++i)
+          REQUIRE(std::fabs(got[0].at(i) - (*expected)[0].at(i)) <= 1);
+      }
 }
 
 TEST_CASE("pools behind convolutions along one axis and three equal the reference") {

@@ -102,3 +102,13 @@ TEST_CASE(
   CHECK_FALSE(fuses(thirds, Algorithm::winograd_f4));
   CHECK(fuses(thirds, Algorithm::winograd_f6));
 }
+
+TEST_CASE("of several pools in a row the first joins the convolution, each other is a kernel") {
+  const Graph graph = network(
+      pool("6, 6", kHalves) + "%q: f32[1, 8, 3, 3]LAYOUT = pool(%p) kind=average " + kHalves +
+      "\n%s: f32[1, 8, 3, 3]LAYOUT = pool(%q) kind=sum kernel=[1,1] strides=[1,1] dilations=[1,1] "
+      "pads=[0,0,0,0]\noutput %s\n");
+  std::vector<size_t> sizes;
+  for (const Group& group : groups_of(graph)) sizes.push_back(group.nodes.size());
+  CHECK(sizes == std::vector<size_t>{3, 1, 1});
+}

@@ -56,3 +56,17 @@ TEST_CASE("a default schedule that does not apply is a fault, and the plain one 
   REQUIRE(remarks->faults.size() == 1);
   CHECK(remarks->faults.front().find("kernel product: the default schedule does not apply") == 0);
 }
+
+TEST_CASE("no schedule makes a legal kernel of one that stores another type than it declares") {
+  const Target target = described();
+  LoweredKernel kernel{wrapped_product(target)};
+  for (Buffer& buffer : kernel.lowered.kernel.buffers)
+    if (buffer.name == "acc") buffer.dtype = DType::i32;
+  const std::string reason = "the kernel is not legal: kernel @product: stage 'acc': the value";
+  Expected<ChosenSchedule> chosen = ModelSchedules().choose(kernel, target);
+  REQUIRE_FALSE(bool(chosen));
+  CHECK(error_text(chosen.takeError()).find(reason) != std::string::npos);
+  Expected<Kernel> unchanged = apply(kernel.lowered.kernel, Schedule{}, &target);
+  REQUIRE_FALSE(bool(unchanged));
+  CHECK(error_text(unchanged.takeError()).find("after step 0: " + reason) == 0);
+}
