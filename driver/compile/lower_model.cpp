@@ -373,6 +373,13 @@ Error check_strings(const Graph& graph, const Target& target) {
   return Error::success();
 }
 
+// Each pass is asked in checking builds alone.
+void check_legal(const Graph& graph) {
+  CheckContext context("passes", [&] { return print(graph); });
+  if (Error error = verify(graph))
+    TW_UNREACHABLE("the passes broke the graph: {0}", error_text(std::move(error)));
+}
+
 }  // namespace
 
 Expected<RewrittenGraph> rewrite_graph(Graph graph, const CompileOptions& options,
@@ -388,8 +395,7 @@ Expected<RewrittenGraph> rewrite_graph(Graph graph, const CompileOptions& option
   TW_TRY(run_passes(graph, context,
                     options.pipeline.empty() ? default_pipeline() : options.pipeline,
                     options.passes));
-  if (Error error = verify(graph))
-    TW_UNREACHABLE("the passes broke the graph: {0}", error_text(std::move(error)));
+  check_legal(graph);
   RewrittenGraph rewritten{std::move(graph), std::nullopt, std::move(context.narrowed)};
   if (costs) rewritten.layouts = blocks_of(rewritten.graph);
   return rewritten;

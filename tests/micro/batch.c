@@ -28,11 +28,13 @@ static int32_t pass(int32_t operation, uint32_t file, void* data, uint32_t bytes
 }
 
 int main(void) {
-  const uint32_t from = open_file("in.bin", BINARY, 6), to = open_file("out.bin", BINARY_WRITTEN, 7);
+  const uint32_t from = open_file("in.bin", BINARY, 6),
+                 to = open_file("out.bin", BINARY_WRITTEN, 7);
   for (;;) {
     for (uint32_t i = 0; i < sizeof inputs / sizeof *inputs; ++i)
       if (pass(READ, from, inputs[i], input_bytes[i]) != 0) return i != 0;
-    if (NAME(tw_, MODEL, _compute)((const void* const*)inputs, outputs, 0, arena, sizeof arena) != TW_OK)
+    if (NAME(tw_, MODEL, _compute)((const void* const*)inputs, outputs, 0, arena, sizeof arena) !=
+        TW_OK)
       return 2;
     for (uint32_t i = 0; i < sizeof outputs / sizeof *outputs; ++i)
       if (pass(WRITE, to, outputs[i], output_bytes[i]) != 0) return 3;
