@@ -1,9 +1,18 @@
-/* Indices that a run brings, looked at before a kernel reads by them. */
+/* Sizes and indices that a run brings, looked at before a kernel reads by them: of libraries and of
+ * freestanding objects, which have no context. */
 #include "model.h"
 #include "text.h"
 
 static int64_t signed_at(const void* indices, int32_t width, int64_t i) {
   return width == 4 ? ((const int32_t*)indices)[i] : ((const int64_t*)indices)[i];
+}
+
+int32_t tw_require(const tw_env* env, int32_t holds, const char* what) {
+  if (holds) return TW_OK;
+  text_clear(env->error);
+  text_add(env->error, "the sizes made from data do not fit: ");
+  text_add(env->error, what);
+  return TW_E_SHAPE;
 }
 
 int32_t tw_look_at_indices(const tw_env* env, const void* indices, int32_t width, int64_t bytes,

@@ -21,15 +21,6 @@ int32_t tw_symbol(const tw_env* env, int32_t index, int64_t value, int64_t most,
   return TW_E_SHAPE;
 }
 
-int32_t tw_require(const tw_env* env, int32_t holds, const char* what) {
-  tw_context* c = env->context;
-  if (holds) return TW_OK;
-  text_clear(&c->error);
-  text_add(&c->error, "the sizes made from data do not fit: ");
-  text_add(&c->error, what);
-  return TW_E_SHAPE;
-}
-
 /* The caller's memory for an output does not do. */
 static int32_t too_small(tw_context* c, int32_t output, int64_t bytes) {
   text_clear(&c->error);

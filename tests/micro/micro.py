@@ -19,7 +19,7 @@ import tempfile
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from networks import counted_by_data, keyword_network, save  # noqa: E402
+from networks import counted_by_data, keyword_network, save, thirteenth  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BOARD = ROOT / "examples/microcontroller"
@@ -161,12 +161,15 @@ def check_freestanding(program, work):
 
 
 def check_native(program, work):
-    """Objects for this machine, one with an operating system and one without, in one program."""
+    """Objects for this machine, one with an operating system and two without, in one program."""
     images = np.load(DIGITS / "test_images.npy")[:3]
     (work / "input.h").write_text(c_values(images))
     call(program, "compile", DIGITS / "digits.onnx", "--emit", "obj", "-o", "digits.a", cwd=work)
     call(program, "compile", DIGITS / "digits_batch.onnx", "--freestanding", "--dim", "batch=1..8", "-o", "batch.o", cwd=work)
-    call("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-I.", ROOT / "tests/micro/native.c", "digits.a", "batch.o", "-o", "native", cwd=work)
+    save(thirteenth(), work / "thirteenth.onnx")
+    call(program, "compile", "thirteenth.onnx", "--freestanding", "--dim", "n=2..4", "-o", "thirteenth.o", cwd=work)
+    call("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-I.", ROOT / "tests/micro/native.c", "digits.a", "batch.o", "thirteenth.o", "-o", "native",
+         cwd=work)
     said = np.array([float(word) for word in call("./native", cwd=work).split()], np.float32).reshape(2, 3, 10)
     for i, image in enumerate(images):
         expected = on_host(program, work, DIGITS / "digits.onnx", image[None], "logits")

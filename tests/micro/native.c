@@ -1,7 +1,8 @@
-/* Two objects in one program on this machine: digits.a as a library's table, batch.o freestanding.
- * Prints the logits of the images of input.h by the one, image for image, then by the other. */
+/* Objects in one program on this machine: digits.a as a library's table, batch.o and thirteenth.o freestanding.
+ * Prints the logits of the images of input.h by the first, image for image, then by the second. */
 #include "batch.h"
 #include "digits.h"
+#include "thirteenth.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,16 @@ static void print_logits(void) {
 static int expect(int got, int wanted, const char* what) {
   if (got != wanted) fprintf(stderr, "%s: %d, expected %d\n", what, got, wanted);
   return got != wanted;
+}
+
+/* Whether there is such an element is a question of the size. */
+static int check_thirteenth(void) {
+  float element = 0;
+  tw_thirteenth_io io = {3, images, &element};
+  int wrong = expect(tw_thirteenth_run(&io, arena, sizeof arena), TW_OK, "rows of 3");
+  wrong += expect(element == images[12], 1, "the thirteenth element");
+  io.n = 2;
+  return wrong + expect(tw_thirteenth_run(&io, arena, sizeof arena), TW_E_SHAPE, "rows of 2");
 }
 
 int main(void) {
@@ -43,5 +54,6 @@ int main(void) {
   wrong += expect(tw_batch_run(&all, arena, sizeof arena), TW_E_SHAPE, "a batch over the limit");
   all.batch = IMAGES, all.image = NULL;
   wrong += expect(tw_batch_run(&all, arena, sizeof arena), TW_E_ARGUMENT, "no image");
+  wrong += check_thirteenth();
   return wrong ? 3 : 0;
 }

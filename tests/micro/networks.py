@@ -42,6 +42,15 @@ def counted_by_data():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+def thirteenth():
+    """The thirteenth element of five rows, which are to be three or more long."""
+    nodes = [helper.make_node("Reshape", ["x", "all"], ["flat"]), helper.make_node("Gather", ["flat", "place"], ["y"])]
+    constants = [numpy_helper.from_array(np.array([-1]), "all"), numpy_helper.from_array(np.array([12]), "place")]
+    graph = helper.make_graph(nodes, "thirteenth", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [5, "n"])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
 def save(model, path):
     onnx.checker.check_model(model)
     onnx.save(model, path)
