@@ -93,8 +93,8 @@ NETWORKS = ("pictures", "sequences")
 class Generator:
     """With its seed it draws types, free extents, inputs and nodes. style: what the inputs are like; `mixed` are small tensors of any
     type and rank, `pictures` and `sequences` what networks take."""
-    def __init__(self, rng, style, of_f32=False):
-        self.rng, self.style, self.of_f32 = rng, style, of_f32
+    def __init__(self, rng, style, of_f32=False, subnormals=True):
+        self.rng, self.style, self.of_f32, self.subnormals = rng, style, of_f32, subnormals
         self.nodes, self.weights, self.values, self.inputs, self.numbers_of = [], [], [], [], {}
         # Most graphs have one rare type at the most, so that onnxruntime, which lacks many kernels of those, runs most graphs.
         self.rare = [None, None, F16, F64, BF16, *INTEGERS][self.pick(13)] if style == "mixed" and self.pick(2) else None
@@ -153,7 +153,8 @@ class Generator:
         """Of special graphs: some elements are what few programs think of."""
         if self.style != "special" or value.dtype not in FLOATS:
             return value
-        return np.where(rng.random(value.shape) < 0.3, rng.choice(SPECIAL, value.shape).astype(value.dtype), value)
+        values = SPECIAL if self.subnormals else SPECIAL[:-2] + (0.0, -0.0)
+        return np.where(rng.random(value.shape) < 0.3, rng.choice(values, value.shape).astype(value.dtype), value)
 
     def draw(self, dtype, shape, rng=None, least=None):
         rng = rng or self.rng

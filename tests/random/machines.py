@@ -19,6 +19,7 @@ HOSTS = {"host": "sse4_2", "x86-64-v2": "sse4_2", "x86-64-v3": "avx2", "x86-64-v
 MEMORY = "MEMORY {{ FLASH (rx) : ORIGIN = 0, LENGTH = {} RAM (rw) : ORIGIN = {}, LENGTH = 16M }}\nINCLUDE sections.ld\n"
 BOARDS = {"cortex-m4": ("mps2-an386", "thumbv7em-none-eabihf", MEMORY.format("4M", "0x21000000")),
           "cortex-m55": ("mps3-an547", "thumbv8.1m.main-none-eabihf", MEMORY.format("512K", "0x60000000"))}
+FLUSHES = {"armv7-generic", "cortex-m55"}   # whose vectors take subnormal numbers of f32 for 0
 TARGETS = [*HOSTS, *EMULATORS, *BOARDS]
 
 

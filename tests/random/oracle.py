@@ -94,6 +94,4 @@ def difference(name, have, want, tolerance, may_step=None, special=False):
     off = np.abs(want[finite] - have[finite]) / (np.maximum(sizes, span) if special else span)
     if off.max(initial=0) > tolerance:
         return f"{name} is off by {off.max():.2g} of its range"
-    if special and not np.array_equal(np.signbit(want[want == 0]), np.signbit(have[want == 0])):
-        return f"{name}: the sign of a zero"
     return None

@@ -26,7 +26,7 @@ from onnx import TensorProto, helper
 
 from batch import results_of_batch
 from draw import case_of
-from machines import BOARDS, TARGETS, machines_here
+from machines import BOARDS, FLUSHES, TARGETS, machines_here
 from shrink import shrunk
 
 BATCH, BOARD_BATCH = 16, 8   # graphs; a board's memory is small
@@ -61,7 +61,7 @@ def run_batch(work):
 
 def tried(args, target, seeds):
     counts, lines, failed = collections.Counter(), [], []
-    cases = [case for seed in seeds if (case := case_of(seed, args.nodes))]
+    cases = [case for seed in seeds if (case := case_of(seed, args.nodes, target not in FLUSHES))]
     counts["empty"] = len(seeds) - len(cases)
     results = results_of_batch(cases, args.tilewright, target)
     counts["onnxruntime does not run it"] = len(cases) - len(results)

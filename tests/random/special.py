@@ -1,31 +1,31 @@
-"""Families for data with NaN, infinities, zeros with a sign and subnormal numbers: operators whose results these decide."""
+"""Families for data with NaN, infinities, zeros with a sign and subnormal numbers: operators whose results these decide. A computed
+zero may have either sign, and onnxruntime loses a NaN in some reductions."""
 import numpy as np
 from onnx import TensorProto
 
 import shapes
 from graph import BOOL, F16, F32, F64
 
-UNARY = ["Abs", "Neg", "Tanh", "Sigmoid", "Relu", "Erf", "Atan", "Floor", "Ceil", "Sqrt", "Exp", "Reciprocal", "Identity", "LeakyRelu", "Sign", "Round"]
+UNARY = ["Abs", "Neg", "Tanh", "Sigmoid", "Relu", "Erf", "Atan", "Sqrt", "Exp", "Identity", "LeakyRelu"]
+OF_EXACT = ["Reciprocal", "Floor", "Ceil", "Round", "Sign"]
 SPECIAL_SAFE = {"transpose", "reshape", "flatten", "unsqueeze", "squeeze", "concat", "slice_", "gather", "gather_elements", "gather_nd", "expand", "split",
                 "tile", "scatter_nd", "trilu"}
 
 
 def unary(g):
     x = g.one((F32, F16, F64))
-    if not x:
-        return
-    op = g.among(UNARY)
-    y = g.add(op, [x.name], [(x.dtype, x.shape)])
-    if op == "Sign":   # nobody says which zero that of a zero is
-        g.add("Mul", [y.name, y.name], [(x.dtype, x.shape)])
+    if x:
+        op = g.among(UNARY + OF_EXACT if x.exact else UNARY)
+        g.add(op, [x.name], [(x.dtype, x.shape)], exact=x.exact and op in ("Neg", "Identity"))
 
 
 def binary(g):
     x = g.one((F32, F16, F64))
     if x:
-        others = [v for v in g.values if v.dtype == x.dtype and v.shape == x.shape]
-        other = g.among(others).name if g.pick(2) else g.numbers(dtype=x.dtype)
-        g.add(g.among(["Add", "Sub", "Mul", "Div", "Max", "Min"]), [x.name, other][::1 if g.pick(2) else -1], [(x.dtype, x.shape)])
+        op = g.among(["Add", "Sub", "Mul", "Div", "Max", "Min"])
+        others = [v for v in g.values if v.dtype == x.dtype and v.shape == x.shape and (op != "Div" or v.exact)]
+        other = g.among(others).name if others and g.pick(2) else g.numbers(dtype=x.dtype)
+        g.add(op, [x.name, other], [(x.dtype, x.shape)])
 
 
 def asked(g):
@@ -63,7 +63,7 @@ def reduce(g):
     if x:
         axis = g.pick(len(x.shape))
         shape = [1 if i == axis else d for i, d in enumerate(x.shape)]
-        g.add(g.among(["ReduceSum", "ReduceMax", "ReduceMin"]), [x.name, g.ints([axis])], [(F32, shape)], keepdims=1)
+        g.add(g.among(["ReduceSum", "ReduceMean", "ReduceL1"]), [x.name, g.ints([axis])], [(F32, shape)], keepdims=1)
 
 
 def product(g):
