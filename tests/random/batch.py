@@ -10,7 +10,8 @@ from draw import MoreOutputs
 from machines import BOARDS, EMULATORS, Fault, Refused, machine_of
 from merged import merged, prefix_of
 
-Result = collections.namedtuple("Result", "case what why")   # what: compared, evaluated (alone), refused, failed
+# what: compared, evaluated (alone), refused, failed, or again: more values are outputs now
+Result = collections.namedtuple("Result", "case what why")
 
 
 def run_together(cases, tilewright, target):
@@ -20,20 +21,25 @@ def run_together(cases, tilewright, target):
         onnx.save(merged([case.model for case in cases]), work / "model.onnx")
         dims = {prefix_of(i) + name: values for i, case in enumerate(cases) for name, values in case.dims.items()}
         machine = machine_of(target)(tilewright, work, target, dims)
-        wrong = [None] * len(cases)
+        wrong, again = [None] * len(cases), set()
         for number in range(len(cases[0].runs)):
             feeds = joined(cases, lambda case: case.runs[number])
             have = machine.run(number, feeds, joined(cases, lambda case: case.expected[number] if case.expected else {}))
             for i, case in enumerate(cases):
                 prefix = prefix_of(i)
-                if case.expected and not wrong[i]:
-                    own = {name.removeprefix(prefix): value for name, value in have.items() if name.startswith(prefix)}
-                    wrong[i] = case.wrong(number, own)
+                if not case.expected or wrong[i] or i in again:
+                    continue
+                try:
+                    wrong[i] = case.wrong(number, {name.removeprefix(prefix): value for name, value in have.items() if name.startswith(prefix)})
+                except MoreOutputs:
+                    again.add(i)
         if hasattr(machine, "verified") and not machine.emulator:
             said = machine.verified(feeds)
-            wrong = [text or case.evaluated_wrong({name.removeprefix(prefix_of(i)): d for name, d in said.items() if name.startswith(prefix_of(i))})
-                     for i, (case, text) in enumerate(zip(cases, wrong))]
-        return [Result(case, "failed" if text else "compared" if case.expected else "evaluated", text) for case, text in zip(cases, wrong)]
+            for i, case in enumerate(cases):
+                own = {name.removeprefix(prefix_of(i)): d for name, d in said.items() if name.startswith(prefix_of(i))}
+                wrong[i] = wrong[i] or (None if i in again else case.evaluated_wrong(own))
+        return [Result(case, "again" if i in again else "failed" if text else "compared" if case.expected else "evaluated", text)
+                for i, (case, text) in enumerate(zip(cases, wrong))]
 
 
 def joined(cases, tensors):
@@ -47,7 +53,7 @@ def results_of_batch(cases, tilewright, target):
     while cases:
         try:
             return results + [alone_again(r, tilewright, target, len(cases)) for r in run_together(cases, tilewright, target)]
-        except (Refused, Fault, MoreOutputs) as why:
+        except (Refused, Fault) as why:
             index = re.search(r"\bg(\d+)_", str(why)) if isinstance(why, Refused) else None
             if index and int(index[1]) < len(cases) and len(cases) > 1:
                 results.append(Result(cases.pop(int(index[1])), "refused", str(why)))
@@ -65,18 +71,18 @@ def one_by_one(cases, tilewright, target, why):
 
 def run_alone(case, tilewright, target):
     try:
-        return run_together([case], tilewright, target)[0]
+        result = run_together([case], tilewright, target)[0]
+        return run_alone(case, tilewright, target) if result.what == "again" else result
     except Refused as why:
         return Result(case, "refused", str(why))
     except Fault as why:
         return Result(case, "failed", str(why))
-    except MoreOutputs:
-        case.show_loose()
-        return run_alone(case, tilewright, target)
 
 
 def alone_again(result, tilewright, target, count):
     """What has failed among others is tried alone, so that it is known which of the two it takes."""
+    if result.what == "again":
+        return run_alone(result.case, tilewright, target)
     if result.what != "failed" or count == 1:
         return result
     again = run_alone(result.case, tilewright, target)

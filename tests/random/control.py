@@ -36,7 +36,8 @@ def chain(g, start, shape, prefix, captured=(), condition_name=None):
         elif how < 2:
             nodes.append(helper.make_node(g.among(SMOOTH), [last], [name]))
         else:
-            other = g.among(captured) if captured and g.pick(2) else g.numbers()
+            others = [c for c in captured if c != start]
+            other = g.among(others) if others and g.pick(2) else g.numbers()
             nodes.append(helper.make_node(g.among(["Add", "Mul", "Sub", "Max"]), [last, other], [name]))
         last = name
     return nodes, last

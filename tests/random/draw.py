@@ -88,6 +88,7 @@ class Case:
         shown = {name for name in self.steps.made if name not in self.loose and self.steps.near(name, results).any()}
         if shown:   # near ties of other values, now that those are a step off
             self.loose |= shown
+            self.show_loose()
             raise MoreOutputs
         return {name: results[made] for made, name in names.items()}, {name: self.steps.near(name, results) for name in self.loose}
 

@@ -65,6 +65,8 @@ def binary(g):
         return
     other, shape, exact = operand(g, x)
     op = g.among(["Add", "Sub", "Mul", "Max", "Min"])
+    if op == "Sub" and other == x.name:   # 0, but for rounding
+        return
     g.add(op, [x.name, other][::1 if g.pick(2) else -1], [(x.dtype, shape)],
           exact=x.exact and exact and (x.dtype in INTEGERS or op in ("Max", "Min")))
 

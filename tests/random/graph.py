@@ -99,6 +99,7 @@ class Generator:
         # Most graphs have one rare type at the most, so that onnxruntime, which lacks many kernels of those, runs most graphs.
         self.rare = [None, None, F16, F64, BF16, *INTEGERS][self.pick(13)] if style == "mixed" and self.pick(2) else None
         self.frees = self.drawn_dims()
+        self.most = MOST_OF_NETWORKS if style in NETWORKS else MOST_ELEMENTS
         for shape, dtype in getattr(self, f"{style}_inputs")():
             value = Value(f"x{len(self.inputs)}", F32 if dtype == BF16 else dtype, shape, True)
             self.inputs.append(value)
@@ -130,7 +131,9 @@ class Generator:
     def pictures_inputs(self):
         batch, size, dtype = self.extent(2), 3 + self.pick(10), self.network_type()
         for _ in range(1 + self.pick(2)):
-            yield [batch, self.width(16), *(self.extent(12) if self.pick(4) == 0 else size for _ in range(2))], dtype
+            plane = [self.extent(12) if self.pick(4) == 0 else size for _ in range(2)]
+            places = max(math.prod(sizes([batch, *plane], second)) for second in (False, True))
+            yield [batch, min(self.width(16), self.most // places), *plane], dtype
 
     def sequences_inputs(self):
         batch, length, dtype = self.extent(3), self.extent(8), self.network_type()
@@ -201,8 +204,7 @@ class Generator:
     def add(self, op, inputs, outs, exact=False, **attributes):
         """outs: (dtype, shape) of each output. Returns the last one's value."""
         names = [f"v{len(self.nodes)}_{i}" for i in range(len(outs))]
-        most = MOST_OF_NETWORKS if self.style in NETWORKS else MOST_ELEMENTS
-        if any(math.prod(sizes(shape, s)) > most for _, shape in outs for s in (False, True)):
+        if any(math.prod(sizes(shape, s)) > self.most for _, shape in outs for s in (False, True)):
             raise Unfit
         self.nodes.append(helper.make_node(op, inputs, names, f"n{len(self.nodes)}", **attributes))
         self.values += [Value(name, dtype, shape, exact) for name, (dtype, shape) in zip(names, outs)]
