@@ -27,6 +27,7 @@ from onnx import TensorProto, helper
 from batch import results_of_batch
 from draw import case_of
 from machines import BOARDS, FLUSHES, TARGETS, machines_here
+from merged import merged
 from shrink import shrunk
 
 BATCH, BOARD_BATCH = 16, 8   # graphs; a board's memory is small
@@ -76,6 +77,8 @@ def tried(args, target, seeds):
             lines.append(f"FAIL seed {case.seed}, {target}, {case.style}: {why}; shrunk to {nodes}")
             if args.keep:
                 args.keep.mkdir(parents=True, exist_ok=True)
+                if why.startswith("only "):
+                    onnx.save(merged([c.model for c in cases]), args.keep / f"seeds{seeds.start}_{len(seeds)}.onnx")
                 onnx.save(case.model, args.keep / f"seed{case.seed}.onnx")
                 if small:
                     onnx.save(small, args.keep / f"seed{case.seed}_small.onnx")
