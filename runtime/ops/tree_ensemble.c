@@ -46,8 +46,8 @@ static int tree_leaf(const tw_op_args* a, const int32_t* node, double* sums, int
     if (w < 0 || w >= weights->dims[0] || ids[w] < 0 || ids[w] >= targets) return 0;
     const double weight = tree_number(weights, w);
     double* sum = &sums[ids[w]];
-    if (a->ints[0] == kLeast) *sum = weight < *sum ? weight : *sum;
-    else if (a->ints[0] == kMost) *sum = weight > *sum ? weight : *sum;
+    if (a->ints[0] == kLeast) *sum = weight >= *sum ? *sum : weight;
+    else if (a->ints[0] == kMost) *sum = weight <= *sum ? *sum : weight;
     else *sum += weight;
   }
   return 1;
@@ -74,9 +74,9 @@ int32_t tw_op_tree_ensemble(const tw_op_args* a) {
   const tw_view *roots = &a->in[3], *y = &a->out[0];
   const int64_t rows = y->dims[0], targets = y->dims[1], trees = roots->dims[0];
   double* sums = a->out[1].data;
-  const double start = a->ints[0] == kLeast  ? 1.7976931348623157e308
-                       : a->ints[0] == kMost ? -1.7976931348623157e308
-                                             : 0;
+  /* NaN is replaced by the first weight; a target that no leaf names is 0 */
+  const int extreme = a->ints[0] == kLeast || a->ints[0] == kMost;
+  const double start = extreme ? __builtin_nan("") : 0;
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t t = 0; t < targets; ++t) sums[t] = start;
     for (int64_t t = 0; t < trees; ++t) {
@@ -85,7 +85,9 @@ int32_t tw_op_tree_ensemble(const tw_op_args* a) {
         return tw_op_fail(a, TW_E_ARGUMENT, "tree_ensemble: tree % is broken", t, 0);
     }
     for (int64_t t = 0; t < targets; ++t) {
-      const double sum = a->ints[0] == kAverage ? sums[t] / (double)(int32_t)trees : sums[t];
+      const double sum = a->ints[0] == kAverage          ? sums[t] / (double)(int32_t)trees
+                         : extreme && sums[t] != sums[t] ? 0
+                                                         : sums[t];
       if (y->dtype == TW_F64) ((double*)y->data)[row * targets + t] = sum;
       else ((float*)y->data)[row * targets + t] = (float)sum;
     }

@@ -87,6 +87,23 @@ TEST_CASE("sizes that the data decide fold where the data are constants") {
   CHECK(made[3] == List{1, 1, 3});
 }
 
+TEST_CASE("a target that no leaf names is 0, whatever the weights are joined by") {
+  for (const std::string join : {"SUM", "AVERAGE", "MIN", "MAX"}) {
+    const std::string model =
+        "<ir_version: 8, opset_import: [\"\": 17, \"ai.onnx.ml\": 3]> g (float[1,1] x) => "
+        "(float[1,2] "
+        "y) { y = ai.onnx.ml.TreeEnsembleRegressor<n_targets = 2, aggregate_function = \"" +
+        join +
+        "\", nodes_treeids = [0], nodes_nodeids = [0], nodes_featureids = [0], nodes_values = "
+        "[0.0], "
+        "nodes_modes = [\"LEAF\"], nodes_truenodeids = [0], nodes_falsenodeids = [0], "
+        "target_treeids "
+        "= [0], target_nodeids = [0], target_ids = [1], target_weights = [-2.5]>(x) }";
+    CAPTURE(join);
+    CHECK(run_model(onnx_bytes(model), {floats({1, 1}, {0})})[0] == List{0, -2.5});
+  }
+}
+
 TEST_CASE("MaxUnpool with and without an output shape; Det") {
   const Tensor x = floats({1, 1, 2, 2}, {1, 2, 3, 4}), at = ints({1, 1, 2, 2}, {5, 7, 13, 15});
   const std::string head = "g (float[1,1,2,2] x, int64[1,1,2,2] i) => (float[a,b,c,d] y) ",
