@@ -39,6 +39,11 @@ stage release tests
 ctest --test-dir build/release --output-on-failure -j "$jobs"
 scripts/demo.sh
 $python tests/onnx/operators.py build/release/tests/onnx/cases --check
+$python tests/operators/operator_table.py --check
+share=$((hash % 8))/8   # of the cases of single operators against ONNX's reference and onnxruntime
+[ $full = 0 ] || share=0/1
+echo "of the operators' random cases: part $share; --full runs all"
+$python tests/operators/operator_table.py --share $share --tilewright build/release/tilewright
 stage packages and builds
 $python tests/packages/packages.py --build build/release
 $python tests/packages/ci.py --build build/release
