@@ -342,7 +342,7 @@ static tw_status output_of_run(tw_context* c, int32_t i, int64_t* dims, void** d
 }
 
 static tw_api g_api;
-static _Atomic uint32_t g_api_state; /* 0: empty, 1: being filled, 2: filled */
+static _Atomic uint32_t g_api_lock, g_api_filled;
 
 static void choose_model(void) {
   const tw_model_desc* const* model = tw_models;
@@ -386,13 +386,12 @@ static void fill_api(void) {
 }
 
 const tw_api* tw_serve(uint32_t version) {
-  uint32_t empty = 0;
   if (version != TW_ABI_VERSION) return 0;
-  if (__c11_atomic_compare_exchange_strong(&g_api_state, &empty, 1, __ATOMIC_ACQUIRE,
-                                           __ATOMIC_ACQUIRE)) {
-    fill_api();
-    TW_STORE(&g_api_state, 2, RELEASE);
+  if (!TW_LOAD(&g_api_filled, ACQUIRE)) {
+    tw_lock(&g_api_lock);
+    if (!TW_LOAD(&g_api_filled, RELAXED)) fill_api();
+    TW_STORE(&g_api_filled, 1, RELEASE);
+    tw_unlock(&g_api_lock);
   }
-  while (TW_LOAD(&g_api_state, ACQUIRE) != 2) tw_relax();
   return &g_api;
 }

@@ -219,8 +219,8 @@ void tw_team_leave(tw_team* team) {
     TW_STORE(&pool->stop, 1, RELEASE);
     rouse(pool, INT32_MAX);
     for (int32_t i = 0; i < pool->worker_count; ++i) pthread_join(pool->workers[i].thread, 0);
-    munmap(pool, sizeof *pool);
     g_pool = 0;
+    munmap(pool, sizeof *pool);
   }
   tw_unlock(&g_lock);
 }

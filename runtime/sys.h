@@ -105,15 +105,29 @@ static inline void tw_futex_wake(_Atomic uint32_t* word, int32_t count) {
   syscall(SYS_futex, word, 129L /* FUTEX_WAKE_PRIVATE */, (long)count, (void*)0, (void*)0, 0L);
 }
 
-/* A lock for what is never on the run path; 0: free, 2: somebody sleeps. */
+/* A lock for what is never on the run path; 0: free, else twice the number of the process that has
+ * it, and 1 more when somebody sleeps. A forked child has the memory but not the threads: it takes
+ * what one of them had. So what a lock guards can be read after every step of who writes it. */
 static inline void tw_lock(_Atomic uint32_t* lock) {
-  uint32_t free = 0;
-  if (__c11_atomic_compare_exchange_strong(lock, &free, 1, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-    return;
-  while (TW_SWAP(lock, 2, ACQUIRE) != 0) tw_futex_wait(lock, 2);
+  const uint32_t own = (uint32_t)syscall(SYS_getpid) << 1;
+  uint32_t seen = 0, mark = own;
+  for (;;) {
+    if (seen >> 1 != own >> 1) {
+      if (__c11_atomic_compare_exchange_strong(lock, &seen, mark, __ATOMIC_ACQUIRE,
+                                               __ATOMIC_RELAXED))
+        return;
+      continue;
+    }
+    if (seen == own && !__c11_atomic_compare_exchange_strong(lock, &seen, own | 1, __ATOMIC_RELAXED,
+                                                             __ATOMIC_RELAXED))
+      continue;
+    tw_futex_wait(lock, own | 1);
+    mark = own | 1; /* others may sleep still */
+    seen = TW_LOAD(lock, RELAXED);
+  }
 }
 static inline void tw_unlock(_Atomic uint32_t* lock) {
-  if (TW_SWAP(lock, 0, RELEASE) == 2) tw_futex_wake(lock, 1);
+  if (TW_SWAP(lock, 0, RELEASE) & 1) tw_futex_wake(lock, 1);
 }
 
 /* Zeroed pages, or NULL. Much memory is asked for in huge pages: the system then hands it out in few

@@ -133,9 +133,9 @@ static void tw_weights_leave(void) {
   if (!tw_model->weights_file) return;
   tw_lock(&g_weights_lock);
   if (--g_weights_users == 0) {
-    munmap((void*)g_weights,
-           (size_t)((const tw_weights_header*)(const void*)tw_own_weights())->bytes);
+    const uint8_t* mapped = g_weights;
     g_weights = 0;
+    munmap((void*)mapped, (size_t)((const tw_weights_header*)(const void*)tw_own_weights())->bytes);
   }
   tw_unlock(&g_weights_lock);
 }

@@ -132,3 +132,15 @@ TEST_CASE("the pool has no data race, spinning or sleeping") {
     CHECK(run_command(dir / "stress").output == "wrong 0\n");
   }
 }
+
+TEST_CASE("a child that is forked while other threads make and destroy contexts runs") {
+  const ScratchDir dir;
+  const CommandResult built = run_command(
+      "cd " TW_SOURCE_DIR " && " TW_CLANG
+      " -g -O1 -std=gnu11 -I . -DNAME=fake runtime/runtime.c tests/packager/fake_model.c "
+      "tests/packager/forks.c -pthread -o " +
+      (dir / "forks"));
+  INFO(built.output);
+  REQUIRE(built.status == 0);
+  CHECK(run_command((dir / "forks") + " 100").output == "wrong 0\n");
+}
