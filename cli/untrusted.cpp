@@ -37,7 +37,7 @@ void say(const Confinement& c, Console& console) {
                      static_cast<double>(c.memory_bytes) * 1e-9, c.seconds,
                      static_cast<double>(c.file_bytes) * 1e-9)
               << "reads " << list_text(c.reads) << "; writes " << list_text(c.writes)
-              << "; no programs, no network\n";
+              << "; no other processes, no programs, no network\n";
   console.err.flush();
 }
 

@@ -10,7 +10,7 @@ export DEBIAN_FRONTEND=noninteractive
 ONNX_VERSION=1.23.2
 core_apt="g++ make git ca-certificates llvm-22-dev liblld-22-dev clang-22 cmake ninja-build ccache libprotobuf-dev
   protobuf-compiler libyaml-cpp-dev libcli11-dev doctest-dev nlohmann-json3-dev zlib1g-dev libsqlite3-dev libxgboost-dev libstb-dev
-  python3-venv python3-pip"
+  libseccomp-dev python3-venv python3-pip"
 test_apt="libc6-dev-arm64-cross libc6-dev-riscv64-cross libc6-dev-armhf-cross libstdc++-12-dev-arm64-cross libstdc++-12-dev-armhf-cross qemu-user musl-tools binutils lld-22 strace libjpeg-dev
   libonnx-testdata qemu-system-arm meson zsh fish mmdebstrap chromium"
 sanitizers_apt="libclang-rt-22-dev clang-tidy-22"

@@ -1,13 +1,10 @@
 #include "support/confine.h"
 
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
+#include <linux/capability.h>
 #include <linux/landlock.h>
-#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -15,16 +12,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
-#include <cstddef>
+#include <cstdio>
 #include <cstring>
-#include <iterator>
+#include <fstream>
+
+#include "support/allowed_calls.h"
 
 namespace tw {
 namespace {
 
 constexpr rlim_t kOpenFiles = 512;
-constexpr int kLastWish = 2000;  // milliseconds between the wish to end and the end
+constexpr int kLastWish = 2000;   // milliseconds between the wish to end and the end
+constexpr int kThreadsTurn = 50;  // milliseconds between two looks at the threads
+constexpr int64_t kMostThreads = 2048;
 
 // Landlock's rights by the version that brought them (linux/landlock.h of later kernels).
 constexpr uint64_t kOfVersion1 = (uint64_t{1} << 13) - 1, kRefer = uint64_t{1} << 13,
@@ -36,46 +38,8 @@ constexpr uint64_t kWrite = kRead | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACC
 constexpr uint64_t kOfFiles = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |
                               kTruncate;
 
-#if defined(__x86_64__)
-constexpr uint32_t kArchitecture = AUDIT_ARCH_X86_64;
-#elif defined(__aarch64__)
-constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
-#elif defined(__riscv) && __riscv_xlen == 64
-constexpr uint32_t kArchitecture = AUDIT_ARCH_RISCV64;
-#else
-constexpr uint32_t kArchitecture = 0;
-#endif
-constexpr uint32_t kForeignCalls = 0x40000000;  // on x86-64, those of x32
-
-// Other programs, other processes, the network, and parts of the kernel that nobody needs here.
-constexpr int kDenied[] = {SYS_execve,
-                           SYS_execveat,
-                           SYS_socket,
-                           SYS_socketpair,
-                           SYS_connect,
-                           SYS_bind,
-                           SYS_ptrace,
-                           SYS_process_vm_readv,
-                           SYS_process_vm_writev,
-                           SYS_bpf,
-                           SYS_mount,
-                           SYS_umount2,
-                           SYS_unshare,
-                           SYS_setns,
-                           SYS_keyctl,
-                           SYS_add_key,
-                           SYS_request_key,
-                           SYS_io_uring_setup,
-                           SYS_userfaultfd,
-                           SYS_perf_event_open,
-                           SYS_init_module,
-                           SYS_finit_module,
-                           SYS_kexec_load,
-                           SYS_pidfd_getfd,
-                           SYS_open_by_handle_at};
-
-// Of a terminal: they type what its owner's shell then reads.
-constexpr unsigned long kDeniedDeviceCalls[] = {TIOCSTI, TIOCLINUX};
+// Capabilities that stay, for root's work on files of others.
+constexpr uint32_t kKeptCapabilities = 1u << CAP_DAC_OVERRIDE | 1u << CAP_FOWNER;
 
 // landlock_ruleset_attr of version 6 (Linux 6.12), of which earlier ones know the first field.
 struct Ruleset {
@@ -128,83 +92,132 @@ Problem limit_paths(const Confinement& confinement) {
   return problem;
 }
 
-Problem limit_calls() {
-  constexpr uint32_t kRefuse = SECCOMP_RET_ERRNO | EPERM;
-  const auto at = [](size_t offset) {
-    return sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offset));
-  };
-  const auto answer = [](uint32_t value) { return sock_filter BPF_STMT(BPF_RET | BPF_K, value); };
-  std::vector<sock_filter> filter{at(offsetof(seccomp_data, arch)),
-                                  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 1, 0),
-                                  answer(SECCOMP_RET_KILL_PROCESS),
-                                  at(offsetof(seccomp_data, nr)),
-                                  BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, kForeignCalls, 0, 1),
-                                  answer(kRefuse)};
-  for (const int call : kDenied) {
-    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(call), 0, 1));
-    filter.push_back(answer(kRefuse));
-  }
-  // The request of an ioctl is its second argument's low half
-  constexpr auto kDevices = static_cast<unsigned char>(1 + 2 * std::size(kDeniedDeviceCalls));
-  filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, kDevices));
-  filter.push_back(at(offsetof(seccomp_data, args) + sizeof(uint64_t)));
-  for (const unsigned long request : kDeniedDeviceCalls) {
-    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(request), 0, 1));
-    filter.push_back(answer(kRefuse));
-  }
-  filter.push_back(answer(SECCOMP_RET_ALLOW));
-  const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
-  return ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0 ? failed("seccomp") : "";
-}
-
 Problem limit_resource(decltype(RLIMIT_AS) resource, rlim_t most) {
   const rlimit limit{most, most};
   return ::setrlimit(resource, &limit) != 0 ? failed("setrlimit") : "";
 }
 
-// Of this process, for ever.
+Problem close_descriptors(std::vector<int> kept) {
+  kept.insert(kept.end(), {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO});
+  std::ranges::sort(kept);
+  unsigned next = 0;
+  const auto close_up_to = [&](unsigned last) {
+    return next > last || ::syscall(SYS_close_range, next, last, 0u) == 0;
+  };
+  for (const int one : kept) {
+    const auto number = static_cast<unsigned>(one);
+    if (number > 0 && !close_up_to(number - 1)) return failed("close_range");
+    next = std::max(next, number + 1);
+  }
+  return close_up_to(~0u) ? "" : failed("close_range");
+}
+
+Problem drop_capabilities() {
+  __user_cap_header_struct head{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3]{};
+  if (::syscall(SYS_capget, &head, sets) != 0) return failed("capget");
+  sets[0].permitted &= kKeptCapabilities, sets[0].inheritable = 0;
+  sets[0].effective &= kKeptCapabilities;
+  sets[1] = {};
+  return ::syscall(SYS_capset, &head, sets) != 0 ? failed("capset") : "";
+}
+
+Problem set_option(const char* what, int option, unsigned long value) {
+  return ::prctl(option, value, 0ul, 0ul, 0ul) != 0 ? failed(what) : "";
+}
+
 Problem enter(const Confinement& confinement) {
   Problem problem;
-  const auto then = [&](Problem next) {
-    if (problem.empty()) problem = std::move(next);
+  const auto then = [&](auto step) {
+    if (problem.empty()) problem = step();
   };
-  then(::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 ? failed("prctl") : "");
-  then(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ? failed("no_new_privs") : "");
-  then(limit_resource(RLIMIT_AS, confinement.memory_bytes));
-  then(limit_resource(RLIMIT_FSIZE, confinement.file_bytes));
-  then(limit_resource(RLIMIT_NOFILE, kOpenFiles));
-  then(limit_resource(RLIMIT_CORE, 0));
-  if (problem.empty()) then(limit_paths(confinement));
-  if (problem.empty()) then(limit_calls());
+  then([&] { return close_descriptors(confinement.descriptors); });
+  then([] { return set_option("pdeathsig", PR_SET_PDEATHSIG, SIGKILL); });
+  then([] { return set_option("no_new_privs", PR_SET_NO_NEW_PRIVS, 1); });
+  then([&] { return limit_resource(RLIMIT_AS, confinement.memory_bytes); });
+  then([&] { return limit_resource(RLIMIT_FSIZE, confinement.file_bytes); });
+  then([] { return limit_resource(RLIMIT_NOFILE, kOpenFiles); });
+  then([] { return limit_resource(RLIMIT_CORE, 0); });
+  then([&] { return limit_paths(confinement); });
+  then([] { return set_option("dumpable", PR_SET_DUMPABLE, 0); });
+  then(drop_capabilities);
+  then(limit_calls);
   return problem;
 }
 
-// Reads what the child says until it is gone. Whether it went before the time was over.
-bool ended_in(int pipe, double seconds, std::string& said) {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  for (;;) {
-    const double rest = std::chrono::duration<double>(end - Clock::now()).count();
-    pollfd wait{pipe, POLLIN, 0};
-    if (::poll(&wait, 1, static_cast<int>(std::max(0.0, std::min(rest, 1e6)) * 1e3)) == 0) {
-      if (rest <= 0) return false;
-      continue;
-    }
-    char text[256];
-    const ssize_t got = ::read(pipe, text, sizeof text);
-    if (got == 0) return true;
-    if (got > 0) said.append(text, static_cast<size_t>(got));
-    else if (errno != EINTR) return true;
+// A process that is watched, by a descriptor that is readable once it is gone.
+class Watched {
+ public:
+  explicit Watched(pid_t process)
+      : process_(process), gone_(static_cast<int>(::syscall(SYS_pidfd_open, process, 0))) {}
+  Watched(const Watched&) = delete;
+  ~Watched() {
+    if (gone_ >= 0) ::close(gone_);
   }
+
+  bool valid() const { return gone_ >= 0; }
+
+  enum class End : uint8_t { own, late, threads };
+  // Waits for the end, or for what is beyond a limit.
+  End wait(double seconds) const {
+    const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+    while (!is_gone_in(kThreadsTurn)) {
+      if (threads() > kMostThreads) return End::threads;
+      if (Clock::now() >= end) return End::late;
+    }
+    return End::own;
+  }
+
+  void end() const {
+    ::kill(process_, SIGTERM);
+    if (!is_gone_in(kLastWish)) ::kill(process_, SIGKILL);
+  }
+
+  int status() const {
+    int status = 0;
+    while (::waitpid(process_, &status, 0) < 0)
+      TW_CHECK(errno == EINTR, "the confined process is not there: {0}", std::strerror(errno));
+    return status;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool is_gone_in(int milliseconds) const {
+    pollfd wait{gone_, POLLIN, 0};
+    return ::poll(&wait, 1, milliseconds) > 0;
+  }
+
+  int64_t threads() const {
+    std::ifstream status("/proc/" + std::to_string(process_) + "/status");
+    int64_t count = 0;
+    for (std::string line; std::getline(status, line);)
+      if (std::sscanf(line.c_str(), "Threads: %ld", &count) == 1) break;
+    return count;
+  }
+
+  pid_t process_;
+  int gone_;
+};
+
+// All that the child says before it is confined.
+std::string read_all(int pipe) {
+  std::string said;
+  char text[256];
+  for (ssize_t got = 0; (got = ::read(pipe, text, sizeof text)) != 0;) {
+    if (got > 0) said.append(text, static_cast<size_t>(got));
+    else if (errno != EINTR) break;
+  }
+  return said;
 }
 
-Expected<std::optional<int>> outcome(int status, bool in_time, const std::string& said,
-                                     const Confinement& confinement) {
-  if (!said.empty())
-    return make_error(DiagCode::unsupported, "the work cannot be confined here: {0}", said);
-  if (!in_time)
+Expected<std::optional<int>> outcome(int status, Watched::End end, const Confinement& confinement) {
+  if (end == Watched::End::late)
     return make_error(DiagCode::limit, "the work was ended after {0} seconds, its limit",
                       confinement.seconds);
+  if (end == Watched::End::threads)
+    return make_error(DiagCode::limit, "the work was ended with more than {0} threads, its limit",
+                      kMostThreads);
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   const int signal = WTERMSIG(status);
   if (signal == SIGXFSZ)
@@ -215,37 +228,63 @@ Expected<std::optional<int>> outcome(int status, bool in_time, const std::string
                     signal, ::strsignal(signal), confinement.memory_bytes);
 }
 
+Error cannot(const std::string& why) {
+  return make_error(DiagCode::unsupported, "the work cannot be confined here: {0}", why);
+}
+
+Error check_system() {
+  if (landlock_version() >= 1 && can_limit_calls()) return Error::success();
+  return make_error(DiagCode::unsupported,
+                    "this system cannot confine: it takes Linux 5.13 or later with Landlock, on "
+                    "x86-64, AArch64 or RISC-V of 64 bits");
+}
+
+// In the child: confines it, and says so by closing the pipe.
+void begin_work(Confinement confinement, int pipe, pid_t parent) {
+  confinement.descriptors.push_back(pipe);
+  Problem problem = enter(confinement);
+  if (problem.empty() && ::getppid() != parent) problem = "the parent is gone";
+  if (!problem.empty()) {
+    [[maybe_unused]] const ssize_t written = ::write(pipe, problem.data(), problem.size());
+    ::_exit(1);
+  }
+  ::close(pipe);
+}
+
 }  // namespace
 
+Error confine_self(const Confinement& confinement) {
+  TW_TRY(check_system());
+  const Problem problem = enter(confinement);
+  return problem.empty() ? Error::success() : cannot(problem);
+}
+
 Expected<std::optional<int>> confine(const Confinement& confinement) {
-  if (landlock_version() < 1 || kArchitecture == 0)
-    return make_error(DiagCode::unsupported,
-                      "this system cannot confine: it takes Linux 5.13 or later with Landlock, on "
-                      "x86-64, AArch64 or RISC-V of 64 bits");
+  TW_TRY(check_system());
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
     return make_error(DiagCode::limit, "no pipe can be had: {0}", std::strerror(errno));
-  const pid_t child = ::fork();
+  ::signal(SIGCHLD, SIG_DFL);  // where it is ignored, no child's end is told
+  const pid_t parent = ::getpid(), child = ::fork();
   if (child < 0)
     return make_error(DiagCode::limit, "no process can be had: {0}", std::strerror(errno));
   if (child == 0) {
-    ::close(ends[0]);
-    const Problem problem = enter(confinement);
-    if (problem.empty()) return std::nullopt;  // the pipe's end closes when the process is gone
-    [[maybe_unused]] const ssize_t written = ::write(ends[1], problem.data(), problem.size());
-    ::_exit(1);
+    begin_work(confinement, ends[1], parent);
+    return std::nullopt;
   }
+  const Watched watched(child);
   ::close(ends[1]);
-  std::string said;
-  const bool in_time = ended_in(ends[0], confinement.seconds, said);
-  if (!in_time) {
-    ::kill(child, SIGTERM);
-    if (!ended_in(ends[0], kLastWish * 1e-3, said)) ::kill(child, SIGKILL);
-  }
+  std::string said = read_all(ends[0]);
   ::close(ends[0]);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
-  return outcome(status, in_time, said, confinement);
+  if (!watched.valid() && said.empty()) said = "pidfd_open fails";
+  if (!said.empty()) {
+    ::kill(child, SIGKILL);
+    watched.status();
+    return cannot(said);
+  }
+  const Watched::End end = watched.wait(confinement.seconds);
+  if (end != Watched::End::own) watched.end();
+  return outcome(watched.status(), end, confinement);
 }
 
 }  // namespace tw
