@@ -12,6 +12,29 @@ constexpr const char* kForms =
     "name(c, a, b), asm(\"text\", \"constraints\", c, a, b), or a list of such lines, each but the "
     "last 'value = name(...)'; operands: a name, &name for an address, a number, bytes(1, 0, ...)";
 
+// Why the assembler shall not have this text; "": it may. A directive reads files and leaves the
+// section. What begins a word with '.' may be one: behind a label, a comment, an alternative or a
+// prefix too; so may a name in quotes, and what LLVM puts in the place of "${:...}".
+std::string refused_assembly(std::string_view text) {
+  for (const std::string_view part : {"\"", "$(", "$|", "$)", "${:"})
+    if (text.find(part) != std::string_view::npos)
+      return "no instruction has '" + std::string(part) + "'";
+  const auto is_word = [&](size_t at) {
+    return std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_';
+  };
+  // "${0}.4s", "${1:w}.s": of an operand, whose name is a word
+  const auto ends_operand = [&](size_t at) {
+    const size_t begin = text.rfind('{', at);
+    return text[at] == '}' && begin != std::string_view::npos && begin > 0 &&
+           text[begin - 1] == '$' && std::isdigit(static_cast<unsigned char>(text[begin + 1]));
+  };
+  for (size_t at = 0; at < text.size(); ++at)
+    if (text[at] == '.' && (at == 0 || !(is_word(at - 1) || ends_operand(at - 1))))
+      return "directives of the assembler are not taken, and '" +
+             std::string(text.substr(at, text.find_first_of(" \t\n;", at) - at)) + "' may be one";
+  return "";
+}
+
 class LineParser {
  public:
   LineParser(std::string_view text, const Location& at) : text_(text), at_(at) {}
@@ -26,6 +49,11 @@ class LineParser {
     if (!take('(')) return call;
     if (call.callee == "asm") {
       TW_ASSIGN(call.assembly, string());
+      if (const std::string why = refused_assembly(call.assembly); !why.empty())
+        return make_error({DiagCode::parse,
+                           "emit '" + std::string(text_) + "': " + why,
+                           at_,
+                           {"instructions alone, as in asm(\"vpdpbusd $2, $1, $0\", ...)"}});
       if (!take(',')) return wrong("',' and the constraints");
       TW_ASSIGN(call.constraints, string());
       if (take(')')) return call;
