@@ -5,22 +5,11 @@
 
 #include "ir/dim_names.h"
 #include "ir/storage_types.h"
+#include "packager/reserved_names.h"
 #include "runtime/embedded.h"
 
 namespace tw {
 namespace {
-
-const char* const kKeywords[] = {
-    "alignas",  "alignof",  "and",      "asm",     "auto",    "bitand",    "bitor",   "bool",
-    "break",    "case",     "catch",    "char",    "class",   "compl",     "const",   "constexpr",
-    "continue", "decltype", "default",  "delete",  "do",      "double",    "else",    "enum",
-    "explicit", "export",   "extern",   "false",   "float",   "for",       "friend",  "goto",
-    "if",       "inline",   "int",      "long",    "mutable", "namespace", "new",     "noexcept",
-    "not",      "nullptr",  "operator", "or",      "private", "protected", "public",  "register",
-    "requires", "restrict", "return",   "short",   "signed",  "sizeof",    "static",  "struct",
-    "switch",   "template", "this",     "throw",   "true",    "try",       "typedef", "typename",
-    "union",    "unsigned", "using",    "virtual", "void",    "volatile",  "while",   "xor",
-    "linux",    "unix",     "errno",    "NULL"};
 
 const char* const kSuffixes[] = {"", "_RANK", "_ELEMENTS", "_BYTES"};
 
@@ -302,7 +291,7 @@ class HeaderWriter {
 
 std::string c_identifier(const std::string& name, std::vector<std::string>& taken) {
   std::string id = identifier(name);
-  if (std::find(std::begin(kKeywords), std::end(kKeywords), id) != std::end(kKeywords)) id += "_";
+  if (is_reserved_name(id)) id += "_";
   // Macros are in upper case: names that differ only in case would clash.
   const auto is_taken = [&](const std::string& unique) {
     for (const char* suffix : kSuffixes)

@@ -4,6 +4,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <sstream>
+
 #include "packager/output_file.h"
 #include "tests/packager/fake_artifact.h"
 
@@ -74,13 +77,62 @@ int main(void) {
 }
 )";
 
+const char* const kKeywords =
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t "
+    "char32_t class compl concept const consteval constexpr constinit const_cast continue co_await "
+    "co_return co_yield decltype default delete do double dynamic_cast else enum explicit export "
+    "extern false float for friend goto if inline int long mutable namespace new noexcept not "
+    "not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires "
+    "restrict return short signed sizeof static static_assert static_cast struct switch template "
+    "this thread_local throw true try typedef typeid typename typeof typeof_unqual union unsigned "
+    "using virtual void volatile wchar_t while xor xor_eq _Alignas _Bool _Complex _Generic "
+    "__asm__ __attribute__ __func__ __int128 __restrict int64_t uint64_t size_t tw_status inputs "
+    "outputs symbols context api io dims0 data final override import module";
+
+// Of the C library, which programs have before.
+std::string library_headers() {
+  std::string text;
+  for (const char* name :
+       {"assert",    "complex",   "ctype",         "errno",      "fenv",     "float",
+        "inttypes",  "iso646",    "limits",        "locale",     "math",     "setjmp",
+        "signal",    "stdarg",    "stdbool",       "stddef",     "stdint",   "stdio",
+        "stdlib",    "string",    "time",          "wchar",      "wctype",   "unistd",
+        "fcntl",     "sys/types", "sys/stat",      "sys/socket", "sys/time", "sys/mman",
+        "sys/ioctl", "sys/wait",  "sys/sysmacros", "netinet/in", "netdb",    "poll",
+        "pthread",   "dlfcn",     "dirent",        "termios",    "syslog",   "sched",
+        "utmp",      "elf",       "link",          "linux/types"})
+    text += std::string("#include <") + name + ".h>\n";
+  return text;
+}
+
+// Keywords, and all that these headers define.
+std::vector<std::string> awkward_names(const ScratchDir& dir) {
+  write(dir / "library.c", library_headers());
+  std::string words = kKeywords;
+  for (const char* like : {"-x c -std=gnu17", "-x c++ -std=gnu++20"}) {
+    const CommandResult defined = run_command(std::string(TW_CLANG " -D_GNU_SOURCE -dM -E ") +
+                                              like + " " + (dir / "library.c"));
+    REQUIRE(defined.status == 0);
+    std::istringstream lines(defined.output);
+    for (std::string line; std::getline(lines, line);)
+      words += " " + line.substr(8, line.find_first_of(" (", 8) - 8);
+  }
+  std::vector<std::string> names;
+  std::istringstream all(words);
+  for (std::string word; all >> word;)
+    if (std::ranges::find(names, word) == names.end()) names.push_back(word);
+  return names;
+}
+
 }  // namespace
 
 TEST_CASE("identifiers are valid and distinct") {
   std::vector<std::string> taken;
   CHECK(tw::c_identifier("input.1:0", taken) == "input_1_0");
   CHECK(tw::c_identifier("input/1:0", taken) == "input_1_0_2");
-  CHECK(tw::c_identifier("INPUT_1_0", taken) == "INPUT_1_0_3");
+  CHECK(tw::c_identifier("Input_1_0", taken) == "Input_1_0_3");
+  CHECK(tw::c_identifier("X", taken) == "X");
+  CHECK(tw::c_identifier("EOF", taken) == "EOF_");
   CHECK(tw::c_identifier("2x", taken) == "_2x");
   CHECK(tw::c_identifier("class", taken) == "class_");
   CHECK(tw::c_identifier("", taken) == "_");
@@ -107,4 +159,35 @@ TEST_CASE("headers compile strictly and two models link into one program") {
   const CommandResult run = run_command(cd + "./c_program");
   CHECK(run.output == "0 7\n5 input 0 (a): dim 0 is 0, expected at least 1 (n)\n");
   CHECK(run.status == 0);
+}
+
+TEST_CASE("no name of a tensor is a keyword or a macro, whatever the version of C or C++") {
+  const ScratchDir dir;
+  tw::ModelInterface m;
+  m.name = "names";
+  m.symbols = {"n", "stdin", "I"};
+  const std::vector<std::string> names = awkward_names(dir);
+  REQUIRE(names.size() > 3000);
+  for (const std::string& name : names)
+    m.inputs.push_back({name, DType::i64, {{Kind::symbol, 0, {}}}});
+  m.outputs = {{"errno", DType::f32, {{Kind::symbol, 1, {}}}}, {"linux", DType::f32, {}}};
+  write(dir / "names.h", tw::write_header(m));
+  m.freestanding = true;
+  write(dir / "bare.h", tw::write_header(m));
+  for (const char* header : {"names.h", "bare.h"})
+    for (const char* file : {"main.c", "main.cpp"})
+      write(dir / (std::string(header) + "." + file),
+            library_headers() + "#include \"" + header + "\"\n");
+  const bool has_cc = run_command("cc --version").status == 0;
+  for (const std::string standard : {"gnu89", "c99", "gnu99", "c11", "c17", "gnu17", "c2x",
+                                     "gnu++98", "c++11", "c++14", "c++17", "gnu++20", "c++2b"}) {
+    const bool cpp = standard.find("++") != std::string::npos;
+    for (const char* header : {"names.h", "bare.h"}) {
+      const std::string file = dir / (std::string(header) + (cpp ? ".main.cpp" : ".main.c"));
+      const std::string rest = " -D_GNU_SOURCE -Wno-deprecated -fsyntax-only -std=" + standard +
+                               (cpp ? " -x c++ " : " -x c ") + file;
+      must(TW_CLANG + rest);
+      if (has_cc) must("cc" + rest);
+    }
+  }
 }
