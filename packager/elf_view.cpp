@@ -26,10 +26,12 @@ T read_at(std::string_view bytes, uint64_t offset) {
   return value;
 }
 
+constexpr size_t kMostText = 1 << 14;  // of a name: many may lie in one long text
+
 // The NUL-terminated text at `offset` of a string table; empty when it is not there.
 std::string_view text_at(std::string_view table, uint64_t offset) {
   if (offset >= table.size()) return {};
-  std::string_view rest = table.substr(offset);
+  std::string_view rest = table.substr(offset, kMostText);
   size_t end = rest.find('\0');
   return end == std::string_view::npos ? std::string_view() : rest.substr(0, end);
 }
@@ -140,17 +142,21 @@ std::string_view ElfView::note_in(std::string_view rest, std::string_view owner,
 }
 
 std::string_view ElfView::note(std::string_view owner, uint32_t type) const {
+  uint64_t rest = bytes_.size();  // notes that share bytes could be looked through for hours
+  const auto find = [&](std::string_view notes) {
+    if (notes.size() > rest) return std::string_view();
+    rest -= notes.size();
+    return note_in(notes, owner, type);
+  };
   for (const ElfSegment& segment : segments_) {
     if (segment.type != PT_NOTE || !holds(segment.offset, segment.file_size)) continue;
-    const std::string_view found = note_in(bytes_.substr(segment.offset, segment.file_size), owner,
-                                           type);
+    const std::string_view found = find(bytes_.substr(segment.offset, segment.file_size));
     if (!found.empty()) return found;
   }
   if (!segments_.empty()) return {};
   for (const ElfSection& section : sections_) {
     if (section.type != SHT_NOTE) continue;
-    if (const std::string_view found = note_in(contents(section), owner, type); !found.empty())
-      return found;
+    if (const std::string_view found = find(contents(section)); !found.empty()) return found;
   }
   return {};
 }

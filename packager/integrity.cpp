@@ -58,16 +58,18 @@ Expected<ImageHashes> image_hashes(const ElfView& view, std::string_view bytes,
                      llvm::formatv("it has {0} bytes, and a segment of {1} bytes begins at {2}",
                                    bytes.size(), s.file_size, s.offset)
                          .str());
-    if (s.flags & PF_W) continue;
-    image.push_back({s.offset, s.offset + s.file_size});
-    add_bytes(of_image, bytes, image.back(), hashes);
+    if (!(s.flags & PF_W)) image.push_back({s.offset, s.offset + s.file_size});
   }
-  std::ranges::sort(image, {}, &ByteRange::begin);
+  std::vector<ByteRange> order = image;
+  std::ranges::sort(order, {}, &ByteRange::begin);
+  for (size_t i = 1; i < order.size(); ++i)
+    if (order[i - 1].end > order[i].begin) return damaged(name, "its segments share bytes");
+  for (const ByteRange& range : image) add_bytes(of_image, bytes, range, hashes);
   Hash image_hash, file_hash;
   of_image.final(image_hash);
   of_file.update(llvm::StringRef(text(image_hash)));
   uint64_t at = 0;
-  for (const ByteRange& range : image) {
+  for (const ByteRange& range : order) {
     if (range.begin > at) add_bytes(of_file, bytes, {at, range.begin}, hashes);
     at = std::max(at, range.end);
   }

@@ -18,7 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr const char* kList = "bundle.json";  // the first member
-constexpr const char* kModelLicense = "LICENSE-model.txt";
+constexpr const char *kApache = "LICENSE-Apache-2.0.txt", *kRuntime = "LICENSE-runtime.txt",
+                     *kModelLicense = "LICENSE-model.txt", *kBill = "sbom.cdx.json";
 
 std::string_view text_of(const unsigned char* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
@@ -74,8 +75,8 @@ Expected<Contents> contents_of(const BundleRequest& request, const Manifest& man
   TW_ASSIGN(const std::string header, member_name(request.header));
   TW_TRY(add_file(request.library, parts.library, true, contents));
   TW_TRY(add_file(request.header, header, false, contents));
-  contents.members.push_back({"LICENSE-Apache-2.0.txt", text_of(kLicense0, kLicense0Size)});
-  contents.members.push_back({"LICENSE-runtime.txt", text_of(kLicense1, kLicense1Size)});
+  contents.members.push_back({kApache, text_of(kLicense0, kLicense0Size)});
+  contents.members.push_back({kRuntime, text_of(kLicense1, kLicense1Size)});
   if (!request.license.empty()) {
     TW_TRY(add_file(request.license, kModelLicense, false, contents));
     parts.model_license = kModelLicense;
@@ -83,20 +84,34 @@ Expected<Contents> contents_of(const BundleRequest& request, const Manifest& man
   parts.library_sha256 = sha256_hex(contents.members.front().bytes);
   if (!request.lock.empty()) { TW_ASSIGN(parts.lock_sha256, sha256_of(request.lock)); }
   contents.bill = dump(sbom(manifest, parts)) + "\n";
-  contents.members.push_back({"sbom.cdx.json", contents.bill});
+  contents.members.push_back({kBill, contents.bill});
   return contents;
 }
 
-// A name that two parts have would hide one of them from whoever unpacks it.
-Error check_names(const std::vector<TarMember>& members) {
-  std::vector<std::string> names{kList};
-  for (const TarMember& member : members) names.push_back(member.name);
+// A name that two parts have would hide one of them from whoever unpacks it, on some systems also
+// where the letters' case differs. The name; "": none.
+std::string name_of_two(const std::vector<TarMember>& members) {
+  std::vector<std::string> names;
+  for (const TarMember& member : members) names.push_back(llvm::StringRef(member.name).lower());
   std::ranges::sort(names);
   const auto twice = std::ranges::adjacent_find(names);
-  if (twice == names.end()) return Error::success();
-  return make_error(DiagCode::invalid_argument,
-                    "two parts of the bundle are called '{0}': rename the library or its header",
-                    *twice);
+  return twice == names.end() ? "" : *twice;
+}
+
+// The first part that 'bundle' would not have written there, or not so; null: none. Behind the
+// library and its header come texts, of which the model's licence may be missing.
+const TarMember* foreign_part(const std::vector<TarMember>& members) {
+  std::vector<std::string_view> texts{kApache, kRuntime, kModelLicense, kBill};
+  if (std::ranges::count(members, kModelLicense, &TarMember::name) == 0)
+    std::erase(texts, kModelLicense);
+  for (size_t m = 1; m < members.size(); ++m) {
+    const bool library = m == 1, text = m > 2;
+    const size_t t = m - 3;
+    if ((members[m].executable && !library) ||
+        (text && (t >= texts.size() || members[m].name != texts[t])))
+      return &members[m];
+  }
+  return nullptr;
 }
 
 // What the list says; its parts have no `found`. Nothing where it is not a list as it is written.
@@ -146,12 +161,18 @@ Expected<Bundle> write_bundle(const BundleRequest& request) {
   TW_ASSIGN(const std::string text, read_manifest(request.library));
   TW_ASSIGN(const Manifest manifest, parse_manifest(text, request.library));
   TW_ASSIGN(Contents contents, contents_of(request, manifest));
-  TW_TRY(check_names(contents.members));
+  contents.members.insert(contents.members.begin(), {kList, {}});
+  if (const std::string name = name_of_two(contents.members); !name.empty())
+    return make_error(
+        DiagCode::invalid_argument,
+        "two parts of the bundle are called '{0}', but for the case of letters: rename "
+        "the library or its header",
+        name);
   std::vector<BundlePart> parts;
-  for (const TarMember& member : contents.members)
+  for (const TarMember& member : std::span(contents.members).subspan(1))
     parts.push_back({member.name, member.bytes.size(), sha256_hex(member.bytes), {}});
   const std::string list = list_of(manifest.name, manifest.compiler, parts);
-  contents.members.insert(contents.members.begin(), {kList, list});
+  contents.members.front().bytes = list;
   {
     TW_ASSIGN(OutputFile file, OutputFile::create(request.output, tar_bytes(contents.members)));
     TW_TRY(write_tar(file, contents.members));
@@ -174,6 +195,11 @@ Bundle check_bundle(std::string_view bytes, const std::string& file,
   }
   if (std::optional<Bundle> list = parse_list(parsed->front().bytes)) bundle = std::move(*list);
   else bundle.problem = "'" + file + "': " + kList + " is not as 'bundle' writes it";
+  if (const std::string name = name_of_two(*parsed); !name.empty())
+    bundle.problem = "'" + file + "': two of its parts are called '" + name + "'";
+  else if (const TarMember* foreign = foreign_part(*parsed))
+    bundle.problem = "'" + file + "': '" + foreign->name +
+                     "' is no part that 'bundle' writes there";
   for (size_t m = 1; m < parsed->size(); ++m) {
     const TarMember& member = (*parsed)[m];
     const std::string found = sha256_hex(member.bytes);

@@ -55,6 +55,7 @@ class Archive {
       at += kEntrySize + name + rest;
       list.push_back(std::move(e));
     }
+    TW_TRY(check_apart(list));
     return list;
   }
 
@@ -91,6 +92,19 @@ class Archive {
  private:
   bool holds(size_t offset, size_t size) const {
     return offset <= bytes_.size() && size <= bytes_.size() - offset;
+  }
+
+  // Members that share bytes unfold to more than the file could hold.
+  Error check_apart(const std::vector<Entry>& list) const {
+    std::vector<const Entry*> order;
+    for (const Entry& e : list) order.push_back(&e);
+    std::ranges::sort(order, {}, [](const Entry* e) { return e->local; });
+    for (size_t i = 1; i < order.size(); ++i) {
+      const Entry &before = *order[i - 1], &e = *order[i];
+      if (uint64_t{before.local} + kLocalSize + before.packed > e.local)
+        return damaged("members '" + before.name + "' and '" + e.name + "' share bytes");
+    }
+    return Error::success();
   }
 
   Error damaged(const std::string& why) const {
@@ -134,7 +148,9 @@ Expected<std::map<std::string, Tensor>> parse_npz(Bytes bytes, const std::string
     TW_ASSIGN(const std::vector<std::byte> member, archive.unpack(e));
     TW_ASSIGN(Tensor tensor, parse_npy(member, file + ":" + e.name));
     const bool ending = std::string_view(e.name).ends_with(".npy");
-    out.insert_or_assign(ending ? e.name.substr(0, e.name.size() - 4) : e.name, std::move(tensor));
+    const std::string name = ending ? e.name.substr(0, e.name.size() - 4) : e.name;
+    if (!out.emplace(name, std::move(tensor)).second)
+      return make_error(DiagCode::invalid_argument, "'{0}' has two members '{1}'", file, name);
   }
   return out;
 }

@@ -8,8 +8,9 @@
 
 namespace tw {
 
-// Member names without their .npy ending. Errors: no zip file, a damaged or encrypted member, an
-// unknown compression, an archive beyond 4 GiB. The bytes may be hostile.
+// Member names without their .npy ending. Errors: no zip file, a damaged or encrypted member, two
+// of one name or with the same bytes, an unknown compression, an archive beyond 4 GiB. The bytes
+// may be hostile.
 Expected<std::map<std::string, Tensor>> parse_npz(std::span<const std::byte> bytes,
                                                   const std::string& file);
 

@@ -146,6 +146,46 @@ TEST_CASE("hostile archives: paths, links, sizes, names, and too many members") 
   CHECK(unbundled(folder, std::string(1024, '\0')).code == kExitDamaged);
 }
 
+TEST_CASE("parts of a bundle that a list agrees with, and that 'bundle' does not write") {
+  const TestFolder folder;
+  const auto archive = [&](const std::vector<TarMember>& parts) {
+    Json::Array entries;
+    for (const TarMember& part : parts)
+      entries.push_back(Json::Object{
+          {"name", part.name}, {"bytes", part.bytes.size()}, {"sha256", sha256_hex(part.bytes)}});
+    Json::Object list{
+        {"tilewright_bundle", 1}, {"name", "m"}, {"compiler", "1"}, {"parts", entries}};
+    list.push_back({"sha256", sha256_hex(dump(list))});
+    const std::string text = dump(list) + "\n";
+    std::vector<TarMember> members{{"bundle.json", text}};
+    members.insert(members.end(), parts.begin(), parts.end());
+    const std::string path = folder / "made.tar";
+    Expected<OutputFile> file = OutputFile::create(path, tar_bytes(members));
+    REQUIRE(bool(file));
+    REQUIRE(!write_tar(*file, members));
+    REQUIRE(!file->commit());
+    return slurp(path);
+  };
+  const TarMember library{"m.so", "so", true}, header{"m.h", "h"},
+      apache{"LICENSE-Apache-2.0.txt", "a"};
+  CHECK(unbundled(folder, archive({library, header, apache})).code == kExitOk);
+  const struct {
+    std::vector<TarMember> parts;
+    std::string message;
+  } attacks[] = {{{library, header, {"M.SO", "other"}}, "two of its parts are called 'm.so'"},
+                 {{library, header, {"m.h", "h"}}, "two of its parts are called 'm.h'"},
+                 {{library, header, {"Bundle.json", "h"}}, "two of its parts"},
+                 {{library, {"m.h", "h", true}}, "'m.h' is no part"},
+                 {{library, header, {"install.sh", "rm", true}}, "'install.sh' is no part"},
+                 {{library, header, {"README", "text"}}, "'README' is no part"},
+                 {{library, header, {"sbom.cdx.json", "b"}, apache}, "is no part"}};
+  for (const auto& attack : attacks) {
+    const CliResult r = unbundled(folder, archive(attack.parts));
+    CHECK(r.code == kExitDamaged);
+    CHECK_MESSAGE(has(r.err, attack.message), r.err);
+  }
+}
+
 TEST_CASE("two parts of one name, and names that no bundle takes, are refused before any work") {
   const TestFolder folder;
   REQUIRE(cli({"compile", TW_SOURCE_DIR "/examples/digits/digits.onnx", "-o", folder / "a b.so",

@@ -118,6 +118,24 @@ TEST_CASE("npz: stored and deflated members") {
   CHECK(members->at("b").at(255) == 2.5);
 }
 
+TEST_CASE("npz: members that share bytes or a name are no archive of numpy's") {
+  const std::string file = zip(
+      {{"a.npy", npy({1, 2, 3}, "3,"), false}, {"b.npy", npy({4, 5, 6}, "3,"), false}});
+  std::string shared = file;  // the second entry of the directory leads to the first member
+  const size_t entry = shared.rfind("PK\1\2");
+  shared.replace(entry + 42, 4, std::string(4, '\0'));
+  Expected<std::map<std::string, Tensor>> members = parse_npz(bytes_of(shared), "x.npz");
+  REQUIRE(!members);
+  CHECK(has(error_text(members.takeError()), "members 'a.npy' and 'b.npy' share bytes"));
+  for (const char* second : {"a.npy", "a"}) {
+    const std::string twice = zip(
+        {{"a.npy", npy({1, 2, 3}, "3,"), true}, {second, npy({4, 5, 6}, "3,"), true}});
+    Expected<std::map<std::string, Tensor>> read = parse_npz(bytes_of(twice), "x.npz");
+    REQUIRE(!read);
+    CHECK(has(error_text(read.takeError()), "two members 'a'"));
+  }
+}
+
 TEST_CASE("npz: any damage is an error, never a wrong tensor") {
   const std::string file = zip({{"a.npy", npy({1, 2, 3}, "3,"), false},
                                 {"b.npy", npy(std::vector<float>(64, 1.5f), "64,"), true}});
