@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <thread>
@@ -229,11 +230,28 @@ class Heartbeat {
   std::thread thread_;
 };
 
+// Jobs bring code, which runs as the worker's user: nobody else may put them there.
+Error check_owner(const std::string& folder) {
+  struct stat about{};
+  if (::stat(folder.c_str(), &about) != 0)
+    return make_error(DiagCode::io, "cannot look at '{0}': {1}", folder, std::strerror(errno));
+  if (about.st_uid == ::geteuid() && !(about.st_mode & (S_IWGRP | S_IWOTH)))
+    return Error::success();
+  return make_error(DiagCode::invalid_argument,
+                    "others may write to '{0}', and a worker runs the code that lies there: give "
+                    "it a folder of its own user, which neither group nor others may write to "
+                    "(chmod go-w)",
+                    folder);
+}
+
 }  // namespace
 
 Expected<int64_t> serve_spool(Transport& transport, const ServeOptions& options) {
   std::error_code code;
-  fs::create_directories(options.folder, code);
+  if (fs::create_directories(options.folder, code))
+    fs::permissions(options.folder, fs::perms::group_write | fs::perms::others_write,
+                    fs::perm_options::remove, code);
+  TW_TRY(check_owner(options.folder));
   const fs::path own = fs::path(options.folder) / ("worker-" + own_name());
   const Heartbeat heartbeat(own,
                             transport.device() + "\n" + std::to_string(options.threads) + "\n");

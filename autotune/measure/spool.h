@@ -49,7 +49,8 @@ class SpoolTransport : public Transport {
 };
 
 // Serves the folder's jobs by `transport`, one after the other, until `stop`, or until nothing has
-// come for so many seconds. The result: how many. Errors: a folder that cannot be used.
+// come for so many seconds. The result: how many. Errors: a folder that cannot be used, or that
+// others may write to.
 struct ServeOptions {
   std::string folder;
   int threads = 1;
