@@ -3,8 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <map>
+#include <string_view>
 #include <tuple>
 
 #include "cli/targets.h"
@@ -34,11 +37,32 @@ Identity identity_of(const std::string& path) {
   return {0, 0, std::filesystem::weakly_canonical(file, none).string()};
 }
 
-// A path as a rule of make has it.
-std::string for_make(const std::string& path) {
+// Make and Ninja read these in a name, ' ', '#', '$' and ':' behind an escape.
+bool is_plain_in_rules(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || static_cast<unsigned char>(c) >= 0x80 ||
+         std::string_view("!%()+,-./@_{}~ #$:").find(c) != std::string_view::npos;
+}
+
+// A path as a rule of Make has it, which Ninja reads too. Errors: the two do not read it as one
+// name, or not as this one.
+Expected<std::string> for_make(const std::string& path, bool target) {
+  // Of the user's home, "./" before it or not; of an archive; patterns; and what Make takes for the
+  // end of the name
+  const size_t first = std::min(path.find_first_not_of("./"), path.size());
+  const bool sound = std::ranges::all_of(path, is_plain_in_rules) &&
+                     !path.substr(first).starts_with('~') && !path.ends_with(')') &&
+                     !path.ends_with(' ') && !path.ends_with(':') &&
+                     !(target && path.find('%') != std::string::npos);
+  if (!sound)
+    return make_error(
+        {DiagCode::invalid_argument,
+         "--depfile: Make and Ninja do not both read '" + path + "' as the name of a file",
+         {},
+         {"rename it: letters, digits, spaces and !%()+,-./@_{}~#$: are read, '~' not as the "
+          "first, ')', ':' and ' ' not as the last, '%' not in what is written"}});
   std::string text;
   for (const char c : path) {
-    if (c == ' ' || c == '#' || c == '\\') text += '\\';
+    if (c == ' ' || c == '#' || c == ':') text += '\\';
     if (c == '$') text += '$';
     text += c;
   }
@@ -52,9 +76,35 @@ void FileRoles::reads(std::string what, std::string path) {
 }
 
 void FileRoles::reads_model(const std::string& path) {
+  std::vector<std::string> files = external_files(path);
   reads("the model", path);
-  for (const std::string& file : external_files(path))
-    reads("a file with the model's tensors", file);
+  for (const std::string& file : files) reads("a file with the model's tensors", file);
+  files.push_back(path);
+  for (const std::string& file : files)
+    if (const std::optional<Version> version = version_of(file))
+      models_.push_back({file, *version});
+}
+
+std::optional<FileRoles::Version> FileRoles::version_of(const std::string& path) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0) return std::nullopt;
+  return Version{{info.st_dev, info.st_ino},
+                 {info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec, info.st_ctim.tv_sec,
+                  info.st_ctim.tv_nsec}};
+}
+
+Error FileRoles::models_are_unchanged() const {
+  for (const auto& [path, before] : models_) {
+    const std::optional<Version> now = version_of(path);
+    // Another file in its place: what was read is whole
+    if (!now || now->file != before.file || now->state == before.state) continue;
+    return make_error(
+        DiagCode::io,
+        "'{0}' changed while it was read: whoever writes it gives a finished file its "
+        "name, and writes over none",
+        path);
+  }
+  return Error::success();
 }
 
 void FileRoles::reads_target(const std::string& name_or_path) {
@@ -65,11 +115,17 @@ void FileRoles::writes(std::string what, std::string path) {
   if (!path.empty()) written_.push_back({std::move(what), std::move(path)});
 }
 
-std::string FileRoles::dependencies() const {
+Expected<std::string> FileRoles::dependencies() const {
   std::string text;
-  for (const File& file : written_) text += (text.empty() ? "" : " ") + for_make(file.path);
+  for (const File& file : written_) {
+    TW_ASSIGN(const std::string name, for_make(file.path, true));
+    text += (text.empty() ? "" : " ") + name;
+  }
   text += ":";
-  for (const File& file : read_) text += " \\\n  " + for_make(file.path);
+  for (const File& file : read_) {
+    TW_ASSIGN(const std::string name, for_make(file.path, false));
+    text += " \\\n  " + name;
+  }
   return text + "\n";
 }
 

@@ -2,7 +2,11 @@
 // file that is read, and no two are one. Files are the same by device and inode, or, where they do
 // not exist yet, by their folder's and their name: spelling and links do not matter.
 #pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/diag.h"
@@ -18,9 +22,12 @@ class FileRoles {
   void reads_model(const std::string& path);
   void reads_target(const std::string& name_or_path);
   void writes(std::string what, std::string path);
+  // Errors: somebody has written into the files of a model since they were named
+  Error models_are_unchanged() const;
   Error check() const;
-  // A rule of make: what is written comes from what is read. For Make, Ninja and CMake
-  std::string dependencies() const;
+  // A rule of make: what is written comes from what is read. For Make, Ninja and CMake. Errors: a
+  // name that these would take for another one, or for more than a name
+  Expected<std::string> dependencies() const;
   // What is read, by role and hash. Errors: a file that cannot be read
   Expected<std::string> hashes() const;
 
@@ -28,7 +35,14 @@ class FileRoles {
   struct File {
     std::string what, path;
   };
+  struct Version {
+    std::array<uint64_t, 2> file;
+    std::array<int64_t, 5> state;
+  };
+  static std::optional<Version> version_of(const std::string& path);
+
   std::vector<File> read_, written_;
+  std::vector<std::pair<std::string, Version>> models_;
 };
 
 // Says now what writing would say after minutes of work; devices such as /dev/full would be

@@ -6,6 +6,7 @@
 #include "autotune/measure/worker.h"
 #include "cli/app.h"
 #include "driver/compare/compare_artifacts.h"
+#include "support/changed_files.h"
 #include "support/end_signals.h"
 
 namespace {
@@ -17,6 +18,7 @@ int main(int argc, char** argv) {
   if (tw::is_compare_worker(argc, argv)) return tw::compare_worker(argc, argv);
   std::signal(SIGABRT, internal_error);
   tw::clean_up_on_end_signals();
+  tw::exit_when_mapped_files_shrink(tw::kExitIo);
   std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away must not leave files half done
   return tw::run_cli(argc, argv, std::cout, std::cerr);
 }

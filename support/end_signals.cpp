@@ -72,11 +72,16 @@ void remove(const char* path) {
 
 }  // namespace
 
-void end_by_signal(int signal) {
-  if (ending.exchange(true)) return;  // another thread is at it
+bool clean_up_at_end() {
+  if (ending.exchange(true)) return false;  // another thread is at it
   for (int i = 0; i < kMostWaits && steps > 0; ++i) sleep_a_millisecond();
   for (std::atomic<char*>& path : paths)
     if (const char* taken = path.exchange(nullptr)) remove(taken);
+  return true;
+}
+
+void end_by_signal(int signal) {
+  if (!clean_up_at_end()) return;
   ::signal(signal, SIG_DFL);
   sigset_t set;
   ::sigemptyset(&set);

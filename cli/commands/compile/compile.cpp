@@ -79,12 +79,16 @@ Expected<int> compile_steps(CompileArgs args, Console& console) {
   Job job{args, {}, std::move(target), {}, {}, {}, {}, {}, {}, {}, {}, {}};
   TW_TRY(prepare_job(job));
   const auto start = std::chrono::steady_clock::now();
-  if (!args.depfile.empty()) TW_TRY(write_file(args.depfile, job.files.dependencies()));
+  if (!args.depfile.empty()) {
+    TW_ASSIGN(const std::string rule, job.files.dependencies());
+    TW_TRY(write_file(args.depfile, rule));
+  }
   if (!job.key.empty())
     if (const std::optional<CachedBuild> build = job.cache->find(job.key))
       return finish_cached_library(job, *build, console);
   Progress progress(console);
   TW_ASSIGN(CompileReport report, build(job, console, progress));
+  TW_TRY(model_is_unchanged(job));
   Json::Array estimates;
   if (!args.report.empty() && !(args.strict && !report.faults.empty())) {
     progress.begin("report");

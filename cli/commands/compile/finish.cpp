@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <ostream>
 
-#include "cli/text/text_width.h"
 #include "cli/timed_report.h"
 #include "driver/report/estimates.h"
 #include "driver/report/page.h"
@@ -49,6 +48,12 @@ Error over_limit(const Job& job, const AccuracyReport& accuracy) {
 
 }  // namespace
 
+Error model_is_unchanged(const Job& job) {
+  Error error = job.files.models_are_unchanged();
+  if (error && !is_text(job.options.emit)) remove_library(job);
+  return error;
+}
+
 // The library within its accuracy: compiled again where layers lost their choices.
 Expected<CompileReport> within_accuracy(Job& job, CompileReport report, const OnStage& stage) {
   if (!job.limit) return report;
@@ -87,8 +92,7 @@ Expected<int> finish_library(const Job& job, Json::Object report, const std::str
     if (job.accuracy && exact_enough) console.out << accuracy_text(*job.accuracy, console.columns);
     if (!rows.empty()) console.out << to_string(rows);
     if (!exact_enough) print_errors(console, take_diags(over_accuracy(*job.accuracy)));
-    else if (!within(rows))
-      console.err << "over the budget: " << printable(library) << " was removed\n";
+    else if (!within(rows)) console.err << "over the budget: " << library << " was removed\n";
   }
   return within(rows) ? kExitOk : kExitBudget;
 }

@@ -79,6 +79,7 @@ Expected<int> finish_cached_library(const Job& job, const CachedBuild& build, Co
 Error add_to_build_cache(const Job& job, const Json::Object& report, const std::string& remarks);
 
 // What a library is held against once it is there (finish.cpp)
+Error model_is_unchanged(const Job& job);  // else the library is gone
 Expected<CompileReport> within_accuracy(Job& job, CompileReport report, const OnStage& stage);
 Expected<Json::Array> write_report_page(const CompileArgs& args, const CompileOptions& options,
                                         const PlannedProgram& planned,

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Somebody writes into a model's file, or cuts it off, while it is compiled: the compile says so and leaves no library, or it
+was done before; no signal ends it, and no library is made of both contents.
+
+    changing_files.py [--tilewright BUILD/tilewright] [--times N]
+"""
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+from onnx import TensorProto, helper
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+SIDE, WEIGHTS = 1024, 12   # 48 MB
+
+
+def write_model(folder, fill):
+    nodes, weights, value = [], [], "x"
+    with open(folder / "m.data", "wb") as data:
+        for i in range(WEIGHTS):
+            weight = TensorProto(name=f"w{i}", dims=[SIDE, SIDE], data_type=TensorProto.FLOAT, data_location=TensorProto.EXTERNAL)
+            for key, text in (("location", "m.data"), ("offset", data.tell()), ("length", 4 * SIDE * SIDE)):
+                entry = weight.external_data.add()
+                entry.key, entry.value = key, str(text)
+            data.write(np.full(SIDE * SIDE, fill + i, np.float32).tobytes())
+            weights.append(weight)
+            nodes.append(helper.make_node("MatMul", [value, f"w{i}"], [f"y{i}"]))
+            value = f"y{i}"
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, SIDE]) for name in ("x", value))
+    graph = helper.make_graph(nodes, "g", [x], [y], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (folder / "m.onnx").write_bytes(model.SerializeToString())
+
+
+def cut_off(path):
+    os.truncate(path, 4096)
+
+
+def written_over(path):
+    with open(path, "r+b") as file:
+        file.write(np.full(SIDE * SIDE * WEIGHTS, 99, np.float32).tobytes())
+
+
+class Compiles:
+    def __init__(self, tilewright, folder):
+        self.tilewright, self.folder = tilewright, folder
+        self.library = folder / "m.so"
+
+    def begin(self):
+        for file in (self.library, self.folder / "m.h"):
+            file.unlink(missing_ok=True)
+        return subprocess.Popen([self.tilewright, "compile", "m.onnx", "-o", "m.so"], cwd=self.folder, stdout=subprocess.DEVNULL,
+                                stderr=subprocess.PIPE, text=True)
+
+    def whole(self):
+        """The library of what the files hold, and the time it takes."""
+        start = time.monotonic()
+        process = self.begin()
+        said = process.communicate()[1]
+        assert process.returncode == 0, said
+        return self.library.read_bytes(), time.monotonic() - start
+
+
+def problem_of(compiles, change, after, before):
+    process = compiles.begin()
+    time.sleep(after)
+    done = process.poll() is not None
+    change(compiles.folder / "m.data")
+    said = process.communicate()[1]
+    if process.returncode == 0:
+        made = compiles.library.read_bytes()
+        if done or made == before:
+            return None
+        return None if change is written_over and made == compiles.whole()[0] else "a library of both contents"
+    if process.returncode not in (1, 5):
+        return f"exit code {process.returncode}: {said}"
+    if compiles.library.exists() or (compiles.folder / "m.h").exists():
+        return f"a library was left: {said}"
+    return None if "m.data" in said or "tensor" in said or "'w" in said else f"not said clearly: {said}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tilewright", default=ROOT / "build/release/tilewright", type=pathlib.Path)
+    parser.add_argument("--times", type=int, default=8)
+    arguments = parser.parse_args()
+    problems = []
+    with tempfile.TemporaryDirectory() as folder:
+        compiles = Compiles(arguments.tilewright.resolve(), pathlib.Path(folder))
+        write_model(compiles.folder, 1)
+        before, seconds = compiles.whole()
+        for change in (cut_off, written_over):
+            for i in range(arguments.times):
+                write_model(compiles.folder, 1)
+                after = seconds * i / arguments.times
+                problem = problem_of(compiles, change, after, before)
+                if problem:
+                    problems.append(f"{change.__name__} after {after:.3f} s: {problem}")
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    print(f"changing files: {2 * arguments.times} compiles of {seconds:.2f} s, {len(problems)} not as they should be")
+    sys.exit(bool(problems))
+
+
+if __name__ == "__main__":
+    main()
