@@ -147,8 +147,9 @@ bool wants_color(bool terminal) {
 }
 
 void print_error_line(Console& console, const std::string& text) {
-  console.err << (console.color ? "\033[1;31merror:\033[0m " : "error: ") << printable(text)
-              << "\n";
+  if (console.color) console.screen << "\033[1;31merror:\033[0m ";
+  else console.err << "error: ";
+  console.err << text << "\n";
 }
 
 int usage_error(Console& console, const CLI::ParseError& e) {
@@ -218,7 +219,13 @@ int exit_code(DiagCode code) {
   TW_UNREACHABLE("bad code");
 }
 
-void write_json(Console& console, const Json& value) { console.out << dump(value) << "\n"; }
+void write_json(Console& console, const Json& value) {
+  console.out << Printable(true)(dump(value)) << "\n";
+}
+
+void write_json_line(Console& console, const Json& value) {
+  console.out << Printable(true)(dump(value, -1)) << "\n";
+}
 
 void print_errors(Console& console, const std::vector<Diag>& diags) {
   if (console.json) return write_json(console, Json::Object{{"error", errors_json(diags)}});
@@ -227,8 +234,8 @@ void print_errors(Console& console, const std::vector<Diag>& diags) {
 
 int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& err) {
   const bool terminal = &err == &std::cerr && ::isatty(STDERR_FILENO) == 1;
-  PrintableStream shown(out);
-  Console console{shown, err, false, terminal, wants_color(terminal)};
+  PrintableStream shown(out), told(err);
+  Console console{shown, told, err, false, terminal, wants_color(terminal)};
   if (const int columns = &out == &std::cout ? terminal_columns(STDOUT_FILENO) : 0; columns > 0)
     console.columns = columns;
   CLI::App app(

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "cli/flags.h"
+#include "cli/text/printable.h"
 #include "cli/text/text_width.h"
 #include "support/diag.h"
 #include "support/json.h"
@@ -31,12 +32,14 @@ int exit_code(DiagCode code);
 struct Console {
   std::ostream& out;
   std::ostream& err;
+  std::ostream& screen;   // `err` without care for what is written: codes that move the cursor
   bool json = false;      // --json: JSON on `out`, one document but for tune
   bool terminal = false;  // `err` is a terminal: progress may redraw its line
   bool color = false;
   int columns = kPlainColumns;  // of a table on `out`
 };
 void write_json(Console& console, const Json& value);
+void write_json_line(Console& console, const Json& value);
 
 // The exit code, or the error that is to be printed. kExitMismatch and the like are for commands
 // that printed a full result.

@@ -50,7 +50,7 @@ void Progress::begin(const std::string& stage) {
 
 void Progress::detail(const std::string& text) {
   const std::lock_guard lock(mutex_);
-  detail_ = printable(text);
+  detail_ = text;
 }
 
 void Progress::end() {
@@ -67,7 +67,7 @@ void Progress::end() {
 void Progress::print(const std::string& text) {
   const std::lock_guard lock(mutex_);
   if (!silent_) erase_line();
-  console_.err << printable(text);
+  console_.err << text;
   console_.err.flush();
 }
 
@@ -90,7 +90,7 @@ void Progress::tick() {
 }
 
 void Progress::erase_line() {
-  if (console_.terminal) console_.err << "\r\033[K";
+  if (console_.terminal) console_.screen << "\r\033[K";
 }
 
 std::string format_seconds(double seconds) {

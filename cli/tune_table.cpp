@@ -156,9 +156,9 @@ std::string TuneView::status() const {
 
 void TuneView::redraw(const std::string& table) {
   const int columns = terminal_columns(STDERR_FILENO);
-  console_.err << "\r\033[K";
+  console_.screen << "\r\033[K";
   if (!table.empty() || done_) {
-    if (drawn_ > 0) console_.err << "\033[" << drawn_ << "A\033[J";
+    if (drawn_ > 0) console_.screen << "\033[" << drawn_ << "A\033[J";
     console_.err << table;
     drawn_ = static_cast<int>(std::ranges::count(table, '\n'));
   }
@@ -182,14 +182,12 @@ void TuneView::ends(size_t task) {
   const std::lock_guard lock(mutex_);
   measured_ = tuner_.measured();
   if (console_.json) {
-    console_.out << dump(Json::Object{{"round", tune_json(tuner_, task, peaks_)},
-                                      {"network_seconds", tuner_.network_seconds()},
-                                      {"trials", tuner_.measured()},
-                                      {"elapsed", budget_.now()},
-                                      {"searched", budget_.now() - start_},
-                                      {"measuring", tuner_.measuring_seconds()}},
-                         -1)
-                 << "\n";
+    write_json_line(console_, Json::Object{{"round", tune_json(tuner_, task, peaks_)},
+                                           {"network_seconds", tuner_.network_seconds()},
+                                           {"trials", tuner_.measured()},
+                                           {"elapsed", budget_.now()},
+                                           {"searched", budget_.now() - start_},
+                                           {"measuring", tuner_.measuring_seconds()}});
     console_.out.flush();
   } else if (console_.terminal) {
     winsize size{};

@@ -28,14 +28,21 @@ const char* diag_code_name(DiagCode code) {
   TW_UNREACHABLE("bad code");
 }
 
+// A name with ends of lines in it looks like no message of its own.
+static std::string indented(const std::string& text) {
+  std::string out;
+  for (const char c : text) out += c == '\n' ? std::string("\n    ") : std::string(1, c);
+  return out;
+}
+
 std::string to_string(const Diag& diag) {
   std::string text;
   if (!diag.where.file.empty()) text += diag.where.file + ":";
   if (diag.where.line > 0)
     text += llvm::formatv("{0}:{1}:", diag.where.line, diag.where.column).str();
   if (!text.empty()) text += " ";
-  text += diag.message;
-  for (const std::string& note : diag.notes) text += "\n  note: " + note;
+  text += indented(diag.message);
+  for (const std::string& note : diag.notes) text += "\n  note: " + indented(note);
   return text;
 }
 

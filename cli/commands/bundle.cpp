@@ -5,7 +5,6 @@
 
 #include "cli/commands/commands.h"
 #include "cli/file_roles.h"
-#include "cli/text/text_width.h"
 #include "driver/bundle/bundle.h"
 
 namespace tw {
@@ -17,9 +16,9 @@ int told(const Bundle& bundle, const std::string& file, Console& console) {
     write_json(console, to_json(bundle));
   } else {
     console.out << to_string(bundle);
-    if (!bundle.problem.empty()) console.err << printable(bundle.problem) << "\n";
+    if (!bundle.problem.empty()) console.err << bundle.problem << "\n";
     if (bundle.good()) console.out << file << ": sha256 " << bundle.sha256 << "\n";
-    else console.err << "nothing was taken from '" << printable(file) << "'\n";
+    else console.err << "nothing was taken from '" << file << "'\n";
   }
   return bundle.good() ? kExitOk : kExitDamaged;
 }

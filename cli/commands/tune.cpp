@@ -108,7 +108,7 @@ Expected<int> check(const TuneRequest& request, const Target& target, int proces
     console.out << check_table(kernels, console.columns);
     return kExitOk;
   }
-  for (const CheckedKernel& kernel : kernels) console.out << dump(to_json(kernel), -1) << "\n";
+  for (const CheckedKernel& kernel : kernels) write_json_line(console, to_json(kernel));
   return kExitOk;
 }
 
@@ -121,7 +121,7 @@ Expected<int> search(TuneRequest request, const Target& target, const std::strin
   ConsoleTuneWatch shown(console, request.network.scheduler.trials, false);
   RoundsWatch watch(shown);
   TW_ASSIGN(const TunedNetwork tuned, tune_network(request, target, watch));
-  if (console.json) console.out << dump(tuned_json(tuned, request.network.table), -1) << "\n";
+  if (console.json) write_json_line(console, tuned_json(tuned, request.network.table));
   else console.out << tuned_text(tuned, console.columns);
   const int code = tuned.outcome.failures.empty() ? kExitOk : kExitMismatch;
   if (page_file.empty()) return code;
@@ -170,10 +170,8 @@ Error hold_to_limit(TuneRequest& request, const AccuracyRequest& accuracy, const
     const std::string choice = direct ? report->layers.front().layer.choice
                                       : algorithm_name(algorithm);
     if (console.json)
-      console.out << dump(Json::Object{{direct ? "operands" : "algorithm", choice},
-                                       {"accuracy", to_json(*report)}},
-                          -1)
-                  << "\n";
+      write_json_line(console, Json::Object{{direct ? "operands" : "algorithm", choice},
+                                            {"accuracy", to_json(*report)}});
     else console.out << choice << ": " << accuracy_text(*report, console.columns);
   }
   if (!held && !console.json) console.out << "accuracy: no layer rounds more than it must\n";
@@ -236,7 +234,7 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   plain.algorithms.exact = request.exact;
   const ScheduleOptions schedules{.log = request.log, .threads = args.threads};
   TW_ASSIGN(const Comparison proof, prove(plain, schedules, target));
-  if (console.json) console.out << dump(Json::Object{{"proof", to_json(proof)}}, -1) << "\n";
+  if (console.json) write_json_line(console, Json::Object{{"proof", to_json(proof)}});
   else console.out << "network: " << proof_text(proof) << "\n";
   return kExitOk;
 }

@@ -31,27 +31,8 @@ int terminal_columns(int descriptor) {
   return ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-std::string printable(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f) c = '?';
-  return out;
-}
-
-std::streamsize PrintableStream::xsputn(const char* text, std::streamsize size) {
-  const std::string shown = printable({text, static_cast<size_t>(size)});
-  return to_.write(shown.data(), size) ? size : 0;
-}
-
-int PrintableStream::overflow(int c) {
-  if (c == EOF) return 0;
-  const char one = static_cast<char>(c);
-  return xsputn(&one, 1) == 1 ? c : EOF;
-}
-
-int PrintableStream::sync() { return to_.flush() ? 0 : -1; }
-
-std::string fit(const std::string& text, int columns) {
+std::string fit(std::string text, int columns) {
+  std::ranges::replace_if(text, [](char c) { return c == '\n' || c == '\t'; }, '?');
   const int have = columns_in(text);
   if (have <= columns) return text;
   const std::string gap = "..";

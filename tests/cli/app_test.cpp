@@ -90,7 +90,7 @@ TEST_CASE("exit codes of diagnostics") {
 
 TEST_CASE("errors are printed with their place, to people and to programs") {
   std::ostringstream out, err;
-  Console console{out, err};
+  Console console{out, err, err};
   const std::vector<Diag> list = {
       {DiagCode::parse, "unknown key 'cors'", {"t.yaml", 3, 5}, {"known: cores"}}};
   print_errors(console, list);

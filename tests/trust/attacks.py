@@ -5,13 +5,17 @@ end with. Each within ten seconds and 4 GiB of address space, with one error and
     attacks.py [--tilewright BUILD/tilewright] [--only PART_OF_A_NAME]
 """
 import argparse
+import io
 import json
 import os
 import pathlib
+import re
 import resource
+import struct
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 import numpy as np
 import onnx
@@ -364,6 +368,22 @@ def _(folder):
     return with_target(folder, text + "\ncores: 99999999999999999999999\n")
 
 
+def with_assembly(folder, text):
+    """Inline assembly in the emit of an instruction; the text as an `asm` has it."""
+    semantics = "kernel @i(a: in i8[4], b: in i8[16], c: out i32[4]) { for j in 4 { for k in 4 reduce { c: c[j] += i32(a[k]) * i32(b[j * 4 + k]) } } }"
+    emit = f'asm("{text}", "=x,0,x,x", c, a, b)'.replace("'", "''")
+    lines = ["intrinsics:", "  - name: evil", f"    semantics: '{semantics}'", f"    emit: '{emit}'"]
+    return with_target(folder, (ROOT / "configs/x86-64-v3.yaml").read_text() + "\n" + "\n".join(lines) + "\n")
+
+
+for title, text in (("alone", r".incbin \"/etc/passwd\""), ("without quotes", ".include passwd"), ("behind an instruction", r"nop\n.incbin x"),
+                    ("behind a semicolon", "nop;.incbin x"), ("behind a tab", r"nop\n\t.incbin x"), ("behind a label", "here:.incbin x"),
+                    ("behind a comment", "/* x */.incbin x"), ("behind a space", "nop ; .incbin x"), ("in an alternative", "$(nop$|.incbin x$)"),
+                    ("behind a variable", "${:comment}.incbin x"), ("behind braces", "{x}.incbin x"), ("a name in quotes", r"\"x\" 1"),
+                    ("of data", ".byte 15, 11"), ("of a section", ".section .init_array"), ("of a macro", ".macro m")):
+    attack(f"assembly: a directive {title}", 1, "t.yaml:")(lambda folder, text=text: with_assembly(folder, text))
+
+
 @attack("a lock that is no lock", 1, "lock")
 def _(folder):
     (folder / "m.onnx").write_bytes(DIGITS.read_bytes())
@@ -411,6 +431,105 @@ def _(folder):
 @attack("an ELF file that is no library of ours", 1, "")
 def _(folder):
     return ["run", "/bin/true"]
+
+
+# Libraries and arrays whose parts share bytes --------------------------------------------------------------------------------
+
+def segments_again(folder, kind, count, contents=b""):
+    """A library of ours in which `count` more segments of a kind cover what is appended, or the first one's bytes."""
+    bytes_ = bytearray(library(folder).read_bytes())
+    table, number = struct.unpack_from("<Q", bytes_, 32)[0], struct.unpack_from("<H", bytes_, 56)[0]
+    heads = [bytes(bytes_[table + 56 * i:table + 56 * (i + 1)]) for i in range(number)]
+    like = bytearray(next(h for h in heads if struct.unpack_from("<I", h)[0] == kind))
+    if contents:
+        struct.pack_into("<Q", like, 8, len(bytes_))
+        struct.pack_into("<Q", like, 32, len(contents))
+        bytes_ += contents
+    struct.pack_into("<Q", bytes_, 32, len(bytes_))
+    struct.pack_into("<H", bytes_, 56, number + count)
+    forged = folder / "forged.so"
+    forged.write_bytes(bytes_ + bytes(like) * count + b"".join(heads))
+    return forged
+
+
+@attack("a library whose segments share their bytes", 8, "share bytes")
+def _(folder):
+    return ["inspect", segments_again(folder, 1, 60000)]
+
+
+@attack("a library with many large segments", 8, "damaged")
+def _(folder):
+    return ["inspect", segments_again(folder, 1, 60000, bytes(8 << 20))]
+
+
+@attack("a library with many large segments of notes", (1, 8), "")
+def _(folder):
+    return ["inspect", segments_again(folder, 4, 60000, struct.pack("<III", 0, 0, 0) * (1 << 20))]
+
+
+@attack("a library with many symbols of one long name", (1, 3, 8), "")
+def _(folder):
+    bytes_ = bytearray(library(folder).read_bytes())
+    names, symbols = b"a" * (8 << 20), struct.pack("<IBBHQQ", 0, 0x12, 0, 0, 0, 0) * (1 << 19)
+    at = len(bytes_)
+    head = "<IIQQQQIIQQ"
+    sections = struct.pack(head, *[0] * 10)
+    sections += struct.pack(head, 0, 11, 0, 0, at + len(names), len(symbols), 2, 0, 8, 24)
+    sections += struct.pack(head, 0, 3, 0, 0, at, len(names), 0, 0, 1, 0)
+    struct.pack_into("<Q", bytes_, 40, at + len(names) + len(symbols))
+    struct.pack_into("<HHH", bytes_, 58, 64, 3, 0)
+    (folder / "forged.so").write_bytes(bytes_ + names + symbols + sections)
+    return ["verify", folder / "forged.so", DIGITS, "--no-check"]
+
+
+def with_arrays(folder, archive):
+    (folder / "data").mkdir()
+    (folder / "data/a.npz").write_bytes(archive)
+    return ["compile", DIGITS, "-o", folder / "m.so", "--max-error", "1", "--accuracy-data", folder / "data"]
+
+
+def zip_of(members):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, array in members:
+            array_file = io.BytesIO()
+            np.save(array_file, array)
+            archive.writestr(name, array_file.getvalue())
+    return file.getvalue()
+
+
+@attack("arrays: a thousand members that are one", 1, "share bytes")
+def _(folder):
+    whole = zip_of([("a.npy", np.zeros((1 << 22,), np.uint8))])
+    end = whole.rindex(b"PK\5\6")
+    entry = whole[struct.unpack_from("<I", whole, end + 16)[0]:end]
+    entries = b"".join(entry.replace(b"a.npy", b"%05d" % i) for i in range(1000))
+    last = struct.pack("<IHHHHIIH", 0x06054b50, 0, 0, 1000, 1000, len(entries), end - len(entry), 0)
+    return with_arrays(folder, whole[:end - len(entry)] + entries + last)
+
+
+@attack("arrays: two members of one name", 1, "two members 'image'")
+def _(folder):
+    return with_arrays(folder, zip_of([("image.npy", np.zeros(2, np.float32)), ("image", np.ones(2, np.float32))]))
+
+
+# Names that are meant for a terminal or for the log of a build -----------------------------------------------------------------
+
+NASTY = ("\x1b[2J", "\u009b2J", "\u202egnp.exe", "\u2066x", "\u200fx", "\u2028x", "\U000e0041", "\n::error::x", "\n  ::set-output name=a::b", "\r::warning::x",
+         "##vso[task.setvariable variable=a]b", "##[error]x", "##teamcity[x]", "\nerror: x", "a\tb")
+
+
+def nasty_model(folder, name, kind="Relu"):
+    model = model_of([helper.make_node(kind, [name], ["y"], name=name)], inputs=[value(name, ["n", 3])])
+    return saved(folder, model)
+
+
+for text in NASTY:
+    attack(f"a name for a terminal: {text!a}", 0, "")(lambda folder, text=text: nasty_model(folder, text))
+    attack(f"a name for a terminal, inspected: {text!a}", 0, "")(lambda folder, text=text: ["inspect", nasty_model(folder, text)[1]])
+    attack(f"a name for a terminal, as JSON: {text!a}", 0, "")(lambda folder, text=text: ["inspect", nasty_model(folder, text)[1], "--json"])
+    attack(f"a name for a terminal, in an error: {text!a}", (1, 3), "")(lambda folder, text=text: nasty_model(folder, text, "Nosuch" + text))
+    attack(f"a name for a terminal, of a file: {text!a}", 5, "")(lambda folder, text=text: external(folder, text))
 
 
 # Files that would be waited for, or that never end ---------------------------------------------------------------------------
@@ -475,6 +594,28 @@ def _(folder):
     return ["worker", spool, "--idle", "1"]
 
 
+@attack("a folder for a worker that others may write to", 1, "others may write to ")
+def _(folder):
+    (folder / "spool").mkdir()
+    (folder / "spool").chmod(0o777)
+    return ["worker", folder / "spool", "--idle", "1"]
+
+
+@attack("a folder for a worker that its group may write to", 1, "others may write to ")
+def _(folder):
+    (folder / "spool").mkdir()
+    (folder / "spool").chmod(0o775)
+    return ["worker", folder / "spool", "--idle", "1"]
+
+
+if os.getuid() == 0:
+    @attack("a folder for a worker of another owner", 1, "others may write to ")
+    def _(folder):
+        (folder / "spool").mkdir()
+        os.chown(folder / "spool", 65534, 65534)
+        return ["worker", folder / "spool", "--idle", "1"]
+
+
 @attack("a link where a worker writes its result", 5, "cannot write to")
 def _(folder):
     """A folder of the result's name lets the rename fail; what is written before must not go through the link."""
@@ -484,6 +625,10 @@ def _(folder):
     (folder / VICTIM).write_text(VICTIM)
     (spool / ".a.result").symlink_to(folder / VICTIM)
     return ["worker", spool, "--idle", "1"]
+
+
+CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
+COMMANDS = re.compile(r"^\s*::|##[a-z]*\[|^error: x$", re.MULTILINE)
 
 
 def limited():
@@ -512,8 +657,10 @@ def meet(tilewright, attack_row):
             return f"left {left}"
         if done.returncode and ("error: " not in done.stderr or len(done.stderr) > 4000):
             return f"no clear error: {done.stderr[:300]} ... {len(done.stderr)} bytes"
-        if "\033" in said or "\0" in said:
-            return "control characters in what it says"
+        if CONTROLS.search(said):
+            return f"control characters in what it says: {said!a}"
+        if COMMANDS.search(said):
+            return f"commands for the server of a build: {said!a}"
         return None if words in said else f"'{words}' is not in: {said[-600:]}"
 
 
