@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/scalar_ops.h"
+
 namespace tw {
 namespace {
 
@@ -74,6 +76,20 @@ std::optional<AffineNode> affine_binary(const Graph& graph, const Node& node) {
   return AffineNode{x, affine};
 }
 
+// 0, or a number that the type holds to its full precision.
+bool is_normal(double value, DType dtype) {
+  constexpr double kPrecision = 0x1p-7;  // bf16 has the least
+  return std::abs(round_to(dtype, value) - value) <= std::abs(value) * kPrecision;
+}
+
+// Of the type's digits the sum has lost half.
+bool cancels(double term, double sum, DType dtype) {
+  const double half_of_digits = dtype == DType::f64   ? 0x1p-26
+                                : dtype == DType::f32 ? 0x1p-12
+                                                      : 0x1p-4;
+  return std::abs(sum) < std::abs(term) * half_of_digits;
+}
+
 }  // namespace
 
 bool Affine::scales() const {
@@ -92,13 +108,17 @@ std::optional<AffineNode> affine_node(const Graph& graph, const Node& node) {
   return std::nullopt;
 }
 
-std::optional<Affine> compose(const Affine& first, const Affine& second) {
+std::optional<Affine> compose(const Affine& first, const Affine& second, DType dtype) {
   if (first.axis >= 0 && second.axis >= 0 && first.axis != second.axis) return std::nullopt;
   Affine out{std::max(first.axis, second.axis), {}, {}};
   size_t count = std::max(first.scale.size(), second.scale.size());
   for (size_t i = 0; i < count; ++i) {
-    out.scale.push_back(second.scale_at(i) * first.scale_at(i));
-    out.shift.push_back(second.scale_at(i) * first.shift_at(i) + second.shift_at(i));
+    const double moved = second.scale_at(i) * first.shift_at(i);
+    const double scale = second.scale_at(i) * first.scale_at(i), shift = moved + second.shift_at(i);
+    if (!is_normal(scale, dtype) || !is_normal(shift, dtype) || cancels(moved, shift, dtype))
+      return std::nullopt;
+    out.scale.push_back(scale);
+    out.shift.push_back(shift);
   }
   return out;
 }

@@ -21,8 +21,10 @@ struct AffineNode {
   Affine function;
 };
 std::optional<AffineNode> affine_node(const Graph& graph, const Node& node);
-// second(first(x)); nullopt when they differ along different axes.
-std::optional<Affine> compose(const Affine& first, const Affine& second);
+// second(first(x)) in floats of this type. nullopt where that would not be what the two compute one
+// after the other: their numbers differ along different axes, the result's leave the type's normal
+// range, or the shifts cancel, by which a model rounds: (x + 12582912) - 12582912.
+std::optional<Affine> compose(const Affine& first, const Affine& second, DType dtype);
 // What `numbers` of the affine are as a constant that broadcasts against a tensor of this rank: [n,
 // 1, 1] or a scalar.
 Tensor broadcastable(const Affine& affine, const std::vector<double>& numbers, DType dtype,

@@ -59,8 +59,10 @@ Chain Folder::chain_to(NodeId last) const {
   Chain chain;
   std::optional<AffineNode> link = affine_node(graph_, graph_.node(last));
   while (link) {
-    std::optional<Affine> function = chain.links.empty() ? link->function
-                                                         : compose(link->function, chain.function);
+    const DType dtype = graph_.value(link->x).type.dtype;
+    std::optional<Affine> function = chain.links.empty()
+                                         ? link->function
+                                         : compose(link->function, chain.function, dtype);
     if (!function) break;
     chain.function = *function;
     chain.x = link->x;

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <llvm/Support/FormatVariadic.h>
+
 #include "run_pass.h"
 
 using tw::test::run_pass;
@@ -128,4 +130,26 @@ TEST_CASE("a batch norm with nowhere to go is a mul and an add, chains are short
     %d: f32[1, 2, 2] = binary(%b, %d_scale) function=mul
     output %d
   })");
+}
+
+TEST_CASE("numbers that would leave the type's range, or cancel, stay as they are") {
+  struct Pair {
+    const char *function, *first, *second;
+  };
+  for (const auto& [function, first, second] :
+       {Pair{"add", "12582912", "-12582912"}, Pair{"mul", "1e+30", "1e+30"},
+        Pair{"mul", "1e-30", "1e-30"}}) {
+    CAPTURE(first);
+    const std::string text = llvm::formatv(R"(graph @t() {{
+  %x: f32[4] = input
+  %a: f32[] = const [{1}]
+  %b: f32[] = const [{2}]
+  %y: f32[4] = binary(%x, %a) function={0}
+  %z: f32[4] = binary(%y, %b) function={0}
+  output %z
+})",
+                                           function, first, second)
+                                 .str();
+    run_pass("fold-batch-norm", text.c_str(), text.c_str());
+  }
 }
