@@ -58,6 +58,7 @@ $python tests/report/report.py --tilewright build/release/tilewright
 $python tests/interfaces/interfaces.py --tilewright build/release/tilewright
 if [ $full = 1 ]; then $python tests/interfaces/five_gib.py --tilewright build/release/tilewright; else echo "a model of 5 GiB: --full runs it"; fi
 for suite in attacks untrusted depfiles changing_files; do $python tests/trust/$suite.py --tilewright build/release/tilewright; done
+$python tests/accuracy/verified.py --tilewright build/release/tilewright
 $python tests/micro/micro.py --tilewright build/release/tilewright
 $python tests/real_models/real_models.py --tilewright build/release/tilewright
 for suite in boards spills runner android small_floats free_rows; do $python tests/boards/$suite.py --tilewright build/release/tilewright; done

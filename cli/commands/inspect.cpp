@@ -11,6 +11,7 @@
 #include "cli/given_flags.h"
 #include "cli/progress.h"
 #include "cli/untrusted.h"
+#include "driver/compare/compare.h"
 #include "driver/compile/example_sizes.h"
 #include "driver/compile/manifest.h"
 #include "driver/run/tensors.h"
@@ -41,23 +42,6 @@ Json specs_json(const std::vector<TensorSpec>& specs) {
     list.push_back(Json::Object{{"name", s.name}, {"dtype", dtype_name(s.dtype)}, {"dims", dims}});
   }
   return list;
-}
-
-// Dims by name where they are symbols, undefined where they follow from others.
-std::vector<TensorSpec> inputs_of_manifest(const Manifest& m) {
-  std::vector<TensorSpec> specs;
-  for (const ManifestTensor& t : m.inputs) {
-    TensorSpec& spec = specs.emplace_back();
-    spec.name = t.name;
-    for (const std::string& dim : t.dims) {
-      const bool number = !dim.empty() && dim.size() < 19 &&
-                          dim.find_first_not_of("0123456789") == std::string::npos;
-      spec.dims.push_back(number                               ? Expr(int64_t{std::stoll(dim)})
-                          : std::ranges::count(m.symbols, dim) ? var(dim)
-                                                               : Expr());
-    }
-  }
-  return specs;
 }
 
 std::vector<TensorSpec> output_specs(const Graph& graph) {
@@ -248,11 +232,15 @@ std::string path_lines(const Manifest& m) {
   return text.empty() ? "" : text + line("otherwise", m) + "; they are listed below\n";
 }
 
-void print_manifest(Console& console, const Manifest& m, const Arena& arena) {
-  std::ostream& out = console.out;
-  out << m.name << " for " << m.target_name << ", by tilewright " << m.compiler << "\n"
-      << path_lines(m) << "model   " << format_bytes(m.model_bytes) << ", sha256 " << m.model_sha256
-      << ", opset " << m.opset << "\n";
+// How `compile --verify` held it against its model; "": it did not.
+std::string verified_line(const Manifest& m) {
+  if (!m.verified) return "";
+  return "verified when it was compiled, on " +
+         (m.verified->data.empty() ? "seeded inputs" : "data of sha256 " + m.verified->data) +
+         ", within " + number_text(m.verified->tolerance) + " of an output's range\n";
+}
+
+void print_interface(std::ostream& out, const Manifest& m) {
   for (const auto& [name, value] : m.dims) out << "dim     " << name << "=" << value << "\n";
   for (const ManifestTensor& t : m.inputs) out << "input   " << to_string(t) << "\n";
   for (const ManifestTensor& t : m.outputs) out << "output  " << to_string(t) << "\n";
@@ -269,6 +257,15 @@ void print_manifest(Console& console, const Manifest& m, const Arena& arena) {
     for (const auto& [name, value] : sizes) out << " " << name << "=" << value;
     out << "\n";
   }
+}
+
+void print_manifest(Console& console, const Manifest& m, const Arena& arena) {
+  std::ostream& out = console.out;
+  out << m.name << " for " << m.target_name << ", by tilewright " << m.compiler << "\n"
+      << path_lines(m) << "model   " << format_bytes(m.model_bytes) << ", sha256 " << m.model_sha256
+      << ", opset " << m.opset << "\n"
+      << verified_line(m);
+  print_interface(out, m);
   std::vector<int> uses(m.kernels.size()), device(m.kernels.size());
   std::map<std::string, int> functions;  // of the runtime library
   for (const ManifestCall& c : m.calls) {
@@ -331,7 +328,7 @@ Expected<int> inspect_artifact(const InspectArgs& args, Console& console) {
             read_manifest(args.file, args.no_check ? Integrity::trust : Integrity::check));
   TW_ASSIGN(const Manifest manifest, parse_manifest(text, args.file));
   if (!console.json) {
-    TW_ASSIGN(const auto chosen, bind_dims(args.dims, inputs_of_manifest(manifest)));
+    TW_ASSIGN(const auto chosen, bind_dims(args.dims, input_specs(manifest)));
     TW_ASSIGN(const Arena arena, arena_of(manifest, chosen));
     print_manifest(console, manifest, arena);
     return kExitOk;

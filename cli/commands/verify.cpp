@@ -16,7 +16,7 @@ namespace tw {
 namespace {
 
 struct VerifyArgs {
-  std::string library, model, device, reference = "f64";
+  std::string library, model, device, reference = "f64", on;
   InputSources inputs;
   double tolerance = 1e-4;
   int threads = 0;
@@ -35,8 +35,8 @@ Error check_args(const VerifyArgs& args) {
   if (args.model.empty() && args.per_node)
     return make_error(DiagCode::invalid_argument, "--per-node needs the ONNX model");
   if (!reference_from_name(args.reference))
-    return make_error(DiagCode::invalid_argument, "--reference '{0}' is none of f64, operators",
-                      args.reference);
+    return make_error(DiagCode::invalid_argument,
+                      "--reference '{0}' is none of f64, unoptimized, operators", args.reference);
   return Error::success();
 }
 
@@ -91,10 +91,13 @@ Expected<int> verify(const VerifyArgs& args, Console& console) {
                       "library that verify is for",
                       args.library);
   TW_TRY(check_args(args));
+  if (args.untrusted.on && !args.on.empty())
+    return make_error(DiagCode::unsupported, "--untrusted starts no programs: not with --on");
   use_device(args.device);
-  const VerifyRequest request{
-      args.library,   args.model,   args.inputs,    *reference_from_name(args.reference),
-      args.tolerance, args.threads, !args.no_check, args.per_node};
+  const VerifyRequest request{args.library,   args.model,
+                              args.inputs,    *reference_from_name(args.reference),
+                              args.tolerance, {args.on, args.threads},
+                              !args.no_check, args.per_node};
   Expected<VerifyReport> verified = [&] {
     Progress progress(console);
     return verify_model(
@@ -105,14 +108,15 @@ Expected<int> verify(const VerifyArgs& args, Console& console) {
   bool same = verified->same();
   Json::Array list;
   for (const VerifiedOutput& output : verified->outputs) {
-    const Difference& d = output.difference;
-    list.push_back(Json::Object{{"name", output.name}, {"difference", to_json(d)}});
+    list.push_back(to_json(output));
     if (!console.json)
-      console.out << (d.same ? "ok   " : "OFF  ") << output.name << ": " << to_string(d) << "\n";
+      console.out << (output.same() ? "ok   " : "OFF  ") << output.name << ": " << to_string(output)
+                  << "\n";
   }
   Json::Object result{{"ok", same},
                       {"against", verified->stored ? "stored" : args.reference},
                       {"tolerance", args.tolerance},
+                      {"machine", verified->machine},
                       {"outputs", list}};
   if (args.per_node) {
     TW_ASSIGN(const PerNodeReport report, verify_nodes(request, *verified));
@@ -137,13 +141,19 @@ CommandRun define_verify(Flags& flags) {
              "A folder with input_0.pb, ... and, to compare with, output_0.pb, ... (or .npy)");
   flags.text("--reference", args->reference, "NAME",
              "What the ONNX file's outputs are computed by: f64 (default), the whole model in "
-             "doubles, compiled as plain loops; or operators, one "
+             "doubles, compiled as plain loops; unoptimized, the same in the model's own types; or "
+             "operators, one "
              "evaluator an operator, each rounded to its type: minutes for a large model");
   flags.text("--device", args->device, "ADDRESS",
              "Where a device of the model is: iss: or rtl: (docs/internals/vdla.md); default: what "
              "TILEWRIGHT_DEVICE or the target says");
+  flags.text("--on", args->on, "COMMAND",
+             "Starts a program of the library's machine that is appended to it: 'qemu-arm -cpu "
+             "max', or a script that runs it on a board; default: this machine where it can, else "
+             "QEMU's emulator");
   flags.number("--tolerance", args->tolerance, "T",
-               "Largest error that passes, relative to an output's range; default 1e-4");
+               "Largest error that passes, relative to an output's range; default 1e-4. Beyond it "
+               "passes what the model's own types are off by, too, without any optimization");
   flags.flag("--per-node", args->per_node,
              "Compile again with every fused group's result kept, and name the first that is off");
   flags.integer("--threads", args->threads, "0: as many as this process may use");

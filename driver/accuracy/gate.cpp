@@ -16,36 +16,8 @@
 namespace tw {
 namespace {
 
-constexpr int kSeeded = 4;      // samples, where there are no data
 constexpr double kTimed = 0.5;  // seconds of runs
 constexpr size_t kBlamed = 5;   // layers that an error names
-
-// Of pictures what the caller does; the library does the rest.
-InputForms forms_of_caller(const InputForms& given) {
-  InputForms forms;
-  for (const auto& [name, form] : given.of) {
-    InputForm own;
-    own.fit = form.fit, own.fill = form.fill, own.centered = form.centered;
-    forms.of.emplace(name, own);
-  }
-  return forms;
-}
-
-Expected<SampleSet> samples_for(const tw_api& api, const CompileReport& compiled,
-                                const CompileOptions& options, const AccuracyRequest& request) {
-  const std::vector<TensorSpec> specs = input_specs(api);
-  SampleSet samples;
-  if (request.data.empty()) {
-    std::vector<std::string> dims;
-    for (const auto& [symbol, size] : compiled.example)
-      dims.push_back(symbol_name(compiled.symbol_names, symbol) + "=" + std::to_string(size));
-    TW_ASSIGN(samples, SampleSet::random(kSeeded, specs, dims));
-  } else {
-    TW_ASSIGN(samples, SampleSet::open(request.data, specs, forms_of_caller(options.given.forms)));
-  }
-  if (request.samples > 0) samples.keep(static_cast<size_t>(request.samples));
-  return samples;
-}
 
 // The model with nothing that is rounded for speed: in f64, rows in the numbers that they have.
 Expected<ReferenceModel> exact_model(const CompileOptions& options, const Target& target) {
@@ -120,7 +92,11 @@ class AccuracyGate {
 
   // The samples, and what the exact model makes of them.
   Error look_at_data(const tw_api& api) {
-    TW_ASSIGN(samples_, samples_for(api, compiled_, options_, request_));
+    std::vector<std::string> dims;
+    for (const auto& [symbol, size] : compiled_.example)
+      dims.push_back(symbol_name(compiled_.symbol_names, symbol) + "=" + std::to_string(size));
+    TW_ASSIGN(samples_, samples_for({request_.data, request_.samples, options_.given.forms, dims},
+                                    input_specs(api)));
     report_.samples = samples_.size();
     begin("accuracy: reference");
     TW_ASSIGN(const ReferenceModel exact, exact_model(options_, measured_));

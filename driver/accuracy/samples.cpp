@@ -67,22 +67,6 @@ class SampleReader {
     return Error::success();
   }
 
- private:
-  // Files by the inputs' names or numbers, all of them.
-  Expected<bool> one_file_an_input(const std::string& folder, const std::vector<fs::path>& list) {
-    Named named;
-    for (size_t i = 0; i < specs_.size(); ++i) {
-      std::string path = stored_path(folder, "input", i);
-      for (const fs::path& entry : list)
-        if (path.empty() && is_tensor(entry) && entry.stem() == file_name(specs_[i].name))
-          path = entry;
-      if (path.empty()) return false;
-      TW_ASSIGN(named[specs_[i].name], read_tensor(path));
-    }
-    TW_TRY(add(std::move(named), folder));
-    return true;
-  }
-
   Error single(const fs::path& path) {
     if (path.extension() == ".npz") {
       TW_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
@@ -112,6 +96,22 @@ class SampleReader {
     Named named;
     TW_ASSIGN(named[specs_[0].name], read_tensor(path));
     return add(std::move(named), path);
+  }
+
+ private:
+  // Files by the inputs' names or numbers, all of them.
+  Expected<bool> one_file_an_input(const std::string& folder, const std::vector<fs::path>& list) {
+    Named named;
+    for (size_t i = 0; i < specs_.size(); ++i) {
+      std::string path = stored_path(folder, "input", i);
+      for (const fs::path& entry : list)
+        if (path.empty() && is_tensor(entry) && entry.stem() == file_name(specs_[i].name))
+          path = entry;
+      if (path.empty()) return false;
+      TW_ASSIGN(named[specs_[i].name], read_tensor(path));
+    }
+    TW_TRY(add(std::move(named), folder));
+    return true;
   }
 
   // How many samples a tensor holds; 1 also where it does not fit, which bind_shape says.
@@ -161,12 +161,24 @@ class SampleReader {
   std::vector<Maker>& makers_;
 };
 
+// Fitting a picture into its tensor is the caller's; the library does the rest.
+InputForms forms_of_caller(const InputForms& given) {
+  InputForms forms;
+  for (const auto& [name, form] : given.of) {
+    InputForm own;
+    own.fit = form.fit, own.fill = form.fill, own.centered = form.centered;
+    forms.of.emplace(name, own);
+  }
+  return forms;
+}
+
 }  // namespace
 
-Expected<SampleSet> SampleSet::open(const std::string& folder, const std::vector<TensorSpec>& specs,
+Expected<SampleSet> SampleSet::open(const std::string& path, const std::vector<TensorSpec>& specs,
                                     const InputForms& forms) {
   SampleSet samples;
-  TW_TRY(SampleReader(specs, forms, samples.makers_).folder(folder));
+  SampleReader reader(specs, forms, samples.makers_);
+  TW_TRY(path.ends_with(".npz") ? reader.single(path) : reader.folder(path));
   return samples;
 }
 
@@ -180,6 +192,19 @@ Expected<SampleSet> SampleSet::random(int count, const std::vector<TensorSpec>& 
       sources.dims = dims;
       return load_inputs(specs, sources);
     });
+  return samples;
+}
+
+Expected<SampleSet> samples_for(const SampleRequest& request,
+                                const std::vector<TensorSpec>& specs) {
+  constexpr int kSeeded = 4;
+  SampleSet samples;
+  if (request.data.empty()) {
+    TW_ASSIGN(samples, SampleSet::random(kSeeded, specs, request.dims));
+  } else {
+    TW_ASSIGN(samples, SampleSet::open(request.data, specs, forms_of_caller(request.forms)));
+  }
+  if (request.most > 0) samples.keep(static_cast<size_t>(request.most));
   return samples;
 }
 

@@ -3,16 +3,12 @@
 #include <algorithm>
 #include <map>
 
+#include "driver/run/library_runs.h"
 #include "frontend/frontend.h"
 #include "passes/precision.h"
 
 namespace tw {
 namespace {
-
-bool runs_on(const Target& target, const Target& host) {
-  return target.triple == host.triple &&
-         std::ranges::all_of(target.features, [&](const std::string& f) { return host.has(f); });
-}
 
 // Where the one multiplies bf16 and the other keeps weights in it, layers are called the same.
 Error check_same_products(const Target& target, const Target& host) {
@@ -40,9 +36,8 @@ std::string choice_in(const std::map<std::string, std::string>& choices, const s
 }  // namespace
 
 Expected<std::optional<Target>> stand_in_for(const Target& target) {
-  Target host = host_target();
-  if (!target.devices.empty() || runs_on(target, host)) return std::optional<Target>();
-  host = with_all_rates(std::move(host), {});
+  if (!target.devices.empty() || runs_here(target)) return std::optional<Target>();
+  Target host = with_all_rates(host_target(), {});
   host.accuracy = target.accuracy;
   host.fast_math = target.fast_math;
   set_precision(host, precision_of(target));

@@ -44,7 +44,7 @@ Expected<double> measured_error(const BudgetRequest& request, const Manifest& ma
   verify.library = request.library;
   verify.model = request.model;
   verify.inputs = example_inputs(manifest);
-  verify.threads = request.threads;
+  verify.place.threads = request.threads;
   TW_ASSIGN(const VerifyReport report, verify_model(verify, nullptr, nullptr));
   double worst = 0;
   for (const VerifiedOutput& output : report.outputs)

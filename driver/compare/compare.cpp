@@ -51,7 +51,7 @@ Difference compare(const Tensor& got, const Tensor& want, double tolerance) {
     d.problem = "has shape " + shape_text(got.shape) + ", expected " + shape_text(want.shape);
     return d;
   }
-  double low = 0, high = 0;
+  double low = 0, high = 0, squares = 0;
   for (int64_t i = 0; i < want.size(); ++i) {
     const double a = got.at(i), b = want.at(i);
     if (std::isfinite(b)) {
@@ -63,6 +63,7 @@ Difference compare(const Tensor& got, const Tensor& want, double tolerance) {
     if (got.dtype == DType::string) off = got.int_at(i) == want.int_at(i) ? 0 : 1;
     // i64 beyond a double's precision
     if (!floats && off == 0 && got.int_at(i) != want.int_at(i)) off = 1;
+    squares += off * off;
     if (off > d.max_abs || i == 0) {
       d.max_abs = off;
       d.worst = i;
@@ -73,10 +74,11 @@ Difference compare(const Tensor& got, const Tensor& want, double tolerance) {
       d.max_ulp = std::max(d.max_ulp, std::isinf(off) ? off : ulps(got, want, i));
   }
   d.elements = want.size();
-  const double range = high - low;
-  d.max_rel = d.max_abs == 0 ? 0
-              : range > 0    ? d.max_abs / range
-                             : std::numeric_limits<double>::infinity();
+  const auto of_range = [range = high - low](double off) {
+    return off == 0 ? 0 : range > 0 ? off / range : std::numeric_limits<double>::infinity();
+  };
+  d.max_rel = of_range(d.max_abs);
+  d.rms_rel = of_range(std::sqrt(squares / static_cast<double>(std::max<int64_t>(d.elements, 1))));
   d.same = (floats ? d.max_rel <= tolerance : d.max_abs == 0) &&
            (d.elements == 0 || d.nan < d.elements);
   return d;
@@ -105,9 +107,10 @@ std::string to_string(const Difference& d) {
 
 Json to_json(const Difference& d) {
   if (!d.problem.empty()) return Json::Object{{"ok", false}, {"problem", d.problem}};
-  return Json::Object{{"ok", d.same},         {"max_abs", d.max_abs},   {"max_rel", d.max_rel},
-                      {"max_ulp", d.max_ulp}, {"worst", d.worst},       {"got", d.got},
-                      {"want", d.want},       {"elements", d.elements}, {"nan", d.nan}};
+  return Json::Object{{"ok", d.same},         {"max_abs", d.max_abs}, {"max_rel", d.max_rel},
+                      {"rms_rel", d.rms_rel}, {"max_ulp", d.max_ulp}, {"worst", d.worst},
+                      {"got", d.got},         {"want", d.want},       {"elements", d.elements},
+                      {"nan", d.nan}};
 }
 
 Summary summarize(const Tensor& tensor) {

@@ -14,6 +14,7 @@ struct Difference {
   double max_abs = 0;
   // max_abs over the reference's range: the smallest interval that holds 0 and its finite values
   double max_rel = 0;
+  double rms_rel = 0;  // the root of the mean of all squared differences, over the same range
   // Floats only: units in the last place of the first tensor's type between the two values
   double max_ulp = 0;
   int64_t worst = 0;              // flat index of max_abs

@@ -2,17 +2,15 @@
 
 #include <algorithm>
 
-#include "driver/run/model_run.h"
 #include "packager/artifact.h"
-#include "packager/loaded_model.h"
 
 namespace tw {
 namespace {
 
 // Every output of the folder, or none.
-Expected<std::vector<Tensor>> stored_outputs(const std::string& dir, const tw_api& api) {
+Expected<std::vector<Tensor>> stored_outputs(const std::string& dir, size_t count) {
   std::vector<Tensor> list;
-  for (size_t i = 0; i < static_cast<size_t>(api.output_count); ++i) {
+  for (size_t i = 0; i < count; ++i) {
     TW_ASSIGN(std::optional<Tensor> tensor, read_stored(dir, "output", i));
     if (!tensor && list.empty()) return list;
     if (!tensor) return make_error(DiagCode::io, "'{0}' has output_0 but no output_{1}", dir, i);
@@ -21,87 +19,78 @@ Expected<std::vector<Tensor>> stored_outputs(const std::string& dir, const tw_ap
   return list;
 }
 
-// The library's inputs in the graph's order.
-Expected<std::vector<Tensor>> inputs_of(const Graph& graph, const Inputs& inputs,
-                                        const tw_api& api) {
-  std::vector<Tensor> list;
-  for (const ValueId id : graph.inputs()) {
-    int32_t found = 0;
-    while (found < api.input_count && api.inputs[found].name != graph.value(id).name) ++found;
-    if (found == api.input_count)
-      return make_error(DiagCode::invalid_argument,
-                        "the library has no input '{0}': it was compiled from another model",
-                        graph.value(id).name);
-    list.push_back(inputs.tensors[static_cast<size_t>(found)]);
-  }
-  return list;
-}
-
-Expected<Target> target_of(const Manifest& manifest, const std::string& library) {
-  return parse_target(manifest.target_yaml, library + " (its manifest's target)");
-}
-
-Expected<ModelReference> make_reference(const VerifyRequest& request, const Manifest& manifest,
-                                        const Inputs& inputs, const tw_api& api,
-                                        const OnStage& stage,
-                                        const std::function<void(const std::string&)>& warn) {
-  if (stage) stage("import");
-  TW_ASSIGN(Model model,
-            import_onnx(request.model, {manifest.dims, manifest.limits, manifest.given}));
-  if (model.sha256 != manifest.model_sha256 && warn)
-    warn("'" + request.library + "' was not compiled from '" + request.model + "' as it is now");
-  ModelReference reference;
-  reference.inputs.symbols = inputs.symbols;
-  TW_ASSIGN(reference.inputs.tensors, inputs_of(model.graph, inputs, api));
-  if (stage) stage("reference");
-  TW_ASSIGN(const Target target, target_of(manifest, request.library));
-  TW_ASSIGN(reference.outputs,
-            reference_outputs(request.reference, std::move(model), reference.inputs, target));
-  if (reference.outputs.size() != static_cast<size_t>(api.output_count))
-    return make_error(DiagCode::invalid_argument, "the library has {0} outputs, '{1}' has {2}",
-                      api.output_count, request.model, reference.outputs.size());
-  return reference;
+bool is_given(const std::string& name, size_t inputs, const std::vector<std::string>& files) {
+  return std::ranges::any_of(files, [&](const std::string& file) {
+    return file.starts_with(name + "=") || file.ends_with(".npz") || inputs == 1;
+  });
 }
 
 }  // namespace
 
-bool VerifyReport::same() const {
-  return std::ranges::all_of(outputs,
-                             [](const VerifiedOutput& output) { return output.difference.same; });
+bool VerifyReport::same() const { return std::ranges::all_of(outputs, &VerifiedOutput::same); }
+
+std::vector<std::string> made_up_integers(const std::vector<TensorSpec>& specs,
+                                          const InputSources& sources) {
+  std::vector<std::string> warnings;
+  if (!sources.data.empty()) return warnings;
+  for (const TensorSpec& spec : specs)
+    if (is_int(spec.dtype) && !is_given(spec.name, specs.size(), sources.files))
+      warnings.push_back("input '" + spec.name + "' is made up of 0 and 1, as " +
+                         dtype_name(spec.dtype) +
+                         " may be indices: real values say more (--input, --data)");
+  return warnings;
+}
+
+std::vector<std::string> little_said(const std::vector<VerifiedOutput>& outputs) {
+  std::vector<std::string> warnings;
+  for (const VerifiedOutput& output : outputs)
+    if (output.says_little())
+      warnings.push_back("of output '" + output.name +
+                         "' these inputs say little: the model's own types are off by " +
+                         number_text(100 * output.unoptimized->max_rel) +
+                         " % of its range without any optimization; give others (--input, --data)");
+  return warnings;
 }
 
 Expected<VerifyReport> verify_model(const VerifyRequest& request, const OnStage& stage,
                                     const std::function<void(const std::string&)>& warn) {
-  TW_ASSIGN(
-      const LoadedModel model,
-      LoadedModel::open(request.library, request.check ? Integrity::check : Integrity::trust));
   VerifyReport report;
-  // Checked a moment ago
   TW_ASSIGN(const std::string text, read_manifest(request.library, Integrity::trust));
   TW_ASSIGN(report.manifest, parse_manifest(text, request.library));
+  TW_ASSIGN(const LibraryRuns runs,
+            LibraryRuns::open(request.library, report.manifest, request.place,
+                              request.check ? Integrity::check : Integrity::trust));
+  report.machine = runs.machine();
+  const auto tell = [&](const std::vector<std::string>& warnings) {
+    for (const std::string& warning : warnings)
+      if (warn) warn(warning);
+  };
   InputSources sources = request.inputs;
   if (!sources.random && sources.files.empty() && sources.data.empty()) sources.random = 0;
-  TW_ASSIGN(const Inputs inputs, load_inputs(input_specs(model.api()), sources));
-  TW_ASSIGN(ModelRun run, ModelRun::create(model.api(), inputs, request.threads));
-  TW_TRY(run.run());
+  TW_ASSIGN(const Inputs inputs, load_inputs(runs.inputs(), sources));
+  tell(made_up_integers(runs.inputs(), sources));
+  TW_ASSIGN(const std::vector<Tensor> got, runs.run(inputs));
 
   std::vector<Tensor> want;
   if (!sources.data.empty()) {
-    TW_ASSIGN(want, stored_outputs(sources.data, model.api()));
+    TW_ASSIGN(want, stored_outputs(sources.data, got.size()));
     if (want.empty() && request.model.empty())
       return make_error(DiagCode::io,
                         "'{0}' has no output_0.pb: give the ONNX model to compare with",
                         sources.data);
   }
   report.stored = !want.empty();
-  if (!report.stored || request.per_node) {
-    TW_ASSIGN(report.reference,
-              make_reference(request, report.manifest, inputs, model.api(), stage, warn));
-    if (!report.stored) want = report.reference->outputs;
-  }
   for (size_t i = 0; i < want.size(); ++i)
-    report.outputs.push_back(
-        {model.api().outputs[i].name, compare(run.outputs()[i], want[i], request.tolerance)});
+    report.outputs.push_back({runs.outputs()[i], compare(got[i], want[i], request.tolerance)});
+  if (report.stored && !request.per_node) return report;
+  Judge judge({request.model, report.manifest, request.reference, request.tolerance}, stage);
+  TW_ASSIGN(const bool known, judge.is_the_model());
+  if (!known)
+    tell({"'" + request.library + "' was not compiled from '" + request.model + "' as it is now"});
+  TW_ASSIGN(std::vector<VerifiedOutput> judged, judge.judge(got, inputs, runs.inputs()));
+  report.reference = judge.last();
+  if (!report.stored) report.outputs = std::move(judged);
+  tell(little_said(report.outputs));
   return report;
 }
 
@@ -114,9 +103,10 @@ Expected<PerNodeReport> verify_nodes(const VerifyRequest& request, const VerifyR
   options.pipeline = report.manifest.pipeline;
   options.algorithms = report.manifest.algorithms;
   options.name = "kept";
-  TW_ASSIGN(const Target target, target_of(report.manifest, request.library));
+  TW_ASSIGN(const Target target, parse_target(report.manifest.target_yaml,
+                                              request.library + " (its manifest's target)"));
   return compare_nodes(options, target, report.reference->inputs, report.reference->outputs,
-                       request.tolerance, request.threads);
+                       request.tolerance, request.place.threads);
 }
 
 }  // namespace tw

@@ -5,10 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "driver/compare/judge.h"
 #include "driver/compare/per_node.h"
-#include "driver/compile/manifest.h"
-#include "driver/compile/stage_clock.h"
-#include "driver/run/reference.h"
+#include "driver/run/library_runs.h"
 
 namespace tw {
 
@@ -17,30 +16,26 @@ struct VerifyRequest {
   InputSources inputs;
   ReferenceKind reference = ReferenceKind::f64;
   double tolerance = 1e-4;
-  int threads = 0;
+  LibraryPlace place;
   bool check = true;      // the library's bytes
   bool per_node = false;  // verify_nodes() follows: the reference is needed whatever is stored
 };
 
-// What the model itself computes, with the inputs in its graph's order.
-struct ModelReference {
-  std::vector<Tensor> outputs;
-  Inputs inputs;
-};
-
-struct VerifiedOutput {
-  std::string name;
-  Difference difference;
-};
 struct VerifyReport {
   std::vector<VerifiedOutput> outputs;
   bool stored = false;  // they were compared with stored ones
   Manifest manifest;    // of the library
+  std::string machine;  // that ran it
   std::optional<ModelReference> reference;
   bool same() const;
 };
 // stage is told of "import" and "reference", warn of a library that is not of the model as it is
-// now; both may be null.
+// now and of inputs that say little; both may be null.
+// Integers that --random makes up are 0 and 1: a warning for each such input.
+std::vector<std::string> made_up_integers(const std::vector<TensorSpec>& specs,
+                                          const InputSources& sources);
+// A warning for each output of which the inputs say little.
+std::vector<std::string> little_said(const std::vector<VerifiedOutput>& outputs);
 Expected<VerifyReport> verify_model(const VerifyRequest& request, const OnStage& stage,
                                     const std::function<void(const std::string&)>& warn);
 

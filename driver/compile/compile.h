@@ -39,6 +39,12 @@ std::string emit_names();                                   // of all, for help 
 std::map<std::string, int64_t> with_sizes(std::map<std::string, int64_t> dims,
                                           const std::map<std::string, int64_t>& sizes);
 
+// How a library's outputs were held against its model before it was written.
+struct Verified {
+  std::string data;      // SHA-256 of the data; "": seeded inputs
+  double tolerance = 0;  // of an output's range
+};
+
 struct CompileOptions {
   // Files; output "" = <model stem>.so beside the current directory
   std::string model, output;
@@ -63,6 +69,8 @@ struct CompileOptions {
   int64_t chunk_ns = CodegenOptions().chunk_ns;
   // Sizes of free dimensions that get calls of their own
   std::vector<std::map<std::string, int64_t>> specialize;
+  // Goes into the manifest: the caller keeps the library only if it holds
+  std::optional<Verified> verified;
   bool rewritten = false;  // the graph is as its passes left it: none are run
   // Is shown the model's own calls and their memory, before fast paths join them
   std::function<void(const PlannedProgram&)> on_planned;

@@ -181,6 +181,11 @@ AlgorithmOptions algorithms_of(const Json& json) {
   return options;
 }
 
+std::optional<Verified> verified_from(const Json& json) {
+  if (!json.object()) return std::nullopt;
+  return Verified{json["data"].text_or_empty(), json["tolerance"].number_or(0)};
+}
+
 Expected<Manifest> manifest_from(const Json& json, const std::string& file) {
   Manifest m;
   m.compiler = json["tilewright"].text_or_empty();
@@ -221,6 +226,7 @@ Expected<Manifest> manifest_from(const Json& json, const std::string& file) {
   for (const Json& path : json["fast_paths"].items())
     if (std::map<std::string, int64_t>& sizes = m.fast_paths.emplace_back(); path.object())
       for (const Json::Member& size : *path.object()) sizes[size.key] = size.value.integer_or(0);
+  m.verified = verified_from(json["verified"]);
   m.grows = json["grows"].boolean() && *json["grows"].boolean();
   for (const Json& k : json["kernels"].items()) m.kernels.push_back(kernel_from(k));
   m.devices = texts(json["devices"]);
@@ -307,12 +313,30 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
     std::map<std::string, int64_t>& sizes = m.fast_paths.emplace_back();
     for (const auto& [symbol, size] : path.sizes) sizes[name_of(symbol)] = size;
   }
+  m.verified = options.verified;
   m.grows = program.growable_buffers > 0;
   m.kernels = kernels_in(program, report);
   for (const Target& device : target.devices) m.devices.push_back(device.name);
   m.device_notes = report.device_notes;
   m.calls = calls_of(program, target);
   return m;
+}
+
+std::vector<TensorSpec> input_specs(const Manifest& manifest) {
+  std::vector<TensorSpec> specs;
+  for (const ManifestTensor& t : manifest.inputs) {
+    TensorSpec& spec = specs.emplace_back();
+    spec.name = t.name;
+    spec.dtype = dtype_from_name(t.dtype).value_or(DType::f32);
+    for (const std::string& dim : t.dims) {
+      const bool number = !dim.empty() && dim.size() < 19 &&
+                          dim.find_first_not_of("0123456789") == std::string::npos;
+      spec.dims.push_back(number ? Expr(int64_t{std::stoll(dim)})
+                          : std::ranges::count(manifest.symbols, dim) ? var(dim)
+                                                                      : Expr());
+    }
+  }
+  return specs;
 }
 
 static void add_given(const GivenInputs& given, Json::Object& all) {
@@ -377,6 +401,9 @@ Json to_json(const Manifest& m) {
   Json::Array wider;
   for (const Manifest& path : m.paths) wider.push_back(to_json(path));
   if (!wider.empty()) all.push_back({"paths", wider});
+  if (m.verified)
+    all.push_back({"verified",
+                   Json::Object{{"data", m.verified->data}, {"tolerance", m.verified->tolerance}}});
   if (m.grows) all.push_back({"grows", true});
   if (!m.devices.empty())
     all.push_back({"devices", json_array(m.devices)}),

@@ -61,6 +61,7 @@ struct Manifest {
   SymbolLimitsOf limits;                    // --dim seq=1..512
   // Sizes with calls of their own, which come behind the others in `calls`
   std::vector<std::map<std::string, int64_t>> fast_paths;
+  std::optional<Verified> verified;
   bool grows = false;  // runs may ask for memory: data decide about sizes
   std::vector<ManifestKernel> kernels;
   std::vector<std::string> devices;       // names, in the target's order
@@ -75,6 +76,8 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
                        const std::string& symbol, const CompileOptions& options,
                        const CompileReport& report);
 std::string print(const Manifest& manifest);  // JSON, one line
+// Dims by name where they are symbols, undefined where they follow from others.
+std::vector<TensorSpec> input_specs(const Manifest& manifest);
 // The program that runs where tw_api.target is this.
 const Manifest& path_of(const Manifest& manifest, std::string_view target);
 // What expressions call the model's symbols, and their names.

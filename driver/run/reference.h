@@ -11,23 +11,29 @@ namespace tw {
 enum class ReferenceKind : uint8_t {
   // Every operator by its evaluator: sums in f64, each operator's result rounded to its type
   operators,
-  f64  // the whole model in f64, nothing rounded to less on the way but what is quantized
+  // the whole model in f64, nothing rounded to less on the way but what is quantized
+  f64,
+  unoptimized  // the same code in the model's own types: what these alone make of it
 };
-std::optional<ReferenceKind> reference_from_name(std::string_view name);  // "operators", "f64"
+// "operators", "f64", "unoptimized"
+std::optional<ReferenceKind> reference_from_name(std::string_view name);
 
-// Evaluating a large model operator by operator takes minutes, so f64 is compiled for `target`,
-// which this machine must be: every float tensor f64, an operator a kernel, plain layouts, direct
-// sums under one schedule rule, one thread, no fast math. With the artifact it shares the import,
-// the lowering of single operators, primitives of schedules and LLVM, but no fusion, layout,
-// algorithm or search space. Its outputs are f64.
+// Evaluating a large model operator by operator takes minutes, so the others are compiled for
+// `target`, which this machine must be: an operator a kernel, plain layouts, direct sums under one
+// schedule rule, one thread, no fast math. With the artifact they share the import, the lowering of
+// single operators, primitives of schedules and LLVM, but no fusion, layout, algorithm or search
+// space. With f64 every float tensor is f64, those of the inputs and outputs too.
 class ReferenceModel {
  public:
-  static Expected<ReferenceModel> compile(Model model, Target target);
+  // kind: f64 or unoptimized.
+  static Expected<ReferenceModel> compile(Model model, Target target,
+                                          ReferenceKind kind = ReferenceKind::f64);
   Expected<std::vector<Tensor>> run(Inputs inputs) const;
 
  private:
-  explicit ReferenceModel(CompiledNetwork network) : network_(std::move(network)) {}
+  ReferenceModel(CompiledNetwork network, bool wide) : network_(std::move(network)), wide_(wide) {}
   CompiledNetwork network_;
+  bool wide_;
 };
 
 Expected<std::vector<Tensor>> reference_outputs(ReferenceKind kind, Model model, Inputs inputs,

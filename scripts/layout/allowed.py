@@ -14,7 +14,7 @@ CIRCLES = {
 
 # (file, function) -> (lines, reason)
 FUNCTIONS = {
-    ("cli/commands/inspect.cpp", "print_manifest"): (77, FIELDS),
+    ("cli/commands/inspect.cpp", "print_manifest"): (63, FIELDS),
     ("kernels/matmul/lower.cpp", "lower_matmul"): (145, ONE_NEST),
     ("kernels/strassen/lower.cpp", "strassen"): (82, ONE_NEST),
     ("kernels/reduce/lower.cpp", "lower_reduce"): (85, ONE_NEST),

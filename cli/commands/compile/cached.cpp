@@ -43,6 +43,7 @@ std::string why_not_cached(const Job& job) {
   if (!job.target.devices.empty()) return "the target has a device";
   if (!args.report.empty()) return "--report tells of the compile";
   if (job.limit) return "its accuracy is measured";
+  if (args.verify.on) return "--verify runs it";
   if (!args.weights.empty()) return "--weights writes a third file";
   if (is_text(job.options.emit) || !args.dump_dir.empty() || !args.print_after.empty() ||
       args.print_changed || args.time_passes)

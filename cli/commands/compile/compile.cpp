@@ -53,7 +53,7 @@ Expected<Confined> confined_compile(const CompileArgs& args, Console& console) {
   const std::string budget = args.budget == kNoBudget ? "" : args.budget;
   return confined(args.untrusted,
                   {folder_of(args.model), target_file(args.target, config_dirs()), budget,
-                   args.given.file(), args.accuracy.data},
+                   args.given.file(), args.accuracy.data, args.verify.data},
                   {args.output.empty() ? "." : folder_of(args.output), folder_of(args.header),
                    folder_of(args.weights), folder_of(args.report), folder_of(args.depfile),
                    folder_of(args.junit), args.dump_dir},
@@ -76,7 +76,7 @@ Expected<int> compile_steps(CompileArgs args, Console& console) {
   TW_ASSIGN(const Confined work, confined_compile(args, console));
   if (work.code) return *work.code;
   TW_ASSIGN(Target target, choose_target(args));
-  Job job{args, {}, std::move(target), {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  Job job{args, {}, std::move(target), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   TW_TRY(prepare_job(job));
   const auto start = std::chrono::steady_clock::now();
   if (!args.depfile.empty()) {
@@ -89,6 +89,12 @@ Expected<int> compile_steps(CompileArgs args, Console& console) {
   Progress progress(console);
   TW_ASSIGN(CompileReport report, build(job, console, progress));
   TW_TRY(model_is_unchanged(job));
+  if (!(args.strict && !report.faults.empty()))
+    TW_TRY(verify_made(job, [&](const std::string& stage) { progress.begin(stage); }));
+  if (job.verified && !job.verified->same()) {
+    progress.end();
+    return show_mismatch(job, console);
+  }
   Json::Array estimates;
   if (!args.report.empty() && !(args.strict && !report.faults.empty())) {
     progress.begin("report");
@@ -97,6 +103,7 @@ Expected<int> compile_steps(CompileArgs args, Console& console) {
   }
   progress.end();
   std::ranges::copy(job.notes, std::back_inserter(report.notes));
+  if (job.verified) std::ranges::copy(job.verified->warnings, std::back_inserter(report.warnings));
   if (job.cache && job.key.empty()) report.notes.push_back("not cached: " + why_not_cached(job));
   if (!console.json) progress.print(remarks(report));
   const double seconds =

@@ -1,6 +1,7 @@
 // tilewright compile: what a library is held against: its budget, the limit of its accuracy.
 #include "cli/commands/compile/job.h"
 
+#include <chrono>
 #include <filesystem>
 #include <ostream>
 
@@ -74,6 +75,40 @@ Expected<CompileReport> within_accuracy(Job& job, CompileReport report, const On
   return compile_model(job.options, job.target, stage);
 }
 
+Error verify_made(Job& job, const OnStage& stage) {
+  const VerifyFlags& flags = job.args.verify;
+  if (!flags.on) return Error::success();
+  const RemovedOnEndSignal library(job.options.output), header(header_path(job.options)),
+      weights(job.options.weights);
+  const auto start = std::chrono::steady_clock::now();
+  Expected<VerifiedLibrary> verified = verify_library({job.options.output,
+                                                       job.args.model,
+                                                       {flags.data, 0, job.options.given.forms, {}},
+                                                       job.options.verified->tolerance,
+                                                       {flags.place, job.args.threads}},
+                                                      stage);
+  job.verify_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!verified || !verified->same()) remove_library(job);
+  if (!verified) return verified.takeError();
+  job.verified = std::move(*verified);
+  return Error::success();
+}
+
+int show_mismatch(const Job& job, Console& console) {
+  if (console.json) {
+    write_json(console, Json::Object{{"output", Json()},
+                                     {"ok", false},
+                                     {"verified", to_json(*job.verified, job.verify_seconds)}});
+  } else {
+    console.out << verified_text(*job.verified, job.verify_seconds);
+    console.err << "the library does not compute what " << printable(job.args.model)
+                << " says: nothing is written; 'tilewright verify --per-node' of a library "
+                   "compiled without --verify names the first node that is off\n";
+  }
+  return kExitMismatch;
+}
+
 // The last steps of a library, be it compiled or from the cache.
 Expected<int> finish_library(const Job& job, Json::Object report, const std::string& summary,
                              Console& console) {
@@ -82,12 +117,14 @@ Expected<int> finish_library(const Job& job, Json::Object report, const std::str
   if (within(rows)) TW_TRY(job.args.runner.write(library, job.target));
   if (console.json) {
     if (job.accuracy) report.push_back({"accuracy", to_json(*job.accuracy)});
+    if (job.verified) report.push_back({"verified", to_json(*job.verified, job.verify_seconds)});
     if (!rows.empty()) report.push_back({"budget", to_json(rows)});
     if (!within(rows)) report.push_back({"ok", false});
     if (job.args.runner.wanted) report.push_back({"runner", job.args.runner.path(library)});
     write_json(console, report);
   } else {
     console.out << summary << job.args.runner.line(library);
+    if (job.verified) console.out << verified_text(*job.verified, job.verify_seconds);
     const bool exact_enough = !job.accuracy || job.accuracy->within;
     if (job.accuracy && exact_enough) console.out << accuracy_text(*job.accuracy, console.columns);
     if (!rows.empty()) console.out << to_string(rows);

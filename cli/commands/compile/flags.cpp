@@ -87,6 +87,7 @@ void define_build_flags(Flags& flags, CompileArgs& args) {
              "Fail with 7, and leave no library, where it needs more than the map 'budget' of this "
              "YAML file allows; default: the target's; none: whatever it needs");
   args.cache.define(flags);
+  args.verify.define(flags);
   flags.text("--junit", args.junit, "FILE", "Write what became of the budget there, as JUnit");
 }
 

@@ -9,6 +9,7 @@
 #include "cli/algorithm_flags.h"
 #include "cli/app.h"
 #include "cli/build_cache.h"
+#include "cli/commands/compile/verify_flags.h"
 #include "cli/commands/precision_flag.h"
 #include "cli/compile_report.h"
 #include "cli/file_roles.h"
@@ -32,6 +33,7 @@ struct CompileArgs {
   GivenFlags given;
   CacheFlags cache;
   RunnerFile runner;
+  VerifyFlags verify;
   std::vector<std::string> dims, specialize, passes, print_after;
   int jobs = 0, pass_limit = -1, virtual_threads = 0, threads = 1;
   double report_errors = 0;  // seconds
@@ -52,6 +54,8 @@ struct Job {
   Budget budget;
   std::optional<AccuracyRequest> limit;  // of the accuracy
   std::optional<AccuracyReport> accuracy;
+  std::optional<VerifiedLibrary> verified;
+  double verify_seconds = 0;
   FileRoles files;
   std::optional<CompileCache> cache;
   std::string key;  // in the cache; "": it is not for the cache
@@ -81,6 +85,9 @@ Error add_to_build_cache(const Job& job, const Json::Object& report, const std::
 // What a library is held against once it is there (finish.cpp)
 Error model_is_unchanged(const Job& job);  // else the library is gone
 Expected<CompileReport> within_accuracy(Job& job, CompileReport report, const OnStage& stage);
+// By --verify; a library that differs from its model is removed.
+Error verify_made(Job& job, const OnStage& stage);
+int show_mismatch(const Job& job, Console& console);
 Expected<Json::Array> write_report_page(const CompileArgs& args, const CompileOptions& options,
                                         const PlannedProgram& planned,
                                         const CompileReport& compiled, const Target& target,

@@ -147,6 +147,7 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
   for (const std::string& file : {args.weights, args.depfile, args.junit})
     if (!file.empty()) TW_TRY(check_writable(file));
   if (!args.report.empty() || args.report_errors > 0) TW_TRY(check_report(args, o));
+  TW_TRY(args.verify.check(o));
   return o;
 }
 

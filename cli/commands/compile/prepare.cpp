@@ -12,6 +12,7 @@
 #include "driver/tune/lock_file.h"
 #include "driver/tune/predictor_files.h"
 #include "ir/freestanding.h"
+#include "passes/precision.h"
 #include "support/parallel.h"
 
 namespace tw {
@@ -135,6 +136,27 @@ Error check_accuracy(const Job& job) {
   return check_limited(job.target);
 }
 
+// Short floats round more than the model asks for.
+constexpr double kShortFloats = 0.05, kUsual = 1e-4;
+double verify_tolerance(const Job& job) {
+  if (job.args.verify.tolerance > 0) return job.args.verify.tolerance;
+  if (job.limit && job.limit->limit.measure == ErrorMeasure::largest) return job.limit->limit.most;
+  return precision_of(job.target) == Precision::fp32 ? kUsual : kShortFloats;
+}
+
+Error prepare_verify(Job& job) {
+  const VerifyFlags& verify = job.args.verify;
+  if (!verify.on) return Error::success();
+  if (job.args.untrusted.on && (!verify.place.empty() || !runs_here(job.target)))
+    return make_error(DiagCode::unsupported,
+                      "--untrusted starts no programs, and --verify needs one to run what is "
+                      "compiled for '{0}': verify in a second command",
+                      job.target.name);
+  job.options.verified = {"", verify_tolerance(job)};
+  if (!verify.data.empty()) { TW_ASSIGN(job.options.verified->data, data_hash(verify.data)); }
+  return Error::success();
+}
+
 }  // namespace
 
 // What --tune asks for.
@@ -225,6 +247,7 @@ Error prepare_job(Job& job) {
     if (job.limit) job.limit->frozen = args.frozen;
   }
   TW_TRY(check_accuracy(job));
+  TW_TRY(prepare_verify(job));
   if (only_predicts(args)) TW_TRY(predict(args, job.options));
   return find_build_key(job);
 }
