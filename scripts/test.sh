@@ -90,6 +90,15 @@ if has models; then
       tiny=(--part $((hash % 4))/4)   # of the four networks one for each target
       [ $full = 0 ] || tiny=(--full)
       $python tests/quantize/mlperf_tiny.py "${tiny[@]}" --tilewright build/release/tilewright
+      # Chains of quantized operators: a twelfth of them here, and a thirtieth on one other machine.
+      machines=(x86-64-v2 x86-64-v3 aarch64-generic armv7-generic rv64gc cortex-m4 cortex-m33 cortex-m55)
+      if [ $full = 1 ]; then $python tests/quantize/pairs.py --full --target host "${machines[@]}" --tilewright build/release/tilewright
+      else
+        machine=${machines[$((hash / 16 % ${#machines[@]}))]}
+        echo "of chains of quantized operators: a part, here and on $machine; --full runs all on all"
+        $python tests/quantize/pairs.py --share $((hash % 12))/12 --tilewright build/release/tilewright
+        $python tests/quantize/pairs.py --share $((hash % 30))/30 --target "$machine" --tilewright build/release/tilewright
+      fi
       for suite in integer_products grouped_products; do model_test $suite; done
     fi
   done
