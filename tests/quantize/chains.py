@@ -274,6 +274,33 @@ def depthwise(c, x):
     return convolution(c, x, x.shape[1], x.shape[1] * c.one_of(1, 1, 1, 2), c.one_of(2, 3, 3, 5))
 
 
+def conv_of_one_axis(c, x):
+    """Of a line of all pixels: between two Reshapes."""
+    n, channels, height, width = x.shape
+    length, group = height * width, c.one_of(1, 1, channels)
+    outputs = channels if group > 1 else c.one_of(1, 4, 8, 13)
+    kernel, stride, dilation = c.one_of(1, 3, 3, 5), c.one_of(1, 1, 2), c.one_of(1, 1, 2)
+    pad = (kernel - 1) * dilation // 2 if length < (kernel - 1) * dilation + 1 else c.one_of(0, (kernel - 1) * dilation // 2)
+    w = weights(c, x, (outputs, channels // group, kernel), 0)
+    more = {"strides": (stride,), "dilations": (dilation,), "pads": (pad, pad), "group": group, "kernel_shape": (kernel,)}
+    made = (length + 2 * pad - (kernel - 1) * dilation - 1) // stride + 1
+    line, back = c.constant(np.array([n, channels, length], np.int64)), c.constant(np.array([n, outputs, made, 1], np.int64))
+
+    def f(v, k):
+        y = exact.conv(v.reshape(n, channels, length, 1), k[..., None], (stride, 1), (dilation, 1), (pad, 0, pad, 0), group)
+        return y.reshape(n, outputs, made, 1)
+
+    def in_integers(bias, y):
+        a = c.node("Reshape", [x.name, line])
+        return c.node("Reshape", [c.node("QLinearConv", [a, x.scale, x.zero, *w.names, y[1], y[2]] + ([bias] if bias else []), **more), back])
+    step = product(c, x, w, outputs, f, (1, -1, 1, 1),
+                   lambda name, real, bias: c.node("Reshape", [c.node("Conv", [c.node("Reshape", [name, line]), real] + ([bias] if bias else []),
+                                                                      **more), back]),
+                   in_integers)
+    step.relu = False
+    return step
+
+
 def transposed(c, x):
     channels = x.shape[1]
     group = c.one_of(*[g for g in (1, 1, 2, channels) if channels % g == 0])
@@ -575,5 +602,5 @@ OPERATORS = {
     "conv": conv, "depthwise": depthwise, "transposed": transposed, "matmul": matmul, "matmul of two": matmul_of_two, "gemm": gemm,
     "max pool": max_pool, "average pool": average_pool, "global average": global_average, "global max": global_max, "mean": reduce_mean,
     "add": add, "mul": mul, "concat": concat, "resize": resize, "pad": pad, "reshape": reshape, "transpose": transpose, "relu": relu,
-    "clip": clip, "sigmoid": sigmoid, "hard swish": hard_swish, "leaky relu": leaky_relu, "softmax": softmax,
+    "clip": clip, "sigmoid": sigmoid, "hard swish": hard_swish, "leaky relu": leaky_relu, "softmax": softmax, "conv of one axis": conv_of_one_axis,
 }

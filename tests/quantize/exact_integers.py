@@ -8,6 +8,7 @@ import dataclasses
 import numpy as np
 
 ULP = 2.0 ** -24   # of a number, rounded to f32
+TINY = np.finfo(np.float64).tiny
 EXACT = 2 ** 24    # sums below it are exact in f32
 
 
@@ -145,9 +146,8 @@ def softmax(x, axis):
     """Each element falls with the others and rises with itself."""
     top = x.high.max(axis, keepdims=True)
     low, high = np.exp(x.low - top), np.exp(x.high - top)
-    least = low / (low + high.sum(axis, keepdims=True) - high)
-    most = high / (high + np.maximum(low.sum(axis, keepdims=True) - low, 0))
-    return least, most
+    others_high, others_low = (np.maximum(e.sum(axis, keepdims=True) - e, 0) for e in (high, low))
+    return low / np.maximum(low + others_high, TINY), high / np.maximum(high + others_low, TINY)
 
 
 def of_each(x, function, loose_error):
