@@ -11,7 +11,7 @@ from exact_integers import ULP, Ints, Quantization, Reals
 
 MS = "com.microsoft"
 TYPES = {np.uint8: TensorProto.UINT8, np.int8: TensorProto.INT8}
-TIE = 1e-4         # of a step: kernels of onnxruntime that add the zero point before they round
+TIE = 1e-4         # a part of a step: kernels of onnxruntime add the zero point before they round
 TABLE = 64 * ULP   # how far functions in floats are off, of their result
 LARGEST = 700      # elements of a value
 
@@ -39,10 +39,10 @@ class Tensor:
 
 @dataclasses.dataclass
 class Step:
-    exact: object             # of (Ints, loose): Reals
-    floats: object            # of the names of floats: the name of the result
+    exact: object             # (Ints, loose) -> Reals
+    floats: object            # names of floats -> the name of the result
     others: list = dataclasses.field(default_factory=list)   # tensors beside the one before
-    integers: object = None   # of the output's Quantization and parameter names: the result's name; None: QDQ in either form
+    integers: object = None   # (Quantization, names of its parameters) -> the name of the result; None: QDQ in either form
     loose_steps: float = 0.0  # onnxruntime's integer operator may be off so much
     keeps: bool = False       # the result may have the operand's scale
     moves: bool = False       # `floats` takes integers as well
@@ -97,7 +97,7 @@ class Case:
         return self.one_of(np.uint8, np.int8) if self.form == "qdq" and self.chance(0.2) else self.own_type
 
     def quantization(self, low, high):
-        """Of values between low and high."""
+        """For values between low and high."""
         low, high = min(low, 0.0), max(high, 0.0)
         t = self.type()
         least, most = np.iinfo(t).min, np.iinfo(t).max
@@ -198,7 +198,7 @@ class Behind:
 @dataclasses.dataclass
 class Weights:
     integers: np.ndarray      # less their zero point
-    scale: np.ndarray         # of one element, or one a channel
+    scale: np.ndarray         # one, or one a channel
     names: list               # weights, scale, zero point
     axis: int
 
@@ -275,7 +275,7 @@ def depthwise(c, x):
 
 
 def conv_of_one_axis(c, x):
-    """Of a line of all pixels: between two Reshapes."""
+    """All pixels are a line, between two Reshapes."""
     n, channels, height, width = x.shape
     length, group = height * width, c.one_of(1, 1, channels)
     outputs = channels if group > 1 else c.one_of(1, 4, 8, 13)
@@ -391,7 +391,7 @@ def max_pool(c, x):
 
 
 def float_error(c, size):
-    """Of a dequantized number that is quantized again."""
+    """The error of a dequantized number that is quantized again."""
     return 0.0 if c.dyadic else 8 * ULP * size
 
 

@@ -7,7 +7,7 @@ import dataclasses
 
 import numpy as np
 
-ULP = 2.0 ** -24   # of a number, rounded to f32
+ULP = 2.0 ** -24   # a rounded f32 is off by so much of itself
 TINY = np.finfo(np.float64).tiny
 EXACT = 2 ** 24    # sums below it are exact in f32
 

@@ -29,7 +29,7 @@ FORMS = ("qdq", "qlinear")
 FOUND = (1, 576, 675, 700, 27, 202)   # have found faults: a part of every share
 ALONE, PAIRS, TRIPLES = 12, 2, 1200   # draws of each operator and pair in each form; of triples in all
 MACHINES = {"host": [], "x86-64-v2": [], "x86-64-v3": [], **EMULATORS, **{board: ["qemu-system-arm"] for board in BOARDS}}
-BOARD_CHAINS = 10   # of a model: what the flash of a board holds
+BOARD_CHAINS = 10   # as many as the flash of a board holds
 
 
 def plan():
@@ -160,7 +160,7 @@ def run_batch(args, target, batch):
 
 
 def run_target(args, target):
-    """Whether all chains of the share are right, or the machine is not here."""
+    """True: all chains of the share are right, or the machine is not here."""
     if MACHINES[target] and not shutil.which(MACHINES[target][0]):
         print(f"left out: {target}, as {MACHINES[target][0]} is not installed")
         return True
