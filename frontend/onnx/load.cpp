@@ -7,12 +7,16 @@
 #include <onnx/shape_inference/implementation.h>
 #include <onnx/version_converter/convert.h>
 
+#include <algorithm>
 #include <functional>
 #include <set>
 
+#include "frontend/onnx/functions.h"
+#include "frontend/onnx/guarded.h"
 #include "frontend/onnx/import_table.h"
 #include "frontend/onnx/proto_read.h"
 #include "frontend/onnx/skeleton.h"
+#include "frontend/onnx/sparse.h"
 
 namespace tw::onnx_import {
 namespace {
@@ -26,43 +30,31 @@ constexpr int kMinIrVersion = 4;
 constexpr const char* kUnknownDomain = "tilewright.unknown";
 using Opsets = std::map<std::string, int64_t>;
 
-std::string first_line(const char* text) {
-  const std::string_view view(text);
-  return std::string(view.substr(0, view.find('\n')));
-}
-
-// Runs a step of the ONNX library.
-Error guarded(const char* step, const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const std::exception& e) {
-    return make_error(DiagCode::invalid_model, "{0}: {1}", step, first_line(e.what()));
-  }
-  return Error::success();
-}
-
 // Calls fn for every graph: the main one and those in the attributes of its nodes, outer ones
 // first.
 void for_each_graph(onnx::GraphProto& graph, const std::function<void(onnx::GraphProto&)>& fn) {
   fn(graph);
   for (auto& node : *graph.mutable_node())
-    for (auto& attribute : *node.mutable_attribute()) {
+    for (onnx::GraphProto* inner : inner_graphs(node)) for_each_graph(*inner, fn);
+}
+
+// The same for the main graph and those of functions.
+void for_each_graph(onnx::ModelProto& model, const std::function<void(onnx::GraphProto&)>& fn) {
+  for_each_graph(*model.mutable_graph(), fn);
+  for (auto& function : *model.mutable_functions()) {
+    for (auto& node : *function.mutable_node())
+      for (onnx::GraphProto* inner : inner_graphs(node)) for_each_graph(*inner, fn);
+    for (auto& attribute : *function.mutable_attribute_proto())
       if (attribute.has_g()) for_each_graph(*attribute.mutable_g(), fn);
-      for (auto& inner : *attribute.mutable_graphs()) for_each_graph(inner, fn);
-    }
+  }
 }
 
 void for_each_node(onnx::ModelProto& model, const std::function<void(onnx::NodeProto&)>& fn) {
-  const auto in_graph = [&](onnx::GraphProto& graph) {
+  for_each_graph(model, [&](onnx::GraphProto& graph) {
     for (auto& node : *graph.mutable_node()) fn(node);
-  };
-  for_each_graph(*model.mutable_graph(), in_graph);
+  });
   for (auto& function : *model.mutable_functions())
-    for (auto& node : *function.mutable_node()) {
-      fn(node);
-      for (auto& attribute : *node.mutable_attribute())
-        if (attribute.has_g()) for_each_graph(*attribute.mutable_g(), in_graph);
-    }
+    for (auto& node : *function.mutable_node()) fn(node);
 }
 
 // The ONNX checker would look for external files in the working folder; aliases keep it out.
@@ -72,14 +64,23 @@ void hide_locations(onnx::ModelProto& model, ExternalData& external) {
       if (entry.key() == "location" && entry.value() != kModelLocation)
         entry.set_value(external.alias(entry.value()));
   };
-  for_each_graph(*model.mutable_graph(), [&](onnx::GraphProto& graph) {
-    for (auto& tensor : *graph.mutable_initializer()) hide(tensor);
+  const auto hide_sparse = [&](onnx::SparseTensorProto& sparse) {
+    hide(*sparse.mutable_values());
+    hide(*sparse.mutable_indices());
+  };
+  const auto hide_in = [&](onnx::AttributeProto& attribute) {
+    if (attribute.has_t()) hide(*attribute.mutable_t());
+    if (attribute.has_sparse_tensor()) hide_sparse(*attribute.mutable_sparse_tensor());
+    for (auto& tensor : *attribute.mutable_tensors()) hide(tensor);
+  };
+  for_each_graph(model, [&](onnx::GraphProto& graph) {
+    std::ranges::for_each(*graph.mutable_initializer(), hide);
+    std::ranges::for_each(*graph.mutable_sparse_initializer(), hide_sparse);
   });
+  for (auto& function : *model.mutable_functions())
+    std::ranges::for_each(*function.mutable_attribute_proto(), hide_in);
   for_each_node(model, [&](onnx::NodeProto& node) {
-    for (auto& attribute : *node.mutable_attribute()) {
-      if (attribute.has_t()) hide(*attribute.mutable_t());
-      for (auto& tensor : *attribute.mutable_tensors()) hide(tensor);
-    }
+    std::ranges::for_each(*node.mutable_attribute(), hide_in);
   });
 }
 
@@ -98,6 +99,7 @@ void normalize(onnx::ModelProto& model) {
   for (auto& opset : *model.mutable_opset_import()) plain(opset.mutable_domain());
   for (auto& function : *model.mutable_functions())
     for (auto& opset : *function.mutable_opset_import()) plain(opset.mutable_domain());
+  for (auto& function : *model.mutable_functions()) plain(function.mutable_domain());
   for_each_node(model, [&](onnx::NodeProto& node) { plain(node.mutable_domain()); });
   if (model.opset_import().empty()) model.add_opset_import()->set_version(1);
   if (model.ir_version() > onnx::IR_VERSION) model.set_ir_version(onnx::IR_VERSION);
@@ -112,6 +114,18 @@ Error check_limits(onnx::ModelProto& model) {
     return make_error(DiagCode::limit, "the model has {0} nodes, the limit is {1}", nodes,
                       kMaxNodes);
   return Error::success();
+}
+
+// The checker wants a type and a shape of every input and output. Those of outputs are inferred,
+// and the importer names an input that lacks them.
+void complete(google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>& values) {
+  for (onnx::ValueInfoProto& value : values) {
+    onnx::TypeProto& type = *value.mutable_type();
+    if (type.value_case() == onnx::TypeProto::VALUE_NOT_SET ||
+        (type.has_tensor_type() && type.tensor_type().elem_type() == 0))
+      type.mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
+    if (type.has_tensor_type()) type.mutable_tensor_type()->mutable_shape();
+  }
 }
 
 // The checker stops at the first operator it does not know. Those are for the gap report, so they
@@ -138,46 +152,19 @@ Error check(onnx::ModelProto& model) {
     opset->set_version(1);
     for (auto& function : *model.mutable_functions()) *function.add_opset_import() = *opset;
   }
+  onnx::GraphProto& graph = *model.mutable_graph();
+  const auto inputs = graph.input(), outputs = graph.output();
+  complete(*graph.mutable_input());
+  complete(*graph.mutable_output());
   Error error = guarded("not a valid ONNX model", [&] { onnx::checker::check_model(model); });
+  *graph.mutable_input() = inputs;
+  *graph.mutable_output() = outputs;
   for (auto& [node, domain] : hidden) node->set_domain(domain);
   if (!hidden.empty()) {
     model.mutable_opset_import()->RemoveLast();
     for (auto& function : *model.mutable_functions()) function.mutable_opset_import()->RemoveLast();
   }
   return error;
-}
-
-// Replaces calls of the model's own functions. Each function's full size is known before, so that a
-// small file cannot grow without bounds.
-Error inline_functions(onnx::ModelProto& model) {
-  if (model.functions().empty()) return Error::success();
-  TW_TRY(
-      guarded("model-local functions", [&] { onnx::checker::check_function_call_cycles(model); }));
-  std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*> by_name;
-  for (const auto& function : model.functions())
-    by_name[{function.domain(), function.name()}] = &function;
-  std::map<const onnx::FunctionProto*, int64_t> sizes;
-  const std::function<int64_t(const onnx::NodeProto&)> size_of =
-      [&](const onnx::NodeProto& node) -> int64_t {
-    int64_t size = 1;
-    for (const auto& attribute : node.attribute())
-      for (const auto& inner : attribute.g().node())
-        size = std::min<int64_t>(size + size_of(inner), kMaxNodes + 1);
-    const auto found = by_name.find({node.domain(), node.op_type()});
-    if (found == by_name.end()) return size;
-    if (const auto known = sizes.find(found->second); known != sizes.end()) return known->second;
-    for (const auto& inner : found->second->node())
-      size = std::min<int64_t>(size + size_of(inner), kMaxNodes + 1);
-    return sizes[found->second] = size;
-  };
-  int64_t total = 0;
-  for (const auto& node : model.graph().node())
-    total = std::min<int64_t>(total + size_of(node), kMaxNodes + 1);
-  if (total > kMaxNodes)
-    return make_error(DiagCode::limit,
-                      "the model has more than {0} nodes with its functions expanded", kMaxNodes);
-  return guarded("expanding the model's functions",
-                 [&] { onnx::inliner::InlineLocalFunctions(model, true); });
 }
 
 // Converts upward; a failure is not fatal: what stays too old is in the gap report.
@@ -318,7 +305,8 @@ Error prepare(onnx::ModelProto& proto, ExternalData& external, OnnxModel& model)
   model.producer = proto.producer_name() +
                    (proto.producer_version().empty() ? "" : " " + proto.producer_version());
   model.metadata = metadata_of(proto);
-  TW_TRY(inline_functions(proto));
+  TW_TRY(inline_functions(proto, kMaxNodes));
+  TW_TRY(make_dense(proto, external));
   if (is_old(proto) && has_old_operators(proto)) convert(proto);
   expand_bodies(proto);
   return check_limits(proto);

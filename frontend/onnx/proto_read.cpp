@@ -311,12 +311,6 @@ Expected<OnnxGraph> read_graph(const onnx::GraphProto& graph, const Opsets& opse
     constants.insert(tensor.name);
     out.initializers.push_back(std::move(tensor));
   }
-  for (const auto& sparse : graph.sparse_initializer()) {
-    constants.insert(sparse.values().name());
-    OnnxTensor tensor;  // element type 0: reported where it is used
-    tensor.name = sparse.values().name();
-    out.initializers.push_back(std::move(tensor));
-  }
   for (const auto& proto : graph.input())
     if (!constants.count(proto.name())) out.inputs.push_back(read_value_info(proto));
   for (const auto& proto : graph.output()) {
@@ -345,6 +339,15 @@ std::vector<const onnx::GraphProto*> inner_graphs(const onnx::NodeProto& node) {
   for (const onnx::AttributeProto& attribute : node.attribute()) {
     if (attribute.has_g()) graphs.push_back(&attribute.g());
     for (const onnx::GraphProto& graph : attribute.graphs()) graphs.push_back(&graph);
+  }
+  return graphs;
+}
+
+std::vector<onnx::GraphProto*> inner_graphs(onnx::NodeProto& node) {
+  std::vector<onnx::GraphProto*> graphs;
+  for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+    if (attribute.has_g()) graphs.push_back(attribute.mutable_g());
+    for (onnx::GraphProto& graph : *attribute.mutable_graphs()) graphs.push_back(&graph);
   }
   return graphs;
 }

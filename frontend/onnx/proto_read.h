@@ -22,5 +22,6 @@ int since_version(const onnx::NodeProto& node, const std::map<std::string, int64
 
 // Those in its attributes: bodies and branches.
 std::vector<const onnx::GraphProto*> inner_graphs(const onnx::NodeProto& node);
+std::vector<onnx::GraphProto*> inner_graphs(onnx::NodeProto& node);
 
 }  // namespace tw::onnx_import

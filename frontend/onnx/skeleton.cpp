@@ -11,44 +11,22 @@ constexpr size_t kMaxSkeleton = (size_t{1} << 31) - 1;  // protobuf's own limit
 constexpr const char* kTooLarge = "more than 2 GiB besides raw tensor data";
 
 // The messages on the way to a tensor; `leaf` is copied as it stands.
-enum class Message : uint8_t {
-  leaf,
-  model,
-  graph,
-  node,
-  attribute,
-  tensor,
-  function,
-  sparse_tensor,
-  training
-};
+enum class Message : uint8_t { leaf, model, graph, node, attribute, tensor, function, training };
 
 struct Child {
   Message parent;
   uint32_t field;
   Message message;
 };
-// Field numbers of onnx.proto3.
+// Field numbers of onnx.proto3. Sparse tensors stay whole: the ONNX checker reads their indices.
 constexpr Child kChildren[] = {
-    {Message::model, 7, Message::graph},
-    {Message::model, 20, Message::training},
-    {Message::model, 25, Message::function},
-    {Message::graph, 1, Message::node},
-    {Message::graph, 5, Message::tensor},
-    {Message::graph, 15, Message::sparse_tensor},
-    {Message::node, 5, Message::attribute},
-    {Message::attribute, 5, Message::tensor},
-    {Message::attribute, 6, Message::graph},
-    {Message::attribute, 10, Message::tensor},
-    {Message::attribute, 11, Message::graph},
-    {Message::attribute, 22, Message::sparse_tensor},
-    {Message::attribute, 23, Message::sparse_tensor},
-    {Message::function, 7, Message::node},
-    {Message::function, 11, Message::attribute},
-    {Message::sparse_tensor, 1, Message::tensor},
-    {Message::sparse_tensor, 2, Message::tensor},
-    {Message::training, 1, Message::graph},
-    {Message::training, 2, Message::graph},
+    {Message::model, 7, Message::graph},       {Message::model, 20, Message::training},
+    {Message::model, 25, Message::function},   {Message::graph, 1, Message::node},
+    {Message::graph, 5, Message::tensor},      {Message::node, 5, Message::attribute},
+    {Message::attribute, 5, Message::tensor},  {Message::attribute, 6, Message::graph},
+    {Message::attribute, 10, Message::tensor}, {Message::attribute, 11, Message::graph},
+    {Message::function, 7, Message::node},     {Message::function, 11, Message::attribute},
+    {Message::training, 1, Message::graph},    {Message::training, 2, Message::graph},
 };
 constexpr uint32_t kRawData = 9, kExternalData = 13, kDataLocation = 14;  // of TensorProto
 // TensorProto.DataLocation

@@ -34,7 +34,7 @@ void import_constant(NodeImport& n) {
     return n.set(string_constant(n, {n.text("value_string", "")}, {}));
   if (const auto values = n.texts("value_strings"))
     return n.set(string_constant(n, *values, {Expr(std::ssize(*values))}));
-  n.fail("a sparse value", "store it as a dense tensor");
+  n.invalid("a constant without a value");
 }
 
 void import_constant_of_shape(NodeImport& n) {

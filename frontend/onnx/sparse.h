@@ -1,0 +1,14 @@
+// Sparse tensors of a model, as dense ones.
+#pragma once
+#include <onnx/onnx_pb.h>
+
+#include "frontend/onnx/external_data.h"
+#include "support/diag.h"
+
+namespace tw::onnx_import {
+
+// Sparse initializers become initializers, and the sparse_value of a Constant its value. Errors:
+// invalid_model (indices beyond the shape), unsupported (strings, types below a byte), limit.
+Error make_dense(onnx::ModelProto& model, ExternalData& external);
+
+}  // namespace tw::onnx_import
