@@ -34,7 +34,8 @@ class Sampler {
     return n_.select(n_.less(zero, period), n_.add(low, folded), low);
   }
 
-  // Taps beside the coordinates v; steps: 0 ... count - 1 along an axis that v does not have.
+  // Taps beside the coordinates v, each brought back into the map by itself; steps: 0 ... count - 1
+  // along an axis that v does not have.
   SampleTaps taps(Val v, int64_t count, Val steps, Border border, Val size, Val low, Val high) {
     SampleTaps t;
     Val place = v;
@@ -45,6 +46,7 @@ class Sampler {
                             : n_.max(number(0),
                                      n_.sub(number(1), n_.unary(UnaryOp::abs, n_.sub(v, place))));
     }
+    if (border == Border::edge) place = n_.min(n_.sub(size, number(1)), n_.max(number(0), place));
     if (border == Border::reflect) place = reflected(place, low, high);
     if (border == Border::zeros) {
       t.inside = both(n_.binary(BinaryOp::le, number(0), place), n_.less(place, size));
@@ -155,7 +157,6 @@ void import_grid_sample(NodeImport& n) {
               high = corners ? last : n.sub(d, half), unit = n.add(g, one);
     Val v = corners ? n.mul(n.mul(unit, half), last) : n.mul(n.sub(n.mul(unit, d), one), half);
     if (taps == 1) v = n.unary(UnaryOp::round, v);
-    if (border == Border::edge) v = n.min(last, n.max(s.number(0), v));
     if (border == Border::reflect) v = s.reflected(v, low, high);
     const Val steps = taps > 1 ? tap_steps(n, taps, 3 + with_taps, 2 + i, type) : Val{};
     axes.push_back(s.taps(v, taps, steps, border, d, low, high));
