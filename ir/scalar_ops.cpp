@@ -172,6 +172,15 @@ double round_to(DType type, double value, bool saturate) {
   TW_UNREACHABLE("{0} is not a float type", dtype_name(type));
 }
 
+std::optional<double> exact_inverse(DType type, double value) {
+  int exponent = 0;
+  if (std::fabs(std::frexp(value, &exponent)) != 0.5) return std::nullopt;
+  const double inverse = 1 / value;
+  if (type != DType::f64 && std::fabs(inverse) < 0x1p-126)
+    return std::nullopt;  // NEON takes it for 0
+  return round_to(type, inverse) == inverse ? std::optional<double>(inverse) : std::nullopt;
+}
+
 float round_to_tf32(float value) {
   if (std::isnan(value)) return value;
   return std::bit_cast<float>((std::bit_cast<uint32_t>(value) + 0x1000u) & 0xffffe000u);

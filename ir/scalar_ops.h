@@ -2,6 +2,7 @@
 // every integer type travel as int64_t (u64 by bit pattern), wrapped to the type.
 #pragma once
 #include <cstdint>
+#include <optional>
 
 #include "ir/expr.h"
 
@@ -19,6 +20,9 @@ int64_t floor_div_int(int64_t a, int64_t b);
 int64_t floor_mod_int(int64_t a, int64_t b);
 // As a cast to a float type does
 double round_to(DType type, double value, bool saturate = false);
+// 1 / value, if it is exact: of a power of two, where the type holds it. A product by it is then
+// what a division by the value is.
+std::optional<double> exact_inverse(DType type, double value);
 // To 10 bits behind the leading one, halves away from zero.
 float round_to_tf32(float value);
 // Of float operands of any type, in double; predicates and comparisons give 0 or 1. Bit operations

@@ -273,6 +273,8 @@ bool Folder::into_consumer(const Chain& chain) {
 
 // At most one mul and one add for the whole chain, where that is less than there is.
 bool Folder::shorten(const Chain& chain) {
+  // Each of them rounds to the type, which in short floats is seen
+  if (dtype_bytes(rewriter_.type(chain.x).dtype) < 4) return false;
   size_t needed = size_t{chain.function.scales()} + size_t{chain.function.shifts()};
   if (!chain.has_batch_norm && needed >= chain.links.size()) return false;
   NodeId last = chain.links.back();

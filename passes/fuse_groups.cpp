@@ -187,8 +187,10 @@ bool is_cheap(BinaryOp function) {
 }
 
 // May be computed again for every reader: a few instructions a point.
-bool is_cheap(const Node& node) {
+bool is_cheap(const Graph& graph, const Node& node) {
   if (const op::Unary* unary = get_if<op::Unary>(&node)) return is_cheap(unary->function);
+  if (is_binary(&node, BinaryOp::div) && graph.is_constant(node.inputs[1]))
+    return is_float(graph.value(node.output).type.dtype);
   if (const op::Binary* binary = get_if<op::Binary>(&node)) return is_cheap(binary->function);
   if (const op::Resize* resize = get_if<op::Resize>(&node))
     return resize->mode == ResizeMode::nearest;
@@ -438,7 +440,7 @@ std::optional<Fuser::Reading> Fuser::reading_of(int position, const Draft& draft
     repeated |= mapping && *mapping != through;
     mapping = through;
   }
-  if (repeated && !is_cheap(at(position))) return std::nullopt;
+  if (repeated && !is_cheap(graph_, at(position))) return std::nullopt;
   return Reading{mapping.value_or(0), repeated};
 }
 

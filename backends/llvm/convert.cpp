@@ -1,5 +1,7 @@
 // Conversions between element types; f16 and bf16 by integer arithmetic where the cpu has no
 // instruction, so no library call remains.
+#include <llvm/IR/PatternMatch.h>
+
 #include <cmath>
 
 #include "backends/llvm/values.h"
@@ -70,6 +72,11 @@ Value* Values::float_to_half(Value* f) {
 // f32 -> bf16 (as i16), to nearest even. The native instructions flush subnormals, so they are not
 // used.
 Value* Values::float_to_bfloat(Value* f) {
+  using namespace llvm::PatternMatch;
+  Value* already = nullptr;  // what an operator before has rounded
+  if (match(f, m_BitCast(m_Shl(m_ZExt(m_Value(already)), m_SpecificInt(16)))) &&
+      already->getType()->getScalarSizeInBits() == 16)
+    return already;
   Value* all = bits(f);
   Value* odd = b.CreateAnd(b.CreateLShr(all, integer(all, 16)), integer(all, 1));
   Value* rounded = b.CreateLShr(b.CreateAdd(b.CreateAdd(all, integer(all, 0x7fff)), odd),

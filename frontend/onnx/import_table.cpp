@@ -7,6 +7,7 @@
 #include <array>
 
 #include "frontend/onnx/ops/importers.h"
+#include "frontend/onnx/ops/quantized/quantized.h"
 #include "ir/expr.h"
 
 namespace tw::onnx_import {
@@ -72,6 +73,7 @@ constexpr std::array kRows = {
     ImportRow{"Det", 11, 22, import_det},
     ImportRow{"Div", 7, 14, as<import_binary, BinaryOp::div>},
     ImportRow{"Dropout", 7, 22, import_dropout},
+    ImportRow{"DynamicQuantizeLinear", 11, 11, import_dynamic_quantize},
     ImportRow{"Einsum", 12, 28, import_einsum},
     ImportRow{"Elu", 6, 22, import_elu},
     ImportRow{"Equal", 7, 19, as<import_binary, BinaryOp::eq>},

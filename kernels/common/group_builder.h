@@ -142,6 +142,8 @@ concept InjectiveOp =
           op::Take, op::Iota, op::Pad, op::Resize, op::ShapeOf, op::DimVector, op::LayoutCast>;
 // That expression (injective ops only; others are an internal error).
 Expr injective_element(GroupBuilder& b, const Node& node, const Index& index);
+// x / count, where the inverse is exact as a product by it.
+Expr divide(const Expr& x, const Expr& count);
 Expr less_zero(const Expr& x, int64_t zero);  // x - zero, of a quantized operand
 DType accumulator_type(DType t);              // f32 for the short floats, else itself
 // Index of x's element for one of the broadcast result: aligned at the last axis, extent 1 reads 0.

@@ -202,8 +202,7 @@ Stage ConvGroup::write_windows(const std::vector<Axis>& axes) {
                  value = sum_type == read_type ? read : cast(sum_type, read);
       all = !all.defined() ? value : pool.kind == PoolKind::max ? max(all, value) : all + value;
     }
-    if (pool.kind == PoolKind::average)
-      all = all * imm(1.0 / static_cast<double>(points), all.type());
+    if (pool.kind == PoolKind::average) all = divide(all, Expr(points));
     return all.type() == type ? all : cast(type, all);
   });
   return stage;

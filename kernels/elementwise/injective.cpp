@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ir/graph/ops/resize.h"
+#include "ir/scalar_ops.h"
 #include "ir/storage_types.h"
 #include "kernels/common/group_builder.h"
 
@@ -36,16 +37,113 @@ Index unflatten_index(const Shape& shape, const Expr& flat) {
   return index;
 }
 
+Expr divide(const Expr& x, const Expr& count) {
+  const DType type = x.type();
+  const Expr divisor = count.type() == type ? count : cast(type, count);
+  std::optional<double> known;
+  if (divisor->kind == ExprKind::float_imm) known = divisor->float_value;
+  if (is_float(type) && count.type() == DType::i64)
+    if (const auto fixed = as_const(count)) known = static_cast<double>(*fixed);
+  const std::optional<double> inverse = known ? exact_inverse(type, *known) : std::nullopt;
+  if (inverse) return x * imm(*inverse, type);
+  return binary(BinaryOp::div, x, known ? imm(*known, type) : divisor);
+}
+
 namespace {
+
+// Short floats are computed with in f32. The result of each of the model's operators is rounded to
+// its type, whether or not the next one is in the same kernel. What lies within an operator that
+// came as several nodes, which have its name, is not.
+Expr in_f32(const Expr& x) {
+  const DType type = accumulator_type(x.type());
+  if (x.type() == type) return x;
+  return x->kind == ExprKind::float_imm ? imm(x->float_value, type) : cast(type, x);
+}
+Expr rounded(const Expr& x, DType type) { return x.type() == type ? x : cast(type, x); }
+
+// Of numbers of a type, the result is one of them too.
+bool stays_in_type(UnaryOp f) {
+  switch (f) {
+    case UnaryOp::neg:
+    case UnaryOp::abs:
+    case UnaryOp::floor:
+    case UnaryOp::ceil:
+    case UnaryOp::round:
+    case UnaryOp::trunc:
+    case UnaryOp::sign:
+    case UnaryOp::is_nan:
+    case UnaryOp::is_inf:
+    case UnaryOp::logical_not:
+    case UnaryOp::bit_not: return true;
+    case UnaryOp::exp:
+    case UnaryOp::exp2:
+    case UnaryOp::expm1:
+    case UnaryOp::log:
+    case UnaryOp::log1p:
+    case UnaryOp::sqrt:
+    case UnaryOp::rsqrt:
+    case UnaryOp::tanh:
+    case UnaryOp::erf:
+    case UnaryOp::normal_cdf:
+    case UnaryOp::sigmoid:
+    case UnaryOp::sin:
+    case UnaryOp::cos:
+    case UnaryOp::tan:
+    case UnaryOp::asin:
+    case UnaryOp::acos:
+    case UnaryOp::atan:
+    case UnaryOp::tf32: return false;
+  }
+  TW_UNREACHABLE("bad unary operator");
+}
+bool stays_in_type(BinaryOp f) {
+  switch (f) {
+    case BinaryOp::mod:
+    case BinaryOp::min:
+    case BinaryOp::max:
+    case BinaryOp::lt:
+    case BinaryOp::le:
+    case BinaryOp::eq:
+    case BinaryOp::ne:
+    case BinaryOp::logical_and:
+    case BinaryOp::logical_or:
+    case BinaryOp::logical_xor:
+    case BinaryOp::bit_and:
+    case BinaryOp::bit_or:
+    case BinaryOp::bit_xor:
+    case BinaryOp::shl:
+    case BinaryOp::shr: return true;
+    case BinaryOp::add:
+    case BinaryOp::sub:
+    case BinaryOp::mul:
+    case BinaryOp::div:
+    case BinaryOp::floor_div:
+    case BinaryOp::floor_mod:
+    case BinaryOp::pow: return false;
+  }
+  TW_UNREACHABLE("bad binary operator");
+}
+
+bool is_rounded(const GroupBuilder& b, const Node& node) {
+  const DType type = b.type(node.output).dtype;
+  if (accumulator_type(type) == type) return false;
+  return std::ranges::any_of(b.group.nodes, [&](NodeId id) {
+    const Node& reader = b.graph.node(id);
+    return reader.name != node.name && std::ranges::count(reader.inputs, node.output) > 0;
+  });
+}
 
 Expr element_of(GroupBuilder& b, const op::Binary& attrs, const Node& node, const Index& index) {
   Expr left = b.element(node.inputs[0], broadcast_index(b.type(node.inputs[0]).shape, index));
   Expr right = b.element(node.inputs[1], broadcast_index(b.type(node.inputs[1]).shape, index));
-  if (right->kind == ExprKind::float_imm && attrs.function == BinaryOp::div) {
-    double inverse = 1.0 / right->float_value;  // exact for powers of two only
-    int exponent;
-    if (std::frexp(right->float_value, &exponent) == 0.5) return left * imm(inverse, left.type());
+  if (!stays_in_type(attrs.function) && is_rounded(b, node)) {
+    const DType type = left.type();
+    left = in_f32(left), right = in_f32(right);
+    return rounded(
+        attrs.function == BinaryOp::div ? divide(left, right) : binary(attrs.function, left, right),
+        type);
   }
+  if (attrs.function == BinaryOp::div) return divide(left, right);
   // Clip and relu keep a NaN of their tensor operand: the tensor goes second (ir/expr.h).
   if ((attrs.function == BinaryOp::max || attrs.function == BinaryOp::min) &&
       right->kind == ExprKind::float_imm)
@@ -248,12 +346,13 @@ Expr element_of(GroupBuilder& b, const op::Resize& attrs, const Node& node, cons
   Expr sum;
   for (const auto& [at, weight] : terms) {
     Expr element = b.element(node.inputs[0], at);
-    if (weight.defined())
-      element = weight.type() == element.type() ? element * weight
-                                                : element * cast(element.type(), weight);
+    if (weight.defined()) {
+      element = in_f32(element);
+      element = element * (weight.type() == element.type() ? weight : cast(element.type(), weight));
+    }
     sum = sum.defined() ? sum + element : element;
   }
-  return sum;
+  return rounded(sum, b.type(node.output).dtype);
 }
 
 Expr dim_vector_element(const op::DimVector& attrs, const Index& index) {
@@ -265,7 +364,9 @@ Expr dim_vector_element(const op::DimVector& attrs, const Index& index) {
 }
 
 Expr element_of(GroupBuilder& b, const op::Unary& attrs, const Node& node, const Index& index) {
-  return unary(attrs.function, b.element(node.inputs[0], index));
+  const Expr x = b.element(node.inputs[0], index);
+  if (stays_in_type(attrs.function) || !is_rounded(b, node)) return unary(attrs.function, x);
+  return rounded(unary(attrs.function, in_f32(x)), x.type());
 }
 
 Expr element_of(GroupBuilder& b, const op::Select&, const Node& node, const Index& index) {
@@ -330,12 +431,14 @@ Expr element_of(GroupBuilder& b, const op::ShapeOf&, const Node& node, const Ind
 }
 
 Expr element_of(GroupBuilder& b, const op::BatchNorm& attrs, const Node& node, const Index& index) {
-  auto input = [&](size_t i, const Index& at) { return b.element(node.inputs[i], at); };
-  DType t = b.type(node.output).dtype;
+  auto input = [&](size_t i, const Index& at) { return in_f32(b.element(node.inputs[i], at)); };
+  const DType type = b.type(node.output).dtype, t = accumulator_type(type);
   Index channel = {index[1]};
   Expr deviation = unary(UnaryOp::sqrt, input(4, channel) + imm(attrs.epsilon, t));
-  return binary(BinaryOp::div, input(0, index) - input(3, channel), deviation) * input(1, channel) +
-         input(2, channel);
+  return rounded(
+      binary(BinaryOp::div, input(0, index) - input(3, channel), deviation) * input(1, channel) +
+          input(2, channel),
+      type);
 }
 
 }  // namespace

@@ -262,7 +262,7 @@ class NBitsLowering {
     BufferId unit;
     if (byte_rows_)
       unit = by_block(
-          "xu", [&](const Index& at) { return load(most_, type_, at) * imm(1.0 / kMost, type_); });
+          "xu", [&](const Index& at) { return divide(load(most_, type_, at), imm(kMost, type_)); });
     const BufferId less = by_block("xz", [&](const Index& at) {
       Expr sum = widened(load(of_rows, sum_type_, at));
       if (one_zero) sum = of_column(zeros_, "wz") * sum;

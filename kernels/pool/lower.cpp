@@ -66,9 +66,7 @@ Expected<Lowered<PoolStages>> lower_pool(GroupBuilder& b, const Node& node) {
       }
       count = count * points;
     }
-    Expr mean = binary(BinaryOp::div, sum, cast(t, b.simplified(count)));
-    if (auto known = as_const(b.simplified(count)))
-      mean = sum * imm(1.0 / static_cast<double>(*known), t);
+    Expr mean = divide(sum, b.simplified(count));
     return mean.type() == y.dtype ? mean : cast(y.dtype, mean);
   });
   const auto [stage, loops] = b.store_output();

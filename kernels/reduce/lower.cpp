@@ -194,11 +194,7 @@ Expected<Lowered<ReduceStages>> lower_reduce(GroupBuilder& b, const Node& node) 
     }
     if (lane_index.defined()) at.push_back(lane_index);
     Expr value = load(sum, t, at);
-    if (a.kind == ReduceKind::mean) {
-      if (!is_float(t)) value = binary(BinaryOp::div, value, cast(t, total));
-      else if (auto n = as_const(total)) value = value * imm(1.0 / static_cast<double>(*n), t);
-      else value = binary(BinaryOp::div, value, cast(t, total));
-    }
+    if (a.kind == ReduceKind::mean) value = divide(value, total);
     return widen(value, y.dtype);
   });
   m.y = b.store_output().stage;
@@ -315,13 +311,11 @@ Expected<Lowered<ReduceStages>> lower_layer_norm(GroupBuilder& b, const Node& no
   auto element = [&](const Index& row, const Expr& k) {
     return widen(b.element(node.inputs[0], rows.logical(row, k)), t);
   };
-  Expr inverse = as_const(rows.count) ? imm(1.0 / static_cast<double>(*as_const(rows.count)), t)
-                                      : binary(BinaryOp::div, imm(1, t), cast(t, rows.count));
   const BufferId sum = a.centred ? reduce_rows(b, m, "sum", rows.rows, rows.count, t, Combiner::add,
                                                element)
                                  : BufferId{};
   auto centred = [&, sum](const Index& row, const Expr& k) {
-    return a.centred ? element(row, k) - load(sum, t, row) * inverse : element(row, k);
+    return a.centred ? element(row, k) - divide(load(sum, t, row), rows.count) : element(row, k);
   };
   BufferId square = reduce_rows(b, m, "square", rows.rows, rows.count, t, Combiner::add,
                                 [&](const Index& row, const Expr& k) {
@@ -331,7 +325,7 @@ Expected<Lowered<ReduceStages>> lower_layer_norm(GroupBuilder& b, const Node& no
   b.define(node.output, [&, square](const Index& index) {
     Index row(index.begin(), index.begin() + a.axis), inner(index.begin() + a.axis, index.end());
     Expr k = b.simplified(flatten_index(rows.columns, inner));
-    Expr variance = load(square, t, row) * inverse + imm(a.epsilon, t);
+    Expr variance = divide(load(square, t, row), rows.count) + imm(a.epsilon, t);
     Expr value = centred(row, k) * unary(UnaryOp::rsqrt, variance);
     auto parameter = [&](size_t i) {
       const Shape& shape = b.type(node.inputs[i]).shape;

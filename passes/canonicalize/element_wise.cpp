@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/scalar_ops.h"
 #include "ir/storage_types.h"
 #include "passes/canonicalize/canonicalize.h"
 
@@ -173,26 +174,53 @@ bool subtract_as_add(Rewriter& rewriter, NodeId id) {
   return true;
 }
 
-// x / c -> x * (1/c): off by an ulp at most, unless the reciprocal leaves the type's normal range.
-bool divide_as_multiply(Rewriter& rewriter, NodeId id) {
+// x / c -> x * (1/c), where every inverse is one that `inverse` gives.
+template <class Inverse>
+bool multiply_instead(Rewriter& rewriter, NodeId id, Inverse inverse) {
   const Node& node = rewriter.node(id);
   if (!is_binary(&node, BinaryOp::div) || !has_small_constant(rewriter, node)) return false;
-  DType dtype = rewriter.type(node.inputs[1]).dtype;
-  if (dtype != DType::f32 && dtype != DType::f64) return false;
+  const DType dtype = rewriter.type(node.inputs[1]).dtype;
+  if (!is_float(dtype)) return false;
   Tensor c = rewriter.graph().constant_tensor(node.inputs[1]);
-  double smallest = dtype == DType::f32 ? std::numeric_limits<float>::min()
-                                        : std::numeric_limits<double>::min();
   for (int64_t i = 0; i < c.size(); ++i) {
-    double value = c.at(i), magnitude = std::abs(1 / value);
-    if (!std::isfinite(value) || !(magnitude >= smallest && magnitude <= 1 / smallest))
-      return false;
-    c.set(i, 1 / value);
+    const std::optional<double> factor = inverse(dtype, c.at(i));
+    if (!factor) return false;
+    c.set(i, *factor);
   }
-  ValueId x = node.inputs[0];
+  const ValueId x = node.inputs[0];
   rewriter.update(
       id, op::Binary{BinaryOp::mul},
       {x, rewriter.add_constant(rewriter.graph().value(node.output).name + "_scale", c)});
   return true;
+}
+
+// Exact: of powers of two.
+bool divide_as_multiply(Rewriter& rewriter, NodeId id) {
+  return multiply_instead(rewriter, id, exact_inverse);
+}
+
+// What a softmax alone reads, back through sums and masks, is divided by a rounded inverse. It is
+// off by an ulp at most, as its exponential is anyway, and nobody sees it. In attention, each
+// score would wait for a division.
+bool divide_scores(Rewriter& rewriter, NodeId id) {
+  constexpr size_t kMostNodes = 8;
+  const auto rounded_inverse = [](DType type, double value) {
+    const double inverse = round_to(type, 1 / value), least = std::numeric_limits<float>::min();
+    const bool normal = std::abs(inverse) >= least && std::abs(inverse) <= 1 / least;
+    return type == DType::f32 && normal ? std::optional<double>(inverse) : std::nullopt;
+  };
+  if (!get_if<op::Softmax>(&rewriter.node(id))) return false;
+  std::vector<ValueId> open = {rewriter.node(id).inputs[0]};
+  for (size_t i = 0; i < open.size() && i < kMostNodes; ++i) {
+    const Node* maker = rewriter.graph().def(open[i]);
+    if (!maker || rewriter.uses(open[i]) != 1) continue;
+    if (multiply_instead(rewriter, rewriter.graph().value(open[i]).def, rounded_inverse))
+      return true;
+    if (is_binary(maker, BinaryOp::add) || is_binary(maker, BinaryOp::max) ||
+        std::holds_alternative<op::Select>(maker->attrs))
+      open.insert(open.end(), maker->inputs.begin(), maker->inputs.end());
+  }
+  return false;
 }
 
 // pow(x, 2) -> x * x, pow(x, 3) -> x * x * x.
@@ -203,6 +231,9 @@ bool power_as_products(Rewriter& rewriter, NodeId id) {
   ValueId x = node.inputs[0];
   if (!exponent || (*exponent != 2 && *exponent != 3) ||
       !equal(rewriter.type(x), rewriter.type(node.output)))
+    return false;
+  // Two products round twice, which in short floats is seen
+  if (*exponent == 3 && is_float(rewriter.type(x).dtype) && dtype_bytes(rewriter.type(x).dtype) < 4)
     return false;
   ValueId left = x;
   if (*exponent == 3) left = rewriter.add(op::Binary{BinaryOp::mul}, {x, x}, id, "square");
@@ -320,6 +351,7 @@ std::span<const Rule> element_wise_rules() {
       {"merge-negation", merge_negation},
       {"subtract-as-add", subtract_as_add},
       {"divide-as-multiply", divide_as_multiply},
+      {"divide-scores", divide_scores},
       {"power-as-products", power_as_products},
       {"merge-limits", when_plain<merge_limits>},
       {"merge-casts", merge_casts},

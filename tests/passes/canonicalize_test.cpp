@@ -57,6 +57,35 @@ TEST_CASE(
   )");
 }
 
+TEST_CASE("a division whose inverse is rounded stays, but in front of a softmax") {
+  keeps(R"(
+    %x: f32[2, 2] = input
+    %k: f32[2] = const [2, 255]
+    %a: f32[2, 2] = binary(%x, %k) function=div
+    %y: f32[2, 2] = softmax(%a) axis=1
+    output %a
+    output %y
+  )");
+  canonicalizes(R"(
+    %x: f32[2, 2] = input
+    %mask: f32[2, 2] = input
+    %k: f32[] = const [10]
+    %a: f32[2, 2] = binary(%x, %k) function=div
+    %b: f32[2, 2] = binary(%a, %mask) function=add
+    %y: f32[2, 2] = softmax(%b) axis=1
+    output %y
+  )",
+                R"(
+    %x: f32[2, 2] = input
+    %mask: f32[2, 2] = input
+    %a_scale: f32[] = const [0.1]
+    %a: f32[2, 2] = binary(%x, %a_scale) function=mul
+    %b: f32[2, 2] = binary(%a, %mask) function=add
+    %y: f32[2, 2] = softmax(%b) axis=1
+    output %y
+  )");
+}
+
 TEST_CASE("chains of limits of one kind merge, a clip stays") {
   canonicalizes(R"(
     %x: f32[4] = input

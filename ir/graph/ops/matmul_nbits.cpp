@@ -43,7 +43,7 @@ void round_row(std::vector<double>& row, int64_t block) {
     const auto to = from + std::min<int64_t>(block, row.end() - from);
     float most = 0;
     for (auto at = from; at != to; ++at) most = std::max(most, std::fabs(static_cast<float>(*at)));
-    const float inverse = most > 0 ? kMost / most : 0, scale = most * (1 / kMost);
+    const float inverse = most > 0 ? kMost / most : 0, scale = most / kMost;
     for (; from != to; ++from)
       *from = static_cast<double>(std::nearbyint(static_cast<float>(*from) * inverse)) * scale;
   }

@@ -205,8 +205,14 @@ void import_matmul_integer_to_float(NodeImport& n) {
       n.dtype(a_scale)));
 }
 
-Val dynamic_product(NodeImport& n, Val a, Val b, Val b_scale, Val b_zero, Val bias) {
-  if (n.failed()) return {};
+namespace {
+
+struct DynamicRange {
+  Val scale, zero;
+};
+
+// Of the data, with 0 in it. Where all of it is 0, the scale is 1, as onnxruntime has it.
+DynamicRange dynamic_range(NodeImport& n, Val a) {
   Ints axes;
   for (int64_t i = 0; i < n.rank(a); ++i) axes.push_back(i);
   const Val zero = n.scalar(0, a);
@@ -214,8 +220,28 @@ Val dynamic_product(NodeImport& n, Val a, Val b, Val b_scale, Val b_zero, Val bi
             high = n.max(zero, n.reduce(ReduceKind::max, a, axes, false));
   const Val span = n.div(n.sub(high, low), n.scalar(255, a));
   const Val scale = n.select(n.binary(BinaryOp::eq, span, zero), n.scalar(1, a), span);
-  const Val shift = n.emit(op::Cast{DType::u8, true},
-                           {n.unary(UnaryOp::round, n.div(n.sub(zero, low), scale))});
+  if (n.failed()) return {};
+  return {scale, n.emit(op::Cast{DType::u8, true},
+                        {n.unary(UnaryOp::round, n.div(n.sub(zero, low), scale))})};
+}
+
+}  // namespace
+
+// Outputs y, its scale and its zero point.
+void import_dynamic_quantize(NodeImport& n) {
+  const Val x = n.in(0);
+  if (n.failed()) return;
+  const auto [scale, zero] = dynamic_range(n, x);
+  if (n.failed()) return;
+  n.set(quantize(n, x, scale, zero, DType::u8));
+  n.set(1, scale);
+  n.set(2, zero);
+}
+
+Val dynamic_product(NodeImport& n, Val a, Val b, Val b_scale, Val b_zero, Val bias) {
+  if (n.failed()) return {};
+  const auto [scale, shift] = dynamic_range(n, a);
+  if (n.failed()) return {};
   const Val sums = integer_product(n, quantize(n, a, scale, shift, DType::u8), b, shift, b_zero);
   return n.failed() ? Val{} : scaled_product(n, sums, n.mul(scale, b_scale), bias);
 }

@@ -25,6 +25,8 @@ Val quantize(NodeImport& n, Val x, Val scale, Val zero, DType to, Along along,
 // Of f32; scale is cast to it
 Val quantize(NodeImport& n, Val x, Val scale, Val zero, DType to, int64_t axis = 1);
 
+// To u8 over the data's own range.
+void import_dynamic_quantize(NodeImport& n);
 // a in floats, quantized to u8 over its own range, with 0 in it, by integers b. b_zero and bias may
 // be absent.
 Val dynamic_product(NodeImport& n, Val a, Val b, Val b_scale, Val b_zero, Val bias = {});

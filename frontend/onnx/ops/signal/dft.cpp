@@ -180,7 +180,7 @@ class StaticDft {
 };
 
 Val scaled(NodeImport& n, Val x, int64_t length) {
-  return n.mul(x, n.scalar(1.0 / static_cast<double>(length), x));
+  return n.div(x, n.scalar(static_cast<double>(length), x));
 }
 
 // Half a spectrum and its mirror image, conjugated.
