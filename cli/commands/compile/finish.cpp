@@ -102,7 +102,7 @@ int show_mismatch(const Job& job, Console& console) {
                                      {"verified", to_json(*job.verified, job.verify_seconds)}});
   } else {
     console.out << verified_text(*job.verified, job.verify_seconds);
-    console.err << "the library does not compute what " << printable(job.args.model)
+    console.err << "the library does not compute what " << job.args.model
                 << " says: nothing is written; 'tilewright verify --per-node' of a library "
                    "compiled without --verify names the first node that is off\n";
   }
