@@ -18,6 +18,7 @@ const std::vector<Pass>& all_passes() {
       {"fold-batch-norm", "fold batch norms, scales and shifts into weights and biases",
        fold_batch_norm},
       {"fold-constants", "compute nodes whose inputs are constants", fold_constants},
+      {"fold-empty", "make constants of what has no elements, and of sums of nothing", fold_empty},
       {"fold-shapes", "turn arithmetic on shapes into dimension expressions", fold_shapes},
       {"fuse-quantization",
        "compute products of dequantized values in integers, with one rounding to the quantized "

@@ -9,6 +9,7 @@ Expected<bool> eliminate_common_subexpressions(Graph& graph, PassContext& contex
 Expected<bool> eliminate_dead_code(Graph& graph, PassContext& context);
 Expected<bool> fold_batch_norm(Graph& graph, PassContext& context);
 Expected<bool> fold_constants(Graph& graph, PassContext& context);
+Expected<bool> fold_empty(Graph& graph, PassContext& context);
 Expected<bool> fold_shapes(Graph& graph, PassContext& context);
 Expected<bool> fuse_quantization(Graph& graph, PassContext& context);
 Expected<bool> join_products(Graph& graph, PassContext& context);

@@ -9,6 +9,8 @@ std::vector<std::string> default_pipeline() {
       "eliminate-dead-code",
       // Before constants are folded: what depends on a static shape only is a constant afterwards.
       "fold-shapes",
+      // Once shapes are known, and before a pattern or a kernel is chosen, which count on elements.
+      "fold-empty",
       // Before constants are folded: dequantized weights would become floats. First all 8-bit
       // values of one type.
       "sign-quantization",

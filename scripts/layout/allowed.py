@@ -26,6 +26,7 @@ FOLDERS = {
     "backends/llvm": "a file a kind of statement or instruction",
     "ir/schedule": "a file a primitive",
     "tests/cli": "a file a question to the whole program",
+    "tests/models": "a file a suite of whole models",
 }
 
 # (file, part of the line) where a loop, a stage or a buffer is named outside its family's folder
