@@ -69,7 +69,8 @@ $python tests/boards/node_cases.py build/release/tests/onnx/cases --shard $part 
 if has models; then
   stage models
   model_test run --full
-  for suite in algorithms contrib decoder sizes rivals reduce extents tails declarations hostile_sizes; do
+  for suite in algorithms contrib decoder sizes rivals reduce extents tails declarations hostile_sizes \
+      reports functions grid_sample empty rounding; do
     model_test $suite
   done
   parts=4   # of the networks with free sizes one, unless all are asked for

@@ -186,6 +186,16 @@ bool Builder::unify_operands(const OpAttrs& attrs, const std::vector<Val>& input
       for (size_t axis = 0; axis < shape(0).size(); ++axis)
         if (static_cast<int64_t>(axis) != concat->axis)
           pairs.emplace_back(shape(0)[axis], shape(i)[axis]);
+  } else if (std::holds_alternative<op::Recurrent>(attrs) && shape(0).size() == 3) {
+    // The batch of the lengths, and of the first states
+    for (const auto& [input, axis] : {std::pair<size_t, size_t>{3, 0}, {4, 1}, {5, 1}})
+      if (input < inputs.size() && inputs[input].valid() && axis < shape(input).size())
+        pairs.emplace_back(shape(0)[1], shape(input)[axis]);
+  } else if (std::holds_alternative<op::LayerNorm>(attrs)) {
+    for (size_t i = 1; i < inputs.size(); ++i) pair_up(shape(0), shape(i), 0, pairs);
+  } else if (std::holds_alternative<op::BatchNorm>(attrs) && shape(0).size() >= 2) {
+    for (size_t i = 1; i < inputs.size(); ++i)
+      if (shape(i).size() == 1) pairs.emplace_back(shape(0)[1], shape(i)[0]);
   }
   bool changed = false;
   for (const auto& [a, b] : pairs) {
