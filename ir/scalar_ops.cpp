@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "ir/storage_types.h"
 #include "support/diag.h"
@@ -141,6 +142,29 @@ int64_t cast_int(DType type, DType from, int64_t value, bool saturate) {
   return saturate && is_int(type) ? saturate_int(type, from, value) : wrap_to(type, value);
 }
 
+namespace {
+
+// The nearest number of T toward zero; NaN gives 0.
+template <class T>
+T truncated(double value) {
+  using Limits = std::numeric_limits<T>;
+  if (std::isnan(value)) return 0;
+  if (value <= static_cast<double>(Limits::min())) return Limits::min();
+  if (value >= static_cast<double>(Limits::max())) return Limits::max();
+  return static_cast<T>(value);
+}
+
+}  // namespace
+
+int64_t float_to_int(DType type, double value, bool saturate) {
+  if (type == DType::boolean) return value != 0;
+  if (type == DType::u64 && (saturate || !(value < 0)))
+    return static_cast<int64_t>(truncated<uint64_t>(value));
+  const bool wide = saturate || dtype_bits(type) == 64 || type == DType::u32;
+  return cast_int(type, DType::i64, wide ? truncated<int64_t>(value) : truncated<int32_t>(value),
+                  saturate);
+}
+
 double round_to(DType type, double value, bool saturate) {
   switch (type) {
     case DType::f64: return value;
@@ -248,8 +272,8 @@ double float_binary(BinaryOp f, double a, double b) {
     case BinaryOp::floor_div: return std::floor(a / b);
     case BinaryOp::floor_mod: return floor_mod(a, b);
     case BinaryOp::mod: return std::fmod(a, b);
-    case BinaryOp::min: return a < b ? a : b;
-    case BinaryOp::max: return a > b ? a : b;
+    case BinaryOp::min: return a < b || std::isnan(a) ? a : b;
+    case BinaryOp::max: return a > b || std::isnan(a) ? a : b;
     case BinaryOp::pow: return std::pow(a, b);
     case BinaryOp::lt: return a < b;
     case BinaryOp::le: return a <= b;

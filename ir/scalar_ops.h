@@ -16,6 +16,9 @@ bool divides(BinaryOp op);
 int64_t int_binary(BinaryOp op, DType type, int64_t a, int64_t b);
 // A cast between integer types (bool too) of a value of type `from`.
 int64_t cast_int(DType type, DType from, int64_t value, bool saturate);
+// A cast of a float to an integer type or bool: truncates, NaN is 0. Unless it saturates, it keeps
+// the low bits of the nearest number that 32 bits hold, for u32 and types of 64 bits that 64 hold.
+int64_t float_to_int(DType type, double value, bool saturate);
 int64_t floor_div_int(int64_t a, int64_t b);
 int64_t floor_mod_int(int64_t a, int64_t b);
 // As a cast to a float type does

@@ -107,6 +107,9 @@ if has models; then
   if [ $full = 1 ]; then tiles=(--full); else echo "whole networks by tiles: --full runs them"; fi
   $python tests/precision/tiles.py "${tiles[@]}" --tilewright build/release/tilewright
   for suite in accuracy locked; do $python tests/precision/$suite.py --tilewright build/release/tilewright; done
+  special=()
+  [ $full = 0 ] || special=(--full)
+  $python tests/precision/special_values.py "${special[@]}" --tilewright build/release/tilewright
   stage networks on GPUs
   for suite in networks probes; do $python tests/gpu/$suite.py --tilewright build/release/tilewright; done
   if [ $full = 1 ]; then $python tests/gpu/budgets.py --full --tilewright build/release/tilewright

@@ -4,7 +4,8 @@
 
 namespace tw {
 void fill_aarch64(CpuTraits& t, const FeatureSet&) {
-  t.fma = t.round = t.half = true;
+  t.fma = t.round = t.half = t.saturates = true;
+  t.maximum_bits = 64;
   t.table_lookup = TableLookup::tbl4;
 }
 
@@ -14,5 +15,7 @@ void fill_arm(CpuTraits& t, const FeatureSet& f) {
   t.round = f.has("fp-armv8d16sp");
   t.half = f.has("fp16");
   t.wrong_fixed_point = f.has("mve.fp");
+  t.flushes_subnormals = f.has("neon");
+  t.nan_by_mask = !f.has("mve.fp");
 }
 }  // namespace tw

@@ -7,5 +7,6 @@ void fill_riscv(CpuTraits& t, const FeatureSet& f) {
   t.fma = f.has("f") && f.has("d");
   t.round = f.has("zfa");
   t.half = f.has("zfhmin") && (!f.has("v") || f.has("zvfhmin"));
+  t.saturates = f.has("v");
 }
 }  // namespace tw

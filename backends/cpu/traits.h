@@ -31,6 +31,12 @@ struct CpuTraits {
   // LLVM makes fixed-point conversions of conversions beside products by powers of two, and where
   // another instruction has their number of bits as a constant, it takes a register for it.
   bool wrong_fixed_point = false;
+  // The widest floats of which an instruction gives the larger one, or a NaN of either; 0: none
+  int maximum_bits = 0;
+  bool scalar_maximum = false;      // LLVM's maximum of scalars takes few instructions
+  bool nan_by_mask = false;         // all ones under a mask are cheaper than a float under it
+  bool saturates = false;           // vectors of floats become integers as values.h's truncate says
+  bool flushes_subnormals = false;  // in vectors of f32
   int vector_bits = 128;
   TableLookup table_lookup = TableLookup::none;
 };

@@ -1,3 +1,4 @@
+#include <llvm/ADT/StringExtras.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/TargetParser/Triple.h>
@@ -25,7 +26,10 @@ class NvptxForm : public GpuForm {
   NvptxForm(const std::string& chip, const std::string& level) {
     traits_.cpu = chip;
     traits_.features = "+" + level;
-    traits_.fma = traits_.round = traits_.half = true;
+    traits_.fma = traits_.round = traits_.half = traits_.saturates = true;
+    int number = 0;  // of sm_80, sm_90a
+    llvm::StringRef(chip).drop_until(llvm::isDigit).consumeInteger(10, number);
+    traits_.maximum_bits = number >= 80 ? 32 : 0;
     traits_.vector_bits = 128;
   }
 

@@ -25,6 +25,7 @@
 #include <stdexcept>
 
 #include "backends/llvm/lane_loads.h"
+#include "backends/llvm/nan_tests.h"
 
 namespace tw::codegen {
 namespace {
@@ -127,6 +128,8 @@ void prepare_module(llvm::Module& module, llvm::TargetMachine& machine, const Cp
     f.addFnAttr("target-cpu", traits.cpu);
     f.addFnAttr("target-features", traits.features);
     if (!traits.tune_cpu.empty()) f.addFnAttr("tune-cpu", traits.tune_cpu);
+    // Else an integer comparison of a number's bits with 0 becomes one of floats
+    if (traits.flushes_subnormals) f.addFnAttr("denormal-fp-math-f32", "dynamic,dynamic");
     f.addFnAttr("prefer-vector-width", std::to_string(traits.vector_bits));
     f.addFnAttr("min-legal-vector-width", std::to_string(traits.vector_bits));
   }
@@ -147,6 +150,7 @@ Error run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
   passes.addPass(llvm::EarlyCSEPass(true));
+  passes.addPass(JoinNanTestsPass());
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::SimplifyCFGPass());
   llvm::ModulePassManager pipeline;

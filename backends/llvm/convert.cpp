@@ -196,8 +196,27 @@ Value* Values::float_to_narrow(Value* x, DType to, bool rounded, int64_t offset)
   return b.CreateTrunc(number, with_lanes(compute_type(to), lanes(x)));
 }
 
-// Truncates toward zero. Unsaturated: modulo 2^width where the value fits 64 (for narrow types 32)
-// bits, else unspecified.
+// Truncates toward zero, to the nearest number of `type`, of 32 or 64 bits; NaN gives 0.
+Value* Values::truncate(Value* x, Type* type, bool is_signed) {
+  if (!lanes(x) || traits.saturates) {
+    auto id = is_signed ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
+    return b.CreateIntrinsic(id, {type, x->getType()}, {x});
+  }
+  // LLVM takes such vectors lane by lane
+  const int width = static_cast<int>(type->getScalarSizeInBits()) - (is_signed ? 1 : 0);
+  Value *low = real(x, is_signed ? -std::ldexp(1.0, width) : 0),
+        *high = real(x, std::ldexp(1.0, width));
+  Value* inside = select(less(low, x), x, low);
+  Value* number = b.CreateFreeze(is_signed ? b.CreateFPToSI(inside, type)
+                                           : b.CreateFPToUI(inside, type));
+  const auto bits = static_cast<unsigned>(type->getScalarSizeInBits());
+  Value* most = llvm::ConstantInt::get(
+      type, is_signed ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits));
+  number = select(b.CreateFCmpOGE(inside, high), most, number);
+  return is_signed ? select(b.CreateFCmpUNO(x, x), integer(number, 0), number) : number;
+}
+
+// Truncates toward zero; ir/scalar_ops.h says what becomes of numbers beyond the type.
 Value* Values::float_to_int(Value* x, DType to, bool saturate) {
   int count = lanes(x);
   Type* type = with_lanes(compute_type(to), count);
@@ -206,20 +225,20 @@ Value* Values::float_to_int(Value* x, DType to, bool saturate) {
   // LLVM takes vectors of these lane by lane
   if (saturate && count > 0 && width >= 8 && width <= 16) return float_to_narrow(x, to, false, 0);
   x = unscaled(x);
-  if (saturate) {
+  if (saturate && width < 32) {
     auto id = is_signed ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
     Value* result = b.CreateIntrinsic(id, {type, x->getType()}, {x});
     return width < 8 ? clamp(result, is_signed, to) : result;
   }
+  if (saturate) return truncate(x, type, is_signed);
   if (width == 64 && !is_signed) {
     // Negative values wrap: through the signed conversion below 2^63.
     Value* large = b.CreateFCmpOGE(x, real(x, 0x1p63));
-    Value* low = b.CreateFPToSI(select(large, b.CreateFSub(x, real(x, 0x1p63)), x), type);
-    return b.CreateFreeze(
-        b.CreateXor(low, select(large, integer(low, INT64_MIN), integer(low, 0))));
+    Value* low = truncate(select(large, b.CreateFSub(x, real(x, 0x1p63)), x), type, true);
+    return b.CreateXor(low, select(large, integer(low, INT64_MIN), integer(low, 0)));
   }
   Type* wide = width == 64 || (width == 32 && !is_signed) ? b.getInt64Ty() : b.getInt32Ty();
-  Value* result = b.CreateTrunc(b.CreateFreeze(b.CreateFPToSI(x, with_lanes(wide, count))), type);
+  Value* result = b.CreateTrunc(truncate(x, with_lanes(wide, count), true), type);
   return width < 8 ? wrap(result, to) : result;
 }
 
@@ -227,7 +246,7 @@ Value* Values::convert(Value* x, DType from, DType to, bool saturate) {
   if (from == to) return x;
   Type* type = with_lanes(compute_type(to), lanes(x));
   if (to == DType::boolean)
-    return is_float(from) ? b.CreateFCmpUNE(x, real(x, 0)) : b.CreateICmpNE(x, integer(x, 0));
+    return is_float(from) ? compare(BinaryOp::ne, x, real(x, 0)) : b.CreateICmpNE(x, integer(x, 0));
   if (from == DType::boolean)
     return is_float(to) ? select(x, llvm::ConstantFP::get(type, 1), llvm::ConstantFP::get(type, 0))
                         : b.CreateZExt(x, type);

@@ -1,6 +1,7 @@
 // Expressions: scalars where all lanes agree, vectors otherwise; loads under a condition are never
 // executed outside it.
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "backends/llvm/expression_emitter.h"
@@ -78,6 +79,13 @@ Value* ExpressionEmitter::emit_node(const Expr& e) {
   TW_UNREACHABLE("an expression");
 }
 
+// a to the power of 1/2: of -0 that is 0, of minus infinity infinity.
+Value* ExpressionEmitter::square_root(Value* a) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  return v_.select(v_.b.CreateFCmpOEQ(a, v_.real(a, -infinity)), v_.real(a, infinity),
+                   v_.sqrt(v_.b.CreateFAdd(a, v_.real(a, 0))));
+}
+
 Value* ExpressionEmitter::emit_binary(const Expr& e) {
   const Expr &x = e->args[0], &y = e->args[1];
   DType t = x.type();
@@ -112,7 +120,7 @@ Value* ExpressionEmitter::emit_binary(const Expr& e) {
     if (y->float_value == 2) return v_.b.CreateFMul(a, a);
     if (y->float_value == 3) return v_.b.CreateFMul(v_.b.CreateFMul(a, a), a);
     if (y->float_value == -1) return v_.b.CreateFDiv(v_.real(a, 1), a);
-    if (y->float_value == 0.5) return v_.sqrt(a);
+    if (y->float_value == 0.5) return square_root(a);
   }
   Value* a = emit(x);
   return v_.binary(e->binary, t, a, emit(y));

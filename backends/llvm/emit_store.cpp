@@ -1,10 +1,25 @@
 // Stores: when they happen, what combines with what, copies that a device makes on its own.
+#include <limits>
+
 #include "backends/llvm/kernel_emitter.h"
 #include "ir/kernel/copies.h"
 
 namespace tw::codegen {
 namespace {
 constexpr int64_t kMaxStatements = 20000;  // store leaves after expansion
+
+// The x of an extreme of select(is_nan(x), identity, x), which is of numbers alone.
+Expr number_of(const StmtNode& s) {
+  if (s.combiner != Combiner::min && s.combiner != Combiner::max) return {};
+  if (s.value->kind != ExprKind::select) return {};
+  const Expr &asked = s.value->args[0], &identity = s.value->args[1], &x = s.value->args[2];
+  const double infinity = std::numeric_limits<double>::infinity();
+  const bool numbers = asked->kind == ExprKind::unary && asked->unary == UnaryOp::is_nan &&
+                       equal(asked->args[0], x) && identity->kind == ExprKind::float_imm &&
+                       identity->float_value ==
+                           (s.combiner == Combiner::max ? -infinity : infinity);
+  return numbers ? x : Expr();
+}
 }  // namespace
 
 // i1, uniform: the reduce loops around are all at their first iteration (lane 0 stands for a vector
@@ -100,7 +115,7 @@ void KernelEmitter::emit_update(const Stmt& s, const Access& access) {
   if (uniform && lanes_.count) {  // the lanes are combined first: their order is free
     Value* value = v_.splat(expressions_.emit(s->value), lanes_.count);
     if (lanes_.mask) value = v_.select(lanes_.mask, value, v_.identity(s->combiner, t));
-    Value* sum = v_.horizontal(s->combiner, t, value);
+    Value* sum = v_.horizontal(s->combiner, t, value, number_of(*s).defined());
     Value* outer = lanes_.mask;
     lanes_.mask = nullptr;
     memory_.store(s->buffer, access,
@@ -142,6 +157,11 @@ void KernelEmitter::emit_update(const Stmt& s, const Access& access) {
     Value* x = expressions_.emit(s->value->args[0]);
     Value* y = expressions_.emit(s->value->args[1]);
     return memory_.store(s->buffer, access, v_.fma(x, y, memory_.load(s->buffer, access)));
+  }
+  if (const Expr number = number_of(*s); number.defined()) {
+    Value* value = expressions_.emit(number);
+    Value* old = memory_.load(s->buffer, access);
+    return memory_.store(s->buffer, access, v_.combine_numbers(s->combiner, old, value));
   }
   Value* value = expressions_.emit(s->value);
   memory_.store(s->buffer, access,

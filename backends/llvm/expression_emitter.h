@@ -38,6 +38,7 @@ class ExpressionEmitter : private EmissionPart {
   Value* emit_binary(const Expr& e);
   Value* emit_select(const Expr& e);
   Value* lane_comparison(const Expr& e);
+  Value* square_root(Value* a);
   Value* index_division(const Expr& e);
   bool needs_guard(const Expr& e) const;
 

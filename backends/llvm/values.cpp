@@ -1,5 +1,7 @@
 #include "backends/llvm/values.h"
 
+#include <llvm/IR/PatternMatch.h>
+
 #include <bit>
 #include <limits>
 
@@ -136,6 +138,71 @@ Value* Values::less(Value* x, Value* y) {
   return b.CreateFCmpOLT(x, y);
 }
 
+namespace {
+
+const llvm::APFloat* float_constant(Value* v) {  // null: it is none
+  const llvm::APFloat* number = nullptr;
+  return llvm::PatternMatch::match(v, llvm::PatternMatch::m_APFloat(number)) ? number : nullptr;
+}
+bool is_number(Value* v) {
+  const llvm::APFloat* known = float_constant(v);
+  return known && !known->isNaN();
+}
+// Beside it a subnormal number is as good as 0
+bool is_normal(Value* v) {
+  const llvm::APFloat* known = float_constant(v);
+  return known && known->isNormal();
+}
+
+}  // namespace
+
+// x86 has an instruction that gives its second operand where one of them is a NaN. So a constant
+// goes first, and else the first operand is asked whether it is one. Which of two zeros comes is
+// not said.
+Value* Values::extreme(bool larger, Value* x, Value* y) {
+  unify(x, y);
+  const auto bits_of_one = static_cast<int>(x->getType()->getScalarSizeInBits());
+  if (bits_of_one <= traits.maximum_bits || (traits.scalar_maximum && !lanes(x))) {
+    auto* result = llvm::cast<llvm::Instruction>(b.CreateIntrinsic(
+        x->getType(), larger ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, {x, y}));
+    result->setHasNoSignedZeros(true);
+    return result;
+  }
+  if (is_number(y)) std::swap(x, y);
+  Value* second = select(larger ? less(y, x) : less(x, y), x, y);
+  if (is_number(x)) return second;
+  Value* nan = b.CreateFCmpUNO(x, x);
+  if (!lanes(x) || !traits.nan_by_mask) return select(nan, x, second);
+  return from_bits(select(nan, integer(bits(x), -1), bits(second)));  // all ones are a NaN
+}
+
+// ARMv7's vectors take subnormal numbers for 0.
+bool Values::flushes(Value* x) const {
+  return traits.flushes_subnormals && lanes(x) && x->getType()->getScalarType()->isFloatTy();
+}
+
+// The number as an integer that grows with it: 0 for both zeros.
+Value* Values::ordered(Value* x) {
+  Value* all = bits(x);
+  Value* sign = b.CreateAShr(all, integer(all, 31));
+  return b.CreateSub(b.CreateXor(b.CreateAnd(all, integer(all, INT32_MAX)), sign), sign);
+}
+
+Value* Values::compare(BinaryOp op, Value* x, Value* y) {
+  unify(x, y);
+  if (flushes(x) && !is_normal(x) && !is_normal(y)) {
+    Value *a = ordered(x), *c = ordered(y);
+    if (op == BinaryOp::ne) return b.CreateOr(b.CreateFCmpUNO(x, y), b.CreateICmpNE(a, c));
+    Value* holds = op == BinaryOp::lt   ? b.CreateICmpSLT(a, c)
+                   : op == BinaryOp::le ? b.CreateICmpSLE(a, c)
+                                        : b.CreateICmpEQ(a, c);
+    return b.CreateAnd(b.CreateFCmpORD(x, y), holds);
+  }
+  if (op == BinaryOp::lt) return less(x, y);
+  if (op == BinaryOp::le) return b.CreateFCmpOLE(x, y);
+  return op == BinaryOp::eq ? b.CreateFCmpOEQ(x, y) : b.CreateFCmpUNE(x, y);
+}
+
 Value* Values::abs(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
 Value* Values::copysign(Value* magnitude, Value* sign) {
   unify(magnitude, sign);
@@ -203,7 +270,8 @@ Value* Values::unary(UnaryOp op, DType t, Value* x) {
                    ? select(b.CreateICmpSLT(x, integer(x, 0)), integer(x, -1), positive)
                    : positive;
       }
-      return select(less(real(x, 0), x), real(x, 1), select(less(x, real(x, 0)), real(x, -1), x));
+      return select(compare(BinaryOp::lt, real(x, 0), x), real(x, 1),
+                    select(compare(BinaryOp::lt, x, real(x, 0)), real(x, -1), x));
     }
     case UnaryOp::floor: return real_type ? floor(x) : x;
     case UnaryOp::ceil: return real_type ? ceil(x) : x;
@@ -308,25 +376,21 @@ Value* Values::binary(BinaryOp op, DType t, Value* x, Value* y) {
       return select(wrong, b.CreateFAdd(r, y), r);
     }
     case BinaryOp::min:
-      return select(real_type   ? less(x, y)
-                    : is_signed ? b.CreateICmpSLT(x, y)
-                                : b.CreateICmpULT(x, y),
-                    x, y);
+      if (real_type) return extreme(false, x, y);
+      return select(is_signed ? b.CreateICmpSLT(x, y) : b.CreateICmpULT(x, y), x, y);
     case BinaryOp::max:
-      return select(real_type   ? less(y, x)
-                    : is_signed ? b.CreateICmpSGT(x, y)
-                                : b.CreateICmpUGT(x, y),
-                    x, y);
+      if (real_type) return extreme(true, x, y);
+      return select(is_signed ? b.CreateICmpSGT(x, y) : b.CreateICmpUGT(x, y), x, y);
     case BinaryOp::pow:
       return real_type ? math_pow(*this, x, y) : math_ipow(*this, x, y, is_signed);
     case BinaryOp::lt:
-      return real_type ? less(x, y) : is_signed ? b.CreateICmpSLT(x, y) : b.CreateICmpULT(x, y);
+      if (real_type) return compare(op, x, y);
+      return is_signed ? b.CreateICmpSLT(x, y) : b.CreateICmpULT(x, y);
     case BinaryOp::le:
-      return real_type   ? b.CreateFCmpOLE(x, y)
-             : is_signed ? b.CreateICmpSLE(x, y)
-                         : b.CreateICmpULE(x, y);
-    case BinaryOp::eq: return real_type ? b.CreateFCmpOEQ(x, y) : b.CreateICmpEQ(x, y);
-    case BinaryOp::ne: return real_type ? b.CreateFCmpUNE(x, y) : b.CreateICmpNE(x, y);
+      if (real_type) return compare(op, x, y);
+      return is_signed ? b.CreateICmpSLE(x, y) : b.CreateICmpULE(x, y);
+    case BinaryOp::eq: return real_type ? compare(op, x, y) : b.CreateICmpEQ(x, y);
+    case BinaryOp::ne: return real_type ? compare(op, x, y) : b.CreateICmpNE(x, y);
     case BinaryOp::logical_and: return logical_and(x, y);
     case BinaryOp::bit_and: return b.CreateAnd(x, y);
     case BinaryOp::logical_or:
@@ -344,10 +408,16 @@ Value* Values::combine(Combiner combiner, DType t, Value* old, Value* value) {
     case Combiner::none: return value;
     case Combiner::add: return binary(BinaryOp::add, t, old, value);
     case Combiner::mul: return binary(BinaryOp::mul, t, old, value);
-    case Combiner::min: return binary(BinaryOp::min, t, old, value);
-    case Combiner::max: return binary(BinaryOp::max, t, old, value);
+    // The new value is asked whether it is a NaN, so that the next step need not wait for that
+    case Combiner::min: return binary(BinaryOp::min, t, value, old);
+    case Combiner::max: return binary(BinaryOp::max, t, value, old);
   }
   TW_UNREACHABLE("a combiner");
+}
+
+Value* Values::combine_numbers(Combiner combiner, Value* old, Value* value) {
+  unify(old, value);
+  return select(combiner == Combiner::max ? less(old, value) : less(value, old), value, old);
 }
 
 Value* Values::identity(Combiner combiner, DType t) {
@@ -368,7 +438,7 @@ Value* Values::identity(Combiner combiner, DType t) {
       type, largest ? llvm::APInt::getMaxValue(width) : llvm::APInt::getMinValue(width));
 }
 
-Value* Values::horizontal(Combiner combiner, DType t, Value* v) {
+Value* Values::horizontal(Combiner combiner, DType t, Value* v, bool numbers) {
   int count = lanes(v), whole = static_cast<int>(std::bit_ceil(static_cast<unsigned>(count)));
   std::vector<int> mask(static_cast<size_t>(whole));
   for (int i = 0; i < whole; ++i) mask[static_cast<size_t>(i)] = i < count ? i : count;
@@ -376,7 +446,8 @@ Value* Values::horizontal(Combiner combiner, DType t, Value* v) {
   for (; whole > 1; whole /= 2) {
     std::vector<int> low, high;
     for (int i = 0; i < whole / 2; ++i) low.push_back(i), high.push_back(i + whole / 2);
-    v = combine(combiner, t, shuffle(v, v, low), shuffle(v, v, high));
+    Value *first = shuffle(v, v, low), *second = shuffle(v, v, high);
+    v = numbers ? combine_numbers(combiner, first, second) : combine(combiner, t, first, second);
   }
   return b.CreateExtractElement(v, uint64_t{0});
 }

@@ -41,6 +41,10 @@ class Values {
   Value* logical_and(Value* x, Value* y);  // i1; either may be null: the other
   Value* logical_not(Value* x);
   Value* less(Value* x, Value* y);  // ordered float comparison
+  // The larger or smaller of two floats; a NaN of either comes through
+  Value* extreme(bool larger, Value* x, Value* y);
+  // lt, le, eq, ne of floats, subnormal ones too
+  Value* compare(BinaryOp op, Value* x, Value* y);
   Value* abs(Value* x);
   Value* copysign(Value* magnitude, Value* sign);
   Value* sqrt(Value* x);
@@ -62,8 +66,10 @@ class Values {
   // shl, shr; by the width or more they give 0 (or the sign), as a wider shift would
   Value* shift(BinaryOp op, bool is_signed, Value* x, Value* y);
   Value* combine(Combiner combiner, DType t, Value* old, Value* value);
-  // All lanes into one scalar, pairwise
-  Value* horizontal(Combiner combiner, DType t, Value* lanes_value);
+  // By min or max of floats, where a NaN in `value` does not count
+  Value* combine_numbers(Combiner combiner, Value* old, Value* value);
+  // All lanes into one scalar, pairwise; `numbers`: none of them is a NaN
+  Value* horizontal(Combiner combiner, DType t, Value* lanes_value, bool numbers = false);
   Value* identity(Combiner combiner, DType t);
   Value* convert(Value* x, DType from, DType to, bool saturate);
   // The saturating cast to 8 or 16 bits; of round(x) + offset, for an f32 x, where `rounded`
@@ -80,8 +86,11 @@ class Values {
 
  private:
   Value* round_by_magic(Value* magnitude);
+  bool flushes(Value* x) const;
+  Value* ordered(Value* x);
   Value* integer_divide(BinaryOp op, DType t, Value* x, Value* y);
   Value* float_to_int(Value* x, DType to, bool saturate);
+  Value* truncate(Value* x, llvm::Type* type, bool is_signed);
   Value* nearest_int(Value* x);  // of an f32 that an i32 holds
   Value* rebias(Value* shifted, int bias);
   Value* half_to_float(Value* h);

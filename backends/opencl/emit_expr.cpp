@@ -240,7 +240,7 @@ Text Emitter::float_binary(const Expr& e) {
     Text a = value(x);
     if (power == 1) return a;
     if (power == -1) return infix("/", {literal(1.0, t)}, a);
-    if (power == 0.5) return {"sqrt(" + a.text + ")", false, 0, a.depth + 1};
+    if (power == 0.5) return {"tw_root_" + type + "(" + a.text + ")", false, 0, a.depth + 1};
     if ((power == 2 || power == 3) && !inline_ && !is_leaf(x)) a = {named(type, a)};
     if (power == 2) return infix("*", a, a);
     if (power == 3) return infix("*", infix("*", a, a), a);
@@ -410,9 +410,9 @@ Text Emitter::cast_of(const Expr& e) {
   if (!is_float(from)) return {"((" + type + ")" + a.text + ")", false, 0, depth};
   if (to == DType::u64)
     return {"tw_bits_ulong_" + value_type(from) + "(" + a.text + ")", false, 0, depth};
-  const char* through = to == DType::u32 ? "long" : dtype_bytes(to) < 4 ? "int" : "";
-  const std::string wide = *through ? "(" + std::string(through) + ")" + a.text : a.text;
-  return {"((" + type + ")" + wide + ")", false, 0, depth};
+  const std::string wide = to == DType::u32 || to == DType::i64 ? "long" : "int",
+                    number = "tw_sat_" + wide + "_" + value_type(from) + "(" + a.text + ")";
+  return {wide == type ? number : "((" + type + ")" + number + ")", false, 0, depth};
 }
 
 }  // namespace tw::opencl

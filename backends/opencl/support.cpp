@@ -74,11 +74,10 @@ std::string pattern(std::string_view what, std::string_view type, std::string_vi
            "(c))\n#endif\n";
   }
   if (what == "max" || what == "min") {
-    const char* sign = what == "max" ? ">" : "<";
-    if (is_vector(type))
-      return std::string("T F(T a, T b) { return select(b, a, ") +
-             (what == "max" ? "isgreater" : "isless") + "(a, b)); }\n";
-    return std::string("T F(T a, T b) { return a ") + sign + " b ? a : b; }\n";
+    const std::string wins = std::string("(a ") + (what == "max" ? ">" : "<") + " b)" +
+                             (is_real(type) ? " | isnan(a)" : "");
+    return "T F(T a, T b) { return " +
+           (is_vector(type) ? "select(b, a, " + wins + ")" : wins + " ? a : b") + "; }\n";
   }
   if (what == "sign")
     return is_unsigned(type) ? "T F(T x) { return x != 0; }\n"
@@ -88,7 +87,9 @@ std::string pattern(std::string_view what, std::string_view type, std::string_vi
                                                     ? "isnan(x) ? (T)0 : convert_T_sat_rtz(x); }\n"
                                                     : "convert_T_sat(x); }\n");
   if (what == "bits")
-    return "T F(S x) { return x >= 0x1p63 ? (T)(long)(x - 0x1p63) ^ ((T)1 << 63) : (T)(long)x; }\n";
+    return "T F(S x) { return isnan(x) ? 0 : x < 0 ? (T)convert_long_sat_rtz(x) : "
+           "convert_T_sat_rtz(x); }\n";
+  if (what == "root") return "T F(T x) { return x == -INFINITY ? INFINITY : sqrt(x + 0); }\n";
   if (what == "floor_mod" && is_real(type))
     return "T F(T a, T b) {\n  const T r = fmod(a, b);\n  return r != 0 && (r < 0) != (b < 0) ? r "
            "+ b : r;\n}\n";

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "ir/scalar_ops.h"
 #include "ir/storage_types.h"
@@ -19,21 +18,6 @@ T fetch(const std::byte* at) {
 template <class T>
 void put(std::byte* at, T value) {
   std::memcpy(at, &value, sizeof value);
-}
-
-int64_t double_to_int(double v, DType type, bool saturate) {
-  if (std::isnan(v)) return 0;
-  v = std::trunc(v);
-  DType clamp = saturate ? type : DType::i64;
-  int bits = dtype_bits(clamp) - (is_signed_int(clamp) ? 1 : 0);
-  double high = std::ldexp(1.0, bits), low = is_signed_int(clamp) ? -high : 0.0;
-  if (v >= high)
-    return is_signed_int(clamp) ? static_cast<int64_t>((uint64_t{1} << bits) - 1)
-                                : wrap_to(clamp, -1);
-  if (v < low)
-    return is_signed_int(clamp) ? -static_cast<int64_t>((uint64_t{1} << bits) - 1) - 1 : 0;
-  if (clamp == DType::u64) return static_cast<int64_t>(static_cast<uint64_t>(v));
-  return wrap_to(type, static_cast<int64_t>(v));
 }
 
 }  // namespace
@@ -241,9 +225,7 @@ int64_t Machine::compare_floats(const Code& c) {
 int64_t Machine::cast_to_int(const Code& c) {
   DType from = c.args[0].type;
   if (!is_float(from)) return cast_int(c.type, from, eval_int(c.args[0]), c.saturate);
-  double value = eval_float(c.args[0]);
-  if (c.type == DType::boolean) return value != 0;
-  return double_to_int(value, c.type, c.saturate);
+  return float_to_int(c.type, eval_float(c.args[0]), c.saturate);
 }
 
 int64_t Machine::eval_int(const Code& c) {
@@ -304,8 +286,8 @@ double combine(Combiner combiner, double a, double b) {
     case Combiner::none: return b;
     case Combiner::add: return a + b;
     case Combiner::mul: return a * b;
-    case Combiner::min: return a < b ? a : b;
-    case Combiner::max: return a > b ? a : b;
+    case Combiner::min: return float_binary(BinaryOp::min, a, b);
+    case Combiner::max: return float_binary(BinaryOp::max, a, b);
   }
   TW_UNREACHABLE("bad combiner");
 }

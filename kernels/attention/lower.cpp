@@ -20,6 +20,7 @@
 #include "kernels/common/group_builder.h"
 #include "kernels/common/integer_product.h"
 #include "kernels/common/register_tile.h"
+#include "kernels/common/top_number.h"
 
 namespace tw {
 namespace {
@@ -427,16 +428,20 @@ class AttentionLowering {
                key = (var(panels.name) * Expr(key_panel_ / lanes_) + var(steps.name)) *
                          Expr(lanes_) +
                      lane;
+    const auto taken = [&](const Expr& x) {
+      return combiner == Combiner::max ? top_candidate(x) : x;
+    };
     f.part = b_.stage(name + "_part", axes, part, with(row, lane),
-                      in_f32(load(from, b_.dtype_of(from), with(row, b_.simplified(key)))),
+                      taken(in_f32(load(from, b_.dtype_of(from), with(row, b_.simplified(key))))),
                       combiner, identity, seen(row.back(), b_.simplified(key)));
     f.part_lane = lanes.loop(), f.part_panels = panels.loop(), f.part_steps = steps.loop();
     axes = row_axes(name);
     row = variables(axes);
     axes.push_back({name + "_f", Expr(lanes_), AxisRole::reduce});
     BufferId total = b_.temp(name, DType::f32, rows_of({}));
-    f.total = b_.stage(name, axes, total, row, load(part, DType::f32, with(row, var(name + "_f"))),
-                       combiner, identity);
+    f.total = b_.stage(name, axes, total, row,
+                       taken(load(part, DType::f32, with(row, var(name + "_f")))), combiner,
+                       identity);
     f.row = axes[axes.size() - 2].loop(), f.lane = axes.back().loop();
     return total;
   }

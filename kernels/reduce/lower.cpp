@@ -6,6 +6,7 @@
 
 #include "ir/storage_types.h"
 #include "kernels/common/group_builder.h"
+#include "kernels/common/top_number.h"
 #include "kernels/reduce/reduce.h"
 
 namespace tw {
@@ -41,11 +42,15 @@ int64_t partial_sums(int64_t lanes, std::optional<int64_t> extent) {
   return wide ? 4 * lanes : lanes;
 }
 
+Expr as_it_is(const Expr& x) { return x; }
+
 // Sums (or ...) element(row, k) over k in 0..extent into a temp over the row axes; the row axes'
-// variables are prefix + number. Names of stages: NAME_part (L lanes) and NAME.
+// variables are prefix + number. Names of stages: NAME_part (L lanes) and NAME. `of` is applied to
+// what either of them combines.
 BufferId reduce_rows(GroupBuilder& b, ReduceStages& m, const std::string& name, const Shape& rows,
                      const Expr& extent, DType t, Combiner combiner,
-                     const std::function<Expr(const Index& row, const Expr& k)>& element) {
+                     const std::function<Expr(const Index& row, const Expr& k)>& element,
+                     Expr (*of)(const Expr&) = as_it_is) {
   int64_t lanes = partial_sums(b.target.lanes(dtype_bytes(t)), as_const(extent));
   auto make_rows = [&](const std::string& prefix) {
     std::vector<Axis> axes;
@@ -59,8 +64,8 @@ BufferId reduce_rows(GroupBuilder& b, ReduceStages& m, const std::string& name, 
     Index row = variables(axes);
     axes.push_back({name + "_k", extent, AxisRole::reduce});
     b.declare(axes);
-    const Stage whole = b.stage(name, axes, total, row, element(row, var(name + "_k")), combiner,
-                                identity(combiner, t));
+    const Stage whole = b.stage(name, axes, total, row, of(element(row, var(name + "_k"))),
+                                combiner, identity(combiner, t));
     m.reductions.push_back({{}, whole});
     return total;
   }
@@ -74,14 +79,14 @@ BufferId reduce_rows(GroupBuilder& b, ReduceStages& m, const std::string& name, 
   at.push_back(var(name + "_l"));
   b.declare(axes);
   Expr k = var(name + "_k") * Expr(lanes) + var(name + "_l");
-  const Stage part = b.stage(name + "_part", axes, partial, at, element(row, k), combiner,
+  const Stage part = b.stage(name + "_part", axes, partial, at, of(element(row, k)), combiner,
                              identity(combiner, t), lt(k, extent));
   axes = make_rows(name + "_r");
   row = variables(axes);
   axes.push_back({name + "_f", Expr(lanes), AxisRole::reduce});
   Index from = row;
   from.push_back(var(name + "_f"));
-  const Stage whole = b.stage(name, axes, total, row, load(partial, t, from), combiner,
+  const Stage whole = b.stage(name, axes, total, row, of(load(partial, t, from)), combiner,
                               identity(combiner, t));
   m.reductions.push_back({part, whole});
   return total;
@@ -201,8 +206,8 @@ Expected<Lowered<ReduceStages>> lower_reduce(GroupBuilder& b, const Node& node) 
   return b.finish(std::move(m));
 }
 
-// Two reductions: the extreme value, then the first (or last) index that has it. NaNs are not
-// found: index 0 then.
+// Two reductions: the extreme value, then the first (or last) index that has it. Where the extreme
+// is a NaN, nothing is equal to it, and the first (or last) NaN is found.
 Expected<Lowered<ReduceStages>> lower_arg_reduce(GroupBuilder& b, const Node& node) {
   ReduceStages m;
   const auto& a = std::get<op::ArgReduce>(node.attrs);
@@ -224,8 +229,11 @@ Expected<Lowered<ReduceStages>> lower_arg_reduce(GroupBuilder& b, const Node& no
   Expr none = a.last ? Expr(0) : x.shape[axis] - Expr(1);
   BufferId found = reduce_rows(
       b, m, "found", rows, x.shape[axis], DType::i64, pick, [&](const Index& row, const Expr& k) {
-        return select(eq(b.element(node.inputs[0], logical(row, k)), load(best, x.dtype, row)), k,
-                      none);
+        const Expr value = b.element(node.inputs[0], logical(row, k));
+        Expr here = eq(value, load(best, x.dtype, row));
+        if (is_float(x.dtype))
+          here = binary(BinaryOp::logical_or, here, unary(UnaryOp::is_nan, value));
+        return select(here, k, none);
       });
   b.define(node.output, [&, found](const Index& index) {
     Index row = index;
@@ -255,7 +263,8 @@ Expected<Lowered<ReduceStages>> lower_softmax(GroupBuilder& b, const Node& node)
     index.insert(index.begin() + a.axis, k);
     return widen(b.element(node.inputs[0], index), t);
   };
-  BufferId top = reduce_rows(b, m, "top", rows, extent, t, Combiner::max, element);
+  BufferId top = reduce_rows(b, m, "top", rows, extent, t, Combiner::max, element,
+                             b.target.axes.empty() ? top_candidate : as_it_is);
   auto centred = [&](const Index& row, const Expr& k) {
     const Expr highest = load(top, t, row);
     return element(row, k) -

@@ -301,6 +301,42 @@ TEST_CASE("floats beyond an integer's range, infinite and NaN, saturate") {
         check_text(with(text, {{"F", f}, {"T", t}, {"K", kind}}), {}, 0);
 }
 
+TEST_CASE("casts of what an integer does not hold: the nearest of 32 or 64 bits, NaN 0") {
+  const char* text = R"(kernel @wrapped(x: in $F[48], y: out $T[5, 48]) {
+    for i in 48 $K {
+      a: y[0, i] = $T(x[i] * 128.0:$F)
+      b: y[1, i] = $T(x[i] * 4294967296.0:$F)
+      c: y[2, i] = $T(x[i] * 36893488147419103232.0:$F)
+      d: y[3, i] = $T(x[i] / (x[i] - x[i]))
+      e: y[4, i] = $T((x[i] - x[i]) / (x[i] - x[i]))
+    }
+  })";
+  for (const char* kind : {"", "vector"})
+    for (const char* f : {"f32", "f64"})
+      for (const char* t : {"i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"})
+        check_text(with(text, {{"F", f}, {"T", t}, {"K", kind}}), {}, 0);
+}
+
+TEST_CASE("extremes of windows with NaN and infinities") {
+  const char* text = R"(kernel @windows(x: in $F[80], y: out $F[4, 16]) {
+    temp t: $F[80]
+    temp m: $F[16] register
+    for a in 80 { t: t[a] = select(a % 7 == 3, (x[a] - x[a]) / (x[a] - x[a]), select(a % 11 == 5, x[a] / (x[a] - x[a]), x[a])) }
+    for k in 5 unroll reduce { for i in 16 vector { m: m[i] $O= t[k * 16 + i] init $I } }
+    for l in 16 vector { y0: y[0, l] = m[l] }
+    for j in 16 vector { y1: y[1, j] = $O($O(t[j], t[j + 16]), $O(t[j + 32], t[j + 5])) }
+    for p in 16 { y2: y[2, p] = $O($O(0.5:$F, t[p]), t[p + 1]) }
+    for q in 80 vector reduce { y3: y[3, 0] $O= select(is_nan(t[q]), $I, t[q]) init $I }
+    for r in 15 { y4: y[3, r + 1] = 0.0:$F }
+  })";
+  for (const char* f : {"f32", "f64"})
+    for (const bool larger : {false, true})
+      check_text(with(text, {{"F", f},
+                             {"O", larger ? "max" : "min"},
+                             {"I", std::string(larger ? "-inf" : "inf") + ":" + f}}),
+                 {}, 0);
+}
+
 // The interpreter rounds at stores alone, so products and sums here are exact: factors are powers of
 // two, and results are small or far beyond every integer.
 TEST_CASE("rounded floats with an offset saturate, whatever they are") {

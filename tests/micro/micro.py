@@ -47,9 +47,12 @@ CLANG, LLD, NM = tool("clang-22", "clang"), tool("ld.lld-22", "ld.lld"), tool("l
 
 def call(*words, cwd, **options):
     """What the command says, on whichever of the two streams."""
-    done = subprocess.run([str(w) for w in words], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
-    assert done.returncode == 0, f"{' '.join(map(str, words))}: {done.returncode}\n{done.stdout}"
-    return done.stdout
+    with tempfile.TemporaryFile("w+") as said:   # of a pipe that is full the emulator loses what a board prints
+        done = subprocess.run([str(w) for w in words], cwd=cwd, stdout=said, stderr=subprocess.STDOUT, **options)
+        said.seek(0)
+        text = said.read()
+    assert done.returncode == 0, f"{' '.join(map(str, words))}: {done.returncode}\n{text}"
+    return text
 
 
 def c_values(array):
@@ -71,7 +74,7 @@ class Firmware:
         """The words that it prints: the outputs', the bytes of stack, the clocks of a run."""
         machine, triple, _ = MACHINES[self.board]
         (self.work / "input.h").write_text(c_values(inputs))
-        kind = {np.dtype("float32"): "float", np.dtype("int8"): "int8_t"}[inputs.dtype]
+        kind = {np.dtype("float32"): "float", np.dtype("int8"): "int8_t", np.dtype("int32"): "int32_t"}[inputs.dtype]
         defines = [f'-DMODEL_H="{self.name}.h"', f"-DMODEL={self.name}", f"-DINPUT_TYPE={kind}", f"-DOUTPUT_WORDS={output_words}",
                    f"-DARENA_BYTES={self.macro('ARENA_BYTES')}"]
         for source in (BOARD / "startup.c", ROOT / "tests/micro/main.c"):

@@ -1,6 +1,4 @@
 // Unary, binary, select, cast. Types follow ir/expr.h; integers are computed by ir/scalar_ops.h.
-#include <cmath>
-
 #include "ir/graph/ops/common.h"
 #include "ir/scalar_ops.h"
 #include "ir/storage_types.h"
@@ -43,25 +41,6 @@ Expected<Shape> broadcast_all(const Types& inputs) {
   Shape shape;
   for (const TensorType* t : inputs) { TW_ASSIGN(shape, broadcast_shapes(shape, t->shape)); }
   return shape;
-}
-
-// Truncates toward zero and clamps to [low, high] of T; NaN gives 0.
-template <class T>
-T truncate_to(double value) {
-  using Limits = std::numeric_limits<T>;
-  if (std::isnan(value)) return 0;
-  if (value <= static_cast<double>(Limits::min())) return Limits::min();
-  if (value >= static_cast<double>(Limits::max())) return Limits::max();
-  return static_cast<T>(value);
-}
-
-int64_t float_to_int(DType to, double value, bool saturate) {
-  if (to == DType::boolean) return value != 0;
-  if (to == DType::u64)
-    return static_cast<int64_t>(!saturate && value < 0
-                                    ? static_cast<uint64_t>(truncate_to<int64_t>(value))
-                                    : truncate_to<uint64_t>(value));
-  return cast_int(to, DType::i64, truncate_to<int64_t>(value), saturate);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "ir/graph/ops/common.h"
+#include "ir/scalar_ops.h"
 
 namespace tw {
 namespace {
@@ -35,7 +36,8 @@ Expected<Tensor> evaluate_softmax(const OpAttrs& attrs, const TensorType& out, c
   for (int64_t line = 0; line < y.size() / extent; ++line) {
     int64_t base = line / inner * extent * inner + line % inner;
     double top = x.at(base), sum = 0;
-    for (int64_t i = 1; i < extent; ++i) top = std::fmax(top, x.at(base + i * inner));
+    for (int64_t i = 1; i < extent; ++i)
+      top = float_binary(BinaryOp::max, top, x.at(base + i * inner));
     if (softmax.masked && top == -std::numeric_limits<double>::infinity()) continue;
     for (int64_t i = 0; i < extent; ++i) sum += std::exp(x.at(base + i * inner) - top);
     for (int64_t i = 0; i < extent; ++i) {

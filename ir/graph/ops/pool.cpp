@@ -51,7 +51,7 @@ double pool_floats(PoolKind kind, const Tensor& x, int64_t base,
   double result = kind == PoolKind::max ? -std::numeric_limits<double>::infinity() : 0;
   for (int64_t offset : offsets) {
     double value = x.at(base + offset);
-    result = kind != PoolKind::max ? result + value : result > value ? result : value;
+    result = kind == PoolKind::max ? float_binary(BinaryOp::max, result, value) : result + value;
   }
   return kind != PoolKind::average ? result : result / static_cast<double>(divisor);
 }

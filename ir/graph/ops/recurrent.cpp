@@ -10,19 +10,22 @@
 namespace tw {
 namespace {
 
+double larger(double a, double b) { return float_binary(BinaryOp::max, a, b); }
+double smaller(double a, double b) { return float_binary(BinaryOp::min, a, b); }
+
 double activate(GateFunction function, double x, double alpha, double beta) {
   switch (function) {
     case GateFunction::sigmoid: return tw::sigmoid(x);
     case GateFunction::tanh: return std::tanh(x);
-    case GateFunction::relu: return std::fmax(x, 0);
+    case GateFunction::relu: return larger(x, 0);
     case GateFunction::affine: return alpha * x + beta;
     case GateFunction::leaky_relu: return x >= 0 ? x : alpha * x;
     case GateFunction::thresholded_relu: return x > alpha ? x : 0;
     case GateFunction::scaled_tanh: return alpha * std::tanh(beta * x);
-    case GateFunction::hard_sigmoid: return std::fmin(std::fmax(alpha * x + beta, 0), 1);
+    case GateFunction::hard_sigmoid: return smaller(larger(alpha * x + beta, 0), 1);
     case GateFunction::elu: return x >= 0 ? x : alpha * std::expm1(x);
     case GateFunction::softsign: return x / (1 + std::fabs(x));
-    case GateFunction::softplus: return std::log1p(std::exp(-std::fabs(x))) + std::fmax(x, 0);
+    case GateFunction::softplus: return std::log1p(std::exp(-std::fabs(x))) + larger(x, 0);
   }
   TW_UNREACHABLE("bad gate function");
 }
@@ -36,12 +39,13 @@ class Rounding {
  public:
   explicit Rounding(DType type, double low = 0, double high = 0) : type_(type) {
     if (const double span = typed(typed(high - low) / kMostByte); span != 0) scale_ = span;
-    zero_ = std::clamp(std::nearbyint(typed(-low / scale_)), 0.0, kMostByte);
+    zero_ = smaller(larger(std::nearbyint(typed(-low / scale_)), 0), kMostByte);
   }
   // Less the zero point
   int64_t number(double state) const {
     const double byte = std::nearbyint(typed(typed(state) / scale_)) + zero_;
-    return static_cast<int64_t>(std::fmin(std::fmax(byte, 0), kMostByte) - zero_);
+    return float_to_int(DType::u8, smaller(larger(byte, 0), kMostByte), false) -
+           static_cast<int64_t>(zero_);
   }
   double product(int64_t sum, double weight_scale) const {
     return typed(typed(static_cast<double>(sum)) * typed(scale_ * weight_scale));
@@ -107,9 +111,7 @@ class Cell {
       sum += r_.int_at(column * hidden_ + k) * numbers_[static_cast<size_t>(k)];
     return rounding_.product(sum, scales_->at(column));
   }
-  double clipped(double x) const {
-    return a_.clip > 0 ? std::fmin(std::fmax(x, -a_.clip), a_.clip) : x;
-  }
+  double clipped(double x) const { return a_.clip > 0 ? smaller(larger(x, -a_.clip), a_.clip) : x; }
   double f(double x) const { return activate(a_.f, clipped(x), a_.alphas[0], a_.betas[0]); }
   double g(double x) const { return activate(a_.g, clipped(x), a_.alphas[1], a_.betas[1]); }
   double last(double x) const { return activate(a_.h, x, a_.alphas[2], a_.betas[2]); }
@@ -167,7 +169,7 @@ Rounding rounding_of(std::vector<Cell>& cells, const std::vector<bool>& counts, 
   for (size_t b = 0; b < cells.size(); ++b)
     for (size_t j = 0; counts[b] && j < cells[b].h().size(); ++j) {
       const double state = cells[b].h()[j];
-      low = std::fmin(low, state), high = std::fmax(high, state);
+      low = smaller(low, state), high = larger(high, state);
     }
   return Rounding(type, low, high);
 }

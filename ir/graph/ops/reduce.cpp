@@ -1,6 +1,7 @@
 // Reductions, arg-reductions. Elements are folded in row-major order with the operators of
 // ir/expr.h.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "ir/graph/ops/common.h"
@@ -61,16 +62,6 @@ BinaryOp fold_of(ReduceKind kind) {
   }
   TW_UNREACHABLE("bad reduction");
 }
-double fold(ReduceKind kind, double a, double b) {
-  switch (kind) {
-    case ReduceKind::sum:
-    case ReduceKind::mean: return a + b;
-    case ReduceKind::max: return a > b ? a : b;
-    case ReduceKind::min: return a < b ? a : b;
-    case ReduceKind::prod: return a * b;
-  }
-  TW_UNREACHABLE("bad reduction");
-}
 
 }  // namespace
 
@@ -99,11 +90,12 @@ Expected<Tensor> evaluate_reduce(const OpAttrs& attrs, const TensorType& out, co
   for (int64_t axis : reduce.axes) folded *= x.shape[static_cast<size_t>(axis)];
   std::array<std::vector<int64_t>, 1> strides = {output_strides(x, reduce.axes)};
   bool mean = reduce.kind == ReduceKind::mean;
+  const BinaryOp fold = fold_of(reduce.kind);
   if (is_float(x.dtype)) {
     std::vector<double> results(count, float_start(reduce.kind));
     walk<1>(x.shape, strides, [&](int64_t i, const std::array<int64_t, 1>& to) {
       double& r = results[static_cast<size_t>(to[0])];
-      r = fold(reduce.kind, r, x.at(i));
+      r = float_binary(fold, r, x.at(i));
     });
     if (mean)
       for (double& r : results) r /= static_cast<double>(folded);
@@ -113,7 +105,7 @@ Expected<Tensor> evaluate_reduce(const OpAttrs& attrs, const TensorType& out, co
   DType in_type = x.dtype == DType::u64 ? DType::u64 : DType::i64;
   walk<1>(x.shape, strides, [&](int64_t i, const std::array<int64_t, 1>& to) {
     int64_t& r = results[static_cast<size_t>(to[0])];
-    r = int_binary(fold_of(reduce.kind), in_type, r, x.int_at(i));
+    r = int_binary(fold, in_type, r, x.int_at(i));
   });
   if (mean)
     for (int64_t& r : results) r = folded ? int_binary(BinaryOp::div, in_type, r, folded) : 0;
@@ -138,8 +130,11 @@ Expected<Tensor> evaluate_arg_reduce(const OpAttrs& attrs, const TensorType& out
   Tensor y = Tensor::zeros(out.dtype, extents(out.shape));
   int64_t extent = x.shape[axis],
           inner = element_count(std::span<const int64_t>(x.shape).subspan(axis + 1));
-  auto before = [&](int64_t a, int64_t b) {  // element a wins over element b
-    if (is_float(x.dtype)) return reduce.smallest ? x.at(a) < x.at(b) : x.at(a) > x.at(b);
+  auto before = [&](int64_t a, int64_t b) {  // element a wins over element b: a NaN over numbers
+    if (is_float(x.dtype))
+      return std::isnan(x.at(a)) ? !std::isnan(x.at(b))
+             : reduce.smallest   ? x.at(a) < x.at(b)
+                                 : x.at(a) > x.at(b);
     return int_binary(BinaryOp::lt, x.dtype, x.int_at(reduce.smallest ? a : b),
                       x.int_at(reduce.smallest ? b : a)) != 0;
   };

@@ -5,7 +5,7 @@
 #else
 #define tw_fma_float(a, b, c) ((a) * (b) + (c))
 #endif
-float4 tw_max_float4(float4 a, float4 b) { return select(b, a, isgreater(a, b)); }
+float4 tw_max_float4(float4 a, float4 b) { return select(b, a, (a > b) | isnan(a)); }
 
 __kernel __attribute__((reqd_work_group_size(64, 1, 1)))
 void f(__global const uchar* x_mem, long x_at, __global const uchar* b_mem, long b_at, __global uchar* y_mem, long y_at, long batch) {

@@ -158,8 +158,9 @@ TEST_CASE("binary operators: NaN through min and max, integer division, comparis
         .at(0);
   };
   CHECK(std::isnan(apply(BinaryOp::max, 0, kNan)));
-  CHECK(apply(BinaryOp::max, kNan, 0) == 0);
+  CHECK(std::isnan(apply(BinaryOp::max, kNan, 0)));
   CHECK(std::isnan(apply(BinaryOp::min, 0, kNan)));
+  CHECK(std::isnan(apply(BinaryOp::min, kNan, 0)));
   CHECK(apply(BinaryOp::floor_mod, -7, 3) == 2);
   CHECK(apply(BinaryOp::mod, -7, 3) == -1);
   CHECK(apply(BinaryOp::floor_div, -7, 2) == -4);
@@ -293,6 +294,31 @@ TEST_CASE("empty extents and scalars") {
   op::Pool pool{PoolKind::max, {2, 2}, {1, 1}, {1, 1}, {0, 0, 0, 0}, false, false};
   CHECK(run_op(pool, {Tensor::zeros(DType::f32, {0, 1, 3, 3})}).shape ==
         std::vector<int64_t>{0, 1, 2, 2});
+}
+
+TEST_CASE("a NaN comes through reductions, pools and softmax, and is found first") {
+  const Tensor x = tensor(DType::f32, {1, 1, 4}, {5, kNan, 1, kNan});
+  for (const ReduceKind kind : {ReduceKind::max, ReduceKind::min, ReduceKind::sum})
+    CHECK(std::isnan(run_op(op::Reduce{kind, {2}, false}, {x}).at(0)));
+  const op::Pool pool{PoolKind::max, {2}, {2}, {1}, {0, 0}, false, false};
+  CHECK(std::isnan(run_op(pool, {x}).at(0)));
+  CHECK(std::isnan(run_op(pool, {x}).at(1)));
+  for (const bool smallest : {false, true}) {
+    CHECK(run_op(op::ArgReduce{smallest, 2, false, false}, {x}).int_at(0) == 1);
+    CHECK(run_op(op::ArgReduce{smallest, 2, false, true}, {x}).int_at(0) == 3);
+  }
+  const Tensor masked = tensor(DType::f32, {1, 2}, {kNan, -kInf});
+  CHECK(std::isnan(run_op(op::Softmax{1, false, true}, {masked}).at(1)));
+}
+
+TEST_CASE("casts of NaN, of infinities and of numbers beyond an integer's range") {
+  const Tensor x = tensor(DType::f32, {5}, {kNan, kInf, -kInf, 3e9, -1});
+  const auto cast = [&](DType to) { return values(run_op(op::Cast{to}, {x})); };
+  CHECK(cast(DType::i32) == std::vector<double>{0, 2147483647, -2147483648, 2147483647, -1});
+  CHECK(cast(DType::i8) == std::vector<double>{0, -1, 0, -1, -1});
+  CHECK(cast(DType::u16) == std::vector<double>{0, 65535, 0, 65535, 65535});
+  CHECK(cast(DType::u32) == std::vector<double>{0, 4294967295, 0, 3e9, 4294967295});
+  CHECK(cast(DType::boolean) == std::vector<double>{1, 1, 1, 1, 1});
 }
 
 TEST_CASE("pooling of integers; padding never wins a maximum") {
