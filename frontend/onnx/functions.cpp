@@ -105,8 +105,8 @@ class ExpandedSize {
       return size;
     }
     const auto known = alone_.find(function);
-    add(size, known != alone_.end() ? known->second
-                                    : alone_[function] = of(function->node(), inner));
+    add(size,
+        known != alone_.end() ? known->second : alone_[function] = of(function->node(), inner));
     return size;
   }
 
@@ -211,9 +211,11 @@ class Variants {
     const auto [known, fresh] = names_.try_emplace({&function, absent, graphs});
     if (!fresh) return known->second;
     std::string name = function.name();
-    if (!absent.empty() || graphs || !function.overload().empty())
-      do name = function.name() + "_" + std::to_string(++numbers_[function.name()]);
-      while (!taken_.insert(name).second);
+    if (!absent.empty() || graphs || !function.overload().empty()) {
+      do {
+        name = function.name() + "_" + std::to_string(++numbers_[function.name()]);
+      } while (!taken_.insert(name).second);
+    }
     known->second = name;
     onnx::FunctionProto own = function;
     own.set_name(name);

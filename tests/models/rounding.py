@@ -58,7 +58,7 @@ def divisions(rng):
     tiny = np.array([1e-38, 3e-39, 1e-44, 2, np.inf, -0.0], np.float32)
     case("div_by_a_large_power", [n("Div", ["x", "c"], ["y"])], {"x": np.array([1, 3, 2e38], np.float32)}, {"y": np.array([1, 3, 2e38], np.float32) / np.float32(2.0 ** 127)},
          {"c": np.float32(2.0 ** 127)})
-    case("div_by_a_small_power", [n("Div", ["x", "c"], ["y"])], {"x": np.array([0, 1e-38, 1e-3], np.float32)}, {"y": np.array([0, 1e-38, 1e-3], np.float32) / np.float32(2.0 ** -126)},
+    case("div_by_a_small_power", [n("Div", ["x", "c"], ["y"])], {"x": np.array([0, 3e-38, 1e-3], np.float32)}, {"y": np.array([0, 3e-38, 1e-3], np.float32) / np.float32(2.0 ** -126)},
          {"c": np.float32(2.0 ** -126)})
     case("div_special", [n("Div", ["x", "c"], ["y"])], {"x": tiny[3:]}, {"y": tiny[3:] / np.float32(3)}, {"c": np.float32(3)})
 
@@ -171,14 +171,15 @@ def failures(tilewright, target, cases, folder):
     model = model_of(cases)
     onnx.save(model, path)
     kinds = {o.name: o.type.tensor_type.elem_type for o in [*model.graph.input, *model.graph.output]}
-    flags = []
-    for name, (_, feeds, *_) in cases.items():
-        for key, value in feeds.items():
-            np.save(folder / f"{name}.{key}.npy", value.view(STORED[kinds[f"{name}.{key}"]]) if kinds[f"{name}.{key}"] in STORED else value)
-            flags += ["--input", f"{name}.{key}={folder / f'{name}.{key}.npy'}"]
+    inputs = [(f"{name}.{key}", value) for name, (_, feeds, *_) in cases.items() for key, value in feeds.items()]
+    for i, (name, value) in enumerate(inputs):
+        np.save(folder / f"input_{i}.npy", value.view(STORED[kinds[name]]) if kinds[name] in STORED else value)
     emulated = target in EMULATORS
-    program = [*EMULATORS[target], library.with_suffix(".run"), "run"] if emulated else [tilewright, "run", library]
-    for command in ([tilewright, "compile", path, "-t", target, "-o", library, *(["--with-runner"] if emulated else [])], [*program, *flags, "--output-dir", out]):
+    if emulated:
+        program = [*EMULATORS[target], library.with_suffix(".run"), "run", "--data", folder]
+    else:
+        program = [tilewright, "run", library, *(word for i, (name, _) in enumerate(inputs) for word in ("--input", f"{name}={folder / f'input_{i}.npy'}"))]
+    for command in ([tilewright, "compile", path, "-t", target, "-o", library, *(["--with-runner"] if emulated else [])], [*program, "--output-dir", out]):
         told = subprocess.run(command, capture_output=True, text=True)
         if told.returncode:
             return {"all": f"ends with {told.returncode}: {(told.stderr.strip().splitlines() or [''])[-1][:200]}"}
