@@ -82,8 +82,8 @@ class EmptyFolder {
 
   void fill(NodeId id, double number) {
     const Value out = graph_.value(graph_.node(id).output);
-    const ValueId value = rewriter_.add_constant(
-        out.name + "_nothing", from_doubles(out.type.dtype, {}, {number}));
+    const ValueId value = rewriter_.add_constant(out.name + "_nothing",
+                                                 from_doubles(out.type.dtype, {}, {number}));
     rewriter_.update(id, op::Expand{out.type.shape}, {value});
   }
 
