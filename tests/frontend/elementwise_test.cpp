@@ -169,6 +169,15 @@ TEST_CASE("Cast, Pow of mixed types, IsInf, PRelu, Dropout") {
                   {floats({3}, {-1.5f, 0.5f, 2.9f})}) == std::vector<double>{-1, 0, 2});
   CHECK(run_graph("g (float[2] x) => (float[2] y) <int64 e = {3}> { y = Pow(x, e) }",
                   {floats({2}, {2, -3})}) == std::vector<double>{8, -27});
+  // 2.3 is no f16, and 3 + 2^-26 no f32
+  CHECK(run_graph("g (float[1] x) => (float[1] y) <float e = {2.3}> { h = Cast<to = 10>(x) p = "
+                  "Pow(h, e) y = Cast<to = 1>(p) }",
+                  {floats({1}, {64})})[0] == 14264);
+  const std::vector<double> cubes = run_graph(
+      "g (float[1] x) => (float[2] y) <double e = {3.0000000149011612}, float three = {3}> { p = "
+      "Pow(x, e) q = Pow(x, three) y = Concat<axis = 0>(p, q) }",
+      {floats({1}, {1e10f})});
+  CHECK(cubes[0] > cubes[1] * 1.0000002);
   const auto inf = static_cast<float>(kInf);
   CHECK(run_graph("g (float[3] x) => (bool[3] y) { y = IsInf<detect_negative = 0>(x) }",
                   {floats({3}, {-inf, 1, inf})}) == std::vector<double>{0, 0, 1});

@@ -47,10 +47,14 @@ Val integer_power(NodeImport& n, Val base, Val exponent) {
 
 void import_pow(NodeImport& n) {
   const Val base = n.in(0), exponent = n.in(1);
-  const DType type = n.dtype(base);
+  const DType type = n.dtype(base), own = n.dtype(exponent);
   if (n.failed()) return;
-  if (is_int(type) && is_float(n.dtype(exponent))) n.set(integer_power(n, base, exponent));
-  else n.set(n.binary(BinaryOp::pow, base, n.cast(exponent, type)));
+  if (is_int(type) && is_float(own)) return n.set(integer_power(n, base, exponent));
+  // Beside a float of another type, an exponent is not rounded to it
+  const DType wide = type == own || is_int(type)               ? type
+                     : type == DType::f64 || own == DType::f64 ? DType::f64
+                                                               : DType::f32;
+  n.set(n.cast(n.binary(BinaryOp::pow, n.cast(base, wide), n.cast(exponent, wide)), type));
 }
 
 // fmod: the sign of the dividend, as C; otherwise of the divisor, as Python (integers only).
