@@ -3,6 +3,9 @@
 // Every float tensor, inputs, outputs and constants included, becomes f64: the same model without
 // rounding to speak of. Only what a quantize divides and rounds is f32 first: ties are those of the
 // standard. In no pipeline of the product; `tilewright verify` compares with it.
+#include <algorithm>
+#include <set>
+
 #include "ir/storage_types.h"
 #include "passes/passes.h"
 #include "passes/rewriter.h"
@@ -22,11 +25,30 @@ std::vector<NodeId> quantizers_of_f32(const Graph& graph) {
   return found;
 }
 
-void narrow_operands(Rewriter& rewriter, NodeId id) {
+// Those that are f32 already: made of f64, and read by nothing but such nodes.
+std::set<ValueId> narrow_operands(const Graph& graph, const std::vector<NodeId>& quantizers) {
+  const std::vector<std::vector<NodeId>> users = graph.users();
+  std::set<ValueId> found;
+  for (const NodeId id : quantizers)
+    for (const size_t i : {size_t{0}, size_t{1}}) {
+      const ValueId v = graph.node(id).inputs[i];
+      const Node* maker = graph.def(v);
+      if (get_if<op::Cast>(maker) && graph.value(maker->inputs[0]).type.dtype == DType::f64 &&
+          std::ranges::all_of(users[static_cast<size_t>(v.index)], [&](NodeId user) {
+            return get_if<op::Quantize>(&graph.node(user)) != nullptr;
+          }))
+        found.insert(v);
+    }
+  return found;
+}
+
+void narrow(Rewriter& rewriter, NodeId id) {
   std::vector<ValueId> inputs = rewriter.node(id).inputs;
-  inputs[0] = rewriter.add(op::Cast{DType::f32}, {inputs[0]}, id, "narrow");
-  inputs[1] = rewriter.add(op::Cast{DType::f32}, {inputs[1]}, id, "scale");
-  rewriter.update(id, OpAttrs(rewriter.node(id).attrs), inputs);
+  for (const size_t i : {size_t{0}, size_t{1}})
+    if (rewriter.type(inputs[i]).dtype == DType::f64)
+      inputs[i] = rewriter.add(op::Cast{DType::f32}, {inputs[i]}, id, i == 0 ? "narrow" : "scale");
+  if (inputs != rewriter.node(id).inputs)
+    rewriter.update(id, OpAttrs(rewriter.node(id).attrs), inputs);
 }
 }  // namespace
 
@@ -40,11 +62,12 @@ Tensor widened(const Tensor& tensor) {
 
 Expected<bool> widen_floats(Graph& graph, PassContext& context) {
   const std::vector<NodeId> quantizers = quantizers_of_f32(graph);
+  const std::set<ValueId> kept = narrow_operands(graph, quantizers);
   int values = 0;
   for (size_t i = 0; i < graph.value_count(); ++i) {
     const ValueId id{static_cast<int32_t>(i)};
     Value& value = graph.value(id);
-    if (!widens(value.type.dtype)) continue;
+    if (!widens(value.type.dtype) || kept.contains(id)) continue;
     if (value.constant) {
       auto wide = std::make_shared<const Tensor>(widened(graph.constant_tensor(id)));
       value.constant = Blob{wide, std::span<const std::byte>(wide->bytes)};
@@ -53,10 +76,11 @@ Expected<bool> widen_floats(Graph& graph, PassContext& context) {
     ++values;
   }
   for (const NodeId id : graph.order())
-    if (auto* cast = std::get_if<op::Cast>(&graph.node(id).attrs); cast && widens(cast->to))
+    if (auto* cast = std::get_if<op::Cast>(&graph.node(id).attrs);
+        cast && widens(cast->to) && !kept.contains(graph.node(id).output))
       cast->to = DType::f64;
   Rewriter rewriter(graph);
-  for (const NodeId id : quantizers) narrow_operands(rewriter, id);
+  for (const NodeId id : quantizers) narrow(rewriter, id);
   context.report = llvm::formatv("{0} values widened", values).str();
   return values > 0;
 }

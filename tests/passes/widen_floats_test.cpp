@@ -74,6 +74,7 @@ TEST_CASE("what is quantized is divided and rounded in f32") {
   auto y = evaluate(graph, {x});
   REQUIRE(bool(y));
   CHECK((*y)[0].int_at(0) == 8);
+  CHECK_FALSE(widen(graph));
 }
 
 TEST_CASE("a widened random graph computes the same but for rounding, and not exactly the same") {
