@@ -158,6 +158,8 @@ def dft(d):
         inverse = 0
     shape[-1] = 2 if inverse or (not onesided and d.chance(0.5)) else 1
     length = d.maybe(Const(np.array(d.between(2, 9)).astype(numpy_type(d.type(1)))), 0.4)
+    if inverse and onesided and shape[axis] == 1 and length is None:   # of no points
+        onesided = 0
     x = d.plain().tensor(0, shape)
     flags = dict(inverse=inverse or d.maybe(0), onesided=onesided or d.maybe(0))
     if d.version < 20:
