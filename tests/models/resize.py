@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Resize in every combination of its attributes, at several opsets, against onnxruntime: with scales and sizes as constants, with both as inputs,
-and with constants only, which the compiler's evaluator computes.
+and with constants only, which the compiler's evaluator computes. Coordinates of sizes are exact quotients, as fractions say here: onnxruntime takes
+those of a float32 scale.
 
     resize.py --tilewright BUILD/tilewright [--opset N] [--full]
 
 Without --full each combination has two of the sizes, and one where they are inputs.
 """
 import argparse
+import fractions
 import itertools
+import math
 import pathlib
 import subprocess
 import sys
@@ -25,6 +28,9 @@ SIZES = [(8, 3), (1, 14), (4, 10)]
 REGION = [0, 0, 0.15, 0.21, 1, 1, 0.8, 1.3]   # no coordinate on a tie; no extent stays, as onnxruntime then takes no region
 TOLERANCE = 2e-5   # of the largest number; nearest is exact
 WAYS = ("sizes known", "sizes computed", "all known")
+HALF = fractions.Fraction(1, 2)
+# In many of these the coordinates lie on whole numbers or on halves.
+EXACT = [(20, 6), (30, 18), (50, 15), (7, 21), (12, 18), (35, 14), (9, 6), (1, 4), (13, 1), (100, 30)]
 
 
 def coordinate_modes(opset):
@@ -153,6 +159,68 @@ def check(tilewright, opset, x, full):
     return failed
 
 
+def coordinate(mode, at, extent, size):
+    """Of an element of a resized axis, in the input."""
+    scale = fractions.Fraction(size, extent)
+    if mode == "asymmetric":
+        return at / scale
+    if mode == "align_corners":
+        return fractions.Fraction(at * (extent - 1), size - 1) if size > 1 else fractions.Fraction(0)
+    if mode == "pytorch_half_pixel" and size == 1:
+        return fractions.Fraction(0)
+    return (at + HALF) / scale - (0 if mode == "tf_half_pixel_for_nn" else HALF)
+
+
+def taps(attributes, x):
+    """Places and weights at a coordinate."""
+    left = math.floor(x)
+    if attributes["mode"] == "nearest":
+        rounded = {"floor": left, "ceil": math.ceil(x), "round_prefer_floor": math.ceil(x - HALF), "round_prefer_ceil": math.floor(x + HALF)}
+        return [(rounded[attributes["nearest_mode"]], 1.0)]
+    if attributes["mode"] == "linear":
+        return [(left, float(1 - x + left)), (left + 1, float(x - left))]
+    a = -0.75
+    weight = lambda d: ((a + 2) * d - (a + 3)) * d * d + 1 if d <= 1 else ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+    return [(left + k, weight(abs(float(x - left - k)))) for k in range(-1, 3)]
+
+
+def check_exact(tilewright, opset):
+    """Sizes, along one axis."""
+    some, rng = [], np.random.default_rng(9)
+    for number, (chosen, (extent, size)) in enumerate(itertools.product(attributes(opset), EXACT)):
+        mode = chosen["coordinate_transformation_mode"]
+        if mode == "tf_crop_and_resize" or "antialias" in chosen or chosen.get("exclude_outside") or chosen.get("cubic_coeff_a", -0.75) != -0.75:
+            continue
+        case = Case(f"z{number}", opset, chosen, None, (1, size))
+        case.x = rng.permutation(extent).astype(np.float32).reshape(1, 1, 1, extent)
+        want = [sum(w * case.x.ravel()[min(max(p, 0), extent - 1)] for p, w in taps(chosen, coordinate(mode, i, extent, size))) for i in range(size)]
+        some.append((case, np.array(want, np.float32).reshape(1, 1, 1, size)))
+    failed = 0
+    for way in WAYS:
+        asked = some[::4] if way == "sizes computed" else some   # whose compiles take longest
+        nodes, given, constants, feeds = [], [], [], {}
+        for case, _ in asked:
+            node = case.node()
+            node.input[0] = case.name + "_x"
+            nodes.append(node)
+            for name, array in {node.input[0]: case.x, **case.inputs()}.items():
+                if array.size and (way == "sizes computed" or way == "sizes known" and name.endswith("x")):
+                    given.append(helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape))
+                    feeds[name] = array
+                else:
+                    constants.append(numpy_helper.from_array(array, name))
+        outputs = [helper.make_tensor_value_info(case.name, TensorProto.FLOAT, [f"{case.name}_{i}" for i in range(4)]) for case, _ in asked]
+        model = helper.make_model(helper.make_graph(nodes, "exact", given, outputs, constants), opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+        with tempfile.TemporaryDirectory() as folder:
+            got = run(tilewright, pathlib.Path(folder), model, feeds)
+        for case, want in asked:
+            if told := differs(case, got[case.name], want):
+                failed += 1
+                print(f"opset {opset}, exact, {way}: {case.x.size} -> {case.lists[3][-1]}, {case.attributes}: {told}")
+    print(f"opset {opset}: {len(some)} exact cases in {len(WAYS)} ways, {failed} differ", flush=True)
+    return failed
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tilewright", type=pathlib.Path, required=True)
@@ -160,7 +228,10 @@ def main():
     parser.add_argument("--full", action="store_true")
     args = parser.parse_args()
     x = np.random.default_rng(5).standard_normal(SHAPE).astype(np.float32)
-    sys.exit(1 if sum([check(args.tilewright.resolve(), opset, x, args.full) for opset in ([args.opset] if args.opset else OPSETS)]) else 0)
+    opsets = [args.opset] if args.opset else OPSETS
+    failed = sum([check(args.tilewright.resolve(), opset, x, args.full) for opset in opsets])
+    failed += sum([check_exact(args.tilewright.resolve(), opset) for opset in opsets if opset in (11, 19)])
+    sys.exit(1 if failed else 0)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "ir/graph/ops/common.h"
 
@@ -36,6 +38,91 @@ int64_t nearest_index(NearestMode mode, float x) {
   TW_UNREACHABLE("bad nearest mode");
 }
 
+using Wide = __int128;  // products of three extents, which have 40 bits each
+
+struct Quotient {
+  Wide above = 0, below = 1;  // below > 0
+  Wide floor() const { return above / below - (above % below < 0 ? 1 : 0); }
+};
+
+// The scale as a quotient: of these extents, or, where all axes share one, of another axis'. None
+// for a number of the model's, which is an f32.
+std::optional<Quotient> quotient_of(double scale, int64_t in, int64_t out) {
+  if (static_cast<double>(out) / static_cast<double>(in) == scale) return Quotient{out, in};
+  if (static_cast<double>(static_cast<float>(scale)) == scale) return std::nullopt;
+  // Convergents of the continued fraction
+  Wide above = 1, below = 0, above_before = 0, below_before = 1;
+  double rest = scale;
+  for (int step = 0; step < 64; ++step) {
+    const double whole = std::floor(rest);
+    const auto digit = static_cast<int64_t>(whole);
+    above_before = std::exchange(above, digit * above + above_before);
+    below_before = std::exchange(below, digit * below + below_before);
+    if (below > int64_t{1} << 40 || above > int64_t{1} << 40) return std::nullopt;
+    if (static_cast<double>(above) / static_cast<double>(below) == scale)
+      return Quotient{above, below};
+    rest = 1 / (rest - whole);
+    if (!(rest < 0x1p40)) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// source_coordinate of the scale p / q, multiplied out.
+Quotient exact_coordinate(CoordinateMode mode, int64_t at, const Quotient& scale, int64_t in,
+                          int64_t out) {
+  const Wide p = scale.above, q = scale.below, centre = (2 * Wide(at) + 1) * q;
+  switch (mode) {
+    case CoordinateMode::half_pixel: return {centre - p, 2 * p};
+    case CoordinateMode::asymmetric: return {at * q, p};
+    case CoordinateMode::tf_half_pixel_for_nn: return {centre, 2 * p};
+    case CoordinateMode::align_corners:
+      return out == 1 || p * in <= q ? Quotient{} : Quotient{at * (Wide(in) - 1) * q, p * in - q};
+    case CoordinateMode::pytorch_half_pixel:
+      return out == 1 ? Quotient{} : Quotient{centre - p, 2 * p};
+    case CoordinateMode::half_pixel_symmetric: return {in * p - out * q + centre - p, 2 * p};
+  }
+  TW_UNREACHABLE("bad coordinate mode");
+}
+
+Wide nearest_index(NearestMode mode, const Quotient& x) {
+  switch (mode) {
+    case NearestMode::round_prefer_floor:
+      return Quotient{2 * x.above + x.below - 1, 2 * x.below}.floor();
+    case NearestMode::round_prefer_ceil:
+      return Quotient{2 * x.above + x.below, 2 * x.below}.floor();
+    case NearestMode::floor: return x.floor();
+    case NearestMode::ceil: return Quotient{x.above + x.below - 1, x.below}.floor();
+  }
+  TW_UNREACHABLE("bad nearest mode");
+}
+
+// A place between elements of the source.
+struct Place {
+  int64_t nearest = 0, left = 0;
+  double fraction = 0;  // from the left
+};
+
+Place exact_place(const op::Resize& resize, const Quotient& scale, int64_t at, int64_t in,
+                  int64_t out) {
+  const auto inside = [&](Wide index) {  // farther taps all show the edge
+    return static_cast<int64_t>(std::clamp<Wide>(index, -4, Wide(in) + 4));
+  };
+  const Quotient x = exact_coordinate(resize.coordinates, at, scale, in, out);
+  const Wide left = x.floor();
+  return {inside(nearest_index(resize.nearest, x)), inside(left),
+          static_cast<double>(x.above - left * x.below) / static_cast<double>(x.below)};
+}
+
+Place float_place(const op::Resize& resize, float scale, int64_t at, int64_t in, float width,
+                  int64_t out) {
+  float x = source_coordinate(resize.coordinates, static_cast<float>(at), scale,
+                              static_cast<float>(in), width, static_cast<float>(out));
+  x = std::clamp(x, -4.0f, static_cast<float>(in) + 4);  // farther taps all show the edge
+  const auto left = static_cast<int64_t>(std::floor(x));
+  return {nearest_index(resize.nearest, x), left,
+          static_cast<double>(x) - static_cast<double>(left)};
+}
+
 double cubic_weight(double a, double distance) {  // Keys' kernel
   double d = std::fabs(distance);
   if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
@@ -54,23 +141,21 @@ std::vector<std::vector<ResizeTap>> resize_taps(const op::Resize& resize, size_t
   std::vector<std::vector<ResizeTap>> taps(static_cast<size_t>(out));
   const double exact = resize.scales[axis] * static_cast<double>(in), whole = std::round(exact);
   const auto width = static_cast<float>(std::fabs(exact - whole) < 1e-4 ? whole : exact);
+  const std::optional<Quotient> quotient = quotient_of(resize.scales[axis], in, out);
   for (int64_t i = 0; i < out; ++i) {
     std::vector<ResizeTap>& list = taps[static_cast<size_t>(i)];
     if (same_axis(resize, axis, in, out)) {
       list.push_back({i, 1});
       continue;
     }
-    float x = source_coordinate(resize.coordinates, static_cast<float>(i),
-                                static_cast<float>(resize.scales[axis]), static_cast<float>(in),
-                                width, static_cast<float>(out));
-    x = std::clamp(x, -4.0f, static_cast<float>(in) + 4);  // farther taps all show the edge
-    int64_t left = static_cast<int64_t>(std::floor(x));
-    double fraction = static_cast<double>(x) - static_cast<double>(left);
+    const auto [nearest, left, fraction] =
+        quotient ? exact_place(resize, *quotient, i, in, out)
+                 : float_place(resize, static_cast<float>(resize.scales[axis]), i, in, width, out);
     auto add = [&](int64_t index, double weight) {
       list.push_back({std::clamp<int64_t>(index, 0, in - 1), weight});
     };
     switch (resize.mode) {
-      case ResizeMode::nearest: add(nearest_index(resize.nearest, x), 1); break;
+      case ResizeMode::nearest: add(nearest, 1); break;
       case ResizeMode::linear:
         add(left, 1 - fraction);
         add(left + 1, fraction);

@@ -96,31 +96,34 @@ void size_axis(NodeImport& n, Val x, ResizeAxis& axis, const Expr& size) {
   const Expr in = n.dim(x, axis.axis);
   axis.out = size;
   if (as_const(in) && *as_const(in) == 0) return n.invalid("an empty axis is resized");
+  Expr above = size, below = in;
   for (const int64_t factor : {1, 2, 3, 4, 6, 8, 16, 32}) {
     if (as_const(in) && as_const(size)) break;
-    if (is_const(n.simplified(size - in * Expr(factor)), 0))
-      axis.factor = static_cast<double>(factor);
-    if (is_const(n.simplified(size * Expr(factor) - in), 0))
-      axis.factor = 1.0 / static_cast<double>(factor);
+    if (is_const(n.simplified(size - in * Expr(factor)), 0)) above = factor, below = 1;
+    if (is_const(n.simplified(size * Expr(factor) - in), 0)) above = 1, below = factor;
   }
-  if (axis.factor) axis.scale = n.scalar(*axis.factor, DType::f64);
-  else axis.scale = n.div(n.cast(integer(n, size), DType::f64), extent_of(n, x, axis.axis));
+  axis.above = integer(n, above), axis.below = integer(n, below);
+  axis.scale = n.div(n.cast(axis.above, DType::f64), n.cast(axis.below, DType::f64));
   axis.factor = constant_of(n, axis.scale);
   check_scale(n, axis);
 }
 
 // One scale for all axes: the smallest, or the largest, that the sizes ask for.
 void keep_aspect_ratio(NodeImport& n, Val x, ResizePlan& plan, bool larger) {
-  Val scale;
-  for (const ResizeAxis& axis : plan.axes)
-    scale = !scale.valid() ? axis.scale
-            : larger       ? n.max(scale, axis.scale)
-                           : n.min(scale, axis.scale);
+  if (n.failed() || plan.axes.empty()) return;
+  ResizeAxis one = plan.axes[0];
+  for (const ResizeAxis& axis : plan.axes) {
+    const Val better = larger ? n.less(one.scale, axis.scale) : n.less(axis.scale, one.scale);
+    for (const auto part : {&ResizeAxis::scale, &ResizeAxis::above, &ResizeAxis::below})
+      one.*part = n.select(better, axis.*part, one.*part);
+  }
   for (ResizeAxis& axis : plan.axes) {
-    axis.scale = scale;
-    axis.factor = constant_of(n, scale);
-    const Val out = n.unary(
-        UnaryOp::floor, n.add(n.mul(scale, extent_of(n, x, axis.axis)), n.scalar(0.5, DType::f64)));
+    axis.scale = one.scale, axis.above = one.above, axis.below = one.below;
+    axis.factor = constant_of(n, one.scale);
+    const Val two = integer(n, 2), in = integer(n, n.dim(x, axis.axis));  // halves go up
+    const Val out = n.binary(BinaryOp::floor_div,
+                             n.add(n.mul(two, n.mul(one.above, in)), one.below),
+                             n.mul(two, one.below));
     if (!n.failed()) axis.out = extent_from(n, out);
   }
 }
@@ -215,7 +218,7 @@ void import_resize(NodeImport& n) {
   plan.exclude_outside = n.integer("exclude_outside", 0) != 0 && plan.mode != ResizeMode::nearest;
   read_coordinates(n, plan);
   for (const int64_t a : n.integers("axes").value_or(all_axes(n.rank(x))))
-    plan.axes.push_back({n.axis(a, n.rank(x)), {}, {}, {}, {}, {}});
+    plan.axes.push_back({n.axis(a, n.rank(x)), {}, {}, {}, {}, {}, {}, {}});
   if (n.failed()) return;
   const bool old = n.version() < 11;  // inputs X, scales; later X, roi, scales, sizes
   plan.ceil_below_one = old && plan.mode == ResizeMode::nearest;
@@ -234,7 +237,7 @@ void import_upsample(NodeImport& n) {
   plan.mode = resize_mode(n).value_or(ResizeMode::nearest);
   plan.coordinates = CoordinateMode::asymmetric;
   plan.nearest = NearestMode::floor;
-  for (int64_t a = 0; a < n.rank(x); ++a) plan.axes.push_back({a, {}, {}, {}, {}, {}});
+  for (int64_t a = 0; a < n.rank(x); ++a) plan.axes.push_back({a, {}, {}, {}, {}, {}, {}, {}});
   if (n.version() >= 9) {
     read_scales(n, x, plan, n.in(1));
   } else {

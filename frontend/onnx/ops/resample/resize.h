@@ -10,7 +10,9 @@ struct ResizeAxis {
   Expr out;                      // extent
   Val scale;                     // rank 0, f64
   std::optional<double> factor;  // the same, where known
-  Val begin, end;                // of the region of interest (tf_crop_and_resize), rank 0, f64
+  // The scale as a quotient of i64 where sizes say it, of which coordinates are exact; else absent
+  Val above, below;
+  Val begin, end;  // of the region of interest (tf_crop_and_resize), rank 0, f64
 };
 
 struct ResizePlan {

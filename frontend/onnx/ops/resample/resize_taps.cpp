@@ -5,7 +5,7 @@
 namespace tw::onnx_import {
 namespace {
 
-constexpr DType kType = DType::f32;  // of coordinates and weights, as in resize_taps
+constexpr DType kType = DType::f32;  // of weights, and of the coordinates that are floats
 
 class AxisTaps {
  public:
@@ -13,12 +13,81 @@ class AxisTaps {
       : n_(n),
         plan_(plan),
         axis_(axis),
-        in_(n.cast(integer(n, in), kType)),
-        scale_(n.cast(axis.scale, kType)) {}
+        extent_(integer(n, in)),
+        in_(n.cast(extent_, kType)),
+        scale_(n.cast(axis.scale, kType)),
+        exact_(axis.above.valid() && !plan.crop) {}
 
-  // The source coordinates [out] and, when cropping, whether they lie outside (bool).
+  // Finds the source coordinates [out].
+  void find_coordinates() {
+    if (exact_) find_quotient();
+    else x_ = coordinates();
+  }
+
+  Val nearest() {
+    if (exact_) return nearest_of_quotient();
+    Val at = x_;
+    if (plan_.ceil_below_one) {
+      const Val floor = n_.unary(UnaryOp::floor, x_);
+      return n_.cast(n_.select(n_.less(scale_, number(1)), n_.unary(UnaryOp::ceil, x_), floor),
+                     DType::i64);
+    }
+    switch (plan_.nearest) {
+      case NearestMode::round_prefer_floor:
+        at = n_.unary(UnaryOp::ceil, sub(x_, number(0.5)));
+        break;
+      case NearestMode::round_prefer_ceil:
+        at = n_.unary(UnaryOp::floor, add(x_, number(0.5)));
+        break;
+      case NearestMode::floor: at = n_.unary(UnaryOp::floor, x_); break;
+      case NearestMode::ceil: at = n_.unary(UnaryOp::ceil, x_); break;
+    }
+    return n_.cast(at, DType::i64);
+  }
+
+  // Positions [taps, out] (i64) and weights, which add up to 1.
+  std::pair<Val, Val> taps() {
+    const double reach = plan_.mode == ResizeMode::cubic ? 2 : 1;
+    const Val shrink = plan_.antialias ? n_.min(scale_, number(1)) : number(1);
+    const Val first = add(n_.unary(UnaryOp::floor, div(number(-reach), shrink)), number(1));
+    const Val count = n_.cast(sub(number(2), n_.mul(number(2), first)), DType::i64);
+    const std::vector<Expr> taps = n_.dims(n_.reshape(count, {1}), "the number of taps");
+    if (n_.failed() || taps.size() != 1) return {};
+    const Val step = n_.cast(steps(taps[0], 0, 2), kType);
+    Val position, distance;
+    if (exact_) {
+      const Val whole = n_.binary(BinaryOp::floor_div, above_, below_),
+                rest = div(n_.cast(sub(above_, n_.mul(whole, below_)), kType),
+                           n_.cast(below_, kType)),
+                offset = add(first, step);
+      position = add(whole, n_.cast(offset, DType::i64));
+      distance = sub(offset, rest);
+    } else {
+      const Val at = add(add(n_.unary(UnaryOp::floor, x_), first), step);
+      position = n_.cast(at, DType::i64);
+      distance = sub(at, x_);
+    }
+    Val weight = kernel(n_.unary(UnaryOp::abs, n_.mul(distance, shrink)));
+    if (plan_.exclude_outside) {
+      const Val beyond = n_.binary(BinaryOp::logical_or, n_.less(position, integer(n_, 0)),
+                                   n_.binary(BinaryOp::le, extent_, position));
+      weight = n_.select(beyond, number(0), weight);
+    }
+    if (plan_.exclude_outside || plan_.antialias) {
+      const Val sum = n_.reduce(ReduceKind::sum, weight, {0}, true);
+      weight = div(weight, n_.select(n_.binary(BinaryOp::eq, sum, number(0)), number(1), sum));
+    }
+    return {position, weight};
+  }
+
+  Val outside() const { return outside_; }
+
+ private:
+  // The coordinates of scales, in floats as the operator computes them. When cropping, also whether
+  // they lie outside (bool).
   Val coordinates() {
-    const Val at = steps(axis_.out, 0, 1), width = n_.mul(scale_, in_), half = number(0.5);
+    const Val at = n_.cast(steps(axis_.out, 0, 1), kType), width = scaled_extent(),
+              half = number(0.5);
     const Val half_pixel = sub(div(add(at, half), scale_), half), one = number(1);
     const Val out = n_.cast(integer(n_, axis_.out), kType),
               single = n_.binary(BinaryOp::eq, out, one), last = sub(in_, one);
@@ -45,65 +114,70 @@ class AxisTaps {
     TW_UNREACHABLE("bad coordinate mode");
   }
 
-  Val nearest(Val x) {
-    Val at = x;
-    if (plan_.ceil_below_one) {
-      const Val floor = n_.unary(UnaryOp::floor, x);
-      return n_.cast(n_.select(n_.less(scale_, number(1)), n_.unary(UnaryOp::ceil, x), floor),
-                     DType::i64);
+  // The input's extent times the scale.
+  Val scaled_extent() {
+    if (!axis_.above.valid()) return n_.mul(scale_, in_);
+    return n_.cast(
+        div(n_.cast(n_.mul(axis_.above, extent_), DType::f64), n_.cast(axis_.below, DType::f64)),
+        kType);
+  }
+
+  // The coordinates of sizes, each above / below, which is positive. Multiplied out of the formulas
+  // of resize_taps (ir/graph/ops/resize.cpp).
+  void find_quotient() {
+    const auto times = [&](Val a, Val b) { return n_.mul(a, b); };
+    const Val one = integer(n_, 1), two = integer(n_, 2), zero = integer(n_, 0), p = axis_.above,
+              q = axis_.below, at = steps(axis_.out, 0, 1), out = integer(n_, axis_.out);
+    const Val centre = times(add(times(two, at), one), q),
+              single = n_.binary(BinaryOp::eq, out, one);
+    below_ = times(two, p);
+    switch (plan_.coordinates) {
+      case CoordinateMode::half_pixel: above_ = sub(centre, p); break;
+      case CoordinateMode::asymmetric: above_ = times(times(two, at), q); break;
+      case CoordinateMode::tf_half_pixel_for_nn: above_ = centre; break;
+      case CoordinateMode::align_corners:
+        above_ = n_.select(single, zero, times(times(at, sub(extent_, one)), q));
+        below_ = sub(times(p, extent_), q);
+        break;
+      case CoordinateMode::pytorch_half_pixel:
+        above_ = n_.select(single, zero, sub(centre, p));
+        break;
+      case CoordinateMode::half_pixel_symmetric:
+        above_ = add(sub(times(extent_, p), times(out, q)), sub(centre, p));
+        break;
     }
+    below_ = n_.max(one, below_);
+  }
+
+  Val nearest_of_quotient() {
+    const auto quotient = [&](Val above, Val below) {
+      return n_.binary(BinaryOp::floor_div, above, below);
+    };
+    const Val one = integer(n_, 1), two = integer(n_, 2), twice = n_.mul(two, below_),
+              middle = add(n_.mul(two, above_), below_);
     switch (plan_.nearest) {
-      case NearestMode::round_prefer_floor:
-        at = n_.unary(UnaryOp::ceil, sub(x, number(0.5)));
-        break;
-      case NearestMode::round_prefer_ceil:
-        at = n_.unary(UnaryOp::floor, add(x, number(0.5)));
-        break;
-      case NearestMode::floor: at = n_.unary(UnaryOp::floor, x); break;
-      case NearestMode::ceil: at = n_.unary(UnaryOp::ceil, x); break;
+      case NearestMode::round_prefer_floor: return quotient(sub(middle, one), twice);
+      case NearestMode::round_prefer_ceil: return quotient(middle, twice);
+      case NearestMode::floor: return quotient(above_, below_);
+      case NearestMode::ceil: return quotient(add(above_, sub(below_, one)), below_);
     }
-    return n_.cast(at, DType::i64);
+    TW_UNREACHABLE("bad nearest mode");
   }
 
-  // Positions [taps, out] (i64) and weights, which add up to 1.
-  std::pair<Val, Val> taps(Val x) {
-    const double reach = plan_.mode == ResizeMode::cubic ? 2 : 1;
-    const Val shrink = plan_.antialias ? n_.min(scale_, number(1)) : number(1);
-    const Val first = add(n_.unary(UnaryOp::floor, div(number(-reach), shrink)), number(1));
-    const Val count = n_.cast(sub(number(2), n_.mul(number(2), first)), DType::i64);
-    const std::vector<Expr> taps = n_.dims(n_.reshape(count, {1}), "the number of taps");
-    if (n_.failed() || taps.size() != 1) return {};
-    const Val at = add(add(n_.unary(UnaryOp::floor, x), first), steps(taps[0], 0, 2));
-    Val weight = kernel(n_.unary(UnaryOp::abs, n_.mul(sub(at, x), shrink)));
-    if (plan_.exclude_outside) {
-      const Val beyond = n_.binary(BinaryOp::logical_or, n_.less(at, number(0)),
-                                   n_.binary(BinaryOp::le, in_, at));
-      weight = n_.select(beyond, number(0), weight);
-    }
-    if (plan_.exclude_outside || plan_.antialias) {
-      const Val sum = n_.reduce(ReduceKind::sum, weight, {0}, true);
-      weight = div(weight, n_.select(n_.binary(BinaryOp::eq, sum, number(0)), number(1), sum));
-    }
-    return {n_.cast(at, DType::i64), weight};
-  }
-
-  Val outside() const { return outside_; }
-
- private:
   Val number(double value) { return n_.scalar(value, kType); }
   Val add(Val a, Val b) { return n_.add(a, b); }
   Val sub(Val a, Val b) { return n_.sub(a, b); }
   Val div(Val a, Val b) { return n_.div(a, b); }
 
-  // 0, 1 ... along an axis; a constant where short.
+  // 0, 1 ... along an axis (i64); a constant where short.
   Val steps(const Expr& count, int64_t axis, int64_t rank) {
     const auto known = as_const(count);
-    if (!known || *known > kFoldElements) return n_.cast(positions(n_, count, rank, axis), kType);
+    if (!known || *known > kFoldElements) return positions(n_, count, rank, axis);
     std::vector<double> values;
     for (int64_t i = 0; i < *known; ++i) values.push_back(static_cast<double>(i));
     std::vector<int64_t> shape(static_cast<size_t>(rank), 1);
     shape[static_cast<size_t>(axis)] = *known;
-    return table(n_, values, std::move(shape), kType);
+    return table(n_, values, std::move(shape), DType::i64);
   }
 
   // The weight at a distance: a triangle, or Keys' cubic.
@@ -123,13 +197,17 @@ class AxisTaps {
   NodeImport& n_;
   const ResizePlan& plan_;
   const ResizeAxis& axis_;
-  Val in_, scale_, outside_;
+  const Val extent_, in_, scale_;
+  const bool exact_;
+  Val x_;              // coordinates in floats
+  Val above_, below_;  // coordinates as quotients of i64
+  Val outside_;
 };
 
 Val resize_axis(NodeImport& n, Val x, const ResizePlan& plan, const ResizeAxis& axis,
                 Val& outside) {
   AxisTaps taps(n, plan, axis, n.dim(x, axis.axis));
-  const Val at = taps.coordinates();
+  taps.find_coordinates();
   if (n.failed()) return {};
   const int64_t rank = n.rank(x), rest = rank - 1 - axis.axis;
   if (taps.outside().valid()) {
@@ -141,10 +219,10 @@ Val resize_axis(NodeImport& n, Val x, const ResizePlan& plan, const ResizeAxis& 
   shape[static_cast<size_t>(axis.axis)] = axis.out;
   if (plan.mode == ResizeMode::nearest) {
     places[static_cast<size_t>(axis.axis)] = -1;
-    return take(n, x, std::move(places), {with_trailing(n, taps.nearest(at), rest)},
+    return take(n, x, std::move(places), {with_trailing(n, taps.nearest(), rest)},
                 std::move(shape));
   }
-  const auto [position, weight] = taps.taps(at);
+  const auto [position, weight] = taps.taps();
   if (n.failed()) return {};
   places[static_cast<size_t>(axis.axis)] = -1;
   for (int64_t i = axis.axis + 1; i < rank; ++i) ++places[static_cast<size_t>(i)];
