@@ -30,6 +30,8 @@ namespace {
 // Of a group: keeps a kernel's live values in registers and its code short
 constexpr size_t kMaxNodes = 24;
 constexpr size_t kMaxInputs = 12;  // tensors read from outside; uniform constants are immediates
+// Reads in the expression of a group, written out: what is read twice stands there twice
+constexpr int64_t kMaxReads = 512;
 
 class Fuser {
  public:
@@ -68,6 +70,7 @@ class Fuser {
   int maker_of(ValueId value) const;
   bool same_space(int a, int b) const;
   bool fits(const std::set<int>& nodes) const;
+  bool few_reads(const std::set<int>& nodes) const;
   bool written_in_place(int position) const;
   bool only_inside(int position, const std::set<int>& nodes) const;
   bool ends_product(int anchor, int last) const;
@@ -252,6 +255,39 @@ bool Fuser::fits(const std::set<int>& nodes) const {
       inputs.insert(input);
       if (inputs.size() > kMaxInputs) return false;
     }
+  return few_reads(nodes);
+}
+
+// How often the expression of one element reads the input.
+int64_t reads_an_element(const Node& node, size_t input) {
+  // An index is compared, wrapped and clamped
+  const bool index = get_if<op::Gather>(&node) || get_if<op::Take>(&node);
+  if (index && input > 0) return 3;
+  if (const op::Resize* resize = get_if<op::Resize>(&node)) {
+    const int64_t taps = resize->mode == ResizeMode::nearest  ? 1
+                         : resize->mode == ResizeMode::linear ? 2
+                                                              : 4;
+    int64_t all = 1;
+    for (const double scale : resize->scales)
+      if (scale != 1 && all <= kMaxReads) all *= taps;
+    return all;
+  }
+  return 1;
+}
+
+bool Fuser::few_reads(const std::set<int>& nodes) const {
+  std::map<int, int64_t> often;  // by position, how often the node is computed for an element
+  int64_t reads = 0;
+  for (auto position = nodes.rbegin(); position != nodes.rend(); ++position) {
+    const Node& node = at(*position);
+    const int64_t times = std::max<int64_t>(often[*position], 1);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const int64_t more = times * reads_an_element(node, i);
+      reads += more;
+      if (reads > kMaxReads) return false;
+      if (const int maker = maker_of(node.inputs[i]); nodes.contains(maker)) often[maker] += more;
+    }
+  }
   return true;
 }
 

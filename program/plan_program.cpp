@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/size_ends.h"
 #include "program/in_place.h"
 #include "program/region_calls.h"
 #include "program/sizes.h"
@@ -24,6 +25,7 @@ class CallPlanner {
     // The workspace of the call around a region holds all
     if (lowered_.in_region) growable_.assign(lifetimes_.size(), -1);
     else growable_ = plan_growable(lifetimes_, lowered_.symbols, calls());
+    TW_TRY(count_bytes());
     offsets_.resize(lifetimes_.size());
     for (int device = 0; device <= static_cast<int>(target_.devices.size()); ++device)
       plan_arena(device);
@@ -114,6 +116,36 @@ class CallPlanner {
     for (SizeStep& step : calls().steps)
       if (step.kind == SizeStep::Kind::read || step.kind == SizeStep::Kind::indices)
         renumber(step.at);
+  }
+
+  // All that lies in arenas together has a number of bytes.
+  Error count_bytes() const {
+    int64_t total = 0, most = -1;
+    size_t largest = 0;
+    for (size_t i = 0; i < lifetimes_.size(); ++i) {
+      if (growable_[i] >= 0) continue;
+      const std::optional<Bounds> ends = size_ends(lifetimes_[i].bytes, lowered_.symbols);
+      const int64_t bytes = ends ? std::max<int64_t>(ends->max.value_or(0), 0) : kMostCounted;
+      if (bytes > most) most = bytes, largest = i;
+      total += bytes;
+      if (!ends || total > kMostCounted) return too_many_bytes(largest);
+    }
+    return Error::success();
+  }
+
+  Error too_many_bytes(size_t lifetime) const {
+    const auto of_it = [&](const Operand& operand) {
+      return operand.place == Place::arena && operand.index == static_cast<int>(lifetime);
+    };
+    const auto user = std::ranges::find_if(lowered_.program.calls, [&](const KernelCall& call) {
+      return std::ranges::any_of(call.arguments, of_it);
+    });
+    const bool found = user != lowered_.program.calls.end();
+    return make_error(DiagCode::limit,
+                      "the values between the operators need more than 2^61 bytes together; one of "
+                      "{0} needs {1}",
+                      found ? "'" + user->name + "'" : "a kernel's own",
+                      to_string(lifetimes_[lifetime].bytes));
   }
 
   // A device reads what it is sent until somebody waits for it: for what it sends back, or for the

@@ -104,21 +104,23 @@ Error SizeConditions::need(const Expr& condition, const Node& node, const char* 
   return Error::success();
 }
 
-// A value without elements is looped over along its other extents: no more than memory that can be
-// addressed would have.
+// A value without elements is looped over along its other extents: no more than a moment takes.
 void SizeConditions::need_walkable(ValueId value) {
-  constexpr int64_t kMostBytes = int64_t{1} << 47;
-  const TensorType& type = graph_.value(value).type;
-  if (as_const(byte_count(type))) return;
-  Expr bytes = static_cast<int64_t>(dtype_bytes(type.dtype));
-  bool empty = false;
-  for (const Expr& extent : type.shape) {
-    empty |= !is_const(simplify(le(Expr(1), extent), symbols_), 1);
-    bytes = bytes * simplify(max(extent, Expr(1)), symbols_);
+  constexpr int64_t kMostElements = int64_t{1} << 31;
+  const Shape& shape = graph_.value(value).type.shape;
+  if (shape.size() < 2 || static_shape(shape)) return;
+  Expr filled = bool_imm(true), walked = 1;
+  for (const Expr& extent : shape) {
+    filled = logical_and(filled, simplify(le(Expr(1), extent), symbols_));
+    walked = walked * simplify(max(extent, Expr(1)), symbols_);
   }
-  if (empty && type.shape.size() > 1 && needed_.insert("walk " + to_string(bytes)).second)
-    add_condition(le(bytes, Expr(kMostBytes)),
-                  "'" + graph_.value(value).name + "' has an extent that is too large");
+  const Expr few = le(walked, Expr(kMostElements));
+  if (is_const(filled, 1) || is_const(few, 1) ||
+      !needed_.insert("walk " + to_string(walked)).second)
+    return;
+  add_condition(
+      is_const(filled, 0) ? few : binary(BinaryOp::logical_or, filled, few),
+      "'" + graph_.value(value).name + "' has no elements, and an extent that is too large");
 }
 
 // Numbers inside of kernels then have 64 bits too. Of multiples of one size the largest stands for

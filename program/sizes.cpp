@@ -2,8 +2,13 @@
 
 #include <algorithm>
 
+#include "ir/size_ends.h"
+
 namespace tw {
 namespace {
+
+// What may be larger has no place in an arena: it gets memory for what a run really needs
+constexpr int64_t kMostBytes = int64_t{1} << 36;
 
 // Elements start, start + step ... of an axis.
 void add_slice(const op::Slice& slice, const Shape& x, std::vector<Expr>& out) {
@@ -106,19 +111,21 @@ struct OperatorConditions {
       if (!equal(Shape{x()[axis]}, Shape{result()[axis]})) resized.push_back(axis);
     add_not_empty(x(), resized, result(), out);
   }
+  void operator()(const op::Loop& a) const {
+    if (!a.conditional) out.push_back(le(a.trip[0], Expr(kMostExtent)));
+  }
   // Type inference has found all that these need, or what they run looks at it.
   template <
       OneOf<op::Unary, op::Binary, op::Select, op::Cast, op::Quantize, op::Dequantize, op::Lookup,
             op::ConvTranspose, op::MatMul, op::MatMulNBits, op::Reduce, op::ArgReduce, op::Softmax,
             op::LayerNorm, op::BatchNorm, op::Transpose, op::Concat, op::Iota, op::Cumulate,
-            op::Recurrent, op::ShapeOf, op::DimVector, op::LayoutCast, op::Extern, op::If, op::Loop>
+            op::Recurrent, op::ShapeOf, op::DimVector, op::LayoutCast, op::Extern, op::If>
           Op>
   void operator()(const Op&) const {}
 };
 
-}  // namespace
-
-Expr largest(const Expr& bytes, const std::vector<std::string>& symbols, const Ranges& ranges) {
+// In numbers that may wrap.
+Expr largest_of(const Expr& bytes, const std::vector<std::string>& symbols, const Ranges& ranges) {
   Ranges over;
   for (const std::string& symbol : symbols) {
     if (!uses_var(bytes, symbol)) continue;
@@ -134,7 +141,15 @@ Expr largest(const Expr& bytes, const std::vector<std::string>& symbols, const R
           symbols, [&](const std::string& symbol) { return uses_var(interval->max, symbol); }))
     return interval->max;
   // Bounds that other symbols of data make
-  return over.empty() ? Expr() : largest(interval->max, symbols, ranges);
+  return over.empty() ? Expr() : largest_of(interval->max, symbols, ranges);
+}
+
+}  // namespace
+
+Expr largest(const Expr& bytes, const std::vector<std::string>& symbols, const Ranges& ranges) {
+  const std::optional<Bounds> ends = size_ends(bytes, ranges);
+  if (!ends || ends->max.value_or(0) > kMostBytes) return {};
+  return largest_of(bytes, symbols, ranges);
 }
 
 Expr most_bytes(const Expr& bytes, const std::vector<std::string>& symbols, const Ranges& ranges) {

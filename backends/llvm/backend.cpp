@@ -9,6 +9,7 @@
 #include "backends/estimate/kernel_estimate.h"
 #include "backends/estimate/multiply_adds.h"
 #include "backends/llvm/codegen.h"
+#include "backends/llvm/emit_calls.h"
 #include "backends/llvm/emit_core.h"
 #include "backends/llvm/emit_program.h"
 #include "backends/llvm/emit_writer.h"
@@ -228,6 +229,10 @@ Expected<std::string> LlvmBackend::program_object(const Program& program,
   if (options.path > 0) name_for_path(module, options.path);
   prepare_module(module, *machine, baseline_);
   TW_TRY(run_passes(module, *machine));
+  // Where jumps are padded, the assembler goes through a section until nothing moves any more: the
+  // parts of long programs get sections of their own
+  machine->Options.FunctionSections = !is_freestanding(target_.triple) &&
+                                      program.calls.size() > kCallsAPart;
   return generate_code(module, *machine, false, nullptr);
 }
 

@@ -7,6 +7,10 @@
 
 namespace tw::codegen {
 
+// Code generation takes longer than in line with a function's size, so that long lists of calls are
+// several functions.
+inline constexpr size_t kCallsAPart = 512;
+
 class CallEmitter : protected ProgramBuilder {
  protected:
   using ProgramBuilder::ProgramBuilder;
@@ -41,9 +45,6 @@ class CallEmitter : protected ProgramBuilder {
     // Of a region: tw_env's
     Value* workspaces = nullptr;
   };
-  // Code generation takes longer than in line with a function's size, so that long lists of calls
-  // are several functions.
-  static constexpr size_t kCallsAPart = 512;
   using BeginPart = std::function<void(const Environment& at)>;
   struct Symbols {
     const std::vector<std::string>& given;  // in the order of the environment's symbols

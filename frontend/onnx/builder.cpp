@@ -1,15 +1,19 @@
 #include "frontend/onnx/builder.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "frontend/onnx/elements.h"
 #include "ir/graph/externs.h"
 #include "ir/graph/indices.h"
+#include "ir/size_ends.h"
 
 namespace tw::onnx_import {
 namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 40;
+// Of an element that stays an expression: longer ones are computed when the model runs.
+constexpr int64_t kMostKnownParts = 100;
 
 bool carries_elements(const TensorType& type) {
   if (is_float(type.dtype)) return false;
@@ -21,27 +25,6 @@ bool carries_elements(const TensorType& type) {
     if (count > kKnownElements) return false;
   }
   return true;
-}
-
-// Static elements of a shape, nothing when a dim is symbolic; an error past the limit.
-Expected<std::optional<int64_t>> checked_count(const Shape& shape) {
-  int64_t count = 1;
-  bool symbolic = false, zero = false;
-  for (const Expr& dim : shape) {
-    const std::optional<int64_t> extent = as_const(dim);
-    if (!extent) {
-      symbolic = true;
-      continue;
-    }
-    if (*extent < 0)
-      return make_error(DiagCode::invalid_model, "a dimension would be negative ({0})", *extent);
-    zero = zero || *extent == 0;
-    if (*extent > 0 && count > kMaxElements / *extent)
-      return make_error(DiagCode::limit, "the result would have more than 2^40 elements");
-    if (*extent > 0) count *= *extent;
-  }
-  if (symbolic) return std::optional<int64_t>();
-  return std::optional<int64_t>(zero ? 0 : count);
 }
 
 Blob own(Tensor tensor) {
@@ -257,11 +240,17 @@ std::optional<Val> Builder::fold(const OpAttrs& attrs, const std::vector<Val>& i
   return std::nullopt;
 }
 
-// Its dims simplified, not negative and within the limit.
+// Its dims simplified, not negative and within the limits.
 Expected<TensorType> Builder::checked(TensorType type) const {
-  for (Expr& dim : type.shape)
+  for (Expr& dim : type.shape) {
+    TW_TRY(check_parts(dim));
     if (!as_const(dim)) dim = simplified(dim);
-  TW_TRY(checked_count(type.shape).takeError());
+  }
+  TW_TRY(check_type(type));  // so that the product below fits
+  int64_t count = 1;
+  for (const Expr& dim : type.shape) count *= std::max<int64_t>(as_const(dim).value_or(1), 1);
+  if (count > kMaxElements)
+    return make_error(DiagCode::limit, "the result would have more than 2^40 elements");
   return type;
 }
 
@@ -291,7 +280,9 @@ Expected<Val> Builder::emit(OpAttrs attrs, std::vector<Val> inputs, const Origin
   if (carries_elements(result)) {
     for (Val input : inputs)
       knowns.push_back(input.valid() ? KnownInput{&type(input), elements(input)} : KnownInput{});
-    if (auto values = propagate(attrs, knowns, result, symbols_))
+    if (auto values = propagate(attrs, knowns, result, symbols_);
+        values && std::ranges::none_of(
+                      *values, [](const Expr& e) { return has_many_parts(e, kMostKnownParts); }))
       return known(std::move(*values), result.dtype, result.shape);
   }
   return push(

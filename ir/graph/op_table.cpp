@@ -123,6 +123,35 @@ static Error check_strings(const OpAttrs& attrs, const std::vector<const TensorT
   return Error::success();
 }
 
+static double known_count(const Shape& shape, size_t from = 0) {
+  double count = 1;
+  for (size_t i = from; i < shape.size(); ++i)
+    count *= static_cast<double>(as_const(shape[i]).value_or(1));
+  return count;
+}
+
+// Models of time multiply the number of multiply-adds by bytes and operations, in 64 bits.
+static Error check_products(const OpAttrs& attrs, const std::vector<const TensorType*>& in,
+                            const TensorType& out) {
+  constexpr double kMost = 0x1p52;
+  double count = 0;
+  if (std::holds_alternative<op::Conv>(attrs))
+    count = known_count(out.shape) * known_count(in[1]->shape, 1);
+  if (std::holds_alternative<op::ConvTranspose>(attrs))
+    count = known_count(in[0]->shape) * known_count(in[1]->shape, 1);
+  if (const auto* matmul = std::get_if<op::MatMul>(&attrs)) {
+    const Expr& depth = in[0]->shape[in[0]->shape.size() - (matmul->trans_a ? 2 : 1)];
+    count = known_count(out.shape) * known_count({depth});
+  }
+  if (std::holds_alternative<op::MatMulNBits>(attrs))
+    count = known_count(out.shape) * known_count({in[0]->shape.back()});
+  if (std::holds_alternative<op::Recurrent>(attrs))
+    count = known_count(in[0]->shape) * known_count(in[1]->shape, 1);
+  if (count <= kMost) return Error::success();
+  return make_error(DiagCode::limit, "{0} of {1} and {2} takes more than 2^52 multiply-adds",
+                    op_info(attrs).name, to_string(*in[0]), to_string(*in[1]));
+}
+
 Expected<std::vector<TensorType>> infer_types(const OpAttrs& attrs,
                                               const std::vector<const TensorType*>& inputs) {
   const OpInfo& info = op_info(attrs);
@@ -157,6 +186,7 @@ Expected<std::vector<TensorType>> infer_types(const OpAttrs& attrs,
     outs.push_back(std::move(out));
   }
   for (const TensorType& out : outs) TW_TRY(check_type(out));
+  TW_TRY(check_products(attrs, types, outs.front()));
   return outs;
 }
 

@@ -5,12 +5,14 @@
 #include "ir/graph/graph.h"
 #include "ir/scalar_ops.h"
 #include "ir/simplify.h"
+#include "ir/size_ends.h"
 
 namespace tw {
 namespace {
 
-constexpr int64_t kMaxExtent = int64_t{1} << 40;
 constexpr int64_t kMaxElements = int64_t{1} << 44;
+// Of a tensor without elements, its other extents together: loops run over them
+constexpr int64_t kMaxEmptyWalk = int64_t{1} << 31;
 constexpr size_t kMaxRank = 64;
 
 }  // namespace
@@ -115,6 +117,7 @@ bool is_data_dependent(const Expr& dim) {
 Error check_dim_expr(const Expr& dim) {
   if (!dim.defined() || dim.type() != DType::i64)
     return make_error(DiagCode::invalid_model, "a dim must be an i64 expression");
+  TW_TRY(check_parts(dim));
   const char* problem = nullptr;
   visit(dim, [&](const Expr& e) {
     if (e->kind == ExprKind::load || !(is_int(e.type()) || e.type() == DType::boolean))
@@ -137,14 +140,20 @@ Error check_type(const TensorType& t) {
     return make_error(DiagCode::limit, "rank {0} is above the limit of {1}", t.shape.size(),
                       kMaxRank);
   int64_t count = 1;
+  bool empty = false;
   for (const Expr& dim : t.shape) {
-    int64_t extent = as_const(dim).value_or(1);
-    if (extent < 0)
+    // Of symbols: their smallest values alone must not be too much
+    const std::optional<int64_t> known = as_const(dim);
+    const int64_t extent = known ? *known : most_counted(dim).value_or(kMostCounted);
+    if (known && extent < 0)
       return make_error(DiagCode::invalid_model, "type {0}: a negative dim", to_string(t));
-    if (extent > kMaxExtent) return fail("a dim is above 2^40");
+    if (extent > kMostExtent) return fail("a dim is above 2^40");
     if (extent > 1 && count > kMaxElements / extent) return fail("more than 2^44 elements");
     count *= std::max<int64_t>(extent, 1);
+    empty |= known == 0;
   }
+  if (empty && count > kMaxEmptyWalk)
+    return fail("no elements, and more than 2^31 along the other dims");
   if (t.layout.plain()) return Error::success();
   if (t.layout.axis < 0 || t.layout.axis >= static_cast<int>(t.shape.size()) ||
       t.layout.block < 0 || t.layout.block > 4096)

@@ -34,17 +34,27 @@ SimplifyMemo::Question::Question(const Expr& expression, const Ranges& all)
     if (range.min.defined()) add_variables(range.min, all);
     if (range.max.defined()) add_variables(range.max, all);
   }
+  names_.clear();
   for (const auto& [name, range] : ranges) {
     mix(hash, range.min.defined() ? hash_value(range.min) : 1);
     mix(hash, range.max.defined() ? hash_value(range.max) : 2);
   }
 }
 
+// By looking through a few; of many, in a set of names.
+bool SimplifyMemo::Question::is_new(const std::string& name) {
+  constexpr size_t kFew = 16;
+  if (ranges.size() < kFew)
+    return std::ranges::none_of(ranges, [&](const auto& one) { return one.first == name; });
+  if (names_.empty())
+    for (const auto& [known, range] : ranges) names_.insert(known);
+  return names_.insert(name).second;
+}
+
 void SimplifyMemo::Question::add_variables(const Expr& of, const Ranges& all) {
   visit(of, [&](const Expr& node) {
     if (node->kind != ExprKind::var) return;
-    const auto known = [&](const auto& one) { return one.first == node->name; };
-    if (std::ranges::any_of(ranges, known)) return;
+    if (!is_new(node->name)) return;
     const auto found = all.find(node->name);
     ranges.emplace_back(node->name, found == all.end() ? Range() : found->second);
   });

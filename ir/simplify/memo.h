@@ -1,6 +1,7 @@
 // What was simplified before on this thread. Schedules of one kernel, tried by the thousand, ask
 // for the same expressions again and again.
 #pragma once
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -19,7 +20,9 @@ class SimplifyMemo {
     Question(const Expr& expression, const Ranges& all);
 
    private:
+    bool is_new(const std::string& name);
     void add_variables(const Expr& of, const Ranges& all);
+    std::set<std::string> names_;  // of many ranges, while they are found
   };
 
   const Expr* find(const Question& question) const;  // null: not known

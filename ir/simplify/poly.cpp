@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 
 #include "ir/scalar_ops.h"
 
@@ -86,6 +87,16 @@ Poly add(const Poly& a, const Poly& b, int64_t scale_of_b) {
                     wrapping_add(a.constant, wrapping_mul(b.constant, scale_of_b)));
 }
 
+Poly sum(const std::vector<Poly>& parts) {
+  std::vector<Term> terms;
+  int64_t constant = 0;
+  for (const Poly& p : parts) {
+    terms.insert(terms.end(), p.terms.begin(), p.terms.end());
+    constant = wrapping_add(constant, p.constant);
+  }
+  return normalized(std::move(terms), constant);
+}
+
 Poly scale(const Poly& a, int64_t factor) { return add(Poly(), a, factor); }
 
 Poly multiply(const Poly& a, const Poly& b) {
@@ -133,17 +144,40 @@ std::optional<Split> split_on(const Poly& p, const Expr& atom) {
 }
 
 std::vector<Expr> atoms_of(const Poly& p) {
+  constexpr auto before = [](const Expr& a, const Expr& b) { return compare(a, b) < 0; };
+  std::set<Expr, decltype(before)> seen;
   std::vector<Expr> atoms;
   for (const Term& t : p.terms)
     for (const Expr& f : t.factors)
-      if (std::none_of(atoms.begin(), atoms.end(),
-                       [&](const Expr& a) { return compare(a, f) == 0; }))
-        atoms.push_back(f);
+      if (seen.insert(f).second) atoms.push_back(f);
   return atoms;
+}
+
+bool is_long_sum(const Expr& e) {
+  constexpr int kLong = 16;
+  const Expr* left = &e;
+  for (int operands = 0; operands < kLong; ++operands, left = &(*left)->args[0])
+    if ((*left)->kind != ExprKind::binary || left->type() != DType::i64 ||
+        ((*left)->binary != BinaryOp::add && (*left)->binary != BinaryOp::sub))
+      return false;
+  return true;
+}
+
+Poly sum_of(const Expr& e, const std::function<Poly(const Expr&)>& part) {
+  std::vector<Poly> parts;
+  const Expr* left = &e;
+  while ((*left)->kind == ExprKind::binary && left->type() == DType::i64 &&
+         ((*left)->binary == BinaryOp::add || (*left)->binary == BinaryOp::sub)) {
+    parts.push_back(scale(part((*left)->args[1]), (*left)->binary == BinaryOp::add ? 1 : -1));
+    left = &(*left)->args[0];
+  }
+  parts.push_back(part(*left));
+  return sum(parts);
 }
 
 Poly parse(const Expr& e) {
   if (e->kind == ExprKind::int_imm) return Poly(e->int_value);
+  if (is_long_sum(e)) return sum_of(e, parse);
   if (e.type() != DType::i64) return atom(e);  // narrower sums wrap
   if (e->kind == ExprKind::unary && e->unary == UnaryOp::neg) return scale(parse(e->args[0]), -1);
   if (e->kind == ExprKind::binary) {

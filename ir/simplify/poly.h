@@ -3,6 +3,7 @@
 // structurally, so equal polynomials are equal values.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -33,6 +34,7 @@ struct Poly {
 
 Poly atom(Expr e);
 Poly add(const Poly& a, const Poly& b, int64_t scale_of_b = 1);
+Poly sum(const std::vector<Poly>& parts);
 Poly scale(const Poly& a, int64_t factor);
 Poly multiply(const Poly& a, const Poly& b);
 bool same(const Poly& a, const Poly& b);
@@ -46,5 +48,9 @@ std::vector<Expr> atoms_of(const Poly& p);  // every factor once, in term order
 
 Poly parse(const Expr& e);    // opens sums and products, leaves the rest as atoms
 Expr to_expr(const Poly& p);  // positive terms first, the constant last
+
+// A chain of so many sums and differences that its operands are better put together at once.
+bool is_long_sum(const Expr& e);
+Poly sum_of(const Expr& e, const std::function<Poly(const Expr&)>& part);
 
 }  // namespace tw::algebra

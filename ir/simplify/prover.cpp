@@ -160,9 +160,23 @@ Bounds Prover::interval(const Poly& p, int depth) {
   return total;
 }
 
+// A variable between numbers that p has a multiple of: the sum of intervals knows all about it.
+bool Prover::in_its_interval(const Poly& p, const Expr& a) const {
+  if (a->kind != ExprKind::var) return false;
+  const auto range = ranges_.find(a->name);
+  if (range == ranges_.end()) return true;
+  for (const Expr& end : {range->second.min, range->second.max})
+    if (end.defined() && end->kind != ExprKind::int_imm) return false;
+  return std::ranges::all_of(p.terms, [&](const Term& t) {
+    return t.factors.size() == 1 ||
+           std::ranges::none_of(t.factors, [&](const Expr& f) { return compare(f, a) == 0; });
+  });
+}
+
 // A lower bound of p with the atom replaced by an end of its range; nullopt when there is no such
 // end.
 Limit Prover::lower_without(const Poly& p, const Expr& a, int depth) {
+  if (in_its_interval(p, a)) return std::nullopt;
   std::optional<Split> split = split_on(p, a);
   if (!split) return std::nullopt;
   const auto& [c, rest] = *split;

@@ -30,6 +30,7 @@ class Prover {
   Bounds interval(const Poly& p, int depth);
   Bounds expr_interval(const Expr& e, int depth) { return interval(parse(e), depth); }
   std::optional<int64_t> lower(const Poly& p, int depth);
+  bool in_its_interval(const Poly& p, const Expr& atom) const;
   std::optional<int64_t> lower_without(const Poly& p, const Expr& atom, int depth);
 
   const Ranges& ranges_;

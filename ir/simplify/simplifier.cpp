@@ -38,7 +38,9 @@ Poly Simplifier::normal(const Expr& e) {
       if (prover_.at_most(x, 0)) return scale(x, -1);
       return atom(simpler);
     }
-    case ExprKind::binary: return normal_binary(*e);
+    case ExprKind::binary:
+      if (is_long_sum(e)) return tidy(sum_of(e, [&](const Expr& part) { return normal(part); }));
+      return normal_binary(*e);
     case ExprKind::select: {
       Expr condition = run(e->args[0]);
       if (auto known = as_const(condition)) return normal(e->args[*known ? 1 : 2]);

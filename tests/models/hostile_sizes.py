@@ -251,6 +251,13 @@ def data_models():
     yield Model("constant_then_sum", [("ConstantOfShape", ["s"], {}), ("Add", ["t0", "one"], {}), ("ReduceMax", ["t1"], {"keepdims": 0})], {"s": (I, [2])},
                 lambda r: {"s": ints(*[r.choice([0, 1, 3, -1, 1 << 62, 6148914691236517206, -(1 << 63)]) for _ in range(2)])}, [({"s": BIG[2]}, NOT, "")],
                 fixed={"one": np.float32(1)})
+    empty = [ints(1 << 34, 0), ints(0, 1 << 34), ints(1 << 40, 0)]
+    yield Model("constant_of_empty", [("ConstantOfShape", ["s"], {}), ("ReduceMax", ["t0"], {"keepdims": 0})], {"s": (I, [2])}, lambda r: {"s": ints(r.randint(1, 4), r.randint(1, 4))},
+                [({"s": e}, {SHAPE}, "") for e in empty])
+    yield Model("tile_empty", [("Tile", ["x", "s"], {})], {"x": (F, [1, 1]), "s": (I, [2])}, lambda r: {"x": floats(1, 1), "s": small(r, 2)},
+                [({"x": floats(1, 1), "s": e}, {SHAPE}, "") for e in empty])
+    yield Model("expand_empty", [("Expand", ["x", "s"], {})], {"x": (F, [1, 1]), "s": (I, [2])}, lambda r: {"x": floats(1, 1), "s": small(r, 2)},
+                [({"x": floats(1, 1), "s": e}, {SHAPE}, "") for e in empty])
     yield Model("range", [("Range", ["a", "b", "c"], {})], {k: (I, []) for k in "abc"}, lambda r: {k: np.array(edge(r) or 1, np.int64) for k in "abc"},
                 [({"a": np.int64(0), "b": np.int64(1 << 62), "c": np.int64(1)}, NOT, "")])
     yield Model("tile", [("Tile", ["x", "s"], {})], {"x": (F, [2, 3]), "s": (I, [2])}, lambda r: {"x": floats(2, 3), "s": small(r, 2)},

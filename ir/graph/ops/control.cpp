@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/graph/ops/common.h"
+#include "ir/size_ends.h"
 
 namespace tw {
 namespace {
@@ -38,6 +39,28 @@ TensorType at_iteration(TensorType type, const std::string& iteration, const Exp
 
 bool changes(const TensorType& type, const std::string& iteration) {
   return std::ranges::any_of(type.shape, [&](const Expr& dim) { return uses_var(dim, iteration); });
+}
+
+// stacks: rows of all iterations are results.
+Error check_trip(const op::Loop& op, bool stacks) {
+  if (op.trip.empty() && (op.sliced > 0 || stacks || !op.conditional))
+    return make_error(DiagCode::invalid_model,
+                      "a loop without a trip count has a condition, and no slices");
+  if (op.conditional || as_const(op.trip[0]).value_or(0) <= kMostExtent) return Error::success();
+  return make_error(DiagCode::limit, "{0} iterations, expected at most 2^40",
+                    to_string(op.trip[0]));
+}
+
+// Behind the last iteration; substituted, its numbers might wrap.
+Error check_growth(const TensorType& type, const op::Loop& loop, size_t carried) {
+  const Expr behind = loop.trip[0] + Expr(1);
+  for (const Expr& dim : type.shape)
+    if (!size_ends(dim, {{loop.iteration, {behind, behind}}}))
+      return make_error(
+          DiagCode::limit,
+          "carried value {0} is {1} in iteration {2} of {3}: more than can be counted", carried,
+          to_string(type), loop.iteration, to_string(loop.trip[0]));
+  return Error::success();
 }
 
 bool is_true(const Tensor& t) { return t.size() > 0 && t.int_at(0) != 0; }
@@ -104,9 +127,7 @@ Expected<std::vector<TensorType>> infer_loop(const OpAttrs& attrs, const Types& 
                       body.inputs().size());
   if (body.outputs().size() < lead + carried)
     return make_error(DiagCode::invalid_model, "a body of {0} outputs", body.outputs().size());
-  if (op.trip.empty() && (sliced > 0 || body.outputs().size() > lead + carried || !op.conditional))
-    return make_error(DiagCode::invalid_model,
-                      "a loop without a trip count has a condition, and no slices");
+  TW_TRY(check_trip(op, body.outputs().size() > lead + carried));
   if (op.conditional) {
     TW_TRY(check_condition(*inputs[0]));
     TW_TRY(check_condition(output_type(body, 0)));
@@ -124,6 +145,7 @@ Expected<std::vector<TensorType>> infer_loop(const OpAttrs& attrs, const Types& 
     if (grows && op.trip.empty())
       return make_error(DiagCode::invalid_model,
                         "carried value {0} grows in a loop without a trip count", i);
+    if (grows) TW_TRY(check_growth(own, op, i));
     if (!grows) TW_TRY(check_input(body, i, given, "the body"));
     else if (!equal(at_iteration(own, op.iteration, Expr(1)), given))
       return make_error(DiagCode::invalid_model,

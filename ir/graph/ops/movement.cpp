@@ -162,8 +162,9 @@ Expected<TensorType> infer_concat(const OpAttrs& attrs, const Types& in) {
         return input_error(i, "x", "axis {0} of {1}, expected {2}", k, to_string(*in[i]),
                            to_string(out.shape[k]));
     }
-    out.shape[axis] = simplify_dim(out.shape[axis] + in[i]->shape[axis]);
+    out.shape[axis] = out.shape[axis] + in[i]->shape[axis];
   }
+  if (in.size() > 1) out.shape[axis] = simplify_dim(out.shape[axis]);
   return out;
 }
 

@@ -30,7 +30,22 @@ TEST_CASE("types print, compare modulo simplify, and have a physical shape") {
   CHECK(error_of(check_type(f32({int64_t{1} << 30, int64_t{1} << 30}))).find("2^44") !=
         std::string::npos);
   CHECK(error_of(check_type(f32({-1}))).find("negative") != std::string::npos);
-  CHECK(error_of(check_type(f32({0, int64_t{1} << 39}))) == "no error");
+  CHECK(error_of(check_type(f32({0, int64_t{1} << 31}))) == "no error");
+  CHECK(error_of(check_type(f32({0, int64_t{1} << 34}))).find("no elements") != std::string::npos);
+}
+
+TEST_CASE("sizes of symbols are refused where the smallest values alone are too much") {
+  const auto too_large = [](const Shape& shape) {
+    return error_of(check_type(f32(shape))).find("2^4") != std::string::npos;
+  };
+  const Expr large = kBatch * Expr(int64_t{1} << 40);
+  CHECK_FALSE(too_large({large}));
+  CHECK(too_large({large * Expr(2)}));
+  CHECK(too_large({kBatch * Expr(INT64_MAX)}));
+  CHECK(too_large({large, kSeq, kBatch * 32}));
+  CHECK_FALSE(too_large({large, kSeq, kBatch * 16}));
+  CHECK_FALSE(too_large({floor_div(large * Expr(1024), 4096), kSeq}));
+  CHECK_FALSE(too_large({kBatch - 5, min(kSeq, Expr(1000000000))}));
 }
 
 TEST_CASE("broadcasting follows numpy; a symbol against 1 takes the symbol") {
