@@ -7,14 +7,30 @@
 #include "cli/app.h"
 #include "driver/compare/compare_artifacts.h"
 #include "support/changed_files.h"
+#include "support/confine.h"
 #include "support/end_signals.h"
 
 namespace {
+// What candidates for a processor can reach: no file but those that say which machine this is.
+// Drivers of devices need more. A shared library is a file too, in memory.
+int confined_measure_worker(int argc, char** argv) {
+  const bool processor = argc > 2 && *argv[2] != '\0';
+  tw::Error error = processor ? tw::confine_self({UINT64_MAX,
+                                                  uint64_t{8} << 30,
+                                                  0,
+                                                  {"/proc/cpuinfo", "/sys/devices/system/cpu"},
+                                                  {}})
+                              : tw::Error::success();
+  if (error)
+    std::cerr << "candidates run unconfined: " << tw::error_text(std::move(error)) << std::endl;
+  return tw::measure_worker(argv);
+}
+
 void internal_error(int) { std::_Exit(tw::kExitInternal); }
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (tw::is_measure_worker(argc, argv)) return tw::measure_worker(argv);
+  if (tw::is_measure_worker(argc, argv)) return confined_measure_worker(argc, argv);
   if (tw::is_compare_worker(argc, argv)) return tw::compare_worker(argc, argv);
   std::signal(SIGABRT, internal_error);
   tw::clean_up_on_end_signals();

@@ -12,6 +12,7 @@
 #include "driver/compile/example_sizes.h"
 #include "driver/run/tensors.h"
 #include "frontend/frontend.h"
+#include "ir/kernel/bounds.h"
 #include "ir/kernel/interpreter.h"
 #include "ir/schedule/schedule.h"
 #include "passes/pass.h"
@@ -24,7 +25,7 @@ struct OptArgs {
   std::vector<std::string> passes, dims;
   std::optional<uint64_t> interpret;
   double tolerance = 1e-5;
-  bool verify = false;
+  bool verify = false, bounds = false;
 };
 
 Expected<std::string> read_file(const std::string& path) {
@@ -138,6 +139,7 @@ Expected<int> opt_kernels(const OptArgs& args, Console& console, const std::stri
       TW_ASSIGN(schedule, parse_schedule(parts.schedule, args.file));
     }
     TW_ASSIGN(const Kernel result, tw::apply(kernel, schedule, &target));
+      if (args.bounds) TW_TRY(check_bounds(result, Tables::ours));
     results += print(result) + (list.size() > 1 ? "\n" : "");
     if (!args.interpret) continue;
     for (auto& [of, outputs] : {std::pair{&kernel, &before}, std::pair{&result, &after}}) {
@@ -202,6 +204,9 @@ CommandRun define_opt(Flags& flags) {
   flags.text("-t,--target", args->target, "NAME|FILE",
              "Target that passes and steps read from; default: this machine");
   flags.flag("--verify", args->verify, "Only check: print 'ok' instead of the result");
+  flags.flag("--bounds", args->bounds,
+             "Show of kernels that they stay inside of their buffers, as before code of a "
+             "schedule from a log is run");
   flags.seed("--interp", args->interpret, "Run before and after on random inputs, and compare");
   flags.repeated("--dim", args->dims, "NAME=N", "Value of a symbol, for --interp");
   flags.number("--tolerance", args->tolerance, "T",

@@ -23,10 +23,12 @@ Expected<std::string> link_candidate(const std::string& object, const std::strin
 
 }  // namespace
 
-Expected<CandidateBuilder> candidate_builder(const Target& target, int threads) {
+Expected<CandidateBuilder> candidate_builder(const Target& target, int threads, Tables tables) {
   TW_ASSIGN(std::unique_ptr<Backend> made, make_backend(target));
   const std::shared_ptr<const Backend> backend = std::move(made);
-  const auto compile = [backend, parallel = threads > 1](const Kernel& kernel) {
+  const auto compile = [backend, tables,
+                        parallel = threads > 1](const Kernel& kernel) -> Expected<std::string> {
+    TW_TRY(check_bounds(kernel, tables));
     Kernel named = kernel;
     named.name = kSymbol;
     return backend->compile_kernel(named, parallel);

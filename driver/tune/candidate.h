@@ -3,11 +3,14 @@
 // program, by the pool of the measuring process.
 #pragma once
 #include "autotune/measure/reference.h"
+#include "ir/kernel/bounds.h"
 #include "ir/target.h"
 
 namespace tw {
 
-// Errors: a target that nothing can be compiled for.
-Expected<CandidateBuilder> candidate_builder(const Target& target, int threads = 1);
+// Nothing is made of a kernel that is not shown to stay inside of its buffers. Errors: a target
+// that nothing can be compiled for.
+Expected<CandidateBuilder> candidate_builder(const Target& target, int threads = 1,
+                                             Tables tables = Tables::ours);
 
 }  // namespace tw

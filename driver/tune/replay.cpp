@@ -14,6 +14,7 @@ Expected<Kernel> scheduled(const Replay& replay, const Target& target) {
   if (kernel_hash(kernel) != replay.kernel_hash)
     return make_error(DiagCode::parse, "the kernel's text is not that of kernel {0}",
                       replay.kernel_hash);
+  TW_TRY(check_bounds(kernel, Tables::unknown));
   TW_ASSIGN(const Schedule schedule, parse_schedule(replay.schedule));
   return apply(kernel, schedule, &target);
 }
@@ -23,7 +24,8 @@ Expected<MeasureResult> measure_again(const Replay& replay, const Target& target
   if (place.device)
     return make_error(DiagCode::unsupported, "kernels of devices cannot be measured again alone");
   TW_ASSIGN(const Kernel kernel, scheduled(replay, *place.target));
-  TW_ASSIGN(const CandidateBuilder builder, candidate_builder(*place.target, replay.threads));
+  TW_ASSIGN(const CandidateBuilder builder,
+            candidate_builder(*place.target, replay.threads, Tables::unknown));
   TW_ASSIGN(const std::unique_ptr<Transport> process, place.process());
   TW_ASSIGN(const Kernel lowered, parse_kernel(replay.kernel));
   TW_ASSIGN(const Schedule simple, plain_schedule(lowered, *place.target));

@@ -12,6 +12,7 @@
 #include "autotune/transfer.h"
 #include "driver/tune/lock_file.h"
 #include "driver/tune/predicted_schedule.h"
+#include "ir/kernel/bounds.h"
 #include "ir/kernel/sharing.h"
 #include "kernels/attention/other_tiles.h"
 #include "passes/choose/product_names.h"
@@ -33,6 +34,16 @@ bool exists(const std::string& path) {
 std::string first_line(Error error) {
   const std::string text = error_text(std::move(error));
   return text.substr(0, text.find('\n'));
+}
+
+// The kernel by a schedule that came in a file: processors run it, so it is shown to stay inside of
+// its buffers.
+Expected<Kernel> scheduled_by(const Pin& pin, const Kernel& kernel, const Target& place,
+                              Schedule& schedule) {
+  TW_ASSIGN(schedule, parse_schedule(pin.schedule));
+  TW_ASSIGN(Kernel scheduled, tw::apply(kernel, schedule, &place));
+  if (place.driver.empty()) TW_TRY(check_bounds(scheduled, Tables::ours));
+  return scheduled;
 }
 
 class TunedSchedules final : public ModelSchedules {
@@ -386,15 +397,14 @@ Expected<ChosenSchedule> TunedSchedules::choose(const LoweredKernel& kernel,
                                  : pins.end();
   for (const Pin& pin : pins.first(std::min(kMostRecords, pins.size()))) {
     if (default_pin != pins.end() && !is_gain(pin.seconds, default_pin->seconds)) break;
-    Expected<Schedule> schedule = parse_schedule(pin.schedule);
-    Expected<Kernel> scheduled = schedule ? tw::apply(lowered.kernel, *schedule, &place)
-                                          : Expected<Kernel>(schedule.takeError());
+    Schedule schedule;
+    Expected<Kernel> scheduled = scheduled_by(pin, lowered.kernel, place, schedule);
     if (!scheduled) {
       chosen.problem = does_not_apply(scheduled.takeError());
       break;
     }
     if (!shares(*scheduled, place, shared)) continue;
-    chosen.schedule = std::move(*schedule);
+    chosen.schedule = std::move(schedule);
     chosen.kernel = std::move(*scheduled);
     chosen.pin = pin;
     return chosen;
@@ -430,14 +440,13 @@ std::optional<ChosenSchedule> TunedSchedules::in_other_tile(const LoweredKernel&
     const auto found = pins_.find({own.task, own.target, kernel_hash(other.kernel)});
     if (found == pins_.end() || found->second.front().seconds >= seconds) continue;
     const Pin& pin = found->second.front();
-    Expected<Schedule> schedule = parse_schedule(pin.schedule);
-    Expected<Kernel> scheduled = schedule ? tw::apply(other.kernel, *schedule, &place)
-                                          : Expected<Kernel>(schedule.takeError());
+    Schedule schedule;
+    Expected<Kernel> scheduled = scheduled_by(pin, other.kernel, place, schedule);
     if (!scheduled) {
       problem = does_not_apply(scheduled.takeError());
       continue;
     }
-    best = ChosenSchedule{std::move(*schedule), std::move(*scheduled), pin};
+    best = ChosenSchedule{std::move(schedule), std::move(*scheduled), pin};
     seconds = pin.seconds;
   }
   return best;
