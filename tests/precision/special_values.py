@@ -23,6 +23,7 @@ from onnx import TensorProto, helper, load, numpy_helper, save
 for other in ("boards", "gpu", "micro"):
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / other))
 import micro  # noqa: E402
+from boards import qemu_version  # noqa: E402
 from emulators import EMULATORS  # noqa: E402
 from gpu_models import emulated_target  # noqa: E402
 from special_cases import TYPES, cases, inputs_of  # noqa: E402
@@ -285,6 +286,9 @@ def main():
             bad += check_oracles(work, "f32") + check_instructions(tilewright, work)
         for target, (description, emulator) in chosen.items():
             for type_name in args.types.split(",") if args.types else TYPES if args.full or target == "host" else ["f32"]:
+                if target == "rv64gcv" and type_name in ("f64", "f16") and qemu_version(emulator[0]) < (8, 1):
+                    print(f"left out: {target} {type_name}, this qemu is older than 8.1, and ends itself on its vectors")
+                    continue
                 for folded in (False, True) if target == "host" else (False,):   # what is folded does not depend on the target
                     begin = time.time()
                     wrong, outputs = check(tilewright, work, target, description, emulator, type_name, folded)
