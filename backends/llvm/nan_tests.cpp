@@ -24,9 +24,10 @@ std::optional<Extreme> extreme_of(Value* value) {
   using namespace llvm::PatternMatch;
   Extreme e;
   Value* beyond = nullptr;
-  if (!match(value, m_BitCast(m_Select(m_Value(e.nan), m_AllOnes(), m_BitCast(m_Value(e.number))))) ||
-      !match(e.nan, m_SpecificFCmp(llvm::FCmpInst::FCMP_UNO, m_Value(e.asked),
-                                   m_Deferred(e.asked))) ||
+  if (!match(value,
+             m_BitCast(m_Select(m_Value(e.nan), m_AllOnes(), m_BitCast(m_Value(e.number))))) ||
+      !match(e.nan,
+             m_SpecificFCmp(llvm::FCmpInst::FCMP_UNO, m_Value(e.asked), m_Deferred(e.asked))) ||
       !match(e.number, m_Select(m_Value(beyond), m_Specific(e.asked), m_Value(e.before))))
     return std::nullopt;
   const auto less = [&](Value* a, Value* b) {
