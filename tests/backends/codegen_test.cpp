@@ -48,6 +48,13 @@ Target haswell() {
   return t;
 }
 Target aarch64() { return baseline_target(Arch::aarch64); }
+Target cortex_m55() {
+  Target t = baseline_target(Arch::arm);
+  t.triple = "thumbv8.1m.main-none-eabihf";
+  t.cpu = "cortex-m55";
+  t.features = {"dsp", "fp-armv8d16", "fp16", "fp64", "mve.fp", "vfp4d16sp"};
+  return t;
+}
 
 std::string assembly(const Target& target, const Kernel& kernel) {
   auto backend = make_backend(target);
@@ -199,11 +206,7 @@ TEST_CASE("one thread needs no pool, whatever the extents round a parallel loop 
 
 // LLVM's selection takes the constant 1 of the outer loop's step for the number of bits as well.
 TEST_CASE("conversions of MVE beside a product by a power of two") {
-  Target target = baseline_target(Arch::arm);
-  target.triple = "thumbv8.1m.main-none-eabihf";
-  target.cpu = "cortex-m55";
-  target.features = {"dsp", "fp-armv8d16", "fp16", "fp64", "mve.fp", "vfp4d16sp"};
-  const std::string text = assembly(target, test::parsed_kernel(R"(
+  const std::string text = assembly(cortex_m55(), test::parsed_kernel(R"(
     kernel @k(x: in i8[1000], w: in f32[1000], y: out f32[1000], z: out i32[1000]) {
       for i in 250 { for l in 4 vector {
         y: y[i * 4 + l] = f32(i32(x[i * 4 + l]) - 3:i32) * 0.5
@@ -213,4 +216,25 @@ TEST_CASE("conversions of MVE beside a product by a power of two") {
   CHECK(count(text, "vcvt.f32.s32\tq") == 1);
   CHECK(count(text, "vcvt.s32.f32\tq") == 1);
   CHECK(count(text, "vmul.f32") == 2);
+}
+
+// A number in a register of the core stands on the right, so that a comparison with it as the
+// greater one would be `lt`, which holds for NaN.
+TEST_CASE("MVE compares with a greater number in a vector") {
+  for (const char* condition : {"x[l] < 0.5", "x[l] <= 0.5", "x[l] < 0.0", "is_nan(x[l])"}) {
+    CAPTURE(condition);
+    const std::string text = assembly(
+        cortex_m55(), test::parsed_kernel(
+                          std::string("kernel @k(x: in f32[4], y: out f32[4]) { for l in 4 vector "
+                                      "{ y: y[l] = select(") +
+                          condition + ", 1.0, x[l]) } }"));
+    int comparisons = 0;
+    for (const char* mnemonic : {"vpt.f32", "vpte.f32", "vcmp.f32", "vcmpt.f32", "vcmpe.f32"})
+      for (size_t at = text.find(mnemonic); at != std::string::npos;
+           at = text.find(mnemonic, at + 1), ++comparisons) {
+        const std::string line = text.substr(at, text.find('\n', at) - at);
+        CHECK_MESSAGE(count(line, ", q") == 2, line);
+      }
+    CHECK(comparisons > 0);
+  }
 }
