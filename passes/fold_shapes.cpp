@@ -4,6 +4,9 @@
 // expand, cast and reductions; what turns out to be free of symbols becomes a constant. Why here:
 // constant folding stops at values that depend on a symbol, and shapes without symbols are
 // constants for it.
+#include <algorithm>
+
+#include "ir/size_ends.h"
 #include "passes/passes.h"
 #include "passes/rewriter.h"
 
@@ -188,6 +191,12 @@ MaybeDims fold(const Graph& graph, const Node& node) {
   return copies ? fold_copy(graph, node) : std::nullopt;
 }
 
+// Longer ones are computed when the model runs: sizes that are read twice in each step double.
+bool is_too_long(const Expr& value) {
+  constexpr int64_t kMostKnownParts = 100;
+  return has_many_parts(value, kMostKnownParts);
+}
+
 }  // namespace
 
 Expected<bool> fold_shapes(Graph& graph, PassContext&) {
@@ -196,7 +205,7 @@ Expected<bool> fold_shapes(Graph& graph, PassContext&) {
     const Node& node = graph.node(id);
     if (node.erased || rewriter.uses(node.output) == 0) continue;
     MaybeDims dims = fold(graph, node);
-    if (!dims) continue;
+    if (!dims || std::ranges::any_of(dims->values, is_too_long)) continue;
     std::optional<std::vector<int64_t>> values = static_shape(dims->values);
     if (values) {
       std::vector<int64_t> shape;

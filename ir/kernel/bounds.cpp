@@ -79,7 +79,9 @@ class BoundsChecker {
   void report(std::string problem) {
     if (problems_.size() < kMostErrors)
       problems_.push_back({DiagCode::illegal_schedule,
-                           "kernel @" + kernel_.name + ": " + std::move(problem), {}, {}});
+                           "kernel @" + kernel_.name + ": " + std::move(problem),
+                           {},
+                           {}});
   }
 
   std::string text(const Expr& e) const {
@@ -142,8 +144,7 @@ class BoundsChecker {
         return under(opposite(e->args[0]), [&] { look(e->args[2]); });
       case ExprKind::binary:
         look(e->args[0]);
-        if (e->binary == BinaryOp::logical_and)
-          return under(e->args[0], [&] { look(e->args[1]); });
+        if (e->binary == BinaryOp::logical_and) return under(e->args[0], [&] { look(e->args[1]); });
         if (e->binary == BinaryOp::logical_or)
           return under(opposite(e->args[0]), [&] { look(e->args[1]); });
         return look(e->args[1]);

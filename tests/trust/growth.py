@@ -99,13 +99,21 @@ LINEAR = {  # name: what makes it, the shorter length
     "a fan of outputs": (fan, 200),
     "a sum of many": (fan_in, 150),
     "branches in branches": (branches, 3),
-    "a Concat of sizes of their own": (symbols, 30),
     "many weights": (initializers, 800),
 }
 
 
 def doubled(op, **attributes):
     return lambda n: chained(lambda a, b, i: [N(op, [a, a], [b], **attributes)], n)
+
+
+def sizes(step, n):
+    """The first size of x goes through `step` n times, and becomes that of y."""
+    nodes, name = [N("Shape", ["x"], ["q"], start=0, end=1)], "q"
+    for i in range(n):
+        nodes += step(name, f"q{i}", i)
+        name = f"q{i}"
+    return model(nodes + [N("ConstantOfShape", [name], ["y"])], [value("x", ["n", 3])], [value("y", ["m"])])
 
 
 def nonzeros(n):
@@ -133,6 +141,8 @@ DOUBLING = {  # name: the model, exit codes, words
     "Add of a product with itself": (chained(lambda a, b, i: [N("Add", [a, a], [b])] if i else [N("MatMul", [a, "w"], [b])], 24, weights=[EYE]), (0,), ""),
     "a sum of Adds of a value with itself": (model([N("Add", ["x" if i == 0 else f"v{i - 1}"] * 2, [f"v{i}"]) for i in range(23)] + [N("ReduceSum", ["v22"], ["y"], keepdims=0)],
                                                    [value("x", [8, 8])], [value("y", [])]), (0,), ""),
+    "a size times itself": (sizes(lambda a, b, i: [N("Mul", [a, a], [b])], 22), (0, 3), ""),
+    "a Concat of 120 sizes of their own": (symbols(120), (0,), ""),
     "coordinates of coordinates, 30 times": (nonzeros(30), (0,), ""),
     "coordinates of coordinates, 62 times": (nonzeros(62), (0, 3), ""),
     "coordinates of coordinates, 120 times": (nonzeros(120), (0, 3), ""),
