@@ -291,7 +291,7 @@ class HeaderWriter {
 
 std::string c_identifier(const std::string& name, std::vector<std::string>& taken) {
   std::string id = identifier(name);
-  if (is_reserved_name(id)) id += "_";
+  if (is_reserved_name(id)) id = id[0] == '_' ? "x" + id : id + "_";
   // Macros are in upper case: names that differ only in case would clash.
   const auto is_taken = [&](const std::string& unique) {
     for (const char* suffix : kSuffixes)

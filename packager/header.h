@@ -41,8 +41,9 @@ struct ModelInterface {
 // and one typed run.
 std::string write_header(const ModelInterface& model);
 
-// "input.1:0" -> "input_1_0", "2x" -> "_2x", a reserved name gets a '_' behind; it and its macros'
-// names (_RANK, _ELEMENTS, _BYTES) are unique against `taken`, which grows.
+// "input.1:0" -> "input_1_0", "2x" -> "_2x", a reserved name gets a '_' behind, or, where it
+// begins with one, an 'x' before; it and its macros' names (_RANK, _ELEMENTS, _BYTES) are unique
+// against `taken`, which grows.
 std::string c_identifier(const std::string& name, std::vector<std::string>& taken);
 
 }  // namespace tw
