@@ -139,7 +139,7 @@ Expected<int> opt_kernels(const OptArgs& args, Console& console, const std::stri
       TW_ASSIGN(schedule, parse_schedule(parts.schedule, args.file));
     }
     TW_ASSIGN(const Kernel result, tw::apply(kernel, schedule, &target));
-      if (args.bounds) TW_TRY(check_bounds(result, Tables::ours));
+    if (args.bounds) TW_TRY(check_bounds(result, Tables::ours));
     results += print(result) + (list.size() > 1 ? "\n" : "");
     if (!args.interpret) continue;
     for (auto& [of, outputs] : {std::pair{&kernel, &before}, std::pair{&result, &after}}) {

@@ -46,9 +46,8 @@ std::string to_string(const VerifiedOutput& output) {
 }
 
 Json to_json(const VerifiedOutput& output) {
-  Json::Object json{{"name", output.name},
-                    {"ok", output.same()},
-                    {"difference", to_json(output.difference)}};
+  Json::Object json{
+      {"name", output.name}, {"ok", output.same()}, {"difference", to_json(output.difference)}};
   if (output.unoptimized) json.push_back({"unoptimized", to_json(*output.unoptimized)});
   return json;
 }
@@ -107,8 +106,8 @@ Expected<std::vector<VerifiedOutput>> Judge::judge(const std::vector<Tensor>& go
   std::vector<VerifiedOutput> outputs;
   bool same = true;
   for (size_t i = 0; i < got.size(); ++i) {
-    outputs.push_back({request_.manifest.outputs[i].name,
-                       compare(got[i], last_.outputs[i], request_.tolerance)});
+    outputs.push_back(
+        {request_.manifest.outputs[i].name, compare(got[i], last_.outputs[i], request_.tolerance)});
     same &= outputs.back().same();
   }
   if (same || request_.reference != ReferenceKind::f64) return outputs;

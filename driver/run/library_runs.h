@@ -33,7 +33,7 @@ class LibraryRuns {
   LibraryRuns& operator=(LibraryRuns&&) noexcept;
   ~LibraryRuns();
 
-  const std::vector<TensorSpec>& inputs() const;   // in the library's order
+  const std::vector<TensorSpec>& inputs() const;    // in the library's order
   const std::vector<std::string>& outputs() const;  // names
   std::string machine() const;                      // "this machine", "qemu-arm -cpu max"
   Expected<std::vector<Tensor>> run(const Inputs& inputs) const;
