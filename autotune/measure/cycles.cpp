@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autotune/measure/device_program.h"
+#include "autotune/measure/message.h"
 #include "support/parallel.h"
 
 namespace tw {
@@ -22,8 +23,7 @@ std::vector<MeasureResult> predicted(std::span<const std::shared_ptr<const Kerne
       return Error::success();
     }
     results[i].status = Status::compile_error;
-    results[i].error = error_text(seconds.takeError());
-    std::ranges::replace(results[i].error, '\n', ' ');
+    results[i].error = one_line(error_text(seconds.takeError()));
     return Error::success();
   }));
   return results;

@@ -196,4 +196,15 @@ Expected<MeasureResult> result_from_bytes(std::string_view bytes) {
   return result;
 }
 
+std::string one_line(std::string_view text) {
+  std::string line;
+  bool indent = false;
+  for (const char c : text) {
+    if (c == '\n') line += ' ';
+    else if (c != ' ' || !indent) line += c;
+    indent = c == '\n' || (indent && c == ' ');
+  }
+  return line;
+}
+
 }  // namespace tw

@@ -16,4 +16,7 @@ std::string to_bytes(const MeasureResult& result);
 Expected<MeasureJob> job_from_bytes(std::string_view bytes);
 Expected<MeasureResult> result_from_bytes(std::string_view bytes);
 
+// An error's text for a result: ends of lines, and what indents the next one, are one space.
+std::string one_line(std::string_view text);
+
 }  // namespace tw

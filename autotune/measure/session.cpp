@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 
+#include "autotune/measure/message.h"
 #include "autotune/measure/sampler.h"
 #include "support/hash.h"
 #include "support/parallel.h"
@@ -30,8 +31,7 @@ struct Measurer::Trial {
   void fail(Error error) {
     key.clear();
     failed.status = Status::compile_error;
-    failed.error = error_text(std::move(error));
-    std::ranges::replace(failed.error, '\n', ' ');
+    failed.error = one_line(error_text(std::move(error)));
   }
 };
 

@@ -93,8 +93,7 @@ std::vector<fs::path> files_of(const fs::path& folder, const std::string& extens
 MeasureResult failed(Status status, std::string error) {
   MeasureResult result;
   result.status = status;
-  result.error = std::move(error);
-  std::replace(result.error.begin(), result.error.end(), '\n', ' ');
+  result.error = one_line(error);
   return result;
 }
 

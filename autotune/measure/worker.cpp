@@ -103,12 +103,6 @@ void end_with_tuner(int socket, bool on) {
   ::fcntl(socket, F_SETFL, on ? flags | O_ASYNC : flags & ~O_ASYNC);
 }
 
-// One line, whatever dlopen or a Diag says.
-std::string one_line(std::string text) {
-  std::ranges::replace(text, '\n', ' ');
-  return text;
-}
-
 class Worker {
  public:
   Worker(int socket, Team& team)

@@ -5,6 +5,7 @@
 #include "autotune/measure/local.h"
 #include "autotune/measure/sampler.h"
 #include "autotune/measure/session.h"
+#include "backends/backend.h"
 #include "driver/tune/candidate.h"
 #include "ir/target.h"
 
@@ -37,6 +38,15 @@ const CandidateBuilder& builder() {
     const Arch host = arch_from_triple(llvm::sys::getProcessTriple()).value_or(Arch::x86_64);
     Expected<CandidateBuilder> made = candidate_builder(baseline_target(host));
     REQUIRE_MESSAGE(bool(made), error_text(made.takeError()));
+    // The process must hold whatever gets past the check of bounds.
+    Expected<std::unique_ptr<Backend>> backend = make_backend(baseline_target(host));
+    REQUIRE_MESSAGE(bool(backend), error_text(backend.takeError()));
+    made->compile = [unchecked = std::shared_ptr<const Backend>(std::move(*backend)),
+                     symbol = made->symbol](const Kernel& kernel) {
+      Kernel named = kernel;
+      named.name = symbol;
+      return unchecked->compile_kernel(named, false);
+    };
     return *made;
   }();
   return build;
@@ -305,6 +315,16 @@ TEST_CASE(
   CHECK(results[1].status == Status::wrong_result);
   check_times(results[2]);
   CHECK(measurer.best_seconds() == median_of(results[2].seconds));
+}
+
+TEST_CASE("candidates: a kernel that leaves its buffers gets no code") {
+  const Arch host = arch_from_triple(llvm::sys::getProcessTriple()).value_or(Arch::x86_64);
+  Expected<CandidateBuilder> made = candidate_builder(baseline_target(host));
+  REQUIRE_MESSAGE(bool(made), error_text(made.takeError()));
+  Expected<std::string> object = made->compile(crashing());
+  REQUIRE(!object);
+  CHECK(error_text(object.takeError()).find("is not shown to lie in [0, 1024)") !=
+        std::string::npos);
 }
 
 TEST_CASE("measurer: a kernel that does not compile is one result") {

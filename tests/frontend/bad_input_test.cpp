@@ -157,7 +157,7 @@ TEST_CASE("functions that call themselves or grow without bounds") {
     bomb += "<opset_import: [\"\": 17, \"f\": 1], domain: \"f\"> n" + std::to_string(i) +
             " (x) => (y) { t = " + next + "(x) y = " + next + "(t) }";
   }
-  CHECK(error_of(onnx_bytes(bomb)).find("nodes with its functions expanded") != std::string::npos);
+  CHECK(error_of(onnx_bytes(bomb)).find("with its functions expanded") != std::string::npos);
 }
 
 // A model whose weight `b` (two floats) is external.
