@@ -8,7 +8,9 @@
 #include <optional>
 
 #if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
 #include <ucontext.h>
+#include <unistd.h>
 #endif
 
 namespace tw::test {
@@ -234,18 +236,29 @@ void refused(int, siginfo_t*, void* at) {
 
 #if defined(__x86_64__) && defined(__linux__)
 
+// A processor with tiles does what it can by itself: its configuration is not seen here. The kernel
+// lets a process use tiles once it has asked.
+static bool processor_has_tiles() {
+  constexpr long kRequest = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  static const bool has = syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+  return has;
+}
+
 AmxEmulator::AmxEmulator() {
+  if (processor_has_tiles()) return;
   struct sigaction now = {};
   now.sa_sigaction = refused;
   now.sa_flags = SA_SIGINFO;
   sigaction(SIGILL, &now, &before_);
 }
 
-AmxEmulator::~AmxEmulator() { sigaction(SIGILL, &before_, nullptr); }
+AmxEmulator::~AmxEmulator() {
+  if (!processor_has_tiles()) sigaction(SIGILL, &before_, nullptr);
+}
 
 bool AmxEmulator::has(const std::string& feature) {
-  return feature == "amx-tile" || feature == "amx-int8" || feature == "amx-bf16" ||
-         feature == "amx-fp16";
+  return !processor_has_tiles() && (feature == "amx-tile" || feature == "amx-int8" ||
+                                    feature == "amx-bf16" || feature == "amx-fp16");
 }
 
 #else
