@@ -103,8 +103,10 @@ def check_files(run, folder):
     said = run("compile", model, "-o", "m.so", "--untrusted", code=5)
     assert "m.data" in said, said
     # A library whose code would do it: what the kernel refuses, for any code in the process
+    run("compile", DIGITS, "-o", "noted.so")
+    subprocess.run(["objcopy", "--dump-section", f".note.tilewright={folder / 'note.bin'}", folder / "noted.so"], check=True)
     probe = folder / "probe.c"
-    probe.write_text(PROBE.replace("OUTSIDE", str(outside / "m.data")))
+    probe.write_text(PROBE.replace("OUTSIDE", str(outside / "m.data")).replace("NOTE", str(folder / "note.bin")))
     library = folder / "probe/probe.so"
     library.parent.mkdir()
     subprocess.run(["cc", "-shared", "-fPIC", probe, "-o", library], check=True)
@@ -117,8 +119,9 @@ def check_files(run, folder):
     assert "other file: Success" in said and "written file: Success" in said, said
 
 
-# A hostile library: it works when it is loaded, before anything of it is looked at.
+# A hostile library, with the manifest of a good one: it works when it is loaded.
 PROBE = r"""
+__asm__(".section .note.tilewright, \"a\", @note\n.balign 4\n.incbin \"NOTE\"\n.previous\n");
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
