@@ -58,7 +58,7 @@ const char* kLoop = R"(graph @g(batch) {
       %c: f32[batch, 4, 6, 6] = conv(%v, %kk) strides=[1,1] dilations=[1,1] pads=[1,1,1,1] group=1
       %t: f32[batch, 4, 6, 6] = unary(%c) function=tanh
       %f: f32[batch, 4, 36] = reshape(%t) shape=[batch,4,36]
-      %d: f32[batch, 4, 36], %rows: f32[2, batch, 4] = loop(%f, %ww) trip=[2] carried=1 turn="j" body=graph @inner(batch, j) {
+      %d: f32[batch, 4, 36], %rows: f32[2, batch, 4] = loop(%f, %ww) trip=[2] carried=1 turn="turn.0" body=graph @inner(batch, turn.0) {
           %u: f32[batch, 4, 36] = input
           %m: f32[36, 36] = input
           %p: f32[batch, 4, 36] = matmul(%u, %m)
@@ -86,7 +86,7 @@ const char* kScan = R"(graph @g(batch) {
   %x: f32[12, batch, 16] = input
   %w: f32[16, 16] = input
   %limit: f32[] = input
-  %last: f32[batch, 16], %rows: f32[12, batch, 16] = loop(%h, %x, %w) trip=[12] carried=1 sliced=1 turn="i" body=graph @body(batch, i) {
+  %last: f32[batch, 16], %rows: f32[12, batch, 16] = loop(%h, %x, %w) trip=[12] carried=1 sliced=1 turn="turn.0" body=graph @body(batch, turn.0) {
       %v: f32[batch, 16] = input
       %row: f32[batch, 16] = input
       %by: f32[16, 16] = input
@@ -110,7 +110,7 @@ const char* kMany = R"(graph @g(batch) {
   %w: f32[4, 4] = input
   %limit: f32[] = input
   %yes: bool[] = const [1]
-  %last: f32[batch, 4], %n: i64[] = loop(%yes, %h, %x, %w, %limit) trip=[600] carried=1 sliced=1 conditional=true turn="i" body=graph @body(batch, i) {
+  %last: f32[batch, 4], %n: i64[] = loop(%yes, %h, %x, %w, %limit) trip=[600] carried=1 sliced=1 conditional=true turn="turn.0" body=graph @body(batch, turn.0) {
       %v: f32[batch, 4] = input
       %row: f32[batch, 4] = input
       %by: f32[4, 4] = input
