@@ -5,6 +5,7 @@
 #include "backends/estimate/multiply_adds.h"
 #include "backends/llvm/emit_writer.h"
 #include "backends/llvm/instruction_emitter.h"
+#include "ir/kernel/shared_loop.h"
 #include "ir/kernel/work.h"
 #include "ir/schedule/intrinsic.h"
 #include "ir/schedule/product_form.h"
@@ -75,11 +76,11 @@ void InstructionEmitter::store_operand(const Operand& operand, Value* value) {
                 [&](const Access& access) { memory_.store_raw(operand.buffer, access, value); });
 }
 
-// Setup and teardown of what the statement does outside of parallel loops, which are functions of
-// their own.
+// Setup and teardown of what the statement does outside of loops that threads share, which are
+// functions of their own.
 void InstructionEmitter::find_states(const Stmt& s, bool in_parallel,
                                      std::vector<const Intrinsic*>& found) const {
-  if (s->kind == StmtKind::loop && s->loop_kind == LoopKind::parallel && !in_parallel) return;
+  if (!in_parallel && is_shared_out(kernel_, s)) return;
   const Intrinsic* intrinsic = s->kind == StmtKind::block && !s->names.empty()
                                    ? emission_.target.find_intrinsic(s->names[0])
                                    : nullptr;

@@ -106,8 +106,9 @@ Expected<EmittedKernel> KernelEmitter::emit(const std::string& symbol, const Exp
   if (!failed()) {
     result.function = start_function(symbol, 0, llvm::GlobalValue::ExternalLinkage);
     enter(result.function);
-    const Intrinsic* state = instructions_.set_up(kernel_.body, is_const(chunks, 1));
-    emit_stmt(hoist_guards(simplified(kernel_.body, emission_.ranges)));
+    const Stmt body = hoist_guards(simplified(kernel_.body, emission_.ranges));
+    const Intrinsic* state = instructions_.set_up(body, is_const(chunks, 1));
+    emit_stmt(body);
     instructions_.tear_down(state);
     v_.b.CreateRetVoid();
   }
@@ -167,14 +168,13 @@ void KernelEmitter::emit_loop(const Stmt& s) {
   loops_.push_back(s.get());
   if (s->loop_kind == LoopKind::bind)
     fail("loop '" + s->var + "' is bound to " + s->axis + ", which a CPU does not have");
-  bool parallel = s->loop_kind == LoopKind::parallel && !in_parallel_ &&
-                  !is_const(chunks_here(), 1);
+  const bool parallel = !in_parallel_ && !is_const(chunks_here(), 1) && is_shared_out(kernel_, s);
   bool expand = s->loop_kind == LoopKind::unroll ||
                 (s->loop_kind == LoopKind::vector && lanes_.count);
   if ((expand || s->loop_kind == LoopKind::vector) && !extent) {
     fail("loop '" + s->var + "' is " + loop_kind_name(s->loop_kind) +
          " but its extent is not constant");
-  } else if (parallel && (extent != 1 || shared_loop(kernel_, s))) {
+  } else if (parallel) {
     emit_parallel(s);
   } else if (s->loop_kind == LoopKind::unroll && (emit_transpose(s) || emit_pairs(s))) {
   } else if (expand || (extent && *extent == 1)) {

@@ -44,6 +44,11 @@ const StmtNode* shared_loop(const Kernel& kernel, const Stmt& parallel) {
 // Rough on purpose: six operations a lane and nanosecond. Bytes count little, 512 a nanosecond:
 // dividing work that only moves data does not pay before it is large, as half of the data then
 // comes out of another core's cache.
+bool is_shared_out(const Kernel& kernel, const Stmt& s) {
+  return s->kind == StmtKind::loop && s->loop_kind == LoopKind::parallel &&
+         (as_const(s->extent) != 1 || shared_loop(kernel, s));
+}
+
 Expr most_parts(const Work& work, const Target& target, int64_t nanoseconds) {
   if (nanoseconds <= 0) return Expr(kMostParts);
   const Expr ns = floor_div(work.flops, Expr(6 * target.lanes(4))) +
