@@ -90,7 +90,7 @@ std::vector<fs::path> files_of(const fs::path& folder, const std::string& extens
   return out;
 }
 
-MeasureResult failed(Status status, std::string error) {
+MeasureResult failed(Status status, const std::string& error) {
   MeasureResult result;
   result.status = status;
   result.error = one_line(error);

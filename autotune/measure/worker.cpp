@@ -116,9 +116,9 @@ class Worker {
 
   MeasureResult run(const MeasureJob& job) {
     MeasureResult result = result_;
-    const auto fail = [&](Status status, std::string error) {
+    const auto fail = [&](Status status, const std::string& error) {
       result.status = status;
-      result.error = one_line(std::move(error));
+      result.error = one_line(error);
       return result;
     };
     if (job.threads > team_.size())
