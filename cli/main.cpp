@@ -11,7 +11,7 @@
 #include "support/end_signals.h"
 
 namespace {
-// What candidates for a processor can reach: no file but those that say which machine this is.
+// Candidates for a processor reach no file but those that say which machine this is.
 // Drivers of devices need more. A shared library is a file too, in memory.
 int confined_measure_worker(int argc, char** argv) {
   const bool processor = argc > 2 && *argv[2] != '\0';

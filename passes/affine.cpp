@@ -82,7 +82,7 @@ bool is_normal(double value, DType dtype) {
   return std::abs(round_to(dtype, value) - value) <= std::abs(value) * kPrecision;
 }
 
-// Of the type's digits the sum has lost half.
+// The sum has lost half of the type's digits.
 bool cancels(double term, double sum, DType dtype) {
   const double half_of_digits = dtype == DType::f64   ? 0x1p-26
                                 : dtype == DType::f32 ? 0x1p-12

@@ -62,7 +62,7 @@ Expected<Results> run_library(const RunArgs& args) {
   return results;
 }
 
-// What the model means: no pass, no kernel, an evaluator an operator.
+// The model is evaluated operator by operator, without passes and kernels.
 Expected<Results> evaluate_model(const RunArgs& args) {
   if (!args.device.empty())
     return make_error(DiagCode::invalid_argument,

@@ -1,5 +1,5 @@
-// What strangers have chosen, such as the names in models, on its way to a terminal or into the log
-// of a build: it moves no cursor, turns no text round, and gives a build's server no command.
+// Text that strangers have chosen, such as names in models, on its way to a terminal or into the
+// log of a build: it moves no cursor, turns no text round, and gives a build's server no command.
 #pragma once
 #include <ostream>
 #include <streambuf>

@@ -1,4 +1,4 @@
-// What `compile --verify` does: runs a library that was just made, and judges its outputs.
+// `compile --verify`: a library that was just made is run, and its outputs are judged.
 #pragma once
 #include <string>
 #include <vector>

@@ -16,8 +16,8 @@ namespace tw {
 struct VerifiedOutput {
   std::string name;
   Difference difference;  // from the reference
-  // What unoptimized code in the model's own types makes of the reference; known where
-  // `difference` is over the tolerance. An ill-conditioned model is not the library's fault.
+  // The difference of unoptimized code in the model's own types; known where `difference` is over
+  // the tolerance. An ill-conditioned model is not the library's fault.
   std::optional<Difference> unoptimized{};
 
   // Within the tolerance, or the model's own types are as far off: both the largest difference and
@@ -29,7 +29,7 @@ struct VerifiedOutput {
 std::string to_string(const VerifiedOutput& output);  // numbers in a line
 Json to_json(const VerifiedOutput& output);
 
-// What the model itself computes, with the inputs in its graph's order.
+// The model's own results, with the inputs in its graph's order.
 struct ModelReference {
   std::vector<Tensor> outputs;
   Inputs inputs;
@@ -48,12 +48,12 @@ class Judge {
   // stage is told of "import" and "reference"; it may be null.
   Judge(Request request, OnStage stage) : request_(std::move(request)), stage_(std::move(stage)) {}
 
-  // Whether the library was compiled from this very file.
+  // True where the library was compiled from this very file.
   Expected<bool> is_the_model();
   // got: the library's outputs for these inputs, which are in the order of `specs`.
   Expected<std::vector<VerifiedOutput>> judge(const std::vector<Tensor>& got, const Inputs& inputs,
                                               const std::vector<TensorSpec>& specs);
-  // Of the inputs that were judged last.
+  // The reference for the inputs that were judged last.
   const ModelReference& last() const { return last_; }
 
  private:

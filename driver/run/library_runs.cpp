@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "driver/run/model_run.h"
+#include "driver/run/compiled_network.h"
 #include "driver/run/temporary_folder.h"
 #include "frontend/frontend.h"
 #include "ir/storage_types.h"
@@ -65,11 +65,6 @@ class RunsHere : public LibraryRuns::Runs {
   }
 
  private:
-  static Expected<std::vector<Tensor>> outputs_of(const tw_api& api, Inputs given, int threads) {
-    TW_ASSIGN(ModelRun run, ModelRun::create(api, std::move(given), threads));
-    TW_TRY(run.run());
-    return run.outputs();
-  }
   LoadedModel model_;
   int threads_;
 };

@@ -13,7 +13,7 @@
 
 namespace tw {
 
-// Whether this machine's processor has all that code for the target may use.
+// True where this machine's processor has all that code for the target may use.
 bool runs_here(const Target& target);
 
 struct LibraryPlace {

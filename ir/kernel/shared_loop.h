@@ -15,8 +15,8 @@ struct Target;
 // combining and without being read back, or to buffers that each thread has to itself. Null: none,
 // or `parallel` has iterations enough.
 const StmtNode* shared_loop(const Kernel& kernel, const Stmt& parallel);
-// Whether threads share the statement: a parallel loop of more than one iteration, or with such a
-// loop right inside. The others are serial code.
+// Threads share a parallel loop of more than one iteration, or with such a loop right inside. The
+// others are serial code.
 bool is_shared_out(const Kernel& kernel, const Stmt& s);
 
 constexpr int64_t kPartNanoseconds = 1000;  // of work, that a part is worth the fork and join
