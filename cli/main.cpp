@@ -22,7 +22,7 @@ int confined_measure_worker(int argc, char** argv) {
                                                   {}})
                               : tw::Error::success();
   if (error)
-    std::cerr << "candidates run unconfined: " << tw::error_text(std::move(error)) << std::endl;
+    std::cerr << "candidates run unconfined: " << tw::error_text(std::move(error)) << "\n";
   return tw::measure_worker(argv);
 }
 

@@ -72,7 +72,7 @@ class RunsHere : public LibraryRuns::Runs {
 // Tensors go there and come back as files.
 class RunsElsewhere : public LibraryRuns::Runs {
  public:
-  RunsElsewhere(TemporaryFolder folder, std::string library, const Manifest& manifest,
+  RunsElsewhere(TemporaryFolder folder, const std::string& library, const Manifest& manifest,
                 const LibraryPlace& place)
       : folder_(std::move(folder)),
         library_(std::filesystem::absolute(library).string()),
