@@ -160,13 +160,33 @@ def split(name, bits, value, high_bits, parts):
     print(f"inline constexpr double {name}F{bits}[] = {{{text}}};")
 
 
+def pi_of(bits):
+    """pi * 2^bits, by Machin's 16 arctan(1/5) - 4 arctan(1/239)."""
+    def arctan_of_inverse(n):
+        term, total, k = (1 << (bits + 64)) // n, 0, 0
+        while term:
+            total += (-1) ** k * (term // (2 * k + 1))
+            term, k = term // (n * n), k + 1
+        return total
+    return (16 * arctan_of_inverse(5) - 4 * arctan_of_inverse(239)) >> 64
+
+
+def two_over_pi(words):
+    """As many words of 2/pi as angles up to 2^1024 take."""
+    bits = 32 * (words - 2)
+    value = (2 << (2 * bits + 64)) // pi_of(bits + 64)
+    digits = [0, 0] + [(value >> (bits - 32 * (k + 1))) & 0xFFFFFFFF for k in range(words - 2)]
+    print("// 2/pi = sum of kTwoOverPi[k] * 2^(32 - 32 k)")
+    print(f"inline constexpr uint32_t kTwoOverPi[] = {{{', '.join(f'0x{d:08x}' for d in digits)}}};")
+
+
 def main():
     half_ln2, quarter_pi = D(2).ln() / 2, PI / 4
     s = (D(2).sqrt() - 1) / (D(2).sqrt() + 1)
     t = D(2).sqrt() - 1
     print("// Written by scripts/fit_math.py. Coefficients from the constant term up; `error` is the largest relative error of the fit.")
-    print("#pragma once\n")
-    print("namespace tw {")
+    print("#pragma once\n#include <cstdint>\n")
+    print("namespace tw::codegen {")
     for bits, exp, log, sin, cos, asin, atan in ((32, 4, 3, 3, 3, 5, 4), (64, 10, 7, 6, 6, 12, 10)):
         fit("kExp", bits, exp_tail, -half_ln2 * D("1.01"), half_ln2 * D("1.01"), exp, lambda r: r * r * (-r).exp())
         fit("kLog", bits, log_tail, 0, s * s, log, lambda z: z / 2)
@@ -182,7 +202,8 @@ def main():
     fit("kErfcx", 64, lambda u: erfcx(c * (1 + u) / (1 - u)), (1 - c) / (1 + c), (6 - c) / (6 + c), 18, lambda u: D(1))
     fit_rational("kNormal", 32, normal_tail, 0, D("13.3"), 4, 5, 4)
     fit_rational("kNormal", 64, normal_tail, 0, D("38"), 11, 12, 3)
-    print("}  // namespace tw")
+    two_over_pi(39)
+    print("}  // namespace tw::codegen")
 
 
 main()

@@ -7,7 +7,8 @@
 
 namespace tw::codegen::math_detail {
 
-constexpr double kLog2E = 1.4426950408889634, kLn2 = 0.69314718055994531;
+constexpr double kLog2E = 1.4426950408889634, kLn2 = 0.69314718055994531,
+                 kHalfPi = 1.5707963267948966;
 
 inline bool is_f32(Value* x) { return x->getType()->getScalarType()->isFloatTy(); }
 

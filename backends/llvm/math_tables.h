@@ -1,6 +1,7 @@
 // Written by scripts/fit_math.py. Coefficients from the constant term up; `error` is the largest
 // relative error of the fit.
 #pragma once
+#include <cstdint>
 
 namespace tw::codegen {
 // Error 1.1e-08
@@ -129,4 +130,11 @@ inline constexpr double kNormalBottomF64[] = {1.0,
                                               4.275699999848667e-05,
                                               2.344359998511873e-06,
                                               6.283168279819803e-08};
+// 2/pi = sum of kTwoOverPi[k] * 2^(32 - 32 k)
+inline constexpr uint32_t kTwoOverPi[] = {
+    0x00000000, 0x00000000, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041,
+    0xfe5163ab, 0xdebbc561, 0xb7246e3a, 0x424dd2e0, 0x06492eea, 0x09d1921c, 0xfe1deb1c, 0xb129a73e,
+    0xe88235f5, 0x2ebb4484, 0xe99c7026, 0xb45f7e41, 0x3991d639, 0x835339f4, 0x9c845f8b, 0xbdf9283b,
+    0x1ff897ff, 0xde05980f, 0xef2f118b, 0x5a0a6d1f, 0x6d367ecf, 0x27cb09b7, 0x4f463f66, 0x9e5fea2d,
+    0x7527bac7, 0xebe5f17b, 0x3d0739f7, 0x8a5292ea, 0x6bfb5fb1, 0x1f8d5d08, 0x56033046};
 }  // namespace tw::codegen

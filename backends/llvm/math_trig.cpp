@@ -1,6 +1,9 @@
 // Circular functions, their inverses and erf.
+#include <llvm/IR/MDBuilder.h>
+
 #include <limits>
 
+#include "backends/llvm/far_angles.h"
 #include "backends/llvm/math.h"
 #include "backends/llvm/math_detail.h"
 
@@ -9,25 +12,50 @@ namespace tw::codegen {
 using namespace math_detail;
 
 namespace {
-constexpr double kHalfPi = 1.5707963267948966, kHalfPiLow = 6.123233995736766e-17;
-constexpr double kErfcxCentre = 2.5;  // as in scripts/fit_math.py
+constexpr double kHalfPiLow = 6.123233995736766e-17;  // pi/2 less kHalfPi
+constexpr double kErfcxCentre = 2.5;                  // as in scripts/fit_math.py
 
 struct SinCos {
   Value *sine, *cosine;  // of the rest in [-pi/4, pi/4]
   Value* quadrant;       // i32, modulo 4
 };
 
+// Lanes of f64 go the long way together where one of them is far.
+ReducedAngle reduced_angle(Values& v, Value* x) {
+  auto& b = v.b;
+  Reduced near = reduce(v, x, 1 / kHalfPi, kHalfPiF64);
+  Value* is_far = v.less(v.real(x, kFarAngle), v.abs(x));
+  auto together = [&](Value* rest, Value* quadrant) {
+    auto* type = llvm::StructType::get(rest->getType(), quadrant->getType());
+    Value* both = b.CreateInsertValue(llvm::PoisonValue::get(type), rest, 0);
+    return b.CreateInsertValue(both, quadrant, 1);
+  };
+  llvm::BasicBlock* block = b.GetInsertBlock();
+  Value* both = v.branch(
+      Values::lanes(x) ? b.CreateOrReduce(is_far) : is_far,
+      [&] {
+        ReducedAngle far = reduce_far_angle(v, x);
+        return together(v.select(is_far, far.rest, near.rest),
+                        v.select(is_far, far.quadrant, near.count));
+      },
+      [&] { return together(near.rest, near.count); });
+  if (llvm::Instruction* end = block->getTerminator())
+    end->setMetadata(llvm::LLVMContext::MD_prof,
+                     llvm::MDBuilder(b.getContext()).createUnlikelyBranchWeights());
+  return {b.CreateExtractValue(both, 0), b.CreateExtractValue(both, 1)};
+}
+
 SinCos reduced_sin_cos(Values& v, Value* x) {
   auto& b = v.b;
   int count = Values::lanes(x);
   Value* wide = is_f32(x) ? b.CreateFPExt(x, v.with_lanes(b.getDoubleTy(), count)) : x;
-  Reduced r = reduce(v, wide, 1 / kHalfPi, kHalfPiF64);
+  ReducedAngle r = reduced_angle(v, wide);
   Value* rest = is_f32(x) ? b.CreateFPTrunc(r.rest, x->getType()) : r.rest;
   Value* z = b.CreateFMul(rest, rest);
   Value* sine = v.fma(b.CreateFMul(z, rest), polynomial(v, z, TW_TABLE(x, kSin)), rest);
   Value* quartic = b.CreateFMul(b.CreateFMul(z, z), polynomial(v, z, TW_TABLE(x, kCos)));
   Value* cosine = b.CreateFAdd(v.fma(z, v.real(x, -0.5), v.real(x, 1)), quartic);
-  return {sine, cosine, b.CreateTrunc(r.count, v.with_lanes(b.getInt32Ty(), count))};
+  return {sine, cosine, b.CreateTrunc(r.quadrant, v.with_lanes(b.getInt32Ty(), count))};
 }
 
 Value* bit_set(Values& v, Value* x, int64_t bit) {

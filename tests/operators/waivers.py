@@ -129,7 +129,6 @@ WAIVERS = [
 ]
 # Faults that are known and not mended.
 KNOWN = [
-    Waiver("Sin Cos Tan", None, "of numbers beyond 2^20 the error of compiled code grows with the number", lambda c: c.special, "compiled"),
     Waiver("GridSample", None, "integers are rounded, not truncated", lambda c: not is_float(c.types()[0])),
 ]
 # Operators without cases, with the reason.
