@@ -1,15 +1,12 @@
 #include "backends/llvm/codegen.h"
 
 #include <llvm/Analysis/LoopInfo.h>
-#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/CodeGen/MachineBasicBlock.h>
 #include <llvm/CodeGen/MachineOptimizationRemarkEmitter.h>
 #include <llvm/IR/DiagnosticHandler.h>
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/Dominators.h>
-#include <llvm/IR/IRBuilder.h>
-#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
@@ -27,6 +24,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "backends/llvm/compiler_faults.h"
 #include "backends/llvm/lane_loads.h"
 #include "backends/llvm/nan_tests.h"
 
@@ -138,46 +136,6 @@ void prepare_module(llvm::Module& module, llvm::TargetMachine& machine, const Cp
   }
 }
 
-namespace {
-
-// Whether the operand is to be the greater one, for the comparison, its inverse or a part of it to
-// hold: whether numbers have an order is asked by comparing both ways.
-bool may_be_greater(llvm::CmpInst::Predicate predicate, unsigned operand) {
-  switch (predicate) {
-    case llvm::CmpInst::FCMP_OEQ:
-    case llvm::CmpInst::FCMP_UNE: return false;
-    case llvm::CmpInst::FCMP_OLT:
-    case llvm::CmpInst::FCMP_OLE:
-    case llvm::CmpInst::FCMP_UGE:
-    case llvm::CmpInst::FCMP_UGT: return operand == 1;
-    case llvm::CmpInst::FCMP_OGT:
-    case llvm::CmpInst::FCMP_OGE:
-    case llvm::CmpInst::FCMP_ULE:
-    case llvm::CmpInst::FCMP_ULT: return operand == 0;
-    default: return true;
-  }
-}
-
-// MVE's comparisons `lt` and `le` hold for NaN. LLVM takes them for `gt` and `ge` with the operands
-// swapped where the greater one is the same number in all lanes, so that is hidden from it.
-void keep_orders(llvm::Function& f) {
-  std::vector<llvm::FCmpInst*> comparisons;
-  for (llvm::Instruction& i : llvm::instructions(f))
-    if (auto* compare = llvm::dyn_cast<llvm::FCmpInst>(&i);
-        compare && compare->getType()->isVectorTy())
-      comparisons.push_back(compare);
-  for (llvm::FCmpInst* compare : comparisons)
-    for (const unsigned operand : {0U, 1U}) {
-      llvm::Value* value = compare->getOperand(operand);
-      if (!may_be_greater(compare->getPredicate(), operand) || !llvm::getSplatValue(value))
-        continue;
-      llvm::IRBuilder<> b(compare);
-      compare->setOperand(operand, b.CreateArithmeticFence(value, value->getType()));
-    }
-}
-
-}  // namespace
-
 Error run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
   TW_TRY(verify_module(module));
   llvm::LoopAnalysisManager loops;
@@ -202,8 +160,7 @@ Error run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
   pipeline.run(module, modules);
   if (machine.getTargetTriple().isAArch64())
     for (llvm::Function& f : module) load_lanes_together(f, kArmRegisters);
-  for (llvm::Function& f : module)
-    if (f.getFnAttribute("target-features").getValueAsString().contains("+mve.fp")) keep_orders(f);
+  for (llvm::Function& f : module) avoid_compiler_faults(f);
   for (llvm::Function& f : module)
     for (llvm::Instruction& i : llvm::make_range(
              f.isDeclaration() ? llvm::BasicBlock::iterator() : f.getEntryBlock().begin(),

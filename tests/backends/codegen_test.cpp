@@ -111,6 +111,18 @@ TEST_CASE("a register tile is one fused multiply-add per vector and no spill") {
   }
 }
 
+TEST_CASE("one lane of a narrowed vector is stored in the narrow type") {
+  std::string text = assembly(znver4(),
+                              test::parsed_kernel(R"(kernel @k(x: in i32[17], y: out i8[17]) {
+    for j in 2 unroll { for l in 16 vector {
+      if j * 16 + l < 17 { y: y[j * 16 + l] = i8(x[j * 16 + l]) }
+    } }
+  })"));
+  CHECK(count(text, "vpmovdb") == 1);
+  CHECK(count(text, "movb") == 1);
+  CHECK(count(text, "vmovss") == 0);
+}
+
 TEST_CASE("spills of a tile that needs too many registers are counted") {
   KernelReport r = report(znver4(), test::parsed_kernel(gemm(3, 12, 16)));
   CHECK(r.spills + r.reloads > 0);

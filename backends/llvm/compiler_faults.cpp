@@ -1,0 +1,95 @@
+#include "backends/llvm/compiler_faults.h"
+
+#include <llvm/Analysis/VectorUtils.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/IntrinsicInst.h>
+
+#include <optional>
+#include <vector>
+
+namespace tw::codegen {
+namespace {
+
+template <typename Kind>
+std::vector<Kind*> all_of(llvm::Function& f) {
+  std::vector<Kind*> found;
+  for (llvm::Instruction& i : llvm::instructions(f))
+    if (auto* one = llvm::dyn_cast<Kind>(&i)) found.push_back(one);
+  return found;
+}
+
+// Whether the operand is to be the greater one, for the comparison, its inverse or a part of it to
+// hold: whether numbers have an order is asked by comparing both ways.
+bool may_be_greater(llvm::CmpInst::Predicate predicate, unsigned operand) {
+  switch (predicate) {
+    case llvm::CmpInst::FCMP_OEQ:
+    case llvm::CmpInst::FCMP_UNE: return false;
+    case llvm::CmpInst::FCMP_OLT:
+    case llvm::CmpInst::FCMP_OLE:
+    case llvm::CmpInst::FCMP_UGE:
+    case llvm::CmpInst::FCMP_UGT: return operand == 1;
+    case llvm::CmpInst::FCMP_OGT:
+    case llvm::CmpInst::FCMP_OGE:
+    case llvm::CmpInst::FCMP_ULE:
+    case llvm::CmpInst::FCMP_ULT: return operand == 0;
+    default: return true;
+  }
+}
+
+// MVE's comparisons `lt` and `le` hold for NaN. LLVM takes them for `gt` and `ge` with the operands
+// swapped where the greater one is the same number in all lanes, so that is hidden from it.
+void keep_orders(llvm::Function& f) {
+  for (llvm::FCmpInst* compare : all_of<llvm::FCmpInst>(f))
+    for (const unsigned operand : {0U, 1U}) {
+      llvm::Value* value = compare->getOperand(operand);
+      if (!compare->getType()->isVectorTy() || !may_be_greater(compare->getPredicate(), operand) ||
+          !llvm::getSplatValue(value))
+        continue;
+      llvm::IRBuilder<> b(compare);
+      compare->setOperand(operand, b.CreateArithmeticFence(value, value->getType()));
+    }
+}
+
+std::optional<uint64_t> only_lane_of(llvm::Value* mask) {
+  auto* lanes = llvm::dyn_cast<llvm::Constant>(mask);
+  auto* type = llvm::dyn_cast<llvm::FixedVectorType>(mask->getType());
+  if (!lanes || !type) return std::nullopt;
+  std::optional<uint64_t> only;
+  for (unsigned i = 0; i < type->getNumElements(); ++i) {
+    llvm::Constant* lane = lanes->getAggregateElement(i);
+    if (!lane || (!lane->isOneValue() && !lane->isNullValue())) return std::nullopt;
+    if (lane->isNullValue()) continue;
+    if (only) return std::nullopt;
+    only = i;
+  }
+  return only;
+}
+
+// For AVX-512, LLVM stores the one lane of a narrowed vector in its width before the narrowing,
+// over what lies behind it.
+void store_only_lanes(llvm::Function& f) {
+  for (llvm::IntrinsicInst* store : all_of<llvm::IntrinsicInst>(f)) {
+    if (store->getIntrinsicID() != llvm::Intrinsic::masked_store) continue;
+    const unsigned mask = store->arg_size() - 1;
+    const std::optional<uint64_t> lane = only_lane_of(store->getArgOperand(mask));
+    if (!lane) continue;
+    llvm::IRBuilder<> b(store);
+    llvm::Value* element = b.CreateExtractElement(store->getArgOperand(0), *lane);
+    llvm::Value* place = b.CreateConstInBoundsGEP1_64(element->getType(), store->getArgOperand(1),
+                                                      *lane);
+    const llvm::Align vector = store->getParamAlign(1).valueOrOne();
+    const uint64_t bytes = *lane * element->getType()->getScalarSizeInBits() / 8;
+    b.CreateAlignedStore(element, place, llvm::commonAlignment(vector, bytes));
+    store->eraseFromParent();
+  }
+}
+}  // namespace
+
+void avoid_compiler_faults(llvm::Function& function) {
+  if (function.isDeclaration()) return;
+  if (function.getFnAttribute("target-features").getValueAsString().contains("+mve.fp"))
+    keep_orders(function);
+  store_only_lanes(function);
+}
+}  // namespace tw::codegen
