@@ -104,7 +104,7 @@ class FarAngle {
     for (Value*& word : product) word = b.CreateXor(word, b.CreateSExt(turned, b.getInt32Ty()));
   }
 
-  // The fraction of a quadrant, by its upper words: no f64 is nearer than some 2^-62 to a whole one.
+  // The part of a quadrant, by its upper words: no f64 comes nearer to a whole one than 2^-62.
   Value* fraction() {
     Value* sum = nullptr;
     for (unsigned i = 2; i < kWords; ++i) {
