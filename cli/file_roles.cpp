@@ -46,8 +46,8 @@ bool is_plain_in_rules(char c) {
 // A path as a rule of Make has it, which Ninja reads too. Errors: the two do not read it as one
 // name, or not as this one.
 Expected<std::string> for_make(const std::string& path, bool target) {
-  // Of the user's home, "./" before it or not; of an archive; patterns; and what Make takes for the
-  // end of the name
+  // Names in the user's home or in an archive, patterns, and ends of names that Make takes off, are
+  // read otherwise.
   const size_t first = std::min(path.find_first_not_of("./"), path.size());
   const bool sound = std::ranges::all_of(path, is_plain_in_rules) &&
                      !path.substr(first).starts_with('~') && !path.ends_with(')') &&

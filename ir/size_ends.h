@@ -21,8 +21,8 @@ std::optional<Bounds> size_ends(const Expr& size, const Ranges& ranges = {});
 // The most that it is; nullopt: more than can be counted, or unknown.
 std::optional<int64_t> most_counted(const Expr& size, const Ranges& ranges = {});
 
-// Of each operand of a size that is a sum, written out: passes walk through it again and again, and
-// sizes that are read twice in each step double.
+// Sizes that are read twice in each step double, and passes walk through them again and again: each
+// operand of a sum is written out in so many parts at most.
 inline constexpr int64_t kMostParts = 1024;
 bool has_many_parts(const Expr& size, int64_t most = kMostParts);
 Error check_parts(const Expr& size);

@@ -7,7 +7,7 @@
 namespace tw {
 namespace {
 
-// Of C and C++, from C89 and C++98 to C23 and C++26, with the other spellings of operators.
+// Keywords of C and C++, from C89 and C++98 to C23 and C++26, and the spellings of operators.
 constexpr std::string_view kKeywords =
     " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t"
     " char32_t char8_t class co_await co_return co_yield compl concept const const_cast"

@@ -1,8 +1,9 @@
 // before: %y: f32[3, 5] = matmul(%a, %b), of f32[3, 0] and f32[0, 5]
 // after:  %y: f32[3, 5] = expand(const 0)
-// What has no elements is a constant without bytes, and a sum of nothing is what it begins with:
-// 0, or a convolution's bias. Why here: the kernels of products and convolutions, and all that
-// chooses and schedules them, divide by extents. Shapes are known, and no pattern is matched yet.
+// A tensor without elements is a constant without bytes, and a sum of nothing is the number that it
+// begins with: 0, or a convolution's bias. Why here: the kernels of products and convolutions, and
+// all that chooses and schedules them, divide by extents. Shapes are known, and no pattern is
+// matched yet.
 #include <algorithm>
 #include <limits>
 
@@ -24,7 +25,7 @@ std::optional<Tensor> empty_tensor(const TensorType& type) {
   return shape ? std::optional<Tensor>(Tensor::zeros(type.dtype, *shape)) : std::nullopt;
 }
 
-// What a reduction begins with; none: a mean, which has no value.
+// The number that a reduction begins with; none: a mean, which has no value.
 std::optional<double> beginning(ReduceKind kind, DType type) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   switch (kind) {

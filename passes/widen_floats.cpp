@@ -25,7 +25,7 @@ std::vector<NodeId> quantizers_of_f32(const Graph& graph) {
   return found;
 }
 
-// Those that are f32 already: made of f64, and read by nothing but such nodes.
+// Operands that are f32 already: made of f64, and read by nothing but such nodes.
 std::set<ValueId> narrow_operands(const Graph& graph, const std::vector<NodeId>& quantizers) {
   const std::vector<std::vector<NodeId>> users = graph.users();
   std::set<ValueId> found;

@@ -7,7 +7,7 @@
 namespace tw {
 namespace {
 
-// What may be larger has no place in an arena: it gets memory for what a run really needs
+// A tensor that may be larger has no place in an arena: a run gets memory for the bytes it needs
 constexpr int64_t kMostBytes = int64_t{1} << 36;
 
 // Elements start, start + step ... of an axis.

@@ -40,7 +40,7 @@ constexpr const char* kAllowed[] = {
     "newfstatat", "readlink", "readlinkat", "rename", "renameat", "renameat2", "rmdir", "stat",
     "statfs", "statx", "unlink", "unlinkat"};
 
-// Of these the C library takes the place by others, if the kernel says that it has none.
+// The C library uses others in place of these, if the kernel says that it has none.
 constexpr const char* kMissing[] = {"clone3"};
 
 struct Allowed {
@@ -74,7 +74,7 @@ std::vector<Allowed> allowed_by_arguments() {
   for (const uint64_t command :
        {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_ADD_SEALS, F_GET_SEALS})
     list.push_back({"fcntl", {argument_is(1, command)}});
-  // Of a terminal: its size, and that it is one
+  // A terminal is asked for its size, and whether it is one
   for (const uint64_t request : {uint64_t{TCGETS}, uint64_t{TCGETS2}, uint64_t{TIOCGWINSZ}})
     list.push_back({"ioctl", {argument_is(1, request)}});
   for (const uint64_t option : {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_SET_VMA})

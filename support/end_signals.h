@@ -9,8 +9,8 @@ namespace tw {
 // For programs, before there are threads.
 void clean_up_on_end_signals();
 
-// What the signals' handler does before the end, once: false where another thread is at it. For
-// handlers that end the process in their own way.
+// Cleans up as the signals' handler does, once: false where another thread is at it. For handlers
+// that end the process in their own way.
 bool clean_up_at_end();
 // Cleans up and ends the process by the signal. For handlers of signals that take the place of the
 // one above.

@@ -19,8 +19,8 @@ std::vector<Kind*> all_of(llvm::Function& f) {
   return found;
 }
 
-// Whether the operand is to be the greater one, for the comparison, its inverse or a part of it to
-// hold: whether numbers have an order is asked by comparing both ways.
+// The operand is to be the greater one for the comparison, its inverse or a part of it to hold: an
+// order of two numbers at all is asked for by comparing both ways.
 bool may_be_greater(llvm::CmpInst::Predicate predicate, unsigned operand) {
   switch (predicate) {
     case llvm::CmpInst::FCMP_OEQ:

@@ -5,7 +5,8 @@
 
 namespace tw::codegen {
 
-// Of what Values::extreme makes of vectors, once register buffers are values.
+// One test a chain of maxima or minima of vectors (Values::extreme), where each step has one. It
+// runs once register buffers are values.
 struct JoinNanTestsPass : llvm::PassInfoMixin<JoinNanTestsPass> {
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 };

@@ -55,7 +55,7 @@ class Values {
   Value* round_to_tf32(Value* x);  // of f32
   // f64 -> f32, kept apart from a later rounding to f16, which would need a library call
   Value* narrow(Value* x);
-  // What is converted to or from an integer, kept apart from a product by a power of two where the
+  // A number converted to or from an integer, kept apart from a product by a power of two where the
   // two together are wrong
   Value* unscaled(Value* x);
   Value* bits(Value* x);  // float -> the integers that store it

@@ -12,7 +12,7 @@ namespace tw::onnx_import {
 namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 40;
-// Of an element that stays an expression: longer ones are computed when the model runs.
+// An element with more operands does not stay an expression: it is computed when the model runs.
 constexpr int64_t kMostKnownParts = 100;
 
 bool carries_elements(const TensorType& type) {
@@ -240,7 +240,7 @@ std::optional<Val> Builder::fold(const OpAttrs& attrs, const std::vector<Val>& i
   return std::nullopt;
 }
 
-// Its dims simplified, not negative and within the limits.
+// The type with simplified dims, none negative and all within the limits.
 Expected<TensorType> Builder::checked(TensorType type) const {
   for (Expr& dim : type.shape) {
     TW_TRY(check_parts(dim));

@@ -47,7 +47,7 @@ bool is_graph(const onnx::AttributeProto& attribute) {
          attribute.type() == onnx::AttributeProto::GRAPHS;
 }
 
-// What the nodes will be once their calls are expanded.
+// The number of nodes and tensors once all calls are expanded.
 class ExpandedSize {
  public:
   ExpandedSize(const Functions& functions, int64_t max_nodes)

@@ -38,7 +38,7 @@ void for_each_graph(onnx::GraphProto& graph, const std::function<void(onnx::Grap
     for (onnx::GraphProto* inner : inner_graphs(node)) for_each_graph(*inner, fn);
 }
 
-// The same for the main graph and those of functions.
+// The main graph, those of functions, and all that are attributes of nodes.
 void for_each_graph(onnx::ModelProto& model, const std::function<void(onnx::GraphProto&)>& fn) {
   for_each_graph(*model.mutable_graph(), fn);
   for (auto& function : *model.mutable_functions()) {

@@ -11,7 +11,7 @@ namespace tw {
 namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 44;
-// Of a tensor without elements, its other extents together: loops run over them
+// Loops run over the other extents of a tensor without elements: their product
 constexpr int64_t kMaxEmptyWalk = int64_t{1} << 31;
 constexpr size_t kMaxRank = 64;
 
@@ -142,7 +142,7 @@ Error check_type(const TensorType& t) {
   int64_t count = 1;
   bool empty = false;
   for (const Expr& dim : t.shape) {
-    // Of symbols: their smallest values alone must not be too much
+    // Of symbols, the smallest values alone must not be too much
     const std::optional<int64_t> known = as_const(dim);
     const int64_t extent = known ? *known : most_counted(dim).value_or(kMostCounted);
     if (known && extent < 0)

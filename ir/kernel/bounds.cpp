@@ -27,7 +27,7 @@ void add_variables(const Expr& e, std::set<std::string>& names) {
   });
 }
 
-// What is true where the condition is not; undefined: nothing simple.
+// The condition that is true where `e` is not; undefined: no simple one is.
 Expr opposite(const Expr& e) {
   if (e->kind == ExprKind::unary && e->unary == UnaryOp::logical_not) return e->args[0];
   if (e->kind != ExprKind::binary) return {};
@@ -212,7 +212,7 @@ class BoundsChecker {
     return false;
   }
 
-  // Of constant loops, with the conditions that their variables decide.
+  // For each point of constant loops, as far as their variables decide the conditions.
   bool holds_at_all_points(const Expr& index, const Expr& extent) const {
     if (loads_something(index) || !can_be_divided(index)) return false;
     std::set<std::string> names;

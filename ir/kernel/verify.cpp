@@ -1,4 +1,4 @@
-// What every kernel must satisfy, lowered and scheduled; checking builds ask after each step too.
+// Rules of every kernel, lowered and scheduled; checking builds ask after each step too.
 #include <algorithm>
 #include <set>
 

@@ -8,7 +8,7 @@
 
 namespace tw {
 
-// What the maximum is taken of, for x. More than a load is not worth being written twice.
+// The number that a maximum reads for x. More than a load is not worth being written twice.
 inline Expr top_candidate(const Expr& x) {
   const Expr& read = x->kind == ExprKind::cast ? x->args[0] : x;
   if (read->kind != ExprKind::load) return x;

@@ -61,7 +61,7 @@ Expr in_f32(const Expr& x) {
 }
 Expr rounded(const Expr& x, DType type) { return x.type() == type ? x : cast(type, x); }
 
-// Of numbers of a type, the result is one of them too.
+// The result of a number of a type is a number of that type too.
 bool stays_in_type(UnaryOp f) {
   switch (f) {
     case UnaryOp::neg:

@@ -199,9 +199,9 @@ bool divide_as_multiply(Rewriter& rewriter, NodeId id) {
   return multiply_instead(rewriter, id, exact_inverse);
 }
 
-// What a softmax alone reads, back through sums and masks, is divided by a rounded inverse. It is
-// off by an ulp at most, as its exponential is anyway, and nobody sees it. In attention, each
-// score would wait for a division.
+// Quotients that a softmax alone reads, back through sums and masks, become products by a rounded
+// inverse. They are off by an ulp at most, as the exponential is anyway, and nobody sees it. In
+// attention, each score would wait for a division.
 bool divide_scores(Rewriter& rewriter, NodeId id) {
   constexpr size_t kMostNodes = 8;
   const auto rounded_inverse = [](DType type, double value) {

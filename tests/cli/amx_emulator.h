@@ -16,8 +16,8 @@ class AmxEmulator {
   AmxEmulator(const AmxEmulator&) = delete;
   AmxEmulator& operator=(const AmxEmulator&) = delete;
 
-  // Whether it can stand in for a feature, as LLVM calls it: on x86-64 under Linux, AMX's alone, of
-  // a processor that has none of them.
+  // It can stand in for a feature (LLVM's name): on x86-64 under Linux, those of AMX alone, on a
+  // processor that has none of them.
   static bool has(const std::string& feature);
   // Instructions done here by all threads so far, those that multiply; 0 where the processor did
   // them itself.

@@ -1,4 +1,4 @@
-// What strangers chose, on its way to terminals and logs.
+// Names and texts that strangers chose, on their way to terminals and logs.
 #include "cli/text/printable.h"
 
 #include <doctest/doctest.h>

@@ -131,7 +131,7 @@ def add_cases():
     calls = [call("over", ["x"], ["t"]), call("over", ["t"], ["y"])]
     calls[0].overload, calls[1].overload = "one", "two"
     case("overloads", [first, second], calls, X * np.where(X < 0, 0.0625, 1).astype(np.float32))
-    # Of another opset than the model, as a library of functions has
+    # A function of another opset than the model, as a library of functions has
     old = function("old", ["v"], ["w"], [node("LeakyRelu", ["v"], ["w"], alpha=Ref("a", "FLOAT"))], opsets=[h.make_opsetid("", 16)], a=0.25)
     case("older_opset", [old], [call("old", ["x"], ["y"])], np.where(X < 0, X / 4, X))
 

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 IR_VERSION = 12
-# What onnxruntime's Python interface takes and gives. Others are initializers there, and outputs behind a cast.
+# Types that onnxruntime's Python interface takes and gives. Others are initializers there, and outputs behind a cast.
 NATIVE = {"float", "double", "float16", "bool", "string", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"}
 MICROSOFT = "com.microsoft"
 

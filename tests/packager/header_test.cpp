@@ -89,7 +89,7 @@ const char* const kKeywords =
     "__asm__ __attribute__ __func__ __int128 __restrict int64_t uint64_t size_t tw_status inputs "
     "outputs symbols context api io dims0 data final override import module";
 
-// Of the C library, which programs have before.
+// The C library's headers, which programs include before.
 std::string library_headers() {
   std::string text;
   for (const char* name :

@@ -42,7 +42,7 @@ namespace fs = std::filesystem;
 constexpr uint64_t kMemory = uint64_t{2} << 30, kFile = 1 << 20;
 constexpr int kNobody = 65534;
 
-// What the attempts are about: files inside of the cage and outside, made before.
+// The files that attempts are made on, inside of the cage and outside.
 struct Place {
   fs::path root, inside, outside;
   int inherited = -1;  // a descriptor of a file outside
@@ -330,7 +330,7 @@ std::vector<Attempt> kernel() {
   };
 }
 
-// What work needs.
+// Calls that work needs.
 std::vector<Attempt> needed() {
   return {
       {"a thread",

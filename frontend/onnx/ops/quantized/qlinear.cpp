@@ -211,7 +211,7 @@ struct DynamicRange {
   Val scale, zero;
 };
 
-// Of the data, with 0 in it. Where all of it is 0, the scale is 1, as onnxruntime has it.
+// The range of the data has 0 in it. Where all of it is 0, the scale is 1, as onnxruntime has it.
 DynamicRange dynamic_range(NodeImport& n, Val a) {
   Ints axes;
   for (int64_t i = 0; i < n.rank(a); ++i) axes.push_back(i);
