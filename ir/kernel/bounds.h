@@ -1,4 +1,4 @@
-// A proof that a kernel stays inside of its buffers. Lowering sees to that and schedules keep it, but
+// A proof that a kernel stays inside its buffers. Lowering sees to that and schedules keep it, but
 // texts of kernels and schedules come from logs, locks and other machines: before native code is
 // made of what such a text says, it is shown once more, of the kernel itself.
 #pragma once
