@@ -182,6 +182,15 @@ TEST_CASE("BitCast") {
               {0x3f800000});
 }
 
+TEST_CASE("MaxPool's indices are of elements, where all of a window are the lowest too") {
+  const std::string head =
+      "g (uint8[1,1,3,3] x) => (int64[1,1,2,2] i) { y, i = MaxPool<kernel_shape = "
+      "[2, 2], pads = [1, 1, 1, 1], ";
+  const std::vector<Tensor> zeros = {Tensor::zeros(DType::u8, {1, 1, 3, 3})};
+  check_close(run_graph(head + "strides = [2, 2]>(x) }", zeros), {0, 1, 3, 4});
+  check_close(run_graph(head + "strides = [2, 2], dilations = [2, 2]>(x) }", zeros), {4, 4, 4, 4});
+}
+
 TEST_CASE("MaxPool's indices, LpPool, Col2Im, CenterCropPad") {
   const std::vector<Tensor> in = {counted({1, 1, 3, 3})};
   check_close(

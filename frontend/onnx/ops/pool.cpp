@@ -1,7 +1,6 @@
 // Pooling, and what puts windows back together: Col2Im.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "frontend/onnx/ops/importers.h"
 #include "frontend/onnx/ops/resample/points.h"
@@ -45,9 +44,20 @@ Val power(NodeImport& n, Val x, double p) {
   return p == 0.5 ? n.unary(UnaryOp::sqrt, x) : n.binary(BinaryOp::pow, x, n.scalar(p, x));
 }
 
-double lowest(DType t) {
-  if (is_float(t)) return -std::numeric_limits<double>::infinity();
-  return is_signed_int(t) ? -std::ldexp(1.0, 8 * dtype_bytes(t) - 1) : 0;
+// The point of a window's tap along a spatial axis. A tap beyond the input stands for the nearest one
+// of the window that is inside, so that each maximum has an index, one of the lowest numbers too.
+Val point_of_tap(NodeImport& n, const op::Pool& pool, size_t axis, Val window, Val tap,
+                 Expr extent) {
+  const Val start = n.sub(n.mul(window, integer(n, pool.strides[axis])),
+                          integer(n, pool.pads[axis]));
+  const Val dilation = integer(n, pool.dilations[axis]), last = integer(n, extent - 1);
+  const auto between = [&](Val x, Val low, Val high) {
+    return n.binary(BinaryOp::max, n.binary(BinaryOp::min, x, high), low);
+  };
+  const Val first_tap = n.unary(UnaryOp::neg, n.binary(BinaryOp::floor_div, start, dilation));
+  const Val last_tap = n.binary(BinaryOp::floor_div, n.sub(last, start), dilation);
+  const Val inside = n.add(start, n.mul(between(tap, first_tap, last_tap), dilation));
+  return between(inside, integer(n, 0), last);
 }
 
 // The flat index of each window's first maximum, in the whole input. The windows are laid out as
@@ -57,26 +67,18 @@ Val max_indices(NodeImport& n, Val x, const op::Pool& pool, const Shape& out, bo
   Ints places = {0, 1};
   Shape windows(out.begin(), out.end()), flat(out.begin(), out.end());
   std::vector<Val> tables;
-  Val inside;
   int64_t taps = 1;
   for (int64_t i = 0; i < spatial; ++i) {
     const auto at = static_cast<size_t>(i);
-    const Val start = n.mul(positions(n, out[at + 2], rank, 2 + i), integer(n, pool.strides[at]));
-    const Val tap = n.mul(positions(n, pool.kernel[at], rank, 2 + spatial + i),
-                          integer(n, pool.dilations[at]));
-    const Val place = n.sub(n.add(start, tap), integer(n, pool.pads[at]));
-    const Val here = n.binary(BinaryOp::logical_and, n.binary(BinaryOp::le, integer(n, 0), place),
-                              n.less(place, integer(n, n.dim(x, i + 2))));
-    inside = inside.valid() ? n.binary(BinaryOp::logical_and, inside, here) : here;
     places.push_back(-1);
-    tables.push_back(place);
+    tables.push_back(point_of_tap(n, pool, at, positions(n, out[at + 2], rank, 2 + i),
+                                  positions(n, pool.kernel[at], rank, 2 + spatial + i),
+                                  n.dim(x, i + 2)));
     windows.emplace_back(pool.kernel[at]);
     taps *= pool.kernel[at];
   }
   flat.emplace_back(taps);
-  const Val read = n.select(inside,
-                            take(n, x, std::move(places), std::move(tables), std::move(windows)),
-                            n.scalar(lowest(n.dtype(x)), x));
+  const Val read = take(n, x, std::move(places), std::move(tables), std::move(windows));
   Val tap = n.emit(op::ArgReduce{false, 2 + spatial, false, false},
                    {n.reshape(read, std::move(flat))});
   Expr planes = 1;
@@ -89,14 +91,12 @@ Val max_indices(NodeImport& n, Val x, const op::Pool& pool, const Shape& out, bo
     const Val kernel = integer(n, pool.kernel[at]);
     const Val own = n.binary(BinaryOp::floor_mod, tap, kernel);
     tap = n.binary(BinaryOp::floor_div, tap, kernel);
-    const Val start = n.sub(
-        n.mul(positions(n, out[at + 2], 2 + spatial, 2 + i), integer(n, pool.strides[at])),
-        integer(n, pool.pads[at]));
+    const Val point = point_of_tap(n, pool, at, positions(n, out[at + 2], 2 + spatial, 2 + i), own,
+                                   n.dim(x, i + 2));
     Expr stride = 1;
     for (int64_t k = column_major ? 0 : i + 1; k < (column_major ? i : spatial); ++k)
       stride = stride * n.dim(x, k + 2);
-    index = n.add(
-        index, n.mul(n.add(start, n.mul(own, integer(n, pool.dilations[at]))), integer(n, stride)));
+    index = n.add(index, n.mul(point, integer(n, stride)));
   }
   return index;
 }
