@@ -44,8 +44,8 @@ Val power(NodeImport& n, Val x, double p) {
   return p == 0.5 ? n.unary(UnaryOp::sqrt, x) : n.binary(BinaryOp::pow, x, n.scalar(p, x));
 }
 
-// The point of a window's tap along a spatial axis. A tap beyond the input stands for the nearest one
-// of the window that is inside, so that each maximum has an index, one of the lowest numbers too.
+// The point of a window's tap along a spatial axis. A tap beyond the input stands for the nearest
+// one of the window that is inside: each maximum has an index, the lowest number too.
 Val point_of_tap(NodeImport& n, const op::Pool& pool, size_t axis, Val window, Val tap,
                  Expr extent) {
   const Val start = n.sub(n.mul(window, integer(n, pool.strides[axis])),
