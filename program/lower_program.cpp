@@ -367,11 +367,6 @@ class GraphLowering {
     const auto* loop = std::get_if<op::Loop>(&node.attrs);
     if (!loop || loop->conditional) given.emplace_back(node.inputs[first++], 0);
     for (const Graph* region : regions_of(node.attrs)) {
-      if (!region->data_symbols.empty())
-        return make_error(DiagCode::unsupported,
-                          "{0} '{1}': data inside of it decide about sizes (element {2} of '{3}')",
-                          op_info(node.attrs).name, node.name, region->data_symbols[0].element,
-                          region->value(region->data_symbols[0].value).name);
       const RegionSide side = side_of(*region, node, placement_);
       GraphLowering inner(*region, &side, shared_);
       TW_ASSIGN(LoweredCalls calls, inner.run());

@@ -22,9 +22,8 @@ class CallPlanner {
     add_buffers();
     keep_what_is_sent();
     join_in_place(calls(), program_.kernels, lifetimes_);
-    // The workspace of the call around a region holds all
-    if (lowered_.in_region) growable_.assign(lifetimes_.size(), -1);
-    else growable_ = plan_growable(lifetimes_, lowered_.symbols, calls());
+    growable_ = plan_growable(lifetimes_, lowered_.symbols, calls());
+    if (lowered_.in_region) TW_TRY(check_in_workspace());
     TW_TRY(count_bytes());
     offsets_.resize(lifetimes_.size());
     for (int device = 0; device <= static_cast<int>(target_.devices.size()); ++device)
@@ -116,6 +115,17 @@ class CallPlanner {
     for (SizeStep& step : calls().steps)
       if (step.kind == SizeStep::Kind::read || step.kind == SizeStep::Kind::indices)
         renumber(step.at);
+  }
+
+  // The workspace of the call around a region holds all that is in it.
+  Error check_in_workspace() const {
+    for (size_t i = 0; i < lifetimes_.size(); ++i)
+      if (growable_[i] >= 0)
+        return make_error(DiagCode::unsupported,
+                          "a value inside of '{0}' needs {1} bytes, for which there is no limit "
+                          "before that runs",
+                          lowered_.graph->name, to_string(lifetimes_[i].bytes));
+    return Error::success();
   }
 
   // All that lies in arenas together has a number of bytes.

@@ -129,10 +129,10 @@ int32_t tw_device_region_ends(const tw_env* env, int32_t device, int32_t sent);
 
 /* Called by generated code of models with sizes made from data; a status other than TW_OK ends the
  * run (runtime/sizes.c, runtime/indices.c). Numbers of bytes are -1 where they cannot be counted.
- * tw_symbol: data symbol `index` is `value`, to be in [0, most] and, unless that is -1, `exact`. tw_grow: so many
- * bytes in growable buffer `index`, or, behind those, in output index - growable_count, of which
+ * tw_symbol: the symbol kept in *place is `value`, to be in [0, most] and, unless that is -1, `exact`. tw_grow: so
+ * many bytes in growable buffer `index`, or, behind those, in output index - growable_count, of which
  * the caller's memory is taken where there is some. */
-int32_t tw_symbol(const tw_env* env, int32_t index, int64_t value, int64_t most, int64_t exact,
+int32_t tw_symbol(const tw_env* env, int64_t* place, int64_t value, int64_t most, int64_t exact,
                   const char* what);
 int32_t tw_require(const tw_env* env, int32_t holds, const char* what);
 int32_t tw_grow(const tw_env* env, int32_t index, int64_t bytes, void** memory);

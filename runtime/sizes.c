@@ -2,10 +2,10 @@
  * such sizes call these. */
 #include "context.h"
 
-int32_t tw_symbol(const tw_env* env, int32_t index, int64_t value, int64_t most, int64_t exact,
+int32_t tw_symbol(const tw_env* env, int64_t* place, int64_t value, int64_t most, int64_t exact,
                   const char* what) {
   tw_context* c = env->context;
-  c->symbols[tw_model->symbol_count + index] = value;
+  *place = value;
   if (value >= 0 && value <= most && (exact < 0 || value == exact)) return TW_OK;
   text_clear(&c->error);
   text_add(&c->error, what);

@@ -59,7 +59,7 @@ void CallEmitter::emit_call(const KernelCall& call, const Environment& at) {
   b_.CreateCall(kernel(call.kernel, arguments), arguments);
 }
 
-void CallEmitter::emit_step(const SizeStep& step, Environment& at) {
+void CallEmitter::emit_step(const SizeStep& step, const Symbols& symbols, Environment& at) {
   const auto limit = [&](const Expr& e, int64_t none) {
     return e.defined() ? number(e, at.vars) : b_.getInt64(static_cast<uint64_t>(none));
   };
@@ -69,11 +69,14 @@ void CallEmitter::emit_step(const SizeStep& step, Environment& at) {
           b_.getIntNTy(static_cast<unsigned>(8 * dtype_bytes(step.dtype))), address(step.at, at),
           llvm::Align(1));
       Value* value = b_.CreateIntCast(element, b_.getInt64Ty(), is_signed_int(step.dtype));
+      const auto number = static_cast<size_t>(step.symbol);
+      Value* place = b_.CreateConstGEP1_64(b_.getInt64Ty(), at.symbols,
+                                           symbols.given.size() + number);
       end_unless_ok(runtime("tw_symbol",
-                            {at.env, b_.getInt32(static_cast<uint32_t>(step.symbol)), value,
-                             limit(step.bound, INT64_MAX), limit(step.equals, -1), text(step.what)},
+                            {at.env, place, value, limit(step.bound, INT64_MAX),
+                             limit(step.equals, -1), text(step.what)},
                             b_.getInt32Ty()));
-      at.vars[program_.data_symbols[static_cast<size_t>(step.symbol)]] = value;
+      at.vars[symbols.read[number]] = value;
       return;
     }
     case SizeStep::Kind::check: {
@@ -271,7 +274,7 @@ llvm::Function* CallEmitter::emit_in_parts(const std::string& name, const Calls&
     if (begin_part) begin_part(at);
     at.vars = load_symbols(at.names, at.symbols);
     const auto steps_before = [&](size_t call) {
-      for (; step != steps.end() && step->before == call; ++step) emit_step(*step, at);
+      for (; step != steps.end() && step->before == call; ++step) emit_step(*step, symbols, at);
     };
     for (size_t c = first; c < last; ++c) {
       end_if_cancelled(at.env);

@@ -75,7 +75,7 @@ class CallEmitter : protected ProgramBuilder {
   // What a region finds in its tables: an address, or such a number in its place.
   Value* handle(const Operand& o, int device, const Environment& at);
   void emit_call(const KernelCall& call, const Environment& at);
-  void emit_step(const SizeStep& step, Environment& at);
+  void emit_step(const SizeStep& step, const Symbols& symbols, Environment& at);
   // The kernel's symbols as the call binds them.
   Expr bound(Expr e, const KernelCall& call) const;
   // Of a transfer: the side that is not the device's.

@@ -66,10 +66,13 @@ Error check_freestanding(const Program& program) {
   };
   if (!program.devices.empty())
     problem("a freestanding object has no devices: their drivers need an operating system", {});
-  if (!program.data_symbols.empty() || program.growable_buffers > 0)
+  std::vector<std::string> read = program.data_symbols;
+  for (const Program& region : program.regions)
+    read.insert(read.end(), region.data_symbols.begin(), region.data_symbols.end());
+  if (!read.empty() || program.growable_buffers > 0)
     problem(
         "a freestanding object has no sizes that data decide: memory for them is had while it runs",
-        {"the sizes: " + llvm::join(program.data_symbols, ", ")});
+        {"the sizes: " + llvm::join(read, ", ")});
   return make_error(std::move(problems));
 }
 

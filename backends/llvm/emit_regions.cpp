@@ -16,7 +16,8 @@ void CallEmitter::emit_region(size_t number) {
   emit_in_parts(region_symbol(number),
                 {0, region.calls.size(), region.steps, true,
                  [&](const Environment& at) { end_region(region, at.env); }},
-                {region.symbols, {}}, nullptr, [&](size_t call, const Environment& at) {
+                {region.symbols, region.data_symbols}, nullptr,
+                [&](size_t call, const Environment& at) {
                   emit_any_call(region.calls[call], with_workspaces(at));
                 });
 }
@@ -81,7 +82,8 @@ llvm::Value* CallEmitter::region_workspaces(const KernelCall& call, const Enviro
 
 llvm::Value* CallEmitter::region_symbols(const Program& region, const std::string& iteration,
                                          const Environment& at) {
-  Value* list = local(b_.getInt64Ty(), std::max<size_t>(region.symbols.size(), 1));
+  const size_t count = region.symbols.size() + region.data_symbols.size();
+  Value* list = local(b_.getInt64Ty(), std::max<size_t>(count, 1));
   for (size_t i = 0; i < region.symbols.size(); ++i)
     if (region.symbols[i] != iteration)
       b_.CreateStore(number(var(region.symbols[i]), at.vars),

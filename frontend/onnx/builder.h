@@ -82,6 +82,10 @@ class Builder {
   // Follows the element to where it was made, through operators that move it: v and index then say
   // where. The result, if it is known.
   std::optional<Expr> known_element(Val& v, int64_t& index);
+  // The largest number that a dim can be, without the symbols that this graph reads from data;
+  // undefined: not to be said. is_made_here: it has such symbols.
+  Expr most_outside(const Expr& dim) const;
+  bool is_made_here(const Shape& shape) const;
   // From now on a and b are one: the model's run fails where they are not. False: neither of them
   // is a symbol that could go.
   bool unify(const Expr& a, const Expr& b);
@@ -141,7 +145,7 @@ class Builder {
   std::vector<std::string> symbol_order_;
   std::vector<Symbol> data_symbols_;
   std::set<std::string, std::less<>> around_;  // symbols of the graph around
-  bool is_region_ = false;
+  int depth_ = 0;                              // of a region in regions; 0: the model's own graph
   std::map<std::string, Expr, std::less<>> replaced_;
   Ranges symbols_;
   SymbolNames symbol_names_;

@@ -235,6 +235,9 @@ void check_outputs(NodeImport& n, const LoopSpec& spec, RegionDraft& draft,
                list = carried && n.builder().list_kind(spec.carried[i - lead]);
     if (draft.builder.list_kind(draft.outputs[i]).has_value() != list) return n.fail(kListInLoop);
     if (list) check_list(n, draft, draft.outputs[i], i - lead);
+    if (!carried && !list && draft.builder.is_made_here(draft.builder.type(draft.outputs[i]).shape))
+      return n.fail("data inside of a loop decide about the size of a result of all iterations, " +
+                    to_string(draft.builder.type(draft.outputs[i])) + " in each");
     if (!carried || list) continue;
     const TensorType before = carried_type(n, spec, i - lead, var(iteration)),
                      &behind = draft.builder.type(draft.outputs[i]);

@@ -74,12 +74,33 @@ Expr Builder::element(Val v, int64_t index, const Expr& bound) {
     if (symbol.value == v && symbol.element == index && !replaced_.count(symbol.name))
       return var(symbol.name);
     else if (symbol.value == v && symbol.element == index) return current(var(symbol.name));
+  // The graph around a region must not come to know it under a name of its own
+  const std::string stem = std::string(static_cast<size_t>(1 + depth_), 'd');
   std::string name;
   for (size_t number = data_symbols_.size(); name.empty() || symbols_.count(name); ++number)
-    name = symbol_name("d" + std::to_string(number), 0);
+    name = symbol_name(stem + std::to_string(number), 0);
   data_symbols_.push_back({name, v, index, bound.defined() ? current(bound) : Expr(), {}});
   symbols_.emplace(name, symbol_range(name));
   return var(name);
+}
+
+Expr Builder::most_outside(const Expr& dim) const {
+  Expr most = current(dim);
+  // Bounds have symbols that were made before
+  for (auto symbol = data_symbols_.rbegin(); symbol != data_symbols_.rend(); ++symbol) {
+    if (!uses_var(most, symbol->name)) continue;
+    if (!symbol->bound.defined()) return {};
+    const auto ends = interval_over(most, {{symbol->name, {Expr(0), symbol->bound}}}, symbols_);
+    if (!ends || !ends->max.defined() || uses_var(ends->max, symbol->name)) return {};
+    most = ends->max;
+  }
+  return simplified(most);
+}
+
+bool Builder::is_made_here(const Shape& shape) const {
+  return std::ranges::any_of(data_symbols_, [&](const Symbol& symbol) {
+    return std::ranges::any_of(shape, [&](const Expr& dim) { return uses_var(dim, symbol.name); });
+  });
 }
 
 Builder::Symbol* Builder::data_symbol(std::string_view name) {

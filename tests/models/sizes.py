@@ -138,7 +138,30 @@ def by_data():
     return m.finish(*outputs)
 
 
+# Data inside of branches and loops decide about sizes there, and about those of what comes out. `kept` is what of v is not 0.
+KEPT = "nz = NonZero (v) at = Squeeze (nz, zero) kept = Gather (v, at)"
+IF = "y = If (c) <then_branch = t () => (float[a] t0) {{ {} }}, else_branch = e () => (float[b] e0) {{ {} }}>"
+LOOP = "y = Loop (n, yes, v) <body = l (int64 i, bool go, float[m] v0) => (bool more, float[m] v1) {{ more = Identity (go) {} }}>"
+INSIDE = {
+    "one_branch": IF.format(KEPT + " t0 = Identity (kept)", "e0 = Identity (v)"),
+    "both_branches": IF.format(KEPT + " t0 = Identity (kept)", "r = Neg (v) q = Relu (r) nz1 = NonZero (q) at1 = Squeeze (nz1, zero) e0 = Gather (v, at1)"),
+    "longer": IF.format(KEPT + " t0 = Concat <axis = 0> (kept, kept, v)", "e0 = Identity (v)"),
+    "behind": KEPT + " " + IF.format("s = Sqrt (kept) nz1 = NonZero (s) at1 = Squeeze (nz1, zero) k1 = Gather (kept, at1) t0 = Concat <axis = 0> (k1, v)", "e0 = Neg (kept)"),
+    "loop": LOOP.format("nz = NonZero (v0) at = Squeeze (nz, zero) kept = Gather (v0, at) s = ReduceSum (kept) v1 = Sub (v0, s)"),
+    "branch_in_loop": LOOP.format(IF.format("nz = NonZero (v0) at = Squeeze (nz, zero) t0 = Gather (v0, at)", "e0 = Identity (v0)").replace("y = If", "w = If")
+                                  + " s = ReduceSum <keepdims = 0> (w) v1 = Sub (v0, s)"),
+}
+
+
+def inside(body):
+    return onnx.parser.parse_model('<ir_version: 8, opset_import: ["" : 17]> g (bool c, int64 n, float[N] v) => (float[k] out0) '
+                                   f"<int64[1] zero = {{0}}, bool yes = {{1}}> {{ {body} out0 = Identity (y) }}")
+
+
 def feeds_of(kind, rng):
+    if kind in INSIDE:
+        numbers = rng.standard_normal(int(rng.integers(1, 40))) * 3 * (rng.random() < 0.9)
+        return {"c": np.array(rng.random() < 0.5), "n": np.array(rng.integers(0, 4)), "v": (numbers * (rng.random(numbers.size) < 0.5)).astype(np.float32)}
     batch, seq = int(rng.integers(1, 6)), int(rng.integers(1, PLACES + 1))
     if kind == "by_data":
         rows = int(rng.integers(2, 9))
@@ -184,13 +207,14 @@ def main():
     args = parser.parse_args()
     temporary = None if args.work else tempfile.TemporaryDirectory()
     work, failed = args.work or pathlib.Path(temporary.name), 0
-    for make in (bert, gpt, by_data):
-        kind, rng = make.__name__, np.random.default_rng(1)
+    makers = {make.__name__: make for make in (bert, gpt, by_data)} | {name: lambda body=body: inside(body) for name, body in INSIDE.items()}
+    for kind, make in makers.items():
+        rng = np.random.default_rng(1)
         path, artifact = work / f"{kind}.onnx", work / f"{kind}.so"
         onnx.save(make(), path)
         session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
         drawn = [feeds_of(kind, rng) for _ in range(args.sizes)]
-        fast = [] if kind == "by_data" else ["--specialize", sizes_of(session, drawn[0]), "--specialize", sizes_of(session, drawn[1]).split(",")[1]]
+        fast = [] if kind == "by_data" or kind in INSIDE else ["--specialize", sizes_of(session, drawn[0]), "--specialize", sizes_of(session, drawn[1]).split(",")[1]]
         subprocess.run([args.tilewright, "compile", path, "-o", artifact, *fast], check=True, stdout=subprocess.DEVNULL)
         for feeds in drawn:
             expected = session.run(None, feeds)

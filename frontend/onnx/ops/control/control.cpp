@@ -92,8 +92,9 @@ class Sizes {
           "give both branches' outputs one type and rank");
     Output output{i, from_yes.size(), {}};
     for (size_t axis = 0; axis < a.shape.size(); ++axis)
-      output.most.push_back(n_.simplified(max(a.shape[axis], b.shape[axis])));
-    const Expr capacity = n_.simplified(max(element_count(a.shape), element_count(b.shape)));
+      output.most.push_back(larger(a.shape[axis], b.shape[axis]));
+    const Expr capacity = larger(element_count(a.shape), element_count(b.shape));
+    if (n_.failed()) return;
     fill(0, from_yes, i, a.shape, capacity);
     fill(1, from_no, i, b.shape, capacity);
     outputs_.push_back(std::move(output));
@@ -116,6 +117,15 @@ class Sizes {
     size_t at, sizes;  // the outputs' numbers
     std::vector<Expr> most;
   };
+
+  // In symbols that both branches know.
+  Expr larger(const Expr& in_yes, const Expr& in_no) {
+    const Expr a = drafts_[0]->builder.most_outside(in_yes),
+               b = drafts_[1]->builder.most_outside(in_no);
+    if (a.defined() && b.defined()) return n_.simplified(max(a, b));
+    n_.fail("data inside of a branch decide about the size of its output, which has no limit");
+    return 0;
+  }
 
   void fill(size_t branch, std::vector<Val>& from, size_t i, const Shape& shape,
             const Expr& capacity) {
@@ -309,7 +319,9 @@ void branched(NodeImport& n, const OnnxGraph& then_branch, const OnnxGraph& else
   }
   Sizes sizes(n, *yes, *no);
   for (size_t i = 0, count = from_yes.size(); i < count; ++i)
-    if (!equal(yes->builder.type(from_yes[i]), no->builder.type(from_no[i])))
+    if (!equal(yes->builder.type(from_yes[i]), no->builder.type(from_no[i])) ||
+        yes->builder.is_made_here(yes->builder.type(from_yes[i]).shape) ||
+        no->builder.is_made_here(no->builder.type(from_no[i]).shape))
       sizes.flatten(from_yes, from_no, i);
   if (n.failed()) return;
   std::vector<Val> inputs = {n.reshape(n.in(0), {})};
