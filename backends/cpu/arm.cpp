@@ -15,7 +15,7 @@ void fill_arm(CpuTraits& t, const FeatureSet& f) {
   t.round = f.has("fp-armv8d16sp");
   t.half = f.has("fp16");
   t.wrong_fixed_point = f.has("mve.fp");
-  t.flushes_subnormals = f.has("neon");
+  t.flushes_subnormals = f.has("neon") || f.has("mve.fp");
   t.nan_by_mask = !f.has("mve.fp");
 }
 }  // namespace tw

@@ -176,7 +176,7 @@ Value* Values::extreme(bool larger, Value* x, Value* y) {
   return from_bits(select(nan, integer(bits(x), -1), bits(second)));  // all ones are a NaN
 }
 
-// ARMv7's vectors take subnormal numbers for 0.
+// Vectors of ARMv7 and of MVE take subnormal numbers for 0.
 bool Values::flushes(Value* x) const {
   return traits.flushes_subnormals && lanes(x) && x->getType()->getScalarType()->isFloatTy();
 }
