@@ -4,6 +4,7 @@ import onnx
 import onnxruntime
 from onnx import helper
 
+NARROW = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
 NEAR = 1e-3   # of a step: so near to a tie, floats that are summed in another order may be rounded to its other side
 
 
@@ -38,6 +39,36 @@ def with_outputs(model, names, values=None):
 
 def inner_values(model):
     return [o for node in model.graph.node for o in node.output if o]
+
+
+def in_f32(model):
+    """The same model with f32 for f16 and bf16."""
+    wide = onnx.ModelProto()
+    wide.CopyFrom(model)
+
+    def widen(message):
+        if isinstance(message, onnx.TensorProto):
+            if message.data_type in NARROW:
+                message.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(message).astype(np.float32), message.name))
+        elif isinstance(message, onnx.TypeProto.Tensor):
+            message.elem_type = onnx.TensorProto.FLOAT if message.elem_type in NARROW else message.elem_type
+        elif isinstance(message, onnx.NodeProto) and message.op_type == "Cast":
+            message.attribute[0].i = onnx.TensorProto.FLOAT if message.attribute[0].i in NARROW else message.attribute[0].i
+        else:
+            for field, value in message.ListFields():
+                for inner in (value if field.is_repeated else [value]) if field.message_type else []:
+                    widen(inner)
+    widen(wide)
+    return wide
+
+
+def distance(a, b):
+    """Of two tensors of floats, in the first one's range; 0 where they are not finite, or no floats."""
+    if a.dtype.kind != "f":
+        return 0.0
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    finite = np.isfinite(a) & np.isfinite(b)
+    return float(np.abs(a - b)[finite].max(initial=0) / max(1e-3, np.abs(a[finite]).max(initial=0)))
 
 
 class Steps:
