@@ -173,13 +173,12 @@ def quantized(model, runs, rng):
     found = results_of(with_outputs(model, names), runs)
     if found is None:
         return None
-    ranges = {}
-    for results in found:
+    ranges, seen = {}, {}
+    for results in (*found, *runs):
         for name, value in results.items():
             if value.dtype == F32 and value.size:
                 ranges.setdefault(name, []).extend([float(value.min()), float(value.max())])
-    for feeds in runs:
-        for name, value in feeds.items():
-            ranges.setdefault(name, []).extend([float(value.min(initial=0)), float(value.max(initial=0))])
+                seen.setdefault(name, set()).add(value.shape)
     ranges = {name: (min(ends), max(ends)) for name, ends in ranges.items() if max(map(abs, ends)) < 1e4}   # a mask's stay floats
-    return Quantizer(model, ranges, rng).write()
+    shapes = {name: min(some) for name, some in seen.items() if len(some) == 1}
+    return Quantizer(model, ranges, shapes, rng).write()
