@@ -5,7 +5,7 @@
 namespace tw {
 void fill_riscv(CpuTraits& t, const FeatureSet& f) {
   t.fma = f.has("f") && f.has("d");
-  t.round = f.has("zfa");
+  t.rounding_bits = f.has("zfa") ? 64 : 0;
   t.half = f.has("zfhmin") && (!f.has("v") || f.has("zvfhmin"));
   t.saturates = f.has("v");
 }

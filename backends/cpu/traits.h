@@ -25,12 +25,13 @@ struct CpuTraits {
   // Those and the baseline's
   std::vector<std::string> usable;
   bool fma = false;      // fused multiply-add of f32 and f64 is an instruction
-  bool round = false;    // so are floor, ceil, trunc and round-to-even
-  bool half = false;     // and f16 <-> f32 conversion
+  bool half = false;     // so is f16 <-> f32 conversion
   bool nearest = false;  // and f32 to the nearest i32, which takes no rounding before
   // LLVM makes fixed-point conversions of conversions beside products by powers of two, and where
   // another instruction has their number of bits as a constant, it takes a register for it.
   bool wrong_fixed_point = false;
+  // The widest floats of which floor, ceil, trunc and round-to-even are instructions; 0: none
+  int rounding_bits = 0;
   // The widest floats of which an instruction gives the larger one, or a NaN of either; 0: none
   int maximum_bits = 0;
   bool scalar_maximum = false;      // LLVM's maximum of scalars takes few instructions

@@ -5,7 +5,7 @@
 namespace tw {
 void fill_x86(CpuTraits& t, const FeatureSet& f) {
   t.fma = f.has("fma") || f.has("avx512f");
-  t.round = f.has("sse4.1");
+  t.rounding_bits = f.has("sse4.1") ? 64 : 0;
   t.nearest = t.nan_by_mask = t.scalar_maximum = true;
   t.half = f.has("f16c") || f.has("avx512f");
   t.table_lookup = f.has("avx512vbmi") && t.vector_bits >= 512 ? TableLookup::vpermi2b

@@ -26,7 +26,8 @@ class NvptxForm : public GpuForm {
   NvptxForm(const std::string& chip, const std::string& level) {
     traits_.cpu = chip;
     traits_.features = "+" + level;
-    traits_.fma = traits_.round = traits_.half = traits_.saturates = true;
+    traits_.fma = traits_.half = traits_.saturates = true;
+    traits_.rounding_bits = 64;
     int number = 0;  // of sm_80, sm_90a
     llvm::StringRef(chip).drop_until(llvm::isDigit).consumeInteger(10, number);
     traits_.maximum_bits = number >= 80 ? 32 : 0;

@@ -176,7 +176,7 @@ Value* Values::extreme(bool larger, Value* x, Value* y) {
   return from_bits(select(nan, integer(bits(x), -1), bits(second)));  // all ones are a NaN
 }
 
-// ARMv7's vectors take subnormal numbers for 0.
+// Vectors of ARMv7 and of MVE take subnormal numbers for 0.
 bool Values::flushes(Value* x) const {
   return traits.flushes_subnormals && lanes(x) && x->getType()->getScalarType()->isFloatTy();
 }
@@ -219,23 +219,27 @@ Value* Values::round_by_magic(Value* magnitude) {
   return select(less(magnitude, real(magnitude, magic)), rounded, magnitude);
 }
 
+bool Values::rounds(Value* x) const {
+  return static_cast<int>(x->getType()->getScalarSizeInBits()) <= traits.rounding_bits;
+}
+
 Value* Values::round_even(Value* x) {
-  if (traits.round) return b.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x);
+  if (rounds(x)) return b.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x);
   return copysign(round_by_magic(abs(x)), x);
 }
 Value* Values::trunc(Value* x) {
-  if (traits.round) return b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, x);
+  if (rounds(x)) return b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, x);
   Value* a = abs(x);
   Value* r = round_by_magic(a);
   return copysign(select(less(a, r), b.CreateFSub(r, real(r, 1)), r), x);
 }
 Value* Values::floor(Value* x) {
-  if (traits.round) return b.CreateUnaryIntrinsic(llvm::Intrinsic::floor, x);
+  if (rounds(x)) return b.CreateUnaryIntrinsic(llvm::Intrinsic::floor, x);
   Value* r = round_even(x);
   return copysign(select(less(x, r), b.CreateFSub(r, real(r, 1)), r), x);
 }
 Value* Values::ceil(Value* x) {
-  if (traits.round) return b.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, x);
+  if (rounds(x)) return b.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, x);
   Value* r = round_even(x);
   return copysign(select(less(r, x), b.CreateFAdd(r, real(r, 1)), r), x);
 }

@@ -86,6 +86,7 @@ class Values {
 
  private:
   Value* round_by_magic(Value* magnitude);
+  bool rounds(Value* x) const;  // by an instruction
   bool flushes(Value* x) const;
   Value* ordered(Value* x);
   Value* integer_divide(BinaryOp op, DType t, Value* x, Value* y);

@@ -2,6 +2,7 @@
 integers) draw with. An extent may be free: then it has another value in a second run, and nothing may be baked into a constant
 that holds for the first value alone."""
 import math
+import operator
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
@@ -24,36 +25,40 @@ class Unfit(Exception):
 
 
 class Free(int):
-    """An extent with its values in the first and the second run, which may be the same. Arithmetic is done for both. The name is a
-    dimension's; what is computed of dimensions has none."""
-    def __new__(cls, first, second, name=None):
+    """An extent with its values in the first and the second run, which may be the same, and a far one that no run has, so that two
+    formulas which only agree in the runs are not equal. Arithmetic is done for all. The name is a dimension's; what is computed of
+    dimensions has none."""
+    def __new__(cls, first, second, far, name=None):
         self = super().__new__(cls, first)
-        self.second, self.name = int(second), name
+        self.second, self.far, self.name = int(second), int(far), name
         return self
 
     def __eq__(self, other):
-        return isinstance(other, Free) and int(self) == int(other) and self.second == other.second
+        return isinstance(other, Free) and int(self) == int(other) and self.second == other.second and self.far == other.far
 
     def __ne__(self, other):
         return not self == other
 
     def __hash__(self):
-        return hash((int(self), self.second))
+        return hash((int(self), self.second, self.far))
+
+    def with_each(self, operation, other):
+        return Free(operation(int(self), int(other)), operation(self.second, second_of(other)), operation(self.far, getattr(other, "far", other)))
 
     def __add__(self, other):
-        return Free(int(self) + int(other), self.second + second_of(other))
+        return self.with_each(operator.add, other)
 
     def __sub__(self, other):
-        return Free(int(self) - int(other), self.second - second_of(other))
+        return self.with_each(operator.sub, other)
 
     def __rsub__(self, other):
-        return Free(int(other) - int(self), second_of(other) - self.second)
+        return self.with_each(lambda own, others: others - own, other)
 
     def __mul__(self, other):
-        return Free(int(self) * int(other), self.second * second_of(other))
+        return self.with_each(operator.mul, other)
 
     def __floordiv__(self, other):
-        return Free(int(self) // int(other), self.second // second_of(other))
+        return self.with_each(operator.floordiv, other)
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -116,7 +121,7 @@ class Generator:
         firsts = [2 + int(i) for i in self.rng.permutation(5)[:1 + self.pick(3)]]
         if len(firsts) > 1 and self.pick(4) == 0:
             firsts[1] = firsts[0]
-        return [Free(first, first + 1 + first % 3, name) for first, name in zip(firsts, ("n", "rows", "length"))]
+        return [Free(first, first + 1 + first % 3, 1000 * first, name) for first, name in zip(firsts, ("n", "rows", "length"))]
 
     def extent(self, most):
         return self.among(self.frees) if self.frees and self.pick(3) == 0 else 1 + self.pick(most)

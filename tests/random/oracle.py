@@ -4,7 +4,12 @@ import onnx
 import onnxruntime
 from onnx import helper
 
-NEAR = 1e-3   # of a step: so near to a tie, floats that are summed in another order may be rounded to its other side
+WORDS = (onnx.TensorProto.UINT16, onnx.TensorProto.INT16)
+NARROW = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
+NEAR = 1e-3   # of a step of bytes: so near to a tie, floats that are summed in another order may be rounded to its other side
+# Operators that give the same bits everywhere, for the same ones
+SAME = {"DequantizeLinear", "Relu", "Clip", "Max", "Min", "Neg", "Abs", "Identity", "MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "Reshape", "Transpose",
+        "Slice", "Gather", "Flatten", "Squeeze", "Unsqueeze", "Split", "Expand", "Tile", "Pad", "Concat", "DepthToSpace", "SpaceToDepth", "Shape"}
 
 
 def session_of(model):
@@ -40,12 +45,49 @@ def inner_values(model):
     return [o for node in model.graph.node for o in node.output if o]
 
 
+def in_f32(model):
+    """The same model with f32 for f16 and bf16."""
+    wide = onnx.ModelProto()
+    wide.CopyFrom(model)
+
+    def widen(message):
+        if isinstance(message, onnx.TensorProto):
+            if message.data_type in NARROW:
+                message.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(message).astype(np.float32), message.name))
+        elif isinstance(message, onnx.TypeProto.Tensor):
+            message.elem_type = onnx.TensorProto.FLOAT if message.elem_type in NARROW else message.elem_type
+        elif isinstance(message, onnx.NodeProto) and message.op_type == "Cast":
+            message.attribute[0].i = onnx.TensorProto.FLOAT if message.attribute[0].i in NARROW else message.attribute[0].i
+        else:
+            for field, value in message.ListFields():
+                for inner in (value if field.is_repeated else [value]) if field.message_type else []:
+                    widen(inner)
+    widen(wide)
+    return wide
+
+
+def distance(a, b):
+    """Of two tensors of floats, in the first one's range; 0 where they are not finite, or no floats."""
+    if a.dtype.kind != "f":
+        return 0.0
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    finite = np.isfinite(a) & np.isfinite(b)
+    return float(np.abs(a - b)[finite].max(initial=0) / max(1e-3, np.abs(a[finite]).max(initial=0)))
+
+
 class Steps:
-    """What the nodes of a model round to whole steps, and where it lies near a tie."""
+    """What the nodes of a model round to whole steps, and where it lies near a tie. What they round to is the same everywhere, and so is
+    what operators of SAME make of it: an element of that is rounded by one rule, tie or not."""
     def __init__(self, model):
-        self.made = {node.output[0]: (node.input[0], node.input[1] if node.op_type == "QuantizeLinear" else node.output[1], node)
-                     for node in model.graph.node if node.op_type in ("QuantizeLinear", "DynamicQuantizeLinear")}
         self.numbers = {w.name: w for w in model.graph.initializer}
+        self.made, same = {}, {*self.numbers, *(i.name for i in model.graph.input), ""}
+        for node in model.graph.node:
+            if node.op_type in SAME and same.issuperset(node.input):
+                same |= set(node.output)
+            if node.op_type in ("QuantizeLinear", "DynamicQuantizeLinear"):
+                if node.input[0] not in same or node.op_type == "DynamicQuantizeLinear":
+                    self.made[node.output[0]] = node.input[0], node.input[1] if node.op_type == "QuantizeLinear" else node.output[1], node
+                same.add(node.output[0])
 
     def read(self):
         """What must be known of a run besides its outputs: what is rounded, and scales that the graph computes."""
@@ -64,12 +106,16 @@ class Steps:
         x, scale, node = self.made[name]
         scale = results[scale] if scale in results else onnx.numpy_helper.to_array(self.numbers[scale])
         x = np.asarray(results[x], np.float64)
-        axis = next((a.i for a in node.attribute if a.name == "axis"), 1)
-        if scale.ndim == 1:
-            scale = scale.reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
+        given = {a.name: a.i for a in node.attribute}
+        if scale.ndim == x.ndim and given.get("block_size"):
+            axis = given["axis"] % x.ndim
+            scale = np.repeat(scale, given["block_size"], axis).take(range(x.shape[axis]), axis)
+        elif scale.ndim == 1:
+            scale = scale.reshape([-1 if i == given.get("axis", 1) % x.ndim else 1 for i in range(x.ndim)])
+        of_words = node.op_type == "QuantizeLinear" and self.numbers[node.input[2]].data_type in WORDS
         with np.errstate(all="ignore"):
             steps = x / scale
-            return np.abs(steps - np.floor(steps) - 0.5) < NEAR
+            return np.abs(steps - np.floor(steps) - 0.5) < (256 * NEAR if of_words else NEAR)
 
 
 def difference(name, have, want, tolerance, may_step=None, special=False):
