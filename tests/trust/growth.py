@@ -100,6 +100,7 @@ LINEAR = {  # name: what makes it, the shorter length
     "a sum of many": (fan_in, 150),
     "branches in branches": (branches, 3),
     "many weights": (initializers, 800),
+    "a Concat of sizes of their own": (symbols, 64),
 }
 
 
@@ -143,7 +144,6 @@ DOUBLING = {  # name: the model, exit codes, words
                                                    [value("x", [8, 8])], [value("y", [])]), (0,), ""),
     "a size times itself": (sizes(lambda a, b, i: [N("Mul", [a, a], [b])], 22), (0, 3), ""),
     "an input without elements": (model([N("ReduceSum", ["x"], ["y"], keepdims=0)], [value("x", [2**34, 0])], [value("y", [])]), (1,), "no elements"),
-    "a Concat of 120 sizes of their own": (symbols(120), (0,), ""),
     "coordinates of coordinates, 30 times": (nonzeros(30), (0,), ""),
     "coordinates of coordinates, 62 times": (nonzeros(62), (0, 3), ""),
     "coordinates of coordinates, 120 times": (nonzeros(120), (0, 3), ""),
