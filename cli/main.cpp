@@ -21,8 +21,7 @@ int confined_measure_worker(int argc, char** argv) {
                                                   {"/proc/cpuinfo", "/sys/devices/system/cpu"},
                                                   {}})
                               : tw::Error::success();
-  if (error)
-    std::cerr << "candidates run unconfined: " << tw::error_text(std::move(error)) << "\n";
+  if (error) std::cerr << "candidates run unconfined: " << tw::error_text(std::move(error)) << "\n";
   return tw::measure_worker(argv);
 }
 
