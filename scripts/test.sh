@@ -57,7 +57,7 @@ model_test() { $python "tests/models/$1.py" "${@:2}" --tilewright build/release/
 $python tests/report/report.py --tilewright build/release/tilewright
 $python tests/interfaces/interfaces.py --tilewright build/release/tilewright
 if [ $full = 1 ]; then $python tests/interfaces/five_gib.py --tilewright build/release/tilewright; else echo "a model of 5 GiB: --full runs it"; fi
-for suite in attacks untrusted depfiles changing_files growth bounds; do $python tests/trust/$suite.py --tilewright build/release/tilewright; done
+for suite in attacks untrusted depfiles changing_files growth bounds logs; do $python tests/trust/$suite.py --tilewright build/release/tilewright; done
 $python tests/accuracy/verified.py --tilewright build/release/tilewright
 $python tests/micro/micro.py --tilewright build/release/tilewright
 $python tests/real_models/real_models.py --tilewright build/release/tilewright

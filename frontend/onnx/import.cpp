@@ -247,7 +247,7 @@ class Importer {
     if (!input.has_shape)
       return refuse(DiagCode::unsupported, "no shape, not even a rank",
                     "give the input a shape when exporting", input);
-    std::optional<Shape> shape = input_shape(input);
+    std::optional<Shape> shape = input_shape(input, *dtype);
     return shape ? builder_.add_input(input.name, {*dtype, std::move(*shape), {}}) : Val{};
   }
 
@@ -270,7 +270,7 @@ class Importer {
                                     : builder_.list(Builder::ListKind::optional, {sequence});
   }
 
-  std::optional<Shape> input_shape(const OnnxValueInfo& input) {
+  std::optional<Shape> input_shape(const OnnxValueInfo& input, DType dtype) {
     Shape shape;
     int64_t count = 1;
     for (size_t axis = 0; axis < input.dims.size(); ++axis) {
@@ -281,6 +281,10 @@ class Importer {
         return std::nullopt;
       }
       count *= extent;
+    }
+    if (Error error = check_type({dtype, shape, {}})) {
+      refuse(DiagCode::limit, error_text(std::move(error)), "", input);
+      return std::nullopt;
     }
     return shape;
   }

@@ -1,6 +1,8 @@
 // Rules for operators that move data (transpose, reshape, expand, slice, concat, gather, pad,
 // resize, layout casts), and for pools and reductions that do nothing.
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "passes/canonicalize/canonicalize.h"
 
@@ -135,41 +137,55 @@ bool slice_of_concat(Rewriter& rewriter, NodeId id) {
 }
 
 // A kernel of a concat has a loop nest a part, and its schedule looks at all of them at every step.
-constexpr size_t kMaxParts = 64;
+// Where the parts' extents have many symbols each nest begins at a sum of those before it, so that
+// the code of one kernel grows with the square of its parts.
+constexpr size_t kMaxParts = 64, kMaxPartsOfSymbols = 16, kManySymbols = 16;
 
-// Concats of at most kMaxParts neighbours each.
-std::vector<ValueId> in_groups(Rewriter& rewriter, NodeId id, const std::vector<ValueId>& parts) {
+size_t most_parts(Rewriter& rewriter, const Node& node, size_t axis) {
+  std::set<std::string> symbols;
+  for (const ValueId part : node.inputs)
+    visit(rewriter.type(part).shape[axis], [&](const Expr& e) {
+      if (e->kind == ExprKind::var) symbols.insert(e->name);
+    });
+  return symbols.size() > kManySymbols ? kMaxPartsOfSymbols : kMaxParts;
+}
+
+// Concats of at most so many neighbours each.
+std::vector<ValueId> in_groups(Rewriter& rewriter, NodeId id, const std::vector<ValueId>& parts,
+                               size_t most) {
   const op::Concat concat = *get_if<op::Concat>(&rewriter.node(id));
   std::vector<ValueId> groups;
-  for (size_t first = 0; first < parts.size(); first += kMaxParts) {
+  for (size_t first = 0; first < parts.size(); first += most) {
     const std::vector<ValueId> group(
         parts.begin() + static_cast<std::ptrdiff_t>(first),
-        parts.begin() + static_cast<std::ptrdiff_t>(std::min(parts.size(), first + kMaxParts)));
+        parts.begin() + static_cast<std::ptrdiff_t>(std::min(parts.size(), first + most)));
     groups.push_back(group.size() == 1 ? group[0] : rewriter.add(concat, group, id, "parts"));
   }
   return groups;
 }
 
 // concat(concat(a, b), c) along one axis is concat(a, b, c), when nobody else reads the inner one;
-// empty parts go. One of more than kMaxParts is a tree.
+// empty parts go. One of more than most_parts is a tree.
 bool flatten_concat(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   const op::Concat* concat = get_if<op::Concat>(&node);
   if (!concat) return false;
+  const auto axis = static_cast<size_t>(concat->axis);
+  const size_t most = most_parts(rewriter, node, axis);
   std::vector<ValueId> parts;
   size_t count = node.inputs.size();
   for (ValueId input : node.inputs) {
     const Node* maker = rewriter.graph().def(input);
     const op::Concat* inner = get_if<op::Concat>(maker);
     if (inner && inner->axis == concat->axis && rewriter.uses(input) == 1 &&
-        count + maker->inputs.size() <= kMaxParts + 1) {
+        count + maker->inputs.size() <= most + 1) {
       count += maker->inputs.size() - 1;
       parts.insert(parts.end(), maker->inputs.begin(), maker->inputs.end());
-    } else if (!is_const(rewriter.type(input).shape[static_cast<size_t>(concat->axis)], 0)) {
+    } else if (!is_const(rewriter.type(input).shape[axis], 0)) {
       parts.push_back(input);
     }
   }
-  while (parts.size() > kMaxParts) parts = in_groups(rewriter, id, parts);
+  while (parts.size() > most) parts = in_groups(rewriter, id, parts, most);
   if (parts.empty() || parts == rewriter.node(id).inputs) return false;
   rewriter.update(id, OpAttrs(rewriter.node(id).attrs), parts);
   return true;

@@ -90,7 +90,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     args.tilewright = args.tilewright.resolve()
-    signal.signal(signal.SIGINT, signal.default_int_handler)   # a shell's background jobs ignore it, and so would what they start
+    signal.signal(signal.SIGINT, signal.default_int_handler)   # a shell's background jobs ignore it, and so would what they start;
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)               # nohup's ignore this one
     source = random.Random(args.seed)
     times = []
     for _ in range(3):

@@ -1,5 +1,9 @@
 """Operators by their definitions in the standard, in numpy and f64: of those that ONNX's reference evaluator does in part, or with faults."""
+import math
+
 import numpy as np
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
 
 FUNCTIONS = {
     "Relu": lambda x, a, b: np.maximum(x, 0), "Tanh": lambda x, a, b: np.tanh(x), "Sigmoid": lambda x, a, b: 1 / (1 + np.exp(-x)), "Affine": lambda x, a, b: a * x + b,
@@ -112,3 +116,59 @@ def string_normalizer(x, case_change_action="NONE", is_case_sensitive=0, stopwor
     kept = [word for word in x.ravel() if same(word) not in stops] or [""]
     change = {"LOWER": str.lower, "UPPER": str.upper, "NONE": str}[case_change_action]
     return [np.array([change(word) for word in kept], object).reshape((1,) * (x.ndim - 1) + (-1,))]
+
+
+def grid_sample_of_integers(x, grid, **attributes):
+    """Sums in f64, rounded to the nearest integer, an even one of two: what ONNX's reference makes of floats."""
+    names = ["x", "grid"]
+    infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(t), None) for n, t in zip([*names, "y"], (np.dtype(np.float64), grid.dtype, np.dtype(np.float64)))]
+    graph = helper.make_graph([helper.make_node("GridSample", names, ["y"], **attributes)], "g", infos[:2], infos[2:])
+    opset = 16 if attributes["mode"].startswith("bi") else 20
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    y = np.rint(ReferenceEvaluator(model).run(None, {"x": x.astype(np.float64), "grid": grid})[0])
+    return [y.astype(x.dtype) if x.dtype == bool else np.clip(y, np.iinfo(x.dtype).min, np.iinfo(x.dtype).max).astype(x.dtype)]
+
+
+def erf(x):
+    return [np.vectorize(math.erf, otypes=[np.float64])(x.astype(np.float64)).astype(x.dtype)]
+
+
+def hard_swish(x):
+    with np.errstate(all="ignore"):
+        return [(x.astype(np.float64) * np.clip(x.astype(np.float64) / 6 + 0.5, 0, 1)).astype(x.dtype)]
+
+
+def center_crop_pad(x, shape, axes=None):
+    """What is cut off or added is on both sides, and one more behind."""
+    for axis, want in zip(range(x.ndim) if axes is None else axes, shape):
+        have = x.shape[axis]
+        x = np.take(x, range((have - want) // 2, (have - want) // 2 + want), axis) if have >= want else \
+            np.pad(x, [((want - have) // 2, want - have - (want - have) // 2) if a == axis % x.ndim else (0, 0) for a in range(x.ndim)],
+                   constant_values="" if x.dtype.kind == "O" else 0)
+    return [x]
+
+
+def label_encoder(x, **attributes):
+    """A key that is NaN is that of each NaN."""
+    keys, values = (next(v for k, v in attributes.items() if k.startswith(kind)) for kind in ("keys_", "values_"))
+    kind = next(k[7:] for k in attributes if k.startswith("values_"))
+    default, dtype = {"int64s": (attributes.get("default_int64", -1), np.int64), "floats": (attributes.get("default_float", -0.0), np.float32),
+                      "strings": (attributes.get("default_string", "_Unused"), object)}[kind]
+    found = [next((v for k, v in zip(keys, values) if k == one or (k != k and one != one)), default) for one in x.ravel().tolist()]
+    return [np.array(found, dtype).reshape(x.shape)]
+
+
+def transformed(scores, how):
+    """Scores of rows; where SOFTMAX_ZERO leaves nothing, halves, as in ONNX's reference."""
+    if how == "LOGISTIC":
+        return 1 / (1 + np.exp(-scores))
+    if how in ("SOFTMAX", "SOFTMAX_ZERO"):
+        powers = np.exp(scores - scores.max(-1, keepdims=True)) * ((scores != 0) | (how == "SOFTMAX"))
+        total = powers.sum(-1, keepdims=True)
+        return np.where(total == 0, 0.5, powers / np.where(total == 0, 1, total))
+    return scores
+
+
+def linear_regressor(x, coefficients, targets=1, intercepts=None, post_transform="NONE"):
+    scores = x.astype(np.float64) @ np.array(coefficients, np.float32).astype(np.float64).reshape(targets, -1).T
+    return [transformed(scores + np.array(intercepts or [0] * targets, np.float32), post_transform).astype(np.float32)]

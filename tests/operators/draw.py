@@ -42,7 +42,8 @@ class Const:
 
 class Case:
     """A node with its operands: arrays, Const, lists of arrays (a sequence), or None where an optional one is absent. graph: makes the
-    nodes that stand for it, of operators that take or give no tensor. definition: gives the outputs by numpy, of operators that no source has."""
+    nodes that stand for it, of operators that take or give no tensor. definition: gives the outputs by numpy, of operators that no source has, or that
+    sources do by other rules."""
     def __init__(self, draw, operands, outputs, attributes):
         self.op, self.domain, self.opset, self.version, self.index = draw.op, draw.domain, draw.opset, draw.version, draw.index
         self.operands, self.outputs, self.special = operands, outputs, draw.special
@@ -52,9 +53,16 @@ class Case:
     def name(self):
         return f"{self.domain}_{self.op}_{self.index}".replace(".", "_")
 
+    def defined(self, definition):
+        """With a definition of the operands' values and the attributes."""
+        self.definition = lambda: definition(*self.values(), **self.attributes)
+        return self
+
+    def values(self):
+        return [o.value if isinstance(o, Const) else o for o in self.operands]
+
     def types(self):
-        values = [o.value if isinstance(o, Const) else o for o in self.operands]
-        return [type_name(v.dtype) for v in values if isinstance(v, np.ndarray)]
+        return [type_name(v.dtype) for v in self.values() if isinstance(v, np.ndarray)]
 
     def least_precise(self):
         """The float type of least precision among the operands, None without any."""

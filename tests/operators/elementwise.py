@@ -1,5 +1,6 @@
 """Operators that compute each element by itself, and casts."""
 import definitions
+import extremes
 import numpy as np
 from draw import TYPES, UNUSED_TYPES, Const, is_float, limits, numpy_type, operators
 
@@ -7,7 +8,9 @@ from draw import TYPES, UNUSED_TYPES, Const, is_float, limits, numpy_type, opera
 @operators("Abs Neg Sign Floor Ceil Round Sqrt Reciprocal Exp Log Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh Erf Sigmoid Relu Not "
            "BitwiseNot Identity IsNaN Softplus Softsign Mish HardSwish")
 def unary(d):
-    return d.case(d.tensor(shape=d.shape(zero=True)))
+    case = d.case(d.tensor(shape=d.shape(zero=True)))
+    definition = {"Erf": definitions.erf, "HardSwish": definitions.hard_swish}.get(d.op)
+    return case.defined(definition) if definition else case
 
 
 @operators("IsInf")
@@ -89,9 +92,15 @@ def bit_shift(d):
     return d.case(d.tensor(0, a, low=0, high=100), d.values(name, b, low=0, high=bits - 1, special=False), direction=d.among(["LEFT", "RIGHT"]))
 
 
-@operators("Max Min Sum Mean")
+@operators("Max Min")
+def extreme(d):
+    case = d.case(*[d.tensor(0, shape, whole=d.chance(0.5)) for shape in d.broadcast(d.between(1, 4))])
+    return case.defined(lambda *operands: extremes.of_operands(d.op, operands))
+
+
+@operators("Sum Mean")
 def variadic(d):
-    return d.case(*[d.tensor(0, shape, whole=d.chance(0.5), huge=d.op in ("Max", "Min")) for shape in d.broadcast(d.between(1, 4))])
+    return d.case(*[d.tensor(0, shape, whole=d.chance(0.5), huge=False) for shape in d.broadcast(d.between(1, 4))])
 
 
 @operators("Clip")

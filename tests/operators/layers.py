@@ -1,5 +1,6 @@
 """Convolutions, pools, resizing, sampling, and quantized layers."""
 import definitions
+import extremes
 import numpy as np
 from draw import TYPES, Const, is_float, limits, numpy_type, operators
 
@@ -77,7 +78,8 @@ def max_pool(d):
     w = Window(d, dilated=d.has("dilations"), ceil=d.has("ceil_mode"))
     outputs = d.between(1, 2) if d.version >= 8 else 1
     order = d.maybe(d.pick(2), 0.3) if d.has("storage_order") and outputs == 2 else None
-    return d.case(d.tensor(0, (d.between(1, 2), d.between(1, 3), *w.extents), whole=d.chance(0.4)), outputs=outputs, kernel_shape=w.kernel, ceil_mode=w.ceil, storage_order=order, **w.attributes())
+    case = d.case(d.tensor(0, (d.between(1, 2), d.between(1, 3), *w.extents), whole=d.chance(0.4)), outputs=outputs, kernel_shape=w.kernel, ceil_mode=w.ceil, storage_order=order, **w.attributes())
+    return case.defined(lambda x, **attributes: extremes.max_pool(x, outputs, **attributes))
 
 
 @operators("AveragePool LpPool")
@@ -93,7 +95,9 @@ def global_pool(d):
     d.special = d.special and d.op == "GlobalMaxPool"
     case = d.case(d.tensor(0, (d.between(1, 3), d.between(1, 4), *d.shape(1, 3))), p=d.maybe(d.between(1, 3)) if d.has("p") else None)
     if d.op == "GlobalLpPool":
-        case.definition = lambda: definitions.global_lp_pool(case.operands[0], **case.attributes)
+        case.defined(definitions.global_lp_pool)
+    if d.op == "GlobalMaxPool":
+        case.defined(lambda x: extremes.reduced("ReduceMax", x, range(2, x.ndim)))
     return case
 
 
@@ -140,7 +144,8 @@ def grid_sample(d):
     mode = d.among(modes if rank == 2 else modes[:2])
     extents = [d.between(1, 5) for _ in range(rank)]
     grid = d.values(d.type(1) if len(d.schema.inputs[1].types) > 1 else "float", (n, *[d.between(1, 4) for _ in range(rank)], rank), low=-1, high=1) * d.among([1, 1, 1.5, 3])
-    return d.case(d.tensor(0, (n, c, *extents)), grid.astype(numpy_type(d.type(1))), mode=mode, padding_mode=d.maybe(d.among(["zeros", "border", "reflection"])), align_corners=d.maybe(d.pick(2)))
+    case = d.case(d.tensor(0, (n, c, *extents)), grid.astype(numpy_type(d.type(1))), mode=mode, padding_mode=d.maybe(d.among(["zeros", "border", "reflection"])), align_corners=d.maybe(d.pick(2)))
+    return case if is_float(d.type(0)) or d.type(0) == "string" else case.defined(definitions.grid_sample_of_integers)
 
 
 @operators("AffineGrid")

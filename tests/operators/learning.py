@@ -1,4 +1,5 @@
 """Operators of ai.onnx.ml: features, linear models, support vector machines, trees."""
+import definitions
 import numpy as np
 from draw import STRINGS, TYPES, numpy_type, operators
 from onnx import helper, numpy_helper
@@ -84,7 +85,7 @@ def label_encoder(d):
         text = d.chance(0.5)
         x = d.values("string", shape) if text else d.values("int64", shape, low=0, high=5, special=False)
         return d.case(x, classes_strings=STRINGS[1:5], default_int64=d.maybe(-3), default_string=d.maybe("other"))
-    return d.case(x, **{f"keys_{source}": keys, f"values_{target}": values, default[0]: d.maybe(default[1])})
+    return d.case(x, **{f"keys_{source}": keys, f"values_{target}": values, default[0]: d.maybe(default[1])}).defined(definitions.label_encoder)
 
 
 @operators("CategoryMapper", ML)
@@ -111,7 +112,8 @@ def linear_classifier(d):
 def linear_regressor(d):
     x, features = rows(d)
     targets = d.between(1, 3)
-    return d.case(x, coefficients=reals(d, targets, features), intercepts=d.maybe(reals(d, targets)), targets=targets, post_transform=d.maybe(d.among(TRANSFORMS)))
+    case = d.case(x, coefficients=reals(d, targets, features), intercepts=d.maybe(reals(d, targets)), targets=targets, post_transform=d.maybe(d.among(TRANSFORMS)))
+    return case if case.attributes.get("post_transform") == "PROBIT" else case.defined(definitions.linear_regressor)
 
 
 KERNELS = ["LINEAR", "POLY", "RBF", "SIGMOID"]

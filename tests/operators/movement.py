@@ -1,4 +1,8 @@
 """Operators that move elements, make them, or search among them."""
+import functools
+
+import definitions
+import extremes
 import numpy as np
 from draw import TYPES, Const, is_float, numpy_type, operators
 from onnx import helper, numpy_helper
@@ -143,7 +147,7 @@ def center_crop_pad(d):
     shape = d.shape(1, 4)
     axes = d.axes(len(shape), least=1) if d.chance(0.5) else None
     count = len(shape) if axes is None else len(axes)
-    return d.case(d.tensor(0, shape), Const(d.ints([d.between(1, 7) for _ in range(count)])), axes=axes)
+    return d.case(d.tensor(0, shape), Const(d.ints([d.between(1, 7) for _ in range(count)])), axes=axes).defined(definitions.center_crop_pad)
 
 
 @operators("DepthToSpace SpaceToDepth")
@@ -282,16 +286,18 @@ def top_k(d):
     k = d.between(1, shape[axis])
     x = d.tensor(0, shape, low=-3, high=3, whole=d.chance(0.5))
     if d.version < 10:
-        return d.case(x, outputs=2, axis=axis, k=k)
-    return d.case(x, Const(d.ints([k])), outputs=2, axis=axis, largest=d.maybe(d.pick(2)) if d.has("largest") else None, sorted=d.maybe(1) if d.has("sorted") else None)
+        return d.case(x, outputs=2, axis=axis, k=k).defined(extremes.top_k)
+    case = d.case(x, Const(d.ints([k])), outputs=2, axis=axis, largest=d.maybe(d.pick(2)) if d.has("largest") else None, sorted=d.maybe(1) if d.has("sorted") else None)
+    return case.defined(lambda x, k, sorted=1, **rest: extremes.top_k(x, int(k[0]), **rest))
 
 
 @operators("ArgMax ArgMin")
 def arg_extreme(d):
     shape = d.shape(1, 4)
     axis = d.axis(len(shape)) if d.version >= 11 else d.between(0, len(shape) - 1)
-    return d.case(d.tensor(0, shape, low=-2, high=2, whole=True), axis=d.maybe(axis), keepdims=d.maybe(d.pick(2)),
+    case = d.case(d.tensor(0, shape, low=-2, high=2, whole=True), axis=d.maybe(axis), keepdims=d.maybe(d.pick(2)),
                   select_last_index=d.maybe(d.pick(2)) if d.has("select_last_index") else None)
+    return case.defined(functools.partial(extremes.place, d.op))
 
 
 @operators("CumSum CumProd")

@@ -43,6 +43,11 @@ class Record:
         self.domain, self.op, self.version, self.index, self.text, self.name = case.domain, case.op, case.version, case.index, str(case), case.name()
         self.sources, self.lacking = sources, lacking
         self.errors, self.wrong, self.refused, self.waived = {}, [], "", {}   # errors: (engine, source) -> error
+        self.bounded = False   # by a source whose waiver says how far it may be off
+
+    def unjudged(self):
+        """Whether each source that differs has a waiver, and none is left that agrees."""
+        return bool(self.waived) and not self.errors and not self.bounded
 
 
 def judge(record, checked, engine, results):
@@ -57,9 +62,10 @@ def judge(record, checked, engine, results):
             continue
         off[source] = (measured, next((first_difference(h, w) for h, w in pairs if error(h, w, by_range, least) > limit), ""))
     for source, (measured, told) in off.items():
-        reason = waiver_of(checked.case, source, engine)
-        if reason:
-            record.waived[source] = reason
+        waiver = waiver_of(checked.case, source, engine, measured)
+        if waiver:
+            record.waived[source] = waiver.reason
+            record.bounded |= waiver.within < float("inf")
         else:
             agreed = [s for s in checked.answers if s not in off]
             record.wrong.append(f"{engine} against {source}: {told} (error {measured:.3g}); as {' and '.join(agreed) or 'no source'}")
@@ -145,6 +151,8 @@ def told_of(records, verbose):
             print(f"no source {record.text}: {record.lacking}")
         for source, reason in record.waived.items() if verbose else ():
             print(f"waived {record.text}: {source}: {reason}")
+        if verbose and record.unjudged():
+            print(f"no source without a waiver: {record.op}-{record.version} {record.text}")
     return wrong
 
 
@@ -186,7 +194,8 @@ def main():
     wrong = sum(bool(r.wrong) for r in records)
     compared = sum(bool(r.errors or r.waived) for r in records)
     print(f"{len(records)} cases of {len({(r.domain, r.op) for r in records})} operators: {compared} compared, {sum(bool(r.refused) for r in records)} refused, "
-          f"{sum(not r.sources for r in records)} without a source, {sum(bool(r.waived) for r in records)} with a waiver, {wrong} wrong")
+          f"{sum(not r.sources for r in records)} without a source, {sum(bool(r.waived) for r in records)} with a waiver, "
+          f"{sum(r.unjudged() for r in records)} with waivers of all sources, {wrong} wrong")
     if args.write:
         table.write(records, FAMILIES, lambda key: is_summing(*key))
     return 1 if wrong else 0

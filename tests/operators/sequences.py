@@ -62,7 +62,11 @@ def sequence_erase(d):
 @operators("SequenceInsert")
 def sequence_insert(d):
     values = items(d, d.between(2, 4))
-    return of_sequence(d, values[1:], values[0], *d.among([[], [place(d, len(values) - 1, end=True)]]))
+    at = d.among([[], [place(d, len(values) - 1, end=True)]])
+    case = of_sequence(d, values[1:], values[0], *at)
+    split = int(at[0].value) if at else len(values) - 1
+    case.definition = lambda: [[*values[1:][:split], values[0], *values[1:][split:]]]
+    return case
 
 
 @operators("SequenceLength")
@@ -119,6 +123,8 @@ def optional(d):
         last = "OptionalGetElement" if d.op == "Optional" else d.op
         return [made, helper.make_node(last, [held], outputs, name=prefix + "/read")]
     case.graph = graph
+    if d.op == "OptionalHasElement":
+        case.definition = lambda: [np.array(not empty)]
     return case
 
 

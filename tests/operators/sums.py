@@ -1,5 +1,8 @@
 """Reductions, products, norms, losses, Fourier transforms, and recurrent layers."""
+import functools
+
 import definitions
+import extremes
 import numpy as np
 from draw import Const, is_float, numpy_type, operators
 
@@ -16,19 +19,24 @@ def reduction(d):
     x = d.tensor(0, shape, low=low, high=high, whole=d.chance(0.4), huge=d.op in ("ReduceMax", "ReduceMin"))
     if d.op in ("ReduceLogSum", "ReduceLogSumExp", "ReduceMean", "ReduceL2") and not is_float(name):
         x = np.abs(d.values(name, shape, low=1, special=False))
+    extreme = functools.partial(extremes.reduced, d.op) if d.op in ("ReduceMax", "ReduceMin") else None
     if d.has("axes"):
-        return d.case(x, axes=axes, keepdims=d.maybe(d.pick(2)))
+        case = d.case(x, axes=axes, keepdims=d.maybe(d.pick(2)))
+        return case.defined(lambda x, axes=None, **rest: extreme(x, axes, **rest)) if extreme else case
     given = None if axes is None else Const(d.ints(axes))
     if given is None and d.chance(0.3):
         given = Const(d.ints([]))
-    return d.case(x, given, keepdims=d.maybe(d.pick(2)), noop_with_empty_axes=d.maybe(d.pick(2)))
+    case = d.case(x, given, keepdims=d.maybe(d.pick(2)), noop_with_empty_axes=d.maybe(d.pick(2)))
+    return case.defined(lambda x, axes=None, **rest: extreme(x, axes, **rest)) if extreme else case
 
 
 @operators("Softmax LogSoftmax Hardmax")
 def softmax(d):
     shape = d.shape(1, 4)
     axis = d.axis(len(shape)) if d.version >= 11 else d.between(0, len(shape) - 1)
-    return d.case(d.tensor(0, shape, whole=d.chance(0.3)), axis=d.maybe(axis) if len(shape) > 1 else axis)
+    case = d.case(d.tensor(0, shape, whole=d.chance(0.3)), axis=d.maybe(axis) if len(shape) > 1 else axis)
+    definition = {"Hardmax": extremes.hardmax, "LogSoftmax": extremes.log_softmax}.get(d.op)
+    return case.defined(functools.partial(definition, d.version)) if definition else case
 
 
 @operators("MatMul")

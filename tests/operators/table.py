@@ -26,7 +26,8 @@ versions, optional inputs and special values of the other cases are random, from
   of the output's largest element (at least 1), for operators that sum. What is no float is equal.
   [Waivers](#waivers) are not counted, nor is what is known.
 
-**{operators} operators, {cases} cases, {compared} comparisons, {wrong} wrong, {known} known.**
+**{operators} operators, {cases} cases, {compared} comparisons, {wrong} wrong, {known} known.** In
+{unjudged} of the cases no source is without a waiver.
 
 """
 
@@ -93,7 +94,7 @@ def write(records, families, summing):
     rows = [row(key, by_key[key], summing(key)) for key in catalogue() if key in families]
     reasons = {w.reason for w in KNOWN}
     head = HEAD.format(operators=len(rows), cases=len(records), compared=sum(len(r.errors) for r in records), wrong=sum(bool(r.wrong) for r in records),
-                       known=sum(bool(reasons & set(r.waived.values())) for r in records))
+                       known=sum(bool(reasons & set(r.waived.values())) for r in records), unjudged=sum(r.unjudged() for r in records))
     titles = ["| operator | cases | stored | reference | onnxruntime | numpy | evaluator | compiled |", "|---|---|---|---|---|---|---|---|"]
     without = ["| operator | why |", "|---|---|"] + [f"| {named(key)} | {NOT_DRAWN[key[1]]} |" for key in catalogue() if key not in families]
     known = [["## Known", "", "Faults of the compiler that are not mended yet.", ""] + waivers_of(records, KNOWN)] if KNOWN else []

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Small files whose work could grow beyond measure: chains, fans and nests of nodes, values that are read twice in each step, sizes that double. Each is
 compiled at two lengths, and the processor time of the longer one stays in line with it; what doubles ends within a limit, with a library or an error
-that says which limit. Times are the processor's, in the compiler alone: a busy machine does not change them.
+that says which limit; what runs ends too. Times are the processor's, in the compiler alone: a busy machine does not change them.
 
     growth.py [--tilewright BUILD/tilewright] [--only PART_OF_A_NAME] [--full]
 """
@@ -100,6 +100,7 @@ LINEAR = {  # name: what makes it, the shorter length
     "a sum of many": (fan_in, 150),
     "branches in branches": (branches, 3),
     "many weights": (initializers, 800),
+    "a Concat of sizes of their own": (symbols, 64),
 }
 
 
@@ -142,24 +143,40 @@ DOUBLING = {  # name: the model, exit codes, words
     "a sum of Adds of a value with itself": (model([N("Add", ["x" if i == 0 else f"v{i - 1}"] * 2, [f"v{i}"]) for i in range(23)] + [N("ReduceSum", ["v22"], ["y"], keepdims=0)],
                                                    [value("x", [8, 8])], [value("y", [])]), (0,), ""),
     "a size times itself": (sizes(lambda a, b, i: [N("Mul", [a, a], [b])], 22), (0, 3), ""),
-    "a Concat of 120 sizes of their own": (symbols(120), (0,), ""),
+    "an input without elements": (model([N("ReduceSum", ["x"], ["y"], keepdims=0)], [value("x", [2**34, 0])], [value("y", [])]), (1,), "no elements"),
     "coordinates of coordinates, 30 times": (nonzeros(30), (0,), ""),
     "coordinates of coordinates, 62 times": (nonzeros(62), (0, 3), ""),
     "coordinates of coordinates, 120 times": (nonzeros(120), (0, 3), ""),
 }
 
 
-def compiled(tilewright, made, folder):
-    """Exit code (negative: a signal), processor time, what was said."""
-    path = pathlib.Path(folder) / "m.onnx"
-    onnx.save(made, path)
+def windows(image, block, **attributes):
+    """Col2Im of one window."""
+    axes = len(block)
+    weights = [("image", np.array(image, np.int64)), ("block", np.array(block, np.int64))]
+    return model([N("Col2Im", ["x", "image", "block"], ["y"], **attributes)], [value("x", [1, int(np.prod(block)), 1])], [value("y", [None] * (2 + axes))], weights)
 
+
+RUN = {  # name: a model whose library and reference are done within the time
+    "Col2Im of a window of 2^20 taps": windows([2**20], [2**20]),
+    "Col2Im of a window of 2^10 * 2^10 taps": windows([2**10, 2**10], [2**10, 2**10]),
+    "Col2Im of two taps that lie far apart": windows([2**20 + 1], [2], dilations=[2**20], strides=[2]),
+}
+
+
+def compiled(tilewright, made, folder):
+    """What `done` says of the compile."""
+    onnx.save(made, pathlib.Path(folder) / "m.onnx")
+    return done([tilewright, "compile", "m.onnx", "-t", "host", "-o", "m.so"], folder)
+
+
+def done(command, folder):
+    """Exit code (negative: a signal), processor time, what was said."""
     def limited():
         resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 1))
-    child = subprocess.Popen([tilewright, "compile", path, "-t", "host", "-o", pathlib.Path(folder) / "m.so"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                             preexec_fn=limited)
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=limited, cwd=folder)
     said = child.stdout.read().decode(errors="replace")
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
@@ -181,6 +198,15 @@ def main():
             code, seconds, said = compiled(tilewright, made, folder)
             if code not in codes or words not in said:
                 problems.append(f"{name}: status {code} after {seconds:.1f} s, expected {codes}: {said[-300:].strip()}")
+        for name, made in RUN.items():
+            if arguments.only not in name:
+                continue
+            count += 1
+            code, _, said = compiled(tilewright, made, folder)
+            if code == 0:
+                code, _, said = done([tilewright, "verify", "m.so", "m.onnx", "--threads", "1"], folder)
+            if code != 0:
+                problems.append(f"{name}: status {code}: {said[-300:].strip()}")
         _, start, _ = compiled(tilewright, chained(residual, 1), folder)
         for name, (make, length) in LINEAR.items():
             if arguments.only not in name:

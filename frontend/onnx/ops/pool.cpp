@@ -153,10 +153,78 @@ Ints list_of(NodeImport& n, const char* name, size_t count, int64_t fallback, in
   return good ? out : Ints(count, fallback);
 }
 
+// One spatial axis of Col2Im: tap k of the window at (pixel + pad - k * dilation) / stride lies at
+// the pixel, where that is whole and there is one.
+struct Col2ImAxis {
+  Expr image, block, count;  // extents of the image, of a window, and how many windows there are
+  int64_t dilation = 1, stride = 1, pad = 0;
+};
+
+// What a pixel looks at in `steps` steps. Tap absent: it is the step.
+struct Col2ImSteps {
+  Expr steps;
+  Val tap, window, here;
+};
+
+// With more steps a pixel no walk is longer than the windows that there are, however many that is.
+constexpr int64_t kManySteps = 64;
+
+// Steps over the taps of a window; or, where these are fewer, over the windows that reach a pixel:
+// work stays in line with what is read.
+class Col2ImWalk {
+ public:
+  Col2ImWalk(NodeImport& n, Col2ImAxis axis, int64_t rank, int64_t step_axis, int64_t pixel_axis)
+      : n_(n), axis_(std::move(axis)), rank_(rank), step_axis_(step_axis) {
+    pixel_ = n.add(positions(n, axis_.image, rank, pixel_axis), integer(n, axis_.pad));
+  }
+
+  Col2ImSteps steps() const {
+    const auto block = as_const(axis_.block);
+    if (!block) return over_taps();
+    const int64_t last = (*block - 1) * axis_.dilation, reaching = last / axis_.stride + 1;
+    const bool counted = as_const(axis_.count) || std::min(*block, reaching) > kManySteps;
+    const Expr steps = counted ? n_.simplified(min(axis_.count, Expr(reaching))) : Expr(reaching);
+    const auto known = as_const(steps);
+    if (known && *known >= *block) return over_taps();
+    const Val before = n_.sub(pixel_, integer(n_, last - axis_.stride + 1));
+    return over_windows(steps,
+                        n_.max(integer(n_, 0), n_.binary(BinaryOp::floor_div, before, stride())));
+  }
+
+ private:
+  Val stride() const { return integer(n_, axis_.stride); }
+  Val dilation() const { return integer(n_, axis_.dilation); }
+  Val step(const Expr& steps) const { return positions(n_, steps, rank_, step_axis_); }
+  Val both(Val a, Val b) const { return n_.binary(BinaryOp::logical_and, a, b); }
+  Val within(Val v, const Expr& extent) const {
+    return both(n_.binary(BinaryOp::le, integer(n_, 0), v), n_.less(v, integer(n_, extent)));
+  }
+
+  Col2ImSteps over_taps() const {
+    const Val from = n_.sub(pixel_, n_.mul(step(axis_.block), dilation()));
+    const Val window = n_.binary(BinaryOp::floor_div, from, stride());
+    const Val whole = n_.binary(BinaryOp::eq, n_.mul(window, stride()), from);
+    return {axis_.block, {}, window, both(whole, within(window, axis_.count))};
+  }
+
+  Col2ImSteps over_windows(const Expr& steps, Val first) const {
+    const Val window = n_.add(first, step(steps));
+    const Val from = n_.sub(pixel_, n_.mul(window, stride()));
+    const Val tap = n_.binary(BinaryOp::floor_div, from, dilation());
+    const Val whole = n_.binary(BinaryOp::eq, n_.mul(tap, dilation()), from);
+    return {steps, tap, window,
+            both(whole, both(within(tap, axis_.block), within(window, axis_.count)))};
+  }
+
+  NodeImport& n_;
+  Col2ImAxis axis_;
+  int64_t rank_, step_axis_;
+  Val pixel_;
+};
+
 }  // namespace
 
-// Every pixel sums the windows that cover it: tap k of the window at (pixel + pad - k * dilation) /
-// stride, where that is whole and there is one.
+// Every pixel sums the windows that cover it.
 void import_col2im(NodeImport& n) {
   const Val x = n.in(0);
   const std::vector<Expr> image = n.dims(n.in(1), "the image's shape");
@@ -182,35 +250,32 @@ void import_col2im(NodeImport& n) {
       floor_div(n.dim(x, 1), as_const(taps) ? taps : max(taps, Expr(1))));
   const auto k = static_cast<int64_t>(spatial), rank = 2 + 2 * k;
   Shape parted = {n.dim(x, 0), channels}, shape = parted;
-  Ints places = {0, 1}, reduced;
-  std::vector<Val> tables;
+  Ints tap_places, reduced;
+  std::vector<Val> taps_read, windows;
+  Shape counts;
   Val valid;
-  for (size_t i = 0; i < spatial; ++i) {
-    parted.push_back(block[i]);
-    shape.push_back(block[i]);
-    places.push_back(2 + static_cast<int64_t>(i));
-    reduced.push_back(2 + static_cast<int64_t>(i));
-  }
   for (size_t i = 0; i < spatial; ++i) {
     const auto axis = static_cast<int64_t>(i);
     const Expr slack = image[i] + Expr(pads[i] + pads[i + spatial] - 1) -
                        (block[i] - Expr(1)) * Expr(dilations[i]);
-    const Expr count = n.simplified(floor_div(slack, Expr(strides[i])) + Expr(1));
-    const Val stride = integer(n, strides[i]);
-    const Val pixel = n.add(positions(n, image[i], rank, 2 + k + axis), integer(n, pads[i]));
-    const Val from = n.sub(pixel,
-                           n.mul(positions(n, block[i], rank, 2 + axis), integer(n, dilations[i])));
-    const Val window = n.binary(BinaryOp::floor_div, from, stride);
-    const Val whole = n.binary(BinaryOp::eq, n.mul(window, stride), from);
-    const Val there = n.binary(BinaryOp::logical_and, n.binary(BinaryOp::le, integer(n, 0), window),
-                               n.less(window, integer(n, count)));
-    const Val here = n.binary(BinaryOp::logical_and, whole, there);
-    valid = valid.valid() ? n.binary(BinaryOp::logical_and, valid, here) : here;
-    parted.push_back(count);
-    shape.push_back(image[i]);
-    places.push_back(-1);
-    tables.push_back(window);
+    counts.push_back(n.simplified(floor_div(slack, Expr(strides[i])) + Expr(1)));
+    const Col2ImAxis one{image[i], block[i], counts[i], dilations[i], strides[i], pads[i]};
+    const Col2ImSteps walked = Col2ImWalk(n, one, rank, 2 + axis, 2 + k + axis).steps();
+    valid = valid.valid() ? n.binary(BinaryOp::logical_and, valid, walked.here) : walked.here;
+    parted.push_back(block[i]);
+    shape.push_back(walked.steps);
+    tap_places.push_back(walked.tap.valid() ? -1 : 2 + axis);
+    if (walked.tap.valid()) taps_read.push_back(walked.tap);
+    windows.push_back(walked.window);
+    reduced.push_back(2 + axis);
   }
+  Ints places = {0, 1};
+  places.insert(places.end(), tap_places.begin(), tap_places.end());
+  places.resize(static_cast<size_t>(rank), -1);
+  parted.insert(parted.end(), counts.begin(), counts.end());
+  shape.insert(shape.end(), image.begin(), image.end());
+  std::vector<Val> tables = std::move(taps_read);
+  tables.insert(tables.end(), windows.begin(), windows.end());
   const Val read = take(n, n.reshape(x, std::move(parted)), std::move(places), std::move(tables),
                         std::move(shape));
   n.set(n.reduce(ReduceKind::sum, n.select(valid, read, n.scalar(0, read)), std::move(reduced),
