@@ -6,6 +6,7 @@
 #include "frontend/onnx/elements.h"
 #include "ir/graph/externs.h"
 #include "ir/graph/indices.h"
+#include "ir/graph/symbol_sources.h"
 #include "ir/size_ends.h"
 
 namespace tw::onnx_import {
@@ -143,7 +144,7 @@ void Builder::add_symbol(const std::string& symbol, const std::string& name,
 
 void Builder::share_symbols(const Builder& around) {
   symbol_names_ = around.symbol_names_, limits_ = around.limits_;
-  is_region_ = true;
+  depth_ = around.depth_ + 1;
   for (const auto& [symbol, range] : around.symbols_) {
     if (!around.replaced_.count(symbol)) add_symbol(symbol, range);
     around_.insert(symbol);
@@ -210,7 +211,7 @@ Error Builder::check_constant_indices(const OpAttrs& attrs, const std::vector<Va
   for (Val input : inputs) types.push_back(input.valid() ? &entry(input).type : nullptr);
   for (const IndexInput& at : index_inputs(attrs, types)) {
     const Entry& indices = entry(inputs[at.input]);
-    if (is_region_ || !indices.blob) continue;
+    if (depth_ > 0 || !indices.blob) continue;
     if (const auto found = extremes(indices.type, indices.blob->bytes, at.column))
       TW_TRY(check_indices(at, *found, *types[0]));
   }
@@ -408,6 +409,7 @@ Expected<Graph> Builder::finish(const std::string& name, const std::vector<Outpu
     if (needed[static_cast<size_t>(s.value.index)])
       graph.data_symbols.push_back({s.name, entry(s.value).made, s.element, s.bound, s.equals});
   for (const Output& output : outputs) graph.add_output(entry(output.value).made, output.name);
+  drop_symbols_in_regions(graph);
   return graph;
 }
 

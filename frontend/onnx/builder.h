@@ -141,7 +141,7 @@ class Builder {
   std::vector<std::string> symbol_order_;
   std::vector<Symbol> data_symbols_;
   std::set<std::string, std::less<>> around_;  // symbols of the graph around
-  bool is_region_ = false;
+  int depth_ = 0;                              // of a region: 1, within it 2
   std::map<std::string, Expr, std::less<>> replaced_;
   Ranges symbols_;
   SymbolNames symbol_names_;

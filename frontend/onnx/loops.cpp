@@ -7,6 +7,16 @@
 
 namespace tw::onnx_import {
 
+// Its symbols are the graph's or the iteration, and none of the body's own.
+static bool known_outside(NodeImport& n, const Expr& e, const std::string& iteration = "") {
+  bool known = true;
+  visit(e, [&](const Expr& part) {
+    known = known && (part->kind != ExprKind::var || part->name == iteration ||
+                      n.builder().symbols().contains(part->name));
+  });
+  return known;
+}
+
 std::optional<bool> known_bool(NodeImport& n, Val v) {
   if (!v.valid()) return true;
   const auto elements = n.known(v);
@@ -32,6 +42,17 @@ Val stack(NodeImport& n, const std::vector<Val>& rows) {
     parts.push_back(n.reshape(v, std::move(shape)));
   }
   return parts.size() == 1 ? parts[0] : n.emit(op::Concat{0}, std::move(parts));
+}
+
+void check_sizes(NodeImport& n, RegionDraft& draft, const std::vector<Val>& outputs,
+                 const std::string& iteration) {
+  for (size_t i = 0; i < outputs.size(); ++i)
+    for (const Expr& extent : draft.builder.type(outputs[i]).shape)
+      if (!known_outside(n, extent, iteration))
+        return n.fail(
+            llvm::formatv("result {0} of a graph within has a size that is computed there", i)
+                .str(),
+            "compute the size in front of the node, or give the result a size that is known there");
 }
 
 Region finished(NodeImport& n, RegionDraft& draft, const std::vector<Val>& outputs,
@@ -177,15 +198,6 @@ bool reshaped(NodeImport& n, RegionDraft& draft, size_t i, const TensorType& typ
   // Stacked under another name, it has the same size
   std::replace(draft.outputs.begin(), draft.outputs.end(), v, *made);
   return true;
-}
-
-// Its symbols are the graph's, not the body's.
-bool known_outside(NodeImport& n, const Expr& e) {
-  bool known = true;
-  visit(e, [&](const Expr& part) {
-    known = known && (part->kind != ExprKind::var || n.builder().symbols().contains(part->name));
-  });
-  return known;
 }
 
 // A list goes on as it came, or longer.
@@ -336,6 +348,8 @@ class LoopNode {
     if (outputs_.empty()) n_.fail("a loop without results");
     if (n_.failed()) return std::nullopt;
     const bool conditional = loop_.conditional;
+    check_sizes(n_, draft_, outputs_, loop_.iteration);
+    if (n_.failed()) return std::nullopt;
     loop_.body = finished(n_, draft_, outputs_, "body");
     const std::vector<Val> made = n_.emit_all(loop_, inputs_);
     if (n_.failed()) return std::nullopt;

@@ -36,6 +36,9 @@ std::optional<bool> known_bool(NodeImport& n, Val v);
 // Number `at` along axis 0, without that axis
 Val row(NodeImport& n, Val v, const Expr& at);
 Val stack(NodeImport& n, const std::vector<Val>& rows);  // along a new axis 0
+// Fails where an output has a size that only the region knows: made from data in it.
+void check_sizes(NodeImport& n, RegionDraft& draft, const std::vector<Val>& outputs,
+                 const std::string& iteration = "");
 // The region with these outputs.
 Region finished(NodeImport& n, RegionDraft& draft, const std::vector<Val>& outputs,
                 const char* name);

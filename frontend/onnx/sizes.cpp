@@ -74,9 +74,11 @@ Expr Builder::element(Val v, int64_t index, const Expr& bound) {
     if (symbol.value == v && symbol.element == index && !replaced_.count(symbol.name))
       return var(symbol.name);
     else if (symbol.value == v && symbol.element == index) return current(var(symbol.name));
+  // Around the region nobody else has the name, now or later
+  const std::string stem = depth_ > 0 ? "d" + std::to_string(depth_) + "_" : "d";
   std::string name;
   for (size_t number = data_symbols_.size(); name.empty() || symbols_.count(name); ++number)
-    name = symbol_name("d" + std::to_string(number), 0);
+    name = symbol_name(stem + std::to_string(number), 0);
   data_symbols_.push_back({name, v, index, bound.defined() ? current(bound) : Expr(), {}});
   symbols_.emplace(name, symbol_range(name));
   return var(name);

@@ -307,6 +307,9 @@ void branched(NodeImport& n, const OnnxGraph& then_branch, const OnnxGraph& else
                                   i)
                         .str());
   }
+  check_sizes(n, *yes, from_yes);
+  check_sizes(n, *no, from_no);
+  if (n.failed()) return;
   Sizes sizes(n, *yes, *no);
   for (size_t i = 0, count = from_yes.size(); i < count; ++i)
     if (!equal(yes->builder.type(from_yes[i]), no->builder.type(from_no[i])))
