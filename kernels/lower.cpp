@@ -100,15 +100,13 @@ struct AnchorLowering {
 
 }  // namespace
 
-static Expected<LoweredGroup> lower_anchor(const Graph& graph, const Group& group,
-                                           const Target& target) {
-  GroupBuilder b(graph, group, target);
-  const Node& anchor = graph.node(group.anchor);
-  if (const int tile = winograd_tile(group.algorithm)) {
-    if (!target.axes.empty()) return lower_winograd_in_tiles(b, anchor, tile);
+static Expected<LoweredGroup> lower_anchor(GroupBuilder& b, Algorithm algorithm) {
+  const Node& anchor = b.graph.node(b.group.anchor);
+  if (const int tile = winograd_tile(algorithm)) {
+    if (!b.target.axes.empty()) return lower_winograd_in_tiles(b, anchor, tile);
     return lower_winograd(b, with_short_operands(b, anchor), tile);
   }
-  if (group.algorithm == Algorithm::strassen) return lower_strassen(b, anchor);
+  if (algorithm == Algorithm::strassen) return lower_strassen(b, anchor);
   return std::visit(AnchorLowering{b, anchor}, anchor.attrs);
 }
 
@@ -122,7 +120,10 @@ static void check_legal(const Kernel& kernel, const Graph& graph, const Group& g
 
 Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const Target& target) {
   if (Error error = check_resizes(graph, group)) return error;
-  TW_ASSIGN(LoweredGroup lowered, lower_anchor(graph, group, target));
+  GroupBuilder builder(graph, group, target);
+  TW_ASSIGN(LoweredGroup lowered, lower_anchor(builder, group.algorithm));
+  if (!builder.problem.empty())
+    return make_error(DiagCode::unsupported, "{0}: {1}", group_name(graph, group), builder.problem);
   to_tensor_form(lowered, target);
   check_legal(lowered.kernel, graph, group);
   return lowered;

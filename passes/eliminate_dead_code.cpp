@@ -34,9 +34,11 @@ Expected<bool> eliminate_dead_code(Graph& graph, PassContext&) {
       if (input.valid()) needed[static_cast<size_t>(input.index)] = true;
     for (ValueId value : sources.of(node.attrs)) needed[static_cast<size_t>(value.index)] = true;
   }
-  changed |= std::erase_if(graph.data_symbols, [&](const DataSymbol& symbol) {
-               return !needed[static_cast<size_t>(symbol.value.index)];
-             }) > 0;
+  const auto dropped = std::erase_if(graph.data_symbols, [&](const DataSymbol& symbol) {
+    return !needed[static_cast<size_t>(symbol.value.index)];
+  });
+  if (dropped > 0) drop_symbols_in_regions(graph);
+  changed |= dropped > 0;
   needed.resize(graph.value_count());
   for (size_t i = 0; i < needed.size(); ++i)
     if (!needed[i]) graph.value(ValueId{static_cast<int32_t>(i)}).constant.reset();

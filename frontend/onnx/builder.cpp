@@ -6,6 +6,7 @@
 #include "frontend/onnx/elements.h"
 #include "ir/graph/externs.h"
 #include "ir/graph/indices.h"
+#include "ir/graph/symbol_sources.h"
 #include "ir/size_ends.h"
 
 namespace tw::onnx_import {
@@ -408,6 +409,7 @@ Expected<Graph> Builder::finish(const std::string& name, const std::vector<Outpu
     if (needed[static_cast<size_t>(s.value.index)])
       graph.data_symbols.push_back({s.name, entry(s.value).made, s.element, s.bound, s.equals});
   for (const Output& output : outputs) graph.add_output(entry(output.value).made, output.name);
+  drop_symbols_in_regions(graph);
   return graph;
 }
 

@@ -145,7 +145,7 @@ class Builder {
   std::vector<std::string> symbol_order_;
   std::vector<Symbol> data_symbols_;
   std::set<std::string, std::less<>> around_;  // symbols of the graph around
-  int depth_ = 0;                              // of a region in regions; 0: the model's own graph
+  int depth_ = 0;                              // of a region: 1, within it 2
   std::map<std::string, Expr, std::less<>> replaced_;
   Ranges symbols_;
   SymbolNames symbol_names_;

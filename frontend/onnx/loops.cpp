@@ -179,13 +179,25 @@ bool reshaped(NodeImport& n, RegionDraft& draft, size_t i, const TensorType& typ
   return true;
 }
 
-// Its symbols are the graph's, not the body's.
-bool known_outside(NodeImport& n, const Expr& e) {
+// Its symbols are the graph's or the iteration, and none of the body's own.
+bool known_outside(NodeImport& n, const Expr& e, const std::string& iteration = "") {
   bool known = true;
   visit(e, [&](const Expr& part) {
-    known = known && (part->kind != ExprKind::var || n.builder().symbols().contains(part->name));
+    known = known && (part->kind != ExprKind::var || part->name == iteration ||
+                      n.builder().symbols().contains(part->name));
   });
   return known;
+}
+
+// Fails where an output has a size that only the body knows: made from data in it.
+void check_sizes(NodeImport& n, RegionDraft& draft, const std::vector<Val>& outputs,
+                 const std::string& iteration) {
+  for (size_t i = 0; i < outputs.size(); ++i)
+    for (const Expr& extent : draft.builder.type(outputs[i]).shape)
+      if (!known_outside(n, extent, iteration))
+        return n.fail(
+            llvm::formatv("result {0} of a loop's body has a size that is computed in it", i).str(),
+            "compute the size in front of the loop, or give the result a size that is known there");
 }
 
 // A list goes on as it came, or longer.
@@ -235,9 +247,6 @@ void check_outputs(NodeImport& n, const LoopSpec& spec, RegionDraft& draft,
                list = carried && n.builder().list_kind(spec.carried[i - lead]);
     if (draft.builder.list_kind(draft.outputs[i]).has_value() != list) return n.fail(kListInLoop);
     if (list) check_list(n, draft, draft.outputs[i], i - lead);
-    if (!carried && !list && draft.builder.is_made_here(draft.builder.type(draft.outputs[i]).shape))
-      return n.fail("data inside of a loop decide about the size of a result of all iterations, " +
-                    to_string(draft.builder.type(draft.outputs[i])) + " in each");
     if (!carried || list) continue;
     const TensorType before = carried_type(n, spec, i - lead, var(iteration)),
                      &behind = draft.builder.type(draft.outputs[i]);
@@ -339,6 +348,8 @@ class LoopNode {
     if (outputs_.empty()) n_.fail("a loop without results");
     if (n_.failed()) return std::nullopt;
     const bool conditional = loop_.conditional;
+    check_sizes(n_, draft_, outputs_, loop_.iteration);
+    if (n_.failed()) return std::nullopt;
     loop_.body = finished(n_, draft_, outputs_, "body");
     const std::vector<Val> made = n_.emit_all(loop_, inputs_);
     if (n_.failed()) return std::nullopt;

@@ -74,8 +74,8 @@ Expr Builder::element(Val v, int64_t index, const Expr& bound) {
     if (symbol.value == v && symbol.element == index && !replaced_.count(symbol.name))
       return var(symbol.name);
     else if (symbol.value == v && symbol.element == index) return current(var(symbol.name));
-  // The graph around a region must not come to know it under a name of its own
-  const std::string stem = std::string(static_cast<size_t>(1 + depth_), 'd');
+  // Around the region nobody else has the name, now or later
+  const std::string stem = depth_ > 0 ? "d" + std::to_string(depth_) + "_" : "d";
   std::string name;
   for (size_t number = data_symbols_.size(); name.empty() || symbols_.count(name); ++number)
     name = symbol_name(stem + std::to_string(number), 0);

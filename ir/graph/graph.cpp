@@ -254,6 +254,24 @@ std::vector<ValueId> SymbolSources::of(const std::vector<Expr>& dims) const {
   return values;
 }
 
+void drop_symbols_in_regions(Graph& graph) {
+  const std::vector<std::string> known = graph.all_symbols();
+  for (const NodeId id : graph.order()) {
+    OpAttrs& attrs = graph.node(id).attrs;
+    if (regions_of(attrs).empty()) continue;
+    const auto* loop = std::get_if<op::Loop>(&attrs);
+    const std::string iteration = loop ? loop->iteration : "";
+    for_each_region(attrs, [&](Region& region) {
+      Graph own = *region.graph;
+      std::erase_if(own.symbols, [&](const std::string& symbol) {
+        return symbol != iteration && !std::ranges::count(known, symbol);
+      });
+      drop_symbols_in_regions(own);
+      region.graph = std::make_shared<const Graph>(std::move(own));
+    });
+  }
+}
+
 void Graph::replace_uses(ValueId from, ValueId to) {
   if (from == to) return;
   const Readers before = std::exchange(readers(from), {});

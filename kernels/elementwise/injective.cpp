@@ -447,7 +447,10 @@ Expr injective_element(GroupBuilder& b, const Node& node, const Index& index) {
   return std::visit(
       [&]<class Op>(const Op& attrs) -> Expr {
         if constexpr (InjectiveOp<Op>) return element_of(b, attrs, node, index);
-        else TW_UNREACHABLE("{0} (node {1}) is not injective", op_info(node.attrs).name, node.name);
+        b.problem = std::string(op_info(node.attrs).name) +
+                    " is not computed element by element within the kernel of another operator";
+        const DType type = b.type(node.output).dtype;
+        return is_float(type) ? imm(0, type) : int_imm(0, type);
       },
       node.attrs);
 }

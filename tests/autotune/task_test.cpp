@@ -139,6 +139,16 @@ TEST_CASE("constants that kernels depend on are in a task's text") {
   CHECK(error_of("task ", "tusk ").find("expected 'task'") != std::string::npos);
 }
 
+TEST_CASE("a task's text that puts a product within another operator's kernel is refused") {
+  const std::string text =
+      "task anchor=1 weights_between=0\ngraph @task() {\n  %x: f32[4, 8] = input\n"
+      "  %w: f32[8, 4] = input\n  %p: f32[4, 4] = matmul(%x, %w)\n"
+      "  %y: f32[4, 4] = unary(%p) function=neg\n  output %y\n}\n";
+  const Target target = must(load_target("x86-64-v3", {TW_SOURCE_DIR "/configs"}));
+  const std::string problem = error_text(lower_task(must(parse_task(text)), target).takeError());
+  CHECK(problem.find("matmul is not computed element by element") != std::string::npos);
+}
+
 TEST_CASE("tasks of a network: each once, with every algorithm that applies") {
   Model model = must(import_onnx(TW_SOURCE_DIR "/examples/digits/digits.onnx"));
   const Target target = must(load_target("x86-64-v3", {TW_SOURCE_DIR "/configs"}));

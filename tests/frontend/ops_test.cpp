@@ -310,6 +310,15 @@ TEST_CASE("Transpose, Concat, Split, Gather") {
               {2, 0, 5, 3});
 }
 
+TEST_CASE("more axes than the tensor has, which only a run knows") {
+  for (const char* node : {"ReduceMean<keepdims = 0>(x, a)", "Squeeze(x, a)"}) {
+    const std::string text = std::string("g (float[1, N] x, int64[3] a) => (float[M] y) { y = ") +
+                             node + " }";
+    CHECK(error_of(graph_bytes(text, 18)).find("3 axes of a tensor of rank 2") !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE("Pad: modes, axes, negative") {
   const std::vector<Tensor> in = {iota({1, 3})};
   const auto run = [&](const std::string& node) {

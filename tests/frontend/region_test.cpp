@@ -97,6 +97,17 @@ TEST_CASE("a choice between sizes") {
   CHECK(run_graph(graph, {floats({2}, {1, 2}), truth(false)}) == std::vector<double>{2, 4, 2, 4});
 }
 
+TEST_CASE("a branch beside a value whose sizes come from data and that nobody needs") {
+  const std::string bytes = graph_bytes(R"(g (float[1] x, int64[1] i, bool c) => (float[1] y) {
+      t = Expand(x, i)
+      y = If (c) <then_branch = a () => (float[1] z) { u = Identity(t) z = Neg(x) }, else_branch = b () => (float[1] z) { z = Abs(x) }>
+    })");
+  Expected<Model> model = import_bytes(bytes);
+  REQUIRE(model);
+  CHECK(error_text(verify(model->graph)) == "");
+  CHECK(run_model(bytes, {floats({1}, {2}), ints({1}, {3}), truth(true)}) == Lists{{-2}});
+}
+
 TEST_CASE("data decide how many rows the results have") {
   const std::string body =
       R"(body = b (int64 i, bool go, float[1] v) => (bool stay, float[1] next, float[1] row) { next = Add(v, v) stay = Less(next, limit) row = Neg(v) }> })";
@@ -134,6 +145,40 @@ TEST_CASE("a carried value becomes longer with every iteration") {
   CHECK(error_of(graph_bytes(R"(g (float[2] x, int64 k) => (float[a] y) <bool c = {1}> {
       y = Loop ( , c, x) <body = b (int64 i, bool go, float[d] v) => (bool stay, float[e] w) { stay = Less(i, k) w = Concat<axis = 0>(v, x) }> })"))
             .find("carried value 0 grows in a loop without a trip count") != std::string::npos);
+}
+
+TEST_CASE("data inside of a branch decide about the size of its output") {
+  Expected<Model> model = import_bytes(graph_bytes(R"(g (float[N] x, bool c) => (int64[1, M] y) {
+      y = If (c) <then_branch = a () => (int64[1, A] t) { t = NonZero(x) }, else_branch = b () => (int64[1, B] e) { m = Relu(x) e = NonZero(m) }>
+    })"));
+  REQUIRE(model);
+  CHECK(error_text(verify(model->graph)) == "");
+  const std::string unlimited =
+      R"(g (float[N] x, int64 n, bool c) => (float[M] y) <int64 zero = {0}, int64 one = {1}> {
+      y = If (c) <then_branch = a () => (float[A] t) { m = Mul(n, n) r = Range(zero, m, one) t = Cast<to = 1>(r) }, else_branch = b () => (float[B] e) { e = Neg(x) }>
+    })";
+  CHECK(error_of(graph_bytes(unlimited)).find("which has no limit") != std::string::npos);
+}
+
+TEST_CASE("a result of all iterations whose size the body makes from its data is refused") {
+  const std::string body = R"(g (float[N] x, int64 m, bool c) => (int64[M, 1, A] all) {
+      all = Loop (m, c) <body = b (int64 i, bool go) => (bool stay, int64[1, A] row) { stay = Identity(go) row = NonZero(x) }>
+    })";
+  CHECK(error_of(graph_bytes(body)).find("has a size that is computed in it") != std::string::npos);
+}
+
+TEST_CASE("a size from the data of a body has another name than one around it") {
+  const std::string bytes = graph_bytes(R"(g (int64 s, bool c) => (int64 last, int64[M] all) {
+      once, many = Loop (s, c, s) <body = b (int64 i, bool go, int64 v) => (bool stay, int64 next, int64 row)
+        { stay = Identity(go)
+          next = Loop (v, , v) <body = in (int64 k, bool on, int64 w) => (bool more, int64 same) { more = Identity(on) same = Identity(w) }>
+          row = Identity(v) }>
+      last, all = Loop (s, c, once) <body = d (int64 i, bool go, int64 v) => (bool stay, int64 next, int64 row)
+        { stay = Identity(go) next = Identity(v) row = Identity(v) }>
+    })");
+  Expected<Model> model = import_bytes(bytes);
+  REQUIRE(model);
+  CHECK(error_text(verify(model->graph)) == "");
 }
 
 TEST_CASE("what regions cannot do is said") {

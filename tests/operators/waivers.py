@@ -142,8 +142,7 @@ WAIVERS = [
     Waiver("DynamicQuantizeLinear", "reference", "zeros have the scale 1, as in onnxruntime; the standard's text leaves it open"),
 ]
 # Faults that are known and not mended.
-KNOWN = [
-]
+KNOWN = []
 # Operators without cases, with the reason.
 NOT_DRAWN = {
     **dict.fromkeys(["Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"],

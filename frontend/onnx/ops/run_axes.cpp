@@ -23,6 +23,10 @@ std::vector<Expr> extents_within(NodeImport& n, Val list, Val x) {
 
 Val axis_flags(NodeImport& n, Val axes, int64_t rank) {
   if (n.failed()) return {};
+  if (const int64_t count = n.static_dim(axes, 0).value_or(0); count > rank) {
+    n.invalid(llvm::formatv("{0} axes of a tensor of rank {1}", count, rank).str());
+    return {};
+  }
   Val wanted = n.reshape(n.cast(axes, DType::i64), {n.dim(axes, 0), 1});
   wanted = n.select(n.less(wanted, integer(n, 0)), n.add(wanted, integer(n, rank)), wanted);
   return n.reduce(ReduceKind::max, n.cast(n.binary(BinaryOp::eq, wanted, row(n, rank)), DType::i64),
