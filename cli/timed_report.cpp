@@ -53,6 +53,7 @@ Expected<NodeErrors> errors_of(const CompileOptions& options, const Target& targ
   }
   CompileOptions kept;
   kept.model = options.model, kept.dims = options.dims, kept.limits = options.limits;
+  kept.rounding = options.rounding;
   kept.pipeline = options.pipeline, kept.algorithms = options.algorithms;
   kept.jobs = options.jobs, kept.name = "kept";
   return node_errors(kept, target, inputs, seconds, kThreads);

@@ -41,6 +41,10 @@ const std::vector<Pass>& all_passes() {
       {"tabulate-bytes", "look up bytes that are computed from one byte", tabulate_bytes},
       {"widen-floats", "make every float tensor f64, the model's inputs and outputs too",
        widen_floats},
+      {"zero-points-first",
+       "round sums and products of dequantized values with their zero point, as onnxruntime's "
+       "optimized kernels do",
+       zero_points_first},
   };
   return table;
 }

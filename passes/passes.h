@@ -19,5 +19,6 @@ Expected<bool> round_products(Graph& graph, PassContext& context);
 Expected<bool> sign_quantization(Graph& graph, PassContext& context);
 Expected<bool> tabulate_bytes(Graph& graph, PassContext& context);
 Expected<bool> widen_floats(Graph& graph, PassContext& context);
+Expected<bool> zero_points_first(Graph& graph, PassContext& context);
 Tensor widened(const Tensor& tensor);  // what widen-floats makes of it: floats as f64
 }  // namespace tw

@@ -87,7 +87,7 @@ if has models; then
     if [ "$kind" = floats ]; then
       for suite in bf16 tf32 tuned three_types; do $python tests/precision/$suite.py --tilewright build/release/tilewright; done
     else
-      for suite in quantize integers tuned; do $python tests/quantize/$suite.py --tilewright build/release/tilewright; done
+      for suite in quantize integers zero_points tuned; do $python tests/quantize/$suite.py --tilewright build/release/tilewright; done
       tiny=(--part $((hash % 4))/4)   # of the four networks one for each target
       [ $full = 0 ] || tiny=(--full)
       $python tests/quantize/mlperf_tiny.py "${tiny[@]}" --tilewright build/release/tilewright

@@ -21,7 +21,7 @@ constexpr size_t kBlamed = 5;   // layers that an error names
 
 // The model with nothing that is rounded for speed: in f64, rows in the numbers that they have.
 Expected<ReferenceModel> exact_model(const CompileOptions& options, const Target& target) {
-  TW_ASSIGN(Model model, import_onnx(options.model, {options.dims, options.limits, options.given}));
+  TW_ASSIGN(Model model, import_model(options));
   for (const NodeId id : model.graph.order())
     if (auto* product = std::get_if<op::MatMulNBits>(&model.graph.node(id).attrs))
       product->byte_rows = false;

@@ -57,6 +57,7 @@ Expected<Model> Judge::import() {
   const Manifest& manifest = request_.manifest;
   TW_ASSIGN(Model model,
             import_onnx(request_.model, {manifest.dims, manifest.limits, manifest.given}));
+  TW_TRY(round_by(manifest.rounding, model.graph));
   same_model_ = model.sha256 == manifest.model_sha256;
   input_names_.clear();
   for (const ValueId id : model.graph.inputs()) input_names_.push_back(model.graph.value(id).name);

@@ -86,7 +86,7 @@ Expected<KeptRun> run_with_all(const CompileOptions& base, const Target& target,
                                const Inputs& inputs, int threads) {
   TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
   KeptRun run;
-  TW_ASSIGN(Model model, import_onnx(base.model, {base.dims, base.limits, base.given}));
+  TW_ASSIGN(Model model, import_model(base));
   TW_ASSIGN(RewrittenGraph rewritten,
             rewrite_graph(std::move(model.graph), base, target, ModelSchedules()));
   keep_all(rewritten.graph, run.kept);

@@ -100,6 +100,7 @@ Expected<PerNodeReport> verify_nodes(const VerifyRequest& request, const VerifyR
   options.dims = report.manifest.dims;
   options.limits = report.manifest.limits;
   options.given = report.manifest.given;
+  options.rounding = report.manifest.rounding;
   options.pipeline = report.manifest.pipeline;
   options.algorithms = report.manifest.algorithms;
   options.name = "kept";

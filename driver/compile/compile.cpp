@@ -455,18 +455,25 @@ uint64_t peak_memory() {
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
 
+Expected<Model> import_model(const CompileOptions& options) {
+  TW_ASSIGN(Model model, import_onnx(options.model, {options.dims, options.limits, options.given}));
+  TW_TRY(round_by(options.rounding, model.graph));
+  return model;
+}
+
 Expected<CompileReport> compile_model(const CompileOptions& options, const Target& target,
                                       const OnStage& progress) {
   // The model: mapped, checked, brought to one opset, every unsupported part reported at once.
   auto start = std::chrono::steady_clock::now();
   if (progress) progress("import");
-  TW_ASSIGN(Model model, import_onnx(options.model, {options.dims, options.limits, options.given}));
+  TW_ASSIGN(Model model, import_model(options));
   CompileOptions named = options;
   std::vector<Model> special;
   for (auto& sizes : named.specialize) {
     TW_ASSIGN(auto symbols, by_symbol(sizes, model));
-    TW_ASSIGN(Model bound, import_onnx(options.model, {with_sizes(options.dims, sizes),
-                                                       options.limits, options.given}));
+    CompileOptions of_sizes = options;
+    of_sizes.dims = with_sizes(options.dims, sizes);
+    TW_ASSIGN(Model bound, import_model(of_sizes));
     sizes = std::move(symbols);
     special.push_back(std::move(bound));
   }

@@ -16,6 +16,7 @@
 #include "packager/object_file.h"
 #include "passes/choose/choose_algorithms.h"
 #include "passes/pass.h"
+#include "passes/quantized_rounding.h"
 #include "program/plan_program.h"
 #include "program/schedules.h"
 
@@ -54,10 +55,11 @@ struct CompileOptions {
   std::string name;
   Emit emit = Emit::so;
   std::map<std::string, int64_t> dims;
-  SymbolLimitsOf limits;              // of dimensions that stay free
-  GivenInputs given;                  // of the inputs
-  int jobs = 0;                       // 0: as many as there are processors
-  std::string dump_dir;               // every stage as text files, numbered; "" = none
+  SymbolLimitsOf limits;  // of dimensions that stay free
+  GivenInputs given;      // of the inputs
+  int jobs = 0;           // 0: as many as there are processors
+  std::string dump_dir;   // every stage as text files, numbered; "" = none
+  QuantizedRounding rounding = QuantizedRounding::standard;
   std::vector<std::string> pipeline;  // graph passes by name; empty: the default pipeline
   AlgorithmOptions algorithms;        // budgets of the choice
   // Where schedules come from; null: the default ones
@@ -128,6 +130,8 @@ struct CompileReport {
   std::string output, header, text;          // text: what --emit of a text stage asked for
 };
 
+// The model, which rounds as the options say.
+Expected<Model> import_model(const CompileOptions& options);
 Expected<CompileReport> compile_model(const CompileOptions& options, const Target& target,
                                       const OnStage& progress = nullptr);
 // The same for a graph that is already here; options.model is not read. special: the model with the

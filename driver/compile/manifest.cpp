@@ -181,6 +181,17 @@ AlgorithmOptions algorithms_of(const Json& json) {
   return options;
 }
 
+Expected<QuantizedRounding> rounding_of(const Json& json) {
+  const std::string name = json["quantized_rounding"].text_or_empty();
+  if (name.empty()) return QuantizedRounding::standard;
+  const std::optional<QuantizedRounding> rounding = quantized_rounding_from_name(name);
+  if (!rounding)
+    return make_error(DiagCode::invalid_argument,
+                      "the manifest's quantized_rounding '{0}' is none of {1}", name,
+                      quantized_rounding_names());
+  return *rounding;
+}
+
 std::optional<Verified> verified_from(const Json& json) {
   if (!json.object()) return std::nullopt;
   return Verified{json["data"].text_or_empty(), json["tolerance"].number_or(0)};
@@ -204,6 +215,7 @@ Expected<Manifest> manifest_from(const Json& json, const std::string& file) {
   if (const Json::Object* dims = json["options"]["dims"].object())
     for (const Json::Member& d : *dims) m.dims[d.key] = d.value.integer_or(0);
   TW_ASSIGN(m.given, given_of(json));
+  TW_ASSIGN(m.rounding, rounding_of(json["options"]));
   m.pipeline = texts(json["options"]["passes"]);
   m.algorithms = algorithms_of(json["options"]);
   m.symbols = texts(json["symbols"]);
@@ -290,6 +302,7 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
   described.wider.clear();
   m.target_yaml = print(described);
   m.dims = model.dims, m.given = options.given;
+  m.rounding = options.rounding;
   m.pipeline = options.pipeline;
   m.algorithms = options.algorithms;
   m.algorithms.exact = report.exact;
@@ -356,6 +369,8 @@ static Json::Object options_json(const Manifest& m) {
   for (const auto& [layer, algorithm] : algorithms.settled)
     settled.push_back({layer, algorithm_name(algorithm)});
   if (!settled.empty()) options.push_back({"settled", settled});
+  if (m.rounding != QuantizedRounding::standard)
+    options.push_back({"quantized_rounding", quantized_rounding_name(m.rounding)});
   if (!algorithms.exact.empty()) options.push_back({"exact", json_array(algorithms.exact)});
   return options;
 }

@@ -48,7 +48,8 @@ struct Manifest {
   std::string target_name, target_hash, target_yaml;
   std::map<std::string, int64_t> dims;  // bound by --dim
   GivenInputs given;                    // --inputs, --const
-  std::vector<std::string> pipeline;    // graph passes; empty: the default ones
+  QuantizedRounding rounding = QuantizedRounding::standard;
+  std::vector<std::string> pipeline;  // graph passes; empty: the default ones
   AlgorithmOptions algorithms;
   std::vector<std::string> symbols;      // by the model's names
   std::vector<std::string> identifiers;  // what expressions call them

@@ -2,7 +2,7 @@
 // after:  %t = cast(%b) * const [bs / ys] + const [-(as * az + bs * bz) / ys]
 //         %y = cast(round(cast(%a) * const [as / ys] + %t) + yz) to=i8 saturate=true
 // Sums, products and averages between dequantized values and a quantize, which rounds before it
-// adds its zero point. Part of fuse-quantization.
+// adds its zero point. Part of fuse-quantization; with the zero point first, of zero-points-first.
 #include <algorithm>
 #include <cmath>
 
@@ -16,8 +16,12 @@ bool is_byte(const Dequantized& x) { return x.by.axis < 0 && is_byte(x.by.type);
 
 class ArithmeticFuser {
  public:
-  ArithmeticFuser(Rewriter& rewriter, NodeId id, const Quantization& to)
-      : rewriter_(rewriter), graph_(rewriter.graph()), form_(rewriter, id), to_(to) {}
+  ArithmeticFuser(Rewriter& rewriter, NodeId id, const Quantization& to, ZeroPoint zero)
+      : rewriter_(rewriter),
+        graph_(rewriter.graph()),
+        form_(rewriter, id),
+        to_(to),
+        zero_first_(zero == ZeroPoint::before_rounding) {}
 
   bool run() {
     const ValueId value = graph_.node(form_.at()).inputs[0];
@@ -25,6 +29,7 @@ class ArithmeticFuser {
     if (!maker || rewriter_.uses(value) != 1 || !all_plain(graph_, *maker)) return false;
     if (is_binary(maker, BinaryOp::add)) return fuse_pair(*maker, &ArithmeticFuser::add);
     if (is_binary(maker, BinaryOp::mul)) return fuse_pair(*maker, &ArithmeticFuser::multiply);
+    if (zero_first_) return false;
     if (const auto* pool = get_if<op::Pool>(maker)) return average(maker->inputs[0], *pool);
     if (const auto* reduce = get_if<op::Reduce>(maker)) return average(maker->inputs[0], *reduce);
     return false;
@@ -52,7 +57,12 @@ class ArithmeticFuser {
     return false;
   }
 
+  // real: with the zero point in it, where that comes first.
   void finish(ValueId real) {
+    if (zero_first_) {
+      const ValueId one = form_.number(1, DType::f32, "one");
+      return rewriter_.update(form_.at(), op::Quantize{to_.type, 0}, {real, one});
+    }
     form_.finish(form_.add(op::Unary{UnaryOp::round}, {real}, "rounded"),
                  {to_.type, to_.zero[0], lowest_of(to_.type), highest_of(to_.type)});
   }
@@ -62,14 +72,17 @@ class ArithmeticFuser {
     const float ra = a.by.scale[0] / to_.scale[0], rb = b.by.scale[0] / to_.scale[0];
     const float zeros = std::fma(ra, static_cast<float>(a.by.zero[0]),
                                  rb * static_cast<float>(b.by.zero[0]));
+    const float rest = zero_before() - zeros;
     ValueId term = scaled(b, rb);
-    if (zeros != 0) term = form_.with(BinaryOp::add, term, -zeros, "term");
+    if (rest != 0) term = form_.with(BinaryOp::add, term, rest, "term");
     finish(form_.add(op::Binary{BinaryOp::add}, {scaled(a, ra), term}, "sum"));
   }
   ValueId scaled(const Dequantized& x, float ratio) {
     const ValueId wide = form_.cast(DType::i32, x.x, "wide");
     return form_.with(BinaryOp::mul, form_.cast(DType::f32, wide, "real"), ratio, "scaled");
   }
+
+  float zero_before() const { return zero_first_ ? static_cast<float>(to_.zero[0]) : 0; }
 
   // f32(product * ratio)
   void multiply(const Dequantized& a, const Dequantized& b) {
@@ -82,7 +95,9 @@ class ArithmeticFuser {
     const ValueId right = a.x == b.x && a.by == b.by ? left : centered(b);
     const ValueId product = form_.add(op::Binary{BinaryOp::mul}, {left, right}, "product");
     const float ratio = a.by.scale[0] * b.by.scale[0] / to_.scale[0];
-    finish(form_.with(BinaryOp::mul, form_.cast(DType::f32, product, "real"), ratio, "scaled"));
+    ValueId y = form_.with(BinaryOp::mul, form_.cast(DType::f32, product, "real"), ratio, "scaled");
+    if (zero_first_) y = form_.with(BinaryOp::add, y, zero_before(), "sum");
+    finish(y);
   }
 
   // --- Averages: f32(sum - points * x_zero) * f32(x_scale / (y_scale * divisor)).
@@ -159,12 +174,13 @@ class ArithmeticFuser {
   Graph& graph_;
   IntegerForm form_;
   const Quantization& to_;
+  bool zero_first_;
 };
 
 }  // namespace
 
-bool fuse_arithmetic(Rewriter& rewriter, NodeId id, const Quantization& to) {
-  return ArithmeticFuser(rewriter, id, to).run();
+bool fuse_arithmetic(Rewriter& rewriter, NodeId id, const Quantization& to, ZeroPoint zero) {
+  return ArithmeticFuser(rewriter, id, to, zero).run();
 }
 
 }  // namespace tw

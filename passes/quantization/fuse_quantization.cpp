@@ -63,8 +63,8 @@ class Fuser {
     const std::optional<Quantization> to = quantization(graph_, graph_.node(id));
     if (!to || to->axis >= 0 || !all_plain(graph_, graph_.node(id))) return;
     if (unwrap(id, *to) || !is_byte(to->type)) return;
-    drop_clamps(id, *to);
-    if (unwrap(id, *to) || fuse_arithmetic(rewriter_, id, *to)) return;
+    drop_clamps(rewriter_, id, *to);
+    if (unwrap(id, *to) || fuse_arithmetic(rewriter_, id, *to, ZeroPoint::after_rounding)) return;
     ValueId value = graph_.node(id).inputs[0];
     int64_t low = lowest_of(to->type), high = highest_of(to->type);
     for (std::optional<Clamp> c; rewriter_.uses(value) == 1 && (c = constant_clamp(graph_, value));
@@ -81,19 +81,6 @@ class Fuser {
     if (!x || !(x->by == to)) return false;
     rewriter_.replace(id, x->x);
     return true;
-  }
-
-  // A clamp that the quantization's own range makes again: relu with the smallest integer as the
-  // zero point.
-  void drop_clamps(NodeId id, const Quantization& to) {
-    while (const std::optional<Clamp> c = constant_clamp(graph_, graph_.node(id).inputs[0])) {
-      const int64_t bound = quantized_number(c->bound, to.scale[0], to.zero[0], to.type);
-      if (bound != (c->function == BinaryOp::max ? lowest_of(to.type) : highest_of(to.type)))
-        return;
-      std::vector<ValueId> inputs = graph_.node(id).inputs;
-      inputs[0] = c->x;
-      rewriter_.update(id, OpAttrs(graph_.node(id).attrs), inputs);
-    }
   }
 
   // --- Products.

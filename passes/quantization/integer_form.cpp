@@ -22,4 +22,15 @@ void IntegerForm::finish(ValueId rounded, const Range& range) {
   rewriter_.update(at_, op::Cast{range.to, true}, {x});
 }
 
+void drop_clamps(Rewriter& rewriter, NodeId id, const Quantization& to) {
+  const Graph& graph = rewriter.graph();
+  while (const std::optional<Clamp> c = constant_clamp(graph, graph.node(id).inputs[0])) {
+    const int64_t bound = quantized_number(c->bound, to.scale[0], to.zero[0], to.type);
+    if (bound != (c->function == BinaryOp::max ? lowest_of(to.type) : highest_of(to.type))) return;
+    std::vector<ValueId> inputs = graph.node(id).inputs;
+    inputs[0] = c->x;
+    rewriter.update(id, OpAttrs(graph.node(id).attrs), inputs);
+  }
+}
+
 }  // namespace tw

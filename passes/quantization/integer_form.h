@@ -39,8 +39,14 @@ class IntegerForm {
   NodeId at_;
 };
 
-// Sums, products and averages of dequantized values that the quantize node `id` alone reads.
-// Whether it is rewritten.
-bool fuse_arithmetic(Rewriter& rewriter, NodeId id, const Quantization& to);
+// Takes out clamps in front of the quantize node `id` that its own range makes again, as a relu
+// with the smallest integer as the zero point.
+void drop_clamps(Rewriter& rewriter, NodeId id, const Quantization& to);
+
+enum class ZeroPoint : uint8_t { after_rounding, before_rounding };
+
+// Sums, products and averages of dequantized values that the quantize node `id` alone reads; with
+// the zero point before rounding no averages, and the node stays one. Whether it is rewritten.
+bool fuse_arithmetic(Rewriter& rewriter, NodeId id, const Quantization& to, ZeroPoint zero);
 
 }  // namespace tw

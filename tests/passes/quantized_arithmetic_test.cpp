@@ -1,5 +1,5 @@
-// fuse-quantization on sums, products, averages and concatenations between quantized values;
-// tabulate-bytes.
+// fuse-quantization and zero-points-first on sums, products, averages and concatenations between
+// quantized values; tabulate-bytes.
 #include <doctest/doctest.h>
 
 #include "passes/pass.h"
@@ -45,6 +45,71 @@ TEST_CASE(
     %y_zero: f32[2, 3] = binary(%y_rounded, %y_zero_by) function=add
     %y: u8[2, 3] = cast(%y_zero) to=u8 saturate=true
     output %y
+  })");
+}
+
+TEST_CASE("zero-points-first rounds a sum and a product with their odd zero points") {
+  run_pass("zero-points-first", R"(graph @g() {
+    %a: u8[2, 3] = input
+    %b: u8[3] = input
+    %as: f32[] = const [0.5]
+    %az: u8[] = const [3]
+    %bs: f32[] = const [0.25]
+    %ys: f32[] = const [0.625]
+    %yz: u8[] = const [7]
+    %even: u8[] = const [6]
+    %x: f32[2, 3] = dequantize(%a, %as, %az)
+    %v: f32[3] = dequantize(%b, %bs)
+    %s: f32[2, 3] = binary(%x, %v) function=add
+    %y: u8[2, 3] = quantize(%s, %ys, %yz) to=u8
+    %p: f32[2, 3] = binary(%x, %v) function=mul
+    %z: u8[2, 3] = quantize(%p, %ys, %yz) to=u8
+    %q: f32[2, 3] = binary(%x, %v) function=mul
+    %w: u8[2, 3] = quantize(%q, %ys, %even) to=u8
+    output %y
+    output %z
+    output %w
+  })",
+           R"(graph @g() {
+    %a: u8[2, 3] = input
+    %b: u8[3] = input
+    %as: f32[] = const [0.5]
+    %az: u8[] = const [3]
+    %bs: f32[] = const [0.25]
+    %ys: f32[] = const [0.625]
+    %even: u8[] = const [6]
+    %y_scaled_by: f32[] = const [0.4]
+    %y_term_by: f32[] = const [4.6]
+    %y_scaled_by_1: f32[] = const [0.8]
+    %y_one: f32[] = const [1]
+    %z_centered_by: i32[] = const [3]
+    %z_scaled_by: f32[] = const [0.2]
+    %z_sum_by: f32[] = const [7]
+    %z_one: f32[] = const [1]
+    %x: f32[2, 3] = dequantize(%a, %as, %az)
+    %v: f32[3] = dequantize(%b, %bs)
+    %y_wide_1: i32[2, 3] = cast(%a) to=i32
+    %y_real_1: f32[2, 3] = cast(%y_wide_1) to=f32
+    %y_scaled_1: f32[2, 3] = binary(%y_real_1, %y_scaled_by_1) function=mul
+    %y_wide: i32[3] = cast(%b) to=i32
+    %y_real: f32[3] = cast(%y_wide) to=f32
+    %y_scaled: f32[3] = binary(%y_real, %y_scaled_by) function=mul
+    %y_term: f32[3] = binary(%y_scaled, %y_term_by) function=add
+    %y_sum: f32[2, 3] = binary(%y_scaled_1, %y_term) function=add
+    %y: u8[2, 3] = quantize(%y_sum, %y_one) to=u8
+    %z_wide: i32[2, 3] = cast(%a) to=i32
+    %z_centered: i32[2, 3] = binary(%z_wide, %z_centered_by) function=sub
+    %z_wide_1: i32[3] = cast(%b) to=i32
+    %z_product: i32[2, 3] = binary(%z_centered, %z_wide_1) function=mul
+    %z_real: f32[2, 3] = cast(%z_product) to=f32
+    %z_scaled: f32[2, 3] = binary(%z_real, %z_scaled_by) function=mul
+    %z_sum: f32[2, 3] = binary(%z_scaled, %z_sum_by) function=add
+    %z: u8[2, 3] = quantize(%z_sum, %z_one) to=u8
+    %q: f32[2, 3] = binary(%x, %v) function=mul
+    %w: u8[2, 3] = quantize(%q, %ys, %even) to=u8
+    output %y
+    output %z
+    output %w
   })");
 }
 

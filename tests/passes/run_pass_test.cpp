@@ -97,10 +97,11 @@ TEST_CASE("no pass finds anything in a second run on random graphs") {
       CHECK_FALSE(test::run_once(graph, pass.name));
     }
     CAPTURE(changes);
-    // Random graphs have no shape arithmetic, no empty tensors, no attention, no topk; the test's
-    // target is of fp32
-    const std::set<std::string> idle = {"fold-empty",      "fold-shapes", "join-products",
-                                        "narrow-products", "rank-topk",   "round-products"};
+    // Random graphs have no shape arithmetic, no empty tensors, no attention, no topk, no sums of
+    // bytes; the test's target is of fp32
+    const std::set<std::string> idle = {"fold-empty",       "fold-shapes", "join-products",
+                                        "narrow-products",  "rank-topk",   "round-products",
+                                        "zero-points-first"};
     CHECK((changes > 50 || idle.contains(pass.name)));
   }
 }

@@ -52,6 +52,10 @@ void define_code_flags(Flags& flags, CompileArgs& args) {
              "An object that needs no operating system: neither threads nor memory besides the "
              "caller's. It has the target's features without asking for them");
   args.precision.define(flags);
+  flags.text("--quantized-rounding", args.rounding, "RULE",
+             "standard (default): sums and products between quantized values are rounded, halves "
+             "to even, and then get their zero point. onnxruntime: they get it before, as in its "
+             "optimized kernels. verify goes by the library's");
   args.accuracy.define(flags);
   args.algorithms.define(flags);
   flags.integer(
