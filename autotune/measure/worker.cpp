@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -215,6 +216,15 @@ class Worker {
   MeasureResult result_;
 };
 
+// Linux gives the state of AMX's tiles to processes that ask for it, before their first instruction
+// of tiles. A program that is started asks anew. Where there are none nothing is given.
+void ask_for_tiles() {
+#if defined(__x86_64__)
+  constexpr long kRequest = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  ::syscall(SYS_arch_prctl, kRequest, kTileData);
+#endif
+}
+
 // "3,1,0"
 std::vector<int> cores_from(const char* text) {
   std::vector<int> cores;
@@ -237,6 +247,7 @@ int measure_worker(const char* const* argv) {
   // Sanitizers would exit instead
   for (const int fatal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT})
     std::signal(fatal, SIG_DFL);
+  ask_for_tiles();
   Team team(cores_from(argv[2]));
   const int socket = STDIN_FILENO;
   Worker worker(socket, team);

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "cli/commands/commands.h"
+#include "cli/file_roles.h"
 #include "cli/given_flags.h"
 #include "cli/progress.h"
 #include "cli/untrusted.h"
@@ -167,6 +168,8 @@ Expected<int> inspect_model(const InspectArgs& args, Console& console) {
   ImportOptions options;
   TW_ASSIGN(options.dims, parse_dims(args.dims));
   TW_ASSIGN(options.given, args.given.read());
+  FileRoles files;
+  files.reads_model(args.file);
   TW_ASSIGN(const std::vector<Gap> gaps, gap_report(args.file, options));
   if (!gaps.empty()) {
     if (console.json) write_json(console, gaps_json(gaps));
@@ -174,6 +177,7 @@ Expected<int> inspect_model(const InspectArgs& args, Console& console) {
     return exit_code(gaps.front().code);  // as compile gives it
   }
   TW_ASSIGN(const Model model, import_onnx(args.file, options));
+  TW_TRY(files.models_are_unchanged());
   if (console.json) write_json(console, model_json(model));
   else print_model(console, model);
   return kExitOk;

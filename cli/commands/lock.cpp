@@ -63,6 +63,7 @@ class Locking {
     }
     progress_.end();
     for (const LockSection& section : sections_) lock.set_section(section);
+    TW_TRY(files_.models_are_unchanged());
     TW_TRY(write_file(path_, print(lock)));
     show(console);
     return kExitOk;
@@ -87,13 +88,12 @@ class Locking {
     }
     options_.schedules = tuned_schedules(schedules);
     TW_ASSIGN(limit_, limit());
-    FileRoles files;
-    files.reads_model(args_.model);
-    files.reads_target(args_.target);
-    args_.given.reads(files);
-    files.reads("the tuning log", log_);
-    files.writes("the lock", path_);
-    return files.check();
+    files_.reads_model(args_.model);
+    files_.reads_target(args_.target);
+    args_.given.reads(files_);
+    files_.reads("the tuning log", log_);
+    files_.writes("the lock", path_);
+    return files_.check();
   }
 
   // As of a compile: the flag's, else that of the target's budget.
@@ -167,6 +167,7 @@ class Locking {
   const LockArgs& args_;
   Progress progress_;
   std::string path_, log_;
+  FileRoles files_;
   CompileOptions options_;
   Target target_;
   std::optional<AccuracyRequest> limit_;

@@ -2,6 +2,7 @@
 #include "driver/quantize/quantize.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <ostream>
 
@@ -138,6 +139,13 @@ void print_packed(Console& console, const QuantizeArgs& args, const PackedWeight
   left(packed.other_tables, "tables of Gather that 4 or 8 bits do not fit");
 }
 
+// Else what was made of it is gone.
+Error model_is_unchanged(const FileRoles& files, const std::string& output) {
+  Error error = files.models_are_unchanged();
+  if (error) std::remove(output.c_str());
+  return error;
+}
+
 Expected<int> quantize(const QuantizeArgs& args, Console& console) {
   TW_TRY(check_quantize(args));
   const std::string output = output_of(args);
@@ -153,6 +161,7 @@ Expected<int> quantize(const QuantizeArgs& args, Console& console) {
   if (args.weights_only) {
     TW_ASSIGN(const PackedWeights packed,
               quantize_weights(args.model, output, {args.bits, args.block, args.asymmetric}));
+    TW_TRY(model_is_unchanged(files, output));
     print_packed(console, args, packed, output);
     return int{kExitOk};
   }
@@ -162,6 +171,7 @@ Expected<int> quantize(const QuantizeArgs& args, Console& console) {
     return quantize_model(request, [&](const std::string& stage) { progress.begin(stage); });
   }();
   if (!report) return report.takeError();
+  TW_TRY(model_is_unchanged(files, output));
   if (console.json) write_json(console, to_json(*report, output));
   else print_quantized(console, *report, output);
   return int{kExitOk};

@@ -34,9 +34,7 @@ struct Results {
 };
 
 Error check_files(const RunArgs& args, const Inputs& inputs,
-                  const std::vector<std::string>& outputs) {
-  FileRoles files;
-  files.reads("the model", args.file);
+                  const std::vector<std::string>& outputs, FileRoles files) {
   for (const std::string& file : inputs.files) files.reads("an input", file);
   for (const std::string& name : outputs)
     if (!args.output_dir.empty())
@@ -52,7 +50,9 @@ Expected<Results> run_library(const RunArgs& args) {
   std::vector<std::string> names;
   for (int32_t i = 0; i < api.output_count; ++i) names.push_back(api.outputs[i].name);
   TW_ASSIGN(Inputs inputs, load_inputs(input_specs(api), args.inputs));
-  TW_TRY(check_files(args, inputs, names));
+  FileRoles files;
+  files.reads("the model", args.file);
+  TW_TRY(check_files(args, inputs, names, std::move(files)));
   TW_ASSIGN(ModelRun model_run, ModelRun::create(api, std::move(inputs), args.threads));
   TW_TRY(model_run.run());
   Results results;
@@ -70,6 +70,8 @@ Expected<Results> evaluate_model(const RunArgs& args) {
                       args.file);
   ImportOptions options;
   TW_ASSIGN(options.dims, parse_dims(args.inputs.dims));
+  FileRoles files;
+  files.reads_model(args.file);
   TW_ASSIGN(const Model model, import_onnx(args.file, options));
   InputSources sources = args.inputs;
   sources.dims.clear();  // bound by the import
@@ -77,8 +79,9 @@ Expected<Results> evaluate_model(const RunArgs& args) {
             load_inputs(with_names(input_specs(model.graph), model.symbol_names), sources));
   std::vector<std::string> names;
   for (const Graph::Output& output : model.graph.outputs()) names.push_back(output.name);
-  TW_TRY(check_files(args, inputs, names));
+  TW_TRY(check_files(args, inputs, names, files));
   TW_ASSIGN(std::vector<Tensor> made, evaluate(model.graph, inputs.tensors));
+  TW_TRY(files.models_are_unchanged());
   Results results;
   for (size_t i = 0; i < names.size(); ++i)
     results.outputs.push_back({names[i], std::move(made[i])});

@@ -178,6 +178,16 @@ Error hold_to_limit(TuneRequest& request, const AccuracyRequest& accuracy, const
   return Error::success();
 }
 
+FileRoles files_of(const TuneArgs& args, const std::string& log) {
+  FileRoles files;
+  files.reads_model(args.model);
+  files.reads_target(args.target);
+  args.given.reads(files);
+  files.writes("the tuning log", log);
+  files.writes("the report", args.report);
+  return files;
+}
+
 Expected<int> tune(const TuneArgs& args, Console& console) {
   TuneRequest request;
   request.model = args.model;
@@ -199,12 +209,7 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
     TW_ASSIGN(request.network.predictors,
               predictors_for(tuner_name(request.network.tuner), args.target));
   }
-  FileRoles files;
-  files.reads_model(args.model);
-  files.reads_target(args.target);
-  args.given.reads(files);
-  files.writes("the tuning log", request.log);
-  files.writes("the report", args.report);
+  const FileRoles files = files_of(args, request.log);
   TW_TRY(files.check());
   if (!args.report.empty()) TW_TRY(check_writable(args.report));
   if (!args.report.empty() && args.check > 0)
@@ -225,6 +230,7 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
     return make_error(DiagCode::unsupported,
                       "--prove runs the whole network here, and --worker measures elsewhere");
   TW_ASSIGN(const int code, search(request, target, args.report, console));
+  TW_TRY(files.models_are_unchanged());
   if (!args.prove || code != kExitOk) return code;
   CompileOptions plain;
   plain.model = args.model;

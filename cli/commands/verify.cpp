@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "cli/commands/commands.h"
+#include "cli/file_roles.h"
 #include "cli/progress.h"
 #include "cli/untrusted.h"
 #include "driver/bundle/bundle.h"
@@ -94,6 +95,8 @@ Expected<int> verify(const VerifyArgs& args, Console& console) {
   if (args.untrusted.on && !args.on.empty())
     return make_error(DiagCode::unsupported, "--untrusted starts no programs: not with --on");
   use_device(args.device);
+  FileRoles files;
+  if (!args.model.empty()) files.reads_model(args.model);
   const VerifyRequest request{args.library,   args.model,
                               args.inputs,    *reference_from_name(args.reference),
                               args.tolerance, {args.on, args.threads},
@@ -105,6 +108,7 @@ Expected<int> verify(const VerifyArgs& args, Console& console) {
         [&](const std::string& warning) { progress.print("warning: " + warning + "\n"); });
   }();
   if (!verified) return verified.takeError();
+  TW_TRY(files.models_are_unchanged());
   bool same = verified->same();
   Json::Array list;
   for (const VerifiedOutput& output : verified->outputs) {
@@ -120,6 +124,7 @@ Expected<int> verify(const VerifyArgs& args, Console& console) {
                       {"outputs", list}};
   if (args.per_node) {
     TW_ASSIGN(const PerNodeReport report, verify_nodes(request, *verified));
+    TW_TRY(files.models_are_unchanged());
     if (!console.json) print_report(console, report, same);
     same &= !report.first;
     result.front().value = same;

@@ -33,8 +33,10 @@ Error VerifyFlags::check(const CompileOptions& options) const {
   if (options.emit == Emit::so) return Error::success();
   return make_error(DiagCode::unsupported,
                     options.emit == Emit::object
-                        ? "--verify runs a library, and --emit obj writes an object: compile once "
-                          "more with --emit so, for a target with an operating system"
+                        ? "--verify runs a library, and --emit obj writes an object, which has no "
+                          "program around it: --emit so takes --verify, for a target with an "
+                          "operating system; of a program with the object compare the outputs "
+                          "with those of 'tilewright run MODEL' (docs/guide/microcontrollers.md)"
                         : "--verify runs a library, and --emit of a text writes none");
 }
 
