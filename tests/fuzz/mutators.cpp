@@ -61,10 +61,24 @@ void replace(std::string& text, const Piece& piece, const std::string& by) {
 }
 
 std::string other_number(const std::string& number, Random& random) {
-  constexpr const char* kNumbers[] = {
-      "0",  "1",    "2",       "3",          "4",          "7",          "8",
-      "16", "64",   "1000",    "65536",      "2147483648", "4294967296", "1099511627776",
-      "-1", "1e30", "2305843009213693952", "9223372036854775807"};
+  constexpr const char* kNumbers[] = {"0",
+                                      "1",
+                                      "2",
+                                      "3",
+                                      "4",
+                                      "7",
+                                      "8",
+                                      "16",
+                                      "64",
+                                      "1000",
+                                      "65536",
+                                      "2147483648",
+                                      "4294967296",
+                                      "1099511627776",
+                                      "-1",
+                                      "1e30",
+                                      "2305843009213693952",
+                                      "9223372036854775807"};
   const long long value = std::strtoll(number.c_str(), nullptr, 10);
   switch (below(random, 5)) {
     case 0: return kNumbers[below(random, std::size(kNumbers))];
@@ -79,15 +93,17 @@ void change_words(std::string& text, bool numbers, Random& random) {
   const std::vector<Piece> found = words(text, numbers);
   if (found.empty()) return;
   const Piece& to = found[below(random, found.size())];
-  replace(text, to, numbers ? other_number(part(text, to), random)
-                            : part(text, found[below(random, found.size())]));
+  replace(text, to,
+          numbers ? other_number(part(text, to), random)
+                  : part(text, found[below(random, found.size())]));
 }
 
 void change_lines(std::string& text, Random& random) {
   const bool escaped = text.find("\\n") != std::string::npos && below(random, 4) > 0;
   const std::vector<Piece> found = lines(text, escaped ? "\\n" : "\n");
   if (found.size() < 2) return;
-  const Piece &one = found[below(random, found.size())], &other = found[below(random, found.size())];
+  const Piece &one = found[below(random, found.size())],
+              &other = found[below(random, found.size())];
   const std::string line = part(text, one);
   switch (below(random, 3)) {
     case 0: return replace(text, one, "");
@@ -126,8 +142,7 @@ size_t change_text(uint8_t* data, size_t size, size_t most, unsigned seed) {
   Random random(seed);
   if (below(random, 4) == 0) return LLVMFuzzerMutate(data, size, most);
   std::string text(reinterpret_cast<const char*>(data), size);
-  for (size_t times = 1 + below(random, 3); times > 0; --times)
-    switch (below(random, 3)) {
+  for (size_t times = 1 + below(random, 3); times > 0; --times) switch (below(random, 3)) {
       case 0: change_words(text, true, random); break;
       case 1: change_words(text, false, random); break;
       default: change_lines(text, random);

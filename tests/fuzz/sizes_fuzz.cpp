@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
@@ -32,9 +33,9 @@ const Target& target_of(size_t choice) {
 Expected<Model> imported(const std::string& bytes, const ImportOptions& options) {
   if (const char* kept = std::getenv("TW_FUZZ_MODEL")) std::ofstream(kept) << bytes;
   const int file = memfd_create("model", 0);
-  TW_CHECK(file >= 0 && write(file, bytes.data(), bytes.size()) ==
-                            static_cast<ssize_t>(bytes.size()),
-           "no memory for a model of {0} bytes", bytes.size());
+  TW_CHECK(
+      file >= 0 && write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()),
+      "no memory for a model of {0} bytes", bytes.size());
   Expected<Model> model = import_onnx("/proc/self/fd/" + std::to_string(file), options);
   close(file);
   return model;
@@ -54,21 +55,51 @@ std::vector<FusedGraph> fused(const Graph& graph, const Target& target, bool pla
   return all;
 }
 
+// Buffers that are alive at one time lie apart, and all of them in the arena, for these sizes.
+void check_arena(const PlannedProgram& planned, int64_t size) {
+  const std::vector<std::string>& symbols = planned.program.symbols;
+  const auto value = [&](const Expr& e) {
+    return eval_int(e, [&](std::string_view name) {
+      TW_CHECK(std::ranges::count(symbols, name), "the arena hangs on symbol '{0}'", name);
+      return size;
+    });
+  };
+  struct Place {
+    int64_t begin, end;
+    int first, last;
+  };
+  std::vector<Place> places;
+  for (size_t i = 0; i < planned.buffers.size(); ++i) {
+    const Lifetime& buffer = planned.buffers[i];
+    const int64_t begin = value(planned.arena.offsets[i]), bytes = value(buffer.bytes);
+    TW_CHECK(begin >= 0 && bytes >= 0 && begin <= value(planned.arena.bytes) - bytes,
+             "buffer {0} is not in the arena", i);
+    for (const Place& other : places)
+      TW_CHECK(bytes == 0 || begin >= other.end || begin + bytes <= other.begin ||
+                   buffer.first > other.last || buffer.last < other.first,
+               "buffer {0} overlaps another", i);
+    places.push_back({begin, begin + bytes, buffer.first, buffer.last});
+  }
+}
+
 // As a compile does up to the memory plan.
 Error plan(Graph graph, const Target& target, bool plain) {
   PassContext context{target};
   TW_TRY(run_passes(graph, context, default_pipeline()));
   const std::vector<FusedGraph> groups = fused(graph, target, plain);
   TW_ASSIGN(LoweredProgram lowered, lower_program(groups, {}, target));
-  const std::unique_ptr<ModelSchedules> schedules =
-      plain ? std::make_unique<PlainSchedules>() : std::make_unique<ModelSchedules>();
+  const std::unique_ptr<ModelSchedules> schedules = plain ? std::make_unique<PlainSchedules>()
+                                                          : std::make_unique<ModelSchedules>();
   std::vector<Kernel> scheduled;
   for (const LoweredKernel& kernel : lowered.kernels) {
     TW_ASSIGN(ChosenSchedule chosen, schedules->choose(kernel, target));
     TW_CHECK(chosen.fault.empty(), "{0}", chosen.fault);
     scheduled.push_back(std::move(chosen.kernel));
   }
-  return plan_program(std::move(lowered), std::move(scheduled), target).takeError();
+  TW_ASSIGN(const PlannedProgram planned,
+            plan_program(std::move(lowered), std::move(scheduled), target));
+  for (const int64_t size : {1, 2, 7}) check_arena(planned, size);
+  return Error::success();
 }
 
 Error import_and_plan(Choices& choices) {
