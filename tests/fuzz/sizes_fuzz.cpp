@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
@@ -54,6 +55,33 @@ std::vector<FusedGraph> fused(const Graph& graph, const Target& target, bool pla
   return all;
 }
 
+// Buffers that are alive at one time lie apart, and all of them in the arena, for these sizes.
+void check_arena(const PlannedProgram& planned, int64_t size) {
+  const std::vector<std::string>& symbols = planned.program.symbols;
+  const auto value = [&](const Expr& e) {
+    return eval_int(e, [&](std::string_view name) {
+      TW_CHECK(std::ranges::count(symbols, name), "the arena hangs on symbol '{0}'", name);
+      return size;
+    });
+  };
+  struct Place {
+    int64_t begin, end;
+    int first, last;
+  };
+  std::vector<Place> places;
+  for (size_t i = 0; i < planned.buffers.size(); ++i) {
+    const Lifetime& buffer = planned.buffers[i];
+    const int64_t begin = value(planned.arena.offsets[i]), bytes = value(buffer.bytes);
+    TW_CHECK(begin >= 0 && bytes >= 0 && begin <= value(planned.arena.bytes) - bytes,
+             "buffer {0} is not in the arena", i);
+    for (const Place& other : places)
+      TW_CHECK(bytes == 0 || begin >= other.end || begin + bytes <= other.begin ||
+                   buffer.first > other.last || buffer.last < other.first,
+               "buffer {0} overlaps another", i);
+    places.push_back({begin, begin + bytes, buffer.first, buffer.last});
+  }
+}
+
 // As a compile does up to the memory plan.
 Error plan(Graph graph, const Target& target, bool plain) {
   PassContext context{target};
@@ -68,7 +96,10 @@ Error plan(Graph graph, const Target& target, bool plain) {
     TW_CHECK(chosen.fault.empty(), "{0}", chosen.fault);
     scheduled.push_back(std::move(chosen.kernel));
   }
-  return plan_program(std::move(lowered), std::move(scheduled), target).takeError();
+  TW_ASSIGN(const PlannedProgram planned,
+            plan_program(std::move(lowered), std::move(scheduled), target));
+  for (const int64_t size : {1, 2, 7}) check_arena(planned, size);
+  return Error::success();
 }
 
 Error import_and_plan(Choices& choices) {
