@@ -14,7 +14,7 @@ void fill_arm(CpuTraits& t, const FeatureSet& f) {
   t.fma = f.has("vfp4d16sp");
   t.rounding_bits = f.has("fp-armv8d16") ? 64 : f.has("fp-armv8d16sp") ? 32 : 0;
   t.half = f.has("fp16");
-  t.wrong_fixed_point = f.has("mve.fp");
+  t.wrong_fixed_point = t.no_half_to_double = f.has("mve.fp");
   t.flushes_subnormals = f.has("neon") || f.has("mve.fp");
   t.nan_by_mask = !f.has("mve.fp");
 }

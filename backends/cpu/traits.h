@@ -30,6 +30,8 @@ struct CpuTraits {
   // LLVM makes fixed-point conversions of conversions beside products by powers of two, and where
   // another instruction has their number of bits as a constant, it takes a register for it.
   bool wrong_fixed_point = false;
+  // LLVM joins conversions of vectors from f16 to f32 and on to f64, and has no code for that.
+  bool no_half_to_double = false;
   // The widest floats of which floor, ceil, trunc and round-to-even are instructions; 0: none
   int rounding_bits = 0;
   // The widest floats of which an instruction gives the larger one, or a NaN of either; 0: none

@@ -11,6 +11,11 @@ namespace tw::codegen {
 
 using llvm::Type;
 
+Value* Values::widen(Value* x) {
+  if (traits.no_half_to_double && lanes(x)) x = b.CreateArithmeticFence(x, x->getType());
+  return b.CreateFPExt(x, with_lanes(b.getDoubleTy(), lanes(x)));
+}
+
 Value* Values::narrow(Value* x) {
   Type* type = with_lanes(b.getFloatTy(), lanes(x));
   return b.CreateArithmeticFence(b.CreateFPTrunc(x, type), type);
@@ -251,7 +256,7 @@ Value* Values::convert(Value* x, DType from, DType to, bool saturate) {
     return is_float(to) ? select(x, llvm::ConstantFP::get(type, 1), llvm::ConstantFP::get(type, 0))
                         : b.CreateZExt(x, type);
   if (is_float(from) && is_float(to)) {
-    if (to == DType::f64) return b.CreateFPExt(x, type);
+    if (to == DType::f64) return widen(x);
     if (from == DType::f64) x = narrow(x);
     return to == DType::f32 ? x : from_storage(to_storage(x, to, saturate), to);
   }

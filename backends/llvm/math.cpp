@@ -204,10 +204,7 @@ Value* math_log1p(Values& v, Value* x) {
 Value* math_pow(Values& v, Value* x, Value* y) {
   auto& b = v.b;
   v.unify(x, y);
-  if (is_f32(x)) {
-    llvm::Type* wide = v.with_lanes(b.getDoubleTy(), Values::lanes(x));
-    return v.narrow(math_pow(v, b.CreateFPExt(x, wide), b.CreateFPExt(y, wide)));
-  }
+  if (is_f32(x)) return v.narrow(math_pow(v, v.widen(x), v.widen(y)));
   Value* one = v.real(x, 1);
   Value* magnitude = v.abs(x);
   Value* power = math_exp(v, b.CreateFMul(y, math_log(v, magnitude)));
@@ -231,10 +228,7 @@ Value* math_pow(Values& v, Value* x, Value* y) {
 Value* math_fmod(Values& v, Value* x, Value* y) {
   auto& b = v.b;
   v.unify(x, y);
-  if (is_f32(x)) {
-    llvm::Type* wide = v.with_lanes(b.getDoubleTy(), Values::lanes(x));
-    return v.narrow(math_fmod(v, b.CreateFPExt(x, wide), b.CreateFPExt(y, wide)));
-  }
+  if (is_f32(x)) return v.narrow(math_fmod(v, v.widen(x), v.widen(y)));
   Value* divisor = v.abs(y);
   // y may be infinite
   Value* valid = b.CreateAnd(v.less(v.abs(x), v.real(x, kInfinity)), v.less(v.real(x, 0), divisor));

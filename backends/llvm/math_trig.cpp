@@ -48,7 +48,7 @@ ReducedAngle reduced_angle(Values& v, Value* x) {
 SinCos reduced_sin_cos(Values& v, Value* x) {
   auto& b = v.b;
   int count = Values::lanes(x);
-  Value* wide = is_f32(x) ? b.CreateFPExt(x, v.with_lanes(b.getDoubleTy(), count)) : x;
+  Value* wide = is_f32(x) ? v.widen(x) : x;
   ReducedAngle r = reduced_angle(v, wide);
   Value* rest = is_f32(x) ? b.CreateFPTrunc(r.rest, x->getType()) : r.rest;
   Value* z = b.CreateFMul(rest, rest);

@@ -53,6 +53,7 @@ class Values {
   Value* trunc(Value* x);
   Value* round_even(Value* x);
   Value* round_to_tf32(Value* x);  // of f32
+  Value* widen(Value* x);          // f32 -> f64
   // f64 -> f32, kept apart from a later rounding to f16, which would need a library call
   Value* narrow(Value* x);
   // A number converted to or from an integer, kept apart from a product by a power of two where the

@@ -230,6 +230,14 @@ TEST_CASE("conversions of MVE beside a product by a power of two") {
   CHECK(count(text, "vmul.f32") == 2);
 }
 
+TEST_CASE("MVE has vectors of halves that become doubles") {
+  const std::string text = assembly(cortex_m55(), test::parsed_kernel(R"(
+    kernel @k(x: in f16[4], w: in f16[4], y: out f32[4]) {
+      for l in 4 vector { y: y[l] = pow(f32(x[l]), f32(w[l])) }
+    })"));
+  CHECK(count(text, "vcvt.f64.f32") >= 8);
+}
+
 // A number in a register of the core stands on the right, so that a comparison with it as the
 // greater one would be `lt`, which holds for NaN.
 TEST_CASE("MVE compares with a greater number in a vector") {

@@ -55,6 +55,7 @@ FLUSHES = {"armv7-generic", "cortex-m55"}   # whose vectors take subnormal numbe
 NEVER_FLUSHED = {"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "Not", "Cast", "Sign", "IsNaN", "IsInf", "Where", "NonZero", "Neg", "Abs"}   # by operator
 # (target, case): why it may differ
 WAIVED = {(target, "PRelu"): "a subnormal number below 0 is multiplied by infinity as 0" for target in FLUSHES}
+BOARD_TYPES = ["f32", "f16", "bf16"]   # a Cortex-M4 has no root of f64
 NATIVE = ["host", "x86-64-v1", "x86-64-v2", "x86-64-v3", "x86-64-v4", "scalar"]
 
 
@@ -217,28 +218,29 @@ def keep_output(m, name):
         field.extend(left)
 
 
-def check_board(tilewright, work, board):
-    """On a microcontroller, which QEMU emulates: one input that holds all, one output of all. Numbers of wrong outputs and of outputs."""
-    inputs = inputs_of(np.float32, few=True)
-    chosen = [case for case in cases("f32") if case.fits_f32()]
-    nodes, constants, at = [], [], 0
+def check_board(tilewright, work, board, type_name):
+    """On a microcontroller, which QEMU emulates: one input that holds all, one output of all, both in f32. Numbers of wrong outputs and of outputs."""
+    dtype, proto, tolerance = TYPES[type_name]
+    inputs = inputs_of(dtype, few=True)
+    chosen = [case for case in cases(type_name) if case.fits_f32()]
+    nodes, constants, at = [helper.make_node("Cast", ["given"], ["all"], to=proto)], [], 0
     for name, value in inputs.items():
         constants += [numpy_helper.from_array(np.array(v, np.int64), f"{name}_{i}") for i, v in enumerate(([at], [at + value.size], value.shape))]
         nodes += [helper.make_node("Slice", ["all", f"{name}_0", f"{name}_1"], [f"{name}_flat"]), helper.make_node("Reshape", [f"{name}_flat", f"{name}_2"], [name])]
         at += value.size
     constants.append(numpy_helper.from_array(np.array([-1]), "flat"))
     for case in chosen:
-        made, given = case.nodes(TensorProto.FLOAT, np.float32)
+        made, given = case.nodes(proto, dtype)
         nodes += [*made, helper.make_node("Cast", [case.name], [f"{case.name}_real"], to=TensorProto.FLOAT),
                   helper.make_node("Reshape", [f"{case.name}_real", "flat"], [f"{case.name}_flat"])]
         constants += given
     nodes.append(helper.make_node("Concat", [f"{case.name}_flat" for case in chosen], ["y"], axis=0))
     info = helper.make_tensor_value_info
-    graph = helper.make_graph(nodes, "special", [info("all", TensorProto.FLOAT, [at])], [info("y", TensorProto.FLOAT, [sum(np.size(case.expected(inputs)) for case in chosen)])], constants)
+    graph = helper.make_graph(nodes, "special", [info("given", TensorProto.FLOAT, [at])], [info("y", TensorProto.FLOAT, [sum(np.size(case.expected(inputs)) for case in chosen)])], constants)
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10), work / "board.onnx")
     expected = [np.asarray(case.expected(inputs)) for case in chosen]
     words = micro.Firmware(tilewright, work, board, work / "board.onnx", "board").run(
-        np.concatenate([v.ravel() for v in inputs.values()]).view(np.int32), sum(e.size for e in expected))
+        np.concatenate([v.ravel() for v in inputs.values()]).astype(np.float32).view(np.int32), sum(e.size for e in expected))
     got = np.array(words[:-2], np.uint32).view(np.float32)
     bad = at = 0
     for case, want in zip(chosen, expected):
@@ -246,10 +248,9 @@ def check_board(tilewright, work, board):
         at += want.size
         if (board, case.name) in WAIVED:
             continue
-        part = part.astype(want.dtype) if want.dtype.kind in "biu" else part
-        if said := differences(case, part, want, TYPES["f32"][2], flushed(board, "f32", case, inputs)):
+        if said := differences(case, part.astype(want.dtype), want, tolerance, flushed(board, type_name, case, inputs)):
             bad += 1
-            print(f"FAIL {board} {case.name}: {said}")
+            print(f"FAIL {board} {type_name} {case.name}: {said}")
     return bad, len(chosen)
 
 
@@ -304,10 +305,11 @@ def main():
                     print(f"{'FAIL' if wrong else 'ok  '} {target:16} {type_name:4} {'folded' if folded else 'at run time':11} {outputs} outputs, "
                           f"{wrong} wrong, {time.time() - begin:.1f} s", flush=True)
         for board in [b for b in micro.MACHINES if not args.only or b in args.only.split(",")] if shutil.which("qemu-system-arm") else []:
-            begin = time.time()
-            wrong, outputs = check_board(tilewright, work, board)
-            bad, count = bad + wrong, count + outputs
-            print(f"{'FAIL' if wrong else 'ok  '} {board:16} f32  at run time {outputs} outputs, {wrong} wrong, {time.time() - begin:.1f} s", flush=True)
+            for type_name in args.types.split(",") if args.types else BOARD_TYPES if args.full else ["f32"]:
+                begin = time.time()
+                wrong, outputs = check_board(tilewright, work, board, type_name)
+                bad, count = bad + wrong, count + outputs
+                print(f"{'FAIL' if wrong else 'ok  '} {board:16} {type_name:4} at run time {outputs} outputs, {wrong} wrong, {time.time() - begin:.1f} s", flush=True)
     if not args.full:
         print("types other than f32 on other targets: --full runs them")
     print(f"special values: {count} outputs, {bad} wrong")
