@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "ir/graph/externs.h"
 #include "ir/scalar_ops.h"
 #include "ir/storage_types.h"
 #include "passes/passes.h"

@@ -47,7 +47,7 @@ Val power(NodeImport& n, Val x, double p) {
 // The point of a window's tap along a spatial axis. A tap beyond the input stands for the nearest
 // one of the window that is inside: each maximum has an index, the lowest number too.
 Val point_of_tap(NodeImport& n, const op::Pool& pool, size_t axis, Val window, Val tap,
-                 Expr extent) {
+                 const Expr& extent) {
   const Val start = n.sub(n.mul(window, integer(n, pool.strides[axis])),
                           integer(n, pool.pads[axis]));
   const Val dilation = integer(n, pool.dilations[axis]), last = integer(n, extent - 1);
