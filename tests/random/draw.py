@@ -12,14 +12,13 @@ import shapes
 import special
 from functions import with_functions
 from graph import BF16, F16, F32, Generator, reads
-from oracle import Steps, difference, distance, in_f32, inner_values, results_of, with_outputs
+from oracle import LEAST_SPAN, Steps, difference, distance, in_f32, inner_values, results_of, with_outputs
 from quantizer import Quantizer, to_qlinear
 
 EVERYTHING = elementwise.FAMILIES + shapes.FAMILIES + layers.FAMILIES + control.FAMILIES + constants.FAMILIES
 NETWORKS = layers.NETWORK + elementwise.NETWORK + shapes.NETWORK
 FAMILIES = {"mixed": EVERYTHING, "pictures": NETWORKS + layers.PICTURES * 3, "sequences": NETWORKS + layers.SEQUENCES * 3, "special": special.FAMILIES}
 TOLERANCE = {F32: 1e-4, F16: 2e-2, BF16: 1e-1}   # of an output's range, by the least precise type of the graph
-SUBNORMAL_STEPS = 1e-43   # 70 of the smallest numbers of float32: a product rounds to them, fused with a sum it does not
 STYLES = ["mixed", "mixed", "mixed", "pictures", "sequences", "special"]
 
 
@@ -102,7 +101,6 @@ class Case:
             raise MoreOutputs
         return {name: results[made] for made, name in names.items()}, {name: self.steps.near(name, results) for name in self.loose}
 
-
     def show_loose(self):
         """What may be a step off becomes an output, beside the others."""
         outputs = list(dict.fromkeys([*(o.name for o in self.plain.graph.output), *sorted(self.loose)]))
@@ -118,7 +116,8 @@ class Case:
                 return f"evaluator: {name} {d['problem']}"
             steps = name in self.loose and d["max_abs"] <= 1
             integers = self.expected is not None and self.expected[-1][name].dtype.kind != "f"
-            if name in behind or steps or d["max_abs"] <= SUBNORMAL_STEPS or (not integers and d["max_rel"] is not None and d["max_rel"] <= self.tolerance):
+            near = d["max_abs"] <= self.tolerance * LEAST_SPAN or (d["max_rel"] is not None and d["max_rel"] <= self.tolerance)
+            if name in behind or steps or d["max_abs"] == 0 or (near and not integers):
                 continue
             return f"evaluator: {name}[{d['worst']}] is {d['got']}, expected {d['want']}"
         return None

@@ -7,6 +7,7 @@ from onnx import helper
 WORDS = (onnx.TensorProto.UINT16, onnx.TensorProto.INT16)
 NARROW = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
 NEAR = 1e-3   # of a step of bytes: so near to a tie, floats that are summed in another order may be rounded to its other side
+LEAST_SPAN = 1e-3   # for an output's range: smaller ones are differences of what should be equal
 # Operators that give the same bits everywhere, for the same ones
 SAME = {"DequantizeLinear", "Relu", "Clip", "Max", "Min", "Neg", "Abs", "Identity", "MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "Reshape", "Transpose",
         "Slice", "Gather", "Flatten", "Squeeze", "Unsqueeze", "Split", "Expand", "Tile", "Pad", "Concat", "DepthToSpace", "SpaceToDepth", "Shape"}
@@ -72,7 +73,7 @@ def distance(a, b):
         return 0.0
     a, b = a.astype(np.float64), b.astype(np.float64)
     finite = np.isfinite(a) & np.isfinite(b)
-    return float(np.abs(a - b)[finite].max(initial=0) / max(1e-3, np.abs(a[finite]).max(initial=0)))
+    return float(np.abs(a - b)[finite].max(initial=0) / max(LEAST_SPAN, np.abs(a[finite]).max(initial=0)))
 
 
 class Steps:
@@ -136,7 +137,7 @@ def difference(name, have, want, tolerance, may_step=None, special=False):
         where = tuple(np.argwhere(~((want == have) | (np.isnan(want) & np.isnan(have)) | (finite & np.isfinite(have))))[0])
         return f"{name}{[int(i) for i in where]} is {have[where]}, expected {want[where]}"
     sizes = np.abs(want[finite])
-    span = max(1e-3, float(sizes[sizes < 1e6].max(initial=0)) if special else float(sizes.max(initial=0)))
+    span = max(LEAST_SPAN, float(sizes[sizes < 1e6].max(initial=0)) if special else float(sizes.max(initial=0)))
     off = np.abs(want[finite] - have[finite]) / (np.maximum(sizes, span) if special else span)
     if off.max(initial=0) > tolerance:
         return f"{name} is off by {off.max():.2g} of its range"
