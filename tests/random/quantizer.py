@@ -5,6 +5,7 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from graph import reads
+from oracle import LEAST_SPAN
 
 PRODUCTS = {"Conv": 0, "ConvTranspose": 1, "MatMul": -1, "Gemm": 1}   # the axis of the weights' output channels
 SUMMED = {"Conv": 1, "ConvTranspose": 0, "MatMul": -2, "Gemm": 0}   # and of what is summed
@@ -42,13 +43,14 @@ class Quantizer:
         kind = self.kind if self.rng.random() < 0.9 else self.drawn_kind()
         low, high = self.ranges[value]
         low, high = min(0.0, low), max(0.0, high)
+        if high - low < LEAST_SPAN:   # steps of what should be equal would be roundings of it
+            high = LEAST_SPAN
         least, most = np.iinfo(kind).min, np.iinfo(kind).max
         if self.symmetric:
             scale, zero = 2 * max(-low, high) / (most - least - 1), (least + most + 1) // 2
         else:
             scale = (high - low) / (most - least)
-            zero = round(np.clip(least - low / scale, least, most)) if scale > 0 else 0
-        scale = scale or 1 / 255
+            zero = round(np.clip(least - low / scale, least, most))
         odd = self.rng.random()
         scale = scale * 0.6 if odd < 0.1 else 2.0 ** round(np.log2(scale)) if odd < 0.25 else scale
         shape = self.shapes.get(value)
