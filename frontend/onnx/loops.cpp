@@ -179,7 +179,7 @@ bool reshaped(NodeImport& n, RegionDraft& draft, size_t i, const TensorType& typ
   return true;
 }
 
-// Its symbols are the graph's or the iteration, and none of the body's own.
+// Symbols of the expression are the graph's or the iteration, and none is the body's own.
 bool known_outside(NodeImport& n, const Expr& e, const std::string& iteration = "") {
   bool known = true;
   visit(e, [&](const Expr& part) {

@@ -20,8 +20,8 @@ class SymbolSources {
   std::map<std::string_view, const DataSymbol*> symbols_;
 };
 
-// Of the graphs that its nodes run, and of those within: symbols that the graph has no more go from
-// their lists.
+// Takes symbols that the graph has no more out of the lists of the graphs that its nodes run, and
+// of those within.
 void drop_symbols_in_regions(Graph& graph);
 
 }  // namespace tw

@@ -142,7 +142,7 @@ Error check_type(const TensorType& t) {
   int64_t count = 1;
   bool empty = false;
   for (const Expr& dim : t.shape) {
-    // Of symbols, the smallest values alone must not be too much
+    // The smallest values of symbols alone must not be too much
     const std::optional<int64_t> known = as_const(dim);
     const int64_t extent = known ? *known : most_counted(dim).value_or(kMostCounted);
     if (known && extent < 0)

@@ -120,7 +120,7 @@ uint32_t little(const uint8_t* at, int count) {
   return value;
 }
 
-// Of a member that is stored, in the directory's entry.
+// Writes a stored member's checksum into the directory's entry.
 void mend_checksum(uint8_t* data, size_t size, uint8_t* entry) {
   constexpr size_t kLocalSize = 30;
   const size_t local = little(entry + 42, 4), packed = little(entry + 20, 4);

@@ -13,7 +13,7 @@ using onnx::TensorProto;
 
 constexpr int kMostNodes = 24, kMostDepth = 2;
 
-// What a value can be taken for:
+// Kinds of values:
 //   f floats   v a list of integers   s an integer   m a table of integers
 //   b a list of truths   c a truth   q a sequence of floats
 constexpr std::string_view kKinds = "fvsmbc";

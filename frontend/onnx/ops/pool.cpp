@@ -160,7 +160,7 @@ struct Col2ImAxis {
   int64_t dilation = 1, stride = 1, pad = 0;
 };
 
-// What a pixel looks at in `steps` steps. Tap absent: it is the step.
+// The taps or windows that a pixel looks at in `steps` steps. Tap absent: it is the step.
 struct Col2ImSteps {
   Expr steps;
   Val tap, window, here;
