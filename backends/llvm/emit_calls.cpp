@@ -69,14 +69,14 @@ void CallEmitter::emit_step(const SizeStep& step, const Symbols& symbols, Enviro
           b_.getIntNTy(static_cast<unsigned>(8 * dtype_bytes(step.dtype))), address(step.at, at),
           llvm::Align(1));
       Value* value = b_.CreateIntCast(element, b_.getInt64Ty(), is_signed_int(step.dtype));
-      const auto number = static_cast<size_t>(step.symbol);
+      const auto index = static_cast<size_t>(step.symbol);
       Value* place = b_.CreateConstGEP1_64(b_.getInt64Ty(), at.symbols,
-                                           symbols.given.size() + number);
+                                           symbols.given.size() + index);
       end_unless_ok(runtime("tw_symbol",
                             {at.env, place, value, limit(step.bound, INT64_MAX),
                              limit(step.equals, -1), text(step.what)},
                             b_.getInt32Ty()));
-      at.vars[symbols.read[number]] = value;
+      at.vars[symbols.read[index]] = value;
       return;
     }
     case SizeStep::Kind::check: {

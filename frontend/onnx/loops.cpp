@@ -179,25 +179,22 @@ bool reshaped(NodeImport& n, RegionDraft& draft, size_t i, const TensorType& typ
   return true;
 }
 
-// Symbols of the expression are the graph's or the iteration, and none is the body's own.
-bool known_outside(NodeImport& n, const Expr& e, const std::string& iteration = "") {
+// Symbols of the expression are the graph's, and none is the body's own.
+bool known_outside(NodeImport& n, const Expr& e) {
   bool known = true;
   visit(e, [&](const Expr& part) {
-    known = known && (part->kind != ExprKind::var || part->name == iteration ||
-                      n.builder().symbols().contains(part->name));
+    known = known && (part->kind != ExprKind::var || n.builder().symbols().contains(part->name));
   });
   return known;
 }
 
 // Fails where an output has a size that only the body knows: made from data in it.
-void check_sizes(NodeImport& n, RegionDraft& draft, const std::vector<Val>& outputs,
-                 const std::string& iteration) {
+void check_sizes(NodeImport& n, const RegionDraft& draft, const std::vector<Val>& outputs) {
   for (size_t i = 0; i < outputs.size(); ++i)
-    for (const Expr& extent : draft.builder.type(outputs[i]).shape)
-      if (!known_outside(n, extent, iteration))
-        return n.fail(
-            llvm::formatv("result {0} of a loop's body has a size that is computed in it", i).str(),
-            "compute the size in front of the loop, or give the result a size that is known there");
+    if (draft.builder.is_made_here(draft.builder.type(outputs[i]).shape))
+      return n.fail(
+          llvm::formatv("result {0} of a loop's body has a size that is computed in it", i).str(),
+          "compute the size in front of the loop, or give the result a size that is known there");
 }
 
 // A list goes on as it came, or longer.
@@ -348,7 +345,7 @@ class LoopNode {
     if (outputs_.empty()) n_.fail("a loop without results");
     if (n_.failed()) return std::nullopt;
     const bool conditional = loop_.conditional;
-    check_sizes(n_, draft_, outputs_, loop_.iteration);
+    check_sizes(n_, draft_, outputs_);
     if (n_.failed()) return std::nullopt;
     loop_.body = finished(n_, draft_, outputs_, "body");
     const std::vector<Val> made = n_.emit_all(loop_, inputs_);
