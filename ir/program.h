@@ -163,6 +163,8 @@ struct Program {
   std::vector<SizeStep> steps;            // sorted by `before`
   // Looked at before a run, and before sizes of the arena are made of symbols
   std::vector<SizeCondition> conditions;
+  // Conditions and steps that the model's operators ask for, for people: "y (Squeeze) needs n == 1"
+  std::vector<std::string> needs;
   int growable_buffers = 0;  // memory that grows, for what has no bound before the run
   // For any symbols within their limits; undefined: they have none
   Expr max_arena_bytes{};

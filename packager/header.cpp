@@ -53,7 +53,10 @@ std::string abi_type(DType t) { return "TW_" + upper(dtype_name(t)); }
 // a name must not end the comment that it stands in
 std::string comment_text(const std::string& s) {
   std::string out;
-  for (char c : s) out += c >= ' ' && c <= '~' && c != '*' && c != '\\' && c != '?' ? c : '_';
+  for (size_t i = 0; i < s.size(); ++i) {
+    const bool ends = s[i] == '*' && ((i > 0 && s[i - 1] == '/') || s.substr(i + 1, 1) == "/");
+    out += s[i] >= ' ' && s[i] <= '~' && s[i] != '\\' && s[i] != '?' && !ends ? s[i] : '_';
+  }
   return out;
 }
 
@@ -153,6 +156,17 @@ class HeaderWriter {
     return n;
   }
 
+  void write_needs() {
+    constexpr size_t kMost = 20;
+    const size_t count = model_.needs.size();
+    if (count == 0) return;
+    line("/* A run with other sizes ends with TW_E_SHAPE:");
+    for (size_t i = 0; i < std::min(count, kMost); ++i)
+      line(" * {0}", comment_text(model_.needs[i]));
+    if (count > kMost) line(" * and {0} more, which `tilewright inspect` lists", count - kMost);
+    line(" */");
+  }
+
   void write_macros() {
     const std::string prefix = "TW_" + upper(model_.name);
     line("#define {0}_INPUTS {1}\n#define {0}_OUTPUTS {2}", prefix, model_.inputs.size(),
@@ -166,6 +180,7 @@ class HeaderWriter {
       line(
           "/* Data decide about sizes: a run may ask for memory besides the arena, which the "
           "context keeps. */");
+    write_needs();
     const auto tensors = [&](const char* kind, const std::vector<InterfaceTensor>& list,
                              const std::vector<std::string>& names) {
       for (size_t i = 0; i < list.size(); ++i) {

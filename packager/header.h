@@ -32,6 +32,7 @@ struct ModelInterface {
   std::optional<uint64_t> arena_bytes;      // of a model without symbols
   std::optional<uint64_t> max_arena_bytes;  // of one whose symbols have limits
   bool grows = false;                       // data decide about sizes: runs may allocate
+  std::vector<std::string> needs;           // of sizes, which a run looks at: sentences
   bool freestanding = false;                // one function, on the caller's memory
 };
 

@@ -16,15 +16,6 @@
 namespace tw {
 namespace {
 
-Ranges ranges_of(const Graph& graph) {
-  Ranges ranges;
-  for (const std::string& symbol : graph.all_symbols()) ranges[symbol] = symbol_range(symbol);
-  for (const DataSymbol& symbol : graph.data_symbols) ranges[symbol.name].max = symbol.bound;
-  for (const auto& [symbol, limits] : graph.limits)
-    ranges[symbol] = {Expr(limits.least), limits.most < INT64_MAX ? Expr(limits.most) : Expr()};
-  return ranges;
-}
-
 Operand shifted(Operand operand, const Expr& bytes) {
   operand.offset = simplify_dim(operand.offset + bytes);
   return operand;
@@ -265,7 +256,12 @@ class GraphLowering {
       step.dtype = value.type.dtype;
       step.bound = symbol.bound;
       step.equals = symbol.equals;
-      step.what = "element " + std::to_string(symbol.element) + " of '" + value.name + "'";
+      if (symbol.equals.defined())
+        out_.program.needs.push_back(
+            symbol.needed_by + " needs " +
+            to_string(interface_terms(eq(var(symbol.name), symbol.equals))));
+      step.what = (symbol.needed_by.empty() ? "" : "for " + symbol.needed_by + ": ") + "element " +
+                  std::to_string(symbol.element) + " of '" + value.name + "'";
       out_.program.steps.push_back(std::move(step));
     }
   }

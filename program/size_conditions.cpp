@@ -9,15 +9,6 @@
 namespace tw {
 namespace {
 
-// With symbols as the interface calls them.
-Expr interface_terms(const Expr& e) {
-  return rewrite(e, [](const Expr& part) {
-    return part->kind == ExprKind::var && interface_name(part->name) != part->name
-               ? var(interface_name(part->name))
-               : Expr();
-  });
-}
-
 // With each symbol of `steps` a multiple of its step.
 Expr in_steps(const Expr& e, const SymbolLimitsOf& steps, Ranges& ranges) {
   Expr out = e;
@@ -66,6 +57,14 @@ std::string place_of_symbol(const Graph& graph, const std::string& symbol) {
 
 }  // namespace
 
+Expr interface_terms(const Expr& e) {
+  return rewrite(e, [](const Expr& part) {
+    return part->kind == ExprKind::var && interface_name(part->name) != part->name
+               ? var(interface_name(part->name))
+               : Expr();
+  });
+}
+
 void require_steps(const Graph& graph, Program& program) {
   for (const auto& [symbol, limits] : graph.limits)
     if (limits.step > 1)
@@ -77,6 +76,24 @@ void require_steps(const Graph& graph, Program& program) {
 std::string node_title(const Graph& graph, const Node& node) {
   return (node.name.empty() ? graph.value(node.output).name : node.name) + " (" +
          (node.source.empty() ? op_info(node.attrs).name : node.source) + ")";
+}
+
+Ranges ranges_of(const Graph& graph) {
+  Ranges ranges;
+  for (const std::string& symbol : graph.all_symbols()) ranges[symbol] = symbol_range(symbol);
+  for (const DataSymbol& symbol : graph.data_symbols) ranges[symbol.name].max = symbol.bound;
+  for (const auto& [symbol, limits] : graph.limits)
+    ranges[symbol] = {Expr(limits.least), limits.most < INT64_MAX ? Expr(limits.most) : Expr()};
+  return ranges;
+}
+
+std::vector<std::string> needs_of(const Graph& graph) {
+  Program program;
+  const Ranges ranges = ranges_of(graph);
+  SizeConditions conditions(graph, ranges, false, program);
+  for (const NodeId id : graph.order())
+    if (Error error = conditions.add(graph.node(id))) llvm::consumeError(std::move(error));
+  return program.needs;
 }
 
 Error SizeConditions::add(const Node& node) {
@@ -99,8 +116,11 @@ Error SizeConditions::need(const Expr& condition, const Node& node, const char* 
     return make_error(DiagCode::invalid_model, "{0} {1}{2}", node_title(graph_, node), text,
                       to_string(interface_terms(condition)));
   if (holds_in_steps(open, graph_.limits, symbols_)) return Error::success();
-  add_condition(open, node_title(graph_, node) + " " + text + to_string(interface_terms(open)) +
-                          what_fits(open, graph_, symbols_));
+  const std::string need = node_title(graph_, node) + " " + text +
+                           to_string(interface_terms(condition));
+  add_condition(known_before_run(open) ? open : condition,
+                need + what_fits(open, graph_, symbols_));
+  program_.needs.push_back(need);
   return Error::success();
 }
 

@@ -4,11 +4,14 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "ir/graph/graph.h"
 #include "ir/program.h"
 
 namespace tw {
+
+Expr interface_terms(const Expr& e);  // with symbols as the interface calls them
 
 // Sizes that are said to be multiples are looked at before the run.
 void require_steps(const Graph& graph, Program& program);
@@ -41,5 +44,10 @@ class SizeConditions {
   // By size: its largest multiple that must be countable, and the condition that says so
   std::map<std::string, std::pair<int64_t, size_t>> multiples_;
 };
+
+Ranges ranges_of(const Graph& graph);  // of its symbols, by their limits and bounds
+
+// Program::needs of a graph that was not lowered; a condition that never holds is left out.
+std::vector<std::string> needs_of(const Graph& graph);
 
 }  // namespace tw

@@ -7,11 +7,18 @@ static int64_t signed_at(const void* indices, int32_t width, int64_t i) {
   return width == 4 ? ((const int32_t*)indices)[i] : ((const int64_t*)indices)[i];
 }
 
-int32_t tw_require(const tw_env* env, int32_t holds, const char* what) {
+int32_t tw_require(const tw_env* env, int32_t holds, int64_t left, int64_t right,
+                   const char* what) {
   if (holds) return TW_OK;
   text_clear(env->error);
   text_add(env->error, "the sizes made from data do not fit: ");
   text_add(env->error, what);
+  if (left != right) {
+    text_add(env->error, ": ");
+    text_add_number(env->error, left);
+    text_add(env->error, " against ");
+    text_add_number(env->error, right);
+  }
   return TW_E_SHAPE;
 }
 

@@ -131,10 +131,10 @@ int32_t tw_device_region_ends(const tw_env* env, int32_t device, int32_t sent);
  * run (runtime/sizes.c, runtime/indices.c). Numbers of bytes are -1 where they cannot be counted.
  * tw_symbol: the symbol kept in *place is `value`, to be in [0, most] and, unless that is -1, `exact`. tw_grow: so
  * many bytes in growable buffer `index`, or, behind those, in output index - growable_count, of which
- * the caller's memory is taken where there is some. */
+ * the caller's memory is taken where there is some. tw_require: the message says left and right where they differ. */
 int32_t tw_symbol(const tw_env* env, int64_t* place, int64_t value, int64_t most, int64_t exact,
                   const char* what);
-int32_t tw_require(const tw_env* env, int32_t holds, const char* what);
+int32_t tw_require(const tw_env* env, int32_t holds, int64_t left, int64_t right, const char* what);
 int32_t tw_grow(const tw_env* env, int32_t index, int64_t bytes, void** memory);
 /* Signed integers of `width` bytes (4 or 8) must lie in [-extent, extent). */
 int32_t tw_look_at_indices(const tw_env* env, const void* indices, int32_t width, int64_t bytes,

@@ -80,10 +80,16 @@ void CallEmitter::emit_step(const SizeStep& step, const Symbols& symbols, Enviro
       return;
     }
     case SizeStep::Kind::check: {
-      return end_unless_ok(runtime(
-          "tw_require",
-          {at.env, b_.CreateZExt(holds(step.equals, at.vars), b_.getInt32Ty()), text(step.what)},
-          b_.getInt32Ty()));
+      const bool compares = step.equals->kind == ExprKind::binary &&
+                            step.equals->binary == BinaryOp::eq;
+      const auto side = [&](size_t i) {
+        return number(compares ? step.equals->args[i] : Expr(0), at.vars);
+      };
+      return end_unless_ok(
+          runtime("tw_require",
+                  {at.env, b_.CreateZExt(holds(step.equals, at.vars), b_.getInt32Ty()), side(0),
+                   side(1), text(step.what)},
+                  b_.getInt32Ty()));
     }
     case SizeStep::Kind::indices: {
       return end_unless_ok(

@@ -20,6 +20,7 @@
 #include "ir/graph/macs.h"
 #include "ir/text.h"
 #include "packager/artifact.h"
+#include "program/size_conditions.h"
 
 namespace tw {
 namespace {
@@ -59,6 +60,7 @@ struct Totals {
   Sizes sizes;  // of what is free in the model, and the MACs there
   int64_t macs_there = 0, parameters = 0;
   uint64_t parameter_bytes = 0;
+  std::vector<std::string> needs;  // of sizes, which a run looks at
 };
 
 // Constants of the graph and of those that its nodes run, which may share them.
@@ -82,6 +84,7 @@ Totals totals(const Model& model) {
   t.macs_there = value_at(t.macs, t.sizes);
   std::set<const std::byte*> seen;
   count_parameters(model.graph, seen, t);
+  t.needs = needs_of(model.graph);
   return t;
 }
 
@@ -111,6 +114,7 @@ void print_model(Console& console, const Model& model) {
     out << "output  " << s.name << ": " << type_text(s) << "\n";
   for (const std::string& s : model.graph.symbols)
     out << "symbol  " << symbol_name(model.symbol_names, s) << "\n";
+  for (const std::string& need : t.needs) out << "check   " << need << "\n";
   if (!as_const(t.macs)) out << "MACs = " << to_string(t.macs, model.symbol_names) << "\n";
   out << "MACs " << format_count(static_cast<double>(t.macs_there))
       << (as_const(t.macs) ? "" : " at " + sizes_text(t.sizes, model.symbol_names))
@@ -144,6 +148,7 @@ Json model_json(const Model& model) {
       {"inputs", specs_json(with_names(input_specs(model.graph), model.symbol_names))},
       {"outputs", specs_json(with_names(output_specs(model.graph), model.symbol_names))},
       {"ops", ops},
+      {"needs", json_array(t.needs)},
       {"macs", t.macs_there},
       {"macs_of_sizes", to_string(t.macs, model.symbol_names)},
       {"sizes", sizes_json(t.sizes, model.symbol_names)},
@@ -256,6 +261,7 @@ void print_interface(std::ostream& out, const Manifest& m) {
                 : llvm::formatv(" of {0} to {1}", range->second.least, range->second.most).str())
         << "\n";
   }
+  for (const std::string& need : m.needs) out << "check   " << need << "\n";
   for (const auto& sizes : m.fast_paths) {
     out << "fast   ";
     for (const auto& [name, value] : sizes) out << " " << name << "=" << value;

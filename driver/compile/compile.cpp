@@ -76,6 +76,7 @@ ModelInterface interface_of(const Program& program, const SymbolNames& names,
                                                      : std::nullopt)
     model.max_arena_bytes = static_cast<uint64_t>(*bytes);
   model.grows = program.growable_buffers > 0;
+  model.needs = program.needs;
   return model;
 }
 

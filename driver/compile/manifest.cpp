@@ -197,6 +197,16 @@ std::optional<Verified> verified_from(const Json& json) {
   return Verified{json["data"].text_or_empty(), json["tolerance"].number_or(0)};
 }
 
+SymbolLimitsOf limits_from(const Json& json) {
+  SymbolLimitsOf out;
+  if (const Json::Object* limits = json.object())
+    for (const Json::Member& l : *limits)
+      if (const auto& list = l.value.items(); list.size() == 2 || list.size() == 3)
+        out[l.key] = {list[0].integer_or(1), list[1].integer_or(INT64_MAX),
+                      list.size() == 3 ? list[2].integer_or(1) : 1};
+  return out;
+}
+
 Expected<Manifest> manifest_from(const Json& json, const std::string& file) {
   Manifest m;
   m.compiler = json["tilewright"].text_or_empty();
@@ -229,11 +239,8 @@ Expected<Manifest> manifest_from(const Json& json, const std::string& file) {
   m.naive_arena_bytes = bytes(memory["arena_naive"]);
   m.weights_file = json["weights_file"].text_or_empty();
   m.arena_bytes = memory["arena"].text_or_empty();
-  if (const Json::Object* limits = json["limits"].object())
-    for (const Json::Member& l : *limits)
-      if (const auto& list = l.value.items(); list.size() == 2 || list.size() == 3)
-        m.limits[l.key] = {list[0].integer_or(1), list[1].integer_or(INT64_MAX),
-                           list.size() == 3 ? list[2].integer_or(1) : 1};
+  m.limits = limits_from(json["limits"]);
+  m.needs = texts(json["needs"]);
   if (const uint64_t most = bytes(json["max_arena_bytes"])) m.max_arena_bytes = most;
   for (const Json& path : json["fast_paths"].items())
     if (std::map<std::string, int64_t>& sizes = m.fast_paths.emplace_back(); path.object())
@@ -322,6 +329,7 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
                                                           : std::nullopt)
     m.max_arena_bytes = static_cast<uint64_t>(*most);
   for (const auto& [symbol, limits] : program.limits) m.limits[name_of(symbol)] = limits;
+  m.needs = program.needs;
   for (const FastPath& path : program.fast_paths) {
     std::map<std::string, int64_t>& sizes = m.fast_paths.emplace_back();
     for (const auto& [symbol, size] : path.sizes) sizes[name_of(symbol)] = size;
@@ -408,6 +416,7 @@ Json to_json(const Manifest& m) {
     limits.push_back({symbol, range.step > 1 ? Json::Array{range.least, range.most, range.step}
                                              : Json::Array{range.least, range.most}});
   if (!limits.empty()) all.push_back({"limits", limits});
+  if (!m.needs.empty()) all.push_back({"needs", json_array(m.needs)});
   if (m.max_arena_bytes) all.push_back({"max_arena_bytes", *m.max_arena_bytes});
   Json::Array paths;
   for (const auto& sizes : m.fast_paths) paths.push_back(object_of(sizes));

@@ -60,6 +60,7 @@ struct Manifest {
   std::map<std::string, int64_t> example;   // sizes of the symbols, of which naive_arena_bytes is
   std::optional<uint64_t> max_arena_bytes;  // of symbols within limits
   SymbolLimitsOf limits;                    // --dim seq=1..512
+  std::vector<std::string> needs;           // of sizes, as Program has them
   // Sizes with calls of their own, which come behind the others in `calls`
   std::vector<std::map<std::string, int64_t>> fast_paths;
   std::optional<Verified> verified;

@@ -257,28 +257,14 @@ Expected<TensorType> Builder::checked(TensorType type) const {
 
 Expected<Val> Builder::emit(OpAttrs attrs, std::vector<Val> inputs, const Origin& origin) {
   TW_CHECK(!has_several_outputs(attrs), "{0} has several outputs", op_info(attrs).name);
-  std::vector<const TensorType*> types;
-  std::vector<KnownInput> knowns;
-  for (Val input : inputs) types.push_back(input.valid() ? &entry(input).type : nullptr);
-  attrs = map_dims(attrs, [&](const Expr& dim) { return current(dim); });
-  Expected<TensorType> inferred = op_info(attrs).infer(attrs, types);
-  if (!inferred && unify_operands(attrs, inputs)) {
-    llvm::consumeError(inferred.takeError());
-    attrs = map_dims(attrs, [&](const Expr& dim) { return current(dim); });
-    inferred = op_info(attrs).infer(attrs, types);
-  }
-  if (!inferred && fit_operands(attrs, inputs, origin)) {
-    llvm::consumeError(inferred.takeError());
-    for (size_t i = 0; i < inputs.size(); ++i) types[i] = &entry(inputs[i]).type;
-    inferred = op_info(attrs).infer(attrs, types);
-  }
-  TW_ASSIGN(TensorType made, std::move(inferred));
-  TW_ASSIGN(TensorType result, checked(std::move(made)));
+  TW_ASSIGN(std::vector<TensorType> made, infer(attrs, inputs, origin));
+  TW_ASSIGN(TensorType result, checked(std::move(made[0])));
   TW_TRY(check_constant_indices(attrs, inputs));
   if (std::holds_alternative<op::ShapeOf>(attrs))
     return known(entry(inputs[0]).type.shape, result.dtype, result.shape);
   if (std::optional<Val> folded = fold(attrs, inputs, result)) return *folded;
   if (carries_elements(result)) {
+    std::vector<KnownInput> knowns;
     for (Val input : inputs)
       knowns.push_back(input.valid() ? KnownInput{&type(input), elements(input)} : KnownInput{});
     if (auto values = propagate(attrs, knowns, result, symbols_);
@@ -306,10 +292,7 @@ bool Builder::foldable(const OpAttrs& attrs, const std::vector<Val>& inputs,
 
 Expected<std::vector<Val>> Builder::emit_all(OpAttrs attrs, std::vector<Val> inputs,
                                              const Origin& origin) {
-  std::vector<const TensorType*> types;
-  for (Val input : inputs) types.push_back(input.valid() ? &entry(input).type : nullptr);
-  attrs = map_dims(attrs, [&](const Expr& dim) { return current(dim); });
-  TW_ASSIGN(std::vector<TensorType> results, op_info(attrs).infer_all(attrs, types));
+  TW_ASSIGN(std::vector<TensorType> results, infer(attrs, inputs, origin));
   for (TensorType& result : results) { TW_ASSIGN(result, checked(std::move(result))); }
   TW_TRY(check_constant_indices(attrs, inputs));
   std::vector<Val> made;
@@ -407,7 +390,8 @@ Expected<Graph> Builder::finish(const std::string& name, const std::vector<Outpu
   }
   for (const Symbol& s : data_symbols_)
     if (needed[static_cast<size_t>(s.value.index)])
-      graph.data_symbols.push_back({s.name, entry(s.value).made, s.element, s.bound, s.equals});
+      graph.data_symbols.push_back(
+          {s.name, entry(s.value).made, s.element, s.bound, s.equals, s.needed_by});
   for (const Output& output : outputs) graph.add_output(entry(output.value).made, output.name);
   drop_symbols_in_regions(graph);
   return graph;

@@ -87,8 +87,11 @@ class Builder {
   Expr most_outside(const Expr& dim) const;
   bool is_made_here(const Shape& shape) const;
   // From now on a and b are one: the model's run fails where they are not. False: neither of them
-  // is a symbol that could go.
-  bool unify(const Expr& a, const Expr& b);
+  // is a symbol that could go. origin: the node that needs it.
+  bool unify(const Expr& a, const Expr& b, const Origin& origin);
+  // v, whose extent along the axis is `to`: the model's run fails where it is not. Errors: it never
+  // is.
+  Expected<Val> with_extent(Val v, size_t axis, const Expr& to, const Origin& origin);
 
   struct Output {
     std::string name;
@@ -128,15 +131,20 @@ class Builder {
     Val value;
     int64_t element;
     Expr bound, equals;
+    std::string needed_by;  // as DataSymbol has it
   };
   bool may_replace(const std::string& symbol, const Expr& by);
-  void replace_symbol(const std::string& symbol, const Expr& by);
+  void replace_symbol(const std::string& symbol, const Expr& by, const Origin& origin);
   bool limit(const Expr& symbol, const Expr& cut);
   void refresh();
   Expr current(const Expr& dim) const;  // with replaced symbols replaced
   Symbol* data_symbol(std::string_view name);
-  bool unify_operands(const OpAttrs& attrs, const std::vector<Val>& inputs);
-  bool fit_operands(const OpAttrs& attrs, std::vector<Val>& inputs, const Origin& origin);
+  Expected<std::vector<TensorType>> infer(OpAttrs& attrs, std::vector<Val>& inputs,
+                                          const Origin& origin);
+  Expected<bool> fit_operands(Expr simple, Expr other, std::vector<Val>& inputs,
+                              const Origin& origin);
+  Expected<std::optional<Val>> with_extents(Val operand, const Expr& from, const Expr& to,
+                                            const Origin& origin);
   void need_symbols(const std::vector<Expr>& dims, std::vector<bool>& needed);
   Expected<ValueId> make_known(Graph& graph, const Entry& entry);
 

@@ -282,6 +282,15 @@ void NodeImport::refused(Error error, const OpAttrs& attrs, const std::vector<Va
                      false};
 }
 
+Val NodeImport::with_extent(Val v, int64_t axis, const Expr& to) {
+  if (failed() || !v.valid()) return {};
+  Expected<Val> made = builder_.with_extent(v, static_cast<size_t>(axis), to,
+                                            {node.name, node.op_type});
+  if (made) return *made;
+  refused(made.takeError(), op::Expand{{to}, true}, {v});
+  return {};
+}
+
 Val NodeImport::cast(Val a, DType to) {
   return dtype(a) == to && a.valid() ? a : emit(op::Cast{to, false}, {a});
 }

@@ -147,6 +147,11 @@ class NodeImport {
   Val max(Val a, Val b) { return binary(BinaryOp::max, a, b); }
   Val less(Val a, Val b) { return binary(BinaryOp::lt, a, b); }
   Val select(Val condition, Val a, Val b) { return emit(op::Select{}, {condition, a, b}); }
+  bool unify(const Expr& a, const Expr& b) {
+    return builder_.unify(a, b, {node.name, node.op_type});
+  }
+  // v, whose extent along the axis is `to`: a run fails where it is not
+  Val with_extent(Val v, int64_t axis, const Expr& to);
   Val cast(Val a, DType to);
   Val reshape(Val a, Shape shape);
   Val expand(Val a, Shape shape);

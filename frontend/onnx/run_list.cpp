@@ -58,8 +58,7 @@ Expr common_extent(NodeImport& n, const RunList& list, int64_t axis) {
   const Expr most = n.symbol_of(n.reduce(ReduceKind::max, sizes, {0}, false), 0,
                                 most_of(n, list)[static_cast<size_t>(axis)]);
   const Expr least = n.symbol_of(n.reduce(ReduceKind::min, sizes, {0}, false), 0);
-  if (!n.failed() && !n.builder().unify(least, most))
-    n.fail("items whose sizes only the run knows");
+  if (!n.failed() && !n.unify(least, most)) n.fail("items whose sizes only the run knows");
   return most;
 }
 

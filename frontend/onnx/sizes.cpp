@@ -2,26 +2,25 @@
 #include <algorithm>
 
 #include "frontend/onnx/builder.h"
+#include "ir/graph/unequal_dims.h"
 
 namespace tw::onnx_import {
 namespace {
 
 constexpr int64_t kMaxOperands = 64;
 
-// Broadcast operands, aligned at the last axis: pairs of dims that are neither known to be equal
-// nor 1.
-void pair_up(const Shape& a, const Shape& b, size_t skip,
-             std::vector<std::pair<Expr, Expr>>& pairs) {
-  for (size_t i = skip; i < std::min(a.size(), b.size()); ++i) {
-    const Expr &x = a[a.size() - 1 - i], &y = b[b.size() - 1 - i];
-    if (!is_const(x, 1) && !is_const(y, 1) && !equal(Shape{x}, Shape{y})) pairs.emplace_back(x, y);
-  }
-}
-
 int64_t node_count(const Expr& e) {
   int64_t count = 0;
   visit(e, [&](const Expr&) { ++count; });
   return count;
+}
+
+Expected<std::vector<TensorType>> infer_outputs(const OpAttrs& attrs,
+                                                const std::vector<const TensorType*>& inputs) {
+  const OpInfo& info = op_info(attrs);
+  if (has_several_outputs(attrs)) return info.infer_all(attrs, inputs);
+  TW_ASSIGN(TensorType only, info.infer(attrs, inputs));
+  return std::vector<TensorType>{std::move(only)};
 }
 
 }  // namespace
@@ -79,7 +78,7 @@ Expr Builder::element(Val v, int64_t index, const Expr& bound) {
   std::string name;
   for (size_t number = data_symbols_.size(); name.empty() || symbols_.count(name); ++number)
     name = symbol_name(stem + std::to_string(number), 0);
-  data_symbols_.push_back({name, v, index, bound.defined() ? current(bound) : Expr(), {}});
+  data_symbols_.push_back({name, v, index, bound.defined() ? current(bound) : Expr(), {}, {}});
   symbols_.emplace(name, symbol_range(name));
   return var(name);
 }
@@ -124,8 +123,11 @@ bool Builder::may_replace(const std::string& symbol, const Expr& by) {
   return earlier;
 }
 
-void Builder::replace_symbol(const std::string& symbol, const Expr& by) {
-  if (Symbol* data = data_symbol(symbol)) data->equals = by;
+void Builder::replace_symbol(const std::string& symbol, const Expr& by, const Origin& origin) {
+  if (Symbol* data = data_symbol(symbol)) {
+    data->equals = by;
+    data->needed_by = origin.node + " (" + origin.op + ")";
+  }
   for (auto& [name, now] : replaced_) now = simplified(substitute(now, symbol, by));
   replaced_[symbol] = by;
   std::erase(symbol_order_, symbol);
@@ -167,7 +169,7 @@ bool Builder::limit(const Expr& symbol, const Expr& cut) {
   return true;
 }
 
-bool Builder::unify(const Expr& first, const Expr& second) {
+bool Builder::unify(const Expr& first, const Expr& second, const Origin& origin) {
   const Expr a = current(first), b = current(second);
   if (equal(Shape{a}, Shape{b}) || limit(a, b) || limit(b, a)) return true;
   // Sizes made from data go before those of inputs, later ones before earlier ones.
@@ -181,92 +183,72 @@ bool Builder::unify(const Expr& first, const Expr& second) {
     if (rank(symbol) < 0 || !may_replace(symbol->name, by)) continue;
     const std::string name = symbol->name;
     if (rank(symbol) == 0 && constant_bounds(by, symbols_).min.value_or(1) < 1) continue;
-    replace_symbol(name, by);
+    replace_symbol(name, by, origin);
     return true;
   }
   return false;
 }
 
-// What the operator needs to be equal and is not known to be. False: there is nothing to be done
-// about it.
-bool Builder::unify_operands(const OpAttrs& attrs, const std::vector<Val>& inputs) {
-  std::vector<std::pair<Expr, Expr>> pairs;
-  const auto shape = [&](size_t i) -> const Shape& { return type(inputs[i]).shape; };
-  if (std::holds_alternative<op::Binary>(attrs) || std::holds_alternative<op::Select>(attrs)) {
-    for (size_t i = 0; i < inputs.size(); ++i)
-      for (size_t k = 0; k < i; ++k) pair_up(shape(k), shape(i), 0, pairs);
-  } else if (const auto* expand = std::get_if<op::Expand>(&attrs)) {
-    pair_up(shape(0), expand->shape, 0, pairs);
-  } else if (const auto* product = std::get_if<op::MatMul>(&attrs);
-             product && shape(0).size() >= 2 && shape(1).size() >= 2) {
-    pair_up(shape(0), shape(1), 2, pairs);
-    pairs.emplace_back(shape(0)[shape(0).size() - (product->trans_a ? 2 : 1)],
-                       shape(1)[shape(1).size() - (product->trans_b ? 1 : 2)]);
-  } else if (const auto* concat = std::get_if<op::Concat>(&attrs)) {
-    for (size_t i = 1; i < inputs.size() && shape(i).size() == shape(0).size(); ++i)
-      for (size_t axis = 0; axis < shape(0).size(); ++axis)
-        if (static_cast<int64_t>(axis) != concat->axis)
-          pairs.emplace_back(shape(0)[axis], shape(i)[axis]);
-  } else if (std::holds_alternative<op::Recurrent>(attrs) && shape(0).size() == 3) {
-    // The batch of the lengths, and of the first states
-    for (const auto& [input, axis] : {std::pair<size_t, size_t>{3, 0}, {4, 1}, {5, 1}})
-      if (input < inputs.size() && inputs[input].valid() && axis < shape(input).size())
-        pairs.emplace_back(shape(0)[1], shape(input)[axis]);
-  } else if (std::holds_alternative<op::LayerNorm>(attrs)) {
-    for (size_t i = 1; i < inputs.size(); ++i) pair_up(shape(0), shape(i), 0, pairs);
-  } else if (std::holds_alternative<op::BatchNorm>(attrs) && shape(0).size() >= 2) {
-    for (size_t i = 1; i < inputs.size(); ++i)
-      if (shape(i).size() == 1) pairs.emplace_back(shape(0)[1], shape(i)[0]);
-  }
+// An operand whose extents `from` are `to`, looked at by the run; nothing: it has no such extent.
+Expected<std::optional<Val>> Builder::with_extents(Val operand, const Expr& from, const Expr& to,
+                                                   const Origin& origin) {
+  Shape shape = type(operand).shape;
   bool changed = false;
-  for (const auto& [a, b] : pairs) {
-    if (equal(Shape{current(a)}, Shape{current(b)})) continue;
-    if (!unify(a, b)) return false;
-    changed = true;
-  }
-  return changed;
+  for (Expr& dim : shape)
+    if (equal(Shape{dim}, Shape{from})) dim = to, changed = true;
+  if (!changed) return std::nullopt;
+  TW_ASSIGN(Val fitted, emit(op::Expand{std::move(shape), true}, {operand}, origin));
+  return fitted;
 }
 
-// Where operands of an element-wise operator or a concat have sizes that are equal for some sizes
-// of the inputs alone, as an up-sampled map and the one beside it, they get the simplest of them: a
-// run looks at it. False: some cannot be equal, or the operator is another one.
-bool Builder::fit_operands(const OpAttrs& attrs, std::vector<Val>& inputs, const Origin& origin) {
-  const auto* concat = std::get_if<op::Concat>(&attrs);
-  if (!concat && !std::holds_alternative<op::Binary>(attrs) &&
-      !std::holds_alternative<op::Select>(attrs))
-    return false;
-  std::vector<Shape> shapes;
-  size_t rank = 0;
-  for (const Val input : inputs) {
-    shapes.push_back(type(input).shape);
-    rank = std::max(rank, shapes.back().size());
-  }
-  std::vector<bool> changed(inputs.size());
-  for (size_t axis = 0; axis < rank; ++axis) {  // counted from the last one
-    if (concat && static_cast<int64_t>(rank - 1 - axis) == concat->axis) continue;
-    std::vector<Expr*> dims(inputs.size());
-    const Expr* simplest = nullptr;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (axis >= shapes[i].size()) continue;
-      Expr& dim = shapes[i][shapes[i].size() - 1 - axis];
-      if (is_const(dim, 1)) continue;
-      dims[i] = &dim;
-      if (!simplest || node_count(dim) < node_count(*simplest)) simplest = &dim;
+// Operands that have the extents get the simpler one of the two, as an up-sampled map and the one
+// beside it. False: there are none.
+Expected<bool> Builder::fit_operands(Expr simple, Expr other, std::vector<Val>& inputs,
+                                     const Origin& origin) {
+  if (node_count(other) < node_count(simple)) std::swap(simple, other);
+  for (const auto& [from, to] : {std::pair(other, simple), std::pair(simple, other)}) {
+    bool changed = false;
+    for (Val& input : inputs) {
+      if (!input.valid() || list_kind(input)) continue;
+      TW_ASSIGN(const std::optional<Val> fitted, with_extents(input, from, to, origin));
+      if (fitted) input = *fitted, changed = true;
     }
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (!dims[i] || equal(Shape{*dims[i]}, Shape{*simplest})) continue;
-      if (!may_be_equal_for_some(*dims[i], *simplest)) return false;
-      *dims[i] = *simplest;
-      changed[i] = true;
-    }
+    if (changed) return true;
   }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!changed[i]) continue;
-    Expected<Val> fitted = emit(op::Expand{shapes[i], true}, {inputs[i]}, origin);
-    if (!fitted) return llvm::consumeError(fitted.takeError()), false;
-    inputs[i] = *fitted;
+  return false;
+}
+
+// Extents that the operator needs to be equal and that may be become one, or the run looks at them.
+Expected<std::vector<TensorType>> Builder::infer(OpAttrs& attrs, std::vector<Val>& inputs,
+                                                 const Origin& origin) {
+  const auto meet = [&](const Expr& a, const Expr& b) -> Expected<bool> {
+    if (unify(a, b, origin)) return true;
+    return fit_operands(current(a), current(b), inputs, origin);
+  };
+  if (const auto* reshape = std::get_if<op::Reshape>(&attrs))
+    if (const auto counts = counts_without_common_factors(type(inputs[0]).shape, reshape->shape))
+      unify(counts->first, counts->second, origin);
+  for (int64_t steps = 0;; ++steps) {
+    std::vector<const TensorType*> types;
+    for (const Val input : inputs) types.push_back(input.valid() ? &type(input) : nullptr);
+    attrs = map_dims(attrs, [&](const Expr& dim) { return current(dim); });
+    Expected<std::vector<TensorType>> inferred = infer_outputs(attrs, types);
+    if (inferred) return inferred;
+    Error error = inferred.takeError();
+    const auto unequal = extents_to_compare(error);
+    if (!unequal || steps == kMaxOperands) return error;
+    Expected<bool> met = meet(unequal->first, unequal->second);
+    if (!met) return llvm::joinErrors(std::move(error), met.takeError());
+    if (!*met) return error;
+    llvm::consumeError(std::move(error));
   }
-  return std::ranges::find(changed, true) != changed.end();
+}
+
+Expected<Val> Builder::with_extent(Val v, size_t axis, const Expr& to, const Origin& origin) {
+  if (unify(type(v).shape[axis], to, origin)) return v;
+  Shape shape = type(v).shape;
+  shape[axis] = current(to);
+  return emit(op::Expand{std::move(shape), true}, {v}, origin);
 }
 
 void Builder::need_symbols(const std::vector<Expr>& dims, std::vector<bool>& needed) {

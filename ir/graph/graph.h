@@ -48,11 +48,8 @@ struct TensorType {
 bool equal(const TensorType& a, const TensorType& b);
 // Equal for all values of the symbols, as far as simplify can show
 bool equal(const Shape& a, const Shape& b);
-// Equal, or not to be decided before the model runs, which only sizes made from data are allowed:
-// build_program checks those then.
-bool may_be_equal(const Expr& a, const Expr& b);
 // Equal for some values of the symbols, as far as bounds can show.
-bool may_be_equal_for_some(const Expr& a, const Expr& b);
+bool may_be_equal(const Expr& a, const Expr& b);
 bool is_data_dependent(const Expr& dim);    // uses a symbol that may be 0
 std::string to_string(const Shape& shape);  // "[batch, 64]"
 Expr simplify_dim(const Expr& dim);         // simplify with symbol_ranges
@@ -66,6 +63,8 @@ Error check_type(const TensorType& t);
 // "f32[1, 64, 56, 56]", blocked: "f32[1, 64, 56, 56]@1:16"
 std::string to_string(const TensorType& t);
 Shape physical_shape(const TensorType& t);
+// Numbers of elements without the factors that both have; nothing: more than can be counted.
+std::optional<std::pair<Expr, Expr>> counts_without_common_factors(const Shape& a, const Shape& b);
 // As many elements for all values of the symbols, as far as can be shown
 bool same_count(const Shape& a, const Shape& b);
 std::optional<std::vector<int64_t>> static_shape(const Shape& shape);
@@ -97,8 +96,9 @@ struct Node {
 struct DataSymbol {
   std::string name;
   ValueId value;
-  int64_t element = 0;  // row-major
-  Expr bound, equals;   // perhaps undefined; of symbols
+  int64_t element = 0;    // row-major
+  Expr bound, equals;     // perhaps undefined; of symbols
+  std::string needed_by;  // the node that needs `equals`, for messages: "mask (Where)"
 };
 
 class Graph {

@@ -294,7 +294,7 @@ class GraphParser {
     return Error::success();
   }
 
-  // symbol NAME = %value[ELEMENT], then "<= [DIM]", "== [DIM]" or nothing
+  // symbol NAME = %value[ELEMENT], then "<= [DIM]", "== [DIM]", "for TEXT" or nothing
   Error symbol() {
     lexer_.next();
     DataSymbol made;
@@ -314,6 +314,7 @@ class GraphParser {
       TW_TRY(lexer_.expect("]"));
       if (Error error = check_dim_expr(*limit)) return relocated(token, std::move(error));
     }
+    if (lexer_.accept("for")) { TW_ASSIGN(made.needed_by, lexer_.string("a node")); }
     graph_.data_symbols.push_back(std::move(made));
     return Error::success();
   }
@@ -355,6 +356,7 @@ std::string limits(const DataSymbol& symbol) {
   std::string text = "[" + std::to_string(symbol.element) + "]";
   if (symbol.bound.defined()) text += " <= [" + to_string(symbol.bound) + "]";
   if (symbol.equals.defined()) text += " == [" + to_string(symbol.equals) + "]";
+  if (!symbol.needed_by.empty()) text += " for " + quoted(symbol.needed_by);
   return text;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/graph/graph.h"
+#include "ir/graph/unequal_dims.h"
 #include "ir/scalar_ops.h"
 #include "ir/simplify.h"
 #include "ir/size_ends.h"
@@ -88,22 +89,26 @@ Expected<Shape> broadcast_shapes(const Shape& a, const Shape& b) {
     if (is_const(x, 1)) out[i] = y;
     else if (is_const(y, 1) || equal(Shape{x}, Shape{y})) out[i] = x;
     else
-      return make_error(DiagCode::invalid_model,
-                        "shapes {0} and {1} do not broadcast: {2} against {3}", to_string(a),
-                        to_string(b), to_string(x), to_string(y));
+      return unequal_dims(x, y,
+                          llvm::formatv("shapes {0} and {1} do not broadcast: {2} against {3}",
+                                        to_string(a), to_string(b), to_string(x), to_string(y)));
   }
   return out;
 }
 
 bool may_be_equal(const Expr& a, const Expr& b) {
   const Expr difference = simplify_dim(a - b);
-  return is_data_dependent(difference) ? may_be_equal_for_some(a, b) : is_const(difference, 0);
-}
-
-bool may_be_equal_for_some(const Expr& a, const Expr& b) {
-  const Expr difference = simplify_dim(a - b);
   const Bounds bounds = constant_bounds(difference, symbol_ranges(difference));
-  return bounds.min.value_or(0) <= 0 && bounds.max.value_or(0) >= 0;
+  if (bounds.min.value_or(0) > 0 || bounds.max.value_or(0) < 0) return false;
+  bool possible = true;  // 4 n is never 7
+  visit(difference, [&](const Expr& e) {
+    if (e->kind != ExprKind::binary || e->binary != BinaryOp::mul) return;
+    const auto factor = as_const(e->args[1]);
+    if (!factor || *factor < 2) return;
+    const auto rest = as_const(simplify_dim(floor_mod(difference, Expr(*factor))));
+    possible = possible && rest.value_or(0) == 0;
+  });
+  return possible;
 }
 
 bool is_data_dependent(const Expr& dim) {

@@ -22,7 +22,8 @@ void import_gather_elements(NodeImport& n) {
 // The last axis of the indices is a point of x's axes behind the batch axes; what x has behind that
 // is copied.
 void import_gather_nd(NodeImport& n) {
-  const Val x = n.in(0), indices = n.in(1);
+  const Val x = n.in(0);
+  Val indices = n.in(1);
   const int64_t batch = n.integer("batch_dims", 0), rank = n.rank(x), outer = n.rank(indices) - 1;
   if (n.failed()) return;
   if (outer < 0) return n.invalid("indices without an axis");
@@ -33,6 +34,8 @@ void import_gather_nd(NodeImport& n) {
         llvm::formatv("points of {0} coordinates behind {1} batch axes in data of rank {2}", depth,
                       batch, rank)
             .str());
+  for (int64_t i = 0; i < batch; ++i) indices = n.with_extent(indices, i, n.dim(x, i));
+  if (n.failed()) return;
   const int64_t rest = rank - batch - depth;
   Ints places;
   Shape shape(n.shape(indices).begin(), n.shape(indices).end() - 1);

@@ -20,7 +20,11 @@ Val loss_of(NodeImport& n, Val x, Val target, Val weight) {
     n.invalid("attribute reduction is '" + reduction + "'");
     return {};
   }
+  for (int64_t i = 0; i < n.rank(target); ++i)
+    target = n.with_extent(target, i, n.dim(x, i == 0 ? 0 : i + 1));
+  if (weight.valid() && n.rank(weight) == 1) weight = n.with_extent(weight, 0, n.dim(x, 1));
   target = n.cast(target, DType::i64);
+  if (n.failed()) return {};
   Shape one = n.shape(x);
   one[1] = 1;
   const Val hit = n.binary(BinaryOp::eq, positions(n, n.dim(x, 1), n.rank(x), 1),

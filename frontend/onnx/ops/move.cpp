@@ -116,10 +116,11 @@ void import_concat(NodeImport& n) {
 // Sizes from the input or attribute `split`, else equal parts; with num_outputs the last may be
 // smaller.
 void import_split(NodeImport& n) {
-  const Val x = n.in(0);
+  Val x = n.in(0);
   const int64_t axis = n.axis(n.integer("axis", 0), n.rank(x));
   const auto count = static_cast<int64_t>(n.output_count());
   std::vector<Expr> sizes;
+  bool covers = false;  // the whole axis, however long it is
   if (n.has(1)) {
     sizes = n.dims(n.in(1), "the split");
   } else if (const auto given = n.integers("split")) {
@@ -128,6 +129,7 @@ void import_split(NodeImport& n) {
              n.integer("num_outputs", 0) == 0 && !as_const(extent)) {
     sizes.assign(static_cast<size_t>(count), n.simplified(floor_div(extent, Expr(count))));
   } else {
+    covers = true;
     const Expr part = floor_div(extent + (count - 1), Expr(std::max<int64_t>(count, 1)));
     for (int64_t i = 0; i < count; ++i)
       sizes.push_back(n.simplified(max(min(extent - part * i, part), 0)));
@@ -141,11 +143,12 @@ void import_split(NodeImport& n) {
       return n.invalid("a negative or huge split size");
     total = total + size;
   }
-  const auto all = as_const(n.simplified(total)), extent = n.static_dim(x, axis);
-  if (all && extent && *all != *extent)
+  total = n.simplified(total);
+  if (const auto all = as_const(total), extent = n.static_dim(x, axis);
+      all && extent && *all != *extent)
     return n.invalid(
         llvm::formatv("split sizes add up to {0}, the axis has {1}", *all, *extent).str());
-  if (all && !extent) n.builder().unify(n.dim(x, axis), total);  // a run looks at the sum
+  if (!covers) x = n.with_extent(x, axis, total);
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (n.wanted(i)) n.set(i, n.slice(x, axis, start, sizes[i]));
     start = start + sizes[i];

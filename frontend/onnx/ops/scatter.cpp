@@ -23,21 +23,18 @@ void import_scatter_elements(NodeImport& n) {
   if (n.failed()) return;
   if (n.rank(data) == 0) return n.invalid("a scalar has no axis to scatter along");
   const int64_t axis = n.axis(n.integer("axis", 0), n.rank(data));
-  for (int64_t i = 0; i < n.rank(indices); ++i)
-    n.builder().unify(n.dim(updates, i), n.dim(indices, i));
   n.set(n.emit_extern(ExternFunction::scatter_elements, {axis, reduction_of(n)}, {},
                       {data, indices, updates})[0]);
 }
 
 void import_scatter_nd(NodeImport& n) {
-  const Val data = n.in(0), indices = n.in(1), updates = n.in(2);
+  const Val data = n.in(0), updates = n.in(2);
+  Val indices = n.in(1);
   if (n.failed()) return;
   // By the ranks, where the index's extent is free
   const int64_t points = n.rank(indices) - 1, depth = points + n.rank(data) - n.rank(updates);
-  n.builder().unify(n.dim(indices, points), depth);
-  for (int64_t i = 0; i < n.rank(updates); ++i)
-    n.builder().unify(n.dim(updates, i),
-                      i < points ? n.dim(indices, i) : n.dim(data, depth + i - points));
+  if (points >= 0 && !n.static_dim(indices, points))
+    indices = n.with_extent(indices, points, depth);
   n.set(n.emit_extern(ExternFunction::scatter_nd, {reduction_of(n)}, {},
                       {data, indices, updates})[0]);
 }
@@ -48,9 +45,6 @@ void import_tensor_scatter(NodeImport& n) {
   if (n.failed()) return;
   if (mode != "linear" && mode != "circular") return n.invalid("mode '" + mode + "'");
   const int64_t axis = n.axis(n.integer("axis", -2), n.rank(cache));
-  for (int64_t i = 0; i < n.rank(cache); ++i)
-    if (i != axis) n.builder().unify(n.dim(update, i), n.dim(cache, i));
-  if (n.has(2)) n.builder().unify(n.dim(n.in(2), 0), n.dim(cache, 0));
   n.set(n.emit_extern(ExternFunction::tensor_scatter, {axis, mode == "circular"}, {},
                       {cache, update, n.maybe(2)})[0]);
 }

@@ -102,7 +102,7 @@ Shape shape_from_data(NodeImport& n, Val x, Val given, bool allow_zero) {
     for (const Expr& dim : others) product = product * dim;
     if (constant_bounds(n.simplified(product), n.builder().symbols()).min.value_or(0) < 1) continue;
     const Expr rest = quotient(n, n.shape(x), others);
-    if (n.builder().unify(shape[i], rest)) shape[i] = rest;
+    if (n.unify(shape[i], rest)) shape[i] = rest;
   }
   return shape;
 }
@@ -164,7 +164,7 @@ void import_flatten(NodeImport& n) {
 }
 
 void import_squeeze(NodeImport& n) {
-  const Val x = n.in(0);
+  Val x = n.in(0);
   if (const Val open = open_axes(n); open.valid() && !n.failed()) {
     const Val flags = axis_flags(n, open, n.rank(x));
     return reshape_to(
@@ -178,10 +178,7 @@ void import_squeeze(NodeImport& n) {
     const std::optional<int64_t> extent = n.static_dim(x, i);
     if (listed && extent && *extent != 1)
       return n.invalid(llvm::formatv("squeezed axis {0} has extent {1}", i, *extent).str());
-    if (listed && !extent && !n.builder().unify(n.dim(x, i), 1))
-      return n.fail_symbolic(
-          llvm::formatv("squeezed axis {0} is {1}, not 1", i, n.named(n.dim(x, i))).str(),
-          {n.dim(x, i)});
+    if (listed && !extent) x = n.with_extent(x, i, 1);
     if (given ? !listed : !(extent && *extent == 1)) shape.push_back(n.dim(x, i));
   }
   n.set(n.reshape(x, std::move(shape)));
@@ -232,7 +229,7 @@ void import_expand(NodeImport& n) {
               had = n.dim_value(own);
     if (as_const(own)) {
       const Expr made = n.symbol_of(n.select(n.binary(BinaryOp::eq, asked, one), had, asked), 0);
-      if (!n.failed()) n.builder().unify(made, own);
+      if (!n.failed()) n.unify(made, own);
       wanted.push_back(own);
     } else {
       const auto is = [&](Val a, Val b) { return n.binary(BinaryOp::eq, a, b); };
@@ -243,15 +240,13 @@ void import_expand(NodeImport& n) {
     }
   }
   if (n.failed()) return;
-  Shape target = n.shape(x);
+  Shape shape = n.shape(x);
+  if (offset < 0) shape.insert(shape.begin(), static_cast<size_t>(-offset), Expr(1));
   for (int64_t i = 0; i < count; ++i) {
-    const bool loose = i + offset >= 0 && is_data_dependent(wanted[static_cast<size_t>(i)]) &&
-                       !is_const(n.dim(x, i + offset), 1);
-    if (loose) target[static_cast<size_t>(i + offset)] = wanted[static_cast<size_t>(i)];
+    Expr& made = shape[static_cast<size_t>(i + std::max<int64_t>(offset, 0))];
+    if (!is_const(wanted[static_cast<size_t>(i)], 1)) made = wanted[static_cast<size_t>(i)];
   }
-  Expected<Shape> shape = broadcast_shapes(target, wanted);
-  if (!shape) return n.invalid(error_text(shape.takeError()));
-  n.set(n.expand(x, std::move(*shape)));
+  n.set(n.expand(x, std::move(shape)));
 }
 
 // [a, b] by [r, s]: reshape to [1, a, 1, b], expand to [r, a, s, b], reshape to [r a, s b]

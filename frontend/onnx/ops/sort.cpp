@@ -15,7 +15,7 @@ int64_t axis_or_flat(NodeImport& n, Val x) {
 
 // An input that is a scalar, or a list whose free extent can be 1 only.
 void one_element(NodeImport& n, size_t input) {
-  if (n.has(input) && n.rank(n.in(input)) == 1) n.builder().unify(n.dim(n.in(input), 0), 1);
+  if (n.has(input) && n.rank(n.in(input)) == 1) n.unify(n.dim(n.in(input), 0), 1);
 }
 
 // The first `number` entries of the capacity along an axis; its extent is the most there can be.
@@ -77,9 +77,9 @@ void import_non_max_suppression(NodeImport& n) {
   if (n.rank(boxes) != 3 || n.rank(scores) != 3)
     return n.invalid("boxes and scores have three axes");
   for (size_t i = 2; i < 5; ++i) one_element(n, i);
-  n.builder().unify(n.dim(boxes, 2), 4);
-  n.builder().unify(n.dim(scores, 0), n.dim(boxes, 0));
-  n.builder().unify(n.dim(scores, 2), n.dim(boxes, 1));
+  n.unify(n.dim(boxes, 2), 4);
+  n.unify(n.dim(scores, 0), n.dim(boxes, 0));
+  n.unify(n.dim(scores, 2), n.dim(boxes, 1));
   Expr most = n.dim(boxes, 1);
   if (!n.has(2)) most = 0;
   else if (const auto given = n.known(n.in(2));

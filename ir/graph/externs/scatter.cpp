@@ -32,9 +32,7 @@ Expected<std::vector<TensorType>> infer_scatter_elements(const op::Extern& attrs
   TW_TRY(check_indices(indices));
   TW_TRY(check_rank(1, "indices", indices, data.shape.size()));
   TW_TRY(check_dtype(2, "updates", updates, data.dtype));
-  if (!equal(indices.shape, updates.shape))
-    return input_error(2, "updates", "shape {0}, expected that of the indices, {1}",
-                       to_string(updates.shape), to_string(indices.shape));
+  TW_TRY(check_shape(2, "updates", updates, indices.shape));
   for (size_t i = 0; i < data.shape.size(); ++i) {
     const auto here = as_const(indices.shape[i]), extent = as_const(data.shape[i]);
     if (here && extent && *here > *extent && static_cast<int64_t>(i) != attrs.ints[0])
@@ -57,9 +55,7 @@ Expected<std::vector<TensorType>> infer_scatter_nd(const op::Extern& attrs, cons
                        to_string(indices.shape), data.shape.size());
   Shape wanted(indices.shape.begin(), indices.shape.end() - 1);
   wanted.insert(wanted.end(), data.shape.begin() + *depth, data.shape.end());
-  if (!equal(updates.shape, wanted))
-    return input_error(2, "updates", "shape {0}, expected {1}", to_string(updates.shape),
-                       to_string(wanted));
+  TW_TRY(check_shape(2, "updates", updates, wanted));
   return std::vector<TensorType>{data};
 }
 

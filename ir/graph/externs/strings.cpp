@@ -28,9 +28,7 @@ Expected<std::vector<TensorType>> infer_pairs(const op::Extern& attrs, const Typ
   TW_TRY(check_inputs(in, 2, 2));
   TW_TRY(check_counts(attrs, 0, 0, 0));
   TW_TRY(check_strings(in, 2));
-  if (!equal(in[0]->shape, in[1]->shape))
-    return make_error(DiagCode::invalid_model, "shapes {0} and {1}, expected one",
-                      to_string(in[0]->shape), to_string(in[1]->shape));
+  TW_TRY(check_shape(1, "second strings", *in[1], in[0]->shape));
   return std::vector<TensorType>{{dtype, in[0]->shape, {}}};
 }
 

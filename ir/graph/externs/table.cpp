@@ -100,11 +100,11 @@ Expected<std::vector<TensorType>> infer_extern(const OpAttrs& attrs, const Types
       return make_error(DiagCode::unsupported, "{0}: input {1} is string, expected numbers",
                         info.name, i);
   Expected<std::vector<TensorType>> outs = info.infer(op, inputs);
-  if (!outs) {
-    std::vector<Diag> diags = take_diags(outs.takeError());
-    for (Diag& diag : diags) diag.message = std::string(info.name) + ": " + diag.message;
-    return make_error(std::move(diags));
-  }
+  if (!outs)
+    return llvm::handleErrors(outs.takeError(), [&](std::unique_ptr<DiagError> error) -> Error {
+      for (Diag& diag : error->diags) diag.message = std::string(info.name) + ": " + diag.message;
+      return Error(std::move(error));
+    });
   TW_CHECK(outs->size() == static_cast<size_t>(info.outputs), "{0} has {1} outputs, not {2}",
            info.name, info.outputs, outs->size());
   return outs;

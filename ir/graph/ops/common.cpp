@@ -46,8 +46,31 @@ Error check_rank(size_t index, const char* role, const TensorType& t, size_t ran
 Error check_dim(size_t index, const char* role, const char* what, const Expr& dim,
                 const Expr& wanted) {
   if (equal(Shape{dim}, Shape{wanted})) return Error::success();
-  return input_error(index, role, "{0} {1}, expected {2}", to_string(dim), what,
-                     to_string(simplify_dim(wanted)));
+  return unequal_input(index, role, dim, wanted, "{0} {1}, expected {2}", to_string(dim), what,
+                       to_string(simplify_dim(wanted)));
+}
+
+Error check_shape(size_t index, const char* role, const TensorType& t, const Shape& wanted) {
+  constexpr const char* kText = "shape {0}, expected {1}";
+  if (t.shape.size() != wanted.size())
+    return input_error(index, role, kText, to_string(t.shape), to_string(wanted));
+  for (size_t axis = 0; axis < wanted.size(); ++axis)
+    if (!equal(Shape{t.shape[axis]}, Shape{wanted[axis]}))
+      return unequal_input(index, role, t.shape[axis], wanted[axis], kText, to_string(t.shape),
+                           to_string(wanted));
+  return Error::success();
+}
+
+Error check_broadcast(size_t index, const char* role, const TensorType& t, const Shape& to) {
+  constexpr const char* kText = "shape {0}, expected one that broadcasts to {1}";
+  if (t.shape.size() > to.size())
+    return input_error(index, role, kText, to_string(t.shape), to_string(to));
+  for (size_t axis = 0; axis < t.shape.size(); ++axis) {
+    const Expr &dim = t.shape[axis], &wanted = to[to.size() - t.shape.size() + axis];
+    if (!is_const(dim, 1) && !equal(Shape{dim}, Shape{wanted}))
+      return unequal_input(index, role, dim, wanted, kText, to_string(t.shape), to_string(to));
+  }
+  return Error::success();
 }
 
 Expected<size_t> checked_axis(int64_t axis, size_t rank) {

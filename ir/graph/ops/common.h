@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "ir/graph/graph.h"
+#include "ir/graph/unequal_dims.h"
 
 namespace tw {
 
@@ -46,6 +47,14 @@ Error input_error(size_t index, const char* role, const char* format, Args&&... 
   return make_error(DiagCode::invalid_model, "input {0} ({1}): {2}", index, role,
                     llvm::formatv(format, std::forward<Args>(args)...).str());
 }
+// The same about two extents that differ, as unequal_dims says it
+template <class... Args>
+Error unequal_input(size_t index, const char* role, const Expr& dim, const Expr& wanted,
+                    const char* format, Args&&... args) {
+  return unequal_dims(dim, wanted,
+                      llvm::formatv("input {0} ({1}): {2}", index, role,
+                                    llvm::formatv(format, std::forward<Args>(args)...).str()));
+}
 inline bool present(const auto& inputs, size_t index) {
   return index < inputs.size() && inputs[index] != nullptr;
 }
@@ -55,6 +64,8 @@ Error check_rank(size_t index, const char* role, const TensorType& t, size_t ran
 // Same dim for every value of the symbols; `what` names it: "channels".
 Error check_dim(size_t index, const char* role, const char* what, const Expr& dim,
                 const Expr& wanted);
+Error check_shape(size_t index, const char* role, const TensorType& t, const Shape& wanted);
+Error check_broadcast(size_t index, const char* role, const TensorType& t, const Shape& to);
 Expected<size_t> checked_axis(int64_t axis, size_t rank);  // negative counts from the end
 // Every entry in [low, 2^20]: extents times them stay far from overflow; an attribute of `count`
 // entries, "strides".

@@ -2,6 +2,7 @@
 // copied, never converted.
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "ir/graph/ops/common.h"
 #include "ir/scalar_ops.h"
@@ -18,7 +19,7 @@ IndexTables identity_tables(const Tensor& x) {
   return tables;
 }
 
-Error check_shape(const char* what, const Shape& shape, size_t count) {
+Error check_extents(const char* what, const Shape& shape, size_t count) {
   if (shape.size() != count)
     return make_error(DiagCode::invalid_model, "{0} has {1} entries, expected {2}", what,
                       shape.size(), count);
@@ -61,14 +62,13 @@ std::string count_text(const Shape& shape) {
   return constant ? to_string(element_count(shape)) : "more than 2^63";
 }
 
-// Equal factors cancel, the rest must simplify to the same.
-bool same_count(const Shape& a, const Shape& b) {
+std::optional<std::pair<Expr, Expr>> counts_without_common_factors(const Shape& a, const Shape& b) {
   std::vector<Expr> left, right;
   std::optional<int64_t> left_constant = 1, right_constant = 1;
   for (const Expr& dim : a) flatten_product(simplify_dim(dim), left, left_constant);
   for (const Expr& dim : b) flatten_product(simplify_dim(dim), right, right_constant);
-  if (!left_constant || !right_constant) return false;
-  if (left_constant == 0 || right_constant == 0) return left_constant == right_constant;
+  if (!left_constant || !right_constant) return std::nullopt;
+  if (left_constant == 0 || right_constant == 0) return std::pair(*left_constant, *right_constant);
   for (size_t i = 0; i < left.size();) {
     auto match = std::ranges::find_if(right, [&](const Expr& e) { return equal(e, left[i]); });
     if (match == right.end()) {
@@ -78,9 +78,15 @@ bool same_count(const Shape& a, const Shape& b) {
     right.erase(match);
     left.erase(left.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  left.push_back(*left_constant);
-  right.push_back(*right_constant);
-  return equal(Shape{element_count(left)}, Shape{element_count(right)});
+  const int64_t common = std::gcd(*left_constant, *right_constant);
+  left.push_back(*left_constant / common);
+  right.push_back(*right_constant / common);
+  return std::pair(element_count(left), element_count(right));
+}
+
+bool same_count(const Shape& a, const Shape& b) {
+  const auto counts = counts_without_common_factors(a, b);
+  return counts && equal(Shape{counts->first}, Shape{counts->second});
 }
 
 Expected<TensorType> infer_transpose(const OpAttrs& attrs, const Types& in) {
@@ -112,9 +118,9 @@ Expected<Tensor> evaluate_transpose(const OpAttrs& attrs, const TensorType&, con
 
 Expected<TensorType> infer_reshape(const OpAttrs& attrs, const Types& in) {
   const Shape& shape = std::get<op::Reshape>(attrs).shape;
-  TW_TRY(check_shape("shape", shape, shape.size()));
-  if (!same_count(in[0]->shape, shape) &&
-      !may_be_equal(element_count(in[0]->shape), element_count(shape)))
+  TW_TRY(check_extents("shape", shape, shape.size()));
+  const auto counts = counts_without_common_factors(in[0]->shape, shape);
+  if (!counts || !may_be_equal(counts->first, counts->second))
     return input_error(0, "x", "{0} cannot be reshaped to {1}: {2} elements, expected {3}",
                        to_string(*in[0]), to_string(shape), count_text(in[0]->shape),
                        count_text(shape));
@@ -127,17 +133,18 @@ Expected<Tensor> evaluate_reshape(const OpAttrs&, const TensorType& out, const T
 
 Expected<TensorType> infer_expand(const OpAttrs& attrs, const Types& in) {
   const auto& [shape, exact] = std::get<op::Expand>(attrs);
-  TW_TRY(check_shape("shape", shape, shape.size()));
+  TW_TRY(check_extents("shape", shape, shape.size()));
   const Shape& x = in[0]->shape;
-  bool fits = exact ? x.size() == shape.size() : x.size() <= shape.size();
-  for (size_t i = 0; fits && i < x.size(); ++i) {
+  constexpr const char* kMisfit = "{0} does not broadcast to {1}";
+  if (exact ? x.size() != shape.size() : x.size() > shape.size())
+    return input_error(0, "x", kMisfit, to_string(x), to_string(shape));
+  for (size_t i = 0; i < x.size(); ++i) {
     const Expr& to = shape[shape.size() - x.size() + i];
-    if (equal(Shape{x[i]}, Shape{to})) continue;
-    fits = exact ? may_be_equal_for_some(x[i], to)
-                 : is_const(x[i], 1) || (is_data_dependent(to) && !as_const(x[i]));
+    const bool fits = equal(Shape{x[i]}, Shape{to}) ||
+                      (exact ? may_be_equal(x[i], to)
+                             : is_const(x[i], 1) || (is_data_dependent(to) && !as_const(x[i])));
+    if (!fits) return unequal_input(0, "x", x[i], to, kMisfit, to_string(x), to_string(shape));
   }
-  if (!fits)
-    return input_error(0, "x", "{0} does not broadcast to {1}", to_string(x), to_string(shape));
   return TensorType{in[0]->dtype, simplified(shape), {}};
 }
 
@@ -159,8 +166,8 @@ Expected<TensorType> infer_concat(const OpAttrs& attrs, const Types& in) {
     TW_TRY(check_rank(i, "x", *in[i], rank));
     for (size_t k = 0; k < rank; ++k) {
       if (k != axis && !equal(Shape{in[i]->shape[k]}, Shape{out.shape[k]}))
-        return input_error(i, "x", "axis {0} of {1}, expected {2}", k, to_string(*in[i]),
-                           to_string(out.shape[k]));
+        return unequal_input(i, "x", in[i]->shape[k], out.shape[k], "axis {0} of {1}, expected {2}",
+                             k, to_string(*in[i]), to_string(out.shape[k]));
     }
     out.shape[axis] = out.shape[axis] + in[i]->shape[axis];
   }
@@ -188,8 +195,8 @@ Expected<Tensor> evaluate_concat(const OpAttrs& attrs, const TensorType& out, co
 Expected<TensorType> infer_slice(const OpAttrs& attrs, const Types& in) {
   const op::Slice& slice = std::get<op::Slice>(attrs);
   const Shape& x = in[0]->shape;
-  TW_TRY(check_shape("starts", slice.starts, x.size()));
-  TW_TRY(check_shape("sizes", slice.sizes, x.size()));
+  TW_TRY(check_extents("starts", slice.starts, x.size()));
+  TW_TRY(check_extents("sizes", slice.sizes, x.size()));
   TW_TRY(check_ints("steps", slice.steps, x.size(), -(1 << 20)));
   for (size_t i = 0; i < x.size(); ++i) {
     if (slice.steps[i] == 0) return make_error(DiagCode::invalid_model, "axis {0}: a step of 0", i);
@@ -252,8 +259,8 @@ Expected<Tensor> evaluate_gather(const OpAttrs& attrs, const TensorType& out, co
 Expected<TensorType> infer_pad(const OpAttrs& attrs, const Types& in) {
   const op::Pad& pad = std::get<op::Pad>(attrs);
   TensorType out = *in[0];
-  TW_TRY(check_shape("begins", pad.begins, out.shape.size()));
-  TW_TRY(check_shape("ends", pad.ends, out.shape.size()));
+  TW_TRY(check_extents("begins", pad.begins, out.shape.size()));
+  TW_TRY(check_extents("ends", pad.ends, out.shape.size()));
   if (present(in, 1)) {
     TW_TRY(check_dtype(1, "value", *in[1], out.dtype));
     TW_TRY(check_rank(1, "value", *in[1], 0));

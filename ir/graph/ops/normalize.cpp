@@ -56,12 +56,7 @@ Expected<TensorType> infer_layer_norm(const OpAttrs& attrs, const Types& in) {
   for (size_t i = 1; i < in.size(); ++i) {
     if (!in[i]) continue;
     TW_TRY(check_dtype(i, kRoles[i], *in[i], in[0]->dtype));
-    Expected<Shape> merged = broadcast_shapes(in[i]->shape, normalized);
-    bool fits = merged && equal(*merged, normalized);
-    if (!merged) llvm::consumeError(merged.takeError());
-    if (!fits)
-      return input_error(i, kRoles[i], "shape {0}, expected one that broadcasts to {1}",
-                         to_string(in[i]->shape), to_string(normalized));
+    TW_TRY(check_broadcast(i, kRoles[i], *in[i], normalized));
   }
   return *in[0];
 }

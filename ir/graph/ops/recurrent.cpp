@@ -217,9 +217,7 @@ Expected<TensorType> infer_recurrent(const OpAttrs& attrs, const Types& in) {
   TW_TRY(check_dim(0, "x", "directions * gates * hidden", x[2],
                    Expr(*directions * a.gates() * *hidden)));
   auto check = [&](size_t i, const Shape& wanted) -> Error {
-    if (i >= in.size() || !in[i] || equal(in[i]->shape, wanted)) return Error::success();
-    return input_error(i, kRoles[i], "shape {0}, expected {1}", to_string(in[i]->shape),
-                       to_string(wanted));
+    return present(in, i) ? check_shape(i, kRoles[i], *in[i], wanted) : Error::success();
   };
   TW_TRY(check(2, {all, Expr(2 * a.gates() * *hidden)}));
   TW_TRY(check(3, {x[1]}));

@@ -59,14 +59,7 @@ Expected<TensorType> infer_take(const OpAttrs& attrs, const Types& in) {
     if (!in[i]) return make_error(DiagCode::invalid_model, "input {0} is absent", i);
     if (in[i]->dtype != DType::i32 && in[i]->dtype != DType::i64)
       return input_error(i, "indices", "{0}, expected i32 or i64", dtype_name(in[i]->dtype));
-    const Shape& s = in[i]->shape;
-    bool fits = s.size() <= take.shape.size();
-    for (size_t k = 0; fits && k < s.size(); ++k)
-      fits = is_const(s[k], 1) ||
-             equal(Shape{s[k]}, Shape{take.shape[take.shape.size() - s.size() + k]});
-    if (!fits)
-      return input_error(i, "indices", "{0} does not broadcast to {1}", to_string(*in[i]),
-                         to_string(TensorType{in[i]->dtype, take.shape, {}}));
+    TW_TRY(check_broadcast(i, "indices", *in[i], take.shape));
   }
   TensorType out{x.dtype, {}, {}};
   for (const Expr& e : take.shape) out.shape.push_back(simplify_dim(e));

@@ -55,7 +55,7 @@ TEST_CASE("evaluation reads a symbol once its value is made, and checks it") {
 TEST_CASE("what a size is read from comes before what uses it") {
   tw::Graph graph;
   const tw::ValueId x = graph.add_input("x", {tw::DType::i64, {2}, {}});
-  graph.data_symbols.push_back({"k.0", {}, 0, {}, {}});
+  graph.data_symbols.push_back({"k.0", {}, 0, {}, {}, ""});
   const tw::ValueId made = llvm::cantFail(graph.add(tw::op::Iota{{tw::var("k.0")}, 0}, {}, "made"));
   const tw::ValueId source = llvm::cantFail(
       graph.add(tw::op::Binary{tw::BinaryOp::add}, {x, x}, "source"));

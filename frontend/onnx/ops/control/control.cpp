@@ -412,12 +412,9 @@ std::optional<Results> scan(NodeImport& n, const OnnxGraph* body, std::vector<Va
     if (n.rank(inputs[i]) < 1) n.invalid(llvm::formatv("scan input {0} is a scalar", i).str());
     spec.sliced.push_back(reversed(n, inputs[i], listed(n, directions, i, inputs.size()) != 0));
     if (n.failed()) return std::nullopt;
-    const Expr extent = n.dim(spec.sliced[i], 0);
-    if (spec.trip && !is_const(n.simplified(extent - *spec.trip), 0))
-      n.invalid(llvm::formatv("scan inputs of {0} and {1} slices", to_string(*spec.trip),
-                              to_string(extent))
-                    .str());
-    spec.trip = extent;
+    if (spec.trip) spec.sliced[i] = n.with_extent(spec.sliced[i], 0, *spec.trip);
+    if (n.failed()) return std::nullopt;
+    spec.trip = n.dim(spec.sliced[i], 0);
   }
   spec.wanted.assign(n.failed() ? 0 : spec.stacked_count(), true);
   return n.failed() ? std::nullopt : import_loop(n, spec);

@@ -92,7 +92,7 @@ void import_string_normalizer(NodeImport& n) {
     return n.fail("attribute locale '" + locale + "'", "only cases without a locale's own rules");
   const bool row = n.rank(x) == 2;
   if (n.rank(x) != 1 && !row) return n.invalid("input 0 is no vector and no row");
-  if (row) n.builder().unify(n.dim(x, 0), 1);
+  if (row) n.unify(n.dim(x, 0), 1);
   const Val words = string_constant(n, stops, {Expr(std::ssize(stops))});
   if (n.failed()) return;
   const std::vector<Val> made = n.emit_extern(
