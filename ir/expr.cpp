@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/data_range.h"
 #include "ir/scalar_ops.h"
 #include "ir/storage_types.h"
 #include "support/diag.h"
@@ -79,7 +80,10 @@ static_assert(enum_count<BinaryOp>() == kBinaryOpCount);
 
 namespace {
 
-Expr make(ExprNode node) { return Expr(std::make_shared<const ExprNode>(std::move(node))); }
+Expr make(ExprNode node) {
+  node.data = data_range(node);
+  return Expr(std::make_shared<const ExprNode>(std::move(node)));
+}
 
 bool is_logical(BinaryOp op) {
   return op == BinaryOp::logical_and || op == BinaryOp::logical_or || op == BinaryOp::logical_xor;

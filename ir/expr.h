@@ -106,6 +106,12 @@ class Expr {
   std::shared_ptr<const ExprNode> node_;
 };
 
+// Numbers between which data lie that an i64 value is made from. Values of sizes and loop variables
+// alone have none: their arithmetic never leaves 64 bits. Of data it may, and wraps then.
+struct DataRange {
+  int64_t least = INT64_MIN, most = INT64_MAX;
+};
+
 struct ExprNode {
   ExprKind kind;
   DType type = DType::i64;
@@ -118,6 +124,7 @@ struct ExprNode {
   bool saturate = false;   // cast
   // load: indices; unary 1; binary 2; select: condition, then, else; cast 1
   std::vector<Expr> args{};
+  std::optional<DataRange> data{};  // the makers set it
 };
 
 // Makers check operand types (TW_CHECK) and fold constants of i64 arithmetic and trivial identities

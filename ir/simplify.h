@@ -33,6 +33,8 @@ struct Bounds {
   std::optional<int64_t> min, max;
 };
 Bounds constant_bounds(const Expr& e, const Ranges& ranges);
+// An i64 value is computed from data, modulo 2^64: nothing follows from the sums in it.
+bool may_wrap(const Expr& value);
 bool can_prove(const Expr& condition, const Ranges& ranges);  // condition simplifies to true
 
 // e = coefficient * var + rest, rest free of var; nullopt when e is not linear in var with a

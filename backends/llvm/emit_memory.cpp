@@ -36,12 +36,20 @@ const IndexForm& MemoryEmitter::form_of(const void* key, BufferId buffer,
   return known->second;
 }
 
+// Data so far from zero that the difference would leave 64 bits compare like nearer ones.
+static Expr near_zero(const Expr& e) {
+  constexpr int64_t kFar = int64_t{1} << 61;
+  const bool near = !e->data || (e->data->least >= -kFar && e->data->most <= kFar);
+  return near ? e : max(min(e, Expr(kFar)), Expr(-kFar));
+}
+
 const IndexForm& MemoryEmitter::difference_form(const Expr& comparison) {
   auto known = forms_.find(comparison.get());
   if (known == forms_.end())
     known = forms_
                 .emplace(comparison.get(),
-                         index_form(comparison->args[1] - comparison->args[0], emission_.depths))
+                         index_form(near_zero(comparison->args[1]) - near_zero(comparison->args[0]),
+                                    emission_.depths))
                 .first;
   return known->second;
 }

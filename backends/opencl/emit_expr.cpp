@@ -15,17 +15,6 @@ bool is_leaf(const Expr& e) {
   return e->kind == ExprKind::var || e->kind == ExprKind::int_imm || e->kind == ExprKind::float_imm;
 }
 
-bool holds(const Expr& e, const std::function<bool(const ExprNode&)>& what) {
-  bool found = false;
-  visit(e, [&](const Expr& n) { found |= what(*n); });
-  return found;
-}
-// Integers that are no index arithmetic may wrap.
-bool may_wrap(const Expr& e) {
-  return e.type() != DType::i64 || holds(e, [](const ExprNode& n) {
-           return n.kind == ExprKind::load || n.kind == ExprKind::cast;
-         });
-}
 bool is_product(const Expr& e) { return e->kind == ExprKind::binary && e->binary == BinaryOp::mul; }
 
 std::string widened(const Text& t) {
@@ -161,7 +150,7 @@ Text Emitter::unary_of(const Expr& e) {
   const bool real = is_float(t);
   switch (e->unary) {
     case UnaryOp::neg:
-      if (real || (t == DType::i64 && !may_wrap(e)))
+      if (real || (t == DType::i64 && !e->data))
         return {"(-" + a.text + ")", a.narrow && fits_int(e), 0, depth};
       return {"((" + type + ")(0 - (" + unsigned_type(t) + ")" + a.text + "))", false, 0, depth};
     case UnaryOp::abs:
@@ -300,7 +289,7 @@ Text Emitter::integer_binary(const Expr& e, Text a, Text b) {
     return Text{"tw_" + f + "_" + type + "(" + a.text + ", " + b.text + ")", false, 0, depth};
   };
   const auto wrapping = [&](const char* op) {
-    if (t == DType::i64 && !may_wrap(e))
+    if (t == DType::i64 && !e->data)
       return narrow && fits_int(e)
                  ? infix(op)
                  : Text{"(" + widened(a) + " " + op + " " + widened(b) + ")", false, 0, depth};

@@ -199,6 +199,7 @@ class BoundsChecker {
     for (const Expr& c : known_) {
       if (c->kind != ExprKind::binary || c->args[0].type() != DType::i64) continue;
       const Expr &a = c->args[0], &b = c->args[1];
+      if (may_wrap(a) || may_wrap(b)) continue;
       if (c->binary == BinaryOp::lt) sums.push_back(a + 1 - b);
       if (c->binary == BinaryOp::le || c->binary == BinaryOp::eq) sums.push_back(a - b);
       if (c->binary == BinaryOp::eq) sums.push_back(b - a);

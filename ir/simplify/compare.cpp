@@ -19,8 +19,10 @@ void flatten(BinaryOp op, const Poly& p, std::vector<Poly>& out) {
         m->binary != op || m.type() != DType::i64)
       continue;
     Poly rest = add(p, atom(m), -1);
-    flatten(op, add(parse(m->args[0]), rest), out);
-    flatten(op, add(parse(m->args[1]), rest), out);
+    Poly first = add(parse(m->args[0]), rest), second = add(parse(m->args[1]), rest);
+    if (may_wrap(first) || may_wrap(second)) continue;
+    flatten(op, first, out);
+    flatten(op, second, out);
     return;
   }
   out.push_back(p);
@@ -93,10 +95,22 @@ std::pair<Expr, Expr> sides(const Poly& p) {
   return {to_expr(left), to_expr(right)};
 }
 
+// A comparison of a and b, by the bounds of a - b as a number of any size.
+std::optional<bool> ordered(BinaryOp op, const Bounds& difference) {
+  const bool negative = difference.max && *difference.max < 0,
+             positive = difference.min && *difference.min > 0;
+  if (op == BinaryOp::eq || op == BinaryOp::ne)
+    return negative || positive ? std::optional(op == BinaryOp::ne) : std::nullopt;
+  if (negative || (op == BinaryOp::le && difference.max && *difference.max <= 0)) return true;
+  if (positive || (op == BinaryOp::lt && difference.min && *difference.min >= 0)) return false;
+  return std::nullopt;
+}
+
 }  // namespace
 
 Poly Simplifier::extreme(bool is_min, const Poly& a, const Poly& b) {
   BinaryOp op = is_min ? BinaryOp::min : BinaryOp::max;
+  if (may_wrap(a) || may_wrap(b)) return same(a, b) ? a : atom(binary(op, to_expr(a), to_expr(b)));
   std::vector<Poly> found, operands;
   flatten(op, a, found);
   flatten(op, b, found);
@@ -115,6 +129,8 @@ Poly Simplifier::extreme(bool is_min, const Poly& a, const Poly& b) {
   }
   if (operands.size() == 1) return operands[0];
   Poly common = common_part(operands);
+  if (std::ranges::any_of(operands, [&](const Poly& p) { return may_wrap(add(p, common, -1)); }))
+    common = Poly();
   for (Poly& p : operands) p = tidy(add(p, common, -1));
   std::sort(operands.begin(), operands.end(), ordered_before);
   Expr chain = to_expr(operands[0]);
@@ -123,7 +139,15 @@ Poly Simplifier::extreme(bool is_min, const Poly& a, const Poly& b) {
 }
 
 Expr Simplifier::compare_ints(BinaryOp op, const Poly& a, const Poly& b) {
+  const bool wraps = may_wrap(a) || may_wrap(b);
   Poly p = tidy(add(a, b, -1));
+  // a - b may leave 64 bits where a and b do not
+  if (wraps || may_wrap(p) || (op == BinaryOp::le && may_wrap(add(p, Poly(-1))))) {
+    if (same(a, b)) return bool_imm(op == BinaryOp::le || op == BinaryOp::eq);
+    if (!wraps)
+      if (const auto known = ordered(op, prover_.bounds(p))) return bool_imm(*known);
+    return binary(op, to_expr(a), to_expr(b));
+  }
   if (op == BinaryOp::lt || op == BinaryOp::le) {
     if (op == BinaryOp::le) p.constant -= 1;  // a <= b is a - b - 1 < 0
     if (prover_.at_most(p, -1)) return bool_imm(true);

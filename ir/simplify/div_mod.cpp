@@ -65,7 +65,8 @@ Poly drop_inner_moduli(const Poly& p, int64_t d) {
     const ExprNode* m = t.factors.size() == 1 ? as_op(&t.factors[0], BinaryOp::floor_mod) : nullptr;
     auto a = m ? as_const(m->args[1]) : std::nullopt;
     if (!a || *a < 1 || static_cast<__int128>(t.coefficient) * *a % d != 0) continue;
-    out = add(add(out, atom(t.factors[0]), -t.coefficient), parse(m->args[0]), t.coefficient);
+    Poly flat = add(add(out, atom(t.factors[0]), -t.coefficient), parse(m->args[0]), t.coefficient);
+    if (!may_wrap(flat)) out = std::move(flat);
   }
   return out;
 }
@@ -74,6 +75,7 @@ Poly drop_inner_moduli(const Poly& p, int64_t d) {
 
 Poly Simplifier::divide_by(const Poly& p, int64_t d) {
   if (d == 1) return p;
+  if (may_wrap(p)) return atom(floor_div(to_expr(p), d));
   for (int64_t g : block_sizes(p, d)) {
     auto [multiples, rest] = split_multiples(p, g);
     auto block = prover_.block_of(rest, g);
@@ -87,7 +89,7 @@ Poly Simplifier::divide_by(const Poly& p, int64_t d) {
     auto a = as_const(inner->args[1]);
     if (a && *a >= 1 && *a <= INT64_MAX / d && rest.constant <= INT64_MAX / *a) {
       Poly x = add(parse(inner->args[0]), Poly(*a * rest.constant));
-      return tidy(add(quotient, divide_by(x, *a * d)));
+      if (!may_wrap(x)) return tidy(add(quotient, divide_by(x, *a * d)));
     }
   }
   if (const ExprNode* inner = as_op(single, BinaryOp::floor_mod); inner && rest.constant == 0) {
@@ -105,6 +107,7 @@ Poly Simplifier::divide_by(const Poly& p, int64_t d) {
 
 Poly Simplifier::remainder_by(const Poly& p, int64_t d) {
   if (d == 1) return Poly();
+  if (may_wrap(p)) return atom(floor_mod(to_expr(p), d));
   Poly flat = tidy(drop_inner_moduli(p, d));
   if (!same(flat, p)) return remainder_by(flat, d);
   for (int64_t g : block_sizes(p, d)) {
@@ -157,10 +160,11 @@ Poly Simplifier::divide(const Poly& p, const Poly& divisor) {
   if (divisor.is_constant()) {
     int64_t d = divisor.constant;
     if (d > 0) return divide_by(p, d);
-    if (d < 0 && d != INT64_MIN) return divide_by(scale(p, -1), -d);
+    if (d < 0 && d != INT64_MIN && !may_wrap(p) && !may_wrap(scale(p, -1)))
+      return divide_by(scale(p, -1), -d);
     return atom(floor_div(to_expr(p), d));
   }
-  if (prover_.at_least(divisor, 1)) {
+  if (!may_wrap(p) && !may_wrap(divisor) && prover_.at_least(divisor, 1)) {
     std::optional<Split> exact = divide_exactly(p, divisor);
     Split parts = exact.value_or(Split{Poly(), p});
     if (prover_.at_least(parts.rest, 0) && prover_.at_most(add(parts.rest, divisor, -1), -1))
@@ -174,7 +178,7 @@ Poly Simplifier::remainder(const Poly& p, const Poly& divisor) {
     int64_t d = divisor.constant;
     return d > 0 ? remainder_by(p, d) : parse(floor_mod(to_expr(p), d));
   }
-  if (prover_.at_least(divisor, 1)) {
+  if (!may_wrap(p) && !may_wrap(divisor) && prover_.at_least(divisor, 1)) {
     std::optional<Split> exact = divide_exactly(p, divisor);
     Split parts = exact.value_or(Split{Poly(), p});
     if (prover_.at_least(parts.rest, 0) && prover_.at_most(add(parts.rest, divisor, -1), -1))

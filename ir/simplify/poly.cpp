@@ -4,6 +4,7 @@
 #include <bit>
 #include <set>
 
+#include "ir/data_range.h"
 #include "ir/scalar_ops.h"
 
 namespace tw::algebra {
@@ -95,6 +96,22 @@ Poly sum(const std::vector<Poly>& parts) {
     constant = wrapping_add(constant, p.constant);
   }
   return normalized(std::move(terms), constant);
+}
+
+bool may_wrap(const Poly& p) {
+  const auto from_data = [](const Expr& e) { return e->data.has_value(); };
+  const auto has_data = [&](const Term& t) { return std::ranges::any_of(t.factors, from_data); };
+  if (std::ranges::none_of(p.terms, has_data) || (p.constant == 0 && p.single_atom())) return false;
+  std::optional<DataRange> total = DataRange{p.constant, p.constant};
+  for (const Term& t : p.terms) {
+    std::optional<DataRange> own = DataRange{t.coefficient, t.coefficient};
+    if (!has_data(t)) own = kSizes;
+    else
+      for (const Expr& factor : t.factors)
+        if (own && factor->data) own = product_range(*own, *factor->data);
+    total = total && own ? sum_range(*total, *own) : std::nullopt;
+  }
+  return !total;
 }
 
 Poly scale(const Poly& a, int64_t factor) { return add(Poly(), a, factor); }

@@ -38,6 +38,9 @@ Poly sum(const std::vector<Poly>& parts);
 Poly scale(const Poly& a, int64_t factor);
 Poly multiply(const Poly& a, const Poly& b);
 bool same(const Poly& a, const Poly& b);
+// The sum of data and of what stands beside them may leave 64 bits: the value is p modulo 2^64, and
+// no order follows from p. False for a single atom, which is the value itself.
+bool may_wrap(const Poly& p);
 // p = coefficient * atom + rest, with neither containing the atom as a factor; nullopt when it
 // occurs squared.
 struct Split {

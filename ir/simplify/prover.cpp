@@ -131,6 +131,8 @@ Bounds Prover::atom_bounds(const Expr& e, int depth) {
       if (e.type() != DType::i64) return type_bounds(e.type());
       if (e->unary == UnaryOp::sign) return {-1, 1};
       if (e->unary != UnaryOp::abs) return {};
+      // The lowest number stays what it is
+      if (const auto& data = e->args[0]->data; data && data->least == INT64_MIN) return {};
       return {0, larger(x.max, times(x.min, -1))};
     }
     case ExprKind::binary: break;
@@ -147,6 +149,11 @@ Bounds Prover::atom_bounds(const Expr& e, int depth) {
   if (e->binary == BinaryOp::min) return {smaller(a.min, b.min), either_smaller(a.max, b.max)};
   if (e->binary == BinaryOp::max) return {either_larger(a.min, b.min), larger(a.max, b.max)};
   return {};
+}
+
+Bounds Prover::expr_interval(const Expr& e, int depth) {
+  const Poly p = parse(e);
+  return may_wrap(p) ? type_bounds(e.type()) : interval(p, depth);
 }
 
 Bounds Prover::interval(const Poly& p, int depth) {
@@ -183,7 +190,9 @@ Limit Prover::lower_without(const Poly& p, const Expr& a, int depth) {
   Bounds sign = interval(c, kAtomDepth);
   bool positive = sign.min && *sign.min >= 0, negative = sign.max && *sign.max <= 0;
   if (!positive && !negative) return std::nullopt;
-  auto with = [&](const Poly& value) { return lower(add(rest, multiply(c, value)), depth - 1); };
+  auto with = [&](const Poly& value) {
+    return may_wrap(value) ? Limit() : lower(add(rest, multiply(c, value)), depth - 1);
+  };
   if (a->kind == ExprKind::var) {
     auto range = ranges_.find(a->name);
     if (range == ranges_.end()) return std::nullopt;
@@ -205,6 +214,7 @@ Limit Prover::lower_without(const Poly& p, const Expr& a, int depth) {
   auto divisor = is_binary(a, BinaryOp::floor_div) ? as_const(a->args[1]) : std::nullopt;
   if (!divisor || *divisor < 1 || !c.is_constant() || c.constant % *divisor) return std::nullopt;
   Poly x = parse(a->args[0]);  // x - d + 1 <= d * floor_div(x, d) <= x
+  if (may_wrap(x)) return std::nullopt;
   if (positive) x.constant -= *divisor - 1;
   return lower(add(rest, x, c.constant / *divisor), depth - 1);
 }

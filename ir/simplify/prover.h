@@ -1,6 +1,6 @@
 // Constant bounds of polynomials over ranges whose ends may be symbolic: eliminates one variable
-// after the other by the end of its range, then sums intervals. Arithmetic is assumed not to
-// overflow 64 bits, as index arithmetic never does.
+// after the other by the end of its range, then sums intervals. A polynomial is a number of any size
+// here: who asks about a value asks may_wrap first.
 #pragma once
 #include "ir/simplify.h"
 #include "ir/simplify/poly.h"
@@ -28,7 +28,7 @@ class Prover {
 
  private:
   Bounds interval(const Poly& p, int depth);
-  Bounds expr_interval(const Expr& e, int depth) { return interval(parse(e), depth); }
+  Bounds expr_interval(const Expr& e, int depth);
   std::optional<int64_t> lower(const Poly& p, int depth);
   bool in_its_interval(const Poly& p, const Expr& atom) const;
   std::optional<int64_t> lower_without(const Poly& p, const Expr& atom, int depth);

@@ -34,6 +34,7 @@ Poly Simplifier::normal(const Expr& e) {
       Expr simpler = unary(e->unary, run(e->args[0]));
       if (e->unary != UnaryOp::abs || simpler->kind != ExprKind::unary) return parse(simpler);
       Poly x = parse(simpler->args[0]);
+      if (may_wrap(x)) return atom(simpler);
       if (prover_.at_least(x, 0)) return x;
       if (prover_.at_most(x, 0)) return scale(x, -1);
       return atom(simpler);
@@ -68,10 +69,10 @@ Poly Simplifier::normal_binary(const ExprNode& e) {
     case BinaryOp::floor_div: return divide(a, b);
     case BinaryOp::floor_mod: return remainder(a, b);
     case BinaryOp::div:
-      if (prover_.at_least(a, 0) && prover_.at_least(b, 1)) return divide(a, b);
+      if (!may_wrap(a) && prover_.at_least(a, 0) && prover_.at_least(b, 1)) return divide(a, b);
       break;
     case BinaryOp::mod:
-      if (prover_.at_least(a, 0) && prover_.at_least(b, 1)) return remainder(a, b);
+      if (!may_wrap(a) && prover_.at_least(a, 0) && prover_.at_least(b, 1)) return remainder(a, b);
       break;
     case BinaryOp::min: return extreme(true, a, b);
     case BinaryOp::max: return extreme(false, a, b);
@@ -165,6 +166,7 @@ bool Simplifier::absorb_once(Poly& p) {
       moved.terms.push_back({u.factors, u.coefficient / t.coefficient});
       Poly sum_a = add(a, moved), sum_b = add(b, moved);
       if (sum_a.terms.size() >= a.terms.size() && sum_b.terms.size() >= b.terms.size()) continue;
+      if (may_wrap(sum_a) || may_wrap(sum_b) || may_wrap(a) || may_wrap(b)) continue;
       Poly rest = add(add(p, moved, -t.coefficient), atom(m), -t.coefficient);
       p = add(rest, extreme(is_min, sum_a, sum_b), t.coefficient);
       return true;

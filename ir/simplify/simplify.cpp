@@ -32,10 +32,17 @@ Expr simplify(const Expr& e, const Ranges& ranges) {
 
 Bounds constant_bounds(const Expr& e, const Ranges& ranges) {
   Simplifier simplifier(ranges);
-  if (e.type() == DType::i64) return simplifier.prover().bounds(simplifier.normal(e));
+  if (e.type() == DType::i64) {
+    const Poly value = simplifier.normal(e);
+    return may_wrap(value) ? Bounds{} : simplifier.prover().bounds(value);
+  }
   Expr simpler = simplifier.run(e);
   if (auto value = as_const(simpler)) return {value, value};
   return is_float(e.type()) ? Bounds{} : simplifier.prover().atom_bounds(simpler, 4);
+}
+
+bool may_wrap(const Expr& value) {
+  return value.type() == DType::i64 && algebra::may_wrap(parse(value));
 }
 
 bool can_prove(const Expr& condition, const Ranges& ranges) {
@@ -123,6 +130,11 @@ class IntervalFinder {
         add(split->rest, multiply(split->coefficient, grows == want_max ? ends->max : ends->min)));
   }
 
+  std::optional<Ends> of_value(const Expr& e, int depth) {
+    const Poly p = parse(e);
+    return may_wrap(p) ? std::nullopt : of(p, depth);
+  }
+
   std::optional<Ends> constant_ends(const Expr& a) {
     Bounds b = simplifier_.prover().bounds(atom(a));
     if (!b.min || !b.max) return std::nullopt;
@@ -147,7 +159,7 @@ class IntervalFinder {
       return of_division(a, depth);
     if (a->binary != BinaryOp::min && a->binary != BinaryOp::max) return std::nullopt;
     bool is_min = a->binary == BinaryOp::min;
-    auto x = of(parse(a->args[0]), depth), y = of(parse(a->args[1]), depth);
+    auto x = of_value(a->args[0], depth), y = of_value(a->args[1], depth);
     if (!x || !y) return std::nullopt;
     return Ends{simplifier_.extreme(is_min, x->min, y->min),
                 simplifier_.extreme(is_min, x->max, y->max)};
@@ -156,7 +168,7 @@ class IntervalFinder {
   std::optional<Ends> of_division(const Expr& a, int depth) {
     Poly divisor = parse(a->args[1]);
     if (runs(a->args[1]) || !simplifier_.prover().at_least(divisor, 1)) return std::nullopt;
-    auto x = of(parse(a->args[0]), depth);
+    auto x = of_value(a->args[0], depth);
     if (a->binary == BinaryOp::floor_div) {
       if (!x) return std::nullopt;
       return Ends{simplifier_.divide(x->min, divisor), simplifier_.divide(x->max, divisor)};
@@ -170,7 +182,7 @@ class IntervalFinder {
   }
 
   std::optional<Ends> of_select(const Expr& a, int depth) {
-    auto x = of(parse(a->args[1]), depth), y = of(parse(a->args[2]), depth);
+    auto x = of_value(a->args[1], depth), y = of_value(a->args[2], depth);
     if (!x || !y) return std::nullopt;
     if (!runs(a->args[0])) {
       auto choose = [&](const Poly& p, const Poly& q) {

@@ -1,0 +1,122 @@
+#include "ir/data_range.h"
+
+#include <algorithm>
+
+#include "ir/scalar_ops.h"
+#include "ir/storage_types.h"
+
+namespace tw {
+namespace {
+
+constexpr DataRange kAny{};
+
+std::optional<DataRange> fitting(__int128 least, __int128 most) {
+  if (least < INT64_MIN || most > INT64_MAX) return std::nullopt;
+  return DataRange{static_cast<int64_t>(least), static_cast<int64_t>(most)};
+}
+
+DataRange range_or_sizes(const Expr& e) {
+  if (e->kind == ExprKind::int_imm) return {e->int_value, e->int_value};
+  return e->data.value_or(kSizes);
+}
+
+DataRange over_both(const DataRange& a, const DataRange& b) {
+  return {std::min(a.least, b.least), std::max(a.most, b.most)};
+}
+
+DataRange of_type(DType t) {
+  if (t == DType::boolean) return {0, 1};
+  return is_int(t) && dtype_bytes(t) < 8 ? DataRange{lowest_of(t), highest_of(t)} : kAny;
+}
+
+// In what is divided by the divisor, and what remains of it.
+DataRange quotient(const DataRange& a, const DataRange& by) {
+  if (by.least < 1) return kAny;
+  return {std::min<int64_t>(floor_div_int(a.least, by.least), 0),
+          std::max<int64_t>(a.most, 0) / by.least};
+}
+DataRange remainder(const DataRange& by, bool floored) {
+  if (by.least < 1 || by.most == INT64_MAX) return kAny;
+  return {floored ? 0 : 1 - by.most, by.most - 1};
+}
+
+std::optional<DataRange> of_unary(UnaryOp op, const DataRange& a) {
+  switch (op) {
+    case UnaryOp::neg: return fitting(-static_cast<__int128>(a.most), -static_cast<__int128>(a.least));
+    case UnaryOp::abs:
+      return fitting(0, std::max<__int128>(a.most, -static_cast<__int128>(a.least)));
+    case UnaryOp::sign: return DataRange{-1, 1};
+    case UnaryOp::bit_not: return DataRange{-1 - a.most, -1 - a.least};
+    default: return std::nullopt;
+  }
+}
+
+std::optional<DataRange> of_binary(BinaryOp op, const ExprNode& node) {
+  const DataRange a = range_or_sizes(node.args[0]), b = range_or_sizes(node.args[1]);
+  const bool both = node.args[0]->data && node.args[1]->data;
+  switch (op) {
+    case BinaryOp::add: return sum_range(a, b);
+    case BinaryOp::sub: {
+      const auto negated = of_unary(UnaryOp::neg, b);
+      return negated ? sum_range(a, *negated) : std::nullopt;
+    }
+    case BinaryOp::mul:
+      if (both || node.args[0]->kind == ExprKind::int_imm || node.args[1]->kind == ExprKind::int_imm)
+        return product_range(a, b);
+      return node.args[0]->data ? a : b;  // a stride is a size: the product is one of indices
+    case BinaryOp::min: return DataRange{std::min(a.least, b.least), std::min(a.most, b.most)};
+    case BinaryOp::max: return DataRange{std::max(a.least, b.least), std::max(a.most, b.most)};
+    case BinaryOp::div:
+    case BinaryOp::floor_div: return quotient(a, b);
+    case BinaryOp::floor_mod: return remainder(b, true);
+    case BinaryOp::mod: return remainder(b, false);
+    case BinaryOp::bit_and:
+      if (b.least >= 0) return DataRange{0, b.most};
+      if (a.least >= 0) return DataRange{0, a.most};
+      return std::nullopt;
+    case BinaryOp::shr:
+      return node.args[1]->kind == ExprKind::int_imm && b.least >= 0 && b.least < 63
+                 ? std::optional(DataRange{a.least >> b.least, a.most >> b.least})
+                 : std::nullopt;
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::optional<DataRange> sum_range(const DataRange& a, const DataRange& b) {
+  return fitting(static_cast<__int128>(a.least) + b.least, static_cast<__int128>(a.most) + b.most);
+}
+
+std::optional<DataRange> product_range(const DataRange& a, const DataRange& b) {
+  const auto times = [](int64_t x, int64_t y) { return static_cast<__int128>(x) * y; };
+  const auto [least, most] = std::minmax({times(a.least, b.least), times(a.least, b.most),
+                                          times(a.most, b.least), times(a.most, b.most)});
+  return fitting(least, most);
+}
+
+std::optional<DataRange> data_range(const ExprNode& node) {
+  if (node.type != DType::i64) return std::nullopt;
+  const bool from_data = std::ranges::any_of(node.args, [](const Expr& e) {
+    return e.type() == DType::i64 && e->data.has_value();
+  });
+  switch (node.kind) {
+    case ExprKind::int_imm:
+    case ExprKind::float_imm:
+    case ExprKind::var: return std::nullopt;
+    case ExprKind::load: return kAny;
+    case ExprKind::cast:
+      return node.args[0].type() == DType::i64 ? node.args[0]->data : of_type(node.args[0].type());
+    case ExprKind::select:
+      if (!node.args[1]->data && !node.args[2]->data) return std::nullopt;
+      return over_both(range_or_sizes(node.args[1]), range_or_sizes(node.args[2]));
+    case ExprKind::unary:
+      return from_data ? of_unary(node.unary, *node.args[0]->data).value_or(kAny)
+                       : std::optional<DataRange>();
+    case ExprKind::binary:
+      return from_data ? of_binary(node.binary, node).value_or(kAny) : std::optional<DataRange>();
+  }
+  return kAny;
+}
+
+}  // namespace tw
