@@ -1,6 +1,6 @@
 // Constant bounds of polynomials over ranges whose ends may be symbolic: eliminates one variable
-// after the other by the end of its range, then sums intervals. A polynomial is a number of any size
-// here: who asks about a value asks may_wrap first.
+// after the other by the end of its range, then sums intervals. A polynomial is a number of any
+// size here: who asks about a value asks may_wrap first.
 #pragma once
 #include "ir/simplify.h"
 #include "ir/simplify/poly.h"

@@ -30,8 +30,12 @@ struct Part {
 // clamping).
 Part slice_part(NodeImport& n, const Expr& start, const Expr& end, int64_t step,
                 const Expr& extent) {
-  const Expr s = n.simplified(from_start(n, start, extent)),
-             e = n.simplified(from_start(n, end, extent));
+  const auto near = [](const Expr& at) {
+    const auto given = as_const(at);
+    return given ? Expr(std::clamp(*given, -kFar, kFar)) : at;
+  };
+  const Expr s = n.simplified(from_start(n, near(start), extent)),
+             e = n.simplified(from_start(n, near(end), extent));
   const Expr low = 0, last = n.simplified(extent - 1), before = -1;
   if (step > 0) {
     const Expr from = n.simplified(max(low, min(s, extent))),
