@@ -179,6 +179,9 @@ const onnx::TypeProto& held_type(const onnx::TypeProto& type, std::string& kind)
   return type;
 }
 
+// Exporters write these for a dimension that they have no name for: each is a size of its own.
+bool names_no_size(const std::string& symbol) { return symbol == "?" || symbol == "-1"; }
+
 OnnxValueInfo read_value_info(const onnx::ValueInfoProto& proto) {
   OnnxValueInfo out;
   out.name = proto.name();
@@ -202,7 +205,8 @@ OnnxValueInfo read_value_info(const onnx::ValueInfoProto& proto) {
   out.element_type = type.tensor_type().elem_type();
   out.has_shape = type.tensor_type().has_shape();
   for (const auto& dim : type.tensor_type().shape().dim())
-    out.dims.push_back({dim.has_dim_value() ? dim.dim_value() : -1, dim.dim_param()});
+    out.dims.push_back({dim.has_dim_value() ? dim.dim_value() : -1,
+                        names_no_size(dim.dim_param()) ? "" : dim.dim_param()});
   return out;
 }
 

@@ -64,6 +64,7 @@ class Copier {
   bool copy(size_t begin, size_t end, Message message, int depth, std::string& out) {
     if (depth > kMaxDepth) return stop(begin, "messages nest deeper than 64");
     size_t position = begin;
+    Payload raw;
     while (position < end) {
       const size_t start = position;
       uint64_t tag = 0, length = 0;
@@ -85,13 +86,8 @@ class Copier {
       if (length > end - position) return stop(start, "the file is cut short");
       const size_t payload = position;
       position += length;
-      if ((tag & 7) == 2 && message == Message::tensor && field == kRawData &&
-          length > kInlineBytes) {
-        put_entry(out, "location", kModelLocation);
-        put_entry(out, "offset", std::to_string(payload));
-        put_entry(out, "length", std::to_string(length));
-        put_varint(out, uint64_t{kDataLocation} << 3);
-        out += kExternal;
+      if ((tag & 7) == 2 && message == Message::tensor && field == kRawData) {
+        raw = {payload, length};
       } else if (const Message child = child_of(message, field);
                  (tag & 7) == 2 && child != Message::leaf) {
         std::string inner;
@@ -103,12 +99,29 @@ class Copier {
       }
       if (out.size() > kMaxSkeleton) return stop(start, kTooLarge);
     }
+    if (raw.begin > 0) put_raw(raw, out);
     return true;
   }
 
   const std::string& problem() const { return problem_; }
 
  private:
+  struct Payload {
+    size_t begin = 0, length = 0;  // begin 0: there is none
+  };
+
+  // A tensor's last fields: a later one of a number counts, as where the file says of a payload
+  // that stays behind that it is in the message.
+  void put_raw(const Payload& raw, std::string& out) {
+    if (raw.length <= kInlineBytes)
+      return put_bytes(out, kRawData, file_.substr(raw.begin, raw.length));
+    put_entry(out, "location", kModelLocation);
+    put_entry(out, "offset", std::to_string(raw.begin));
+    put_entry(out, "length", std::to_string(raw.length));
+    put_varint(out, uint64_t{kDataLocation} << 3);
+    out += kExternal;
+  }
+
   bool varint(size_t& position, size_t end, uint64_t& value) {
     value = 0;
     for (int shift = 0; shift < 70; shift += 7) {

@@ -1,5 +1,6 @@
 // Symbolic dimensions: kept, bound, and carried through shape arithmetic.
 #include <doctest/doctest.h>
+#include <onnx/onnx_pb.h>
 
 #include "tests/frontend/helpers.h"
 
@@ -100,6 +101,23 @@ TEST_CASE("a size that is called as a loop is another name than the loop's") {
   CHECK(output_type(model) == "f32[n, c]");
   for (const std::string& symbol : model.graph.symbols)
     CHECK((symbol != interface_name(symbol) && least_of(symbol) == 1));
+}
+
+TEST_CASE("names that name no size: each such dimension is one of its own") {
+  const std::string graph = "g (float[n,n,m,m] x) => (float[n,n,m,m] y) { y = Relu(x) }";
+  for (const char* name : {"?", "-1"}) {
+    onnx::ModelProto model;
+    REQUIRE(model.ParseFromString(graph_bytes(graph)));
+    auto& dims = *model.mutable_graph()
+                      ->mutable_input(0)
+                      ->mutable_type()
+                      ->mutable_tensor_type()
+                      ->mutable_shape();
+    for (int axis : {0, 1}) dims.mutable_dim(axis)->set_dim_param(name);
+    Expected<Model> own = import_bytes(model.SerializeAsString(), {{{"x[1]", 5}}});
+    if (!own) FAIL(error_text(own.takeError()));
+    CHECK(output_type(*own) == "f32[x[0], 5, m, m]");
+  }
 }
 
 TEST_CASE("unnamed dimensions get a symbol, strange names become identifiers") {
