@@ -64,6 +64,10 @@ std::string print_gaps(const std::vector<Gap>& gaps);
 // says why.
 std::vector<std::string> external_files(const std::string& path);
 
+// The folder that holds the model's file and those with its tensors where the path is a link of
+// Hugging Face's cache; "" where it is none.
+std::string cache_folder(const std::string& model_path);
+
 // An ONNX TensorProto file (.pb), as the node tests store inputs and outputs.
 Expected<Tensor> read_tensor_proto(const std::string& path);
 

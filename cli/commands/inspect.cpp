@@ -349,8 +349,10 @@ Expected<int> inspect_artifact(const InspectArgs& args, Console& console) {
 }
 
 Expected<int> inspect(const InspectArgs& args, Console& console) {
-  TW_ASSIGN(const Confined work,
-            confined(args.untrusted, {folder_of(args.file), args.given.file()}, {}, console));
+  TW_ASSIGN(
+      const Confined work,
+      confined(args.untrusted, {folder_of(args.file), cache_folder(args.file), args.given.file()},
+               {}, console));
   if (work.code) return *work.code;
   TW_ASSIGN(const bool artifact, is_artifact(args.file));
   return artifact ? inspect_artifact(args, console) : inspect_model(args, console);

@@ -149,10 +149,11 @@ Error model_is_unchanged(const FileRoles& files, const std::string& output) {
 Expected<int> quantize(const QuantizeArgs& args, Console& console) {
   TW_TRY(check_quantize(args));
   const std::string output = output_of(args);
-  TW_ASSIGN(const Confined work, confined(args.untrusted,
-                                          {folder_of(args.model), args.data,
-                                           is_input_forms_file(args.inputs) ? args.inputs : ""},
-                                          {folder_of(output)}, console));
+  TW_ASSIGN(const Confined work,
+            confined(args.untrusted,
+                     {folder_of(args.model), cache_folder(args.model), args.data,
+                      is_input_forms_file(args.inputs) ? args.inputs : ""},
+                     {folder_of(output)}, console));
   if (work.code) return *work.code;
   FileRoles files;
   files.reads_model(args.model);

@@ -12,6 +12,7 @@
 #include "driver/bundle/bundle.h"
 #include "driver/compare/verify.h"
 #include "driver/run/device_report.h"
+#include "frontend/frontend.h"
 
 namespace tw {
 namespace {
@@ -76,7 +77,8 @@ Json to_json(const PerNodeReport& report) {
 
 // Of what the inputs are read.
 std::vector<std::string> files_of(const VerifyArgs& args) {
-  std::vector<std::string> files{folder_of(args.library), folder_of(args.model), args.inputs.data};
+  std::vector<std::string> files{folder_of(args.library), folder_of(args.model),
+                                 cache_folder(args.model), args.inputs.data};
   for (const std::string& input : args.inputs.files)
     files.push_back(input.substr(input.find('=') + 1));
   return files;

@@ -4,9 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstring>
+#include <utility>
 
+#include "frontend/frontend.h"
 #include "frontend/onnx/skeleton.h"
 
 namespace tw::onnx_import {
@@ -28,25 +32,85 @@ std::vector<std::string> path_parts(const std::string& location) {
   return parts;
 }
 
-// Opens folder/part/part... without following a link in any part below the folder.
-int open_beneath(const std::string& folder, const std::vector<std::string>& parts) {
-  int at = open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  for (size_t i = 0; i < parts.size() && at >= 0; ++i) {
-    const int kind = i + 1 < parts.size() ? O_PATH | O_DIRECTORY : O_RDONLY | O_NONBLOCK;
-    const int next = openat(at, parts[i].c_str(), kind | O_NOFOLLOW | O_CLOEXEC);
-    const int saved = errno;
-    close(at);
-    errno = saved;
-    at = next;
+constexpr int kFolder = O_PATH | O_DIRECTORY | O_CLOEXEC,
+              kFile = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(other.release()) {}
+  Descriptor& operator=(Descriptor other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
   }
+  ~Descriptor() {
+    const int saved = errno;
+    if (number_ >= 0) close(number_);
+    errno = saved;
+  }
+  int get() const { return number_; }
+  int release() { return std::exchange(number_, -1); }
+
+ private:
+  int number_;
+};
+
+// folder/part/part... but for the last one, without following a link in any part below the folder.
+Descriptor open_parent(const std::string& folder, const std::vector<std::string>& parts) {
+  Descriptor at(open(folder.c_str(), kFolder));
+  for (size_t i = 0; i + 1 < parts.size() && at.get() >= 0; ++i)
+    at = Descriptor(openat(at.get(), parts[i].c_str(), kFolder | O_NOFOLLOW));
   return at;
+}
+
+std::pair<std::string, std::string> folder_and_name(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return {".", path};
+  return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
+}
+
+// Hugging Face's cache keeps the files of a repository in one folder. The tree of a version is made
+// of links there: "../../blobs/NAME".
+struct CacheLink {
+  std::string folder, name;  // the folder as the link says
+};
+
+std::optional<CacheLink> cache_link(int at, const std::string& name) {
+  constexpr std::string_view up = "../", blobs = "blobs/";
+  std::array<char, PATH_MAX> text{};
+  const ssize_t length = readlinkat(at, name.c_str(), text.data(), text.size());
+  if (length <= 0 || static_cast<size_t>(length) == text.size()) return std::nullopt;
+  std::string_view rest(text.data(), static_cast<size_t>(length));
+  while (rest.starts_with(up)) rest.remove_prefix(up.size());
+  if (rest.data() == text.data() || !rest.starts_with(blobs)) return std::nullopt;
+  rest.remove_prefix(blobs.size());
+  if (rest.empty() || rest == "." || rest == ".." || rest.find('/') != std::string_view::npos)
+    return std::nullopt;
+  const size_t before = static_cast<size_t>(length) - rest.size() - 1;
+  return CacheLink{{text.data(), before}, std::string(rest)};
+}
+
+// What a link in the folder `at` leads to, where the model is such a link too and both lead into
+// one folder; -1 where that is not so.
+int open_cached(int at, const std::string& name, const std::string& model_path) {
+  const auto [model_folder, model_name] = folder_and_name(model_path);
+  const Descriptor model_at(open(model_folder.c_str(), kFolder));
+  const auto model = cache_link(model_at.get(), model_name), data = cache_link(at, name);
+  if (!model || !data) return -1;
+  const Descriptor first(openat(model_at.get(), model->folder.c_str(), kFolder | O_NOFOLLOW)),
+      second(openat(at, data->folder.c_str(), kFolder | O_NOFOLLOW));
+  struct stat of_model{}, of_data{};
+  if (first.get() < 0 || second.get() < 0 || fstat(first.get(), &of_model) != 0 ||
+      fstat(second.get(), &of_data) != 0 || of_model.st_dev != of_data.st_dev ||
+      of_model.st_ino != of_data.st_ino)
+    return -1;
+  return openat(second.get(), data->name.c_str(), kFile);
 }
 
 }  // namespace
 
-ExternalData::ExternalData(std::shared_ptr<const MappedFile> model, const std::string& model_path) {
-  const size_t slash = model_path.rfind('/');
-  folder_ = slash == std::string::npos ? "." : slash == 0 ? "/" : model_path.substr(0, slash);
+ExternalData::ExternalData(std::shared_ptr<const MappedFile> model, const std::string& model_path)
+    : model_path_(model_path), folder_(folder_and_name(model_path).first) {
   files_[kModelLocation] = std::move(model);
 }
 
@@ -59,11 +123,15 @@ Expected<std::shared_ptr<const MappedFile>> ExternalData::file(const std::string
         DiagCode::invalid_model,
         "external data of tensor '{0}' is at '{1}': only files below the model's folder are read",
         tensor, location);
-  const int descriptor = open_beneath(folder_, parts);
+  const Descriptor parent = open_parent(folder_, parts);
+  int descriptor = parent.get() < 0 ? -1 : openat(parent.get(), parts.back().c_str(), kFile);
+  const bool is_link = descriptor < 0 && errno == ELOOP;
+  if (is_link) descriptor = open_cached(parent.get(), parts.back(), model_path_);
   if (descriptor < 0) {
-    if (errno == ELOOP)
+    if (is_link)
       return make_error(DiagCode::invalid_model,
-                        "external data of tensor '{0}' is at '{1}', a link: links are not followed",
+                        "external data of tensor '{0}' is at '{1}', a link: links are not followed "
+                        "but to the 'blobs' of the repository that the model's own link leads to",
                         tensor, location);
     return make_error(DiagCode::io, "cannot open '{0}' (external data of tensor '{1}'): {2}",
                       folder_ + "/" + location, tensor, std::strerror(errno));
@@ -127,3 +195,14 @@ Expected<Blob> ExternalData::range(const std::string& name, uint64_t offset, uin
 }
 
 }  // namespace tw::onnx_import
+
+namespace tw {
+
+std::string cache_folder(const std::string& model_path) {
+  const auto [folder, name] = onnx_import::folder_and_name(model_path);
+  const onnx_import::Descriptor at(open(folder.c_str(), onnx_import::kFolder));
+  const auto link = onnx_import::cache_link(at.get(), name);
+  return link ? folder + "/" + link->folder : "";
+}
+
+}  // namespace tw

@@ -22,8 +22,8 @@ class ExternalData {
 
   // Bytes [offset, offset + length) of the file that `location` (or its alias) names relative to
   // the model's folder (kModelLocation: the model file). Refused: absolute paths, "..", symbolic
-  // and hard links, ranges past the end, and ranges that overlap another tensor's without being the
-  // same. `tensor` is for messages.
+  // links but those of a cache in which the model is one too, hard links, ranges past the end, and
+  // ranges that overlap another tensor's without being the same. `tensor` is for messages.
   Expected<Blob> range(const std::string& location, uint64_t offset, uint64_t length,
                        const std::string& tensor);
 
@@ -31,7 +31,7 @@ class ExternalData {
   Expected<std::shared_ptr<const MappedFile>> file(const std::string& location,
                                                    const std::string& tensor);
 
-  std::string folder_;
+  std::string model_path_, folder_;
   std::vector<std::string> aliases_;  // "#1" is the first
   std::map<std::string, std::string> alias_of_;
   std::map<std::string, std::shared_ptr<const MappedFile>> files_;  // by location

@@ -219,6 +219,46 @@ TEST_CASE("external data is mapped from below the model's folder only") {
   CHECK(e.error_at("pipe") != "");
 }
 
+TEST_CASE("links of a cache: data beside the model, in the folder that the model's own leads to") {
+  namespace fs = std::filesystem;
+  External e;
+  const fs::path cache = e.folder.path("cache"), tree = cache / "snapshots/1/onnx";
+  fs::create_directories(tree);
+  fs::create_directories(cache / "blobs");
+  fs::create_directories(e.folder.path("blobs"));
+  e.entry("location", "m.data");
+  write_file(cache / "blobs/a", e.model.SerializeAsString());
+  write_file(cache / "blobs/b", std::string(8, '\0'));
+  write_file(e.folder.path("blobs/b"), std::string(8, '\0'));
+  write_file(cache / "b", std::string(8, '\0'));
+  const auto error_to = [&](const std::string& data, const std::string& model) {
+    fs::remove(tree / "m.data");
+    fs::remove(tree / "m.onnx");
+    fs::create_symlink(data, tree / "m.data");
+    if (model.empty()) fs::copy_file(cache / "blobs/a", tree / "m.onnx");
+    else fs::create_symlink(model, tree / "m.onnx");
+    Expected<Model> result = import_onnx(tree / "m.onnx");
+    return result ? "" : error_text(result.takeError());
+  };
+  const std::string up = "../../../", model = up + "blobs/a";
+  CHECK(error_to(up + "blobs/b", model) == "");
+  CHECK(cache_folder(tree / "m.onnx") == tree.string() + "/" + up + "blobs");
+  const std::string absolute = (cache / "blobs/b").string();
+  for (const std::string& other : {up + "../blobs/b", up + "b", up + "blobs/../b", absolute,
+                                   up + "blobs/./b", std::string("blobs/b")})
+    CHECK(error_to(other, model).find("links are not followed but") != std::string::npos);
+  // The model's own is none, or an absolute one
+  CHECK(error_to(up + "blobs/b", "").find("links are not followed but") != std::string::npos);
+  CHECK(cache_folder(tree / "m.onnx").empty());
+  CHECK(error_to(up + "blobs/b", (cache / "blobs/a").string()).find("links are not followed but") !=
+        std::string::npos);
+  // What is there is a link again, or has another name
+  fs::create_symlink("../b", cache / "blobs/c");
+  CHECK(error_to(up + "blobs/c", model).find("links are not followed but") != std::string::npos);
+  fs::create_hard_link(cache / "b", cache / "blobs/d");
+  CHECK(error_to(up + "blobs/d", model).find("hard links") != std::string::npos);
+}
+
 TEST_CASE("external ranges stay inside the file and apart from each other") {
   External e;
   CHECK(e.error_at("data.bin", "60", "8").find("has only 64 bytes") != std::string::npos);

@@ -91,6 +91,16 @@ def _(folder):
     return words
 
 
+@attack("external data: a link out of a cache's folder", 1, "links are not followed")
+def _(folder):
+    words = external(folder, "link.bin")
+    (folder / "blobs").mkdir()
+    (folder / "model/m.onnx").rename(folder / "blobs/m")
+    (folder / "model/m.onnx").symlink_to("../blobs/m")
+    (folder / "model/link.bin").symlink_to("../secret.bin")
+    return words
+
+
 @attack("external data: a link in a parent folder", 5, "cannot open")
 def _(folder):
     words = external(folder, "up/secret.bin")

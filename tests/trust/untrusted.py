@@ -66,6 +66,13 @@ def check_work(run, folder):
     model.parent.mkdir()
     matmuls(model, 64, 2)
     run("compile", model, "-o", "chain.so", "--untrusted")
+    # A cache's tree of links
+    (folder / "cache/blobs").mkdir(parents=True)
+    (folder / "cache/snapshots/1").mkdir(parents=True)
+    for name in ("chain.onnx", "chain.data"):
+        (folder / "cache/blobs" / name).write_bytes((model.parent / name).read_bytes())
+        (folder / "cache/snapshots/1" / name).symlink_to(f"../../blobs/{name}")
+    run("compile", "cache/snapshots/1/chain.onnx", "-o", "cached.so", "--untrusted", "--name", "c")
     # Errors are those of the work, told once
     (folder / "none.onnx").write_bytes(b"\0\1\2")
     said = run("inspect", "none.onnx", "--untrusted", code=1)

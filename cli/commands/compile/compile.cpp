@@ -12,6 +12,7 @@
 #include "cli/tune_text.h"
 #include "cli/tune_watch.h"
 #include "driver/report/page.h"
+#include "frontend/frontend.h"
 #include "packager/output_file.h"
 #include "program/not_pinned.h"
 
@@ -51,13 +52,14 @@ Expected<Confined> confined_compile(const CompileArgs& args, Console& console) {
                       "--untrusted does not go with --log, --tune and --cache: a stranger's model "
                       "must not write what other compiles take");
   const std::string budget = args.budget == kNoBudget ? "" : args.budget;
-  return confined(args.untrusted,
-                  {folder_of(args.model), target_file(args.target, config_dirs()), budget,
-                   args.given.file(), args.accuracy.data, args.verify.data},
-                  {args.output.empty() ? "." : folder_of(args.output), folder_of(args.header),
-                   folder_of(args.weights), folder_of(args.report), folder_of(args.depfile),
-                   folder_of(args.junit), args.dump_dir},
-                  console);
+  return confined(
+      args.untrusted,
+      {folder_of(args.model), cache_folder(args.model), target_file(args.target, config_dirs()),
+       budget, args.given.file(), args.accuracy.data, args.verify.data},
+      {args.output.empty() ? "." : folder_of(args.output), folder_of(args.header),
+       folder_of(args.weights), folder_of(args.report), folder_of(args.depfile),
+       folder_of(args.junit), args.dump_dir},
+      console);
 }
 
 // What the lock lacks, as a table.
