@@ -24,13 +24,13 @@ void add_slice(const op::Slice& slice, const Shape& x, std::vector<Expr>& out) {
   }
 }
 
-// The window fits into what it slides over.
+// The window fits into what it slides over, but for so many elements.
 void add_windows(const Shape& x, const std::vector<Expr>& kernel, const Ints& dilations,
-                 const Ints& pads, std::vector<Expr>& out) {
+                 const Ints& pads, const Ints& beyond, std::vector<Expr>& out) {
   const size_t axes = kernel.size();
   for (size_t i = 0; i < axes; ++i)
-    out.push_back(
-        le((kernel[i] - 1) * Expr(dilations[i]) + 1, x[i + 2] + Expr(pads[i] + pads[i + axes])));
+    out.push_back(le((kernel[i] - 1) * Expr(dilations[i]) + Expr(1 - beyond[i]),
+                     x[i + 2] + Expr(pads[i] + pads[i + axes])));
 }
 
 // Something is read of these axes of x wherever the result has elements.
@@ -89,10 +89,13 @@ struct OperatorConditions {
   }
   void operator()(const op::Slice& a) const { add_slice(a, x(), out); }
   void operator()(const op::Pool& a) const {
-    add_windows(x(), {a.kernel.begin(), a.kernel.end()}, a.dilations, a.pads, out);
+    Ints beyond(a.kernel.size(), 0);
+    for (size_t i = 0; i < beyond.size() && a.ceil_mode; ++i) beyond[i] = a.strides[i] - 1;
+    add_windows(x(), {a.kernel.begin(), a.kernel.end()}, a.dilations, a.pads, beyond, out);
   }
   void operator()(const op::Conv& a) const {
-    add_windows(x(), {shape(1).begin() + 2, shape(1).end()}, a.dilations, a.pads, out);
+    add_windows(x(), {shape(1).begin() + 2, shape(1).end()}, a.dilations, a.pads,
+                Ints(shape(1).size() - 2, 0), out);
   }
   void operator()(const op::Expand& a) const {
     if (!a.exact) return add_broadcast(x(), a.shape, out);

@@ -100,13 +100,14 @@ void import_mel_weights(NodeImport& n) {
   n.set(n.cast(n.select(on_fall, falling, n.select(flat, peak, rising)), type));
 }
 
-// Frames [B, F, W, 1 or 2], times the window, transformed along W.
+// Frames [B, F, W, 1 or 2], times the window, transformed along W. A signal [B, L] is a real one.
 void import_stft(NodeImport& n) {
-  const Val x = n.in(0);
+  Val x = n.in(0);
   const Expr given = extent_input(n, 1, "the frame step"),
              step = as_const(given) ? given : n.simplified(max(given, Expr(1)));
-  if (!n.failed() && n.rank(x) != 3)
-    return n.invalid(llvm::formatv("a signal of rank {0}, 3 is needed", n.rank(x)).str());
+  if (!n.failed() && n.rank(x) != 2 && n.rank(x) != 3)
+    return n.invalid(llvm::formatv("a signal of rank {0}, 2 or 3 is needed", n.rank(x)).str());
+  if (!n.failed() && n.rank(x) == 2) x = n.reshape(x, {n.dim(x, 0), n.dim(x, 1), 1});
   const Val window = n.maybe(2);
   Expr length = n.dim(x, 1);
   if (n.has(3)) length = extent_input(n, 3, "the frame length");
