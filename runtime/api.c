@@ -107,7 +107,7 @@ static int options_are_sound(const tw_options* o, tw_text* error) {
     text_add(error, "a dimension of ");
     text_add_number(error, o->symbols[s]);
     text_add(error, ", expected ");
-    tw_add_limits(error, s);
+    tw_add_limits(error, s, o->symbols[s]);
     return 0;
   }
   return 1;

@@ -45,7 +45,8 @@ void tw_strings_free(tw_strings* s, int32_t all); /* for the next run, or for ev
 /* Both fill the context's pointers; the first binds the symbols, which the second needs. Errors
  * leave a text. */
 int tw_symbol_fits(int32_t symbol, int64_t value);
-void tw_add_limits(tw_text* t, int32_t symbol); /* "at least 1 (batch)" */
+/* "at least 1 (batch)"; where that refuses 0, how it is allowed */
+void tw_add_limits(tw_text* t, int32_t symbol, int64_t got);
 tw_status tw_verify_sizes(tw_text* error,
                           const int64_t* symbols); /* conditions of the model; bound symbols */
 tw_status tw_verify_inputs(tw_context* c, const tw_tensor* inputs);

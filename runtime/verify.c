@@ -166,7 +166,7 @@ int tw_symbol_fits(int32_t symbol, int64_t value) {
   return value >= limits[0] && value <= limits[1];
 }
 
-void tw_add_limits(tw_text* t, int32_t symbol) {
+void tw_add_limits(tw_text* t, int32_t symbol, int64_t got) {
   const int64_t* limits = &tw_model->symbol_limits[2 * symbol];
   text_add(t, limits[1] == INT64_MAX ? "at least " : "");
   text_add_number(t, limits[0]);
@@ -177,13 +177,17 @@ void tw_add_limits(tw_text* t, int32_t symbol) {
   text_add(t, " (");
   text_add(t, tw_model->symbols[symbol]);
   text_add(t, ")");
+  if (got != 0) return;
+  text_add(t, ": one compiled with --dim ");
+  text_add(t, tw_model->symbols[symbol]);
+  text_add(t, "=0..MOST takes 0");
 }
 
 /* The limits of the symbol that dim i is. */
 static int within_limits(const tw_item* item, int32_t i, int64_t got) {
   const int32_t symbol = (int32_t)(-1 - item->info->dims[i]);
   if (tw_symbol_fits(symbol, got)) return 1;
-  tw_add_limits(begin_dim_error(item, i, got), symbol);
+  tw_add_limits(begin_dim_error(item, i, got), symbol, got);
   return 0;
 }
 

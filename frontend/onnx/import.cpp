@@ -72,9 +72,9 @@ class Symbols {
                      .str());
         dims_[text] = value;
       } else if (const auto name = find(text)) {
-        if (value < 1 || value > kMaxDim)
+        if (value < 0 || value > kMaxDim)
           refuse(
-              llvm::formatv("dimension '{0}' cannot be {1}, only 1 to {2}", *name, value, kMaxDim)
+              llvm::formatv("dimension '{0}' cannot be {1}, only 0 to {2}", *name, value, kMaxDim)
                   .str());
         if (!dims_.emplace(*name, value).second)
           refuse("dimension '" + *name + "' is given twice, once as '" + text + "'");

@@ -157,7 +157,10 @@ TEST_CASE("headers compile strictly and two models link into one program") {
   if (run_command("cc --version").status == 0)
     must(cd + "cc" + strict + "-std=c99 -O1 main.c fake.so other.so -Wl,-rpath,. -o c_program");
   const CommandResult run = run_command(cd + "./c_program");
-  CHECK(run.output == "0 7\n5 input 0 (a): dim 0 is 0, expected at least 1 (n)\n");
+  CHECK(
+      run.output ==
+      "0 7\n5 input 0 (a): dim 0 is 0, expected at least 1 (n): one compiled with --dim n=0..MOST "
+      "takes 0\n");
   CHECK(run.status == 0);
 }
 
