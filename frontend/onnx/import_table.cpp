@@ -279,6 +279,7 @@ constexpr std::array kRows = {
     ImportRow{"SkipLayerNormalization", 1, 1, as<import_skip_layer_norm, true>, kMicrosoft},
     ImportRow{"SkipSimplifiedLayerNormalization", 1, 1, as<import_skip_layer_norm, false>,
               kMicrosoft},
+    ImportRow{"Tokenizer", 1, 1, import_tokenizer, kMicrosoft},
     ImportRow{"TransposeMatMul", 1, 1, import_fused_matmul, kMicrosoft},
 };
 

@@ -9,6 +9,7 @@ namespace tw {
 // In the order of their names.
 enum class ExternFunction : uint8_t {
   bit_cast,
+  class_probabilities,
   compress,
   det,
   non_max_suppression,
@@ -25,12 +26,14 @@ enum class ExternFunction : uint8_t {
   string_normalize,
   string_parts,
   string_split,
+  string_token_count,
+  string_tokens,
   tensor_scatter,
   topk,
   tree_ensemble,
   unique
 };
-inline constexpr size_t kExternCount = 21;
+inline constexpr size_t kExternCount = 24;
 
 struct ExternInfo {
   ExternFunction function;

@@ -3,6 +3,7 @@
 // clang-format off: each file stands on those before it.
 #include "fail.c"
 #include "bit_cast.c"
+#include "class_probabilities.c"
 #include "compress.c"
 #include "det.c"
 #include "non_max_suppression.c"
@@ -13,6 +14,7 @@
 #include "scatter_nd.c"
 #include "string_match.c"
 #include "string_text.c"
+#include "string_tokens.c"
 #include "strings.c"
 #include "tensor_scatter.c"
 #include "topk.c"

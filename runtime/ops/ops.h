@@ -41,6 +41,7 @@ typedef struct tw_op_args {
 
 /* TW_OK, or a status that ends the run; its text is the run's last_error. */
 int32_t tw_op_bit_cast(const tw_op_args* a);
+int32_t tw_op_class_probabilities(const tw_op_args* a);
 int32_t tw_op_compress(const tw_op_args* a);
 int32_t tw_op_det(const tw_op_args* a);
 int32_t tw_op_non_max_suppression(const tw_op_args* a);
@@ -57,6 +58,8 @@ int32_t tw_op_string_match(const tw_op_args* a);
 int32_t tw_op_string_normalize(const tw_op_args* a);
 int32_t tw_op_string_parts(const tw_op_args* a);
 int32_t tw_op_string_split(const tw_op_args* a);
+int32_t tw_op_string_token_count(const tw_op_args* a);
+int32_t tw_op_string_tokens(const tw_op_args* a);
 int32_t tw_op_tensor_scatter(const tw_op_args* a);
 int32_t tw_op_topk(const tw_op_args* a);
 int32_t tw_op_tree_ensemble(const tw_op_args* a);

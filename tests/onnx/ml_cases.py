@@ -103,6 +103,11 @@ def models():
                                                                 coefficients=floats(generator, 6), **shared)
         yield f"svm_classifier_{kernel.lower()}", [plain], model("SVMClassifier", [plain], both, classlabels_ints=[2, 0, 7], vectors_per_class=[2, 3, 1],
                                                                  support_vectors=floats(generator, 6, FEATURES), coefficients=floats(generator, 2, 6), rho=floats(generator, 3), **shared)
+        per = [2, 3, 1] if kernel in ("LINEAR", "RBF") else [4, 2]
+        pairs = len(per) * (len(per) - 1) // 2
+        yield f"svm_classifier_{kernel.lower()}_probabilities", [plain], model("SVMClassifier", [plain], both, classlabels_ints=[2, 0, 7][:len(per)], vectors_per_class=per,
+                                                                               support_vectors=floats(generator, 6, FEATURES), coefficients=floats(generator, len(per) - 1, 6),
+                                                                               rho=floats(generator, pairs), prob_a=[-1.5, -0.75, -2.0][:pairs], prob_b=[0.1, -0.2, 0.3][:pairs], **shared)
     yield "svm_regressor_one_class", [plain], model("SVMRegressor", [plain], both[1:], n_supports=6, support_vectors=floats(generator, 6, FEATURES), rho=[0.3], one_class=1,
                                                     coefficients=floats(generator, 6), kernel_type="RBF", kernel_params=[0.25, 0.5, 3.0])
 

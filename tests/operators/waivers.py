@@ -125,6 +125,7 @@ WAIVERS = [
     Waiver("LinearRegressor", "reference", "without intercepts its results are NaN", lambda c: "intercepts" not in c.attributes),
     Waiver("LinearRegressor", "onnxruntime", "it transforms no scores", lambda c: "post_transform" in c.attributes),
     Waiver("LinearClassifier SVMClassifier", "onnxruntime", "it gives and transforms the score of the second of two classes otherwise", lambda c: class_count(c) == 2),
+    Waiver("SVMClassifier", "reference", "its matrix for the probabilities of three classes has one number a row beside the diagonal", lambda c: "prob_a" in c.attributes),
     Waiver("TreeEnsembleClassifier", "onnxruntime", "a class without a weight in the leaves that are met is no candidate for it; of two classes it gives other scores"),
     Waiver("SVMRegressor TreeEnsembleRegressor TreeEnsemble", "onnxruntime", "it transforms no single score", lambda c: attribute(c, "n_targets", 1) == 1),
     Waiver("TreeEnsembleRegressor", "onnxruntime", "it leaves base values out, or transforms other scores, where a target has no weight",

@@ -257,5 +257,6 @@ void import_string_equal(NodeImport& n);
 void import_string_normalizer(NodeImport& n);
 void import_string_split(NodeImport& n);
 void import_tf_idf_vectorizer(NodeImport& n);
+void import_tokenizer(NodeImport& n);
 
 }  // namespace tw::onnx_import

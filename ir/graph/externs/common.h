@@ -10,9 +10,10 @@ using ExternInfer = Expected<std::vector<TensorType>>(const op::Extern&, const T
 ExternInfer infer_topk, infer_scatter_elements, infer_scatter_nd, infer_tensor_scatter;
 ExternInfer infer_compress, infer_nonzero, infer_non_max_suppression, infer_tree_ensemble,
     infer_unique, infer_random_bits, infer_det;
-ExternInfer infer_bit_cast, infer_refuse;
+ExternInfer infer_bit_cast, infer_class_probabilities, infer_refuse;
 ExternInfer infer_string_concat, infer_string_const, infer_string_equal, infer_string_find,
-    infer_string_match, infer_string_normalize, infer_string_parts, infer_string_split;
+    infer_string_match, infer_string_normalize, infer_string_parts, infer_string_split,
+    infer_string_token_count, infer_string_tokens;
 
 // As many inputs as that, the first `required` of them present.
 Error check_inputs(const Types& inputs, size_t required, size_t most);

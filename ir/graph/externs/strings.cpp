@@ -3,7 +3,10 @@
 // (i64), -1 for none. string_match: x, a compiled expression (i32) -> bool. string_normalize: words
 // [n], those to leave out [k] -> string[max(n, 1)], how many stay (i64); ints: case, exact.
 // string_parts: x, delimiter [1] -> how many parts each has and the most (i64); ints: how often it
-// is parted. string_split: the same; dims: the most -> string[x..., most].
+// is parted. string_split: the same; dims: the most -> string[x..., most]. string_token_count: x,
+// compiled expressions (i32) -> the most tokens, with marks (i64); ints: mode, characters of the
+// shortest, marks. string_tokens: the same and what fills up [1]; dims: the most -> string[x...,
+// most].
 #include "ir/graph/externs/common.h"
 
 namespace tw {
@@ -39,6 +42,15 @@ Error check_parting(const op::Extern& attrs, const Types& in, size_t dims) {
   if (equal(in[1]->shape, Shape{Expr(1)})) return Error::success();
   return make_error(DiagCode::invalid_model, "the delimiter has shape {0}, expected [1]",
                     to_string(in[1]->shape));
+}
+
+Error check_tokens(const op::Extern& attrs, const Types& in, size_t inputs, size_t dims) {
+  TW_TRY(check_inputs(in, inputs, inputs));
+  TW_TRY(check_counts(attrs, 3, 0, dims));
+  TW_TRY(check_strings(in, 1));
+  TW_TRY(check_vector(in, 1, DType::i32));
+  TW_TRY(check_choice(attrs, 0, 3, "the mode"));
+  return check_choice(attrs, 2, 2, "marks");
 }
 
 }  // namespace
@@ -94,6 +106,20 @@ Expected<std::vector<TensorType>> infer_string_split(const op::Extern& attrs, co
   TensorType parts = *in[0];
   parts.shape.push_back(attrs.dims[0]);
   return std::vector<TensorType>{std::move(parts)};
+}
+
+Expected<std::vector<TensorType>> infer_string_token_count(const op::Extern& attrs,
+                                                           const Types& in) {
+  TW_TRY(check_tokens(attrs, in, 2, 0));
+  return std::vector<TensorType>{{DType::i64, {}, {}}};
+}
+
+Expected<std::vector<TensorType>> infer_string_tokens(const op::Extern& attrs, const Types& in) {
+  TW_TRY(check_tokens(attrs, in, 3, 1));
+  TW_TRY(check_vector(in, 2, DType::string));
+  TensorType tokens = *in[0];
+  tokens.shape.push_back(attrs.dims[0]);
+  return std::vector<TensorType>{std::move(tokens)};
 }
 
 }  // namespace tw

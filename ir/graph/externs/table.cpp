@@ -11,6 +11,8 @@ namespace {
 
 constexpr ExternInfo kFunctions[] = {
     {ExternFunction::bit_cast, "bit_cast", 1, true, -1, infer_bit_cast, tw_op_bit_cast},
+    {ExternFunction::class_probabilities, "class_probabilities", 2, true, -1,
+     infer_class_probabilities, tw_op_class_probabilities},
     {ExternFunction::compress, "compress", 2, true, -1, infer_compress, tw_op_compress},
     {ExternFunction::det, "det", 2, true, -1, infer_det, tw_op_det},
     {ExternFunction::non_max_suppression, "non_max_suppression", 3, true, -1,
@@ -38,6 +40,10 @@ constexpr ExternInfo kFunctions[] = {
      tw_op_string_parts},
     {ExternFunction::string_split, "string_split", 1, false, -1, infer_string_split,
      tw_op_string_split},
+    {ExternFunction::string_token_count, "string_token_count", 1, false, -1,
+     infer_string_token_count, tw_op_string_token_count},
+    {ExternFunction::string_tokens, "string_tokens", 1, false, -1, infer_string_tokens,
+     tw_op_string_tokens},
     {ExternFunction::tensor_scatter, "tensor_scatter", 1, true, 0, infer_tensor_scatter,
      tw_op_tensor_scatter},
     {ExternFunction::topk, "topk", 3, true, -1, infer_topk, tw_op_topk},
@@ -76,7 +82,7 @@ struct StringMemory : tw_strings {
 bool takes_strings(ExternFunction f) {
   using enum ExternFunction;
   return f == compress || f == scatter_elements || f == scatter_nd || f == tensor_scatter ||
-         (f >= ExternFunction::string_concat && f <= ExternFunction::string_split);
+         (f >= ExternFunction::string_concat && f <= ExternFunction::string_tokens);
 }
 
 tw_view view_of(const Tensor* tensor, void* data) {

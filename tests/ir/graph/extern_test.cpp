@@ -1,6 +1,8 @@
 // Functions of the runtime library: nodes of several outputs as text, in order and in checks; what
 // the functions compute, by hand.
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
 
 #include "ir/graph/externs.h"
@@ -132,6 +134,22 @@ TEST_CASE("halves and bfloat16 add as floats do and round once") {
       CHECK(sum.at(i) == want.at(0));
     }
   }
+}
+
+TEST_CASE("probabilities of classes from those of pairs") {
+  // Pairs that agree: 0.5, 0.3 and 0.2 of all
+  const Tensor agree = tensor(DType::f32, {1, 3}, {0.625, 5.0 / 7, 0.6});
+  const Tensor made = run(ExternFunction::class_probabilities, {3}, {&agree})[0];
+  for (int64_t i = 0; i < 3; ++i)
+    CHECK(std::abs(made.at(i) - std::array{0.5, 0.3, 0.2}[static_cast<size_t>(i)]) < 5e-3);
+  const Tensor two = tensor(DType::f32, {2, 1}, {0.5, 0.875});
+  const Tensor both = run(ExternFunction::class_probabilities, {2}, {&two})[0];
+  CHECK(both.at(0) == 0.5);
+  CHECK(std::abs(both.at(2) - 0.875) < 5e-3);
+  CHECK(std::abs(both.at(2) + both.at(3) - 1) < 1e-6);
+  const op::Extern call{ExternFunction::class_probabilities, {4}, {}, {}};
+  const TensorType three = type_of(agree);
+  CHECK(error_of(infer_types(call, {&three})).find("pairs of classes") != std::string::npos);
 }
 
 TEST_CASE("selecting by the data: what is found, how many, zeros behind") {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frontend/onnx/ops/ml/ml.h"
+#include "ir/graph/externs.h"
 
 namespace tw::onnx_import {
 namespace {
@@ -227,10 +228,32 @@ Val votes_of(NodeImport& n, int64_t count, Val scores) {
   return n.add(n.emit(op::MatMul{}, {won, constant(n, change, {pairs, count})}), row(n, lost));
 }
 
+// [rows, classes], from the decisions of the pairs: a sigmoid says how likely the first class of a
+// pair is of the two.
+Val probabilities(NodeImport& n, int64_t count, Val decisions, const std::vector<float>& slopes,
+                  const std::vector<float>& offsets) {
+  const size_t pairs = static_cast<size_t>(count * (count - 1) / 2);
+  if (slopes.size() != pairs || offsets.size() != pairs) {
+    n.invalid(llvm::formatv("{0} prob_a and {1} prob_b for {2} pairs of classes", slopes.size(),
+                            offsets.size(), pairs)
+                  .str());
+    return {};
+  }
+  const Val line = n.add(n.mul(decisions, row(n, slopes)), row(n, offsets));
+  const auto number = [&](double value) { return n.scalar(value, DType::f32); };
+  const Val first = n.binary(
+      BinaryOp::min, n.max(n.unary(UnaryOp::sigmoid, n.unary(UnaryOp::neg, line)), number(1e-7)),
+      number(1 - 1e-7));
+  const std::vector<Val> made = n.emit_extern(ExternFunction::class_probabilities, {count}, {},
+                                              {first});
+  return made.empty() ? Val{} : made[0];
+}
+
 }  // namespace
 
-// Without probabilities the scores are the decisions of the pairs; of two classes they are -s and
-// s. Without support vectors each class has a row of coefficients.
+// With probabilities the scores are those of the classes. Without them they are the decisions of
+// the pairs; of two classes they are -s and s. Without support vectors each class has a row of
+// coefficients.
 void import_ml_svm_classifier(NodeImport& n) {
   const Val x = matrix(n, n.in(0), DType::f32);
   const PostTransform transform = read_post_transform(n);
@@ -238,9 +261,8 @@ void import_ml_svm_classifier(NodeImport& n) {
   const Classes classes = read_classes(n);
   Ints labels = class_labels(n, "classlabels_ints", "classlabels_strings");
   const std::vector<float> weights = n.reals("coefficients").value_or(std::vector<float>()),
-                           rho = n.reals("rho").value_or(std::vector<float>());
-  if (const auto probabilities = n.reals("prob_a"); probabilities && !probabilities->empty())
-    n.fail("attribute prob_a: probabilities", "use the decisions");
+                           rho = n.reals("rho").value_or(std::vector<float>()),
+                           slopes = n.reals("prob_a").value_or(std::vector<float>());
   if (n.failed()) return;
   if (rho.empty()) return n.invalid("attribute rho is empty");
   const auto count = classes.all > 0 ? static_cast<int64_t>(classes.vectors.size())
@@ -263,7 +285,10 @@ void import_ml_svm_classifier(NodeImport& n) {
   Val scores = pair_scores(n, classes, kernels, weights, rho);
   if (n.failed()) return;
   const Val best = labels_of(n, labels, argmax(n, votes_of(n, count, scores)));
-  if (count == 2) scores = both(n, scores);
+  if (!slopes.empty())
+    scores = probabilities(n, count, scores, slopes,
+                           n.reals("prob_b").value_or(std::vector<float>()));
+  else if (count == 2) scores = both(n, scores);
   set_classes(n, best, transformed(n, transform, scores));
 }
 

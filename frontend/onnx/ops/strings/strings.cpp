@@ -30,6 +30,12 @@ Val integers(NodeImport& n, const std::vector<int64_t>& values) {
   return n.builder().add_constant(tensor);
 }
 
+std::string no_program(Error error) {
+  return "a pattern that has no program here: " + take_diags(std::move(error))[0].message;
+}
+constexpr const char* kRegexAdvice =
+    "write it without: RE2's syntax but for Unicode classes and flags other than i, s";
+
 }  // namespace
 
 Val string_constant(NodeImport& n, const std::vector<std::string>& texts, Shape shape) {
@@ -123,14 +129,59 @@ void import_regex_full_match(NodeImport& n) {
   const Val x = n.in(0);
   if (!is_string(n, x, 0)) return;
   Expected<std::vector<int32_t>> words = compile_regex(n.text("pattern", ""));
-  if (!words)
-    return n.fail(
-        "a pattern that has no program here: " + take_diags(words.takeError())[0].message,
-        "write it without: RE2's syntax but for Unicode classes and flags other than i, s");
+  if (!words) return n.fail(no_program(words.takeError()), kRegexAdvice);
   Tensor program = Tensor::zeros(DType::i32, {std::ssize(*words)});
   std::ranges::copy(*words, program.as<int32_t>().begin());
   n.set(first(
       n.emit_extern(ExternFunction::string_match, {}, {}, {x, n.builder().add_constant(program)})));
+}
+
+// Programs in one tensor: how many, where each begins, then they.
+static Val compiled(NodeImport& n, const std::vector<std::string>& patterns) {
+  std::vector<int32_t> all(patterns.size() + 1, static_cast<int32_t>(patterns.size()));
+  for (size_t i = 0; i < patterns.size(); ++i) {
+    Expected<std::vector<int32_t>> words = compile_regex(patterns[i]);
+    if (!words) {
+      n.fail(no_program(words.takeError()), kRegexAdvice);
+      return {};
+    }
+    all[i + 1] = static_cast<int32_t>(all.size());
+    all.insert(all.end(), words->begin(), words->end());
+  }
+  Tensor programs = Tensor::zeros(DType::i32, {std::ssize(all)});
+  std::ranges::copy(all, programs.as<int32_t>().begin());
+  return n.builder().add_constant(programs);
+}
+
+// com.microsoft: separators, one after the other, or what a token is; characters where that is
+// any of them.
+void import_tokenizer(NodeImport& n) {
+  enum class Mode : uint8_t { between, found, characters };
+  constexpr size_t kMostSeparators = 64;
+  const Val x = n.in(0);
+  if (!is_string(n, x, 0)) return;
+  const int64_t least = n.integer("mincharnum", 0), mark = n.integer("mark", 0) != 0;
+  const auto separators = n.texts("separators");
+  const std::vector<std::string> patterns = separators.value_or(
+      std::vector<std::string>{n.text("tokenexp", "")});
+  if (n.rank(x) != 1 && n.rank(x) != 2) return n.invalid("input 0 is no vector and no matrix");
+  if (least < 1) return n.invalid("attribute mincharnum is not positive");
+  if (patterns.empty() || (!separators && patterns[0].empty()))
+    return n.invalid("neither separators nor tokenexp");
+  if (patterns.size() > kMostSeparators)
+    return n.fail("more than 64 separators", "join them by '|' where none needs another's pieces");
+  const bool characters = patterns.size() == 1 && patterns[0] == (separators ? "" : ".");
+  if (characters && least > 1) return n.invalid("tokens of one character, and mincharnum above 1");
+  const Mode mode = characters ? Mode::characters : separators ? Mode::between : Mode::found;
+  const Val programs = compiled(n, patterns),
+            pad = string_constant(n, {n.text("pad_value", "")}, {1});
+  if (n.failed()) return;
+  const Ints ints = {static_cast<int64_t>(mode), least, mark};
+  const Val count = first(
+      n.emit_extern(ExternFunction::string_token_count, ints, {}, {x, programs}));
+  if (n.failed()) return;
+  const Expr most = n.symbol_of(count, 0);
+  n.set(first(n.emit_extern(ExternFunction::string_tokens, ints, {}, {x, programs, pad}, {most})));
 }
 
 // Of n-grams in pool_int64s (or pool_strings), which say where those of each length begin. Strings

@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""Models as exporters and caches leave them: valid ones that once were refused. Each is compiled, run and held against onnxruntime without optimizations.
+
+    as_exported.py --tilewright BUILD/tilewright [--only NAME,NAME]
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+TOLERANCE = 2e-5   # of an output's range
+MS = "com.microsoft"
+CASES = {}
+rng = np.random.default_rng(3)
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+def floats(*shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def model_of(nodes, inputs, outputs, weights=(), opset=17):
+    """inputs: name -> (array, its dims); outputs: names, or name -> element type."""
+    given = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), dims) for name, (array, dims) in inputs.items()]
+    made = [helper.make_value_info(name, helper.make_tensor_type_proto(kind, None)) for name, kind in
+            (outputs if isinstance(outputs, dict) else dict.fromkeys(outputs, TensorProto.FLOAT)).items()]
+    graph = helper.make_graph(nodes, "g", given, made, [numpy_helper.from_array(array, name) for name, array in dict(weights).items()])
+    domains = [helper.make_opsetid("", opset), helper.make_opsetid("ai.onnx.ml", 3), helper.make_opsetid(MS, 1)]
+    return helper.make_model(graph, opset_imports=domains, ir_version=9)
+
+
+class Runs:
+    def __init__(self, tilewright, folder):
+        self.tilewright, self.folder = tilewright, folder
+
+    def command(self, *words):
+        return subprocess.run([self.tilewright, *map(str, words)], capture_output=True, text=True)
+
+    def compile(self, model, *flags):
+        """The library, or what is wrong."""
+        path = model
+        if isinstance(model, onnx.ModelProto):
+            path = self.folder / "m.onnx"
+            onnx.save(model, path)
+        done = self.command("compile", path, "-t", "host", "-o", self.folder / "m.so", *flags)
+        if done.returncode:
+            raise AssertionError(f"compile exits with {done.returncode}: {done.stderr}")
+        return self.folder / "m.so"
+
+    def run(self, feeds):
+        np.savez(self.folder / "in.npz", **feeds)
+        done = self.command("run", self.folder / "m.so", "--input", self.folder / "in.npz", "--output-dir", self.folder / "out")
+        return done
+
+    def check(self, model, feeds, *flags):
+        """Compiled with these flags, it gives what onnxruntime gives."""
+        self.compile(model, *flags)
+        done = self.run(feeds)
+        if done.returncode:
+            raise AssertionError(f"run exits with {done.returncode}: {done.stderr}")
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.log_severity_level = 3
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        wanted = session.run(None, {name: feeds[name].astype(object) if feeds[name].dtype.kind == "U" else feeds[name] for name in feeds})
+        for output, want in zip(session.get_outputs(), wanted):
+            got = np.load(self.folder / "out" / f"{output.name}.npy")
+            if got.shape != want.shape:
+                raise AssertionError(f"{output.name} has shape {got.shape}, expected {want.shape}")
+            if want.dtype == object:
+                assert got.tolist() == want.tolist(), f"{output.name} is {got.tolist()}, expected {want.tolist()}"
+            elif want.size:
+                off = np.abs(got.astype(np.float64) - want).max()
+                assert off <= TOLERANCE * max(np.abs(want).max(), 1), f"{output.name} is {off} off"
+
+
+@case
+def data_location(runs):
+    """onnxruntime's quantize_dynamic writes the default out."""
+    model = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": (floats(1, 32), [1, 32])}, ["y"], {"w": floats(32, 64)})
+    model.graph.initializer[0].data_location = TensorProto.DEFAULT
+    runs.check(model, {"x": floats(1, 32)})
+
+
+@case
+def question_marks(runs):
+    """Paddle's exporter calls every free dimension '?', or '-1'."""
+    for name in ("?", "-1"):
+        model = model_of([helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1])], {"x": (floats(1), [name, 3, name, name])}, ["y"], {"w": floats(4, 3, 3, 3)})
+        runs.check(model, {"x": floats(2, 3, 7, 9)})
+        runs.check(model, {"x": floats(2, 3, 7, 9)}, "--dim", "x[2]=7")
+
+
+@case
+def stft(runs):
+    """A signal without the axis for real and imaginary parts."""
+    for dims in (["batch", "length"], [2, 64]):
+        for window in ([], ["w"]):
+            node = helper.make_node("STFT", ["x", "step", *(window or ["", "n"])], ["y"], onesided=1)
+            model = model_of([node], {"x": (floats(1), dims)}, ["y"], {"step": np.array(8), "w": floats(16), "n": np.array(16)})
+            runs.check(model, {"x": floats(2, 64)})
+
+
+@case
+def pools(runs):
+    """Rounded up, a window may be larger than what it lies on."""
+    for kind in ("MaxPool", "AveragePool"):
+        for extents, kernel, strides, pads in (((2, 2), [3, 3], [2, 2], [0, 0, 0, 0]), ((1, 5), [3, 3], [3, 2], [0, 0, 0, 0]), ((1, 2), [4, 5], [4, 5], [0, 1, 0, 1])):
+            node = helper.make_node(kind, ["x"], ["y"], kernel_shape=kernel, strides=strides, pads=pads, ceil_mode=1)
+            for dims in ([1, 3, *extents], [1, 3, "H", "W"]):
+                runs.check(model_of([node], {"x": (floats(1), dims)}, ["y"]), {"x": floats(1, 3, *extents)})
+
+
+@case
+def svm_probabilities(runs):
+    for kernel, per in (("RBF", [3, 2]), ("RBF", [2, 4, 1, 3]), ("LINEAR", [3, 2, 2]), ("POLY", [1] * 12)):
+        pairs, total = len(per) * (len(per) - 1) // 2, sum(per)
+        for labels in ({"classlabels_ints": list(range(7, 7 + len(per)))}, {"classlabels_strings": [f"class {i}" for i in range(len(per))]}):
+            node = helper.make_node("SVMClassifier", ["x"], ["label", "p"], domain="ai.onnx.ml", kernel_type=kernel, kernel_params=[0.3, 0.5, 2.0], vectors_per_class=per,
+                                    support_vectors=floats(total * 5).tolist(), coefficients=floats((len(per) - 1) * total).tolist(), rho=floats(pairs).tolist(),
+                                    prob_a=(-1 - rng.random(pairs)).tolist(), prob_b=(0.3 * floats(pairs)).tolist(), **labels)
+            kinds = {"label": TensorProto.STRING if "classlabels_strings" in labels else TensorProto.INT64, "p": TensorProto.FLOAT}
+            runs.check(model_of([node], {"x": (floats(1), ["n", 5])}, kinds), {"x": floats(9, 5)})
+
+
+@case
+def tokenizer(runs):
+    """com.microsoft: by separators, by what a token is, by characters; with marks and pads."""
+    texts = np.array([["a, b;c  d", "été;, x"], ["", "one"], ["ab12 cd34", ",,;"]])
+    variants = [dict(separators=[""], mincharnum=1), dict(separators=[" ", ";"], mincharnum=1), dict(separators=["[ ,]+", ";"], mincharnum=2), dict(tokenexp="[a-z]+|[0-9]", mincharnum=1),
+                dict(tokenexp="é|[a-z0-9]{2,}", mincharnum=2), dict(tokenexp=".", mincharnum=1), dict(separators=["zz"], mincharnum=1), dict(separators=["\\b"], mincharnum=1),
+                dict(tokenexp="q", mincharnum=1)]
+    for attributes in variants:
+        for mark in (0, 1):
+            node = helper.make_node("Tokenizer", ["x"], ["y"], domain=MS, mark=mark, pad_value="#", **attributes)
+            given = helper.make_tensor_value_info("x", TensorProto.STRING, ["n", "m"])
+            made = helper.make_tensor_value_info("y", TensorProto.STRING, None)
+            model = helper.make_model(helper.make_graph([node], "g", [given], [made]), opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(MS, 1)], ir_version=9)
+            try:
+                runs.check(model, {"x": texts})
+            except AssertionError as problem:
+                raise AssertionError(f"{attributes}, mark={mark}: {problem}") from problem
+
+
+@case
+def empty_past(runs):
+    """A decoder's first step: without limits the run says which flag allows it."""
+    model = model_of([helper.make_node("Concat", ["past", "new"], ["y"], axis=1)], {"past": (floats(1), [1, "past", 4]), "new": (floats(1), [1, "s", 4])}, ["y"])
+    feeds = {"past": floats(1, 0, 4), "new": floats(1, 3, 4)}
+    runs.check(model, feeds, "--dim", "past=0..16")
+    runs.check(model, feeds, "--dim", "past=0")
+    runs.compile(model)
+    done = runs.run(feeds)
+    assert done.returncode and "--dim past=0..MOST" in done.stderr, done.stderr
+
+
+@case
+def links_of_a_cache(runs):
+    """Model and data are links into one folder, as in Hugging Face's cache."""
+    model = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": (floats(1, 64), [1, 64])}, ["y"], {"w": floats(64, 64)})
+    plain, tree, blobs = runs.folder / "plain", runs.folder / "cache/snapshots/1", runs.folder / "cache/blobs"
+    for folder in (plain, tree, blobs):
+        folder.mkdir(parents=True)
+    onnx.save(model, plain / "model.onnx", save_as_external_data=True, location="model.onnx_data", size_threshold=0)
+    for i, name in enumerate(("model.onnx", "model.onnx_data")):
+        (plain / name).rename(blobs / str(i))
+        (tree / name).symlink_to(f"../../blobs/{i}")
+    for command in ("inspect", "compile"):
+        done = runs.command(command, tree / "model.onnx", *(["-o", runs.folder / "m.so"] if command == "compile" else ["--json"]))
+        assert done.returncode == 0, done.stderr
+    assert json.loads(runs.command("inspect", tree / "model.onnx", "--json").stdout)
+    (tree / "model.onnx_data").unlink()
+    (runs.folder / "secret").write_bytes((blobs / "1").read_bytes())
+    (tree / "model.onnx_data").symlink_to("../../../secret")
+    done = runs.command("compile", tree / "model.onnx", "-o", runs.folder / "m.so")
+    assert done.returncode == 1 and "links are not followed" in done.stderr, done.stderr
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tilewright", type=pathlib.Path, required=True)
+    parser.add_argument("--only", default="")
+    args = parser.parse_args()
+    chosen = args.only.split(",") if args.only else list(CASES)
+    wrong = 0
+    for name in chosen:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                CASES[name](Runs(args.tilewright.resolve(), pathlib.Path(folder)))
+            except AssertionError as problem:
+                wrong += 1
+                print(f"{name}: {problem}")
+    print(f"{len(chosen)} kinds, {wrong} wrong")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
