@@ -2,9 +2,6 @@
 
 #include <filesystem>
 
-#include "packager/output_file.h"
-#include "packager/runner.h"
-
 namespace tw {
 
 void RunnerFile::define(Flags& flags) {
@@ -36,12 +33,6 @@ Error RunnerFile::check(const CompileOptions& options, const Target& target) con
                       "of device '{0}'",
                       target.main_device().name);
   return Error::success();
-}
-
-Error RunnerFile::write(const std::string& library, const Target& target) const {
-  if (!wanted) return Error::success();
-  TW_ASSIGN(const std::string program, link_runner(target.triple));
-  return write_file(path(library), program, true);
 }
 
 }  // namespace tw

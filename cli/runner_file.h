@@ -17,8 +17,6 @@ struct RunnerFile {
   std::string line(const std::string& library) const;  // that names it, for the summary
   // Errors: no library is written, or not one that the program could find or load.
   Error check(const CompileOptions& options, const Target& target) const;
-  // Writes it, where it is wanted, beside a library that is there.
-  Error write(const std::string& library, const Target& target) const;
 };
 
 }  // namespace tw

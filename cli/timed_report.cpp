@@ -3,7 +3,6 @@
 #include "cli/progress.h"
 #include "cli/text/kernel_table.h"
 #include "driver/run/time_model.h"
-#include "ir/dim_names.h"
 #include "packager/artifact.h"
 #include "packager/loaded_model.h"
 
@@ -15,8 +14,7 @@ constexpr int kThreads = 1;
 Expected<Inputs> random_inputs(const tw_api& api, const CompileReport& compiled) {
   InputSources sources;
   sources.random = 0;
-  for (const auto& [symbol, size] : compiled.example)
-    sources.dims.push_back(symbol_name(compiled.symbol_names, symbol) + "=" + std::to_string(size));
+  sources.dims = size_flags(compiled.example, compiled.symbol_names);
   return load_inputs(input_specs(api), sources);
 }
 

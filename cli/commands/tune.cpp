@@ -178,6 +178,18 @@ Error hold_to_limit(TuneRequest& request, const AccuracyRequest& accuracy, const
   return Error::success();
 }
 
+// The whole network, as --prove compiles it.
+CompileOptions proof_options(const TuneRequest& request) {
+  CompileOptions options;
+  options.model = request.model;
+  options.output = "network.so";
+  options.dims = request.dims;
+  options.given = request.given;
+  options.jobs = request.network.jobs;
+  options.algorithms.exact = request.exact;
+  return options;
+}
+
 FileRoles files_of(const TuneArgs& args, const std::string& log) {
   FileRoles files;
   files.reads_model(args.model);
@@ -219,8 +231,6 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
                      request.network.jobs,      args.threads,   args.worker};
   request.kernel = args.kernel;
   TW_ASSIGN(const std::optional<AccuracyRequest> accuracy, args.accuracy.request({}, args.threads));
-  if (accuracy) TW_TRY(hold_to_limit(request, *accuracy, target, console));
-  if (args.check > 0) return check(request, target, args.check, console);
   if (args.prove && !target.devices.empty())
     return make_error(
         DiagCode::unsupported,
@@ -229,17 +239,20 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   if (args.prove && !args.worker.empty())
     return make_error(DiagCode::unsupported,
                       "--prove runs the whole network here, and --worker measures elsewhere");
+  TW_TRY(check_tunable(request, target));
+  if (accuracy) TW_TRY(hold_to_limit(request, *accuracy, target, console));
+  if (args.check > 0) return check(request, target, args.check, console);
+  const CompileOptions options = proof_options(request);
+  const ScheduleOptions schedules{.log = request.log, .threads = args.threads};
+  std::optional<DefaultLibrary> without;
+  if (args.prove) {
+    TW_ASSIGN(DefaultLibrary library, DefaultLibrary::compile(options, schedules, target));
+    without.emplace(std::move(library));
+  }
   TW_ASSIGN(const int code, search(request, target, args.report, console));
   TW_TRY(files.models_are_unchanged());
-  if (!args.prove || code != kExitOk) return code;
-  CompileOptions plain;
-  plain.model = args.model;
-  plain.dims = request.dims;
-  plain.given = request.given;
-  plain.jobs = args.jobs;
-  plain.algorithms.exact = request.exact;
-  const ScheduleOptions schedules{.log = request.log, .threads = args.threads};
-  TW_ASSIGN(const Comparison proof, prove(plain, schedules, target));
+  if (!without || code != kExitOk) return code;
+  TW_ASSIGN(const Comparison proof, prove(*without, options, schedules, target));
   if (console.json) write_json_line(console, Json::Object{{"proof", to_json(proof)}});
   else console.out << "network: " << proof_text(proof) << "\n";
   return kExitOk;

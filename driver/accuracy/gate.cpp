@@ -92,10 +92,8 @@ class AccuracyGate {
 
   // The samples, and what the exact model makes of them.
   Error look_at_data(const tw_api& api) {
-    std::vector<std::string> dims;
-    for (const auto& [symbol, size] : compiled_.example)
-      dims.push_back(symbol_name(compiled_.symbol_names, symbol) + "=" + std::to_string(size));
-    TW_ASSIGN(samples_, samples_for({request_.data, request_.samples, options_.given.forms, dims},
+    TW_ASSIGN(samples_, samples_for({request_.data, request_.samples, options_.given.forms,
+                                     size_flags(compiled_.example, compiled_.symbol_names)},
                                     input_specs(api)));
     report_.samples = samples_.size();
     begin("accuracy: reference");

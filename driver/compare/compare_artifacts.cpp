@@ -35,15 +35,16 @@ class Contender {
     return Contender(std::move(model), std::move(run));
   }
 
+  Error run() { return run_.run(); }
   // The median time of a run in so many seconds; the first run, which finds the other one's data in
   // the caches, does not count.
   Expected<double> block(double seconds) {
-    TW_TRY(run_.run());
+    TW_TRY(run());
     std::vector<double> samples;
     const double start = now();
     double before = start;
     do {
-      TW_TRY(run_.run());
+      TW_TRY(run());
       const double after = now();
       samples.push_back(after - before);
       before = after;
@@ -120,6 +121,11 @@ Error add_process(const CompareOptions& options, const std::vector<std::string>&
 double compare_seconds(const CompareOptions& options) {
   constexpr double kStart = 0.12;
   return options.processes * (options.seconds + kStart);
+}
+
+Error check_runs(const std::string& library, const CompareOptions& options) {
+  TW_ASSIGN(Contender contender, Contender::create(library, options.threads, options.dims));
+  return contender.run();
 }
 
 Expected<Comparison> compare_artifacts(const std::string& first, const std::string& second,

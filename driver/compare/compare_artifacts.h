@@ -30,6 +30,8 @@ struct Comparison {
 };
 // About what comparing takes: processes start and load, too.
 double compare_seconds(const CompareOptions& options);
+// One run in this process. Errors: a library that does not load or run, or sizes that are missing.
+Error check_runs(const std::string& library, const CompareOptions& options);
 // Errors: a library that does not load or run.
 Expected<Comparison> compare_artifacts(const std::string& first, const std::string& second,
                                        const CompareOptions& options);

@@ -65,6 +65,13 @@ std::string sizes_text(const Sizes& sizes, const SymbolNames& names) {
   return text;
 }
 
+std::vector<std::string> size_flags(const Sizes& sizes, const SymbolNames& names) {
+  std::vector<std::string> flags;
+  for (const auto& [symbol, size] : sizes)
+    flags.push_back(symbol_name(names, symbol) + "=" + std::to_string(size));
+  return flags;
+}
+
 std::vector<TensorSpec> input_specs(const Graph& graph) {
   std::vector<TensorSpec> specs;
   for (const ValueId id : graph.inputs()) {

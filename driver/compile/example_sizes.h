@@ -20,6 +20,8 @@ Sizes example_sizes(const std::vector<TensorSpec>& inputs, const SymbolNames& na
 // them as 100.
 int64_t value_at(const Expr& e, Sizes& sizes);
 std::string sizes_text(const Sizes& sizes, const SymbolNames& names);  // "batch=1, W=224"
+// As --dim has them: {"batch=1", "W=224"}
+std::vector<std::string> size_flags(const Sizes& sizes, const SymbolNames& names);
 
 std::vector<TensorSpec> input_specs(const Graph& graph);
 // Inputs' types with the names that people use.

@@ -36,6 +36,25 @@ std::string emulator_for(const Target& target) {
   }
 }
 
+// What starts programs of the target's machine; "": they run here, or nowhere.
+std::string command_for(const Target& target, const LibraryPlace& place) {
+  return place.command.empty() && !runs_here(target) ? emulator_for(target) : place.command;
+}
+
+Error check_command(const Target& target, const std::string& command, const std::string& library) {
+  if (command.empty() || target.devices.empty()) return Error::success();
+  return make_error(DiagCode::unsupported,
+                    "'{0}': only its own machine has device '{1}', so it cannot be run by '{2}'",
+                    library, target.main_device().name, command);
+}
+
+Expected<std::string> program_on_path(llvm::StringRef name) {
+  const auto program = llvm::sys::findProgramByName(name);
+  if (program) return *program;
+  return make_error(DiagCode::unsupported,
+                    "'{0}' is not on PATH: it starts programs for the library's machine", name);
+}
+
 }  // namespace
 
 bool runs_here(const Target& target) { return runs_on(target, host_target()); }
@@ -115,18 +134,14 @@ class RunsElsewhere : public LibraryRuns::Runs {
     llvm::SplitString(machine, command);
     std::vector<llvm::StringRef> words(command.begin(), command.end());
     words.insert(words.end(), arguments.begin(), arguments.end());
-    const auto program = llvm::sys::findProgramByName(words[0]);
-    if (!program)
-      return make_error(DiagCode::unsupported,
-                        "'{0}' is not on PATH: it starts programs for the library's machine",
-                        words[0]);
+    TW_ASSIGN(const std::string program, program_on_path(words[0]));
     const std::string said = folder_.path() + "/said.txt";
     std::error_code none;
     std::filesystem::remove(said, none);
     const std::optional<llvm::StringRef> streams[] = {llvm::StringRef(), llvm::StringRef(said),
                                                       llvm::StringRef(said)};
     std::string problem;
-    const int code = llvm::sys::ExecuteAndWait(*program, words, std::nullopt, streams, 0, 0,
+    const int code = llvm::sys::ExecuteAndWait(program, words, std::nullopt, streams, 0, 0,
                                                &problem);
     if (code == 0) return Error::success();
     const auto text = llvm::MemoryBuffer::getFile(said);
@@ -166,20 +181,23 @@ Expected<std::vector<Tensor>> LibraryRuns::run(const Inputs& inputs) const {
   return runs_->run(inputs);
 }
 
+Error LibraryRuns::check(const Target& target, const LibraryPlace& place) {
+  const std::string command = command_for(target, place);
+  TW_TRY(check_command(target, command, target.name));
+  if (command.empty()) return Error::success();
+  return program_on_path(llvm::StringRef(command).split(' ').first).takeError();
+}
+
 Expected<LibraryRuns> LibraryRuns::open(const std::string& library, const Manifest& manifest,
                                         const LibraryPlace& place, Integrity integrity) {
   TW_ASSIGN(const Target target,
             parse_target(manifest.target_yaml, library + " (its manifest's target)"));
-  LibraryPlace there = place;
-  if (there.command.empty() && !runs_here(target)) there.command = emulator_for(target);
+  const LibraryPlace there{command_for(target, place), place.threads};
   if (there.command.empty()) {
     TW_ASSIGN(LoadedModel model, LoadedModel::open(library, integrity));
     return LibraryRuns(std::make_unique<RunsHere>(std::move(model), place.threads));
   }
-  if (!target.devices.empty())
-    return make_error(DiagCode::unsupported,
-                      "'{0}': only its own machine has device '{1}', so it cannot be run by '{2}'",
-                      library, target.main_device().name, there.command);
+  TW_TRY(check_command(target, there.command, library));
   if (integrity == Integrity::check) TW_TRY(read_manifest(library, integrity).takeError());
   TW_ASSIGN(std::unique_ptr<Runs> runs, elsewhere(library, manifest, there, target.triple));
   return LibraryRuns(std::move(runs));

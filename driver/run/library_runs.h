@@ -25,6 +25,8 @@ struct LibraryPlace {
 
 class LibraryRuns {
  public:
+  // Errors: a library for the target that would be refused by open().
+  static Error check(const Target& target, const LibraryPlace& place);
   // manifest: the library's. Errors: a library that neither this machine nor an emulator on PATH
   // runs; devices elsewhere.
   static Expected<LibraryRuns> open(const std::string& library, const Manifest& manifest,

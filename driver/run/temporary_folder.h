@@ -16,12 +16,12 @@ class TemporaryFolder {
  public:
   static Expected<TemporaryFolder> create() {
     std::error_code code;
-    std::string pattern =
-        (std::filesystem::temp_directory_path(code) / "tilewright-XXXXXX").string();
-    const EndSignalsWait until_registered;
-    if (code || !::mkdtemp(pattern.data()))
-      return make_error(DiagCode::io, "cannot create a temporary folder like '{0}'", pattern);
-    return TemporaryFolder(pattern);
+    const std::filesystem::path folder = std::filesystem::temp_directory_path(code);
+    return make((code ? "/tmp" : folder) / "tilewright-XXXXXX");
+  }
+  // Where a file can be renamed to the path
+  static Expected<TemporaryFolder> beside(const std::filesystem::path& path) {
+    return make(path.parent_path() / ("." + path.filename().string() + "-XXXXXX"));
   }
   TemporaryFolder(TemporaryFolder&& other) noexcept
       : path_(std::move(other.path_)), removed_(std::move(other.removed_)) {
@@ -35,6 +35,12 @@ class TemporaryFolder {
   const std::string& path() const { return path_; }
 
  private:
+  static Expected<TemporaryFolder> make(std::string pattern) {
+    const EndSignalsWait until_registered;
+    if (!::mkdtemp(pattern.data()))
+      return make_error(DiagCode::io, "cannot create a temporary folder like '{0}'", pattern);
+    return TemporaryFolder(pattern);
+  }
   explicit TemporaryFolder(std::string path)
       : path_(std::move(path)), removed_(std::make_unique<RemovedOnEndSignal>(path_)) {}
   std::string path_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "driver/tune/measuring_place.h"
+
 namespace tw {
 namespace {
 
@@ -81,6 +83,11 @@ Expected<std::vector<Task>> chosen_tasks(const TuneRequest& request, const Targe
     return make_error(DiagCode::invalid_argument, "there is no kernel {0}: the model has {1}",
                       request.kernel, tasks.size());
   return std::vector<Task>{std::move(tasks[static_cast<size_t>(request.kernel) - 1])};
+}
+
+Error check_tunable(const TuneRequest& request, const Target& target) {
+  TW_TRY(measuring_place(target, request.network.threads, request.sources.worker).takeError());
+  return TuningLog::open(request.log, TuningLog::Mode::write).takeError();
 }
 
 Expected<TunedNetwork> tune_network(const TuneRequest& request, const Target& target,

@@ -62,6 +62,9 @@ struct TunedNetwork {
   StopReason reason = StopReason::finished;
   TuneOutcome outcome;
 };
+// What a search needs beside the model. Errors: a log that cannot be written, a target that this
+// machine cannot run
+Error check_tunable(const TuneRequest& request, const Target& target);
 // Until a limit of the request. Errors: a target that this machine cannot run, no task that can be
 // measured. target must outlive the result.
 Expected<TunedNetwork> tune_network(const TuneRequest& request, const Target& target,

@@ -5,37 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "driver/run/temporary_folder.h"
 #include "packager/output_file.h"
 
 namespace tw {
-namespace {
-
-// The same without the log.
-std::shared_ptr<const ScheduleSource> without_log(ScheduleOptions schedules) {
-  schedules.log.clear();
-  return tuned_schedules(schedules);
-}
-
-}  // namespace
-
-Expected<Comparison> prove(const CompileOptions& tuned, const ScheduleOptions& schedules,
-                           const Target& target) {
-  TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
-  CompileOptions options = tuned;
-  options.emit = Emit::so;
-  options.header.clear();
-  options.dump_dir.clear();
-  const std::string with = folder.path() + "/tuned.so", without = folder.path() + "/default.so";
-  options.schedules = tuned_schedules(schedules);
-  options.output = with;
-  TW_TRY(compile_model(options, target).takeError());
-  options.schedules = without_log(schedules);
-  options.output = without;
-  TW_TRY(compile_model(options, target).takeError());
-  return compare_artifacts(without, with, {.threads = schedules.threads});
-}
-
 namespace {
 
 // By a new file: somebody may have loaded the old one
@@ -46,18 +18,9 @@ Error replace_file(const std::string& from, const std::string& to, bool executab
   return write_file(to, (*bytes)->getBuffer(), executable);
 }
 
-// The library without the log, built elsewhere under the same file name: that is part of its bytes.
-CompileOptions default_compile(const TunedCompile& request, const std::string& folder) {
-  namespace fs = std::filesystem;
-  const CompileOptions& tuned = request.options;
-  CompileOptions plain = tuned;
-  plain.schedules = without_log(request.schedules);
-  plain.output = folder + "/" + fs::path(tuned.output).filename().string();
-  plain.header = tuned.header.empty() ? ""
-                                      : folder + "/" + fs::path(tuned.header).filename().string();
-  plain.dump_dir.clear();
-  plain.passes = {};
-  return plain;
+// The same file's name, which is part of the library's bytes; "" for "".
+std::string in_folder(const std::string& folder, const std::string& path) {
+  return path.empty() ? "" : folder + "/" + std::filesystem::path(path).filename().string();
 }
 
 double seconds_of(const CompileReport& report) {
@@ -75,29 +38,72 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The library without the log takes the place of the other.
-Error keep_default(CompileReport& report, const CompileOptions& tuned) {
-  TW_TRY(replace_file(report.output, tuned.output, true));
-  TW_TRY(replace_file(report.header, header_path(tuned), false));
-  report.output = tuned.output;
-  report.header = header_path(tuned);
-  return Error::success();
+}  // namespace
+
+Expected<DefaultLibrary> DefaultLibrary::compile(const CompileOptions& options,
+                                                 const ScheduleOptions& schedules,
+                                                 const Target& target, const OnStage& stage) {
+  TW_ASSIGN(TemporaryFolder folder, TemporaryFolder::create());
+  CompileOptions plain = options;
+  ScheduleOptions without_log = schedules;
+  without_log.log.clear();
+  plain.schedules = tuned_schedules(without_log);
+  plain.output = in_folder(folder.path(), options.output);
+  plain.header = in_folder(folder.path(), options.header);
+  plain.weights = in_folder(folder.path(), options.weights);
+  plain.dump_dir.clear();
+  plain.passes = {};
+  TW_ASSIGN(CompileReport report, compile_model(plain, target, stage));
+  DefaultLibrary library(std::move(folder), std::move(plain), std::move(report));
+  if (stops(options, library.report_)) return library;
+  TW_TRY(
+      check_runs(library.options_.output, {.threads = schedules.threads, .dims = library.sizes()}));
+  return library;
 }
 
-}  // namespace
+std::vector<std::string> DefaultLibrary::sizes() const {
+  return size_flags(report_.example, report_.symbol_names);
+}
+
+Expected<Comparison> DefaultLibrary::against(const std::string& second,
+                                             CompareOptions options) const {
+  options.dims = sizes();
+  return compare_artifacts(options_.output, second, options);
+}
+
+Expected<CompileReport> DefaultLibrary::keep(const CompileOptions& options) const {
+  TW_TRY(replace_file(options_.output, options.output, true));
+  TW_TRY(replace_file(header_path(options_), header_path(options), false));
+  if (!options.weights.empty()) TW_TRY(replace_file(options_.weights, options.weights, false));
+  CompileReport report = report_;
+  report.output = options.output;
+  report.header = header_path(options);
+  return report;
+}
+
+Expected<Comparison> prove(const DefaultLibrary& without, const CompileOptions& options,
+                           const ScheduleOptions& schedules, const Target& target) {
+  TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
+  CompileOptions tuned = options;
+  tuned.schedules = tuned_schedules(schedules);
+  tuned.output = in_folder(folder.path(), options.output);
+  TW_TRY(compile_model(tuned, target).takeError());
+  return without.against(tuned.output, {.threads = schedules.threads});
+}
 
 Expected<TunedCompileReport> compile_tuned(TunedCompile request, const Target& target,
                                            TuneWatch& watch) {
   constexpr double kProof = 0.15;   // of the limit, for the runs that are compared
   constexpr double kSlower = 1.15;  // that the second compile may take, as its kernels are larger
-  CompileOptions& tuned = request.options;
-  tuned.schedules = tuned_schedules(request.schedules);
-  TW_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create());
+  const CompileOptions& options = request.options;
+  TW_TRY(check_tunable(request.tuning, target));
   const OnStage stage = [&](const std::string& name) { watch.stage_begins(name); };
   TunedCompileReport out;
-  TW_ASSIGN(out.report, compile_model(default_compile(request, folder.path()), target, stage));
+  TW_ASSIGN(const DefaultLibrary without,
+            DefaultLibrary::compile(options, request.schedules, target, stage));
+  out.report = without.report();
   watch.stage_ends();
-  if (stops(tuned, out.report)) return out;
+  if (stops(options, out.report)) return out;
   const double limit = request.tuning.network.scheduler.seconds;
   CompareOptions comparing{.threads = request.schedules.threads};
   if (limit > 0)
@@ -106,24 +112,29 @@ Expected<TunedCompileReport> compile_tuned(TunedCompile request, const Target& t
   out.kept = kSlower * seconds_of(out.report) + compare_seconds(comparing);
   request.tuning.kept = out.kept;
   if (limit > 0 && out.kept >= limit) {
-    TW_TRY(keep_default(out.report, tuned));
+    TW_ASSIGN(out.report, without.keep(options));
     return out;
   }
   TW_ASSIGN(const TunedNetwork network, tune_network(request.tuning, target, watch));
   out.outcome = network.outcome;
   const auto began = std::chrono::steady_clock::now();
+  CompileOptions tuned = options;
+  tuned.schedules = tuned_schedules(request.schedules);
   TW_ASSIGN(CompileReport report, compile_model(tuned, target, stage));
   if (stops(tuned, report)) {
     out.report = std::move(report);
     return out;
   }
   watch.stage_begins("prove");
-  TW_ASSIGN(out.proof, compare_artifacts(out.report.output, report.output, comparing));
+  TW_ASSIGN(out.proof, without.against(report.output, comparing));
   watch.stage_ends();
   out.outcome->seconds = seconds_since(request.tuning.start);
   out.second = seconds_since(began);
-  if (out.proof->second_is_faster()) out.report = std::move(report);
-  else TW_TRY(keep_default(out.report, tuned));
+  if (out.proof->second_is_faster()) {
+    out.report = std::move(report);
+  } else {
+    TW_ASSIGN(out.report, without.keep(options));
+  }
   return out;
 }
 

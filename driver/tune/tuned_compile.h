@@ -4,16 +4,41 @@
 
 #include "driver/compare/compare_artifacts.h"
 #include "driver/compile/compile.h"
+#include "driver/run/temporary_folder.h"
 #include "driver/tune/tune_network.h"
 #include "driver/tune/tuned_schedules.h"
 
 namespace tw {
 
-// The library that the log's schedules make (second) against the one without the log (first), both
-// built in a temporary folder and run in turns on as many threads as the records; free dimensions
-// are 1.
-Expected<Comparison> prove(const CompileOptions& options, const ScheduleOptions& schedules,
-                           const Target& target);
+// The library without the log, in a temporary folder: the first of a proof. It is run once before
+// anything is tuned, so that what no proof can be made of says so then. Its free dimensions have
+// the sizes of the report's example.
+class DefaultLibrary {
+ public:
+  // Its report has faults and it is not there where the options are strict and it has any.
+  static Expected<DefaultLibrary> compile(const CompileOptions& options,
+                                          const ScheduleOptions& schedules, const Target& target,
+                                          const OnStage& stage = nullptr);
+  const CompileReport& report() const { return report_; }
+  // Against the other library, both run in turns.
+  Expected<Comparison> against(const std::string& second, CompareOptions options) const;
+  // In the places of the options' files.
+  Expected<CompileReport> keep(const CompileOptions& options) const;
+
+ private:
+  DefaultLibrary(TemporaryFolder folder, CompileOptions options, CompileReport report)
+      : folder_(std::move(folder)), options_(std::move(options)), report_(std::move(report)) {}
+  std::vector<std::string> sizes() const;  // as --dim has them
+
+  TemporaryFolder folder_;
+  CompileOptions options_;
+  CompileReport report_;
+};
+
+// The library that the log's schedules make, against the one without the log, on as many threads as
+// the records.
+Expected<Comparison> prove(const DefaultLibrary& without, const CompileOptions& options,
+                           const ScheduleOptions& schedules, const Target& target);
 
 // A compile whose kernels are tuned before: until a number of trials, or within a time limit that
 // counts from the end of the compile without tuning, which comes first; the second library and the

@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import time
 
 import numpy as np
 import onnx
@@ -68,6 +69,9 @@ class Folder:
             assert text in out + err, f"{command}: no '{text}' in\n{out}{err}"
         for text in lacks:
             assert text not in out + err, f"{command}: '{text}' in\n{out}{err}"
+
+    def made(self, *names):
+        return [name for name in names if self.file(name).exists()]
 
     def convolution(self):
         return model(self.file("conv.onnx"), [helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["c"], ["y"])],
@@ -261,6 +265,61 @@ def per_node_suspects_nothing_where_all_is_well(f):
     f.good(f"compile {name} -o p.so")
     out = f.good(f"verify p.so {name} --per-node", "ok   y", "gives the reference's result")
     assert "suspect" not in out, out
+
+
+@case
+def what_must_fail_fails_before_tuning(f):
+    name = f.plain()
+    def early(command, status, *holds):
+        began = time.monotonic()
+        f.refused(command, status, *holds)
+        assert time.monotonic() - began < 60, command
+        assert not f.made("p.so", "p.h", "p.log"), command
+    early(f"compile {name} -o p.so --tune 10m --log p.log -t cortex-a72", 3, "is for aarch64, and kernels are measured on this machine")
+    text = f.write("text.db", "no log")
+    early(f"compile {name} -o p.so --tune 10m --log {text}", 5, "text.db")
+    early(f"tune {name} --prove --time 10m --log {text}", 5, "text.db")
+    # indices that are made up are 0 and 1, and the second row is not there: no run, no proof
+    row = model(f.file("row.onnx"), [helper.make_node("Gather", ["w", "i"], ["y"])], [tensor("i", 64, dtype=TensorProto.INT64)], [tensor("y", 64, 4)], [constant("w", 1, 4)]).name
+    early(f"compile {row} -o p.so --tune 10m --log l.db", 1, "index")
+    early(f"tune {row} --prove --time 10m --log l.db", 1, "index")
+
+
+@case
+def free_sizes_are_tuned_and_proved_at_those_of_the_example(f):
+    name = f.convolution()
+    code, out, err = f.run(f"compile {name} -o c.so --tune 6s --log l.db")
+    assert code == 0 and "compiled and tuned" in out and "at a.b.0=1, x[3]=224" in err, out + err
+    assert f.made("c.so", "c.h") == ["c.so", "c.h"]
+    f.good(f"verify c.so {name} --dim a.b.0=2 --dim x[3]=40")
+    # weights that are apart belong to the library that stays
+    f.good(f"compile {name} -o w.so --weights w.bin --tune 6s --log l.db --dim x[3]=40 --dim a.b.0=1")
+    f.good(f"verify w.so {name}")
+    assert "network: " in f.good(f"tune {name} --trials 3 --prove --log l.db")
+
+
+@case
+def what_is_written_is_written_last_and_together(f):
+    name = f.plain()
+    f.write("b.yaml", "budget: {artifact_bytes: 1}\n")
+    f.refused(f"compile {name} -o p.so --budget b.yaml --depfile p.d --with-runner", 7, "nothing is written")
+    f.refused(f"compile {name} -o p.so --dim N=3 --depfile p.d", 1, "no free dimension 'N'")
+    for flags, text in (("--max-error 1e-3 --accuracy-data none", "'none'"), ("--verify --data none", "none"), ("-t cortex-a72 --verify --on no-such-emulator", "'no-such-emulator' is not on PATH")):
+        code, _, err = f.run(f"compile {name} -o p.so {flags}")
+        assert code in (3, 5) and text in err and "codegen" not in err, err
+    f.file("data").mkdir()
+    np.save(f.file("data") / "x.npy", np.zeros(5, np.float32))
+    for flags in ("--max-error 1e-3 --accuracy-data data", "--verify --data data"):
+        code, _, err = f.run(f"compile {name} -o p.so {flags}")
+        assert code == 1 and "the shape is [5]" in err and "codegen" not in err, err
+    assert not f.made("p.so", "p.h", "p.d", "p.run")
+    # what was there stays as it was
+    f.good(f"compile {name} -o p.so --depfile p.d --with-runner --weights p.weights")
+    assert len(f.made("p.so", "p.h", "p.d", "p.run", "p.weights")) == 5
+    before = f.file("p.so").read_bytes()
+    f.refused(f"compile {name} -o p.so --budget b.yaml", 7, "nothing is written")
+    assert f.file("p.so").read_bytes() == before
+    assert not [file.name for file in f.path.iterdir() if file.name.startswith(".")]
 
 
 @case

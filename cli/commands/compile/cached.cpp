@@ -70,20 +70,20 @@ Error find_build_key(Job& job) {
   return Error::success();
 }
 
-Expected<int> finish_cached_library(const Job& job, const CachedBuild& build, Console& console) {
-  const std::string header = header_path(job.options);
+Expected<int> finish_cached_library(Job& job, const CachedBuild& build, Console& console) {
+  const auto& [library, header, runner] = job.places;
   TW_TRY(write_file(job.options.output, build.library, job.options.emit == Emit::so));
-  TW_TRY(write_file(header, build.header));
+  TW_TRY(write_file(job.options.header, build.header));
   if (!console.json) console.err << build.remarks;
   TW_ASSIGN(const Json stored, parse_json(build.report, "the cache's entry " + job.key));
-  Json::Object report{{"output", job.options.output}, {"header", header}, {"cached", true}};
+  Json::Object report{{"output", library}, {"header", header}, {"cached", true}};
   if (stored.object())
     for (const auto& [name, value] : *stored.object())
       if (name != "output" && name != "header") report.push_back({name, value});
-  return finish_library(job, std::move(report),
-                        job.options.output + ": " + format_bytes(build.library.size()) +
-                            ", from the cache\n" + header + "\n",
-                        console);
+  return finish_library(
+      job, std::move(report),
+      library + ": " + format_bytes(build.library.size()) + ", from the cache\n" + header + "\n",
+      console);
 }
 
 // A cache that cannot be written is no reason to fail.

@@ -62,6 +62,16 @@ Expected<Confined> confined_compile(const CompileArgs& args, Console& console) {
       console);
 }
 
+Expected<int> finish_text(Job& job, const std::string& text, Console& console) {
+  const std::string& output = job.options.output;  // empty: standard output
+  if (!output.empty()) TW_TRY(write_file(output, text));
+  TW_TRY(publish(job));
+  if (!output.empty()) return kExitOk;
+  if (console.json) write_json(console, Json::Object{{"emit", job.args.emit}, {"text", text}});
+  else console.out << text;
+  return kExitOk;
+}
+
 // What the lock lacks, as a table.
 int show_not_pinned(const NotPinned& missing, Console& console) {
   if (console.json) {
@@ -78,19 +88,15 @@ Expected<int> compile_steps(CompileArgs args, Console& console) {
   TW_ASSIGN(const Confined work, confined_compile(args, console));
   if (work.code) return *work.code;
   TW_ASSIGN(Target target, choose_target(args));
-  Job job{args, {}, std::move(target), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  Job job{args, std::move(target)};
   TW_TRY(prepare_job(job));
   const auto start = std::chrono::steady_clock::now();
-  if (!args.depfile.empty()) {
-    TW_ASSIGN(const std::string rule, job.files.dependencies());
-    TW_TRY(write_file(args.depfile, rule));
-  }
   if (!job.key.empty())
     if (const std::optional<CachedBuild> build = job.cache->find(job.key))
       return finish_cached_library(job, *build, console);
   Progress progress(console);
   TW_ASSIGN(CompileReport report, build(job, console, progress));
-  TW_TRY(model_is_unchanged(job));
+  TW_TRY(job.files.models_are_unchanged());
   if (!(args.strict && !report.faults.empty()))
     TW_TRY(verify_made(job, [&](const std::string& stage) { progress.begin(stage); }));
   if (job.verified && !job.verified->same()) {
@@ -100,10 +106,10 @@ Expected<int> compile_steps(CompileArgs args, Console& console) {
   Json::Array estimates;
   if (!args.report.empty() && !(args.strict && !report.faults.empty())) {
     progress.begin("report");
-    TW_ASSIGN(estimates,
-              write_report_page(args, job.options, job.planned, report, job.target, job.accuracy));
+    TW_ASSIGN(estimates, write_report_page(job, report));
   }
   progress.end();
+  report.output = job.places.library, report.header = job.places.header;
   std::ranges::copy(job.notes, std::back_inserter(report.notes));
   if (job.verified) std::ranges::copy(job.verified->warnings, std::back_inserter(report.warnings));
   if (job.cache && job.key.empty()) report.notes.push_back("not cached: " + why_not_cached(job));
@@ -117,14 +123,7 @@ Expected<int> compile_steps(CompileArgs args, Console& console) {
     return kExitInternal;
   }
   if (!job.passes.empty() && !console.json) progress.print(pass_table(job.passes));
-  if (is_text(job.options.emit)) {
-    const std::string& output = job.options.output;  // empty: standard output
-    if (!output.empty()) TW_TRY(write_file(output, report.text));
-    else if (console.json)
-      write_json(console, Json::Object{{"emit", args.emit}, {"text", report.text}});
-    else console.out << report.text;
-    return kExitOk;
-  }
+  if (is_text(job.options.emit)) return finish_text(job, report.text, console);
   if (!job.key.empty())
     if (Error error = add_to_build_cache(job, json, remarks(report)))
       progress.print("warning: " + error_text(std::move(error)) + "\n");

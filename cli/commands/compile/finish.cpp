@@ -9,29 +9,19 @@
 #include "driver/report/estimates.h"
 #include "driver/report/page.h"
 #include "packager/output_file.h"
-#include "support/end_signals.h"
 #include "support/parallel.h"
 
 namespace tw {
 namespace {
 
-void remove_library(const Job& job) {
-  std::error_code none;
-  std::filesystem::remove(job.options.output, none);
-  std::filesystem::remove(header_path(job.options), none);
-  if (!job.options.weights.empty()) std::filesystem::remove(job.options.weights, none);
-}
-
-// A library that is over its budget does not stay: no build takes it for a good one.
-Expected<std::vector<BudgetRow>> hold_budget(const Job& job, const std::string& library) {
+Expected<std::vector<BudgetRow>> hold_budget(const Job& job) {
   if (job.budget.empty()) return std::vector<BudgetRow>{};
-  BudgetRequest request{library, job.args.model, job.budget, job.args.threads, {}};
+  BudgetRequest request{job.options.output, job.args.model, job.budget, job.args.threads, {}};
   if (job.accuracy && job.accuracy->limit.measure == ErrorMeasure::largest)
     request.error = job.accuracy->within ? job.accuracy->error : job.accuracy->first;
-  Expected<std::vector<BudgetRow>> rows = check_budget(request);
-  if (!rows || !within(*rows)) remove_library(job);
-  if (rows && !job.args.junit.empty())
-    TW_TRY(write_file(job.args.junit, junit_text(*rows, library)));
+  TW_ASSIGN(const std::vector<BudgetRow> rows, check_budget(request));
+  if (!job.args.junit.empty())
+    TW_TRY(write_file(job.args.junit, junit_text(rows, job.places.library)));
   return rows;
 }
 
@@ -43,33 +33,18 @@ Error over_limit(const Job& job, const AccuracyReport& accuracy) {
   if (!job.args.junit.empty())
     TW_TRY(write_file(
         job.args.junit,
-        junit_text({{Budgeted::error, accuracy.error, accuracy.limit.most}}, job.options.output)));
+        junit_text({{Budgeted::error, accuracy.error, accuracy.limit.most}}, job.places.library)));
   return over_accuracy(accuracy);
 }
 
 }  // namespace
 
-Error model_is_unchanged(const Job& job) {
-  Error error = job.files.models_are_unchanged();
-  if (error && !is_text(job.options.emit)) remove_library(job);
-  return error;
-}
-
 // The library within its accuracy: compiled again where layers lost their choices.
 Expected<CompileReport> within_accuracy(Job& job, CompileReport report, const OnStage& stage) {
   if (!job.limit) return report;
-  {
-    const RemovedOnEndSignal library(job.options.output), header(header_path(job.options)),
-        weights(job.options.weights);
-    Expected<AccuracyReport> held = hold_accuracy(report, job.options, job.target, *job.limit,
-                                                  stage);
-    const bool over = held && !held->within;
-    const bool stays = held && held->taken_back() == 0 && (!over || limit_of_budget(job));
-    if (!stays) remove_library(job);
-    if (!held) return held.takeError();
-    if (over && !limit_of_budget(job)) return over_limit(job, *held);
-    job.accuracy = std::move(*held);
-  }
+  TW_ASSIGN(AccuracyReport held, hold_accuracy(report, job.options, job.target, *job.limit, stage));
+  if (!held.within && !limit_of_budget(job)) return over_limit(job, held);
+  job.accuracy = std::move(held);
   if (job.accuracy->taken_back() == 0) return report;
   job.passes.clear();
   return compile_model(job.options, job.target, stage);
@@ -78,8 +53,6 @@ Expected<CompileReport> within_accuracy(Job& job, CompileReport report, const On
 Error verify_made(Job& job, const OnStage& stage) {
   const VerifyFlags& flags = job.args.verify;
   if (!flags.on) return Error::success();
-  const RemovedOnEndSignal library(job.options.output), header(header_path(job.options)),
-      weights(job.options.weights);
   const auto start = std::chrono::steady_clock::now();
   Expected<VerifiedLibrary> verified = verify_library({job.options.output,
                                                        job.args.model,
@@ -89,7 +62,6 @@ Error verify_made(Job& job, const OnStage& stage) {
                                                       stage);
   job.verify_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (!verified || !verified->same()) remove_library(job);
   if (!verified) return verified.takeError();
   job.verified = std::move(*verified);
   return Error::success();
@@ -109,18 +81,24 @@ int show_mismatch(const Job& job, Console& console) {
   return kExitMismatch;
 }
 
+Error publish(Job& job) {
+  if (!job.runner.empty()) TW_TRY(write_file(job.runner, job.runner_program, true));
+  if (!job.depfile.empty()) TW_TRY(write_file(job.depfile, job.dependencies));
+  return job.staged.publish();
+}
+
 // The last steps of a library, be it compiled or from the cache.
-Expected<int> finish_library(const Job& job, Json::Object report, const std::string& summary,
+Expected<int> finish_library(Job& job, Json::Object report, const std::string& summary,
                              Console& console) {
-  const std::string& library = job.options.output;
-  TW_ASSIGN(const std::vector<BudgetRow> rows, hold_budget(job, library));
-  if (within(rows)) TW_TRY(job.args.runner.write(library, job.target));
+  const std::string& library = job.places.library;
+  TW_ASSIGN(const std::vector<BudgetRow> rows, hold_budget(job));
+  if (within(rows)) TW_TRY(publish(job));
   if (console.json) {
     if (job.accuracy) report.push_back({"accuracy", to_json(*job.accuracy)});
     if (job.verified) report.push_back({"verified", to_json(*job.verified, job.verify_seconds)});
     if (!rows.empty()) report.push_back({"budget", to_json(rows)});
     if (!within(rows)) report.push_back({"ok", false});
-    if (job.args.runner.wanted) report.push_back({"runner", job.args.runner.path(library)});
+    if (job.args.runner.wanted) report.push_back({"runner", job.places.runner});
     write_json(console, report);
   } else {
     console.out << summary << job.args.runner.line(library);
@@ -129,25 +107,23 @@ Expected<int> finish_library(const Job& job, Json::Object report, const std::str
     if (job.accuracy && exact_enough) console.out << accuracy_text(*job.accuracy, console.columns);
     if (!rows.empty()) console.out << to_string(rows);
     if (!exact_enough) print_errors(console, take_diags(over_accuracy(*job.accuracy)));
-    else if (!within(rows)) console.err << "over the budget: " << library << " was removed\n";
+    else if (!within(rows)) console.err << "over the budget: nothing is written\n";
   }
   return within(rows) ? kExitOk : kExitBudget;
 }
 
 // The page of --report; its estimates, or none.
-Expected<Json::Array> write_report_page(const CompileArgs& args, const CompileOptions& options,
-                                        const PlannedProgram& planned,
-                                        const CompileReport& compiled, const Target& target,
-                                        const std::optional<AccuracyReport>& accuracy) {
-  Report report = make_report(planned, compiled, target);
+Expected<Json::Array> write_report_page(const Job& job, const CompileReport& compiled) {
+  const CompileArgs& args = job.args;
+  Report report = make_report(job.planned, compiled, job.target);
   report.model = std::filesystem::path(args.model).filename().string();
   const bool here = args.target == "host";
   if (here) add_times(compiled, report);
-  else TW_TRY(add_estimates(planned, compiled, target, threads_or_all(args.jobs), report));
+  else TW_TRY(add_estimates(job.planned, compiled, job.target, threads_or_all(args.jobs), report));
   if (here && args.report_errors > 0)
-    add_errors(options, target, compiled, args.report_errors, report);
-  if (accuracy) add_accuracy(*accuracy, accuracy_note(*accuracy), report);
-  TW_TRY(write_file(args.report, page(report)));
+    add_errors(job.options, job.target, compiled, args.report_errors, report);
+  if (job.accuracy) add_accuracy(*job.accuracy, accuracy_note(*job.accuracy), report);
+  TW_TRY(write_file(job.report, page(report)));
   return estimates_json(report);
 }
 

@@ -88,7 +88,7 @@ void define_build_flags(Flags& flags, CompileArgs& args) {
   flags.text("--depfile", args.depfile, "FILE",
              "Write a rule of make there: the files that were written, and those that were read");
   flags.text("--budget", args.budget, "FILE",
-             "Fail with 7, and leave no library, where it needs more than the map 'budget' of this "
+             "Fail with 7, and write nothing, where it needs more than the map 'budget' of this "
              "YAML file allows; default: the target's; none: whatever it needs");
   args.cache.define(flags);
   args.verify.define(flags);

@@ -9,6 +9,7 @@
 #include "cli/algorithm_flags.h"
 #include "cli/app.h"
 #include "cli/build_cache.h"
+#include "cli/commands/compile/staged_files.h"
 #include "cli/commands/compile/verify_flags.h"
 #include "cli/commands/precision_flag.h"
 #include "cli/compile_report.h"
@@ -47,22 +48,31 @@ struct CompileArgs {
 
 constexpr const char* kNoBudget = "none";
 
+// Where a library's files go.
+struct Places {
+  std::string library, header, runner;
+};
+
 // One compile, with all that the flags name read.
 struct Job {
   const CompileArgs& args;
-  CompileOptions options;
   Target target;
-  Budget budget;
-  std::optional<AccuracyRequest> limit;  // of the accuracy
-  std::optional<AccuracyReport> accuracy;
-  std::optional<VerifiedLibrary> verified;
+  CompileOptions options = {};  // files that are written: as they are staged
+  StagedFiles staged = {};
+  Places places = {};
+  std::string report = {}, depfile = {}, runner = {};  // staged; "": none
+  std::string dependencies = {}, runner_program = {};  // contents of the last two
+  Budget budget = {};
+  std::optional<AccuracyRequest> limit = {};  // of the accuracy
+  std::optional<AccuracyReport> accuracy = {};
+  std::optional<VerifiedLibrary> verified = {};
   double verify_seconds = 0;
-  FileRoles files;
-  std::optional<CompileCache> cache;
-  std::string key;  // in the cache; "": it is not for the cache
-  std::vector<PassTime> passes;
-  std::vector<std::string> notes;  // of what was chosen
-  PlannedProgram planned;          // for the report
+  FileRoles files = {};
+  std::optional<CompileCache> cache = {};
+  std::string key = {};  // in the cache; "": it is not for the cache
+  std::vector<PassTime> passes = {};
+  std::vector<std::string> notes = {};  // of what was chosen
+  PlannedProgram planned = {};          // for the report
 };
 
 // What the flags say; errors: what does not go together (options.cpp)
@@ -80,20 +90,16 @@ Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& targ
 // The cache of builds (cached.cpp)
 std::string why_not_cached(const Job& job);  // "": a build can come from the cache
 Error find_build_key(Job& job);
-Expected<int> finish_cached_library(const Job& job, const CachedBuild& build, Console& console);
+Expected<int> finish_cached_library(Job& job, const CachedBuild& build, Console& console);
 Error add_to_build_cache(const Job& job, const Json::Object& report, const std::string& remarks);
 
 // What a library is held against once it is there (finish.cpp)
-Error model_is_unchanged(const Job& job);  // else the library is gone
 Expected<CompileReport> within_accuracy(Job& job, CompileReport report, const OnStage& stage);
-// By --verify; a library that differs from its model is removed.
 Error verify_made(Job& job, const OnStage& stage);
 int show_mismatch(const Job& job, Console& console);
-Expected<Json::Array> write_report_page(const CompileArgs& args, const CompileOptions& options,
-                                        const PlannedProgram& planned,
-                                        const CompileReport& compiled, const Target& target,
-                                        const std::optional<AccuracyReport>& accuracy);
-Expected<int> finish_library(const Job& job, Json::Object report, const std::string& summary,
+Expected<Json::Array> write_report_page(const Job& job, const CompileReport& compiled);
+Error publish(Job& job);  // what was written takes its place
+Expected<int> finish_library(Job& job, Json::Object report, const std::string& summary,
                              Console& console);
 
 Expected<int> compile_command(CompileArgs args, Console& console);  // the steps (compile.cpp)

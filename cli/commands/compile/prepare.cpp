@@ -8,10 +8,13 @@
 #include "cli/default_log.h"
 #include "cli/targets.h"
 #include "cli/tune_flags.h"
+#include "driver/accuracy/samples.h"
 #include "driver/compile/dump.h"
+#include "driver/run/library_runs.h"
 #include "driver/tune/lock_file.h"
 #include "driver/tune/predictor_files.h"
 #include "ir/freestanding.h"
+#include "packager/runner.h"
 #include "passes/precision.h"
 #include "support/parallel.h"
 
@@ -152,8 +155,39 @@ Error prepare_verify(Job& job) {
                       "--untrusted starts no programs, and --verify needs one to run what is "
                       "compiled for '{0}': verify in a second command",
                       job.target.name);
+  TW_TRY(LibraryRuns::check(job.target, {verify.place, job.args.threads}));
   job.options.verified = {"", verify_tolerance(job)};
   if (!verify.data.empty()) { TW_ASSIGN(job.options.verified->data, data_hash(verify.data)); }
+  return Error::success();
+}
+
+// Samples are read before the minutes that a compile may take: those that the model does not take
+// are refused now.
+Error check_data(const Job& job) {
+  std::vector<std::string> folders{job.args.verify.data};
+  if (job.limit) folders.push_back(job.limit->data);
+  std::erase(folders, "");
+  if (folders.empty()) return Error::success();
+  TW_ASSIGN(const Model model, import_model(job.options));
+  for (const std::string& data : folders)
+    TW_TRY(
+        samples_for({data, 0, job.options.given.forms, {}}, input_specs(model.graph)).takeError());
+  return Error::success();
+}
+
+// What is written takes its place at the end, all of it together.
+Error stage_files(Job& job) {
+  const CompileArgs& args = job.args;
+  CompileOptions& o = job.options;
+  if (!args.depfile.empty()) { TW_ASSIGN(job.dependencies, job.files.dependencies()); }
+  if (args.runner.wanted) { TW_ASSIGN(job.runner_program, link_runner(job.target.triple)); }
+  job.places = {o.output, is_text(o.emit) ? "" : header_path(o), args.runner.path(o.output)};
+  TW_ASSIGN(o.output, job.staged.stage(job.places.library));
+  TW_ASSIGN(o.header, job.staged.stage(job.places.header));
+  TW_ASSIGN(o.weights, job.staged.stage(o.weights));
+  TW_ASSIGN(job.runner, job.staged.stage(job.places.runner));
+  TW_ASSIGN(job.report, job.staged.stage(args.report));
+  TW_ASSIGN(job.depfile, job.staged.stage(args.depfile));
   return Error::success();
 }
 
@@ -248,8 +282,11 @@ Error prepare_job(Job& job) {
   }
   TW_TRY(check_accuracy(job));
   TW_TRY(prepare_verify(job));
+  TW_TRY(check_data(job));
   if (only_predicts(args)) TW_TRY(predict(args, job.options));
-  return find_build_key(job);
+  else if (!args.tune.empty()) TW_TRY(tuned_compile(args, job.target, job.options).takeError());
+  TW_TRY(find_build_key(job));
+  return stage_files(job);
 }
 
 }  // namespace tw
