@@ -465,7 +465,10 @@ std::string NetworkTuner::failure(const Search& search, int tried) {
 NetworkTuner::Row NetworkTuner::row(size_t task) const {
   const Search& s = *searches_[task];
   Row row{&s.task, s.first, s.first, 0, 0, 0, s.space.size(), s.multiplies, ""};
-  if (s.tuner) row.best = s.tuner->best_seconds(), row.illegal = s.tuner->illegal();
+  if (s.tuner) {
+    row.best = s.tuner->best_seconds(), row.illegal = s.tuner->illegal();
+    row.from_log = s.tuner->best_is_known();
+  }
   if (scheduler_) {
     const TaskState& state = scheduler_->states()[task];
     row.measured = state.measured, row.known = state.known, row.error = state.error;

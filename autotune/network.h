@@ -101,6 +101,7 @@ class NetworkTuner {
     double space = 0;               // points
     DType multiplies = DType::f32;  // by the default schedule
     std::string error;              // why nothing that was tried works; "": it does, or none was
+    bool from_log = false;          // the best was known before
   };
   // Schedules as texts; "": none yet
   struct Change {

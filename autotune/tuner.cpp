@@ -41,7 +41,7 @@ void TaskTuner::begin_with(std::vector<Candidate> candidates,
   batch_.front().first = true;
   if (!first) return;
   known_[key_of(batch_.front().candidate)] = {*first, true};
-  record_result(batch_.front(), *first);
+  record_result(batch_.front(), *first, true);
 }
 
 void TaskTuner::build(const std::vector<Point>& points) {
@@ -101,18 +101,19 @@ Error TaskTuner::fill(const StopAsked& stop) {
   return make_error(std::move(d));
 }
 
-void TaskTuner::note_best(const Candidate& candidate, double seconds) {
+void TaskTuner::note_best(const Candidate& candidate, double seconds, bool known) {
   if (seconds >= best_seconds_) return;
   if (!(seconds > best_seconds_ * (1 - options_.gain))) last_gain_ = trials();
   best_seconds_ = seconds;
   best_ = candidate;
+  best_is_known_ = known;
 }
 
-void TaskTuner::record_result(Entry& entry, const MeasureResult& result) {
+void TaskTuner::record_result(Entry& entry, const MeasureResult& result, bool known) {
   entry.seconds = seconds_of(result);
   entry.answered = true;
   if (entry.first) first_seconds_ = entry.seconds;
-  note_best(entry.candidate, entry.seconds);
+  note_best(entry.candidate, entry.seconds, known);
   curve_.push_back(best_seconds_);
 }
 
@@ -124,7 +125,7 @@ int TaskTuner::answer_known() {
     const auto known = known_.find(key_of(entry.candidate));
     if (known == known_.end()) continue;
     known->second.used = true;
-    record_result(entry, known->second.result);
+    record_result(entry, known->second.result, true);
     ++count;
   }
   return count;
@@ -143,7 +144,7 @@ void TaskTuner::adopt_unused() {
     }
     candidate->point = {-1, {}};
     const double seconds = seconds_of(known.result);
-    note_best(*candidate, seconds);
+    note_best(*candidate, seconds, true);
     seen_.push_back(std::move(*candidate));
     seen_seconds_.push_back(seconds);
   }
@@ -164,7 +165,7 @@ Expected<int> TaskTuner::measure(int most) {
   for (size_t i = 0; i < results.size(); ++i) {
     if (hooks_.record) hooks_.record(candidates[i], results[i]);
     known_[key_of(candidates[i])] = {results[i], true};
-    record_result(batch_[chosen[i]], results[i]);
+    record_result(batch_[chosen[i]], results[i], false);
   }
   return static_cast<int>(results.size());
 }

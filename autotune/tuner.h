@@ -75,6 +75,8 @@ class TaskTuner {
   double first_seconds() const { return first_seconds_; }
   // Of best_seconds(), where that is finite
   const Candidate& best() const { return best_; }
+  // It is a known result
+  bool best_is_known() const { return best_is_known_; }
   const std::vector<double>& curve() const { return curve_; }  // best so far, by trial
   // Known ones that were asked for too
   int trials() const { return static_cast<int>(curve_.size()); }
@@ -103,8 +105,8 @@ class TaskTuner {
   int answer_known();
   void adopt_unused();
   Expected<int> measure(int most);
-  void record_result(Entry& entry, const MeasureResult& result);
-  void note_best(const Candidate& candidate, double seconds);
+  void record_result(Entry& entry, const MeasureResult& result, bool known);
+  void note_best(const Candidate& candidate, double seconds, bool known);
   void finish_batch();
 
   std::string name_;
@@ -127,7 +129,7 @@ class TaskTuner {
   int illegal_in_a_row_ = 0, repeated_in_a_row_ = 0;
   std::string illegal_example_;
   // filled_: the batch has its proposals
-  bool done_ = false, adopted_ = false, filled_ = false;
+  bool done_ = false, adopted_ = false, filled_ = false, best_is_known_ = false;
 };
 
 }  // namespace tw

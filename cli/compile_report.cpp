@@ -2,20 +2,25 @@
 
 #include <cstdio>
 
+#include "cli/text/became.h"
 #include "support/dates.h"
 
 namespace tw {
 
-static void add_schedule(Json::Object& kernel, const Pin& pin) {
+static void add_schedule(Json::Object& kernel, const Pin& pin, int64_t tuned_since) {
+  const KernelStory story = story_of(pin, tuned_since);
   kernel.push_back({"schedule", source_of(pin)});
+  kernel.push_back({"became", became_name(story.became)});
+  if (story.became == Became::default_kept) kernel.push_back({"trials", story.trials});
   if (!pin.task.empty()) kernel.push_back({"task", pin.task});
   if (!pin.left_out.empty()) kernel.push_back({"left_out", pin.left_out});
-  if (!pin.tuned) return;
+  if (!(pin.seconds > 0)) return;
   kernel.push_back({"tuned", date_text(pin.time)});
   kernel.push_back({"tuned_seconds", pin.seconds});
 }
 
-Json::Object to_json(const CompileReport& r, const std::vector<PassTime>& passes, double seconds) {
+Json::Object to_json(const CompileReport& r, const std::vector<PassTime>& passes, double seconds,
+                     int64_t tuned_since) {
   Json::Array stages, times, kernels;
   for (const StageReport& s : r.stages)
     stages.push_back(Json::Object{{"name", s.name}, {"seconds", s.seconds}});
@@ -31,7 +36,7 @@ Json::Object to_json(const CompileReport& r, const std::vector<PassTime>& passes
                         {"registers", k.registers},
                         {"stack_bytes", k.stack_bytes},
                         {"shared_bytes", k.shared_bytes}};
-    if (i < r.schedules.size()) add_schedule(kernel, r.schedules[i]);
+    if (i < r.schedules.size()) add_schedule(kernel, r.schedules[i], tuned_since);
     kernels.push_back(std::move(kernel));
   }
   Sizes sizes = r.example;

@@ -14,7 +14,9 @@ struct PassTime {
   bool changed = false;
 };
 
-Json::Object to_json(const CompileReport& r, const std::vector<PassTime>& passes, double seconds);
+// tuned_since: when the compile's own search began; 0: it made none.
+Json::Object to_json(const CompileReport& r, const std::vector<PassTime>& passes, double seconds,
+                     int64_t tuned_since);
 // Faults, warnings and notes, a line each.
 std::string remarks(const CompileReport& r);
 std::string pass_table(const std::vector<PassTime>& passes);

@@ -1,12 +1,13 @@
 #include "cli/summary.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <cstdio>
 #include <limits>
-#include <map>
 
 #include "cli/progress.h"
+#include "cli/text/became.h"
+#include "cli/text/formatted.h"
 #include "cli/text/text_width.h"
 #include "support/dates.h"
 
@@ -30,37 +31,44 @@ std::string device_lines(const CompileReport& r) {
   return text;
 }
 
-// A line a kernel: where its schedule comes from.
-std::string schedule_lines(const CompileReport& r, int columns) {
+double calls_of(const CompileReport& r, size_t kernel) {
+  return kernel < r.kernel_calls.size() ? static_cast<double>(r.kernel_calls[kernel]) : 1;
+}
+
+// A line a kernel: what became of its schedule, its time where that was measured, and its share of
+// all that were.
+std::string schedule_lines(const CompileReport& r, int64_t tuned_since, int columns) {
   if (!r.schedules_in_use) return "";
-  std::map<std::string_view, int> counts;
-  for (const Pin& pin : r.schedules) ++counts[source_of(pin)];
-  const auto fixed = std::ranges::count_if(r.schedules,
-                                           [](const Pin& pin) { return pin.task.empty(); });
-  std::string text =
-      "schedules " + std::to_string(counts["tuned"]) + " tuned, " +
-      std::to_string(counts["transferred"]) + " transferred, " +
-      (counts.contains("predicted") ? std::to_string(counts["predicted"]) + " predicted, " : "") +
-      std::to_string(counts["default"]) + " default" +
-      (fixed ? ", " + std::to_string(fixed) + " of them of kernels that are not tuned" : "") + "\n";
+  std::array<int, kBecameCount> counts{};
   int64_t oldest = std::numeric_limits<int64_t>::max(), others = 0;
-  for (const Pin& pin : r.schedules) {
+  double all = 0;
+  for (size_t i = 0; i < r.schedules.size(); ++i) {
+    const Pin& pin = r.schedules[i];
+    ++counts[static_cast<size_t>(story_of(pin, tuned_since).became)];
+    all += calls_of(r, i) * pin.seconds;
     if (!pin.tuned) continue;
     oldest = std::min(oldest, pin.time);
     others += !pin.tool.empty() && pin.tool != std::string("tilewright ") + TW_VERSION;
   }
-  if (counts["tuned"] > 0)
+  std::string text = "schedules";
+  for (size_t i = 0; i < counts.size(); ++i)
+    if (counts[i] > 0)
+      text += (text == "schedules" ? " " : ", ") + std::to_string(counts[i]) + " " +
+              became_text(static_cast<Became>(i));
+  text += "\n";
+  if (oldest != std::numeric_limits<int64_t>::max())
     text += "  measured since " + date_text(oldest) +
             (others ? ", " + std::to_string(others) + " by other versions of tilewright" : "") +
             "\n";
   for (size_t i = 0; i < r.schedules.size(); ++i) {
     const Pin& pin = r.schedules[i];
-    char line[64];
-    if (pin.tuned)
-      std::snprintf(line, sizeof line, "  tuned   %s %9.4f ms  ", date_text(pin.time).c_str(),
-                    pin.seconds * 1e3);
-    else std::snprintf(line, sizeof line, "  %-11s %21s", source_of(pin), "");
-    text += fit(line + (i < r.kernel_reports.size() ? r.kernel_reports[i].name + "  " : "") +
+    const std::string time = pin.seconds > 0 && all > 0
+                                 ? formatted("%9.4f ms %5.1f%%", pin.seconds * 1e3,
+                                             100 * calls_of(r, i) * pin.seconds / all)
+                                 : "";
+    text += fit(formatted("  %-28s %19s  ", to_string(story_of(pin, tuned_since)).c_str(),
+                          time.c_str()) +
+                    (i < r.kernel_reports.size() ? r.kernel_reports[i].name + "  " : "") +
                     (pin.name.empty() ? "copy" : pin.name) +
                     (pin.left_out.empty() ? "" : " without " + pin.left_out),
                 columns) +
@@ -116,7 +124,7 @@ std::string growth_line(const CompileReport& r) {
 
 }  // namespace
 
-std::string summary_text(const CompileReport& r, double seconds, bool tuned, int columns) {
+std::string summary_text(const CompileReport& r, double seconds, int64_t tuned_since, int columns) {
   const std::string on_processor = r.host_reasons.empty()
                                        ? ""
                                        : std::to_string(r.host_reasons.size()) +
@@ -127,8 +135,8 @@ std::string summary_text(const CompileReport& r, double seconds, bool tuned, int
          r.header + "\nkernels  " + std::to_string(r.kernels) + " distinct, " +
          std::to_string(r.calls) + " calls of " + std::to_string(r.groups) + " groups, " +
          std::to_string(r.nodes) + " nodes\n" + path_lines(r) + arena_line(r) + object_lines(r) +
-         growth_line(r) + on_processor + device_lines(r) + schedule_lines(r, columns) +
-         "compiled " + (tuned ? "and tuned in " : "in ") + format_seconds(seconds) +
+         growth_line(r) + on_processor + device_lines(r) + schedule_lines(r, tuned_since, columns) +
+         "compiled " + (tuned_since > 0 ? "and tuned in " : "in ") + format_seconds(seconds) +
          ", peak memory " + format_bytes(r.peak_memory_bytes) + "\n";
 }
 

@@ -6,6 +6,7 @@
 
 namespace tw {
 
-std::string summary_text(const CompileReport& r, double seconds, bool tuned, int columns);
+// tuned_since: when the compile's own search began; 0: it made none.
+std::string summary_text(const CompileReport& r, double seconds, int64_t tuned_since, int columns);
 
 }  // namespace tw

@@ -11,11 +11,14 @@
 
 #include "cli/progress.h"
 #include "cli/text/formatted.h"
+#include "ir/kernel/work.h"
 
 namespace tw {
 namespace {
 
-constexpr int kNumbersWidth = 58, kLeastName = 12;  // of a line behind the name
+// Columns of a line behind the name: all, and without operations and the ratio
+constexpr int kWideNumbers = 77, kNarrowNumbers = 60, kLeastName = 12;
+constexpr int kWide = kWideNumbers + 20;
 constexpr std::chrono::milliseconds kTableRedraw{200};
 
 struct Line {
@@ -35,53 +38,33 @@ Line line_of(const NetworkTuner& tuner, const NetworkTuner::Row& row, const Peak
   return line;
 }
 
-std::string text_of(const NetworkTuner& tuner, size_t task, const Peaks& peaks, int width) {
+std::string text_of(const NetworkTuner& tuner, size_t task, const Peaks& peaks, int columns,
+                    int width) {
   const NetworkTuner::Row row = tuner.row(task);
   const Line l = line_of(tuner, row, peaks);
-  const std::string name = column(row.task->name, width);
-  const std::string trials = std::to_string(row.measured) +
-                             (row.known ? "+" + std::to_string(row.known) : "");
-  if (l.ms <= 0)
-    return name +
-           formatted(" %4lldx %s", static_cast<long long>(row.task->calls),
-                     row.error.empty() ? "-" : "failed") +
-           (row.measured ? "  " + trials : "") + "\n";
-  return name + formatted(" %4lldx %5.1f %10.4f %6.2f %9.1f %6.1f %9s\n",
-                          static_cast<long long>(row.task->calls), 100 * l.share, l.ms, l.gain,
-                          l.gflops, 100 * l.peak, trials.c_str());
+  const bool wide = columns >= kWide;
+  const std::string calls = formatted(" %4lldx", static_cast<long long>(row.task->calls)),
+                    story = "  " + to_string(story_of(row)) + "\n";
+  const std::string name = column(row.task->name, width) + calls;
+  if (l.ms <= 0) return name + std::string(wide ? 41 : 24, ' ') + story;
+  return name + formatted(" %5.1f %10.4f", 100 * l.share, l.ms) +
+         (wide ? formatted(" %6.2f %9.1f", l.gain, l.gflops) : "") +
+         formatted(" %6.1f", 100 * l.peak) + story;
 }
 
-// Of kernels that have nothing but their default schedule, and why.
-std::string default_alone(size_t count, const char* reason) {
-  if (count == 0) return "";
-  return std::to_string(count) +
-         (count == 1 ? " kernel has its default schedule"
-                     : " kernels have their default schedules") +
-         " alone: " + reason + "\n";
+std::string kernels_text(size_t count) {
+  return std::to_string(count) + (count == 1 ? " kernel" : " kernels");
 }
 
 // Of the whole network, as far as it is known.
 std::string totals(const NetworkTuner& tuner) {
   const size_t count = tuner.task_count(), reached = tuner.reached();
   const double now = tuner.network_seconds(), first = tuner.first_seconds();
-  const size_t failed = tuner.failures().size(), left = count - reached - failed;
-  std::string text = reached == count
-                         ? "all " + std::to_string(count) + " kernels"
-                         : std::to_string(reached) + " of " + std::to_string(count) + " kernels";
-  if (failed > 0) text += ", " + std::to_string(failed) + " failed";
-  if (left > 0) text += ", " + std::to_string(left) + " were not reached";
-  text += ": ";
-  text += formatted("%.4f ms", now * 1e3) +
-          (first > 0 ? formatted(", by default %.4f ms", first * 1e3) : "") + ", " +
-          std::to_string(tuner.measured()) + " trials";
-  size_t untried = 0, fixed = 0;  // nothing but the default schedule
-  for (size_t i = 0; i < count; ++i) {
-    const NetworkTuner::Row row = tuner.row(i);
-    if (row.space <= 1) ++fixed;
-    else if (std::isfinite(row.best) && row.measured + row.known <= 1) ++untried;
-  }
-  return text + "\n" + default_alone(untried, "others cost more") +
-         default_alone(fixed, "rules fix them");
+  return (reached == count ? "all " + kernels_text(count)
+                           : std::to_string(reached) + " of " + kernels_text(count)) +
+         ": " + formatted("%.4f ms", now * 1e3) +
+         (first > 0 ? formatted(", by default %.4f ms", first * 1e3) : "") + ", " +
+         std::to_string(tuner.measured()) + " trials\n" + to_string(shares_of(tuner)) + "\n";
 }
 
 int widest(const NetworkTuner& tuner) {
@@ -93,6 +76,56 @@ int widest(const NetworkTuner& tuner) {
 
 }  // namespace
 
+std::array<StoryShare, kBecameCount> shares_of(const NetworkTuner& tuner) {
+  std::array<StoryShare, kBecameCount> shares;
+  const double network = tuner.network_seconds();
+  for (size_t i = 0; i < tuner.task_count(); ++i) {
+    const NetworkTuner::Row row = tuner.row(i);
+    StoryShare& share = shares[static_cast<size_t>(story_of(row).became)];
+    ++share.kernels;
+    if (std::isfinite(row.best) && network > 0)
+      share.time += static_cast<double>(row.task->calls) * row.best / network;
+  }
+  return shares;
+}
+
+std::string to_string(const std::array<StoryShare, kBecameCount>& shares) {
+  std::string text;
+  for (size_t i = 0; i < shares.size(); ++i)
+    if (shares[i].kernels > 0)
+      text += (text.empty() ? "" : "; ") + std::string(became_text(static_cast<Became>(i))) + ": " +
+              kernels_text(shares[i].kernels) +
+              formatted(", %.1f %% of the time", 100 * shares[i].time);
+  return text;
+}
+
+double least_seconds(const NetworkTuner& tuner, const Peaks& peaks) {
+  if (peaks.gflops <= 0 || peaks.levels.empty()) return 0;
+  double sum = 0;
+  for (size_t i = 0; i < tuner.task_count(); ++i) {
+    const NetworkTuner::Row row = tuner.row(i);
+    if (!std::isfinite(row.best)) continue;
+    const Work work = count_work(row.task->variants.front().lowered.kernel);
+    const auto at_one = [](const Expr& e) {  // free dimensions are 1, as in the measurements
+      return static_cast<double>(eval_int(e, [](std::string_view) { return int64_t{1}; }));
+    };
+    const double weights = at_one(work.weight_bytes), tensors = at_one(work.tensor_bytes);
+    const Roof roof = roof_of(peaks, row.multiplies, row.task->flops, 0, weights, tensors,
+                              static_cast<double>(row.task->weights_between) + tensors);
+    sum += static_cast<double>(row.task->calls) * std::min(roof.seconds, row.best);
+  }
+  return sum;
+}
+
+std::string to_win_text(const NetworkTuner& tuner, const Peaks& peaks) {
+  const double now = tuner.network_seconds(), least = least_seconds(tuner, peaks);
+  if (least <= 0 || now <= 0) return "";
+  return formatted(
+      "at most %.0f %% could still be won: at this machine's peaks of arithmetic and memory the "
+      "same sums take %.4f ms",
+      100 * (1 - least / now), least * 1e3);
+}
+
 std::string tune_table(const NetworkTuner& tuner, const Peaks& peaks, int columns, size_t rows) {
   std::vector<size_t> order(tuner.task_count());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -100,11 +133,12 @@ std::string tune_table(const NetworkTuner& tuner, const Peaks& peaks, int column
     return line_of(tuner, tuner.row(a), peaks).share > line_of(tuner, tuner.row(b), peaks).share;
   });
   const size_t shown = rows > 0 ? std::min(rows, order.size()) : order.size();
-  const int width = std::max(kLeastName, std::min(columns - kNumbersWidth, widest(tuner)));
-  std::string text = column("kernel", width) + formatted(" calls     %% %10s %6s %9s %6s %9s\n",
-                                                         "best ms", "x", "GFLOP/s", "peak%",
-                                                         "trials");
-  for (size_t i = 0; i < shown; ++i) text += text_of(tuner, order[i], peaks, width);
+  const bool wide = columns >= kWide;
+  const int width = std::max(
+      kLeastName, std::min(columns - (wide ? kWideNumbers : kNarrowNumbers), widest(tuner)));
+  std::string text = column("kernel", width) + " calls     %" + formatted(" %10s", "best ms") +
+                     (wide ? formatted(" %6s %9s", "x", "GFLOP/s") : "") + "  peak%  schedule\n";
+  for (size_t i = 0; i < shown; ++i) text += text_of(tuner, order[i], peaks, columns, width);
   if (shown < order.size()) text += "... and " + std::to_string(order.size() - shown) + " more\n";
   return text + totals(tuner);
 }
@@ -112,12 +146,19 @@ std::string tune_table(const NetworkTuner& tuner, const Peaks& peaks, int column
 Json tune_json(const NetworkTuner& tuner, size_t task, const Peaks& peaks, bool curve) {
   const NetworkTuner::Row row = tuner.row(task);
   const Line l = line_of(tuner, row, peaks);
-  Json::Object out{{"task", row.task->key},        {"name", row.task->name},
-                   {"calls", row.task->calls},     {"seconds", row.best},
-                   {"default_seconds", row.first}, {"share", l.share},
-                   {"gflops", l.gflops},           {"peak", l.peak},
-                   {"trials", row.measured},       {"known", row.known},
-                   {"illegal", row.illegal},       {"space", row.space}};
+  Json::Object out{{"task", row.task->key},
+                   {"name", row.task->name},
+                   {"calls", row.task->calls},
+                   {"seconds", row.best},
+                   {"default_seconds", row.first},
+                   {"share", l.share},
+                   {"gflops", l.gflops},
+                   {"peak", l.peak},
+                   {"trials", row.measured},
+                   {"known", row.known},
+                   {"illegal", row.illegal},
+                   {"space", row.space},
+                   {"became", became_name(story_of(row).became)}};
   if (curve) out.push_back({"curve", json_array(tuner.curve(task))});
   if (!row.error.empty()) out.push_back({"error", row.error});
   return out;
@@ -196,8 +237,8 @@ void TuneView::ends(size_t task) {
   } else {
     const std::string elapsed = formatted("%8s  ", format_seconds(budget_.now()).c_str());
     console_.err << elapsed
-                 << text_of(tuner_, task, peaks_,
-                            kPlainColumns - kNumbersWidth - static_cast<int>(elapsed.size()));
+                 << text_of(tuner_, task, peaks_, kNarrowNumbers,
+                            kPlainColumns - kNarrowNumbers - static_cast<int>(elapsed.size()));
     console_.err.flush();
   }
 }

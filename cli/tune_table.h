@@ -1,6 +1,7 @@
 // What tune shows while it works: a live table on a terminal, a line a round elsewhere, JSON lines
 // with --json.
 #pragma once
+#include <array>
 #include <condition_variable>
 #include <mutex>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "autotune/network.h"
 #include "cli/app.h"
+#include "cli/text/became.h"
 #include "cli/text/text_width.h"
 #include "driver/run/roofline.h"
 #include "driver/tune/tune_budget.h"
@@ -17,8 +19,19 @@ namespace tw {
 // Largest share of the network's time first, in so many columns; rows: at most so many, 0: all.
 std::string tune_table(const NetworkTuner& tuner, const Peaks& peaks, int columns = kPlainColumns,
                        size_t rows = 0);
+struct StoryShare {
+  size_t kernels = 0;
+  double time = 0;  // of the network's, by the best times
+};
+// By what became of them; "better point found: 5 kernels, 61.2 % of the time; ..".
+std::array<StoryShare, kBecameCount> shares_of(const NetworkTuner& tuner);
+std::string to_string(const std::array<StoryShare, kBecameCount>& shares);
+// Of the network, where each kernel is as fast as arithmetic and memory allow, or as it is where it
+// is faster; 0: the peaks are not known.
+double least_seconds(const NetworkTuner& tuner, const Peaks& peaks);
+std::string to_win_text(const NetworkTuner& tuner, const Peaks& peaks);  // "": not known
 // Of one task: {"task", "name", "calls", "seconds", "default_seconds", "share", "gflops", "peak",
-// "trials", "known", "illegal"}; with `curve` the best so far by trial too
+// "trials", "known", "illegal", "became"}; with `curve` the best so far by trial too
 Json tune_json(const NetworkTuner& tuner, size_t task, const Peaks& peaks, bool curve = false);
 
 // What a live line says of the rest: "18 s left", or "" where nobody knows. trials: the limit, 0:

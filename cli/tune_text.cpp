@@ -22,8 +22,10 @@ std::string time_text(const TuneOutcome& outcome) {
 }
 
 std::string limit_text(double limit, double second, const TuneOutcome& outcome) {
-  std::string text = "tuning: " + format_seconds(outcome.seconds) + " of " + format_seconds(limit) +
-                     ", " + std::to_string(outcome.trials) + " trials in " +
+  std::string text = "tuning: " + format_seconds(outcome.seconds) +
+                     (limit > 0 ? " of " + format_seconds(limit) : "") + ", " +
+                     std::to_string(outcome.trials) +
+                     (outcome.trials == 1 ? " trial in " : " trials in ") +
                      format_seconds(outcome.searched);
   if (const size_t left = outcome.kernels - outcome.reached - outcome.failures.size(); left > 0)
     text += ", " + std::to_string(left) + " of " + std::to_string(outcome.kernels) +
@@ -37,8 +39,9 @@ std::string limit_text(double limit, double second, const TuneOutcome& outcome) 
 std::string to_string(const ConfirmedRecords& confirmed) {
   std::string text;
   if (confirmed.kept + confirmed.refuted > 0)
-    text = "measured again: " + std::to_string(confirmed.kept) + " gains stand, " +
-           std::to_string(confirmed.refuted) + " do not";
+    text = "measured again: " + std::to_string(confirmed.kept) +
+           (confirmed.kept == 1 ? " gain stands, " : " gains stand, ") +
+           std::to_string(confirmed.refuted) + (confirmed.refuted == 1 ? " does not" : " do not");
   if (confirmed.left > 0)
     text += (text.empty() ? "not measured again for want of time: "
                           : "; for want of time not measured again: ") +
@@ -50,6 +53,12 @@ Json tuned_json(const TunedNetwork& tuned, bool curves) {
   const NetworkTuner& tuner = *tuned.tuner;
   const TuneOutcome& outcome = tuned.outcome;
   Json::Array tasks;
+  Json::Object became;
+  const auto shares = shares_of(tuner);
+  for (size_t i = 0; i < shares.size(); ++i)
+    became.push_back({became_name(static_cast<Became>(i)),
+                      Json::Object{{"count", static_cast<int64_t>(shares[i].kernels)},
+                                   {"share", shares[i].time}}});
   for (size_t i = 0; i < tuner.task_count(); ++i)
     tasks.push_back(tune_json(tuner, i, tuned.peaks, curves));
   return Json::Object{{"stopped", stop_reason_name(tuned.reason)},
@@ -64,15 +73,21 @@ Json tuned_json(const TunedNetwork& tuned, bool curves) {
                       {"confirmed", outcome.confirmed.kept},
                       {"refuted", outcome.confirmed.refuted},
                       {"not_confirmed", outcome.confirmed.left},
+                      {"least_seconds", least_seconds(tuner, tuned.peaks)},
+                      {"kernels", became},
+                      {"unused_records", tuned.unused},
                       {"tasks", tasks}};
 }
 
 std::string tuned_text(const TunedNetwork& tuned, int columns) {
+  const std::string to_win = to_win_text(*tuned.tuner, tuned.peaks);
   std::string text = tune_table(*tuned.tuner, tuned.peaks, columns) +
+                     (to_win.empty() ? "" : to_win + "\n") +
                      "stopped: " + stop_reason_name(tuned.reason) + " after " +
                      time_text(tuned.outcome) + "\n";
   if (const std::string again = to_string(tuned.outcome.confirmed); !again.empty())
     text += again + "\n";
+  if (!tuned.unused.empty()) text += "not taken: " + tuned.unused + "\n";
   for (const std::string& failure : tuned.outcome.failures) text += "failed: " + failure + "\n";
   return text;
 }
@@ -99,11 +114,20 @@ std::vector<std::string> tuning_notes(const TunedCompileReport& tuned, double li
             " leave no time for a search, as a second library and the proof take " +
             format_seconds(tuned.kept) + "; the schedules are those without it"};
   std::vector<std::string> notes;
+  if (tuned.network) {
+    const NetworkTuner& tuner = *tuned.network->tuner;
+    notes.push_back("tuning: " + to_string(shares_of(tuner)));
+    if (const std::string text = to_win_text(tuner, tuned.network->peaks); !text.empty())
+      notes.push_back("tuning: " + text);
+  }
   if (tuned.outcome)
     for (const std::string& failure : tuned.outcome->failures)
       notes.push_back("tuning failed: " + failure);
   if (!tuned.proof) return notes;
   notes.push_back("tuning: " + proof_text(*tuned.proof) +
+                  (tuned.report.example.empty()
+                       ? ""
+                       : " at " + sizes_text(tuned.report.example, tuned.report.symbol_names)) +
                   (tuned.proof->second_is_faster()
                        ? ""
                        : "; not surely faster, so the schedules are those without it"));

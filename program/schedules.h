@@ -27,6 +27,8 @@ struct Pin {
   std::string schedule;         // text
   // transferred: what of that record's point this kernel has no place for, "block_lines=4, .."
   std::string left_out = {};
+  // by default: of how many measured schedules the default one is the best; 0: of none
+  int trials = 0;
   auto operator<=>(const Pin&) const = default;
 };
 const char* source_of(const Pin& pin);  // "tuned", "transferred", "predicted", "default"

@@ -32,6 +32,7 @@ struct LogArgs {
 };
 
 struct KeySummary {
+  std::string name;  // of the task; "": the log does not have its text
   int64_t records = 0, good = 0;
   std::optional<Record> best;
   int64_t newest = 0;
@@ -72,11 +73,11 @@ std::string best_text(const std::optional<Record>& best) {
   return text + best->algorithm;
 }
 
-// Columns that all of a line takes, and one without the regime
-constexpr int kAll = 110, kWithDate = 97;
+// Columns that all of a line takes but the name, and one without the regime
+constexpr int kAll = 140, kWithDate = 120, kLeastName = 16;
 
 // A line of `log show` in so many columns: where they are few, without the regime and the date, and
-// with the beginning of the target.
+// with the beginning of the target. The name takes what is left.
 std::string summary_line(const RecordKey& key, const KeySummary& s, int columns) {
   char text[160];
   std::snprintf(text, sizeof text, "%-16.16s %-*.*s %7d", key.task.c_str(),
@@ -87,19 +88,35 @@ std::string summary_line(const RecordKey& key, const KeySummary& s, int columns)
   std::snprintf(text, sizeof text, " %7lld %6lld  ", static_cast<long long>(s.records),
                 static_cast<long long>(s.good));
   line += text;
-  if (!s.best) return line + "none" + language_text(key);
-  std::snprintf(text, sizeof text, "%10.4f ms  ", median_seconds(*s.best) * 1e3);
-  return line + text + (columns >= kWithDate ? date_text(s.best->time) + "  " : "") +
-         s.best->algorithm + language_text(key);
+  if (s.best) {
+    std::snprintf(text, sizeof text, "%10.4f ms  ", median_seconds(*s.best) * 1e3);
+    line += text + (columns >= kWithDate ? date_text(s.best->time) + "  " : "") + s.best->algorithm;
+  } else {
+    line += "none";
+  }
+  line += language_text(key);
+  const int left = columns - static_cast<int>(line.size()) - 2;
+  return s.name.empty() ? line : line + "  " + fit(s.name, std::max(kLeastName, left));
 }
 
 std::string summary_header(int columns) {
   return "task             " + std::string(columns < kWithDate ? "target  " : "target          ") +
-         " threads" + (columns >= kAll ? " regime      " : "") + " records     ok          best";
+         " threads" + (columns >= kAll ? " regime      " : "") + " records     ok          best" +
+         (columns >= kWithDate ? "       measured  " : "     ") + "algorithm  kernel";
 }
 
 LogFilter filter_of(const LogArgs& args) {
   return {args.task, args.target, "", args.threads, std::nullopt, std::nullopt};
+}
+
+// "": its text is not there, or of another version
+Expected<std::string> name_of_task(TuningLog& log, const std::string& task) {
+  TW_ASSIGN(const std::optional<std::string> text, log.text(TuningLog::Text::task, task));
+  if (!text) return std::string();
+  Expected<ParsedTask> parsed = parse_task(*text);
+  if (parsed) return task_name(parsed->graph, parsed->group);
+  llvm::consumeError(parsed.takeError());
+  return std::string();
 }
 
 Expected<std::map<RecordKey, KeySummary>> summaries(TuningLog& log, const LogFilter& filter) {
@@ -112,6 +129,7 @@ Expected<std::map<RecordKey, KeySummary>> summaries(TuningLog& log, const LogFil
     if (!s.best && r.status == Status::ok) s.best = r;  // the first of a key is its best
     return Error::success();
   }));
+  for (auto& [key, s] : out) { TW_ASSIGN(s.name, name_of_task(log, key.task)); }
   return out;
 }
 
@@ -191,6 +209,7 @@ Expected<int> show(const LogArgs& args, TuningLog& log, Console& console) {
   for (const auto& [key, s] : keys) {
     records += s.records;
     list.push_back(Json::Object{{"key", to_json(key)},
+                                {"name", s.name},
                                 {"records", s.records},
                                 {"ok", s.good},
                                 {"newest", date_text(s.newest)},
@@ -214,8 +233,8 @@ Expected<int> best(const LogArgs& args, TuningLog& log, Console& console) {
     if (!s.best) continue;
     if (console.json) list.push_back(to_json(*s.best));
     else
-      console.out << key_text(key) << best_text(s.best) << ", " << s.best->seconds.size()
-                  << " samples on " << s.best->device << "\n"
+      console.out << (s.name.empty() ? "" : s.name + "\n") << key_text(key) << best_text(s.best)
+                  << ", " << s.best->seconds.size() << " samples on " << s.best->device << "\n"
                   << s.best->schedule;
   }
   if (console.json) write_json(console, Json::Object{{"log", log.path()}, {"best", list}});
@@ -303,8 +322,10 @@ Expected<int> diff_logs(const LogArgs& args, TuningLog& log, Console& console) {
                                   {"theirs", d.theirs ? to_json(*d.theirs) : Json()}});
       continue;
     }
-    console.out << key_text(d.key) << "\n  ours   " << best_text(d.ours) << "\n  theirs "
-                << best_text(d.theirs) << "\n";
+    TW_ASSIGN(std::string name, name_of_task(log, d.key.task));
+    if (name.empty()) { TW_ASSIGN(name, name_of_task(other, d.key.task)); }
+    console.out << key_text(d.key) << "  " << name << "\n  ours   " << best_text(d.ours)
+                << "\n  theirs " << best_text(d.theirs) << "\n";
   }
   if (console.json)
     write_json(console,

@@ -36,9 +36,11 @@ std::vector<ChangedFact> changed_facts(const Manifest& a, const Manifest& b) {
   return all;
 }
 
+// The kernel as scheduled, and the code that was made of it. Where its schedule comes from is no
+// part of either.
 bool same(const ManifestKernel& a, const ManifestKernel& b) {
-  return a.hash == b.hash && a.schedule == b.schedule && a.code_bytes == b.code_bytes &&
-         a.spills == b.spills && a.cycles == b.cycles;
+  return a.hash == b.hash && a.code_bytes == b.code_bytes && a.spills == b.spills &&
+         a.cycles == b.cycles;
 }
 
 void compare_kernels(const Manifest& a, const Manifest& b, BuildDifference& out) {
@@ -50,7 +52,8 @@ void compare_kernels(const Manifest& a, const Manifest& b, BuildDifference& out)
       out.kernels.push_back({k, std::nullopt});
       continue;
     }
-    if (same(k, *other->second)) ++out.equal_kernels;
+    if (same(k, *other->second))
+      ++out.equal_kernels, out.other_sources += k.schedule != other->second->schedule;
     else out.kernels.push_back({k, *other->second});
     waiting.erase(other);
   }
@@ -76,7 +79,10 @@ std::string kernel_line(const ChangedKernel& k) {
     const std::string a = k.before ? text(*k.before) : "-", b = k.after ? text(*k.after) : "-";
     return a == b ? a : a + " > " + b;
   };
-  const char* what = !k.before ? "added" : !k.after ? "removed" : "changed";
+  const char* what = !k.before                         ? "added"
+                     : !k.after                        ? "removed"
+                     : k.before->hash == k.after->hash ? "code"
+                                                       : "changed";
   return llvm::formatv("{0,-8} {1,-18} {2,-11} {3,-19} {4,-22} {5}", what,
                        both([](const ManifestKernel& m) { return std::to_string(m.code_bytes); }),
                        both([](const ManifestKernel& m) { return std::to_string(m.spills); }),
@@ -133,8 +139,16 @@ std::string to_string(const BuildDifference& d, int columns) {
     text += llvm::formatv("{0,-15} {1,12} {2,12}  {3}\n", s.name, s.before, s.after,
                           change_of(s.before, s.after))
                 .str();
-  text += std::to_string(d.equal_kernels) + " kernels are equal\n";
+  text += std::to_string(d.equal_kernels) +
+          (d.equal_kernels == 1 ? " kernel is equal" : " kernels are equal");
+  if (d.other_sources > 0)
+    text += ", " + std::to_string(d.other_sources) + " of them with the schedule from elsewhere";
+  text += "\n";
   if (d.kernels.empty()) return text;
+  if (std::ranges::any_of(d.kernels, [](const ChangedKernel& k) {
+        return k.before && k.after && k.before->hash == k.after->hash;
+      }))
+    text += "code: one kernel, of which the two made different code\n";
   text += llvm::formatv("{0,-8} {1,-18} {2,-11} {3,-19} {4,-22} kernel\n", "", "code bytes",
                         "spills", "hash as scheduled", "from")
               .str();
@@ -160,6 +174,7 @@ Json to_json(const BuildDifference& d) {
   return Json::Object{{"facts", facts},
                       {"sizes", sizes},
                       {"equal_kernels", static_cast<int64_t>(d.equal_kernels)},
+                      {"other_sources", static_cast<int64_t>(d.other_sources)},
                       {"kernels", kernels}};
 }
 

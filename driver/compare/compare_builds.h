@@ -23,6 +23,7 @@ struct BuildDifference {
   // By name, those of one name in their order; equal ones are left out
   std::vector<ChangedKernel> kernels;
   size_t equal_kernels = 0;
+  size_t other_sources = 0;  // of the equal ones: whose schedules come from elsewhere
 };
 
 struct ComparedBuild {

@@ -272,6 +272,15 @@ PathReport told_of(const Program& program, const Target& target) {
           static_cast<int64_t>(program.calls.size()), program.weight_bytes, 0};
 }
 
+void add_counts(const Program& program, CompileReport& report) {
+  report.kernels = static_cast<int64_t>(program.kernels.size());
+  report.calls = static_cast<int64_t>(program.calls.size());
+  report.kernel_calls.resize(program.kernels.size());
+  for (const KernelCall& call : program.calls)
+    if (!call.function) ++report.kernel_calls[static_cast<size_t>(call.kernel)];
+  report.weight_bytes = program.weight_bytes;
+}
+
 // Its weights join those of `first`.
 Error add_wider(std::vector<WiderPath>& wider, Graph graph, const Target& target,
                 const CompileReport& of_model, const CompileOptions& options, Program& first,
@@ -525,9 +534,7 @@ Expected<CompileReport> compile_graph(Model model, const CompileOptions& options
   for (size_t i = 0; i < whole.wider.size(); ++i)
     TW_TRY(add_wider(wider, graphs[i], whole.wider[i], of_model, options, program, stages, report));
   if (options.strict && !report.faults.empty()) return done();
-  report.kernels = static_cast<int64_t>(program.kernels.size());
-  report.calls = static_cast<int64_t>(program.calls.size());
-  report.weight_bytes = program.weight_bytes;
+  add_counts(program, report);
 
   stages.begin("codegen");
   TW_ASSIGN(const std::unique_ptr<Backend> backend, make_backend(target));

@@ -113,6 +113,7 @@ struct CompileReport {
   // them
   double warm_share = 0;
   std::vector<KernelReport> kernel_reports;
+  std::vector<int64_t> kernel_calls;  // of each kernel
   // Blocks of values, where measured times or a lock chose them
   std::optional<std::map<std::string, int64_t>> layouts;
   // Of products with constant weights, by the value that they make

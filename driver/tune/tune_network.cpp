@@ -1,8 +1,10 @@
 #include "driver/tune/tune_network.h"
 
 #include <algorithm>
+#include <set>
 
 #include "driver/tune/measuring_place.h"
+#include "driver/tune/unused_records.h"
 
 namespace tw {
 namespace {
@@ -100,6 +102,10 @@ Expected<TunedNetwork> tune_network(const TuneRequest& request, const Target& ta
   watch.stage_begins("import");
   TW_ASSIGN(std::vector<Task> tasks, measurable_tasks(request, target, services));
   TunedNetwork tuned;
+  std::set<std::string> keys;
+  for (const Task& task : tasks) keys.insert(task.key);
+  TW_ASSIGN(tuned.unused,
+            unused_records(log, keys, {target_key(target.main_device())}, request.network.threads));
   // Comparing methods needs no share of the peak, and another machine's is not known here
   if (!services.runs && !request.network.table && request.sources.worker.empty()) {
     watch.stage_begins("probe");

@@ -60,6 +60,7 @@ struct TunedNetwork {
   std::unique_ptr<NetworkTuner> tuner;  // with what is known of each task
   Peaks peaks;
   StopReason reason = StopReason::finished;
+  std::string unused;  // why records of its kernels in the log were not taken; "": all were
   TuneOutcome outcome;
 };
 // What a search needs beside the model. Errors: a log that cannot be written, a target that this

@@ -115,8 +115,8 @@ Expected<TunedCompileReport> compile_tuned(TunedCompile request, const Target& t
     TW_ASSIGN(out.report, without.keep(options));
     return out;
   }
-  TW_ASSIGN(const TunedNetwork network, tune_network(request.tuning, target, watch));
-  out.outcome = network.outcome;
+  TW_ASSIGN(out.network, tune_network(request.tuning, target, watch));
+  out.outcome = out.network->outcome;
   const auto began = std::chrono::steady_clock::now();
   CompileOptions tuned = options;
   tuned.schedules = tuned_schedules(request.schedules);

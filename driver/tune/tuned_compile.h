@@ -56,6 +56,7 @@ struct TunedCompileReport {
   double kept =
       0;  // seconds of the limit that a second library and the proof were expected to take
   std::optional<TuneOutcome> outcome;  // its seconds: of all
+  std::optional<TunedNetwork> network;
   std::optional<Comparison> proof;
   double second = 0;  // seconds of the second library and the proof
 };

@@ -12,6 +12,7 @@
 #include "autotune/transfer.h"
 #include "driver/tune/lock_file.h"
 #include "driver/tune/predicted_schedule.h"
+#include "driver/tune/unused_records.h"
 #include "ir/kernel/bounds.h"
 #include "ir/kernel/sharing.h"
 #include "kernels/attention/other_tiles.h"
@@ -44,6 +45,13 @@ Expected<Kernel> scheduled_by(const Pin& pin, const Kernel& kernel, const Target
   TW_ASSIGN(Kernel scheduled, tw::apply(kernel, schedule, &place));
   if (place.driver.empty()) TW_TRY(check_bounds(scheduled, Tables::ours));
   return scheduled;
+}
+
+// The default schedule's pin: what is known of it, and of how many it is the best.
+void keep_default(Pin& pin, const Pin* known, size_t trials) {
+  if (known) pin = *known;
+  pin.tuned = false;
+  pin.trials = trials > 1 ? static_cast<int>(trials) : 0;  // its own alone is no search
 }
 
 class TunedSchedules final : public ModelSchedules {
@@ -89,6 +97,7 @@ class TunedSchedules final : public ModelSchedules {
   KernelSeconds measured_by(TuningLog& log, const Target& target) const;
   Error check_exact_layers(const std::vector<FusedGraph>& fused) const;
   const GroupTask* task_of(const LoweredKernel& kernel) const;
+  size_t trials_of(const Pin& pin) const;  // measured schedules of its task
   // pin: what is known of the kernel.
   Expected<ChosenSchedule> by_default(const LoweredKernel& kernel, const Target& place,
                                       Pin pin) const;
@@ -173,6 +182,14 @@ Expected<int64_t> TunedSchedules::read_log(const std::string& path, size_t first
       }
     }
     found += any;
+  }
+  if (keep && found == 0 && first == 0) {
+    TW_ASSIGN(const std::string unused,
+              unused_records(log, keys_, {targets_.begin(), targets_.end()}, options_.threads));
+    if (!unused.empty()) notes_.push_back(unused);
+    else if (!distinct_.empty())
+      notes_.push_back("'" + path + "' has no record of any of the model's " +
+                       std::to_string(distinct_.size()) + " kernels");
   }
   for (const std::string& target : targets_) {
     if (!keep) break;
@@ -421,7 +438,9 @@ Expected<ChosenSchedule> TunedSchedules::choose(const LoweredKernel& kernel,
     TW_ASSIGN(const bool predicted, predict(kernel, place, *usual, chosen));
     if (predicted) return chosen;
   }
-  if (default_pin != pins.end() && chosen.problem.empty()) usual->pin = *default_pin;
+  if (chosen.problem.empty())
+    keep_default(usual->pin, default_pin == pins.end() ? nullptr : &*default_pin,
+                 trials_of(chosen.pin));
   usual->problem = chosen.problem;
   return std::move(*usual);
 }
@@ -450,6 +469,17 @@ std::optional<ChosenSchedule> TunedSchedules::in_other_tile(const LoweredKernel&
     seconds = pin.seconds;
   }
   return best;
+}
+
+// By all its algorithms and in all its layouts.
+size_t TunedSchedules::trials_of(const Pin& pin) const {
+  size_t count = 0;
+  for (auto own = pins_.lower_bound({pin.task, pin.target, ""});
+       own != pins_.end() && std::get<0>(own->first) == pin.task &&
+       std::get<1>(own->first) == pin.target;
+       ++own)
+    count += own->second.size();
+  return count;
 }
 
 bool TunedSchedules::placed_elsewhere(const LoweredKernel& kernel, const Target& device) const {

@@ -299,6 +299,37 @@ def free_sizes_are_tuned_and_proved_at_those_of_the_example(f):
 
 
 @case
+def what_became_of_kernels_is_said_in_one_vocabulary(f):
+    words = ("default kept after", "better point found", "taken from the log", "not tried")
+    name = model(f.file("two.onnx"), [helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]), helper.make_node("Softmax", ["c"], ["y"])],
+                 [tensor("x", 1, 8, 16, 16)], [tensor("y", 1, 8, 16, 16)], [constant("w", 8, 8, 3, 3)]).name
+    f.refused(f"compile {name} -o t.so --log none.db", 5, "none.db")
+    out = f.good(f"tune {name} --trials 12 --log l.db", "of the time", "schedule\n", "could still be won")
+    assert any(word in out for word in words) and "others cost more" not in out, out
+    told = [json.loads(line) for line in f.good(f"tune {name} --trials 2 --log l.db --json").splitlines()][-1]
+    shares = told["kernels"]
+    assert sum(kind["count"] for kind in shares.values()) == len(told["tasks"]) and abs(sum(kind["share"] for kind in shares.values()) - 1) < 1e-6, shares
+    assert {task["became"] for task in told["tasks"]} == {kind for kind, of in shares.items() if of["count"]} and 0 < told["least_seconds"] <= told["network_seconds"], told
+    compiled = json.loads(f.good(f"compile {name} -o t.so --log l.db --json"))["kernel_reports"]
+    for kernel in compiled:
+        assert kernel["became"] in ("from-log", "default-kept", "not-tried"), kernel
+        assert (kernel["schedule"] == "tuned") == (kernel["became"] == "from-log"), kernel
+    summary = f.good(f"compile {name} -o t.so --log l.db")
+    assert any(word in summary for word in words) and "%" in summary, summary
+    # the log names kernels; records of another chip are not taken, and that is said
+    f.good("log show --log l.db", "conv 8x16x16 -> 8x16x16 3x3")
+    assert {key["name"] for key in json.loads(f.good("log show --log l.db --json"))["keys"]} == {task["name"] for task in told["tasks"]}
+    f.good(f"tune {name} -t x86-64-v2 --log l.db --trials 2", "not taken: 'l.db'", "of another chip", "measured on")
+    code, out, err = f.run(f"compile {name} -t znver2 --log l.db -o z.so")
+    assert code == 0 and "'l.db'" in err and "of another chip" in err, err
+    # kernels whose code is the same have not changed
+    f.good(f"compile {name} -o a.so")
+    f.good("compare t.so a.so", " equal")
+    f.good(f"compile {name} -o b.so")
+    assert "changed" not in f.good("compare a.so b.so"), "equal libraries"
+
+
+@case
 def what_is_written_is_written_last_and_together(f):
     name = f.plain()
     f.write("b.yaml", "budget: {artifact_bytes: 1}\n")

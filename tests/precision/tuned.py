@@ -62,7 +62,7 @@ def own_records(place, precision):
     assert searched and recorded <= set(mine), (searched, recorded, mine)
     report, _ = place.compile("own", "--precision", precision, "--log", fast)
     own = place.schedules(report)
-    assert all(own[task] == "tuned" for task in recorded & set(own)), (own, recorded)
+    assert all(own[task] == "tuned" for task in searched & set(own)), (own, searched)
     rounding = searched - set(exact)
     assert rounding & set(own), (searched, mine)
     report, _ = place.compile("other", "--log", fast)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <ostream>
 
 #include "cli/progress.h"
@@ -91,6 +92,7 @@ Expected<int> compile_steps(CompileArgs args, Console& console) {
   Job job{args, std::move(target)};
   TW_TRY(prepare_job(job));
   const auto start = std::chrono::steady_clock::now();
+  const int64_t started = std::time(nullptr);
   if (!job.key.empty())
     if (const std::optional<CachedBuild> build = job.cache->find(job.key))
       return finish_cached_library(job, *build, console);
@@ -116,7 +118,7 @@ Expected<int> compile_steps(CompileArgs args, Console& console) {
   if (!console.json) progress.print(remarks(report));
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  Json::Object json = to_json(report, job.passes, seconds);
+  Json::Object json = to_json(report, job.passes, seconds, args.tune.empty() ? 0 : started);
   if (!estimates.empty()) json.push_back({"estimates", estimates});
   if (args.strict && !report.faults.empty()) {
     if (console.json) write_json(console, json);
@@ -128,7 +130,8 @@ Expected<int> compile_steps(CompileArgs args, Console& console) {
     if (Error error = add_to_build_cache(job, json, remarks(report)))
       progress.print("warning: " + error_text(std::move(error)) + "\n");
   return finish_library(
-      job, json, summary_text(report, seconds, !args.tune.empty(), console.columns), console);
+      job, json, summary_text(report, seconds, args.tune.empty() ? 0 : started, console.columns),
+      console);
 }
 
 }  // namespace
