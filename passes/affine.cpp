@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ir/scalar_ops.h"
 
@@ -76,10 +77,19 @@ std::optional<AffineNode> affine_binary(const Graph& graph, const Node& node) {
   return AffineNode{x, affine};
 }
 
-// 0, or a number that the type holds to its full precision.
-bool is_normal(double value, DType dtype) {
-  constexpr double kPrecision = 0x1p-7;  // bf16 has the least
-  return std::abs(round_to(dtype, value) - value) <= std::abs(value) * kPrecision;
+bool is_finite(const Affine& affine, DType dtype) {
+  const auto finite = [&](double v) { return std::isfinite(round_to(dtype, v)); };
+  return std::ranges::all_of(affine.scale, finite) && std::ranges::all_of(affine.shift, finite);
+}
+
+bool is_moderate_scale(double value, DType dtype) {
+  const double limit = moderate_limit(dtype), size = std::abs(value);
+  return value == 0 || (size <= limit && size >= 1 / limit);
+}
+
+bool is_moderate_shift(double value, DType dtype) {
+  const double size = std::abs(value);
+  return value == 0 || (size <= moderate_limit(dtype) && size >= smallest_normal(dtype));
 }
 
 // The sum has lost half of the type's digits.
@@ -99,13 +109,30 @@ bool Affine::shifts() const {
   return std::any_of(shift.begin(), shift.end(), [](double s) { return s != 0; });
 }
 
+double moderate_limit(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return 0x1p256;
+    case DType::f16: return 0x1p8;
+    default: return 0x1p32;  // f32, and bf16 with its exponents
+  }
+}
+
+double smallest_normal(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return std::numeric_limits<double>::min();
+    case DType::f16: return 0x1p-14;
+    default: return std::numeric_limits<float>::min();
+  }
+}
+
 std::optional<AffineNode> affine_node(const Graph& graph, const Node& node) {
-  if (!is_float(graph.value(node.output).type.dtype) || !all_plain(graph, node))
-    return std::nullopt;
-  if (is_unary(&node, UnaryOp::neg)) return AffineNode{node.inputs[0], {-1, {-1.0}, {0.0}}};
-  if (std::holds_alternative<op::BatchNorm>(node.attrs)) return affine_batch_norm(graph, node);
-  if (std::holds_alternative<op::Binary>(node.attrs)) return affine_binary(graph, node);
-  return std::nullopt;
+  const DType dtype = graph.value(node.output).type.dtype;
+  if (!is_float(dtype) || !all_plain(graph, node)) return std::nullopt;
+  std::optional<AffineNode> affine;
+  if (is_unary(&node, UnaryOp::neg)) affine = AffineNode{node.inputs[0], {-1, {-1.0}, {0.0}}};
+  if (std::holds_alternative<op::BatchNorm>(node.attrs)) affine = affine_batch_norm(graph, node);
+  if (std::holds_alternative<op::Binary>(node.attrs)) affine = affine_binary(graph, node);
+  return affine && is_finite(affine->function, dtype) ? affine : std::nullopt;
 }
 
 std::optional<Affine> compose(const Affine& first, const Affine& second, DType dtype) {
@@ -115,8 +142,11 @@ std::optional<Affine> compose(const Affine& first, const Affine& second, DType d
   for (size_t i = 0; i < count; ++i) {
     const double moved = second.scale_at(i) * first.shift_at(i);
     const double scale = second.scale_at(i) * first.scale_at(i), shift = moved + second.shift_at(i);
-    if (!is_normal(scale, dtype) || !is_normal(shift, dtype) || cancels(moved, shift, dtype))
-      return std::nullopt;
+    for (const double factor : {first.scale_at(i), second.scale_at(i), scale})
+      if (!is_moderate_scale(factor, dtype)) return std::nullopt;
+    for (const double term : {first.shift_at(i), second.shift_at(i), shift})
+      if (!is_moderate_shift(term, dtype)) return std::nullopt;
+    if (cancels(moved, shift, dtype)) return std::nullopt;
     out.scale.push_back(scale);
     out.shift.push_back(shift);
   }

@@ -21,9 +21,15 @@ struct AffineNode {
   Affine function;
 };
 std::optional<AffineNode> affine_node(const Graph& graph, const Node& node);
+// The largest factor and weight that become one with others: between two factors up to it, values
+// overflow only where they are within it of the type's largest number, and underflow only where
+// they are within it of the smallest.
+double moderate_limit(DType dtype);
+// The smallest positive number that the type holds to its full precision.
+double smallest_normal(DType dtype);
 // second(first(x)) in floats of this type. nullopt where that would not be what the two compute one
-// after the other: their numbers differ along different axes, the result's leave the type's normal
-// range, or the shifts cancel, by which a model rounds: (x + 12582912) - 12582912.
+// after the other: their numbers differ along different axes, leave the type's moderate range, or
+// the shifts cancel, by which a model rounds: (x + 12582912) - 12582912.
 std::optional<Affine> compose(const Affine& first, const Affine& second, DType dtype);
 // What `numbers` of the affine are as a constant that broadcasts against a tensor of this rank: [n,
 // 1, 1] or a scalar.

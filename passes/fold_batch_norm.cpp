@@ -6,6 +6,7 @@
 // it becomes at most one mul and one add. Why here: needs pads inside the convolutions and
 // duplicates merged; fusion then has fewer operators to carry.
 #include <algorithm>
+#include <cmath>
 
 #include "passes/affine.h"
 #include "passes/passes.h"
@@ -102,16 +103,42 @@ std::optional<Weights> Folder::weights_along(ValueId value, size_t axis) {
   return weights;
 }
 
-// w[o, c, i] *= factor(o, c)
-template <class Factor>
-void scale_weights(Weights& weights, Factor factor) {
+// w[o, c, i] *= factor(o, c). False where sums with these weights may overflow or underflow unlike
+// the sums scaled afterwards: a number is not moderate, or lost to underflow beside the largest
+// number of its output, output(o, c, i). `largest` begins as the outputs' new biases.
+template <class Factor, class Output>
+bool scale_weights(Weights& weights, std::vector<double> largest, Factor factor, Output output) {
+  const DType dtype = weights.tensor.dtype;
+  const double limit = moderate_limit(dtype), smallest = smallest_normal(dtype);
+  std::vector<bool> underflows(largest.size());
   int64_t at = 0;
   for (int64_t o = 0; o < weights.outer; ++o)
     for (int64_t c = 0; c < weights.count; ++c) {
-      double f = factor(static_cast<size_t>(o), static_cast<size_t>(c));
-      for (int64_t i = 0; i < weights.inner; ++i, ++at)
-        weights.tensor.set(at, weights.tensor.at(at) * f);
+      const double f = factor(o, c);
+      if (!(std::abs(f) <= limit)) return false;
+      for (int64_t i = 0; i < weights.inner; ++i, ++at) {
+        const double old = weights.tensor.at(at), scaled = old * f;
+        if (!(std::abs(old) <= limit) || std::abs(scaled) > limit) return false;
+        const auto to = static_cast<size_t>(output(o, c, i));
+        largest[to] = std::max(largest[to], std::abs(scaled));
+        if (std::abs(scaled) < smallest && old != 0 && f != 0 && f != 1) underflows[to] = true;
+        weights.tensor.set(at, scaled);
+      }
     }
+  for (size_t to = 0; to < largest.size(); ++to)
+    if (underflows[to] && largest[to] < smallest) return false;
+  return true;
+}
+
+bool all_finite(const Tensor& tensor) {
+  for (int64_t i = 0; i < tensor.size(); ++i)
+    if (!std::isfinite(tensor.at(i))) return false;
+  return true;
+}
+
+std::vector<double> magnitudes(std::vector<double> numbers) {
+  for (double& x : numbers) x = std::abs(x);
+  return numbers;
 }
 
 std::vector<double> Folder::bias_of(const Node& node, int64_t channels) const {
@@ -137,21 +164,23 @@ bool Folder::conv_producer(const Chain& chain, NodeId id) {
   // [M, ...]: m is the axis. Transposed [C, M/group, ...]: input channel c belongs to group c /
   // (C/group).
   int64_t group = transposed ? transposed->group : 1, per_group = weights->outer / group;
-  scale_weights(*weights, [&](size_t o, size_t c) {
-    return chain.function.scale_at(
-        transposed ? o / static_cast<size_t>(per_group) * static_cast<size_t>(weights->count) + c
-                   : c);
-  });
+  const auto channel = [&](int64_t o, int64_t c, int64_t = 0) {
+    return transposed ? o / per_group * weights->count + c : c;
+  };
   int64_t channels = weights->count * group;
   std::vector<double> bias = bias_of(node, channels);
   for (size_t m = 0; m < bias.size(); ++m)
     bias[m] = bias[m] * chain.function.scale_at(m) + chain.function.shift_at(m);
+  const Tensor new_bias = from_doubles(weights->tensor.dtype, {channels}, bias);
+  const auto factor = [&](int64_t o, int64_t c) {
+    return chain.function.scale_at(static_cast<size_t>(channel(o, c)));
+  };
+  if (!all_finite(new_bias) || !scale_weights(*weights, magnitudes(bias), factor, channel))
+    return false;
   bool biased = input_or_none(node, 2).valid() || chain.function.shifts();
   NodeId last = chain.links.back();
   std::vector<ValueId> inputs = {node.inputs[0], new_weights(last, "_weights", weights->tensor)};
-  if (biased)
-    inputs.push_back(
-        new_weights(last, "_bias", from_doubles(weights->tensor.dtype, {channels}, bias)));
+  if (biased) inputs.push_back(new_weights(last, "_bias", new_bias));
   graph_.node(last).name = node.name;
   graph_.node(last).source = node.source;
   rewriter_.update(last, OpAttrs(node.attrs), inputs);
@@ -172,7 +201,12 @@ bool Folder::matmul_producer(const Chain& chain, NodeId id) {
     bool last = side == 1 ? !matmul.trans_b : matmul.trans_a;
     std::optional<Weights> weights = weights_along(node.inputs[side], own_rank - (last ? 1 : 2));
     if (!weights) continue;
-    scale_weights(*weights, [&](size_t, size_t n) { return chain.function.scale_at(n); });
+    const std::vector<double> no_bias(static_cast<size_t>(weights->count));
+    if (!scale_weights(
+            *weights, no_bias,
+            [&](int64_t, int64_t n) { return chain.function.scale_at(static_cast<size_t>(n)); },
+            [](int64_t, int64_t n, int64_t) { return n; }))
+      continue;
     std::vector<ValueId> inputs = node.inputs;
     NodeId end = chain.links.back();
     inputs[side] = new_weights(end, "_weights", weights->tensor);
@@ -229,13 +263,16 @@ bool Folder::conv_consumer(const Chain& chain, NodeId id) {
       int64_t at = (static_cast<int64_t>(m) * weights->count + j) * weights->inner;
       for (int64_t i = 0; i < weights->inner; ++i) bias[m] += weights->tensor.at(at + i) * shift;
     }
-  scale_weights(*weights,
-                [&](size_t m, size_t j) { return chain.function.scale_at(source(m, j)); });
+  const Tensor new_bias = from_doubles(weights->tensor.dtype, {channels}, bias);
+  const auto factor = [&](int64_t m, int64_t j) {
+    return chain.function.scale_at(source(static_cast<size_t>(m), static_cast<size_t>(j)));
+  };
+  if (!all_finite(new_bias) || !scale_weights(*weights, magnitudes(bias), factor,
+                                              [](int64_t m, int64_t, int64_t) { return m; }))
+    return false;
   bool biased = input_or_none(node, 2).valid() || chain.function.shifts();
   std::vector<ValueId> inputs = {chain.x, new_weights(id, "_weights", weights->tensor)};
-  if (biased)
-    inputs.push_back(
-        new_weights(id, "_bias", from_doubles(weights->tensor.dtype, {channels}, bias)));
+  if (biased) inputs.push_back(new_weights(id, "_bias", new_bias));
   rewriter_.update(id, OpAttrs(node.attrs), inputs);
   return true;
 }
@@ -256,7 +293,12 @@ bool Folder::matmul_consumer(const Chain& chain, NodeId id) {
   std::optional<Weights> weights = weights_along(node.inputs[other],
                                                  other_rank - (other_last ? 1 : 2));
   if (!weights) return false;
-  scale_weights(*weights, [&](size_t, size_t k) { return chain.function.scale_at(k); });
+  const std::vector<double> no_bias(static_cast<size_t>(weights->outer * weights->inner));
+  if (!scale_weights(
+          *weights, no_bias,
+          [&](int64_t, int64_t k) { return chain.function.scale_at(static_cast<size_t>(k)); },
+          [&](int64_t o, int64_t, int64_t n) { return o * weights->inner + n; }))
+    return false;
   std::vector<ValueId> inputs = node.inputs;
   inputs[side] = chain.x;
   inputs[other] = new_weights(id, "_weights", weights->tensor);

@@ -138,8 +138,10 @@ TEST_CASE("numbers that would leave the type's range, or cancel, stay as they ar
   };
   for (const auto& [function, first, second] :
        {Pair{"add", "12582912", "-12582912"}, Pair{"mul", "1e+30", "1e+30"},
-        Pair{"mul", "1e-30", "1e-30"}}) {
+        Pair{"mul", "1e-30", "1e-30"}, Pair{"mul", "1e+30", "1e-30"}, Pair{"mul", "1e-30", "1e+30"},
+        Pair{"add", "3e+38", "-1.5e+38"}}) {
     CAPTURE(first);
+    CAPTURE(second);
     const std::string text = llvm::formatv(R"(graph @t() {{
   %x: f32[4] = input
   %a: f32[] = const [{1}]
@@ -152,4 +154,88 @@ TEST_CASE("numbers that would leave the type's range, or cancel, stay as they ar
                                  .str();
     run_pass("fold-batch-norm", text.c_str(), text.c_str());
   }
+}
+
+TEST_CASE("weights that a scale would make overflow or underflow stay as they are") {
+  const auto stays = [](const char* body, const char* type, const char* weight, const char* scale) {
+    CAPTURE(body);
+    CAPTURE(weight);
+    const std::string text = llvm::formatv(body, type, weight, scale).str();
+    run_pass("fold-batch-norm", text.c_str(), text.c_str());
+  };
+  constexpr const char* kConvProducer = R"(graph @t() {{
+  %x: {0}[1, 2, 1, 1] = input
+  %w: {0}[1, 2, 1, 1] = const [{1}, 0]
+  %s: {0}[] = const [{2}]
+  %c: {0}[1, 1, 1, 1] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
+  %y: {0}[1, 1, 1, 1] = binary(%c, %s) function=mul
+  output %y
+})";
+  constexpr const char* kConvConsumer = R"(graph @t() {{
+  %x: {0}[1, 2, 1, 1] = input
+  %w: {0}[1, 2, 1, 1] = const [{1}, 0]
+  %s: {0}[] = const [{2}]
+  %c: {0}[1, 2, 1, 1] = binary(%x, %s) function=mul
+  %y: {0}[1, 1, 1, 1] = conv(%c, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
+  output %y
+})";
+  constexpr const char* kMatmulProducer = R"(graph @t() {{
+  %x: {0}[1, 2] = input
+  %w: {0}[2, 2] = const [1, {1}, 1, 0]
+  %s: {0}[] = const [{2}]
+  %c: {0}[1, 2] = matmul(%x, %w)
+  %y: {0}[1, 2] = binary(%c, %s) function=mul
+  output %y
+})";
+  constexpr const char* kMatmulConsumer = R"(graph @t() {{
+  %x: {0}[1, 2] = input
+  %w: {0}[2, 2] = const [1, {1}, 1, 0]
+  %s: {0}[] = const [{2}]
+  %c: {0}[1, 2] = binary(%x, %s) function=mul
+  %y: {0}[1, 2] = matmul(%c, %w)
+  output %y
+})";
+  for (const char* body : {kConvProducer, kConvConsumer, kMatmulProducer, kMatmulConsumer}) {
+    stays(body, "f16", "1000", "100");
+    stays(body, "f16", "0.001", "0.01");
+    stays(body, "f32", "1e+25", "1e+25");
+    stays(body, "f32", "1e-25", "1e-25");
+    stays(body, "f32", "1e+30", "1e-30");
+    stays(body, "f32", "1e-30", "1e+30");
+  }
+}
+
+TEST_CASE("a weight may underflow beside another of its output, or beside its bias") {
+  run_pass("fold-batch-norm", R"(graph @t() {
+    %x: f32[1, 2] = input
+    %w: f32[2, 1] = const [1e-30, 1]
+    %s: f32[] = const [1e-09]
+    %c: f32[1, 1] = matmul(%x, %w)
+    %y: f32[1, 1] = binary(%c, %s) function=mul
+    output %y
+  })",
+           R"(graph @t() {
+    %x: f32[1, 2] = input
+    %y_weights: f32[2, 1] = const [1.000e-39, 1e-09]
+    %y: f32[1, 1] = matmul(%x, %y_weights)
+    output %y
+  })");
+  run_pass("fold-batch-norm", R"(graph @t() {
+    %x: f32[1, 1, 1, 1] = input
+    %w: f32[1, 1, 1, 1] = const [1]
+    %s: f32[1] = const [1e-40]
+    %t: f32[1] = const [3]
+    %m: f32[1] = const [0]
+    %v: f32[1] = const [1]
+    %c: f32[1, 1, 1, 1] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
+    %n: f32[1, 1, 1, 1] = batch_norm(%c, %s, %t, %m, %v) epsilon=0
+    output %n
+  })",
+           R"(graph @t() {
+    %x: f32[1, 1, 1, 1] = input
+    %n_weights: f32[1, 1, 1, 1] = const [1e-40]
+    %n_bias: f32[1] = const [3]
+    %n: f32[1, 1, 1, 1] = conv(%x, %n_weights, %n_bias) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
+    output %n
+  })");
 }
