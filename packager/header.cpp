@@ -43,6 +43,11 @@ const char* c_type(DType t) {
   TW_UNREACHABLE("bad element type");
 }
 
+std::string c_type_to_read(DType t) {
+  const std::string type = c_type(t);
+  return t == DType::string ? type + " const" : "const " + type;
+}
+
 std::string upper(std::string s) {
   for (char& c : s) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return s;
@@ -205,7 +210,7 @@ class HeaderWriter {
     for (size_t i = 0; i < symbols_.size(); ++i)
       line("  int64_t {0}; /* the size '{1}' */", symbols_[i], comment_text(model_.symbols[i]));
     for (size_t i = 0; i < inputs_.size(); ++i)
-      line("  const {0}* {1}; /* {2} */", c_type(model_.inputs[i].dtype), inputs_[i],
+      line("  {0}* {1}; /* {2} */", c_type_to_read(model_.inputs[i].dtype), inputs_[i],
            type_text(model_.inputs[i]));
     for (size_t i = 0; i < outputs_.size(); ++i) {
       line("  {0}* {1}; /* {2} */", c_type(model_.outputs[i].dtype), outputs_[i],

@@ -164,6 +164,36 @@ TEST_CASE("headers compile strictly and two models link into one program") {
   CHECK(run.status == 0);
 }
 
+TEST_CASE("headers of inputs and outputs of every type are C and C++, without a warning") {
+  const ScratchDir dir;
+  tw::ModelInterface m;
+  m.name = "types";
+  m.symbols = {"n"};
+  for (int t = 0; t <= tw::kDTypeCount; ++t) {
+    const auto dtype = static_cast<DType>(t);
+    const std::string name = tw::dtype_name(dtype);
+    m.inputs.push_back({"x_" + name, dtype, {{Kind::fixed, 3, {}}}});
+    m.inputs.push_back({"free_" + name, dtype, {{Kind::symbol, 0, {}}}});
+    m.outputs.push_back({"y_" + name, dtype, {{Kind::fixed, 3, {}}}});
+    m.outputs.push_back({"made_" + name, dtype, {{Kind::computed, 0, "n + 1"}}});
+  }
+  m.needs = {"y (Add) needs n * 2 == 4 /* n */ // 2"};
+  write(dir / "types.h", tw::write_header(m));
+  m.freestanding = true;
+  write(dir / "bare.h", tw::write_header(m));
+  const bool has_cc = run_command("cc --version").status == 0;
+  for (const std::string header : {"types.h", "bare.h"})
+    for (const std::string standard : {"c99", "c11", "c17", "c++11", "c++17", "c++20"}) {
+      const bool cpp = standard.find("++") != std::string::npos;
+      const std::string file = dir / (header + (cpp ? ".cpp" : ".c"));
+      write(file, "#include \"" + header + "\"\n");
+      const std::string rest = " -Wall -Wextra -pedantic -Werror -fsyntax-only -std=" + standard +
+                               (cpp ? " -x c++ " : " -x c ") + file;
+      must(TW_CLANG + rest);
+      if (has_cc) must("cc" + rest);
+    }
+}
+
 TEST_CASE("no name of a tensor is a keyword or a macro, whatever the version of C or C++") {
   const ScratchDir dir;
   tw::ModelInterface m;
