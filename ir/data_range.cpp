@@ -42,7 +42,8 @@ DataRange remainder(const DataRange& by, bool floored) {
 
 std::optional<DataRange> of_unary(UnaryOp op, const DataRange& a) {
   switch (op) {
-    case UnaryOp::neg: return fitting(-static_cast<__int128>(a.most), -static_cast<__int128>(a.least));
+    case UnaryOp::neg:
+      return fitting(-static_cast<__int128>(a.most), -static_cast<__int128>(a.least));
     case UnaryOp::abs:
       return fitting(0, std::max<__int128>(a.most, -static_cast<__int128>(a.least)));
     case UnaryOp::sign: return DataRange{-1, 1};
@@ -61,7 +62,8 @@ std::optional<DataRange> of_binary(BinaryOp op, const ExprNode& node) {
       return negated ? sum_range(a, *negated) : std::nullopt;
     }
     case BinaryOp::mul:
-      if (both || node.args[0]->kind == ExprKind::int_imm || node.args[1]->kind == ExprKind::int_imm)
+      if (both || node.args[0]->kind == ExprKind::int_imm ||
+          node.args[1]->kind == ExprKind::int_imm)
         return product_range(a, b);
       return node.args[0]->data ? a : b;  // a stride is a size: the product is one of indices
     case BinaryOp::min: return DataRange{std::min(a.least, b.least), std::min(a.most, b.most)};
@@ -97,9 +99,8 @@ std::optional<DataRange> product_range(const DataRange& a, const DataRange& b) {
 
 std::optional<DataRange> data_range(const ExprNode& node) {
   if (node.type != DType::i64) return std::nullopt;
-  const bool from_data = std::ranges::any_of(node.args, [](const Expr& e) {
-    return e.type() == DType::i64 && e->data.has_value();
-  });
+  const bool from_data = std::ranges::any_of(
+      node.args, [](const Expr& e) { return e.type() == DType::i64 && e->data.has_value(); });
   switch (node.kind) {
     case ExprKind::int_imm:
     case ExprKind::float_imm:

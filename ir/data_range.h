@@ -4,13 +4,13 @@
 
 namespace tw {
 
-// Of a node by those of its operands; nothing: it is not i64, or made of sizes and loop variables.
+// The range of a node by those of its operands; nothing: it is not i64, or made of sizes and loop variables.
 std::optional<DataRange> data_range(const ExprNode& node);
 
 // Ranges that a sum and a product with data have: nothing where they may leave 64 bits.
 std::optional<DataRange> sum_range(const DataRange& a, const DataRange& b);
 std::optional<DataRange> product_range(const DataRange& a, const DataRange& b);
-// What stands for sizes and loop variables in sums and comparisons with data.
+// A range that stands for sizes and loop variables in sums and comparisons with data.
 inline constexpr DataRange kSizes = {-(int64_t{1} << 40), int64_t{1} << 40};
 
 }  // namespace tw

@@ -1,4 +1,4 @@
-// What became of a kernel's schedule, in the words that tune, compile and their JSON share.
+// The fate of a kernel's schedule, in the words that tune, compile and their JSON share.
 #pragma once
 #include <string>
 

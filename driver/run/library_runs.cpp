@@ -36,7 +36,7 @@ std::string emulator_for(const Target& target) {
   }
 }
 
-// What starts programs of the target's machine; "": they run here, or nowhere.
+// A program that starts those of the target's machine; "": they run here, or nowhere.
 std::string command_for(const Target& target, const LibraryPlace& place) {
   return place.command.empty() && !runs_here(target) ? emulator_for(target) : place.command;
 }

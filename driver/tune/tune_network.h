@@ -63,7 +63,7 @@ struct TunedNetwork {
   std::string unused;  // why records of its kernels in the log were not taken; "": all were
   TuneOutcome outcome;
 };
-// What a search needs beside the model. Errors: a log that cannot be written, a target that this
+// The needs of a search beside the model. Errors: a log that cannot be written, a target that this
 // machine cannot run
 Error check_tunable(const TuneRequest& request, const Target& target);
 // Until a limit of the request. Errors: a target that this machine cannot run, no task that can be

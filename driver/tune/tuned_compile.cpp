@@ -18,7 +18,7 @@ Error replace_file(const std::string& from, const std::string& to, bool executab
   return write_file(to, (*bytes)->getBuffer(), executable);
 }
 
-// The same file's name, which is part of the library's bytes; "" for "".
+// The file's name, which is part of the library's bytes; "" for "".
 std::string in_folder(const std::string& folder, const std::string& path) {
   return path.empty() ? "" : folder + "/" + std::filesystem::path(path).filename().string();
 }

@@ -1,4 +1,4 @@
-/* Whether a regular expression matches all of a string. */
+/* A regular expression that matches all of a string, or not. */
 #include "regex.h"
 
 int32_t tw_op_string_match(const tw_op_args* a) {

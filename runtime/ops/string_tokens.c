@@ -51,7 +51,7 @@ static const char* behind(found f, const char* end) {
   return f.begin;
 }
 
-/* What the separators leave, each taking apart what those before it have left. */
+/* The parts that separators leave: each takes apart what those before it have left. */
 static void tokens_between(tokens* t, int32_t separator, const char* begin, const char* end) {
   if (characters(begin, end) < t->a->ints[1]) return;
   if (separator == t->programs[0]) return add_token(t, begin, end);
@@ -105,7 +105,7 @@ int32_t tw_op_string_token_count(const tw_op_args* a) {
   return TW_OK;
 }
 
-/* The same, and what fills up: the tokens of each text, between marks. */
+/* The tokens of each text between marks, and what fills up. */
 int32_t tw_op_string_tokens(const tw_op_args* a) {
   const tw_view* y = &a->out[0];
   const int64_t room = y->dims[y->rank - 1], mark = a->ints[2] ? 1 : 0;

@@ -252,7 +252,7 @@ TEST_CASE("links of a cache: data beside the model, in the folder that the model
   CHECK(cache_folder(tree / "m.onnx").empty());
   CHECK(error_to(up + "blobs/b", (cache / "blobs/a").string()).find("links are not followed but") !=
         std::string::npos);
-  // What is there is a link again, or has another name
+  // The file there is a link again, or has another name
   fs::create_symlink("../b", cache / "blobs/c");
   CHECK(error_to(up + "blobs/c", model).find("links are not followed but") != std::string::npos);
   fs::create_hard_link(cache / "b", cache / "blobs/d");

@@ -116,7 +116,7 @@ def outputs_of(binary, artifact, feeds, names, work):
 
 
 def check(binary, target, model, feeds, wanted, work):
-    """What differs, of the compiled library and of the evaluator."""
+    """A difference of the compiled library or of the evaluator, or nothing."""
     path, artifact = work / "m.onnx", work / "m.so"
     onnx.save(model, path)
     made = subprocess.run([binary, "compile", path, "-t", target, "-o", artifact, "-j", "1"], capture_output=True, text=True)

@@ -175,7 +175,7 @@ Error check_data(const Job& job) {
   return Error::success();
 }
 
-// What is written takes its place at the end, all of it together.
+// Files that are written take their places at the end, all of them together.
 Error stage_files(Job& job) {
   const CompileArgs& args = job.args;
   CompileOptions& o = job.options;

@@ -47,7 +47,7 @@ Error input_error(size_t index, const char* role, const char* format, Args&&... 
   return make_error(DiagCode::invalid_model, "input {0} ({1}): {2}", index, role,
                     llvm::formatv(format, std::forward<Args>(args)...).str());
 }
-// The same about two extents that differ, as unequal_dims says it
+// Such an error about two extents that differ, as unequal_dims says it
 template <class... Args>
 Error unequal_input(size_t index, const char* role, const Expr& dim, const Expr& wanted,
                     const char* format, Args&&... args) {
