@@ -4,7 +4,8 @@
 
 namespace tw {
 
-// The range of a node by those of its operands; nothing: it is not i64, or made of sizes and loop variables.
+// The range of a node by those of its operands; nothing: it is not i64, or made of sizes and loop
+// variables.
 std::optional<DataRange> data_range(const ExprNode& node);
 
 // Ranges that a sum and a product with data have: nothing where they may leave 64 bits.

@@ -90,8 +90,8 @@ std::optional<CacheLink> cache_link(int at, const std::string& name) {
   return CacheLink{{text.data(), before}, std::string(rest)};
 }
 
-// The file that a link in the folder `at` leads to, where the model is such a link too and both lead into
-// one folder; -1 where that is not so.
+// The file that a link in the folder `at` leads to, where the model is such a link too and both
+// lead into one folder; -1 where that is not so.
 int open_cached(int at, const std::string& name, const std::string& model_path) {
   const auto [model_folder, model_name] = folder_and_name(model_path);
   const Descriptor model_at(open(model_folder.c_str(), kFolder));
