@@ -1,6 +1,7 @@
 #include "program/shared_parts.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace tw {
 
@@ -35,11 +36,16 @@ const Buffer& SharedParts::buffer(int kernel, size_t argument) const {
 
 Operand SharedParts::weight(const LoweredArgument& argument, const Buffer& buffer, int device,
                             const std::string& name) {
-  std::string key = std::to_string(device) + ":" +
-                    std::to_string(reinterpret_cast<uintptr_t>(argument.blob.bytes.data())) + ":" +
-                    (argument.pack ? print(*argument.pack) : "");
-  const auto [found, fresh] = weights_.try_emplace(std::move(key), lowered_.weights.size());
-  if (fresh) {
+  // Equal constants of several graphs, or folded anew for each node, are one piece
+  std::vector<size_t>& alike =
+      weights_[std::to_string(device) + ":" + std::to_string(argument.blob.bytes.size()) + ":" +
+               (argument.pack ? print(*argument.pack) : "")];
+  auto found = std::ranges::find_if(alike, [&](size_t number) {
+    const std::byte* own = lowered_.weights[number].source.bytes.data();
+    return own == argument.blob.bytes.data() ||
+           std::memcmp(own, argument.blob.bytes.data(), argument.blob.bytes.size()) == 0;
+  });
+  if (found == alike.end()) {
     int64_t size = dtype_bytes(buffer.dtype);
     for (const Expr& extent : buffer.shape) size *= as_const(simplify(extent)).value_or(1);
     WeightPiece piece;
@@ -47,10 +53,11 @@ Operand SharedParts::weight(const LoweredArgument& argument, const Buffer& buffe
     piece.source = argument.blob;
     piece.pack = argument.pack;
     piece.name = name;
+    found = alike.insert(found, lowered_.weights.size());
     lowered_.weights.push_back(std::move(piece));
     lowered_.weight_devices.push_back(device);
   }
-  return {Place::weights, static_cast<int>(found->second), Expr(0)};
+  return {Place::weights, static_cast<int>(*found), Expr(0)};
 }
 
 int SharedParts::add_region(LoweredCalls calls) {

@@ -38,7 +38,8 @@ class SharedParts {
   const Target& target_;
   LoweredProgram& lowered_;
   std::map<std::string, int> kernels_;  // by device and hash
-  std::map<std::string, size_t> weights_;
+  // By device, bytes and packing: numbers of pieces, whose content differs
+  std::map<std::string, std::vector<size_t>> weights_;
 };
 
 }  // namespace tw
