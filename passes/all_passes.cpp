@@ -27,6 +27,7 @@ const std::vector<Pass>& all_passes() {
       {"join-products",
        "compute products of one operand with several weights, for attention, as one",
        join_products},
+      {"keep-bytes", "let products read constant bytes, and scale what they make", keep_bytes},
       {"narrow-products",
        "give layers with constant weights bf16 or f16, where the target's precision says so",
        narrow_products},

@@ -2,10 +2,12 @@
 // after:  %y = mul(%x, const [2, 3])
 // Reference evaluators compute the values. What folding adds to the model's bytes is charged to the
 // context's budget; a reshaped constant shares its bytes. Nodes that need many multiply-accumulates
-// stay. Why here: after canonicalize has turned transposed and expanded weights into flags and
-// broadcasts, which cost nothing.
+// stay, and so do those that make floats of bytes which a kernel widens. Why here: after
+// canonicalize has turned transposed and expanded weights into flags and broadcasts, which cost
+// nothing.
 #include "ir/graph/externs.h"
 #include "passes/passes.h"
+#include "passes/quantization/keep_bytes.h"
 #include "passes/rewriter.h"
 
 namespace tw {
@@ -68,13 +70,14 @@ std::optional<int64_t> growth(Rewriter& rewriter, const Node& node) {
 
 Expected<bool> fold_constants(Graph& graph, PassContext& context) {
   Rewriter rewriter(graph);
+  const std::set<NodeId> bytes = nodes_of_kept_bytes(graph, context);
   int folded = 0;
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
     if (node.erased || !all_plain(graph, node) ||
         std::holds_alternative<op::LayoutCast>(node.attrs))
       continue;
-    if (!is_known(graph, node)) continue;
+    if (bytes.contains(id) || !is_known(graph, node)) continue;
     const std::optional<int64_t> added = growth(rewriter, node);
     if (!added) continue;
     if (std::holds_alternative<op::Reshape>(node.attrs)) {

@@ -394,8 +394,8 @@ void Fuser::round_inside(std::set<int>& nodes, std::array<ValueId, 2>& operands)
 // A cast of a short float that only these nodes read joins them: no memory holds the f32.
 void Fuser::widen_inside(std::set<int>& nodes, ValueId read) const {
   const int maker = maker_of(read);
-  if (maker >= 0 && is_free(maker) && widens_short_float(graph_, at(maker)) &&
-      only_inside(maker, nodes))
+  if (maker >= 0 && is_free(maker) && only_inside(maker, nodes) &&
+      (widens_short_float(graph_, at(maker)) || widens_bytes(graph_, at(maker))))
     nodes.insert(maker);
 }
 

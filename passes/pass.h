@@ -23,8 +23,10 @@ struct NarrowedLayer {
 struct PassContext {
   const Target& target;
   int64_t fold_budget_bytes = 64 << 20;  // constant folding may add so much in all
-  std::string report{};                  // a line a pass may leave for --time-passes and --stats
-  const CostOracle* costs = nullptr;     // what choices cost; null: the analytic model
+  // Weights keep the size that they have in the model, where a kernel can widen them
+  bool keep_small = false;
+  std::string report{};               // a line a pass may leave for --time-passes and --stats
+  const CostOracle* costs = nullptr;  // what choices cost; null: the analytic model
   // Layers that keep the model's own numbers, and what became of others: by the value they make
   std::set<std::string> exact{};
   std::map<std::string, NarrowedLayer> narrowed{};

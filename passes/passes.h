@@ -13,6 +13,7 @@ Expected<bool> fold_empty(Graph& graph, PassContext& context);
 Expected<bool> fold_shapes(Graph& graph, PassContext& context);
 Expected<bool> fuse_quantization(Graph& graph, PassContext& context);
 Expected<bool> join_products(Graph& graph, PassContext& context);
+Expected<bool> keep_bytes(Graph& graph, PassContext& context);
 Expected<bool> narrow_products(Graph& graph, PassContext& context);
 Expected<bool> rank_topk(Graph& graph, PassContext& context);
 Expected<bool> round_products(Graph& graph, PassContext& context);

@@ -34,6 +34,9 @@ std::vector<std::string> default_pipeline() {
       // nothing.
       "canonicalize",
       "eliminate-dead-code",
+      // After duplicates are merged, which would be casts of the same bytes; before products are
+      // joined, which takes constants.
+      "keep-bytes",
       // After duplicates and biases are folded; before layouts, which see one product for several.
       "join-products",
       // After constants are folded, which would widen the weights again; before layouts, which see

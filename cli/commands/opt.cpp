@@ -158,7 +158,7 @@ Expected<int> opt_graph(const OptArgs& args, Console& console, const std::string
       return make_error(DiagCode::invalid_argument, "--passes: there is no pass '{0}'", name);
   TW_ASSIGN(const Target target, load_target(args.target, config_dirs()));
   Graph result = graph;
-  PassContext context{target, PassContext{target}.fold_budget_bytes, ""};
+  PassContext context{target};
   RunOptions options;
   options.verify_each = true;
   TW_TRY(run_passes(result, context, args.passes, options));

@@ -385,8 +385,7 @@ void check_legal(const Graph& graph) {
 Expected<RewrittenGraph> rewrite_graph(Graph graph, const CompileOptions& options,
                                        const Target& target, const ModelSchedules& schedules) {
   if (options.rewritten) return RewrittenGraph{std::move(graph), std::nullopt, {}};
-  PassContext context{target.main_device()};
-  context.exact = options.algorithms.exact;
+  PassContext context = pass_context(target.main_device(), graph, options.algorithms);
   std::unique_ptr<CostOracle> costs;
   if (!options.plain && target.devices.empty() && options.pipeline.empty()) {
     TW_ASSIGN(costs, schedules.layout_costs(graph, target, options.algorithms));

@@ -325,8 +325,7 @@ Expected<std::unique_ptr<CostOracle>> TunedSchedules::layout_costs(
   std::vector<std::string> pipeline = default_pipeline();
   TW_CHECK(pipeline.back() == "assign-layouts", "layouts are assigned last");
   pipeline.pop_back();
-  PassContext context{target.main_device()};
-  context.exact = options.exact;
+  PassContext context = pass_context(target.main_device(), before, options);
   TW_TRY(run_passes(before, context, pipeline));
   TW_ASSIGN(TuningLog log, TuningLog::open(options_.log, TuningLog::Mode::read));
   TW_ASSIGN(LayoutSeconds measured,

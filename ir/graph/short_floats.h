@@ -13,6 +13,14 @@ inline bool widens_short_float(const Graph& graph, const Node& node) {
   return cast && cast->to == DType::f32 && is_short_float(graph.value(node.inputs[0]).type.dtype);
 }
 
+// A cast of constant bytes to f32: as weights they stay bytes, and are widened in the kernel.
+inline bool widens_bytes(const Graph& graph, const Node& node) {
+  const auto* cast = get_if<op::Cast>(&node);
+  if (!cast || cast->to != DType::f32 || !graph.is_constant(node.inputs[0])) return false;
+  const DType from = graph.value(node.inputs[0]).type.dtype;
+  return from == DType::i8 || from == DType::u8;
+}
+
 // Products sum a * b of such operands in f32.
 inline bool rounds_to_tf32(const Node& node) { return is_unary(&node, UnaryOp::tf32); }
 

@@ -131,7 +131,7 @@ Node with_short_operands(const GroupBuilder& b, const Node& node) {
   for (size_t i = 0; i < 2; ++i) {
     const ValueId operand = node.inputs[i];
     if (const Node* made = b.inside(operand) ? b.graph.def(operand) : nullptr;
-        made && (tf32 || widens_short_float(b.graph, *made)))
+        made && (tf32 || widens_short_float(b.graph, *made) || widens_bytes(b.graph, *made)))
       product.inputs[i] = made->inputs[0];
   }
   return product;
@@ -142,7 +142,8 @@ Node with_short_operands(const Graph& graph, const Group& group) {
   for (size_t i = 0; i < std::min<size_t>(2, product.inputs.size()); ++i)
     for (const NodeId id : group.nodes)
       if (const Node& made = graph.node(id);
-          made.output == product.inputs[i] && widens_short_float(graph, made)) {
+          made.output == product.inputs[i] &&
+          (widens_short_float(graph, made) || widens_bytes(graph, made))) {
         product.inputs[i] = made.inputs[0];
         break;
       }

@@ -189,8 +189,8 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
                                    row_bytes);
   // Pairs of depth steps lie innermost: [N/P][K/2][P][2].
   bool pairs = pairs_depth(b.target) && acc_type == DType::f32 && y.dtype == DType::f32 &&
-               !a.trans_a && !is_const(all_rows, 1) && b.graph.is_constant(right.value) &&
-               as_const(depth) && *as_const(depth) % 2 == 0;
+               is_float(b.type(right.value).dtype) && !a.trans_a && !is_const(all_rows, 1) &&
+               b.graph.is_constant(right.value) && as_const(depth) && *as_const(depth) % 2 == 0;
   if (pairs) tile = {paired_rows(b.target, as_const(all_rows)), kPairedVectors};
   const DType x_type = b.type(left.value).dtype, w_type = b.type(right.value).dtype;
   const IntegerProduct product = instruction_for(b, node, {all_rows, depth}, lanes);

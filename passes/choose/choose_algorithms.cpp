@@ -293,4 +293,19 @@ AlgorithmSummary operator+(const AlgorithmSummary& a, const AlgorithmSummary& b)
           std::sqrt(a.error * a.error + b.error * b.error)};
 }
 
+PassContext pass_context(const Target& target, const Graph& graph,
+                         const AlgorithmOptions& options) {
+  constexpr int64_t kShare = 20, kLeast = int64_t{64} << 10;
+  PassContext context{target};
+  context.exact = options.exact;
+  context.keep_small = options.max_weight_growth <= 1 && options.only == Algorithm::direct;
+  if (!context.keep_small) return context;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < graph.value_count(); ++i)
+    if (const ValueId v{static_cast<int32_t>(i)}; graph.is_constant(v))
+      bytes += constant_bytes(graph, v);
+  context.fold_budget_bytes = std::max(bytes / kShare, kLeast);
+  return context;
+}
+
 }  // namespace tw

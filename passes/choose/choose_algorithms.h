@@ -9,6 +9,7 @@
 
 #include "ir/group.h"
 #include "ir/target.h"
+#include "passes/pass.h"
 
 namespace tw {
 
@@ -27,6 +28,11 @@ struct AlgorithmOptions {
   std::map<std::string, Algorithm> settled = {};
   std::set<std::string> exact = {};
 };
+
+// What the options say to the passes over the graph. Where products are direct and their weights
+// may not grow, constants are folded up to a twentieth of the model's own, and bytes that stand for
+// floats stay bytes.
+PassContext pass_context(const Target& target, const Graph& graph, const AlgorithmOptions& options);
 
 // What one algorithm makes of a group's anchor, by the model of docs/internals/algorithms.md.
 struct AlgorithmEstimate {

@@ -165,6 +165,66 @@ def empty_past(runs):
     assert done.returncode and "--dim past=0..MOST" in done.stderr, done.stderr
 
 
+def bytes_of(n, form, name, weights, scale, zero, axis):
+    """Nodes that make floats of bytes: DequantizeLinear, or what it stands for. scale, zero: numbers, or one for each index of the axis."""
+    shape = [-1 if i == axis else 1 for i in range(weights.ndim)]
+    of = {f"{name}_w": weights, f"{name}_s": scale, f"{name}_z": zero}
+    if form == "dequantize":
+        of[f"{name}_z"] = zero.astype(weights.dtype)
+        n.append(helper.make_node("DequantizeLinear", [f"{name}_w", f"{name}_s", f"{name}_z"], [name], axis=axis))
+        return of
+    of = {k: v.reshape(shape) if v.ndim == 1 else v for k, v in of.items()}
+    n.append(helper.make_node("Cast", [f"{name}_w"], [f"{name}_c"], to=TensorProto.FLOAT))
+    if form == "sub":
+        n.append(helper.make_node("Sub", [f"{name}_c", f"{name}_z"], [f"{name}_d"]))
+    n.append(helper.make_node("Mul", [f"{name}_d" if form == "sub" else f"{name}_c", f"{name}_s"], [name]))
+    return of
+
+
+@case
+def byte_weights(runs):
+    """Products read bytes where the library is to stay small, or has one row; the file is not of floats then."""
+    for form, dtype, low, many in (("dequantize", np.int8, -128, True), ("dequantize", np.uint8, 0, False), ("sub", np.uint8, 0, True), ("sub", np.int8, -128, False), ("mul", np.int8, -128, True)):
+        for layer, weights_shape, axis in (("MatMul", (192, 256), 1), ("Gemm", (256, 192), 0), ("Conv", (64, 96, 3, 3), 0)):
+            weights, count = rng.integers(low, low + 256, weights_shape).astype(dtype), weights_shape[axis] if many else 1
+            if form != "mul" and dtype == np.uint8:
+                weights = np.clip(weights, 8, 247)
+            zero = (np.full(count, 120.0) + np.arange(count) % 3 if dtype == np.uint8 else np.zeros(count)).astype(np.float32)
+            scale = (rng.random(count) * 0.02 + 0.001).astype(np.float32)
+            if count == 1:
+                zero, scale = zero[0], scale[0]
+            nodes = []
+            constants = bytes_of(nodes, form, "f", weights, np.asarray(scale), np.asarray(zero), axis)
+            bias = {"b": floats(weights_shape[0])} if layer != "MatMul" else {}
+            nodes.append(helper.make_node(layer, ["x", "f", *bias], ["y"], **({"transB": 1} if layer == "Gemm" else {"pads": [1, 1, 1, 1]} if layer == "Conv" else {})))
+            for rows in (1, 5):
+                x = floats(1, 96, 5, rows + 2) if layer == "Conv" else floats(rows, 192)
+                model = model_of(nodes, {"x": (x, list(x.shape))}, ["y"], constants | bias)
+                for goal in ("size", "speed"):
+                    try:
+                        runs.check(model, {"x": x}, "--optimize", goal)
+                    except AssertionError as problem:
+                        raise AssertionError(f"{form} {np.dtype(dtype)} {layer} rows={rows} {goal}: {problem}") from problem
+                    inside = json.loads(runs.command("inspect", runs.folder / "m.so", "--json").stdout)["manifest"]["memory"]["weights"]
+                    kept = goal == "size" or (rows == 1 and layer != "Conv")
+                    assert (inside < 1.3 * weights.nbytes + 8192) == kept, f"{form} {layer} rows={rows} {goal}: weights of {inside} bytes"
+
+
+@case
+def shared_weights(runs):
+    """Two calls of one module, whose batch norms fold into equal weights, and branches that join the same products: each is there once."""
+    names = ["s", "o", "m", "v"]
+    nodes = []
+    for i in "ab":
+        nodes += [helper.make_node("Conv", [f"x{i}", "w"], [f"c{i}"], pads=[1, 1, 1, 1]), helper.make_node("BatchNormalization", [f"c{i}", *names], [f"y{i}"])]
+    weights = {"w": floats(64, 64, 3, 3), "s": rng.random(64).astype(np.float32) + 0.5, "o": floats(64), "m": floats(64), "v": rng.random(64).astype(np.float32) + 0.5}
+    feeds = {"xa": floats(1, 64, 8, 8), "xb": floats(1, 64, 8, 8)}
+    model = model_of(nodes, {name: (x, list(x.shape)) for name, x in feeds.items()}, ["ya", "yb"], weights)
+    runs.check(model, feeds, "--optimize", "size")
+    inside = json.loads(runs.command("inspect", runs.folder / "m.so", "--json").stdout)["manifest"]["memory"]["weights"]
+    assert inside < 1.1 * weights["w"].nbytes, f"weights of {inside} bytes"
+
+
 @case
 def links_of_a_cache(runs):
     """Model and data are links into one folder, as in Hugging Face's cache."""

@@ -41,6 +41,86 @@ TEST_CASE("sign-quantization: u8 between quantized operators becomes i8") {
   })");
 }
 
+TEST_CASE("keep-bytes: a product of one row reads bytes; its scale goes behind it") {
+  run_pass("keep-bytes", R"(graph @g() {
+    %x: f32[1, 2] = input
+    %w: u8[2, 3] = const [1,2,3,4,5,6]
+    %z: f32[3] = const [-1,-2,-3]
+    %s: f32[1, 3] = const [0.5,2,4]
+    %c: f32[2, 3] = cast(%w) to=f32
+    %d: f32[2, 3] = binary(%c, %z) function=add
+    %f: f32[2, 3] = binary(%s, %d) function=mul
+    %y: f32[1, 3] = matmul(%x, %f)
+    output %y
+  })",
+           R"(graph @g() {
+    %x: f32[1, 2] = input
+    %y_bytes: i8[2, 3] = const [0,0,0,3,3,3]
+    %y_scale: f32[3] = const [0.5,2,4]
+    %y_widened: f32[2, 3] = cast(%y_bytes) to=f32
+    %y_of_bytes: f32[1, 3] = matmul(%x, %y_widened)
+    %y: f32[1, 3] = binary(%y_of_bytes, %y_scale) function=mul
+    output %y
+  })");
+  // Several rows; a scale along the depth; zero points that leave more than a byte
+  const std::string several = R"(graph @g() {
+    %x: f32[2, 2] = input
+    %w: i8[2, 3] = const [1,2,3,4,5,6]
+    %s: f32[] = const [0.5]
+    %f: f32[2, 3] = dequantize(%w, %s)
+    %y: f32[2, 3] = matmul(%x, %f)
+    output %y
+  })";
+  const std::string depth = R"(graph @g() {
+    %x: f32[1, 2] = input
+    %w: i8[2, 3] = const [1,2,3,4,5,6]
+    %s: f32[2, 1] = const [0.5,2]
+    %c: f32[2, 3] = cast(%w) to=f32
+    %f: f32[2, 3] = binary(%c, %s) function=mul
+    %y: f32[1, 3] = matmul(%x, %f)
+    output %y
+  })";
+  const std::string wide = R"(graph @g() {
+    %x: f32[1, 2] = input
+    %w: u8[2, 3] = const [1,2,255,4,5,6]
+    %z: u8[] = const [3]
+    %s: f32[] = const [0.5]
+    %f: f32[2, 3] = dequantize(%w, %s, %z)
+    %y: f32[1, 3] = matmul(%x, %f)
+    output %y
+  })";
+  for (const std::string& graph : {several, depth, wide})
+    run_pass("keep-bytes", graph.c_str(), graph.c_str());
+}
+
+TEST_CASE("keep-bytes: where the model is to stay small, constants of bytes are not folded") {
+  const Target target = baseline_target(Arch::x86_64);
+  for (const bool small : {false, true}) {
+    Expected<Graph> graph = parse_graph(R"(graph @g() {
+      %x: f32[1, 2, 3, 3] = input
+      %w: i8[2, 2, 1, 1] = const [1,2,3,4]
+      %s: f32[2] = const [0.5,2]
+      %b: f32[2] = const [1,-1]
+      %f: f32[2, 2, 1, 1] = dequantize(%w, %s) axis=0
+      %y: f32[1, 2, 3, 3] = conv(%x, %f, %b) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
+      output %y
+    })");
+    REQUIRE(bool(graph));
+    const std::vector<Tensor> inputs = random_inputs(*graph, 1);
+    Expected<std::vector<Tensor>> before = evaluate(*graph, inputs);
+    REQUIRE(bool(before));
+    PassContext context{target};
+    context.keep_small = small;
+    if (Error error = run_passes(*graph, context, {"fold-constants", "keep-bytes"}))
+      FAIL(error_text(std::move(error)));
+    CHECK((print(*graph).find("i8[2, 2, 1, 1]") != std::string::npos) == small);
+    Expected<std::vector<Tensor>> after = evaluate(*graph, inputs);
+    REQUIRE(bool(after));
+    for (int64_t i = 0; i < after->front().size(); ++i)
+      CHECK(std::abs(after->front().at(i) - before->front().at(i)) < 1e-5);
+  }
+}
+
 TEST_CASE("sign-quantization: i8 becomes u8 where the target multiplies that") {
   Expected<Graph> graph = parse_graph(R"(graph @g() {
     %x: f32[4] = input

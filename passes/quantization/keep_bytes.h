@@ -1,0 +1,14 @@
+// Float weights that nodes make of constant bytes: (w - zero) * scale.
+#pragma once
+#include <set>
+
+#include "passes/pass.h"
+#include "passes/rewriter.h"
+
+namespace tw {
+
+// The nodes that make them for products whose kernels widen bytes themselves (keep-bytes): no pass
+// makes constants of them.
+std::set<NodeId> nodes_of_kept_bytes(const Graph& graph, const PassContext& context);
+
+}  // namespace tw
