@@ -31,6 +31,8 @@ std::string device_lines(const CompileReport& r) {
   return text;
 }
 
+constexpr int kKernelColumns = 24;  // columns of a kernel's name
+
 double calls_of(const CompileReport& r, size_t kernel) {
   return kernel < r.kernel_calls.size() ? static_cast<double>(r.kernel_calls[kernel]) : 1;
 }
@@ -66,12 +68,13 @@ std::string schedule_lines(const CompileReport& r, int64_t tuned_since, int colu
                                  ? formatted("%9.4f ms %5.1f%%", pin.seconds * 1e3,
                                              100 * calls_of(r, i) * pin.seconds / all)
                                  : "";
-    text += fit(formatted("  %-28s %19s  ", to_string(story_of(pin, tuned_since)).c_str(),
-                          time.c_str()) +
-                    (i < r.kernel_reports.size() ? r.kernel_reports[i].name + "  " : "") +
+    const std::string story = formatted(
+        "  %-28s %19s  ", to_string(story_of(pin, tuned_since)).c_str(), time.c_str());
+    text += story +
+            fit((i < r.kernel_reports.size() ? r.kernel_reports[i].name + "  " : "") +
                     (pin.name.empty() ? "copy" : pin.name) +
                     (pin.left_out.empty() ? "" : " without " + pin.left_out),
-                columns) +
+                std::max(kKernelColumns, columns - static_cast<int>(story.size()))) +
             "\n";
   }
   return text;

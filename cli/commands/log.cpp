@@ -74,7 +74,7 @@ std::string best_text(const std::optional<Record>& best) {
 }
 
 // Columns that all of a line takes but the name, and one without the regime
-constexpr int kAll = 140, kWithDate = 120, kLeastName = 16;
+constexpr int kAll = 140, kWithDate = 120, kTaskColumns = 16;
 
 // A line of `log show` in so many columns: where they are few, without the regime and the date, and
 // with the beginning of the target. The name takes what is left.
@@ -96,7 +96,7 @@ std::string summary_line(const RecordKey& key, const KeySummary& s, int columns)
   }
   line += language_text(key);
   const int left = columns - static_cast<int>(line.size()) - 2;
-  return s.name.empty() ? line : line + "  " + fit(s.name, std::max(kLeastName, left));
+  return s.name.empty() ? line : line + "  " + fit(s.name, std::max(kTaskColumns, left));
 }
 
 std::string summary_header(int columns) {

@@ -1,6 +1,7 @@
 #include "driver/tune/tune_network.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "driver/tune/measuring_place.h"
@@ -89,7 +90,10 @@ Expected<std::vector<Task>> chosen_tasks(const TuneRequest& request, const Targe
 
 Error check_tunable(const TuneRequest& request, const Target& target) {
   TW_TRY(measuring_place(target, request.network.threads, request.sources.worker).takeError());
-  return TuningLog::open(request.log, TuningLog::Mode::write).takeError();
+  std::error_code none;  // a log that is not there yet is made by the search
+  return std::filesystem::exists(request.log, none)
+             ? TuningLog::open(request.log, TuningLog::Mode::write).takeError()
+             : Error::success();
 }
 
 Expected<TunedNetwork> tune_network(const TuneRequest& request, const Target& target,

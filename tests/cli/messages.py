@@ -77,6 +77,10 @@ class Folder:
         return model(self.file("conv.onnx"), [helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["c"], ["y"])],
                      [tensor("x", "a.b.0", 3, 32, None)], [tensor("y", None, None, None, None)], [constant("w", 8, 3, 3, 3)]).name
 
+    def named(self):
+        return model(self.file("named.onnx"), [helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1])],
+                     [tensor("x", 1, 3, 32, "W")], [tensor("y", 1, 8, 32, "W")], [constant("w", 8, 3, 3, 3, value=0.1)]).name
+
     def plain(self):
         return model(self.file("plain.onnx"), [helper.make_node("Relu", ["x"], ["y"])], [tensor("x", 4)], [tensor("y", 4)]).name
 
@@ -344,12 +348,15 @@ def what_is_written_is_written_last_and_together(f):
         code, _, err = f.run(f"compile {name} -o p.so {flags}")
         assert code == 1 and "the shape is [5]" in err and "codegen" not in err, err
     assert not f.made("p.so", "p.h", "p.d", "p.run")
-    # what was there stays as it was
+    # what was there stays as it was, but for one that may be taken for within its budget
     f.good(f"compile {name} -o p.so --depfile p.d --with-runner --weights p.weights")
     assert len(f.made("p.so", "p.h", "p.d", "p.run", "p.weights")) == 5
     before = f.file("p.so").read_bytes()
-    f.refused(f"compile {name} -o p.so --budget b.yaml", 7, "nothing is written")
-    assert f.file("p.so").read_bytes() == before
+    f.refused(f"compile {name} -o p.so --max-error 1e-3 --accuracy-data none", 5, "none")
+    f.refused(f"compile {name} -o p.so --dim N=3 --depfile p.d", 1, "no free dimension 'N'")
+    assert f.file("p.so").read_bytes() == before and len(f.made("p.h", "p.d", "p.run", "p.weights")) == 4
+    f.refused(f"compile {name} -o p.so --budget b.yaml", 7, "nothing is written, and there is no p.so")
+    assert not f.made("p.so", "p.h")
     assert not [file.name for file in f.path.iterdir() if file.name.startswith(".")]
 
 

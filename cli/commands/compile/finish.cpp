@@ -14,6 +14,13 @@
 namespace tw {
 namespace {
 
+// No build takes the library of an earlier compile for one that is within its budget.
+void remove_places(const Places& places) {
+  std::error_code none;
+  for (const std::string& path : {places.library, places.header})
+    std::filesystem::remove(path, none);
+}
+
 Expected<std::vector<BudgetRow>> hold_budget(const Job& job) {
   if (job.budget.empty()) return std::vector<BudgetRow>{};
   BudgetRequest request{job.options.output, job.args.model, job.budget, job.args.threads, {}};
@@ -93,6 +100,7 @@ Expected<int> finish_library(Job& job, Json::Object report, const std::string& s
   const std::string& library = job.places.library;
   TW_ASSIGN(const std::vector<BudgetRow> rows, hold_budget(job));
   if (within(rows)) TW_TRY(publish(job));
+  else remove_places(job.places);
   if (console.json) {
     if (job.accuracy) report.push_back({"accuracy", to_json(*job.accuracy)});
     if (job.verified) report.push_back({"verified", to_json(*job.verified, job.verify_seconds)});
@@ -107,7 +115,8 @@ Expected<int> finish_library(Job& job, Json::Object report, const std::string& s
     if (job.accuracy && exact_enough) console.out << accuracy_text(*job.accuracy, console.columns);
     if (!rows.empty()) console.out << to_string(rows);
     if (!exact_enough) print_errors(console, take_diags(over_accuracy(*job.accuracy)));
-    else if (!within(rows)) console.err << "over the budget: nothing is written\n";
+    else if (!within(rows))
+      console.err << "over the budget: nothing is written, and there is no " << library << "\n";
   }
   return within(rows) ? kExitOk : kExitBudget;
 }
