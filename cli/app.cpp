@@ -13,6 +13,7 @@
 #include "cli/commands/commands.h"
 #include "cli/text/errors_json.h"
 #include "cli/version.h"
+#include "support/most_like.h"
 
 namespace tw {
 namespace {
@@ -152,12 +153,40 @@ void print_error_line(Console& console, const std::string& text) {
   console.err << text << "\n";
 }
 
-int usage_error(Console& console, const CLI::ParseError& e) {
+// For words that name no flag of the command, or no command.
+std::vector<std::string> misspelled(const CLI::App& app, int argc, const char* const* argv) {
+  const CLI::App* command = nullptr;
+  std::vector<std::string> notes, commands;
+  for (const Command& known : kCommands) commands.emplace_back(known.name);
+  const auto add = [&](std::string_view word, const std::vector<std::string>& known) {
+    if (std::string near = did_you_mean(word, known); !near.empty())
+      notes.push_back("'" + std::string(word) + "': " + near);
+  };
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (!command && !word.starts_with("-")) {
+      const auto named = app.get_subcommands(
+          [&](const CLI::App* sub) { return sub->get_name() == word; });
+      if (!named.empty()) command = named.front();
+      else return add(word, commands), notes;
+    } else if (command && word.starts_with("--")) {
+      const std::string_view flag = word.substr(0, word.find('='));
+      if (command->get_option_no_throw(std::string(flag))) continue;
+      std::vector<std::string> flags;
+      for (const CLI::Option* option : command->get_options())
+        for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+      add(flag, flags);
+    }
+  }
+  return notes;
+}
+
+int usage_error(Console& console, const CLI::ParseError& e, const std::vector<std::string>& notes) {
+  const Diag diag{{}, e.what(), {}, notes};
   if (console.json) {
-    write_json(console,
-               Json::Object{{"error", Json::Array{to_json({{}, e.what(), {}, {}}, "usage")}}});
+    write_json(console, Json::Object{{"error", Json::Array{to_json(diag, "usage")}}});
   } else {
-    print_error_line(console, e.what());
+    print_error_line(console, to_string(diag));
     console.err << "tilewright --help and tilewright COMMAND --help say what there is.\n";
   }
   return kExitUsage;
@@ -258,7 +287,7 @@ int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& 
     app.exit(e, out, err);
   } catch (const CLI::ParseError& e) {
     console.json |= has_word(argc, argv, "--json");
-    code = usage_error(console, e);
+    code = usage_error(console, e, misspelled(app, argc, argv));
   } catch (const std::bad_alloc&) {
     print_errors(console, {{DiagCode::limit, "out of memory", {}, {}}});
     code = kExitUser;

@@ -1,11 +1,14 @@
 // Where descriptions are found by name, and what one that says nothing of its core's rates takes
 // from another.
+#include <llvm/ADT/StringExtras.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <set>
 
 #include "frontend/frontend.h"
 #include "frontend/mapped_file.h"
+#include "support/most_like.h"
 
 namespace tw {
 namespace {
@@ -114,13 +117,16 @@ Expected<Target> load_target(const std::string& name_or_path,
   if (name_or_path == kHostTarget) return with_all_rates(host_target(), config_dirs);
   const std::string file = target_file(name_or_path, config_dirs);
   if (file.empty()) {
-    std::string names;
-    for (const std::string& name : list_targets(config_dirs))
-      names += (names.empty() ? "" : ", ") + name;
+    const std::vector<std::string> all = list_targets(config_dirs);
+    std::vector<std::string> notes{did_you_mean(name_or_path, all)};
+    if (notes.front().empty())
+      notes.front() = "the nearest: " + llvm::join(most_like(name_or_path, all), ", ");
+    notes.push_back("'tilewright targets' lists all " + std::to_string(all.size()) +
+                    "; else the path of a YAML file");
     return make_error({DiagCode::invalid_argument,
                        "unknown target '" + name_or_path + "'",
                        {},
-                       {"a YAML file, or one of: " + names}});
+                       std::move(notes)});
   }
   TW_ASSIGN(Target target, read_target(file));
   if (!target.isa.empty()) return with_isa(target, file, config_dirs);

@@ -52,6 +52,20 @@ struct Model {
   std::vector<std::string> warnings;
 };
 
+// What a file says of itself, whether it can be compiled or not.
+struct ModelOutline {
+  struct Tensor {
+    std::string name, type;  // "f32[N, 3]", "sequence of i64", "f32 of any shape"
+  };
+  std::string name, sha256, producer;
+  uint64_t file_bytes = 0;
+  int64_t opset = 0;
+  std::map<std::string, int> op_counts;
+  std::vector<Tensor> inputs, outputs;
+  std::vector<TensorSpec> shaped;  // inputs with free dimensions, by the model's names
+};
+Expected<ModelOutline> outline(const std::string& path);
+
 // Loads (mapping the file; weights are never copied), checks, converts, infers shapes and imports.
 // When parts are not supported the error is one Diag a Gap (all at once); gap_report gives the same
 // as data.

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "support/diag.h"
+#include "support/most_like.h"
 
 namespace tw {
 namespace {
@@ -116,21 +117,6 @@ const std::set<std::string, std::less<>>& all_x86_features() {
     return all;
   }();
   return features;
-}
-
-constexpr size_t kAlike = 4;
-
-// The names with the fewest letters to change, those that share the beginning first.
-std::vector<std::string> most_like(const std::string& name, std::vector<std::string> all) {
-  const auto distance = [&](const std::string& other) {
-    size_t same = 0;
-    while (same < std::min(name.size(), other.size()) && name[same] == other[same]) ++same;
-    return 2 * static_cast<int>(llvm::StringRef(name).edit_distance(other)) -
-           static_cast<int>(same);
-  };
-  std::ranges::stable_sort(all, {}, distance);
-  all.resize(std::min(all.size(), kAlike));
-  return all;
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "ir/freestanding.h"
 #include "ir/kernel/kernel.h"
 #include "ir/schedule/product_form.h"
+#include "support/most_like.h"
 
 namespace tw {
 namespace {
@@ -43,6 +44,28 @@ Location location(const std::string& file, const YAML::Mark& mark) {
 }
 
 constexpr size_t kMostIsa = 8;  // descriptions that a library has code for
+
+std::string number_text(double value) {
+  std::array<char, 32> text{};
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
+  return {text.data(), end};
+}
+
+// "2.2GHz" -> 2.2e9; nothing where no number is in front, or what follows is no unit.
+std::optional<double> without_unit(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return std::nullopt;
+  const llvm::StringRef unit =
+      llvm::StringRef(text).drop_front(static_cast<size_t>(end - text.data())).trim();
+  for (const auto& [prefix, factor] :
+       {std::pair("k", 1e3), std::pair("M", 1e6), std::pair("G", 1e9), std::pair("T", 1e12),
+        std::pair("", 1.0)})
+    for (const char* base : {"Hz", "B/s", "FLOPS", "FLOP/s", "B", ""})
+      if (!unit.empty() && unit.equals_insensitive(std::string(prefix) + base))
+        return value * factor;
+  return std::nullopt;
+}
 
 bool adds_pairs(const Intrinsic& intrinsic) {
   const std::optional<ProductForm> form = product_form(intrinsic);
@@ -152,8 +175,9 @@ class Reader {
 
 void Reader::read_map(const YAML::Node& node, const char* what, const std::vector<Key>& keys,
                       Target& target) {
-  std::string accepted;
-  for (const Key& key : keys) accepted += (accepted.empty() ? "" : ", ") + std::string(key.name);
+  std::vector<std::string> names;
+  for (const Key& key : keys) names.emplace_back(key.name);
+  const std::string accepted = llvm::join(names, ", ");
   if (!node.IsMap())
     return problem(node, std::string(what) + " must be a map", {"accepted keys: " + accepted});
   std::set<std::string> seen;
@@ -161,8 +185,10 @@ void Reader::read_map(const YAML::Node& node, const char* what, const std::vecto
     const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "";
     const auto key = std::find_if(keys.begin(), keys.end(),
                                   [&](const Key& k) { return name == k.name; });
-    if (key == keys.end())
-      problem(entry.first, "unknown key '" + name + "' in " + what, {"accepted keys: " + accepted});
+    std::vector<std::string> notes{"accepted keys: " + accepted};
+    if (const std::string near = did_you_mean(name, names); !near.empty())
+      notes.insert(notes.begin(), near);
+    if (key == keys.end()) problem(entry.first, "unknown key '" + name + "' in " + what, notes);
     else if (!seen.insert(name).second) problem(entry.first, "key '" + name + "' is given twice");
     else key->read(*this, entry.second, target);
   }
@@ -250,8 +276,13 @@ double Reader::positive(const YAML::Node& node, const char* key) {
   try {
     value = node.as<double>();
   } catch (const YAML::Exception&) {}
-  if (!(value > 0) || !std::isfinite(value))
-    problem(node, std::string(key) + " must be a number above 0");
+  if (value > 0 && std::isfinite(value)) return value;
+  const std::string text = node.IsScalar() ? node.Scalar() : "";
+  const std::optional<double> plain = without_unit(text);
+  problem(node, std::string(key) + " must be a number above 0" + (plain ? ", without a unit" : ""),
+          plain
+              ? std::vector{"did you mean '" + std::string(key) + ": " + number_text(*plain) + "'?"}
+              : std::vector<std::string>());
   return value;
 }
 

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <set>
 
+#include "support/most_like.h"
+
 namespace tw {
 namespace {
 
@@ -139,13 +141,17 @@ Expected<std::string> find_dim(std::string_view text, const std::vector<TensorSp
   TW_ASSIGN(std::string found, dim_by_place(text, inputs));
   if (found.empty() && alike.size() == 1) found = alike.front();
   if (!found.empty()) return found;
+  std::vector<std::string> names, notes{free_dims_text(inputs)};
+  for (const NamedDim& dim : dims) names.push_back(dim.name);
+  if (const std::string near = did_you_mean(text, names); !near.empty() && alike.empty())
+    notes.insert(notes.begin(), near);
   return make_error(Diag{DiagCode::invalid_argument,
                          llvm::formatv(alike.empty() ? "the model has no free dimension '{0}'"
                                                      : "'{0}' may be any of several dimensions",
                                        text)
                              .str(),
                          {},
-                         {free_dims_text(inputs)}});
+                         std::move(notes)});
 }
 
 std::string free_dims_text(const std::vector<TensorSpec>& inputs) {

@@ -11,6 +11,7 @@
 #include "cli/file_roles.h"
 #include "cli/given_flags.h"
 #include "cli/progress.h"
+#include "cli/text/formatted.h"
 #include "cli/untrusted.h"
 #include "driver/compare/compare.h"
 #include "driver/compile/example_sizes.h"
@@ -158,6 +159,123 @@ Json model_json(const Model& model) {
       {"gaps", Json::Array{}}};
 }
 
+// What keeps a model from being compiled as it was asked for, and what binding sizes does about it.
+struct Findings {
+  std::vector<Gap> gaps;
+  std::vector<Gap> behind;              // that are met once the sizes are bound
+  std::map<std::string, int64_t> bind;  // sizes that help; empty: none do
+  bool compiled = false;                // with these
+};
+
+bool same_gap(const Gap& a, const Gap& b) { return a.op == b.op && a.problem == b.problem; }
+bool at_one_place(const Gap& a, const Gap& b) {
+  return std::ranges::any_of(a.nodes,
+                             [&](const std::string& n) { return std::ranges::count(b.nodes, n); });
+}
+
+struct BoundGaps {
+  std::map<std::string, int64_t> sizes;
+  std::vector<Gap> left;
+  size_t there_before = 0;  // of them: where something was refused without the sizes
+  bool better_than(const BoundGaps& other) const {
+    return std::pair(there_before, left.size()) < std::pair(other.there_before, other.left.size());
+  }
+};
+
+// With all of these dimensions bound: to the sizes of the example, or to others where these do not
+// go together or leave more. Nothing: no sizes go together.
+std::optional<BoundGaps> gaps_of_bound(const std::string& file, const ImportOptions& options,
+                                       const std::map<std::string, int64_t>& example,
+                                       const std::vector<Gap>& before) {
+  std::optional<BoundGaps> best;
+  for (const int64_t size : {0, 1, 64, 224}) {  // 0: the example's
+    ImportOptions bound = options;
+    std::map<std::string, int64_t> sizes = example;
+    for (auto& [name, own] : sizes) bound.dims[name] = own = size > 0 ? size : own;
+    Expected<std::vector<Gap>> left = gap_report(file, bound);
+    if (!left) {
+      llvm::consumeError(left.takeError());
+      continue;
+    }
+    BoundGaps own{std::move(sizes), std::move(*left), 0};
+    for (const Gap& gap : own.left)
+      own.there_before += std::ranges::any_of(
+          before, [&](const Gap& old) { return at_one_place(old, gap); });
+    if (!best || own.better_than(*best)) best = std::move(own);
+    if (best->left.empty()) break;
+  }
+  return best;
+}
+
+// The free dimensions that no flag binds, with the sizes of the example.
+std::map<std::string, int64_t> free_dims_of(const ModelOutline& model,
+                                            const std::map<std::string, int64_t>& given) {
+  Sizes all = example_sizes(model.shaped, {}, {});
+  for (const auto& [text, size] : given) {
+    Expected<std::string> name = find_dim(text, model.shaped);
+    if (name) all.erase(*name);
+    else llvm::consumeError(name.takeError());
+  }
+  return {all.begin(), all.end()};
+}
+
+// The importer stops behind what it refuses, so it is asked again with every free dimension bound:
+// what is left is there for any sizes. Then each is set free again that can be.
+Findings look_behind(const std::string& file, const ImportOptions& options,
+                     const ModelOutline& model, std::vector<Gap> gaps) {
+  constexpr size_t kMostDims = 16;
+  Findings found{std::move(gaps), {}, {}, false};
+  const std::map<std::string, int64_t> example = free_dims_of(model, options.dims);
+  if (example.empty() || example.size() > kMostDims) return found;
+  std::optional<BoundGaps> all = gaps_of_bound(file, options, example, found.gaps);
+  if (!all) return found;
+  found.compiled = all->left.empty();
+  // Where something was refused before, it may be these very sizes that are
+  for (const Gap& gap : all->left)
+    if (std::ranges::none_of(found.gaps, [&](const Gap& g) { return at_one_place(g, gap); }))
+      found.behind.push_back(gap);
+  found.bind = all->sizes;
+  ImportOptions bound = options;
+  for (const auto& [name, size] : all->sizes) {
+    bound.dims = options.dims;
+    bound.dims.insert(found.bind.begin(), found.bind.end());
+    bound.dims.erase(name);
+    Expected<std::vector<Gap>> freer = gap_report(file, bound);
+    if (freer && std::ranges::equal(*freer, all->left, same_gap)) found.bind.erase(name);
+    if (!freer) llvm::consumeError(freer.takeError());
+  }
+  return found;
+}
+
+std::string bind_flags(const Findings& found) {
+  std::string text;
+  for (const auto& [name, size] : found.bind) {
+    std::string flag = dim_flag(name);  // with "=N" at its end, perhaps quoted
+    if (found.compiled) flag.replace(flag.rfind("=N") + 1, 1, std::to_string(size));
+    text += " " + flag;
+  }
+  return text;
+}
+
+void print_findings(Console& console, const ModelOutline& model, const Findings& found) {
+  std::ostream& out = console.out;
+  out << model.name << ": opset " << model.opset
+      << (model.producer.empty() ? "" : ", by " + model.producer) << ", "
+      << format_bytes(model.file_bytes) << "\n";
+  for (const ModelOutline::Tensor& t : model.inputs)
+    out << "input   " << t.name << ": " << t.type << "\n";
+  for (const ModelOutline::Tensor& t : model.outputs)
+    out << "output  " << t.name << ": " << t.type << "\n";
+  for (const auto& [op, count] : sorted_counts(model.op_counts))
+    out << formatted("%6d  ", count) << op << "\n";
+  out << "it cannot be compiled as it is:\n" << print_gaps(found.gaps);
+  if (!found.behind.empty()) out << "and, once its sizes are bound:\n" << print_gaps(found.behind);
+  if (!found.bind.empty())
+    out << (found.compiled ? "everything in it can be compiled with sizes such as"
+                           : "sizes to bind:")
+        << bind_flags(found) << "\n";
+}
+
 Json gaps_json(const std::vector<Gap>& gaps) {
   Json::Array list;
   for (const Gap& g : gaps)
@@ -166,7 +284,31 @@ Json gaps_json(const std::vector<Gap>& gaps) {
                                 {"advice", g.advice},
                                 {"count", g.nodes.size()},
                                 {"nodes", json_array(g.nodes)}});
-  return Json::Object{{"kind", "model"}, {"gaps", list}};
+  return list;
+}
+
+Json findings_json(const ModelOutline& model, const Findings& found) {
+  const auto tensors = [](const std::vector<ModelOutline::Tensor>& all) {
+    Json::Array list;
+    for (const ModelOutline::Tensor& t : all)
+      list.push_back(Json::Object{{"name", t.name}, {"type", t.type}});
+    return list;
+  };
+  Json::Object ops, bind;
+  for (const auto& [op, count] : model.op_counts) ops.push_back({op, count});
+  for (const auto& [name, size] : found.bind) bind.push_back({name, size});
+  return Json::Object{{"kind", "model"},
+                      {"name", model.name},
+                      {"sha256", model.sha256},
+                      {"bytes", model.file_bytes},
+                      {"opset", model.opset},
+                      {"producer", model.producer},
+                      {"inputs", tensors(model.inputs)},
+                      {"outputs", tensors(model.outputs)},
+                      {"ops", ops},
+                      {"gaps", gaps_json(found.gaps)},
+                      {"gaps_once_bound", gaps_json(found.behind)},
+                      {"bind", bind}};
 }
 
 Expected<int> inspect_model(const InspectArgs& args, Console& console) {
@@ -175,11 +317,14 @@ Expected<int> inspect_model(const InspectArgs& args, Console& console) {
   TW_ASSIGN(options.given, args.given.read());
   FileRoles files;
   files.reads_model(args.file);
-  TW_ASSIGN(const std::vector<Gap> gaps, gap_report(args.file, options));
+  TW_ASSIGN(std::vector<Gap> gaps, gap_report(args.file, options));
   if (!gaps.empty()) {
-    if (console.json) write_json(console, gaps_json(gaps));
-    else console.out << print_gaps(gaps);
-    return exit_code(gaps.front().code);  // as compile gives it
+    TW_ASSIGN(const ModelOutline model, outline(args.file));
+    const Findings found = look_behind(args.file, options, model, std::move(gaps));
+    TW_TRY(files.models_are_unchanged());
+    if (console.json) write_json(console, findings_json(model, found));
+    else print_findings(console, model, found);
+    return exit_code(found.gaps.front().code);  // as compile gives it
   }
   TW_ASSIGN(const Model model, import_onnx(args.file, options));
   TW_TRY(files.models_are_unchanged());

@@ -150,7 +150,8 @@ class InputPreparation {
     for (const int64_t axis : {axes_.height, axes_.width})
       if (model_.dims[static_cast<size_t>(axis)].value < 1)
         return refused(model_,
-                       "has a free height or width, which takes any size: leave 'size' out");
+                       "has a free height or width, which takes any size: leave 'size' out, "
+                       "or bind both with --dim");
     return Error::success();
   }
 

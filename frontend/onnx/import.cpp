@@ -94,6 +94,26 @@ class Symbols {
     return make_error(std::move(problems));
   }
 
+  // The model's input with what the options bind of it, for the nodes that prepare it. The
+  // interface has these dimensions no more, and the options may name them.
+  OnnxValueInfo bound_input(const OnnxValueInfo& input, const InputForm& form) {
+    OnnxValueInfo bound = input;
+    TensorSpec gone{input.name, DType::f32, Shape(input.dims.size())};
+    for (size_t axis = 0; axis < input.dims.size(); ++axis) {
+      OnnxDim& dim = bound.dims[axis];
+      // A layout of the caller's numbers the axes in another way
+      if (dim.value >= 0 || (dim.symbol.empty() && form.layout)) continue;
+      const std::string name = written(input, axis);
+      for (const auto& [text, value] : options_.dims)
+        if (text == name || text == identifier(name)) dim.value = value;
+      if (dim.value < 0) continue;
+      gone.dims[axis] = var(name);
+      intern(name);
+    }
+    specs_.push_back(std::move(gone));
+    return bound;
+  }
+
   Expr dim(const OnnxValueInfo& input, size_t axis, Builder& builder) const {
     if (input.dims[axis].value >= 0) return input.dims[axis].value;
     const std::string name = written(input, axis), own = names_.at(name);
@@ -202,7 +222,8 @@ class Importer {
         if (tensor) values_[input.name] = std::move(*tensor);
         else keep(tensor.takeError());
       } else if (form != options_.given.forms.of.end()) {
-        Expected<GivenInput> given = given_input(input, form->second);
+        Expected<GivenInput> given = given_input(
+            form->second.size ? symbols_.bound_input(input, form->second) : input, form->second);
         if (!given) keep(given.takeError());
         else inputs.push_back((prepared_[input.name] = std::move(*given)).info);
       } else {
@@ -369,6 +390,37 @@ std::string stem(const std::string& path) {
   return identifier(name);
 }
 
+std::string written(const OnnxValueInfo& value, size_t axis) {
+  const OnnxDim& dim = value.dims[axis];
+  return dim.value >= 0       ? std::to_string(dim.value)
+         : dim.symbol.empty() ? dim_at(value.name, axis)
+                              : dim.symbol;
+}
+
+// Dimensions of inputs without a name are called by their place, those of outputs "?".
+std::string declared_type(const OnnxValueInfo& value, bool input) {
+  if (value.element_type == 0) return "not said";
+  std::string text = value.kind == "tensor" ? "" : value.kind + " of ";
+  const auto dtype = dtype_from_onnx(value.element_type);
+  text += dtype ? dtype_name(*dtype) : element_type_name(value.element_type);
+  if (!value.has_shape) return text + " of any shape";
+  for (size_t axis = 0; axis < value.dims.size(); ++axis)
+    text += (axis ? ", " : "[") +
+            (input || value.dims[axis].value >= 0 || !value.dims[axis].symbol.empty()
+                 ? written(value, axis)
+                 : "?");
+  return text + (value.dims.empty() ? "[]" : "]");
+}
+
+TensorSpec spec_of(const OnnxValueInfo& input) {
+  TensorSpec spec{input.name, dtype_from_onnx(input.element_type).value_or(DType::f32), {}};
+  for (size_t axis = 0; axis < input.dims.size(); ++axis) {
+    const int64_t extent = input.dims[axis].value;
+    spec.dims.push_back(extent >= 0 ? Expr(extent) : var(written(input, axis)));
+  }
+  return spec;
+}
+
 // The same diags, with the file they are about.
 Error in_file(Error error, const std::string& path) {
   std::vector<Diag> diags = take_diags(std::move(error));
@@ -404,6 +456,27 @@ Expected<Model> import_onnx(const std::string& path, const ImportOptions& option
   model.op_counts = loaded->op_counts;
   model.warnings = std::move(importer.warnings());
   return model;
+}
+
+Expected<ModelOutline> outline(const std::string& path) {
+  TW_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
+  Expected<OnnxModel> loaded = load_model(file, path);
+  if (!loaded) return in_file(loaded.takeError(), path);
+  ModelOutline out;
+  out.name = stem(path);
+  out.sha256 = sha256_hex(file->text());
+  out.producer = loaded->producer;
+  out.file_bytes = file->bytes().size();
+  out.opset = loaded->opset;
+  out.op_counts = loaded->op_counts;
+  for (const OnnxValueInfo& input : loaded->graph.inputs) {
+    out.inputs.push_back({input.name, declared_type(input, true)});
+    if (input.kind == "tensor") out.shaped.push_back(spec_of(input));
+  }
+  for (size_t i = 0; i < loaded->graph.outputs.size(); ++i)
+    out.outputs.push_back(
+        {loaded->graph.outputs[i], declared_type(loaded->graph.declared[i], false)});
+  return out;
 }
 
 int newest_opset() { return newest_onnx_opset(); }

@@ -271,6 +271,55 @@ def per_node_suspects_nothing_where_all_is_well(f):
     assert "suspect" not in out, out
 
 
+def free_reshape(f):
+    """What is refused as long as two sizes are free, and behind it a product that fits with none of a few."""
+    nodes = [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Gather", ["s", "one"], ["n"]), helper.make_node("TopK", ["x", "k"], ["v", "i"], axis=0),
+             helper.make_node("ReduceSum", ["v", "n"], ["r"]), helper.make_node("Gather", ["s", "zero"], ["m"]), helper.make_node("ReduceSum", ["v", "m"], ["q"]),
+             helper.make_node("Add", ["r", "q"], ["t"]), helper.make_node("MatMul", ["t", "w"], ["y"])]
+    return model(f.file("behind.onnx"), nodes, [tensor("x", "rows", "columns"), tensor("k", 1, dtype=TensorProto.INT64)], [tensor("y", None, None)],
+                 [numpy_helper.from_array(np.array([value], np.int64), name) for name, value in (("zero", 0), ("one", 1))] + [constant("w", 7, 2)]).name
+
+
+@case
+def inspect_shows_what_it_found_of_what_cannot_be_compiled(f):
+    nodes = [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Gather", ["s", "one"], ["n"]), helper.make_node("TopK", ["x", "k"], ["v", "i"], axis=0),
+             helper.make_node("ReduceSum", ["v", "n"], ["y"])]
+    name = model(f.file("axes.onnx"), nodes, [tensor("x", "batch", "width"), tensor("k", 1, dtype=TensorProto.INT64)], [tensor("y", None, None)],
+                 [numpy_helper.from_array(np.array([1], np.int64), "one")]).name
+    f.refused(f"inspect {name}", 3, "input   x: f32[batch, width]", "output  y: f32[", "1  TopK", "it cannot be compiled as it is", "ReduceSum (1)", "do: ", "--dim width=N",
+              "can be compiled with sizes such as --dim width=1", lacks=["--dim batch=", "breaks the ONNX standard"])
+    told = json.loads(f.run(f"inspect {name} --json")[1])
+    assert told["inputs"][0] == {"name": "x", "type": "f32[batch, width]"} and list(told["bind"]) == ["width"] and told["gaps"][0]["op"] == "ReduceSum" and not told["gaps_once_bound"], told
+    # problems that stand behind others are told at once
+    f.refused(f"inspect {free_reshape(f)}", 3, "input   x: f32[rows, columns]", "ReduceSum", "once its sizes are bound", "MatMul", "sizes to bind: --dim")
+
+
+@case
+def a_size_of_inputs_obeys_dim(f):
+    name = f.convolution()
+    form = "--inputs '{x: {size: [64, 48], dtype: u8, layout: nhwc, scale: 0.0039}}'"
+    f.refused(f"inspect {name} {form}", 1, "leave 'size' out, or bind both with --dim")
+    f.good(f"inspect {f.named()} {form} --dim W=40", "input   x: u8[1, 64, 48, 3]", "output  y: f32[1, 8, 32, 40]")
+    f.good(f"compile named.onnx {form} --dim W=40 -o n.so")
+    f.good("verify n.so named.onnx")
+
+
+@case
+def near_names_are_told(f):
+    name = f.convolution()
+    f.refused(f"compile {name} --treads 3", 2, "'--treads': did you mean '--threads'?")
+    f.refused(f"compile {name} --optimise size", 2, "did you mean '--optimize'?")
+    f.refused(f"compil {name}", 2, "'compil': did you mean 'compile'?")
+    assert json.loads(f.run(f"compile {name} --treads 3 --json")[1])["error"][0]["notes"] == ["'--treads': did you mean '--threads'?"]
+    f.refused(f"compile {name} -t cortex-a54", 1, "unknown target 'cortex-a54'", "did you mean 'cortex-a5", "'tilewright targets' lists all", lacks=["vdla", "znver"])
+    f.refused(f"compile {name} -t nothing-like-it", 1, "the nearest: ")
+    f.refused(f"inspect {model(f.file('b.onnx'), [helper.make_node('Relu', ['x'], ['y'])], [tensor('x', 'batch', 'sequence')], [tensor('y', None, None)]).name} --dim bach=1", 1,
+              "no free dimension 'bach'", "did you mean 'batch'?")
+    path = f.write("t.yaml", "triple: x86_64-linux-gnu\nrates: {clock: 2.2GHz}\n")
+    f.refused(f"target {path}", 1, "t.yaml:2:16", "clock must be a number above 0, without a unit", "did you mean 'clock: 2.2e+09'?")
+    f.refused(f"target {f.write('t.yaml', 'triple: x86_64-linux-gnu' + chr(10) + 'cors: 4' + chr(10))}", 1, "did you mean 'cores'?", "accepted keys: name, triple")
+
+
 @case
 def what_must_fail_fails_before_tuning(f):
     name = f.plain()
