@@ -13,6 +13,7 @@
 #include "cli/text/formatted.h"
 #include "cli/untrusted.h"
 #include "frontend/frontend.h"
+#include "packager/output_file.h"
 
 namespace tw {
 namespace {
@@ -53,15 +54,14 @@ Error check_quantize(const QuantizeArgs& args) {
   return make_error(std::move(problems));
 }
 
-Expected<QuantizeRequest> request_of(const QuantizeArgs& args, const std::string& output) {
+Expected<QuantizeRequest> request_of(const QuantizeArgs& args) {
   QuantizeRequest request;
   request.model = args.model;
-  request.output = output;
   request.data = args.data;
   request.random = args.random;
   request.samples = args.samples;
   TW_ASSIGN(request.inputs, parse_input_forms(args.inputs));
-  TW_ASSIGN(request.build.dims, parse_dims(args.dims));
+  TW_ASSIGN(request.dims, parse_dims(args.dims));
   TW_ASSIGN(request.build.target, load_target(kHostTarget, config_dirs()));
   request.rule = {*range_method_from_name(args.method), args.percentile};
   request.form.signed_activations = args.activations == "i8";
@@ -75,7 +75,35 @@ Expected<QuantizeRequest> request_of(const QuantizeArgs& args, const std::string
   return request;
 }
 
-Json to_json(const QuantizeReport& report, const std::string& output) {
+// Of a model that is written, and perhaps should not be used.
+std::vector<std::string> warnings_of(const QuantizeArgs& args, const QuantizeReport& report) {
+  constexpr double kMuch = 0.2, kGain = 1.05;
+  std::vector<std::string> warnings;
+  if (report.error >= kMuch) {
+    std::string advice;
+    if (args.data.empty()) advice += "calibrate on data as the model will see it (--data), ";
+    if (!args.layers) advice += "see which layers do it (--layers), ";
+    if (args.max_error.empty()) advice += "leave these in floats (--max-error rms:0.05), ";
+    if (args.plain) advice += "leave out --plain, ";
+    warnings.push_back(
+        "the error is " + measure_text(report.error, report.measure) +
+        ": outputs so far off are of little use; " + advice +
+        (args.method == "mse" ? "or try --method percentile" : "or try --method mse"));
+  }
+  const auto floats = std::ranges::count_if(report.layers, &LayerReport::in_floats);
+  if (report.times.speed_up() < kGain)
+    warnings.push_back(
+        formatted("%lld of %zu layers in integers gain nothing on this machine: %.2f times as fast "
+                  "as floats; ",
+                  static_cast<long long>(report.layers.size()) - static_cast<long long>(floats),
+                  report.layers.size(), report.times.speed_up()) +
+        (floats > 0 ? "allow a larger --max-error, or keep the model in floats"
+                    : "keep the model in floats, unless it is for another chip or for its size"));
+  return warnings;
+}
+
+Json to_json(const QuantizeReport& report, const std::string& output,
+             const std::vector<std::string>& warnings) {
   Json::Array layers;
   for (const LayerReport& l : report.layers)
     layers.push_back(Json::Object{{"name", l.layer.name},
@@ -89,18 +117,23 @@ Json to_json(const QuantizeReport& report, const std::string& output) {
                       {"equalized", report.equalized},
                       {"balanced", report.balanced},
                       {"widened", report.widened},
+                      {"floats_ms", report.times.floats},
+                      {"integers_ms", report.times.integers},
+                      {"speed_up", report.times.speed_up()},
+                      {"warnings", json_array(warnings)},
                       {"layers", layers}};
 }
 
-// Of those that were measured alone, the most harmful first.
+// All of them: those that were measured alone first, the most harmful at the top.
 void print_layers(std::ostream& out, std::vector<LayerReport> layers) {
-  std::erase_if(layers, [](const LayerReport& l) { return !l.error; });
-  std::ranges::stable_sort(layers, std::greater(), [](const LayerReport& l) { return *l.error; });
+  std::ranges::stable_sort(layers, std::greater(),
+                           [](const LayerReport& l) { return l.error.value_or(-1); });
   out << "error alone     weights  layer\n";
   for (const LayerReport& l : layers)
-    out << formatted("%11.6f %11lld  %s (%s)%s\n", *l.error,
-                     static_cast<long long>(l.layer.weights), l.layer.name.c_str(),
-                     l.layer.op.c_str(), l.in_floats ? ", left in floats" : "");
+    out << (l.error ? formatted("%11.6f", *l.error) : "          -")
+        << formatted(" %11lld  %s (%s)%s\n", static_cast<long long>(l.layer.weights),
+                     l.layer.name.c_str(), l.layer.op.c_str(),
+                     l.in_floats ? ", left in floats" : "");
 }
 
 void print_quantized(Console& console, const QuantizeReport& report, const std::string& output) {
@@ -115,7 +148,11 @@ void print_quantized(Console& console, const QuantizeReport& report, const std::
       << report.layers.size() << " layers in integers, "
       << (report.measure == ErrorMeasure::top1 ? "" : "error ")
       << measure_text(report.error, report.measure) << " on " << report.samples
-      << (report.samples == 1 ? " sample\n" : " samples\n");
+      << (report.samples == 1 ? " sample" : " samples")
+      << formatted(
+             "; %.2f times as fast here: %.4g ms in floats, %.4g ms in integers, on one "
+             "thread\n",
+             report.times.speed_up(), report.times.floats, report.times.integers);
 }
 
 void print_packed(Console& console, const QuantizeArgs& args, const PackedWeights& packed,
@@ -139,13 +176,6 @@ void print_packed(Console& console, const QuantizeArgs& args, const PackedWeight
   left(packed.other_tables, "tables of Gather that 4 or 8 bits do not fit");
 }
 
-// Else what was made of it is gone.
-Error model_is_unchanged(const FileRoles& files, const std::string& output) {
-  Error error = files.models_are_unchanged();
-  if (error) std::remove(output.c_str());
-  return error;
-}
-
 Expected<int> quantize(const QuantizeArgs& args, Console& console) {
   TW_TRY(check_quantize(args));
   const std::string output = output_of(args);
@@ -159,22 +189,28 @@ Expected<int> quantize(const QuantizeArgs& args, Console& console) {
   files.reads_model(args.model);
   files.writes("the quantized model", output);
   TW_TRY(files.check());
+  TW_TRY(check_writable(output));
+  TW_ASSIGN(const QuantizeRequest request, request_of(args));
   if (args.weights_only) {
-    TW_ASSIGN(const PackedWeights packed,
-              quantize_weights(args.model, output, {args.bits, args.block, args.asymmetric}));
-    TW_TRY(model_is_unchanged(files, output));
-    print_packed(console, args, packed, output);
+    TW_ASSIGN(const PackedModel made,
+              quantize_weights(args.model, request.dims, {args.bits, args.block, args.asymmetric}));
+    TW_TRY(files.models_are_unchanged());
+    TW_TRY(write_file(output, made.model));
+    print_packed(console, args, made.packed, output);
     return int{kExitOk};
   }
-  TW_ASSIGN(const QuantizeRequest request, request_of(args, output));
   Expected<QuantizeReport> report = [&] {
     Progress progress(console);
     return quantize_model(request, [&](const std::string& stage) { progress.begin(stage); });
   }();
   if (!report) return report.takeError();
-  TW_TRY(model_is_unchanged(files, output));
-  if (console.json) write_json(console, to_json(*report, output));
+  TW_TRY(files.models_are_unchanged());
+  TW_TRY(write_file(output, report->model));
+  const std::vector<std::string> warnings = warnings_of(args, *report);
+  if (console.json) write_json(console, to_json(*report, output, warnings));
   else print_quantized(console, *report, output);
+  if (!console.json)
+    for (const std::string& warning : warnings) console.err << "warning: " << warning << "\n";
   return int{kExitOk};
 }
 
@@ -193,7 +229,8 @@ CommandRun define_quantize(Flags& flags) {
   flags.integer("--samples", args->samples, "Use no more than the first so many samples", 1);
   flags.text("--inputs", args->inputs, "FILE|YAML",
              "How pictures become inputs, as of compile: {image: {fit: letterbox, scale: 0.0039}}");
-  flags.repeated("--dim", args->dims, "NAME=N", "Bind a symbolic dimension: batch=1");
+  flags.repeated("--dim", args->dims, "NAME=N",
+                 "Bind a free dimension, in the written model too: batch=1");
   flags.text("--method", args->method, "NAME",
              "Ranges of activations: minmax (default), percentile, mse or entropy");
   flags.number("--percentile", args->percentile, "P",

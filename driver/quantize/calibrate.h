@@ -12,12 +12,9 @@ namespace tw {
 // What compiles the models that are looked at: this machine's target.
 struct NetworkBuild {
   Target target;
-  std::map<std::string, int64_t> dims;
 
   Expected<CompiledNetwork> compile(const std::string& bytes) const {
-    CompileOptions options;
-    options.dims = dims;
-    return CompiledNetwork::compile(bytes, std::move(options), target);
+    return CompiledNetwork::compile(bytes, CompileOptions(), target);
   }
 };
 

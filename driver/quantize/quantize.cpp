@@ -4,8 +4,9 @@
 #include <numeric>
 
 #include "driver/accuracy/take_back.h"
+#include "driver/compile/example_sizes.h"
+#include "driver/run/time_model.h"
 #include "frontend/frontend.h"
-#include "packager/output_file.h"
 
 namespace tw {
 namespace {
@@ -42,7 +43,9 @@ class ModelQuantizer {
     const bool too_much = request_.max_error && report_.error > request_.max_error->most;
     if (request_.by_layer) TW_TRY(look_at_layers());
     if (too_much) TW_TRY(keep_floats(form));
-    TW_TRY(write_file(request_.output, model_.quantized(calibration_.ranges, form)));
+    report_.model = model_.quantized(calibration_.ranges, form);
+    begin("time");
+    TW_ASSIGN(report_.times, times_of(report_.model));
     return std::move(report_);
   }
 
@@ -76,6 +79,27 @@ class ModelQuantizer {
       error.add(got, calibration_.outputs[i]);
     }
     return error.value();
+  }
+
+  // On the first sample, in turns.
+  Expected<QuantizedTimes> times_of(const std::string& quantized) {
+    constexpr int kTurns = 3;
+    constexpr TimingOptions kTiming{.seconds = 0.1};
+    TW_ASSIGN(const CompiledNetwork floats, request_.build.compile(model_.observing({})));
+    TW_ASSIGN(const CompiledNetwork integers, request_.build.compile(quantized));
+    TW_ASSIGN(const Inputs inputs, samples_.at(0));
+    TW_ASSIGN(ModelRun run_floats, ModelRun::create(floats.api(), inputs, 1));
+    TW_ASSIGN(ModelRun run_integers, ModelRun::create(integers.api(), inputs, 1));
+    TW_TRY(run_floats.run());
+    TW_TRY(run_integers.run());
+    std::vector<double> all_floats, all_integers;
+    for (int turn = 0; turn < kTurns; ++turn) {
+      TW_ASSIGN(const std::vector<double> some_floats, time_runs(run_floats, kTiming));
+      TW_ASSIGN(const std::vector<double> some_integers, time_runs(run_integers, kTiming));
+      std::ranges::copy(some_floats, std::back_inserter(all_floats));
+      std::ranges::copy(some_integers, std::back_inserter(all_integers));
+    }
+    return QuantizedTimes{statistics(all_floats).median, statistics(all_integers).median};
   }
 
   // With the layers [first, last) alone quantized.
@@ -143,8 +167,7 @@ class ModelQuantizer {
 };
 
 // Of the model's inputs, as its graph says; widened: f16 has become f32.
-Expected<std::vector<TensorSpec>> specs_of(const QuantizeRequest& request, bool widened) {
-  TW_ASSIGN(const Model model, import_onnx(request.model, {request.build.dims, {}}));
+std::vector<TensorSpec> specs_of(const Model& model, bool widened) {
   std::vector<TensorSpec> specs;
   for (const ValueId id : model.graph.inputs()) {
     const Value& value = model.graph.value(id);
@@ -177,37 +200,51 @@ Expected<QuantizeReport> quantize_model(const QuantizeRequest& request, const On
                       "them (.npy, .npz, .pb or pictures), or --random N, which only shows that it "
                       "works");
   if (stage) stage("import");
+  TW_ASSIGN(const Model imported, import_onnx(request.model, {request.dims, {}}));
   TW_ASSIGN(QuantizableModel model, QuantizableModel::open(request.model));
+  model.bind(imported.dims);
   const bool widened = model.widen_halves();
   TW_TRY(model.fits_file());
   if (model.layers().empty())
     return make_error(DiagCode::invalid_argument,
                       "'{0}' has no Conv, ConvTranspose, Gemm or MatMul in f32 to quantize",
                       request.model);
-  TW_ASSIGN(const std::vector<TensorSpec> specs, specs_of(request, widened));
+  const std::vector<TensorSpec> specs = with_names(specs_of(imported, widened),
+                                                   imported.symbol_names);
   TW_TRY(check_names(request.inputs, specs));
   TW_ASSIGN(SampleSet samples, request.data.empty()
                                    ? SampleSet::random(request.random, specs)
                                    : SampleSet::open(request.data, specs, request.inputs));
   if (request.samples > 0) samples.keep(static_cast<size_t>(request.samples));
+  for (size_t i = 0; i < samples.size(); ++i)  // each is as the model takes it
+    TW_TRY(samples.at(i).takeError());
   TW_ASSIGN(QuantizeReport report,
             ModelQuantizer(request, std::move(model), std::move(samples), stage).run());
   report.widened = widened;
   return report;
 }
 
-Expected<PackedWeights> quantize_weights(const std::string& path, const std::string& output,
-                                         const BlockForm& form) {
+Expected<PackedModel> quantize_weights(const std::string& path,
+                                       const std::map<std::string, int64_t>& dims,
+                                       const BlockForm& form) {
   TW_ASSIGN(QuantizableModel model, QuantizableModel::open(path));
+  if (!dims.empty()) {
+    TW_ASSIGN(const ModelOutline known, outline(path));
+    std::map<std::string, int64_t> bound;
+    for (const auto& [text, size] : dims) {
+      TW_ASSIGN(const std::string name, find_dim(text, known.shaped));
+      bound[name] = size;
+    }
+    model.bind(bound);
+  }
   const PackedWeights packed = model.pack_weights(form);
   if (packed.matrices + packed.tables == 0)
     return make_error(DiagCode::invalid_argument,
                       "'{0}' has no MatMul, Gemm or Gather with a constant matrix of f32 or f16 to "
                       "quantize",
                       path);
-  TW_ASSIGN(const std::string bytes, model.bytes());
-  TW_TRY(write_file(output, bytes));
-  return packed;
+  TW_ASSIGN(std::string bytes, model.bytes());
+  return PackedModel{std::move(bytes), packed};
 }
 
 }  // namespace tw

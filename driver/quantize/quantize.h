@@ -10,10 +10,11 @@
 namespace tw {
 
 struct QuantizeRequest {
-  std::string model, output;
-  std::string data;             // a folder; "": `random` samples
-  int random = 0, samples = 0;  // samples: no more than so many; 0: all
-  InputForms inputs;            // how pictures become inputs
+  std::string model;
+  std::map<std::string, int64_t> dims;  // that the written model has bound
+  std::string data;                     // a folder; "": `random` samples
+  int random = 0, samples = 0;          // samples: no more than so many; 0: all
+  InputForms inputs;                    // how pictures become inputs
   NetworkBuild build;
   CalibrationRule rule;
   QdqForm form;  // form.floats: found by max_error
@@ -26,10 +27,17 @@ struct LayerReport {
   std::optional<double> error;  // of the outputs when it alone is quantized
   bool in_floats = false;
 };
+// Median milliseconds of a run on one thread of this machine.
+struct QuantizedTimes {
+  double floats = 0, integers = 0;
+  double speed_up() const { return integers > 0 ? floats / integers : 0; }
+};
 struct QuantizeReport {
+  std::string model;  // bytes of the quantized file
+  QuantizedTimes times;
   std::vector<LayerReport> layers;
   size_t samples = 0;
-  // Of the written model's outputs against those in floats, in the measure of max_error (rms)
+  // Of the quantized model's outputs against those in floats, in the measure of max_error (rms)
   double error = 0;
   ErrorMeasure measure = ErrorMeasure::rms;
   int equalized = 0;     // pairs of layers
@@ -37,11 +45,16 @@ struct QuantizeReport {
   bool widened = false;  // from f16, inputs and outputs too
 };
 // Errors, besides those of files and models: no data, a max_error that cannot be met (with the
-// layers to blame). Nothing is written then.
+// layers to blame). Nothing is written.
 Expected<QuantizeReport> quantize_model(const QuantizeRequest& request, const OnStage& stage);
 
-// Weights alone; what became of them.
-Expected<PackedWeights> quantize_weights(const std::string& model, const std::string& output,
-                                         const BlockForm& form);
+// Weights alone: the file's bytes, and what became of them.
+struct PackedModel {
+  std::string model;
+  PackedWeights packed;
+};
+Expected<PackedModel> quantize_weights(const std::string& model,
+                                       const std::map<std::string, int64_t>& dims,
+                                       const BlockForm& form);
 
 }  // namespace tw

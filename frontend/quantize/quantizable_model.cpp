@@ -7,6 +7,7 @@
 #include "frontend/quantize/prepare.h"
 #include "frontend/quantize/refine.h"
 #include "frontend/quantize/write_qdq.h"
+#include "ir/dim_names.h"
 
 namespace tw {
 
@@ -31,6 +32,21 @@ Expected<QuantizableModel> QuantizableModel::open(const std::string& path) {
   QuantizableModel model;
   model.data_ = std::move(data);
   return model;
+}
+
+void QuantizableModel::bind(const std::map<std::string, int64_t>& dims) {
+  onnx::GraphProto& graph = *data_->model.mutable_graph();
+  for (auto* list : {graph.mutable_input(), graph.mutable_output(), graph.mutable_value_info()})
+    for (onnx::ValueInfoProto& value : *list) {
+      if (!value.type().tensor_type().has_shape()) continue;
+      size_t axis = 0;
+      for (onnx::TensorShapeProto::Dimension& dim :
+           *value.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim()) {
+        const std::string place = dim_at(value.name(), axis++);
+        const auto size = dims.find(dim.dim_param().empty() ? place : dim.dim_param());
+        if (!dim.has_dim_value() && size != dims.end()) dim.set_dim_value(size->second);
+      }
+    }
 }
 
 std::vector<QuantLayer> QuantizableModel::layers() const {

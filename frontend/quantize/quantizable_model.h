@@ -61,6 +61,8 @@ class QuantizableModel {
   // Weights in other files are taken inside, batch normalizations folded, old opsets raised.
   // Errors: io, invalid_model, unsupported (an opset that cannot be raised).
   static Expected<QuantizableModel> open(const std::string& path);
+  // Sizes of dimensions by the model's names, "x[3]" where it gives none, from here on.
+  void bind(const std::map<std::string, int64_t>& dims);
   // f16 becomes f32, inputs and outputs of the model too; whether there was any.
   bool widen_halves();
 

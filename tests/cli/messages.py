@@ -320,6 +320,63 @@ def near_names_are_told(f):
     f.refused(f"target {f.write('t.yaml', 'triple: x86_64-linux-gnu' + chr(10) + 'cors: 4' + chr(10))}", 1, "did you mean 'cores'?", "accepted keys: name, triple")
 
 
+def chain(f, layers, size=16):
+    """Convolutions of a free batch, of seeded weights."""
+    rng = np.random.default_rng(0)
+    weights = [numpy_helper.from_array(rng.normal(size=(size, size, 3, 3)).astype(np.float32) / size, f"w{i}") for i in range(layers)]
+    nodes = [helper.make_node("Conv", [f"c{i}" if i else "x", f"w{i}"], [f"c{i + 1}"], name=f"layer{i}", pads=[1, 1, 1, 1]) for i in range(layers)]
+    return model(f.file("chain.onnx"), nodes, [tensor("x", "N", size, 16, "W")], [tensor(f"c{layers}", "N", size, 16, "W")], weights).name
+
+
+@case
+def quantize_fails_before_it_calibrates(f):
+    name = chain(f, 3)
+    for command, status, text in ((f"{name} --random 2", 1, "the dimension 'N' is free"), (f"{name} --random 2 --dim N=1 --dim W=16 -o none/q.onnx", 5, "there is no folder 'none'"),
+                                  (f"{name} --random 2 --dim M=1", 1, "no free dimension 'M'"), (f"{name} --data none --dim N=1", 5, "none"),
+                                  (f"{name} --random 2 --max-error soon", 1, "soon")):
+        code, out, err = f.run(f"quantize {command}")
+        assert code == status and text in err and "calibrate" not in err and "balance" not in err, f"{command}: {code}\n{err}"
+    f.file("data").mkdir()
+    np.save(f.file("data") / "a.npy", np.zeros((1, 16, 16, 16), np.float32))
+    f.file("data/b.npy").write_bytes(b"no array")
+    code, out, err = f.run(f"quantize {name} --data data --dim N=1 --dim W=16")
+    assert code == 5 or code == 1 and "b.npy" in err and "calibrate" not in err, err
+    assert not f.made("chain_int8.onnx")
+
+
+@case
+def quantize_says_what_it_costs_and_gains(f):
+    name = chain(f, 4)
+    out = f.good(f"quantize {name} --random 2 --dim N=1 --dim W=16 --layers -o q.onnx", "4 of 4 layers in integers", "times as fast here: ", "on one thread")
+    assert sum("layer" in line and "(Conv)" in line for line in out.splitlines()) == 4, out
+    # sizes are bound in what is written, its output's too
+    written = onnx.load(f.file("q.onnx"))
+    for value in (written.graph.input[0], written.graph.output[0]):
+        assert [dim.dim_value for dim in value.type.tensor_type.shape.dim] == [1, 16, 16, 16], value
+    f.good("inspect q.onnx", "x: f32[1, 16, 16, 16]", "everything in it can be compiled")
+    told = json.loads(f.good(f"quantize {name} --random 2 --dim N=1 --dim W=16 -o q.onnx --json"))
+    assert told["floats_ms"] > 0 and told["integers_ms"] > 0 and abs(told["speed_up"] * told["integers_ms"] - told["floats_ms"]) < 1e-6, told
+    # every layer has its row, those that were not measured alone too
+    out = f.good(f"quantize {name} --random 2 --dim N=1 --dim W=16 --max-error {0.95 * told['error']} -o q.onnx", "left in floats")
+    assert sum("layer" in line and "(Conv)" in line for line in out.splitlines()) == 4, out
+
+
+@case
+def quantize_warns_of_what_is_of_little_use(f):
+    # one value takes all steps of the range, and the outputs are of the others
+    limits = [numpy_helper.from_array(np.float32(value), name) for name, value in (("low", -0.01), ("high", 0.01))]
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"]), helper.make_node("Clip", ["c", "low", "high"], ["y"])]
+    name = model(f.file("wild.onnx"), nodes, [tensor("x", 1, 16, 16, 16)], [tensor("y", 1, 16, 16, 16)], [constant("w", 16, 16, 1, 1), *limits]).name
+    x = np.random.default_rng(1).normal(size=(1, 16, 16, 16)).astype(np.float32) * 1e-3
+    x[0, 0, 0, 0] = 1000
+    f.file("wild").mkdir()
+    np.save(f.file("wild") / "x.npy", x)
+    code, out, err = f.run(f"quantize {name} --data wild --plain -o w.onnx")
+    assert code == 0 and "warning: the error is " in err and all(flag in err for flag in ("--layers", "--max-error", "--plain", "--method")), err
+    told = json.loads(f.good(f"quantize {name} --data wild --plain -o w.onnx --json"))
+    assert told["error"] > 0.2 and told["warnings"], told
+
+
 @case
 def what_must_fail_fails_before_tuning(f):
     name = f.plain()
