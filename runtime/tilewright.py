@@ -166,12 +166,14 @@ class Model:
 
     @staticmethod
     def _array(value, info):
-        """Dense and of the model's type: wider floats and ints are rounded, other types refused."""
+        """Dense and of the model's type. An array that would lose digits is refused: whoever wants that says it with astype.
+        Numbers and lists of Python, which have no type, become what the model takes."""
         if info.is_text:
             return _pointers(np.asarray(value, object), info)
+        rule = "safe" if hasattr(value, "dtype") else "same_kind"
         value = np.asarray(value)
-        if not np.can_cast(value.dtype, info.dtype, "same_kind"):
-            raise TypeError(f"{info.name} is {info.dtype}, not {value.dtype}")
+        if not np.can_cast(value.dtype, info.dtype, rule):
+            raise TypeError(f"{info.name} is {info.dtype}, not {value.dtype}: .astype(np.{info.dtype}) says that it may be rounded")
         return np.ascontiguousarray(value, info.dtype).reshape(value.shape)   # of a scalar the first makes a row
 
     def _sizes(self, inputs):

@@ -5,8 +5,8 @@
 #include <map>
 #include <memory>
 
-#include "driver/accuracy/pictures.h"
 #include "driver/run/npz.h"
+#include "driver/run/pictures.h"
 #include "frontend/mapped_file.h"
 
 namespace tw {

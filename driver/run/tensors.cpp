@@ -5,6 +5,7 @@
 #include <set>
 
 #include "driver/run/npz.h"
+#include "driver/run/pictures.h"
 #include "frontend/frontend.h"
 #include "ir/dim_names.h"
 #include "ir/graph/npy.h"
@@ -45,8 +46,8 @@ Expected<std::map<std::string, Tensor>> read_npz(const std::string& path) {
 // One --input: the named inputs it gives.
 class InputReader {
  public:
-  explicit InputReader(const std::vector<TensorSpec>& specs)
-      : specs_(specs), found_(specs.size()) {}
+  InputReader(const std::vector<TensorSpec>& specs, const InputForms& forms)
+      : specs_(specs), forms_(forms), found_(specs.size()) {}
 
   Error add(const std::string& text) {
     for (const TensorSpec& s : specs_)  // names may hold a '='
@@ -86,7 +87,7 @@ class InputReader {
     const size_t index = *find_spec(specs_, name);
     files.push_back(path);
     if (!path.ends_with(".npz")) {
-      TW_ASSIGN(Tensor tensor, read_tensor(path));
+      TW_ASSIGN(Tensor tensor, is_picture(path) ? picture(index, path) : read_tensor(path));
       return put(index, std::move(tensor), path);
     }
     TW_ASSIGN(auto members, read_npz(path));
@@ -95,6 +96,17 @@ class InputReader {
     if (member == members.end())
       return make_error(DiagCode::invalid_argument, "'{0}' has no member '{1}'", path, name);
     return put(index, std::move(member->second), path);
+  }
+
+  // Of the size that --dim gives, where the model leaves it free.
+  Expected<Tensor> picture(size_t index, const std::string& path) {
+    TensorSpec spec = specs_[index];
+    for (Expr& dim : spec.dims)
+      if (dim.defined() && dim->kind == ExprKind::var)
+        if (const auto size = symbols.find(dim->name); size != symbols.end())
+          dim = Expr(size->second);
+    const auto given = forms_.of.find(spec.name);
+    return load_picture(path, spec, given == forms_.of.end() ? InputForm() : given->second);
   }
 
   Error add_archive(const std::string& path) {
@@ -114,6 +126,7 @@ class InputReader {
   }
 
   const std::vector<TensorSpec>& specs_;
+  const InputForms& forms_;
   std::vector<std::optional<Tensor>> found_;
 };
 
@@ -208,7 +221,7 @@ Expected<Symbols> bind_dims(const std::vector<std::string>& texts,
 }
 
 Expected<Inputs> load_inputs(const std::vector<TensorSpec>& specs, const InputSources& flags) {
-  InputReader reader(specs);
+  InputReader reader(specs, flags.forms);
   TW_ASSIGN(reader.symbols, bind_dims(flags.dims, specs));
   for (const std::string& file : flags.files) TW_TRY(reader.add(file));
   if (!flags.data.empty()) {
@@ -263,8 +276,9 @@ Error check_countable(const std::string& what, DType dtype, std::span<const int6
 Expected<Tensor> read_tensor(const std::string& path) {
   if (path.ends_with(".npy")) return read_npy(path);
   if (path.ends_with(".pb")) return read_tensor_proto(path);
-  return make_error(DiagCode::invalid_argument,
-                    "'{0}': tensors are read from .npy, .npz and .pb files", path);
+  return make_error(
+      DiagCode::invalid_argument,
+      "'{0}': tensors are read from .npy, .npz and .pb files, pictures from .png and .jpg", path);
 }
 
 std::string stored_path(const std::string& dir, const std::string& stem, size_t index) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "driver/run/dims.h"
+#include "frontend/input_form.h"
 #include "ir/graph/graph.h"
 #include "ir/program.h"
 #include "runtime/tilewright.h"
@@ -23,6 +24,7 @@ struct InputSources {
   std::optional<uint64_t> random;  // --random: fills what no file gives
   // --data DIR: input_0.pb, input_1.pb, ... (or .npy), as the ONNX tests store them
   std::string data;
+  InputForms forms{};  // how pictures become inputs
 };
 
 struct Inputs {

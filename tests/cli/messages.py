@@ -378,6 +378,27 @@ def quantize_warns_of_what_is_of_little_use(f):
 
 
 @case
+def run_takes_and_writes_pictures_and_keeps_inputs(f):
+    name = model(f.file("image.onnx"), [helper.make_node("Identity", ["x"], ["y"])], [tensor("x", 1, 3, "H", "W")], [tensor("y", 1, 3, "H", "W")]).name
+    f.good(f"compile {name} -o i.so")
+    x = (np.arange(3 * 4 * 6).reshape(1, 3, 4, 6) * 3 / 255).astype(np.float32)
+    np.save(f.file("x.npy"), x)
+    f.good("run i.so --input x=x.npy --picture y=p.png", "y  -> p.png")
+    assert f.file("p.png").read_bytes().startswith(b"\x89PNG")
+    # and back again
+    f.good("run i.so --input x=p.png --dim H=4 --dim W=6 --inputs '{x: {scale: 0.00392156862745098}}' --output-dir out")
+    assert np.abs(np.load(f.file("out/y.npy")) - x).max() < 1e-6
+    f.good(f"run {name} --input x=p.png --dim H=8 --dim W=12 --picture y=q.jpg --pixels '{{y: {{scale: 1}}}}'", "q.jpg")
+    assert f.file("q.jpg").read_bytes().startswith(b"\xff\xd8")
+    f.refused("run i.so --input x=p.png", 1, "height and width that are known (--dim)")
+    f.refused("run i.so --input x=x.npy --picture y=p.bmp", 1, "ends with .png or .jpg")
+    f.refused("run i.so --input x=x.npy --picture z=p.png", 1, "no output 'z'", "its outputs are y")
+    f.refused("run i.so --input x=p.png --dim H=4 --dim W=6 --picture y=p.png", 1, "which is read")
+    f.good("run i.so --random 3 --dim H=2 --dim W=2 --save-inputs kept --output-dir out", "x  -> kept/x.npy")
+    assert (np.load(f.file("kept/x.npy")) == np.load(f.file("out/y.npy"))).all() and np.load(f.file("kept/x.npy")).shape == (1, 3, 2, 2)
+
+
+@case
 def what_must_fail_fails_before_tuning(f):
     name = f.plain()
     def early(command, status, *holds):

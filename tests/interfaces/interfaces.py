@@ -76,6 +76,8 @@ def check_python(args, folder):
     assert len(digits.profile(image)) == len(digits.manifest["calls"]), digits.manifest.keys()
     refused(lambda: digits(image[:, :, :7]), tilewright.Error, "dim 2 is 7, expected 8")
     refused(lambda: digits(image.astype(np.complex64)), TypeError, "not complex64")
+    refused(lambda: digits(image.astype(np.float64)), TypeError, "not float64", ".astype(np.float32)")
+    assert (digits(image.tolist()) == digits(image)).all()   # numbers of Python have no type
     refused(lambda: digits(image, image), TypeError, "takes")
     nodes = [helper.make_node("NonZero", ["x"], ["where"]), helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0)]
     same(args, save(folder, "where", nodes, [value("x", TensorProto.FLOAT, "n", 4)],

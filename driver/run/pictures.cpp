@@ -1,10 +1,11 @@
-#include "driver/accuracy/pictures.h"
+#include "driver/run/pictures.h"
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 
 #include "frontend/mapped_file.h"
+#include "packager/output_file.h"
 
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
@@ -15,6 +16,10 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
 #include <stb/stb_image.h>
+#define STB_IMAGE_WRITE_IMPLEMENTATION
+#define STB_IMAGE_WRITE_STATIC
+#define STBI_WRITE_NO_STDIO
+#include <stb/stb_image_write.h>
 #pragma GCC diagnostic pop
 
 namespace tw {
@@ -132,6 +137,62 @@ Expected<Tensor> load_picture(const std::string& path, const TensorSpec& spec,
                    value);
       }
   return tensor;
+}
+
+namespace {
+
+// The frame of an output, without axes of extent 1 in front.
+Expected<Frame> picture_in(const std::string& name, const Tensor& tensor) {
+  std::vector<int64_t> dims = tensor.shape;
+  while (dims.size() > 2 && dims.front() == 1 && (dims.size() > 3 || dims.back() > 3))
+    dims.erase(dims.begin());
+  const auto is_channels = [](int64_t extent) { return extent == 1 || extent == 3; };
+  Frame frame;
+  if (dims.size() == 2) frame = {dims[0], dims[1], 1, true};
+  else if (dims.size() == 3 && is_channels(dims[0])) frame = {dims[1], dims[2], dims[0], false};
+  else if (dims.size() == 3 && is_channels(dims[2])) frame = {dims[0], dims[1], dims[2], true};
+  constexpr int64_t kMost = 16384;
+  if (frame.height < 1 || frame.width < 1 || frame.height > kMost || frame.width > kMost ||
+      (!is_float(tensor.dtype) && tensor.dtype != DType::u8))
+    return make_error(
+        DiagCode::invalid_argument,
+        "output '{0}' is {1}{2}: a picture is of floats or u8, one of them, with 1 or "
+        "3 channels and at most {3} pixels a side",
+        name, dtype_name(tensor.dtype), shape_text(tensor.shape), kMost);
+  return frame;
+}
+
+}  // namespace
+
+Error save_picture(const std::string& path, const std::string& name, const Tensor& tensor,
+                   const InputForm& form) {
+  TW_ASSIGN(const Frame frame, picture_in(name, tensor));
+  std::string pixels;
+  const int64_t plane = frame.height * frame.width;
+  for (int64_t at = 0; at < plane; ++at)
+    for (int64_t c = 0; c < frame.channels; ++c) {
+      const int64_t from = form.channels == PictureChannels::bgr ? frame.channels - 1 - c : c;
+      const double value = tensor.at(frame.last ? at * frame.channels + from : from * plane + at),
+                   pixel = value * form.factor(static_cast<size_t>(c)) -
+                           form.offset(static_cast<size_t>(c));
+      pixels += static_cast<char>(static_cast<unsigned char>(
+          std::isnan(pixel) ? 0 : std::clamp(std::nearbyint(pixel), 0.0, 255.0)));
+    }
+  constexpr int kQuality = 95;
+  std::string file;
+  const auto add = [](void* to, void* bytes, int count) {
+    static_cast<std::string*>(to)->append(static_cast<const char*>(bytes),
+                                          static_cast<size_t>(count));
+  };
+  const int width = static_cast<int>(frame.width), height = static_cast<int>(frame.height),
+            channels = static_cast<int>(frame.channels);
+  const int done = path.ends_with(".png")
+                       ? stbi_write_png_to_func(add, &file, width, height, channels, pixels.data(),
+                                                width * channels)
+                       : stbi_write_jpg_to_func(add, &file, width, height, channels, pixels.data(),
+                                                kQuality);
+  TW_CHECK(done != 0, "a picture in memory is written");
+  return write_file(path, file);
 }
 
 }  // namespace tw
