@@ -1,5 +1,7 @@
 #include "cli/algorithm_flags.h"
 
+#include "support/names_text.h"
+
 namespace tw {
 
 void AlgorithmFlags::define(Flags& flags) {
@@ -26,10 +28,8 @@ Expected<AlgorithmOptions> AlgorithmFlags::options(Target& target) const {
   if (algorithm.empty()) return o;
   o.only = algorithm_from_name(algorithm);
   if (o.only) return o;
-  std::string names;
-  for (int i = 0; i < kAlgorithmCount; ++i)
-    names += (i ? ", " : "") + std::string(algorithm_name(static_cast<Algorithm>(i)));
-  return make_error(DiagCode::invalid_argument, "--algorithm '{0}': one of {1}", algorithm, names);
+  return make_error(DiagCode::invalid_argument, "--algorithm '{0}': one of {1}", algorithm,
+                    names_text(kAlgorithmCount, algorithm_name));
 }
 
 }  // namespace tw

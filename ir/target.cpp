@@ -6,6 +6,7 @@
 #include "support/diag.h"
 #include "support/hash.h"
 #include "support/lexer.h"
+#include "support/names_text.h"
 
 namespace tw {
 
@@ -239,12 +240,7 @@ std::optional<Precision> precision_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-std::string precision_names() {
-  std::string names;
-  for (const Precision precision : kPrecisions)
-    names += (names.empty() ? "" : ", ") + std::string(precision_name(precision));
-  return names;
-}
+std::string precision_names() { return names_text(kPrecisions, precision_name); }
 
 std::string print(const Target& t) {
   if (!t.isa.empty())

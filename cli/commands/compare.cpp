@@ -59,7 +59,8 @@ CommandRun define_compare(Flags& flags) {
   flags.argument("AFTER", args->after, "Another one");
   flags.number("--seconds", args->seconds, "S",
                "Run both for so long, in turns, and say which is faster; default 0: do not run");
-  flags.integer("--threads", args->threads, "Of the runs; 0: as many as this process may use");
+  flags.integer("--threads", args->threads,
+                "Run on so many threads; 0: as many as this process may use");
   flags.repeated("--dim", args->dims, "NAME=N", "Of the runs: bind a free dimension, batch=4");
   return [args](Console& console) { return compare_libraries(*args, console); };
 }

@@ -30,6 +30,7 @@ struct LockArgs {
   GivenFlags given;
   AccuracyFlags accuracy;
   PrecisionFlag precision;
+  RoundingFlag rounding;
   std::vector<std::string> dims, specialize;
   int threads = 1, virtual_threads = 0;
 };
@@ -79,6 +80,7 @@ class Locking {
     TW_ASSIGN(options_.specialize, parse_specialize(args_.specialize));
     TW_ASSIGN(target_, load_target(args_.target, config_dirs()));
     TW_TRY(args_.precision.apply(target_));
+    TW_ASSIGN(options_.rounding, args_.rounding.read());
     TW_ASSIGN(options_.algorithms, args_.algorithms.options(target_));
     with_virtual_threads(target_, args_.virtual_threads);
     log_ = log_to_read(args_);
@@ -186,13 +188,14 @@ CommandRun define_lock(Flags& flags) {
   flags.text("--log", args->log, "FILE",
              "The tuning log; default: the user's own, where there is one");
   flags.integer("--threads", args->threads,
-                "Of the log's records those that were measured with so many threads; default 1", 1);
+                "Take the records of the log that were measured on so many threads; default 1", 1);
   flags.repeated("--dim", args->dims, "NAME=N|NAME=A..B[/S]",
                  "As of compile: batch=1, by input and axis x[3]=320, seq=1..512");
   args->given.define(flags);
   flags.repeated("--specialize", args->specialize, "NAME=N[,NAME=N]",
                  "As of compile: the calls for these sizes are pinned, too");
   args->precision.define(flags);
+  args->rounding.define(flags);
   args->algorithms.define(flags);
   flags.text("--max-error", args->accuracy.max_error, "X",
              "Also pin which layers stay exact, so that outputs are within this limit: 1e-3, "

@@ -38,4 +38,18 @@ std::vector<std::string> precision_notes(const Target& target) {
   return notes;
 }
 
+void RoundingFlag::define(Flags& flags) {
+  flags.text("--quantized-rounding", name, "RULE",
+             "standard (default): sums and products between quantized values are rounded, halves "
+             "to even, and then get their zero point. onnxruntime: they get it before, as in its "
+             "optimized kernels. verify goes by the library's");
+}
+
+Expected<QuantizedRounding> RoundingFlag::read() const {
+  if (const std::optional<QuantizedRounding> rounding = quantized_rounding_from_name(name))
+    return *rounding;
+  return make_error(DiagCode::invalid_argument, "--quantized-rounding '{0}' is none of {1}", name,
+                    quantized_rounding_names());
+}
+
 }  // namespace tw

@@ -6,6 +6,7 @@
 
 #include "cli/flags.h"
 #include "ir/target.h"
+#include "passes/quantized_rounding.h"
 
 namespace tw {
 
@@ -16,6 +17,14 @@ struct PrecisionFlag {
   // Makes it the target's. Errors: there is no such precision, or the target has no instruction
   // that it wants.
   Error apply(Target& target) const;
+};
+
+// The flag --quantized-rounding; what tunes, locks and compiles one model must be given the same.
+struct RoundingFlag {
+  std::string name = quantized_rounding_name(QuantizedRounding::standard);
+
+  void define(Flags& flags);
+  Expected<QuantizedRounding> read() const;
 };
 
 // A line each: what auto came to, and what the target does not multiply.

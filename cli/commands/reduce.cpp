@@ -2,6 +2,7 @@
 // compile (refused, a crash, a time-out) or in verify.
 #include "driver/compare/reduce.h"
 
+#include <cstdio>
 #include <memory>
 #include <ostream>
 
@@ -29,6 +30,10 @@ Expected<int> reduce(const ReduceArgs& args, Console& console) {
             reduce_model({args.model, output, args.target, dims, args.seconds}, [&](size_t nodes) {
               if (!console.json) console.err << nodes << " nodes\n";
             }));
+  if (Error error = files.models_are_unchanged()) {  // what was cut is of neither file
+    std::remove(output.c_str());
+    return error;
+  }
   const Failure& failure = reduced.failure;
   if (console.json) {
     write_json(console, Json::Object{{"output", output},

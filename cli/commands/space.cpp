@@ -20,6 +20,7 @@ struct SpaceArgs {
   std::string model, target = "host", space = "template";
   std::vector<std::string> dims;
   PrecisionFlag precision;
+  RoundingFlag rounding;
   int kernel = 0, samples = 0;  // kernel: from 1 on; 0: all
   bool no_rules = false;
   std::optional<uint64_t> seed;
@@ -90,7 +91,9 @@ Expected<int> space_of_model(const SpaceArgs& args, Console& console) {
   TW_ASSIGN(const auto dims, parse_dims(args.dims));
   TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
   TW_TRY(args.precision.apply(target));
-  TW_ASSIGN(const std::vector<Task> tasks, model_tasks(args.model, {dims, {}, {}}, target));
+  TW_ASSIGN(const QuantizedRounding rounding, args.rounding.read());
+  TW_ASSIGN(const std::vector<Task> tasks,
+            model_tasks(args.model, {dims, {}, {}}, target, {.rounding = rounding}));
   if (static_cast<size_t>(args.kernel) > tasks.size())
     return make_error(DiagCode::invalid_argument, "there is no kernel {0}: the model has {1}",
                       args.kernel, tasks.size());
@@ -144,6 +147,7 @@ CommandRun define_space(Flags& flags) {
   flags.repeated("--dim", args->dims, "NAME=N",
                  "Bind a free dimension: batch=1, or by input and axis: x[3]=320");
   args->precision.define(flags);
+  args->rounding.define(flags);
   flags.integer("--kernel", args->kernel, "Only this one, counted from 1");
   flags.text("--space", args->space, "template|generated",
              "The hand-written schedules with their decisions opened, or generated ones");

@@ -76,7 +76,8 @@ void declare(Flags& flags, TimedArgs& args) {
              "Where a device of the model is: iss: or rtl: (docs/internals/vdla.md); default: what "
              "TILEWRIGHT_DEVICE or the target says");
   declare(flags, args.inputs);
-  flags.integer("--threads", args.threads, "0: as many as this process may use");
+  flags.integer("--threads", args.threads,
+                "Run on so many threads; 0: as many as this process may use");
   flags.integer("--runs", args.timing.runs, "So many runs; 0: as many as --seconds allows");
   flags.number("--seconds", args.timing.seconds, "S",
                "For how long, when --runs does not say; at least one run; default 1");

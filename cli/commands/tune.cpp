@@ -21,6 +21,7 @@
 #include "driver/tune/tuned_compile.h"
 #include "packager/output_file.h"
 #include "passes/precision.h"
+#include "support/names_text.h"
 #include "support/parallel.h"
 
 namespace tw {
@@ -34,6 +35,7 @@ struct TuneArgs {
   GivenFlags given;
   AccuracyFlags accuracy;
   PrecisionFlag precision;
+  RoundingFlag rounding;
   bool no_rules = false, no_transfer = false, prove = false, table = false;
   int trials = 0, jobs = 0, batch = 0, patience = 0, threads = 1, kernel = 0, check = 0;
   std::optional<uint64_t> seed;
@@ -64,20 +66,13 @@ Error wrong_word(const char* flag, const std::string& word, const std::string& w
   return make_error(DiagCode::invalid_argument, "{0} '{1}': one of {2}", flag, word, words);
 }
 
-template <class Kind>
-std::string words_of(int count, const char* (*name)(Kind)) {
-  std::string out;
-  for (int i = 0; i < count; ++i) out += (i ? ", " : "") + std::string(name(static_cast<Kind>(i)));
-  return out;
-}
-
 Expected<NetworkOptions> options_of(const TuneArgs& args) {
   NetworkOptions o;
   const std::optional<TunerKind> tuner = tuner_from_name(args.tuner);
-  if (!tuner) return wrong_word("--tuner", args.tuner, words_of(kTunerKindCount, tuner_name));
+  if (!tuner) return wrong_word("--tuner", args.tuner, names_text(kTunerKindCount, tuner_name));
   const std::optional<FeatureKind> features = feature_from_name(args.features);
   if (!features)
-    return wrong_word("--features", args.features, words_of(kFeatureKindCount, feature_name));
+    return wrong_word("--features", args.features, names_text(kFeatureKindCount, feature_name));
   if (args.objective != "rank" && args.objective != "regression")
     return wrong_word("--objective", args.objective, "rank, regression");
   if (args.space != "template" && args.space != "generated")
@@ -160,6 +155,7 @@ Error hold_to_limit(TuneRequest& request, const AccuracyRequest& accuracy, const
     options.model = request.model;
     options.dims = request.dims;
     options.given = request.given;
+    options.rounding = request.rounding;
     options.jobs = request.network.jobs;
     options.algorithms.only = algorithm;
     options.algorithms.exact = request.exact;
@@ -185,6 +181,7 @@ CompileOptions proof_options(const TuneRequest& request) {
   options.output = "network.so";
   options.dims = request.dims;
   options.given = request.given;
+  options.rounding = request.rounding;
   options.jobs = request.network.jobs;
   options.algorithms.exact = request.exact;
   return options;
@@ -208,6 +205,7 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   TW_ASSIGN(request.given, args.given.read());
   TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
   TW_TRY(args.precision.apply(target));
+  TW_ASSIGN(request.rounding, args.rounding.read());
   if (!console.json)
     for (const std::string& note : precision_notes(target)) console.err << "note: " + note + "\n";
   if (!target.wider.empty())
@@ -308,6 +306,7 @@ CommandRun define_tune(Flags& flags) {
   flags.flag("--prove", args->prove,
              "Then time the whole network with the log's schedules against the default ones");
   args->precision.define(flags);
+  args->rounding.define(flags);
   flags.repeated("--dim", args->dims, "NAME=N",
                  "Bind a free dimension: batch=1, or by input and axis: x[3]=320");
   args->given.define(flags);

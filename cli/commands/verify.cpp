@@ -163,7 +163,8 @@ CommandRun define_verify(Flags& flags) {
                "passes what the model's own types are off by, too, without any optimization");
   flags.flag("--per-node", args->per_node,
              "Compile again with every fused group's result kept, and name the first that is off");
-  flags.integer("--threads", args->threads, "0: as many as this process may use");
+  flags.integer("--threads", args->threads,
+                "Run on so many threads; 0: as many as this process may use");
   args->untrusted.define(flags);
   define_no_check(flags, args->no_check);
   return [args](Console& console) { return verify(*args, console); };

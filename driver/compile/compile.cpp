@@ -22,6 +22,7 @@
 #include "packager/weights_file.h"
 #include "program/fast_paths.h"
 #include "program/share_weights.h"
+#include "support/names_text.h"
 #include "support/parallel.h"
 
 namespace tw {
@@ -448,9 +449,7 @@ std::optional<Emit> emit_from_name(std::string_view name) {
   return std::nullopt;
 }
 std::string emit_names() {
-  std::string text;
-  for (const auto& [word, emit] : kEmits) text += (text.empty() ? "" : ", ") + std::string(word);
-  return text;
+  return names_text(kEmits, [](const auto& emit) { return emit.first; });
 }
 
 std::string header_path(const CompileOptions& options) {

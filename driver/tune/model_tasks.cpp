@@ -48,11 +48,11 @@ void leave_out(std::vector<Task>& tasks, const Graph& graph, const std::vector<G
 }  // namespace
 
 Expected<std::vector<Task>> model_tasks(const std::string& path, const ImportOptions& options,
-                                        const Target& target, const std::set<std::string>& exact,
-                                        const RefusedAlgorithms& refused) {
+                                        const Target& target, const TaskChoices& choices) {
   TW_ASSIGN(Model model, import_onnx(path, options));
+  TW_TRY(round_by(choices.rounding, model.graph));
   PassContext context{target.main_device()};
-  context.exact = exact;
+  context.exact = choices.exact;
   std::vector<std::string> pipeline = default_pipeline();
   TW_CHECK(pipeline.back() == "assign-layouts", "layouts are assigned last");
   pipeline.pop_back();
@@ -66,7 +66,7 @@ Expected<std::vector<Task>> model_tasks(const std::string& path, const ImportOpt
   TW_ASSIGN(std::vector<Task> tasks,
             tasks_of(model.graph, groups, target.main_device(), {}, TaskTexts::yes));
   for (const LayoutPlan& plan : plans) TW_TRY(add_variants(tasks, plan, target));
-  leave_out(tasks, model.graph, groups, refused);
+  leave_out(tasks, model.graph, groups, choices.refused);
   return tasks;
 }
 

@@ -8,19 +8,21 @@
 
 #include "autotune/task.h"
 #include "frontend/frontend.h"
+#include "passes/quantized_rounding.h"
 
 namespace tw {
 
 // By algorithm: values that may not be made by it.
 using RefusedAlgorithms = std::map<Algorithm, std::set<std::string>>;
 
-// For a target with devices: those of the first one. exact: values that are made in the model's own
-// numbers, whatever the target's precision. A task of values that all refuse an algorithm is
-// without it.
-// Errors: of import, passes and lowering.
+struct TaskChoices {
+  QuantizedRounding rounding = QuantizedRounding::standard;
+  // Values that are made in the model's own numbers, whatever the target's precision
+  std::set<std::string> exact = {};
+  RefusedAlgorithms refused = {};  // a task of values that all refuse an algorithm is without it
+};
+// For a target with devices: those of the first one. Errors: of import, passes and lowering.
 Expected<std::vector<Task>> model_tasks(const std::string& path, const ImportOptions& options,
-                                        const Target& target,
-                                        const std::set<std::string>& exact = {},
-                                        const RefusedAlgorithms& refused = {});
+                                        const Target& target, const TaskChoices& choices = {});
 
 }  // namespace tw

@@ -79,8 +79,9 @@ Expected<std::vector<Task>> measurable_tasks(const TuneRequest& request, const T
 }  // namespace
 
 Expected<std::vector<Task>> chosen_tasks(const TuneRequest& request, const Target& target) {
-  TW_ASSIGN(std::vector<Task> tasks, model_tasks(request.model, {request.dims, {}, request.given},
-                                                 target, request.exact, request.refused));
+  TW_ASSIGN(std::vector<Task> tasks,
+            model_tasks(request.model, {request.dims, {}, request.given}, target,
+                        {request.rounding, request.exact, request.refused}));
   if (request.kernel == 0) return tasks;
   if (request.kernel < 0 || static_cast<size_t>(request.kernel) > tasks.size())
     return make_error(DiagCode::invalid_argument, "there is no kernel {0}: the model has {1}",

@@ -25,6 +25,7 @@ struct TuneRequest {
   TuneSources sources;
   std::string log;  // read and written
   int kernel = 0;   // only this one of the model, counted from 1; 0: all
+  QuantizedRounding rounding = QuantizedRounding::standard;
   RefusedAlgorithms refused = {};
   std::set<std::string> exact = {};  // values whose products round no operands
   double kept = 0;                   // of the time limit what comes behind the tuning, seconds

@@ -7,6 +7,7 @@
 #include "passes/passes.h"
 #include "passes/quantization/integer_form.h"
 #include "passes/quantized_rounding.h"
+#include "support/names_text.h"
 
 namespace tw {
 namespace {
@@ -49,12 +50,7 @@ std::optional<QuantizedRounding> quantized_rounding_from_name(std::string_view n
   return std::nullopt;
 }
 
-std::string quantized_rounding_names() {
-  std::string names;
-  for (const QuantizedRounding rounding : kRoundings)
-    names += (names.empty() ? "" : ", ") + std::string(quantized_rounding_name(rounding));
-  return names;
-}
+std::string quantized_rounding_names() { return names_text(kRoundings, quantized_rounding_name); }
 
 Error round_by(QuantizedRounding rounding, Graph& graph) {
   switch (rounding) {

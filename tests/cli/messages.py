@@ -399,6 +399,14 @@ def run_takes_and_writes_pictures_and_keeps_inputs(f):
 
 
 @case
+def quantized_rounding_is_of_all_that_choose_kernels(f):
+    name = f.plain()
+    for command in ("tune", "lock", "space", "compile"):
+        f.refused(f"{command} {name} --quantized-rounding up", 1, "--quantized-rounding 'up' is none of standard, onnxruntime")
+    f.good(f"space {name} --quantized-rounding onnxruntime", "relu")
+
+
+@case
 def what_must_fail_fails_before_tuning(f):
     name = f.plain()
     def early(command, status, *holds):

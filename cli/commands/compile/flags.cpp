@@ -52,10 +52,7 @@ void define_code_flags(Flags& flags, CompileArgs& args) {
              "An object that needs no operating system: neither threads nor memory besides the "
              "caller's. It has the target's features without asking for them");
   args.precision.define(flags);
-  flags.text("--quantized-rounding", args.rounding, "RULE",
-             "standard (default): sums and products between quantized values are rounded, halves "
-             "to even, and then get their zero point. onnxruntime: they get it before, as in its "
-             "optimized kernels. verify goes by the library's");
+  args.rounding.define(flags);
   args.accuracy.define(flags);
   args.algorithms.define(flags);
   flags.integer(
@@ -75,7 +72,7 @@ void define_schedule_flags(Flags& flags, CompileArgs& args) {
       "is measured, or N of its candidates for each kernel are. off: not even where the target "
       "has 'schedules: predicted'");
   flags.integer("--threads", args.threads,
-                "Of the log's records those that were measured with so many threads; default 1", 1);
+                "Take the records of the log that were measured on so many threads; default 1", 1);
   flags.flag("--frozen", args.frozen,
              "Refuse to compile what the lock beside the model does not pin");
   flags.flag("--strict", args.strict,

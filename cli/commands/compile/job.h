@@ -35,7 +35,7 @@ struct CompileArgs {
   CacheFlags cache;
   RunnerFile runner;
   VerifyFlags verify;
-  std::string rounding = quantized_rounding_name(QuantizedRounding::standard);
+  RoundingFlag rounding;
   std::vector<std::string> dims, specialize, passes, print_after;
   int jobs = 0, pass_limit = -1, virtual_threads = 0, threads = 1;
   double report_errors = 0;  // seconds

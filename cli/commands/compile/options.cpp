@@ -134,11 +134,7 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
   o.jobs = args.jobs;
   o.dump_dir = args.dump_dir;
   o.schedules = tuned_schedules(schedules_of(args));
-  const std::optional<QuantizedRounding> rounding = quantized_rounding_from_name(args.rounding);
-  if (!rounding)
-    return make_error(DiagCode::invalid_argument, "--quantized-rounding '{0}' is none of {1}",
-                      args.rounding, quantized_rounding_names());
-  o.rounding = *rounding;
+  TW_ASSIGN(o.rounding, args.rounding.read());
   o.pipeline = args.passes;
   o.passes.verify_each = args.verify_each;
 #ifdef TW_VERIFY_EACH

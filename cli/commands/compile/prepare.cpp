@@ -210,6 +210,7 @@ Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& targ
   request.model = args.model;
   request.dims = options.dims;
   request.given = options.given;
+  request.rounding = options.rounding;
   request.network.jobs = threads_or_all(args.jobs);
   request.network.scheduler.batch = 0;  // after the tasks that there are
   if (const std::optional<int> each = one_shot_from_text(args.tune)) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <ostream>
 
+#include "cli/file_roles.h"
 #include "cli/interrupts.h"
 #include "cli/progress.h"
 #include "cli/targets.h"
@@ -162,7 +163,10 @@ Expected<int> make_dataset(const DatasetArgs& args, DataSet& set, Console& conso
   progress.begin("tasks");
   request.watch = [&](const std::string& text) { progress.detail(text); };
   if (!request.networks.empty()) {
+    FileRoles files;
+    for (const std::string& network : request.networks) files.reads_model(network);
     TW_ASSIGN(const TaskOutcome out, add_tasks(set, request));
+    TW_TRY(files.models_are_unchanged());
     progress.end();
     if (!console.json) {
       console.out << set.path() << ": " << out.from_networks << " tasks of networks and "
