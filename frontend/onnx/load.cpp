@@ -345,7 +345,7 @@ Expected<OnnxModel> load_model(const std::shared_ptr<const MappedFile>& file,
   TW_TRY(parse(*file, proto));
   ExternalData external(file, path);
   TW_TRY(prepare(proto, external, model));
-  TW_ASSIGN(model.graph, read_graph(proto.graph(), opsets_of(proto), external));
+  TW_ASSIGN(model.graph, read_graph(*proto.mutable_graph(), opsets_of(proto), external));
   return model;
 }
 

@@ -91,6 +91,18 @@ std::optional<std::vector<std::string>> NodeImport::texts(const char* name) {
   return a ? std::optional<std::vector<std::string>>(a->texts) : std::nullopt;
 }
 
+const Ints& NodeImport::integer_list(const char* name) {
+  static const Ints kNone;
+  const OnnxAttribute* a = attribute(name, AttributeKind::integers);
+  return a ? a->integers : kNone;
+}
+
+const std::vector<std::string>& NodeImport::text_list(const char* name) {
+  static const std::vector<std::string> kNone;
+  const OnnxAttribute* a = attribute(name, AttributeKind::texts);
+  return a ? a->texts : kNone;
+}
+
 const OnnxTensor* NodeImport::tensor(const char* name) {
   const OnnxAttribute* a = attribute(name, AttributeKind::tensor);
   return a ? a->tensor.get() : nullptr;

@@ -69,6 +69,9 @@ class NodeImport {
   std::optional<Ints> integers(const char* name);
   std::optional<std::vector<float>> reals(const char* name);
   std::optional<std::vector<std::string>> texts(const char* name);
+  // Long ones, as they lie in the node; empty where they are absent
+  const Ints& integer_list(const char* name);
+  const std::vector<std::string>& text_list(const char* name);
   const OnnxTensor* tensor(const char* name);
   const OnnxGraph* graph(const char* name);  // a required one
 

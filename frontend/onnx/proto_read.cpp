@@ -128,7 +128,7 @@ std::string unpacked(std::span<const std::byte> packed, DType dtype, int64_t ele
 
 using Opsets = std::map<std::string, int64_t>;
 
-Expected<OnnxAttribute> read_attribute(const onnx::AttributeProto& proto, const Opsets& opsets,
+Expected<OnnxAttribute> read_attribute(onnx::AttributeProto& proto, const Opsets& opsets,
                                        ExternalData& external) {
   OnnxAttribute out;
   switch (proto.type()) {
@@ -150,7 +150,8 @@ Expected<OnnxAttribute> read_attribute(const onnx::AttributeProto& proto, const 
   out.text = proto.s();
   out.integers.assign(proto.ints().begin(), proto.ints().end());
   out.reals.assign(proto.floats().begin(), proto.floats().end());
-  out.texts.assign(proto.strings().begin(), proto.strings().end());
+  out.texts.assign(std::move_iterator(proto.mutable_strings()->begin()),
+                   std::move_iterator(proto.mutable_strings()->end()));
   if (out.kind == AttributeKind::tensor) {
     TW_ASSIGN(OnnxTensor tensor, read_tensor(proto.t(), external));
     out.tensor = std::make_shared<const OnnxTensor>(std::move(tensor));
@@ -158,7 +159,7 @@ Expected<OnnxAttribute> read_attribute(const onnx::AttributeProto& proto, const 
   if (out.kind == AttributeKind::graph) {
     if (!proto.has_g())
       return make_error(DiagCode::unsupported, "attribute '{0}' is a list of graphs", proto.name());
-    TW_ASSIGN(OnnxGraph graph, read_graph(proto.g(), opsets, external));
+    TW_ASSIGN(OnnxGraph graph, read_graph(*proto.mutable_g(), opsets, external));
     out.graph = std::make_shared<const OnnxGraph>(std::move(graph));
   }
   return out;
@@ -227,8 +228,7 @@ std::set<std::string> free_names(const OnnxGraph& graph) {
   return free;
 }
 
-Expected<OnnxNode> read_node(const onnx::NodeProto& proto, const Opsets& opsets,
-                             ExternalData& external) {
+Expected<OnnxNode> read_node(onnx::NodeProto& proto, const Opsets& opsets, ExternalData& external) {
   OnnxNode node;
   node.op_type = proto.op_type();
   node.domain = proto.domain();
@@ -238,9 +238,10 @@ Expected<OnnxNode> read_node(const onnx::NodeProto& proto, const Opsets& opsets,
               : node.outputs.empty() ? node.op_type
                                      : node.outputs.front();
   node.since_version = since_version(proto, opsets);
-  for (const auto& attribute : proto.attribute()) {
+  for (auto& attribute : *proto.mutable_attribute()) {
     TW_ASSIGN(OnnxAttribute& read = node.attributes[attribute.name()],
               read_attribute(attribute, opsets, external));
+    onnx::AttributeProto().Swap(&attribute);
     if (!read.graph) continue;
     const std::set<std::string> names = free_names(*read.graph);
     node.captures.insert(node.captures.end(), names.begin(), names.end());
@@ -306,7 +307,7 @@ int since_version(const onnx::NodeProto& node, const std::map<std::string, int64
   return row && !known_to_onnx ? row->first : 0;
 }
 
-Expected<OnnxGraph> read_graph(const onnx::GraphProto& graph, const Opsets& opsets,
+Expected<OnnxGraph> read_graph(onnx::GraphProto& graph, const Opsets& opsets,
                                ExternalData& external) {
   OnnxGraph out;
   std::set<std::string> constants;
@@ -321,7 +322,7 @@ Expected<OnnxGraph> read_graph(const onnx::GraphProto& graph, const Opsets& opse
     out.outputs.push_back(proto.name());
     out.declared.push_back(read_value_info(proto));
   }
-  for (const auto& proto : graph.node()) {
+  for (auto& proto : *graph.mutable_node()) {
     TW_ASSIGN(OnnxNode node, read_node(proto, opsets, external));
     out.nodes.push_back(std::move(node));
   }

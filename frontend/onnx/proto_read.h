@@ -11,9 +11,10 @@ namespace tw::onnx_import {
 // not fit together), io.
 Expected<OnnxTensor> read_tensor(const onnx::TensorProto& proto, ExternalData& external);
 
-// Inputs, outputs, initializers and nodes, with the graphs in their attributes; opsets: domain ->
-// version. How deep graphs nest was bounded when the skeleton was copied.
-Expected<OnnxGraph> read_graph(const onnx::GraphProto& graph,
+// Inputs, outputs, initializers and nodes, with the graphs in their attributes, which the proto
+// gives up as they are read: forests are large. opsets: domain -> version. How deep graphs nest was
+// bounded when the skeleton was copied.
+Expected<OnnxGraph> read_graph(onnx::GraphProto& graph,
                                const std::map<std::string, int64_t>& opsets,
                                ExternalData& external);
 

@@ -127,7 +127,8 @@ class KeptProduct {
 
 class Keeper {
  public:
-  Keeper(Graph& graph, const PassContext& context) : graph_(graph), rewriter_(graph), kept_(graph, context) {}
+  Keeper(Graph& graph, const PassContext& context)
+      : graph_(graph), rewriter_(graph), kept_(graph, context) {}
 
   Expected<bool> run(PassContext& context) {
     int count = 0;
@@ -163,16 +164,15 @@ class Keeper {
     }
     std::vector<int64_t> shape = {static_cast<int64_t>(weights.scale.size())};
     if (!product) shape.resize(graph_.value(node.output).type.shape.size() - 1, 1);
-    const ValueId scale = rewriter_.add_constant(
-        name + "_scale", from_doubles(DType::f32, shape, weights.scale));
+    const ValueId scale = rewriter_.add_constant(name + "_scale",
+                                                 from_doubles(DType::f32, shape, weights.scale));
     ValueId y = rewriter_.add(node.attrs, inputs, id, "of_bytes");
     if (!biased) return rewriter_.update(id, op::Binary{BinaryOp::mul}, {y, scale});
     y = rewriter_.add(op::Binary{BinaryOp::mul}, {y, scale}, id, "scaled");
     Shape channels(shape.size(), Expr(1));
     channels[0] = graph_.value(node.inputs[2]).type.shape[0];
-    rewriter_.update(
-        id, op::Binary{BinaryOp::add},
-        {y, rewriter_.add(op::Reshape{channels}, {node.inputs[2]}, id, "channels")});
+    rewriter_.update(id, op::Binary{BinaryOp::add},
+                     {y, rewriter_.add(op::Reshape{channels}, {node.inputs[2]}, id, "channels")});
   }
 
   Graph& graph_;
@@ -192,8 +192,7 @@ std::set<NodeId> nodes_of_kept_bytes(const Graph& graph, const PassContext& cont
     if (!weights) continue;
     const auto& readers = users[static_cast<size_t>(node.inputs[1].index)];
     const bool all = std::ranges::all_of(readers, [&](NodeId reader) {
-      return kept.weights_of(graph.node(reader)) &&
-             graph.node(reader).inputs[0] != node.inputs[1];
+      return kept.weights_of(graph.node(reader)) && graph.node(reader).inputs[0] != node.inputs[1];
     });
     if (all) nodes.insert(weights->nodes.begin(), weights->nodes.end());
   }

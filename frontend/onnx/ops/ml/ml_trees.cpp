@@ -1,8 +1,11 @@
 // Tree ensembles of ai.onnx.ml, as one table for the runtime's function
 // (runtime/ops/tree_ensemble.c). Tables are checked here: every node's children are there, and no
 // node is reached twice, so that walks end.
+#include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <optional>
 
 #include "frontend/onnx/ops/ml/ml.h"
 #include "ir/graph/externs.h"
@@ -38,8 +41,6 @@ std::vector<double> numbers(NodeImport& n, const char* tensor, const char* reals
   }
   return out;
 }
-
-Ints list(NodeImport& n, const char* name) { return n.integers(name).value_or(Ints()); }
 
 bool same_length(NodeImport& n, const char* what, size_t size, size_t expected) {
   if (size == expected) return true;
@@ -98,17 +99,44 @@ int mode_of(NodeImport& n, const std::string& text) {
   return kLeaf;
 }
 
-using Ids = std::map<std::pair<int64_t, int64_t>, size_t>;  // tree and node -> position
+// Positions of nodes by tree and number in it. Models have millions: it is a sorted list.
+class Ids {
+ public:
+  Ids() = default;
+  Ids(const Ints& tree, const Ints& node) : tree_(&tree), node_(&node), order_(tree.size()) {
+    std::iota(order_.begin(), order_.end(), 0u);
+    std::ranges::stable_sort(order_, {}, [this](uint32_t i) { return key(i); });
+  }
+
+  std::optional<size_t> find(int64_t tree, int64_t node) const {
+    const std::pair wanted(tree, node);
+    const auto found = std::ranges::lower_bound(order_, wanted, {},
+                                                [this](uint32_t i) { return key(i); });
+    return found != order_.end() && key(*found) == wanted ? std::optional<size_t>(*found)
+                                                          : std::nullopt;
+  }
+  // A node that is there twice.
+  std::optional<size_t> repeated() const {
+    for (size_t i = 1; i < order_.size(); ++i)
+      if (key(order_[i - 1]) == key(order_[i])) return order_[i];
+    return std::nullopt;
+  }
+
+ private:
+  std::pair<int64_t, int64_t> key(uint32_t i) const { return {(*tree_)[i], (*node_)[i]}; }
+
+  const Ints *tree_ = nullptr, *node_ = nullptr;  // the model's
+  std::vector<uint32_t> order_;
+};
 
 // The nodes as TreeEnsembleClassifier and -Regressor list them. A tree begins with its first node.
 Ids read_nodes(NodeImport& n, Trees& trees) {
-  const Ints tree = list(n, "nodes_treeids"), id = list(n, "nodes_nodeids"),
-             feature = list(n, "nodes_featureids"), yes = list(n, "nodes_truenodeids"),
-             no = list(n, "nodes_falsenodeids"),
-             missing = list(n, "nodes_missing_value_tracks_true");
-  const auto modes = n.texts("nodes_modes").value_or(std::vector<std::string>());
+  const Ints &tree = n.integer_list("nodes_treeids"), &id = n.integer_list("nodes_nodeids"),
+             &feature = n.integer_list("nodes_featureids"),
+             &yes = n.integer_list("nodes_truenodeids"), &no = n.integer_list("nodes_falsenodeids"),
+             &missing = n.integer_list("nodes_missing_value_tracks_true");
+  const std::vector<std::string>& modes = n.text_list("nodes_modes");
   trees.splits = numbers(n, "nodes_values_as_tensor", "nodes_values");
-  Ids ids;
   const size_t count = trees.count();
   if (n.failed() || !same_length(n, "nodes_treeids", tree.size(), count) ||
       !same_length(n, "nodes_nodeids", id.size(), count) ||
@@ -118,13 +146,13 @@ Ids read_nodes(NodeImport& n, Trees& trees) {
       !same_length(n, "nodes_modes", modes.size(), count) ||
       (!missing.empty() &&
        !same_length(n, "nodes_missing_value_tracks_true", missing.size(), count)))
-    return ids;
-  for (size_t i = 0; i < count; ++i)
-    if (!ids.emplace(std::pair{tree[i], id[i]}, i).second)
-      n.invalid(llvm::formatv("node {0} of tree {1} is there twice", id[i], tree[i]).str());
+    return {};
+  const Ids ids(tree, id);
+  if (const auto twice = ids.repeated())
+    n.invalid(llvm::formatv("node {0} of tree {1} is there twice", id[*twice], tree[*twice]).str());
   const auto position = [&](int64_t t, int64_t node) {
-    const auto found = ids.find({t, node});
-    return found == ids.end() ? -1 : narrow(static_cast<int64_t>(found->second));
+    const auto found = ids.find(t, node);
+    return found ? narrow(static_cast<int64_t>(*found)) : -1;
   };
   std::map<int64_t, bool> begun;
   trees.nodes.resize(count * kNodeInts);
@@ -141,35 +169,36 @@ Ids read_nodes(NodeImport& n, Trees& trees) {
 
 // The weights, which may come in any order, by leaf. prefix: "class" or "target".
 void read_weights(NodeImport& n, Trees& trees, const Ids& ids, const std::string& prefix) {
-  const Ints tree = list(n, (prefix + "_treeids").c_str()),
-             id = list(n, (prefix + "_nodeids").c_str()),
-             target = list(n, (prefix + "_ids").c_str());
+  const Ints &tree = n.integer_list((prefix + "_treeids").c_str()),
+             &id = n.integer_list((prefix + "_nodeids").c_str()),
+             &target = n.integer_list((prefix + "_ids").c_str());
   const std::vector<double> weights = numbers(n, (prefix + "_weights_as_tensor").c_str(),
                                               (prefix + "_weights").c_str());
   if (n.failed() || !same_length(n, "the trees of weights", tree.size(), weights.size()) ||
       !same_length(n, "the nodes of weights", id.size(), weights.size()) ||
       !same_length(n, "the targets of weights", target.size(), weights.size()))
     return;
-  std::multimap<size_t, size_t> of_leaf;
+  std::vector<std::pair<uint32_t, uint32_t>> of_leaf;  // leaf and weight
+  of_leaf.reserve(weights.size());
   for (size_t w = 0; w < weights.size(); ++w) {
-    const auto leaf = ids.find({tree[w], id[w]});
-    if (leaf == ids.end())
+    const auto leaf = ids.find(tree[w], id[w]);
+    if (!leaf)
       return n.invalid(
           llvm::formatv("a weight of node {0} of tree {1}, which is not there", id[w], tree[w])
               .str());
-    of_leaf.emplace(leaf->second, w);
+    // Inner nodes are passed over
+    if ((trees.at(*leaf, 1) & 7) == kLeaf)
+      of_leaf.emplace_back(static_cast<uint32_t>(*leaf), static_cast<uint32_t>(w));
   }
-  for (auto it = of_leaf.begin(); it != of_leaf.end();) {
-    const size_t leaf = it->first;
-    if ((trees.at(leaf, 1) & 7) != kLeaf) {  // inner nodes are passed over
-      it = of_leaf.upper_bound(leaf);
-      continue;
-    }
-    trees.at(leaf, 4) = narrow(static_cast<int64_t>(trees.weights.size()));
-    for (; it != of_leaf.end() && it->first == leaf; ++it) {
-      trees.weights.push_back(weights[it->second]);
-      trees.targets.push_back(narrow(target[it->second]));
-    }
+  std::ranges::sort(of_leaf);
+  trees.weights.reserve(of_leaf.size());
+  trees.targets.reserve(of_leaf.size());
+  for (size_t i = 0; i < of_leaf.size(); ++i) {
+    const auto [leaf, weight] = of_leaf[i];
+    if (i == 0 || of_leaf[i - 1].first != leaf)
+      trees.at(leaf, 4) = narrow(static_cast<int64_t>(trees.weights.size()));
+    trees.weights.push_back(weights[weight]);
+    trees.targets.push_back(narrow(target[weight]));
     trees.at(leaf, 5) = narrow(static_cast<int64_t>(trees.weights.size()));
   }
 }
@@ -238,7 +267,7 @@ void import_ml_tree_ensemble_classifier(NodeImport& n) {
   const Val x = tree_input(n);
   const PostTransform transform = read_post_transform(n);
   Ints labels = class_labels(n, "classlabels_int64s", "classlabels_strings");
-  const Ints class_ids = list(n, "class_ids");
+  const Ints& class_ids = n.integer_list("class_ids");
   Trees trees;
   const Ids ids = read_nodes(n, trees);
   read_weights(n, trees, ids, "class");
@@ -271,10 +300,12 @@ namespace {
 // TreeEnsemble-5 keeps tests and leaves apart: leaves come behind the tests in our table, a copy
 // for each use.
 void read_tree_ensemble(NodeImport& n, Trees& trees) {
-  const Ints feature = list(n, "nodes_featureids"), yes = list(n, "nodes_truenodeids"),
-             no = list(n, "nodes_falsenodeids"), yes_leaf = list(n, "nodes_trueleafs"),
-             no_leaf = list(n, "nodes_falseleafs"), roots = list(n, "tree_roots"),
-             missing = list(n, "nodes_missing_value_tracks_true"), ids = list(n, "leaf_targetids");
+  const Ints &feature = n.integer_list("nodes_featureids"),
+             &yes = n.integer_list("nodes_truenodeids"), &no = n.integer_list("nodes_falsenodeids"),
+             &yes_leaf = n.integer_list("nodes_trueleafs"),
+             &no_leaf = n.integer_list("nodes_falseleafs"), &roots = n.integer_list("tree_roots"),
+             &missing = n.integer_list("nodes_missing_value_tracks_true"),
+             &ids = n.integer_list("leaf_targetids");
   trees.splits = numbers(n, "nodes_splits", nullptr);
   trees.weights = numbers(n, "leaf_weights", nullptr);
   const std::vector<double> members = numbers(n, "membership_values", nullptr);
