@@ -6,13 +6,15 @@
 // product with the scale f32(f32(xs * ws) / ys), one rounding half to even. A clamp before the
 // quantization is one of the quantized values, as rounding keeps the order. Without a quantize
 // behind it the product ends as f32(sum) * f32(xs * ws). quantize(dequantize(x)) with one scale is
-// x. Why here: before constants are folded, which would make floats of dequantized weights.
+// x. Products whose sums might not fit i32 stay floats. Why here: before constants are folded,
+// which would make floats of dequantized weights.
 #include <algorithm>
 #include <cmath>
 
 #include "ir/storage_types.h"
 #include "passes/passes.h"
 #include "passes/quantization/integer_form.h"
+#include "passes/quantization/integer_sums.h"
 
 namespace tw {
 namespace {
@@ -108,7 +110,8 @@ class Fuser {
     for (int64_t i = 0; i < repeats; ++i)
       for (float scale : w->by.scale) p.scale.push_back(x->by.scale[0] * scale);
     const ValueId bias = matmul ? ValueId{} : input_or_none(*node, 2);
-    p.bias = integer_bias(bias, p.scale);
+    if (!sums_fit(graph_, *node, *x, *w, {})) return std::nullopt;
+    p.bias = integer_bias(bias, p);
     if (!p.bias.valid()) p.float_bias = bias;
     return p;
   }
@@ -121,14 +124,15 @@ class Fuser {
       std::optional<Product> p = product(value);
       const Shape &shape = graph_.value(bias).type.shape, &out = graph_.value(value).type.shape;
       if (!p || shape.size() != 1 || !equal(Shape{shape[0]}, Shape{out.back()})) continue;
-      p->bias = integer_bias(bias, p->scale);
+      p->bias = integer_bias(bias, *p);
       if (p->bias.valid()) return p;
     }
     return std::nullopt;
   }
 
-  // The i32 constant behind a dequantized bias whose scale is the sums'.
-  ValueId integer_bias(ValueId bias, const std::vector<float>& scale) const {
+  // The i32 constant behind a dequantized bias whose scale is the sums', and with which they fit.
+  ValueId integer_bias(ValueId bias, const Product& p) const {
+    const std::vector<float>& scale = p.scale;
     const std::optional<Dequantized> b = dequantized(graph_, bias);
     if (!b || b->by.type != DType::i32 || !graph_.is_constant(b->x) ||
         (b->by.scale.size() != 1 && b->by.scale.size() != scale.size()))
@@ -138,7 +142,7 @@ class Fuser {
       if (b->by.zero_at(i) != 0 || std::abs(b->by.scale_at(i) - wanted) > kSameScale * wanted)
         return {};
     }
-    return b->x;
+    return sums_fit(graph_, graph_.node(p.node), p.x, p.w, b->x) ? b->x : ValueId{};
   }
 
   // The right operand with its zero point subtracted: i8 where that fits, else i16.

@@ -273,6 +273,50 @@ TEST_CASE("without a quantize, or with a float bias, the sums are scaled in f32"
   CHECK(print(floats).find("const [0.625, -6]") != std::string::npos);
 }
 
+// 65793 products of 255 and -128 fit.
+TEST_CASE("a product whose sums do not fit 32 bits stays one of floats") {
+  const auto product = [](int depth) {
+    return print(run_default(llvm::formatv(R"(graph @g() {{
+      %x: u8[1, {0}] = input
+      %w: i8[{0}, 1] = input
+      %s: f32[] = const [0.5]
+      %xf: f32[1, {0}] = dequantize(%x, %s)
+      %wf: f32[{0}, 1] = dequantize(%w, %s)
+      %c: f32[1, 1] = matmul(%xf, %wf)
+      output %c
+    })",
+                                           depth)
+                                 .str()));
+  };
+  CHECK(product(65793).find("i32[1, 1] = matmul") != std::string::npos);
+  CHECK(product(65794).find("i32[1, 1] = matmul") == std::string::npos);
+}
+
+TEST_CASE("a bias with which sums do not fit 32 bits is added in floats") {
+  const auto biased = [](const char* bias) {
+    return print(run_default(llvm::formatv(R"(graph @g() {{
+      %x: u8[1, 2, 1, 1] = input
+      %w: i8[1, 2, 1, 1] = const [127, 1]
+      %b: i32[1] = const [{0}]
+      %s: f32[] = const [0.5]
+      %bs: f32[] = const [0.25]
+      %xf: f32[1, 2, 1, 1] = dequantize(%x, %s)
+      %wf: f32[1, 2, 1, 1] = dequantize(%w, %s)
+      %bf: f32[1] = dequantize(%b, %bs)
+      %c: f32[1, 1, 1, 1] = conv(%xf, %wf, %bf) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]
+      output %c
+    })",
+                                           bias)
+                                 .str()));
+  };
+  // 2147483647 - 255 * 128
+  CHECK(biased("2147451007").find("conv(%x, %w, %b)") != std::string::npos);
+  const std::string floats = biased("2147451008");
+  CHECK(floats.find("conv(%x, %w) ") != std::string::npos);
+  CHECK(floats.find("function=add") != std::string::npos);
+  CHECK(biased("-2147483648").find("conv(%x, %w, %b)") != std::string::npos);
+}
+
 TEST_CASE("weights with zero points are centered: i8 where they fit, else i16") {
   struct Case {
     std::string zero, weights, wanted;
