@@ -102,6 +102,8 @@ class ArithmeticFuser {
 
   // --- Averages: f32(sum - points * x_zero) * f32(x_scale / (y_scale * divisor)).
 
+  static constexpr double kMostPoints = 1 << 23;  // so that sums fit 32 bits
+
   bool average(ValueId operand, const op::Pool& pool) {
     const std::optional<Dequantized> x = dequantized(graph_, operand);
     if (pool.kind != PoolKind::average || !x || !is_byte(*x)) return false;
@@ -112,14 +114,17 @@ class ArithmeticFuser {
       if (!extent) return false;
       plane.push_back(*extent);
     }
+    double most_points = 1;
+    for (const int64_t k : pool.kernel) most_points *= static_cast<double>(k);
+    if (most_points > kMostPoints) return false;
     op::Pool sums = pool;
     sums.kind = PoolKind::sum, sums.count_include_pad = false;
     const Tensor ones = from_doubles(
         DType::f32, plane, std::vector<double>(static_cast<size_t>(element_count(plane)), 1.0));
     const Tensor points = pooled(sums, ones), shares = pooled(pool, ones);
     std::vector<double> divisors;
-    for (int64_t i = 0; i < points.size(); ++i)
-      divisors.push_back(std::round(points.at(i) / shares.at(i)));
+    for (int64_t i = 0; i < points.size(); ++i)  // a window of padding alone sums nothing: 0
+      divisors.push_back(shares.at(i) == 0 ? 1 : std::round(points.at(i) / shares.at(i)));
     write_average(*x, form_.add(sums, {x->x}, "sums"), points.shape, to_doubles(points), divisors);
     return true;
   }
@@ -140,7 +145,6 @@ class ArithmeticFuser {
       if (!extent) return false;
       points *= static_cast<double>(*extent);
     }
-    constexpr double kMostPoints = 1 << 23;  // so that sums fit 32 bits
     if (points < 1 || points > kMostPoints) return false;
     const ValueId wide = form_.cast(DType::i32, x->x, "wide");
     reduce.kind = ReduceKind::sum;

@@ -173,6 +173,28 @@ TEST_CASE("an average of dequantized values is a sum of integers, less the zero 
   })");
 }
 
+TEST_CASE("an average of padding alone is the zero point") {
+  Expected<Graph> graph = parse_graph(R"(graph @g() {
+    %a: u8[1, 1, 1] = input
+    %as: f32[] = const [0.5]
+    %az: u8[] = const [3]
+    %yz: u8[] = const [7]
+    %x: f32[1, 1, 1] = dequantize(%a, %as, %az)
+    %p: f32[1, 1, 2] = pool(%x) kind=average kernel=[2] strides=[1] dilations=[3] pads=[2,2] count_include_pad=true
+    %y: u8[1, 1, 2] = quantize(%p, %as, %yz) to=u8
+    output %y
+  })");
+  if (!graph) FAIL(error_text(graph.takeError()));
+  const Target target = baseline_target(Arch::x86_64);
+  PassContext context{target};
+  CHECK(error_text(run_passes(*graph, context, {"fuse-quantization"})) == "");
+  CHECK(print(*graph).find("kind=sum") != std::string::npos);
+  const Tensor x = from_doubles(DType::u8, {1, 1, 1}, {200});
+  Expected<std::vector<Tensor>> y = evaluate(*graph, {x});
+  if (!y) FAIL(error_text(y.takeError()));
+  CHECK(to_doubles((*y)[0]) == std::vector<double>{7, 7});
+}
+
 TEST_CASE("a concatenation that is quantized is one of quantized parts") {
   run_pass("fuse-quantization", R"(graph @g() {
     %a: i8[1, 2] = input
