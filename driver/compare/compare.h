@@ -22,7 +22,8 @@ struct Difference {
   int64_t elements = 0, nan = 0;  // compared, and those that are NaN in both
 };
 // Tensors of nothing but NaN are not the same: nothing was compared. Otherwise same: max_rel <=
-// tolerance for floats, equality for integers and bools. Floats may be compared with f64.
+// tolerance for floats, equality for integers and bools. With a tolerance, short floats may also be
+// off by a unit in their last place, which can be more. Floats may be compared with f64.
 Difference compare(const Tensor& got, const Tensor& want, double tolerance);
 std::string to_string(const Difference& d);
 Json to_json(const Difference& d);

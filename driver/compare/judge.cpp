@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "driver/run/library_runs.h"
+#include "passes/passes.h"
 
 namespace tw {
 namespace {
@@ -69,12 +70,21 @@ Expected<bool> Judge::is_the_model() {
   return *same_model_;
 }
 
-Expected<std::vector<Tensor>> Judge::outputs_by(ReferenceKind kind) {
-  if (kind == ReferenceKind::operators) {
-    TW_ASSIGN(const Model model, import());
-    if (stage_) stage_("reference");
-    return evaluate(model.graph, last_.inputs.tensors);
+Expected<std::vector<Tensor>> Judge::evaluated(bool wide) {
+  TW_ASSIGN(Model model, import());
+  if (stage_) stage_("reference");
+  std::vector<Tensor> inputs = last_.inputs.tensors;
+  if (wide) {
+    const Target target = host_target();
+    PassContext context{target};
+    TW_TRY(widen_floats(model.graph, context).takeError());
+    for (Tensor& input : inputs) input = widened(input);
   }
+  return evaluate(model.graph, inputs);
+}
+
+Expected<std::vector<Tensor>> Judge::outputs_by(ReferenceKind kind) {
+  if (kind == ReferenceKind::operators) return evaluated(false);
   std::optional<ReferenceModel>& reference = kind == ReferenceKind::f64 ? exact_ : own_;
   if (!reference) {
     TW_ASSIGN(Model model, import());
@@ -111,11 +121,17 @@ Expected<std::vector<VerifiedOutput>> Judge::judge(const std::vector<Tensor>& go
         {request_.manifest.outputs[i].name, compare(got[i], last_.outputs[i], request_.tolerance)});
     same &= outputs.back().same();
   }
-  if (same || request_.reference != ReferenceKind::f64) return outputs;
-  TW_ASSIGN(const std::vector<Tensor> own, outputs_by(ReferenceKind::unoptimized));
+  if (same) return outputs;
+  const bool is_exact = request_.reference == ReferenceKind::f64;
+  TW_ASSIGN(const std::vector<Tensor> other, is_exact ? outputs_by(ReferenceKind::unoptimized)
+                                             : request_.reference == ReferenceKind::operators
+                                                 ? evaluated(true)
+                                                 : outputs_by(ReferenceKind::f64));
+  const std::vector<Tensor>&exact = is_exact ? last_.outputs : other,
+        &own = is_exact ? other : last_.outputs;
   for (size_t i = 0; i < got.size(); ++i) {
     if (outputs[i].difference.same) continue;
-    const Tensor want = within_reach(last_.outputs[i], own[i]);
+    const Tensor want = within_reach(exact[i], own[i]);
     outputs[i].difference = compare(got[i], want, request_.tolerance);
     outputs[i].unoptimized = compare(own[i], want, request_.tolerance);
   }

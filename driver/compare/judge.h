@@ -15,9 +15,11 @@ namespace tw {
 
 struct VerifiedOutput {
   std::string name;
-  Difference difference;  // from the reference
-  // The difference of unoptimized code in the model's own types; known where `difference` is over
-  // the tolerance. An ill-conditioned model is not the library's fault.
+  // From the reference; where that is over the tolerance, from the model in f64
+  Difference difference;
+  // The difference of unoptimized code, or of the evaluators, in the model's own types from f64;
+  // known where the library's from the reference is over the tolerance. An ill-conditioned model is
+  // not the library's fault.
   std::optional<Difference> unoptimized{};
 
   // Within the tolerance, or the model's own types are as far off: both the largest difference and
@@ -59,6 +61,8 @@ class Judge {
  private:
   Expected<Model> import();
   Expected<std::vector<Tensor>> outputs_by(ReferenceKind kind);
+  // By the evaluators, every float as f64 where `wide`.
+  Expected<std::vector<Tensor>> evaluated(bool wide);
 
   Request request_;
   OnStage stage_;

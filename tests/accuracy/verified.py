@@ -107,10 +107,28 @@ def judged(suite):
     suite.check("its inputs say little", "say little" in done.stderr, done.stdout, done.stderr)
     suite.ends("a wrong library does not", MISMATCH, "verify", "other.so", right, "--input", "large.npz")
 
-    half = product(suite, "half", np.float16, 24)
+    half, kind = product(suite, "half", np.float16, 24), TensorProto.FLOAT16
+    model = onnx.load(half)
+    model.graph.node.append(helper.make_node("Sub", ["y", "c"], ["d"]))
+    model.graph.initializer.append(numpy_helper.from_array(np.float16([4]), "c"))
+    model.graph.output[0].name = "d"
+    onnx.save(model, half)
     suite.ends("f16", OK, "compile", half, "-o", "half.so", "--verify")
     done = suite.ends("verify of f16", OK, "verify", "half.so", half)
     suite.check("f16's own error is shown", "unoptimized, in the model's types" in done.stdout, done.stdout)
+
+    for reference in ("operators", "unoptimized"):
+        suite.ends(f"f16 against {reference}", OK, "verify", "half.so", half, "--reference", reference)
+    # The squares overflow, so that the steps give 0; the one operator that is made of them does not
+    steps = [("ReduceMean", ["x", "axes"], "m"), ("Sub", ["x", "m"], "d"), ("Mul", ["d", "d"], "s"), ("ReduceMean", ["s", "axes"], "v"), ("Add", ["v", "e"], "ve"),
+             ("Sqrt", ["ve"], "r"), ("Div", ["d", "r"], "y")]
+    axes = numpy_helper.from_array(np.array([-1]), "axes")
+    nodes = [helper.make_node(op, read, [made]) for op, read, made in steps]
+    norm = suite.model("norm", nodes, [("x", kind, [1, 4])], [("y", kind, [1, 4])], [numpy_helper.from_array(np.array(1e-5, np.float16), "e"), axes])
+    np.save(suite.work / "wide.npy", np.array([[-300, 300, -300, 300]], np.float16))
+    suite.ends("a norm of f16", OK, "compile", norm, "-o", "norm.so")
+    for reference in ("operators", "unoptimized", "f64"):
+        suite.ends(f"its squares overflow, against {reference}", OK, "verify", "norm.so", norm, "--input", "wide.npy", "--reference", reference)
 
     overflown = suite.model("overflown", [helper.make_node("Exp", ["x"], ["e"]), helper.make_node("Exp", ["e"], ["y"])],
                             [("x", TensorProto.FLOAT, [6])], [("y", TensorProto.FLOAT, [6])])
