@@ -122,6 +122,17 @@ Combiner combiner_of(ReduceKind kind) {
   TW_UNREACHABLE("bad reduce kind");
 }
 
+// A mean of integers is that of their exact sum, as far as 64 bits hold it: 32 where its count, if
+// known, cannot leave them.
+DType sum_type(ReduceKind kind, DType t, const Expr& count) {
+  if (kind != ReduceKind::mean || is_float(t) || t == DType::u64) return accumulator_type(t);
+  constexpr int kSumBits = 31;
+  const std::optional<int64_t> most = as_const(count);
+  const bool narrow = dtype_bytes(t) < 4 && most &&
+                      *most <= int64_t{1} << (kSumBits - dtype_bytes(t) * 8);
+  return narrow ? DType::i32 : DType::i64;
+}
+
 }  // namespace
 
 Expected<Lowered<ReduceStages>> lower_reduce(GroupBuilder& b, const Node& node) {
@@ -129,7 +140,6 @@ Expected<Lowered<ReduceStages>> lower_reduce(GroupBuilder& b, const Node& node) 
   const auto& a = std::get<op::Reduce>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);
   const TensorType& y = b.type(node.output);
-  DType t = accumulator_type(y.dtype);
   Combiner combiner = combiner_of(a.kind);
   size_t rank = x.shape.size();
   std::vector<bool> reduced(rank);
@@ -138,6 +148,7 @@ Expected<Lowered<ReduceStages>> lower_reduce(GroupBuilder& b, const Node& node) 
     reduced[static_cast<size_t>(axis)] = true;
     count = count * x.shape[static_cast<size_t>(axis)];
   }
+  const DType t = sum_type(a.kind, y.dtype, simplify(count));
   bool trailing = x.layout.plain() && !a.axes.empty();
   for (size_t i = 0; i < a.axes.size(); ++i)
     trailing &= a.axes[i] == static_cast<int64_t>(rank - a.axes.size() + i);

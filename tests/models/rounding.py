@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Where a result has one right rounding: divisions by constants, scales of DynamicQuantizeLinear, norms of constant rows, and operators of bf16 and
-f16 behind each other, each of which rounds to its type.
+f16 behind each other, each of which rounds to its type. Where numbers leave a type: products with constant scales, means and quantized sums of integers.
 
     rounding.py --tilewright BUILD/tilewright [--target TARGET]
 
@@ -156,6 +156,57 @@ def short_floats(rng):
                 case(f"{label}_{'_'.join(chain)}_{width}", nodes, feeds, {"y": bits}, types=types)
 
 
+def constant_scales(rng):
+    """A scale goes into weights, or two into one, only where none of them overflows or underflows by it."""
+    for label, kind, x, w, s, want in (("f16", np.float16, 0.01, 1000, 100, 2000), ("large", np.float32, 1e-20, 1e25, 1e25, 2e30), ("small", np.float32, 1e30, 1e-25, 1e-25, 2e-20)):
+        numbers = {"w": np.full((1, 2, 1, 1), w, kind), "s": np.array(s, kind)}
+        image = np.full((1, 2, 1, 1), x, kind)
+        products = (np.float32(image.ravel().astype(np.float32) @ numbers["w"].ravel().astype(np.float32)).astype(kind) * numbers["s"]).astype(kind)
+        assert np.isclose(float(products), want, rtol=1e-2), products
+        types = {"y": F16} if kind == np.float16 else {}
+        products = np.array(products).view(np.uint16 if types else kind)
+        case(f"conv_{label}", [n("Conv", ["x", "w"], ["c"]), n("Mul", ["c", "s"], ["y"])], {"x": image}, {"y": products.reshape(1, 1, 1, 1)}, numbers, types)
+        matrix = {**numbers, "w": numbers["w"].reshape(2, 1)}
+        case(f"matmul_{label}", [n("MatMul", ["x", "w"], ["c"]), n("Mul", ["c", "s"], ["y"])], {"x": image.reshape(1, 2)}, {"y": products.reshape(1, 1)}, matrix, types)
+    x = np.array([1e10, 1, -1e10], np.float32)
+    for label, a, b in (("large", 1e30, 1e-30), ("small", 1e-30, 1e30)):
+        scales = {"a": np.float32(a), "b": np.float32(b)}
+        value = x if a > 1 else 1 / x
+        case(f"scales_{label}", [n("Mul", ["x", "a"], ["m"]), n("Mul", ["m", "b"], ["y"])], {"x": value}, {"y": value * scales["a"] * scales["b"]}, scales)
+
+
+def integer_means(rng):
+    """Of the exact sum, truncated."""
+    for kind in (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64):
+        bounds = np.iinfo(kind)
+        low, high = (bounds.min, bounds.max) if bounds.bits < 64 else (bounds.min // 128, bounds.max // 128)
+        rows = np.stack([np.full(100, high, kind), np.full(100, low, kind), rng.integers(low, high, 100, kind, endpoint=True)])
+        for axis, name in ((1, "rows"), (0, "columns")):
+            sums, count = rows.astype(object).sum(axis), rows.shape[axis]
+            want = np.array([abs(v) // count * (1 if v >= 0 else -1) for v in sums], kind)
+            case(f"mean_{name}_{np.dtype(kind)}", [n("ReduceMean", ["x", "a"], ["y"], keepdims=0)], {"x": rows}, {"y": want}, {"a": np.array([axis])})
+
+
+def quantized_sums(rng):
+    """Sums that 32 bits do not hold, and windows of nothing."""
+    f = np.float32
+    scales = {"s": f(0.01), "bs": f(0.01) * f(0.01), "ys": f(1000), "z": np.int8(0)}
+    ends = [n("DequantizeLinear", ["xq", "s"], ["x"]), n("DequantizeLinear", ["wq", "s"], ["w"]), n("DequantizeLinear", ["bq", "bs"], ["b"])]
+    bias = {"wq": np.full((2, 4, 1, 1), 127, np.int8), "bq": np.array([2**31 - 1, -2**31], np.int32)}
+    case("bias", [*ends, n("Conv", ["x", "w", "b"], ["c"]), n("QuantizeLinear", ["c", "ys", "z"], ["y"])], {"xq": np.full((1, 4, 1, 1), 127, np.int8)},
+         {"y": np.array([127, -128], np.int8).reshape(1, 2, 1, 1)}, {**scales, **bias})
+    for depth in (80000, 66000):
+        x, w = np.full((1, depth), 255, np.uint8), np.full((depth, 1), 127, np.int8)
+        numbers = {"wq": w, "s": f(0.001), "xz": np.uint8(0), "wz": np.int8(0), "ys": f(100), "z": np.int8(0)}
+        sum_of = [n("DequantizeLinear", ["xq", "s", "xz"], ["x"]), n("DequantizeLinear", ["wq", "s", "wz"], ["w"]), n("MatMul", ["x", "w"], ["c"])]
+        want = np.array([[round(depth * 255 * 127 * 1e-6 / 100)]], np.int8)
+        case(f"depth_{depth}", [*sum_of, n("QuantizeLinear", ["c", "ys", "z"], ["y"])], {"xq": x}, {"y": want}, numbers)
+    around = [n("DequantizeLinear", ["xq", "s", "z"], ["f"]), n("AveragePool", ["f"], ["g"], count_include_pad=1, kernel_shape=[2, 2], dilations=[3, 3], pads=[2, 2, 2, 2]),
+              n("QuantizeLinear", ["g", "ys", "yz"], ["y"])]
+    case("padding_alone", around, {"xq": np.full((1, 1, 1, 1), 50, np.int8)}, {"y": np.full((1, 1, 2, 2), -5, np.int8)},
+         {"s": f(0.05), "z": np.int8(3), "ys": f(0.06), "yz": np.int8(-5)})
+
+
 def difference(got, value, kind):
     got = got.view(np.uint16) if kind in (BF16, F16) else got
     if got.shape != value.shape:
@@ -193,7 +244,7 @@ def main():
     parser.add_argument("--target", default="host")
     args = parser.parse_args()
     failed = count = 0
-    for add in (divisions, means, constant_rows, dynamic_quantize, short_floats):
+    for add in (divisions, means, constant_rows, dynamic_quantize, short_floats, constant_scales, integer_means, quantized_sums):
         CASES.clear()
         with np.errstate(all="ignore"):
             add(np.random.default_rng(3))
