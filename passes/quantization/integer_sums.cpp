@@ -64,8 +64,8 @@ std::vector<SumRange> sums_of(const SummedWeights& weights, const Tensor& w, con
   const int64_t count = by.axis < 0 ? 1 : w.shape[static_cast<size_t>(by.axis)];
   std::vector<SumRange> sums(static_cast<size_t>(weights.outputs));
   for (int64_t i = 0; i < w.size(); ++i) {
-    const auto weight = static_cast<double>(
-        w.int_at(i) - by.zero_at(static_cast<size_t>(i / inner % count)));
+    const auto weight = static_cast<double>(w.int_at(i) -
+                                            by.zero_at(static_cast<size_t>(i / inner % count)));
     SumRange& sum = sums[static_cast<size_t>(weights.output_of(i))];
     sum.low += std::min(weight * x.low, weight * x.high);
     sum.high += std::max(weight * x.low, weight * x.high);
