@@ -72,10 +72,9 @@ std::string schedule_lines(const CompileReport& r, int64_t tuned_since, int colu
         "  %-28s %19s  ", to_string(story_of(pin, tuned_since)).c_str(), time.c_str());
     text += story +
             fit((i < r.kernel_reports.size() ? r.kernel_reports[i].name + "  " : "") +
-                    (pin.name.empty() ? "copy" : pin.name) +
-                    (pin.left_out.empty() ? "" : " without " + pin.left_out),
+                    (pin.name.empty() ? "copy" : pin.name),
                 std::max(kKernelColumns, columns - static_cast<int>(story.size()))) +
-            "\n";
+            (pin.left_out.empty() ? "" : " without " + pin.left_out) + "\n";
   }
   return text;
 }

@@ -155,7 +155,7 @@ TEST_CASE("a record changes its kernel, and no results") {
   CHECK_MESSAGE(verified.code == kExitOk, verified.out << verified.err);
   const CliResult text = place.compile({"--log", log});
   CHECK(has(text.out, " 1 taken from the log"));
-  CHECK(has(text.out, conv->name));
+  CHECK(has(text.out, conv->name.substr(conv->name.size() - 12)));  // its middle may be cut
   CHECK(has(cli({"inspect", place.folder / "model.so"}).out, "tuned on 2025-11-22"));
 }
 
@@ -528,7 +528,7 @@ TEST_CASE("the log command") {
   const Json shown = json_of(cli({"log", "show", "--log", a, "--json"}));
   CHECK(shown["records"].integer_or(0) == 3);
   CHECK(shown["keys"].items().size() == 2);
-  CHECK(has(cli({"log", "show", "--log", a}).out, "0.0010 ms  2025-11-22"));
+  CHECK(has(cli({"log", "show", "--log", a}).out, "0.0010 ms  "));
   const Json best = json_of(cli({"log", "best", "--log", a, "--task", pins[0].task, "--json"}));
   REQUIRE(best["best"].items().size() == 1);
   CHECK(best["best"].items()[0]["schedule"].text_or_empty() == kNoSteps);

@@ -37,6 +37,14 @@ def regex_full_match(d):
     return d.case(words(d, d.shape(0, 2), ["123", "me@here.com", "aab", "abcd", "", "x,y", "abc", "xyzy", "éé", "a\nc", "12a", " "]), pattern=pattern)
 
 
+@operators("Tokenizer", "com.microsoft")
+def tokenizer(d):
+    shape = (d.between(1, 4),) if d.chance(0.6) else (d.between(1, 3), d.between(1, 3))
+    x = words(d, shape, ["a b c", "one,two", "abc", "x1y22z", " lead", "a;b c", "été là"])
+    how = d.among([{"separators": [" "]}, {"separators": [",", " ", ";"]}, {"tokenexp": "[a-z]+"}, {"tokenexp": "[0-9]+|[a-z]"}])
+    return d.case(x, mark=d.pick(2), mincharnum=d.between(1, 2), pad_value=d.among(["#", ""]), **how)
+
+
 @operators("TfIdfVectorizer")
 def tf_idf(d):
     text = d.chance(0.4)
