@@ -68,7 +68,8 @@ std::optional<std::pair<Expr, Expr>> counts_without_common_factors(const Shape& 
   for (const Expr& dim : a) flatten_product(simplify_dim(dim), left, left_constant);
   for (const Expr& dim : b) flatten_product(simplify_dim(dim), right, right_constant);
   if (!left_constant || !right_constant) return std::nullopt;
-  if (left_constant == 0 || right_constant == 0) return std::pair(element_count(a), element_count(b));
+  if (left_constant == 0 || right_constant == 0)
+    return std::pair(element_count(a), element_count(b));
   for (size_t i = 0; i < left.size();) {
     auto match = std::ranges::find_if(right, [&](const Expr& e) { return equal(e, left[i]); });
     if (match == right.end()) {
