@@ -77,7 +77,7 @@ Expected<std::vector<Tensor>> Judge::evaluated(bool wide) {
   if (wide) {
     const Target target = host_target();
     PassContext context{target};
-    TW_TRY(widen_floats(model.graph, context).takeError());
+    TW_TRY(run_passes(model.graph, context, {"widen-floats"}));
     for (Tensor& input : inputs) input = widened(input);
   }
   return evaluate(model.graph, inputs);
