@@ -19,10 +19,10 @@ void flatten(BinaryOp op, const Poly& p, std::vector<Poly>& out) {
         m->binary != op || m.type() != DType::i64)
       continue;
     Poly rest = add(p, atom(m), -1);
-    Poly first = add(parse(m->args[0]), rest), second = add(parse(m->args[1]), rest);
-    if (may_wrap(first) || may_wrap(second)) continue;
-    flatten(op, first, out);
-    flatten(op, second, out);
+    const Poly first = parse(m->args[0]), second = parse(m->args[1]);
+    if (sum_may_wrap(first, rest) || sum_may_wrap(second, rest)) continue;
+    flatten(op, add(first, rest), out);
+    flatten(op, add(second, rest), out);
     return;
   }
   out.push_back(p);
@@ -116,6 +116,7 @@ Poly Simplifier::extreme(bool is_min, const Poly& a, const Poly& b) {
   flatten(op, b, found);
   if (found.size() > kMaxOperands) found = {a, b};
   auto beats = [&](const Poly& x, const Poly& y) {  // x makes y superfluous
+    if (!numbers_fit(x, y, -1)) return false;
     Poly difference = tidy(add(x, y, -1));
     return is_min ? prover_.at_most(difference, 0) : prover_.at_least(difference, 0);
   };
@@ -129,7 +130,7 @@ Poly Simplifier::extreme(bool is_min, const Poly& a, const Poly& b) {
   }
   if (operands.size() == 1) return operands[0];
   Poly common = common_part(operands);
-  if (std::ranges::any_of(operands, [&](const Poly& p) { return may_wrap(add(p, common, -1)); }))
+  if (std::ranges::any_of(operands, [&](const Poly& p) { return sum_may_wrap(p, common, -1); }))
     common = Poly();
   for (Poly& p : operands) p = tidy(add(p, common, -1));
   std::sort(operands.begin(), operands.end(), ordered_before);
@@ -139,12 +140,12 @@ Poly Simplifier::extreme(bool is_min, const Poly& a, const Poly& b) {
 }
 
 Expr Simplifier::compare_ints(BinaryOp op, const Poly& a, const Poly& b) {
-  const bool wraps = may_wrap(a) || may_wrap(b);
+  const bool wraps = may_wrap(a) || may_wrap(b), apart = sum_may_wrap(a, b, -1);
   Poly p = tidy(add(a, b, -1));
   // a - b may leave 64 bits where a and b do not
-  if (wraps || may_wrap(p) || (op == BinaryOp::le && may_wrap(add(p, Poly(-1))))) {
+  if (wraps || apart || may_wrap(p) || (op == BinaryOp::le && sum_may_wrap(p, Poly(-1)))) {
     if (same(a, b)) return bool_imm(op == BinaryOp::le || op == BinaryOp::eq);
-    if (!wraps)
+    if (!wraps && numbers_fit(a, b, -1))
       if (const auto known = ordered(op, prover_.bounds(p))) return bool_imm(*known);
     return binary(op, to_expr(a), to_expr(b));
   }

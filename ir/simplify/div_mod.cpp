@@ -65,8 +65,8 @@ Poly drop_inner_moduli(const Poly& p, int64_t d) {
     const ExprNode* m = t.factors.size() == 1 ? as_op(&t.factors[0], BinaryOp::floor_mod) : nullptr;
     auto a = m ? as_const(m->args[1]) : std::nullopt;
     if (!a || *a < 1 || static_cast<__int128>(t.coefficient) * *a % d != 0) continue;
-    Poly flat = add(add(out, atom(t.factors[0]), -t.coefficient), parse(m->args[0]), t.coefficient);
-    if (!may_wrap(flat)) out = std::move(flat);
+    const Poly rest = add(out, atom(t.factors[0]), -t.coefficient), inner = parse(m->args[0]);
+    if (!sum_may_wrap(rest, inner, t.coefficient)) out = add(rest, inner, t.coefficient);
   }
   return out;
 }
@@ -88,8 +88,8 @@ Poly Simplifier::divide_by(const Poly& p, int64_t d) {
   if (const ExprNode* inner = as_op(single, BinaryOp::floor_div)) {
     auto a = as_const(inner->args[1]);
     if (a && *a >= 1 && *a <= INT64_MAX / d && rest.constant <= INT64_MAX / *a) {
-      Poly x = add(parse(inner->args[0]), Poly(*a * rest.constant));
-      if (!may_wrap(x)) return tidy(add(quotient, divide_by(x, *a * d)));
+      const Poly x = parse(inner->args[0]), more(*a * rest.constant);
+      if (!sum_may_wrap(x, more)) return tidy(add(quotient, divide_by(add(x, more), *a * d)));
     }
   }
   if (const ExprNode* inner = as_op(single, BinaryOp::floor_mod); inner && rest.constant == 0) {
@@ -160,7 +160,7 @@ Poly Simplifier::divide(const Poly& p, const Poly& divisor) {
   if (divisor.is_constant()) {
     int64_t d = divisor.constant;
     if (d > 0) return divide_by(p, d);
-    if (d < 0 && d != INT64_MIN && !may_wrap(p) && !may_wrap(scale(p, -1)))
+    if (d < 0 && d != INT64_MIN && !may_wrap(p) && !sum_may_wrap(Poly(), p, -1))
       return divide_by(scale(p, -1), -d);
     return atom(floor_div(to_expr(p), d));
   }

@@ -98,10 +98,40 @@ Poly sum(const std::vector<Poly>& parts) {
   return normalized(std::move(terms), constant);
 }
 
+namespace {
+
+bool has_data(const Term& t) {
+  return std::ranges::any_of(t.factors, [](const Expr& e) { return e->data.has_value(); });
+}
+bool has_data(const Poly& p) {
+  return std::ranges::any_of(p.terms, [](const Term& t) { return has_data(t); });
+}
+
+}  // namespace
+
+bool numbers_fit(const Poly& a, const Poly& b, int64_t scale_of_b) {
+  const auto fits = [&](int64_t x, int64_t y) {
+    int64_t scaled = 0;
+    return !__builtin_mul_overflow(y, scale_of_b, &scaled) &&
+           !__builtin_add_overflow(x, scaled, &scaled);
+  };
+  size_t at = 0;  // both are sorted
+  for (const Term& t : b.terms) {
+    const auto order = [&] { return compare_lists(a.terms[at].factors, t.factors); };
+    while (at < a.terms.size() && order() < 0) ++at;
+    const bool meets = at < a.terms.size() && order() == 0;
+    if (!fits(meets ? a.terms[at].coefficient : 0, t.coefficient)) return false;
+  }
+  return fits(a.constant, b.constant);
+}
+
+bool sum_may_wrap(const Poly& a, const Poly& b, int64_t scale_of_b) {
+  return (has_data(a) || has_data(b)) &&
+         (!numbers_fit(a, b, scale_of_b) || may_wrap(add(a, b, scale_of_b)));
+}
+
 bool may_wrap(const Poly& p) {
-  const auto from_data = [](const Expr& e) { return e->data.has_value(); };
-  const auto has_data = [&](const Term& t) { return std::ranges::any_of(t.factors, from_data); };
-  if (std::ranges::none_of(p.terms, has_data) || (p.constant == 0 && p.single_atom())) return false;
+  if (!has_data(p) || (p.constant == 0 && p.single_atom())) return false;
   std::optional<DataRange> total = DataRange{p.constant, p.constant};
   for (const Term& t : p.terms) {
     std::optional<DataRange> own = DataRange{t.coefficient, t.coefficient};

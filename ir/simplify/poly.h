@@ -41,6 +41,10 @@ bool same(const Poly& a, const Poly& b);
 // The sum of data and of what stands beside them may leave 64 bits: the value is p modulo 2^64, and
 // no order follows from p. False for a single atom, which is the value itself.
 bool may_wrap(const Poly& p);
+// The numbers of a + scale_of_b * b have 64 bits: add keeps its order among numbers of any size.
+bool numbers_fit(const Poly& a, const Poly& b, int64_t scale_of_b = 1);
+// may_wrap of that sum, which has data in it; false without data
+bool sum_may_wrap(const Poly& a, const Poly& b, int64_t scale_of_b = 1);
 // p = coefficient * atom + rest, with neither containing the atom as a factor; nullopt when it
 // occurs squared.
 struct Split {

@@ -191,7 +191,9 @@ Limit Prover::lower_without(const Poly& p, const Expr& a, int depth) {
   bool positive = sign.min && *sign.min >= 0, negative = sign.max && *sign.max <= 0;
   if (!positive && !negative) return std::nullopt;
   auto with = [&](const Poly& value) {
-    return may_wrap(value) ? Limit() : lower(add(rest, multiply(c, value)), depth - 1);
+    if (may_wrap(value) || !numbers_fit(rest, value, c.is_constant() ? c.constant : 1))
+      return Limit();
+    return lower(add(rest, multiply(c, value)), depth - 1);
   };
   if (a->kind == ExprKind::var) {
     auto range = ranges_.find(a->name);
@@ -214,9 +216,11 @@ Limit Prover::lower_without(const Poly& p, const Expr& a, int depth) {
   auto divisor = is_binary(a, BinaryOp::floor_div) ? as_const(a->args[1]) : std::nullopt;
   if (!divisor || *divisor < 1 || !c.is_constant() || c.constant % *divisor) return std::nullopt;
   Poly x = parse(a->args[0]);  // x - d + 1 <= d * floor_div(x, d) <= x
-  if (may_wrap(x)) return std::nullopt;
+  const int64_t times = c.constant / *divisor;
+  if (may_wrap(x) || !numbers_fit(x, Poly(1 - *divisor)) || !numbers_fit(rest, x, times))
+    return std::nullopt;
   if (positive) x.constant -= *divisor - 1;
-  return lower(add(rest, x, c.constant / *divisor), depth - 1);
+  return lower(add(rest, x, times), depth - 1);
 }
 
 Limit Prover::lower(const Poly& p, int depth) {

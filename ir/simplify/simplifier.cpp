@@ -166,7 +166,8 @@ bool Simplifier::absorb_once(Poly& p) {
       moved.terms.push_back({u.factors, u.coefficient / t.coefficient});
       Poly sum_a = add(a, moved), sum_b = add(b, moved);
       if (sum_a.terms.size() >= a.terms.size() && sum_b.terms.size() >= b.terms.size()) continue;
-      if (may_wrap(sum_a) || may_wrap(sum_b) || may_wrap(a) || may_wrap(b)) continue;
+      if (sum_may_wrap(a, moved) || sum_may_wrap(b, moved)) continue;
+      if (may_wrap(a) || may_wrap(b)) continue;
       Poly rest = add(add(p, moved, -t.coefficient), atom(m), -t.coefficient);
       p = add(rest, extreme(is_min, sum_a, sum_b), t.coefficient);
       return true;

@@ -70,8 +70,8 @@ TEST_CASE("--dim binds symbols; a name that the model does not have is an error"
   CHECK(output_type(import_ok(graph, {{{"batch", 4}}})) == "f32[4, seq]");
   CHECK(output_type(import_ok(graph, {{{"batch", 0}}})) == "f32[0, seq]");
   const std::string error = error_of(graph_bytes(graph), {{{"bath", 4}, {"seq", -1}}});
-  CHECK(error.find("no free dimension 'bath'\n  note: free dimensions: batch (x[0]), seq (x[1])") !=
-        std::string::npos);
+  CHECK(error.find("no free dimension 'bath'\n  note: did you mean 'batch'?\n"
+                   "  note: free dimensions: batch (x[0]), seq (x[1])") != std::string::npos);
   CHECK(error.find("dimension 'seq' cannot be -1") != std::string::npos);
 }
 

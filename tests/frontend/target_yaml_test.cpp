@@ -148,7 +148,8 @@ TEST_CASE("implied features are added") {
 
 TEST_CASE("mistakes name file, line, column and what is accepted") {
   CHECK(yaml_error("triple: x86_64-linux-gnu\ncors: 4\n") ==
-        "t.yaml:2:1: unknown key 'cors' in the target\n  note: accepted keys: name, triple, cpu, "
+        "t.yaml:2:1: unknown key 'cors' in the target\n  note: did you mean 'cores'?\n  note: "
+        "accepted keys: name, triple, cpu, "
         "features, cores, caches, vector_bits, "
         "vector_registers, fast_math, accuracy, precision, schedules, rates, axes, scopes, "
         "intrinsics, "
@@ -392,7 +393,11 @@ TEST_CASE("names, files and neither") {
   CHECK(by_path->name == "mine");
   Expected<Target> missing = load_target("nowhere", {kConfigs});
   REQUIRE_FALSE(missing);
-  CHECK(error_text(missing.takeError()).find("cortex-a72") != std::string::npos);
+  CHECK(error_text(missing.takeError()).find("'tilewright targets' lists all") !=
+        std::string::npos);
+  Expected<Target> misspelled = load_target("cortex-a722", {kConfigs});
+  REQUIRE_FALSE(misspelled);
+  CHECK(error_text(misspelled.takeError()).find("cortex-a72") != std::string::npos);
   Expected<Target> no_file = load_target("./nowhere.yaml", {kConfigs});
   REQUIRE_FALSE(no_file);
   CHECK(error_text(no_file.takeError()).find("cannot open './nowhere.yaml'") == 0);
