@@ -126,7 +126,7 @@ bool Builder::may_replace(const std::string& symbol, const Expr& by) {
 void Builder::replace_symbol(const std::string& symbol, const Expr& by, const Origin& origin) {
   if (Symbol* data = data_symbol(symbol)) {
     data->equals = by;
-    data->needed_by = origin.node + " (" + origin.op + ")";
+    data->needed_by = origin.node.empty() ? origin.op : origin.node + " (" + origin.op + ")";
   }
   for (auto& [name, now] : replaced_) now = simplified(substitute(now, symbol, by));
   replaced_[symbol] = by;
@@ -221,10 +221,6 @@ Expected<bool> Builder::fit_operands(Expr simple, Expr other, std::vector<Val>& 
 // Extents that the operator needs to be equal and that may be become one, or the run looks at them.
 Expected<std::vector<TensorType>> Builder::infer(OpAttrs& attrs, std::vector<Val>& inputs,
                                                  const Origin& origin) {
-  const auto meet = [&](const Expr& a, const Expr& b) -> Expected<bool> {
-    if (unify(a, b, origin)) return true;
-    return fit_operands(current(a), current(b), inputs, origin);
-  };
   if (const auto* reshape = std::get_if<op::Reshape>(&attrs))
     if (const auto counts = counts_without_common_factors(type(inputs[0]).shape, reshape->shape))
       unify(counts->first, counts->second, origin);
@@ -237,9 +233,12 @@ Expected<std::vector<TensorType>> Builder::infer(OpAttrs& attrs, std::vector<Val
     Error error = inferred.takeError();
     const auto unequal = extents_to_compare(error);
     if (!unequal || steps == kMaxOperands) return error;
-    Expected<bool> met = meet(unequal->first, unequal->second);
-    if (!met) return llvm::joinErrors(std::move(error), met.takeError());
-    if (!*met) return error;
+    const auto& [a, b] = *unequal;
+    if (!unify(a, b, origin)) {
+      Expected<bool> fits = fit_operands(current(a), current(b), inputs, origin);
+      if (!fits) return llvm::joinErrors(std::move(error), fits.takeError());
+      if (!*fits) return error;
+    }
     llvm::consumeError(std::move(error));
   }
 }

@@ -7,36 +7,13 @@
 namespace tw::onnx_import {
 namespace {
 
-// Splits a product into its constant and its other factors.
-void factors(const Expr& e, int64_t& constant, std::vector<Expr>& rest) {
-  if (const auto value = as_const(e)) {
-    constant *= *value;
-  } else if (e->kind == ExprKind::binary && e->binary == BinaryOp::mul) {
-    factors(e->args[0], constant, rest);
-    factors(e->args[1], constant, rest);
-  } else {
-    rest.push_back(e);
-  }
-}
-
-// The product of `all` divided by the product of `part`, which divides it. Equal factors cancel.
+// The product of `all` divided by the product of `part`, which divides it.
 Expr quotient(NodeImport& n, const Shape& all, const Shape& part) {
-  int64_t above = 1, below = 1;
-  std::vector<Expr> numerator, denominator;
-  for (const Expr& e : all) factors(e, above, numerator);
-  for (const Expr& e : part) factors(e, below, denominator);
-  Expr left = 1, right = 1;
-  for (const Expr& e : denominator) {
-    const auto same = std::find_if(numerator.begin(), numerator.end(),
-                                   [&](const Expr& x) { return equal(x, e); });
-    if (same == numerator.end()) right = right * e;
-    else numerator.erase(same);
-  }
-  for (const Expr& e : numerator) left = left * e;
-  if (below == 0) return 0;
-  if (above % below == 0) left = left * Expr(above / below);
-  else left = left * Expr(above), right = right * Expr(below);
-  return is_const(right, 1) ? n.simplified(left) : n.simplified(floor_div(left, right));
+  const auto counts = counts_without_common_factors(all, part);
+  if (!counts) n.invalid(to_string(all) + " has more elements than can be counted");
+  if (!counts || is_const(counts->first, 0) || is_const(counts->second, 0)) return 0;
+  return is_const(counts->second, 1) ? counts->first
+                                     : n.simplified(floor_div(counts->first, counts->second));
 }
 
 // The list of axes, where it is known while running only; else invalid.
