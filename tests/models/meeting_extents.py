@@ -17,6 +17,8 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper as h, numpy_helper
 
+from run_library import run_library
+
 onnxruntime.set_default_logger_severity(4)
 TYPES = {"f": (TensorProto.FLOAT, np.float32), "i": (TensorProto.INT64, np.int64), "b": (TensorProto.BOOL, bool), "8": (TensorProto.UINT8, np.uint8)}
 WAYS = ("name", "half", "data")
@@ -177,18 +179,6 @@ def compiled(binary, model, work, name):
     return path, artifact, made
 
 
-def run(binary, artifact, feeds, count, work):
-    folder = work / "out"
-    folder.mkdir(exist_ok=True)
-    arguments = []
-    for name, value in feeds.items():
-        np.save(work / f"{name}.npy", value)
-        arguments += ["--input", f"{name}={work / f'{name}.npy'}"]
-    done = subprocess.run([binary, "run", artifact, *arguments, "--threads", "1", "--output-dir", folder], capture_output=True, text=True)
-    names = ["y"] + [f"y{i}" for i in range(1, count)]
-    return done, [np.load(folder / f"{n}.npy") for n in names] if done.returncode == 0 else None
-
-
 def ways_of(case, full, number):
     letters = [l for l in "KL" if any(l in shape for _, shape, _ in case.operands.values())]
     if len(letters) == 1:
@@ -206,15 +196,16 @@ def check(binary, case, ways, work, rng):
     equal = dict.fromkeys(ways, case.equal)
     feeds = feeds_of(case, ways, equal, rng)
     expected = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, feeds)
-    done, got = run(binary, artifact, feeds, case.outputs, work)
+    names = ["y"] + [f"y{i}" for i in range(1, case.outputs)]
+    done, got = run_library(binary, artifact, feeds, names, work)
     if done.returncode:
         return "equal extents: " + done.stderr.strip()
-    for e, g in zip(expected, got):
+    for e, g in zip(expected, got.values()):
         if e.shape != g.shape or not np.allclose(e, g, rtol=1e-4, atol=1e-5, equal_nan=True):
             return f"equal extents: {g.tolist()}, expected {e.tolist()}"
     for letter in ways:
         extents = {**equal, letter: case.other}
-        done, got = run(binary, artifact, feeds_of(case, ways, extents, rng), case.outputs, work)
+        done, got = run_library(binary, artifact, feeds_of(case, ways, extents, rng), names, work)
         if done.returncode == 0:
             return f"extents {extents} run to their end"
         if done.returncode < 0 or "internal" in done.stderr:

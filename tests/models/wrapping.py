@@ -13,6 +13,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper as h, numpy_helper
 
+from run_library import run_library
+
 ELEMENTS = 37
 TYPES = {np.int64: TensorProto.INT64, np.int32: TensorProto.INT32, np.uint64: TensorProto.UINT64, np.uint32: TensorProto.UINT32}
 
@@ -104,17 +106,6 @@ def graph_of(rng):
     return h.make_model(proto, opset_imports=[h.make_opsetid("", 18)], ir_version=9), feeds, {n: made[n] for n in outputs}
 
 
-def outputs_of(binary, artifact, feeds, names, work):
-    arguments = []
-    for name, value in feeds.items():
-        np.save(work / f"{name}.npy", value)
-        arguments += ["--input", f"{name}={work / f'{name}.npy'}"]
-    done = subprocess.run([binary, "run", artifact, *arguments, "--threads", "1", "--output-dir", work], capture_output=True, text=True)
-    if done.returncode:
-        return done.stderr.strip()
-    return {n: np.load(work / f"{n}.npy") for n in names}
-
-
 def check(binary, target, model, feeds, wanted, work):
     """A difference of the compiled library or of the evaluator, or nothing."""
     path, artifact = work / "m.onnx", work / "m.so"
@@ -123,9 +114,9 @@ def check(binary, target, model, feeds, wanted, work):
     if made.returncode:
         return "does not compile: " + made.stderr.strip()
     for what in (artifact, path):
-        got = outputs_of(binary, what, feeds, wanted, work)
-        if isinstance(got, str):
-            return got
+        done, got = run_library(binary, what, feeds, wanted, work)
+        if done.returncode:
+            return done.stderr.strip()
         for name, value in wanted.items():
             if not np.array_equal(got[name].reshape(value.shape), value):
                 at = int(np.flatnonzero(got[name].reshape(-1) != value.reshape(-1))[0])
