@@ -26,8 +26,8 @@ struct StoryShare {
 // By what became of them; "better point found: 5 kernels, 61.2 % of the time; ..".
 std::array<StoryShare, kBecameCount> shares_of(const NetworkTuner& tuner);
 std::string to_string(const std::array<StoryShare, kBecameCount>& shares);
-// Of the network, where each kernel is as fast as arithmetic and memory allow, or as it is where it
-// is faster; 0: the peaks are not known.
+// Seconds of a run whose kernels are as fast as arithmetic and memory allow, or as they are where
+// they are faster; 0: the peaks are not known.
 double least_seconds(const NetworkTuner& tuner, const Peaks& peaks);
 std::string to_win_text(const NetworkTuner& tuner, const Peaks& peaks);  // "": not known
 // Of one task: {"task", "name", "calls", "seconds", "default_seconds", "share", "gflops", "peak",

@@ -52,7 +52,7 @@ struct Model {
   std::vector<std::string> warnings;
 };
 
-// What a file says of itself, whether it can be compiled or not.
+// The signature and operators that a file declares, whether it can be compiled or not.
 struct ModelOutline {
   struct Tensor {
     std::string name, type;  // "f32[N, 3]", "sequence of i64", "f32 of any shape"

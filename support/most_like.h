@@ -6,7 +6,7 @@
 
 namespace tw {
 
-// Those with the fewest letters to change, which of equal ones share the longest beginning.
+// Names with the fewest letters to change; among equal ones, the longest beginning in common wins.
 std::vector<std::string> most_like(std::string_view name, std::vector<std::string> all,
                                    size_t count = 4);
 // "did you mean 'batch' or 'bath'?"; "" where no name is near.

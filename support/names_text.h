@@ -11,7 +11,7 @@ std::string names_text(const List& list, const NameOf& name_of) {
   for (const auto& item : list) text += (text.empty() ? "" : ", ") + std::string(name_of(item));
   return text;
 }
-// Of an enum's first so many values.
+// The names of an enum's first so many values.
 template <class Kind>
 std::string names_text(int count, const char* (*name_of)(Kind)) {
   std::string text;

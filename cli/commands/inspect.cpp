@@ -159,7 +159,7 @@ Json model_json(const Model& model) {
       {"gaps", Json::Array{}}};
 }
 
-// What keeps a model from being compiled as it was asked for, and what binding sizes does about it.
+// Problems that keep a model from being compiled as it was asked for, and sizes that help.
 struct Findings {
   std::vector<Gap> gaps;
   std::vector<Gap> behind;              // that are met once the sizes are bound

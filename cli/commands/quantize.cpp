@@ -75,7 +75,7 @@ Expected<QuantizeRequest> request_of(const QuantizeArgs& args) {
   return request;
 }
 
-// Of a model that is written, and perhaps should not be used.
+// Warnings about a model that is written and perhaps should not be used.
 std::vector<std::string> warnings_of(const QuantizeArgs& args, const QuantizeReport& report) {
   constexpr double kMuch = 0.2, kGain = 1.05;
   std::vector<std::string> warnings;

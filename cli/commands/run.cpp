@@ -42,7 +42,7 @@ struct Picture {
   std::string output, file;
 };
 
-// Of --picture. Errors: no such output, a file that is none.
+// The outputs that --picture names. Errors: no such output, a file that is none.
 Expected<std::vector<Picture>> pictures_of(const RunArgs& args,
                                            const std::vector<std::string>& outputs) {
   std::vector<Picture> pictures;

@@ -37,7 +37,8 @@ struct QuantizeReport {
   QuantizedTimes times;
   std::vector<LayerReport> layers;
   size_t samples = 0;
-  // Of the quantized model's outputs against those in floats, in the measure of max_error (rms)
+  // The difference of the quantized model's outputs from those in floats, in the measure of
+  // max_error (rms)
   double error = 0;
   ErrorMeasure measure = ErrorMeasure::rms;
   int equalized = 0;     // pairs of layers

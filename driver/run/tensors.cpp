@@ -98,7 +98,7 @@ class InputReader {
     return put(index, std::move(member->second), path);
   }
 
-  // Of the size that --dim gives, where the model leaves it free.
+  // A picture of the size that --dim gives, where the model leaves it free.
   Expected<Tensor> picture(size_t index, const std::string& path) {
     TensorSpec spec = specs_[index];
     for (Expr& dim : spec.dims)

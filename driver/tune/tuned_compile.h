@@ -15,7 +15,7 @@ namespace tw {
 // the sizes of the report's example.
 class DefaultLibrary {
  public:
-  // Its report has faults and it is not there where the options are strict and it has any.
+  // Where the options are strict and the report has faults, no library is made.
   static Expected<DefaultLibrary> compile(const CompileOptions& options,
                                           const ScheduleOptions& schedules, const Target& target,
                                           const OnStage& stage = nullptr);

@@ -29,7 +29,7 @@ struct AlgorithmOptions {
   std::set<std::string> exact = {};
 };
 
-// What the options say to the passes over the graph. Where products are direct and their weights
+// The options of the passes over the graph. Where products are direct and their weights
 // may not grow, constants are folded up to a twentieth of the model's own, and bytes that stand for
 // floats stay bytes.
 PassContext pass_context(const Target& target, const Graph& graph, const AlgorithmOptions& options);
