@@ -43,6 +43,25 @@ TEST_CASE("floor_div and floor_mod split off multiples") {
   CHECK(simple(floor_div((i * h + 3) * n + k, n)) == "h * i + 3");
 }
 
+TEST_CASE("data wraps: no order is concluded from its sums") {
+  const Expr w = load(BufferId{0}, DType::i64, {i}), least(INT64_MIN + 1), most(INT64_MAX);
+  const auto decided = [](const Expr& e) { return as_const(simplify(e, ranges())).has_value(); };
+  CHECK(to_string(simplify(le(w, most), ranges()), [](BufferId) { return "w"; }) ==
+        "w[i] <= 9223372036854775807");
+  CHECK_FALSE(decided(lt(w, w + 1)));
+  CHECK_FALSE(decided(le(max(w, least), floor_mod(max(w, least), 16))));
+  CHECK_FALSE(decided(floor_mod(w * 6, 3)));
+  CHECK_FALSE(decided(min(w + 1, w + 9) - w));
+  CHECK_FALSE(decided(eq(w * 2, w * 2 + var("h") * 2)));
+  CHECK_FALSE(decided(le(Expr(0), unary(UnaryOp::abs, w))));
+  // As a ring, and between ends, it is what it was
+  CHECK(is_const(simplify(w + 1 - w, ranges()), 1));
+  CHECK(decided(lt(min(max(w, 0), n - 1), n)));
+  const Expr small = cast(DType::i64, load(BufferId{0}, DType::i32, {i}));
+  CHECK(decided(lt(small, small + 1)));
+  CHECK(is_const(simplify(floor_mod(small * 6, 3), ranges()), 0));
+}
+
 TEST_CASE("min, max, comparisons and selects are decided by the ranges") {
   CHECK(simple(min(i + 3, i + 5)) == "i + 3");
   CHECK(simple(min(i, 7)) == "i");
