@@ -29,6 +29,7 @@ scripts/setup.sh core test sanitizers vdla opencl cuda
 python=.venv/bin/python
 $python scripts/check_layout.py
 scripts/format.sh --check
+$python tests/docs/check_docs.py
 stage likely mistakes
 if [ $full = 1 ]; then scripts/tidy.sh --all; else scripts/tidy.sh --part $((hash % 6))/6; fi
 
