@@ -159,7 +159,12 @@ Expected<InputForms> parse_input_forms(const std::string& text) {
   for (const auto& entry : root) {
     const std::string input = entry.first.IsScalar() ? entry.first.Scalar() : "";
     Expected<InputForm> form = FormReader(input).read(entry.second);
-    if (form) forms.of[input] = std::move(*form);
+    if (forms.of.contains(input))
+      problems.push_back({DiagCode::invalid_argument,
+                          "--inputs: '" + input + "' is given twice, expected once",
+                          {},
+                          {}});
+    else if (form) forms.of[input] = std::move(*form);
     else
       for (Diag& diag : take_diags(form.takeError())) problems.push_back(std::move(diag));
   }

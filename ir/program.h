@@ -86,6 +86,7 @@ struct ExternCall {
     int device = 0;          // in whose memory it lies, of regions: else the processor's
   };
   std::string function;  // the C function is tw_op_<function>
+  std::string what;      // for messages: "words (Scatter)"
   std::vector<View> inputs, outputs;
   std::vector<int64_t> ints;
   std::vector<double> reals;

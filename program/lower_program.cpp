@@ -306,6 +306,7 @@ class GraphLowering {
     const ExternInfo& info = extern_info(op.function);
     ExternCall function;
     function.function = info.name;
+    function.what = node_title(graph_, node);
     function.ints = op.ints;
     function.reals = op.reals;
     function.in_place = info.in_place;

@@ -101,8 +101,9 @@ Error SizeConditions::add(const Node& node) {
   for (const Expr& condition : index_conditions(graph_, node))
     TW_TRY(need(condition, node, "has constant indices, which need "));
   for (const ValueId made : node.outputs()) {
-    need_walkable(made);
-    need_countable(made);
+    const std::string title = node_title(graph_, node) + ": '" + graph_.value(made).name + "'";
+    need_walkable(made, title);
+    need_countable(made, title);
   }
   return Error::success();
 }
@@ -125,7 +126,7 @@ Error SizeConditions::need(const Expr& condition, const Node& node, const char* 
 }
 
 // A value without elements is looped over along its other extents: no more than a moment takes.
-void SizeConditions::need_walkable(ValueId value) {
+void SizeConditions::need_walkable(ValueId value, const std::string& title) {
   constexpr int64_t kMostElements = int64_t{1} << 31;
   const Shape& shape = graph_.value(value).type.shape;
   if (shape.size() < 2 || static_shape(shape)) return;
@@ -138,14 +139,13 @@ void SizeConditions::need_walkable(ValueId value) {
   if (is_const(filled, 1) || is_const(few, 1) ||
       !needed_.insert("walk " + to_string(walked)).second)
     return;
-  add_condition(
-      is_const(filled, 0) ? few : binary(BinaryOp::logical_or, filled, few),
-      "'" + graph_.value(value).name + "' has no elements, and an extent that is too large");
+  add_condition(is_const(filled, 0) ? few : binary(BinaryOp::logical_or, filled, few),
+                title + " has no elements, and an extent that is too large");
 }
 
 // Numbers inside of kernels then have 64 bits too. Of multiples of one size the largest stands for
 // all.
-void SizeConditions::need_countable(ValueId value) {
+void SizeConditions::need_countable(ValueId value, const std::string& title) {
   const Expr bytes = byte_count(graph_.value(value).type);
   if (as_const(bytes) || !needed_.insert(to_string(bytes)).second) return;
   const bool product = bytes->kind == ExprKind::binary && bytes->binary == BinaryOp::mul &&
@@ -156,8 +156,7 @@ void SizeConditions::need_countable(ValueId value) {
   auto& [most, condition] = of_size->second;
   if (!fresh && times <= most) return;
   most = times;
-  SizeCondition own{le(Expr(0), bytes),
-                    "'" + graph_.value(value).name + "' has more bytes than can be counted"};
+  SizeCondition own{le(Expr(0), bytes), title + " has more bytes than can be counted"};
   if (fresh || !known_before_run(bytes)) add_condition(own.holds, own.what);
   else program_.conditions[condition] = std::move(own);
 }

@@ -31,8 +31,9 @@ class SizeConditions {
 
  private:
   Error need(const Expr& condition, const Node& node, const char* text);
-  void need_walkable(ValueId value);
-  void need_countable(ValueId value);
+  // title: "conv1 (Conv): 'y'", for messages
+  void need_walkable(ValueId value, const std::string& title);
+  void need_countable(ValueId value, const std::string& title);
   bool known_before_run(const Expr& e) const;
   void add_condition(const Expr& holds, const std::string& what);
 

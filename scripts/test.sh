@@ -71,7 +71,7 @@ if has models; then
   stage models
   model_test run --full
   for suite in algorithms contrib decoder sizes rivals reduce extents tails declarations hostile_sizes \
-      reports functions grid_sample empty rounding meeting_extents wrapping as_exported; do
+      reports functions grid_sample empty rounding meeting_extents out_of_range wrapping as_exported; do
     model_test $suite
   done
   parts=4   # of the networks with free sizes one, unless all are asked for

@@ -222,7 +222,7 @@ void CallEmitter::emit_extern(const KernelCall& call, const Environment& at) {
   store_fields(
       args_type_, args,
       {in, out, array(b_.getInt64Ty(), ints), array(b_.getDoubleTy(), reals),
-       env_field(at.env, EnvField::error), env_field(at.env, EnvField::strings), run,
+       env_field(at.env, EnvField::error), env_field(at.env, EnvField::strings), text(f.what), run,
        count(f.inputs.size()), count(f.outputs.size()), count(ints.size()), count(reals.size())});
   auto callee = module_.getOrInsertFunction(
       "tw_op_" + f.function, llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy()}, false));

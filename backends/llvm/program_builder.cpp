@@ -11,7 +11,7 @@ ProgramBuilder::ProgramBuilder(llvm::Module& module, const Program& program)
       {p, p, p, p, p, p, b_.getInt32Ty(), b_.getInt32Ty(), p, p, p, p, b_.getInt64Ty(), p, p, p, p},
       "tw_env");
   view_type_ = llvm::StructType::create({p, p, b_.getInt32Ty(), b_.getInt32Ty()}, "tw_view");
-  args_type_ = llvm::StructType::create({p, p, p, p, p, p, b_.getInt64Ty(), b_.getInt32Ty(),
+  args_type_ = llvm::StructType::create({p, p, p, p, p, p, p, b_.getInt64Ty(), b_.getInt32Ty(),
                                          b_.getInt32Ty(), b_.getInt32Ty(), b_.getInt32Ty()},
                                         "tw_op_args");
 }

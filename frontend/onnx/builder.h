@@ -24,6 +24,7 @@ inline constexpr int64_t kFoldElements = 4096;
 
 struct Origin {          // of the values of one ONNX node
   std::string node, op;  // name, operator
+  std::string title() const { return node.empty() ? op : node + " (" + op + ")"; }
 };
 
 class Builder {
@@ -78,7 +79,7 @@ class Builder {
 
   // An element of an integer value as a dim: what is known of it, else a symbol that is read while
   // the model runs and must then lie in [0, bound] (bound may be undefined).
-  Expr element(Val v, int64_t index, const Expr& bound = {});
+  Expr element(Val v, int64_t index, const Expr& bound, const Origin& origin);
   // Follows the element to where it was made, through operators that move it: v and index then say
   // where. The result, if it is known.
   std::optional<Expr> known_element(Val& v, int64_t& index);

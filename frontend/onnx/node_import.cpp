@@ -204,6 +204,14 @@ Ints NodeImport::axes(const Ints& given, int64_t rank) {
   return out;
 }
 
+void NodeImport::check_number(const std::string& what, int64_t number, int64_t least,
+                              int64_t most) {
+  if (number < least)
+    invalid(llvm::formatv("{0} is {1}, at least {2} is needed", what, number, least).str());
+  else if (number > most)
+    fail(llvm::formatv("{0} is {1}, at most {2} is supported", what, number, most).str());
+}
+
 std::optional<std::vector<Expr>> NodeImport::known(Val v) {
   const std::vector<Expr>* elements = v.valid() ? builder_.elements(v) : nullptr;
   return elements ? std::optional<std::vector<Expr>>(*elements) : std::nullopt;
@@ -215,14 +223,19 @@ std::optional<int64_t> NodeImport::length(Val v, const char* what) {
   if (!is_int(dtype(v)) || rank(v) > 1)
     invalid(
         llvm::formatv("{0} is {1}, expected a list of integers", what, to_string(type(v))).str());
-  else if (!count || *count > kKnownElements)
+  else if (!count)
     fail(
         llvm::formatv("{0} has an unknown number of entries: {1}", what, to_string(type(v))).str());
+  else if (*count > kKnownElements)
+    fail(llvm::formatv("{0} has {1} entries, at most {2} are supported", what, *count,
+                       kKnownElements)
+             .str());
   return failed() ? std::nullopt : count;
 }
 
 Expr NodeImport::symbol_of(Val v, int64_t element, const Expr& bound) {
-  return failed() || !v.valid() ? Expr(1) : builder_.element(v, element, bound);
+  return failed() || !v.valid() ? Expr(1)
+                                : builder_.element(v, element, bound, {node.name, node.op_type});
 }
 
 Val NodeImport::dim_values(std::vector<Expr> dims) {

@@ -175,6 +175,8 @@ class NodeImport {
   // fail: valid ONNX that is not supported; invalid: breaks the standard.
   void fail(std::string text, std::string advice = "");
   void invalid(std::string text);
+  // Below `least` a number breaks the standard, above `most` it is not supported.
+  void check_number(const std::string& what, int64_t number, int64_t least, int64_t most);
   // With advice to bind the symbols in the expressions.
   void fail_symbolic(std::string text, const std::vector<Expr>& because);
   // With the model's names

@@ -67,7 +67,7 @@ std::optional<Expr> Builder::known_element(Val& v, int64_t& index) {
   return std::nullopt;
 }
 
-Expr Builder::element(Val v, int64_t index, const Expr& bound) {
+Expr Builder::element(Val v, int64_t index, const Expr& bound, const Origin& origin) {
   if (const auto known = known_element(v, index)) return *known;
   for (const Symbol& symbol : data_symbols_)
     if (symbol.value == v && symbol.element == index && !replaced_.count(symbol.name))
@@ -78,7 +78,8 @@ Expr Builder::element(Val v, int64_t index, const Expr& bound) {
   std::string name;
   for (size_t number = data_symbols_.size(); name.empty() || symbols_.count(name); ++number)
     name = symbol_name(stem + std::to_string(number), 0);
-  data_symbols_.push_back({name, v, index, bound.defined() ? current(bound) : Expr(), {}, {}});
+  data_symbols_.push_back(
+      {name, v, index, bound.defined() ? current(bound) : Expr(), {}, origin.title()});
   symbols_.emplace(name, symbol_range(name));
   return var(name);
 }
@@ -126,7 +127,7 @@ bool Builder::may_replace(const std::string& symbol, const Expr& by) {
 void Builder::replace_symbol(const std::string& symbol, const Expr& by, const Origin& origin) {
   if (Symbol* data = data_symbol(symbol)) {
     data->equals = by;
-    data->needed_by = origin.node.empty() ? origin.op : origin.node + " (" + origin.op + ")";
+    data->needed_by = origin.title();
   }
   for (auto& [name, now] : replaced_) now = simplified(substitute(now, symbol, by));
   replaced_[symbol] = by;

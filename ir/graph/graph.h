@@ -98,7 +98,7 @@ struct DataSymbol {
   ValueId value;
   int64_t element = 0;    // row-major
   Expr bound, equals;     // perhaps undefined; of symbols
-  std::string needed_by;  // the node that needs `equals`, for messages: "mask (Where)"
+  std::string needed_by;  // the node that reads it, or needs `equals`, for messages: "mask (Where)"
 };
 
 class Graph {

@@ -14,8 +14,7 @@ int32_t tw_op_compress(const tw_op_args* a) {
   __builtin_memset(out->data, 0, (size_t)(rows * capacity * bytes));
   for (int64_t i = 0; i < given; ++i) {
     if (!holds[i]) continue;
-    if (i >= n)
-      return tw_op_fail(a, TW_E_ARGUMENT, "compress: condition % holds, the axis has %", i, n);
+    if (i >= n) return tw_op_fail(a, TW_E_ARGUMENT, "condition % holds, the axis has %", i, n);
     for (int64_t row = 0; row < rows; ++row)
       copy_bytes((uint8_t*)out->data + (row * capacity + found) * bytes,
                  (const uint8_t*)x->data + (row * n + i) * bytes, bytes);

@@ -60,8 +60,7 @@ int32_t tw_op_non_max_suppression(const tw_op_args* a) {
         for (int64_t t = begin; t < taken && !covered; ++t)
           covered = overlaps(box + 4 * best, box + 4 * out[3 * t + 2], a->ints[0], threshold);
         if (covered) continue;
-        if (taken == capacity)
-          return tw_op_fail(a, TW_E_SHAPE, "non_max_suppression: more than % boxes", capacity, 0);
+        if (taken == capacity) return tw_op_fail(a, TW_E_SHAPE, "more than % boxes", capacity, 0);
         out[3 * taken] = image;
         out[3 * taken + 1] = c;
         out[3 * taken++ + 2] = best;

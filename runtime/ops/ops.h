@@ -35,7 +35,8 @@ typedef struct tw_op_args {
   const double* reals;
   tw_text* error;
   tw_strings* strings;
-  uint64_t run; /* how many runs the context has begun before this one */
+  const char* what; /* the node, for messages; NULL: its caller names it */
+  uint64_t run;     /* how many runs the context has begun before this one */
   int32_t in_count, out_count, int_count, real_count;
 } tw_op_args;
 
@@ -65,7 +66,8 @@ int32_t tw_op_topk(const tw_op_args* a);
 int32_t tw_op_tree_ensemble(const tw_op_args* a);
 int32_t tw_op_unique(const tw_op_args* a);
 
-/* Leaves a text in which the numbers stand for the first two '%', and gives the status. */
+/* Leaves a text, behind the node's name, in which the numbers stand for the first two '%', and gives
+ * the status. */
 int32_t tw_op_fail(const tw_op_args* a, int32_t status, const char* text, int64_t first,
                    int64_t second);
 

@@ -9,8 +9,7 @@ int32_t tw_op_scatter_elements(const tw_op_args* a) {
   int64_t index[64], stride[64], base = 0;
   for (int32_t d = 0; d < rank; ++d)
     if (d != axis && indices->dims[d] > data->dims[d])
-      return tw_op_fail(a, TW_E_SHAPE,
-                        "scatter_elements: the indices have an extent of %, the data of %",
+      return tw_op_fail(a, TW_E_SHAPE, "the indices have an extent of %, the data of %",
                         indices->dims[d], data->dims[d]);
   for (int32_t d = rank; d-- > 0;) {
     index[d] = 0;
@@ -20,8 +19,7 @@ int32_t tw_op_scatter_elements(const tw_op_args* a) {
   for (int64_t p = 0; p < count; ++p) {
     int64_t at = index_at(indices, p);
     if (at < -extent || at >= extent)
-      return tw_op_fail(a, TW_E_ARGUMENT, "scatter_elements: index % along an axis of %", at,
-                        extent);
+      return tw_op_fail(a, TW_E_ARGUMENT, "index % of an extent of %", at, extent);
     if (at < 0) at += extent;
     combine(out->data, base + at * stride[axis], updates->data, p, data->dtype, reduction);
     for (int32_t d = rank; d-- > 0;) { /* to the next point */

@@ -14,8 +14,7 @@ int32_t tw_op_scatter_nd(const tw_op_args* a) {
     for (int32_t d = 0; d < depth; ++d) {
       const int64_t index = index_at(indices, p * depth + d), extent = data->dims[d];
       if (index < -extent || index >= extent)
-        return tw_op_fail(a, TW_E_ARGUMENT, "scatter_nd: index % along an axis of %", index,
-                          extent);
+        return tw_op_fail(a, TW_E_ARGUMENT, "index % of an extent of %", index, extent);
       at = at * extent + (index < 0 ? index + extent : index);
     }
     if (reduction == SCATTER_NONE)

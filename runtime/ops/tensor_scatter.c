@@ -14,8 +14,8 @@ int32_t tw_op_tensor_scatter(const tw_op_args* a) {
     const int64_t begin = begins ? begins[b] : 0;
     if (begin < 0 || begin > capacity || length > capacity ||
         (!a->ints[1] && begin + length > capacity))
-      return tw_op_fail(a, TW_E_ARGUMENT, "tensor_scatter: an update from % on does not fit into %",
-                        begin, capacity);
+      return tw_op_fail(a, TW_E_ARGUMENT, "an update from % on does not fit into %", begin,
+                        capacity);
     for (int64_t row = b * rows; row < (b + 1) * rows; ++row)
       for (int64_t i = 0; i < length; ++i) {
         const int64_t to = begin + i < capacity ? begin + i : begin + i - capacity;

@@ -31,7 +31,7 @@ int32_t tw_op_topk(const tw_op_args* a) {
   const int64_t bytes = element_bytes(x->dtype);
   int64_t* places = a->out[1].data;
   tw_ranked* heap = a->out[2].data;
-  if (k > n) return tw_op_fail(a, TW_E_SHAPE, "topk: k is %, there are % elements", k, n);
+  if (k > n) return tw_op_fail(a, TW_E_SHAPE, "k is %, there are % elements", k, n);
   if (k == 0) return TW_OK;
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t s = 0; s < stride; ++s) {

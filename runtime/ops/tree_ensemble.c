@@ -82,7 +82,7 @@ int32_t tw_op_tree_ensemble(const tw_op_args* a) {
     for (int64_t t = 0; t < trees; ++t) {
       const int32_t* leaf = tree_walk(a, row, ((const int32_t*)roots->data)[t]);
       if (!leaf || !tree_leaf(a, leaf, sums, targets))
-        return tw_op_fail(a, TW_E_ARGUMENT, "tree_ensemble: tree % is broken", t, 0);
+        return tw_op_fail(a, TW_E_ARGUMENT, "tree % is broken", t, 0);
     }
     for (int64_t t = 0; t < targets; ++t) {
       const double sum = a->ints[0] == kAverage          ? sums[t] / (double)(int32_t)trees

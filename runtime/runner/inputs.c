@@ -120,6 +120,8 @@ void read_inputs(const tw_api* api, const tw_arguments* a, tw_array* arrays, int
     if (!file && !a->random)
       fail(kUser, "no data for the input ", api->inputs[i].name, ": --input or --random");
     take_shape(api, i, symbols, &arrays[i]);
+    if (file && ends_with(file, ".npz"))
+      fail(kUser, "an archive is no input: unpack ", file, ", and give its .npy files");
     if (file) arrays[i] = read_raw(file, arrays[i].dtype, arrays[i].dims, arrays[i].rank);
     else make_random(&arrays[i], a->seed, (uint64_t)i);
   }

@@ -17,13 +17,10 @@ Ints window_list(NodeImport& n, const char* name, size_t count, int64_t fallback
             .str());
     return Ints(count, fallback);
   }
-  for (int64_t& value : out)
-    if (value < minimum || value > kMaxWindow) {
-      n.invalid(llvm::formatv("attribute {0} has the entry {1}, at least {2} is needed", name,
-                              value, minimum)
-                    .str());
-      value = minimum;
-    }
+  for (int64_t& value : out) {
+    n.check_number(std::string("an entry of attribute ") + name, value, minimum, kMaxWindow);
+    value = std::clamp(value, minimum, kMaxWindow);
+  }
   return out;
 }
 
@@ -66,8 +63,7 @@ Ints kernel_of(NodeImport& n, Val x, Val w) {
         llvm::formatv("input of rank {0} with weights of rank {1}", n.rank(x), n.rank(w)).str());
   for (int64_t axis = 2; axis < n.rank(w); ++axis)
     kernel.push_back(n.need_static_dim(w, axis, "a kernel"));
-  for (int64_t extent : kernel)
-    if (extent < 1 || extent > kMaxWindow) n.invalid("a kernel without elements");
+  for (int64_t extent : kernel) n.check_number("an extent of the kernel", extent, 1, kMaxWindow);
   const std::optional<Ints> given = n.integers("kernel_shape");
   if (given && *given != kernel)
     n.invalid("attribute kernel_shape differs from the weights' shape");

@@ -113,8 +113,8 @@ void import_one_hot(NodeImport& n) {
   const std::vector<Expr> depths = n.dims(n.reshape(count, {1}), "the depth");
   if (n.failed() || depths.size() != 1) return;
   const Expr& depth = depths[0];
-  if (const auto fixed = as_const(depth); fixed && (*fixed < 1 || *fixed > kMaxMade))
-    return n.invalid(llvm::formatv("a depth of {0}, expected 1 to {1}", *fixed, kMaxMade).str());
+  if (const auto fixed = as_const(depth)) n.check_number("the depth", *fixed, 1, kMaxMade);
+  if (n.failed()) return;
   const int64_t rank = n.rank(indices) + 1, axis = n.axis(n.integer("axis", -1), rank);
   Shape shape = n.shape(indices);
   shape.insert(shape.begin() + axis, Expr(1));
@@ -132,7 +132,8 @@ void import_trilu(NodeImport& n) {
   const Val x = n.in(0);
   const int64_t rank = n.rank(x);
   if (!n.failed() && rank < 2) return n.invalid("Trilu needs a matrix");
-  const Val offset = n.has(1) ? n.reshape(n.cast(n.in(1), DType::i64), {}) : integer(n, 0);
+  Val offset = n.has(1) ? n.reshape(n.cast(n.in(1), DType::i64), {}) : integer(n, 0);
+  offset = n.max(integer(n, -kMaxDim), n.min(integer(n, kMaxDim), offset));  // no sum wraps
   const bool upper = n.integer("upper", 1) != 0;
   const Val column = positions(n, n.dim(x, rank - 1), 2, 1),
             row = n.add(positions(n, n.dim(x, rank - 2), 2, 0), offset);

@@ -25,6 +25,14 @@ Val loss_of(NodeImport& n, Val x, Val target, Val weight) {
   if (weight.valid() && n.rank(weight) == 1) weight = n.with_extent(weight, 0, n.dim(x, 1));
   target = n.cast(target, DType::i64);
   if (n.failed()) return {};
+  Val ignored;
+  if (n.has_attribute("ignore_index")) {
+    const Expr index(n.integer("ignore_index", 0));
+    ignored = n.binary(BinaryOp::eq, target, n.builder().known({index}, DType::i64, {}));
+    target = n.select(ignored, integer(n, 0), target);
+  }
+  target = place_from_start(n, target, n.dim(x, 1));
+  if (n.failed()) return {};
   Shape one = n.shape(x);
   one[1] = 1;
   const Val hit = n.binary(BinaryOp::eq, positions(n, n.dim(x, 1), n.rank(x), 1),
@@ -32,14 +40,10 @@ Val loss_of(NodeImport& n, Val x, Val target, Val weight) {
   Val loss = n.unary(UnaryOp::neg,
                      n.reduce(ReduceKind::sum, n.select(hit, x, n.scalar(0, x)), {1}, false)),
       counted;
-  if (n.has_attribute("ignore_index")) {
-    const Val ignored = n.binary(
-        BinaryOp::eq, target,
-        n.builder().known({Expr(n.integer("ignore_index", 0))}, DType::i64, {}));
+  if (ignored.valid()) {
     const Val zero = n.scalar(0, x);
-    const Val classes = n.select(ignored, integer(n, 0), target);
     counted = n.select(ignored, zero,
-                       weight.valid() ? n.emit(op::Gather{0}, {weight, classes}) : n.scalar(1, x));
+                       weight.valid() ? n.emit(op::Gather{0}, {weight, target}) : n.scalar(1, x));
     loss = n.select(ignored, zero, weight.valid() ? n.mul(loss, counted) : loss);
   } else if (weight.valid()) {
     counted = n.emit(op::Gather{0}, {weight, target});

@@ -20,7 +20,7 @@ op::Pool read_pool(NodeImport& n, Val x, PoolKind kind) {
                             pool.kernel.size(), n.rank(x))
                   .str());
   for (int64_t extent : pool.kernel)
-    if (extent < 1 || extent > kMaxKernel) n.invalid("a kernel without elements");
+    n.check_number("an extent of the kernel", extent, 1, kMaxKernel);
   if (n.failed()) return pool;
   Window window = read_window(n, x, pool.kernel);
   pool.strides = std::move(window.strides);

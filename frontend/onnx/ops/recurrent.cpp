@@ -6,6 +6,7 @@
 #include "frontend/onnx/node_import.h"
 #include "frontend/onnx/ops/importers.h"
 #include "frontend/onnx/ops/quantized/quantized.h"
+#include "frontend/onnx/ops/resample/points.h"
 
 namespace tw::onnx_import {
 namespace {
@@ -156,14 +157,13 @@ void import_layers(NodeImport& n, RecurrentKind kind, Val r, Gates* gates_of, Va
                      std::to_string(directions.size()));
   const Val gates = gates_of(n, x, w);
   if (n.failed()) return;
-  std::vector<Val> inputs = {gates,
-                             r,
-                             n.maybe(kB),
-                             n.maybe(kLengths),
-                             turned(n.maybe(kH0)),
-                             turned(n.maybe(kC0)),
-                             n.maybe(kP),
-                             r_scales};
+  Val lengths = n.maybe(kLengths);
+  if (lengths.valid())
+    lengths = n.cast(place_from_start(n, lengths, n.simplified(n.dim(x, 0) + Expr(1))), DType::i32);
+  if (n.failed()) return;
+  std::vector<Val> inputs = {
+      gates,       r,       n.maybe(kB), lengths, turned(n.maybe(kH0)), turned(n.maybe(kC0)),
+      n.maybe(kP), r_scales};
   while (!inputs.back().valid()) inputs.pop_back();
   const Expr steps = n.dim(x, 0), batch = n.dim(x, 1), hidden = n.dim(r, 2);
   std::vector<Val> all, last[2];

@@ -1,6 +1,7 @@
 // Writing at places that the data say, determinants: functions of the runtime library.
 #include "frontend/onnx/node_import.h"
 #include "frontend/onnx/ops/importers.h"
+#include "frontend/onnx/ops/resample/points.h"
 #include "ir/graph/externs.h"
 
 namespace tw::onnx_import {
@@ -76,8 +77,9 @@ void import_max_unpool(NodeImport& n) {
   total = n.simplified(total);
   const Expr count = n.simplified(element_count(n.shape(x)));
   const Val zeros = n.expand(n.reshape(n.scalar(0, x), {Expr(1)}), {total});
-  const Val flat = n.emit_extern(ExternFunction::scatter_elements, {0, 0}, {},
-                                 {zeros, n.reshape(places, {count}), n.reshape(x, {count})})[0];
+  const Val flat = n.emit_extern(
+      ExternFunction::scatter_elements, {0, 0}, {},
+      {zeros, place_from_start(n, n.reshape(places, {count}), total), n.reshape(x, {count})})[0];
   const Val y = n.reshape(flat, shape);
   if (!n.has(2)) return n.set(y);
   const Shape wanted = n.dims(n.in(2), "the output's shape");

@@ -106,7 +106,7 @@ TEST_CASE("scatter: reductions, types, negative and bad indices") {
   const Tensor bad = ints(DType::i32, {2, 2}, {0, 1, 3, 0});
   const op::Extern call{ExternFunction::scatter_elements, {1, 0}, {}, {}};
   CHECK(error_of(evaluate_node(call, {type_of(data)}, {&data, &bad, &updates}))
-            .find("index 3 along an axis of 3") != std::string::npos);
+            .find("index 3 of an extent of 3") != std::string::npos);
   const Tensor bytes = ints(DType::i8, {3}, {-5, 100, 7}),
                more = ints(DType::i8, {3}, {1, 100, -9}), places = ints(DType::i64, {3}, {0, 1, 2});
   CHECK(values(run(ExternFunction::scatter_elements, {0, 1}, {&bytes, &places, &more})[0]) ==

@@ -12,15 +12,14 @@ namespace {
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
 // Where a query block begins: behind the past, so that its last query is the last valid key, or at
-// 0. [1] or [B, 1, 1, 1].
+// 0. lengths: i64 [B]. [1] or [B, 1, 1, 1].
 Val first_position(NodeImport& n, const Expr& queries, Val past, Val lengths) {
   const auto known = [&](const Expr& e) {
     return n.builder().known({n.simplified(e)}, DType::i64, {1});
   };
   if (past.valid()) return known(n.dim(past, 2));
   if (!lengths.valid()) return known(0);
-  return n.reshape(n.sub(n.cast(lengths, DType::i64), known(queries)),
-                   {n.dim(lengths, 0), 1, 1, 1});
+  return n.reshape(n.sub(lengths, known(queries)), {n.dim(lengths, 0), 1, 1, 1});
 }
 
 struct Operands {
@@ -54,7 +53,8 @@ Operands operands(NodeImport& n) {
 // present_value, qk_matmul_output.
 void import_attention(NodeImport& n) {
   const Operands o = operands(n);
-  const Val past_key = n.maybe(4), past_value = n.maybe(5), lengths = n.maybe(6);
+  const Val past_key = n.maybe(4), past_value = n.maybe(5);
+  Val lengths = n.maybe(6);
   const bool causal = n.integer("is_causal", 0) != 0;
   const int64_t left = n.integer("left_window_size", -1),
                 right = n.integer("right_window_size", -1),
@@ -86,12 +86,12 @@ void import_attention(NodeImport& n) {
           llvm::formatv("attribute softmax_precision={0} is no float type", precision).str());
   }
   const Expr queries = n.dim(core.q, 2), keys = n.dim(core.k, 2);
+  if (lengths.valid()) lengths = place_from_start(n, lengths, n.simplified(keys + Expr(1)));
   core.allowed = visible_keys(n, queries, keys, first_position(n, queries, past_key, lengths),
                               causal, left, right);
   if (lengths.valid()) {
-    const Val valid = n.less(positions(n, keys, 4, 3),
-                             n.reshape(n.cast(lengths, DType::i64), {n.dim(lengths, 0), 1, 1, 1}));
-    core.allowed = both(n, core.allowed, valid);
+    const Val each = n.reshape(lengths, {n.dim(lengths, 0), 1, 1, 1});
+    core.allowed = both(n, core.allowed, n.less(positions(n, keys, 4, 3), each));
   }
   if (const Val mask = n.maybe(3); mask.valid()) {
     const bool condition = n.dtype(mask) == DType::boolean;

@@ -12,8 +12,9 @@
 namespace tw::onnx_import {
 namespace {
 
-// Trip counts from here on mean none: exporters write the largest integer for "while".
-constexpr int64_t kNoTrip = int64_t{1} << 40;
+// Trip counts from here on mean none where a condition ends the loop: exporters write the largest
+// integer for "while".
+constexpr int64_t kManyTrips = int64_t{1} << 40;
 
 using ListKind = Builder::ListKind;
 
@@ -360,7 +361,8 @@ void import_loop(NodeImport& n) {
     const std::vector<Expr> trip = n.dims(n.in(0), "the trip count");
     if (!n.failed() && trip.size() != 1) n.invalid("the trip count is not a scalar");
     if (n.failed()) return;
-    if (as_const(trip[0]).value_or(0) < kNoTrip) spec.trip = trip[0];
+    const int64_t most = spec.condition.valid() ? kManyTrips : std::numeric_limits<int64_t>::max();
+    if (as_const(trip[0]).value_or(0) < most) spec.trip = n.simplified(max(trip[0], Expr(0)));
   }
   for (size_t i = spec.carried.size(); i < n.output_count(); ++i)
     spec.wanted.push_back(n.wanted(i));

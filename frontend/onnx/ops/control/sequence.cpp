@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frontend/onnx/ops/importers.h"
+#include "frontend/onnx/ops/resample/points.h"
 #include "frontend/onnx/run_list.h"
 
 namespace tw::onnx_import {
@@ -28,10 +29,16 @@ int64_t position(NodeImport& n, size_t i, int64_t count, int64_t end) {
 // Input i, a position in a sequence of `count` items, from its beginning. i64, rank 0; invalid
 // where there is no such input.
 Val position_value(NodeImport& n, size_t i, const Expr& count) {
-  if (!n.has(i)) return {};
+  return n.has(i) ? place_of(n, n.element_value(n.in(i), 0), count) : Val{};
+}
+
+// The end is a position too, `count`.
+Val position_to_insert(NodeImport& n, size_t i, const Expr& count) {
+  if (!n.has(i) || n.failed()) return {};
   const Val given = n.element_value(n.in(i), 0), zero = n.scalar(0, DType::i64);
-  return n.failed() ? Val{}
-                    : n.select(n.less(given, zero), n.add(given, n.dim_value(count)), given);
+  if (n.failed()) return {};
+  return place_from_start(n, n.select(n.less(given, zero), n.add(given, n.dim_value(count)), given),
+                          n.simplified(count + Expr(1)));
 }
 
 // before, at or behind, as `at`, a position, lies behind i, is i, or lies before it.
@@ -77,7 +84,8 @@ void import_sequence_at(NodeImport& n) {
 void import_sequence_insert(NodeImport& n) {
   if (of_run(n, 0)) {
     const RunList list = run_list(n, n.in(0));
-    return n.set(as_value(n, inserted(n, list, position_value(n, 2, length(n, list)), n.in(1))));
+    return n.set(
+        as_value(n, inserted(n, list, position_to_insert(n, 2, length(n, list)), n.in(1))));
   }
   if (n.is_list(n.in(0), NodeImport::ListKind::growing)) {
     if (n.has(2))
@@ -91,7 +99,7 @@ void import_sequence_insert(NodeImport& n) {
   std::vector<Val> items = n.items(0);
   const auto count = static_cast<int64_t>(items.size());
   if (n.has(2) && !n.failed() && !n.known(n.in(2))) {
-    const Val at = position_value(n, 2, count), added = n.in(1);
+    const Val at = position_to_insert(n, 2, count), added = n.in(1);
     std::vector<Val> moved;
     for (int64_t i = 0; i <= count; ++i)
       moved.push_back(placed(n, i, at, i < count ? items[static_cast<size_t>(i)] : added, added,

@@ -66,8 +66,11 @@ Val extent_of(NodeImport& n, Val x, int64_t axis) {
 }
 
 void check_scale(NodeImport& n, const ResizeAxis& axis) {
-  if (axis.factor && (!(*axis.factor > 0) || *axis.factor > 1e6))
-    n.invalid("a scale that is not positive or is above 1e6");
+  if (!axis.factor) return;
+  if (!(*axis.factor > 0))
+    n.invalid(llvm::formatv("a scale is {0}, a positive number is needed", *axis.factor).str());
+  else if (*axis.factor > 1e6)
+    n.fail(llvm::formatv("a scale is {0}, at most 1e6 is supported", *axis.factor).str());
 }
 
 // An extent that is computed as a value: a number, or a symbol made while running.
