@@ -114,13 +114,17 @@ struct OperatorConditions {
       if (!equal(Shape{x()[axis]}, Shape{result()[axis]})) resized.push_back(axis);
     add_not_empty(x(), resized, result(), out);
   }
+  void operator()(const op::MatMul& a) const {
+    if (a.most_products == 0) return;
+    out.push_back(le(shape(1)[shape(1).size() - (a.trans_b ? 1 : 2)], Expr(a.most_products)));
+  }
   void operator()(const op::Loop& a) const {
     if (!a.conditional) out.push_back(le(a.trip[0], Expr(kMostExtent)));
   }
   // Type inference has found all that these need, or what they run looks at it.
   template <
       OneOf<op::Unary, op::Binary, op::Select, op::Cast, op::Quantize, op::Dequantize, op::Lookup,
-            op::ConvTranspose, op::MatMul, op::MatMulNBits, op::Reduce, op::ArgReduce, op::Softmax,
+            op::ConvTranspose, op::MatMulNBits, op::Reduce, op::ArgReduce, op::Softmax,
             op::LayerNorm, op::BatchNorm, op::Transpose, op::Concat, op::Iota, op::Cumulate,
             op::Recurrent, op::ShapeOf, op::DimVector, op::LayoutCast, op::Extern, op::If>
           Op>

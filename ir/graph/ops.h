@@ -154,11 +154,14 @@ struct ConvTranspose {
 struct MatMul {
   bool trans_a = false, trans_b = false;
   int64_t a_zero = 0;  // integers: what stands for 0 in a; sums are of (a - a_zero) * b
+  // So many products of integers do not wrap, and a run with a larger extent K ends; 0: any may be
+  int64_t most_products = 0;
   template <class V>
   void fields(V& v) {
     v("trans_a", trans_a);
     v("trans_b", trans_b);
     v("a_zero", a_zero);
+    v("most_products", most_products);
   }
 };
 // a: [batch..., M, K] times the transpose of a matrix w: [N, K] in numbers of 2, 4 or 8 bits ->

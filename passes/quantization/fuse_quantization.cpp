@@ -191,6 +191,7 @@ class Fuser {
       sums = rewriter_.add(attrs, inputs, p.node, "sums");
     } else {
       product->a_zero = p.x.by.zero[0];
+      product->most_products = most_products(graph_, *product, p.x, p.w);
       sums = rewriter_.add(attrs, inputs, p.node, "sums");
       if (p.bias.valid())
         sums = rewriter_.add(op::Binary{BinaryOp::add}, {sums, p.bias}, p.node, "biased");

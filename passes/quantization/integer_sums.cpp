@@ -73,30 +73,49 @@ std::vector<SumRange> sums_of(const SummedWeights& weights, const Tensor& w, con
   return sums;
 }
 
+// Products may reach it where the run knows how many there are.
+constexpr double kOpenSum = 1 << 30;
+
+double largest_product(const Dequantized& x, const Dequantized& w) {
+  return centered_range(x.by).magnitude() * centered_range(w.by).magnitude();
+}
+
+const Expr& depth_of(const Graph& graph, const op::MatMul& matmul, const Dequantized& w) {
+  const Shape& shape = graph.value(w.x).type.shape;
+  return shape[shape.size() - (matmul.trans_b ? 1 : 2)];
+}
+
 }  // namespace
 
 bool sums_fit(const Graph& graph, const Node& node, const Dequantized& x, const Dequantized& w,
               ValueId bias) {
-  std::vector<int64_t> shape;
-  for (const Expr& extent : graph.value(w.x).type.shape) {
-    shape.push_back(as_const(extent).value_or(0));
-    if (shape.back() == 0) return true;  // nothing to sum, or known by the run
-  }
-  const SummedWeights right = right_operand(node, shape);
-  const SumRange of_x = centered_range(x.by);
-  const double any = static_cast<double>(right.depth) * of_x.magnitude() *
-                     centered_range(w.by).magnitude();
   const std::vector<double> biases = bias.valid() ? to_doubles(graph.constant_tensor(bias))
                                                   : std::vector<double>{0};
   const auto [least, most] = std::ranges::minmax(biases);
-  if (fits_i32({least - any, most + any})) return true;
+  const auto fits = [&, least = least, most = most](double products) {
+    return fits_i32({least - products, most + products});
+  };
+  const std::optional<std::vector<int64_t>> shape = static_shape(graph.value(w.x).type.shape);
+  if (!shape) {
+    const auto depth = as_const(depth_of(graph, std::get<op::MatMul>(node.attrs), w));
+    return fits(depth ? static_cast<double>(*depth) * largest_product(x, w) : kOpenSum);
+  }
+  const SummedWeights right = right_operand(node, *shape);
+  if (fits(static_cast<double>(right.depth) * largest_product(x, w))) return true;
   if (!graph.is_constant(w.x)) return false;
-  const std::vector<SumRange> sums = sums_of(right, graph.constant_tensor(w.x), w.by, of_x);
+  const std::vector<SumRange> sums = sums_of(right, graph.constant_tensor(w.x), w.by,
+                                             centered_range(x.by));
   for (size_t i = 0; i < sums.size(); ++i) {
     const double offset = biases[i % biases.size()];
     if (!fits_i32({sums[i].low + offset, sums[i].high + offset})) return false;
   }
   return true;
+}
+
+int64_t most_products(const Graph& graph, const op::MatMul& matmul, const Dequantized& x,
+                      const Dequantized& w) {
+  if (as_const(depth_of(graph, matmul, w))) return 0;
+  return static_cast<int64_t>(kOpenSum / largest_product(x, w));
 }
 
 }  // namespace tw

@@ -292,6 +292,20 @@ TEST_CASE("a product whose sums do not fit 32 bits stays one of floats") {
   CHECK(product(65794).find("i32[1, 1] = matmul") == std::string::npos);
 }
 
+// 2^30 / (255 * 128)
+TEST_CASE("a product whose depth the run knows says how many of its products fit 32 bits") {
+  const std::string open = print(run_default(R"(graph @g(k) {
+    %x: u8[1, k] = input
+    %w: i8[k, 1] = input
+    %s: f32[] = const [0.5]
+    %xf: f32[1, k] = dequantize(%x, %s)
+    %wf: f32[k, 1] = dequantize(%w, %s)
+    %c: f32[1, 1] = matmul(%xf, %wf)
+    output %c
+  })"));
+  CHECK(open.find("most_products=32896") != std::string::npos);
+}
+
 TEST_CASE("a bias with which sums do not fit 32 bits is added in floats") {
   const auto biased = [](const char* bias) {
     return print(run_default(llvm::formatv(R"(graph @g() {{
