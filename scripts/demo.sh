@@ -7,7 +7,7 @@ out=build/demo
 
 scripts/setup.sh core
 cmake --preset release >/dev/null
-cmake --build build/release --target tilewright
+cmake --build build/release --target product
 mkdir -p $out
 
 tilewright=build/release/tilewright

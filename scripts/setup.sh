@@ -8,10 +8,10 @@ cd "$(dirname "$0")/.."
 export DEBIAN_FRONTEND=noninteractive
 
 ONNX_VERSION=1.23.2
-core_apt="g++ make git ca-certificates llvm-22-dev liblld-22-dev clang-22 cmake ninja-build ccache libprotobuf-dev
+core_apt="g++ make git ca-certificates llvm-22-dev libpolly-22-dev liblld-22-dev clang-22 cmake ninja-build ccache libprotobuf-dev
   protobuf-compiler libyaml-cpp-dev libcli11-dev doctest-dev nlohmann-json3-dev zlib1g-dev libsqlite3-dev libxgboost-dev libstb-dev
-  libseccomp-dev python3-venv python3-pip"
-test_apt="libc6-dev-arm64-cross libc6-dev-riscv64-cross libc6-dev-armhf-cross libstdc++-12-dev-arm64-cross libstdc++-12-dev-armhf-cross qemu-user musl-tools binutils lld-22 strace libjpeg-dev
+  libseccomp-dev python3-venv python3-pip lld-22 libstdc++-12-dev-arm64-cross libstdc++-12-dev-armhf-cross"
+test_apt="libc6-dev-arm64-cross libc6-dev-riscv64-cross libc6-dev-armhf-cross qemu-user musl-tools binutils strace libjpeg-dev
   libonnx-testdata qemu-system-arm meson zsh fish mmdebstrap chromium"
 sanitizers_apt="libclang-rt-22-dev clang-tidy-22"
 vdla_apt="verilator yosys"
@@ -52,11 +52,12 @@ install_apt() {
   as_root apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
+python=/usr/bin/python3
+[ -x $python ] || python=python3
+
 make_venv() {
   [ -x "$1/bin/python" ] && return
   say "python environment in $1"
-  local python=/usr/bin/python3
-  [ -x $python ] || python=python3
   $python -m venv "$1"
 }
 
@@ -85,12 +86,11 @@ build_onnx() {
   local stamp=.deps/onnx/stamp want
   want="$ONNX_VERSION $(cksum < scripts/onnx/CMakeLists.txt) $(g++ -dumpfullversion)"
   [ -f $stamp ] && [ "$(cat $stamp)" = "$want" ] && return
-  make_venv .venv
   say "building the ONNX library $ONNX_VERSION (2-4 minutes, once)"
   rm -rf .deps/onnx .deps/onnx-build
   mkdir -p .deps/onnx-build
   if [ -z "${TW_ONNX_SDIST:-}" ]; then
-    .venv/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary onnx \
+    $python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary onnx \
       -d .deps/onnx-build "onnx==$ONNX_VERSION"
     TW_ONNX_SDIST=$(ls .deps/onnx-build/onnx-*.tar.gz)
   fi

@@ -3,6 +3,8 @@ import os
 import shutil
 import subprocess
 
+PROGRAMS = ("bin", "workers")   # the folders of what is run
+
 
 def control(version, architecture, kilobytes, glibc):
     return (f"Package: tilewright\nVersion: {version}\nArchitecture: {architecture}\nSection: devel\nPriority: optional\n"
@@ -26,7 +28,7 @@ def write(tree, version, epoch, folder, work):
     (work / "DEBIAN").mkdir()
     (work / "DEBIAN/control").write_text(control(version, architecture, kilobytes, glibc))
     for path in [work, *work.rglob("*")]:
-        program = path.is_dir() or path.parent == work / "usr/bin"
+        program = path.is_dir() or path.parent.name in PROGRAMS
         path.chmod(0o755 if program else 0o644)
         os.utime(path, (epoch, epoch))
     output = folder / f"tilewright_{version}_{architecture}.deb"

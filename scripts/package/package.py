@@ -32,6 +32,13 @@ def needed_libraries(program):
         yield name, file.split(" ")[0]
 
 
+def linked_archives(build):
+    """The system's static libraries that are in the program."""
+    commands = subprocess.run(["ninja", "-C", build, "-t", "commands", "tilewright"], check=True, capture_output=True, text=True).stdout
+    words = commands.splitlines()[-1].split()
+    return sorted({word for word in words if word.startswith("/usr/") and word.endswith(".a")})
+
+
 def licences(libraries, folder):
     """The copyright files of the Debian packages that the libraries are of."""
     folder.mkdir(parents=True)
@@ -57,7 +64,7 @@ def install_tree(build, tree):
     libraries = dict(needed_libraries(build / "tilewright"))
     for name, file in libraries.items():
         shutil.copyfile(file, folder / name)
-    licences(libraries.values(), tree / "share/doc/tilewright/licences")
+    licences([*libraries.values(), *linked_archives(build)], tree / "share/doc/tilewright/licences")
 
 
 def version_of(tree):

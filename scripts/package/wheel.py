@@ -6,6 +6,7 @@ import platform
 import time
 import zipfile
 
+PROGRAMS = ("bin", "workers")   # the folders of what is run
 HERE = pathlib.Path(__file__).resolve().parent
 SHARED = ("share/bash-completion", "share/zsh", "share/fish", "share/man")   # go beside the environment's own
 
@@ -29,7 +30,7 @@ def contents(tree, version):
     for path in sorted(p for p in tree.rglob("*") if p.is_file()):
         name = path.relative_to(tree).as_posix()
         place = data if name.startswith(SHARED) else "tilewright"
-        files[f"{place}/{name}"] = path.read_bytes(), name.startswith("bin/")
+        files[f"{place}/{name}"] = path.read_bytes(), path.parent.name in PROGRAMS
     for path in sorted((HERE / "python").glob("*.py")):
         files[f"tilewright/{path.name}"] = path.read_bytes(), False
     files["tilewright/model.py"] = (tree / "share/tilewright/python/tilewright.py").read_bytes(), False
