@@ -14,7 +14,7 @@ import time
 
 from packages import ROOT, CleanRoot, run
 
-PLACE = "work/main"   # of the checkout; objects in a cache know the path that they were compiled at
+PLACE = str(ROOT)[1:]   # of the checkout: objects in a cache know the path that they were compiled at
 
 
 def blocks():
