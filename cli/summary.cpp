@@ -79,6 +79,15 @@ std::string schedule_lines(const CompileReport& r, int64_t tuned_since, int colu
   return text;
 }
 
+// The arena as a function of the sizes, where a person can read it.
+std::string arena_formula(const CompileReport& r) {
+  constexpr size_t kReadable = 200;
+  if (as_const(r.arena_bytes)) return "";
+  const std::string text = to_string(r.arena_bytes, r.symbol_names);
+  return "         in bytes: " +
+         (text.size() <= kReadable ? text : "the function ..._arena_bytes of " + r.header) + "\n";
+}
+
 std::string arena_line(const CompileReport& r) {
   Sizes sizes = r.example;
   const auto bytes = static_cast<uint64_t>(value_at(r.arena_bytes, sizes));
@@ -86,9 +95,7 @@ std::string arena_line(const CompileReport& r) {
          (sizes.empty() ? "" : " at " + sizes_text(sizes, r.symbol_names)) + ", without sharing " +
          format_bytes(r.naive_arena_bytes) + ", " +
          std::to_string(std::lround(r.warm_share * 100)) + "% of it reused while in the cache\n" +
-         (as_const(r.arena_bytes)
-              ? ""
-              : "         in bytes: " + to_string(r.arena_bytes, r.symbol_names) + "\n");
+         arena_formula(r);
 }
 
 // Of a library for several processors.

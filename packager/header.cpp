@@ -5,13 +5,21 @@
 
 #include "ir/dim_names.h"
 #include "ir/storage_types.h"
+#include "packager/c_expression.h"
 #include "packager/reserved_names.h"
 #include "runtime/embedded.h"
 
 namespace tw {
 namespace {
 
-const char* const kSuffixes[] = {"", "_RANK", "_ELEMENTS", "_BYTES"};
+constexpr size_t kReadable = 200;  // columns of an expression that a person reads
+
+// Of the macros of a tensor of that rank.
+std::vector<std::string> macro_suffixes(size_t rank) {
+  std::vector<std::string> suffixes{"", "_RANK", "_ELEMENTS", "_BYTES"};
+  for (size_t d = 0; d < rank; ++d) suffixes.push_back("_DIM_" + std::to_string(d));
+  return suffixes;
+}
 
 const char* c_type(DType t) {
   switch (t) {
@@ -67,10 +75,15 @@ std::string comment_text(const std::string& s) {
 
 class HeaderWriter {
  public:
-  explicit HeaderWriter(const ModelInterface& model) : model_(model) {
+  explicit HeaderWriter(const ModelInterface& model)
+      : model_(model),
+        prefix_(model.prefix.empty() ? "tw_" + model.name : model.prefix),
+        macro_(upper(prefix_)) {
     for (const std::string& s : model.symbols) symbols_.push_back(c_identifier(s, taken_));
-    for (const InterfaceTensor& t : model.inputs) inputs_.push_back(c_identifier(t.name, taken_));
-    for (const InterfaceTensor& t : model.outputs) outputs_.push_back(c_identifier(t.name, taken_));
+    for (const InterfaceTensor& t : model.inputs)
+      inputs_.push_back(c_identifier(t.name, taken_, t.dims.size()));
+    for (const InterfaceTensor& t : model.outputs)
+      outputs_.push_back(c_identifier(t.name, taken_, t.dims.size()));
   }
 
   std::string write() {
@@ -84,9 +97,15 @@ class HeaderWriter {
         "\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\nconst tw_api* tw_{0}_query(uint32_t "
         "version);\n#ifdef __cplusplus\n}\n#endif\n",
         model_.name);
+    if (!model_.prefix.empty())
+      line(
+          "static inline const tw_api* {0}_query(uint32_t version) {{ return "
+          "tw_{1}_query(version); }\n",
+          prefix_, model_.name);
     write_macros();
+    write_types();
     write_struct();
-    write_output_bytes();
+    write_sizes();
     write_create();
     write_run();
     line("#endif");
@@ -109,17 +128,17 @@ class HeaderWriter {
         "#ifdef __cplusplus\n}\n#endif\n",
         model_.name);
     write_macros();
+    write_types();
     write_struct();
+    write_sizes();
     write_compute();
     line("#endif");
     return std::move(out_);
   }
 
   void write_compute() {
-    line(
-        "static inline tw_status tw_{0}_run(const tw_{0}_io* io, void* arena, size_t arena_bytes) "
-        "{{",
-        model_.name);
+    line("static inline tw_status {0}_run(const {0}_io* io, void* arena, size_t arena_bytes) {{",
+         prefix_);
     line("  const void* inputs[{0}];\n  void* outputs[{1}];", std::max<size_t>(inputs_.size(), 1),
          std::max<size_t>(outputs_.size(), 1));
     line("  int64_t symbols[{0}];", std::max<size_t>(symbols_.size(), 1));
@@ -173,7 +192,7 @@ class HeaderWriter {
   }
 
   void write_macros() {
-    const std::string prefix = "TW_" + upper(model_.name);
+    const std::string& prefix = macro_;
     line("#define {0}_INPUTS {1}\n#define {0}_OUTPUTS {2}", prefix, model_.inputs.size(),
          model_.outputs.size());
     line("#define {0}_ALIGNMENT 64 /* of buffers, for speed; the element size will do */", prefix);
@@ -192,6 +211,9 @@ class HeaderWriter {
         const std::string name = llvm::formatv("{0}_{1}_{2}", prefix, kind, upper(names[i])).str();
         line("\n/* '{0}': {1} */\n#define {2} {3}\n#define {2}_RANK {4}",
              comment_text(list[i].name), type_text(list[i]), name, i, list[i].dims.size());
+        for (size_t d = 0; d < list[i].dims.size(); ++d)
+          if (list[i].dims[d].kind == InterfaceDim::Kind::fixed)
+            line("#define {0}_DIM_{1} {2}", name, d, list[i].dims[d].extent);
         if (const auto n = elements(list[i]))
           line("#define {0}_ELEMENTS {1}\n#define {0}_BYTES {2}", name, *n,
                *n * static_cast<uint64_t>(dtype_bytes(list[i].dtype)));
@@ -202,11 +224,21 @@ class HeaderWriter {
     line("");
   }
 
+  void write_types() {
+    const auto types = [&](const char* kind, const std::vector<InterfaceTensor>& list,
+                           const std::vector<std::string>& names) {
+      for (size_t i = 0; i < list.size(); ++i)
+        line("typedef {0} {1}_{2}_{3}_t; /* an element of '{4}' */", c_type(list[i].dtype), prefix_,
+             kind, names[i], comment_text(list[i].name));
+    };
+    types("input", model_.inputs, inputs_);
+    types("output", model_.outputs, outputs_);
+    line("");
+  }
+
   void write_struct() {
-    line(
-        "/* The arguments of a run. Buffers are dense and row-major. */\ntypedef struct tw_{0}_io "
-        "{{",
-        model_.name);
+    line("/* The arguments of a run. Buffers are dense and row-major. */\ntypedef struct {0}_io {{",
+         prefix_);
     for (size_t i = 0; i < symbols_.size(); ++i)
       line("  int64_t {0}; /* the size '{1}' */", symbols_[i], comment_text(model_.symbols[i]));
     for (size_t i = 0; i < inputs_.size(); ++i)
@@ -219,41 +251,112 @@ class HeaderWriter {
         line("  uint64_t {0}; /* size of that buffer */", size_field(i));
     }
     if (symbols_.empty() && inputs_.empty() && outputs_.empty()) line("  int nothing;");
-    line("} tw_{0}_io;\n", model_.name);
+    line("} {0}_io;\n", prefix_);
   }
 
   std::string size_field(size_t output) const { return outputs_[output] + "_bytes"; }
 
-  // Of outputs whose size the symbols decide.
-  void write_output_bytes() {
-    for (size_t i = 0; i < outputs_.size(); ++i) {
-      const InterfaceTensor& t = model_.outputs[i];
-      if (elements(t)) continue;
-      std::string values;
-      for (size_t s = 0; s < symbols_.size(); ++s)
-        values += llvm::formatv("  symbols[{0}] = io->{1};\n", s, symbols_[s]).str();
-      line(
-          "/* Bytes of '{0}': {1} for the sizes in io; UINT64_MAX where data decide. */\n"
-          "static inline uint64_t tw_{2}_output_{3}_bytes(const tw_api* api, const tw_{2}_io* io) "
-          "{{\n"
-          "  int64_t symbols[{4}], dims[{5}];\n  uint64_t bytes = {6}u;\n  int i;\n{7}"
-          "  (void)io;\n  (void)symbols;\n  api->output_dims({8}, symbols, dims);\n"
-          "  for (i = 0; i < {5}; ++i) {{\n    if (dims[i] < 0) return UINT64_MAX;\n"
-          "    bytes *= (uint64_t)dims[i];\n  }\n  return bytes;\n}\n",
-          comment_text(t.name), type_text(t), model_.name, outputs_[i],
-          std::max<size_t>(symbols_.size(), 1), t.dims.size(), dtype_bytes(t.dtype), values, i);
+  // The sizes in io as the interface's functions take them.
+  std::string symbol_values() const {
+    std::string text =
+        llvm::formatv("  int64_t symbols[{0}];\n", std::max<size_t>(symbols_.size(), 1)).str();
+    for (size_t s = 0; s < symbols_.size(); ++s)
+      text += llvm::formatv("  symbols[{0}] = io->{1};\n", s, symbols_[s]).str();
+    return text + "  (void)io;\n  (void)symbols;\n";
+  }
+
+  // The C of an expression; nothing where data decide.
+  std::optional<CExpression> in_c(const Expr& e, const std::string& stem) const {
+    const CVariable variable = [&](std::string_view name) -> std::optional<std::string> {
+      const auto found = std::ranges::find(model_.variables, name);
+      if (found == model_.variables.end()) return std::nullopt;
+      return "io->" + symbols_[static_cast<size_t>(found - model_.variables.begin())];
+    };
+    return c_expression(e, variable, stem);
+  }
+
+  // Statements that fill dims[] of a tensor.
+  std::string dim_values(const char* kind, size_t index, const InterfaceTensor& t) const {
+    if (!model_.freestanding)
+      return symbol_values() +
+             llvm::formatv("  api->{0}_dims({1}, symbols, dims);\n", kind, index).str();
+    std::string constants, text;
+    for (size_t d = 0; d < t.dims.size(); ++d) {
+      const InterfaceDim& dim = t.dims[d];
+      std::optional<CExpression> value;
+      if (dim.kind == InterfaceDim::Kind::symbol)
+        value = CExpression{"", "io->" + symbols_[static_cast<size_t>(dim.extent)]};
+      else if (dim.kind == InterfaceDim::Kind::fixed)
+        value = CExpression{"", std::to_string(dim.extent)};
+      else if (dim.value.defined()) value = in_c(dim.value, "d" + std::to_string(d) + "_");
+      constants += value ? value->statements : "";
+      text += llvm::formatv("  dims[{0}] = {1};\n", d, value ? value->value : "-1").str();
     }
+    return constants + "  (void)io;\n" + text;
+  }
+
+  std::string size_arguments() const {
+    return (model_.freestanding ? "const " : "const tw_api* api, const ") + prefix_ + "_io* io";
+  }
+
+  // Functions of what the symbols decide.
+  void write_sizes() {
+    if (model_.freestanding && !symbols_.empty()) out_ += c_expression_functions();
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      if (!elements(model_.inputs[i])) write_dims("input", i, model_.inputs[i], inputs_[i]);
+    for (size_t i = 0; i < outputs_.size(); ++i)
+      if (!elements(model_.outputs[i])) {
+        write_dims("output", i, model_.outputs[i], outputs_[i]);
+        write_bytes(model_.outputs[i], outputs_[i]);
+      }
+    if (!symbols_.empty()) write_arena();
+  }
+
+  void write_dims(const char* kind, size_t index, const InterfaceTensor& t,
+                  const std::string& name) {
+    line(
+        "/* Extents of '{0}': {1} for the sizes in io; negative where data decide. */\n"
+        "static inline void {2}_{3}_{4}_dims({5}, int64_t* dims) {{\n{6}}\n",
+        comment_text(t.name), type_text(t), prefix_, kind, name, size_arguments(),
+        dim_values(kind, index, t));
+  }
+
+  void write_bytes(const InterfaceTensor& t, const std::string& name) {
+    line(
+        "/* Bytes of '{0}': {1} for the sizes in io; UINT64_MAX where data decide. */\n"
+        "static inline uint64_t {2}_output_{3}_bytes({4}) {{\n"
+        "  int64_t dims[{5}];\n  uint64_t bytes = {6}u;\n  int i;\n"
+        "  {2}_output_{3}_dims({7}io, dims);\n"
+        "  for (i = 0; i < {5}; ++i) {{\n    if (dims[i] < 0) return UINT64_MAX;\n"
+        "    bytes *= (uint64_t)dims[i];\n  }\n  return bytes;\n}\n",
+        comment_text(t.name), type_text(t), prefix_, name, size_arguments(), t.dims.size(),
+        dtype_bytes(t.dtype), model_.freestanding ? "" : "api, ");
+  }
+
+  void write_arena() {
+    const bool readable = !model_.arena_text.empty() && model_.arena_text.size() <= kReadable;
+    const std::string comment = "/* Bytes of working memory of a run with the sizes in io" +
+                                (readable ? ":\n   " + comment_text(model_.arena_text) : "") +
+                                " */";
+    std::string body = symbol_values() + "  return api->arena_bytes(symbols);\n";
+    if (model_.freestanding) {
+      const auto bytes = model_.arena.defined() ? in_c(model_.arena, "b") : std::nullopt;
+      if (!bytes) return;
+      body = bytes->statements + "  (void)io;\n  return (uint64_t)" + bytes->value + ";\n";
+    }
+    line("{0}\nstatic inline uint64_t {1}_arena_bytes({2}) {{\n{3}}\n", comment, prefix_,
+         size_arguments(), body);
   }
 
   void write_create() {
     line("/* A context for `threads` threads; 0: as many as the process may use. */");
     line(
-        "static inline tw_status tw_{0}_create(const tw_api* api, int32_t threads, tw_context** "
+        "static inline tw_status {0}_create(const tw_api* api, int32_t threads, tw_context** "
         "context) {{\n"
         "  tw_options options = {{0, 0, 0, 0, 0, 0, 0, 0, 0};\n  options.size = (uint32_t)sizeof "
         "options;\n  options.threads = threads;\n"
         "  return api->create(&options, context);\n}\n",
-        model_.name);
+        prefix_);
   }
 
   // Statements that fill one tw_tensor: `array`[index].
@@ -283,9 +386,9 @@ class HeaderWriter {
 
   void write_run() {
     line(
-        "static inline tw_status tw_{0}_run(const tw_api* api, tw_context* context, const "
-        "tw_{0}_io* io) {{",
-        model_.name);
+        "static inline tw_status {0}_run(const tw_api* api, tw_context* context, const {0}_io* io) "
+        "{{",
+        prefix_);
     line("  tw_tensor inputs[{0}], outputs[{1}];", std::max<size_t>(inputs_.size(), 1),
          std::max<size_t>(outputs_.size(), 1));
     for (size_t i = 0; i < inputs_.size(); ++i)
@@ -303,24 +406,26 @@ class HeaderWriter {
   }
 
   const ModelInterface& model_;
+  const std::string prefix_, macro_;  // of functions and types; of macros
   std::vector<std::string> taken_, symbols_, inputs_, outputs_;
   std::string out_;
 };
 
 }  // namespace
 
-std::string c_identifier(const std::string& name, std::vector<std::string>& taken) {
+std::string c_identifier(const std::string& name, std::vector<std::string>& taken, size_t rank) {
   std::string id = identifier(name);
   if (is_reserved_name(id)) id = id[0] == '_' ? "x" + id : id + "_";
   // Macros are in upper case: names that differ only in case would clash.
+  const std::vector<std::string> suffixes = macro_suffixes(rank);
   const auto is_taken = [&](const std::string& unique) {
-    for (const char* suffix : kSuffixes)
-      if (std::find(taken.begin(), taken.end(), upper(unique + suffix)) != taken.end()) return true;
-    return false;
+    return std::ranges::any_of(suffixes, [&](const std::string& suffix) {
+      return std::ranges::find(taken, upper(unique + suffix)) != taken.end();
+    });
   };
   std::string unique = id;
   for (int i = 2; is_taken(unique); ++i) unique = id + "_" + std::to_string(i);
-  for (const char* suffix : kSuffixes) taken.push_back(upper(unique + suffix));
+  for (const std::string& suffix : suffixes) taken.push_back(upper(unique + suffix));
   return unique;
 }
 

@@ -28,7 +28,7 @@ class ProgramEmitter : CallEmitter {
         module_, b_.getInt8Ty(), true, llvm::GlobalValue::ExternalLinkage, nullptr, "tw_manifest");
     manifest->setVisibility(llvm::GlobalValue::HiddenVisibility);
     auto i32 = [&](size_t n) { return b_.getInt32(static_cast<uint32_t>(n)); };
-    std::vector<Constant*> fields = {text(program_.name),
+    std::vector<Constant*> fields = {text(options.symbol),
                                      text(options.target_name),
                                      manifest,
                                      i32(program_.inputs.size()),

@@ -46,12 +46,17 @@ std::string stem_of(const std::string& path) {
 }
 
 ModelInterface interface_of(const Program& program, const SymbolNames& names,
-                            const std::string& name, const Target& target) {
+                            const CompileOptions& options, const std::string& name,
+                            const Target& target) {
   ModelInterface model;
   model.name = name;
+  model.prefix = options.prefix;
   model.freestanding = is_freestanding(target.triple);
   for (const std::string& symbol : program.symbols)
     model.symbols.push_back(symbol_name(names, symbol));
+  model.variables = program.symbols;
+  model.arena = program.arena_bytes;
+  model.arena_text = to_string(program.arena_bytes, names);
   auto tensor = [&](const TensorSpec& spec) {
     InterfaceTensor t{spec.name, spec.dtype, {}};
     for (const Expr& dim : spec.dims) {
@@ -65,6 +70,7 @@ ModelInterface interface_of(const Program& program, const SymbolNames& names,
       } else {
         d.kind = InterfaceDim::Kind::computed;
         d.text = to_string(dim, names);
+        d.value = dim;
       }
       t.dims.push_back(std::move(d));
     }
@@ -324,6 +330,9 @@ void cover(ModelInterface& interface, const ModelInterface& other) {
   larger(interface.arena_bytes, other.arena_bytes);
   larger(interface.max_arena_bytes, other.max_arena_bytes);
   interface.grows |= other.grows;
+  if (interface.arena_text == other.arena_text) return;
+  interface.arena = {};
+  interface.arena_text.clear();
 }
 
 // The target of the first program of a library.
@@ -336,10 +345,11 @@ Target first_path(Target target) {
 }
 
 ModelInterface interface_of_all(const Program& first, const std::vector<WiderPath>& wider,
-                                const Model& model, const std::string& name, const Target& target) {
-  ModelInterface interface = interface_of(first, model.symbol_names, name, target);
+                                const Model& model, const CompileOptions& options,
+                                const std::string& name, const Target& target) {
+  ModelInterface interface = interface_of(first, model.symbol_names, options, name, target);
   for (const WiderPath& path : wider)
-    cover(interface, interface_of(path.program, model.symbol_names, name, path.target));
+    cover(interface, interface_of(path.program, model.symbol_names, options, name, path.target));
   return interface;
 }
 
@@ -419,8 +429,8 @@ Error write_library(ObjectCode code, const LibraryParts& of, const CompileOption
   for (const WiderPath& path : of.wider)
     manifest.paths.push_back(
         make_manifest(of.model, path.program, path.target, of.symbol, options, path.report));
-  const ModelInterface interface = interface_of_all(of.program, of.wider, of.model, of.symbol,
-                                                    of.target);
+  const ModelInterface interface = interface_of_all(of.program, of.wider, of.model, options,
+                                                    of.symbol, of.target);
   if (options.emit == Emit::object) {
     TW_ASSIGN(report.object, write_object_files(std::move(code.objects), manifest, of.program,
                                                 interface, options));

@@ -53,6 +53,7 @@ struct CompileOptions {
   std::string weights;  // a file of their own for the weights; "" = inside the library
   // C identifier of the model; "" = from the output's file name
   std::string name;
+  std::string prefix;  // of the header's names; "" = tw_ and the name
   Emit emit = Emit::so;
   std::map<std::string, int64_t> dims;
   SymbolLimitsOf limits;  // of dimensions that stay free

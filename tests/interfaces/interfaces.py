@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """What programs call: the Python module against onnxruntime, runs that are cancelled, a thousand contexts on 16 threads
-(the host under the thread sanitizer), and runs that make no system call.
+(the host under the thread sanitizer), runs that make no system call, and the names in headers and libraries.
 
     interfaces.py --tilewright BUILD/tilewright
 """
 import argparse
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -189,6 +190,64 @@ def check_weights(args, folder):
     print("ok   weights apart: found, shared, refused when they are others; two builds are equal")
 
 
+def check_file_names(args, folder):
+    """A library's bytes know its own name, and not the model's file."""
+    libraries = []
+    for stem in ("a", "a-model-of-another-name"):
+        model = folder / stem / f"{stem}.onnx"
+        model.parent.mkdir()
+        shutil.copy(DIGITS / "digits.onnx", model)
+        subprocess.run([args.tilewright, "compile", model, "-o", model.parent / "lib.so"], check=True, capture_output=True)
+        libraries.append((model.parent / "lib.so").read_bytes())
+        assert tilewright.Model(model.parent / "lib.so").name == "lib"
+    assert libraries[0] == libraries[1], "the model's file name is in the library"
+    print("ok   a model under two file names: equal bytes")
+
+
+FREE = """#include <stdio.h>
+#include "free.h"
+int main(void) {
+  enum { kRows = 3, kPixels = DIGITS_INPUT_IMAGE_DIM_2 * DIGITS_INPUT_IMAGE_DIM_3 };
+  static digits_input_image_t image[kRows * kPixels];
+  static digits_output_logits_t logits[kRows * DIGITS_OUTPUT_LOGITS_DIM_1];
+  int64_t dims[DIGITS_OUTPUT_LOGITS_RANK];
+  digits_io io = {0};
+  tw_context* context = NULL;
+  const tw_api* api = digits_query(TW_ABI_VERSION);
+  io.batch = kRows;
+  io.image = image;
+  io.logits = logits;
+  io.logits_bytes = sizeof logits;
+  digits_output_logits_dims(api, &io, dims);
+  if (!api || dims[0] != kRows || dims[1] != 10 || digits_output_logits_bytes(api, &io) != sizeof logits) return 1;
+  if (digits_arena_bytes(api, &io) != api->arena_bytes(dims)) return 2;   /* the first extent is the one size */
+  if (digits_create(api, 1, &context) != TW_OK || digits_run(api, context, &io) != TW_OK) return 3;
+  api->destroy(context);
+  return logits[0] != logits[10] || logits[0] == 0;   /* equal rows */
+}
+"""
+
+
+def check_prefix(args, folder):
+    """The names of a header begin as the caller says; sizes are functions. No line is longer than a person reads."""
+    flags = ["--prefix", "digits", "--name", "other"]
+    made = subprocess.run([args.tilewright, "compile", DIGITS / "digits_batch.onnx", "-o", folder / "free.so", *flags], check=True,
+                          capture_output=True, text=True)
+    header = (folder / "free.h").read_text()
+    longest = max(made.stdout.splitlines() + header.splitlines(), key=len)
+    assert len(longest) <= 200, longest
+    (folder / "free.c").write_text(FREE)
+    subprocess.run(["cc", "-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", folder / "free.c", folder / "free.so", f"-Wl,-rpath,{folder}",
+                    "-o", folder / "free"], check=True)
+    done = subprocess.run([folder / "free"])
+    assert done.returncode == 0, done.returncode
+    for prefix, why in (("TW", "own"), ("2x", "C identifier"), ("a-b", "C identifier")):
+        done = subprocess.run([args.tilewright, "compile", DIGITS / "digits.onnx", "-o", folder / "no.so", "--prefix", prefix],
+                              capture_output=True, text=True)
+        assert done.returncode == 1 and why in done.stderr and not (folder / "no.so").exists(), done.stderr
+    print("ok   a header of free sizes with a prefix of one's own")
+
+
 PATHS = {"Nehalem": "x86-64-v2", "Haswell": "x86-64-v3"}   # qemu's processors
 ASK = """import sys
 sys.path.insert(0, sys.argv[1])
@@ -242,7 +301,7 @@ def main():
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
-        for check in (check_python, check_cancel, check_contexts, check_quiet, check_weights, check_fat):
+        for check in (check_python, check_cancel, check_contexts, check_quiet, check_weights, check_fat, check_file_names, check_prefix):
             check(args, folder)
 
 

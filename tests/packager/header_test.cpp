@@ -30,9 +30,10 @@ tw::ModelInterface odd_model() {  // static, with names that C does not take
   return m;
 }
 
-tw::ModelInterface fake_model(const std::string& name) {
+tw::ModelInterface fake_model(const std::string& name, const std::string& prefix = "") {
   tw::ModelInterface m;
   m.name = name;
+  m.prefix = prefix;
   const InterfaceDim n{Kind::symbol, 0, {}}, four{Kind::fixed, 4, {}};
   m.symbols = {"n"};
   m.inputs = {{"a", DType::f32, {n, four}},
@@ -59,7 +60,8 @@ const char* const kProgram = R"(#include "fake.h"
 #include <stdio.h>
 int main(void) {
   float a[8] = {1, 2, 3, 4, 5, 6, 7, 8}, b[8] = {0, 0, 0, 0, 0, 0, 0, 0}, c[4] = {0.5f, 0, -300, 0}, y[8];
-  int64_t count = 0;
+  tw_fake_output_count_t count = 0;
+  int64_t dims[3];
   const tw_api* api = tw_fake_query(TW_ABI_VERSION);
   tw_context* context = NULL;
   tw_fake_io io;
@@ -68,12 +70,17 @@ int main(void) {
   io.n = 2;
   io.a = a; io.b = b; io.c = c; io.y = y; io.y_bytes = sizeof y; io.count = &count;
   if (tw_fake_output_y_bytes(api, &io) != sizeof y) return 4;
+  tw_fake_output_y_dims(api, &io, dims);
+  tw_fake_input_c_dims(api, &io, dims + 2);
+  if (dims[0] != 2 || dims[1] != 4 || dims[2] != 4) return 5;
+  if (other_query(TW_ABI_VERSION) != tw_other_query(TW_ABI_VERSION) || OTHER_OUTPUTS != 2) return 6;
+  if (tw_fake_arena_bytes(api, &io) != api->arena_bytes(&io.n)) return 7;
   printf("%d ", (int)tw_fake_run(api, context, &io));
   printf("%d\n", (int)y[6]);
   io.n = 0;
   printf("%d %s\n", (int)tw_fake_run(api, context, &io), api->last_error(context));
   api->destroy(context);
-  return sizeof(tw_odd_io) > 0 && TW_ODD_INPUT_INPUT_1_0_BYTES == 16 && TW_ODD_ARENA_BYTES == 1024 ? 0 : 3;
+  return sizeof(tw_odd_io) > 0 && sizeof(tw_odd_input__2x_t) == 2 && TW_FAKE_INPUT_A_DIM_1 == 4 && TW_ODD_OUTPUT_INPUT_1_0_2_DIM_0 == 4 && TW_ODD_INPUT_INPUT_1_0_BYTES == 16 && TW_ODD_ARENA_BYTES == 1024 ? 0 : 3;
 }
 )";
 
@@ -140,13 +147,16 @@ TEST_CASE("identifiers are valid and distinct") {
   CHECK(tw::c_identifier("y_bytes", taken) == "y_bytes_2");
   CHECK(tw::c_identifier("z_rank", taken) == "z_rank");
   CHECK(tw::c_identifier("z", taken) == "z_2");
+  CHECK(tw::c_identifier("w", taken, 2) == "w");
+  CHECK(tw::c_identifier("w_dim_1", taken, 1) == "w_dim_1_2");
+  CHECK(tw::c_identifier("w_dim_2", taken, 1) == "w_dim_2");
 }
 
 TEST_CASE("headers compile strictly and two models link into one program") {
   const ScratchDir dir;
   write(dir / "odd.h", tw::write_header(odd_model()));
   write(dir / "fake.h", tw::write_header(fake_model("fake")));
-  write(dir / "other.h", tw::write_header(fake_model("other")));
+  write(dir / "other.h", tw::write_header(fake_model("other", "other")));
   write(dir / "main.c", kProgram);
   write(dir / "main.cpp", kProgram);
   write_fake(dir / "fake.so", "fake.x86_64");
@@ -164,6 +174,48 @@ TEST_CASE("headers compile strictly and two models link into one program") {
   CHECK(run.status == 0);
 }
 
+// Sizes of a freestanding object, by C alone: a long formula is a function of short lines.
+TEST_CASE("a freestanding header's functions give the extents and the arena") {
+  const ScratchDir dir;
+  tw::ModelInterface m;
+  m.name = "bare";
+  m.freestanding = true;
+  m.symbols = {"rows"};
+  m.variables = {"n"};
+  const tw::Expr n = tw::var("n");
+  tw::Expr bytes = n * 64;
+  for (int i = 1; i < 20; ++i)
+    bytes = tw::max(bytes, tw::floor_div(n * (100 - i) + i, tw::Expr(3)) * 64);
+  m.arena = bytes;
+  m.arena_text = std::string(5000, 'x');
+  m.inputs = {{"x", DType::f32, {{Kind::symbol, 0, {}, {}}}}};
+  m.outputs = {{"y", DType::f32, {{Kind::computed, 0, "n // 2 + 1", tw::floor_div(n, 2) + 1}}},
+               {"z", DType::i64, {{Kind::computed, 0, "data", tw::var("found")}}}};
+  const std::string header = tw::write_header(m);
+  write(dir / "bare.h", header);
+  std::istringstream lines(header);
+  for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 200);
+  const tw::Expr at_7 = tw::substitute(bytes, "n", 7);
+  write(dir / "main.c", R"(#include "bare.h"
+#include <stdio.h>
+int main(void) {
+  tw_bare_io io;
+  int64_t dims[1];
+  io.rows = 7;
+  tw_bare_output_z_dims(&io, dims);
+  printf("%d %d %d %llu\n", (int)dims[0], (int)tw_bare_output_y_bytes(&io), tw_bare_output_z_bytes(&io) == UINT64_MAX,
+         (unsigned long long)tw_bare_arena_bytes(&io));
+  return 0;
+}
+)");
+  must("cd " + dir.path() + " && " TW_CLANG " -std=c99 -Wall -Wextra -Werror -c main.c -o main.o");
+  if (run_command("cc --version").status != 0) return;
+  // tw_bare_run is not called: what it calls need not be there
+  must("cd " + dir.path() + " && cc -O1 main.c -o main");
+  CHECK(run_command("cd " + dir.path() + " && ./main").output ==
+        "-1 16 1 " + std::to_string(*tw::as_const(at_7)) + "\n");
+}
+
 TEST_CASE("headers of inputs and outputs of every type are C and C++, without a warning") {
   const ScratchDir dir;
   tw::ModelInterface m;
@@ -178,11 +230,16 @@ TEST_CASE("headers of inputs and outputs of every type are C and C++, without a 
     m.outputs.push_back({"made_" + name, dtype, {{Kind::computed, 0, "n + 1"}}});
   }
   m.needs = {"y (Add) needs n * 2 == 4 /* n */ // 2"};
+  m.variables = {"n"};
+  m.arena = tw::var("n") * 64;
+  m.arena_text = "n*64 /* n */";
   write(dir / "types.h", tw::write_header(m));
+  m.prefix = "My_types";
+  write(dir / "prefixed.h", tw::write_header(m));
   m.freestanding = true;
   write(dir / "bare.h", tw::write_header(m));
   const bool has_cc = run_command("cc --version").status == 0;
-  for (const std::string header : {"types.h", "bare.h"})
+  for (const std::string header : {"types.h", "prefixed.h", "bare.h"})
     for (const std::string standard : {"c99", "c11", "c17", "c++11", "c++17", "c++20"}) {
       const bool cpp = standard.find("++") != std::string::npos;
       const std::string file = dir / (header + (cpp ? ".cpp" : ".c"));

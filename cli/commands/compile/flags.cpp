@@ -22,6 +22,9 @@ void define_file_flags(Flags& flags, CompileArgs& args) {
   flags.text("--name", args.name, "ID",
              "C identifier of the model: the library exports tw_ID_query; default: the library's "
              "file name without its ending");
+  flags.text("--prefix", args.prefix, "ID",
+             "C identifier that begins the header's names: ID_run, ID_INPUTS; default: tw_ and the "
+             "model's");
   flags.text("--emit", args.emit, "STAGE",
              std::string(
                  "so: a shared library (default); obj: an object or a static library to link; else "

@@ -25,8 +25,8 @@
 namespace tw {
 
 struct CompileArgs {
-  std::string model, target = "host", output, name, header, weights, emit, dump_dir, log, tune,
-                     depfile, budget, junit, report, optimize;
+  std::string model, target = "host", output, name, prefix, header, weights, emit, dump_dir, log,
+                     tune, depfile, budget, junit, report, optimize;
   PrecisionFlag precision;
   AccuracyFlags accuracy;
   AlgorithmFlags algorithms;

@@ -13,12 +13,22 @@
 namespace tw {
 namespace {
 
-Error check_name(const std::string& name) {
+Error check_identifier(const char* flag, const std::string& name) {
   bool good = name.empty() || !(name[0] >= '0' && name[0] <= '9');
   for (const char c : name)
     good &= (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   if (good) return Error::success();
-  return make_error(DiagCode::invalid_argument, "--name '{0}' is not a C identifier", name);
+  return make_error(DiagCode::invalid_argument, "{0} '{1}' is not a C identifier", flag, name);
+}
+
+// Names of the header's own begin with tw_ and TW_.
+Error check_prefix(const std::string& prefix) {
+  TW_TRY(check_identifier("--prefix", prefix));
+  if (llvm::StringRef(prefix).lower() != "tw") return Error::success();
+  return make_error(DiagCode::invalid_argument,
+                    "--prefix '{0}': tw_create, tw_run and the like are Tilewright's own; take "
+                    "another word",
+                    prefix);
 }
 
 Error check_passes(const std::vector<std::string>& names, const char* flag) {
@@ -111,7 +121,8 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
   if (!emit)
     return make_error(DiagCode::invalid_argument, "--emit '{0}' is none of {1}", args.emit,
                       emit_names());
-  TW_TRY(check_name(args.name));
+  TW_TRY(check_identifier("--name", args.name));
+  TW_TRY(check_prefix(args.prefix));
   TW_TRY(check_passes(args.passes, "--passes"));
   TW_TRY(check_passes(args.print_after, "--print-after"));
   TW_TRY(parse_dims(args.dims, o.dims, o.limits));
@@ -129,6 +140,7 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
   o.header = args.header;
   o.weights = args.weights;
   o.name = args.name;
+  o.prefix = args.prefix;
   o.emit = *emit;
   o.strict = args.strict;
   o.jobs = args.jobs;
