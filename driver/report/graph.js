@@ -56,7 +56,8 @@ function place(rows) {
   return all.reduce((x, p) => Math.max(x, p.x + half(p)), 0);
 }
 
-// calls: {label, title, weight: 0 to 1, its share of the colour}. Gives {element, choose(i)}, or null.
+// calls: {label, title, weight: 0 to 1, its share of the colour}. Gives {element, show(i), choose(i)}, or null. show: of a
+// drawing that is larger than the window, the part with the call.
 function drawGraph(calls, after, choose) {
   const rows = layersOf(after);
   if (!rows) return null;
@@ -76,15 +77,19 @@ function drawGraph(calls, after, choose) {
                     style: `fill-opacity: ${(.08 + .72 * call.weight).toFixed(3)}`}),
       make('text', {x: p.x, y: y(p.row) + 4, 'text-anchor': 'middle'}, call.label.length > 19 ? call.label.slice(0, 18) + '…' : call.label),
       make('title', {}, call.title));
-    boxes[p.i].top = y(p.row);
+    boxes[p.i].at = {x: p.x, y: y(p.row)};
   }
   const drawing = make('svg', {class: 'graph', width, height, viewBox: `0 0 ${width} ${height}`, role: 'img',
                                'aria-label': 'Calls, each below those whose results it reads'},
                        ...edges.map((e) => e.element), ...boxes);
   const element = scroll('Drawing of the graph', drawing);
-  return {element, choose(chosen) {
+  const show = (i) => {
+    element.scrollTop = boxes[i].at.y - element.clientHeight / 2;
+    element.scrollLeft = boxes[i].at.x - element.clientWidth / 2;
+  };
+  return {element, show, choose(chosen) {
     boxes.forEach((box, i) => box.classList.toggle('chosen', i === chosen));
     for (const e of edges) e.element.classList.toggle('chosen', e.ends.includes(chosen));
-    element.scrollTop = boxes[chosen].top - element.clientHeight / 2;
+    show(chosen);
   }};
 }

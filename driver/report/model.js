@@ -63,6 +63,7 @@ section('graph', 'Graph', make('details', {open: ''},
   make('summary', {}, 'A box is a call, below those whose results it reads.' +
                       (timed ? ' A stronger colour takes more of the time.' : '')),
   graph ? graph.element : make('p', {class: 'note'}, 'It has too many calls and edges for a drawing.')));
+if (graph && calls.length) graph.show(0);
 
 function links(title, list) {
   const items = list.map((i) => make('li', {}, make('button', {onclick: () => choose(i)}, rows[i].name)));

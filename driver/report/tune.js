@@ -44,7 +44,7 @@ function draw() {
       bySeconds ? 'seconds: show trials' : 'trials: show seconds')),
     steps([{name: 'network', i: -2, points: reached.map((r) => [xOf(r.seconds, r.trials), r.network_seconds * 1e3])}], xTitle(),
       'Milliseconds of the whole network with the best schedules so far, by ' + xTitle() +
-      '. It rises while kernels get their first time.', 'Time of the network', 3));
+      '. Kernels without a time of their own yet count with their default schedule\'s.', 'Time of the network', 3));
   curves.lastChild.replaceChildren(steps(tasks.map(curveOf).filter((l) => l.points.length), xTitle(),
     'How many times faster than its default schedule each kernel is, by ' + xTitle() + '. The chosen one is marked.', 'Gains', 2));
 }

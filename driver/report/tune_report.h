@@ -12,9 +12,10 @@ namespace tw {
 
 // The state behind a round of one task.
 struct TuneRound {
-  double seconds = 0;  // since the command began
-  int trials = 0;      // of all tasks
-  double network_seconds = 0;
+  double seconds = 0;           // since the command began
+  int trials = 0;               // of all tasks
+  double network_seconds = 0;   // of the tasks that have a time
+  std::vector<size_t> reached;  // tasks that have one since the round before
   size_t task = 0;
   int task_trials = 0;
   double task_seconds = 0;  // of its best; infinite: none yet
@@ -41,6 +42,7 @@ class RoundsWatch final : public TuneWatch {
   const TuneBudget* budget_ = nullptr;
   std::mutex mutex_;  // guards the rounds
   std::vector<TuneRound> rounds_;
+  std::vector<bool> has_time_;  // by task
 };
 
 struct TuneReport {

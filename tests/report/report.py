@@ -142,6 +142,8 @@ def check_tuning(path, trials):
     assert report["trials"] == trials, report["trials"]
     rounds = report["rounds"]
     assert rounds and all(a["seconds"] <= b["seconds"] and a["trials"] <= b["trials"] for a, b in zip(rounds, rounds[1:]))
+    times = [r["network_seconds"] for r in rounds]
+    assert all(b <= a * (1 + 1e-9) for a, b in zip(times, times[1:])), f"the network gets slower: {times}"
     for task in report["tasks"]:
         assert task["schedule"] and task["default_schedule"] and task["seconds"] <= task["default_seconds"], task
         assert min(task["curve"], default=task["seconds"]) == task["seconds"], task
@@ -200,6 +202,40 @@ def check_click(path, report, folder):
         assert 'data-wide="0"' in page, f"wider than a window of {width} pixels: {re.findall('data-wide=.*?>', page)}"
 
 
+def branching_model(path):
+    """A stem, many branches beside each other, and a head: a drawing that is wider than a phone, with nothing at its left."""
+    weights = [helper.make_tensor(f"w{i}", TensorProto.FLOAT, [16, 16], [0.01 * (i + 1)] * 256) for i in range(14)]
+    nodes = [helper.make_node("MatMul", ["x", "w0"], ["stem"])]
+    nodes += [helper.make_node("MatMul", ["stem", f"w{i}"], [f"b{i}"]) for i in range(14)]
+    nodes += [helper.make_node("Softmax", [f"b{i}"], [f"s{i}"]) for i in range(14)]
+    nodes += [helper.make_node("Concat", [f"s{i}" for i in range(14)], ["all"], axis=1), helper.make_node("Softmax", ["all"], ["y"])]
+    graph = helper.make_graph(nodes, "wide", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [8, 16])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [8, 224])], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+# How many boxes of the drawing a person sees before anything is scrolled by hand, and then of the call that is chosen.
+SEEN = """{ const view = document.querySelector('#graph .scroll').getBoundingClientRect();
+const seen = (selector) => [...document.querySelectorAll(selector)].map((box) => box.getBoundingClientRect()).filter((b) =>
+  b.left >= view.left && b.right <= view.right && b.top >= view.top && b.bottom <= view.bottom).length;
+document.body.dataset.first = seen('.node:first-of-type');
+document.querySelector('#kernels tbody tr:last-child button').click();
+document.body.dataset.chosen = seen('.node.chosen'); }"""
+
+
+def check_phone(tilewright, folder):
+    """On a phone the drawing begins where the first call is, and goes where the chosen one is."""
+    model, page = folder / "wide.onnx", folder / "wide.html"
+    branching_model(model)
+    run(tilewright, "compile", model, "-t", "cortex-a72", "-o", folder / "wide.so", "--report", page)
+    page.write_text(page.read_text().replace("</body>", f"<script>{SEEN}</script></body>"))
+    text = shown(page, 500)
+    if text is None:
+        return
+    found = {name: re.search(f'data-{name}="(\\d+)"', text) for name in ("first", "chosen")}
+    assert all(m and m[1] == "1" for m in found.values()), {name: m and m[0] for name, m in found.items()}
+
+
 def check_few_errors(tilewright, folder):
     """Where no error was reached in time the page says so, and has no empty table."""
     page = folder / "few.html"
@@ -225,6 +261,7 @@ def main():
         seen = check_browser(page, len(report["calls"]), len(report["calls"]))
         check_click(page, report, folder)
         check_few_errors(tilewright, folder)
+        check_phone(tilewright, folder)
         run(tilewright, "tune", DIGITS, "--trials", 8, "--log", folder / "log.db", "--report", page)
         tuning = check_tuning(page, 8)
         check_browser(page, len(tuning["tasks"]), 0)
