@@ -27,7 +27,7 @@ function(_tilewright_default_target result)
   set(${result} ${name} PARENT_SCOPE)
 endfunction()
 
-# tilewright_add_model(NAME MODEL FILE [TARGET NAME|FILE] [FROZEN] [BUDGET FILE] [DIMS NAME=N ...] [OPTIONS ...])
+# tilewright_add_model(NAME MODEL FILE [TARGET NAME|FILE] [FROZEN] [BUDGET FILE] [DIMS NAME=N ...] [INSTALL FOLDER] [OPTIONS ...])
 #
 # Compiles MODEL to NAME/NAME.so with NAME.h beside it, in the current build folder. The target NAME is that library with
 # its header; link to it. The model is compiled again when its bytes, those of its external tensors, the target's
@@ -36,9 +36,11 @@ endfunction()
 #   FROZEN   the build fails where the tilewright.lock beside the model does not pin every kernel
 #   BUDGET   the build fails where the library needs more than the file allows
 #   DIMS     as --dim
+#   INSTALL  'cmake --install' puts the library into this folder of the prefix. Programs that are linked to the model look for it
+#            in their own folder: bin is where 'install(TARGETS PROGRAM)' puts them
 #   OPTIONS  further flags of 'tilewright compile'
 function(tilewright_add_model name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "FROZEN" "MODEL;TARGET;BUDGET" "DIMS;OPTIONS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "FROZEN" "MODEL;TARGET;BUDGET;INSTALL" "DIMS;OPTIONS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "tilewright_add_model(${name}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
   elseif(NOT arg_MODEL)
@@ -77,6 +79,12 @@ function(tilewright_add_model name)
   set_target_properties(${name} PROPERTIES IMPORTED_LOCATION "${folder}/${name}.so"
     INTERFACE_INCLUDE_DIRECTORIES "${folder}")
   add_dependencies(${name} ${name}_model)
+  if(arg_INSTALL)
+    install(PROGRAMS "${folder}/${name}.so" DESTINATION "${arg_INSTALL}")
+    # By a file: generators do not agree on how a $ is quoted
+    file(WRITE "${folder}/rpath" "-Wl,-rpath,$ORIGIN\n")
+    set_target_properties(${name} PROPERTIES INTERFACE_LINK_OPTIONS "@${folder}/rpath")
+  endif()
 endfunction()
 
 cmake_policy(POP)

@@ -12,7 +12,7 @@ core_apt="g++ make git ca-certificates llvm-22-dev libpolly-22-dev liblld-22-dev
   protobuf-compiler libyaml-cpp-dev libcli11-dev doctest-dev nlohmann-json3-dev zlib1g-dev libsqlite3-dev libxgboost-dev libstb-dev
   libseccomp-dev python3-venv python3-pip lld-22 libstdc++-12-dev-arm64-cross libstdc++-12-dev-armhf-cross"
 test_apt="libc6-dev-arm64-cross libc6-dev-riscv64-cross libc6-dev-armhf-cross qemu-user musl-tools binutils strace libjpeg-dev
-  libonnx-testdata qemu-system-arm meson zsh fish mmdebstrap chromium"
+  libonnx-testdata qemu-system-arm meson pkgconf zsh fish mmdebstrap chromium"
 sanitizers_apt="libclang-rt-22-dev clang-tidy-22"
 vdla_apt="verilator yosys"
 opencl_apt="pocl-opencl-icd ocl-icd-libopencl1"

@@ -2,7 +2,9 @@
 """Packages of Tilewright from a finished build: a wheel and a .deb, each with all that the compiler needs but glibc and
 libstdc++. Equal builds give equal bytes: times are SOURCE_DATE_EPOCH's, or those of the last commit.
 
-    package.py --build build/release --output build/packages [--wheel] [--deb]      (default: both)
+    package.py --build build/release --output build/packages [--wheel] [--deb] [--home URL]      (default: both)
+
+--home: where the repository's files are on the web, for the links of the page that PyPI makes of README.
 """
 import argparse
 import os
@@ -83,6 +85,7 @@ def main():
     parser.add_argument("--output", type=pathlib.Path, required=True)
     parser.add_argument("--wheel", action="store_true")
     parser.add_argument("--deb", action="store_true")
+    parser.add_argument("--home", metavar="URL")
     arguments = parser.parse_args()
     both = arguments.wheel == arguments.deb
     arguments.output.mkdir(parents=True, exist_ok=True)
@@ -91,7 +94,7 @@ def main():
         install_tree(arguments.build.resolve(), tree)
         version = version_of(tree)
         if both or arguments.wheel:
-            print(wheel.write(tree, version, epoch(), arguments.output))
+            print(wheel.write(tree, version, epoch(), arguments.output, arguments.home))
         if both or arguments.deb:
             print(deb.write(tree, version, epoch(), arguments.output, pathlib.Path(folder) / "deb"))
 

@@ -3,6 +3,7 @@ import base64
 import hashlib
 import pathlib
 import platform
+import re
 import time
 import zipfile
 
@@ -20,10 +21,22 @@ def tag():
 def metadata(version):
     return (f"Metadata-Version: 2.1\nName: tilewright\nVersion: {version}\n"
             "Summary: Compiles ONNX models ahead of time into self-contained shared libraries\n"
-            "Requires-Python: >=3.8\nDescription-Content-Type: text/markdown\n\n")
+            "Requires-Python: >=3.8\nProvides-Extra: numpy\nRequires-Dist: numpy; extra == 'numpy'\n"
+            "Description-Content-Type: text/markdown\n\n")
 
 
-def contents(tree, version):
+def description(readme, home):
+    """README where no file is beside it: its links begin with `home`, the repository's address; without one they say which page
+    of the package they mean."""
+    if home:
+        return re.sub(r"\]\((?!\w+:)([^)]+)\)", rf"]({home.rstrip('/')}/\1)", readme)
+    without_pictures = re.sub(r"^!\[.*\n\n?", "", readme, flags=re.M)
+    linked = re.sub(r"\[([^]]+)\]\((?!\w+:)([^)]+)\)", r"\1 (`\2`)", without_pictures)
+    return linked + ("\nThe pages named here are in the package: `python -c \"import tilewright; print(tilewright.DOCS)\"` prints "
+                     "their folder.\n")
+
+
+def contents(tree, version, home):
     """Name in the wheel -> bytes and whether it is a program."""
     info, data = f"tilewright-{version}.dist-info", f"tilewright-{version}.data/data"
     files = {}
@@ -35,14 +48,14 @@ def contents(tree, version):
         files[f"tilewright/{path.name}"] = path.read_bytes(), False
     files["tilewright/model.py"] = (tree / "share/tilewright/python/tilewright.py").read_bytes(), False
     readme = (tree / "share/doc/tilewright/README.md").read_text()
-    files[f"{info}/METADATA"] = (metadata(version) + readme).encode(), False
+    files[f"{info}/METADATA"] = (metadata(version) + description(readme, home)).encode(), False
     files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: tilewright\nRoot-Is-Purelib: false\nTag: {tag()}\n".encode(), False
     files[f"{info}/entry_points.txt"] = b"[console_scripts]\ntilewright = tilewright.__main__:main\n", False
     return files, info
 
 
-def write(tree, version, epoch, folder):
-    files, info = contents(tree, version)
+def write(tree, version, epoch, folder, home):
+    files, info = contents(tree, version, home)
     record = ""
     for name, (text, _) in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(text).digest()).rstrip(b"=").decode()

@@ -2,7 +2,7 @@
 """The examples of builds: CMake with Ninja and with Make, and Meson. Each is built, built again with nothing to do, and
 built once more after one of its models changed: then that one alone is compiled.
 
-    builds.py --build build/release [--only cmake-ninja|cmake-make|cross|meson]
+    builds.py --build build/release [--only cmake-ninja|cmake-make|cross|meson|pkg-config]
 """
 import argparse
 import os
@@ -66,6 +66,13 @@ def check_cmake(place, generator, *flags):
     after = build()
     assert after[0] == before[0] and after[1] > before[1], f"{name}: not the changed model alone was compiled"
     place.classifies(*(ARM64 if flags else ()), f"{name}/classify")
+    # An installed program has its model beside it, wherever both are moved
+    place.run("cmake", "--install", name, "--prefix", place.folder / f"{name}-installed")
+    moved, hidden = place.folder / f"{name}-moved", place.folder / f"{name}-hidden"
+    (place.folder / f"{name}-installed").rename(moved)
+    (place.folder / name).rename(hidden)
+    place.classifies(*(ARM64 if flags else ()), moved / "bin/classify")
+    hidden.rename(place.folder / name)
     board = place.folder / "cmake/board.yaml"
     text = board.read_text()
     board.write_text(text.replace("artifact_bytes: 384KiB", "artifact_bytes: 1KiB"))
@@ -75,6 +82,19 @@ def check_cmake(place, generator, *flags):
     board.write_text(text)
     assert build()[0] == before[0], f"{name}: the other model was compiled, too"
     print(f"cmake with {generator}{' for ARM64' if flags else ''}: only what changed is compiled, a budget fails the build", flush=True)
+
+
+def check_pkg_config(place):
+    """A program that loads libraries takes the headers, and the compiler, from pkg-config."""
+    place.environment["PKG_CONFIG_PATH"] = str(place.prefix / "lib/pkgconfig")
+    (place.folder / "load.cpp").write_text(
+        '#include <tilewright.hpp>\nint main(int, char** words) { return tilewright::Model(words[1]).inputs().size() == 1 ? 0 : 1; }\n')
+    place.run("sh", "-ec", '"$(pkg-config --variable=compiler tilewright)" compile digits/digits.onnx -o loaded.so')
+    place.run("sh", "-ec", "c++ -std=c++20 load.cpp $(pkg-config --cflags tilewright) -o load -ldl")
+    place.run("./load", "./loaded.so")
+    workers = place.run("pkg-config", "--variable=workers", "tilewright").strip()
+    assert any(pathlib.Path(workers).glob("tilewright-worker.*")), workers
+    print("pkg-config: headers, compiler and workers", flush=True)
 
 
 def check_meson(place):
@@ -95,6 +115,7 @@ CHECKS = {
     "cmake-make": lambda place: check_cmake(place, "Unix Makefiles"),
     "cross": lambda place: check_cmake(place, "Ninja", f"-DCMAKE_TOOLCHAIN_FILE={place.folder / 'cmake/aarch64.cmake'}"),
     "meson": check_meson,
+    "pkg-config": check_pkg_config,
 }
 
 

@@ -10,6 +10,7 @@ import argparse
 import importlib.util
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -63,7 +64,39 @@ def check_wheel(build, folder):
     check_shells(venv)
     cmake = run(venv / "bin/python", "-c", "import tilewright; print(tilewright.CMAKE)").strip()
     assert (pathlib.Path(cmake) / "tilewrightConfig.cmake").is_file()
+    check_boards(venv, tilewright, folder)
+    check_description(venv)
     print("wheel: equal when built again, installs, compiles and runs the digits")
+
+
+def check_boards(venv, tilewright, folder):
+    """What measures on boards, and what runs libraries there."""
+    workers = pathlib.Path(run(venv / "bin/python", "-c", "import tilewright; print(tilewright.WORKERS)").strip())
+    assert {file.suffix for file in workers.iterdir()} >= {".x86_64", ".aarch64", ".armv7"}, list(workers.iterdir())
+    told = subprocess.run([workers / "tilewright-worker.x86_64"], capture_output=True, text=True)
+    assert "tilewright-worker DIR" in told.stdout + told.stderr, told
+    run(tilewright, "compile", ROOT / "examples/digits/digits.onnx", "-o", folder / "board.so", "--with-runner")
+    assert "logits" in run(folder / "board.run", "run", folder / "board.so", "--random", 1)
+
+
+def check_description(venv):
+    """The long description has no link to where nothing is, and the pages that it names are in the package."""
+    info, = venv.rglob("tilewright-*.dist-info/METADATA")
+    text = info.read_text()
+    assert "Provides-Extra: numpy" in text
+    dead = [link for link in re.findall(r"\]\(([^)]*)\)", text) if not link.startswith(("https://", "#"))]
+    assert not dead, f"links to no place: {dead}"
+    docs = pathlib.Path(run(venv / "bin/python", "-c", "import tilewright; print(tilewright.DOCS)").strip())
+    named = re.findall(r" \(`([^`]+)`\)", text)
+    assert named and all((docs / page).is_file() for page in named), named
+    home = wheel_module().description((docs / "README.md").read_text(), "https://example.org/tilewright/")
+    assert "](https://example.org/tilewright/docs/guide/README.md)" in home
+
+
+def wheel_module():
+    sys.path.insert(0, str(ROOT / "scripts/package"))
+    import wheel
+    return wheel
 
 
 def check_unfinished(folder):

@@ -7,6 +7,7 @@
         --ccache   objects that were compiled before are taken from there, and new ones kept
 """
 import argparse
+import os
 import pathlib
 import sys
 import tempfile
@@ -47,12 +48,15 @@ def check(block, arguments, folder):
     cache = {"root/.cache/ccache": arguments.ccache.resolve()} if arguments.ccache else {}
     root = CleanRoot(folder, "git", cache)
     run("git", "clone", "--quiet", ROOT, folder / PLACE)
+    certificates = {}   # of a network whose proxy signs anew
+    if "PIP_CERT" in os.environ:
+        certificates = {"PIP_CERT": root.put(pathlib.Path(os.environ["PIP_CERT"]))}
     commands = before(arguments.until, block)
     if commands == block:
         commands = commands + [more for word, list_ in AFTERWARDS.items() if word in " ".join(block) for more in list_]
     for command in commands:
         start = time.monotonic()
-        root("sh", "-ec", f"cd /{PLACE} && {command}")
+        root("sh", "-ec", f"cd /{PLACE} && {command}", **certificates)
         print(f"{command}: {(time.monotonic() - start) / 60:.1f} min", flush=True)
 
 

@@ -5,6 +5,9 @@ PREFIX = pathlib.Path(__file__).resolve().parent
 EXECUTABLE = PREFIX / "bin" / "tilewright"
 INCLUDE = PREFIX / "include"                     # tilewright.h, tilewright.hpp
 CMAKE = PREFIX / "lib" / "cmake" / "tilewright"  # tilewright_DIR of find_package
+PKGCONFIG = PREFIX / "lib" / "pkgconfig"         # a folder of PKG_CONFIG_PATH
+WORKERS = PREFIX / "share" / "tilewright" / "workers"   # tilewright-worker of each architecture, for boards
+DOCS = PREFIX / "share" / "doc" / "tilewright"   # README and the pages that it names
 
 
 def __getattr__(name):
