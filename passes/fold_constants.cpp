@@ -52,13 +52,13 @@ Expected<std::vector<Tensor>> compute(const Graph& graph, const Node& node) {
 }
 
 // Bytes that the results add: their own less those of the constants that nobody else reads.
-// nullopt: symbolic.
+// nullopt: symbolic, as an empty one may be too.
 std::optional<int64_t> growth(Rewriter& rewriter, const Node& node) {
   int64_t bytes = 0;
   for (ValueId output : node.outputs()) {
-    const auto count = as_const(element_count(rewriter.type(output).shape));
-    if (!count) return std::nullopt;
-    bytes += *count * dtype_bytes(rewriter.type(output).dtype);
+    const TensorType& type = rewriter.type(output);
+    if (!static_shape(type.shape)) return std::nullopt;
+    bytes += *as_const(element_count(type.shape)) * dtype_bytes(type.dtype);
   }
   for (ValueId input : node.inputs)
     if (input.valid() && rewriter.graph().is_constant(input) && rewriter.uses(input) == 1)

@@ -22,8 +22,7 @@ class CallPlanner {
     add_buffers();
     keep_what_is_sent();
     join_in_place(calls(), program_.kernels, lifetimes_);
-    growable_ = plan_growable(lifetimes_, lowered_.symbols, calls());
-    if (lowered_.in_region) TW_TRY(check_in_workspace());
+    growable_ = plan_growable(lifetimes_, lowered_.symbols, program_.growable_buffers, calls());
     TW_TRY(count_bytes());
     offsets_.resize(lifetimes_.size());
     for (int device = 0; device <= static_cast<int>(target_.devices.size()); ++device)
@@ -115,17 +114,6 @@ class CallPlanner {
     for (SizeStep& step : calls().steps)
       if (step.kind == SizeStep::Kind::read || step.kind == SizeStep::Kind::indices)
         renumber(step.at);
-  }
-
-  // The workspace of the call around a region holds all that is in it.
-  Error check_in_workspace() const {
-    for (size_t i = 0; i < lifetimes_.size(); ++i)
-      if (growable_[i] >= 0)
-        return make_error(DiagCode::unsupported,
-                          "a value inside of '{0}' needs {1} bytes, for which there is no limit "
-                          "before that runs",
-                          lowered_.graph->name, to_string(lifetimes_[i].bytes));
-    return Error::success();
   }
 
   // All that lies in arenas together has a number of bytes.
@@ -261,6 +249,7 @@ Expected<PlannedProgram> plan_program(LoweredProgram lowered, std::vector<Kernel
   program.weights = std::move(whole.weights);
   program.weight_bytes = whole.weight_bytes;
   program.regions = std::move(whole.regions);
+  program.growable_buffers = whole.growable_buffers;
   for (size_t d = 0; d < program.devices.size(); ++d) {
     program.devices[d].weights_offset = whole.devices[d].weights_offset;
     program.devices[d].weight_bytes = whole.devices[d].weight_bytes;

@@ -176,7 +176,7 @@ std::vector<Expr> conditions_of(const Graph& graph, const Node& node) {
   return out;
 }
 
-std::vector<int> plan_growable(std::vector<Lifetime>& lifetimes, const Ranges& symbols,
+std::vector<int> plan_growable(std::vector<Lifetime>& lifetimes, const Ranges& symbols, int& count,
                                Program& program) {
   std::vector<int> numbers(lifetimes.size(), -1);
   std::vector<int> last;  // by growable buffer: the last call that uses it
@@ -193,7 +193,7 @@ std::vector<int> plan_growable(std::vector<Lifetime>& lifetimes, const Ranges& s
   for (size_t i : order) {
     const Lifetime& own = lifetimes[i];
     const auto free = std::ranges::find_if(last, [&](int end) { return end < own.first; });
-    numbers[i] = static_cast<int>(free - last.begin());
+    numbers[i] = count + static_cast<int>(free - last.begin());
     if (free == last.end()) last.push_back(own.last);
     else *free = own.last;
     SizeStep step{.kind = SizeStep::Kind::grow,
@@ -202,7 +202,7 @@ std::vector<int> plan_growable(std::vector<Lifetime>& lifetimes, const Ranges& s
     step.bytes = own.bytes;
     program.steps.push_back(std::move(step));
   }
-  program.growable_buffers = static_cast<int>(last.size());
+  count += static_cast<int>(last.size());
   std::ranges::stable_sort(program.steps, [](const SizeStep& a, const SizeStep& b) {
     return std::pair(a.before, a.kind) < std::pair(b.before, b.kind);
   });

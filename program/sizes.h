@@ -20,8 +20,9 @@ Expr most_bytes(const Expr& bytes, const std::vector<std::string>& symbols, cons
 
 // By lifetime: the number of the growable buffer that it takes, or -1: the arena, for which its
 // bytes are replaced by their largest number where they depend on data. Growable buffers are shared
-// by lifetimes that do not meet. Adds the program's steps that let buffers grow; sorts all steps.
-std::vector<int> plan_growable(std::vector<Lifetime>& lifetimes, const Ranges& symbols,
+// by lifetimes that do not meet, and numbered from `count` on, which counts them. Adds the steps of
+// the program that let buffers grow; sorts all steps.
+std::vector<int> plan_growable(std::vector<Lifetime>& lifetimes, const Ranges& symbols, int& count,
                                Program& program);
 
 }  // namespace tw

@@ -21,9 +21,8 @@ static int32_t longest_shape(void) {
 }
 
 static uint64_t growable_count(void) {
-  return tw_model->data_symbol_count
-             ? (uint64_t)tw_model->growable_count + (uint64_t)tw_model->output_count
-             : 0;
+  return (uint64_t)tw_model->growable_count +
+         (uint64_t)(tw_model->data_symbol_count ? tw_model->output_count : 0);
 }
 
 static tw_context* map_context(void) {

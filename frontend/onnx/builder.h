@@ -136,6 +136,7 @@ class Builder {
   };
   bool may_replace(const std::string& symbol, const Expr& by);
   void replace_symbol(const std::string& symbol, const Expr& by, const Origin& origin);
+  void unify_expanded();
   bool limit(const Expr& symbol, const Expr& cut);
   void refresh();
   Expr current(const Expr& dim) const;  // with replaced symbols replaced

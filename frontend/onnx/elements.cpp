@@ -40,6 +40,10 @@ bool non_negative(const Expr& e, const Ranges& symbols) {
   return bounds.min && *bounds.min >= 0;
 }
 
+bool positive(const Expr& e, const Ranges& symbols) {
+  return constant_bounds(e, symbols).min.value_or(0) > 0;
+}
+
 std::optional<bool> decided(BinaryOp op, const Expr& a, const Expr& b, const Ranges& symbols) {
   const Expr difference = simplify(a - b, symbols);
   const Bounds bounds = constant_bounds(difference, symbols);
@@ -71,14 +75,14 @@ std::optional<Expr> apply(BinaryOp op, const Expr& a, const Expr& b, const Range
     case BinaryOp::min:
     case BinaryOp::max: return simplify(binary(op, a, b), symbols);
     case BinaryOp::div:
-      if (!cb || *cb <= 0 || !non_negative(a, symbols)) return std::nullopt;
+      if (!positive(b, symbols) || !non_negative(a, symbols)) return std::nullopt;
       return simplify(floor_div(a, b), symbols);
     case BinaryOp::mod:
-      if (!cb || *cb <= 0 || !non_negative(a, symbols)) return std::nullopt;
+      if (!positive(b, symbols) || !non_negative(a, symbols)) return std::nullopt;
       return simplify(floor_mod(a, b), symbols);
     case BinaryOp::floor_div:
     case BinaryOp::floor_mod:
-      if (!cb || *cb <= 0) return std::nullopt;
+      if (!positive(b, symbols)) return std::nullopt;
       return simplify(binary(op, a, b), symbols);
     case BinaryOp::lt:
     case BinaryOp::le:

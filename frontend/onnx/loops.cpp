@@ -74,6 +74,17 @@ TensorType carried_type(NodeImport& n, const LoopSpec& spec, size_t i, const Exp
   return type;
 }
 
+std::string carried_name(size_t i) { return "carried" + std::to_string(i); }
+
+bool is_idle(const LoopSpec& spec, size_t i) { return !spec.idle.empty() && spec.idle[i]; }
+
+// A carried value that nobody reads.
+Val unread(Builder& b, const TensorType& type) {
+  Expected<Val> made = b.emit(op::Expand{type.shape}, {b.scalar(0, type.dtype)}, {});
+  TW_CHECK(static_cast<bool>(made), "{0} is no type of a scalar's", to_string(type));
+  return *made;
+}
+
 // The values that the body's inputs stand for, in its own graph.
 std::vector<Val> region_inputs(NodeImport& n, const LoopSpec& spec, const std::string& iteration,
                                Builder& b) {
@@ -84,11 +95,13 @@ std::vector<Val> region_inputs(NodeImport& n, const LoopSpec& spec, const std::s
     inputs.push_back(b.known({Expr(1)}, DType::boolean, {}));  // no iteration begins otherwise
   }
   for (size_t i = 0; i < spec.carried.size(); ++i) {
-    const bool list = n.builder().list_kind(spec.carried[i]).has_value();
-    inputs.push_back(list ? b.list(Builder::ListKind::growing,
-                                   {b.known({Expr(static_cast<int64_t>(i))}, DType::i64, {})})
-                          : b.add_input("carried" + std::to_string(i),
-                                        carried_type(n, spec, i, var(iteration) - Expr(1))));
+    if (n.builder().list_kind(spec.carried[i])) {
+      inputs.push_back(b.list(Builder::ListKind::growing,
+                              {b.known({Expr(static_cast<int64_t>(i))}, DType::i64, {})}));
+      continue;
+    }
+    const TensorType type = carried_type(n, spec, i, var(iteration) - Expr(1));
+    inputs.push_back(is_idle(spec, i) ? unread(b, type) : b.add_input(carried_name(i), type));
   }
   for (size_t i = 0; i < spec.sliced.size(); ++i) {
     TensorType row = n.type(spec.sliced[i]);
@@ -188,6 +201,34 @@ bool known_outside(NodeImport& n, const Expr& e) {
   return known;
 }
 
+// By stacked result: wanted, and the body computes the size of its rows.
+std::vector<bool> sized_in_body(const LoopSpec& spec, const RegionDraft& draft) {
+  std::vector<bool> sized(spec.stacked_count());
+  const size_t first = draft.outputs.size() - sized.size();
+  for (size_t i = 0; i < sized.size(); ++i) {
+    const Val row = draft.outputs[first + i];
+    sized[i] = spec.wanted[i] && !draft.builder.list_kind(row) &&
+               draft.builder.is_made_here(draft.builder.type(row).shape);
+  }
+  return sized;
+}
+
+// Rows as the spec wants them: their sizes in their place, or of the sizes that it says, which the
+// run looks at.
+void fit_rows(NodeImport& n, const LoopSpec& spec, RegionDraft& draft) {
+  const size_t first = draft.outputs.size() - spec.stacked_count();
+  NodeImport inner = n.within(draft);
+  for (size_t i = 0; i < spec.stacked_count(); ++i) {
+    Val& row = draft.outputs[first + i];
+    if (!spec.wanted[i]) continue;
+    if (spec.sizes) row = inner.dim_values(inner.shape(row));
+    else if (spec.rows[i])
+      for (size_t axis = 0; axis < spec.rows[i]->size() && !inner.failed(); ++axis)
+        row = inner.with_extent(row, static_cast<int64_t>(axis), (*spec.rows[i])[axis]);
+  }
+  n.take_problem(inner);
+}
+
 // Fails where an output has a size that only the body knows: made from data in it.
 void check_sizes(NodeImport& n, const RegionDraft& draft, const std::vector<Val>& outputs) {
   for (size_t i = 0; i < outputs.size(); ++i)
@@ -244,7 +285,7 @@ void check_outputs(NodeImport& n, const LoopSpec& spec, RegionDraft& draft,
                list = carried && n.builder().list_kind(spec.carried[i - lead]);
     if (draft.builder.list_kind(draft.outputs[i]).has_value() != list) return n.fail(kListInLoop);
     if (list) check_list(n, draft, draft.outputs[i], i - lead);
-    if (!carried || list) continue;
+    if (!carried || list || is_idle(spec, i - lead)) continue;
     const TensorType before = carried_type(n, spec, i - lead, var(iteration)),
                      &behind = draft.builder.type(draft.outputs[i]);
     if (!equal(before, behind) && (spec.growth[i - lead] || !reshaped(n, draft, i, before)))
@@ -271,8 +312,8 @@ op::Loop described(NodeImport& n, const LoopSpec& spec, RegionDraft& draft,
   const bool always = !spec.counts || spec.counted ||
                       (goes_on && goes_on->size() == 1 && is_const((*goes_on)[0], 1));
   op::Loop loop;
-  loop.carried = std::ranges::count_if(spec.carried,
-                                       [&](Val v) { return !n.builder().list_kind(v); });
+  for (size_t i = 0; i < spec.carried.size(); ++i)
+    if (!n.builder().list_kind(spec.carried[i]) && !is_idle(spec, i)) ++loop.carried;
   loop.sliced = static_cast<int64_t>(spec.sliced.size());
   loop.conditional = !always || (!spec.counted && known_bool(n, spec.condition) != true);
   loop.iteration = iteration;
@@ -323,7 +364,7 @@ class LoopNode {
     }
     const size_t lead = spec.counts ? 1 : 0, carried = spec.carried.size();
     for (size_t i = 0; i < carried; ++i) {
-      if (is_list(i)) continue;
+      if (is_list(i) || is_idle(spec, i)) continue;
       inputs_.push_back(spec.carried[i]);
       outputs_.push_back(draft.outputs[lead + i]);
     }
@@ -354,7 +395,8 @@ class LoopNode {
     auto next = made.begin();
     if (conditional) results.count = count_ = made.back();
     for (size_t i = 0; i < spec_.carried.size(); ++i)
-      results.carried.push_back(is_list(i) ? spec_.carried[i] : grown(i, *next++));
+      results.carried.push_back(is_list(i) || is_idle(spec_, i) ? spec_.carried[i]
+                                                                : grown(i, *next++));
     // Of the iterations that were made
     const auto rows = [&] {
       return conditional ? n_.slice(*next++, 0, 0, n_.symbol_of(results.count, 0, *spec_.trip))
@@ -409,17 +451,99 @@ class LoopNode {
   Val count_;
 };
 
+std::optional<Results> sized_and_looped(NodeImport& n, const LoopSpec& spec,
+                                        const std::vector<bool>& sized);
+std::optional<Results> counted_and_looped(NodeImport& n, const LoopSpec& spec);
+
+bool any_grows(const LoopSpec& spec) {
+  return std::ranges::any_of(spec.growth, [](const auto& growth) { return growth.has_value(); });
+}
+
+// The body, with the types that its carried values have in an iteration.
+std::unique_ptr<RegionDraft> drafted(NodeImport& n, LoopSpec& spec, const std::string& iteration) {
+  const auto inputs = [&](Builder& b) { return region_inputs(n, spec, iteration, b); };
+  auto draft = n.region(*spec.body, inputs);
+  if (draft && find_growth(n, spec, *draft, iteration)) draft = n.region(*spec.body, inputs);
+  return draft;
+}
+
 // A node that runs the body as often as it must.
 std::optional<Results> looped(NodeImport& n, LoopSpec spec) {
   for (Val& v : spec.carried) v = held(n, v);
   if (n.failed()) return std::nullopt;
   const std::string iteration = n.fresh_symbol("turn");
-  const auto inputs = [&](Builder& b) { return region_inputs(n, spec, iteration, b); };
-  auto draft = n.region(*spec.body, inputs);
-  if (draft && find_growth(n, spec, *draft, iteration)) draft = n.region(*spec.body, inputs);
+  const auto draft = drafted(n, spec, iteration);
+  if (draft && !spec.trip && spec.idle.empty() && any_grows(spec))
+    return counted_and_looped(n, spec);
   if (draft) check_outputs(n, spec, *draft, iteration);
   if (n.failed()) return std::nullopt;
+  const std::vector<bool> sized = sized_in_body(spec, *draft);
+  if (!spec.sizes && spec.rows.empty() && std::ranges::count(sized, true) > 0)
+    return sized_and_looped(n, spec, sized);
+  if (!spec.rows.empty() || spec.sizes) fit_rows(n, spec, *draft);
+  if (n.failed()) return std::nullopt;
   return LoopNode(n, spec, *draft, iteration).emit();
+}
+
+// The rows of a stacked result have one size, in every iteration. Where the body computes it, a
+// first loop finds the largest one, and the run ends where an iteration of the second has another.
+std::optional<Results> sized_and_looped(NodeImport& n, const LoopSpec& spec,
+                                        const std::vector<bool>& sized) {
+  LoopSpec first = spec;
+  first.wanted = sized;
+  first.sizes = true;
+  first.lists = false;
+  const std::optional<Results> sizes = looped(n, first);
+  if (!sizes) return std::nullopt;
+  LoopSpec second = spec;
+  second.rows.resize(sized.size());
+  for (size_t i = 0; i < sized.size(); ++i) {
+    if (!sized[i]) continue;
+    const int64_t rank = *n.static_dim(sizes->stacked[i], 1);
+    const Val none = n.dim_values(std::vector<Expr>(static_cast<size_t>(rank), Expr(0))),
+              all = n.emit(op::Concat{0}, {n.reshape(none, {1, rank}), sizes->stacked[i]}),
+              most = n.reduce(ReduceKind::max, all, {0}, false);
+    Shape& row = second.rows[i].emplace();
+    for (int64_t axis = 0; axis < rank; ++axis) row.push_back(n.symbol_of(most, axis));
+  }
+  return n.failed() ? std::nullopt : looped(n, second);
+}
+
+// The inputs of the graph that its nodes and outputs read.
+std::set<std::string> read_inputs(const Graph& graph) {
+  std::set<int32_t> read;
+  for (const NodeId id : graph.order())
+    for (const ValueId input : graph.node(id).inputs) read.insert(input.index);
+  for (const DataSymbol& symbol : graph.data_symbols) read.insert(symbol.value.index);
+  for (const auto& output : graph.outputs()) read.insert(output.value.index);
+  std::set<std::string> names;
+  for (const ValueId input : graph.inputs())
+    if (read.contains(input.index)) names.insert(graph.value(input).name);
+  return names;
+}
+
+// By carried value: neither this iteration's condition nor a later one's depends on it. Nothing: a
+// failure.
+std::optional<std::vector<bool>> find_idle(NodeImport& n, LoopSpec spec) {
+  const auto draft = drafted(n, spec, n.fresh_symbol("turn"));
+  if (!draft) return std::nullopt;
+  std::vector<Builder::Output> outputs = {{"condition", draft->outputs[0]}};
+  std::vector<bool> idle(spec.carried.size(), true);
+  for (size_t known = 0; known < outputs.size();) {
+    known = outputs.size();
+    Expected<Graph> graph = draft->builder.finish("condition", outputs);
+    if (!graph) {
+      n.fail(take_diags(graph.takeError())[0].message);
+      return std::nullopt;
+    }
+    const std::set<std::string> read = read_inputs(*graph);
+    for (size_t i = 0; i < idle.size(); ++i) {
+      if (!idle[i] || !read.contains(carried_name(i))) continue;
+      idle[i] = false;
+      outputs.push_back({carried_name(i), draft->outputs[1 + i]});
+    }
+  }
+  return idle;
 }
 
 // Without a trip count nobody knows how large the results of all iterations become: a first loop
@@ -428,6 +552,10 @@ std::optional<Results> counted_and_looped(NodeImport& n, const LoopSpec& spec) {
   LoopSpec first = spec;
   first.wanted.assign(spec.wanted.size(), false);
   first.lists = false;
+  for (Val& v : first.carried) v = held(n, v);
+  const auto idle = n.failed() ? std::nullopt : find_idle(n, first);
+  if (!idle) return std::nullopt;
+  first.idle = *idle;
   const std::optional<Results> count = looped(n, first);
   if (!count) return std::nullopt;
   LoopSpec second = spec;

@@ -19,6 +19,11 @@ struct LoopSpec {
   // import_loop finds it
   std::vector<std::optional<std::pair<size_t, Expr>>> growth;
   bool lists = true;  // those that grow are wanted
+  // By stacked result: the size of a row, of one whose size the body computes; import_loop finds it
+  std::vector<std::optional<Shape>> rows;
+  bool sizes = false;  // of stacked results the sizes of their rows alone
+  // By carried value, of a loop that counts its iterations alone: its condition never depends on it
+  std::vector<bool> idle;
   // The trip count is that of a loop before: the condition says the same
   bool counted = false;
   size_t stacked_count() const { return body->outputs.size() - carried.size() - (counts ? 1 : 0); }

@@ -170,6 +170,23 @@ bool Builder::limit(const Expr& symbol, const Expr& cut) {
   return true;
 }
 
+// An Expand to an extent that data decide asks nothing of its operand's. Where the extent turns out
+// to be known before, the operand's is the same.
+void Builder::unify_expanded() {
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const Entry& e = entries_[i];
+    const auto* expand = e.attrs ? std::get_if<op::Expand>(&*e.attrs) : nullptr;
+    if (!expand || expand->exact) continue;
+    const Shape &from = type(e.inputs[0]).shape, to = expand->shape;
+    for (size_t axis = 0; axis < from.size(); ++axis) {
+      const Expr &own = from[axis], &wanted = to[to.size() - from.size() + axis];
+      if (!as_const(own) && is_data_dependent(own) && !is_data_dependent(wanted) &&
+          !equal(Shape{own}, Shape{wanted}))
+        unify(own, wanted, e.origin);
+    }
+  }
+}
+
 bool Builder::unify(const Expr& first, const Expr& second, const Origin& origin) {
   const Expr a = current(first), b = current(second);
   if (equal(Shape{a}, Shape{b}) || limit(a, b) || limit(b, a)) return true;
@@ -185,6 +202,7 @@ bool Builder::unify(const Expr& first, const Expr& second, const Origin& origin)
     const std::string name = symbol->name;
     if (rank(symbol) == 0 && constant_bounds(by, symbols_).min.value_or(1) < 1) continue;
     replace_symbol(name, by, origin);
+    unify_expanded();
     return true;
   }
   return false;

@@ -247,6 +247,73 @@ def links_of_a_cache(runs):
     assert done.returncode == 1 and "links are not followed" in done.stderr, done.stderr
 
 
+@case
+def all_boxes(runs):
+    """Exporters ask NonMaxSuppression for the largest integer of boxes, of as many as a mask has kept."""
+    nodes = [helper.make_node("Compress", ["x", "kept"], ["boxes"], axis=1), helper.make_node("Compress", ["s", "kept"], ["scores"], axis=2),
+             helper.make_node("NonMaxSuppression", ["boxes", "scores", "most", "limit"], ["y"])]
+    for most in (2**63 - 1, 3, 0):
+        model = model_of(nodes, {"x": (floats(1), [1, "n", 4]), "s": (floats(1), [1, 2, "n"]), "kept": (np.array([True]), ["n"])}, {"y": TensorProto.INT64},
+                         {"most": np.array([most]), "limit": np.array([0.5], np.float32)})
+        runs.check(model, {"x": rng.random((1, 9, 4)).astype(np.float32), "s": rng.random((1, 2, 9)).astype(np.float32), "kept": np.arange(9) % 3 > 0})
+
+
+@case
+def sizes_divided(runs):
+    """torch.export writes a size as (n * s) / n."""
+    nodes = [helper.make_node("Shape", ["x"], ["n"], start=0, end=1), helper.make_node("Size", ["x"], ["all"]), helper.make_node("Div", ["all", "n"], ["s"]),
+             helper.make_node("Squeeze", ["s"], ["end"]), helper.make_node("Range", ["z", "end", "o"], ["r"]), helper.make_node("Cast", ["r"], ["f"], to=TensorProto.FLOAT),
+             helper.make_node("Mul", ["f", "x"], ["y"])]
+    runs.check(model_of(nodes, {"x": (floats(1), ["n", "s"])}, ["y"], {"z": np.array(0), "o": np.array(1)}), {"x": floats(3, 5)})
+
+
+@case
+def expanded_before_it_is_known(runs):
+    """An Expand to an extent of data, which a product later needs to be one of the inputs'."""
+    nodes = [helper.make_node("Range", ["z", "k", "o"], ["r"]), helper.make_node("Cast", ["r"], ["f"], to=TensorProto.FLOAT), helper.make_node("Reshape", ["m", "minus"], ["to"]),
+             helper.make_node("Expand", ["f", "to"], ["e"]), helper.make_node("MatMul", ["x", "e"], ["y"])]
+    model = model_of(nodes, {"x": (floats(1), ["n", "s"]), "k": (np.array(1), []), "m": (np.array(1), [])}, ["y"], {"z": np.array(0), "o": np.array(1), "minus": np.array([-1])})
+    runs.check(model, {"x": floats(3, 5), "k": np.array(5), "m": np.array(5)})
+    done = runs.run({"x": floats(3, 5), "k": np.array(5), "m": np.array(4)})
+    assert done.returncode, done.stderr
+
+
+def loop_model(nodes, outputs, weights):
+    """A loop over the rows of x with a number for each in k; outputs: the body's behind the condition."""
+    around = [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("go", TensorProto.BOOL, [])]
+    made = [helper.make_value_info(name, helper.make_tensor_type_proto(kind, None)) for name, kind in outputs.items()]
+    body = helper.make_graph([helper.make_node("Gather", ["x", "i"], ["row"]), helper.make_node("Gather", ["k", "i"], ["count"]), helper.make_node("Identity", ["go"], ["on"]), *nodes], "body",
+                             around, [helper.make_tensor_value_info("on", TensorProto.BOOL, []), *made])
+    nodes = [helper.make_node("Shape", ["k"], ["trip"]), helper.make_node("Loop", ["trip", ""], [f"{name}_all" for name in outputs], body=body)]
+    return model_of(nodes, {"x": (floats(1), ["n", "w"]), "k": (np.array([1]), ["n"])}, {f"{name}_all": kind for name, kind in outputs.items()}, weights)
+
+
+@case
+def rows_of_computed_size(runs):
+    """What a loop stacks has one size in every iteration; its body may compute that. A run of two sizes ends."""
+    zero, one = np.array([0]), np.array([1])
+    weights = {"zero": zero, "one": one, "z": np.array(0), "o": np.array(1), "minus": np.array([-1])}
+    parts = [helper.make_node("Reshape", ["count", "minus"], ["end"]), helper.make_node("Slice", ["row", "zero", "end"], ["part"]),
+             helper.make_node("Range", ["z", "count", "o"], ["many"]), helper.make_node("Cast", ["many"], ["wide"], to=TensorProto.FLOAT), helper.make_node("Mul", ["wide", "wide"], ["squares"])]
+    model = loop_model(parts, {"part": TensorProto.FLOAT, "squares": TensorProto.FLOAT}, weights)
+    for n, count in ((3, 4), (1, 2), (5, 0)):
+        runs.check(model, {"x": floats(n, 6), "k": np.full(n, count)})
+    done = runs.run({"x": floats(3, 6), "k": np.array([4, 3, 4])})
+    assert done.returncode and "is 3, expected 4" in done.stderr, done.stderr
+
+
+@case
+def values_without_limit_in_a_body(runs):
+    """Inside of a body: as many elements as data say, for which nobody knows a limit before."""
+    weights = {"z": np.array(0), "o": np.array(1), "first": np.array([0]), "w": floats(1, 1, 3)}
+    nodes = [helper.make_node("Mul", ["count", "count"], ["square"]), helper.make_node("Range", ["z", "square", "o"], ["many"]), helper.make_node("Cast", ["many"], ["wide"], to=TensorProto.FLOAT),
+             helper.make_node("ReduceMean", ["row"], ["mean"], keepdims=0), helper.make_node("Mul", ["wide", "mean"], ["scaled"]), helper.make_node("Unsqueeze", ["scaled", "first"], ["map"]),
+             helper.make_node("Unsqueeze", ["map", "first"], ["maps"]), helper.make_node("Conv", ["maps", "w"], ["c"], pads=[1, 1]), helper.make_node("ReduceSum", ["c"], ["sum"], keepdims=0)]
+    model = loop_model(nodes, {"sum": TensorProto.FLOAT}, weights)
+    runs.check(model, {"x": floats(4, 3), "k": np.array([2, 9, 1, 30])})
+    runs.check(model, {"x": floats(4, 3), "k": np.array([2, 9, 1, 30])}, "--dim", "n=4")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tilewright", type=pathlib.Path, required=True)

@@ -21,6 +21,23 @@ TEST_CASE("eliminate-dead-code erases what no output needs") {
   })");
 }
 
+TEST_CASE("fold-constants leaves an empty value whose other extents are free") {
+  run_pass("fold-constants", R"(graph @t(n) {
+    %x: f32[1, n] = input
+    %k: f32[0, 1] = const []
+    %a: f32[0, n] = expand(%k) shape=[0,n]
+    %y: f32[1, n] = concat(%a, %x) axis=0
+    output %y
+  })",
+           R"(graph @t(n) {
+    %x: f32[1, n] = input
+    %k: f32[0, 1] = const []
+    %a: f32[0, n] = expand(%k) shape=[0,n]
+    %y: f32[1, n] = concat(%a, %x) axis=0
+    output %y
+  })");
+}
+
 TEST_CASE("eliminate-common-subexpressions keeps the first of equal nodes and constants") {
   run_pass("eliminate-common-subexpressions", R"(graph @t() {
     %x: f32[2] = input

@@ -4,6 +4,7 @@
 #include "frontend/onnx/node_import.h"
 #include "frontend/onnx/ops/importers.h"
 #include "ir/graph/externs.h"
+#include "ir/size_ends.h"
 
 namespace tw::onnx_import {
 namespace {
@@ -71,6 +72,7 @@ void import_compress(NodeImport& n) {
 }
 
 // At most as many boxes of a class as there are, or as the third input says where that is known.
+// Exporters write the largest integer for "all".
 void import_non_max_suppression(NodeImport& n) {
   const Val boxes = n.in(0), scores = n.in(1);
   if (n.failed()) return;
@@ -82,9 +84,9 @@ void import_non_max_suppression(NodeImport& n) {
   n.unify(n.dim(scores, 2), n.dim(boxes, 1));
   Expr most = n.dim(boxes, 1);
   if (!n.has(2)) most = 0;
-  else if (const auto given = n.known(n.in(2));
-           given && given->size() == 1 && as_const(given->front()))
-    most = min(most, max(given->front(), Expr(0)));
+  else if (const auto given = n.known(n.in(2)); given && given->size() == 1)
+    if (const auto limit = as_const(given->front()); limit && *limit <= kMostExtent)
+      most = min(most, Expr(std::max<int64_t>(*limit, 0)));
   const Expr rows = n.simplified(n.dim(scores, 0) * n.dim(scores, 1) * most);
   const std::vector<Val> made = n.emit_extern(
       ExternFunction::non_max_suppression, {n.integer("center_point_box", 0)}, {},
