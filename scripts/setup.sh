@@ -33,10 +33,12 @@ train_pip="filelock typing-extensions sympy networkx jinja2 fsspec numpy==2.4.6 
   onnxruntime==1.31.1 jax==0.10.2"
 # xgboost's own list has NCCL of another CUDA.
 train_pip_bare="torch==2.15.0 xgboost==3.2.0"
-# What bench/compare_rivals.py, kernels.py and bench/decoder measure against; llama.cpp is built from its sources.
+# What bench/compare_rivals.py, kernels.py and bench/decoder measure against; llama.cpp is built from its sources. The last
+# two lines: what tests/exports makes its models with.
 rivals_pip="$train_pip openvino==2026.4.1 ncnn==1.0.20261020 MNN==3.6.1 pnnx==20261020 setuptools
-  llama-cpp-python==0.3.36 gguf==0.19.0"
-rivals_pip_bare="torch==2.15.0 torchvision==0.29.2"
+  llama-cpp-python==0.3.36 gguf==0.19.0
+  onnxscript==0.7.2 transformers==5.24.0 skl2onnx==1.20.0 onnxmltools==1.16.0 lightgbm==4.7.0 pillow==13.0.0"
+rivals_pip_bare="torch==2.15.0 torchvision==0.29.2 xgboost==3.2.0 timm==1.0.31"
 
 say() { printf 'setup: %s\n' "$*"; }
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }

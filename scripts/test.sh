@@ -127,6 +127,14 @@ if has models; then
   scripts/setup.sh train
   .venv-train/bin/python tests/autotune/predictors.py
   if [ $full = 1 ]; then .venv-train/bin/python tests/gpu/rival_graphs.py; else echo "rivals of GPUs on the processor: --full runs them"; fi
+  stage exports
+  share=$((hash % 24))/24   # of the models of other packages, where these are installed already
+  [ $full = 0 ] || share=0/1
+  if [ $full = 1 ] || [ -d .venv-rivals ]; then
+    scripts/setup.sh rivals
+    echo "of the exports: part $share; --full runs all"
+    .venv-rivals/bin/python tests/exports/exports.py --part "$share" --tilewright build/release/tilewright
+  else echo "exports of other packages: --full installs these and runs all"; fi
 fi
 
 if has sanitizers; then
