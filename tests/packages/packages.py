@@ -87,7 +87,7 @@ def check_description(venv):
     dead = [link for link in re.findall(r"\]\(([^)]*)\)", text) if not link.startswith(("https://", "#"))]
     assert not dead, f"links to no place: {dead}"
     docs = pathlib.Path(run(venv / "bin/python", "-c", "import tilewright; print(tilewright.DOCS)").strip())
-    named = re.findall(r" \(`([^`]+)`\)", text)
+    named = re.findall(r" \(`([^`]+\.md)`\)", text)
     assert named and all((docs / page).is_file() for page in named), named
     home = wheel_module().description((docs / "README.md").read_text(), "https://example.org/tilewright/")
     assert "](https://example.org/tilewright/docs/guide/README.md)" in home
