@@ -84,6 +84,18 @@ bool is_number(DType t) {
   return !is_float(t) && t != DType::boolean && t != DType::string && dtype_bytes(t) <= 4;
 }
 
+// Small integers alone may be pictures, which a resize makes floats of and rounds again.
+bool has_quantized(const Graph& graph) {
+  return std::ranges::any_of(graph.order(), [&](NodeId id) {
+    const Node& node = graph.node(id);
+    if (get_if<op::Quantize>(&node) || get_if<op::Dequantize>(&node)) return true;
+    const bool product = get_if<op::Conv>(&node) || get_if<op::MatMul>(&node);
+    return (product && !is_float(graph.value(node.inputs.front()).type.dtype)) ||
+           std::ranges::any_of(regions_of(node.attrs),
+                               [](const Graph* region) { return has_quantized(*region); });
+  });
+}
+
 // Which operators read floats that were made of integers, and make floats that become integers.
 // What is computed from one element for one element rides on the kernels around it, so it is one of
 // them only where it reads what a Dequantize makes.
@@ -152,6 +164,7 @@ class FloatsBetween {
 }  // namespace
 
 std::string floats_between(const Graph& graph) {
+  if (!has_quantized(graph)) return "";
   std::map<std::string, int> found;
   FloatsBetween(graph).count(found);
   std::string list;

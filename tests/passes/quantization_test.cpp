@@ -260,6 +260,14 @@ TEST_CASE("the report names what stays in floats between quantized values") {
   CHECK(floats("%i: i16[4, 2] = input\n%j: f32[4, 2] = cast(%i) to=f32\n"
                "%v: f32[4, 2] = softmax(%j) axis=1\noutput %p\n" +
                quantized) == "1 softmax");
+  // Bytes in a model of floats are a picture
+  CHECK(floats_between(run_default(R"(graph @picture() {
+    %x: u8[4, 2] = input
+    %f: f32[4, 2] = cast(%x) to=f32
+    %v: f32[4, 2] = softmax(%f) axis=1
+    %y: u8[4, 2] = cast(%v) to=u8
+    output %y
+  })")) == "");
 }
 
 TEST_CASE("without a quantize, or with a float bias, the sums are scaled in f32") {
