@@ -70,6 +70,8 @@ class Builder {
   void share_symbols(const Builder& around);  // of a region: those of the graph around it
   const Ranges& symbols() const { return symbols_; }
   const SymbolNames& symbol_names() const { return symbol_names_; }
+  // Of the inputs' free dimensions those that only one number fits: what needs it, for people
+  const std::vector<std::string>& fixed_sizes() const { return fixed_sizes_; }
   // Of the inputs' symbols those in the expressions, those that decide about a value (in its shape,
   // or in what it is made from), and those that made the operator's types known if they were bound:
   // none where they are wrong for other reasons.
@@ -159,6 +161,7 @@ class Builder {
   std::map<std::string, Expr, std::less<>> replaced_;
   Ranges symbols_;
   SymbolNames symbol_names_;
+  std::vector<std::string> fixed_sizes_;
   SymbolLimitsOf limits_;  // that the user says, and the model itself
 };
 

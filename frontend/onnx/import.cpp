@@ -187,6 +187,7 @@ class Importer {
       if (!builder_.list_kind(v)) compare(model_.declared[i], builder_.type(v));
       add_output(output, v);
     }
+    std::ranges::copy(builder_.fixed_sizes(), std::back_inserter(state_.warnings));
     if (outputs_.empty() && state_.gaps.empty() && !model_.outputs.empty())
       state_.gaps.add(DiagCode::unsupported, "output", "all of them are empty lists", "",
                       model_.outputs.front());

@@ -128,6 +128,10 @@ void Builder::replace_symbol(const std::string& symbol, const Expr& by, const Or
   if (Symbol* data = data_symbol(symbol)) {
     data->equals = by;
     data->needed_by = origin.title();
+  } else if (const auto size = as_const(by)) {
+    fixed_sizes_.push_back(llvm::formatv("the free dimension '{0}' can be {1} alone: {2} needs it",
+                                         symbol_name(symbol_names_, symbol), *size, origin.title())
+                               .str());
   }
   for (auto& [name, now] : replaced_) now = simplified(substitute(now, symbol, by));
   replaced_[symbol] = by;

@@ -21,13 +21,21 @@ Expected<Nest> nest_of(Stmt s, const char* whose) {
   return nest;
 }
 
-// In elements from the buffer's start; undefined when an inner extent is not constant.
-Expr flat_index(const Buffer& buffer, const std::vector<Expr>& indices) {
-  Expr flat = 0;
-  for (size_t d = 0; d < indices.size(); ++d) {
-    if (d > 0 && !as_const(buffer.shape[d])) return Expr();
-    flat = (d > 0 ? flat * buffer.shape[d] : flat) + indices[d];
+// In elements, of the axes from the last one on whose extent is not constant; undefined where the
+// indices in front of these move with one of the loops.
+Expr flat_index(const Buffer& buffer, const std::vector<Expr>& indices,
+                const std::vector<Stmt>& loops, const Ranges& ranges) {
+  size_t first = 0;
+  for (size_t d = 1; d < indices.size(); ++d)
+    if (!as_const(buffer.shape[d])) first = d;
+  for (size_t d = 0; d < first; ++d) {
+    const Expr index = simplify(indices[d], ranges);
+    for (const Stmt& loop : loops)
+      if (uses_var(index, loop->var)) return Expr();
   }
+  Expr flat = 0;
+  for (size_t d = first; d < indices.size(); ++d)
+    flat = (d > first ? flat * buffer.shape[d] : flat) + indices[d];
   return flat;
 }
 
@@ -110,7 +118,8 @@ class Matcher {
   bool bind(BufferId w, const std::vector<Expr>& w_at, BufferId f, const std::vector<Expr>& f_at) {
     const Buffer &operand = instruction_.buffer(w), &buffer = kernel_.buffer(f);
     if (operand.dtype != buffer.dtype) return false;
-    const Expr wanted = flat_index(operand, w_at), found = flat_index(buffer, f_at);
+    const Expr wanted = flat_index(operand, w_at, wanted_.loops, ranges_),
+               found = flat_index(buffer, f_at, found_.loops, ranges_);
     if (!wanted.defined() || !found.defined()) return false;
     const Expr distance = simplify(found - in_found_loops(wanted), ranges_);
     IntrinsicOperand here{f, f_at};

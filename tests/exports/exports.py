@@ -71,6 +71,7 @@ class Runs:
         library = self.folder / "m.so"
         done = self.command("compile", path, "-t", "host", "-o", library, *flags)
         assert done.returncode == 0, f"compile exits with {done.returncode}: {done.stderr.strip()}"
+        assert "this is a bug" not in done.stderr, done.stderr.strip()
         for run in feeds:
             np.savez(self.folder / "in.npz", **run)
             done = self.command("run", library, "--input", self.folder / "in.npz", "--output-dir", self.folder / "out", "--threads", "1")

@@ -56,6 +56,7 @@ class Runs:
         done = self.command("compile", path, "-t", "host", "-o", self.folder / "m.so", *flags)
         if done.returncode:
             raise AssertionError(f"compile exits with {done.returncode}: {done.stderr}")
+        assert "this is a bug" not in done.stderr, done.stderr
         return self.folder / "m.so"
 
     def run(self, feeds):
@@ -256,6 +257,45 @@ def all_boxes(runs):
         model = model_of(nodes, {"x": (floats(1), [1, "n", 4]), "s": (floats(1), [1, 2, "n"]), "kept": (np.array([True]), ["n"])}, {"y": TensorProto.INT64},
                          {"most": np.array([most]), "limit": np.array([0.5], np.float32)})
         runs.check(model, {"x": rng.random((1, 9, 4)).astype(np.float32), "s": rng.random((1, 2, 9)).astype(np.float32), "kept": np.arange(9) % 3 > 0})
+
+
+@case
+def scores_of_bytes(runs):
+    """An attention's scores in bytes, of a free batch and a free length: two free extents around what an instruction multiplies."""
+    nodes, scales = [], {"s": np.float32(0.02), "z": np.uint8(128), "ys": np.float32(0.05)}
+
+    def pair(name, scale):
+        nodes.extend([helper.make_node("QuantizeLinear", [name, scale, "z"], [name + "q"]), helper.make_node("DequantizeLinear", [name + "q", scale, "z"], [name + "d"])])
+        return name + "d"
+    keys = helper.make_node("Transpose", [pair("k", "s")], ["kt"], perm=[0, 1, 3, 2])
+    nodes.extend([keys, helper.make_node("MatMul", [pair("q", "s"), "kt"], ["p"])])
+    nodes.append(helper.make_node("Identity", [pair("p", "ys")], ["y"]))
+    dims = ["n", 4, "l", 12]
+    model = model_of(nodes, {"q": (floats(1), dims), "k": (floats(1), dims)}, ["y"], scales)
+    small = {name: np.round(floats(2, 4, 9, 12) / 4, 2) for name in "qk"}
+    runs.check(model, small)
+
+
+@case
+def strings_of_two_lengths(runs):
+    """Texts joined with as many others as the model holds."""
+    model = model_of([helper.make_node("StringConcat", ["x", "w"], ["y"])], {"x": (np.array([1]), ["n"])}, {"y": TensorProto.STRING}, opset=20)
+    model.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING
+    model.graph.initializer.append(helper.make_tensor("w", TensorProto.STRING, [3], [b"a", b"", b"c"]))
+    runs.check(model, {"x": np.array(["1", "2", "3"])})
+
+
+@case
+def batch_of_one(runs):
+    """An inner shape has the batch as 1: the compiler says so, and a run of two ends."""
+    model = model_of([helper.make_node("Reshape", ["x", "shape"], ["y"], name="r")], {"x": (floats(1), ["batch", 64])}, ["y"], {"shape": np.array([1, 8, 8])})
+    runs.check(model, {"x": floats(1, 64)})
+    onnx.save(model, runs.folder / "m.onnx")
+    for command in (("inspect", runs.folder / "m.onnx"), ("compile", runs.folder / "m.onnx", "-o", runs.folder / "m.so")):
+        done = runs.command(*command)
+        assert "the free dimension 'batch' can be 1 alone: r (Reshape) needs it" in done.stdout + done.stderr, done
+    done = runs.run({"x": floats(2, 64)})
+    assert done.returncode and "the shape is [2, 64]" in done.stderr and "the model takes f32[1, 64]" in done.stderr, done.stderr
 
 
 @case

@@ -8,6 +8,7 @@
 #include "frontend/onnx/ops/strings/regex.h"
 #include "ir/graph/externs.h"
 #include "ir/graph/strings.h"
+#include "ir/graph/unequal_dims.h"
 
 namespace tw::onnx_import {
 namespace {
@@ -68,10 +69,17 @@ Val string_places(NodeImport& n, Val x, const std::vector<std::string>& texts) {
 std::pair<Val, Val> string_operands(NodeImport& n) {
   const Val a = n.in(0), b = n.in(1);
   if (!is_string(n, a, 0) || !is_string(n, b, 1)) return {};
-  Expected<Shape> shape = broadcast_shapes(n.shape(a), n.shape(b));
-  if (shape) return {n.expand(a, *shape), n.expand(b, *shape)};
-  n.invalid(take_diags(shape.takeError())[0].message);
-  return {};
+  while (true) {
+    Expected<Shape> shape = broadcast_shapes(n.shape(a), n.shape(b));
+    if (shape) return {n.expand(a, *shape), n.expand(b, *shape)};
+    Error error = shape.takeError();
+    const auto unequal = extents_to_compare(error);
+    const std::string text = take_diags(std::move(error))[0].message;
+    if (unequal && n.unify(unequal->first, unequal->second)) continue;
+    if (unequal) n.fail(text, "give the extents one name, or bind them");
+    else n.invalid(text);
+    return {};
+  }
 }
 
 void import_string_equal(NodeImport& n) {
