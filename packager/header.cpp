@@ -46,14 +46,9 @@ const char* c_type(DType t) {
     case DType::f4e2m1:
     case DType::u4:
     case DType::u2: return "uint8_t";
-    case DType::string: return "const char*";
+    case DType::string: return "tw_string";
   }
   TW_UNREACHABLE("bad element type");
-}
-
-std::string c_type_to_read(DType t) {
-  const std::string type = c_type(t);
-  return t == DType::string ? type + " const" : "const " + type;
 }
 
 std::string upper(std::string s) {
@@ -242,7 +237,7 @@ class HeaderWriter {
     for (size_t i = 0; i < symbols_.size(); ++i)
       line("  int64_t {0}; /* the size '{1}' */", symbols_[i], comment_text(model_.symbols[i]));
     for (size_t i = 0; i < inputs_.size(); ++i)
-      line("  {0}* {1}; /* {2} */", c_type_to_read(model_.inputs[i].dtype), inputs_[i],
+      line("  const {0}* {1}; /* {2} */", c_type(model_.inputs[i].dtype), inputs_[i],
            type_text(model_.inputs[i]));
     for (size_t i = 0; i < outputs_.size(); ++i) {
       line("  {0}* {1}; /* {2} */", c_type(model_.outputs[i].dtype), outputs_[i],

@@ -47,7 +47,7 @@ typedef enum tw_dtype {
   TW_I16 = 5,
   TW_I32 = 6,
   TW_I64 = 7,
-  TW_STRING = 8, /* an element is a const char*: UTF-8 that a zero byte ends, NULL is empty. Strings
+  TW_STRING = 8, /* an element is a tw_string: UTF-8 that a zero byte ends, NULL is empty. Strings
                     of outputs stay until the context's next run, or as long as the inputs' do:
                     they may be those */
   TW_BOOL = 9,
@@ -69,6 +69,16 @@ typedef enum tw_dtype {
   TW_U2 = 25,
   TW_I2 = 26
 } tw_dtype;
+
+/* It has 8 bytes on every machine. */
+#if UINTPTR_MAX == UINT64_MAX
+typedef const char* tw_string;
+#else
+typedef union tw_string {
+  const char* text;
+  uint64_t slot;
+} tw_string;
+#endif
 
 /* A dense row-major tensor. data must be aligned to its element size; 64 bytes is fastest. */
 typedef struct tw_tensor {

@@ -42,7 +42,7 @@ constexpr tw_dtype dtype_of() {
   if constexpr (std::is_same_v<U, float>) return TW_F32;
   else if constexpr (std::is_same_v<U, double>) return TW_F64;
   else if constexpr (std::is_same_v<U, bool>) return TW_BOOL;
-  else if constexpr (std::is_same_v<U, const char*>) return TW_STRING;
+  else if constexpr (std::is_same_v<U, tw_string>) return TW_STRING;
   else {
     static_assert(std::is_integral_v<U> && sizeof(U) <= 8, "an element type of tensors");
     constexpr bool is_signed = std::is_signed_v<U>;

@@ -69,6 +69,11 @@ class Error(RuntimeError):
         self.status = status
 
 
+class _String(ctypes.Union):
+    """tw_string: 8 bytes on every machine."""
+    _fields_ = [("text", ctypes.c_char_p), ("slot", ctypes.c_uint64)]
+
+
 def _pointers(texts, info):
     """An array of pointers to the texts, which it keeps alive."""
     encoded = []
@@ -78,8 +83,8 @@ def _pointers(texts, info):
         encoded.append(text if isinstance(text, bytes) else text.encode())
         if b"\0" in encoded[-1]:
             raise ValueError(f"{info.name}: a text with a zero byte")
-    table = (ctypes.c_char_p * max(1, len(encoded)))(*encoded)
-    return np.frombuffer(table, np.uintp, len(encoded)).reshape(texts.shape)
+    table = (_String * max(1, len(encoded)))(*[(text,) for text in encoded])
+    return np.frombuffer(table, np.uint64, len(encoded)).reshape(texts.shape)
 
 
 def _texts(pointers):
@@ -96,7 +101,7 @@ class Tensor:
     def __init__(self, info, symbols):
         self.name, self.dtype, self.onnx_dtype = info.name.decode(), np.dtype(DTYPES[info.dtype]), info.dtype
         self.is_text = info.dtype == STRING
-        self.memory = np.dtype(np.uintp) if self.is_text else self.dtype   # what lies in a tensor
+        self.memory = np.dtype(np.uint64) if self.is_text else self.dtype   # what lies in a tensor
         self.dims = tuple(None if d == COMPUTED else d if d >= 0 else symbols[-1 - d] for d in info.dims[:info.rank])
 
     def __repr__(self):

@@ -62,7 +62,7 @@ for suite in attacks untrusted depfiles changing_files growth bounds logs; do $p
 $python tests/accuracy/verified.py --tilewright build/release/tilewright
 $python tests/micro/micro.py --tilewright build/release/tilewright
 $python tests/real_models/real_models.py --tilewright build/release/tilewright
-for suite in boards spills runner android small_floats free_rows; do $python tests/boards/$suite.py --tilewright build/release/tilewright; done
+for suite in boards spills runner android small_floats free_rows strings; do $python tests/boards/$suite.py --tilewright build/release/tilewright; done
 part=$((hash % 6))/6   # of ONNX's cases of single operators, on AArch64 and ARMv7
 [ $full = 0 ] || part=0/1
 echo "of ONNX's cases on other processors: part $part; --full runs all"

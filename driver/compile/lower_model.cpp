@@ -358,17 +358,16 @@ std::optional<std::string> text_of(Emit emit, const std::vector<LoweredKernel>& 
   return text;
 }
 
-// An element of 8 bytes is a pointer, and what a run makes of them wants the memory of a system.
+// The strings that a run makes want the memory of a system.
 Error check_strings(const Graph& graph, const Target& target) {
-  const bool small = target.arch() == Arch::arm;
-  if (!small && !is_freestanding(target.triple)) return Error::success();
+  if (!is_freestanding(target.triple)) return Error::success();
   for (size_t i = 0; i < graph.value_count(); ++i) {
     const Value& value = graph.value(ValueId{static_cast<int32_t>(i)});
     if (value.type.dtype == DType::string)
-      return make_error(DiagCode::unsupported, "'{0}' is of strings, and target '{1}' {2}",
-                        value.name, target.name,
-                        small ? "is of 32 bits: compile it for one of 64"
-                              : "has no operating system to take their memory from");
+      return make_error(DiagCode::unsupported,
+                        "'{0}' is of strings, and target '{1}' has no operating system to take "
+                        "their memory from",
+                        value.name, target.name);
   }
   return Error::success();
 }

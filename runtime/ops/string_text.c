@@ -38,7 +38,7 @@ static int same_word(const char* a, const char* b, int64_t exact) {
 /* in: words, and those that are left out. out: what stays, an empty string where that is nothing;
  * their number. ints: the case to bring them to, whether words are compared with their case. */
 int32_t tw_op_string_normalize(const tw_op_args* a) {
-  const char** out = a->out[0].data;
+  uint64_t* out = a->out[0].data;
   int64_t kept = 0;
   for (int64_t i = 0, count = elements_of(&a->in[0]); i < count; ++i) {
     const char* text = string_at(&a->in[0], i);
@@ -48,11 +48,11 @@ int32_t tw_op_string_normalize(const tw_op_args* a) {
     if (stops) continue;
     if (a->ints[0] != CASE_KEPT) text = in_case(a, text, a->ints[0]);
     if (!text) return no_string_memory(a);
-    out[kept++] = text;
+    set_string(&out[kept++], text);
   }
-  if (kept == 0) out[kept++] = "";
+  if (kept == 0) set_string(&out[kept++], "");
   *(int64_t*)a->out[1].data = kept;
-  for (int64_t room = elements_of(&a->out[0]); kept < room; ++kept) out[kept] = "";
+  for (int64_t room = elements_of(&a->out[0]); kept < room; ++kept) set_string(&out[kept], "");
   return TW_OK;
 }
 
@@ -95,19 +95,22 @@ static const char* first_part(const char* text, const char* delimiter) {
 
 /* Parts of text i; where `out` is given they are written there, the rest of `room` empty; -1: no
  * memory. */
-static int64_t take_apart(const tw_op_args* a, int64_t i, const char** out, int64_t room) {
+static int64_t take_apart(const tw_op_args* a, int64_t i, uint64_t* out, int64_t room) {
   const char* delimiter = string_at(&a->in[1], 0);
   const char* text = first_part(string_at(&a->in[0], i), delimiter);
   const int64_t most = a->ints[0]; /* how often a text is parted; negative: always */
   int64_t count = 0;
   while (text) {
     const part p = next_part(text, delimiter, most < 0 || count < most);
-    if (out && count < room && !(out[count] = new_string(a, p.begin, (uint64_t)(p.end - p.begin))))
-      return -1;
+    if (out && count < room) {
+      const char* own = new_string(a, p.begin, (uint64_t)(p.end - p.begin));
+      if (!own) return -1;
+      set_string(&out[count], own);
+    }
     ++count;
     text = p.rest;
   }
-  for (int64_t at = count; out && at < room; ++at) out[at] = "";
+  for (int64_t at = count; out && at < room; ++at) set_string(&out[at], "");
   return count;
 }
 
@@ -125,7 +128,7 @@ int32_t tw_op_string_parts(const tw_op_args* a) {
 int32_t tw_op_string_split(const tw_op_args* a) {
   const tw_view* y = &a->out[0];
   const int64_t room = y->dims[y->rank - 1];
-  const char** out = y->data;
+  uint64_t* out = y->data;
   for (int64_t i = 0, count = elements_of(&a->in[0]); i < count; ++i)
     if (take_apart(a, i, out + i * room, room) < 0) return no_string_memory(a);
   return TW_OK;

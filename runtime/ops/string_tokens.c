@@ -8,7 +8,7 @@ typedef struct tokens {
   machine regex;
   /* How many expressions, where each begins, then their programs */
   const int32_t* programs;
-  const char** out; /* NULL: they are counted alone */
+  uint64_t* out; /* NULL: they are counted alone */
   int64_t count, room;
   int no_memory;
 } tokens;
@@ -22,8 +22,9 @@ static int64_t characters(const char* begin, const char* end) {
 static void add_token(tokens* t, const char* begin, const char* end) {
   if (characters(begin, end) < t->a->ints[1]) return;
   if (t->out && t->count < t->room) {
-    t->out[t->count] = new_string(t->a, begin, (uint64_t)(end - begin));
-    t->no_memory |= !t->out[t->count];
+    const char* token = new_string(t->a, begin, (uint64_t)(end - begin));
+    set_string(&t->out[t->count], token);
+    t->no_memory |= !token;
   }
   ++t->count;
 }
@@ -109,19 +110,19 @@ int32_t tw_op_string_token_count(const tw_op_args* a) {
 int32_t tw_op_string_tokens(const tw_op_args* a) {
   const tw_view* y = &a->out[0];
   const int64_t room = y->dims[y->rank - 1], mark = a->ints[2] ? 1 : 0;
-  const char** out = y->data;
+  uint64_t* out = y->data;
   tokens t;
   if (!begin_tokens(a, &t)) return no_string_memory(a);
   t.room = room - 2 * mark;
   for (int64_t i = 0, count = elements_of(&a->in[0]); i < count && room > 0; ++i, out += room) {
     int64_t at = 0;
-    if (mark) out[at++] = "\x02";
+    if (mark) set_string(&out[at++], "\x02");
     t.out = out + at;
     take_tokens(&t, string_at(&a->in[0], i));
     if (t.no_memory) return no_string_memory(a);
     at += t.count < t.room ? t.count : t.room;
-    if (mark) out[at++] = "\x03";
-    while (at < room) out[at++] = string_at(&a->in[2], 0);
+    if (mark) set_string(&out[at++], "\x03");
+    while (at < room) set_string(&out[at++], string_at(&a->in[2], 0));
   }
   return TW_OK;
 }

@@ -5,7 +5,7 @@
 /* in: the bytes of all of them, a zero behind each, as the importer packs them. */
 int32_t tw_op_string_const(const tw_op_args* a) {
   const char* text = a->in[0].data;
-  const char** out = a->out[0].data;
+  uint64_t* out = a->out[0].data;
   const uint64_t bytes = (uint64_t)elements_of(&a->in[0]);
   char* copy = string_memory(a, bytes + 1);
   if (!copy) return no_string_memory(a);
@@ -13,7 +13,7 @@ int32_t tw_op_string_const(const tw_op_args* a) {
   copy[bytes] = 0;
   const char* end = copy + bytes;
   for (int64_t i = 0, count = elements_of(&a->out[0]); i < count; ++i) {
-    out[i] = copy; /* behind the last one: the empty string */
+    set_string(&out[i], copy); /* behind the last one: the empty string */
     if (copy < end) copy += string_length(copy) + 1;
     if (copy > end) copy = (char*)end;
   }
@@ -28,7 +28,7 @@ int32_t tw_op_string_equal(const tw_op_args* a) {
 }
 
 int32_t tw_op_string_concat(const tw_op_args* a) {
-  const char** out = a->out[0].data;
+  uint64_t* out = a->out[0].data;
   for (int64_t i = 0, count = elements_of(&a->out[0]); i < count; ++i) {
     const char *first = string_at(&a->in[0], i), *second = string_at(&a->in[1], i);
     const uint64_t head = string_length(first), tail = string_length(second);
@@ -36,7 +36,7 @@ int32_t tw_op_string_concat(const tw_op_args* a) {
     if (!joined) return no_string_memory(a);
     copy_bytes(joined, first, (int64_t)head);
     copy_bytes(joined + head, second, (int64_t)tail + 1);
-    out[i] = joined;
+    set_string(&out[i], joined);
   }
   return TW_OK;
 }

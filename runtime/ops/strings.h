@@ -1,13 +1,16 @@
 /* Strings: an element of TW_STRING is a pointer to UTF-8 that a zero byte ends; NULL is the empty
- * string. Functions that make strings put them into the run's memory for them. */
+ * string. Kernels move all 8 bytes of an element, also where a pointer has 4. Functions that make
+ * strings put them into the run's memory for them. */
 #ifndef TW_STRINGS_H
 #define TW_STRINGS_H
 #include "ops.h"
 
 static inline const char* string_at(const tw_view* v, int64_t i) {
-  const char* text = ((const char* const*)v->data)[i];
+  const char* text = (const char*)(uintptr_t)((const uint64_t*)v->data)[i];
   return text ? text : "";
 }
+
+static inline void set_string(uint64_t* out, const char* text) { *out = (uintptr_t)text; }
 
 static inline uint64_t string_length(const char* text) {
   uint64_t bytes = 0;

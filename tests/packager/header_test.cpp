@@ -236,7 +236,9 @@ TEST_CASE("headers of inputs and outputs of every type are C and C++, without a 
   write(dir / "types.h", tw::write_header(m));
   m.prefix = "My_types";
   write(dir / "prefixed.h", tw::write_header(m));
-  m.freestanding = true;
+  m.freestanding = true;  // strings are refused there
+  for (std::vector<tw::InterfaceTensor>* tensors : {&m.inputs, &m.outputs})
+    std::erase_if(*tensors, [](const auto& tensor) { return tensor.dtype == DType::string; });
   write(dir / "bare.h", tw::write_header(m));
   const bool has_cc = run_command("cc --version").status == 0;
   for (const std::string header : {"types.h", "prefixed.h", "bare.h"})
