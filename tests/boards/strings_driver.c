@@ -32,14 +32,18 @@ int main(int argc, char** argv) {
   const int64_t count = argc - 2;
   tw_string texts[64];
   for (int64_t i = 0; i < count; ++i) TEXT(texts[i]) = argv[2 + i];
-  const tw_tensor input = {.data = texts, .bytes = 8 * (uint64_t)count, .dtype = TW_STRING, .rank = 1, .dims = &count};
+  const tw_tensor input = {
+      .data = texts, .bytes = 8 * (uint64_t)count, .dtype = TW_STRING, .rank = 1, .dims = &count};
   tw_tensor outputs[4] = {0};
   uint64_t memory[4][256];
   int64_t dims[8];
   tw_context* context = 0;
   if (api->create(0, &context) != TW_OK) fail("create", api->last_error(0));
   for (int32_t i = 0; i < api->output_count; ++i) {
-    outputs[i] = (tw_tensor){.data = memory[i], .bytes = sizeof memory[i], .dtype = api->outputs[i].dtype, .rank = api->outputs[i].rank};
+    outputs[i] = (tw_tensor){.data = memory[i],
+                             .bytes = sizeof memory[i],
+                             .dtype = api->outputs[i].dtype,
+                             .rank = api->outputs[i].rank};
     api->output_dims(i, &count, dims);
     for (int32_t d = 0; d < api->outputs[i].rank; ++d)
       if (dims[d] < 0) outputs[i].data = 0, outputs[i].bytes = 0;
@@ -47,7 +51,8 @@ int main(int argc, char** argv) {
   if (api->run(context, &input, outputs) != TW_OK) fail("run", api->last_error(context));
   for (int32_t i = 0; i < api->output_count; ++i) {
     void* data = 0;
-    if (api->output_of_run(context, i, dims, &data) != TW_OK) fail("output_of_run", api->last_error(context));
+    if (api->output_of_run(context, i, dims, &data) != TW_OK)
+      fail("output_of_run", api->last_error(context));
     int64_t elements = 1;
     for (int32_t d = 0; d < api->outputs[i].rank; ++d) elements *= dims[d];
     for (int64_t e = 0; e < elements; ++e) print(&api->outputs[i], data, e);
