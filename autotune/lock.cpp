@@ -37,6 +37,7 @@ Json to_json(const Pin& pin) {
     if (!pin.tool.empty()) out.push_back({"tool", pin.tool});
   }
   if (!pin.left_out.empty()) out.push_back({"left_out", pin.left_out});
+  if (pin.trials > 0) out.push_back({"trials", pin.trials});
   out.push_back({"schedule", lines});
   return out;
 }
@@ -53,6 +54,7 @@ Pin pin_of(const Json& json) {
   pin.predicted = json["source"].text_or_empty() == "predicted";
   pin.tool = json["tool"].text_or_empty();
   pin.left_out = json["left_out"].text_or_empty();
+  pin.trials = static_cast<int>(std::clamp<int64_t>(json["trials"].integer_or(0), 0, INT32_MAX));
   pin.seconds = json["seconds"].number_or(0);
   pin.time = date_from_text(json["date"].text_or_empty()).value_or(0);
   for (const Json& line : json["schedule"].items()) pin.schedule += line.text_or_empty() + "\n";

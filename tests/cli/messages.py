@@ -453,6 +453,11 @@ def what_became_of_kernels_is_said_in_one_vocabulary(f):
     for kernel in compiled:
         assert kernel["became"] in ("from-log", "default-kept", "not-tried"), kernel
         assert (kernel["schedule"] == "tuned") == (kernel["became"] == "from-log"), kernel
+    # a lock keeps it
+    f.good(f"lock {name} --log l.db")
+    frozen = json.loads(f.good(f"compile {name} -o f.so --frozen --json"))["kernel_reports"]
+    told_of = lambda reports: [(kernel["became"], kernel.get("trials")) for kernel in reports]
+    assert told_of(frozen) == told_of(compiled), (frozen, compiled)
     summary = f.good(f"compile {name} -o t.so --log l.db")
     assert any(word in summary for word in words) and "%" in summary, summary
     # the log names kernels; records of another chip are not taken, and that is said
