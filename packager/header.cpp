@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kReadable = 200;  // columns of an expression that a person reads
 
-// Of the macros of a tensor of that rank.
+// Endings of the macros of a tensor of that rank.
 std::vector<std::string> macro_suffixes(size_t rank) {
   std::vector<std::string> suffixes{"", "_RANK", "_ELEMENTS", "_BYTES"};
   for (size_t d = 0; d < rank; ++d) suffixes.push_back("_DIM_" + std::to_string(d));

@@ -70,7 +70,7 @@ class Builder {
   void share_symbols(const Builder& around);  // of a region: those of the graph around it
   const Ranges& symbols() const { return symbols_; }
   const SymbolNames& symbol_names() const { return symbol_names_; }
-  // Of the inputs' free dimensions those that only one number fits: what needs it, for people
+  // A text for each free dimension of the inputs that only one number fits: which node needs it
   const std::vector<std::string>& fixed_sizes() const { return fixed_sizes_; }
   // Of the inputs' symbols those in the expressions, those that decide about a value (in its shape,
   // or in what it is made from), and those that made the operator's types known if they were bound:

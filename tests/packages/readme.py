@@ -36,7 +36,7 @@ def before(word, block):
     return block[:next((i for i, command in enumerate(block) if word and word in command), len(block))]
 
 
-# What must hold after a block besides, by a word of it.
+# Commands that must work after a block besides, by a word of it.
 AFTERWARDS = {
     "demo.sh": ["python3 scripts/package/package.py --build build/release --output /tmp/packages --wheel"],
     # The tests are built where nothing but the default group is installed, and those that need more are left out.
