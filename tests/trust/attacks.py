@@ -411,7 +411,7 @@ for title, seconds in (("0", [0.0]), ("negative", [-1.0]), ("NaN", [float("nan")
     attack(f"a record with a time that is {title}", 1, "")(lambda folder, s=seconds: imported(folder, seconds=s))
 
 
-@attack("a record with a schedule that is none", 0, "default")
+@attack("a record with a schedule that is none", 0, "has no record")
 def _(folder):
     words = imported(folder, schedule="schedule {" + "{" * 100000)   # a log keeps what it cannot read: another version may
     subprocess.run([TILEWRIGHT, *words], check=True, capture_output=True)
@@ -424,7 +424,7 @@ def _(folder):
     return ["compile", DIGITS, "-o", folder / "m.so", "--log", folder / "l.db"]
 
 
-@attack("a record of another target", 0, "default")
+@attack("a record of another target", 0, "has no record")
 def _(folder):
     words = imported(folder, target="0" * 16)
     subprocess.run([TILEWRIGHT, *words], check=True, capture_output=True)
