@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "support/diag.h"
+
 namespace tw {
 namespace {
 

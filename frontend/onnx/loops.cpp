@@ -201,14 +201,18 @@ bool known_outside(NodeImport& n, const Expr& e) {
   return known;
 }
 
-// By stacked result: wanted, and the body computes the size of its rows.
-std::vector<bool> sized_in_body(const LoopSpec& spec, const RegionDraft& draft) {
+// By stacked result: wanted, and the body computes the size of its rows, of data or of the
+// iteration's number.
+std::vector<bool> sized_in_body(const LoopSpec& spec, const RegionDraft& draft,
+                                const std::string& iteration) {
   std::vector<bool> sized(spec.stacked_count());
   const size_t first = draft.outputs.size() - sized.size();
   for (size_t i = 0; i < sized.size(); ++i) {
     const Val row = draft.outputs[first + i];
-    sized[i] = spec.wanted[i] && !draft.builder.list_kind(row) &&
-               draft.builder.is_made_here(draft.builder.type(row).shape);
+    if (!spec.wanted[i] || draft.builder.list_kind(row)) continue;
+    const Shape& shape = draft.builder.type(row).shape;
+    sized[i] = draft.builder.is_made_here(shape) ||
+               std::ranges::any_of(shape, [&](const Expr& e) { return uses_var(e, iteration); });
   }
   return sized;
 }
@@ -477,7 +481,7 @@ std::optional<Results> looped(NodeImport& n, LoopSpec spec) {
     return counted_and_looped(n, spec);
   if (draft) check_outputs(n, spec, *draft, iteration);
   if (n.failed()) return std::nullopt;
-  const std::vector<bool> sized = sized_in_body(spec, *draft);
+  const std::vector<bool> sized = sized_in_body(spec, *draft, iteration);
   if (!spec.sizes && spec.rows.empty() && std::ranges::count(sized, true) > 0)
     return sized_and_looped(n, spec, sized);
   if (!spec.rows.empty() || spec.sizes) fit_rows(n, spec, *draft);

@@ -191,6 +191,10 @@ void Builder::unify_expanded() {
   }
 }
 
+static bool lies_in(const SymbolLimits& limits, int64_t size) {
+  return size >= limits.least && size <= limits.most && size % limits.step == 0;
+}
+
 bool Builder::unify(const Expr& first, const Expr& second, const Origin& origin) {
   const Expr a = current(first), b = current(second);
   if (equal(Shape{a}, Shape{b}) || limit(a, b) || limit(b, a)) return true;
@@ -205,6 +209,8 @@ bool Builder::unify(const Expr& first, const Expr& second, const Origin& origin)
     if (rank(symbol) < 0 || !may_replace(symbol->name, by)) continue;
     const std::string name = symbol->name;
     if (rank(symbol) == 0 && constant_bounds(by, symbols_).min.value_or(1) < 1) continue;
+    if (const auto limits = limits_.find(name); limits != limits_.end() && as_const(by))
+      if (!lies_in(limits->second, *as_const(by))) continue;
     replace_symbol(name, by, origin);
     unify_expanded();
     return true;

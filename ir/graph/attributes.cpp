@@ -334,6 +334,9 @@ Graph map_dims(const Graph& graph, const std::function<Expr(const Expr&)>& fn) {
     Node& node = out.node(NodeId{static_cast<int32_t>(i)});
     node.attrs = map_dims(node.attrs, fn);
   }
+  for (DataSymbol& symbol : out.data_symbols)
+    for (Expr* limit : {&symbol.bound, &symbol.equals})
+      if (limit->defined()) *limit = fn(*limit);
   return out;
 }
 

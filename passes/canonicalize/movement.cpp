@@ -87,8 +87,8 @@ bool merge_same_movement(Rewriter& rewriter, NodeId id) {
   if (!forgets) return false;
   const Node* maker = rewriter.graph().def(node.inputs[0]);
   if (!maker || maker->attrs.index() != node.attrs.index()) return false;
-  const auto* expand = get_if<op::Expand>(maker);
-  if (expand && expand->exact) return false;
+  for (const Node* one : {&node, maker})
+    if (const auto* expand = get_if<op::Expand>(one); expand && expand->exact) return false;
   rewriter.update(id, OpAttrs(node.attrs), {maker->inputs[0]});
   return true;
 }

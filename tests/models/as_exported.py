@@ -59,10 +59,9 @@ class Runs:
         assert "this is a bug" not in done.stderr, done.stderr
         return self.folder / "m.so"
 
-    def run(self, feeds):
+    def run(self, feeds, what="m.so"):
         np.savez(self.folder / "in.npz", **feeds)
-        done = self.command("run", self.folder / "m.so", "--input", self.folder / "in.npz", "--output-dir", self.folder / "out")
-        return done
+        return self.command("run", self.folder / what, "--input", self.folder / "in.npz", "--output-dir", self.folder / "out")
 
     def check(self, model, feeds, *flags):
         """Compiled with these flags, it gives what onnxruntime gives."""
@@ -338,8 +337,37 @@ def rows_of_computed_size(runs):
     model = loop_model(parts, {"part": TensorProto.FLOAT, "squares": TensorProto.FLOAT}, weights)
     for n, count in ((3, 4), (1, 2), (5, 0)):
         runs.check(model, {"x": floats(n, 6), "k": np.full(n, count)})
-    done = runs.run({"x": floats(3, 6), "k": np.array([4, 3, 4])})
-    assert done.returncode and "is 3, expected 4" in done.stderr, done.stderr
+    for what in ("m.so", "m.onnx"):
+        done = runs.run({"x": floats(3, 6), "k": np.array([4, 3, 4])}, what)
+        assert done.returncode and "is 3, expected 4" in done.stderr, (what, done.stderr)
+
+
+@case
+def windows_of_the_iteration(runs):
+    """Rows whose size is made of the iteration's number: a window that slides, and a size that changes, which ends a run."""
+    weights = {"first": np.array([0]), "two": np.array([2])}
+    window = [helper.make_node("Unsqueeze", ["i", "first"], ["from"]), helper.make_node("Add", ["from", "two"], ["to"]), helper.make_node("Slice", ["row", "from", "to"], ["part"])]
+    model = loop_model(window, {"part": TensorProto.FLOAT}, weights)
+    for n, w in ((3, 6), (1, 2), (4, 5)):
+        runs.check(model, {"x": floats(n, w), "k": np.ones(n, np.int64)})
+    for what in ("m.so", "m.onnx"):
+        done = runs.run({"x": floats(4, 4), "k": np.ones(4, np.int64)}, what)   # the last window is cut off
+        assert done.returncode and "part_all" in done.stderr, (what, done.stderr)
+    growing = [helper.make_node("Unsqueeze", ["i", "first"], ["shape"]), helper.make_node("ConstantOfShape", ["shape"], ["zeros"])]
+    model = loop_model(growing, {"zeros": TensorProto.FLOAT}, weights)
+    runs.check(model, {"x": floats(1, 3), "k": np.array([1])})
+    for what in ("m.so", "m.onnx"):
+        assert runs.run({"x": floats(2, 3), "k": np.array([1, 1])}, what).returncode, what
+
+
+@case
+def limits_that_nothing_fits(runs):
+    """A dimension that the model needs to be 1, where --dim says that it is more."""
+    model = model_of([helper.make_node("Reshape", ["x", "s"], ["y"])], {"x": (floats(1, 4), ["batch", 4])}, ["y"], {"s": np.array([1, 4])})
+    onnx.save(model, runs.folder / "m.onnx")
+    done = runs.command("compile", runs.folder / "m.onnx", "-o", runs.folder / "none.so", "--dim", "batch=2..8")
+    assert done.returncode and "needs batch * 4 == 4" in done.stderr, done.stderr
+    runs.compile(model, "--dim", "batch=1..8")
 
 
 @case

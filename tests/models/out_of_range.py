@@ -94,6 +94,16 @@ def cases():
     yield Case("TopK", [node("TopK", "x p", "y i")], x, [[1], [4]], [[5], [-1], *[[v] for v in far]], rank=2, free=("n", "m"))
     yield Case("Split", [node("Split", "x p", "y z", axis=1)], x, [[1, 3], [4, 0]], [[2, 3], [-1, 5], [1, 2], [LONGEST, 5]], rank=2, free=("n", "m"))
     yield Case("DFT", [node("DFT", "x len p")], {"x": rows(1, 4, 4, 1), "len": np.array(4)}, [1, 2, -2], [3, -1, 4, -5, *far], rank=4)
+    for axes in ([0], [1], [-2]):
+        both = {**x, "from": np.array([1]), "to": np.array([3]), "step": np.array([1])}
+        yield Case(f"Slice along {axes}", [node("Slice", "x from to p step")], both, [axes], [[2], [-3], *[[v] for v in far]], rank=2, free=("n", "m"))
+    pair = {**x, "from": np.array([1, 1]), "to": np.array([3, 2])}
+    yield Case("Slice along two", [node("Slice", "x from to p")], pair, [[0, 1], [-1, 0]], [[0, 0], [1, -1], [0, 2]], rank=2, free=("n", "m"))
+    yield Case("Slice by a step", [node("Slice", "x from to axis p")], {**x, "from": np.array([0]), "to": np.array([9]), "axis": np.array([1])}, [[1], [3], [-1]], [[0]], rank=2, free=("n", "m"))
+    again = h.make_graph([h.make_node("Identity", ["go"], ["on"]), h.make_node("Add", ["a", "a"], ["b"])], "body",
+                         [h.make_tensor_value_info("i", TensorProto.INT64, []), h.make_tensor_value_info("go", TensorProto.BOOL, []), h.make_tensor_value_info("a", TensorProto.FLOAT, [3, 4])],
+                         [h.make_tensor_value_info("on", TensorProto.BOOL, []), h.make_tensor_value_info("b", TensorProto.FLOAT, [3, 4])])
+    yield Case("Loop", [h.make_node("Loop", ["p", "", "x"], ["y"], "the_loop", body=again)], x, [3, 0, -1, SHORTEST], [], rank=2)
     yield Case("Trilu", [node("Trilu", "x p")], x, [0, 1, -2, 50, -50], [], rank=2)
     yield Case("Compress", [node("Cast", "p", "b", to=9), node("Compress", "x b", axis=1)], x, [[1, 0, 1], [0, 0, 0, 1]], [[0, 0, 0, 0, 1]], rank=2, free=("n", "m"))
     yield Case("Range", [node("Range", "zero five p")], {"zero": np.array(0), "five": np.array(5)}, [1, 2, -1], [0], free=("n",), dtype=TensorProto.INT64)

@@ -70,6 +70,7 @@ PartValues part_values(NodeImport& n, Val s, Val e, Val given_step, const Expr& 
 void slice_by_positions(NodeImport& n, Val x, Val starts, Val ends, Val axes, Val steps,
                         int64_t count) {
   const Val zero = n.scalar(0, DType::i64), one = n.scalar(1, DType::i64);
+  const Val flags = axes.valid() ? axis_flags(n, axes, n.rank(x)) : Val{};
   Val result = x;
   for (int64_t axis = 0; axis < n.rank(x) && !n.failed(); ++axis) {
     Val s = zero, e = n.dim_value(n.dim(x, axis)), step = one;
@@ -78,11 +79,16 @@ void slice_by_positions(NodeImport& n, Val x, Val starts, Val ends, Val axes, Va
       const auto is = [&](int64_t v) {
         return n.binary(BinaryOp::eq, named, n.scalar(static_cast<double>(v), DType::i64));
       };
-      const Val meant = n.binary(BinaryOp::logical_or, is(axis), is(axis - n.rank(x)));
+      Val meant = n.binary(BinaryOp::logical_or, is(axis), is(axis - n.rank(x)));
+      if (flags.valid())
+        meant = n.binary(BinaryOp::logical_and, meant, n.less(zero, n.element_value(flags, axis)));
       s = n.select(meant, n.element_value(starts, i), s);
       e = n.select(meant, n.element_value(ends, i), e);
       if (steps.valid()) step = n.select(meant, n.element_value(steps, i), step);
     }
+    // A step of 0 is the second of one place
+    const Val none = n.select(n.binary(BinaryOp::eq, step, zero), one, zero);
+    step = n.add(step, place_of(n, none, 1));
     const PartValues part = part_values(n, s, e, step, n.dim(x, axis));
     const Expr size = n.symbol_of(part.size, 0, n.dim(x, axis));
     result = n.emit(op::Gather{axis, true},

@@ -63,6 +63,15 @@ Error check_growth(const TensorType& type, const op::Loop& loop, size_t carried)
   return Error::success();
 }
 
+// A body's value i of an iteration, as large as `wanted`.
+Error check_made(const Tensor& made, const std::vector<int64_t>& wanted, const char* what, size_t i,
+                 int64_t iteration) {
+  if (made.shape == wanted) return Error::success();
+  return make_error(DiagCode::invalid_argument, "{0} {1} is {2} behind iteration {3}, expected {4}",
+                    what, i, to_string(Shape(made.shape.begin(), made.shape.end())), iteration,
+                    to_string(Shape(wanted.begin(), wanted.end())));
+}
+
 bool is_true(const Tensor& t) { return t.size() > 0 && t.int_at(0) != 0; }
 
 Tensor row_of(const Tensor& t, int64_t at) {
@@ -193,15 +202,26 @@ Expected<std::vector<Tensor>> evaluate_loop(const OpAttrs& attrs,
     TW_ASSIGN(std::vector<Tensor> made,
               evaluate(bind_symbols(*op.body.graph, {{op.iteration, iteration + 1}}), given));
     if (op.conditional) going = is_true(made[0]);
-    for (size_t i = 0; i < carried; ++i) given[i] = std::move(made[lead + i]);
+    for (size_t i = 0; i < carried; ++i) {
+      const TensorType& type = op.body.graph->value(op.body.graph->inputs()[i]).type;
+      if (const auto shape = static_shape(type.shape))
+        TW_TRY(check_made(made[lead + i], *shape, "carried value", i, iteration));
+      given[i] = std::move(made[lead + i]);
+    }
     for (size_t i = carried; lead + i < made.size(); ++i) {
+      const std::vector<int64_t>& all = results[i].shape;
+      TW_TRY(check_made(made[lead + i], {all.begin() + 1, all.end()}, "stacked result", i - carried,
+                        iteration));
       const std::vector<std::byte>& row = made[lead + i].bytes;
       std::copy(row.begin(), row.end(),
                 results[i].bytes.begin() + iteration * static_cast<std::ptrdiff_t>(row.size()));
     }
   }
-  for (size_t i = 0; i < carried; ++i)
+  for (size_t i = 0; i < carried; ++i) {
+    if (given[i].bytes.size() > results[i].bytes.size())
+      TW_TRY(check_made(given[i], results[i].shape, "carried value", i, iteration));
     std::copy(given[i].bytes.begin(), given[i].bytes.end(), results[i].bytes.begin());
+  }
   if (op.conditional) results.back().set_int(0, iteration);
   return results;
 }

@@ -358,7 +358,9 @@ void import_loop(NodeImport& n) {
   if (!fits(n, spec.body, spec.carried.size() + 2, n.output_count() + 1)) return;
   if (n.output_count() < spec.carried.size()) return n.invalid("fewer outputs than carried values");
   if (n.has(0)) {
-    const std::vector<Expr> trip = n.dims(n.in(0), "the trip count");
+    Val count = n.in(0);
+    if (!n.known(count)) count = n.max(n.cast(count, DType::i64), n.scalar(0, DType::i64));
+    const std::vector<Expr> trip = n.dims(count, "the trip count");
     if (!n.failed() && trip.size() != 1) n.invalid("the trip count is not a scalar");
     if (n.failed()) return;
     const int64_t most = spec.condition.valid() ? kManyTrips : std::numeric_limits<int64_t>::max();
