@@ -4,20 +4,23 @@
 
 enum { CASE_KEPT = 0, CASE_LOWER = 1, CASE_UPPER = 2 };
 
+/* Writes a character as so many bytes. */
+static char* put_character(char* to, uint32_t c, int64_t bytes) {
+  static const uint8_t kLead[] = {0, 0, 0xC0, 0xE0, 0xF0};
+  for (int64_t i = bytes - 1; i > 0; --i, c >>= 6) to[i] = (char)(0x80 | (c & 0x3F));
+  to[0] = (char)(kLead[bytes] | c);
+  return to + bytes;
+}
+
 /* `to` has room for as many bytes. */
 static void change_case(char* to, const char* text, int64_t action) {
   while (*text) {
     const char* begin = text;
     const uint32_t c = next_character(&text);
     const uint32_t other = action == CASE_LOWER ? lower_case(c) : upper_case(c);
-    if (other == c || text - begin > 2) {
+    if (other != c) to = put_character(to, other, text - begin);
+    else
       while (begin < text) *to++ = *begin++;
-    } else if (other < 0x80) {
-      *to++ = (char)other;
-    } else {
-      *to++ = (char)(0xC0 | other >> 6);
-      *to++ = (char)(0x80 | (other & 0x3F));
-    }
   }
   *to = 0;
 }

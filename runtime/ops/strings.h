@@ -3,6 +3,7 @@
  * strings put them into the run's memory for them. */
 #ifndef TW_STRINGS_H
 #define TW_STRINGS_H
+#include "../letter_cases.h"
 #include "ops.h"
 
 static inline const char* string_at(const tw_view* v, int64_t i) {
@@ -63,32 +64,17 @@ static inline uint32_t next_character(const char** text) {
   return character;
 }
 
-/* The letter in the other case, of ASCII, Latin, Greek, Cyrillic and Armenian letters whose UTF-8
- * is as long in both cases; others stay. */
-static inline uint32_t lower_case(uint32_t c) {
-  if ((c >= 'A' && c <= 'Z') || (c >= 0xC0 && c <= 0xDE && c != 0xD7) ||
-      (c >= 0x391 && c <= 0x3A9 && c != 0x3A2) || (c >= 0x410 && c <= 0x42F))
-    return c + 32;
-  if (c >= 0x400 && c <= 0x40F) return c + 80;
-  if (c >= 0x531 && c <= 0x556) return c + 48;
-  if (c == 0x178) return 0xFF;
-  if ((c >= 0x139 && c <= 0x148) || (c >= 0x179 && c <= 0x17E)) return c + (c & 1);
-  if ((c >= 0x100 && c <= 0x12F) || (c >= 0x132 && c <= 0x137) || (c >= 0x14A && c <= 0x177) ||
-      (c >= 0x460 && c <= 0x481) || (c >= 0x48A && c <= 0x4BF) || (c >= 0x4D0 && c <= 0x52F))
-    return c | 1;
+/* The letter in the other case, where there is one whose UTF-8 is as long. */
+static inline uint32_t other_case(uint32_t c, const tw_letters* spans, int32_t count) {
+  for (int32_t i = 0; i < count && spans[i].first <= c; ++i)
+    if (c <= spans[i].last && (c - spans[i].first) % (uint32_t)spans[i].step == 0)
+      return c + (uint32_t)spans[i].distance;
   return c;
 }
+static inline uint32_t lower_case(uint32_t c) {
+  return other_case(c, tw_lower_cases, sizeof tw_lower_cases / sizeof *tw_lower_cases);
+}
 static inline uint32_t upper_case(uint32_t c) {
-  if ((c >= 'a' && c <= 'z') || (c >= 0xE0 && c <= 0xFE && c != 0xF7) ||
-      (c >= 0x3B1 && c <= 0x3C9 && c != 0x3C2) || (c >= 0x430 && c <= 0x44F))
-    return c - 32;
-  if (c >= 0x450 && c <= 0x45F) return c - 80;
-  if (c >= 0x561 && c <= 0x586) return c - 48;
-  if (c == 0xFF) return 0x178;
-  if ((c >= 0x139 && c <= 0x148) || (c >= 0x179 && c <= 0x17E)) return c - !(c & 1);
-  if ((c >= 0x100 && c <= 0x12F) || (c >= 0x132 && c <= 0x137) || (c >= 0x14A && c <= 0x177) ||
-      (c >= 0x460 && c <= 0x481) || (c >= 0x48A && c <= 0x4BF) || (c >= 0x4D0 && c <= 0x52F))
-    return c & ~1u;
-  return c;
+  return other_case(c, tw_upper_cases, sizeof tw_upper_cases / sizeof *tw_upper_cases);
 }
 #endif

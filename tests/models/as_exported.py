@@ -9,6 +9,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import unicodedata
 
 import numpy as np
 import onnx
@@ -368,6 +369,22 @@ def limits_that_nothing_fits(runs):
     done = runs.command("compile", runs.folder / "m.onnx", "-o", runs.folder / "none.so", "--dim", "batch=2..8")
     assert done.returncode and "needs batch * 4 == 4" in done.stderr, done.stderr
     runs.compile(model, "--dim", "batch=1..8")
+
+
+@case
+def letters_of_two_cases(runs):
+    """All letters of Unicode 14 whose other case is one letter of as many bytes."""
+    letters = [chr(code) for code in range(0x80, 0x1F000) if unicodedata.category(chr(code)) in ("Lu", "Ll", "Lt")]
+    for action, change in (("LOWER", str.lower), ("UPPER", str.upper)):
+        alike = [c for c in letters if len(change(c)) == 1 and len(change(c).encode()) == len(c.encode())]
+        texts = np.array(["a".join(alike[i:i + 50]) for i in range(0, len(alike), 50)])
+        model = helper.make_model(helper.make_graph([helper.make_node("StringNormalizer", ["x"], ["y"], case_change_action=action)], "g",
+                                                    [helper.make_tensor_value_info("x", TensorProto.STRING, ["n"])], [helper.make_tensor_value_info("y", TensorProto.STRING, ["n"])]),
+                                  ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
+        runs.compile(model)
+        done = runs.run({"x": texts})
+        assert done.returncode == 0, done.stderr
+        assert np.load(runs.folder / "out/y.npy").tolist() == [change(text) for text in texts.tolist()], action
 
 
 @case
