@@ -9,6 +9,7 @@
 #include "cli/text/became.h"
 #include "cli/text/formatted.h"
 #include "cli/text/text_width.h"
+#include "packager/header.h"
 #include "support/dates.h"
 
 namespace tw {
@@ -81,11 +82,11 @@ std::string schedule_lines(const CompileReport& r, int64_t tuned_since, int colu
 
 // The arena as a function of the sizes, where a person can read it.
 std::string arena_formula(const CompileReport& r) {
-  constexpr size_t kReadable = 200;
   if (as_const(r.arena_bytes)) return "";
   const std::string text = to_string(r.arena_bytes, r.symbol_names);
   return "         in bytes: " +
-         (text.size() <= kReadable ? text : "the function ..._arena_bytes of " + r.header) + "\n";
+         (text.size() <= kReadableColumns ? text : "the function ..._arena_bytes of " + r.header) +
+         "\n";
 }
 
 std::string arena_line(const CompileReport& r) {

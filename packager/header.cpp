@@ -12,8 +12,6 @@
 namespace tw {
 namespace {
 
-constexpr size_t kReadable = 200;  // columns of an expression that a person reads
-
 // Endings of the macros of a tensor of that rank.
 std::vector<std::string> macro_suffixes(size_t rank) {
   std::vector<std::string> suffixes{"", "_RANK", "_ELEMENTS", "_BYTES"};
@@ -329,7 +327,8 @@ class HeaderWriter {
   }
 
   void write_arena() {
-    const bool readable = !model_.arena_text.empty() && model_.arena_text.size() <= kReadable;
+    const bool readable = !model_.arena_text.empty() &&
+                          model_.arena_text.size() <= kReadableColumns;
     const std::string comment = "/* Bytes of working memory of a run with the sizes in io" +
                                 (readable ? ":\n   " + comment_text(model_.arena_text) : "") +
                                 " */";

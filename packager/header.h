@@ -13,6 +13,8 @@
 
 namespace tw {
 
+inline constexpr size_t kReadableColumns = 200;  // of an expression that a person reads
+
 struct InterfaceDim {
   enum class Kind : uint8_t { fixed, symbol, computed };
   Kind kind = Kind::fixed;

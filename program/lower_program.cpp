@@ -8,6 +8,7 @@
 
 #include "ir/graph/externs.h"
 #include "ir/graph/index_checks.h"
+#include "ir/graph/symbol_sources.h"
 #include "passes/storage.h"
 #include "program/shared_parts.h"
 #include "program/size_conditions.h"
@@ -260,8 +261,7 @@ class GraphLowering {
         out_.program.needs.push_back(
             symbol.needed_by + " needs " +
             to_string(interface_terms(eq(var(symbol.name), symbol.equals))));
-      step.what = (symbol.needed_by.empty() ? "" : "for " + symbol.needed_by + ": ") + "element " +
-                  std::to_string(symbol.element) + " of '" + value.name + "'";
+      step.what = element_title(graph_, symbol);
       out_.program.steps.push_back(std::move(step));
     }
   }

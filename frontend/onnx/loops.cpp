@@ -181,8 +181,7 @@ bool reshaped(NodeImport& n, RegionDraft& draft, size_t i, const TensorType& typ
   if (draft.builder.type(v).dtype != type.dtype || shape.size() != type.shape.size()) return false;
   for (size_t axis = 0; axis < shape.size(); ++axis)
     if (!may_be_equal(shape[axis], type.shape[axis])) return false;
-  Expected<Val> made = draft.builder.emit(op::Reshape{type.shape}, {v},
-                                          {n.node.name, n.node.op_type});
+  Expected<Val> made = draft.builder.emit(op::Reshape{type.shape}, {v}, n.origin());
   if (!made) {
     llvm::consumeError(made.takeError());
     return false;

@@ -165,7 +165,7 @@ void NodeImport::take_problem(const NodeImport& inner) {
 
 std::vector<Val> NodeImport::emit_all(const OpAttrs& attrs, const std::vector<Val>& inputs) {
   if (failed()) return {};
-  Expected<std::vector<Val>> result = builder_.emit_all(attrs, inputs, {node.name, node.op_type});
+  Expected<std::vector<Val>> result = builder_.emit_all(attrs, inputs, origin());
   if (result) return std::move(*result);
   refused(result.takeError(), attrs, inputs);
   return {};
@@ -234,8 +234,7 @@ std::optional<int64_t> NodeImport::length(Val v, const char* what) {
 }
 
 Expr NodeImport::symbol_of(Val v, int64_t element, const Expr& bound) {
-  return failed() || !v.valid() ? Expr(1)
-                                : builder_.element(v, element, bound, {node.name, node.op_type});
+  return failed() || !v.valid() ? Expr(1) : builder_.element(v, element, bound, origin());
 }
 
 Val NodeImport::dim_values(std::vector<Expr> dims) {
@@ -282,7 +281,7 @@ Val NodeImport::emit(const OpAttrs& attrs, std::vector<Val> inputs) {
            info.name, inputs.size());
   for (size_t i = 0; i < static_cast<size_t>(info.min_inputs); ++i)
     TW_CHECK(inputs[i].valid(), "{0} of node {1}: input {2} is not there", info.name, node.name, i);
-  Expected<Val> result = builder_.emit(attrs, inputs, {node.name, node.op_type});
+  Expected<Val> result = builder_.emit(attrs, inputs, origin());
   if (result) return *result;
   refused(result.takeError(), attrs, inputs);
   return {};
@@ -294,7 +293,7 @@ std::vector<Val> NodeImport::emit_extern(ExternFunction function, Ints ints,
   const std::vector<Val> none(static_cast<size_t>(extern_info(function).outputs));
   if (failed()) return none;
   const OpAttrs attrs = op::Extern{function, std::move(ints), std::move(reals), std::move(dims)};
-  Expected<std::vector<Val>> result = builder_.emit_all(attrs, inputs, {node.name, node.op_type});
+  Expected<std::vector<Val>> result = builder_.emit_all(attrs, inputs, origin());
   if (result) return std::move(*result);
   refused(result.takeError(), attrs, inputs);
   return none;
@@ -309,8 +308,7 @@ void NodeImport::refused(Error error, const OpAttrs& attrs, const std::vector<Va
 
 Val NodeImport::with_extent(Val v, int64_t axis, const Expr& to) {
   if (failed() || !v.valid()) return {};
-  Expected<Val> made = builder_.with_extent(v, static_cast<size_t>(axis), to,
-                                            {node.name, node.op_type});
+  Expected<Val> made = builder_.with_extent(v, static_cast<size_t>(axis), to, origin());
   if (made) return *made;
   refused(made.takeError(), op::Expand{{to}, true}, {v});
   return {};

@@ -52,6 +52,7 @@ class NodeImport {
              std::vector<bool> wanted);
 
   const OnnxNode& node;
+  Origin origin() const { return {node.name, node.op_type}; }
   int version() const { return node.since_version; }
   Builder& builder() { return builder_; }
 
@@ -150,9 +151,7 @@ class NodeImport {
   Val max(Val a, Val b) { return binary(BinaryOp::max, a, b); }
   Val less(Val a, Val b) { return binary(BinaryOp::lt, a, b); }
   Val select(Val condition, Val a, Val b) { return emit(op::Select{}, {condition, a, b}); }
-  bool unify(const Expr& a, const Expr& b) {
-    return builder_.unify(a, b, {node.name, node.op_type});
-  }
+  bool unify(const Expr& a, const Expr& b) { return builder_.unify(a, b, origin()); }
   // v, whose extent along the axis is `to`: a run fails where it is not
   Val with_extent(Val v, int64_t axis, const Expr& to);
   Val cast(Val a, DType to);

@@ -1,6 +1,7 @@
 // Reference evaluation of whole graphs: binds the symbols by the inputs' shapes, then node after
 // node.
 #include "ir/graph/graph.h"
+#include "ir/graph/symbol_sources.h"
 
 namespace tw {
 namespace {
@@ -100,10 +101,8 @@ class Evaluation {
       const int64_t value = tensor.int_at(symbol.element);
       const std::optional<int64_t> most = limit(symbol.bound), exact = limit(symbol.equals);
       if (value < 0 || value > most.value_or(INT64_MAX) || value != exact.value_or(value))
-        return make_error(DiagCode::invalid_argument,
-                          "{0}element {1} of '{2}' is {3}, expected {4}",
-                          symbol.needed_by.empty() ? "" : "for " + symbol.needed_by + ": ",
-                          symbol.element, graph_.value(symbol.value).name, value,
+        return make_error(DiagCode::invalid_argument, "{0} is {1}, expected {2}",
+                          element_title(graph_, symbol), value,
                           exact  ? std::to_string(*exact)
                           : most ? "0 to " + std::to_string(*most)
                                  : "0 or more");

@@ -226,6 +226,11 @@ std::vector<ValueId> Graph::symbol_values(const std::vector<Expr>& dims) const {
   return SymbolSources(*this).of(dims);
 }
 
+std::string element_title(const Graph& graph, const DataSymbol& symbol) {
+  return (symbol.needed_by.empty() ? "" : "for " + symbol.needed_by + ": ") + "element " +
+         std::to_string(symbol.element) + " of '" + graph.value(symbol.value).name + "'";
+}
+
 SymbolSources::SymbolSources(const Graph& graph) {
   for (const DataSymbol& symbol : graph.data_symbols) symbols_.try_emplace(symbol.name, &symbol);
 }

@@ -2,12 +2,16 @@
 // many nodes.
 #pragma once
 #include <map>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "ir/graph/graph.h"
 
 namespace tw {
+
+// "for mask (Where): element 0 of 'v'", for messages
+std::string element_title(const Graph& graph, const DataSymbol& symbol);
 
 class SymbolSources {
  public:

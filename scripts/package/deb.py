@@ -3,7 +3,7 @@ import os
 import shutil
 import subprocess
 
-PROGRAMS = ("bin", "workers")   # the folders of what is run
+from wheel import PROGRAMS
 
 
 def control(version, architecture, kilobytes, glibc):

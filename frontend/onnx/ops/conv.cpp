@@ -6,8 +6,6 @@
 namespace tw::onnx_import {
 namespace {
 
-constexpr int64_t kMaxWindow = int64_t{1} << 31;
-
 // A list attribute with one entry an axis; `fallback` for each when absent.
 Ints window_list(NodeImport& n, const char* name, size_t count, int64_t fallback, int64_t minimum) {
   Ints out = n.integers(name).value_or(Ints(count, fallback));

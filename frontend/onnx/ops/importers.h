@@ -18,6 +18,7 @@ enum class ComposedReduce { l1, l2, log_sum, log_sum_exp, sum_square };
 struct Window {
   Ints strides, dilations, pads;
 };
+inline constexpr int64_t kMaxWindow = int64_t{1} << 31;  // an entry, or an extent of a kernel
 Window read_window(NodeImport& n, Val x, const Ints& kernel);
 // A convolution's kernel: the extents of the weights, which the attribute kernel_shape may only
 // repeat.

@@ -8,8 +8,6 @@
 namespace tw::onnx_import {
 namespace {
 
-constexpr int64_t kMaxKernel = int64_t{1} << 31;
-
 op::Pool read_pool(NodeImport& n, Val x, PoolKind kind) {
   op::Pool pool;
   pool.kind = kind;
@@ -20,7 +18,7 @@ op::Pool read_pool(NodeImport& n, Val x, PoolKind kind) {
                             pool.kernel.size(), n.rank(x))
                   .str());
   for (int64_t extent : pool.kernel)
-    n.check_number("an extent of the kernel", extent, 1, kMaxKernel);
+    n.check_number("an extent of the kernel", extent, 1, kMaxWindow);
   if (n.failed()) return pool;
   Window window = read_window(n, x, pool.kernel);
   pool.strides = std::move(window.strides);
@@ -145,7 +143,7 @@ namespace {
 Ints list_of(NodeImport& n, const char* name, size_t count, int64_t fallback, int64_t least) {
   Ints out = n.integers(name).value_or(Ints(count, fallback));
   const bool good = out.size() == count && std::ranges::all_of(out, [&](int64_t v) {
-                      return v >= least && v <= kMaxKernel;
+                      return v >= least && v <= kMaxWindow;
                     });
   if (!good)
     n.invalid(

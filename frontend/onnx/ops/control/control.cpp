@@ -140,8 +140,7 @@ class Sizes {
 
   Val emit(size_t branch, OpAttrs attrs, Val v) {
     if (n_.failed()) return v;
-    Expected<Val> made = drafts_[branch]->builder.emit(std::move(attrs), {v},
-                                                       {n_.node.name, n_.node.op_type});
+    Expected<Val> made = drafts_[branch]->builder.emit(std::move(attrs), {v}, n_.origin());
     if (made) return *made;
     n_.fail(take_diags(made.takeError())[0].message);
     return v;

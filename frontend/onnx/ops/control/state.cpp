@@ -14,7 +14,7 @@ void import_causal_conv(NodeImport& n) {
   const int64_t channels = n.need_static_dim(w, 0, "CausalConvWithState"),
                 kernel = n.need_static_dim(w, 2, "CausalConvWithState");
   if (n.failed()) return;
-  n.check_number("the kernel's extent", kernel, 1, int64_t{1} << 31);
+  n.check_number("the kernel's extent", kernel, 1, kMaxWindow);
   if (n.failed()) return;
   if (activation != "none" && activation != "silu" && activation != "swish")
     return n.invalid("attribute activation is '" + activation + "'");
