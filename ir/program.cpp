@@ -76,10 +76,13 @@ std::string step_text(const Program& program, const SizeStep& step) {
     }
     case SizeStep::Kind::check:
       return "  check " + to_string(step.equals) + " ; " + step.what + "\n";
-    case SizeStep::Kind::indices:
+    case SizeStep::Kind::within: {
+      const std::string wanted = step.least.defined() ? "in " + to_string(step.least) + " to " +
+                                                            to_string(step.bound)
+                                                      : "true";
       return "  look at " + operand_text(step.at) + " " + dtype_name(step.dtype) + ", " +
-             to_string(step.bytes) + " bytes, for indices of " + to_string(step.bound) + " ; " +
-             step.what + "\n";
+             to_string(step.bytes) + " bytes, all " + wanted + " ; " + step.what + "\n";
+    }
     case SizeStep::Kind::grow:
       return "  grow " + operand_text(step.at) + " to " + to_string(step.bytes) + " bytes\n";
   }

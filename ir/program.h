@@ -44,8 +44,8 @@ struct SizeStep {
     // Data symbol `symbol` is `dtype` at `at`; it must lie in [0, bound] and be `equals`, where
     // those are defined
     read,
-    check,    // `equals` must hold (a bool)
-    indices,  // `bytes` bytes of `dtype` at `at` must lie in [-bound, bound)
+    check,   // `equals` must hold (a bool)
+    within,  // `bytes` bytes of `dtype` at `at` must lie in [least, bound]; bools must be true
     // `at` (a growable buffer, or an output of unknown size) gets `bytes`; what was in a growable
     // buffer before is gone
     grow,
@@ -55,8 +55,8 @@ struct SizeStep {
   Operand at{};
   int symbol = 0;
   DType dtype = DType::i64;
-  Expr bound{}, equals{}, bytes{};
-  std::string what{};  // for messages: "element 0 of 'count'", "words (Gather)"
+  Expr least{}, bound{}, equals{}, bytes{};
+  std::string what{};  // for messages: "element 0 of 'count'", "words (Gather): index"
 };
 
 // Regions that a call runs: a choice between two, or a loop over one. Offsets are in the call's

@@ -29,7 +29,7 @@ bool is_known(const Graph& graph, const Node& node) {
     return false;
   for (ValueId input : node.inputs)
     if (input.valid() && !graph.is_constant(input)) return false;
-  return true;
+  return static_shape(dims_of(node.attrs)).has_value();
 }
 
 Expected<std::vector<Tensor>> compute(const Graph& graph, const Node& node) {

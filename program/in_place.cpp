@@ -31,7 +31,7 @@ class Joiner {
       for (size_t out = 0; out < call.arguments.size(); ++out) join(static_cast<int>(c), call, out);
     }
     for (SizeStep& step : program_.steps) {
-      if ((step.kind != SizeStep::Kind::read && step.kind != SizeStep::Kind::indices) ||
+      if ((step.kind != SizeStep::Kind::read && step.kind != SizeStep::Kind::within) ||
           step.at.place != Place::arena)
         continue;
       for (size_t home = home_[static_cast<size_t>(step.at.index)];

@@ -211,7 +211,7 @@ class GraphLowering {
   Error add(const Group& group, int device) {
     for (const NodeId id : group.nodes) {
       TW_TRY(conditions_.add(graph_.node(id)));
-      if (device == 0) look_at_indices(graph_.node(id));
+      look_at_indices(graph_.node(id));
     }
     if (is_extern(graph_, group)) TW_TRY(add_extern(graph_.node(group.anchor)));
     else if (storage_.in_place(group)) add_copies(group);
@@ -221,19 +221,23 @@ class GraphLowering {
     return Error::success();
   }
 
-  // Only the processor does; kernels of devices clamp.
+  // By the processor, whatever reads by them: kernels clamp.
   void look_at_indices(const Node& node) {
     for (const IndexCheck& check : open_indices(graph_, node)) {
-      if (!looked_at_.emplace(check.source.index, to_string(check.extent)).second) continue;
+      const auto [least, most] = check.range;
+      const std::string wanted = check.what +
+                                 (least.defined() ? to_string(least) + to_string(most) : "");
+      if (!looked_at_.emplace(check.source.index, wanted).second) continue;
       bring(check.source, 0);
       const TensorType& type = graph_.value(check.source).type;
-      SizeStep step{.kind = SizeStep::Kind::indices,
+      SizeStep step{.kind = SizeStep::Kind::within,
                     .before = out_.program.calls.size(),
                     .at = tensor(check.source, 0)};
       step.dtype = type.dtype;
-      step.bound = check.extent;
+      step.least = least;
+      step.bound = most;
       step.bytes = byte_count(type);
-      step.what = node_title(graph_, node);
+      step.what = node_title(graph_, node) + ": " + check.what;
       out_.program.steps.push_back(std::move(step));
     }
   }

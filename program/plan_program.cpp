@@ -31,7 +31,7 @@ class CallPlanner {
       for (size_t a = 0; a < call.arguments.size(); ++a)
         settle(call.arguments[a], a == 0 ? call.from : call.device);
     for (SizeStep& step : calls().steps)
-      if (step.kind == SizeStep::Kind::read || step.kind == SizeStep::Kind::indices)
+      if (step.kind == SizeStep::Kind::read || step.kind == SizeStep::Kind::within)
         settle(step.at, 0);
     for (auto [call, buffer] : workspaces_) place_workspace(calls().calls[call], buffer);
     result_.program = std::move(calls());
@@ -112,7 +112,7 @@ class CallPlanner {
     for (KernelCall& call : calls().calls)
       for (Operand& operand : call.arguments) renumber(operand);
     for (SizeStep& step : calls().steps)
-      if (step.kind == SizeStep::Kind::read || step.kind == SizeStep::Kind::indices)
+      if (step.kind == SizeStep::Kind::read || step.kind == SizeStep::Kind::within)
         renumber(step.at);
   }
 

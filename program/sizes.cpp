@@ -122,12 +122,12 @@ struct OperatorConditions {
     if (!a.conditional) out.push_back(le(a.trip[0], Expr(kMostExtent)));
   }
   // Type inference has found all that these need, or what they run looks at it.
-  template <
-      OneOf<op::Unary, op::Binary, op::Select, op::Cast, op::Quantize, op::Dequantize, op::Lookup,
-            op::ConvTranspose, op::MatMulNBits, op::Reduce, op::ArgReduce, op::Softmax,
-            op::LayerNorm, op::BatchNorm, op::Transpose, op::Concat, op::Iota, op::Cumulate,
-            op::Recurrent, op::ShapeOf, op::DimVector, op::LayoutCast, op::Extern, op::If>
-          Op>
+  template <OneOf<op::Unary, op::Binary, op::Select, op::Cast, op::Quantize, op::Dequantize,
+                  op::Lookup, op::ConvTranspose, op::MatMulNBits, op::Reduce, op::ArgReduce,
+                  op::Softmax, op::LayerNorm, op::BatchNorm, op::Transpose, op::Concat, op::Within,
+                  op::Iota, op::Cumulate, op::Recurrent, op::ShapeOf, op::DimVector, op::LayoutCast,
+                  op::Extern, op::If>
+                Op>
   void operator()(const Op&) const {}
 };
 

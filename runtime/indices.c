@@ -3,8 +3,12 @@
 #include "model.h"
 #include "text.h"
 
-static int64_t signed_at(const void* indices, int32_t width, int64_t i) {
-  return width == 4 ? ((const int32_t*)indices)[i] : ((const int64_t*)indices)[i];
+static int64_t element_at(const void* elements, int32_t width, int64_t i) {
+  switch (width) {
+    case 1: return ((const uint8_t*)elements)[i];
+    case 4: return ((const int32_t*)elements)[i];
+    default: return ((const int64_t*)elements)[i];
+  }
 }
 
 int32_t tw_require(const tw_env* env, int32_t holds, int64_t left, int64_t right,
@@ -22,22 +26,25 @@ int32_t tw_require(const tw_env* env, int32_t holds, int64_t left, int64_t right
   return TW_E_SHAPE;
 }
 
-int32_t tw_look_at_indices(const tw_env* env, const void* indices, int32_t width, int64_t bytes,
-                           int64_t extent, const char* what) {
+int32_t tw_look(const tw_env* env, const void* elements, int32_t width, int64_t bytes,
+                int64_t least, int64_t most, const char* what) {
   const int64_t count = bytes / width;
-  int64_t least = 0, most = 0;
+  int64_t low = most, high = least;
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t index = signed_at(indices, width, i);
-    least = index < least ? index : least;
-    most = index > most ? index : most;
+    const int64_t element = element_at(elements, width, i);
+    low = element < low ? element : low;
+    high = element > high ? element : high;
   }
-  if (count == 0 || (extent > 0 && least >= -extent && most < extent)) return TW_OK;
+  if (count <= 0 || (low >= least && high <= most)) return TW_OK;
   tw_text* error = env->error;
   text_clear(error);
   text_add(error, what);
-  text_add(error, ": index ");
-  text_add_number(error, most >= extent ? most : least);
-  text_add(error, " of an extent of ");
-  text_add_number(error, extent);
+  if (width == 1) return TW_E_ARGUMENT;
+  text_add(error, " ");
+  text_add_number(error, high > most ? high : low);
+  text_add(error, ", expected ");
+  text_add_number(error, least);
+  text_add(error, " to ");
+  text_add_number(error, most);
   return TW_E_ARGUMENT;
 }

@@ -136,9 +136,9 @@ int32_t tw_symbol(const tw_env* env, int64_t* place, int64_t value, int64_t most
                   const char* what);
 int32_t tw_require(const tw_env* env, int32_t holds, int64_t left, int64_t right, const char* what);
 int32_t tw_grow(const tw_env* env, int32_t index, int64_t bytes, void** memory);
-/* Signed integers of `width` bytes (4 or 8) must lie in [-extent, extent). */
-int32_t tw_look_at_indices(const tw_env* env, const void* indices, int32_t width, int64_t bytes,
-                           int64_t extent, const char* what);
+/* Signed integers of `width` bytes (4 or 8) must lie in [least, most], bools (1) be true. */
+int32_t tw_look(const tw_env* env, const void* elements, int32_t width, int64_t bytes,
+                int64_t least, int64_t most, const char* what);
 
 /* The body of the exported functions, which generated code defines: tw_<name>_query and tw_query
  * (TW_QUERY_SYMBOL). */

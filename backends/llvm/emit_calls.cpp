@@ -91,13 +91,13 @@ void CallEmitter::emit_step(const SizeStep& step, const Symbols& symbols, Enviro
                    side(1), text(step.what)},
                   b_.getInt32Ty()));
     }
-    case SizeStep::Kind::indices: {
-      return end_unless_ok(
-          runtime("tw_look_at_indices",
-                  {at.env, address(step.at, at),
-                   b_.getInt32(static_cast<uint32_t>(dtype_bytes(step.dtype))),
-                   number(step.bytes, at.vars), number(step.bound, at.vars), text(step.what)},
-                  b_.getInt32Ty()));
+    case SizeStep::Kind::within: {
+      return end_unless_ok(runtime(
+          "tw_look",
+          {at.env, address(step.at, at),
+           b_.getInt32(static_cast<uint32_t>(dtype_bytes(step.dtype))), number(step.bytes, at.vars),
+           limit(step.least, 1), limit(step.bound, 1), text(step.what)},
+          b_.getInt32Ty()));
     }
     case SizeStep::Kind::grow: {
       const auto index = static_cast<uint32_t>(growable_number(step.at));

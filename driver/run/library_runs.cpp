@@ -160,6 +160,13 @@ Expected<std::unique_ptr<LibraryRuns::Runs>> elsewhere(const std::string& librar
                                                        const Manifest& manifest,
                                                        const LibraryPlace& place,
                                                        const std::string& triple) {
+  for (const auto* tensors : {&manifest.inputs, &manifest.outputs})
+    for (const ManifestTensor& tensor : *tensors)
+      if (tensor.dtype == dtype_name(DType::string))
+        return make_error(DiagCode::unsupported,
+                          "{0}: '{1}' is of strings, which only a library for this machine is "
+                          "given: `{2}` would run it with numbers alone",
+                          library, tensor.name, place.command);
   TW_ASSIGN(const std::string runner, link_runner(triple));
   TW_ASSIGN(TemporaryFolder folder, TemporaryFolder::create());
   auto runs = std::make_unique<RunsElsewhere>(std::move(folder), library, manifest, place);

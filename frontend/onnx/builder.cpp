@@ -222,7 +222,8 @@ std::optional<Val> Builder::fold(const OpAttrs& attrs, const std::vector<Val>& i
                                  const TensorType& type) {
   const auto shape = static_shape(type.shape);
   // Passes want to see the integers
-  if (!shape || inputs.empty() || std::holds_alternative<op::Dequantize>(attrs))
+  if (!shape || inputs.empty() || std::holds_alternative<op::Dequantize>(attrs) ||
+      !static_shape(tw::dims_of(attrs)))
     return std::nullopt;
   if (std::holds_alternative<op::Reshape>(attrs) && is_constant(inputs[0]))
     return add_constant("", type, *entry(inputs[0]).blob);

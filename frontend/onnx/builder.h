@@ -23,7 +23,7 @@ inline constexpr int64_t kKnownElements = 256;
 inline constexpr int64_t kFoldElements = 4096;
 
 struct Origin {          // of the values of one ONNX node
-  std::string node, op;  // name, operator
+  std::string node, op;  // name, or that of its first output; operator
   std::string title() const { return node.empty() ? op : node + " (" + op + ")"; }
 };
 

@@ -459,7 +459,9 @@ std::optional<Results> sized_and_looped(NodeImport& n, const LoopSpec& spec,
 std::optional<Results> counted_and_looped(NodeImport& n, const LoopSpec& spec);
 
 bool any_grows(const LoopSpec& spec) {
-  return std::ranges::any_of(spec.growth, [](const auto& growth) { return growth.has_value(); });
+  for (size_t i = 0; i < spec.growth.size(); ++i)
+    if (spec.growth[i] && !is_idle(spec, i)) return true;
+  return false;
 }
 
 // The body, with the types that its carried values have in an iteration.
@@ -476,8 +478,11 @@ std::optional<Results> looped(NodeImport& n, LoopSpec spec) {
   if (n.failed()) return std::nullopt;
   const std::string iteration = n.fresh_symbol("turn");
   const auto draft = drafted(n, spec, iteration);
-  if (draft && !spec.trip && spec.idle.empty() && any_grows(spec))
-    return counted_and_looped(n, spec);
+  if (draft && !spec.trip && any_grows(spec)) {
+    if (spec.idle.empty()) return counted_and_looped(n, spec);
+    n.fail("a loop without a trip count, whose condition reads a carried value that grows",
+           "give it a trip count");
+  }
   if (draft) check_outputs(n, spec, *draft, iteration);
   if (n.failed()) return std::nullopt;
   const std::vector<bool> sized = sized_in_body(spec, *draft, iteration);

@@ -204,12 +204,45 @@ Ints NodeImport::axes(const Ints& given, int64_t rank) {
   return out;
 }
 
+Origin NodeImport::origin() const {
+  if (!node.name.empty()) return {node.name, node.op_type};
+  const auto first = std::ranges::find_if(node.outputs, [](const auto& o) { return !o.empty(); });
+  return {first == node.outputs.end() ? "" : *first, node.op_type};
+}
+
 void NodeImport::check_number(const std::string& what, int64_t number, int64_t least,
                               int64_t most) {
   if (number < least)
     invalid(llvm::formatv("{0} is {1}, at least {2} is needed", what, number, least).str());
   else if (number > most)
     fail(llvm::formatv("{0} is {1}, at most {2} is supported", what, number, most).str());
+}
+
+Val NodeImport::within(Val v, const Expr& least, const Expr& most, const std::string& what) {
+  const Val wide = cast(v, DType::i64);
+  if (failed()) return {};
+  const auto elements = known(wide);
+  bool open = !elements;
+  for (const Expr& element : elements.value_or(std::vector<Expr>())) {
+    const Expr inside = simplified(logical_and(le(least, element), le(element, most)));
+    if (is_const(inside, 0))
+      invalid(llvm::formatv("{0} {1}, expected {2} to {3}", what, named(element), named(least),
+                            named(most))
+                  .str());
+    open = open || !as_const(inside);
+  }
+  return open ? emit(op::Within{{simplified(least), simplified(most)}, what}, {wide}) : wide;
+}
+
+Val NodeImport::only_where(Val v, Val holds, const std::string& what) {
+  if (failed()) return {};
+  if (const auto elements = known(holds);
+      elements &&
+      std::ranges::all_of(*elements, [](const Expr& e) { return as_const(e).has_value(); })) {
+    if (std::ranges::any_of(*elements, [](const Expr& e) { return is_const(e, 0); })) invalid(what);
+    return v;
+  }
+  return select(emit(op::Within{{}, what}, {holds}), v, scalar(0, v));
 }
 
 std::optional<std::vector<Expr>> NodeImport::known(Val v) {

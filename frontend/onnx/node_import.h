@@ -52,7 +52,7 @@ class NodeImport {
              std::vector<bool> wanted);
 
   const OnnxNode& node;
-  Origin origin() const { return {node.name, node.op_type}; }
+  Origin origin() const;
   int version() const { return node.since_version; }
   Builder& builder() { return builder_; }
 
@@ -152,6 +152,12 @@ class NodeImport {
   Val less(Val a, Val b) { return binary(BinaryOp::lt, a, b); }
   Val select(Val condition, Val a, Val b) { return emit(op::Select{}, {condition, a, b}); }
   bool unify(const Expr& a, const Expr& b) { return builder_.unify(a, b, origin()); }
+  // Integers as i64, which must lie from `least` to `most`. One that is known and does not is a
+  // failure; else the run ends with TW_E_ARGUMENT. The message is `what`, the number and the ends.
+  Val within(Val v, const Expr& least, const Expr& most, const std::string& what);
+  // v, where the bools `holds`, which are broadcast to it, are true; a run ends with `what` where
+  // one is not.
+  Val only_where(Val v, Val holds, const std::string& what);
   // v, whose extent along the axis is `to`: a run fails where it is not
   Val with_extent(Val v, int64_t axis, const Expr& to);
   Val cast(Val a, DType to);

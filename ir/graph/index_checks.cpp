@@ -63,6 +63,8 @@ std::optional<Interval> bounds_of(const Graph& graph, ValueId value, int depth) 
   if (const auto* a = get_if<op::Iota>(node)) return places(a->shape[static_cast<size_t>(a->axis)]);
   if (const auto* a = get_if<op::ArgReduce>(node))
     return places(shape(0)[static_cast<size_t>(a->axis)]);
+  if (const auto* a = get_if<op::Within>(node); a && !a->range.empty())
+    return Interval{a->range[0], a->range[1]};
   if (const auto* a = get_if<op::Binary>(node))
     return bounds_of_binary(graph, *node, a->function, depth - 1);
   if (get_if<op::Select>(node)) return bounds_of_all(graph, node->inputs, 1, depth - 1);
@@ -80,7 +82,7 @@ std::optional<Interval> bounds_of(const Graph& graph, ValueId value, int depth) 
   return std::nullopt;
 }
 
-// Where the same elements were made: behind widening casts and what only moves them.
+// Where the same elements were made: behind widening casts and operators that only move them.
 ValueId source_of(const Graph& graph, ValueId value) {
   for (const Node* node = graph.def(value); node; node = graph.def(value)) {
     const auto* cast = get_if<op::Cast>(node);
@@ -94,47 +96,56 @@ ValueId source_of(const Graph& graph, ValueId value) {
   return value;
 }
 
-std::vector<IndexInput> inputs_of(const Graph& graph, const Node& node) {
+// All that a node looks at, whether it can be shown or not.
+std::vector<IndexCheck> checks_of(const Graph& graph, const Node& node) {
+  if (const auto* within = get_if<op::Within>(&node))
+    return {{source_of(graph, node.inputs[0]),
+             within->range.empty() ? Interval{} : Interval{within->range[0], within->range[1]},
+             within->what}};
+  if (std::holds_alternative<op::Extern>(node.attrs)) return {};  // looks itself
   std::vector<const TensorType*> types;
   for (ValueId input : node.inputs)
     types.push_back(input.valid() ? &graph.value(input).type : nullptr);
-  // Which look themselves
-  return std::holds_alternative<op::Extern>(node.attrs) ? std::vector<IndexInput>()
-                                                        : index_inputs(node.attrs, types);
+  std::vector<IndexCheck> list;
+  for (const IndexInput& at : index_inputs(node.attrs, types)) {
+    const Expr& extent = types[0]->shape[at.axis];
+    list.push_back({source_of(graph, node.inputs[at.input]),
+                    {simplify_dim(Expr(0) - extent), simplify_dim(extent - Expr(1))},
+                    "index"});
+  }
+  return list;
+}
+
+Expr lies_in(const Interval& elements, const Interval& range) {
+  return logical_and(le(range.min, elements.min), le(elements.max, range.max));
 }
 
 }  // namespace
 
 std::vector<IndexCheck> open_indices(const Graph& graph, const Node& node) {
   std::vector<IndexCheck> list;
-  for (const IndexInput& at : inputs_of(graph, node)) {
-    const ValueId source = source_of(graph, node.inputs[at.input]);
-    if (graph.is_constant(source) || get_if<op::DimVector>(graph.def(source))) continue;
-    const Expr& extent = graph.value(node.inputs[0]).type.shape[at.axis];
-    if (const auto bounds = bounds_of(graph, source)) {
-      const Expr inside = logical_and(le(Expr(0) - extent, bounds->min), lt(bounds->max, extent));
-      Ranges symbols = symbol_ranges(inside);
-      if (can_prove(inside, symbols)) continue;
+  for (IndexCheck& check : checks_of(graph, node)) {
+    if (graph.is_constant(check.source) || get_if<op::DimVector>(graph.def(check.source))) continue;
+    const auto bounds = check.range.min.defined() ? bounds_of(graph, check.source) : std::nullopt;
+    if (bounds) {
+      const Expr inside = lies_in(*bounds, check.range);
+      if (can_prove(inside, symbol_ranges(inside))) continue;
     }
-    list.push_back({source, extent});
+    list.push_back(std::move(check));
   }
   return list;
 }
 
 std::vector<Expr> index_conditions(const Graph& graph, const Node& node) {
   std::vector<Expr> out;
-  for (const IndexInput& at : inputs_of(graph, node)) {
-    const ValueId source = source_of(graph, node.inputs[at.input]);
-    const Expr& extent = graph.value(node.inputs[0]).type.shape[at.axis];
-    std::vector<std::pair<Expr, Expr>> limits;  // least and most
-    if (graph.is_constant(source)) {
-      if (const auto found = bounds_of_constant(graph, source))
-        limits.emplace_back(found->min, found->max);
-    } else if (const auto* dims = get_if<op::DimVector>(graph.def(source))) {
-      for (const Expr& value : dims->values) limits.emplace_back(value, value);
+  for (const IndexCheck& check : checks_of(graph, node)) {
+    if (!check.range.min.defined()) continue;
+    if (graph.is_constant(check.source)) {
+      if (const auto found = bounds_of_constant(graph, check.source))
+        out.push_back(lies_in(*found, check.range));
+    } else if (const auto* dims = get_if<op::DimVector>(graph.def(check.source))) {
+      for (const Expr& value : dims->values) out.push_back(lies_in({value, value}, check.range));
     }
-    for (const auto& [least, most] : limits)
-      out.push_back(logical_and(le(Expr(0) - extent, least), lt(most, extent)));
   }
   return out;
 }

@@ -1,16 +1,18 @@
 // Indices that nobody knows before the model runs: what is looked at then.
 #pragma once
 #include "ir/graph/indices.h"
+#include "ir/simplify.h"
 
 namespace tw {
 
-// All of `source` must lie in [-extent, extent).
+// All of `source` must lie in `range`; bools, which have none, must be true.
 struct IndexCheck {
-  ValueId source;  // integers, made by another group than the one that reads them, or an input
-  Expr extent;
+  ValueId source;  // made by another group than the one that reads it, or an input
+  Interval range;
+  std::string what;  // "index"
 };
-// Of a node's indices those that cannot be shown to lie inside of what they are for. Constants and
-// vectors of dims are not among them.
+// What a node reads places by or lets through (op::Within), as far as it cannot be shown to be
+// what it must. Constants and vectors of dims are not among them.
 std::vector<IndexCheck> open_indices(const Graph& graph, const Node& node);
 
 // What constant indices and vectors of dims need of the extents, as conditions of symbols. They may

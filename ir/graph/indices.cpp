@@ -41,9 +41,9 @@ struct IndexInputs {
     requires OneOf<Op, op::Unary, op::Binary, op::Select, op::Cast, op::Quantize, op::Dequantize,
                    op::Lookup, op::Conv, op::ConvTranspose, op::MatMul, op::MatMulNBits, op::Pool,
                    op::Reduce, op::ArgReduce, op::Softmax, op::LayerNorm, op::BatchNorm,
-                   op::Transpose, op::Reshape, op::Expand, op::Concat, op::Slice, op::Iota,
-                   op::Cumulate, op::Pad, op::Resize, op::Recurrent, op::ShapeOf, op::DimVector,
-                   op::LayoutCast, op::If, op::Loop>
+                   op::Transpose, op::Reshape, op::Expand, op::Concat, op::Slice, op::Within,
+                   op::Iota, op::Cumulate, op::Pad, op::Resize, op::Recurrent, op::ShapeOf,
+                   op::DimVector, op::LayoutCast, op::If, op::Loop>
   List operator()(const Op&) const {
     return {};
   }

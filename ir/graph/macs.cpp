@@ -39,8 +39,8 @@ struct MacCount {
     requires OneOf<Op, op::Unary, op::Binary, op::Select, op::Cast, op::Quantize, op::Dequantize,
                    op::Lookup, op::Pool, op::Reduce, op::ArgReduce, op::Softmax, op::LayerNorm,
                    op::BatchNorm, op::Transpose, op::Reshape, op::Expand, op::Concat, op::Slice,
-                   op::Gather, op::Take, op::Iota, op::Cumulate, op::Pad, op::Resize, op::ShapeOf,
-                   op::DimVector, op::LayoutCast, op::Extern>
+                   op::Gather, op::Take, op::Within, op::Iota, op::Cumulate, op::Pad, op::Resize,
+                   op::ShapeOf, op::DimVector, op::LayoutCast, op::Extern>
   Expr operator()(const Op&) const {
     return 0;
   }

@@ -59,6 +59,7 @@ constexpr Row kRows[] = {
     row<op::Slice>("slice", injective, any, 1, 1, infer_slice, evaluate_slice),
     row<op::Gather>("gather", injective, any, 2, 2, infer_gather, evaluate_gather),
     row<op::Take>("take", injective, any, 1, -1, infer_take, evaluate_take),
+    row<op::Within>("within", injective, any, 1, 1, infer_within, evaluate_within),
     row<op::Iota>("iota", injective, any, 0, 0, infer_iota, evaluate_iota),
     row<op::Cumulate>("cumulate", opaque, arithmetic, 1, 1, infer_cumulate, evaluate_cumulate),
     row<op::Pad>("pad", injective, any, 1, 2, infer_pad, evaluate_pad),

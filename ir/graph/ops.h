@@ -323,6 +323,17 @@ struct Take {
     v("shape", shape);
   }
 };
+// x, whose elements must lie in `range` (the least and the most; i32, i64) or all be true (bool,
+// without a range): else the run ends, and says `what`.
+struct Within {
+  Shape range;
+  std::string what;
+  template <class V>
+  void fields(V& v) {
+    v("range", range);
+    v("what", what);
+  }
+};
 struct Iota {  // no inputs -> i64 of `shape`: the index along `axis`
   Shape shape;
   int64_t axis = 0;
@@ -493,8 +504,8 @@ using OpAttrs =
                  op::Lookup, op::Conv, op::ConvTranspose, op::MatMul, op::MatMulNBits, op::Pool,
                  op::Reduce, op::ArgReduce, op::Softmax, op::LayerNorm, op::BatchNorm,
                  op::Transpose, op::Reshape, op::Expand, op::Concat, op::Slice, op::Gather,
-                 op::Take, op::Iota, op::Cumulate, op::Pad, op::Resize, op::Recurrent, op::ShapeOf,
-                 op::DimVector, op::LayoutCast, op::Extern, op::If, op::Loop>;
+                 op::Take, op::Within, op::Iota, op::Cumulate, op::Pad, op::Resize, op::Recurrent,
+                 op::ShapeOf, op::DimVector, op::LayoutCast, op::Extern, op::If, op::Loop>;
 inline constexpr size_t kOpCount = std::variant_size_v<OpAttrs>;
 
 // For visits of OpAttrs that name every operator, so that a new one does not compile unseen.

@@ -141,7 +141,8 @@ template <class Op>
 concept InjectiveOp =
     OneOf<Op, op::Unary, op::Binary, op::Select, op::Cast, op::Quantize, op::Dequantize, op::Lookup,
           op::BatchNorm, op::Transpose, op::Reshape, op::Expand, op::Concat, op::Slice, op::Gather,
-          op::Take, op::Iota, op::Pad, op::Resize, op::ShapeOf, op::DimVector, op::LayoutCast>;
+          op::Take, op::Within, op::Iota, op::Pad, op::Resize, op::ShapeOf, op::DimVector,
+          op::LayoutCast>;
 // The element's expression; for other operators 0, and the builder gets a problem.
 Expr injective_element(GroupBuilder& b, const Node& node, const Index& index);
 // x / count, where the inverse is exact as a product by it.

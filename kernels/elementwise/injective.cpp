@@ -417,6 +417,10 @@ Expr element_of(GroupBuilder& b, const op::Slice& attrs, const Node& node, const
   return b.element(node.inputs[0], inner);
 }
 
+Expr element_of(GroupBuilder& b, const op::Within&, const Node& node, const Index& index) {
+  return b.element(node.inputs[0], index);
+}
+
 Expr element_of(GroupBuilder&, const op::Iota& attrs, const Node&, const Index& index) {
   return index[static_cast<size_t>(attrs.axis < 0 ? attrs.axis + static_cast<int64_t>(index.size())
                                                   : attrs.axis)];

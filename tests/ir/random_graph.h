@@ -79,7 +79,7 @@ class RandomGraph {
     size_t rank = shape.size();
     int64_t last = static_cast<int64_t>(rank) - 1;
     Shape zeros(rank, Expr(0));
-    switch (pick(0, 32)) {
+    switch (pick(0, 33)) {
       case 0: return add(op::Unary{word<UnaryOp>(kUnaryOpCount)}, {x});
       case 1:
         return add(op::Binary{word<BinaryOp>(kBinaryOpCount)},
@@ -177,6 +177,10 @@ class RandomGraph {
         return add(op::Cumulate{pick(0, 1) ? ReduceKind::sum : ReduceKind::prod, last,
                                 pick(0, 1) == 1, pick(0, 1) == 1},
                    {x});
+      case 33: {
+        const ValueId places = constant(DType::i64, {4}, 0, 3);
+        return add(op::Within{{Expr(0), Expr(3)}, "place"}, {places});
+      }
       case 29: return rank == 0 ? void() : add(op::Iota{shape, last}, {});
       case 32:
         return add(op::Lookup{}, {pick(0, 1) ? x : constant(DType::u8, {2, 3}, 0, 255),

@@ -34,6 +34,8 @@ class Case:
     free: tuple = ()     # y's extents that p decides
     rank: int = 1        # y's
     dtype: int = TensorProto.FLOAT
+    version: int = 20
+    says: str = ""       # of the library's message for each of `outside`; {} is the number that is out of range
 
 
 def node(op, inputs, outputs="y", domain="", **attributes):
@@ -48,13 +50,13 @@ def recurrent(op, gates):
     rng = np.random.default_rng(3)
     w = {"x": rows(3, 2, 2) / 10, "w": rng.random((1, gates * 2, 2), np.float32), "r": rng.random((1, gates * 2, 2), np.float32)}
     return Case(op, [h.make_node(op, ["x", "w", "r", "", "p"], ["y"], f"the_{op.lower()}", hidden_size=2)], w,
-                [[3, 1], [2, 3]] + ([[0, 3]] if op == "LSTM" else []), [[4, 1], [1, -1], [1 << 30, 1]], np.int32, rank=4)
+                [[3, 1], [2, 3]] + ([[0, 3]] if op == "LSTM" else []), [[4, 1], [-1, 1], [1 << 30, 1]], np.int32, rank=4, says="length {}, expected 0 to 3")
 
 
 def sequence(op, inputs, inside, outside):
     parts = [node("SequenceConstruct", "a b c", "s"), node(op, inputs, "t")]
     end = [node("Identity", "t", "y")] if op == "SequenceAt" else [node("ConcatFromSequence", "t", "y", axis=0)]
-    return Case(op, parts + end, {"a": rows(2), "b": rows(2) + 5, "c": rows(2) + 9, **({"d": rows(2) + 20} if " d " in inputs else {})}, inside, outside)
+    return Case(op, parts + end, {"a": rows(2), "b": rows(2) + 5, "c": rows(2) + 9, **({"d": rows(2) + 20} if " d " in inputs else {})}, inside, outside, says="position {}, expected -3 to")
 
 
 def cases():
@@ -67,13 +69,13 @@ def cases():
     yield Case("ScatterND", [node("ScatterND", "x p u")], {**x, "u": rows(1) + 50}, [[[2, 3]], [[-3, -4]]], [[[0, 4]], [[3, 0]], [[-4, 0]], *[[[0, v]] for v in far]], rank=2)
     yield Case("ArrayFeatureExtractor", [node("ArrayFeatureExtractor", "x p", domain="ai.onnx.ml")], x, [[0, 3]], [[4], *[[v] for v in far]], rank=2)
     for op in ("CumSum", "CumProd"):
-        yield Case(op, [node(op, "x p")], x, [0, 1, -1, -2], [2, -3, *far], rank=2)
+        yield Case(op, [node(op, "x p")], x, [0, 1, -1, -2], [2, -3, *far], rank=2, says="axis {}, expected -2 to 1")
     for op in ("ReduceSum", "ReduceMax", "ReduceMean"):
         for keep in (0, 1):
             yield Case(f"{op} keepdims={keep}", [node(op, "x p", keepdims=keep)], x, [[0], [-1]], [[2], [-3], *[[v] for v in far]], rank=1 + keep, free=("n", "m")[:1 + keep])
     yield Case("ReduceSum of two", [node("ReduceSum", "x p")], {"x": rows(2, 3, 4)}, [[0, 2], [-1, 1]], [[0, 0], [1, -2], [0, 3]], rank=3, free=("n", "m", "k"))
     yield Case("Squeeze", [node("Squeeze", "x p")], {"x": rows(1, 3, 1)}, [[0], [-1]], [[1], [3], [-4], *[[v] for v in far]], rank=2, free=("n", "m"))
-    yield Case("Unsqueeze", [node("Unsqueeze", "x p")], {"x": rows(3)}, [[0], [-1]], [[2], [-3], *[[v] for v in far]], rank=2, free=("n", "m"))
+    yield Case("Unsqueeze", [node("Unsqueeze", "x p")], {"x": rows(3)}, [[0], [-1]], [[2], [-3], *[[v] for v in far]], rank=2, free=("n", "m"), says="axis {}, expected -2 to 1")
     pads = h.make_node("Constant", [], ["two"], value=h.make_tensor("", TensorProto.INT64, [2], [1, 1]))
     yield Case("Pad", [pads, node("Pad", "x two zero p")], {**x, "zero": np.array(0, np.float32)}, [[0], [-1]], [[2], [-3], *[[v] for v in far]], rank=2, free=("n", "m"))
     yield sequence("SequenceAt", "s p", [0, 2, -3], [3, -4, -5, *far])
@@ -89,24 +91,31 @@ def cases():
     yield recurrent("GRU", 3)
     yield recurrent("RNN", 1)
     yield Case("ReverseSequence", [node("ReverseSequence", "x p")], {"x": rows(4, 2)}, [[1, 4], [2, 3]], [[5, 1], [1, -1], *[[v, 1] for v in far]], rank=2)
-    yield Case("RoiAlign", [node("RoiAlign", "x r p", output_height=2, output_width=2, sampling_ratio=2)], {"x": rows(2, 1, 4, 4), "r": np.array([[0, 0, 3, 3]], np.float32)}, [[0], [1]], [[2], [-1], *[[v] for v in far]], rank=4)
+    yield Case("RoiAlign", [node("RoiAlign", "x r p", output_height=2, output_width=2, sampling_ratio=2)], {"x": rows(2, 1, 4, 4), "r": np.array([[0, 0, 3, 3]], np.float32)}, [[0], [1]], [[2], [-1], *[[v] for v in far]], rank=4, says="image {}, expected 0 to 1")
     yield Case("MaxRoiPool", [node("Cast", "p", "f", to=1), node("MaxRoiPool", "x f", pooled_shape=[2, 2])], {"x": rows(2, 1, 4, 4)}, [[[1, 0, 0, 3, 3]], [[0, 0, 0, 3, 3]]], [[[2, 0, 0, 3, 3]], [[-1, 0, 0, 3, 3]]], rank=4)
     yield Case("TopK", [node("TopK", "x p", "y i")], x, [[1], [4]], [[5], [-1], *[[v] for v in far]], rank=2, free=("n", "m"))
     yield Case("Split", [node("Split", "x p", "y z", axis=1)], x, [[1, 3], [4, 0]], [[2, 3], [-1, 5], [1, 2], [LONGEST, 5]], rank=2, free=("n", "m"))
     yield Case("DFT", [node("DFT", "x len p")], {"x": rows(1, 4, 4, 1), "len": np.array(4)}, [1, 2, -2], [3, -1, 4, -5, *far], rank=4)
     for axes in ([0], [1], [-2]):
         both = {**x, "from": np.array([1]), "to": np.array([3]), "step": np.array([1])}
-        yield Case(f"Slice along {axes}", [node("Slice", "x from to p step")], both, [axes], [[2], [-3], *[[v] for v in far]], rank=2, free=("n", "m"))
+        yield Case(f"Slice along {axes}", [node("Slice", "x from to p step")], both, [axes], [[2], [-3], *[[v] for v in far]], rank=2, free=("n", "m"), says="axis {}, expected -2 to 1")
     pair = {**x, "from": np.array([1, 1]), "to": np.array([3, 2])}
     yield Case("Slice along two", [node("Slice", "x from to p")], pair, [[0, 1], [-1, 0]], [[0, 0], [1, -1], [0, 2]], rank=2, free=("n", "m"))
-    yield Case("Slice by a step", [node("Slice", "x from to axis p")], {**x, "from": np.array([0]), "to": np.array([9]), "axis": np.array([1])}, [[1], [3], [-1]], [[0]], rank=2, free=("n", "m"))
+    yield Case("Slice by a step", [node("Slice", "x from to axis p")], {**x, "from": np.array([0]), "to": np.array([9]), "axis": np.array([1])}, [[1], [3], [-1]], [[0]], rank=2, free=("n", "m"), says="a step of 0")
     again = h.make_graph([h.make_node("Identity", ["go"], ["on"]), h.make_node("Add", ["a", "a"], ["b"])], "body",
                          [h.make_tensor_value_info("i", TensorProto.INT64, []), h.make_tensor_value_info("go", TensorProto.BOOL, []), h.make_tensor_value_info("a", TensorProto.FLOAT, [3, 4])],
                          [h.make_tensor_value_info("on", TensorProto.BOOL, []), h.make_tensor_value_info("b", TensorProto.FLOAT, [3, 4])])
     yield Case("Loop", [h.make_node("Loop", ["p", "", "x"], ["y"], "the_loop", body=again)], x, [3, 0, -1, SHORTEST], [], rank=2)
     yield Case("Trilu", [node("Trilu", "x p")], x, [0, 1, -2, 50, -50], [], rank=2)
     yield Case("Compress", [node("Cast", "p", "b", to=9), node("Compress", "x b", axis=1)], x, [[1, 0, 1], [0, 0, 0, 1]], [[0, 0, 0, 0, 1]], rank=2, free=("n", "m"))
-    yield Case("Range", [node("Range", "zero five p")], {"zero": np.array(0), "five": np.array(5)}, [1, 2, -1], [0], free=("n",), dtype=TensorProto.INT64)
+    yield Case("Range", [node("Range", "zero five p")], {"zero": np.array(0), "five": np.array(5)}, [1, 2, -1], [0], free=("n",), dtype=TensorProto.INT64, says="a delta of 0")
+    nan, inf = float("nan"), float("inf")
+    yield Case("Range of floats", [node("Range", "zero p one")], {"zero": np.array(0, np.float32), "one": np.array(1, np.float32)}, [2.5, 0, -3], [nan, inf], np.float32, free=("n",), says="no length")
+    yield Case("Range by floats", [node("Range", "zero one p")], {"zero": np.array(0, np.float32), "one": np.array(1, np.float32)}, [0.3, 2, -1], [0, nan], np.float32, free=("n",))
+    yield Case("Resize", [node("Resize", "x none p", mode="linear")], {"x": rows(2, 3), "none": np.zeros(0, np.float32)}, [[1, 2], [2, .5]], [[1, 0], [nan, 1], [-1, 1], [1, inf], [1, 1e9]], np.float32, rank=2, free=("n", "m"), says="a scale that is not above 0")
+    yield Case("Upsample", [node("Upsample", "x p")], {"x": rows(2, 3)}, [[1, 2], [2, 3]], [[1, 0], [nan, 1], [1, inf]], np.float32, rank=2, free=("n", "m"), version=9)
+    pair = h.make_node("Constant", [], ["two"], value=h.make_tensor("", TensorProto.FLOAT, [2], [3, 5]))
+    yield Case("OneHot", [pair, node("OneHot", "at p two")], {"at": np.array([0, 1, -1])}, [[2], [5]], [[0], [-1], *[[v] for v in far]], rank=2, free=("n", "m"), says="depth {}, expected 1 to")
     yield Case("ConstantOfShape", [node("ConstantOfShape", "p")], {}, [[2], [0]], [[-1], [LONGEST], [SHORTEST]], free=("n",))
     yield Case("Tile", [node("Tile", "x p")], x, [[1, 2], [0, 1]], [[-1, 1], [1, LONGEST], [SHORTEST, 1]], rank=2, free=("n", "m"))
     yield Case("Expand", [node("Expand", "x p")], {"x": rows(1)}, [[3], [1]], [[-1], [LONGEST], [SHORTEST]], free=("n",))
@@ -120,8 +129,8 @@ def model_of(case):
     values = [h.make_tensor_value_info(k, TYPES[v.dtype], v.shape) for k, v in inputs.items()]
     shape = list(case.free) or [None] * case.rank
     graph = h.make_graph(case.nodes, "g", values, [h.make_tensor_value_info("y", case.dtype, shape if case.rank else [])])
-    newest = 26 if case.name == "CumProd" else 20
-    return h.make_model(graph, ir_version=10, opset_imports=[h.make_opsetid("", newest), h.make_opsetid("ai.onnx.ml", 3)])
+    version = 26 if case.name == "CumProd" else case.version
+    return h.make_model(graph, ir_version=10, opset_imports=[h.make_opsetid("", version), h.make_opsetid("ai.onnx.ml", 3)])
 
 
 def expected_of(model, feeds):
@@ -172,6 +181,8 @@ class Checker:
                 self.wrong.append(f"{case.name} {value} {what}: exit {done.returncode}")
             elif what == "m.so" and "the_" not in done.stderr:
                 self.wrong.append(f"{case.name} {value} {what}: names no node: {done.stderr.strip()}")
+            elif what == "m.so" and case.says.format(*np.ravel(value)) not in done.stderr:
+                self.wrong.append(f"{case.name} {value} {what}: '{done.stderr.strip()}', not '{case.says}'")
 
     def check(self, case):
         shapes = {}

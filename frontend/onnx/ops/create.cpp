@@ -66,6 +66,8 @@ Val constant_range(NodeImport& n, const Tensor& start, const Tensor& limit, cons
   return n.builder().add_constant(tensor);
 }
 
+constexpr double kNoLength = 0x1p62;  // NaN is not below it either
+
 // ceil((limit - start) / delta), 0 when negative.
 Expr range_count(NodeImport& n, Val start, Val limit, Val delta) {
   const auto from = n.known(start), to = n.known(limit), by = n.known(delta);
@@ -75,7 +77,12 @@ Expr range_count(NodeImport& n, Val start, Val limit, Val delta) {
     return n.simplified(max(Expr(0), ceil_div(n.simplified(span), std::abs(step))));
   }
   const auto wide = [&](Val v) { return n.reshape(n.cast(v, DType::f64), {}); };
-  const Val count = n.unary(UnaryOp::ceil, n.div(n.sub(wide(limit), wide(start)), wide(delta)));
+  const Val step = n.only_where(
+      wide(delta), n.binary(BinaryOp::ne, wide(delta), n.scalar(0, DType::f64)), "a delta of 0");
+  Val count = n.unary(UnaryOp::ceil, n.div(n.sub(wide(limit), wide(start)), step));
+  if (!n.failed() && is_float(n.dtype(limit)))
+    count = n.only_where(count, n.less(count, n.scalar(kNoLength, DType::f64)),
+                         "start, limit and delta that make no length");
   const std::vector<Expr> dims = n.dims(
       n.reshape(n.cast(n.max(n.scalar(0, DType::f64), count), DType::i64), {1}),
       "the length of the range");
@@ -110,11 +117,10 @@ void import_one_hot(NodeImport& n) {
   const Val indices = n.cast(n.in(0), DType::i64), values = n.in(2),
             count = n.cast(n.in(1), DType::i64);
   if (n.failed()) return;
-  const std::vector<Expr> depths = n.dims(n.reshape(count, {1}), "the depth");
+  const std::vector<Expr> depths = n.dims(n.within(n.reshape(count, {1}), 1, kMaxMade, "depth"),
+                                          "the depth");
   if (n.failed() || depths.size() != 1) return;
   const Expr& depth = depths[0];
-  if (const auto fixed = as_const(depth)) n.check_number("the depth", *fixed, 1, kMaxMade);
-  if (n.failed()) return;
   const int64_t rank = n.rank(indices) + 1, axis = n.axis(n.integer("axis", -1), rank);
   Shape shape = n.shape(indices);
   shape.insert(shape.begin() + axis, Expr(1));

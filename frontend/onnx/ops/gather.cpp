@@ -62,8 +62,7 @@ void import_reverse_sequence(NodeImport& n) {
   if (n.failed()) return;
   if (rank < 2 || time < 0 || time > 1 || batch < 0 || batch > 1 || time == batch)
     return n.invalid("time_axis and batch_axis must be 0 and 1");
-  const Expr least_outside = n.simplified(n.dim(x, time) + Expr(1));
-  const Val lengths = n.reshape(place_from_start(n, n.in(1), least_outside),
+  const Val lengths = n.reshape(n.within(n.in(1), 0, n.dim(x, time), "length"),
                                 only_axis(rank, batch, n.dim(x, batch)));
   const Val step = positions(n, n.dim(x, time), rank, time);
   const Val from = n.select(n.less(step, lengths), n.sub(n.sub(lengths, integer(n, 1)), step),

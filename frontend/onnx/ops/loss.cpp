@@ -31,7 +31,7 @@ Val loss_of(NodeImport& n, Val x, Val target, Val weight) {
     ignored = n.binary(BinaryOp::eq, target, n.builder().known({index}, DType::i64, {}));
     target = n.select(ignored, integer(n, 0), target);
   }
-  target = place_from_start(n, target, n.dim(x, 1));
+  target = n.within(target, 0, n.dim(x, 1) - Expr(1), "class");
   if (n.failed()) return {};
   Shape one = n.shape(x);
   one[1] = 1;

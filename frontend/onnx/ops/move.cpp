@@ -86,9 +86,7 @@ void slice_by_positions(NodeImport& n, Val x, Val starts, Val ends, Val axes, Va
       e = n.select(meant, n.element_value(ends, i), e);
       if (steps.valid()) step = n.select(meant, n.element_value(steps, i), step);
     }
-    // A step of 0 is the second of one place
-    const Val none = n.select(n.binary(BinaryOp::eq, step, zero), one, zero);
-    step = n.add(step, place_of(n, none, 1));
+    step = n.only_where(step, n.binary(BinaryOp::ne, step, zero), "a step of 0");
     const PartValues part = part_values(n, s, e, step, n.dim(x, axis));
     const Expr size = n.symbol_of(part.size, 0, n.dim(x, axis));
     result = n.emit(op::Gather{axis, true},

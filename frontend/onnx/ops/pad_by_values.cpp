@@ -17,7 +17,7 @@ class Placed {
   Placed(NodeImport& n, Val axes, int64_t count, int64_t rank) : n_(n), count_(count), rank_(rank) {
     if (!axes.valid()) axes = along(count);
     flags_ = axis_flags(n, axes, rank);
-    wanted_ = n.reshape(place_of(n, axes, rank), {count, 1});
+    wanted_ = n.reshape(place_of(n, axes, rank, "axis"), {count, 1});
   }
   Val list(Val values, Val fallback) const {
     const Val hit = n_.binary(BinaryOp::eq, wanted_, along(rank_)),

@@ -158,8 +158,7 @@ void import_layers(NodeImport& n, RecurrentKind kind, Val r, Gates* gates_of, Va
   const Val gates = gates_of(n, x, w);
   if (n.failed()) return;
   Val lengths = n.maybe(kLengths);
-  if (lengths.valid())
-    lengths = n.cast(place_from_start(n, lengths, n.simplified(n.dim(x, 0) + Expr(1))), DType::i32);
+  if (lengths.valid()) lengths = n.cast(n.within(lengths, 0, n.dim(x, 0), "length"), DType::i32);
   if (n.failed()) return;
   std::vector<Val> inputs = {
       gates,       r,       n.maybe(kB), lengths, turned(n.maybe(kH0)), turned(n.maybe(kC0)),

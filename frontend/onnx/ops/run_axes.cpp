@@ -27,10 +27,10 @@ Val axis_flags(NodeImport& n, Val axes, int64_t rank) {
     n.invalid(llvm::formatv("{0} axes of a tensor of rank {1}", count, rank).str());
     return {};
   }
-  const Val wanted = n.reshape(place_of(n, axes, rank), {n.dim(axes, 0), 1});
+  const Val wanted = n.reshape(place_of(n, axes, rank, "axis"), {n.dim(axes, 0), 1});
   const Val hits = n.cast(n.binary(BinaryOp::eq, wanted, row(n, rank)), DType::i64);
-  constexpr int64_t kTwice = 2;  // an axis that is listed so often is refused
-  return place_from_start(n, n.reduce(ReduceKind::sum, hits, {0}, false), kTwice);
+  const Val often = n.reduce(ReduceKind::sum, hits, {0}, false);
+  return n.only_where(often, n.less(often, integer(n, 2)), "an axis is given twice");
 }
 
 Val extents_of(NodeImport& n, Val x) {
@@ -105,8 +105,8 @@ Val by_axis(NodeImport& n, Val axis, int64_t rank, int64_t count,
             const std::function<Val(int64_t)>& make) {
   if (const auto known = n.known(axis); known && known->size() == 1 && as_const(known->front()))
     return make(n.axis(*as_const(known->front()), rank));
-  Val chosen = place_of(n, n.reshape(axis, {}), rank);
-  if (count < rank) chosen = place_of(n, chosen, count);
+  Val chosen = place_of(n, n.reshape(axis, {}), rank, "axis");
+  if (count < rank) chosen = n.within(chosen, 0, count - 1, "axis");
   std::vector<Val> values;
   for (int64_t i = 0; i < count; ++i) values.push_back(make(i));
   if (n.failed()) return {};

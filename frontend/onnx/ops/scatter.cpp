@@ -79,7 +79,8 @@ void import_max_unpool(NodeImport& n) {
   const Val zeros = n.expand(n.reshape(n.scalar(0, x), {Expr(1)}), {total});
   const Val flat = n.emit_extern(
       ExternFunction::scatter_elements, {0, 0}, {},
-      {zeros, place_from_start(n, n.reshape(places, {count}), total), n.reshape(x, {count})})[0];
+      {zeros, n.within(n.reshape(places, {count}), 0, total - Expr(1), "index"),
+       n.reshape(x, {count})})[0];
   const Val y = n.reshape(flat, shape);
   if (!n.has(2)) return n.set(y);
   const Shape wanted = n.dims(n.in(2), "the output's shape");

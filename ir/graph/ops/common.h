@@ -26,7 +26,7 @@ InferFn infer_conv, infer_conv_transpose, infer_matmul, infer_matmul_nbits, infe
 InferFn infer_softmax, infer_layer_norm, infer_batch_norm;
 InferFn infer_transpose, infer_reshape, infer_expand, infer_concat, infer_slice, infer_gather,
     infer_pad, infer_resize;
-InferFn infer_take, infer_iota, infer_cumulate;
+InferFn infer_take, infer_within, infer_iota, infer_cumulate;
 InferFn infer_recurrent, infer_shape_of, infer_dim_vector, infer_layout_cast;
 InferAllFn infer_extern, infer_if, infer_loop;
 EvaluateAllFn evaluate_extern, evaluate_if, evaluate_loop;
@@ -37,7 +37,7 @@ EvaluateFn evaluate_conv, evaluate_conv_transpose, evaluate_matmul, evaluate_mat
 EvaluateFn evaluate_softmax, evaluate_layer_norm, evaluate_batch_norm;
 EvaluateFn evaluate_transpose, evaluate_reshape, evaluate_expand, evaluate_concat, evaluate_slice,
     evaluate_gather;
-EvaluateFn evaluate_take, evaluate_iota, evaluate_cumulate;
+EvaluateFn evaluate_take, evaluate_within, evaluate_iota, evaluate_cumulate;
 EvaluateFn evaluate_recurrent, evaluate_pad, evaluate_resize, evaluate_shape_of,
     evaluate_dim_vector, evaluate_layout_cast;
 

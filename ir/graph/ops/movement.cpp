@@ -248,7 +248,8 @@ Expected<Tensor> evaluate_gather(const OpAttrs& attrs, const TensorType& out, co
   for (int64_t i = 0; i < indices.size(); ++i) {
     int64_t index = indices.int_at(i);
     if (extent == 0 || (!clamp && (index < -extent || index >= extent)))
-      return make_error(DiagCode::invalid_argument, "index {0} of an extent of {1}", index, extent);
+      return make_error(DiagCode::invalid_argument, "index {0}, expected {1} to {2}", index,
+                        -extent, extent - 1);
     tables[axis].push_back(whole[static_cast<size_t>(
         std::clamp<int64_t>(index < 0 ? index + extent : index, 0, extent - 1))]);
   }

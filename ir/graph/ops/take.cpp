@@ -84,8 +84,8 @@ Expected<Tensor> evaluate_take(const OpAttrs& attrs, const TensorType& out, cons
                                             shape[static_cast<size_t>(place)];
               const bool outside = index < (take.wrap ? -extent : 0) || index >= extent;
               if (outside && (take.wrap || !indices || extent == 0) && !error)
-                error = make_error(DiagCode::invalid_argument, "index {0} of an extent of {1}",
-                                   index, extent);
+                error = make_error(DiagCode::invalid_argument, "index {0}, expected {1} to {2}",
+                                   index, -extent, extent - 1);
               if (take.wrap && index < 0) index += extent;
               from.set_int(flat,
                            from.int_at(flat) +
@@ -101,6 +101,33 @@ Expected<Tensor> evaluate_take(const OpAttrs& attrs, const TensorType& out, cons
         x.bytes.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(from.int_at(i)) * bytes),
         bytes, y.bytes.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(i) * bytes));
   return y;
+}
+
+Expected<TensorType> infer_within(const OpAttrs& attrs, const Types& in) {
+  const auto& within = std::get<op::Within>(attrs);
+  const DType dtype = in[0]->dtype;
+  if (dtype != DType::boolean && dtype != DType::i32 && dtype != DType::i64)
+    return input_error(0, "x", "{0}, expected i32, i64 or bool", dtype_name(dtype));
+  const size_t ends = dtype == DType::boolean ? 0 : 2;
+  if (within.range.size() != ends)
+    return make_error(DiagCode::invalid_model, "range has {0} entries, expected {1}",
+                      within.range.size(), ends);
+  for (const Expr& end : within.range) TW_TRY(check_dim_expr(end));
+  return *in[0];
+}
+
+Expected<Tensor> evaluate_within(const OpAttrs& attrs, const TensorType&, const Tensors& in) {
+  const auto& within = std::get<op::Within>(attrs);
+  const Ints range = extents(within.range);
+  for (int64_t i = 0; i < in[0]->size(); ++i) {
+    const int64_t value = in[0]->int_at(i);
+    if (range.empty() && value == 0)
+      return make_error(DiagCode::invalid_argument, "{0}", within.what);
+    if (!range.empty() && (value < range[0] || value > range[1]))
+      return make_error(DiagCode::invalid_argument, "{0} {1}, expected {2} to {3}", within.what,
+                        value, range[0], range[1]);
+  }
+  return *in[0];
 }
 
 Expected<TensorType> infer_iota(const OpAttrs& attrs, const Types&) {

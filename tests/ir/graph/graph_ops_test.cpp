@@ -246,7 +246,14 @@ TEST_CASE("data movement keeps bits in every type") {
   Tensor far = ints(DType::i64, {1}, {3});
   CHECK(values(run_op(op::Gather{1, true}, {x, far})) ==
         values(run_op(op::Gather{1}, {x, ints(DType::i64, far.shape, {2})})));
-  CHECK(error_of(try_op(op::Gather{1}, {&x, &far})) == "gather '': index 3 of an extent of 3");
+  CHECK(error_of(try_op(op::Gather{1}, {&x, &far})) == "gather '': index 3, expected -3 to 2");
+  CHECK(values(run_op(op::Within{{0, 3}, "place"}, {far})) == std::vector<double>{3});
+  CHECK(error_of(try_op(op::Within{{-1, 2}, "place"}, {&far})) ==
+        "within '': place 3, expected -1 to 2");
+  const Tensor both = ints(DType::boolean, {2}, {1, 0});
+  CHECK(error_of(try_op(op::Within{{}, "a step of 0"}, {&both})) == "within '': a step of 0");
+  CHECK(error_of(try_op(op::Within{{0, 1}, "flag"}, {&both})) ==
+        "within 'y': range has 2 entries, expected 0");
   CHECK(values(
             run_op(op::Pad{PadMode::constant, {0, 1}, {1, 0}}, {x, tensor(DType::f32, {}, {9})})) ==
         std::vector<double>{9, 0, 1, 2, 9, 3, 4, 5, 9, 9, 9, 9});

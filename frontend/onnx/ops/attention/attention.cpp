@@ -86,7 +86,7 @@ void import_attention(NodeImport& n) {
           llvm::formatv("attribute softmax_precision={0} is no float type", precision).str());
   }
   const Expr queries = n.dim(core.q, 2), keys = n.dim(core.k, 2);
-  if (lengths.valid()) lengths = place_from_start(n, lengths, n.simplified(keys + Expr(1)));
+  if (lengths.valid()) lengths = n.within(lengths, 0, keys, "length");
   core.allowed = visible_keys(n, queries, keys, first_position(n, queries, past_key, lengths),
                               causal, left, right);
   if (lengths.valid()) {

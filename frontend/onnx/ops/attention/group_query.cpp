@@ -123,7 +123,7 @@ void import_group_query_attention(NodeImport& n) {
   const Expr total = n.simplified(given && given->size() == 1 ? max(past, (*given)[0])
                                                               : past + rows);
   const Val count = n.builder().known({rows}, DType::i64, {}), zero = n.scalar(0, DType::i64);
-  const Val last = place_from_start(n, lengths, total);
+  const Val last = n.within(lengths, 0, total - Expr(1), "last key");
   const Val ends = n.add(n.reshape(last, {n.dim(lengths, 0), 1}), n.scalar(1, DType::i64));
   // [B, 1]: keys before this block, none where a prompt is padded
   const Val before = n.max(n.sub(ends, count), zero);

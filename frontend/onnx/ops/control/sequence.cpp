@@ -29,16 +29,15 @@ int64_t position(NodeImport& n, size_t i, int64_t count, int64_t end) {
 // Input i, a position in a sequence of `count` items, from its beginning. i64, rank 0; invalid
 // where there is no such input.
 Val position_value(NodeImport& n, size_t i, const Expr& count) {
-  return n.has(i) ? place_of(n, n.element_value(n.in(i), 0), count) : Val{};
+  return n.has(i) ? place_of(n, n.element_value(n.in(i), 0), count, "position") : Val{};
 }
 
 // The end is a position too, `count`.
 Val position_to_insert(NodeImport& n, size_t i, const Expr& count) {
   if (!n.has(i) || n.failed()) return {};
-  const Val given = n.element_value(n.in(i), 0), zero = n.scalar(0, DType::i64);
+  const Val given = n.within(n.element_value(n.in(i), 0), Expr(0) - count, count, "position");
   if (n.failed()) return {};
-  return place_from_start(n, n.select(n.less(given, zero), n.add(given, n.dim_value(count)), given),
-                          n.simplified(count + Expr(1)));
+  return n.select(n.less(given, n.scalar(0, DType::i64)), n.add(given, n.dim_value(count)), given);
 }
 
 // before, at or behind, as `at`, a position, lies behind i, is i, or lies before it.

@@ -21,17 +21,9 @@ Val positions(NodeImport& n, const Expr& extent, int64_t rank, int64_t axis) {
                     : n.emit(op::Iota{only_axis(rank, axis, n.simplified(extent)), axis}, {});
 }
 
-// Indices of a Gather are looked at by the run (ir/graph/index_checks.h).
-Val place_of(NodeImport& n, Val index, const Expr& count) {
-  if (n.failed()) return {};
-  return n.emit(op::Gather{0}, {positions(n, count, 1, 0), n.cast(index, DType::i64)});
-}
-
-Val place_from_start(NodeImport& n, Val index, const Expr& count) {
-  if (n.failed()) return {};
-  const Val wide = n.cast(index, DType::i64);
-  const Val below = n.sub(wide, integer(n, count));  // outside of [-count, count) where wide < 0
-  return place_of(n, n.select(n.less(wide, integer(n, 0)), below, wide), count);
+Val place_of(NodeImport& n, Val index, const Expr& count, const char* what) {
+  const Val given = n.within(index, Expr(0) - count, count - Expr(1), what);
+  return n.failed() ? Val{} : n.emit(op::Gather{0}, {positions(n, count, 1, 0), given});
 }
 
 Val take(NodeImport& n, Val x, Ints places, std::vector<Val> tables, Shape shape, bool wrap) {

@@ -13,10 +13,8 @@ Val integer(NodeImport& n, const Expr& value);
 // i64: 0, 1 ... extent - 1 along `axis` of a tensor of this rank, whose other extents are 1.
 Val positions(NodeImport& n, const Expr& extent, int64_t rank, int64_t axis);
 // An index into `count` places, of any shape, as i64 from their beginning: a negative one counts
-// from the end. The run ends with TW_E_ARGUMENT where one lies outside.
-Val place_of(NodeImport& n, Val index, const Expr& count);
-// Negative ones lie outside too.
-Val place_from_start(NodeImport& n, Val index, const Expr& count);
+// from the end. The run ends where one lies outside; `what` is its name.
+Val place_of(NodeImport& n, Val index, const Expr& count, const char* what);
 // op::Take.
 Val take(NodeImport& n, Val x, Ints places, std::vector<Val> tables, Shape shape,
          bool wrap = false);

@@ -65,11 +65,13 @@ Val extent_of(NodeImport& n, Val x, int64_t axis) {
   return n.cast(integer(n, n.dim(x, axis)), DType::f64);
 }
 
+constexpr double kMostScale = 1e6;
+
 void check_scale(NodeImport& n, const ResizeAxis& axis) {
   if (!axis.factor) return;
   if (!(*axis.factor > 0))
     n.invalid(llvm::formatv("a scale is {0}, a positive number is needed", *axis.factor).str());
-  else if (*axis.factor > 1e6)
+  else if (*axis.factor > kMostScale)
     n.fail(llvm::formatv("a scale is {0}, at most 1e6 is supported", *axis.factor).str());
 }
 
@@ -84,6 +86,12 @@ void scale_axis(NodeImport& n, Val x, ResizeAxis& axis, Val scale) {
   axis.scale = n.cast(scale, DType::f64);
   axis.factor = constant_of(n, axis.scale);
   check_scale(n, axis);
+  if (!axis.factor && !n.failed())
+    axis.scale = n.only_where(
+        axis.scale,
+        n.binary(BinaryOp::logical_and, n.less(n.scalar(0, DType::f64), axis.scale),
+                 n.binary(BinaryOp::le, axis.scale, n.scalar(kMostScale, DType::f64))),
+        "a scale that is not above 0 and at most 1e6");
   const Expr in = n.dim(x, axis.axis);
   if (n.failed()) return;
   if (!as_const(in) && axis.factor)

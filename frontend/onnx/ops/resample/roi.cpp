@@ -111,7 +111,7 @@ Samples samples_of(NodeImport& n, const Regions& r, int64_t side, int64_t ratio,
 
 void import_roi_align(NodeImport& n) {
   Regions r = read_regions(n, {n.integer("output_height", 1), n.integer("output_width", 1)});
-  const Val images = place_from_start(n, n.in(2), n.dim(n.in(0), 0));
+  const Val images = n.within(n.in(2), 0, n.dim(n.in(0), 0) - Expr(1), "image");
   const std::string mode = n.text("mode", "avg"),
                     coordinates = n.version() < 16
                                       ? "output_half_pixel"
@@ -193,7 +193,7 @@ void import_max_roi_pool(NodeImport& n) {
   if (!read_bins(n, r)) return;
   const Bin down = bin_of(n, r, 0), across = bin_of(n, r, 1);
   if (n.failed()) return;
-  const Val images = place_from_start(n, n.slice(r.list, 1, 0, 1), n.dim(r.x, 0)),
+  const Val images = n.within(n.slice(r.list, 1, 0, 1), 0, n.dim(r.x, 0) - Expr(1), "image"),
             lowest = n.scalar(-std::numeric_limits<double>::infinity(), r.x);
   const Val read = pixels(n, r, images, down.position, across.position, down.most, across.most);
   const Val all = n.select(n.binary(BinaryOp::logical_and, down.inside, across.inside), read,
