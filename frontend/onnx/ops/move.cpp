@@ -66,28 +66,25 @@ PartValues part_values(NodeImport& n, Val s, Val e, Val given_step, const Expr& 
   return {from, n.div(n.add(length, n.sub(stride, one)), stride)};
 }
 
-// Slice whose axes or steps data decide: every axis is gathered by positions.
+// Slice whose axes or steps data decide: every axis that may be one of them is gathered by
+// positions.
 void slice_by_positions(NodeImport& n, Val x, Val starts, Val ends, Val axes, Val steps,
                         int64_t count) {
+  const int64_t rank = n.rank(x);
   const Val zero = n.scalar(0, DType::i64), one = n.scalar(1, DType::i64);
-  const Val flags = axes.valid() ? axis_flags(n, axes, n.rank(x)) : Val{};
+  if (steps.valid())
+    steps = n.only_where(steps, n.binary(BinaryOp::ne, steps, n.scalar(0, steps)), "a step of 0");
+  if (n.failed()) return;
+  const PerAxis placed(n, axes, count, rank);
+  const Val zeros = n.expand(zero, {rank}), ones = n.expand(one, {rank}),
+            from = placed.list(starts, zeros), to = placed.list(ends, extents_of(n, x)),
+            by = steps.valid() ? placed.list(steps, ones) : ones;
   Val result = x;
-  for (int64_t axis = 0; axis < n.rank(x) && !n.failed(); ++axis) {
-    Val s = zero, e = n.dim_value(n.dim(x, axis)), step = one;
-    for (int64_t i = 0; i < count; ++i) {
-      const Val named = axes.valid() ? n.element_value(axes, i) : n.dim_value(i);
-      const auto is = [&](int64_t v) {
-        return n.binary(BinaryOp::eq, named, n.scalar(static_cast<double>(v), DType::i64));
-      };
-      Val meant = n.binary(BinaryOp::logical_or, is(axis), is(axis - n.rank(x)));
-      if (flags.valid())
-        meant = n.binary(BinaryOp::logical_and, meant, n.less(zero, n.element_value(flags, axis)));
-      s = n.select(meant, n.element_value(starts, i), s);
-      e = n.select(meant, n.element_value(ends, i), e);
-      if (steps.valid()) step = n.select(meant, n.element_value(steps, i), step);
-    }
-    step = n.only_where(step, n.binary(BinaryOp::ne, step, zero), "a step of 0");
-    const PartValues part = part_values(n, s, e, step, n.dim(x, axis));
+  for (int64_t axis = 0; axis < rank && !n.failed(); ++axis) {
+    if (!placed.touches(axis)) continue;
+    const Val step = n.element_value(by, axis);
+    const PartValues part = part_values(n, n.element_value(from, axis), n.element_value(to, axis),
+                                        step, n.dim(x, axis));
     const Expr size = n.symbol_of(part.size, 0, n.dim(x, axis));
     result = n.emit(op::Gather{axis, true},
                     {result, n.add(part.start, n.mul(n.iota({size}, 0), step))});

@@ -5,44 +5,7 @@
 namespace tw::onnx_import {
 namespace {
 
-// An entry of a vector as a rank-0 value.
-Val entry(NodeImport& n, Val list, int64_t i) { return n.reshape(n.slice(list, 0, i, 1), {}); }
-
 Val both(NodeImport& n, Val a, Val b) { return n.binary(BinaryOp::logical_and, a, b); }
-
-// Lists with an entry for each of `axes` (absent: the first ones) as lists with one for every axis
-// of a tensor.
-class Placed {
- public:
-  Placed(NodeImport& n, Val axes, int64_t count, int64_t rank) : n_(n), count_(count), rank_(rank) {
-    if (!axes.valid()) axes = along(count);
-    flags_ = axis_flags(n, axes, rank);
-    wanted_ = n.reshape(place_of(n, axes, rank, "axis"), {count, 1});
-  }
-  Val list(Val values, Val fallback) const {
-    const Val hit = n_.binary(BinaryOp::eq, wanted_, along(rank_)),
-              column = n_.reshape(n_.cast(values, DType::i64), {count_, 1});
-    const Val placed = n_.reduce(ReduceKind::sum, n_.select(hit, column, integer(n_, 0)), {0},
-                                 false);
-    return where_flagged(n_, flags_, placed, fallback);
-  }
-  // Whether the axis may be one of them.
-  bool touches(int64_t axis) const {
-    const auto flags = n_.known(flags_);
-    return !flags || !is_const((*flags)[static_cast<size_t>(axis)], 0);
-  }
-
- private:
-  Val along(int64_t count) const {
-    std::vector<double> values;
-    for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(i));
-    return table(n_, values, {count}, DType::i64);
-  }
-
-  NodeImport& n_;
-  int64_t count_, rank_;
-  Val flags_, wanted_;
-};
 
 Shape dims_from(NodeImport& n, Val list, const char* what) {
   const std::vector<Expr> dims = n.dims(list, what);
@@ -58,7 +21,7 @@ void pad_by_values(NodeImport& n, Val x, PadMode mode, Val pads, Val axes, Val v
   if (n.rank(pads) != 1 || n.static_dim(pads, 0) != 2 * count || count > rank)
     return n.invalid(llvm::formatv("{0} axes need twice as many pads", count).str());
   if (rank == 0) return n.set(x);
-  const Placed placed(n, axes, count, rank);
+  const PerAxis placed(n, axes, count, rank);
   const Val zero = integer(n, 0), one = integer(n, 1), none = n.expand(zero, {rank});
   const Val begins = placed.list(n.slice(pads, 0, 0, count), none),
             ends = placed.list(n.slice(pads, 0, count, count), none);
@@ -70,10 +33,10 @@ void pad_by_values(NodeImport& n, Val x, PadMode mode, Val pads, Val axes, Val v
   Val inside;
   for (int64_t i = 0; i < rank; ++i) {
     if (!placed.touches(i)) continue;
-    const Val begin = entry(n, begins, i), whole = integer(n, n.dim(x, i)),
+    const Val begin = n.element_value(begins, i), whole = integer(n, n.dim(x, i)),
               cut = n.sub(zero, n.min(begin, zero));
     // Of what is left
-    const Val extent = n.add(n.sub(whole, cut), n.min(entry(n, ends, i), zero));
+    const Val extent = n.add(n.sub(whole, cut), n.min(n.element_value(ends, i), zero));
     Val at = n.sub(positions(n, shape[static_cast<size_t>(i)], rank, i), n.max(begin, zero));
     if (mode == PadMode::constant) {
       const Val here = both(n, n.binary(BinaryOp::le, zero, at), n.less(at, extent));

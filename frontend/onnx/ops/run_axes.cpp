@@ -33,6 +33,25 @@ Val axis_flags(NodeImport& n, Val axes, int64_t rank) {
   return n.only_where(often, n.less(often, integer(n, 2)), "an axis is given twice");
 }
 
+PerAxis::PerAxis(NodeImport& n, Val axes, int64_t count, int64_t rank)
+    : n_(n), count_(count), rank_(rank) {
+  if (!axes.valid()) axes = row(n, count);
+  flags_ = axis_flags(n, axes, rank);
+  wanted_ = n.reshape(place_of(n, axes, rank, "axis"), {count, 1});
+}
+
+Val PerAxis::list(Val values, Val fallback) const {
+  const Val hit = n_.binary(BinaryOp::eq, wanted_, row(n_, rank_)),
+            column = n_.reshape(n_.cast(values, DType::i64), {count_, 1});
+  const Val placed = n_.reduce(ReduceKind::sum, n_.select(hit, column, integer(n_, 0)), {0}, false);
+  return where_flagged(n_, flags_, placed, fallback);
+}
+
+bool PerAxis::touches(int64_t axis) const {
+  const auto flags = n_.known(flags_);
+  return !flags || !is_const((*flags)[static_cast<size_t>(axis)], 0);
+}
+
 Val extents_of(NodeImport& n, Val x) {
   return n.failed() ? Val{} : n.builder().known(n.shape(x), DType::i64, {n.rank(x)});
 }

@@ -9,6 +9,22 @@ namespace tw::onnx_import {
 
 // i64[rank]: 1 for the axes in the list, which may count from the end.
 Val axis_flags(NodeImport& n, Val axes, int64_t rank);
+// Lists with an entry for each of `axes` (absent: the first ones) as lists with one for every axis
+// of a tensor.
+class PerAxis {
+ public:
+  PerAxis(NodeImport& n, Val axes, int64_t count, int64_t rank);
+  // i64[rank]: the entry of each listed axis, that of `fallback` for the others.
+  Val list(Val values, Val fallback) const;
+  // Whether the axis may be one of them.
+  bool touches(int64_t axis) const;
+
+ private:
+  NodeImport& n_;
+  int64_t count_, rank_;
+  Val flags_, wanted_;
+};
+
 // The extents of x as i64[rank].
 Val extents_of(NodeImport& n, Val x);
 // flags ? a : b, element by element.
