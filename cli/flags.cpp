@@ -95,9 +95,10 @@ void define_no_check(Flags& flags, bool& value) {
 }
 
 void declare(Flags& flags, InputSources& inputs) {
-  flags.repeated(
-      "-i,--input", inputs.files, "NAME=FILE",
-      "An input from a .npy, .npz or ONNX .pb file; NAME= may be left out when the model has one");
+  flags.repeated("-i,--input", inputs.files, "NAME=FILE",
+                 "An input from a .npy, .npz or ONNX .pb file, or from a .raw or .bin file of its "
+                 "bytes alone; "
+                 "NAME= may be left out when the model has one");
   flags.seed("--random", inputs.random,
              "Make up the inputs that no file gives: floats in [-1, 1), integers 0 or 1");
   flags.repeated(

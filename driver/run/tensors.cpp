@@ -43,6 +43,47 @@ Expected<std::map<std::string, Tensor>> read_npz(const std::string& path) {
   return parse_npz({reinterpret_cast<const std::byte*>(start), buffer->getBufferSize()}, path);
 }
 
+// Files that are a tensor's elements and nothing else.
+bool is_raw(const std::string& path) { return path.ends_with(".raw") || path.ends_with(".bin"); }
+
+void visit_symbols(const TensorSpec& spec, const std::function<void(const std::string&)>& fn) {
+  for (const Expr& dim : spec.dims)
+    visit(dim, [&](const Expr& e) {
+      if (e->kind == ExprKind::var) fn(e->name);
+    });
+}
+
+// The extents of an input of which no file says them.
+Expected<std::vector<int64_t>> shape_by(const TensorSpec& spec, const Symbols& symbols) {
+  std::vector<int64_t> shape;
+  for (const Expr& dim : spec.dims) {
+    if (!dim.defined())
+      return make_error(DiagCode::invalid_argument,
+                        "input '{0}' has a computed dimension: it needs a .npy or .pb file",
+                        spec.name);
+    shape.push_back(
+        eval_int(dim, [&](std::string_view name) { return symbols.at(std::string(name)); }));
+  }
+  TW_TRY(check_countable("input '" + spec.name + "'", spec.dtype, shape));
+  return shape;
+}
+
+Expected<Tensor> read_raw(const TensorSpec& spec, const std::string& path, const Symbols& symbols) {
+  if (spec.dtype == DType::string)
+    return make_error(DiagCode::invalid_argument,
+                      "'{0}': input '{1}' is of strings, which .npy and .pb files hold", path,
+                      spec.name);
+  TW_ASSIGN(std::vector<int64_t> shape, shape_by(spec, symbols));
+  TW_ASSIGN(const auto buffer, regular_file(path));
+  const int64_t bytes = element_count(shape) * dtype_bytes(spec.dtype);
+  if (static_cast<uint64_t>(bytes) != buffer->getBufferSize())
+    return make_error(
+        DiagCode::invalid_argument, "'{0}' has {1} bytes, and input '{2}', {3}{4}, takes {5}", path,
+        buffer->getBufferSize(), spec.name, dtype_name(spec.dtype), shape_text(shape), bytes);
+  const auto* data = reinterpret_cast<const std::byte*>(buffer->getBufferStart());
+  return Tensor{spec.dtype, std::move(shape), {data, data + bytes}};
+}
+
 // One --input: the named inputs it gives.
 class InputReader {
  public:
@@ -78,6 +119,16 @@ class InputReader {
     return Error::success();
   }
 
+  // Once the other files have bound what they can: bytes alone do not say their shape.
+  Error put_raw() {
+    for (const auto& [index, path] : raw_) {
+      TW_ASSIGN(Tensor tensor, read_raw(specs_[index], path, symbols));
+      TW_TRY(put(index, std::move(tensor), path));
+    }
+    return Error::success();
+  }
+
+  bool has_raw() const { return !raw_.empty(); }
   std::vector<std::optional<Tensor>>& found() { return found_; }
   Symbols symbols;
   std::vector<std::string> files;
@@ -86,6 +137,10 @@ class InputReader {
   Error add_named(const std::string& name, const std::string& path) {
     const size_t index = *find_spec(specs_, name);
     files.push_back(path);
+    if (is_raw(path)) {
+      raw_.emplace_back(index, path);
+      return Error::success();
+    }
     if (!path.ends_with(".npz")) {
       TW_ASSIGN(Tensor tensor, is_picture(path) ? picture(index, path) : read_tensor(path));
       return put(index, std::move(tensor), path);
@@ -128,18 +183,8 @@ class InputReader {
   const std::vector<TensorSpec>& specs_;
   const InputForms& forms_;
   std::vector<std::optional<Tensor>> found_;
+  std::vector<std::pair<size_t, std::string>> raw_;  // inputs and their files
 };
-
-void visit_symbols(const TensorSpec& spec, const std::function<void(const std::string&)>& fn) {
-  for (const Expr& dim : spec.dims)
-    visit(dim, [&](const Expr& e) {
-      if (e->kind == ExprKind::var) fn(e->name);
-    });
-}
-
-int64_t evaluate_dim(const Expr& dim, const Symbols& symbols) {
-  return eval_int(dim, [&](std::string_view name) { return symbols.at(std::string(name)); });
-}
 
 Error check_bound(const std::vector<TensorSpec>& specs, const Symbols& symbols) {
   std::set<std::string> free;
@@ -233,6 +278,10 @@ Expected<Inputs> load_inputs(const std::vector<TensorSpec>& specs, const InputSo
       TW_TRY(reader.put(i, std::move(tensor), path));
     }
   }
+  if (reader.has_raw()) {
+    TW_TRY(check_bound(specs, reader.symbols));
+    TW_TRY(reader.put_raw());
+  }
   std::vector<Diag> missing;
   for (size_t i = 0; i < specs.size(); ++i)
     if (!reader.found()[i] && !flags.random)
@@ -247,15 +296,8 @@ Expected<Inputs> load_inputs(const std::vector<TensorSpec>& specs, const InputSo
   inputs.files = std::move(reader.files);
   for (size_t i = 0; i < specs.size(); ++i) {
     if (!reader.found()[i]) {
-      std::vector<int64_t> shape;
-      for (const Expr& dim : specs[i].dims) {
-        if (!dim.defined())
-          return make_error(DiagCode::invalid_argument,
-                            "input '{0}' has a computed dimension: it needs a file", specs[i].name);
-        shape.push_back(evaluate_dim(dim, inputs.symbols));
-      }
-      TW_TRY(check_countable("input '" + specs[i].name + "'", specs[i].dtype, shape));
-      reader.found()[i] = random_tensor(specs[i].dtype, shape, *flags.random, i);
+      TW_ASSIGN(std::vector<int64_t> shape, shape_by(specs[i], inputs.symbols));
+      reader.found()[i] = random_tensor(specs[i].dtype, std::move(shape), *flags.random, i);
     }
     inputs.tensors.push_back(std::move(*reader.found()[i]));
   }
@@ -278,7 +320,9 @@ Expected<Tensor> read_tensor(const std::string& path) {
   if (path.ends_with(".pb")) return read_tensor_proto(path);
   return make_error(
       DiagCode::invalid_argument,
-      "'{0}': tensors are read from .npy, .npz and .pb files, pictures from .png and .jpg", path);
+      "'{0}': tensors are read from .npy, .npz and .pb files, bytes alone from .raw and .bin, "
+      "pictures from .png and .jpg",
+      path);
 }
 
 std::string stored_path(const std::string& dir, const std::string& stem, size_t index) {

@@ -252,6 +252,10 @@ def words_that_are_wrong(f):
     np.save(f.file("wrong.npy"), np.zeros(4, np.int32))
     f.refused("run p.so --input x=wrong.npy", 1, "holds i32, not f32")
     f.refused("run p.so --input z=wrong.npy", 1, "no input 'z'", "x")
+    f.file("x.raw").write_bytes(bytes(16))
+    f.good("run p.so --input x=x.raw", "y: f32[")
+    f.file("x.raw").write_bytes(bytes(15))
+    f.refused("run p.so --input x=x.raw", 1, "'x.raw' has 15 bytes, and input 'x', f32[4], takes 16")
     f.refused("run p.so --input x=none.npy", 5, "none.npy")
     f.refused(f"run p.so --input x={f.write('t.npy', 'text')}", 1, "t.npy")
 

@@ -177,6 +177,27 @@ TEST_CASE("inputs from files bind the model's symbols") {
   CHECK(inputs->tensors[1].at(1) == 8);
 }
 
+TEST_CASE("a file of bytes alone has the shape that --dim and other inputs give") {
+  const TestFolder folder;
+  const std::string bytes(24, '\0'), raw = folder.write("image.raw", bytes),
+                                     other = folder.write("o.npy", npy({7, 8, 9}, "3,"));
+  for (const InputSources& flags : {InputSources{{"image=" + raw, "in/2=x=" + other}, {}, {}, ""},
+                                    InputSources{{"image=" + raw}, {"batch=3"}, 1, ""}}) {
+    Expected<Inputs> inputs = load_inputs(two_inputs(), flags);
+    REQUIRE(bool(inputs));
+    CHECK(inputs->tensors[0].shape == std::vector<int64_t>{3, 2});
+    CHECK(inputs->tensors[0].at(5) == 0);
+  }
+  CHECK(has(load_error(two_inputs(), {{"image=" + raw}, {}, 1, ""}),
+            "the dimension 'batch' is free"));
+  CHECK(has(load_error(two_inputs(), {{"image=" + raw}, {"batch=2"}, 1, ""}),
+            "image.raw' has 24 bytes, and input 'image', f32[2, 2], takes 16"));
+  CHECK(has(load_error(two_inputs(), {{"image=" + raw, "image=" + raw}, {"batch=3"}, 1, ""}),
+            "given twice"));
+  CHECK(has(load_error({{"words", DType::string, {Expr(3)}}}, {{raw}, {}, {}, ""}),
+            "input 'words' is of strings"));
+}
+
 TEST_CASE("wrong inputs are told apart") {
   const TestFolder folder;
   const std::string image = folder.write("image.npy", npy({1, 2, 3, 4, 5, 6}, "3, 2")),
