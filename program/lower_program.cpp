@@ -374,6 +374,7 @@ class GraphLowering {
       for (const RegionInput& input : calls.inputs)
         given.emplace_back(node.inputs[first + input.input], input.device);
       first += region->inputs().size();
+      add_needs_of_region(calls.program.needs, graph_, node, out_.program.needs);
       made.inputs.push_back(calls.inputs);
       made.regions.push_back(shared_.add_region(std::move(calls)));
     }

@@ -78,6 +78,12 @@ std::string node_title(const Graph& graph, const Node& node) {
          (node.source.empty() ? op_info(node.attrs).name : node.source) + ")";
 }
 
+std::string where_it_runs(const Graph& graph, const Node& node) {
+  const bool loop = std::holds_alternative<op::Loop>(node.attrs);
+  return std::string(" where ") + (loop ? "the body of " : "a branch of ") +
+         node_title(graph, node) + " runs";
+}
+
 Ranges ranges_of(const Graph& graph) {
   Ranges ranges;
   for (const std::string& symbol : graph.all_symbols()) ranges[symbol] = symbol_range(symbol);
@@ -87,14 +93,27 @@ Ranges ranges_of(const Graph& graph) {
   return ranges;
 }
 
-std::vector<std::string> needs_of(const Graph& graph) {
+void add_needs_of_region(const std::vector<std::string>& region, const Graph& graph,
+                         const Node& node, std::vector<std::string>& needs) {
+  for (const std::string& need : region)
+    if (std::string text = need + where_it_runs(graph, node); !std::ranges::count(needs, text))
+      needs.push_back(std::move(text));
+}
+
+static std::vector<std::string> needs_within(const Graph& graph, bool in_region) {
   Program program;
   const Ranges ranges = ranges_of(graph);
-  SizeConditions conditions(graph, ranges, false, program);
-  for (const NodeId id : graph.order())
-    if (Error error = conditions.add(graph.node(id))) llvm::consumeError(std::move(error));
+  SizeConditions conditions(graph, ranges, in_region, program);
+  for (const NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    if (Error error = conditions.add(node)) llvm::consumeError(std::move(error));
+    for (const Graph* region : regions_of(node.attrs))
+      add_needs_of_region(needs_within(*region, true), graph, node, program.needs);
+  }
   return program.needs;
 }
+
+std::vector<std::string> needs_of(const Graph& graph) { return needs_within(graph, false); }
 
 Error SizeConditions::add(const Node& node) {
   for (const Expr& condition : conditions_of(graph_, node)) TW_TRY(need(condition, node, "needs "));

@@ -17,6 +17,8 @@ Expr interface_terms(const Expr& e);  // with symbols as the interface calls the
 void require_steps(const Graph& graph, Program& program);
 
 std::string node_title(const Graph& graph, const Node& node);  // "conv1 (Conv)", for messages
+// " where a branch of i (If) runs", of a node with regions
+std::string where_it_runs(const Graph& graph, const Node& node);
 
 // Conditions of sizes of the inputs are looked at before the run, others in front of the next call.
 // A region's are a matter of running it.
@@ -48,7 +50,12 @@ class SizeConditions {
 
 Ranges ranges_of(const Graph& graph);  // of its symbols, by their limits and bounds
 
-// Program::needs of a graph that was not lowered; a condition that never holds is left out.
+// Adds what a region of the node needs where it runs.
+void add_needs_of_region(const std::vector<std::string>& region, const Graph& graph,
+                         const Node& node, std::vector<std::string>& needs);
+
+// Program::needs of a graph that was not lowered, its regions included; a condition of the graph
+// itself that never holds is left out.
 std::vector<std::string> needs_of(const Graph& graph);
 
 }  // namespace tw

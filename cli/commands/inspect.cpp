@@ -21,6 +21,7 @@
 #include "ir/graph/macs.h"
 #include "ir/text.h"
 #include "packager/artifact.h"
+#include "program/fixed_sizes.h"
 #include "program/size_conditions.h"
 
 namespace tw {
@@ -326,8 +327,10 @@ Expected<int> inspect_model(const InspectArgs& args, Console& console) {
     else print_findings(console, model, found);
     return exit_code(found.gaps.front().code);  // as compile gives it
   }
-  TW_ASSIGN(const Model model, import_onnx(args.file, options));
+  TW_ASSIGN(Model model, import_onnx(args.file, options));
   TW_TRY(files.models_are_unchanged());
+  std::ranges::move(fixed_sizes(model.graph, model.symbol_names),
+                    std::back_inserter(model.warnings));
   if (console.json) write_json(console, model_json(model));
   else print_model(console, model);
   return kExitOk;

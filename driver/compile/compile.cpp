@@ -21,6 +21,7 @@
 #include "packager/llvm_object.h"
 #include "packager/weights_file.h"
 #include "program/fast_paths.h"
+#include "program/fixed_sizes.h"
 #include "program/share_weights.h"
 #include "support/names_text.h"
 #include "support/parallel.h"
@@ -134,6 +135,8 @@ CompileReport report_of(const Model& model) {
   report.symbol_names = model.symbol_names;
   report.example = example_sizes(input_specs(model.graph), model.symbol_names, model.graph.limits);
   report.warnings = model.warnings;
+  std::ranges::move(fixed_sizes(model.graph, model.symbol_names),
+                    std::back_inserter(report.warnings));
   return report;
 }
 

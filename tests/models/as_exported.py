@@ -299,6 +299,46 @@ def batch_of_one(runs):
 
 
 @case
+def sizes_of_one_number(runs):
+    """A number of elements fixes all its factors, in a region too: where that runs."""
+    def warned(model, *texts):
+        onnx.save(model, runs.folder / "m.onnx")
+        for command in (("inspect", runs.folder / "m.onnx"), ("compile", runs.folder / "m.onnx", "-o", runs.folder / "m.so")):
+            done = runs.command(*command)
+            found = sorted(line for line in (done.stdout + done.stderr).splitlines() if " alone" in line)
+            assert found == sorted(f"warning: the free dimension {text}" for text in texts), (command, found, done)
+        return model
+
+    reshape = helper.make_node("Reshape", ["x", "shape"], ["y"], name="r")
+    flat = warned(model_of([reshape], {"x": (floats(1), ["batch", "seq", 8])}, ["y"], {"shape": np.array([1, 8])}),
+                  "'batch' can be 1 alone: r (Reshape) needs it", "'seq' can be 1 alone: r (Reshape) needs it")
+    runs.check(flat, {"x": floats(1, 1, 8)})
+    assert "r (Reshape) needs" in runs.run({"x": floats(2, 1, 8)}).stderr
+    warned(model_of([reshape], {"x": (floats(1), ["a", "b"])}, ["y"], {"shape": np.array([1, 9])}))   # 1 * 9 or 3 * 3
+
+    shapes = {"shape": np.array([1, 8, 8]), "back": np.array([1, 64]), "five": np.array(5)}
+    bodies = [helper.make_graph(nodes, name, [], [helper.make_value_info("b", helper.make_tensor_type_proto(TensorProto.FLOAT, None))]) for name, nodes in
+              (("yes", [helper.make_node("Reshape", ["x", "shape"], ["s"], name="r"), helper.make_node("Exp", ["s"], ["e"]), helper.make_node("Reshape", ["e", "back"], ["b"])]),
+               ("no", [helper.make_node("Neg", ["x"], ["b"])]))]
+    branched = warned(model_of([helper.make_node("If", ["c"], ["y"], name="i", then_branch=bodies[0], else_branch=bodies[1])],
+                               {"c": (np.array(True), []), "x": (floats(1), ["batch", 64])}, ["y"], shapes),
+                      "'batch' can be 1 alone where a branch of i (If) runs: r (Reshape) needs it")
+    assert "check   r (Reshape) needs batch * 64 == 64 where a branch of i (If) runs" in runs.command("inspect", runs.folder / "m.onnx").stdout
+    for taken, rows in ((True, 1), (False, 1), (False, 3)):
+        runs.check(branched, {"c": np.array(taken), "x": floats(rows, 64)})
+    assert "needs batch * 64 == 64: 192 against 64" in runs.run({"c": np.array(True), "x": floats(3, 64)}).stderr
+
+    state = [helper.make_tensor_value_info(name, kind, shape) for name, kind, shape in
+             (("n", TensorProto.INT64, []), ("go", TensorProto.BOOL, []), ("t", TensorProto.FLOAT, [1, 64]))]
+    made = [helper.make_tensor_value_info(name, kind, shape) for name, kind, shape in (("went", TensorProto.BOOL, []), ("u", TensorProto.FLOAT, [1, 64]))]
+    body = helper.make_graph([helper.make_node("Identity", ["go"], ["went"]), helper.make_node("Reshape", ["x", "back"], ["s"], name="r"), helper.make_node("Add", ["t", "s"], ["u"])], "b", state, made)
+    looped = warned(model_of([helper.make_node("Loop", ["k", "", "z"], ["y"], name="l", body=body)],
+                             {"k": (np.array(3), []), "x": (floats(1), ["batch", 64]), "z": (floats(1, 64), [1, 64])}, ["y"], shapes),
+                    "'batch' can be 1 alone where the body of l (Loop) runs: r (Reshape) needs it")
+    runs.check(looped, {"k": np.array(3), "x": floats(1, 64), "z": floats(1, 64)})
+
+
+@case
 def sizes_divided(runs):
     """torch.export writes a size as (n * s) / n."""
     nodes = [helper.make_node("Shape", ["x"], ["n"], start=0, end=1), helper.make_node("Size", ["x"], ["all"]), helper.make_node("Div", ["all", "n"], ["s"]),
