@@ -124,17 +124,20 @@ std::string object_lines(const CompileReport& r) {
 }
 
 // Weights that have got larger by their order in memory, not by the alignment of small ones alone.
-std::string growth_line(const CompileReport& r) {
+std::string growth_line(const CompileReport& r, bool for_size) {
   constexpr uint64_t kAlignment = 4096;
   if (r.weight_bytes <= r.constant_bytes + r.constant_bytes / 20 + kAlignment) return "";
-  return "weights  " + format_bytes(r.weight_bytes) + ", in the model " +
-         format_bytes(r.constant_bytes) +
-         ": fast algorithms keep them in a larger form; --optimize size does not\n";
+  const std::string growth = "weights  " + format_bytes(r.weight_bytes) + ", in the model " +
+                             format_bytes(r.constant_bytes);
+  if (for_size) return growth + ": blocks that they do not fill\n";
+  return growth + ": in the form that is fastest; --optimize size makes the library about " +
+         format_bytes(r.weight_bytes - r.constant_bytes) + " smaller\n";
 }
 
 }  // namespace
 
-std::string summary_text(const CompileReport& r, double seconds, int64_t tuned_since, int columns) {
+std::string summary_text(const CompileReport& r, double seconds, int64_t tuned_since, int columns,
+                         bool for_size) {
   const std::string on_processor = r.host_reasons.empty()
                                        ? ""
                                        : std::to_string(r.host_reasons.size()) +
@@ -145,9 +148,10 @@ std::string summary_text(const CompileReport& r, double seconds, int64_t tuned_s
          r.header + "\nkernels  " + std::to_string(r.kernels) + " distinct, " +
          std::to_string(r.calls) + " calls of " + std::to_string(r.groups) + " groups, " +
          std::to_string(r.nodes) + " nodes\n" + path_lines(r) + arena_line(r) + object_lines(r) +
-         growth_line(r) + on_processor + device_lines(r) + schedule_lines(r, tuned_since, columns) +
-         "compiled " + (tuned_since > 0 ? "and tuned in " : "in ") + format_seconds(seconds) +
-         ", peak memory " + format_bytes(r.peak_memory_bytes) + "\n";
+         growth_line(r, for_size) + on_processor + device_lines(r) +
+         schedule_lines(r, tuned_since, columns) + "compiled " +
+         (tuned_since > 0 ? "and tuned in " : "in ") + format_seconds(seconds) + ", peak memory " +
+         format_bytes(r.peak_memory_bytes) + "\n";
 }
 
 }  // namespace tw

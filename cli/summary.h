@@ -7,6 +7,7 @@
 namespace tw {
 
 // tuned_since: when the compile's own search began; 0: it made none.
-std::string summary_text(const CompileReport& r, double seconds, int64_t tuned_since, int columns);
+std::string summary_text(const CompileReport& r, double seconds, int64_t tuned_since, int columns,
+                         bool for_size);
 
 }  // namespace tw

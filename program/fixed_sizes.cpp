@@ -29,9 +29,7 @@ End product_of(End a, int64_t b) {
   int64_t product = 0;
   return a && !__builtin_mul_overflow(*a, b, &product) ? End(product) : End();
 }
-End quotient_down(End a, int64_t by) {
-  return a ? End(*a / by - (*a % by < 0 ? 1 : 0)) : End();
-}
+End quotient_down(End a, int64_t by) { return a ? End(*a / by - (*a % by < 0 ? 1 : 0)) : End(); }
 End quotient_up(End a, int64_t by) { return a ? End(*a / by + (*a % by > 0 ? 1 : 0)) : End(); }
 
 // Ranges of symbols, made narrower by conditions that hold.
@@ -103,8 +101,7 @@ class Narrowing {
   // factor * other lies in `to`.
   void narrow_factor(const Expr& factor, const Expr& other, const Bounds& to) {
     if (const auto times = as_const(other)) {
-      if (*times > 0)
-        narrow(factor, {quotient_up(to.min, *times), quotient_down(to.max, *times)});
+      if (*times > 0) narrow(factor, {quotient_up(to.min, *times), quotient_down(to.max, *times)});
       else if (*times < 0 && *times > INT64_MIN)
         narrow_factor(factor, Expr(-*times), {difference_of(0, to.max), difference_of(0, to.min)});
       return;
@@ -113,10 +110,10 @@ class Narrowing {
     if (own.min.value_or(-1) < 0 || by.min.value_or(-1) < 0) return;
     const int64_t some = to.min.value_or(0) > 0 ? 1 : 0;  // then neither of them is 0
     const int64_t least = std::max(*by.min, some);
-    narrow(factor, {std::max<int64_t>(some, by.max.value_or(0) > 0
-                                                ? quotient_up(to.min, *by.max).value_or(0)
-                                                : 0),
-                    least > 0 ? quotient_down(to.max, least) : End()});
+    narrow(factor,
+           {std::max<int64_t>(
+                some, by.max.value_or(0) > 0 ? quotient_up(to.min, *by.max).value_or(0) : 0),
+            least > 0 ? quotient_down(to.max, least) : End()});
   }
 
   void narrow_symbol(const std::string& symbol, const Bounds& to) {
@@ -151,8 +148,8 @@ class FixedSizes {
     std::vector<Condition> all;
     std::set<std::string> seen;
     for (const NodeId id : graph.order())
-      for (const auto& list : {conditions_of(graph, graph.node(id)),
-                               index_conditions(graph, graph.node(id))})
+      for (const auto& list :
+           {conditions_of(graph, graph.node(id)), index_conditions(graph, graph.node(id))})
         for (const Expr& holds : list)
           if (seen.insert(to_string(holds)).second) all.push_back({holds, id});
     return all;
@@ -182,10 +179,11 @@ class FixedSizes {
         for (const std::string& symbol : main_.symbols) {
           const End size = only_size(symbol, narrowing.ranges());
           if (!size || !fixed.insert(symbol).second) continue;
-          texts_.push_back(llvm::formatv("the free dimension '{0}' can be {1} alone{2}: {3} needs it",
-                                         symbol_name(names_, symbol), *size, where,
-                                         node_title(graph, graph.node(condition.of)))
-                               .str());
+          texts_.push_back(
+              llvm::formatv("the free dimension '{0}' can be {1} alone{2}: {3} needs it",
+                            symbol_name(names_, symbol), *size, where,
+                            node_title(graph, graph.node(condition.of)))
+                  .str());
         }
       }
     for (const NodeId id : graph.order())

@@ -2,8 +2,8 @@
 // after:  %f = cast(const i8 w)  %p = matmul(%x, %f)  %y = mul(%p, const s[N])
 // The cast shares the product's kernel, which reads bytes. So are dequantized weights, and those of
 // a convolution, whose bias is then added behind its scale. A zero point is subtracted here. Where
-// the model is to stay small all such products are so; else those of one row, whose time is that of
-// reading weights. Why here: after duplicates are merged, as each product has a cast of its own;
+// the model is to stay small all such products are so; else those of few rows, whose time is that
+// of reading weights. Why here: after duplicates are merged, as each product has a cast of its own;
 // before products are joined, which is of constants.
 #include <algorithm>
 #include <cmath>
@@ -16,6 +16,18 @@
 
 namespace tw {
 namespace {
+
+// Reading a quarter of the bytes saves more than widening them costs, which each tile of rows pays:
+// up to four rows where a run reads the weights from behind the second cache level.
+constexpr int64_t kFewRows = 4;
+
+int64_t few_rows(const Graph& graph, const Target& target) {
+  int64_t bytes = 0;  // of the constants, were they floats
+  for (size_t i = 0; i < graph.value_count(); ++i)
+    if (const ValueId v{static_cast<int32_t>(i)}; graph.is_constant(v))
+      bytes += constant_bytes(graph, v) * (dtype_bytes(graph.value(v).type.dtype) == 1 ? 4 : 1);
+  return bytes > target.l2_bytes ? kFewRows : 1;
+}
 
 // Numbers: one, or one for each index of the output's channels or columns.
 struct ByteWeights {
@@ -53,7 +65,8 @@ std::optional<Tensor> less_zero(const Tensor& bytes, const std::vector<double>& 
 
 class KeptProduct {
  public:
-  KeptProduct(const Graph& graph, const PassContext& context) : graph_(graph), context_(context) {}
+  KeptProduct(const Graph& graph, const PassContext& context)
+      : graph_(graph), context_(context), few_rows_(few_rows(graph, context.target)) {}
 
   // nullopt: another node, or one that reads floats.
   std::optional<ByteWeights> weights_of(const Node& node) const {
@@ -64,20 +77,33 @@ class KeptProduct {
     const TensorType &x = type(node.inputs[0]), &w = type(node.inputs[1]);
     if (x.dtype != DType::f32 || graph_.is_constant(node.inputs[0]) || !static_shape(w.shape))
       return std::nullopt;
+    const Shape& y = type(node.output).shape;
+    if (!context_.keep_small && !has_few_rows(y, conv ? 1 : y.size() - 1)) return std::nullopt;
     if (conv) {
-      if (!context_.keep_small || conv->group != 1) return std::nullopt;
+      if (conv->group != 1) return std::nullopt;
       return weights_along(node.inputs[1], 0);
     }
-    const bool one_row = std::all_of(x.shape.begin(), x.shape.end() - 1,
-                                     [](const Expr& e) { return is_const(e, 1); });
-    if (w.shape.size() != 2 || product->trans_a || is_const(type(node.output).shape.back(), 1) ||
-        (!one_row && !context_.keep_small))
-      return std::nullopt;
+    if (w.shape.size() != 2 || product->trans_a || is_const(y.back(), 1)) return std::nullopt;
     return weights_along(node.inputs[1], product->trans_b ? 0 : 1);
   }
 
  private:
   const TensorType& type(ValueId v) const { return graph_.value(v).type; }
+
+  // Rows are the points of all axes but that of columns or channels, at the most that they can be.
+  bool has_few_rows(const Shape& shape, size_t columns) const {
+    Ranges ranges;
+    for (const auto& [symbol, limits] : graph_.limits)
+      ranges[symbol] = {Expr(limits.least), limits.most < INT64_MAX ? Expr(limits.most) : Expr()};
+    int64_t rows = 1;
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      if (axis == columns) continue;
+      const std::optional<int64_t> most = constant_bounds(shape[axis], ranges).max;
+      if (!most || *most > few_rows_) return false;
+      rows *= std::max<int64_t>(*most, 1);
+    }
+    return rows <= few_rows_;
+  }
 
   std::optional<ByteWeights> weights_along(ValueId value, size_t axis) const {
     const Shape& shape = type(value).shape;
@@ -123,6 +149,7 @@ class KeptProduct {
 
   const Graph& graph_;
   const PassContext& context_;
+  const int64_t few_rows_;
 };
 
 class Keeper {

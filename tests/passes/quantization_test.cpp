@@ -62,13 +62,13 @@ TEST_CASE("keep-bytes: a product of one row reads bytes; its scale goes behind i
     %y: f32[1, 3] = binary(%y_of_bytes, %y_scale) function=mul
     output %y
   })");
-  // Several rows; a scale along the depth; zero points that leave more than a byte
+  // Many rows; a scale along the depth; zero points that leave more than a byte
   const std::string several = R"(graph @g() {
-    %x: f32[2, 2] = input
+    %x: f32[5, 2] = input
     %w: i8[2, 3] = const [1,2,3,4,5,6]
     %s: f32[] = const [0.5]
     %f: f32[2, 3] = dequantize(%w, %s)
-    %y: f32[2, 3] = matmul(%x, %f)
+    %y: f32[5, 3] = matmul(%x, %f)
     output %y
   })";
   const std::string depth = R"(graph @g() {
@@ -91,6 +91,44 @@ TEST_CASE("keep-bytes: a product of one row reads bytes; its scale goes behind i
   })";
   for (const std::string& graph : {several, depth, wide})
     run_pass("keep-bytes", graph.c_str(), graph.c_str());
+}
+
+TEST_CASE("keep-bytes: up to four rows read bytes, by the most that a size can be") {
+  Target target = baseline_target(Arch::x86_64);
+  target.l2_bytes = 16;
+  const auto kept = [&](const std::string& symbols, const std::string& x, const std::string& y,
+                        const std::string& weights, const std::string& product) {
+    Expected<Graph> graph = parse_graph("graph @g(" + symbols + ") {\n  %x: f32[" + x +
+                                        "] = input\n  %w: i8[" + weights +
+                                        "] = const [1,2,3,4,5,6,7,8]\n  %s: f32[] = const [0.5]\n"
+                                        "  %f: f32[" +
+                                        weights + "] = dequantize(%w, %s)\n  %y: f32[" + y +
+                                        "] = " + product + "\n  output %y\n}\n");
+    if (!graph) FAIL(error_text(graph.takeError()));
+    PassContext context{target};
+    if (Error error = run_passes(*graph, context, {"fold-constants", "keep-bytes"}))
+      FAIL(error_text(std::move(error)));
+    return print(*graph).find("i8[" + weights + "]") != std::string::npos;
+  };
+  const auto product = [&](const std::string& symbols, const std::string& rows) {
+    return kept(symbols, rows + ", 2", rows + ", 4", "2, 4", "matmul(%x, %f)");
+  };
+  CHECK(product("", "4"));
+  CHECK(product("", "2, 2"));
+  CHECK(!product("", "5"));
+  CHECK(!product("", "2, 3"));
+  CHECK(!product("n", "n"));
+  CHECK(product("n >= 1 <= 4", "n"));
+  CHECK(!product("n >= 1 <= 4", "n, 2"));
+  const auto conv = [&](const std::string& sides) {
+    return kept("", "1, 2, " + sides, "1, 4, " + sides, "4, 2, 1, 1",
+                "conv(%x, %f) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]");
+  };
+  CHECK(conv("2, 2"));
+  CHECK(!conv("2, 3"));
+  target.l2_bytes = 64;  // holds all weights as floats: one row alone reads bytes
+  CHECK(product("", "1"));
+  CHECK(!product("", "2"));
 }
 
 TEST_CASE("keep-bytes: where the model is to stay small, constants of bytes are not folded") {

@@ -129,9 +129,10 @@ Expected<int> compile_steps(CompileArgs args, Console& console) {
   if (!job.key.empty())
     if (Error error = add_to_build_cache(job, json, remarks(report)))
       progress.print("warning: " + error_text(std::move(error)) + "\n");
-  return finish_library(
-      job, json, summary_text(report, seconds, args.tune.empty() ? 0 : started, console.columns),
-      console);
+  return finish_library(job, json,
+                        summary_text(report, seconds, args.tune.empty() ? 0 : started,
+                                     console.columns, args.optimize == "size"),
+                        console);
 }
 
 }  // namespace
