@@ -1,6 +1,7 @@
 // The nodes of one ONNX graph, through their importers: the main graph's, or in place of a node
 // those of a graph in its attributes, which sees the names around it.
 #pragma once
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -40,7 +41,9 @@ class GraphImport : public Bodies {
                                           const std::vector<Val>& inputs) override;
   std::unique_ptr<RegionDraft> region(const OnnxGraph& body, const Inputs& inputs) override;
   std::unique_ptr<RegionDraft> branch(const OnnxGraph& body, std::string& misfit) override;
-  void warn(const std::string& text) override { state_.warnings.push_back(text); }
+  void warn(const std::string& text) override {  // once: a body may be imported twice
+    if (!std::ranges::count(state_.warnings, text)) state_.warnings.push_back(text);
+  }
   std::string fresh_symbol(const std::string& stem) override;
 
  private:

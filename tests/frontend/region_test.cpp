@@ -174,7 +174,11 @@ TEST_CASE("data inside of a branch decide about the size of its output") {
       R"(g (float[N] x, int64 n, bool c) => (float[M] y) <int64 zero = {0}, int64 one = {1}> {
       y = If (c) <then_branch = a () => (float[A] t) { m = Mul(n, n) r = Range(zero, m, one) t = Cast<to = 1>(r) }, else_branch = b () => (float[B] e) { e = Neg(x) }>
     })";
-  CHECK(error_of(graph_bytes(unlimited)).find("which has no limit") != std::string::npos);
+  const Tensor x = floats({2}, {1, 2}), three = ints({}, {3});
+  Tensor taken = Tensor::zeros(DType::boolean, {});
+  CHECK(run_model(graph_bytes(unlimited), {x, three, taken}) == Lists{{-1, -2}});
+  taken.set(0, 1);
+  CHECK(run_model(graph_bytes(unlimited), {x, three, taken}) == Lists{{0, 1, 2, 3, 4, 5, 6, 7, 8}});
 }
 
 TEST_CASE("the body computes the size of the rows that all iterations give") {

@@ -339,6 +339,49 @@ def sizes_of_one_number(runs):
 
 
 @case
+def branch_sizes_without_limit(runs):
+    """A branch whose data decide how large its output is, without a limit that is known around it: a range, a shape, beside a constant or another such branch."""
+    def branch(name, nodes, kind):
+        return helper.make_graph(nodes, name, [], [helper.make_value_info("b", helper.make_tensor_type_proto(kind, None))])
+
+    weights = {"zero": np.array(0), "one": np.array(1), "two": np.array(2), "three": np.array([1, 2, 3]), "at": np.array([0])}
+    counted = [helper.make_node("Range", ["zero", "k", "one"], ["b"])]
+    spread = [helper.make_node("Mul", ["k", "two"], ["k2"]), helper.make_node("Range", ["zero", "k2", "one"], ["r"]), helper.make_node("Mul", ["r", "r"], ["b"])]
+    plain = [helper.make_node("Identity", ["three"], ["b"])]
+    for yes, no in ((counted, plain), (plain, spread), (counted, spread)):
+        choice = helper.make_node("If", ["c"], ["t"], name="i", then_branch=branch("yes", yes, TensorProto.INT64), else_branch=branch("no", no, TensorProto.INT64))
+        model = model_of([choice, helper.make_node("Add", ["t", "one"], ["y"])], {"c": (np.array(True), []), "k": (np.array(3), [])}, {"y": TensorProto.INT64}, weights)
+        for taken in (True, False):
+            for k in (5, 0, 1000):
+                runs.check(model, {"c": np.array(taken), "k": np.array(k)})
+    table = [helper.make_node("Unsqueeze", ["k", "at"], ["k1"]), helper.make_node("Concat", ["k1", "k1"], ["s"], axis=0), helper.make_node("Expand", ["f", "s"], ["b"])]
+    whole = [helper.make_node("Identity", ["x"], ["b"])]
+    choice = helper.make_node("If", ["c"], ["y"], name="i", then_branch=branch("yes", table, TensorProto.FLOAT), else_branch=branch("no", whole, TensorProto.FLOAT))
+    model = model_of([choice], {"c": (np.array(True), []), "k": (np.array(3), []), "x": (floats(1), ["n", 4])}, ["y"], weights | {"f": np.float32([2.5])})
+    for taken in (True, False):
+        runs.check(model, {"c": np.array(taken), "k": np.array(7), "x": floats(3, 4)})
+
+
+@case
+def branch_that_fits_no_run(runs):
+    """Beside one whose data decide the size of its output, with a limit or without: a run that takes it ends, and the warning is there once."""
+    def branch(name, nodes):
+        return helper.make_graph(nodes, name, [], [helper.make_value_info("b", helper.make_tensor_type_proto(TensorProto.INT64, None))])
+
+    misfit = branch("yes", [helper.make_node("Reshape", ["x", "five"], ["q"], name="r"), helper.make_node("Cast", ["q"], ["b"], to=TensorProto.INT64)])
+    for nodes in ([helper.make_node("Range", ["zero", "k", "one"], ["b"])],
+                  [helper.make_node("NonZero", ["x"], ["found"]), helper.make_node("Reshape", ["found", "all"], ["b"])]):
+        choice = helper.make_node("If", ["c"], ["y"], name="i", then_branch=misfit, else_branch=branch("no", nodes))
+        model = model_of([choice], {"c": (np.array(True), []), "k": (np.array(3), []), "x": (floats(3, 4), [3, 4])}, {"y": TensorProto.INT64},
+                         {"zero": np.array(0), "one": np.array(1), "five": np.array([5]), "all": np.array([-1])})
+        feeds = {"c": np.array(False), "k": np.array(4), "x": floats(3, 4)}
+        runs.check(model, feeds)
+        done = runs.run(feeds | {"c": np.array(True)})
+        assert done.returncode and "then_branch does not fit these sizes" in done.stderr, done
+        assert runs.command("inspect", runs.folder / "m.onnx").stdout.count("warning: ") == 1
+
+
+@case
 def sizes_divided(runs):
     """torch.export writes a size as (n * s) / n."""
     nodes = [helper.make_node("Shape", ["x"], ["n"], start=0, end=1), helper.make_node("Size", ["x"], ["all"]), helper.make_node("Div", ["all", "n"], ["s"]),

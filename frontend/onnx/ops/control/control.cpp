@@ -2,6 +2,7 @@
 // frontend/onnx/loops.h.
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 
 #include "frontend/onnx/loops.h"
@@ -266,7 +267,9 @@ std::unique_ptr<RegionDraft> refusing(NodeImport& n, const RegionDraft& other,
     if (other.builder.list_kind(output))
       in.fail("a list from one branch, and the other branch fits no run: " + text);
     if (in.failed()) break;
-    const TensorType type = other.builder.type(output);
+    TensorType type = other.builder.type(output);
+    for (Expr& dim : type.shape)
+      if (other.builder.is_made_here({dim})) dim = 1;  // no branch knows the other's data
     draft->outputs.push_back(in.expand(
         in.reshape(in.cast(one, type.dtype), Shape(type.shape.size(), Expr(1))), type.shape));
   }
@@ -298,25 +301,104 @@ std::array<std::unique_ptr<RegionDraft>, 2> both_branches(NodeImport& n,
   return drafts;
 }
 
-// A node that runs one of the branches.
-void branched(NodeImport& n, const OnnxGraph& then_branch, const OnnxGraph& else_branch) {
-  const auto [yes, no] = both_branches(n, then_branch, else_branch);
-  if (n.failed() || !yes || !no) return;
-  std::vector<Form> forms;
-  std::vector<Val> from_yes, from_no;
-  NodeImport in_yes = n.within(*yes), in_no = n.within(*no);
-  for (size_t i = 0; i < yes->outputs.size(); ++i) {
-    const auto [a, b] = OneForm(in_yes, in_no).of({yes->outputs[i], no->outputs[i]});
+// Both branches, with their outputs in one form.
+struct Branches {
+  std::unique_ptr<RegionDraft> yes, no;
+  std::vector<Form> forms;             // of the node's outputs
+  std::vector<Val> from_yes, from_no;  // the tensors of all
+};
+
+std::optional<Branches> branches_of(NodeImport& n, const OnnxGraph& then_branch,
+                                    const OnnxGraph& else_branch) {
+  auto [yes, no] = both_branches(n, then_branch, else_branch);
+  if (n.failed() || !yes || !no) return std::nullopt;
+  Branches out{std::move(yes), std::move(no), {}, {}, {}};
+  NodeImport in_yes = n.within(*out.yes), in_no = n.within(*out.no);
+  for (size_t i = 0; i < out.yes->outputs.size(); ++i) {
+    const auto [a, b] = OneForm(in_yes, in_no).of({out.yes->outputs[i], out.no->outputs[i]});
     n.take_problem(in_yes);
     n.take_problem(in_no);
-    if (n.failed()) return;
-    forms.push_back(flatten(in_yes, a, from_yes));
-    if (flatten(in_no, b, from_no) != forms[i])
-      return n.fail(llvm::formatv("output {0} holds lists of different kinds in the branches of a "
-                                  "condition that is computed from the data",
-                                  i)
-                        .str());
+    if (n.failed()) return std::nullopt;
+    out.forms.push_back(flatten(in_yes, a, out.from_yes));
+    if (flatten(in_no, b, out.from_no) != out.forms[i]) {
+      n.fail(llvm::formatv("output {0} holds lists of different kinds in the branches of a "
+                           "condition that is computed from the data",
+                           i)
+                 .str());
+      return std::nullopt;
+    }
   }
+  return out;
+}
+
+// The node, which gives these values of the branch that it takes.
+std::vector<Val> chosen(NodeImport& n, Branches& branches, const std::vector<Val>& from_yes,
+                        const std::vector<Val>& from_no) {
+  std::vector<Val> inputs = {n.reshape(n.in(0), {})};
+  for (const auto* list : {&branches.yes->captured, &branches.no->captured})
+    inputs.insert(inputs.end(), list->begin(), list->end());
+  const op::If attrs{finished(n, *branches.yes, from_yes, "then"),
+                     finished(n, *branches.no, from_no, "else")};
+  return n.emit_all(attrs, inputs);
+}
+
+bool has_limit(const RegionDraft& draft, Val v) {
+  const Shape& shape = draft.builder.type(v).shape;
+  return draft.builder.most_outside(element_count(shape)).defined() &&
+         std::ranges::all_of(
+             shape, [&](const Expr& dim) { return draft.builder.most_outside(dim).defined(); });
+}
+
+// Outputs whose sizes a branch computes, and that have no limit: a first node finds their sizes.
+// Nothing: a failure.
+std::optional<std::map<size_t, Shape>> sizes_without_limit(NodeImport& n, Branches& branches) {
+  std::vector<Val> in_yes, in_no;
+  std::vector<size_t> which;
+  NodeImport yes = n.within(*branches.yes), no = n.within(*branches.no);
+  for (size_t i = 0; i < branches.from_yes.size(); ++i) {
+    const Val a = branches.from_yes[i], b = branches.from_no[i];
+    if (has_limit(*branches.yes, a) && has_limit(*branches.no, b)) continue;
+    if (yes.dtype(a) != no.dtype(b) || yes.shape(a).size() != no.shape(b).size()) continue;
+    which.push_back(i);
+    in_yes.push_back(yes.dim_values(yes.shape(a)));
+    in_no.push_back(no.dim_values(no.shape(b)));
+  }
+  n.take_problem(yes);
+  n.take_problem(no);
+  std::map<size_t, Shape> sizes;
+  if (n.failed()) return std::nullopt;
+  if (which.empty()) return sizes;
+  const std::vector<Val> made = chosen(n, branches, in_yes, in_no);
+  for (size_t i = 0; i < which.size() && !n.failed(); ++i)
+    for (size_t axis = 0; axis < yes.shape(branches.from_yes[which[i]]).size(); ++axis)
+      sizes[which[i]].push_back(n.symbol_of(made[i], static_cast<int64_t>(axis)));
+  return n.failed() ? std::nullopt : std::optional(std::move(sizes));
+}
+
+// The outputs have these sizes: the run looks at them.
+void fit_sizes(NodeImport& n, RegionDraft& draft, std::vector<Val>& from,
+               const std::map<size_t, Shape>& sizes) {
+  NodeImport inner = n.within(draft);
+  for (const auto& [i, shape] : sizes)
+    for (size_t axis = 0; axis < shape.size() && !inner.failed(); ++axis)
+      from[i] = inner.with_extent(from[i], static_cast<int64_t>(axis), shape[axis]);
+  n.take_problem(inner);
+}
+
+// A node that runs one of the branches.
+void branched(NodeImport& n, const OnnxGraph& then_branch, const OnnxGraph& else_branch) {
+  std::optional<Branches> branches = branches_of(n, then_branch, else_branch);
+  if (!branches) return;
+  const auto found = sizes_without_limit(n, *branches);
+  if (!found) return;
+  if (!found->empty()) {  // again, by branches that know the symbols
+    branches = branches_of(n, then_branch, else_branch);
+    if (!branches) return;
+    fit_sizes(n, *branches->yes, branches->from_yes, *found);
+    fit_sizes(n, *branches->no, branches->from_no, *found);
+    if (n.failed()) return;
+  }
+  auto& [yes, no, forms, from_yes, from_no] = *branches;
   Sizes sizes(n, *yes, *no);
   for (size_t i = 0, count = from_yes.size(); i < count; ++i)
     if (!equal(yes->builder.type(from_yes[i]), no->builder.type(from_no[i])) ||
@@ -324,11 +406,7 @@ void branched(NodeImport& n, const OnnxGraph& then_branch, const OnnxGraph& else
         no->builder.is_made_here(no->builder.type(from_no[i]).shape))
       sizes.flatten(from_yes, from_no, i);
   if (n.failed()) return;
-  std::vector<Val> inputs = {n.reshape(n.in(0), {})};
-  for (const auto* list : {&yes->captured, &no->captured})
-    inputs.insert(inputs.end(), list->begin(), list->end());
-  const op::If attrs{finished(n, *yes, from_yes, "then"), finished(n, *no, from_no, "else")};
-  std::vector<Val> made = n.emit_all(attrs, inputs);
+  std::vector<Val> made = chosen(n, *branches, from_yes, from_no);
   sizes.restore(made);
   for (size_t i = 0, next = 0; i < forms.size() && !n.failed(); ++i)
     n.set(i, rebuilt(n, forms[i], made, next));
