@@ -299,6 +299,18 @@ def batch_of_one(runs):
 
 
 @case
+def one_of_two_batches(runs):
+    """Sizes that meet are equal unless one is said to be 1: it repeats, and the other one stays free."""
+    add = helper.make_node("Add", ["a", "b"], ["y"])
+    for flag, name in (("n=1", "n"), ("m=1", "m"), ("b[0]=1", "m")):
+        model = model_of([add], {"a": (floats(1), ["n", 8]), "b": (floats(1), ["m", 8])}, ["y"])
+        for rows in (1, 5):
+            runs.check(model, {"a": floats(1 if name == "n" else rows, 8), "b": floats(1 if name == "m" else rows, 8)}, "--dim", flag)
+    runs.compile(model)
+    assert "the shape is [1, 8], but n is 5 already" in runs.run({"a": floats(5, 8), "b": floats(1, 8)}).stderr
+
+
+@case
 def sizes_of_one_number(runs):
     """A number of elements fixes all its factors, in a region too: where that runs."""
     def warned(model, *texts):
