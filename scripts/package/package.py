@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Packages of Tilewright from a finished build: a wheel and a .deb, each with all that the compiler needs but glibc and
-libstdc++. Equal builds give equal bytes: times are SOURCE_DATE_EPOCH's, or those of the last commit.
+libstdc++. A cross-compiled build gives packages for the machine that it was compiled for. Equal builds give equal bytes:
+times are SOURCE_DATE_EPOCH's, or those of the last commit.
 
     package.py --build build/release --output build/packages [--wheel] [--deb] [--home URL]      (default: both)
 
@@ -16,61 +17,47 @@ import tempfile
 
 import deb
 import wheel
+from system import System
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # What every Debian has: glibc's libraries, and those of GCC that everything else there is linked to.
-OF_THE_SYSTEM = ("linux-vdso", "ld-linux", "libc.so", "libm.so", "libpthread.so", "libdl.so", "librt.so", "libstdc++.so", "libgcc_s.so")
+OF_THE_SYSTEM = ("ld-linux", "libc.so", "libm.so", "libpthread.so", "libdl.so", "librt.so", "libstdc++.so", "libgcc_s.so")
 
 
-def needed_libraries(program):
+def needed_libraries(system):
     """Name and file of each shared library that is not the system's."""
-    listed = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
-    for line in listed.splitlines():
-        name, _, file = (part.strip() for part in line.partition("=>"))
-        if name.startswith(OF_THE_SYSTEM) or "/ld-linux" in name:
+    for name, file in system.libraries():
+        if name.startswith(OF_THE_SYSTEM):
             continue
         if not file.startswith("/"):
-            sys.exit(f"package: {program} needs {name}, which is not here")
-        yield name, file.split(" ")[0]
+            sys.exit(f"package: {system.program} needs {name}, which is not here")
+        yield name, file
 
 
-def linked_archives(build):
-    """The system's static libraries that are in the program."""
-    commands = subprocess.run(["ninja", "-C", build, "-t", "commands", "tilewright"], check=True, capture_output=True, text=True).stdout
-    words = commands.splitlines()[-1].split()
-    return sorted({word for word in words if word.startswith("/usr/") and word.endswith(".a")})
-
-
-def licences(libraries, folder):
-    """The copyright files of the Debian packages that the libraries are of."""
+def licences(system, build, libraries, folder):
+    """The copyright files of the Debian packages that the libraries and the static ones in the program are of."""
     folder.mkdir(parents=True)
-    for file in libraries:
-        for path in (file, os.path.realpath(file), "/usr" + os.path.realpath(file)):
-            found = subprocess.run(["dpkg-query", "-S", path], capture_output=True, text=True).stdout
-            if found:
-                break
-        else:
+    for file in [*libraries, *system.archives(build)]:
+        package = system.package_of(file)
+        if not package:
             sys.exit(f"package: {file} is of no Debian package, so its licence is not known")
-        package = found.split(":")[0]
-        shutil.copyfile(f"/usr/share/doc/{package}/copyright", folder / package)
+        shutil.copyfile(system.place(f"/usr/share/doc/{package}/copyright"), folder / package)
 
 
 def install_tree(build, tree):
-    """What `cmake --install` writes, stripped, with the libraries that it needs beside it."""
+    """What `cmake --install` writes, stripped, with the libraries that it needs beside it. Returns the system of the program."""
     done = subprocess.run(["cmake", "--install", build, "--prefix", tree, "--strip"], capture_output=True, text=True)
     if done.returncode:
         why = " ".join(done.stderr.split())
         sys.exit(f"package: {build} is no finished build, 'cmake --build {build}' makes it one: {why}")
+    system = System(build)
     folder = tree / "lib/tilewright/lib"
     folder.mkdir(parents=True)
-    libraries = dict(needed_libraries(build / "tilewright"))
+    libraries = dict(needed_libraries(system))
     for name, file in libraries.items():
-        shutil.copyfile(file, folder / name)
-    licences([*libraries.values(), *linked_archives(build)], tree / "share/doc/tilewright/licences")
-
-
-def version_of(tree):
-    return subprocess.run([tree / "bin/tilewright", "--version"], check=True, capture_output=True, text=True).stdout.split()[1]
+        shutil.copyfile(system.place(file), folder / name)
+    licences(system, build, libraries.values(), tree / "share/doc/tilewright/licences")
+    return system
 
 
 def epoch():
@@ -91,12 +78,11 @@ def main():
     arguments.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         tree = pathlib.Path(folder) / "tree"
-        install_tree(arguments.build.resolve(), tree)
-        version = version_of(tree)
+        system = install_tree(arguments.build.resolve(), tree)
         if both or arguments.wheel:
-            print(wheel.write(tree, version, epoch(), arguments.output, arguments.home))
+            print(wheel.write(tree, system, epoch(), arguments.output, arguments.home))
         if both or arguments.deb:
-            print(deb.write(tree, version, epoch(), arguments.output, pathlib.Path(folder) / "deb"))
+            print(deb.write(tree, system, epoch(), arguments.output, pathlib.Path(folder) / "deb"))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 import base64
 import hashlib
 import pathlib
-import platform
 import re
 import time
 import zipfile
@@ -12,10 +11,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 SHARED = ("share/bash-completion", "share/zsh", "share/fish", "share/man")   # go beside the environment's own
 
 
-def tag():
+def tag(system):
     """For every Python, and for every Linux with a glibc as new as the one that the program was linked to."""
-    glibc = platform.libc_ver()[1].replace(".", "_")
-    return f"py3-none-manylinux_{glibc}_{platform.machine()}"
+    return f"py3-none-manylinux_{system.glibc.replace('.', '_')}_{system.machine}"
 
 
 def metadata(version):
@@ -36,8 +34,9 @@ def description(readme, home):
                      "their folder.\n")
 
 
-def contents(tree, version, home):
+def contents(tree, system, home):
     """Name in the wheel -> bytes and whether it is a program."""
+    version = system.version
     info, data = f"tilewright-{version}.dist-info", f"tilewright-{version}.data/data"
     files = {}
     for path in sorted(p for p in tree.rglob("*") if p.is_file()):
@@ -49,19 +48,19 @@ def contents(tree, version, home):
     files["tilewright/model.py"] = (tree / "share/tilewright/python/tilewright.py").read_bytes(), False
     readme = (tree / "share/doc/tilewright/README.md").read_text()
     files[f"{info}/METADATA"] = (metadata(version) + description(readme, home)).encode(), False
-    files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: tilewright\nRoot-Is-Purelib: false\nTag: {tag()}\n".encode(), False
+    files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: tilewright\nRoot-Is-Purelib: false\nTag: {tag(system)}\n".encode(), False
     files[f"{info}/entry_points.txt"] = b"[console_scripts]\ntilewright = tilewright.__main__:main\n", False
     return files, info
 
 
-def write(tree, version, epoch, folder, home):
-    files, info = contents(tree, version, home)
+def write(tree, system, epoch, folder, home):
+    files, info = contents(tree, system, home)
     record = ""
     for name, (text, _) in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(text).digest()).rstrip(b"=").decode()
         record += f"{name},sha256={digest},{len(text)}\n"
     files[f"{info}/RECORD"] = (record + f"{info}/RECORD,,\n").encode(), False
-    output = folder / f"tilewright-{version}-{tag()}.whl"
+    output = folder / f"tilewright-{system.version}-{tag(system)}.whl"
     partial = output.with_suffix(".partial")
     with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for name, (text, program) in files.items():
