@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
 # Installs what building, testing, training and the comparison with other compilers need. Idempotent: a second call only looks.
-#   scripts/setup.sh [core] [test] [sanitizers] [vdla] [opencl] [cuda] [train] [rivals]      (default: core)
+#   scripts/setup.sh [core] [test] [sanitizers] [vdla] [opencl] [cuda] [train] [rivals] [aarch64]      (default: core)
 # apt packages go into the system (sudo is used when not root), Python packages into .venv/ (train: .venv-train/, rivals:
-# .venv-rivals/), the ONNX library into .deps/.
+# .venv-rivals/), the ONNX library into .deps/; so do the libraries that aarch64 brings, which the system knows nothing of.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export DEBIAN_FRONTEND=noninteractive
 
 ONNX_VERSION=1.23.2
-core_apt="g++ make git ca-certificates llvm-22-dev libpolly-22-dev liblld-22-dev clang-22 cmake ninja-build ccache libprotobuf-dev
-  protobuf-compiler libyaml-cpp-dev libcli11-dev doctest-dev nlohmann-json3-dev zlib1g-dev libsqlite3-dev libxgboost-dev libstb-dev
-  libseccomp-dev python3-venv python3-pip lld-22 libstdc++-12-dev-arm64-cross libstdc++-12-dev-armhf-cross"
+# The libraries that the compiler is built with
+libraries="llvm-22-dev libpolly-22-dev liblld-22-dev libprotobuf-dev libyaml-cpp-dev libcli11-dev nlohmann-json3-dev zlib1g-dev
+  libsqlite3-dev libxgboost-dev libstb-dev libseccomp-dev"
+core_apt="g++ make git ca-certificates clang-22 cmake ninja-build ccache protobuf-compiler doctest-dev $libraries
+  python3-venv python3-pip lld-22 libstdc++-12-dev-arm64-cross libstdc++-12-dev-armhf-cross"
 test_apt="libc6-dev-arm64-cross libc6-dev-riscv64-cross libc6-dev-armhf-cross qemu-user musl-tools binutils strace libjpeg-dev
   libonnx-testdata qemu-system-arm meson pkgconf zsh fish mmdebstrap chromium"
 sanitizers_apt="libclang-rt-22-dev clang-tidy-22"
@@ -19,12 +21,14 @@ opencl_apt="pocl-opencl-icd ocl-icd-libopencl1"
 cuda_apt=""
 train_apt=""
 rivals_apt=""
+aarch64_apt="mmdebstrap qemu-user"
 core_pip=""
 test_pip="onnxruntime==1.31.1 onnx==$ONNX_VERSION numpy==2.4.6 pillow==13.0.0 pyyaml==6.0.4 clang-format==22.1.5"
 sanitizers_pip=""
 vdla_pip=""
 opencl_pip=""
 cuda_pip="nvidia-cuda-nvcc==13.0.88"   # ptxas
+aarch64_pip=""
 # PyPI's torch for x86-64 links to the CUDA libraries, also where there is no GPU (3 GB); Triton, cuSOLVER and the like
 # are loaded late and never used here, so torch is installed without its own list of dependencies.
 train_pip="filelock typing-extensions sympy networkx jinja2 fsspec numpy==2.4.6 scikit-learn==1.9.1 onnx==$ONNX_VERSION
@@ -84,12 +88,14 @@ install_pip() {
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check $flags "${missing[@]}"
 }
 
+# build_onnx FOLDER FLAGS...: the ONNX library in .deps/FOLDER, configured with these flags
 build_onnx() {
-  local stamp=.deps/onnx/stamp want
+  local prefix=.deps/$1 stamp=.deps/$1/stamp want
+  shift
   want="$ONNX_VERSION $(cksum < scripts/onnx/CMakeLists.txt) $(g++ -dumpfullversion)"
   [ -f $stamp ] && [ "$(cat $stamp)" = "$want" ] && return
-  say "building the ONNX library $ONNX_VERSION (2-4 minutes, once)"
-  rm -rf .deps/onnx .deps/onnx-build
+  say "building the ONNX library $ONNX_VERSION in $prefix (2-4 minutes, once)"
+  rm -rf $prefix .deps/onnx-build
   mkdir -p .deps/onnx-build
   if [ -z "${TW_ONNX_SDIST:-}" ]; then
     $python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary onnx \
@@ -99,10 +105,30 @@ build_onnx() {
   mkdir .deps/onnx-build/src
   tar -xzf "$TW_ONNX_SDIST" -C .deps/onnx-build/src --strip-components=1
   cmake -G Ninja -S scripts/onnx -B .deps/onnx-build/build -DCMAKE_BUILD_TYPE=Release \
-    -DONNX_SOURCE="$PWD/.deps/onnx-build/src" -DCMAKE_INSTALL_PREFIX="$PWD/.deps/onnx" >/dev/null
+    -DONNX_SOURCE="$PWD/.deps/onnx-build/src" -DCMAKE_INSTALL_PREFIX="$PWD/$prefix" "$@" >/dev/null
   cmake --build .deps/onnx-build/build --target install >/dev/null
   rm -rf .deps/onnx-build
   printf '%s' "$want" > $stamp
+}
+
+# Debian's packages for AArch64 with the compiler's libraries, unpacked to .deps/aarch64.
+unpack_aarch64() {
+  local root=.deps/aarch64 wanted="$libraries libstdc++-12-dev" deb name link file
+  [ -f $root/stamp ] && [ "$(cat $root/stamp)" = "$wanted" ] && return
+  say "unpacking libraries for AArch64 to $root (1 GB)"
+  as_root rm -rf $root
+  as_root mmdebstrap --quiet --architectures=arm64 --variant=extract --skip=cleanup/apt --include="$wanted" bookworm $root
+  as_root chown -R "$(id -u):$(id -g)" $root
+  # A link from the root's begin would lead out of it.
+  find $root/usr -lname '/*' -printf '%p %l\n' | while read -r link file; do ln -snfr "$root$file" "$link"; done
+  # Unpacked is not installed for dpkg; the licences of a file are found by its package.
+  for deb in $root/var/cache/apt/archives/*.deb; do
+    name=$(dpkg-deb --field "$deb" Package)
+    { dpkg-deb --field "$deb"; printf 'Status: install ok installed\n\n'; } >> $root/var/lib/dpkg/status
+    dpkg-deb --fsys-tarfile "$deb" | tar -t | sed 's|^\.||; s|/$||; s|^$|/.|' > "$root/var/lib/dpkg/info/$name.list"
+  done
+  rm -rf $root/var/cache $root/var/lib/apt $root/dev
+  printf '%s' "$wanted" > $root/stamp
 }
 
 # Where tilewright looks for it besides PATH.
@@ -114,7 +140,7 @@ link_ptxas() {
 
 [ $# = 0 ] && set -- core
 for group in "$@"; do
-  case $group in core|test|sanitizers|vdla|opencl|cuda|train|rivals) ;; *) echo "setup: unknown group '$group' (core, test, sanitizers, vdla, opencl, cuda, train, rivals)" >&2; exit 2 ;; esac
+  case $group in core|test|sanitizers|vdla|opencl|cuda|train|rivals|aarch64) ;; *) echo "setup: unknown group '$group' (core, test, sanitizers, vdla, opencl, cuda, train, rivals, aarch64)" >&2; exit 2 ;; esac
 done
 for group in "$@"; do
   apt_list="${group}_apt" pip_list="${group}_pip" bare_list="${group}_pip_bare" venv=.venv
@@ -125,7 +151,10 @@ for group in "$@"; do
   install_pip $venv "" ${!pip_list}
   # shellcheck disable=SC2086
   install_pip $venv --no-deps ${!bare_list:-}
-  [ $group = core ] && build_onnx
-  [ $group = cuda ] && link_ptxas
+  case $group in
+    core) build_onnx onnx ;;
+    aarch64) unpack_aarch64; build_onnx onnx-aarch64 --toolchain "$PWD/cmake/aarch64.cmake" ;;
+    cuda) link_ptxas ;;
+  esac
 done
 say "ready: $*"

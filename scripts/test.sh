@@ -51,6 +51,12 @@ $python tests/packages/ci.py --build build/release
 $python tests/builds/builds.py --build build/release
 # In a Debian of its own, as root: only in the long run.
 if [ $full = 1 ]; then $python tests/packages/packages.py --build build/release --clean-root; $python tests/packages/ci.py --build build/release --clean-root; $python tests/packages/readme.py; else echo "packages and README's commands in a clean root: --full runs them"; fi
+if [ $full = 1 ]; then
+  scripts/setup.sh aarch64
+  cmake --preset aarch64 >/dev/null
+  cmake --build build/aarch64 --target product -j "$jobs"
+  $python tests/packages/aarch64.py --tilewright build/release/tilewright
+else echo "packages for AArch64 hosts: --full builds and tries them"; fi
 stage docs
 $python tests/docs/check_docs.py --tilewright build/release/tilewright
 echo "of the halves 'models' and 'sanitizers': ${half[*]}; --full runs both"

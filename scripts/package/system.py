@@ -30,8 +30,8 @@ class System:
         """Name and file of each shared library that the loader takes for the program."""
         for line in output(*self.loader, "--list", self.program).splitlines():
             name, arrow, file = (part.strip() for part in line.partition("=>"))
-            if arrow:   # else the loader itself, or what the kernel maps
-                yield name, file.split(" (")[0]
+            if arrow:   # else what the kernel maps
+                yield name.split("/")[-1], file.split(" (")[0].removeprefix(self.sysroot)
 
     def archives(self, build):
         """The system's static libraries that are in the program."""

@@ -1,0 +1,18 @@
+# Cross compilation for AArch64 Linux, with Debian's libraries that 'scripts/setup.sh aarch64' unpacks.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+get_filename_component(sysroot ${CMAKE_CURRENT_LIST_DIR}/../.deps/aarch64 ABSOLUTE)
+# In the cache: scripts/package reads both.
+set(CMAKE_SYSROOT ${sysroot} CACHE PATH "where the libraries are")
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L ${sysroot} CACHE STRING "runs what the build makes and uses")
+set(CMAKE_C_COMPILER clang-22)
+set(CMAKE_CXX_COMPILER clang++-22)
+set(CMAKE_C_COMPILER_TARGET aarch64-linux-gnu)
+set(CMAKE_CXX_COMPILER_TARGET aarch64-linux-gnu)
+foreach(kind EXE SHARED MODULE)
+  set(CMAKE_${kind}_LINKER_FLAGS_INIT -fuse-ld=lld)
+endforeach()
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+foreach(kind LIBRARY INCLUDE PACKAGE)
+  set(CMAKE_FIND_ROOT_PATH_MODE_${kind} ONLY)
+endforeach()
