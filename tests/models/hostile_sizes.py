@@ -288,7 +288,7 @@ def data_models():
                 cases=[({"x": floats(8), "k": ints(9)}, {SHAPE}, ""), ({"x": floats(8), "k": ints(1 << 62)}, NOT, "")])
     yield Model("one_hot", [("OneHot", ["i", "d", "v"], {})], {"i": (I, [4]), "d": (I, [1]), "v": (F, [2])},
                 lambda r: {"i": edges(r, 4), "d": ints(r.choice([1, 2, 4, 7, 1 << 31, 1 << 61, 1 << 62, (1 << 63) - 1, -1, 0])), "v": floats(2)},
-                [({"i": ints(0, 1, 2, 3), "d": ints(1 << 62), "v": floats(2)}, NOT, "")])
+                [({"i": ints(0, 1, 2, 3), "d": ints(1 << 62), "v": floats(2)}, {ARGUMENT}, "depth")])
     yield Model("split", [("Split", ["x", "s"], {"axis": 0})], {"x": (F, [8]), "s": (I, [2])}, lambda r: {"x": floats(8), "s": small(r, 2, 8)}, outputs=2)
     yield Model("cumsum", [("CumSum", ["x", "a"], {})], {"x": (F, [4, 4]), "a": (I, [])}, lambda r: {"x": x44, "a": np.array(edge(r), np.int64)})
     yield Model("trilu", [("Trilu", ["x", "k"], {})], {"x": (F, [4, 4]), "k": (I, [])}, lambda r: {"x": x44, "k": np.array(edge(r), np.int64)})

@@ -9,7 +9,8 @@ namespace tw::onnx_import {
 namespace {
 
 constexpr int64_t kMaxMade = int64_t{1} << 24;  // elements of a tensor that import writes out
-constexpr int64_t kMaxDim = int64_t{1} << 41;   // beyond every extent
+constexpr int64_t kMaxExtent = int64_t{1} << 40;
+constexpr int64_t kMaxDim = 2 * kMaxExtent;  // beyond every extent
 
 Val vector_of(NodeImport& n, const std::vector<int64_t>& values, Shape shape) {
   return n.builder().known({values.begin(), values.end()}, DType::i64, std::move(shape));
@@ -117,7 +118,7 @@ void import_one_hot(NodeImport& n) {
   const Val indices = n.cast(n.in(0), DType::i64), values = n.in(2),
             count = n.cast(n.in(1), DType::i64);
   if (n.failed()) return;
-  const std::vector<Expr> depths = n.dims(n.within(n.reshape(count, {1}), 1, kMaxMade, "depth"),
+  const std::vector<Expr> depths = n.dims(n.within(n.reshape(count, {1}), 1, kMaxExtent, "depth"),
                                           "the depth");
   if (n.failed() || depths.size() != 1) return;
   const Expr& depth = depths[0];
