@@ -97,10 +97,20 @@ std::optional<DataRange> product_range(const DataRange& a, const DataRange& b) {
   return fitting(least, most);
 }
 
+static bool reaches_beyond_sizes(const ExprNode& node) {
+  const bool adds = node.binary == BinaryOp::add || node.binary == BinaryOp::sub ||
+                    node.binary == BinaryOp::mul;
+  return node.kind == ExprKind::binary && adds && std::ranges::any_of(node.args, [](const Expr& e) {
+           return e->kind == ExprKind::int_imm && is_beyond_sizes(e->int_value);
+         });
+}
+
 std::optional<DataRange> data_range(const ExprNode& node) {
   if (node.type != DType::i64) return std::nullopt;
-  const bool from_data = std::ranges::any_of(
-      node.args, [](const Expr& e) { return e.type() == DType::i64 && e->data.has_value(); });
+  const bool from_data = reaches_beyond_sizes(node) ||
+                         std::ranges::any_of(node.args, [](const Expr& e) {
+                           return e.type() == DType::i64 && e->data.has_value();
+                         });
   switch (node.kind) {
     case ExprKind::int_imm:
     case ExprKind::float_imm:

@@ -145,6 +145,7 @@ Value* ExpressionEmitter::index_division(const Expr& e) {
 // x < y where only a ramp of step 1 or -1 differs between lanes: one 32-bit comparison of the ramp
 // with a limit.
 Value* ExpressionEmitter::lane_comparison(const Expr& e) {
+  if (may_wrap(e->args[0] - e->args[1])) return nullptr;
   const Access d = memory_.access_of(memory_.difference_form(e));
   if (d.lane_offsets || (d.lane_stride != 1 && d.lane_stride != -1)) return nullptr;
   auto& b = v_.b;

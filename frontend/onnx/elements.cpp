@@ -107,6 +107,28 @@ std::optional<Expr> apply(BinaryOp op, const Expr& a, const Expr& b, const Range
   TW_UNREACHABLE("bad operator");
 }
 
+// Arithmetic of sizes goes on as the type's: it neither leaves the type nor wraps. Numbers that no
+// size reaches, and differences in types without a sign, are left to the run.
+bool stays_in(const Expr& e, DType type, const Ranges& symbols) {
+  if (as_const(e)) return true;
+  if (e->data) return false;
+  if (is_signed_int(type) || type == DType::boolean) {
+    const int64_t far = dtype_bits(type) < 64 ? int64_t{1} << 24 : int64_t{1} << 31;
+    bool near = true;
+    visit(e, [&](const Expr& part) {
+      const auto number = as_const(part);
+      near = near && !(number && (*number > far || *number < -far));
+    });
+    if (near) return true;
+  }
+  Ranges most = symbols;
+  for (auto& [symbol, range] : most)
+    if (!range.max.defined()) range.max = Expr(int64_t{1} << (dtype_bits(type) < 64 ? 31 : 40));
+  const Bounds bounds = constant_bounds(e, most);
+  const int64_t highest = type == DType::u64 ? INT64_MAX : highest_of(type);
+  return bounds.min && bounds.max && *bounds.min >= lowest_of(type) && *bounds.max <= highest;
+}
+
 // One function a core operator; the rest of the operators are not followed.
 struct Propagate {
   const std::vector<KnownInput>& in;
@@ -248,7 +270,11 @@ std::optional<std::vector<Expr>> propagate(const OpAttrs& attrs,
                                            const TensorType& out, const Ranges& symbols) {
   const Propagate rules{inputs, out, symbols};
   if (!rules.all_known()) return std::nullopt;
-  return std::visit(rules, attrs);
+  Elements made = std::visit(rules, attrs);
+  const bool stay = !made || std::ranges::all_of(*made, [&](const Expr& e) {
+    return stays_in(e, out.dtype, symbols);
+  });
+  return stay ? made : std::nullopt;
 }
 
 }  // namespace tw::onnx_import

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/graph/externs.h"
+#include "ir/graph/indices.h"
 
 namespace tw::onnx_import {
 namespace {
@@ -230,6 +231,17 @@ Val NodeImport::within(Val v, const Expr& least, const Expr& most, const std::st
                             named(most))
                   .str());
     open = open || !as_const(inside);
+  }
+  // Longer than elements are followed
+  if (const auto tensor = open ? constant(wide) : std::nullopt;
+      tensor && as_const(least) && as_const(most)) {
+    const auto found = extremes(type(wide), tensor->bytes);
+    if (!found) return wide;
+    for (const int64_t end : {found->least, found->most})
+      if (end < *as_const(least) || end > *as_const(most))
+        invalid(llvm::formatv("{0} {1}, expected {2} to {3}", what, end, named(least), named(most))
+                    .str());
+    return wide;
   }
   return open ? emit(op::Within{{simplified(least), simplified(most)}, what}, {wide}) : wide;
 }

@@ -26,17 +26,37 @@ std::optional<Interval> bounds_of_all(const Graph& graph, const std::vector<Valu
   return all;
 }
 
+// Sums of these ends do not leave the type; extents are at most 2^40.
+bool fits(const Interval& interval, DType type) {
+  const Expr both[] = {interval.min, interval.max};
+  for (const Expr& end : both) {
+    Ranges symbols = symbol_ranges(end);
+    for (auto& [symbol, range] : symbols)
+      if (!range.max.defined()) range.max = Expr(int64_t{1} << 40);
+    const Bounds bounds = constant_bounds(end, symbols);
+    const int64_t least = type == DType::i32 ? INT32_MIN : INT64_MIN / 2,
+                  most = type == DType::i32 ? INT32_MAX : INT64_MAX / 2;
+    if (!bounds.min || !bounds.max || *bounds.min < least || *bounds.max > most) return false;
+  }
+  return true;
+}
+
 std::optional<Interval> bounds_of_binary(const Graph& graph, const Node& node, BinaryOp function,
                                          int depth) {
   const auto a = bounds_of(graph, node.inputs[0], depth),
              b = bounds_of(graph, node.inputs[1], depth);
   if (!a || !b) return std::nullopt;
+  const DType type = graph.value(node.output).type.dtype;
   const auto made = [&](const Expr& low, const Expr& high) {
     return Interval{simplify_dim(low), simplify_dim(high)};
   };
+  if (!fits(*a, type) || !fits(*b, type)) return std::nullopt;
+  const auto sum = [&](const Interval& ends) {
+    return fits(ends, type) ? std::optional(ends) : std::nullopt;
+  };
   switch (function) {
-    case BinaryOp::add: return made(a->min + b->min, a->max + b->max);
-    case BinaryOp::sub: return made(a->min - b->max, a->max - b->min);
+    case BinaryOp::add: return sum(made(a->min + b->min, a->max + b->max));
+    case BinaryOp::sub: return sum(made(a->min - b->max, a->max - b->min));
     case BinaryOp::min: return made(min(a->min, b->min), min(a->max, b->max));
     case BinaryOp::max: return made(max(a->min, b->min), max(a->max, b->max));
     default: return std::nullopt;

@@ -11,8 +11,8 @@ struct IndexCheck {
   Interval range;
   std::string what;  // "index"
 };
-// What a node reads places by or lets through (op::Within), as far as it cannot be shown to be
-// what it must. Constants and vectors of dims are not among them.
+// The values that a node reads places by, or lets through (op::Within), and that cannot be shown to
+// be as they must. Constants and vectors of dims are not among them.
 std::vector<IndexCheck> open_indices(const Graph& graph, const Node& node);
 
 // What constant indices and vectors of dims need of the extents, as conditions of symbols. They may

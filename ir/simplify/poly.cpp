@@ -101,10 +101,12 @@ Poly sum(const std::vector<Poly>& parts) {
 namespace {
 
 bool has_data(const Term& t) {
-  return std::ranges::any_of(t.factors, [](const Expr& e) { return e->data.has_value(); });
+  return is_beyond_sizes(t.coefficient) ||
+         std::ranges::any_of(t.factors, [](const Expr& e) { return e->data.has_value(); });
 }
 bool has_data(const Poly& p) {
-  return std::ranges::any_of(p.terms, [](const Term& t) { return has_data(t); });
+  return is_beyond_sizes(p.constant) ||
+         std::ranges::any_of(p.terms, [](const Term& t) { return has_data(t); });
 }
 
 }  // namespace
@@ -138,7 +140,8 @@ bool may_wrap(const Poly& p) {
     if (!has_data(t)) own = kSizes;
     else
       for (const Expr& factor : t.factors)
-        if (own && factor->data) own = product_range(*own, *factor->data);
+        if (own && (factor->data || is_beyond_sizes(t.coefficient)))
+          own = product_range(*own, factor->data.value_or(kSizes));
     total = total && own ? sum_range(*total, *own) : std::nullopt;
   }
   return !total;

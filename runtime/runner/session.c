@@ -6,8 +6,9 @@
 
 static _Noreturn void fail_with(const tw_session* s, tw_status status) {
   const char* why = s->api->last_error(s->context);
-  fail(status == TW_E_UNSUPPORTED ? kUnsupported : kUser, s->api->status_text(status),
-       why && *why ? ": " : 0, why);
+  const int code = status == TW_E_UNSUPPORTED ? kUnsupported : kUser;
+  if (why && *why) fail(code, "the model does not run: ", why, 0);
+  fail(code, s->api->status_text(status), 0, 0);
 }
 
 static void make_outputs(tw_session* s) {

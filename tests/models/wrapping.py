@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Random element-wise graphs of integers at the ends of their types, against numpy: + - * wrap, and no rule of arithmetic without ends may be taken for one of theirs.
+Some numbers are inputs, and some are sizes, places of a Range and turns of a Loop, which hashes and generators of random numbers multiply by what no size reaches.
 
     wrapping.py --tilewright BINARY [--count 60] [--seed N] [--target host]
 """
@@ -60,7 +61,7 @@ class Graph:
 
     def small(self):
         info = np.iinfo(self.dtype)
-        value = int([1, 2, 3, 5, 10, 1000, 1 << 20, info.max, 6, 4][self.rng.integers(10)])
+        value = int([1, 2, 3, 5, 10, 1000, 1 << 20, info.max, 6, 4, info.max // 3 * 2 + 1, info.max // 1447][self.rng.integers(12)])
         return self.constant(-value if info.min < 0 and self.rng.random() < .3 else value)
 
     def step(self):
@@ -91,19 +92,48 @@ class Graph:
             self.add("Where", [t, a, b], np.where(truth, x, y).astype(self.dtype))
 
 
+def count_places(graph):
+    """Numbers that are made of a free size: the size itself, and the places below it."""
+    for name, value in (("zero", 0), ("one", 1)):
+        graph.weights.append(numpy_helper.from_array(np.array(value), name))
+    graph.nodes += [h.make_node("Shape", ["x0"], ["sizes"]), h.make_node("Squeeze", ["sizes"], ["size"]), h.make_node("Range", ["zero", "size", "one"], ["range"]),
+                    h.make_node("Cast", ["sizes"], ["n0"], to=TYPES[graph.dtype]), h.make_node("Cast", ["range"], ["n1"], to=TYPES[graph.dtype])]
+    graph.numbers.update(n0=np.array([ELEMENTS], graph.dtype), n1=np.arange(ELEMENTS, dtype=graph.dtype))
+
+
 def graph_of(rng):
     dtype = list(TYPES)[int(rng.choice(4, p=[.6, .2, .1, .1]))]
     graph = Graph(rng, dtype)
     feeds = {f"x{i}": edges(rng, dtype) for i in range(2)}
     graph.numbers.update(feeds)
+    if rng.random() < .5:
+        count_places(graph)
     with np.errstate(over="ignore", divide="ignore"):
         for _ in range(int(rng.integers(2, 9))):
             graph.step()
     made = {**graph.numbers, **graph.truths}
     outputs = [n for n in made if n.startswith("v")][-3:]
-    typed = lambda name, value: h.make_tensor_value_info(name, TensorProto.BOOL if value.dtype == bool else TYPES[dtype], value.shape)
+    shape = lambda value: ["n"] if "n1" in graph.numbers and value.shape == (ELEMENTS,) else value.shape
+    typed = lambda name, value: h.make_tensor_value_info(name, TensorProto.BOOL if value.dtype == bool else TYPES[dtype], shape(value))
     proto = h.make_graph(graph.nodes, "g", [typed(n, v) for n, v in feeds.items()], [typed(n, made[n]) for n in outputs], graph.weights)
     return h.make_model(proto, opset_imports=[h.make_opsetid("", 18)], ir_version=9), feeds, {n: made[n] for n in outputs}
+
+
+def loop_of(rng):
+    """Of each turn of a loop a number that wraps, its remainder, and whether it is less than another one."""
+    dtype, turns = list(TYPES)[int(rng.integers(4))], int(rng.integers(2, 20))
+    info = np.iinfo(dtype)
+    times, more, less = (np.array(rng.integers(info.max // 4, info.max, dtype=dtype), dtype) for _ in range(3))
+    body = h.make_graph([h.make_node("Identity", ["go"], ["on"]), h.make_node("Cast", ["turn"], ["t"], to=TYPES[dtype]), h.make_node("Mul", ["t", "times"], ["a"]),
+                         h.make_node("Add", ["a", "more"], ["b"]), h.make_node("Mod", ["b", "thousand"], ["c"]), h.make_node("Less", ["b", "less"], ["d"])], "body",
+                        [h.make_tensor_value_info("turn", TensorProto.INT64, []), h.make_tensor_value_info("go", TensorProto.BOOL, [])],
+                        [h.make_tensor_value_info("on", TensorProto.BOOL, []), h.make_tensor_value_info("c", TYPES[dtype], []), h.make_tensor_value_info("d", TensorProto.BOOL, [])])
+    weights = [numpy_helper.from_array(value, name) for name, value in (("times", times), ("more", more), ("less", less), ("thousand", np.array(1000, dtype)))]
+    proto = h.make_graph([h.make_node("Loop", ["n", ""], ["c", "d"], body=body)], "g", [h.make_tensor_value_info("n", TensorProto.INT64, [])],
+                         [h.make_tensor_value_info("c", TYPES[dtype], [None]), h.make_tensor_value_info("d", TensorProto.BOOL, [None])], weights)
+    with np.errstate(over="ignore"):
+        number = np.arange(turns).astype(dtype) * times + more
+    return h.make_model(proto, opset_imports=[h.make_opsetid("", 18)], ir_version=9), {"n": np.array(turns)}, {"c": np.mod(number, dtype(1000)), "d": number < less}
 
 
 def check(binary, target, model, feeds, wanted, work):
@@ -134,7 +164,9 @@ def main():
     bad = 0
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(args.seed, args.seed + args.count):
-            problem = check(args.tilewright, args.target, *graph_of(np.random.default_rng(seed)), pathlib.Path(folder))
+            rng = np.random.default_rng(seed)
+            made = loop_of(rng) if seed % 6 == 0 else graph_of(rng)
+            problem = check(args.tilewright, args.target, *made, pathlib.Path(folder))
             if problem:
                 bad += 1
                 print(f"seed {seed}: {problem}")

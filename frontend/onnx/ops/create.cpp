@@ -54,7 +54,11 @@ namespace {
 Val constant_range(NodeImport& n, const Tensor& start, const Tensor& limit, const Tensor& delta) {
   const bool real = is_float(start.dtype);
   const double step = delta.at(0), count = std::ceil((limit.at(0) - start.at(0)) / step);
-  if (!(count <= static_cast<double>(kMaxMade))) {
+  if (!std::isfinite(count)) {
+    n.invalid("start, limit and delta that make no length");
+    return {};
+  }
+  if (count > static_cast<double>(kMaxMade)) {
     n.fail("a range of more than 2^24 elements", "make it an input");
     return {};
   }

@@ -10,6 +10,7 @@ namespace tw::onnx_import {
 namespace {
 
 constexpr int64_t kFar = int64_t{1} << 41;  // beyond every extent, far from overflow
+constexpr int64_t kMostStep = 1 << 20;      // of op::Slice
 
 // An index that counts from the end when negative, as a plain one. Those beyond every extent are
 // cut to just outside.
@@ -178,7 +179,13 @@ void import_slice(NodeImport& n) {
     return n.invalid("starts, ends, axes and steps differ in length");
   if (n.failed()) return;
   const auto is_known = [&](Val v) { return !v.valid() || n.known(v).has_value(); };
-  if (!is_known(given_axes) || !is_known(given_steps))
+  const auto is_near = [](const Expr& step) {
+    const auto fixed = as_const(step);
+    return !fixed || (*fixed <= kMostStep && *fixed >= -kMostStep);
+  };
+  const auto steps_known = given_steps.valid() ? n.known(given_steps) : std::nullopt;
+  if (!is_known(given_axes) || !is_known(given_steps) ||
+      (steps_known && !std::ranges::all_of(*steps_known, is_near)))
     return slice_by_positions(n, x, starts, ends, given_axes, given_steps, count);
   Ints axes(static_cast<size_t>(count));
   std::iota(axes.begin(), axes.end(), 0);
@@ -197,7 +204,7 @@ void import_slice(NodeImport& n) {
   n.axes(axes, n.rank(x));  // no duplicates
   for (int64_t i = 0; i < count && !n.failed(); ++i) {
     const auto axis = static_cast<size_t>(n.axis(axes[static_cast<size_t>(i)], n.rank(x)));
-    const int64_t step = std::clamp(steps[static_cast<size_t>(i)], -kFar, kFar);
+    const int64_t step = steps[static_cast<size_t>(i)];
     if (step == 0) return n.invalid("a step of 0");
     const Expr extent = slice.sizes[axis];
     const std::optional<Expr> start = known_entry(n, starts, i), end = known_entry(n, ends, i);

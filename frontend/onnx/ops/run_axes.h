@@ -16,7 +16,7 @@ class PerAxis {
   PerAxis(NodeImport& n, Val axes, int64_t count, int64_t rank);
   // i64[rank]: the entry of each listed axis, that of `fallback` for the others.
   Val list(Val values, Val fallback) const;
-  // Whether the axis may be one of them.
+  // The axis may be one of them.
   bool touches(int64_t axis) const;
 
  private:

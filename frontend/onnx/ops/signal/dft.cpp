@@ -302,7 +302,8 @@ void import_dft(NodeImport& n) {
     if (plan.inverse && plan.onesided) own.length = n.simplified((own.length - Expr(1)) * Expr(2));
     if (open && as_const(own.length) == 0) own.length = 1;  // of an axis that is none
     if (n.has(1)) {
-      const std::vector<Expr> lengths = n.dims(n.in(1), "the DFT's length");
+      const std::vector<Expr> lengths = n.dims(n.within(n.in(1), 1, kMostPoints, "DFT length"),
+                                               "the DFT's length");
       if (lengths.size() == 1) own.length = lengths[0];
     }
     return dft(n, x, own);

@@ -8,14 +8,12 @@
 namespace tw::onnx_import {
 namespace {
 
-// A rank-0 or one-element integer input as a dim expression, 0 or more.
-Expr extent_input(NodeImport& n, size_t input, const char* what) {
-  const std::vector<Expr> values = n.dims(n.cast(n.in(input), DType::i64), what);
+// A rank-0 or one-element integer input as a dim expression, in [least, most].
+Expr extent_input(NodeImport& n, size_t input, int64_t least, const char* what,
+                  const Expr& most = int64_t{1} << 31) {
+  const std::vector<Expr> values = n.dims(n.within(n.in(input), least, most, what), what);
   if (n.failed()) return 1;
-  if (values.size() != 1) n.invalid(std::string(what) + " must be one number");
-  else if (const auto fixed = as_const(values[0]);
-           fixed && (*fixed < 0 || *fixed > (int64_t{1} << 31)))
-    n.invalid(std::string(what) + " is negative or huge");
+  if (values.size() != 1) n.invalid(std::string("the ") + what + " must be one number");
   return values.size() == 1 ? values[0] : Expr(1);
 }
 
@@ -49,7 +47,7 @@ WindowTerms terms_of(CosineWindow which) {
 
 // a0 + a1 cos(2 pi i / N) + a2 cos(4 pi i / N); not periodic: over N - 1
 void import_window(NodeImport& n, CosineWindow which) {
-  const Expr size = extent_input(n, 0, "the window's size");
+  const Expr size = extent_input(n, 0, 0, "window size");
   const DType type = output_type(n);
   const bool periodic = n.integer("periodic", 1) != 0;
   if (n.failed()) return;
@@ -64,8 +62,8 @@ void import_window(NodeImport& n, CosineWindow which) {
 
 // Triangles over the bins of the spectrum, their corners at equal steps of mel.
 void import_mel_weights(NodeImport& n) {
-  const Expr bins = extent_input(n, 0, "the number of mel bins"),
-             length = extent_input(n, 1, "the DFT's length");
+  const Expr bins = extent_input(n, 0, 0, "number of mel bins"),
+             length = extent_input(n, 1, 0, "DFT length");
   const auto scalar_input = [&](size_t i) { return n.reshape(n.cast(n.in(i), DType::f64), {}); };
   const Val rate = scalar_input(2), lower = scalar_input(3), upper = scalar_input(4);
   const DType type = output_type(n);
@@ -103,17 +101,17 @@ void import_mel_weights(NodeImport& n) {
 // Frames [B, F, W, 1 or 2], times the window, transformed along W. A signal [B, L] is a real one.
 void import_stft(NodeImport& n) {
   Val x = n.in(0);
-  const Expr given = extent_input(n, 1, "the frame step"),
+  const Expr given = extent_input(n, 1, 1, "frame step"),
              step = as_const(given) ? given : n.simplified(max(given, Expr(1)));
   if (!n.failed() && n.rank(x) != 2 && n.rank(x) != 3)
     return n.invalid(llvm::formatv("a signal of rank {0}, 2 or 3 is needed", n.rank(x)).str());
   if (!n.failed() && n.rank(x) == 2) x = n.reshape(x, {n.dim(x, 0), n.dim(x, 1), 1});
   const Val window = n.maybe(2);
   Expr length = n.dim(x, 1);
-  if (n.has(3)) length = extent_input(n, 3, "the frame length");
+  if (n.has(3) && n.known(n.in(3))) length = extent_input(n, 3, 1, "frame length");
+  else if (n.has(3)) length = extent_input(n, 3, 1, "frame length", length);
   else if (window.valid()) length = n.dim(window, 0);
   if (n.failed()) return;
-  if (as_const(step) == 0) return n.invalid("a frame step of 0");
   const bool onesided = n.integer("onesided", 1) != 0;
   const Expr frames = n.simplified(floor_div(n.dim(x, 1) - length, step) + Expr(1));
   if (as_const(frames) && *as_const(frames) < 1) return n.invalid("frames longer than the signal");
