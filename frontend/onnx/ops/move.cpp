@@ -93,6 +93,15 @@ void slice_by_positions(NodeImport& n, Val x, Val starts, Val ends, Val axes, Va
   n.set(result);
 }
 
+// Those that are known, for op::Slice.
+bool steps_fit(NodeImport& n, Val steps) {
+  const auto known = steps.valid() ? n.known(steps) : std::nullopt;
+  return !known || std::ranges::all_of(*known, [](const Expr& step) {
+    const int64_t by = as_const(step).value_or(0);
+    return by <= kMostStep && by >= -kMostStep;
+  });
+}
+
 // The entry, as far as it is known before the model runs.
 std::optional<Expr> known_entry(NodeImport& n, Val list, int64_t i) {
   return list.valid() ? n.builder().known_element(list, i) : std::nullopt;
@@ -179,13 +188,7 @@ void import_slice(NodeImport& n) {
     return n.invalid("starts, ends, axes and steps differ in length");
   if (n.failed()) return;
   const auto is_known = [&](Val v) { return !v.valid() || n.known(v).has_value(); };
-  const auto is_near = [](const Expr& step) {
-    const auto fixed = as_const(step);
-    return !fixed || (*fixed <= kMostStep && *fixed >= -kMostStep);
-  };
-  const auto steps_known = given_steps.valid() ? n.known(given_steps) : std::nullopt;
-  if (!is_known(given_axes) || !is_known(given_steps) ||
-      (steps_known && !std::ranges::all_of(*steps_known, is_near)))
+  if (!is_known(given_axes) || !is_known(given_steps) || !steps_fit(n, given_steps))
     return slice_by_positions(n, x, starts, ends, given_axes, given_steps, count);
   Ints axes(static_cast<size_t>(count));
   std::iota(axes.begin(), axes.end(), 0);
