@@ -147,11 +147,13 @@ class FixedSizes {
   static std::vector<Condition> all_conditions(const Graph& graph) {
     std::vector<Condition> all;
     std::set<std::string> seen;
-    for (const NodeId id : graph.order())
-      for (const auto& list :
-           {conditions_of(graph, graph.node(id)), index_conditions(graph, graph.node(id))})
-        for (const Expr& holds : list)
-          if (seen.insert(to_string(holds)).second) all.push_back({holds, id});
+    for (const NodeId id : graph.order()) {
+      std::vector<Expr> list = conditions_of(graph, graph.node(id));
+      for (IndexCondition& index : index_conditions(graph, graph.node(id)))
+        list.push_back(std::move(index.holds));
+      for (const Expr& holds : list)
+        if (seen.insert(to_string(holds)).second) all.push_back({holds, id});
+    }
     return all;
   }
 

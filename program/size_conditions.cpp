@@ -116,9 +116,9 @@ static std::vector<std::string> needs_within(const Graph& graph, bool in_region)
 std::vector<std::string> needs_of(const Graph& graph) { return needs_within(graph, false); }
 
 Error SizeConditions::add(const Node& node) {
-  for (const Expr& condition : conditions_of(graph_, node)) TW_TRY(need(condition, node, "needs "));
-  for (const Expr& condition : index_conditions(graph_, node))
-    TW_TRY(need(condition, node, "has constant indices, which need "));
+  for (const Expr& condition : conditions_of(graph_, node)) TW_TRY(need(condition, node));
+  for (const auto& [condition, what] : index_conditions(graph_, node))
+    TW_TRY(need(condition, node, what));
   for (const ValueId made : node.outputs()) {
     const std::string title = node_title(graph_, node) + ": '" + graph_.value(made).name + "'";
     need_walkable(made, title);
@@ -127,19 +127,19 @@ Error SizeConditions::add(const Node& node) {
   return Error::success();
 }
 
-// Of a condition that holds for some sizes.
-Error SizeConditions::need(const Expr& condition, const Node& node, const char* text) {
+// A condition that holds for some sizes; of an index, which one that is.
+Error SizeConditions::need(const Expr& condition, const Node& node, const std::string& index) {
   if (!needed_.insert(to_string(condition)).second) return Error::success();
   const Expr open = simplify(condition, symbols_);
   if (is_const(open, 1)) return Error::success();
-  if (is_const(open, 0) && !in_region_)
-    return make_error(DiagCode::invalid_model, "{0} {1}{2}", node_title(graph_, node), text,
-                      to_string(interface_terms(condition)));
+  const std::string need = node_title(graph_, node) +
+                           (is_const(open, 0) && !index.empty()
+                                ? " has " + index
+                                : " needs " + to_string(interface_terms(condition)));
+  if (is_const(open, 0) && !in_region_) return make_error(DiagCode::invalid_model, "{0}", need);
   if (holds_in_steps(open, graph_.limits, symbols_)) return Error::success();
-  const std::string need = node_title(graph_, node) + " " + text +
-                           to_string(interface_terms(condition));
   add_condition(known_before_run(open) ? open : condition,
-                need + what_fits(open, graph_, symbols_));
+                need + (index.empty() ? what_fits(open, graph_, symbols_) : ""));
   program_.needs.push_back(need);
   return Error::success();
 }

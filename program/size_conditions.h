@@ -32,7 +32,7 @@ class SizeConditions {
   Error add(const Node& node);
 
  private:
-  Error need(const Expr& condition, const Node& node, const char* text);
+  Error need(const Expr& condition, const Node& node, const std::string& index = "");
   // title: "conv1 (Conv): 'y'", for messages
   void need_walkable(ValueId value, const std::string& title);
   void need_countable(ValueId value, const std::string& title);

@@ -1,5 +1,7 @@
 #include "ir/graph/index_checks.h"
 
+#include <llvm/Support/FormatVariadic.h>
+
 #include <algorithm>
 
 #include "ir/graph/externs.h"
@@ -156,15 +158,21 @@ std::vector<IndexCheck> open_indices(const Graph& graph, const Node& node) {
   return list;
 }
 
-std::vector<Expr> index_conditions(const Graph& graph, const Node& node) {
-  std::vector<Expr> out;
+std::vector<IndexCondition> index_conditions(const Graph& graph, const Node& node) {
+  std::vector<IndexCondition> out;
   for (const IndexCheck& check : checks_of(graph, node)) {
     if (!check.range.min.defined()) continue;
+    const auto add = [&](const Expr& index) {
+      out.push_back({lies_in({index, index}, check.range),
+                     llvm::formatv("{0} {1}, expected {2} to {3}", check.what, to_string(index),
+                                   to_string(check.range.min), to_string(check.range.max))
+                         .str()});
+    };
     if (graph.is_constant(check.source)) {
-      if (const auto found = bounds_of_constant(graph, check.source))
-        out.push_back(lies_in(*found, check.range));
+      const auto found = bounds_of_constant(graph, check.source);
+      if (found) add(found->min), add(found->max);
     } else if (const auto* dims = get_if<op::DimVector>(graph.def(check.source))) {
-      for (const Expr& value : dims->values) out.push_back(lies_in({value, value}, check.range));
+      for (const Expr& value : dims->values) add(value);
     }
   }
   return out;

@@ -272,6 +272,7 @@ class GraphParser {
         }));
       }
     }
+    count_axis_from_front(attrs, inputs);
     Expected<NodeId> id = graph_.add_node(std::move(attrs), std::move(inputs), words, node_name,
                                           source);
     if (!id) return relocated(maker, id.takeError());
@@ -292,6 +293,21 @@ class GraphParser {
       values_[words[i]] = outputs[i];
     }
     return Error::success();
+  }
+
+  // Passes and lowering take no axis that counts from the end.
+  void count_axis_from_front(OpAttrs& attrs, const std::vector<ValueId>& inputs) const {
+    const auto rank = [&] {
+      if (const auto* iota = std::get_if<op::Iota>(&attrs)) return iota->shape.size();
+      return inputs.empty() || !inputs[0].valid() ? 0 : graph_.value(inputs[0]).type.shape.size();
+    };
+    std::visit(
+        [&]<class Op>(Op& op) {
+          if constexpr (OneOf<Op, op::Softmax, op::LayerNorm, op::ArgReduce, op::Concat, op::Gather,
+                              op::Cumulate, op::Iota>)
+            if (op.axis < 0) op.axis += static_cast<int64_t>(rank());
+        },
+        attrs);
   }
 
   // symbol NAME = %value[ELEMENT], then "<= [DIM]", "== [DIM]", "for TEXT" or nothing

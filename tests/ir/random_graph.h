@@ -113,7 +113,7 @@ class RandomGraph {
         return add(op::ArgReduce{pick(0, 1) == 1, last, pick(0, 1) == 1, pick(0, 1) == 1}, {x});
       case 10: return add(op::Softmax{last, pick(0, 1) == 1, pick(0, 1) == 1}, {x});
       case 11:
-        return add(op::LayerNorm{-1, 0.1, pick(0, 1) == 1},
+        return add(op::LayerNorm{last, 0.1, pick(0, 1) == 1},
                    {x, constant(DType::f32, {extent(x, rank - 1)})});
       case 12: {
         ValueId scale = constant(DType::f32, {extent(x, 1)}, 1, 4);

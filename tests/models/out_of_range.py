@@ -70,6 +70,10 @@ def cases():
     yield Case("ArrayFeatureExtractor", [node("ArrayFeatureExtractor", "x p", domain="ai.onnx.ml")], x, [[0, 3]], [[4], *[[v] for v in far]], rank=2)
     for op in ("CumSum", "CumProd"):
         yield Case(op, [node(op, "x p")], x, [0, 1, -1, -2], [2, -3, *far], rank=2, says="axis {}, expected -2 to 1")
+    yield Case("CumSum of one", [node("CumSum", "x p")], {"x": rows(1) + 1}, [0, -1], [1, -2, *far], says="axis {}, expected -1 to 0")
+    stft = {"x": rows(1, 16, 1), "window": np.ones(8, np.float32)}
+    yield Case("STFT", [node("STFT", "x p window")], stft, [2, 4], [0, -1], rank=4, free=("a", "n", "m", "c"), says="frame step {}, expected 1 to")
+    yield Case("STFT by lengths", [h.make_node("STFT", ["x", "two", "", "p"], ["y"], "the_stft")], {"x": rows(1, 16, 1), "two": np.array(2)}, [8, 16], [0, -1, 17], rank=4, free=("a", "n", "m", "c"), says="frame length {}, expected 1 to 16")
     for op in ("ReduceSum", "ReduceMax", "ReduceMean"):
         for keep in (0, 1):
             yield Case(f"{op} keepdims={keep}", [node(op, "x p", keepdims=keep)], x, [[0], [-1]], [[2], [-3], *[[v] for v in far]], rank=1 + keep, free=("n", "m")[:1 + keep])
@@ -115,7 +119,7 @@ def cases():
     yield Case("Resize", [node("Resize", "x none p", mode="linear")], {"x": rows(2, 3), "none": np.zeros(0, np.float32)}, [[1, 2], [2, .5]], [[1, 0], [nan, 1], [-1, 1], [1, inf], [1, 1e9]], np.float32, rank=2, free=("n", "m"), says="a scale that is not above 0")
     yield Case("Upsample", [node("Upsample", "x p")], {"x": rows(2, 3)}, [[1, 2], [2, 3]], [[1, 0], [nan, 1], [1, inf]], np.float32, rank=2, free=("n", "m"), version=9)
     pair = h.make_node("Constant", [], ["two"], value=h.make_tensor("", TensorProto.FLOAT, [2], [3, 5]))
-    yield Case("OneHot", [pair, node("OneHot", "at p two")], {"at": np.array([0, 1, -1])}, [[2], [5]], [[0], [-1], *[[v] for v in far]], rank=2, free=("n", "m"), says="depth {}, expected 1 to")
+    yield Case("OneHot", [pair, node("OneHot", "at p two")], {"at": np.array([0, 1, -1])}, [[2], [5]], [[0], [-1], [LONGEST], [SHORTEST], [1 << 41]], rank=2, free=("n", "m"), says="depth {}, expected 1 to")
     yield Case("ConstantOfShape", [node("ConstantOfShape", "p")], {}, [[2], [0]], [[-1], [LONGEST], [SHORTEST]], free=("n",))
     yield Case("Tile", [node("Tile", "x p")], x, [[1, 2], [0, 1]], [[-1, 1], [1, LONGEST], [SHORTEST, 1]], rank=2, free=("n", "m"))
     yield Case("Expand", [node("Expand", "x p")], {"x": rows(1)}, [[3], [1]], [[-1], [LONGEST], [SHORTEST]], free=("n",))

@@ -136,7 +136,8 @@ Val by_axis(NodeImport& n, Val axis, int64_t rank, int64_t count,
   for (size_t i = 1; i < values.size(); ++i)
     result = n.select(n.binary(BinaryOp::eq, chosen, integer(n, static_cast<int64_t>(i))),
                       fitted(values[i]), result);
-  return result;
+  // Equal results would leave the axis unread, and so nobody would look at it
+  return n.only_where(result, n.binary(BinaryOp::le, integer(n, 0), chosen), "an axis below 0");
 }
 
 }  // namespace tw::onnx_import

@@ -64,6 +64,15 @@ TEST_CASE("random graphs: parse(print(x)) is x, and computes the same") {
   CHECK(seen.size() == kOpCount - 2);  // all but those with regions (regions_test.cpp)
 }
 
+TEST_CASE("an axis that counts from the end is one from the front in a graph") {
+  const Graph graph = must(
+      parse_graph("graph @g() {\n  %x: f32[4, 10] = input\n  %y: f32[4, 10] = softmax(%x) axis=-1\n"
+                  "  %z: f32[4, 20] = concat(%x, %y) axis=-1\n  output %z\n}\n"));
+  const std::vector<NodeId> order = graph.order();
+  CHECK(std::get<op::Softmax>(graph.node(order[0]).attrs).axis == 1);
+  CHECK(std::get<op::Concat>(graph.node(order[1]).attrs).axis == 1);
+}
+
 TEST_CASE("every prefix of a graph's text is an error, not a crash") {
   std::string text = kDigits;
   for (size_t size = 0; size + 2 < text.size(); ++size)
