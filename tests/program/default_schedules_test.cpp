@@ -57,6 +57,7 @@ TEST_CASE("a default schedule that does not apply is a fault, and the plain one 
   CHECK(remarks->faults.front().find("kernel product: the default schedule does not apply") == 0);
 }
 
+#ifndef TW_VERIFY_EACH  // verified after each step, the kernel ends the program
 TEST_CASE("no schedule makes a legal kernel of one that stores another type than it declares") {
   const Target target = described();
   LoweredKernel kernel{wrapped_product(target)};
@@ -70,3 +71,4 @@ TEST_CASE("no schedule makes a legal kernel of one that stores another type than
   REQUIRE_FALSE(bool(unchanged));
   CHECK(error_text(unchanged.takeError()).find("after step 0: " + reason) == 0);
 }
+#endif
