@@ -222,26 +222,22 @@ void NodeImport::check_number(const std::string& what, int64_t number, int64_t l
 Val NodeImport::within(Val v, const Expr& least, const Expr& most, const std::string& what) {
   const Val wide = cast(v, DType::i64);
   if (failed()) return {};
-  const auto elements = known(wide);
-  bool open = !elements;
-  for (const Expr& element : elements.value_or(std::vector<Expr>())) {
-    const Expr inside = simplified(logical_and(le(least, element), le(element, most)));
+  bool open = false;
+  const auto look_at = [&](const Expr& number) {
+    const Expr inside = simplified(logical_and(le(least, number), le(number, most)));
     if (is_const(inside, 0))
-      invalid(llvm::formatv("{0} {1}, expected {2} to {3}", what, named(element), named(least),
+      invalid(llvm::formatv("{0} {1}, expected {2} to {3}", what, named(number), named(least),
                             named(most))
                   .str());
     open = open || !as_const(inside);
-  }
-  // Longer than elements are followed
-  if (const auto tensor = open ? constant(wide) : std::nullopt;
-      tensor && as_const(least) && as_const(most)) {
-    const auto found = extremes(type(wide), tensor->bytes);
-    if (!found) return wide;
-    for (const int64_t end : {found->least, found->most})
-      if (end < *as_const(least) || end > *as_const(most))
-        invalid(llvm::formatv("{0} {1}, expected {2} to {3}", what, end, named(least), named(most))
-                    .str());
-    return wide;
+  };
+  if (const auto elements = known(wide)) {
+    for (const Expr& element : *elements) look_at(element);
+  } else if (const auto tensor = constant(wide)) {  // longer than elements are followed
+    if (const auto found = extremes(type(wide), tensor->bytes))
+      look_at(Expr(found->least)), look_at(Expr(found->most));
+  } else {
+    open = true;
   }
   return open ? emit(op::Within{{simplified(least), simplified(most)}, what}, {wide}) : wide;
 }

@@ -15,8 +15,8 @@ struct IndexCheck {
 // be as they must. Constants and vectors of dims are not among them.
 std::vector<IndexCheck> open_indices(const Graph& graph, const Node& node);
 
-// What constant indices and vectors of dims need of the extents: a condition of symbols, which may
-// hold for all of them, and which indices these are ("index 7, expected -4 to 3").
+// A condition of symbols, which may hold for all of them, under which a constant index or a dim
+// lies inside of its extent. `what` names the index and its range: "index 7, expected -4 to 3".
 struct IndexCondition {
   Expr holds;
   std::string what;

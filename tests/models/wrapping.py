@@ -120,7 +120,7 @@ def graph_of(rng):
 
 
 def loop_of(rng):
-    """Of each turn of a loop a number that wraps, its remainder, and whether it is less than another one."""
+    """A loop whose every turn makes a number that wraps, its remainder, and a comparison of it."""
     dtype, turns = list(TYPES)[int(rng.integers(4))], int(rng.integers(2, 20))
     info = np.iinfo(dtype)
     times, more, less = (np.array(rng.integers(info.max // 4, info.max, dtype=dtype), dtype) for _ in range(3))

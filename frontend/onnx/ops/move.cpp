@@ -93,7 +93,7 @@ void slice_by_positions(NodeImport& n, Val x, Val starts, Val ends, Val axes, Va
   n.set(result);
 }
 
-// Those that are known, for op::Slice.
+// op::Slice takes all steps that are known.
 bool steps_fit(NodeImport& n, Val steps) {
   const auto known = steps.valid() ? n.known(steps) : std::nullopt;
   return !known || std::ranges::all_of(*known, [](const Expr& step) {
