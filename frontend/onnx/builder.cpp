@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <ranges>
 
 #include "frontend/onnx/elements.h"
 #include "ir/graph/externs.h"
@@ -42,6 +43,7 @@ Tensor integer_tensor(const std::vector<int64_t>& values, DType dtype, std::vect
 }  // namespace
 
 Val Builder::push(Entry entry) {
+  entry.node = node_;
   entries_.push_back(std::move(entry));
   return Val{static_cast<int32_t>(entries_.size() - 1)};
 }
@@ -357,40 +359,66 @@ Expected<ValueId> Builder::make_op(Graph& graph, size_t index) {
 Expected<ValueId> Builder::make(Graph& graph, size_t index) {
   const Entry& e = entries_[index];
   switch (e.kind) {
-    case Kind::input: return graph.add_input(e.name, e.type);
     case Kind::constant:
       return graph.add_constant(e.name.empty() ? "const" : e.name, e.type, *e.blob);
     case Kind::known: return make_known(graph, e);
     case Kind::op: return make_op(graph, index);
+    case Kind::input:
     case Kind::extra: return e.made;
     case Kind::list: break;
   }
   TW_UNREACHABLE("a list in the graph");
 }
 
-Expected<Graph> Builder::finish(const std::string& name, const std::vector<Output>& outputs) {
-  std::vector<bool> needed(entries_.size(), false);
-  for (const Output& output : outputs) needed[static_cast<size_t>(output.value.index)] = true;
+// The entries that the outputs need, node by node, and within a node as a walk from the outputs
+// meets them, operands first.
+std::vector<size_t> Builder::needed_in_order(const std::vector<Output>& outputs) {
+  constexpr int32_t kUnseen = -1, kOpen = -2;
+  std::vector<int32_t> rank(entries_.size(), kUnseen);
+  std::vector<size_t> order, open;
+  std::vector<Val> roots;
+  std::multimap<Val, const Symbol*> read_from;
+  for (const Symbol& symbol : data_symbols_) read_from.emplace(symbol.value, &symbol);
+  const auto index = [](Val v) { return static_cast<size_t>(v.index); };
+  for (const Output& output : outputs) roots.push_back(output.value);
   for (const Symbol& symbol : data_symbols_)
-    if (symbol.equals.defined()) need_symbols({symbol.equals, var(symbol.name)}, needed);
-  for (size_t i = entries_.size(); i-- > 0;) {
-    if (!needed[i]) continue;
-    for (Val input : entries_[i].inputs)
-      if (input.valid()) needed[static_cast<size_t>(input.index)] = true;
-    if (entries_[i].attrs) need_symbols(tw::dims_of(*entries_[i].attrs), needed);
-    if (entries_[i].elements) need_symbols(*entries_[i].elements, needed);
+    if (symbol.equals.defined()) add_symbol_values({symbol.equals, var(symbol.name)}, roots);
+  for (size_t root = 0; root < roots.size(); ++root) {
+    open.push_back(index(roots[root]));
+    while (!open.empty()) {
+      const size_t next = open.back();
+      if (rank[next] == kUnseen) {
+        rank[next] = kOpen;
+        for (Val input : std::views::reverse(entries_[next].inputs))
+          if (input.valid() && rank[index(input)] == kUnseen) open.push_back(index(input));
+        continue;
+      }
+      open.pop_back();
+      if (rank[next] != kOpen) continue;
+      rank[next] = static_cast<int32_t>(order.size());
+      order.push_back(next);
+      const auto [first, last] = read_from.equal_range(Val{static_cast<int32_t>(next)});
+      for (auto read = first; read != last; ++read)
+        add_symbol_values({read->second->bound, read->second->equals}, roots);
+      if (entries_[next].attrs) add_symbol_values(tw::dims_of(*entries_[next].attrs), roots);
+      if (entries_[next].elements) add_symbol_values(*entries_[next].elements, roots);
+    }
   }
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return entries_[i].node; });
+  return order;
+}
+
+Expected<Graph> Builder::finish(const std::string& name, const std::vector<Output>& outputs) {
   Graph graph;
   graph.name = name;
   graph.symbols = symbol_order_;
   for (const auto& [symbol, limits] : limits_)
     if (std::ranges::count(symbol_order_, symbol)) graph.limits[symbol] = limits;
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    if (!needed[i] && entries_[i].kind != Kind::input) continue;
-    TW_ASSIGN(entries_[i].made, make(graph, i));
-  }
+  for (Entry& e : entries_)
+    if (e.kind == Kind::input) e.made = graph.add_input(e.name, e.type);
+  for (size_t i : needed_in_order(outputs)) { TW_ASSIGN(entries_[i].made, make(graph, i)); }
   for (const Symbol& s : data_symbols_)
-    if (needed[static_cast<size_t>(s.value.index)])
+    if (entry(s.value).made.valid())
       graph.data_symbols.push_back(
           {s.name, entry(s.value).made, s.element, s.bound, s.equals, s.needed_by});
   for (const Output& output : outputs) graph.add_output(entry(output.value).made, output.name);

@@ -100,7 +100,11 @@ class Builder {
     std::string name;
     Val value;
   };
-  // The graph of everything the outputs need; all inputs stay, in order.
+  // Values made from now on are those of the next ONNX node.
+  void next_node() { ++node_; }
+  // The graph of everything the outputs need; all inputs stay, in order. Its nodes stand in the
+  // order of the ONNX nodes, and those of one ONNX node in an order that the graph itself decides:
+  // C++ leaves open which of a call's arguments is made first.
   Expected<Graph> finish(const std::string& name, const std::vector<Output>& outputs);
 
  private:
@@ -116,7 +120,8 @@ class Builder {
     std::vector<Val> inputs;  // of an op; a list's items
     Origin origin;
     ValueId made;
-    ListKind list{};  // of a list
+    ListKind list{};   // of a list
+    int32_t node = 0;  // which ONNX node it belongs to
   };
   const Entry& entry(Val v) const { return entries_[static_cast<size_t>(v.index)]; }
   Entry& entry(Val v) { return entries_[static_cast<size_t>(v.index)]; }
@@ -149,7 +154,8 @@ class Builder {
                               const Origin& origin);
   Expected<std::optional<Val>> with_extents(Val operand, const Expr& from, const Expr& to,
                                             const Origin& origin);
-  void need_symbols(const std::vector<Expr>& dims, std::vector<bool>& needed);
+  void add_symbol_values(const std::vector<Expr>& dims, std::vector<Val>& values);
+  std::vector<size_t> needed_in_order(const std::vector<Output>& outputs);
   Expected<ValueId> make_known(Graph& graph, const Entry& entry);
 
   std::deque<Entry> entries_;  // references to types stay good while values are added
@@ -157,7 +163,8 @@ class Builder {
   std::vector<std::string> symbol_order_;
   std::vector<Symbol> data_symbols_;
   std::set<std::string, std::less<>> around_;  // symbols of the graph around
-  int depth_ = 0;                              // of a region: 1, within it 2
+  int32_t node_ = 0;
+  int depth_ = 0;  // of a region: 1, within it 2
   std::map<std::string, Expr, std::less<>> replaced_;
   Ranges symbols_;
   SymbolNames symbol_names_;

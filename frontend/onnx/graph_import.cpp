@@ -169,6 +169,7 @@ void GraphImport::run_importer(const OnnxNode& node, const ImportRow& row,
                                std::vector<Val> inputs) {
   std::vector<bool> wanted;
   for (const std::string& output : node.outputs) wanted.push_back(wanted_.count(output) > 0);
+  builder_.next_node();
   NodeImport context(builder_, *this, node, std::move(inputs), std::move(wanted));
   for (size_t i = 0; i < context.input_count() && !row.takes_lists; ++i)
     if (builder_.list_kind(context.maybe(i)))

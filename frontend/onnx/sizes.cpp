@@ -279,16 +279,12 @@ Expected<Val> Builder::with_extent(Val v, size_t axis, const Expr& to, const Ori
   return emit(op::Expand{std::move(shape), true}, {v}, origin);
 }
 
-void Builder::need_symbols(const std::vector<Expr>& dims, std::vector<bool>& needed) {
+void Builder::add_symbol_values(const std::vector<Expr>& dims, std::vector<Val>& values) {
   for (const Expr& dim : dims) {
     if (!dim.defined()) continue;
     visit(dim, [&](const Expr& e) {
-      const Symbol* symbol = e->kind == ExprKind::var ? data_symbol(e->name) : nullptr;
-      if (!symbol) return;
-      const auto index = static_cast<size_t>(symbol->value.index);
-      if (needed[index]) return;
-      needed[index] = true;
-      need_symbols({symbol->bound, symbol->equals}, needed);
+      if (e->kind != ExprKind::var) return;
+      if (const Symbol* symbol = data_symbol(e->name)) values.push_back(symbol->value);
     });
   }
 }
