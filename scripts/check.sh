@@ -16,7 +16,7 @@ stage build
 cmake --preset release >/dev/null
 cmake --build build/release -j "$(nproc)"
 stage tests
-ctest --test-dir build/release --output-on-failure -j "$(nproc)"
+ctest --test-dir build/release -L unit --output-on-failure -j "$(nproc)"
 stage docs
 .venv/bin/python tests/docs/check_docs.py --tilewright build/release/tilewright
 stage done

@@ -118,7 +118,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tilewright", type=pathlib.Path, required=True)
     parser.add_argument("--count", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=int(os.environ.get("TW_SEED", 1)), help="the first; default: TW_SEED, or 1")
     parser.add_argument("--nodes", type=int, default=16, help="most nodes of a graph")
     parser.add_argument("--target", choices=TARGETS, help="one alone, instead of all in turn")
     parser.add_argument("--keep", type=pathlib.Path, help="where failing models go, whole and shrunk")
