@@ -21,7 +21,8 @@ Shape renamed(const Shape& shape, const Renaming& names) {
   Shape out;
   for (const Expr& dim : shape)
     out.push_back(simplify_dim(rewrite(dim, [&](const Expr& e) {
-      auto found = e->kind == ExprKind::var ? names.find(e->name) : names.end();
+      const auto* symbol = as<expr::Var>(e);
+      auto found = symbol ? names.find(symbol->name) : names.end();
       return found == names.end() ? Expr() : found->second;
     })));
   return out;
@@ -33,7 +34,7 @@ struct SymbolCollector {
   void note(const Shape& shape) {
     for (const Expr& dim : shape)
       visit(dim, [&](const Expr& e) {
-        if (e->kind == ExprKind::var) used.insert(e->name);
+        if (const auto* symbol = as<expr::Var>(e)) used.insert(symbol->name);
       });
   }
   template <class T>

@@ -23,10 +23,11 @@ std::string numbers_of(const Kernel& kernel) {
     if (b.role == BufferRole::input || b.role == BufferRole::constant)
       types.insert(dtype_name(b.dtype));
   visit(kernel.body, [&](const Stmt& s) {
-    if (s->kind != StmtKind::store) return;
-    visit(s->value, [&](const Expr& e) {
-      if (e->kind == ExprKind::cast && is_float(e.type())) types.insert(dtype_name(e.type()));
-      if (e->kind == ExprKind::unary && e->unary == UnaryOp::tf32) types.insert("tf32");
+    const auto* store = as<stmt::Store>(s);
+    if (!store) return;
+    visit(store->value, [&](const Expr& e) {
+      if (is<expr::Cast>(e) && is_float(e.type())) types.insert(dtype_name(e.type()));
+      if (as_unary(e, UnaryOp::tf32)) types.insert("tf32");
     });
   });
   types.erase(dtype_name(DType::f32));

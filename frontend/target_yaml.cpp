@@ -526,7 +526,8 @@ void Reader::read_instructions(const YAML::Node& node, Target& t, size_t needed)
     for (const Buffer& buffer : kernel->buffers) parameters.push_back(buffer.name);
     if (!i.scopes.empty() && i.scopes.size() != parameters.size())
       problem(v[5], "scopes must be one for each parameter of the semantics");
-    for (const Stmt& store : stores_of(kernel->body)) {  // no call takes what only gets a result
+    // No call takes what only gets a result.
+    for (const StoreRef& store : stores_of(kernel->body)) {
       const std::string& result = kernel->buffer(store->buffer).name;
       if (store->combiner == Combiner::none && !takes(i.emit, result))
         std::erase(parameters, result);

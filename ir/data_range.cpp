@@ -16,7 +16,7 @@ std::optional<DataRange> fitting(__int128 least, __int128 most) {
 }
 
 DataRange range_or_sizes(const Expr& e) {
-  if (e->kind == ExprKind::int_imm) return {e->int_value, e->int_value};
+  if (const auto value = as_const(e)) return {*value, *value};
   return e->data.value_or(kSizes);
 }
 
@@ -52,20 +52,18 @@ std::optional<DataRange> of_unary(UnaryOp op, const DataRange& a) {
   }
 }
 
-std::optional<DataRange> of_binary(BinaryOp op, const ExprNode& node) {
-  const DataRange a = range_or_sizes(node.args[0]), b = range_or_sizes(node.args[1]);
-  const bool both = node.args[0]->data && node.args[1]->data;
-  switch (op) {
+std::optional<DataRange> of_binary(const expr::Binary& e) {
+  const DataRange a = range_or_sizes(e.a), b = range_or_sizes(e.b);
+  const bool both = e.a->data && e.b->data;
+  switch (e.op) {
     case BinaryOp::add: return sum_range(a, b);
     case BinaryOp::sub: {
       const auto negated = of_unary(UnaryOp::neg, b);
       return negated ? sum_range(a, *negated) : std::nullopt;
     }
     case BinaryOp::mul:
-      if (both || node.args[0]->kind == ExprKind::int_imm ||
-          node.args[1]->kind == ExprKind::int_imm)
-        return product_range(a, b);
-      return node.args[0]->data ? a : b;  // a stride is a size: the product is one of indices
+      if (both || as_const(e.a) || as_const(e.b)) return product_range(a, b);
+      return e.a->data ? a : b;  // a stride is a size: the product is one of indices
     case BinaryOp::min: return DataRange{std::min(a.least, b.least), std::min(a.most, b.most)};
     case BinaryOp::max: return DataRange{std::max(a.least, b.least), std::max(a.most, b.most)};
     case BinaryOp::div:
@@ -77,7 +75,7 @@ std::optional<DataRange> of_binary(BinaryOp op, const ExprNode& node) {
       if (a.least >= 0) return DataRange{0, a.most};
       return std::nullopt;
     case BinaryOp::shr:
-      return node.args[1]->kind == ExprKind::int_imm && b.least >= 0 && b.least < 63
+      return as_const(e.b) && b.least >= 0 && b.least < 63
                  ? std::optional(DataRange{a.least >> b.least, a.most >> b.least})
                  : std::nullopt;
     default: return std::nullopt;
@@ -97,37 +95,38 @@ std::optional<DataRange> product_range(const DataRange& a, const DataRange& b) {
   return fitting(least, most);
 }
 
-static bool reaches_beyond_sizes(const ExprNode& node) {
-  const bool adds = node.binary == BinaryOp::add || node.binary == BinaryOp::sub ||
-                    node.binary == BinaryOp::mul;
-  return node.kind == ExprKind::binary && adds && std::ranges::any_of(node.args, [](const Expr& e) {
-           return e->kind == ExprKind::int_imm && is_beyond_sizes(e->int_value);
-         });
+static bool reaches_beyond_sizes(const expr::Binary& e) {
+  const auto beyond = [](const Expr& operand) {
+    const auto value = as_const(operand);
+    return value && is_beyond_sizes(*value);
+  };
+  const bool adds = e.op == BinaryOp::add || e.op == BinaryOp::sub || e.op == BinaryOp::mul;
+  return adds && (beyond(e.a) || beyond(e.b));
 }
+
+static bool is_from_data(const Expr& e) { return e.type() == DType::i64 && e->data.has_value(); }
 
 std::optional<DataRange> data_range(const ExprNode& node) {
   if (node.type != DType::i64) return std::nullopt;
-  const bool from_data = reaches_beyond_sizes(node) ||
-                         std::ranges::any_of(node.args, [](const Expr& e) {
-                           return e.type() == DType::i64 && e->data.has_value();
-                         });
-  switch (node.kind) {
-    case ExprKind::int_imm:
-    case ExprKind::float_imm:
-    case ExprKind::var: return std::nullopt;
-    case ExprKind::load: return kAny;
-    case ExprKind::cast:
-      return node.args[0].type() == DType::i64 ? node.args[0]->data : of_type(node.args[0].type());
-    case ExprKind::select:
-      if (!node.args[1]->data && !node.args[2]->data) return std::nullopt;
-      return over_both(range_or_sizes(node.args[1]), range_or_sizes(node.args[2]));
-    case ExprKind::unary:
-      return from_data ? of_unary(node.unary, *node.args[0]->data).value_or(kAny)
-                       : std::optional<DataRange>();
-    case ExprKind::binary:
-      return from_data ? of_binary(node.binary, node).value_or(kAny) : std::optional<DataRange>();
-  }
-  return kAny;
+  using Found = std::optional<DataRange>;
+  return match_kind(
+      node.is, [](const expr::Load&) { return Found(kAny); },
+      [](const expr::Cast& converted) {
+        const DType from = converted.a.type();
+        return from == DType::i64 ? converted.a->data : Found(of_type(from));
+      },
+      [](const expr::Select& choice) {
+        if (!choice.then->data && !choice.otherwise->data) return Found();
+        return Found(over_both(range_or_sizes(choice.then), range_or_sizes(choice.otherwise)));
+      },
+      [](const expr::Unary& e) {
+        return is_from_data(e.a) ? Found(of_unary(e.op, *e.a->data).value_or(kAny)) : Found();
+      },
+      [](const expr::Binary& e) {
+        const bool from_data = reaches_beyond_sizes(e) || is_from_data(e.a) || is_from_data(e.b);
+        return from_data ? Found(of_binary(e).value_or(kAny)) : Found();
+      },
+      [](const auto&) { return Found(); });
 }
 
 }  // namespace tw

@@ -28,9 +28,10 @@ std::vector<NamedDim> free_dims(const std::vector<TensorSpec>& inputs) {
   for (const TensorSpec& input : inputs)
     for (size_t axis = 0; axis < input.dims.size(); ++axis) {
       const Expr& dim = input.dims[axis];
-      if (!dim.defined() || dim->kind != ExprKind::var) continue;
-      auto known = std::ranges::find(list, dim->name, &NamedDim::name);
-      if (known == list.end()) known = list.insert(list.end(), {dim->name, {}});
+      const std::string* name = dim.defined() ? var_name(dim) : nullptr;
+      if (!name) continue;
+      auto known = std::ranges::find(list, *name, &NamedDim::name);
+      if (known == list.end()) known = list.insert(list.end(), {*name, {}});
       known->places.push_back(dim_at(input.name, axis));
     }
   return list;
@@ -61,10 +62,11 @@ Expected<std::string> dim_by_place(std::string_view text, const std::vector<Tens
   if (!dim.defined())
     return make_error(DiagCode::invalid_argument,
                       "the dimension '{0}' follows from others: it is not free", text);
-  if (dim->kind != ExprKind::var)
+  const std::string* name = var_name(dim);
+  if (!name)
     return make_error(DiagCode::invalid_argument, "the dimension '{0}' is {1}: it is not free",
                       text, to_string(dim));
-  return dim->name;
+  return *name;
 }
 
 }  // namespace
@@ -75,9 +77,10 @@ std::string symbol_name(const SymbolNames& names, std::string_view symbol) {
 }
 
 std::string to_string(const Expr& e, const SymbolNames& names) {
-  if (e->kind == ExprKind::var) return symbol_name(names, e->name);
+  if (const std::string* name = var_name(e)) return symbol_name(names, *name);
   return to_string(rewrite(e, [&](const Expr& part) {
-    return part->kind == ExprKind::var ? var(as_word(symbol_name(names, part->name))) : Expr();
+    const std::string* name = var_name(part);
+    return name ? var(as_word(symbol_name(names, *name))) : Expr();
   }));
 }
 

@@ -1,6 +1,7 @@
 // Makers with constant folding, walks and evaluation. The text form is in ir/text.cpp.
 #include "ir/expr.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -89,17 +90,17 @@ bool is_logical(BinaryOp op) {
   return op == BinaryOp::logical_and || op == BinaryOp::logical_or || op == BinaryOp::logical_xor;
 }
 bool is_bitwise(BinaryOp op) { return op >= BinaryOp::bit_and && op <= BinaryOp::shr; }
-bool is_int_imm(const Expr& e) { return e->kind == ExprKind::int_imm; }
 bool int_or_bool(DType t) { return is_int(t) || t == DType::boolean; }
 
 // x op c and c op x for a constant c where the result is x or a constant; undefined otherwise.
 Expr fold_identity(BinaryOp op, const Expr& a, const Expr& b) {
   bool commutes = op == BinaryOp::add || op == BinaryOp::mul || op == BinaryOp::logical_and ||
                   op == BinaryOp::logical_or;
-  bool left = is_int_imm(a);
+  const auto* left = as<expr::Int>(a);
   if (left && !commutes) return Expr();
-  if (!left && !is_int_imm(b)) return Expr();
-  int64_t c = left ? a->int_value : b->int_value;
+  const auto* known = left ? left : as<expr::Int>(b);
+  if (!known) return Expr();
+  const int64_t c = known->value;
   const Expr &x = left ? b : a, &constant = left ? a : b;
   switch (op) {
     case BinaryOp::add:
@@ -129,10 +130,11 @@ Expr fold_identity(BinaryOp op, const Expr& a, const Expr& b) {
 }
 
 Expr fold_unary(UnaryOp op, const Expr& a) {
-  if (a->kind == ExprKind::float_imm && op == UnaryOp::neg)
-    return float_imm(-a->float_value, a.type());
-  if (!is_int_imm(a)) return Expr();
-  int64_t v = a->int_value;
+  if (const auto* number = as<expr::Float>(a); number && op == UnaryOp::neg)
+    return float_imm(-number->value, a.type());
+  const auto* known = as<expr::Int>(a);
+  if (!known) return Expr();
+  const int64_t v = known->value;
   uint64_t negated = -static_cast<uint64_t>(v);
   if (op == UnaryOp::neg) return int_imm(static_cast<int64_t>(negated), a.type());
   if (op == UnaryOp::abs)
@@ -140,20 +142,6 @@ Expr fold_unary(UnaryOp op, const Expr& a) {
   if (op == UnaryOp::bit_not) return int_imm(~v, a.type());
   if (op == UnaryOp::logical_not) return bool_imm(v == 0);
   return Expr();
-}
-
-Expr with_args(const ExprNode& node, std::vector<Expr> args) {
-  switch (node.kind) {
-    case ExprKind::load: return load(node.buffer, node.type, std::move(args));
-    case ExprKind::unary: return unary(node.unary, args[0]);
-    case ExprKind::binary: return binary(node.binary, args[0], args[1]);
-    case ExprKind::select: return select(args[0], args[1], args[2]);
-    case ExprKind::cast: return cast(node.type, args[0], node.saturate);
-    case ExprKind::int_imm:
-    case ExprKind::float_imm:
-    case ExprKind::var: break;
-  }
-  TW_UNREACHABLE("a leaf has no operands");
 }
 
 }  // namespace
@@ -185,13 +173,11 @@ const char* operand_error(BinaryOp op, DType a, DType b) {
 Expr::Expr(int64_t value) : Expr(int_imm(value)) {}
 DType Expr::type() const { return node_->type; }
 
-Expr int_imm(int64_t value, DType type) {
-  return make({.kind = ExprKind::int_imm, .type = type, .int_value = wrap_to(type, value)});
-}
+Expr int_imm(int64_t value, DType type) { return make({expr::Int{wrap_to(type, value)}, type}); }
 Expr float_imm(double value, DType type) {
   double rounded = std::isnan(value) ? std::numeric_limits<double>::quiet_NaN()
                                      : round_to(type, value);
-  return make({.kind = ExprKind::float_imm, .type = type, .float_value = rounded});
+  return make({expr::Float{rounded}, type});
 }
 Expr bool_imm(bool value) { return int_imm(value, DType::boolean); }
 Expr imm(double value, DType type) {
@@ -199,11 +185,11 @@ Expr imm(double value, DType type) {
 }
 Expr var(std::string name, DType type) {
   TW_CHECK(!name.empty(), "a variable needs a name");
-  return make({.kind = ExprKind::var, .type = type, .name = std::move(name)});
+  return make({expr::Var{std::move(name)}, type});
 }
 Expr load(BufferId buffer, DType type, std::vector<Expr> indices) {
   TW_CHECK(buffer.valid(), "load of no buffer");
-  return make({.kind = ExprKind::load, .type = type, .buffer = buffer, .args = std::move(indices)});
+  return make({expr::Load{buffer, std::move(indices)}, type});
 }
 
 Expr unary(UnaryOp op, Expr a) {
@@ -212,7 +198,7 @@ Expr unary(UnaryOp op, Expr a) {
     TW_UNREACHABLE("{0} of {1}: {2}", op_name(op), dtype_name(a.type()), why);
   DType type = op == UnaryOp::is_nan || op == UnaryOp::is_inf ? DType::boolean : a.type();
   if (Expr folded = fold_unary(op, a); folded.defined()) return folded;
-  return make({.kind = ExprKind::unary, .type = type, .unary = op, .args = {std::move(a)}});
+  return make({expr::Unary{op, std::move(a)}, type});
 }
 
 Expr binary(BinaryOp op, Expr a, Expr b) {
@@ -222,12 +208,12 @@ Expr binary(BinaryOp op, Expr a, Expr b) {
                    dtype_name(b.type()), why);
   DType type = is_comparison(op) ? DType::boolean : a.type();
   if (int_or_bool(a.type())) {
-    if (is_int_imm(a) && is_int_imm(b) && !(divides(op) && b->int_value == 0))
-      return int_imm(int_binary(op, a.type(), a->int_value, b->int_value), type);
+    const auto *x = as<expr::Int>(a), *y = as<expr::Int>(b);
+    if (x && y && !(divides(op) && y->value == 0))
+      return int_imm(int_binary(op, a.type(), x->value, y->value), type);
     if (Expr folded = fold_identity(op, a, b); folded.defined()) return folded;
   }
-  return make(
-      {.kind = ExprKind::binary, .type = type, .binary = op, .args = {std::move(a), std::move(b)}});
+  return make({expr::Binary{op, std::move(a), std::move(b)}, type});
 }
 
 Expr select(Expr condition, Expr then, Expr otherwise) {
@@ -235,11 +221,9 @@ Expr select(Expr condition, Expr then, Expr otherwise) {
   TW_CHECK(condition.type() == DType::boolean, "select on {0}", dtype_name(condition.type()));
   TW_CHECK(then.type() == otherwise.type(), "select of {0} and {1}", dtype_name(then.type()),
            dtype_name(otherwise.type()));
-  if (is_int_imm(condition)) return condition->int_value ? then : otherwise;
+  if (const auto known = as_const(condition)) return *known ? then : otherwise;
   DType type = then.type();
-  return make({.kind = ExprKind::select,
-               .type = type,
-               .args = {std::move(condition), std::move(then), std::move(otherwise)}});
+  return make({expr::Select{std::move(condition), std::move(then), std::move(otherwise)}, type});
 }
 
 Expr cast(DType type, Expr a, bool saturate) {
@@ -247,13 +231,14 @@ Expr cast(DType type, Expr a, bool saturate) {
   if (a.type() == type) return a;
   // Other floats cannot saturate
   bool narrowed = saturate && (is_int(type) || is_small_float(type));
-  if (is_int_imm(a) && !is_float(type))
-    return int_imm(cast_int(type, a.type(), a->int_value, saturate), type);
-  if (is_int_imm(a) && a.type() != DType::u64)
-    return float_imm(round_to(type, static_cast<double>(a->int_value), narrowed), type);
-  if (a->kind == ExprKind::float_imm && is_float(type))
-    return float_imm(round_to(type, a->float_value, narrowed), type);
-  return make({.kind = ExprKind::cast, .type = type, .saturate = narrowed, .args = {std::move(a)}});
+  const auto* integer = as<expr::Int>(a);
+  if (integer && !is_float(type))
+    return int_imm(cast_int(type, a.type(), integer->value, saturate), type);
+  if (integer && a.type() != DType::u64)
+    return float_imm(round_to(type, static_cast<double>(integer->value), narrowed), type);
+  if (const auto* number = as<expr::Float>(a); number && is_float(type))
+    return float_imm(round_to(type, number->value, narrowed), type);
+  return make({expr::Cast{std::move(a), narrowed}, type});
 }
 
 Expr operator+(const Expr& a, const Expr& b) { return binary(BinaryOp::add, a, b); }
@@ -267,26 +252,76 @@ Expr logical_and(Expr a, Expr b) {
 }
 Expr ceil_div(const Expr& a, int64_t b) { return floor_div(a + (b - 1), b); }
 
-bool equal(const Expr& a, const Expr& b) {
-  if (a.get() == b.get()) return true;
-  if (!a.defined() || !b.defined()) return false;
-  const ExprNode &x = *a, &y = *b;
-  if (x.kind != y.kind || x.type != y.type || x.args.size() != y.args.size()) return false;
-  if (x.int_value != y.int_value || x.name != y.name || x.buffer != y.buffer ||
-      x.unary != y.unary || x.binary != y.binary || x.saturate != y.saturate ||
-      std::bit_cast<uint64_t>(x.float_value) != std::bit_cast<uint64_t>(y.float_value))
-    return false;
-  for (size_t i = 0; i < x.args.size(); ++i)
-    if (!equal(x.args[i], y.args[i])) return false;
+namespace {
+
+// What of an expression is not its operands: a number for each kind, op, value and name.
+struct Own {
+  uint64_t number = 0, other = 0;
+  std::string_view name{};
+  bool operator==(const Own&) const = default;
+};
+Own own(const ExprNode& e) {
+  return match(
+      e, [](const expr::Int& i) { return Own{static_cast<uint64_t>(i.value)}; },
+      [](const expr::Float& f) { return Own{std::bit_cast<uint64_t>(f.value)}; },
+      [](const expr::Var& v) { return Own{0, 0, v.name}; },
+      [](const expr::Load& l) {
+        return Own{static_cast<uint64_t>(l.buffer.index), l.indices.size()};
+      },
+      [](const expr::Unary& u) { return Own{static_cast<uint64_t>(u.op)}; },
+      [](const expr::Binary& b) { return Own{static_cast<uint64_t>(b.op)}; },
+      [](const expr::Select&) { return Own{}; },
+      [](const expr::Cast& c) { return Own{c.saturate ? 1u : 0u}; });
+}
+
+bool equal_operands(const expr::Load& x, const expr::Load& y) {
+  return std::ranges::equal(x.indices, y.indices, equal);
+}
+bool equal_operands(const expr::Unary& x, const expr::Unary& y) { return equal(x.a, y.a); }
+bool equal_operands(const expr::Binary& x, const expr::Binary& y) {
+  return equal(x.a, y.a) && equal(x.b, y.b);
+}
+bool equal_operands(const expr::Select& x, const expr::Select& y) {
+  return equal(x.condition, y.condition) && equal(x.then, y.then) &&
+         equal(x.otherwise, y.otherwise);
+}
+bool equal_operands(const expr::Cast& x, const expr::Cast& y) { return equal(x.a, y.a); }
+template <class Leaf>
+bool equal_operands(const Leaf&, const Leaf&) {
   return true;
 }
 
-bool is_const(const Expr& e, int64_t value) {
-  return e.defined() && is_int_imm(e) && e->int_value == value;
+}  // namespace
+
+bool equal(const Expr& a, const Expr& b) {
+  if (a.get() == b.get()) return true;
+  if (!a.defined() || !b.defined()) return false;
+  if (a->is.index() != b->is.index() || a->type != b->type || own(*a) != own(*b)) return false;
+  return match(a,
+               [&](const auto& x) { return equal_operands(x, *as<std::decay_t<decltype(x)>>(b)); });
 }
+
+bool is_const(const Expr& e, int64_t value) { return as_const(e) == value; }
 std::optional<int64_t> as_const(const Expr& e) {
-  if (e.defined() && is_int_imm(e)) return e->int_value;
-  return std::nullopt;
+  const auto* known = e.defined() ? as<expr::Int>(e) : nullptr;
+  return known ? std::optional(known->value) : std::nullopt;
+}
+
+const expr::Unary* as_unary(const Expr& e, UnaryOp op) {
+  const auto* unary = as<expr::Unary>(e);
+  return unary && unary->op == op ? unary : nullptr;
+}
+const expr::Binary* as_binary(const Expr& e, BinaryOp op) {
+  const auto* binary = as<expr::Binary>(e);
+  return binary && binary->op == op ? binary : nullptr;
+}
+const std::string* var_name(const Expr& e) {
+  const auto* variable = as<expr::Var>(e);
+  return variable ? &variable->name : nullptr;
+}
+bool is_var(const Expr& e, std::string_view name) {
+  const std::string* own = var_name(e);
+  return own && *own == name;
 }
 
 size_t hash_value(const Expr& e) {
@@ -296,28 +331,53 @@ size_t hash_value(const Expr& e) {
     h = (h ^ v) * 0x100000001b3;
     h ^= h >> 29;
   };
-  mix(static_cast<uint64_t>(e->kind));
+  const Own self = own(*e);
+  mix(e->is.index());
   mix(static_cast<uint64_t>(e->type));
-  mix(static_cast<uint64_t>(e->int_value));
-  mix(std::bit_cast<uint64_t>(e->float_value));
-  for (char c : e->name) mix(static_cast<unsigned char>(c));
-  mix(static_cast<uint64_t>(e->buffer.index));
-  mix(static_cast<uint64_t>(e->unary) << 16 | static_cast<uint64_t>(e->binary) << 8 | e->saturate);
-  for (const Expr& arg : e->args) mix(hash_value(arg));
+  mix(self.number);
+  mix(self.other);
+  for (char c : self.name) mix(static_cast<unsigned char>(c));
+  for_each_operand(*e, [&](const Expr& operand) { mix(hash_value(operand)); });
   return h;
+}
+
+Expr with_operands(const Expr& e, const std::function<Expr(const Expr&)>& fn) {
+  bool changed = false;
+  const auto of = [&](const Expr& operand) {
+    Expr made = fn(operand);
+    if (!made.defined()) return operand;
+    changed |= made.get() != operand.get();
+    return made;
+  };
+  return match(
+      e,
+      [&](const expr::Load& l) {
+        std::vector<Expr> indices;
+        for (const Expr& index : l.indices) indices.push_back(of(index));
+        return changed ? load(l.buffer, e->type, std::move(indices)) : e;
+      },
+      [&](const expr::Unary& u) {
+        const Expr a = of(u.a);
+        return changed ? unary(u.op, a) : e;
+      },
+      [&](const expr::Binary& b) {
+        const Expr left = of(b.a), right = of(b.b);
+        return changed ? binary(b.op, left, right) : e;
+      },
+      [&](const expr::Select& s) {
+        const Expr condition = of(s.condition), then = of(s.then), otherwise = of(s.otherwise);
+        return changed ? select(condition, then, otherwise) : e;
+      },
+      [&](const expr::Cast& c) {
+        const Expr a = of(c.a);
+        return changed ? cast(e->type, a, c.saturate) : e;
+      },
+      [&](const auto&) { return e; });
 }
 
 Expr rewrite(const Expr& e, const std::function<Expr(const Expr&)>& fn) {
   if (!e.defined()) return e;
-  Expr rebuilt = e;
-  std::vector<Expr> args;
-  for (size_t i = 0; i < e->args.size(); ++i) {
-    Expr arg = rewrite(e->args[i], fn);
-    if (args.empty() && arg.get() == e->args[i].get()) continue;
-    if (args.empty()) args = e->args;
-    args[i] = std::move(arg);
-  }
-  if (!args.empty()) rebuilt = with_args(*e, std::move(args));
+  Expr rebuilt = with_operands(e, [&](const Expr& operand) { return rewrite(operand, fn); });
   Expr replaced = fn(rebuilt);
   return replaced.defined() ? replaced : rebuilt;
 }
@@ -325,45 +385,46 @@ Expr rewrite(const Expr& e, const std::function<Expr(const Expr&)>& fn) {
 void visit(const Expr& e, const std::function<void(const Expr&)>& fn) {
   if (!e.defined()) return;
   fn(e);
-  for (const Expr& arg : e->args) visit(arg, fn);
+  for_each_operand(*e, [&](const Expr& operand) { visit(operand, fn); });
 }
 
 Expr substitute(const Expr& e, std::string_view var, const Expr& value) {
-  return rewrite(e, [&](const Expr& node) {
-    return node->kind == ExprKind::var && node->name == var ? value : Expr();
-  });
+  return rewrite(e, [&](const Expr& node) { return is_var(node, var) ? value : Expr(); });
 }
 
 bool uses_var(const Expr& e, std::string_view var) {
   if (!e.defined()) return false;
-  if (e->kind == ExprKind::var) return e->name == var;
-  for (const Expr& arg : e->args)
-    if (uses_var(arg, var)) return true;
-  return false;
+  return is_var(e, var) ||
+         any_operand(*e, [&](const Expr& operand) { return uses_var(operand, var); });
 }
 
 int64_t eval_int(const Expr& e, const std::function<int64_t(std::string_view)>& env) {
-  switch (e->kind) {
-    case ExprKind::int_imm: return e->int_value;
-    case ExprKind::var: return wrap_to(e->type, env(e->name));
-    case ExprKind::unary: {
-      Expr folded = fold_unary(e->unary, int_imm(eval_int(e->args[0], env), e->args[0].type()));
-      TW_CHECK(folded.defined(), "{0} in an integer expression", op_name(e->unary));
-      return folded->int_value;
-    }
-    case ExprKind::binary: {
-      int64_t a = eval_int(e->args[0], env);
-      if (e->binary == BinaryOp::logical_and && !a) return 0;
-      if (e->binary == BinaryOp::logical_or && a) return 1;
-      return int_binary(e->binary, e->args[0].type(), a, eval_int(e->args[1], env));
-    }
-    case ExprKind::select: return eval_int(e->args[eval_int(e->args[0], env) ? 1 : 2], env);
-    case ExprKind::cast:
-      return cast_int(e->type, e->args[0].type(), eval_int(e->args[0], env), e->saturate);
-    case ExprKind::float_imm:
-    case ExprKind::load: break;
-  }
-  TW_UNREACHABLE("not an integer expression: {0}", to_string(e, [](BufferId) { return "buffer"; }));
+  const auto no_integer = [&]() -> int64_t {
+    TW_UNREACHABLE("not an integer expression: {0}",
+                   to_string(e, [](BufferId) { return "buffer"; }));
+  };
+  return match(
+      e, [](const expr::Int& i) { return i.value; },
+      [&](const expr::Var& v) { return wrap_to(e->type, env(v.name)); },
+      [&](const expr::Unary& u) {
+        const auto folded = as_const(fold_unary(u.op, int_imm(eval_int(u.a, env), u.a.type())));
+        TW_CHECK(folded, "{0} in an integer expression", op_name(u.op));
+        return *folded;
+      },
+      [&](const expr::Binary& b) -> int64_t {
+        const int64_t a = eval_int(b.a, env);
+        if (b.op == BinaryOp::logical_and && !a) return 0;
+        if (b.op == BinaryOp::logical_or && a) return 1;
+        return int_binary(b.op, b.a.type(), a, eval_int(b.b, env));
+      },
+      [&](const expr::Select& s) {
+        return eval_int(eval_int(s.condition, env) ? s.then : s.otherwise, env);
+      },
+      [&](const expr::Cast& c) {
+        return cast_int(e->type, c.a.type(), eval_int(c.a, env), c.saturate);
+      },
+      [&](const expr::Float&) { return no_integer(); },
+      [&](const expr::Load&) { return no_integer(); });
 }
 
 }  // namespace tw

@@ -1,4 +1,4 @@
-// Scalar expressions of the loop IR and of symbolic dimensions: immutable, shared, one node type.
+// Scalar expressions of the loop IR and of symbolic dimensions: immutable, shared.
 // Semantics:
 //  * Integers wrap. `div` truncates for integers and is IEEE for floats; floor_div/floor_mod round
 //  to minus infinity.
@@ -16,16 +16,16 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "ir/dtype.h"
 #include "support/ids.h"
+#include "support/variant.h"
 
 namespace tw {
 
 using BufferId = Id<struct BufferTag>;
-
-enum class ExprKind : uint8_t { int_imm, float_imm, var, load, unary, binary, select, cast };
 
 enum class UnaryOp : uint8_t {
   neg,
@@ -112,20 +112,107 @@ struct DataRange {
   int64_t least = INT64_MIN, most = INT64_MAX;
 };
 
+namespace expr {
+
+struct Int {  // bools too
+  int64_t value = 0;
+};
+struct Float {
+  double value = 0;
+};
+struct Var {
+  std::string name;
+};
+struct Load {
+  BufferId buffer;
+  std::vector<Expr> indices;
+};
+struct Unary {
+  UnaryOp op;
+  Expr a;
+};
+struct Binary {
+  BinaryOp op;
+  Expr a, b;
+};
+struct Select {
+  Expr condition, then, otherwise;
+};
+struct Cast {  // to the node's type
+  Expr a;
+  bool saturate = false;
+};
+
+using Any = std::variant<Int, Float, Var, Load, Unary, Binary, Select, Cast>;
+template <class T>
+concept Kind = kAlternative<T, Any>;
+
+}  // namespace expr
+
 struct ExprNode {
-  ExprKind kind;
+  expr::Any is;
   DType type = DType::i64;
-  int64_t int_value = 0;   // int_imm (bool immediates too)
-  double float_value = 0;  // float_imm
-  std::string name{};      // var
-  BufferId buffer{};       // load
-  UnaryOp unary{};         // unary
-  BinaryOp binary{};       // binary
-  bool saturate = false;   // cast
-  // load: indices; unary 1; binary 2; select: condition, then, else; cast 1
-  std::vector<Expr> args{};
   std::optional<DataRange> data{};  // the makers set it
 };
+
+// The expression as the kind that it is, or null: `if (const auto* load = as<expr::Load>(e))`.
+template <expr::Kind T>
+const T* as(const ExprNode& e) {
+  return std::get_if<T>(&e.is);
+}
+template <expr::Kind T>
+const T* as(const Expr& e) {
+  return std::get_if<T>(&e->is);
+}
+template <expr::Kind... T>
+bool is(const ExprNode& e) {
+  return (std::holds_alternative<T>(e.is) || ...);
+}
+template <expr::Kind... T>
+bool is(const Expr& e) {
+  return is<T...>(*e);
+}
+// Of that operator, or null
+const expr::Unary* as_unary(const Expr& e, UnaryOp op);
+const expr::Binary* as_binary(const Expr& e, BinaryOp op);
+bool is_var(const Expr& e, std::string_view name);
+const std::string* var_name(const Expr& e);  // null: no variable
+
+// Calls the function that takes the expression's kind: there is one for each, or one for all
+// others.
+template <class... Functions>
+decltype(auto) match(const ExprNode& e, Functions&&... functions) {
+  return match_kind(e.is, std::forward<Functions>(functions)...);
+}
+template <class... Functions>
+decltype(auto) match(const Expr& e, Functions&&... functions) {
+  return match_kind(e->is, std::forward<Functions>(functions)...);
+}
+
+// The expressions right inside, in the order of the text: none of immediates and variables.
+template <class F>
+void for_each_operand(const ExprNode& e, F&& fn) {
+  match(
+      e,
+      [&](const expr::Load& load) {
+        for (const Expr& index : load.indices) fn(index);
+      },
+      [&](const expr::Unary& unary) { fn(unary.a); },
+      [&](const expr::Binary& binary) { fn(binary.a), fn(binary.b); },
+      [&](const expr::Select& select) {
+        fn(select.condition), fn(select.then), fn(select.otherwise);
+      },
+      [&](const expr::Cast& cast) { fn(cast.a); }, [](const auto&) {});
+}
+template <class Test>
+bool any_operand(const ExprNode& e, Test&& test) {
+  bool found = false;
+  for_each_operand(e, [&](const Expr& operand) { found = found || test(operand); });
+  return found;
+}
+// The expression over other operands, made anew (and folded); undefined ones of fn keep theirs. The
+// same object where none differs.
+Expr with_operands(const Expr& e, const std::function<Expr(const Expr&)>& fn);
 
 // Makers check operand types (TW_CHECK) and fold constants of i64 arithmetic and trivial identities
 // (x+0, x*1, x*0).

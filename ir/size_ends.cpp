@@ -15,21 +15,17 @@ class EndFinder {
 
   Bounds of(const Expr& e) {
     if (!fits_) return {};
-    switch (e->kind) {
-      case ExprKind::int_imm: return {end(e->int_value), end(e->int_value)};
-      case ExprKind::var: return of_variable(e->name);
-      case ExprKind::binary: return of_binary(*e);
-      case ExprKind::select: return either(of(e->args[1]), of(e->args[2]));
-      case ExprKind::unary: {
-        const Bounds x = of(e->args[0]);
-        if (e->unary == UnaryOp::neg) return {times(x.max, -1), times(x.min, -1)};
-        return {};
-      }
-      case ExprKind::cast: return of(e->args[0]);
-      case ExprKind::load:
-      case ExprKind::float_imm: break;
-    }
-    return {};
+    return match(
+        e, [&](const expr::Int& number) { return Bounds{end(number.value), end(number.value)}; },
+        [&](const expr::Var& variable) { return of_variable(variable.name); },
+        [&](const expr::Binary& made) { return of_binary(made); },
+        [&](const expr::Select& choice) { return either(of(choice.then), of(choice.otherwise)); },
+        [&](const expr::Unary& made) {
+          const Bounds x = of(made.a);
+          return made.op == UnaryOp::neg ? Bounds{times(x.max, -1), times(x.min, -1)} : Bounds();
+        },
+        [&](const expr::Cast& converted) { return of(converted.a); },
+        [](const expr::Load&) { return Bounds(); }, [](const expr::Float&) { return Bounds(); });
   }
   bool fits() const { return fits_; }
 
@@ -61,9 +57,9 @@ class EndFinder {
     return known_[name] = out;
   }
 
-  Bounds of_binary(const ExprNode& e) {
-    const Bounds a = of(e.args[0]), b = of(e.args[1]);
-    switch (e.binary) {
+  Bounds of_binary(const expr::Binary& e) {
+    const Bounds a = of(e.a), b = of(e.b);
+    switch (e.op) {
       case BinaryOp::add: return {sum(a.min, b.min), sum(a.max, b.max)};
       case BinaryOp::sub: return {sum(a.min, times(b.max, -1)), sum(a.max, times(b.min, -1))};
       case BinaryOp::mul: {
@@ -122,7 +118,7 @@ std::optional<Bounds> size_ends(const Expr& size, const Ranges& ranges) {
 
 static bool counted_down(const Expr& e, int64_t& left) {
   if (--left < 0) return false;
-  return std::ranges::all_of(e->args, [&](const Expr& arg) { return counted_down(arg, left); });
+  return !any_operand(*e, [&](const Expr& operand) { return !counted_down(operand, left); });
 }
 
 bool has_many_parts(const Expr& size, int64_t most) {
@@ -131,10 +127,11 @@ bool has_many_parts(const Expr& size, int64_t most) {
     return !counted_down(part, left);
   };
   const Expr* rest = &size;
-  for (; (*rest)->kind == ExprKind::binary &&
-         ((*rest)->binary == BinaryOp::add || (*rest)->binary == BinaryOp::sub);
-       rest = &(*rest)->args[0])
-    if (is_large((*rest)->args[1])) return true;
+  while (const auto* sum = as<expr::Binary>(*rest)) {
+    if (sum->op != BinaryOp::add && sum->op != BinaryOp::sub) break;
+    if (is_large(sum->b)) return true;
+    rest = &sum->a;
+  }
   return is_large(*rest);
 }
 

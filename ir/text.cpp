@@ -61,13 +61,14 @@ std::string suffix(DType type, DType plain) {
   return type == plain ? "" : std::string(":") + dtype_name(type);
 }
 
-std::string imm_text(const ExprNode& e) {
-  if (e.kind == ExprKind::float_imm)
-    return float_text(e.float_value, e.type) + suffix(e.type, DType::f32);
-  if (e.type == DType::boolean) return e.int_value ? "true" : "false";
-  std::string digits = e.type == DType::u64 ? std::to_string(static_cast<uint64_t>(e.int_value))
-                                            : std::to_string(e.int_value);
-  return digits + suffix(e.type, DType::i64);
+std::string text_of(double value, DType type) {
+  return float_text(value, type) + suffix(type, DType::f32);
+}
+std::string text_of(int64_t value, DType type) {
+  if (type == DType::boolean) return value ? "true" : "false";
+  std::string digits = type == DType::u64 ? std::to_string(static_cast<uint64_t>(value))
+                                          : std::to_string(value);
+  return digits + suffix(type, DType::i64);
 }
 
 using Names = std::function<std::string(BufferId)>;
@@ -80,64 +81,63 @@ void write_list(std::string& out, const std::vector<Expr>& list, const Names& na
     write(out, list[i], names, 0);
   }
 }
-void write_call(std::string& out, const char* name, const ExprNode& e, const Names& names) {
-  out += name;
-  out += '(';
-  write_list(out, e.args, names);
+void write_call(std::string& out, const std::string& name, const std::vector<Expr>& operands,
+                const Names& names) {
+  out += name + "(";
+  write_list(out, operands, names);
   out += ')';
 }
 
-void write_unary(std::string& out, const ExprNode& e, const Names& names, int level) {
-  const char* prefix = e.unary == UnaryOp::neg           ? "-"
-                       : e.unary == UnaryOp::logical_not ? "!"
-                       : e.unary == UnaryOp::bit_not     ? "~"
-                                                         : nullptr;
-  if (!prefix) return write_call(out, op_name(e.unary), e, names);
+void write_kind(std::string& out, const expr::Unary& e, const Names& names, int level) {
+  const char* prefix = e.op == UnaryOp::neg           ? "-"
+                       : e.op == UnaryOp::logical_not ? "!"
+                       : e.op == UnaryOp::bit_not     ? "~"
+                                                      : nullptr;
+  if (!prefix) return write_call(out, op_name(e.op), {e.a}, names);
   bool wrap = level > kPrefixLevel;
   out += wrap ? "(" : "";
   out += prefix;
-  write(out, e.args[0], names, kPrimaryLevel);
+  write(out, e.a, names, kPrimaryLevel);
   out += wrap ? ")" : "";
 }
 
-void write_binary(std::string& out, const ExprNode& e, const Names& names, int level) {
-  const Infix* infix = infix_of(e.binary);
-  if (!infix) return write_call(out, op_name(e.binary), e, names);
+void write_kind(std::string& out, const expr::Binary& e, const Names& names, int level) {
+  const Infix* infix = infix_of(e.op);
+  if (!infix) return write_call(out, op_name(e.op), {e.a, e.b}, names);
   bool wrap = level > infix->level;
   out += wrap ? "(" : "";
-  write(out, e.args[0], names, infix->level);
+  write(out, e.a, names, infix->level);
   out += ' ';
   out += infix->text;
   out += ' ';
-  write(out, e.args[1], names, infix->level + 1);
+  write(out, e.b, names, infix->level + 1);
   out += wrap ? ")" : "";
 }
 
 void write(std::string& out, const Expr& e, const Names& names, int level) {
-  switch (e->kind) {
-    case ExprKind::int_imm:
-    case ExprKind::float_imm: {
-      std::string text = imm_text(*e);
-      bool wrap = text[0] == '-' && level > kPrefixLevel;
-      out += wrap ? "(" + text + ")" : text;
-      return;
-    }
-    case ExprKind::var: out += e->name + suffix(e->type, DType::i64); return;
-    case ExprKind::load:
-      TW_CHECK(names != nullptr, "printing a load needs the buffers' names");
-      out += names(e->buffer) + "[";
-      write_list(out, e->args, names);
-      out += ']';
-      return;
-    case ExprKind::unary: write_unary(out, *e, names, level); return;
-    case ExprKind::binary: write_binary(out, *e, names, level); return;
-    case ExprKind::select: write_call(out, "select", *e, names); return;
-    case ExprKind::cast:
-      write_call(out, ((e->saturate ? "sat." : "") + std::string(dtype_name(e->type))).c_str(), *e,
-                 names);
-      return;
-  }
-  TW_UNREACHABLE("bad expression kind");
+  const auto write_number = [&](const std::string& text) {
+    bool wrap = text[0] == '-' && level > kPrefixLevel;
+    out += wrap ? "(" + text + ")" : text;
+  };
+  match(
+      e, [&](const expr::Int& number) { write_number(text_of(number.value, e->type)); },
+      [&](const expr::Float& number) { write_number(text_of(number.value, e->type)); },
+      [&](const expr::Var& variable) { out += variable.name + suffix(e->type, DType::i64); },
+      [&](const expr::Load& read) {
+        TW_CHECK(names != nullptr, "printing a load needs the buffers' names");
+        out += names(read.buffer) + "[";
+        write_list(out, read.indices, names);
+        out += ']';
+      },
+      [&](const expr::Unary& made) { write_kind(out, made, names, level); },
+      [&](const expr::Binary& made) { write_kind(out, made, names, level); },
+      [&](const expr::Select& choice) {
+        write_call(out, "select", {choice.condition, choice.then, choice.otherwise}, names);
+      },
+      [&](const expr::Cast& converted) {
+        write_call(out, (converted.saturate ? "sat." : "") + std::string(dtype_name(e->type)),
+                   {converted.a}, names);
+      });
 }
 
 }  // namespace
@@ -164,10 +164,10 @@ class ExprParser {
 
   // A whole-number literal takes the other type; anything else is returned as it is.
   Expected<Expr> fit(const Expr& e, DType type, const Token& at) {
-    bool literal = e->kind == ExprKind::int_imm && e.type() == DType::i64;
+    const auto literal = e.type() == DType::i64 ? as_const(e) : std::nullopt;
     if (!literal || type == DType::i64 || type == DType::boolean) return e;
-    if (is_float(type)) return float_imm(static_cast<double>(e->int_value), type);
-    return sized(e->int_value, type, at);
+    if (is_float(type)) return float_imm(static_cast<double>(*literal), type);
+    return sized(*literal, type, at);
   }
 
   Expected<Expr> of_type(DType type) {

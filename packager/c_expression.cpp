@@ -66,18 +66,19 @@ class CWriter {
   }
 
   std::optional<std::string> spelled(const Expr& e) {
-    if (e->kind == ExprKind::int_imm) return std::to_string(e->int_value);
-    if (e->kind == ExprKind::var) return variable_(e->name);
+    if (const auto number = as_const(e)) return std::to_string(*number);
+    if (const std::string* name = var_name(e)) return variable_(*name);
     std::vector<std::string> parts;
-    for (const Expr& arg : e->args) {
-      const std::optional<std::string> text = part(arg);
-      if (!text) return std::nullopt;
-      parts.push_back(*text);
-    }
-    if (e->kind == ExprKind::select)
-      return "(" + parts[0] + " ? " + parts[1] + " : " + parts[2] + ")";
-    if (e->kind != ExprKind::binary) return std::nullopt;
-    const CSpelling spelling = spelling_of(e->binary);
+    const bool unknown = any_operand(*e, [&](const Expr& operand) {
+      const std::optional<std::string> text = part(operand);
+      if (text) parts.push_back(*text);
+      return !text;
+    });
+    if (unknown) return std::nullopt;
+    if (is<expr::Select>(e)) return "(" + parts[0] + " ? " + parts[1] + " : " + parts[2] + ")";
+    const auto* made = as<expr::Binary>(e);
+    if (!made) return std::nullopt;
+    const CSpelling spelling = spelling_of(made->op);
     if (spelling.infix) return "(" + parts[0] + " " + spelling.infix + " " + parts[1] + ")";
     if (spelling.function)
       return std::string(spelling.function) + "(" + parts[0] + ", " + parts[1] + ")";

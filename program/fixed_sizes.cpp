@@ -50,17 +50,18 @@ class Narrowing {
   Bounds bounds(const Expr& e) const { return constant_bounds(e, ranges_); }
 
   void take(const Expr& condition) {
-    if (condition->kind != ExprKind::binary) return;
-    const Expr &a = condition->args[0], &b = condition->args[1];
-    if (condition->binary == BinaryOp::logical_and) {
+    const auto* made = as<expr::Binary>(condition);
+    if (!made) return;
+    const Expr &a = made->a, &b = made->b;
+    if (made->op == BinaryOp::logical_and) {
       take(a), take(b);
-    } else if (condition->binary == BinaryOp::logical_or) {
+    } else if (made->op == BinaryOp::logical_or) {
       if (is_const(simplify(a, ranges_), 0)) take(b);
       else if (is_const(simplify(b, ranges_), 0)) take(a);
-    } else if (condition->binary == BinaryOp::eq) {
+    } else if (made->op == BinaryOp::eq) {
       take_equal(a, b);
-    } else if (condition->binary == BinaryOp::le || condition->binary == BinaryOp::lt) {
-      const int64_t apart = condition->binary == BinaryOp::lt ? 1 : 0;
+    } else if (made->op == BinaryOp::le || made->op == BinaryOp::lt) {
+      const int64_t apart = made->op == BinaryOp::lt ? 1 : 0;
       narrow(a, {{}, difference_of(bounds(b).max, apart)});
       narrow(b, {sum_of(bounds(a).min, apart), {}});
     }
@@ -76,24 +77,25 @@ class Narrowing {
   // e lies in `to`.
   void narrow(const Expr& e, const Bounds& to) {
     if (!to.min && !to.max) return;
-    if (e->kind == ExprKind::var) return narrow_symbol(e->name, to);
-    if (e->kind != ExprKind::binary) return;
-    const Expr &a = e->args[0], &b = e->args[1];
+    if (const std::string* name = var_name(e)) return narrow_symbol(*name, to);
+    const auto* made = as<expr::Binary>(e);
+    if (!made) return;
+    const Expr &a = made->a, &b = made->b;
     const Bounds of_a = bounds(a), of_b = bounds(b);
-    if (e->binary == BinaryOp::add) {
+    if (made->op == BinaryOp::add) {
       narrow(a, {difference_of(to.min, of_b.max), difference_of(to.max, of_b.min)});
       narrow(b, {difference_of(to.min, of_a.max), difference_of(to.max, of_a.min)});
-    } else if (e->binary == BinaryOp::sub) {
+    } else if (made->op == BinaryOp::sub) {
       narrow(a, {sum_of(to.min, of_b.min), sum_of(to.max, of_b.max)});
       narrow(b, {difference_of(of_a.min, to.max), difference_of(of_a.max, to.min)});
-    } else if (e->binary == BinaryOp::mul) {
+    } else if (made->op == BinaryOp::mul) {
       narrow_factor(a, b, to), narrow_factor(b, a, to);
-    } else if (e->binary == BinaryOp::floor_div) {
+    } else if (made->op == BinaryOp::floor_div) {
       if (const auto by = as_const(b); by && *by > 0)
         narrow(a, {product_of(to.min, *by), sum_of(product_of(to.max, *by), *by - 1)});
-    } else if (e->binary == BinaryOp::min) {
+    } else if (made->op == BinaryOp::min) {
       narrow(a, {to.min, {}}), narrow(b, {to.min, {}});
-    } else if (e->binary == BinaryOp::max) {
+    } else if (made->op == BinaryOp::max) {
       narrow(a, {{}, to.max}), narrow(b, {{}, to.max});
     }
   }

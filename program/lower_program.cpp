@@ -27,17 +27,16 @@ Kernel copy_kernel(DType dtype, const Expr& count) {
   Kernel copy;
   copy.name = "copy";
   visit(count, [&](const Expr& e) {
-    if (e->kind == ExprKind::var && !std::ranges::count(copy.symbols, e->name))
-      copy.symbols.push_back(e->name);
+    const std::string* name = var_name(e);
+    if (name && !std::ranges::count(copy.symbols, *name)) copy.symbols.push_back(*name);
   });
   copy.buffers = {{"x", dtype, {count}, BufferRole::input, "global"},
                   {"y", dtype, {count}, BufferRole::output, "global"}};
-  StmtNode store{};
-  store.label = "y";
-  store.buffer = BufferId{1};
-  store.indices = {var("i0")};
-  store.value = load(BufferId{0}, dtype, {var("i0")});
-  copy.body = make_loop("i0", count, make_store(std::move(store)));
+  copy.body = make_loop("i0", count,
+                        make_store({.label = "y",
+                                    .buffer = BufferId{1},
+                                    .indices = {var("i0")},
+                                    .value = load(BufferId{0}, dtype, {var("i0")})}));
   return copy;
 }
 

@@ -19,7 +19,8 @@ Error check_outside(const Expr& bytes, const Graph& graph, const Node& node,
   std::string inner;
   const std::vector<std::string> known = graph.all_symbols();
   visit(bytes, [&](const Expr& e) {
-    if (e->kind == ExprKind::var && !std::ranges::count(known, e->name)) inner = e->name;
+    const std::string* name = var_name(e);
+    if (name && !std::ranges::count(known, *name)) inner = *name;
   });
   if (inner.empty()) return Error::success();
   return make_error(DiagCode::unsupported,

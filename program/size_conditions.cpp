@@ -49,7 +49,7 @@ std::string place_of_symbol(const Graph& graph, const std::string& symbol) {
   for (const ValueId input : graph.inputs()) {
     const Shape& shape = graph.value(input).type.shape;
     for (size_t axis = 0; axis < shape.size(); ++axis)
-      if (shape[axis]->kind == ExprKind::var && shape[axis]->name == symbol)
+      if (is_var(shape[axis], symbol))
         return "'" + graph.value(input).name + "', axis " + std::to_string(axis);
   }
   return "the inputs";
@@ -59,9 +59,8 @@ std::string place_of_symbol(const Graph& graph, const std::string& symbol) {
 
 Expr interface_terms(const Expr& e) {
   return rewrite(e, [](const Expr& part) {
-    return part->kind == ExprKind::var && interface_name(part->name) != part->name
-               ? var(interface_name(part->name))
-               : Expr();
+    const std::string* name = var_name(part);
+    return name && interface_name(*name) != *name ? var(interface_name(*name)) : Expr();
   });
 }
 
@@ -167,10 +166,10 @@ void SizeConditions::need_walkable(ValueId value, const std::string& title) {
 void SizeConditions::need_countable(ValueId value, const std::string& title) {
   const Expr bytes = byte_count(graph_.value(value).type);
   if (as_const(bytes) || !needed_.insert(to_string(bytes)).second) return;
-  const bool product = bytes->kind == ExprKind::binary && bytes->binary == BinaryOp::mul &&
-                       as_const(bytes->args[1]);
-  const int64_t times = product ? *as_const(bytes->args[1]) : 1;
-  const auto [of_size, fresh] = multiples_.try_emplace(to_string(product ? bytes->args[0] : bytes),
+  const auto* product = as_binary(bytes, BinaryOp::mul);
+  const auto factor = product ? as_const(product->b) : std::nullopt;
+  const int64_t times = factor.value_or(1);
+  const auto [of_size, fresh] = multiples_.try_emplace(to_string(factor ? product->a : bytes),
                                                        times, program_.conditions.size());
   auto& [most, condition] = of_size->second;
   if (!fresh && times <= most) return;

@@ -37,14 +37,14 @@ struct Threads {
 Threads threads_of(const Statement& s, const Use& use) {
   Threads out;
   for (size_t i = 0; i < s.loops.size(); ++i) {
-    const LoopKind kind = s.loops[i].node->loop_kind;
+    const LoopKind kind = s.loops[i].node->kind;
     if (kind == LoopKind::parallel || is_concurrent(kind))
       (use.moved[i] ? out.count : out.reuse) *= s.loops[i].extent;
   }
   return out;
 }
 
-void add_loop(const Kernel& kernel, const StmtNode& loop, const std::vector<Below>& below,
+void add_loop(const Kernel& kernel, const stmt::Loop& loop, const std::vector<Below>& below,
               IterVarRow& row) {
   const Statement& first = *below.front().statement;
   const size_t depth = below.front().depth;
@@ -60,7 +60,7 @@ void add_loop(const Kernel& kernel, const StmtNode& loop, const std::vector<Belo
   }
   row.add(at + "bottomup", bottomup);
   for (int k = 0; k < kLoopKindCount; ++k)
-    row.add(at + loop_kind_name(static_cast<LoopKind>(k)), static_cast<int>(loop.loop_kind) == k);
+    row.add(at + loop_kind_name(static_cast<LoopKind>(k)), static_cast<int>(loop.kind) == k);
   row.add(at + "reduce", loop.role != AxisRole::spatial);
   row.add(at + "adds", add);
   row.add(at + "muls", mul);
@@ -87,12 +87,12 @@ void add_loop(const Kernel& kernel, const StmtNode& loop, const std::vector<Belo
 
 FeatureRow itervar_row(const Kernel& kernel, std::vector<std::string>* names) {
   const std::vector<Statement> statements = statements_of(kernel);
-  std::vector<const StmtNode*> loops;  // in the order of the text
+  std::vector<const stmt::Loop*> loops;  // in the order of the text
   visit(kernel.body, [&](const Stmt& s) {
-    if (s->kind == StmtKind::loop) loops.push_back(s.get());
+    if (const auto* loop = as<stmt::Loop>(s)) loops.push_back(loop);
   });
   IterVarRow row(names);
-  for (const StmtNode* loop : loops) {
+  for (const stmt::Loop* loop : loops) {
     std::vector<Below> below;
     for (const Statement& s : statements)
       for (size_t d = 0; d < s.loops.size(); ++d)

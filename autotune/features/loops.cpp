@@ -54,8 +54,8 @@ void add_kind(const Statement& s, const std::string& name, LoopKind kind, LoopsR
   double number = 0, product = 1, inner = 1;
   size_t position = 0;
   for (size_t i = 0; i < s.loops.size(); ++i) {
-    const StmtNode& loop = *s.loops[i].node;
-    if (loop.loop_kind != kind) continue;
+    const stmt::Loop& loop = *s.loops[i].node;
+    if (loop.kind != kind) continue;
     ++number;
     product *= s.loops[i].extent;
     inner = s.loops[i].extent;
@@ -75,9 +75,9 @@ void add_device(const Statement& s, LoopsRow& row) {
   std::array<double, 6> lengths = {};
   double virtual_threads = 0, bound = 0;
   for (const LoopAround& l : s.loops) {
-    if (l.node->loop_kind == LoopKind::vthread)
+    if (l.node->kind == LoopKind::vthread)
       virtual_threads = std::max(1.0, virtual_threads) * l.extent;
-    if (l.node->loop_kind != LoopKind::bind) continue;
+    if (l.node->kind != LoopKind::bind) continue;
     bound = 1;
     for (size_t i = 0; i < axes.size(); ++i)
       if (l.node->axis == axes[i]) lengths[i] = l.extent;
@@ -245,10 +245,8 @@ std::vector<FeatureRow> loop_rows(const Kernel& kernel) {
 
 std::vector<std::string> loop_feature_names() {
   Kernel kernel{"k", {}, {{"x", DType::f32, {Expr(1)}, BufferRole::output}}, {}, nullptr};
-  StmtNode store{StmtKind::store};
-  store.label = "x", store.buffer = BufferId{0}, store.indices = {Expr(0)},
-  store.value = float_imm(0);
-  kernel.body = make_store(store);
+  kernel.body = make_store(
+      {.label = "x", .buffer = BufferId{0}, .indices = {Expr(0)}, .value = float_imm(0)});
   const std::vector<Statement> all = statements_of(kernel);
   std::vector<std::string> names;
   row_of(kernel, all, all.front(), &names);

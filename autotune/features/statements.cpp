@@ -40,9 +40,9 @@ template <class Env>
 Span bound(const Expr& e, const Env& env);
 
 template <class Env>
-Span bound_binary(const Expr& e, const Env& env) {
-  const Span a = bound(e->args[0], env), b = bound(e->args[1], env);
-  switch (e->binary) {
+Span bound_binary(const expr::Binary& binary, const Env& env) {
+  const Span a = bound(binary.a, env), b = bound(binary.b, env);
+  switch (binary.op) {
     case BinaryOp::add: return {a.lo + b.lo, a.hi + b.hi};
     case BinaryOp::sub: return {a.lo - b.hi, a.hi - b.lo};
     case BinaryOp::mul: return corners(a, b, [](double x, double y) { return x * y; });
@@ -77,21 +77,24 @@ Span bound_binary(const Expr& e, const Env& env) {
 
 template <class Env>
 Span bound(const Expr& e, const Env& env) {
-  switch (e->kind) {
-    case ExprKind::int_imm:
-      return {static_cast<double>(e->int_value), static_cast<double>(e->int_value)};
-    case ExprKind::float_imm: return {e->float_value, e->float_value};
-    case ExprKind::var: return env.of(e->name);
-    case ExprKind::load: return {};  // a gathered index: nothing is known of it
-    case ExprKind::unary: {
-      const Span a = bound(e->args[0], env);
-      return e->unary == UnaryOp::neg ? Span{-a.hi, -a.lo} : a;
-    }
-    case ExprKind::binary: return bound_binary(e, env);
-    case ExprKind::select: return joined(bound(e->args[1], env), bound(e->args[2], env));
-    case ExprKind::cast: return bound(e->args[0], env);
-  }
-  TW_UNREACHABLE("an expression");
+  return match(
+      e,
+      [](const expr::Int& number) {
+        const auto value = static_cast<double>(number.value);
+        return Span{value, value};
+      },
+      [](const expr::Float& number) { return Span{number.value, number.value}; },
+      [&](const expr::Var& variable) { return env.of(variable.name); },
+      [](const expr::Load&) { return Span{}; },  // a gathered index: nothing is known of it
+      [&](const expr::Unary& unary) {
+        const Span a = bound(unary.a, env);
+        return unary.op == UnaryOp::neg ? Span{-a.hi, -a.lo} : a;
+      },
+      [&](const expr::Binary& binary) { return bound_binary(binary, env); },
+      [&](const expr::Select& select) {
+        return joined(bound(select.then, env), bound(select.otherwise, env));
+      },
+      [&](const expr::Cast& cast) { return bound(cast.a, env); });
 }
 
 struct Middle {  // every loop in its middle
@@ -140,53 +143,56 @@ void add_use(Statement& s, BufferId buffer, const std::vector<Expr>& indices, bo
   touch->uses.push_back(std::move(use));
 }
 
+void count_op(Statement& s, const expr::Unary& unary) {
+  OpCounts& ops = is_float(unary.a.type()) ? s.floats : s.ints;
+  ++(unary.op == UnaryOp::logical_not                       ? s.bools
+     : unary.op == UnaryOp::neg || unary.op == UnaryOp::abs ? ops.other
+                                                            : ops.math);
+}
+
+void count_op(Statement& s, const expr::Binary& binary) {
+  OpCounts& ops = is_float(binary.a.type()) ? s.floats : s.ints;
+  switch (binary.op) {
+    case BinaryOp::add:
+    case BinaryOp::sub:
+      // The product itself is seen later
+      if (as_binary(binary.a, BinaryOp::mul) || as_binary(binary.b, BinaryOp::mul))
+        ++ops.mad, --ops.mul;
+      else ++ops.add;
+      return;
+    case BinaryOp::mul: ++ops.mul; return;
+    case BinaryOp::div:
+    case BinaryOp::floor_div:
+    case BinaryOp::floor_mod:
+    case BinaryOp::mod: ++ops.div; return;
+    case BinaryOp::lt:
+    case BinaryOp::le:
+    case BinaryOp::eq:
+    case BinaryOp::ne:
+    case BinaryOp::min:
+    case BinaryOp::max: ++ops.compare; return;
+    case BinaryOp::pow: ++ops.math; return;
+    case BinaryOp::logical_and:
+    case BinaryOp::logical_or:
+    case BinaryOp::logical_xor: ++s.bools; return;
+    case BinaryOp::bit_and:
+    case BinaryOp::bit_or:
+    case BinaryOp::bit_xor:
+    case BinaryOp::shl:
+    case BinaryOp::shr: ++ops.other; return;
+  }
+}
+
 void count_ops(Statement& s, const Expr& e) {
   visit(e, [&](const Expr& n) {
-    if (n->kind == ExprKind::select) ++s.selects;
-    if (n->kind != ExprKind::unary && n->kind != ExprKind::binary) return;
-    OpCounts& ops = is_float(n->args[0].type()) ? s.floats : s.ints;
-    if (n->kind == ExprKind::unary) {
-      ++(n->unary == UnaryOp::logical_not                       ? s.bools
-         : n->unary == UnaryOp::neg || n->unary == UnaryOp::abs ? ops.other
-                                                                : ops.math);
-      return;
-    }
-    const auto product = [](const Expr& a) {
-      return a->kind == ExprKind::binary && a->binary == BinaryOp::mul;
-    };
-    switch (n->binary) {
-      case BinaryOp::add:
-      case BinaryOp::sub:
-        // The product itself is seen later
-        if (product(n->args[0]) || product(n->args[1])) ++ops.mad, --ops.mul;
-        else ++ops.add;
-        return;
-      case BinaryOp::mul: ++ops.mul; return;
-      case BinaryOp::div:
-      case BinaryOp::floor_div:
-      case BinaryOp::floor_mod:
-      case BinaryOp::mod: ++ops.div; return;
-      case BinaryOp::lt:
-      case BinaryOp::le:
-      case BinaryOp::eq:
-      case BinaryOp::ne:
-      case BinaryOp::min:
-      case BinaryOp::max: ++ops.compare; return;
-      case BinaryOp::pow: ++ops.math; return;
-      case BinaryOp::logical_and:
-      case BinaryOp::logical_or:
-      case BinaryOp::logical_xor: ++s.bools; return;
-      case BinaryOp::bit_and:
-      case BinaryOp::bit_or:
-      case BinaryOp::bit_xor:
-      case BinaryOp::shl:
-      case BinaryOp::shr: ++ops.other; return;
-    }
+    if (is<expr::Select>(n)) ++s.selects;
+    if (const auto* unary = as<expr::Unary>(n)) count_op(s, *unary);
+    if (const auto* binary = as<expr::Binary>(n)) count_op(s, *binary);
   });
 }
 
 void read_store(Statement& s) {
-  const StmtNode& store = *s.store;
+  const stmt::Store& store = *s.store;
   add_use(s, store.buffer, store.indices, true);
   std::vector<Expr> expressions = store.indices;
   for (const Expr& e : {store.value, store.where})
@@ -194,14 +200,13 @@ void read_store(Statement& s) {
   for (const Expr& e : expressions) {
     count_ops(s, e);
     visit(e, [&](const Expr& n) {
-      if (n->kind == ExprKind::load) add_use(s, n->buffer, n->args, false);
+      if (const auto* load = as<expr::Load>(n)) add_use(s, load->buffer, load->indices, false);
     });
   }
   if (store.combiner == Combiner::none) return;
   s.touches.front().read = true;
   OpCounts& ops = is_float(store.value.type()) ? s.floats : s.ints;
-  const bool product = store.value->kind == ExprKind::binary &&
-                       store.value->binary == BinaryOp::mul;
+  const bool product = as_binary(store.value, BinaryOp::mul) != nullptr;
   switch (store.combiner) {
     case Combiner::none: return;
     case Combiner::add:
@@ -214,20 +219,20 @@ void read_store(Statement& s) {
   }
 }
 
-void collect(const Stmt& stmt, Statement& around, std::vector<Statement>& out) {
-  if (stmt->kind == StmtKind::store) {
+void collect(const Stmt& s, Statement& around, std::vector<Statement>& out) {
+  if (const auto* store = as<stmt::Store>(s)) {
     out.push_back(around);
-    out.back().store = stmt.get();
-    out.back().guards += stmt->where.defined();
+    out.back().store = store;
+    out.back().guards += store->where.defined();
     read_store(out.back());
     return;
   }
-  const bool loop = stmt->kind == StmtKind::loop, guard = stmt->kind == StmtKind::if_then;
+  const auto* loop = as<stmt::Loop>(s);
+  const bool guard = is<stmt::If>(s);
   if (loop)
-    around.loops.push_back(
-        {stmt.get(), std::max(1.0, bound(stmt->extent, Middle{around.loops}).hi)});
+    around.loops.push_back({loop, std::max(1.0, bound(loop->extent, Middle{around.loops}).hi)});
   around.guards += guard;
-  for (const Stmt& child : stmt->body) collect(child, around, out);
+  for (const Stmt& child : children(s)) collect(child, around, out);
   around.guards -= guard;
   if (loop) around.loops.pop_back();
 }
@@ -327,10 +332,9 @@ double modulus(const Use& use, std::string_view var) {
   double out = 0;
   for (const Expr& index : use.indices)
     visit(index, [&](const Expr& n) {
-      if (n->kind == ExprKind::binary && n->binary == BinaryOp::floor_mod &&
-          uses_var(n->args[0], var))
-        out = static_cast<double>(
-            as_const(n->args[1]).value_or(static_cast<int64_t>(kSymbolValue)));
+      const auto* mod = as_binary(n, BinaryOp::floor_mod);
+      if (mod && uses_var(mod->a, var))
+        out = static_cast<double>(as_const(mod->b).value_or(static_cast<int64_t>(kSymbolValue)));
     });
   return out;
 }

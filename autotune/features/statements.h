@@ -12,7 +12,7 @@ namespace tw::features {
 inline constexpr double kSymbolValue = 64;
 
 struct LoopAround {
-  const StmtNode* node = nullptr;
+  const stmt::Loop* node = nullptr;
   double extent = 1;
 };
 
@@ -35,7 +35,7 @@ struct OpCounts {
 };
 
 struct Statement {
-  const StmtNode* store = nullptr;
+  const stmt::Store* store = nullptr;
   std::vector<LoopAround> loops;  // outermost first
   std::vector<Touch> touches;     // the written buffer first, then in order of reading
   OpCounts floats, ints;          // of one run; ints: indices too

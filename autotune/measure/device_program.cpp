@@ -24,12 +24,11 @@ Kernel copy_kernel(DType dtype, int64_t count) {
   copy.name = "copy";
   copy.buffers = {{"x", dtype, {Expr(count)}, BufferRole::input, "global"},
                   {"y", dtype, {Expr(count)}, BufferRole::output, "global"}};
-  StmtNode store{};
-  store.label = "y";
-  store.buffer = BufferId{1};
-  store.indices = {var("i0")};
-  store.value = load(BufferId{0}, dtype, {var("i0")});
-  copy.body = make_loop("i0", Expr(count), make_store(std::move(store)));
+  copy.body = make_loop("i0", Expr(count),
+                        make_store({.label = "y",
+                                    .buffer = BufferId{1},
+                                    .indices = {var("i0")},
+                                    .value = load(BufferId{0}, dtype, {var("i0")})}));
   return copy;
 }
 

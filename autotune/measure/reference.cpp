@@ -54,9 +54,11 @@ double tolerance_of(const Kernel& kernel) {
   constexpr double kSums = 1e-4;
   double step = 0;  // between neighbours, of their size
   visit(kernel.body, [&](const Stmt& s) {
-    if (s->kind != StmtKind::store) return;
-    visit(s->value, [&](const Expr& e) {
-      if (e->kind != ExprKind::cast || !is_float(e->args[0].type())) return;
+    const auto* store = as<stmt::Store>(s);
+    if (!store) return;
+    visit(store->value, [&](const Expr& e) {
+      const auto* cast = as<expr::Cast>(e);
+      if (!cast || !is_float(cast->a.type())) return;
       if (e.type() == DType::bf16) step = std::max(step, 0x1p-7);
       if (e.type() == DType::f16) step = std::max(step, 0x1p-10);
     });

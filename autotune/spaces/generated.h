@@ -37,13 +37,12 @@ struct Nest {
   // Of a central sum:
   std::vector<Product> products;  // most products a cycle first
   std::vector<Operand> operands;  // that may be copied
-  Stmt store;
+  StoreRef store;
   bool sums() const { return !reduce.empty() && store->combiner != Combiner::none; }
   // Its elements may be made where another nest reads them.
   bool pure() const {
     return reduce.empty() && store->combiner == Combiner::none && alone && temp && !in_scan &&
-           std::ranges::none_of(store->indices,
-                                [](const Expr& e) { return e->kind == ExprKind::binary; });
+           std::ranges::none_of(store->indices, [](const Expr& e) { return is<expr::Binary>(e); });
   }
 };
 

@@ -4,7 +4,6 @@
 
 #include "autotune/spaces/generated.h"
 #include "ir/kernel/stack_limits.h"
-#include "ir/schedule/nest.h"
 
 namespace tw::generated {
 namespace {
@@ -18,29 +17,31 @@ double count(const Expr& extent) {
 
 Nest nest_of(const ScheduleBuilder& as_lowered, const Stage& stage) {
   const Kernel& kernel = as_lowered.kernel();
-  const Stmt store = as_lowered.store_of(stage);
+  const StoreRef store = as_lowered.store_of(stage);
   Nest nest;
   nest.stage = stage;
   nest.temp = kernel.buffer(store->buffer).role == BufferRole::temp;
   nest.store = store;
-  Stmt own;  // the outermost statement of the nest
+  LoopRef own;  // the outermost loop of the nest
   for (const Stmt& s : path_to(kernel.body, store->label)) {
-    if (s->kind != StmtKind::loop) continue;
-    if (s->role == AxisRole::scan) {
+    const auto* loop = as<stmt::Loop>(s);
+    if (!loop) continue;
+    if (loop->role == AxisRole::scan) {
       nest.in_scan = true;
       continue;
     }
-    if (!own) own = s;
-    (s->role == AxisRole::reduce ? nest.reduce : nest.spatial)
-        .push_back(as_lowered.loop_of(s->var));
-    nest.points *= count(s->extent);
+    if (!own) own = LoopRef(s);
+    (loop->role == AxisRole::reduce ? nest.reduce : nest.spatial)
+        .push_back(as_lowered.loop_of(loop->var));
+    nest.points *= count(loop->extent);
   }
   nest.alone = own && stores_of(own).size() == 1;
   for (const Stage& other : as_lowered.stages()) {
     bool reads = false;
-    sched::visit_exprs(*as_lowered.store_of(other), [&](const Expr& e) {
+    visit_exprs(*as_lowered.store_of(other).stmt(), [&](const Expr& e) {
       visit(e, [&](const Expr& n) {
-        reads |= n->kind == ExprKind::load && n->buffer == store->buffer;
+        const auto* load = as<expr::Load>(n);
+        reads |= load && load->buffer == store->buffer;
       });
     });
     if (reads && other != stage) nest.readers.push_back(other);

@@ -19,8 +19,7 @@ Panel panel_of(const ScheduleBuilder& s, const Nest& sum, const Stage& stage,
   for (auto loop = sum.spatial.rbegin(); loop != sum.spatial.rend(); ++loop) {
     const int64_t width = s.extent(s.moved(stage, *loop)).value_or(1);
     for (size_t d = 0; width > 1 && d < operand.at.size(); ++d)
-      if (operand.at[d]->kind == ExprKind::var && operand.at[d]->name == loop->name())
-        return {d, width};
+      if (is_var(operand.at[d], loop->name())) return {d, width};
   }
   return {};
 }
@@ -58,7 +57,8 @@ void map_copy(ScheduleBuilder& s, const Stage& copy, const Loop& at, const Loop&
 bool reads(const ScheduleBuilder& s, const Stage& stage, const BufferName& buffer) {
   bool found = false;
   visit(s.store_of(stage)->value, [&](const Expr& e) {
-    found |= e->kind == ExprKind::load && s.name_of(e->buffer) == buffer;
+    const auto* load = as<expr::Load>(e);
+    found |= load && s.name_of(load->buffer) == buffer;
   });
   return found;
 }
@@ -69,13 +69,14 @@ std::vector<Operand> operands_of(const Kernel& kernel, const Target& target, con
   std::vector<Operand> operands;
   const ScheduleBuilder as_lowered(kernel, target);
   visit(sum.store->value, [&](const Expr& e) {
-    if (e->kind != ExprKind::load) return;
-    const BufferName name = as_lowered.name_of(e->buffer);
+    const auto* load = as<expr::Load>(e);
+    if (!load) return;
+    const BufferName name = as_lowered.name_of(load->buffer);
     if (std::ranges::find(operands, name, &Operand::name) != operands.end()) return;
     ScheduleBuilder tried = as_lowered;
     tried.cache_read(name, sum.stage, sum.stage.label() + "_copy", "stack");
-    if (tried.sound())
-      operands.push_back({name, e->args, kernel.buffer(e->buffer).role == BufferRole::constant});
+    const bool constant = kernel.buffer(load->buffer).role == BufferRole::constant;
+    if (tried.sound()) operands.push_back({name, load->indices, constant});
   });
   return operands;
 }
@@ -106,10 +107,11 @@ Loops pack_operands(ScheduleBuilder& s, const Nest& sum, const Stage& stage, con
     s.compute_at(copy, at);
     if (!s.sound()) return shared;
     keep_near(s, copy);
-    const Expr walks = s.store_of(copy)->indices[panel.dim];
+    const Expr index = s.store_of(copy)->indices[panel.dim];
+    const auto* walks = as<expr::Var>(index);
     const bool laid = panels && panel.width > 1;
     if (laid) lay_in_panels(s, copy, panel);
-    map_copy(s, copy, at, laid && walks->kind == ExprKind::var ? s.loop_of(walks->name) : Loop());
+    map_copy(s, copy, at, laid && walks ? s.loop_of(walks->name) : Loop());
     shared.resize(std::min(shared.size(), outside + 1));
   }
   return shared;

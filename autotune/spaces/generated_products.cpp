@@ -12,7 +12,7 @@ namespace {
 std::vector<DType> loaded_types(const Kernel& kernel, const Nest& sum) {
   std::vector<DType> types;
   visit(sum.store->value, [&](const Expr& e) {
-    if (e->kind == ExprKind::load) types.push_back(kernel.buffer(e->buffer).dtype);
+    if (const auto* load = as<expr::Load>(e)) types.push_back(kernel.buffer(load->buffer).dtype);
   });
   return types;
 }

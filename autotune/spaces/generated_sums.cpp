@@ -18,13 +18,13 @@ std::map<std::string, std::string> reader_loops(const Nest& sum, const Nest& rea
   std::map<std::string, std::string> loops;
   bool plain = true;
   visit(reader.store->value, [&](const Expr& e) {
-    if (e->kind != ExprKind::load || e->buffer != sum.store->buffer) return;
-    for (size_t d = 0; d < e->args.size(); ++d) {
-      const Expr &of_sum = sum.store->indices[d], &read = e->args[d];
-      if (of_sum->kind != ExprKind::var) continue;
-      plain &= read->kind == ExprKind::var;
-      if (read->kind == ExprKind::var)
-        plain &= loops.try_emplace(of_sum->name, read->name).first->second == read->name;
+    const auto* load = as<expr::Load>(e);
+    if (!load || load->buffer != sum.store->buffer) return;
+    for (size_t d = 0; d < load->indices.size(); ++d) {
+      const auto *of_sum = as<expr::Var>(sum.store->indices[d]),
+                 *read = as<expr::Var>(load->indices[d]);
+      if (!of_sum) continue;
+      plain &= read && loops.try_emplace(of_sum->name, read->name).first->second == read->name;
     }
   });
   return plain && !loops.empty() ? loops : std::map<std::string, std::string>{};

@@ -17,22 +17,24 @@ constexpr int64_t kMostTaps = 16;       // of a loop of the reduction that is un
 // Iterations of the loop in vectors of so many load neighbouring elements, or all the same one:
 // nothing is gathered.
 bool loads_vectors(const Structure& k, const Nest& sum, const Loop& of, int64_t lanes) {
-  const std::string &loop = of.name(), vector = loop + ".v", lane = loop + ".l";
+  const std::string &name = of.name(), vector = name + ".v", lane = name + ".l";
   Ranges ranges;
   visit(k.kernel.body, [&](const Stmt& s) {
-    if (s->kind == StmtKind::loop) ranges[s->var] = {Expr(0), s->extent - Expr(1)};
-    if (s->kind == StmtKind::loop && s->var == loop)
-      ranges[vector] = {Expr(0), ceil_div(s->extent, lanes) - Expr(1)};
+    const auto* loop = as<stmt::Loop>(s);
+    if (!loop) return;
+    ranges[loop->var] = {Expr(0), loop->extent - Expr(1)};
+    if (loop->var == name) ranges[vector] = {Expr(0), ceil_div(loop->extent, lanes) - Expr(1)};
   });
   ranges[lane] = {Expr(0), Expr(lanes - 1)};
   bool good = true;
   visit(sum.store->value, [&](const Expr& e) {
-    if (e->kind != ExprKind::load) return;
-    for (size_t d = 0; d < e->args.size(); ++d) {
-      const Expr at = simplify(substitute(e->args[d], loop, var(vector) * Expr(lanes) + var(lane)),
-                               ranges);
+    const auto* load = as<expr::Load>(e);
+    if (!load) return;
+    for (size_t d = 0; d < load->indices.size(); ++d) {
+      const Expr at = simplify(
+          substitute(load->indices[d], name, var(vector) * Expr(lanes) + var(lane)), ranges);
       if (!uses_var(at, lane)) continue;
-      good &= d + 1 == e->args.size() && !uses_var(simplify(at - var(lane), ranges), lane);
+      good &= d + 1 == load->indices.size() && !uses_var(simplify(at - var(lane), ranges), lane);
     }
   });
   return good;
@@ -43,9 +45,10 @@ bool loads_vectors(const Structure& k, const Nest& sum, const Loop& of, int64_t 
 bool is_row(const Nest& sum, const Loop& loop, const Loop& lane) {
   bool row = true;
   visit(sum.store->value, [&](const Expr& e) {
-    if (e->kind != ExprKind::load) return;
+    const auto* load = as<expr::Load>(e);
+    if (!load) return;
     const auto uses = [&](const Loop& used) {
-      return std::ranges::any_of(e->args,
+      return std::ranges::any_of(load->indices,
                                  [&](const Expr& index) { return uses_var(index, used.name()); });
     };
     row &= !(uses(loop) && uses(lane));
@@ -58,11 +61,12 @@ bool is_row(const Nest& sum, const Loop& loop, const Loop& lane) {
 bool shares_sets(const Structure& k, const Nest& sum, const Loop& loop) {
   bool shares = false;
   visit(sum.store->value, [&](const Expr& e) {
-    if (e->kind != ExprKind::load) return;
-    const Buffer& buffer = k.kernel.buffer(e->buffer);
+    const auto* load = as<expr::Load>(e);
+    if (!load) return;
+    const Buffer& buffer = k.kernel.buffer(load->buffer);
     int64_t bytes = dtype_bytes(buffer.dtype);
-    for (size_t d = e->args.size(); d-- > 0;) {
-      shares |= uses_var(e->args[d], loop.name()) && bytes % kSetBytes == 0;
+    for (size_t d = load->indices.size(); d-- > 0;) {
+      shares |= uses_var(load->indices[d], loop.name()) && bytes % kSetBytes == 0;
       bytes *= as_const(buffer.shape[d]).value_or(1);
     }
   });
@@ -302,7 +306,7 @@ Loops sum_in_registers(ScheduleBuilder& s, const Nest& sum, const Stage& stage,
   if (ahead == 0) return shared;
   std::vector<BufferName> operands;
   visit(sum.store->value, [&](const Expr& e) {
-    if (e->kind == ExprKind::load) operands.push_back(s.name_of(e->buffer));
+    if (const auto* load = as<expr::Load>(e)) operands.push_back(s.name_of(load->buffer));
   });
   for (const BufferName& operand : operands) s.prefetch_weights(operand, inner, ahead);
   return shared;

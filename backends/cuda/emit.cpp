@@ -78,8 +78,7 @@ Kernel kernel_of(const device::ThreadForm& thread, const LaunchPlan& plan) {
 
 bool threads_meet(const Stmt& s) {
   bool found = false;
-  visit(s,
-        [&](const Stmt& n) { found |= n->kind == StmtKind::barrier || n->kind == StmtKind::wait; });
+  visit(s, [&](const Stmt& n) { found |= is<stmt::Barrier, stmt::Wait>(n); });
   return found;
 }
 

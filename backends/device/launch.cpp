@@ -15,17 +15,14 @@ constexpr int64_t kMaxPrivateBytes = 64 << 10;  // of one work-item
 
 Error refuse(const std::string& why) { return make_error(DiagCode::unsupported, "{0}", why); }
 
-void visit_buffers(const StmtNode& s,
+void visit_buffers(const Stmt& s,
                    const std::function<void(BufferId, const std::vector<Expr>& indices)>& use) {
-  if (s.kind == StmtKind::store) use(s.buffer, s.indices);
-  const auto loads = [&](const Expr& e) {
-    if (e.defined())
-      visit(e, [&](const Expr& n) {
-        if (n->kind == ExprKind::load) use(n->buffer, n->args);
-      });
-  };
-  for (const Expr& e : {s.extent, s.condition, s.value, s.where, s.init}) loads(e);
-  for (const Expr& e : s.indices) loads(e);
+  if (const auto* store = as<stmt::Store>(s)) use(store->buffer, store->indices);
+  visit_exprs(*s, [&](const Expr& e) {
+    visit(e, [&](const Expr& n) {
+      if (const auto* load = as<expr::Load>(n)) use(load->buffer, load->indices);
+    });
+  });
 }
 
 class Planner {
@@ -42,7 +39,7 @@ class Planner {
 
  private:
   struct Use {
-    std::vector<const StmtNode*> path;  // bound loops around
+    std::vector<const stmt::Loop*> path;  // bound loops around
     std::vector<Expr> indices;
   };
   void fail(const std::string& why) {
@@ -51,35 +48,36 @@ class Planner {
 
   // `ordered`: something outside runs in order, so that groups in here would have to wait for each
   // other.
-  void walk(const Stmt& s, std::vector<const StmtNode*> bound, bool ordered) {
-    if (s->kind == StmtKind::loop && s->loop_kind == LoopKind::bind)
-      enter(*s, ordered), bound.push_back(s.get());
-    else if (s->kind == StmtKind::loop) ordered = true;
-    if (s->kind == StmtKind::sequence && s->body.size() > 1) ordered = true;
-    if (s->kind == StmtKind::roles) return fail("roles are beyond this device");
-    if (s->kind == StmtKind::block && threads_together(*s, target_) > 1)
-      return walk_instruction(*s, std::move(bound));
-    visit_buffers(*s, [&](BufferId id, const std::vector<Expr>& indices) {
+  void walk(const Stmt& s, std::vector<const stmt::Loop*> bound, bool ordered) {
+    const auto* loop = as<stmt::Loop>(s);
+    if (loop && loop->kind == LoopKind::bind) enter(*loop, ordered), bound.push_back(loop);
+    else if (loop) ordered = true;
+    if (is<stmt::Sequence>(s) && children(s).size() > 1) ordered = true;
+    if (is<stmt::Roles>(s)) return fail("roles are beyond this device");
+    if (threads_together(*s, target_) > 1)
+      return walk_instruction(get<stmt::Block>(s), std::move(bound));
+    visit_buffers(s, [&](BufferId id, const std::vector<Expr>& indices) {
       uses_[id.index].push_back({bound, indices});
     });
-    for (const Stmt& child : s->body) walk(child, bound, ordered);
+    for (const Stmt& child : children(s)) walk(child, bound, ordered);
   }
 
   // An instruction of several threads: as a loop over them, each with its part of the operands.
-  void walk_instruction(const StmtNode& s, std::vector<const StmtNode*> bound) {
+  void walk_instruction(const stmt::Block& block, std::vector<const stmt::Loop*> bound) {
     Ranges ranges;
     visit(kernel_.body, [&](const Stmt& n) {
-      if (n->kind == StmtKind::loop) ranges[n->var] = {Expr(0), n->extent - Expr(1)};
+      if (const auto* loop = as<stmt::Loop>(n))
+        ranges[loop->var] = {Expr(0), loop->extent - Expr(1)};
     });
-    auto parts = parts_of(kernel_, s, target_, ranges);
-    if (!parts) return fail("block '" + s.label + "': " + error_text(parts.takeError()));
-    for (const StmtNode* loop : bound) {
+    auto parts = parts_of(kernel_, block, target_, ranges);
+    if (!parts) return fail("block '" + block.name + "': " + error_text(parts.takeError()));
+    for (const stmt::Loop* loop : bound) {
       const AxisPlace place = *axis_place(target_, loop->axis);
       if (!place.group && place.dim == 0)
-        return fail("block '" + s.label + "' is done by threads together, inside of loop '" +
+        return fail("block '" + block.name + "' is done by threads together, inside of loop '" +
                     loop->var + "' over them");
     }
-    bound.push_back(parts->threads.get());
+    bound.push_back(&*parts->threads);
     enter(*parts->threads, true);
     for (const auto& [name, operand] : parts->operands) {
       uses_[operand.buffer.index].push_back(
@@ -88,7 +86,7 @@ class Planner {
     instructions_.push_back(parts->threads);
   }
 
-  void enter(const StmtNode& loop, bool ordered) {
+  void enter(const stmt::Loop& loop, bool ordered) {
     const std::optional<AxisPlace> place = axis_place(target_, loop.axis);
     if (!place)
       return fail("loop '" + loop.var + "' is bound to " + loop.axis +
@@ -137,10 +135,9 @@ class Planner {
            " bytes, the device has " + std::to_string(most));
   }
 
-  static std::span<const StmtNode* const> below(const std::vector<const StmtNode*>& path,
-                                                const std::string& owner) {
-    const auto at = std::ranges::find_if(path,
-                                         [&](const StmtNode* loop) { return loop->var == owner; });
+  static std::span<const stmt::Loop* const> below(const std::vector<const stmt::Loop*>& path,
+                                                  const std::string& owner) {
+    const auto at = std::ranges::find(path, owner, &stmt::Loop::var);
     return at == path.end() ? std::span(path)
                             : std::span(path).subspan(static_cast<size_t>(at - path.begin()) + 1);
   }
@@ -151,12 +148,11 @@ class Planner {
                         std::vector<size_t>& dims) const {
     std::map<std::string, size_t> dim_of;  // by axis
     for (const Use& use : uses)
-      for (const StmtNode* loop : below(use.path, per)) {
+      for (const stmt::Loop* loop : below(use.path, per)) {
         // A loop of one iteration counts no threads
         if (axis_place(target_, loop->axis)->group || is_const(loop->extent, 1)) continue;
-        const auto at = std::ranges::find_if(use.indices, [&](const Expr& e) {
-          return e->kind == ExprKind::var && e->name == loop->var;
-        });
+        const auto at = std::ranges::find_if(use.indices,
+                                             [&](const Expr& e) { return is_var(e, loop->var); });
         if (at == use.indices.end()) return false;
         const auto d = static_cast<size_t>(at - use.indices.begin());
         if (dim_of.emplace(loop->axis, d).first->second != d) return false;
@@ -164,7 +160,7 @@ class Planner {
     for (const Use& use : uses)
       for (const auto& [axis, d] : dim_of)
         if (std::ranges::none_of(below(use.path, per),
-                                 [&](const StmtNode* loop) { return loop->axis == axis; }))
+                                 [&](const stmt::Loop* loop) { return loop->axis == axis; }))
           return false;
     for (const auto& [axis, d] : dim_of) dims.push_back(d);
     std::ranges::sort(dims);
@@ -188,9 +184,9 @@ class Planner {
     // Shared where work-items meet in it: loops over them inside of its owner.
     bool meets = false, by_item = false;
     for (const Use& use : uses) {
-      for (const StmtNode* loop : below(use.path, buffer.per))
+      for (const stmt::Loop* loop : below(use.path, buffer.per))
         meets |= !axis_place(target_, loop->axis)->group && !is_const(loop->extent, 1);
-      for (const StmtNode* loop : use.path)
+      for (const stmt::Loop* loop : use.path)
         by_item |= loop->var == buffer.per && !axis_place(target_, loop->axis)->group;
     }
     if (!meets && !(scope && scope->level == "block")) return Space::own;
@@ -213,14 +209,15 @@ class Planner {
   const Target& target_;
   LaunchPlan plan_;
   std::map<int32_t, std::vector<Use>> uses_;  // by buffer
-  std::vector<Stmt> instructions_;            // loops that stand for those of several threads
+  std::vector<LoopRef> instructions_;         // loops that stand for those of several threads
   std::string problem_;
 };
 
 bool holds_bound(const Stmt& s) {
   bool found = false;
   visit(s, [&](const Stmt& n) {
-    found |= n->kind == StmtKind::loop && n->loop_kind == LoopKind::bind;
+    const auto* loop = as<stmt::Loop>(n);
+    found |= loop && loop->kind == LoopKind::bind;
   });
   return found;
 }
@@ -243,9 +240,10 @@ std::optional<AxisPlace> axis_place(const Target& target, const std::string& axi
 bool holds_loop_of(const Stmt& s, const Target& target, bool group) {
   bool found = false;
   visit(s, [&](const Stmt& n) {
-    if (n->kind != StmtKind::loop || n->loop_kind != LoopKind::bind) return;
-    const std::optional<AxisPlace> place = axis_place(target, n->axis);
-    found |= place && place->group == group && !is_const(n->extent, 1);
+    const auto* loop = as<stmt::Loop>(n);
+    if (!loop || loop->kind != LoopKind::bind) return;
+    const std::optional<AxisPlace> place = axis_place(target, loop->axis);
+    found |= place && place->group == group && !is_const(loop->extent, 1);
   });
   return found;
 }
@@ -253,13 +251,12 @@ bool holds_loop_of(const Stmt& s, const Target& target, bool group) {
 bool synchronizes(const Stmt& s, const Target& target) {
   bool found = false;
   visit(s, [&](const Stmt& n) {
-    found |= n->kind == StmtKind::barrier || n->kind == StmtKind::signal ||
-             n->kind == StmtKind::wait;
-    const bool repeats = n->kind == StmtKind::loop && n->loop_kind != LoopKind::bind &&
-                         !is_const(n->extent, 1);
-    const bool several = n->kind == StmtKind::sequence && n->body.size() > 1;
+    found |= is<stmt::Barrier, stmt::Signal, stmt::Wait>(n);
+    const auto* loop = as<stmt::Loop>(n);
+    const bool repeats = loop && loop->kind != LoopKind::bind && !is_const(loop->extent, 1);
+    const bool several = is<stmt::Sequence>(n) && children(n).size() > 1;
     if (repeats || several)
-      for (const Stmt& child : n->body) found |= holds_loop_of(child, target, false);
+      for (const Stmt& child : children(n)) found |= holds_loop_of(child, target, false);
   });
   return found;
 }
@@ -269,8 +266,8 @@ namespace {
 Expected<std::vector<LaunchPlan>> cut(const Kernel& kernel, const Target& target) {
   std::vector<Stmt> bodies;
   bool open = false;  // the last one is unbound: a statement without bound loops joins it
-  for (const Stmt& s : kernel.body->kind == StmtKind::sequence ? kernel.body->body
-                                                               : std::vector<Stmt>{kernel.body}) {
+  for (const Stmt& s :
+       is<stmt::Sequence>(kernel.body) ? children(kernel.body) : std::span(&kernel.body, 1)) {
     const bool bound = holds_bound(s);
     if (!bound && open) bodies.back() = make_sequence({bodies.back(), s});
     else bodies.push_back(s);
@@ -299,7 +296,8 @@ Expected<LaunchPlans> plan_launches(const Kernel& kernel, const Target& target) 
   LaunchPlans out{kernel.queues.empty() ? interleave_virtual_threads(kernel) : kernel, {}, {}};
   for (const std::string& symbol : out.kernel.symbols) out.ranges[symbol] = symbol_range(symbol);
   visit(out.kernel.body, [&](const Stmt& s) {
-    if (s->kind == StmtKind::loop) out.ranges[s->var] = {Expr(0), s->extent - Expr(1)};
+    if (const auto* loop = as<stmt::Loop>(s))
+      out.ranges[loop->var] = {Expr(0), loop->extent - Expr(1)};
   });
   out.kernel.body = hoist_guards(
       rewrite_exprs(out.kernel.body, [&](const Expr& e) { return simplify(e, out.ranges); }));
@@ -317,11 +315,11 @@ Expected<bool> runs_in_one_thread(const Kernel& kernel, const Target& target) {
                        std::ranges::all_of(launch.groups,
                                            [](const Expr& e) { return is_const(e, 1); });
     if (!alone) continue;
-    for (const Stmt& store : stores_of(launch.body)) {
+    for (const StoreRef& store : stores_of(launch.body)) {
       int64_t points = 1;
       for (const Stmt& s : path_to(launch.body, store->label))
-        if (s->kind == StmtKind::loop && s->role == AxisRole::spatial)
-          points *= eval_int(s->extent, [](std::string_view) { return kTypicalSymbol; });
+        if (const auto* loop = as<stmt::Loop>(s); loop && loop->role == AxisRole::spatial)
+          points *= eval_int(loop->extent, [](std::string_view) { return kTypicalSymbol; });
       if (points >= kMany) return true;
     }
   }

@@ -8,10 +8,7 @@
 namespace tw::device {
 namespace {
 
-Stmt barrier() {
-  StmtNode node{.kind = StmtKind::barrier};
-  return make_stmt(std::move(node));
-}
+Stmt barrier() { return make_stmt(stmt::Barrier{}); }
 
 // What threads may see of each other's doing: buffers that they share, by whether they are written.
 using Shared = std::map<int32_t, bool>;
@@ -42,11 +39,13 @@ class Rewriter {
     }
     TW_ASSIGN(const Stmt body, with_group_counts(plan_.body));
     visit(body, [&](const Stmt& s) {
-      if (s->async && s->kind == StmtKind::store) copied_[s->buffer.index] = true;
+      if (const auto* store = as<stmt::Store>(s); store && store->async)
+        copied_[store->buffer.index] = true;
     });
     variables_ = form.variables;
     visit(body, [&](const Stmt& s) {
-      if (s->kind == StmtKind::loop) variables_[s->var] = {Expr(0), s->extent - Expr(1)};
+      if (const auto* loop = as<stmt::Loop>(s))
+        variables_[loop->var] = {Expr(0), loop->extent - Expr(1)};
     });
     form.kernel.body = without_thread_dims(meeting(body), form.kernel);
     if (!problem_.empty()) return make_error(DiagCode::unsupported, "{0}", problem_);
@@ -58,56 +57,57 @@ class Rewriter {
   // elsewhere they are asked at once.
   Stmt meeting(const Stmt& s) {
     if (!synchronizes(s, target_)) return guarded(s);
-    switch (s->kind) {
-      case StmtKind::sequence: return sequence(s);
-      case StmtKind::barrier: return barrier();
-      case StmtKind::block: return meeting(s->body[0]);
-      case StmtKind::loop: {
-        if (s->loop_kind == LoopKind::bind) return bound(s);
-        StmtNode loop = *s;
-        if (loop.loop_kind == LoopKind::vector) loop.loop_kind = LoopKind::unroll;
-        loop.body = {conflict(shared(s->body[0], true), shared(s->body[0], false))
-                         ? make_sequence({meeting(s->body[0]), barrier()})
-                         : meeting(s->body[0])};
-        return make_stmt(std::move(loop));
-      }
-      case StmtKind::if_then: {
-        bool differs = false;
-        for (int d = 0; d < 3; ++d) differs |= uses_var(s->condition, thread_variable({false, d}));
-        if (differs) problem_ = "a barrier under a condition that differs between threads";
-        return conditional(s->condition, s->body[0]);
-      }
-      case StmtKind::signal:
-      case StmtKind::wait: return s;
-      default: return guarded(s);
-    }
+    return match(
+        s, [&](const stmt::Sequence& sequence) { return meeting_sequence(sequence); },
+        [&](const stmt::Barrier&) { return barrier(); },
+        [&](const stmt::Block& block) { return meeting(block.body); },
+        [&](const stmt::Loop& loop) { return meeting_loop(loop); },
+        [&](const stmt::If& guard) {
+          bool differs = false;
+          for (int d = 0; d < 3; ++d)
+            differs |= uses_var(guard.condition, thread_variable({false, d}));
+          if (differs) problem_ = "a barrier under a condition that differs between threads";
+          return conditional(guard.condition, guard.body);
+        },
+        [&](const stmt::Signal&) { return s; }, [&](const stmt::Wait&) { return s; },
+        [&](const auto&) { return guarded(s); });
+  }
+
+  Stmt meeting_loop(stmt::Loop loop) {
+    if (loop.kind == LoopKind::bind) return bound(loop);
+    if (loop.kind == LoopKind::vector) loop.kind = LoopKind::unroll;
+    loop.body = conflict(shared(loop.body, true), shared(loop.body, false))
+                    ? make_sequence({meeting(loop.body), barrier()})
+                    : meeting(loop.body);
+    return make_stmt(std::move(loop));
   }
 
   // Groups of copies end whether there were any or not, so that every wait knows how many are
   // behind it.
   Stmt conditional(const Expr& condition, const Stmt& s) {
-    if (s->kind == StmtKind::signal) return s;
-    if (s->kind != StmtKind::sequence) return make_if(condition, meeting(s));
+    if (is<stmt::Signal>(s)) return s;
+    const auto* sequence = as<stmt::Sequence>(s);
+    if (!sequence) return make_if(condition, meeting(s));
     std::vector<Stmt> body, part;
     const auto close = [&] {
       if (!part.empty())
         body.push_back(make_if(condition, meeting(make_sequence(std::exchange(part, {})))));
     };
-    for (const Stmt& child : s->body) {
-      if (child->kind == StmtKind::signal) close(), body.push_back(child);
+    for (const Stmt& child : sequence->body) {
+      if (is<stmt::Signal>(child)) close(), body.push_back(child);
       else part.push_back(child);
     }
     close();
     return make_sequence(std::move(body));
   }
 
-  Stmt sequence(const Stmt& s) {
+  Stmt meeting_sequence(const stmt::Sequence& sequence) {
     std::vector<Stmt> body;
     Shared since;  // the last barrier
-    for (const Stmt& child : s->body) {
+    for (const Stmt& child : sequence.body) {
       const Shared here = shared(child, false);
       if (conflict(since, here)) body.push_back(barrier());
-      if (conflict(since, here) || child->kind == StmtKind::barrier) since.clear();
+      if (conflict(since, here) || is<stmt::Barrier>(child)) since.clear();
       body.push_back(meeting(child));
       join(since, shared(child, true));
     }
@@ -122,16 +122,14 @@ class Rewriter {
       if (plan_.spaces.at(id.index) != Space::own) all[id.index] |= written;
     };
     visit(s, [&](const Stmt& n) {
-      if (n->kind == StmtKind::store && !(past && n->async)) note(n->buffer, true);
-      if (n->kind == StmtKind::wait && past) join(all, copied_);
-      const auto loads = [&](const Expr& e) {
-        if (e.defined())
-          visit(e, [&](const Expr& x) {
-            if (x->kind == ExprKind::load) note(x->buffer, false);
-          });
-      };
-      for (const Expr& e : {n->extent, n->condition, n->value, n->where, n->init}) loads(e);
-      for (const Expr& e : n->indices) loads(e);
+      if (const auto* store = as<stmt::Store>(n); store && !(past && store->async))
+        note(store->buffer, true);
+      if (is<stmt::Wait>(n) && past) join(all, copied_);
+      visit_exprs(*n, [&](const Expr& e) {
+        visit(e, [&](const Expr& x) {
+          if (const auto* load = as<expr::Load>(x)) note(load->buffer, false);
+        });
+      });
     });
     return all;
   }
@@ -147,15 +145,18 @@ class Rewriter {
       drop(BufferId{index}, kernel.buffers[static_cast<size_t>(index)].shape);
     const Stmt loads = rewrite_exprs(body, [&](const Expr& whole) {
       return rewrite(whole, [&](const Expr& e) {
-        if (e->kind != ExprKind::load) return Expr();
-        std::vector<Expr> args = e->args;
-        drop(e->buffer, args);
-        return args.size() == e->args.size() ? Expr() : load(e->buffer, e->type, std::move(args));
+        const auto* read = as<expr::Load>(e);
+        if (!read) return Expr();
+        std::vector<Expr> indices = read->indices;
+        drop(read->buffer, indices);
+        return indices.size() == read->indices.size()
+                   ? Expr()
+                   : load(read->buffer, e->type, std::move(indices));
       });
     });
     return rewrite(loads, [&](const Stmt& s) -> Stmt {
-      if (s->kind != StmtKind::store) return nullptr;
-      StmtNode store = *s;
+      if (!is<stmt::Store>(s)) return nullptr;
+      stmt::Store store = get<stmt::Store>(s);
       drop(store.buffer, store.indices);
       return make_store(std::move(store));
     });
@@ -166,8 +167,9 @@ class Rewriter {
     std::array<bool, 3> items = bound_items_, groups = bound_groups_;
     visit(s, [&](const Stmt& n) {
       if (threads_together(*n, target_) > 1) items[0] = true;
-      if (n->kind != StmtKind::loop || n->loop_kind != LoopKind::bind) return;
-      if (const auto place = axis_place(target_, n->axis))
+      const auto* loop = as<stmt::Loop>(n);
+      if (!loop || loop->kind != LoopKind::bind) return;
+      if (const auto place = axis_place(target_, loop->axis))
         (place->group ? groups : items)[static_cast<size_t>(place->dim)] = true;
     });
     Expr all;
@@ -194,52 +196,53 @@ class Rewriter {
   }
 
   Stmt plain(const Stmt& s) {
-    switch (s->kind) {
-      case StmtKind::sequence: {
-        std::vector<Stmt> body;
-        for (const Stmt& child : s->body) body.push_back(plain(child));
-        return make_sequence(std::move(body));
-      }
-      case StmtKind::loop:
-        if (s->loop_kind == LoopKind::bind) return bound(s);
-        return with_body(*s, plain(s->body[0]));
-      case StmtKind::if_then: return with_body(*s, plain(s->body[0]));
-      case StmtKind::block:
-        return threads_together(*s, target_) > 1 ? instruction(*s) : plain(s->body[0]);
-      case StmtKind::prefetch: return make_sequence({});  // a hint
-      case StmtKind::store: return s;
-      case StmtKind::roles:
-      case StmtKind::signal:
-      case StmtKind::wait:
-      case StmtKind::barrier:
-        problem_ = "a barrier, roles or tokens where threads cannot meet";
-        return s;
-    }
-    TW_UNREACHABLE("a statement");
+    const auto cannot_meet = [&] {
+      problem_ = "a barrier, roles or tokens where threads cannot meet";
+      return s;
+    };
+    return match(
+        s,
+        [&](const stmt::Sequence& sequence) {
+          std::vector<Stmt> body;
+          for (const Stmt& child : sequence.body) body.push_back(plain(child));
+          return make_sequence(std::move(body));
+        },
+        [&](const stmt::Loop& loop) {
+          return loop.kind == LoopKind::bind ? bound(loop) : with_body(s, plain(loop.body));
+        },
+        [&](const stmt::If& guard) { return with_body(s, plain(guard.body)); },
+        [&](const stmt::Block& block) {
+          return threads_together(*s, target_) > 1 ? instruction(block) : plain(block.body);
+        },
+        [&](const stmt::Prefetch&) { return make_sequence({}); },  // a hint
+        [&](const stmt::Store&) { return s; }, [&](const stmt::Roles&) { return cannot_meet(); },
+        [&](const stmt::Signal&) { return cannot_meet(); },
+        [&](const stmt::Wait&) { return cannot_meet(); },
+        [&](const stmt::Barrier&) { return cannot_meet(); });
   }
 
-  Stmt instruction(const StmtNode& block) {
+  Stmt instruction(const stmt::Block& block) {
     auto parts = parts_of(kernel_, block, target_, variables_);
     if (!parts) return problem_ = error_text(parts.takeError()), make_sequence({});
     if (!is_const(parts->threads->extent, plan_.items[0]))
-      problem_ = "block '" + block.label + "' is done by " + to_string(parts->threads->extent) +
+      problem_ = "block '" + block.name + "' is done by " + to_string(parts->threads->extent) +
                  " threads together, of " + std::to_string(plan_.items[0]) + " along their axis";
     for (auto& [name, operand] : parts->operands)
       if (operand.spread) operand.at = parts->indices(name, var(thread_variable({false, 0})));
     return part_of_operands(parts->semantics, block, parts->operands);
   }
 
-  Stmt bound(const Stmt& s) {
-    const AxisPlace place = *axis_place(target_, s->axis);
+  Stmt bound(const stmt::Loop& loop) {
+    const AxisPlace place = *axis_place(target_, loop.axis);
     const auto dim = static_cast<size_t>(place.dim);
     const Expr me = var(thread_variable(place));
     const Expr all = place.group ? plan_.groups[dim] : Expr(plan_.items[dim]);
-    const Stmt body = substitute(s->body[0], s->var, me);
+    const Stmt body = substitute(loop.body, loop.var, me);
     const bool meets = synchronizes(body, target_);
     bool& here = (place.group ? bound_groups_ : bound_items_)[dim];
     const bool before = std::exchange(here, true);
     const std::vector<Expr> kept = waiting_;
-    if (!equal(all, s->extent)) waiting_.push_back(lt(me, s->extent));
+    if (!equal(all, loop.extent)) waiting_.push_back(lt(me, loop.extent));
     const Stmt result = meets ? meeting(body) : guarded(body);
     waiting_ = kept;
     here = before;

@@ -14,11 +14,12 @@ class Groups {
     walk(body, true);
     if (!problem_.empty()) return make_error(DiagCode::unsupported, "{0}", problem_);
     return rewrite(body, [&](const Stmt& s) -> Stmt {
-      const auto found = behind_.find(s.get());
+      const auto* wait = as<stmt::Wait>(s);
+      const auto found = behind_.find(wait);
       if (found == behind_.end()) return nullptr;
-      StmtNode wait = *s;
-      wait.count = found->second;
-      return make_stmt(std::move(wait));
+      stmt::Wait counted = *wait;
+      counted.count = found->second;
+      return make_stmt(std::move(counted));
     });
   }
 
@@ -30,15 +31,16 @@ class Groups {
   bool has_tokens(const Stmt& s) {
     const auto known = tokens_.find(s.get());
     if (known != tokens_.end()) return known->second;
-    bool found = s->kind == StmtKind::signal || s->kind == StmtKind::wait;
-    for (const Stmt& child : s->body) found |= has_tokens(child);
+    bool found = is<stmt::Signal, stmt::Wait>(s);
+    for (const Stmt& child : children(s)) found |= has_tokens(child);
     return tokens_[s.get()] = found;
   }
 
   std::optional<int64_t> value(const Expr& e) {
     bool known = true;
     visit(e, [&](const Expr& n) {
-      known &= n->kind != ExprKind::load && (n->kind != ExprKind::var || vars_.contains(n->name));
+      const auto* variable = as<expr::Var>(n);
+      known &= !is<expr::Load>(n) && (!variable || vars_.contains(variable->name));
     });
     if (!known) return std::nullopt;
     return eval_int(e, [&](std::string_view name) { return vars_.find(name)->second; });
@@ -49,46 +51,49 @@ class Groups {
     if (!problem_.empty() || !has_tokens(s)) return;
     if (++steps_ > kMostSteps)
       return fail("asynchronous copies in loops that are too long to count");
-    switch (s->kind) {
-      case StmtKind::loop: {
-        if (s->loop_kind == LoopKind::bind) return walk(s->body[0], there);
-        const auto extent = value(s->extent);
-        if (!extent)
-          return fail("asynchronous copies in loop '" + s->var + "', whose extent is not known");
-        for (int64_t i = 0; i < *extent; ++i) vars_[s->var] = i, walk(s->body[0], there);
-        vars_.erase(s->var);
-        return;
-      }
-      case StmtKind::if_then: {
-        const auto holds = value(s->condition);
-        if (!holds) return fail("asynchronous copies under a condition that is not known");
-        return walk(s->body[0], there && *holds);
-      }
-      case StmtKind::signal:
-      case StmtKind::wait: return token(*s, there);
-      default:
-        for (const Stmt& child : s->body) walk(child, there);
+    if (const auto* loop = as<stmt::Loop>(s)) return repeat(*loop, there);
+    if (const auto* guard = as<stmt::If>(s)) {
+      const auto holds = value(guard->condition);
+      if (!holds) return fail("asynchronous copies under a condition that is not known");
+      return walk(guard->body, there && *holds);
     }
+    if (const auto* signal = as<stmt::Signal>(s)) return give(*signal, there);
+    if (const auto* wait = as<stmt::Wait>(s)) return take(*wait, there);
+    for (const Stmt& child : children(s)) walk(child, there);
   }
 
-  void token(const StmtNode& s, bool there) {
-    if (!s.indices.empty() || s.count != 1 || (s.kind == StmtKind::signal && !s.async))
-      return fail("tokens of '" + s.label + "' that are not those of asynchronous copies");
-    if (s.kind == StmtKind::signal) {
-      ++given_;
-      if (there) queues_[s.label].push_back(given_);
-      return;
-    }
-    std::deque<int64_t>& queue = queues_[s.label];
+  void repeat(const stmt::Loop& loop, bool there) {
+    if (loop.kind == LoopKind::bind) return walk(loop.body, there);
+    const auto extent = value(loop.extent);
+    if (!extent)
+      return fail("asynchronous copies in loop '" + loop.var + "', whose extent is not known");
+    for (int64_t i = 0; i < *extent; ++i) vars_[loop.var] = i, walk(loop.body, there);
+    vars_.erase(loop.var);
+  }
+
+  void fail_tokens(const std::string& queue) {
+    fail("tokens of '" + queue + "' that are not those of asynchronous copies");
+  }
+
+  void give(const stmt::Signal& signal, bool there) {
+    if (signal.index.defined() || signal.count != 1 || !signal.async)
+      return fail_tokens(signal.queue);
+    ++given_;
+    if (there) queues_[signal.queue].push_back(given_);
+  }
+
+  void take(const stmt::Wait& wait, bool there) {
+    if (wait.index.defined() || wait.count != 1) return fail_tokens(wait.queue);
+    std::deque<int64_t>& queue = queues_[wait.queue];
     if (!there || queue.empty())
-      return fail("a wait for '" + s.label + "' that nothing was given for");
+      return fail("a wait for '" + wait.queue + "' that nothing was given for");
     const int64_t behind = given_ - queue.front();
     queue.pop_front();
-    const auto [at, fresh] = behind_.emplace(&s, behind);
+    const auto [at, fresh] = behind_.emplace(&wait, behind);
     if (!fresh) at->second = std::min(at->second, behind);
   }
 
-  std::map<const StmtNode*, int64_t> behind_;  // by wait
+  std::map<const stmt::Wait*, int64_t> behind_;
   std::map<const StmtNode*, bool> tokens_;
   std::map<std::string, int64_t, std::less<>> vars_;
   std::map<std::string, std::deque<int64_t>> queues_;
@@ -98,14 +103,14 @@ class Groups {
 
 }  // namespace
 
-Expected<TogetherParts> parts_of(const Kernel& kernel, const StmtNode& block, const Target& target,
-                                 const Ranges& ranges) {
-  const Intrinsic& intrinsic = *target.find_intrinsic(block.names[0]);
+Expected<TogetherParts> parts_of(const Kernel& kernel, const stmt::Block& block,
+                                 const Target& target, const Ranges& ranges) {
+  const Intrinsic& intrinsic = *target.find_intrinsic(block.intrinsic);
   TogetherParts parts;
   TW_ASSIGN(const std::shared_ptr<const Kernel> semantics, semantics_of(intrinsic));
   parts.semantics = *semantics;
   TW_ASSIGN(parts.operands,
-            match_intrinsic(intrinsic, parts.semantics, kernel, block.body[0], ranges));
+            match_intrinsic(intrinsic, parts.semantics, kernel, block.body, ranges));
   const int64_t threads = intrinsic.emit.threads;
   for (const Buffer& parameter : parts.semantics.buffers) {
     int64_t each = 1, stride = 1;
@@ -124,14 +129,13 @@ Expected<TogetherParts> parts_of(const Kernel& kernel, const StmtNode& block, co
                         "no dimension of '{0}' counts the {1} threads that do '{2}' together",
                         kernel.buffer(operand.buffer).name, threads, intrinsic.name);
   }
-  StmtNode loop{.kind = StmtKind::loop,
-                .body = {make_sequence({})},
-                .var = block.label + ".threads",
-                .extent = Expr(threads),
-                .loop_kind = LoopKind::bind};
+  stmt::Loop loop{.var = block.name + ".threads",
+                  .extent = Expr(threads),
+                  .body = make_sequence({}),
+                  .kind = LoopKind::bind};
   for (const DeviceAxis& axis : target.axes)
     if (axis.level == "thread" && loop.axis.empty()) loop.axis = axis.name;
-  parts.threads = make_stmt(std::move(loop));
+  parts.threads = LoopRef(make_stmt(std::move(loop)));
   return parts;
 }
 

@@ -8,7 +8,7 @@ namespace tw::device {
 
 struct TogetherParts {
   // a loop over them, of the target's first axis of threads, with nothing in it
-  Stmt threads;
+  LoopRef threads;
   Kernel semantics;
   IntrinsicMatch operands;
   // Of each operand's buffer, which counts the threads; none: spread
@@ -18,8 +18,8 @@ struct TogetherParts {
   std::vector<Expr> indices(const std::string& operand, const Expr& thread) const;
 };
 // Errors: the block is not what the instruction does, or no dimension counts the threads.
-Expected<TogetherParts> parts_of(const Kernel& kernel, const StmtNode& block, const Target& target,
-                                 const Ranges& ranges);
+Expected<TogetherParts> parts_of(const Kernel& kernel, const stmt::Block& block,
+                                 const Target& target, const Ranges& ranges);
 
 // Every wait with the number of groups that may still be under way behind it as its count: a signal
 // ends a group of copies, whether its condition holds or not. Errors: what cannot be counted.

@@ -80,15 +80,12 @@ void CallEmitter::emit_step(const SizeStep& step, const Symbols& symbols, Enviro
       return;
     }
     case SizeStep::Kind::check: {
-      const bool compares = step.equals->kind == ExprKind::binary &&
-                            step.equals->binary == BinaryOp::eq;
-      const auto side = [&](size_t i) {
-        return number(compares ? step.equals->args[i] : Expr(0), at.vars);
-      };
+      const auto* equality = as_binary(step.equals, BinaryOp::eq);
+      const Expr left = equality ? equality->a : Expr(0), right = equality ? equality->b : Expr(0);
       return end_unless_ok(
           runtime("tw_require",
-                  {at.env, b_.CreateZExt(holds(step.equals, at.vars), b_.getInt32Ty()), side(0),
-                   side(1), text(step.what)},
+                  {at.env, b_.CreateZExt(holds(step.equals, at.vars), b_.getInt32Ty()),
+                   number(left, at.vars), number(right, at.vars), text(step.what)},
                   b_.getInt32Ty()));
     }
     case SizeStep::Kind::within: {

@@ -12,12 +12,12 @@
 
 namespace tw::codegen {
 
-const InstructionEmitter::Instruction& InstructionEmitter::instruction_of(const StmtNode& s) {
-  const auto known = instructions_.find(&s);
+const InstructionEmitter::Instruction& InstructionEmitter::instruction_of(
+    const stmt::Block& block) {
+  const auto known = instructions_.find(&block);
   if (known != instructions_.end()) return known->second;
-  Instruction& made = instructions_[&s];
-  const Intrinsic* intrinsic = s.names.empty() ? nullptr
-                                               : emission_.target.find_intrinsic(s.names[0]);
+  Instruction& made = instructions_[&block];
+  const Intrinsic* intrinsic = emission_.target.find_intrinsic(block.intrinsic);
   if (!intrinsic) return made;
   Expected<std::shared_ptr<const Kernel>> parsed = semantics_of(*intrinsic);
   if (!parsed)
@@ -25,11 +25,11 @@ const InstructionEmitter::Instruction& InstructionEmitter::instruction_of(const 
   const Kernel* semantics = parsed->get();
   const int64_t threads = intrinsic->emit.threads;
   Expected<IntrinsicMatch> match = threads > 1 && emission_.environment
-                                       ? operands_of_part(*semantics, s)
-                                       : match_intrinsic(*intrinsic, *semantics, kernel_, s.body[0],
-                                                         emission_.ranges);
+                                       ? operands_of_part(*semantics, block)
+                                       : match_intrinsic(*intrinsic, *semantics, kernel_,
+                                                         block.body, emission_.ranges);
   if (!match)
-    return fail("block '" + s.label + "' is not what '" + intrinsic->name +
+    return fail("block '" + block.name + "' is not what '" + intrinsic->name +
                 "' does: " + error_text(match.takeError())),
            made;
   if (threads > 1 && !emission_.environment) return made;
@@ -47,8 +47,8 @@ const InstructionEmitter::Instruction& InstructionEmitter::instruction_of(const 
   return made;
 }
 
-void InstructionEmitter::note_operands(const StmtNode& s) {
-  for (const auto& [name, operand] : instruction_of(s).operands) {
+void InstructionEmitter::note_operands(const stmt::Block& block) {
+  for (const auto& [name, operand] : instruction_of(block).operands) {
     memory_.note_register_access(operand.buffer, operand.count);
     if (operand.in_tiles) memory_.note_tiles(operand.buffer, operand.count);
   }
@@ -81,11 +81,10 @@ void InstructionEmitter::store_operand(const Operand& operand, Value* value) {
 void InstructionEmitter::find_states(const Stmt& s, bool in_parallel,
                                      std::vector<const Intrinsic*>& found) const {
   if (!in_parallel && is_shared_out(kernel_, s)) return;
-  const Intrinsic* intrinsic = s->kind == StmtKind::block && !s->names.empty()
-                                   ? emission_.target.find_intrinsic(s->names[0])
-                                   : nullptr;
+  const auto* block = as<stmt::Block>(s);
+  const Intrinsic* intrinsic = block ? emission_.target.find_intrinsic(block->intrinsic) : nullptr;
   if (intrinsic && !intrinsic->setup.empty()) found.push_back(intrinsic);
-  for (const Stmt& child : s->body) find_states(child, in_parallel, found);
+  for (const Stmt& child : children(s)) find_states(child, in_parallel, found);
 }
 
 const Intrinsic* InstructionEmitter::set_up(const Stmt& s, bool in_parallel) {
@@ -123,11 +122,12 @@ void InstructionEmitter::note_work(const Intrinsic& intrinsic, Value* result) {
   if (last) note_multiply_adds(*last, as_const(count_work(**semantics).flops).value_or(0) / 2);
 }
 
-bool InstructionEmitter::emit(const StmtNode& s) {
-  const Instruction& instruction = instruction_of(s);
+bool InstructionEmitter::emit(const stmt::Block& block) {
+  const Instruction& instruction = instruction_of(block);
   if (failed() || !instruction.intrinsic) return false;
   if (lanes_.count || lanes_.mask)
-    return fail("block '" + s.label + "' of '" + s.names[0] + "' is in a vector loop"), true;
+    return fail("block '" + block.name + "' of '" + block.intrinsic + "' is in a vector loop"),
+           true;
   expressions_.begin_statement();
   const EmitCalls& emit = instruction.intrinsic->emit;
   const Operand& result = instruction.operands.at(instruction.result);
@@ -146,7 +146,7 @@ bool InstructionEmitter::emit(const StmtNode& s) {
     const Operand& operand = instruction.operands.at(name);
     if (kernel_.buffer(operand.buffer).scope != "register")
       return memory_.pointer(operand.buffer, memory_.access_of(operand.buffer, operand.at), 0);
-    fail("'" + s.names[0] + "' takes the address of '" + name + "', which is in registers");
+    fail("'" + block.intrinsic + "' takes the address of '" + name + "', which is in registers");
     return llvm::PoisonValue::get(v_.b.getPtrTy());
   };
   llvm::Type* out = v_.with_lanes(v_.storage_type(kernel_.buffer(result.buffer).dtype),

@@ -43,13 +43,12 @@ static Expr near_zero(const Expr& e) {
   return near ? e : max(min(e, Expr(kFar)), Expr(-kFar));
 }
 
-const IndexForm& MemoryEmitter::difference_form(const Expr& comparison) {
-  auto known = forms_.find(comparison.get());
+const IndexForm& MemoryEmitter::difference_form(const expr::Binary& comparison) {
+  auto known = forms_.find(&comparison);
   if (known == forms_.end())
     known = forms_
-                .emplace(comparison.get(),
-                         index_form(near_zero(comparison->args[1]) - near_zero(comparison->args[0]),
-                                    emission_.depths))
+                .emplace(&comparison, index_form(near_zero(comparison.b) - near_zero(comparison.a),
+                                                 emission_.depths))
                 .first;
   return known->second;
 }
@@ -63,8 +62,7 @@ Access MemoryEmitter::access_of(const IndexForm& form) {
   Access access;
   access.constant = form.constant;
   for (const IndexTerm& term : form.terms) {
-    if (lanes_.count && term.factors.size() == 1 && term.factors[0]->kind == ExprKind::var &&
-        term.factors[0]->name == lanes_.var) {
+    if (lanes_.count && term.factors.size() == 1 && is_var(term.factors[0], lanes_.var)) {
       access.lane_stride += term.coefficient;
       continue;
     }

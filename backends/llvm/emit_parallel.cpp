@@ -160,11 +160,11 @@ void KernelEmitter::call_in_chunks(llvm::Function* body, std::vector<Value*> fie
                               b.CreateTrunc(chunks, b.getInt32Ty())});
 }
 
-void KernelEmitter::emit_parallel(const Stmt& s) {
+void KernelEmitter::emit_parallel(const stmt::Loop& loop) {
   auto& b = v_.b;
   expressions_.forget();
-  Value* extent = expressions_.emit(s->extent);
-  shared_ = {shared_loop(kernel_, s), s->var, nullptr, nullptr};
+  Value* extent = expressions_.emit(loop.extent);
+  shared_ = {shared_loop(kernel_, loop), loop.var, nullptr, nullptr};
   if (shared_.loop) extent = b.CreateMul(extent, expressions_.emit(shared_.loop->extent));
   std::vector<std::string> outer_vars;
   for (size_t i = 0; i + 1 < loops_.size(); ++i) outer_vars.push_back(loops_[i]->var);
@@ -191,10 +191,10 @@ void KernelEmitter::emit_parallel(const Stmt& s) {
         return nullptr;
       });
 
-  emit_chunk(s, body, outer_vars);
+  emit_chunk(loop, body, outer_vars);
 }
 
-void KernelEmitter::emit_chunk(const Stmt& s, llvm::Function* body,
+void KernelEmitter::emit_chunk(const stmt::Loop& loop, llvm::Function* body,
                                const std::vector<std::string>& outer_vars) {
   auto& b = v_.b;
   FunctionState outer = std::move(function_);
@@ -214,8 +214,8 @@ void KernelEmitter::emit_chunk(const Stmt& s, llvm::Function* body,
     begin = b.CreateUDiv(begin, inner);
     end = b.CreateUDiv(b.CreateAdd(end, b.CreateSub(inner, v_.i64(1))), inner);
   }
-  const Intrinsic* state = instructions_.set_up(s, true);
-  emit_serial(s, begin, end);
+  const Intrinsic* state = instructions_.set_up(loop.body, true);
+  emit_serial(loop, begin, end);
   instructions_.tear_down(state);
   shared_ = {};
   b.CreateRetVoid();
@@ -225,13 +225,13 @@ void KernelEmitter::emit_chunk(const Stmt& s, llvm::Function* body,
 }
 
 // The part of the present row of the shared loop that lies in this thread's chunk.
-void KernelEmitter::emit_shared(const Stmt& s) {
+void KernelEmitter::emit_shared(const stmt::Loop& loop) {
   auto& b = v_.b;
-  Value* extent = expressions_.emit(s->extent);
+  Value* extent = expressions_.emit(loop.extent);
   Value* row = b.CreateMul(function_.vars[shared_.outer], extent);
   Value *first = b.CreateSub(shared_.begin, row), *last = b.CreateSub(shared_.end, row);
   first = b.CreateSelect(b.CreateICmpSLT(first, v_.i64(0)), v_.i64(0), first);
   last = b.CreateSelect(b.CreateICmpSLT(extent, last), extent, last);
-  emit_serial(s, first, last);
+  emit_serial(loop, first, last);
 }
 }  // namespace tw::codegen

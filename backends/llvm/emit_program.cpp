@@ -177,9 +177,8 @@ class ProgramEmitter : CallEmitter {
   // As tw_tensor_info says it: an extent, -1 - symbol, or "computed".
   int64_t described(const Expr& dim) const {
     if (auto value = as_const(dim)) return *value;
-    if (dim->kind == ExprKind::var)
-      for (size_t i = 0; i < program_.symbols.size(); ++i)
-        if (program_.symbols[i] == dim->name) return -1 - static_cast<int64_t>(i);
+    for (size_t i = 0; i < program_.symbols.size(); ++i)
+      if (is_var(dim, program_.symbols[i])) return -1 - static_cast<int64_t>(i);
     return TW_DIM_COMPUTED;
   }
 };

@@ -9,15 +9,16 @@ namespace {
 constexpr int64_t kMaxStatements = 20000;  // store leaves after expansion
 
 // The x of an extreme of select(is_nan(x), identity, x), which is of numbers alone.
-Expr number_of(const StmtNode& s) {
-  if (s.combiner != Combiner::min && s.combiner != Combiner::max) return {};
-  if (s.value->kind != ExprKind::select) return {};
-  const Expr &asked = s.value->args[0], &identity = s.value->args[1], &x = s.value->args[2];
+Expr number_of(const stmt::Store& store) {
+  if (store.combiner != Combiner::min && store.combiner != Combiner::max) return {};
+  const auto* choice = as<expr::Select>(store.value);
+  if (!choice) return {};
+  const Expr& x = choice->otherwise;
+  const auto* asked = as_unary(choice->condition, UnaryOp::is_nan);
+  const auto* identity = as<expr::Float>(choice->then);
   const double infinity = std::numeric_limits<double>::infinity();
-  const bool numbers = asked->kind == ExprKind::unary && asked->unary == UnaryOp::is_nan &&
-                       equal(asked->args[0], x) && identity->kind == ExprKind::float_imm &&
-                       identity->float_value ==
-                           (s.combiner == Combiner::max ? -infinity : infinity);
+  const bool numbers = asked && equal(asked->a, x) && identity &&
+                       identity->value == (store.combiner == Combiner::max ? -infinity : infinity);
   return numbers ? x : Expr();
 }
 }  // namespace
@@ -26,7 +27,7 @@ Expr number_of(const StmtNode& s) {
 // one).
 Value* KernelEmitter::first_reduce_iteration() {
   Value* first = v_.b.getTrue();
-  for (const StmtNode* loop : loops_) {
+  for (const stmt::Loop* loop : loops_) {
     if (loop->role != AxisRole::reduce || loop->var == lanes_.var) continue;
     Value* index = function_.vars[loop->var];
     first = v_.logical_and(first, v_.b.CreateICmpEQ(index, v_.i64(0)));
@@ -45,86 +46,86 @@ Expr KernelEmitter::resolved(const Expr& condition) {
   return resolved_.back();
 }
 
-void KernelEmitter::emit_store(const Stmt& s) {
+void KernelEmitter::emit_store(const stmt::Store& store) {
   if (++emitted_ > kMaxStatements)
     return fail("more than " + std::to_string(kMaxStatements) + " statements after unrolling");
   expressions_.begin_statement();
-  if (emission_.lines) emission_.at_line(emission_.lines->store(s->label));
-  if (s->async && emission_.environment && emission_.environment->holds(s->buffer))
-    return emit_async(*s);
-  Access access = memory_.access_of(memory_.form_of(s.get(), s->buffer, s->indices));
-  if (s->init.defined()) {
+  if (emission_.lines) emission_.at_line(emission_.lines->store(store.label));
+  if (store.async && emission_.environment && emission_.environment->holds(store.buffer))
+    return emit_async(store);
+  Access access = memory_.access_of(memory_.form_of(&store, store.buffer, store.indices));
+  if (store.init.defined()) {
     v_.branch(
         first_reduce_iteration(),
         [&]() -> Value* {
           expressions_.in_scope(
-              [&] { memory_.store(s->buffer, access, expressions_.emit(s->init)); });
+              [&] { memory_.store(store.buffer, access, expressions_.emit(store.init)); });
           return nullptr;
         },
         []() -> Value* { return nullptr; });
   }
-  if (!s->where.defined()) return emit_update(s, access);
-  Value* where = expressions_.emit(resolved(s->where));
-  if (is_all_true(where)) return emit_update(s, access);
+  if (!store.where.defined()) return emit_update(store, access);
+  Value* where = expressions_.emit(resolved(store.where));
+  if (is_all_true(where)) return emit_update(store, access);
   if (is_all_false(where)) return;
   if (Values::lanes(where)) {
     Value* outer = lanes_.mask;
     lanes_.mask = v_.logical_and(lanes_.mask, where);
     if (is_all_true(lanes_.mask)) lanes_.mask = outer;
-    if (!is_all_false(lanes_.mask)) emit_update(s, access);
+    if (!is_all_false(lanes_.mask)) emit_update(store, access);
     lanes_.mask = outer;
     return;
   }
   v_.branch(
       where,
       [&]() -> Value* {
-        expressions_.in_scope([&] { emit_update(s, access); });
+        expressions_.in_scope([&] { emit_update(store, access); });
         return nullptr;
       },
       []() -> Value* { return nullptr; });
 }
 
 // The lanes of a vector loop are one copy where they lie side by side.
-void KernelEmitter::emit_async(const StmtNode& s) {
-  const bool selects = s.value->kind == ExprKind::select;
-  const Expr from = copied_load(s.value);
-  Value* there = selects ? expressions_.emit(resolved(s.value->args[0])) : nullptr;
-  const Access to_access = memory_.access_of(memory_.form_of(&s, s.buffer, s.indices)),
-               from_access = memory_.access_of(
-                   memory_.form_of(from.get(), from->buffer, from->args));
-  const int64_t size = dtype_bytes(kernel_.buffer(s.buffer).dtype);
+void KernelEmitter::emit_async(const stmt::Store& store) {
+  const auto* choice = as<expr::Select>(store.value);
+  const Expr copied = copied_load(store.value);
+  const auto& from = *as<expr::Load>(copied);
+  Value* there = choice ? expressions_.emit(resolved(choice->condition)) : nullptr;
+  const Access to_access = memory_.access_of(memory_.form_of(&store, store.buffer, store.indices)),
+               from_access = memory_.access_of(memory_.form_of(&from, from.buffer, from.indices));
+  const int64_t size = dtype_bytes(kernel_.buffer(store.buffer).dtype);
   const bool side_by_side = !lanes_.count ||
                             (to_access.lane_stride == 1 && from_access.lane_stride == 1 &&
                              !to_access.lane_offsets && !from_access.lane_offsets);
   if (lanes_.mask || !side_by_side || (there && Values::lanes(there)))
-    return fail("the lanes of the asynchronous stage '" + s.label + "' are no one copy");
+    return fail("the lanes of the asynchronous stage '" + store.label + "' are no one copy");
   const int64_t bytes = size * std::max(lanes_.count, 1);
   if (bytes != 4 && bytes != 8 && bytes != 16)
-    return fail("the asynchronous stage '" + s.label + "' copies " + std::to_string(bytes) +
+    return fail("the asynchronous stage '" + store.label + "' copies " + std::to_string(bytes) +
                 " bytes at a time, not 4, 8 or 16");
-  emission_.environment->copy(v_, memory_.pointer(s.buffer, to_access, 0),
-                              memory_.pointer(from->buffer, from_access, 0), bytes,
+  emission_.environment->copy(v_, memory_.pointer(store.buffer, to_access, 0),
+                              memory_.pointer(from.buffer, from_access, 0), bytes,
                               there && !is_all_true(there) ? there : nullptr);
 }
 
-void KernelEmitter::emit_update(const Stmt& s, const Access& access) {
-  DType t = kernel_.buffer(s->buffer).dtype;
-  if (s->combiner == Combiner::none)
-    return memory_.store(s->buffer, access, expressions_.emit(s->value));
+void KernelEmitter::emit_update(const stmt::Store& store, const Access& access) {
+  DType t = kernel_.buffer(store.buffer).dtype;
+  if (store.combiner == Combiner::none)
+    return memory_.store(store.buffer, access, expressions_.emit(store.value));
   bool uniform = !access.lane_stride && !access.lane_offsets;
   if (uniform && lanes_.count) {  // the lanes are combined first: their order is free
-    Value* value = v_.splat(expressions_.emit(s->value), lanes_.count);
-    if (lanes_.mask) value = v_.select(lanes_.mask, value, v_.identity(s->combiner, t));
-    Value* sum = v_.horizontal(s->combiner, t, value, number_of(*s).defined());
+    Value* value = v_.splat(expressions_.emit(store.value), lanes_.count);
+    if (lanes_.mask) value = v_.select(lanes_.mask, value, v_.identity(store.combiner, t));
+    Value* sum = v_.horizontal(store.combiner, t, value, number_of(store).defined());
     Value* outer = lanes_.mask;
     lanes_.mask = nullptr;
-    memory_.store(s->buffer, access,
-                  v_.combine(s->combiner, t, memory_.load(s->buffer, access), sum));
+    memory_.store(store.buffer, access,
+                  v_.combine(store.combiner, t, memory_.load(store.buffer, access), sum));
     lanes_.mask = outer;
     return;
   }
   if (access.lane_offsets) {  // lanes may meet in one element: one after the other
-    Value* value = v_.splat(expressions_.emit(s->value), lanes_.count);
+    Value* value = v_.splat(expressions_.emit(store.value), lanes_.count);
     Value* offsets = access.lane_offsets;
     Value* mask = lanes_.mask;
     int count = std::exchange(lanes_.count, 0);
@@ -139,8 +140,8 @@ void KernelEmitter::emit_update(const Stmt& s, const Access& access) {
       v_.branch(
           active,
           [&]() -> Value* {
-            memory_.store(s->buffer, one,
-                          v_.combine(s->combiner, t, memory_.load(s->buffer, one),
+            memory_.store(store.buffer, one,
+                          v_.combine(store.combiner, t, memory_.load(store.buffer, one),
                                      v_.b.CreateExtractElement(value, static_cast<uint64_t>(i))));
             return nullptr;
           },
@@ -150,22 +151,21 @@ void KernelEmitter::emit_update(const Stmt& s, const Access& access) {
     lanes_.mask = mask;
     return;
   }
-  bool product = s->combiner == Combiner::add && (t == DType::f32 || t == DType::f64) &&
-                 s->value->kind == ExprKind::binary && s->value->binary == BinaryOp::mul &&
-                 s->value->type == t;
-  if (product && v_.traits.fma) {
-    Value* x = expressions_.emit(s->value->args[0]);
-    Value* y = expressions_.emit(s->value->args[1]);
-    return memory_.store(s->buffer, access, v_.fma(x, y, memory_.load(s->buffer, access)));
+  const auto* product = as_binary(store.value, BinaryOp::mul);
+  if (product && v_.traits.fma && store.combiner == Combiner::add && store.value->type == t &&
+      (t == DType::f32 || t == DType::f64)) {
+    Value* x = expressions_.emit(product->a);
+    Value* y = expressions_.emit(product->b);
+    return memory_.store(store.buffer, access, v_.fma(x, y, memory_.load(store.buffer, access)));
   }
-  if (const Expr number = number_of(*s); number.defined()) {
+  if (const Expr number = number_of(store); number.defined()) {
     Value* value = expressions_.emit(number);
-    Value* old = memory_.load(s->buffer, access);
-    return memory_.store(s->buffer, access, v_.combine_numbers(s->combiner, old, value));
+    Value* old = memory_.load(store.buffer, access);
+    return memory_.store(store.buffer, access, v_.combine_numbers(store.combiner, old, value));
   }
-  Value* value = expressions_.emit(s->value);
-  memory_.store(s->buffer, access,
-                v_.combine(s->combiner, t, memory_.load(s->buffer, access), value));
+  Value* value = expressions_.emit(store.value);
+  memory_.store(store.buffer, access,
+                v_.combine(store.combiner, t, memory_.load(store.buffer, access), value));
 }
 
 }  // namespace tw::codegen

@@ -16,8 +16,7 @@ namespace {
 std::optional<int64_t> stride_of(const IndexForm& form, const std::string& name) {
   int64_t stride = 0;
   for (const IndexTerm& term : form.terms) {
-    const bool alone = term.factors.size() == 1 && term.factors[0]->kind == ExprKind::var &&
-                       term.factors[0]->name == name;
+    const bool alone = term.factors.size() == 1 && is_var(term.factors[0], name);
     if (alone) stride += term.coefficient;
     else if (std::ranges::any_of(term.factors, [&](const Expr& e) { return uses_var(e, name); }))
       return std::nullopt;
@@ -47,28 +46,26 @@ void transpose(Values& v, std::vector<Value*>& rows) {
 
 }  // namespace
 
-bool KernelEmitter::emit_transpose(const Stmt& s) {
-  const Stmt& inner = s->body[0];
-  const auto extent = as_const(s->extent);
-  if (lanes_.count || lanes_.mask || !extent || inner->kind != StmtKind::loop ||
-      inner->loop_kind != LoopKind::vector || as_const(inner->extent) != extent)
+bool KernelEmitter::emit_transpose(const stmt::Loop& loop) {
+  const auto* inner = as<stmt::Loop>(loop.body);
+  const auto extent = as_const(loop.extent);
+  if (lanes_.count || lanes_.mask || !extent || !inner || inner->kind != LoopKind::vector ||
+      as_const(inner->extent) != extent)
     return false;
-  const Stmt& copy = inner->body[0];
-  if (*extent < 2 || *extent > 16 || !std::has_single_bit(static_cast<uint64_t>(*extent)) ||
-      copy->kind != StmtKind::store)
+  const auto* copy = as<stmt::Store>(inner->body);
+  if (*extent < 2 || *extent > 16 || !std::has_single_bit(static_cast<uint64_t>(*extent)) || !copy)
     return false;
-  if (copy->combiner != Combiner::none || copy->init.defined() || copy->where.defined() ||
-      copy->value->kind != ExprKind::load)
+  const auto* load = as<expr::Load>(copy->value);
+  if (copy->combiner != Combiner::none || copy->init.defined() || copy->where.defined() || !load)
     return false;
-  const Buffer &from = kernel_.buffer(copy->value->buffer), &to = kernel_.buffer(copy->buffer);
+  const Buffer &from = kernel_.buffer(load->buffer), &to = kernel_.buffer(copy->buffer);
   if (from.scope == "register" || to.scope == "register" || from.dtype != to.dtype) return false;
-  const IndexForm &source = memory_.form_of(copy->value.get(), copy->value->buffer,
-                                            copy->value->args),
-                  &target = memory_.form_of(copy.get(), copy->buffer, copy->indices);
-  const auto rows_apart = stride_of(source, inner->var), columns_apart = stride_of(source, s->var),
-             along = stride_of(target, inner->var);
+  const IndexForm &source = memory_.form_of(load, load->buffer, load->indices),
+                  &target = memory_.form_of(copy, copy->buffer, copy->indices);
+  const auto rows_apart = stride_of(source, inner->var),
+             columns_apart = stride_of(source, loop.var), along = stride_of(target, inner->var);
   if (!rows_apart || *rows_apart == 0 || columns_apart != 1 || along != 1 ||
-      !stride_of(target, s->var))
+      !stride_of(target, loop.var))
     return false;
 
   std::vector<llvm::Constant*> ramp;
@@ -87,11 +84,11 @@ bool KernelEmitter::emit_transpose(const Stmt& s) {
   if (emission_.lines) emission_.at_line(emission_.lines->store(copy->label));
   std::vector<Value*> rows;
   for (int64_t i = 0; i < *extent; ++i)
-    rows.push_back(memory_.load_memory(copy->value->buffer, access(source, s->var, inner->var, i),
+    rows.push_back(memory_.load_memory(load->buffer, access(source, loop.var, inner->var, i),
                                        v_.storage_type(from.dtype)));
   transpose(v_, rows);
   for (int64_t i = 0; i < *extent; ++i)
-    memory_.store_memory(copy->buffer, access(target, inner->var, s->var, i),
+    memory_.store_memory(copy->buffer, access(target, inner->var, loop.var, i),
                          rows[static_cast<size_t>(i)]);
   lanes_.var.clear();
   lanes_.count = 0;
@@ -99,19 +96,18 @@ bool KernelEmitter::emit_transpose(const Stmt& s) {
   return true;
 }
 
-bool KernelEmitter::emit_pairs(const Stmt& s) {
-  const Stmt& inner = s->body[0];
-  const auto count = inner->kind == StmtKind::loop ? as_const(inner->extent) : std::nullopt;
-  if (lanes_.count || lanes_.mask || !is_const(s->extent, 2) || !count || *count < 2 ||
-      inner->loop_kind != LoopKind::vector)
+bool KernelEmitter::emit_pairs(const stmt::Loop& loop) {
+  const auto* inner = as<stmt::Loop>(loop.body);
+  const auto count = inner ? as_const(inner->extent) : std::nullopt;
+  if (lanes_.count || lanes_.mask || !is_const(loop.extent, 2) || !count || *count < 2 ||
+      inner->kind != LoopKind::vector)
     return false;
-  const Stmt& store = inner->body[0];
-  if (store->kind != StmtKind::store || store->combiner != Combiner::none ||
-      store->where.defined() || store->async)
+  const auto* store = as<stmt::Store>(inner->body);
+  if (!store || store->combiner != Combiner::none || store->where.defined() || store->async)
     return false;
   const Buffer& to = kernel_.buffer(store->buffer);
-  const IndexForm& target = memory_.form_of(store.get(), store->buffer, store->indices);
-  if (to.scope == "register" || stride_of(target, s->var) != 1 ||
+  const IndexForm& target = memory_.form_of(store, store->buffer, store->indices);
+  if (to.scope == "register" || stride_of(target, loop.var) != 1 ||
       stride_of(target, inner->var) != 2)
     return false;
 
@@ -128,18 +124,18 @@ bool KernelEmitter::emit_pairs(const Stmt& s) {
   for (int64_t p = 0; p < 2; ++p) {
     ++emitted_;
     expressions_.begin_statement();
-    function_.vars[s->var] = v_.i64(p);
-    expanded_[s->var] = p;
+    function_.vars[loop.var] = v_.i64(p);
+    expanded_[loop.var] = p;
     halves[static_cast<size_t>(p)] = v_.to_storage(
         v_.splat(expressions_.emit(store->value), lanes_.count), to.dtype);
   }
-  expanded_.erase(s->var);
+  expanded_.erase(loop.var);
   std::vector<int> in_turn;
   for (int i = 0; i < lanes_.count; ++i) in_turn.insert(in_turn.end(), {i, i + lanes_.count});
   Value* both = v_.shuffle(halves[0], halves[1], in_turn);
   expressions_.begin_statement();
   function_.vars[inner->var] = v_.i64(0);
-  lanes_along(s->var, 2 * *count);
+  lanes_along(loop.var, 2 * *count);
   memory_.store_memory(store->buffer, memory_.access_of(target), both);
   lanes_.var.clear();
   lanes_.count = 0;

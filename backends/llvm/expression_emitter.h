@@ -35,11 +35,11 @@ class ExpressionEmitter : private EmissionPart {
 
  private:
   Value* emit_node(const Expr& e);
-  Value* emit_binary(const Expr& e);
-  Value* emit_select(const Expr& e);
-  Value* lane_comparison(const Expr& e);
+  Value* emit_binary(const expr::Binary& binary);
+  Value* emit_select(const expr::Select& select);
+  Value* lane_comparison(const expr::Binary& comparison);
   Value* square_root(Value* a);
-  Value* index_division(const Expr& e);
+  Value* index_division(const expr::Binary& division);
   bool needs_guard(const Expr& e) const;
 
   MemoryEmitter& memory_;

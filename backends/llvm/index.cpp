@@ -39,41 +39,42 @@ Terms product(const Terms& x, const Terms& y) {
 
 Terms terms_of(const Expr& e) {
   if (auto value = as_const(e)) return *value ? Terms{{{}, *value, 0}} : Terms{};
-  if (e->kind == ExprKind::binary && e->type == DType::i64) {
-    if (e->binary == BinaryOp::add || e->binary == BinaryOp::sub) {
-      Terms sum = terms_of(e->args[0]);
-      add_to(sum, terms_of(e->args[1]), e->binary == BinaryOp::add ? 1 : -1);
+  if (const auto* pair = as<expr::Binary>(e); pair && e->type == DType::i64) {
+    if (pair->op == BinaryOp::add || pair->op == BinaryOp::sub) {
+      Terms sum = terms_of(pair->a);
+      add_to(sum, terms_of(pair->b), pair->op == BinaryOp::add ? 1 : -1);
       return sum;
     }
-    if (e->binary == BinaryOp::mul) return product(terms_of(e->args[0]), terms_of(e->args[1]));
+    if (pair->op == BinaryOp::mul) return product(terms_of(pair->a), terms_of(pair->b));
   }
-  if (e->kind == ExprKind::unary && e->unary == UnaryOp::neg && e->type == DType::i64) {
+  if (const auto* negated = as_unary(e, UnaryOp::neg); negated && e->type == DType::i64) {
     Terms sum;
-    add_to(sum, terms_of(e->args[0]), -1);
+    add_to(sum, terms_of(negated->a), -1);
     return sum;
   }
   return {{{e}, 1, 0}};
 }
 
-const ExprNode* division(const IndexTerm& t, BinaryOp op) {  // by a constant, alone in its term
-  const ExprNode* e = t.factors.size() == 1 ? t.factors[0].get() : nullptr;
-  return e && e->kind == ExprKind::binary && e->binary == op && as_const(e->args[1]) ? e : nullptr;
+// A division by a constant, alone in its term, or null.
+const expr::Binary* division(const IndexTerm& t, BinaryOp op) {
+  const auto* found = t.factors.size() == 1 ? as_binary(t.factors[0], op) : nullptr;
+  return found && as_const(found->b) ? found : nullptr;
 }
 
 // c * (e floor_div c) + e floor_mod c is e: dimensions that a fused loop runs through are one ramp
 // where they lie side by side.
 void join_divisions(Terms& sum) {
   for (size_t i = 0; i < sum.size(); ++i) {
-    const ExprNode* rest = division(sum[i], BinaryOp::floor_mod);
+    const expr::Binary* rest = division(sum[i], BinaryOp::floor_mod);
     if (!rest || sum[i].coefficient == 0) continue;
     const int64_t scale = sum[i].coefficient;
     const auto whole = std::ranges::find_if(sum, [&](const IndexTerm& t) {
-      const ExprNode* q = division(t, BinaryOp::floor_div);
-      return q && equal(q->args[0], rest->args[0]) && equal(q->args[1], rest->args[1]) &&
-             t.coefficient == scale * *as_const(rest->args[1]);
+      const expr::Binary* q = division(t, BinaryOp::floor_div);
+      return q && equal(q->a, rest->a) && equal(q->b, rest->b) &&
+             t.coefficient == scale * *as_const(rest->b);
     });
     if (whole == sum.end()) continue;
-    const Expr e = rest->args[0];
+    const Expr e = rest->a;
     whole->coefficient = sum[i].coefficient = 0;
     add_to(sum, terms_of(e), scale);
   }
@@ -90,8 +91,9 @@ IndexForm finish(Terms terms, const LoopDepths& depths) {
     }
     for (const Expr& factor : t.factors)
       visit(factor, [&](const Expr& e) {
-        if (e->kind != ExprKind::var) return;
-        auto depth = depths.find(e->name);
+        const auto* variable = as<expr::Var>(e);
+        if (!variable) return;
+        auto depth = depths.find(variable->name);
         if (depth != depths.end()) t.depth = std::max(t.depth, depth->second);
       });
     auto place = std::upper_bound(form.terms.begin(), form.terms.end(), t.depth,

@@ -13,9 +13,9 @@ class InstructionEmitter : private EmissionPart {
       : EmissionPart(emission), expressions_(expressions), memory_(memory) {}
 
   // Tells `memory` of the operands of the block.
-  void note_operands(const StmtNode& s);
+  void note_operands(const stmt::Block& block);
   // False: the block's loops are to be emitted.
-  bool emit(const StmtNode& s);
+  bool emit(const stmt::Block& block);
   // What must be set up around the statement in the present function; null: nothing. in_parallel:
   // the statement is a parallel loop's part.
   const Intrinsic* set_up(const Stmt& s, bool in_parallel);
@@ -34,7 +34,7 @@ class InstructionEmitter : private EmissionPart {
     std::vector<std::string> parameters;  // in their order
     std::map<std::string, Operand> operands;
   };
-  const Instruction& instruction_of(const StmtNode& s);
+  const Instruction& instruction_of(const stmt::Block& block);
   // In the lanes that its elements are
   template <class Fn>
   auto with_lanes_of(const Operand& operand, const Fn& fn);
@@ -46,7 +46,7 @@ class InstructionEmitter : private EmissionPart {
 
   ExpressionEmitter& expressions_;
   MemoryEmitter& memory_;
-  std::unordered_map<const StmtNode*, Instruction> instructions_;  // by block
+  std::unordered_map<const stmt::Block*, Instruction> instructions_;
 };
 
 }  // namespace tw::codegen

@@ -43,32 +43,31 @@ void KernelEmitter::analyse() {
   if (emission_.environment)
     emission_.ranges.insert(emission_.environment->variables().begin(),
                             emission_.environment->variables().end());
-  std::function<void(const Stmt&, int, const StmtNode*)> walk = [&](const Stmt& s, int depth,
-                                                                    const StmtNode* lanes) {
-    if (s->kind == StmtKind::loop) {
-      emission_.depths[s->var] = ++depth;
-      emission_.ranges[s->var] = {0, s->extent - 1};
-      if (s->loop_kind == LoopKind::vector && !lanes) lanes = s.get();
+  std::function<void(const Stmt&, int, const stmt::Loop*)> walk = [&](const Stmt& s, int depth,
+                                                                      const stmt::Loop* lanes) {
+    if (const auto* loop = as<stmt::Loop>(s)) {
+      emission_.depths[loop->var] = ++depth;
+      emission_.ranges[loop->var] = {0, loop->extent - 1};
+      if (loop->kind == LoopKind::vector && !lanes) lanes = loop;
     }
     auto note = [&](BufferId id, const std::vector<Expr>& indices) {
       if (!lanes || kernel_.buffer(id).scope != "register") return;
       for (const IndexTerm& t : offset_form(kernel_.buffer(id), indices, emission_.depths).terms) {
-        bool ramp = t.factors.size() == 1 && t.factors[0]->kind == ExprKind::var &&
-                    t.factors[0]->name == lanes->var && t.coefficient == 1;
+        bool ramp = t.factors.size() == 1 && is_var(t.factors[0], lanes->var) && t.coefficient == 1;
         auto extent = as_const(lanes->extent);
         if (ramp && extent) memory_.note_register_access(id, *extent);
       }
     };
-    if (s->kind == StmtKind::block) instructions_.note_operands(*s);
-    if (s->kind == StmtKind::store) {
-      note(s->buffer, s->indices);
-      for (const Expr& e : {s->value, s->where, s->init})
+    if (const auto* block = as<stmt::Block>(s)) instructions_.note_operands(*block);
+    if (const auto* store = as<stmt::Store>(s)) {
+      note(store->buffer, store->indices);
+      for (const Expr& e : {store->value, store->where, store->init})
         if (e.defined())
           visit(e, [&](const Expr& n) {
-            if (n->kind == ExprKind::load) note(n->buffer, n->args);
+            if (const auto* load = as<expr::Load>(n)) note(load->buffer, load->indices);
           });
     }
-    for (const Stmt& child : s->body) walk(child, depth, lanes);
+    for (const Stmt& child : children(s)) walk(child, depth, lanes);
   };
   walk(kernel_.body, 0, nullptr);
   memory_.place_tiles();
@@ -119,109 +118,115 @@ Expected<EmittedKernel> KernelEmitter::emit(const std::string& symbol, const Exp
 
 void KernelEmitter::emit_stmt(const Stmt& s) {
   if (failed()) return;
-  switch (s->kind) {
-    case StmtKind::sequence:
-      for (const Stmt& child : s->body) emit_stmt(child);
-      return;
-    case StmtKind::loop: return emit_loop(s);
-    case StmtKind::store: return emit_store(s);
-    case StmtKind::if_then: {
-      expressions_
-          .forget();  // values of an earlier iteration of an expanded loop are not this one's
-      Value* condition = expressions_.emit(resolved(s->condition));
-      if (is_all_true(condition)) return emit_stmt(s->body[0]);
-      if (is_all_false(condition)) return;
-      if (Values::lanes(condition)) {
-        Value* outer = lanes_.mask;
-        lanes_.mask = v_.logical_and(lanes_.mask, condition);
-        if (is_all_true(lanes_.mask)) lanes_.mask = outer;
-        emit_stmt(s->body[0]);
-        lanes_.mask = outer;
-        return;
-      }
-      v_.branch(
-          condition, [&]() -> Value* { return emit_stmt(s->body[0]), nullptr; },
-          []() -> Value* { return nullptr; });
-      return;
-    }
-    case StmtKind::block:
-      if (!instructions_.emit(*s)) emit_stmt(s->body[0]);
-      return;
-    case StmtKind::prefetch: return emit_prefetch(*s);
-    case StmtKind::signal:
-    case StmtKind::wait:
-      expressions_.forget();
-      if (!emission_.environment) return fail("tokens are a device's: a CPU has none");
-      return s->kind == StmtKind::signal ? emission_.environment->commit(v_)
-                                         : emission_.environment->await(v_, s->count);
-    case StmtKind::roles: return fail("roles are a device's: a CPU has none");
-    case StmtKind::barrier:
-      expressions_.forget();
-      return emission_.environment ? emission_.environment->barrier(v_)
-                                   : fail("barriers are a device's: a CPU has none");
-  }
+  match(
+      s,
+      [&](const stmt::Sequence& sequence) {
+        for (const Stmt& child : sequence.body) emit_stmt(child);
+      },
+      [&](const stmt::Loop&) { emit_loop(LoopRef(s)); },
+      [&](const stmt::Store& store) { emit_store(store); },
+      [&](const stmt::If& guard) { emit_if(guard); },
+      [&](const stmt::Block& block) {
+        if (!instructions_.emit(block)) emit_stmt(block.body);
+      },
+      [&](const stmt::Prefetch& prefetch) { emit_prefetch(prefetch); },
+      [&](const stmt::Signal&) {
+        if (const KernelEnvironment* device = device_for("tokens")) device->commit(v_);
+      },
+      [&](const stmt::Wait& wait) {
+        if (const KernelEnvironment* device = device_for("tokens")) device->await(v_, wait.count);
+      },
+      [&](const stmt::Roles&) { fail("roles are a device's: a CPU has none"); },
+      [&](const stmt::Barrier&) {
+        if (const KernelEnvironment* device = device_for("barriers")) device->barrier(v_);
+      });
 }
 
-void KernelEmitter::emit_loop(const Stmt& s) {
-  auto extent = as_const(s->extent);
+const KernelEnvironment* KernelEmitter::device_for(const char* what) {
+  expressions_.forget();
+  if (!emission_.environment) fail(std::string(what) + " are a device's: a CPU has none");
+  return emission_.environment;
+}
+
+void KernelEmitter::emit_if(const stmt::If& guard) {
+  expressions_.forget();  // values of an earlier iteration of an expanded loop are not this one's
+  Value* condition = expressions_.emit(resolved(guard.condition));
+  if (is_all_true(condition)) return emit_stmt(guard.body);
+  if (is_all_false(condition)) return;
+  if (Values::lanes(condition)) {
+    Value* outer = lanes_.mask;
+    lanes_.mask = v_.logical_and(lanes_.mask, condition);
+    if (is_all_true(lanes_.mask)) lanes_.mask = outer;
+    emit_stmt(guard.body);
+    lanes_.mask = outer;
+    return;
+  }
+  v_.branch(
+      condition, [&]() -> Value* { return emit_stmt(guard.body), nullptr; },
+      []() -> Value* { return nullptr; });
+}
+
+void KernelEmitter::emit_loop(const LoopRef& loop) {
+  auto extent = as_const(loop->extent);
   if (extent && *extent <= 0) return;
-  loops_.push_back(s.get());
-  if (s->loop_kind == LoopKind::bind)
-    fail("loop '" + s->var + "' is bound to " + s->axis + ", which a CPU does not have");
-  const bool parallel = !in_parallel_ && !is_const(chunks_here(), 1) && is_shared_out(kernel_, s);
-  bool expand = s->loop_kind == LoopKind::unroll ||
-                (s->loop_kind == LoopKind::vector && lanes_.count);
-  if ((expand || s->loop_kind == LoopKind::vector) && !extent) {
-    fail("loop '" + s->var + "' is " + loop_kind_name(s->loop_kind) +
+  loops_.push_back(&*loop);
+  if (loop->kind == LoopKind::bind)
+    fail("loop '" + loop->var + "' is bound to " + loop->axis + ", which a CPU does not have");
+  const bool parallel = !in_parallel_ && !is_const(chunks_here(), 1) &&
+                        is_shared_out(kernel_, loop);
+  bool expand = loop->kind == LoopKind::unroll || (loop->kind == LoopKind::vector && lanes_.count);
+  if ((expand || loop->kind == LoopKind::vector) && !extent) {
+    fail("loop '" + loop->var + "' is " + loop_kind_name(loop->kind) +
          " but its extent is not constant");
   } else if (parallel) {
-    emit_parallel(s);
-  } else if (s->loop_kind == LoopKind::unroll && (emit_transpose(s) || emit_pairs(s))) {
+    emit_parallel(*loop);
+  } else if (loop->kind == LoopKind::unroll && (emit_transpose(*loop) || emit_pairs(*loop))) {
   } else if (expand || (extent && *extent == 1)) {
     for (int64_t i = 0; i < *extent && !failed(); ++i) {
-      function_.vars[s->var] = v_.i64(i);
-      expanded_[s->var] = i;
-      emit_stmt(s->body[0]);
+      function_.vars[loop->var] = v_.i64(i);
+      expanded_[loop->var] = i;
+      emit_stmt(loop->body);
     }
-    expanded_.erase(s->var);
-  } else if (s->loop_kind == LoopKind::vector) {
+    expanded_.erase(loop->var);
+  } else if (loop->kind == LoopKind::vector) {
     std::vector<llvm::Constant*> ramp;
     for (int64_t i = 0; i < *extent; ++i) ramp.push_back(v_.b.getInt64(static_cast<uint64_t>(i)));
-    function_.vars[s->var] = llvm::ConstantVector::get(ramp);
-    lanes_.var = s->var;
+    function_.vars[loop->var] = llvm::ConstantVector::get(ramp);
+    lanes_.var = loop->var;
     lanes_.count = static_cast<int>(*extent);
-    emit_stmt(s->body[0]);
+    emit_stmt(loop->body);
     lanes_.var.clear();
     lanes_.count = 0;
-  } else if (shared_.loop == s.get()) {
+  } else if (shared_.loop == &*loop) {
     expressions_.forget();
-    emit_shared(s);
+    emit_shared(*loop);
   } else {
     expressions_.forget();
-    Value* end = expressions_.emit(s->extent);
-    if (Values::lanes(end)) fail("loop '" + s->var + "' has an extent that differs between lanes");
-    else emit_serial(s, v_.i64(0), end);
+    Value* end = expressions_.emit(loop->extent);
+    if (Values::lanes(end))
+      fail("loop '" + loop->var + "' has an extent that differs between lanes");
+    else emit_serial(*loop, v_.i64(0), end);
   }
-  function_.vars.erase(s->var);
+  function_.vars.erase(loop->var);
   loops_.pop_back();
 }
 
 // do-while with an entry test where begin < end is not known.
-void KernelEmitter::emit_serial(const Stmt& s, Value* begin, Value* end) {
+void KernelEmitter::emit_serial(const stmt::Loop& loop, Value* begin, Value* end) {
   auto& b = v_.b;
-  if (emission_.lines) emission_.at_line(emission_.lines->loop(s->var));
-  auto* header = llvm::BasicBlock::Create(b.getContext(), "loop." + s->var, function_.value);
-  auto* exit = llvm::BasicBlock::Create(b.getContext(), "end." + s->var, function_.value);
+  if (emission_.lines) emission_.at_line(emission_.lines->loop(loop.var));
+  auto* header = llvm::BasicBlock::Create(b.getContext(), "loop." + loop.var, function_.value);
+  auto* exit = llvm::BasicBlock::Create(b.getContext(), "end." + loop.var, function_.value);
   Value* any = b.CreateICmpSLT(begin, end);
   if (is_all_true(any)) b.CreateBr(header);
   else b.CreateCondBr(any, header, exit);
   auto* before = b.GetInsertBlock();
   b.SetInsertPoint(header);
-  llvm::PHINode* index = b.CreatePHI(b.getInt64Ty(), 2, s->var);
+  llvm::PHINode* index = b.CreatePHI(b.getInt64Ty(), 2, loop.var);
   index->addIncoming(begin, before);
-  function_.vars[s->var] = index;
-  emit_stmt(s->body[0]);
-  if (emission_.lines) emission_.at_line(emission_.lines->loop(s->var));
+  function_.vars[loop.var] = index;
+  emit_stmt(loop.body);
+  if (emission_.lines) emission_.at_line(emission_.lines->loop(loop.var));
   Value* next = b.CreateAdd(index, v_.i64(1), "", true, true);
   index->addIncoming(next, b.GetInsertBlock());
   auto* latch = b.CreateCondBr(b.CreateICmpSLT(next, end), header, exit);
@@ -238,18 +243,18 @@ void KernelEmitter::emit_serial(const Stmt& s, Value* begin, Value* end) {
 }
 
 // A hint: one address, that of lane 0.
-void KernelEmitter::emit_prefetch(const StmtNode& s) {
+void KernelEmitter::emit_prefetch(const stmt::Prefetch& prefetch) {
   expressions_.begin_statement();
-  const BufferId id = s.buffer;
+  const BufferId id = prefetch.buffer;
   if (kernel_.buffer(id).scope == "register") return;
-  Access access = memory_.access_of(id, s.indices);
+  Access access = memory_.access_of(id, prefetch.indices);
   if (access.lane_offsets)
     return fail("a prefetch of '" + kernel_.buffer(id).name + "' in a vector loop");
   llvm::Type* i32 = v_.b.getInt32Ty();
   Value* p = memory_.pointer(id, access, 0);
   v_.b.CreateIntrinsic(llvm::Intrinsic::prefetch, {p->getType()},
                        {p, llvm::ConstantInt::get(i32, 0),
-                        llvm::ConstantInt::get(i32, static_cast<uint64_t>(s.count)),
+                        llvm::ConstantInt::get(i32, static_cast<uint64_t>(prefetch.locality)),
                         llvm::ConstantInt::get(i32, 1)});
 }
 

@@ -34,7 +34,7 @@ class KernelEmitter : private OwnedEmission, private EmissionPart {
  private:
   // The loop inside the present parallel loop whose iterations are shared out too
   struct Shared {
-    const StmtNode* loop = nullptr;
+    const stmt::Loop* loop = nullptr;
     std::string outer{};                     // the parallel loop's variable
     Value *begin = nullptr, *end = nullptr;  // of this chunk, counted over both loops
   };
@@ -43,16 +43,19 @@ class KernelEmitter : private OwnedEmission, private EmissionPart {
   void analyse();
   void check_temps();
   void emit_stmt(const Stmt& s);
-  void emit_loop(const Stmt& s);
-  void emit_serial(const Stmt& s, Value* begin, Value* end);
-  void emit_prefetch(const StmtNode& s);
+  void emit_if(const stmt::If& guard);
+  void emit_loop(const LoopRef& loop);
+  void emit_serial(const stmt::Loop& loop, Value* begin, Value* end);
+  void emit_prefetch(const stmt::Prefetch& prefetch);
+  // The device, for its tokens or barriers (`what`); null: there is none, which fails
+  const KernelEnvironment* device_for(const char* what);
   // emit_store.cpp
-  void emit_store(const Stmt& s);
-  void emit_async(const StmtNode& s);
-  void emit_update(const Stmt& s, const Access& access);
+  void emit_store(const stmt::Store& store);
+  void emit_async(const stmt::Store& store);
+  void emit_update(const stmt::Store& store, const Access& access);
   // emit_transpose.cpp; false: the loop is no such copy
-  bool emit_transpose(const Stmt& s);
-  bool emit_pairs(const Stmt& s);
+  bool emit_transpose(const stmt::Loop& loop);
+  bool emit_pairs(const stmt::Loop& loop);
   Value* first_reduce_iteration();
   Expr resolved(const Expr& condition);
   // emit_parallel.cpp
@@ -60,13 +63,14 @@ class KernelEmitter : private OwnedEmission, private EmissionPart {
                                  llvm::GlobalValue::LinkageTypes linkage);
   void enter(llvm::Function* function, Value* chunk = nullptr);
   Expr chunks_here() const;  // of the loop that was entered last
-  void emit_parallel(const Stmt& s);
+  void emit_parallel(const stmt::Loop& loop);
   llvm::Value* chunk_count(llvm::Value* extent, const Expr& limit);
   // Calls the body on each chunk, on the pool's threads
   void call_in_chunks(llvm::Function* body, std::vector<llvm::Value*> fields, llvm::Value* extent,
                       llvm::Value* chunks);
-  void emit_chunk(const Stmt& s, llvm::Function* body, const std::vector<std::string>& outer_vars);
-  void emit_shared(const Stmt& s);
+  void emit_chunk(const stmt::Loop& loop, llvm::Function* body,
+                  const std::vector<std::string>& outer_vars);
+  void emit_shared(const stmt::Loop& loop);
   llvm::Function* make_thunk(llvm::Function* body, llvm::StructType* packed);
 
   ExpressionEmitter expressions_;
@@ -75,7 +79,7 @@ class KernelEmitter : private OwnedEmission, private EmissionPart {
   Shared shared_;
   Expr most_chunks_ = 1;
   std::string symbol_;
-  std::vector<const StmtNode*> loops_;  // enclosing the present statement
+  std::vector<const stmt::Loop*> loops_;  // enclosing the present statement
   // Present values of the variables of expanded loops
   std::map<std::string, int64_t> expanded_;
   std::vector<Expr> resolved_;  // keeps alive those that are not of the kernel's body

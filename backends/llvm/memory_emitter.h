@@ -38,7 +38,8 @@ class MemoryEmitter : private EmissionPart {
 
   // By the address of the load, the store or the comparison, which lives as long.
   const IndexForm& form_of(const void* key, BufferId buffer, const std::vector<Expr>& indices);
-  const IndexForm& difference_form(const Expr& comparison);  // its right side minus its left one
+  // The comparison's right side minus its left one
+  const IndexForm& difference_form(const expr::Binary& comparison);
   Access access_of(const IndexForm& form);
   Access access_of(BufferId buffer, const std::vector<Expr>& indices);
 

@@ -29,39 +29,43 @@ llvm::Value* ProgramBuilder::holds(const Expr& condition, const Variables& vars)
 }
 
 llvm::Value* ProgramBuilder::number(const Expr& e, const Variables& vars, Value** wraps) {
-  switch (e->kind) {
-    case ExprKind::int_imm: return b_.getInt64(static_cast<uint64_t>(e->int_value));
-    case ExprKind::var: {
-      auto found = vars.find(e->name);
-      TW_CHECK(found != vars.end(), "the program uses the unknown symbol '{0}'", e->name);
-      return found->second;
-    }
-    case ExprKind::binary: {
-      Value *x = number(e->args[0], vars, wraps), *y = number(e->args[1], vars, wraps);
-      return binary_number(e->binary, x, y, wraps);
-    }
-    case ExprKind::select: {
-      Value *first = b_.getFalse(), *second = b_.getFalse();  // what is not chosen may wrap
-      Value *condition = number(e->args[0], vars, wraps),
-            *x = number(e->args[1], vars, wraps ? &first : nullptr),
-            *y = number(e->args[2], vars, wraps ? &second : nullptr);
-      if (wraps) *wraps = b_.CreateOr(*wraps, b_.CreateSelect(condition, first, second));
-      return b_.CreateSelect(condition, x, y);
-    }
-    case ExprKind::unary: {
-      Value* x = number(e->args[0], vars, wraps);
-      if (e->unary == UnaryOp::neg) return arithmetic(BinaryOp::sub, b_.getInt64(0), x, wraps);
-      if (e->unary == UnaryOp::logical_not) return b_.CreateNot(x);
-      break;
-    }
-    case ExprKind::cast:
-      if (e->type == DType::i64)
-        return b_.CreateZExtOrTrunc(number(e->args[0], vars, wraps), b_.getInt64Ty());
-      break;
-    case ExprKind::load:
-    case ExprKind::float_imm: break;
-  }
-  TW_UNREACHABLE("not an expression of symbols: {0}", to_string(e));
+  const auto no_number = [&]() -> Value* {
+    TW_UNREACHABLE("not an expression of symbols: {0}", to_string(e));
+  };
+  return match(
+      e,
+      [&](const expr::Int& known) -> Value* {
+        return b_.getInt64(static_cast<uint64_t>(known.value));
+      },
+      [&](const expr::Var& var) {
+        auto found = vars.find(var.name);
+        TW_CHECK(found != vars.end(), "the program uses the unknown symbol '{0}'", var.name);
+        return found->second;
+      },
+      [&](const expr::Binary& binary) {
+        Value *x = number(binary.a, vars, wraps), *y = number(binary.b, vars, wraps);
+        return binary_number(binary.op, x, y, wraps);
+      },
+      [&](const expr::Select& select) {
+        Value *first = b_.getFalse(), *second = b_.getFalse();  // what is not chosen may wrap
+        Value *condition = number(select.condition, vars, wraps),
+              *x = number(select.then, vars, wraps ? &first : nullptr),
+              *y = number(select.otherwise, vars, wraps ? &second : nullptr);
+        if (wraps) *wraps = b_.CreateOr(*wraps, b_.CreateSelect(condition, first, second));
+        return b_.CreateSelect(condition, x, y);
+      },
+      [&](const expr::Unary& unary) {
+        Value* x = number(unary.a, vars, wraps);
+        if (unary.op == UnaryOp::neg) return arithmetic(BinaryOp::sub, b_.getInt64(0), x, wraps);
+        return unary.op == UnaryOp::logical_not ? b_.CreateNot(x) : no_number();
+      },
+      [&](const expr::Cast& cast) {
+        return e->type == DType::i64
+                   ? b_.CreateZExtOrTrunc(number(cast.a, vars, wraps), b_.getInt64Ty())
+                   : no_number();
+      },
+      [&](const expr::Load&) { return no_number(); },
+      [&](const expr::Float&) { return no_number(); });
 }
 
 // A sum, difference or product.

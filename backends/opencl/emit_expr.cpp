@@ -11,11 +11,7 @@ namespace {
 
 constexpr int kMaxDepth = 24;  // of nested operations in one expression's text
 
-bool is_leaf(const Expr& e) {
-  return e->kind == ExprKind::var || e->kind == ExprKind::int_imm || e->kind == ExprKind::float_imm;
-}
-
-bool is_product(const Expr& e) { return e->kind == ExprKind::binary && e->binary == BinaryOp::mul; }
+bool is_leaf(const Expr& e) { return is<expr::Var, expr::Int, expr::Float>(e); }
 
 std::string widened(const Text& t) {
   if (!t.narrow) return t.text;
@@ -27,8 +23,8 @@ std::string widened(const Text& t) {
 
 // How often the value's nodes are used; each node's operands once.
 void Emitter::count(const Expr& e) {
-  if (++counts_[e.get()] > 1 || e->kind == ExprKind::load) return;
-  for (const Expr& arg : e->args) count(arg);
+  if (++counts_[e.get()] > 1 || is<expr::Load>(e)) return;
+  for_each_operand(*e, [&](const Expr& operand) { count(operand); });
 }
 
 bool Emitter::fits_int(const Expr& e) {
@@ -51,8 +47,9 @@ bool Emitter::complex(const Expr& e) {
     const auto uses = counts_.find(n.get());
     if (!is_leaf(n) && uses != counts_.end() && uses->second > 1) found = true;
     int deepest = 0;
-    if (!found && n->kind != ExprKind::load)
-      for (const Expr& arg : n->args) deepest = std::max(deepest, depth(arg));
+    if (!found && !is<expr::Load>(n))
+      for_each_operand(*n,
+                       [&](const Expr& operand) { deepest = std::max(deepest, depth(operand)); });
     return deepest + 1;
   };
   return depth(e) > kMaxDepth || found;
@@ -62,8 +59,8 @@ Text Emitter::value(const Expr& e) {
   for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
     if (const auto known = scope->known.find(e.get()); known != scope->known.end())
       return known->second;
-  if (e->kind == ExprKind::binary && !divisions_.empty() &&
-      (e->binary == BinaryOp::floor_div || e->binary == BinaryOp::floor_mod)) {
+  if (!divisions_.empty() &&
+      (as_binary(e, BinaryOp::floor_div) || as_binary(e, BinaryOp::floor_mod))) {
     const auto [first, last] = divisions_.equal_range(hash_value(e));
     for (auto at = first; at != last; ++at)
       if (equal(at->second.first, e)) return at->second.second;
@@ -78,26 +75,26 @@ Text Emitter::value(const Expr& e) {
 }
 
 Text Emitter::node(const Expr& e) {
-  switch (e->kind) {
-    case ExprKind::int_imm:
-      if (e.type() == DType::i64 && std::abs(e->int_value) <= INT32_MAX)
-        return {literal(e->int_value, DType::i32), true};
-      return {literal(e->int_value, e.type())};
-    case ExprKind::float_imm: return {literal(e->float_value, e.type())};
-    case ExprKind::var: return var_of(e);
-    case ExprKind::load: return read(e->buffer, offset(e->buffer, e->args));
-    case ExprKind::unary: return unary_of(e);
-    case ExprKind::binary: return binary_of(e);
-    case ExprKind::select: return select_of(e);
-    case ExprKind::cast: return cast_of(e);
-  }
-  TW_UNREACHABLE("an expression");
+  return match(
+      e,
+      [&](const expr::Int& number) {
+        if (e.type() == DType::i64 && std::abs(number.value) <= INT32_MAX)
+          return Text{literal(number.value, DType::i32), true};
+        return Text{literal(number.value, e.type())};
+      },
+      [&](const expr::Float& number) { return Text{literal(number.value, e.type())}; },
+      [&](const expr::Var& var) { return var_of(var); },
+      [&](const expr::Load& load) { return read(load.buffer, offset(load.buffer, load.indices)); },
+      [&](const expr::Unary& unary) { return unary_of(e, unary); },
+      [&](const expr::Binary& binary) { return binary_of(e, binary); },
+      [&](const expr::Select& select) { return select_of(select); },
+      [&](const expr::Cast& cast) { return cast_of(cast, e.type()); });
 }
 
-Text Emitter::var_of(const Expr& e) {
-  const auto found = vars_.find(e->name);
+Text Emitter::var_of(const expr::Var& var) {
+  const auto found = vars_.find(var.name);
   if (found != vars_.end()) return found->second;
-  fail("variable '" + e->name + "' is not known here");
+  fail("variable '" + var.name + "' is not known here");
   return {"0", true};
 }
 
@@ -141,14 +138,13 @@ Text Emitter::read(BufferId id, const Text& at) {
   return {element};
 }
 
-Text Emitter::unary_of(const Expr& e) {
-  const Expr& x = e->args[0];
-  const DType t = x.type();
-  const Text a = value(x);
+Text Emitter::unary_of(const Expr& e, const expr::Unary& unary) {
+  const DType t = unary.a.type();
+  const Text a = value(unary.a);
   const int depth = a.depth + 1;
   const std::string type = value_type(t), call = "(" + a.text + ")";
   const bool real = is_float(t);
-  switch (e->unary) {
+  switch (unary.op) {
     case UnaryOp::neg:
       if (real || (t == DType::i64 && !e->data))
         return {"(-" + a.text + ")", a.narrow && fits_int(e), 0, depth};
@@ -161,7 +157,7 @@ Text Emitter::unary_of(const Expr& e) {
     case UnaryOp::sign: return {"tw_sign_" + type + call, false, 0, depth};
     case UnaryOp::floor:
     case UnaryOp::ceil:
-    case UnaryOp::trunc: return real ? Text{op_name(e->unary) + call, false, 0, depth} : a;
+    case UnaryOp::trunc: return real ? Text{op_name(unary.op) + call, false, 0, depth} : a;
     case UnaryOp::tf32: return {"tw_round_tf32" + call, false, 0, depth};
     case UnaryOp::round: return real ? Text{"rint" + call, false, 0, depth} : a;
     case UnaryOp::is_nan: return {"(isnan" + call + " != 0)", false, 0, depth};
@@ -189,21 +185,19 @@ Text Emitter::unary_of(const Expr& e) {
     case UnaryOp::tan:
     case UnaryOp::asin:
     case UnaryOp::acos:
-    case UnaryOp::atan: return {op_name(e->unary) + call, false, 0, depth};
+    case UnaryOp::atan: return {op_name(unary.op) + call, false, 0, depth};
   }
   TW_UNREACHABLE("a unary operator");
 }
 
-Text Emitter::binary_of(const Expr& e) {
-  if (e->binary == BinaryOp::logical_and || e->binary == BinaryOp::logical_or) return logical_of(e);
-  const DType t = e->args[0].type();
-  if (is_float(t)) return float_binary(e);
-  const Text a = value(e->args[0]);
-  return integer_binary(e, a, value(e->args[1]));
+Text Emitter::binary_of(const Expr& e, const expr::Binary& binary) {
+  if (binary.op == BinaryOp::logical_and || binary.op == BinaryOp::logical_or)
+    return logical_of(binary);
+  return is_float(binary.a.type()) ? float_binary(binary) : integer_binary(e, binary);
 }
 
-Text Emitter::float_binary(const Expr& e) {
-  const Expr &x = e->args[0], &y = e->args[1];
+Text Emitter::float_binary(const expr::Binary& binary) {
+  const Expr &x = binary.a, &y = binary.b;
   const DType t = x.type();
   const std::string type = value_type(t);
   const auto infix = [&](const char* op, const Text& a, const Text& b) {
@@ -213,19 +207,19 @@ Text Emitter::float_binary(const Expr& e) {
   const auto call = [&](const std::string& f, const Text& a, const Text& b) {
     return Text{f + "(" + a.text + ", " + b.text + ")", false, 0, std::max(a.depth, b.depth) + 1};
   };
-  const bool sum = e->binary == BinaryOp::add || e->binary == BinaryOp::sub;
+  const bool sum = binary.op == BinaryOp::add || binary.op == BinaryOp::sub;
+  const auto *left = as_binary(x, BinaryOp::mul), *right = as_binary(y, BinaryOp::mul);
   // Fused where the CPU back end fuses
-  if (sum && (t == DType::f32 || t == DType::f64) && (is_product(x) || is_product(y))) {
-    const Expr &product = is_product(y) ? y : x, &other = is_product(y) ? x : y;
-    const bool minus = e->binary == BinaryOp::sub;
-    const Text p = value(product->args[0]), q = value(product->args[1]), r = value(other);
-    const bool flip_product = minus && is_product(y), flip_other = minus && !is_product(y);
-    return {"tw_fma_" + type + "(" + (flip_product ? "-" : "") + p.text + ", " + q.text + ", " +
-                (flip_other ? "-" : "") + r.text + ")",
+  if (sum && (t == DType::f32 || t == DType::f64) && (left || right)) {
+    const expr::Binary& product = right ? *right : *left;
+    const bool minus = binary.op == BinaryOp::sub;
+    const Text p = value(product.a), q = value(product.b), r = value(right ? x : y);
+    return {"tw_fma_" + type + "(" + (minus && right ? "-" : "") + p.text + ", " + q.text + ", " +
+                (minus && !right ? "-" : "") + r.text + ")",
             false, 0, std::max({p.depth, q.depth, r.depth}) + 1};
   }
-  if (e->binary == BinaryOp::pow && y->kind == ExprKind::float_imm) {
-    const double power = y->float_value;
+  if (const auto* exponent = as<expr::Float>(y); exponent && binary.op == BinaryOp::pow) {
+    const double power = exponent->value;
     Text a = value(x);
     if (power == 1) return a;
     if (power == -1) return infix("/", {literal(1.0, t)}, a);
@@ -235,7 +229,7 @@ Text Emitter::float_binary(const Expr& e) {
     if (power == 3) return infix("*", infix("*", a, a), a);
   }
   const Text a = value(x), b = value(y);
-  switch (e->binary) {
+  switch (binary.op) {
     case BinaryOp::add: return infix("+", a, b);
     case BinaryOp::sub: return infix("-", a, b);
     case BinaryOp::mul: return infix("*", a, b);
@@ -260,25 +254,26 @@ Text Emitter::float_binary(const Expr& e) {
     case BinaryOp::shl:
     case BinaryOp::shr: break;
   }
-  TW_UNREACHABLE("{0} of floats", op_name(e->binary));
+  TW_UNREACHABLE("{0} of floats", op_name(binary.op));
 }
 
-Text Emitter::divided(const Expr& e, const Text& a, const Text& b) {
-  const DType t = e.type();
-  const bool rest = e->binary == BinaryOp::mod || e->binary == BinaryOp::floor_mod;
+Text Emitter::divided(const expr::Binary& binary, const Text& a, const Text& b) {
+  const DType t = binary.a.type();
+  const bool rest = binary.op == BinaryOp::mod || binary.op == BinaryOp::floor_mod;
   const int depth = std::max(a.depth, b.depth) + 1;
   if (t == DType::i64) {
-    const Bounds x = constant_bounds(e->args[0], ranges_), y = constant_bounds(e->args[1], ranges_);
+    const Bounds x = constant_bounds(binary.a, ranges_), y = constant_bounds(binary.b, ranges_);
     if (x.min && *x.min >= 0 && y.min && *y.min > 0)
       return {"(" + a.text + (rest ? " % " : " / ") + b.text + ")", a.narrow && b.narrow, 0, depth};
   }
-  return {"tw_" + std::string(op_name(e->binary)) + "_" + value_type(t) + "(" + a.text + ", " +
+  return {"tw_" + std::string(op_name(binary.op)) + "_" + value_type(t) + "(" + a.text + ", " +
               b.text + ")",
           false, 0, depth};
 }
 
-Text Emitter::integer_binary(const Expr& e, Text a, Text b) {
-  const DType t = e->args[0].type();
+Text Emitter::integer_binary(const Expr& e, const expr::Binary& binary) {
+  const Text a = value(binary.a), b = value(binary.b);
+  const DType t = binary.a.type();
   const std::string type = value_type(t);
   const int depth = std::max(a.depth, b.depth) + 1;
   const bool narrow = t == DType::i64 && a.narrow && b.narrow;
@@ -297,23 +292,23 @@ Text Emitter::integer_binary(const Expr& e, Text a, Text b) {
     return Text{"((" + type + ")((" + u + ")" + a.text + " " + op + " (" + u + ")" + b.text + "))",
                 false, 0, depth};
   };
-  switch (e->binary) {
+  switch (binary.op) {
     case BinaryOp::add: return wrapping("+");
     case BinaryOp::sub: return wrapping("-");
     case BinaryOp::mul: return wrapping("*");
     case BinaryOp::div:
     case BinaryOp::floor_div:
     case BinaryOp::mod:
-    case BinaryOp::floor_mod: return divided(e, a, b);
+    case BinaryOp::floor_mod: return divided(binary, a, b);
     case BinaryOp::min:
     case BinaryOp::max:
       if (narrow)
-        return {std::string(op_name(e->binary)) + "(" + a.text + ", " + b.text + ")", true, 0,
+        return {std::string(op_name(binary.op)) + "(" + a.text + ", " + b.text + ")", true, 0,
                 depth};
-      return call(op_name(e->binary));
+      return call(op_name(binary.op));
     case BinaryOp::pow:
     case BinaryOp::shl:
-    case BinaryOp::shr: return call(op_name(e->binary));
+    case BinaryOp::shr: return call(op_name(binary.op));
     case BinaryOp::lt: return infix("<");
     case BinaryOp::le: return infix("<=");
     case BinaryOp::eq: return infix("==");
@@ -344,10 +339,10 @@ Text Emitter::conditional(const std::string& type, const std::string& condition,
   return {name};
 }
 
-Text Emitter::logical_of(const Expr& e) {
-  const Text a = value(e->args[0]);
-  const Expr& second = e->args[1];
-  const bool conjunction = e->binary == BinaryOp::logical_and, guarded = sched::has_load(second);
+Text Emitter::logical_of(const expr::Binary& binary) {
+  const Text a = value(binary.a);
+  const Expr& second = binary.b;
+  const bool conjunction = binary.op == BinaryOp::logical_and, guarded = sched::has_load(second);
   if (guarded && !inline_ && complex(second)) {
     kept_.push_back(bool_imm(!conjunction));
     return conjunction ? conditional("int", a.text, second, kept_.back())
@@ -361,24 +356,24 @@ Text Emitter::logical_of(const Expr& e) {
           std::max(a.depth, b.depth) + 1};
 }
 
-Text Emitter::select_of(const Expr& e) {
-  const Text condition = value(e->args[0]);
-  const bool guarded = sched::has_load(e->args[1]) || sched::has_load(e->args[2]);
-  if (guarded && !inline_ && (complex(e->args[1]) || complex(e->args[2])))
-    return conditional(value_type(e.type()), condition.text, e->args[1], e->args[2]);
+Text Emitter::select_of(const expr::Select& select) {
+  const Expr &then = select.then, &otherwise = select.otherwise;
+  const Text condition = value(select.condition);
+  const bool guarded = sched::has_load(then) || sched::has_load(otherwise);
+  if (guarded && !inline_ && (complex(then) || complex(otherwise)))
+    return conditional(value_type(then.type()), condition.text, then, otherwise);
   const bool before = inline_;
   inline_ |= guarded;
-  const Text a = value(e->args[1]), b = value(e->args[2]);
+  const Text a = value(then), b = value(otherwise);
   inline_ = before;
   const bool narrow = a.narrow && b.narrow;
   return {"(" + condition.text + " ? " + a.text + " : " + b.text + ")", narrow, 0,
           std::max({condition.depth, a.depth, b.depth}) + 1};
 }
 
-Text Emitter::cast_of(const Expr& e) {
-  const Expr& x = e->args[0];
-  const DType from = x.type(), to = e.type();
-  const Text a = value(x);
+Text Emitter::cast_of(const expr::Cast& cast, DType to) {
+  const DType from = cast.a.type();
+  const Text a = value(cast.a);
   const int depth = a.depth + 1;
   if (from == to) return a;
   const std::string type = value_type(to);
@@ -394,7 +389,7 @@ Text Emitter::cast_of(const Expr& e) {
     return same ? a : Text{"(" + real.text + ")", false, 0, depth};
   }
   if (from == DType::boolean) return {"((" + type + ")" + a.text + ")", false, 0, depth};
-  if (e->saturate)
+  if (cast.saturate)
     return {"tw_sat_" + type + "_" + value_type(from) + "(" + a.text + ")", false, 0, depth};
   if (!is_float(from)) return {"((" + type + ")" + a.text + ")", false, 0, depth};
   if (to == DType::u64)

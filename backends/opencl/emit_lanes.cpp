@@ -17,8 +17,7 @@ std::optional<int64_t> Emitter::lane_stride(BufferId id, const std::vector<Expr>
                                             const std::string& var) const {
   int64_t stride = 0;
   for (const IndexTerm& term : offset_form(kernel_.buffer(id), indices, depths_).terms) {
-    if (term.factors.size() == 1 && term.factors[0]->kind == ExprKind::var &&
-        term.factors[0]->name == var) {
+    if (term.factors.size() == 1 && is_var(term.factors[0], var)) {
       stride += term.coefficient;
       continue;
     }
@@ -32,31 +31,32 @@ std::optional<int64_t> Emitter::lane_stride(BufferId id, const std::vector<Expr>
 // lanes share.
 bool Emitter::has_lanes(const Stmt& s, const std::string& var) {
   const auto differs = [&](const Expr& e) { return e.defined() && uses_var(e, var); };
-  switch (s->kind) {
-    case StmtKind::sequence:
-      return std::ranges::all_of(s->body, [&](const Stmt& child) { return has_lanes(child, var); });
-    case StmtKind::if_then: return !differs(s->condition) && has_lanes(s->body[0], var);
-    case StmtKind::block: return has_lanes(s->body[0], var);
-    case StmtKind::store:
-      return real(kernel_.buffer(s->buffer).dtype) &&
-             lane_stride(s->buffer, s->indices, var) == 1 && !differs(s->where);
-    case StmtKind::prefetch: return true;
-    case StmtKind::loop:
-    case StmtKind::roles:
-    case StmtKind::signal:
-    case StmtKind::wait:
-    case StmtKind::barrier: return false;
-  }
-  TW_UNREACHABLE("bad statement kind");
+  return match(
+      s,
+      [&](const stmt::Sequence& sequence) {
+        return std::ranges::all_of(sequence.body,
+                                   [&](const Stmt& child) { return has_lanes(child, var); });
+      },
+      [&](const stmt::If& guard) {
+        return !differs(guard.condition) && has_lanes(guard.body, var);
+      },
+      [&](const stmt::Block& block) { return has_lanes(block.body, var); },
+      [&](const stmt::Store& store) {
+        return real(kernel_.buffer(store.buffer).dtype) &&
+               lane_stride(store.buffer, store.indices, var) == 1 && !differs(store.where);
+      },
+      [](const stmt::Prefetch&) { return true; }, [](const stmt::Loop&) { return false; },
+      [](const stmt::Roles&) { return false; }, [](const stmt::Signal&) { return false; },
+      [](const stmt::Wait&) { return false; }, [](const stmt::Barrier&) { return false; });
 }
 
-bool Emitter::emit_vector(const Stmt& loop) {
-  const int64_t lanes = as_const(loop->extent).value_or(0);
+bool Emitter::emit_vector(const stmt::Loop& loop) {
+  const int64_t lanes = as_const(loop.extent).value_or(0);
   const bool width = lanes == 2 || lanes == 4 || lanes == 8 || lanes == 16;
-  if (!width || !lane_.empty() || !has_lanes(loop->body[0], loop->var)) return false;
-  lane_ = loop->var;
+  if (!width || !lane_.empty() || !has_lanes(loop.body, loop.var)) return false;
+  lane_ = loop.var;
   lane_count_ = static_cast<int>(lanes);
-  emit_stmt(loop->body[0]);
+  emit_stmt(loop.body);
   lane_.clear();
   return true;
 }
@@ -93,96 +93,98 @@ Text Emitter::lanes_of(const Expr& e) {
 }
 
 Text Emitter::lanes_node(const Expr& e) {
-  if (e->kind == ExprKind::load && is_float(e.type())) {
-    const std::optional<int64_t> stride = lane_stride(e->buffer, e->args, lane_);
-    if (!stride || *stride > 1 || *stride < 0 || e.type() == DType::bf16) return each_lane(e);
-    std::vector<Expr> first;
-    for (const Expr& index : e->args) first.push_back(substitute(index, lane_, Expr(0)));
-    const Text at = offset(e->buffer, first);
-    if (*stride == 0) return read(e->buffer, at);
-    if (e.type() == DType::f16)
-      return {"vload_half" + std::to_string(lane_count_) + "(0, " + half_pointer(e->buffer) +
-                  " + (" + at.text + "))",
-              false, lane_count_, 1};
-    return element(e->buffer, at);
-  }
-  if (e->kind == ExprKind::unary && is_float(e.type())) return lanes_unary(e);
-  if (e->kind == ExprKind::binary && real(e.type()) && real(e->args[0].type()))
-    return lanes_binary(e);
-  if (e->kind == ExprKind::select && is_float(e.type()) && !uses_var(e->args[0], lane_)) {
-    const Text condition = value(e->args[0]);
+  const DType t = e.type();
+  if (const auto* load = as<expr::Load>(e); load && is_float(t)) return lanes_load(e, *load);
+  if (const auto* unary = as<expr::Unary>(e); unary && is_float(t)) return lanes_unary(e, *unary);
+  if (const auto* binary = as<expr::Binary>(e); binary && real(t) && real(binary->a.type()))
+    return lanes_binary(e, *binary);
+  const auto* select = as<expr::Select>(e);
+  if (select && is_float(t) && !uses_var(select->condition, lane_)) {
+    const Text condition = value(select->condition);
     const bool before = std::exchange(inline_, true);
-    const Text a = splat(lanes_of(e->args[1]), e.type()), b = splat(lanes_of(e->args[2]), e.type());
+    const Text a = splat(lanes_of(select->then), t), b = splat(lanes_of(select->otherwise), t);
     inline_ = before;
     return {"(" + condition.text + " ? " + a.text + " : " + b.text + ")", false, lane_count_,
             std::max(a.depth, b.depth) + 1};
   }
-  const bool same = e->kind == ExprKind::cast && e.type() == DType::f32 &&
-                    value_type(e->args[0].type()) == "float";
-  return same ? lanes_of(e->args[0]) : each_lane(e);
+  const auto* cast = as<expr::Cast>(e);
+  const bool same = cast && t == DType::f32 && value_type(cast->a.type()) == "float";
+  return same ? lanes_of(cast->a) : each_lane(e);
 }
 
-Text Emitter::lanes_unary(const Expr& e) {
+Text Emitter::lanes_load(const Expr& e, const expr::Load& load) {
+  const std::optional<int64_t> stride = lane_stride(load.buffer, load.indices, lane_);
+  if (!stride || *stride > 1 || *stride < 0 || e.type() == DType::bf16) return each_lane(e);
+  std::vector<Expr> first;
+  for (const Expr& index : load.indices) first.push_back(substitute(index, lane_, Expr(0)));
+  const Text at = offset(load.buffer, first);
+  if (*stride == 0) return read(load.buffer, at);
+  if (e.type() == DType::f16)
+    return {"vload_half" + std::to_string(lane_count_) + "(0, " + half_pointer(load.buffer) +
+                " + (" + at.text + "))",
+            false, lane_count_, 1};
+  return element(load.buffer, at);
+}
+
+Text Emitter::lanes_unary(const Expr& e, const expr::Unary& unary) {
   static constexpr UnaryOp kElementwise[] = {
       UnaryOp::exp,  UnaryOp::exp2, UnaryOp::expm1, UnaryOp::log,  UnaryOp::log1p, UnaryOp::sqrt,
       UnaryOp::tanh, UnaryOp::erf,  UnaryOp::sin,   UnaryOp::cos,  UnaryOp::tan,   UnaryOp::asin,
       UnaryOp::acos, UnaryOp::atan, UnaryOp::floor, UnaryOp::ceil, UnaryOp::trunc};
   const auto call = [&](const std::string& f) {
-    const Text a = splat(lanes_of(e->args[0]), e.type());
+    const Text a = splat(lanes_of(unary.a), e.type());
     return Text{f + "(" + a.text + ")", false, lane_count_, a.depth + 1};
   };
   const std::string one = literal(1.0, e.type());
-  if (e->unary == UnaryOp::neg) {
-    const Text a = splat(lanes_of(e->args[0]), e.type());
+  if (unary.op == UnaryOp::neg) {
+    const Text a = splat(lanes_of(unary.a), e.type());
     return {"(-" + a.text + ")", false, lane_count_, a.depth + 1};
   }
-  if (e->unary == UnaryOp::abs) return call("fabs");
-  if (e->unary == UnaryOp::round) return call("rint");
-  if (e->unary == UnaryOp::rsqrt) {
+  if (unary.op == UnaryOp::abs) return call("fabs");
+  if (unary.op == UnaryOp::round) return call("rint");
+  if (unary.op == UnaryOp::rsqrt) {
     const Text root = call("sqrt");
     return {"(" + one + " / " + root.text + ")", false, lane_count_, root.depth + 1};
   }
-  if (e->unary == UnaryOp::sigmoid) {
+  if (unary.op == UnaryOp::sigmoid) {
     const Text power = call("exp(-");
     return {"(" + one + " / (" + one + " + " + power.text + ")))", false, lane_count_,
             power.depth + 1};
   }
-  if (e->unary == UnaryOp::normal_cdf) {
+  if (unary.op == UnaryOp::normal_cdf) {
     const Text tail = call("erfc(" + literal(-0.70710678118654752, e.type()) + " * ");
     return {"(" + literal(0.5, e.type()) + " * " + tail.text + "))", false, lane_count_,
             tail.depth + 1};
   }
-  return std::ranges::find(kElementwise, e->unary) != std::end(kElementwise)
-             ? call(op_name(e->unary))
+  return std::ranges::find(kElementwise, unary.op) != std::end(kElementwise)
+             ? call(op_name(unary.op))
              : each_lane(e);
 }
 
-Text Emitter::lanes_binary(const Expr& e) {
-  const Expr &x = e->args[0], &y = e->args[1];
+Text Emitter::lanes_binary(const Expr& e, const expr::Binary& binary) {
+  const Expr &x = binary.a, &y = binary.b;
   const std::string type = value_type(e.type());
   const auto operand = [&](const Expr& o) { return splat(lanes_of(o), o.type()); };
-  const bool sum = e->binary == BinaryOp::add || e->binary == BinaryOp::sub;
-  const auto is_product = [](const Expr& p) {
-    return p->kind == ExprKind::binary && p->binary == BinaryOp::mul;
-  };
-  if (sum && (is_product(x) || is_product(y))) {
-    const Expr &product = is_product(y) ? y : x, &other = is_product(y) ? x : y;
-    const bool minus = e->binary == BinaryOp::sub;
-    const Text p = operand(product->args[0]), q = operand(product->args[1]), r = operand(other);
-    return {"tw_fma_" + type + "(" + (minus && is_product(y) ? "-" : "") + p.text + ", " + q.text +
-                ", " + (minus && !is_product(y) ? "-" : "") + r.text + ")",
+  const bool sum = binary.op == BinaryOp::add || binary.op == BinaryOp::sub;
+  const auto *left = as_binary(x, BinaryOp::mul), *right = as_binary(y, BinaryOp::mul);
+  if (sum && (left || right)) {
+    const expr::Binary& product = right ? *right : *left;
+    const bool minus = binary.op == BinaryOp::sub;
+    const Text p = operand(product.a), q = operand(product.b), r = operand(right ? x : y);
+    return {"tw_fma_" + type + "(" + (minus && right ? "-" : "") + p.text + ", " + q.text + ", " +
+                (minus && !right ? "-" : "") + r.text + ")",
             false, lane_count_, std::max({p.depth, q.depth, r.depth}) + 1};
   }
-  const bool limits = e->binary == BinaryOp::min || e->binary == BinaryOp::max;
-  const char* op = e->binary == BinaryOp::add   ? " + "
-                   : e->binary == BinaryOp::sub ? " - "
-                   : e->binary == BinaryOp::mul ? " * "
-                   : e->binary == BinaryOp::div ? " / "
+  const bool limits = binary.op == BinaryOp::min || binary.op == BinaryOp::max;
+  const char* op = binary.op == BinaryOp::add   ? " + "
+                   : binary.op == BinaryOp::sub ? " - "
+                   : binary.op == BinaryOp::mul ? " * "
+                   : binary.op == BinaryOp::div ? " / "
                                                 : "";
   if (!limits && !*op) return each_lane(e);
   if (limits) {
     const Text a = operand(x), b = operand(y);
-    return {std::string("tw_") + op_name(e->binary) + "_" + type + std::to_string(lane_count_) +
+    return {std::string("tw_") + op_name(binary.op) + "_" + type + std::to_string(lane_count_) +
                 "(" + a.text + ", " + b.text + ")",
             false, lane_count_, std::max(a.depth, b.depth) + 1};
   }

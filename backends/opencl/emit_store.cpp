@@ -12,7 +12,7 @@ constexpr int64_t kMaxStatements = 4000;  // of one function
 std::string Emitter::first_reduce_iteration() const {
   if (later_reduce_ > 0) return "0";
   std::string all;
-  for (const StmtNode* loop : loops_)
+  for (const stmt::Loop* loop : loops_)
     if (loop->role == AxisRole::reduce)
       all += (all.empty() ? "" : " && ") + vars_.at(loop->var).text + " == 0";
   return all;
@@ -43,66 +43,65 @@ void Emitter::write(BufferId id, const Text& at, const Text& value) {
        (t == DType::bf16 ? "tw_to_bfloat16(" + bare(value.text) + ")" : bare(value.text)) + ";");
 }
 
-Text Emitter::combined(const StmtNode& s, const Text& old) {
-  const DType t = kernel_.buffer(s.buffer).dtype;
+Text Emitter::combined(const stmt::Store& store, const Text& old) {
+  const DType t = kernel_.buffer(store.buffer).dtype;
   const std::string type = value_type(t), lanes = lane_.empty() ? "" : std::to_string(lane_count_);
-  const bool product = s.value->kind == ExprKind::binary && s.value->binary == BinaryOp::mul &&
-                       (t == DType::f32 || t == DType::f64);
-  if (s.combiner == Combiner::add && product) {
-    const Text a = values_of(s.value->args[0]);
-    return {"tw_fma_" + type + "(" + a.text + ", " + values_of(s.value->args[1]).text + ", " +
-            old.text + ")"};
+  const auto* product = as_binary(store.value, BinaryOp::mul);
+  if (store.combiner == Combiner::add && product && (t == DType::f32 || t == DType::f64)) {
+    const Text a = values_of(product->a);
+    return {"tw_fma_" + type + "(" + a.text + ", " + values_of(product->b).text + ", " + old.text +
+            ")"};
   }
-  const Text v = values_of(s.value);
-  if (s.combiner == Combiner::min || s.combiner == Combiner::max)
-    return {std::string(s.combiner == Combiner::min ? "tw_min_" : "tw_max_") + type + lanes + "(" +
-            old.text + ", " + v.text + ")"};
-  const char* op = s.combiner == Combiner::add ? " + " : " * ";
+  const Text v = values_of(store.value);
+  if (store.combiner == Combiner::min || store.combiner == Combiner::max)
+    return {std::string(store.combiner == Combiner::min ? "tw_min_" : "tw_max_") + type + lanes +
+            "(" + old.text + ", " + v.text + ")"};
+  const char* op = store.combiner == Combiner::add ? " + " : " * ";
   if (is_float(t)) return {old.text + op + v.text};
   const std::string u = unsigned_type(t);
   return {"(" + type + ")((" + u + ")" + old.text + op + "(" + u + ")" + v.text + ")"};
 }
 
-void Emitter::emit_update(const Stmt& s, const Text& at) {
-  if (s->combiner == Combiner::none) return write(s->buffer, at, values_of(s->value));
-  const Text old = element(s->buffer, at);
-  write(s->buffer, at, combined(*s, old));
+void Emitter::emit_update(const stmt::Store& store, const Text& at) {
+  if (store.combiner == Combiner::none) return write(store.buffer, at, values_of(store.value));
+  const Text old = element(store.buffer, at);
+  write(store.buffer, at, combined(store, old));
 }
 
-void Emitter::emit_store(const Stmt& s) {
-  if (s->async) return fail("the asynchronous stage '" + s->label + "' is beyond OpenCL C");
+void Emitter::emit_store(const stmt::Store& store) {
+  if (store.async) return fail("the asynchronous stage '" + store.label + "' is beyond OpenCL C");
   if (++statements_ > kMaxStatements)
     return fail("more than " + std::to_string(kMaxStatements) + " statements after unrolling");
-  if (s->async) return fail("asynchronous copies have no OpenCL form");
+  if (store.async) return fail("asynchronous copies have no OpenCL form");
   counts_.clear();
-  for (const Expr& e : {s->value, s->where})
+  for (const Expr& e : {store.value, store.where})
     if (e.defined()) count(e);
   scopes_.emplace_back();
   std::vector<Expr> indices;
-  for (const Expr& e : s->indices)
+  for (const Expr& e : store.indices)
     indices.push_back(lane_.empty() ? e : substitute(e, lane_, Expr(0)));
   const auto place = [&] {
-    Text at = offset(s->buffer, indices);
-    if (at.depth > 0 && s->combiner != Combiner::none)
+    Text at = offset(store.buffer, indices);
+    if (at.depth > 0 && store.combiner != Combiner::none)
       at = {named(at.narrow ? "int" : "long", at), at.narrow};
     return at;
   };
   std::optional<Text> at;
-  if (s->init.defined() && first_reduce_iteration() != "0") {
+  if (store.init.defined() && first_reduce_iteration() != "0") {
     at = place();
     const std::string first = first_reduce_iteration();
     if (!first.empty()) open("if (" + first + ")");
-    write(s->buffer, *at, values_of(s->init));
+    write(store.buffer, *at, values_of(store.init));
     if (!first.empty()) close();
   }
-  const Expr where = s->where.defined() ? simplify(s->where, ranges_) : bool_imm(true);
+  const Expr where = store.where.defined() ? simplify(store.where, ranges_) : bool_imm(true);
   kept_.push_back(where);
   if (is_const(where, 1)) {
-    emit_update(s, at ? *at : place());
+    emit_update(store, at ? *at : place());
   } else if (!is_const(where, 0)) {
     const std::string condition = value(where).text;
     open("if (" + bare(condition) + ")");
-    emit_update(s, at ? *at : place());
+    emit_update(store, at ? *at : place());
     close();
   }
   scopes_.pop_back();

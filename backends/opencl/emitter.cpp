@@ -19,8 +19,8 @@ Emitter::Emitter(const ThreadForm& thread, const LaunchPlan& plan, const Ranges&
       layout_(workspace_layout(kernel_)) {
   ranges_.insert(thread.variables.begin(), thread.variables.end());
   std::function<void(const Stmt&, int)> walk = [&](const Stmt& s, int depth) {
-    if (s->kind == StmtKind::loop) depths_[s->var] = ++depth;
-    for (const Stmt& child : s->body) walk(child, depth);
+    if (const auto* loop = as<stmt::Loop>(s)) depths_[loop->var] = ++depth;
+    for (const Stmt& child : children(s)) walk(child, depth);
   };
   walk(kernel_.body, 0);
 }
@@ -111,31 +111,33 @@ void Emitter::declare_variables() {
 
 void Emitter::emit_stmt(const Stmt& s) {
   if (!problem_.empty()) return;
-  switch (s->kind) {
-    case StmtKind::sequence:
-      for (const Stmt& child : s->body) emit_stmt(child);
-      return;
-    case StmtKind::loop: return emit_loop(s);
-    case StmtKind::store: return emit_store(s);
-    case StmtKind::if_then: {
-      if (const auto known = as_const(simplify(s->condition, ranges_)))
-        return *known ? emit_stmt(s->body[0]) : void();
-      scopes_.emplace_back();
-      counts_.clear();
-      count(s->condition);
-      const std::string condition = value(s->condition).text;
-      scopes_.pop_back();
-      open("if (" + bare(condition) + ")");
-      emit_stmt(s->body[0]);
-      return close();
-    }
-    case StmtKind::block: return emit_stmt(s->body[0]);
-    case StmtKind::prefetch: return;  // a hint
-    case StmtKind::barrier: return line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);");
-    case StmtKind::roles:
-    case StmtKind::signal:
-    case StmtKind::wait: return fail("roles, tokens and asynchronous copies are beyond OpenCL C");
-  }
+  const auto beyond = [&] { fail("roles, tokens and asynchronous copies are beyond OpenCL C"); };
+  match(
+      s,
+      [&](const stmt::Sequence& sequence) {
+        for (const Stmt& child : sequence.body) emit_stmt(child);
+      },
+      [&](const stmt::Loop& loop) { emit_loop(loop); },
+      [&](const stmt::Store& store) { emit_store(store); },
+      [&](const stmt::If& guard) { emit_if(guard); },
+      [&](const stmt::Block& block) { emit_stmt(block.body); },
+      [&](const stmt::Prefetch&) {},  // a hint
+      [&](const stmt::Barrier&) { line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"); },
+      [&](const stmt::Roles&) { beyond(); }, [&](const stmt::Signal&) { beyond(); },
+      [&](const stmt::Wait&) { beyond(); });
+}
+
+void Emitter::emit_if(const stmt::If& guard) {
+  if (const auto known = as_const(simplify(guard.condition, ranges_)))
+    return *known ? emit_stmt(guard.body) : void();
+  scopes_.emplace_back();
+  counts_.clear();
+  count(guard.condition);
+  const std::string condition = value(guard.condition).text;
+  scopes_.pop_back();
+  open("if (" + bare(condition) + ")");
+  emit_stmt(guard.body);
+  close();
 }
 
 // Quotients and remainders of the numbers of groups and work-items, which many indices are made of:
@@ -143,28 +145,32 @@ void Emitter::emit_stmt(const Stmt& s) {
 void Emitter::name_divisions() {
   std::vector<std::pair<Expr, int>> found;  // operands first
   const auto division = [](const Expr& e) {
-    return e->kind == ExprKind::binary && e.type() == DType::i64 &&
-           (e->binary == BinaryOp::floor_div || e->binary == BinaryOp::floor_mod);
+    const auto* pair = as<expr::Binary>(e);
+    return pair && e.type() == DType::i64 &&
+           (pair->op == BinaryOp::floor_div || pair->op == BinaryOp::floor_mod);
   };
   const auto known_here = [&](const Expr& e) {
     bool known = std::ranges::any_of(thread_.variables,
                                      [&](const auto& v) { return uses_var(e, v.first); });
     visit(e, [&](const Expr& n) {
-      known &= n->kind != ExprKind::load && (n->kind != ExprKind::var || vars_.contains(n->name));
+      const auto* variable = as<expr::Var>(n);
+      known &= !is<expr::Load>(n) && (!variable || vars_.contains(variable->name));
     });
     return known;
   };
   std::function<void(const Expr&)> collect = [&](const Expr& e) {
-    for (const Expr& arg : e->args) collect(arg);
+    for_each_operand(*e, collect);
     if (!division(e) || !known_here(e)) return;
     const auto same = std::ranges::find_if(found, [&](const auto& f) { return equal(f.first, e); });
     if (same == found.end()) found.emplace_back(e, 1);
     else ++same->second;
   };
   visit(kernel_.body, [&](const Stmt& s) {
-    for (const Expr& e : {s->extent, s->condition, s->value, s->where})
-      if (e.defined()) collect(e);
-    for (const Expr& e : s->indices) collect(e);
+    const auto* store = as<stmt::Store>(s);
+    if (!store) return visit_exprs(*s, collect);
+    collect(store->value);
+    if (store->where.defined()) collect(store->where);
+    for (const Expr& e : store->indices) collect(e);
   });
   for (const auto& [e, uses] : found) {
     if (uses < 2) continue;
@@ -174,17 +180,17 @@ void Emitter::name_divisions() {
   }
 }
 
-void Emitter::emit_loop(const Stmt& s) {
-  const std::optional<int64_t> extent = as_const(s->extent);
+void Emitter::emit_loop(const stmt::Loop& loop) {
+  const std::optional<int64_t> extent = as_const(loop.extent);
   if (extent && *extent <= 0) return;
-  if (s->loop_kind == LoopKind::vector && emit_vector(s)) return;
-  const bool expand = (s->loop_kind == LoopKind::unroll || s->loop_kind == LoopKind::vector) &&
-                      extent && *extent <= kMaxCopies;
+  if (loop.kind == LoopKind::vector && emit_vector(loop)) return;
+  const bool expand = (loop.kind == LoopKind::unroll || loop.kind == LoopKind::vector) && extent &&
+                      *extent <= kMaxCopies;
   if (extent && (*extent == 1 || expand)) {
     for (int64_t i = 0; i < *extent && problem_.empty(); ++i) {
-      const Stmt copy = substitute(s->body[0], s->var, Expr(i));
+      const Stmt copy = substitute(loop.body, loop.var, Expr(i));
       bodies_.push_back(copy);
-      const bool later = s->role == AxisRole::reduce && i > 0;
+      const bool later = loop.role == AxisRole::reduce && i > 0;
       later_reduce_ += later;
       emit_stmt(copy);
       later_reduce_ -= later;
@@ -192,12 +198,12 @@ void Emitter::emit_loop(const Stmt& s) {
     return;
   }
   const bool narrow = extent && *extent <= INT32_MAX;
-  const std::string end = value(s->extent).text, name = names_.fresh(s->var);
-  vars_[s->var] = {name, narrow};
-  loops_.push_back(s.get());
+  const std::string end = value(loop.extent).text, name = names_.fresh(loop.var);
+  vars_[loop.var] = {name, narrow};
+  loops_.push_back(&loop);
   open("for (" + std::string(narrow ? "int " : "long ") + name + " = 0; " + name + " < " + end +
        "; ++" + name + ")");
-  emit_stmt(s->body[0]);
+  emit_stmt(loop.body);
   close();
   loops_.pop_back();
 }
@@ -213,8 +219,9 @@ std::optional<DType> storage_only_type(const Kernel& kernel) {
   for (const Buffer& buffer : kernel.buffers)
     if (is_storage_only(buffer.dtype)) found = buffer.dtype;
   visit(kernel.body, [&](const Stmt& s) {
-    if (!s->value.defined()) return;
-    visit(s->value, [&](const Expr& e) {
+    const auto* store = as<stmt::Store>(s);
+    if (!store) return;
+    visit(store->value, [&](const Expr& e) {
       if (is_storage_only(e.type())) found = e.type();
     });
   });

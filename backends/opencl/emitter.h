@@ -39,12 +39,13 @@ class Emitter {
   void declare_variables();
   void name_divisions();
   void emit_stmt(const Stmt& s);
-  void emit_loop(const Stmt& s);
+  void emit_if(const stmt::If& guard);
+  void emit_loop(const stmt::Loop& loop);
   // emit_store.cpp
-  void emit_store(const Stmt& s);
-  void emit_update(const Stmt& s, const Text& at);
+  void emit_store(const stmt::Store& store);
+  void emit_update(const stmt::Store& store, const Text& at);
   std::string first_reduce_iteration() const;
-  Text combined(const StmtNode& s, const Text& old);
+  Text combined(const stmt::Store& store, const Text& old);
   std::string pointer(BufferId id, const Text& at) const;
   Text element(BufferId id, const Text& at);
   void write(BufferId id, const Text& at, const Text& value);
@@ -52,15 +53,15 @@ class Emitter {
   // emit_expr.cpp: scalars
   Text value(const Expr& e);
   Text node(const Expr& e);
-  Text var_of(const Expr& e);
-  Text unary_of(const Expr& e);
-  Text binary_of(const Expr& e);
-  Text integer_binary(const Expr& e, Text a, Text b);
-  Text float_binary(const Expr& e);
-  Text divided(const Expr& e, const Text& a, const Text& b);
-  Text select_of(const Expr& e);
-  Text logical_of(const Expr& e);
-  Text cast_of(const Expr& e);
+  Text var_of(const expr::Var& var);
+  Text unary_of(const Expr& e, const expr::Unary& unary);
+  Text binary_of(const Expr& e, const expr::Binary& binary);
+  Text integer_binary(const Expr& e, const expr::Binary& binary);
+  Text float_binary(const expr::Binary& binary);
+  Text divided(const expr::Binary& binary, const Text& a, const Text& b);
+  Text select_of(const expr::Select& select);
+  Text logical_of(const expr::Binary& binary);
+  Text cast_of(const expr::Cast& cast, DType to);
   Text conditional(const std::string& type, const std::string& condition, const Expr& yes,
                    const Expr& no);
   Text read(BufferId id, const Text& at);
@@ -70,14 +71,15 @@ class Emitter {
   bool complex(const Expr& e);
   void count(const Expr& e);
   // emit_lanes.cpp: lanes of a vector loop
-  bool emit_vector(const Stmt& loop);  // false: it has another form
+  bool emit_vector(const stmt::Loop& loop);  // false: it has another form
   bool has_lanes(const Stmt& s, const std::string& var);
   Text lanes_node(const Expr& e);
   Text lanes_of(const Expr& e);
   Text each_lane(const Expr& e);
   Text splat(const Text& t, DType type) const;
-  Text lanes_unary(const Expr& e);
-  Text lanes_binary(const Expr& e);
+  Text lanes_load(const Expr& e, const expr::Load& load);
+  Text lanes_unary(const Expr& e, const expr::Unary& unary);
+  Text lanes_binary(const Expr& e, const expr::Binary& binary);
   std::optional<int64_t> lane_stride(BufferId id, const std::vector<Expr>& indices,
                                      const std::string& var) const;
 
@@ -111,7 +113,7 @@ class Emitter {
   int indent_ = 0;
   std::map<std::string, Text, std::less<>> vars_;
   std::map<int32_t, std::string> buffers_;
-  std::vector<const StmtNode*> loops_;  // around, that are not expanded
+  std::vector<const stmt::Loop*> loops_;  // around, that are not expanded
   std::vector<Scope> scopes_;
   std::unordered_map<const ExprNode*, int> counts_;
   // By hash: quotients and remainders that have a name

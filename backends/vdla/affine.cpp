@@ -6,12 +6,13 @@ namespace tw::vdla {
 namespace {
 
 std::optional<Sum> sum_of(const Expr& e) {
-  if (e->kind == ExprKind::int_imm) return Sum{e->int_value, {}};
-  if (e->kind == ExprKind::var) return Sum{0, {{e->name, 1}}};
-  if (e->kind != ExprKind::binary) return std::nullopt;
-  const std::optional<Sum> a = sum_of(e->args[0]), b = sum_of(e->args[1]);
+  if (const auto known = as_const(e)) return Sum{*known, {}};
+  if (const auto* variable = as<expr::Var>(e)) return Sum{0, {{variable->name, 1}}};
+  const auto* pair = as<expr::Binary>(e);
+  if (!pair) return std::nullopt;
+  const std::optional<Sum> a = sum_of(pair->a), b = sum_of(pair->b);
   if (!a || !b) return std::nullopt;
-  const bool scales = e->binary == BinaryOp::mul && (a->strides.empty() || b->strides.empty());
+  const bool scales = pair->op == BinaryOp::mul && (a->strides.empty() || b->strides.empty());
   if (scales) {
     const int64_t factor = a->strides.empty() ? a->base : b->base;
     Sum out = a->strides.empty() ? *b : *a;
@@ -19,8 +20,8 @@ std::optional<Sum> sum_of(const Expr& e) {
     for (auto& [name, stride] : out.strides) stride *= factor;
     return out;
   }
-  if (e->binary != BinaryOp::add && e->binary != BinaryOp::sub) return std::nullopt;
-  const int64_t sign = e->binary == BinaryOp::add ? 1 : -1;
+  if (pair->op != BinaryOp::add && pair->op != BinaryOp::sub) return std::nullopt;
+  const int64_t sign = pair->op == BinaryOp::add ? 1 : -1;
   Sum out = *a;
   out.base += sign * b->base;
   for (const auto& [name, stride] : b->strides) out.strides[name] += sign * stride;
@@ -29,8 +30,9 @@ std::optional<Sum> sum_of(const Expr& e) {
 
 Expr with_values(const Expr& e, const Values& values) {
   return rewrite(e, [&](const Expr& n) -> Expr {
-    if (n->kind != ExprKind::var) return {};
-    const auto found = values.find(n->name);
+    const auto* variable = as<expr::Var>(n);
+    if (!variable) return {};
+    const auto found = values.find(variable->name);
     return found == values.end() ? Expr() : Expr(found->second);
   });
 }
@@ -89,36 +91,41 @@ std::optional<Affine> flat_affine(const Buffer& buffer, const std::vector<Expr>&
 
 std::optional<Nest> nest_of(const Stmt& s, std::vector<Expr>* conditions) {
   Nest nest;
-  for (Stmt at = s;; at = at->body[0]) {
-    if (at->kind == StmtKind::store || (at->kind == StmtKind::block && !at->names.empty())) {
+  for (Stmt at = s;; at = body_of(at)) {
+    const auto* block = as<stmt::Block>(at);
+    if (is<stmt::Store>(at) || (block && !block->intrinsic.empty())) {
       nest.leaf = at;
       return nest;
     }
-    if (at->kind == StmtKind::if_then) conditions->push_back(at->condition);
-    else if (at->kind != StmtKind::loop || is_concurrent(at->loop_kind)) return std::nullopt;
-    if (at->kind != StmtKind::loop) continue;
-    const std::optional<int64_t> extent = as_const(at->extent);
+    if (const auto* guard = as<stmt::If>(at)) {
+      conditions->push_back(guard->condition);
+      continue;
+    }
+    const auto* loop = as<stmt::Loop>(at);
+    if (!loop || is_concurrent(loop->kind)) return std::nullopt;
+    const std::optional<int64_t> extent = as_const(loop->extent);
     if (!extent) return std::nullopt;
-    nest.loops.push_back({at->var, *extent, 0, *extent, at->role});
-    nest.ranges[at->var] = {Expr(0), Expr(*extent - 1)};
+    nest.loops.push_back({loop->var, *extent, 0, *extent, loop->role});
+    nest.ranges[loop->var] = {Expr(0), Expr(*extent - 1)};
   }
 }
 
 bool restrict(Nest& nest, const Expr& condition, const Values& values) {
-  if (condition->kind == ExprKind::binary && condition->binary == BinaryOp::logical_and)
-    return restrict(nest, condition->args[0], values) && restrict(nest, condition->args[1], values);
+  if (const auto* both = as_binary(condition, BinaryOp::logical_and))
+    return restrict(nest, both->a, values) && restrict(nest, both->b, values);
   const Expr known = simplify(with_values(condition, values), nest.ranges);
-  if (known->kind == ExprKind::int_imm) {
-    nest.empty |= known->int_value == 0;
+  if (const auto holds = as_const(known)) {
+    nest.empty |= *holds == 0;
     return true;
   }
-  if (known->kind == ExprKind::binary && known->binary == BinaryOp::logical_and)
-    return restrict(nest, known->args[0], {}) && restrict(nest, known->args[1], {});
-  const bool less = known->kind == ExprKind::binary && known->binary == BinaryOp::lt;
-  if (!less && !(known->kind == ExprKind::binary && known->binary == BinaryOp::le)) return false;
+  if (const auto* both = as_binary(known, BinaryOp::logical_and))
+    return restrict(nest, both->a, {}) && restrict(nest, both->b, {});
+  const auto* comparison = as<expr::Binary>(known);
+  const bool less = comparison && comparison->op == BinaryOp::lt;
+  if (!less && !(comparison && comparison->op == BinaryOp::le)) return false;
   // >= 0
-  const std::optional<Affine> rest = affine(known->args[1] - known->args[0] - Expr(less ? 1 : 0),
-                                            {}, nest);
+  const std::optional<Affine> rest = affine(comparison->b - comparison->a - Expr(less ? 1 : 0), {},
+                                            nest);
   if (!rest) return false;
   const auto moves = [](int64_t stride) { return stride != 0; };
   if (std::ranges::count_if(rest->strides, moves) != 1) return false;

@@ -17,19 +17,20 @@ Error parameter(const Target& device, const char* name, int64_t& value) {
 }
 
 // The load that an integer is cast from; null: it is no such.
-const ExprNode* load_in(const Expr& e) {
-  if (e->kind == ExprKind::cast) return load_in(e->args[0]);
-  return e->kind == ExprKind::load ? &*e : nullptr;
+const expr::Load* load_in(const Expr& e) {
+  const auto* converted = as<expr::Cast>(e);
+  return converted ? load_in(converted->a) : as<expr::Load>(e);
 }
 
 // The names of the i8 operands of the one store's value: one, or the two of a product.
-std::vector<std::string> operands_of(const Kernel& kernel, const StmtNode& store) {
+std::vector<std::string> operands_of(const Kernel& kernel, const stmt::Store& store) {
   const Expr* value = &store.value;
-  while ((*value)->kind == ExprKind::cast) value = &(*value)->args[0];
-  const bool product = (*value)->kind == ExprKind::binary && (*value)->binary == BinaryOp::mul;
+  while (const auto* converted = as<expr::Cast>(*value)) value = &converted->a;
+  std::vector<Expr> operands = {*value};
+  if (const auto* product = as_binary(*value, BinaryOp::mul)) operands = {product->a, product->b};
   std::vector<std::string> names;
-  for (const Expr& e : product ? (*value)->args : std::vector<Expr>{*value}) {
-    const ExprNode* load = load_in(e);
+  for (const Expr& e : operands) {
+    const expr::Load* load = load_in(e);
     if (!load || kernel.buffer(load->buffer).dtype != DType::i8) return {};
     names.push_back(kernel.buffer(load->buffer).name);
   }
@@ -37,9 +38,9 @@ std::vector<std::string> operands_of(const Kernel& kernel, const StmtNode& store
 }
 
 bool computes(const Kernel& kernel, const Emitted& emitted) {
-  const std::vector<Stmt> stores = stores_of(kernel.body);
+  const std::vector<StoreRef> stores = stores_of(kernel.body);
   if (stores.size() != 1) return false;
-  const StmtNode& store = *stores[0];
+  const stmt::Store& store = *stores[0];
   const Buffer& out = kernel.buffer(store.buffer);
   const bool max = emitted.alu == AluOp::max;
   std::vector<std::string> wanted = {emitted.in}, found = operands_of(kernel, store);

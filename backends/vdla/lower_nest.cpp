@@ -56,8 +56,8 @@ Error NestLowering::lower(const Stmt& s, const Values& values, const std::vector
     if (!restrict(*nest, condition, values))
       return unsupported("a condition is of several loops of a nest");
   if (nest->empty) return Error::success();
-  if (nest->leaf->kind == StmtKind::block) return intrinsic(*nest);
-  const StmtNode& leaf = *nest->leaf;
+  if (is<stmt::Block>(nest->leaf)) return intrinsic(*nest);
+  const auto& leaf = get<stmt::Store>(nest->leaf);
   const Buffer& into = kernel_.buffer(leaf.buffer);
   if (into.role == BufferRole::output) return store(*nest);
   const std::optional<Space> space = space_of(into);
@@ -70,17 +70,17 @@ Error NestLowering::lower(const Stmt& s, const Values& values, const std::vector
         "stage '{0}' combines values, which no instruction of the device does as it stands",
         leaf.label);
   if (*space == Space::acc) return begin_sums(*nest);
-  if (leaf.value->kind == ExprKind::load) return copy(*nest, false, 0, leaf.value);
-  const bool padded = leaf.value->kind == ExprKind::select &&
-                      leaf.value->args[1]->kind == ExprKind::load &&
-                      leaf.value->args[2]->kind == ExprKind::int_imm;
-  if (!padded || *space != Space::inp) return unsupported("stage '{0}' is no copy", leaf.label);
-  if (!restrict(*nest, leaf.value->args[0], values))
+  if (const auto* from = as<expr::Load>(leaf.value)) return copy(*nest, false, 0, *from);
+  const auto* choice = as<expr::Select>(leaf.value);
+  const auto* from = choice ? as<expr::Load>(choice->then) : nullptr;
+  const auto padding = choice ? as_const(choice->otherwise) : std::nullopt;
+  if (!from || !padding || *space != Space::inp)
+    return unsupported("stage '{0}' is no copy", leaf.label);
+  if (!restrict(*nest, choice->condition, values))
     return unsupported("the padding of stage '{0}' is not along single axes", leaf.label);
   if (nest->empty)
     return unsupported("a tile of stage '{0}' lies in the padding as a whole", leaf.label);
-  return copy(*nest, true, static_cast<int8_t>(leaf.value->args[2]->int_value),
-              leaf.value->args[1]);
+  return copy(*nest, true, static_cast<int8_t>(*padding), *from);
 }
 
 Expected<NestLowering::Dims> NestLowering::dims_of(const Nest& nest,
@@ -197,14 +197,14 @@ std::array<NestLowering::Dim, 2> NestLowering::take_stored_box(Dims& dims) {
 
 // dims: x, y, z of the load first, then what is unrolled. Operands: element in sram, element in
 // memory.
-Error NestLowering::copy(const Nest& nest, bool pads, int8_t pad_value, const Expr& from) {
-  const StmtNode& leaf = *nest.leaf;
-  const Buffer &into = kernel_.buffer(leaf.buffer), &source = kernel_.buffer(from->buffer);
+Error NestLowering::copy(const Nest& nest, bool pads, int8_t pad_value, const expr::Load& from) {
+  const auto& leaf = get<stmt::Store>(nest.leaf);
+  const Buffer &into = kernel_.buffer(leaf.buffer), &source = kernel_.buffer(from.buffer);
   if (source.role == BufferRole::temp || source.dtype != DType::i8 || into.dtype != DType::i8)
     return unsupported("stage '{0}' copies no i8 parameter", leaf.label);
   const Space space = *space_of(into);
   const int64_t lanes = element_bytes(device_.config, space);
-  const auto to = element(nest, 0, into, leaf.indices), at = element(nest, 1, source, from->args);
+  const auto to = element(nest, 0, into, leaf.indices), at = element(nest, 1, source, from.indices);
   if (!to || !at)
     return unsupported("the addresses of stage '{0}' are no sums of multiples of its loops",
                        leaf.label);
@@ -215,11 +215,11 @@ Error NestLowering::copy(const Nest& nest, bool pads, int8_t pad_value, const Ex
   std::ranges::sort(dims, {}, [](const Dim& d) { return d.stride[0]; });
   const auto [x, y, z] = take_loaded_box(dims, pads);
   for (const Dim& dim : dims)
-    if (!dim.whole() && leaf.value->kind == ExprKind::select)
+    if (!dim.whole() && is<expr::Select>(leaf.value))
       return unsupported("stage '{0}' pads more than two axes", leaf.label);
   Load load;
   load.scope = space;
-  load.base = static_cast<uint8_t>(base_of(from->buffer.index));
+  load.base = static_cast<uint8_t>(base_of(from.buffer.index));
   load.pad_value = pad_value;
   load.x = static_cast<uint16_t>(x.end - x.first), load.y = static_cast<uint16_t>(y.end - y.first),
   load.z = static_cast<uint16_t>(z.extent);
@@ -249,9 +249,9 @@ Error NestLowering::copy(const Nest& nest, bool pads, int8_t pad_value, const Ex
 }
 
 Error NestLowering::begin_sums(const Nest& nest) {
-  const StmtNode& leaf = *nest.leaf;
-  if (leaf.value->kind != ExprKind::int_imm)
-    return unsupported("stage '{0}' does not begin sums with a constant", leaf.label);
+  const auto& leaf = get<stmt::Store>(nest.leaf);
+  const std::optional<int64_t> start = as_const(leaf.value);
+  if (!start) return unsupported("stage '{0}' does not begin sums with a constant", leaf.label);
   const int64_t lanes = device_.config.block_out;
   const auto to = element(nest, 0, kernel_.buffer(leaf.buffer), leaf.indices);
   if (!to)
@@ -259,8 +259,7 @@ Error NestLowering::begin_sums(const Nest& nest) {
                        leaf.label);
   TW_ASSIGN(Dims dims, dims_of(nest, {*to}, {lanes}, 1));
   const int64_t base = (*sram_)[static_cast<size_t>(leaf.buffer.index)] + to->base / lanes;
-  for_each(dims, 0,
-           [&](const std::array<int64_t, 3>& o) { begun_[base + o[0]] = leaf.value->int_value; });
+  for_each(dims, 0, [&](const std::array<int64_t, 3>& o) { begun_[base + o[0]] = *start; });
   return Error::success();
 }
 
@@ -273,17 +272,16 @@ std::optional<Affine> NestLowering::element(const Nest& nest, size_t operand, co
 }
 
 Expected<const NestLowering::Matched*> NestLowering::matched(const Nest& nest) {
-  const auto known = matched_.find(nest.leaf.get());
+  const auto& block = get<stmt::Block>(nest.leaf);
+  const auto known = matched_.find(&block);
   if (known != matched_.end()) return &known->second;
-  const Intrinsic* intrinsic = target_.find_intrinsic(nest.leaf->names[0]);
-  if (!intrinsic) return unsupported("the device has no intrinsic '{0}'", nest.leaf->names[0]);
+  const Intrinsic* intrinsic = target_.find_intrinsic(block.intrinsic);
+  if (!intrinsic) return unsupported("the device has no intrinsic '{0}'", block.intrinsic);
   TW_ASSIGN(Emitted emitted, emitted_by(*intrinsic));
   TW_ASSIGN(const std::shared_ptr<const Kernel> semantics, semantics_of(*intrinsic));
   TW_ASSIGN(IntrinsicMatch match,
-            match_intrinsic(*intrinsic, *semantics, kernel_, nest.leaf->body[0], nest.ranges));
-  return &matched_
-              .emplace(nest.leaf.get(),
-                       Matched{intrinsic->name, std::move(emitted), std::move(match)})
+            match_intrinsic(*intrinsic, *semantics, kernel_, block.body, nest.ranges));
+  return &matched_.emplace(&block, Matched{intrinsic->name, std::move(emitted), std::move(match)})
               .first->second;
 }
 
@@ -413,16 +411,17 @@ Error NestLowering::combine(const Emitted& emitted, const std::array<int64_t, 3>
 
 Expected<std::optional<Affine>> NestLowering::channel_of(const Nest& nest,
                                                          const RequantForm& form) {
-  const std::string& label = nest.leaf->label;
+  const std::string& label = get<stmt::Store>(nest.leaf).label;
   const auto same = [](const Affine& a, const Affine& b) {
     return a.base == b.base && a.strides == b.strides;
   };
   std::optional<Affine> channel;
   size_t operand = 2;  // behind the element that is stored, and its accumulator
   std::vector<Expr> constants = form.biases;
-  if (form.scale.defined() && form.scale->kind == ExprKind::load) constants.push_back(form.scale);
+  if (form.scale.defined() && is<expr::Load>(form.scale)) constants.push_back(form.scale);
   for (const Expr& constant : constants) {
-    const auto at = element(nest, operand++, kernel_.buffer(constant->buffer), constant->args);
+    const auto& from = *as<expr::Load>(constant);
+    const auto at = element(nest, operand++, kernel_.buffer(from.buffer), from.indices);
     if (!at || (channel && !same(*at, *channel)))
       return unsupported("the constants of stage '{0}' are not one for each channel", label);
     channel = *at;
@@ -437,18 +436,18 @@ Expected<std::optional<Affine>> NestLowering::channel_of(const Nest& nest,
 
 // Operands: element in memory, accumulator, element of the parameters.
 Error NestLowering::store(const Nest& nest) {
-  const StmtNode& leaf = *nest.leaf;
+  const auto& leaf = get<stmt::Store>(nest.leaf);
   const Buffer& into = kernel_.buffer(leaf.buffer);
   if (leaf.combiner != Combiner::none || leaf.where.defined() || into.dtype != DType::i8)
     return unsupported("stage '{0}' stores {1}, or combines; the device stores i8", leaf.label,
                        dtype_name(into.dtype));
   TW_ASSIGN(const RequantForm form, requant_form(kernel_, leaf.value));
-  const Buffer& sums = kernel_.buffer(form.acc->buffer);
+  const auto& from = *as<expr::Load>(form.acc);
+  const Buffer& sums = kernel_.buffer(from.buffer);
   if (space_of(sums) != Space::acc)
     return unsupported("stage '{0}' stores from the memory '{1}'", leaf.label, sums.scope);
   const int64_t lanes = device_.config.block_out;
-  const auto to = element(nest, 0, into, leaf.indices),
-             acc = element(nest, 1, sums, form.acc->args);
+  const auto to = element(nest, 0, into, leaf.indices), acc = element(nest, 1, sums, from.indices);
   if (!to || !acc)
     return unsupported("the addresses of stage '{0}' are no sums of multiples of its loops",
                        leaf.label);
@@ -468,7 +467,7 @@ Error NestLowering::store(const Nest& nest) {
   store.zero_point = static_cast<int8_t>(form.zero_point),
   store.low = static_cast<int8_t>(form.low), store.high = static_cast<int8_t>(form.high);
   const int64_t first = to->base / lanes + x.first * x.stride[0] + y.first * y.stride[0];
-  const int64_t sum = (*sram_)[static_cast<size_t>(form.acc->buffer.index)] + acc->base / lanes +
+  const int64_t sum = (*sram_)[static_cast<size_t>(from.buffer.index)] + acc->base / lanes +
                       x.first * x.stride[1] + y.first * y.stride[1];
   Error error = Error::success();
   for_each(dims, 0, [&](const std::array<int64_t, 3>& o) {

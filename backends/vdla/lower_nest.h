@@ -39,7 +39,7 @@ class NestLowering {
   };
   using Dims = std::vector<Dim>;
 
-  Error copy(const Nest& nest, bool pads, int8_t pad_value, const Expr& from);
+  Error copy(const Nest& nest, bool pads, int8_t pad_value, const expr::Load& from);
   Error begin_sums(const Nest& nest);
   Error intrinsic(const Nest& nest);
   Error products(const std::array<int64_t, 3>& base, Dims dims);
@@ -78,7 +78,7 @@ class NestLowering {
   // Accumulators set to a value that no instruction has written yet
   std::map<int64_t, int64_t> begun_;
   std::map<std::pair<const StmtNode*, size_t>, std::optional<Sum>> sums_;
-  std::map<const StmtNode*, Matched> matched_;
+  std::map<const stmt::Block*, Matched> matched_;
   const Values* values_ = nullptr;
   const std::vector<int64_t>* sram_ = nullptr;
   std::vector<Instruction>* out_ = nullptr;

@@ -49,19 +49,19 @@ Expected<std::vector<std::byte>> requant_table(const Kernel& kernel, const Strea
   std::vector<std::vector<std::byte>> biases;
   for (const Expr& bias : form.biases) {
     TW_ASSIGN(std::vector<std::byte> bytes,
-              contents(constants[static_cast<size_t>(bias->buffer.index)]));
+              contents(constants[static_cast<size_t>(as<expr::Load>(bias)->buffer.index)]));
     biases.push_back(std::move(bytes));
   }
   std::vector<std::byte> scales;
-  if (form.scale->kind == ExprKind::load) {
-    TW_ASSIGN(scales, contents(constants[static_cast<size_t>(form.scale->buffer.index)]));
+  const auto* scale_load = as<expr::Load>(form.scale);
+  if (scale_load) {
+    TW_ASSIGN(scales, contents(constants[static_cast<size_t>(scale_load->buffer.index)]));
   }
   for (int64_t c = 0; c < parts.channels; ++c) {
     int64_t bias = 0;
     for (const auto& bytes : biases) bias += value_at<int32_t>(bytes, c);
-    const float scale = form.scale->kind == ExprKind::load
-                            ? value_at<float>(scales, c)
-                            : static_cast<float>(form.scale->float_value);
+    const float scale = scale_load ? value_at<float>(scales, c)
+                                   : static_cast<float>(as<expr::Float>(form.scale)->value);
     const int64_t most = 128 * weights[static_cast<size_t>(c)] + std::abs(bias);  // of a sum
     if (most >= int64_t{1} << 31)
       return make_error(DiagCode::unsupported, "channel {0}: sums of up to {1} do not fit 32 bits",

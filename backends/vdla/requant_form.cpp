@@ -10,15 +10,13 @@ namespace {
 
 // An integer, also one in a float.
 std::optional<int64_t> whole(const Expr& e) {
-  if (e->kind == ExprKind::int_imm) return e->int_value;
-  if (e->kind == ExprKind::cast) return whole(e->args[0]);
-  if (e->kind != ExprKind::float_imm || std::abs(e->float_value) > 1e6 ||
-      e->float_value != std::floor(e->float_value))
+  if (const auto known = as_const(e)) return known;
+  if (const auto* converted = as<expr::Cast>(e)) return whole(converted->a);
+  const auto* number = as<expr::Float>(e);
+  if (!number || std::abs(number->value) > 1e6 || number->value != std::floor(number->value))
     return std::nullopt;
-  return static_cast<int64_t>(e->float_value);
+  return static_cast<int64_t>(number->value);
 }
-
-bool is(const Expr& e, BinaryOp op) { return e->kind == ExprKind::binary && e->binary == op; }
 
 class Former {
  public:
@@ -40,82 +38,92 @@ class Former {
 
   // From the outside in: clamps and additions behind the rounding.
   Error peel(const Expr& e) {
-    if (e->kind == ExprKind::unary && e->unary == UnaryOp::round) {
+    if (const auto* rounded = as_unary(e, UnaryOp::round)) {
       out_.zero_point = added_;
-      return product(e->args[0]);
+      return product(rounded->a);
     }
-    if (e->kind == ExprKind::cast) {
-      const DType from = e->args[0]->type;
-      const bool widens = is_float(e->type)
-                              ? from == DType::i8
-                              : !is_float(from) && dtype_bytes(from) <= dtype_bytes(e->type);
-      if (!e->saturate && !widens) return unsupported("the store engine rounds and saturates");
-      if (e->saturate && e->type != DType::i8 && e->type != DType::i32)
-        return unsupported("the store engine writes i8, not {0}", dtype_name(e->type));
-      if (e->saturate && e->type == DType::i8) clamp(-128, 127);
-      return peel(e->args[0]);
+    if (const auto* converted = as<expr::Cast>(e)) return peel_cast(*converted, e->type);
+    if (const auto* choice = as<expr::Select>(e)) {
+      const auto* below = as_binary(choice->condition, BinaryOp::lt);
+      const bool guard = below && as_const(below->b) && whole(choice->otherwise) &&
+                         !out_.guarded.defined();
+      if (guard) return out_.guarded = below->a, peel(choice->then);
     }
-    const bool guard = e->kind == ExprKind::select && whole(e->args[2]) &&
-                       is(e->args[0], BinaryOp::lt) && as_const(e->args[0]->args[1]) &&
-                       !out_.guarded.defined();
-    if (guard) return out_.guarded = e->args[0]->args[0], peel(e->args[1]);
-    if (e->kind == ExprKind::load) {
+    if (const auto* load = as<expr::Load>(e)) {
       if (e->type != DType::i8)
         return unsupported("sums that are stored as {0} are not requantized", dtype_name(e->type));
       out_.mode = StoreMode::sat;
       out_.zero_point = added_;
-      return accumulator(e);
+      return accumulator(e, *load);
     }
-    for (size_t i = 0; e->kind == ExprKind::binary && i < 2; ++i) {
-      const std::optional<int64_t> number = whole(e->args[i]);
-      if (!number) continue;
-      const Expr& rest = e->args[1 - i];
-      if (e->binary == BinaryOp::max) return clamp(*number, int64_t{1} << 40), peel(rest);
-      if (e->binary == BinaryOp::min) return clamp(-(int64_t{1} << 40), *number), peel(rest);
-      if (e->binary == BinaryOp::add) return added_ += *number, peel(rest);
-      if (e->binary == BinaryOp::sub && i == 1) return added_ -= *number, peel(rest);
-    }
+    if (const auto* pair = as<expr::Binary>(e))
+      for (const bool first : {true, false}) {
+        const std::optional<int64_t> number = whole(first ? pair->a : pair->b);
+        if (!number) continue;
+        const Expr& rest = first ? pair->b : pair->a;
+        if (pair->op == BinaryOp::max) return clamp(*number, int64_t{1} << 40), peel(rest);
+        if (pair->op == BinaryOp::min) return clamp(-(int64_t{1} << 40), *number), peel(rest);
+        if (pair->op == BinaryOp::add) return added_ += *number, peel(rest);
+        if (pair->op == BinaryOp::sub && !first) return added_ -= *number, peel(rest);
+      }
     return unsupported("the store engine does not compute {0}", text(e));
+  }
+
+  Error peel_cast(const expr::Cast& cast, DType to) {
+    const DType from = cast.a.type();
+    const bool widens = is_float(to) ? from == DType::i8
+                                     : !is_float(from) && dtype_bytes(from) <= dtype_bytes(to);
+    if (!cast.saturate && !widens) return unsupported("the store engine rounds and saturates");
+    if (cast.saturate && to != DType::i8 && to != DType::i32)
+      return unsupported("the store engine writes i8, not {0}", dtype_name(to));
+    if (cast.saturate && to == DType::i8) clamp(-128, 127);
+    return peel(cast.a);
+  }
+
+  bool is_constant(const Expr& factor) const {
+    const auto* load = as<expr::Load>(factor);
+    return load ? kernel_.buffer(load->buffer).role == BufferRole::constant
+                : is<expr::Float>(factor);
   }
 
   Error product(const Expr& e) {
     out_.scale = float_imm(1);
-    if (!is(e, BinaryOp::mul)) return sum(e);
-    for (size_t i = 0; i < 2; ++i) {
-      const Expr& factor = e->args[i];
-      const bool constant = factor->kind == ExprKind::float_imm ||
-                            (factor->kind == ExprKind::load &&
-                             kernel_.buffer(factor->buffer).role == BufferRole::constant);
-      if (!constant || e->type != DType::f32) continue;
+    const auto* scaled = as_binary(e, BinaryOp::mul);
+    if (!scaled) return sum(e);
+    for (const bool first : {true, false}) {
+      const Expr& factor = first ? scaled->a : scaled->b;
+      if (!is_constant(factor) || e->type != DType::f32) continue;
       out_.scale = factor;
-      return sum(e->args[1 - i]);
+      return sum(first ? scaled->b : scaled->a);
     }
     return unsupported("the store engine scales by a constant, in f32, not {0}", text(e));
   }
 
   Error sum(const Expr& e) {
-    if (e->kind != ExprKind::cast || e->type != DType::f32 || e->args[0]->type != DType::i32)
+    const auto* converted = as<expr::Cast>(e);
+    if (!converted || e->type != DType::f32 || converted->a.type() != DType::i32)
       return unsupported("the store engine scales sums of integers, not {0}", text(e));
-    return terms(e->args[0]);
+    return terms(converted->a);
   }
 
   Error terms(const Expr& e) {
-    if (is(e, BinaryOp::add)) {
-      TW_TRY(terms(e->args[0]));
-      return terms(e->args[1]);
+    if (const auto* added = as_binary(e, BinaryOp::add)) {
+      TW_TRY(terms(added->a));
+      return terms(added->b);
     }
-    if (e->kind != ExprKind::load || e->type != DType::i32)
+    const auto* load = as<expr::Load>(e);
+    if (!load || e->type != DType::i32)
       return unsupported("the store engine adds constants to sums, not {0}", text(e));
-    if (kernel_.buffer(e->buffer).role != BufferRole::constant) return accumulator(e);
+    if (kernel_.buffer(load->buffer).role != BufferRole::constant) return accumulator(e, *load);
     out_.biases.push_back(e);
     return Error::success();
   }
 
-  Error accumulator(const Expr& load) {
-    if (kernel_.buffer(load->buffer).role != BufferRole::temp || out_.acc.defined())
+  Error accumulator(const Expr& e, const expr::Load& load) {
+    if (kernel_.buffer(load.buffer).role != BufferRole::temp || out_.acc.defined())
       return unsupported("the store engine adds nothing to its sums but constants, not {0}",
-                         text(load));
-    out_.acc = load;
+                         text(e));
+    out_.acc = e;
     return Error::success();
   }
 

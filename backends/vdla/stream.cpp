@@ -39,11 +39,11 @@ class Streamer {
     if (!kernel_.symbols.empty())
       return unsupported("kernels with free dimensions are not for the device");
     visit(kernel_.body, [&](const Stmt& s) {
-      if (s->kind == StmtKind::loop && s->loop_kind == LoopKind::vthread)
-        threads_ = as_const(s->extent).value_or(1);
+      if (const auto* loop = as<stmt::Loop>(s); loop && loop->kind == LoopKind::vthread)
+        threads_ = as_const(loop->extent).value_or(1);
     });
     bool parts = false;
-    visit(kernel_.body, [&](const Stmt& s) { parts |= s->kind == StmtKind::roles; });
+    visit(kernel_.body, [&](const Stmt& s) { parts |= is<stmt::Roles>(s); });
     if (!parts)
       return unsupported(
           "no instruction computes it: there are sums of i8 products with constant weights and "
@@ -95,34 +95,35 @@ class Streamer {
 
   // line: the number of the part that runs the statement; -1: outside of roles.
   Error walk(const Stmt& s, const Values& values, int64_t thread, int line) {
-    if (s->kind == StmtKind::sequence) {
-      for (const Stmt& child : s->body) TW_TRY(walk(child, values, thread, line));
+    if (const auto* sequence = as<stmt::Sequence>(s)) {
+      for (const Stmt& child : sequence->body) TW_TRY(walk(child, values, thread, line));
       return Error::success();
     }
-    if (s->kind == StmtKind::roles) return split(s, values, thread, line);
-    if (s->kind == StmtKind::signal || s->kind == StmtKind::wait) return note(*s, line);
+    if (const auto* roles = as<stmt::Roles>(s)) return split(*roles, values, thread, line);
+    if (const auto* signal = as<stmt::Signal>(s)) return give(*signal, line);
+    if (const auto* wait = as<stmt::Wait>(s)) return take(*wait, line);
     if (line >= 0 && NestLowering::is_nest(s))
       return lower(s, values, thread, lines_[static_cast<size_t>(line)]);
-    if (s->kind != StmtKind::loop ||
-        (is_concurrent(s->loop_kind) && (s->loop_kind != LoopKind::vthread || line >= 0)))
+    const auto* loop = as<stmt::Loop>(s);
+    if (!loop || (is_concurrent(loop->kind) && (loop->kind != LoopKind::vthread || line >= 0)))
       return line < 0
                  ? unsupported("a statement stands outside of the roles load, compute and store")
                  : unsupported("a statement of no kind that the device knows stands in a part");
-    const std::optional<int64_t> extent = as_const(s->extent);
-    if (!extent) return unsupported("the extent of loop '{0}' is not constant", s->var);
+    const std::optional<int64_t> extent = as_const(loop->extent);
+    if (!extent) return unsupported("the extent of loop '{0}' is not constant", loop->var);
     for (int64_t i = 0; i < *extent; ++i) {
       Values inside = values;
-      inside[s->var] = i;
-      TW_TRY(walk(s->body[0], inside, s->loop_kind == LoopKind::vthread ? i : thread, line));
+      inside[loop->var] = i;
+      TW_TRY(walk(loop->body, inside, loop->kind == LoopKind::vthread ? i : thread, line));
     }
     return Error::success();
   }
 
-  Error split(const Stmt& s, const Values& values, int64_t thread, int line) {
+  Error split(const stmt::Roles& roles, const Values& values, int64_t thread, int line) {
     if (line >= 0 || begun_.count(thread)) return unsupported("parts begin more than once");
     begun_.insert(thread);
     TW_ASSIGN(sram_[thread], addresses(thread));
-    for (const Stmt& part : s->body) {
+    for (const Stmt& part : roles.parts) {
       lines_.emplace_back();
       threads_of_.push_back(thread);
       TW_TRY(walk(part, values, thread, static_cast<int>(lines_.size()) - 1));
@@ -130,14 +131,23 @@ class Streamer {
     return Error::success();
   }
 
-  Error note(const StmtNode& s, int line) {
-    if (line < 0 || s.async || !s.indices.empty())
-      return unsupported("the tokens '{0}' are of no kind that the device knows", s.label);
+  static Error unknown_tokens(const std::string& queue) {
+    return unsupported("the tokens '{0}' are of no kind that the device knows", queue);
+  }
+
+  Error give(const stmt::Signal& signal, int line) {
+    if (line < 0 || signal.async || signal.index.defined()) return unknown_tokens(signal.queue);
     Line& at = lines_[static_cast<size_t>(line)];
-    const bool waits = s.kind == StmtKind::wait;
-    if (waits && !at.waited) ++at.segment, at.waited = true;
-    for (int64_t i = 0; i < s.count; ++i)
-      (waits ? at.waits : at.signals).push_back({s.label, at.items.size()});
+    for (int64_t i = 0; i < signal.count; ++i)
+      at.signals.push_back({signal.queue, at.items.size()});
+    return Error::success();
+  }
+
+  Error take(const stmt::Wait& wait, int line) {
+    if (line < 0 || wait.index.defined()) return unknown_tokens(wait.queue);
+    Line& at = lines_[static_cast<size_t>(line)];
+    if (!at.waited) ++at.segment, at.waited = true;
+    for (int64_t i = 0; i < wait.count; ++i) at.waits.push_back({wait.queue, at.items.size()});
     return Error::success();
   }
 

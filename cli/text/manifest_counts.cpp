@@ -15,7 +15,10 @@ Expected<double> value_of(const std::string& text, const Symbols& symbols,
     // Made from data, and so not told
     return least_of(name) == 0 ? std::optional<int64_t>(1) : std::nullopt;
   };
-  visit(e, [&](const Expr& n) { known &= n->kind != ExprKind::var || value(n->name).has_value(); });
+  visit(e, [&](const Expr& n) {
+    const std::string* name = var_name(n);
+    known &= !name || value(*name).has_value();
+  });
   if (!known)
     return make_error(DiagCode::parse,
                       "the manifest's count '{0}' is no expression of the model's symbols", text);

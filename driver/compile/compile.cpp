@@ -64,9 +64,10 @@ ModelInterface interface_of(const Program& program, const SymbolNames& names,
       InterfaceDim d;
       if (auto extent = as_const(dim)) {
         d.extent = *extent;
-      } else if (dim->kind == ExprKind::var && std::ranges::count(program.symbols, dim->name)) {
+      } else if (const std::string* name = var_name(dim);
+                 name && std::ranges::count(program.symbols, *name)) {
         d.kind = InterfaceDim::Kind::symbol;
-        d.extent = std::find(program.symbols.begin(), program.symbols.end(), dim->name) -
+        d.extent = std::find(program.symbols.begin(), program.symbols.end(), *name) -
                    program.symbols.begin();
       } else {
         d.kind = InterfaceDim::Kind::computed;

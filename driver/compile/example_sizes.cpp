@@ -41,13 +41,14 @@ Sizes example_sizes(const std::vector<TensorSpec>& inputs, const SymbolNames& na
   for (const TensorSpec& input : inputs)
     for (size_t axis = 0; axis < input.dims.size(); ++axis) {
       const Expr& dim = input.dims[axis];
-      if (dim->kind != ExprKind::var || sizes.count(dim->name)) continue;
-      const SymbolLimits range = limits_of(limits, dim->name);
-      const int64_t usual = by_name(symbol_name(names, dim->name)).value_or(by_place(input, axis));
+      const std::string* name = var_name(dim);
+      if (!name || sizes.count(*name)) continue;
+      const SymbolLimits range = limits_of(limits, *name);
+      const int64_t usual = by_name(symbol_name(names, *name)).value_or(by_place(input, axis));
       const int64_t wanted = std::clamp(usual, std::max<int64_t>(1, range.least),
                                         std::max<int64_t>(1, range.most));
-      sizes[dim->name] = std::max(wanted / range.step * range.step,
-                                  (range.least + range.step - 1) / range.step * range.step);
+      sizes[*name] = std::max(wanted / range.step * range.step,
+                              (range.least + range.step - 1) / range.step * range.step);
     }
   return sizes;
 }

@@ -49,7 +49,7 @@ bool is_raw(const std::string& path) { return path.ends_with(".raw") || path.end
 void visit_symbols(const TensorSpec& spec, const std::function<void(const std::string&)>& fn) {
   for (const Expr& dim : spec.dims)
     visit(dim, [&](const Expr& e) {
-      if (e->kind == ExprKind::var) fn(e->name);
+      if (const std::string* name = var_name(e)) fn(*name);
     });
 }
 
@@ -157,9 +157,8 @@ class InputReader {
   Expected<Tensor> picture(size_t index, const std::string& path) {
     TensorSpec spec = specs_[index];
     for (Expr& dim : spec.dims)
-      if (dim.defined() && dim->kind == ExprKind::var)
-        if (const auto size = symbols.find(dim->name); size != symbols.end())
-          dim = Expr(size->second);
+      if (const std::string* name = dim.defined() ? var_name(dim) : nullptr)
+        if (const auto size = symbols.find(*name); size != symbols.end()) dim = Expr(size->second);
     const auto given = forms_.of.find(spec.name);
     return load_picture(path, spec, given == forms_.of.end() ? InputForm() : given->second);
   }
@@ -240,10 +239,10 @@ Error bind_shape(const TensorSpec& spec, const Tensor& tensor, const std::string
     const Expr& dim = spec.dims[i];
     if (!dim.defined()) continue;
     const int64_t extent = tensor.shape[i];
-    if (dim->kind == ExprKind::var) {
-      const auto [it, fresh] = symbols.emplace(dim->name, extent);
+    if (const std::string* name = var_name(dim)) {
+      const auto [it, fresh] = symbols.emplace(*name, extent);
       if (!fresh && it->second != extent)
-        return wrong("the shape is " + shape_text(tensor.shape) + ", but " + dim->name + " is " +
+        return wrong("the shape is " + shape_text(tensor.shape) + ", but " + *name + " is " +
                      std::to_string(it->second) + " already");
     } else if (const std::optional<int64_t> fixed = as_const(dim); fixed && *fixed != extent) {
       return wrong("the shape is " + shape_text(tensor.shape));

@@ -157,7 +157,8 @@ std::set<std::string> Builder::symbols_in(const std::vector<Expr>& dims) const {
   std::set<std::string> found;
   for (const Expr& dim : dims)
     visit(dim, [&](const Expr& e) {
-      if (e->kind == ExprKind::var && symbol_names_.count(e->name)) found.insert(e->name);
+      const std::string* name = var_name(e);
+      if (name && symbol_names_.count(*name)) found.insert(*name);
     });
   return found;
 }

@@ -195,7 +195,8 @@ bool reshaped(NodeImport& n, RegionDraft& draft, size_t i, const TensorType& typ
 bool known_outside(NodeImport& n, const Expr& e) {
   bool known = true;
   visit(e, [&](const Expr& part) {
-    known = known && (part->kind != ExprKind::var || n.builder().symbols().contains(part->name));
+    const std::string* name = var_name(part);
+    known = known && (!name || n.builder().symbols().contains(*name));
   });
   return known;
 }

@@ -29,8 +29,9 @@ Expr Builder::current(const Expr& dim) const {
   if (replaced_.empty() || !dim.defined()) return dim;
   bool changed = false;
   const Expr now = rewrite(dim, [&](const Expr& e) {
-    if (e->kind != ExprKind::var) return Expr();
-    auto found = replaced_.find(e->name);
+    const std::string* name = var_name(e);
+    if (!name) return Expr();
+    auto found = replaced_.find(*name);
     changed = changed || found != replaced_.end();
     return found == replaced_.end() ? Expr() : found->second;
   });
@@ -115,7 +116,8 @@ bool Builder::may_replace(const std::string& symbol, const Expr& by) {
   // The graph around a region decides about its own
   bool earlier = !uses_var(by, symbol) && !around_.count(symbol);
   visit(by, [&](const Expr& e) {
-    const Symbol* other = e->kind == ExprKind::var ? data_symbol(e->name) : nullptr;
+    const std::string* name = var_name(e);
+    const Symbol* other = name ? data_symbol(*name) : nullptr;
     if (other)
       earlier = earlier && own &&
                 std::pair(other->value.index, other->element) <
@@ -157,19 +159,17 @@ void Builder::refresh() {
 // A size of the inputs that is to be min(itself, a number), as where a table is cut to it, is at
 // most that number.
 bool Builder::limit(const Expr& symbol, const Expr& cut) {
-  if (symbol->kind != ExprKind::var || !std::ranges::count(symbol_order_, symbol->name) ||
-      around_.count(symbol->name))
+  const std::string* name = var_name(symbol);
+  const auto* smaller = as_binary(cut, BinaryOp::min);
+  if (!name || !smaller || !std::ranges::count(symbol_order_, *name) || around_.count(*name))
     return false;
-  if (cut->kind != ExprKind::binary || cut->binary != BinaryOp::min) return false;
-  const Expr &a = cut->args[0], &b = cut->args[1];
-  const std::optional<int64_t> most = equal(a, symbol)   ? as_const(b)
-                                      : equal(b, symbol) ? as_const(a)
-                                                         : std::nullopt;
+  const std::optional<int64_t> most = equal(smaller->a, symbol)   ? as_const(smaller->b)
+                                      : equal(smaller->b, symbol) ? as_const(smaller->a)
+                                                                  : std::nullopt;
   if (!most || *most < 1) return false;
-  SymbolLimits& limits =
-      limits_.try_emplace(symbol->name, limits_of({}, symbol->name)).first->second;
+  SymbolLimits& limits = limits_.try_emplace(*name, limits_of({}, *name)).first->second;
   limits.most = std::min(limits.most, *most);
-  symbols_[symbol->name].max = Expr(limits.most);
+  symbols_[*name].max = Expr(limits.most);
   refresh();
   return true;
 }
@@ -200,14 +200,16 @@ bool Builder::unify(const Expr& first, const Expr& second, const Origin& origin)
   if (equal(Shape{a}, Shape{b}) || limit(a, b) || limit(b, a)) return true;
   // Sizes made from data go before those of inputs, later ones before earlier ones.
   const auto rank = [&](const Expr& e) {
-    return e->kind != ExprKind::var ? -1 : least_of(e->name) == 0 ? 1 : 0;
+    const std::string* name = var_name(e);
+    return !name ? -1 : least_of(*name) == 0 ? 1 : 0;
   };
   std::vector<std::pair<Expr, Expr>> ways = {{b, a}, {a, b}};
   std::ranges::stable_sort(
       ways, [&](const auto& x, const auto& y) { return rank(x.first) > rank(y.first); });
   for (const auto& [symbol, by] : ways) {
-    if (rank(symbol) < 0 || !may_replace(symbol->name, by)) continue;
-    const std::string name = symbol->name;
+    if (rank(symbol) < 0) continue;
+    const std::string name = *var_name(symbol);
+    if (!may_replace(name, by)) continue;
     if (rank(symbol) == 0 && constant_bounds(by, symbols_).min.value_or(1) < 1) continue;
     if (const auto limits = limits_.find(name); limits != limits_.end() && as_const(by))
       if (!lies_in(limits->second, *as_const(by))) continue;
@@ -283,8 +285,9 @@ void Builder::add_symbol_values(const std::vector<Expr>& dims, std::vector<Val>&
   for (const Expr& dim : dims) {
     if (!dim.defined()) continue;
     visit(dim, [&](const Expr& e) {
-      if (e->kind != ExprKind::var) return;
-      if (const Symbol* symbol = data_symbol(e->name)) values.push_back(symbol->value);
+      const std::string* name = var_name(e);
+      const Symbol* symbol = name ? data_symbol(*name) : nullptr;
+      if (symbol) values.push_back(symbol->value);
     });
   }
 }

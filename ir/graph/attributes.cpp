@@ -303,8 +303,9 @@ bool equal(const OpAttrs& a, const OpAttrs& b) {
 
 static Expr bind_dim(const Expr& dim, const SymbolValues& values) {
   return simplify_dim(rewrite(dim, [&](const Expr& e) {
-    if (e->kind != ExprKind::var) return Expr();
-    auto it = values.find(e->name);
+    const std::string* name = var_name(e);
+    if (!name) return Expr();
+    auto it = values.find(*name);
     return it == values.end() ? Expr() : Expr(it->second);
   }));
 }

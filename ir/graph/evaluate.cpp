@@ -22,15 +22,15 @@ class Binder {
       return make_error(DiagCode::invalid_argument, "input '{0}' has shape {1}, expected {2}", name,
                         to_string(actual), to_string(type));
     for (size_t i = 0; i < actual.size(); ++i) {
-      if (type.shape[i]->kind != ExprKind::var) continue;
-      const SymbolLimits limits = limits_of(graph.limits, type.shape[i]->name);
+      const std::string* symbol = var_name(type.shape[i]);
+      if (!symbol) continue;
+      const SymbolLimits limits = limits_of(graph.limits, *symbol);
       if (tensor.shape[i] < limits.least || tensor.shape[i] > limits.most)
-        return make_error(DiagCode::invalid_argument,
-                          "input '{0}' has shape {1}: symbol {2} is {3} {4}", name,
-                          to_string(actual), type.shape[i]->name,
-                          tensor.shape[i] < limits.least ? "at least" : "at most",
-                          tensor.shape[i] < limits.least ? limits.least : limits.most);
-      values.try_emplace(type.shape[i]->name, tensor.shape[i]);
+        return make_error(
+            DiagCode::invalid_argument, "input '{0}' has shape {1}: symbol {2} is {3} {4}", name,
+            to_string(actual), *symbol, tensor.shape[i] < limits.least ? "at least" : "at most",
+            tensor.shape[i] < limits.least ? limits.least : limits.most);
+      values.try_emplace(*symbol, tensor.shape[i]);
     }
     return Error::success();
   }

@@ -23,12 +23,12 @@ std::string Graph::unique_name(std::string wanted) {
 ValueId Graph::add_input(std::string name, TensorType type) {
   for (const Expr& dim : type.shape)
     visit(dim, [&](const Expr& e) {
-      if (e->kind == ExprKind::var && !std::ranges::count(symbols, e->name))
-        symbols.push_back(e->name);
+      const std::string* symbol = var_name(e);
+      if (symbol && !std::ranges::count(symbols, *symbol)) symbols.push_back(*symbol);
     });
   if (!limits.empty())
     for (Expr& dim : type.shape)
-      if (dim->kind != ExprKind::var) dim = simplify_dim(dim, limits);
+      if (!is<expr::Var>(dim)) dim = simplify_dim(dim, limits);
   ValueId id{static_cast<int32_t>(values_.size())};
   std::string unique = unique_name(std::move(name));
   values_.push_back({std::move(type), NodeId{}, std::move(unique), std::nullopt});
@@ -248,9 +248,10 @@ std::vector<ValueId> SymbolSources::of(const std::vector<Expr>& dims) const {
     open.pop_back();
     if (!dim.defined()) continue;
     visit(dim, [&](const Expr& e) {
-      if (e->kind != ExprKind::var || least_of(e->name) != 0) return;
-      const auto found = symbols_.find(e->name);
-      if (found == symbols_.end() || !seen.insert(e->name).second) return;
+      const std::string* name = var_name(e);
+      if (!name || least_of(*name) != 0) return;
+      const auto found = symbols_.find(*name);
+      if (found == symbols_.end() || !seen.insert(*name).second) return;
       values.push_back(found->second->value);
       open.push_back(found->second->bound);
       open.push_back(found->second->equals);

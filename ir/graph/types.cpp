@@ -19,12 +19,12 @@ constexpr size_t kMaxRank = 64;
 }  // namespace
 
 Expr simplify_dim(const Expr& dim) {
-  if (dim->kind == ExprKind::int_imm || dim->kind == ExprKind::var) return dim;
+  if (is<expr::Int, expr::Var>(dim)) return dim;
   return simplify(dim, symbol_ranges(dim));
 }
 
 Expr simplify_dim(const Expr& dim, const SymbolLimitsOf& limits) {
-  if (limits.empty() || dim->kind == ExprKind::int_imm) return simplify_dim(dim);
+  if (limits.empty() || as_const(dim)) return simplify_dim(dim);
   Ranges ranges = symbol_ranges(dim);
   for (auto& [symbol, range] : ranges)
     if (const auto found = limits.find(symbol); found != limits.end())
@@ -102,8 +102,8 @@ bool may_be_equal(const Expr& a, const Expr& b) {
   if (bounds.min.value_or(0) > 0 || bounds.max.value_or(0) < 0) return false;
   bool possible = true;  // 4 n is never 7
   visit(difference, [&](const Expr& e) {
-    if (e->kind != ExprKind::binary || e->binary != BinaryOp::mul) return;
-    const auto factor = as_const(e->args[1]);
+    const auto* product = as_binary(e, BinaryOp::mul);
+    const auto factor = product ? as_const(product->b) : std::nullopt;
     if (!factor || *factor < 2) return;
     const auto rest = as_const(simplify_dim(floor_mod(difference, Expr(*factor))));
     possible = possible && rest.value_or(0) == 0;
@@ -114,7 +114,8 @@ bool may_be_equal(const Expr& a, const Expr& b) {
 bool is_data_dependent(const Expr& dim) {
   bool found = false;
   visit(dim, [&](const Expr& e) {
-    found = found || (e->kind == ExprKind::var && least_of(e->name) == 0);
+    const std::string* name = var_name(e);
+    found = found || (name && least_of(*name) == 0);
   });
   return found;
 }
@@ -125,10 +126,11 @@ Error check_dim_expr(const Expr& dim) {
   TW_TRY(check_parts(dim));
   const char* problem = nullptr;
   visit(dim, [&](const Expr& e) {
-    if (e->kind == ExprKind::load || !(is_int(e.type()) || e.type() == DType::boolean))
+    if (is<expr::Load>(e) || !(is_int(e.type()) || e.type() == DType::boolean))
       problem = "is not made of symbols and integers";
-    if (e->kind != ExprKind::binary || !divides(e->binary)) return;
-    Bounds divisor = constant_bounds(e->args[1], symbol_ranges(e->args[1]));
+    const auto* quotient = as<expr::Binary>(e);
+    if (!quotient || !divides(quotient->op)) return;
+    Bounds divisor = constant_bounds(quotient->b, symbol_ranges(quotient->b));
     if (divisor.min.value_or(0) < 1) problem = "has a divisor that may be 0 or negative";
   });
   if (!problem) return Error::success();

@@ -85,8 +85,9 @@ class Verifier {
   void check_dims(const Shape& shape, const std::string& where) {
     for (const Expr& dim : shape)
       visit(dim, [&](const Expr& e) {
-        bool known = e->kind != ExprKind::var || symbols_.count(e->name) > 0;
-        if (!known) fail(where + ": symbol '" + e->name + "' is not one of the graph's");
+        const std::string* name = var_name(e);
+        if (name && !symbols_.count(*name))
+          fail(where + ": symbol '" + *name + "' is not one of the graph's");
       });
   }
 

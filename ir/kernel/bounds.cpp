@@ -17,24 +17,25 @@ constexpr size_t kMostConditions = 12;    // that are put together by twos
 
 bool loads_something(const Expr& e) {
   bool found = false;
-  visit(e, [&](const Expr& n) { found |= n->kind == ExprKind::load; });
+  visit(e, [&](const Expr& n) { found |= is<expr::Load>(n); });
   return found;
 }
 
 void add_variables(const Expr& e, std::set<std::string>& names) {
   visit(e, [&](const Expr& n) {
-    if (n->kind == ExprKind::var) names.insert(n->name);
+    if (const auto* variable = as<expr::Var>(n)) names.insert(variable->name);
   });
 }
 
 // The condition that is true where `e` is not; undefined: no simple one is.
 Expr opposite(const Expr& e) {
-  if (e->kind == ExprKind::unary && e->unary == UnaryOp::logical_not) return e->args[0];
-  if (e->kind != ExprKind::binary) return {};
-  if (e->binary == BinaryOp::lt) return le(e->args[1], e->args[0]);
-  if (e->binary == BinaryOp::le) return lt(e->args[1], e->args[0]);
-  if (e->binary != BinaryOp::logical_or) return {};
-  return logical_and(opposite(e->args[0]), opposite(e->args[1]));
+  if (const auto* negation = as_unary(e, UnaryOp::logical_not)) return negation->a;
+  const auto* test = as<expr::Binary>(e);
+  if (!test) return {};
+  if (test->op == BinaryOp::lt) return le(test->b, test->a);
+  if (test->op == BinaryOp::le) return lt(test->b, test->a);
+  if (test->op != BinaryOp::logical_or) return {};
+  return logical_and(opposite(test->a), opposite(test->b));
 }
 
 class BoundsChecker {
@@ -70,8 +71,9 @@ class BoundsChecker {
   bool can_be_divided(const Expr& e) const {
     bool sound = true;
     visit(e, [&](const Expr& n) {
-      if (n->kind == ExprKind::binary && divides(n->binary))
-        sound = sound && constant_bounds(n->args[1], ranges_).min.value_or(0) >= 1;
+      const auto* quotient = as<expr::Binary>(n);
+      if (quotient && divides(quotient->op))
+        sound = sound && constant_bounds(quotient->b, ranges_).min.value_or(0) >= 1;
     });
     return sound;
   }
@@ -90,31 +92,27 @@ class BoundsChecker {
 
   void walk(const Stmt& s) {
     if (problems_.size() >= kMostErrors) return;
-    switch (s->kind) {
-      case StmtKind::sequence:
-      case StmtKind::roles:
-      case StmtKind::block:
-        for (const Stmt& child : s->body) walk(child);
-        return;
-      case StmtKind::loop:
-        loops_.push_back(s.get());
-        ranges_[s->var] = {Expr(0), s->extent - Expr(1)};
-        walk(s->body[0]);
-        ranges_.erase(s->var);
-        return loops_.pop_back();
-      case StmtKind::if_then:
-        look(s->condition);
-        return under(s->condition, [&] { walk(s->body[0]); });
-      case StmtKind::store: return look_at_store(*s);
-      case StmtKind::signal:
-      case StmtKind::wait:
-      case StmtKind::barrier:
-      case StmtKind::prefetch: return;  // a hint, whose element need not exist
-    }
-    TW_UNREACHABLE("bad statement");
+    match(
+        s,
+        [&](const stmt::Loop& loop) {
+          loops_.push_back(&loop);
+          ranges_[loop.var] = {Expr(0), loop.extent - Expr(1)};
+          walk(loop.body);
+          ranges_.erase(loop.var);
+          loops_.pop_back();
+        },
+        [&](const stmt::If& guard) {
+          look(guard.condition);
+          under(guard.condition, [&] { walk(guard.body); });
+        },
+        [&](const stmt::Store& store) { look_at_store(store); },
+        [&](const stmt::Prefetch&) {},  // a hint, whose element need not exist
+        [&](const auto&) {
+          for (const Stmt& child : children(s)) walk(child);
+        });
   }
 
-  void look_at_store(const StmtNode& s) {
+  void look_at_store(const stmt::Store& s) {
     stage_ = s.label;
     if (s.init.defined()) {  // it is stored whatever `where` says
       look(s.init);
@@ -136,24 +134,23 @@ class BoundsChecker {
   }
 
   void look(const Expr& e) {
-    switch (e->kind) {
-      case ExprKind::load: return look_at_access(e->buffer, e->args);
-      case ExprKind::select:
-        look(e->args[0]);
-        under(e->args[0], [&] { look(e->args[1]); });
-        return under(opposite(e->args[0]), [&] { look(e->args[2]); });
-      case ExprKind::binary:
-        look(e->args[0]);
-        if (e->binary == BinaryOp::logical_and) return under(e->args[0], [&] { look(e->args[1]); });
-        if (e->binary == BinaryOp::logical_or)
-          return under(opposite(e->args[0]), [&] { look(e->args[1]); });
-        return look(e->args[1]);
-      case ExprKind::unary:
-      case ExprKind::cast: return look(e->args[0]);
-      case ExprKind::int_imm:
-      case ExprKind::float_imm:
-      case ExprKind::var: return;
-    }
+    match(
+        e, [&](const expr::Load& load) { look_at_access(load.buffer, load.indices); },
+        [&](const expr::Select& select) {
+          look(select.condition);
+          under(select.condition, [&] { look(select.then); });
+          under(opposite(select.condition), [&] { look(select.otherwise); });
+        },
+        [&](const expr::Binary& binary) {
+          look(binary.a);
+          if (binary.op == BinaryOp::logical_and) under(binary.a, [&] { look(binary.b); });
+          else if (binary.op == BinaryOp::logical_or)
+            under(opposite(binary.a), [&] { look(binary.b); });
+          else look(binary.b);
+        },
+        [&](const expr::Unary& unary) { look(unary.a); },
+        [&](const expr::Cast& cast) { look(cast.a); }, [](const expr::Int&) {},
+        [](const expr::Float&) {}, [](const expr::Var&) {});
   }
 
   void look_at_access(BufferId id, const std::vector<Expr>& indices) {
@@ -170,8 +167,9 @@ class BoundsChecker {
   }
 
   bool is_table_entry(const Expr& index) const {
-    return tables_ == Tables::ours && index->kind == ExprKind::load &&
-           kernel_.buffer(index->buffer).role == BufferRole::constant;
+    const auto* entry = as<expr::Load>(index);
+    return tables_ == Tables::ours && entry &&
+           kernel_.buffer(entry->buffer).role == BufferRole::constant;
   }
 
   bool is_inside(const Expr& index, const Expr& extent) {
@@ -186,7 +184,7 @@ class BoundsChecker {
   // Over all iterations of the loops, in terms of the symbols.
   bool largest_is_at_most_zero(const Expr& sum) const {
     Ranges loops;
-    for (const StmtNode* loop : loops_) loops.insert(*ranges_.find(loop->var));
+    for (const stmt::Loop* loop : loops_) loops.insert(*ranges_.find(loop->var));
     const std::optional<Interval> interval = interval_over(sum, loops, ranges_);
     return interval && at_most_zero(interval->max);
   }
@@ -197,12 +195,13 @@ class BoundsChecker {
   bool follows(const Expr& goal) const {
     std::vector<Expr> sums;
     for (const Expr& c : known_) {
-      if (c->kind != ExprKind::binary || c->args[0].type() != DType::i64) continue;
-      const Expr &a = c->args[0], &b = c->args[1];
+      const auto* test = as<expr::Binary>(c);
+      if (!test || test->a.type() != DType::i64) continue;
+      const Expr &a = test->a, &b = test->b;
       if (may_wrap(a) || may_wrap(b)) continue;
-      if (c->binary == BinaryOp::lt) sums.push_back(a + 1 - b);
-      if (c->binary == BinaryOp::le || c->binary == BinaryOp::eq) sums.push_back(a - b);
-      if (c->binary == BinaryOp::eq) sums.push_back(b - a);
+      if (test->op == BinaryOp::lt) sums.push_back(a + 1 - b);
+      if (test->op == BinaryOp::le || test->op == BinaryOp::eq) sums.push_back(a - b);
+      if (test->op == BinaryOp::eq) sums.push_back(b - a);
     }
     for (const Expr& sum : sums)
       if (at_most_zero(goal - sum)) return true;
@@ -219,14 +218,14 @@ class BoundsChecker {
     std::set<std::string> names;
     add_variables(index, names);
     add_variables(extent, names);
-    std::vector<const StmtNode*> loops = loops_of(names);
+    std::vector<const stmt::Loop*> loops = loops_of(names);
     int64_t points = points_of(loops);
     std::vector<Expr> conditions;
     for (const Expr& c : known_) {
       if (loads_something(c) || !can_be_divided(c)) continue;
       std::set<std::string> more = names;
       add_variables(c, more);
-      const std::vector<const StmtNode*> wider = loops_of(more);
+      const std::vector<const stmt::Loop*> wider = loops_of(more);
       const int64_t count = points_of(wider);
       if (count == 0 || count > kMostPoints) continue;
       names = std::move(more), loops = wider, points = count;
@@ -240,19 +239,19 @@ class BoundsChecker {
   }
 
   // The loops of these variables and of their extents' variables, from the outside.
-  std::vector<const StmtNode*> loops_of(std::set<std::string>& names) const {
+  std::vector<const stmt::Loop*> loops_of(std::set<std::string>& names) const {
     for (auto loop = loops_.rbegin(); loop != loops_.rend(); ++loop)
       if (names.contains((*loop)->var)) add_variables((*loop)->extent, names);
-    std::vector<const StmtNode*> found;
-    for (const StmtNode* loop : loops_)
+    std::vector<const stmt::Loop*> found;
+    for (const stmt::Loop* loop : loops_)
       if (names.contains(loop->var)) found.push_back(loop);
     return found;
   }
 
   // At most; 0: unknown.
-  int64_t points_of(const std::vector<const StmtNode*>& loops) const {
+  int64_t points_of(const std::vector<const stmt::Loop*>& loops) const {
     int64_t points = 1;
-    for (const StmtNode* loop : loops) {
+    for (const stmt::Loop* loop : loops) {
       const std::optional<int64_t> last = constant_bounds(var(loop->var), ranges_).max;
       if (!last || *last >= kMostPoints) return 0;
       points *= std::max<int64_t>(*last + 1, 1);
@@ -262,7 +261,7 @@ class BoundsChecker {
   }
 
   template <class At>
-  static bool all_points(const std::vector<const StmtNode*>& loops, size_t depth, At& at,
+  static bool all_points(const std::vector<const stmt::Loop*>& loops, size_t depth, At& at,
                          const std::vector<Expr>& conditions, const Expr& index,
                          const Expr& extent) {
     const auto value = [&](std::string_view name) { return at.find(name)->second; };
@@ -282,7 +281,7 @@ class BoundsChecker {
   const Kernel& kernel_;
   const Tables tables_;
   Ranges ranges_;
-  std::vector<const StmtNode*> loops_;
+  std::vector<const stmt::Loop*> loops_;
   std::vector<Expr> known_;  // conditions that hold
   std::string stage_;
   std::vector<Diag> problems_;

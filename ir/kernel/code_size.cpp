@@ -13,21 +13,21 @@ int64_t plus(int64_t a, int64_t b) { return std::min(a + b, kMost); }
 
 int64_t operations(const Expr& e) {
   int64_t count = 0;
-  if (e.defined())
-    visit(e, [&](const Expr& part) {
-      count += part->kind != ExprKind::var && part->kind != ExprKind::int_imm;
-    });
+  if (e.defined()) visit(e, [&](const Expr& part) { count += !is<expr::Var, expr::Int>(part); });
   return count;
 }
 
 int64_t written_out(const Stmt& s, int64_t lanes) {
-  if (s->kind == StmtKind::store) return 1 + operations(s->value) + operations(s->where);
-  int64_t count = operations(s->condition);
-  for (const Stmt& child : s->body) count = plus(count, written_out(child, lanes));
-  if (s->kind != StmtKind::loop) return count;
-  const int64_t extent = as_const(s->extent).value_or(1);
-  if (s->loop_kind == LoopKind::unroll) return times(count, extent);
-  return s->loop_kind == LoopKind::vector ? times(count, (extent + lanes - 1) / lanes) : count;
+  if (const auto* store = as<stmt::Store>(s))
+    return 1 + operations(store->value) + operations(store->where);
+  const auto* guard = as<stmt::If>(s);
+  int64_t count = guard ? operations(guard->condition) : 0;
+  for (const Stmt& child : children(s)) count = plus(count, written_out(child, lanes));
+  const auto* loop = as<stmt::Loop>(s);
+  if (!loop) return count;
+  const int64_t extent = as_const(loop->extent).value_or(1);
+  if (loop->kind == LoopKind::unroll) return times(count, extent);
+  return loop->kind == LoopKind::vector ? times(count, (extent + lanes - 1) / lanes) : count;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What an asynchronous store may do: copy an element, or zero where a condition does not hold.
+// Values of asynchronous stores, which copy an element, or store 0 where a condition does not hold.
 #pragma once
 #include "ir/kernel/kernel.h"
 
@@ -6,12 +6,12 @@ namespace tw {
 
 // The load of `load` and of `select(condition, load, 0)`; undefined: the value is something else.
 inline Expr copied_load(const Expr& value) {
-  if (value->kind == ExprKind::load) return value;
-  const bool zero = value->kind == ExprKind::select && value->args[1]->kind == ExprKind::load &&
-                    ((value->args[2]->kind == ExprKind::float_imm &&
-                      value->args[2]->float_value == 0) ||
-                     is_const(value->args[2], 0));
-  return zero ? value->args[1] : Expr();
+  if (is<expr::Load>(value)) return value;
+  const auto* choice = as<expr::Select>(value);
+  if (!choice || !is<expr::Load>(choice->then)) return Expr();
+  const auto* number = as<expr::Float>(choice->otherwise);
+  const bool zero = number ? number->value == 0 : is_const(choice->otherwise, 0);
+  return zero ? choice->then : Expr();
 }
 
 }  // namespace tw

@@ -24,72 +24,76 @@ class Flattener {
   }
 
   void add(const Stmt& s) {
-    switch (s->kind) {
-      case StmtKind::sequence:
-        for (const Stmt& child : s->body) add(child);
-        return;
-      case StmtKind::loop: return add_loop(*s);
-      case StmtKind::store: return add_store(*s);
-      case StmtKind::if_then: {
-        const size_t at = emit({.op = Op::branch, .expr = machine_.compile(s->condition)});
-        add(s->body[0]);
-        out_.code[at].target = here();
-        return;
-      }
-      case StmtKind::block: return add_block(*s);
-      case StmtKind::prefetch: return;
-      case StmtKind::roles: return add_roles(*s);
-      case StmtKind::barrier: emit({.op = Op::barrier, .slot = machine_.add_slot(s->var)}); return;
-      case StmtKind::signal:
-      case StmtKind::wait: {
-        Instruction i{.op = s->kind == StmtKind::signal ? Op::signal : Op::wait,
-                      .flag = s->async,
-                      .count = s->count};
-        while (kernel_.queues[static_cast<size_t>(i.slot)].name != s->label) ++i.slot;
-        for (const Expr& index : s->indices) i.indices.push_back(machine_.compile(index));
-        emit(std::move(i));
-        return;
-      }
-    }
-    TW_UNREACHABLE("bad statement");
+    match(s, [&](const auto& kind) { add_kind(kind); });
   }
 
-  void add_block(const StmtNode& s) {
-    const Intrinsic* intrinsic = target_ && !s.names.empty() ? target_->find_intrinsic(s.names[0])
-                                                             : nullptr;
+  void add_kind(const stmt::Sequence& sequence) {
+    for (const Stmt& child : sequence.body) add(child);
+  }
+
+  void add_kind(const stmt::If& guard) {
+    const size_t at = emit({.op = Op::branch, .expr = machine_.compile(guard.condition)});
+    add(guard.body);
+    out_.code[at].target = here();
+  }
+
+  void add_kind(const stmt::Prefetch&) {}
+
+  void add_kind(const stmt::Barrier& barrier) {
+    emit({.op = Op::barrier, .slot = machine_.add_slot(barrier.loop)});
+  }
+
+  void add_kind(const stmt::Signal& signal) {
+    add_token({.op = Op::signal, .flag = signal.async, .count = signal.count}, signal.queue,
+              signal.index);
+  }
+
+  void add_kind(const stmt::Wait& wait) {
+    add_token({.op = Op::wait, .count = wait.count}, wait.queue, wait.index);
+  }
+
+  void add_token(Instruction i, const std::string& queue, const Expr& index) {
+    while (kernel_.queues[static_cast<size_t>(i.slot)].name != queue) ++i.slot;
+    if (index.defined()) i.indices.push_back(machine_.compile(index));
+    emit(std::move(i));
+  }
+
+  void add_kind(const stmt::Block& block) {
+    const Intrinsic* intrinsic = target_ && !block.intrinsic.empty()
+                                     ? target_->find_intrinsic(block.intrinsic)
+                                     : nullptr;
     pairs_ = intrinsic ? intrinsic->pairs : PairRule::in_order;
-    add(s.body[0]);
+    add(block.body);
     pairs_ = PairRule::in_order;
   }
 
   // An even number of products at a time, of floats.
-  bool makes_pairs(const StmtNode& s) const {
+  bool makes_pairs(const stmt::Store& s) const {
     const auto depth = reduce_extents_.empty() ? std::nullopt : as_const(reduce_extents_.back());
     return depth && *depth % 2 == 0 && s.combiner == Combiner::add &&
-           s.value->kind == ExprKind::binary && s.value->binary == BinaryOp::mul &&
-           s.value->type == DType::f32;
+           as_binary(s.value, BinaryOp::mul) && s.value->type == DType::f32;
   }
 
-  void add_loop(const StmtNode& s) {
+  void add_kind(const stmt::Loop& s) {
     const Code extent = machine_.compile(s.extent);
     const int slot = machine_.add_slot(s.var);
     if (s.role == AxisRole::reduce) {
       reduce_slots_.push_back(slot);
       reduce_extents_.push_back(s.extent);
     }
-    if (is_concurrent(s.loop_kind)) {
+    if (is_concurrent(s.kind)) {
       out_.concurrent = true;
       const size_t fork = emit({.op = Op::fork_loop,
                                 .slot = slot,
                                 .expr = extent,
                                 .names = {s.var},
-                                .flag = s.loop_kind == LoopKind::bind});
-      add(s.body[0]);
+                                .flag = s.kind == LoopKind::bind});
+      add(s.body);
       emit({.op = Op::end});
       out_.code[fork].target = here();
     } else {
       const size_t begin = emit({.op = Op::loop, .slot = slot, .expr = extent});
-      add(s.body[0]);
+      add(s.body);
       emit({.op = Op::next, .slot = slot, .target = begin + 1});
       out_.code[begin].target = here();
     }
@@ -99,10 +103,10 @@ class Flattener {
     }
   }
 
-  void add_roles(const StmtNode& s) {
+  void add_kind(const stmt::Roles& s) {
     out_.concurrent = true;
     const size_t fork = emit({.op = Op::fork_roles, .names = s.names});
-    for (const Stmt& role : s.body) {
+    for (const Stmt& role : s.parts) {
       out_.code[fork].starts.push_back(here());
       add(role);
       emit({.op = Op::end});
@@ -110,7 +114,7 @@ class Flattener {
     out_.code[fork].target = here();
   }
 
-  void add_store(const StmtNode& s) {
+  void add_kind(const stmt::Store& s) {
     StoreCode n{.label = s.label,
                 .buffer = s.buffer.index,
                 .indices = {},

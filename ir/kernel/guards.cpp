@@ -13,87 +13,89 @@ bool contains(const std::vector<Expr>& list, const Expr& e) {
 bool depends_on(const Expr& e, const std::set<std::string>& vars) {
   bool found = false;
   visit(e, [&](const Expr& node) {
-    found |= node->kind == ExprKind::load ||
-             (node->kind == ExprKind::var && vars.contains(node->name));
+    const auto* variable = as<expr::Var>(node);
+    found |= is<expr::Load>(node) || (variable && vars.contains(variable->name));
   });
   return found;
 }
 
-// What every store inside asks for, of conditions that the loops inside do not change.
-std::vector<Expr> common(const Stmt& s) {
-  switch (s->kind) {
-    case StmtKind::sequence: {
-      std::vector<Expr> all;
-      bool first = true;
-      for (const Stmt& child : s->body) {
-        if (child->kind == StmtKind::prefetch) continue;  // a hint
-        std::vector<Expr> here = common(child);
-        if (first) all = std::move(here);
-        else std::erase_if(all, [&](const Expr& e) { return !contains(here, e); });
-        first = false;
-      }
-      return all;
-    }
-    case StmtKind::loop: {
-      std::vector<Expr> inner = common(s->body[0]);
-      std::erase_if(inner, [&](const Expr& e) { return depends_on(e, {s->var}); });
-      return inner;
-    }
-    case StmtKind::if_then: {
-      std::vector<Expr> all = conjuncts(s->condition);
-      std::erase_if(all, [](const Expr& e) { return depends_on(e, {}); });
-      for (const Expr& e : common(s->body[0]))
-        if (!contains(all, e)) all.push_back(e);
-      return all;
-    }
-    case StmtKind::store: {
-      std::vector<Expr> all = s->init.defined() ? std::vector<Expr>() : conjuncts(s->where);
-      std::erase_if(all, [](const Expr& e) { return depends_on(e, {}); });
-      return all;
-    }
-    case StmtKind::block: return common(s->body[0]);
-    case StmtKind::roles:
-    case StmtKind::signal:
-    case StmtKind::wait:
-    case StmtKind::barrier:
-    case StmtKind::prefetch: return {};
+// The conditions that every store inside asks for, of those that the loops inside do not change.
+std::vector<Expr> common(const Stmt& s);
+
+std::vector<Expr> common_of(const stmt::Sequence& sequence) {
+  std::vector<Expr> all;
+  bool first = true;
+  for (const Stmt& child : sequence.body) {
+    if (is<stmt::Prefetch>(child)) continue;  // a hint
+    std::vector<Expr> here = common(child);
+    if (first) all = std::move(here);
+    else std::erase_if(all, [&](const Expr& e) { return !contains(here, e); });
+    first = false;
   }
-  TW_UNREACHABLE("bad statement kind");
+  return all;
+}
+std::vector<Expr> common_of(const stmt::Loop& loop) {
+  std::vector<Expr> inner = common(loop.body);
+  std::erase_if(inner, [&](const Expr& e) { return depends_on(e, {loop.var}); });
+  return inner;
+}
+std::vector<Expr> common_of(const stmt::If& guard) {
+  std::vector<Expr> all = conjuncts(guard.condition);
+  std::erase_if(all, [](const Expr& e) { return depends_on(e, {}); });
+  for (const Expr& e : common(guard.body))
+    if (!contains(all, e)) all.push_back(e);
+  return all;
+}
+std::vector<Expr> common_of(const stmt::Store& store) {
+  std::vector<Expr> all = store.init.defined() ? std::vector<Expr>() : conjuncts(store.where);
+  std::erase_if(all, [](const Expr& e) { return depends_on(e, {}); });
+  return all;
+}
+std::vector<Expr> common_of(const stmt::Block& block) { return common(block.body); }
+std::vector<Expr> common_of(const stmt::Roles&) { return {}; }
+std::vector<Expr> common_of(const stmt::Signal&) { return {}; }
+std::vector<Expr> common_of(const stmt::Wait&) { return {}; }
+std::vector<Expr> common_of(const stmt::Barrier&) { return {}; }
+std::vector<Expr> common_of(const stmt::Prefetch&) { return {}; }
+
+std::vector<Expr> common(const Stmt& s) {
+  return match(s, [](const auto& kind) { return common_of(kind); });
 }
 
 // The statement where `known` holds.
 Stmt strip(const Stmt& s, const std::vector<Expr>& known) {
   return rewrite(s, [&](const Stmt& inner) -> Stmt {
-    const bool is_if = inner->kind == StmtKind::if_then;
-    if (!is_if && (inner->kind != StmtKind::store || !inner->where.defined())) return nullptr;
-    std::vector<Expr> left = conjuncts(is_if ? inner->condition : inner->where);
+    const auto* guard = as<stmt::If>(inner);
+    const auto* guarded = as<stmt::Store>(inner);
+    if (!guard && (!guarded || !guarded->where.defined())) return nullptr;
+    std::vector<Expr> left = conjuncts(guard ? guard->condition : guarded->where);
     const size_t before = left.size();
     std::erase_if(left, [&](const Expr& e) { return contains(known, e); });
     if (left.size() == before) return nullptr;
-    if (is_if) return left.empty() ? inner->body[0] : make_if(conjunction(left), inner->body[0]);
-    StmtNode store = *inner;
+    if (guard) return left.empty() ? guard->body : make_if(conjunction(left), guard->body);
+    stmt::Store store = *guarded;
     store.where = conjunction(left);
     return make_store(std::move(store));
   });
 }
 
 Stmt hoist(const Stmt& s) {
-  if (s->body.empty() || s->kind == StmtKind::roles) return s;
-  if (s->kind == StmtKind::block) return with_body(*s, hoist(s->body[0]));
-  if (s->kind == StmtKind::loop) {
-    const std::vector<Expr> conditions = s->loop_kind == LoopKind::parallel ? std::vector<Expr>()
-                                                                            : common(s);
+  if (children(s).empty() || is<stmt::Roles>(s)) return s;
+  if (const auto* block = as<stmt::Block>(s)) return with_body(s, hoist(block->body));
+  if (const auto* whole = as<stmt::Loop>(s)) {
+    const std::vector<Expr> conditions = whole->kind == LoopKind::parallel ? std::vector<Expr>()
+                                                                           : common(s);
     const Stmt inner = conditions.empty() ? s : strip(s, conditions);
-    const Stmt loop = with_body(*inner, hoist(inner->body[0]));
+    const Stmt loop = with_body(inner, hoist(get<stmt::Loop>(inner).body));
     return conditions.empty() ? loop : make_if(conjunction(conditions), loop);
   }
-  if (s->kind == StmtKind::if_then) {
-    std::vector<Expr> known = conjuncts(s->condition);
+  if (const auto* guard = as<stmt::If>(s)) {
+    std::vector<Expr> known = conjuncts(guard->condition);
     std::erase_if(known, [](const Expr& e) { return depends_on(e, {}); });
-    return make_if(s->condition, hoist(strip(s->body[0], known)));
+    return make_if(guard->condition, hoist(strip(guard->body, known)));
   }
   std::vector<Stmt> body;
-  for (const Stmt& child : s->body) body.push_back(hoist(child));
+  for (const Stmt& child : children(s)) body.push_back(hoist(child));
   return make_sequence(std::move(body));
 }
 
@@ -101,10 +103,10 @@ Stmt hoist(const Stmt& s) {
 
 std::vector<Expr> conjuncts(const Expr& condition) {
   if (!condition.defined()) return {};
-  if (condition->kind != ExprKind::binary || condition->binary != BinaryOp::logical_and)
-    return {condition};
-  std::vector<Expr> all = conjuncts(condition->args[0]);
-  for (Expr& e : conjuncts(condition->args[1])) all.push_back(std::move(e));
+  const auto* both = as_binary(condition, BinaryOp::logical_and);
+  if (!both) return {condition};
+  std::vector<Expr> all = conjuncts(both->a);
+  for (Expr& e : conjuncts(both->b)) all.push_back(std::move(e));
   return all;
 }
 

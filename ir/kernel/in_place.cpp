@@ -14,12 +14,12 @@
 namespace tw {
 namespace {
 
-// Of coefficients and extents that are looked at: sums of products stay in 64 bits
+// The most of coefficients and extents that are looked at: sums of products stay in 64 bits
 constexpr int64_t kLargest = int64_t{1} << 28;
 
 struct Site {  // a load or a store
-  std::vector<const StmtNode*> loops;
-  const StmtNode* store = nullptr;
+  std::vector<const stmt::Loop*> loops;
+  const stmt::Store* store = nullptr;
   size_t position = 0;  // of the store among all
   std::vector<Expr> indices;
 };
@@ -31,7 +31,10 @@ struct Sites {
 
 bool loads(const Expr& e, BufferId buffer) {
   bool found = false;
-  visit(e, [&](const Expr& n) { found |= n->kind == ExprKind::load && n->buffer == buffer; });
+  visit(e, [&](const Expr& n) {
+    const auto* load = as<expr::Load>(n);
+    found |= load && load->buffer == buffer;
+  });
   return found;
 }
 
@@ -45,28 +48,31 @@ class Collector {
 
  private:
   void walk(const Stmt& s) {
-    switch (s->kind) {
-      case StmtKind::sequence: break;
-      case StmtKind::loop:
-        if (is_concurrent(s->loop_kind)) sites_.known = false;
-        loops_.push_back(s.get());
-        break;
-      case StmtKind::if_then: sites_.known &= !loads(s->condition, in_); break;
-      case StmtKind::store: return note(s.get());
-      case StmtKind::prefetch: return;
-      case StmtKind::block:  // an instruction may read and write in an order of its own
-        if (!s->names.empty()) sites_.known = false;
-        break;
-      case StmtKind::roles:
-      case StmtKind::signal:
-      case StmtKind::wait:
-      case StmtKind::barrier: sites_.known = false; return;
-    }
-    for (const Stmt& child : s->body) walk(child);
-    if (s->kind == StmtKind::loop) loops_.pop_back();
+    match(
+        s,
+        [&](const stmt::Sequence& sequence) {
+          for (const Stmt& child : sequence.body) walk(child);
+        },
+        [&](const stmt::Loop& loop) {
+          if (is_concurrent(loop.kind)) sites_.known = false;
+          loops_.push_back(&loop);
+          walk(loop.body);
+          loops_.pop_back();
+        },
+        [&](const stmt::If& guard) {
+          sites_.known &= !loads(guard.condition, in_);
+          walk(guard.body);
+        },
+        [&](const stmt::Store& store) { note(&store); }, [&](const stmt::Prefetch&) {},
+        [&](const stmt::Block& block) {
+          // An instruction may read and write in an order of its own
+          if (!block.intrinsic.empty()) sites_.known = false;
+          walk(block.body);
+        },
+        [&](const auto&) { sites_.known = false; });  // threads that wait for each other
   }
 
-  void note(const StmtNode* s) {
+  void note(const stmt::Store* s) {
     ++position_;
     auto site = [&](const std::vector<Expr>& indices) {
       return Site{loops_, s, position_, indices};
@@ -75,7 +81,8 @@ class Collector {
     auto find = [&](const Expr& e) {
       if (e.defined())
         visit(e, [&](const Expr& n) {
-          if (n->kind == ExprKind::load && n->buffer == in_) sites_.reads.push_back(site(n->args));
+          const auto* load = as<expr::Load>(n);
+          if (load && load->buffer == in_) sites_.reads.push_back(site(load->indices));
         });
     };
     for (const Expr& e : {s->value, s->where, s->init}) find(e);
@@ -89,7 +96,7 @@ class Collector {
 
   BufferId out_, in_;
   Sites sites_;
-  std::vector<const StmtNode*> loops_;
+  std::vector<const stmt::Loop*> loops_;
   size_t position_ = 0;
 };
 
@@ -104,17 +111,15 @@ using Linear = std::map<std::string, int64_t>;  // coefficients; "" is the const
 // The divisors of the variable in e: of v // c, v % c and (v // c) % d.
 void find_divisors(const Expr& e, const std::string& name, std::set<int64_t>& divisors) {
   visit(e, [&](const Expr& n) {
-    if (n->kind != ExprKind::binary ||
-        (n->binary != BinaryOp::floor_div && n->binary != BinaryOp::floor_mod))
-      return;
-    Expr x = n->args[0];
-    int64_t divisor = as_const(n->args[1]).value_or(0);
-    if (x->kind == ExprKind::binary && x->binary == BinaryOp::floor_div) {
-      const int64_t inner = as_const(x->args[1]).value_or(0);
+    const auto* digit = as<expr::Binary>(n);
+    if (!digit || (digit->op != BinaryOp::floor_div && digit->op != BinaryOp::floor_mod)) return;
+    int64_t divisor = as_const(digit->b).value_or(0);
+    const auto* quotient = as_binary(digit->a, BinaryOp::floor_div);
+    if (quotient) {
+      const int64_t inner = as_const(quotient->b).value_or(0);
       divisor = inner > 0 && inner < kLargest && divisor < kLargest ? divisor * inner : 0;
-      x = x->args[0];
     }
-    if (x->kind == ExprKind::var && x->name == name && divisor > 1) divisors.insert(divisor);
+    if (is_var(quotient ? quotient->a : digit->a, name) && divisor > 1) divisors.insert(divisor);
   });
 }
 
@@ -156,14 +161,14 @@ class Pair {
     Ranges ranges = symbols_, digit_ranges = symbols_;
     std::vector<Expr> indices = site.indices;
     for (size_t l = 0; l < site.loops.size(); ++l) {
-      const StmtNode& loop = *site.loops[l];
+      const stmt::Loop& loop = *site.loops[l];
       ranges[loop.var] = {0, loop.extent - 1};
       std::set<int64_t> divisors = {1};
       for (const Expr& e : site.indices) find_divisors(e, loop.var, divisors);
       if (l < common_)
         for (const Expr& e : other.indices) find_divisors(e, loop.var, divisors);
       const auto unlike = [](int64_t a, int64_t b) { return b % a != 0; };
-      // What is left of them is no sum of digits
+      // Divisors of which one is no multiple of the one before make no sum of digits
       if (std::ranges::adjacent_find(divisors, unlike) != divisors.end()) divisors = {1};
       const std::optional<int64_t> last = constant_bounds(var(loop.var), ranges).max;
       Expr sum(0);
@@ -195,8 +200,9 @@ class Pair {
     Linear form;
     form[""] = poly.constant;
     for (const algebra::Term& term : poly.terms) {
-      if (term.factors.size() != 1 || term.factors[0]->kind != ExprKind::var) return {};
-      form[term.factors[0]->name] += term.coefficient;
+      const auto* variable = term.factors.size() == 1 ? as<expr::Var>(term.factors[0]) : nullptr;
+      if (!variable) return {};
+      form[variable->name] += term.coefficient;
     }
     return form;
   }
@@ -294,10 +300,10 @@ std::vector<BufferId> in_place_inputs(const Kernel& kernel, BufferId out) {
   for (size_t i = 0; i < kernel.buffers.size(); ++i)
     if (const BufferId in{static_cast<int32_t>(i)}; may_be_in_place(kernel, out, in))
       found.push_back(in);
-  const std::vector<Stmt> stores = stores_of(kernel.body);
+  const std::vector<StoreRef> stores = stores_of(kernel.body);
   std::ranges::sort(found, {}, [&](BufferId in) {
     const bool together = std::ranges::any_of(
-        stores, [&](const Stmt& s) { return s->buffer == out && loads(s->value, in); });
+        stores, [&](const StoreRef& s) { return s->buffer == out && loads(s->value, in); });
     return std::pair(!together, in.index);
   });
   return found;

@@ -28,51 +28,69 @@ const char* axis_role_name(AxisRole r) {
   TW_UNREACHABLE("bad axis role");
 }
 
-namespace {
-bool is_empty(const Stmt& s) { return s->kind == StmtKind::sequence && s->body.empty(); }
-}  // namespace
+bool is_empty(const Stmt& s) {
+  const auto* sequence = as<stmt::Sequence>(s);
+  return sequence && sequence->body.empty();
+}
 
 Stmt make_stmt(StmtNode node) { return std::make_shared<const StmtNode>(std::move(node)); }
 
-Stmt with_body(const StmtNode& s, Stmt body) {
-  StmtNode node = s;
-  node.body = {std::move(body)};
+std::span<const Stmt> children(const StmtNode& s) {
+  return match(
+      s, [](const stmt::Sequence& sequence) { return std::span<const Stmt>(sequence.body); },
+      [](const stmt::Roles& roles) { return std::span<const Stmt>(roles.parts); },
+      [](const auto& other) {
+        if constexpr (requires { other.body; }) return std::span<const Stmt>(&other.body, 1);
+        else return std::span<const Stmt>();
+      });
+}
+
+Stmt with_children(const Stmt& s, std::vector<Stmt> children) {
+  StmtNode node = *s;
+  std::visit(
+      [&](auto& kind) {
+        using T = std::decay_t<decltype(kind)>;
+        if constexpr (std::is_same_v<T, stmt::Sequence>) kind.body = std::move(children);
+        else if constexpr (std::is_same_v<T, stmt::Roles>) kind.parts = std::move(children);
+        else if constexpr (requires { kind.body; }) kind.body = std::move(children.at(0));
+      },
+      node.is);
   return make_stmt(std::move(node));
+}
+
+Stmt with_body(const Stmt& s, Stmt body) { return with_children(s, {std::move(body)}); }
+
+Stmt body_of(const Stmt& s) {
+  return is<stmt::Loop, stmt::If, stmt::Block>(s) ? children(s)[0] : nullptr;
 }
 
 Stmt make_sequence(std::vector<Stmt> body) {
   std::vector<Stmt> flat;
   for (Stmt& s : body) {
     TW_CHECK(s != nullptr, "a block of nothing");
-    if (s->kind == StmtKind::sequence) flat.insert(flat.end(), s->body.begin(), s->body.end());
+    if (const auto* inner = as<stmt::Sequence>(s))
+      flat.insert(flat.end(), inner->body.begin(), inner->body.end());
     else flat.push_back(std::move(s));
   }
   if (flat.size() == 1) return flat[0];
-  return make_stmt({.kind = StmtKind::sequence, .body = std::move(flat)});
+  return make_stmt(stmt::Sequence{std::move(flat)});
 }
 
 Stmt make_loop(std::string var, Expr extent, Stmt body, LoopKind kind, AxisRole role) {
   TW_CHECK(!var.empty() && extent.defined() && body,
            "loop '{0}' needs a variable, an extent and a body", var);
-  return make_stmt({.kind = StmtKind::loop,
-                    .body = {std::move(body)},
-                    .var = std::move(var),
-                    .extent = std::move(extent),
-                    .loop_kind = kind,
-                    .role = role});
+  return make_stmt(stmt::Loop{std::move(var), std::move(extent), std::move(body), kind, role});
 }
 
 Stmt make_if(Expr condition, Stmt body) {
   TW_CHECK(condition.defined() && condition.type() == DType::boolean && body,
            "if needs a bool condition and a body");
-  return make_stmt(
-      {.kind = StmtKind::if_then, .body = {std::move(body)}, .condition = std::move(condition)});
+  return make_stmt(stmt::If{std::move(condition), std::move(body)});
 }
 
-Stmt make_store(StmtNode store) {
+Stmt make_store(stmt::Store store) {
   TW_CHECK(store.buffer.valid() && store.value.defined(), "store '{0}' needs a buffer and a value",
            store.label);
-  store.kind = StmtKind::store;
   return make_stmt(std::move(store));
 }
 
@@ -91,53 +109,73 @@ const TokenQueue* Kernel::find_queue(std::string_view name) const {
 void visit(const Stmt& s, const std::function<void(const Stmt&)>& fn) {
   if (!s) return;
   fn(s);
-  for (const Stmt& child : s->body) visit(child, fn);
+  for (const Stmt& child : children(s)) visit(child, fn);
 }
 
 Stmt rewrite(const Stmt& s, const std::function<Stmt(const Stmt&)>& fn) {
   if (!s) return s;
   Stmt rebuilt = s;
-  std::vector<Stmt> body;
-  for (size_t i = 0; i < s->body.size(); ++i) {
-    Stmt child = rewrite(s->body[i], fn);
-    if (body.empty() && child == s->body[i]) continue;
-    if (body.empty()) body = s->body;
-    body[i] = std::move(child);
+  std::vector<Stmt> changed;
+  const std::span<const Stmt> before = children(s);
+  for (size_t i = 0; i < before.size(); ++i) {
+    Stmt child = rewrite(before[i], fn);
+    if (changed.empty() && child == before[i]) continue;
+    if (changed.empty()) changed.assign(before.begin(), before.end());
+    changed[i] = std::move(child);
   }
-  if (!body.empty()) {
-    if (s->kind == StmtKind::sequence) {
-      rebuilt = make_sequence(std::move(body));
-      if (rebuilt->kind != StmtKind::sequence) return rebuilt;  // fn has seen the one that is left
-    } else if (std::all_of(body.begin(), body.end(), is_empty)) {
-      return body[0];  // a loop or if around nothing is nothing
+  if (!changed.empty()) {
+    if (is<stmt::Sequence>(s)) {
+      rebuilt = make_sequence(std::move(changed));
+      if (!is<stmt::Sequence>(rebuilt)) return rebuilt;  // fn has seen the one that is left
+    } else if (std::ranges::all_of(changed, is_empty)) {
+      return changed[0];  // a loop or if around nothing is nothing
     } else {
-      StmtNode node = *s;
-      node.body = std::move(body);
-      rebuilt = make_stmt(std::move(node));
+      rebuilt = with_children(s, std::move(changed));
     }
   }
   Stmt replaced = fn(rebuilt);
   return replaced ? replaced : rebuilt;
 }
 
+namespace {
+
+// Calls fn with each expression that the statement holds itself; undefined ones are left out.
+template <class Node, class F>
+void for_each_expr(Node& s, F&& fn) {
+  const auto one = [&](auto& e) {
+    if (e.defined()) fn(e);
+  };
+  std::visit(
+      [&](auto& kind) {
+        if constexpr (requires { kind.extent; }) one(kind.extent);
+        if constexpr (requires { kind.condition; }) one(kind.condition);
+        if constexpr (requires { kind.index; }) one(kind.index);
+        if constexpr (requires { kind.indices; })
+          for (auto& index : kind.indices) one(index);
+        if constexpr (requires { kind.where; }) one(kind.where);
+        if constexpr (requires { kind.value; }) one(kind.value);
+        if constexpr (requires { kind.init; }) one(kind.init);
+      },
+      s.is);
+}
+
+}  // namespace
+
+void visit_exprs(const StmtNode& s, const std::function<void(const Expr&)>& fn) {
+  for_each_expr(s, fn);
+}
+
 Stmt rewrite_exprs(const Stmt& s, const std::function<Expr(const Expr&)>& fn) {
   return rewrite(s, [&](const Stmt& stmt) -> Stmt {
-    if (stmt->kind == StmtKind::sequence) return nullptr;
+    if (is<stmt::Sequence, stmt::Block, stmt::Roles, stmt::Barrier>(stmt)) return nullptr;
     StmtNode node = *stmt;
     bool changed = false;
-    auto apply = [&](Expr& e) {
-      if (!e.defined()) return;
+    for_each_expr(node, [&](Expr& e) {
       Expr mapped = fn(e);
       if (!mapped.defined() || mapped.get() == e.get()) return;
       e = std::move(mapped);
       changed = true;
-    };
-    apply(node.extent);
-    apply(node.condition);
-    for (Expr& index : node.indices) apply(index);
-    apply(node.value);
-    apply(node.where);
-    apply(node.init);
+    });
     return changed ? make_stmt(std::move(node)) : nullptr;
   });
 }
@@ -148,10 +186,10 @@ Stmt substitute(const Stmt& s, std::string_view var, const Expr& value) {
 
 namespace {
 bool find_path(const Stmt& s, std::string_view label, std::vector<Stmt>& path) {
-  if (s->kind == StmtKind::store) return s->label == label;
-  bool keeps = s->kind != StmtKind::sequence;
+  if (const auto* store = as<stmt::Store>(s)) return store->label == label;
+  const bool keeps = !is<stmt::Sequence>(s);
   if (keeps) path.push_back(s);
-  for (const Stmt& child : s->body)
+  for (const Stmt& child : children(s))
     if (find_path(child, label, path)) return true;
   if (keeps) path.pop_back();
   return false;
@@ -164,18 +202,18 @@ std::vector<Stmt> path_to(const Stmt& root, std::string_view label) {
   return path;
 }
 
-Stmt find_loop(const Stmt& root, std::string_view var) {
-  if (!root) return nullptr;
-  if (root->kind == StmtKind::loop && root->var == var) return root;
-  for (const Stmt& child : root->body)
-    if (Stmt found = find_loop(child, var)) return found;
-  return nullptr;
+LoopRef find_loop(const Stmt& root, std::string_view var) {
+  if (!root) return {};
+  if (const auto* loop = as<stmt::Loop>(root); loop && loop->var == var) return LoopRef(root);
+  for (const Stmt& child : children(root))
+    if (LoopRef found = find_loop(child, var)) return found;
+  return {};
 }
 
-std::vector<Stmt> stores_of(const Stmt& root) {
-  std::vector<Stmt> stores;
+std::vector<StoreRef> stores_of(const Stmt& root) {
+  std::vector<StoreRef> stores;
   visit(root, [&](const Stmt& s) {
-    if (s->kind == StmtKind::store) stores.push_back(s);
+    if (is<stmt::Store>(s)) stores.emplace_back(s);
   });
   return stores;
 }

@@ -55,11 +55,14 @@
 //  it means is its body.
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "ir/expr.h"
 #include "support/diag.h"
+#include "support/variant.h"
 
 namespace tw {
 
@@ -108,20 +111,6 @@ const char* axis_role_name(AxisRole r);
 
 enum class Combiner : uint8_t { none, add, mul, min, max };  // written =, +=, *=, min=, max=
 
-enum class StmtKind : uint8_t {
-  sequence,
-  loop,
-  store,
-  if_then,
-  block,  // "block NAME { ... }", "block NAME by INTRINSIC { ... }": a part that is one unit
-  roles,  // its parts run at the same time
-  // Gives a token, when this thread's asynchronous copies so far have landed if it is async
-  signal,
-  wait,      // takes tokens
-  barrier,   // all threads below one run of a bound loop meet
-  prefetch,  // a hint: the element will be read soon; need not exist
-};
-
 // For passes and people; without meaning for the values. The value is a name or an integer
 struct Annotation {
   std::string key, value;
@@ -130,43 +119,162 @@ struct Annotation {
 struct StmtNode;
 using Stmt = std::shared_ptr<const StmtNode>;
 
-struct StmtNode {
-  StmtKind kind;
-  // sequence: any number; loop, if_then, block: exactly one; roles: one a role
-  std::vector<Stmt> body{};
-  // loop; barrier: the outermost of the loops whose iterations meet
-  std::string var{};
-  Expr extent{};
-  LoopKind loop_kind = LoopKind::serial;
-  AxisRole role = AxisRole::spatial;
-  std::string axis{};  // bind
-  std::vector<Annotation> annotations{};
-  // if_then
-  Expr condition{};
-  // roles: their names; block: the intrinsic, if any
-  std::vector<std::string> names{};
-  // store; block: its name; signal, wait: the queue and its index, if it is an array; prefetch:
-  // buffer and indices
-  std::string label{};
-  BufferId buffer{};
-  std::vector<Expr> indices{};
-  Expr value{};
-  Combiner combiner = Combiner::none;
-  Expr where{};        // undefined: always
-  Expr init{};         // undefined: none
-  bool async = false;  // store, signal
-  // Signal, wait: tokens; prefetch: locality, from 0 (used once) to 3 (kept in every cache)
-  int64_t count = 1;
+namespace stmt {
+
+struct Sequence {
+  std::vector<Stmt> body;
 };
 
+struct Loop {
+  std::string var;
+  Expr extent;
+  Stmt body;
+  LoopKind kind = LoopKind::serial;
+  AxisRole role = AxisRole::spatial;
+  std::string axis{};  // of the device, where the loop is bound
+  std::vector<Annotation> annotations{};
+};
+
+struct If {
+  Expr condition;
+  Stmt body;
+};
+
+struct Store {
+  std::string label;
+  BufferId buffer;
+  std::vector<Expr> indices;
+  Expr value;
+  Combiner combiner = Combiner::none;
+  Expr where{};  // undefined: always
+  Expr init{};   // undefined: none
+  bool async = false;
+};
+
+// "block NAME { ... }", "block NAME by INTRINSIC { ... }": a part that is one unit.
+struct Block {
+  std::string name;
+  std::string intrinsic;  // empty: none
+  Stmt body;
+};
+
+// Its parts run at the same time.
+struct Roles {
+  std::vector<std::string> names;  // one a part
+  std::vector<Stmt> parts;
+};
+
+// Gives a token: an asynchronous one when this thread's asynchronous copies so far have landed.
+struct Signal {
+  std::string queue;
+  Expr index{};  // undefined: the queue is no array
+  int64_t count = 1;
+  bool async = false;
+};
+
+struct Wait {
+  std::string queue;
+  Expr index{};       // undefined: the queue is no array
+  int64_t count = 1;  // tokens that it takes
+};
+
+// All threads below one run of a bound loop meet.
+struct Barrier {
+  std::string loop{};  // the outermost of the loops whose iterations meet
+};
+
+// A hint: the element, which need not exist, will be read soon.
+struct Prefetch {
+  BufferId buffer;
+  std::vector<Expr> indices;
+  int64_t locality = 3;  // from 0 (used once) to 3 (kept in every cache)
+};
+
+using Any = std::variant<Sequence, Loop, If, Store, Block, Roles, Signal, Wait, Barrier, Prefetch>;
+template <class T>
+concept Kind = kAlternative<T, Any>;
+
+}  // namespace stmt
+
+struct StmtNode {
+  stmt::Any is;
+  template <stmt::Kind T>
+  StmtNode(T kind) : is(std::move(kind)) {}  // NOLINT: any kind is a statement
+};
+
+// The statement as the kind that it is, or null: `if (const auto* loop = as<stmt::Loop>(s))`.
+template <stmt::Kind T>
+const T* as(const StmtNode& s) {
+  return std::get_if<T>(&s.is);
+}
+template <stmt::Kind T>
+const T* as(const Stmt& s) {
+  return std::get_if<T>(&s->is);
+}
+template <stmt::Kind... T>
+bool is(const StmtNode& s) {
+  return (std::holds_alternative<T>(s.is) || ...);
+}
+template <stmt::Kind... T>
+bool is(const Stmt& s) {
+  return is<T...>(*s);
+}
+// Where it must be one
+template <stmt::Kind T>
+const T& get(const Stmt& s) {
+  const T* found = as<T>(s);
+  TW_CHECK(found, "a statement of another kind");
+  return *found;
+}
+
+// Calls the function that takes the statement's kind: there is one for each, or one for all others.
+template <class... Functions>
+decltype(auto) match(const StmtNode& s, Functions&&... functions) {
+  return match_kind(s.is, std::forward<Functions>(functions)...);
+}
+template <class... Functions>
+decltype(auto) match(const Stmt& s, Functions&&... functions) {
+  return match_kind(s->is, std::forward<Functions>(functions)...);
+}
+
+// A statement that is known to be a T, or none. It is the same object in the tree.
+template <stmt::Kind T>
+class Ref {
+ public:
+  Ref() = default;
+  explicit Ref(Stmt s) : node_(std::move(s)) {
+    TW_CHECK(is<T>(node_), "a statement of another kind");
+  }
+  const T* operator->() const { return std::get_if<T>(&node_->is); }
+  const T& operator*() const { return *std::get_if<T>(&node_->is); }
+  explicit operator bool() const { return node_ != nullptr; }
+  operator const Stmt&() const { return node_; }  // NOLINT: it is one
+  const Stmt& stmt() const { return node_; }
+
+ private:
+  Stmt node_;
+};
+using LoopRef = Ref<stmt::Loop>;
+using StoreRef = Ref<stmt::Store>;
+
+Stmt make_stmt(StmtNode node);
 // Flattens nested sequences; a single statement is returned as it is
 Stmt make_sequence(std::vector<Stmt> body);
+// These check that what a loop, a condition and a store need is there.
 Stmt make_loop(std::string var, Expr extent, Stmt body, LoopKind kind = LoopKind::serial,
                AxisRole role = AxisRole::spatial);
 Stmt make_if(Expr condition, Stmt body);
-Stmt make_store(StmtNode store);               // kind is set here
-Stmt make_stmt(StmtNode node);                 // of any kind
-Stmt with_body(const StmtNode& s, Stmt body);  // the loop, if or block around another body
+Stmt make_store(stmt::Store store);
+bool is_empty(const Stmt& s);  // a sequence of nothing
+
+// The statements right inside: a sequence's, a loop's one body, the parts of roles.
+std::span<const Stmt> children(const StmtNode& s);
+inline std::span<const Stmt> children(const Stmt& s) { return children(*s); }
+// The statement around other children, as many as it has
+Stmt with_children(const Stmt& s, std::vector<Stmt> children);
+Stmt with_body(const Stmt& s, Stmt body);  // of a loop, an if or a block
+// A loop's, an if's or a block's; null for others
+Stmt body_of(const Stmt& s);
 
 struct Kernel {
   std::string name;
@@ -186,14 +294,16 @@ struct Kernel {
 void visit(const Stmt& s, const std::function<void(const Stmt&)>& fn);
 // Bottom-up rebuild; fn returns null to keep the (rebuilt) statement, or an empty block to drop it.
 Stmt rewrite(const Stmt& s, const std::function<Stmt(const Stmt&)>& fn);
-// Fn maps each whole expression of a statement
+// Every whole expression of one statement, not of those inside it.
+void visit_exprs(const StmtNode& s, const std::function<void(const Expr&)>& fn);
+// Fn maps each whole expression of a tree; undefined keeps it.
 Stmt rewrite_exprs(const Stmt& s, const std::function<Expr(const Expr&)>& fn);
 Stmt substitute(const Stmt& s, std::string_view var, const Expr& value);
 // The path of loops and ifs (outermost first) down to the store with that label; empty when there
 // is none.
 std::vector<Stmt> path_to(const Stmt& root, std::string_view label);
-Stmt find_loop(const Stmt& root, std::string_view var);  // null when there is none
-std::vector<Stmt> stores_of(const Stmt& root);           // in program order
+LoopRef find_loop(const Stmt& root, std::string_view var);  // none when there is none
+std::vector<StoreRef> stores_of(const Stmt& root);          // in program order
 
 // Letters, digits, '_' and '.', a letter or '_' first, and no word of the language: what loops,
 // buffers, blocks and symbols may be called.

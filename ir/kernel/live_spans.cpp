@@ -29,42 +29,45 @@ class Spans {
 
  private:
   void walk(const Stmt& s, std::vector<Expr> conditions) {
-    const bool store = s->kind == StmtKind::store;
-    for (const Expr& e : conjuncts(store ? s->where : s->condition)) conditions.push_back(e);
+    const auto* store = as<stmt::Store>(s);
+    const auto* guard = as<stmt::If>(s);
+    const Expr condition = store ? store->where : guard ? guard->condition : Expr();
+    for (const Expr& e : conjuncts(condition)) conditions.push_back(e);
     if (store) {
-      note(s, conditions);
+      note(*store, conditions);
       ++stores_;
       return;
     }
-    const bool loop = s->kind == StmtKind::loop;
+    const bool loop = is<stmt::Loop>(s);
     const size_t number = loops_.size();
     if (loop) {
       loops_.push_back({stores_, stores_});
       around_.push_back(number);
     }
-    for (const Stmt& part : s->body) walk(part, conditions);
+    for (const Stmt& part : children(s)) walk(part, conditions);
     if (!loop) return;
     loops_[number].last = stores_ - 1;
     around_.pop_back();
   }
 
-  void note(const Stmt& store, const std::vector<Expr>& conditions) {
-    bool reads_own = store->combiner != Combiner::none;
+  void note(const stmt::Store& store, const std::vector<Expr>& conditions) {
+    bool reads_own = store.combiner != Combiner::none;
     const auto read = [&](const Expr& e) {
-      if (e->kind != ExprKind::load) return;
-      reads_own |= e->buffer == store->buffer;
-      if (of_scope(e->buffer))
-        accesses_[e->buffer.index].push_back({stores_, around_, conditions, false});
+      const auto* load = as<expr::Load>(e);
+      if (!load) return;
+      reads_own |= load->buffer == store.buffer;
+      if (of_scope(load->buffer))
+        accesses_[load->buffer.index].push_back({stores_, around_, conditions, false});
     };
-    for (const Expr& e : {store->value, store->where, store->init})
+    for (const Expr& e : {store.value, store.where, store.init})
       if (e.defined()) visit(e, read);
-    for (const Expr& e : store->indices) visit(e, read);
-    if (of_scope(store->buffer))
-      accesses_[store->buffer.index].push_back({stores_, around_, conditions, !reads_own});
+    for (const Expr& e : store.indices) visit(e, read);
+    if (of_scope(store.buffer))
+      accesses_[store.buffer.index].push_back({stores_, around_, conditions, !reads_own});
   }
   bool of_scope(BufferId id) const { return kernel_.buffer(id).scope == scope_; }
 
-  // Whether no access finds what was there before the first one.
+  // True when no access finds what was there before the first one.
   static bool begins(const std::vector<Access>& accesses) {
     const Access& first = accesses.front();
     return first.sets && std::ranges::all_of(first.conditions, [&](const Expr& condition) {

@@ -10,20 +10,20 @@ namespace tw {
 namespace {
 
 constexpr int64_t kMostPoints = 1 << 14;  // of a straight piece that are looked at one by one
-// What a symbol counts as: large, and no multiple of a tile
+// The number that a symbol counts as: large, and no multiple of a tile
 constexpr int64_t kSymbol = 65521;
 
 // e and its operands are integers that are known, and none divides by zero.
 template <class Value>
 bool has_value(const Expr& e, const Value& value) {
-  if (e->kind == ExprKind::load || is_float(e.type())) return false;
-  for (const Expr& arg : e->args)
-    if (!has_value(arg, value)) return false;
+  if (is<expr::Load>(e) || is_float(e.type())) return false;
+  if (any_operand(*e, [&](const Expr& operand) { return !has_value(operand, value); }))
+    return false;
   constexpr BinaryOp kDivisions[] = {BinaryOp::div, BinaryOp::floor_div, BinaryOp::floor_mod,
                                      BinaryOp::mod};
-  return e->kind != ExprKind::binary ||
-         std::ranges::find(kDivisions, e->binary) == std::end(kDivisions) ||
-         as_const(e->args[1]).value_or(0) != 0 || eval_int(e->args[1], value) != 0;
+  const auto* quotient = as<expr::Binary>(e);
+  return !quotient || std::ranges::find(kDivisions, quotient->op) == std::end(kDivisions) ||
+         as_const(quotient->b).value_or(0) != 0 || eval_int(quotient->b, value) != 0;
 }
 
 class Counter {
@@ -43,21 +43,23 @@ class Counter {
   using Elements = std::map<std::pair<int, size_t>, std::set<Point>>;
 
   void walk(const Stmt& s) {
-    if (s->kind == StmtKind::store) return count(*s);
-    if (s->kind == StmtKind::loop) loops_.push_back(s.get());
-    if (s->kind == StmtKind::if_then) conditions_.push_back(s->condition);
-    for (const Stmt& child : s->body) walk(child);
-    if (s->kind == StmtKind::loop) loops_.pop_back();
-    if (s->kind == StmtKind::if_then) conditions_.pop_back();
+    if (const auto* store = as<stmt::Store>(s)) return count(*store);
+    const auto* loop = as<stmt::Loop>(s);
+    const auto* guard = as<stmt::If>(s);
+    if (loop) loops_.push_back(loop);
+    if (guard) conditions_.push_back(guard->condition);
+    for (const Stmt& child : children(s)) walk(child);
+    if (loop) loops_.pop_back();
+    if (guard) conditions_.pop_back();
   }
 
-  static bool is_straight(const StmtNode& loop) {
+  static bool is_straight(const stmt::Loop& loop) {
     const std::optional<int64_t> extent = as_const(loop.extent);
-    return extent && (*extent == 1 || loop.loop_kind == LoopKind::unroll ||
-                      loop.loop_kind == LoopKind::vector);
+    return extent &&
+           (*extent == 1 || loop.kind == LoopKind::unroll || loop.kind == LoopKind::vector);
   }
 
-  void count(const StmtNode& s) {
+  void count(const stmt::Store& s) {
     size_t straight = loops_.size();
     int64_t points = 1;
     while (straight > 0 && is_straight(*loops_[straight - 1]) &&
@@ -95,7 +97,7 @@ class Counter {
         if (l > 0)
           amount = substitute(amount, loops_[l - 1]->var, floor_div(loops_[l - 1]->extent, 2));
       }
-      for (const StmtNode* loop : loops_) amount = substitute(amount, loop->var, 0);
+      for (const stmt::Loop* loop : loops_) amount = substitute(amount, loop->var, 0);
       bytes_ = simplify(bytes_ + amount, ranges_);
     }
   }
@@ -105,24 +107,25 @@ class Counter {
   void note(const Expr& e, size_t straight, int64_t point, const Value& value,
             Elements& elements) const {
     visit(e, [&](const Expr& n) {
-      if (n->kind != ExprKind::load || kernel_.buffer(n->buffer).scope == "register") return;
+      const auto* load = as<expr::Load>(n);
+      if (!load || kernel_.buffer(load->buffer).scope == "register") return;
       size_t depth = straight;
-      const auto moved = [&](const StmtNode* loop) {
-        return std::any_of(n->args.begin(), n->args.end(),
-                           [&](const Expr& index) { return uses_var(index, loop->var); });
+      const auto moved = [&](const stmt::Loop* loop) {
+        return std::ranges::any_of(load->indices,
+                                   [&](const Expr& index) { return uses_var(index, loop->var); });
       };
       while (depth > 0 && !moved(loops_[depth - 1])) --depth;
       Point indices;
-      for (const Expr& index : n->args)
+      for (const Expr& index : load->indices)
         indices.push_back(has_value(index, value) ? eval_int(index, value) : point);
-      elements[{n->buffer.index, depth}].insert(std::move(indices));
+      elements[{load->buffer.index, depth}].insert(std::move(indices));
     });
   }
 
   const Kernel& kernel_;
   Ranges ranges_;
   Expr bytes_ = 0;
-  std::vector<const StmtNode*> loops_;
+  std::vector<const stmt::Loop*> loops_;
   std::vector<Expr> conditions_;
 };
 

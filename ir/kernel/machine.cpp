@@ -29,17 +29,23 @@ int Machine::add_slot(const std::string& name) {
 }
 
 Code Machine::compile(const Expr& e) const {
-  Code c{.kind = e->kind,
-         .type = e.type(),
-         .unary = e->unary,
-         .binary = e->binary,
-         .saturate = e->saturate,
-         .int_value = e->int_value,
-         .float_value = e->float_value};
-  if (e->kind == ExprKind::var) c.slot = slot_of.find(e->name)->second;
-  if (e->kind == ExprKind::load) c.slot = e->buffer.index;
-  for (const Expr& arg : e->args) c.args.push_back(compile(arg));
-  return c;
+  const auto operand = [this](const Expr& a) { return std::make_shared<const Code>(compile(a)); };
+  const auto made = [&](code::Any is) { return Code{std::move(is), e.type()}; };
+  return match(
+      e, [&](const expr::Int& number) { return made(number); },
+      [&](const expr::Float& number) { return made(number); },
+      [&](const expr::Var& v) { return made(code::Var{slot_of.find(v.name)->second}); },
+      [&](const expr::Load& l) {
+        std::vector<Code> indices;
+        for (const Expr& index : l.indices) indices.push_back(compile(index));
+        return made(code::Load{l.buffer.index, std::move(indices)});
+      },
+      [&](const expr::Unary& u) { return made(code::Unary{u.op, operand(u.a)}); },
+      [&](const expr::Binary& b) { return made(code::Binary{b.op, operand(b.a), operand(b.b)}); },
+      [&](const expr::Select& s) {
+        return made(code::Select{operand(s.condition), operand(s.then), operand(s.otherwise)});
+      },
+      [&](const expr::Cast& c) { return made(code::Cast{operand(c.a), c.saturate}); });
 }
 
 int64_t Machine::locate(int buffer, const std::vector<Code>& indices, const char* access) {
@@ -128,9 +134,9 @@ void Machine::drop_memory(int memory) {
   dropped_.push_back(memory);
 }
 
-int64_t Machine::load_element(const Code& c) {
-  int64_t element = locate(c.slot, c.args, "load");
-  if (element >= 0) check_read(memory_of(c.slot), element);
+int64_t Machine::load_element(const code::Load& load) {
+  int64_t element = locate(load.buffer, load.indices, "load");
+  if (element >= 0) check_read(memory_of(load.buffer), element);
   return element;
 }
 
@@ -200,85 +206,92 @@ void Machine::write_float(int memory, int64_t element, double value) {
   note_write(m, element);
 }
 
-int64_t Machine::eval_int_binary(const Code& c) {
-  DType type = c.args[0].type;
-  if (is_float(type)) return compare_floats(c);
-  int64_t a = eval_int(c.args[0]);
-  if (c.binary == BinaryOp::logical_and && !a) return 0;
-  if (c.binary == BinaryOp::logical_or && a) return 1;
-  int64_t b = eval_int(c.args[1]);
-  if (divides(c.binary) && b == 0) {
+int64_t Machine::eval_int_unary(const code::Unary& unary, DType type) {
+  if (unary.op == UnaryOp::is_nan) return std::isnan(eval_float(*unary.a));
+  if (unary.op == UnaryOp::is_inf) return std::isinf(eval_float(*unary.a));
+  int64_t x = eval_int(*unary.a);
+  bool negative = is_signed_int(type) && x < 0;
+  if (unary.op == UnaryOp::logical_not) return !x;
+  if (unary.op == UnaryOp::bit_not) return wrap_to(type, ~x);
+  if (unary.op == UnaryOp::sign) return negative ? -1 : x != 0;
+  if (unary.op == UnaryOp::abs && !negative) return x;
+  TW_CHECK(unary.op == UnaryOp::neg || unary.op == UnaryOp::abs, "{0} of an integer",
+           op_name(unary.op));
+  return int_binary(BinaryOp::sub, type, 0, x);
+}
+
+int64_t Machine::eval_int_binary(const code::Binary& binary) {
+  DType type = binary.a->type;
+  if (is_float(type)) return compare_floats(binary);
+  int64_t a = eval_int(*binary.a);
+  if (binary.op == BinaryOp::logical_and && !a) return 0;
+  if (binary.op == BinaryOp::logical_or && a) return 1;
+  int64_t b = eval_int(*binary.b);
+  if (divides(binary.op) && b == 0) {
     fail("division by zero");
     return 0;
   }
-  return int_binary(c.binary, type, a, b);
+  return int_binary(binary.op, type, a, b);
 }
 
-int64_t Machine::compare_floats(const Code& c) {
-  double a = eval_float(c.args[0]), b = eval_float(c.args[1]);
-  if (c.binary == BinaryOp::lt) return a < b;
-  if (c.binary == BinaryOp::le) return a <= b;
-  if (c.binary == BinaryOp::eq) return a == b;
+int64_t Machine::compare_floats(const code::Binary& binary) {
+  double a = eval_float(*binary.a), b = eval_float(*binary.b);
+  if (binary.op == BinaryOp::lt) return a < b;
+  if (binary.op == BinaryOp::le) return a <= b;
+  if (binary.op == BinaryOp::eq) return a == b;
   return a != b;
 }
 
-int64_t Machine::cast_to_int(const Code& c) {
-  DType from = c.args[0].type;
-  if (!is_float(from)) return cast_int(c.type, from, eval_int(c.args[0]), c.saturate);
-  return float_to_int(c.type, eval_float(c.args[0]), c.saturate);
+int64_t Machine::cast_to_int(const code::Cast& cast, DType type) {
+  DType from = cast.a->type;
+  if (!is_float(from)) return cast_int(type, from, eval_int(*cast.a), cast.saturate);
+  return float_to_int(type, eval_float(*cast.a), cast.saturate);
+}
+
+double Machine::cast_to_float(const code::Cast& cast, DType type) {
+  DType from = cast.a->type;
+  if (is_float(from)) return round_to(type, eval_float(*cast.a), cast.saturate);
+  int64_t value = eval_int(*cast.a);
+  return round_to(type,
+                  from == DType::u64 ? static_cast<double>(static_cast<uint64_t>(value))
+                                     : static_cast<double>(value),
+                  cast.saturate);
 }
 
 int64_t Machine::eval_int(const Code& c) {
-  switch (c.kind) {
-    case ExprKind::int_imm: return c.int_value;
-    case ExprKind::var: return slots[static_cast<size_t>(c.slot)];
-    case ExprKind::load: {
-      int64_t element = load_element(c);
-      return element < 0 ? 0 : read_int(memory_of(c.slot), element);
-    }
-    case ExprKind::select: return eval_int(c.args[eval_int(c.args[0]) ? 1 : 2]);
-    case ExprKind::cast: return cast_to_int(c);
-    case ExprKind::binary: return eval_int_binary(c);
-    case ExprKind::unary: break;
-    case ExprKind::float_imm: TW_UNREACHABLE("a float in an integer expression");
-  }
-  if (c.unary == UnaryOp::is_nan) return std::isnan(eval_float(c.args[0]));
-  if (c.unary == UnaryOp::is_inf) return std::isinf(eval_float(c.args[0]));
-  int64_t x = eval_int(c.args[0]);
-  bool negative = is_signed_int(c.type) && x < 0;
-  if (c.unary == UnaryOp::logical_not) return !x;
-  if (c.unary == UnaryOp::bit_not) return wrap_to(c.type, ~x);
-  if (c.unary == UnaryOp::sign) return negative ? -1 : x != 0;
-  if (c.unary == UnaryOp::abs && !negative) return x;
-  TW_CHECK(c.unary == UnaryOp::neg || c.unary == UnaryOp::abs, "{0} of an integer",
-           op_name(c.unary));
-  return int_binary(BinaryOp::sub, c.type, 0, x);
+  return match_kind(
+      c.is, [](const code::Int& number) { return number.value; },
+      [&](const code::Var& v) { return slots[static_cast<size_t>(v.slot)]; },
+      [&](const code::Load& load) {
+        int64_t element = load_element(load);
+        return element < 0 ? 0 : read_int(memory_of(load.buffer), element);
+      },
+      [&](const code::Unary& unary) { return eval_int_unary(unary, c.type); },
+      [&](const code::Binary& binary) { return eval_int_binary(binary); },
+      [&](const code::Select& select) {
+        return eval_int(eval_int(*select.condition) ? *select.then : *select.otherwise);
+      },
+      [&](const code::Cast& cast) { return cast_to_int(cast, c.type); },
+      [](const code::Float&) -> int64_t { TW_UNREACHABLE("a float in an integer expression"); });
 }
 
 double Machine::eval_float(const Code& c) {
-  switch (c.kind) {
-    case ExprKind::float_imm: return c.float_value;
-    case ExprKind::load: {
-      int64_t element = load_element(c);
-      return element < 0 ? 0 : read_float(memory_of(c.slot), element);
-    }
-    case ExprKind::select: return eval_float(c.args[eval_int(c.args[0]) ? 1 : 2]);
-    case ExprKind::unary: return float_unary(c.unary, eval_float(c.args[0]));
-    case ExprKind::binary:
-      return float_binary(c.binary, eval_float(c.args[0]), eval_float(c.args[1]));
-    case ExprKind::cast: {
-      DType from = c.args[0].type;
-      if (is_float(from)) return round_to(c.type, eval_float(c.args[0]), c.saturate);
-      int64_t value = eval_int(c.args[0]);
-      return round_to(c.type,
-                      from == DType::u64 ? static_cast<double>(static_cast<uint64_t>(value))
-                                         : static_cast<double>(value),
-                      c.saturate);
-    }
-    case ExprKind::int_imm:
-    case ExprKind::var: break;
-  }
-  TW_UNREACHABLE("an integer in a float expression");
+  const auto no_float = []() -> double { TW_UNREACHABLE("an integer in a float expression"); };
+  return match_kind(
+      c.is, [](const code::Float& number) { return number.value; },
+      [&](const code::Load& load) {
+        int64_t element = load_element(load);
+        return element < 0 ? 0 : read_float(memory_of(load.buffer), element);
+      },
+      [&](const code::Unary& unary) { return float_unary(unary.op, eval_float(*unary.a)); },
+      [&](const code::Binary& binary) {
+        return float_binary(binary.op, eval_float(*binary.a), eval_float(*binary.b));
+      },
+      [&](const code::Select& select) {
+        return eval_float(eval_int(*select.condition) ? *select.then : *select.otherwise);
+      },
+      [&](const code::Cast& cast) { return cast_to_float(cast, c.type); },
+      [&](const code::Int&) { return no_float(); }, [&](const code::Var&) { return no_float(); });
 }
 
 double combine(Combiner combiner, double a, double b) {

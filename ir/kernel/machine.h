@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "ir/kernel/kernel.h"
@@ -25,16 +26,43 @@ struct Memory {  // of one buffer
   std::vector<int> takers{};
 };
 
-struct Code {  // one expression node
-  ExprKind kind = ExprKind::int_imm;
-  DType type = DType::i64;
-  UnaryOp unary{};
-  BinaryOp binary{};
+struct Code;
+using Operand = std::shared_ptr<const Code>;
+
+namespace code {  // the kinds of expr, with variables and buffers by number
+
+using expr::Float;
+using expr::Int;
+struct Var {
+  int slot = 0;
+};
+struct Load {
+  int buffer = 0;
+  std::vector<Code> indices;
+};
+struct Unary {
+  UnaryOp op;
+  Operand a;
+};
+struct Binary {
+  BinaryOp op;
+  Operand a, b;
+};
+struct Select {
+  Operand condition, then, otherwise;
+};
+struct Cast {
+  Operand a;
   bool saturate = false;
-  int slot = 0;  // var: of the value; load: of the memory
-  int64_t int_value = 0;
-  double float_value = 0;
-  std::vector<Code> args{};
+};
+
+using Any = std::variant<Int, Float, Var, Load, Unary, Binary, Select, Cast>;
+
+}  // namespace code
+
+struct Code {  // one expression node
+  code::Any is;
+  DType type = DType::i64;
 };
 
 class Machine {
@@ -74,10 +102,12 @@ class Machine {
   }
 
  private:
-  int64_t eval_int_binary(const Code& c);
-  int64_t compare_floats(const Code& c);
-  int64_t cast_to_int(const Code& c);
-  int64_t load_element(const Code& c);
+  int64_t eval_int_unary(const code::Unary& unary, DType type);
+  int64_t eval_int_binary(const code::Binary& binary);
+  int64_t compare_floats(const code::Binary& binary);
+  int64_t cast_to_int(const code::Cast& cast, DType type);
+  double cast_to_float(const code::Cast& cast, DType type);
+  int64_t load_element(const code::Load& load);
   void note_write(Memory& m, int64_t element);
   void report_race(const Memory& m, int64_t element, const char* access, int other);
   std::vector<int> dropped_;  // memories to use again

@@ -12,17 +12,19 @@ constexpr int64_t kEnough = 64;  // iterations that split evenly enough
 constexpr int64_t kMostParts = 1 << 16;
 
 bool independent(const Kernel& kernel, const Stmt& body) {
-  const std::vector<Stmt> stores = stores_of(body);
+  const std::vector<StoreRef> stores = stores_of(body);
   auto is_output = [&](BufferId id) { return kernel.buffer(id).role == BufferRole::output; };
-  auto reads_back = [&](const Stmt& store) {
+  auto reads_back = [&](const StoreRef& store) {
     bool found = false;
     for (const Expr& e : {store->value, store->where, store->init})
       if (e.defined())
-        visit(e,
-              [&](const Expr& n) { found |= n->kind == ExprKind::load && is_output(n->buffer); });
+        visit(e, [&](const Expr& n) {
+          const auto* load = as<expr::Load>(n);
+          found |= load && is_output(load->buffer);
+        });
     return found;
   };
-  return std::all_of(stores.begin(), stores.end(), [&](const Stmt& store) {
+  return std::all_of(stores.begin(), stores.end(), [&](const StoreRef& store) {
     const Buffer& buffer = kernel.buffer(store->buffer);
     if (reads_back(store)) return false;
     if (is_output(store->buffer)) return store->combiner == Combiner::none;
@@ -31,22 +33,23 @@ bool independent(const Kernel& kernel, const Stmt& body) {
 }
 }  // namespace
 
-const StmtNode* shared_loop(const Kernel& kernel, const Stmt& parallel) {
-  auto extent = as_const(parallel->extent);
-  const Stmt& inner = parallel->body[0];
-  if (!extent || *extent >= kEnough || inner->kind != StmtKind::loop) return nullptr;
-  if (inner->loop_kind != LoopKind::serial || inner->role != AxisRole::spatial ||
+const stmt::Loop* shared_loop(const Kernel& kernel, const stmt::Loop& parallel) {
+  const auto extent = as_const(parallel.extent);
+  const auto* inner = as<stmt::Loop>(parallel.body);
+  if (!extent || *extent >= kEnough || !inner) return nullptr;
+  if (inner->kind != LoopKind::serial || inner->role != AxisRole::spatial ||
       as_const(inner->extent).value_or(1) < 2)
     return nullptr;
-  return independent(kernel, inner->body[0]) ? inner.get() : nullptr;
+  return independent(kernel, inner->body) ? inner : nullptr;
 }
 
 // Rough on purpose: six operations a lane and nanosecond. Bytes count little, 512 a nanosecond:
 // dividing work that only moves data does not pay before it is large, as half of the data then
 // comes out of another core's cache.
 bool is_shared_out(const Kernel& kernel, const Stmt& s) {
-  return s->kind == StmtKind::loop && s->loop_kind == LoopKind::parallel &&
-         (as_const(s->extent) != 1 || shared_loop(kernel, s));
+  const auto* loop = as<stmt::Loop>(s);
+  return loop && loop->kind == LoopKind::parallel &&
+         (as_const(loop->extent) != 1 || shared_loop(kernel, *loop));
 }
 
 Expr most_parts(const Work& work, const Target& target, int64_t nanoseconds) {
@@ -56,9 +59,9 @@ Expr most_parts(const Work& work, const Target& target, int64_t nanoseconds) {
   return simplify(max(min(floor_div(ns, Expr(nanoseconds)), Expr(kMostParts)), Expr(1)));
 }
 
-Expr most_parts_below(Expr most, const std::vector<const StmtNode*>& around) {
+Expr most_parts_below(Expr most, const std::vector<const stmt::Loop*>& around) {
   if (is_const(most, 1)) return most;  // whatever the extents are
-  for (const StmtNode* loop : around) most = floor_div(most, loop->extent);
+  for (const stmt::Loop* loop : around) most = floor_div(most, loop->extent);
   return simplify(max(most, Expr(1)));
 }
 
@@ -72,9 +75,9 @@ SharedWork shared_work(const Kernel& scheduled, const Work& work, const Target& 
   SharedWork shared{operations.all, {}};
   for (const ParallelOperations& loop : operations.parallel) {
     Expr iterations = loop.loop->extent, entries(1);
-    if (const StmtNode* inner = shared_loop(scheduled, loop.loop))
+    if (const stmt::Loop* inner = shared_loop(scheduled, *loop.loop))
       iterations = iterations * inner->extent;
-    for (const StmtNode* outer : loop.around) entries = entries * outer->extent;
+    for (const stmt::Loop* outer : loop.around) entries = entries * outer->extent;
     Expr parts = most_parts_below(most, loop.around);
     if (sliced) parts = min(parts, Expr(target.cores));
     shared.loops.push_back(

@@ -14,7 +14,7 @@ struct Target;
 // threads: serial, spatial, of constant extent; what is stored in it goes to outputs, without
 // combining and without being read back, or to buffers that each thread has to itself. Null: none,
 // or `parallel` has iterations enough.
-const StmtNode* shared_loop(const Kernel& kernel, const Stmt& parallel);
+const stmt::Loop* shared_loop(const Kernel& kernel, const stmt::Loop& parallel);
 // Threads share a parallel loop of more than one iteration, or with such a loop right inside. The
 // others are serial code.
 bool is_shared_out(const Kernel& kernel, const Stmt& s);
@@ -25,7 +25,7 @@ constexpr int64_t kPartNanoseconds = 1000;  // of work, that a part is worth the
 Expr most_parts(const Work& work, const Target& target, int64_t nanoseconds);
 // Of a loop that `around` others stand around: each of their iterations enters it, and does that
 // part of the kernel's work.
-Expr most_parts_below(Expr most, const std::vector<const StmtNode*>& around);
+Expr most_parts_below(Expr most, const std::vector<const stmt::Loop*>& around);
 
 struct SharedLoop {
   Expr iterations;  // with those of the loop that is cut together with it

@@ -84,65 +84,72 @@ class Printer {
   static std::string per(const std::string& loop) { return loop.empty() ? "" : " per " + loop; }
 
   void print(const Stmt& s, int depth) {
-    std::string indent(static_cast<size_t>(depth) * 2, ' ');
-    switch (s->kind) {
-      case StmtKind::sequence:
-        for (const Stmt& child : s->body) print(child, depth);
-        return;
-      case StmtKind::loop:
-        out_ += indent + "for " + s->var + " in " + text(s->extent);
-        if (s->loop_kind != LoopKind::serial)
-          out_ += std::string(" ") + loop_kind_name(s->loop_kind);
-        if (s->loop_kind == LoopKind::bind) out_ += " " + s->axis;
-        if (s->role != AxisRole::spatial) out_ += std::string(" ") + axis_role_name(s->role);
-        for (const Annotation& a : s->annotations) out_ += " @" + a.key + "=" + a.value;
-        return print_body(s, indent, depth);
-      case StmtKind::if_then:
-        out_ += indent + "if " + text(s->condition);
-        return print_body(s, indent, depth);
-      case StmtKind::store:
-        out_ += indent + s->label + ": " + kernel_.buffer(s->buffer).name + list(s->indices) + " " +
-                word(s->combiner) + " " + text(s->value);
-        if (s->where.defined()) out_ += " where " + text(s->where);
-        if (s->init.defined()) out_ += " init " + text(s->init);
-        out_ += s->async ? " async\n" : "\n";
-        return;
-      case StmtKind::block:
-        out_ += indent + "block " + s->label + (s->names.empty() ? "" : " by " + s->names[0]);
-        return print_body(s, indent, depth);
-      case StmtKind::roles:
-        out_ += indent + "roles {\n";
-        for (size_t r = 0; r < s->body.size(); ++r) {
-          out_ += indent + "  " + s->names[r] + " {\n";
-          print(s->body[r], depth + 2);
-          out_ += indent + "  }\n";
-        }
-        out_ += indent + "}\n";
-        return;
-      case StmtKind::signal:
-        out_ += indent + "signal " + queue(*s) +
-                (s->count == 1 ? "" : " " + std::to_string(s->count)) +
-                (s->async ? " async\n" : "\n");
-        return;
-      case StmtKind::wait:
-        out_ += indent + "wait " + queue(*s) +
-                (s->count == 1 ? "" : " " + std::to_string(s->count)) + "\n";
-        return;
-      case StmtKind::barrier: out_ += indent + "barrier " + s->var + "\n"; return;
-      case StmtKind::prefetch:
-        out_ += indent + "prefetch " + kernel_.buffer(s->buffer).name + list(s->indices) +
-                (s->count == 3 ? "" : " " + std::to_string(s->count)) + "\n";
-        return;
-    }
-    TW_UNREACHABLE("bad statement");
+    match(s, [&](const auto& kind) { print_kind(kind, depth); });
   }
-  std::string queue(const StmtNode& s) const {
-    return s.label + (s.indices.empty() ? "" : list(s.indices));
+  void begin(int depth, const std::string& words) {
+    out_.append(static_cast<size_t>(depth) * 2, ' ');
+    out_ += words;
   }
-  void print_body(const Stmt& s, const std::string& indent, int depth) {
+  void print_body(const Stmt& body, int depth) {
     out_ += " {\n";
-    print(s->body[0], depth + 1);
-    out_ += indent + "}\n";
+    print(body, depth + 1);
+    begin(depth, "}\n");
+  }
+
+  void print_kind(const stmt::Sequence& sequence, int depth) {
+    for (const Stmt& child : sequence.body) print(child, depth);
+  }
+  void print_kind(const stmt::Loop& loop, int depth) {
+    begin(depth, "for " + loop.var + " in " + text(loop.extent));
+    if (loop.kind != LoopKind::serial) out_ += std::string(" ") + loop_kind_name(loop.kind);
+    if (loop.kind == LoopKind::bind) out_ += " " + loop.axis;
+    if (loop.role != AxisRole::spatial) out_ += std::string(" ") + axis_role_name(loop.role);
+    for (const Annotation& a : loop.annotations) out_ += " @" + a.key + "=" + a.value;
+    print_body(loop.body, depth);
+  }
+  void print_kind(const stmt::If& guard, int depth) {
+    begin(depth, "if " + text(guard.condition));
+    print_body(guard.body, depth);
+  }
+  void print_kind(const stmt::Store& store, int depth) {
+    begin(depth, store.label + ": " + kernel_.buffer(store.buffer).name + list(store.indices) +
+                     " " + word(store.combiner) + " " + text(store.value));
+    if (store.where.defined()) out_ += " where " + text(store.where);
+    if (store.init.defined()) out_ += " init " + text(store.init);
+    out_ += store.async ? " async\n" : "\n";
+  }
+  void print_kind(const stmt::Block& block, int depth) {
+    begin(depth, "block " + block.name + (block.intrinsic.empty() ? "" : " by " + block.intrinsic));
+    print_body(block.body, depth);
+  }
+  void print_kind(const stmt::Roles& roles, int depth) {
+    begin(depth, "roles {\n");
+    for (size_t r = 0; r < roles.parts.size(); ++r) {
+      begin(depth + 1, roles.names[r]);
+      print_body(roles.parts[r], depth + 1);
+    }
+    begin(depth, "}\n");
+  }
+  void print_kind(const stmt::Signal& signal, int depth) {
+    begin(depth, "signal " + tokens(signal.queue, signal.index, signal.count) +
+                     (signal.async ? " async\n" : "\n"));
+  }
+  void print_kind(const stmt::Wait& wait, int depth) {
+    begin(depth, "wait " + tokens(wait.queue, wait.index, wait.count) + "\n");
+  }
+  void print_kind(const stmt::Barrier& barrier, int depth) {
+    begin(depth, "barrier " + barrier.loop + "\n");
+  }
+  void print_kind(const stmt::Prefetch& prefetch, int depth) {
+    begin(depth, "prefetch " + kernel_.buffer(prefetch.buffer).name + list(prefetch.indices) +
+                     (prefetch.locality == stmt::Prefetch().locality
+                          ? ""
+                          : " " + std::to_string(prefetch.locality)) +
+                     "\n");
+  }
+  std::string tokens(const std::string& queue, const Expr& index, int64_t count) const {
+    return queue + (index.defined() ? list({index}) : "") +
+           (count == 1 ? "" : " " + std::to_string(count));
   }
 
   const Kernel& kernel_;
@@ -280,12 +287,21 @@ class KernelParser {
     }
     if (lexer_.accept("block")) return parse_block();
     if (lexer_.accept("roles")) return parse_roles();
-    if (lexer_.accept("signal")) return parse_token(StmtKind::signal);
-    if (lexer_.accept("wait")) return parse_token(StmtKind::wait);
+    if (lexer_.accept("signal")) {
+      stmt::Signal signal;
+      TW_TRY(parse_tokens(signal.queue, signal.index, signal.count));
+      signal.async = accept_async();
+      return make_stmt(std::move(signal));
+    }
+    if (lexer_.accept("wait")) {
+      stmt::Wait wait;
+      TW_TRY(parse_tokens(wait.queue, wait.index, wait.count));
+      return make_stmt(std::move(wait));
+    }
     if (lexer_.accept("barrier")) {
-      StmtNode node{.kind = StmtKind::barrier};
-      TW_ASSIGN(node.var, lexer_.identifier("a bound loop"));
-      return make_stmt(std::move(node));
+      stmt::Barrier barrier;
+      TW_ASSIGN(barrier.loop, lexer_.identifier("a bound loop"));
+      return make_stmt(std::move(barrier));
     }
     if (lexer_.accept("prefetch")) return parse_prefetch();
     return lexer_.expected(
@@ -294,53 +310,51 @@ class KernelParser {
   }
 
   Expected<Stmt> parse_block() {
-    StmtNode node{.kind = StmtKind::block};
-    TW_ASSIGN(node.label, lexer_.identifier("the block's name"));
-    if (lexer_.accept("by")) {
-      TW_ASSIGN(std::string intrinsic, lexer_.identifier("an intrinsic"));
-      node.names.push_back(std::move(intrinsic));
-    }
+    stmt::Block block;
+    TW_ASSIGN(block.name, lexer_.identifier("the block's name"));
+    if (lexer_.accept("by")) { TW_ASSIGN(block.intrinsic, lexer_.identifier("an intrinsic")); }
     TW_TRY(lexer_.expect("{"));
-    TW_ASSIGN(Stmt body, parse_statements());
-    node.body.push_back(std::move(body));
-    return make_stmt(std::move(node));
+    TW_ASSIGN(block.body, parse_statements());
+    return make_stmt(std::move(block));
   }
 
   Expected<Stmt> parse_roles() {
-    StmtNode node{.kind = StmtKind::roles};
+    stmt::Roles roles;
     TW_TRY(lexer_.expect("{"));
     do {
       TW_ASSIGN(std::string name, lexer_.identifier("a role"));
       TW_TRY(lexer_.expect("{"));
-      TW_ASSIGN(Stmt body, parse_statements());
-      node.names.push_back(std::move(name));
-      node.body.push_back(std::move(body));
+      TW_ASSIGN(Stmt part, parse_statements());
+      roles.names.push_back(std::move(name));
+      roles.parts.push_back(std::move(part));
     } while (!lexer_.accept("}"));
-    return make_stmt(std::move(node));
+    return make_stmt(std::move(roles));
   }
 
-  Expected<Stmt> parse_token(StmtKind kind) {
-    StmtNode node{.kind = kind};
+  // name ["[" index "]"] [count]
+  Error parse_tokens(std::string& queue, Expr& index, int64_t& count) {
     Token at = lexer_.peek();
-    TW_ASSIGN(node.label, lexer_.identifier("a token queue"));
-    if (!kernel_.find_queue(node.label))
-      return lexer_.error_at(at, llvm::formatv("no token queue '{0}' here", node.label).str());
-    if (lexer_.at("[")) { TW_ASSIGN(node.indices, parse_indices()); }
-    if (lexer_.peek().kind == TokenKind::integer) {
-      TW_ASSIGN(node.count, lexer_.integer("a number of tokens"));
+    TW_ASSIGN(queue, lexer_.identifier("a token queue"));
+    if (!kernel_.find_queue(queue))
+      return lexer_.error_at(at, llvm::formatv("no token queue '{0}' here", queue).str());
+    if (lexer_.accept("[")) {
+      TW_ASSIGN(index, parse_expr_of(lexer_, DType::i64, scope_));
+      TW_TRY(lexer_.expect("]"));
     }
-    if (kind == StmtKind::signal) node.async = accept_async();
-    return make_stmt(std::move(node));
+    if (lexer_.peek().kind == TokenKind::integer) {
+      TW_ASSIGN(count, lexer_.integer("a number of tokens"));
+    }
+    return Error::success();
   }
 
   Expected<Stmt> parse_prefetch() {
-    StmtNode node{.kind = StmtKind::prefetch, .count = 3};
-    TW_ASSIGN(node.buffer, parse_buffer_name());
-    TW_ASSIGN(node.indices, parse_indices());
+    stmt::Prefetch prefetch;
+    TW_ASSIGN(prefetch.buffer, parse_buffer_name());
+    TW_ASSIGN(prefetch.indices, parse_indices());
     if (lexer_.peek().kind == TokenKind::integer) {
-      TW_ASSIGN(node.count, lexer_.integer("a locality"));
+      TW_ASSIGN(prefetch.locality, lexer_.integer("a locality"));
     }
-    return make_stmt(std::move(node));
+    return make_stmt(std::move(prefetch));
   }
 
   bool accept_async() { return !lexer_.peek(1).is(":") && lexer_.accept("async"); }
@@ -365,23 +379,19 @@ class KernelParser {
   }
 
   Expected<Stmt> parse_loop() {
-    TW_ASSIGN(std::string var, lexer_.identifier("a loop variable"));
+    stmt::Loop loop;
+    TW_ASSIGN(loop.var, lexer_.identifier("a loop variable"));
     TW_TRY(lexer_.expect("in"));
-    TW_ASSIGN(Expr extent, parse_expr_of(lexer_, DType::i64, scope_));
-    LoopKind kind = LoopKind::serial;
+    TW_ASSIGN(loop.extent, parse_expr_of(lexer_, DType::i64, scope_));
     for (int k = 0; k < kLoopKindCount; ++k)
       if (lexer_.accept(loop_kind_name(static_cast<LoopKind>(k)))) {
-        kind = static_cast<LoopKind>(k);
+        loop.kind = static_cast<LoopKind>(k);
         break;
       }
-    StmtNode node{.kind = StmtKind::loop,
-                  .var = std::move(var),
-                  .extent = std::move(extent),
-                  .loop_kind = kind};
-    if (kind == LoopKind::bind) { TW_ASSIGN(node.axis, lexer_.identifier("an axis")); }
+    if (loop.kind == LoopKind::bind) { TW_ASSIGN(loop.axis, lexer_.identifier("an axis")); }
     for (int r = 0; r < kAxisRoleCount; ++r)
       if (lexer_.accept(axis_role_name(static_cast<AxisRole>(r)))) {
-        node.role = static_cast<AxisRole>(r);
+        loop.role = static_cast<AxisRole>(r);
         break;
       }
     while (lexer_.accept("@")) {
@@ -392,12 +402,11 @@ class KernelParser {
       if (value.kind != TokenKind::identifier && value.kind != TokenKind::integer)
         return lexer_.error_at(value, "expected a name or an integer");
       annotation.value = value.text;
-      node.annotations.push_back(std::move(annotation));
+      loop.annotations.push_back(std::move(annotation));
     }
     TW_TRY(lexer_.expect("{"));
-    TW_ASSIGN(Stmt body, parse_statements());
-    node.body.push_back(std::move(body));
-    return make_stmt(std::move(node));
+    TW_ASSIGN(loop.body, parse_statements());
+    return make_stmt(std::move(loop));
   }
 
   Expected<Combiner> parse_assignment() {
@@ -416,7 +425,7 @@ class KernelParser {
   }
 
   Expected<Stmt> parse_store() {
-    StmtNode store{.kind = StmtKind::store};
+    stmt::Store store;
     store.label = lexer_.next().text;
     TW_TRY(lexer_.expect(":"));
     TW_ASSIGN(store.buffer, parse_buffer_name());

@@ -394,8 +394,8 @@ void Threads::put(const StoreCode& s, int64_t element, const Code& value, Combin
 void Threads::put_pair(const StoreCode& s, int64_t element) {
   const int memory = machine_.memory_of(s.buffer);
   machine_.check_read(memory, element);
-  const FloatProduct product{machine_.eval_float(s.value.args[0]),
-                             machine_.eval_float(s.value.args[1])};
+  const auto& factors = std::get<code::Binary>(s.value.is);
+  const FloatProduct product{machine_.eval_float(*factors.a), machine_.eval_float(*factors.b)};
   if (machine_.slots[static_cast<size_t>(s.reduce_slots.back())] % 2 == 0) {
     first_ = product;
     return;
@@ -405,18 +405,18 @@ void Threads::put_pair(const StoreCode& s, int64_t element) {
 }
 
 void Threads::issue(Thread& t, const StoreCode& s, int64_t element) {
-  const bool selects = s.value.kind == ExprKind::select;
-  if (selects && !machine_.eval_int(s.value.args[0])) {
+  const auto* choice = std::get_if<code::Select>(&s.value.is);
+  if (choice && !machine_.eval_int(*choice->condition)) {
     t.engine->pending.push_back({.target = machine_.memory_of(s.buffer),
                                  .to = element,
                                  .issued = known(t),
                                  .stage = &s.label});
     return;
   }
-  const Code& load = selects ? s.value.args[1] : s.value;
-  const int64_t from = machine_.locate(load.slot, load.args, "load");
+  const auto& load = std::get<code::Load>((choice ? *choice->then : s.value).is);
+  const int64_t from = machine_.locate(load.buffer, load.indices, "load");
   if (from < 0) return;
-  t.engine->pending.push_back({.source = machine_.memory_of(load.slot),
+  t.engine->pending.push_back({.source = machine_.memory_of(load.buffer),
                                .target = machine_.memory_of(s.buffer),
                                .from = from,
                                .to = element,

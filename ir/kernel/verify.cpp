@@ -130,32 +130,33 @@ class Verifier {
   }
 
   void check(const Stmt& s) {
-    switch (s->kind) {
-      case StmtKind::sequence:
-        for (const Stmt& child : s->body) check(child);
-        return;
-      case StmtKind::loop: return check_loop(*s);
-      case StmtKind::if_then:
-        check_expr(s->condition, DType::boolean, "a condition", true);
-        nesting_.push_back(s.get());
-        check(s->body[0]);
-        return nesting_.pop_back();
-      case StmtKind::store: return check_store(*s);
-      case StmtKind::block: declare(blocks_, s->label, "block"); return check(s->body[0]);
-      case StmtKind::roles: return check_roles(*s);
-      case StmtKind::signal:
-      case StmtKind::wait: return check_token(*s);
-      case StmtKind::barrier: return check_barrier(*s);
-      case StmtKind::prefetch:
-        if (const Buffer* b = find(s->buffer)) check_access(*b, s->indices);
-        if (s->count < 0 || s->count > 3)
-          report("a prefetch has the locality {0}, not 0 to 3", s->count);
-        return;
-    }
-    TW_UNREACHABLE("bad statement");
+    const bool nests = is<stmt::Loop, stmt::If, stmt::Roles>(s);
+    if (nests) nesting_.push_back(s.get());
+    match(s, [&](const auto& kind) { check_kind(kind); });
+    if (nests) nesting_.pop_back();
   }
 
-  void check_loop(const StmtNode& loop) {
+  void check_kind(const stmt::Sequence& sequence) {
+    for (const Stmt& child : sequence.body) check(child);
+  }
+
+  void check_kind(const stmt::If& guard) {
+    check_expr(guard.condition, DType::boolean, "a condition", true);
+    check(guard.body);
+  }
+
+  void check_kind(const stmt::Block& block) {
+    declare(blocks_, block.name, "block");
+    check(block.body);
+  }
+
+  void check_kind(const stmt::Prefetch& prefetch) {
+    if (const Buffer* b = find(prefetch.buffer)) check_access(*b, prefetch.indices);
+    if (prefetch.locality < 0 || prefetch.locality > 3)
+      report("a prefetch has the locality {0}, not 0 to 3", prefetch.locality);
+  }
+
+  void check_kind(const stmt::Loop& loop) {
     declare(loop_names_, loop.var, "loop");
     if (std::find(kernel_.symbols.begin(), kernel_.symbols.end(), loop.var) !=
         kernel_.symbols.end())
@@ -163,11 +164,11 @@ class Verifier {
     check_expr(loop.extent, DType::i64, "a loop's extent", false);
     std::optional<int64_t> extent = as_const(loop.extent);
     if (extent.value_or(0) < 0) report("loop '{0}' has the extent {1}", loop.var, *extent);
-    bool expanded = loop.loop_kind == LoopKind::vector || loop.loop_kind == LoopKind::unroll;
+    bool expanded = loop.kind == LoopKind::vector || loop.kind == LoopKind::unroll;
     if (expanded && !extent)
-      report("{0} loop '{1}' needs a constant extent, not {2}", loop_kind_name(loop.loop_kind),
-             loop.var, text(loop.extent));
-    if (loop.loop_kind == LoopKind::parallel) {
+      report("{0} loop '{1}' needs a constant extent, not {2}", loop_kind_name(loop.kind), loop.var,
+             text(loop.extent));
+    if (loop.kind == LoopKind::parallel) {
       for (size_t i = scope_.size(); i-- > kernel_.symbols.size();)
         if (!scope_[i].serial_scan) {
           report("parallel loop '{0}' lies inside loop '{1}'", loop.var, scope_[i].name);
@@ -176,14 +177,14 @@ class Verifier {
       if (loop.role != AxisRole::spatial)
         report("parallel loop '{0}' is a {1} loop", loop.var, axis_role_name(loop.role));
     }
-    if (loop.role == AxisRole::scan && loop.loop_kind != LoopKind::serial &&
-        loop.loop_kind != LoopKind::unroll)
+    if (loop.role == AxisRole::scan && loop.kind != LoopKind::serial &&
+        loop.kind != LoopKind::unroll)
       report("scan loop '{0}' is {1}: its iterations run in order", loop.var,
-             loop_kind_name(loop.loop_kind));
-    if (loop.loop_kind == LoopKind::vthread && !extent)
+             loop_kind_name(loop.kind));
+    if (loop.kind == LoopKind::vthread && !extent)
       report("vthread loop '{0}' needs a constant extent, not {1}", loop.var, text(loop.extent));
-    if ((loop.loop_kind == LoopKind::bind) != !loop.axis.empty())
-      report("loop '{0}' is {1} and names the axis '{2}'", loop.var, loop_kind_name(loop.loop_kind),
+    if ((loop.kind == LoopKind::bind) != !loop.axis.empty())
+      report("loop '{0}' is {1} and names the axis '{2}'", loop.var, loop_kind_name(loop.kind),
              loop.axis);
     for (const Variable& v : scope_)
       if (!loop.axis.empty() && v.axis == loop.axis)
@@ -191,22 +192,20 @@ class Verifier {
     std::set<std::string> keys;
     for (const Annotation& a : loop.annotations) declare(keys, a.key, "annotation");
     check_private(loop);
-    scope_.push_back({loop.var, loop.loop_kind, loop.axis,
-                      loop.role == AxisRole::scan && loop.loop_kind == LoopKind::serial});
-    nesting_.push_back(&loop);
-    check(loop.body[0]);
-    nesting_.pop_back();
+    scope_.push_back({loop.var, loop.kind, loop.axis,
+                      loop.role == AxisRole::scan && loop.kind == LoopKind::serial});
+    check(loop.body);
     scope_.pop_back();
   }
 
-  // What is "per" a loop is used inside it alone.
-  void check_private(const StmtNode& loop) {
+  // Buffers and queues that are "per" a loop are used inside it alone.
+  void check_private(const stmt::Loop& loop) {
     auto used_outside = [&](auto uses) {
       bool outside = false;
       std::function<void(const Stmt&)> walk = [&](const Stmt& s) {
-        if (s.get() == &loop) return;
+        if (as<stmt::Loop>(s) == &loop) return;
         outside |= uses(*s);
-        for (const Stmt& child : s->body) walk(child);
+        for (const Stmt& child : children(s)) walk(child);
       };
       walk(kernel_.body);
       return outside;
@@ -217,7 +216,7 @@ class Verifier {
       owners_.insert(b.name);
       if (b.role != BufferRole::temp)
         report("parameter '{0}' is per '{1}': only temps can be", b.name, b.per);
-      if (!is_concurrent(loop.loop_kind))
+      if (!is_concurrent(loop.kind))
         report("'{0}' is per '{1}', which is no bound or virtual thread loop", b.name, b.per);
       if (used_outside(
               [&](const StmtNode& s) { return accesses(s, BufferId{static_cast<int32_t>(i)}); }))
@@ -226,28 +225,31 @@ class Verifier {
     for (const TokenQueue& q : kernel_.queues) {
       if (q.per != loop.var) continue;
       owners_.insert(q.name);
-      if (!is_concurrent(loop.loop_kind))
+      if (!is_concurrent(loop.kind))
         report("token queue '{0}' is per '{1}', which is no bound or virtual thread loop", q.name,
                q.per);
       if (used_outside([&](const StmtNode& s) {
-            return (s.kind == StmtKind::signal || s.kind == StmtKind::wait) && s.label == q.name;
+            const auto* signal = as<stmt::Signal>(s);
+            const auto* wait = as<stmt::Wait>(s);
+            return (signal && signal->queue == q.name) || (wait && wait->queue == q.name);
           }))
         report("token queue '{0}' is per '{1}' and used outside of that loop", q.name, q.per);
     }
   }
 
   static bool accesses(const StmtNode& s, BufferId id) {
-    bool found = s.kind == StmtKind::store && s.buffer == id;
-    auto note = [&](const Expr& e) {
-      if (e.defined())
-        visit(e, [&](const Expr& n) { found |= n->kind == ExprKind::load && n->buffer == id; });
-    };
-    for (const Expr& e : {s.extent, s.condition, s.value, s.where, s.init}) note(e);
-    for (const Expr& e : s.indices) note(e);
+    const auto* store = as<stmt::Store>(s);
+    bool found = store && store->buffer == id;
+    visit_exprs(s, [&](const Expr& e) {
+      visit(e, [&](const Expr& n) {
+        const auto* load = as<expr::Load>(n);
+        found |= load && load->buffer == id;
+      });
+    });
     return found;
   }
 
-  void check_roles(const StmtNode& s) {
+  void check_kind(const stmt::Roles& s) {
     std::set<std::string> names;
     for (const std::string& name : s.names) declare(names, name, "role");
     if (in_roles_) report("roles inside of roles");
@@ -255,54 +257,56 @@ class Verifier {
       if (v.kind == LoopKind::vector || v.kind == LoopKind::parallel)
         report("roles inside the {0} loop '{1}'", loop_kind_name(v.kind), v.name);
     in_roles_ = true;
-    nesting_.push_back(&s);
-    for (const Stmt& role : s.body) check(role);
-    nesting_.pop_back();
+    for (const Stmt& role : s.parts) check(role);
     in_roles_ = false;
   }
 
-  void check_token(const StmtNode& s) {
-    const char* what = s.kind == StmtKind::signal ? "signal" : "wait";
-    const TokenQueue* q = kernel_.find_queue(s.label);
-    if (!q) return report("a {0} of '{1}', which is no token queue", what, s.label);
-    if (s.indices.size() != (q->extent ? 1u : 0u))
-      report("a {0} of '{1}' with {2} indices", what, s.label, s.indices.size());
-    for (const Expr& index : s.indices) check_expr(index, DType::i64, "an index", true);
-    if (s.count < 1 || s.count > kMaxTokens)
-      report("a {0} of {1} tokens of '{2}'", what, s.count, s.label);
+  void check_kind(const stmt::Signal& s) { check_token("signal", s.queue, s.index, s.count); }
+  void check_kind(const stmt::Wait& s) { check_token("wait", s.queue, s.index, s.count); }
+
+  void check_token(const char* what, const std::string& queue, const Expr& index, int64_t count) {
+    const TokenQueue* q = kernel_.find_queue(queue);
+    if (!q) return report("a {0} of '{1}', which is no token queue", what, queue);
+    if (index.defined() != q->extent.has_value())
+      report("a {0} of '{1}' {2} an index", what, queue, index.defined() ? "with" : "without");
+    if (index.defined()) check_expr(index, DType::i64, "an index", true);
+    if (count < 1 || count > kMaxTokens) report("a {0} of {1} tokens of '{2}'", what, count, queue);
   }
 
   // All the threads that meet must get there, and as often: nothing between the loop and the
   // barrier may differ between them.
-  void check_barrier(const StmtNode& s) {
+  void check_kind(const stmt::Barrier& s) {
     bool below = false;
     std::set<std::string> threads;
     auto differs = [&](const Expr& e) {
       bool found = false;
       visit(e, [&](const Expr& n) {
-        found |= n->kind == ExprKind::load ||
-                 (n->kind == ExprKind::var && threads.contains(n->name));
+        const auto* variable = as<expr::Var>(n);
+        found |= is<expr::Load>(n) || (variable && threads.contains(variable->name));
       });
       return found;
     };
     for (const StmtNode* n : nesting_) {
-      if (below && n->kind == StmtKind::roles)
-        report("the barrier of '{0}' is in a role, which not all its threads run", s.var);
-      if (below && n->kind == StmtKind::if_then && differs(n->condition))
-        report("the barrier of '{0}' is under a condition that differs between its threads", s.var);
-      if (n->kind != StmtKind::loop) continue;
-      if (n->var == s.var) below = true;
-      if (n->var == s.var && n->loop_kind != LoopKind::bind)
-        report("the barrier of '{0}', which is no bound loop", s.var);
-      if (below && n->var != s.var && differs(n->extent))
+      if (below && is<stmt::Roles>(*n))
+        report("the barrier of '{0}' is in a role, which not all its threads run", s.loop);
+      const auto* guard = as<stmt::If>(*n);
+      if (below && guard && differs(guard->condition))
+        report("the barrier of '{0}' is under a condition that differs between its threads",
+               s.loop);
+      const auto* loop = as<stmt::Loop>(*n);
+      if (!loop) continue;
+      if (loop->var == s.loop) below = true;
+      if (loop->var == s.loop && loop->kind != LoopKind::bind)
+        report("the barrier of '{0}', which is no bound loop", s.loop);
+      if (below && loop->var != s.loop && differs(loop->extent))
         report("the barrier of '{0}' is in loop '{1}', whose extent differs between its threads",
-               s.var, n->var);
-      if (below && is_concurrent(n->loop_kind)) threads.insert(n->var);
+               s.loop, loop->var);
+      if (below && is_concurrent(loop->kind)) threads.insert(loop->var);
     }
-    if (!below) report("the barrier of '{0}', which is no loop around it", s.var);
+    if (!below) report("the barrier of '{0}', which is no loop around it", s.loop);
   }
 
-  void check_store(const StmtNode& s) {
+  void check_kind(const stmt::Store& s) {
     stage_ = s.label;
     declare(labels_, s.label, "stage");
     if (const Buffer* b = find(s.buffer)) {
@@ -334,10 +338,11 @@ class Verifier {
 
   void check_register_index(const Buffer& b, const Expr& index) {
     visit(index, [&](const Expr& e) {
-      if (e->kind == ExprKind::load) report("register buffer '{0}' is indexed by a load", b.name);
-      if (e->kind != ExprKind::var) return;
+      if (is<expr::Load>(e)) report("register buffer '{0}' is indexed by a load", b.name);
+      const auto* variable = as<expr::Var>(e);
+      if (!variable) return;
       for (const Variable& v : scope_)
-        if (v.name == e->name && v.kind != LoopKind::unroll && v.kind != LoopKind::vector)
+        if (v.name == variable->name && v.kind != LoopKind::unroll && v.kind != LoopKind::vector)
           report(
               "register buffer '{0}' is indexed by '{1}', which is neither unrolled nor vectorized",
               b.name, v.name);
@@ -353,24 +358,24 @@ class Verifier {
   }
 
   void check_uses(const Expr& e, bool loads) {
-    if (e->kind == ExprKind::var) {
+    if (const auto* variable = as<expr::Var>(e)) {
       bool found = std::any_of(scope_.begin(), scope_.end(),
-                               [&](const Variable& v) { return v.name == e->name; });
-      if (!found) report("variable '{0}' is not in scope", e->name);
+                               [&](const Variable& v) { return v.name == variable->name; });
+      if (!found) report("variable '{0}' is not in scope", variable->name);
       if (e.type() != DType::i64)
-        report("variable '{0}' is {1}, not i64", e->name, dtype_name(e.type()));
+        report("variable '{0}' is {1}, not i64", variable->name, dtype_name(e.type()));
     }
-    if (e->kind == ExprKind::load) {
+    if (const auto* load = as<expr::Load>(e)) {
       if (!loads) report("{0} may not be loaded in an extent", text(e));
-      if (const Buffer* b = find(e->buffer)) {
+      if (const Buffer* b = find(load->buffer)) {
         if (b->dtype != e.type())
           report("'{0}' holds {1} and is loaded as {2}", b->name, dtype_name(b->dtype),
                  dtype_name(e.type()));
-        check_access(*b, e->args);
+        check_access(*b, load->indices);
       }
       return;
     }
-    for (const Expr& arg : e->args) check_uses(arg, loads);
+    for_each_operand(*e, [&](const Expr& operand) { check_uses(operand, loads); });
   }
 
   const Kernel& kernel_;

@@ -11,7 +11,7 @@ constexpr int64_t kMaxSteps = 1 << 18;  // statements counted
 
 bool known(const Expr& e) {
   bool good = true;
-  visit(e, [&](const Expr& n) { good &= n->kind != ExprKind::load; });
+  visit(e, [&](const Expr& n) { good &= !is<expr::Load>(n); });
   return good;
 }
 
@@ -30,7 +30,10 @@ class Balance {
  private:
   std::optional<int64_t> value(const Expr& e) {
     bool good = known(e);
-    visit(e, [&](const Expr& n) { good &= n->kind != ExprKind::var || vars_.contains(n->name); });
+    visit(e, [&](const Expr& n) {
+      const auto* variable = as<expr::Var>(n);
+      good &= !variable || vars_.contains(variable->name);
+    });
     if (!good) given_up_ = true;
     if (given_up_) return std::nullopt;
     return eval_int(e, [&](std::string_view name) { return vars_.find(name)->second; });
@@ -39,44 +42,36 @@ class Balance {
   void walk(const Stmt& s) {
     if (++steps_ > kMaxSteps) given_up_ = true;
     if (given_up_ || !tokens_in(s)) return;
-    switch (s->kind) {
-      case StmtKind::loop: {
-        const std::optional<int64_t> extent = value(s->extent);
-        for (int64_t i = 0; extent && i < *extent && !given_up_; ++i) {
-          vars_[s->var] = i;
-          walk(s->body[0]);
-          if (is_concurrent(s->loop_kind)) check(s->var);
-        }
-        vars_.erase(s->var);
-        return;
-      }
-      case StmtKind::if_then:
-        if (value(s->condition).value_or(0)) walk(s->body[0]);
-        return;
-      case StmtKind::signal:
-      case StmtKind::wait: {
-        const std::optional<int64_t> index = s->indices.empty() ? 0 : value(s->indices[0]);
-        if (index)
-          counts_[{s->label, *index}] += s->kind == StmtKind::signal ? s->count : -s->count;
-        return;
-      }
-      case StmtKind::sequence:
-      case StmtKind::roles:
-      case StmtKind::block:
-        for (const Stmt& child : s->body) walk(child);
-        return;
-      case StmtKind::store:
-      case StmtKind::barrier:
-      case StmtKind::prefetch: return;
-    }
-    TW_UNREACHABLE("bad statement");
+    match(
+        s,
+        [&](const stmt::Loop& loop) {
+          const std::optional<int64_t> extent = value(loop.extent);
+          for (int64_t i = 0; extent && i < *extent && !given_up_; ++i) {
+            vars_[loop.var] = i;
+            walk(loop.body);
+            if (is_concurrent(loop.kind)) check(loop.var);
+          }
+          vars_.erase(loop.var);
+        },
+        [&](const stmt::If& guard) {
+          if (value(guard.condition).value_or(0)) walk(guard.body);
+        },
+        [&](const stmt::Signal& signal) { add(signal.queue, signal.index, signal.count); },
+        [&](const stmt::Wait& wait) { add(wait.queue, wait.index, -wait.count); },
+        [&](const auto&) {
+          for (const Stmt& child : children(s)) walk(child);
+        });
+  }
+
+  void add(const std::string& queue, const Expr& index, int64_t tokens) {
+    if (const auto at = index.defined() ? value(index) : 0) counts_[{queue, *at}] += tokens;
   }
 
   bool tokens_in(const Stmt& s) {
     auto found = has_tokens_.find(s.get());
     if (found != has_tokens_.end()) return found->second;
-    bool has = s->kind == StmtKind::signal || s->kind == StmtKind::wait;
-    for (const Stmt& child : s->body) has |= tokens_in(child);
+    bool has = is<stmt::Signal, stmt::Wait>(s);
+    for (const Stmt& child : children(s)) has |= tokens_in(child);
     return has_tokens_[s.get()] = has;
   }
 
@@ -121,48 +116,46 @@ struct Role {
 
 bool gives_tokens(const Stmt& s) {
   bool found = false;
-  visit(s, [&](const Stmt& n) { found |= n->kind == StmtKind::signal; });
+  visit(s, [&](const Stmt& n) { found |= is<stmt::Signal>(n); });
   return found;
 }
 
 // True when other iterations of the loop lead to other places.
 bool uses_beyond_modulo(const Expr& e, const std::string& loop) {
-  if (e->kind == ExprKind::binary && e->binary == BinaryOp::floor_mod) return false;
-  if (e->kind == ExprKind::var) return e->name == loop;
-  return std::any_of(e->args.begin(), e->args.end(),
-                     [&](const Expr& arg) { return uses_beyond_modulo(arg, loop); });
+  if (as_binary(e, BinaryOp::floor_mod)) return false;
+  return is_var(e, loop) ||
+         any_operand(*e, [&](const Expr& operand) { return uses_beyond_modulo(operand, loop); });
 }
 
 // `rounds`: the loops around that give a token in each iteration.
 void collect(const Stmt& s, std::vector<std::string> rounds, Role& role) {
-  const bool repeats = s->kind == StmtKind::loop && !is_concurrent(s->loop_kind) &&
-                       as_const(s->extent).value_or(2) > 1;
-  if (repeats && gives_tokens(s)) rounds.push_back(s->var);
-  if (s->kind == StmtKind::signal) role.gives.insert(s->label);
-  if (s->kind == StmtKind::wait) role.takes.insert(s->label);
-  if (s->kind == StmtKind::store) {
-    role.writes[s->buffer.index] |= std::any_of(
-        rounds.begin(), rounds.end(), [&](const std::string& loop) {
-          return std::none_of(s->indices.begin(), s->indices.end(),
-                              [&](const Expr& e) { return uses_beyond_modulo(e, loop); });
-        });
+  if (const auto* loop = as<stmt::Loop>(s)) {
+    const bool repeats = !is_concurrent(loop->kind) && as_const(loop->extent).value_or(2) > 1;
+    if (repeats && gives_tokens(s)) rounds.push_back(loop->var);
   }
-  for (const Expr& e : {s->extent, s->condition, s->value, s->where, s->init})
-    if (e.defined())
-      visit(e, [&](const Expr& n) {
-        if (n->kind == ExprKind::load) role.reads.insert(n->buffer.index);
-      });
-  for (const Stmt& child : s->body) collect(child, rounds, role);
+  if (const auto* signal = as<stmt::Signal>(s)) role.gives.insert(signal->queue);
+  if (const auto* wait = as<stmt::Wait>(s)) role.takes.insert(wait->queue);
+  if (const auto* store = as<stmt::Store>(s))
+    role.writes[store->buffer.index] |= std::ranges::any_of(rounds, [&](const std::string& loop) {
+      return std::ranges::none_of(store->indices,
+                                  [&](const Expr& e) { return uses_beyond_modulo(e, loop); });
+    });
+  visit_exprs(*s, [&](const Expr& e) {
+    visit(e, [&](const Expr& n) {
+      if (const auto* load = as<expr::Load>(n)) role.reads.insert(load->buffer.index);
+    });
+  });
+  for (const Stmt& child : children(s)) collect(child, rounds, role);
 }
 
 bool meet(const std::set<std::string>& a, const std::set<std::string>& b) {
   return std::any_of(a.begin(), a.end(), [&](const std::string& name) { return b.contains(name); });
 }
 
-void check_roles(const Kernel& kernel, const StmtNode& s,
+void check_roles(const Kernel& kernel, const stmt::Roles& s,
                  const std::function<void(const std::string&)>& report) {
-  std::vector<Role> roles(s.body.size());
-  for (size_t r = 0; r < roles.size(); ++r) collect(s.body[r], {}, roles[r]);
+  std::vector<Role> roles(s.parts.size());
+  for (size_t r = 0; r < roles.size(); ++r) collect(s.parts[r], {}, roles[r]);
   for (size_t w = 0; w < roles.size(); ++w) {
     for (const auto& [buffer, again] : roles[w].writes) {
       const std::string& name = kernel.buffers[static_cast<size_t>(buffer)].name;
@@ -190,7 +183,7 @@ void check_roles(const Kernel& kernel, const StmtNode& s,
 void verify_tokens(const Kernel& kernel, const std::function<void(const std::string&)>& report) {
   if (!kernel.queues.empty()) Balance(kernel, report).run();
   visit(kernel.body, [&](const Stmt& s) {
-    if (s->kind == StmtKind::roles) check_roles(kernel, *s, report);
+    if (const auto* roles = as<stmt::Roles>(s)) check_roles(kernel, *roles, report);
   });
 }
 

@@ -9,28 +9,32 @@ namespace {
 
 bool reads_memory(const Expr& e) {
   bool found = false;
-  visit(e, [&](const Expr& n) { found |= n->kind == ExprKind::load; });
+  visit(e, [&](const Expr& n) { found |= is<expr::Load>(n); });
   return found;
 }
 
 // Integer operators count where they work on elements; index arithmetic reads no memory.
-bool counts(const Expr& e) { return is_float(e->args[0].type()) || reads_memory(e); }
+bool counts(const Expr& e, const Expr& operand) {
+  return is_float(operand.type()) || reads_memory(e);
+}
 
 int64_t flops(const Expr& e) {
   if (!e.defined()) return 0;
-  switch (e->kind) {
-    case ExprKind::int_imm:
-    case ExprKind::float_imm:
-    case ExprKind::var:
-    case ExprKind::load: return 0;  // indices are free
-    case ExprKind::cast: return flops(e->args[0]);
-    case ExprKind::unary: return flops(e->args[0]) + (counts(e) ? flops_of(e->unary) : 0);
-    case ExprKind::binary:
-      return flops(e->args[0]) + flops(e->args[1]) + (counts(e) ? flops_of(e->binary) : 0);
-    case ExprKind::select:
-      return flops(e->args[0]) + std::max(flops(e->args[1]), flops(e->args[2]));
-  }
-  TW_UNREACHABLE("an expression");
+  return match(
+      e,
+      [&](const expr::Unary& unary) {
+        return flops(unary.a) + (counts(e, unary.a) ? flops_of(unary.op) : 0);
+      },
+      [&](const expr::Binary& binary) {
+        return flops(binary.a) + flops(binary.b) + (counts(e, binary.a) ? flops_of(binary.op) : 0);
+      },
+      [](const expr::Select& select) {
+        return flops(select.condition) + std::max(flops(select.then), flops(select.otherwise));
+      },
+      [](const expr::Cast& cast) { return flops(cast.a); },
+      [](const expr::Load&) { return int64_t{0}; },  // indices are free
+      [](const expr::Int&) { return int64_t{0}; }, [](const expr::Float&) { return int64_t{0}; },
+      [](const expr::Var&) { return int64_t{0}; });
 }
 
 class Counter {
@@ -65,47 +69,40 @@ class Counter {
   // points: how often the statement runs. An extent that depends on a loop around counts with the
   // middle of that loop.
   void walk(const Stmt& s, const Expr& points) {
-    switch (s->kind) {
-      case StmtKind::sequence:
-      case StmtKind::block:
-      case StmtKind::roles:
-        for (const Stmt& child : s->body) walk(child, points);
-        return;
-      case StmtKind::if_then:
-        walk(s->body[0], of_symbols(s->condition)
-                             ? simplify(points * select(s->condition, Expr(1), Expr(0)), ranges_)
-                             : points);
-        return;
-      case StmtKind::loop: {
-        Expr extent = s->extent;
-        for (auto loop = loops_.rbegin(); loop != loops_.rend(); ++loop)
-          extent = substitute(extent, (*loop)->var, floor_div((*loop)->extent, 2));
-        const Expr before = operations_;
-        loops_.push_back(s.get());
-        walk(s->body[0], simplify(points * extent, ranges_));
-        loops_.pop_back();
-        if (s->loop_kind == LoopKind::parallel)
-          parallel_.push_back({s, loops_, simplify(operations_ - before, ranges_)});
-        return;
-      }
-      case StmtKind::store: return count(*s, points);
-      case StmtKind::signal:
-      case StmtKind::wait:
-      case StmtKind::barrier:
-      case StmtKind::prefetch: return;
+    if (const auto* store = as<stmt::Store>(s)) return count(*store, points);
+    if (is<stmt::Loop>(s)) return walk_loop(LoopRef(s), points);
+    if (const auto* guard = as<stmt::If>(s)) {
+      const Expr& condition = guard->condition;
+      return walk(guard->body, of_symbols(condition)
+                                   ? simplify(points * select(condition, Expr(1), Expr(0)), ranges_)
+                                   : points);
     }
+    for (const Stmt& child : children(s)) walk(child, points);
   }
 
-  // The same in all of a run.
+  void walk_loop(const LoopRef& loop, const Expr& points) {
+    Expr extent = loop->extent;
+    for (auto outer = loops_.rbegin(); outer != loops_.rend(); ++outer)
+      extent = substitute(extent, (*outer)->var, floor_div((*outer)->extent, 2));
+    const Expr before = operations_;
+    loops_.push_back(&*loop);
+    walk(loop->body, simplify(points * extent, ranges_));
+    loops_.pop_back();
+    if (loop->kind == LoopKind::parallel)
+      parallel_.push_back({loop, loops_, simplify(operations_ - before, ranges_)});
+  }
+
+  // True of what does not change in a run.
   bool of_symbols(const Expr& e) const {
     bool all = true;
     visit(e, [&](const Expr& n) {
-      all &= n->kind != ExprKind::load && (n->kind != ExprKind::var || ranges_.contains(n->name));
+      const auto* variable = as<expr::Var>(n);
+      all &= !is<expr::Load>(n) && (!variable || ranges_.contains(variable->name));
     });
     return all;
   }
 
-  void count(const StmtNode& s, const Expr& points) {
+  void count(const stmt::Store& s, const Expr& points) {
     const bool real = s.combiner != Combiner::none;
     const int64_t arithmetic = flops(s.value) + flops(s.where) + (real ? 1 : 0);
     flops_ = flops_ + points * arithmetic;
@@ -114,7 +111,7 @@ class Counter {
     auto note = [&](const Expr& e) {
       if (e.defined())
         visit(e, [&](const Expr& n) {
-          if (n->kind == ExprKind::load) touch(n->buffer, points), ++elements;
+          if (const auto* load = as<expr::Load>(n)) touch(load->buffer, points), ++elements;
         });
     };
     note(s.value);
@@ -134,7 +131,7 @@ class Counter {
   Expr flops_ = 0, operations_ = 0;
   std::vector<ParallelOperations> parallel_;
   std::vector<Expr> touched_;  // by buffer: elements read or written
-  std::vector<const StmtNode*> loops_;
+  std::vector<const stmt::Loop*> loops_;
 };
 }  // namespace
 
@@ -146,13 +143,12 @@ DType multiplied_type(const Kernel& kernel) {
       kernel.buffers, [](const Buffer& buffer) { return buffer.dtype == DType::f64; });
   DType type = doubles ? DType::f64 : DType::f32;
   const auto narrow = [&](const Expr& e) {
-    if (e->kind == ExprKind::load && dtype_bytes(e.type()) < dtype_bytes(type)) type = e.type();
+    if (is<expr::Load>(e) && dtype_bytes(e.type()) < dtype_bytes(type)) type = e.type();
   };
-  visit(kernel.body, [&](const Stmt& block) {
-    if (block->kind != StmtKind::block || block->names.empty()) return;
-    visit(block, [&](const Stmt& s) {
-      if (s->kind == StmtKind::store) visit(s->value, narrow);
-    });
+  visit(kernel.body, [&](const Stmt& s) {
+    const auto* block = as<stmt::Block>(s);
+    if (!block || block->intrinsic.empty()) return;
+    for (const StoreRef& store : stores_of(block->body)) visit(store->value, narrow);
   });
   return type;
 }

@@ -16,8 +16,8 @@ struct Work {
 
 // Arithmetic, and elements read and written, of a scheduled kernel.
 struct ParallelOperations {
-  Stmt loop;
-  std::vector<const StmtNode*> around;  // loops, from the outside in
+  LoopRef loop;
+  std::vector<const stmt::Loop*> around;  // from the outside in
   Expr operations;
 };
 struct Operations {

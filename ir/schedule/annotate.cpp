@@ -10,7 +10,7 @@ namespace tw::sched {
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Annotate& s) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
-  StmtNode loop = *path.back();
+  stmt::Loop loop = get<stmt::Loop>(path.back());
   const auto same = std::ranges::find(loop.annotations, s.key, &Annotation::key);
   if (same != loop.annotations.end()) same->value = s.value;
   else loop.annotations.push_back({s.key, s.value});

@@ -27,8 +27,8 @@ Expected<Kernel> apply_checked(const Kernel& kernel, const Step& step, const Tar
   for (Buffer& buffer : checked.buffers) buffer.scope = "global";
   bool concurrent = !out.queues.empty();
   visit(out.body, [&](const Stmt& s) {
-    concurrent |= s->kind == StmtKind::roles || s->kind == StmtKind::barrier ||
-                  is_concurrent(s->loop_kind);
+    const auto* loop = as<stmt::Loop>(s);
+    concurrent |= is<stmt::Roles, stmt::Barrier>(s) || (loop && is_concurrent(loop->kind));
   });
   if (concurrent)  // what tokens and barriers ask for is not known to each primitive
     if (Error error = verify(checked))

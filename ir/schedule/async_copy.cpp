@@ -28,7 +28,7 @@ size_t own_statement(std::span<const Stmt> path) {
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::AsyncCopy& s) {
   TW_ASSIGN(std::vector<Stmt> path, stage_path(kernel, s.stage));
-  StmtNode store = *path.back();
+  stmt::Store store = get<stmt::Store>(path.back());
   const std::string queue = done_queue(s.stage);
   const bool copies = store.combiner == Combiner::none && !store.where.defined() &&
                       copied_load(store.value).defined();
@@ -41,19 +41,16 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::AsyncCopy& s) {
   size_t at = own_statement(path);
   const std::string per = innermost_concurrent(path);
   // Loops that exchange tokens hand on what each iteration has copied
-  while (at + 1 < path.size() && !find_path(path[at], is_token).empty()) ++at;
+  while (at + 1 < path.size() && contains(path[at], is_token)) ++at;
   // Each iteration waits for its own
   while (at > 0 && !innermost_concurrent(std::span(path).subspan(at)).empty()) ++at;
   store.async = true;
-  const Stmt copy = at + 1 == path.size() ? make_store(store)
-                                          : replace(path[at], path.back(), make_store(store));
-  StmtNode signal{.kind = StmtKind::signal, .label = queue, .async = true},
-      wait{.kind = StmtKind::wait, .label = queue};
+  const Stmt copy = replace(path[at], path.back(), make_store(std::move(store))),
+             signal = make_stmt(stmt::Signal{.queue = queue, .async = true}),
+             wait = make_stmt(stmt::Wait{.queue = queue});
   Kernel out = kernel;
   out.queues.push_back({queue, std::nullopt, 0, per});
-  out.body = replace(
-      kernel.body, path[at],
-      make_sequence({copy, make_stmt(std::move(signal)), make_stmt(std::move(wait))}));
+  out.body = replace(kernel.body, path[at], make_sequence({copy, signal, wait}));
   return out;
 }
 

@@ -12,23 +12,25 @@ namespace tw::sched {
 
 Error check_new_block(const Kernel& kernel, const std::string& name) {
   if (!is_name(name)) return illegal("a block cannot be called '{0}'", name);
-  if (find_path(kernel.body, [&](const StmtNode& s) {
-        return s.kind == StmtKind::block && s.label == name;
-      }).empty())
-    return Error::success();
-  return illegal("there is a block '{0}' already: names are unique in a kernel", name);
+  const bool taken = contains(kernel.body, [&](const StmtNode& s) {
+    const auto* block = as<stmt::Block>(s);
+    return block && block->name == name;
+  });
+  if (taken) return illegal("there is a block '{0}' already: names are unique in a kernel", name);
+  return Error::success();
 }
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Blockize& s) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
   TW_TRY(check_new_block(kernel, s.name));
-  for (const Stmt& around : path)
-    if (around != path.back() && around->kind == StmtKind::loop &&
-        around->loop_kind == LoopKind::vector)
-      return illegal("loop '{0}' is in the vector loop '{1}'", s.loop, around->var);
+  for (const Stmt& around : path) {
+    const auto* loop = as<stmt::Loop>(around);
+    if (around != path.back() && loop && loop->kind == LoopKind::vector)
+      return illegal("loop '{0}' is in the vector loop '{1}'", s.loop, loop->var);
+  }
   Kernel out = kernel;
   out.body = replace(kernel.body, path.back(),
-                     make_stmt({.kind = StmtKind::block, .body = {path.back()}, .label = s.name}));
+                     make_stmt(stmt::Block{.name = s.name, .intrinsic = {}, .body = path.back()}));
   return out;
 }
 

@@ -17,8 +17,8 @@ namespace {
 // stage.
 Expected<std::vector<Expr>> written_shape(const Kernel& kernel, BufferId buffer,
                                           const Stmt& reader_nest) {
-  std::vector<Stmt> writers;
-  for (const Stmt& store : stores_of(kernel.body))
+  std::vector<StoreRef> writers;
+  for (const StoreRef& store : stores_of(kernel.body))
     if (store->buffer == buffer) writers.push_back(store);
   const std::string& name = kernel.buffer(buffer).name;
   if (writers.empty()) return kernel.buffer(buffer).shape;
@@ -51,21 +51,19 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheRead& s) {
   buffer.scope = s.scope;
   out.buffers.push_back(buffer);
 
-  StmtNode copy{.kind = StmtKind::store};
-  copy.label = s.name;
-  copy.buffer = cached;
   const auto copy_var = [&](size_t dim) { return axis_name(s.name, std::to_string(dim)); };
-  for (size_t dim = 0; dim < extents.size(); ++dim) copy.indices.push_back(var(copy_var(dim)));
-  copy.value = load(*source, buffer.dtype, copy.indices);
-  Stmt nest = make_store(std::move(copy));
+  std::vector<Expr> at;
+  for (size_t dim = 0; dim < extents.size(); ++dim) at.push_back(var(copy_var(dim)));
+  Stmt nest = make_store(
+      {.label = s.name, .buffer = cached, .indices = at, .value = load(*source, buffer.dtype, at)});
   for (size_t dim = extents.size(); dim-- > 0;) {
     TW_TRY(check_new_loop(kernel, copy_var(dim)));
     nest = make_loop(copy_var(dim), extents[dim], std::move(nest));
   }
   const Stmt reader = rewrite_exprs(store, [&](const Expr& whole) {
     return rewrite(whole, [&](const Expr& e) {
-      return e->kind == ExprKind::load && e->buffer == *source ? load(cached, e->type, e->args)
-                                                               : Expr();
+      const auto* read = as<expr::Load>(e);
+      return read && read->buffer == *source ? load(cached, e->type, read->indices) : Expr();
     });
   });
   out.body = replace(kernel.body, path.front(),

@@ -22,18 +22,15 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheWrite& s) {
   buffer.scope = s.scope;
   out.buffers.push_back(buffer);
 
-  StmtNode compute = *stage.store;
+  stmt::Store compute = *stage.store;
   compute.label = s.name;
   compute.buffer = cached;
-  StmtNode copy{.kind = StmtKind::store};
-  copy.label = s.stage;
-  copy.buffer = old;
-  const auto copy_var = [&](const Stmt& loop) { return s.stage + "_" + loop->var; };
+  const auto copy_var = [&](const LoopRef& loop) { return s.stage + "_" + loop->var; };
+  std::vector<Expr> at;
   for (const int axis : stage.loop_of_dim)
-    copy.indices.push_back(axis < 0 ? Expr(0)
-                                    : var(copy_var(stage.spatial[static_cast<size_t>(axis)])));
-  copy.value = load(cached, buffer.dtype, copy.indices);
-  Stmt copy_nest = make_store(std::move(copy));
+    at.push_back(axis < 0 ? Expr(0) : var(copy_var(stage.spatial[static_cast<size_t>(axis)])));
+  Stmt copy_nest = make_store(
+      {.label = s.stage, .buffer = old, .indices = at, .value = load(cached, buffer.dtype, at)});
   for (size_t i = stage.spatial.size(); i-- > 0;) {
     TW_TRY(check_new_loop(kernel, copy_var(stage.spatial[i])));
     copy_nest = make_loop(copy_var(stage.spatial[i]), stage.spatial[i]->extent,

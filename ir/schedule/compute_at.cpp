@@ -34,19 +34,13 @@ namespace {
 
 // A copy under way reads its source until it is waited for, and an iteration writes where the one
 // before it did.
-Error check_copies(const StmtNode& loop, BufferId id, const std::string& name) {
-  for (const Stmt& store : stores_of(loop.body[0])) {
-    if (!store->async || !reads(store, id)) continue;
-    const std::string queue = done_queue(store->label);
-    const bool waited = !find_path(loop.body[0], [&](const StmtNode& s) {
-                           return s.kind == StmtKind::wait && s.label == queue;
-                         }).empty();
-    if (!waited)
+Error check_copies(const stmt::Loop& loop, BufferId id, const std::string& name) {
+  for (const StoreRef& store : stores_of(loop.body))
+    if (store->async && reads(store, id) && !waits_for(loop.body, done_queue(store->label)))
       return illegal(
           "the asynchronous copy of stage '{0}' reads '{1}', and is waited for outside of loop "
           "'{2}'",
           store->label, name, loop.var);
-  }
   return Error::success();
 }
 
@@ -55,18 +49,17 @@ Error check_copies(const StmtNode& loop, BufferId id, const std::string& name) {
 Expected<size_t> home_of(const Kernel& kernel, const LoweredStage& stage,
                          const std::vector<Stmt>& path, size_t readers) {
   const BufferId id = stage.store->buffer;
-  const std::string &loop = path.back()->var, &name = kernel.buffer(id).name;
+  const std::string &loop = get<stmt::Loop>(path.back()).var, &name = kernel.buffer(id).name;
   if (readers == 0) return illegal("nothing in loop '{0}' reads '{1}'", loop, name);
   std::optional<size_t> home;
   size_t in_stores = 0;
   bool passed = false;
-  for (const Stmt& store : stores_of(kernel.body)) {
+  for (const StoreRef& store : stores_of(kernel.body)) {
     size_t here = 0;
     visit_loads(store,
-                [&](const ExprNode& load, std::span<const Stmt>) { here += load.buffer == id; });
+                [&](const expr::Load& load, std::span<const Stmt>) { here += load.buffer == id; });
     in_stores += here;
-    const std::vector<Stmt> to = find_path(kernel.body,
-                                           [&](const StmtNode& s) { return &s == store.get(); });
+    const std::vector<Stmt> to = find_path(kernel.body, store);
     const auto common = static_cast<size_t>(std::ranges::mismatch(path, to).in1 - path.begin());
     passed |= common == path.size();
     if (here == 0 || common == path.size()) continue;
@@ -77,15 +70,15 @@ Expected<size_t> home_of(const Kernel& kernel, const LoweredStage& stage,
   }
   size_t all = 0;
   visit_loads(kernel.body,
-              [&](const ExprNode& load, std::span<const Stmt>) { all += load.buffer == id; });
+              [&](const expr::Load& load, std::span<const Stmt>) { all += load.buffer == id; });
   if (all != in_stores) return illegal("a loop extent or condition reads '{0}'", name);
   return home.value_or(path.size());
 }
 
-// Whether the iterations of `loops` together pass all of `whole`, `part` in each. Only the loop
+// True when the iterations of `loops` together pass all of `whole`, `part` in each. Only the loop
 // with the longest steps may have a free number of iterations.
-bool completes(const DimFootprint& whole, const DimFootprint& part, std::span<const Stmt> loops,
-               const Ranges& ranges) {
+bool completes(const DimFootprint& whole, const DimFootprint& part,
+               const std::vector<LoopRef>& loops, const Ranges& ranges) {
   if (part.whole) return true;
   const std::optional<int64_t> in_one = as_const(part.extent);
   if (!in_one) return false;
@@ -95,13 +88,13 @@ bool completes(const DimFootprint& whole, const DimFootprint& part, std::span<co
   };
   std::vector<Steps> terms;
   Expr rest = simplify(part.min - whole.min, ranges);
-  for (const Stmt& loop : loops) {
+  for (const LoopRef& loop : loops) {
     if (!uses_var(rest, loop->var)) continue;
     const auto term = linear_in(rest, loop->var);
     if (!term || term->coefficient < 1) return false;
     terms.push_back({term->coefficient, loop->extent});
   }
-  for (const Stmt& loop : loops) rest = simplify(substitute(rest, loop->var, Expr(0)), ranges);
+  for (const LoopRef& loop : loops) rest = simplify(substitute(rest, loop->var, Expr(0)), ranges);
   if (!is_const(rest, 0)) return false;
   std::ranges::sort(terms, {}, &Steps::coefficient);
   Expr covered = *in_one;
@@ -113,79 +106,87 @@ bool completes(const DimFootprint& whole, const DimFootprint& part, std::span<co
   return can_prove(le(whole.extent, covered), ranges);
 }
 
-// What readers behind the loop find: all that they read, when the last of `loops` is done.
-Error check_complete(const Kernel& kernel, BufferId id, std::span<const Stmt> loops,
+// Readers behind the loop at the end of `path` find all that they read, when it is done.
+Error check_complete(const Kernel& kernel, BufferId id, std::span<const Stmt> path,
                      const std::vector<DimFootprint>& kept, const std::vector<DimFootprint>& parts,
                      const Ranges& ranges) {
-  const std::string &name = kernel.buffer(id).name, &loop = loops.back()->var;
-  for (const Stmt& s : loops) {
-    if (s->kind != StmtKind::loop)
-      return illegal("'{0}' is read behind loop '{1}', which runs under a condition", name, loop);
-    if (s->role == AxisRole::scan ||
-        !(s->loop_kind == LoopKind::serial || s->loop_kind == LoopKind::unroll))
+  const std::string &name = kernel.buffer(id).name, &last = get<stmt::Loop>(path.back()).var;
+  std::vector<LoopRef> loops;
+  for (const Stmt& s : path) {
+    if (!is<stmt::Loop>(s))
+      return illegal("'{0}' is read behind loop '{1}', which runs under a condition", name, last);
+    const LoopRef& loop = loops.emplace_back(s);
+    if (loop->role == AxisRole::scan ||
+        !(loop->kind == LoopKind::serial || loop->kind == LoopKind::unroll))
       return illegal("'{0}' is read behind loop '{1}', and its parts are not made one by one", name,
-                     s->var);
+                     loop->var);
     size_t dims = 0;
-    for (const DimFootprint& part : parts) dims += uses_var(part.min, s->var);
+    for (const DimFootprint& part : parts) dims += uses_var(part.min, loop->var);
     if (dims > 1)
-      return illegal("loop '{0}' moves along several dimensions of '{1}'", s->var, name);
+      return illegal("loop '{0}' moves along several dimensions of '{1}'", loop->var, name);
   }
   for (size_t d = 0; d < parts.size(); ++d)
     if (!completes(kept[d], parts[d], loops, ranges))
       return illegal(
           "'{0}' is read behind loop '{1}', whose iterations do not complete its dimension {2}",
-          name, loop, d);
+          name, last, d);
   return Error::success();
 }
 
 Error check_target(const Kernel& kernel, const LoweredStage& stage, const std::vector<Stmt>& path) {
   const std::string& label = stage.store->label;
   const Buffer& buffer = kernel.buffer(stage.store->buffer);
-  const StmtNode& loop = *path.back();
+  const auto& loop = get<stmt::Loop>(path.back());
   if (buffer.role != BufferRole::temp)
     return illegal("stage '{0}' writes the parameter '{1}', which must be complete", label,
                    buffer.name);
   for (size_t i = 0; i < stage.scans.size(); ++i)
-    if (i + 1 >= path.size() || path[i] != stage.scans[i])
+    if (i + 1 >= path.size() || path[i] != stage.scans[i].stmt())
       return illegal(
           "stage '{0}' is in scan loop '{1}', loop '{2}' is not: it would see the last iteration "
           "only",
           label, stage.scans[i]->var, loop.var);
   if (std::ranges::find(path, stage.nest) != path.end())
     return illegal("loop '{0}' belongs to stage '{1}' itself", loop.var, label);
-  if (loop.loop_kind == LoopKind::vector)
+  if (loop.kind == LoopKind::vector)
     return illegal("loop '{0}' is a vector loop: nothing can be computed in it", loop.var);
   TW_TRY(check_movable(kernel, stage));
   TW_TRY(check_copies(loop, stage.store->buffer, buffer.name));
-  for (const Stmt& axis : stage.spatial)
+  for (const LoopRef& axis : stage.spatial)
     if (axis_name(label, axis->var) != axis->var)
       TW_TRY(check_new_loop(kernel, axis_name(label, axis->var)));
   return Error::success();
 }
 
-// The init of a combining stage under somebody else's reduce loops becomes a nest of its own.
-Expected<Stmt> separate_init(const Kernel& kernel, const Stmt& nest, const std::string& label) {
-  const std::vector<Stmt> path = find_path(
-      nest, [&](const StmtNode& s) { return s.kind == StmtKind::store; });
-  TW_TRY(check_new_stage(kernel, init_label(label)));
-  for (const Stmt& s : path)
-    if (s->kind == StmtKind::loop && s->role == AxisRole::spatial)
-      TW_TRY(check_new_loop(kernel, init_name(s->var)));
-  return make_sequence({init_nest(path), replace(nest, path.back(), without_init(path.back()))});
+bool is_reduce(const Stmt& s) {
+  const auto* loop = as<stmt::Loop>(s);
+  return loop && loop->role == AxisRole::reduce;
 }
 
-// What all stores in the loop's body that read the buffer ask for, as far as the body's own loops
-// do not decide it; undefined: nothing.
+// The init of a combining stage under somebody else's reduce loops becomes a nest of its own.
+Expected<Stmt> separate_init(const Kernel& kernel, const Stmt& nest, const std::string& label) {
+  const std::vector<Stmt> path = find_path(nest,
+                                           [](const StmtNode& s) { return is<stmt::Store>(s); });
+  TW_TRY(check_new_stage(kernel, init_label(label)));
+  for (const Stmt& s : path)
+    if (const auto* loop = as<stmt::Loop>(s); loop && loop->role == AxisRole::spatial)
+      TW_TRY(check_new_loop(kernel, init_name(loop->var)));
+  const Stmt update = without_init(get<stmt::Store>(path.back()));
+  return make_sequence({init_nest(path), replace(nest, path.back(), update)});
+}
+
+// The condition that all stores in the loop's body that read the buffer ask for, as far as the
+// body's own loops do not decide it; undefined: nothing.
 Expr asked_by_readers(const Stmt& body, BufferId id, const Ranges& outer) {
   std::optional<std::vector<Expr>> common;
-  for (const Stmt& store : stores_of(body)) {
+  for (const StoreRef& store : stores_of(body)) {
     if (!reads(store, id)) continue;
     Ranges ranges = outer;
     std::vector<std::string> own;
     for (const Stmt& s : path_to(body, store->label))
-      if (s->kind == StmtKind::loop) {
-        own.push_back(s->var);
-        add_range(ranges, *s);
+      if (const auto* loop = as<stmt::Loop>(s)) {
+        own.push_back(loop->var);
+        add_range(ranges, *loop);
       }
     if (!store->where.defined() || has_load(store->where) ||
         (store->init.defined() && has_load(store->init)))
@@ -206,8 +207,9 @@ Expr asked_by_readers(const Stmt& body, BufferId id, const Ranges& outer) {
 // A nest whose store is left out where `asked` does not hold.
 Stmt with_where(const Stmt& nest, const Expr& asked) {
   return rewrite(nest, [&](const Stmt& s) -> Stmt {
-    if (s->kind != StmtKind::store) return nullptr;
-    StmtNode store = *s;
+    const auto* found = as<stmt::Store>(s);
+    if (!found) return nullptr;
+    stmt::Store store = *found;
     store.where = logical_and(store.where, asked);
     return make_store(std::move(store));
   });
@@ -218,6 +220,7 @@ Stmt with_where(const Stmt& nest, const Expr& asked) {
 Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeAt& s) {
   TW_ASSIGN(LoweredStage stage, lowered_stage(kernel, s.stage, true));
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
+  const auto& loop = get<stmt::Loop>(path.back());
   const BufferId id = stage.store->buffer;
   TW_TRY(check_target(kernel, stage, path));
   const std::vector<Access> readers = accesses(kernel, id, path);
@@ -242,12 +245,9 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeAt& s) {
 
   const bool inside = home == path.size();  // all readers are in the loop
   Stmt nest = footprint_nest(stage, parts, outer, inside);
-  if (const Expr asked = inside ? asked_by_readers(path.back()->body[0], id, outer) : Expr();
-      asked.defined())
+  if (const Expr asked = inside ? asked_by_readers(loop.body, id, outer) : Expr(); asked.defined())
     nest = with_where(nest, asked);
-  const bool in_reduce = std::ranges::any_of(
-      path, [](const Stmt& p) { return p->kind == StmtKind::loop && p->role == AxisRole::reduce; });
-  if (in_reduce && stage.store->init.defined()) {
+  if (std::ranges::any_of(path, is_reduce) && stage.store->init.defined()) {
     TW_ASSIGN(nest, separate_init(kernel, nest, s.stage));
   }
   const auto shifted = [&](const Stmt& from) {
@@ -256,15 +256,14 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeAt& s) {
       return indices;
     });
   };
-  const StmtNode& loop = *path.back();
   if (inside) {
     Kernel moved = with_replaced(out, path,
-                                 with_body(loop, make_sequence({nest, shifted(loop.body[0])})));
+                                 with_body(path.back(), make_sequence({nest, shifted(loop.body)})));
     moved.body = replace(moved.body, stage.nest, nullptr);
     return moved;
   }
   Stmt root = replace(home_path.empty() ? kernel.body : home_path.back(), path.back(),
-                      with_body(loop, make_sequence({nest, loop.body[0]})));
+                      with_body(path.back(), make_sequence({nest, loop.body})));
   root = shifted(replace(root, stage.nest, nullptr));
   if (home_path.empty()) {
     out.body = simplify_tree(root, home_ranges);

@@ -16,22 +16,26 @@ Kernel without_buffer(const Kernel& kernel, BufferId gone) {
   };
   out.body = rewrite_exprs(kernel.body, [&](const Expr& whole) {
     return rewrite(whole, [&](const Expr& e) {
-      return e->kind == ExprKind::load ? load(moved(e->buffer), e->type, e->args) : Expr();
+      const auto* read = as<expr::Load>(e);
+      return read ? load(moved(read->buffer), e->type, read->indices) : Expr();
     });
   });
+  const auto access = [&](auto kind) {
+    if (kind.buffer == gone) return make_sequence({});  // a prefetch of it
+    kind.buffer = moved(kind.buffer);
+    return make_stmt(std::move(kind));
+  };
   out.body = rewrite(out.body, [&](const Stmt& s) -> Stmt {
-    if (s->kind != StmtKind::store && s->kind != StmtKind::prefetch) return nullptr;
-    if (s->buffer == gone) return make_sequence({});  // a prefetch of it
-    StmtNode node = *s;
-    node.buffer = moved(node.buffer);
-    return make_stmt(std::move(node));
+    if (const auto* store = as<stmt::Store>(s)) return access(*store);
+    if (const auto* prefetch = as<stmt::Prefetch>(s)) return access(*prefetch);
+    return nullptr;
   });
   return out;
 }
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeInline& s) {
   TW_ASSIGN(LoweredStage stage, lowered_stage(kernel, s.stage));
-  const StmtNode& store = *stage.store;
+  const stmt::Store& store = *stage.store;
   const Buffer& buffer = kernel.buffer(store.buffer);
   if (buffer.role != BufferRole::temp)
     return illegal("stage '{0}' writes the parameter '{1}', which must be stored", s.stage,
@@ -44,12 +48,12 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeInline& s) 
 
   const Expr typed = store.value.type() == buffer.dtype ? store.value
                                                         : cast(buffer.dtype, store.value);
-  const auto inlined = [&](const Expr& e) {
+  const auto inlined = [&](const expr::Load& read) {
     Expr value = typed;
-    for (size_t dim = 0; dim < e->args.size(); ++dim)
+    for (size_t dim = 0; dim < read.indices.size(); ++dim)
       if (stage.loop_of_dim[dim] >= 0)
         value = substitute(value, stage.spatial[static_cast<size_t>(stage.loop_of_dim[dim])]->var,
-                           e->args[dim]);
+                           read.indices[dim]);
     return value;
   };
   Kernel out = kernel;
@@ -57,7 +61,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeInline& s) 
   if (!reads(out.body, store.buffer)) return illegal("nothing reads '{0}'", buffer.name);
   out.body = rewrite_exprs(out.body, [&](const Expr& whole) {
     return rewrite(whole, [&](const Expr& e) {
-      return e->kind == ExprKind::load && e->buffer == store.buffer ? inlined(e) : Expr();
+      const auto* read = as<expr::Load>(e);
+      return read && read->buffer == store.buffer ? inlined(*read) : Expr();
     });
   });
   out.body = simplify_tree(out.body, ranges_of(kernel, {}));

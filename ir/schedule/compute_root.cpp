@@ -19,21 +19,31 @@ namespace tw::sched {
 namespace {
 
 bool only_writes(const Stmt& s, BufferId buffer) {
-  const std::vector<Stmt> stores = stores_of(s);
-  return !stores.empty() &&
-         std::ranges::all_of(stores, [&](const Stmt& store) { return store->buffer == buffer; });
+  const std::vector<StoreRef> stores = stores_of(s);
+  return !stores.empty() && std::ranges::all_of(stores, [&](const StoreRef& store) {
+    return store->buffer == buffer;
+  });
 }
 
-Stmt block_of(const Stmt& s) {
-  return s->body.size() == 1 && s->body[0]->kind == StmtKind::sequence ? s->body[0] : nullptr;
+// The sequence in a statement; none: it has another body.
+Ref<stmt::Sequence> sequence_in(const Stmt& s) {
+  const std::span<const Stmt> inside = children(s);
+  return inside.size() == 1 && is<stmt::Sequence>(inside[0]) ? Ref<stmt::Sequence>(inside[0])
+                                                             : Ref<stmt::Sequence>();
+}
+
+// The loop's variable; empty for other statements
+std::string var_of(const Stmt& s) {
+  const auto* loop = as<stmt::Loop>(s);
+  return loop ? loop->var : "";
 }
 
 // How many of the path's statements are around the place where the stage stands beside its readers;
 // 0: nowhere.
 size_t depth_beside_readers(const std::vector<Stmt>& path, BufferId buffer) {
   for (size_t depth = path.size() - 1; depth > 0; --depth) {
-    const Stmt block = block_of(path[depth - 1]);
-    if (block && std::ranges::any_of(block->body, [&](const Stmt& s) {
+    const auto sequence = sequence_in(path[depth - 1]);
+    if (sequence && std::ranges::any_of(sequence->body, [&](const Stmt& s) {
           return !only_writes(s, buffer) && reads(s, buffer);
         }))
       return depth;
@@ -43,66 +53,59 @@ size_t depth_beside_readers(const std::vector<Stmt>& path, BufferId buffer) {
 
 // Behind a loop, what its last iteration leaves may be read: kept by a compute_at.
 Error check_kept(const Kernel& kernel, const std::vector<Stmt>& path, size_t depth) {
-  const BufferId buffer = path.back()->buffer;
+  const BufferId buffer = get<stmt::Store>(path.back()).buffer;
   for (size_t outer = 1; outer < depth; ++outer) {
-    const Stmt block = block_of(path[outer - 1]);
-    for (const Stmt& child : block ? block->body : std::vector<Stmt>()) {
-      const bool around = !find_path(child, [&](const StmtNode& n) {
-                             return &n == path.back().get();
-                           }).empty();
-      if (!around && reads(child, buffer))
+    const auto sequence = sequence_in(path[outer - 1]);
+    if (!sequence) continue;
+    for (const Stmt& child : sequence->body)
+      if (!contains(child, path.back()) && reads(child, buffer))
         return illegal("'{0}' is read behind loop '{1}' too", kernel.buffer(buffer).name,
-                       path[depth - 1]->var);
-    }
+                       var_of(path[depth - 1]));
   }
   return Error::success();
 }
 
 Error check_hoist(const Kernel& kernel, std::span<const Stmt> around,
-                  const std::vector<Stmt>& moved, const StmtNode& store) {
+                  const std::vector<Stmt>& moved, const stmt::Store& store) {
   const Buffer& buffer = kernel.buffer(store.buffer);
   if (buffer.role != BufferRole::temp)
     return illegal("stage '{0}' writes the parameter '{1}'", store.label, buffer.name);
   const Stmt nest = make_sequence(moved);
-  for (const Stmt& own : stores_of(nest))
+  for (const StoreRef& own : stores_of(nest))
     if (own->async)
       return illegal("the copies of stage '{0}' are asynchronous, with a wait where it stands",
                      own->label);
-  const auto is_moved = [&](const Stmt& s) {
-    return !find_path(nest, [&](const StmtNode& n) { return &n == s.get(); }).empty();
-  };
-  for (const Stmt& other : stores_of(kernel.body)) {
-    if (is_moved(other)) continue;
+  for (const StoreRef& other : stores_of(kernel.body)) {
+    if (contains(nest, other)) continue;
     if (other->buffer == store.buffer)
       return illegal("stage '{0}' writes '{1}' too", other->label, buffer.name);
-    const bool inside = !find_path(around.front(), [&](const StmtNode& n) {
-                           return &n == other.get();
-                         }).empty();
-    if (inside && reads(nest, other->buffer))
+    if (contains(around.front(), other) && reads(nest, other->buffer))
       return illegal(
           "stage '{0}' reads '{1}', which stage '{2}' makes in the same nest: move that first",
           store.label, kernel.buffer(other->buffer).name, other->label);
   }
   if (reads(replace(kernel.body, around.front(), nullptr), store.buffer))
-    return illegal("'{0}' is read outside of loop '{1}'", buffer.name, around.front()->var);
+    return illegal("'{0}' is read outside of loop '{1}'", buffer.name, var_of(around.front()));
   for (const Stmt& s : around) {
-    if (s->kind == StmtKind::if_then && has_load(s->condition))
-      return illegal("a condition around stage '{0}' reads a buffer", store.label);
-    if (s->kind != StmtKind::if_then && s->kind != StmtKind::loop)
-      return illegal("stage '{0}' is in a block or role", store.label);
-    if (s->kind != StmtKind::loop) continue;
-    if (s->role == AxisRole::scan)
-      return illegal("stage '{0}' is in the scan '{1}'", store.label, s->var);
-    if (s->role == AxisRole::reduce &&
-        std::ranges::any_of(stores_of(nest), [](const Stmt& n) { return n->init.defined(); }))
+    if (const auto* guard = as<stmt::If>(s)) {
+      if (has_load(guard->condition))
+        return illegal("a condition around stage '{0}' reads a buffer", store.label);
+      continue;
+    }
+    const auto* loop = as<stmt::Loop>(s);
+    if (!loop) return illegal("stage '{0}' is in a block or role", store.label);
+    if (loop->role == AxisRole::scan)
+      return illegal("stage '{0}' is in the scan '{1}'", store.label, loop->var);
+    if (loop->role == AxisRole::reduce &&
+        std::ranges::any_of(stores_of(nest), [](const StoreRef& n) { return n->init.defined(); }))
       return illegal("the init of stage '{0}' is inside of the reduce loop '{1}'", store.label,
-                     s->var);
-    if (is_concurrent(s->loop_kind))
+                     loop->var);
+    if (is_concurrent(loop->kind))
       return illegal("stage '{0}' is in the {1} loop '{2}'", store.label,
-                     loop_kind_name(s->loop_kind), s->var);
-    for (const Stmt& other : around)
-      if (other->kind == StmtKind::loop && uses_var(s->extent, other->var))
-        return illegal("the extent of loop '{0}' depends on '{1}'", s->var, other->var);
+                     loop_kind_name(loop->kind), loop->var);
+    for (const Stmt& another : around)
+      if (const auto* other = as<stmt::Loop>(another); other && uses_var(loop->extent, other->var))
+        return illegal("the extent of loop '{0}' depends on '{1}'", loop->var, other->var);
   }
   return Error::success();
 }
@@ -111,15 +114,15 @@ Error check_hoist(const Kernel& kernel, std::span<const Stmt> around,
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeRoot& s) {
   TW_ASSIGN(std::vector<Stmt> path, stage_path(kernel, s.stage));
-  const StmtNode store = *path.back();
+  const auto& store = get<stmt::Store>(path.back());
   const size_t depth = depth_beside_readers(path, store.buffer);
   if (depth == 0) return illegal("stage '{0}' is in no loop together with a reader", s.stage);
   TW_TRY(check_kept(kernel, path, depth));
   const std::span<const Stmt> around(path.data(), depth);
-  const Stmt block = block_of(path[depth - 1]);
+  const auto sequence = sequence_in(path[depth - 1]);
   std::vector<Stmt> moved, rest;
   bool read = false;
-  for (const Stmt& child : block->body) {
+  for (const Stmt& child : sequence->body) {
     const bool moves = only_writes(child, store.buffer);
     if (moves && read)
       return illegal("'{0}' is written again after it is read in the loop",
@@ -133,13 +136,13 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeRoot& s) {
   Buffer& buffer = out.buffer(store.buffer);
   if (buffer.scope == "stack" || buffer.scope == "thread" || buffer.scope == "register")
     buffer.scope = "global";
-  std::vector<Expr> shape, here, there;
+  std::vector<Expr> shape, here;
   for (const Stmt& a : around) {
-    if (a->kind != StmtKind::loop) continue;
-    TW_TRY(check_new_loop(kernel, axis_name(s.stage, a->var)));
-    shape.push_back(a->extent);
-    here.push_back(var(a->var));
-    there.push_back(var(axis_name(s.stage, a->var)));
+    const auto* loop = as<stmt::Loop>(a);
+    if (!loop) continue;
+    TW_TRY(check_new_loop(kernel, axis_name(s.stage, loop->var)));
+    shape.push_back(loop->extent);
+    here.push_back(var(loop->var));
   }
   buffer.shape.insert(buffer.shape.begin(), shape.begin(), shape.end());
   const auto with_prefix = [](const std::vector<Expr>& prefix) {
@@ -149,18 +152,18 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeRoot& s) {
     };
   };
   Stmt nest = map_accesses(make_sequence(moved), store.buffer, with_prefix(here));
-  for (size_t i = depth; i-- > 0;)
-    nest = around[i]->kind == StmtKind::loop ? make_loop(around[i]->var, around[i]->extent, nest)
-                                             : with_body(*around[i], nest);
-  // names: those of the loops around belong to the reader
+  for (size_t i = depth; i-- > 0;) {
+    const auto* loop = as<stmt::Loop>(around[i]);
+    nest = loop ? make_loop(loop->var, loop->extent, nest) : with_body(around[i], nest);
+  }
+  // The loops around keep their names for the reader
   nest = rewrite(nest, [&](const Stmt& n) -> Stmt {
-    if (n->kind != StmtKind::loop ||
-        std::ranges::none_of(around, [&](const Stmt& a) { return a->var == n->var; }))
-      return nullptr;
-    const std::string name = axis_name(s.stage, n->var);
-    return make_loop(name, n->extent, substitute(n->body[0], n->var, var(name)));
+    const auto* loop = as<stmt::Loop>(n);
+    if (!loop || std::ranges::find(around, loop->var, var_of) == around.end()) return nullptr;
+    const std::string name = axis_name(s.stage, loop->var);
+    return make_loop(name, loop->extent, substitute(loop->body, loop->var, var(name)));
   });
-  const Stmt reader = replace(around.front(), block,
+  const Stmt reader = replace(around.front(), sequence.stmt(),
                               map_accesses(make_sequence(rest), store.buffer, with_prefix(here)));
   out.body = without_stale_prefetches(
       out, replace(kernel.body, around.front(), make_sequence({nest, reader})));

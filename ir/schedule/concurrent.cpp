@@ -24,33 +24,33 @@ constexpr int64_t kMaxVirtualThreads = 64;
 
 Expected<Kernel> mark(const Kernel& kernel, std::span<const Stmt> path, LoopKind kind,
                       const std::string& axis, const Target* target) {
-  StmtNode loop = *path.back();
+  stmt::Loop loop = get<stmt::Loop>(path.back());
   if (loop.role != AxisRole::spatial)
     return illegal("loop '{0}' is a {1} loop: only spatial loops can run at the same time",
                    loop.var, axis_role_name(loop.role));
   for (const Stmt& s : path.first(path.size() - 1))
-    if (s->kind == StmtKind::loop &&
-        (s->loop_kind == LoopKind::vector || s->loop_kind == LoopKind::unroll))
+    if (const auto* around = as<stmt::Loop>(s);
+        around && (around->kind == LoopKind::vector || around->kind == LoopKind::unroll))
       return illegal("loop '{0}' is inside of the {1} loop '{2}'", loop.var,
-                     loop_kind_name(s->loop_kind), s->var);
-  const bool waits = !find_path(loop.body[0], [](const StmtNode& n) {
-                        return n.kind == StmtKind::signal && n.async;
-                      }).empty();
-  const std::vector<Stmt> copies = find_path(
-      loop.body[0], [](const StmtNode& n) { return n.kind == StmtKind::store && n.async; });
-  if (!copies.empty() && !waits && kind != LoopKind::bind)
+                     loop_kind_name(around->kind), around->var);
+  const bool waits = contains(loop.body, [](const StmtNode& n) {
+    const auto* signal = as<stmt::Signal>(n);
+    return signal && signal->async;
+  });
+  const std::vector<StoreRef> stores = stores_of(loop.body);
+  const auto copy = std::ranges::find_if(stores,
+                                         [](const StoreRef& store) { return store->async; });
+  if (copy != stores.end() && !waits && kind != LoopKind::bind)
     return illegal(
         "the asynchronous copies of stage '{0}' in loop '{1}' are waited for outside of it",
-        copies.back()->label, loop.var);
+        (*copy)->label, loop.var);
   const Stmt outside = replace(kernel.body, path.back(), nullptr);
   for (const TokenQueue& queue : kernel.queues) {
-    const auto is_use = [&](const StmtNode& n) {
-      return (n.kind == StmtKind::signal || n.kind == StmtKind::wait) && n.label == queue.name;
-    };
-    if (!find_path(loop.body[0], is_use).empty() && !find_path(outside, is_use).empty())
+    const auto is_use = [&](const StmtNode& n) { return queue_of(n) == queue.name; };
+    if (contains(loop.body, is_use) && contains(outside, is_use))
       return illegal("tokens of '{0}' order the iterations of loop '{1}'", queue.name, loop.var);
   }
-  loop.loop_kind = kind;
+  loop.kind = kind;
   loop.axis = axis;
   Kernel out = kernel;
   out.body = replace(kernel.body, path.back(), make_stmt(std::move(loop)));
@@ -64,8 +64,9 @@ Expected<Kernel> mark(const Kernel& kernel, std::span<const Stmt> path, LoopKind
 Expected<Kernel> apply_step(const Kernel& kernel, const step::VirtualThread& s,
                             const Target* target) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
-  TW_TRY(check_serial(*path.back()));
-  const std::optional<int64_t> extent = as_const(path.back()->extent);
+  const auto& loop = get<stmt::Loop>(path.back());
+  TW_TRY(check_serial(loop));
+  const std::optional<int64_t> extent = as_const(loop.extent);
   if (!extent || *extent > kMaxVirtualThreads)
     return illegal(
         "the extent of loop '{0}' must be a constant of at most {1} to be one of virtual threads",
@@ -75,7 +76,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::VirtualThread& s,
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Bind& s, const Target* target) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
-  TW_TRY(check_serial(*path.back()));
+  const auto& loop = get<stmt::Loop>(path.back());
+  TW_TRY(check_serial(loop));
   const DeviceAxis* axis = target ? target->find_axis(s.axis) : nullptr;
   if (!axis) {
     std::string known;
@@ -84,13 +86,16 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Bind& s, const Tar
     return illegal("the target has no axis '{0}': {1}", s.axis,
                    known.empty() ? "it has none" : "it has " + known);
   }
-  const std::optional<int64_t> extent = as_const(path.back()->extent);
+  const std::optional<int64_t> extent = as_const(loop.extent);
   if (axis->max > 0 && (!extent || *extent > axis->max))
     return illegal("loop '{0}' must have a constant extent of at most {1} to be bound to {2}",
                    s.loop, axis->max, s.axis);
-  const auto same = [&](const StmtNode& n) { return n.kind == StmtKind::loop && n.axis == s.axis; };
+  const auto same = [&](const StmtNode& n) {
+    const auto* other = as<stmt::Loop>(n);
+    return other && other->axis == s.axis;
+  };
   const bool around = std::ranges::any_of(path, [&](const Stmt& n) { return same(*n); });
-  if (around || !find_path(path.back()->body[0], same).empty())
+  if (around || contains(loop.body, same))
     return illegal("another loop of the nest is bound to {0} already", s.axis);
   return mark(kernel, path, LoopKind::bind, s.axis, target);
 }

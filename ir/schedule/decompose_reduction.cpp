@@ -14,36 +14,37 @@
 namespace tw::sched {
 
 Stmt init_nest(std::span<const Stmt> path) {
-  StmtNode store = *path.back();
+  stmt::Store store = get<stmt::Store>(path.back());
   store.label = init_label(store.label);
   store.value = store.init;
   store.init = store.where = Expr();
   store.combiner = Combiner::none;
   Stmt nest = make_store(std::move(store));
   for (size_t i = path.size() - 1; i-- > 0;) {
-    const StmtNode& s = *path[i];
-    if (s.kind == StmtKind::if_then) nest = make_if(s.condition, std::move(nest));
-    if (s.kind == StmtKind::loop && s.role != AxisRole::reduce)
-      nest = make_loop(init_name(s.var), s.extent, substitute(nest, s.var, var(init_name(s.var))),
-                       s.loop_kind, s.role);
+    if (const auto* guard = as<stmt::If>(path[i])) nest = make_if(guard->condition, nest);
+    const auto* loop = as<stmt::Loop>(path[i]);
+    if (!loop || loop->role == AxisRole::reduce) continue;
+    const std::string name = init_name(loop->var);
+    nest = make_loop(name, loop->extent, substitute(nest, loop->var, var(name)), loop->kind,
+                     loop->role);
   }
   return nest;
 }
 
-Stmt without_init(const Stmt& store) {
-  StmtNode out = *store;
+Stmt without_init(const stmt::Store& store) {
+  stmt::Store out = store;
   out.init = Expr();
   return make_store(std::move(out));
 }
 
-// Whether all that the loop's variable does is to count the slots of a ring, fewer than iterations.
-static bool in_slots(const StmtNode& store, const StmtNode& loop) {
+// The loop's variable does nothing but count the slots of a ring, fewer than iterations.
+static bool in_slots(const stmt::Store& store, const stmt::Loop& loop) {
   bool slots = false;
   for (const Expr& index : store.indices) {
     if (!uses_var(index, loop.var)) continue;
-    const bool mod = index->kind == ExprKind::binary && index->binary == BinaryOp::floor_mod;
-    if (!mod || (as_const(loop.extent) && as_const(index->args[1]) &&
-                 *as_const(loop.extent) <= *as_const(index->args[1])))
+    const auto* slot = as_binary(index, BinaryOp::floor_mod);
+    if (!slot || (as_const(loop.extent) && as_const(slot->b) &&
+                  *as_const(loop.extent) <= *as_const(slot->b)))
       return false;
     slots = true;
   }
@@ -52,47 +53,51 @@ static bool in_slots(const StmtNode& store, const StmtNode& loop) {
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::DecomposeReduction& s) {
   TW_ASSIGN(std::vector<Stmt> path, stage_path(kernel, s.stage));
-  const Stmt store = path.back();
-  if (!store->init.defined()) return illegal("stage '{0}' has no init to decompose", s.stage);
-  const auto at = std::ranges::find_if(
-      path, [&](const Stmt& l) { return l->kind == StmtKind::loop && l->var == s.loop; });
+  const auto& store = get<stmt::Store>(path.back());
+  if (!store.init.defined()) return illegal("stage '{0}' has no init to decompose", s.stage);
+  const auto at = std::ranges::find_if(path, [&](const Stmt& around) {
+    const auto* loop = as<stmt::Loop>(around);
+    return loop && loop->var == s.loop;
+  });
   if (at == path.end()) return illegal("stage '{0}' is not in a loop '{1}'", s.stage, s.loop);
   for (auto it = path.begin(); it != at; ++it)
-    if ((*it)->kind == StmtKind::loop && (*it)->role == AxisRole::reduce)
+    if (const auto* outer = as<stmt::Loop>(*it); outer && outer->role == AxisRole::reduce)
       return illegal(
           "the reduce loop '{0}' is outside of loop '{1}': the init would run in each of its "
           "iterations",
-          (*it)->var, s.loop);
+          outer->var, s.loop);
   std::vector<std::string> reduced;
   for (auto it = at; it + 1 != path.end(); ++it) {
-    const StmtNode& inner = **it;
-    if (inner.kind == StmtKind::if_then) {
+    const auto* inner = as<stmt::Loop>(*it);
+    if (const auto* guard = as<stmt::If>(*it)) {
       for (const std::string& var : reduced)
-        if (uses_var(inner.condition, var))
+        if (uses_var(guard->condition, var))
           return illegal("the condition around stage '{0}' depends on the reduce loop '{1}'",
                          s.stage, var);
-      if (has_load(inner.condition))
+      if (has_load(guard->condition))
         return illegal("the condition around stage '{0}' reads a buffer", s.stage);
-    } else if (inner.role == AxisRole::reduce) {
-      reduced.push_back(inner.var);
+    } else if (inner && inner->role == AxisRole::reduce) {
+      reduced.push_back(inner->var);
     } else {
-      const bool index = std::ranges::any_of(store->indices,
-                                             [&](const Expr& e) { return uses_var(e, inner.var); });
-      if (index && in_slots(*store, inner))
+      const std::string name = inner ? inner->var : "";  // a block and roles have none
+      const bool index = inner && std::ranges::any_of(store.indices, [&](const Expr& e) {
+                           return uses_var(e, name);
+                         });
+      if (index && in_slots(store, *inner))
         return illegal(
             "iterations of loop '{0}' share the slots of stage '{1}': the init must stay "
             "inside it",
-            inner.var, s.stage);
-      if (inner.role == AxisRole::scan || (!index && !is_const(inner.extent, 1)))
-        return illegal("loop '{0}' is no index of stage '{1}': the init must stay inside it",
-                       inner.var, s.stage);
-      TW_TRY(check_new_loop(kernel, init_name(inner.var)));
+            name, s.stage);
+      if (!inner || inner->role == AxisRole::scan || (!index && !is_const(inner->extent, 1)))
+        return illegal("loop '{0}' is no index of stage '{1}': the init must stay inside it", name,
+                       s.stage);
+      TW_TRY(check_new_loop(kernel, init_name(name)));
     }
   }
   TW_TRY(check_new_stage(kernel, init_label(s.stage)));
 
   const std::vector<Stmt> loop_path(path.begin(), at + 1);
-  const Stmt update = replace(*at, store, without_init(store));
+  const Stmt update = replace(*at, path.back(), without_init(store));
   return with_replaced(kernel, loop_path, make_sequence({init_nest({at, path.end()}), update}));
 }
 

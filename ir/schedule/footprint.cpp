@@ -6,15 +6,12 @@ namespace tw::sched {
 
 std::vector<Access> accesses(const Kernel& kernel, BufferId buffer, const std::vector<Stmt>& path) {
   std::vector<Access> found;
-  visit_loads(path.empty() ? kernel.body : path.back()->body[0],
-              [&](const ExprNode& load, std::span<const Stmt> scope) {
+  visit_loads(path.empty() ? kernel.body : children(path.back())[0],
+              [&](const expr::Load& load, std::span<const Stmt> scope) {
                 if (load.buffer != buffer) return;
-                Access access{load.args, {}, ranges_of(kernel, path)};
-                for (const Stmt& s : scope) {
-                  if (s->kind != StmtKind::loop) continue;
-                  add_range(access.inner, *s);
-                  add_range(access.all, *s);
-                }
+                Access access{load.indices, {}, ranges_of(kernel, path)};
+                add_ranges(access.inner, scope);
+                add_ranges(access.all, scope);
                 found.push_back(std::move(access));
               });
   return found;
@@ -68,16 +65,16 @@ Stmt footprint_nest(const LoweredStage& stage, const std::vector<DimFootprint>& 
                     const Ranges& outer, bool shrunk) {
   const std::string& label = stage.store->label;
   struct Axis {
-    Stmt loop;
+    LoopRef loop;
     Expr extent, guard;
   };
   std::vector<Axis> axes;
-  StmtNode store = *stage.store;
+  stmt::Store store = *stage.store;
   std::vector<std::pair<std::string, Expr>> values;  // of the old spatial variables
   Ranges ranges = outer;
   for (size_t a = 0; a < stage.spatial.size(); ++a) {
     const auto dim = std::ranges::find(stage.loop_of_dim, static_cast<int>(a));
-    const Stmt& loop = stage.spatial[a];
+    const LoopRef& loop = stage.spatial[a];
     if (dim == stage.loop_of_dim.end()) {  // of extent 1, no index
       values.emplace_back(loop->var, Expr(0));
       continue;

@@ -16,7 +16,7 @@ struct Access {
   Ranges inner, all;
 };
 
-// Loads of the buffer in the body of the loop at the end of `path`; empty: in the kernel.
+// Loads of the buffer in the body of the loop or if at the end of `path`; empty: in the kernel.
 std::vector<Access> accesses(const Kernel& kernel, BufferId buffer, const std::vector<Stmt>& path);
 // Constant extent, or the whole domain where no such interval can be shown. `outer`: ranges in
 // scope at the loop's body.

@@ -12,14 +12,17 @@ namespace tw::sched {
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Fuse& s) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.outer));
   TW_ASSIGN(std::vector<Stmt> inner_path, loop_path(kernel, s.inner));
-  const StmtNode& outer = *path.back();
-  const StmtNode& inner = *inner_path.back();
+  const auto& outer = get<stmt::Loop>(path.back());
+  const auto& inner = get<stmt::Loop>(inner_path.back());
   TW_TRY(check_serial(outer));
   TW_TRY(check_serial(inner));
   TW_TRY(check_new_loop(kernel, s.fused));
   std::vector<Expr> conditions;
-  Stmt at = outer.body[0];
-  for (; at->kind == StmtKind::if_then; at = at->body[0]) conditions.push_back(at->condition);
+  Stmt at = outer.body;
+  while (const auto* guard = as<stmt::If>(at)) {
+    conditions.push_back(guard->condition);
+    at = guard->body;
+  }
   if (at != inner_path.back())
     return illegal("loop '{0}' is not the only statement in loop '{1}'", s.inner, s.outer);
   if (outer.role != inner.role)
@@ -32,7 +35,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Fuse& s) {
       return illegal("the condition between loops '{0}' and '{1}' reads a buffer", s.outer,
                      s.inner);
 
-  Stmt body = inner.body[0];
+  Stmt body = inner.body;
   for (size_t i = conditions.size(); i-- > 0;) body = make_if(conditions[i], std::move(body));
   body = substitute(body, s.outer, floor_div(var(s.fused), inner.extent));
   body = substitute(body, s.inner, floor_mod(var(s.fused), inner.extent));

@@ -8,29 +8,35 @@ namespace {
 
 class Interleaver {
  public:
-  explicit Interleaver(const StmtNode& thread) : thread_(thread) {}
+  explicit Interleaver(const stmt::Loop& thread) : thread_(thread) {}
 
   Stmt spread(const Stmt& s) {
-    const bool loop = s->kind == StmtKind::loop && !uses_var(s->extent, thread_.var) &&
-                      (s->loop_kind == LoopKind::serial || s->loop_kind == LoopKind::unroll ||
-                       is_concurrent(s->loop_kind));
-    if (loop || (s->kind == StmtKind::if_then && !uses_var(s->condition, thread_.var) &&
-                 !sched::has_load(s->condition)))
-      return with_body(*s, spread(s->body[0]));
-    if (s->kind != StmtKind::sequence) return one(s);
+    if (is_common(s)) return with_body(s, spread(body_of(s)));
+    const auto* sequence = as<stmt::Sequence>(s);
+    if (!sequence) return one(s);
     std::vector<Stmt> body;
-    for (const Stmt& child : s->body) body.push_back(spread(child));
+    for (const Stmt& child : sequence->body) body.push_back(spread(child));
     return make_sequence(std::move(body));
   }
 
  private:
+  // All threads take the loop or the if in the same way.
+  bool is_common(const Stmt& s) const {
+    if (const auto* loop = as<stmt::Loop>(s))
+      return !uses_var(loop->extent, thread_.var) &&
+             (loop->kind == LoopKind::serial || loop->kind == LoopKind::unroll ||
+              is_concurrent(loop->kind));
+    const auto* guard = as<stmt::If>(s);
+    return guard && !uses_var(guard->condition, thread_.var) && !sched::has_load(guard->condition);
+  }
+
   Stmt one(const Stmt& s) {
     const std::string name = copies_++ == 0 ? thread_.var
                                             : thread_.var + "." + std::to_string(copies_ - 1);
     return make_loop(name, thread_.extent, substitute(s, thread_.var, var(name)), LoopKind::unroll);
   }
 
-  const StmtNode& thread_;
+  const stmt::Loop& thread_;
   int copies_ = 0;
 };
 
@@ -40,11 +46,12 @@ Kernel interleave_virtual_threads(const Kernel& kernel) {
   Kernel out = kernel;
   for (;;) {
     const std::vector<Stmt> path = sched::find_path(out.body, [](const StmtNode& s) {
-      return s.kind == StmtKind::loop && s.loop_kind == LoopKind::vthread;
+      const auto* loop = as<stmt::Loop>(s);
+      return loop && loop->kind == LoopKind::vthread;
     });
     if (path.empty()) return out;
-    const Stmt& thread = path.back();
-    Stmt body = thread->body[0];
+    const LoopRef thread(path.back());
+    Stmt body = thread->body;
     for (size_t b = 0; b < out.buffers.size(); ++b) {
       Buffer& buffer = out.buffers[b];
       if (buffer.per != thread->var) continue;

@@ -9,28 +9,28 @@ using sched::illegal;
 namespace {
 
 struct Nest {
-  std::vector<Stmt> loops;
-  Stmt store;
+  std::vector<LoopRef> loops;
+  StoreRef store;
 };
 
 Expected<Nest> nest_of(Stmt s, const char* whose) {
   Nest nest;
-  for (; s->kind == StmtKind::loop; s = s->body[0]) nest.loops.push_back(s);
-  if (s->kind != StmtKind::store) return illegal("{0} is no perfect nest around one store", whose);
-  nest.store = s;
+  for (; is<stmt::Loop>(s); s = nest.loops.back()->body) nest.loops.emplace_back(s);
+  if (!is<stmt::Store>(s)) return illegal("{0} is no perfect nest around one store", whose);
+  nest.store = StoreRef(s);
   return nest;
 }
 
 // In elements, of the axes from the last one on whose extent is not constant; undefined where the
 // indices in front of these move with one of the loops.
 Expr flat_index(const Buffer& buffer, const std::vector<Expr>& indices,
-                const std::vector<Stmt>& loops, const Ranges& ranges) {
+                const std::vector<LoopRef>& loops, const Ranges& ranges) {
   size_t first = 0;
   for (size_t d = 1; d < indices.size(); ++d)
     if (!as_const(buffer.shape[d])) first = d;
   for (size_t d = 0; d < first; ++d) {
     const Expr index = simplify(indices[d], ranges);
-    for (const Stmt& loop : loops)
+    for (const LoopRef& loop : loops)
       if (uses_var(index, loop->var)) return Expr();
   }
   Expr flat = 0;
@@ -52,16 +52,16 @@ class Matcher {
       return illegal("the instruction has {0} loops, the nest {1}", wanted_.loops.size(),
                      found_.loops.size());
     for (size_t i = 0; i < wanted_.loops.size(); ++i) {
-      const StmtNode &w = *wanted_.loops[i], &f = *found_.loops[i];
+      const stmt::Loop &w = *wanted_.loops[i], &f = *found_.loops[i];
       if (!equal(w.extent, f.extent) || w.role != f.role)
         return illegal("loop '{0}' has not the extent and role of the instruction's loop '{1}'",
                        f.var, w.var);
-      if (f.loop_kind != LoopKind::serial && f.loop_kind != LoopKind::unroll)
-        return illegal("loop '{0}' is {1}", f.var, loop_kind_name(f.loop_kind));
+      if (f.kind != LoopKind::serial && f.kind != LoopKind::unroll)
+        return illegal("loop '{0}' is {1}", f.var, loop_kind_name(f.kind));
       ranges_[f.var] = {Expr(0), simplify(f.extent - Expr(1))};
       ranges_[w.var] = ranges_[f.var];
     }
-    const StmtNode &w = *wanted_.store, &f = *found_.store;
+    const stmt::Store &w = *wanted_.store, &f = *found_.store;
     if (w.combiner != f.combiner)
       return illegal("stage '{0}' does not combine as the instruction does", f.label);
     if (f.where.defined() || f.init.defined() || f.async)
@@ -77,34 +77,38 @@ class Matcher {
 
  private:
   bool unify(const Expr& w, const Expr& f) {
-    if (w->kind != f->kind || w->type != f->type) return false;
-    switch (w->kind) {
-      case ExprKind::int_imm:
-      case ExprKind::float_imm: return equal(w, f);
-      case ExprKind::var: return equal(in_found_loops(w), f);
-      case ExprKind::load: return bind(w->buffer, w->args, f->buffer, f->args);
-      case ExprKind::cast:
-        if (w->saturate != f->saturate) return false;
-        break;
-      case ExprKind::unary:
-        if (w->unary != f->unary) return false;
-        break;
-      case ExprKind::binary: {
-        if (w->binary != f->binary) return false;
-        const bool swaps = w->binary == BinaryOp::add || w->binary == BinaryOp::mul ||
-                           w->binary == BinaryOp::min || w->binary == BinaryOp::max;
-        const IntrinsicMatch before = match_;
-        if (unify(w->args[0], f->args[0]) && unify(w->args[1], f->args[1])) return true;
-        match_ = before;
-        if (swaps && unify(w->args[0], f->args[1]) && unify(w->args[1], f->args[0])) return true;
-        match_ = before;
-        return false;
-      }
-      case ExprKind::select: break;
-    }
-    for (size_t i = 0; i < w->args.size(); ++i)
-      if (!unify(w->args[i], f->args[i])) return false;
-    return true;
+    if (w->is.index() != f->is.index() || w->type != f->type) return false;
+    return match(
+        w, [&](const expr::Int&) { return equal(w, f); },
+        [&](const expr::Float&) { return equal(w, f); },
+        [&](const expr::Var&) { return equal(in_found_loops(w), f); },
+        [&](const expr::Load& load) { return unify(load, *as<expr::Load>(f)); },
+        [&](const expr::Unary& unary) { return unify(unary, *as<expr::Unary>(f)); },
+        [&](const expr::Binary& binary) { return unify(binary, *as<expr::Binary>(f)); },
+        [&](const expr::Select& select) { return unify(select, *as<expr::Select>(f)); },
+        [&](const expr::Cast& cast) { return unify(cast, *as<expr::Cast>(f)); });
+  }
+  bool unify(const expr::Load& w, const expr::Load& f) {
+    return bind(w.buffer, w.indices, f.buffer, f.indices);
+  }
+  bool unify(const expr::Unary& w, const expr::Unary& f) { return w.op == f.op && unify(w.a, f.a); }
+  bool unify(const expr::Binary& w, const expr::Binary& f) {
+    if (w.op != f.op) return false;
+    const bool swaps = w.op == BinaryOp::add || w.op == BinaryOp::mul || w.op == BinaryOp::min ||
+                       w.op == BinaryOp::max;
+    const IntrinsicMatch before = match_;
+    if (unify(w.a, f.a) && unify(w.b, f.b)) return true;
+    match_ = before;
+    if (swaps && unify(w.a, f.b) && unify(w.b, f.a)) return true;
+    match_ = before;
+    return false;
+  }
+  bool unify(const expr::Select& w, const expr::Select& f) {
+    return unify(w.condition, f.condition) && unify(w.then, f.then) &&
+           unify(w.otherwise, f.otherwise);
+  }
+  bool unify(const expr::Cast& w, const expr::Cast& f) {
+    return w.saturate == f.saturate && unify(w.a, f.a);
   }
 
   Expr in_found_loops(Expr e) const {
@@ -124,7 +128,7 @@ class Matcher {
     const Expr distance = simplify(found - in_found_loops(wanted), ranges_);
     IntrinsicOperand here{f, f_at};
     here.spread = lies_apart(operand, w_at, found);
-    for (const Stmt& loop : found_.loops)
+    for (const LoopRef& loop : found_.loops)
       if (!here.spread && uses_var(distance, loop->var)) return false;
     for (Expr& index : here.at) {
       for (size_t i = 0; i < found_.loops.size(); ++i)
@@ -134,7 +138,7 @@ class Matcher {
     }
     // The instruction's own access at 0 must be its operand's first element.
     Expr first = wanted;
-    for (const Stmt& loop : wanted_.loops) first = substitute(first, loop->var, Expr(0));
+    for (const LoopRef& loop : wanted_.loops) first = substitute(first, loop->var, Expr(0));
     if (!is_const(simplify(first), 0)) return false;
     const auto [known, fresh] = match_.emplace(operand.name, here);
     if (fresh) return true;
@@ -144,8 +148,8 @@ class Matcher {
     return true;
   }
 
-  // Of [thread, element] by address: the loops that count the threads move its elements as they
-  // like, all others as the instruction has them.
+  // True of [thread, element] by address: the loops that count the threads move its elements as
+  // they like, all others as the instruction has them.
   bool lies_apart(const Buffer& operand, const std::vector<Expr>& w_at, const Expr& found) {
     bool by_address = false;
     for (const EmitCalls::Call& call : intrinsic_.emit.calls)
@@ -167,7 +171,7 @@ class Matcher {
     return equal(simplify(again, ranges_), simplify(w_at[0], ranges_));
   }
 
-  // What one iteration of a loop of the instruction adds to the number of a thread.
+  // One iteration of a loop of the instruction adds this to the number of a thread.
   int64_t step_of(const Expr& thread, size_t loop) const {
     return eval_int(thread, [&](std::string_view name) {
       return static_cast<int64_t>(name == wanted_.loops[loop]->var);
@@ -190,10 +194,11 @@ class Matcher {
 
 }  // namespace
 
-int64_t threads_together(const StmtNode& block, const Target& target) {
-  const Intrinsic* intrinsic = block.kind != StmtKind::block || block.names.empty()
-                                   ? nullptr
-                                   : target.find_intrinsic(block.names[0]);
+int64_t threads_together(const StmtNode& s, const Target& target) {
+  const auto* block = as<stmt::Block>(s);
+  const Intrinsic* intrinsic = block && !block->intrinsic.empty()
+                                   ? target.find_intrinsic(block->intrinsic)
+                                   : nullptr;
   return intrinsic ? intrinsic->emit.threads : 1;
 }
 
@@ -209,25 +214,22 @@ Expected<IntrinsicMatch> match_intrinsic(const Intrinsic& intrinsic, const Kerne
   return Matcher(intrinsic, semantics, kernel, ranges).run(nest);
 }
 
-Stmt part_of_operands(const Kernel& instruction, const StmtNode& block,
+Stmt part_of_operands(const Kernel& instruction, const stmt::Block& block,
                       const IntrinsicMatch& match) {
   std::vector<Stmt> places;
   for (const Buffer& parameter : instruction.buffers) {
     const IntrinsicOperand& operand = match.at(parameter.name);
-    places.push_back(make_store({.kind = StmtKind::store,
-                                 .label = parameter.name,
+    places.push_back(make_store({.label = parameter.name,
                                  .buffer = operand.buffer,
                                  .indices = operand.at,
                                  .value = imm(0, parameter.dtype)}));
   }
-  StmtNode out = block;
-  out.body = {make_sequence(std::move(places))};
-  return make_stmt(std::move(out));
+  return make_stmt(stmt::Block{block.name, block.intrinsic, make_sequence(std::move(places))});
 }
 
-Expected<IntrinsicMatch> operands_of_part(const Kernel& instruction, const StmtNode& block) {
+Expected<IntrinsicMatch> operands_of_part(const Kernel& instruction, const stmt::Block& block) {
   IntrinsicMatch match;
-  for (const Stmt& place : stores_of(block.body[0]))
+  for (const StoreRef& place : stores_of(block.body))
     match[place->label] = {place->buffer, place->indices};
   for (const Buffer& parameter : instruction.buffers)
     if (!match.contains(parameter.name))

@@ -23,8 +23,8 @@ using IntrinsicMatch = std::map<std::string, IntrinsicOperand>;  // by the instr
 // The semantics parsed, once where a description was read.
 Expected<std::shared_ptr<const Kernel>> semantics_of(const Intrinsic& intrinsic);
 
-// That do the block's instruction together; 1: it is one of a single thread, or none.
-int64_t threads_together(const StmtNode& block, const Target& target);
+// The threads that do a block's instruction together; 1: it is one of a single thread, or none.
+int64_t threads_together(const StmtNode& s, const Target& target);
 
 // The nest computes what the instruction does: the same loops in the same order, the same
 // expression (operands of + * min max may be swapped), and every operand's elements in memory as
@@ -36,8 +36,8 @@ Expected<IntrinsicMatch> match_intrinsic(const Intrinsic& intrinsic, const Kerne
 
 // In code for one of the threads that do an instruction together, the block holds a store a
 // parameter instead, which names it (the label) and where the thread's part of it begins.
-Stmt part_of_operands(const Kernel& instruction, const StmtNode& block,
+Stmt part_of_operands(const Kernel& instruction, const stmt::Block& block,
                       const IntrinsicMatch& match);
-Expected<IntrinsicMatch> operands_of_part(const Kernel& instruction, const StmtNode& block);
+Expected<IntrinsicMatch> operands_of_part(const Kernel& instruction, const stmt::Block& block);
 
 }  // namespace tw

@@ -23,7 +23,7 @@ constexpr int64_t kMaxExtent = int64_t{1} << 40;
 std::set<std::string> vars_of(const Expr& e) {
   std::set<std::string> out;
   visit(e, [&](const Expr& n) {
-    if (n->kind == ExprKind::var) out.insert(n->name);
+    if (const auto* variable = as<expr::Var>(n)) out.insert(variable->name);
   });
   return out;
 }
@@ -82,11 +82,12 @@ Error check_apart(const Group& group, const std::map<std::string, int64_t>& exte
 bool divides_by_constants(const Expr& e) {
   bool good = true;
   visit(e, [&](const Expr& n) {
-    if (n->kind != ExprKind::binary) return;
-    const BinaryOp op = n->binary;
+    const auto* quotient = as<expr::Binary>(n);
+    if (!quotient) return;
+    const BinaryOp op = quotient->op;
     const bool division = op == BinaryOp::div || op == BinaryOp::floor_div ||
                           op == BinaryOp::floor_mod || op == BinaryOp::mod;
-    if (division) good &= as_const(n->args[1]).value_or(0) > 0;
+    if (division) good &= as_const(quotient->b).value_or(0) > 0;
   });
   return good;
 }

@@ -22,7 +22,7 @@ constexpr int64_t kMaxLanes = 1024;
 Expected<Kernel> mark(const Kernel& kernel, const std::string& var, LoopKind kind,
                       int64_t max_extent) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, var));
-  const StmtNode& loop = *path.back();
+  const auto& loop = get<stmt::Loop>(path.back());
   TW_TRY(check_serial(loop));
   if (max_extent > 0) {
     const std::optional<int64_t> extent = as_const(loop.extent);
@@ -31,8 +31,8 @@ Expected<Kernel> mark(const Kernel& kernel, const std::string& var, LoopKind kin
                      max_extent, loop_kind_name(kind));
   }
   Kernel out = kernel;
-  StmtNode marked = loop;
-  marked.loop_kind = kind;
+  stmt::Loop marked = loop;
+  marked.kind = kind;
   out.body = replace(kernel.body, path.back(), make_stmt(std::move(marked)));
   return out;
 }

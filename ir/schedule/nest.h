@@ -1,4 +1,4 @@
-// What the primitives share: finding loops and stages, the ranges in scope, replacing one statement
+// The primitives share this: finding loops and stages, the ranges in scope, replacing one statement
 // of a kernel. Paths and scopes list statements from the outside in. Errors are illegal_schedule,
 // one sentence, naming loop or stage.
 #pragma once
@@ -21,12 +21,16 @@ Error illegal(const char* format, Args&&... args) {
 
 // The loops and ifs down to the first statement that matches, itself last; empty when none does.
 std::vector<Stmt> find_path(const Stmt& root, const std::function<bool(const StmtNode&)>& matches);
+// The path to the statement itself
+std::vector<Stmt> find_path(const Stmt& root, const Stmt& s);
+bool contains(const Stmt& root, const Stmt& s);
+bool contains(const Stmt& root, const std::function<bool(const StmtNode&)>& matches);
 // The loop last
 Expected<std::vector<Stmt>> loop_path(const Kernel& kernel, const std::string& var);
 // The store last
 Expected<std::vector<Stmt>> stage_path(const Kernel& kernel, const std::string& label);
 // Only serial loops are split, fused, marked
-Error check_serial(const StmtNode& loop);
+Error check_serial(const stmt::Loop& loop);
 // No loop or symbol has the name yet
 Error check_new_loop(const Kernel& kernel, const std::string& name);
 // No stage or buffer has the name yet
@@ -34,7 +38,10 @@ Error check_new_stage(const Kernel& kernel, const std::string& name);
 
 // Symbols and the loops of the path
 Ranges ranges_of(const Kernel& kernel, std::span<const Stmt> path);
-void add_range(Ranges& ranges, const StmtNode& loop);
+void add_range(Ranges& ranges, const stmt::Loop& loop);
+void add_ranges(Ranges& ranges, std::span<const Stmt> path);  // those of the loops
+// The sequence's statements, or the one that the body is
+std::span<const Stmt> statements(const Stmt& body);
 // Simplifies every expression with the loops in scope; drops ifs that always hold and statements
 // that never run.
 Stmt simplify_tree(const Stmt& s, Ranges ranges);
@@ -45,11 +52,10 @@ Stmt replace(const Stmt& root, const Stmt& old, const Stmt& with);
 // The kernel with path.back() replaced by the simplified `with`.
 Kernel with_replaced(const Kernel& kernel, std::span<const Stmt> path, const Stmt& with);
 
-// Every whole expression of one statement, not of those inside it.
-void visit_exprs(const StmtNode& s, const std::function<void(const Expr&)>& fn);
 // Every load with the loops and ifs around it, in program order of the statements.
-void visit_loads(const Stmt& root,
-                 const std::function<void(const ExprNode& load, std::span<const Stmt> scope)>& fn);
+void visit_loads(
+    const Stmt& root,
+    const std::function<void(const expr::Load& load, std::span<const Stmt> scope)>& fn);
 bool has_load(const Expr& e);
 bool reads(const Stmt& root, BufferId buffer);
 bool writes(const Stmt& root, BufferId buffer);
@@ -63,12 +69,12 @@ Stmt without_stale_prefetches(const Kernel& kernel, const Stmt& root);
 // A stage whose nest still is as lowered: at the top of the kernel or of scan loops, perfect,
 // serial, its store's indices the spatial variables.
 struct LoweredStage {
-  std::vector<Stmt> scans;  // the scan loops around the nest
+  std::vector<LoopRef> scans;  // the scan loops around the nest
   // a child of the kernel's body or of the last scan loop's (or the body itself)
   Stmt nest;
-  std::vector<Stmt> spatial;  // loops, from the outside in
-  std::vector<Stmt> reduce;
-  Stmt store;
+  std::vector<LoopRef> spatial;  // from the outside in
+  std::vector<LoopRef> reduce;
+  StoreRef store;
   std::vector<int> loop_of_dim;  // index into spatial; -1: a dimension of extent 1, index 0
   Expr extent_of_dim(size_t dim) const {
     return loop_of_dim[dim] < 0 ? Expr(1) : spatial[static_cast<size_t>(loop_of_dim[dim])]->extent;
@@ -84,7 +90,7 @@ Error check_movable(const Kernel& kernel, const LoweredStage& stage);
 // The nest that sets the stage's buffer to `init` over the spatial loops of `path` (store last):
 // loops "<var>_init" of the same kinds, store "<label>.init".
 Stmt init_nest(std::span<const Stmt> path);
-Stmt without_init(const Stmt& store);
+Stmt without_init(const stmt::Store& store);
 // The loop of a stage's regenerated or copied nest: "<stage>_<var>", or var itself when it has that
 // form already.
 inline std::string axis_name(const std::string& stage, const std::string& var) {
@@ -96,7 +102,7 @@ inline std::string init_label(const std::string& label) { return label + ".init"
 // The tree with the suffix behind the names of its loops ("<var>_<suffix>"), stages and blocks
 // ("<label>.<suffix>"), as copies need.
 Stmt renamed(const Stmt& body, const std::string& suffix);
-Error check_suffix(const Kernel& kernel, const StmtNode& loop, const Stmt& body,
+Error check_suffix(const Kernel& kernel, const stmt::Loop& loop, const Stmt& body,
                    const std::string& suffix);
 Error check_new_block(const Kernel& kernel, const std::string& name);
 std::string done_queue(const std::string& stage);  // of the stage's asynchronous copies
@@ -111,17 +117,20 @@ Kernel with_slots(const Kernel& kernel, BufferId buffer, int64_t depth, const Ex
 std::optional<int64_t> constant_bytes(const Buffer& buffer);
 
 bool is_token(const StmtNode& s);  // gives or takes tokens
+// The queue that a signal or a wait is of; empty for others
+std::string queue_of(const StmtNode& s);
+bool waits_for(const Stmt& root, const std::string& queue);  // a wait in it takes tokens
 // None of its iterations exchanges tokens with others: their number and order are the loop's own.
-Error check_no_tokens(const Kernel& kernel, const StmtNode& loop);
+Error check_no_tokens(const Kernel& kernel, const stmt::Loop& loop);
 
 // True when iterations of `var` may store to the same place, because a shifted split made its
 // blocks overlap.
-bool overlaps(const StmtNode& store, const std::string& var);
-// What must hold after every step: loop kinds fit their bodies, overlapping blocks only overwrite,
-// temps in parallel loops are private.
+bool overlaps(const stmt::Store& store, const std::string& var);
+// Rules that must hold after every step: loop kinds fit their bodies, overlapping blocks only
+// overwrite, temps in parallel loops are private.
 Error check_rules(const Kernel& kernel);
-// What must hold at the end: stack and register temps are small and of constant shape; the indices
-// of register temps are constant once unroll and vector loops are expanded.
+// Rules that must hold at the end: stack and register temps are small and of constant shape; the
+// indices of register temps are constant once unroll and vector loops are expanded.
 Error check_scopes(const Kernel& kernel);
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Split& s);

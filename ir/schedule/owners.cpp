@@ -10,11 +10,14 @@ namespace tw::sched {
 namespace {
 
 bool uses(const StmtNode& s, BufferId buffer) {
-  if ((s.kind == StmtKind::store || s.kind == StmtKind::prefetch) && s.buffer == buffer)
-    return true;
-  bool found = false;
+  const auto* store = as<stmt::Store>(s);
+  const auto* prefetch = as<stmt::Prefetch>(s);
+  bool found = (store && store->buffer == buffer) || (prefetch && prefetch->buffer == buffer);
   visit_exprs(s, [&](const Expr& e) {
-    visit(e, [&](const Expr& n) { found |= n->kind == ExprKind::load && n->buffer == buffer; });
+    visit(e, [&](const Expr& n) {
+      const auto* load = as<expr::Load>(n);
+      found |= load && load->buffer == buffer;
+    });
   });
   return found;
 }
@@ -26,25 +29,24 @@ void add_use(const Stmt& s, const std::function<bool(const StmtNode&)>& is_use,
     const auto [end, other] = std::ranges::mismatch(*common, path);
     common->erase(end, common->end());
   }
-  const bool listed = s->kind != StmtKind::sequence;
+  const bool listed = !is<stmt::Sequence>(s);
   if (listed) path.push_back(s);
-  for (const Stmt& child : s->body) add_use(child, is_use, path, common);
+  for (const Stmt& child : children(s)) add_use(child, is_use, path, common);
   if (listed) path.pop_back();
 }
 
-bool may_own(const StmtNode& loop, const Buffer& buffer, const Target* target) {
-  if (loop.kind != StmtKind::loop || !is_concurrent(loop.loop_kind)) return false;
+bool may_own(const stmt::Loop& loop, const Buffer& buffer, const Target* target) {
+  if (!is_concurrent(loop.kind)) return false;
   if (buffer.scope == "stack" || buffer.scope == "register" || buffer.scope == kTileScope)
     return true;
-  if (loop.loop_kind == LoopKind::vthread)
-    return buffer.scope != "global" && buffer.scope != "thread";
+  if (loop.kind == LoopKind::vthread) return buffer.scope != "global" && buffer.scope != "thread";
   const DeviceAxis* axis = target ? target->find_axis(loop.axis) : nullptr;
   const MemoryScope* scope = target ? target->find_scope(buffer.scope) : nullptr;
   return axis && scope && axis->level == scope->level;
 }
 
 bool owned_inside(const Buffer& buffer, const Stmt& loop) {
-  return !buffer.per.empty() && find_loop(loop, buffer.per) != nullptr;
+  return !buffer.per.empty() && find_loop(loop, buffer.per);
 }
 
 }  // namespace
@@ -63,15 +65,14 @@ void assign_owners(Kernel& kernel, const Target* target) {
     if (buffer.role != BufferRole::temp) continue;
     for (const Stmt& s : common_path(
              kernel, [&](const StmtNode& n) { return uses(n, BufferId{static_cast<int32_t>(b)}); }))
-      if (may_own(*s, buffer, target)) buffer.per = s->var;
+      if (const auto* loop = as<stmt::Loop>(s); loop && may_own(*loop, buffer, target))
+        buffer.per = loop->var;
   }
 }
 
 void assign_queue_owners(Kernel& kernel) {
   for (TokenQueue& queue : kernel.queues) {
-    const auto is_use = [&](const StmtNode& n) {
-      return (n.kind == StmtKind::signal || n.kind == StmtKind::wait) && n.label == queue.name;
-    };
+    const auto is_use = [&](const StmtNode& n) { return queue_of(n) == queue.name; };
     queue.per = innermost_concurrent(common_path(kernel, is_use));
   }
 }
@@ -79,14 +80,14 @@ void assign_queue_owners(Kernel& kernel) {
 std::string innermost_concurrent(std::span<const Stmt> path) {
   std::string found;
   for (const Stmt& s : path)
-    if (s->kind == StmtKind::loop && is_concurrent(s->loop_kind)) found = s->var;
+    if (const auto* loop = as<stmt::Loop>(s); loop && is_concurrent(loop->kind)) found = loop->var;
   return found;
 }
 
-Error check_concurrent(const Kernel& kernel, const Stmt& loop) {
+Error check_concurrent(const Kernel& kernel, const LoopRef& loop) {
   if (is_const(loop->extent, 1)) return Error::success();
   const std::string& v = loop->var;
-  for (const Stmt& store : stores_of(loop->body[0])) {
+  for (const StoreRef& store : stores_of(loop->body)) {
     const Buffer& buffer = kernel.buffer(store->buffer);
     if (owned_inside(buffer, loop)) continue;
     const auto own = std::ranges::find_if(store->indices,
@@ -94,22 +95,23 @@ Error check_concurrent(const Kernel& kernel, const Stmt& loop) {
     if (own == store->indices.end())
       return illegal(
           "every iteration of the {0} loop '{1}' writes '{2}' (scope {3}) in stage '{4}'",
-          loop_kind_name(loop->loop_kind), v, buffer.name, buffer.scope, store->label);
+          loop_kind_name(loop->kind), v, buffer.name, buffer.scope, store->label);
     bool overlapping = overlaps(*store, v);
-    visit(loop->body[0], [&](const Stmt& inner) {
-      overlapping |= inner->kind == StmtKind::loop && overlaps(*store, inner->var);
+    visit(loop->body, [&](const Stmt& s) {
+      const auto* inner = as<stmt::Loop>(s);
+      overlapping |= inner && overlaps(*store, inner->var);
     });
     if (overlapping)
       return illegal("iterations of the {0} loop '{1}' overlap (shifted split) in stage '{2}'",
-                     loop_kind_name(loop->loop_kind), v, store->label);
+                     loop_kind_name(loop->kind), v, store->label);
     const size_t dim = static_cast<size_t>(own - store->indices.begin());
     bool other = false;
-    visit_loads(loop->body[0], [&](const ExprNode& load, std::span<const Stmt>) {
-      other |= load.buffer == store->buffer && !equal(load.args[dim], *own);
+    visit_loads(loop->body, [&](const expr::Load& load, std::span<const Stmt>) {
+      other |= load.buffer == store->buffer && !equal(load.indices[dim], *own);
     });
     if (other)
       return illegal("iterations of the {0} loop '{1}' read what others write of '{2}'",
-                     loop_kind_name(loop->loop_kind), v, buffer.name);
+                     loop_kind_name(loop->kind), v, buffer.name);
   }
   return Error::success();
 }

@@ -12,8 +12,8 @@ std::vector<Stmt> common_path(const Kernel& kernel,
 void assign_owners(Kernel& kernel, const Target* target);
 // Token queues belong to the innermost concurrent loop around their signals and waits.
 void assign_queue_owners(Kernel& kernel);
-// What iterations of a vthread or bound loop write is their own, and no other one reads it.
-Error check_concurrent(const Kernel& kernel, const Stmt& loop);
+// Iterations of a vthread or bound loop write what is their own, and no other one reads it.
+Error check_concurrent(const Kernel& kernel, const LoopRef& loop);
 // The innermost vthread or bound loop of the path; "" when there is none.
 std::string innermost_concurrent(std::span<const Stmt> path);
 

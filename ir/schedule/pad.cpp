@@ -17,17 +17,17 @@ namespace tw::sched {
 namespace {
 
 // The dimension that the variable alone indexes; -1: none, or it is used in another way.
-int own_dim(const StmtNode& store, const std::string& v) {
+int own_dim(const stmt::Store& store, const std::string& v) {
   int dim = -1;
   for (size_t d = 0; d < store.indices.size(); ++d) {
     if (!uses_var(store.indices[d], v)) continue;
-    if (dim >= 0 || store.indices[d]->kind != ExprKind::var) return -1;
+    if (dim >= 0 || !is<expr::Var>(store.indices[d])) return -1;
     dim = static_cast<int>(d);
   }
   return dim;
 }
 
-Error grow(Kernel& out, const StmtNode& store, const StmtNode& loop, const Expr& extent) {
+Error grow(Kernel& out, const stmt::Store& store, const stmt::Loop& loop, const Expr& extent) {
   Buffer& buffer = out.buffer(store.buffer);
   const int dim = own_dim(store, loop.var);
   if (buffer.role != BufferRole::temp)
@@ -47,7 +47,7 @@ Error grow(Kernel& out, const StmtNode& store, const StmtNode& loop, const Expr&
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Pad& s) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
-  const StmtNode& loop = *path.back();
+  const auto& loop = get<stmt::Loop>(path.back());
   TW_TRY(check_serial(loop));
   if (s.factor < 1)
     return illegal("the factor {0} for loop '{1}' is not positive", s.factor, s.loop);
@@ -59,14 +59,15 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pad& s) {
   const Expr extent = simplify(ceil_div(loop.extent, s.factor) * Expr(s.factor), ranges),
              inside = lt(var(s.loop), loop.extent);
   Kernel out = kernel;
-  for (const Stmt& store : stores_of(loop.body[0])) {
+  for (const StoreRef& store : stores_of(loop.body)) {
     if (loop.role == AxisRole::spatial) TW_TRY(grow(out, *store, loop, extent));
     else if (store->combiner == Combiner::none)
       return illegal("stage '{0}' in the reduce loop '{1}' does not combine", store->label, s.loop);
   }
-  const Stmt body = rewrite(loop.body[0], [&](const Stmt& stmt) -> Stmt {
-    if (stmt->kind != StmtKind::store) return nullptr;
-    StmtNode store = *stmt;
+  const Stmt body = rewrite(loop.body, [&](const Stmt& inner) -> Stmt {
+    const auto* found = as<stmt::Store>(inner);
+    if (!found) return nullptr;
+    stmt::Store store = *found;
     if (store.combiner == Combiner::none)
       store.value = select(inside, store.value, imm(0, store.value.type()));
     else store.where = logical_and(inside, store.where);

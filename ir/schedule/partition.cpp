@@ -10,18 +10,20 @@
 
 namespace tw::sched {
 
-Error check_suffix(const Kernel& kernel, const StmtNode& loop, const Stmt& body,
+Error check_suffix(const Kernel& kernel, const stmt::Loop& loop, const Stmt& body,
                    const std::string& suffix) {
   if (suffix.empty()) return illegal("a copy of loop '{0}' needs a suffix", loop.var);
   Error error = check_new_loop(kernel, loop.var + "_" + suffix);
   visit(body, [&](const Stmt& s) {
     if (error) return;
-    if (s->kind == StmtKind::loop)
-      error = is_concurrent(s->loop_kind) ? illegal("the {0} loop '{1}' cannot be copied",
-                                                    loop_kind_name(s->loop_kind), s->var)
-                                          : check_new_loop(kernel, s->var + "_" + suffix);
-    if (s->kind == StmtKind::store) error = check_new_stage(kernel, s->label + "." + suffix);
-    if (s->kind == StmtKind::block) error = check_new_block(kernel, s->label + "." + suffix);
+    if (const auto* inner = as<stmt::Loop>(s))
+      error = is_concurrent(inner->kind) ? illegal("the {0} loop '{1}' cannot be copied",
+                                                   loop_kind_name(inner->kind), inner->var)
+                                         : check_new_loop(kernel, inner->var + "_" + suffix);
+    if (const auto* store = as<stmt::Store>(s))
+      error = check_new_stage(kernel, store->label + "." + suffix);
+    if (const auto* block = as<stmt::Block>(s))
+      error = check_new_block(kernel, block->name + "." + suffix);
   });
   return error;
 }
@@ -29,16 +31,20 @@ Error check_suffix(const Kernel& kernel, const StmtNode& loop, const Stmt& body,
 Stmt renamed(const Stmt& body, const std::string& suffix) {
   if (suffix.empty()) return body;
   return rewrite(body, [&](const Stmt& s) -> Stmt {
-    StmtNode node = *s;
-    if (s->kind == StmtKind::loop) {
-      node.var += "_" + suffix;
-      node.body = {substitute(s->body[0], s->var, var(node.var))};
-    } else if (s->kind == StmtKind::store || s->kind == StmtKind::block) {
-      node.label += "." + suffix;
-    } else {
-      return nullptr;
+    if (const auto* found = as<stmt::Loop>(s)) {
+      stmt::Loop loop = *found;
+      loop.var += "_" + suffix;
+      loop.body = substitute(found->body, found->var, var(loop.var));
+      return make_stmt(std::move(loop));
     }
-    return make_stmt(std::move(node));
+    if (const auto* found = as<stmt::Store>(s)) {
+      stmt::Store store = *found;
+      store.label += "." + suffix;
+      return make_stmt(std::move(store));
+    }
+    const auto* block = as<stmt::Block>(s);
+    return block ? make_stmt(stmt::Block{block->name + "." + suffix, block->intrinsic, block->body})
+                 : nullptr;
   });
 }
 
@@ -52,12 +58,13 @@ struct Part {
 
 Stmt without_inits(const Stmt& body) {
   return rewrite(body, [](const Stmt& s) -> Stmt {
-    return s->kind == StmtKind::store && s->init.defined() ? without_init(s) : nullptr;
+    const auto* store = as<stmt::Store>(s);
+    return store && store->init.defined() ? without_init(*store) : nullptr;
   });
 }
 
-Stmt part_of(const StmtNode& loop, const Part& part, const Expr& rest, bool first) {
-  Stmt body = renamed(loop.body[0], part.suffix);
+Stmt part_of(const stmt::Loop& loop, const Part& part, const Expr& rest, bool first) {
+  Stmt body = renamed(loop.body, part.suffix);
   if (loop.role == AxisRole::reduce && !first) body = without_inits(body);
   const Expr extent = part.extent ? Expr(part.extent) : rest;
   if (is_const(extent, 1)) return substitute(body, loop.var, part.begin);
@@ -69,7 +76,7 @@ Stmt part_of(const StmtNode& loop, const Part& part, const Expr& rest, bool firs
 Expected<Kernel> cut(const Kernel& kernel, const std::string& name, int64_t front, int64_t back,
                      const std::string& front_suffix, const std::string& back_suffix) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, name));
-  const StmtNode& loop = *path.back();
+  const auto& loop = get<stmt::Loop>(path.back());
   TW_TRY(check_serial(loop));
   const Bounds bounds = constant_bounds(loop.extent, ranges_of(kernel, path));
   // Inits stay with the first part, which has to run
@@ -79,12 +86,12 @@ Expected<Kernel> cut(const Kernel& kernel, const std::string& name, int64_t fron
                    name, front + back);
   std::vector<Part> parts;
   if (front > 0) {
-    TW_TRY(check_suffix(kernel, loop, (loop).body[0], front_suffix));
+    TW_TRY(check_suffix(kernel, loop, loop.body, front_suffix));
     parts.push_back({Expr(0), front, front_suffix});
   }
   parts.push_back({Expr(front), 0, ""});
   if (back > 0) {
-    TW_TRY(check_suffix(kernel, loop, (loop).body[0], back_suffix));
+    TW_TRY(check_suffix(kernel, loop, loop.body, back_suffix));
     if (front > 0 && front_suffix == back_suffix)
       return illegal("the two ends of loop '{0}' need different suffixes", name);
     parts.push_back({loop.extent - Expr(back), back, back_suffix});

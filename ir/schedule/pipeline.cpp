@@ -32,16 +32,13 @@ bool is_named(const std::vector<std::string>& stages, const std::string& label) 
   return std::ranges::find(stages, label) != stages.end();
 }
 
-Expected<Parts> parts_of(const StmtNode& loop, const std::vector<std::string>& stages) {
+Expected<Parts> parts_of(const stmt::Loop& loop, const std::vector<std::string>& stages) {
   Parts parts;
-  const Stmt body = loop.body[0];
-  const std::vector<Stmt> children = body->kind == StmtKind::sequence ? body->body
-                                                                      : std::vector<Stmt>{body};
   size_t found = 0;
-  for (const Stmt& child : children) {
-    const std::vector<Stmt> stores = stores_of(child);
+  for (const Stmt& child : statements(loop.body)) {
+    const std::vector<StoreRef> stores = stores_of(child);
     size_t named = 0;
-    for (const Stmt& store : stores) {
+    for (const StoreRef& store : stores) {
       if (!is_named(stages, store->label)) continue;
       ++named;
       if (std::ranges::find(parts.ring, store->buffer) == parts.ring.end())
@@ -50,9 +47,9 @@ Expected<Parts> parts_of(const StmtNode& loop, const std::vector<std::string>& s
     found += named;
     if (named > 0 && named < stores.size())
       return illegal("stage '{0}' is in one nest with others", stores[0]->label);
-    const bool started = child->kind == StmtKind::signal &&
-                         std::ranges::any_of(stages, [&](const std::string& s) {
-                           return done_queue(s) == child->label;
+    const auto* signal = as<stmt::Signal>(child);
+    const bool started = signal && std::ranges::any_of(stages, [&](const std::string& s) {
+                           return done_queue(s) == signal->queue;
                          });
     (named > 0 || started ? parts.ahead : parts.rest).push_back(child);
   }
@@ -61,7 +58,7 @@ Expected<Parts> parts_of(const StmtNode& loop, const std::vector<std::string>& s
   return parts;
 }
 
-Error check_parts(const Kernel& kernel, const Stmt& loop, const Parts& parts) {
+Error check_parts(const Kernel& kernel, const LoopRef& loop, const Parts& parts) {
   const Stmt ahead = make_sequence(parts.ahead), rest = make_sequence(parts.rest),
              outside = replace(kernel.body, loop, nullptr);
   for (const BufferId id : parts.ring) {
@@ -73,16 +70,16 @@ Error check_parts(const Kernel& kernel, const Stmt& loop, const Parts& parts) {
     if (reads(outside, id) || writes(outside, id))
       return illegal("'{0}' is used outside of loop '{1}'", buffer.name, loop->var);
   }
-  for (const Stmt& store : stores_of(rest))
+  for (const StoreRef& store : stores_of(rest))
     if (reads(ahead, store->buffer))
       return illegal("the stages read '{0}', which the rest of loop '{1}' writes",
                      kernel.buffer(store->buffer).name, loop->var);
-  for (const Stmt& store : stores_of(ahead))
+  for (const StoreRef& store : stores_of(ahead))
     if (loop->role == AxisRole::reduce && store->init.defined())
       return illegal("the reduce loop '{0}' starts the init of stage '{1}'", loop->var,
                      store->label);
   bool waits = false;
-  visit(ahead, [&](const Stmt& s) { waits |= s->kind == StmtKind::wait; });
+  visit(ahead, [&](const Stmt& s) { waits |= is<stmt::Wait>(s); });
   if (waits) return illegal("a stage waits for a token in the middle of its nest");
   return Error::success();
 }
@@ -104,26 +101,24 @@ Kernel with_slots(const Kernel& kernel, BufferId buffer, int64_t depth, const Ex
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Pipeline& s) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
-  TW_TRY(check_serial(*path.back()));
-  TW_TRY(check_no_tokens(kernel, *path.back()));
-  const std::optional<int64_t> extent = as_const(path.back()->extent);
+  const LoopRef found(path.back());
+  TW_TRY(check_serial(*found));
+  TW_TRY(check_no_tokens(kernel, *found));
+  const std::optional<int64_t> extent = as_const(found->extent);
   if (s.depth < 2) return illegal("a pipeline of depth {0} has nothing ahead", s.depth);
   if (!extent || *extent < s.depth - 1)
     return illegal("loop '{0}' needs a constant extent of at least {1}", s.loop, s.depth - 1);
-  {
-    TW_ASSIGN(const Parts parts, parts_of(*path.back(), s.stages));
-    TW_TRY(check_parts(kernel, path.back(), parts));
-    TW_TRY(check_suffix(kernel, *path.back(), make_sequence(parts.ahead), "pro"));
-  }
+  TW_ASSIGN(const Parts before, parts_of(*found, s.stages));
+  TW_TRY(check_parts(kernel, found, before));
+  TW_TRY(check_suffix(kernel, *found, make_sequence(before.ahead), "pro"));
   Kernel out = kernel;
-  TW_ASSIGN(const Parts before, parts_of(*path.back(), s.stages));
   for (const BufferId id : before.ring) {
     TW_ASSIGN(path, loop_path(out, s.loop));
     out = with_slots(out, id, s.depth, var(s.loop), path.back());
   }
   TW_ASSIGN(path, loop_path(out, s.loop));
-  TW_ASSIGN(const Parts parts, parts_of(*path.back(), s.stages));
-  const StmtNode& loop = *path.back();
+  const auto& loop = get<stmt::Loop>(path.back());
+  TW_ASSIGN(const Parts parts, parts_of(loop, s.stages));
   const Stmt ahead = make_sequence(parts.ahead);
   const std::string first = s.loop + "_pro";
   const Stmt prologue = make_loop(first, Expr(s.depth - 1),
@@ -131,8 +126,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pipeline& s) {
   const Expr later = var(s.loop) + Expr(s.depth - 1);
   std::vector<Stmt> steady = {make_if(lt(later, loop.extent), substitute(ahead, s.loop, later))};
   steady.insert(steady.end(), parts.rest.begin(), parts.rest.end());
-  return with_replaced(
-      out, path, make_sequence({prologue, with_body(loop, make_sequence(std::move(steady)))}));
+  const Stmt rest = with_body(path.back(), make_sequence(std::move(steady)));
+  return with_replaced(out, path, make_sequence({prologue, rest}));
 }
 
 }  // namespace tw::sched

@@ -17,7 +17,7 @@
 //     c: c[i, j, l] += x[i, k] * w[j, k, l]  (l in 32)        prefetch w[j + 1, 0, (i * 64 + k) *
 //                                                             16]
 //   } } }                                                     c: ...
-// What the iteration of j reads is asked for during the whole of the one before, an equal part in
+// Each iteration of j reads what is asked for during the whole of the one before, an equal part in
 // each iteration of k: memory delivers it at its own rate while the panel in the cache is in use.
 // Where that is several pieces, the outermost loops inside of j that reach one piece each ask for
 // theirs: `prefetch x rc 1 over rl` asks for row k0 of the next plane in the iteration k0 of this
@@ -54,8 +54,8 @@ Lines lines_of(const Buffer& buffer, const std::vector<DimFootprint>& footprints
 
 Error check_body(const std::vector<Stmt>& path) {
   for (const Stmt& around : path)
-    if (around->loop_kind == LoopKind::vector)
-      return illegal("loop '{0}' is a vector loop: its body is evaluated once", around->var);
+    if (const auto* loop = as<stmt::Loop>(around); loop && loop->kind == LoopKind::vector)
+      return illegal("loop '{0}' is a vector loop: its body is evaluated once", loop->var);
   return Error::success();
 }
 
@@ -67,8 +67,8 @@ Error too_many(const step::Prefetch& s, const std::string& loop, int64_t count) 
 }
 
 Expected<Kernel> with_asked(const Kernel& kernel, const std::vector<Stmt>& path, const Stmt& nest) {
-  return with_replaced(kernel, path,
-                       with_body(*path.back(), make_sequence({nest, path.back()->body[0]})));
+  const Stmt body = make_sequence({nest, get<stmt::Loop>(path.back()).body});
+  return with_replaced(kernel, path, with_body(path.back(), body));
 }
 
 Error around(const Kernel& kernel, const std::string& name, int64_t extent, Stmt& nest) {
@@ -78,14 +78,14 @@ Error around(const Kernel& kernel, const std::string& name, int64_t extent, Stmt
   return Error::success();
 }
 
-// What the body of the loop at the end of `path` reads, in the iteration of loop s.loop that is
-// s.distance later. Error: not known.
+// The footprint of what the body of the loop at the end of `path` reads, in the iteration of loop
+// s.loop that is s.distance later. Error: not known.
 Expected<std::vector<DimFootprint>> footprints_ahead(const Kernel& kernel, const step::Prefetch& s,
                                                      const std::vector<Stmt>& path) {
   const BufferId id = *kernel.find_buffer(s.buffer);
+  const std::string& loop = get<stmt::Loop>(path.back()).var;
   const std::vector<Access> readers = accesses(kernel, id, path);
-  if (readers.empty())
-    return illegal("nothing in loop '{0}' reads '{1}'", path.back()->var, s.buffer);
+  if (readers.empty()) return illegal("nothing in loop '{0}' reads '{1}'", loop, s.buffer);
   const Ranges outer = ranges_of(kernel, path);
   const std::vector<Expr>& shape = kernel.buffer(id).shape;
   std::vector<DimFootprint> footprints;
@@ -93,7 +93,7 @@ Expected<std::vector<DimFootprint>> footprints_ahead(const Kernel& kernel, const
     footprints.push_back(footprint_of_dim(readers, d, shape[d], outer));
     if (!as_const(footprints[d].extent))
       return illegal("it is not known which part of '{0}' an iteration of loop '{1}' reads",
-                     s.buffer, path.back()->var);
+                     s.buffer, loop);
     footprints[d].min = substitute(footprints[d].min, s.loop, var(s.loop) + Expr(s.distance));
   }
   return footprints;
@@ -108,7 +108,7 @@ bool one_piece(const std::vector<DimFootprint>& footprints, const Lines& lines) 
 Expected<Kernel> spread(const Kernel& kernel, const step::Prefetch& s,
                         const std::vector<Stmt>& path) {
   TW_ASSIGN(const std::vector<Stmt> inner, loop_path(kernel, s.over));
-  if (inner.size() <= path.size() || inner[path.size() - 1].get() != path.back().get())
+  if (inner.size() <= path.size() || inner[path.size() - 1] != path.back())
     return illegal("loop '{0}' is not inside of loop '{1}'", s.over, s.loop);
   TW_TRY(check_body(inner));
   const Buffer& buffer = kernel.buffer(*kernel.find_buffer(s.buffer));
@@ -117,7 +117,7 @@ Expected<Kernel> spread(const Kernel& kernel, const step::Prefetch& s,
   Lines lines = lines_of(buffer, footprints);
   while (!one_piece(footprints, lines) && reader.size() + 1 < inner.size()) {
     reader.push_back(inner[reader.size()]);
-    if (reader.back()->kind != StmtKind::loop) continue;
+    if (!is<stmt::Loop>(reader.back())) continue;
     TW_ASSIGN(footprints, footprints_ahead(kernel, s, reader));
     lines = lines_of(buffer, footprints);
   }
@@ -127,23 +127,23 @@ Expected<Kernel> spread(const Kernel& kernel, const step::Prefetch& s,
   int64_t iterations = 1;
   Expr at(0);
   for (size_t i = reader.size(); i < inner.size(); ++i) {
-    if (inner[i]->kind != StmtKind::loop) continue;
-    const std::optional<int64_t> extent = as_const(inner[i]->extent);
-    if (!extent || *extent < 1)
-      return illegal("the extent of loop '{0}' is not known", inner[i]->var);
-    at = at * Expr(*extent) + var(inner[i]->var);
+    const auto* loop = as<stmt::Loop>(inner[i]);
+    if (!loop) continue;
+    const std::optional<int64_t> extent = as_const(loop->extent);
+    if (!extent || *extent < 1) return illegal("the extent of loop '{0}' is not known", loop->var);
+    at = at * Expr(*extent) + var(loop->var);
     iterations *= *extent;
   }
   const int64_t step = std::max<int64_t>(1, kLineBytes / dtype_bytes(buffer.dtype));
   const int64_t part = (lines.run + iterations - 1) / iterations, count = (part + step - 1) / step;
   if (count > kMaxLines) return too_many(s, s.over, count);
   const std::string along = s.buffer + "_" + s.loop + "_l";
-  StmtNode node{
-      .kind = StmtKind::prefetch, .buffer = *kernel.find_buffer(s.buffer), .count = s.locality};
-  for (const DimFootprint& footprint : footprints) node.indices.push_back(footprint.min);
-  node.indices.back() = node.indices.back() + at * Expr(part) +
-                        (count == 1 ? Expr(0) : var(along) * Expr(step));
-  Stmt nest = make_stmt(std::move(node));
+  std::vector<Expr> indices;
+  for (const DimFootprint& footprint : footprints) indices.push_back(footprint.min);
+  indices.back() = indices.back() + at * Expr(part) +
+                   (count == 1 ? Expr(0) : var(along) * Expr(step));
+  Stmt nest = make_stmt(
+      stmt::Prefetch{*kernel.find_buffer(s.buffer), std::move(indices), s.locality});
   TW_TRY(around(kernel, along, count, nest));
   return with_asked(kernel, inner, nest);
 }
@@ -169,7 +169,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Prefetch& s) {
   for (size_t d = 0; d < lines.first; ++d) count *= *as_const(footprints[d].extent);
   if (count > kMaxLines) return too_many(s, s.loop, count);
 
-  StmtNode node{.kind = StmtKind::prefetch, .buffer = *id, .count = s.locality};
+  std::vector<Expr> indices;
   const std::string prefix = s.buffer + "_" + s.loop + "_", along = prefix + "l";
   const int64_t run_lines = (lines.run + step - 1) / step;
   const Expr offset = run_lines == 1 ? Expr(0) : var(along) * Expr(step);
@@ -177,17 +177,17 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Prefetch& s) {
   for (size_t d = 0; d < buffer.shape.size(); ++d) {
     const int64_t extent = *as_const(footprints[d].extent);
     if (d < lines.first) {
-      node.indices.push_back(footprints[d].min +
-                             (extent == 1 ? Expr(0) : var(prefix + std::to_string(d))));
+      indices.push_back(footprints[d].min +
+                        (extent == 1 ? Expr(0) : var(prefix + std::to_string(d))));
     } else if (d == lines.first) {
-      node.indices.push_back(footprints[d].min + floor_div(offset, Expr(inner)));
+      indices.push_back(footprints[d].min + floor_div(offset, Expr(inner)));
     } else {
       const Expr row = floor_mod(offset, Expr(inner));
       inner /= extent;
-      node.indices.push_back(floor_div(row, Expr(inner)));
+      indices.push_back(floor_div(row, Expr(inner)));
     }
   }
-  Stmt nest = make_stmt(std::move(node));
+  Stmt nest = make_stmt(stmt::Prefetch{*id, std::move(indices), s.locality});
   TW_TRY(around(kernel, along, run_lines, nest));
   for (size_t d = lines.first; d-- > 0;)
     TW_TRY(around(kernel, prefix + std::to_string(d), *as_const(footprints[d].extent), nest));

@@ -8,9 +8,9 @@
 namespace tw {
 namespace {
 
-const ExprNode* load_in(const Expr& e) {
-  const Expr& inner = e->kind == ExprKind::cast ? e->args[0] : e;
-  return inner->kind == ExprKind::load ? inner.get() : nullptr;
+const expr::Load* load_in(const Expr& e) {
+  const auto* converted = as<expr::Cast>(e);
+  return as<expr::Load>(converted ? converted->a : e);
 }
 
 // Elements from one iteration of the loop to the next; none: not the same everywhere.
@@ -48,45 +48,46 @@ std::optional<ProductForm> product_form(const Intrinsic& intrinsic, const Produc
     return std::nullopt;
   }
   const Kernel* kernel = parsed->get();
-  std::vector<Stmt> loops;
+  std::vector<LoopRef> loops;
   Stmt s = kernel->body;
   Ranges ranges;
-  for (; s->kind == StmtKind::loop; s = s->body[0]) {
-    if (!as_const(s->extent)) return std::nullopt;
-    loops.push_back(s);
-    ranges[s->var] = {Expr(0), s->extent - Expr(1)};
+  for (; is<stmt::Loop>(s); s = loops.back()->body) {
+    const LoopRef& loop = loops.emplace_back(s);
+    if (!as_const(loop->extent)) return std::nullopt;
+    ranges[loop->var] = {Expr(0), loop->extent - Expr(1)};
   }
-  if (intrinsic.emit.threads > 1 || s->kind != StmtKind::store || s->combiner != Combiner::add ||
-      s->value->kind != ExprKind::binary || s->value->binary != BinaryOp::mul)
-    return std::nullopt;
-  const ExprNode *left = load_in(s->value->args[0]), *right = load_in(s->value->args[1]);
+  const auto* store = as<stmt::Store>(s);
+  if (intrinsic.emit.threads > 1 || !store || store->combiner != Combiner::add) return std::nullopt;
+  const auto* product = as_binary(store->value, BinaryOp::mul);
+  if (!product) return std::nullopt;
+  const expr::Load *left = load_in(product->a), *right = load_in(product->b);
   if (!left || !right) return std::nullopt;
-  const auto innermost = std::find_if(loops.rbegin(), loops.rend(), [](const Stmt& loop) {
+  const auto innermost = std::find_if(loops.rbegin(), loops.rend(), [](const LoopRef& loop) {
     return loop->role == AxisRole::spatial;
   });
-  const auto has = [](const ExprNode* load, const std::string& name) {
-    return std::ranges::any_of(load->args, [&](const Expr& e) { return uses_var(e, name); });
+  const auto has = [](const expr::Load* load, const std::string& name) {
+    return std::ranges::any_of(load->indices, [&](const Expr& e) { return uses_var(e, name); });
   };
   if (innermost != loops.rend() && has(left, (*innermost)->var)) std::swap(left, right);
   ProductForm form;
   form.intrinsic = &intrinsic;
   form.left_type = kernel->buffer(left->buffer).dtype;
   form.right_type = kernel->buffer(right->buffer).dtype;
-  form.sum_type = kernel->buffer(s->buffer).dtype;
+  form.sum_type = kernel->buffer(store->buffer).dtype;
   form.in_tiles = intrinsic.scopes.size() == 3 &&
                   std::ranges::all_of(intrinsic.scopes,
                                       [](const std::string& scope) { return scope == kTileScope; });
   for (const EmitCalls::Call& call : intrinsic.emit.calls)
     for (const EmitCalls::Operand& operand : call.operands)
       form.sums_in_memory |= operand.kind == EmitCalls::OperandKind::address &&
-                             operand.name == kernel->buffer(s->buffer).name;
+                             operand.name == kernel->buffer(store->buffer).name;
   if (!types_fit(form)) return std::nullopt;
-  for (const Stmt& loop : loops) {
+  for (const LoopRef& loop : loops) {
     const auto stride = [&](BufferId buffer, const std::vector<Expr>& at) {
       return stride_of(kernel->buffer(buffer), at, loop->var, ranges);
     };
-    const auto l = stride(left->buffer, left->args), r = stride(right->buffer, right->args),
-               c = stride(s->buffer, s->indices);
+    const auto l = stride(left->buffer, left->indices), r = stride(right->buffer, right->indices),
+               c = stride(store->buffer, store->indices);
     if (!l || !r || !c) return std::nullopt;
     const bool reduces = loop->role == AxisRole::reduce;
     if (!reduces && *l != 0 && *r != 0) return std::nullopt;

@@ -19,7 +19,7 @@ namespace tw::sched {
 namespace {
 
 struct Chain {
-  std::vector<Stmt> loops;       // outermost first
+  std::vector<LoopRef> loops;    // outermost first
   std::vector<Expr> conditions;  // of the ifs between them
   Stmt body;                     // of the innermost loop
 };
@@ -29,41 +29,44 @@ Expected<Chain> perfect_chain(const Stmt& first, const std::vector<std::string>&
   size_t left = names.size();
   Stmt s = first;
   while (left > 0) {
-    if (s->kind == StmtKind::if_then) {
-      if (has_load(s->condition))
+    if (const auto* guard = as<stmt::If>(s)) {
+      if (has_load(guard->condition))
         return illegal("a condition inside loop '{0}' reads a buffer", chain.loops.back()->var);
-      chain.conditions.push_back(s->condition);
-    } else if (s->kind == StmtKind::loop) {
-      left -= static_cast<size_t>(std::ranges::count(names, s->var));
-      chain.loops.push_back(s);
+      chain.conditions.push_back(guard->condition);
+    } else if (const auto* loop = as<stmt::Loop>(s)) {
+      left -= static_cast<size_t>(std::ranges::count(names, loop->var));
+      chain.loops.emplace_back(s);
     } else {
       return illegal(
           "the loops are not one perfect nest: there are several statements in loop '{0}', or the "
           "others are elsewhere",
           chain.loops.back()->var);
     }
-    s = s->body[0];
+    s = body_of(s);
   }
   chain.body = s;
   return chain;
 }
 
-std::vector<Stmt> new_order(const Chain& chain, const std::vector<std::string>& names) {
-  std::vector<Stmt> order = chain.loops;
+std::vector<LoopRef> new_order(const Chain& chain, const std::vector<std::string>& names) {
+  std::vector<LoopRef> order = chain.loops;
   size_t next = 0;
-  for (Stmt& slot : order) {
+  for (LoopRef& slot : order) {
     if (std::ranges::find(names, slot->var) == names.end()) continue;
-    slot = *std::ranges::find_if(chain.loops, [&](const Stmt& l) { return l->var == names[next]; });
+    slot = *std::ranges::find_if(chain.loops,
+                                 [&](const LoopRef& loop) { return loop->var == names[next]; });
     ++next;
   }
   return order;
 }
 
-Error check_order(const std::vector<Stmt>& before, const std::vector<Stmt>& after) {
+Error check_order(const std::vector<LoopRef>& before, const std::vector<LoopRef>& after) {
+  const auto place = [&](const LoopRef& loop) {
+    return std::ranges::find(before, loop.stmt(), &LoopRef::stmt);
+  };
   for (size_t i = 0; i < after.size(); ++i) {
     for (size_t j = i + 1; j < after.size(); ++j) {
-      const bool swapped = std::ranges::find(before, after[i]) >
-                           std::ranges::find(before, after[j]);
+      const bool swapped = place(after[i]) > place(after[j]);
       if (swapped && (after[i]->role == AxisRole::scan || after[j]->role == AxisRole::scan))
         return illegal(
             "loops '{0}' and '{1}' may not change places: a scan runs in its given order",
@@ -87,9 +90,10 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Reorder& s) {
     if (path.empty() || candidate.size() < path.size()) path = std::move(candidate);
   }
   TW_ASSIGN(Chain chain, perfect_chain(path.back(), s.loops));
-  const std::vector<Stmt> order = new_order(chain, s.loops);
+  const std::vector<LoopRef> order = new_order(chain, s.loops);
   TW_TRY(check_order(chain.loops, order));
-  if (order != chain.loops) TW_TRY(check_no_tokens(kernel, *chain.loops.front()));
+  if (!std::ranges::equal(order, chain.loops, {}, &LoopRef::stmt, &LoopRef::stmt))
+    TW_TRY(check_no_tokens(kernel, *chain.loops.front()));
 
   // An if stands right inside the innermost loop that its condition uses.
   std::vector<std::vector<Expr>> inside(order.size() + 1);
@@ -102,7 +106,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Reorder& s) {
   Stmt nest = chain.body;
   for (size_t i = order.size() + 1; i-- > 0;) {
     for (size_t c = inside[i].size(); c-- > 0;) nest = make_if(inside[i][c], std::move(nest));
-    if (i > 0) nest = with_body(*order[i - 1], std::move(nest));
+    if (i > 0) nest = with_body(order[i - 1], std::move(nest));
   }
   return with_replaced(kernel, path, nest);
 }

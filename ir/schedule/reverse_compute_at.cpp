@@ -24,15 +24,12 @@ struct Written {  // by one iteration of the loop
   std::vector<DimFootprint> dims;
 };
 
-bool contains(const Stmt& root, const Stmt& s) {
-  return !find_path(root, [&](const StmtNode& n) { return &n == s.get(); }).empty();
-}
-
-// True when e takes every value between its bounds while the variables run.
-bool dense(const Expr& e, const std::vector<Stmt>& loops) {
+// True when e takes every value between its bounds while the variables of the path's loops run.
+bool dense(const Expr& e, const std::vector<Stmt>& path) {
   std::vector<std::pair<int64_t, int64_t>> terms;  // coefficient, extent
-  for (const Stmt& loop : loops) {
-    if (loop->kind != StmtKind::loop || !uses_var(e, loop->var)) continue;
+  for (const Stmt& s : path) {
+    const auto* loop = as<stmt::Loop>(s);
+    if (!loop || !uses_var(e, loop->var)) continue;
     const auto term = linear_in(e, loop->var);
     const auto extent = as_const(loop->extent);
     if (!term || !extent || term->coefficient < 1) return false;
@@ -48,23 +45,23 @@ bool dense(const Expr& e, const std::vector<Stmt>& loops) {
 }
 
 // Ifs between loop and store may only keep an index below its end.
-Error check_conditions(const Kernel& kernel, const StmtNode& store,
+Error check_conditions(const Kernel& kernel, const stmt::Store& store,
                        const std::vector<Stmt>& inside) {
   for (const Stmt& s : inside) {
-    if (s->kind != StmtKind::if_then) continue;
-    std::vector<Expr> parts = {s->condition};
+    const auto* guard = as<stmt::If>(s);
+    if (!guard) continue;
+    std::vector<Expr> parts = {guard->condition};
     for (size_t i = 0; i < parts.size(); ++i) {
       const Expr part = parts[i];
-      if (part->kind == ExprKind::binary && part->binary == BinaryOp::logical_and) {
-        parts.insert(parts.end(), part->args.begin(), part->args.end());
+      if (const auto* both = as_binary(part, BinaryOp::logical_and)) {
+        parts.insert(parts.end(), {both->a, both->b});
         continue;
       }
+      const auto* below = as_binary(part, BinaryOp::lt);
       bool end = false;
-      for (size_t d = 0; d < store.indices.size() && part->kind == ExprKind::binary &&
-                         part->binary == BinaryOp::lt;
-           ++d)
-        end |= equal(part->args[0], store.indices[d]) &&
-               equal(part->args[1], kernel.buffer(store.buffer).shape[d]);
+      for (size_t d = 0; below && d < store.indices.size(); ++d)
+        end |= equal(below->a, store.indices[d]) &&
+               equal(below->b, kernel.buffer(store.buffer).shape[d]);
       if (!end)
         return illegal("stage '{0}' is under a condition, so that it may leave out points of '{1}'",
                        store.label, kernel.buffer(store.buffer).name);
@@ -95,25 +92,22 @@ Expected<Written> written_in(const Kernel& kernel, BufferId buffer, const std::v
                              const Ranges& outer) {
   Written all;
   const std::string& name = kernel.buffer(buffer).name;
-  for (const Stmt& store : stores_of(path.back()->body[0])) {
+  const auto& loop = get<stmt::Loop>(path.back());
+  for (const StoreRef& store : stores_of(loop.body)) {
     if (store->buffer != buffer) continue;
-    std::vector<Stmt> inside = find_path(path.back()->body[0],
-                                         [&](const StmtNode& n) { return &n == store.get(); });
+    std::vector<Stmt> inside = find_path(loop.body, store);
     inside.pop_back();
     TW_TRY(check_conditions(kernel, *store, inside));
     Access access{store->indices, {}, outer};
-    for (const Stmt& s : inside) {
-      if (s->kind != StmtKind::loop) continue;
-      add_range(access.inner, *s);
-      add_range(access.all, *s);
-    }
+    add_ranges(access.inner, inside);
+    add_ranges(access.all, inside);
     for (size_t d = 0; d < store->indices.size(); ++d) {
       const std::optional<DimFootprint> found = written_dim(access, d,
                                                             kernel.buffer(buffer).shape[d], outer);
       if (!found || !dense(store->indices[d], inside))
         return illegal(
             "it is not known which part of '{0}' stage '{1}' writes in an iteration of loop '{2}'",
-            name, store->label, path.back()->var);
+            name, store->label, loop.var);
       const DimFootprint& footprint = *found;
       if (all.dims.size() == d) all.dims.push_back(footprint);
       else if (!equal(all.dims[d].min, footprint.min) ||
@@ -124,42 +118,42 @@ Expected<Written> written_in(const Kernel& kernel, BufferId buffer, const std::v
   return all;
 }
 
-// What is read must be whole, in the loop alone, or ready before the loop's nest starts.
+// A buffer that is read must be whole, in the loop alone, or ready before the loop's nest starts.
 Error check_order(const Kernel& kernel, const LoweredStage& reader, const std::vector<Stmt>& path) {
-  const std::string& label = reader.store->label;
+  const std::string &label = reader.store->label, &loop = get<stmt::Loop>(path.back()).var;
   bool started = false, after = false;
-  for (const Stmt& store : stores_of(kernel.body)) {
+  for (const StoreRef& store : stores_of(kernel.body)) {
     started |= contains(path.front(), store);
-    if (store == reader.store) after = true;
-    if (store == reader.store || !started || after) continue;
+    after |= store.stmt() == reader.store.stmt();
+    if (!started || after) continue;
     const std::string& name = kernel.buffer(store->buffer).name;
     if (reads(store, reader.store->buffer))
       return illegal("stage '{0}' reads '{1}' earlier", store->label,
                      kernel.buffer(reader.store->buffer).name);
     if (reads(reader.nest, store->buffer) && !contains(path.back(), store))
       return illegal("stage '{0}' reads '{1}', which stage '{2}' makes outside of loop '{3}'",
-                     label, name, store->label, path.back()->var);
+                     label, name, store->label, loop);
   }
-  if (!started || !after)
-    return illegal("loop '{0}' comes after stage '{1}'", path.back()->var, label);
-  for (const Stmt& store : stores_of(path.back())) {
+  if (!started || !after) return illegal("loop '{0}' comes after stage '{1}'", loop, label);
+  for (const StoreRef& store : stores_of(path.back())) {
     if (!reads(reader.nest, store->buffer)) continue;
-    for (const Stmt& other : stores_of(kernel.body))
+    for (const StoreRef& other : stores_of(kernel.body))
       if (other->buffer == store->buffer && !contains(path.back(), other))
         return illegal("'{0}' is written outside of loop '{1}' too, in stage '{2}'",
-                       kernel.buffer(store->buffer).name, path.back()->var, other->label);
+                       kernel.buffer(store->buffer).name, loop, other->label);
   }
   return Error::success();
 }
 
 Error check_loop(const std::vector<Stmt>& path) {
   for (const Stmt& s : path) {
-    if (s->kind != StmtKind::loop) continue;
-    if (s->role != AxisRole::spatial)
-      return illegal("values are not complete in the {0} loop '{1}'", axis_role_name(s->role),
-                     s->var);
-    if (s->loop_kind == LoopKind::vector)
-      return illegal("loop '{0}' is a vector loop: nothing can be computed in it", s->var);
+    const auto* loop = as<stmt::Loop>(s);
+    if (!loop) continue;
+    if (loop->role != AxisRole::spatial)
+      return illegal("values are not complete in the {0} loop '{1}'", axis_role_name(loop->role),
+                     loop->var);
+    if (loop->kind == LoopKind::vector)
+      return illegal("loop '{0}' is a vector loop: nothing can be computed in it", loop->var);
   }
   return Error::success();
 }
@@ -171,20 +165,19 @@ Expected<std::vector<std::optional<DimFootprint>>> parts_of_loops(const Kernel& 
                                                                   const std::vector<Stmt>& path,
                                                                   const Ranges& outer) {
   std::vector<std::optional<DimFootprint>> parts(reader.spatial.size());
-  const std::string &stage = reader.store->label, &loop = path.back()->var;
-  std::vector<ExprNode> taken;
-  visit_loads(reader.nest, [&](const ExprNode& load, std::span<const Stmt>) {
+  const std::string &stage = reader.store->label, &loop = get<stmt::Loop>(path.back()).var;
+  std::vector<expr::Load> taken;
+  visit_loads(reader.nest, [&](const expr::Load& load, std::span<const Stmt>) {
     if (writes(path.back(), load.buffer)) taken.push_back(load);
   });
   if (taken.empty()) return illegal("stage '{0}' reads nothing that loop '{1}' makes", stage, loop);
-  for (const ExprNode& load : taken) {
+  for (const expr::Load& load : taken) {
     TW_ASSIGN(const Written written, written_in(kernel, load.buffer, path, outer));
-    for (size_t d = 0; d < load.args.size(); ++d) {
+    for (size_t d = 0; d < load.indices.size(); ++d) {
       const DimFootprint& footprint = written.dims[d];
       if (footprint.whole) continue;
-      const auto own = std::ranges::find_if(reader.spatial, [&](const Stmt& l) {
-        return load.args[d]->kind == ExprKind::var && load.args[d]->name == l->var;
-      });
+      const auto own = std::ranges::find_if(
+          reader.spatial, [&](const LoopRef& axis) { return is_var(load.indices[d], axis->var); });
       if (own == reader.spatial.end())
         return illegal(
             "stage '{0}' reads '{1}' beyond the part that an iteration of loop '{2}' completes",
@@ -200,19 +193,14 @@ Expected<std::vector<std::optional<DimFootprint>>> parts_of_loops(const Kernel& 
   return parts;
 }
 
-// What the reader takes of asynchronous copies is there behind their wait.
-Error check_arrived(const Kernel& kernel, const LoweredStage& reader, const Stmt& loop) {
-  for (const Stmt& store : stores_of(loop)) {
-    if (!store->async || !reads(reader.nest, store->buffer)) continue;
-    const std::string queue = done_queue(store->label);
-    const bool waited = !find_path(loop->body[0], [&](const StmtNode& s) {
-                           return s.kind == StmtKind::wait && s.label == queue;
-                         }).empty();
-    if (!waited)
+// Asynchronous copies that the reader takes from are there behind their wait.
+Error check_arrived(const Kernel& kernel, const LoweredStage& reader, const stmt::Loop& loop) {
+  for (const StoreRef& store : stores_of(loop.body))
+    if (store->async && reads(reader.nest, store->buffer) &&
+        !waits_for(loop.body, done_queue(store->label)))
       return illegal(
           "stage '{0}' copies '{1}' asynchronously, and is waited for outside of loop '{2}'",
-          store->label, kernel.buffer(store->buffer).name, loop->var);
-  }
+          store->label, kernel.buffer(store->buffer).name, loop.var);
   return Error::success();
 }
 
@@ -226,7 +214,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ReverseComputeAt& 
   TW_TRY(check_loop(path));
   TW_TRY(check_movable(kernel, reader));
   TW_TRY(check_order(kernel, reader, path));
-  TW_TRY(check_arrived(kernel, reader, path.back()));
+  TW_TRY(check_arrived(kernel, reader, get<stmt::Loop>(path.back())));
   const Ranges outer = ranges_of(kernel, path);
   TW_ASSIGN(const auto of_loop, parts_of_loops(kernel, reader, path, outer));
   std::vector<DimFootprint> footprints;
@@ -238,18 +226,19 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ReverseComputeAt& 
   }
   // Else it would run again for each of its iterations, before all is there
   for (const Stmt& around : path) {
-    const bool moves = std::ranges::any_of(footprints, [&](const DimFootprint& r) {
-      return around->kind == StmtKind::loop && uses_var(r.min, around->var);
-    });
-    if (around->kind == StmtKind::loop && !moves && !is_const(around->extent, 1))
+    const auto* loop = as<stmt::Loop>(around);
+    if (!loop || is_const(loop->extent, 1)) continue;
+    const bool moves = std::ranges::any_of(
+        footprints, [&](const DimFootprint& r) { return uses_var(r.min, loop->var); });
+    if (!moves)
       return illegal("stage '{0}' would run again in each iteration of loop '{1}'", s.stage,
-                     around->var);
+                     loop->var);
   }
-  for (const Stmt& loop : reader.spatial)
-    TW_TRY(check_new_loop(kernel, axis_name(s.stage, loop->var)));
-  const Stmt nest = footprint_nest(reader, footprints, outer, false);
-  Kernel out = with_replaced(kernel, path,
-                             with_body(*path.back(), make_sequence({path.back()->body[0], nest})));
+  for (const LoopRef& axis : reader.spatial)
+    TW_TRY(check_new_loop(kernel, axis_name(s.stage, axis->var)));
+  const Stmt body = make_sequence(
+      {get<stmt::Loop>(path.back()).body, footprint_nest(reader, footprints, outer, false)});
+  Kernel out = with_replaced(kernel, path, with_body(path.back(), body));
   out.body = replace(out.body, reader.nest, nullptr);
   return out;
 }

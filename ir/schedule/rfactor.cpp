@@ -36,19 +36,20 @@ Expr identity(Combiner combiner, DType type) {
   TW_UNREACHABLE("nothing is combined");
 }
 
-Stmt partial_nest(const LoweredStage& stage, const Stmt& factored, BufferId partial,
+Stmt partial_nest(const LoweredStage& stage, const LoopRef& factored, BufferId partial,
                   const std::string& name) {
-  StmtNode store = *stage.store;
+  stmt::Store store = *stage.store;
   store.label = name;
   store.buffer = partial;
   store.indices.push_back(var(factored->var));
   store.init = identity(store.combiner, store.value.type());
   Stmt nest = make_store(std::move(store));
   for (size_t i = stage.reduce.size(); i-- > 0;)
-    if (stage.reduce[i] != factored) nest = with_body(*stage.reduce[i], std::move(nest));
+    if (stage.reduce[i].stmt() != factored.stmt())
+      nest = with_body(stage.reduce[i], std::move(nest));
   nest = make_loop(factored->var, factored->extent, std::move(nest));
   for (size_t i = stage.spatial.size(); i-- > 0;)
-    nest = with_body(*stage.spatial[i], std::move(nest));
+    nest = with_body(stage.spatial[i], std::move(nest));
   return nest;
 }
 
@@ -59,12 +60,12 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::RFactor& s) {
   if (!stage.store->init.defined())
     return illegal("stage '{0}' combines nothing from an init on", s.stage);
   const auto found = std::ranges::find_if(stage.reduce,
-                                          [&](const Stmt& loop) { return loop->var == s.loop; });
+                                          [&](const LoopRef& loop) { return loop->var == s.loop; });
   if (found == stage.reduce.end())
     return illegal("'{0}' is no reduce loop of stage '{1}'", s.loop, s.stage);
   TW_TRY(check_new_stage(kernel, s.name));
   TW_TRY(check_movable(kernel, stage));
-  const Stmt& factored = *found;
+  const LoopRef& factored = *found;
   const BufferId partial{static_cast<int32_t>(kernel.buffers.size())};
   Kernel out = kernel;
   Buffer buffer = kernel.buffer(stage.store->buffer);
@@ -74,13 +75,13 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::RFactor& s) {
   buffer.shape.push_back(factored->extent);
   out.buffers.push_back(buffer);
 
-  StmtNode total = *stage.store;
-  std::vector<Stmt> loops = stage.spatial;
+  stmt::Store total = *stage.store;
+  std::vector<LoopRef> loops = stage.spatial;
   // The partial stage keeps its loops' names, so these have the prefix even where those have it.
-  const auto name_of = [&](const Stmt& loop) { return s.stage + "_" + loop->var; };
+  const auto name_of = [&](const LoopRef& loop) { return s.stage + "_" + loop->var; };
   loops.push_back(factored);
   const auto renamed = [&](Expr e) {
-    for (const Stmt& loop : loops) e = substitute(e, loop->var, var(name_of(loop)));
+    for (const LoopRef& loop : loops) e = substitute(e, loop->var, var(name_of(loop)));
     return e;
   };
   for (Expr& index : total.indices) index = renamed(index);

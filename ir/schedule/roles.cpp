@@ -34,7 +34,7 @@ namespace {
 
 constexpr const char* kTokens = "loop '{0}' has tokens or barriers already";
 
-// What goes from one part to another, by the loop whose iterations hand it over.
+// Values go from one part to another, by the loop whose iterations hand them over.
 struct Link {
   size_t from, to;
   std::string home;
@@ -44,30 +44,21 @@ struct Link {
 };
 using Links = std::map<Link, std::vector<BufferId>>;
 
-std::vector<Stmt> children(const Stmt& body) {
-  return body->kind == StmtKind::sequence ? body->body : std::vector<Stmt>{body};
-}
-Stmt token(StmtKind kind, const std::string& queue, bool async = false) {
-  return make_stmt({.kind = kind, .label = queue, .async = async});
-}
-
 bool uses_any(const Stmt& s, const std::vector<BufferId>& buffers, bool write) {
   return std::ranges::any_of(buffers,
                              [&](BufferId id) { return write ? writes(s, id) : reads(s, id); });
 }
 
-// What the loop's body stores to and loads from the buffer.
+// The stores to the buffer and the loads from it in the loop's body.
 std::vector<Access> uses_in(const Kernel& kernel, BufferId id, const std::vector<Stmt>& path) {
   std::vector<Access> uses = accesses(kernel, id, path);
-  for (const Stmt& store : stores_of(path.back()->body[0])) {
+  const Stmt& body = get<stmt::Loop>(path.back()).body;
+  for (const StoreRef& store : stores_of(body)) {
     if (store->buffer != id) continue;
+    const std::vector<Stmt> inside = find_path(body, store);
     Access use{store->indices, {}, ranges_of(kernel, path)};
-    for (const Stmt& s :
-         find_path(path.back()->body[0], [&](const StmtNode& n) { return &n == store.get(); })) {
-      if (s->kind != StmtKind::loop) continue;
-      add_range(use.inner, *s);
-      add_range(use.all, *s);
-    }
+    add_ranges(use.inner, inside);
+    add_ranges(use.all, inside);
     uses.push_back(std::move(use));
   }
   return uses;
@@ -77,12 +68,13 @@ std::vector<Access> uses_in(const Kernel& kernel, BufferId id, const std::vector
 // by the same step, which is no shorter than what an iteration covers there.
 bool uses_own_elements(const Kernel& kernel, BufferId id, const std::vector<Stmt>& path) {
   const std::vector<Access> uses = uses_in(kernel, id, path);
+  const std::string& loop = get<stmt::Loop>(path.back()).var;
   const auto own_along = [&](size_t dim) {
     std::vector<Interval> covered;
     int64_t step = 0;
     for (const Access& use : uses) {
       if (has_load(use.indices[dim])) return false;
-      const std::optional<LinearTerm> term = linear_in(use.indices[dim], path.back()->var);
+      const std::optional<LinearTerm> term = linear_in(use.indices[dim], loop);
       if (!term || term->coefficient == 0) return false;
       if (!covered.empty() && term->coefficient != step) return false;
       step = term->coefficient;
@@ -107,68 +99,68 @@ void add_tokens(std::vector<Stmt>& body, const std::vector<BufferId>& buffers, b
                 const std::string& take, const std::string& give) {
   const auto touches = [&](const Stmt& s) { return uses_any(s, buffers, writer); };
   const auto last = std::find_if(body.rbegin(), body.rend(), touches).base();
-  const std::vector<Stmt> stores = stores_of(make_sequence(body));
-  const bool async = writer && std::ranges::any_of(stores, [&](const Stmt& s) {
-                       return s->async && uses_any(s, buffers, true);
+  const std::vector<StoreRef> stores = stores_of(make_sequence(body));
+  const bool async = writer && std::ranges::any_of(stores, [&](const StoreRef& store) {
+                       return store->async && uses_any(store, buffers, true);
                      });
-  body.insert(last, token(StmtKind::signal, give, async));
-  body.insert(std::ranges::find_if(body, touches), token(StmtKind::wait, take));
+  body.insert(last, make_stmt(stmt::Signal{.queue = give, .async = async}));
+  body.insert(std::ranges::find_if(body, touches), make_stmt(stmt::Wait{.queue = take}));
 }
 
 // The loop of a step and who does what in it.
 class RoleSplit {
  public:
-  RoleSplit(const step::Roles& step, Stmt loop) : step_(step), loop_(std::move(loop)) {}
+  RoleSplit(const step::Roles& step, LoopRef loop) : step_(step), loop_(std::move(loop)) {}
 
   Error check() {
-    const std::vector<Stmt> all = stores_of(loop_->body[0]);
+    const std::vector<StoreRef> all = stores_of(loop_->body);
     for (size_t p = 0; p < step_.parts.size(); ++p) {
       const auto& [name, stages] = step_.parts[p];
       if (std::ranges::count(step_.parts, name, &step::RoleParts::value_type::first) > 1)
         return illegal("the part '{0}' is named twice", name);
       if (!is_name(name)) return illegal("a part cannot be called '{0}'", name);
       for (const std::string& stage : stages) {
-        if (std::ranges::none_of(all, [&](const Stmt& store) { return store->label == stage; }))
+        if (std::ranges::none_of(all, [&](const StoreRef& store) { return store->label == stage; }))
           return illegal("loop '{0}' has no stage '{1}'", step_.loop, stage);
         if (!owner_.emplace(stage, p).second) return illegal("stage '{0}' is named twice", stage);
       }
       if (stages.empty())
         return illegal("the part '{0}' has no stage in loop '{1}'", name, step_.loop);
     }
-    for (const Stmt& store : all) {
+    for (const StoreRef& store : all) {
       if (!owner_.count(store->label))
         return illegal("stage '{0}' of loop '{1}' is in no part", store->label, step_.loop);
       done_.push_back(done_queue(store->label));
     }
     bool tokens = false;
-    visit(loop_->body[0], [&](const Stmt& n) {
-      tokens |= n->kind == StmtKind::roles || n->kind == StmtKind::barrier ||
-                (is_token(*n) && !is_done_token(*n));
+    visit(loop_->body, [&](const Stmt& n) {
+      tokens |= is<stmt::Roles, stmt::Barrier>(n) || (is_token(*n) && !is_done_queue(queue_of(*n)));
     });
     if (tokens) return illegal(kTokens, step_.loop);
-    return check_shared(loop_);
+    return check_shared(*loop_);
   }
 
-  size_t owner(const Stmt& store) const { return owner_.at(store->label); }
+  size_t owner(const StoreRef& store) const { return owner_.at(store->label); }
+  // The done tokens of asynchronous copies are replaced by those of the parts.
   bool is_done_queue(const std::string& queue) const {
     return std::ranges::find(done_, queue) != done_.end();
   }
   bool shared(const Stmt& s) const {
-    const std::vector<Stmt> stores = stores_of(s);
-    return std::ranges::any_of(stores,
-                               [&](const Stmt& store) { return owner(store) != owner(stores[0]); });
+    const std::vector<StoreRef> stores = stores_of(s);
+    return std::ranges::any_of(
+        stores, [&](const StoreRef& store) { return owner(store) != owner(stores[0]); });
   }
 
   // The innermost loop that holds all uses of the buffer, among those that several parts share.
-  Stmt home(BufferId id) const {
-    Stmt found = loop_;
+  LoopRef home(BufferId id) const {
+    LoopRef found = loop_;
     for (bool deeper = true; deeper;) {
       deeper = false;
       std::vector<Stmt> users;
-      for (const Stmt& child : children(found->body[0]))
+      for (const Stmt& child : statements(found->body))
         if (reads(child, id) || writes(child, id)) users.push_back(child);
-      if (users.size() == 1 && users[0]->kind == StmtKind::loop && shared(users[0]))
-        found = users[0], deeper = true;
+      if (users.size() == 1 && is<stmt::Loop>(users[0]) && shared(users[0]))
+        found = LoopRef(users[0]), deeper = true;
     }
     return found;
   }
@@ -180,13 +172,11 @@ class RoleSplit {
   };
   Ring ring_of(const std::string& home) const {
     Expr iteration = 0, count = 1;
-    const auto is_home = [&](const StmtNode& s) {
-      return s.kind == StmtKind::loop && s.var == home;
-    };
-    for (const Stmt& s : find_path(loop_, is_home)) {
-      if (s->kind != StmtKind::loop) continue;
-      iteration = iteration * s->extent + var(s->var);
-      count = count * s->extent;
+    for (const Stmt& s : find_path(loop_, find_loop(loop_, home))) {
+      const auto* loop = as<stmt::Loop>(s);
+      if (!loop) continue;
+      iteration = iteration * loop->extent + var(loop->var);
+      count = count * loop->extent;
     }
     const std::optional<int64_t> times = as_const(simplify(count));
     return {times ? std::clamp<int64_t>(*times, 1, step_.depth) : step_.depth, simplify(iteration)};
@@ -199,7 +189,7 @@ class RoleSplit {
     for (size_t b = 0; b < kernel.buffers.size(); ++b) {
       const BufferId id{static_cast<int32_t>(b)};
       std::vector<bool> writer(step_.parts.size()), reader(step_.parts.size());
-      for (const Stmt& store : stores_of(loop_)) {
+      for (const StoreRef& store : stores_of(loop_)) {
         if (writes(store, id)) writer[owner(store)] = true;
         if (reads(store, id)) reader[owner(store)] = true;
       }
@@ -218,7 +208,7 @@ class RoleSplit {
             return illegal("'{0}' is used outside of loop '{1}'", name, step_.loop);
           TW_TRY(check_forward(kernel, id));
           bool read = false;
-          TW_TRY(check_filled_once(kernel, id, from, home(id), read));
+          TW_TRY(check_filled_once(kernel, id, from, *home(id), read));
           links[{from, to, home(id)->var}].push_back(id);
         }
     }
@@ -228,52 +218,55 @@ class RoleSplit {
     return links;
   }
 
-  // What the part does of the statement; null: nothing. Shared loops get a name and tokens of their
+  // The part's share of the statement; null: nothing. Shared loops get a name and tokens of their
   // own.
   Expected<Stmt> project(const Kernel& kernel, const Stmt& s, size_t part, const Links& links,
                          const std::function<std::string(const Link&, bool filled)>& queue) const {
-    const std::vector<Stmt> stores = stores_of(s);
-    if (std::ranges::none_of(stores, [&](const Stmt& store) { return owner(store) == part; }))
-      return Stmt();
-    if (s != loop_ && !shared(s)) return s;
+    if (!has_part(s, part)) return Stmt();
+    if (s != loop_.stmt() && !shared(s)) return s;
+    stmt::Loop loop = get<stmt::Loop>(s);
     std::vector<Stmt> body;
-    for (const Stmt& child : children(s->body[0])) {
+    for (const Stmt& child : statements(loop.body)) {
       TW_ASSIGN(Stmt mine, project(kernel, child, part, links, queue));
       if (mine) body.push_back(std::move(mine));
     }
     for (const auto& [link, buffers] : links) {
-      if (link.home != s->var || (link.from != part && link.to != part)) continue;
+      if (link.home != loop.var || (link.from != part && link.to != part)) continue;
       const bool writer = link.from == part;
       add_tokens(body, buffers, writer, queue(link, !writer), queue(link, writer));
     }
-    StmtNode loop = *s;
-    loop.var = s->var + "_" + step_.parts[part].first;
-    TW_TRY(check_new_loop(kernel, loop.var));
-    return with_body(loop, substitute(make_sequence(std::move(body)), s->var, var(loop.var)));
+    const std::string name = loop.var + "_" + step_.parts[part].first;
+    TW_TRY(check_new_loop(kernel, name));
+    loop.body = substitute(make_sequence(std::move(body)), loop.var, var(name));
+    loop.var = name;
+    return make_stmt(std::move(loop));
   }
 
  private:
-  // The done tokens of asynchronous copies are replaced by those of the parts.
-  bool is_done_token(const StmtNode& s) const { return is_token(s) && is_done_queue(s.label); }
+  bool has_part(const Stmt& s, size_t part) const {
+    const std::vector<StoreRef> stores = stores_of(s);
+    return std::ranges::any_of(stores, [&](const StoreRef& store) { return owner(store) == part; });
+  }
 
-  Error check_shared(const Stmt& loop) const {
-    for (const Stmt& child : children(loop->body[0])) {
+  Error check_shared(const stmt::Loop& loop) const {
+    for (const Stmt& child : statements(loop.body)) {
       if (!shared(child)) continue;
-      if (child->kind != StmtKind::loop || child->loop_kind != LoopKind::serial) {
-        const std::vector<Stmt> stores = stores_of(child);
+      const auto* inner = as<stmt::Loop>(child);
+      if (!inner || inner->kind != LoopKind::serial) {
+        const std::vector<StoreRef> stores = stores_of(child);
         const auto other = std::ranges::find_if(
-            stores, [&](const Stmt& store) { return owner(store) != owner(stores[0]); });
+            stores, [&](const StoreRef& store) { return owner(store) != owner(stores[0]); });
         return illegal("stage '{0}' shares a nest with one of another part", (*other)->label);
       }
-      TW_TRY(check_shared(child));
+      TW_TRY(check_shared(*inner));
     }
     return Error::success();
   }
 
-  // The tokens between parts are what tells that a copy has landed.
+  // The tokens between parts tell that a copy has landed.
   Error check_handed(const Kernel& kernel, BufferId id, const std::vector<bool>& reader,
                      bool read_outside) const {
-    for (const Stmt& store : stores_of(loop_))
+    for (const StoreRef& store : stores_of(loop_))
       if (store->async && writes(store, id) && (reader[owner(store)] || read_outside))
         return illegal(
             "the asynchronous copy '{0}' is read by the part that starts it, or outside "
@@ -284,9 +277,9 @@ class RoleSplit {
 
   // In program order of its loop's body a slot is written, then read.
   Error check_forward(const Kernel& kernel, BufferId id) const {
-    const Stmt loop = home(id);
+    const LoopRef loop = home(id);
     bool written = false;
-    for (const Stmt& child : children(loop->body[0])) {
+    for (const Stmt& child : statements(loop->body)) {
       const bool here = writes(child, id);
       if (!written && !here && reads(child, id))
         return illegal(
@@ -300,30 +293,32 @@ class RoleSplit {
 
   // The part that writes a slot is through with an iteration of its loop before others read it:
   // behind the first read, nothing of the slot is written again. read: one stands before the loop.
-  Error check_filled_once(const Kernel& kernel, BufferId id, size_t writer, const Stmt& loop,
+  Error check_filled_once(const Kernel& kernel, BufferId id, size_t writer, const stmt::Loop& loop,
                           bool& read) const {
-    const auto again = [&](const Stmt& inside) {
+    const auto again = [&](const stmt::Loop& inside) {
       return illegal(
           "'{0}' is written again after part of it is read, in an iteration of loop '{1}' (by "
           "stages in '{2}'): its slot is filled once before it is read",
-          kernel.buffer(id).name, home(id)->var, inside->var);
+          kernel.buffer(id).name, home(id)->var, inside.var);
     };
-    for (const Stmt& child : children(loop->body[0])) {
-      const std::vector<Stmt> stores = stores_of(child);
+    for (const Stmt& child : statements(loop.body)) {
+      const std::vector<StoreRef> stores = stores_of(child);
       if (stores.empty()) continue;
       if (!shared(child)) {
         if (read && writes(child, id)) return again(loop);
         read |= owner(stores[0]) != writer && reads(child, id);
         continue;
       }
-      const bool both = writes(child, id) && std::ranges::any_of(stores, [&](const Stmt& store) {
+      const auto& inner = get<stmt::Loop>(child);
+      const bool both = writes(child, id) &&
+                        std::ranges::any_of(stores, [&](const StoreRef& store) {
                           return owner(store) != writer && reads(store, id);
                         });
-      if (both && !is_const(child->extent, 1)) {
-        TW_ASSIGN(const std::vector<Stmt> path, loop_path(kernel, child->var));
-        if (!uses_own_elements(kernel, id, path)) return again(child);
+      if (both && !is_const(inner.extent, 1)) {
+        TW_ASSIGN(const std::vector<Stmt> path, loop_path(kernel, inner.var));
+        if (!uses_own_elements(kernel, id, path)) return again(inner);
       }
-      TW_TRY(check_filled_once(kernel, id, writer, child, read));
+      TW_TRY(check_filled_once(kernel, id, writer, inner, read));
     }
     return Error::success();
   }
@@ -333,21 +328,12 @@ class RoleSplit {
   // tokens in a loop of their own.
   Error check_order(const Kernel& kernel, const Links& links) const {
     const auto exchanged = [&](const Stmt& s) {
-      return std::ranges::any_of(links, [&](const auto& one) {
-        return !find_path(s, [&](const StmtNode& n) {
-                  return n.kind == StmtKind::loop && n.var == one.first.home;
-                }).empty();
-      });
-    };
-    const auto has_part = [&](const Stmt& s, size_t part) {
-      const std::vector<Stmt> stores = stores_of(s);
-      return std::ranges::any_of(stores, [&](const Stmt& store) { return owner(store) == part; });
+      return std::ranges::any_of(
+          links, [&](const auto& one) { return static_cast<bool>(find_loop(s, one.first.home)); });
     };
     for (const auto& [link, buffers] : links) {
-      const std::vector<Stmt> path = find_path(loop_, [&, home = link.home](const StmtNode& s) {
-        return s.kind == StmtKind::loop && s.var == home;
-      });
-      const std::vector<Stmt> body = children(path.back()->body[0]);
+      const LoopRef loop = find_loop(loop_, link.home);
+      const std::span<const Stmt> body = statements(loop->body);
       std::optional<size_t> first_read, last_write;
       for (size_t i = 0; i < body.size(); ++i) {
         if (!first_read && uses_any(body[i], buffers, false)) first_read = i;
@@ -359,20 +345,20 @@ class RoleSplit {
               "part {0} would wait for '{1}' before loop '{2}', in which part {3} waits for it, "
               "and "
               "get it after that: make '{1}' in an earlier nest, or all of it in that loop",
-              step_.parts[link.to].first, kernel.buffer(buffers.back()).name, body[i]->var,
-              step_.parts[link.from].first);
+              step_.parts[link.to].first, kernel.buffer(buffers.back()).name,
+              get<stmt::Loop>(body[i]).var, step_.parts[link.from].first);
     }
     return Error::success();
   }
 
   const step::Roles& step_;
-  Stmt loop_;
+  LoopRef loop_;
   std::map<std::string, size_t> owner_;  // part of a stage
   std::vector<std::string> done_;        // queues of asynchronous copies
 };
 
 Expected<RoleSplit> role_split(const step::Roles& s, const Stmt& loop) {
-  RoleSplit split(s, loop);
+  RoleSplit split(s, LoopRef(loop));
   TW_TRY(split.check());
   return split;
 }
@@ -381,13 +367,15 @@ Expected<RoleSplit> role_split(const step::Roles& s, const Stmt& loop) {
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Roles& s) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
-  TW_TRY(check_serial(*path.back()));
+  TW_TRY(check_serial(get<stmt::Loop>(path.back())));
   if (s.depth < 1) return illegal("{0} slots are too few", s.depth);
   if (s.parts.size() < 2) return illegal("roles need two parts or more");
-  for (const Stmt& around : path)
-    if (around->kind == StmtKind::roles || around->loop_kind == LoopKind::vector ||
-        around->loop_kind == LoopKind::parallel)
+  for (const Stmt& around : path) {
+    const auto* loop = as<stmt::Loop>(around);
+    if (is<stmt::Roles>(around) ||
+        (loop && (loop->kind == LoopKind::vector || loop->kind == LoopKind::parallel)))
       return illegal("loop '{0}' is in another role, or in a vector or parallel loop", s.loop);
+  }
   TW_ASSIGN(const RoleSplit before, role_split(s, path.back()));
   TW_ASSIGN(const Links links, before.links(kernel));
 
@@ -418,13 +406,13 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Roles& s) {
       out.queues.push_back(
           {queue(link, filled), std::nullopt, filled ? 0 : split.ring_of(link.home).slots, per});
     }
-  StmtNode node{.kind = StmtKind::roles};
+  stmt::Roles roles;
   for (size_t part = 0; part < s.parts.size(); ++part) {
-    node.names.push_back(s.parts[part].first);
+    roles.names.push_back(s.parts[part].first);
     TW_ASSIGN(Stmt mine, split.project(out, path.back(), part, links, queue));
-    node.body.push_back(std::move(mine));
+    roles.parts.push_back(std::move(mine));
   }
-  return with_replaced(out, path, make_stmt(std::move(node)));
+  return with_replaced(out, path, make_stmt(std::move(roles)));
 }
 
 }  // namespace tw::sched

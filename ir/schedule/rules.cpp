@@ -1,4 +1,4 @@
-// What must hold of a kernel after every step, whichever primitive made it so; checked on the
+// Rules that must hold of a kernel after every step, whichever primitive made it so; checked on the
 // result, so that primitives stay small and no order of steps escapes.
 #include <algorithm>
 #include <set>
@@ -20,27 +20,26 @@ bool is_private(const Buffer& buffer) {
   return is_small(buffer) || (buffer.role == BufferRole::temp && buffer.scope == "thread");
 }
 
-bool uses_var_in_indices(const StmtNode& store, const std::string& var) {
+bool uses_var_in_indices(const stmt::Store& store, const std::string& var) {
   return std::ranges::any_of(store.indices,
                              [&](const Expr& index) { return uses_var(index, var); });
 }
 
-Error check_vector(const StmtNode& loop) {
-  const std::vector<Stmt> inner = find_path(
-      loop.body[0], [](const StmtNode& s) { return s.kind == StmtKind::loop; });
+Error check_vector(const stmt::Loop& loop) {
+  const std::vector<Stmt> inner = find_path(loop.body,
+                                            [](const StmtNode& s) { return is<stmt::Loop>(s); });
   if (!inner.empty())
     return illegal("vector loop '{0}' holds loop '{1}': only an innermost loop can be vectorized",
-                   loop.var, inner.back()->var);
-  const std::vector<Stmt> other = find_path(loop.body[0], [](const StmtNode& s) {
-    return s.kind == StmtKind::roles || s.kind == StmtKind::signal || s.kind == StmtKind::wait ||
-           s.kind == StmtKind::barrier;
+                   loop.var, get<stmt::Loop>(inner.back()).var);
+  const bool other = contains(loop.body, [](const StmtNode& s) {
+    return is<stmt::Roles, stmt::Signal, stmt::Wait, stmt::Barrier>(s);
   });
-  if (!other.empty())
+  if (other)
     return illegal("vector loop '{0}' holds tokens or roles, which have no lanes", loop.var);
   if (loop.role == AxisRole::scan)
     return illegal("loop '{0}' is a scan: its iterations run in order, not as lanes", loop.var);
   if (is_const(loop.extent, 1)) return Error::success();
-  for (const Stmt& store : stores_of(loop.body[0])) {
+  for (const StoreRef& store : stores_of(loop.body)) {
     const bool combined = loop.role == AxisRole::reduce && store->combiner != Combiner::none;
     if (!combined && !uses_var_in_indices(*store, loop.var))
       return illegal("all lanes of vector loop '{0}' store to one place in stage '{1}'", loop.var,
@@ -50,7 +49,7 @@ Error check_vector(const StmtNode& loop) {
 }
 
 // Temps that a parallel iteration writes belong to it alone; private ones are not seen outside.
-Error check_parallel(const Kernel& kernel, const Stmt& loop, bool outermost) {
+Error check_parallel(const Kernel& kernel, const LoopRef& loop, bool outermost) {
   const std::string& v = loop->var;
   if (loop->role != AxisRole::spatial)
     return illegal("loop '{0}' is a {1} loop: only spatial loops can be parallel", v,
@@ -60,14 +59,14 @@ Error check_parallel(const Kernel& kernel, const Stmt& loop, bool outermost) {
         "loop '{0}' is inside another loop: only the outermost loop of a nest can be parallel "
         "(scan loops around it do not count)",
         v);
-  if (const std::vector<Stmt> nested = find_path(loop->body[0],
-                                                 [](const StmtNode& s) {
-                                                   return s.kind == StmtKind::loop &&
-                                                          s.loop_kind == LoopKind::parallel;
-                                                 });
-      !nested.empty())
-    return illegal("parallel loop '{0}' holds another one, '{1}'", v, nested.back()->var);
-  for (const Stmt& store : stores_of(loop->body[0])) {
+  const std::vector<Stmt> nested = find_path(loop->body, [](const StmtNode& s) {
+    const auto* inner = as<stmt::Loop>(s);
+    return inner && inner->kind == LoopKind::parallel;
+  });
+  if (!nested.empty())
+    return illegal("parallel loop '{0}' holds another one, '{1}'", v,
+                   get<stmt::Loop>(nested.back()).var);
+  for (const StoreRef& store : stores_of(loop->body)) {
     const Buffer& buffer = kernel.buffer(store->buffer);
     if (is_private(buffer)) continue;
     if (!is_const(loop->extent, 1) && !uses_var_in_indices(*store, v))
@@ -96,25 +95,23 @@ Error check_parallel(const Kernel& kernel, const Stmt& loop, bool outermost) {
 bool goes_round(const Expr& index, const std::string& var) {
   bool found = false;
   visit(index, [&](const Expr& e) {
-    if (e->kind != ExprKind::binary || e->binary != BinaryOp::floor_mod) return;
-    visit(e, [&](const Expr& n) {
-      found |= n->kind == ExprKind::binary && n->binary == BinaryOp::min && uses_var(n, var);
-    });
+    if (!as_binary(e, BinaryOp::floor_mod)) return;
+    visit(e, [&](const Expr& n) { found |= as_binary(n, BinaryOp::min) && uses_var(n, var); });
   });
   return found;
 }
 
 // A ring that is filled ahead holds what later iterations read: an iteration that runs for the
 // second time does not find its own.
-Error check_rings(const Kernel& kernel, const Stmt& loop) {
+Error check_rings(const Kernel& kernel, const LoopRef& loop) {
   const Stmt outside = replace(kernel.body, loop, nullptr);
-  for (const Stmt& store : stores_of(loop->body[0])) {
+  for (const StoreRef& store : stores_of(loop->body)) {
     if (!writes(outside, store->buffer)) continue;
     bool ahead = false;
-    visit_loads(loop->body[0], [&](const ExprNode& load, std::span<const Stmt>) {
-      for (size_t dim = 0; load.buffer == store->buffer && dim < load.args.size(); ++dim)
+    visit_loads(loop->body, [&](const expr::Load& load, std::span<const Stmt>) {
+      for (size_t dim = 0; load.buffer == store->buffer && dim < load.indices.size(); ++dim)
         ahead |= goes_round(store->indices[dim], loop->var) &&
-                 !equal(load.args[dim], store->indices[dim]);
+                 !equal(load.indices[dim], store->indices[dim]);
     });
     if (ahead)
       return illegal(
@@ -127,17 +124,19 @@ Error check_rings(const Kernel& kernel, const Stmt& loop) {
 }
 
 // Iterations that overlap run their common points twice: the second time must give the same values.
-Error check_overlap(const Kernel& kernel, const Stmt& loop, const std::vector<Stmt>& enclosing) {
-  const std::vector<Stmt> stores = stores_of(loop->body[0]);
-  if (std::ranges::none_of(stores, [&](const Stmt& store) { return overlaps(*store, loop->var); }))
+Error check_overlap(const Kernel& kernel, const LoopRef& loop,
+                    const std::vector<LoopRef>& enclosing) {
+  const std::vector<StoreRef> stores = stores_of(loop->body);
+  if (std::ranges::none_of(stores,
+                           [&](const StoreRef& store) { return overlaps(*store, loop->var); }))
     return Error::success();
   TW_TRY(check_rings(kernel, loop));
   const bool in_reduce = std::ranges::any_of(
-      enclosing, [](const Stmt& s) { return s->role == AxisRole::reduce; });
+      enclosing, [](const LoopRef& around) { return around->role == AxisRole::reduce; });
   // buffers: by a store that does not depend on what was there, by any
   std::set<int32_t> replaced, written;
   for (size_t i = 0; i < stores.size(); ++i) {
-    const StmtNode& store = *stores[i];
+    const stmt::Store& store = *stores[i];
     bool overwritten = store.combiner == Combiner::none;
     if (store.init.defined()) overwritten = !in_reduce;
     overwritten |= replaced.contains(store.buffer.index);
@@ -160,20 +159,21 @@ Error check_overlap(const Kernel& kernel, const Stmt& loop, const std::vector<St
   return Error::success();
 }
 
-Error check_tree(const Kernel& kernel, const Stmt& s, std::vector<Stmt>& enclosing) {
-  if (s->kind == StmtKind::loop) {
-    if (s->loop_kind == LoopKind::vector) TW_TRY(check_vector(*s));
-    const auto in_order = [](const Stmt& e) {
-      return e->role == AxisRole::scan && e->loop_kind == LoopKind::serial;
+Error check_tree(const Kernel& kernel, const Stmt& s, std::vector<LoopRef>& enclosing) {
+  if (is<stmt::Loop>(s)) {
+    const LoopRef loop(s);
+    if (loop->kind == LoopKind::vector) TW_TRY(check_vector(*loop));
+    const auto in_order = [](const LoopRef& around) {
+      return around->role == AxisRole::scan && around->kind == LoopKind::serial;
     };
-    if (s->loop_kind == LoopKind::parallel)
-      TW_TRY(check_parallel(kernel, s, std::ranges::all_of(enclosing, in_order)));
-    if (is_concurrent(s->loop_kind)) TW_TRY(check_concurrent(kernel, s));
-    TW_TRY(check_overlap(kernel, s, enclosing));
-    enclosing.push_back(s);
+    if (loop->kind == LoopKind::parallel)
+      TW_TRY(check_parallel(kernel, loop, std::ranges::all_of(enclosing, in_order)));
+    if (is_concurrent(loop->kind)) TW_TRY(check_concurrent(kernel, loop));
+    TW_TRY(check_overlap(kernel, loop, enclosing));
+    enclosing.push_back(loop);
   }
-  for (const Stmt& child : s->body) TW_TRY(check_tree(kernel, child, enclosing));
-  if (s->kind == StmtKind::loop) enclosing.pop_back();
+  for (const Stmt& child : children(s)) TW_TRY(check_tree(kernel, child, enclosing));
+  if (is<stmt::Loop>(s)) enclosing.pop_back();
   return Error::success();
 }
 
@@ -182,18 +182,20 @@ Error check_constant_indices(const Kernel& kernel, BufferId buffer, std::span<co
   Error error = Error::success();
   for (const Expr& index : indices) {
     visit(index, [&](const Expr& e) {
-      if (error || e->kind == ExprKind::int_imm) return;
-      const bool expanded = std::ranges::any_of(scope, [&](const Stmt& s) {
-        return s->kind == StmtKind::loop && s->var == e->name &&
-               (s->loop_kind == LoopKind::unroll || s->loop_kind == LoopKind::vector);
-      });
-      if ((e->kind == ExprKind::var && !expanded) || e->kind == ExprKind::load)
+      if (error) return;
+      const auto* variable = as<expr::Var>(e);
+      const auto expands = [&](const Stmt& s) {
+        const auto* loop = as<stmt::Loop>(s);
+        return loop && loop->var == variable->name &&
+               (loop->kind == LoopKind::unroll || loop->kind == LoopKind::vector);
+      };
+      if (is<expr::Load>(e) || (variable && std::ranges::none_of(scope, expands)))
         error = illegal(
             "register temp '{0}' has the index '{1}', which '{2}' keeps from being constant: "
             "unroll or vectorize its loop",
             kernel.buffer(buffer).name,
             to_string(index, [&](BufferId id) { return kernel.buffer(id).name; }),
-            e->kind == ExprKind::var ? e->name : "a load");
+            variable ? variable->name : "a load");
     });
     if (error) return error;
   }
@@ -202,17 +204,15 @@ Error check_constant_indices(const Kernel& kernel, BufferId buffer, std::span<co
 
 }  // namespace
 
-bool overlaps(const StmtNode& store, const std::string& var) {
+bool overlaps(const stmt::Store& store, const std::string& var) {
   bool found = false;
   for (const Expr& index : store.indices)
-    visit(index, [&](const Expr& e) {
-      found |= e->kind == ExprKind::binary && e->binary == BinaryOp::min && uses_var(e, var);
-    });
+    visit(index, [&](const Expr& e) { found |= as_binary(e, BinaryOp::min) && uses_var(e, var); });
   return found;
 }
 
 Error check_rules(const Kernel& kernel) {
-  std::vector<Stmt> enclosing;
+  std::vector<LoopRef> enclosing;
   return check_tree(kernel, kernel.body, enclosing);
 }
 
@@ -249,21 +249,21 @@ Error check_scopes(const Kernel& kernel) {
         stack, kMaxStackBytes);
   const auto in_registers = [&](BufferId id) { return kernel.buffer(id).scope == "register"; };
   Error error = Error::success();
-  visit_loads(kernel.body, [&](const ExprNode& load, std::span<const Stmt> scope) {
+  visit_loads(kernel.body, [&](const expr::Load& load, std::span<const Stmt> scope) {
     if (!error && in_registers(load.buffer))
-      error = check_constant_indices(kernel, load.buffer, load.args, scope);
+      error = check_constant_indices(kernel, load.buffer, load.indices, scope);
   });
   if (error) return error;
   visit(kernel.body, [&](const Stmt& s) {
-    if (!error && s->kind == StmtKind::prefetch && in_registers(s->buffer))
+    const auto* prefetch = as<stmt::Prefetch>(s);
+    if (!error && prefetch && in_registers(prefetch->buffer))
       error = illegal("the register temp '{0}' is prefetched, but lies in no memory",
-                      kernel.buffer(s->buffer).name);
+                      kernel.buffer(prefetch->buffer).name);
   });
   if (error) return error;
-  for (const Stmt& store : stores_of(kernel.body)) {
+  for (const StoreRef& store : stores_of(kernel.body)) {
     if (!in_registers(store->buffer)) continue;
-    const std::vector<Stmt> scope = find_path(kernel.body,
-                                              [&](const StmtNode& s) { return &s == store.get(); });
+    const std::vector<Stmt> scope = find_path(kernel.body, store);
     TW_TRY(check_constant_indices(kernel, store->buffer, store->indices, scope));
   }
   return error;

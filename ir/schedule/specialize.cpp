@@ -42,31 +42,33 @@ class Shortened {
  private:
   static int accesses(const Stmt& root, BufferId buffer) {
     int count = 0;
-    visit(root, [&](const Stmt& s) { count += s->kind == StmtKind::store && s->buffer == buffer; });
-    visit_loads(
-        root, [&](const ExprNode& load, std::span<const Stmt>) { count += load.buffer == buffer; });
+    for (const StoreRef& store : stores_of(root)) count += store->buffer == buffer;
+    visit_loads(root, [&](const expr::Load& load, std::span<const Stmt>) {
+      count += load.buffer == buffer;
+    });
     return count;
   }
 
-  Stmt with_extent(const StmtNode& loop, int64_t extent, const Stmt& body) {
+  Stmt with_extent(const stmt::Loop& loop, int64_t extent, const Stmt& body) {
     changed_ = true;
     if (extent == 1) return substitute(body, loop.var, Expr(0));
-    StmtNode shorter = loop;
+    stmt::Loop shorter = loop;
     shorter.extent = Expr(extent);
-    return with_body(shorter, body);
+    shorter.body = body;
+    return make_stmt(std::move(shorter));
   }
 
   // for i in 4 { if i < 2 { .. } }  ->  for i in 2 { .. }
   Stmt without_guards(const Stmt& root) {
     return rewrite(root, [&](const Stmt& s) -> Stmt {
-      if (!may_end_sooner(s) || s->body[0]->kind != StmtKind::if_then) return nullptr;
-      const ExprNode& guard = *s->body[0]->condition;
-      if (guard.kind != ExprKind::binary || guard.binary != BinaryOp::lt ||
-          guard.args[0]->kind != ExprKind::var || guard.args[0]->name != s->var)
-        return nullptr;
-      const auto end = as_const(guard.args[1]);
-      if (!end || *end < 1 || *end >= *as_const(s->extent)) return nullptr;
-      return with_extent(*s, *end, s->body[0]->body[0]);
+      const auto* loop = as<stmt::Loop>(s);
+      const auto* guard = loop ? as<stmt::If>(loop->body) : nullptr;
+      if (!guard || !may_end_sooner(*loop)) return nullptr;
+      const auto* below = as_binary(guard->condition, BinaryOp::lt);
+      if (!below || !is_var(below->a, loop->var)) return nullptr;
+      const auto end = as_const(below->b);
+      if (!end || *end < 1 || *end >= *as_const(loop->extent)) return nullptr;
+      return with_extent(*loop, *end, guard->body);
     });
   }
 
@@ -74,16 +76,17 @@ class Shortened {
   std::map<int, std::vector<int64_t>> reads_outside(const std::string& loop) const {
     std::map<int, std::vector<int64_t>> reads;
     for (const BufferId id : own_) reads[id.index].assign(kernel_.buffer(id).shape.size(), 0);
-    visit_loads(copy_, [&](const ExprNode& load, std::span<const Stmt> scope) {
+    visit_loads(copy_, [&](const expr::Load& load, std::span<const Stmt> scope) {
       const auto found = reads.find(load.buffer.index);
-      if (found == reads.end() ||
-          std::ranges::any_of(scope, [&](const Stmt& s) { return s->var == loop; }))
-        return;
+      const bool inside = std::ranges::any_of(scope, [&](const Stmt& s) {
+        const auto* around = as<stmt::Loop>(s);
+        return around && around->var == loop;
+      });
+      if (found == reads.end() || inside) return;
       Ranges ranges = outer_;
-      for (const Stmt& s : scope)
-        if (s->kind == StmtKind::loop) add_range(ranges, *s);
-      for (size_t d = 0; d < load.args.size(); ++d) {
-        const Bounds bounds = constant_bounds(load.args[d], ranges);
+      add_ranges(ranges, scope);
+      for (size_t d = 0; d < load.indices.size(); ++d) {
+        const Bounds bounds = constant_bounds(load.indices[d], ranges);
         found->second[d] = std::max(found->second[d], bounds.max ? *bounds.max + 1 : INT64_MAX);
       }
     });
@@ -92,39 +95,42 @@ class Shortened {
 
   // for r in 4 { c[r] = .. }  ->  c[0] = ..    where nothing but c[0] is read
   Stmt without_unread(const Stmt& s) {
-    if (s->kind == StmtKind::block || s->body.empty()) return s;  // an instruction takes all of it
-    std::vector<Stmt> body;
-    for (const Stmt& child : s->body) body.push_back(without_unread(child));
-    if (s->kind == StmtKind::sequence) return make_sequence(std::move(body));
-    if (s->kind != StmtKind::loop && s->kind != StmtKind::if_then) return s;
-    const int64_t end = may_end_sooner(s) ? read_end(*s) : INT64_MAX;
-    if (end < as_const(s->extent).value_or(0)) return with_extent(*s, end, body[0]);
-    return with_body(*s, body[0]);
+    if (const auto* sequence = as<stmt::Sequence>(s)) {
+      std::vector<Stmt> body;
+      for (const Stmt& child : sequence->body) body.push_back(without_unread(child));
+      return make_sequence(std::move(body));
+    }
+    if (const auto* guard = as<stmt::If>(s)) return with_body(s, without_unread(guard->body));
+    const auto* loop = as<stmt::Loop>(s);
+    if (!loop) return s;  // an instruction takes all of its block
+    Stmt body = without_unread(loop->body);
+    const int64_t end = may_end_sooner(*loop) ? read_end(*loop) : INT64_MAX;
+    if (end < as_const(loop->extent).value_or(0)) return with_extent(*loop, end, body);
+    return with_body(s, std::move(body));
   }
 
   // The least end of the loop behind which no iteration stores what others read. Iterations of a
   // spatial loop are independent: none of them reads what another one stores.
-  int64_t read_end(const StmtNode& loop) const {
+  int64_t read_end(const stmt::Loop& loop) const {
     int64_t end = 1;
     const auto reads = reads_outside(loop.var);
     Ranges ranges = outer_;
     visit(copy_, [&](const Stmt& s) {
-      if (s->kind == StmtKind::loop) add_range(ranges, *s);
+      if (const auto* any = as<stmt::Loop>(s)) add_range(ranges, *any);
     });
-    visit(loop.body[0], [&](const Stmt& s) {
-      if (s->kind != StmtKind::store) return;
+    for (const StoreRef& store : stores_of(loop.body)) {
       int64_t needed = INT64_MAX;
-      if (const auto found = reads.find(s->buffer.index); found != reads.end())
-        for (size_t d = 0; d < s->indices.size(); ++d)
+      if (const auto found = reads.find(store->buffer.index); found != reads.end())
+        for (size_t d = 0; d < store->indices.size(); ++d)
           needed = std::min(needed, found->second[d] == 0 ? 0
-                                                          : end_of(s->indices[d], loop.var,
+                                                          : end_of(store->indices[d], loop.var,
                                                                    found->second[d], ranges));
       end = std::max(end, needed);
-    });
+    }
     return end;
   }
 
-  // Of the iterations whose index is below `bound`.
+  // The end of the iterations whose index is below `bound`.
   static int64_t end_of(const Expr& index, const std::string& loop, int64_t bound,
                         const Ranges& ranges) {
     const auto term = linear_in(index, loop);
@@ -134,9 +140,9 @@ class Shortened {
     return (std::max<int64_t>(0, bound - *rest.min) + term->coefficient - 1) / term->coefficient;
   }
 
-  static bool may_end_sooner(const Stmt& s) {
-    return s->kind == StmtKind::loop && s->role == AxisRole::spatial && as_const(s->extent) &&
-           (s->loop_kind == LoopKind::serial || s->loop_kind == LoopKind::unroll);
+  static bool may_end_sooner(const stmt::Loop& loop) {
+    return loop.role == AxisRole::spatial && as_const(loop.extent) &&
+           (loop.kind == LoopKind::serial || loop.kind == LoopKind::unroll);
   }
 
   const Kernel& kernel_;
@@ -150,7 +156,7 @@ class Shortened {
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Specialize& s) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
-  const StmtNode& loop = *path.back();
+  const auto& loop = get<stmt::Loop>(path.back());
   TW_TRY(check_serial(loop));
   TW_TRY(check_no_tokens(kernel, loop));
   TW_TRY(check_suffix(kernel, loop, path.back(), s.suffix));
@@ -165,8 +171,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Specialize& s) {
     copy = substitute(copy, symbol, Expr(s.value));
   }
   copy = Shortened(kernel, path, copy).run();
-  if (copy->kind == StmtKind::loop && is_const(copy->extent, 1))
-    copy = substitute(copy->body[0], copy->var, Expr(0));
+  if (const auto* single = as<stmt::Loop>(copy); single && is_const(single->extent, 1))
+    copy = substitute(single->body, single->var, Expr(0));
   return with_replaced(kernel, path,
                        make_sequence({make_if(holds, copy),
                                       make_if(unary(UnaryOp::logical_not, holds), path.back())}));

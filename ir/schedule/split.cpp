@@ -18,22 +18,20 @@ namespace {
 // gets an if.
 Stmt guard_tail(const Stmt& body, const Expr& condition, AxisRole role) {
   bool maskable = role == AxisRole::reduce;
-  visit(body, [&](const Stmt& s) {
-    maskable &= s->kind != StmtKind::signal && s->kind != StmtKind::wait &&
-                s->kind != StmtKind::barrier && !s->async;
-  });
-  for (const Stmt& store : stores_of(body))
-    maskable &= store->combiner != Combiner::none && !has_load(store->where);
+  visit(body, [&](const Stmt& s) { maskable &= !is<stmt::Signal, stmt::Wait, stmt::Barrier>(s); });
+  for (const StoreRef& store : stores_of(body))
+    maskable &= store->combiner != Combiner::none && !has_load(store->where) && !store->async;
   if (!maskable) return make_if(condition, body);
   return rewrite(body, [&](const Stmt& s) -> Stmt {
-    if (s->kind != StmtKind::store) return nullptr;
-    StmtNode store = *s;
+    const auto* found = as<stmt::Store>(s);
+    if (!found) return nullptr;
+    stmt::Store store = *found;
     store.where = logical_and(condition, store.where);
     return make_store(std::move(store));
   });
 }
 
-Error check_shift(const StmtNode& loop, int64_t factor) {
+Error check_shift(const stmt::Loop& loop, int64_t factor) {
   if (loop.role != AxisRole::spatial)
     return illegal("loop '{0}' is a {1} loop: only spatial loops can be shifted", loop.var,
                    axis_role_name(loop.role));
@@ -47,7 +45,7 @@ Error check_shift(const StmtNode& loop, int64_t factor) {
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Split& s) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
-  const StmtNode& loop = *path.back();
+  const auto& loop = get<stmt::Loop>(path.back());
   TW_TRY(check_serial(loop));
   if (s.factor < 1)
     return illegal("the factor {0} for loop '{1}' is not positive", s.factor, s.loop);
@@ -63,7 +61,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Split& s) {
   Expr base = var(s.outer) * Expr(s.factor);
   if (shift && !divides) base = min(base, loop.extent - Expr(s.factor));
   const Expr index = base + var(s.inner);
-  Stmt body = substitute(loop.body[0], s.loop, index);
+  Stmt body = substitute(loop.body, s.loop, index);
   if (!shift && !divides) body = guard_tail(body, lt(index, loop.extent), loop.role);
   const Stmt inner = make_loop(s.inner, Expr(s.factor), std::move(body), LoopKind::serial,
                                loop.role);

@@ -22,14 +22,18 @@ struct Guarded {
   Expr where;
 };
 Guarded without_where(const Stmt& nest, Ranges ranges) {
+  std::vector<LoopRef> loops;
   Stmt at = nest;
-  for (; at->kind == StmtKind::loop; at = at->body[0])
-    ranges[at->var] = {Expr(0), simplify(at->extent - Expr(1))};
-  if (at->kind != StmtKind::store || !at->where.defined()) return {nest, {}};
-  const Expr where = simplify(at->where, ranges);
-  for (Stmt loop = nest; loop->kind == StmtKind::loop; loop = loop->body[0])
+  for (; is<stmt::Loop>(at); at = loops.back()->body) {
+    loops.emplace_back(at);
+    add_range(ranges, *loops.back());
+  }
+  const auto* guarded = as<stmt::Store>(at);
+  if (!guarded || !guarded->where.defined()) return {nest, {}};
+  const Expr where = simplify(guarded->where, ranges);
+  for (const LoopRef& loop : loops)
     if (uses_var(where, loop->var)) return {nest, {}};
-  StmtNode store = *at;
+  stmt::Store store = *guarded;
   store.where = {};
   return {replace(nest, at, make_store(std::move(store))), where};
 }
@@ -53,13 +57,13 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Tensorize& s, cons
   const Guarded guarded = without_where(path.back(), ranges);
   TW_TRY(match_intrinsic(*intrinsic, *instruction, kernel, guarded.nest, ranges).takeError());
   const Stmt expanded = rewrite(guarded.nest, [](const Stmt& n) -> Stmt {
-    if (n->kind != StmtKind::loop) return nullptr;
-    StmtNode loop = *n;
-    loop.loop_kind = LoopKind::unroll;
+    const auto* found = as<stmt::Loop>(n);
+    if (!found) return nullptr;
+    stmt::Loop loop = *found;
+    loop.kind = LoopKind::unroll;
     return make_stmt(std::move(loop));
   });
-  Stmt block = make_stmt(
-      {.kind = StmtKind::block, .body = {expanded}, .names = {s.intrinsic}, .label = s.name});
+  Stmt block = make_stmt(stmt::Block{s.name, s.intrinsic, expanded});
   if (guarded.where.defined()) block = make_if(guarded.where, std::move(block));
   Kernel out = kernel;
   out.body = replace(kernel.body, path.back(), block);

@@ -93,8 +93,8 @@ class Lister {
   void exprs(const std::vector<Expr>& values, const char* what) {
     for (const Expr& value : values)
       visit(value, [&](const Expr& e) {
-        if (e->kind == ExprKind::int_imm) number(e->int_value, what);
-        if (e->kind == ExprKind::var) name(e->name, what);
+        if (const auto known = as_const(e)) number(*known, what);
+        if (const auto* variable = as<expr::Var>(e)) name(variable->name, what);
       });
   }
   std::vector<StepArgument> take() { return std::move(list_); }

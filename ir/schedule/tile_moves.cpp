@@ -16,30 +16,29 @@ bool is_matrix(const Buffer& buffer, const Matrix& m) {
          is_const(buffer.shape[1], m.columns);
 }
 
-// What a plain store over all of a matrix gives its elements; undefined: it is no such kernel.
+// The value that a plain store over all of a matrix gives its elements; undefined: it is no such
+// kernel.
 Expr element_of(const Kernel& kernel, const Matrix& m) {
-  const Stmt& row = kernel.body;
-  if (row->kind != StmtKind::loop || row->body[0]->kind != StmtKind::loop) return {};
-  const Stmt &column = row->body[0], &store = column->body[0];
-  const auto counts = [](const Stmt& loop, const Expr& index, int64_t extent) {
-    return index->kind == ExprKind::var && index->name == loop->var &&
-           is_const(loop->extent, extent);
+  const auto* row = as<stmt::Loop>(kernel.body);
+  const auto* column = row ? as<stmt::Loop>(row->body) : nullptr;
+  const auto* store = column ? as<stmt::Store>(column->body) : nullptr;
+  const auto counts = [](const stmt::Loop& loop, const Expr& index, int64_t extent) {
+    return is_var(index, loop.var) && is_const(loop.extent, extent);
   };
   const auto dense = [&](const std::vector<Expr>& at) {
-    return at.size() == 2 && counts(row, at[0], m.rows) && counts(column, at[1], m.columns);
+    return at.size() == 2 && counts(*row, at[0], m.rows) && counts(*column, at[1], m.columns);
   };
-  if (store->kind != StmtKind::store || store->combiner != Combiner::none ||
-      !dense(store->indices) || !is_matrix(kernel.buffer(store->buffer), m))
+  if (!store || store->combiner != Combiner::none || !dense(store->indices) ||
+      !is_matrix(kernel.buffer(store->buffer), m))
     return {};
-  const Expr& value = store->value;
-  if (value->kind == ExprKind::load &&
-      !(dense(value->args) && is_matrix(kernel.buffer(value->buffer), m)))
-    return {};
-  return value;
+  const auto* load = as<expr::Load>(store->value);
+  if (load && !(dense(load->indices) && is_matrix(kernel.buffer(load->buffer), m))) return {};
+  return store->value;
 }
 
 bool is_zero(const Expr& e) {
-  return is_const(e, 0) || (e->kind == ExprKind::float_imm && e->float_value == 0);
+  const auto* number = as<expr::Float>(e);
+  return is_const(e, 0) || (number && number->value == 0);
 }
 
 enum class Move : uint8_t { load, zero, store };
@@ -53,7 +52,7 @@ bool does(const Intrinsic& intrinsic, Move move, const Matrix& m) {
   const Kernel& kernel = **semantics;
   const Expr value = element_of(kernel, m);
   if (!value.defined()) return false;
-  // Whether all operands of a role are in tiles, or none is
+  // All operands of a role are in tiles, or none is
   const auto lie = [&](BufferRole role, bool in_tiles) {
     for (size_t i = 0; i < kernel.buffers.size() && i < intrinsic.scopes.size(); ++i)
       if (kernel.buffers[i].role == role && (intrinsic.scopes[i] == kTileScope) != in_tiles)
@@ -62,11 +61,11 @@ bool does(const Intrinsic& intrinsic, Move move, const Matrix& m) {
   };
   switch (move) {
     case Move::load:
-      return value->kind == ExprKind::load && lie(BufferRole::input, false) &&
+      return is<expr::Load>(value) && lie(BufferRole::input, false) &&
              lie(BufferRole::output, true);
     case Move::zero: return is_zero(value) && lie(BufferRole::output, true);
     case Move::store:
-      return value->kind == ExprKind::load && lie(BufferRole::input, true) &&
+      return is<expr::Load>(value) && lie(BufferRole::input, true) &&
              lie(BufferRole::output, false);
   }
   TW_UNREACHABLE("a move of tiles");

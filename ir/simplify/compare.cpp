@@ -15,11 +15,10 @@ constexpr size_t kMaxOperands = 8;  // of one min or max
 void flatten(BinaryOp op, const Poly& p, std::vector<Poly>& out) {
   for (const Term& t : p.terms) {
     const Expr& m = t.factors[0];
-    if (t.factors.size() != 1 || t.coefficient != 1 || m->kind != ExprKind::binary ||
-        m->binary != op || m.type() != DType::i64)
-      continue;
+    const auto* end = as_binary(m, op);
+    if (t.factors.size() != 1 || t.coefficient != 1 || !end || m.type() != DType::i64) continue;
     Poly rest = add(p, atom(m), -1);
-    const Poly first = parse(m->args[0]), second = parse(m->args[1]);
+    const Poly first = parse(end->a), second = parse(end->b);
     if (sum_may_wrap(first, rest) || sum_may_wrap(second, rest)) continue;
     flatten(op, add(first, rest), out);
     flatten(op, add(second, rest), out);
@@ -176,14 +175,13 @@ Expr Simplifier::compare_ints(BinaryOp op, const Poly& a, const Poly& b) {
 
 Expr Simplifier::negate(const Expr& condition) {
   if (auto known = as_const(condition)) return bool_imm(!*known);
-  if (condition->kind == ExprKind::unary && condition->unary == UnaryOp::logical_not)
-    return condition->args[0];
-  if (condition->kind == ExprKind::binary && is_comparison(condition->binary) &&
-      condition->args[0].type() == DType::i64) {
-    const Expr &a = condition->args[0], &b = condition->args[1];
-    if (condition->binary == BinaryOp::lt) return compare_ints(BinaryOp::le, parse(b), parse(a));
-    if (condition->binary == BinaryOp::le) return compare_ints(BinaryOp::lt, parse(b), parse(a));
-    return binary(condition->binary == BinaryOp::eq ? BinaryOp::ne : BinaryOp::eq, a, b);
+  if (const auto* opposite = as_unary(condition, UnaryOp::logical_not)) return opposite->a;
+  const auto* relation = as<expr::Binary>(condition);
+  if (relation && is_comparison(relation->op) && relation->a.type() == DType::i64) {
+    const Expr &a = relation->a, &b = relation->b;
+    if (relation->op == BinaryOp::lt) return compare_ints(BinaryOp::le, parse(b), parse(a));
+    if (relation->op == BinaryOp::le) return compare_ints(BinaryOp::lt, parse(b), parse(a));
+    return binary(relation->op == BinaryOp::eq ? BinaryOp::ne : BinaryOp::eq, a, b);
   }
   return unary(UnaryOp::logical_not, condition);
 }
@@ -193,9 +191,9 @@ Expr Simplifier::logic(BinaryOp op, const Expr& a, const Expr& b) {
   bool neutral = op == BinaryOp::logical_and;
   std::vector<Expr> found, kept;
   auto collect = [&](auto& self, const Expr& e) -> void {
-    if (e->kind == ExprKind::binary && e->binary == op) {
-      self(self, e->args[0]);
-      self(self, e->args[1]);
+    if (const auto* both = as_binary(e, op)) {
+      self(self, both->a);
+      self(self, both->b);
     } else {
       found.push_back(e);
     }

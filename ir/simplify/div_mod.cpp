@@ -53,19 +53,18 @@ std::vector<int64_t> block_sizes(const Poly& p, int64_t d) {
   return sizes;
 }
 
-const ExprNode* as_op(const Expr* e, BinaryOp op) {
-  bool is = e && (*e)->kind == ExprKind::binary && (*e)->binary == op && e->type() == DType::i64;
-  return is ? e->get() : nullptr;
+const expr::Binary* as_op(const Expr* e, BinaryOp op) {
+  return e && e->type() == DType::i64 ? as_binary(*e, op) : nullptr;
 }
 
 // Inside P % d, a term c * (x % a) may lose its modulus when d divides c * a.
 Poly drop_inner_moduli(const Poly& p, int64_t d) {
   Poly out = p;
   for (const Term& t : p.terms) {
-    const ExprNode* m = t.factors.size() == 1 ? as_op(&t.factors[0], BinaryOp::floor_mod) : nullptr;
-    auto a = m ? as_const(m->args[1]) : std::nullopt;
+    const auto* m = t.factors.size() == 1 ? as_op(&t.factors[0], BinaryOp::floor_mod) : nullptr;
+    auto a = m ? as_const(m->b) : std::nullopt;
     if (!a || *a < 1 || static_cast<__int128>(t.coefficient) * *a % d != 0) continue;
-    const Poly rest = add(out, atom(t.factors[0]), -t.coefficient), inner = parse(m->args[0]);
+    const Poly rest = add(out, atom(t.factors[0]), -t.coefficient), inner = parse(m->a);
     if (!sum_may_wrap(rest, inner, t.coefficient)) out = add(rest, inner, t.coefficient);
   }
   return out;
@@ -85,17 +84,17 @@ Poly Simplifier::divide_by(const Poly& p, int64_t d) {
   }
   auto [quotient, rest] = reduce(p, d);
   const Expr* single = rest.single_atom();
-  if (const ExprNode* inner = as_op(single, BinaryOp::floor_div)) {
-    auto a = as_const(inner->args[1]);
+  if (const auto* inner = as_op(single, BinaryOp::floor_div)) {
+    auto a = as_const(inner->b);
     if (a && *a >= 1 && *a <= INT64_MAX / d && rest.constant <= INT64_MAX / *a) {
-      const Poly x = parse(inner->args[0]), more(*a * rest.constant);
+      const Poly x = parse(inner->a), more(*a * rest.constant);
       if (!sum_may_wrap(x, more)) return tidy(add(quotient, divide_by(add(x, more), *a * d)));
     }
   }
-  if (const ExprNode* inner = as_op(single, BinaryOp::floor_mod); inner && rest.constant == 0) {
-    auto a = as_const(inner->args[1]);
+  if (const auto* inner = as_op(single, BinaryOp::floor_mod); inner && rest.constant == 0) {
+    auto a = as_const(inner->b);
     if (a && *a > d && *a % d == 0)
-      return tidy(add(quotient, remainder_by(divide_by(parse(inner->args[0]), d), *a / d)));
+      return tidy(add(quotient, remainder_by(divide_by(parse(inner->a), d), *a / d)));
   }
   if (!quotient.is_constant() || quotient.constant != 0) {
     // The rest alone may now be decided; its quotient is what is left to find.

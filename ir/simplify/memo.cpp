@@ -53,10 +53,10 @@ bool SimplifyMemo::Question::is_new(const std::string& name) {
 
 void SimplifyMemo::Question::add_variables(const Expr& of, const Ranges& all) {
   visit(of, [&](const Expr& node) {
-    if (node->kind != ExprKind::var) return;
-    if (!is_new(node->name)) return;
-    const auto found = all.find(node->name);
-    ranges.emplace_back(node->name, found == all.end() ? Range() : found->second);
+    const std::string* name = var_name(node);
+    if (!name || !is_new(*name)) return;
+    const auto found = all.find(*name);
+    ranges.emplace_back(*name, found == all.end() ? Range() : found->second);
   });
 }
 

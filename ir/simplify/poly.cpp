@@ -18,6 +18,34 @@ int compare_lists(const std::vector<Expr>& a, const std::vector<Expr>& b) {
   return three_way(a.size(), b.size());
 }
 
+int compare_kind(const expr::Int& x, const expr::Int& y) { return three_way(x.value, y.value); }
+int compare_kind(const expr::Float& x, const expr::Float& y) {
+  return three_way(std::bit_cast<uint64_t>(x.value), std::bit_cast<uint64_t>(y.value));
+}
+int compare_kind(const expr::Var&, const expr::Var&) { return 0; }  // the name was compared
+int compare_kind(const expr::Load& x, const expr::Load& y) {
+  if (int c = three_way(x.buffer.index, y.buffer.index)) return c;
+  return compare_lists(x.indices, y.indices);
+}
+int compare_kind(const expr::Unary& x, const expr::Unary& y) {
+  if (int c = three_way(x.op, y.op)) return c;
+  return compare(x.a, y.a);
+}
+int compare_kind(const expr::Binary& x, const expr::Binary& y) {
+  if (int c = three_way(x.op, y.op)) return c;
+  if (int c = compare(x.a, y.a)) return c;
+  return compare(x.b, y.b);
+}
+int compare_kind(const expr::Select& x, const expr::Select& y) {
+  if (int c = compare(x.condition, y.condition)) return c;
+  if (int c = compare(x.then, y.then)) return c;
+  return compare(x.otherwise, y.otherwise);
+}
+int compare_kind(const expr::Cast& x, const expr::Cast& y) {
+  if (int c = three_way(x.saturate, y.saturate)) return c;
+  return compare(x.a, y.a);
+}
+
 int64_t wrapping_mul(int64_t a, int64_t b) { return int_binary(BinaryOp::mul, DType::i64, a, b); }
 int64_t wrapping_add(int64_t a, int64_t b) { return int_binary(BinaryOp::add, DType::i64, a, b); }
 
@@ -41,24 +69,16 @@ Poly normalized(std::vector<Term> terms, int64_t constant) {
 
 int compare(const Expr& a, const Expr& b) {
   if (a.get() == b.get()) return 0;
-  const ExprNode &x = *a, &y = *b;
-  auto rank = [](const ExprNode& e) {
-    return e.kind == ExprKind::var       ? -1
-           : e.kind == ExprKind::int_imm ? 100
-                                         : static_cast<int>(e.kind);
+  // Variables come first, numbers last.
+  const auto rank = [](const Expr& e) {
+    return is<expr::Var>(e) ? -1 : is<expr::Int>(e) ? 100 : static_cast<int>(e->is.index());
   };
-  if (int c = three_way(rank(x), rank(y))) return c;
-  if (int c = x.name.compare(y.name)) return c < 0 ? -1 : 1;
-  if (int c = three_way(static_cast<int>(x.type), static_cast<int>(y.type))) return c;
-  if (int c = three_way(x.int_value, y.int_value)) return c;
-  if (int c = three_way(std::bit_cast<uint64_t>(x.float_value),
-                        std::bit_cast<uint64_t>(y.float_value)))
-    return c;
-  if (int c = three_way(x.buffer.index, y.buffer.index)) return c;
-  if (int c = three_way(static_cast<int>(x.unary), static_cast<int>(y.unary))) return c;
-  if (int c = three_way(static_cast<int>(x.binary), static_cast<int>(y.binary))) return c;
-  if (int c = three_way(x.saturate, y.saturate)) return c;
-  return compare_lists(x.args, y.args);
+  if (int c = three_way(rank(a), rank(b))) return c;
+  if (const std::string* name = var_name(a))
+    if (int c = name->compare(*var_name(b))) return c < 0 ? -1 : 1;
+  if (int c = three_way(a->type, b->type)) return c;
+  return match(a,
+               [&](const auto& x) { return compare_kind(x, *as<std::decay_t<decltype(x)>>(b)); });
 }
 
 int64_t Poly::coefficient_of(const Expr& atom) const {
@@ -203,37 +223,39 @@ std::vector<Expr> atoms_of(const Poly& p) {
   return atoms;
 }
 
+// The sum or difference that e is, or null
+static const expr::Binary* as_sum(const Expr& e) {
+  const auto* made = e.type() == DType::i64 ? as<expr::Binary>(e) : nullptr;
+  return made && (made->op == BinaryOp::add || made->op == BinaryOp::sub) ? made : nullptr;
+}
+
 bool is_long_sum(const Expr& e) {
   constexpr int kLong = 16;
-  const Expr* left = &e;
-  for (int operands = 0; operands < kLong; ++operands, left = &(*left)->args[0])
-    if ((*left)->kind != ExprKind::binary || left->type() != DType::i64 ||
-        ((*left)->binary != BinaryOp::add && (*left)->binary != BinaryOp::sub))
-      return false;
-  return true;
+  const auto* sum = as_sum(e);
+  for (int operands = 1; sum && operands < kLong; ++operands) sum = as_sum(sum->a);
+  return sum != nullptr;
 }
 
 Poly sum_of(const Expr& e, const std::function<Poly(const Expr&)>& part) {
   std::vector<Poly> parts;
   const Expr* left = &e;
-  while ((*left)->kind == ExprKind::binary && left->type() == DType::i64 &&
-         ((*left)->binary == BinaryOp::add || (*left)->binary == BinaryOp::sub)) {
-    parts.push_back(scale(part((*left)->args[1]), (*left)->binary == BinaryOp::add ? 1 : -1));
-    left = &(*left)->args[0];
+  while (const auto* sum = as_sum(*left)) {
+    parts.push_back(scale(part(sum->b), sum->op == BinaryOp::add ? 1 : -1));
+    left = &sum->a;
   }
   parts.push_back(part(*left));
   return sum(parts);
 }
 
 Poly parse(const Expr& e) {
-  if (e->kind == ExprKind::int_imm) return Poly(e->int_value);
+  if (const auto value = as_const(e)) return Poly(*value);
   if (is_long_sum(e)) return sum_of(e, parse);
   if (e.type() != DType::i64) return atom(e);  // narrower sums wrap
-  if (e->kind == ExprKind::unary && e->unary == UnaryOp::neg) return scale(parse(e->args[0]), -1);
-  if (e->kind == ExprKind::binary) {
-    if (e->binary == BinaryOp::add) return add(parse(e->args[0]), parse(e->args[1]));
-    if (e->binary == BinaryOp::sub) return add(parse(e->args[0]), parse(e->args[1]), -1);
-    if (e->binary == BinaryOp::mul) return multiply(parse(e->args[0]), parse(e->args[1]));
+  if (const auto* negated = as_unary(e, UnaryOp::neg)) return scale(parse(negated->a), -1);
+  if (const auto* made = as<expr::Binary>(e)) {
+    if (made->op == BinaryOp::add) return add(parse(made->a), parse(made->b));
+    if (made->op == BinaryOp::sub) return add(parse(made->a), parse(made->b), -1);
+    if (made->op == BinaryOp::mul) return multiply(parse(made->a), parse(made->b));
   }
   return atom(e);
 }

@@ -94,60 +94,59 @@ Bounds remainder(const Bounds& x, const Bounds& d) {
   return out;
 }
 
-bool is_binary(const Expr& e, BinaryOp op) {
-  return e->kind == ExprKind::binary && e->binary == op;
-}
-
 }  // namespace
 
 Bounds Prover::atom_bounds(const Expr& e, int depth) {
-  if (depth <= 0) return type_bounds(e.type());
-  switch (e->kind) {
-    case ExprKind::int_imm: return {e->int_value, e->int_value};
-    case ExprKind::var: {
-      auto range = ranges_.find(e->name);
-      if (range == ranges_.end()) return type_bounds(e.type());
-      Bounds out;
-      if (range->second.min.defined()) out.min = expr_interval(range->second.min, depth - 1).min;
-      if (range->second.max.defined()) out.max = expr_interval(range->second.max, depth - 1).max;
-      return out;
-    }
-    case ExprKind::select: {
-      Bounds a = expr_interval(e->args[1], depth - 1), b = expr_interval(e->args[2], depth - 1);
-      return {smaller(a.min, b.min), larger(a.max, b.max)};
-    }
-    case ExprKind::cast: {
-      Bounds own = type_bounds(e.type());
-      if (!is_int(e->args[0].type()) && e->args[0].type() != DType::boolean) return own;
-      Bounds from = e->args[0].type() == DType::i64 ? expr_interval(e->args[0], depth - 1)
-                                                    : atom_bounds(e->args[0], depth - 1);
-      bool fits = from.min && from.max &&
-                  (!own.min || (*from.min >= *own.min && *from.max <= *own.max)) &&
-                  (e.type() != DType::u64 || *from.min >= 0);
-      return fits ? from : own;
-    }
-    case ExprKind::unary: {
-      Bounds x = e.type() == DType::i64 ? expr_interval(e->args[0], depth - 1) : Bounds{};
-      if (e.type() != DType::i64) return type_bounds(e.type());
-      if (e->unary == UnaryOp::sign) return {-1, 1};
-      if (e->unary != UnaryOp::abs) return {};
-      // The lowest number stays what it is
-      if (const auto& data = e->args[0]->data; data && data->least == INT64_MIN) return {};
-      return {0, larger(x.max, times(x.min, -1))};
-    }
-    case ExprKind::binary: break;
-    case ExprKind::float_imm:
-    case ExprKind::load: return type_bounds(e.type());
-  }
-  if (e.type() != DType::i64) return type_bounds(e.type());
-  Bounds a = expr_interval(e->args[0], depth - 1), b = expr_interval(e->args[1], depth - 1);
+  const Bounds own = type_bounds(e.type());
+  if (depth <= 0) return own;
+  const bool wide = e.type() == DType::i64;
+  return match(
+      e, [](const expr::Int& number) { return Bounds{number.value, number.value}; },
+      [&](const expr::Var& variable) {
+        auto range = ranges_.find(variable.name);
+        if (range == ranges_.end()) return own;
+        Bounds out;
+        if (range->second.min.defined()) out.min = expr_interval(range->second.min, depth - 1).min;
+        if (range->second.max.defined()) out.max = expr_interval(range->second.max, depth - 1).max;
+        return out;
+      },
+      [&](const expr::Select& choice) {
+        Bounds a = expr_interval(choice.then, depth - 1),
+               b = expr_interval(choice.otherwise, depth - 1);
+        return Bounds{smaller(a.min, b.min), larger(a.max, b.max)};
+      },
+      [&](const expr::Cast& converted) {
+        const Expr& a = converted.a;
+        if (!is_int(a.type()) && a.type() != DType::boolean) return own;
+        Bounds from = a.type() == DType::i64 ? expr_interval(a, depth - 1)
+                                             : atom_bounds(a, depth - 1);
+        bool fits = from.min && from.max &&
+                    (!own.min || (*from.min >= *own.min && *from.max <= *own.max)) &&
+                    (e.type() != DType::u64 || *from.min >= 0);
+        return fits ? from : own;
+      },
+      [&](const expr::Unary& made) { return wide ? unary_bounds(made, depth) : own; },
+      [&](const expr::Binary& made) { return wide ? binary_bounds(made, depth) : own; },
+      [&](const expr::Float&) { return own; }, [&](const expr::Load&) { return own; });
+}
+
+Bounds Prover::unary_bounds(const expr::Unary& e, int depth) {
+  if (e.op == UnaryOp::sign) return {-1, 1};
+  if (e.op != UnaryOp::abs) return {};
+  // The lowest number stays what it is
+  if (const auto& data = e.a->data; data && data->least == INT64_MIN) return {};
+  const Bounds x = expr_interval(e.a, depth - 1);
+  return {0, larger(x.max, times(x.min, -1))};
+}
+
+Bounds Prover::binary_bounds(const expr::Binary& e, int depth) {
+  Bounds a = expr_interval(e.a, depth - 1), b = expr_interval(e.b, depth - 1);
   bool non_negative = a.min && *a.min >= 0;
-  if (e->binary == BinaryOp::floor_div || (e->binary == BinaryOp::div && non_negative))
-    return quotient(a, b);
-  if (e->binary == BinaryOp::floor_mod || (e->binary == BinaryOp::mod && non_negative))
+  if (e.op == BinaryOp::floor_div || (e.op == BinaryOp::div && non_negative)) return quotient(a, b);
+  if (e.op == BinaryOp::floor_mod || (e.op == BinaryOp::mod && non_negative))
     return remainder(a, b);
-  if (e->binary == BinaryOp::min) return {smaller(a.min, b.min), either_smaller(a.max, b.max)};
-  if (e->binary == BinaryOp::max) return {either_larger(a.min, b.min), larger(a.max, b.max)};
+  if (e.op == BinaryOp::min) return {smaller(a.min, b.min), either_smaller(a.max, b.max)};
+  if (e.op == BinaryOp::max) return {either_larger(a.min, b.min), larger(a.max, b.max)};
   return {};
 }
 
@@ -169,11 +168,12 @@ Bounds Prover::interval(const Poly& p, int depth) {
 
 // A variable between numbers that p has a multiple of: the sum of intervals knows all about it.
 bool Prover::in_its_interval(const Poly& p, const Expr& a) const {
-  if (a->kind != ExprKind::var) return false;
-  const auto range = ranges_.find(a->name);
+  const std::string* name = var_name(a);
+  if (!name) return false;
+  const auto range = ranges_.find(*name);
   if (range == ranges_.end()) return true;
   for (const Expr& end : {range->second.min, range->second.max})
-    if (end.defined() && end->kind != ExprKind::int_imm) return false;
+    if (end.defined() && !as_const(end)) return false;
   return std::ranges::all_of(p.terms, [&](const Term& t) {
     return t.factors.size() == 1 ||
            std::ranges::none_of(t.factors, [&](const Expr& f) { return compare(f, a) == 0; });
@@ -195,27 +195,29 @@ Limit Prover::lower_without(const Poly& p, const Expr& a, int depth) {
       return Limit();
     return lower(add(rest, multiply(c, value)), depth - 1);
   };
-  if (a->kind == ExprKind::var) {
-    auto range = ranges_.find(a->name);
+  if (const std::string* name = var_name(a)) {
+    auto range = ranges_.find(*name);
     if (range == ranges_.end()) return std::nullopt;
     const Expr& end = positive ? range->second.min : range->second.max;
-    if (!end.defined() || (end->kind == ExprKind::int_imm && c.is_constant())) return std::nullopt;
+    if (!end.defined() || (as_const(end) && c.is_constant())) return std::nullopt;
     return with(parse(end));
   }
-  if (a->kind == ExprKind::select) return smaller(with(parse(a->args[1])), with(parse(a->args[2])));
-  if (a->kind != ExprKind::binary) return std::nullopt;
-  if (a->binary == BinaryOp::min || a->binary == BinaryOp::max) {
-    Limit first = with(parse(a->args[0])), second = with(parse(a->args[1]));
+  if (const auto* choice = as<expr::Select>(a))
+    return smaller(with(parse(choice->then)), with(parse(choice->otherwise)));
+  const auto* made = as<expr::Binary>(a);
+  if (!made) return std::nullopt;
+  if (made->op == BinaryOp::min || made->op == BinaryOp::max) {
+    Limit first = with(parse(made->a)), second = with(parse(made->b));
     // c * max(a, b) >= c * a and >= c * b
-    bool both_hold = (a->binary == BinaryOp::max) == positive;
+    bool both_hold = (made->op == BinaryOp::max) == positive;
     return both_hold ? either_larger(first, second) : smaller(first, second);
   }
-  if (a->binary == BinaryOp::floor_mod && negative &&
-      interval(parse(a->args[1]), kAtomDepth).min.value_or(0) >= 1)
-    return with(add(parse(a->args[1]), Poly(-1)));
-  auto divisor = is_binary(a, BinaryOp::floor_div) ? as_const(a->args[1]) : std::nullopt;
+  if (made->op == BinaryOp::floor_mod && negative &&
+      interval(parse(made->b), kAtomDepth).min.value_or(0) >= 1)
+    return with(add(parse(made->b), Poly(-1)));
+  auto divisor = made->op == BinaryOp::floor_div ? as_const(made->b) : std::nullopt;
   if (!divisor || *divisor < 1 || !c.is_constant() || c.constant % *divisor) return std::nullopt;
-  Poly x = parse(a->args[0]);  // x - d + 1 <= d * floor_div(x, d) <= x
+  Poly x = parse(made->a);  // x - d + 1 <= d * floor_div(x, d) <= x
   const int64_t times = c.constant / *divisor;
   if (may_wrap(x) || !numbers_fit(x, Poly(1 - *divisor)) || !numbers_fit(rest, x, times))
     return std::nullopt;

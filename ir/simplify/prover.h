@@ -29,6 +29,8 @@ class Prover {
  private:
   Bounds interval(const Poly& p, int depth);
   Bounds expr_interval(const Expr& e, int depth);
+  Bounds unary_bounds(const expr::Unary& e, int depth);
+  Bounds binary_bounds(const expr::Binary& e, int depth);
   std::optional<int64_t> lower(const Poly& p, int depth);
   bool in_its_interval(const Poly& p, const Expr& atom) const;
   std::optional<int64_t> lower_without(const Poly& p, const Expr& atom, int depth);

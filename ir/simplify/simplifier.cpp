@@ -8,8 +8,8 @@ namespace {
 
 constexpr size_t kMaxProductTerms = 64;  // larger products stay products
 
-bool is_int_binary(const Expr& e, BinaryOp op) {
-  return e->kind == ExprKind::binary && e->binary == op && e.type() == DType::i64;
+const expr::Binary* as_int_binary(const Expr& e, BinaryOp op) {
+  return e.type() == DType::i64 ? as_binary(e, op) : nullptr;
 }
 
 bool is_idempotent(BinaryOp op) {
@@ -21,46 +21,51 @@ bool is_idempotent(BinaryOp op) {
 
 Poly Simplifier::normal(const Expr& e) {
   TW_CHECK(e.type() == DType::i64, "an index expression of type {0}", dtype_name(e.type()));
-  switch (e->kind) {
-    case ExprKind::int_imm: return Poly(e->int_value);
-    case ExprKind::var: {
-      auto range = prover_.ranges().find(e->name);
-      if (range == prover_.ranges().end()) return atom(e);
-      auto min = as_const(range->second.min), max = as_const(range->second.max);
-      return min && max && *min == *max ? Poly(*min) : atom(e);
-    }
-    case ExprKind::unary: {
-      if (e->unary == UnaryOp::neg) return scale(normal(e->args[0]), -1);
-      Expr simpler = unary(e->unary, run(e->args[0]));
-      if (e->unary != UnaryOp::abs || simpler->kind != ExprKind::unary) return parse(simpler);
-      Poly x = parse(simpler->args[0]);
-      if (may_wrap(x)) return atom(simpler);
-      if (prover_.at_least(x, 0)) return x;
-      if (prover_.at_most(x, 0)) return scale(x, -1);
-      return atom(simpler);
-    }
-    case ExprKind::binary:
-      if (is_long_sum(e)) return tidy(sum_of(e, [&](const Expr& part) { return normal(part); }));
-      return normal_binary(*e);
-    case ExprKind::select: {
-      Expr condition = run(e->args[0]);
-      if (auto known = as_const(condition)) return normal(e->args[*known ? 1 : 2]);
-      Poly a = normal(e->args[1]), b = normal(e->args[2]);
-      return same(a, b) ? a : atom(select(condition, to_expr(a), to_expr(b)));
-    }
-    case ExprKind::load:
-    case ExprKind::cast:
-    case ExprKind::float_imm: break;
-  }
-  std::vector<Expr> args;
-  for (const Expr& arg : e->args) args.push_back(run(arg));
-  if (e->kind == ExprKind::load) return atom(load(e->buffer, e->type, std::move(args)));
-  return parse(cast(e->type, args[0], e->saturate));
+  return match(
+      e, [](const expr::Int& number) { return Poly(number.value); },
+      [&](const expr::Var& variable) {
+        auto range = prover_.ranges().find(variable.name);
+        if (range == prover_.ranges().end()) return atom(e);
+        auto min = as_const(range->second.min), max = as_const(range->second.max);
+        return min && max && *min == *max ? Poly(*min) : atom(e);
+      },
+      [&](const expr::Binary& made) {
+        if (is_long_sum(e)) return tidy(sum_of(e, [&](const Expr& part) { return normal(part); }));
+        return normal_kind(made);
+      },
+      [&](const expr::Unary& made) { return normal_kind(made); },
+      [&](const expr::Select& choice) { return normal_kind(choice); },
+      [&](const expr::Load& read) {
+        std::vector<Expr> indices;
+        for (const Expr& index : read.indices) indices.push_back(run(index));
+        return atom(load(read.buffer, e->type, std::move(indices)));
+      },
+      [&](const expr::Cast& made) { return parse(cast(e->type, run(made.a), made.saturate)); },
+      [&](const expr::Float&) { return atom(e); });
 }
 
-Poly Simplifier::normal_binary(const ExprNode& e) {
-  Poly a = normal(e.args[0]), b = normal(e.args[1]);
-  switch (e.binary) {
+Poly Simplifier::normal_kind(const expr::Unary& e) {
+  if (e.op == UnaryOp::neg) return scale(normal(e.a), -1);
+  Expr simpler = unary(e.op, run(e.a));
+  const auto* left = as<expr::Unary>(simpler);
+  if (e.op != UnaryOp::abs || !left) return parse(simpler);
+  Poly x = parse(left->a);
+  if (may_wrap(x)) return atom(simpler);
+  if (prover_.at_least(x, 0)) return x;
+  if (prover_.at_most(x, 0)) return scale(x, -1);
+  return atom(simpler);
+}
+
+Poly Simplifier::normal_kind(const expr::Select& e) {
+  Expr condition = run(e.condition);
+  if (auto known = as_const(condition)) return normal(*known ? e.then : e.otherwise);
+  Poly a = normal(e.then), b = normal(e.otherwise);
+  return same(a, b) ? a : atom(select(condition, to_expr(a), to_expr(b)));
+}
+
+Poly Simplifier::normal_kind(const expr::Binary& e) {
+  Poly a = normal(e.a), b = normal(e.b);
+  switch (e.op) {
     case BinaryOp::add: return tidy(add(a, b));
     case BinaryOp::sub: return tidy(add(a, b, -1));
     case BinaryOp::mul:
@@ -96,8 +101,8 @@ Poly Simplifier::normal_binary(const ExprNode& e) {
     case BinaryOp::logical_or:
     case BinaryOp::logical_xor: break;
   }
-  Expr simpler = binary(e.binary, to_expr(a), to_expr(b));
-  return e.binary == BinaryOp::mul ? atom(simpler) : parse(simpler);
+  Expr simpler = binary(e.op, to_expr(a), to_expr(b));
+  return e.op == BinaryOp::mul ? atom(simpler) : parse(simpler);
 }
 
 // r*d * (M // d) + r * (M % d) = r * M for a divisor of symbols.
@@ -105,9 +110,9 @@ bool Simplifier::join_symbolic(Poly& p) {
   constexpr size_t kMaxTerms = 8;
   for (const Term& t : p.terms) {
     for (size_t i = 0; i < t.factors.size(); ++i) {
-      const Expr& f = t.factors[i];
-      if (!is_int_binary(f, BinaryOp::floor_mod) || as_const(f->args[1])) continue;
-      const Poly m = parse(f->args[0]), d = parse(f->args[1]);
+      const auto* f = as_int_binary(t.factors[i], BinaryOp::floor_mod);
+      if (!f || as_const(f->b)) continue;
+      const Poly m = parse(f->a), d = parse(f->b);
       if (m.terms.size() > kMaxTerms || d.terms.size() > kMaxTerms) continue;
       Poly own, rest(t.coefficient);
       own.terms.push_back(t);
@@ -126,10 +131,11 @@ bool Simplifier::join_symbolic(Poly& p) {
 // k*d * (M // d) + k * (M % d) = k * M, and k*c * ((x // c) % d) + k * (x % c) = k * (x % (c * d)).
 bool Simplifier::join_once(Poly& p) {
   for (const Term& t : p.terms) {
-    if (t.factors.size() != 1 || !is_int_binary(t.factors[0], BinaryOp::floor_mod)) continue;
-    auto d = as_const(t.factors[0]->args[1]);
+    const auto* f = t.factors.size() == 1 ? as_int_binary(t.factors[0], BinaryOp::floor_mod)
+                                          : nullptr;
+    auto d = f ? as_const(f->b) : std::nullopt;
     if (!d || *d < 2) continue;
-    Poly m = parse(t.factors[0]->args[0]), quotient = divide_by(m, *d);
+    Poly m = parse(f->a), quotient = divide_by(m, *d);
     int64_t k = t.coefficient;
     Poly without = add(p, atom(t.factors[0]), -k);
     Poly joined = add(add(without, quotient, -k * *d), m, k);
@@ -138,13 +144,10 @@ bool Simplifier::join_once(Poly& p) {
       return true;
     }
     for (const Term& u : p.terms) {
-      if (u.factors.size() != 1 || u.coefficient != k * *d ||
-          !is_int_binary(u.factors[0], BinaryOp::floor_mod))
-        continue;
-      auto outer = as_const(u.factors[0]->args[1]);
-      if (!outer || *outer < 2 || *outer > INT64_MAX / *d ||
-          !same(parse(u.factors[0]->args[0]), quotient))
-        continue;
+      if (u.factors.size() != 1 || u.coefficient != k * *d) continue;
+      const auto* g = as_int_binary(u.factors[0], BinaryOp::floor_mod);
+      auto outer = g ? as_const(g->b) : std::nullopt;
+      if (!outer || *outer < 2 || *outer > INT64_MAX / *d || !same(parse(g->a), quotient)) continue;
       p = add(add(without, atom(u.factors[0]), -u.coefficient), remainder_by(m, *outer * *d), k);
       return true;
     }
@@ -157,9 +160,12 @@ bool Simplifier::absorb_once(Poly& p) {
   for (const Term& t : p.terms) {
     if (t.factors.size() != 1) continue;
     const Expr& m = t.factors[0];
-    bool is_min = is_int_binary(m, BinaryOp::min);
-    if (!is_min && !is_int_binary(m, BinaryOp::max)) continue;
-    Poly a = parse(m->args[0]), b = parse(m->args[1]);
+    const auto *smaller = as_int_binary(m, BinaryOp::min),
+               *larger = as_int_binary(m, BinaryOp::max);
+    if (!smaller && !larger) continue;
+    const bool is_min = smaller != nullptr;
+    const expr::Binary& end = is_min ? *smaller : *larger;
+    Poly a = parse(end.a), b = parse(end.b);
     for (const Term& u : p.terms) {
       if (&u == &t || u.coefficient % t.coefficient) continue;
       Poly moved;
@@ -183,46 +189,30 @@ Poly Simplifier::tidy(Poly p) {
   return p;
 }
 
-Expr Simplifier::run_binary(const Expr& e) {
-  const Expr &x = e->args[0], &y = e->args[1];
-  if (is_comparison(e->binary) && x.type() == DType::i64)
-    return compare_ints(e->binary, normal(x), normal(y));
-  Expr a = run(x), b = run(y);
-  if (e->binary == BinaryOp::logical_and || e->binary == BinaryOp::logical_or)
-    return logic(e->binary, a, b);
+Expr Simplifier::run_binary(const expr::Binary& e) {
+  if (is_comparison(e.op) && e.a.type() == DType::i64)
+    return compare_ints(e.op, normal(e.a), normal(e.b));
+  Expr a = run(e.a), b = run(e.b);
+  if (e.op == BinaryOp::logical_and || e.op == BinaryOp::logical_or) return logic(e.op, a, b);
   if (!is_float(a.type()) && equal(a, b)) {
-    if (is_comparison(e->binary))
-      return bool_imm(e->binary == BinaryOp::le || e->binary == BinaryOp::eq);
-    if (is_idempotent(e->binary)) return a;
+    if (is_comparison(e.op)) return bool_imm(e.op == BinaryOp::le || e.op == BinaryOp::eq);
+    if (is_idempotent(e.op)) return a;
   }
-  return binary(e->binary, a, b);
+  return binary(e.op, a, b);
 }
 
 Expr Simplifier::run(const Expr& e) {
   if (!e.defined()) return e;
   if (e.type() == DType::i64) return to_expr(normal(e));
-  switch (e->kind) {
-    case ExprKind::int_imm:
-    case ExprKind::float_imm:
-    case ExprKind::var: return e;
-    case ExprKind::load: {
-      std::vector<Expr> indices;
-      for (const Expr& index : e->args) indices.push_back(run(index));
-      return load(e->buffer, e->type, std::move(indices));
-    }
-    case ExprKind::unary:
-      if (e->unary == UnaryOp::logical_not) return negate(run(e->args[0]));
-      return unary(e->unary, run(e->args[0]));
-    case ExprKind::binary: return run_binary(e);
-    case ExprKind::select: {
-      Expr condition = run(e->args[0]);
-      if (auto known = as_const(condition)) return run(e->args[*known ? 1 : 2]);
-      Expr a = run(e->args[1]), b = run(e->args[2]);
-      return equal(a, b) ? a : select(condition, a, b);
-    }
-    case ExprKind::cast: return cast(e->type, run(e->args[0]), e->saturate);
+  if (const auto* made = as_unary(e, UnaryOp::logical_not)) return negate(run(made->a));
+  if (const auto* made = as<expr::Binary>(e)) return run_binary(*made);
+  if (const auto* choice = as<expr::Select>(e)) {
+    Expr condition = run(choice->condition);
+    if (auto known = as_const(condition)) return run(*known ? choice->then : choice->otherwise);
+    Expr a = run(choice->then), b = run(choice->otherwise);
+    return equal(a, b) ? a : select(condition, a, b);
   }
-  TW_UNREACHABLE("bad expression kind");
+  return with_operands(e, [&](const Expr& operand) { return run(operand); });
 }
 
 }  // namespace tw::algebra

@@ -23,7 +23,9 @@ class Simplifier {
   Expr negate(const Expr& condition);
 
  private:
-  Poly normal_binary(const ExprNode& e);
+  Poly normal_kind(const expr::Binary& e);
+  Poly normal_kind(const expr::Unary& e);
+  Poly normal_kind(const expr::Select& e);
   Poly divide_by(const Poly& p, int64_t d);
   Poly remainder_by(const Poly& p, int64_t d);
   // Quotient in .coefficient
@@ -31,7 +33,7 @@ class Simplifier {
   bool join_once(Poly& p);
   bool join_symbolic(Poly& p);
   bool absorb_once(Poly& p);
-  Expr run_binary(const Expr& e);
+  Expr run_binary(const expr::Binary& e);
 
   Prover prover_;
 };

@@ -15,7 +15,7 @@ using namespace algebra;
 // the next run applies.
 Expr simplify(const Expr& e, const Ranges& ranges) {
   constexpr int kMaxRuns = 5;
-  if (!e.defined() || e->kind == ExprKind::int_imm || e->kind == ExprKind::float_imm) return e;
+  if (!e.defined() || is<expr::Int, expr::Float>(e)) return e;
   thread_local SimplifyMemo memo;
   SimplifyMemo::Question question(e, ranges);
   if (const Expr* known = memo.find(question)) return *known;
@@ -55,8 +55,7 @@ std::optional<LinearTerm> linear_in(const Expr& e, std::string_view name) {
   Poly p = Simplifier(none).normal(e), rest(p.constant);
   int64_t coefficient = 0;
   for (const Term& t : p.terms) {
-    if (t.factors.size() == 1 && t.factors[0]->kind == ExprKind::var &&
-        t.factors[0]->name == name) {
+    if (t.factors.size() == 1 && is_var(t.factors[0], name)) {
       coefficient = t.coefficient;
       continue;
     }
@@ -87,16 +86,17 @@ class IntervalFinder {
   static constexpr int kMaxSteps = 32;
 
   bool runs(const Expr& e) const {
-    if (e->kind == ExprKind::var) return over_.find(e->name) != over_.end();
-    return std::any_of(e->args.begin(), e->args.end(), [&](const Expr& arg) { return runs(arg); });
+    if (const std::string* name = var_name(e)) return over_.find(*name) != over_.end();
+    return any_operand(*e, [&](const Expr& operand) { return runs(operand); });
   }
   // A variable that the range of another running atom of p mentions must wait for that one.
-  bool waits(const Expr& v, const std::vector<Expr>& atoms) const {
+  bool waits(const std::string& v, const std::vector<Expr>& atoms) const {
     for (const Expr& a : atoms) {
-      if (a->kind != ExprKind::var ? uses_var(a, v->name) : false) return true;
-      auto range = a->kind == ExprKind::var ? over_.find(a->name) : over_.end();
-      if (range == over_.end() || a->name == v->name) continue;
-      if (uses_var(range->second.min, v->name) || uses_var(range->second.max, v->name)) return true;
+      const std::string* name = var_name(a);
+      if (!name && uses_var(a, v)) return true;
+      auto range = name ? over_.find(*name) : over_.end();
+      if (range == over_.end() || *name == v) continue;
+      if (uses_var(range->second.min, v) || uses_var(range->second.max, v)) return true;
     }
     return false;
   }
@@ -110,7 +110,8 @@ class IntervalFinder {
       if (atoms.empty()) return simplifier_.tidy(std::move(p));
       std::optional<Poly> next;
       for (const Expr& a : atoms) {
-        if (atoms.size() > 1 && a->kind == ExprKind::var && waits(a, atoms)) continue;
+        const std::string* name = var_name(a);
+        if (atoms.size() > 1 && name && waits(*name, atoms)) continue;
         if ((next = without(p, a, want_max, depth))) break;
       }
       if (!next) return std::nullopt;
@@ -143,33 +144,33 @@ class IntervalFinder {
 
   std::optional<Ends> of_atom(const Expr& a, int depth) {
     if (depth <= 0) return constant_ends(a);
-    if (a->kind == ExprKind::var) {
-      const Range& range = over_.find(a->name)->second;
+    if (const std::string* name = var_name(a)) {
+      const Range& range = over_.find(*name)->second;
       if (!range.min.defined() || !range.max.defined()) return std::nullopt;
       return Ends{simplifier_.normal(range.min), simplifier_.normal(range.max)};
     }
     std::optional<Ends> ends;
-    if (a->kind == ExprKind::binary && a.type() == DType::i64) ends = of_binary(a, depth);
-    if (a->kind == ExprKind::select) ends = of_select(a, depth);
+    if (const auto* made = as<expr::Binary>(a); made && a.type() == DType::i64)
+      ends = of_binary(*made, depth);
+    if (const auto* choice = as<expr::Select>(a)) ends = of_select(*choice, depth);
     return ends ? ends : constant_ends(a);
   }
 
-  std::optional<Ends> of_binary(const Expr& a, int depth) {
-    if (a->binary == BinaryOp::floor_div || a->binary == BinaryOp::floor_mod)
-      return of_division(a, depth);
-    if (a->binary != BinaryOp::min && a->binary != BinaryOp::max) return std::nullopt;
-    bool is_min = a->binary == BinaryOp::min;
-    auto x = of_value(a->args[0], depth), y = of_value(a->args[1], depth);
+  std::optional<Ends> of_binary(const expr::Binary& e, int depth) {
+    if (e.op == BinaryOp::floor_div || e.op == BinaryOp::floor_mod) return of_division(e, depth);
+    if (e.op != BinaryOp::min && e.op != BinaryOp::max) return std::nullopt;
+    bool is_min = e.op == BinaryOp::min;
+    auto x = of_value(e.a, depth), y = of_value(e.b, depth);
     if (!x || !y) return std::nullopt;
     return Ends{simplifier_.extreme(is_min, x->min, y->min),
                 simplifier_.extreme(is_min, x->max, y->max)};
   }
 
-  std::optional<Ends> of_division(const Expr& a, int depth) {
-    Poly divisor = parse(a->args[1]);
-    if (runs(a->args[1]) || !simplifier_.prover().at_least(divisor, 1)) return std::nullopt;
-    auto x = of_value(a->args[0], depth);
-    if (a->binary == BinaryOp::floor_div) {
+  std::optional<Ends> of_division(const expr::Binary& e, int depth) {
+    Poly divisor = parse(e.b);
+    if (runs(e.b) || !simplifier_.prover().at_least(divisor, 1)) return std::nullopt;
+    auto x = of_value(e.a, depth);
+    if (e.op == BinaryOp::floor_div) {
       if (!x) return std::nullopt;
       return Ends{simplifier_.divide(x->min, divisor), simplifier_.divide(x->max, divisor)};
     }
@@ -181,12 +182,12 @@ class IntervalFinder {
     return Ends{Poly(), add(divisor, Poly(-1))};
   }
 
-  std::optional<Ends> of_select(const Expr& a, int depth) {
-    auto x = of_value(a->args[1], depth), y = of_value(a->args[2], depth);
+  std::optional<Ends> of_select(const expr::Select& e, int depth) {
+    auto x = of_value(e.then, depth), y = of_value(e.otherwise, depth);
     if (!x || !y) return std::nullopt;
-    if (!runs(a->args[0])) {
+    if (!runs(e.condition)) {
       auto choose = [&](const Poly& p, const Poly& q) {
-        return parse(select(a->args[0], to_expr(p), to_expr(q)));
+        return parse(select(e.condition, to_expr(p), to_expr(q)));
       };
       return Ends{choose(x->min, y->min), choose(x->max, y->max)};
     }
@@ -203,7 +204,7 @@ class IntervalFinder {
 Ranges symbol_ranges(const Expr& e) {
   Ranges ranges;
   visit(e, [&](const Expr& part) {
-    if (part->kind == ExprKind::var) ranges[part->name] = symbol_range(part->name);
+    if (const std::string* name = var_name(part)) ranges[*name] = symbol_range(*name);
   });
   return ranges;
 }

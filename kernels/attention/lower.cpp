@@ -156,10 +156,12 @@ class AttentionLowering {
     Index at;
     for (size_t i = 0; i < b_.type(v).shape.size(); ++i) at.push_back(var("d" + std::to_string(i)));
     const Expr e = b_.element(v, at);
-    if (e->kind != ExprKind::load || e->args.size() < 2) return false;
-    const size_t n = e->args.size();
-    return equal(e->args[n - 1], at[at.size() - 1]) && equal(e->args[n - 2], at[at.size() - 2]) &&
-           equal(b_.shape_of(e->buffer).back(), columns_);
+    const auto* read = as<expr::Load>(e);
+    if (!read || read->indices.size() < 2) return false;
+    const size_t n = read->indices.size();
+    return equal(read->indices[n - 1], at[at.size() - 1]) &&
+           equal(read->indices[n - 2], at[at.size() - 2]) &&
+           equal(b_.shape_of(read->buffer).back(), columns_);
   }
 
   // [own batch axes][columns/panel][padded depth][panel] of a right operand, zeros behind its last
@@ -192,9 +194,9 @@ class AttentionLowering {
         b_.simplified(logical_and(lt(column, columns), lt(k, depth))), value, imm(0, DType::f32)));
     const Stage stage = b_.stage(name, axes, buffer, at, stored);
     const Axis &depth_axis = axes[axes.size() - 2], &lane_axis = axes.back();
-    const Expr& copied = stored->kind == ExprKind::select ? stored->args[1] : stored;
-    const bool transposes = copied->kind == ExprKind::load &&
-                            uses_var(copied->args.back(), depth_axis.name);
+    const auto* guarded = as<expr::Select>(stored);
+    const auto* copied = as<expr::Load>(guarded ? guarded->then : stored);
+    const bool transposes = copied && uses_var(copied->indices.back(), depth_axis.name);
     (name == "kp" ? m_.keys : m_.values) = {
         stage, depth_axis.loop(), lane_axis.loop(), panel, transposes, {}, {}, {}, {}, 1};
     return buffer;

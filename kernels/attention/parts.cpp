@@ -33,14 +33,15 @@ void define_by_places(GroupBuilder& b, const CausalMask& causal) {
 Expr in_f32(const Expr& e) {
   const DType type = e.type();
   if (type != DType::f32 && type != DType::f16 && type != DType::bf16) return cast(DType::f32, e);
-  switch (e->kind) {
-    case ExprKind::float_imm: return imm(e->float_value, DType::f32);
-    case ExprKind::unary: return unary(e->unary, in_f32(e->args[0]));
-    case ExprKind::binary: return binary(e->binary, in_f32(e->args[0]), in_f32(e->args[1]));
-    case ExprKind::select: return select(e->args[0], in_f32(e->args[1]), in_f32(e->args[2]));
-    case ExprKind::cast: return in_f32(e->args[0]);
-    default: return type == DType::f32 ? e : cast(DType::f32, e);
-  }
+  return match(
+      e, [](const expr::Float& number) { return imm(number.value, DType::f32); },
+      [](const expr::Unary& u) { return unary(u.op, in_f32(u.a)); },
+      [](const expr::Binary& b) { return binary(b.op, in_f32(b.a), in_f32(b.b)); },
+      [](const expr::Select& s) {
+        return select(s.condition, in_f32(s.then), in_f32(s.otherwise));
+      },
+      [](const expr::Cast& c) { return in_f32(c.a); },
+      [&](const auto&) { return type == DType::f32 ? e : cast(DType::f32, e); });
 }
 
 Expr rounded_to(DType dtype, const Expr& e) { return dtype == DType::f32 ? e : cast(dtype, e); }

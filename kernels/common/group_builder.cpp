@@ -136,9 +136,9 @@ static Stmt loops_around(const std::vector<Axis>& axes, Stmt body) {
   return body;
 }
 
-Stmt GroupBuilder::store_of(std::string label, BufferId buffer, const Index& indices,
-                            const Expr& value, const Expr& where) const {
-  StmtNode store{};
+stmt::Store GroupBuilder::store_of(std::string label, BufferId buffer, const Index& indices,
+                                   const Expr& value, const Expr& where) const {
+  stmt::Store store;
   store.label = std::move(label);
   store.buffer = buffer;
   for (const Expr& e : indices) store.indices.push_back(simplified(e));
@@ -147,7 +147,7 @@ Stmt GroupBuilder::store_of(std::string label, BufferId buffer, const Index& ind
     Expr condition = simplified(where);
     if (!is_const(condition, 1)) store.where = condition;
   }
-  return make_store(std::move(store));
+  return store;
 }
 
 Stage GroupBuilder::stage(std::string label, const std::vector<Axis>& axes, BufferId buffer,
@@ -165,7 +165,7 @@ Stage GroupBuilder::stage(std::string label, const std::vector<Axis>& axes, Buff
   }
   declare(init_axes);
   const Stage stage(label, name_of(buffer));
-  StmtNode store = *store_of(std::move(label), buffer, indices, value, where);
+  stmt::Store store = store_of(std::move(label), buffer, indices, value, where);
   store.combiner = combiner;
   store.init = std::move(init);
   stages_.push_back(loops_around(init_axes, make_store(std::move(store))));
@@ -182,7 +182,7 @@ Stages GroupBuilder::nest(const std::vector<Axis>& axes, const std::vector<Store
   std::vector<Stmt> body;
   Stages stages;
   for (const Store& s : stores) {
-    body.push_back(store_of(s.label, s.buffer, s.indices, s.value, s.where));
+    body.push_back(make_store(store_of(s.label, s.buffer, s.indices, s.value, s.where)));
     stages.push_back(writers_[s.buffer.index] = Stage(s.label, name_of(s.buffer)));
   }
   stages_.push_back(loops_around(axes, make_sequence(std::move(body))));
@@ -249,21 +249,23 @@ GroupKernel GroupBuilder::kernel(const char* name) {
   }
   auto renumber_loads = [&](const Expr& whole) {
     return rewrite(whole, [&](const Expr& e) {
-      if (e->kind != ExprKind::load) return Expr();
-      return load(renumbered[static_cast<size_t>(e->buffer.index)], e->type, e->args);
+      const auto* read = as<expr::Load>(e);
+      if (!read) return Expr();
+      return load(renumbered[static_cast<size_t>(read->buffer.index)], e->type, read->indices);
     });
   };
   Stmt body = rewrite_exprs(make_sequence(stages_), renumber_loads);
   result.kernel.body = rewrite(body, [&](const Stmt& s) -> Stmt {
-    if (s->kind != StmtKind::store) return nullptr;
-    StmtNode store = *s;
-    store.buffer = renumbered[static_cast<size_t>(s->buffer.index)];
-    return make_store(std::move(store));
+    const auto* store = as<stmt::Store>(s);
+    if (!store) return nullptr;
+    stmt::Store moved = *store;
+    moved.buffer = renumbered[static_cast<size_t>(store->buffer.index)];
+    return make_store(std::move(moved));
   });
   std::set<std::string> used;
   auto note = [&](const Expr& whole) {
     visit(whole, [&](const Expr& e) {
-      if (e->kind == ExprKind::var) used.insert(e->name);
+      if (const auto* variable = as<expr::Var>(e)) used.insert(variable->name);
     });
   };
   for (const Buffer& buffer : result.kernel.buffers)

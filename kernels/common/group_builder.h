@@ -122,8 +122,8 @@ class GroupBuilder {
   GroupKernel kernel(const char* name);
   Expr node_element(const Node& node, const Index& index);
   BufferId add_buffer(Buffer buffer, LoweredArgument argument);
-  Stmt store_of(std::string label, BufferId buffer, const Index& indices, const Expr& value,
-                const Expr& where) const;
+  stmt::Store store_of(std::string label, BufferId buffer, const Index& indices, const Expr& value,
+                       const Expr& where) const;
   std::string fresh_buffer_name(const std::string& wanted) const;
 
   Kernel kernel_;

@@ -165,15 +165,16 @@ BufferId surplus_of_sums(GroupBuilder& b, ValueId weights, DType type, int64_t s
     at[d] = var(name("r", d));
     summed.push_back(d);
   }
-  StmtNode store{};
-  store.label = "y";
-  store.buffer = BufferId{1};
-  for (size_t d = 0; d < shape.size(); ++d) store.indices.push_back(var(name("c", d)));
-  store.value = cast(type, load(BufferId{0}, value.type.dtype, at)) * int_imm(surplus, type);
-  store.where = where;
-  store.combiner = Combiner::add;
-  store.init = imm(0, type);
-  Stmt nest = make_store(std::move(store));
+  Index indices;
+  for (size_t d = 0; d < shape.size(); ++d) indices.push_back(var(name("c", d)));
+  const Expr weight = cast(type, load(BufferId{0}, value.type.dtype, at));
+  Stmt nest = make_store({.label = "y",
+                          .buffer = BufferId{1},
+                          .indices = std::move(indices),
+                          .value = weight * int_imm(surplus, type),
+                          .combiner = Combiner::add,
+                          .where = where,
+                          .init = imm(0, type)});
   for (auto d = summed.rbegin(); d != summed.rend(); ++d)
     nest = make_loop(name("r", *d), value.type.shape[*d], nest, LoopKind::serial, AxisRole::reduce);
   for (size_t d = shape.size(); d-- > 0;) nest = make_loop(name("c", d), shape[d], nest);

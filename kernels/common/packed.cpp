@@ -32,12 +32,8 @@ BufferId GroupBuilder::packed(
     for (const Expr& e : at) simple.push_back(simplify(e, ranges));
     return load(BufferId{0}, value.type.dtype, simple);
   });
-  StmtNode store{};
-  store.label = "y";
-  store.buffer = BufferId{1};
-  store.indices = index;
-  store.value = simplify(made, ranges);
-  Stmt nest = make_store(std::move(store));
+  Stmt nest = make_store(
+      {.label = "y", .buffer = BufferId{1}, .indices = index, .value = simplify(made, ranges)});
   for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis)
     nest = make_loop(axis->name, axis->extent, nest);
   kernel->body = nest;

@@ -10,8 +10,8 @@ namespace tw {
 
 // The number that a maximum reads for x. More than a load is not worth being written twice.
 inline Expr top_candidate(const Expr& x) {
-  const Expr& read = x->kind == ExprKind::cast ? x->args[0] : x;
-  if (read->kind != ExprKind::load) return x;
+  const auto* converted = as<expr::Cast>(x);
+  if (!is<expr::Load>(converted ? converted->a : x)) return x;
   return select(unary(UnaryOp::is_nan, x), imm(-std::numeric_limits<double>::infinity(), x.type()),
                 x);
 }

@@ -134,9 +134,10 @@ int64_t most_sums(const ScheduleBuilder& s, const ConvStages& m) {
   const int64_t registers = s.target().vector_registers;
   bool functions = false;
   for (const Stage& stage : {m.out.y, m.out.conv})
-    if (const Stmt store = s.store_of(stage))
+    if (const StoreRef store = s.store_of(stage))
       visit(store->value, [&](const Expr& e) {
-        functions |= e->kind == ExprKind::unary && flops_of(e->unary) > kSimple;
+        const auto* unary = as<expr::Unary>(e);
+        functions |= unary && flops_of(unary->op) > kSimple;
       });
   return functions && registers >= kManyRegisters ? registers - kFollowers : registers;
 }
@@ -226,7 +227,7 @@ class BlockedSchedule {
   // Of a free row, which has whole tiles of sums where lowering has filled it up.
   int64_t free_pixels() const {
     const int64_t tile = free_row_pixels(s_.target(), m_.depthwise ? 1 : vectors_, !one_row());
-    const Stmt sums = find_loop(s_.kernel().body, m_.sums.row.name());
+    const LoopRef sums = find_loop(s_.kernel().body, m_.sums.row.name());
     return sums && is_const(simplify(floor_mod(sums->extent, Expr(tile))), 0) ? tile : 1;
   }
 

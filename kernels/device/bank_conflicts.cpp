@@ -29,27 +29,31 @@ class Counter {
     for (const DeviceAxis& axis : target.axes)
       if (axis.level == "thread") threads_.push_back({axis.name, 1});
     visit(kernel.body, [&](const Stmt& s) {
-      if (s->kind == StmtKind::loop) ranges_[s->var] = {Expr(0), s->extent - Expr(1)};
-      if (s->kind != StmtKind::loop || s->loop_kind != LoopKind::bind) return;
+      const auto* loop = as<stmt::Loop>(s);
+      if (!loop) return;
+      ranges_[loop->var] = {Expr(0), loop->extent - Expr(1)};
+      if (loop->kind != LoopKind::bind) return;
       for (auto& [axis, extent] : threads_)
-        if (axis == s->axis) extent = std::max(extent, as_const(s->extent).value_or(1));
+        if (axis == loop->axis) extent = std::max(extent, as_const(loop->extent).value_or(1));
     });
   }
 
   std::vector<BankAccess> run() {
-    for (const Stmt& store : stores_of(kernel_.body)) {
-      path_ = sched::find_path(kernel_.body, [&](const StmtNode& n) { return &n == store.get(); });
+    for (const StoreRef& store : stores_of(kernel_.body)) {
+      path_ = sched::find_path(kernel_.body,
+                               [&](const StmtNode& n) { return &n == store.stmt().get(); });
       const auto together = std::ranges::find_if(
           path_, [&](const Stmt& s) { return threads_together(*s, target_) > 1; });
       if (together != path_.end()) {
-        take_spread(store->label, **together);
+        take_spread(store->label, get<stmt::Block>(*together));
         continue;
       }
       take(store->label, store->buffer, store->indices, true);
       for (const Expr& e : {store->value, store->where})
         if (e.defined())
           visit(e, [&](const Expr& n) {
-            if (n->kind == ExprKind::load) take(store->label, n->buffer, n->args, false);
+            if (const auto* load = as<expr::Load>(n))
+              take(store->label, load->buffer, load->indices, false);
           });
     }
     return std::move(found_);
@@ -57,11 +61,11 @@ class Counter {
 
  private:
   // What threads take by address of an instruction that they do together.
-  void take_spread(const std::string& stage, const StmtNode& block) {
-    const Intrinsic& intrinsic = *target_.find_intrinsic(block.names[0]);
+  void take_spread(const std::string& stage, const stmt::Block& block) {
+    const Intrinsic& intrinsic = *target_.find_intrinsic(block.intrinsic);
     auto semantics = semantics_of(intrinsic);
     if (!semantics) return llvm::consumeError(semantics.takeError());
-    auto match = match_intrinsic(intrinsic, **semantics, kernel_, block.body[0], ranges_);
+    auto match = match_intrinsic(intrinsic, **semantics, kernel_, block.body, ranges_);
     if (!match) return llvm::consumeError(match.takeError());
     for (const Buffer& parameter : (*semantics)->buffers) {
       const IntrinsicOperand& operand = match->at(parameter.name);
@@ -79,20 +83,21 @@ class Counter {
     if (thread > 0) return std::nullopt;
     std::set<std::string> over;  // axes of loops around
     for (const Stmt& s : path_) {
-      if (s->kind == StmtKind::if_then && !sched::has_load(s->condition) &&
-          value_of(s->condition, variables) == 0)
+      if (const auto* guard = as<stmt::If>(s);
+          guard && !sched::has_load(guard->condition) && value_of(guard->condition, variables) == 0)
         return std::nullopt;
       if (threads_together(*s, target_) > 1) {
         over.insert(threads_.front().first);
         variables[kEachThread] = place.at(threads_.front().first);
       }
-      if (s->kind != StmtKind::loop) continue;
-      int64_t& value = variables[s->var];
-      if (s->loop_kind == LoopKind::vector) value = lane;
-      if (s->loop_kind != LoopKind::bind || !place.contains(s->axis)) continue;
-      value = place[s->axis];
-      over.insert(s->axis);
-      if (value >= as_const(s->extent).value_or(value + 1)) return std::nullopt;
+      const auto* loop = as<stmt::Loop>(s);
+      if (!loop) continue;
+      int64_t& value = variables[loop->var];
+      if (loop->kind == LoopKind::vector) value = lane;
+      if (loop->kind != LoopKind::bind || !place.contains(loop->axis)) continue;
+      value = place[loop->axis];
+      over.insert(loop->axis);
+      if (value >= as_const(loop->extent).value_or(value + 1)) return std::nullopt;
     }
     for (const auto& [axis, value] : place)
       if (value > 0 && !over.contains(axis)) return std::nullopt;
@@ -114,10 +119,11 @@ class Counter {
   int64_t width(const Buffer& buffer, const std::vector<Expr>& indices) const {
     const int64_t element = dtype_bytes(buffer.dtype);
     for (const Stmt& s : path_) {
-      if (s->kind != StmtKind::loop || s->loop_kind != LoopKind::vector) continue;
+      const auto* loop = as<stmt::Loop>(s);
+      if (!loop || loop->kind != LoopKind::vector) continue;
       const auto first = address(buffer, indices, 0, 0), second = address(buffer, indices, 0, 1);
       if (first && second && *second - *first == element)
-        return std::min<int64_t>(16, as_const(s->extent).value_or(1) * element);
+        return std::min<int64_t>(16, as_const(loop->extent).value_or(1) * element);
     }
     return element;
   }

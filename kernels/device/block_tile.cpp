@@ -28,11 +28,11 @@ std::optional<TileInstruction> read_instruction(const Intrinsic& intrinsic,
   for (const Buffer& parameter : semantics->buffers)
     if (parameter.dtype != (parameter.role == BufferRole::output ? sums : type))
       return std::nullopt;
-  for (const Stmt& store : stores_of(semantics->body))
+  for (const StoreRef& store : stores_of(semantics->body))
     if (sums_tf32(store->value) != operands.tf32) return std::nullopt;
   std::vector<std::pair<std::string, int64_t>> loops;
-  for (Stmt s = semantics->body; s->kind == StmtKind::loop; s = s->body[0])
-    loops.emplace_back(s->var, as_const(s->extent).value_or(0));
+  for (const auto* loop = as<stmt::Loop>(semantics->body); loop; loop = as<stmt::Loop>(loop->body))
+    loops.emplace_back(loop->var, as_const(loop->extent).value_or(0));
   if (loops.size() != 3) return std::nullopt;
   out.row = loops[0].first, out.column = loops[1].first, out.depth = loops[2].first;
   out.m = loops[0].second, out.n = loops[1].second, out.k = loops[2].second;
@@ -73,8 +73,9 @@ std::vector<int64_t> column_tiles(const TileRoom& room) {
 
 bool sums_tf32(const Expr& sum) {
   bool found = false;
-  visit(sum,
-        [&](const Expr& e) { found |= e->kind == ExprKind::unary && e->unary == UnaryOp::tf32; });
+  visit(sum, [&](const Expr& e) {
+    if (as_unary(e, UnaryOp::tf32)) found = true;
+  });
   return found;
 }
 

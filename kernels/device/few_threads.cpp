@@ -18,20 +18,21 @@ int64_t iterations(const Expr& extent) {
 
 std::vector<FewThreads> few_threads(const Kernel& scheduled, const Target& target) {
   std::vector<FewThreads> found;
-  for (const Stmt& store : stores_of(scheduled.body)) {
+  for (const StoreRef& store : stores_of(scheduled.body)) {
     FewThreads stage;
     stage.stage = store->label;
     int64_t points = 1, shared = 1;
-    for (const Stmt& s :
-         sched::find_path(scheduled.body, [&](const StmtNode& n) { return &n == store.get(); })) {
+    for (const Stmt& s : sched::find_path(
+             scheduled.body, [&](const StmtNode& n) { return &n == store.stmt().get(); })) {
       const int64_t together = threads_together(*s, target);
       stage.threads *= together, shared *= together;
-      if (s->kind != StmtKind::loop) continue;
-      const int64_t n = iterations(s->extent);
-      const bool bound = s->loop_kind == LoopKind::bind;
+      const auto* loop = as<stmt::Loop>(s);
+      if (!loop) continue;
+      const int64_t n = iterations(loop->extent);
+      const bool bound = loop->kind == LoopKind::bind;
       (bound ? stage.threads : stage.steps) *= n;
-      if (s->role == AxisRole::scan) stage.loop = s->var;
-      else if (s->role == AxisRole::spatial) points *= n;
+      if (loop->role == AxisRole::scan) stage.loop = loop->var;
+      else if (loop->role == AxisRole::spatial) points *= n;
     }
     stage.steps = (stage.steps + shared - 1) / shared;
     if (stage.threads >= kFew || stage.steps < kLong) continue;

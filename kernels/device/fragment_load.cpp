@@ -18,12 +18,13 @@ std::optional<Loop3> loops_of_copy(const Kernel& semantics, DType type) {
   Loop3 loops;
   Stmt s = semantics.body;
   for (auto& [name, extent] : loops) {
-    if (s->kind != StmtKind::loop) return std::nullopt;
-    name = s->var, extent = as_const(s->extent).value_or(0);
-    s = s->body[0];
+    const auto* loop = as<stmt::Loop>(s);
+    if (!loop) return std::nullopt;
+    name = loop->var, extent = as_const(loop->extent).value_or(0);
+    s = loop->body;
   }
-  const bool copies = s->kind == StmtKind::store && s->combiner == Combiner::none &&
-                      s->value->kind == ExprKind::load;
+  const auto* store = as<stmt::Store>(s);
+  const bool copies = store && store->combiner == Combiner::none && is<expr::Load>(store->value);
   return copies ? std::optional(loops) : std::nullopt;
 }
 

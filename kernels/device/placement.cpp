@@ -19,7 +19,7 @@ class PlacementReader {
         axes_(axes),
         threads_(threads) {
     for (size_t a = 0; a < axes.size(); ++a)
-      if (const Stmt loop = find_loop(semantics.body, axes[a]))
+      if (const LoopRef loop = find_loop(semantics.body, axes[a]))
         out_.extents[a] = as_const(loop->extent).value_or(0);
   }
 
@@ -99,11 +99,12 @@ class PlacementReader {
 }  // namespace
 
 std::vector<Expr> indices_of(const Kernel& semantics, BufferId parameter) {
-  for (const Stmt& store : stores_of(semantics.body)) {
+  for (const StoreRef& store : stores_of(semantics.body)) {
     if (store->buffer == parameter) return store->indices;
     std::vector<Expr> found;
     visit(store->value, [&](const Expr& e) {
-      if (e->kind == ExprKind::load && e->buffer == parameter) found = e->args;
+      const auto* load = as<expr::Load>(e);
+      if (load && load->buffer == parameter) found = load->indices;
     });
     if (!found.empty()) return found;
   }

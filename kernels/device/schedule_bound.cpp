@@ -30,13 +30,12 @@ int64_t typical(const Expr& e) {
 bool reads(const Stmt& root, BufferId buffer) {
   bool found = false;
   const auto note = [&](const Expr& e) {
-    if (e.defined())
-      visit(e, [&](const Expr& n) { found |= n->kind == ExprKind::load && n->buffer == buffer; });
+    visit(e, [&](const Expr& n) {
+      const auto* load = as<expr::Load>(n);
+      found |= load && load->buffer == buffer;
+    });
   };
-  visit(root, [&](const Stmt& s) {
-    for (const Expr& e : {s->extent, s->condition, s->value, s->where, s->init}) note(e);
-    for (const Expr& e : s->indices) note(e);
-  });
+  visit(root, [&](const Stmt& s) { visit_exprs(*s, note); });
   return found;
 }
 
@@ -89,20 +88,21 @@ class BoundSpace {
   struct Nest {
     Loops spatial, reduce;
     bool in_scan = false, perfect = true;
-    Stmt store;
+    StoreRef store;
   };
 
   Nest nest_of(const ScheduleBuilder& s, const Stage& stage) const {
     Nest nest;
     nest.store = s.store_of(stage);
     for (const Stmt& p : path_to(s.kernel().body, stage.label())) {
-      if (p->kind == StmtKind::if_then) nest.perfect = false;
-      if (p->kind != StmtKind::loop) continue;
-      if (p->role == AxisRole::scan) nest.in_scan = true;
-      else if (p->role == AxisRole::reduce) nest.reduce.push_back(s.loop_of(p->var));
-      else if (nest.reduce.empty()) nest.spatial.push_back(s.loop_of(p->var));
+      if (is<stmt::If>(p)) nest.perfect = false;
+      const auto* loop = as<stmt::Loop>(p);
+      if (!loop) continue;
+      if (loop->role == AxisRole::scan) nest.in_scan = true;
+      else if (loop->role == AxisRole::reduce) nest.reduce.push_back(s.loop_of(loop->var));
+      else if (nest.reduce.empty()) nest.spatial.push_back(s.loop_of(loop->var));
       else nest.perfect = false;
-      nest.perfect &= p->loop_kind == LoopKind::serial;
+      nest.perfect &= loop->kind == LoopKind::serial;
     }
     return nest;
   }
@@ -222,8 +222,8 @@ class BoundSpace {
     const std::string& label = stage.label();
     Nest nest = nest_of(s, stage);
     if (nest.spatial.empty() || !nest.perfect) return false;
-    if (const Stmt outer = find_loop(s.kernel().body, nest.spatial.front().name()))
-      for (const Stmt& store : stores_of(outer)) done.insert(store->label);
+    if (const LoopRef outer = find_loop(s.kernel().body, nest.spatial.front().name()))
+      for (const StoreRef& store : stores_of(outer)) done.insert(store->label);
     const bool several = done.size() > 1;
     Stage sums;
     if (!nest.reduce.empty()) {  // the sums themselves: in registers, then stored
@@ -265,13 +265,13 @@ class BoundSpace {
   // Sums of products (squares are none), made by the stage or read by it: neighbouring rows and
   // columns share operands.
   static bool uses_products(const ScheduleBuilder& s, const Stage& stage, bool own) {
-    const Stmt reader = s.store_of(stage);
-    return std::ranges::any_of(stores_of(s.kernel().body), [&](const Stmt& store) {
-      const bool product = store->combiner == Combiner::add &&
-                           store->value->kind == ExprKind::binary &&
-                           store->value->binary == BinaryOp::mul &&
-                           !equal(store->value->args[0], store->value->args[1]);
-      return product && (own ? store->label == stage.label() : reads(reader, store->buffer));
+    const StoreRef reader = s.store_of(stage);
+    return std::ranges::any_of(stores_of(s.kernel().body), [&](const StoreRef& store) {
+      const auto* product = store->combiner == Combiner::add
+                                ? as_binary(store->value, BinaryOp::mul)
+                                : nullptr;
+      return product && !equal(product->a, product->b) &&
+             (own ? store->label == stage.label() : reads(reader, store->buffer));
     });
   }
 
@@ -284,7 +284,7 @@ class BoundSpace {
     const std::optional<int64_t> n = s.extent(last);
     const int64_t usual = target_.lanes(dtype_bytes(t));
     const Expr index = nest.store->indices.empty() ? Expr(0) : nest.store->indices.back();
-    const bool side_by_side = index->kind == ExprKind::var && index->name == last.name();
+    const bool side_by_side = is_var(index, last.name());
     if (!tiled || !is_float(t) || usual < 2 || !n || *n % usual != 0 || !side_by_side) return {};
     lanes_ = s.choose("lanes_" + label, usual, {1, 2, 4, 8, 16});
     const int64_t vectors = products ? s.choose("vectors_" + label, 1, {1, 2, 4}) : 1,
@@ -343,10 +343,11 @@ class BoundSpace {
     for (bool moved = true; moved;) {
       moved = false;
       for (const Stage& stage : s.stages()) {
-        const Stmt loop = find_loop(s.kernel().body, at.name()), store = s.store_of(stage);
-        const std::vector<Stmt> stores = stores_of(loop);
+        const LoopRef loop = find_loop(s.kernel().body, at.name());
+        const StoreRef store = s.store_of(stage);
+        const std::vector<StoreRef> stores = stores_of(loop);
         const bool inside = std::ranges::any_of(
-            stores, [&](const Stmt& other) { return other->label == stage.label(); });
+            stores, [&](const StoreRef& other) { return other->label == stage.label(); });
         if (inside || split_.contains(stage.label()) || store->combiner == Combiner::none ||
             !reads(loop, store->buffer))
           continue;

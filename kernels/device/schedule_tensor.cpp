@@ -17,7 +17,7 @@ class TensorSpace {
   TensorSpace(ScheduleBuilder s, const TensorInstruction& instruction, const TensorSums& sums,
               const TensorTile& tile)
       : s_(std::move(s)), instruction_(instruction), sums_(sums), tile_(tile) {
-    const std::string& input = s_.kernel().buffer(sums.left->buffer).name;
+    const std::string& input = s_.kernel().buffer(sums.left.buffer).name;
     for (const Stage& stage : s_.stages()) {
       if (stage.label() == sums.acc->label) acc_ = stage;
       if (stage.label() == sums.y->label) y_ = stage;
@@ -63,7 +63,8 @@ class TensorSpace {
   // y's loops: tiles of channels and of each spatial axis, then what is inside of one.
   void tile_result() {
     Loops loops;
-    for (const Expr& index : sums_.y->indices) loops.push_back(s_.loop_of(index->name));
+    for (const Expr& index : sums_.y->indices)
+      loops.push_back(s_.loop_of(as<expr::Var>(index)->name));
     Loop lane = loops.back(), channel = loops[1];
     if (!sums_.blocked) {
       const Cut cut = s_.split(channel, instruction_.lanes, Tail::guard, "ycb", "yln");
@@ -102,7 +103,7 @@ class TensorSpace {
 
   // The sums of a tile in steps of some input channels, each step with its operands' copies.
   void products() {
-    const BufferName packed = s_.name_of(sums_.right->buffer);
+    const BufferName packed = s_.name_of(sums_.right.buffer);
     weights_ = s_.cache_read(packed, acc_, "wgt", instruction_.right);
     Cut channel{of_acc(sums_.channel), {}}, depth{s_.loop_of(sums_.depth), {}};
     if (sums_.blocked) {
@@ -190,7 +191,7 @@ Expected<Schedule> tensor_schedule(const Kernel& kernel, const Target& target, C
     if (!instruction) continue;
     const std::optional<TensorSums> sums = tensor_sums(kernel, instruction->lanes);
     if (!sums || sums->problem.weights != weights) continue;
-    if (kernel.buffer(sums->left->buffer).role != BufferRole::temp) continue;  // not in the form
+    if (kernel.buffer(sums->left.buffer).role != BufferRole::temp) continue;  // not in the form
     const std::optional<TensorTile> tile = tensor_tile(sums->problem, *instruction, target);
     if (!tile) continue;
     const TensorTile chosen = choose_tile(s, sums->problem, *instruction, *tile);

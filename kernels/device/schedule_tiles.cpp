@@ -390,7 +390,8 @@ class TiledSpace {
 
   bool from_weights(const Stage& stage) const {
     const Expr from = copied_load(s_.store_of(stage)->value);
-    return from.defined() && s_.kernel().buffer(from->buffer).role == BufferRole::constant;
+    return from.defined() &&
+           s_.kernel().buffer(as<expr::Load>(from)->buffer).role == BufferRole::constant;
   }
 
   // The copies of a stage, dealt out to the threads, a vector each where its elements lie side by
@@ -452,7 +453,8 @@ bool side_by_side(const ScheduleBuilder& s, const Stage& stage, const Loop& loop
   const std::string vector = loop.name() + ".v", lane = loop.name() + ".l";
   Ranges ranges;
   visit(s.kernel().body, [&](const Stmt& n) {
-    if (n->kind == StmtKind::loop) ranges[n->var] = {Expr(0), n->extent - Expr(1)};
+    if (const auto* around = as<stmt::Loop>(n))
+      ranges[around->var] = {Expr(0), around->extent - Expr(1)};
   });
   ranges[vector] = {Expr(0), Expr(s.extent(loop).value_or(1) / lanes - 1)};
   ranges[lane] = {Expr(0), Expr(lanes - 1)};
@@ -462,11 +464,13 @@ bool side_by_side(const ScheduleBuilder& s, const Stage& stage, const Loop& loop
     return simplify(substitute(e, loop.name(), var(vector) * Expr(lanes) + var(lane)), ranges);
   };
   visit(s.store_of(stage)->value, [&](const Expr& e) {
-    if (e->kind == ExprKind::select) good &= !uses_var(placed(e->args[0]), lane);
-    if (e->kind != ExprKind::load) return;
-    for (size_t d = 0; d < e->args.size(); ++d) {
-      const Expr at = placed(e->args[d]),
-                 rest = d + 1 == e->args.size() ? simplify(at - var(lane), ranges) : at;
+    if (const auto* select = as<expr::Select>(e))
+      good &= !uses_var(placed(select->condition), lane);
+    const auto* load = as<expr::Load>(e);
+    if (!load) return;
+    for (size_t d = 0; d < load->indices.size(); ++d) {
+      const Expr at = placed(load->indices[d]),
+                 rest = d + 1 == load->indices.size() ? simplify(at - var(lane), ranges) : at;
       good &= !uses_var(rest, lane);
     }
   });

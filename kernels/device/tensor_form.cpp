@@ -10,15 +10,17 @@ namespace {
 Ranges ranges_of(const Kernel& kernel) {
   Ranges ranges;
   visit(kernel.body, [&](const Stmt& s) {
-    if (s->kind == StmtKind::loop) ranges[s->var] = {Expr(0), simplify(s->extent - Expr(1))};
+    if (const auto* loop = as<stmt::Loop>(s))
+      ranges[loop->var] = {Expr(0), simplify(loop->extent - Expr(1))};
   });
   return ranges;
 }
 
 std::vector<Expr> conjuncts(const Expr& e) {
   if (!e.defined()) return {};
-  if (e->kind != ExprKind::binary || e->binary != BinaryOp::logical_and) return {e};
-  std::vector<Expr> out = conjuncts(e->args[0]), rest = conjuncts(e->args[1]);
+  const auto* both = as_binary(e, BinaryOp::logical_and);
+  if (!both) return {e};
+  std::vector<Expr> out = conjuncts(both->a), rest = conjuncts(both->b);
   out.insert(out.end(), rest.begin(), rest.end());
   return out;
 }
@@ -43,9 +45,9 @@ class Former {
     }
     Kernel out = kernel_;
     if (weights) {
-      Buffer& w = out.buffer(sums_.right->buffer);
+      Buffer& w = out.buffer(sums_.right.buffer);
       w.shape = weights->buffers[1].shape;
-      group_.arguments[static_cast<size_t>(sums_.right->buffer.index)].pack =
+      group_.arguments[static_cast<size_t>(sums_.right.buffer.index)].pack =
           std::make_shared<const Kernel>(std::move(*weights));
     }
     const BufferId xp = pad_input(out);
@@ -61,14 +63,14 @@ class Former {
     return *as_const(find_loop(kernel_.body, loop)->extent);
   }
   std::string outermost(const std::string& label) const {
-    return path_to(kernel_.body, label).front()->var;
+    return get<stmt::Loop>(path_to(kernel_.body, label).front()).var;
   }
 
   // Of each spatial axis: rows of whole tiles, the window's first element in the input, how many
   // elements of the input a step skips, how many the copy holds.
   bool find_windows() {
     for (size_t d = 0; d < sums_.spatial.size(); ++d) {
-      const Expr at = sums_.left->args[sums_.blocked ? d + 2 : 0];
+      const Expr at = sums_.left.indices[sums_.blocked ? d + 2 : 0];
       Expr first = substitute(at, sums_.spatial[d], Expr(0));
       if (!sums_.taps[d].empty()) first = substitute(first, sums_.taps[d], Expr(0));
       const std::optional<int64_t> begin = as_const(simplify(first));
@@ -93,20 +95,20 @@ class Former {
       std::erase_if(atoms, [&](const Expr& atom) {
         bool here = true;
         visit(atom, [&](const Expr& e) {
-          here &= e->kind != ExprKind::var || e->name == sums_.spatial[d] ||
-                  e->name == sums_.taps[d];
+          const auto* loop = as<expr::Var>(e);
+          here &= !loop || loop->name == sums_.spatial[d] || loop->name == sums_.taps[d];
         });
         if (here) own.push_back(atom);
         return here;
       });
-      const std::optional<int64_t> in = as_const(kernel_.buffer(sums_.left->buffer).shape[dim]);
+      const std::optional<int64_t> in = as_const(kernel_.buffer(sums_.left.buffer).shape[dim]);
       if (!in) return false;
       for (int64_t i = 0; i < sums_.problem.out[d]; ++i)
         for (int64_t k = 0; k < sums_.problem.kernel[d]; ++k) {
           const auto value = [&](std::string_view name) {
             return name == sums_.spatial[d] ? i : k;
           };
-          const int64_t at = eval_int(sums_.left->args[dim], value);
+          const int64_t at = eval_int(sums_.left.indices[dim], value);
           const bool counts = std::ranges::all_of(
               own, [&](const Expr& atom) { return eval_int(atom, value) != 0; });
           if (counts != (at >= 0 && at < *in)) return false;
@@ -118,13 +120,13 @@ class Former {
   // The output channel whose weights are read, in loops of acc: w[panel, ..., depth, lane of the
   // panel].
   Expr channel_of_weights() const {
-    const Shape& shape = kernel_.buffer(sums_.right->buffer).shape;
+    const Shape& shape = kernel_.buffer(sums_.right.buffer).shape;
     const std::optional<int64_t> panel = as_const(shape.back()),
                                  inner = as_const(shape[shape.size() - 2]);
     if (shape.size() < 3 || !panel || *panel % lanes_ != 0 || !inner || *inner % lanes_ != 0 ||
         !as_const(shape[0]))
       return {};
-    const std::vector<Expr>& at = sums_.right->args;
+    const std::vector<Expr>& at = sums_.right.indices;
     const Expr channel = simplify(at[0] * Expr(*panel) + at.back(), ranges_),
                wanted = sums_.blocked ? var(sums_.channel) * Expr(lanes_) + var(sums_.lane)
                                       : var(sums_.channel);
@@ -134,19 +136,21 @@ class Former {
   // The pack kernel writes [o blocks][...][i blocks][lanes o][lanes i] instead of
   // [panels][...][depth][panel].
   bool repack(std::optional<Kernel>& out) const {
-    const auto& argument = group_.arguments[static_cast<size_t>(sums_.right->buffer.index)];
+    const auto& argument = group_.arguments[static_cast<size_t>(sums_.right.buffer.index)];
     if (!argument.constant || !argument.pack || argument.pack->buffers.size() != 2) return false;
-    const std::vector<Stmt> stores = stores_of(argument.pack->body);
+    const std::vector<StoreRef> stores = stores_of(argument.pack->body);
     if (stores.size() != 1 || stores[0]->combiner != Combiner::none) return false;
     out = *argument.pack;
     out->buffers[1].shape = blocks_of(out->buffers[1].shape);
     const Ranges ranges = ranges_of(*argument.pack);
     out->body = rewrite(out->body, [&](const Stmt& s) -> Stmt {
-      if (s->kind != StmtKind::store) return nullptr;
-      StmtNode store = *s;
+      const auto* store = as<stmt::Store>(s);
+      if (!store) return nullptr;
       const Expr panel = argument.pack->buffers[1].shape.back();
-      store.indices = blocked_index(s->indices, s->indices[0] * panel + s->indices.back(), ranges);
-      return make_store(std::move(store));
+      const std::vector<Expr>& at = store->indices;
+      stmt::Store blocked = *store;
+      blocked.indices = blocked_index(at, at[0] * panel + at.back(), ranges);
+      return make_store(std::move(blocked));
     });
     return true;
   }
@@ -175,15 +179,15 @@ class Former {
 
   // corr[o] = -zero_point * sum of w[o].
   Kernel corrections() const {
-    const Kernel& pack = *group_.arguments[static_cast<size_t>(sums_.right->buffer.index)].pack;
-    const StmtNode& from = *stores_of(pack.body)[0];
+    const Kernel& pack = *group_.arguments[static_cast<size_t>(sums_.right.buffer.index)].pack;
+    const stmt::Store& from = *stores_of(pack.body)[0];
     const Shape& shape = pack.buffers[1].shape;
     Kernel out = pack;
     out.name = "corr";
     out.buffers[1].name = "corr";
     out.buffers[1].dtype = DType::i32;
     out.buffers[1].shape = {simplify(shape[0] * shape.back())};
-    StmtNode store = from;
+    stmt::Store store = from;
     store.label = "corr";
     store.indices = {simplify(from.indices[0] * shape.back() + from.indices.back())};
     store.value = cast(DType::i32, from.value) * int_imm(-sums_.zero_point, DType::i32);
@@ -193,11 +197,11 @@ class Former {
     const std::vector<Stmt> path = path_to(pack.body, from.label);
     for (const bool spatial : {false, true})
       for (size_t l = path.size(); l-- > 0;) {
-        if (path[l]->kind != StmtKind::loop ||
-            spatial != (uses_var(from.indices[0], path[l]->var) ||
-                        uses_var(from.indices.back(), path[l]->var)))
+        const auto* loop = as<stmt::Loop>(path[l]);
+        if (!loop || spatial != (uses_var(from.indices[0], loop->var) ||
+                                 uses_var(from.indices.back(), loop->var)))
           continue;
-        nest = make_loop(path[l]->var, path[l]->extent, nest, LoopKind::serial,
+        nest = make_loop(loop->var, loop->extent, nest, LoopKind::serial,
                          spatial ? AxisRole::spatial : AxisRole::reduce);
       }
     out.body = nest;
@@ -207,7 +211,7 @@ class Former {
   // Stage pad: xp holds the windows of whole tiles, the zero point (the least value, for maxima)
   // where the input ends.
   BufferId pad_input(Kernel& out) {
-    const Buffer& x = kernel_.buffer(sums_.left->buffer);
+    const Buffer& x = kernel_.buffer(sums_.left.buffer);
     Buffer xp{"xp", DType::i8, x.shape, BufferRole::temp, "global"};
     std::vector<Expr> to, from;
     Expr inside;
@@ -227,16 +231,13 @@ class Former {
     out.buffers.push_back(xp);
     const BufferId id{static_cast<int32_t>(out.buffers.size()) - 1};
     inside = simplify(inside, ranges);
-    StmtNode store{.kind = StmtKind::store};
-    store.label = "pad";
-    store.buffer = id;
-    store.indices = to;
-    const Expr value = load(sums_.left->buffer, DType::i8, from);
-    store.value = is_const(inside, 1)
-                      ? value
-                      : select(inside, value,
-                               int_imm(sums_.problem.weights ? sums_.zero_point : -128, DType::i8));
-    pad_ = make_store(std::move(store));
+    const Expr element = load(sums_.left.buffer, DType::i8, from);
+    const Expr value = is_const(inside, 1)
+                           ? element
+                           : select(inside, element,
+                                    int_imm(sums_.problem.weights ? sums_.zero_point : -128,
+                                            DType::i8));
+    pad_ = make_store({.label = "pad", .buffer = id, .indices = to, .value = value});
     for (size_t dim = x.shape.size(); dim-- > 0;)
       pad_ = make_loop("xp" + std::to_string(dim), xp.shape[dim], pad_);
     return id;
@@ -245,9 +246,9 @@ class Former {
   Stmt sum_nest(Kernel& out, BufferId xp, const Expr& channel) {
     Buffer& acc = out.buffer(sums_.acc->buffer);
     for (size_t d = 0; d < rows_.size(); ++d) acc.shape[sums_.blocked ? d + 2 : 0] = Expr(rows_[d]);
-    StmtNode store = *sums_.acc;
+    stmt::Store store = *sums_.acc;
     store.where = Expr();
-    std::vector<Expr> at = sums_.left->args;
+    std::vector<Expr> at = sums_.left.indices;
     for (size_t d = 0; d < rows_.size(); ++d) {
       Expr& e = at[sums_.blocked ? d + 2 : 0];
       e = simplify(floor_div(e - Expr(begin_[d]), Expr(step_[d])), ranges_);
@@ -255,38 +256,41 @@ class Former {
     store.value = load(xp, DType::i8, at);
     if (sums_.problem.weights) {
       if (!sums_.blocked) acc.shape[1] = Expr(sums_.problem.blocks * lanes_);
-      const Expr weight = load(sums_.right->buffer, DType::i8,
-                               blocked_index(sums_.right->args, channel, ranges_));
+      const Expr weight = load(sums_.right.buffer, DType::i8,
+                               blocked_index(sums_.right.indices, channel, ranges_));
       store.value = cast(DType::i32, store.value) * cast(DType::i32, weight);
     }
     Stmt nest = make_store(std::move(store));
     const std::vector<Stmt> path = path_to(kernel_.body, sums_.acc->label);
     for (size_t l = path.size(); l-- > 0;) {
-      if (path[l]->kind != StmtKind::loop) continue;
-      StmtNode loop = *path[l];
+      const auto* around = as<stmt::Loop>(path[l]);
+      if (!around) continue;
+      stmt::Loop loop = *around;
       const auto axis = std::ranges::find(sums_.spatial, loop.var);
       if (axis != sums_.spatial.end())
         loop.extent = Expr(rows_[static_cast<size_t>(axis - sums_.spatial.begin())]);
       if (!sums_.blocked && loop.var == sums_.channel)
         loop.extent = Expr(sums_.problem.blocks * lanes_);
-      nest = with_body(loop, nest);
+      loop.body = nest;
+      nest = make_stmt(std::move(loop));
     }
     return nest;
   }
 
   // A parameter corr behind the weights, added to every sum that y reads.
   Stmt corrected(Kernel& out, Stmt y, const Expr& channel, Kernel& correction, Stmt& acc) {
-    const auto at = static_cast<int32_t>(sums_.right->buffer.index) + 1;
+    const auto at = static_cast<int32_t>(sums_.right.buffer.index) + 1;
     const Shape shape = correction.buffers[1].shape;
     // Before the others move up
     const BufferId sums = sums_.acc->buffer, corr{at},
                    added{static_cast<int32_t>(out.buffers.size())};
     y = rewrite_exprs(y, [&](const Expr& whole) {
       return rewrite(whole, [&](const Expr& e) -> Expr {
-        if (e->kind != ExprKind::load || e->buffer != sums) return {};
+        const auto* read = as<expr::Load>(e);
+        if (!read || read->buffer != sums) return {};
         Expr index = channel;
-        for (size_t d = 0; d < e->args.size(); ++d)
-          index = substitute(index, sums_.acc->indices[d]->name, e->args[d]);
+        for (size_t d = 0; d < read->indices.size(); ++d)
+          index = substitute(index, as<expr::Var>(sums_.acc->indices[d])->name, read->indices[d]);
         return e + load(added, DType::i32, {index});
       });
     });
@@ -295,14 +299,16 @@ class Former {
     };
     const auto shift = [&](const Stmt& s) {
       const Stmt stores = rewrite(s, [&](const Stmt& n) -> Stmt {
-        if (n->kind != StmtKind::store) return nullptr;
-        StmtNode store = *n;
-        store.buffer = moved(n->buffer);
-        return make_store(std::move(store));
+        const auto* store = as<stmt::Store>(n);
+        if (!store) return nullptr;
+        stmt::Store shifted = *store;
+        shifted.buffer = moved(store->buffer);
+        return make_store(std::move(shifted));
       });
       return rewrite_exprs(stores, [&](const Expr& whole) {
         return rewrite(whole, [&](const Expr& e) {
-          return e->kind == ExprKind::load ? load(moved(e->buffer), e->type, e->args) : Expr();
+          const auto* read = as<expr::Load>(e);
+          return read ? load(moved(read->buffer), e->type, read->indices) : Expr();
         });
       });
     };

@@ -74,9 +74,9 @@ struct TensorSums {
   std::string channel, lane;
   // Reduce loops; not blocked: the channel, none; maxima: none
   std::string depth, depth_lane;
-  Stmt acc, y;  // the stores
-  // Loads of the input and the weights (undefined for maxima)
-  Expr left, right;
+  StoreRef acc, y;
+  // Loads of the input and the weights (the latter of no buffer for maxima)
+  expr::Load left, right;
   int64_t zero_point = 0;  // of the input, subtracted in the product
 };
 std::optional<TensorSums> tensor_sums(const Kernel& kernel, int64_t lanes);

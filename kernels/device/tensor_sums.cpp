@@ -17,7 +17,7 @@ class SumReader {
   SumReader(const Kernel& kernel, int64_t lanes) : kernel_(kernel), lanes_(lanes) {}
 
   std::optional<TensorSums> run() {
-    for (const Stmt& store : stores_of(kernel_.body)) {
+    for (const StoreRef& store : stores_of(kernel_.body)) {
       if (store->combiner != Combiner::none) {
         if (out_.acc) return std::nullopt;
         out_.acc = store;
@@ -28,71 +28,75 @@ class SumReader {
     if (!out_.acc || !out_.y || kernel_.buffer(out_.acc->buffer).role != BufferRole::temp ||
         !out_.acc->init.defined())
       return std::nullopt;
-    out_.acc = with_loops(out_.acc), out_.y = with_loops(out_.y);
+    out_.acc = with_loops(*out_.acc), out_.y = with_loops(*out_.y);
     if (!operands() || !outputs() || !inputs()) return std::nullopt;
     return out_;
   }
 
  private:
   std::optional<int64_t> extent(const std::string& loop) const {
-    const Stmt found = find_loop(kernel_.body, loop);
+    const LoopRef found = find_loop(kernel_.body, loop);
     return found ? as_const(found->extent) : std::nullopt;
   }
-  std::vector<std::string> loops_of(const Stmt& store, AxisRole role) const {
+  std::vector<std::string> loops_of(const stmt::Store& store, AxisRole role) const {
     std::vector<std::string> loops;
-    for (const Stmt& s : path_to(kernel_.body, store->label))
-      if (s->kind == StmtKind::loop && s->role == role) loops.push_back(s->var);
+    for (const Stmt& s : path_to(kernel_.body, store.label))
+      if (const auto* loop = as<stmt::Loop>(s); loop && loop->role == role)
+        loops.push_back(loop->var);
     return loops;
   }
   // Axes of one iteration are index 0 in kernels: their loops again.
-  Stmt with_loops(const Stmt& s) const {
-    const std::vector<std::string> loops = loops_of(s, AxisRole::spatial);
-    StmtNode store = *s;
+  StoreRef with_loops(stmt::Store store) const {
+    const std::vector<std::string> loops = loops_of(store, AxisRole::spatial);
     for (size_t d = 0; loops.size() == store.indices.size() && d < loops.size(); ++d)
       if (is_const(store.indices[d], 0) && extent(loops[d]) == 1) store.indices[d] = var(loops[d]);
-    return make_store(std::move(store));
+    return StoreRef(make_store(std::move(store)));
   }
   static const Expr& unwidened(const Expr& e) {
-    return e->kind == ExprKind::cast && e->type == DType::i32 ? e->args[0] : e;
+    const auto* widened = as<expr::Cast>(e);
+    return widened && e->type == DType::i32 ? widened->a : e;
+  }
+  // The load of i8 that the expression is, or null
+  static const expr::Load* load_of_i8(const Expr& e) {
+    return e->type == DType::i8 ? as<expr::Load>(e) : nullptr;
   }
 
   bool operands() {
     const Expr& value = out_.acc->value;
     if (out_.acc->combiner == Combiner::max) {
       out_.problem.weights = false;
-      out_.left = value;
-      return value->kind == ExprKind::load && value->type == DType::i8;
+      const expr::Load* input = load_of_i8(value);
+      if (!input) return false;
+      out_.left = *input;
+      return true;
     }
-    if (out_.acc->combiner != Combiner::add || value->type != DType::i32 ||
-        value->kind != ExprKind::binary || value->binary != BinaryOp::mul)
-      return false;
-    for (size_t i = 0; i < 2; ++i) {
-      Expr left = value->args[i];
-      const Expr& right = unwidened(value->args[1 - i]);
-      if (right->kind != ExprKind::load || right->type != DType::i8 ||
-          kernel_.buffer(right->buffer).role != BufferRole::constant)
-        continue;
-      out_.zero_point = 0;
-      if (left->kind == ExprKind::binary && left->binary == BinaryOp::sub &&
-          as_const(left->args[1]))
-        out_.zero_point = *as_const(left->args[1]), left = left->args[0];
-      else if (left->kind == ExprKind::binary && left->binary == BinaryOp::add &&
-               as_const(left->args[1]))
-        out_.zero_point = -*as_const(left->args[1]), left = left->args[0];
-      out_.left = unwidened(left), out_.right = right;
-      return out_.left->kind == ExprKind::load && out_.left->type == DType::i8 &&
-             kernel_.buffer(out_.left->buffer).role != BufferRole::constant &&
-             out_.zero_point >= -128 && out_.zero_point <= 127;
-    }
-    return false;
+    const auto* product = as_binary(value, BinaryOp::mul);
+    if (out_.acc->combiner != Combiner::add || value->type != DType::i32 || !product) return false;
+    return factors(product->a, product->b) || factors(product->b, product->a);
+  }
+
+  // The left factor is the input, maybe less its zero point; the right one is the weights.
+  bool factors(Expr left, const Expr& right) {
+    const expr::Load* weights = load_of_i8(unwidened(right));
+    if (!weights || kernel_.buffer(weights->buffer).role != BufferRole::constant) return false;
+    out_.zero_point = 0;
+    if (const auto* less = as_binary(left, BinaryOp::sub); less && as_const(less->b))
+      out_.zero_point = *as_const(less->b), left = less->a;
+    else if (const auto* more = as_binary(left, BinaryOp::add); more && as_const(more->b))
+      out_.zero_point = -*as_const(more->b), left = more->a;
+    const expr::Load* input = load_of_i8(unwidened(left));
+    if (!input || kernel_.buffer(input->buffer).role == BufferRole::constant) return false;
+    out_.left = *input, out_.right = *weights;
+    return out_.zero_point >= -128 && out_.zero_point <= 127;
   }
 
   // acc[n, block, spatial ..., lane], or acc[row, channel]; y has the same axes.
   bool outputs() {
     std::vector<std::string> loops;
     for (const Expr& index : out_.acc->indices) {
-      if (index->kind != ExprKind::var) return false;
-      loops.push_back(index->name);
+      const auto* loop = as<expr::Var>(index);
+      if (!loop) return false;
+      loops.push_back(loop->name);
     }
     const size_t rank = loops.size();
     out_.blocked = rank >= 4 && extent(loops.back()) == lanes_;
@@ -103,9 +107,8 @@ class SumReader {
     if (out_.blocked) out_.lane = loops.back();
     if (out_.y->indices.size() != rank) return false;
     for (size_t d = 0; d < rank; ++d) {
-      const Expr& index = out_.y->indices[d];
-      const std::optional<int64_t> n = index->kind == ExprKind::var ? extent(index->name)
-                                                                    : std::nullopt;
+      const auto* loop = as<expr::Var>(out_.y->indices[d]);
+      const std::optional<int64_t> n = loop ? extent(loop->name) : std::nullopt;
       if (!n) return false;
       if (out_.blocked ? d >= 2 && d + 1 < rank : d == 0) out_.problem.out.push_back(*n);
       if (d == 1) out_.problem.blocks = out_.blocked ? *n : *n / lanes_;
@@ -116,18 +119,18 @@ class SumReader {
 
   // x[n, depth, window ..., lane], or x[row, depth].
   bool inputs() {
-    const std::vector<Expr>& at = out_.left->args;
+    const std::vector<Expr>& at = out_.left.indices;
     if (at.size() != out_.acc->indices.size()) return false;
     const auto is_loop = [&](const Expr& e, const std::string& name) {
-      return (e->kind == ExprKind::var && e->name == name) || (is_const(e, 0) && extent(name) == 1);
+      return is_var(e, name) || (is_const(e, 0) && extent(name) == 1);
     };
-    if (out_.blocked && !is_loop(at[0], out_.acc->indices[0]->name)) return false;
+    if (out_.blocked && !is_loop(at[0], as<expr::Var>(out_.acc->indices[0])->name)) return false;
     if (!out_.problem.weights) {
       if (!out_.blocked || !is_loop(at[1], out_.channel) || !is_loop(at.back(), out_.lane))
         return false;
     } else {
-      const std::vector<std::string> reduce = loops_of(out_.acc, AxisRole::reduce);
-      if (at[1]->kind == ExprKind::var) out_.depth = at[1]->name;
+      const std::vector<std::string> reduce = loops_of(*out_.acc, AxisRole::reduce);
+      if (const auto* depth = as<expr::Var>(at[1])) out_.depth = depth->name;
       else if (out_.blocked && is_const(at[1], 0) && !reduce.empty() && extent(reduce[0]) == 1)
         out_.depth = reduce[0];
       else return false;
@@ -136,8 +139,9 @@ class SumReader {
       out_.problem.depth = out_.blocked ? *n : *n / lanes_;
       if (!out_.blocked && *n % lanes_ != 0) return false;
       if (out_.blocked) {
-        if (at.back()->kind != ExprKind::var || extent(at.back()->name) != lanes_) return false;
-        out_.depth_lane = at.back()->name;
+        const auto* lane = as<expr::Var>(at.back());
+        if (!lane || extent(lane->name) != lanes_) return false;
+        out_.depth_lane = lane->name;
       }
     }
     for (size_t d = 0; d < out_.spatial.size(); ++d)
@@ -149,9 +153,10 @@ class SumReader {
     std::string tap;
     bool other = false;
     visit(at, [&](const Expr& e) {
-      if (e->kind != ExprKind::var || e->name == spatial) return;
-      other |= !tap.empty() && tap != e->name;
-      tap = e->name;
+      const auto* loop = as<expr::Var>(e);
+      if (!loop || loop->name == spatial) return;
+      other |= !tap.empty() && tap != loop->name;
+      tap = loop->name;
     });
     const int64_t stride = extent(spatial) == 1 ? 1 : factor_of(at, spatial),
                   dilation = tap.empty() ? 1 : factor_of(at, tap);
@@ -167,13 +172,14 @@ class SumReader {
 
   // In the form: the stage that copies the input does so with a step along the last spatial axis.
   bool copy_skips() const {
-    for (const Stmt& store : stores_of(kernel_.body)) {
-      if (store->buffer != out_.left->buffer) continue;
+    for (const StoreRef& store : stores_of(kernel_.body)) {
+      if (store->buffer != out_.left.buffer) continue;
       const size_t dim = store->indices.size() - (out_.blocked ? 2 : 1);
+      const auto* loop = as<expr::Var>(store->indices[dim]);
       bool skips = false;
       visit(store->value, [&](const Expr& e) {
-        if (e->kind == ExprKind::load && store->indices[dim]->kind == ExprKind::var)
-          skips |= factor_of(e->args[dim], store->indices[dim]->name) > 1;
+        const auto* load = as<expr::Load>(e);
+        if (load && loop) skips |= factor_of(load->indices[dim], loop->name) > 1;
       });
       return skips;
     }
@@ -183,10 +189,11 @@ class SumReader {
   // All reduce loops are taps or channels.
   bool reductions() const {
     for (const Stmt& s : path_to(kernel_.body, out_.acc->label)) {
-      if (s->kind == StmtKind::if_then) return false;
-      if (s->kind != StmtKind::loop || s->role != AxisRole::reduce) continue;
-      if (s->var != out_.depth && s->var != out_.depth_lane &&
-          std::ranges::find(out_.taps, s->var) == out_.taps.end())
+      if (is<stmt::If>(s)) return false;
+      const auto* loop = as<stmt::Loop>(s);
+      if (!loop || loop->role != AxisRole::reduce) continue;
+      if (loop->var != out_.depth && loop->var != out_.depth_lane &&
+          std::ranges::find(out_.taps, loop->var) == out_.taps.end())
         return false;
     }
     return true;

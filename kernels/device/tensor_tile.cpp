@@ -187,7 +187,7 @@ std::optional<TensorInstruction> tensor_instruction(const Target& target, bool w
     const std::shared_ptr<const Kernel>& kernel = *semantics;
     const size_t operands = weights ? 3 : 2;
     if (kernel->buffers.size() != operands || kernel->buffers[0].dtype != DType::i8) continue;
-    const std::vector<Stmt> stores = stores_of(kernel->body);
+    const std::vector<StoreRef> stores = stores_of(kernel->body);
     if (stores.size() != 1 || stores[0]->combiner != (weights ? Combiner::add : Combiner::max))
       continue;
     const std::optional<int64_t> lanes = as_const(kernel->buffers[0].shape[0]);

@@ -41,7 +41,7 @@ Expr divide(const Expr& x, const Expr& count) {
   const DType type = x.type();
   const Expr divisor = count.type() == type ? count : cast(type, count);
   std::optional<double> known;
-  if (divisor->kind == ExprKind::float_imm) known = divisor->float_value;
+  if (const auto* number = as<expr::Float>(divisor)) known = number->value;
   if (is_float(type) && count.type() == DType::i64)
     if (const auto fixed = as_const(count)) known = static_cast<double>(*fixed);
   const std::optional<double> inverse = known ? exact_inverse(type, *known) : std::nullopt;
@@ -57,7 +57,8 @@ namespace {
 Expr in_f32(const Expr& x) {
   const DType type = accumulator_type(x.type());
   if (x.type() == type) return x;
-  return x->kind == ExprKind::float_imm ? imm(x->float_value, type) : cast(type, x);
+  const auto* number = as<expr::Float>(x);
+  return number ? imm(number->value, type) : cast(type, x);
 }
 Expr rounded(const Expr& x, DType type) { return x.type() == type ? x : cast(type, x); }
 
@@ -146,7 +147,7 @@ Expr element_of(GroupBuilder& b, const op::Binary& attrs, const Node& node, cons
   if (attrs.function == BinaryOp::div) return divide(left, right);
   // Clip and relu keep a NaN of their tensor operand: the tensor goes second (ir/expr.h).
   if ((attrs.function == BinaryOp::max || attrs.function == BinaryOp::min) &&
-      right->kind == ExprKind::float_imm)
+      is<expr::Float>(right))
     return binary(attrs.function, right, left);
   return binary(attrs.function, left, right);
 }
@@ -373,7 +374,9 @@ Expr element_of(GroupBuilder& b, const op::Select&, const Node& node, const Inde
   auto part = [&](size_t i) {
     return b.element(node.inputs[i], broadcast_index(b.type(node.inputs[i]).shape, index));
   };
-  return select(part(0), part(1), part(2));
+  // The kernel's parameters come in this order, by which logs know it.
+  const Expr otherwise = part(2), then = part(1), condition = part(0);
+  return select(condition, then, otherwise);
 }
 
 Expr element_of(GroupBuilder& b, const op::Cast& attrs, const Node& node, const Index& index) {
@@ -437,12 +440,12 @@ Expr element_of(GroupBuilder& b, const op::ShapeOf&, const Node& node, const Ind
 Expr element_of(GroupBuilder& b, const op::BatchNorm& attrs, const Node& node, const Index& index) {
   auto input = [&](size_t i, const Index& at) { return in_f32(b.element(node.inputs[i], at)); };
   const DType type = b.type(node.output).dtype, t = accumulator_type(type);
-  Index channel = {index[1]};
-  Expr deviation = unary(UnaryOp::sqrt, input(4, channel) + imm(attrs.epsilon, t));
-  return rounded(
-      binary(BinaryOp::div, input(0, index) - input(3, channel), deviation) * input(1, channel) +
-          input(2, channel),
-      type);
+  const Index channel = {index[1]};
+  // The kernel's parameters come in this order, by which logs know it.
+  const Expr variance = input(4, channel), shift = input(2, channel), scale = input(1, channel),
+             mean = input(3, channel), x = input(0, index);
+  const Expr deviation = unary(UnaryOp::sqrt, variance + imm(attrs.epsilon, t));
+  return rounded(binary(BinaryOp::div, x - mean, deviation) * scale + shift, type);
 }
 
 }  // namespace

@@ -26,12 +26,12 @@ std::vector<std::string> labels_of(const Stages& stages) {
 }  // namespace
 
 Expr ScheduleBuilder::any_extent(const Loop& loop) const {
-  const Stmt found = find_loop(kernel_.body, loop.name());
+  const LoopRef found = find_loop(kernel_.body, loop.name());
   return found ? found->extent : Expr();
 }
 
 std::optional<int64_t> ScheduleBuilder::extent(const Loop& loop) const {
-  Stmt found = find_loop(kernel_.body, loop.name());
+  const LoopRef found = find_loop(kernel_.body, loop.name());
   return found ? as_const(found->extent) : std::nullopt;
 }
 
@@ -62,35 +62,37 @@ std::optional<int64_t> ScheduleBuilder::bytes_of(const Buffer& buffer) {
 
 Stages ScheduleBuilder::stages() const {
   Stages all;
-  for (const Stmt& store : stores_of(kernel_.body))
+  for (const StoreRef& store : stores_of(kernel_.body))
     all.push_back({store->label, BufferName(kernel_.buffer(store->buffer).name)});
   return all;
 }
 
-Stmt ScheduleBuilder::store_of(const Stage& stage) const {
-  for (const Stmt& store : stores_of(kernel_.body))
+StoreRef ScheduleBuilder::store_of(const Stage& stage) const {
+  for (const StoreRef& store : stores_of(kernel_.body))
     if (store->label == stage.label()) return store;
-  return nullptr;
+  return {};
 }
 
 Loops ScheduleBuilder::loops_of(const Stage& stage) const {
   Loops loops;
   for (const Stmt& s : path_to(kernel_.body, stage.label()))
-    if (s->kind == StmtKind::loop) loops.push_back(Loop(s->var));
+    if (const auto* loop = as<stmt::Loop>(s)) loops.push_back(Loop(loop->var));
   return loops;
 }
 
 Loops ScheduleBuilder::reduce_loops_of(const Stage& stage) const {
   Loops loops;
   for (const Stmt& s : path_to(kernel_.body, stage.label()))
-    if (s->kind == StmtKind::loop && s->role == AxisRole::reduce) loops.push_back(Loop(s->var));
+    if (const auto* loop = as<stmt::Loop>(s); loop && loop->role == AxisRole::reduce)
+      loops.push_back(Loop(loop->var));
   return loops;
 }
 
 Loops ScheduleBuilder::spatial_loops_of(const Stage& stage) const {
   Loops loops;
   for (const Stmt& s : path_to(kernel_.body, stage.label()))
-    if (s->kind == StmtKind::loop && s->role == AxisRole::spatial) loops.push_back(Loop(s->var));
+    if (const auto* loop = as<stmt::Loop>(s); loop && loop->role == AxisRole::spatial)
+      loops.push_back(Loop(loop->var));
   return loops;
 }
 
@@ -198,12 +200,12 @@ Loop ScheduleBuilder::fuse(Loops loops, const std::string& name) {
 }
 
 void ScheduleBuilder::vectorize(const Loop& loop) {
-  const auto found = find_loop(kernel_.body, loop.name());
+  const LoopRef found = find_loop(kernel_.body, loop.name());
   if (!found) return;
   // A column alone, padded to a panel: all lanes have one place, which vectors cannot store to, and
   // all but the first are outside.
   if (found->role != AxisRole::reduce && !is_const(found->extent, 1))
-    for (const Stmt& store : stores_of(found->body[0]))
+    for (const StoreRef& store : stores_of(found->body))
       if (std::ranges::none_of(store->indices,
                                [&](const Expr& index) { return uses_var(index, loop.name()); }))
         return unroll(loop);
@@ -274,7 +276,7 @@ Stage ScheduleBuilder::rfactor(const Stage& stage, const Loop& loop, const std::
 }
 
 void ScheduleBuilder::decompose(const Stage& stage, const Loop& loop) {
-  const Stmt store = store_of(stage);
+  const StoreRef store = store_of(stage);
   if (store && store->init.defined() && has(loop))
     add(step::DecomposeReduction{stage.label(), loop.name()});
 }
@@ -350,7 +352,7 @@ void ScheduleBuilder::accumulate(const Stage& stage, const Loops& reduce, const 
 // lane % columns].
 void ScheduleBuilder::accumulate_rows(const Stage& stage, const Loops& reduce, Loops tile,
                                       const Loop& lane, SumInstruction instruction) {
-  const Stmt store = store_of(stage);
+  const StoreRef store = store_of(stage);
   if (!store) return fail("there is no stage '" + stage.label() + "' for an instruction");
   std::vector<std::string> names;
   std::vector<Expr> others, blocks, within;
@@ -405,20 +407,21 @@ std::vector<Condition> conditions_on(const Kernel& kernel, const std::string& lo
   for (const std::string& symbol : kernel.symbols) ranges.emplace(symbol, symbol_range(symbol));
   std::function<void(const Stmt&, Ranges, bool)> walk = [&](const Stmt& s, Ranges around,
                                                             bool inside) {
-    if (s->kind == StmtKind::loop) {
-      around.insert_or_assign(s->var, Range{Expr(0), simplify(s->extent - Expr(1))});
-      inside |= s->var == loop;
-    }
     auto note = [&](const Expr& e) {
       if (inside && e.defined() && uses_var(e, loop)) found.push_back({e, around});
     };
-    note(s->condition);
-    note(s->where);
-    if (s->value.defined())
-      visit(s->value, [&](const Expr& e) {
-        if (e->kind == ExprKind::select) note(e->args[0]);
+    if (const auto* nested = as<stmt::Loop>(s)) {
+      around.insert_or_assign(nested->var, Range{Expr(0), simplify(nested->extent - Expr(1))});
+      inside |= nested->var == loop;
+    } else if (const auto* guard = as<stmt::If>(s)) {
+      note(guard->condition);
+    } else if (const auto* store = as<stmt::Store>(s)) {
+      note(store->where);
+      visit(store->value, [&](const Expr& e) {
+        if (const auto* select = as<expr::Select>(e)) note(select->condition);
       });
-    for (const Stmt& child : s->body) walk(child, around, inside);
+    }
+    for (const Stmt& child : children(s)) walk(child, around, inside);
   };
   walk(kernel.body, ranges, false);
   return found;
@@ -468,9 +471,9 @@ void ScheduleBuilder::specialize_one(const Loop& loop, const Expr& extent) {
   std::vector<std::string> symbols;
   bool product = true;
   visit(extent, [&](const Expr& e) {
-    if (e->kind == ExprKind::var) symbols.push_back(e->name);
-    product &= e->kind == ExprKind::var ||
-               (e->kind == ExprKind::binary && e->binary == BinaryOp::mul);
+    const auto* symbol = as<expr::Var>(e);
+    if (symbol) symbols.push_back(symbol->name);
+    product &= symbol || as_binary(e, BinaryOp::mul);
   });
   std::ranges::sort(symbols);
   const auto [rest, end] = std::ranges::unique(symbols);

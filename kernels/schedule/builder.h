@@ -25,7 +25,7 @@ class ScheduleBuilder {
 
   const Kernel& kernel() const { return kernel_; }
   const Target& target() const { return *target_; }
-  bool has(const Loop& loop) const { return find_loop(kernel_.body, loop.name()) != nullptr; }
+  bool has(const Loop& loop) const { return bool(find_loop(kernel_.body, loop.name())); }
   bool has(const Stage& stage) const { return !path_to(kernel_.body, stage.label()).empty(); }
   // Constant extent; nullopt: symbolic or no such loop
   std::optional<int64_t> extent(const Loop& loop) const;
@@ -37,9 +37,9 @@ class ScheduleBuilder {
   // Nullopt: symbolic or no such buffer
   std::optional<int64_t> bytes_of(const BufferName& buffer) const;
   static std::optional<int64_t> bytes_of(const Buffer& buffer);
-  Stages stages() const;                     // of the kernel, in the order of their stores
-  Stmt store_of(const Stage& stage) const;   // null: no such stage
-  Loops loops_of(const Stage& stage) const;  // outermost first
+  Stages stages() const;                        // of the kernel, in the order of their stores
+  StoreRef store_of(const Stage& stage) const;  // none: no such stage
+  Loops loops_of(const Stage& stage) const;     // outermost first
   Loops reduce_loops_of(const Stage& stage) const;
   Loops spatial_loops_of(const Stage& stage) const;
   // The kernel's loop of that variable, which an analysis of the kernel found.

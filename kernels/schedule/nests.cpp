@@ -19,15 +19,16 @@ class FusedNest {
     }
   }
 
-  bool divides(const Stmt& store) const {
-    return !even(store->buffer, store->indices) || divides(store->value);
+  bool divides(const stmt::Store& store) const {
+    return !even(store.buffer, store.indices) || divides(store.value);
   }
 
  private:
   bool divides(const Expr& e) const {
-    if (e->kind == ExprKind::load) return !even(e->buffer, e->args);
-    if (e->kind == ExprKind::var) return std::ranges::find(names_, e->name) != names_.end();
-    return std::ranges::any_of(e->args, [&](const Expr& arg) { return divides(arg); });
+    if (const auto* load = as<expr::Load>(e)) return !even(load->buffer, load->indices);
+    if (const auto* loop = as<expr::Var>(e))
+      return std::ranges::find(names_, loop->name) != names_.end();
+    return any_operand(*e, [&](const Expr& operand) { return divides(operand); });
   }
 
   // The element moves by as much at each step.
@@ -79,7 +80,7 @@ void ScheduleBuilder::parallelize(const Loops& loops, const std::string& name, I
 void ScheduleBuilder::map_nest(const Stage& stage) {
   Loops loops = spatial_loops_of(stage);
   if (loops.empty()) return;
-  const Stmt store = store_of(stage);
+  const StoreRef store = store_of(stage);
   const int64_t vectors = choose("vectors_" + stage.label(), 1, {2, 4}),
                 steps = choose("unroll_" + stage.label(), 1, {2, 4});
   int64_t lanes = target_->lanes(dtype_bytes(kernel_.buffer(store->buffer).dtype)) * vectors;
@@ -92,7 +93,8 @@ void ScheduleBuilder::map_nest(const Stage& stage) {
     // What it reads of itself is not there twice
     bool divides = size && *size % lanes == 0, carried = false;
     visit(store->value, [&](const Expr& e) {
-      carried |= e->kind == ExprKind::load && e->buffer == store->buffer;
+      const auto* load = as<expr::Load>(e);
+      carried |= load && load->buffer == store->buffer;
     });
     const Cut cut = split(last, lanes, divides || !size || carried ? Tail::guard : Tail::shift,
                           last.name() + "_o", last.name() + "_v");
@@ -105,7 +107,7 @@ void ScheduleBuilder::map_nest(const Stage& stage) {
     unroll(cut.inner);
     loops.back() = cut.outer;
   }
-  if (loops.size() > 1 && FusedNest(*this, loops).divides(store_of(stage))) {
+  if (loops.size() > 1 && FusedNest(*this, loops).divides(*store_of(stage))) {
     parallelize(loops, stage.label() + "_p", Inner::apart);
     partition_edges(loops.back());
   } else {

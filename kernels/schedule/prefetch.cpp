@@ -8,11 +8,12 @@ namespace tw {
 namespace {
 
 // From the outside in, the named one last; empty when there is none.
-std::vector<Stmt> loops_around(const Stmt& s, const std::string& name) {
-  if (s->kind == StmtKind::loop && s->var == name) return {s};
-  for (const Stmt& child : s->body)
-    if (std::vector<Stmt> inside = loops_around(child, name); !inside.empty()) {
-      if (s->kind == StmtKind::loop) inside.insert(inside.begin(), s);
+std::vector<LoopRef> loops_around(const Stmt& s, const std::string& name) {
+  const auto* loop = as<stmt::Loop>(s);
+  if (loop && loop->var == name) return {LoopRef(s)};
+  for (const Stmt& child : children(s))
+    if (std::vector<LoopRef> inside = loops_around(child, name); !inside.empty()) {
+      if (loop) inside.insert(inside.begin(), LoopRef(s));
       return inside;
     }
   return {};
@@ -21,10 +22,11 @@ std::vector<Stmt> loops_around(const Stmt& s, const std::string& name) {
 // The loop says which element of the buffer is read.
 bool indexes(const Kernel& kernel, BufferId buffer, const std::string& loop) {
   bool found = false;
-  for (const Stmt& store : stores_of(kernel.body))
+  for (const StoreRef& store : stores_of(kernel.body))
     visit(store->value, [&](const Expr& e) {
-      if (e->kind != ExprKind::load || e->buffer != buffer) return;
-      for (const Expr& index : e->args) found |= uses_var(index, loop);
+      const auto* load = as<expr::Load>(e);
+      if (!load || load->buffer != buffer) return;
+      for (const Expr& index : load->indices) found |= uses_var(index, loop);
     });
   return found;
 }
@@ -52,11 +54,12 @@ void ScheduleBuilder::prefetch_over(const BufferName& buffer, const Loop& loop, 
 void ScheduleBuilder::prefetch_operands(const Stage& stage, const BufferName& main,
                                         const Loop& loop) {
   std::vector<std::string> names;
-  for (const Stmt& store : stores_of(kernel_.body))
+  for (const StoreRef& store : stores_of(kernel_.body))
     if (store->label == stage.label())
       visit(store->value, [&](const Expr& e) {
-        if (e->kind == ExprKind::load && kernel_.buffer(e->buffer).role == BufferRole::input)
-          names.push_back(kernel_.buffer(e->buffer).name);
+        const auto* load = as<expr::Load>(e);
+        if (load && kernel_.buffer(load->buffer).role == BufferRole::input)
+          names.push_back(kernel_.buffer(load->buffer).name);
       });
   std::ranges::sort(names);
   names.erase(std::ranges::unique(names).begin(), names.end());
@@ -71,9 +74,9 @@ bool ScheduleBuilder::prefetch_next_panel(const BufferName& buffer, const Loop& 
     return false;
   int64_t bytes = *bytes_of(buffer);
   // The innermost loop that uses the weights inside of it again, and the panel outside of that.
-  const std::vector<Stmt> loops = loops_around(kernel_.body, row.name());
-  const auto moves = [&](const Stmt& loop) { return indexes(kernel_, *id, loop->var); };
-  const auto again = std::find_if(loops.rbegin(), loops.rend(), [&](const Stmt& loop) {
+  const std::vector<LoopRef> loops = loops_around(kernel_.body, row.name());
+  const auto moves = [&](const LoopRef& loop) { return indexes(kernel_, *id, loop->var); };
+  const auto again = std::find_if(loops.rbegin(), loops.rend(), [&](const LoopRef& loop) {
     return !moves(loop) && !is_const(loop->extent, 1);
   });
   const auto panel = std::find_if(again, loops.rend(), moves);

@@ -57,11 +57,12 @@ class TileSums {
  private:
   // The buffers of the product's two factors.
   void read_operands(const ProductForm& form) {
-    const Stmt store = s_.store_of(stage_);
+    const StoreRef store = s_.store_of(stage_);
     if (!store) return s_.fail("there is no stage '" + stage_.label() + "' for an instruction");
     visit(store->value, [&](const Expr& e) {
-      if (e->kind != ExprKind::load) return;
-      const BufferName buffer = s_.name_of(e->buffer);
+      const auto* load = as<expr::Load>(e);
+      if (!load) return;
+      const BufferName buffer = s_.name_of(load->buffer);
       // The left one comes first, also where both have one type
       const bool is_left = !left_.defined() && e->type == form.left_type;
       (is_left ? left_ : right_) = buffer;
@@ -77,7 +78,7 @@ class TileSums {
 
   // A tile's sums lie side by side: [.., row // rows, lane // columns, row % rows, lane % columns].
   void lay_out(const Stage& stage, const Loop& row, const Loop& lane) {
-    const Stmt store = s_.store_of(stage);
+    const StoreRef store = s_.store_of(stage);
     if (!store) return;
     std::vector<std::string> names;
     std::vector<Expr> others, blocks, within;

@@ -145,7 +145,7 @@ size_t most_parts(Rewriter& rewriter, const Node& node, size_t axis) {
   std::set<std::string> symbols;
   for (const ValueId part : node.inputs)
     visit(rewriter.type(part).shape[axis], [&](const Expr& e) {
-      if (e->kind == ExprKind::var) symbols.insert(e->name);
+      if (const auto* symbol = as<expr::Var>(e)) symbols.insert(symbol->name);
     });
   return symbols.size() > kManySymbols ? kMaxPartsOfSymbols : kMaxParts;
 }

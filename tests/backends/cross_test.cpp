@@ -37,7 +37,7 @@ class Rows {
     for (bool lanes : {true, false}) {
       std::string n = std::to_string(rows_++);
       Expr at = var("i" + n) * 8 + var("l" + n);
-      StmtNode s{};
+      stmt::Store s;
       s.label = "y" + n, s.buffer = BufferId{2}, s.indices = {Expr(rows_ - 1), at};
       s.value = f(load(BufferId{0}, from_, {at}), load(BufferId{1}, from_, {at}));
       body_.push_back(make_loop(

@@ -29,7 +29,7 @@ Kernel elementwise(const char* name, DType t, int64_t count,
     k.buffers.push_back(b);
   }
   Expr at = var("i") * kLanes + var("l");
-  StmtNode s{};
+  stmt::Store s;
   s.label = "y", s.buffer = BufferId{2}, s.indices = {at};
   s.value = value(load(BufferId{0}, t, {at}), load(BufferId{1}, t, {at}));
   k.body = make_loop(

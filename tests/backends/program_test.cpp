@@ -18,8 +18,8 @@ Buffer buffer(const char* name, std::vector<Expr> shape, BufferRole role, DType 
   return b;
 }
 
-StmtNode store(const char* label, int to, std::vector<Expr> at, Expr value) {
-  StmtNode s{};
+stmt::Store store(const char* label, int to, std::vector<Expr> at, Expr value) {
+  stmt::Store s;
   s.label = label, s.buffer = BufferId{to}, s.indices = std::move(at), s.value = std::move(value);
   return s;
 }
@@ -32,12 +32,12 @@ Kernel dense(int64_t k, int64_t n) {
   kernel.buffers = {buffer("x", {m, k}, BufferRole::input),
                     buffer("w", {k, n}, BufferRole::constant),
                     buffer("y", {m, n}, BufferRole::output), buffer("t", {m, n}, BufferRole::temp)};
-  StmtNode sum = store("t", 3, {var("i"), var("j")},
-                       load(BufferId{0}, DType::f32, {var("i"), var("k")}) *
-                           load(BufferId{1}, DType::f32, {var("k"), var("j")}));
+  stmt::Store sum = store("t", 3, {var("i"), var("j")},
+                          load(BufferId{0}, DType::f32, {var("i"), var("k")}) *
+                              load(BufferId{1}, DType::f32, {var("k"), var("j")}));
   sum.combiner = Combiner::add, sum.init = float_imm(0);
-  StmtNode copy = store("y", 2, {var("i2"), var("j2")},
-                        load(BufferId{3}, DType::f32, {var("i2"), var("j2")}));
+  stmt::Store copy = store("y", 2, {var("i2"), var("j2")},
+                           load(BufferId{3}, DType::f32, {var("i2"), var("j2")}));
   auto nest = make_loop("k", k, make_loop("j", n, make_store(sum), LoopKind::vector),
                         LoopKind::serial, AxisRole::reduce);
   kernel.body = make_sequence(

@@ -76,18 +76,16 @@ Kernel repeated(const Intrinsic& intrinsic) {
     at.insert(at.begin(), var("r"));
     return at;
   };
-  const std::function<Expr(const Expr&)> moved = [&](const Expr& e) -> Expr {
-    if (e->kind == ExprKind::load) return load(e->buffer, e->type, placed(e->buffer, e->args));
-    if (e->kind == ExprKind::cast) return cast(e->type, moved(e->args[0]));
-    if (e->kind == ExprKind::binary) return binary(e->binary, moved(e->args[0]), moved(e->args[1]));
-    return e;
+  const auto moved = [&](const Expr& e) {
+    const auto* read = as<expr::Load>(e);
+    return read ? load(read->buffer, e->type, placed(read->buffer, read->indices)) : Expr();
   };
   const Stmt body = rewrite(out.body, [&](const Stmt& s) -> Stmt {
-    if (s->kind != StmtKind::store) return nullptr;
-    StmtNode store = *s;
-    store.indices = placed(s->buffer, s->indices);
-    store.value = moved(s->value);
-    store.init = imm(0, out.buffer(s->buffer).dtype);
+    if (!is<stmt::Store>(s)) return nullptr;
+    stmt::Store store = get<stmt::Store>(s);
+    store.indices = placed(store.buffer, store.indices);
+    store.value = rewrite(store.value, moved);
+    store.init = imm(0, out.buffer(store.buffer).dtype);
     return make_store(std::move(store));
   });
   out.body = make_loop("r", kRows,
@@ -147,7 +145,7 @@ void check(Arch arch, const Intrinsic& intrinsic) {
   REQUIRE(target.find_intrinsic(intrinsic.name) != nullptr);
   const Kernel plain = repeated(intrinsic);
   REQUIRE(error_text(verify(plain)) == "");
-  const std::string first = plain.body->body[0]->body[0]->var;
+  const std::string first = get<stmt::Loop>(children(children(plain.body)[0])[0]).var;
   Expected<Schedule> schedule = parse_schedule(
       "schedule {\n  decompose_reduction c q\n  tensorize " + first + " " + intrinsic.name +
       " -> block\n}");

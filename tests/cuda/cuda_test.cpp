@@ -156,7 +156,8 @@ TEST_CASE("instructions of other shapes, by their semantics alone") {
       jobs.push_back(std::move(usual));
     for (const test::Job& job : jobs)
       visit(job.kernel.body, [&](const Stmt& s) {
-        if (s->kind == StmtKind::block && s->names[0].starts_with("mma")) used.insert(s->names[0]);
+        const auto* block = as<stmt::Block>(s);
+        if (block && block->intrinsic.starts_with("mma")) used.insert(block->intrinsic);
       });
     run_jobs(jobs, target);
   }

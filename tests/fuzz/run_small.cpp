@@ -11,13 +11,14 @@ constexpr int64_t kSizes[] = {1, 2, 3, 8};  // of all symbols
 
 // How often statements run, at most; more than kMostPoints: too often.
 int64_t points(const Stmt& s, Ranges& ranges) {
-  int64_t inner = s->kind == StmtKind::store;
-  if (s->kind == StmtKind::loop) ranges[s->var] = {Expr(0), s->extent - Expr(1)};
-  for (const Stmt& child : s->body)
+  const auto* loop = as<stmt::Loop>(s);
+  int64_t inner = is<stmt::Store>(s);
+  if (loop) ranges[loop->var] = {Expr(0), loop->extent - Expr(1)};
+  for (const Stmt& child : children(s))
     inner = std::min(inner + points(child, ranges), kMostPoints + 1);
-  if (s->kind != StmtKind::loop) return inner;
-  const std::optional<int64_t> extent = constant_bounds(s->extent, ranges).max;
-  ranges.erase(s->var);
+  if (!loop) return inner;
+  const std::optional<int64_t> extent = constant_bounds(loop->extent, ranges).max;
+  ranges.erase(loop->var);
   if (!extent || *extent > kMostPoints) return kMostPoints + 1;
   return std::min(std::max<int64_t>(*extent, 1) * std::max<int64_t>(inner, 1), kMostPoints + 1);
 }

@@ -16,19 +16,19 @@ TEST_CASE("makers fold constants and identities, and keep floats as they are") {
   CHECK(is_const(i * 0, 0));
   CHECK(is_const(floor_mod(i, 1), 0));
   CHECK(is_const(lt(2, 3), 1));
-  CHECK(floor_div(5, 0)->kind == ExprKind::binary);
-  CHECK((float_imm(1) + float_imm(2))->kind == ExprKind::binary);
-  CHECK(float_imm(0.1)->float_value == 0.1f);
+  CHECK(is<expr::Binary>(floor_div(5, 0)));
+  CHECK(is<expr::Binary>(float_imm(1) + float_imm(2)));
+  CHECK(as<expr::Float>(float_imm(0.1))->value == 0.1f);
   CHECK(is_const(int_imm(300, DType::u8), 44));
   CHECK(is_const(-int_imm(-128, DType::i8), -128));
   CHECK(select(bool_imm(true), i, i + 1).get() == i.get());
-  CHECK(logical_and(Expr(), lt(i, 3))->kind == ExprKind::binary);
-  CHECK(logical_and(bool_imm(false), lt(i, 3))->int_value == 0);
+  CHECK(is<expr::Binary>(logical_and(Expr(), lt(i, 3))));
+  CHECK(is_const(logical_and(bool_imm(false), lt(i, 3)), 0));
   CHECK(is_const(cast(DType::u8, Expr(-1)), 255));
   CHECK(is_const(cast(DType::u8, Expr(-1), true), 0));
-  CHECK(cast(DType::f32, Expr(3))->float_value == 3.0);
+  CHECK(as<expr::Float>(cast(DType::f32, Expr(3)))->value == 3.0);
   CHECK(cast(DType::i64, i).get() == i.get());
-  CHECK(!cast(DType::f32, i, true)->saturate);
+  CHECK(!as<expr::Cast>(cast(DType::f32, i, true))->saturate);
 }
 
 TEST_CASE("equality and hashes are structural") {
@@ -48,7 +48,7 @@ TEST_CASE("rewrite shares what does not change") {
   CHECK(substitute(e, "x", 3).get() == e.get());
   Expr changed = substitute(e, "k", var("m"));
   CHECK(to_string(changed) == "(i + j) * m");
-  CHECK(changed->args[0].get() == a.get());
+  CHECK(as<expr::Binary>(changed)->a.get() == a.get());
   CHECK(is_const(substitute(substitute(substitute(e, "i", 1), "j", 2), "k", 3), 9));
   CHECK(uses_var(e, "j"));
   CHECK(!uses_var(e, "x"));

@@ -66,7 +66,7 @@ class RandomExprs {
   std::map<std::string, int64_t, std::less<>> assignment() {
     std::map<std::string, int64_t, std::less<>> values;
     for (const char* name : {"i", "j", "k"})
-      values[name] = between(ranges_[name].min->int_value, ranges_[name].max->int_value);
+      values[name] = between(*as_const(ranges_[name].min), *as_const(ranges_[name].max));
     values["n"] = pick(4) == 0 ? 1 : between(1, 50);
     values["m"] = between(0, values["n"] - 1);
     return values;

@@ -107,7 +107,7 @@ class RandomKernels {
                      role == AxisRole::scan && kind == LoopKind::vector ? AxisRole::reduce : role);
   }
   Stmt store() {
-    StmtNode s{.kind = StmtKind::store};
+    stmt::Store s;
     s.label = "s" + std::to_string(names_++);
     std::vector<size_t> writable;
     for (size_t b = 0; b < kernel_.buffers.size(); ++b)

@@ -169,8 +169,8 @@ TEST_CASE("property: interval_over contains every value, exactly for affine expr
     int64_t low = testing::evaluate(interval->min, values),
             high = testing::evaluate(interval->max, values);
     int64_t seen_low = INT64_MAX, seen_high = INT64_MIN;
-    for (int64_t a = over["i"].min->int_value; a <= over["i"].max->int_value; ++a)
-      for (int64_t b = over["j"].min->int_value; b <= over["j"].max->int_value; ++b) {
+    for (int64_t a = *as_const(over["i"].min); a <= *as_const(over["i"].max); ++a)
+      for (int64_t b = *as_const(over["j"].min); b <= *as_const(over["j"].max); ++b) {
         values["i"] = a;
         values["j"] = b;
         int64_t v = testing::evaluate(e, values);

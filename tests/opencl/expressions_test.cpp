@@ -83,7 +83,7 @@ Case case_of(DType t) {
   const Expr x = at(0), z = at(1), r = at(2);
   std::vector<Stmt> stores;
   const auto add = [&](const std::string& name, const Expr& value) {
-    StmtNode s{.kind = StmtKind::store};
+    stmt::Store s;
     s.label = "y" + std::to_string(c.names.size());
     s.buffer = BufferId{static_cast<int32_t>(k.buffers.size())};
     s.indices = {var("i")};
@@ -108,7 +108,7 @@ Case case_of(DType t) {
       add(std::string("sat.") + dtype_name(u), cast(u, x, true));
   }
   k.body = make_loop("i", Expr(kPoints), make_sequence(std::move(stores)), LoopKind::bind);
-  StmtNode loop = *k.body;
+  stmt::Loop loop = get<stmt::Loop>(k.body);
   loop.axis = "thread.x";
   k.body = make_stmt(std::move(loop));
   for (const Buffer& b : k.buffers)

@@ -76,11 +76,11 @@ struct Run {
 double exponentials_step(const Kernel& kernel) {
   double step = 0;
   bool exponentials = false;
-  for (const Stmt& store : stores_of(kernel.body))
+  for (const StoreRef& store : stores_of(kernel.body))
     visit(store->value, [&](const Expr& e) {
-      if (e->kind == ExprKind::unary && e->unary == UnaryOp::tf32) step = std::max(step, 1e-3);
-      if (e->kind == ExprKind::cast && e.type() == DType::bf16) step = std::max(step, 1e-2);
-      exponentials |= e->kind == ExprKind::unary && e->unary == UnaryOp::exp2;
+      if (as_unary(e, UnaryOp::tf32)) step = std::max(step, 1e-3);
+      if (is<expr::Cast>(e) && e.type() == DType::bf16) step = std::max(step, 1e-2);
+      if (as_unary(e, UnaryOp::exp2)) exponentials = true;
     });
   return exponentials ? step : 0;
 }

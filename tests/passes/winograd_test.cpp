@@ -41,7 +41,7 @@ std::vector<float> interpreted(const Matrix& matrix, const std::vector<double>& 
   std::vector<Expr> loads;
   for (size_t i = 0; i < values.size(); ++i)
     loads.push_back(load(BufferId{0}, DType::f32, {Expr(static_cast<int64_t>(i))}));
-  StmtNode store{};
+  stmt::Store store;
   store.label = "y", store.buffer = BufferId{1}, store.indices = {var("i")},
   store.value = select_row(var("i"), linear_rows(matrix, loads));
   k.body = make_loop("i", count, make_store(std::move(store)));

@@ -151,8 +151,7 @@ void import_layers(NodeImport& n, RecurrentKind kind, Val r, Gates* gates_of, Va
   if (n.failed()) return;
   if (n.rank(x) != 3 || n.rank(w) != 3 || n.rank(r) != 3)
     return n.invalid("X, W and R need rank 3");
-  if (n.dim(w, 0)->kind != ExprKind::int_imm ||
-      !is_const(n.dim(w, 0), static_cast<int64_t>(directions.size())))
+  if (!n.static_dim(w, 0) || !is_const(n.dim(w, 0), static_cast<int64_t>(directions.size())))
     return n.invalid("W has " + to_string(n.dim(w, 0)) + " directions, expected " +
                      std::to_string(directions.size()));
   const Val gates = gates_of(n, x, w);

@@ -46,9 +46,9 @@ void flatten_product(const Expr& e, std::vector<Expr>& factors, std::optional<in
     constant = constant && !__builtin_mul_overflow(*constant, *value, &product)
                    ? std::optional(product)
                    : std::nullopt;
-  } else if (e->kind == ExprKind::binary && e->binary == BinaryOp::mul) {
-    flatten_product(e->args[0], factors, constant);
-    flatten_product(e->args[1], factors, constant);
+  } else if (const auto* product = as_binary(e, BinaryOp::mul)) {
+    flatten_product(product->a, factors, constant);
+    flatten_product(product->b, factors, constant);
   } else factors.push_back(e);
 }
 

@@ -35,20 +35,26 @@ std::string kernel_error(const std::string& text) {
   auto kernel = parse_kernel(text, "k.tw");
   return kernel ? "no error" : error_text(kernel.takeError());
 }
+std::vector<Expr> exprs(const Stmt& s) {
+  std::vector<Expr> all;
+  visit_exprs(*s, [&](const Expr& e) { all.push_back(e); });
+  return all;
+}
 bool same(const Stmt& a, const Stmt& b) {
-  if (a->kind != b->kind || a->body.size() != b->body.size() || a->var != b->var ||
-      a->loop_kind != b->loop_kind || a->role != b->role || a->label != b->label ||
-      a->buffer != b->buffer || a->combiner != b->combiner ||
-      a->indices.size() != b->indices.size())
-    return false;
-  if (!equal(a->extent, b->extent) || !equal(a->condition, b->condition) ||
-      !equal(a->value, b->value) || !equal(a->where, b->where) || !equal(a->init, b->init))
-    return false;
-  for (size_t i = 0; i < a->indices.size(); ++i)
-    if (!equal(a->indices[i], b->indices[i])) return false;
-  for (size_t i = 0; i < a->body.size(); ++i)
-    if (!same(a->body[i], b->body[i])) return false;
-  return true;
+  if (a->is.index() != b->is.index()) return false;
+  if (const auto* x = as<stmt::Loop>(a)) {
+    const auto& y = get<stmt::Loop>(b);
+    if (x->var != y.var || x->kind != y.kind || x->role != y.role) return false;
+  }
+  if (const auto* x = as<stmt::Store>(a)) {
+    const auto& y = get<stmt::Store>(b);
+    if (x->label != y.label || x->buffer != y.buffer || x->combiner != y.combiner ||
+        x->where.defined() != y.where.defined())
+      return false;
+  }
+  return std::ranges::equal(exprs(a), exprs(b),
+                            [](const Expr& x, const Expr& y) { return equal(x, y); }) &&
+         std::ranges::equal(children(a), children(b), same);
 }
 }  // namespace
 
@@ -101,7 +107,7 @@ TEST_CASE("a kernel prints as it was written") {
   CHECK(print(*kernel) == std::string(kDense));
   CHECK(kernel->buffers[5].scope == "register");
   CHECK(kernel->buffer(*kernel->find_buffer("c")).role == BufferRole::temp);
-  CHECK(find_loop(kernel->body, "j")->loop_kind == LoopKind::vector);
+  CHECK(find_loop(kernel->body, "j")->kind == LoopKind::vector);
   CHECK(path_to(kernel->body, "c").size() == 3);
   CHECK(path_to(kernel->body, "y").size() == 2);
   CHECK(path_to(kernel->body, "nothing").empty());
@@ -117,7 +123,8 @@ TEST_CASE("rewriting statements drops what becomes empty") {
   auto kernel = parse_kernel(kDense);
   REQUIRE(kernel);
   Stmt without = rewrite(kernel->body, [](const Stmt& s) {
-    return s->kind == StmtKind::store && s->label == "c" ? make_sequence({}) : nullptr;
+    const auto* store = as<stmt::Store>(s);
+    return store && store->label == "c" ? make_sequence({}) : nullptr;
   });
   CHECK(stores_of(without).size() == 2);
   CHECK(!find_loop(without, "i"));

@@ -73,7 +73,7 @@ TEST_CASE("rules of loops, tokens and barriers of devices") {
         "kernel @k: loops 'i' and 'j' are both bound to a");
   CHECK(device("for i in n vthread { s: y[i] = 1 }") ==
         "kernel @k: vthread loop 'i' needs a constant extent, not n");
-  CHECK(device("signal q[0] wait q") == "kernel @k: a signal of 'q' with 1 indices");
+  CHECK(device("signal q[0] wait q") == "kernel @k: a signal of 'q' with an index");
   CHECK(device("signal q") == "kernel @k: token queue 'q' is given 1 more than are taken");
   CHECK(device("for i in 4 { signal r[i % 2] if i < 3 { wait r[i % 2] } }") ==
         "kernel @k: token queue 'r[1]' is given 1 more than are taken");
@@ -105,7 +105,7 @@ TEST_CASE("rules of loops, tokens and barriers of devices") {
 TEST_CASE("types that only built kernels can get wrong") {
   auto kernel = parse_kernel("kernel @k(x: in f32[4], y: out f32[4]) { s: y[0] = x[0] }");
   REQUIRE(kernel);
-  StmtNode store = *kernel->body;
+  stmt::Store store = get<stmt::Store>(kernel->body);
   store.value = load(BufferId{0}, DType::i32, {0});
   store.indices = {int_imm(0, DType::i32)};
   kernel->body = make_store(store);

@@ -18,7 +18,6 @@ namespace {
 
 using tw::Kernel;
 using tw::Stmt;
-using tw::StmtKind;
 
 struct Random {
   std::mt19937 engine;
@@ -219,8 +218,8 @@ struct Names {
 Names names_of(const Kernel& kernel) {
   Names names;
   tw::visit(kernel.body, [&](const Stmt& s) {
-    if (s->kind == StmtKind::loop) names.loops.push_back(s->var);
-    if (s->kind == StmtKind::store) names.stages.push_back(s->label);
+    if (const auto* loop = tw::as<tw::stmt::Loop>(s)) names.loops.push_back(loop->var);
+    if (const auto* store = tw::as<tw::stmt::Store>(s)) names.stages.push_back(store->label);
   });
   for (const tw::Buffer& buffer : kernel.buffers) names.buffers.push_back(buffer.name);
   return names;
@@ -229,7 +228,8 @@ Names names_of(const Kernel& kernel) {
 std::vector<std::string> some_nest(const Kernel& kernel, Random& r, const Names& names) {
   std::vector<std::string> loops;
   for (const Stmt& s : tw::path_to(kernel.body, r.pick(names.stages)))
-    if (s->kind == StmtKind::loop && r.below(4) > 0) loops.push_back(s->var);
+    if (const auto* loop = tw::as<tw::stmt::Loop>(s); loop && r.below(4) > 0)
+      loops.push_back(loop->var);
   std::shuffle(loops.begin(), loops.end(), r.engine);
   return loops;
 }
@@ -258,7 +258,7 @@ tw::Step random_layout(const Kernel& kernel, Random& r, const Names& names) {
 // Two parts share the stages of the loop.
 tw::Step random_roles(const Kernel& kernel, Random& r, const std::string& loop) {
   tw::step::Roles roles{loop, r.from(1, 2), {{"front", {}}, {"rear", {}}}};
-  const std::vector<Stmt> stores = tw::stores_of(tw::find_loop(kernel.body, loop));
+  const std::vector<tw::StoreRef> stores = tw::stores_of(tw::find_loop(kernel.body, loop));
   const size_t cut = static_cast<size_t>(r.below(static_cast<int64_t>(stores.size()) + 1));
   for (size_t i = 0; i < stores.size(); ++i)
     roles.parts[i < cut ? 0 : 1].second.push_back(stores[i]->label);
@@ -400,8 +400,10 @@ bool same(const Values& a, const Values& b) {
 // With every spatial loop run from its end.
 Kernel reversed(Kernel kernel) {
   kernel.body = tw::rewrite(kernel.body, [](const Stmt& s) -> Stmt {
-    if (s->kind != StmtKind::loop || s->role != tw::AxisRole::spatial) return nullptr;
-    return tw::with_body(*s, tw::substitute(s->body[0], s->var, s->extent - 1 - tw::var(s->var)));
+    const auto* loop = tw::as<tw::stmt::Loop>(s);
+    if (!loop || loop->role != tw::AxisRole::spatial) return nullptr;
+    const tw::Expr from_end = loop->extent - 1 - tw::var(loop->var);
+    return tw::with_body(s, tw::substitute(loop->body, loop->var, from_end));
   });
   return kernel;
 }
