@@ -26,7 +26,7 @@ LAST_RUNS = ROOT / "tests/last_runs"
 BUILD = ROOT / "build/release"
 CORES = 2            # that the minutes are of
 BASE = 13 * 60       # seconds of set-up and of the build of the compiler, on all cores
-LIBRARIES = 1300     # seconds of one core for the libraries with sanitizers, which all such suites share
+LIBRARIES = 1000     # seconds of one core for the libraries with sanitizers, which all such suites share
 OVERDUE, EXTRA = 8, 15
 
 
