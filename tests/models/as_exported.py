@@ -87,6 +87,19 @@ class Runs:
 
 
 @case
+def pads_of_free_sizes_that_may_cut(runs):
+    """A pad of 4 - b is negative from b = 5 on, and then cuts."""
+    for mode in ("constant", "edge"):
+        nodes = [helper.make_node("Shape", ["x"], ["b"], start=0, end=1), helper.make_node("Sub", ["four", "b"], ["p"]),
+                 helper.make_node("Concat", ["zero", "p", "zero", "one"], ["pads"], axis=0), helper.make_node("Pad", ["x", "pads"], ["y"], mode=mode)]
+        weights = {"four": np.array([4]), "zero": np.array([0]), "one": np.array([1])}
+        x = floats(3, 5)
+        model = model_of(nodes, {"x": (x, ["b", 5])}, ["y"], weights)
+        for rows in (3, 4, 6):
+            runs.check(model, {"x": floats(rows, 5)})
+
+
+@case
 def data_location(runs):
     """onnxruntime's quantize_dynamic writes the default out."""
     model = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": (floats(1, 32), [1, 32])}, ["y"], {"w": floats(32, 64)})

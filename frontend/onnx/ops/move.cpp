@@ -244,16 +244,21 @@ std::optional<PadMode> pad_mode(NodeImport& n) {
   return std::nullopt;
 }
 
-// Negative pads cut: slices them off and leaves zeros in begins and ends.
+// What a pad cuts off where it is negative; 0 where it cannot be. The pad becomes at least 0.
+Expr taken_off(NodeImport& n, Expr& pad) {
+  if (constant_bounds(pad, n.builder().symbols()).min.value_or(-1) >= 0) return 0;
+  const Expr cut = n.simplified(max(Expr(0), -pad));
+  pad = n.simplified(max(Expr(0), pad));
+  return cut;
+}
+
+// Negative pads cut: slices them off and leaves begins and ends of at least 0.
 Val crop(NodeImport& n, Val x, Shape& begins, Shape& ends) {
   for (int64_t i = 0; i < n.rank(x); ++i) {
     const auto axis = static_cast<size_t>(i);
-    const int64_t before = std::min<int64_t>(as_const(begins[axis]).value_or(0), 0);
-    const int64_t after = std::min<int64_t>(as_const(ends[axis]).value_or(0), 0);
-    if (before == 0 && after == 0) continue;
-    x = n.slice(x, i, -before, n.simplified(n.dim(x, i) + Expr(before) + Expr(after)));
-    if (before < 0) begins[axis] = 0;
-    if (after < 0) ends[axis] = 0;
+    const Expr before = taken_off(n, begins[axis]), after = taken_off(n, ends[axis]);
+    if (is_const(before, 0) && is_const(after, 0)) continue;
+    x = n.slice(x, i, before, n.simplified(n.dim(x, i) - before - after));
   }
   return x;
 }
@@ -270,7 +275,7 @@ void import_pad(NodeImport& n) {
     const bool open = !n.known(n.in(1)) || (n.has(3) && !n.known(n.in(3)));
     if (open && !n.failed())
       return pad_by_values(n, x, mode.value_or(PadMode::constant), n.in(1), n.maybe(3), value);
-    pads = n.dims(n.in(1), "the pads");
+    if (!n.failed()) pads = *n.known(n.in(1));
   } else {
     const Ints given = n.integers("pads").value_or(Ints());
     pads.assign(given.begin(), given.end());

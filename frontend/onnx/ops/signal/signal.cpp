@@ -65,7 +65,9 @@ void import_mel_weights(NodeImport& n) {
   const Expr bins = extent_input(n, 0, 0, "number of mel bins"),
              length = extent_input(n, 1, 0, "DFT length");
   const auto scalar_input = [&](size_t i) { return n.reshape(n.cast(n.in(i), DType::f64), {}); };
-  const Val rate = scalar_input(2), lower = scalar_input(3), upper = scalar_input(4);
+  const Val rate = n.cast(n.reshape(n.within(n.in(2), 1, INT32_MAX, "sample rate"), {}),
+                          DType::f64),
+            lower = scalar_input(3), upper = scalar_input(4);
   const DType type = output_type(n);
   if (n.failed()) return;
   const Val seven_hundred = number(n, 700), one = number(n, 1), scale = number(n, 2595),
