@@ -119,7 +119,9 @@ Error SizeConditions::add(const Node& node) {
   for (const auto& [condition, what] : index_conditions(graph_, node))
     TW_TRY(need(condition, node, what));
   for (const ValueId made : node.outputs()) {
-    const std::string title = node_title(graph_, node) + ": '" + graph_.value(made).name + "'";
+    TensorType type = graph_.value(made).type;
+    for (Expr& extent : type.shape) extent = interface_terms(extent);
+    const std::string title = node_title(graph_, node) + ": " + to_string(type);
     need_walkable(made, title);
     need_countable(made, title);
   }
