@@ -41,7 +41,7 @@ Expr opposite(const Expr& e) {
 class BoundsChecker {
  public:
   BoundsChecker(const Kernel& kernel, Tables tables) : kernel_(kernel), tables_(tables) {
-    for (const std::string& symbol : kernel.symbols) ranges_[symbol] = {Expr(1), Expr()};
+    for (const std::string& symbol : kernel.symbols) ranges_[symbol] = symbol_range(symbol);
   }
 
   Error run() {

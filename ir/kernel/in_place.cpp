@@ -130,7 +130,7 @@ class Pair {
     while (common_ < read.loops.size() && common_ < write.loops.size() &&
            read.loops[common_] == write.loops[common_])
       ++common_;
-    for (const std::string& symbol : kernel.symbols) symbols_[symbol] = {1, Expr()};
+    for (const std::string& symbol : kernel.symbols) symbols_[symbol] = symbol_range(symbol);
     std::vector<Linear> of_read = forms(read, write, "r"), of_write = forms(write, read, "w");
     for (size_t d = 0; d < of_read.size(); ++d)
       if (!of_read[d].empty() && !of_write[d].empty())
@@ -272,7 +272,7 @@ class Pair {
 
 bool same_storage(const Kernel& kernel, const Buffer& a, const Buffer& b) {
   Ranges symbols;
-  for (const std::string& symbol : kernel.symbols) symbols[symbol] = {1, Expr()};
+  for (const std::string& symbol : kernel.symbols) symbols[symbol] = symbol_range(symbol);
   return a.dtype == b.dtype &&
          std::ranges::equal(a.shape, b.shape, [&](const Expr& x, const Expr& y) {
            return is_const(simplify(x - y, symbols), 0);

@@ -29,7 +29,7 @@ bool has_value(const Expr& e, const Value& value) {
 class Counter {
  public:
   explicit Counter(const Kernel& kernel) : kernel_(kernel) {
-    for (const std::string& symbol : kernel.symbols) ranges_[symbol] = {1, Expr()};
+    for (const std::string& symbol : kernel.symbols) ranges_[symbol] = symbol_range(symbol);
   }
 
   Expr run() {

@@ -41,7 +41,7 @@ class Counter {
  public:
   explicit Counter(const Kernel& kernel)
       : kernel_(kernel), touched_(kernel.buffers.size(), Expr(0)) {
-    for (const std::string& symbol : kernel.symbols) ranges_[symbol] = {1, Expr()};
+    for (const std::string& symbol : kernel.symbols) ranges_[symbol] = symbol_range(symbol);
   }
 
   Work run() {

@@ -23,6 +23,7 @@ INSIDE = {
     "clamped": copy("max(0, min(i + 3, 15))"),
     "under a condition": copy("i + 4", where=" where i + 4 < 16"),
     "a chosen side": "kernel @k(x: in f32[16], y: out f32[16]) {\n  for i in 16 { y: y[i] = select(i < 1, 0.0, x[i - 1]) }\n}\n",
+    "a first element of a size that is at least 1": "kernel @k[n.1](x: in f32[n.1], y: out f32[1]) {\n  y: y[0] = x[0]\n}\n",
     "a free size": "kernel @k[n](x: in f32[n], y: out f32[n]) {\n  for i in n { y: y[i] = x[i] }\n}\n",
 }
 OUTSIDE = {
@@ -33,6 +34,7 @@ OUTSIDE = {
     "a loop that is too long": copy("i", extent="i in 17"),
     "a condition that says too little": copy("i + 4", where=" where i + 3 < 16"),
     "a store that its condition does not guard at the start": "kernel @k(x: in f32[16], y: out f32[16]) {\n  for i in 17 reduce { y: y[i] += x[0] where i < 16 init 0 }\n}\n",
+    "a first element of a size that may be 0": "kernel @k[n.0](x: in f32[n.0], y: out f32[1]) {\n  y: y[0] = x[0]\n}\n",
     "more bytes than can be counted": copy("i", shape="4611686018427387904"),
 }
 
