@@ -1,4 +1,4 @@
-// The file: opening, its tables and their versions. Records are log_records.cpp's.
+// The log's file: opening it, its tables and their versions. log_records.cpp handles records.
 #include "autotune/log.h"
 
 #include <array>
@@ -16,11 +16,11 @@ constexpr const char* kTable =
     "NULL, seconds TEXT NOT NULL, median REAL, "
     "status TEXT NOT NULL, error TEXT NOT NULL, device TEXT NOT NULL, tool TEXT NOT NULL, time "
     "INTEGER NOT NULL, about TEXT NOT NULL DEFAULT '') WITHOUT ROWID";
-// What version 1 does not have
+// The column that version 1 lacks
 constexpr std::string_view kAbout = ", about TEXT NOT NULL DEFAULT ''";
 constexpr const char* kIndex =
     "CREATE INDEX records_by_key ON records (task, target, threads, regime, language, median)";
-// What versions 1 and 2 do not have
+// The tables that versions 1 and 2 lack
 constexpr const char* kKernels = "CREATE TABLE kernels (key TEXT PRIMARY KEY, text TEXT NOT NULL)";
 constexpr const char* kTasks = "CREATE TABLE tasks (key TEXT PRIMARY KEY, text TEXT NOT NULL)";
 
@@ -36,14 +36,14 @@ Expected<TuningLog> TuningLog::open(const std::string& path, Mode mode) {
   return log;
 }
 
-// The file is a log of ours, or is made one.
+// Checks that the file is a tuning log, or makes it one.
 Error TuningLog::prepare_file(Mode mode) {
-  // One state of the file, whatever others do to it
+  // A transaction, so that the check sees one state of the file, whatever others do to it.
   TW_TRY(database_.in_transaction("BEGIN", [&] { return check_schema(); }));
   if (mode == Mode::read) return Error::success();
   TW_TRY(database_.use_write_ahead_log());
   return database_.in_transaction(sql::kWrite, [&]() -> Error {
-    TW_TRY(check_schema());  // made by another process, or before
+    TW_TRY(check_schema());  // another process, or an earlier run, may have made the tables
     return version_ == kSchema ? Error::success() : make_tables();
   });
 }
@@ -57,7 +57,7 @@ Error TuningLog::make_tables() {
   return database_.mark(kSchema);
 }
 
-// An empty file is a log with nothing in it yet.
+// Checks the tables. An empty file counts as an empty log.
 Error TuningLog::check_schema() {
   TW_ASSIGN(const sql::Database::Schema schema, database_.schema());
   version_ = 0;

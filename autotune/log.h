@@ -1,6 +1,6 @@
-// The tuning log: an SQLite file of records, and of the kernels and tasks that they are of, each
-// once. Several processes may use it at once, and one that dies at any moment leaves every record
-// whose add() has returned: each is a transaction of its own in the write-ahead log.
+// The tuning log: an SQLite file of records, and of the kernels and tasks that they belong to, each
+// stored once. Several processes may use it at once. A process that dies at any moment leaves every
+// record whose add() has returned: each is a transaction of its own in the write-ahead log.
 #pragma once
 #include <functional>
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace tw {
 
-// Which records; what is not set matches all.
+// Selects records. An unset field matches all.
 struct LogFilter {
   std::string task = {}, target = {}, kernel_hash = {};
   std::optional<int> threads = {}, language = {};
@@ -21,65 +21,66 @@ struct LogFilter {
 };
 
 struct PruneOptions {
-  // The best so many of each key and kernel; what failed goes too
+  // Keeps this many of the best records of each key and kernel, and drops failed ones
   std::optional<int> keep = {};
   bool other_languages = false;        // drops records of other versions of the schedule language
   std::optional<int64_t> before = {};  // drops records of an earlier time
 };
 
-// A key whose best records are not the same.
+// A key whose best records differ between two logs
 struct LogDifference {
   RecordKey key;
   std::optional<Record> ours, theirs;
 };
 
-// Used by one thread at a time, and not on both sides of a fork.
+// One thread at a time may use a log, and only one side of a fork.
 class TuningLog {
  public:
   using Mode = sql::Mode;
-  // Errors: no such file, not a tuning log, one of a newer version, damage.
+  // Errors: no such file, not a tuning log, a newer version, damage.
   static Expected<TuningLog> open(const std::string& path, Mode mode);
   TuningLog(TuningLog&&) noexcept;
   ~TuningLog();
 
   const std::string& path() const { return database_.path(); }
 
-  // false: it was there already. Errors: a record that check() refuses, a full disk, a file that
-  // stays locked for a minute.
+  // False: the record exists already. Errors: a record that check() refuses, a full disk, a file
+  // that stays locked for a minute.
   Expected<bool> add(const Record& record);
-  // All or, on an error, none. The result: how many were not there yet.
+  // Adds all records or, on an error, none. The result is the number of new ones.
   Expected<int64_t> add_all(const std::vector<Record>& records);
 
-  // The ok record of least median time, of a schedule's several the latest(); with a kernel's hash:
-  // of the schedules for that kernel.
+  // The ok record with the least median time. Among several records of one schedule, the latest()
+  // counts. With a kernel's hash, only schedules for that kernel count.
   Expected<std::optional<Record>> best(const RecordKey& key, const std::string& kernel_hash = "");
-  // In the order of keys, then of median time (what failed last), then of identity: the same for
-  // equal logs.
+  // Visits records in the order of keys, then of median time (failed ones last), then of identity.
+  // Equal logs give the same order.
   Error each(const LogFilter& filter, const std::function<Error(const Record&)>& visit);
   Expected<std::vector<Record>> all(const LogFilter& filter = {});
-  // Of every kernel measured on the target with so many threads, the best of the latest records
-  // that are about something LIKE that; least: where there are so many.
+  // For every kernel measured on the target with this many threads: the best of the latest records
+  // whose `about` is LIKE the pattern. Kernels with fewer than `least` such records are left out.
   Expected<std::vector<Record>> best_of_kernels(const std::string& target, int threads,
                                                 const std::string& about, int least = 1);
   Expected<int64_t> count();
-  // The record whose identity begins so. Errors: none, several.
+  // The record whose identity begins with `id`. Errors: none, several.
   Expected<Record> find(const std::string& id);
 
-  // What records are of, without the model: a lowered kernel by its hash, and by a task's key what
-  // print_task makes of it. Whoever adds a record adds these once.
+  // Texts that records refer to, so that the log stands without the model: a lowered kernel by its
+  // hash, and a task's print_task text by its key. Whoever adds a record adds its texts, which are
+  // stored once.
   enum class Text : uint8_t { kernel, task };
   Error keep(Text kind, const std::string& key, const std::string& text);
-  // Nothing: the log does not have it, as those of versions 1 and 2.
+  // Empty: the log lacks the text, as logs of versions 1 and 2 do.
   Expected<std::optional<std::string>> text(Text kind, const std::string& key);
 
-  // JSON lines in the order of each(). The result: how many.
+  // Writes JSON lines in the order of each(). The result is their number.
   Expected<int64_t> export_lines(const LogFilter& filter,
                                  const std::function<Error(const std::string& line)>& write);
-  // Text of JSON lines; empty lines are skipped. All or, on an error (which names file and line),
-  // none. The result: how many were new.
+  // Reads JSON lines; empty lines are skipped. Adds all or, on an error (with file and line), none.
+  // The result is the number of new records.
   Expected<int64_t> import_lines(std::string_view text, const std::string& file);
   Expected<int64_t> merge(TuningLog& other);
-  // The result: how many were dropped.
+  // The result is the number of dropped records.
   Expected<int64_t> prune(const PruneOptions& options);
 
  private:
@@ -93,14 +94,14 @@ class TuningLog {
       Text kind,
       const std::function<Error(const std::string& key, const std::string& text)>& visit);
   Expected<int64_t> import_line(std::string_view line, const std::string& place);
-  std::string columns() const;  // of records, in the order of a row
+  std::string columns() const;  // columns of the records table, in the order of a row
 
   sql::Database database_;
-  int64_t version_ = 0;  // of the file, opened for reading perhaps an older one; 0: no tables
+  int64_t version_ = 0;  // version of the file, perhaps an older one; 0: no tables
   std::unique_ptr<sql::Statement> insert_;
 };
 
-// Keys of two logs whose best records differ, in their order.
+// The keys whose best records differ between the logs, in order
 Expected<std::vector<LogDifference>> diff(TuningLog& ours, TuningLog& theirs);
 
 }  // namespace tw

@@ -1,4 +1,4 @@
-// What goes into the log and comes out of it.
+// Writes records to the log and reads them back.
 #include <charconv>
 #include <map>
 
@@ -10,8 +10,8 @@ namespace {
 constexpr const char* kColumns =
     "id, task, target, threads, regime, language, algorithm, kernel, schedule, seconds, median, "
     "status, error, device, tool, time, about";
-// Records that no later measurement of the same schedule has taken the place of (latest() in
-// autotune/record.h).
+// True for a record without a later measurement of the same schedule (latest() in
+// autotune/record.h)
 constexpr const char* kLatest =
     "NOT EXISTS (SELECT 1 FROM records newer WHERE newer.task = records.task AND newer.target = "
     "records.target AND newer.threads = records.threads AND "
@@ -44,8 +44,8 @@ std::optional<std::vector<double>> parse_samples(const std::string& text) {
   return out;
 }
 
-// A row of kColumns. The identity is computed anew: whatever wrote the row, it is what add() would
-// have written.
+// The record in a row of kColumns. The identity is computed anew, so it is the one that add() would
+// write, whoever wrote the row.
 Expected<Record> record_of(sql::Statement& row, const std::string& file) {
   Record r;
   const auto seconds = parse_samples(row.text(9));
@@ -106,7 +106,8 @@ Expected<bool> TuningLog::insert(const Record& r) {
   Error error = done ? Error::success() : database_.failed();
   s.reset();
   if (error) return error;
-  // It is there already: of what two logs say about it, both keep the same
+  // The record exists already. When two logs have different texts about it, both keep the same one:
+  // the greater.
   if (!added && !r.about.empty()) {
     TW_ASSIGN(sql::Statement tell,
               database_.statement("UPDATE records SET about = ? WHERE id = ? AND about < ?"));
@@ -214,7 +215,7 @@ Expected<std::vector<Record>> TuningLog::best_of_kernels(const std::string& targ
                                                          const std::string& about, int least) {
   std::vector<Record> out;
   if (version_ < 2) return out;
-  // With min(), SQLite takes the other columns of the row that has the least.
+  // With min(), SQLite takes the other columns from the row that has the least.
   TW_ASSIGN(sql::Statement s,
             database_.statement(
                 "SELECT " + columns() +
@@ -265,7 +266,7 @@ Expected<int64_t> TuningLog::prune(const PruneOptions& options) {
                    kLatest + ") WHERE place <= ?)",
                *options.keep));
     dropped = database_.total_changes() - before;
-    // What no record is of any more
+    // Drops texts that no record refers to.
     return database_.run(
         "DELETE FROM kernels WHERE key NOT IN (SELECT kernel FROM records); DELETE FROM tasks "
         "WHERE "
@@ -281,7 +282,7 @@ Expected<std::vector<LogDifference>> diff(TuningLog& ours, TuningLog& theirs) {
     for (Record& record : latest(std::move(records))) {
       std::optional<Record>& best =
           found.try_emplace(record.key, LogDifference{record.key, {}, {}}).first->second.*side;
-      if (!best) best = std::move(record);  // the first of a key is its best
+      if (!best) best = std::move(record);  // the first record of a key is its best
     }
     return Error::success();
   };

@@ -1,5 +1,4 @@
-// What records are of: the texts of kernels and tasks, each once, and the lines that logs are
-// exchanged in.
+// Texts of kernels and tasks, each stored once, and the lines in which logs are exchanged
 #include <set>
 
 #include "autotune/log.h"
@@ -64,7 +63,7 @@ Error TuningLog::each_text(
 Expected<int64_t> TuningLog::export_lines(
     const LogFilter& filter, const std::function<Error(const std::string& line)>& write) {
   int64_t count = 0;
-  std::set<std::string> used;  // of both kinds: hashes
+  std::set<std::string> used;  // hashes of kernels, and keys of tasks
   TW_TRY(each(filter, [&](const Record& record) {
     ++count;
     used.insert(record.kernel_hash);
@@ -79,7 +78,7 @@ Expected<int64_t> TuningLog::export_lines(
   return count;
 }
 
-// The result: how many records are new, 0 or 1.
+// The result is the number of new records, 0 or 1.
 Expected<int64_t> TuningLog::import_line(std::string_view line, const std::string& place) {
   TW_ASSIGN(const Json json, parse_json(line, place));
   if (!json["text"].text()) {

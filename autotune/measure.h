@@ -1,5 +1,5 @@
-// What is timed and what comes back, as plain values, and the way to whoever times it: a process
-// here, a simulator, a farm of boards.
+// Jobs and results of measurements as plain values, and the transport to whoever measures: a
+// process on this machine, a simulator, or a farm of boards.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,18 +13,19 @@
 
 namespace tw {
 
-// Whether a search is to end now, because somebody asks for it or its time is over. From any
-// thread; empty: never.
+// Tells if a search is to end at once, because a user asks for it or its time is over. Callable
+// from any thread; empty: never.
 using StopAsked = std::function<bool()>;
 
-// Sampling ends when the 95 % interval of the median is narrower than `relative_interval` of it and
-// `least_time` was measured, or at a limit.
+// Sampling ends at a limit. It ends earlier once `least_time` is sampled and the 95 % interval of
+// the median is narrower than `relative_interval` of the median.
 struct MeasureLimits {
   double timeout = 5;        // seconds that the candidate may take in all
   double least_time = 0.02;  // seconds to sample at least
   double relative_interval = 0.02;
   int most_samples = 50;  // 0: the candidate runs once, for its outputs
-  // Seconds of the best candidate so far: one whose runs are all clearly slower ends early; 0: none
+  // Seconds of the best candidate so far. A candidate whose runs are all clearly slower ends early;
+  // 0: no candidate yet
   double best = 0;
 };
 
@@ -41,40 +42,40 @@ struct MeasureJob {
   std::vector<BufferSpec> buffers;  // the function's parameters in order
   uint64_t workspace_bytes = 0;
   std::vector<int64_t> symbols;
-  uint64_t seed = 0;  // of the contents of inputs and constants
+  uint64_t seed = 0;  // seed of the contents of inputs and constants
   MeasureLimits limits;
-  std::vector<std::byte> expected;  // the outputs' bytes, one after the other; empty: not compared
-  double tolerance = 1e-4;          // of floats, relative to the range of the expected output
-  bool return_outputs = false;      // of the first run
-  // The symbol is a tw_query_fn: the library runs the kernel on a device, as its only call that is
-  // no copy
+  std::vector<std::byte> expected;  // bytes of all outputs in order; empty: not compared
+  double tolerance = 1e-4;  // largest error of floats, relative to the range of the expected output
+  bool return_outputs = false;  // returns the outputs of the first run
+  // True: the symbol is a tw_query_fn. The library runs the kernel on a device, as its only call
+  // other than copies.
   bool artifact = false;
-  // Of the pool that the function is handed: a tw_parallel, behind the symbols
+  // Threads of the pool that the function gets behind the symbols, as a tw_parallel
   int threads = 1;
-  // Bytes of constants that pass through the caches between two runs; 0, and what is more: as many
-  // as the machine takes for cold
+  // Bytes of constants that pass through the caches between two runs. 0, or more than the machine
+  // counts as cold: as many as the machine counts as cold
   uint64_t weights_between = 0;
 };
 
 struct MeasureResult {
   Status status = Status::ok;
-  std::vector<double> seconds;  // of a run, by sample
+  std::vector<double> seconds;  // seconds of one run, by sample
   std::string error;            // one line
   std::string device;           // fingerprint of the machine
-  // Something disturbed some samples, also when they were taken again
+  // Something disturbed some samples, even when they were taken again
   bool contended = false;
-  std::vector<std::byte> outputs = {};  // where asked for
-  std::string code = {};                // hash of the object code, by who built it
-  bool lost = false;  // who was to measure is gone: it says nothing of the candidate
+  std::vector<std::byte> outputs = {};  // present when asked for
+  std::string code = {};                // hash of the object code, set by the builder
+  bool lost = false;  // the measuring side is gone, which says nothing of the candidate
 };
 
 class Transport {
  public:
   virtual ~Transport() = default;
-  // A result a job, in order. A job that fails says so in its own result.
+  // Returns a result for each job, in order. A failed job has its failure in its result.
   virtual std::vector<MeasureResult> run(std::span<const MeasureJob> jobs) = 0;
-  virtual std::string device() const { return ""; }  // fingerprint of who measures
-  virtual bool gone() const { return false; }        // whoever measured; results are lost
+  virtual std::string device() const { return ""; }  // fingerprint of the measuring machine
+  virtual bool gone() const { return false; }  // nobody measures any more, and results are lost
 };
 
 }  // namespace tw

@@ -11,7 +11,7 @@ Expected<AlgorithmSeconds> measured_algorithms(const Graph& graph, std::vector<G
                                                const AlgorithmOptions& options,
                                                const KernelSeconds& seconds) {
   choose_algorithms(graph, groups, target, options);
-  // Kernels of a processor were tuned with the pools that suit them
+  // Kernels for a processor were tuned together with the pools that suit them.
   if (target.driver.empty()) fuse_pools(graph, groups);
   TW_ASSIGN(const std::vector<Task> tasks, tasks_of(graph, groups, target));
   std::map<std::string, std::map<Algorithm, double>> by_task;
@@ -22,7 +22,7 @@ Expected<AlgorithmSeconds> measured_algorithms(const Graph& graph, std::vector<G
                 seconds(task.key, kernel_hash(variant.lowered.kernel)));
       if (!best) continue;
       const auto [known, fresh] = by_task[task.key].try_emplace(variant.algorithm, *best);
-      if (!fresh) known->second = std::min(known->second, *best);  // in other layouts
+      if (!fresh) known->second = std::min(known->second, *best);  // also in other layouts
     }
   }
   AlgorithmSeconds out;

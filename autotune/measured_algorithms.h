@@ -1,5 +1,5 @@
-// What a log or a lock knows of a network's products by each algorithm, for the choice over the
-// whole network (choose_algorithms).
+// Times that a log or a lock has for a network's products by each algorithm. The choice over the
+// whole network uses them (choose_algorithms).
 #pragma once
 #include <functional>
 #include <optional>
@@ -10,12 +10,12 @@
 
 namespace tw {
 
-// The best seconds of a task's kernel; none: never measured.
+// The best seconds of a task's kernel; empty: never measured
 using KernelSeconds = std::function<Expected<std::optional<double>>(
     const std::string& task, const std::string& kernel_hash)>;
 
-// Of these groups, as they are before the choice. Errors: those of `seconds`, an operator without a
-// lowering.
+// Looks up times of these groups, as they are before the choice. Errors: those of `seconds`, an
+// operator without a lowering.
 Expected<AlgorithmSeconds> measured_algorithms(const Graph& graph, std::vector<Group> groups,
                                                const Target& target,
                                                const AlgorithmOptions& options,

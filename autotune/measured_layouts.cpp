@@ -11,7 +11,7 @@
 namespace tw {
 namespace {
 
-constexpr double kNeverLaidOut = 1e6;  // seconds, of layouts that are out of the question
+constexpr double kNeverLaidOut = 1e6;  // seconds of a layout that must not be chosen
 
 class Measured : public KernelCosts {
  public:
@@ -23,13 +23,13 @@ class Measured : public KernelCosts {
     const auto known = measured_.find(node.output);
     if (known == measured_.end()) return std::nullopt;
     const auto best = known->second.find(out.block);
-    // An estimate does not displace a measured time
+    // An estimate does not replace a measured time.
     return best == known->second.end() ? kNeverLaidOut : best->second / scale_;
   }
 
  private:
   LayoutSeconds measured_;
-  double scale_;  // measured seconds of an analytic one
+  double scale_;  // measured seconds per analytic second
   AnalyticCost analytic_;
 };
 
@@ -50,8 +50,8 @@ class Settled : public KernelCosts {
   AnalyticCost analytic_;
 };
 
-// Convolutions in blocks of one size as far as that is reasonable, everything else as it suits
-// them.
+// Puts convolutions into blocks of one size where that is reasonable, and leaves everything else to
+// its own best layout.
 class Uniform : public KernelCosts {
  public:
   Uniform(const Graph& graph, const Target& target, int64_t block)
@@ -65,7 +65,7 @@ class Uniform : public KernelCosts {
     double best = own;
     for (const Layout& other : costs_.alternatives(node))
       best = std::min(best, costs_.node(node, other));
-    // a second is more than any sum of casts
+    // One second is more than any sum of casts.
     return own + (out.block == block_ && own <= kWorse * best ? 0 : 1);
   }
 
@@ -109,7 +109,7 @@ Expected<LayoutSeconds> measured_layouts(const Graph& graph, const Target& targe
                                          const KernelSeconds& seconds) {
   LayoutSeconds out;
   TW_ASSIGN(const std::vector<LayoutPlan> plans, layout_plans(graph, target, options));
-  if (plans.size() < 2) return out;  // there is no choice
+  if (plans.size() < 2) return out;
   for (const LayoutPlan& plan : plans) {
     TW_ASSIGN(const std::vector<Task> tasks, tasks_of(plan.graph, plan.groups, target));
     std::map<std::string, double> best;
@@ -129,7 +129,7 @@ Expected<LayoutSeconds> measured_layouts(const Graph& graph, const Target& targe
       if (!fresh) entry->second = std::min(entry->second, known->second);
     }
   }
-  // One layout alone says nothing about the others
+  // A time for one layout alone says nothing about the others.
   std::erase_if(out, [](const auto& known) { return known.second.size() < 2; });
   return out;
 }

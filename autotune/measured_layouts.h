@@ -1,6 +1,6 @@
-// What a log knows of a network's convolutions in other layouts than the usual ones, and the cost
-// oracle that makes of it: layouts are then chosen for the whole network by measured kernels
-// (passes/choose/assign_layouts.h), with the analytic model for what was not measured.
+// Times that a log has for a network's convolutions in various layouts, and a cost oracle made from
+// them. With it, layouts are chosen for the whole network by measured kernels
+// (passes/choose/assign_layouts.h), and by the analytic model where there are no measurements.
 #pragma once
 #include <functional>
 #include <map>
@@ -13,32 +13,32 @@
 
 namespace tw {
 
-// The network with every convolution in blocks of one size, where that is no worse than kWorse of
-// the best by the analytic model.
+// The network with every convolution in blocks of one size. A convolution keeps another layout
+// where the analytic model makes this one worse than the best by a factor of more than kWorse.
 struct LayoutPlan {
   int64_t block = 0;
   Graph graph;
   std::vector<Group> groups;  // with algorithms and pools
 };
 constexpr double kWorse = 1.3;
-// graph: as it is before layouts are assigned. Only plans that differ from each other. Errors:
-// those of the passes.
+// `graph` is the graph before layouts are assigned. All plans differ from each other. Errors: those
+// of the passes.
 Expected<std::vector<LayoutPlan>> layout_plans(const Graph& graph, const Target& target,
                                                const AlgorithmOptions& options);
 
-// By the value that a convolution makes, and the block that it is written in (0: plain): the best
-// seconds of its kernel by any algorithm.
+// The best seconds of a convolution's kernel by any algorithm, by the value that it makes and the
+// block of that value (0: plain)
 using LayoutSeconds = std::map<ValueId, std::map<int64_t, double>>;
 Expected<LayoutSeconds> measured_layouts(const Graph& graph, const Target& target,
                                          const AlgorithmOptions& options,
                                          const KernelSeconds& seconds);
 
-// Of a convolution with measured layouts only those are taken, by their seconds. All else costs the
-// analytic seconds, of which measured kernels took so many times theirs: casts then are as
+// A convolution with measured layouts gets only those, at their seconds. Measured seconds are
+// scaled to analytic ones, in which everything else is costed. So casts are placed as
 // settled_costs() places them, bit for bit.
 std::unique_ptr<CostOracle> measured_costs(const Graph& graph, const Target& target,
                                            LayoutSeconds measured);
-// Layouts that are settled: blocks by the names of values; 0 for those that are not there.
+// Costs that fix layouts: blocks by the names of values; 0 for values that are not listed.
 std::unique_ptr<CostOracle> settled_costs(std::map<std::string, int64_t> blocks);
 
 }  // namespace tw

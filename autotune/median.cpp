@@ -24,8 +24,8 @@ MedianInterval median_interval(std::vector<double> samples) {
   const size_t n = samples.size();
   if (n < kLeastSamples) return {0, std::numeric_limits<double>::infinity()};
   std::sort(samples.begin(), samples.end());
-  // The k-th smallest and k-th largest, with the largest k for which fewer than k of n fair coins
-  // show heads in 2.5 % of all cases at most.
+  // The interval goes from the k-th smallest to the k-th largest sample. k is the largest number
+  // for which fewer than k of n fair coins show heads in at most 2.5 % of all cases.
   size_t k = 0;
   if (n > 100) {
     k = static_cast<size_t>((static_cast<double>(n) - 1.96 * std::sqrt(static_cast<double>(n))) /

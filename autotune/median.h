@@ -1,4 +1,4 @@
-// Medians of samples, and how sure they are.
+// Medians of samples, and how certain they are
 #pragma once
 #include <vector>
 
@@ -6,16 +6,16 @@ namespace tw {
 
 struct MeasureResult;
 
-double median_of(std::vector<double> samples);   // of at least one
-double seconds_of(const MeasureResult& result);  // the median; infinite unless it is ok
-// The fewest samples that have an interval of their median
+double median_of(std::vector<double> samples);   // needs at least one sample
+double seconds_of(const MeasureResult& result);  // the median time; infinite unless ok
+// The fewest samples that give an interval for the median
 inline constexpr int kLeastSamples = 6;
 struct MedianInterval {
   double low = 0, high = 0;
 };
-// Holds the median of the distribution with at least 95 % (from order statistics: no assumption
-// about its form). Fewer than six samples: 0 and infinity. More than a hundred: by the normal
-// approximation.
+// An interval that contains the median of the distribution with at least 95 %. It comes from order
+// statistics, without an assumption about the distribution. Fewer than six samples give 0 and
+// infinity. More than a hundred use the normal approximation.
 MedianInterval median_interval(std::vector<double> samples);
 
 }  // namespace tw

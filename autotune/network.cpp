@@ -17,12 +17,12 @@ constexpr std::array<const char*, kTunerKindCount> kTuners = {
     "gbt", "genetic", "anneal", "random", "grid", "one-shot", "tlp", "mtl-tlp", "ranker"};
 constexpr std::array<const char*, kFeatureKindCount> kFeatures = {"knob", "itervar", "curve",
                                                                   "loops"};
-constexpr size_t kNeighbours = 2;  // tasks alike whose best schedules are tried first
-// Measurements of another task that a model learns from, at most
+constexpr size_t kNeighbours = 2;  // similar tasks whose best schedules are tried first
+// Most measurements of another task that a model learns from
 constexpr size_t kTaught = 256;
 constexpr int kMostBatch = 64, kTimedBatch = 16;
-constexpr int kLearningBatches = 4;  // of a task whose scores each of them corrects
-// Of annealing where features need kernels: so many are built for a batch
+constexpr int kLearningBatches = 4;  // batches of a task; each corrects its scores
+// Annealing when features need kernels: only this many are built for a batch.
 constexpr int kChains = 32, kSteps = 48;
 
 template <size_t N>
@@ -44,7 +44,7 @@ Features features_of(FeatureKind kind, const Space& space) {
 
 std::string family_of(const Task& task) { return family_of(task.variants.front().lowered); }
 
-// Of its own for each task, the same in every network
+// A seed for each task, the same in every network
 uint64_t seed_of(uint64_t seed, const std::string& key) {
   uint64_t hash = 0xcbf29ce484222325 ^ seed;
   for (const char c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
@@ -86,19 +86,19 @@ struct NetworkTuner::Search {
   Search(Task t, Space s) : task(std::move(t)), space(std::move(s)) {}
   Task task;
   Space space;
-  std::vector<std::string> hashes;  // of the variants' kernels
-  // Of the variants, as far as they apply: their default schedules
+  std::vector<std::string> hashes;  // hashes of the variants' kernels
+  // Default schedules of the variants, as far as they apply
   std::vector<std::string> defaults;
   KernelShape shape;
-  // Operations of a candidate, its unrolled loops written out
+  // Limit of a candidate's operations, with unrolled loops written out
   int64_t most_code = std::numeric_limits<int64_t>::max();
   std::unique_ptr<CostModel> model;
   std::unique_ptr<Explorer> explorer;
-  std::unique_ptr<TaskTuner> tuner;                    // from its first round on
+  std::unique_ptr<TaskTuner> tuner;                    // present from the task's first round on
   std::vector<std::pair<Candidate, double>> measured;  // without kernels
-  std::optional<MeasureResult> by_default;             // what the default schedule took
+  std::optional<MeasureResult> by_default;             // result of the default schedule
   bool has_default = false;
-  DType multiplies = DType::f32;    // by the default schedule
+  DType multiplies = DType::f32;    // type that the default schedule multiplies in
   double first = kInfiniteSeconds;  // seconds of the default schedule
 };
 
@@ -125,7 +125,7 @@ Expected<std::unique_ptr<NetworkTuner>> NetworkTuner::create(std::vector<Task> t
   out->options_.scheduler.count_known = options.table;
   if (out->services_.notes && options.transfer && !options.table) {
     TW_ASSIGN(out->notes_, out->services_.notes());
-    // Nothing to start from
+    // Drops notes without a point to start from.
     std::erase_if(out->notes_, [](const RecordNote& note) { return note.point.empty(); });
   }
   for (Task& task : tasks) {
@@ -161,7 +161,7 @@ Record NetworkTuner::record_of(const Search& search, const Candidate& candidate,
   return record;
 }
 
-// Of the same family, the nearest shape first; those that have results.
+// Searches of the same family that have results, the nearest shape first
 std::vector<const NetworkTuner::Search*> NetworkTuner::nearest(const Search& search) const {
   std::vector<std::pair<double, const Search*>> list;
   for (const auto& other : searches_) {
@@ -209,8 +209,8 @@ MakeCandidate NetworkTuner::maker(Search& search) const {
   };
 }
 
-// Scoring points takes seconds where their kernels are built for it: once the time is over, there
-// are none to build.
+// Scoring points takes seconds when their kernels are built for it. Once the time is over, this
+// makes no more of them.
 MakeCandidate NetworkTuner::unless_stopped(MakeCandidate make) const {
   return [this, make = std::move(make)](const Point& point) -> Expected<Candidate> {
     if (stop_ && stop_()) return make_error(DiagCode::limit, "the search ends");
@@ -234,11 +234,11 @@ void NetworkTuner::learn_by_trees(Search& search, uint64_t seed) {
   search.model = std::move(model);
 }
 
-// The ranker's scores are corrected by what is measured.
+// Lets measurements correct the ranker's scores.
 void NetworkTuner::learn_from_ranker(Search& search, uint64_t seed) {
   auto model = std::make_unique<CorrectedModel>(predict_by(
       options_.predictors, predicted_task(search.task, target_, options_.threads), options_.jobs));
-  // Measuring costs more than exploring.
+  // Exploring is wide, because measuring costs more.
   const DraftOptions wide{
       .first = 256, .rounds = 4, .drafted = 1 << 15, .verified = 192, .again = 1};
   search.explorer = corrected_explorer(search.space, seed, wide, unless_stopped(maker(search)),
@@ -246,7 +246,7 @@ void NetworkTuner::learn_from_ranker(Search& search, uint64_t seed) {
   search.model = std::move(model);
 }
 
-// One exploration by scores that nothing here changes, as each paper explores.
+// Explores once, as each paper does, by scores that nothing here changes.
 void NetworkTuner::trust_predictors(Search& search, uint64_t seed) {
   search.model = std::make_unique<PredictorModel>(
       options_.predictors, predicted_task(search.task, target_, options_.threads), options_.jobs);
@@ -279,8 +279,8 @@ void NetworkTuner::choose_method(Search& search) {
   }
 }
 
-// Records of the task as they are today: those of a kernel that was lowered in another way are left
-// out.
+// Records of the task with a current kernel. Records of kernels that were lowered in another way
+// are left out.
 Expected<std::vector<KnownResult>> NetworkTuner::known_of(const Search& search) const {
   std::vector<KnownResult> known;
   if (!services_.known) return known;
@@ -296,7 +296,8 @@ Expected<std::vector<KnownResult>> NetworkTuner::known_of(const Search& search) 
   return known;
 }
 
-// By the default schedule of a variant; of the first one the space may say it itself.
+// The candidate with the default schedule of a variant. For the first variant the space may have a
+// point for it.
 Expected<Candidate> NetworkTuner::usual(Search& search, size_t variant) const {
   if (const std::optional<Point> point = search.space.default_point(); point && variant == 0)
     return maker(search)(*point);
@@ -305,14 +306,14 @@ Expected<Candidate> NetworkTuner::usual(Search& search, size_t variant) const {
   return candidate_of(search.task, target_, static_cast<int>(variant), std::move(schedule));
 }
 
-// The default schedule; those of the other algorithms, so that there is something to choose from;
-// the usual points of sketches that know no default; then the best ones of tasks alike, where they
-// are legal here.
+// The candidates to begin with: the default schedule; the other algorithms' default schedules, as
+// alternatives; the usual points of sketches without a default; and the best candidates of similar
+// tasks, where they are legal here.
 std::vector<Candidate> NetworkTuner::beginning(Search& search) const {
   std::vector<Candidate> out;
   const auto add = [&](Expected<Candidate> candidate) {
     if (candidate) out.push_back(std::move(*candidate));
-    else llvm::consumeError(candidate.takeError());  // it is only a start
+    else llvm::consumeError(candidate.takeError());  // only a start, so errors do not matter
   };
   search.defaults.resize(search.task.variants.size());
   for (size_t v = 0; v < search.task.variants.size(); ++v) {
@@ -330,21 +331,21 @@ std::vector<Candidate> NetworkTuner::beginning(Search& search) const {
     const Candidate& best = others[i]->tuner->best();
     add(candidate_of(search.task, target_, best.variant, best.schedule));
   }
-  // Of other networks
+  // Similar tasks of other networks
   for (const RecordNote& note : nearest_notes(notes_, search.shape, kNeighbours))
     if (const std::optional<Point> point = search.space.parse(note.point))
       add(maker(search)(*point));
   return out;
 }
 
-// By the default schedules of all variants.
+// Limits unrolled code by the default schedules of all variants.
 void NetworkTuner::limit_code(Search& search) const {
   if (!target_.driver.empty()) return;
   int64_t most = kLeastOperations;
   for (size_t v = 0; v < search.task.variants.size(); ++v) {
     if (Expected<Candidate> candidate = usual(search, v))
       most = std::max(most, most_operations(*candidate->kernel, target_.lanes(4)));
-    else llvm::consumeError(candidate.takeError());  // said where it is measured
+    else llvm::consumeError(candidate.takeError());  // the error is reported when it is measured
   }
   search.most_code = most;
 }
@@ -364,12 +365,11 @@ std::vector<MeasureResult> NetworkTuner::measure(const Task& task,
   return results;
 }
 
-// The default schedule by itself, so that what the network takes is known before anything is
-// searched for.
+// Measures the default schedule alone, so that the network's time is known before any search.
 Expected<TaskRound> NetworkTuner::first_round(Search& search) {
   if (services_.describe) TW_TRY(services_.describe(search.task));
   Expected<Candidate> candidate = usual(search, 0);
-  if (!candidate) {  // there is none: the rounds begin without it
+  if (!candidate) {  // rounds begin without a default schedule
     llvm::consumeError(candidate.takeError());
     return TaskRound{0, 0, kInfiniteSeconds, false};
   }
@@ -393,7 +393,7 @@ Expected<TaskRound> NetworkTuner::first_round(Search& search) {
                                : TaskRound{1, 0, search.first, false};
 }
 
-// At a task's first round, so that it can learn from those before it.
+// Sets up the search at a task's first round, so that it can learn from earlier tasks.
 Error NetworkTuner::begin(Search& search) {
   limit_code(search);
   choose_method(search);
@@ -412,7 +412,7 @@ Error NetworkTuner::begin(Search& search) {
   TuneOptions tune;
   tune.batch = options_.scheduler.batch, tune.patience = options_.patience,
   tune.jobs = options_.jobs;
-  if (options_.tuner == TunerKind::grid)  // whatever is left comes later
+  if (options_.tuner == TunerKind::grid)  // a grid visits every point, however many repeat
     tune.most_repeated = std::numeric_limits<int>::max();
   TW_ASSIGN(std::vector<KnownResult> known, known_of(search));
   search.tuner = std::make_unique<TaskTuner>(search.task.name, search.space, *search.explorer,
@@ -454,7 +454,7 @@ Expected<StopReason> NetworkTuner::run(const std::function<double()>& clock,
 
 size_t NetworkTuner::task_count() const { return searches_.size(); }
 
-// Of candidates none of which has a time.
+// A text for candidates without a time
 std::string NetworkTuner::failure(const Search& search, int tried) {
   std::string text = search.task.name + ": no candidate of " + std::to_string(tried) + " works";
   if (!search.by_default || search.by_default->status == Status::ok) return text;

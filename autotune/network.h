@@ -1,5 +1,5 @@
-// Tuning a network: a search for each of its tasks, which learn from each other and from records,
-// and the scheduler that shares the trials.
+// Tunes a network. Each task has a search; the searches learn from each other and from records, and
+// a scheduler divides the trials among them.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -22,11 +22,11 @@ enum class TunerKind : uint8_t {
   anneal,
   random,
   grid,
-  // By predictors that were trained before. Those of the papers learn nothing from the search.
+  // Predictors that were trained before. The papers' methods learn nothing from the search.
   one_shot,  // One-Shot Tuner: annealing
   tlp,       // TLP, and with heads of several platforms: generations
   mtl_tlp,
-  ranker,  // drafts, then verifies, and corrects its scores by what is measured
+  ranker,  // drafts, then verifies, and lets measurements correct its scores
 };
 inline constexpr int kTunerKindCount = 9;
 inline bool is_predicted(TunerKind kind) { return kind >= TunerKind::one_shot; }
@@ -39,41 +39,42 @@ std::optional<FeatureKind> feature_from_name(std::string_view name);
 
 struct NetworkOptions {
   TunerKind tuner = TunerKind::gbt;
-  std::shared_ptr<const PredictorSet> predictors = nullptr;  // of the tuner's kind
-  // Of a predicted one without a limit: so many trials of each task's first exploration
+  std::shared_ptr<const PredictorSet> predictors = nullptr;  // predictors of the tuner's kind
+  // Trials for each task, with a predictor and no limit
   int trials_each = 64;
-  Objective objective = Objective::rank;      // gbt
-  FeatureKind features = FeatureKind::loops;  // gbt
-  bool transfer = true;                       // tasks learn from those of the same family
-  // For comparing methods: records answer what a search asks for, count as its trials, and teach it
-  // nothing
+  Objective objective = Objective::rank;      // with gbt
+  FeatureKind features = FeatureKind::loops;  // with gbt
+  bool transfer = true;                       // tasks learn from others of the same family
+  // For comparing methods: records answer the search's requests, count as its trials, and teach it
+  // nothing else
   bool table = false;
-  // Batch 0: after the trials and the tasks that there are
+  // Batch 0: chosen from the numbers of trials and tasks
   SchedulerOptions scheduler;
-  int patience = 0;  // trials of a task without a gain; 0: never
+  int patience = 0;  // trials of a task without a gain before it stops; 0: never
   uint64_t seed = 1;
-  int threads = 1;  // of the records' key
+  int threads = 1;  // part of the records' key
   int jobs = 1;     // threads that build candidates
 };
 
-// What a search needs of the rest of the tuner. Each is called from one thread.
+// The functions that a search needs from the rest of the tuner. One thread at a time calls each of
+// them.
 struct NetworkServices {
   std::function<Expected<Space>(const Task&)> space;
-  // Results of the candidates in order; fewer when it was interrupted.
+  // Returns results of the candidates in order; fewer when it was interrupted.
   std::function<std::vector<MeasureResult>(const Task&, std::span<const Candidate>,
                                            const StopAsked&)>
       measure;
-  std::function<Expected<std::vector<Record>>(const RecordKey&)> known;  // null: none
-  // Of all kernels known for the target; null: none
+  std::function<Expected<std::vector<Record>>(const RecordKey&)> known;  // null: no records
+  // Notes on all kernels known for the target; null: none
   std::function<Expected<std::vector<RecordNote>>()> notes;
-  // What records of the task will be of; before the first of them; null: nowhere
+  // Stores the texts of a task before its first record; null: not stored
   std::function<Error(const Task&)> describe = nullptr;
-  // Without tool and time; null: nowhere
+  // Stores a record, without tool and time; null: not stored
   std::function<Error(Record)> store;
 };
 
-// Candidates of a task: its variants' kernels with schedules applied. Of a point of one of its
-// spaces, or of any schedule.
+// A candidate of a task: a variant's kernel with a schedule applied, from a point of a space or
+// from any schedule.
 Expected<Candidate> candidate_of(const Task& task, const Target& target, const Space& space,
                                  const Point& point);
 Expected<Candidate> candidate_of(const Task& task, const Target& target, int variant,
@@ -88,40 +89,41 @@ class NetworkTuner {
                                                         const NetworkOptions& options);
   ~NetworkTuner();
 
-  // First the default schedule of every task. clock: seconds since anything. A round is cut short
-  // when the time is over. Errors: every task failed; records that cannot be read or stored.
+  // Begins with the default schedule of every task. `clock` gives seconds since any moment. A round
+  // is cut short when the time is over. Errors: every task failed; records that cannot be read or
+  // stored.
   Expected<StopReason> run(const std::function<double()>& clock,
                            const std::atomic<bool>* stop = nullptr, const SearchWatch& watch = {});
 
-  struct Row {  // of a task, for people
+  struct Row {  // facts about a task, for people
     const Task* task = nullptr;
-    double first = 0;  // seconds of the default schedule; infinite: none yet, or it fails
-    double best = 0;   // infinite: none yet
+    double first = 0;  // seconds of the default schedule; infinite: unknown, or it fails
+    double best = 0;   // infinite: unknown
     int measured = 0, known = 0, illegal = 0;
     double space = 0;               // points
-    DType multiplies = DType::f32;  // by the default schedule
-    std::string error;              // why nothing that was tried works; "": it does, or none was
-    bool from_log = false;          // the best was known before
+    DType multiplies = DType::f32;  // type that the default schedule multiplies in
+    std::string error;              // why no tried candidate works; "": one does, or none was tried
+    bool from_log = false;          // the best candidate is a known record
   };
   // Schedules as texts; "": none yet
   struct Change {
-    Algorithm algorithm = Algorithm::direct;  // of the best
+    Algorithm algorithm = Algorithm::direct;  // algorithm of the best schedule
     std::string first, best;
   };
   size_t task_count() const;
   Row row(size_t task) const;
   Change change(size_t task) const;
-  const std::vector<double>& curve(size_t task) const;  // best so far, by trial
+  const std::vector<double>& curve(size_t task) const;  // best time so far, by trial
   double network_seconds() const;
-  // By the default schedules, of the same tasks
+  // Seconds of the network by the default schedules, over the tasks where these have a time
   double first_seconds() const;
   int measured() const;
-  // Of the run so far; the rest of it went into searching
+  // Seconds of measuring in the run so far; searching took the rest
   double measuring_seconds() const { return measuring_seconds_; }
-  size_t reached() const;  // tasks that have a time
-  // A line each, with the reason: tasks of which nothing works that was tried
+  size_t reached() const;  // number of tasks that have a time
+  // A line for each task where no tried candidate works, with the reason
   std::vector<std::string> failures() const;
-  // Of those with a schedule that would replace the default one
+  // Number of tasks with a schedule that would replace the default one
   size_t gains() const;
 
  private:
@@ -154,10 +156,10 @@ class NetworkTuner {
   std::vector<std::unique_ptr<Search>> searches_;
   std::unique_ptr<TaskScheduler> scheduler_;
   std::vector<RecordNote> notes_;
-  std::function<double()> clock_;  // of the present run
+  std::function<double()> clock_;
   double measuring_seconds_ = 0;
-  StopAsked stop_;             // of the present run: asked for, or out of time
-  std::vector<Diag> storing_;  // records that could not be stored
+  StopAsked stop_;             // true when the present run is to end: on request, or out of time
+  std::vector<Diag> storing_;  // diagnostics of records that could not be stored
 };
 
 }  // namespace tw

@@ -21,7 +21,7 @@ bool is_key(const std::string& text) {
   return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-// A word or a line that every reader prints as it is.
+// True for a word or a line that every reader prints unchanged.
 bool is_line(const std::string& text) {
   return text.size() <= kMostLine && std::ranges::none_of(text, [](char c) {
            return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
@@ -47,7 +47,7 @@ std::vector<Record> latest(std::vector<Record> records) {
   struct Timed {
     double median;
     Record record;
-  };  // a median sorts the samples: once a record
+  };  // a median sorts the samples, so it is computed once for each record
   std::vector<Timed> timed;
   for (Record& r : records) {
     const double median = median_seconds(r);

@@ -1,5 +1,5 @@
-// What is known of one schedule of one task: the value of the tuning log, the same on every machine
-// that shares it.
+// The known facts about one schedule of one task: the value in a tuning log, the same on every
+// machine that shares the log.
 #pragma once
 #include <compare>
 #include <cstdint>
@@ -20,50 +20,50 @@ inline constexpr int kStatusCount = 6;
 const char* status_name(Status s);
 std::optional<Status> status_from_name(std::string_view name);
 
-// Of the schedule text; raised only when existing text changes meaning
+// Version of the schedule text; raised only when existing text changes its meaning
 constexpr int kLanguageVersion = 1;
 
 struct RecordKey {
   std::string task, target;  // task_key, target_key
   int threads = 1;
-  std::string regime = "cold-weights";  // what caches hold when a measured run begins
+  std::string regime = "cold-weights";  // contents of the caches when a measured run begins
   int language = kLanguageVersion;
   auto operator<=>(const RecordKey&) const = default;
 };
 
 struct Record {
   RecordKey key;
-  // kernel_hash: of the lowered kernel that the schedule text rewrites; schedule: text of
-  // ir/schedule
+  // kernel_hash identifies the lowered kernel that the schedule rewrites; schedule is a text of
+  // ir/schedule.
   std::string algorithm, kernel_hash, schedule;
   std::vector<double> seconds;  // all samples; empty unless ok
   Status status = Status::ok;
   std::string error;         // one line
-  std::string device, tool;  // device: fingerprint of the machine measured on
+  std::string device, tool;  // device: fingerprint of the measuring machine
   int64_t time = 0;          // seconds since 1970
-  // Of the kernel and the point, for kernels like it (autotune/transfer.h); no part of the identity
+  // Describes kernel and point, for similar kernels (autotune/transfer.h); not part of the identity
   std::string about = {};
   bool operator==(const Record&) const = default;
 };
-// The time of what has none
+// The time of candidates without one
 inline constexpr double kInfiniteSeconds = std::numeric_limits<double>::infinity();
 double median_seconds(const Record& record);  // infinite without samples
 
-// Of several measurements of one schedule for one kernel the last of each status (of one second the
-// slowest), in the order of their medians: what was the best of many is measured again before it is
-// trusted.
+// Keeps, for each schedule of a kernel and each status, the last measurement (of the same second,
+// the slowest), in order of the medians. The best of many measurements is measured again before it
+// is trusted.
 std::vector<Record> latest(std::vector<Record> records);
 
-// Whether a schedule measured so is to replace the default one: it gains more than what the best of
-// many measurements owes to chance.
+// True when a schedule with this time is to replace the default one: its gain exceeds the part that
+// the best of many measurements owes to chance.
 inline bool is_gain(double seconds, double by_default) { return seconds < 0.98 * by_default; }
 
-// What a log may hold: keys of the right form, samples exactly when ok, positive and finite, texts
-// of bounded length.
+// Checks the rules of a log: keys of the right form, samples exactly when ok, positive and finite,
+// texts of bounded length.
 Error check(const Record& record);
 
-// One line of JSON without a newline, equal for equal records; the identity of a record is its hash
-// without `about`.
+// A line of JSON without a newline, equal for equal records. The hash of the line without `about`
+// is the record's identity.
 std::string print(const Record& record);
 Expected<Record> parse_record(std::string_view line, const std::string& file);
 std::string record_id(const Record& record);  // 32 hex digits

@@ -11,7 +11,7 @@
 namespace tw {
 namespace {
 constexpr double kGolden = 1.618;
-constexpr size_t kPatientRounds = 5;  // that a task may stay behind its group
+constexpr size_t kPatientRounds = 5;  // rounds that a task may lag behind its group
 }  // namespace
 
 std::string similar_group(const std::string& family, double flops) {
@@ -47,9 +47,9 @@ double TaskScheduler::network_seconds() const {
   return sum;
 }
 
-// What one more round is expected to change of the network's time (negative: a gain): a part goes
-// by the last rounds, the rest is the lesser of "as if the time went down as 1/rounds" and what
-// tasks alike have reached.
+// The expected change of the network's time by one more round; negative: a gain. One part follows
+// the last rounds. The rest is the smaller of two predictions: a time that falls as 1/rounds, and
+// the rate that similar tasks have reached.
 double TaskScheduler::gradient(size_t task) const {
   const std::vector<double>& g = states_[task].history;
   const size_t t = g.size(), window = static_cast<size_t>(options_.window);
@@ -66,7 +66,7 @@ double TaskScheduler::gradient(size_t task) const {
   return tasks_[task].weight * (options_.alpha * backward + (1 - options_.alpha) * (next - now));
 }
 
-// The steepest; any of them when all are alike.
+// The task with the steepest gradient; a random one when all are equal.
 size_t TaskScheduler::choose() {
   std::vector<size_t> alive;
   for (size_t i = 0; i < tasks_.size(); ++i)
@@ -78,8 +78,8 @@ size_t TaskScheduler::choose() {
   return alive[static_cast<size_t>(least - gradients.begin())];
 }
 
-// A task whose rate stays far below its group's best is of another kind: it is compared with
-// nothing any more.
+// Takes a task out of its group when its rate stays far below the group's best: it is of another
+// kind, and is compared with no other task.
 void TaskScheduler::leave_hopeless(size_t task) {
   if (tasks_[task].flops <= 0 || !std::isfinite(states_[task].best())) return;
   const double rate = tasks_[task].flops / states_[task].best();
@@ -104,7 +104,7 @@ void TaskScheduler::record_round(size_t task, Expected<TaskRound> round, bool fi
   state.known += round->known;
   measured_ += round->measured;
   known_ += round->known;
-  if (first && !std::isfinite(round->best)) return;  // the rounds try others
+  if (first && !std::isfinite(round->best)) return;  // the rounds try other candidates
   state.history.push_back(round->best);
   state.dead = round->done || round->measured + round->known == 0;
   if (!std::isfinite(round->best) &&
@@ -155,7 +155,7 @@ Expected<StopReason> TaskScheduler::run(const std::function<double()>& clock,
   }
   while (true) {
     if (const std::optional<StopReason> why = reason()) return *why;
-    // A round of each that has no result, again until there is one.
+    // Gives each task without a result a round, again until it has one.
     std::optional<size_t> next;
     for (const size_t i : order)
       if (!states_[i].dead && !std::isfinite(states_[i].best()) &&

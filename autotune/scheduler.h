@@ -1,5 +1,5 @@
-// Which of a network's tasks is tuned next: Ansor's gradient of the network's time by a task's
-// trials.
+// Decides which of a network's tasks is tuned next, by Ansor's gradient of the network's time by a
+// task's trials.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -13,71 +13,72 @@ namespace tw {
 
 struct TaskRound {
   int measured = 0;   // new measurements
-  int known = 0;      // answered by records
-  double best = 0;    // seconds so far; infinite: nothing has worked
-  bool done = false;  // there is nothing left to do
+  int known = 0;      // results from records
+  double best = 0;    // best seconds so far; infinite: no candidate works
+  bool done = false;  // nothing is left to do
 };
 struct ScheduledTask {
-  // group: tasks alike, which should reach the same rate (similar_group)
+  // `group` has similar tasks, which should reach the same rate (similar_group).
   std::string name, group;
-  double weight = 1;                                   // how often the network runs it
-  double flops = 0;                                    // of one run; 0: not compared with others
-  std::function<Expected<TaskRound>(int most)> round;  // at most so many new measurements
-  // The default schedule alone, before any round; null: the rounds see to it
+  double weight = 1;  // how often the network runs it
+  double flops = 0;   // operations of one run; 0: not compared with others
+  std::function<Expected<TaskRound>(int most)> round;  // makes at most `most` new measurements
+  // Measures the default schedule alone, before any round; null: the rounds do it
   std::function<Expected<TaskRound>()> first = nullptr;
 };
-// Tasks of one family whose operation counts are within about a factor of 1.6.
+// Groups tasks of one family with operation counts within a factor of about 1.6.
 std::string similar_group(const std::string& family, double flops);
 
 struct SchedulerOptions {
   int trials = 0;            // new measurements in all; 0: no limit
-  bool count_known = false;  // what records answer counts as well
-  double seconds = 0;        // of the clock; 0: no limit
-  double until = 0;          // relative: stop when two laps over the tasks gain less; 0: never
-  int batch = 64;            // measurements a round
+  bool count_known = false;  // results from records count as well
+  double seconds = 0;        // time limit of the clock; 0: no limit
+  double until = 0;  // relative gain of two laps over the tasks below which the run stops; 0: never
+  int batch = 64;    // measurements in a round
   double alpha = 0.2, beta = 2, gamma = 0.5;
-  int window = 3;       // rounds back
-  int warm_rounds = 3;  // a task that has no result after so many is given up
+  int window = 3;       // number of past rounds for the gradient
+  int warm_rounds = 3;  // a task without a result after this many rounds is given up
   uint64_t seed = 0;
 };
 
-// What a run tells while it works, and asks.
+// Callbacks of a run: reports of progress, and a question
 struct SearchWatch {
-  std::function<void(size_t task)> begins, ends;  // a round of a task
-  // Of the seconds those that belong to what comes behind the search; null: none
+  std::function<void(size_t task)> begins, ends;  // a round of a task begins or ends
+  // Seconds to reserve for the work behind the search; null: none
   std::function<double()> kept;
 };
-// When a run that began at `start` has used up its time; infinite: never.
+// The clock's time at which a run that began at `start` must end; infinite: never
 double search_end(const SchedulerOptions& options, double start, const SearchWatch& watch);
 
 enum class StopReason : uint8_t { trials, time, converged, finished, interrupted };
 const char* stop_reason_name(StopReason reason);
 
 struct TaskState {
-  std::vector<double> history;  // best after every round
+  std::vector<double> history;  // best time after every round
   bool dead = false;            // done, failed, or far behind its group
-  std::string error;            // why it failed
+  std::string error;
   int measured = 0, known = 0;
   double best() const;  // infinite: none
 };
 
-// It keeps nothing between runs: tasks that answer from records lead it to where it was.
+// Keeps nothing between runs: tasks that answer from records lead it back to its old state.
 class TaskScheduler {
  public:
   TaskScheduler(std::vector<ScheduledTask> tasks, SchedulerOptions options);
 
-  // First the default schedule of each task, so that the network's time is known, then rounds, the
-  // costliest task first. clock: seconds since anything. Error: every task failed.
+  // Begins with the default schedule of each task, the costliest task first, so that the network's
+  // time is known. Then come rounds. `clock` gives seconds since any moment. Error: every task
+  // failed.
   Expected<StopReason> run(const std::function<double()>& clock,
                            const std::atomic<bool>* stop = nullptr, const SearchWatch& watch = {});
 
   const std::vector<TaskState>& states() const { return states_; }
-  double network_seconds() const;  // sum of weight * best, of the tasks that have one
+  double network_seconds() const;  // sum of weight * best, over the tasks that have one
   int measured() const { return measured_; }
 
  private:
   void record_round(size_t task, Expected<TaskRound> round, bool first);
-  std::vector<size_t> by_work() const;  // what their operations promise to cost, the most first
+  std::vector<size_t> by_work() const;  // by expected cost from their operations, the largest first
   size_t choose();
   double gradient(size_t task) const;
   void leave_hopeless(size_t task);

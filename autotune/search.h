@@ -1,4 +1,4 @@
-// What the parts of a search know of each other: candidates, cost models, explorers. Everything is
+// The types that the parts of a search share: candidates, cost models, explorers. Everything is
 // deterministic for a seed.
 #pragma once
 #include <functional>
@@ -13,42 +13,42 @@
 
 namespace tw {
 
-// What a candidate is to a cost model.
+// A candidate, as a cost model sees it
 struct Candidate {
-  // Sketch -1: from elsewhere than the space (a record, another task's schedule)
+  // Sketch -1: the candidate comes from a record or another task, and not from the space
   Point point;
   Schedule schedule;
   std::shared_ptr<const Kernel> kernel;  // scheduled
-  int variant = 0;                       // of the task, whose lowered kernel the schedule rewrites
+  int variant = 0;  // variant of the task, whose lowered kernel the schedule rewrites
 };
 inline bool in_space(const Point& point) { return point.sketch >= 0; }
 
-// The candidate of a point. Error: the point is illegal (ordinary).
+// Makes the candidate of a point. Error: the point is illegal, which is common.
 using MakeCandidate = std::function<Expected<Candidate>(const Point&)>;
 
-// Measurements of one task; times of different tasks are never compared with each other.
+// Measurements of one task. Times of different tasks are never compared.
 struct MeasuredSet {
   std::vector<Candidate> candidates;
   std::vector<double> seconds;  // infinite: failed
 };
 
-class CostModel {  // higher score = faster
+class CostModel {  // a higher score is faster
  public:
   virtual ~CostModel() = default;
-  // All of the task so far; seconds infinite: failed
+  // Learns from all candidates of the task so far; seconds are infinite for failures.
   virtual void fit(std::span<const Candidate> candidates, std::span<const double> seconds) = 0;
   virtual std::vector<double> score(std::span<const Candidate> candidates) = 0;
-  // What similar tasks have taught, before the first fit. Whether it can score by that.
+  // Learns from similar tasks, before the first fit. True: it can score by that.
   virtual bool transfer(std::span<const MeasuredSet>) { return false; }
-  // Whether the point alone is enough: the rest of the candidate may then be empty.
+  // True when the point alone is enough; the rest of the candidate may then be empty.
   virtual bool knows(const Point&) const { return false; }
 };
 
-class Explorer {  // proposes points to measure, told what was measured
+class Explorer {  // proposes points to measure, and learns their times
  public:
   virtual ~Explorer() = default;
-  // At most `count` points, none of which was proposed or told before; fewer only when the space
-  // has no more.
+  // Proposes at most `count` points, none of which was proposed or told before. Fewer only when the
+  // space has no more.
   virtual std::vector<Point> propose(int count) = 0;
   virtual void tell(std::span<const Point> points, std::span<const double> seconds) = 0;
   virtual bool exhausted() const { return false; }

@@ -6,7 +6,7 @@
 namespace tw {
 namespace {
 
-// Below n >= 1; the same numbers with every standard library.
+// A number below n >= 1, equal with every standard library.
 size_t below(size_t n, std::mt19937_64& random) { return static_cast<size_t>(random() % n); }
 
 double points_of(const Sketch& sketch) {
@@ -15,7 +15,7 @@ double points_of(const Sketch& sketch) {
   return points;
 }
 
-// Indices of the knobs that have something to choose from.
+// Indices of the knobs that have more than one value
 std::vector<size_t> free_knobs(const Sketch& sketch) {
   std::vector<size_t> free;
   for (size_t i = 0; i < sketch.knobs.size(); ++i)
@@ -49,7 +49,7 @@ Point Space::at(double index) const {
   const Sketch& sketch = sketches_[static_cast<size_t>(point.sketch)];
   if (point.sketch > 0) index -= ends_[static_cast<size_t>(point.sketch) - 1];
   point.choice.resize(sketch.knobs.size());
-  for (size_t i = sketch.knobs.size(); i-- > 0;) {  // the last knob goes round fastest
+  for (size_t i = sketch.knobs.size(); i-- > 0;) {  // the last knob changes fastest
     const auto count = static_cast<double>(sketch.knobs[i].values.size());
     point.choice[i] = static_cast<int>(std::fmod(index, count));
     index = std::floor(index / count);
@@ -82,7 +82,7 @@ Point Space::sample(std::mt19937_64& random) const {
 }
 
 Point Space::mutate(const Point& point, std::mt19937_64& random) const {
-  constexpr size_t kOtherSketch = 16, kTwoKnobs = 4;  // one time in so many
+  constexpr size_t kOtherSketch = 16, kTwoKnobs = 4;  // one time in this many
   const Sketch& sketch = sketches_[static_cast<size_t>(point.sketch)];
   const std::vector<size_t> free = free_knobs(sketch);
   if (sketches_.size() > 1 && (free.empty() || below(kOtherSketch, random) == 0)) {

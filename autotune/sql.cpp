@@ -8,7 +8,7 @@ namespace tw::sql {
 namespace {
 
 constexpr int kBusyMs = 60000;
-constexpr int kMostBytes = 64 << 20;  // of a value: damaged files ask for no more
+constexpr int kMostBytes = 64 << 20;  // largest value; a damaged file cannot ask for more
 constexpr size_t kMostTables = 32;
 
 }  // namespace
@@ -67,8 +67,8 @@ Expected<Database> Database::open(const std::string& path, Mode mode, const Kind
   sqlite3* made = nullptr;
   const int flags = mode == Mode::write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
                                         : SQLITE_OPEN_READWRITE;
-  // Without SQLITE_OPEN_URI a name is only a name. A file that cannot be written is opened for
-  // reading by SQLite itself.
+  // Without SQLITE_OPEN_URI a name is only a name. SQLite itself opens a file for reading if it
+  // cannot write it.
   const int opened = sqlite3_open_v2(path.c_str(), &made, flags | SQLITE_OPEN_FULLMUTEX, nullptr);
   Database database(path, kind, made);
   if (opened != SQLITE_OK)
@@ -84,7 +84,7 @@ Expected<Database> Database::open(const std::string& path, Mode mode, const Kind
   return database;
 }
 
-// Changing the journal's mode needs the file for itself, and SQLite does not wait for that.
+// A change of the journal mode needs exclusive use of the file, and SQLite does not wait for that.
 Error Database::use_write_ahead_log() {
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::milliseconds(kBusyMs);
   for (;;) {

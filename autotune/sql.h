@@ -1,5 +1,5 @@
-// SQLite files of the project's own kinds. Several processes may use one at once, and one that dies
-// at any moment leaves every transaction that had ended.
+// SQLite files of the project's own kinds. Several processes may use one at once. A process that
+// dies at any moment leaves every transaction that has ended.
 #pragma once
 #include <sqlite3.h>
 
@@ -13,14 +13,14 @@
 
 namespace tw::sql {
 
-// read: the file must be there; write: is made where it is not, with its folder
+// read: the file must exist; write: it is made if it does not, with its folder
 enum class Mode : uint8_t { read, write };
 
-// How writing begins. The lock is taken before anything is read, so that waiting for another writer
-// cannot end in a deadlock.
+// The beginning of a writing transaction. It takes the lock before anything is read, so that
+// waiting for another writer cannot end in a deadlock.
 inline constexpr const char* kWrite = "BEGIN IMMEDIATE";
 
-// A prepared statement; the same one is used again after reset().
+// A prepared statement; reset() makes it usable again.
 class Statement {
  public:
   explicit Statement(sqlite3_stmt* statement) : statement_(statement) {}
@@ -42,7 +42,7 @@ class Statement {
   int64_t integer(int column) { return sqlite3_column_int64(statement_, column); }
   double real(int column) { return sqlite3_column_double(statement_, column); }
   bool is_null(int column) { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
-  std::string text(int column) {  // or bytes
+  std::string text(int column) {  // or a blob
     const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement_, column));
     return bytes ? std::string(bytes, static_cast<size_t>(sqlite3_column_bytes(statement_, column)))
                  : std::string();
@@ -52,39 +52,40 @@ class Statement {
   sqlite3_stmt* statement_;
 };
 
-// A kind of file, by which it is known.
+// A kind of file, known by its application_id
 struct Kind {
   const char* name;  // "tuning log", in messages
   int application;   // SQLite's application_id
 };
 
-// Used by one thread at a time, and not on both sides of a fork.
+// One thread at a time may use a database, and only one side of a fork.
 class Database {
  public:
-  // What the file says about its tables (views, triggers, functions) is not trusted. Errors: no
-  // such file, not an SQLite file.
+  // Views, triggers and functions in the file are not trusted. Errors: no such file, not an SQLite
+  // file.
   static Expected<Database> open(const std::string& path, Mode mode, const Kind& kind);
 
   const std::string& path() const { return path_; }
   const char* kind() const { return kind_.name; }
-  Error failed() const;  // what SQLite says
+  Error failed() const;  // SQLite's last error
   Error run(const std::string& sql);
   Expected<Statement> statement(const std::string& sql);
-  // `body` within a transaction that `begin` opens; on an error nothing of it stays.
+  // Runs `body` in a transaction that begins with `begin`. On an error nothing of it remains.
   Error in_transaction(const char* begin, const std::function<Error()>& body);
-  // So that readers and a writer do not wait for each other. Waits for the file, where it must.
+  // Makes readers and a writer independent of each other. Waits for exclusive use of the file if
+  // needed.
   Error use_write_ahead_log();
-  int64_t changes() const { return sqlite3_changes64(database_.get()); }  // rows, of the last one
+  int64_t changes() const { return sqlite3_changes64(database_.get()); }  // rows of the last one
   int64_t total_changes() const { return sqlite3_total_changes64(database_.get()); }
 
   struct Schema {
     int64_t application = 0, version = 0;
-    std::vector<std::string> tables;  // what made them, in the order of their names
+    std::vector<std::string> tables;  // the statements that made them, in the order of the names
     bool empty() const { return tables.empty() && application == 0; }
   };
-  // Errors: of another program.
+  // Errors: a file of another program.
   Expected<Schema> schema();
-  // Marks a file of this kind and version.
+  // Marks the file with this kind and version.
   Error mark(int version);
 
  private:

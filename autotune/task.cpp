@@ -28,7 +28,7 @@ Shape renamed(const Shape& shape, const Renaming& names) {
   return out;
 }
 
-// Visits an operator's fields: collects the symbols of its dims, or renames them.
+// Collects the symbols of an operator's dims.
 struct SymbolCollector {
   std::set<std::string, std::less<>>& used;
   void note(const Shape& shape) {
@@ -50,14 +50,14 @@ struct SymbolRenamer {
   }
 };
 
-// The group as text: values by number in the order of their first use, symbols by their place among
-// those that the group uses.
+// Prints the group as text. Values are numbered in the order of their first use, symbols by their
+// place among the symbols that the group uses.
 //   0 f32[s0, 64, 56, 56]
 //   1 f32[64, 64, 3, 3] const
 //   conv 0 1 pads=[1,1,1,1] strides=[1,1] -> 2 f32[s0, 64, 56, 56]
 class CanonicalText {
  public:
-  // layouts: with the physical layouts of all values.
+  // `layouts` adds the physical layouts of all values.
   CanonicalText(const Graph& graph, const Group& group, bool layouts)
       : graph_(graph), group_(group), layouts_(layouts) {}
 
@@ -168,12 +168,13 @@ bool holds(const Task& task, Algorithm algorithm) {
                              [&](const Variant& v) { return v.algorithm == algorithm; });
 }
 
-// The algorithms that apply to the task but are not in use, and what the direct one has to do.
+// Adds the applicable algorithms that are not in use, and computes the operations of the direct
+// one.
 Error complete(Task& task, const Graph& graph, Group group, const Target& target) {
   for (Algorithm algorithm : applicable_algorithms(graph, group, target)) {
     if (holds(task, algorithm)) continue;
     const auto estimate = estimate_algorithm(graph, group, algorithm, target, 0);
-    // No network could take it
+    // No network could use it.
     if (algorithm != Algorithm::direct && estimate && estimate->error > target.accuracy) continue;
     group.algorithm = algorithm;
     TW_ASSIGN(LoweredGroup lowered, lower_group(graph, group, target));
@@ -202,7 +203,7 @@ uint64_t weights_between(const Graph& graph, const Group& group) {
   uint64_t bytes = 0;
   for (size_t i = 0; i < graph.node_count() && bytes < kCold; ++i) {
     const Node& node = graph.node(NodeId{static_cast<int32_t>(i)});
-    for (const ValueId v : node.inputs) {  // none, where it is erased
+    for (const ValueId v : node.inputs) {  // an erased node has none
       if (!is_weight(v) || counted[static_cast<size_t>(v.index)]) continue;
       counted[static_cast<size_t>(v.index)] = true;
       bytes += graph.value(v).constant->bytes.size();
@@ -248,7 +249,7 @@ std::string target_key(const Target& target) {
   own.name = own.address = "";
   own.devices.clear();
   if (target.driver.empty()) return codegen_hash(own);
-  Target host;  // a device counts as part of one, with all that describes it
+  Target host;  // a device's key depends on everything that describes it
   host.triple = target.triple;
   host.devices = {own};
   return codegen_hash(host);
@@ -259,9 +260,9 @@ Expected<std::vector<Task>> tasks_of(const Graph& graph, const std::vector<Group
                                      TaskTexts texts) {
   const Storage storage(graph, groups);
   std::vector<Task> tasks;
-  std::vector<size_t> first;  // group of each task
+  std::vector<size_t> first;  // first group of each task
   std::map<std::string, size_t> by_key;
-  std::map<std::string, size_t> lowered;  // text with layouts and algorithm -> task
+  std::map<std::string, size_t> lowered;  // task by its text with layouts and algorithm
   std::set<std::string> kernels;
   for (size_t g = 0; g < groups.size(); ++g) {
     const Group& group = groups[g];
@@ -279,7 +280,7 @@ Expected<std::vector<Task>> tasks_of(const Graph& graph, const std::vector<Group
       tasks.push_back({key, task_name(graph, group), 0, 0, weights_between(graph, group), {}});
       if (texts == TaskTexts::yes) {
         if (Expected<std::string> text = print_task(graph, group)) tasks.back().text = *text;
-        else llvm::consumeError(text.takeError());  // its kernels stand alone all the same
+        else llvm::consumeError(text.takeError());  // the kernels work without the text
       }
       first.push_back(g);
     }

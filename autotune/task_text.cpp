@@ -16,7 +16,7 @@ namespace tw {
 namespace {
 
 constexpr size_t kMostValues = 4;
-// Of a constant that a text asks for. Those of kernels that are measured have far fewer.
+// Largest constant in a text. Kernels that are measured have far fewer bytes.
 constexpr int64_t kMostConstantBytes = int64_t{1} << 31;
 constexpr size_t kMostSmallBytes = 64 << 10, kMostKeptBytes = 4 << 20;
 
@@ -25,7 +25,7 @@ Blob own(std::vector<std::byte> bytes) {
   return {owner, *owner};
 }
 
-// Contents that a type alone decides: no two neighbours are equal, floats lie in [-1, 1).
+// Contents that depend on the type only: no two neighbours are equal, and floats lie in [-1, 1).
 Tensor made_up(DType dtype, const std::vector<int64_t>& shape) {
   Tensor t = Tensor::zeros(dtype, shape);
   const auto mixed = [](int64_t i) { return (static_cast<uint64_t>(i) + 1) * 0x9e3779b97f4a7c15; };
@@ -49,12 +49,12 @@ bool few_values(const Tensor& t) {
   return values.size() <= kMostValues;
 }
 
-// integers: of a group that counts in integers, whose kernels may look at its scales.
+// `integers` is set for a group that computes in integers, whose kernels may depend on its scales.
 bool is_kept(const Tensor& t, bool integers) {
   return few_values(t) || ((integers || !is_float(t.dtype)) && t.bytes.size() <= kMostSmallBytes);
 }
 
-// The group's nodes in a graph of their own.
+// Copies the group's nodes into a graph of their own.
 class Extraction {
  public:
   Extraction(const Graph& from, const Group& group)
@@ -134,7 +134,7 @@ class Extraction {
     bytes_ += "bytes " + tw::quoted(hash) + " " + tw::quoted(llvm::encodeBase64(packed)) + "\n";
   }
 
-  static constexpr int64_t kMostInline = 16;  // what graphs write out
+  static constexpr int64_t kMostInline = 16;  // largest constant that a graph's text writes out
   const Graph& from_;
   const Group& group_;
   const bool integers_;
@@ -144,7 +144,7 @@ class Extraction {
   std::string bytes_;
 };
 
-using KeptBytes = std::map<std::string, std::string, std::less<>>;  // still packed
+using KeptBytes = std::map<std::string, std::string, std::less<>>;  // contents are packed
 
 ConstantLookup lookup_in(const KeptBytes& kept) {
   return [&kept](std::string_view hash, const TensorType& type) -> std::optional<Blob> {
@@ -186,7 +186,7 @@ Expected<std::string> print_task(const Graph& graph, const Group& group) {
 std::string ParsedTask::key() const { return task_key(graph, group, weights_between); }
 
 Expected<ParsedTask> parse_task(std::string_view text, std::string_view file) {
-  // The lexer reads all of its text at once: the head ends where the graph begins
+  // The lexer reads all of its text at once, so it gets the text before the graph only.
   const size_t begin = std::min(text.find("\ngraph"), text.size());
   Lexer lexer(text.substr(0, begin), file);
   ParsedTask out;

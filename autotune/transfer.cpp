@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kDefault = " default";
 
-// Of all numbers that the kernel reads or rounds to, besides f32: "bf16", "i8,u8", "tf32".
+// The types that the kernel reads or rounds to, without f32: "bf16", "i8,u8", "tf32"
 std::string numbers_of(const Kernel& kernel) {
   std::set<std::string> types;
   for (const Buffer& b : kernel.buffers)
@@ -98,7 +98,7 @@ Expected<std::vector<RecordNote>> notes_of(TuningLog& log, const std::string& ta
   for (Record& r : records) defaults.emplace(std::pair(r.key.task, r.kernel_hash), std::move(r));
   std::vector<RecordNote> notes;
   TW_ASSIGN(records, log.best_of_kernels(target, threads, "% %"));
-  // Where the default schedule is all that was measured, nobody has looked for a better one.
+  // A kernel with nothing but the default schedule measured has not been searched.
   TW_ASSIGN(const std::vector<Record> searched, log.best_of_kernels(target, threads, "% %", 2));
   std::set<std::pair<std::string, std::string>> looked;
   for (const Record& r : searched) looked.emplace(r.key.task, r.kernel_hash);
@@ -120,7 +120,7 @@ std::vector<RecordNote> nearest_notes(const std::vector<RecordNote>& notes,
   std::vector<std::pair<double, const RecordNote*>> near;
   for (const RecordNote& note : notes)
     if (const double d = distance(note.shape, shape); d <= kFarthest) near.push_back({d, &note});
-  // The same for equal logs
+  // Sorted by point too, so that equal logs give equal notes.
   std::ranges::sort(near, {},
                     [](const auto& entry) { return std::pair(entry.first, entry.second->point); });
   std::vector<RecordNote> out;

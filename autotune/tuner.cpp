@@ -26,7 +26,7 @@ TaskTuner::TaskTuner(std::string name, const Space& space, Explorer& explorer, C
 void TaskTuner::know(std::vector<KnownResult> results) {
   for (KnownResult& r : results) {
     Known& known = known_[{r.variant, std::move(r.schedule)}];
-    // Of two that mean one schedule the one that worked, and then the faster.
+    // If two results are for one schedule, a result that worked wins, and then the faster one.
     if (known.result.seconds.empty() || seconds_of(r.result) < seconds_of(known.result))
       known.result = std::move(r.result);
   }
@@ -54,7 +54,7 @@ void TaskTuner::build(const std::vector<Point>& points) {
   };
   llvm::cantFail(parallel_for(options_.jobs, points.size(), make));
   for (size_t i = 0; i < points.size(); ++i) {
-    // What the search began with
+    // The batch may already have it from the beginning.
     const auto same = [&](const Entry& e) { return e.candidate.point == points[i]; };
     if (built[i] && std::any_of(batch_.begin(), batch_.end(), same)) continue;
     if (built[i] && !asked_.insert(key_of(*built[i])).second) {
@@ -73,8 +73,8 @@ void TaskTuner::build(const std::vector<Point>& points) {
   }
 }
 
-// Illegal points and those that mean a schedule again cost no measurement: the batch is filled up
-// while less than half of it can be measured.
+// Illegal points and repeated schedules cost no measurement, so the batch is filled up while less
+// than half of it can be measured.
 Error TaskTuner::fill(const StopAsked& stop) {
   int ask = options_.batch - static_cast<int>(batch_.size());
   while (static_cast<int>(batch_.size()) * 2 < options_.batch &&
@@ -83,7 +83,7 @@ Error TaskTuner::fill(const StopAsked& stop) {
     const std::vector<Point> points = explorer_.propose(ask);
     if (points.empty()) break;
     build(points);
-    // So that the explorer learns of them before it proposes again
+    // The explorer must learn of illegal points before it proposes again.
     if (batch_.empty()) finish_batch();
     ask = options_.batch - static_cast<int>(batch_.size());
   }
@@ -138,7 +138,7 @@ void TaskTuner::adopt_unused() {
     Expected<Schedule> schedule = parse_schedule(key.second);
     Expected<Candidate> candidate = schedule ? hooks_.adopt(key.first, *schedule)
                                              : Expected<Candidate>(schedule.takeError());
-    if (!candidate) {  // of another version of the kernel: as if it were not there
+    if (!candidate) {  // a schedule of another version of the kernel is ignored
       llvm::consumeError(candidate.takeError());
       continue;
     }
@@ -179,13 +179,13 @@ std::vector<std::pair<Candidate, double>> TaskTuner::measured() const {
   return out;
 }
 
-// What was learned goes to the model first, then to the explorer, which asks the model.
+// Teaches the batch to the model first, then to the explorer, which asks the model.
 void TaskTuner::finish_batch() {
   std::vector<Point> points = std::move(illegal_points_);
   std::vector<double> seconds(points.size(), kInfiniteSeconds);
   illegal_points_.clear();
   for (const Point& point : points) {
-    if (!model_ || !model_->knows(point)) continue;  // it has no kernel to learn from
+    if (!model_ || !model_->knows(point)) continue;  // the model has no kernel to learn from
     seen_.push_back({point, {}, nullptr, 0});
     seen_seconds_.push_back(kInfiniteSeconds);
   }

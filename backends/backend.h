@@ -1,5 +1,5 @@
-// What a code generator offers. Made by one explicit function; what a device can do is data in the
-// Target.
+// The interface of code generators. One explicit function makes each of them. The abilities of a
+// device are data in the Target.
 #pragma once
 #include <functional>
 #include <memory>
@@ -15,22 +15,22 @@
 
 namespace tw {
 
-struct KernelReport {  // what code generation found out about one kernel
+struct KernelReport {  // facts about one kernel from its code generation
   std::string name;
   int64_t code_bytes = 0;
-  // Inside loops, from LLVM's register allocator; a device's compiler counts bytes
+  // Counts inside loops, from LLVM's register allocator; a device's compiler counts bytes
   int64_t spills = 0, reloads = 0;
   bool on_device = false;
-  bool one_thread = false;  // of the device runs a launch of many points
-  // There: what its compiler says, 0 where it says nothing; of several launches the largest.
-  int64_t registers = 0, stack_bytes = 0;  // of a thread
-  int64_t shared_bytes = 0;                // of a block
-  int64_t instructions = 0, cycles = 0;    // of a stream, predicted
+  bool one_thread = false;  // a single thread of the device runs a launch of many points
+  // On a device: numbers from its compiler, 0 where it gives none; the largest of several launches
+  int64_t registers = 0, stack_bytes = 0;  // numbers of one thread
+  int64_t shared_bytes = 0;                // bytes of one block
+  int64_t instructions = 0, cycles = 0;    // counts of a stream; cycles are predicted
 };
 
 struct ObjectCode {
-  std::vector<std::string> objects;   // relocatable files' bytes, in link order
-  std::vector<KernelReport> kernels;  // one a kernel of the program
+  std::vector<std::string> objects;   // bytes of relocatable files, in link order
+  std::vector<KernelReport> kernels;  // one for each kernel of the program
 };
 
 struct CodegenOptions {
@@ -38,29 +38,29 @@ struct CodegenOptions {
   std::string symbol = "model";  // C identifier: the exported function is tw_<symbol>_query
   std::string manifest;          // JSON text stored in the artifact
   std::string target_name;
-  SymbolNames symbol_names;  // what the interface calls the program's symbols
+  SymbolNames symbol_names;  // the interface's names of the program's symbols
   // Names and drivers of Program::devices
   std::vector<std::pair<std::string, std::string>> devices;
-  // The weights are a file of this name beside the library; "": they are inside
+  // Name of the file beside the library that has the weights; "": they are inside
   std::string weights_file;
-  // Which of the programs of a library this is, and how many there are: the first has what all
-  // share, and the last one whose instructions the processor has runs
+  // Index of this program in a library of several, and their number. The first has the parts that
+  // all share. The last program whose instructions the processor has is the one that runs
   int path = 0, paths = 1;
-  // Parallel loops are cut into chunks of at least that estimated time; 0: as many as threads
+  // Least estimated time of a chunk of a parallel loop; 0: as many chunks as threads
   int64_t chunk_ns = kPartNanoseconds;
 };
 
-// The innermost loop of a kernel's machine code that takes the most cycles.
+// The innermost loop that takes the most cycles in a kernel's machine code
 struct HotLoop {
-  double cycles = 0, iterations = 0;  // of all its iterations; 0: the code has no loop
-  // Of an iteration: multiply-adds by element, and registers that it saves on the stack or loads
+  double cycles = 0, iterations = 0;  // totals of the loop; 0: the code has no loop
+  // Per iteration: multiply-adds by element, and registers that it saves to the stack or reloads
   double multiply_adds = 0, spills = 0;
 
   double once() const { return iterations > 0 ? cycles / iterations : 0; }
 };
 
-// Of one run on one thread, by LLVM's model of the processor: every access is a hit in the first
-// cache. No measurement, and not to be compared with one.
+// The estimate for one run on one thread, by LLVM's model of the processor, in which every access
+// hits the first cache. It is no measurement, and must not be compared with one.
 struct KernelEstimate {
   double cycles = 0, instructions = 0;
   HotLoop hot;
@@ -70,23 +70,24 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual Error supports(const Kernel& kernel) const = 0;  // success, or the reason why not
-  // Objects of the whole model: kernels, the program function, descriptors, runtime support code.
+  // Returns the objects of the whole model: kernels, the program function, descriptors, and runtime
+  // code.
   virtual Expected<ObjectCode> compile(const Program& program,
                                        const CodegenOptions& options) const = 0;
-  // One object with `void <kernel.name>(void* const* buffers, void* workspace, const int64_t*
-  // symbols)` exported: weight packing, tests and tuning candidates. Single-threaded; with
-  // `parallel` a fourth parameter, a `const tw_parallel*`, runs the parallel loops, shared out as
-  // in a program.
+  // Returns one object that exports `void <kernel.name>(void* const* buffers, void* workspace,
+  // const int64_t* symbols)`, for weight packing, tests and tuning candidates. It is
+  // single-threaded. With `parallel` it has a fourth parameter, a `const tw_parallel*`, which runs
+  // the parallel loops in the chunks that a program would use.
   virtual Expected<std::string> compile_kernel(const Kernel& kernel,
                                                bool parallel = false) const = 0;
-  // What the kernel's code takes on the target's processor, which need not be at hand: the same on
-  // every machine. Errors: sizes that are not known, loops that depend on data, calls, a processor
-  // that LLVM has no model of.
+  // Estimates the kernel's code on the target's processor, which need not be at hand; the result is
+  // the same on every machine. Errors: unknown sizes, loops that depend on data, calls, a processor
+  // without a model in LLVM.
   virtual Expected<KernelEstimate> estimate(const Kernel& kernel) const = 0;
-  // The processors, the target's among them, for which LLVM has the same model: estimates do not
-  // tell them apart.
+  // The processors for which LLVM has the same model as for the target's, which is among them.
+  // Estimates cannot tell them apart.
   virtual std::vector<std::string> estimated_alike() const = 0;
-  // Text of the kernel at a stage of code generation: "llvm" or "asm".
+  // The text of the kernel at a stage of code generation: "llvm" or "asm"
   virtual Expected<std::string> disassemble(const Kernel& kernel,
                                             const std::string& stage) const = 0;
 };
@@ -98,30 +99,32 @@ Expected<std::unique_ptr<Backend>> make_backend(const Target& target);
 class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
-  // A scheduled kernel: success, or the reason why not. From several threads at once.
+  // Success for a scheduled kernel that the device can run, or the reason why not. Called from
+  // several threads at once.
   virtual Error supports(const Kernel& kernel) const = 0;
-  // The constants of one call of a kernel that is supported, by parameter (source empty: not
-  // constant): success, or why the device cannot take them. From several threads at once.
+  // Success for the constants of one call of a supported kernel, one for each parameter (source
+  // empty: not constant), or the reason why the device cannot take them. Called from several
+  // threads at once.
   virtual Error accepts(const Kernel&, std::span<const Constant>) const { return Error::success(); }
-  // Fills the device's code and launches for the kernels that the program calls there, `jobs` at
-  // once; a report by kernel of the program, nameless for others. `device`: 1 + index into
-  // Target::devices.
+  // Fills the device's code and launches for the kernels that the program calls on it, compiling
+  // `jobs` at once. Returns a report for each kernel of the program, without a name for kernels
+  // elsewhere. `device` is 1 + an index into Target::devices.
   virtual Expected<std::vector<KernelReport>> compile(Program& program, int device,
                                                       int jobs) const = 0;
-  // Whether reports say how many cycles a kernel takes
+  // True if reports have the cycles of kernels
   virtual bool predicts_cycles() const { return false; }
-  // What people should know of the code that this machine makes
+  // A remark for users about the code that this machine makes
   virtual std::string note() const { return ""; }
 };
 
-// By the device's driver. Errors: no such driver (naming those there are), a feature that it does
-// not know.
+// Makes the back end for the device's driver. Errors: an unknown driver (with a list of the known
+// ones), or an unknown feature.
 Expected<std::unique_ptr<DeviceBackend>> make_device_backend(const Target& device);
-// Both are processors, or devices of one driver.
+// True for two processors, and for devices of one driver.
 bool same_driver(const Target& a, const Target& b);
 
-// For the functions that make back ends. Errors: every intrinsic of the target whose `emit` its
-// code generator does not write; `forms` says what it does.
+// A check for the functions that make back ends. Errors: each intrinsic of the target whose `emit`
+// the code generator cannot write; `forms` lists the forms that it can.
 Error check_emits(const Target& target, const std::string& forms,
                   const std::function<bool(const Intrinsic&)>& is_written);
 

@@ -1,4 +1,4 @@
-// Which back end writes code for which driver of the runtime.
+// Chooses the back end for each driver of the runtime.
 #include "backends/backend.h"
 #include "backends/cuda/backend.h"
 #include "backends/opencl/backend.h"

@@ -24,7 +24,7 @@ std::string choices_text(const AccuracyReport& report) {
   return text.empty() ? "every layer exact" : text;
 }
 
-// Of a name that is longer than the line and than this, the middle is left out.
+// Least columns of a layer's name. fit() cuts the middle out of a longer one.
 constexpr int kLeastName = 56;
 std::string layer_line(const LayerAccuracy& l, ErrorMeasure measure, int columns) {
   const std::string error = l.error ? measure_text(*l.error, measure) : "";

@@ -17,16 +17,16 @@ struct AccuracyFlags {
   bool layers = false;
 
   void define(Flags& flags);
-  // What they ask for; without --max-error the budget's error counts. nullopt: nothing. Errors: no
-  // limit of that form; data, and no limit to hold against.
+  // The request of the flags; without --max-error the budget's error is the limit. nullopt: there
+  // is no limit. Errors: a malformed limit, or the other flags without a limit.
   Expected<std::optional<AccuracyRequest>> request(const Budget& budget, int threads) const;
 };
-// Errors: a target of several processors, which a limit is not about.
+// Errors: a target of several processors, since a limit is about one.
 Error check_limited(const Target& target);
 
-// "accuracy 0.0012, at most ..., on which data."
+// "accuracy 0.0012, at most ...", with the layers' choices and the samples
 std::string accuracy_note(const AccuracyReport& report);
-// The same, and a line a layer where something is known of it.
+// accuracy_note(), and a line for each layer that has an error of its own or was taken back
 std::string accuracy_text(const AccuracyReport& report, int columns);
 Json to_json(const AccuracyReport& report);
 

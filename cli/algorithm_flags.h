@@ -10,12 +10,11 @@ namespace tw {
 
 struct AlgorithmFlags {
   std::string algorithm;
-  // Accuracy 0: the target's
+  // accuracy 0: the target's own
   double accuracy = 0, max_weight_growth = AlgorithmOptions().max_weight_growth;
 
   void define(Flags& flags);
-  // What they say of the target is written there. Errors: values out of range, no algorithm of that
-  // name.
+  // Writes the accuracy into the target. Errors: values out of range, no algorithm of that name.
   Expected<AlgorithmOptions> options(Target& target) const;
 };
 

@@ -153,7 +153,7 @@ void print_error_line(Console& console, const std::string& text) {
   console.err << text << "\n";
 }
 
-// For words that name no flag of the command, or no command.
+// Suggestions for words that name no command, or no flag of their command
 std::vector<std::string> misspelled(const CLI::App& app, int argc, const char* const* argv) {
   const CLI::App* command = nullptr;
   std::vector<std::string> notes, commands;
@@ -200,7 +200,7 @@ int internal_error(Console& console, const char* what) {
   return kExitInternal;
 }
 
-// Parses and runs; CLI11's exceptions end in the caller.
+// Parses the command line and runs its command. The caller catches CLI11's exceptions.
 Expected<int> dispatch(CLI::App& app, Console& console, int argc, const char* const* argv) {
   app.require_subcommand(1);
   app.footer(kExitCodes);

@@ -28,26 +28,26 @@ enum ExitCode : int {
 };
 int exit_code(DiagCode code);
 
-// Where a sub-command writes: results to `out`, everything else to `err`.
+// The streams of a sub-command: results go to `out`, everything else to `err`.
 struct Console {
   std::ostream& out;
   std::ostream& err;
-  std::ostream& screen;   // `err` without care for what is written: codes that move the cursor
-  bool json = false;      // --json: JSON on `out`, one document but for tune
+  std::ostream& screen;   // `err` unfiltered, for codes that move the cursor
+  bool json = false;      // --json: JSON on `out`, one document, or lines for tune
   bool terminal = false;  // `err` is a terminal: progress may redraw its line
   bool color = false;
-  int columns = kPlainColumns;  // of a table on `out`
+  int columns = kPlainColumns;  // width of a table on `out`
 };
 void write_json(Console& console, const Json& value);
 void write_json_line(Console& console, const Json& value);
 
-// The exit code, or the error that is to be printed. kExitMismatch and the like are for commands
-// that printed a full result.
+// The exit code, or the error to print. kExitMismatch and the like are for commands that printed a
+// full result.
 using CommandRun = std::function<Expected<int>(Console&)>;
 
 struct Command {
   const char* name;
-  const char* group;  // its heading in the help
+  const char* group;  // heading in the help
   const char* summary;
   const char* examples;  // a command line each
   CommandRun (*define)(
@@ -55,8 +55,7 @@ struct Command {
 };
 std::span<const Command> all_commands();
 
-// Never throws, never exits. Colours and live progress only when the streams are std::cout and
-// std::cerr on a terminal.
+// Never throws or exits. Colours and live progress need `err` to be std::cerr on a terminal.
 int run_cli(int argc, const char* const* argv, std::ostream& out, std::ostream& err);
 
 // Human: "error: file:line:col: message"; JSON: {"error": [{"code", "message", "file", "line",

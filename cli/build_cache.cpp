@@ -19,7 +19,7 @@ std::string from_environment(const char* variable) {
   return text ? text : "";
 }
 
-// With their lengths, so that no two lists of words are one text.
+// Adds the part behind its length, so that no two lists of parts give one text.
 void add_part(std::string& text, std::string_view part) {
   text += std::to_string(part.size()) + ":";
   text += part;
@@ -48,7 +48,7 @@ Expected<std::optional<CompileCache>> CacheFlags::open() const {
   return std::optional<CompileCache>(CompileCache(place, static_cast<uint64_t>(*bytes)));
 }
 
-// A description that lists others, with these.
+// The target's text; with several processors, the texts of all.
 std::string prints(const Target& target) {
   std::string text = print(target);
   if (target.wider.empty()) return text;

@@ -1,4 +1,4 @@
-// The cache of compile: where it is, and what a build is known by there.
+// The cache of compile: its folder, and the keys of builds.
 #pragma once
 #include <optional>
 #include <string>
@@ -15,12 +15,13 @@ struct CacheFlags {
   std::string folder, size;
 
   void define(Flags& flags);
-  // --cache's, else TILEWRIGHT_CACHE's; nullopt: there is none. Errors: a size that is none.
+  // The cache in the folder of --cache, else of TILEWRIGHT_CACHE; nullopt: neither is given.
+  // Errors: a malformed size.
   Expected<std::optional<CompileCache>> open() const;
 };
 
-// A hash of all that a library's bytes depend on: this program, LLVM, the target, the bytes of the
-// files, and the words, which say the rest. Errors: a file cannot be read.
+// A hash of everything that a library's bytes depend on: this program, LLVM, the target, the bytes
+// of the files, and `words` for the rest. Errors: a file cannot be read.
 Expected<std::string> build_key(const Target& target, const FileRoles& files,
                                 const std::vector<std::string>& words);
 

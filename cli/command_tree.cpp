@@ -5,7 +5,7 @@
 namespace tw {
 namespace {
 
-constexpr const char* kFirstGroup = "Options";  // CLI11's, where nothing else is said
+constexpr const char* kFirstGroup = "Options";  // CLI11's default
 
 CommandOption option_entry(const CLI::Option& option) {
   CommandOption out;

@@ -1,5 +1,5 @@
-// The commands and their flags as data, read from what was declared: for the man page and for what
-// shells complete.
+// The commands and their flags as data, read from their declarations. The man page and the
+// completion of shells are made of it.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,18 +12,18 @@ class Option;
 namespace tw {
 
 struct CommandOption {
-  std::vector<std::string> names;  // "-o", "--output"; of an argument, "MODEL"
-  std::string kind;                // what its value is called, "FILE"; "": it takes none
+  std::vector<std::string> names;  // "-o", "--output"; for an argument, "MODEL"
+  std::string kind;                // name of its value, "FILE"; "": it takes none
   std::string help;
-  std::string group;  // its heading in the help; "": the first one
+  std::string group;  // heading in the help; "": the first one
   bool argument = false;
 };
 struct CommandEntry {
   std::string name, summary, footer;   // footer: examples and exit codes
-  std::vector<CommandOption> options;  // those of a heading together
+  std::vector<CommandOption> options;  // the options of a heading stand together
 };
 struct CommandTree {
-  CommandEntry program;  // with what can stand before a command
+  CommandEntry program;  // options that can stand before a command
   std::vector<CommandEntry> commands;
 };
 CommandTree command_tree(const CLI::App& program);

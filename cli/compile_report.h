@@ -1,4 +1,4 @@
-// What compile tells programs, and what it says beside its summary.
+// The report of compile in JSON, and the lines beside its summary.
 #pragma once
 #include <string>
 #include <vector>

@@ -5,7 +5,7 @@
 namespace tw {
 namespace {
 
-// What a shell offers behind a flag.
+// Completions that a shell offers behind a flag
 enum class Offer { nothing, files, folders, targets };
 
 Offer offer_of(const CommandOption& option) {
@@ -34,7 +34,7 @@ std::vector<std::string> command_names(const CommandTree& tree) {
   return names;
 }
 
-// The words of a text in single quotes of any of the shells.
+// The text in single quotes; `apostrophe` is the shell's way to write one inside.
 std::string quoted(const std::string& text, const char* apostrophe) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string(apostrophe) : std::string(1, c);
@@ -43,7 +43,7 @@ std::string quoted(const std::string& text, const char* apostrophe) {
 
 constexpr const char* kTargetNames = "tilewright targets 2>/dev/null | cut -d' ' -f1";
 
-// Of the flags with values: a line of a case on "COMMAND FLAG".
+// A line for each flag with values, of a case on "COMMAND FLAG"
 std::string bash_values(const CommandEntry& entry) {
   std::string text;
   for (const CommandOption& o : entry.options) {

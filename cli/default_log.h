@@ -1,4 +1,4 @@
-// The tuning log of a user.
+// The path of the user's tuning log.
 #pragma once
 #include <string>
 

@@ -18,7 +18,8 @@
 namespace tw {
 namespace {
 
-// The name: of a file that does not exist, in the folder that the numbers say
+// Device and inode of a file, and ""; for a file that does not exist, those of its folder, and its
+// name
 using Identity = std::tuple<dev_t, ino_t, std::string>;
 
 bool exists(const std::string& path) {
@@ -37,17 +38,17 @@ Identity identity_of(const std::string& path) {
   return {0, 0, std::filesystem::weakly_canonical(file, none).string()};
 }
 
-// Make and Ninja read these in a name, ' ', '#', '$' and ':' behind an escape.
+// Characters that Make and Ninja read in a name; ' ', '#', '$' and ':' need an escape.
 bool is_plain_in_rules(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || static_cast<unsigned char>(c) >= 0x80 ||
          std::string_view("!%()+,-./@_{}~ #$:").find(c) != std::string_view::npos;
 }
 
-// A path as a rule of Make has it, which Ninja reads too. Errors: the two do not read it as one
-// name, or not as this one.
+// The path as a rule of Make spells it, which Ninja reads too. Errors: the two do not read it as
+// this one name.
 Expected<std::string> for_make(const std::string& path, bool target) {
-  // Names in the user's home or in an archive, patterns, and ends of names that Make takes off, are
-  // read otherwise.
+  // Make reads some names otherwise: those in the user's home or in an archive, patterns, and
+  // endings that it strips.
   const size_t first = std::min(path.find_first_not_of("./"), path.size());
   const bool sound = std::ranges::all_of(path, is_plain_in_rules) &&
                      !path.substr(first).starts_with('~') && !path.ends_with(')') &&
@@ -96,7 +97,7 @@ std::optional<FileRoles::Version> FileRoles::version_of(const std::string& path)
 Error FileRoles::models_are_unchanged() const {
   for (const auto& [path, before] : models_) {
     const std::optional<Version> now = version_of(path);
-    // Another file in its place: what was read is whole
+    // Another file took its place, so the one that was read is whole.
     if (!now || now->file != before.file || now->state == before.state) continue;
     return make_error(
         DiagCode::io,

@@ -1,6 +1,6 @@
-// Which files a command reads and which it writes, checked before any work: what is written is no
-// file that is read, and no two are one. Files are the same by device and inode, or, where they do
-// not exist yet, by their folder's and their name: spelling and links do not matter.
+// Checks the files of a command before any work: no file that is written may be one that is read,
+// and no two may be one. Files are the same by device and inode or, where they do not exist yet, by
+// their folder and name: spelling and links do not matter.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -15,20 +15,20 @@ namespace tw {
 
 class FileRoles {
  public:
-  // `what` is for messages: "the model". An empty path is no file; one that is read and does not
-  // exist is left to who reads it.
+  // `what` is for messages: "the model". An empty path is no file. A missing file is left to its
+  // reader.
   void reads(std::string what, std::string path);
-  // With the files beside it that hold its tensors
+  // Adds the model and the files beside it that hold its tensors.
   void reads_model(const std::string& path);
   void reads_target(const std::string& name_or_path);
   void writes(std::string what, std::string path);
-  // Errors: somebody has written into the files of a model since they were named
+  // Errors: somebody has written into a model's files since reads_model().
   Error models_are_unchanged() const;
   Error check() const;
-  // A rule of make: what is written comes from what is read. For Make, Ninja and CMake. Errors: a
-  // name that these would take for another one, or for more than a name
+  // A rule for Make, Ninja and CMake: written files depend on those that are read. Errors: a name
+  // that these tools would take for another one, or for more than a name.
   Expected<std::string> dependencies() const;
-  // What is read, by role and hash. Errors: a file that cannot be read
+  // A line for each file that is read: role and hash. Errors: a file that cannot be read.
   Expected<std::string> hashes() const;
 
  private:
@@ -45,8 +45,8 @@ class FileRoles {
   std::vector<std::pair<std::string, Version>> models_;
 };
 
-// Says now what writing would say after minutes of work; devices such as /dev/full would be
-// replaced by the file.
+// Finds the errors of writing before minutes of work. Refuses devices such as /dev/full, since the
+// file would replace them.
 Error check_writable(const std::string& path);
 
 }  // namespace tw

@@ -1,5 +1,5 @@
-// How a sub-command declares its flags. Hides the CLI11 library, whose headers only flags.cpp and
-// app.cpp see.
+// Declares the flags of a sub-command. Hides the CLI11 library, whose headers only app.cpp,
+// command_tree.cpp and flags.cpp see.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -26,11 +26,11 @@ struct GivenFlag {
 class Flags {
  public:
   explicit Flags(CLI::App& app) : app_(app) {}
-  // The heading in the help of the flags that are declared from here on: "Schedules"
+  // Sets the heading in the help for the flags that follow: "Schedules".
   void group(const std::string& heading) { group_ = heading; }
   void argument(const std::string& name, std::string& value, const std::string& help,
                 bool required = true);
-  // Any number, behind the others
+  // Any number of arguments, behind the others
   void arguments(const std::string& name, std::vector<std::string>& values,
                  const std::string& help);
   void text(const std::string& names, std::string& value, const std::string& kind,
@@ -41,23 +41,24 @@ class Flags {
                   const std::string& kind, const std::string& help);
   // at_least: smaller values are usage errors
   void integer(const std::string& names, int& value, const std::string& help, int at_least = 0);
-  // >= 0
+  // Negative values are usage errors.
   void number(const std::string& names, double& value, const std::string& kind,
               const std::string& help);
   void optional_integer(const std::string& names, std::optional<int>& value,
                         const std::string& help, int at_least = 0);
   void seed(const std::string& names, std::optional<uint64_t>& value, const std::string& help);
   void flag(const std::string& names, bool& value, const std::string& help);
-  // What a command line gave, in the order in which flags are declared, once it is parsed
+  // The flags that a command line gave, in the order of their declaration; to be called after
+  // parsing
   std::function<std::vector<GivenFlag>()> given() const;
-  // All commands with their flags, once they are declared
+  // All commands with their flags; to be called after all are declared
   std::function<CommandTree()> program() const;
 
  private:
   CLI::Option& grouped(CLI::Option* option) const;
 
   CLI::App& app_;
-  std::string group_;  // "": that of --help
+  std::string group_;  // "": the heading of --help
 };
 
 void define_no_check(Flags& flags, bool& value);  // --no-check of the commands that take a library

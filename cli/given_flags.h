@@ -1,4 +1,4 @@
-// What commands are told of a model's inputs: --inputs and --const.
+// The flags about a model's inputs: --inputs and --const.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,11 +11,11 @@ namespace tw {
 
 struct GivenFlags {
   std::string inputs;
-  std::vector<std::string> values;  // "sr=16000", "--const" of each
+  std::vector<std::string> values;  // values of --const: "sr=16000"
 
   void define(Flags& flags);
   Expected<GivenInputs> read() const;
-  std::string file() const;  // that is read; "": none
+  std::string file() const;  // file that --inputs names; "": none
   void reads(FileRoles& files) const;
 };
 

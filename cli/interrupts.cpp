@@ -7,7 +7,7 @@
 namespace tw {
 namespace {
 
-std::atomic<bool>& interrupted() {  // by the user; a handler reaches nothing else
+std::atomic<bool>& interrupted() {  // set by a signal handler, which reaches nothing else
   static std::atomic<bool> flag{false};
   return flag;
 }

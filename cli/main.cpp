@@ -11,8 +11,9 @@
 #include "support/end_signals.h"
 
 namespace {
-// Candidates for a processor reach no file but those that say which machine this is.
-// Drivers of devices need more. A shared library is a file too, in memory.
+// Candidates for a processor are confined: they reach no file but those that tell which machine
+// this is. Their shared library is a file in memory. Drivers of devices need more files, so they
+// are not confined.
 int confined_measure_worker(int argc, char** argv) {
   const bool processor = argc > 2 && *argv[2] != '\0';
   tw::Error error = processor ? tw::confine_self({UINT64_MAX,

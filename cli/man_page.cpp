@@ -3,7 +3,7 @@
 namespace tw {
 namespace {
 
-// Text as troff takes it: no line of it is a request, hyphens are those of the keyboard.
+// Escapes text for troff: no line of it is a request, and hyphens are those of the keyboard.
 std::string plain(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -45,7 +45,7 @@ std::string options_text(const CommandEntry& entry) {
   return text;
 }
 
-// Examples of a footer, without the exit codes, which the page has once.
+// The examples of a footer without the exit codes, which the page has once
 std::string examples_text(const CommandEntry& entry, const std::string& exit_codes) {
   std::string footer = entry.footer;
   if (footer.ends_with(exit_codes)) footer.resize(footer.size() - exit_codes.size());

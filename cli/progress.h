@@ -1,5 +1,5 @@
-// What a long command says while it works: on a terminal one live line with stage, seconds and
-// memory; else (CI, a pipe) a plain line when a stage ends. Always on the error stream.
+// The progress of a long command: on a terminal one live line with stage, seconds and memory; else
+// (CI, a pipe) a plain line when a stage ends. It always goes to the error stream.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -18,8 +18,8 @@ class Progress {
   Progress(const Progress&) = delete;
   ~Progress();  // ends the current stage
 
-  void begin(const std::string& stage);  // ends the one before
-  void detail(const std::string& text);  // what of the stage it is at, on the live line alone
+  void begin(const std::string& stage);  // ends the stage before
+  void detail(const std::string& text);  // shown on the live line alone
   void end();
   // Prints a whole line (or several) without disturbing the live one.
   void print(const std::string& text);

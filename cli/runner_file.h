@@ -1,5 +1,5 @@
-// compile --with-runner: a program beside the library that runs, times and verifies it where there
-// is nothing but the kernel.
+// compile --with-runner: a program beside the library. It runs, times and verifies the library on a
+// machine with nothing but a kernel.
 #pragma once
 #include <string>
 
@@ -12,9 +12,9 @@ struct RunnerFile {
   bool wanted = false;
 
   void define(Flags& flags);
-  // "" where none is wanted
+  // "": none is wanted
   std::string path(const std::string& library) const;
-  std::string line(const std::string& library) const;  // that names it, for the summary
+  std::string line(const std::string& library) const;  // line of the summary that names it
   // Errors: no library is written, or not one that the program could find or load.
   Error check(const CompileOptions& options, const Target& target) const;
 };

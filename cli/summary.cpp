@@ -38,8 +38,8 @@ double calls_of(const CompileReport& r, size_t kernel) {
   return kernel < r.kernel_calls.size() ? static_cast<double>(r.kernel_calls[kernel]) : 1;
 }
 
-// A line a kernel: what became of its schedule, its time where that was measured, and its share of
-// all that were.
+// A line for each kernel: the fate of its schedule, its time if that was measured, and its share of
+// all measured times
 std::string schedule_lines(const CompileReport& r, int64_t tuned_since, int columns) {
   if (!r.schedules_in_use) return "";
   std::array<int, kBecameCount> counts{};
@@ -80,7 +80,7 @@ std::string schedule_lines(const CompileReport& r, int64_t tuned_since, int colu
   return text;
 }
 
-// The arena as a function of the sizes, where a person can read it.
+// The arena as a function of the sizes, if people can read it; else the header has it.
 std::string arena_formula(const CompileReport& r) {
   if (as_const(r.arena_bytes)) return "";
   const std::string text = to_string(r.arena_bytes, r.symbol_names);
@@ -99,7 +99,7 @@ std::string arena_line(const CompileReport& r) {
          arena_formula(r);
 }
 
-// Of a library for several processors.
+// The programs of a library for several processors
 std::string path_lines(const CompileReport& r) {
   std::string text;
   for (size_t i = 0; i < r.paths.size() && r.paths.size() > 1; ++i) {
@@ -111,7 +111,7 @@ std::string path_lines(const CompileReport& r) {
   return text;
 }
 
-// What a program needs for the object, besides its tensors.
+// The memory that a program needs for the object, besides its tensors
 std::string object_lines(const CompileReport& r) {
   if (!r.object) return "";
   Sizes sizes = r.example;
@@ -123,7 +123,8 @@ std::string object_lines(const CompileReport& r) {
          format_bytes(r.object->written) + ", arena " + format_bytes(arena) + "\n";
 }
 
-// Weights that have got larger by their order in memory, not by the alignment of small ones alone.
+// A note on weights that are larger because of their order in memory, not of the alignment of small
+// ones alone
 std::string growth_line(const CompileReport& r, bool for_size) {
   constexpr uint64_t kAlignment = 4096;
   if (r.weight_bytes <= r.constant_bytes + r.constant_bytes / 20 + kAlignment) return "";

@@ -1,4 +1,4 @@
-// What compile says of a library or an object at its end.
+// The summary of a library or an object at the end of compile.
 #pragma once
 #include <string>
 

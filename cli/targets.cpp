@@ -22,7 +22,7 @@ std::vector<std::string> shared_dirs(const char* variable, const char* name) {
   std::error_code none;
   const fs::path program = fs::read_symlink("/proc/self/exe", none);
   const fs::path folder = program.parent_path();
-  if (!none)  // of an installed program, which is in bin, and of one of the build tree
+  if (!none)  // installed programs are in bin, those of a build tree are not
     for (const fs::path& base : {folder.parent_path(), folder})
       dirs.push_back((base / "share/tilewright" / name).string());
   std::erase_if(dirs, [](const std::string& dir) {

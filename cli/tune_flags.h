@@ -1,4 +1,4 @@
-// What the flags of tune and of compile --tune mean.
+// Values of flags that tune and compile --tune share.
 #pragma once
 #include <optional>
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace tw {
 
-// Of --log, or the user's own. Error: neither is there.
+// The path in --log, or the user's own log. Error: there is neither.
 Expected<std::string> tuning_log(const std::string& flag);
 inline constexpr const char* kNoTuning = "off";
-// "one-shot" -> 0, "one-shot:16" -> 16: so many measurements of each kernel. Nothing: another text,
-// or no number that can be meant.
+// "one-shot" -> 0, "one-shot:16" -> 16: the number of measurements of each kernel. nullopt: another
+// text, or a number that is too large.
 std::optional<int> one_shot_from_text(const std::string& text);
 double seconds_from_text(const std::string& text);  // "90", "90s", "10m", "1.5h"; 0: not a time
 

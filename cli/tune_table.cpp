@@ -56,7 +56,7 @@ std::string kernels_text(size_t count) {
   return std::to_string(count) + (count == 1 ? " kernel" : " kernels");
 }
 
-// Of the whole network, as far as it is known.
+// A summary of the whole network, as far as it is known
 std::string totals(const NetworkTuner& tuner) {
   const size_t count = tuner.task_count(), reached = tuner.reached();
   const double now = tuner.network_seconds(), first = tuner.first_seconds();

@@ -1,5 +1,5 @@
-// What tune shows while it works: a live table on a terminal, a line a round elsewhere, JSON lines
-// with --json.
+// The display of a running tune: a live table on a terminal, a line for each round elsewhere, JSON
+// lines with --json.
 #pragma once
 #include <array>
 #include <condition_variable>
@@ -16,26 +16,27 @@
 
 namespace tw {
 
-// Largest share of the network's time first, in so many columns; rows: at most so many, 0: all.
+// Largest share of the network's time first. rows: at most so many; 0: all
 std::string tune_table(const NetworkTuner& tuner, const Peaks& peaks, int columns = kPlainColumns,
                        size_t rows = 0);
 struct StoryShare {
   size_t kernels = 0;
-  double time = 0;  // of the network's, by the best times
+  double time = 0;  // share of the network's time, by the best times
 };
-// By what became of them; "better point found: 5 kernels, 61.2 % of the time; ..".
+// Shares of kernels, by what became of them: "better point found: 5 kernels, 61.2 % of the time;
+// .."
 std::array<StoryShare, kBecameCount> shares_of(const NetworkTuner& tuner);
 std::string to_string(const std::array<StoryShare, kBecameCount>& shares);
-// Seconds of a run whose kernels are as fast as arithmetic and memory allow, or as they are where
-// they are faster; 0: the peaks are not known.
+// Seconds of a run whose kernels are as fast as arithmetic and memory allow, or as they are if they
+// are faster; 0: the peaks are not known
 double least_seconds(const NetworkTuner& tuner, const Peaks& peaks);
 std::string to_win_text(const NetworkTuner& tuner, const Peaks& peaks);  // "": not known
-// Of one task: {"task", "name", "calls", "seconds", "default_seconds", "share", "gflops", "peak",
-// "trials", "known", "illegal", "became"}; with `curve` the best so far by trial too
+// JSON of one task: {"task", "name", "calls", "seconds", "default_seconds", "share", "gflops",
+// "peak", "trials", "known", "illegal", "became"}; with `curve` also the best so far by trial
 Json tune_json(const NetworkTuner& tuner, size_t task, const Peaks& peaks, bool curve = false);
 
-// What a live line says of the rest: "18 s left", or "" where nobody knows. trials: the limit, 0:
-// none; done: those made in `searched` seconds.
+// The rest of a search for the live line: "18 s left"; "": not known. trials: the limit; 0: none.
+// done: trials made in `searched` seconds
 std::string rest_text(const TuneBudget& budget, int trials, int done, double searched);
 
 class TuneView {
@@ -47,10 +48,10 @@ class TuneView {
   ~TuneView() { finish(); }
   void begins(size_t task);
   void ends(size_t task);
-  void finish();  // the live lines are gone
+  void finish();  // removes the live lines
 
  private:
-  // The line that moves: time, what is left, the kernel at work
+  // The live line: time, rest, the kernel at work
   std::string status() const;
   void redraw(const std::string& table);
   void tick();
@@ -60,7 +61,7 @@ class TuneView {
   const TuneBudget& budget_;
   const int trials_;
   const bool quiet_;
-  const double start_;  // of the search
+  const double start_;  // begin of the search
   std::mutex mutex_;    // guards everything below and the stream
   std::condition_variable wake_;
   std::string at_work_;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kCheckNumbers = 74;  // columns of check_table behind the name
 
-// Where the time went.
+// The seconds before, in and behind the search
 std::string time_text(const TuneOutcome& outcome) {
   std::string text = format_seconds(outcome.seconds);
   if (outcome.limit > 0) text += " of " + format_seconds(outcome.limit);

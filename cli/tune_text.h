@@ -1,4 +1,4 @@
-// What tune and compile --tune say of their results.
+// Text and JSON for the results of tune and compile --tune.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,7 +9,8 @@
 
 namespace tw {
 
-// "measured again: 5 gains stand, 2 do not; 3 were not, for want of time"; "": nothing to say
+// "measured again: 5 gains stand, 2 do not; for want of time not measured again: 3 gains"; "":
+// nothing to say
 std::string to_string(const ConfirmedRecords& confirmed);
 Json tuned_json(const TunedNetwork& tuned, bool curves);
 // The table, why the search stopped, and where the time went.
@@ -18,12 +19,13 @@ std::string tuned_text(const TunedNetwork& tuned, int columns);
 Json to_json(const Comparison& proof);
 // "14.10 ms by default, 13.50 ms tuned: 1.04 x (1.02 .. 1.06)"
 std::string proof_text(const Comparison& proof);
-// Notes of a compile that tunes: what was seen and what was left out.
+// Notes of a compile that tunes: its results, and kernels that failed or were not reached
 std::vector<std::string> tuning_notes(const TunedCompileReport& tuned, double limit);
 
 Json to_json(const CheckedKernel& kernel);
-// A line a kernel: the ratio over the processes, that of the default schedule to itself, whether
-// the rank is the same in all, and how many kernels take their default.
+// A line for each kernel: the ratio over the processes, the ratio of the default schedule to
+// itself, and a mark if the rank changes. The last line counts kernels that keep their rank, and
+// those that take the default.
 std::string check_table(const std::vector<CheckedKernel>& kernels, int columns = kPlainColumns);
 
 }  // namespace tw

@@ -1,4 +1,4 @@
-// How a tuning looks while it works.
+// Shows a running tuning on the console.
 #pragma once
 #include <optional>
 

@@ -13,10 +13,10 @@ namespace tw {
 namespace {
 
 constexpr uint64_t kMostFile = uint64_t{8} << 30;
-constexpr double kGigabytes = 8, kSeconds = 600;            // by default
-constexpr double kMostGigabytes = 1e6, kMostSeconds = 1e8;  // that a flag may say
+constexpr double kGigabytes = 8, kSeconds = 600;            // defaults
+constexpr double kMostGigabytes = 1e6, kMostSeconds = 1e8;  // most that a flag may say
 
-// What the program and the C library look into: shared libraries, the processor, the limits.
+// Paths that the program and the C library read: shared libraries, the processor, the limits
 constexpr const char* kSystem[] = {
     "/usr",          "/lib",         "/lib64",       "/etc/ld.so.cache",
     "/dev/null",     "/dev/urandom", "/proc/self",   "/proc/cpuinfo",

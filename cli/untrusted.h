@@ -1,4 +1,4 @@
-// --untrusted: a command's work on a stranger's file, in a process that can do little.
+// --untrusted: does a command's work on a stranger's file in a process that can do little.
 #pragma once
 #include <optional>
 
@@ -12,16 +12,16 @@ struct UntrustedFlags {
   bool on = false;
   double gigabytes = kNotGiven, seconds = kNotGiven;
   void define(Flags& flags);
-  Error check() const;  // limits that are none, or that nothing is held to
+  Error check() const;  // Errors: a limit out of range, or without --untrusted
 };
 
 struct Confined {
-  std::optional<int> code;                // of the process that did the work, when this is not it
-  std::optional<TemporaryFolder> folder;  // for the work's temporary files; to be kept meanwhile
+  std::optional<int> code;                // exit code of the child that did the work; nullopt: none
+  std::optional<TemporaryFolder> folder;  // holds temporary files of the work: keep it meanwhile
 };
-// What the command reads and writes: files, or folders with all in them; "" is none. Says on the
-// error stream what the work is held to. Without --untrusted: limits are refused. Called before any
-// thread begins and any file is looked into.
+// Confines the command to the files that it reads and writes, and to whole folders; "" is no file.
+// Tells the limits on the error stream. Without --untrusted, limits are refused. Must be called
+// before any thread begins and any file is looked into.
 Expected<Confined> confined(const UntrustedFlags& flags, std::vector<std::string> reads,
                             std::vector<std::string> writes, Console& console);
 std::string folder_of(const std::string& file);  // "." for a mere name, "" for none

@@ -1,4 +1,4 @@
-// What this program is, and what it is made of.
+// The version of this program, and of its parts.
 #pragma once
 #include <string>
 

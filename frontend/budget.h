@@ -1,5 +1,4 @@
-// What a compiled model may need: the map `budget` of a YAML file, which can be a target's
-// description.
+// Budgets of compiled models: the map `budget` of a YAML file, which may also describe a target.
 #pragma once
 #include <array>
 #include <optional>
@@ -19,8 +18,8 @@ enum class Budgeted { artifact_bytes, weight_bytes, arena_bytes, error, p50_ms, 
 struct BudgetedName {
   Budgeted what;
   const char* name;
-  bool bytes;     // the number is a size
-  bool measured;  // on a run of the library
+  bool bytes;     // the number is a size in bytes
+  bool measured;  // a run of the library measures it
 };
 constexpr std::array<BudgetedName, 6> kBudgeted = {{
     {Budgeted::artifact_bytes, "artifact_bytes", true, false},
@@ -38,12 +37,13 @@ struct BudgetLimit {
 };
 using Budget = std::vector<BudgetLimit>;  // in the order of kBudgeted
 
-// Of the YAML file. `required`: a file without a budget is an error, else it has no limits.
+// Reads the budget of a YAML file. If the file has none, that is an error if `required`, else there
+// are no limits.
 Expected<Budget> load_budget(const std::string& file, bool required);
-// The map itself; what is wrong with it is added to `problems`.
+// Reads the map itself, and adds what is wrong with it to `problems`.
 Budget read_budget(const YAML::Node& node, const std::string& file, std::vector<Diag>& problems);
 
-// "32768", "32KiB", "1MiB", "2GiB"; nullopt: no size, or one above 2^40
+// "32768", "32KiB", "1MiB", "2GiB"; nullopt if the text is no size, or one above 2^40
 std::optional<int64_t> size_from_text(const std::string& text);
 
 }  // namespace tw

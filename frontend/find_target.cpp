@@ -1,5 +1,5 @@
-// Where descriptions are found by name, and what one that says nothing of its core's rates takes
-// from another.
+// Look-up of target descriptions by name, and the rates of a core that a description does not give
+// itself.
 #include <llvm/ADT/StringExtras.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@ Expected<Target> read_target(const std::string& file) {
   return parse_target(std::string(mapped->text().substr(0, kMaxDescription + 1)), file);
 }
 
-// A target with features that the description of its cpu lacks is another chip, named after the
-// nearest one that LLVM, or who wrote it, knew.
+// True if the description's rates hold for the target. A target with features that its cpu's
+// description lacks is another chip: LLVM, or the author, named it after the nearest known one.
 bool has_rates_of(const Target& description, const Target& target) {
   if (description.arch() != target.arch() || description.vector_bits != target.vector_bits)
     return false;
@@ -28,8 +28,8 @@ bool has_rates_of(const Target& description, const Target& target) {
           std::ranges::includes(description.features, target.features));
 }
 
-// The rates of the description in config_dirs that is named like the cpu or lists it. A file that
-// is no description is nobody's: 'tilewright targets' tells.
+// The rates of the description in config_dirs that is named like the cpu or lists it. Files that
+// are no descriptions are skipped here; 'tilewright targets' reports them.
 CoreRates rates_of_cpu(const Target& target, const std::vector<std::string>& config_dirs) {
   std::vector<std::string> names = list_targets(config_dirs);
   if (!target_file(target.cpu, config_dirs).empty()) names = {target.cpu};
@@ -45,7 +45,7 @@ CoreRates rates_of_cpu(const Target& target, const std::vector<std::string>& con
   return {};
 }
 
-// What keeps `wider` from running beside the most general one of a library; "": nothing.
+// The reason why `wider` cannot stand beside the most general description of a library; "": it can.
 std::string misfit(const Target& general, const Target& wider, const std::string& triple) {
   if (!wider.isa.empty()) return "has an isa of its own";
   if (!wider.devices.empty()) return "has devices";
@@ -57,7 +57,6 @@ std::string misfit(const Target& general, const Target& wider, const std::string
   return "";
 }
 
-// The descriptions that a library for several processors lists.
 Expected<Target> with_isa(const Target& listed, const std::string& file,
                           const std::vector<std::string>& config_dirs) {
   std::vector<Target> all;

@@ -1,4 +1,4 @@
-// The machine that this runs on as a Target, by LLVM's queries and sysfs.
+// Description of this machine as a Target, from LLVM's queries and sysfs.
 #include <llvm/ADT/StringMap.h>
 #include <llvm/Support/Threading.h>
 #include <llvm/TargetParser/Host.h>
@@ -14,7 +14,6 @@
 namespace tw {
 namespace {
 
-// A line of a small file; empty when it cannot be read.
 std::string read_line(const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -22,7 +21,7 @@ std::string read_line(const std::string& path) {
   return line;
 }
 
-// "32K", "1024K", "32M" in bytes; 0 when it is none of these.
+// "32K", "1024K" or "32M" in bytes; 0 for other texts.
 int64_t parse_cache_size(const std::string& text) {
   int64_t value = 0;
   size_t i = 0;

@@ -12,10 +12,9 @@ namespace tw {
 namespace {
 
 constexpr size_t kMostChannels = 4096;
-constexpr int64_t kMostPixels = int64_t{1} << 16;  // of a side
+constexpr int64_t kMostPixels = int64_t{1} << 16;  // limit of a side
 constexpr const char* kKeys = "dtype, layout, size, fit, fill, place, channels, mean, scale, std";
 
-// The keys of one input's form.
 class FormReader {
  public:
   explicit FormReader(std::string input) : input_(std::move(input)) {}
@@ -41,7 +40,6 @@ class FormReader {
                          {}});
   }
 
-  // One of some words.
   template <class Value>
   void read_word(const std::string& key, const YAML::Node& node, Value& value,
                  const std::vector<std::pair<std::string, Value>>& words) {

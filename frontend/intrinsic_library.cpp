@@ -12,7 +12,7 @@
 
 namespace tw {
 
-// Written by runtime/embed.cmake
+// runtime/embed.cmake writes this table.
 extern const std::vector<EmbeddedFile> kIntrinsicFiles;
 
 namespace {
@@ -28,7 +28,8 @@ std::vector<Intrinsic> read(const EmbeddedFile& file) {
   return std::move(*list);
 }
 
-// Of an architecture, or of a device's driver. A file is read when it is first asked for.
+// The instructions of an architecture, or of a device's driver. A file is read when it is first
+// needed.
 const std::vector<Intrinsic>& library(std::string_view of) {
   static std::mutex mutex;
   static std::map<std::string_view, std::vector<Intrinsic>> all;
@@ -41,7 +42,8 @@ const std::vector<Intrinsic>& library(std::string_view of) {
   return found->second;
 }
 
-// A chip of compute capability 9.0, "sm_90a", does what one of 8.0 does, "sm_80".
+// The number of a compute capability, "sm_90a" -> 90. A chip does what chips with smaller numbers
+// do.
 std::optional<int> capability(std::string_view feature) {
   int number = 0;
   if (!feature.starts_with("sm_")) return std::nullopt;

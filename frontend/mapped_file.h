@@ -24,7 +24,7 @@ class MappedFile {
 
   // Errors (code io) name `path`: missing, unreadable, not a regular file.
   static Expected<std::shared_ptr<const MappedFile>> open(const std::string& path);
-  // Takes over an open descriptor; `path` is only for messages.
+  // Takes over an open descriptor; `path` is for messages.
   static Expected<std::shared_ptr<const MappedFile>> adopt(int descriptor, const std::string& path);
 
  private:
@@ -32,7 +32,7 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-// A range of a mapping; offset and size must be inside.
+// A range of a mapping. offset and size must lie inside.
 Blob blob_of(std::shared_ptr<const MappedFile> file, uint64_t offset, uint64_t size);
 
 }  // namespace tw

@@ -16,8 +16,8 @@
 namespace tw {
 namespace {
 
-// Of some 150 x86 features those that change the code of kernels or belong to the x86-64-v2, -v3,
-// -v4 levels. Others (virtual machines, key lockers, processor controls) would only narrow the
+// The x86 features, of some 150, that change the code of kernels or belong to the levels x86-64-v2,
+// -v3 and -v4. Others (virtual machines, key lockers, processor controls) would only narrow the
 // machines that an artifact runs on.
 constexpr const char* kUsefulX86[] = {"amx-bf16",
                                       "amx-complex",
@@ -105,7 +105,8 @@ std::vector<std::string> all_cpus(Arch arch) {
   return out;
 }
 
-// LLVM keeps no list of x86 features for others: what its processors have, and what kernels use.
+// LLVM exports no list of x86 features. This one has those of its processors, and those that
+// kernels use.
 const std::set<std::string, std::less<>>& all_x86_features() {
   static const auto features = [] {
     std::set<std::string, std::less<>> all(std::begin(kUsefulX86), std::end(kUsefulX86));

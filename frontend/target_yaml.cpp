@@ -1,5 +1,5 @@
-// Target descriptions in YAML, read strictly: an unknown, repeated or badly typed key is an error
-// with its line and column. Every key is explained in docs/reference/targets.md.
+// Reader of target descriptions in YAML. It is strict: an unknown, repeated or badly typed key is
+// an error with line and column. docs/reference/targets.md explains every key.
 #include <llvm/ADT/StringExtras.h>
 #include <yaml-cpp/yaml.h>
 
@@ -24,7 +24,7 @@ namespace tw {
 namespace {
 
 constexpr int kMaxCores = 4096;
-constexpr int kMicroRegisters = 8;  // of 128 bits: the 32 single ones, four by four
+constexpr int kMicroRegisters = 8;  // 32 single registers, four by four in 128 bits
 constexpr std::string_view kTriples[] = {"x86_64-linux-gnu",
                                          "aarch64-linux-gnu",
                                          "aarch64-linux-android",
@@ -43,7 +43,7 @@ Location location(const std::string& file, const YAML::Mark& mark) {
   return mark.is_null() ? Location{file, 0, 0} : Location{file, mark.line + 1, mark.column + 1};
 }
 
-constexpr size_t kMostIsa = 8;  // descriptions that a library has code for
+constexpr size_t kMostIsa = 8;  // descriptions in a library for several processors
 
 std::string number_text(double value) {
   std::array<char, 32> text{};
@@ -51,7 +51,7 @@ std::string number_text(double value) {
   return {text.data(), end};
 }
 
-// "2.2GHz" -> 2.2e9; nothing where no number is in front, or what follows is no unit.
+// "2.2GHz" -> 2.2e9; nullopt if the text does not begin with a number, or the rest is no unit.
 std::optional<double> without_unit(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -130,7 +130,7 @@ class Reader {
   void read_axes(const YAML::Node& node, Target& t);
   void read_scopes(const YAML::Node& node, Target& t);
   void read_intrinsics(const YAML::Node& node, Target& t) { read_instructions(node, t, 5); }
-  // A device's features and rates are the device's
+  // Features and rates of instructions belong to the device itself
   void read_device_intrinsics(const YAML::Node& node, Target& t) { read_instructions(node, t, 3); }
   void read_instructions(const YAML::Node& node, Target& t, size_t needed);
   void read_without_intrinsics(const YAML::Node& node, Target& t);
@@ -139,7 +139,7 @@ class Reader {
   PairRule pair_rule(const YAML::Node& node);
   std::vector<std::string> words(const YAML::Node& node, const char* what);
   void read_devices(const YAML::Node& node, Target& t);
-  // It is about models, and no part of the chip: load_budget gives it
+  // A budget belongs to models, not to the chip: load_budget returns it
   void check_budget(const YAML::Node& node, Target&) { read_budget(node, file_, problems); }
   void read_device_features(const YAML::Node& node, Target& t);
   void read_isa(const YAML::Node& node, Target& t);
@@ -168,7 +168,7 @@ class Reader {
 
   std::string file_;
   std::set<std::string> seen_;  // top-level keys
-  // Checked when the architecture is known
+  // Checked once the architecture is known
   std::vector<YAML::Node> cpu_, feature_nodes_;
   YAML::Node intrinsics_, without_;
 };
@@ -319,7 +319,8 @@ void Reader::read_rates(const YAML::Node& node, Target& t) {
       t);
 }
 
-// Keys of a group stand in a map of their own, in its place. read: the value of one.
+// Keys of rates. Those of a group stand in a map of their own, at the group's place. `read` reads
+// the value of one.
 template <class RateKeys, class Read>
 std::vector<Reader::Key> Reader::rate_keys(const RateKeys& rates, const Read& read) {
   const auto one = [&read](const auto& rate) {
@@ -424,8 +425,8 @@ void Reader::read_parameters(const YAML::Node& node, Target& t) {
   }
 }
 
-// A list of maps that each have the first `needed` of the keys and may have the others; their
-// values, perhaps undefined, come in the order of the keys.
+// Reads a list of maps. Each has the first `needed` keys and may have the others. `read` gets the
+// values in the order of the keys; missing ones are undefined.
 void Reader::read_list(const YAML::Node& node, const char* what,
                        const std::vector<const char*>& keys, size_t needed,
                        const std::function<void(const std::vector<YAML::Node>&)>& read) {
@@ -484,7 +485,7 @@ std::vector<std::string> Reader::words(const YAML::Node& node, const char* what)
   return all;
 }
 
-// One line or a list of lines.
+// Reads one line or a list of lines.
 EmitCalls Reader::emit(const YAML::Node& node, const char* key) {
   std::vector<std::string> lines = node.IsSequence() ? words(node, key)
                                                      : std::vector{scalar(node, key)};
@@ -500,7 +501,7 @@ PairRule Reader::pair_rule(const YAML::Node& node) {
   return rule.value_or(PairRule::in_order);
 }
 
-// The first `needed` keys must be there.
+// Reads a list of instructions. The first `needed` keys must be present.
 void Reader::read_instructions(const YAML::Node& node, Target& t, size_t needed) {
   const auto read = [&](const std::vector<YAML::Node>& v) {
     Intrinsic i;
@@ -526,13 +527,13 @@ void Reader::read_instructions(const YAML::Node& node, Target& t, size_t needed)
     for (const Buffer& buffer : kernel->buffers) parameters.push_back(buffer.name);
     if (!i.scopes.empty() && i.scopes.size() != parameters.size())
       problem(v[5], "scopes must be one for each parameter of the semantics");
-    // No call takes what only gets a result.
+    // A call does not take a parameter that only gets a result.
     for (const StoreRef& store : stores_of(kernel->body)) {
       const std::string& result = kernel->buffer(store->buffer).name;
       if (store->combiner == Combiner::none && !takes(i.emit, result))
         std::erase(parameters, result);
     }
-    const bool copies = i.emit == "async";  // what it copies is what a stage says
+    const bool copies = i.emit == "async";  // a stage says what is copied
     if (Error error = joinErrors(
             joinErrors(i.emit.empty() || copies ? Error::success() : check_emit(i.emit, parameters),
                        check_emit(i.setup, {})),
@@ -556,7 +557,8 @@ void Reader::read_without_intrinsics(const YAML::Node& node, Target& t) {
   without_ = node;
 }
 
-// Those of the features join the description's own, which need features of the target.
+// Checks the description's own instructions against the target's features, and adds the shipped
+// ones.
 void Reader::check_intrinsics(Target& t) {
   for (const Intrinsic& i : t.intrinsics)
     for (const std::string& feature : i.features)
@@ -612,7 +614,7 @@ Target Reader::read(const YAML::Node& root) {
       problem(feature_nodes_[i], "unknown feature '" + t.features[i] + "' for " + arch_name(arch),
               {"LLVM's names for it that are most like this, without '+': " +
                llvm::join(like_feature(arch, t.features[i]), ", ")});
-  // A microcontroller's follow from its cpu
+  // A microcontroller's features follow from its cpu
   if (seen_.count("features")) t.features = normal_features(arch, t.features);
   else if (!is_microcontroller(t.triple)) t.features = cpu_features(arch, t.cpu);
   if (!seen_.count("vector_bits")) t.vector_bits = default_vector_bits(arch, t.features);

@@ -1,5 +1,5 @@
-// An immutable range of bytes that somebody (a mapped model file, a folded constant) keeps alive.
-// Maybe unaligned.
+// An immutable range of bytes. Its owner, such as a mapped model file or a folded constant, keeps
+// them alive. The bytes may be unaligned.
 #pragma once
 #include <cstddef>
 #include <memory>

@@ -11,8 +11,8 @@ bool has_any(const Target& target, std::initializer_list<const char*> features) 
   return std::ranges::any_of(features, [&](const char* f) { return target.has(f); });
 }
 
-// The rules in docs/reference/targets.md. Matrix registers are what the chips have in common that
-// have two units of 512 bits behind slow outer caches.
+// The rules of docs/reference/targets.md. Matrix registers (amx-tile) mark the chips with two
+// 512-bit units behind slow outer caches.
 CoreRates usual_rates(const Target& target) {
   const bool wide = target.vector_bits >= 512, server = wide && target.has("amx-tile");
   const double lanes = target.lanes(4), units = wide && !server ? 1 : 2;
@@ -31,7 +31,7 @@ CoreRates usual_rates(const Target& target) {
   return r;
 }
 
-// Those that follow from the multiply-adds of f32; 0: it has no instruction for them.
+// Rates that follow from the f32 multiply-adds. 0: the target has no instruction for the type.
 CoreRates rates_by_type(const Target& target, double f32) {
   CoreRates r;
   r.f64 = f32 / 2;
@@ -39,7 +39,7 @@ CoreRates rates_by_type(const Target& target, double f32) {
   r.i8 = has_any(target, {"avx512vnni", "avxvnni", "dotprod"}) ? 4 * f32 : r.i16;
   if (has_any(target, {"avx512bf16", "bf16"})) r.bf16 = 2 * f32;
   if (has_any(target, {"avx512fp16", "fullfp16"})) r.f16 = 2 * f32;
-  // A tile is multiplied in sixteen cycles, in which the vectors of two units make 512 products
+  // A tile product takes sixteen cycles. In that time two vector units make 512 products.
   if (target.has("amx-int8")) r.i8 = 32 * f32;
   if (target.has("amx-bf16")) r.bf16 = 16 * f32;
   if (target.has("amx-fp16")) r.f16 = 16 * f32;
@@ -55,7 +55,7 @@ double CoreRates::multiply_adds(DType operand) const {
                      : operand == DType::i8 || operand == DType::u8   ? i8
                      : operand == DType::i16 || operand == DType::u16 ? i16
                                                                       : f32;
-  return own > 0 ? own : f32;  // halves become f32 first
+  return own > 0 ? own : f32;  // half floats are widened to f32 first
 }
 
 CoreRates with_defaults(CoreRates rates, const CoreRates& defaults) {

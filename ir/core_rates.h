@@ -1,6 +1,6 @@
-// What a core of a processor does in a cycle, as its description says it: docs/reference/targets.md
-// has the keys. Choices read core_rates(target), where what is not said follows from vectors and
-// features.
+// Work that one processor core does in a cycle, as its target description states it.
+// docs/reference/targets.md lists the keys. Code that makes choices reads core_rates(target), which
+// fills unstated rates in from the vectors and features.
 #pragma once
 #include <array>
 #include <string>
@@ -12,27 +12,28 @@ namespace tw {
 
 struct Target;
 
-// 0: not said
+// A rate of 0 is not stated.
 struct CoreRates {
-  double clock = 0;                                             // cycles a second
-  double f32 = 0, f64 = 0, bf16 = 0, f16 = 0, i8 = 0, i16 = 0;  // multiply-adds a cycle, by operand
-  double loads = 0, stores = 0;  // of the widest vectors a cycle, in the first-level cache
-  // Bytes a cycle that one core alone reads of weights, by where they lie
+  double clock = 0;  // cycles a second
+  // Multiply-adds a cycle, by operand type
+  double f32 = 0, f64 = 0, bf16 = 0, f16 = 0, i8 = 0, i16 = 0;
+  double loads = 0, stores = 0;  // vectors of the widest kind a cycle, first-level cache
+  // Bytes of weights a cycle that one core alone reads, by where the weights lie
   double l2_bytes = 0, l3_bytes = 0, memory_bytes = 0;
-  double tensor_bytes = 0;  // a cycle, of what one kernel writes and the next one reads
-  // Elements a cycle of f32 additions whose operands and results go through the first two caches,
-  // which the transforms of Winograd and Strassen consist of
+  double tensor_bytes = 0;  // bytes a cycle that one kernel writes and the next one reads
+  // f32 additions a cycle, in elements, whose operands and results go through the first two caches.
+  // The transforms of Winograd and Strassen consist of them.
   double sums = 0;
-  double scattered = 0;  // cycles that an element costs where neighbours are stored apart
-  double fork_join = 0;  // seconds that sharing a loop among threads costs
-  // LLVM's names of other processors that have these rates where their descriptions say nothing
+  double scattered = 0;  // cycles an element costs where its neighbours are stored apart
+  double fork_join = 0;  // seconds it costs to share a loop among threads
+  // LLVM's names of other processors with these rates; used where their descriptions state none
   std::vector<std::string> cpus;
 
   double multiply_adds(DType operand) const;
   bool operator==(const CoreRates&) const = default;
 };
 
-// Keys of `rates`, in the order in which they are printed; those of a group stand together.
+// Keys of `rates` in print order. The keys of a group are adjacent.
 struct CoreRateKey {
   const char *group, *name;  // group "": none
   double CoreRates::* rate;
@@ -56,11 +57,11 @@ inline constexpr std::array kCoreRateKeys = {
     CoreRateKey{"", "fork_join", &CoreRates::fork_join},
 };
 
-// What the first says, then what the second does. Not `cpus`.
+// `rates`, with the unstated ones taken from `defaults`. `cpus` is not merged.
 CoreRates with_defaults(CoreRates rates, const CoreRates& defaults);
-// Of the target's description, and what follows from its vectors and features.
+// The rates of the target's description, completed from its vectors and features
 CoreRates core_rates(const Target& target);
-// Multiply-adds of the target's widest vectors of f32 that start in a cycle.
+// Multiply-adds of the target's widest f32 vectors that start in a cycle
 double vector_products(const Target& target);
 
 }  // namespace tw

@@ -1,22 +1,22 @@
-// How passes ask what a choice costs: analytic in passes, measured in autotune, injected by the
-// driver.
+// The interface through which passes ask for the cost of a choice. Passes have an analytic oracle,
+// autotune has a measured one, and the driver injects either.
 #pragma once
 #include "ir/target.h"
 
 namespace tw {
 
-// What a kernel does, as the pass that asks counts it.
+// The work of a kernel, as the asking pass counts it
 struct WorkEstimate {
-  double vector_ops = 0;  // multiply-adds of the widest vectors, lanes of padding included
-  double efficiency = 1;  // of one such operation a cycle that this kind of kernel reaches
-  double bytes = 0;       // streamed
-  double scattered = 0;   // elements that are moved one by one, as between layouts
+  double vector_ops = 0;  // multiply-adds of the widest vectors, padding lanes included
+  double efficiency = 1;  // operations of that kind that the kernel reaches a cycle
+  double bytes = 0;       // streamed bytes
+  double scattered = 0;   // elements moved one by one, for example between layouts
 };
 
 class CostOracle {
  public:
   virtual ~CostOracle() = default;
-  // Estimated seconds of one run on one core.
+  // Estimated seconds of one run on one core
   virtual double seconds(const WorkEstimate& work, const Target& target) const = 0;
 };
 

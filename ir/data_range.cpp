@@ -29,7 +29,7 @@ DataRange of_type(DType t) {
   return is_int(t) && dtype_bytes(t) < 8 ? DataRange{lowest_of(t), highest_of(t)} : kAny;
 }
 
-// In what is divided by the divisor, and what remains of it.
+// Quotient and remainder have no known range for a divisor that may be below 1.
 DataRange quotient(const DataRange& a, const DataRange& by) {
   if (by.least < 1) return kAny;
   return {std::min<int64_t>(floor_div_int(a.least, by.least), 0),
@@ -63,7 +63,7 @@ std::optional<DataRange> of_binary(const expr::Binary& e) {
     }
     case BinaryOp::mul:
       if (both || as_const(e.a) || as_const(e.b)) return product_range(a, b);
-      return e.a->data ? a : b;  // a stride is a size: the product is one of indices
+      return e.a->data ? a : b;  // the other factor is a stride, so the product is an index
     case BinaryOp::min: return DataRange{std::min(a.least, b.least), std::min(a.most, b.most)};
     case BinaryOp::max: return DataRange{std::max(a.least, b.least), std::max(a.most, b.most)};
     case BinaryOp::div:

@@ -37,8 +37,7 @@ std::vector<NamedDim> free_dims(const std::vector<TensorSpec>& inputs) {
   return list;
 }
 
-// The dimension at INPUT[AXIS]; "" where the text does not have that form, or there is no such
-// input.
+// The dimension at INPUT[AXIS]; "" where the text does not have that form or names no input
 Expected<std::string> dim_by_place(std::string_view text, const std::vector<TensorSpec>& inputs) {
   const size_t open = text.rfind('[');
   if (!text.ends_with("]") || open == std::string_view::npos) return std::string();
@@ -91,7 +90,7 @@ std::string with_names(std::string_view text, const SymbolNames& names) {
   std::string out;
   for (size_t i = 0, end = 0; i < text.size(); i = end) {
     for (end = i; end < text.size() && inner(text[end]);) ++end;
-    while (end > i && text[end - 1] == '.') --end;  // of a sentence
+    while (end > i && text[end - 1] == '.') --end;  // the full stop of a sentence
     if (end == i) {
       out += text[end++];
       continue;
@@ -108,7 +107,7 @@ Error with_names(Error error, const SymbolNames& names) {
       diag.message = with_names(diag.message, names);
       for (std::string& note : diag.notes) note = with_names(note, names);
     }
-    return Error(std::move(own));  // of the type that it had
+    return Error(std::move(own));  // keeps the error's type
   });
 }
 

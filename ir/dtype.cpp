@@ -40,7 +40,7 @@ consteval bool in_order() {
 }
 static_assert(in_order(), "rows are in the order of DType");
 
-// By DType, from f8e4m3fn on; f8e8m0 has a row only for the order.
+// Indexed by DType from f8e4m3fn on. The row of f8e8m0 only keeps the order.
 constexpr std::array<SmallFloat, 6> kSmallFloats = {{
     {3, 7, 0x7e, 0x7f, 0x7f, false},
     {3, 8, 0x7f, 0x80, 0x80, true},
@@ -95,7 +95,7 @@ uint16_t f32_to_f16(float f) {
            magnitude = bits & 0x7fffffff;
   if (magnitude > 0x7f800000) return uint16_t(sign | 0x7e00);
   if (magnitude >= 0x477ff000) return uint16_t(sign | 0x7c00);  // rounds to infinity
-  // Subnormal half: scale so that rint rounds the last bit
+  // A subnormal half: the scale lets nearbyint round the last bit.
   if (magnitude < 0x38800000)
     return uint16_t(sign |
                     uint32_t(std::nearbyint(std::ldexp(std::bit_cast<float>(magnitude), 24))));
@@ -150,10 +150,10 @@ uint8_t f32_to_small(DType t, float value, bool saturate) {
   uint8_t bits = magnitude == 0 ? uint8_t{0} : f.overflow;
   if (magnitude != 0 && !std::isinf(magnitude)) {
     int exponent = 0;
-    // Magnitude in [2^(exponent-1), 2^exponent)
+    // The magnitude lies in [2^(exponent-1), 2^exponent).
     std::frexp(magnitude, &exponent);
     const int unit = std::max(exponent - 1, 1 - f.bias) - f.mantissa_bits;
-    // Of 2^unit: the mantissa with its leading one
+    // The mantissa with its leading one, in units of 2^unit
     const float count = std::nearbyint(std::ldexp(magnitude, -unit));
     const float coded = count + static_cast<float>((unit + f.mantissa_bits + f.bias - 1)
                                                    << f.mantissa_bits);

@@ -1,4 +1,4 @@
-// Element types of tensors and expressions. Values of the enum index the table in dtype.cpp.
+// Element types of tensors and expressions. The enum's values index the table in dtype.cpp.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -19,7 +19,7 @@ enum class DType : uint8_t {
   u32,
   u64,
   boolean,
-  // For storage: tensors of them are moved, cast and quantized (ir/storage_types.h).
+  // Storage types: their tensors are moved, cast and quantized (ir/storage_types.h).
   f8e4m3fn,
   f8e4m3fnuz,
   f8e5m2,
@@ -30,10 +30,10 @@ enum class DType : uint8_t {
   i2,
   u4,
   u2,
-  string  // a pointer to UTF-8 that a zero byte ends; moved, and read by functions of the runtime
+  string  // a pointer to zero-terminated UTF-8; moved, and read by runtime functions
 };
-inline constexpr int kArithmeticDTypeCount = 13;  // those before the types for storage
-inline constexpr int kDTypeCount = 23;            // those of numbers, before string
+inline constexpr int kArithmeticDTypeCount = 13;  // the types before the storage types
+inline constexpr int kDTypeCount = 23;            // the number types, all but string
 
 struct DTypeInfo {
   DType dtype;
@@ -47,8 +47,8 @@ inline int dtype_bytes(DType t) { return dtype_info(t).bytes; }
 std::optional<DType> dtype_from_name(std::string_view name);
 std::optional<DType> dtype_from_onnx(int data_type);
 bool is_float(DType t);
-bool is_signed_int(DType t);    // i8 … i64
-bool is_unsigned_int(DType t);  // u8 … u64
+bool is_signed_int(DType t);
+bool is_unsigned_int(DType t);
 inline bool is_int(DType t) { return is_signed_int(t) || is_unsigned_int(t); }
 inline bool is_byte(DType t) { return t == DType::i8 || t == DType::u8; }
 

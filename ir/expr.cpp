@@ -92,7 +92,7 @@ bool is_logical(BinaryOp op) {
 bool is_bitwise(BinaryOp op) { return op >= BinaryOp::bit_and && op <= BinaryOp::shr; }
 bool int_or_bool(DType t) { return is_int(t) || t == DType::boolean; }
 
-// x op c and c op x for a constant c where the result is x or a constant; undefined otherwise.
+// Folds x op c and c op x for a constant c to x or to a constant; undefined: it is neither.
 Expr fold_identity(BinaryOp op, const Expr& a, const Expr& b) {
   bool commutes = op == BinaryOp::add || op == BinaryOp::mul || op == BinaryOp::logical_and ||
                   op == BinaryOp::logical_or;
@@ -229,7 +229,7 @@ Expr select(Expr condition, Expr then, Expr otherwise) {
 Expr cast(DType type, Expr a, bool saturate) {
   TW_CHECK(a.defined(), "cast of nothing");
   if (a.type() == type) return a;
-  // Other floats cannot saturate
+  // Casts between other types cannot saturate.
   bool narrowed = saturate && (is_int(type) || is_small_float(type));
   const auto* integer = as<expr::Int>(a);
   if (integer && !is_float(type))
@@ -254,7 +254,7 @@ Expr ceil_div(const Expr& a, int64_t b) { return floor_div(a + (b - 1), b); }
 
 namespace {
 
-// What of an expression is not its operands: a number for each kind, op, value and name.
+// The parts of a node beside its operands: a number for each kind, op, value and name
 struct Own {
   uint64_t number = 0, other = 0;
   std::string_view name{};

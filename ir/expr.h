@@ -1,14 +1,19 @@
-// Scalar expressions of the loop IR and of symbolic dimensions: immutable, shared.
+// Scalar expressions of the loop IR and of symbolic dimensions. They are immutable, so subtrees are
+// shared.
+//
+// The text form of ir/text.h prints them: select(i < n, x[i + 1] * 2.0, 0.0).
+//
 // Semantics:
-//  * Integers wrap. `div` truncates for integers and is IEEE for floats; floor_div/floor_mod round
-//  to minus infinity.
-//  * max(a,b) is a > b ? a : b and min(a,b) is a < b ? a : b, so a NaN in b comes through (relu(x)
-//  = max(0, x)).
-//  * round is half-to-even; casts float -> int truncate toward zero, saturating (NaN -> 0) when
-//  `saturate` is set.
-//  * Comparisons and logical operators give bool. select evaluates only the chosen side's loads.
-//  * Variables are known by name; names are unique in a kernel (the verifier checks), symbols of
-//  dims are variables too.
+// * Integers wrap. `div` truncates for integers and is IEEE division for floats. floor_div and
+//   floor_mod round to minus infinity.
+// * max(a, b) is a > b ? a : b, and min(a, b) is a < b ? a : b. A NaN in b therefore comes through,
+//   as in relu(x) = max(0, x).
+// * round is half-to-even. Casts from float to integer truncate toward zero and turn NaN into 0.
+//   With `saturate` they clamp to the type.
+// * Comparisons and logical operators give bool. select evaluates the loads of the chosen side
+//   only.
+// * Variables are known by name. Names are unique in a kernel, which the verifier checks. Symbols
+//   of dims are variables too.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -84,9 +89,9 @@ enum class BinaryOp : uint8_t {
   shr
 };
 inline constexpr int kBinaryOpCount = 22;
-const char* op_name(UnaryOp op);   // the word of the text form: "exp", "neg", …
-const char* op_name(BinaryOp op);  // "add", "floor_div", …
-bool is_comparison(BinaryOp op);   // lt le eq ne
+const char* op_name(UnaryOp op);  // the text form's word: "exp", "neg", …
+const char* op_name(BinaryOp op);
+bool is_comparison(BinaryOp op);  // lt le eq ne
 
 struct ExprNode;
 
@@ -106,8 +111,8 @@ class Expr {
   std::shared_ptr<const ExprNode> node_;
 };
 
-// Numbers between which data lie that an i64 value is made from. Values of sizes and loop variables
-// alone have none: their arithmetic never leaves 64 bits. Of data it may, and wraps then.
+// Bounds of an i64 value that depends on data. A value made of sizes and loop variables alone has
+// no DataRange: its arithmetic never leaves 64 bits. Arithmetic on data may, and wraps then.
 struct DataRange {
   int64_t least = INT64_MIN, most = INT64_MAX;
 };
@@ -138,7 +143,7 @@ struct Binary {
 struct Select {
   Expr condition, then, otherwise;
 };
-struct Cast {  // to the node's type
+struct Cast {  // casts to the node's type
   Expr a;
   bool saturate = false;
 };
@@ -152,10 +157,10 @@ concept Kind = kAlternative<T, Any>;
 struct ExprNode {
   expr::Any is;
   DType type = DType::i64;
-  std::optional<DataRange> data{};  // the makers set it
+  std::optional<DataRange> data{};  // set by the makers below
 };
 
-// The expression as the kind that it is, or null: `if (const auto* load = as<expr::Load>(e))`.
+// The expression as kind T, or null: `if (const auto* load = as<expr::Load>(e))`.
 template <expr::Kind T>
 const T* as(const ExprNode& e) {
   return std::get_if<T>(&e.is);
@@ -172,14 +177,13 @@ template <expr::Kind... T>
 bool is(const Expr& e) {
   return is<T...>(*e);
 }
-// Of that operator, or null
 const expr::Unary* as_unary(const Expr& e, UnaryOp op);
 const expr::Binary* as_binary(const Expr& e, BinaryOp op);
 bool is_var(const Expr& e, std::string_view name);
-const std::string* var_name(const Expr& e);  // null: no variable
+const std::string* var_name(const Expr& e);  // null: the expression is no variable
 
-// Calls the function that takes the expression's kind: there is one for each, or one for all
-// others.
+// Calls the function that takes the expression's kind. Each kind needs one; a generic function
+// takes all others.
 template <class... Functions>
 decltype(auto) match(const ExprNode& e, Functions&&... functions) {
   return match_kind(e.is, std::forward<Functions>(functions)...);
@@ -189,7 +193,7 @@ decltype(auto) match(const Expr& e, Functions&&... functions) {
   return match_kind(e->is, std::forward<Functions>(functions)...);
 }
 
-// The expressions right inside, in the order of the text: none of immediates and variables.
+// The direct operands, in the order of the text. Immediates and variables have none.
 template <class F>
 void for_each_operand(const ExprNode& e, F&& fn) {
   match(
@@ -210,16 +214,16 @@ bool any_operand(const ExprNode& e, Test&& test) {
   for_each_operand(e, [&](const Expr& operand) { found = found || test(operand); });
   return found;
 }
-// The expression over other operands, made anew (and folded); undefined ones of fn keep theirs. The
-// same object where none differs.
+// Rebuilds the expression over the operands that fn returns, and folds it. An undefined result
+// keeps the operand. Returns the same object where no operand differs.
 Expr with_operands(const Expr& e, const std::function<Expr(const Expr&)>& fn);
 
-// Makers check operand types (TW_CHECK) and fold constants of i64 arithmetic and trivial identities
-// (x+0, x*1, x*0).
+// The makers check operand types (TW_CHECK). They fold i64 constants and trivial identities (x+0,
+// x*1, x*0).
 Expr int_imm(int64_t value, DType type = DType::i64);
 Expr float_imm(double value, DType type = DType::f32);
 Expr bool_imm(bool value);
-Expr imm(double value, DType type);  // of any type
+Expr imm(double value, DType type);
 Expr var(std::string name, DType type = DType::i64);
 Expr load(BufferId buffer, DType type, std::vector<Expr> indices);
 Expr unary(UnaryOp op, Expr a);
@@ -227,7 +231,7 @@ Expr binary(BinaryOp op, Expr a, Expr b);
 Expr select(Expr condition, Expr then, Expr otherwise);
 Expr cast(DType type, Expr a, bool saturate = false);
 
-// Why the operator does not take operands of these types; null when it does.
+// The reason why the operator does not take operands of these types; null: it does
 const char* operand_error(UnaryOp op, DType a);
 const char* operand_error(BinaryOp op, DType a, DType b);
 
@@ -246,25 +250,25 @@ inline Expr max(Expr a, Expr b) { return binary(BinaryOp::max, std::move(a), std
 inline Expr lt(Expr a, Expr b) { return binary(BinaryOp::lt, std::move(a), std::move(b)); }
 inline Expr le(Expr a, Expr b) { return binary(BinaryOp::le, std::move(a), std::move(b)); }
 inline Expr eq(Expr a, Expr b) { return binary(BinaryOp::eq, std::move(a), std::move(b)); }
-Expr logical_and(Expr a, Expr b);  // either may be undefined: then the other
+Expr logical_and(Expr a, Expr b);  // an undefined operand is dropped
 Expr ceil_div(const Expr& a, int64_t b);
 
-bool equal(const Expr& a, const Expr& b);  // structural
+bool equal(const Expr& a, const Expr& b);  // compares structure
 bool is_const(const Expr& e, int64_t value);
-std::optional<int64_t> as_const(const Expr& e);  // of int immediates
+std::optional<int64_t> as_const(const Expr& e);  // the value of an int immediate
 size_t hash_value(const Expr& e);
 
-// Rebuilds bottom-up; fn returns an undefined Expr to keep a (rebuilt) node.
+// Rebuilds bottom-up. fn returns an undefined Expr to keep a (rebuilt) node.
 Expr rewrite(const Expr& e, const std::function<Expr(const Expr&)>& fn);
 void visit(const Expr& e, const std::function<void(const Expr&)>& fn);  // every node, parents first
 Expr substitute(const Expr& e, std::string_view var, const Expr& value);
 bool uses_var(const Expr& e, std::string_view var);
 
-// Evaluates an integer expression without loads; env gives the variables' values.
+// Evaluates an integer expression without loads. env gives the variables' values.
 int64_t eval_int(const Expr& e, const std::function<int64_t(std::string_view)>& env);
 
-// Infix text; loads need names, so buffer_name may be null only for expressions without loads. The
-// parser is in ir/text.h.
+// Infix text; the parser is in ir/text.h. buffer_name may be null only for expressions without
+// loads.
 std::string to_string(const Expr& e,
                       const std::function<std::string(BufferId)>& buffer_name = nullptr);
 

@@ -1,4 +1,4 @@
-// Machines without an operating system: the third word of their triple is "none".
+// Machines without an operating system. The third word of their triple is "none".
 #pragma once
 #include <string>
 #include <string_view>
@@ -8,20 +8,19 @@
 
 namespace tw {
 
-// No system calls, no threads, no memory but the caller's: code for such a triple needs memcpy,
-// memmove and memset at most, and is linked by the program's maker.
+// Freestanding code has no system calls, no threads, and only its caller's memory. It needs at most
+// memcpy, memmove and memset, and the program's author links it.
 inline bool is_freestanding(std::string_view triple) {
   return triple.find("-none-") != std::string_view::npos;
 }
 
-// A microcontroller: freestanding, and its code is Thumb. It reads constants from flash, at their
-// addresses.
+// A microcontroller is freestanding and runs Thumb code. It reads constants from flash, in place.
 inline bool is_microcontroller(std::string_view triple) {
   return is_freestanding(triple) && triple.starts_with("thumb");
 }
 
-// The architecture's triple without an operating system, as "x86_64-none-elf"; of a freestanding
-// triple that one.
+// The architecture's triple without an operating system, such as "x86_64-none-elf". A freestanding
+// triple stays as it is.
 inline std::string freestanding_triple(const std::string& triple) {
   if (is_freestanding(triple)) return triple;
   const std::optional<Arch> arch = arch_from_triple(triple);

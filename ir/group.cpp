@@ -1,11 +1,10 @@
-// The text of `--emit=groups`: a block a group, in the order in which the kernels run.
+// The text of `--emit=groups`: one block for each group, in the order in which the kernels run.
 //
 //   group 3 complex_out (%x, %w, %b, %zero) -> %y: f32[1, 8, 6, 6]
 //     %c = conv(%x, %w, %b) pads=[1,1,1,1]
 //     %y = binary(%zero, %c) function=max
 //
-// The anchor's algorithm stands behind the class, where it is not the direct one: "group 3
-// complex_out winograd_f4 (...".
+// An algorithm other than the direct one follows the class: "group 3 complex_out winograd_f4 (...".
 #include <algorithm>
 
 #include "ir/group.h"
@@ -32,7 +31,7 @@ std::string list(const Graph& graph, const std::vector<ValueId>& values) {
   return "(" + text + ")";
 }
 
-// What the group reads from outside, in order of first use.
+// The values that the group reads from outside, in order of first use
 std::vector<ValueId> external_inputs(const Graph& graph, const Group& group) {
   std::vector<ValueId> inputs;
   for (NodeId id : group.nodes)

@@ -12,9 +12,10 @@ constexpr const char* kForms =
     "name(c, a, b), asm(\"text\", \"constraints\", c, a, b), or a list of such lines, each but the "
     "last 'value = name(...)'; operands: a name, &name for an address, a number, bytes(1, 0, ...)";
 
-// Why the assembler shall not have this text; "": it may. A directive reads files and leaves the
-// section. What begins a word with '.' may be one: behind a label, a comment, an alternative or a
-// prefix too; so may a name in quotes, and what LLVM puts in the place of "${:...}".
+// The reason why the assembler may not get this text; "": it may. Directives can read files and
+// leave the section. A word that begins with '.' may be a directive, also behind a label, a
+// comment, an alternative or a prefix. So may a quoted name, and the text that LLVM puts in place
+// of "${:...}".
 std::string refused_assembly(std::string_view text) {
   for (const std::string_view part : {"\"", "$(", "$|", "$)", "${:"})
     if (text.find(part) != std::string_view::npos)
@@ -22,7 +23,7 @@ std::string refused_assembly(std::string_view text) {
   const auto is_word = [&](size_t at) {
     return std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_';
   };
-  // "${0}.4s", "${1:w}.s": of an operand, whose name is a word
+  // A '.' may follow an operand, whose name is a word: "${0}.4s", "${1:w}.s".
   const auto ends_operand = [&](size_t at) {
     const size_t begin = text.rfind('{', at);
     return text[at] == '}' && begin != std::string_view::npos && begin > 0 &&
@@ -69,7 +70,7 @@ class LineParser {
     return call;
   }
 
-  // "over 32"; 1: nothing stands there
+  // Parses "over 32". Nothing left means one thread.
   Expected<int64_t> threads() {
     skip();
     if (next_ == text_.size()) return 1;

@@ -1,4 +1,5 @@
-// A hardware instruction as data.
+// A hardware instruction as data: `semantics` says in loop IR what it computes, and `emit` says
+// which calls the back end writes for it.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -13,8 +14,8 @@ namespace tw {
 
 struct Kernel;
 
-// How the back end writes an instruction: calls, one after the other. The last one's value is the
-// new accumulator, unless the accumulator is passed by address.
+// The calls that the back end writes for an instruction, in order. The last call's value is the new
+// accumulator, unless the accumulator is passed by address.
 //   llvm.x86.avx512.vpdpbusd.512(c, a, b)
 //   asm("vpdpbusd $2, $3, $0", "=v,0,v,v", c, b, a)
 //   t = llvm.x86.avx2.pmadd.wd(a, b), and then add(c, t)
@@ -22,60 +23,60 @@ struct EmitCalls {
   enum class OperandKind : uint8_t { value, address, number, bytes };
   struct Operand {
     OperandKind kind = OperandKind::value;
-    std::string name;  // of a parameter of the semantics, or of an earlier call's value
+    std::string name;  // a parameter of the semantics, or the value of an earlier call
     int64_t number = 0;
-    std::vector<uint8_t> bytes = {};  // data in memory, whose address is passed
+    std::vector<uint8_t> bytes = {};  // data in memory; its address is passed
   };
   struct Call {
-    std::string value;  // what later calls name its result; empty: they do not
+    std::string value;  // name of the result for later calls; empty: unused
     std::string callee;
-    std::string assembly, constraints;  // of the callee "asm"; constraints as in LLVM's IR
+    std::string assembly, constraints;  // for the callee "asm"; constraints as in LLVM's IR
     std::vector<Operand> operands;
   };
-  std::vector<std::string> lines;  // as they are written
+  std::vector<std::string> lines;  // as the description writes them
   std::vector<Call> calls;
-  // That do the last call together ("over 32"), each the others for itself: the first dimension of
-  // every operand counts them
+  // The number of threads that do the last call together ("over 32"). Each does the other calls for
+  // itself. The first dimension of every operand counts the threads.
   int64_t threads = 1;
-  Location at;  // in the description
+  Location at;  // place in the description
 
   bool empty() const { return lines.empty(); }
-  std::string text() const;  // the lines in one
-  // One line, which is this text
+  std::string text() const;  // the joined lines
+  // True: `emit` has one line, and it is this text.
   friend bool operator==(const EmitCalls& emit, std::string_view line) {
     return emit.lines.size() == 1 && emit.lines[0] == line;
   }
 };
-// A line a call. A word alone ("async") is a call without operands.
+// Each line is one call. A word alone ("async") is a call without operands.
 Expected<EmitCalls> parse_emit(std::vector<std::string> lines, const Location& at = {});
 
-// How an instruction adds the products of bf16 that its innermost reduction makes.
+// The order and rounding in which an instruction adds the bf16 products of its innermost reduction
 enum class PairRule : uint8_t {
-  in_order,      // one after the other, each fused and rounded to nearest
-  second_first,  // of two neighbours the second, then the first; subnormals are zeros
-  // Two neighbours' sum, then all: each rounded to odd; subnormals are zeros
+  in_order,      // one after the other; each step is fused and rounds to nearest
+  second_first,  // adds the second of two neighbours, then the first; flushes subnormals to zero
+  // Adds two neighbours, then that sum to the rest. Each step rounds to odd. Subnormals are zeros.
   to_odd,
 };
-const char* pair_rule_name(PairRule rule);  // as descriptions have it
+const char* pair_rule_name(PairRule rule);
 std::optional<PairRule> pair_rule_from_name(std::string_view name);
 
-// A kernel says what it computes (`semantics`), whose only output is the accumulator; where its
-// operands lie is what their indices say. scopes: the memory that each parameter must lie in;
-// empty: any.
+// `semantics` is a kernel that says what the instruction computes. Its only output is the
+// accumulator, and its indices say where the operands lie. `scopes` is the memory that each
+// parameter must lie in; empty: any.
 struct Intrinsic {
   std::string name, semantics;
   EmitCalls emit;
   std::vector<std::string> scopes = {};
-  std::vector<std::string> features = {};  // LLVM's names, all of which it needs
-  double rate = 1;                         // how many start in a cycle
+  std::vector<std::string> features = {};  // LLVM's names; the instruction needs all of them
+  double rate = 1;                         // instructions that start in a cycle
   PairRule pairs = PairRule::in_order;
-  EmitCalls setup = {}, teardown = {};        // around the loops of a kernel that uses it
-  bool shipped = false;                       // it follows from the target's features
-  std::shared_ptr<const Kernel> kernel = {};  // the semantics, where somebody has parsed them
+  EmitCalls setup = {}, teardown = {};        // written around the loops of a kernel that uses it
+  bool shipped = false;                       // true: it follows from the target's features
+  std::shared_ptr<const Kernel> kernel = {};  // the parsed semantics, or null
 };
 
-// What cannot be: a parameter that no call takes, an operand that is neither a parameter nor an
-// earlier value, a value that nobody uses.
+// Errors: a parameter that no call takes, an operand that is neither a parameter nor an earlier
+// value, or a value that nobody uses
 Error check_emit(const EmitCalls& emit, const std::vector<std::string>& parameters);
 
 }  // namespace tw

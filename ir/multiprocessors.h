@@ -1,6 +1,6 @@
-// What a device is made of whose blocks of threads run on multiprocessors, as its description says
-// it: docs/reference/targets.md has the keys. Choices read multiprocessors(target), where what is
-// not said follows by rule.
+// The multiprocessors that run a device's blocks of threads, as its target description states them.
+// docs/reference/targets.md lists the keys. Code that makes choices reads multiprocessors(target),
+// which fills unstated numbers in by rule.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -11,27 +11,26 @@ namespace tw {
 
 struct Target;
 
-// 0: not said
+// A value of 0 is not stated.
 struct Multiprocessors {
   int64_t count = 0;
   int64_t clock = 0;  // cycles a second
-  // What one holds at one time
+  // Limits of one multiprocessor at any one time
   int64_t threads = 0, blocks = 0, registers = 0, local_bytes = 0;
-  // Of one, multiply-adds that start in a cycle: of f32 by single threads, the others by
-  // instructions that threads do together
+  // Multiply-adds that start on one multiprocessor in a cycle. Single threads do those in `f32`;
+  // instructions that several threads do together do the others.
   int64_t f32 = 0, tf32 = 0, f16 = 0, bf16 = 0, i8 = 0;
-  // Bytes a cycle: of one's memory that a block shares; of all from the second-level cache and from
-  // memory
+  // Bytes a cycle. local_rate: from the memory that a block shares, for one multiprocessor. l2_rate
+  // and memory_rate: for all multiprocessors together.
   int64_t local_rate = 0, l2_rate = 0, memory_rate = 0;
-  int64_t latency = 0;  // cycles from asking for bytes of memory to having them
+  int64_t latency = 0;  // cycles from a request to memory until its bytes arrive
 
-  // By an instruction that threads do together
+  // The rate of instructions that several threads do together
   int64_t multiply_adds(DType operand, bool rounds_tf32) const;
   bool operator==(const Multiprocessors&) const = default;
 };
 
-// Keys of `multiprocessors`, in the order in which they are printed; those of a group stand
-// together.
+// Keys of `multiprocessors` in print order. The keys of a group are adjacent.
 struct MultiprocessorKey {
   const char *group, *name;  // group "": none
   int64_t Multiprocessors::* rate;
@@ -54,8 +53,8 @@ inline constexpr std::array kMultiprocessorKeys = {
     MultiprocessorKey{"", "latency", &Multiprocessors::latency},
 };
 
-// Of the device's description, and by the rules in docs/reference/targets.md. The second-level
-// cache is the description's l2_bytes.
+// The numbers of the device's description, completed by the rules of docs/reference/targets.md. The
+// second-level cache is the description's l2_bytes.
 Multiprocessors multiprocessors(const Target& target);
 
 }  // namespace tw

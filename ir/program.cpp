@@ -1,5 +1,5 @@
-// Workspace layout and the printed form of a program (for people and golden tests; it is not
-// parsed).
+// Workspace layout and the printed form of a program. The form is for people and golden tests;
+// nothing parses it.
 #include "ir/program.h"
 
 #include "ir/kernel/interpreter.h"
@@ -157,7 +157,7 @@ std::vector<bool> kernels_of(const Program& program, int device) {
     }
   };
   note(program);
-  std::ranges::for_each(program.regions, note);  // inner ones too
+  std::ranges::for_each(program.regions, note);  // includes the inner regions
   for (size_t k = 0; k < called.size(); ++k)
     if (!called[k] && device == 0) here[k] = true;
   return here;

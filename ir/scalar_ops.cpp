@@ -85,7 +85,7 @@ int64_t power(bool unsign, int64_t a, int64_t b) {
 
 int64_t shift(BinaryOp op, DType type, int64_t a, int64_t b) {
   int width = dtype_bytes(type) * 8;
-  bool beyond = b < 0 || b >= width;  // u64 amounts past 2^63 are beyond too
+  bool beyond = b < 0 || b >= width;  // includes u64 amounts past 2^63
   if (op == BinaryOp::shl) return beyond ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) << b);
   if (is_signed_int(type)) return a >> (beyond ? 63 : b);
   return beyond ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) >> b);
@@ -144,7 +144,7 @@ int64_t cast_int(DType type, DType from, int64_t value, bool saturate) {
 
 namespace {
 
-// The nearest number of T toward zero; NaN gives 0.
+// The nearest number of T toward zero; NaN gives 0
 template <class T>
 T truncated(double value) {
   using Limits = std::numeric_limits<T>;
@@ -201,7 +201,7 @@ std::optional<double> exact_inverse(DType type, double value) {
   if (std::fabs(std::frexp(value, &exponent)) != 0.5) return std::nullopt;
   const double inverse = 1 / value;
   if (type != DType::f64 && std::fabs(inverse) < 0x1p-126)
-    return std::nullopt;  // NEON takes it for 0
+    return std::nullopt;  // NEON flushes it to 0
   return round_to(type, inverse) == inverse ? std::optional<double>(inverse) : std::nullopt;
 }
 
@@ -216,7 +216,7 @@ double sigmoid(double x) {
 
 namespace {
 
-// In long double: the rounding of x / sqrt(2) counts x^2 fold in the result.
+// Computes in long double: the result amplifies the rounding of x / sqrt(2) by a factor of x^2.
 double normal_cdf(double x) {
   return static_cast<double>(0.5L * std::erfc(-x * 0.707106781186547524400844362104849039L));
 }

@@ -1,6 +1,8 @@
-// Algebra of integer index expressions: linear normal form, floor_div/floor_mod by constants,
-// min/max, bounds. Used by shape inference (symbolic dims), by scheduling (regions) and before code
-// generation.
+// Algebra of integer index expressions: linear normal form, floor_div and floor_mod by constants,
+// min/max, bounds. Shape inference uses it for symbolic dims, scheduling for regions, and code
+// generation for indices.
+//
+//   simplify((16*i + j) // 16) with 0 <= j < 16  ->  i
 #pragma once
 #include <map>
 #include <optional>
@@ -12,32 +14,32 @@
 
 namespace tw {
 
-struct Range {  // of a variable: min <= v <= max, either side may be unknown (undefined Expr)
+struct Range {  // a variable's min <= v <= max; undefined: that side is unknown
   Expr min, max;
 };
-// Loop variable: {0, extent - 1}; symbol: symbol_range
+// Loop variables have {0, extent - 1}, symbols have symbol_range.
 using Ranges = std::map<std::string, Range, std::less<>>;
 
 inline Range symbol_range(std::string_view symbol) { return {Expr(least_of(symbol)), Expr()}; }
-// Of every variable in it, taken for a symbol
+// The range of every variable in e, each taken for a symbol
 Ranges symbol_ranges(const Expr& e);
 
-// Same value for every assignment inside the ranges; non-index (float, load) sub-expressions are
-// simplified inside. Guarantees: sums are in one deterministic order, like terms merged; (16*a + b)
-// floor_div 16 = a when 0 <= b < 16, and the like for floor_mod; comparisons that the ranges decide
-// become bool immediates; select on a constant is resolved.
+// The result has the same value for every assignment inside the ranges. Float and load expressions
+// are simplified inside. Guarantees: sums have one deterministic order and merge like terms; (16*a
+// + b) floor_div 16 = a when 0 <= b < 16, and likewise floor_mod; comparisons that the ranges
+// decide become bool immediates; a select on a constant is resolved.
 Expr simplify(const Expr& e, const Ranges& ranges = {});
 
-// Constant bounds of an integer expression, where they are known.
 struct Bounds {
   std::optional<int64_t> min, max;
 };
 Bounds constant_bounds(const Expr& e, const Ranges& ranges);
-// An i64 value is computed from data, modulo 2^64: nothing follows from the sums in it.
+// True: the i64 value depends on data and is computed modulo 2^64, so its sums prove nothing.
 bool may_wrap(const Expr& value);
-bool can_prove(const Expr& condition, const Ranges& ranges);  // condition simplifies to true
+// true: the condition simplifies to true
+bool can_prove(const Expr& condition, const Ranges& ranges);
 
-// e = coefficient * var + rest, rest free of var; nullopt when e is not linear in var with a
+// e = coefficient * var + rest, where rest is free of var. nullopt: e is not linear in var with a
 // constant coefficient.
 struct LinearTerm {
   int64_t coefficient;
@@ -45,8 +47,8 @@ struct LinearTerm {
 };
 std::optional<LinearTerm> linear_in(const Expr& e, std::string_view var);
 
-// The smallest [min, max] (both inclusive, in terms of the variables that are not in `over`) that e
-// takes while the variables of `over` run through their ranges. nullopt when no bound can be shown.
+// The smallest [min, max] of e while the variables of `over` run through their ranges. Both ends
+// are inclusive, in terms of the other variables. nullopt: no bound can be shown.
 struct Interval {
   Expr min, max;
 };

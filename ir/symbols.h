@@ -1,4 +1,4 @@
-// Symbols of dims: what their names say, and what is known of their values.
+// Symbols of dims: the marks in their names, and the limits of their values.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -8,26 +8,26 @@
 
 namespace tw {
 
-// A symbol has a mark behind its name, in text forms too: whether it may be 0, or is at least 1. In
-// texts that people write it may lack, and the symbol is at least 1. No loop has a mark, so none
-// is taken for a symbol. Names carry it and no table, so that an expression is simplified alike
-// wherever it stands. Only the functions below know the marks.
+// A symbol's name ends with a mark, in text forms too: it may be 0, or it is at least 1. Texts that
+// people write may omit the mark; the symbol is then at least 1. Loop variables have no mark, so
+// none is taken for a symbol. The name carries the mark, and no table does, so that an expression
+// simplifies alike wherever it stands. Only the functions below know the marks.
 inline constexpr std::string_view kMayBeZero = ".0", kAtLeastOne = ".1";
 inline std::string symbol_name(const std::string& stem, int64_t least) {
   return stem + std::string(least > 0 ? kAtLeastOne : kMayBeZero);
 }
 inline int64_t least_of(std::string_view symbol) { return symbol.ends_with(kMayBeZero) ? 0 : 1; }
-// As the C interface and people call it: without the mark.
+// The name without its mark, as the C interface and people use it
 inline std::string interface_name(std::string_view symbol) {
   if (symbol.ends_with(kMayBeZero) || symbol.ends_with(kAtLeastOne))
     symbol.remove_suffix(kMayBeZero.size());
   return std::string(symbol);
 }
 
-// What the user says of a symbol of the inputs: runs with other values end with TW_E_SHAPE.
+// The user's limits of a symbol of the inputs. Runs with other values end with TW_E_SHAPE.
 struct SymbolLimits {
   int64_t least = 1, most = INT64_MAX;
-  int64_t step = 1;  // multiples of it alone
+  int64_t step = 1;  // only multiples of it are allowed
 };
 using SymbolLimitsOf = std::map<std::string, SymbolLimits, std::less<>>;
 inline SymbolLimits limits_of(const SymbolLimitsOf& given, std::string_view symbol) {

@@ -63,7 +63,7 @@ std::optional<int64_t> Target::parameter(std::string_view parameter) const {
 
 namespace {
 
-// A YAML scalar: plain where that is safe.
+// A YAML scalar, unquoted where that is safe
 std::string scalar(const std::string& text) {
   auto safe = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -112,7 +112,7 @@ std::string emit_text(const EmitCalls& emit) {
   return out + "]";
 }
 
-// The description's own: the others follow from the features.
+// Lists the description's own intrinsics; the others follow from the features.
 std::string intrinsic_list(const Target& t) {
   std::string out;
   if (!t.without_intrinsics.empty())
@@ -135,7 +135,7 @@ std::string intrinsic_list(const Target& t) {
   return out;
 }
 
-std::string device(const Target& t) {  // what loops are bound to, and instructions
+std::string device(const Target& t) {  // axes and scopes, then instructions
   std::string out;
   if (!t.axes.empty()) out += "axes:\n";
   for (const DeviceAxis& a : t.axes)
@@ -149,7 +149,7 @@ std::string device(const Target& t) {  // what loops are bound to, and instructi
   return out;
 }
 
-// Lines "name: value" and "group: {name: value, ..}" of what is said, each behind the indent.
+// Indented lines "name: value" and "group: {name: value, ..}" for the stated rates
 template <class Rates, class Keys, class Print>
 std::string said(const Rates& rates, const Keys& keys, const Print& print) {
   std::string out, group;
@@ -164,7 +164,6 @@ std::string said(const Rates& rates, const Keys& keys, const Print& print) {
   return out + (group.empty() ? "" : "}\n");
 }
 
-// "" where nothing is said
 std::string rates_of_core(const CoreRates& rates) {
   std::string out = said(rates, kCoreRateKeys, [](double rate) { return number(rate); });
   if (!rates.cpus.empty()) out += "  cpus: " + word_list(rates.cpus) + "\n";
@@ -184,7 +183,7 @@ std::string rates(const Target& t) {
          "\n";
 }
 
-// One entry of `devices`, which shares the host's triple and accuracy.
+// One entry of `devices`. It shares the host's triple and accuracy.
 std::string device_entry(const Target& d, bool with_rates) {
   std::string own = "virtual_threads: " + std::to_string(d.virtual_threads) + "\n";
   if (!d.address.empty()) own += "address: " + quoted(d.address) + "\n";

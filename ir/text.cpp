@@ -1,5 +1,4 @@
-// Printer and parser of expressions (grammar in ir/text.h). One table of infix operators serves
-// both.
+// Printer and parser of expressions (grammar in ir/text.h). Both use one table of infix operators.
 #include "ir/text.h"
 
 #include <array>
@@ -12,7 +11,7 @@
 namespace tw {
 namespace {
 
-// Higher binds tighter; all associate to the left
+// A higher level binds tighter. All operators associate to the left.
 struct Infix {
   BinaryOp op;
   const char* text;
@@ -162,7 +161,7 @@ class ExprParser {
     return result;
   }
 
-  // A whole-number literal takes the other type; anything else is returned as it is.
+  // Gives a whole-number literal the type; returns any other expression as it is.
   Expected<Expr> fit(const Expr& e, DType type, const Token& at) {
     const auto literal = e.type() == DType::i64 ? as_const(e) : std::nullopt;
     if (!literal || type == DType::i64 || type == DType::boolean) return e;

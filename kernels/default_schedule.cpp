@@ -6,7 +6,6 @@
 namespace tw {
 namespace {
 
-// Of a processor's kernel, by its family.
 struct FamilySchedule {
   ScheduleBuilder& s;
   void operator()(const ElementwiseStages&) const { schedule_elementwise(s); }
@@ -14,14 +13,14 @@ struct FamilySchedule {
   void operator()(const WinogradStages& m) const { schedule_winograd(s, m); }
   void operator()(const StrassenStages& m) const { schedule_strassen(s, m); }
   void operator()(const MatMulStages& m) const { schedule_matmul(s, m); }
-  void operator()(const TileStages&) const {}  // of targets with axes alone
+  void operator()(const TileStages&) const {}  // for targets with axes only
   void operator()(const ReduceStages& m) const { schedule_reduce(s, m); }
   void operator()(const PoolStages& m) const { schedule_pool(s, m); }
   void operator()(const RecurrentStages& m) const { schedule_recurrent(s, m); }
   void operator()(const AttentionStages& m) const { schedule_attention(s, m); }
-  void operator()(const AttentionBlockStages&) const {}  // of targets with axes alone
-  void operator()(const WinogradTileStages&) const {}    // of targets with axes alone
-  void operator()(const WindowStages&) const {}          // of targets with axes alone
+  void operator()(const AttentionBlockStages&) const {}  // for targets with axes only
+  void operator()(const WinogradTileStages&) const {}    // for targets with axes only
+  void operator()(const WindowStages&) const {}          // for targets with axes only
 };
 
 Expected<Schedule> family_schedule(const Kernel& kernel, const KernelStages& stages,

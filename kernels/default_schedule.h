@@ -1,6 +1,6 @@
-// Default schedules, one file a kernel family: by static rules from the target's numbers
-// (registers, vector width). At each decision they say what else could be done: those are the knobs
-// of the template space (autotune/space.h).
+// Default schedules, with one file for each kernel family. Static rules choose by the target's
+// numbers, such as registers and vector width. Each decision also names its alternatives; these are
+// the knobs of the template space (autotune/space.h).
 #pragma once
 #include "ir/schedule/schedule.h"
 #include "kernels/lower.h"
@@ -8,12 +8,12 @@
 
 namespace tw {
 
-// The schedule that a kernel gets when no tuning record names a better one. Always legal for the
-// kernel; an error is a bug of the space, reported with the step.
+// The schedule of a kernel for which no tuning record names a better one. It is always legal for
+// the kernel. An error is a bug of the space, and names the step.
 Expected<Schedule> default_schedule(const Kernel& kernel, const KernelStages& stages,
                                     const Target& target);
 
-// The same by a point's choices. Error: an illegal point.
+// Builds the schedule by a point's choices. Error: the point is illegal.
 Expected<Schedule> chosen_schedule(const Kernel& kernel, const KernelStages& stages,
                                    const Target& target, Choices& choices);
 

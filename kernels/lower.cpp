@@ -1,4 +1,4 @@
-// Chooses the family of a group by its anchor and lowers it.
+// Chooses the family of a group by its anchor and lowers the group.
 #include "kernels/lower.h"
 
 #include "ir/graph/externs.h"
@@ -15,7 +15,7 @@ const char* family_name(const KernelStages& stages) {
   return std::visit([](const auto& m) { return m.family(); }, stages);
 }
 
-// Resizing needs tables of source positions, made at compile time.
+// Resizing needs tables of source positions, which are made at compile time.
 static Error check_resizes(const Graph& graph, const Group& group) {
   for (NodeId id : group.nodes) {
     const Node& node = graph.node(id);
@@ -33,7 +33,7 @@ static Error check_resizes(const Graph& graph, const Group& group) {
   return Error::success();
 }
 
-// Behind a matrix product no softmax is fused, but in attention.
+// A softmax is fused behind a matrix product only in attention.
 static bool holds_softmax(const Graph& graph, const Group& group) {
   for (NodeId id : group.nodes)
     if (std::holds_alternative<op::Softmax>(graph.node(id).attrs)) return true;
@@ -42,7 +42,8 @@ static bool holds_softmax(const Graph& graph, const Group& group) {
 
 namespace {
 
-// Lowers a group by its anchor. An operator without an overload here does not compile.
+// Lowers a group by its anchor. A new operator needs an overload here, otherwise this does not
+// compile.
 struct AnchorLowering {
   GroupBuilder& b;
   const Node& anchor;
@@ -110,7 +111,7 @@ static Expected<LoweredGroup> lower_anchor(GroupBuilder& b, Algorithm algorithm)
   return std::visit(AnchorLowering{b, anchor}, anchor.attrs);
 }
 
-// Code of a kernel that is not legal would compute something else, without a word.
+// Illegal kernels must not reach code generation: their code would silently compute something else.
 static void check_legal(const Kernel& kernel, const Graph& graph, const Group& group) {
   CheckContext context("lower " + kernel.name, [&] { return print(kernel); });
   if (Error error = verify(kernel))

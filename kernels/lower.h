@@ -1,4 +1,5 @@
-// Fused groups to unscheduled kernels, each by the family of its anchor (a folder of kernels/).
+// Lowers fused groups to unscheduled kernels. The family of the group's anchor, a folder of
+// kernels/, does the work.
 #pragma once
 #include <utility>
 
@@ -15,10 +16,10 @@ struct LoweredGroup : GroupKernel {
       : GroupKernel(std::move(static_cast<GroupKernel&>(lowered))),
         stages(std::move(lowered.stages)) {}
 
-  KernelStages stages;  // for the family's schedule
+  KernelStages stages;
 };
 
-// Errors: an op (or a case of one) that has no lowering, naming the node.
+// Errors: an operator, or a case of one, that has no lowering; names the node.
 Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const Target& target);
 
 }  // namespace tw

@@ -1,4 +1,4 @@
-// What lowering hands to the schedule of a kernel, by its family.
+// The facts about a lowered kernel that its schedule needs, in one struct for each family.
 #pragma once
 #include <variant>
 

@@ -17,13 +17,14 @@ struct SystemLibrary {
   const char* soname;
   std::vector<const char*> names;
 };
-// Those of undefined_symbol_allowed(), by the library that has them in each version of Android.
+// The names of undefined_symbol_allowed(), by the library that defines them in each version of
+// Android
 const std::array<SystemLibrary, 2> kLibraries = {{{"libc.so",
                                                    {"mmap", "munmap", "syscall", "memset", "memcpy",
                                                     "getenv", "pthread_create", "pthread_join"}},
                                                   {"libdl.so", {"dlopen", "dlsym"}}}};
 
-// An object that defines the names, as LLVM's yaml2obj reads it.
+// Makes an object that defines the names, from the text form that LLVM's yaml2obj reads.
 Expected<std::string> object_with(const std::vector<const char*>& names, const ElfView& image) {
   std::string text = llvm::formatv(
                          "--- !ELF\nFileHeader: {{Class: {0}, Data: ELFDATA2LSB, Type: ET_REL, "

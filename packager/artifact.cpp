@@ -15,14 +15,14 @@
 namespace tw {
 namespace {
 
-// Where the weights are, in the file and in memory.
 struct WeightsPlace {
   uint64_t offset = 0, address = 0, size = 0, alignment = 0;
 };
 
-// They follow the image in the file, on the next page. Large ones lie as far from a multiple of a
-// huge page in memory as in the file: so can the system map the file's pages by huge ones. Larger
-// ones begin at such a multiple, so that none of them is on small pages; the others leave no gap.
+// The weights follow the image in the file, from the next page on. The system can map a file's
+// pages by huge pages only where the file offset and the address are equally far from a multiple of
+// one, so large weights are placed like that. Weights of kAlignedWeights and more begin at such a
+// multiple, so that none of them is on small pages; smaller ones leave no gap in the file.
 WeightsPlace place_weights(const ElfSection& section, uint64_t image_bytes, uint64_t size) {
   WeightsPlace place;
   const uint64_t start = size >= kAlignedWeights ? kHugePage : kWeightsAlignment;
@@ -50,7 +50,8 @@ void write_place(std::string& bytes, const ElfSegment& segment, const ElfSection
   std::memcpy(bytes.data() + section.header_offset, &h, sizeof h);
 }
 
-// The program header, the section's, and the distance that the runtime adds.
+// Writes the place into the program header, into the section header, and into the distance that the
+// runtime adds.
 void point_at(std::string& bytes, const ElfView& view, const ElfSegment& segment,
               const ElfSection& section, const WeightsPlace& place) {
   if (view.is64()) write_place<Elf64_Phdr, Elf64_Shdr>(bytes, segment, section, place);
@@ -77,7 +78,7 @@ Expected<ArtifactWriter> ArtifactWriter::create(const std::string& path, const L
   for (const ElfSegment& s : view.segments())
     TW_CHECK(s.type != PT_LOAD || s.address <= section->address,
              "the weights are not the last segment");
-  // a model without weights keeps a mappable segment
+  // A model without weights keeps a segment that can be mapped.
   const uint64_t size = weight_bytes > 0 ? weight_bytes : 64;
   if (!view.is64() && size >= uint64_t{1} << 31)
     return make_error(DiagCode::limit, "'{0}': {1} bytes of weights do not fit a 32-bit machine",
@@ -123,7 +124,7 @@ Expected<bool> is_artifact(const std::string& path) {
 }
 
 Expected<std::string> read_manifest(const std::string& path, Integrity integrity) {
-  // mapped: only what is looked at is read
+  // The file is mapped, so only the parts that are looked at are read.
   TW_ASSIGN(const auto buffer, regular_file(path));
   std::string_view bytes(buffer->getBufferStart(), buffer->getBufferSize());
   if (bytes.starts_with("!<arch>")) { TW_ASSIGN(bytes, archive_member(bytes, path)); }
@@ -132,7 +133,7 @@ Expected<std::string> read_manifest(const std::string& path, Integrity integrity
   if (note.empty())
     return make_error(DiagCode::invalid_argument,
                       "'{0}' is not a Tilewright library: it has no manifest", path);
-  // An object's bytes become a program's: it has no hash
+  // An object has no hash: its bytes become a part of a program.
   if (integrity == Integrity::check && !view.segments().empty())
     TW_TRY(check_integrity(view, bytes, path));
   return std::string(note.substr(0, note.find('\0')));

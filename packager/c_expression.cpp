@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kLongPart = 60;  // columns
 
-// How an operator is written: between its operands, or as a function of them.
+// How C writes an operator: between its operands, or as a function of them
 struct CSpelling {
   const char* infix;
   const char* function;
@@ -87,7 +87,8 @@ class CWriter {
 
   const CVariable& variable_;
   const std::string& stem_;
-  std::map<const ExprNode*, std::optional<std::string>> known_;  // only looked up, never walked
+  // Looked up only, never iterated: addresses have no fixed order.
+  std::map<const ExprNode*, std::optional<std::string>> known_;
   std::string statements_;
   int count_ = 0;
 };

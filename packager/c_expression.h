@@ -1,4 +1,4 @@
-// Expressions of sizes as C, for headers.
+// Writes expressions of sizes as C, for the generated headers.
 #pragma once
 #include <functional>
 #include <optional>
@@ -9,20 +9,22 @@
 
 namespace tw {
 
-// The C of a variable; nothing for one that C cannot know before a run.
+// The C of a variable; nothing where C cannot know its value before a run
 using CVariable = std::function<std::optional<std::string>(std::string_view name)>;
 
-// Long parts are constants of their own, which stand before the value, a line each.
+// A C expression. Each long part is a constant in `statements`, a line each, which stand before
+// `value`.
 struct CExpression {
   std::string statements, value;
 };
 
-// Nothing for an expression with such a variable, or with what no size is made of. `stem`: what the
-// constants are called, before their numbers.
+// Writes `e` as C. The result is empty where `e` has a variable without C, or an operator that no
+// size is made of. `stem` begins the constants' names, and numbers end them.
 std::optional<CExpression> c_expression(const Expr& e, const CVariable& variable,
                                         const std::string& stem);
 
-// The functions that these expressions call, once for all headers of a program.
+// The functions that these expressions call. A guard keeps them unique among all headers of a
+// program.
 std::string c_expression_functions();
 
 }  // namespace tw

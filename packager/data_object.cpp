@@ -39,7 +39,7 @@ enum SectionIndex : uint16_t {
   kSymbols,
   kSymbolNames,
   kSectionNames,
-  kRelocations,  // of objects: the last, which a library has not
+  kRelocations,  // the last one, in objects only: a library has no relocations
   kSectionCount
 };
 enum SymbolIndex : uint8_t { kHashes = 1, kManifest, kWeightsOffset, kWeightsStart };
@@ -57,7 +57,7 @@ uint32_t add_name(std::string& table, const char* name) {  // offset of the name
   return at;
 }
 
-// Adds a note; the result: where its contents begin.
+// Adds a note. The result is the offset of its contents.
 size_t add_note(std::string& notes, NoteType type, std::string_view contents) {
   const std::string owner(kNoteOwner);
   append(notes, Elf64_Nhdr{static_cast<uint32_t>(owner.size() + 1),
@@ -70,8 +70,8 @@ size_t add_note(std::string& notes, NoteType type, std::string_view contents) {
   return start;
 }
 
-// What makes eight bytes the distance from themselves to the weights, a relocation or two. Machines
-// of 32 bits have one for the low word, and the others do not matter to them.
+// The one or two relocations that make eight bytes the distance from themselves to the weights.
+// 32-bit machines have a relocation for the low word only, and read no more than that.
 std::vector<std::pair<SymbolIndex, uint32_t>> distance_relocations(uint16_t machine) {
   switch (machine) {
     case EM_X86_64: return {{kWeightsStart, R_X86_64_PC64}};
@@ -162,7 +162,7 @@ std::string write_object(const ElfView& like, std::string_view manifest, DataFor
   sections[kWeights].sh_size = 1;
   place(kSymbols, ".symtab", SHT_SYMTAB, 0, 8, symbols);
   sections[kSymbols].sh_link = kSymbolNames;
-  sections[kSymbols].sh_info = 1;  // the first global
+  sections[kSymbols].sh_info = 1;  // index of the first global symbol
   sections[kSymbols].sh_entsize = sizeof(Symbol);
   place(kSymbolNames, ".strtab", SHT_STRTAB, 0, 1, symbol_names);
   if (!library) {

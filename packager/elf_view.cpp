@@ -18,7 +18,7 @@ struct Elf32Format {
   using Section = Elf32_Shdr;
 };
 
-// The caller has checked the range
+// Reads a T; the caller has checked the range.
 template <class T>
 T read_at(std::string_view bytes, uint64_t offset) {
   T value;
@@ -26,7 +26,7 @@ T read_at(std::string_view bytes, uint64_t offset) {
   return value;
 }
 
-constexpr size_t kMostText = 1 << 14;  // of a name: many may lie in one long text
+constexpr size_t kMostText = 1 << 14;  // most bytes of a name: many names may lie in one long text
 
 // The NUL-terminated text at `offset` of a string table; empty when it is not there.
 std::string_view text_at(std::string_view table, uint64_t offset) {
@@ -129,7 +129,7 @@ Expected<std::vector<ElfSymbol>> ElfView::global_symbols() const {
 
 std::string_view ElfView::note_in(std::string_view rest, std::string_view owner, uint32_t type) {
   const auto padded = [](uint64_t n) { return (n + 3) & ~uint64_t{3}; };
-  while (rest.size() >= sizeof(Elf64_Nhdr)) {  // the same layout in 32 bits
+  while (rest.size() >= sizeof(Elf64_Nhdr)) {  // the head of a note is alike in 32 and 64 bits
     const auto head = read_at<Elf64_Nhdr>(rest, 0);
     const uint64_t text = sizeof head + padded(head.n_namesz), end = text + padded(head.n_descsz);
     if (end > rest.size()) break;
@@ -142,7 +142,8 @@ std::string_view ElfView::note_in(std::string_view rest, std::string_view owner,
 }
 
 std::string_view ElfView::note(std::string_view owner, uint32_t type) const {
-  uint64_t rest = bytes_.size();  // notes that share bytes could be looked through for hours
+  // The bytes to look through have a limit: notes that share bytes could take hours.
+  uint64_t rest = bytes_.size();
   const auto find = [&](std::string_view notes) {
     if (notes.size() > rest) return std::string_view();
     rest -= notes.size();

@@ -12,14 +12,14 @@ namespace tw {
 
 struct ElfSegment {
   uint32_t type = 0, flags = 0;
-  uint64_t header_offset = 0;  // of the program header in the file
+  uint64_t header_offset = 0;  // offset of the program header in the file
   uint64_t offset = 0, address = 0, file_size = 0, memory_size = 0;
 };
 
 struct ElfSection {
   std::string_view name;
   uint32_t type = 0, link = 0;
-  uint64_t header_offset = 0;  // of the section header in the file
+  uint64_t header_offset = 0;  // offset of the section header in the file
   uint64_t offset = 0, address = 0, size = 0;
 };
 
@@ -28,7 +28,7 @@ struct ElfSymbol {
   bool defined = false, weak = false, local = false;
 };
 
-// Lets a section of a file that is written have `size` bytes, at `offset` of the file.
+// Gives a section of a file in the making `size` bytes, at `offset` of the file.
 void give_bytes(std::string& file, bool is64, const ElfSection& section, uint64_t offset,
                 uint64_t size);
 
@@ -42,16 +42,16 @@ class ElfView {
   uint32_t flags() const { return flags_; }
   const std::vector<ElfSegment>& segments() const { return segments_; }
   const std::vector<ElfSection>& sections() const { return sections_; }
-  const ElfSection* section(std::string_view name) const;  // the first of that name, or null
+  const ElfSection* section(std::string_view name) const;  // the first with that name, or null
 
   // The section's bytes; empty when it has none in the file or they lie outside of it.
   std::string_view contents(const ElfSection& section) const;
-  // The dynamic symbols but the null one.
+  // The dynamic symbols, without the null symbol
   Expected<std::vector<ElfSymbol>> dynamic_symbols() const;
-  // Those of an object that have a meaning for others.
+  // The symbols of an object that other objects see
   Expected<std::vector<ElfSymbol>> global_symbols() const;
-  // The description of the first note with this owner and type in a PT_NOTE segment, of an object
-  // in a SHT_NOTE section; empty when there is none.
+  // The contents of the first note with this owner and type; empty when there is none. A library's
+  // notes are in PT_NOTE segments, an object's in SHT_NOTE sections.
   std::string_view note(std::string_view owner, uint32_t type) const;
 
  private:

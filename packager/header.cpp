@@ -12,7 +12,6 @@
 namespace tw {
 namespace {
 
-// Endings of the macros of a tensor of that rank.
 std::vector<std::string> macro_suffixes(size_t rank) {
   std::vector<std::string> suffixes{"", "_RANK", "_ELEMENTS", "_BYTES"};
   for (size_t d = 0; d < rank; ++d) suffixes.push_back("_DIM_" + std::to_string(d));
@@ -56,7 +55,7 @@ std::string upper(std::string s) {
 
 std::string abi_type(DType t) { return "TW_" + upper(dtype_name(t)); }
 
-// a name must not end the comment that it stands in
+// A name must not end the comment in which it stands.
 std::string comment_text(const std::string& s) {
   std::string out;
   for (size_t i = 0; i < s.size(); ++i) {
@@ -159,7 +158,7 @@ class HeaderWriter {
     }
     TW_UNREACHABLE("bad dim");
   }
-  std::string type_text(const InterfaceTensor& t) const {  // f32[batch,4]
+  std::string type_text(const InterfaceTensor& t) const {  // f32[batch,4], for instance
     std::string s = std::string(dtype_name(t.dtype)) + "[";
     for (size_t i = 0; i < t.dims.size(); ++i) s += (i ? "," : "") + dim_text(t.dims[i]);
     return comment_text(s + "]");
@@ -249,7 +248,7 @@ class HeaderWriter {
 
   std::string size_field(size_t output) const { return outputs_[output] + "_bytes"; }
 
-  // The sizes in io as the interface's functions take them.
+  // Statements that put the sizes in io into an array, as the interface's functions take them
   std::string symbol_values() const {
     std::string text =
         llvm::formatv("  int64_t symbols[{0}];\n", std::max<size_t>(symbols_.size(), 1)).str();
@@ -258,7 +257,7 @@ class HeaderWriter {
     return text + "  (void)io;\n  (void)symbols;\n";
   }
 
-  // The C of an expression; nothing where data decide.
+  // The C of an expression; nothing where data decide its value
   std::optional<CExpression> in_c(const Expr& e, const std::string& stem) const {
     const CVariable variable = [&](std::string_view name) -> std::optional<std::string> {
       const auto found = std::ranges::find(model_.variables, name);
@@ -268,7 +267,7 @@ class HeaderWriter {
     return c_expression(e, variable, stem);
   }
 
-  // Statements that fill dims[] of a tensor.
+  // Statements that fill dims[] of a tensor
   std::string dim_values(const char* kind, size_t index, const InterfaceTensor& t) const {
     if (!model_.freestanding)
       return symbol_values() +
@@ -292,7 +291,7 @@ class HeaderWriter {
     return (model_.freestanding ? "const " : "const tw_api* api, const ") + prefix_ + "_io* io";
   }
 
-  // Functions of what the symbols decide.
+  // Writes functions for the extents and bytes that depend on symbols.
   void write_sizes() {
     if (model_.freestanding && !symbols_.empty()) out_ += c_expression_functions();
     for (size_t i = 0; i < inputs_.size(); ++i)
@@ -353,13 +352,13 @@ class HeaderWriter {
         prefix_);
   }
 
-  // Statements that fill one tw_tensor: `array`[index].
+  // Writes statements that fill one tw_tensor, `array`[index].
   void write_tensor(const char* array, size_t index, const InterfaceTensor& t,
                     const std::string& field, bool output) {
     const std::string target = llvm::formatv("{0}[{1}]", array, index).str();
     const auto n = elements(t);
     const uint64_t element = static_cast<uint64_t>(dtype_bytes(t.dtype));
-    // Inputs are read only: the struct is shared with outputs
+    // The cast drops const: inputs are only read, but share the struct with outputs.
     line("  {0}.data = (void*)io->{1};", target, field);
     line("  {0}.dtype = {1};\n  {0}.rank = {2};", target, abi_type(t.dtype), t.dims.size());
     if (output) {
@@ -400,7 +399,7 @@ class HeaderWriter {
   }
 
   const ModelInterface& model_;
-  const std::string prefix_, macro_;  // of functions and types; of macros
+  const std::string prefix_, macro_;  // prefix_ begins functions and types, macro_ begins macros
   std::vector<std::string> taken_, symbols_, inputs_, outputs_;
   std::string out_;
 };
@@ -410,7 +409,7 @@ class HeaderWriter {
 std::string c_identifier(const std::string& name, std::vector<std::string>& taken, size_t rank) {
   std::string id = identifier(name);
   if (is_reserved_name(id)) id = id[0] == '_' ? "x" + id : id + "_";
-  // Macros are in upper case: names that differ only in case would clash.
+  // Macros are in upper case, so names that differ only in case would clash.
   const std::vector<std::string> suffixes = macro_suffixes(rank);
   const auto is_taken = [&](const std::string& unique) {
     return std::ranges::any_of(suffixes, [&](const std::string& suffix) {

@@ -1,6 +1,6 @@
-// The generated NAME.h of a model: typed C for its inputs, outputs and sizes, with tilewright.h
-// inside, so that one file and the library are all that a program needs. Headers of several models
-// go into one program.
+// Writes NAME.h of a model: typed C for its inputs, outputs and sizes, with tilewright.h inside. So
+// a program needs this one file and the library, and nothing else. Headers of several models can be
+// included in one program.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace tw {
 
-inline constexpr size_t kReadableColumns = 200;  // of an expression that a person reads
+inline constexpr size_t kReadableColumns = 200;  // longest expression that a person is shown
 
 struct InterfaceDim {
   enum class Kind : uint8_t { fixed, symbol, computed };
@@ -24,7 +24,7 @@ struct InterfaceDim {
 };
 
 struct InterfaceTensor {
-  std::string name;  // the model's own, any characters
+  std::string name;  // the model's own name, any characters
   DType dtype = DType::f32;
   std::vector<InterfaceDim> dims;
 };
@@ -33,27 +33,29 @@ struct ModelInterface {
   std::string name;    // a C identifier: the library exports tw_<name>_query
   std::string prefix;  // a C identifier that begins the header's names; "": tw_<name>
   std::vector<InterfaceTensor> inputs, outputs;
-  std::vector<std::string> symbols;     // by the model's names
-  std::vector<std::string> variables;   // what expressions call them
-  Expr arena{};                         // in these terms; undefined where it is not one expression
-  std::string arena_text;               // the expression with the model's names
-  std::optional<uint64_t> arena_bytes;  // of a model without symbols
-  std::optional<uint64_t> max_arena_bytes;  // of one whose symbols have limits
+  std::vector<std::string> symbols;    // the model's names of its sizes
+  std::vector<std::string> variables;  // the symbols' names in expressions, in the same order
+  Expr arena{};            // an expression of `variables`; undefined where there is no single one
+  std::string arena_text;  // the expression with the model's names
+  std::optional<uint64_t> arena_bytes;      // bytes of the arena, where no symbol decides them
+  std::optional<uint64_t> max_arena_bytes;  // bytes of the arena at the symbols' limits, if any
   bool grows = false;                       // data decide about sizes: runs may allocate
-  std::vector<std::string> needs;           // of sizes, which a run looks at: sentences
+  std::vector<std::string> needs;           // conditions on sizes that a run checks, as sentences
   bool freestanding = false;                // one function, on the caller's memory
 };
 
 // The header's text: C99 and C++11, clean under -Wall -Wextra -pedantic. It has names, extents,
-// sizes, a type for the elements of each input and output, and typed create and run helpers over a
-// struct of pointers; with symbols, that struct holds their values and the sizes of outputs that
-// depend on them, and functions give the extents and the arena for these values. Of a freestanding
-// object: tw_status, all of these, and one typed run.
+// sizes, a type for the elements of each input and output, and typed helpers to create a context
+// and to run over a struct of pointers. With symbols, that struct holds their values and the sizes
+// of outputs that depend on them, and functions give the extents and the arena for these values.
+// The header of a freestanding object has tw_status, all of these, and one typed run instead of the
+// helpers.
 std::string write_header(const ModelInterface& model);
 
-// "input.1:0" -> "input_1_0", "2x" -> "_2x", a reserved name gets a '_' behind, or, where it
-// begins with one, an 'x' before; it and its macros' names (_RANK, _ELEMENTS, _BYTES, and _DIM_0 to
-// the rank's) are unique against `taken`, which grows.
+// Makes a C identifier: "input.1:0" -> "input_1_0", "2x" -> "_2x". A reserved name gets a '_'
+// behind it, or an 'x' before it where it begins with '_'. The identifier and its macros' names
+// (_RANK, _ELEMENTS, _BYTES, and a _DIM_ for each of the `rank` axes) are unique against `taken`,
+// which grows.
 std::string c_identifier(const std::string& name, std::vector<std::string>& taken, size_t rank = 0);
 
 }  // namespace tw

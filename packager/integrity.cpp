@@ -21,7 +21,7 @@ std::string_view text(const Hash& hash) {
   return {reinterpret_cast<const char*>(hash.data()), hash.size()};
 }
 
-// Adds the range, with zeros where the hashes are.
+// Adds the range to the hash, with zeros in place of the hashes.
 void add_bytes(llvm::BLAKE3& hasher, std::string_view bytes, ByteRange range, ByteRange hashes) {
   const auto plain = [&](uint64_t begin, uint64_t end) {
     if (begin < end) hasher.update(llvm::StringRef(bytes.data() + begin, end - begin));

@@ -14,9 +14,9 @@
 namespace tw {
 namespace {
 
-// Segments start in the file where the one before ends, yet on pages of their own in memory; pages
-// are of 64 KiB at most. {0}, {1}, {2}: an artifact's program headers, note and weights, or
-// nothing.
+// Each segment starts in the file where the one before ends, yet on pages of its own in memory; a
+// page has 64 KiB at most. {0}, {1} and {2} stand for an artifact's program headers, note and
+// weights, and are empty otherwise.
 const char* const kScript = R"(
 PHDRS {{
   ro PT_LOAD FILEHDR PHDRS FLAGS(4); tx PT_LOAD FLAGS(5); rw PT_LOAD FLAGS(6); {0}
@@ -93,7 +93,7 @@ Error check_symbols(const std::string& bytes, const LinkRequest& request) {
   return make_error(std::move(diags));
 }
 
-// `libraries`: shared ones, which the result then needs.
+// Links once. The result needs `libraries`, which are shared libraries.
 Expected<std::string> link_once(const LinkRequest& request,
                                 const std::vector<std::string>& libraries) {
   TW_ASSIGN(MemoryFile script, MemoryFile::create(linker_script(request.manifest.has_value())));
@@ -122,7 +122,8 @@ Expected<std::string> link_once(const LinkRequest& request,
       {{request.objects, false}, {request.fallback, true}, {last, false}, {libraries, false}});
 }
 
-// Once more, with the libraries that define what it takes.
+// Links again, with the libraries that define the undefined names of `bytes`, the first link's
+// result.
 Expected<std::string> link_for_android(const LinkRequest& request, const std::string& bytes) {
   TW_ASSIGN(const ElfView view, ElfView::parse(bytes, request.soname));
   TW_ASSIGN(const std::vector<ElfSymbol> symbols, view.dynamic_symbols());

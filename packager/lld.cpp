@@ -20,8 +20,8 @@ LLD_HAS_DRIVER(elf)
 namespace tw {
 namespace {
 
-// What lld writes. Where the name of its output is not a regular file's, it makes the library in
-// memory and writes it there at once: here into a pipe, so that no file is ever there.
+// Collects lld's output. lld makes a library in memory and writes it at once where the output's
+// name is not a regular file's. Here that name is a pipe's, so no file ever exists.
 class PipedOutput {
  public:
   static Expected<std::unique_ptr<PipedOutput>> create() {
@@ -35,7 +35,7 @@ class PipedOutput {
     ::close(from_);
   }
   std::string path() const { return "/proc/self/fd/" + std::to_string(to_); }
-  std::string finish() {  // once nobody writes any more
+  std::string finish() {  // call it once nobody writes any more
     if (to_ >= 0) {
       ::close(std::exchange(to_, -1));
       reader_.join();

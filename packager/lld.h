@@ -1,5 +1,6 @@
-// lld in this process, from memory to memory. The result depends on nothing but the arguments and
-// the objects: no path, time or thread count. Thread-safe (lld is not: calls take turns).
+// Runs lld in this process, from memory to memory. The result depends on nothing but the arguments
+// and the objects: no path, time or thread count. Thread-safe: calls take turns, since lld itself
+// is not.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,11 +10,11 @@
 namespace tw {
 
 struct LldInputs {
-  const std::vector<std::string>& objects;  // relocatable ELF files' bytes, in link order
-  bool where_needed = false;                // each only where the others lack a name it defines
+  const std::vector<std::string>& objects;  // bytes of relocatable ELF files, in link order
+  bool where_needed = false;  // takes an object only where it defines a name that the others lack
 };
 
-// What lld writes. Errors: what it says.
+// The bytes of lld's output. Errors: lld's messages.
 Expected<std::string> run_lld(std::vector<std::string> arguments,
                               const std::vector<LldInputs>& inputs);
 

@@ -1,4 +1,4 @@
-// Compiled by itself: the names of LLVM's headers are macros of elf.h.
+// A file of its own, as the names of LLVM's headers are macros of elf.h.
 #include "packager/llvm_object.h"
 
 #include <llvm/ObjCopy/ConfigManager.h>
@@ -12,7 +12,7 @@
 namespace tw {
 namespace {
 
-// Of code without exceptions, of tools, and of lld's own business
+// Sections for exceptions, which the code does not use, from compilers, and for lld alone
 constexpr const char* kDropped[] = {".ARM.exidx*",   ".rel.ARM.exidx*", ".comment",
                                     ".llvm_addrsig", ".eh_frame",       ".rela.eh_frame",
                                     ".rel.eh_frame"};

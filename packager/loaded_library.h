@@ -1,5 +1,5 @@
-// A linked library loaded into this process straight from memory: weight packing and tuning
-// candidates.
+// Loads a linked library into this process straight from memory. Weight packing and tuning run
+// candidates like that.
 #pragma once
 #include <string>
 
@@ -14,13 +14,13 @@ class LoadedLibrary {
   LoadedLibrary& operator=(LoadedLibrary&&) = delete;
   ~LoadedLibrary();
 
-  void* symbol(const std::string& name) const;  // null: not there
+  void* symbol(const std::string& name) const;  // null: the library has no such symbol
 
  private:
   LoadedLibrary(void* handle, int file) : handle_(handle), file_(file) {}
   void* handle_;
-  // Open as long as the library: the loader knows libraries by name, and this one's holds the
-  // number
+  // Stays open as long as the library does. The loader knows libraries by name, and this one's name
+  // holds the file's number.
   int file_;
 };
 

@@ -16,7 +16,7 @@
 namespace tw {
 namespace {
 
-// What the library says of itself; an empty document where it says nothing that can be read.
+// The library's manifest; an empty document where there is none that can be read
 Json manifest_of(const std::string& path) {
   Expected<std::string> text = read_manifest(path, Integrity::trust);
   Expected<Json> json = text ? parse_json(*text, path) : Expected<Json>(text.takeError());
@@ -45,7 +45,7 @@ constexpr const Machine& kHere = kMachines[3];
 constexpr const Machine& kHere = kMachines[2];
 #endif
 
-// The system's own words would be that there is no such file.
+// Checks the machine first: the system would only say that there is no such file.
 Error check_machine(const ElfView& view, const std::string& path) {
   if (view.machine() == kHere.number && view.is64() == kHere.bits64) return Error::success();
   const auto* machine = std::find_if(
@@ -104,7 +104,7 @@ Error check_library(const std::string& path, Integrity integrity) {
 
 Expected<LoadedModel> LoadedModel::open(const std::string& path, Integrity integrity) {
   TW_TRY(check_library(path, integrity));
-  // a bare name would be searched for
+  // dlopen searches the system's folders for a name without '/'.
   const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
   void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)

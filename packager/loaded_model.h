@@ -1,5 +1,5 @@
-// A compiled model in this process: dlopen, and its query function by TW_QUERY_SYMBOL, so that no
-// name need be known.
+// Opens a compiled model in this process with dlopen. It finds the query function by
+// TW_QUERY_SYMBOL, so the caller need not know the model's name.
 #pragma once
 #include <string>
 
@@ -11,13 +11,13 @@ namespace tw {
 
 class LoadedModel {
  public:
-  // Errors: no file, not a library for this machine, no tw_query, another ABI version,
-  // a CPU that lacks features, bytes that are not those that were written.
+  // Errors: no file, not a library for this machine, no tw_query, another ABI version, a CPU that
+  // lacks features, damaged bytes.
   static Expected<LoadedModel> open(const std::string& path,
                                     Integrity integrity = Integrity::check);
   LoadedModel(LoadedModel&& other) noexcept;
   LoadedModel& operator=(LoadedModel&&) = delete;
-  ~LoadedModel();  // destroy every context before
+  ~LoadedModel();  // contexts must be destroyed before
 
   const tw_api& api() const { return *api_; }
 

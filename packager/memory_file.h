@@ -1,4 +1,4 @@
-// A file that exists in memory only, with a name that other libraries can open.
+// A file that exists in memory only, under a name that other libraries can open
 #pragma once
 #include <string>
 #include <string_view>

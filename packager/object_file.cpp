@@ -71,14 +71,14 @@ Expected<LinkedObject> link_object(const ObjectRequest& request, const FillBytes
   TW_ASSIGN(std::string bytes, keep_global(merged, request.exports));
   TW_ASSIGN(const ElfView view, ElfView::parse(bytes, "object"));
   TW_TRY(check_symbols(view, request));
-  // Code reaches constants within 2 GiB
+  // Code reaches constants within 2 GiB only.
   if (request.weight_bytes >= uint64_t{1} << 31)
     return make_error(DiagCode::limit,
                       "{0} bytes of weights are too many for an object, which has less than 2 GiB: "
                       "--emit so takes them",
                       request.weight_bytes);
   const ElfSection* section = view.section(kObjectWeightsSection);
-  if (section) {  // else the model has none
+  if (section) {  // a model without weights has no such section
     const uint64_t start = (bytes.size() + kObjectWeightsAlignment - 1) / kObjectWeightsAlignment *
                            kObjectWeightsAlignment;
     give_bytes(bytes, view.is64(), *section, start, request.weight_bytes);

@@ -1,6 +1,6 @@
-// One relocatable object of a model, for programs that link it. Others see no name of it but those
-// of its interface, so that several models go into one program. The bytes depend on nothing but the
-// request.
+// Links one relocatable object of a model, for programs that link it. Others see only the names of
+// its interface, so that several models can go into one program. The bytes depend on nothing but
+// the request.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,19 +15,19 @@
 namespace tw {
 
 struct ObjectRequest {
-  // Relocatable ELF files' bytes, of one machine; sections that no export reaches are left out
+  // Bytes of relocatable ELF files of one machine. Sections that no export reaches are left out.
   std::vector<std::string> objects;
-  std::vector<std::string> exports;  // the symbols that it defines for others, exactly
+  std::vector<std::string> exports;  // exactly the symbols that it defines for others
   std::string manifest;
-  // Needs memcpy, memmove and memset at most, and its note takes no memory
+  // A freestanding object needs at most memcpy, memmove and memset, and its note takes no memory.
   bool freestanding = false;
   uint64_t weight_bytes = 0;
 };
 
-// What an object takes of a program's memory.
+// Bytes of a program's memory that an object takes
 struct ObjectSizes {
-  uint64_t code = 0, constants = 0;  // constants: the weights, too
-  uint64_t written = 0;              // in RAM
+  uint64_t code = 0, constants = 0;  // constants include the weights
+  uint64_t written = 0;              // data in RAM
 };
 
 struct LinkedObject {
@@ -37,10 +37,10 @@ struct LinkedObject {
 
 using FillBytes = std::function<Error(std::span<std::byte>)>;
 
-// `fill` writes the weights. Errors: what lld says; an undefined symbol that is not allowed; an
-// export that is missing; more weights than the machine's addresses hold.
+// `fill` writes the weights. Errors: lld's messages; an undefined symbol that is not allowed; an
+// export that is missing; more weights than the machine's addresses reach.
 Expected<LinkedObject> link_object(const ObjectRequest& request, const FillBytes& fill);
 
-bool is_archive_name(std::string_view path);  // of a static library: .a
+bool is_archive_name(std::string_view path);  // ends with .a, as static libraries do
 
 }  // namespace tw

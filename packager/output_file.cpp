@@ -33,7 +33,7 @@ int open_unnamed(const std::string& path, int mode) {
 int open_named(const std::string& name, int mode) {
   const int flags = O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC;
   int file = ::open(name.c_str(), flags, mode);
-  // Of a dead process
+  // A file of that name is left from a dead process with the same id.
   if (file < 0 && errno == EEXIST && ::unlink(name.c_str()) == 0)
     file = ::open(name.c_str(), flags, mode);
   return file;
@@ -94,7 +94,7 @@ Error OutputFile::fill(uint64_t offset, uint64_t size,
                  start = offset / page * page, lead = offset - start;
   void* map = ::mmap(nullptr, lead + size, PROT_READ | PROT_WRITE, MAP_SHARED, file_,
                      static_cast<off_t>(start));
-  if (map == MAP_FAILED) {  // a file system without shared mappings: by way of memory
+  if (map == MAP_FAILED) {  // a file system without shared mappings takes a buffer
     std::vector<std::byte> buffer(size);
     TW_TRY(body(buffer));
     return write(offset, {reinterpret_cast<const char*>(buffer.data()), buffer.size()});
@@ -121,7 +121,8 @@ Expected<std::unique_ptr<llvm::MemoryBuffer>> OutputFile::contents() const {
 }
 
 Error OutputFile::commit() {
-  // The temporary name, which no other way replaces a file by, is there for a moment only
+  // rename() is the only call that replaces a file, so an unnamed file has the temporary name for a
+  // moment.
   const EndSignalsWait until_done;
   const int file = std::exchange(file_, -1);
   int code = 0;
@@ -133,7 +134,7 @@ Error OutputFile::commit() {
     };
     if (!link() && (errno != EEXIST || ::unlink(temporary_.c_str()) != 0 || !link())) code = errno;
   }
-  // Network file systems report a full disk here
+  // Network file systems report a full disk at close().
   if (::close(file) != 0 && code == 0) code = errno;
   if (code == 0 && ::rename(temporary_.c_str(), path_.c_str()) != 0) code = errno;
   if (code != 0) ::unlink(temporary_.c_str());

@@ -1,6 +1,6 @@
-// A file that appears whole or not at all: written without a name, which commit() gives it; where
-// the file system has no such files, under a temporary name in the same directory, which a signal
-// that ends the process removes (support/end_signals.h).
+// A file that appears whole or not at all. It is written without a name, and commit() gives it one.
+// A file system without unnamed files gets a temporary name in the same directory, and a signal
+// that ends the process removes it (support/end_signals.h).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,19 +19,20 @@ namespace tw {
 
 class OutputFile {
  public:
-  // `size` bytes with the disk space reserved, so that a full disk is an error here and now.
-  // named: as if there were no other way
+  // Makes a file of `size` bytes and reserves the disk space, so that a full disk is an error here
+  // and not later. `named` takes the temporary name even where unnamed files exist, for tests.
   static Expected<OutputFile> create(std::string path, uint64_t size, bool executable = false,
                                      bool named = false);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
-  ~OutputFile();  // without commit(): leaves nothing behind
+  ~OutputFile();  // without commit() it leaves nothing behind
 
   Error write(uint64_t offset, std::string_view bytes);
-  // Lets `body` write [offset, offset + size) in place, zeroed before. Memory in use: `size` bytes
-  // of page cache at most. Safe to call from several threads for ranges that do not overlap.
+  // `body` writes [offset, offset + size) in place; bytes that nobody wrote are zeros. Memory in
+  // use: `size` bytes of page cache at most. Safe to call from several threads for ranges that do
+  // not overlap.
   Error fill(uint64_t offset, uint64_t size, llvm::function_ref<Error(std::span<std::byte>)> body);
-  // What has been written, mapped where that can be: good until commit().
+  // The bytes written so far, mapped where that is possible; valid until commit()
   Expected<std::unique_ptr<llvm::MemoryBuffer>> contents() const;
   Error commit();
 
@@ -40,11 +41,10 @@ class OutputFile {
  private:
   OutputFile(std::string path, int file, bool named);
   std::string path_, temporary_;
-  std::unique_ptr<RemovedOnEndSignal> removed_;  // while the file has the temporary name
+  std::unique_ptr<RemovedOnEndSignal> removed_;  // set while the file has the temporary name
   int file_ = -1;
 };
 
-// Writes a whole file whose bytes are at hand.
 Error write_file(const std::string& path, std::string_view bytes, bool executable = false);
 
 }  // namespace tw

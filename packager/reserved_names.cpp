@@ -19,8 +19,8 @@ constexpr std::string_view kKeywords =
     " true try typedef typeid typename typeof typeof_unqual union unsigned using virtual void"
     " volatile wchar_t while xor xor_eq ";
 
-// Macros of compilers and of the C library's headers that stand for something, in letters;
-// programs see many as members of structs.
+// Macros with small letters, of compilers and of the C library's headers, that stand for something.
+// Programs know many of them as members of structs.
 constexpr std::string_view kMacros =
     " AF_DECnet L_ctermid L_cuserid L_tmpnam PF_DECnet P_tmpdir basename complex d_fileno"
     " d_ino environ errno f_fsid h_addr h_errno i386 imaginary linux"
@@ -30,11 +30,11 @@ constexpr std::string_view kMacros =
     " sigev_notify_function sigmask small sparc st_atime st_birthtime st_ctime st_mtime stderr"
     " stdin stdout sun unix unreachable ut_addr ut_name ut_time ut_xtime vax ";
 
-// The beginnings of many more.
+// Beginnings of further macros
 constexpr std::string_view kMacroFamilies[] = {"M_",   "PRI",     "SCN", "SHT_",
                                                "SYS_", "atomic_", "si_"};
 
-// Types of the header: C++ gives a member no name that has had another meaning in its struct.
+// Types of the header. C++ forbids a member's name that has had another meaning in its struct.
 constexpr std::string_view kTypes =
     " int16_t int32_t int64_t int8_t uint16_t uint32_t uint64_t uint8_t ";
 
@@ -44,7 +44,8 @@ bool has_word(std::string_view words, std::string_view name) {
 
 bool is_capital(char c) { return std::isupper(static_cast<unsigned char>(c)) != 0; }
 
-// As macros have by custom; but "X" is what models call an input, and no header does.
+// Macros are in capitals by custom. "X" is no macro of any header, and models often have an input
+// of that name.
 bool is_in_capitals(std::string_view name) {
   const auto small = [](unsigned char c) { return std::islower(c) != 0; };
   return std::ranges::none_of(name, small) && std::ranges::any_of(name, is_capital) &&

@@ -1,4 +1,4 @@
-// The program that runs a library where there is nothing else: runtime/runner, linked for the
+// Links the program that runs a library on a machine that has nothing else: runtime/runner, for the
 // library's machine.
 #pragma once
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace tw {
 
-// A static program, the same for every library of that triple. Errors: a triple without one.
+// A static program, the same for every library of that triple. Errors: a triple that has no runner.
 Expected<std::string> link_runner(std::string_view triple);
 
 }  // namespace tw

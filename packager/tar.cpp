@@ -8,10 +8,10 @@ namespace tw {
 namespace {
 
 constexpr uint64_t kBlock = 512, kEnd = 2 * kBlock;  // an archive ends with two blocks of zeros
-constexpr uint64_t kMostBytes = (uint64_t{1} << 33) - 1;  // of a member: eleven octal digits
+constexpr uint64_t kMostBytes = (uint64_t{1} << 33) - 1;  // largest member: eleven octal digits
 constexpr size_t kMostName = 99, kMostMembers = 64;
 
-// Where the fields of a head are (POSIX ustar).
+// Offsets of the fields of a head (POSIX ustar)
 constexpr size_t kName = 0, kMode = 100, kOwner = 108, kGroup = 116, kSize = 124, kTime = 136,
                  kSum = 148, kKind = 156, kMagic = 257, kMajor = 329, kMinor = 337;
 
@@ -65,7 +65,7 @@ bool only_zeros(std::string_view bytes) {
   return std::ranges::all_of(bytes, [](char c) { return c == '\0'; });
 }
 
-// The number of eleven octal digits; nothing where there are others.
+// The number that eleven octal digits spell; nothing where there are other characters
 std::optional<uint64_t> size_of(std::string_view digits) {
   uint64_t value = 0;
   for (const char c : digits) {
@@ -75,7 +75,6 @@ std::optional<uint64_t> size_of(std::string_view digits) {
   return value;
 }
 
-// The member whose head begins at `at`.
 Expected<TarMember> member_at(std::string_view bytes, uint64_t at, size_t number,
                               const std::string& file) {
   if (bytes.size() - at < kBlock) return damaged(file, number, "its head is cut off");
@@ -121,7 +120,7 @@ uint64_t tar_bytes(std::span<const TarMember> members) {
 }
 
 Error write_tar(OutputFile& file, std::span<const TarMember> members) {
-  uint64_t at = 0;  // what is not written is zero
+  uint64_t at = 0;  // bytes that are not written are zero
   for (const TarMember& member : members) {
     TW_CHECK(bad_member_name(member.name).empty(), "bad name '{0}'", member.name);
     if (member.bytes.size() > kMostBytes)

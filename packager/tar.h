@@ -1,6 +1,7 @@
-// Archives that any tar reads: regular files in one folder, with nothing in their heads that is not
-// given here. So equal members give equal bytes, and a reader can ask for the very bytes that the
-// writer would have made: an archive with links, folders, paths or anything behind its end is none.
+// Archives that any tar program reads: regular files in one folder. Their heads hold nothing but
+// the fields of TarMember, so equal members give equal bytes, and a reader can demand exactly the
+// bytes that the writer would make. It refuses an archive with links, folders, paths or bytes
+// behind its end.
 #pragma once
 #include <span>
 #include <string>
@@ -17,14 +18,15 @@ struct TarMember {
   bool executable = false;
 };
 
-// Why the name is none of a member; "": it is one: at most 99 letters, digits, '.', '_', '+' and
-// '-', of which the first is no '.' and no '-'.
+// Why the name is not allowed for a member; empty where it is allowed. A name has at most 99
+// letters, digits, '.', '_', '+' and '-', and begins with neither '.' nor '-'.
 std::string bad_member_name(std::string_view name);
 uint64_t tar_bytes(std::span<const TarMember> members);
-// Names must be good ones, and members below 8 GiB.
+// Names must be allowed ones, and members smaller than 8 GiB.
 Error write_tar(OutputFile& file, std::span<const TarMember> members);
 
-// Of any bytes, which must outlive the result. Errors (parse): what is wrong with which member.
+// Members are views of `bytes`, which must outlive the result. Errors (parse): which member is
+// wrong, and why.
 Expected<std::vector<TarMember>> parse_tar(std::string_view bytes, const std::string& file);
 
 }  // namespace tw

@@ -15,7 +15,7 @@
 namespace tw {
 namespace {
 
-constexpr uint64_t kHashedAtOnce = 64 << 20;  // of a mapped file: more need not be in memory
+constexpr uint64_t kHashedAtOnce = 64 << 20;  // so that less of a mapped file is in memory at once
 
 void hash_of(llvm::StringRef bytes, uint8_t (&hash)[32]) {
   llvm::BLAKE3 hasher;

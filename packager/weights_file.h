@@ -1,5 +1,5 @@
-// Weights in a file of their own beside a library: a header, by which the two know each other
-// (runtime/weights.h), and the weights from a page's beginning on.
+// Weights in a file of their own beside a library. A header comes first, by which library and file
+// recognize each other (runtime/weights.h); the weights begin at the next page.
 #pragma once
 #include <string>
 
@@ -14,7 +14,7 @@ class WeightsFile {
   static Expected<WeightsFile> create(const std::string& path, uint64_t weight_bytes);
   // See OutputFile for memory and threads.
   Error fill(uint64_t offset, uint64_t size, llvm::function_ref<Error(std::span<std::byte>)> body);
-  // Writes the header, with the hash of what was filled in. The result: it, for the library.
+  // Writes the header, with the hash of the weights. The result is the header, for the library.
   Expected<std::string> finish();
   Error commit() { return file_.commit(); }
 
@@ -25,8 +25,8 @@ class WeightsFile {
   uint64_t start_, bytes_;
 };
 
-// Of a library whose manifest names such a file: the one beside it must be that which was written
-// with it; check: byte by byte. Success where the weights are inside.
+// Checks the file of weights that the manifest names, if any: it must lie beside the library and
+// have been written together with it. Integrity::check compares the hash of its weights, too.
 Error check_weights_file(const std::string& library, const std::string& manifest,
                          std::string_view header, Integrity integrity);
 

@@ -9,8 +9,7 @@
 namespace tw {
 namespace {
 
-// A constant operand against a value of shape `shape`: its elements and the axis along which they
-// differ.
+// The elements of a constant operand, and the axis of the other operand along which they differ.
 struct Numbers {
   int axis = -1;
   std::vector<double> values;
@@ -92,7 +91,7 @@ bool is_moderate_shift(double value, DType dtype) {
   return value == 0 || (size <= moderate_limit(dtype) && size >= smallest_normal(dtype));
 }
 
-// The sum has lost half of the type's digits.
+// True if the sum has lost half of the type's digits.
 bool cancels(double term, double sum, DType dtype) {
   const double half_of_digits = dtype == DType::f64   ? 0x1p-26
                                 : dtype == DType::f32 ? 0x1p-12
@@ -113,7 +112,7 @@ double moderate_limit(DType dtype) {
   switch (dtype) {
     case DType::f64: return 0x1p256;
     case DType::f16: return 0x1p8;
-    default: return 0x1p32;  // f32, and bf16 with its exponents
+    default: return 0x1p32;  // f32 and bf16, which have the same exponents
   }
 }
 

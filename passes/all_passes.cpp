@@ -1,4 +1,4 @@
-// Every graph pass, by name.
+// The table of all graph passes, by name.
 #include "passes/choose/assign_layouts.h"
 #include "passes/passes.h"
 

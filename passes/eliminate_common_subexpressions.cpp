@@ -1,7 +1,7 @@
 // before: %a = exp(%x)  %b = exp(%x)  %c = add(%a, %b)
 // after:  %a = exp(%x)  %c = add(%a, %a)
-// Constants with equal content become one as well. Of equal nodes the first in topological order
-// stays. Why here: passes that fold into a producer with one user must see duplicates as one.
+// Constants with equal content become one as well. Among equal nodes, the first in topological
+// order stays. Why here: passes that fold into a producer with one user must see duplicates as one.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -13,7 +13,7 @@
 namespace tw {
 namespace {
 
-// min and max are left out: which operand comes first decides what a NaN does.
+// Leaves out min and max: the order of their operands decides the result for a NaN.
 bool is_commutative(const Node& node) {
   const op::Binary* binary = get_if<op::Binary>(&node);
   if (!binary) return false;
@@ -44,7 +44,7 @@ bool is_commutative(const Node& node) {
   TW_UNREACHABLE("bad binary operator");
 }
 
-// Constants: candidates by type, size and both ends of the bytes, compared in full only then.
+// Candidates agree in type, size and both ends of their bytes; only they are compared in full.
 bool merge_constants(Rewriter& rewriter) {
   Graph& graph = rewriter.graph();
   std::map<std::tuple<std::string, size_t, std::string>, std::vector<ValueId>> seen;

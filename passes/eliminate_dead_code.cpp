@@ -1,8 +1,8 @@
 // before: %a = exp(%x)  %b = neg(%x)  output %b
 // after:  %b = neg(%x)  output %b
-// Constants that nobody reads give their bytes back; that is no change, as they are not printed or
-// hashed. Why here: importing leaves shape arithmetic without users, and use counts decide what may
-// be folded and fused.
+// Constants that nobody reads give their bytes back. That does not count as a change, as they are
+// neither printed nor hashed. Why here: importing leaves shape arithmetic without users, and use
+// counts decide on folding and fusion.
 #include <algorithm>
 
 #include "ir/graph/symbol_sources.h"
@@ -16,7 +16,7 @@ Expected<bool> eliminate_dead_code(Graph& graph, PassContext&) {
     needed[static_cast<size_t>(output.value.index)] = true;
   const SymbolSources sources(graph);
   for (const DataSymbol& symbol : graph.data_symbols)
-    if (symbol.equals.defined())  // a check
+    if (symbol.equals.defined())  // a check at run time needs the element
       for (ValueId value : sources.of(std::vector<Expr>{var(symbol.name)}))
         needed[static_cast<size_t>(value.index)] = true;
   std::vector<NodeId> order = graph.order();

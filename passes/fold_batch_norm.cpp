@@ -2,9 +2,9 @@
 // after:  %n = conv(%x, %w', %b')            w' = w * scale / sqrt(variance + epsilon), computed in
 //                                            double, rounded once
 // Chains of batch norms and of +, -, *, / with constants are one affine function. It goes into the
-// weights and the bias of the convolution or matmul in front of it, else into those behind it, else
-// it becomes at most one mul and one add. Why here: needs pads inside the convolutions and
-// duplicates merged; fusion then has fewer operators to carry.
+// weights and the bias of the convolution or matmul in front of it. If that fails, it goes into the
+// one behind it, or becomes at most one mul and one add. Why here: it needs pads inside the
+// convolutions and merged duplicates, and it leaves fusion fewer operators.
 #include <algorithm>
 #include <cmath>
 
@@ -14,8 +14,7 @@
 namespace tw {
 namespace {
 
-// The affine function that a chain of nodes computes; links from the value it starts at to its last
-// node.
+// A chain of nodes that computes an affine function of x; `links` has the nodes from first to last.
 struct Chain {
   std::vector<NodeId> links;
   ValueId x;
@@ -23,8 +22,7 @@ struct Chain {
   bool has_batch_norm = false;
 };
 
-// Weights of a convolution or matmul as a block of doubles, seen as [outer, n, inner] along one
-// axis.
+// Constant weights of a convolution or matmul, seen as [outer, count, inner] along one axis.
 struct Weights {
   Tensor tensor;
   int64_t outer = 1, count = 1, inner = 1;
@@ -76,7 +74,8 @@ Chain Folder::chain_to(NodeId last) const {
   return chain;
 }
 
-// The node that alone reads the value, once; invalid if there are more or an output does.
+// The only node that reads the value, once; invalid if there are more readers or an output shows
+// it.
 NodeId Folder::only_user(ValueId value) const {
   if (rewriter_.uses(value) != 1) return {};
   for (size_t i = 0; i < graph_.node_count(); ++i) {
@@ -88,7 +87,8 @@ NodeId Folder::only_user(ValueId value) const {
   return {};
 }
 
-// A copy of constant float weights, if the budget allows one where others keep using the old ones.
+// A copy of constant float weights. nullopt if others keep using the old ones and the budget does
+// not allow a copy.
 std::optional<Weights> Folder::weights_along(ValueId value, size_t axis) {
   if (!graph_.is_constant(value) || !is_float(rewriter_.type(value).dtype)) return std::nullopt;
   if (rewriter_.uses(value) > 1) {
@@ -103,9 +103,10 @@ std::optional<Weights> Folder::weights_along(ValueId value, size_t axis) {
   return weights;
 }
 
-// w[o, c, i] *= factor(o, c). False where sums with these weights may overflow or underflow unlike
-// the sums scaled afterwards: a number is not moderate, or lost to underflow beside the largest
-// number of its output, output(o, c, i). `largest` begins as the outputs' new biases.
+// w[o, c, i] *= factor(o, c). Returns false if sums with the new weights may overflow or underflow
+// where the scaled sums do not: a number is not moderate, or it underflows and the output has no
+// larger weight. output(o, c, i) is the output of a weight; `largest` begins as the outputs' new
+// biases.
 template <class Factor, class Output>
 bool scale_weights(Weights& weights, std::vector<double> largest, Factor factor, Output output) {
   const DType dtype = weights.tensor.dtype;
@@ -152,8 +153,8 @@ bool bias_is_constant(const Graph& graph, const Node& node) {
   return !bias.valid() || graph.is_constant(bias);
 }
 
-// conv, conv_transpose: output channel m of the weights is scaled, the bias too, and the shift is
-// added to it.
+// For conv and conv_transpose: scales the weights of output channel m and its bias, and adds the
+// shift to the bias.
 bool Folder::conv_producer(const Chain& chain, NodeId id) {
   const Node& node = graph_.node(id);
   const op::ConvTranspose* transposed = get_if<op::ConvTranspose>(&node);
@@ -161,8 +162,8 @@ bool Folder::conv_producer(const Chain& chain, NodeId id) {
     return false;
   std::optional<Weights> weights = weights_along(node.inputs[1], transposed ? 1 : 0);
   if (!weights) return false;
-  // [M, ...]: m is the axis. Transposed [C, M/group, ...]: input channel c belongs to group c /
-  // (C/group).
+  // Weights of conv are [M, ...], so m is the axis. Those of conv_transpose are [C, M/group, ...]:
+  // input channel c belongs to group c / (C/group).
   int64_t group = transposed ? transposed->group : 1, per_group = weights->outer / group;
   const auto channel = [&](int64_t o, int64_t c, int64_t = 0) {
     return transposed ? o / per_group * weights->count + c : c;
@@ -187,8 +188,8 @@ bool Folder::conv_producer(const Chain& chain, NodeId id) {
   return true;
 }
 
-// matmul: the operand with constant weights is scaled along the output's rows or columns; the shift
-// stays an add.
+// For matmul: scales the operand with constant weights along the output's rows or columns. The
+// shift remains an add.
 bool Folder::matmul_producer(const Chain& chain, NodeId id) {
   if (!chain.function.scales()) return false;
   const Node& node = graph_.node(id);
@@ -238,8 +239,8 @@ bool Folder::into_producer(const Chain& chain) {
   return std::holds_alternative<op::MatMul>(attrs) && matmul_producer(chain, id);
 }
 
-// conv(scale * x + shift): input channels of the weights are scaled; the shift goes through the
-// weights into the bias, which is exact only where no padding enters a window.
+// conv(scale * x + shift): scales the input channels of the weights. The shift goes through the
+// weights into the bias, which is exact only if no padding enters a window.
 bool Folder::conv_consumer(const Chain& chain, NodeId id) {
   const Node& node = graph_.node(id);
   const op::Conv& conv = std::get<op::Conv>(node.attrs);
@@ -277,7 +278,7 @@ bool Folder::conv_consumer(const Chain& chain, NodeId id) {
   return true;
 }
 
-// matmul(scale * x, w): w is scaled along the contracted axis.
+// matmul(scale * x, w): scales w along the contracted axis.
 bool Folder::matmul_consumer(const Chain& chain, NodeId id) {
   const Node& node = graph_.node(id);
   const op::MatMul matmul = std::get<op::MatMul>(node.attrs);
@@ -313,9 +314,9 @@ bool Folder::into_consumer(const Chain& chain) {
   return std::holds_alternative<op::MatMul>(graph_.node(id).attrs) && matmul_consumer(chain, id);
 }
 
-// At most one mul and one add for the whole chain, where that is less than there is.
+// Replaces the whole chain by at most one mul and one add, if that is shorter.
 bool Folder::shorten(const Chain& chain) {
-  // Each of them rounds to the type, which in short floats is seen
+  // Each node of the chain rounds to the type, and in short floats that shows.
   if (dtype_bytes(rewriter_.type(chain.x).dtype) < 4) return false;
   size_t needed = size_t{chain.function.scales()} + size_t{chain.function.shifts()};
   if (!chain.has_batch_norm && needed >= chain.links.size()) return false;
@@ -340,7 +341,7 @@ bool Folder::shorten(const Chain& chain) {
   return true;
 }
 
-// From the outputs backwards, so that a chain is met at its last link.
+// Goes from the outputs backwards, and so meets each chain at its last link.
 bool Folder::run() {
   for (bool again = true; again;) {
     again = false;

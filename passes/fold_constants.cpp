@@ -15,10 +15,10 @@ namespace {
 
 constexpr int64_t kMaxMacs = int64_t{1} << 26;
 
-// Whether the node's value is known here: of constants, or of the extents of a static shape.
-// Indices are cheaper to make than to read.
+// True if the node's value is known: its inputs are constants, or it gives the extents of a static
+// shape. False for indices (iota), which are cheaper to make than to read.
 bool is_known(const Graph& graph, const Node& node) {
-  if (!regions_of(node.attrs).empty()) return false;  // they may run long
+  if (!regions_of(node.attrs).empty()) return false;  // regions may run long
   if (get_if<op::Iota>(&node)) return false;
   if (const op::DimVector* dims = get_if<op::DimVector>(&node))
     return static_shape(dims->values).has_value();
@@ -51,8 +51,8 @@ Expected<std::vector<Tensor>> compute(const Graph& graph, const Node& node) {
   return evaluate_node(node.attrs, types, inputs);
 }
 
-// Bytes that the results add: their own less those of the constants that nobody else reads.
-// nullopt: symbolic, as an empty one may be too.
+// The bytes that folding the node adds: its results', less those of constants that only it reads.
+// nullopt if a shape is symbolic, even for an empty tensor.
 std::optional<int64_t> growth(Rewriter& rewriter, const Node& node) {
   int64_t bytes = 0;
   for (ValueId output : node.outputs()) {
@@ -87,8 +87,7 @@ Expected<bool> fold_constants(Graph& graph, PassContext& context) {
     }
     if (*added > context.fold_budget_bytes || macs(graph, node) > kMaxMacs) continue;
     Expected<std::vector<Tensor>> result = compute(graph, node);
-    // An index out of range, a division by zero: a matter of running the model, if the node ever
-    // runs
+    // An index out of range or a division by zero is an error of the run, if the node ever runs.
     if (!result) {
       llvm::consumeError(result.takeError());
       continue;

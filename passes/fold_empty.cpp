@@ -20,13 +20,12 @@ bool has_no_elements(const TensorType& type) {
   return std::ranges::any_of(type.shape, [](const Expr& extent) { return is_const(extent, 0); });
 }
 
-// Such a tensor, if the extents besides are known.
 std::optional<Tensor> empty_tensor(const TensorType& type) {
   const auto shape = static_shape(type.shape);
   return shape ? std::optional<Tensor>(Tensor::zeros(type.dtype, *shape)) : std::nullopt;
 }
 
-// The number that a reduction begins with; none: a mean, which has no value.
+// The number that a reduction begins with; nullopt for a mean, and for max and min of integers.
 std::optional<double> beginning(ReduceKind kind, DType type) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   switch (kind) {
@@ -58,7 +57,7 @@ class EmptyFolder {
     const Node& node = graph_.node(id);
     const auto* call = get_if<op::Extern>(&node);
     if (!regions_of(node.attrs).empty() || (call && call->function == ExternFunction::refuse))
-      return false;  // these have effects
+      return false;  // they have effects
     std::vector<Tensor> nothing;
     for (ValueId output : node.outputs()) {
       const TensorType& type = graph_.value(output).type;

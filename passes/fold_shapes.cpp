@@ -21,7 +21,7 @@ struct Dims {
 };
 using MaybeDims = std::optional<Dims>;
 
-// The elements of an i64 scalar or vector as dimension expressions, if they are known.
+// The elements of an i64 scalar or vector as dimension expressions; nullopt if they are unknown.
 MaybeDims dims_of(const Graph& graph, ValueId value) {
   if (!value.valid()) return std::nullopt;
   if (const op::DimVector* vector = get_if<op::DimVector>(graph.def(value)))
@@ -41,7 +41,7 @@ std::optional<std::vector<int64_t>> constants_of(const Graph& graph, ValueId val
   return dims ? static_shape(dims->values) : std::nullopt;
 }
 
-// Operators on i64 that give i64 and mean the same as those of expressions.
+// True for operators that mean the same on i64 tensors and in dimension expressions.
 bool is_dim_arithmetic(BinaryOp function) {
   switch (function) {
     case BinaryOp::add:
@@ -53,7 +53,7 @@ bool is_dim_arithmetic(BinaryOp function) {
     case BinaryOp::floor_div:
     case BinaryOp::floor_mod:
     case BinaryOp::mod:
-      return true;  // of a divisor that is a constant other than 0 and -1: checked at the use
+      return true;  // the divisor must be a positive constant, which apply() checks
     case BinaryOp::pow:
     case BinaryOp::lt:
     case BinaryOp::le:
@@ -80,8 +80,7 @@ std::optional<Expr> apply(BinaryOp function, const Expr& a, const Expr& b) {
   if (is_division(function)) {
     std::optional<int64_t> divisor = as_const(b);
     if (!divisor || *divisor <= 0) return std::nullopt;
-    // Truncation and flooring agree on what is not negative, and simplify knows more about the
-    // latter.
+    // For numbers that are not negative, truncation equals flooring, which simplify() knows better.
     if (is_const(simplify_dim(min(a, 0)), 0)) {
       if (function == BinaryOp::div) function = BinaryOp::floor_div;
       if (function == BinaryOp::mod) function = BinaryOp::floor_mod;
@@ -143,7 +142,7 @@ MaybeDims fold_slice(const Graph& graph, const Node& node) {
   return out;
 }
 
-// Reshape, expand and cast keep the elements, or repeat the only one.
+// Folds reshape, expand and cast, which keep the elements or repeat the only one.
 MaybeDims fold_copy(const Graph& graph, const Node& node) {
   MaybeDims data = dims_of(graph, node.inputs[0]);
   std::optional<std::vector<int64_t>> shape = static_shape(graph.value(node.output).type.shape);
@@ -172,7 +171,7 @@ MaybeDims fold_reduce(const Graph& graph, const Node& node) {
   return Dims{{total}, graph.value(node.output).type.shape.empty()};
 }
 
-// What the node computes, if that is a vector of known dimensions.
+// The dimensions that the node computes, if they are known.
 MaybeDims fold(const Graph& graph, const Node& node) {
   const TensorType& type = graph.value(node.output).type;
   if (type.dtype != DType::i64 || type.shape.size() > 1) return std::nullopt;
@@ -191,7 +190,8 @@ MaybeDims fold(const Graph& graph, const Node& node) {
   return copies ? fold_copy(graph, node) : std::nullopt;
 }
 
-// Longer ones are computed when the model runs: sizes that are read twice in each step double.
+// Longer expressions are computed at run time: a size that each step reads twice doubles in each
+// step.
 bool is_too_long(const Expr& value) {
   constexpr int64_t kMostKnownParts = 100;
   return has_many_parts(value, kMostKnownParts);

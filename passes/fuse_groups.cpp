@@ -1,14 +1,14 @@
-// Which nodes share a kernel: attention first (passes/match_attention.h), then the four classes of
-// TVM (OSDI'18, section 3), decided node by node in three rounds.
-//   1. complex_out (conv, matmul): takes the element-wise region behind it, diamonds (SiLU, GELU)
-//   and residual adds included.
-//   2. reduction (reduce, softmax, layer norm): the same behind it, and element-wise producers in
-//   front of it.
-//   3. injective: what is left, merged from the last node of a chain backwards while nothing
-//   expensive is computed twice.
-// Every group has one output value and every node of a group leads to it. Hence groups cannot wait
-// for each other: a way from group A to B and back would pass both outputs and be a cycle of nodes.
-// Sorting groups by their last node is a topological order.
+// Attention is matched first (passes/match_attention.h). Then each node is decided by its class, of
+// the four classes of TVM (OSDI'18, section 3), in three rounds:
+//   1. complex_out (conv, matmul): takes the element-wise region behind it, with diamonds (SiLU,
+//      GELU) and residual adds.
+//   2. reduction (reduce, softmax, layer norm): takes the same region behind it, and element-wise
+//      producers in front of it.
+//   3. injective: takes the remaining nodes, from the last node of a chain backwards, as long as
+//      nothing expensive is computed twice.
+// Every group has one output value, and every node of a group leads to it. Hence groups cannot wait
+// for each other: a path from group A to B and back would pass both outputs and be a cycle of
+// nodes. Sorting groups by their last node is a topological order.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -27,17 +27,16 @@
 namespace tw {
 namespace {
 
-// Of a group: keeps a kernel's live values in registers and its code short
+// Nodes of a group: the limit keeps a kernel's live values in registers and its code short
 constexpr size_t kMaxNodes = 24;
-constexpr size_t kMaxInputs = 12;  // tensors read from outside; uniform constants are immediates
-// Reads in the expression of a group, written out: what is read twice stands there twice
+constexpr size_t kMaxInputs = 12;  // tensors read by a group; uniform constants are immediates
+// Reads in a group's expression, written out: a value that is read twice appears twice
 constexpr int64_t kMaxReads = 512;
 
 class Fuser {
  public:
   Fuser(const Graph& graph, const Target* device);
   std::vector<Group> run();
-  // Of what take_attention left apart
   std::vector<std::string> notes() {
     take_attention();
     return std::move(notes_);
@@ -48,8 +47,8 @@ class Fuser {
     std::set<int> nodes;  // positions in order_
     int anchor = -1;
   };
-  // How a node inside an injective group is read: along which mapping of points, and whether more
-  // than once.
+  // The way in which an injective group reads one of its nodes: by which mapping of points, and
+  // whether it computes points more than once.
   struct Reading {
     int mapping = 0;
     bool repeated = false;
@@ -86,7 +85,7 @@ class Fuser {
   void grow_injective(Draft& draft);
   std::optional<Reading> reading_of(int position, const Draft& draft) const;
 
-  const Target* device_;  // with threads of its own; null: a processor
+  const Target* device_;  // has threads of its own; null: a processor
   std::vector<std::string> notes_;
   const Graph& graph_;
   std::vector<NodeId> order_;
@@ -96,19 +95,19 @@ class Fuser {
       reads_;                  // by position: tensors, each once; uniform constants are left out
   std::vector<bool> outputs_;  // by value index
   std::vector<int> group_of_;  // by position; -1: free
-  std::vector<Reading> readings_;  // by position, of the nodes of injective groups
+  std::vector<Reading> readings_;  // by position, for nodes of injective groups
   std::vector<Draft> drafts_;
 };
 
-// Stays alone whatever its class: symbolic values, and where the physical layout changes.
+// True for nodes that stay alone whatever their class: symbolic values, and changes of the layout.
 bool stands_alone(const Node& node) {
   return std::holds_alternative<op::LayoutCast>(node.attrs) ||
          std::holds_alternative<op::ShapeOf>(node.attrs) ||
          std::holds_alternative<op::DimVector>(node.attrs);
 }
 
-// The quantized result of a product of integers: what follows reads a byte an element anyway, and
-// accelerators end here too.
+// True if `last` is the quantized result of a product of integers. The group ends there: readers
+// read a byte an element anyway, and accelerators end there too.
 bool Fuser::ends_product(int anchor, int last) const {
   const auto* cast = get_if<op::Cast>(&at(last));
   return cast && cast->saturate && dtype_bytes(cast->to) == 1 && is_int(output_type(anchor).dtype);
@@ -116,8 +115,8 @@ bool Fuser::ends_product(int anchor, int last) const {
 
 bool is_window(const Node& node) { return std::holds_alternative<op::Pool>(node.attrs); }
 
-// Reads points of its input several times; concat may compute all its parts at every point and
-// choose.
+// True if the node reads points of its input several times. A concat may compute all its parts at
+// every point and choose one.
 bool repeats_points(const Node& node) {
   const auto* expand = std::get_if<op::Expand>(&node.attrs);
   return (expand && !expand->exact) || std::holds_alternative<op::Gather>(node.attrs) ||
@@ -189,7 +188,7 @@ bool is_cheap(BinaryOp function) {
   TW_UNREACHABLE("bad binary operator");
 }
 
-// May be computed again for every reader: a few instructions a point.
+// True if the node may be computed again for every reader: it takes a few instructions a point.
 bool is_cheap(const Graph& graph, const Node& node) {
   if (const op::Unary* unary = get_if<op::Unary>(&node)) return is_cheap(unary->function);
   if (is_binary(&node, BinaryOp::div) && graph.is_constant(node.inputs[1]))
@@ -225,22 +224,22 @@ Fuser::Fuser(const Graph& graph, const Target* device)
   }
   for (const Graph::Output& output : graph.outputs())
     outputs_[static_cast<size_t>(output.value.index)] = true;
-  // Read between kernels
+  // Data symbols are read between kernels.
   for (const DataSymbol& symbol : graph.data_symbols)
     outputs_[static_cast<size_t>(symbol.value.index)] = true;
   for (NodeId id : order_)
-    // Looked at between kernels
+    // Indices are checked between kernels.
     for (const IndexCheck& check : open_indices(graph, graph.node(id)))
       outputs_[static_cast<size_t>(check.source.index)] = true;
 }
 
-// Position of the node that makes the value; -1: a graph input or a constant.
+// The position of the node that makes the value; -1 for a graph input or a constant.
 int Fuser::maker_of(ValueId value) const {
   if (!value.valid() || !graph_.value(value).def.valid()) return -1;
   return position_of_[static_cast<size_t>(graph_.value(value).def.index)];
 }
 
-// Both outputs have the same points, stored alike.
+// True if both outputs have the same points in the same layout.
 bool Fuser::same_space(int a, int b) const {
   return equal(output_type(a).shape, output_type(b).shape) &&
          output_type(a).layout == output_type(b).layout;
@@ -258,7 +257,6 @@ bool Fuser::fits(const std::set<int>& nodes) const {
   return few_reads(nodes);
 }
 
-// How often the expression of one element reads the input.
 int64_t reads_an_element(const Node& node, size_t input) {
   // An index is compared, wrapped and clamped
   const bool index = get_if<op::Gather>(&node) || get_if<op::Take>(&node);
@@ -276,7 +274,7 @@ int64_t reads_an_element(const Node& node, size_t input) {
 }
 
 bool Fuser::few_reads(const std::set<int>& nodes) const {
-  std::map<int, int64_t> often;  // by position, how often the node is computed for an element
+  std::map<int, int64_t> often;  // by position: how often the node is computed for an element
   int64_t reads = 0;
   for (auto position = nodes.rbegin(); position != nodes.rend(); ++position) {
     const Node& node = at(*position);
@@ -303,7 +301,7 @@ void Fuser::accept(Draft draft) {
   drafts_.push_back(std::move(draft));
 }
 
-// Whether the device has one kernel for all of it; else a note.
+// True if the device has one kernel for the whole attention; otherwise adds a note.
 bool Fuser::in_blocks(const Attention& attention) {
   const auto inside = [&](ValueId v) {
     return std::ranges::any_of(attention.nodes,
@@ -341,9 +339,9 @@ void Fuser::take_attention() {
   }
 }
 
-// What a product's kernel reads as short floats, the casts of its operands to f32, and what it
-// rounds to tf32. Devices want both operands of one type. They copy operands of matrix products
-// anyway, and so read them through what only moves elements.
+// Takes nodes whose results a product's kernel can compute itself: casts of its operands from short
+// floats to f32, and roundings to tf32. Devices want both operands of one type. They copy operands
+// of matrix products anyway, so they also take nodes that only move elements.
 void Fuser::take_operands(Draft& draft) const {
   const Node& anchor = at(draft.anchor);
   if (!get_if<op::Conv>(&anchor) && !get_if<op::MatMul>(&anchor)) return;
@@ -362,7 +360,7 @@ void Fuser::take_operands(Draft& draft) const {
   if (!device_ || source(0) == source(1)) draft.nodes = std::move(nodes);
 }
 
-// Reshapes, transposes and slices in a row that only these nodes read join them.
+// Takes reshapes, transposes and slices in a row that only these nodes read.
 void Fuser::move_inside(std::set<int>& nodes, ValueId read) const {
   for (int maker = maker_of(read); maker >= 0 && is_free(maker); maker = maker_of(read)) {
     const Node& node = at(maker);
@@ -377,7 +375,8 @@ void Fuser::move_inside(std::set<int>& nodes, ValueId read) const {
   }
 }
 
-// The roundings of both operands that only these nodes read join them, which read what is rounded.
+// Takes the roundings of both operands if only these nodes read them. `operands` become the values
+// that are rounded.
 void Fuser::round_inside(std::set<int>& nodes, std::array<ValueId, 2>& operands) const {
   std::set<int> both = nodes;
   for (const ValueId operand : operands) {
@@ -391,7 +390,7 @@ void Fuser::round_inside(std::set<int>& nodes, std::array<ValueId, 2>& operands)
   for (ValueId& operand : operands) operand = graph_.def(operand)->inputs[0];
 }
 
-// A cast of a short float that only these nodes read joins them: no memory holds the f32.
+// Takes a cast from a short float that only these nodes read: no memory then holds the f32.
 void Fuser::widen_inside(std::set<int>& nodes, ValueId read) const {
   const int maker = maker_of(read);
   if (maker >= 0 && is_free(maker) && only_inside(maker, nodes) &&
@@ -399,10 +398,10 @@ void Fuser::widen_inside(std::set<int>& nodes, ValueId read) const {
     nodes.insert(maker);
 }
 
-// Adds element-wise users in topological order. Whenever one value only is open (read outside), the
-// group could end there: that is remembered, and is where it ends once a user may not join. The
-// open values' first user comes next, so a region is complete, diamonds and all, before anything
-// behind it is looked at.
+// Takes element-wise users in topological order. If the newest node is the only one that is read
+// outside, the group can end there: such a state is kept, and the last one stands when a user may
+// not join. The first user of the open values comes next, so a region with its diamonds is complete
+// before anything behind it is looked at.
 void Fuser::grow_behind(Draft& draft) const {
   int anchor = draft.anchor;
   std::set<int> nodes = draft.nodes, pending(users_at(anchor).begin(), users_at(anchor).end());
@@ -424,14 +423,14 @@ void Fuser::grow_behind(Draft& draft) const {
   }
 }
 
-// Reads each of its points from somewhere else, once.
+// True if each point of the result reads one point of the input, from a place that is computed.
 bool picks_points(const Node& node) {
   return std::holds_alternative<op::Take>(node.attrs) ||
          std::holds_alternative<op::Gather>(node.attrs);
 }
 
-// Element-wise producers over the points that the reduction reads, used nowhere else, the nearest
-// first. A sum also picks its points itself.
+// Takes element-wise producers over the points that the reduction reads, if nothing else reads
+// them, the nearest first. Sums and arg reductions also pick the points that they read.
 void Fuser::grow_before_reduction(Draft& draft) const {
   if (is_window(at(draft.anchor))) return;
   int first = maker_of(at(draft.anchor).inputs[0]);
@@ -457,7 +456,7 @@ void Fuser::grow_before_reduction(Draft& draft) const {
   }
 }
 
-// How the group would read the node at `position`; nullopt: it would compute something expensive
+// The group's reading of the node at `position`. nullopt if it would compute something expensive
 // more than once a point.
 std::optional<Fuser::Reading> Fuser::reading_of(int position, const Draft& draft) const {
   ValueId value = at(position).output;
@@ -469,7 +468,7 @@ std::optional<Fuser::Reading> Fuser::reading_of(int position, const Draft& draft
     bool same_points = is_elementwise(at(user)) && same_space(position, user);
     bool twice = !is_elementwise(at(user)) &&
                  std::count(at(user).inputs.begin(), at(user).inputs.end(), value) > 1;
-    // 0: the points of the group's output; else behind that mover
+    // 0: the points of the group's output; n + 1: the points that the mover at position n reads
     int through = same_points ? reader.mapping : user + 1;
     repeated |= reader.repeated || twice || repeats_points(at(user)) ||
                 (is_elementwise(at(user)) && !same_points);
@@ -480,7 +479,7 @@ std::optional<Fuser::Reading> Fuser::reading_of(int position, const Draft& draft
   return Reading{mapping.value_or(0), repeated};
 }
 
-// A concat whose parts other kernels can compute straight into its memory.
+// True for a concat whose parts other kernels can write straight into its memory.
 bool Fuser::written_in_place(int position) const {
   const Node& node = at(position);
   if (!std::holds_alternative<op::Concat>(node.attrs) || !is_contiguous(graph_, node)) return false;
@@ -490,7 +489,7 @@ bool Fuser::written_in_place(int position) const {
   });
 }
 
-// From the group's last node backwards: injective nodes that are used inside only.
+// Takes injective nodes that only the group reads, from its last node backwards.
 void Fuser::grow_injective(Draft& draft) {
   std::set<int> candidates;
   auto add_makers = [&](int position) {
@@ -518,7 +517,7 @@ void Fuser::grow_injective(Draft& draft) {
 std::vector<Group> Fuser::run() {
   int count = static_cast<int>(order_.size());
   take_attention();
-  // Later anchors first: of two convolutions that meet in a residual add, the one that is computed
+  // Later anchors come first: if two convolutions meet in a residual add, the one that is computed
   // last takes it.
   for (FusionClass round :
        {FusionClass::complex_out, FusionClass::reduction, FusionClass::injective}) {

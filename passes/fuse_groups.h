@@ -1,4 +1,4 @@
-// Fusion: which operators share a kernel.
+// Fusion: the choice of nodes that share a kernel.
 #pragma once
 #include <functional>
 
@@ -7,15 +7,17 @@
 
 namespace tw {
 
-// Every group has one value that is read outside or is an output of the graph: its last node's. The
-// others are internal. A node of several outputs is alone. On processors (device null, or without
-// threads of its own) attention is one kernel, in f32 inside. On devices with threads it is where
-// their blocks hold its steps; and they want both operands of a product of one type.
+// Partitions the graph into groups. Only the value of a group's last node is read outside or is an
+// output of the graph. A node with several outputs is a group of its own. On processors (`device`
+// is null or has no threads) attention is one kernel, which computes in f32. On devices with
+// threads it is one kernel if their blocks hold its steps, and both operands of a product must have
+// one type.
 std::vector<Group> fuse_groups(const Graph& graph, const Target* device = nullptr);
-// Of attention that is several kernels on a device with threads: a note each, and why.
+// Notes on attention that a device with threads computes in several kernels: one each, with the
+// reason.
 std::vector<std::string> attention_notes(const Graph& graph, const Target& device);
-// Pools join the groups of the convolutions in front of them. After the choice of algorithms. Of
-// the groups that are not `apart`: those of a device stay as they are.
+// Lets pools join the groups of the convolutions in front of them, once algorithms are chosen.
+// Groups for which `apart` is true stay as they are: they run on a device.
 void fuse_pools(const Graph& graph, std::vector<Group>& groups,
                 const std::function<bool(const Group&)>& apart = {});
 

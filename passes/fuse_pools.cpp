@@ -1,13 +1,11 @@
-// Pools behind convolutions, once the algorithms are known. A pool joins the group of the
-// convolution that makes its input when
+// Fusion of pools with the convolutions in front of them, once the algorithms are known. A pool
+// joins the group of the convolution that makes its input if
 //   - its windows lie side by side: the stride is the kernel, no padding, no window beyond the
-//   input. Each point of the convolution
-//     then belongs to one window at most, so that nothing is computed twice and no thread needs
-//     another's points;
-//   - nobody else reads that input, and both are in blocks of channels, alike;
+//     input. Each point of the convolution then belongs to one window at most, so nothing is
+//     computed twice and no thread needs another's points;
+//   - nobody else reads that input, and both are in the same blocks of channels;
 //   - the convolution has no pool yet: a kernel takes the windows of one;
-//   - the windows are whole in what the algorithm computes at once: Winograd's tiles are a multiple
-//   of them.
+//   - the algorithm computes whole windows at once: Winograd's tiles are a multiple of them.
 // The convolution's output is then never written: a tile of it makes a tile of the pool's.
 #include <algorithm>
 
@@ -19,11 +17,11 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kMostPoints = 16;  // of a window: they stand in one expression
-constexpr size_t kMostNodes = 24;    // of a group, as in fuse_groups.cpp
+constexpr int64_t kMostPoints = 16;  // points of a window: one expression reads them all
+constexpr size_t kMostNodes = 24;    // nodes of a group, as in fuse_groups.cpp
 
-// Rows or pixels that no window covers are left out, which is what the floor in the pool's extents
-// says.
+// True if the windows neither overlap nor leave the input. They need not cover its last rows and
+// columns: the floor in the pool's extents drops these.
 bool side_by_side(const op::Pool& pool, const TensorType& in, const TensorType& out) {
   int64_t points = 1;
   for (size_t i = 0; i < pool.kernel.size(); ++i) {
@@ -37,7 +35,7 @@ bool side_by_side(const op::Pool& pool, const TensorType& in, const TensorType& 
          std::ranges::all_of(pool.pads, [](int64_t pad) { return pad == 0; });
 }
 
-// Whether the group ends in what a pool may follow.
+// True if a pool may follow the group.
 bool computes_windows(const Graph& graph, const Group& group, const op::Pool& pool) {
   return get_if<op::Conv>(&graph.node(group.anchor)) && serves_pool(group.algorithm, pool) &&
          std::ranges::none_of(

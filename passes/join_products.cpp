@@ -2,10 +2,10 @@
 //                                                     none, read by one attention alone
 // after:  %a = matmul(%x, %w)   %q = slice(%a)  %k = slice(%a)  %v = slice(%a)      w, and the
 //                                                               bias: the constants side by side
-// One product of many columns reads its left operand once, and its choice of algorithm and its
-// threads have more to divide. Attention reads slices in place, which other readers do not: they
+// One product with many columns reads its left operand once, and gives its algorithm and its
+// threads more to divide. Attention reads slices in place. Other readers do not, so their products
 // stay as they are. Why here: after duplicates are merged, so that equal left operands are one
-// value, and biases have been folded.
+// value, and after biases are folded.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -20,8 +20,8 @@ namespace tw {
 namespace {
 
 struct Branch {
-  NodeId last, product;  // the bias, or the product itself
-  ValueId bias;          // invalid: none
+  NodeId last, product;  // `last` is the add of the bias, or the product
+  ValueId bias;          // invalid: no bias
 };
 
 class Joiner {
@@ -46,7 +46,8 @@ class Joiner {
   }
   bool is_output(ValueId v) const { return outputs_.contains(v.index); }
 
-  // The branches that one attention reads, by left operand and by which way the constant lies.
+  // Finds the branches that one attention reads, by left operand and by the way that the constant
+  // lies.
   void find(NodeId softmax) {
     auto match = match_attention(
         graph_, softmax, [this](ValueId v) { return users(v); },
@@ -102,7 +103,7 @@ class Joiner {
     return branch;
   }
 
-  // Matrices of as many rows (or rows on rows: `below`).
+  // The matrices side by side, or one below the other.
   Tensor together(const std::vector<ValueId>& parts, bool below) const {
     Tensor all{rewriter_.type(parts.front()).dtype, {0, 0}, {}};
     std::vector<Tensor> tensors;

@@ -75,8 +75,8 @@ class Matcher {
                        [&](NodeId id) { return claimed_.contains(id); });
   }
 
-  // What the weights of the softmax become for the product, in a short float and back or rounded to
-  // tf32; else `v`.
+  // The softmax's result after its rounding for the product: to a short float and back, or to tf32.
+  // `v` if it is not rounded.
   ValueId rounded(ValueId v) const {
     const NodeId narrow = only_user(v);
     if (narrow.valid() && rounds_to_tf32(graph_.node(narrow))) return graph_.node(narrow).output;
@@ -86,8 +86,8 @@ class Matcher {
                                                                          : v;
   }
 
-  // Casts to f32 of a short float, and to that, or what rounds to tf32, which this attention alone
-  // reads. The result: what they read.
+  // Claims the rounding of an operand if only this attention reads it: a cast to a short float and
+  // the cast back to f32, or a rounding to tf32. Returns the value in front of it.
   ValueId take_rounding(ValueId v) {
     const Node* wide = graph_.def(v);
     if (wide && rounds_to_tf32(*wide) && read_inside_only(v)) {
@@ -103,7 +103,7 @@ class Matcher {
     return rounds->inputs[0];
   }
 
-  // The element-wise chain in front of the softmax, back to one matrix product.
+  // Claims the element-wise chain in front of the softmax, back to one matrix product.
   bool take_scores(const Node& softmax) {
     const Shape& shape = type_of(softmax.output).shape;
     std::vector<ValueId> open = {softmax.inputs[0]};
@@ -138,7 +138,7 @@ class Matcher {
     }
   }
 
-  // A transpose that brings the heads next to the columns, and the reshape that merges them.
+  // Claims a transpose that brings the heads next to the columns, and the reshape that merges them.
   void take_merge() {
     match_.last = match_.product;
     ValueId y = graph_.node(match_.product).output;

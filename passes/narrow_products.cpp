@@ -1,17 +1,18 @@
-// Where the target's precision is bf16 or fp16: layers with constant weights get shorter ones.
+// Layers with constant weights get short floats if the target's precision is bf16 or fp16.
 // before: %y: f32 = matmul(%x, const w)
 // after:  %xn: bf16 = cast(%x)  %xw: f32 = cast(%xn)  %ww: f32 = cast(const w as bf16)
 //         %y: f32 = matmul(%xw, %ww)
-// Products and convolutions multiply bf16 and sum in f32, where an instruction does that. The casts
-// to f32 share the product's kernel, which reads bf16; the casts to bf16 share the kernel that
-// makes %x. Element-wise readers of %x read the same bf16, so that memory holds one value; where
-// others read it, or the caller does, it stays f32 beside its bf16.
-// Of attention the queries, keys, weights of the softmax and values are rounded, each for its
-// product alone: the casts share the attention's kernel, which multiplies bf16.
+// If an instruction does so, products and convolutions multiply bf16 and sum in f32. The casts to
+// f32 share the product's kernel, which reads bf16. The casts to bf16 share the kernel that makes
+// %x. Element-wise readers of %x read the same bf16, so that memory holds one value. If other nodes
+// or the caller read it, it stays f32 beside its bf16.
+//
+// In attention, the queries, the keys, the result of the softmax and the values are rounded, each
+// for its product alone. The casts share the attention's kernel, which multiplies bf16.
 // before: %p = softmax(..)  %y = matmul(%p, %v)
 // after:  %p = softmax(..)  %pn: bf16 = cast(%p)  %pw: f32 = cast(%pn)  .. %y = matmul(%pw, %vw)
-// Where weights are all that is read, they alone are short, and widened in the kernel: products of
-// one row, tables that are gathered from, recurrent weights.
+// Layers whose time goes into reading weights have short weights alone, which the kernel widens:
+// products with one row, tables of a gather, recurrent weights.
 // before: %y: f32 = gather(const t, %i)       after: %s: f16 = gather(const t as f16, %i)
 //                                                    %y: f32 = cast(%s)
 // Why here: after constants are folded, which would widen the weights; before layouts, which see
@@ -39,14 +40,14 @@ bool is_static(const Shape& shape) {
   return std::ranges::all_of(shape, [](const Expr& e) { return as_const(e).has_value(); });
 }
 
-// Of rows of several dimensions.
+// True if all dimensions but the last are 1.
 bool is_one_row(const Shape& shape) {
   return std::all_of(shape.begin(), shape.end() - 1, [](const Expr& e) { return is_const(e, 1); });
 }
 
 class Narrower {
  public:
-  // multiplies: products read numbers of the type, else weights alone have it.
+  // `multiplies`: products multiply numbers of the type; otherwise only weights have it.
   Narrower(Graph& graph, PassContext& context, DType type, bool multiplies)
       : graph_(graph),
         context_(context),
@@ -77,7 +78,7 @@ class Narrower {
  private:
   const TensorType& type(ValueId v) const { return graph_.value(v).type; }
 
-  // The number of them.
+  // Returns the number of narrowed attentions.
   int narrow_attention() {
     const auto users = [&](ValueId v) {
       std::vector<NodeId> ids = users_[static_cast<size_t>(v.index)];
@@ -104,8 +105,8 @@ class Narrower {
     return count;
   }
 
-  // Whether the attention's kernel multiplies the short type. On a device it is one of several
-  // threads' instruction, for free numbers of queries too.
+  // True if the attention's kernel multiplies the short type. On a device an instruction of several
+  // threads does so, for a symbolic number of queries too.
   bool multiplies(const Attention& attention) const {
     const Node& scores = graph_.node(attention.scores);
     const Shape& shape = type(scores.output).shape;
@@ -126,7 +127,7 @@ class Narrower {
                          "rounded");
   }
 
-  // The weights that are short from now on; invalid: none are.
+  // Returns the weights that become short; invalid: none.
   ValueId narrow_layer(NodeId id) {
     const Node node = graph_.node(id);
     if (multiplies_ && multiplies_constant(node)) {
@@ -148,7 +149,7 @@ class Narrower {
     return {};
   }
 
-  // A constant of f32 whose numbers the short type has, rounded.
+  // True for an f32 constant whose numbers lie in the range of the short type.
   bool shortens(ValueId constant) const {
     if (!graph_.is_constant(constant) || type(constant).dtype != DType::f32) return false;
     if (short_ == DType::bf16) return true;
@@ -215,7 +216,6 @@ class Narrower {
     return rewriter_.add(op::Cast{DType::f32}, {narrowed(constant)}, like, "w");
   }
 
-  // One for all that read it.
   ValueId narrowed(ValueId constant) {
     const auto [w, first] = weights_.try_emplace(constant);
     if (!first) return w->second;
@@ -227,8 +227,8 @@ class Narrower {
     return w->second;
   }
 
-  // Element-wise readers of the value read its bf16, each through a cast of its own, which shares
-  // its kernel.
+  // Lets element-wise readers of the value read its bf16, each through a cast of its own, which
+  // shares the reader's kernel.
   void share(ValueId value, ValueId narrow) {
     if (kept_.contains(value) || !graph_.value(value).def.valid()) return;
     std::vector<NodeId> others;
@@ -242,7 +242,7 @@ class Narrower {
       const Node node = graph_.node(user);
       std::vector<ValueId> inputs = node.inputs;
       const auto at = std::ranges::find(inputs, value);
-      if (at == inputs.end()) continue;  // read twice, and rewritten
+      if (at == inputs.end()) continue;  // the node reads the value twice and has been rewritten
       std::ranges::replace(inputs, value,
                            rewriter_.add(op::Cast{DType::f32}, {narrow}, user, "wide"));
       rewriter_.update(user, node.attrs, inputs);
@@ -254,12 +254,12 @@ class Narrower {
   DType short_;
   bool multiplies_;
   Rewriter rewriter_;
-  std::vector<std::vector<NodeId>> users_;  // before the pass
+  std::vector<std::vector<NodeId>> users_;  // readers before the pass
   std::map<ValueId, ValueId> narrow_, weights_;
-  std::set<ValueId> kept_;  // read from outside
+  std::set<ValueId> kept_;  // values that are read outside the graph
 };
 
-// Products whose rows the model lets be rounded to 8 bits are not where they must be exact.
+// Clears `byte_rows` of exact layers; it would let their rows be rounded to 8 bits.
 bool exact_rows(Graph& graph, PassContext& context) {
   bool changed = false;
   for (const NodeId id : graph.order()) {

@@ -1,4 +1,4 @@
-// The pass runner: the only place that knows verifying, timing, printing and bisecting.
+// The pass runner. Verifying, timing, printing and bisecting happen only here.
 #include "passes/pass.h"
 
 #include <algorithm>
@@ -14,8 +14,8 @@ constexpr bool kVerifyEach = true;
 #else
 constexpr bool kVerifyEach = false;
 #endif
-// Hashing a graph reads its constants; beyond this the check that "unchanged" is true costs more
-// than it finds.
+// Hashing a graph reads its constants. With more bytes than this, the check of "unchanged" costs
+// more than it finds.
 constexpr size_t kHashedBytes = 64 << 20;
 
 size_t constant_bytes(const Graph& graph) {
@@ -44,7 +44,7 @@ Expected<const Pass*> wanted_pass(const std::string& name) {
   return make_error(std::move(diag));
 }
 
-// One pass and the checks on it. A graph that does not verify afterwards is a bug of the pass.
+// Runs one pass and checks it. A graph that does not verify afterwards is a bug of the pass.
 Expected<bool> run_one(Graph& graph, PassContext& context, const Pass& pass, bool verified) {
   bool hashed = kVerifyEach && constant_bytes(graph) <= kHashedBytes;
   std::string before = hashed ? graph_hash(graph) : "";

@@ -1,5 +1,5 @@
-// The entry points that the table in all_passes.cpp lists; each is described in the file of its
-// name.
+// The entry points of the passes in the table of all_passes.cpp. The file of each pass describes
+// it.
 #pragma once
 #include "passes/pass.h"
 
@@ -21,5 +21,5 @@ Expected<bool> sign_quantization(Graph& graph, PassContext& context);
 Expected<bool> tabulate_bytes(Graph& graph, PassContext& context);
 Expected<bool> widen_floats(Graph& graph, PassContext& context);
 Expected<bool> zero_points_first(Graph& graph, PassContext& context);
-Tensor widened(const Tensor& tensor);  // what widen-floats makes of it: floats as f64
+Tensor widened(const Tensor& tensor);  // floats as f64, other tensors unchanged
 }  // namespace tw

@@ -1,10 +1,9 @@
 // before: %top: f32[4, k], %at: i64[4, k] = extern(%x) function=topk ints=[1,1,1] dims=[k]
 // after:  %rank: i64[4, n] = how many elements of the row are better, or as good and before it
 //         %at: i64[4, k] = arg_reduce(%rank == iota of k) over n    %top = take(%x, %at)
-// why here: of a target whose device has threads, which run it side by side; topk itself is a
-// function of the processor's library. Once k is a constant, and before movement is merged.
-//
-// A rank takes a comparison with each element of the row: rows of many elements are left alone.
+// Only for targets whose device has threads: they compute the ranks side by side, while topk is a
+// function of the processor's library. A rank takes a comparison with each element of the row, so
+// rows of many elements keep topk. Why here: once k is a constant, and before movement is merged.
 #include "ir/graph/externs.h"
 #include "ir/graph/queries.h"
 #include "passes/passes.h"
@@ -18,11 +17,11 @@ struct Ranked {
   ValueId x;
   size_t axis = 0;
   bool largest = true;
-  Shape shape;  // of x
+  Shape shape;  // the shape of x
   Expr k;
 };
 
-// Of a node that ranks few enough elements.
+// The operands of a topk node with few enough elements to rank.
 std::optional<Ranked> ranked(const Graph& graph, const Node& node) {
   const auto* topk = get_if<op::Extern>(&node);
   if (!topk || topk->function != ExternFunction::topk) return std::nullopt;
@@ -47,11 +46,11 @@ class Ranking {
     name_ = graph.value(like.output).name, node_name_ = like.name, source_ = like.source;
   }
 
-  // The places and the values.
+  // Returns the places and the values.
   Expected<std::pair<ValueId, ValueId>> run() {
     const size_t axis = topk_.axis;
     const Expr n = topk_.shape[axis];
-    // [.., n, 1, ..] and [.., 1, n, ..]: an element and what it is compared with
+    // [.., n, 1, ..] and [.., 1, n, ..]: an element and its rivals
     Shape own = topk_.shape, other = topk_.shape;
     own.insert(own.begin() + static_cast<ptrdiff_t>(axis) + 1, Expr(1));
     other.insert(other.begin() + static_cast<ptrdiff_t>(axis), Expr(1));
@@ -83,19 +82,19 @@ class Ranking {
   Expected<ValueId> binary(BinaryOp function, ValueId a, ValueId b) {
     return add(op::Binary{function}, {a, b}, "compared");
   }
-  // The index along an axis, of a shape that has this extent there and 1 elsewhere.
+  // The index along an axis, in a shape with this extent there and 1 elsewhere.
   Expected<ValueId> index(size_t rank, size_t axis, const Expr& extent) {
     Shape shape(rank, Expr(1));
     shape[axis] = extent;
     return add(op::Iota{shape, static_cast<int64_t>(axis)}, {}, "index");
   }
-  // [n, n]: the other element is before this one.
+  // [n, n]: true if the other element comes before this one.
   Expected<ValueId> earlier(size_t rank, const Expr& n) {
     TW_ASSIGN(const ValueId mine, index(rank, topk_.axis, n));
     TW_ASSIGN(const ValueId theirs, index(rank, topk_.axis + 1, n));
     return binary(BinaryOp::lt, theirs, mine);
   }
-  // A NaN is larger than all numbers and not than another NaN.
+  // A NaN is larger than all numbers, and as large as another NaN.
   Expected<ValueId> is_better(ValueId a, ValueId b) {
     const ValueId large = topk_.largest ? a : b, small = topk_.largest ? b : a;
     TW_ASSIGN(const ValueId larger, binary(BinaryOp::lt, small, large));
@@ -106,7 +105,7 @@ class Ranking {
     TW_ASSIGN(const ValueId above, binary(BinaryOp::logical_and, nan, number));
     return binary(BinaryOp::logical_or, larger, above);
   }
-  // Where the ranks 0 to k - 1 are: [.., n, 1, ..] against [1.., k, ..1], the n reduced.
+  // The places of the ranks 0 to k - 1: [.., n, 1, ..] against [1.., k, ..1], reduced over n.
   Expected<ValueId> at_ranks(ValueId rank, size_t pairs) {
     TW_ASSIGN(const ValueId ranks, index(pairs, topk_.axis + 1, topk_.k));
     TW_ASSIGN(const ValueId narrow, add(op::Cast{DType::i32}, {ranks}, "ranks"));

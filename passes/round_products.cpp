@@ -1,11 +1,10 @@
-// Where the target's precision is tf32: products in tiles of a device multiply numbers that are
-// rounded to it.
+// Products in tiles of a device multiply numbers rounded to tf32 if the target's precision says so.
 // before: %y: f32 = matmul(%x, %w)
 // after:  %xr: f32 = unary(%x) function=tf32  %wr: f32 = unary(%w) function=tf32
 //         %y: f32 = matmul(%xr, %wr)
 // The roundings share the product's kernel, which reads f32 from memory. Products that are too
-// small for tiles stay exact: no instruction would multiply them.
-// Why here: after constants are folded, which would leave only the rounded weights; before layouts.
+// small for tiles stay exact, as no instruction would multiply them. Why here: after constants are
+// folded, which would leave only the rounded weights; before layouts.
 #include "kernels/device/tiles.h"
 #include "passes/passes.h"
 #include "passes/precision.h"

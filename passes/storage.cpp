@@ -18,7 +18,7 @@ bool is_contiguous_axis(const TensorType& type, size_t axis) {
                      [](const Expr& e) { return is_const(e, 1); });
 }
 
-// The type of a part of the given extent; its byte count is where the next part starts.
+// The type of a part with the given extent; its byte count is the offset of the next part.
 TensorType with_extent(TensorType type, size_t axis, const Expr& extent) {
   type.shape[axis] = extent;
   return type;
@@ -50,7 +50,7 @@ bool is_contiguous(const Graph& graph, const Node& concat) {
 
 Storage::Storage(const Graph& graph, const std::vector<Group>& groups)
     : graph_(graph), outputs_(graph.value_count()) {
-  // Names first: an output may show a value under another shape.
+  // Names come first, as an output may show a value under another shape.
   auto single = [&](const Group& group) -> const Node* {
     return group.nodes.size() == 1 ? &graph.node(group.nodes.front()) : nullptr;
   };
@@ -70,7 +70,7 @@ Residence Storage::of(ValueId v) const {
        found = home_.find(found->second.root.index))
     way.push_back(&found->second);
   if (way.empty()) return {v, 0};
-  // The next time it is one step
+  // Shortens the path for the next lookup.
   for (size_t i = way.size() - 1; i-- > 0;)
     *way[i] = {way[i + 1]->root, simplify_dim(way[i]->offset + way[i + 1]->offset)};
   return *way.front();
@@ -107,7 +107,7 @@ bool Storage::rename(const Node& node) {
   return same;
 }
 
-// A slice of step 1 along one axis, which no other dimension comes before.
+// Handles a slice of step 1 along one axis, if all dimensions in front of the axis are 1.
 bool Storage::slice(const Node& node) {
   const auto* attrs = std::get_if<op::Slice>(&node.attrs);
   if (!attrs || graph_.is_constant(node.inputs[0])) return false;
@@ -130,16 +130,16 @@ bool Storage::slice(const Node& node) {
   return true;
 }
 
-// In place where that saves something: at least half of the bytes are made by kernels that can
-// write there.
+// Handles a concat if that saves something: at least half of its bytes come from kernels that can
+// write in place.
 bool Storage::concat(const Node& node) {
   const auto* attrs = std::get_if<op::Concat>(&node.attrs);
   if (!attrs || !is_contiguous(graph_, node)) return false;
   auto axis = static_cast<size_t>(attrs->axis);
   const TensorType& type = graph_.value(node.output).type;
-  // a part may be made before it is known where it belongs
+  // A part may be made before its place is known.
   if (is_data_dependent(type.shape[axis])) return false;
-  std::map<ValueId, Expr> moved;  // roots
+  std::map<ValueId, Expr> moved;  // root -> offset
   std::vector<PartCopy> copies;
   Expr extent(0);
   double in_place = 0, all = 0;
@@ -163,7 +163,7 @@ bool Storage::concat(const Node& node) {
   return true;
 }
 
-// Made by a kernel into memory of its own, of which the part is all.
+// True if a kernel makes the part and the part is the whole of its memory.
 bool Storage::may_move(ValueId part, const Expr& bytes) const {
   Residence at = of(part);
   return graph_.def(at.root) && !outputs_[static_cast<size_t>(at.root.index)] &&

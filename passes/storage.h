@@ -1,6 +1,6 @@
-// Which values share memory: reshapes and layout casts that only rename it, parts of a concat that
-// their kernels write straight into the concatenated tensor, slices that readers find inside the
-// sliced one. Decided once, after fusion.
+// Values that share memory: reshapes and layout casts only rename a value, kernels write parts of a
+// concat straight into the concatenated tensor, and readers find a slice inside the sliced tensor.
+// All this is decided once, after fusion.
 #pragma once
 #include <map>
 
@@ -15,8 +15,7 @@ struct Residence {
   Expr offset = 0;
 };
 
-// A part of a concat that cannot be computed in place: a copy into the concatenated tensor is
-// needed.
+// A part of a concat that no kernel computes in place: it is copied into the concatenated tensor.
 struct PartCopy {
   ValueId part, into;
   Expr offset;  // bytes into `into`
@@ -26,7 +25,7 @@ class Storage {
  public:
   Storage(const Graph& graph, const std::vector<Group>& groups);
   Residence of(ValueId v) const;
-  // No kernel of its own; copies() may be left of it
+  // True if the group has no kernel of its own; copies() may remain
   bool in_place(const Group& group) const;
   const std::vector<PartCopy>& copies(const Group& group) const;
 
@@ -41,14 +40,14 @@ class Storage {
   mutable std::map<int32_t, Residence> home_;
   // By node index, for groups without a kernel
   std::map<int32_t, std::vector<PartCopy>> done_;
-  // By value index: an output of the graph shows it
+  // By value index: true if an output of the graph shows the value
   std::vector<bool> outputs_;
 };
 
-Expr byte_count(const TensorType& type);  // of the physical tensor
+Expr byte_count(const TensorType& type);  // size of the physical tensor, with the padding of blocks
 
-// The parts of the concat are stretches of its memory: every physical dimension before its axis is
-// 1, and on a blocked axis the parts are whole blocks.
+// True if the parts of the concat are contiguous in its memory: every physical dimension before its
+// axis is 1, and on a blocked axis the parts are whole blocks.
 bool is_contiguous(const Graph& graph, const Node& concat);
 
 }  // namespace tw

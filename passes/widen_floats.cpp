@@ -1,8 +1,8 @@
 // before: %x: f32[8] = input  %y: f32[8] = mul(%x, const [0.1])
 // after:  %x: f64[8] = input  %y: f64[8] = mul(%x, const [0.1 as an f32 holds it])
-// Every float tensor, inputs, outputs and constants included, becomes f64: the same model without
-// rounding to speak of. Only what a quantize divides and rounds is f32 first: ties are those of the
-// standard. In no pipeline of the product; `tilewright verify` compares with it.
+// Every float tensor, inputs, outputs and constants included, becomes f64: the same model with
+// hardly any rounding. Only the operands of a quantize are f32, so that ties are those of the
+// standard. No pipeline of the product has this pass; `tilewright verify` compares with its result.
 #include <algorithm>
 #include <set>
 
@@ -13,7 +13,7 @@
 namespace tw {
 
 namespace {
-// Small floats are what quantization means
+// Small floats stay, as they are what quantization stores.
 bool widens(DType t) { return is_float(t) && t != DType::f64 && !is_small_float(t); }
 
 std::vector<NodeId> quantizers_of_f32(const Graph& graph) {
@@ -25,7 +25,7 @@ std::vector<NodeId> quantizers_of_f32(const Graph& graph) {
   return found;
 }
 
-// Operands that are f32 already: made of f64, and read by nothing but such nodes.
+// Operands that are f32 already: casts from f64 that only such nodes read.
 std::set<ValueId> narrow_operands(const Graph& graph, const std::vector<NodeId>& quantizers) {
   const std::vector<std::vector<NodeId>> users = graph.users();
   std::set<ValueId> found;

@@ -1,4 +1,4 @@
-// A program with calls of their own for chosen sizes, taken while running when the sizes are those.
+// Fast paths of a program: extra calls for chosen sizes. A run takes them when its sizes match.
 #pragma once
 #include <map>
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace tw {
 
-// Adds `special`, the same model lowered with the symbols in `sizes` bound, to `program`: kernels
-// and weights that both have are there once. Of several fast paths that fit a run the last one
-// added is taken. The result: of each kernel of `special` its number in `program`. Errors: sizes
-// that are made from data, If and Loop computed while running, devices; a symbol that the program
-// does not have.
+// Adds the calls of `special` to `program` as a fast path. `special` is the same model, lowered
+// with the symbols in `sizes` bound. Kernels and weights that both have are stored once. If several
+// fast paths fit a run, it takes the one added last. The result: for each kernel of `special`, its
+// number in `program`. Errors: sizes that data decide, an If or Loop that remains at run time,
+// devices, a symbol that the program does not have.
 Expected<std::vector<int>> add_fast_path(Program& program, Program special,
                                          const std::map<std::string, int64_t>& sizes);
 

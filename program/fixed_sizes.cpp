@@ -16,7 +16,7 @@ namespace {
 
 using End = std::optional<int64_t>;
 
-// Results have an end where the operands have, and where it has 64 bits.
+// A result is known if the operands are known and it fits in 64 bits.
 End sum_of(End a, End b) {
   int64_t sum = 0;
   return a && b && !__builtin_add_overflow(*a, *b, &sum) ? End(sum) : End();
@@ -32,14 +32,14 @@ End product_of(End a, int64_t b) {
 End quotient_down(End a, int64_t by) { return a ? End(*a / by - (*a % by < 0 ? 1 : 0)) : End(); }
 End quotient_up(End a, int64_t by) { return a ? End(*a / by + (*a % by > 0 ? 1 : 0)) : End(); }
 
-// Ranges of symbols, made narrower by conditions that hold.
+// Ranges of symbols, narrowed by conditions that hold.
 class Narrowing {
  public:
   explicit Narrowing(Ranges ranges) : ranges_(std::move(ranges)) {}
 
   const Ranges& ranges() const { return ranges_; }
 
-  // True: a range has become narrower.
+  // Narrows the ranges by a condition that holds. Returns true if a range has become narrower.
   bool hold(const Expr& condition) {
     changed_ = false;
     take(condition);
@@ -68,13 +68,13 @@ class Narrowing {
   }
 
   void take_equal(Expr a, Expr b) {
-    // Factors of what is not 0 are not 0 either
+    // If a product is not 0, none of its factors is 0.
     if (bounds(a).min.value_or(0) > 0)
       if (const auto counts = counts_without_common_factors({a}, {b})) std::tie(a, b) = *counts;
     narrow(a, bounds(b)), narrow(b, bounds(a));
   }
 
-  // e lies in `to`.
+  // Narrows the ranges of symbols such that e lies in `to`.
   void narrow(const Expr& e, const Bounds& to) {
     if (!to.min && !to.max) return;
     if (const std::string* name = var_name(e)) return narrow_symbol(*name, to);
@@ -100,7 +100,7 @@ class Narrowing {
     }
   }
 
-  // factor * other lies in `to`.
+  // Narrows the ranges of symbols such that factor * other lies in `to`.
   void narrow_factor(const Expr& factor, const Expr& other, const Bounds& to) {
     if (const auto times = as_const(other)) {
       if (*times > 0) narrow(factor, {quotient_up(to.min, *times), quotient_down(to.max, *times)});
@@ -110,7 +110,7 @@ class Narrowing {
     }
     const Bounds own = bounds(factor), by = bounds(other);
     if (own.min.value_or(-1) < 0 || by.min.value_or(-1) < 0) return;
-    const int64_t some = to.min.value_or(0) > 0 ? 1 : 0;  // then neither of them is 0
+    const int64_t some = to.min.value_or(0) > 0 ? 1 : 0;  // 1: neither factor can be 0
     const int64_t least = std::max(*by.min, some);
     narrow(factor,
            {std::max<int64_t>(
@@ -159,7 +159,7 @@ class FixedSizes {
     return all;
   }
 
-  // The only multiple of the symbol's step that lies in its range.
+  // The size, if the symbol's range contains exactly one multiple of its step.
   End only_size(const std::string& symbol, const Ranges& ranges) const {
     const int64_t step = limits_of(main_.limits, symbol).step;
     const Bounds range = constant_bounds(var(symbol), ranges);
@@ -167,12 +167,12 @@ class FixedSizes {
     return least && least == most ? product_of(least, step) : End();
   }
 
-  // known: what holds around the graph.
+  // `known` are the ranges that hold around the graph.
   void add(const Graph& graph, Ranges known, const std::string& where) {
     std::set<std::string> fixed;
     for (const std::string& symbol : main_.symbols)
       if (only_size(symbol, known)) fixed.insert(symbol);
-    constexpr int kRounds = 8;  // each of them may narrow what the next one reads
+    constexpr int kRounds = 8;  // each round may narrow ranges that the next one reads
     Narrowing narrowing(std::move(known));
     const std::vector<Condition> all = all_conditions(graph);
     bool changed = true;

@@ -1,4 +1,4 @@
-// Free dimensions that one number alone fits, by the conditions of all nodes together.
+// Free dimensions that admit only one size: all nodes' conditions together leave no other.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace tw {
 
-// A text for each of them, and for each that a region fixes where it runs: the number, and which
-// node needs it. Those that the limits fix are not among them.
+// One text for each such dimension, also for those that only a region fixes: the size, and the node
+// that needs it. Dimensions that their limits fix are left out.
 std::vector<std::string> fixed_sizes(const Graph& graph, const SymbolNames& names);
 
 }  // namespace tw

@@ -19,10 +19,10 @@ class Joiner {
   void run() {
     for (size_t c = 0; c < program_.calls.size(); ++c) {
       KernelCall& call = program_.calls[c];
-      for (Operand& operand : call.arguments)  // joined before
+      for (Operand& operand : call.arguments)  // lifetimes that earlier calls joined
         if (operand.place == Place::arena)
           operand.index = static_cast<int>(home_[static_cast<size_t>(operand.index)]);
-      // Between memories, or by threads that the proof does not know
+      // Transfers go between memories, and the proof does not know a device's threads.
       if (call.device != 0 || call.is_transfer()) continue;
       if (call.function) {
         join_extern(static_cast<int>(c), call);
@@ -66,7 +66,7 @@ class Joiner {
     move_into(*best, made);
   }
 
-  // A function says itself which input it may overwrite.
+  // A function of the runtime says itself which input it may overwrite.
   void join_extern(int number, KernelCall& call) {
     const int input = call.function->in_place;
     const int read = input < 0 ? -1 : call.function->inputs[static_cast<size_t>(input)].argument;
@@ -78,7 +78,7 @@ class Joiner {
       move_into(from, made);
   }
 
-  // The input dies here, and the output has its size and place.
+  // The input dies in this call, and the output has the same size and offset.
   bool fits(int number, const KernelCall& call, const Operand& read, const Operand& made) {
     return read.place == Place::arena && lifetime(read).first < number &&
            lifetime(read).last == number && same(read.offset, made.offset) &&
@@ -112,7 +112,7 @@ class Joiner {
   Program& program_;
   std::vector<Kernel>& kernels_;
   std::vector<Lifetime>& lifetimes_;
-  std::vector<size_t> home_;  // by lifetime: the one that it lies in
+  std::vector<size_t> home_;  // by lifetime: the lifetime in whose memory it lies
   std::map<std::pair<int, size_t>, std::vector<BufferId>> inputs_;  // by kernel and output
 };
 

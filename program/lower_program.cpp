@@ -22,7 +22,6 @@ Operand shifted(Operand operand, const Expr& bytes) {
   return operand;
 }
 
-// y[i] = x[i]: so many elements.
 Kernel copy_kernel(DType dtype, const Expr& count) {
   Kernel copy;
   copy.name = "copy";
@@ -40,16 +39,16 @@ Kernel copy_kernel(DType dtype, const Expr& count) {
   return copy;
 }
 
-// What a region shares with what is around it.
+// The places where a region exchanges values with the graph around it.
 struct RegionSide {
-  size_t carried = 0, sliced = 0;  // of the graph's inputs, in this order, if it is a loop's body
-  std::vector<int> carried_on;     // where those lie
-  std::vector<int> outputs_on;     // where each output of the graph is wanted
+  size_t carried = 0, sliced = 0;  // a loop body's inputs begin with these
+  std::vector<int> carried_on;     // devices of the carried values
+  std::vector<int> outputs_on;     // devices where the graph's outputs are wanted
 };
 
 RegionSide side_of(const Graph& region, const Node& node, const Placement& placement) {
   RegionSide side;
-  size_t lead = 0;  // outputs of the graph that are no results
+  size_t lead = 0;  // outputs of the graph in front of the results
   const std::vector<ValueId> results = node.outputs();
   const auto home = [&](size_t result) {
     const auto found = placement.results.find(results[result].index);
@@ -68,7 +67,6 @@ RegionSide side_of(const Graph& region, const Node& node, const Placement& place
 
 class GraphLowering {
  public:
-  // side: null: the model's own graph.
   GraphLowering(const Graph& graph, const RegionSide* side, SharedParts& shared)
       : graph_(graph),
         groups_(shared.fused_of(graph).groups),
@@ -104,7 +102,7 @@ class GraphLowering {
   int device_of(size_t group) const {
     return placement_.devices.empty() ? 0 : placement_.devices[group];
   }
-  // Of a result of the group.
+  // The device whose memory has a result of the group.
   int lies_on(ValueId v, size_t group) const {
     const auto result = placement_.results.find(v.index);
     return result == placement_.results.end() ? device_of(group) : result->second;
@@ -127,8 +125,8 @@ class GraphLowering {
           {o.name, graph_.value(o.value).type.dtype, graph_.value(o.value).type.shape});
   }
 
-  // A region finds what a loop carries where that lies, and other inputs wherever it asks for them
-  // (bring).
+  // A region gets a loop's carried values on the device where they lie. Its other inputs are placed
+  // when a call first asks for them, on any device (bring).
   void place_inputs() {
     for (size_t i = 0; i < graph_.inputs().size(); ++i) {
       const ValueId input = graph_.inputs()[i];
@@ -148,7 +146,7 @@ class GraphLowering {
     out_.program.inputs.push_back({graph_.value(v).name, type.dtype, type.shape});
   }
 
-  // Whether what is around the region can give it the input there.
+  // True if the graph around the region can give it the input on the device.
   bool is_given_on(ValueId input, int device) const {
     const auto number = input_numbers_.find(input.index);
     if (number == input_numbers_.end()) return false;
@@ -156,7 +154,7 @@ class GraphLowering {
            finds_rows(shared_.target_of(device), byte_count(graph_.value(input).type));
   }
 
-  // In the order of the graph's.
+  // Sorts the region's inputs into the order of the graph's inputs.
   void sort_inputs() {
     std::vector<size_t> order(out_.inputs.size());
     std::iota(order.begin(), order.end(), size_t{0});
@@ -182,8 +180,8 @@ class GraphLowering {
 
   int output_on(size_t i) const { return side_ ? side_->outputs_on[i] : 0; }
 
-  // A value that some kernel makes is made in the output's buffer itself, for the first output that
-  // shows it.
+  // If a kernel makes the value of an output, it writes into the output's buffer itself. Further
+  // outputs with the same value get copies.
   void place_outputs() {
     for (size_t i = 0; i < graph_.outputs().size(); ++i) {
       auto [v, offset] = storage_.of(graph_.outputs()[i].value);
@@ -201,7 +199,7 @@ class GraphLowering {
         simplify_dim(byte_count(graph_.value(a).type) - byte_count(graph_.value(b).type)), 0);
   }
 
-  // The device whose kernels make the value; the processor for what no kernel makes.
+  // The device whose kernels make the value; the processor if no kernel makes it.
   int made_on(ValueId root) const {
     auto found = made_on_.find(root.index);
     return found == made_on_.end() ? 0 : found->second;
@@ -220,7 +218,7 @@ class GraphLowering {
     return Error::success();
   }
 
-  // By the processor, whatever reads by them: kernels clamp.
+  // Lets the processor check the indices that the node reads by: kernels clamp them.
   void look_at_indices(const Node& node) {
     for (const IndexCheck& check : open_indices(graph_, node)) {
       const auto [least, most] = check.range;
@@ -241,7 +239,7 @@ class GraphLowering {
     }
   }
 
-  // Behind the call that makes the value.
+  // Reads the data symbols that come from the value, after the call that makes it.
   void read_symbols(ValueId v) {
     const auto [first, end] = symbols_of_.equal_range(v);
     for (auto at = first; at != end; ++at) {
@@ -297,7 +295,8 @@ class GraphLowering {
     return Error::success();
   }
 
-  // A function of the runtime library, or what decides about regions, on the processor.
+  // Adds a call of a function of the runtime library, or one that runs regions; both run on the
+  // processor.
   Error add_extern(const Node& node) {
     if (!regions_of(node.attrs).empty()) return add_regions(node);
     for (ValueId v : node.inputs)
@@ -318,7 +317,6 @@ class GraphLowering {
     return Error::success();
   }
 
-  // A call whose inputs are there.
   void add_call(KernelCall call, ExternCall function, const Node& node) {
     for (ValueId v : node.outputs()) {
       const auto result = placement_.results.find(v.index);
@@ -330,7 +328,8 @@ class GraphLowering {
     out_.program.calls.push_back(std::move(call));
   }
 
-  // Such operands lie in one piece: parts of other values are stretches of them.
+  // Adds an operand of an external function. Such operands are dense: a part of another value is a
+  // contiguous stretch of it.
   ExternCall::View view(ValueId v, int device, KernelCall& call) {
     if (!v.valid()) return {-1, DType::f32, {}};
     const TensorType& type = graph_.value(v).type;
@@ -340,7 +339,6 @@ class GraphLowering {
     return {static_cast<int>(call.arguments.size()) - 1, type.dtype, type.shape, device};
   }
 
-  // Sees to it that a region finds the value there.
   void bring_into_region(ValueId v, int device) {
     bring(v, device);
     if (device == 0 || !graph_.is_constant(v) || constants_.count({device, v.index})) return;
@@ -350,8 +348,8 @@ class GraphLowering {
     constants_.emplace(std::pair(device, v.index), to);
   }
 
-  // Where the next call finds the value. Constants too are in a device's arena: regions know no
-  // other memory of it.
+  // The operand by which the next call finds the value. A device's constants are copied to its
+  // arena, as regions know no other memory of the device.
   Operand in_arena(ValueId v, int device) {
     if (device == 0 || !graph_.is_constant(v)) return tensor(v, device);
     const Operand& copied = constants_.at({device, v.index});
@@ -359,11 +357,10 @@ class GraphLowering {
     return copied;
   }
 
-  // Calls of the graphs that a node runs, and the call that runs them.
   Error add_regions(const Node& node) {
     LoweredRegions made{&node, 0, {}, {}};
-    std::vector<std::pair<ValueId, int>> given;  // what the call reads, and where
-    size_t first = 0;                            // of the node's inputs that the region has
+    std::vector<std::pair<ValueId, int>> given;  // values that the call reads, and their devices
+    size_t first = 0;                            // the region's first among the node's inputs
     const auto* loop = std::get_if<op::Loop>(&node.attrs);
     if (!loop || loop->conditional) given.emplace_back(node.inputs[first++], 0);
     for (const Graph* region : regions_of(node.attrs)) {
@@ -403,8 +400,8 @@ class GraphLowering {
     }
   }
 
-  // Outputs that are inputs, constants, parts of a value or a second name of another output are
-  // copied.
+  // Copies outputs that no kernel writes in place: inputs, constants, parts of a value, and values
+  // that another output shows already.
   void copy_outputs() {
     for (size_t i : copies_) {
       const ValueId v = graph_.outputs()[i].value;
@@ -415,7 +412,8 @@ class GraphLowering {
     }
   }
 
-  // Where a value is to be copied from: that device itself, or one end of a transfer.
+  // The device to copy the value from: `device` itself if it has the value, else one from which a
+  // transfer is possible. Two devices exchange values through the processor's memory.
   int nearest(ValueId v, int device) {
     const ValueId root = storage_.of(v).root;
     if (graph_.is_constant(root)) return device;
@@ -431,10 +429,11 @@ class GraphLowering {
     return 0;
   }
 
-  // On a device: kernels can be recorded, and drivers copy between any places.
+  // How a device copies within its memory. A kernel can be recorded, and a driver copies between
+  // any places.
   enum class Copy : uint8_t { by_kernel, by_driver };
 
-  // A copy on a device; from another one: a transfer.
+  // Adds a copy within the memory of `device`, or a transfer from `source`.
   void add_copy(ValueId from, const Operand& to, const std::string& name, int device, int source,
                 Copy how) {
     const TensorType& type = graph_.value(from).type;
@@ -452,11 +451,11 @@ class GraphLowering {
     out_.program.calls.push_back(std::move(call));
   }
 
-  // From now on the value's newest bytes are on that device alone.
+  // From the next call on, only this device has the value's newest bytes.
   void written(ValueId v, int device) { valid_on_[storage_.of(v).root.index] = {device}; }
 
-  // Sees to the value's bytes on a device before the next call; two devices meet in the processor's
-  // memory.
+  // Makes the device have the value's bytes before the next call. Two devices exchange them through
+  // the processor's memory.
   void bring(ValueId v, int device) {
     const ValueId root = storage_.of(v).root;
     if (graph_.is_constant(root)) return;
@@ -469,7 +468,7 @@ class GraphLowering {
     valid.insert(device);
   }
 
-  // Where the next call finds the value on a device, or makes it.
+  // The operand by which the next call finds the value on the device, or makes it there.
   Operand tensor(ValueId v, int device) {
     auto [r, offset] = storage_.of(v);
     const Value& value = graph_.value(r);
@@ -493,7 +492,7 @@ class GraphLowering {
     return shifted(found->second, offset);
   }
 
-  // In front of the first call that writes an output of unknown size.
+  // Adds the step that allocates an output of unknown size before the first call that writes it.
   void grow_output(const Operand& at, const Expr& bytes) {
     if (out_.in_region || !is_data_dependent(bytes) || !has_grown_.insert(at.index).second) return;
     SizeStep step{.kind = SizeStep::Kind::grow,
@@ -503,7 +502,7 @@ class GraphLowering {
     out_.program.steps.push_back(std::move(step));
   }
 
-  // Of the next call.
+  // Adds a buffer that lives during the next call.
   void add_buffer(const Expr& bytes, int device) {
     out_.buffers.push_back({{bytes, next_call(), next_call()}, device});
   }
@@ -515,25 +514,25 @@ class GraphLowering {
   const Graph& graph_;
   const std::vector<Group>& groups_;
   const Placement& placement_;
-  const RegionSide* side_;  // null: the model's own graph
+  const RegionSide* side_;  // null for the model's own graph
   SharedParts& shared_;
   Storage storage_;
   LoweredCalls out_;
   SizeConditions conditions_;
   std::map<std::pair<int, int32_t>, Operand> place_;  // by device and value
   std::map<int32_t, int> made_on_;
-  // Devices that have a value's newest bytes; absent: an input, the processor
+  // Devices that have a value's newest bytes; an absent value is an input, on the processor
   std::map<int32_t, std::set<int>> valid_on_;
-  // Of a region, by value: the number of an input that is given wherever it is asked for
+  // By value, for a region: the number of an input that is given on any device that asks for it
   std::map<int32_t, size_t> input_numbers_;
-  // By device and value: copies of the weights in the device's arena
+  // By device and value: copies of constants in the device's arena
   std::map<std::pair<int, int32_t>, Operand> constants_;
   std::vector<size_t> copies_;
-  // Numbers of the data symbols that are read from a value
+  // By value: the numbers of the data symbols that are read from it
   std::multimap<ValueId, size_t> symbols_of_;
   std::vector<bool> is_read_;                            // by data symbol
   std::set<int> has_grown_;                              // outputs
-  std::set<std::pair<int32_t, std::string>> looked_at_;  // indices, and for which extent
+  std::set<std::pair<int32_t, std::string>> looked_at_;  // checked indices, with their limits
 };
 
 void add_regions_within(const Graph& graph, std::vector<const Graph*>& regions) {

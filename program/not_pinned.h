@@ -1,4 +1,4 @@
-// What --frozen asks for and no lock has: an error that keeps its kernels apart, for a table.
+// The error of --frozen when the lock lacks schedules. It keeps the kernels for a table.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@ namespace tw {
 
 struct UnpinnedKernel {
   std::string task, algorithm, kernel, name;
-  std::string problem;  // why the lock's schedule cannot be used; "": it has none
+  std::string problem;  // why the lock's schedule does not fit; "": the lock has none
 };
 
 class NotPinned : public llvm::ErrorInfo<NotPinned, DiagError> {

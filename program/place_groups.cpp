@@ -1,5 +1,5 @@
-// A PBQP: nodes are groups, alternatives the places, an edge costs the copy of the value that one
-// group makes and the other reads.
+// The choice is a PBQP. Its nodes are groups, the alternatives of a node are the processor and the
+// devices, and an edge costs the copy of a value from the group that makes it to one that reads it.
 #include "program/place_groups.h"
 
 #include <algorithm>
@@ -19,22 +19,22 @@ namespace tw {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr int64_t kNominal = 8;      // stands for a symbol
-constexpr double kEfficiency = 0.5;  // of the multiply-adds of all cores
+constexpr int64_t kNominal = 8;      // a nominal size in place of each symbol
+constexpr double kEfficiency = 0.5;  // assumed share of the cores' peak rate
 
 double nominal(const Expr& e) {
   return static_cast<double>(eval_int(e, [](std::string_view) { return kNominal; }));
 }
 
-// Where the bytes of a value come from, for whom it is copied: the maker's place is to be found.
+// The origin of a value that may have to be copied. The maker's place is still open.
 struct Source {
-  std::optional<size_t> node;  // of the problem; none: the processor
-  double often = 1;            // copies of it in a run
+  std::optional<size_t> node;  // the maker in the problem; nullopt: the processor
+  double often = 1;            // copies in a run
   double bytes = 0;
 };
 
 // One problem for all graphs. Besides a node for each group there is one for each result of If and
-// Loop: in whose memory it is left, which for a carried value is where all iterations have it.
+// Loop: the memory where the result is left. A carried value is there in all iterations.
 class Placer {
  public:
   Placer(const std::vector<FusedGraph>& fused, const Target& target,
@@ -88,8 +88,8 @@ class Placer {
   const Graph& graph(size_t g) const { return *fused_[g].graph; }
   double bytes_of(size_t g, ValueId v) const { return nominal(byte_count(graph(g).value(v).type)); }
 
-  // Of the graph's groups, of the results of those that run regions, and what is known of the
-  // regions' inputs. Graphs come behind those around them.
+  // Adds nodes for the graph's groups and for the results of those that run regions, and notes the
+  // sources of the regions' inputs. A graph comes before its regions.
   void add_nodes(size_t g, Placement& placement) {
     const std::vector<Group>& groups = fused_[g].groups;
     first_.push_back(problem_.nodes.size());
@@ -136,7 +136,7 @@ class Placer {
       }
       first += region->inputs().size();
       for (size_t i = 0; i < region->outputs().size(); ++i) {
-        const size_t condition = loop ? lead : 0;  // outputs in front of the results
+        const size_t condition = loop ? lead : 0;  // leading outputs that are no results
         ends_.push_back({inner, region->outputs()[i].value,
                          i < condition ? std::nullopt : std::optional(nodes[i - condition])});
       }
@@ -147,7 +147,8 @@ class Placer {
     return loop.trip.empty() ? static_cast<double>(kNominal) : std::max(1.0, nominal(loop.trip[0]));
   }
 
-  // Where a result may be. row: bytes; undefined: it is no stack of rows.
+  // The costs of a result's places. `row` is the bytes of a row; undefined if the result is no
+  // stack of rows.
   std::vector<double> result_costs(const TensorType& type, const Expr& row) const {
     std::vector<double> costs(places_);
     const bool at_home = type.dtype == DType::string || is_data_dependent(byte_count(type));
@@ -167,14 +168,14 @@ class Placer {
     if (maker != made_by_[g].end()) return {maker->second, often_[g], bytes_of(g, v)};
     const auto given = given_[g].find(v.index);
     if (given != given_[g].end()) return given->second;
-    // An input of the model, or bytes that are wherever they are wanted
+    // An input of the model, or a constant, which costs no copy
     return {std::nullopt, 1, graph(g).is_constant(v) ? 0 : bytes_of(g, v)};
   }
 
   std::vector<double> costs(size_t g, size_t i, std::string& reason) const {
     std::vector<double> seconds(places_);
     if (storages_[g].in_place(fused_[g].groups[i])) return seconds;
-    bool matters = false;  // what the processor takes for it
+    bool matters = false;  // true if a device is compared with the processor by time
     for (size_t place = 1; place < places_; ++place) {
       const Target& device = target_.devices[place - 1];
       const std::string& problem = problem_of(g, i, place);
@@ -190,9 +191,9 @@ class Placer {
 
   double on_host(size_t g, size_t i) const {
     Group own = fused_[g].groups[i];
-    own.algorithm = Algorithm::direct;  // the processor's are chosen once places are known
+    own.algorithm = Algorithm::direct;  // the processor's algorithms are chosen after the places
     Expected<LoweredGroup> lowered = lower_group(graph(g), own, target_);
-    if (!lowered) return llvm::consumeError(lowered.takeError()), 0;  // building the program tells
+    if (!lowered) return llvm::consumeError(lowered.takeError()), 0;  // lowering reports the error
     const Work work = count_work(lowered->kernel);
     const CoreRates rates = core_rates(target_);
     const DType operand = lowered->kernel.buffers.empty() ? DType::f32
@@ -203,7 +204,6 @@ class Placer {
     return cycles / rates.clock;
   }
 
-  // Why the group does not run on the device; "": it does.
   const std::string& problem_of(size_t g, size_t i, size_t place) const {
     const DeviceKernels& device = on_device_[g][place - 1];
     const std::optional<size_t> kernel = device.kernel_of[i];
@@ -218,7 +218,7 @@ class Placer {
            device.rates.launch;
   }
 
-  // What leaves graphs, and what loops begin with.
+  // Adds the copies of outputs of graphs, and of the values that loops begin with.
   void connect_ends() {
     for (const Graph::Output& output : graph(0).outputs())
       if (const auto maker = made_by_[0].find(output.value.index); maker != made_by_[0].end())
@@ -226,14 +226,15 @@ class Placer {
     for (const auto& [node, from] : begins_) add_copy(from, node);
     for (const End& end : ends_) {
       Source from = source(end.graph, end.value);
-      from.often = std::max(from.often, often_[end.graph]);  // each time that it ends
+      from.often = std::max(from.often, often_[end.graph]);  // a copy at the end of each iteration
       if (end.node && from.node != end.node) add_copy(from, *end.node);
       if (!end.node && from.node) add_from_host(*from.node, from);
     }
   }
 
-  // A group without a kernel is where the memory is that it only renames or gathers; other values
-  // are copied where they are read elsewhere. What runs regions reads a condition itself.
+  // Adds the copies of the group's operands. A group without a kernel only renames or gathers
+  // memory, so it must be where its operand is. The call that runs regions reads only a condition
+  // itself.
   void connect_group(size_t g, size_t i) {
     const size_t own = first_[g] + i;
     const Group& group = fused_[g].groups[i];
@@ -256,7 +257,7 @@ class Placer {
     }
   }
 
-  // What a node pays where it is not where the source is.
+  // Adds the cost that `node` pays if its place differs from the source's.
   void add_copy(const Source& from, size_t node) {
     if (!from.node) return add_from_host(node, from);
     problem_.edges.push_back({*from.node, node, copies(from)});
@@ -292,9 +293,9 @@ class Placer {
     return cost;
   }
 
-  // Devices that run whatever they can copy at no cost, so nothing says where results are best.
-  // They are where they are copied least often: all of it costs less than one group on the
-  // processor.
+  // Breaks ties of devices with take_all. Their copies are free, so no cost says where results are
+  // best. Each copy gets a small cost, so that results settle where they are copied least often.
+  // All of these together cost less than one group on the processor.
   void settle_ties() {
     double all = 0;
     for (const Loose& copy : loose_) all += copy.often;
@@ -318,14 +319,14 @@ class Placer {
   }
 
   struct Loose {
-    std::optional<size_t> from;  // none: the processor
+    std::optional<size_t> from;  // nullopt: the processor
     size_t to;
     double often;
   };
   struct End {
     size_t graph;
     ValueId value;
-    std::optional<size_t> node;  // none: the processor reads it
+    std::optional<size_t> node;  // nullopt: the processor reads it
   };
 
   const std::vector<FusedGraph>& fused_;
@@ -334,14 +335,14 @@ class Placer {
   const size_t places_;
   std::vector<std::vector<std::vector<Work>>> work_;  // by graph, device and kernel
   std::vector<Storage> storages_;                     // by graph
-  std::vector<double> often_;                         // by graph: how often it runs
+  std::vector<double> often_;                         // by graph: its runs in one run of the model
   std::vector<size_t> first_;                         // by graph: the node of its first group
   std::vector<std::map<int32_t, size_t>> made_by_;    // by graph and value: a node
-  std::vector<std::map<int32_t, Source>> given_;      // by graph: of a region's inputs
+  std::vector<std::map<int32_t, Source>> given_;      // by graph and value, for inputs of regions
   std::vector<Result> results_;
   std::vector<std::pair<size_t, Source>> begins_;  // carried values before the first iteration
   std::vector<End> ends_;                          // outputs of regions
-  std::vector<Loose> loose_;                       // copies from and to results
+  std::vector<Loose> loose_;                       // copies from or to results
   PbqpProblem problem_;
 };
 
@@ -378,7 +379,7 @@ DeviceKernels lower_for_device(const FusedGraph& fused, const Target& target, in
       out.problems[g] = error_text(lowered.takeError());
       continue;
     }
-    // Whether a device runs it may depend on its constants
+    // A device may refuse a kernel because of its constants, so they belong to the key.
     std::string key = kernel_hash(lowered->kernel);
     for (const LoweredArgument& argument : lowered->arguments)
       if (argument.constant)

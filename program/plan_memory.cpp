@@ -10,7 +10,7 @@ namespace tw {
 namespace {
 
 constexpr int64_t kAlign = 64;
-// One part in so many may be added to the arena for the cache's sake
+// The arena may grow by one part in kGrowth if buffers then find warm bytes.
 constexpr int64_t kGrowth = 32;
 
 // A stretch of the arena and the last call that uses it.
@@ -29,7 +29,7 @@ int calls_of(const std::vector<Lifetime>& buffers) {
   return calls;
 }
 
-// Stretches of the arena that do not touch, in order of addresses: what lies side by side is one.
+// Disjoint stretches of the arena in the order of addresses. Adjacent ones are merged.
 class Taken {
  public:
   void add(int64_t begin, int64_t end) {
@@ -45,11 +45,11 @@ class Taken {
   }
 
  private:
-  std::map<int64_t, int64_t> ends_;  // by begin
+  std::map<int64_t, int64_t> ends_;  // begin of a stretch -> its end
 };
 
-// What is taken between two calls: a binary tree over the calls. A lifetime is cut into the largest
-// nodes that it fills.
+// The stretches that are taken by time: a segment tree over the calls. A lifetime is cut into the
+// largest nodes that it fills.
 class TakenByTime {
  public:
   explicit TakenByTime(int calls) {
@@ -65,7 +65,7 @@ class TakenByTime {
     }
   }
 
-  // In order of addresses; they may overlap.
+  // The taken stretches in the order of their begins; they may overlap.
   std::vector<std::pair<int64_t, int64_t>> during(const Lifetime& time) const {
     std::vector<std::pair<int64_t, int64_t>> taken;
     for (size_t node : pieces(time)) {
@@ -89,11 +89,11 @@ class TakenByTime {
   }
 
   size_t leaves_ = 1;
-  // By node: what is taken during all of its calls; during any of them
+  // By node: the stretches that are taken during all of its calls, and during any of them
   std::vector<Taken> whole_, some_;
 };
 
-// Largest first, each into the lowest gap between the buffers that are alive with it.
+// Places the largest buffer first, each into the lowest gap between the buffers alive with it.
 StaticPlan pack_by_size(const std::vector<Lifetime>& buffers, const std::vector<int64_t>& sizes) {
   StaticPlan plan{std::vector<int64_t>(buffers.size()), 0};
   std::vector<size_t> order(buffers.size());
@@ -115,15 +115,15 @@ StaticPlan pack_by_size(const std::vector<Lifetime>& buffers, const std::vector<
   return plan;
 }
 
-// The arena as it was used so far, in order of addresses, without gaps.
+// The uses of the arena so far: stretches in the order of addresses, without gaps.
 class Usage {
  public:
   explicit Usage(int64_t bytes) : stretches_{{0, bytes, -1}} {}
 
-  // Where `size` bytes that no call from `now` on needs were used last on the whole; nullopt:
-  // nowhere.
+  // The offset of `size` bytes that no call from `now` on needs and that were used last, on
+  // average. nullopt if no such bytes exist.
   std::optional<int64_t> latest_free(int64_t size, int now) const {
-    std::vector<Sums> sums(1);  // before each stretch
+    std::vector<Sums> sums(1);  // sums before each stretch
     for (const Stretch& s : stretches_) sums.push_back(sums.back() + of(s, s.end, now));
     std::optional<int64_t> best;
     double most = -1;
@@ -135,8 +135,8 @@ class Usage {
     const auto until = [&](int64_t address, size_t stretch) {
       return sums[stretch] + of(stretches_[stretch], address, now);
     };
-    // The stretches that a window which ends with this one begins in, and one that begins with it
-    // ends in
+    // A window that ends with stretch i begins in stretch `first`; one that begins with stretch i
+    // ends in stretch `last`.
     size_t first = 0, last = 0;
     for (size_t i = 0; i < stretches_.size(); ++i) {
       const Stretch& s = stretches_[i];
@@ -162,7 +162,7 @@ class Usage {
   }
 
  private:
-  // Over a part of the arena from its beginning: bytes times when they were used last, bytes that
+  // Sums over the arena up to some address: bytes times the call of their last use, and bytes that
   // are still needed.
   struct Sums {
     double late = 0;
@@ -177,8 +177,8 @@ class Usage {
   std::vector<Stretch> stretches_;
 };
 
-// In the order of the calls, where the bytes were used last; nullopt: some buffer found no room
-// below the limit.
+// Places buffers in the order of the calls, each where bytes were used last. nullopt if a buffer
+// finds no room below the limit.
 std::optional<StaticPlan> pack_by_use(const std::vector<Lifetime>& buffers,
                                       const std::vector<int64_t>& sizes, int64_t limit) {
   StaticPlan plan{std::vector<int64_t>(buffers.size()), 0};
@@ -218,7 +218,7 @@ MemoryPlan plan_symbolic(const std::vector<Lifetime>& buffers, const std::vector
   struct Slot {
     Expr bytes;
     int last;
-  };  // the last call that uses it
+  };  // `last`: the last call that uses the slot
   std::vector<Slot> slots;
   std::vector<size_t> slot_of(buffers.size()), order(buffers.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -268,13 +268,13 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& buffers, const Ranges& symbo
 double warm_share(const MemoryPlan& plan, const std::vector<Lifetime>& buffers, int64_t cache) {
   constexpr int64_t kPage = 4096;
   if (!as_const(plan.bytes)) return 0;
-  std::map<int64_t, int> last_use = {{0, -1}};  // by the first page of a stretch: a call
+  std::map<int64_t, int> last_use = {{0, -1}};  // first page of a stretch -> its last call
   const auto split = [&](int64_t page) {
     const auto at = std::prev(last_use.upper_bound(page));
     return at->first == page ? at : last_use.emplace_hint(std::next(at), page, at->second);
   };
   const int calls = calls_of(buffers);
-  // Bytes of buffers that end or start before the call
+  // By call: the bytes of buffers that begin or end in earlier calls
   std::vector<int64_t> touched(static_cast<size_t>(calls) + 1);
   for (const Lifetime& b : buffers) {
     touched[static_cast<size_t>(b.first) + 1] += as_const(b.bytes).value_or(0);

@@ -10,10 +10,10 @@
 namespace tw {
 namespace {
 
-// The calls of one graph, after those of the regions in it.
+// Plans the calls of one graph; the regions inside it are planned before.
 class CallPlanner {
  public:
-  // program: has the kernels, the weights with their offsets, and the regions that are planned.
+  // `program` has the kernels, the weights with their offsets, and the regions that are planned.
   CallPlanner(LoweredCalls lowered, Program& program, const Target& target)
       : lowered_(std::move(lowered)), program_(program), target_(target) {}
 
@@ -41,7 +41,6 @@ class CallPlanner {
  private:
   Program& calls() { return lowered_.program; }
 
-  // What calls of regions need to run them; the bytes of their workspaces.
   Error add_region_calls() {
     for (const LoweredRegions& regions : lowered_.regions) {
       KernelCall& call = calls().calls[regions.call];
@@ -60,7 +59,7 @@ class CallPlanner {
     call.function = std::make_shared<const ExternCall>(std::move(function));
   }
 
-  // buffer: a lifetime.
+  // `buffer` is the number of a lifetime.
   void place_workspace(KernelCall& call, size_t buffer) {
     const int device = devices_[buffer];
     TW_CHECK(device == 0 || growable_[buffer] < 0, "a device has no memory that grows");
@@ -81,7 +80,8 @@ class CallPlanner {
     return workspace_layout(program_.kernels[static_cast<size_t>(call.kernel)], place.cores).bytes;
   }
 
-  // The lifetimes of values and of workspaces that are not empty, whose numbers operands then have.
+  // Collects the lifetimes of values and of workspaces that are not empty, and renumbers operands
+  // accordingly.
   void add_buffers() {
     std::vector<LoweredBuffer>& buffers = lowered_.buffers;
     std::vector<bool> empty(buffers.size());
@@ -94,7 +94,7 @@ class CallPlanner {
       if (empty[b]) continue;
       numbers[b] = static_cast<int>(lifetimes_.size());
       Lifetime lifetime = buffers[b].lifetime;
-      // In a branch that is not taken: sizes that nobody checks
+      // Nobody checks sizes in a branch that is not taken, so they may be negative.
       if (lowered_.in_region && !can_prove(le(Expr(0), lifetime.bytes), lowered_.symbols))
         lifetime.bytes = max(lifetime.bytes, Expr(0));
       lifetimes_.push_back(std::move(lifetime));
@@ -116,7 +116,7 @@ class CallPlanner {
         renumber(step.at);
   }
 
-  // All that lies in arenas together has a number of bytes.
+  // Checks that the bytes of all buffers in arenas together can be counted (kMostCounted).
   Error count_bytes() const {
     int64_t total = 0, most = -1;
     size_t largest = 0;
@@ -146,8 +146,8 @@ class CallPlanner {
                       to_string(lifetimes_[lifetime].bytes));
   }
 
-  // A device reads what it is sent until somebody waits for it: for what it sends back, or for the
-  // end of the run.
+  // Keeps a buffer alive that is sent to a device until the processor waits for the device: for a
+  // transfer back, or for the end of the run.
   void keep_what_is_sent() {
     const std::vector<KernelCall>& list = calls().calls;
     for (size_t c = 0; c < list.size(); ++c) {
@@ -182,7 +182,7 @@ class CallPlanner {
     result_.buffers = std::move(lifetimes);
   }
 
-  // From the number of a buffer or of a piece of the weights to where it lies.
+  // Replaces the number of a lifetime or of a weight piece by its place.
   void settle(Operand& operand, int device) const {
     const auto index = static_cast<size_t>(operand.index);
     if (operand.place == Place::arena && growable_[index] >= 0)
@@ -193,7 +193,7 @@ class CallPlanner {
       operand = {Place::weights, 0, simplify_dim(weight_offset(index, device) + operand.offset)};
   }
 
-  // In the device's stretch.
+  // The piece's offset in the device's part of the weights.
   Expr weight_offset(size_t piece, int device) const {
     const uint64_t begin = device ? program_.devices[static_cast<size_t>(device) - 1].weights_offset
                                   : 0;
@@ -204,15 +204,15 @@ class CallPlanner {
   Program& program_;
   const Target& target_;
   PlannedProgram result_;
-  std::map<size_t, std::vector<Expr>> region_workspaces_;  // by call, of each place
+  std::map<size_t, std::vector<Expr>> region_workspaces_;  // by call, then by place: bytes
   std::vector<std::pair<size_t, size_t>> workspaces_;      // call, lifetime
   std::vector<Lifetime> lifetimes_;
   std::vector<int> devices_;   // by lifetime
-  std::vector<int> growable_;  // by lifetime; -1: in the arena
+  std::vector<int> growable_;  // by lifetime: a growable buffer; -1: in the arena
   std::vector<Expr> offsets_;
 };
 
-// A device's weights lie together, in the order of their first use.
+// Places the weights of a device in the order of their first use, in one stretch.
 void plan_weights(Program& program, int device, const std::vector<int>& devices) {
   const uint64_t begin = program.weight_bytes;
   for (size_t i = 0; i < program.weights.size(); ++i) {
@@ -230,7 +230,7 @@ void plan_weights(Program& program, int device, const std::vector<int>& devices)
 
 Expected<PlannedProgram> plan_program(LoweredProgram lowered, std::vector<Kernel> scheduled,
                                       const Target& target) {
-  Program whole;  // what all graphs of the model share
+  Program whole;  // parts that all graphs of the model share
   whole.kernels = std::move(scheduled);
   for (const LoweredKernel& kernel : lowered.kernels)
     whole.work.push_back(count_work(kernel.lowered.kernel));

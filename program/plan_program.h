@@ -1,5 +1,5 @@
-// The last step of a program: with the schedules of its kernels every buffer gets its place, in the
-// arena, in memory that grows or in the weights.
+// The last step to a program. The schedules of the kernels are known, so every buffer gets its
+// place: in the arena, in memory that grows, or in the weights.
 #pragma once
 #include "program/lower_program.h"
 
@@ -7,13 +7,13 @@ namespace tw {
 
 struct PlannedProgram {
   Program program;
-  // The processor's arena for the model's own graph, and what lies in it
+  // The processor's arena for the model's own graph, and the buffers in it
   MemoryPlan arena;
   std::vector<Lifetime> buffers;
 };
 
-// scheduled: of each of the program's kernels. Errors: a region whose memory depends on what is
-// known only while it runs.
+// `scheduled` has the kernels of the program in their order. Errors: a region whose memory depends
+// on values of its own run.
 Expected<PlannedProgram> plan_program(LoweredProgram lowered, std::vector<Kernel> scheduled,
                                       const Target& target);
 

@@ -13,7 +13,7 @@ Expr aligned(const Expr& bytes) {
   return simplify_dim(floor_div(bytes + Expr(63), Expr(64)) * Expr(64));
 }
 
-// Only symbols of the graph around the region.
+// Errors if `bytes` uses symbols other than those of the graph around the region.
 Error check_outside(const Expr& bytes, const Graph& graph, const Node& node,
                     const std::string& what) {
   std::string inner;
@@ -28,7 +28,7 @@ Error check_outside(const Expr& bytes, const Graph& graph, const Node& node,
                     op_info(node.attrs).name, node.name, what, to_string(bytes));
 }
 
-// What it is at most in any iteration of the loop; as it is, where that cannot be said.
+// The most bytes in any iteration of the loop; `bytes` itself if the most is unknown.
 Expr in_all_iterations(const Expr& bytes, const op::Loop* loop) {
   if (!loop || loop->trip.empty() || !uses_var(bytes, loop->iteration)) return bytes;
   Ranges ranges = symbol_ranges(bytes);
@@ -38,7 +38,7 @@ Expr in_all_iterations(const Expr& bytes, const op::Loop* loop) {
   return most.defined() ? most : bytes;
 }
 
-// What goes from iteration to iteration, of the loop's own graph.
+// The memory of values that pass from iteration to iteration.
 class LoopLayout {
  public:
   LoopLayout(const op::Loop& loop, const std::vector<RegionInput>& inputs, RegionCall& call)
@@ -70,7 +70,7 @@ class LoopLayout {
     return Error::success();
   }
 
-  // ends: of the workspaces so far.
+  // `ends` has the bytes of the workspaces so far, by place; it grows.
   void place(const ExternCall& function, std::vector<Expr>& ends) {
     for (size_t i = 0; i < carried(); ++i) {
       Expr& end = ends[static_cast<size_t>(function.outputs[i].device)];
@@ -84,7 +84,7 @@ class LoopLayout {
 
  private:
   size_t carried() const { return static_cast<size_t>(loop_.carried); }
-  // Of an input of the body, before an iteration.
+  // The bytes of an input of the body before an iteration.
   Expr before(size_t input, const Expr& iteration) const {
     const Graph& body = *loop_.body.graph;
     return simplify_dim(

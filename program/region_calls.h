@@ -1,17 +1,17 @@
-// Calls of regions, apart from the programs that the regions become (program/build_program.cpp).
+// Layout of the calls that run regions. plan_program.cpp makes the regions' own programs.
 #pragma once
 #include "program/lower_program.h"
 
 namespace tw {
 
-// Of a node that runs regions: where things lie in the call's workspaces, and the bytes of these,
-// of the processor and of each device. function: the call's, with the places of its operands.
-// regions: the programs that the numbers in `lowered` mean. Errors: a region whose memory depends
-// on what is known only while it runs.
+// The workspaces of a call that runs regions: the places in them, and their bytes by place, the
+// processor first.
 struct RegionLayout {
   RegionCall call;
   std::vector<Expr> workspaces;
 };
+// `function` is the function of the call, with the places of its operands. The numbers in `lowered`
+// are indices into `regions`. Errors: a region whose memory depends on values of its own run.
 Expected<RegionLayout> lay_out_regions(const Graph& graph, const LoweredRegions& lowered,
                                        const ExternCall& function,
                                        const std::vector<Program>& regions, size_t devices);

@@ -44,7 +44,7 @@ Expected<AlgorithmOptions> ModelSchedules::algorithms(const Graph&, const std::v
 
 Error ModelSchedules::read(const std::vector<FusedGraph>&) { return Error::success(); }
 
-// Where the default schedule does not apply, which is a bug, the processor gets the plain one.
+// If the default schedule does not apply, which is a bug, the processor gets the plain one.
 Expected<ChosenSchedule> ModelSchedules::choose(const LoweredKernel& kernel,
                                                 const Target& place) const {
   ChosenSchedule chosen;

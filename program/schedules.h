@@ -1,5 +1,6 @@
-// Where the schedules of a model's kernels come from. Here: the defaults, and the plain ones of
-// references. What was measured or locked is another source (driver/tune/tuned_schedules.h).
+// Sources of schedules for a model's kernels. This file has the default schedules, and the plain
+// ones that references use. Measured and locked schedules are another source
+// (driver/tune/tuned_schedules.h).
 #pragma once
 #include <memory>
 #include <set>
@@ -13,21 +14,22 @@
 
 namespace tw {
 
-// How one kernel is scheduled, and where that comes from.
+// The schedule of one kernel, and its source.
 struct Pin {
-  // task_key, target_key of where it runs, hash of the lowered kernel; task "": of no task
+  // task_key, the target_key of the place where it runs, the hash of the lowered kernel; task "":
+  // the kernel belongs to no task
   std::string task, target, kernel_hash;
   std::string name, algorithm;  // task_name, algorithm_name
-  bool tuned = false;           // by a record of its own; else the default schedule
-  bool transferred = false;     // or that of the record of a kernel like it
-  bool predicted = false;       // or what predictors chose without measuring
-  double seconds = 0;           // tuned: the record's median
-  int64_t time = 0;             // tuned: when it was measured
-  std::string tool;             // tuned: the version of tilewright that measured it
-  std::string schedule;         // text
-  // transferred: what of that record's point this kernel has no place for, "block_lines=4, .."
+  bool tuned = false;           // the schedule comes from a record of this kernel
+  bool transferred = false;     // or from the record of a similar kernel
+  bool predicted = false;       // or from predictors, without measuring
+  double seconds = 0;           // tuned: median time of the record
+  int64_t time = 0;             // tuned: date of the measurement
+  std::string tool;             // tuned: version of tilewright that measured it
+  std::string schedule;         // in text form
+  // transferred: parts of the other record's point that this kernel cannot use, "block_lines=4, .."
   std::string left_out = {};
-  // by default: of how many measured schedules the default one is the best; 0: of none
+  // default: the number of measured schedules among which the default is the best; 0: none measured
   int trials = 0;
   auto operator<=>(const Pin&) const = default;
 };
@@ -37,42 +39,42 @@ struct ChosenSchedule {
   Schedule schedule;
   Kernel kernel;  // scheduled
   Pin pin;
-  std::string problem = {};  // a record or pin that cannot be used, and why; "": none
-  // Why the default schedule does not apply and this is the plain one, which is a bug; "": it does
+  std::string problem = {};  // why a record or a pin cannot be used; "": no problem
+  // Why the default schedule, by a bug, does not apply and the plain one replaces it; "": no fault
   std::string fault = {};
 };
 
-// What people hear of the schedules of a program, a line each.
+// Messages about the schedules of a program, one a line.
 struct ScheduleRemarks {
-  bool in_use = false;  // something else than the defaults was asked
+  bool in_use = false;  // the user asked for schedules other than the defaults
   std::vector<std::string> warnings, notes;
   std::vector<std::string> faults;  // bugs of default schedules
 };
 
-// The schedules of one model for one target: here the default ones.
+// The schedules of one model for one target. This class has the default ones.
 class ModelSchedules {
  public:
   virtual ~ModelSchedules() = default;
 
-  // Layers that are to stay exact, by the value that their product makes.
+  // Layers that must stay exact, named by the value that their product makes.
   virtual std::set<std::string> exact_layers() const { return {}; }
-  // What is known of the costs of layouts. graph: as it was imported. Null: nothing.
+  // Known costs of layouts; null: none. `graph` is the graph as imported.
   virtual Expected<std::unique_ptr<CostOracle>> layout_costs(const Graph& graph,
                                                              const Target& target,
                                                              const AlgorithmOptions& options) const;
-  // What is known of algorithms, before they are chosen for the model's own graph.
+  // Adds knowledge of algorithms to the options before the choice for the model's own graph.
   virtual Expected<AlgorithmOptions> algorithms(const Graph& graph,
                                                 const std::vector<Group>& groups,
                                                 const Target& target,
                                                 AlgorithmOptions options) const;
-  // What is known of the kernels of these groups, which choose() then takes. Once more when groups
-  // have changed.
+  // Reads the schedules of these groups' kernels for choose(). Called again when groups have
+  // changed.
   virtual Error read(const std::vector<FusedGraph>& fused);
-  // Of a kernel, on the target or one of its devices; any thread may ask.
+  // The schedule of a kernel on the target or on one of its devices. Thread-safe.
   virtual Expected<ChosenSchedule> choose(const LoweredKernel& kernel, const Target& place) const;
-  // The kernel's place is settled, and elsewhere than on the device.
+  // True if the kernel's place is settled and is not this device.
   virtual bool placed_elsewhere(const LoweredKernel& kernel, const Target& device) const;
-  // Of the kernels of a program. Errors: schedules that must be there and are not.
+  // Messages about the kernels of a program. Errors: a required schedule is missing.
   virtual Expected<ScheduleRemarks> review(const std::vector<LoweredKernel>& kernels,
                                            const std::vector<ChosenSchedule>& chosen) const;
 };
@@ -83,11 +85,12 @@ class PlainSchedules final : public ModelSchedules {
   Expected<ChosenSchedule> choose(const LoweredKernel& kernel, const Target& place) const override;
 };
 
-// Of any model.
+// Schedules for any model.
 class ScheduleSource {
  public:
   virtual ~ScheduleSource() = default;
-  // model: the file's path or name; target: of the compile. Errors: what cannot be read.
+  // `model` is the file's path or name; `target` is the target of the compile. Errors: a file that
+  // cannot be read.
   virtual Expected<std::unique_ptr<ModelSchedules>> open(const std::string& model,
                                                          const std::map<std::string, int64_t>& dims,
                                                          const SymbolLimitsOf& limits,

@@ -14,7 +14,7 @@ bool same(const WeightPiece& a, const WeightPiece& b) {
          std::memcmp(a.source.bytes.data(), b.source.bytes.data(), a.source.bytes.size()) == 0;
 }
 
-// Of each piece of the other program, by its offset there, the offset in this one.
+// From the offset of a piece in the other program to its offset in this one.
 using Offsets = std::map<uint64_t, uint64_t>;
 
 void move_operands(std::vector<KernelCall>& calls, const Offsets& offsets) {

@@ -36,7 +36,7 @@ const Buffer& SharedParts::buffer(int kernel, size_t argument) const {
 
 Operand SharedParts::weight(const LoweredArgument& argument, const Buffer& buffer, int device,
                             const std::string& name) {
-  // Equal constants of several graphs, or folded anew for each node, are one piece
+  // Several graphs may have equal constants, and folding makes them anew for each node.
   std::vector<size_t>& alike =
       weights_[std::to_string(device) + ":" + std::to_string(argument.blob.bytes.size()) + ":" +
                (argument.pack ? print(*argument.pack) : "")];

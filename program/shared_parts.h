@@ -1,4 +1,4 @@
-// Kernels and weights of all graphs of a model, each there once.
+// Kernels and weights of all graphs of a model; equal ones are stored once.
 #pragma once
 #include <map>
 #include <string>
@@ -10,35 +10,35 @@ namespace tw {
 
 class SharedParts {
  public:
-  // lowered: gets the kernels, the weights and the regions' calls; all must outlive this.
+  // `lowered` gets the kernels, the weights and the calls of regions. All arguments must outlive
+  // this object.
   SharedParts(const std::vector<FusedGraph>& fused, const std::vector<Placement>& placements,
               const Target& target, LoweredProgram& lowered)
       : fused_(fused), placements_(placements), target_(target), lowered_(lowered) {}
 
-  size_t number_of(const Graph& graph) const;  // among these
+  size_t number_of(const Graph& graph) const;  // index in `fused`
   const FusedGraph& fused_of(const Graph& graph) const { return fused_[number_of(graph)]; }
-  // Where the graph's groups run.
   const Placement& placement_of(const Graph& graph) const;
   const Target& target_of(int device) const;
   size_t device_count() const { return target_.devices.size(); }
 
-  // The number of a kernel as this one; stem: of its name, where it is the first.
+  // The number of the kernel; equal kernels have one. The first names it: `stem` and the number.
   int kernel(LoweredKernel kernel, const std::string& stem);
   const Buffer& buffer(int kernel, size_t argument) const;
 
-  // name: of the piece, where it is the first.
+  // The operand of the argument's piece; equal pieces are stored once, under the first one's name.
   Operand weight(const LoweredArgument& argument, const Buffer& buffer, int device,
                  const std::string& name);
 
-  int add_region(LoweredCalls calls);  // its number
+  int add_region(LoweredCalls calls);  // returns the region's number
 
  private:
   const std::vector<FusedGraph>& fused_;
   const std::vector<Placement>& placements_;
   const Target& target_;
   LoweredProgram& lowered_;
-  std::map<std::string, int> kernels_;  // by device and hash
-  // By device, bytes and packing: numbers of pieces, whose content differs
+  std::map<std::string, int> kernels_;  // by device and kernel hash
+  // By device, size and packing: the numbers of pieces, which differ in their content
   std::map<std::string, std::vector<size_t>> weights_;
 };
 

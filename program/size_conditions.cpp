@@ -9,12 +9,12 @@
 namespace tw {
 namespace {
 
-// With each symbol of `steps` a multiple of its step.
+// Replaces each symbol of `steps` by a multiple of its step.
 Expr in_steps(const Expr& e, const SymbolLimitsOf& steps, Ranges& ranges) {
   Expr out = e;
   for (const auto& [symbol, limits] : steps) {
     if (limits.step <= 1 || !uses_var(e, symbol)) continue;
-    const std::string times = "times_" + symbol;  // is no symbol of a graph: it stays in here
+    const std::string times = "times_" + symbol;  // no symbol of a graph has this name
     ranges[times] = {Expr((limits.least + limits.step - 1) / limits.step),
                      limits.most < INT64_MAX ? Expr(limits.most / limits.step) : Expr()};
     out = substitute(out, symbol, var(times) * Expr(limits.step));
@@ -27,7 +27,7 @@ bool holds_in_steps(const Expr& e, const SymbolLimitsOf& steps, Ranges ranges) {
   return is_const(simplify(replaced, ranges), 1);
 }
 
-// "; multiples of 32 of H, W fit", where some do.
+// "; multiples of 32 of H, W fit", or "" if no step up to 256 fits.
 std::string what_fits(const Expr& condition, const Graph& graph, const Ranges& ranges) {
   SymbolLimitsOf steps;
   std::string names;
@@ -44,7 +44,7 @@ std::string what_fits(const Expr& condition, const Graph& graph, const Ranges& r
   return "";
 }
 
-// "'image', axis 2", where an input has the symbol.
+// "'image', axis 2", or "the inputs" if no axis is the symbol alone.
 std::string place_of_symbol(const Graph& graph, const std::string& symbol) {
   for (const ValueId input : graph.inputs()) {
     const Shape& shape = graph.value(input).type.shape;
@@ -128,7 +128,8 @@ Error SizeConditions::add(const Node& node) {
   return Error::success();
 }
 
-// A condition that holds for some sizes; of an index, which one that is.
+// Handles a condition that may depend on sizes. `index` names the index and its range, "" for other
+// conditions.
 Error SizeConditions::need(const Expr& condition, const Node& node, const std::string& index) {
   if (!needed_.insert(to_string(condition)).second) return Error::success();
   const Expr open = simplify(condition, symbols_);
@@ -145,7 +146,8 @@ Error SizeConditions::need(const Expr& condition, const Node& node, const std::s
   return Error::success();
 }
 
-// A value without elements is looped over along its other extents: no more than a moment takes.
+// Limits the other extents of a value without elements, as loops run over them all the same: 2^31
+// iterations take moments.
 void SizeConditions::need_walkable(ValueId value, const std::string& title) {
   constexpr int64_t kMostElements = int64_t{1} << 31;
   const Shape& shape = graph_.value(value).type.shape;
@@ -163,8 +165,8 @@ void SizeConditions::need_walkable(ValueId value, const std::string& title) {
                 title + " has no elements, and an extent that is too large");
 }
 
-// Numbers inside of kernels then have 64 bits too. Of multiples of one size the largest stands for
-// all.
+// Checks that the value's bytes fit in 64 bits, so that numbers inside kernels do too. Among
+// multiples of one size, the largest stands for all.
 void SizeConditions::need_countable(ValueId value, const std::string& title) {
   const Expr bytes = byte_count(graph_.value(value).type);
   if (as_const(bytes) || !needed_.insert(to_string(bytes)).second) return;

@@ -1,5 +1,5 @@
-// What nobody can show of sizes before they are known: conditions of a program and steps between
-// its calls.
+// Conditions on sizes that cannot be shown before the sizes are known. They become conditions of a
+// program, and steps between its calls.
 #pragma once
 #include <map>
 #include <set>
@@ -11,24 +11,24 @@
 
 namespace tw {
 
-Expr interface_terms(const Expr& e);  // with symbols as the interface calls them
+Expr interface_terms(const Expr& e);  // replaces symbols by the interface's names
 
-// Sizes that are said to be multiples are looked at before the run.
+// Adds the conditions of symbols whose limits have a step: sizes are multiples of it.
 void require_steps(const Graph& graph, Program& program);
 
 std::string node_title(const Graph& graph, const Node& node);  // "conv1 (Conv)", for messages
-// " where a branch of i (If) runs", of a node with regions
+// " where a branch of i (If) runs", for a node with regions
 std::string where_it_runs(const Graph& graph, const Node& node);
 
-// Conditions of sizes of the inputs are looked at before the run, others in front of the next call.
-// A region's are a matter of running it.
+// Conditions on sizes of the inputs are checked before the run, others before the next call. A
+// region's conditions are all checked where it runs.
 class SizeConditions {
  public:
-  // program: gets the conditions and steps; all must outlive this.
+  // `program` gets the conditions and steps. All arguments must outlive this object.
   SizeConditions(const Graph& graph, const Ranges& symbols, bool in_region, Program& program)
       : graph_(graph), symbols_(symbols), in_region_(in_region), program_(program) {}
 
-  // Those without which the node has no result. Errors: a condition that never holds.
+  // Adds the conditions without which the node has no result. Errors: a condition that never holds.
   Error add(const Node& node);
 
  private:
@@ -43,19 +43,19 @@ class SizeConditions {
   const Ranges& symbols_;
   const bool in_region_;
   Program& program_;
-  std::set<std::string> needed_;  // conditions and numbers of bytes that were looked at
-  // By size: its largest multiple that must be countable, and the condition that says so
+  std::set<std::string> needed_;  // conditions and byte counts that have been handled
+  // By size: its largest multiple that must be countable, and the index of that condition
   std::map<std::string, std::pair<int64_t, size_t>> multiples_;
 };
 
-Ranges ranges_of(const Graph& graph);  // of its symbols, by their limits and bounds
+Ranges ranges_of(const Graph& graph);  // ranges of its symbols, by their limits and bounds
 
-// Adds what a region of the node needs where it runs.
+// Adds the needs of a region of the node, with the place where it runs.
 void add_needs_of_region(const std::vector<std::string>& region, const Graph& graph,
                          const Node& node, std::vector<std::string>& needs);
 
-// Program::needs of a graph that was not lowered, its regions included; a condition of the graph
-// itself that never holds is left out.
+// Program::needs of a graph that is not lowered, its regions included. Leaves out conditions of the
+// graph itself that never hold.
 std::vector<std::string> needs_of(const Graph& graph);
 
 }  // namespace tw

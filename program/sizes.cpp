@@ -7,10 +7,10 @@
 namespace tw {
 namespace {
 
-// A tensor that may be larger has no place in an arena: a run gets memory for the bytes it needs
+// A larger tensor has no place in an arena: a run gets memory for the bytes that it needs.
 constexpr int64_t kMostBytes = int64_t{1} << 36;
 
-// Elements start, start + step ... of an axis.
+// The elements start, start + step, ... must lie inside the axis.
 void add_slice(const op::Slice& slice, const Shape& x, std::vector<Expr>& out) {
   for (size_t axis = 0; axis < x.size(); ++axis) {
     const Expr &start = slice.starts[axis], &size = slice.sizes[axis];
@@ -24,7 +24,7 @@ void add_slice(const op::Slice& slice, const Shape& x, std::vector<Expr>& out) {
   }
 }
 
-// The window fits into what it slides over, but for so many elements.
+// The window must fit into the padded extent that it slides over, but for `beyond` elements.
 void add_windows(const Shape& x, const std::vector<Expr>& kernel, const Ints& dilations,
                  const Ints& pads, const Ints& beyond, std::vector<Expr>& out) {
   const size_t axes = kernel.size();
@@ -33,7 +33,7 @@ void add_windows(const Shape& x, const std::vector<Expr>& kernel, const Ints& di
                      x[i + 2] + Expr(pads[i] + pads[i + axes])));
 }
 
-// Something is read of these axes of x wherever the result has elements.
+// These axes of x must not be empty, unless the result is.
 void add_not_empty(const Shape& x, const std::vector<size_t>& axes, const Shape& result,
                    std::vector<Expr>& out) {
   Expr none;
@@ -47,7 +47,7 @@ void add_not_empty(const Shape& x, const std::vector<size_t>& axes, const Shape&
   }
 }
 
-// Extents that are 1 or those of the shape.
+// Each extent must be 1 or that of the shape.
 void add_broadcast(const Shape& from, const Shape& to, std::vector<Expr>& out) {
   for (size_t i = 0, offset = to.size() - from.size(); i < from.size(); ++i)
     if (!is_const(from[i], 1) && !equal(Shape{from[i]}, Shape{to[offset + i]}))
@@ -73,8 +73,8 @@ void add_pad(const op::Pad& pad, const Shape& x, const Shape& result, std::vecto
   if (pad.mode != PadMode::constant) add_not_empty(x, padded, result, out);
 }
 
-// What an operator needs of sizes that only a run knows. An operator that is in no overload does
-// not compile.
+// The conditions of an operator on sizes that only a run knows. An operator without an overload
+// does not compile.
 struct OperatorConditions {
   const Graph& graph;
   const Node& node;
@@ -121,7 +121,7 @@ struct OperatorConditions {
   void operator()(const op::Loop& a) const {
     if (!a.conditional) out.push_back(le(a.trip[0], Expr(kMostExtent)));
   }
-  // Type inference has found all that these need, or what they run looks at it.
+  // Type inference checks all that these need, or the functions that they call check it.
   template <OneOf<op::Unary, op::Binary, op::Select, op::Cast, op::Quantize, op::Dequantize,
                   op::Lookup, op::ConvTranspose, op::MatMulNBits, op::Reduce, op::ArgReduce,
                   op::Softmax, op::LayerNorm, op::BatchNorm, op::Transpose, op::Concat, op::Within,
@@ -131,7 +131,7 @@ struct OperatorConditions {
   void operator()(const Op&) const {}
 };
 
-// In numbers that may wrap.
+// As largest(), in arithmetic that may wrap.
 Expr largest_of(const Expr& bytes, const std::vector<std::string>& symbols, const Ranges& ranges) {
   Ranges over;
   for (const std::string& symbol : symbols) {
@@ -147,7 +147,7 @@ Expr largest_of(const Expr& bytes, const std::vector<std::string>& symbols, cons
   if (std::ranges::none_of(
           symbols, [&](const std::string& symbol) { return uses_var(interval->max, symbol); }))
     return interval->max;
-  // Bounds that other symbols of data make
+  // The maximum may use symbols of data that bound others.
   return over.empty() ? Expr() : largest_of(interval->max, symbols, ranges);
 }
 

@@ -1,5 +1,4 @@
-// Sizes that are made from data: what must be checked while the model runs, and where values
-// without a bound live.
+// Sizes that data decide: their conditions at run time, and the memory of values without a bound.
 #pragma once
 #include "ir/graph/graph.h"
 #include "ir/program.h"
@@ -8,20 +7,21 @@
 namespace tw {
 
 // Conditions (bool expressions of symbols) without which the node has no result, or would touch
-// memory that is not its operands': what the operator's infer function refuses where the sizes are
-// known. They may hold for all symbols.
+// memory outside its operands. For known sizes, the operator's infer function refuses the same.
+// They may hold for all symbols.
 std::vector<Expr> conditions_of(const Graph& graph, const Node& node);
 
-// The largest value of bytes for any values of these symbols; undefined: not to be said.
+// The largest value of `bytes` over all values of these symbols; undefined if it is unknown.
 Expr largest(const Expr& bytes, const std::vector<std::string>& symbols, const Ranges& ranges);
 
-// The same, or where the end cannot be said (of products of sizes with their quotients) a bound.
+// As largest(), but an upper bound where the largest is unknown: for products of sizes with their
+// quotients.
 Expr most_bytes(const Expr& bytes, const std::vector<std::string>& symbols, const Ranges& ranges);
 
-// By lifetime: the number of the growable buffer that it takes, or -1: the arena, for which its
-// bytes are replaced by their largest number where they depend on data. Growable buffers are shared
-// by lifetimes that do not meet, and numbered from `count` on, which counts them. Adds the steps of
-// the program that let buffers grow; sorts all steps.
+// By lifetime: the number of its growable buffer, or -1 for the arena. A lifetime in the arena
+// whose bytes depend on data gets their largest number. Lifetimes that do not meet share growable
+// buffers. The numbers begin at `count`, which then counts the new ones too. Adds the steps that
+// let buffers grow to the program, and sorts all steps.
 std::vector<int> plan_growable(std::vector<Lifetime>& lifetimes, const Ranges& symbols, int& count,
                                Program& program);
 

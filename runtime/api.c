@@ -56,7 +56,7 @@ static void add_bytes(tw_text* t, uint64_t bytes) {
   text_add(t, " bytes");
 }
 
-/* Sees to an arena of at least `bytes`; the caller's own cannot grow. */
+/* Makes sure that the arena has at least `bytes`. An arena of the caller's cannot grow. */
 static tw_status need_arena(tw_context* c, uint64_t bytes) {
   if (bytes <= c->arena_bytes) return TW_OK;
   text_clear(&c->error);
@@ -96,7 +96,7 @@ static void destroy(tw_context* c) {
   munmap(c, (size_t)c->mapped_bytes);
 }
 
-/* What is wrong with the options goes to `error`. */
+/* 0: the options are unsound, and `error` says why where there is more to say. */
 static int options_are_sound(const tw_options* o, tw_text* error) {
   if (o->threads < 0 || (uintptr_t)o->arena & 63 || (!o->arena && o->arena_bytes)) return 0;
   if (o->profiler && !o->profiler->on_call) return 0;
@@ -133,7 +133,7 @@ static tw_status seat_profiler(tw_context* c, const tw_profiler* profiler) {
 static tw_status make_context(const tw_options* given, tw_context** context, tw_text* error) {
   tw_options o;
   memset(&o, 0, sizeof o);
-  if (given) { /* a caller built with an older header knows fewer fields, with a newer one more */
+  if (given) { /* callers with an older header know fewer fields, with a newer one more */
     if (given->size < sizeof o.size + sizeof o.threads) return TW_E_ARGUMENT;
     memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
   }
@@ -187,12 +187,12 @@ static tw_status cancel(tw_context* c) {
   return TW_OK;
 }
 
-/* How a run is wanted. */
+/* The way in which a run is asked for */
 typedef struct tw_manner {
-  uint64_t* ns; /* with a clock */
+  uint64_t* ns; /* nanoseconds of each call; NULL: no clock */
   int32_t asynchronous;
   const uint8_t* places;
-  const int64_t* const* strides; /* of views */
+  const int64_t* const* strides; /* strides of views; NULL: all tensors are dense */
 } tw_manner;
 
 static tw_status run_verified(tw_context* c, const tw_tensor* inputs, const tw_tensor* outputs,

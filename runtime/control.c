@@ -1,4 +1,4 @@
-/* Loops over a part of the model: only in libraries whose model has one. */
+/* Runs the loops of a model's regions. Only libraries whose model has loops contain this. */
 #include "control.h"
 
 int32_t tw_loop(const tw_env* around, const tw_loop_desc* d) {
@@ -21,7 +21,7 @@ int32_t tw_loop(const tw_env* around, const tw_loop_desc* d) {
     if (status != TW_OK) return status;
     if (going) going = outputs[0];
     for (int32_t i = 0; i < d->carried;
-         ++i) { /* what was made is read, what was read is overwritten */
+         ++i) { /* the value just made is read next, and the value just read is overwritten */
       inputs[i] = outputs[first + i];
       outputs[first + i] = inputs[i] == d->results[i] ? d->spare[i] : d->results[i];
     }

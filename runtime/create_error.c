@@ -1,22 +1,23 @@
-/* Why creates failed. Threads create contexts at the same time: each finds the text of its own last
- * failure, one that has none that of the last one of all. A text stays until its thread fails
- * again, or, where more threads than there are places have failed, until its place is needed. */
+/* Texts that say why create failed. Threads create contexts at the same time, so each thread finds
+ * the text of its own last failure. A thread without a failure finds the last one of all. A text
+ * stays until its thread fails again. Where more threads have failed than there are places, it
+ * stays until its place is needed. */
 #include "model.h"
 #include "sys.h"
 #include "text.h"
 
 enum { CREATE_ERROR_PLACES = 16 };
 typedef struct create_error {
-  long thread;     /* 0: nobody's */
-  uint64_t failed; /* counts the failures; 0: the text was another thread's */
-  uint64_t used;   /* counts failures and questions */
+  long thread;     /* 0: nobody's place */
+  uint64_t failed; /* number of the failure; 0: the text is another thread's */
+  uint64_t used;   /* number of the last use; failures and questions count */
   char text[256];
 } create_error;
 static create_error g_create_errors[CREATE_ERROR_PLACES];
 static uint64_t g_create_error_count;
 static _Atomic uint32_t g_create_error_lock;
 
-/* The present thread's place; without one, the one that has not been used for longest. */
+/* The present thread's place. A thread without one gets the place that was unused for longest. */
 static create_error* own_create_error(void) {
   const long thread = syscall(SYS_gettid);
   create_error* oldest = g_create_errors;

@@ -1,4 +1,4 @@
-/* The headers of an ELF file of this machine's kind. */
+/* Headers of an ELF file for this machine */
 #ifndef TW_ELF_H
 #define TW_ELF_H
 #include <stdint.h>
@@ -21,5 +21,5 @@ typedef struct tw_elf_segment {
 #endif
 } tw_elf_segment;
 
-enum { kLoad = 1, kWritable = 2 }; /* a segment's type, a flag of it */
+enum { kLoad = 1, kWritable = 2 }; /* a segment's type and one of its flags */
 #endif

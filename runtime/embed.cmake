@@ -1,5 +1,7 @@
-# cmake -D FILES=a,b -D NAME=kFile -D OUTPUT=x.cpp -P embed.cmake: the files' bytes as arrays kFile0, kFile1, ... with their sizes.
-# With -D TABLE=kTable also a table of them by their names without folder and ending (support/embedded_file.h).
+# cmake -D FILES=a,b -D NAME=kFile -D OUTPUT=x.cpp -P embed.cmake
+# writes the files' bytes as arrays kFile0, kFile1, ... with their sizes.
+# With -D TABLE=kTable it also writes a table of the arrays by file names without folder and ending
+# (support/embedded_file.h).
 string(REPLACE "," ";" FILES "${FILES}")
 set(text "#include <cstddef>\n")
 if(TABLE)

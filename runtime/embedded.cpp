@@ -5,7 +5,7 @@
 
 namespace tw {
 
-// Written by embed.cmake, in the order of CMakeLists.txt.
+// embed.cmake writes these arrays, in the order of CMakeLists.txt.
 #define FILE(n)                          \
   extern const unsigned char kFile##n[]; \
   extern const std::size_t kFile##n##Size;
@@ -63,7 +63,7 @@ struct Object {
   const std::size_t* size = nullptr;
 };
 struct Architecture {
-  std::string_view prefix;  // of the triple
+  std::string_view prefix;  // prefix of the triple
   Object runtime, operators, runner;
   std::span<const std::string_view> features;
 };

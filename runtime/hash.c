@@ -1,5 +1,5 @@
-/* BLAKE3: chunks of 1 KiB are the leaves of a binary tree. Four chunks are hashed side by side, one
- * in each lane of a vector. */
+/* BLAKE3. Chunks of 1 KiB are the leaves of a binary tree. Four chunks are hashed side by side,
+ * each in a lane of a vector. */
 #include "hash.h"
 #include "sys.h"
 
@@ -11,7 +11,7 @@ static const uint32_t kStart[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53
                                    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
 
 static const uint8_t kOrder[7][16] = {
-    /* of the message's words in each round */
+    /* order of the message's words in each round */
     {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
     {2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8},
     {3, 4, 10, 12, 13, 2, 7, 14, 6, 5, 9, 0, 11, 15, 8, 1},
@@ -37,7 +37,7 @@ static inline __attribute__((always_inline)) void mix(tw_lanes* v, int a, int b,
   v[b] = rotate(v[b] ^ v[c], 7);
 }
 
-/* One block of 64 bytes in every lane: `chain` goes in and comes out. */
+/* Compresses one block of 64 bytes in every lane. `chain` goes in and comes out. */
 static void compress(tw_lanes chain[8], const tw_lanes m[16], tw_lanes low, tw_lanes high,
                      uint32_t bytes, uint32_t flags) {
   const tw_lanes zero = {0};
@@ -78,7 +78,7 @@ static void first_lane(const tw_lanes chain[8], uint32_t out[8]) {
   for (int i = 0; i < 8; ++i) out[i] = chain[i][0];
 }
 
-/* Four whole chunks that lie behind each other, of which the first is number `index`. */
+/* Hashes four successive whole chunks, of which the first has the number `index`. */
 static void four_chunks(const uint8_t* data, uint64_t index, uint32_t out[TW_HASH_LANES][8]) {
   tw_lanes chain[8], m[16], low, high;
   for (int lane = 0; lane < TW_HASH_LANES; ++lane) {
@@ -97,7 +97,7 @@ static void four_chunks(const uint8_t* data, uint64_t index, uint32_t out[TW_HAS
     for (int i = 0; i < 8; ++i) out[lane][i] = chain[i][lane];
 }
 
-/* One chunk of at most 1 KiB. */
+/* Hashes one chunk of at most 1 KiB. */
 static void one_chunk(const uint8_t* data, uint32_t bytes, uint64_t index, uint32_t flags,
                       uint32_t out[8]) {
   const tw_lanes zero = {0};
@@ -118,7 +118,7 @@ static void one_chunk(const uint8_t* data, uint32_t bytes, uint64_t index, uint3
   first_lane(chain, out);
 }
 
-/* right becomes the node above left and right. */
+/* Makes `right` the node above `left` and `right`. */
 static void join(const uint32_t left[8], uint32_t right[8], uint32_t flags) {
   const tw_lanes zero = {0};
   tw_lanes chain[8], m[16];
@@ -131,7 +131,7 @@ static void join(const uint32_t left[8], uint32_t right[8], uint32_t flags) {
   first_lane(chain, right);
 }
 
-/* A chunk that is not the last one: closes the subtrees that it completes. */
+/* Adds a chunk that is not the last one, and closes the subtrees that it completes. */
 static void push(tw_hasher* h, uint32_t chain[8]) {
   ++h->chunks;
   for (uint64_t count = h->chunks; !(count & 1); count >>= 1) join(h->stack[--h->depth], chain, 0);
@@ -152,7 +152,7 @@ void tw_hash_begin(tw_hasher* h) {
 
 void tw_hash_add(tw_hasher* h, const uint8_t* data, size_t bytes) {
   while (bytes > 0) {
-    if (h->filled == sizeof h->buffer) { /* more follows, so none of these is the last */
+    if (h->filled == sizeof h->buffer) { /* more bytes follow, so no chunk here is the last */
       push_four(h, h->buffer);
       h->filled = 0;
     }

@@ -1,4 +1,5 @@
-/* BLAKE3, the unkeyed hash of 32 bytes, as its specification says; of data that comes in pieces. */
+/* BLAKE3, the unkeyed hash of 32 bytes, as its specification defines it. The data may come in
+ * pieces. */
 #ifndef TW_HASH_H
 #define TW_HASH_H
 #include <stddef.h>
@@ -7,10 +8,10 @@
 enum { TW_HASH_BYTES = 32, TW_HASH_CHUNK = 1024, TW_HASH_LANES = 4, TW_HASH_DEPTH = 54 };
 
 typedef struct tw_hasher {
-  uint32_t stack[TW_HASH_DEPTH][8]; /* whole subtrees, the largest first */
+  uint32_t stack[TW_HASH_DEPTH][8]; /* chains of whole subtrees, the largest first */
   int32_t depth;
-  uint32_t filled; /* bytes of the buffer: at least one as soon as there were any */
-  uint64_t chunks; /* behind the buffer's beginning */
+  uint32_t filled; /* bytes in the buffer; at least one once there are data */
+  uint64_t chunks; /* chunks before the buffer */
   uint8_t buffer[TW_HASH_LANES * TW_HASH_CHUNK];
 } tw_hasher;
 

@@ -1,6 +1,7 @@
-/* What LLVM calls where a baseline processor lacks an instruction: conversions of halves and
- * bfloat16 (x86-64 without F16C, RISC-V), division, and conversions of 64-bit integers (ARMv7).
- * `used` keeps them visible to the artifact's other objects. Round to nearest, ties to even. */
+/* Functions that LLVM calls where a baseline processor lacks an instruction: conversions of halves
+ * and bfloat16 (x86-64 without F16C, RISC-V), division, and conversions of 64-bit integers (ARMv7).
+ * They round to nearest, ties to even. `used` keeps them visible to the artifact's other
+ * objects. */
 #include "sys.h"
 
 #define TW_HELPER __attribute__((used, visibility("hidden")))
@@ -23,14 +24,14 @@ typedef union {
   uint16_t u;
 } tw_bf16_bits;
 
-/* value >> shift, rounded to nearest even; 1 <= shift <= 63. */
+/* value >> shift, rounded to nearest, ties to even; 1 <= shift <= 63. */
 static uint64_t round_shift(uint64_t value, int shift) {
   uint64_t kept = value >> shift, lost = value & (((uint64_t)1 << shift) - 1),
            half = (uint64_t)1 << (shift - 1);
   return kept + (lost > half || (lost == half && (kept & 1)));
 }
 
-/* A double's bits to a half: exact in range, so a float may come by way of a double. */
+/* Rounds a double's bits to a half. A double holds every float, so floats may come through it. */
 static uint16_t narrow(uint64_t bits) {
   uint16_t sign = (uint16_t)(bits >> 48 & 0x8000);
   uint64_t mantissa = bits & 0xfffffffffffffu;
@@ -38,7 +39,7 @@ static uint16_t narrow(uint64_t bits) {
   if (exponent == 0x7ff) return (uint16_t)(sign | 0x7c00 | (mantissa ? 0x200 | mantissa >> 42 : 0));
   exponent -= 1023 - 15;
   if (exponent >= 31) return sign | 0x7c00;
-  if (exponent < -10) return sign; /* below half of the smallest: 2^-25 */
+  if (exponent < -10) return sign; /* below 2^-25, half of the smallest half */
   if (exponent <= 0)
     return (uint16_t)(sign | round_shift(mantissa | (uint64_t)1 << 52, 43 - exponent));
   return (uint16_t)(sign + round_shift((uint64_t)exponent << 52 | mantissa,
@@ -74,7 +75,7 @@ TW_HELPER __bf16 __truncsfbf2(float value) {
 #endif
 
 #if defined(__arm__)
-/* The ARM run-time ABI's helpers; floats go through general registers there, whatever else the
+/* Helpers of the ARM run-time ABI. It passes floats in general registers, whatever registers the
  * processor has. */
 #define TW_ARM_HELPER TW_HELPER __attribute__((pcs("aapcs")))
 
@@ -92,7 +93,8 @@ static uint64_t divide64(uint64_t n, uint64_t d, uint64_t* rest) {
 }
 static uint64_t magnitude64(int64_t v) { return v < 0 ? 0 - (uint64_t)v : (uint64_t)v; }
 
-/* Quotient in the low word, remainder in the high one: the registers of *divmod. */
+/* Returns the quotient in the low word and the remainder in the high one: the registers of
+ * *divmod. */
 static uint64_t divide(uint32_t n, uint32_t d) {
   uint32_t q = 0;
   if (d != 0 && n >= d) {
@@ -117,7 +119,7 @@ TW_HELPER uint64_t __aeabi_idivmod(int32_t n, int32_t d) {
 }
 TW_HELPER int32_t __aeabi_idiv(int32_t n, int32_t d) { return (int32_t)__aeabi_idivmod(n, d); }
 
-/* Quotient in r0 and r1, remainder in r2 and r3, which C cannot say. */
+/* These return the quotient in r0 and r1 and the remainder in r2 and r3, which C cannot express. */
 TW_HELPER uint64_t tw_udivmod(uint64_t n, uint64_t d, uint64_t* rest) {
   return divide64(n, d, rest);
 }
@@ -137,8 +139,8 @@ TW_DIVMOD(__aeabi_ldivmod, tw_divmod)
 static double to_double(uint64_t v) {
   return (double)(uint32_t)(v >> 32) * 0x1p32 + (double)(uint32_t)v;
 } /* one rounding: both terms are exact */
-static float to_float(uint64_t v) { /* what a double does not hold counts as one bit, so that
-                                       nothing is rounded twice */
+static float to_float(uint64_t v) { /* the bits that a double cannot hold become one sticky bit, so
+                                       that nothing is rounded twice */
   if (v >> 53) v = (v >> 11 | ((v & 0x7ff) != 0)) << 11;
   return (float)to_double(v);
 }

@@ -1,5 +1,5 @@
-/* Sizes and indices that a run brings, looked at before a kernel reads by them: of libraries and of
- * freestanding objects, which have no context. */
+/* Checks sizes and indices that a run brings, before a kernel uses them to read. Libraries share
+ * this with freestanding objects, which have no context. */
 #include "model.h"
 #include "text.h"
 

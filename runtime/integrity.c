@@ -1,5 +1,5 @@
-/* check_integrity: the segments that are mapped from the file and never written, against the hash
- * that the packager has put into the note. */
+/* Checks the segments that are mapped from the file and never written against the hash that the
+ * packager puts into the note. */
 #include "integrity.h"
 #include "elf.h"
 #include "hash.h"
@@ -10,10 +10,10 @@
 enum { kSmallestPage = 4096 };
 
 extern const uint8_t __ehdr_start[] __attribute__((
-    visibility("hidden"))); /* from the linker: where the file's first byte is mapped */
+    visibility("hidden"))); /* defined by the linker: the address of the file's first byte */
 
-/* A file that has become shorter ends the process where its pages are touched, and is a system
- * call's error. */
+/* Touches the pages through a system call. Where the file has become shorter, the call fails; an
+ * access of our own would end the process. */
 static int readable(int pipe[2], const uint8_t* at, uint64_t bytes) {
   char back;
   if (bytes > (uint64_t)(UINTPTR_MAX - (uintptr_t)at)) return 0;
@@ -25,7 +25,7 @@ static int readable(int pipe[2], const uint8_t* at, uint64_t bytes) {
   return 1;
 }
 
-/* The stretch as it was when its hash was taken: without the hashes. */
+/* Adds the bytes as they were when the hash was taken: with zeros in place of the hashes. */
 static void add_without_hashes(tw_hasher* h, const uint8_t* at, uint64_t bytes) {
   static const uint8_t zeros[sizeof tw_hashes];
   uint64_t before = (uint64_t)((uintptr_t)tw_hashes - (uintptr_t)at);
@@ -56,7 +56,8 @@ static int hash_segments(int pipe[2], uint8_t out[TW_HASH_BYTES]) {
   return 1;
 }
 
-/* Those of a file of their own: what a context has mapped, else what lies beside the library. */
+/* Checks weights in a file of their own: the file that a context has mapped, or else the file
+ * beside the library. */
 static int weights_are_whole(int pipe[2]) {
   char data[256] = "";
   tw_text error = {data, 0, sizeof data};
@@ -77,9 +78,9 @@ static int weights_are_whole(int pipe[2]) {
   return same;
 }
 
-/* An object has none: its bytes have become those of a program. */
+/* 0: the bytes are an object's, which has no hash as it is a part of a program. */
 static int has_hash(void) {
-  const volatile uint8_t* hash = tw_hashes; /* written when all is linked */
+  const volatile uint8_t* hash = tw_hashes; /* volatile: written when all is linked */
   int some = 0;
   for (int i = 0; i < TW_HASH_BYTES; ++i) some |= hash[i];
   return some;

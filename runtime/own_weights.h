@@ -1,4 +1,5 @@
-/* Where the library's or object's own weights begin, or the header of the file that has them. */
+/* The address of the weights inside the library or object, or of the header for weights in a file
+ * of their own */
 #ifndef TW_OWN_WEIGHTS_H
 #define TW_OWN_WEIGHTS_H
 #include "model.h"

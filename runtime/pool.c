@@ -1,14 +1,14 @@
-/* Thread pool. A run takes a lane for as long as it takes; where kLanes runs have one already, its
- * loops are plain. A parallel_for splits its count into equal chunks, publishes a bit per chunk in
- * its lane and bumps the pool's epoch. Workers claim bits, each its own first, so that a
- * worker meets the same chunk call after call; the caller runs chunk 0, then claims what no worker
- * has taken, and waits for the rest. So contexts that run at the same time split the workers
- * between them, a missing worker costs time and never an answer, and nothing is locked on the way.
- * A claimed bit keeps the caller inside the call until the chunk is done: what the claimer then
- * reads belongs to that call. */
+/* Thread pool. A run holds a lane from its beginning to its end; where kLanes runs hold all of
+ * them, the loops of a further run are plain. A parallel_for splits its count into equal chunks,
+ * publishes a bit for each chunk in its lane and bumps the pool's epoch. Workers claim bits. Each
+ * worker tries its own bit first, so that it meets the same chunk call after call. The caller runs
+ * chunk 0, then claims the chunks that no worker has taken, and waits for the rest. So contexts
+ * that run at the same time split the workers between them, a missing worker costs time and never
+ * an answer, and no lock is taken on the way. A claimed bit keeps the caller inside the call until
+ * the chunk is done, so everything that the claimer reads belongs to that call. */
 #include "pool.h"
 
-#ifndef TW_SPINS /* the tests use few, to reach the kernel's waits */
+#ifndef TW_SPINS /* the tests set few, to reach the waits in the kernel */
 #define TW_SPINS 20000
 #endif
 enum {
@@ -16,7 +16,7 @@ enum {
   kLanes = 64,
   kSpins = TW_SPINS,
   kRunSpins = 50 * TW_SPINS
-}; /* some 0.5 ms; 25 ms */
+}; /* turns of a spin loop before a wait in the kernel, outside of runs and within */
 
 typedef struct tw_lane {
   _Alignas(64) void (*fn)(void* arg, int32_t index); /* written before `open`, read after a claim */
@@ -24,12 +24,12 @@ typedef struct tw_lane {
   int32_t count, chunks;
   _Alignas(64) _Atomic uint64_t open; /* bit c: chunk c waits for a thread */
   _Alignas(64) _Atomic uint32_t left; /* chunks other than 0 that are not done */
-  _Atomic uint32_t waiting;           /* the caller sleeps on `left` */
+  _Atomic uint32_t waiting;           /* 1: the caller sleeps on `left` */
 } tw_lane;
 
 typedef struct tw_worker {
   struct tw_pool* pool;
-  uint32_t chunk; /* the one it claims first: 1 + its index */
+  uint32_t chunk; /* the chunk that it claims first: 1 + its index */
   tw_thread thread;
 } tw_worker;
 
@@ -38,15 +38,15 @@ typedef struct tw_pool {
   _Alignas(64) _Atomic uint32_t epoch;    /* bumped by every parallel_for; idle workers watch it */
   _Alignas(64) _Atomic uint32_t sleepers; /* workers that wait in the kernel */
   _Atomic uint32_t runs; /* runs in progress: workers stay awake for their next parallel loop */
-  _Alignas(64) _Atomic uint64_t taken; /* bit l: lane l is a run's */
+  _Alignas(64) _Atomic uint64_t taken; /* bit l: a run holds lane l */
   _Atomic uint32_t stop;
-  int64_t contexts, wanted; /* wanted: workers that the contexts ask for, summed */
+  int64_t contexts, wanted; /* wanted: sum of the workers that the contexts ask for */
   int32_t worker_count;
-  long process; /* a forked child has the memory but not the threads */
+  long process; /* owner of the workers: a forked child has the memory but not the threads */
   tw_worker workers[kMaxThreads - 1];
 } tw_pool;
 
-static _Atomic uint32_t g_lock; /* of g_pool's life; never taken on the run path */
+static _Atomic uint32_t g_lock; /* guards g_pool; never taken on the run path */
 static tw_pool* g_pool;
 
 static void run_chunk(const tw_lane* lane, int32_t chunk) {
@@ -105,7 +105,7 @@ static void await_chunks(tw_lane* lane) {
   TW_STORE(&lane->waiting, 0, RELAXED);
 }
 
-/* Something is new: spinning workers see the epoch move, sleeping ones are woken. */
+/* Announces work: spinning workers see the epoch move, sleeping ones are woken. */
 static void rouse(tw_pool* pool, int32_t workers) {
   TW_ADD(&pool->epoch, 1, SEQ_CST);
   if (TW_LOAD(&pool->sleepers, SEQ_CST)) tw_futex_wake(&pool->epoch, workers);
@@ -163,8 +163,8 @@ void tw_parallel_for(const tw_env* env, void (*fn)(void* arg, int32_t index), vo
   team->busy = 0;
 }
 
-/* Starts workers until there are `wanted`. They take no signal but those that a fault raises, that
- * profilers use, and the C library's own. */
+/* Starts workers until there are `wanted`. They block all signals except those for faults, those
+ * that profilers use, and the C library's own. */
 static void grow(tw_pool* pool, int32_t wanted) {
   const uint64_t kept = 1ull << 3 | 1ull << 4 | 1ull << 5 | 1ull << 6 | 1ull << 7 | 1ull << 10 |
                         1ull << 26 | 1ull << 30 | 7ull << 31;
@@ -189,7 +189,7 @@ void tw_team_join(tw_team* team, int32_t threads) {
   int32_t spare = tw_usable_cpus() - 1;
   tw_lock(&g_lock);
   if (g_pool && g_pool->process != syscall(SYS_getpid))
-    g_pool = 0; /* forked: the parent's pool stays as it was */
+    g_pool = 0; /* after a fork: the parent's pool stays untouched */
   tw_pool* pool = g_pool;
   if (!pool && (pool = tw_map(sizeof *pool)) != 0) {
     pool->process = syscall(SYS_getpid);

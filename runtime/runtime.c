@@ -1,6 +1,6 @@
-/* All of the runtime in one unit: one object a triple, in which only what model.h declares has a
- * name. */
-// clang-format off: each file stands on those before it.
+/* The whole runtime in one unit: one object for each triple, in which only the functions of model.h
+ * have names that others see. */
+// clang-format off: each file needs those before it.
 #include "sys.c"
 #include "helpers.c"
 #include "core/arm_memory.c"

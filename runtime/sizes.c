@@ -1,5 +1,5 @@
-/* Sizes that are made while the model runs, and the memory that they ask for. Only models that have
- * such sizes call these. */
+/* Sizes that are computed while the model runs, and the memory that they ask for. Only models with
+ * such sizes call these functions. */
 #include "context.h"
 
 int32_t tw_symbol(const tw_env* env, int64_t* place, int64_t value, int64_t most, int64_t exact,
@@ -21,7 +21,7 @@ int32_t tw_symbol(const tw_env* env, int64_t* place, int64_t value, int64_t most
   return TW_E_SHAPE;
 }
 
-/* The caller's memory for an output does not do. */
+/* Reports that the caller's memory for an output is too small. */
 static int32_t too_small(tw_context* c, int32_t output, int64_t bytes) {
   text_clear(&c->error);
   text_add(&c->error, "output ");
@@ -35,14 +35,14 @@ static int32_t too_small(tw_context* c, int32_t output, int64_t bytes) {
   return TW_E_SIZE;
 }
 
-/* A growable buffer of at least so many bytes; what was in it is gone. */
+/* Gives a growable buffer at least `bytes`. Its old contents are lost when it grows. */
 static void* grown_to(tw_growable* buffer, int64_t bytes) {
   static char nothing;
   if (bytes < 0) return 0;
   if (bytes == 0) return &nothing;
   if ((uint64_t)bytes <= buffer->mapped) return buffer->data;
   const uint64_t mapped = (uint64_t)bytes + (uint64_t)bytes / 4 +
-                          4096; /* sizes that creep up map seldom */
+                          4096; /* room to spare, so that slowly growing sizes map seldom */
   if (buffer->mapped) munmap(buffer->data, (size_t)buffer->mapped);
   buffer->data = tw_map(mapped);
   buffer->mapped = buffer->data ? mapped : 0;

@@ -1,5 +1,5 @@
-/* Memory of the strings that a run makes: mappings in a list, of which the next run keeps the
- * newest. */
+/* Memory for the strings that a run makes: a list of mappings, of which the next run keeps the
+ * newest */
 #include "context.h"
 
 typedef struct tw_string_block {

@@ -1,4 +1,4 @@
-/* Clock and small files, by system call. */
+/* The clock and small files, by system call */
 #include "sys.h"
 #include "model.h"
 

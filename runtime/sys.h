@@ -1,6 +1,6 @@
-/* The few names the runtime takes from the C library, system call numbers, atomics. No libc header:
- * the same source is compiled for every triple without a sysroot. pthread_* are weak: an old glibc
- * without libpthread gives one thread. */
+/* The few names that the runtime takes from the C library, system call numbers, and atomics. There
+ * is no libc header, so the same source compiles for every triple without a sysroot. pthread_* are
+ * weak: with an old glibc without libpthread there is one thread. */
 #ifndef TW_SYS_H
 #define TW_SYS_H
 #include <stddef.h>
@@ -15,7 +15,7 @@ typedef uintptr_t tw_thread; /* pthread_t is one word in glibc, musl and bionic 
 extern int pthread_create(tw_thread* thread, const void* attributes, void* (*body)(void*),
                           void* arg) __attribute__((weak));
 extern void* dlopen(const char* file, int mode)
-    __attribute__((weak)); /* libraries of devices only */
+    __attribute__((weak)); /* for libraries of devices only */
 extern char* getenv(const char* name) __attribute__((weak));
 extern void* dlsym(void* library, const char* name) __attribute__((weak));
 extern int pthread_join(tw_thread thread, void** result) __attribute__((weak));
@@ -82,7 +82,7 @@ enum {
 #define TW_SUB(p, value, order) __c11_atomic_fetch_sub(p, value, __ATOMIC_##order)
 #define TW_AND(p, value, order) __c11_atomic_fetch_and(p, value, __ATOMIC_##order)
 
-/* One step of a spin loop: tells the core that nothing is to be had yet. */
+/* One step of a spin loop: tells the core that there is nothing to do yet. */
 static inline void tw_relax(void) {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -105,9 +105,10 @@ static inline void tw_futex_wake(_Atomic uint32_t* word, int32_t count) {
   syscall(SYS_futex, word, 129L /* FUTEX_WAKE_PRIVATE */, (long)count, (void*)0, (void*)0, 0L);
 }
 
-/* A lock for what is never on the run path; 0: free, else twice the number of the process that has
- * it, and 1 more when somebody sleeps. A forked child has the memory but not the threads: it takes
- * what one of them had. So what a lock guards can be read after every step of who writes it. */
+/* A lock for code that is never on the run path. 0 means free. Otherwise the value is twice the
+ * number of the process that holds it, plus 1 when somebody sleeps. A forked child has the memory
+ * but not the threads, and takes a lock that one of them held. So every single step of a writer
+ * must leave the data under a lock readable. */
 static inline void tw_lock(_Atomic uint32_t* lock) {
   const uint32_t own = (uint32_t)syscall(SYS_getpid) << 1;
   uint32_t seen = 0, mark = own;
@@ -122,7 +123,7 @@ static inline void tw_lock(_Atomic uint32_t* lock) {
                                                              __ATOMIC_RELAXED))
       continue;
     tw_futex_wait(lock, own | 1);
-    mark = own | 1; /* others may sleep still */
+    mark = own | 1; /* others may still sleep */
     seen = TW_LOAD(lock, RELAXED);
   }
 }
@@ -130,9 +131,9 @@ static inline void tw_unlock(_Atomic uint32_t* lock) {
   if (TW_SWAP(lock, 0, RELEASE) & 1) tw_futex_wake(lock, 1);
 }
 
-/* Zeroed pages, or NULL. Much memory is asked for in huge pages: the system then hands it out in few
- * pieces, and its addresses stay in the processor's tables. A system that has none refuses, which
- * changes nothing. */
+/* Zeroed pages, or NULL. Large memory is asked for in huge pages: the system then hands it out in
+ * few pieces, and its addresses stay in the processor's tables. A system without huge pages
+ * refuses, which changes nothing. */
 enum { TW_HUGE_PAGE = 2 << 20 };
 static inline void* tw_map(uint64_t bytes) {
   if (bytes == 0 || bytes > (uint64_t)PTRDIFF_MAX) return 0;
@@ -142,7 +143,7 @@ static inline void* tw_map(uint64_t bytes) {
   return p;
 }
 
-/* The first bytes of a file as text, NUL-terminated; its length, or -1. capacity includes the NUL.
- */
+/* Reads the beginning of a file as text that ends with a NUL. The result is its length, or -1.
+ * capacity includes the NUL. */
 int32_t tw_read_file(const char* path, char* buffer, int32_t capacity);
 #endif

@@ -1,4 +1,4 @@
-/* Decimal numbers for error texts. */
+/* Writes decimal numbers into texts. */
 #include "text.h"
 
 void text_add_number(tw_text* t, int64_t value) {

@@ -1,4 +1,5 @@
-/* A bounded text buffer: what snprintf would do, without libc. Text that does not fit is cut. */
+/* A bounded text buffer, which does the work of snprintf without libc. Text that does not fit is
+ * cut. */
 #ifndef TW_TEXT_H
 #define TW_TEXT_H
 #include <stddef.h>

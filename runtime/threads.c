@@ -1,13 +1,13 @@
-/* How many CPUs this process may use: the affinity mask, and the CPU bandwidth limits of its
- * control groups (v2: cpu.max; v1: cpu.cfs_quota_us over cpu.cfs_period_us), its own and those
- * above it. */
+/* Counts the CPUs that this process may use: by the affinity mask, and by the CPU bandwidth limits
+ * of its control group and all groups above it (v2: cpu.max; v1: cpu.cfs_quota_us over
+ * cpu.cfs_period_us). */
 #include "pool.h"
 #include "text.h"
 
 enum { kPath = 512 };
 
 static int32_t affinity_cpus(void) {
-  uint64_t mask[128] = {0}; /* 8192 CPUs */
+  uint64_t mask[128] = {0}; /* room for 8192 CPUs */
   long bytes = syscall(SYS_sched_getaffinity, 0L, (long)sizeof mask, mask);
   int32_t count = 0;
   for (long i = 0; i * 8 < bytes; ++i)
@@ -25,8 +25,8 @@ static int64_t take_number(const char** s) {
   return v;
 }
 
-/* quota / period, rounded down, at least 1; `limit` when there is no smaller quota. Counts up: few
- * CPUs, no 64-bit division. */
+/* quota / period, rounded down, at least 1; `limit` where the quota is no smaller. It counts up:
+ * there are few CPUs, and ARMv7 has no 64-bit division. */
 static int32_t cut(int32_t limit, int64_t quota, int64_t period) {
   if (quota <= 0 || period <= 0) return limit;
   int32_t cpus = 1;
@@ -57,8 +57,8 @@ static int32_t quota_v2(tw_text* path, int32_t limit) {
   return limit;
 }
 
-/* The limits of root/group and of every group above it. A container may see the group's path but
- * only its own root: then the deeper files are missing and the root's counts. */
+/* Applies the limits of root/group and of every group above it. A container may see the group's
+ * path but only its own root. Then the deeper files are missing, and the root's limit counts. */
 static int32_t group_quota(const char* root, const char* group, int v2, int32_t limit) {
   char data[kPath];
   tw_text path = {data, 0, kPath};
@@ -77,7 +77,7 @@ static int32_t group_quota(const char* root, const char* group, int v2, int32_t 
   }
 }
 
-static int lists_cpu(const char* s) { /* "cpu,cpuacct" up to a ':' */
+static int lists_cpu(const char* s) { /* reads "cpu,cpuacct" up to a ':' */
   while (*s && *s != ':') {
     if (s[0] == 'c' && s[1] == 'p' && s[2] == 'u' && (s[3] == ',' || s[3] == ':')) return 1;
     while (*s && *s != ',' && *s != ':') ++s;
@@ -90,7 +90,7 @@ int32_t tw_usable_cpus(void) {
   char content[4096];
   int32_t limit = affinity_cpus();
   if (tw_read_file("/proc/self/cgroup", content, sizeof content) <= 0) return limit;
-  for (char* line = content; *line;) { /* "hierarchy:controllers:/group" */
+  for (char* line = content; *line;) { /* a line is "hierarchy:controllers:/group" */
     char* end = line;
     while (*end && *end != '\n') ++end;
     char* next = *end ? end + 1 : end;

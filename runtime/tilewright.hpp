@@ -1,6 +1,6 @@
-// The C interface (tilewright.h) for C++20: what is opened is closed, arrays are spans, failures are
-// exceptions. One header; a program that loads libraries by name links with -ldl where its C
-// library has that apart.
+// The C interface (tilewright.h) for C++20: objects close what they open, arrays are spans,
+// failures are exceptions. It is one header. A program that loads libraries by name links with -ldl
+// where its C library keeps dlopen there.
 //
 //   tilewright::Model model("digits.so");
 //   tilewright::Context context(model);
@@ -34,7 +34,7 @@ class Error : public std::runtime_error {
   tw_status status_;
 };
 
-// The element type of a C++ type; types of 8 and 16 bits that C++ has not are given as bytes, with
+// The element type of a C++ type. Types of 8 and 16 bits that C++ lacks are passed as bytes, with
 // their tw_dtype.
 template <class T>
 constexpr tw_dtype dtype_of() {
@@ -54,7 +54,7 @@ constexpr tw_dtype dtype_of() {
 }
 
 // A dense row-major tensor over the caller's memory, with extents of its own. The library writes to
-// those of outputs alone.
+// outputs only.
 class Tensor {
  public:
   Tensor(void* data, std::size_t bytes, tw_dtype dtype, std::vector<int64_t> dims)
@@ -79,11 +79,11 @@ Tensor tensor(Range&& values, std::vector<int64_t> dims) {
 }
 
 // A compiled model: a library that is loaded, or one that the program is linked with. A copy is the
-// same model; the library is closed with the last copy and the last context.
+// same model. The library is closed with the last copy and the last context.
 class Model {
  public:
   explicit Model(const std::string& path) {
-    // A bare name would be searched for
+    // dlopen searches the system's folders for a name without '/'.
     const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
     library_ = {dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL), [](void* library) {
                   if (library) dlclose(library);
@@ -103,7 +103,7 @@ class Model {
   std::span<const char* const> symbols() const {
     return {api_->symbols, static_cast<std::size_t>(api_->symbol_count)};
   }
-  // Of these values of the symbols; -1: data decide.
+  // The extents of output i for these values of the symbols; -1: data decide.
   std::vector<int64_t> output_dims(int32_t i, std::span<const int64_t> symbols = {}) const {
     if (i < 0 || i >= api_->output_count || symbols.size() != this->symbols().size())
       throw Error(TW_E_ARGUMENT, "output_dims: no such output, or not a value for each symbol");
@@ -133,10 +133,10 @@ struct Options {
   std::span<std::byte> arena = {};        // 64-byte aligned; lives as long as the context
   std::span<const int64_t> symbols = {};  // the largest sizes that the context will see
   const tw_queue* queue = nullptr;
-  const char* weights = nullptr;  // their file, where it is apart and not beside the library
+  const char* weights = nullptr;  // path of their file, where it is not beside the library
 };
 
-// Runs one call at a time; several contexts run at once.
+// A context runs one call at a time. Several contexts may run at once.
 class Context {
  public:
   explicit Context(Model model, const Options& o = {}) : model_(std::move(model)) {
@@ -157,7 +157,7 @@ class Context {
     context_.reset(context);
   }
 
-  // Throws Error; a cancelled run ends with TW_E_CANCELLED.
+  // Throws Error. A cancelled run ends with TW_E_CANCELLED.
   void run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
     if (inputs.size() != model_.inputs().size() || outputs.size() != model_.outputs().size())
       throw Error(TW_E_ARGUMENT,
@@ -170,7 +170,8 @@ class Context {
   void run(std::initializer_list<Tensor> inputs, std::initializer_list<Tensor> outputs) {
     run(std::span(inputs.begin(), inputs.size()), std::span(outputs.begin(), outputs.size()));
   }
-  // From any thread: ends the run in progress. False: the library is older than that.
+  // Ends the run in progress; callable from any thread. False: the library is too old to have
+  // cancel.
   bool cancel() noexcept {
     const tw_api& api = model_.api();
     return api.size > offsetof(tw_api, cancel) && api.cancel(context_.get()) == TW_OK;

@@ -18,7 +18,7 @@ CANCELLED = 12
 COMPUTED = -2 ** 63
 STRING = 8
 POINTER, FUNCTION = ctypes.POINTER, ctypes.CFUNCTYPE
-# tw_dtype -> numpy's; types that numpy has not are their bytes
+# numpy's type for each tw_dtype. Types that numpy lacks get their bytes.
 DTYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16, 6: np.int32, 7: np.int64, STRING: object, 9: np.bool_,
           10: np.float16, 11: np.float64, 12: np.uint32, 13: np.uint64, 16: np.uint16, 17: np.uint8, 18: np.uint8,
           19: np.uint8, 20: np.uint8, 21: np.uint8, 22: np.int8, 23: np.uint8, 24: np.uint8, 25: np.uint8, 26: np.int8}
@@ -101,7 +101,8 @@ class Tensor:
     def __init__(self, info, symbols):
         self.name, self.dtype, self.onnx_dtype = info.name.decode(), np.dtype(DTYPES[info.dtype]), info.dtype
         self.is_text = info.dtype == STRING
-        self.memory = np.dtype(np.uint64) if self.is_text else self.dtype   # what lies in a tensor
+        # The type of the elements in memory
+        self.memory = np.dtype(np.uint64) if self.is_text else self.dtype
         self.dims = tuple(None if d == COMPUTED else d if d >= 0 else symbols[-1 - d] for d in info.dims[:info.rank])
 
     def __repr__(self):
@@ -179,7 +180,8 @@ class Model:
         value = np.asarray(value)
         if not np.can_cast(value.dtype, info.dtype, rule):
             raise TypeError(f"{info.name} is {info.dtype}, not {value.dtype}: .astype(np.{info.dtype}) says that it may be rounded")
-        return np.ascontiguousarray(value, info.dtype).reshape(value.shape)   # of a scalar the first makes a row
+        # ascontiguousarray makes a scalar a row.
+        return np.ascontiguousarray(value, info.dtype).reshape(value.shape)
 
     def _sizes(self, inputs):
         """The symbols' values; what does not fit is for the library to say."""
@@ -207,7 +209,8 @@ class Model:
         with self._lock:
             self._check(run(self._context, given, wanted), self._context)
             results = [self._made(i) if a is None else a for i, a in enumerate(outputs)]
-            results = [_texts(a) if info.is_text else a for a, info in zip(results, self.outputs)]   # the next run takes their memory
+            # The next run reuses the memory of the texts.
+            results = [_texts(a) if info.is_text else a for a, info in zip(results, self.outputs)]
         return results[0] if len(results) == 1 else tuple(results)
 
     def _made(self, i):

@@ -1,4 +1,4 @@
-/* Input and output verification: nothing that a caller passes is trusted beyond the sizes it
+/* Verifies inputs and outputs. Nothing that a caller passes is trusted beyond the sizes that it
  * states. */
 #include "context.h"
 
@@ -68,7 +68,7 @@ static void add_dtype(tw_text* t, int32_t dtype) {
   }
 }
 
-typedef struct tw_item { /* what is being verified, for error texts */
+typedef struct tw_item { /* the tensor being verified, for error texts */
   tw_context* c;
   const char* kind; /* "input" or "output" */
   int32_t index;
@@ -114,7 +114,7 @@ static tw_status wrong_dim(const tw_item* item, int32_t dim, int64_t got, int64_
   return TW_E_SHAPE;
 }
 
-/* Element type, rank and the presence of dims; not the extents. */
+/* Verifies element type, rank and the presence of dims, but not the extents. */
 static tw_status verify_kind(const tw_item* item, const tw_tensor* tensor, int dims_needed) {
   if (tensor->dtype != item->info->dtype) {
     tw_text* t = begin_error(item);
@@ -141,7 +141,7 @@ static tw_status misaligned(const tw_item* item) {
   return TW_E_ARGUMENT;
 }
 
-/* The buffer behind a tensor whose extents are known to be `dims`. */
+/* Verifies the buffer of a tensor with the known extents `dims`. */
 static tw_status verify_buffer(const tw_item* item, const tw_tensor* tensor, const int64_t* dims) {
   uint64_t element = dtype_bytes(item->info->dtype), bytes = element;
   for (int32_t i = 0; i < item->info->rank; ++i) {
@@ -183,7 +183,7 @@ void tw_add_limits(tw_text* t, int32_t symbol, int64_t got) {
   text_add(t, "=0..MOST takes 0");
 }
 
-/* The limits of the symbol that dim i is. */
+/* Checks the limits of the symbol that dim i is. */
 static int within_limits(const tw_item* item, int32_t i, int64_t got) {
   const int32_t symbol = (int32_t)(-1 - item->info->dims[i]);
   if (tw_symbol_fits(symbol, got)) return 1;
@@ -215,8 +215,8 @@ static tw_status bind_dims(const tw_item* item, const tw_tensor* tensor) {
   return TW_OK;
 }
 
-/* Of an output whose size the data decide, -1 stands for what is not known yet; its memory is
- * looked at once it is (sizes.c). */
+/* Verifies an output. Where data decide its size, -1 stands for an extent that is not known yet,
+ * and sizes.c verifies the memory once it is. */
 static tw_status verify_bound(const tw_item* item, const tw_tensor* tensor, const int64_t* dims) {
   int32_t unknown = 0;
   for (int32_t i = 0; i < item->info->rank; ++i) {

@@ -1,17 +1,17 @@
-/* Views are described by their strides, and dense memory for them grows from run to run. */
+/* Packs views, which strides describe, into dense memory that grows from run to run. */
 #include "views.h"
 
 typedef struct tw_strided {
-  uint8_t* data; /* the caller's; NULL: the tensor is dense */
+  uint8_t* data; /* the caller's memory; NULL: the tensor is dense */
   const int64_t* strides;
-  uint64_t packed; /* where its elements are in the dense memory */
+  uint64_t packed; /* offset of the packed elements in the dense memory */
 } tw_strided;
 
 struct tw_views {
-  uint64_t mapped_bytes; /* of this struct with its arrays */
-  tw_strided* views;     /* of the inputs, then of the outputs */
-  tw_tensor* tensors;    /* dense */
-  int64_t* dims;         /* of the outputs: what the model says, a shape behind the other */
+  uint64_t mapped_bytes; /* bytes of this struct with its arrays */
+  tw_strided* views;     /* one for each input, then each output */
+  tw_tensor* tensors;    /* dense tensors in their place */
+  int64_t* dims; /* shapes of the outputs as the model computes them, one behind the other */
   uint8_t* memory;
   uint64_t memory_bytes;
 };
@@ -39,7 +39,7 @@ void tw_views_free(tw_views* v) {
   munmap(v, (size_t)v->mapped_bytes);
 }
 
-/* Whether the view's elements lie as a dense tensor's; strides of single elements do not matter. */
+/* 1: the view's elements lie as a dense tensor's do. Strides of single elements do not matter. */
 static int is_dense(const int64_t* dims, const int64_t* strides, int32_t rank, int64_t element) {
   int64_t expected = element;
   for (int32_t d = rank; d-- > 0;) {
@@ -49,8 +49,8 @@ static int is_dense(const int64_t* dims, const int64_t* strides, int32_t rank, i
   return 1;
 }
 
-/* The view of a tensor whose extents are `dims`: its place in the dense memory, of which *used bytes
- * are others'. */
+/* Describes the view of a tensor with the extents `dims` and takes its place in the dense memory,
+ * behind the *used bytes of other views. */
 static tw_status describe(const tw_item* item, tw_strided* view, tw_tensor* tensor,
                           const int64_t* dims, const int64_t* strides, uint64_t* used) {
   const int64_t element = (int64_t)dtype_bytes(item->info->dtype);
@@ -84,7 +84,7 @@ static tw_status describe(const tw_item* item, tw_strided* view, tw_tensor* tens
     return wrong_number(item, "buffer size in bytes", (int64_t)tensor->bytes, last + element,
                         TW_E_SIZE);
   if (!tensor->data || (uintptr_t)tensor->data & (uintptr_t)(element - 1))
-    return TW_OK; /* refused */
+    return TW_OK; /* tw_verify refuses it */
   if (is_dense(dims, strides, item->info->rank, element)) return TW_OK;
   *view = (tw_strided){tensor->data, strides, *used};
   tensor->bytes = (uint64_t)dense;
@@ -108,8 +108,8 @@ static void copy_elements(uint8_t* to, uint64_t to_step, const uint8_t* from, ui
   }
 }
 
-/* The elements of one dimension and those behind it; pack: into the dense memory, else out of it.
- * The result: where the dense memory goes on. */
+/* Copies the elements of a dimension and all inner ones; pack: into the dense memory, else out of
+ * it. The result is the next address in the dense memory. */
 static uint8_t* copy_view(uint8_t* dense, uint8_t* view, const int64_t* dims,
                           const int64_t* strides, int32_t rank, uint32_t element, int pack) {
   if (is_dense(dims, strides, rank, element)) {
@@ -137,7 +137,8 @@ static void copy_tensor(const tw_views* v, int32_t i, const tw_tensor_info* info
               dtype_bytes(info->dtype), pack);
 }
 
-/* Their sizes bind the model's symbols, of which the outputs' extents come. */
+/* Describes the views among the inputs. The inputs' sizes bind the symbols, which decide the
+ * outputs' extents. */
 static tw_status describe_inputs(tw_context* c, tw_views* v, const int64_t* const* strides,
                                  uint64_t* used) {
   for (int32_t s = 0; s < tw_model->symbol_count; ++s) c->symbols[s] = -1;
@@ -157,7 +158,7 @@ static tw_status describe_outputs(tw_context* c, tw_views* v, const int64_t* con
                                   uint64_t* used) {
   int64_t* dims = v->dims;
   for (int32_t s = 0; s < tw_model->symbol_count; ++s)
-    if (c->symbols[s] < 0) return TW_OK; /* refused, as no input has it */
+    if (c->symbols[s] < 0) return TW_OK; /* tw_verify_inputs refuses it: no input has s */
   for (int32_t i = 0; i < tw_model->output_count; ++i) {
     const tw_item item = {c, "output", i, &tw_model->outputs[i]};
     const int32_t at = tw_model->input_count + i;

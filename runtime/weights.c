@@ -1,5 +1,5 @@
-/* The weights, inside the library or in a file of their own, which is mapped once for all contexts.
- */
+/* Finds the weights: inside the library, or in a file of their own, which is mapped once for all
+ * contexts. */
 #include "weights.h"
 #include "context.h"
 #include "hash.h"
@@ -8,10 +8,10 @@
 
 enum { kPathBytes = 4096 };
 static _Atomic uint32_t g_weights_lock;
-static const uint8_t* g_weights; /* of a file that is mapped */
+static const uint8_t* g_weights; /* address of the mapped file's weights */
 static uint64_t g_weights_users;
 
-/* A number in hexadecimal digits, up to another character. */
+/* Reads hexadecimal digits up to another character. */
 static uintptr_t take_hex(const char** at) {
   uintptr_t value = 0;
   for (;; ++*at) {
@@ -22,8 +22,8 @@ static uintptr_t take_hex(const char** at) {
   }
 }
 
-/* The path of a line of /proc/self/maps, "begin-end rights offset device inode   path", when the
- * library's first byte is mapped there; else NULL. */
+/* The path in a line of /proc/self/maps, "begin-end rights offset device inode   path", where the
+ * library is mapped there; else NULL. */
 static const char* path_in(const char* line) {
   const uintptr_t wanted = (uintptr_t)&tw_weights_offset;
   const uintptr_t begin = take_hex(&line);
@@ -34,8 +34,8 @@ static const char* path_in(const char* line) {
   return line;
 }
 
-/* The folder of this library and a '/', by the system's list of what is mapped; 0: it does not say.
- */
+/* The folder of this library and a '/', from the system's list of mappings; 0: the list does not
+ * tell. */
 static int own_folder(tw_text* path) {
   char line[kPathBytes + 128], piece[1024];
   int32_t length = 0;
@@ -69,7 +69,7 @@ static tw_status refuse_weights(tw_text* error, const char* path, const char* wh
   return TW_E_DAMAGED;
 }
 
-/* Maps the weights of an open file, whose header must be the library's. */
+/* Maps the weights of an open file, whose header must equal the library's. */
 static tw_status map_weights(long file, const char* path, tw_text* error) {
   const tw_weights_header* own = (const tw_weights_header*)(const void*)tw_own_weights();
   tw_weights_header found;

@@ -1,6 +1,6 @@
-/* Weights in a file of their own. It begins with a tw_weights_header, behind which zeros reach to
- * `offset`; the library has the same header where its weights would be, so that the two know each
- * other. */
+/* The format of weights in a file of their own. The file begins with a tw_weights_header, and zeros
+ * follow up to `offset`. The library has the same header in the place of its weights, so the two
+ * recognize each other. */
 #ifndef TW_WEIGHTS_H
 #define TW_WEIGHTS_H
 #include <stdint.h>
@@ -9,8 +9,8 @@
 
 typedef struct tw_weights_header {
   char magic[8];
-  uint32_t version; /* 1 */
-  uint32_t offset;  /* of the weights, a multiple of any machine's page */
+  uint32_t version; /* always 1 */
+  uint32_t offset;  /* offset of the weights, a multiple of any machine's page */
   uint64_t bytes;
   uint8_t hash[32]; /* BLAKE3 of the weights */
   uint64_t nothing;

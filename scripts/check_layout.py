@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the structure: who includes whom, what only one room may know, sizes, widths of
-comments, names of loops, of types and of chips.
+"""Checks the structure: who includes whom, what only one room may know, sizes, widths and first
+words of comments, names of loops, of types and of chips.
 
     check_layout.py                   exit status 1 on a breach
     check_layout.py --graph FILE      draws the folders by who includes whom: .svg, .dot, else text
@@ -67,6 +67,8 @@ CHIPS = re.compile(
     r"nehalem|westmere|rapids|silvermont|goldmont|tremont|gracemont|sierraforest|\bknl\b|"
     r"cortex-|neoverse|apple-[am]\d|ampere1|thunderx|kryo|exynos|a64fx|carmel|sifive-|rocket-")
 COLUMNS = 100
+# A comment that opens so stands for a noun that is elsewhere.
+OPENING = re.compile(r"//\s*(of|what|those|the same|that|whether|its|which)\b", re.IGNORECASE)
 FILE_LINES = 800
 FUNCTION_LINES = 60
 FOLDER_FILES = 25   # a header and its source are one
@@ -120,6 +122,19 @@ def check_lines(check: Check, room: str, name: str, text: str):
         if not any(target == a or target.startswith(a + "/") for a in places):
             folder = pathlib.PurePath(name).parent
             check.breach(f"{name}:{number}: {folder} may not include {target}")
+
+
+def check_comments(check: Check, name: str, text: str):
+    """The first words of comments: of those on lines of their own, the first line of a block."""
+    inside = False
+    for number, line in enumerate(text.splitlines(), 1):
+        own = line.lstrip().startswith("//")
+        behind = re.search(r"[;{},)]\s+(//.*)", line)
+        first = line.lstrip() if own and not inside else behind.group(1) if behind else ""
+        if opening := OPENING.match(first):
+            check.breach(f"{name}:{number}: a comment opens with '{opening.group(1)}': say it with "
+                         "a subject and a verb, or name its noun")
+        inside = own
 
 
 def check_functions(check: Check, name: str, text: str):
@@ -204,6 +219,7 @@ def main() -> int:
             text, name = path.read_text(), str(path.relative_to(ROOT))
             lines += text.count("\n")
             check_lines(check, room, name, text)
+            check_comments(check, name, text)
             check_functions(check, name, text)
             check_names(check, room, name, text)
             if path.suffix != ".c":

@@ -35,24 +35,23 @@ constexpr const char* kAllowed[] = {
     "fstatfs", "fsync", "ftruncate", "getdents64", "lseek", "pipe", "pipe2", "poll", "ppoll",
     "pread64", "preadv", "preadv2", "pselect6", "pwrite64", "pwritev", "pwritev2", "read", "readv",
     "recvfrom", "select", "write", "writev",
-    // Files, of which Landlock says which
+    // Files; Landlock limits the paths
     "access", "faccessat", "faccessat2", "link", "linkat", "lstat", "mkdir", "mkdirat",
     "newfstatat", "readlink", "readlinkat", "rename", "renameat", "renameat2", "rmdir", "stat",
     "statfs", "statx", "unlink", "unlinkat"};
 
-// The C library uses others in place of these, if the kernel says that it has none.
+// Calls that get ENOSYS: the C library then uses older ones.
 constexpr const char* kMissing[] = {"clone3"};
 
 struct Allowed {
   const char* call;
-  std::vector<scmp_arg_cmp> arguments;  // all of them hold
+  std::vector<scmp_arg_cmp> arguments;  // all of them must hold
 };
 
-// The argument's bits of the mask are these.
 scmp_arg_cmp argument_bits(unsigned argument, uint64_t mask, uint64_t value) {
   return {argument, SCMP_CMP_MASKED_EQ, mask, value};
 }
-// The kernel looks at the lower half alone.
+// Compares the lower 32 bits, as the kernel ignores the upper ones.
 scmp_arg_cmp argument_is(unsigned argument, uint64_t value) {
   return argument_bits(argument, UINT32_MAX, value & UINT32_MAX);
 }
@@ -67,22 +66,22 @@ std::vector<Allowed> allowed_by_arguments() {
       {"kill", {argument_is(0, self)}},
       {"tgkill", {argument_is(0, self)}},
       {"sched_setaffinity", {argument_is(0, 0)}},
-      {"prlimit64", {argument_is(0, 0), argument_is_null(2)}},  // asks, and sets none
-      {"sendto", {argument_is_null(4)}},                        // to whom the descriptor belongs
+      {"prlimit64", {argument_is(0, 0), argument_is_null(2)}},  // reads limits, sets none
+      {"sendto", {argument_is_null(4)}},                        // only to the connected peer
       {"fcntl", {argument_is(1, F_SETOWN), argument_is(2, self)}},
   };
   for (const uint64_t command :
        {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_ADD_SEALS, F_GET_SEALS})
     list.push_back({"fcntl", {argument_is(1, command)}});
-  // A terminal is asked for its size, and whether it is one
+  // Requests for the size of a terminal, or whether a descriptor is a terminal
   for (const uint64_t request : {uint64_t{TCGETS}, uint64_t{TCGETS2}, uint64_t{TIOCGWINSZ}})
     list.push_back({"ioctl", {argument_is(1, request)}});
   for (const uint64_t option : {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_SET_VMA})
     list.push_back({"prctl", {argument_is(0, option)}});
-  // Tiles of matrices: ARCH_GET_XCOMP_SUPP, _GET_XCOMP_PERM, _REQ_XCOMP_PERM
+  // Permission for matrix tiles: ARCH_GET_XCOMP_SUPP, _GET_XCOMP_PERM, _REQ_XCOMP_PERM
   for (const uint64_t option : {0x1021, 0x1022, 0x1023})
     list.push_back({"arch_prctl", {argument_is(0, option)}});
-  // Landlock before Linux 6.2 lets O_TRUNC empty what may be read
+  // Before Linux 6.2, Landlock lets O_TRUNC empty files that may only be read.
   const auto open = [&](const char* call, unsigned flags) {
     list.push_back({call, {argument_bits(flags, O_TRUNC, 0)}});
     for (const uint64_t access : {O_WRONLY, O_RDWR})
@@ -93,7 +92,7 @@ std::vector<Allowed> allowed_by_arguments() {
   return list;
 }
 
-// 0, or what libseccomp says. Calls that this architecture, or the library, does not know are none.
+// Returns 0 or libseccomp's error code. Skips calls unknown to this architecture or the library.
 int add_rule(scmp_filter_ctx filter, uint32_t action, const char* call,
              const std::vector<scmp_arg_cmp>& arguments = {}) {
   const int number = seccomp_syscall_resolve_name(call);

@@ -20,7 +20,7 @@ void say(const char* text, size_t size) {
   [[maybe_unused]] const ssize_t done = ::write(STDERR_FILENO, text, size);
 }
 
-// The hexadecimal number at `text`, which goes behind it and one more character.
+// Reads a hexadecimal number and moves `text` behind the character that ends it.
 uintptr_t number_at(const char*& text) {
   uintptr_t value = 0;
   for (; *text && *text != '-' && *text != ' '; ++text)
@@ -29,14 +29,15 @@ uintptr_t number_at(const char*& text) {
   return value;
 }
 
-// The path in a line of /proc/self/maps that holds the address: "begin-end rights offset device
-// inode   path"; null: it does not, or no file is mapped there.
+// The path in a line of /proc/self/maps, "begin-end rights offset device inode   path". Null if the
+// address is outside the line's range, or no file is mapped there.
 const char* path_if_holds(const char* line, uintptr_t address) {
   const uintptr_t begin = number_at(line), end = number_at(line);
   return begin <= address && address < end ? std::strchr(line, '/') : nullptr;
 }
 
-// Ends the process where the address is of a mapped file. A handler has neither memory nor streams.
+// Ends the process if the address lies in a mapped file. It runs in a signal handler, so it may use
+// neither the heap nor streams.
 void end_for(uintptr_t address) {
   static char line[8192];
   size_t length = 0;
@@ -60,7 +61,7 @@ void end_for(uintptr_t address) {
 
 void on_bus_error(int signal, siginfo_t* info, void*) {
   if (info->si_code == BUS_ADRERR) end_for(reinterpret_cast<uintptr_t>(info->si_addr));
-  ::signal(signal, SIG_DFL);  // it comes again, and ends the process
+  ::signal(signal, SIG_DFL);  // the access faults again, and the signal ends the process
 }
 
 }  // namespace

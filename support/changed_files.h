@@ -1,10 +1,11 @@
-// Files are mapped, and somebody else may cut one off meanwhile: then there is nothing to read.
+// An exit with a message when a mapped file shrinks: reading bytes that another program has cut off
+// raises SIGBUS.
 #pragma once
 
 namespace tw {
 
-// From now on the process ends with this exit code then, cleans up as end signals do, and says
-// which file it was. For programs, before there are threads.
+// From here on, SIGBUS in a mapped file names the file, cleans up as end signals do, and ends the
+// process with this exit code. Programs call it before they have threads.
 void exit_when_mapped_files_shrink(int code);
 
 }  // namespace tw

@@ -24,11 +24,11 @@ namespace tw {
 namespace {
 
 constexpr rlim_t kOpenFiles = 512;
-constexpr int kLastWish = 2000;   // milliseconds between the wish to end and the end
-constexpr int kThreadsTurn = 50;  // milliseconds between two looks at the threads
+constexpr int kLastWish = 2000;   // milliseconds between SIGTERM and SIGKILL
+constexpr int kThreadsTurn = 50;  // milliseconds between two counts of the threads
 constexpr int64_t kMostThreads = 2048;
 
-// Landlock's rights by the version that brought them (linux/landlock.h of later kernels).
+// Landlock's rights by the version that introduced them (linux/landlock.h of later kernels).
 constexpr uint64_t kOfVersion1 = (uint64_t{1} << 13) - 1, kRefer = uint64_t{1} << 13,
                    kTruncate = uint64_t{1} << 14, kDeviceCalls = uint64_t{1} << 15;
 constexpr uint64_t kRead = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
@@ -38,16 +38,17 @@ constexpr uint64_t kWrite = kRead | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACC
 constexpr uint64_t kOfFiles = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |
                               kTruncate;
 
-// Capabilities that stay, for root's work on files of others.
+// Capabilities that root keeps, to work on files of other users.
 constexpr uint32_t kKeptCapabilities = 1u << CAP_DAC_OVERRIDE | 1u << CAP_FOWNER;
 
-// landlock_ruleset_attr of version 6 (Linux 6.12), of which earlier ones know the first field.
+// The kernel's landlock_ruleset_attr of version 6 (Linux 6.12). Earlier versions know the first
+// field alone.
 struct Ruleset {
   uint64_t files = 0, network = 0, scope = 0;
 };
-constexpr uint64_t kSignalScope = 2;  // to processes outside: of the scope
+constexpr uint64_t kSignalScope = 2;  // LANDLOCK_SCOPE_SIGNAL: no signals to processes outside
 
-// What failed; "": nothing.
+// The reason of a failure; "": none.
 using Problem = std::string;
 Problem failed(const char* what) { return std::string(what) + ": " + std::strerror(errno); }
 
@@ -145,7 +146,7 @@ Problem enter(const Confinement& confinement) {
   return problem;
 }
 
-// A process that is watched, by a descriptor that is readable once it is gone.
+// Waits for a child process through a pidfd, which becomes readable when the process is gone.
 class Watched {
  public:
   explicit Watched(pid_t process)
@@ -158,7 +159,6 @@ class Watched {
   bool valid() const { return gone_ >= 0; }
 
   enum class End : uint8_t { own, late, threads };
-  // Waits for the end, or for what is beyond a limit.
   End wait(double seconds) const {
     const auto end = Clock::now() + std::chrono::duration<double>(seconds);
     while (!is_gone_in(kThreadsTurn)) {
@@ -200,7 +200,7 @@ class Watched {
   int gone_;
 };
 
-// All that the child says before it is confined.
+// Reads the message that the child writes when it cannot be confined.
 std::string read_all(int pipe) {
   std::string said;
   char text[256];
@@ -239,7 +239,7 @@ Error check_system() {
                     "x86-64, AArch64 or RISC-V of 64 bits");
 }
 
-// In the child: confines it, and says so by closing the pipe.
+// Runs in the child: confines it, and reports success by closing the pipe.
 void begin_work(Confinement confinement, int pipe, pid_t parent) {
   confinement.descriptors.push_back(pipe);
   Problem problem = enter(confinement);
@@ -264,7 +264,7 @@ Expected<std::optional<int>> confine(const Confinement& confinement) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
     return make_error(DiagCode::limit, "no pipe can be had: {0}", std::strerror(errno));
-  ::signal(SIGCHLD, SIG_DFL);  // where it is ignored, no child's end is told
+  ::signal(SIGCHLD, SIG_DFL);  // if it is ignored, waitpid gets no status
   const pid_t parent = ::getpid(), child = ::fork();
   if (child < 0)
     return make_error(DiagCode::limit, "no process can be had: {0}", std::strerror(errno));

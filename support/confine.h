@@ -1,6 +1,6 @@
-// Work on what a stranger made, in one process that can do little: limits on memory, time, threads
-// and files, no way to other files, processes, programs or the network. Of Linux with Landlock
-// (5.13).
+// Confinement of work on data from a stranger. One process gets limits on memory, time, threads and
+// files, and no way to other files, processes, programs or the network. It takes Linux 5.13 with
+// Landlock.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,22 +12,22 @@
 namespace tw {
 
 struct Confinement {
-  uint64_t memory_bytes = 0;  // of address space
-  uint64_t file_bytes = 0;    // of each file that is written
+  uint64_t memory_bytes = 0;  // limit of the address space
+  uint64_t file_bytes = 0;    // limit of each written file
   double seconds = 0;
-  // Folders with all in them, or files; what is not there is left out. What is written may be read.
+  // Files, or folders with all that they contain; missing paths are skipped. Paths in `writes` may
+  // be read too.
   std::vector<std::string> reads, writes;
-  std::vector<int> descriptors = {};  // that stay open, besides the standard streams
+  std::vector<int> descriptors = {};  // stay open, besides the standard streams
 };
 
-// Forks, from a process with one thread. In the child: nothing, and from here on it is confined.
-// In the parent, when the child is done: its exit code. Errors, in the parent: the system cannot
-// confine (unsupported), a limit was met (limit), a signal ended the child (invalid_model).
+// Forks; the process must have one thread. The child gets nullopt and is confined from here on. The
+// parent waits for the child and gets its exit code. Errors, in the parent: the system cannot
+// confine (unsupported), the child met a limit (limit), a signal ended the child (invalid_model).
 Expected<std::optional<int>> confine(const Confinement& confinement);
 
-// This process itself from here on, for ever, before it has a second thread: it ends with the
-// thread that started it, and nobody watches its seconds and threads. Errors: the system cannot
-// confine.
+// Confines this process for ever; it must have one thread. It dies with the thread that started it,
+// and nobody watches its time and its threads. Errors: the system cannot confine.
 Error confine_self(const Confinement& confinement);
 
 }  // namespace tw

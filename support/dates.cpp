@@ -9,7 +9,7 @@
 namespace tw {
 
 std::string date_text(int64_t time) {
-  constexpr int64_t kDay = 86400, kFarthest = 200000;  // days: years that have four digits
+  constexpr int64_t kDay = 86400, kFarthest = 200000;  // in days; all years have four digits
   const int64_t days = std::clamp(time >= 0 ? time / kDay : -((-time + kDay - 1) / kDay),
                                   -kFarthest, kFarthest);
   const std::chrono::year_month_day date{std::chrono::sys_days{std::chrono::days{days}}};

@@ -28,7 +28,8 @@ const char* diag_code_name(DiagCode code) {
   TW_UNREACHABLE("bad code");
 }
 
-// A name with ends of lines in it looks like no message of its own.
+// Indents all lines but the first, so that a name with line ends in it cannot pass for a message of
+// its own.
 static std::string indented(const std::string& text) {
   std::string out;
   for (const char c : text) out += c == '\n' ? std::string("\n    ") : std::string(1, c);

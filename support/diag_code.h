@@ -1,4 +1,4 @@
-// What an error is about.
+// The kinds of errors.
 #pragma once
 
 namespace tw {
@@ -12,8 +12,8 @@ enum class DiagCode {
   illegal_schedule,  // a schedule step that may not be applied here
   mismatch,          // results that differ
   limit,             // a resource limit was met
-  not_pinned,        // what --frozen asks for and no lock says
-  damaged,           // a library whose bytes are not those that were written
+  not_pinned,        // a tuned schedule that --frozen asks for and no lock has
+  damaged,           // a library whose bytes differ from those that were written
   over_budget,       // needs more than its budget allows
 };
 

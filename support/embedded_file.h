@@ -1,4 +1,4 @@
-// A file that is a part of the program: runtime/embed.cmake writes tables of them.
+// A file that is embedded in the program. runtime/embed.cmake writes tables of them.
 #pragma once
 #include <string_view>
 #include <vector>

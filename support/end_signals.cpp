@@ -19,11 +19,11 @@ namespace tw {
 namespace {
 
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
-constexpr size_t kPaths = 64;  // more at once than this are not removed
+constexpr size_t kPaths = 64;  // the limit of paths to remove; further ones stay behind
 constexpr int kMostWaits = 5000, kMostRounds = 100;
 
 std::array<std::atomic<char*>, kPaths> paths;
-std::atomic<int> steps{0};  // that must not be torn apart
+std::atomic<int> steps{0};  // running steps that must not be torn apart
 std::atomic<bool> ending{false};
 
 static_assert(sizeof(sigset_t) <= 16 * sizeof(unsigned long));
@@ -40,7 +40,7 @@ sigset_t end_signals() {
   return set;
 }
 
-struct Entry {  // of getdents64; readdir may allocate memory, which a handler must not
+struct Entry {  // the record of getdents64; a handler cannot use readdir, which may allocate
   uint64_t inode;
   int64_t offset;
   uint16_t size;
@@ -73,7 +73,7 @@ void remove(const char* path) {
 }  // namespace
 
 bool clean_up_at_end() {
-  if (ending.exchange(true)) return false;  // another thread is at it
+  if (ending.exchange(true)) return false;  // another thread cleans up
   for (int i = 0; i < kMostWaits && steps > 0; ++i) sleep_a_millisecond();
   for (std::atomic<char*>& path : paths)
     if (const char* taken = path.exchange(nullptr)) remove(taken);

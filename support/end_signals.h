@@ -1,23 +1,22 @@
-// Nothing stays behind when SIGINT, SIGTERM or SIGHUP ends a program that has asked for it.
+// Clean-up of temporary files when SIGINT, SIGTERM or SIGHUP ends a program that has asked for it.
 #pragma once
 #include <cstddef>
 #include <string>
 
 namespace tw {
 
-// From now on these signals clean up before they end the process; those that are ignored stay so.
-// For programs, before there are threads.
+// From here on, these signals clean up before they end the process; ignored ones stay ignored.
+// Programs call it before they have threads.
 void clean_up_on_end_signals();
 
-// Cleans up as the signals' handler does, once: false where another thread is at it. For handlers
+// Cleans up as the signal handler does. Returns false if another thread has begun it. For handlers
 // that end the process in their own way.
 bool clean_up_at_end();
-// Cleans up and ends the process by the signal. For handlers of signals that take the place of the
-// one above.
+// Cleans up and ends the process by the signal. For handlers that replace the one above.
 void end_by_signal(int signal);
 
-// A file, or a folder that holds nothing but files, that is removed if such a signal comes while
-// this lives.
+// Removes a file, or a folder that contains only files, if an end signal comes while this object
+// lives.
 class RemovedOnEndSignal {
  public:
   explicit RemovedOnEndSignal(const std::string& path);
@@ -26,10 +25,10 @@ class RemovedOnEndSignal {
 
  private:
   size_t slot_;
-  char* path_;  // of this object's until the handler has taken it
+  char* path_;  // the object's own until the handler takes it
 };
 
-// Such a signal waits until this is gone: for steps that must not be torn apart. Short ones.
+// Holds end signals back while it lives, for short steps that must not be torn apart.
 class EndSignalsWait {
  public:
   EndSignalsWait();

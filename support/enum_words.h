@@ -1,4 +1,4 @@
-// The words of an enum whose values count from 0, each said by a function beside the enum:
+// The words of an enum. Its values count from 0, and a function beside it has a word for each:
 //   static constexpr const char* word(E e) {
 //     switch (e) {
 //       case E::first: return "first";
@@ -19,7 +19,6 @@ consteval size_t enum_count() {
   return count;
 }
 
-// In the order of the values.
 template <class E>
 consteval std::array<const char*, enum_count<E>()> enum_words() {
   std::array<const char*, enum_count<E>()> words{};

@@ -14,14 +14,15 @@
 namespace tw {
 namespace {
 
-constexpr size_t kLeastBytes = 1 << 20;  // below that, looking for its file takes longer
+// For fewer bytes, reading /proc/self/maps costs more than it saves.
+constexpr size_t kLeastBytes = 1 << 20;
 constexpr std::chrono::milliseconds kTurn(20);
 
 struct Mapping {
   uintptr_t begin = 0, end = 0;
 };
 
-// Of files, and not written to for this process alone: their pages can be had again.
+// Mapped files without private writable mappings: only these pages can be read again.
 std::vector<Mapping> mapped_files() {
   std::vector<Mapping> out;
   std::ifstream maps("/proc/self/maps");
@@ -45,7 +46,7 @@ std::span<const std::byte> whole_pages(std::span<const std::byte> memory) {
   return begin < end ? memory.subspan(begin - at, end - begin) : std::span<const std::byte>();
 }
 
-// The whole pages of the memory, if it lies in a mapped file; else none.
+// The whole pages of the memory, if a mapped file holds them; else an empty span.
 std::span<const std::byte> in_file(std::span<const std::byte> memory) {
   const std::span<const std::byte> pages = whole_pages(memory);
   if (pages.size() < kLeastBytes) return {};

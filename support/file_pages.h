@@ -1,5 +1,5 @@
-// Files that are mapped and read or written once: their pages need not stay in this process's
-// memory, as the system's cache has them.
+// Pages of mapped files that are read or written once. They need not stay in this process's memory,
+// as the system's cache has them.
 #pragma once
 #include <condition_variable>
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 namespace tw {
 
-// What has been touched of the memory leaves the process, and comes back where it is touched again.
-// Of memory that is no file's, nothing happens.
+// Gives back the pages of `memory` that have been touched; a page returns when it is touched again.
+// Does nothing for memory that no file backs.
 void let_pages_go(std::span<const std::byte> memory);
 
-// While it lives, the same happens some dozens of times a second: for what is gone through once,
-// from its beginning to its end.
+// Calls let_pages_go some dozens of times a second while it lives. For memory that is read or
+// written once, from beginning to end.
 class PagesLeave {
  public:
   explicit PagesLeave(std::span<const std::byte> memory);

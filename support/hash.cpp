@@ -33,8 +33,8 @@ bool has_instructions() {
          __builtin_cpu_supports("ssse3");
 }
 
-// The compression function with the SHA extensions, which keep the state as (f e b a) and (h g d
-// c), lowest word first.
+// The compression function with the SHA extensions. They keep the state as (f e b a) and (h g d c),
+// lowest word first.
 __attribute__((target("sha,sse4.1,ssse3"))) void compress(__m128i state[2], const char* block,
                                                           size_t count) {
   const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
@@ -50,7 +50,7 @@ __attribute__((target("sha,sse4.1,ssse3"))) void compress(__m128i state[2], cons
       cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
       abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
       if (i >= 12) continue;
-      const __m128i last = w[(i + 3) % 4];  // words 4 i + 16 and the three behind it
+      const __m128i last = w[(i + 3) % 4];  // words 4 i + 12 to 4 i + 15
       now = _mm_add_epi32(_mm_sha256msg1_epu32(now, w[(i + 1) % 4]),
                           _mm_alignr_epi8(last, w[(i + 2) % 4], 4));
       now = _mm_sha256msg2_epu32(now, last);
@@ -67,7 +67,7 @@ __attribute__((target("sha,sse4.1,ssse3"))) Digest fast_digest(std::string_view 
       _mm_set_epi32(0x3c6ef372, static_cast<int>(0xa54ff53a), 0x1f83d9ab, 0x5be0cd19)};
   const size_t whole = bytes.size() / 64, rest = bytes.size() % 64;
   compress(state, bytes.data(), whole);
-  char tail[128] = {};  // what is left, a one bit, zeros, the length in bits
+  char tail[128] = {};  // the remaining bytes, a one bit, zeros, the length in bits
   if (rest) std::memcpy(tail, bytes.data() + whole * 64, rest);
   tail[rest] = static_cast<char>(0x80);
   const size_t blocks = rest < 56 ? 1 : 2;

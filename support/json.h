@@ -42,7 +42,7 @@ class Json {
   const Array* array() const { return std::get_if<Array>(&value_); }
   const Object* object() const { return std::get_if<Object>(&value_); }
 
-  // Members of an object by key; a null value when there is none, or this is no object.
+  // The member of an object with this key; a null value if there is none, or this is no object.
   const Json& operator[](std::string_view key) const;
   // Lenient reads, for files that other versions wrote.
   std::string text_or_empty() const { return text() ? *text() : std::string(); }
@@ -56,7 +56,7 @@ class Json {
   std::variant<std::nullptr_t, bool, int64_t, double, std::string, Array, Object> value_ = nullptr;
 };
 
-// Bytes that are no UTF-8 are replaced. indent < 0: one line.
+// Replaces bytes that are not UTF-8. indent < 0: one line.
 std::string dump(const Json& value, int indent = 2);
 Expected<Json> parse_json(std::string_view text, const std::string& file);
 

@@ -1,17 +1,16 @@
-// Words of a list, for help texts and errors.
+// Lists of names, for help texts and errors.
 #pragma once
 #include <string>
 
 namespace tw {
 
-// "so, obj, graph": the names of all, in their order.
+// All names in the order of the list: "so, obj, graph".
 template <class List, class NameOf>
 std::string names_text(const List& list, const NameOf& name_of) {
   std::string text;
   for (const auto& item : list) text += (text.empty() ? "" : ", ") + std::string(name_of(item));
   return text;
 }
-// The names of an enum's first so many values.
 template <class Kind>
 std::string names_text(int count, const char* (*name_of)(Kind)) {
   std::string text;

@@ -11,7 +11,7 @@ int threads_or_all(int asked) {
 }
 
 Error parallel_for(int jobs, size_t count, llvm::function_ref<Error(size_t)> body) {
-  // By piece, so that the report does not depend on the threads
+  // Errors are kept by index, so that the report does not depend on the threads.
   std::vector<std::vector<Diag>> diags(count);
   std::atomic<size_t> next{0};
   auto work = [&] {

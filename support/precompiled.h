@@ -1,5 +1,5 @@
-// Parsed once for all rooms and tests: what nearly every file includes of the standard library and
-// LLVM. Files still include what they use.
+// The precompiled header of all rooms and tests: the headers of the standard library and LLVM that
+// most files include. Each file still includes the headers that it uses.
 #pragma once
 #include <algorithm>
 #include <array>

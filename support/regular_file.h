@@ -1,4 +1,4 @@
-// Files in places where others can write.
+// Files in folders where other users can write.
 #pragma once
 #include <llvm/Support/MemoryBuffer.h>
 
@@ -9,8 +9,8 @@
 
 namespace tw {
 
-// The file's bytes, mapped where they are many. Errors (code io): it cannot be read, or it is a
-// folder, a pipe, which would be waited for, or a device, which need not end.
+// The bytes of the file; large files are mapped. Errors (code io): it cannot be read, or it is a
+// folder, a pipe (whose writer need not come) or a device (whose bytes need not end).
 Expected<std::unique_ptr<llvm::MemoryBuffer>> regular_file(const std::string& path);
 
 }  // namespace tw

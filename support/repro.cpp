@@ -8,7 +8,7 @@
 
 namespace tw {
 namespace {
-// The one piece of state outside values: a check may fail anywhere
+// A global, as a check may fail anywhere
 thread_local CheckContext* innermost = nullptr;
 }  // namespace
 
@@ -18,7 +18,7 @@ CheckContext::CheckContext(std::string what, std::function<std::string()> text)
 CheckContext::~CheckContext() { innermost = outer_; }
 
 std::string write_reproducer() {
-  // a second failure while printing writes nothing
+  // A second failure while printing writes nothing.
   CheckContext* context = std::exchange(innermost, nullptr);
   if (!context) return "";
   std::string folder = "tilewright-repro-" + std::to_string(getpid());

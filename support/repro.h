@@ -1,13 +1,13 @@
-// What a thread is working on, so that a failed check can leave a reproducer: a folder with the
-// text of each open context.
+// Reproducers of failed checks: a folder with the text of each piece of work that the thread had
+// open.
 #pragma once
 #include <functional>
 #include <string>
 
 namespace tw {
 
-// Lives on the stack round a piece of work; `text` is called only when a check fails inside.
-// Innermost contexts come first.
+// Describes a piece of work while it lives, on the stack. `text` is called only when a check fails
+// inside. The innermost context comes first.
 class CheckContext {
  public:
   CheckContext(std::string what, std::function<std::string()> text);
@@ -22,8 +22,8 @@ class CheckContext {
   CheckContext* outer_;
 };
 
-// Writes this thread's contexts into ./tilewright-repro-<pid>/ and returns that name; "" when there
-// is nothing to write or the folder cannot be made.
+// Writes this thread's contexts into ./tilewright-repro-<pid>/ and returns that name; "" if there
+// is no context or the folder cannot be made.
 std::string write_reproducer();
 
 }  // namespace tw

@@ -1,4 +1,5 @@
-// Variants of small structs: which kinds one has, and a function for each.
+// Helpers for variants of small structs: whether a variant has a kind, and a call of the function
+// for the kind that it holds.
 #pragma once
 #include <type_traits>
 #include <utility>
@@ -6,13 +7,14 @@
 
 namespace tw {
 
-// T is one of the variant's kinds.
+// True if T is a kind of the variant.
 template <class T, class Variant>
 inline constexpr bool kAlternative = false;
 template <class T, class... Kinds>
 inline constexpr bool kAlternative<T, std::variant<Kinds...>> = (std::is_same_v<T, Kinds> || ...);
 
-// Calls the function that takes the variant's kind: there is one for each, or one for all others.
+// Calls the function for the kind that the variant holds. Each kind has a function, or one function
+// takes all other kinds.
 template <class... Functions>
 struct Match : Functions... {
   using Functions::operator()...;

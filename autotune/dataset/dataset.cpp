@@ -15,7 +15,7 @@ constexpr std::array<const char*, kProgramSourceCount> kSources = {
     "default", "uniform", "search", "neighbour", "product", "predicted"};
 constexpr std::array<const char*, kLabelKindCount> kLabelKinds = {"time", "cycles", "estimate"};
 
-// In the order of their names
+// Statements in the order of the tables' names
 constexpr std::array<const char*, 7> kTables = {
     "CREATE TABLE claims (platform INTEGER NOT NULL, task INTEGER NOT NULL, holder TEXT NOT NULL, "
     "until INTEGER NOT NULL, PRIMARY KEY (platform, task)) WITHOUT ROWID",

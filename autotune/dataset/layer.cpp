@@ -22,10 +22,10 @@ constexpr std::array kPool = {"batch",  "channels", "height", "width",
 constexpr std::array kRows = {"rows", "width"};
 constexpr std::array kImage = {"batch", "channels", "height", "width"};
 
-// What comes behind a convolution or product.
+// The function behind a convolution or product
 enum Follow : int64_t { nothing, relu, clip, silu, gelu, add, add_relu, sigmoid, kFollows };
 
-// The functions of the nodes behind the anchor, without the addition of a bias.
+// The functions of the nodes behind the anchor, except for the addition of a bias
 std::vector<std::string> functions_behind(const ParsedTask& task) {
   std::vector<std::string> names;
   bool behind = false;
@@ -109,11 +109,11 @@ int64_t out_extent(int64_t in, int64_t kernel, int64_t stride) {
   return (in + kernel / 2 * 2 - kernel) / stride + 1;
 }
 
-constexpr const char* kLayerNode = "layer";  // name of its anchor
-constexpr int64_t kFewChannels = 4;          // of a network's first layer, which has none in front
-constexpr int64_t kNeighbour = 8;            // channels on the far side of a neighbour
+constexpr const char* kLayerNode = "layer";  // name of the anchor's node
+constexpr int64_t kFewChannels = 4;  // most channels of a first layer, which has no neighbour
+constexpr int64_t kNeighbour = 8;    // channels on the far side of a neighbour
 
-// A graph under construction: values of f32.
+// A graph under construction; all values are f32.
 class LayerGraph {
  public:
   LayerGraph() { graph_.name = kLayerNode; }
@@ -125,7 +125,8 @@ class LayerGraph {
     if (shape.size() != 4 || shape[1] <= kFewChannels) return bare_input(shape);
     return pointwise(bare_input({shape[0], kNeighbour, shape[2], shape[3]}), kNeighbour, shape[1]);
   }
-  // Contents do not matter: two values, so that it is no splat, and more than what is written out.
+  // The values do not matter. They differ, so that the tensor is no splat, and are too many to be
+  // written out.
   ValueId weights(const std::vector<int64_t>& shape) {
     Tensor t = Tensor::zeros(DType::f32, shape);
     auto all = t.as<float>();
@@ -152,7 +153,8 @@ class LayerGraph {
   ValueId layer(OpAttrs attrs, std::vector<ValueId> inputs) {
     return add(std::move(attrs), std::move(inputs), kLayerNode);
   }
-  // residual: what is added, made before the layer, which then is what the addition goes with.
+  // `residual` is the tensor to add. The graph makes it before the layer, so that the addition
+  // joins the layer's group.
   ValueId follow(ValueId x, int64_t kind, ValueId residual) {
     if (error_) return {};
     if (residual.valid()) x = apply(BinaryOp::add, x, residual);
@@ -304,7 +306,7 @@ Expected<Graph> graph_of(const Layer& layer) {
       mean.kind = ReduceKind::mean, mean.axes = {2, 3};
       return g.finish(g.layer(mean, {g.input(v)}));
     }
-    case LayerKind::add: {  // a convolution in front would take it
+    case LayerKind::add: {  // a convolution in front would take the addition into its group
       const ValueId x = g.bare_input(v);
       return g.finish(g.apply(BinaryOp::add, x, g.bare_input(v), kLayerNode));
     }

@@ -1,4 +1,4 @@
-// Layers by their numbers: what tasks of networks are reduced to so that others like them can be
+// Layers as lists of numbers. Tasks of networks are reduced to layers, so that similar ones can be
 // drawn (autotune/dataset/prior.h).
 #pragma once
 #include <cstdint>
@@ -20,15 +20,15 @@ enum class LayerKind : uint8_t {
   softmax,
   layer_norm,
   mean,  // over all pixels
-  add,   // of two tensors
+  add,
 };
 inline constexpr int kLayerKindCount = 9;
 const char* layer_kind_name(LayerKind kind);
 
-// What a layer's numbers are, in their order: "batch", "height", "width", ..
+// The names of a layer's numbers, in order: "batch", "height", "width", ..
 std::span<const char* const> attributes_of(LayerKind kind);
-// Whether an attribute is a size, which may also be one that no network has; else it is a kind, a
-// stride or the like, of which there are few.
+// True for sizes, for which a value that no network has makes sense. Other attributes are kinds,
+// strides and the like, with few values.
 bool is_size(LayerKind kind, size_t attribute);
 
 struct Layer {
@@ -37,15 +37,15 @@ struct Layer {
   bool operator==(const Layer&) const = default;
 };
 
-// The layer of the task's anchor with what follows it. Nothing: of another kind, of a free size, or
-// with what layers do not say (dilations, uneven padding).
+// The layer of the task's anchor and of the functions behind it. Empty for other kinds of layers,
+// free sizes, and properties that a layer cannot express (dilations, uneven padding).
 std::optional<Layer> layer_of(const ParsedTask& task);
-// A graph of the layer, f32 throughout. Of pictures it has neighbours, small 1x1 convolutions in
-// front and behind, so that passes store what lies between as they would in a network. Errors:
-// numbers that do not fit each other.
+// A graph of the layer, all f32. A layer on pictures gets neighbours: small 1x1 convolutions in
+// front and behind, so that passes lay out the tensors in between as in a network. Errors: numbers
+// that do not fit each other.
 Expected<Graph> graph_of(const Layer& layer);
-// The layer's own group, once its graph is fused. Null: no kernel computes it.
+// The group with the layer's own node, after fusion; null: no kernel computes it.
 const Group* group_of_layer(const Graph& graph, std::span<const Group> groups);
-double flops_of(const Layer& layer);  // of a legal one
+double flops_of(const Layer& layer);  // for a layer with a legal graph
 
 }  // namespace tw

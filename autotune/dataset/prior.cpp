@@ -13,7 +13,8 @@ size_t below(size_t count, std::mt19937_64& random) {
   return std::min(count - 1, static_cast<size_t>(unit(random) * static_cast<double>(count)));
 }
 
-// Within half a power of two of it; large ones in multiples of eight, as networks have them.
+// A value within half a power of two of `value`; large values are multiples of eight, as in
+// networks.
 int64_t near(int64_t value, std::mt19937_64& random) {
   constexpr int64_t kLarge = 16, kStep = 8;
   const double drawn = static_cast<double>(value) * std::exp2(unit(random) - 0.5);
@@ -46,7 +47,7 @@ int64_t Prior::draw(LayerKind kind, size_t attribute, std::vector<std::pair<size
       const int64_t value = alike[below(alike.size(), random)]->values[attribute];
       return fresh ? near(value, random) : value;
     }
-    given.erase(given.begin());  // the first that was drawn
+    given.erase(given.begin());  // forgets the number that was drawn first
   }
 }
 

@@ -1,5 +1,5 @@
-// Which tasks a model may see: whole families of networks are held out, and tasks like those of
-// training do not count as unseen.
+// Decides which tasks a model may learn from. Whole families of networks are held out, and tasks
+// similar to training tasks do not count as unseen.
 #pragma once
 #include <set>
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace tw {
 
-// What a task is like: the kind of its anchor, and the logarithms to base 2 of all extents of its
-// operands and its result.
+// The similarity of tasks: the kind of the anchor, and the logarithms to base 2 of all extents of
+// its operands and its result
 struct TaskShape {
   std::string kind;
   std::vector<double> log_extents;
 };
 TaskShape shape_of(const ParsedTask& task);
-// Of one kind, and no extent differs by more than half a power of two.
+// True for tasks of one kind whose extents all differ by half a power of two at most
 bool near_duplicates(const TaskShape& a, const TaskShape& b);
 
 struct SplitRule {

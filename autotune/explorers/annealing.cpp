@@ -1,5 +1,5 @@
-// Simulated annealing. With a model, parallel chains walk over its scores and the best points that
-// they meet are proposed (AutoTVM); without one, each chain moves by what was measured.
+// Simulated annealing. With a model, parallel chains walk over its scores, and the best points that
+// they meet are proposed (AutoTVM). Without a model, each chain moves by the measured times.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,10 +11,10 @@
 namespace tw {
 namespace {
 
-// Whether a chain moves from energy `old` to `next` (lower is better; infinite: illegal) at the
-// temperature.
+// Decides if a chain moves from energy `old` to `next` at the temperature. Lower is better;
+// infinite: illegal.
 bool accepts(double old, double next, double temperature, std::mt19937_64& random) {
-  // Always drawn, so that the sequence does not depend on the energies
+  // Always drawn, so that the random sequence does not depend on the energies.
   const double chance = unit(random);
   if (next == kInfiniteSeconds) return old == kInfiniteSeconds;
   if (old == kInfiniteSeconds || next <= old) return true;
@@ -44,7 +44,8 @@ class ScoredAnnealing : public ScoredExplorer {
   }
 
  private:
-  // Asks for what is not known of the model as it is now, and offers it.
+  // The energies of the points. Points without a score of the present model are scored, and offered
+  // to `best`.
   std::vector<double> energies(const std::vector<Point>& points, Best& best, bool& changed) {
     std::vector<Point> fresh;
     for (const Point& point : points)
@@ -69,7 +70,8 @@ class ScoredAnnealing : public ScoredExplorer {
     return variance > 1e-12 ? std::sqrt(variance) : 1;
   }
 
-  // The chains go on where they were after the last batch, some from the fastest points.
+  // Lets the chains go on from their places after the last batch; some start from the fastest
+  // points.
   void walk(Best& best) {
     scores_.clear();
     while (static_cast<int>(chains_.size()) < options_.chains)
@@ -102,7 +104,7 @@ class ScoredAnnealing : public ScoredExplorer {
   ScorePoints score_;
   std::vector<Point> chains_;
   std::map<Point, double> scores_;
-  std::set<std::pair<double, Point>> fastest_;  // with their seconds
+  std::set<std::pair<double, Point>> fastest_;
 };
 
 class MeasuredAnnealing : public Explorer {

@@ -1,5 +1,5 @@
-// Draft, then verify: many points by a sum of their knobs' worth, few of them by the model, whose
-// scores teach the sum. Measurements may teach the model between explorations.
+// Draft, then verify. A sum of the knobs' worth rates many points, the model scores few of them,
+// and its scores teach the sum. Measurements may teach the model between explorations.
 #include <algorithm>
 #include <map>
 
@@ -10,7 +10,7 @@
 namespace tw {
 namespace {
 
-constexpr size_t kParents = 24;  // points that drafted ones are made from
+constexpr size_t kParents = 24;  // points that drafted points are made from
 
 class DraftExplorer final : public ScoredExplorer {
  public:
@@ -49,7 +49,7 @@ class DraftExplorer final : public ScoredExplorer {
     draft_rounds(options_.rounds);
   }
 
-  // The model has learned: what it thought of points is out of date.
+  // Scores all points anew, as the model has learned since.
   void explore_again() {
     std::vector<Point> points;
     for (const auto& [point, score] : scores_) points.push_back(point);
@@ -93,7 +93,8 @@ class DraftExplorer final : public ScoredExplorer {
     return out;
   }
 
-  // A half anywhere, a half near the best.
+  // Drafts half of the points anywhere and half near the best, and keeps those of highest draft
+  // score.
   std::vector<Point> drafted() {
     std::vector<Point> parents = ranked();
     parents.resize(std::min(parents.size(), kParents));
@@ -122,10 +123,10 @@ class DraftExplorer final : public ScoredExplorer {
 
   DraftOptions options_;
   ScorePoints score_;
-  ChoosePoints choose_;  // null: those with the highest scores
+  ChoosePoints choose_;  // null: the points with the highest scores
   DraftModel draft_;
-  std::map<Point, double> scores_;  // of all that were verified
-  bool learned_ = false;            // since they were scored
+  std::map<Point, double> scores_;  // scores of all verified points
+  bool learned_ = false;            // the model may have learned since
 };
 
 }  // namespace

@@ -6,8 +6,8 @@
 
 namespace tw {
 namespace {
-constexpr double kPenalty = 2;  // points' worth of belief that a value makes no difference
-constexpr int kSweeps = 12;     // over all knobs: each is fitted to what the others leave
+constexpr double kPenalty = 2;  // pseudo-points for which a value makes no difference
+constexpr int kSweeps = 12;     // passes over all knobs, each fitted to the rest that others leave
 }  // namespace
 
 DraftModel::DraftModel(const Space& space) {

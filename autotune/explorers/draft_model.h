@@ -1,5 +1,5 @@
-// What a sketch's knobs are worth, each by itself: a number a value, whose sum stands for a score
-// that costs a thousand times as much. For choosing what is worth scoring.
+// The worth of a sketch's knobs, each by itself: a number for each value. Their sum stands for a
+// score that costs a thousand times as much, and chooses the points that are worth scoring.
 #pragma once
 #include <span>
 #include <vector>
@@ -12,9 +12,9 @@ class DraftModel {
  public:
   explicit DraftModel(const Space& space);
 
-  // Of a sketch's points, least squares with a penalty on the numbers; before the first fit, and of
-  // a sketch without points, all are 0. Scores are finite, or -infinity: illegal, which counts as
-  // somewhat worse than the worst.
+  // Fits each sketch to its points by least squares with a penalty on the numbers. Before the first
+  // fit, and for a sketch without points, all numbers are 0. A score of -infinity means illegal,
+  // and counts as somewhat worse than the worst finite score.
   void fit(std::span<const Point> points, std::span<const double> scores);
   double score(const Point& point) const {
     const SketchSum& sum = sums_[static_cast<size_t>(point.sketch)];
@@ -27,8 +27,8 @@ class DraftModel {
  private:
   struct SketchSum {
     double mean = 0;
-    std::vector<size_t> begins;  // by knob, into values
-    std::vector<double> values;  // by value, one knob's after the other's
+    std::vector<size_t> begins;  // first value of each knob, in `values`
+    std::vector<double> values;  // worth of each value, knob after knob
   };
   static void fit(SketchSum& sum, std::span<const Point* const> points,
                   std::span<const double> scores);

@@ -1,6 +1,6 @@
-// Genetic search: tournaments choose parents, children mix their knobs and now and then mutate, the
-// elites stay. Without a model every individual is measured; with one, generations are bred on its
-// scores and only the best of them are proposed.
+// Genetic search: tournaments choose parents, children mix their knobs and sometimes mutate, and
+// the elites stay. Without a model every individual is measured. With one, generations are bred on
+// its scores, and only the best individuals are proposed.
 #include <algorithm>
 #include <map>
 
@@ -21,7 +21,7 @@ void sort_best_first(Population& population) {
                    [](const Individual& a, const Individual& b) { return a.fitness > b.fitness; });
 }
 
-// Of a sorted population: the best of a few.
+// The best of a few random individuals; the population is sorted.
 const Individual& parent(const Population& population, int tournament, std::mt19937_64& random) {
   size_t best = population.size();
   for (int i = 0; i < tournament; ++i)
@@ -80,7 +80,7 @@ class MeasuredGenetic : public Explorer {
   Seen seen_;
   std::mt19937_64 random_;
   GeneticOptions options_;
-  Population population_, generation_;  // the last whole one; the measured ones of the next
+  Population population_, generation_;  // the last complete one; the measured part of the next
 };
 
 class ScoredGenetic : public ScoredExplorer {
@@ -141,8 +141,8 @@ class ScoredGenetic : public ScoredExplorer {
 
   GeneticOptions options_;
   ScorePoints score_;
-  Population measured_;             // the best of all
-  std::map<Point, double> scores_;  // of the model as it is now
+  Population measured_;             // the best individuals of all batches
+  std::map<Point, double> scores_;  // scores by the present model
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Uniform draws; with a model, the best of a larger draw.
+// Uniform draws. With a model, the best points of a larger draw.
 #include "autotune/explorers/explorers.h"
 #include "autotune/explorers/scored.h"
 
@@ -14,7 +14,7 @@ class ScoredRandom : public ScoredExplorer {
 
  protected:
   std::vector<Point> choose(int planned, int count) override {
-    Seen pool = seen_;  // what is drawn and not taken stays to be drawn
+    Seen pool = seen_;  // a copy: points that are drawn and not taken can be drawn again
     Best best(planned);
     const std::vector<Point> drawn = pool.draw(count * pool_, random_);
     const std::vector<double> scores = score_(drawn);

@@ -1,5 +1,5 @@
-// What explorers that go by a model's scores have in common: random points first, then the
-// best-scored ones and a random rest, none twice.
+// The common part of explorers that use a model's scores. They begin with random points. Later
+// batches have the best-scored points and a random rest. No point comes twice.
 #pragma once
 #include "autotune/explorers/pick.h"
 #include "autotune/explorers/seen.h"
@@ -32,7 +32,7 @@ class ScoredExplorer : public Explorer {
   bool exhausted() const override { return seen_.exhausted(); }
 
  protected:
-  // At most `planned` new points, the most promising ones, of a batch of `count`.
+  // Chooses at most `planned` new points, the most promising ones, for a batch of `count`.
   virtual std::vector<Point> choose(int planned, int count) = 0;
 
   const Space& space_;

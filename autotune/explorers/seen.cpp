@@ -4,7 +4,7 @@
 
 namespace tw {
 namespace {
-// Draws that may meet known points before the space counts as nearly exhausted
+// Draws that may meet known points, before the space counts as nearly exhausted
 constexpr int kTries = 32;
 constexpr int kWalk = 8;
 }  // namespace
@@ -13,8 +13,7 @@ std::optional<Point> Seen::draw(std::mt19937_64& random) {
   if (exhausted()) return std::nullopt;
   for (int i = 0; i < kTries; ++i)
     if (Point point = space_.sample(random); add(point)) return point;
-  // From a random place on: one of the next points is new, as there are more points than known
-  // ones.
+  // Searches from a random place on. There are more points than known ones, so a new one is found.
   double index = std::min(size_ - 1, std::floor(unit(random) * size_));
   for (size_t i = 0; i <= points_.size(); ++i) {
     if (Point point = space_.at(index); add(point)) return point;

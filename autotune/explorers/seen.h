@@ -1,4 +1,4 @@
-// The points of a space that a search has had, and drawing among the others.
+// Remembers the points of a space that a search has had, and draws others.
 #pragma once
 #include <optional>
 #include <random>
@@ -12,14 +12,15 @@ class Seen {
  public:
   explicit Seen(const Space& space) : space_(space), size_(space.size()) {}
 
-  bool add(const Point& point) { return points_.insert(point).second; }  // false: it was there
+  bool add(const Point& point) { return points_.insert(point).second; }  // false: it is known
   bool has(const Point& point) const { return points_.contains(point); }
   bool exhausted() const { return static_cast<double>(points_.size()) >= size_; }
-  // A point that was not there, added; none when the space is exhausted.
+  // Draws a new point and adds it; none when the space is exhausted.
   std::optional<Point> draw(std::mt19937_64& random);
-  // `count` of them, or as many as there are.
+  // Draws `count` new points, or all that are left.
   std::vector<Point> draw(int count, std::mt19937_64& random);
-  // A mutation of the point that was not there, after a short walk if need be; else any. Added.
+  // Draws a new mutation of the point and adds it, after a short walk if need be; else any new
+  // point.
   std::optional<Point> near(const Point& point, std::mt19937_64& random);
 
  private:
@@ -28,7 +29,7 @@ class Seen {
   std::set<Point> points_;
 };
 
-// The same on every machine:
+// These give the same numbers with every standard library:
 double unit(std::mt19937_64& random);  // uniform in [0, 1)
 template <class T>
 void shuffle(std::vector<T>& items, std::mt19937_64& random) {

@@ -1,7 +1,7 @@
-// The context-relation features of AutoTVM: of the statement with most to do, for each buffer, four
-// curves between how the touched elements, their reuse and the iterations grow from loop to loop
-// (log2, each sorted), sampled at 0, 1, ..., 19. A sample is the last point of the curve at or
-// before it: its height, and how far behind it lies.
+// The context-relation features of AutoTVM. They describe the main statement. Each buffer has four
+// curves between three quantities that grow from loop to loop: touched elements, their reuse, and
+// iterations (log2, each sorted). A curve is sampled at 0, 1, ..., 19. A sample is the last point
+// of the curve at or before that place: its height, and its distance from the place.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -23,14 +23,14 @@ class IterVarRow {
   std::vector<std::string>* names_;
 };
 
-// The statements below one loop, and its place among the loops of each.
+// A statement below a loop, and the loop's depth around it
 struct Below {
   const Statement* statement;
   size_t depth;
 };
 
-// Iterations of the concurrent loops around: threads that touch other elements, and threads that
-// touch the same.
+// Iterations of the concurrent loops around a statement: `count` for threads that touch different
+// elements, `reuse` for threads that touch the same ones.
 struct Threads {
   double count = 1, reuse = 1;
 };

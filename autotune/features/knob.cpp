@@ -4,7 +4,7 @@
 
 namespace tw {
 namespace {
-// How many numbers the values of a knob have, at most.
+// The largest number of integers in a value of the knob
 size_t width_of(const Knob& knob) {
   size_t width = 0;
   for (const std::vector<int64_t>& value : knob.values) width = std::max(width, value.size());
@@ -12,7 +12,7 @@ size_t width_of(const Knob& knob) {
 }
 }  // namespace
 
-// The sketches' switches, then every sketch's knobs in columns of their own.
+// The row has a switch for each sketch, then the knobs of every sketch in columns of their own.
 Features knob_features(const Space& space) {
   const auto rows = [&space](const Candidate& candidate) {
     const float nan = std::numeric_limits<float>::quiet_NaN();

@@ -1,6 +1,6 @@
 // Ansor's features of an innermost statement (reference: "Ansor: Generating High-Performance Tensor
-// Programs for Deep Learning", and its feature extractor), with two of our own: whether a buffer
-// lies in registers, and the guards. Counts are sign(x) * log2(|x| + 1).
+// Programs for Deep Learning", and its feature extractor), with two of our own: if a buffer lies in
+// registers, and the guards. Counts are sign(x) * log2(|x| + 1).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -49,7 +49,7 @@ constexpr std::array<const char*, 8> kPositions = {
     "none",         "inner_spatial", "middle_spatial", "outer_spatial",
     "inner_reduce", "middle_reduce", "outer_reduce",   "mixed"};
 
-// Loops of one kind: how many, their product, the innermost one's extent, and where they lie.
+// Adds features of the loops of one kind: number, product, innermost extent, and position.
 void add_kind(const Statement& s, const std::string& name, LoopKind kind, LoopsRow& row) {
   double number = 0, product = 1, inner = 1;
   size_t position = 0;
@@ -90,7 +90,7 @@ void add_device(const Statement& s, LoopsRow& row) {
 enum class ReuseKind : uint8_t { loop, serial, none };
 struct Reuse {
   ReuseKind kind = ReuseKind::none;
-  // Between two uses; how often the data is used again
+  // Iterations and bytes between two uses; `times` is how often the data are used again.
   double iterations = 0, bytes = 0, times = 0;
 };
 
@@ -101,8 +101,8 @@ double touched_bytes(const Kernel& kernel, const Statement& s, size_t level) {
   return bytes;
 }
 
-// By the innermost loop that does not move the buffer; else by another statement that uses it in a
-// common loop.
+// The reuse by the innermost loop that does not move the buffer, or else by another statement that
+// uses the buffer in a common loop.
 Reuse reuse_of(const Kernel& kernel, const std::vector<Statement>& all, const Statement& s,
                const Touch& touch) {
   for (size_t i = s.loops.size(); i-- > 0;)
@@ -134,12 +134,12 @@ struct Traffic {
 Traffic traffic_of(const Kernel& kernel, const Statement& s, const Touch& touch) {
   const double element = dtype_bytes(kernel.buffer(touch.buffer).dtype), n = s.iterations();
   const double uses = static_cast<double>(touch.uses.size());
-  size_t moving = s.loops.size();  // the innermost loop that moves it
+  size_t moving = s.loops.size();  // behind the innermost loop that moves the buffer
   while (moving > 0 && !moves(touch, moving - 1)) --moving;
   double step = 0;
   if (moving > 0)
     for (const Use& use : touch.uses) step = std::max(step, stride(kernel, s, use, moving - 1));
-  const double repeats = s.iterations(moving);  // at one place
+  const double repeats = s.iterations(moving);  // iterations at one place
   const double lines_touched = moving > 0 ? n / repeats * std::min(1.0, step * element / kLineBytes)
                                           : 1;
   return {&touch,
@@ -186,8 +186,7 @@ void add_buffers(const Kernel& kernel, const std::vector<Statement>& all, const 
   }
 }
 
-// log2 of operations per byte while more and more of the loops are gone through, at ten steps of
-// log2(operations).
+// log2 of operations per byte from the innermost loop outwards, at ten steps of log2(operations).
 void add_intensity(const Kernel& kernel, const Statement& s, LoopsRow& row) {
   std::vector<double> ops, bytes;
   const double each = std::max(1.0, s.floats.total());

@@ -1,5 +1,5 @@
-// A row of numbers that is built column by column, with the columns' names where these are asked
-// for.
+// A row of numbers that is built column by column. It collects the columns' names where a caller
+// asks for them.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@ namespace tw::features {
 
 class NamedRow {
  public:
-  explicit NamedRow(std::vector<std::string>* names) : names_(names) {}  // null: not asked for
+  explicit NamedRow(std::vector<std::string>* names) : names_(names) {}  // null: no names wanted
   void raw(const std::string& name, double value) {
     values.push_back(static_cast<float>(value));
     if (names_) names_->push_back(name);

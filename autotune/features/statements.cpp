@@ -10,8 +10,8 @@ struct Span {
   double lo = 0, hi = 0;
 };
 
-// Values of variables while an expression is bounded: loops that run, loops that stand still,
-// symbols.
+// The ranges of variables for bounds of an expression: loops from `level` inwards run, outer loops
+// stand still, and symbols have a fixed value.
 class Environment {
  public:
   Environment(const std::vector<LoopAround>& loops, size_t level) : loops_(loops), level_(level) {}
@@ -85,7 +85,7 @@ Span bound(const Expr& e, const Env& env) {
       },
       [](const expr::Float& number) { return Span{number.value, number.value}; },
       [&](const expr::Var& variable) { return env.of(variable.name); },
-      [](const expr::Load&) { return Span{}; },  // a gathered index: nothing is known of it
+      [](const expr::Load&) { return Span{}; },  // nothing is known of a gathered index
       [&](const expr::Unary& unary) {
         const Span a = bound(unary.a, env);
         return unary.op == UnaryOp::neg ? Span{-a.hi, -a.lo} : a;
@@ -97,7 +97,7 @@ Span bound(const Expr& e, const Env& env) {
       [&](const expr::Cast& cast) { return bound(cast.a, env); });
 }
 
-struct Middle {  // every loop in its middle
+struct Middle {  // every loop stands at its middle
   const std::vector<LoopAround>& loops;
   Span of(std::string_view var) const {
     for (const LoopAround& l : loops)
@@ -106,7 +106,7 @@ struct Middle {  // every loop in its middle
   }
 };
 
-struct One {  // one variable is 1, loops are 0
+struct One {  // one variable is 1, all other loops are 0
   const std::vector<LoopAround>& loops;
   std::string_view one;
   Span of(std::string_view var) const {
@@ -155,7 +155,7 @@ void count_op(Statement& s, const expr::Binary& binary) {
   switch (binary.op) {
     case BinaryOp::add:
     case BinaryOp::sub:
-      // The product itself is seen later
+      // The product itself is counted later.
       if (as_binary(binary.a, BinaryOp::mul) || as_binary(binary.b, BinaryOp::mul))
         ++ops.mad, --ops.mul;
       else ++ops.add;
@@ -237,7 +237,7 @@ void collect(const Stmt& s, Statement& around, std::vector<Statement>& out) {
   if (loop) around.loops.pop_back();
 }
 
-// Of each dimension, the elements between the first and the last touched one.
+// For each dimension, the number of elements from the first to the last touched one
 std::vector<double> box(const Kernel& kernel, const Statement& s, const Touch& touch,
                         size_t level) {
   const Buffer& buffer = kernel.buffer(touch.buffer);
@@ -276,14 +276,14 @@ double elements(const Kernel& kernel, const Statement& s, const Touch& touch, si
   double product = 1, most = 0;
   for (const double extent : box(kernel, s, touch, level)) product *= extent;
   for (const Use& use : touch.uses) most += count(s, use, level);
-  return std::min(product, most);  // strided accesses leave elements of the box out
+  return std::min(product, most);  // strided accesses skip elements of the box
 }
 
 double lines(const Kernel& kernel, const Statement& s, const Touch& touch, size_t level,
              double line_bytes) {
   const std::vector<double> extents = box(kernel, s, touch, level);
   const Buffer& buffer = kernel.buffer(touch.buffer);
-  double run = dtype_bytes(buffer.dtype), runs = 1;  // bytes that lie together, and how often
+  double run = dtype_bytes(buffer.dtype), runs = 1;  // contiguous bytes, and number of such runs
   bool together = true;
   for (size_t d = extents.size(); d-- > 0;) {
     (together ? run : runs) *= extents[d];

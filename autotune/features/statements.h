@@ -1,6 +1,7 @@
-// What the feature extractors read off a scheduled kernel: its innermost statements, the loops
-// around them, and what those touch. Plain numbers, as exact as boxes are: thousands of candidates
-// are looked at. Symbols count as kSymbolValue, other loops as in their middle.
+// The facts that feature extractors need of a scheduled kernel: its innermost statements, the loops
+// around them, and the elements that they touch. The numbers are plain and as exact as boxes are,
+// because thousands of candidates are examined. Symbols count as kSymbolValue. An extent that
+// depends on outer loops is taken at their middle.
 #pragma once
 #include <string_view>
 #include <vector>
@@ -16,10 +17,10 @@ struct LoopAround {
   double extent = 1;
 };
 
-// One place where a statement reads or writes a buffer.
+// A place where a statement reads or writes a buffer
 struct Use {
   std::vector<Expr> indices;
-  std::vector<bool> moved;  // by loop: whether the indices depend on it
+  std::vector<bool> moved;  // by loop: the indices depend on it
 };
 // All of a statement's uses of one buffer.
 struct Touch {
@@ -28,7 +29,7 @@ struct Touch {
   std::vector<Use> uses;
 };
 
-// By kind; a product that is added at once is one `mad`.
+// Operations by kind. A product that is added at once is one `mad`.
 struct OpCounts {
   double mad = 0, add = 0, mul = 0, div = 0, compare = 0, math = 0, other = 0;
   double total() const { return 2 * mad + add + mul + div + compare + math + other; }
@@ -38,30 +39,30 @@ struct Statement {
   const stmt::Store* store = nullptr;
   std::vector<LoopAround> loops;  // outermost first
   std::vector<Touch> touches;     // the written buffer first, then in order of reading
-  OpCounts floats, ints;          // of one run; ints: indices too
+  OpCounts floats, ints;          // operations of one iteration; ints include those of indices
   double bools = 0, selects = 0;
-  int guards = 0;  // ifs around it, and its own condition
+  int guards = 0;  // ifs around the statement, and its own condition
 
-  double iterations(size_t from = 0) const;  // of the loops from that one inwards
+  double iterations(size_t from = 0) const;  // iterations of the loops from `from` inwards
 };
 
 std::vector<Statement> statements_of(const Kernel& kernel);
-// The first one with most to do; null: there is none.
+// The first statement with the most work; null: there is none
 const Statement* main_statement(const std::vector<Statement>& statements);
 
-// Of the loops from `level` inwards, those outside standing still:
-// Distinct ones, at most
+// The functions below count over the loops from `level` inwards; outer loops stand still.
+// Distinct elements, at most
 double elements(const Kernel& kernel, const Statement& s, const Touch& touch, size_t level);
 double lines(const Kernel& kernel, const Statement& s, const Touch& touch, size_t level,
              double line_bytes);
 // Iterations of the loops that move the indices
 double count(const Statement& s, const Use& use, size_t level);
-double reuse(const Statement& s, const Use& use, size_t level);  // ... and of the others
+double reuse(const Statement& s, const Use& use, size_t level);  // iterations of the other loops
 bool moves(const Touch& touch, size_t loop);                     // the loop moves some use
-// Elements from one iteration to the next; absolute
+// Distance in elements from one iteration of the loop to the next, absolute
 double stride(const Kernel& kernel, const Statement& s, const Use& use, size_t loop);
-// Of the floor_mod around the variable; 0: none
+// The divisor of a floor_mod around the variable; 0: none
 double modulus(const Use& use, std::string_view var);
-double bytes_of(const Kernel& kernel, BufferId buffer);  // of the whole buffer
+double bytes_of(const Kernel& kernel, BufferId buffer);
 
 }  // namespace tw::features

@@ -1,4 +1,4 @@
-// TLP's features of a schedule: no kernel is needed, so they cost next to nothing.
+// TLP's features of a schedule. They need no kernel, so they cost next to nothing.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -9,7 +9,7 @@
 namespace tw {
 namespace {
 
-// The primitives that schedules of processors consist of; all others are one more kind.
+// The primitives in schedules of processors. All others count as one more kind.
 constexpr std::array kPrimitives = {
     step::Vectorize::kKeyword,     step::Unroll::kKeyword,
     step::Split::kKeyword,         step::Reorder::kKeyword,
@@ -23,7 +23,7 @@ constexpr std::array kPrimitives = {
 };
 constexpr std::array<std::string_view, 3> kScopes = {"register", "stack", "thread"};
 
-// Names become numbers by their first appearance.
+// Numbers names by their first appearance. Scopes have fixed numbers.
 class Names {
  public:
   float number(const std::string& name) {

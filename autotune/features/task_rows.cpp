@@ -1,4 +1,4 @@
-// What predictors know besides the schedule: the task, and the machine.
+// Features that predictors read beside the schedule: the task, and the machine.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,7 +12,7 @@
 namespace tw {
 namespace {
 using namespace features;
-constexpr size_t kSpatial = 6, kReduce = 4, kOperands = 4;  // of the main statement
+constexpr size_t kSpatial = 6, kReduce = 4, kOperands = 4;  // columns of the main statement
 constexpr CurveShape kOneShotCurves{3, 30};
 constexpr size_t kOneShotKnobs = 20, kOneShotTask = 8;
 
@@ -53,7 +53,7 @@ void add_buffers(const Kernel& kernel, TaskRow& row) {
   row.raw("bytes.temp", log_of(bytes[BufferRole::temp]));
 }
 
-// The statement with most to do: its loops from outside in, and what it touches.
+// Adds the main statement: its loops from the innermost outwards, and the elements that it touches.
 void add_main(const Kernel& kernel, const std::vector<Statement>& all, TaskRow& row) {
   const Statement* main = main_statement(all);
   std::vector<double> spatial, reduce, touched;
@@ -67,7 +67,7 @@ void add_main(const Kernel& kernel, const std::vector<Statement>& all, TaskRow& 
   }
   row.raw("main.spatial", static_cast<double>(spatial.size()));
   row.raw("main.reduce", static_cast<double>(reduce.size()));
-  std::ranges::reverse(spatial);  // the innermost first: it is always there
+  std::ranges::reverse(spatial);  // innermost first, as there always is one
   std::ranges::reverse(reduce);
   row.add("main.spatial", spatial, kSpatial);
   row.add("main.reduce", reduce, kReduce);
@@ -84,13 +84,13 @@ FeatureRow make_task_row(const Kernel& lowered, std::vector<std::string>* names)
   return std::move(row.values);
 }
 
-// Numbers at the right end of a part of the row, as many as there is room for.
+// Puts numbers at the right end of a part of the row, as many as fit.
 void place_right(FeatureRow& row, size_t begin, size_t length, std::vector<float> part) {
   part.resize(std::min(part.size(), length));
   std::ranges::copy(part, row.begin() + static_cast<ptrdiff_t>(begin + length - part.size()));
 }
 
-// Extents of the first buffer of the role: four, of more the first ones are multiplied.
+// Four extents of the first buffer with the role; leading extents beyond four are multiplied.
 std::vector<float> four_extents(const Kernel& kernel, BufferRole role) {
   const auto buffer = std::ranges::find(kernel.buffers, role, &Buffer::role);
   std::vector<float> extents;
@@ -118,7 +118,7 @@ std::vector<std::string> task_feature_names() {
 FeatureRow one_shot_row(const Kernel& lowered, const Schedule& schedule, const Kernel& scheduled) {
   FeatureRow curves = curve_row(scheduled, kOneShotCurves);
   std::erase_if(curves,
-                [](float value) { return std::isnan(value); });  // buffers that are not there
+                [](float value) { return std::isnan(value); });  // drops buffers that do not exist
   std::vector<float> knobs;
   for (const Step& step : schedule.steps)
     for (const StepArgument& argument : arguments(step))

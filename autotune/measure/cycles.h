@@ -1,5 +1,6 @@
-// What takes no machine to measure: devices whose code generator knows how long its code takes, and
-// estimates of processors. Predicted cycles are the time, the same everywhere and in every run.
+// Measurers that need no machine: for devices whose code generator knows the time of its code, and
+// for estimates of processors. Predicted cycles serve as the time, the same everywhere and in every
+// run.
 #pragma once
 #include <memory>
 
@@ -10,14 +11,15 @@ namespace tw {
 
 class CycleMeasurer : public KernelMeasurer {
  public:
-  // constants: by parameter of the kernels (source empty: not constant), since a device's code may
-  // depend on them; they are laid out here, once for all kernels. `device`: the back end's target;
-  // results carry its name and hash as their machine. Errors: a constant that cannot be laid out.
+  // `constants` has one for each parameter of the kernels (source empty: not constant), since a
+  // device's code may depend on them. They are laid out here, once for all kernels. `device` is the
+  // back end's target; results carry its name and hash as their machine. Errors: a constant that
+  // cannot be laid out.
   static Expected<std::unique_ptr<CycleMeasurer>> create(
       std::shared_ptr<const DeviceBackend> backend, const Target& device,
       const std::vector<Constant>& constants, int jobs = 1);
-  // One sample a kernel: cycles at 100 MHz. Kernels that the device cannot take are compile errors.
-  // The outputs are not looked at: the device's own tests answer for them.
+  // Returns one sample for each kernel: cycles at 100 MHz. Kernels that the device cannot run are
+  // compile errors. Outputs are not compared: the device's own tests cover them.
   using KernelMeasurer::measure;
   std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const Kernel>> kernels,
                                      const Reference& reference, const StopAsked& stop) override;
@@ -38,13 +40,13 @@ class CycleMeasurer : public KernelMeasurer {
   int jobs_;
 };
 
-// Processors that are not at hand, by LLVM's models of them.
+// Estimates processors that are not at hand, by LLVM's models of them.
 class EstimateMeasurer : public KernelMeasurer {
  public:
-  // clock: cycles a second
+  // `clock` is in cycles a second.
   EstimateMeasurer(std::shared_ptr<const Backend> backend, std::string model, double clock,
                    int jobs = 1);
-  // One sample a kernel. Kernels that cannot be estimated are compile errors.
+  // Returns one sample for each kernel. Kernels that cannot be estimated are compile errors.
   using KernelMeasurer::measure;
   std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const Kernel>> kernels,
                                      const Reference& reference, const StopAsked& stop) override;

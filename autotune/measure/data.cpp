@@ -14,7 +14,7 @@
 namespace tw {
 namespace {
 
-// Sixty-four well mixed bits of a counter (the finalizer of splitmix64).
+// Sixty-four well-mixed bits from a counter (the finalizer of splitmix64).
 uint64_t mixed(uint64_t x) {
   x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
@@ -109,7 +109,7 @@ std::string int_difference(std::span<const std::byte> got, std::span<const std::
   for (size_t i = 0; i < want.size() / sizeof(T); ++i) {
     const T a = element<T>(got, i), b = element<T>(want, i);
     if (a == b) continue;
-    // i64 beyond a double's precision
+    // At least 0.5, as a double cannot hold every i64.
     const double off = std::max(std::abs(value_of(a) - value_of(b)), 0.5);
     if (off > worst.off) worst = {off, value_of(a), value_of(b), i};
   }

@@ -1,5 +1,4 @@
-// The contents of a candidate's inputs, and what its outputs are compared by. Equal on every
-// machine.
+// Makes the contents of a candidate's inputs and compares its outputs, equally on every machine.
 #pragma once
 #include <span>
 #include <string>
@@ -8,15 +7,15 @@
 
 namespace tw {
 
-// Contents of parameter `index`. Floats: uniform in [-1, 1). 8-bit integers: their whole range.
-// Wider ones: -1000 .. 1000, unsigned 0 .. 1000.
+// Fills parameter `index`. Floats are uniform in [-1, 1). 8-bit integers use their whole range.
+// Wider integers lie in -1000 .. 1000, unsigned ones in 0 .. 1000.
 void fill_parameter(std::span<std::byte> bytes, DType dtype, uint64_t seed, size_t index);
 
-uint64_t output_bytes(std::span<const BufferSpec> buffers);  // of all outputs together
+uint64_t output_bytes(std::span<const BufferSpec> buffers);  // bytes of all outputs together
 
-// Empty, or the worst element: floats may be off by `tolerance` of the expected range (the smallest
-// interval that holds 0 and all finite expected values), NaN and infinities must be the same;
-// integers must be equal.
+// Empty, or a text about the worst element. Floats may be off by `tolerance` times the expected
+// range (the smallest interval with 0 and all finite expected values); NaN and infinities must be
+// equal. Integers must be equal.
 std::string output_difference(std::span<const std::byte> got, std::span<const std::byte> want,
                               DType dtype, double tolerance);
 

@@ -17,7 +17,7 @@ std::string line_of(const std::string& path) {
   return line;
 }
 
-// The value of the first line "KEY : VALUE".
+// The value of the first line "KEY : VALUE" in /proc/cpuinfo
 std::string cpu_info(std::string_view key) {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {

@@ -5,7 +5,7 @@
 namespace tw {
 namespace {
 
-constexpr uint64_t kAlign = 256;  // of buffers in the device's memory
+constexpr uint64_t kAlign = 256;  // alignment of buffers in the device's memory
 
 Expected<int64_t> elements_of(const Buffer& buffer) {
   int64_t count = 1;

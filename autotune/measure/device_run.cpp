@@ -11,7 +11,7 @@ Expected<DeviceRun> DeviceRun::create(tw_query_fn query, const MeasureJob& job, 
   void* const* parameters = memory.parameters(0);
   for (size_t i = 0; i < job.buffers.size(); ++i) {
     const BufferSpec& buffer = job.buffers[i];
-    if (buffer.constant) continue;  // in the library
+    if (buffer.constant) continue;  // constants are in the library
     std::vector<tw_tensor>& tensors = buffer.input ? run.inputs_ : run.outputs_;
     const size_t at = tensors.size(),
                  count = static_cast<size_t>(buffer.input ? api.input_count : api.output_count);
@@ -40,7 +40,7 @@ double DeviceRun::run(int64_t runs) {
   for (int64_t i = 0; i < runs; ++i) {
     if (api_->profile(context_.get(), inputs_.data(), outputs_.data(), call_ns_.data()) != TW_OK)
       return -1;
-    ns += call_ns_[inputs_.size()];  // the call behind the copies of the inputs
+    ns += call_ns_[inputs_.size()];  // the kernel's call comes behind the copies of the inputs
   }
   return static_cast<double>(ns) * 1e-9;
 }

@@ -13,12 +13,12 @@
 namespace tw {
 namespace {
 
-// Parameters begin at different places of their pages, as in an arena: equal ones would make loads
-// wait for stores that look like theirs.
+// Parameters begin at different offsets in their pages, as in an arena. Equal offsets would make
+// loads wait for unrelated stores whose addresses look the same.
 constexpr uint64_t kStagger = 1088, kPage = 4096, kLine = 64;
 uint64_t stagger(size_t index) { return index * kStagger % kPage; }
 uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
-// Of memory that there is: Mapping::create has seen that it can be addressed.
+// Safe for memory that exists: Mapping::create has checked that it can be addressed.
 size_t in_memory(uint64_t bytes) { return static_cast<size_t>(bytes); }
 bool is_output(const BufferSpec& b) { return !b.input && !b.constant; }
 

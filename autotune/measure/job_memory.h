@@ -1,6 +1,6 @@
-// The parameters of a job in memory: activations that stay where they are, constants in so many
-// copies that each is cold when its turn comes. Inputs and constants are read-only; behind every
-// region lies a page that nobody may touch.
+// The parameters of a job in memory. Activations stay where they are. Constants have as many copies
+// as it takes for each to be cold when its turn comes. Inputs and constants are read-only, and an
+// inaccessible page follows every region.
 #pragma once
 #include <span>
 #include <utility>
@@ -11,7 +11,7 @@
 
 namespace tw {
 
-// Zeroed pages; in pages of the usual size only, so that every run of the tuner sees the same
+// Zeroed pages, only of the usual size, so that every run of the tuner sees the same
 class Mapping {
  public:
   Mapping() = default;
@@ -26,19 +26,19 @@ class Mapping {
  private:
   Mapping(std::byte* base, uint64_t size) : base_(base), size_(size) {}
   std::byte* base_ = nullptr;
-  uint64_t size_ = 0;  // with the page behind
+  uint64_t size_ = 0;  // bytes, with the inaccessible page behind
 };
 
 class JobMemory {
  public:
-  // Filled after the seed. Errors: more than kMostBytes, no memory.
+  // Creates and fills the memory from the job's seed. Errors: more than kMostBytes, no memory.
   static Expected<JobMemory> create(const MeasureJob& job, uint64_t cold_bytes);
-  bool serves(const MeasureJob& job) const;  // the same parameters with the same contents
+  bool serves(const MeasureJob& job) const;  // true for the same parameters with the same contents
 
-  // Marks the outputs and the workspace as never written (all bits set) and makes room for the
+  // Sets all bits of the outputs and the workspace, to mark them as not written. Makes room for the
   // workspace.
   Error prepare(uint64_t workspace_bytes);
-  // Of the run of that number; valid until the next call
+  // The pointers for run number `run`; valid until the next call
   void* const* parameters(uint64_t run);
   void* workspace() const { return workspace_.data(); }
   std::span<const std::byte> output(size_t buffer) const;
@@ -54,9 +54,9 @@ class JobMemory {
   uint64_t seed_ = 0;
   uint64_t weights_between_ = 0;
   std::vector<Mapping> mappings_;  // by buffer; constants have none of their own
-  std::vector<void*> pointers_;    // by buffer
+  std::vector<void*> pointers_;    // one for each buffer
   Mapping constants_, workspace_;
-  std::vector<uint64_t> offsets_;  // of constants in a copy, by buffer
+  std::vector<uint64_t> offsets_;  // offset of each constant in a copy, by buffer
   uint64_t copy_bytes_ = 0, copies_ = 1, workspace_bytes_ = 0;
 };
 

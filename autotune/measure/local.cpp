@@ -11,9 +11,9 @@
 namespace tw {
 namespace {
 
-// Beyond the time-out, which the worker keeps by itself where it can
+// Seconds beyond the time-out, which the worker enforces itself where it can
 constexpr double kGrace = 0.25;
-constexpr double kPrepareSeconds = 120;  // of processor time: starting, making inputs, loading
+constexpr double kPrepareSeconds = 120;  // processor seconds to start, make inputs and load
 
 }  // namespace
 
@@ -21,7 +21,7 @@ struct LocalTransport::State {
   LocalOptions options;
   std::unique_ptr<ChildProcess> process;
   std::string device, cores;
-  int started = 0, jobs = 0;  // jobs: of this process
+  int started = 0, jobs = 0;  // jobs counts those of this process
 
   Error renew();
   Expected<MeasureResult> ask(const std::string& job, double timeout, int threads);
@@ -44,12 +44,13 @@ Error LocalTransport::State::renew() {
   return Error::success();
 }
 
-// What the process answers, or what became of it: then it is gone. Error: what came is no result.
+// The process's answer, or the way in which it failed; then the process is gone. Error: the answer
+// is no result.
 Expected<MeasureResult> LocalTransport::State::ask(const std::string& job, double timeout,
                                                    int threads) {
   ++jobs;
   bool late = false;
-  process->send(FrameKind::job, job);  // if it cannot be sent, nothing comes back either
+  process->send(FrameKind::job, job);  // if this fails, no answer comes either
   std::optional<Frame> frame = process->next_frame(kPrepareSeconds, late);
   if (frame && frame->kind == FrameKind::started)
     frame = process->next_frame((timeout + kGrace) * threads, late);
@@ -109,9 +110,10 @@ MeasureResult LocalTransport::run(const MeasureJob& job) {
       state_->process.reset();
     }
     const Status status = result ? result->status : Status::crashed;
-    // The candidate may have written where it should not
+    // The candidate may have written to memory outside of its outputs.
     if (status == Status::wrong_result) state_->process.reset();
-    // A process that crashes may have been damaged by a candidate before: once more in a fresh one.
+    // An earlier candidate may have damaged a process that crashes, so the job runs again in a
+    // fresh one.
     if (status == Status::crashed && state_->jobs > 1) continue;
     return result ? std::move(*result) : failed;
   }

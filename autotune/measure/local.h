@@ -1,6 +1,6 @@
-// Measures on this machine, in a process of its own that candidates may crash, hang or damage: it
-// is ended and another one takes its place. It is started anew from the program's file and not
-// forked, so that it has nothing of this process's threads, locks and memory.
+// Measures on this machine, in a separate process that candidates may crash, hang or damage;
+// another process then replaces it. The process is started from the program's file and not forked,
+// so it shares no threads, locks and memory with this one.
 #pragma once
 #include <memory>
 #include <string>
@@ -11,10 +11,10 @@
 namespace tw {
 
 struct LocalOptions {
-  // Started as PROGRAM measure-worker CORE,... (autotune/measure/worker.h)
+  // Runs as PROGRAM measure-worker CORE,... (autotune/measure/worker.h)
   std::string program = "/proc/self/exe";
-  // That candidates may run on, each on a core of its own: the last ones that this process may use;
-  // 0: one that is not pinned
+  // Threads that candidates may use, each on a core of its own: the last cores that this process
+  // may use; 0: one thread, not pinned
   int threads = 1;
 };
 
@@ -23,7 +23,7 @@ class LocalTransport : public Transport {
   // Errors: the program cannot be started or does not answer.
   static Expected<std::unique_ptr<LocalTransport>> create(const LocalOptions& options = {});
   ~LocalTransport() override;
-  // Not from several threads at once.
+  // One thread at a time may call it.
   std::vector<MeasureResult> run(std::span<const MeasureJob> jobs) override;
   std::string device() const override;
   int workers_started() const;

@@ -25,7 +25,7 @@ class Writer {
   }
   void put_flag(bool value) { put<uint8_t>(value ? 1 : 0); }
   template <class T>
-  void put_list(const T& list) {  // of bytes or numbers
+  void put_list(const T& list) {  // takes lists of bytes or numbers
     put<uint64_t>(list.size());
     bytes_.append(reinterpret_cast<const char*>(list.data()), list.size() * sizeof(*list.data()));
   }
@@ -35,7 +35,8 @@ class Writer {
   std::string bytes_;
 };
 
-// Reads in order; after the first mistake everything is zero and `finish` says what it was.
+// Reads fields in order. After the first mistake all values are zero, and `finish` reports the
+// mistake.
 class Reader {
  public:
   Reader(std::string_view bytes, std::string_view magic) : rest_(bytes) {
@@ -72,7 +73,7 @@ class Reader {
     rest_.remove_prefix(count * sizeof(Item));
     return list;
   }
-  // A list whose items take at least `least` bytes each.
+  // Reads the length of a list whose items take at least `least` bytes each.
   uint64_t get_count(size_t least) {
     const uint64_t count = get<uint64_t>();
     if (count <= rest_.size() / least) return count;

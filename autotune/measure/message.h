@@ -1,5 +1,5 @@
-// Jobs and results as bytes, little-endian and versioned: what a measuring process or a farm of
-// boards is sent and answers.
+// Jobs and results as bytes, little-endian and versioned, to send to a measuring process or a farm
+// of boards and back
 #pragma once
 #include <string>
 #include <string_view>
@@ -11,12 +11,12 @@ namespace tw {
 
 std::string to_bytes(const MeasureJob& job);
 std::string to_bytes(const MeasureResult& result);
-// The bytes may be anything. Errors: another version, a piece missing or left over, a number out of
-// its range.
+// The bytes may be anything. Errors: another version, a missing or excess piece, a number out of
+// range.
 Expected<MeasureJob> job_from_bytes(std::string_view bytes);
 Expected<MeasureResult> result_from_bytes(std::string_view bytes);
 
-// An error's text for a result: ends of lines, and what indents the next one, are one space.
+// The error's text on one line: each line break and the indentation behind it become a space.
 std::string one_line(std::string_view text);
 
 }  // namespace tw

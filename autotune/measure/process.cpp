@@ -19,7 +19,7 @@ extern char** environ;
 namespace tw {
 namespace {
 
-// a child that sleeps has so many times the processor time, and so many seconds
+// A child that sleeps gets this many times its processor time, and this many seconds more.
 constexpr double kWaiting = 20, kWaitingMore = 10;
 constexpr int kSliceMs = 100;
 
@@ -89,8 +89,8 @@ double ChildProcess::processor_seconds() const {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// A machine that is busy or asleep gives the child no time, so time counts when the child works,
-// and waiting in slices that cannot grow.
+// A busy or sleeping machine gives the child no time. So the limit counts the child's processor
+// time, and waiting counts in slices of bounded length.
 std::optional<Frame> ChildProcess::next_frame(double seconds, bool& late) {
   const double start = processor_seconds();
   double waited = 0;

@@ -1,5 +1,5 @@
-// A program started as a child, to talk to in frames over a socket that is its standard input. It
-// may crash, hang or talk nonsense.
+// A program started as a child, with a socket as its standard input for frames in both directions.
+// The child may crash, hang or send garbage.
 #pragma once
 #include <sys/types.h>
 
@@ -15,25 +15,25 @@ namespace tw {
 
 class ChildProcess {
  public:
-  // Without this process's files and signal mask, and in a process group of its own: Ctrl-C is for
-  // the parent, which then decides.
+  // The child has none of this process's files, nor its signal mask, and a process group of its
+  // own: Ctrl-C reaches only the parent, which then decides.
   static Expected<std::unique_ptr<ChildProcess>> start(const std::string& program,
                                                        const std::vector<std::string>& arguments);
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
-  ~ChildProcess();  // ends it
+  ~ChildProcess();  // ends the child
 
   bool send(FrameKind kind, std::string_view payload) { return send_frame(socket_, kind, payload); }
-  // Waits for the next frame while the child takes so many seconds of processor time; one that
-  // sleeps instead has a multiple of that. None: it has closed the socket, or `late`.
+  // Waits for the next frame until the child has used this much processor time; a child that sleeps
+  // has a multiple of that. Empty: it has closed the socket, or `late`.
   std::optional<Frame> next_frame(double processor_seconds, bool& late);
 
   struct End {
-    int signal = 0;    // 0: it ended by itself
+    int signal = 0;    // 0: it exited
     std::string text;  // "SIGSEGV (a bad address)"
   };
-  // Says how it ended. A child that has closed the socket is given a moment to do so by itself; any
-  // other is killed.
+  // Ends the child and says how it ended. A child that has closed the socket gets a moment to exit
+  // by itself; any other is killed.
   End end(bool closed);
 
  private:

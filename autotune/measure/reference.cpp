@@ -52,7 +52,7 @@ Expected<std::vector<BufferSpec>> buffers_of(const Kernel& kernel, const Values&
 
 double tolerance_of(const Kernel& kernel) {
   constexpr double kSums = 1e-4;
-  double step = 0;  // between neighbours, of their size
+  double step = 0;  // relative distance of neighbouring floats
   visit(kernel.body, [&](const Stmt& s) {
     const auto* store = as<stmt::Store>(s);
     if (!store) return;

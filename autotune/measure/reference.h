@@ -1,5 +1,5 @@
-// What all candidates of one lowered kernel share: values of the symbols, contents of the
-// parameters, and the outputs that they must have.
+// The common data of all candidates of one lowered kernel: values of the symbols, contents of the
+// parameters, and the expected outputs.
 #pragma once
 #include <functional>
 #include <string>
@@ -11,41 +11,42 @@
 
 namespace tw {
 
-// Makes libraries of scheduled kernels; whoever knows code generation and the linker hands it in.
+// Makes libraries from scheduled kernels. The owner of code generation and the linker provides it.
 struct CandidateBuilder {
-  // Object code that defines `symbol`. From several threads at once. The same code has the same
-  // bytes.
+  // Object code that defines `symbol`; called from several threads at once. The same code has the
+  // same bytes.
   std::function<Expected<std::string>(const Kernel& kernel)> compile;
-  // A shared library of it. Never while anything is compiled: the linker resets options that code
-  // generation reads.
+  // A shared library from the object. Never called while anything is compiled: the linker resets
+  // options that code generation reads.
   std::function<Expected<std::string>(const std::string& object)> link;
   std::string symbol;
-  // Libraries are whole ones, with a query function (MeasureJob::artifact)
+  // The libraries are artifacts with a query function (MeasureJob::artifact)
   bool artifact = false;
 };
 
 struct Reference {
-  std::vector<int64_t> symbols;  // in the kernel's order
+  std::vector<int64_t> symbols;  // values in the kernel's order
   uint64_t seed = 0;
   std::vector<std::byte> outputs;  // empty: candidates are not checked
-  int threads = 1;                 // that candidates run on
-  uint64_t weights_between = 0;    // MeasureJob's
+  int threads = 1;                 // threads of candidates
+  uint64_t weights_between = 0;    // see MeasureJob
 };
 
-// By how much outputs of two schedules may differ, of their range: sums in another order, rounded
-// once more to the coarsest float that the kernel rounds to.
+// The allowed difference between outputs of two schedules, relative to their range: sums in another
+// order, and one more rounding to the coarsest float type that the kernel rounds to.
 double tolerance_of(const Kernel& kernel);
 
-// The parameters are the same for every schedule of a lowered kernel, the workspace is not. Errors:
-// fewer values than symbols, a negative size. Library and symbol are left to the caller.
+// A job without library and symbol, which the caller sets. The parameters are the same for every
+// schedule of a lowered kernel, but the workspace is not. Errors: another number of values than of
+// symbols, a negative size.
 Expected<MeasureJob> job_of(const Kernel& scheduled, const Reference& reference);
 
-// Outputs by a schedule that is known to be good (the default one), compiled and run where
+// Takes outputs from a schedule that is known to be good (the default one), compiled and run where
 // candidates will run. Errors: it does not build or run.
 Expected<Reference> reference_outputs(const Kernel& scheduled, Reference inputs,
                                       const CandidateBuilder& builder, Transport& transport);
-// The same by the interpreter, which is independent of code generation and slow: for kernels below
-// a few million operations.
+// Takes outputs from the interpreter. It is independent of code generation and slow, so it suits
+// kernels below a few million operations.
 Expected<Reference> reference_outputs(const Kernel& kernel, Reference inputs);
 
 }  // namespace tw

@@ -7,16 +7,18 @@
 namespace tw {
 namespace {
 
-// a sample of short runs: well below the scheduler's slices, far above the clock's resolution
+// Length of a sample of short runs: well below the scheduler's slices, far above the clock's
+// resolution.
 constexpr double kSampleSeconds = 1e-3;
-constexpr double kBlockSeconds = 1e-2;  // at most, unless one sample takes longer
+constexpr double kBlockSeconds = 1e-2;  // longest block, unless one sample takes longer
 constexpr int kBlockSamples = 5;
-constexpr int kRetries = 3;  // of one block
+constexpr int kRetries = 3;  // retries of one block
 constexpr int kAllRetries = 12;
-// Sentinel against its fastest in this job: clocks differ between kernels and jobs
+// The sentinel is compared with its fastest time in this job, as clocks differ between kernels and
+// jobs.
 constexpr double kSlowerNow = 1.1;
-constexpr double kSlowerEver = 1.3;  // and against an undisturbed machine
-// One involuntary switch in so long is the machine's housekeeping
+constexpr double kSlowerEver = 1.3;  // compared with an undisturbed machine
+// Seconds per involuntary switch that count as the machine's housekeeping
 constexpr double kSwitchSeconds = 0.02;
 
 class Sampler {
@@ -42,7 +44,7 @@ class Sampler {
   }
   bool fits(double seconds) const { return spent_ + seconds <= limits_.timeout; }
 
-  // How many runs make a sample. False: the first run has used up the time.
+  // Finds the number of runs in a sample. False: the first run has used up the time.
   bool calibrate(double first) {
     if (!fits(first)) return false;
     int64_t runs = 1;
@@ -79,7 +81,7 @@ class Sampler {
       const bool bad = disturbed(before_, after, seconds);
       before_ = after;
       const double usual = sample_seconds_ * count;
-      // Time in which others ran is not the candidate's
+      // Time in which others ran does not count against the candidate.
       if (bad) spent_ -= std::max(0.0, seconds - 2 * usual);
       if (bad && attempt < kRetries && retries_ < kAllRetries && fits(usual)) {
         ++retries_;
@@ -93,8 +95,8 @@ class Sampler {
     }
   }
 
-  // Its fastest run is slower than the best candidate by more than so many blocks leave in doubt: 2
-  // times, 1.25, 1.11, 1.06 and so on.
+  // True when the fastest run is slower than the best candidate by more than the doubt that the
+  // number of blocks leaves: a factor of 2, 1.25, 1.11, 1.06 and so on.
   bool clearly_slower() const {
     return limits_.best > 0 && blocks_ > 0 &&
            fastest_ > limits_.best * (1 + 1.0 / (blocks_ * blocks_));
@@ -116,8 +118,8 @@ class Sampler {
   Probe before_;
   double spent_ = 0, sampled_ = 0, sample_seconds_ = 0, least_sentinel_ = 0;
   int64_t runs_ = 1;
-  double fastest_ = std::numeric_limits<double>::infinity();  // of the undisturbed blocks
-  int blocks_ = 0, retries_ = 0;                              // blocks_: undisturbed
+  double fastest_ = std::numeric_limits<double>::infinity();  // in undisturbed blocks
+  int blocks_ = 0, retries_ = 0;                              // blocks_ counts undisturbed ones
 };
 
 }  // namespace

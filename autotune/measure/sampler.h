@@ -1,5 +1,5 @@
-// Decides how often a candidate runs: adaptive repeats, blocks taken again when something disturbed
-// them, early ends. Knows no clock of its own, so that it can be tested with invented times.
+// Decides how often a candidate runs: it adapts the repeats, takes disturbed blocks again, and ends
+// early. It has no clock of its own, so that tests can invent times.
 #pragma once
 #include <llvm/ADT/STLFunctionalExtras.h>
 
@@ -11,16 +11,16 @@
 
 namespace tw {
 
-// What stands before and after a block of samples: the seconds of a fixed computation, and how
-// often this process was made to wait so far.
+// The state before and after a block of samples: seconds of a fixed computation, and involuntary
+// switches of this process so far.
 struct Probe {
   double sentinel = 0;
   int64_t switches = 0;
 };
 
-// `run(n)` runs the candidate n times and says how many seconds that took; `probe` looks at the
-// machine. usual_sentinel: its seconds on an undisturbed machine. `first`: seconds of a first run,
-// which is the only sample where a second does not fit the time-out.
+// `run(n)` runs the candidate n times and returns the seconds; `probe` examines the machine.
+// `usual_sentinel` is the sentinel's time on an undisturbed machine. `first` is the time of a first
+// run; it is the only sample where a second run does not fit the time-out.
 struct Samples {
   std::vector<double> seconds;
   bool contended = false;

@@ -22,10 +22,10 @@ double now() {
 }  // namespace
 
 struct Measurer::Trial {
-  std::string key;  // into known_; empty: it was not built
+  std::string key;  // key in known_; empty: not built
   std::string object;
   MeasureJob job;
-  MeasureResult failed;  // if it was not built
+  MeasureResult failed;  // result when not built
   bool left = false;     // stopped before it was built
 
   void fail(Error error) {
@@ -77,7 +77,7 @@ std::vector<Measurer::Trial> Measurer::compile_all(
   return trials;
 }
 
-// The first ones of code that has not been timed, with their libraries.
+// Links the candidates whose code has not been timed, once for each code.
 std::vector<Measurer::Trial*> Measurer::link_new(std::vector<Trial>& trials) {
   std::vector<Trial*> fresh;
   std::set<std::string> seen;
@@ -125,7 +125,7 @@ void Measurer::time_all(const std::vector<Trial*>& fresh, const StopAsked& stop)
 }
 
 void Measurer::check_best(std::vector<Trial*> fresh, const Reference& reference) {
-  // Not timed, as it was stopped
+  // Drops candidates that were not timed because the search was stopped.
   std::erase_if(fresh, [&](const Trial* trial) { return !known_.contains(trial->key); });
   std::ranges::sort(fresh, {}, [&](const Trial* trial) {
     return std::pair(seconds_of(known_[trial->key]), trial);

@@ -1,5 +1,5 @@
-// Scheduled kernels in, times out: candidates are built on all cores, then timed alone. The same
-// object code is timed once.
+// Takes scheduled kernels and gives their times. Candidates are built on all cores and then timed
+// alone. Equal object code is timed once.
 #pragma once
 #include <functional>
 #include <map>
@@ -13,18 +13,18 @@
 namespace tw {
 
 struct MeasurerOptions {
-  MeasureLimits limits = {};  // its best is set from the candidates measured
+  MeasureLimits limits = {};  // limits.best comes from the measured candidates
   int jobs = 1;               // threads that build
-  // Jobs handed to the transport at once: 1 where it has one machine, so that each knows the best
-  // so far
+  // Jobs that the transport gets at once. 1 where it has one machine, so that each job knows the
+  // best time so far
   int together = 1;
 };
 
 class KernelMeasurer {
  public:
   virtual ~KernelMeasurer() = default;
-  // A result a scheduled kernel, in order; fewer when it was stopped. Kernels of one call are
-  // schedules of the reference's lowered kernel.
+  // Returns a result for each scheduled kernel, in order; fewer when it was stopped. All kernels of
+  // one call are schedules of the reference's lowered kernel.
   virtual std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const Kernel>> kernels,
                                              const Reference& reference, const StopAsked& stop) = 0;
   std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const Kernel>> kernels,
@@ -33,18 +33,18 @@ class KernelMeasurer {
   }
 };
 
-// On the processor, for one task. Times are medians.
+// Measures on the processor, for one task. Times are medians.
 class Measurer : public KernelMeasurer {
  public:
   Measurer(Transport& transport, CandidateBuilder builder, MeasurerOptions options);
 
-  // A candidate whose median would be the best of the task so far has had its outputs compared with
-  // the reference's; others have not.
+  // Outputs are compared with the reference's only when a candidate's median would be the best of
+  // the task so far.
   using KernelMeasurer::measure;
   std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const Kernel>> kernels,
                                      const Reference& reference, const StopAsked& stop) override;
 
-  double best_seconds() const { return best_; }  // infinity: none yet
+  double best_seconds() const { return best_; }  // infinity: no time yet
   struct Counts {
     int64_t candidates = 0, timed = 0, same_code = 0, checked = 0;
   };
@@ -63,7 +63,7 @@ class Measurer : public KernelMeasurer {
   Transport& transport_;
   CandidateBuilder builder_;
   MeasurerOptions options_;
-  std::map<std::string, MeasureResult> known_;  // by the hash of code and symbols
+  std::map<std::string, MeasureResult> known_;  // results by the hash of code and symbols
   double best_;
   Counts counts_;
   double build_seconds_ = 0, measure_seconds_ = 0;

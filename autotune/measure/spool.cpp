@@ -18,15 +18,15 @@ namespace tw {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr auto kLook = std::chrono::milliseconds(10);  // between two looks at the folder
-constexpr double kPrepareSeconds = 120;                // of loading a job and making its inputs
-constexpr uint64_t kMostBytes = uint64_t{1} << 32;     // of a file; more is no job
+constexpr auto kLook = std::chrono::milliseconds(10);  // pause between two looks at the folder
+constexpr double kPrepareSeconds = 120;                // to load a job and make its inputs
+constexpr uint64_t kMostBytes = uint64_t{1} << 32;     // largest file; a larger one is no job
 
 double clock_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// A file, not a pipe, which would be waited for, or a device, which need not end.
+// Reads a regular file only: a read from a pipe would wait, and a device need not end.
 std::optional<std::string> read_whole(const fs::path& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) return std::nullopt;
@@ -60,7 +60,7 @@ bool write_whole(const fs::path& path, const std::string& bytes) {
   const fs::path part = path.parent_path() / ("." + path.filename().string());
   std::error_code code;
   fs::remove(part, code);
-  // A file that is new: a link that others put there would lead elsewhere.
+  // Only a new file is written: a link that others put there would lead elsewhere.
   const int file = ::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file < 0) return false;
   const bool written = write_all(file, bytes);
@@ -72,14 +72,13 @@ bool write_whole(const fs::path& path, const std::string& bytes) {
   return !code;
 }
 
-// Of a process on a machine.
 std::string own_name() {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
   return std::string(host) + "-" + std::to_string(::getpid());
 }
 
-// Names of the folder's files of one kind, the oldest number first.
+// Paths of the folder's files with that extension, in order of their names
 std::vector<fs::path> files_of(const fs::path& folder, const std::string& extension) {
   std::vector<fs::path> out;
   std::error_code code;
@@ -97,7 +96,7 @@ MeasureResult failed(Status status, const std::string& error) {
   return result;
 }
 
-// Whether a worker has said something since: one that has gone says nothing.
+// True when the worker has written something since `before`: a worker that is gone writes nothing.
 bool is_new(const std::pair<const std::string, std::string>& beat,
             const std::map<std::string, std::string>& before) {
   const auto known = before.find(beat.first);
@@ -105,7 +104,7 @@ bool is_new(const std::pair<const std::string, std::string>& beat,
          (known == before.end() || known->second != beat.second);
 }
 
-// So that the names of one asker sort in its order.
+// Pads the number, so that the names of one asker sort in its order.
 std::string number_text(int number) {
   std::string text = std::to_string(number);
   return std::string(8 - std::min<size_t>(8, text.size()), '0') + text;
@@ -197,7 +196,7 @@ MeasureResult SpoolTransport::answer(const std::string& name, const MeasureJob& 
 
 namespace {
 
-// Writes the worker's file once a second, with a number that grows.
+// Writes the worker's file twice a second, with a number that grows.
 class Heartbeat {
  public:
   Heartbeat(fs::path file, std::string text) : file_(std::move(file)), text_(std::move(text)) {
@@ -217,7 +216,7 @@ class Heartbeat {
     std::error_code code;
     fs::remove(file_, code);
   }
-  bool alive() const { return alive_; }  // the folder takes its file
+  bool alive() const { return alive_; }  // the folder accepts its file
 
  private:
   static constexpr int kLooksOfBeat = 50;
@@ -229,7 +228,7 @@ class Heartbeat {
   std::thread thread_;
 };
 
-// Jobs bring code, which runs as the worker's user: nobody else may put them there.
+// Jobs bring code that runs as the worker's user, so nobody else may put them there.
 Error check_owner(const std::string& folder) {
   struct stat about{};
   if (::stat(folder.c_str(), &about) != 0)
@@ -265,7 +264,7 @@ Expected<int64_t> serve_spool(Transport& transport, const ServeOptions& options)
       fs::path taken = job, result = job;
       taken.replace_extension(".taken"), result.replace_extension(".result");
       fs::rename(job, taken, code);
-      if (code) continue;  // another worker's
+      if (code) continue;  // another worker took it
       const std::optional<std::string> bytes = read_whole(taken);
       Expected<MeasureJob> read = job_from_bytes(bytes ? *bytes : "");
       const MeasureResult out = read ? transport.run({&*read, 1}).front()

@@ -1,12 +1,12 @@
-// A folder through which measurements are asked for and answered. Both sides may be anywhere that
-// the folder is: on one machine, on a board with a network file system, or where somebody copies
-// files to and fro.
-//   worker-NAME       a worker that is there: its fingerprint, its number of threads, and a number
-//                     that grows while it lives
+// A folder for requests and answers of measurements. Both sides may be anywhere where they see the
+// folder: on one machine, on a board with a network file system, or where somebody copies files to
+// and fro.
+//   worker-NAME       a living worker: its fingerprint, its number of threads, and a number that
+//                     grows while it lives
 //   NUMBER.job        a job (autotune/measure/message.h)
-//   NUMBER.taken      the same, at work: whoever could rename it has it alone
-//   NUMBER.result     what came out
-// Files appear whole, under their name, or not at all.
+//   NUMBER.taken      the same job at work; the worker that renamed it has it alone
+//   NUMBER.result     the result of the job
+// A file appears whole under its name, or not at all.
 #pragma once
 #include <atomic>
 #include <map>
@@ -27,8 +27,8 @@ struct SpoolOptions {
 
 class SpoolTransport : public Transport {
  public:
-  // A job that no living worker answers within the patience is `lost`, and so is all that follows.
-  // Errors: no such folder, no living worker in it within the patience.
+  // A job is `lost` when no living worker answers it within the patience; all later jobs are lost
+  // too. Errors: no such folder, no living worker in it within the patience.
   static Expected<std::unique_ptr<SpoolTransport>> create(const SpoolOptions& options);
   std::vector<MeasureResult> run(std::span<const MeasureJob> jobs) override;
   std::string device() const override { return device_; }
@@ -37,20 +37,20 @@ class SpoolTransport : public Transport {
 
  private:
   explicit SpoolTransport(SpoolOptions options) : options_(std::move(options)) {}
-  // What each worker says of itself, by its file; a text that changes is of one that lives.
+  // The text of each worker's file, by the file's name. A living worker's text changes.
   using Beats = std::map<std::string, std::string>;
   Beats beats() const;
   MeasureResult answer(const std::string& name, const MeasureJob& job);
   SpoolOptions options_;
-  bool lost_ = false;  // no worker lives: nothing is asked any more
+  bool lost_ = false;  // no worker lives, so no more jobs are sent
   std::string device_;
   int threads_ = 1;
   int number_ = 0;
 };
 
-// Serves the folder's jobs by `transport`, one after the other, until `stop`, or until nothing has
-// come for so many seconds. The result: how many. Errors: a folder that cannot be used, or that
-// others may write to.
+// Serves the folder's jobs with `transport`, one after the other, until `stop`, or until no job has
+// come for `idle` seconds. The result is the number of jobs. Errors: a folder that cannot be used,
+// or that others may write to.
 struct ServeOptions {
   std::string folder;
   int threads = 1;

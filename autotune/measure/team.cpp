@@ -7,7 +7,7 @@
 namespace tw {
 namespace {
 
-constexpr int kSpins = 20000;  // outside of timed runs; then a helper sleeps
+constexpr int kSpins = 20000;  // turns outside of timed runs before a helper sleeps
 
 void pin(int core) {
   if (core < 0 || core >= CPU_SETSIZE) return;
@@ -59,7 +59,7 @@ void Team::begin() {
   awake_.store(1, std::memory_order_release);
   if (helpers_.empty()) return;
   parallel(size());
-  parallel_for(this, [](void*, int32_t) {}, nullptr, size());  // wakes who sleeps
+  parallel_for(this, [](void*, int32_t) {}, nullptr, size());  // wakes sleeping helpers
 }
 
 void Team::run_chunk(int32_t chunk) const {
@@ -82,7 +82,7 @@ void Team::parallel_for(void* self, void (*fn)(void* arg, int32_t index), void* 
   const uint32_t epoch = team.epoch_.fetch_add(1, std::memory_order_acq_rel) + 1;
   team.epoch_.notify_all();
   team.run_chunk(0);
-  // All of them: who has no chunk may still be reading what is written above
+  // Waits for all helpers: one without a chunk may still be reading the members written above.
   for (Helper& helper : team.done_)
     while (helper.done.load(std::memory_order_acquire) != epoch) relax();
   team.busy_ = false;

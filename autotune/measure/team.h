@@ -1,5 +1,5 @@
-// The threads that candidates run on: the caller and others, each pinned to a core of its own, made
-// once. Between the parallel loops of runs that follow each other they spin, as an artifact's own
+// The threads that run candidates: the caller and helpers, each pinned to a core of its own and
+// made once. They spin between the parallel loops of successive runs, as the threads of an artifact
 // do.
 #pragma once
 #include <atomic>
@@ -11,21 +11,22 @@
 
 namespace tw {
 
-// Up to so many of the cores that this process may use, the last one first.
+// Up to `count` of the cores that this process may use, the last one first
 std::vector<int> last_cores(int count);
 
 class Team {
  public:
-  // Pins the caller to the first core. cores: of this process; none: nothing is pinned, and the
-  // caller is alone.
+  // Pins the caller to the first core. `cores` are cores that this process may use; with none,
+  // nothing is pinned and the caller is alone.
   explicit Team(std::vector<int> cores);
   ~Team();
   Team(const Team&) = delete;
 
   int size() const { return 1 + static_cast<int>(helpers_.size()); }
-  // For generated code: at most `threads` of the team, one at least. Valid until the next call.
+  // The pool for generated code: at most `threads` of the team, at least one. Valid until the next
+  // call.
   const tw_parallel* parallel(int threads);
-  // Around runs that are timed: in between nobody sleeps.
+  // begin() and end() enclose timed runs, in which no helper sleeps.
   void begin();
   void end() { awake_.store(0, std::memory_order_release); }
 
@@ -40,13 +41,13 @@ class Team {
   void run_chunk(int32_t chunk) const;
 
   tw_parallel table_{};
-  alignas(64) std::atomic<uint32_t> epoch_{0};  // of the loops so far; helpers wait for the next
+  alignas(64) std::atomic<uint32_t> epoch_{0};  // number of loops so far; helpers wait for the next
   std::atomic<uint32_t> awake_{0};
-  bool stop_ = false, busy_ = false;  // the first written before the epoch moves
+  bool stop_ = false, busy_ = false;  // stop_ is written before the epoch moves
   void (*fn_)(void* arg, int32_t index) = nullptr;
   void* arg_ = nullptr;
   int32_t count_ = 0, chunks_ = 1;
-  std::vector<Helper> done_;  // by helper: the epoch that it has finished
+  std::vector<Helper> done_;  // the last epoch that each helper has finished
   std::vector<std::thread> helpers_;
 };
 

@@ -36,8 +36,8 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Four chains of multiplications: as long as nobody else uses the core, its time depends on the
-// clock alone.
+// Four chains of multiplications. While nobody else uses the core, their time depends on the clock
+// only.
 double sentinel() {
   double least = std::numeric_limits<double>::infinity();
   for (int attempt = 0; attempt < 2; ++attempt) {  // one interrupt must not look like a neighbour
@@ -49,7 +49,7 @@ double sentinel() {
       c = c * 0x5851f42d4c957f2d + 1;
       d = d * 0x5851f42d4c957f2d + 1;
     }
-    asm volatile("" : : "r"(a ^ b ^ c ^ d));  // the result is needed
+    asm volatile("" : : "r"(a ^ b ^ c ^ d));  // makes the compiler keep the result
     least = std::min(least, seconds_since(start));
   }
   return least;
@@ -62,8 +62,8 @@ Probe probe() {
   return {seconds, usage.ru_nivcsw};
 }
 
-// A library loaded from memory. The file stays open as long: the loader knows libraries by name,
-// and this one's holds the number.
+// A library loaded from memory. The file stays open as long as the library does: the loader knows
+// libraries by name, and this one's name holds the file's number.
 class Library {
  public:
   explicit Library(const std::string& bytes) {
@@ -88,7 +88,7 @@ class Library {
   void* handle_ = nullptr;
 };
 
-// The process ends when the candidate takes this much of the processor.
+// Ends the process once the candidate has used this much processor time.
 void limit_time(double seconds) {
   itimerval timer{};
   timer.it_value.tv_sec = static_cast<time_t>(seconds);
@@ -96,8 +96,8 @@ void limit_time(double seconds) {
   ::setitimer(ITIMER_PROF, &timer, nullptr);
 }
 
-// While a candidate runs nothing is sent here, so what happens to the socket is its end: then the
-// tuner is gone, and SIGIO ends this process.
+// No data comes over the socket while a candidate runs, so an event there means that the tuner is
+// gone. SIGIO then ends this process.
 void end_with_tuner(int socket, bool on) {
   ::fcntl(socket, F_SETOWN, ::getpid());
   const int flags = ::fcntl(socket, F_GETFL);
@@ -141,7 +141,7 @@ class Worker {
     if (!symbol)
       return fail(Status::compile_error, "the library has no function '" + job.symbol + "'");
     std::optional<DeviceRun> device;
-    // The device's compiler, and the copies of constants, are no part of the time
+    // The time includes neither the device's compiler nor the copies of constants.
     if (job.artifact) {
       Expected<DeviceRun> made = DeviceRun::create(reinterpret_cast<tw_query_fn>(symbol), job,
                                                    *memory_);
@@ -176,7 +176,7 @@ class Worker {
     time(job, run, result);
   }
 
-  // run(n): n times, in so many seconds; negative: it has failed.
+  // `run(n)` runs n times and returns the seconds; negative: a run has failed.
   void time(const MeasureJob& job, llvm::function_ref<double(int64_t)> run, MeasureResult& result) {
     const double first = run(1);
     if (first < 0) result.status = Status::crashed, result.error = "the device has failed";
@@ -212,12 +212,12 @@ class Worker {
   Team& team_;
   uint64_t cold_bytes_;
   double usual_sentinel_ = 0;
-  std::optional<JobMemory> memory_;  // of the last job: candidates of one task share it
+  std::optional<JobMemory> memory_;  // memory of the last job; candidates of one task share it
   MeasureResult result_;
 };
 
-// Linux gives the state of AMX's tiles to processes that ask for it, before their first instruction
-// of tiles. A program that is started asks anew. Where there are none nothing is given.
+// Linux gives the state of AMX tiles only to processes that ask before their first tile
+// instruction. Each new program asks anew. Without tiles the call fails, which does no harm.
 void ask_for_tiles() {
 #if defined(__x86_64__)
   constexpr long kRequest = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
@@ -225,7 +225,7 @@ void ask_for_tiles() {
 #endif
 }
 
-// "3,1,0"
+// Reads "3,1,0".
 std::vector<int> cores_from(const char* text) {
   std::vector<int> cores;
   for (char* end = nullptr; *text; text = *end == ',' ? end + 1 : end) {
@@ -244,7 +244,7 @@ bool is_measure_worker(int argc, const char* const* argv) {
 int measure_worker(const char* const* argv) {
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
-  // Sanitizers would exit instead
+  // Sanitizers would turn these signals into an exit.
   for (const int fatal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT})
     std::signal(fatal, SIG_DFL);
   ask_for_tiles();

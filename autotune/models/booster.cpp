@@ -21,7 +21,7 @@ DMatrixHandle make_matrix(const FeatureMatrix& features) {
   return matrix;
 }
 
-// Sums of the trees below `rounds` (0: all), before any transformation.
+// Sums of the trees before `rounds` (0: all), before any transformation
 std::vector<float> margins(BoosterHandle booster, DMatrixHandle matrix, int rounds) {
   bst_ulong count = 0;
   const float* values = nullptr;

@@ -1,4 +1,4 @@
-// Gradient-boosted trees by XGBoost's C API, on one thread. The only file that knows it.
+// Gradient-boosted trees by XGBoost's C API, on one thread. Only these two files know XGBoost.
 #pragma once
 #include <span>
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace tw {
 
-// Rows of equal length; NaN: absent.
+// Rows of equal length; NaN: no value
 struct FeatureMatrix {
   size_t columns = 0;
   std::vector<float> values;     // row by row
-  std::vector<float> margins{};  // by row, what the trees' sum starts from; empty: 0
+  std::vector<float> margins{};  // start of the trees' sum, by row; empty: 0
   size_t rows() const { return columns ? values.size() / columns : 0; }
 };
 struct TrainingData {
@@ -28,16 +28,15 @@ class Booster {
   Booster& operator=(Booster&&) noexcept;
   ~Booster();
 
-  // One more tree, by the objective
+  // Adds a tree, by the objective.
   void update(int round);
-  // One more, by the caller's derivatives
+  // Adds a tree, by the caller's derivatives.
   void boost(std::vector<float>& gradients, std::vector<float>& hessians);
-  // Of the training rows
   std::vector<float> training_scores() const;
   std::vector<float> predict(const FeatureMatrix& features) const;
-  // Later trees no longer count
+  // Ignores later trees.
   void keep_rounds(int count) { kept_ = count; }
-  std::string bytes() const;  // the model
+  std::string bytes() const;  // the serialized model
 
  private:
   void* data_ = nullptr;

@@ -11,17 +11,17 @@
 namespace tw {
 namespace {
 
-// All are binary logarithms of speed, or their squares.
+// All numbers are binary logarithms of speed, or their squares.
 constexpr double kNoise = 0.03 * 0.03;    // variance of a measurement
-constexpr double kConstant = 4 * 4;       // of what a task's scores are off by together
-constexpr double kSlope = 0.3 * 0.3;      // of an error that grows with the score
-constexpr double kAlgorithm = 1.5 * 1.5;  // of what all of an algorithm but the direct one has
-constexpr double kSpread = 0.3;           // where predictors state none
+constexpr double kConstant = 4 * 4;       // variance of the common error of a task's scores
+constexpr double kSlope = 0.3 * 0.3;      // variance of the error that grows with the score
+constexpr double kAlgorithm = 1.5 * 1.5;  // variance of the common error of a non-direct algorithm
+constexpr double kSpread = 0.3;           // for predictors without a spread
 constexpr double kLeastSpread = 0.05, kMostSpread = 1;
-constexpr double kSlowest = -3;      // under the best: what is slower counts as if it were
-constexpr double kOtherValue = 0.7;  // what each knob that differs leaves of the likeness
+constexpr double kSlowest = -3;      // speed below the best; slower candidates count as this slow
+constexpr double kOtherValue = 0.7;  // part of the likeness that each different knob leaves
 constexpr double kScales[] = {0.5, 1, 2};
-constexpr size_t kMostMeasured = 512;  // that are learned from: the fastest
+constexpr size_t kMostMeasured = 512;  // the fastest measured candidates are learned from
 constexpr size_t kChosenFrom = 512;
 
 double distance(const std::vector<float>& a, const std::vector<float>& b) {
@@ -33,8 +33,8 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
   return std::sqrt(sum);
 }
 
-// Of what is normally distributed around `ahead`, the mean of the part above 0 (Mockus 1978; Jones,
-// Schonlau and Welch 1998, "Efficient Global Optimization").
+// The mean of the part above 0 of a normal distribution around `ahead` (Mockus 1978; Jones,
+// Schonlau and Welch 1998, "Efficient Global Optimization")
 double expected_gain(double ahead, double variance) {
   if (variance <= 0) return std::max(ahead, 0.0);
   const double deviation = std::sqrt(variance), z = ahead / deviation;
@@ -42,7 +42,7 @@ double expected_gain(double ahead, double variance) {
   return deviation * density + ahead * std::erfc(-z / std::numbers::sqrt2) / 2;
 }
 
-// 1 for a point and itself, 0 for points of different sketches.
+// 1 for equal points, 0 for points of different sketches
 double likeness(const Point& a, const Point& b) {
   if (!in_space(a) || a.sketch != b.sketch) return 0;
   double out = 1;
@@ -111,7 +111,7 @@ std::vector<double> CorrectedModel::covariances(const Item& item) const {
 void CorrectedModel::fit(std::span<const Candidate> candidates, std::span<const double> seconds) {
   process_.reset();
   std::vector<std::pair<double, const Candidate*>> fastest;
-  for (size_t i = 0; i < candidates.size(); ++i)  // what cannot be built teaches nothing
+  for (size_t i = 0; i < candidates.size(); ++i)  // unbuildable candidates teach nothing
     if (candidates[i].kernel || knows(candidates[i].point))
       fastest.push_back({seconds[i], &candidates[i]});
   std::ranges::stable_sort(fastest, {}, &std::pair<double, const Candidate*>::first);
@@ -127,7 +127,7 @@ void CorrectedModel::fit(std::span<const Candidate> candidates, std::span<const 
   learn(speeds);
 }
 
-// Of measured_: its speeds, the best one 0.
+// Learns from measured_. `speeds` are theirs, with the best at 0.
 void CorrectedModel::learn(const std::vector<double>& speeds) {
   const auto count = static_cast<double>(measured_.size());
   reference_ = 0;
@@ -176,14 +176,14 @@ std::vector<Point> CorrectedModel::choose(std::span<const Point> points, int cou
   struct Choice {
     const Item* item;
     double mean, variance;
-    std::vector<double> explained;  // by what is measured, and then by what was chosen
+    std::vector<double> explained;  // by the measured points, then by the chosen ones
   };
   std::vector<std::pair<double, const Item*>> best;
   for (const Point& point : points)
     best.push_back({-corrected(known_.at(point)), &known_.at(point)});
   std::ranges::stable_sort(best, {}, &std::pair<double, const Item*>::first);
   best.resize(std::min(best.size(), kChosenFrom));
-  // Before the first measurement all that matters is how scores are off from each other.
+  // Before the first measurement only the differences between errors of scores matter.
   const auto prior = [&](const Item& a, const Item& b) {
     return process_ ? covariance(a, b) : error_covariance(a, b);
   };

@@ -1,4 +1,4 @@
-// A predictor that learns from the task's own measurements: a Gaussian process over what it misses.
+// A predictor that learns from the task's own measurements, by a Gaussian process over its errors
 #pragma once
 #include <map>
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace tw {
 
-// Of candidates of one task, in order.
+// Predictions for candidates of one task, in order
 using PredictCandidates = std::function<std::vector<Prediction>(std::span<const Candidate>)>;
 PredictCandidates predict_by(std::shared_ptr<const PredictorSet> predictors, PredictedTask task,
                              int jobs);
@@ -19,14 +19,14 @@ class CorrectedModel : public CostModel {
   explicit CorrectedModel(PredictCandidates predict) : predict_(std::move(predict)) {}
 
   void fit(std::span<const Candidate> candidates, std::span<const double> seconds) override;
-  // The predictors' scores and what the measurements say of their errors.
+  // Scores by the predictors, corrected by the errors that measurements show
   std::vector<double> score(std::span<const Candidate> candidates) override;
   bool knows(const Point& point) const override { return known_.contains(point); }
-  // At most `count` of points that it knows, to be measured together: by expected improvement over
-  // the fastest, each chosen as if the ones before it had been measured. So they are less alike
-  // than the `count` with the highest scores. Before any measurement the first one has the highest
-  // score, less half of what it may be off. All of an algorithm may be off together, but for those
-  // of the first variant, the direct one, which predictors learn from.
+  // Chooses at most `count` of the points, all of them known, to be measured together. It maximizes
+  // expected improvement over the fastest point, and treats each chosen point as measured. So the
+  // points are less alike than the `count` with the highest scores. Before any measurement it takes
+  // the highest score less half of its spread. All candidates of an algorithm may share an error.
+  // Only the first variant, the direct algorithm, has none, because predictors learn from it.
   std::vector<Point> choose(std::span<const Point> points, int count) const;
 
  private:
@@ -48,13 +48,13 @@ class CorrectedModel : public CostModel {
   std::map<Point, Item> known_;
   std::vector<Item> measured_;
   std::optional<GaussianProcess> process_;  // over measured_
-  double width_ = 1;      // a distance of embeddings at which errors are somewhat alike
-  double scale_ = 1;      // of errors, over the spreads that predictors state
-  double reference_ = 0;  // a score: errors may grow with the distance from it
+  double width_ = 1;      // distance of embeddings at which errors are still similar
+  double scale_ = 1;      // errors per spread that the predictors state
+  double reference_ = 0;  // a score; one error grows with the distance from it
 };
 
-// Drafts, then verifies: by the model's scores, and with batches that it chooses. The space and the
-// model must outlive the explorer.
+// Drafts, then verifies with the model's scores, and measures the batches that the model chooses.
+// The space and the model must outlive the explorer.
 std::unique_ptr<Explorer> corrected_explorer(const Space& space, uint64_t seed,
                                              const DraftOptions& options, MakeCandidate make,
                                              CorrectedModel& model, int jobs);

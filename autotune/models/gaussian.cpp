@@ -13,7 +13,7 @@ GaussianProcess::GaussianProcess(std::vector<double> covariance, std::span<const
     for (size_t j = 0; j <= i; ++j) {
       const double* other = &lower_[j * count_];
       const double left = row[j] - std::inner_product(row, row + j, other, 0.0);
-      // Of items that are the same but for rounding, the noise is what tells them apart.
+      // Items may be equal except for rounding; then only the noise distinguishes them.
       row[j] = i == j ? std::sqrt(std::max(left, 0.0) + noise) : left / other[j];
     }
   }

@@ -9,10 +9,10 @@
 
 namespace tw {
 namespace {
-constexpr size_t kMostKnown = 1 << 11;  // points whose features are kept, besides those measured
-constexpr double kLeastBase = 0.05;     // weight below which similar tasks are forgotten
+constexpr size_t kMostKnown = 1 << 11;  // most points with kept features, besides measured ones
+constexpr double kLeastBase = 0.05;     // smallest weight at which similar tasks still count
 
-// Best time / time; failures 0.
+// Best time over time; 0 for failures
 std::vector<float> throughputs(std::span<const double> seconds) {
   double best = std::numeric_limits<double>::infinity();
   for (const double s : seconds) best = std::min(best, s);
@@ -33,7 +33,7 @@ std::vector<float> sums_of(const std::vector<float>& rows, const std::vector<uin
   return out;
 }
 
-// Of the loss by a candidate's score
+// Derivatives of the loss by each candidate's score
 struct Derivatives {
   std::vector<float> gradient, hessian;
 };
@@ -44,7 +44,7 @@ Derivatives squared_error(const std::vector<float>& scores, const std::vector<fl
   return d;
 }
 
-// Logistic loss of every pair of a group, scaled to two pairs a candidate.
+// Logistic loss of every pair in a group, scaled as if each candidate had two pairs
 Derivatives pairwise(const std::vector<float>& scores, const std::vector<float>& labels,
                      const std::vector<uint32_t>& groups) {
   Derivatives d{std::vector<float>(scores.size(), 0.0f), std::vector<float>(scores.size(), 1e-6f)};
@@ -101,7 +101,7 @@ double average_recall(std::span<const float> scores, std::span<const float> labe
                    [&](size_t a, size_t b) { return labels[a] > labels[b]; });
   std::vector<size_t> rank(scores.size());
   for (size_t i = 0; i < by_label.size(); ++i) rank[by_label[i]] = i;
-  // A candidate counts from the first i on at which it is in both lists.
+  // joins[i]: candidates for which i is the first index that makes them part of both lists.
   std::vector<int> joins(n + 1, 0);
   for (size_t i = 0; i < n; ++i) ++joins[std::min(n, std::max(i, rank[by_score[i]]))];
   double sum = 0, common = 0;
@@ -134,8 +134,8 @@ const GbtModel::Rows& GbtModel::rows_of(const Candidate& candidate) const {
   return known_.at(candidate.point);
 }
 
-// columns 0: as many as the longest row has. Shorter rows are filled up, longer ones cut. keep: the
-// features of all, however many.
+// `columns` 0 takes the longest row's number. Shorter rows are padded, longer ones cut. `keep`
+// stores the features of all candidates, however many.
 GbtModel::Parts GbtModel::parts_of(std::span<const Candidate> candidates, size_t columns,
                                    bool keep) {
   std::vector<Rows> fresh(candidates.size());
@@ -243,7 +243,7 @@ bool GbtModel::transfer(std::span<const MeasuredSet> sets) {
     if (of_set.empty()) continue;
     for (const Candidate& candidate : set.candidates) {
       candidates.push_back(candidate);
-      candidates.back().point = {-1, {}};  // of another space
+      candidates.back().point = {-1, {}};  // a point of no space here
     }
     labels.insert(labels.end(), of_set.begin(), of_set.end());
     groups.push_back(static_cast<uint32_t>(of_set.size()));

@@ -18,17 +18,18 @@ struct GbtOptions {
   Objective objective = Objective::rank;
   int depth = 3, rounds = 8000;
   double eta = 0.3, gamma = 1e-4, min_child_weight = 1, lambda = 1, alpha = 0;
-  // Rounds without a better recall of the training data's best, then training ends
+  // Training ends after this many rounds without a better recall of the training data's best
+  // candidates
   int patience = 20;
-  int top = 64;  // of so many
+  int top = 64;  // number of best candidates in the recall
   uint64_t seed = 1;
   int jobs = 1;  // threads that compute features
-  // Of the model of similar tasks:
-  // transfer_least: measurements below which there is none
+  // Limits for the model of similar tasks. It needs at least transfer_least measurements.
   int transfer_least = 64, transfer_rounds = 400, transfer_patience = 100;
 };
 
-// The mean over i <= top of the share of the i best by label that are among the i best by score.
+// The mean over i <= top of a share: of the i best candidates by label, those that are among the i
+// best by score
 double average_recall(std::span<const float> scores, std::span<const float> labels, int top);
 
 class GbtModel : public CostModel {
@@ -43,13 +44,13 @@ class GbtModel : public CostModel {
     return in_space(point) && (features_.of_point || known_.contains(point));
   }
 
-  std::string bytes() const;  // of the trees that are in use: equal for equal data and seed
+  std::string bytes() const;  // bytes of the trees in use; equal for equal data and seed
 
  private:
   using Rows = std::vector<FeatureRow>;
-  struct Parts {  // candidates' rows, one after the other
+  struct Parts {  // rows of all candidates, one after the other
     FeatureMatrix matrix;
-    std::vector<uint32_t> counts;  // of rows, by candidate
+    std::vector<uint32_t> counts;  // number of rows, by candidate
   };
   struct Trained {
     Booster booster;
@@ -65,8 +66,8 @@ class GbtModel : public CostModel {
   Features features_;
   GbtOptions options_;
   std::map<Point, Rows> known_;
-  std::optional<Trained> own_, base_;  // base_: of similar tasks
-  double base_weight_ = 1;             // what it still counts: half after every `top` measurements
+  std::optional<Trained> own_, base_;  // base_ is the model of similar tasks
+  double base_weight_ = 1;             // weight of base_: halves after every `top` measurements
 };
 
 }  // namespace tw

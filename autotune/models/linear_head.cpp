@@ -11,7 +11,7 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
-// Rows and values less the group's mean.
+// Subtracts the group's means from rows and values.
 HeadGroup centred(HeadGroup group) {
   const auto count = static_cast<double>(group.rows.size());
   const double mean = std::accumulate(group.values.begin(), group.values.end(), 0.0) / count;
@@ -24,7 +24,7 @@ HeadGroup centred(HeadGroup group) {
   return group;
 }
 
-// Solves a * x = b of a symmetric positive matrix, by Cholesky's factors, which take a's place.
+// Solves a * x = b for a symmetric positive matrix. Cholesky's factors replace `a`.
 std::vector<double> solve(std::vector<std::vector<double>> a, std::vector<double> b) {
   const size_t n = b.size();
   for (size_t j = 0; j < n; ++j) {

@@ -1,23 +1,23 @@
-// Linear regression within groups: what heads of predictors are fitted by.
+// Linear regression within groups. It fits the heads of predictors.
 #pragma once
 #include <cstddef>
 #include <vector>
 
 namespace tw {
 
-// Rows of one task; what is the same for all of them says nothing.
+// The rows of one task. Common offsets of all rows are ignored.
 struct HeadGroup {
-  std::vector<std::vector<double>> rows;  // of equal length
+  std::vector<std::vector<double>> rows;  // rows have equal lengths
   std::vector<double> values;
 };
 
-// The weights w that make sum over groups and rows of (value - w * row)^2 + penalty * |w|^2 least,
-// where rows and values count from their group's mean. `prior`: what w is drawn to instead of 0;
-// empty: 0. Groups of different sizes weigh as many as they have rows.
+// The weights w that minimize the sum over groups and rows of (value - w * row)^2 + penalty *
+// |w|^2, where rows and values are relative to their group's mean. w is drawn to `prior` instead of
+// 0, if given. A group weighs as much as it has rows.
 std::vector<double> fit_within_groups(const std::vector<HeadGroup>& groups, double penalty,
                                       const std::vector<double>& prior = {});
 
-// The root of the mean square of what the weights leave, within groups.
+// The root of the mean square of the remaining errors, within groups
 double error_within_groups(const std::vector<HeadGroup>& groups,
                            const std::vector<double>& weights);
 

@@ -14,7 +14,7 @@ struct Readable {
   const char* name;
   size_t rank, columns;
 };
-// By Predictor::Reads.
+// Inputs in the order of Predictor::Reads
 std::array<Readable, 5> readable() {
   return {{{"steps", 3, step_feature_names().size()},
            {"loops", 3, loop_feature_names().size()},
@@ -24,7 +24,7 @@ std::array<Readable, 5> readable() {
 }
 constexpr std::array<const char*, 3> kOutputs = {"score", "spread", "embedding"};
 
-// "1,2.5" as numbers; empty: no such list.
+// Reads "1,2.5" as numbers; empty: the text is no such list.
 FeatureRow numbers_of(const std::string& text) {
   FeatureRow out;
   for (size_t at = 0; at < text.size();) {
@@ -35,7 +35,7 @@ FeatureRow numbers_of(const std::string& text) {
   return out;
 }
 
-// Rows one after the other, as many as there is room for; zeros behind them.
+// Copies rows one after the other, as many as fit. The rest of `to` is zero.
 void copy_rows(const std::vector<FeatureRow>& rows, std::span<float> to) {
   size_t at = 0;
   for (const FeatureRow& row : rows) {
@@ -142,7 +142,7 @@ const Predictor::Output* Predictor::output(const std::string& name) const {
   return found == outputs_.end() ? nullptr : &*found;
 }
 
-// From several threads, for different rows.
+// Callable from several threads at once, for different rows.
 void Predictor::place(const PredictedTask& task, const Candidate& candidate, size_t row) {
   const auto variant = static_cast<size_t>(candidate.variant);
   for (Input& input : inputs_) {

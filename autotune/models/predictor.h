@@ -1,5 +1,6 @@
-// Cost models that were trained before (autotune/predictor): networks that this program compiled,
-// which score candidates of a task that they have never seen. Nothing is measured, nothing learned.
+// Cost models that were trained beforehand (autotune/predictor). They are networks, compiled by
+// this program, that score candidates of tasks they have never seen. They measure nothing and learn
+// nothing.
 #pragma once
 #include <map>
 #include <memory>
@@ -15,18 +16,17 @@
 
 namespace tw {
 
-// A higher score is faster: the logarithm to base 2 of the speed, up to a number that is the same
-// for all candidates of a task. spread: how far off it may be, one standard deviation; 0: it does
-// not say.
+// A higher score is faster: it is the logarithm to base 2 of the speed, plus a constant of the
+// task. `spread` is the score's standard deviation; 0: unknown.
 struct Prediction {
   double score = 0, spread = 0;
-  std::vector<float> embedding{};  // what a chip's own head reads; empty: it has none
+  std::vector<float> embedding{};  // input for a chip's own head; empty: none
 };
 
-// What is the same for all candidates of a task on a target.
+// The data that all candidates of a task on a target share
 struct PredictedTask {
   std::vector<std::shared_ptr<const Kernel>> lowered;  // by variant
-  std::vector<FeatureRow> rows;                        // task_row of each
+  std::vector<FeatureRow> rows;                        // task_row of each variant
   FeatureRow hardware;                                 // hardware_row
 };
 PredictedTask predicted_task(std::vector<std::shared_ptr<const Kernel>> lowered,
@@ -40,9 +40,9 @@ class Predictor {
   //   steps [batch, rows, columns]  step_rows      one_shot [batch, 748]  one_shot_row
   //   loops [batch, rows, columns]  loop_rows      task [batch, columns]  task_row
   //   hardware [batch, columns]     hardware_row
-  // and its outputs `score` [batch] and, where it has them, `spread` [batch] and `embedding`
-  // [batch, size]. name: for errors. Errors: other inputs or outputs, columns of another version,
-  // no batch.
+  // The outputs are `score` [batch] and, optionally, `spread` [batch] and `embedding` [batch,
+  // size]. Errors contain `name`. Errors: other inputs or outputs, columns of another version, no
+  // batch.
   static Expected<std::unique_ptr<Predictor>> create(std::shared_ptr<const tw_api> api,
                                                      Metadata metadata, std::string name);
   ~Predictor();
@@ -50,11 +50,11 @@ class Predictor {
 
   const Metadata& metadata() const { return metadata_; }
   std::string kind() const { return value("kind"); }        // "ranker", "tlp", ..
-  std::string network() const { return value("network"); }  // hash of what it was compiled from
-  // Whether training has seen tasks that are as large in every number of task_row, but for a half
-  // (metadata `task_least`, `task_most`); without these it has seen all.
+  std::string network() const { return value("network"); }  // hash of its source model
+  // True when no number of task_row lies outside of the range of the training tasks (metadata
+  // `task_least`, `task_most`) by more than a half. Without the metadata it is always true.
   bool has_seen(const PredictedTask& task) const;
-  // On up to `jobs` threads for what it reads; the network itself runs on one. Any thread may ask.
+  // Reads features on up to `jobs` threads; the network runs on one. Any thread may call it.
   Expected<std::vector<Prediction>> predict(const PredictedTask& task,
                                             std::span<const Candidate> candidates, int jobs);
 
@@ -62,8 +62,8 @@ class Predictor {
   enum class Reads : uint8_t { steps, loops, one_shot, task, hardware };
   struct Input {
     Reads reads{};
-    size_t rows = 1, columns = 0;  // of a candidate
-    std::vector<float> values{};   // of a batch
+    size_t rows = 1, columns = 0;  // numbers of one candidate
+    std::vector<float> values{};
   };
   struct Output {
     std::string name;
@@ -89,18 +89,18 @@ class Predictor {
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
   tw_context* context_ = nullptr;
-  std::mutex running_;  // the batch's memory and the context serve one caller
+  std::mutex running_;  // held while one caller uses the batch's memory and the context
 };
 
-// Linear heads over embeddings, fitted to a chip that training has not seen (tilewright adapt):
-// what they give is added to the network's own score.
+// Linear heads over embeddings, fitted to a chip that training has not seen (tilewright adapt).
+// Their results are added to the network's own score.
 struct PredictorHeads {
-  std::vector<std::vector<double>> weights;  // of each member, by place in its embedding
-  std::vector<double> own_shares;            // of each member's own score
-  double spread = 0;  // one standard deviation of what they were fitted to; 0: the network's own
+  std::vector<std::vector<double>> weights;  // weights of each member, by place in its embedding
+  std::vector<double> own_shares;            // factor of each member's own score
+  double spread = 0;  // standard deviation of the fit; 0: use the network's spread
 };
 
-// Predictors of one kind that were trained from different seeds.
+// Predictors of one kind, trained from different seeds
 class PredictorSet {
  public:
   explicit PredictorSet(std::vector<std::unique_ptr<Predictor>> members,
@@ -109,15 +109,15 @@ class PredictorSet {
 
   std::string kind() const { return members_.front()->kind(); }
   size_t size() const { return members_.size(); }
-  std::vector<std::string> networks() const;  // of the members
+  std::vector<std::string> networks() const;  // hashes of the members
   bool has_seen(const PredictedTask& task) const { return members_.front()->has_seen(task); }
-  // The mean of the members' scores; spread: their own and how far they are from each other.
-  // members: only so many of them, 0: all. Of each candidate in order; embeddings are those of the
-  // first member.
+  // The mean of the members' scores, for each candidate in order. The spread combines the members'
+  // own spreads and the distance between their scores. `members` limits the number of members; 0:
+  // all. Embeddings are the first member's.
   Expected<std::vector<Prediction>> predict(const PredictedTask& task,
                                             std::span<const Candidate> candidates, int jobs,
                                             size_t members = 0) const;
-  // What one member says, without heads.
+  // The predictions of one member, without heads
   Expected<std::vector<Prediction>> by_member(size_t member, const PredictedTask& task,
                                               std::span<const Candidate> candidates,
                                               int jobs) const {
@@ -129,7 +129,7 @@ class PredictorSet {
   std::optional<PredictorHeads> heads_;
 };
 
-// Predictors as what a search asks. members: as in PredictorSet::predict.
+// Predictors as a cost model for a search. `members` works as in PredictorSet::predict.
 class PredictorModel : public CostModel {
  public:
   PredictorModel(std::shared_ptr<const PredictorSet> predictors, PredictedTask task, int jobs,

@@ -15,7 +15,7 @@ from . import baselines, data, evaluate
 
 SHARES = (0.0, 0.2, 0.4, 0.5, 0.6, 0.8, 1.0)
 FIRST = 16        # programs that all members score
-WORSE = 0.97      # what counts as slower than the default
+WORSE = 0.97      # smaller gains count as losses
 
 
 def set_scores(corpus, runs):

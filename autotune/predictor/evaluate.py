@@ -17,7 +17,7 @@ import numpy as np
 from . import baselines, data, metrics
 
 LEAST_POOL = 16
-OURS = "Tilewright ranker, light"  # the one that is shipped
+OURS = "Tilewright ranker, light"  # the shipped predictor
 
 
 class Outcome:

@@ -24,7 +24,7 @@ def random_times(seconds, cuts=CUTS):
     for cut in cuts:
         cut = min(cut, n)
         probability, left = np.zeros(n), 1.0
-        for i in range(n - cut + 1):  # that i is the fastest of those drawn
+        for i in range(n - cut + 1):  # i is the fastest drawn program
             probability[i] = left * cut / (n - i)
             left -= probability[i]
         finite = np.isfinite(seconds)

@@ -207,7 +207,8 @@ def all_scores(config, corpus, model, platforms, learned):
     out = {"scores": np.full((len(corpus.platforms), len(corpus.ids)), np.nan, np.float32)}
     if config["model"] in models.RANKERS:
         out["spreads"] = out["scores"].copy()
-    same = {}  # by the head: a model that does not read the hardware scores all platforms alike
+    # By head: without the hardware, a model scores all platforms alike.
+    same = {}
     for place in range(len(corpus.platforms)):
         head = platforms.index(place) if getattr(model, "many", False) and place in platforms else 0
         if "hardware" not in config["features"]:

@@ -1,5 +1,5 @@
-// The generated space: for each variant of a task the sketches that its kernel's structure allows,
-// whatever family it is of.
+// The generated space: for each variant of a task, the sketches that its kernel's structure allows,
+// for any family.
 #include <array>
 
 #include "autotune/spaces/generated.h"
@@ -29,7 +29,7 @@ constexpr std::array<Rule, 7> kRules = {{{"tile", generated::sketch_tile, has_su
                                          {"blocks", generated::sketch_blocks, has_none},
                                          {"plain", generated::sketch_plain, always}}};
 
-// Some point of the sketch is legal: the usual one or one of a few others.
+// True if a point of the sketch is legal: the usual one, or one of a few random ones.
 bool some_legal(const Sketch& sketch) {
   constexpr int kTried = 48;
   std::mt19937_64 random(1);

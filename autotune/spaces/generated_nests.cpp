@@ -1,5 +1,4 @@
-// The structure of a kernel, and the simple mapping of stages that are not in the centre of a
-// sketch.
+// The structure of a kernel, and the simple mapping of stages other than central sums
 #include <algorithm>
 
 #include "autotune/spaces/generated.h"
@@ -8,7 +7,7 @@
 namespace tw::generated {
 namespace {
 
-constexpr double kGoodPart = 1.0 / 8;  // of the work of the stage that has most
+constexpr double kGoodPart = 1.0 / 8;  // share of the largest stage's work that makes a sum central
 
 double count(const Expr& extent) {
   constexpr int64_t kTypicalSymbol = 8;
@@ -87,7 +86,7 @@ void keep_near(ScheduleBuilder& s, const Stage& stage) {
 }
 
 Lanes cut_lanes(ScheduleBuilder& s, const Structure& k, const Nest& nest, Loops spatial) {
-  constexpr int64_t kMostUnrolled = 16;  // iterations of the loop beside the lanes
+  constexpr int64_t kMostUnrolled = 16;  // most iterations of the loop beside the lanes
   const std::string& label = nest.stage.label();
   const int64_t lanes = s.target().lanes(dtype_bytes(k.kernel.buffer(nest.store->buffer).dtype)) *
                         s.choose("vectors_" + label, 1, {2, 4});
@@ -130,7 +129,7 @@ void map_simply(ScheduleBuilder& s, const Structure& k, const Nest& nest) {
   const bool simple = nest.reduce.empty() && nest.alone && !nest.in_scan;
   if (simple && s.choose_switch("steps_" + label, true)) return s.map_nest(nest.stage);
   if (nest.spatial.empty() || !s.has(nest.spatial.back())) return;
-  if (!nest.alone) {  // the nest's first store stands for all
+  if (!nest.alone) {  // the nest's first store stands for all of them
     for (const Nest& other : k.nests) {
       if (other.stage == nest.stage) break;
       if (other.spatial == nest.spatial) return;
@@ -175,7 +174,7 @@ void sketch_blocks(ScheduleBuilder& s, const Structure& k) {
   const auto row = static_cast<size_t>(s.choose("row", around.back(), around));
   const int64_t rows = s.choose("rows", 4, {2, 8, 16}),
                 columns = lanes * s.choose("vectors", 1, {2, 4});
-  const bool across = s.choose_switch("across", false);  // vectors along the rows
+  const bool across = s.choose_switch("across", false);  // true: vectors go along the rows
   const auto tile = [&](const Loop& loop, int64_t factor) {
     return s.split(loop, factor, Tail::guard, loop.name() + "_t", loop.name() + "_r");
   };

@@ -1,5 +1,5 @@
-// Copies of what a block of tiles reads of an operand: dense, in the order in which the tiles read
-// it, and once for all tiles below a loop.
+// Copies the part of an operand that a block of tiles reads. The copy is dense, in the order in
+// which the tiles read it, and is made once for all tiles below a loop.
 #include <algorithm>
 
 #include "autotune/spaces/generated.h"
@@ -7,9 +7,9 @@
 namespace tw::generated {
 namespace {
 
-constexpr int64_t kMostCopied = 64;  // elements in one vector of a copy
+constexpr int64_t kMostCopied = 64;  // most elements in one vector of a copy
 
-// A dimension that one loop of the tile walks, and how many of its iterations make a panel.
+// A dimension that one loop of the tile walks, and the number of its iterations in a panel
 struct Panel {
   size_t dim = 0;
   int64_t width = 1;
@@ -24,7 +24,7 @@ Panel panel_of(const ScheduleBuilder& s, const Nest& sum, const Stage& stage,
   return {};
 }
 
-// Panels lie one after the other: [.., dim // width, ..., dim % width].
+// Lays panels one after the other: [.., dim // width, ..., dim % width].
 void lay_in_panels(ScheduleBuilder& s, const Stage& copy, const Panel& panel) {
   std::vector<std::string> names;
   std::vector<Expr> map;
@@ -37,7 +37,8 @@ void lay_in_panels(ScheduleBuilder& s, const Stage& copy, const Panel& panel) {
   s.layout(copy.buffer(), names, map);
 }
 
-// The copy's own loops below `at`, those of `innermost` last and in vectors.
+// Maps the copy's own loops below `at`: `innermost`, if it is one of them, becomes the last, and
+// the last one is vectorized.
 void map_copy(ScheduleBuilder& s, const Stage& copy, const Loop& at, const Loop& innermost) {
   Loops loops = loops_below(s, copy, at);
   if (loops.empty()) return;
@@ -92,7 +93,7 @@ Loops pack_operands(ScheduleBuilder& s, const Nest& sum, const Stage& stage, con
   constexpr int64_t kMostLevels = 4;
   Loops shared = around;
   for (const Operand& operand : sum.operands) {
-    // Lowering has laid constants for the target
+    // Lowering has already laid out constants for the target.
     if (s.rules() && operand.constant) continue;
     const std::string of = stage.label() + "_" + operand.name.name();
     const int64_t levels = std::min<int64_t>(kMostLevels,

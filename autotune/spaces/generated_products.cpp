@@ -1,5 +1,5 @@
-// Which instructions of the target can make a sum, whatever the kernel is about: their semantics
-// say what they add, and trying it out says whether the operands lie as they want them.
+// Finds the target's instructions that can compute a sum of any kernel. Their semantics tell what
+// they add, and a trial shows if the operands lie as they need them.
 #include <algorithm>
 
 #include "autotune/spaces/generated.h"
@@ -8,7 +8,7 @@
 namespace tw::generated {
 namespace {
 
-// The element types that the sum's products load, in the order of the store's value.
+// Types of the elements that the sum's products load, in the order of the store's value
 std::vector<DType> loaded_types(const Kernel& kernel, const Nest& sum) {
   std::vector<DType> types;
   visit(sum.store->value, [&](const Expr& e) {
@@ -17,7 +17,7 @@ std::vector<DType> loaded_types(const Kernel& kernel, const Nest& sum) {
   return types;
 }
 
-// A block of the sum's own nest, all other loops around it, is what the instruction does.
+// True when the instruction computes a block of the sum's own nest, with all other loops around it.
 bool matches(const Kernel& kernel, const Target& target, const Nest& sum, const Product& product) {
   ScheduleBuilder s(kernel, target);
   Loops around = sum.spatial;
@@ -37,7 +37,7 @@ bool matches(const Kernel& kernel, const Target& target, const Nest& sum, const 
   return s.sound();
 }
 
-// Loops that may be an instruction's rows; none for one that has a single row.
+// Loops that may be an instruction's rows; one undefined loop for an instruction with a single row
 Loops rows_of(const Nest& sum, const ProductForm& form) {
   if (form.row_count() == 1) return {Loop()};
   return {sum.spatial.begin(), sum.spatial.end() - 1};
@@ -50,7 +50,7 @@ std::vector<Product> products_of(const Kernel& kernel, const Target& target, con
   const DType type = kernel.buffer(sum.store->buffer).dtype;
   std::vector<std::pair<double, Product>> found;
   for (const Intrinsic& intrinsic : target.intrinsics) {
-    if (!intrinsic.scopes.empty()) continue;  // its operands lie in memories of their own
+    if (!intrinsic.scopes.empty()) continue;  // operands lie in memories of their own
     const auto form = product_form(intrinsic, [&](const ProductForm& f) {
       return f.sum_type == type &&
              std::ranges::is_permutation(loaded, std::vector{f.left_type, f.right_type});

@@ -1,5 +1,6 @@
-// Chains of stages (softmax, normalisation, attention, transforms around products): all that the
-// last stage needs of a block of its points is made at loops over such blocks.
+// Sketches for chains of stages (softmax, normalisation, attention, transforms around products).
+// For each block of the last stage's points, all stages that it needs are computed at loops over
+// such blocks.
 #include <algorithm>
 #include <map>
 
@@ -8,13 +9,14 @@
 namespace tw::generated {
 namespace {
 
-// Loops over blocks of the last stage's points and over tiles of a block, outermost first; before
-// them loops of one iteration.
+// Loops over blocks of the last stage's points and over the tiles of a block, outermost first.
+// `ones` are loops of one iteration, which stand before them.
 struct Blocks {
   Loops ones, outer;
 };
 
-// Runs of two loops or more that are not the lanes', as first and count; no run first.
+// Runs of two or more neighbouring loops without the lanes' loop, as first and count. The first
+// entry is no run.
 std::vector<std::vector<int64_t>> runs_of(size_t loops) {
   std::vector<std::vector<int64_t>> runs = {{0, 0}};
   for (size_t first = 0; first + 2 < loops; ++first)
@@ -23,7 +25,8 @@ std::vector<std::vector<int64_t>> runs_of(size_t loops) {
   return runs;
 }
 
-// The tiles of neighbouring loops in one loop, and blocks of so many of them (0: all).
+// Fuses the tile loops of neighbouring loops, and cuts the result into blocks of `block` tiles (0:
+// one block has all).
 LoopLevels fuse_tiles(ScheduleBuilder& s, const std::string& name, const Loops& tiles,
                       int64_t block) {
   const Loop all = s.fuse(tiles, name + "_f");
@@ -32,9 +35,9 @@ LoopLevels fuse_tiles(ScheduleBuilder& s, const std::string& name, const Loops& 
   return {cut.outer, cut.inner, {}};
 }
 
-// What is left of each loop is a tile. Knobs "rows_LOOP": iterations of a loop in a tile, 0 all of
-// them; "block_LOOP": tiles in a block, 0 all of them; "fused_rows": whose tiles are in one loop,
-// and "fused_block", so many in a block; "outermost_rows".
+// Cuts each loop; the innermost part is a tile. Knobs: "rows_LOOP": iterations in a tile, 0 all;
+// "block_LOOP": tiles in a block, 0 all; "fused_rows": the loops whose tile loops are fused;
+// "fused_block": the tiles in a block of these; "outermost_rows".
 Blocks cut_blocks(ScheduleBuilder& s, const Nest& last) {
   Blocks blocks;
   Loops loops, outer, middle, inner;
@@ -87,9 +90,9 @@ Blocks cut_blocks(ScheduleBuilder& s, const Nest& last) {
   return blocks;
 }
 
-// A stage within a block: in lanes of neighbours, or sums along the reduction where there are none.
-// Its loops outside of those, which others may be made in. Knob "order_STAGE": how many of them
-// follow the others.
+// Maps a stage within a block: by lanes, or by sums along the reduction where it has no spatial
+// loops. Returns its outer loops, at which other stages may be computed. Knob "order_STAGE": the
+// number of outer loops that move behind the others.
 Loops map_inside(ScheduleBuilder& s, const Structure& k, const Nest& nest, const Loop& at) {
   const std::string& label = nest.stage.label();
   const Loops reduce = s.reduce_loops_of(nest.stage);
@@ -118,7 +121,7 @@ Loops map_inside(ScheduleBuilder& s, const Structure& k, const Nest& nest, const
   return {};
 }
 
-// Central sums within a block, in register tiles.
+// Maps a central sum within a block, in register tiles.
 void tile_inside(ScheduleBuilder& s, const Structure& k, const Nest& sum, const Stage& registers,
                  const Loop& at) {
   const std::string& label = sum.stage.label();
@@ -131,20 +134,20 @@ void tile_inside(ScheduleBuilder& s, const Structure& k, const Nest& sum, const 
   finish_tile(s, levels, label, {});
 }
 
-// Where the stages before the last one are made, at loops over blocks or of a reader (none: in
-// nests of their own), and how.
+// Decides where the stages before the last one are computed, and how: at loops over blocks, at
+// loops of a reader, or in nests of their own.
 class Places {
  public:
   Places(ScheduleBuilder& s, const Structure& k, const Loops& outer)
       : s_(s), k_(k), outer_(outer), shared_(outer.size()) {}
 
-  // The last stage.
   void map_last(const Nest& last) {
     places_[last.stage.label()] = {outer_, map_inside(s_, k_, last, outer_.back())};
   }
 
-  // Its readers have places already. Knob "place_STAGE": 0 a nest of its own, 1 inlined, 2 where
-  // its readers are, 3 to 6 so many loops outside of that, 7 and more at a loop of its only reader.
+  // Places a stage whose readers have places already. Knob "place_STAGE": 0 a nest of its own; 1
+  // inlined; 2 at its readers' place; 3 to 6 that many loops less two further out; 7 and more at a
+  // loop of its only reader.
   void place(const Nest& nest) {
     const std::string& label = nest.stage.label();
     std::vector<int64_t> places = counted(3, kInReader + 2);
@@ -180,7 +183,7 @@ class Places {
     places_[label] = {around, own};
   }
 
-  // Those of the loops over blocks that hold nothing else.
+  // The loops over blocks that contain nothing else
   Loops shared() const {
     return {outer_.begin(), outer_.begin() + static_cast<std::ptrdiff_t>(shared_)};
   }
@@ -188,10 +191,10 @@ class Places {
  private:
   static constexpr int64_t kInReader = 7;
   struct Place {
-    Loops around, own;  // loops of the stage's nest: where it was put, and its own below
+    Loops around, own;  // loops at which the stage is computed; its loops below them
   };
 
-  // The loops that are around all readers, and those of the only one.
+  // The loops that are around all readers, and the own loops of the only reader
   Place where_read(const Nest& nest) const {
     Place place;
     bool first = true;
@@ -215,7 +218,7 @@ class Places {
   const Structure& k_;
   const Loops& outer_;
   size_t shared_;
-  std::map<std::string, Place> places_;  // by stage
+  std::map<std::string, Place> places_;
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Sketches about sums: where they are made, in which parts, and which stages share a loop with
-// them.
+// Sketches for central sums: where the sums are computed, in which parts, and which stages share a
+// loop with them
 #include <algorithm>
 #include <map>
 
@@ -12,8 +12,8 @@ std::vector<int64_t> choose_tile(const ScheduleBuilder& s, const Structure& k, c
   return s.choose("tile_" + sum.stage.label(), [&] { return register_tiles(k, sum, s); });
 }
 
-// Loops of the sum's only reader that read it point by point: by loop of the sum. Empty: another
-// kind of reader.
+// Maps loops of the sum to loops of its only reader, if that reads point by point. Empty for any
+// other reader.
 std::map<std::string, std::string> reader_loops(const Nest& sum, const Nest& reader) {
   std::map<std::string, std::string> loops;
   bool plain = true;
@@ -30,9 +30,10 @@ std::map<std::string, std::string> reader_loops(const Nest& sum, const Nest& rea
   return plain && !loops.empty() ? loops : std::map<std::string, std::string>{};
 }
 
-// A block of the reader's points whose sums are made at one time. Knobs "at_SUM": 0 all before the
-// reader, else at its so-many-th loop, and "rows_SUM", in parts of so many iterations. The reader's
-// loops outside of them, for the threads once the sums are in place; none: all before.
+// Computes the sums of a block of the reader's points at one time. Knobs: "at_SUM": 0 all sums
+// before the reader, else the number of the reader's loop; "rows_SUM": iterations of that loop in a
+// block. Returns the reader's loops over blocks, which go to threads once the sums are in place;
+// empty: all sums come before the reader.
 Loops block_of_reader(ScheduleBuilder& s, const Structure& k, const Nest& sum) {
   if (sum.readers.size() != 1) return {};
   const std::string& label = sum.stage.label();
@@ -57,9 +58,9 @@ Loops block_of_reader(ScheduleBuilder& s, const Structure& k, const Nest& sum) {
   return outer;
 }
 
-// The sum's own nest, of the loops `own`, in tiles, each of which `stage` sums in registers over
-// the reduce loops of `part`. `over`: a reduce loop of the nest, may be none. The loops around a
-// tile.
+// Tiles the sum's own nest, which has the loops `own`. `stage` computes each tile in registers,
+// over the reduce loops of `part`. `over` is a reduce loop of the nest, or undefined. Returns the
+// loops around a tile.
 Loops tile_sum(ScheduleBuilder& s, const Structure& k, const Nest& sum, const Loops& own,
                const Nest& part, const Stage& stage, const Loop& over, bool threads) {
   const std::string& label = sum.stage.label();
@@ -87,8 +88,8 @@ void finish_reader(ScheduleBuilder& s, const Nest& sum, const Loops& outer, Stag
   taken.push_back(sum.readers.front());
 }
 
-// A reduction in parts with sums of their own, which the sum adds up: the stage of those, with the
-// loops that are left, and the loop over parts.
+// A reduction in parts, with a sum for each part that the original sum adds up: the loops that
+// remain, the parts' stage, and the loop over parts
 struct Parts {
   Nest part;
   Stage stage;
@@ -121,7 +122,7 @@ Parts cut_reduction(ScheduleBuilder& s, const Nest& sum, const std::string& name
 void sketch_tile(ScheduleBuilder& s, const Structure& k) {
   place_producers(s, k);
   Stages taken;
-  std::vector<Loops> around;  // by sum
+  std::vector<Loops> around;  // loops around the tile, by sum
   for (const size_t i : k.sums) {
     const Nest& sum = k.nests[i];
     const std::string& label = sum.stage.label();
@@ -131,8 +132,8 @@ void sketch_tile(ScheduleBuilder& s, const Structure& k) {
     if (of.empty() || !reader->alone || !reader->reduce.empty() || k.central(reader->stage))
       return s.fail("stage '" + label + "' has no reader that takes it point by point");
     const std::vector<int64_t> tile = choose_tile(s, k, sum);
-    std::vector<int64_t> factors;  // of the reader's loops
-    bool filled = false;           // sums up to whole tiles: these do not overlap
+    std::vector<int64_t> factors;  // factors of the reader's loops
+    bool filled = false;           // the sum has whole tiles only, which do not overlap
     for (const Loop& loop : reader->spatial) {
       const auto match = std::ranges::find(of, loop.name(),
                                            &std::pair<const std::string, std::string>::second);
@@ -159,7 +160,7 @@ void sketch_tile(ScheduleBuilder& s, const Structure& k) {
 void sketch_cache_write(ScheduleBuilder& s, const Structure& k) {
   place_producers(s, k);
   Stages taken;
-  std::vector<Loops> around;  // by sum
+  std::vector<Loops> around;  // loops around the tile, by sum
   for (const size_t i : k.sums) {
     const Nest& sum = k.nests[i];
     const Stage registers = s.cache_write(sum.stage, sum.stage.label() + "_sum", "stack");
@@ -195,7 +196,7 @@ void sketch_rfactor(ScheduleBuilder& s, const Structure& k) {
     const std::string &label = sum.stage.label(), name = label + "_part";
     const Parts parts = cut_reduction(s, sum, name, "parts_" + label, {2, 4, 8, 16, 32});
     const Stage registers = s.cache_write(parts.stage, name + "_sum", "stack");
-    // The parts go to the threads, with or without some of the other loops.
+    // Threads take the parts, with or without some of the other loops.
     Levels levels = tile_nest(s, label, s.cached(parts.stage, sum.spatial), choose_tile(s, k, sum),
                               false);
     const Loop over = s.cached(parts.stage, {parts.over}).front();

@@ -1,4 +1,4 @@
-// Register tiles of sums of any kind, and the levels of loops around them.
+// Register tiles for sums of any kind, and the levels of loops around them
 #include <algorithm>
 #include <functional>
 
@@ -9,13 +9,13 @@
 namespace tw::generated {
 namespace {
 
-constexpr int64_t kMostUnrolled = 128;  // vectors of a tile, without rules
-constexpr int64_t kMostPart = 16;       // of a tile along a loop that has no lanes
-constexpr size_t kMostTiles = 48;       // of a knob, with rules
-constexpr int64_t kMostTaps = 16;       // of a loop of the reduction that is unrolled whole
+constexpr int64_t kMostUnrolled = 128;  // most vectors of a tile, without rules
+constexpr int64_t kMostPart = 16;       // largest factor of a loop without lanes
+constexpr size_t kMostTiles = 48;       // most values of a knob, with rules
+constexpr int64_t kMostTaps = 16;       // most iterations of a reduce loop that is unrolled whole
 
-// Iterations of the loop in vectors of so many load neighbouring elements, or all the same one:
-// nothing is gathered.
+// True when vectors of `lanes` iterations load neighbouring elements, or one element for all lanes.
+// Then nothing is gathered.
 bool loads_vectors(const Structure& k, const Nest& sum, const Loop& of, int64_t lanes) {
   const std::string &name = of.name(), vector = name + ".v", lane = name + ".l";
   Ranges ranges;
@@ -40,8 +40,8 @@ bool loads_vectors(const Structure& k, const Nest& sum, const Loop& of, int64_t 
   return good;
 }
 
-// Loops whose iterations have operands of their own beside those of the lanes; the others' share
-// the vectors.
+// True for a loop whose iterations have operands apart from those of the lanes. Iterations of other
+// loops share the lanes' vectors.
 bool is_row(const Nest& sum, const Loop& loop, const Loop& lane) {
   bool row = true;
   visit(sum.store->value, [&](const Expr& e) {
@@ -56,8 +56,8 @@ bool is_row(const Nest& sum, const Loop& loop, const Loop& lane) {
   return row;
 }
 
-// Some operand's elements for neighbouring iterations lie a multiple of 4 KiB apart: in one set of
-// the first-level cache.
+// True when elements of some operand for neighbouring iterations lie a multiple of kSetBytes apart,
+// which puts them into one set of the first-level cache.
 bool shares_sets(const Structure& k, const Nest& sum, const Loop& loop) {
   bool shares = false;
   visit(sum.store->value, [&](const Expr& e) {
@@ -95,7 +95,7 @@ std::vector<int64_t> other_parts(const Structure& k, const Nest& sum, const Loop
                                  const ScheduleBuilder& s) {
   const std::optional<int64_t> n = s.extent(loop);
   if (!n) return {1, 2, 4, 6, 8};
-  // Whole blocks of the instruction that is taken
+  // With an instruction, tiles have whole blocks of its rows.
   const bool rows = s.rules() && !sum.products.empty() && sum.products[0].row == loop;
   const int64_t step = rows ? sum.products[0].rows : 1;
   const auto cheap = [&](int64_t part) {
@@ -112,14 +112,14 @@ std::vector<int64_t> other_parts(const Structure& k, const Nest& sum, const Loop
 struct Tiles {
   std::vector<std::vector<int64_t>> parts;  // candidates for each loop
   std::vector<bool> row;
-  // Behind whether it is too large for the registers, and its cost
+  // Tiles, each with a key: too large for the registers, then its cost
   std::vector<std::pair<std::pair<bool, double>, std::vector<int64_t>>> found;
 
   void enumerate(const ScheduleBuilder& s, int64_t lanes, std::vector<int64_t>& tile, int split) {
     if (tile.size() < parts.size()) {
       for (const int64_t part : parts[tile.size()]) {
         const bool lane = tile.size() + 1 == parts.size();
-        // Three loops at most make more than one line
+        // At most three loops give a tile more than one line.
         if (!lane && part > 1 && split == 3) continue;
         tile.push_back(part);
         enumerate(s, lanes, tile, split + (!lane && part > 1));
@@ -156,7 +156,7 @@ std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest&
   tiles.enumerate(
       s, std::max(1, s.target().lanes(dtype_bytes(k.kernel.buffer(sum.store->buffer).dtype))), tile,
       0);
-  // One that covers all leaves no loop to sum in
+  // A tile that covers everything leaves no loop to sum in.
   const auto covers = [&](const auto& candidate) {
     bool all = true;
     for (size_t i = 0; i < sum.spatial.size(); ++i)
@@ -174,7 +174,7 @@ std::vector<std::vector<int64_t>> register_tiles(const Structure& k, const Nest&
 
 namespace {
 
-// The chosen instruction of a sum, whose steps are taken out of the reduce loops; else none.
+// The chosen instruction of a sum, with its steps taken out of the reduce loops; empty: none.
 SumInstruction choose_instruction(ScheduleBuilder& s, const Nest& sum, const std::string& label,
                                   Loops& reduce) {
   if (sum.products.empty()) return {};

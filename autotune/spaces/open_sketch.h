@@ -1,4 +1,4 @@
-// Sketches of functions that build schedules and leave decisions open.
+// Makes sketches from functions that build schedules and leave decisions open
 #pragma once
 #include <functional>
 
@@ -6,10 +6,9 @@
 
 namespace tw {
 
-// The same steps for the same choices, from any thread
+// Takes the same steps for the same choices; callable from any thread.
 using BuildSchedule = std::function<Expected<Schedule>(Choices& choices)>;
-// The sketch of everything that `build` may be asked for. The usual values of all knobs may be
-// illegal.
+// The sketch with all knobs that `build` may ask for. The point of all usual values may be illegal.
 Sketch open_sketch(std::string name, int variant, const BuildSchedule& build,
                    const SpaceOptions& options);
 

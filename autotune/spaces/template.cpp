@@ -1,4 +1,4 @@
-// The template space: the hand-written schedule of each variant, with its decisions as knobs.
+// The template space: the hand-written schedule of each variant, with its decisions as knobs
 #include "autotune/spaces/open_sketch.h"
 #include "kernels/default_schedule.h"
 
@@ -16,7 +16,7 @@ Expected<Space> template_space(const Task& task, const Target& target,
     };
     sketches.push_back(open_sketch(std::string(algorithm_name(variant.algorithm)) + ".template",
                                    static_cast<int>(v), build, options));
-    // a knob's first value is the usual one
+    // A knob's first value is the usual one.
     sketches.back().usual = std::vector<int>(sketches.back().knobs.size(), 0);
   }
   if (sketches.empty())

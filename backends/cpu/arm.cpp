@@ -1,5 +1,5 @@
-// 64-bit and 32-bit ARM. AArch64's baseline has all that a kernel wants; ARMv7 and microcontrollers
-// depend on VFPv4 and its half conversions.
+// 64-bit and 32-bit ARM. AArch64's baseline has all features that kernels use. ARMv7 and
+// microcontrollers depend on VFPv4 and its half conversions.
 #include "backends/cpu/traits.h"
 
 namespace tw {
@@ -10,7 +10,7 @@ void fill_aarch64(CpuTraits& t, const FeatureSet&) {
 }
 
 void fill_arm(CpuTraits& t, const FeatureSet& f) {
-  t.tune_cpu.clear();  // no such attribute
+  t.tune_cpu.clear();  // LLVM has no such attribute for ARM
   t.fma = f.has("vfp4d16sp");
   t.rounding_bits = f.has("fp-armv8d16") ? 64 : f.has("fp-armv8d16sp") ? 32 : 0;
   t.half = f.has("fp16");

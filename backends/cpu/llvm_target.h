@@ -1,4 +1,4 @@
-// LLVM's targets, initialised once.
+// Finds LLVM's targets, after initializing them once.
 #pragma once
 #include <string>
 

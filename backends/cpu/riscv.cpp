@@ -1,4 +1,4 @@
-// RISC-V, 64 bits: fused multiply-add comes with F and D; rounding to integer has no scalar
+// RISC-V, 64 bits: F and D bring fused multiply-add. Rounding to an integer has no scalar
 // instruction before Zfa.
 #include "backends/cpu/traits.h"
 

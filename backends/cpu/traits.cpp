@@ -25,7 +25,7 @@ class LlvmFeatures : public FeatureSet {
   static Expected<LlvmFeatures> of(const Target& target) {
     TW_ASSIGN(const llvm::Target* llvm_target, find_llvm_target(target.triple));
     const llvm::Triple triple(llvm::Triple::normalize(target.triple));
-    // LLVM itself only warns
+    // LLVM itself would only warn about an unknown cpu.
     std::unique_ptr<llvm::MCSubtargetInfo> info(llvm_target->createMCSubtargetInfo(triple, "", ""));
     if (!target.cpu.empty() && !info->isCPUStringValid(target.cpu))
       return make_error(DiagCode::invalid_argument, "cpu '{0}' is not known for {1}", target.cpu,
@@ -52,7 +52,7 @@ class LlvmFeatures : public FeatureSet {
 Target baseline_of(const Target& target) {
   Target base = baseline_target(target.arch());
   base.triple = target.triple;
-  if (is_freestanding(target.triple)) {  // nothing asks the processor: it is the target's
+  if (is_freestanding(target.triple)) {  // no run-time check: the processor is the target's
     base.features = target.features;
     if (target.arch() == Arch::arm) base.cpu = target.cpu;
   }
@@ -63,8 +63,8 @@ Target baseline_of(const Target& target) {
 Expected<CpuTraits> cpu_traits(const Target& target) {
   Target base = baseline_of(target);
   TW_ASSIGN(LlvmFeatures baseline, LlvmFeatures::of(base));
-  TW_TRY(LlvmFeatures::of(target).takeError());  // its names are known
-  // The description alone says what the code may use: its processor has more than that
+  TW_TRY(LlvmFeatures::of(target).takeError());  // reports unknown names
+  // The code may use the features of the description only, even if its processor has more.
   Target listed = base;
   listed.features = target.features;
   TW_ASSIGN(LlvmFeatures effective, LlvmFeatures::of(listed));

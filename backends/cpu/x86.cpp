@@ -1,5 +1,5 @@
-// x86-64: the baseline is SSE2, which has neither fused multiply-add nor rounding instructions nor
-// f16 conversion.
+// x86-64. The baseline is SSE2, without fused multiply-add, rounding instructions and f16
+// conversion.
 #include "backends/cpu/traits.h"
 
 namespace tw {

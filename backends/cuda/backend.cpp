@@ -18,13 +18,13 @@
 namespace tw::cuda {
 namespace {
 
-// Compute capability of the PTX that later chips compile on their own
+// Compute capability of the PTX that later chips compile themselves
 constexpr uint32_t kPortable = 80;
 
 struct Chip {
   std::string name, level;  // "sm_90a", "ptx80"
   uint32_t number = 0;      // 90
-  bool exact = false;       // with a letter: its code runs on no other chip
+  bool exact = false;       // has a letter: the code runs on no other chip
   bool emulated = false;
   bool needs_ptxas = false;
 };
@@ -56,7 +56,7 @@ Expected<Chip> chip_of(const Target& device) {
   return chip;
 }
 
-// Of the machine code in a cubin, an ELF file.
+// Bytes of machine code in a cubin, which is an ELF file
 int64_t code_bytes(const std::string& cubin) {
   auto file = llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(cubin, "cubin"));
   if (!file) return llvm::consumeError(file.takeError()), static_cast<int64_t>(cubin.size());
@@ -66,11 +66,11 @@ int64_t code_bytes(const std::string& cubin) {
   return bytes;
 }
 
-// A kernel alone.
+// One kernel, compiled alone
 struct Compiled {
   CudaCode ptx;
-  std::string cubin;    // empty: there is no ptxas
-  KernelReport report;  // nameless
+  std::string cubin;    // empty: no ptxas
+  KernelReport report;  // without a name
 };
 
 class CudaBackend : public DeviceBackend {
@@ -121,8 +121,8 @@ class CudaBackend : public DeviceBackend {
   }
 
  private:
-  // Each once: the placement asks whether there is code for a kernel, from several threads, then
-  // the program wants it.
+  // Compiles each kernel once. Placement asks for code of a kernel from several threads; later the
+  // program needs it.
   Expected<std::shared_ptr<const Compiled>> compiled(const Kernel& kernel) const {
     Known* known = nullptr;
     {
@@ -178,7 +178,7 @@ class CudaBackend : public DeviceBackend {
   std::string ptxas_;
   struct Known {
     std::mutex mutex;
-    std::shared_ptr<const Compiled> made;  // null: not yet, or it failed
+    std::shared_ptr<const Compiled> made;  // null: not made yet, or failed
   };
   mutable std::mutex mutex_;
   mutable std::map<std::string, Known> known_;  // by kernel_hash

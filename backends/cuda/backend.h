@@ -1,10 +1,10 @@
-// PTX for NVIDIA's GPUs, and what ptxas makes of it where there is one (runtime/device/cuda.c loads
-// and runs it).
+// The back end for NVIDIA's GPUs: PTX, and cubins where ptxas is available (runtime/device/cuda.c
+// loads and runs them).
 #pragma once
 #include "backends/backend.h"
 
 namespace tw {
-// Features: the chip ("sm_80", "sm_90a"), the PTX level ("ptx80"), "ptxas": an error where there is
-// none, and for tests "emulated": the processor's code in the cubin's place.
+// Features: the chip ("sm_80", "sm_90a"), the PTX level ("ptx80"), "ptxas" (an error without
+// ptxas), and for tests "emulated" (code of the processor in place of the cubin).
 Expected<std::unique_ptr<DeviceBackend>> make_cuda_backend(const Target& device);
 }  // namespace tw

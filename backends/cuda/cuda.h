@@ -1,5 +1,5 @@
-// Scheduled kernels as code for NVIDIA's GPUs, or for the tests' emulator of one (form.h), a
-// function a launch.
+// Compiles scheduled kernels for NVIDIA's GPUs, or for the tests' emulator of one (form.h), with a
+// function for each launch.
 #pragma once
 #include <span>
 #include <string>
@@ -12,7 +12,7 @@
 namespace tw::cuda {
 
 struct CudaForm {
-  // PTX text for "sm_90a" at "ptx80"; empty: an object file for the emulator
+  // A chip "sm_90a" and a level "ptx80" give PTX text; empty: an object file for the emulator
   std::string chip, level;
 };
 
@@ -21,9 +21,9 @@ struct CudaCode {
   std::vector<std::vector<DeviceLaunch>> launches;  // by kernel
 };
 
-// One module of all kernels; null ones are left out. Functions are called k0, k1, ..., or k0_0,
-// k0_1, ... where a kernel has several launches; their parameters are the kernel's, the workspace,
-// the symbols. Errors: what does not map, with the kernel's name.
+// Compiles one module of all kernels; null ones are left out. The functions are k0, k1, ..., or
+// k0_0, k0_1, ... for a kernel with several launches. Their parameters are the kernel's, the
+// workspace, and the symbols. Errors contain the kernel's name: a construct that cannot be mapped.
 Expected<CudaCode> cuda_code(std::span<const Kernel* const> kernels, const Target& device,
                              const CudaForm& form);
 

@@ -1,4 +1,4 @@
-// Kernels to functions of an LLVM module, and that to bytes.
+// Turns kernels into functions of an LLVM module, and the module into bytes.
 
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Transforms/IPO/AlwaysInliner.h>
@@ -62,7 +62,8 @@ class LaunchEnvironment : public codegen::KernelEnvironment {
   std::map<int32_t, Piece> places_;
 };
 
-// The kernel that one thread of the launch runs: what is its own lies in registers or on its stack.
+// The kernel that one thread of the launch runs. The thread's own buffers lie in registers or on
+// its stack.
 Kernel kernel_of(const device::ThreadForm& thread, const LaunchPlan& plan) {
   Kernel out = thread.kernel;
   for (size_t i = 0; i < out.buffers.size(); ++i) {
@@ -82,7 +83,7 @@ bool threads_meet(const Stmt& s) {
   return found;
 }
 
-// What threads pass to each other over a barrier is not one function's alone.
+// With barriers, other threads use the same memory, so pointers that are written lose noalias.
 void prepare(llvm::Function& body, bool meets) {
   body.setLinkage(llvm::GlobalValue::InternalLinkage);
   body.setVisibility(llvm::GlobalValue::DefaultVisibility);
@@ -92,7 +93,6 @@ void prepare(llvm::Function& body, bool meets) {
       a.removeAttr(llvm::Attribute::NoAlias);
 }
 
-// One pass over a module.
 void run_pass(llvm::Module& module, llvm::function_ref<void(llvm::ModulePassManager&)> add) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -118,7 +118,7 @@ Error emit_launch(llvm::Module& module, const Kernel& kernel, const LaunchPlan& 
   TW_ASSIGN(codegen::EmittedKernel emitted, emitter.emit(name + ".body", 1));
   prepare(*emitted.function, threads_meet(thread.kernel.body));
   form.define(name, *emitted.function, plan);
-  // The launched function's has it
+  // Only the launched function has the attribute.
   for (llvm::Argument& a : emitted.function->args()) a.removeAttr(llvm::Attribute::NoAlias);
   return Error::success();
 }

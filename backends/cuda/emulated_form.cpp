@@ -10,7 +10,7 @@
 namespace tw::cuda {
 namespace {
 
-// Of the state, as form.h says
+// Indices of words in the state (form.h)
 enum Word : uint64_t { kShared = 6, kBarrier, kCopy, kCommit, kWait, kTogether };
 
 class EmulatedForm : public GpuForm {
@@ -48,7 +48,7 @@ class EmulatedForm : public GpuForm {
     Value* result = nullptr;
     llvm::Type* type = nullptr;
     for (Value* given : operands) {
-      // A processor may have no registers for short floats
+      // A processor may lack registers for short floats.
       Value* operand = v.bits(given);
       const Buffer& parameter = semantics->buffers[parts.size()];
       parts.push_back(slot(v, operand->getType()));
@@ -87,7 +87,7 @@ class EmulatedForm : public GpuForm {
   }
 
  private:
-  // void (ptr operands): what the instruction does to whole operands.
+  // Makes a function void (ptr operands) that applies the instruction to whole operands.
   Expected<llvm::Function*> meaning_of(llvm::Module& module, const Kernel& semantics,
                                        const std::string& intrinsic) const {
     const std::string name = "meaning." + intrinsic;
@@ -108,7 +108,7 @@ class EmulatedForm : public GpuForm {
     for (size_t i = 0; i < semantics.buffers.size(); ++i)
       arguments.push_back(
           b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_64(b.getPtrTy(), function->getArg(0), i)));
-    // No workspace
+    // There is no workspace.
     while (arguments.size() < emitted.function->arg_size()) arguments.push_back(none);
     b.CreateCall(emitted.function, arguments);
     b.CreateRetVoid();
@@ -135,7 +135,7 @@ class EmulatedForm : public GpuForm {
 
   std::string triple_;
   CpuTraits traits_;
-  mutable int64_t places_ = 0;  // barriers written so far
+  mutable int64_t places_ = 0;  // number of barriers so far
 };
 
 }  // namespace

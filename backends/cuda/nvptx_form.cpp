@@ -9,7 +9,7 @@
 #include "backends/cuda/form.h"
 #include "backends/llvm/target_machine.h"
 
-extern "C" {  // there is no assembler for it, so the usual header of initializers does not do
+extern "C" {  // NVPTX has no assembler, so LLVM's usual header of initializers lacks it
 void LLVMInitializeNVPTXTargetInfo();
 void LLVMInitializeNVPTXTarget();
 void LLVMInitializeNVPTXTargetMC();
@@ -28,7 +28,7 @@ class NvptxForm : public GpuForm {
     traits_.features = "+" + level;
     traits_.fma = traits_.half = traits_.saturates = true;
     traits_.rounding_bits = 64;
-    int number = 0;  // of sm_80, sm_90a
+    int number = 0;  // 80 of sm_80, 90 of sm_90a
     llvm::StringRef(chip).drop_until(llvm::isDigit).consumeInteger(10, number);
     traits_.maximum_bits = number >= 80 ? 32 : 0;
     traits_.vector_bits = 128;
@@ -48,7 +48,7 @@ class NvptxForm : public GpuForm {
     if (!target)
       return make_error(DiagCode::unsupported, "no code generator for {0}: {1}", triple.str(),
                         reason);
-    // As for the processor's part, so that its code does not depend on what was compiled before
+    // As for the processor's code, so that the result does not depend on earlier compiles.
     codegen::set_llvm_options();
     return std::unique_ptr<llvm::TargetMachine>(
         target->createTargetMachine(triple, traits_.cpu, traits_.features, {}, std::nullopt,
@@ -126,7 +126,7 @@ class NvptxForm : public GpuForm {
     std::string threads;
     for (const int64_t n : plan.items) threads += (threads.empty() ? "" : ",") + std::to_string(n);
     kernel->addFnAttr("nvvm.reqntid", threads);
-    // Else ptxas spills a few registers to fit more blocks
+    // Otherwise ptxas spills a few registers to fit more blocks.
     kernel->addFnAttr("nvvm.minctasm", "1");
     b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", kernel));
     std::vector<Value*> arguments = {llvm::ConstantPointerNull::get(b.getPtrTy())};

@@ -17,7 +17,7 @@ namespace {
 
 using llvm::StringRef;
 
-// The number before `what` in "..., 16 bytes spill stores, ...".
+// The number before `what` in a line like "..., 16 bytes spill stores, ..."
 int64_t number_before(StringRef line, StringRef what) {
   const size_t at = line.find(what);
   if (at == StringRef::npos) return 0;

@@ -1,4 +1,4 @@
-// NVIDIA's assembler as a program: PTX to a cubin, and what it says of each function.
+// Runs NVIDIA's assembler as a program: PTX to a cubin, with its report on each function.
 #pragma once
 #include <map>
 #include <string>
@@ -15,12 +15,12 @@ struct PtxasResult {
   std::map<std::string, PtxasFunction> functions;
 };
 
-std::string find_ptxas();                               // empty: there is none
+std::string find_ptxas();                               // empty: not found
 std::string ptxas_version(const std::string& program);  // "V13.0.88"
-// Errors: it refuses the text, spills registers, or repairs something on its own (its notes C75xx).
+// Errors: it refuses the text, spills registers, or repairs something by itself (its notes C75xx).
 Expected<PtxasResult> run_ptxas(const std::string& program, const std::string& ptx,
                                 const std::string& chip);
-// Of its report (-v), by function; errors as above.
+// Reads the assembler's report (-v), by function. Errors as above.
 Expected<std::map<std::string, PtxasFunction>> read_ptxas_report(const std::string& report);
 
 }  // namespace tw::cuda

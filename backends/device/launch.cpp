@@ -11,7 +11,7 @@
 namespace tw::device {
 namespace {
 
-constexpr int64_t kMaxPrivateBytes = 64 << 10;  // of one work-item
+constexpr int64_t kMaxPrivateBytes = 64 << 10;  // bytes of one work-item
 
 Error refuse(const std::string& why) { return make_error(DiagCode::unsupported, "{0}", why); }
 
@@ -39,14 +39,14 @@ class Planner {
 
  private:
   struct Use {
-    std::vector<const stmt::Loop*> path;  // bound loops around
+    std::vector<const stmt::Loop*> path;  // bound loops around the use
     std::vector<Expr> indices;
   };
   void fail(const std::string& why) {
     if (problem_.empty()) problem_ = why;
   }
 
-  // `ordered`: something outside runs in order, so that groups in here would have to wait for each
+  // `ordered`: an enclosing statement runs in order, so groups in here would have to wait for each
   // other.
   void walk(const Stmt& s, std::vector<const stmt::Loop*> bound, bool ordered) {
     const auto* loop = as<stmt::Loop>(s);
@@ -62,7 +62,8 @@ class Planner {
     for (const Stmt& child : children(s)) walk(child, bound, ordered);
   }
 
-  // An instruction of several threads: as a loop over them, each with its part of the operands.
+  // Treats an instruction of several threads as a loop over them, in which each has its part of the
+  // operands.
   void walk_instruction(const stmt::Block& block, std::vector<const stmt::Loop*> bound) {
     Ranges ranges;
     visit(kernel_.body, [&](const Stmt& n) {
@@ -142,14 +143,14 @@ class Planner {
                             : std::span(path).subspan(static_cast<size_t>(at - path.begin()) + 1);
   }
 
-  // The dimensions that count threads: indexed everywhere by the loops over them that are around.
-  // False: threads share elements.
+  // Finds the dimensions that count threads: every use indexes them by the enclosing loops over
+  // threads. False: threads share elements.
   bool split_by_threads(const std::vector<Use>& uses, const std::string& per,
                         std::vector<size_t>& dims) const {
     std::map<std::string, size_t> dim_of;  // by axis
     for (const Use& use : uses)
       for (const stmt::Loop* loop : below(use.path, per)) {
-        // A loop of one iteration counts no threads
+        // A loop of one iteration counts no threads.
         if (axis_place(target_, loop->axis)->group || is_const(loop->extent, 1)) continue;
         const auto at = std::ranges::find_if(use.indices,
                                              [&](const Expr& e) { return is_var(e, loop->var); });
@@ -181,7 +182,7 @@ class Planner {
     if (!scope && buffer.scope != "stack" && buffer.scope != "register")
       fail("buffer '" + buffer.name + "' is in scope '" + buffer.scope +
            "', which the target does not have");
-    // Shared where work-items meet in it: loops over them inside of its owner.
+    // A buffer is shared when work-items meet in it: there are loops over them inside its owner.
     bool meets = false, by_item = false;
     for (const Use& use : uses) {
       for (const stmt::Loop* loop : below(use.path, buffer.per))
@@ -209,7 +210,7 @@ class Planner {
   const Target& target_;
   LaunchPlan plan_;
   std::map<int32_t, std::vector<Use>> uses_;  // by buffer
-  std::vector<LoopRef> instructions_;         // loops that stand for those of several threads
+  std::vector<LoopRef> instructions_;  // loops that stand for instructions of several threads
   std::string problem_;
 };
 
@@ -265,7 +266,7 @@ namespace {
 
 Expected<std::vector<LaunchPlan>> cut(const Kernel& kernel, const Target& target) {
   std::vector<Stmt> bodies;
-  bool open = false;  // the last one is unbound: a statement without bound loops joins it
+  bool open = false;  // the last launch is unbound: a statement without bound loops joins it
   for (const Stmt& s :
        is<stmt::Sequence>(kernel.body) ? children(kernel.body) : std::span(&kernel.body, 1)) {
     const bool bound = holds_bound(s);

@@ -1,5 +1,5 @@
-// What a launch is made of: which statements, which buffers where, how many work-groups and
-// work-items.
+// Plans the launches of a kernel: their statements, the places of buffers, and the numbers of
+// work-groups and work-items.
 #pragma once
 #include <array>
 #include <map>
@@ -12,44 +12,46 @@
 
 namespace tw::device {
 
-// shared: __local; own: of a work-item
+// shared: __local; own: memory of one work-item
 enum class Space : uint8_t { parameter, workspace, shared, own };
 
 struct AxisPlace {
-  bool group = false;  // counts work-groups, else the work-items of one
+  bool group = false;  // true: counts work-groups; false: counts the work-items of a group
   int dim = 0;
 };
 
 struct LaunchPlan {
   Stmt body;
-  std::map<int32_t, Space> spaces;  // of the buffers it uses
-  // Of buffers that are a thread's own although all threads have one: these dimensions count the
-  // threads, and fall away.
+  std::map<int32_t, Space> spaces;  // places of the buffers that the launch uses
+  // For buffers that become a thread's own though they are declared for all threads: the dimensions
+  // that count threads, which fall away.
   std::map<int32_t, std::vector<size_t>> thread_dims;
-  std::array<Expr, 3> groups;  // of each dimension
+  std::array<Expr, 3> groups;  // by dimension
   std::array<int64_t, 3> items;
   int64_t local_bytes = 0;
   int64_t work_items() const { return items[0] * items[1] * items[2]; }
 };
 
-// Axes of the level "block" count groups, those of the level "thread" the items of one, in the
-// order of the target's list.
+// The place of an axis: axes of level "block" count groups, axes of level "thread" count items of a
+// group, each in the order of the target's list.
 std::optional<AxisPlace> axis_place(const Target& target, const std::string& axis);
 bool holds_loop_of(const Stmt& s, const Target& target, bool group);
-// Something in it makes work-items of a group wait for each other: a barrier, or loops over
+// True when work-items of a group must wait for each other: at a barrier, or between loops over
 // work-items beside or after each other.
 bool synchronizes(const Stmt& s, const Target& target);
 
 struct LaunchPlans {
-  // Virtual threads interleaved, expressions simplified, conditions asked where they are known
+  // The kernel with virtual threads interleaved, expressions simplified, and guards hoisted
   Kernel kernel;
-  Ranges ranges;                     // of its symbols and loops
+  Ranges ranges;                     // ranges of its symbols and loops
   std::vector<LaunchPlan> launches;  // in order; their bodies are parts of the kernel's
 };
 
-// The kernel cut into launches. Errors: what does not map, with the kernel's name.
+// Cuts the kernel into launches. Errors contain the kernel's name: a construct that cannot be
+// mapped.
 Expected<LaunchPlans> plan_launches(const Kernel& kernel, const Target& target);
-// No rule of the schedules spreads some nest of many points over the device's threads.
+// True when a nest of many points runs in one thread, because no schedule rule spreads it over the
+// device's threads.
 Expected<bool> runs_in_one_thread(const Kernel& kernel, const Target& target);
 
 }  // namespace tw::device

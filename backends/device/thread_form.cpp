@@ -10,7 +10,7 @@ namespace {
 
 Stmt barrier() { return make_stmt(stmt::Barrier{}); }
 
-// What threads may see of each other's doing: buffers that they share, by whether they are written.
+// Buffers that a statement shares between threads, and if it writes them
 using Shared = std::map<int32_t, bool>;
 
 bool conflict(const Shared& before, const Shared& after) {
@@ -53,8 +53,8 @@ class Rewriter {
   }
 
  private:
-  // Where threads must meet, all of them walk the structure and conditions wait for the statements;
-  // elsewhere they are asked at once.
+  // If threads must meet, all of them walk the structure, and only the statements are under
+  // conditions. Elsewhere conditions are tested at once.
   Stmt meeting(const Stmt& s) {
     if (!synchronizes(s, target_)) return guarded(s);
     return match(
@@ -82,8 +82,8 @@ class Rewriter {
     return make_stmt(std::move(loop));
   }
 
-  // Groups of copies end whether there were any or not, so that every wait knows how many are
-  // behind it.
+  // A group of copies ends even when the condition makes no copies, so that every wait knows the
+  // number of groups behind it.
   Stmt conditional(const Expr& condition, const Stmt& s) {
     if (is<stmt::Signal>(s)) return s;
     const auto* sequence = as<stmt::Sequence>(s);
@@ -103,7 +103,7 @@ class Rewriter {
 
   Stmt meeting_sequence(const stmt::Sequence& sequence) {
     std::vector<Stmt> body;
-    Shared since;  // the last barrier
+    Shared since;  // uses since the last barrier
     for (const Stmt& child : sequence.body) {
       const Shared here = shared(child, false);
       if (conflict(since, here)) body.push_back(barrier());
@@ -114,8 +114,8 @@ class Rewriter {
     return make_sequence(std::move(body));
   }
 
-  // `past`: what others may have to wait for afterwards; a copy that was started only, for its own
-  // thread's wait first.
+  // The shared buffers of `s`. With `past`: those that other threads may have to wait for
+  // afterwards. An asynchronous copy counts at its own thread's wait instead.
   Shared shared(const Stmt& s, bool past) const {
     Shared all;
     const auto note = [&](BufferId id, bool written) {
@@ -162,7 +162,8 @@ class Rewriter {
     });
   }
 
-  // What keeps all but one thread out, of the dimensions that no loop around or inside runs over.
+  // A condition that keeps out all but one thread, in the dimensions that no loop around or inside
+  // covers
   Expr absent(const Stmt& s) const {
     std::array<bool, 3> items = bound_items_, groups = bound_groups_;
     visit(s, [&](const Stmt& n) {
@@ -214,7 +215,7 @@ class Rewriter {
         [&](const stmt::Block& block) {
           return threads_together(*s, target_) > 1 ? instruction(block) : plain(block.body);
         },
-        [&](const stmt::Prefetch&) { return make_sequence({}); },  // a hint
+        [&](const stmt::Prefetch&) { return make_sequence({}); },  // only a hint, so it is dropped
         [&](const stmt::Store&) { return s; }, [&](const stmt::Roles&) { return cannot_meet(); },
         [&](const stmt::Signal&) { return cannot_meet(); },
         [&](const stmt::Wait&) { return cannot_meet(); },
@@ -252,9 +253,9 @@ class Rewriter {
   const Kernel& kernel_;
   const LaunchPlan& plan_;
   const Target& target_;
-  Shared copied_;  // what asynchronous copies fill
+  Shared copied_;  // buffers that asynchronous copies fill
   Ranges variables_;
-  std::vector<Expr> waiting_;  // conditions for the statements below
+  std::vector<Expr> waiting_;  // conditions that the statements below must test
   std::array<bool, 3> bound_items_{}, bound_groups_{};
   std::string problem_;
 };

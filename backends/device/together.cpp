@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kMostSteps = 1 << 18;
 
-// Runs the loops around signals and waits.
+// Runs the loops around signals and waits, and counts groups of copies.
 class Groups {
  public:
   Expected<Stmt> run(const Stmt& body) {
@@ -46,7 +46,7 @@ class Groups {
     return eval_int(e, [&](std::string_view name) { return vars_.find(name)->second; });
   }
 
-  // `there`: the conditions around hold.
+  // `there`: all enclosing conditions hold.
   void walk(const Stmt& s, bool there) {
     if (!problem_.empty() || !has_tokens(s)) return;
     if (++steps_ > kMostSteps)

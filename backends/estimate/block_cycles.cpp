@@ -21,10 +21,11 @@ namespace tw::codegen {
 namespace mca = llvm::mca;
 namespace {
 
-// Runs of a block before and while its cycles are counted: enough for so many instructions
+// A block runs this often, or enough for this many instructions, both before and while its cycles
+// are counted.
 constexpr size_t kInstructions = 512, kLeastRuns = 4;
 
-// When the instructions retire that end the runs of a block.
+// Notes the cycles in which the last instructions of the two phases retire.
 class Retired : public mca::HWEventListener {
  public:
   using HWEventListener::onEvent;
@@ -67,9 +68,9 @@ struct BlockCycles::Model {
   std::unique_ptr<mca::InstrumentManager> instruments;
   std::unique_ptr<mca::InstrPostProcess> post;
   const llvm::Target* target = nullptr;
-  std::vector<mca::UniqueInstrument> set_up;  // of vectors
+  std::vector<mca::UniqueInstrument> set_up;  // settings of vectors that are in force
 
-  // The instruction, with what is set up for vectors.
+  // Builds the instruction under the vector settings in force.
   Expected<std::unique_ptr<mca::Instruction>> made(mca::InstrBuilder& builder,
                                                    const llvm::MCInst& instruction) {
     llvm::SmallVector<mca::UniqueInstrument> fresh = instruments->createInstruments(instruction);
@@ -130,7 +131,7 @@ Expected<double> BlockCycles::of(std::span<const llvm::MCInst> instructions) {
   std::vector<std::unique_ptr<mca::Instruction>> sequence;
   m.post->resetState();
   for (const llvm::MCInst& one : instructions) {
-    // A model that runs in circles has nothing to return to, and would warn of it
+    // A model that runs the block in circles cannot return, and would warn about a return.
     if (m.analysis->isReturn(one)) continue;
     TW_ASSIGN(std::unique_ptr<mca::Instruction> made, m.made(builder, one));
     sequence.push_back(std::move(made));

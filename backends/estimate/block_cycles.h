@@ -1,4 +1,4 @@
-// What LLVM-MCA says of straight-line code.
+// Estimates straight-line code with LLVM-MCA.
 #pragma once
 #include <llvm/MC/MCInst.h>
 
@@ -15,22 +15,22 @@ class TargetMachine;
 
 namespace tw::codegen {
 
-// Names of processors, in order, that have the same model as `cpu`, which is among them.
+// The processors with the same model as `cpu`, itself included, in LLVM's order
 std::vector<std::string> processors_alike(const llvm::TargetMachine& machine,
                                           const std::string& cpu);
 
 class BlockCycles {
  public:
-  // cpu: whose scheduling model is asked, which may have more than the machine's code uses. Errors:
-  // LLVM has no model of its instructions; it names a set of instructions instead of a processor,
-  // for which LLVM takes the model of some processor.
+  // `cpu` names the scheduling model; it may have more features than the machine's code uses.
+  // Errors: LLVM has no such model for it, or it names a set of instructions and no processor, for
+  // which LLVM would take some processor's model.
   static Expected<BlockCycles> create(const llvm::TargetMachine& machine, const std::string& cpu,
                                       const std::string& features);
   BlockCycles(BlockCycles&&) noexcept;
   ~BlockCycles();
 
-  // Cycles of one run of the block where it runs again and again, with every access a hit in the
-  // first cache. Blocks come in the order of the code: what is set up for vectors stays so.
+  // The cycles of one run of the block when it runs again and again, and every access hits the
+  // first cache. Blocks must come in the order of the code, as settings of vectors stay in force.
   Expected<double> of(std::span<const llvm::MCInst> instructions);
 
  private:

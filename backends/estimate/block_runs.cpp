@@ -15,13 +15,13 @@
 namespace tw::codegen {
 namespace {
 
-constexpr int64_t kMostVisits = 4'000'000;  // of blocks
+constexpr int64_t kMostVisits = 4'000'000;  // most visits of blocks
 
 using Edge = std::pair<const llvm::BasicBlock*, const llvm::BasicBlock*>;
 using Runs = std::map<Edge, double>;
 
-// Follows the function as it runs. A loop whose iterations take the same way, which is one whose
-// index no branch within has read, is followed once.
+// Follows the function as it runs. A loop is followed once if its iterations all take the same way,
+// which holds if no branch inside reads its index.
 class Walk {
  public:
   explicit Walk(llvm::Function& function)
@@ -55,8 +55,8 @@ class Walk {
   }
 
  private:
-  // One iteration of the loop, or the function. entering: how often each block is entered from
-  // within; it ends as what left the loop.
+  // Follows one iteration of the loop, or the function. `entering` counts the entries of each block
+  // from within, and ends as the counts of blocks behind the loop.
   Error body(const llvm::Loop* loop, std::map<const llvm::BasicBlock*, double>& entering,
              Runs& runs) {
     std::map<const llvm::BasicBlock*, double> left;
@@ -85,7 +85,8 @@ class Walk {
     return Error::success();
   }
 
-  // By which edges the block is left. The latch of a loop goes both ways: `whole_loop` corrects it.
+  // Adds the edges on which the block is left. A loop's latch takes both edges; whole_loop corrects
+  // that.
   Error leave(const llvm::BasicBlock& block, double times,
               std::vector<std::pair<Edge, double>>& on) {
     const llvm::Instruction* end = block.getTerminator();
@@ -103,7 +104,7 @@ class Walk {
       return make_error(DiagCode::unsupported, "block '{0}' ends in other than a branch",
                         block.getName());
     const llvm::Loop* loop = loops_.getLoopFor(&block);
-    if (loop && loop->isLoopExiting(&block)) {  // both in full
+    if (loop && loop->isLoopExiting(&block)) {  // whole_loop corrects both
       add(0, times), add(1, times);
       return Error::success();
     }
@@ -160,8 +161,8 @@ class Walk {
   llvm::AssumptionCache assumptions_;
   llvm::ScalarEvolution evolution_;
   IndexValues values_;
-  // In the order in which they run: a loop's own (null: of no loop), and the headers of the loops
-  // right inside it
+  // Blocks in the order in which they run: those of a loop itself (null: of no loop), and the
+  // headers of loops directly inside it
   std::map<const llvm::Loop*, std::vector<const llvm::BasicBlock*>> blocks_;
   int64_t visits_ = 0;
 };

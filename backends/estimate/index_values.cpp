@@ -34,7 +34,7 @@ std::optional<APInt> IndexValues::of(const llvm::Value* value) {
 
 std::optional<APInt> IndexValues::of_binary(const llvm::BinaryOperator& binary) {
   const std::optional<APInt> a = of(binary.getOperand(0)), b = of(binary.getOperand(1));
-  // One side that is known may decide
+  // One known side may decide the result.
   const bool is_and = binary.getOpcode() == llvm::Instruction::And;
   const bool is_or = binary.getOpcode() == llvm::Instruction::Or;
   for (const std::optional<APInt>& one : {a, b})

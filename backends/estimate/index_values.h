@@ -1,4 +1,4 @@
-// Values of a function at given iterations of its loops.
+// The values of a function at given iterations of its loops
 #pragma once
 #include <llvm/Analysis/ScalarEvolutionExpressions.h>
 #include <llvm/IR/Instructions.h>
@@ -14,10 +14,10 @@ class IndexValues {
   explicit IndexValues(llvm::ScalarEvolution& evolution) : evolution_(evolution) {}
 
   void set(const llvm::Loop* loop, uint64_t iteration) { iterations_[loop] = iteration; }
-  // nullopt: it depends on data
+  // nullopt: the value depends on data.
   std::optional<llvm::APInt> of(const llvm::Value* value);
   std::optional<llvm::APInt> of(const llvm::SCEV* value);
-  // Loops whose iterations were asked for since the last call
+  // The loops whose iterations were read since the last call
   std::set<const llvm::Loop*> take_read() { return std::exchange(read_, {}); }
   void add_read(const std::set<const llvm::Loop*>& loops) {
     read_.insert(loops.begin(), loops.end());

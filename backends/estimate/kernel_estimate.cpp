@@ -6,8 +6,8 @@ namespace tw::codegen {
 namespace {
 
 struct Loop {
-  double cycles = 0, iterations = 0, spills = 0;  // of all iterations
-  std::set<std::string> blocks;                   // of the function
+  double cycles = 0, iterations = 0, spills = 0;  // sums over all iterations
+  std::set<std::string> blocks;                   // names of the function's blocks
 };
 
 HotLoop hot_loop(const Loop& loop, const BlockRuns& runs,

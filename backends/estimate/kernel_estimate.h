@@ -1,4 +1,4 @@
-// What a kernel's code takes, from its blocks.
+// Estimates a kernel's code from its blocks.
 #pragma once
 #include "backends/backend.h"
 #include "backends/estimate/block_cycles.h"
@@ -7,7 +7,8 @@
 
 namespace tw::codegen {
 
-// runs, multiply_adds: of the function's blocks, by their names. Blocks come in the code's order.
+// `runs` and `multiply_adds` are by the names of the function's blocks. Blocks come in the code's
+// order.
 Expected<KernelEstimate> estimate_blocks(const std::vector<MachineBlock>& blocks,
                                          const BlockRuns& runs,
                                          const std::map<std::string, double>& multiply_adds,

@@ -20,14 +20,14 @@
 namespace tw::codegen {
 namespace {
 
-// What the two ends of LLVM's assembly printer, which see the same instruction one after the other,
-// know of the code.
+// Shared by the two ends of LLVM's assembly printer, which see the same instruction one after the
+// other
 struct Code {
   std::vector<MachineBlock> blocks;
   std::string problem;
 };
 
-// Takes the instructions in the place of an object file.
+// Receives the instructions in place of an object file.
 class Instructions : public llvm::MCStreamer {
  public:
   Instructions(llvm::MCContext& context, Code& code) : MCStreamer(context), code_(code) {}
@@ -47,14 +47,14 @@ bool is_spill(const llvm::MachineInstr& instruction) {
          instruction.getFoldedSpillSize(info) || instruction.getFoldedRestoreSize(info);
 }
 
-// The loop around the block, where it has no other one within; null: there is none such.
+// The loop around the block if it is an innermost one; else null
 const llvm::MachineLoop* innermost_loop(const llvm::MachineLoopInfo& loops,
                                         const llvm::MachineBasicBlock* block) {
   const llvm::MachineLoop* loop = loops.getLoopFor(block);
   return loop && loop->isInnermost() ? loop : nullptr;
 }
 
-// Tells which block instructions belong to.
+// Finds the block that an instruction belongs to.
 class Blocks : public llvm::AsmPrinterHandler {
  public:
   Blocks(Code& code, const BlockRuns& runs) : code_(code), runs_(runs) {}

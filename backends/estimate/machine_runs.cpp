@@ -15,8 +15,8 @@ std::string name_of(const llvm::MachineBasicBlock& block) {
   return block.getBasicBlock() ? block.getBasicBlock()->getName().str() : "";
 }
 
-// The function's block that is entered by the edge: blocks that code generation has put on edges
-// lead to one other.
+// The function's block that the edge enters. Blocks that code generation put on the edge lead to
+// one other block.
 const llvm::MachineBasicBlock* behind(const llvm::MachineBasicBlock* block, const BlockRuns& runs) {
   for (int steps = 0; steps < 4; ++steps) {
     if (runs.blocks.contains(name_of(*block)) || block->succ_size() != 1) break;
@@ -32,8 +32,9 @@ std::optional<double> edge_runs(const llvm::MachineBasicBlock& from,
   return found->second;
 }
 
-// Code generation tests the two parts of a condition one after the other: the block behind is a
-// part of the same block, and has its edges. All of it goes there; null: there is none such.
+// Code generation may test two parts of a condition one after the other. Then the following machine
+// block belongs to the same block of the function and has its edges, and every run goes there.
+// Null: there is no such block.
 const llvm::MachineBasicBlock* rest_of(const llvm::MachineBasicBlock& block,
                                        const BlockRuns& runs) {
   const std::string name = name_of(block);
@@ -47,8 +48,8 @@ const llvm::MachineBasicBlock* rest_of(const llvm::MachineBasicBlock& block,
   return rest;
 }
 
-// The edges of the function that the block's successors stand for say how often each is taken. One
-// that stands for none has what the others leave.
+// Sets how often each successor is taken, from the edges of the function that the successors stand
+// for. A successor without an edge gets the runs that remain.
 void set_shares(llvm::MachineBasicBlock& block, const BlockRuns& runs) {
   const auto whole = runs.blocks.find(name_of(block));
   if (block.succ_size() < 2 || whole == runs.blocks.end() || whole->second == 0) return;
@@ -67,7 +68,7 @@ void set_shares(llvm::MachineBasicBlock& block, const BlockRuns& runs) {
     known += edge.value_or(0);
     unknown += !edge;
   }
-  // Two that are unknown are a choice that the function makes without a branch
+  // Two unknown edges are a choice that the function makes without a branch.
   if (unknown > 1) return;
   for (double& one : times)
     if (one < 0) one = std::max(0.0, whole->second - known);
@@ -81,7 +82,7 @@ void set_shares(llvm::MachineBasicBlock& block, const BlockRuns& runs) {
                   static_cast<uint64_t>(std::llround(times[i] / sum * (1u << 30))), 1u << 30));
 }
 
-// How often the machine code of each block of the function is entered, by the shares.
+// Counts how often the shares enter the machine code of each of the function's blocks.
 std::map<std::string, double> entered_by(
     const llvm::MachineFunction& function, const BlockRuns& runs,
     const std::map<const llvm::MachineBasicBlock*, double>& found) {
@@ -113,8 +114,8 @@ std::map<const llvm::MachineBasicBlock*, double> machine_block_runs(llvm::Machin
   std::map<const llvm::MachineBasicBlock*, double> out;
   for (const llvm::MachineBasicBlock& block : function)
     out[&block] = frequencies.getBlockFreqRelativeToEntryBlock(&block);
-  // Where code generation has made choices of its own, shares are guesses. How often a block of the
-  // function runs is none: its machine code is entered so often.
+  // The shares are guesses where code generation has made choices of its own. The runs of the
+  // function's blocks are known, so each block's machine code is scaled to be entered that often.
   std::map<const llvm::MachineBasicBlock*, double> settled = out;
   for (const auto& [name, times] : entered_by(function, runs, out)) {
     const auto wanted = runs.blocks.find(name);

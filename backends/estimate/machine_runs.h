@@ -1,4 +1,4 @@
-// From how often a function's blocks run to how often those of its machine code do.
+// Derives the runs of machine code's blocks from those of the function's blocks.
 #pragma once
 #include <llvm/CodeGen/MachineFunction.h>
 
@@ -8,10 +8,10 @@
 
 namespace tw::codegen {
 
-// Code generation splits, joins, copies and moves blocks. So the branches of the machine code get
-// the shares that the function's edges have, LLVM's block frequencies follow them, and what was
-// made of a block of the function is entered as often as that. Changes the probabilities that the
-// machine code carries: nothing may be generated from it afterwards.
+// Code generation splits, joins, copies and moves blocks. So the machine code's branches get the
+// shares of the function's edges, and LLVM's block frequencies follow from them. The machine code
+// of each block of the function is then entered as often as the block itself. This changes the
+// probabilities in the machine code: nothing may be generated from it afterwards.
 std::map<const llvm::MachineBasicBlock*, double> machine_block_runs(llvm::MachineFunction& function,
                                                                     const BlockRuns& runs);
 

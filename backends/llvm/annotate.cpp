@@ -8,8 +8,8 @@ namespace {
 
 using llvm::StringRef;
 
-// What the printer of LLVM writes for debuggers only. Sections of debug information last until the
-// next section.
+// Drops lines that LLVM's printer writes for debuggers only. A section of debug information lasts
+// until the next section.
 class DebugLines {
  public:
   bool drop(StringRef line) {
@@ -28,7 +28,7 @@ class DebugLines {
   bool inside_ = false;
 };
 
-// The line number in "\t.loc\t1 14 0 ...", 0: another directive or instruction.
+// The line number in "\t.loc\t1 14 0 ..."; 0: another directive or instruction
 unsigned location(StringRef line) {
   StringRef text = line.trim();
   if (!text.consume_front(".loc")) return 0;
@@ -90,7 +90,7 @@ std::string KernelLines::annotated(const std::string& assembly, const std::strin
     if (debug.drop(line)) continue;
     const bool instruction = line.starts_with("\t") && !line.trim().starts_with(".") &&
                              !line.trim().starts_with(comment);
-    if (line.ends_with(":") || line.contains(":  ")) shown = 0;  // a block: say again where it is
+    if (line.ends_with(":") || line.contains(":  ")) shown = 0;  // a new block repeats its line
     if (instruction && wanted != shown && wanted > 0 && wanted <= text_.size()) {
       out += numbered(wanted);
       shown = wanted;

@@ -1,5 +1,5 @@
-// Ties machine code to the kernel's text: every loop and store is a line of it, carried through
-// LLVM as debug locations, which come back as comments between the instructions.
+// Ties machine code to the kernel's text. Every loop and store is a line of the text. LLVM carries
+// the lines as debug locations, and they come back as comments between the instructions.
 #pragma once
 #include <llvm/IR/DIBuilder.h>
 #include <llvm/IR/Module.h>
@@ -15,14 +15,15 @@ namespace tw::codegen {
 class KernelLines {
  public:
   explicit KernelLines(const Kernel& kernel);
-  // 1-based; 1, the kernel's head, when unknown
+  // Line numbers from 1; an unknown name gives 1, the kernel's head
   unsigned loop(const std::string& var) const { return find(loops_, var); }
   unsigned store(const std::string& label) const { return find(stores_, label); }
 
-  // Debug information of a function whose instructions will carry lines.
+  // Adds debug information to a function whose instructions will carry lines.
   void describe(llvm::Function& function) const;
-  // `assembly` of a module that was described: each run of instructions of one line under that line
-  // as a comment; directives of the debug information are gone. The numbered text stands in front.
+  // `assembly` is the text of a described module. Each run of instructions from one line gets that
+  // line as a comment in front. Directives of the debug information are removed, and the numbered
+  // text comes first.
   std::string annotated(const std::string& assembly, const std::string& comment) const;
 
  private:

@@ -1,5 +1,5 @@
-// The CPU backend: kernels by KernelEmitter, each in its own context and object; the model's
-// program by emit_program.
+// The CPU backend. KernelEmitter compiles kernels, each in a context and object of its own;
+// emit_program compiles the model's program.
 #include "backends/backend.h"
 
 #include <llvm/MC/MCAsmInfo.h>
@@ -34,8 +34,9 @@ int64_t code_bytes(const std::string& object) {
   return bytes;
 }
 
-// What parallel loops read of a tw_env (runtime/model.h): the pool, here a tw_parallel, behind five
-// pointers, then the number of threads, which a tw_parallel has behind two.
+// The parts of a tw_env that parallel loops read (runtime/model.h): the pool, which is a
+// tw_parallel here, behind five pointers; then the number of threads, which a tw_parallel has
+// behind two pointers.
 constexpr uint64_t kEnvPool = 5, kEnvWords = 7, kParallelThreads = 2;
 
 llvm::Value* make_env(llvm::IRBuilder<>& b, llvm::Value* parallel) {
@@ -47,7 +48,7 @@ llvm::Value* make_env(llvm::IRBuilder<>& b, llvm::Value* parallel) {
   return env;
 }
 
-// The body of what parallel loops call, where there are some: the caller's pool does it.
+// Defines the function that parallel loops call, if there are any: it calls the caller's pool.
 void define_parallel_for(llvm::Module& module) {
   llvm::Function* function = module.getFunction("tw_parallel_for");
   if (!function) return;
@@ -66,8 +67,8 @@ void define_parallel_for(llvm::Module& module) {
   b.CreateRetVoid();
 }
 
-// void <name>(ptr buffers, ptr workspace, ptr symbols), calling the kernel's function; parallel:
-// with a fourth parameter, a tw_parallel.
+// Adds void <name>(ptr buffers, ptr workspace, ptr symbols), which calls the kernel's function.
+// With `parallel` it has a fourth parameter, a tw_parallel.
 void add_entry(llvm::Module& module, const Kernel& kernel, llvm::Function* function,
                bool parallel) {
   llvm::IRBuilder<> b(module.getContext());
@@ -190,7 +191,7 @@ std::vector<std::string> LlvmBackend::estimated_alike() const {
   return processors_alike(**machine, target_.cpu);
 }
 
-// One kernel of a program, under its program symbol.
+// Compiles one kernel of a program, under its program symbol.
 Expected<std::string> LlvmBackend::member(const Program& program, size_t index,
                                           const CodegenOptions& options,
                                           llvm::TargetMachine& machine,
@@ -229,8 +230,8 @@ Expected<std::string> LlvmBackend::program_object(const Program& program,
   if (options.path > 0) name_for_path(module, options.path);
   prepare_module(module, *machine, baseline_);
   TW_TRY(run_passes(module, *machine));
-  // Where jumps are padded, the assembler goes through a section until nothing moves any more: the
-  // parts of long programs get sections of their own
+  // If jumps are padded, the assembler repeats a section until nothing moves. So the parts of long
+  // programs get sections of their own.
   machine->Options.FunctionSections = !is_freestanding(target_.triple) &&
                                       program.calls.size() > kCallsAPart;
   return generate_code(module, *machine, false, nullptr);
@@ -280,7 +281,7 @@ Error check_intrinsic(const Intrinsic& intrinsic, const Target& target, const Cp
   return generate_code(module, *machine, false, nullptr).takeError();
 }
 
-// Every instruction that a description declares is written once, and code is made of it.
+// Writes every instruction that a description declares once, and generates its code.
 Error check_intrinsics(const Target& target, const CpuTraits& traits) {
   std::vector<Diag> problems;
   for (const Intrinsic& intrinsic : target.intrinsics) {

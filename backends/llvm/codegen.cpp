@@ -31,7 +31,7 @@
 namespace tw::codegen {
 namespace {
 
-// Counts what the register allocator says of innermost loops; everything else is dropped.
+// Counts the register allocator's remarks on innermost loops, and drops all others.
 class SpillCounter : public llvm::DiagnosticHandler {
  public:
   SpillCounter(KernelReport* report, std::set<const llvm::BasicBlock*> outer_headers)
@@ -41,7 +41,7 @@ class SpillCounter : public llvm::DiagnosticHandler {
     return pass == "asm-printer";
   }
   bool isAnyRemarkEnabled() const override { return true; }
-  const std::string& error() const { return error_; }  // as of inline assembly
+  const std::string& error() const { return error_; }  // an error in inline assembly, for instance
   bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
     const auto* remark = llvm::dyn_cast<llvm::DiagnosticInfoOptimizationBase>(&info);
     if (!remark && info.getSeverity() == llvm::DS_Error) return note_error(info);
@@ -107,8 +107,8 @@ struct FatalError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// LLVM reports illegal code (an intrinsic that the cpu lacks) through one process-wide handler;
-// throwing is the way out of it.
+// LLVM reports illegal code (an intrinsic that the cpu lacks) through one process-wide handler, and
+// an exception is the only way out of it.
 void install_throwing_handler() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -129,7 +129,7 @@ void prepare_module(llvm::Module& module, llvm::TargetMachine& machine, const Cp
     f.addFnAttr("target-cpu", traits.cpu);
     f.addFnAttr("target-features", traits.features);
     if (!traits.tune_cpu.empty()) f.addFnAttr("tune-cpu", traits.tune_cpu);
-    // Else an integer comparison of a number's bits with 0 becomes one of floats
+    // Otherwise LLVM turns an integer comparison of a float's bits with 0 into one of floats.
     if (traits.flushes_subnormals) f.addFnAttr("denormal-fp-math-f32", "dynamic,dynamic");
     f.addFnAttr("prefer-vector-width", std::to_string(traits.vector_bits));
     f.addFnAttr("min-legal-vector-width", std::to_string(traits.vector_bits));
@@ -174,7 +174,7 @@ Error guarded(llvm::Module& module, KernelReport* report, const std::function<Er
   KernelReport ignored;
   auto handler = std::make_unique<SpillCounter>(report ? report : &ignored,
                                                 headers_of_outer_loops(module));
-  const SpillCounter& said = *handler;  // the context, which owns it, lives as long
+  const SpillCounter& said = *handler;  // the context owns the handler and lives as long
   module.getContext().setDiagnosticHandler(std::move(handler));
   install_throwing_handler();
   const auto refused = [&](llvm::StringRef why) {

@@ -19,8 +19,9 @@ std::vector<Kind*> all_of(llvm::Function& f) {
   return found;
 }
 
-// The operand is to be the greater one for the comparison, its inverse or a part of it to hold: an
-// order of two numbers at all is asked for by comparing both ways.
+// True if the comparison, its inverse or a part of it may ask for this operand to be the greater
+// one. Predicates that test only if two numbers have an order compare both ways, so they count for
+// both operands.
 bool may_be_greater(llvm::CmpInst::Predicate predicate, unsigned operand) {
   switch (predicate) {
     case llvm::CmpInst::FCMP_OEQ:
@@ -37,8 +38,8 @@ bool may_be_greater(llvm::CmpInst::Predicate predicate, unsigned operand) {
   }
 }
 
-// MVE's comparisons `lt` and `le` hold for NaN. LLVM takes them for `gt` and `ge` with the operands
-// swapped where the greater one is the same number in all lanes, so that is hidden from it.
+// MVE's comparisons `lt` and `le` hold for NaN. LLVM uses them for `gt` and `ge` with swapped
+// operands when the greater operand is one number in all lanes, so this hides that fact from LLVM.
 void keep_orders(llvm::Function& f) {
   for (llvm::FCmpInst* compare : all_of<llvm::FCmpInst>(f))
     for (const unsigned operand : {0U, 1U}) {
@@ -66,8 +67,8 @@ std::optional<uint64_t> only_lane_of(llvm::Value* mask) {
   return only;
 }
 
-// For AVX-512, LLVM stores the one lane of a narrowed vector in its width before the narrowing,
-// over what lies behind it.
+// For AVX-512, LLVM stores the only active lane of a narrowed vector in its wider type, over the
+// bytes behind it.
 void store_only_lanes(llvm::Function& f) {
   for (llvm::IntrinsicInst* store : all_of<llvm::IntrinsicInst>(f)) {
     if (store->getIntrinsicID() != llvm::Intrinsic::masked_store) continue;

@@ -1,5 +1,5 @@
-// Conversions between element types; f16 and bf16 by integer arithmetic where the cpu has no
-// instruction, so no library call remains.
+// Conversions between element types. f16 and bf16 use integer arithmetic where the cpu has no
+// instruction, so that no library call remains.
 #include <llvm/IR/PatternMatch.h>
 
 #include <cmath>
@@ -25,17 +25,17 @@ Value* Values::unscaled(Value* x) {
   return traits.wrong_fixed_point ? b.CreateArithmeticFence(x, x->getType()) : x;
 }
 
-// The f32 of a smaller float's bits, which lie in place: exponent from bit 23 on, no sign. Neither
-// inputs nor results are subnormal in f32, which NEON takes for 0.
+// The f32 of a smaller float's bits, which lie in place: the exponent begins at bit 23, and there
+// is no sign. Neither inputs nor results are subnormal in f32, because NEON treats those as 0.
 Value* Values::rebias(Value* shifted, int bias) {
   Value* normal = b.CreateAdd(shifted, integer(shifted, int64_t{127 - bias} << 23));
-  // A subnormal is what a float has above the smallest normal number.
+  // A subnormal is the excess of a float over the smallest normal number.
   Value* least = integer(shifted, int64_t{128 - bias} << 23);
   Value* subnormal = bits(b.CreateFSub(from_bits(b.CreateAdd(shifted, least)), from_bits(least)));
   return select(b.CreateICmpULT(shifted, integer(shifted, 1 << 23)), subnormal, normal);
 }
 
-// f16 (as i16) -> f32.
+// Converts f16 (as i16) to f32.
 Value* Values::half_to_float(Value* h) {
   int count = lanes(h);
   if (traits.half)
@@ -51,7 +51,7 @@ Value* Values::half_to_float(Value* h) {
       b.CreateOr(select(b.CreateICmpUGE(magnitude, integer(wide, 0x7c00)), special, finite), sign));
 }
 
-// f32 -> f16 (as i16), to nearest even.
+// Converts f32 to f16 (as i16), rounding to nearest even.
 Value* Values::float_to_half(Value* f) {
   int count = lanes(f);
   if (traits.half)
@@ -74,11 +74,11 @@ Value* Values::float_to_half(Value* f) {
   return b.CreateTrunc(b.CreateOr(result, sign), with_lanes(b.getInt16Ty(), count));
 }
 
-// f32 -> bf16 (as i16), to nearest even. The native instructions flush subnormals, so they are not
-// used.
+// Converts f32 to bf16 (as i16), rounding to nearest even. The native instructions flush
+// subnormals, so they are not used.
 Value* Values::float_to_bfloat(Value* f) {
   using namespace llvm::PatternMatch;
-  Value* already = nullptr;  // what an operator before has rounded
+  Value* already = nullptr;  // bits that an earlier operator has rounded
   if (match(f, m_BitCast(m_Shl(m_ZExt(m_Value(already)), m_SpecificInt(16)))) &&
       already->getType()->getScalarSizeInBits() == 16)
     return already;
@@ -91,7 +91,7 @@ Value* Values::float_to_bfloat(Value* f) {
                        with_lanes(b.getInt16Ty(), lanes(f)));
 }
 
-// As i8.
+// Converts a small float, as i8, to f32.
 Value* Values::small_to_float(Value* x, DType t) {
   const SmallFloat& f = small_float(t);
   Value* wide = b.CreateZExt(x, with_lanes(b.getInt32Ty(), lanes(x)));
@@ -152,7 +152,7 @@ Value* Values::wrap(Value* x, DType t) {
   return b.CreateAShr(b.CreateShl(x, integer(x, unused)), integer(x, unused));
 }
 
-// To the values of `to`, in the integer type of x, which holds them.
+// Limits x to the values of `to`. The integer type of x contains all of them.
 Value* Values::clamp(Value* x, bool is_signed, DType to) {
   Value *low = integer(x, lowest_of(to)), *high = integer(x, highest_of(to));
   x = select(is_signed ? b.CreateICmpSGT(x, high) : b.CreateICmpUGT(x, high), high, x);
@@ -169,7 +169,7 @@ Value* Values::to_storage(Value* x, DType t, bool saturate) {
 
 Value* Values::from_storage(Value* x, DType t) {
   if (is_small_float(t)) return small_to_float(x, t);
-  if (is_int(t) && dtype_bits(t) < 8) return wrap(x, t);  // a caller's byte may hold anything
+  if (is_int(t) && dtype_bits(t) < 8) return wrap(x, t);  // a caller's byte may have any high bits
   if (t == DType::f16) return half_to_float(x);
   if (t == DType::boolean) return b.CreateICmpNE(x, integer(x, 0));
   if (t != DType::bf16) return x;
@@ -183,7 +183,7 @@ Value* Values::nearest_int(Value* x) {
   return b.CreateFPToSI(round_even(x), type);
 }
 
-// The limits are less by the offset: they are whole numbers, so that rounding does not leave them.
+// The limits are reduced by the offset. They are whole numbers, so rounding cannot leave them.
 Value* Values::float_to_narrow(Value* x, DType to, bool rounded, int64_t offset) {
   const bool is_signed = is_signed_int(to);
   const int width = dtype_bits(to);
@@ -196,18 +196,19 @@ Value* Values::float_to_narrow(Value* x, DType to, bool rounded, int64_t offset)
   Value* number = rounded ? nearest_int(inside)
                           : b.CreateFPToSI(inside, with_lanes(b.getInt32Ty(), lanes(x)));
   if (offset != 0) number = b.CreateAdd(number, integer(number, offset));
-  // What is no number becomes 0, which the lower limit of unsigned types is
+  // NaN becomes 0, which for unsigned types is the lower limit already.
   if (is_signed) number = select(b.CreateFCmpUNO(x, x), integer(number, 0), number);
   return b.CreateTrunc(number, with_lanes(compute_type(to), lanes(x)));
 }
 
-// Truncates toward zero, to the nearest number of `type`, of 32 or 64 bits; NaN gives 0.
+// Truncates toward zero and saturates at the limits of `type`, which has 32 or 64 bits; NaN gives
+// 0.
 Value* Values::truncate(Value* x, Type* type, bool is_signed) {
   if (!lanes(x) || traits.saturates) {
     auto id = is_signed ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
     return b.CreateIntrinsic(id, {type, x->getType()}, {x});
   }
-  // LLVM takes such vectors lane by lane
+  // LLVM would convert such vectors lane by lane.
   const int width = static_cast<int>(type->getScalarSizeInBits()) - (is_signed ? 1 : 0);
   Value *low = real(x, is_signed ? -std::ldexp(1.0, width) : 0),
         *high = real(x, std::ldexp(1.0, width));
@@ -221,13 +222,13 @@ Value* Values::truncate(Value* x, Type* type, bool is_signed) {
   return is_signed ? select(b.CreateFCmpUNO(x, x), integer(number, 0), number) : number;
 }
 
-// Truncates toward zero; ir/scalar_ops.h says what becomes of numbers beyond the type.
+// Truncates toward zero; ir/scalar_ops.h defines the result for numbers beyond the type.
 Value* Values::float_to_int(Value* x, DType to, bool saturate) {
   int count = lanes(x);
   Type* type = with_lanes(compute_type(to), count);
   bool is_signed = is_signed_int(to);
   int width = dtype_bits(to);
-  // LLVM takes vectors of these lane by lane
+  // LLVM would convert such vectors lane by lane.
   if (saturate && count > 0 && width >= 8 && width <= 16) return float_to_narrow(x, to, false, 0);
   x = unscaled(x);
   if (saturate && width < 32) {
@@ -237,7 +238,7 @@ Value* Values::float_to_int(Value* x, DType to, bool saturate) {
   }
   if (saturate) return truncate(x, type, is_signed);
   if (width == 64 && !is_signed) {
-    // Negative values wrap: through the signed conversion below 2^63.
+    // Negative values wrap, because values below 2^63 go through the signed conversion.
     Value* large = b.CreateFCmpOGE(x, real(x, 0x1p63));
     Value* low = truncate(select(large, b.CreateFSub(x, real(x, 0x1p63)), x), type, true);
     return b.CreateXor(low, select(large, integer(low, INT64_MIN), integer(low, 0)));

@@ -1,5 +1,5 @@
-// What the parts of a kernel's code generation share: the kernel and what is known of it, the
-// function that is emitted into, the lanes of the vector loop around, the first error.
+// The state that the parts of a kernel's code generation share: the kernel and the facts known
+// about it, the function in progress, the lanes of the enclosing vector loop, the first error.
 #pragma once
 #include <llvm/IR/Module.h>
 
@@ -15,33 +15,32 @@
 
 namespace tw::codegen {
 
-// What a function finds around it besides its parameters and its stack. A kernel without bound
-// loops may use these variables like symbols.
+// The surroundings of a function besides its parameters and its stack. A kernel without bound loops
+// may use these variables like symbols.
 class KernelEnvironment {
  public:
   virtual ~KernelEnvironment() = default;
   virtual const Ranges& variables() const = 0;
-  // i64; asked for where a function begins
+  // Returns an i64; called at the beginning of a function.
   virtual Value* variable(Values& v, const std::string& name) const = 0;
-  // This temp lies elsewhere than on the stack
+  // True for a temp that lies elsewhere than on the stack.
   virtual bool holds(BufferId buffer) const = 0;
-  // Its address, 64-byte aligned
+  // The buffer's address, 64-byte aligned
   virtual Value* buffer(Values& v, BufferId buffer) const = 0;
   virtual void barrier(Values& v) const = 0;
-  // Starts a copy of that many bytes into a buffer that `holds`; `there`: i1, else zeros; null:
-  // always. Copies since the last commit are a group; await: all of this thread's groups but the
-  // last `groups` have landed.
+  // copy: starts a copy of `bytes` into a buffer that `holds`. `there` is an i1; where it is false
+  // zeros are written instead; null: always true. Copies since the last commit form a group. await:
+  // waits until all groups of this thread except the last `groups` have landed.
   virtual void copy(Values& v, Value* to, Value* from, int64_t bytes, Value* there) const = 0;
   virtual void commit(Values& v) const = 0;
   virtual void await(Values& v, int64_t groups) const = 0;
-  // What this thread has of the result of an instruction that several threads do together, from its
-  // parts of the operands (vectors, in the order of `emit`); null: LLVM's intrinsic is to be
+  // This thread's part of the result of an instruction that several threads execute together, from
+  // its parts of the operands (vectors, in the order of `emit`). Null: LLVM's intrinsic must be
   // called.
   virtual Expected<Value*> together(Values& v, const Intrinsic& intrinsic,
                                     llvm::ArrayRef<Value*> operands) const = 0;
 };
 
-// The function that is emitted into.
 struct FunctionState {
   llvm::Function* value = nullptr;
   Value* env = nullptr;
@@ -50,11 +49,11 @@ struct FunctionState {
   std::map<std::string, Value*, std::less<>> vars;
 };
 
-// The vector loop around.
+// The enclosing vector loop
 struct Lanes {
   std::string var{};  // empty: none
   int count = 0;
-  Value* mask = nullptr;  // <L x i1>: those that are active, null: all
+  Value* mask = nullptr;  // <L x i1> of active lanes; null: all are active
 };
 
 struct Emission {
@@ -63,7 +62,7 @@ struct Emission {
   const Target& target;
   Values v;
   const KernelEnvironment* environment;
-  // Emit gives instructions their lines; null: none
+  // Set: instructions get line numbers; null: none
   const KernelLines* lines = nullptr;
   WorkspaceLayout layout;
   LoopDepths depths{};
@@ -82,7 +81,6 @@ struct Emission {
   }
 };
 
-// A part's view of it.
 class EmissionPart {
  protected:
   explicit EmissionPart(Emission& emission)

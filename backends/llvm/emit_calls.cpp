@@ -139,7 +139,7 @@ llvm::Value* CallEmitter::copied_bytes(const KernelCall& call, const Environment
 void CallEmitter::emit_transfer(const KernelCall& call, const Environment& at) {
   const bool out = call.device == 0;
   const int device = std::max(call.device, call.from);
-  // Of the model, which a region does not see
+  // Numbers of tensors are the model's, and a region does not see the model's tensors.
   const uint32_t tensor = at.workspaces ? 0 : tensor_number(host_side(call));
   runtime(out ? "tw_device_read" : "tw_device_write",
           {at.env, b_.getInt32(static_cast<uint32_t>(device) - 1),
@@ -236,7 +236,7 @@ llvm::Function* CallEmitter::emit_calls(bool profiled, size_t begin, size_t end)
   const auto start_clock = [&](const Environment&) {
     if (profiled) before = clock();
   };
-  // Behind the last call of a path are the steps of the next one
+  // The steps behind the last call of a path belong to the next path.
   return emit_in_parts(
       profiled ? "tw_program_profiled" : "tw_program_plain",
       {begin, end, program_.steps, program_.fast_paths.empty()},
@@ -294,8 +294,8 @@ llvm::Function* CallEmitter::emit_in_parts(const std::string& name, const Calls&
     b_.CreateRet(b_.getInt32(TW_OK));
     return f;
   }
-  // Numbers that a part has read are in the context's symbols for the next ones, addresses of
-  // growable buffers in a table of the function around them.
+  // Later parts find the numbers that a part has read in the context's symbols, and addresses of
+  // growable buffers in a table of the enclosing function.
   std::vector<llvm::Function*> parts;
   std::vector<std::string> names = symbols.given;
   names.resize(symbols.given.size() + symbols.read.size());

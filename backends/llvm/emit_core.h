@@ -12,11 +12,10 @@ class Module;
 
 namespace tw::codegen {
 
-// What only an operating system, or memory besides the arena, could give a program. Errors: all of
-// it that the program needs.
+// Errors: every feature of the program that needs an operating system, or memory besides the arena.
 Error check_freestanding(const Program& program);
 
-// Fills a module whose data layout is set.
+// Fills a module, which has its data layout already.
 void emit_core(llvm::Module& module, const Program& program, const std::string& symbol);
 
 }  // namespace tw::codegen

@@ -1,5 +1,5 @@
-// What a program has besides its calls, in a library and in a freestanding object alike: which
-// calls a run takes, how much arena, which sizes fit.
+// The parts of a program besides its calls, in libraries and in freestanding objects: the choice of
+// calls for a run, the bytes of arena, and the check of sizes.
 #include <array>
 
 #include "backends/llvm/emit_calls.h"

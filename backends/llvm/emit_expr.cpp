@@ -1,5 +1,5 @@
-// Expressions: scalars where all lanes agree, vectors otherwise; loads under a condition are never
-// executed outside it.
+// Expressions: scalars where all lanes agree, vectors otherwise. Loads under a condition are never
+// executed outside of it.
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -11,14 +11,14 @@
 namespace tw::codegen {
 namespace {
 
-// round(value) + offset of f32
+// round(value) + offset, in f32
 struct RoundedSum {
   Expr value;
   int64_t offset = 0;
 };
 
-// What a cast to 8 or 16 bits saturates, as quantized tensors have it: limits and offset are whole
-// numbers, so the offset may be added behind the conversion.
+// The operand of a saturating cast to 8 or 16 bits, as quantized tensors use it. Limits and offset
+// are whole numbers, so the offset may be added after the conversion.
 std::optional<RoundedSum> rounded_sum(const expr::Cast& cast, DType to) {
   const int width = dtype_bits(to);
   if (!cast.saturate || !is_int(to) || width < 8 || width > 16) return std::nullopt;
@@ -83,7 +83,7 @@ Value* ExpressionEmitter::emit_node(const Expr& e) {
       });
 }
 
-// a to the power of 1/2: of -0 that is 0, of minus infinity infinity.
+// a to the power of 1/2: 0 for -0, infinity for minus infinity.
 Value* ExpressionEmitter::square_root(Value* a) {
   const double infinity = std::numeric_limits<double>::infinity();
   return v_.select(v_.b.CreateFCmpOEQ(a, v_.real(a, -infinity)), v_.real(a, infinity),
@@ -128,8 +128,8 @@ Value* ExpressionEmitter::emit_binary(const expr::Binary& binary) {
   return v_.binary(op, t, a, emit(y));
 }
 
-// floor_div and floor_mod of values known not to be negative: unsigned, and on lanes in 32 bits
-// where they fit.
+// floor_div and floor_mod of values that are known not to be negative: unsigned, and in 32 bits for
+// lanes that fit
 Value* ExpressionEmitter::index_division(const expr::Binary& division) {
   auto divisor = as_const(division.b);
   if (!divisor || *divisor <= 0) return nullptr;
@@ -145,7 +145,7 @@ Value* ExpressionEmitter::index_division(const expr::Binary& division) {
 }
 
 // x < y where only a ramp of step 1 or -1 differs between lanes: one 32-bit comparison of the ramp
-// with a limit.
+// with a limit
 Value* ExpressionEmitter::lane_comparison(const expr::Binary& comparison) {
   if (may_wrap(comparison.a - comparison.b)) return nullptr;
   const Access d = memory_.access_of(memory_.difference_form(comparison));
@@ -167,7 +167,7 @@ Value* ExpressionEmitter::lane_comparison(const expr::Binary& comparison) {
   return down ? below : v_.logical_not(below);
 }
 
-// Whether evaluating it outside its condition could read beyond a buffer.
+// True if evaluating the expression outside of its condition could read beyond a buffer.
 bool ExpressionEmitter::needs_guard(const Expr& e) const {
   bool found = false;
   visit(e, [&](const Expr& n) {

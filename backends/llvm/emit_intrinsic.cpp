@@ -1,7 +1,7 @@
-// Blocks that an instruction of the target computes: operands are loaded as vectors, what `emit`
-// says is written (backends/llvm/emit_writer.h), and the result is stored. Where the target has no
-// such instruction, the block's loops are emitted. Of "... over 32", which 32 threads do together,
-// each thread has an equal part of every operand.
+// Blocks that an instruction of the target computes. Operands are loaded as vectors, the calls of
+// `emit` are written (backends/llvm/emit_writer.h), and the result is stored. Where the target has
+// no such instruction, the block's loops are emitted. An `emit` "... over 32" is executed by 32
+// threads together, and each thread has an equal part of every operand.
 #include "backends/estimate/multiply_adds.h"
 #include "backends/llvm/emit_writer.h"
 #include "backends/llvm/instruction_emitter.h"
@@ -76,8 +76,8 @@ void InstructionEmitter::store_operand(const Operand& operand, Value* value) {
                 [&](const Access& access) { memory_.store_raw(operand.buffer, access, value); });
 }
 
-// Setup and teardown of what the statement does outside of loops that threads share, which are
-// functions of their own.
+// Finds the instructions with setup and teardown in the statement. Loops that threads share are
+// skipped, as they are functions of their own.
 void InstructionEmitter::find_states(const Stmt& s, bool in_parallel,
                                      std::vector<const Intrinsic*>& found) const {
   if (!in_parallel && is_shared_out(kernel_, s)) return;
@@ -109,7 +109,7 @@ void InstructionEmitter::write_around(const EmitCalls& emit) {
     fail(error_text(std::move(error)));
 }
 
-// Estimates count what it multiplies, of which LLVM knows nothing.
+// Notes the products for estimates, because the call is opaque to LLVM.
 void InstructionEmitter::note_work(const Intrinsic& intrinsic, Value* result) {
   Expected<std::shared_ptr<const Kernel>> semantics = semantics_of(intrinsic);
   if (!semantics) return fail(error_text(semantics.takeError()));
@@ -168,7 +168,7 @@ bool InstructionEmitter::emit(const stmt::Block& block) {
     note_work(*instruction.intrinsic, value);
   }
   if (value) store_operand(result, value);
-  else expressions_.forget();  // memory has changed behind its back
+  else expressions_.forget();  // the instruction has changed memory behind the emitter's back
   return true;
 }
 

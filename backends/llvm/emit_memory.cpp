@@ -1,6 +1,6 @@
-// Loads and stores. The offset's dependence on the vector variable decides the form: one scalar, a
-// vector, two vectors and a shuffle, single elements, or a gather; an active mask makes them
-// masked, so inactive lanes touch no memory.
+// Loads and stores. The dependence of the offset on the vector variable decides the form: one
+// scalar, a vector, two vectors and a shuffle, single elements, or a gather. An active mask makes
+// them masked, so inactive lanes touch no memory.
 #include <algorithm>
 #include <numeric>
 
@@ -36,7 +36,7 @@ const IndexForm& MemoryEmitter::form_of(const void* key, BufferId buffer,
   return known->second;
 }
 
-// Data so far from zero that the difference would leave 64 bits compare like nearer ones.
+// Clamps data so far from zero that the difference would leave 64 bits; the comparison is the same.
 static Expr near_zero(const Expr& e) {
   constexpr int64_t kFar = int64_t{1} << 61;
   const bool near = !e->data || (e->data->least >= -kFar && e->data->most <= kFar);
@@ -149,8 +149,8 @@ std::vector<int> reversed(int count) {
   return order;
 }
 
-// LLVM 22 loses lanes when it legalizes a gather or scatter of 48 lanes: they go in pieces of a
-// power of two, 16 at most.
+// LLVM 22 loses lanes when it legalizes a gather or scatter of 48 lanes. So they are split into
+// pieces of a power of two, 16 at most.
 void for_pieces(int count, llvm::function_ref<void(int begin, int size)> piece) {
   for (int begin = 0; begin < count;) {
     int size = 16;
@@ -176,8 +176,8 @@ Value* MemoryEmitter::load_raw(BufferId id, const Access& access) {
                           : load_memory(id, access, v_.storage_type(kernel_.buffer(id).dtype));
 }
 
-// Lanes at known places of a piece no longer than the vector, as x[l % 2]: that piece once, and a
-// shuffle. Null: they are not.
+// Loads lanes at known places of a piece no longer than the vector, as x[l % 2]: the piece once,
+// and a shuffle. Null: not such a load.
 Value* MemoryEmitter::load_repeated(BufferId id, const Access& access, Type* type) {
   auto* offsets = llvm::dyn_cast_or_null<llvm::Constant>(access.lane_offsets);
   std::vector<int64_t> at;
@@ -225,7 +225,7 @@ Value* MemoryEmitter::load_memory(BufferId id, const Access& access, Type* type)
     Value* v = b.CreateAlignedLoad(lanes_type, pointer(id, access, count - 1), one);
     return v_.shuffle(v, v, reversed(count));
   }
-  // The second vector ends at the last element wanted, so nothing beyond it is read
+  // The second vector ends at the last wanted element, so nothing beyond it is read.
   if (access.lane_stride == 2 && !lanes_.mask) {
     Access second = access;
     second.constant += count - 1;

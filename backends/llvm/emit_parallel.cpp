@@ -1,8 +1,9 @@
-// Functions of a kernel, and parallel loops (nothing around them but serial loops, whose variables
-// are parameters too): the body becomes `body(params.., outer variables.., begin, end)`; with more
-// than one thread a thunk `(arg, chunk)` unpacks the parameters and runs one chunk of an even
-// static partition, of that loop's iterations or of all those of the loop inside it
-// (ir/kernel/shared_loop.h). A kernel that does little makes few chunks, or none.
+// Functions of a kernel, and parallel loops. Around a parallel loop there are only serial loops,
+// whose variables become parameters too. The loop's body becomes `body(params.., outer variables..,
+// begin, end)`. With more than one thread, a thunk `(arg, chunk)` unpacks the parameters and runs
+// one chunk of an even static partition. The partition divides the loop's iterations, or all those
+// of the loop inside it (ir/kernel/shared_loop.h). A kernel that does little makes few chunks, or
+// none.
 #include <set>
 
 #include "backends/llvm/kernel_emitter.h"
@@ -16,8 +17,8 @@ Expr KernelEmitter::chunks_here() const {
   return most_parts_below(most_chunks_, {loops_.begin(), loops_.end() - 1});
 }
 
-// Parameters: env, one pointer a parameter buffer, workspace, i64 symbols and so many more i64 (of
-// parallel bodies: outer variables, chunk, begin, end).
+// The parameters are env, a pointer for each parameter buffer, workspace, the symbols as i64, and
+// `integers` more i64 (for parallel bodies: outer variables, chunk, begin, end).
 llvm::Function* KernelEmitter::start_function(const std::string& symbol, size_t integers,
                                               llvm::GlobalValue::LinkageTypes linkage) {
   auto& b = v_.b;
@@ -32,7 +33,7 @@ llvm::Function* KernelEmitter::start_function(const std::string& symbol, size_t 
     function->setVisibility(llvm::GlobalValue::HiddenVisibility);
   unsigned i = 0;
   function->getArg(i++)->setName("env");
-  std::set<std::string> shared;  // may lie in one place: no promise about these to LLVM
+  std::set<std::string> shared;  // may lie in one place: LLVM gets no promise about them
   for (const Buffer& buffer : kernel_.buffers) {
     if (!buffer.in_place.empty()) shared.insert(buffer.name);
     shared.insert(buffer.in_place.begin(), buffer.in_place.end());
@@ -56,8 +57,8 @@ llvm::Function* KernelEmitter::start_function(const std::string& symbol, size_t 
   return function;
 }
 
-// Makes `function` the one that is emitted into; its workspace temps get their addresses, those of
-// scope thread in the slice number `chunk` (null: the first).
+// Makes `function` the function in progress. Its workspace temps get their addresses; those of
+// scope thread lie in slice `chunk` (null: the first).
 void KernelEmitter::enter(llvm::Function* function, Value* chunk) {
   function_ = FunctionState();
   function_.value = function;
@@ -69,7 +70,7 @@ void KernelEmitter::enter(llvm::Function* function, Value* chunk) {
   function_.workspace = function->getArg(i++);
   for (const std::string& s : kernel_.symbols) function_.vars[s] = function->getArg(i++);
   auto& b = v_.b;
-  auto* entry = llvm::BasicBlock::Create(b.getContext(), "entry", function);  // only stack slots
+  auto* entry = llvm::BasicBlock::Create(b.getContext(), "entry", function);  // stack slots only
   auto* body = llvm::BasicBlock::Create(b.getContext(), "body", function);
   b.SetInsertPoint(entry);
   b.CreateBr(body);
@@ -97,8 +98,8 @@ void KernelEmitter::enter(llvm::Function* function, Value* chunk) {
   }
 }
 
-// void (ptr packed, i32 chunk): fields are the body's parameters without chunk, begin and end, then
-// the loop's extent and the number of chunks.
+// void (ptr packed, i32 chunk). The fields of `packed` are the body's parameters without chunk,
+// begin and end, then the loop's extent and the number of chunks.
 llvm::Function* KernelEmitter::make_thunk(llvm::Function* body, llvm::StructType* packed) {
   auto& context = module_.getContext();
   llvm::IRBuilder<> b(context);
@@ -174,7 +175,7 @@ void KernelEmitter::emit_parallel(const stmt::Loop& loop) {
   for (llvm::Argument& a : function_.value->args()) arguments.push_back(&a);
   for (const std::string& var : outer_vars) arguments.push_back(function_.vars.at(var));
 
-  const Expr limit = chunks_here();  // lives until values are forgotten
+  const Expr limit = chunks_here();  // a variable, as it must live until values are forgotten
   Value* chunks = chunk_count(extent, limit);
   v_.branch(
       b.CreateICmpSGT(chunks, v_.i64(1)),
@@ -209,7 +210,7 @@ void KernelEmitter::emit_chunk(const stmt::Loop& loop, llvm::Function* body,
     shared_.begin = begin;
     shared_.end = end;
     Value* inner = expressions_.emit(shared_.loop->extent);
-    // An empty loop has no chunk
+    // An empty loop has no chunk; 1 only avoids the division by 0.
     inner = b.CreateSelect(b.CreateICmpEQ(inner, v_.i64(0)), v_.i64(1), inner);
     begin = b.CreateUDiv(begin, inner);
     end = b.CreateUDiv(b.CreateAdd(end, b.CreateSub(inner, v_.i64(1))), inner);
@@ -224,7 +225,7 @@ void KernelEmitter::emit_chunk(const stmt::Loop& loop, llvm::Function* body,
   b.restoreIP(here);
 }
 
-// The part of the present row of the shared loop that lies in this thread's chunk.
+// Emits the part of the shared loop's present row that lies in this thread's chunk.
 void KernelEmitter::emit_shared(const stmt::Loop& loop) {
   auto& b = v_.b;
   Value* extent = expressions_.emit(loop.extent);

@@ -71,8 +71,8 @@ class ProgramEmitter : CallEmitter {
     return llvm::StructType::get(p, p, p, n, p, n, n, n, p);  // tw_device_desc
   }
 
-  // Devices that run something keep their place in the list; the others are there by name and
-  // driver alone.
+  // Devices that run something keep their place in the list. For all others only name and driver
+  // are known.
   std::vector<Constant*> device_descriptions(const CodegenOptions& options) {
     std::vector<Constant*> list;
     for (size_t d = 0; d < program_.devices.size(); ++d) {
@@ -106,8 +106,8 @@ class ProgramEmitter : CallEmitter {
                                 [&](const std::string& s) { return uses_var(dim, s); });
   }
 
-  // void (i32 i, ptr symbols, ptr dims). Dims that are not known before the run are -1, unless it
-  // is over.
+  // void (i32 i, ptr symbols, ptr dims). Dims that are unknown before the run are -1, unless
+  // `after` the run.
   llvm::Function* emit_dims(const std::string& name, const std::vector<TensorSpec>& tensors,
                             bool after) {
     llvm::Function* f = start(name, b_.getVoidTy(),
@@ -130,7 +130,7 @@ class ProgramEmitter : CallEmitter {
     return f;
   }
 
-  // The descriptions of all programs of the library, this one last.
+  // The descriptions of all programs of the library, with this one last
   void emit_models(llvm::GlobalVariable& own, int paths) {
     std::vector<Constant*> models;
     for (int path = paths - 1; path > 0; --path) {
@@ -174,7 +174,7 @@ class ProgramEmitter : CallEmitter {
     return array(type, infos);
   }
 
-  // As tw_tensor_info says it: an extent, -1 - symbol, or "computed".
+  // The dim in the form of tw_tensor_info: an extent, -1 - symbol, or "computed"
   int64_t described(const Expr& dim) const {
     if (auto value = as_const(dim)) return *value;
     for (size_t i = 0; i < program_.symbols.size(); ++i)

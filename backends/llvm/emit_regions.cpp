@@ -1,4 +1,4 @@
-// Programs inside a program: the branches of If, the bodies of loops.
+// Programs inside a program: the branches of If, and the bodies of loops
 #include <algorithm>
 
 #include "backends/llvm/emit_calls.h"
@@ -25,7 +25,7 @@ void CallEmitter::emit_region(size_t number) {
 void CallEmitter::end_region(const Program& region, Value* env) {
   for (size_t d = 0; d < program_.devices.size(); ++d) {
     const int device = static_cast<int>(d) + 1;
-    bool used = false, sent = false;  // since the processor waited
+    bool used = false, sent = false;  // since the processor last waited
     for (const KernelCall& call : region.calls) {
       used |= call.device == device || call.from == device;
       if (call.is_transfer() && call.device == device) sent = true;
@@ -117,7 +117,7 @@ void CallEmitter::emit_choice(const KernelCall& call, const Environment& at) {
         {EnvField::workspaces, workspaces}};
     for (const auto& [field, value] : own) b_.CreateStore(value, env_place(env, field));
     b_.CreateStore(region_symbols(region, "", at), env_place(env, EnvField::symbols));
-    // No times of its calls
+    // A region's calls are not timed.
     b_.CreateStore(llvm::ConstantPointerNull::get(b_.getPtrTy()),
                    env_place(env, EnvField::call_ns));
     end_unless_ok(b_.CreateCall(module_.getFunction(region_symbol(number)), {env}));
@@ -141,7 +141,7 @@ void CallEmitter::emit_loop(const KernelCall& call, const Environment& at) {
   Value* rows = operand_table(call, outputs.subspan(carried, stacked), lead + carried, at);
   if (loop.conditional) b_.CreateStore(in_workspace(call, loop.condition, 0, at), rows);
   Value* spare = local(b_.getPtrTy(), std::max<size_t>(carried, 1));
-  std::vector<Constant*> places;  // of carried values
+  std::vector<Constant*> places;  // places of carried values
   for (size_t i = 0; i < carried; ++i) {
     places.push_back(b_.getInt32(static_cast<uint32_t>(outputs[i].device)));
     b_.CreateStore(in_workspace(call, loop.spare[i], outputs[i].device, at),

@@ -1,4 +1,5 @@
-// The elements of register buffers: one stack slot for so many lanes, which SROA makes SSA.
+// The elements of register buffers. A stack slot has a fixed number of lanes, and SROA turns it
+// into SSA values.
 #include <numeric>
 
 #include "backends/llvm/memory_emitter.h"
@@ -40,9 +41,9 @@ void MemoryEmitter::note_tiles(BufferId id, int64_t count) {
     wrong("is in tile registers, and its shape is no whole number of them");
 }
 
-// The first registers in a row that no buffer has which is needed at the same time.
+// Gives each buffer the first consecutive registers that no other buffer needs at the same time.
 void MemoryEmitter::place_tiles() {
-  constexpr int64_t kTileRegisters = 8;  // of AMX
+  constexpr int64_t kTileRegisters = 8;  // AMX has this many
   if (tiles_.empty() || failed()) return;
   const std::map<int32_t, LiveSpan> spans = live_spans(kernel_, kTileScope);
   const auto count = [&](int32_t index) { return elements({index}) / tiles_.at(index).elements; };
@@ -94,8 +95,8 @@ llvm::AllocaInst* MemoryEmitter::register_slot(BufferId id, int64_t slot) {
   return place;
 }
 
-// The elements that the lanes touch (one for a scalar access), all constant; an error is noted
-// otherwise.
+// The elements that the lanes touch (one for a scalar access). They must be constant; otherwise an
+// error is recorded.
 std::optional<std::vector<int64_t>> MemoryEmitter::register_elements(BufferId id,
                                                                      const Access& access) {
   std::vector<int64_t> result;
@@ -145,7 +146,7 @@ Value* MemoryEmitter::load_register(BufferId id, const Access& access) {
                  : read(element);
   };
   if (!vector) return read_one((*where)[0]);
-  // Runs of whole slots are joined by shuffles; anything else goes element by element.
+  // Shuffles join runs of whole slots; anything else goes element by element.
   bool whole = width && access.lane_stride == 1 && (*where)[0] % width == 0 &&
                lanes_.count % width == 0;
   Value* result = nullptr;

@@ -1,4 +1,4 @@
-// Stores: when they happen, what combines with what, copies that a device makes on its own.
+// Stores: their conditions, their combiners, and asynchronous copies by a device
 #include <limits>
 
 #include "backends/llvm/kernel_emitter.h"
@@ -6,9 +6,9 @@
 
 namespace tw::codegen {
 namespace {
-constexpr int64_t kMaxStatements = 20000;  // store leaves after expansion
+constexpr int64_t kMaxStatements = 20000;  // most stores after expansion
 
-// The x of an extreme of select(is_nan(x), identity, x), which is of numbers alone.
+// The x of select(is_nan(x), identity, x) in a minimum or maximum, which therefore ignores NaNs
 Expr number_of(const stmt::Store& store) {
   if (store.combiner != Combiner::min && store.combiner != Combiner::max) return {};
   const auto* choice = as<expr::Select>(store.value);
@@ -23,8 +23,8 @@ Expr number_of(const stmt::Store& store) {
 }
 }  // namespace
 
-// i1, uniform: the reduce loops around are all at their first iteration (lane 0 stands for a vector
-// one).
+// A uniform i1: all enclosing reduce loops are at their first iteration. Lane 0 stands for a vector
+// loop.
 Value* KernelEmitter::first_reduce_iteration() {
   Value* first = v_.b.getTrue();
   for (const stmt::Loop* loop : loops_) {
@@ -35,7 +35,7 @@ Value* KernelEmitter::first_reduce_iteration() {
   return first;
 }
 
-// The condition at the present iteration of the expanded loops: what is decided there costs no
+// The condition at the present iteration of the expanded loops. If that decides it, it costs no
 // instruction.
 Expr KernelEmitter::resolved(const Expr& condition) {
   Expr e = condition;
@@ -85,7 +85,7 @@ void KernelEmitter::emit_store(const stmt::Store& store) {
       []() -> Value* { return nullptr; });
 }
 
-// The lanes of a vector loop are one copy where they lie side by side.
+// The lanes of a vector loop form one copy where they are contiguous.
 void KernelEmitter::emit_async(const stmt::Store& store) {
   const auto* choice = as<expr::Select>(store.value);
   const Expr copied = copied_load(store.value);
@@ -113,7 +113,7 @@ void KernelEmitter::emit_update(const stmt::Store& store, const Access& access) 
   if (store.combiner == Combiner::none)
     return memory_.store(store.buffer, access, expressions_.emit(store.value));
   bool uniform = !access.lane_stride && !access.lane_offsets;
-  if (uniform && lanes_.count) {  // the lanes are combined first: their order is free
+  if (uniform && lanes_.count) {  // lanes are combined first, as their order is free
     Value* value = v_.splat(expressions_.emit(store.value), lanes_.count);
     if (lanes_.mask) value = v_.select(lanes_.mask, value, v_.identity(store.combiner, t));
     Value* sum = v_.horizontal(store.combiner, t, value, number_of(store).defined());
@@ -124,7 +124,7 @@ void KernelEmitter::emit_update(const stmt::Store& store, const Access& access) 
     lanes_.mask = outer;
     return;
   }
-  if (access.lane_offsets) {  // lanes may meet in one element: one after the other
+  if (access.lane_offsets) {  // lanes may meet in one element, so they go one after the other
     Value* value = v_.splat(expressions_.emit(store.value), lanes_.count);
     Value* offsets = access.lane_offsets;
     Value* mask = lanes_.mask;

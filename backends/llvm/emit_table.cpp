@@ -1,5 +1,5 @@
-// Loads from a table of 256 bytes at places that lanes of bytes name: by the processor's
-// instructions that look bytes up in registers, else one after the other.
+// Loads from a table of 256 bytes at indices in lanes of bytes. Instructions of the processor look
+// the bytes up in registers where it has them; otherwise they go one by one.
 #include <llvm/IR/IntrinsicsAArch64.h>
 #include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/PatternMatch.h>
@@ -14,12 +14,12 @@ namespace {
 constexpr int kEntries = 256;
 
 // Looks up `lanes` bytes at a time in `registers` registers of as many entries, by the low bits of
-// each.
+// each index.
 struct TableInstruction {
   llvm::Intrinsic::ID id = llvm::Intrinsic::not_intrinsic;
   int lanes = 0, registers = 0;
-  bool of_type = false;       // LLVM names it by its vectors' type
-  bool place_second = false;  // behind the first register, else behind all
+  bool of_type = false;       // LLVM's name has the vectors' type
+  bool place_second = false;  // the indices follow the first register, not the last
   int entries() const { return lanes * registers; }
 };
 
@@ -35,7 +35,7 @@ TableInstruction instruction_for(TableLookup lookup) {
   TW_UNREACHABLE("bad table lookup");
 }
 
-// The lanes of bytes that offsets are widened from, and whether they have a sign.
+// The lanes of bytes that the offsets are widened from, and their signedness
 std::optional<std::pair<Value*, bool>> widened_bytes(Value* offsets) {
   using namespace llvm::PatternMatch;
   Value* x = offsets;
@@ -49,7 +49,7 @@ std::optional<std::pair<Value*, bool>> widened_bytes(Value* offsets) {
 
 }  // namespace
 
-// Null: another load.
+// Null: not a load from a table.
 Value* MemoryEmitter::load_table(BufferId id, const Access& access, llvm::Type* type) {
   if (!access.lane_offsets || access.dynamic || !type->isIntegerTy(8) || elements(id) != kEntries)
     return nullptr;
@@ -80,12 +80,12 @@ Value* MemoryEmitter::load_table(BufferId id, const Access& access, llvm::Type* 
   return found;
 }
 
-// Of as many places as the instruction takes: the parts of the table one after the other.
+// Looks up as many indices as the instruction takes, in the parts of the table one after the other.
 Value* MemoryEmitter::look_up(Value* table, Value* places) {
   auto& b = v_.b;
   const TableInstruction use = instruction_for(v_.traits.table_lookup);
   llvm::Type* part = places->getType();
-  // A part of 16 entries serves each half of a register by itself
+  // A part of 16 entries serves each half of a register.
   const bool repeated = use.id == llvm::Intrinsic::x86_avx2_pshuf_b;
   const int entries = repeated ? 16 : use.entries();
   Value* low = b.CreateAnd(places, v_.integer(places, entries - 1));

@@ -1,8 +1,8 @@
 // Copies that turn columns into rows: for j in 16 unroll { for i in 16 vector { y[.., j, i] = x[..,
-// i, j] } }, with any distance of x's rows and of y's. Whole vectors are read along x's rows,
-// transposed in registers and stored along y's; loads of single elements would be as many as
-// elements. And pairs: for p in 2 unroll { for i in 16 vector { y[.., i, p] = f(p, i) } } is two
-// vectors, and one store of both, their elements in turn.
+// i, j] } }, with any distance between x's rows and between y's. Whole vectors are read along x's
+// rows, transposed in registers and stored along y's rows. Loading single elements would take a
+// load for each. And pairs: for p in 2 unroll { for i in 16 vector { y[.., i, p] = f(p, i) } }
+// becomes two vectors, whose elements one store writes in turn.
 #include <array>
 #include <bit>
 
@@ -11,8 +11,7 @@
 namespace tw::codegen {
 namespace {
 
-// Distance of the elements that neighbouring values of the variable name; nullopt where it is not
-// the same everywhere.
+// The distance between elements at neighbouring values of the variable; nullopt where it varies
 std::optional<int64_t> stride_of(const IndexForm& form, const std::string& name) {
   int64_t stride = 0;
   for (const IndexTerm& term : form.terms) {
@@ -24,8 +23,8 @@ std::optional<int64_t> stride_of(const IndexForm& form, const std::string& name)
   return stride;
 }
 
-// Element i of vector j becomes element j of vector i: blocks of half the size change places, then
-// in each of them.
+// Element i of vector j becomes element j of vector i: blocks of half the size swap places, then
+// the same happens inside each block.
 void transpose(Values& v, std::vector<Value*>& rows) {
   const int n = static_cast<int>(rows.size());
   for (int half = n / 2; half > 0; half /= 2) {
@@ -71,7 +70,7 @@ bool KernelEmitter::emit_transpose(const stmt::Loop& loop) {
   std::vector<llvm::Constant*> ramp;
   for (int64_t i = 0; i < *extent; ++i) ramp.push_back(v_.b.getInt64(static_cast<uint64_t>(i)));
   lanes_.count = static_cast<int>(*extent);
-  // The access of vector `number` along `lane`.
+  // Returns the access of vector `number` along `lane`.
   auto access = [&](const IndexForm& form, const std::string& lane, const std::string& other,
                     int64_t number) {
     expressions_.begin_statement();

@@ -17,7 +17,7 @@ constexpr std::string_view kEach = "each.";
 
 uint64_t bits(const llvm::Type* type) { return type->getPrimitiveSizeInBits().getFixedValue(); }
 
-// The bits as another type, repeated when it is larger; null when neither fits.
+// The bits as another type, repeated when that is larger; null when neither fits
 Value* as_type(llvm::IRBuilder<>& b, Value* value, llvm::Type* type) {
   const uint64_t has = bits(value->getType()), wants = bits(type);
   if (has == 0 || wants == 0 || wants % has != 0) return nullptr;
@@ -27,7 +27,7 @@ Value* as_type(llvm::IRBuilder<>& b, Value* value, llvm::Type* type) {
   return b.CreateBitCast(value, type);
 }
 
-// A result in several registers as one vector; null: they are not alike.
+// Joins a result in several registers into one vector; null: their types differ.
 Value* joined(llvm::IRBuilder<>& b, Value* result) {
   auto* parts = llvm::dyn_cast<llvm::StructType>(result->getType());
   if (!parts) return result;
@@ -40,7 +40,7 @@ Value* joined(llvm::IRBuilder<>& b, Value* result) {
   return all;
 }
 
-// Of LLVM's mangled names: "i32", "v16f32"; null: another word
+// The type of a word in LLVM's mangled names: "i32", "v16f32"; null: another word
 llvm::Type* named_type(llvm::LLVMContext& context, std::string_view word) {
   unsigned lanes = 0;
   if (word.starts_with("v")) {
@@ -73,7 +73,7 @@ std::vector<std::string_view> words_of(std::string_view name) {
   return words;
 }
 
-// Types of an overloaded intrinsic that its name has to give.
+// The number of types that an overloaded intrinsic's name must contain
 size_t overloaded_types(llvm::Intrinsic::ID id) {
   llvm::SmallVector<llvm::Intrinsic::IITDescriptor> table;
   llvm::Intrinsic::getIntrinsicInfoTableEntries(id, table);
@@ -118,7 +118,7 @@ Value* EmitWriter::value_of(const EmitCalls::Operand& operand) {
   return known == values_.end() ? operands_->value(operand.name) : known->second;
 }
 
-// The parameters that follow, filled with the operand's bits from its beginning on.
+// Fills the parameters that follow with the operand's bits, from the beginning on.
 Error EmitWriter::add_arguments(const EmitCalls::Call& call, const EmitCalls::Operand& operand,
                                 const llvm::FunctionType& type, std::vector<Value*>& arguments) {
   const auto next = static_cast<unsigned>(arguments.size());
@@ -182,7 +182,7 @@ Expected<Value*> EmitWriter::intrinsic(const EmitCalls::Call& call) {
   return result;
 }
 
-// An intrinsic of one element, of every element of a vector.
+// Applies an intrinsic of one element to every element of a vector.
 Expected<Value*> EmitWriter::each(const EmitCalls::Call& call) {
   TW_ASSIGN(llvm::Function * callee, declaration(call.callee.substr(kEach.size())));
   const llvm::FunctionType& type = *callee->getFunctionType();
@@ -202,7 +202,7 @@ Expected<Value*> EmitWriter::each(const EmitCalls::Call& call) {
   return all;
 }
 
-// Operands narrower than the result are repeated until they fill its register.
+// An operand narrower than the result is repeated until it fills the result's register.
 Expected<Value*> EmitWriter::assembly(const EmitCalls::Call& call, llvm::Type* out) {
   std::vector<Value*> arguments;
   std::vector<llvm::Type*> types;
@@ -234,7 +234,7 @@ Expected<Value*> EmitWriter::assembly(const EmitCalls::Call& call, llvm::Type* o
       arguments);
 }
 
-// The vector's elements in front of others that nobody reads.
+// Puts the vector's elements in front of others that nobody reads.
 Expected<Value*> EmitWriter::widened(const EmitCalls::Call& call, Value* x, llvm::Type* to) {
   const auto* has = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
   const auto* wants = llvm::dyn_cast<llvm::FixedVectorType>(to);
@@ -246,8 +246,8 @@ Expected<Value*> EmitWriter::widened(const EmitCalls::Call& call, Value* x, llvm
   return b.CreateShuffleVector(x, places);
 }
 
-// add, sub, mul of two operands of one type; sext.TYPE, zext.TYPE and trunc.TYPE of integers;
-// widen.TYPE of vectors.
+// The operations are add, sub and mul of two operands of one type; sext.TYPE, zext.TYPE and
+// trunc.TYPE of integers; widen.TYPE of vectors.
 Expected<Value*> EmitWriter::operation(const EmitCalls::Call& call) {
   const auto unknown = [&] {
     return make_error({DiagCode::unsupported,
@@ -349,7 +349,7 @@ Error try_emit(const Intrinsic& intrinsic, llvm::Module& module) {
       },
       [&](const std::string&) -> Value* { return function->getArg(0); }};
   llvm::Type* out = b.getVoidTy();
-  bool stores = false;  // the calls themselves
+  bool stores = false;  // true: the calls themselves store the result
   for (const Buffer& buffer : semantics->buffers)
     if (buffer.role == BufferRole::output) {
       out = type_of(buffer);

@@ -1,5 +1,5 @@
-// Writes an instruction's `emit` as LLVM: intrinsics by name, inline assembly, and a few of LLVM's
-// own operations.
+// Writes an instruction's `emit` as LLVM code: intrinsics by name, inline assembly, and a few of
+// LLVM's own operations.
 #pragma once
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
@@ -20,12 +20,13 @@ class EmitWriter {
  public:
   EmitWriter(llvm::IRBuilder<>& builder, llvm::Module& module) : b(builder), module_(module) {}
 
-  // Where the operands are: a parameter's elements as a vector, and its first one's address.
+  // Gives access to the operands: a parameter's elements as a vector, or the address of its first
+  // element.
   struct Operands {
     std::function<Value*(const std::string& parameter)> value, address;
   };
-  // The last call's value as `out`; null where the accumulator is passed by address. Errors: names
-  // that LLVM does not know, operands and results that do not fit.
+  // Returns the last call's value as `out`; null where the accumulator is passed by address.
+  // Errors: names that LLVM does not know, operands and results that do not fit.
   Expected<Value*> write(const EmitCalls& emit, const Operands& operands, llvm::Type* out);
 
  private:
@@ -44,13 +45,13 @@ class EmitWriter {
   llvm::IRBuilder<>& b;
   llvm::Module& module_;
   const Operands* operands_ = nullptr;
-  std::map<std::string, Value*> values_;  // of earlier calls
+  std::map<std::string, Value*> values_;  // values of earlier calls
 };
 
-// How calls see an element of that type: small floats as LLVM's, where it has them.
+// The element type that calls see: LLVM's type for small floats where it has one
 llvm::Type* operand_element(llvm::LLVMContext& context, DType t);
 
-// Writes the instruction into a function that nobody calls: what `write` says of it.
+// Writes the instruction into a function that nobody calls, to get the errors of `write`.
 Error try_emit(const Intrinsic& intrinsic, llvm::Module& module);
 
 }  // namespace tw::codegen

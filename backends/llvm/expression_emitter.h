@@ -1,4 +1,4 @@
-// Values of expressions at the present point of a function.
+// Emits values of expressions at the present point of a function.
 #pragma once
 #include <unordered_map>
 
@@ -15,14 +15,14 @@ class ExpressionEmitter : private EmissionPart {
 
   Value* emit(const Expr& e);
 
-  // Values are emitted once, until they are forgotten: those of one iteration of an expanded loop
-  // are not those of the next one.
+  // Values are emitted once until they are forgotten. Values of one iteration of an expanded loop
+  // are wrong for the next.
   void forget() { known_.clear(); }
   void begin_statement() {
     known_.clear();
     known_.emplace_back();
   }
-  // What `fn`, which stands under a condition, emits is forgotten behind it.
+  // `fn` runs under a condition; values that it emits are forgotten afterwards.
   template <class Fn>
   auto in_scope(const Fn& fn) {
     known_.emplace_back();
@@ -43,7 +43,7 @@ class ExpressionEmitter : private EmissionPart {
   bool needs_guard(const Expr& e) const;
 
   MemoryEmitter& memory_;
-  // The expression is kept alive: its address is the key
+  // A known value. The expression must stay alive, as its address is the key.
   struct Known {
     Expr expr;
     Value* value;

@@ -10,12 +10,12 @@
 namespace tw::codegen {
 namespace {
 
-constexpr unsigned kWordBits = 32, kWords = 7;  // of 2/pi, that one angle takes
+constexpr unsigned kWordBits = 32, kWords = 7;  // words of 2/pi that one angle needs
 constexpr const char* kFunction = "tw_far_angle";
 
 // The bits of an angle m 2^e, m < 2^53, times 2/pi that are worth less than four quadrants. With
-// 2/pi = sum of t[k] 2^(32 - 32 k) and e + 62 = 32 first + shift, they are the product of
-// m << shift and the words t[first] .. t[first + 6] modulo 2^224, in which 2^222 is a quadrant.
+// 2/pi = sum of t[k] 2^(32 - 32 k) and e + 62 = 32 first + shift, they are the product of m <<
+// shift and the words t[first] .. t[first + 6] modulo 2^224, in which 2^222 is a quadrant.
 class FarAngle {
  public:
   explicit FarAngle(llvm::IRBuilder<>& b) : b(b) {}
@@ -39,7 +39,7 @@ class FarAngle {
     Value* negative = b.CreateICmpSLT(bits, b.getInt64(0));
     Value* rest = b.CreateFMul(fraction(),
                                llvm::ConstantFP::get(b.getDoubleTy(), math_detail::kHalfPi));
-    rest = b.CreateFAdd(rest, b.CreateFSub(angle, angle));  // an infinity gives NaN
+    rest = b.CreateFAdd(rest, b.CreateFSub(angle, angle));  // infinity gives NaN
     rest = b.CreateSelect(b.CreateXor(negative, turned), b.CreateFNeg(rest), rest);
     quadrant = b.CreateAdd(quadrant, b.CreateZExt(turned, b.getInt32Ty()));
     quadrant = b.CreateSelect(negative, b.CreateNeg(quadrant), quadrant);
@@ -67,7 +67,7 @@ class FarAngle {
                                   least);
     first = b.CreateLShr(position, 5);
     Value* shift = b.CreateAnd(position, 31);
-    // fshl gives the upper word, whatever the shift
+    // fshl gives the upper word for any shift.
     auto joined = [&](Value* upper, Value* lower) -> Value* {
       return b.CreateIntrinsic(llvm::Intrinsic::fshl, {b.getInt32Ty()}, {upper, lower, shift});
     };
@@ -86,7 +86,7 @@ class FarAngle {
       for (unsigned i = 0; row + i < kWords; ++i) {
         Value* at = b.CreateAdd(first, b.getInt32(kWords - 1 - i));
         Value* digit = b.CreateLoad(b.getInt32Ty(), b.CreateGEP(b.getInt32Ty(), table, wide(at)));
-        // (2^32 - 1)^2 + 2 (2^32 - 1) is all that 64 bits hold
+        // (2^32 - 1)^2 + 2 (2^32 - 1) is the largest number of 64 bits, so the sum fits.
         Value* sum = b.CreateAdd(b.CreateMul(wide(shifted[row]), wide(digit)),
                                  b.CreateAdd(wide(product[row + i]), carry));
         product[row + i] = low(sum);
@@ -95,7 +95,7 @@ class FarAngle {
     }
   }
 
-  // Takes the quadrant's bits off, and turns a fraction above a half into what is missing to one.
+  // Removes the quadrant's bits, and replaces a fraction above a half by its complement to one.
   void take_fraction() {
     for (unsigned i = kWords - 1; i > 0; --i)
       product[i] = b.CreateIntrinsic(llvm::Intrinsic::fshl, {b.getInt32Ty()},
@@ -104,7 +104,8 @@ class FarAngle {
     for (Value*& word : product) word = b.CreateXor(word, b.CreateSExt(turned, b.getInt32Ty()));
   }
 
-  // The part of a quadrant, by its upper words: no f64 comes nearer to a whole one than 2^-62.
+  // The fraction of a quadrant, from its upper words: no f64 is nearer to a whole quadrant than
+  // 2^-62.
   Value* fraction() {
     Value* sum = nullptr;
     for (unsigned i = 2; i < kWords; ++i) {

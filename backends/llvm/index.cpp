@@ -4,7 +4,7 @@
 
 namespace tw::codegen {
 namespace {
-using Terms = std::vector<IndexTerm>;  // a constant is a term without factors
+using Terms = std::vector<IndexTerm>;  // a term without factors is a constant
 
 bool same_factors(const IndexTerm& x, const IndexTerm& y) {
   if (x.factors.size() != y.factors.size()) return false;
@@ -55,14 +55,14 @@ Terms terms_of(const Expr& e) {
   return {{{e}, 1, 0}};
 }
 
-// A division by a constant, alone in its term, or null.
+// The division by a constant that is the term's only factor, or null
 const expr::Binary* division(const IndexTerm& t, BinaryOp op) {
   const auto* found = t.factors.size() == 1 ? as_binary(t.factors[0], op) : nullptr;
   return found && as_const(found->b) ? found : nullptr;
 }
 
-// c * (e floor_div c) + e floor_mod c is e: dimensions that a fused loop runs through are one ramp
-// where they lie side by side.
+// c * (e floor_div c) + e floor_mod c is e. So contiguous dimensions that a fused loop runs through
+// are one ramp.
 void join_divisions(Terms& sum) {
   for (size_t i = 0; i < sum.size(); ++i) {
     const expr::Binary* rest = division(sum[i], BinaryOp::floor_mod);

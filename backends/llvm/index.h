@@ -1,6 +1,6 @@
-// Index arithmetic as a polynomial: constant + sum of coefficient * product of factors. What an
-// access does in each loop is read off the terms, and loop-invariant parts are summed first so that
-// they leave inner loops.
+// Index arithmetic as a polynomial: constant + sum of coefficient * product of factors. The terms
+// show what an access does in each loop. Loop-invariant parts are summed first, so that they leave
+// inner loops.
 #pragma once
 #include <map>
 #include <string>
@@ -13,7 +13,7 @@ namespace tw::codegen {
 struct IndexTerm {
   std::vector<Expr> factors;  // variables, or operations that are not sums and products
   int64_t coefficient = 1;
-  int depth = 0;  // of the innermost loop that it depends on; 0: none
+  int depth = 0;  // depth of the innermost loop that it depends on; 0: none
 };
 
 struct IndexForm {
@@ -24,7 +24,7 @@ struct IndexForm {
 using LoopDepths = std::map<std::string, int, std::less<>>;  // by loop variable, 1: outermost
 
 IndexForm index_form(const Expr& e, const LoopDepths& depths);
-// Elements from the buffer's start to the element, row-major.
+// The distance in elements from the buffer's start to the element, row-major
 IndexForm offset_form(const Buffer& buffer, const std::vector<Expr>& indices,
                       const LoopDepths& depths);
 

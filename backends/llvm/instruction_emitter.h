@@ -1,4 +1,4 @@
-// Blocks that an instruction of the target computes.
+// Emits blocks that an instruction of the target computes.
 #pragma once
 #include <unordered_map>
 
@@ -12,30 +12,30 @@ class InstructionEmitter : private EmissionPart {
   InstructionEmitter(Emission& emission, ExpressionEmitter& expressions, MemoryEmitter& memory)
       : EmissionPart(emission), expressions_(expressions), memory_(memory) {}
 
-  // Tells `memory` of the operands of the block.
+  // Tells `memory` about the operands of the block.
   void note_operands(const stmt::Block& block);
-  // False: the block's loops are to be emitted.
+  // False: the caller must emit the block's loops.
   bool emit(const stmt::Block& block);
-  // What must be set up around the statement in the present function; null: nothing. in_parallel:
-  // the statement is a parallel loop's part.
+  // Writes the setup that the statement needs in the present function. Null: none. `in_parallel`:
+  // the statement is part of a parallel loop.
   const Intrinsic* set_up(const Stmt& s, bool in_parallel);
   void tear_down(const Intrinsic* state);
 
  private:
   struct Operand {
     BufferId buffer;
-    std::vector<Expr> at;  // of the first of
-    int64_t count = 0;     // elements
+    std::vector<Expr> at;  // indices of its first element
+    int64_t count = 0;     // number of its elements
     bool in_tiles = false;
   };
   struct Instruction {
     const Intrinsic* intrinsic = nullptr;  // null: the block's loops are emitted
     std::string result;
-    std::vector<std::string> parameters;  // in their order
+    std::vector<std::string> parameters;
     std::map<std::string, Operand> operands;
   };
   const Instruction& instruction_of(const stmt::Block& block);
-  // In the lanes that its elements are
+  // Runs `fn` with lanes for the operand's elements.
   template <class Fn>
   auto with_lanes_of(const Operand& operand, const Fn& fn);
   Value* load_operand(const Operand& operand);

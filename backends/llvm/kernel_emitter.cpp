@@ -9,7 +9,7 @@
 namespace tw::codegen {
 namespace {
 
-// Every statement's expressions in normal form, so that offsets are sums of few terms.
+// The body with simplified expressions, so that offsets are sums of few terms
 Stmt simplified(const Stmt& body, const Ranges& ranges) {
   return rewrite_exprs(body, [&](const Expr& e) { return simplify(e, ranges); });
 }
@@ -36,8 +36,8 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const CpuTraits& traits, cons
       memory_(emission, expressions_),
       instructions_(emission, expressions_, memory_) {}
 
-// Depths and ranges of all loops, and the width of each register buffer's slots: the common
-// divisor of the vector loops that run along its innermost elements.
+// Finds depths and ranges of all loops. The width of a register buffer's slots is the common
+// divisor of the vector loops along its innermost elements.
 void KernelEmitter::analyse() {
   for (const std::string& s : kernel_.symbols) emission_.ranges[s] = symbol_range(s);
   if (emission_.environment)
@@ -149,7 +149,7 @@ const KernelEnvironment* KernelEmitter::device_for(const char* what) {
 }
 
 void KernelEmitter::emit_if(const stmt::If& guard) {
-  expressions_.forget();  // values of an earlier iteration of an expanded loop are not this one's
+  expressions_.forget();  // values of an earlier iteration of an expanded loop are wrong here
   Value* condition = expressions_.emit(resolved(guard.condition));
   if (is_all_true(condition)) return emit_stmt(guard.body);
   if (is_all_false(condition)) return;
@@ -211,7 +211,7 @@ void KernelEmitter::emit_loop(const LoopRef& loop) {
   loops_.pop_back();
 }
 
-// do-while with an entry test where begin < end is not known.
+// Emits a do-while loop, with a test in front unless begin < end is known.
 void KernelEmitter::emit_serial(const stmt::Loop& loop, Value* begin, Value* end) {
   auto& b = v_.b;
   if (emission_.lines) emission_.at_line(emission_.lines->loop(loop.var));
@@ -242,7 +242,7 @@ void KernelEmitter::emit_serial(const stmt::Loop& loop, Value* begin, Value* end
   b.SetInsertPoint(exit);
 }
 
-// A hint: one address, that of lane 0.
+// Emits a hint for one address, that of lane 0.
 void KernelEmitter::emit_prefetch(const stmt::Prefetch& prefetch) {
   expressions_.begin_statement();
   const BufferId id = prefetch.buffer;

@@ -1,6 +1,6 @@
-// Turns one scheduled kernel into LLVM functions. Statements walk top-down; `vector` loops make
+// Turns one scheduled kernel into LLVM functions. It walks statements top-down. `vector` loops turn
 // expressions of their variable into lanes, `unroll` loops repeat the emission, and register
-// buffers become one stack slot a value, which SROA makes SSA.
+// buffers become one stack slot for each value, which SROA turns into SSA values.
 #pragma once
 #include "backends/llvm/emission.h"
 #include "backends/llvm/expression_emitter.h"
@@ -10,33 +10,33 @@
 namespace tw::codegen {
 
 struct EmittedKernel {
-  // Void (ptr env, ptr per parameter buffer.., ptr workspace, i64 per symbol..)
+  // void (ptr env, a ptr for each parameter buffer.., ptr workspace, an i64 for each symbol..)
   llvm::Function* function = nullptr;
 };
 
-// Stands in front of the parts, which refer to it.
+// A base class, so that it exists before the parts, which refer to it
 struct OwnedEmission {
   Emission emission;
 };
 
 class KernelEmitter : private OwnedEmission, private EmissionPart {
  public:
-  // environment: null: none, as on a processor; must outlive it.
+  // `environment` is null on a processor; otherwise it must outlive this.
   KernelEmitter(llvm::Module& module, const CpuTraits& traits, const Kernel& kernel,
                 const Target& target, const KernelEnvironment* environment = nullptr);
-  // Defines `symbol`; parallel loops run on env's threads, in at most `chunks` parts; 1: one after
-  // the other, and env is not read. Errors: what the kernel asks for that code generation does not
-  // do (named), expansion beyond the limits.
+  // Defines `symbol`. Parallel loops run on env's threads, in at most `chunks` parts; with 1 the
+  // parts run in order, and env is not read. Errors: a construct of the kernel that code generation
+  // does not support (with its name), expansion beyond the limits.
   Expected<EmittedKernel> emit(const std::string& symbol, const Expr& chunks);
-  // Emit gives instructions their lines; must outlive it
+  // Gives instructions line numbers; `lines` must outlive this.
   void set_lines(const KernelLines* lines) { emission_.lines = lines; }
 
  private:
-  // The loop inside the present parallel loop whose iterations are shared out too
+  // The loop inside the present parallel loop whose iterations are divided too
   struct Shared {
     const stmt::Loop* loop = nullptr;
     std::string outer{};                     // the parallel loop's variable
-    Value *begin = nullptr, *end = nullptr;  // of this chunk, counted over both loops
+    Value *begin = nullptr, *end = nullptr;  // range of this chunk, counted over both loops
   };
 
   // kernel_emitter.cpp
@@ -47,13 +47,13 @@ class KernelEmitter : private OwnedEmission, private EmissionPart {
   void emit_loop(const LoopRef& loop);
   void emit_serial(const stmt::Loop& loop, Value* begin, Value* end);
   void emit_prefetch(const stmt::Prefetch& prefetch);
-  // The device, for its tokens or barriers (`what`); null: there is none, which fails
+  // The device, for its tokens or barriers (`what`); null: none, and an error is recorded
   const KernelEnvironment* device_for(const char* what);
   // emit_store.cpp
   void emit_store(const stmt::Store& store);
   void emit_async(const stmt::Store& store);
   void emit_update(const stmt::Store& store, const Access& access);
-  // emit_transpose.cpp; false: the loop is no such copy
+  // emit_transpose.cpp; false: the loop has another form
   bool emit_transpose(const stmt::Loop& loop);
   bool emit_pairs(const stmt::Loop& loop);
   Value* first_reduce_iteration();
@@ -62,10 +62,10 @@ class KernelEmitter : private OwnedEmission, private EmissionPart {
   llvm::Function* start_function(const std::string& symbol, size_t integers,
                                  llvm::GlobalValue::LinkageTypes linkage);
   void enter(llvm::Function* function, Value* chunk = nullptr);
-  Expr chunks_here() const;  // of the loop that was entered last
+  Expr chunks_here() const;  // for the loop entered last
   void emit_parallel(const stmt::Loop& loop);
   llvm::Value* chunk_count(llvm::Value* extent, const Expr& limit);
-  // Calls the body on each chunk, on the pool's threads
+  // Calls the body on each chunk, on the pool's threads.
   void call_in_chunks(llvm::Function* body, std::vector<llvm::Value*> fields, llvm::Value* extent,
                       llvm::Value* chunks);
   void emit_chunk(const stmt::Loop& loop, llvm::Function* body,
@@ -79,10 +79,10 @@ class KernelEmitter : private OwnedEmission, private EmissionPart {
   Shared shared_;
   Expr most_chunks_ = 1;
   std::string symbol_;
-  std::vector<const stmt::Loop*> loops_;  // enclosing the present statement
+  std::vector<const stmt::Loop*> loops_;  // loops around the present statement
   // Present values of the variables of expanded loops
   std::map<std::string, int64_t> expanded_;
-  std::vector<Expr> resolved_;  // keeps alive those that are not of the kernel's body
+  std::vector<Expr> resolved_;  // keeps expressions alive that are not in the kernel's body
   int64_t emitted_ = 0;
   int parallel_count_ = 0;
   bool in_parallel_ = false;

@@ -1,9 +1,9 @@
 // before: a0 = load p; v0 = a0 in every lane; .. a3 = load p + 3; v3 = a3 in every lane
 // after:  a = load of four from p; v0 = a[0] in every lane; .. v3 = a[3] in every lane
-// ARM's multiply-adds take an element of a vector as they take a vector (fmla v0.4s, v1.4s,
-// v2.s[3]; sdot v0.4s, v1.16b, v2.4b[3]), while a load that fills all lanes costs most cores a
-// vector instruction beside the load. LLVM selects the element by itself where it sees one load.
-// Only in blocks without stores between these loads, and where all that lives fits into registers.
+// ARM's multiply-adds can take one element of a vector as an operand (fmla v0.4s, v1.4s, v2.s[3];
+// sdot v0.4s, v1.16b, v2.4b[3]). A load that fills all lanes costs most cores a vector instruction
+// beside the load. LLVM selects the element by itself when it sees one load. This changes only
+// blocks without stores between these loads, whose live values fit into registers.
 #include "backends/llvm/lane_loads.h"
 
 #include <llvm/IR/DataLayout.h>
@@ -20,7 +20,7 @@ namespace tw::codegen {
 namespace {
 
 constexpr int64_t kWidest = 16, kNarrowest = 8;  // bytes of a load
-constexpr int kOperands = 2;                     // registers for what the elements multiply
+constexpr int kOperands = 2;                     // registers for the other operands of the products
 
 bool same_lanes(const llvm::Type* a, const llvm::Type* b) {
   const auto *one = llvm::dyn_cast<llvm::FixedVectorType>(a),
@@ -33,8 +33,7 @@ bool is_prefetch(const llvm::Instruction& i) {
   return call && call->getIntrinsicID() == llvm::Intrinsic::prefetch;
 }
 
-// An address: of elements of `scale` bytes the one at `index` behind the pointer, and so many bytes
-// more.
+// An address: `bytes` behind element `index` of `scale` bytes each, counted from the pointer.
 struct Place {
   const llvm::Value *pointer, *index = nullptr;
   uint64_t scale = 0;
@@ -72,13 +71,13 @@ struct Splat {
   llvm::LoadInst* load;
   llvm::InsertElementInst* insert;
   llvm::Instruction* first_lane;                // the insert, or a cast of it
-  std::vector<llvm::ShuffleVectorInst*> fills;  // all lanes
+  std::vector<llvm::ShuffleVectorInst*> fills;  // shuffles that fill all lanes
   Place address;
-  int place, first_use, last_use;  // in the block
+  int place, first_use, last_use;  // places in the block
 };
 
 struct Window {
-  std::vector<Splat*> splats;  // neighbours
+  std::vector<Splat*> splats;  // neighbours in memory
   int first_use, last_use;
 };
 
@@ -104,7 +103,7 @@ class LaneLoads {
     }
   }
 
-  // The place of a value's last use in the block, through casts.
+  // The place of a value's last use in the block, also through casts
   int last_use(const llvm::Value& value) const {
     int last = 0;
     for (const llvm::User* user : value.users()) {
@@ -149,9 +148,9 @@ class LaneLoads {
     }
   }
 
-  // Neighbours from the lowest address on, 16 bytes of them or 8.
+  // Finds neighbours from the lowest address on, in groups of 16 bytes or 8.
   void find_windows() {
-    std::vector<std::vector<Splat*>> groups;  // in the order of the code, of one base and type
+    std::vector<std::vector<Splat*>> groups;  // by base and type, in code order
     for (Splat& splat : splats_) {
       const auto same = std::ranges::find_if(groups, [&](const std::vector<Splat*>& group) {
         return group[0]->address.near(splat.address) &&
@@ -192,7 +191,8 @@ class LaneLoads {
     return true;
   }
 
-  // The block's sums, what multiplies them, and the most elements that live at one time.
+  // True if the registers have room for the block's sums, their other operands, and the most
+  // elements that live at one time.
   bool fit() const {
     int sums = 0, most = 0;
     for (const llvm::PHINode& phi : block_.phis()) sums += phi.getType()->isVectorTy();

@@ -1,5 +1,5 @@
-// Exponentials, logarithms and powers. Method: reduce the argument, evaluate a polynomial of
-// math_tables.h, undo the reduction.
+// Exponentials, logarithms and powers. Each reduces the argument, evaluates a polynomial of
+// math_tables.h, and undoes the reduction.
 #include "backends/llvm/math.h"
 
 #include <limits>
@@ -17,7 +17,7 @@ Value* polynomial(Values& v, Value* x, std::span<const double> c) {
   return sum;
 }
 
-// x = k * step + r: adding the magic number leaves k in the low bits of the sum.
+// x = k * step + r. Adding the magic number leaves k in the low bits of the sum.
 Reduced reduce(Values& v, Value* x, double per_step, std::span<const double> step_parts) {
   double magic = is_f32(x) ? 0x1.8p23 : 0x1.8p52;
   Value* sum = v.fma(x, v.real(x, per_step), v.real(x, magic));
@@ -33,7 +33,7 @@ Value* power_of_two(Values& v, Value* k, bool f32) {
       v.b.CreateShl(v.b.CreateAdd(k, v.integer(k, f32 ? 127 : 1023)), v.integer(k, f32 ? 23 : 52)));
 }
 
-// NaN passes.
+// NaN stays NaN.
 Value* clamp(Values& v, Value* x, double low, double high) {
   x = v.select(v.less(x, v.real(x, low)), v.real(x, low), x);
   return v.select(v.less(v.real(x, high), x), v.real(x, high), x);
@@ -85,7 +85,7 @@ Value* math_exp(Values& v, Value* x) {
   bool f32 = is_f32(x);
   x = clamp(v, x, f32 ? -104 : -746, f32 ? 89 : 710);
   ExpParts e = exp_parts(v, x);
-  // Two steps, so that subnormal results are rounded once
+  // Two steps, so that subnormal results are rounded once.
   Value* half = v.b.CreateAShr(e.k, v.integer(e.k, 1));
   Value* y = v.b.CreateFAdd(e.p, v.real(x, 1));
   y = v.b.CreateFMul(y, power_of_two(v, half, f32));
@@ -93,8 +93,8 @@ Value* math_exp(Values& v, Value* x) {
 }
 
 // 2^k 2^r, as 2^(k-1) times twice the polynomial, so that the largest results do not overflow on
-// the way. The magic number carries the exponent's bias, so that a shift alone makes the power of
-// two: 0 or infinity at the clamped ends.
+// the way. The magic number contains the exponent's bias, so that a shift alone makes the power of
+// two, which is 0 or infinity at the clamped ends.
 Value* math_exp2(Values& v, Value* x) {
   const bool f32 = is_f32(x);
   const int64_t bias = f32 ? 127 : 1023, mantissa = f32 ? 23 : 52;
@@ -109,7 +109,7 @@ Value* math_exp2(Values& v, Value* x) {
   return v.b.CreateFMul(polynomial(v, rest, twice), scale);
 }
 
-// 2 (p 2^(k-1) + (2^(k-1) - 1/2)): near 0 that is p, and the largest results do not overflow on the
+// 2 (p 2^(k-1) + (2^(k-1) - 1/2)). Near 0 this is p, and the largest results do not overflow on the
 // way.
 Value* math_expm1(Values& v, Value* x) {
   const bool f32 = is_f32(x);
@@ -120,9 +120,9 @@ Value* math_expm1(Values& v, Value* x) {
   return v.b.CreateFAdd(half, half);
 }
 
-// 1 / (1 + exp(-x)). The magic number carries the exponent's bias as well, so that a shift alone
-// makes the power of two: 0 or infinity at the clamped ends, which give 1 and 0. Results next to 0
-// are lost below a quarter of the smallest normal number.
+// 1 / (1 + exp(-x)). The magic number contains the exponent's bias, so that a shift alone makes the
+// power of two. At the clamped ends that is 0 or infinity, which give 1 and 0. Results below a
+// quarter of the smallest normal number are lost.
 Value* math_sigmoid(Values& v, Value* x) {
   const bool f32 = is_f32(x);
   const int64_t mantissa = f32 ? 23 : 52;
@@ -138,7 +138,7 @@ Value* math_sigmoid(Values& v, Value* x) {
 }
 
 Value* math_tanh(Values& v, Value* x) {
-  // Beyond, the result is 1 in this precision
+  // Beyond the limit the result is 1 in this precision.
   Value* a = clamp(v, v.abs(x), 0, is_f32(x) ? 10 : 20);
   ExpParts e = exp_parts(v, v.b.CreateFAdd(a, a));
   Value* scale = power_of_two(v, e.k, is_f32(x));
@@ -156,7 +156,7 @@ Value* log_exponent(Values& v, Value* x) {
                         v.integer(all, is_f32(x) ? 23 : 52));
 }
 
-// log(2^k (1 + f)) by s = f / (2 + f).
+// log(2^k (1 + f)), by s = f / (2 + f)
 Value* log_of_parts(Values& v, Value* k, Value* f) {
   auto& b = v.b;
   Value* kf = b.CreateSIToFP(k, f->getType());
@@ -169,7 +169,7 @@ Value* log_of_parts(Values& v, Value* k, Value* f) {
   return v.fma(kf, v.real(f, ln2[0]), b.CreateFSub(f, b.CreateFSub(half_square, low)));
 }
 
-// The logarithm y of a number that is no positive finite one: x tells which.
+// Replaces y, the logarithm of x, where x is not positive and finite.
 Value* log_or_special(Values& v, Value* y, Value* x, double pole) {
   y = v.select(v.b.CreateFCmpOEQ(x, v.real(x, pole)), v.real(x, -kInfinity), y);
   y = v.select(v.less(x, v.real(x, pole)), v.real(x, std::numeric_limits<double>::quiet_NaN()), y);
@@ -188,7 +188,7 @@ Value* math_log(Values& v, Value* x) {
   return log_or_special(v, log_of_parts(v, k, b.CreateFSub(m, v.real(x, 1))), x, 0);
 }
 
-// 1 + x gives k; f = (1 + x) / 2^k - 1 comes from x itself, in one rounding, times 16 so that 2^-k
+// 1 + x gives k. f = (1 + x) / 2^k - 1 comes from x itself, in one rounding, times 16 so that 2^-k
 // is a normal number for every k.
 Value* math_log1p(Values& v, Value* x) {
   auto& b = v.b;
@@ -222,15 +222,15 @@ Value* math_pow(Values& v, Value* x, Value* y) {
 }
 
 // Long division: quotients of at most 24 bits are subtracted exactly until the rest is below |y|.
-// With y in two halves every product is exact; a quotient taken a little too small costs one more
-// round. Far larger rests are first brought below y times a power of two, so that no quotient
+// With y in two halves every product is exact. A quotient that is slightly too small costs one more
+// round. Much larger rests are first reduced below y times a power of two, so that no quotient
 // overflows.
 Value* math_fmod(Values& v, Value* x, Value* y) {
   auto& b = v.b;
   v.unify(x, y);
   if (is_f32(x)) return v.narrow(math_fmod(v, v.widen(x), v.widen(y)));
   Value* divisor = v.abs(y);
-  // y may be infinite
+  // y may be infinite.
   Value* valid = b.CreateAnd(v.less(v.abs(x), v.real(x, kInfinity)), v.less(v.real(x, 0), divisor));
   auto high_bits = [&](Value* a, int64_t mask) {
     return v.from_bits(b.CreateAnd(v.bits(a), v.integer(v.bits(a), mask)));

@@ -20,8 +20,8 @@
 //                                        exp(-x^2) g(x) above (f64)
 //   normal_cdf        6        9         all; exp(-x^2/2) times a rational function, so the
 //                                        negative tail keeps its relative accuracy
-//   sin, cos          2        3         |x| <= 2^20 (reduced in f64 by three parts of pi/2);
-//                                        beyond, absolute error grows with |x|
+//   sin, cos          2        3         all; reduced in f64, by three parts of pi/2 up to 2^20, by
+//                                        the digits of 2/pi beyond
 //   tan               4        4         as sin
 //   asin, acos        4        4         NaN outside [-1, 1]
 //   atan              3        3         all
@@ -52,7 +52,7 @@ llvm::Value* math_acos(Values& v, llvm::Value* x);
 llvm::Value* math_atan(Values& v, llvm::Value* x);
 llvm::Value* math_pow(Values& v, llvm::Value* x, llvm::Value* y);
 llvm::Value* math_fmod(Values& v, llvm::Value* x, llvm::Value* y);
-// Integers: x to the y by squaring, wrapping; a negative y gives 1 for x = 1, +-1 for x = -1, else
-// 0.
+// Integers: x to the power y by squaring, wrapping. A negative y gives 1 for x = 1, 1 or -1 for x =
+// -1, and 0 for other x.
 llvm::Value* math_ipow(Values& v, llvm::Value* x, llvm::Value* y, bool is_signed);
 }  // namespace tw::codegen

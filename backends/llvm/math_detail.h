@@ -1,4 +1,4 @@
-// Shared by math.cpp and math_trig.cpp.
+// Helpers of math.cpp and math_trig.cpp
 #pragma once
 #include <span>
 
@@ -12,7 +12,7 @@ constexpr double kLog2E = 1.4426950408889634, kLn2 = 0.69314718055994531,
 
 inline bool is_f32(Value* x) { return x->getType()->getScalarType()->isFloatTy(); }
 
-// The table of x's precision.
+// The table for x's precision
 #define TW_TABLE(x, name) \
   (is_f32(x) ? std::span<const double>(name##F32) : std::span<const double>(name##F64))
 
@@ -23,8 +23,8 @@ struct Reduced {
   Value* count;  // integer lanes of x's width
   Value* rest;
 };
-// x = count * step + rest, |rest| <= step / 2; step is given as its reciprocal and as parts that
-// sum to it.
+// x = count * step + rest, |rest| <= step / 2. The step is given as its reciprocal and as parts
+// that sum to it.
 Reduced reduce(Values& v, Value* x, double per_step, std::span<const double> step_parts);
 
 Value* power_of_two(Values& v, Value* k, bool f32);

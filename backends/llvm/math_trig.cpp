@@ -1,4 +1,4 @@
-// Circular functions, their inverses and erf.
+// Circular functions, their inverses, erf, and the normal distribution
 #include <llvm/IR/MDBuilder.h>
 
 #include <limits>
@@ -16,11 +16,11 @@ constexpr double kHalfPiLow = 6.123233995736766e-17;  // pi/2 less kHalfPi
 constexpr double kErfcxCentre = 2.5;                  // as in scripts/fit_math.py
 
 struct SinCos {
-  Value *sine, *cosine;  // of the rest in [-pi/4, pi/4]
+  Value *sine, *cosine;  // sine and cosine of the rest in [-pi/4, pi/4]
   Value* quadrant;       // i32, modulo 4
 };
 
-// Lanes of f64 go the long way together where one of them is far.
+// All lanes take the long way where one of them is far.
 ReducedAngle reduced_angle(Values& v, Value* x) {
   auto& b = v.b;
   Reduced near = reduce(v, x, 1 / kHalfPi, kHalfPiF64);
@@ -67,7 +67,7 @@ Value* sine_of_quadrant(Values& v, const SinCos& p, Value* quadrant) {
   return v.select(bit_set(v, quadrant, 2), v.b.CreateFNeg(y), y);
 }
 
-// asin(w) where w = a below 1/2, else w = sqrt((1 - a) / 2), which is half of acos(a).
+// asin(w), where w = a below 1/2, else w = sqrt((1 - a) / 2), which is half of acos(a)
 struct ArcParts {
   Value *arc, *large;
 };
@@ -115,7 +115,7 @@ Value* math_acos(Values& v, Value* x) {
   return v.select(p.large, v.select(negative, far, twice), inner);
 }
 
-// |x| is brought below tan(pi/8): -1/x + pi/2, or (x - 1)/(x + 1) + pi/4, by one division.
+// Brings |x| below tan(pi/8), by -1/x + pi/2 or (x - 1)/(x + 1) + pi/4, with one division.
 Value* math_atan(Values& v, Value* x) {
   auto& b = v.b;
   Value* a = v.abs(x);
@@ -154,8 +154,8 @@ Value* math_erf(Values& v, Value* x) {
   return v.copysign(v.select(v.less(a, one), small, large), x);
 }
 
-// What rounding left out of a * a = square. Without a fused product by (high + low)^2, of which
-// high^2 is exact.
+// The part that rounding dropped from a * a = square. Without a fused product it comes from (high +
+// low)^2, of which high^2 is exact.
 static Value* square_rest(Values& v, Value* a, Value* square) {
   auto& b = v.b;
   if (v.traits.fma) return v.fma(a, a, b.CreateFNeg(square));
@@ -166,8 +166,8 @@ static Value* square_rest(Values& v, Value* a, Value* square) {
                       b.CreateFMul(low, b.CreateFAdd(a, high)));
 }
 
-// Of -|x| it is exp(-x^2/2) R(|x|) with R a rational function; the rounding of x^2 is made good in
-// the exponential's reduced argument. As in math_sigmoid the power of two is 0 at the clamped end,
+// At -|x| this is exp(-x^2/2) R(|x|) with a rational function R. The exponential's reduced argument
+// makes up for the rounding of x^2. As in math_sigmoid the power of two is 0 at the clamped end,
 // and results next to 0 are lost.
 Value* math_normal_cdf(Values& v, Value* x) {
   auto& b = v.b;

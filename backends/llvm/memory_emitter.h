@@ -1,4 +1,4 @@
-// Loads and stores of a kernel's buffers, in memory and in registers.
+// Loads and stores of a kernel's buffers, in memory and in registers
 #pragma once
 #include <optional>
 #include <unordered_map>
@@ -9,10 +9,10 @@ namespace tw::codegen {
 
 class ExpressionEmitter;
 
-// Of one load or store for the present values of the loops, in elements.
+// The elements of one load or store, for the present values of the loops
 struct Access {
   int64_t constant = 0;
-  Value* dynamic = nullptr;  // i64, null: 0
+  Value* dynamic = nullptr;  // i64; null: 0
   int64_t lane_stride = 0;
   Value* lane_offsets = nullptr;  // <L x i64>: lanes that are not a ramp
 };
@@ -22,30 +22,30 @@ class MemoryEmitter : private EmissionPart {
   MemoryEmitter(Emission& emission, ExpressionEmitter& expressions)
       : EmissionPart(emission), expressions_(expressions) {}
 
-  // Register buffers: a slot is as many lanes as the common divisor of those that the accesses
-  // along its innermost elements have.
+  // Notes an access to a register buffer. A slot has as many lanes as the common divisor of all
+  // accesses along its innermost elements.
   void note_register_access(BufferId id, int64_t lanes);
-  // Behind all accesses: no slot reaches over the buffer's end.
+  // Called after all accesses: no slot may reach beyond the buffer's end.
   void close_register_slots(BufferId id);
 
-  // Buffers in tile registers, so many elements in one. Nothing but instructions that take a tile's
-  // number reaches them.
+  // Notes a buffer in tile registers of `elements` each. Only instructions that take a tile's
+  // number access it.
   void note_tiles(BufferId id, int64_t elements);
-  // Behind all of them: which registers.
+  // Chooses the registers, after all buffers are noted.
   void place_tiles();
-  // The number of the register that holds the element and those behind it.
+  // The number of the register that begins with the element
   int64_t tile(BufferId id, const Access& access);
 
-  // By the address of the load, the store or the comparison, which lives as long.
+  // Cached by the address of the load, store or comparison, which lives long enough
   const IndexForm& form_of(const void* key, BufferId buffer, const std::vector<Expr>& indices);
-  // The comparison's right side minus its left one
+  // The comparison's right side minus its left side
   const IndexForm& difference_form(const expr::Binary& comparison);
   Access access_of(const IndexForm& form);
   Access access_of(BufferId buffer, const std::vector<Expr>& indices);
 
   Value* load(BufferId id, const Access& access);
   void store(BufferId id, const Access& access, Value* value);
-  // As they are stored
+  // The next two use values as they are stored.
   Value* load_raw(BufferId id, const Access& access);
   void store_raw(BufferId id, const Access& access, Value* value);
   Value* load_memory(BufferId id, const Access& access, llvm::Type* type);
@@ -53,7 +53,7 @@ class MemoryEmitter : private EmissionPart {
 
   Value* pointer(BufferId id, const Access& access, int64_t lane);
   llvm::Align alignment(BufferId id, const Access& access, int64_t extra) const;
-  int64_t elements(BufferId id) const;  // constant shapes only, else -1
+  int64_t elements(BufferId id) const;  // -1: the shape is not constant
 
  private:
   Value* load_repeated(BufferId id, const Access& access, llvm::Type* type);
@@ -72,15 +72,15 @@ class MemoryEmitter : private EmissionPart {
 
   ExpressionEmitter& expressions_;
   std::unordered_map<const void*, IndexForm> forms_;
-  // By buffer index: lanes of a register slot, 0: scalars
+  // Lanes of a register slot by buffer index; 0: scalars
   std::map<int32_t, int64_t> slot_lanes_;
   std::map<std::pair<int32_t, int64_t>, llvm::AllocaInst*> slots_;
   struct Tiles {
-    int64_t first = 0, elements = 0;  // the first register, elements in each
+    int64_t first = 0, elements = 0;  // first register, and elements in each
   };
   std::map<int32_t, Tiles> tiles_;  // by buffer index
   std::map<int32_t, Value*> stack_;
-  std::map<int32_t, llvm::Function*> owners_;  // of register and stack buffers
+  std::map<int32_t, llvm::Function*> owners_;  // functions that own register and stack buffers
 };
 
 }  // namespace tw::codegen

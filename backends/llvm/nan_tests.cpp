@@ -12,7 +12,7 @@ namespace {
 
 using llvm::Value;
 
-// from_bits(nan ? all ones : bits(number)), number = asked beyond before ? asked : before.
+// from_bits(nan ? all ones : bits(number)), number = asked beyond before ? asked : before
 struct Extreme {
   Value* nan = nullptr;
   Value* number = nullptr;
@@ -48,7 +48,7 @@ llvm::PreservedAnalyses JoinNanTestsPass::run(llvm::Function& function,
       std::optional<Extreme> e = extreme_of(&i);
       if (!e) continue;
       const auto before = known.find(e->before);
-      // The comparison and the selection, and nobody else
+      // The only uses are the comparison and the selection.
       if (before == known.end() || !e->before->hasNUses(2)) {
         known[&i] = *e;
         continue;

@@ -47,7 +47,7 @@ llvm::Value* ProgramBuilder::number(const Expr& e, const Variables& vars, Value*
         return binary_number(binary.op, x, y, wraps);
       },
       [&](const expr::Select& select) {
-        Value *first = b_.getFalse(), *second = b_.getFalse();  // what is not chosen may wrap
+        Value *first = b_.getFalse(), *second = b_.getFalse();  // the other branch may wrap
         Value *condition = number(select.condition, vars, wraps),
               *x = number(select.then, vars, wraps ? &first : nullptr),
               *y = number(select.otherwise, vars, wraps ? &second : nullptr);
@@ -68,7 +68,6 @@ llvm::Value* ProgramBuilder::number(const Expr& e, const Variables& vars, Value*
       [&](const expr::Float&) { return no_number(); });
 }
 
-// A sum, difference or product.
 llvm::Value* ProgramBuilder::arithmetic(BinaryOp op, Value* x, Value* y, Value** wraps) {
   if (!wraps)
     return op == BinaryOp::add   ? b_.CreateAdd(x, y)

@@ -1,4 +1,4 @@
-// What functions of a model's program part are built of: numbers from expressions of symbols,
+// The parts of which functions of a model's program are built: numbers from expressions of symbols,
 // fields of the environment, calls of the runtime, constants.
 #pragma once
 #include <llvm/IR/IRBuilder.h>
@@ -12,7 +12,7 @@
 
 namespace tw::codegen {
 
-// The fields of tw_env (runtime/model.h), in their order.
+// The fields of tw_env (runtime/model.h), in order
 enum class EnvField : unsigned {
   inputs,
   outputs,
@@ -42,39 +42,40 @@ class ProgramBuilder {
 
   ProgramBuilder(llvm::Module& module, const Program& program);
 
-  // Integer expressions of symbols; what division by zero gives is no one's business, so it acts as
-  // by one. wraps: becomes true (an i1) where a sum, difference or product on the way to the value
-  // that is chosen needs more than 64 bits.
+  // Emits an integer expression of symbols. Division by zero may give any number, so it acts as by
+  // one. `wraps` becomes true (an i1) where a sum, difference or product of the chosen value needs
+  // more than 64 bits.
   Value* number(const Expr& e, const Variables& vars, Value** wraps = nullptr);
-  // A number of bytes; -1: more than can be counted.
+  // Emits a number of bytes; -1: more than can be counted.
   Value* counted(const Expr& bytes, const Variables& vars);
-  // Whether the condition holds, which it does not where a number in it wraps.
+  // True where the condition holds; false where a number in it wraps.
   Value* holds(const Expr& condition, const Variables& vars);
-  // The model's symbols, then those made from data; of which only a run that has ended knows all.
+  // Loads the model's symbols, then those made from data (`data`), which are all known only after a
+  // run.
   Variables load_symbols(Value* symbols, bool data = false);
   Variables load_symbols(const std::vector<std::string>& names, Value* symbols);
-  // A new function of the module, into which what follows goes.
+  // Starts a new function of the module, into which the builder writes.
   llvm::Function* start(const std::string& name, Type* result, llvm::ArrayRef<Type*> parameters);
   Value* env_place(Value* env, EnvField field) {
     return b_.CreateStructGEP(env_type_, env, static_cast<unsigned>(field));
   }
-  Value* env_field(Value* env, EnvField field) {  // a pointer
+  Value* env_field(Value* env, EnvField field) {  // loads a pointer
     return b_.CreateLoad(b_.getPtrTy(), env_place(env, field));
   }
-  // A call of a function of the runtime.
+  // Calls a function of the runtime.
   Value* runtime(const char* function, const std::vector<Value*>& arguments,
                  Type* result = nullptr);
-  // Memory of the running function, allotted once.
+  // Memory in the running function's frame
   Value* local(Type* type, size_t count = 1);
-  // Extents of a view: a constant where they are known.
+  // Extents of a view, as a constant if they are known
   Value* extents(const std::vector<Expr>& dims, const Variables& vars);
   void store_fields(llvm::StructType* type, Value* to, const std::vector<Value*>& values);
-  // Returns a status other than TW_OK from the function.
+  // Makes the function return a status other than TW_OK.
   void end_unless_ok(Value* status);
-  // Returns TW_E_CANCELLED from the function where another thread has cancelled the run.
+  // Makes the function return TW_E_CANCELLED where another thread has cancelled the run.
   void end_if_cancelled(Value* env);
   Value* nth_pointer(Value* table, int index);
-  // Constants of the module; an array of none is null.
+  // Constants of the module; an empty array is null.
   Constant* global(Constant* value, uint64_t align);
   Constant* text(const std::string& s) {
     return global(llvm::ConstantDataArray::getString(module_.getContext(), s), 1);
@@ -84,7 +85,7 @@ class ProgramBuilder {
   llvm::Module& module_;
   const Program& program_;
   llvm::IRBuilder<> b_;
-  // As runtime/model.h and runtime/ops/ops.h have them
+  // Structs of runtime/model.h and runtime/ops/ops.h
   llvm::StructType *env_type_, *view_type_, *args_type_;
 
  private:

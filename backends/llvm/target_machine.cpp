@@ -24,15 +24,14 @@ void set_option(const char* name, T value) {
 void set_llvm_options() {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  // No jump of x86 code touches the end of a 32-byte line: since the microcode that mends their
-  // erratum SKX102, Intel's Skylake to Cascade Lake decode such a line again each time, which takes
-  // a fifth off a register tile's loop. On other chips the padding is a few instructions that do
-  // nothing a loop. In: assembled code; assembly text does not show it.
+  // Jumps of x86 code must not touch the end of a 32-byte line. Since the microcode fix for erratum
+  // SKX102, Intel's Skylake to Cascade Lake decode such a line again each time, which slows a
+  // register tile's loop. On other chips the padding costs a few no-ops in a loop. It is in
+  // assembled code; assembly text does not show it.
   set_option("x86-branches-within-32B-boundaries", true);
-  // Two parts of code generation take time with the square of a block's memory accesses. Unrolled
-  // candidates of a search have thousands, and took up to two seconds instead of 0.3. Of 587
-  // kernels for three chips three came out otherwise, by a few bytes: the schedulers' graph is cut
-  // where nothing moves, and kernels have their vectors already.
+  // Two parts of code generation take time with the square of a block's memory accesses, and
+  // unrolled candidates of a search have thousands. The schedulers' graph is cut where nothing
+  // moves anyway. Merging of stores is off, because kernels have their vectors already.
   set_option("dag-maps-huge-region", 200u);
   set_option("combiner-store-merging", false);
 }
@@ -43,7 +42,7 @@ Expected<std::unique_ptr<llvm::TargetMachine>> make_target_machine(const std::st
   set_llvm_options();
   llvm::TargetOptions options;
   options.MCOptions.AsmVerbose = true;
-  // Tables of addresses then lie in flash; nothing moves such code
+  // Tables of addresses then lie in flash, and such code never moves.
   const auto relocation = is_microcontroller(triple) ? llvm::Reloc::Static : llvm::Reloc::PIC_;
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
       llvm::Triple(llvm::Triple::normalize(triple)), traits.cpu, traits.features, options,

@@ -1,4 +1,4 @@
-// LLVM's machines: cheap, and each belongs to one thread.
+// LLVM's machines. They are cheap, and each belongs to one thread.
 #pragma once
 #include <memory>
 #include <string>
@@ -11,8 +11,8 @@ class TargetMachine;
 }  // namespace llvm
 
 namespace tw::codegen {
-// What LLVM knows as options of the process only. Before every use of a machine: a link in the
-// process sets LLVM's options back.
+// Sets LLVM's options of the whole process. It must run before every use of a machine: a link in
+// the process resets LLVM's options.
 void set_llvm_options();
 Expected<std::unique_ptr<llvm::TargetMachine>> make_target_machine(const std::string& triple,
                                                                    const CpuTraits& traits);

@@ -15,9 +15,9 @@ using llvm::Type;
 Values::Values(llvm::LLVMContext& context, const CpuTraits& cpu, bool fast)
     : b(context), traits(cpu), fast_math(fast) {}
 
-// For arithmetic only (docs/reference/targets.md): comparisons, selects and functions treat NaN and
-// infinity as always. Never contraction or reassociation: multiply-adds are explicit, the order of
-// sums is the schedule's.
+// Affects arithmetic only (docs/reference/targets.md): comparisons, selects and functions treat NaN
+// and infinity as usual. It never allows contraction or reassociation: multiply-adds are explicit,
+// and the schedule decides the order of sums.
 Value* Values::relaxed(Value* result) {
   auto* instruction = llvm::dyn_cast<llvm::Instruction>(result);
   if (!fast_math || !instruction || !llvm::isa<llvm::FPMathOperator>(instruction)) return result;
@@ -140,7 +140,7 @@ Value* Values::less(Value* x, Value* y) {
 
 namespace {
 
-const llvm::APFloat* float_constant(Value* v) {  // null: it is none
+const llvm::APFloat* float_constant(Value* v) {  // null: not a constant
   const llvm::APFloat* number = nullptr;
   return llvm::PatternMatch::match(v, llvm::PatternMatch::m_APFloat(number)) ? number : nullptr;
 }
@@ -148,7 +148,7 @@ bool is_number(Value* v) {
   const llvm::APFloat* known = float_constant(v);
   return known && !known->isNaN();
 }
-// Beside it a subnormal number is as good as 0
+// Beside such a number, a subnormal one may count as 0.
 bool is_normal(Value* v) {
   const llvm::APFloat* known = float_constant(v);
   return known && known->isNormal();
@@ -156,9 +156,9 @@ bool is_normal(Value* v) {
 
 }  // namespace
 
-// x86 has an instruction that gives its second operand where one of them is a NaN. So a constant
-// goes first, and else the first operand is asked whether it is one. Which of two zeros comes is
-// not said.
+// x86 has an instruction that returns its second operand when one of them is a NaN. So a constant
+// becomes the first operand; otherwise the first operand is tested for NaN. Either of two zeros may
+// be returned.
 Value* Values::extreme(bool larger, Value* x, Value* y) {
   unify(x, y);
   const auto bits_of_one = static_cast<int>(x->getType()->getScalarSizeInBits());
@@ -176,12 +176,12 @@ Value* Values::extreme(bool larger, Value* x, Value* y) {
   return from_bits(select(nan, integer(bits(x), -1), bits(second)));  // all ones are a NaN
 }
 
-// Vectors of ARMv7 and of MVE take subnormal numbers for 0.
+// True for vectors of ARMv7 and of MVE, which treat subnormal numbers as 0.
 bool Values::flushes(Value* x) const {
   return traits.flushes_subnormals && lanes(x) && x->getType()->getScalarType()->isFloatTy();
 }
 
-// The number as an integer that grows with it: 0 for both zeros.
+// The number as an integer that grows with it; both zeros give 0
 Value* Values::ordered(Value* x) {
   Value* all = bits(x);
   Value* sign = b.CreateAShr(all, integer(all, 31));
@@ -210,8 +210,8 @@ Value* Values::copysign(Value* magnitude, Value* sign) {
 }
 Value* Values::sqrt(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x); }
 
-// |x| below 2^23 (2^52) to the nearest integer: the sum's last bit is worth 1. Larger values are
-// integers already.
+// Rounds |x| below 2^23 (2^52) to the nearest integer: the last bit of the sum is worth 1. Larger
+// values are integers already.
 Value* Values::round_by_magic(Value* magnitude) {
   double magic = magnitude->getType()->getScalarType()->isFloatTy() ? 0x1p23 : 0x1p52;
   Value* rounded = b.CreateFSub(b.CreateFAdd(magnitude, real(magnitude, magic)),
@@ -412,7 +412,7 @@ Value* Values::combine(Combiner combiner, DType t, Value* old, Value* value) {
     case Combiner::none: return value;
     case Combiner::add: return binary(BinaryOp::add, t, old, value);
     case Combiner::mul: return binary(BinaryOp::mul, t, old, value);
-    // The new value is asked whether it is a NaN, so that the next step need not wait for that
+    // The new value is the one tested for NaN, so that the next step need not wait for the test.
     case Combiner::min: return binary(BinaryOp::min, t, value, old);
     case Combiner::max: return binary(BinaryOp::max, t, value, old);
   }

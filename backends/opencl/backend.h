@@ -1,4 +1,4 @@
-// OpenCL C 1.2 for a device of a target: one program text with every kernel called there
+// The back end for OpenCL C 1.2. A device gets one program text with every kernel called on it
 // (runtime/device/opencl.c builds and runs it).
 #pragma once
 #include "backends/backend.h"

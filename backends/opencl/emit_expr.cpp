@@ -1,5 +1,5 @@
-// Scalar expressions. Values of type i64 whose parts all fit are computed as int: index arithmetic
-// of 64 bits is slow on most devices.
+// Scalar expressions. Values of type i64 are computed as int if all parts fit, because index
+// arithmetic of 64 bits is slow on most devices.
 #include <algorithm>
 #include <cmath>
 
@@ -9,7 +9,7 @@
 namespace tw::opencl {
 namespace {
 
-constexpr int kMaxDepth = 24;  // of nested operations in one expression's text
+constexpr int kMaxDepth = 24;  // deepest nesting of operations in one expression's text
 
 bool is_leaf(const Expr& e) { return is<expr::Var, expr::Int, expr::Float>(e); }
 
@@ -21,7 +21,7 @@ std::string widened(const Text& t) {
 
 }  // namespace
 
-// How often the value's nodes are used; each node's operands once.
+// Counts the uses of the value's nodes; each node's operands count once.
 void Emitter::count(const Expr& e) {
   if (++counts_[e.get()] > 1 || is<expr::Load>(e)) return;
   for_each_operand(*e, [&](const Expr& operand) { count(operand); });
@@ -38,7 +38,7 @@ std::string Emitter::named(const std::string& type, const Text& t) {
   return name;
 }
 
-// Its text would repeat work or nest too deeply, so it wants constants of its own.
+// True if its text would repeat work or nest too deeply, so that it needs constants of its own.
 bool Emitter::complex(const Expr& e) {
   bool found = false;
   std::function<int(const Expr&)> depth = [&](const Expr& n) -> int {
@@ -98,7 +98,7 @@ Text Emitter::var_of(const expr::Var& var) {
   return {"0", true};
 }
 
-// Elements from the buffer's start, row-major.
+// The distance in elements from the buffer's start, row-major
 Text Emitter::offset(BufferId id, const std::vector<Expr>& indices) {
   const IndexForm form = offset_form(kernel_.buffer(id), indices, depths_);
   const Expr sum = form.constant;
@@ -115,7 +115,7 @@ Text Emitter::offset(BufferId id, const std::vector<Expr>& indices) {
   return at;
 }
 
-// f16 lies in memory as ushort: without cl_khr_fp16 half is no type of its own.
+// f16 lies in memory as ushort, because half is no type of its own without cl_khr_fp16.
 std::string Emitter::half_pointer(BufferId id) const {
   const Space place = space(id);
   const bool global = place == Space::parameter || place == Space::workspace;
@@ -209,7 +209,7 @@ Text Emitter::float_binary(const expr::Binary& binary) {
   };
   const bool sum = binary.op == BinaryOp::add || binary.op == BinaryOp::sub;
   const auto *left = as_binary(x, BinaryOp::mul), *right = as_binary(y, BinaryOp::mul);
-  // Fused where the CPU back end fuses
+  // Fused wherever the CPU back end fuses.
   if (sum && (t == DType::f32 || t == DType::f64) && (left || right)) {
     const expr::Binary& product = right ? *right : *left;
     const bool minus = binary.op == BinaryOp::sub;
@@ -323,7 +323,8 @@ Text Emitter::integer_binary(const Expr& e, const expr::Binary& binary) {
   TW_UNREACHABLE("an integer operator");
 }
 
-// `condition ? yes : no` as statements: each side's constants are made where it is wanted.
+// Writes `condition ? yes : no` as statements. Each side's constants are computed only on that
+// side.
 Text Emitter::conditional(const std::string& type, const std::string& condition, const Expr& yes,
                           const Expr& no) {
   const std::string name = names_.fresh("t");

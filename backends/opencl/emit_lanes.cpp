@@ -1,5 +1,5 @@
-// Vector loops as floatN: each value is one for all lanes, a vector, or put together of its lanes
-// where there is no such operation.
+// Vector loops as floatN. Each value is one scalar for all lanes, or a vector. Operations without a
+// vector form are computed lane by lane.
 #include <algorithm>
 #include <utility>
 
@@ -12,7 +12,7 @@ bool real(DType t) { return t == DType::f32 || t == DType::f64; }
 
 }  // namespace
 
-// Elements between neighbouring lanes; nullopt: not the same everywhere.
+// The distance in elements between neighbouring lanes; nullopt where it varies
 std::optional<int64_t> Emitter::lane_stride(BufferId id, const std::vector<Expr>& indices,
                                             const std::string& var) const {
   int64_t stride = 0;
@@ -27,8 +27,8 @@ std::optional<int64_t> Emitter::lane_stride(BufferId id, const std::vector<Expr>
   return stride;
 }
 
-// Statements whose lanes are one vector: float elements side by side, under conditions that all
-// lanes share.
+// True for statements whose lanes form one vector: contiguous float elements, under conditions that
+// all lanes share.
 bool Emitter::has_lanes(const Stmt& s, const std::string& var) {
   const auto differs = [&](const Expr& e) { return e.defined() && uses_var(e, var); };
   return match(
@@ -188,7 +188,7 @@ Text Emitter::lanes_binary(const Expr& e, const expr::Binary& binary) {
                 "(" + a.text + ", " + b.text + ")",
             false, lane_count_, std::max(a.depth, b.depth) + 1};
   }
-  // One of them at least is a vector, the other is widened
+  // At least one of them is a vector; the other is widened.
   const Text a = lanes_of(x), b = lanes_of(y);
   return {"(" + a.text + op + b.text + ")", false, std::max(a.lanes, b.lanes),
           std::max(a.depth, b.depth) + 1};

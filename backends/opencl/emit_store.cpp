@@ -1,14 +1,15 @@
-// Stores: init, condition, update; of one element or of the lanes of a vector loop.
+// Stores: init, condition and update, for one element or the lanes of a vector loop
 #include "backends/opencl/emitter.h"
 
 namespace tw::opencl {
 namespace {
 
-constexpr int64_t kMaxStatements = 4000;  // of one function
+constexpr int64_t kMaxStatements = 4000;  // most statements of one function
 
 }  // namespace
 
-// The reduce loops around are all at their first iteration; "": always, "0": never.
+// The condition that all enclosing reduce loops are at their first iteration; "": always, "0":
+// never
 std::string Emitter::first_reduce_iteration() const {
   if (later_reduce_ > 0) return "0";
   std::string all;

@@ -7,7 +7,7 @@
 namespace tw::opencl {
 namespace {
 
-constexpr int64_t kMaxCopies = 64;  // of an unrolled body
+constexpr int64_t kMaxCopies = 64;  // most copies of an unrolled body
 
 }  // namespace
 
@@ -91,7 +91,7 @@ void Emitter::declare_buffers() {
   }
 }
 
-// Which work-item this is, of those dimensions that the function asks for.
+// Declares the ids of group and work-item, in the dimensions that the function uses.
 void Emitter::declare_variables() {
   for (int d = 0; d < 6; ++d) {
     const AxisPlace place{d < 3, d % 3};
@@ -121,7 +121,7 @@ void Emitter::emit_stmt(const Stmt& s) {
       [&](const stmt::Store& store) { emit_store(store); },
       [&](const stmt::If& guard) { emit_if(guard); },
       [&](const stmt::Block& block) { emit_stmt(block.body); },
-      [&](const stmt::Prefetch&) {},  // a hint
+      [&](const stmt::Prefetch&) {},  // only a hint
       [&](const stmt::Barrier&) { line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"); },
       [&](const stmt::Roles&) { beyond(); }, [&](const stmt::Signal&) { beyond(); },
       [&](const stmt::Wait&) { beyond(); });
@@ -140,10 +140,10 @@ void Emitter::emit_if(const stmt::If& guard) {
   close();
 }
 
-// Quotients and remainders of the numbers of groups and work-items, which many indices are made of:
-// once, in front.
+// Names quotients and remainders of the ids of groups and work-items, which many indices contain.
+// They are computed once, in front.
 void Emitter::name_divisions() {
-  std::vector<std::pair<Expr, int>> found;  // operands first
+  std::vector<std::pair<Expr, int>> found;  // operands come first
   const auto division = [](const Expr& e) {
     const auto* pair = as<expr::Binary>(e);
     return pair && e.type() == DType::i64 &&
@@ -213,7 +213,7 @@ void Emitter::emit_loop(const stmt::Loop& loop) {
 namespace tw {
 
 namespace {
-// A type that the kernel loads, stores or computes and that is for storage only.
+// A storage-only type that the kernel loads, stores or computes
 std::optional<DType> storage_only_type(const Kernel& kernel) {
   std::optional<DType> found;
   for (const Buffer& buffer : kernel.buffers)

@@ -1,6 +1,6 @@
-// Writes one launch as a function. Statements walk top-down; shared parts of a store's value become
-// constants before it, and a load under a condition is never done outside it. `unroll` loops repeat
-// their text, `vector` loops make floatN where they can.
+// Writes one launch as a function. It walks statements top-down. Shared parts of a store's value
+// become constants before it, and a load under a condition is never executed outside of it.
+// `unroll` loops repeat their text, `vector` loops become floatN where possible.
 #pragma once
 #include <deque>
 #include <unordered_map>
@@ -18,15 +18,15 @@ using device::AxisPlace, device::LaunchPlan, device::Space, device::ThreadForm;
 
 struct Text {
   std::string text;
-  bool narrow = false;  // of type i64, and the text is an int
-  int lanes = 0;        // floatN, doubleN; 0: a scalar
-  int depth = 0;        // of nesting, roughly
+  bool narrow = false;  // an i64 whose text is an int
+  int lanes = 0;        // N in floatN or doubleN; 0: a scalar
+  int depth = 0;        // rough depth of nesting
 };
 
 class Emitter {
  public:
   Emitter(const ThreadForm& thread, const LaunchPlan& plan, const Ranges& ranges);
-  // Fills `launch`, returns the function's text.
+  // Fills `launch` and returns the function's text.
   Expected<std::string> emit(const std::string& function, OpenClLaunch& launch);
 
  private:
@@ -71,7 +71,7 @@ class Emitter {
   bool complex(const Expr& e);
   void count(const Expr& e);
   // emit_lanes.cpp: lanes of a vector loop
-  bool emit_vector(const stmt::Loop& loop);  // false: it has another form
+  bool emit_vector(const stmt::Loop& loop);  // false: the loop has another form
   bool has_lanes(const Stmt& s, const std::string& var);
   Text lanes_node(const Expr& e);
   Text lanes_of(const Expr& e);
@@ -99,7 +99,8 @@ class Emitter {
     scopes_.pop_back();
     line("}");
   }
-  std::string named(const std::string& type, const Text& t);  // a constant before the statement
+  // Declares a constant before the statement
+  std::string named(const std::string& type, const Text& t);
   Space space(BufferId id) const { return plan_.spaces.at(id.index); }
 
   const ThreadForm& thread_;
@@ -113,18 +114,18 @@ class Emitter {
   int indent_ = 0;
   std::map<std::string, Text, std::less<>> vars_;
   std::map<int32_t, std::string> buffers_;
-  std::vector<const stmt::Loop*> loops_;  // around, that are not expanded
+  std::vector<const stmt::Loop*> loops_;  // enclosing loops that are not expanded
   std::vector<Scope> scopes_;
   std::unordered_map<const ExprNode*, int> counts_;
-  // By hash: quotients and remainders that have a name
+  // Named quotients and remainders, by hash
   std::unordered_multimap<size_t, std::pair<Expr, Text>> divisions_;
-  std::deque<Expr> kept_;  // whose addresses are keys
+  std::deque<Expr> kept_;  // expressions whose addresses are keys
   std::vector<Stmt> bodies_;
   int64_t statements_ = 0;
-  // Expanded reduce loops around that are past their first iteration
+  // Number of enclosing expanded reduce loops that are past their first iteration
   int64_t later_reduce_ = 0;
-  bool inline_ = false;  // no constants: in a branch of an expression
-  std::string lane_;     // of the vector loop around
+  bool inline_ = false;  // inside a branch of an expression, where constants cannot be declared
+  std::string lane_;     // variable of the enclosing vector loop
   int lane_count_ = 0;
 };
 

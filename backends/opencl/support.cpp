@@ -1,4 +1,4 @@
-// Support functions as text, made for the types that a program asks for: tw_<what>_<type>, or
+// Support functions as text, for the types that a program uses: tw_<what>_<type>, or
 // tw_<what>_<type>_<from>.
 #include <cctype>
 
@@ -65,9 +65,9 @@ constexpr const char* kRoundHalf =
     "half*)&bits);\n"
     "  return vload_half(0, (__private const half*)&bits);\n}\n";
 
-// `name` without tw_: the function, with T its type, U the unsigned one and F its name.
+// The function `what`, with T for its type, U for the unsigned type and F for its name
 std::string pattern(std::string_view what, std::string_view type, std::string_view from) {
-  if (what == "fma") {  // one rounding where the device has the instruction, else two
+  if (what == "fma") {  // one rounding if the device has the instruction, else two
     const std::string fast = starts(type, "float") ? "FP_FAST_FMAF" : "FP_FAST_FMA";
     return "#ifdef " + fast +
            "\n#define F(a, b, c) fma(a, b, c)\n#else\n#define F(a, b, c) ((a) * (b) + "
@@ -120,7 +120,7 @@ std::string definition(const std::string& name) {
   std::string text = pattern(what, type, from);
   text = replaced(text, "convert_T", "convert_" + std::string(type));
   std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {  // T, U, S and F stand alone
+  for (size_t i = 0; i < text.size(); ++i) {  // T, U, S and F are whole words
     const auto word = [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c >= '0' && c <= '9');
     };

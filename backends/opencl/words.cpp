@@ -107,7 +107,7 @@ std::string Names::fresh(std::string_view wanted) {
   for (const char* prefix : {"tw_", "get_", "vload", "vstore", "convert", "as_", "_"})
     taken |= name.starts_with(prefix);
   if (taken) name = "v_" + name;
-  // float4, int8, ...: a type's name with a number is a type.
+  // A type's name with a number is a type: float4, int8, ...
   std::string stem = name;
   while (!stem.empty() && stem.back() >= '0' && stem.back() <= '9') stem.pop_back();
   if (stem != name && kReserved.contains(stem)) name = "v_" + name;

@@ -1,4 +1,4 @@
-// Words of OpenCL C: types, literals, names that are free, support functions.
+// Words of OpenCL C: types, literals, free names, support functions
 #pragma once
 #include <map>
 #include <set>
@@ -9,17 +9,18 @@
 
 namespace tw::opencl {
 
-// Of expressions: f16 and bf16 are computed as float, bool as int
+// The type of expressions: f16 and bf16 are computed as float, bool as int
 std::string value_type(DType t);
-std::string storage_type(DType t);  // of elements in memory: f16 and bf16 as ushort, bool as uchar
-// In which integers of the type are added and multiplied, so that they wrap
+// The type of elements in memory: f16 and bf16 are ushort, bool is uchar
+std::string storage_type(DType t);
+// The integers in which the type is added and multiplied, so that results wrap
 std::string unsigned_type(DType t);
 std::string literal(double value, DType t);
 std::string literal(int64_t value, DType t);
 
-std::string bare(const std::string& text);  // without brackets around all of it
+std::string bare(const std::string& text);  // removes brackets around the whole text
 
-// C names for those of the kernel: unique, no keyword, no function that the text calls.
+// Makes C names from the kernel's names: unique, no keyword, no function that the text calls.
 class Names {
  public:
   std::string fresh(std::string_view wanted);
@@ -28,7 +29,7 @@ class Names {
   std::set<std::string> taken_;
 };
 
-// The support functions (tw_...) that the text calls, and those that they call.
+// The support functions (tw_...) that the text calls, directly or indirectly
 std::string support_functions(const std::string& text);
 
 }  // namespace tw::opencl

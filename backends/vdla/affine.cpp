@@ -37,7 +37,7 @@ Expr with_values(const Expr& e, const Values& values) {
   });
 }
 
-// nullopt: a shape that is not constant.
+// nullopt: the shape is not constant.
 std::optional<Expr> flat_index(const Buffer& buffer, const std::vector<Expr>& indices) {
   Expr flat = 0;
   for (size_t d = 0; d < indices.size(); ++d) {
@@ -123,7 +123,7 @@ bool restrict(Nest& nest, const Expr& condition, const Values& values) {
   const auto* comparison = as<expr::Binary>(known);
   const bool less = comparison && comparison->op == BinaryOp::lt;
   if (!less && !(comparison && comparison->op == BinaryOp::le)) return false;
-  // >= 0
+  // The condition is rest >= 0.
   const std::optional<Affine> rest = affine(comparison->b - comparison->a - Expr(less ? 1 : 0), {},
                                             nest);
   if (!rest) return false;

@@ -15,7 +15,7 @@ std::array<bool*, 4> flags(Tokens& t) {
   return {&t.pop_prev, &t.pop_next, &t.push_prev, &t.push_next};
 }
 
-// The value must fit both the C++ type's sign and the field's bits.
+// The value must fit the sign of the C++ type and the bits of the field.
 template <class T>
 bool fits(int64_t value, int bits) {
   if constexpr (std::is_signed_v<T>)

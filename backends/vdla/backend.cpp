@@ -43,7 +43,7 @@ class VdlaBackend : public DeviceBackend {
       DeviceLaunch launch{kernel.name, stream->parts.bases, {}};
       const auto params = std::ranges::count_if(
           kernel.buffers, [](const Buffer& b) { return b.role != BufferRole::temp; });
-      // The argument behind the kernel's own
+      // The table is one more argument, behind the kernel's own.
       std::ranges::replace(launch.buffers, kNoBuffer, static_cast<int>(params));
       out.launches[k].push_back(std::move(launch));
       TW_ASSIGN(const Cycles cycles,
@@ -61,7 +61,7 @@ class VdlaBackend : public DeviceBackend {
   }
 
  private:
-  // Each call brings the table of its own constants, as one more argument.
+  // Gives each call the table of its own constants, as one more argument.
   Error add_parameters(Program& program, int device, int kernel, const StreamParts& parts) const {
     if (!parts.requant) return Error::success();
     TW_TRY(add_parameters_to(program.calls, program, device, kernel, parts));
@@ -119,8 +119,8 @@ class VdlaBackend : public DeviceBackend {
     return code;
   }
 
-  // Made once a kernel: placement asks whether there is one, what its constants are, and compile
-  // takes it and forgets it, as a search has many.
+  // Makes each kernel's stream once. Placement asks if there is one, and for its constants.
+  // compile() takes the stream and drops it, since a search has many.
   Expected<std::shared_ptr<const KernelStream>> stream_of(const Kernel& kernel) const {
     const std::string hash = kernel_hash(kernel);
     {

@@ -1,4 +1,4 @@
-// The device back end of the VDLA (docs/internals/vdla.md).
+// The device back end of the VDLA (docs/internals/vdla.md)
 #pragma once
 #include "backends/backend.h"
 

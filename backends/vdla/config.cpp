@@ -16,13 +16,13 @@ Error parameter(const Target& device, const char* name, int64_t& value) {
   return Error::success();
 }
 
-// The load that an integer is cast from; null: it is no such.
+// The load under an integer's casts; null: another expression
 const expr::Load* load_in(const Expr& e) {
   const auto* converted = as<expr::Cast>(e);
   return converted ? load_in(converted->a) : as<expr::Load>(e);
 }
 
-// The names of the i8 operands of the one store's value: one, or the two of a product.
+// The names of the store's i8 operands: one, or the two factors of a product
 std::vector<std::string> operands_of(const Kernel& kernel, const stmt::Store& store) {
   const Expr* value = &store.value;
   while (const auto* converted = as<expr::Cast>(*value)) value = &converted->a;
@@ -123,7 +123,7 @@ Expected<Device> device_of(const Target& target) {
     }
     if (emitted->alu) continue;
     TW_ASSIGN(const std::shared_ptr<const Kernel> kernel, semantics_of(intrinsic));
-    for (const Buffer& buffer : kernel->buffers) {  // the array is as large as its weights
+    for (const Buffer& buffer : kernel->buffers) {  // the array has the size of its weights
       if (buffer.shape.size() != 2 || !as_const(buffer.shape[0]) || !as_const(buffer.shape[1]))
         continue;
       device.config.block_out = static_cast<int>(*as_const(buffer.shape[0]));

@@ -6,7 +6,7 @@
 namespace tw::vdla {
 namespace {
 
-constexpr int kTokenBit = 8;  // pop_prev, pop_next, push_prev, push_next
+constexpr int kTokenBit = 8;  // four bits from here: pop_prev, pop_next, push_prev, push_next
 
 template <class T>
 void put(Word& word, T value, int at, int bits) {
@@ -32,13 +32,12 @@ Error check_links(const Instruction& instruction) {
   return Error::success();
 }
 
-// `count` elements from `first` on, in a memory of `depth`.
 Error check_span(const char* what, int64_t first, int64_t count, int64_t depth) {
   if (first >= 0 && first + count <= depth) return Error::success();
   return bad("{0} elements {1}..{2} lie outside its {3}", what, first, first + count - 1, depth);
 }
 
-// Both corners of an affine index.
+// Checks both corners of an affine index.
 Error check_affine(const char* what, int64_t base, const std::array<uint16_t, 3>& counts,
                    const std::array<int16_t, 3>& strides, int64_t depth) {
   int64_t low = base, high = base;

@@ -1,5 +1,5 @@
-// The VDLA's instructions: 256-bit words without state, the same fields for every configuration
-// (docs/internals/vdla.md).
+// The VDLA's instructions: stateless words of 256 bits, with the same fields for every
+// configuration (docs/internals/vdla.md).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace tw::vdla {
 
-// Sizes of one core. An element is what an SRAM address names: a row of lanes.
+// The sizes of one core. An SRAM address names an element, which is a row of lanes.
 struct Config {
-  int block_in = 16, block_out = 16;  // lanes of an activation; of an accumulator
+  int block_in = 16, block_out = 16;  // lanes of an activation; lanes of an accumulator
   int bus_bytes = 16;                 // one beat of the DRAM port
   int inp_depth = 2048, wgt_depth = 512, acc_depth = 2048, prm_depth = 64;  // elements
   int queue_depth = 16;   // instructions that wait before an engine
@@ -47,14 +47,14 @@ struct Tokens {
   bool operator==(const Tokens&) const = default;
 };
 
-// z x (pad_y0 + y + pad_y1) x (pad_x0 + x + pad_x1) elements go to consecutive SRAM addresses. Pads
-// are for inp only.
+// Loads z x (pad_y0 + y + pad_y1) x (pad_x0 + x + pad_x1) elements to consecutive SRAM addresses.
+// Only inp has pads.
 struct Load {
   Tokens tokens = {};
   Space scope = Space::inp;
-  uint8_t base = 0;  // register whose address `offset` is added to
+  uint8_t base = 0;  // register with the address that `offset` is added to
   uint16_t sram = 0;
-  uint32_t offset = 0;  // bytes, as every stride: a multiple of bus_bytes
+  uint32_t offset = 0;  // bytes; a multiple of bus_bytes, as every stride is
   uint16_t y = 1, x = 1, z = 1;
   int32_t y_stride = 0, z_stride = 0;
   uint8_t x_step = 1;  // elements from one x to the next
@@ -63,7 +63,7 @@ struct Load {
   bool operator==(const Load&) const = default;
 };
 
-// Requantized to s8; s32 as it is; zero point and clamp only, to s8
+// q8: requantized to s8; raw: s32 as it is; sat: zero point and clamp only, to s8
 enum class StoreMode : uint8_t { q8, raw, sat };
 struct Store {
   Tokens tokens = {};
@@ -79,8 +79,8 @@ struct Store {
   bool operator==(const Store&) const = default;
 };
 
-// Three loops, the first outermost. acc[a] = (overwrite and all marked counters are 0 ? 0 : acc[a])
-// + wgt[w] * inp[i], mod 2^32.
+// Three loops, the first outermost: acc[a] = (overwrite and all marked counters are 0 ? 0 : acc[a])
+// + wgt[w] * inp[i], mod 2^32
 struct GemmLoop {
   uint16_t count = 1;
   int16_t acc = 0, inp = 0, wgt = 0;  // strides
@@ -95,7 +95,7 @@ struct Gemm {
   bool operator==(const Gemm&) const = default;
 };
 
-// dst[d] = (overwrite as above ? src[s] : op(dst[d], src[s])); src is inp, sign-extended, or acc.
+// dst[d] = (overwrite as above ? src[s] : op(dst[d], src[s])). src is inp, sign-extended, or acc;
 // dst is acc.
 enum class AluOp : uint8_t { add = 1, max = 3 };
 struct AluLoop {
@@ -113,12 +113,12 @@ struct Alu {
   bool operator==(const Alu&) const = default;
 };
 
-struct Sync {  // tokens only
+struct Sync {  // has tokens only
   Tokens tokens = {};
   Engine engine = Engine::compute;
   bool operator==(const Sync&) const = default;
 };
-// Waits for all engines and write responses; every token counter must be 0
+// Waits for all engines and write responses. Every token counter must be 0.
 struct Finish {
   uint32_t marker = 0;
   bool operator==(const Finish&) const = default;
@@ -139,21 +139,21 @@ enum class Fault : uint8_t {
 };
 const char* fault_name(Fault fault);
 
-Engine engine_of(const Instruction& instruction);  // finish: compute
+Engine engine_of(const Instruction& instruction);  // finish runs in compute
 Tokens tokens_of(const Instruction& instruction);
 void set_tokens(Instruction& instruction, Tokens tokens);  // not for finish
 
 Word encode(const Instruction& instruction);
-// Unknown operation or reserved bit set: an error
+// Errors: an unknown operation, or a reserved bit that is set.
 Expected<Instruction> decode(const Word& word);
-// What the hardware refuses before it starts an instruction (Fault::illegal): counts of 0, odd
-// offsets, links that are not there ...
+// The checks that hardware makes before it starts an instruction (Fault::illegal): counts of 0,
+// misaligned offsets, links that do not exist ...
 Error check_fields(const Instruction& instruction, const Config& config);
-// Every SRAM address lies inside its memory (Fault::sram_range).
+// Checks that every SRAM address lies inside its memory (Fault::sram_range).
 Error check_range(const Instruction& instruction, const Config& config);
 
-// Calls fn(name, member, first bit, bits) for every field that has its own bits; header bits are
-// not among them.
+// Calls fn(name, member, first bit, bits) for every field with bits of its own, without the
+// header's bits.
 template <class T, class Fn>
 void visit_fields(T& i, Fn&& fn) {
   using Type = std::remove_const_t<T>;
@@ -197,8 +197,7 @@ void visit_fields(T& i, Fn&& fn) {
   }
 }
 
-// The operations with their names in the text form; an instruction's `op` and `sub` are its low
-// bits.
+// The operations with their names in the text form; `op` and `sub` are an instruction's low bits.
 struct Operation {
   const char* name;
   uint8_t op, sub;

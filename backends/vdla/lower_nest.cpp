@@ -101,7 +101,7 @@ Expected<NestLowering::Dims> NestLowering::dims_of(const Nest& nest,
     for (size_t o = 0; o < lane_operands; ++o)
       if (operands[o].strides[l] != dense || loop.first != 0 || loop.end != loop.extent)
         return unsupported("the lanes of an element do not lie side by side");
-    // a loop over several elements has its lanes inside
+    // A loop over several elements contains the lanes of each.
     const int64_t within = std::min(loop.extent, lanes[0] / dense);
     if (loop.extent % within == 0 && loop.extent > within) {
       Dim rest{loop.extent / within, 0, loop.extent / within};
@@ -143,7 +143,7 @@ void NestLowering::merge(Dims& dims) {
     }
 }
 
-// For all values of the loops from `from` on: where each operand is then.
+// Calls `fn` with the operands' places for all values of the loops from `from` on.
 void NestLowering::for_each(const Dims& dims, size_t from,
                             const std::function<void(const std::array<int64_t, 3>&)>& fn) {
   const std::function<void(size_t, std::array<int64_t, 3>)> walk = [&](size_t d,
@@ -158,14 +158,14 @@ void NestLowering::for_each(const Dims& dims, size_t from,
   walk(from, {});
 }
 
-// x, y and z of a load, which leave `dims`. Rows are one behind the other in sram.
+// Takes x, y and z of a load out of `dims`. Rows follow each other in sram.
 std::array<NestLowering::Dim, 3> NestLowering::take_loaded_box(Dims& dims, bool pads) {
   std::array<Dim, 3> box = {Dim{1, 0, 1}, Dim{1, 0, 1}, Dim{1, 0, 1}};
   int64_t dense = 1;
   for (size_t b = 0; b < 3 && !dims.empty(); ++b) {
     const bool cut = !dims[0].whole();
     if (dims[0].stride[0] != dense || (cut && (!pads || b == 2))) break;
-    // x steps in elements: these are rows of one
+    // x steps in elements, so these become rows of one element.
     if (b == 0 && (dims[0].stride[1] < 1 || dims[0].stride[1] > 255)) {
       dims.insert(dims.begin(), Dim{1, 0, 1, {1, 1, 0}});
     }
@@ -176,8 +176,8 @@ std::array<NestLowering::Dim, 3> NestLowering::take_loaded_box(Dims& dims, bool 
   return box;
 }
 
-// x and y of a store, which leave `dims`. x: side by side in both; y: any; neither changes the
-// parameters.
+// Takes x and y of a store out of `dims`. x is contiguous in both memories, y has any strides, and
+// neither changes the parameters.
 std::array<NestLowering::Dim, 2> NestLowering::take_stored_box(Dims& dims) {
   std::array<Dim, 2> box = {Dim{1, 0, 1}, Dim{1, 0, 1}};
   for (size_t b = 0; b < 2; ++b) {
@@ -195,8 +195,8 @@ std::array<NestLowering::Dim, 2> NestLowering::take_stored_box(Dims& dims) {
   return box;
 }
 
-// dims: x, y, z of the load first, then what is unrolled. Operands: element in sram, element in
-// memory.
+// Lowers a copy: x, y and z of `dims` become the load's loops, and the rest is unrolled. The
+// operands are the elements in sram and in memory.
 Error NestLowering::copy(const Nest& nest, bool pads, int8_t pad_value, const expr::Load& from) {
   const auto& leaf = get<stmt::Store>(nest.leaf);
   const Buffer &into = kernel_.buffer(leaf.buffer), &source = kernel_.buffer(from.buffer);
@@ -209,7 +209,7 @@ Error NestLowering::copy(const Nest& nest, bool pads, int8_t pad_value, const ex
     return unsupported("the addresses of stage '{0}' are no sums of multiples of its loops",
                        leaf.label);
   TW_ASSIGN(Dims dims, dims_of(nest, {*to, *at}, {lanes, lanes}, 2));
-  // What a condition leaves out of a tile may hold anything
+  // Elements that a condition excludes from a tile may hold anything.
   if (!pads && space == Space::inp) pads = true;
   merge(dims);
   std::ranges::sort(dims, {}, [](const Dim& d) { return d.stride[0]; });
@@ -317,15 +317,15 @@ Error NestLowering::intrinsic(const Nest& nest) {
   }
   TW_ASSIGN(Dims dims, dims_of(nest, operands, lanes, 0));
   merge(dims);
-  // The ALU marks reductions in the inner loops only
+  // The ALU can mark reductions in the inner loops only.
   std::ranges::sort(dims, {}, [&](const Dim& d) {
     return std::tuple(emitted.alu && d.stride[0] == 0, -d.extent, d.stride);
   });
   return emitted.alu ? combine(emitted, base, std::move(dims)) : products(base, std::move(dims));
 }
 
-// Whether the instruction's first access of each accumulator is the first since its sum was begun,
-// with `start`.
+// True if the instruction's first access to each accumulator is also the first since its sum was
+// begun with `start`.
 Expected<bool> NestLowering::overwrites(int64_t acc, const Dims& dims, int64_t start) {
   int64_t fresh = 0, all = 0;
   std::vector<int64_t> places;
@@ -376,7 +376,7 @@ Error NestLowering::products(const std::array<int64_t, 3>& base, Dims dims) {
   return error;
 }
 
-// Reductions can be marked in the second and third loop only.
+// Only the second and third loop can be marked as reductions.
 Error NestLowering::combine(const Emitted& emitted, const std::array<int64_t, 3>& base, Dims dims) {
   const bool spatial = !dims.empty() && dims[0].stride[0] != 0;
   if (!spatial) dims.insert(dims.begin(), Dim{1, 0, 1, {1, 0, 0}});
@@ -416,7 +416,7 @@ Expected<std::optional<Affine>> NestLowering::channel_of(const Nest& nest,
     return a.base == b.base && a.strides == b.strides;
   };
   std::optional<Affine> channel;
-  size_t operand = 2;  // behind the element that is stored, and its accumulator
+  size_t operand = 2;  // number behind the stored element and its accumulator
   std::vector<Expr> constants = form.biases;
   if (form.scale.defined() && is<expr::Load>(form.scale)) constants.push_back(form.scale);
   for (const Expr& constant : constants) {
@@ -426,7 +426,7 @@ Expected<std::optional<Affine>> NestLowering::channel_of(const Nest& nest,
       return unsupported("the constants of stage '{0}' are not one for each channel", label);
     channel = *at;
   }
-  if (form.guarded.defined()) {  // lanes beyond the last channel, which nobody reads
+  if (form.guarded.defined()) {  // lanes beyond the last channel; nobody reads them
     const auto guarded = affine(form.guarded, *values_, nest);
     if (!channel || !guarded || !same(*guarded, *channel))
       return unsupported("a condition of stage '{0}' is not one of its channels", label);
@@ -434,7 +434,7 @@ Expected<std::optional<Affine>> NestLowering::channel_of(const Nest& nest,
   return channel;
 }
 
-// Operands: element in memory, accumulator, element of the parameters.
+// The operands are the element in memory, the accumulator, and the element of the parameters.
 Error NestLowering::store(const Nest& nest) {
   const auto& leaf = get<stmt::Store>(nest.leaf);
   const Buffer& into = kernel_.buffer(leaf.buffer);

@@ -1,6 +1,7 @@
-// One nest of a scheduled kernel, the loops around it at given values, as instructions: a copy into
-// an operand memory as strided loads, an intrinsic under loops as products, sums or maxima of three
-// hardware loops, a store of sums as requantizing stores. Loops beyond the hardware's are unrolled.
+// Lowers one nest of a scheduled kernel to instructions, at given values of the loops around it. A
+// copy into an operand memory becomes strided loads. An intrinsic under loops becomes products,
+// sums or maxima of three hardware loops. A store of sums becomes requantizing stores. Loops beyond
+// the hardware's are unrolled.
 #pragma once
 #include "backends/vdla/affine.h"
 #include "backends/vdla/config.h"
@@ -9,29 +10,28 @@
 
 namespace tw::vdla {
 
-constexpr int kNoBuffer = -1;  // base register of the requantization parameters
+constexpr int kNoBuffer = -1;  // stands for the table of requantization parameters
 struct StreamParts {
-  std::vector<int> bases;              // register -> the kernel's buffer, or kNoBuffer
-  std::optional<RequantForm> requant;  // of all stores: which constants the parameters come from
-  int64_t channels = 0;                // parameters of so many channels; 0: none
+  std::vector<int> bases;              // by base register: the kernel's buffer, or kNoBuffer
+  std::optional<RequantForm> requant;  // form of all stores, with the constants behind it
+  int64_t channels = 0;                // channels that have parameters; 0: none
 };
 
 class NestLowering {
  public:
-  // target: the device's description, for its intrinsics. addresses: where temps lie in their
-  // memory (elements), by buffer; of virtual thread 0.
+  // `target` is the device's description, for its intrinsics.
   NestLowering(const Kernel& kernel, const Device& device, const Target& target,
                StreamParts& parts);
 
-  // Appends the instructions, without tokens. sram: by buffer, where the temp of this virtual
-  // thread lies. Errors: what the device cannot do.
+  // Appends the instructions, without tokens. `sram` has the places of this virtual thread's temps
+  // in their memories (elements), by buffer. Errors: a construct that the device cannot run.
   Error lower(const Stmt& s, const Values& values, const std::vector<int64_t>& sram,
               std::vector<Instruction>& out);
-  static bool is_nest(const Stmt& s);  // one store or intrinsic
+  static bool is_nest(const Stmt& s);  // has one store or intrinsic
   static std::optional<Space> space_of(const Buffer& buffer);
 
  private:
-  // Loops of a nest that are not lanes of an element: one counter, a stride for each operand.
+  // A loop of a nest that is not over lanes of an element: a counter, and a stride for each operand
   struct Dim {
     int64_t extent, first, end;
     std::array<int64_t, 3> stride{};
@@ -45,10 +45,10 @@ class NestLowering {
   Error products(const std::array<int64_t, 3>& base, Dims dims);
   Error combine(const Emitted& emitted, const std::array<int64_t, 3>& base, Dims dims);
   Error store(const Nest& nest);
-  // Where the parameters of the stored channels lie; none: all channels have the same
+  // The place of the stored channels' parameters; none: all channels have the same parameters
   Expected<std::optional<Affine>> channel_of(const Nest& nest, const RequantForm& form);
-  // The lanes' loops leave the nest, the others come with the operands' strides in elements of
-  // `lanes` values each.
+  // The loops of the nest except those over lanes, with strides of the operands in elements of
+  // `lanes` values each
   Expected<Dims> dims_of(const Nest& nest, const std::vector<Affine>& operands,
                          const std::vector<int64_t>& lanes, size_t lane_operands) const;
   static void merge(Dims& dims);
@@ -56,10 +56,10 @@ class NestLowering {
   static std::array<Dim, 2> take_stored_box(Dims& dims);
   static void for_each(const Dims& dims, size_t from,
                        const std::function<void(const std::array<int64_t, 3>&)>& fn);
-  // The element that the nest's operand of that number has; what it is made of is kept.
+  // The element that an operand of the nest accesses. The sum behind it is cached.
   std::optional<Affine> element(const Nest& nest, size_t operand, const Buffer& buffer,
                                 const std::vector<Expr>& indices);
-  // An intrinsic's block, matched once for all values of the loops around it.
+  // An intrinsic's block, matched once for all values of the enclosing loops
   struct Matched {
     std::string name;
     Emitted emitted;
@@ -75,7 +75,7 @@ class NestLowering {
   const Device& device_;
   const Target& target_;
   StreamParts& parts_;
-  // Accumulators set to a value that no instruction has written yet
+  // Accumulators with an initial value that no instruction has written yet
   std::map<int64_t, int64_t> begun_;
   std::map<std::pair<const StmtNode*, size_t>, std::optional<Sum>> sums_;
   std::map<const stmt::Block*, Matched> matched_;

@@ -1,5 +1,4 @@
-// What one instruction does to SRAM and DRAM. No order, no tokens, no time: those belong to its
-// callers.
+// The effect of one instruction on SRAM and DRAM. Order, tokens and time are up to the callers.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -15,8 +14,8 @@ class Machine {
  public:
   Machine(const Config& config, std::span<uint8_t> dram, const std::array<uint64_t, kBases>& bases);
   void watch(RaceChecker* checker) { checker_ = checker; }
-  // The instruction must have passed check_fields and check_range. False: an address outside DRAM
-  // (its effect is partial).
+  // The instruction must have passed check_fields and check_range. False: an address lies outside
+  // DRAM, and the effect is partial.
   bool execute(const Instruction& instruction);
   uint64_t gemm_steps = 0, alu_steps = 0, read_bytes = 0, written_bytes = 0;
 
@@ -41,7 +40,7 @@ class Machine {
   RaceChecker* checker_ = nullptr;
 };
 
-// Elements moved or computed: bounds the work of an instruction
+// Number of elements moved or computed, which bounds the work of an instruction
 uint64_t steps_of(const Instruction& instruction);
 
 }  // namespace tw::vdla

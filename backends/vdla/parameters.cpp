@@ -16,8 +16,8 @@ T value_at(const std::vector<std::byte>& bytes, int64_t i) {
   return value;
 }
 
-// Of each output channel the sum of its weights' magnitudes: operands [channel blocks][...][lanes
-// o][lanes i]. Kernels without weights: none.
+// For each output channel the sum of its weights' magnitudes. Weights have the shape [channel
+// blocks][...][lanes o][lanes i]. Zeros for kernels without weights.
 Expected<std::vector<int64_t>> magnitudes(const Kernel& kernel, std::span<const Constant> constants,
                                           int64_t channels) {
   std::vector<int64_t> sums(static_cast<size_t>(channels));
@@ -62,12 +62,12 @@ Expected<std::vector<std::byte>> requant_table(const Kernel& kernel, const Strea
     for (const auto& bytes : biases) bias += value_at<int32_t>(bytes, c);
     const float scale = scale_load ? value_at<float>(scales, c)
                                    : static_cast<float>(as<expr::Float>(form.scale)->value);
-    const int64_t most = 128 * weights[static_cast<size_t>(c)] + std::abs(bias);  // of a sum
+    const int64_t most = 128 * weights[static_cast<size_t>(c)] + std::abs(bias);  // bound of a sum
     if (most >= int64_t{1} << 31)
       return make_error(DiagCode::unsupported, "channel {0}: sums of up to {1} do not fit 32 bits",
                         c, most);
     std::optional<RequantParams> params = requant_params(scale, static_cast<int32_t>(bias));
-    // Padding of the last block
+    // Scale 0 is padding of the last block.
     if (scale == 0) params = RequantParams{static_cast<int32_t>(bias), 0, 1};
     if (!params)
       return make_error(DiagCode::unsupported,

@@ -23,8 +23,8 @@ int8_t requantize(int32_t acc, RequantParams params, int8_t zero_point, int8_t l
   int shift = params.shift & 63;
   uint64_t whole = product >> shift, fraction = product & ((uint64_t{1} << shift) - 1);
   uint64_t half = shift == 0 ? 0 : uint64_t{1} << (shift - 1);
-  // A float product lands on the tie exactly when the true one lies within half a unit in its last
-  // place.
+  // A float product rounds to the tie exactly when the true product lies within half a unit of its
+  // last place.
   int top = 63 - std::countl_zero(product | 1);
   uint64_t window = top >= 24 ? uint64_t{1} << (top - 24) : 0;
   uint64_t distance = fraction > half ? fraction - half : half - fraction;

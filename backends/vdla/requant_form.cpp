@@ -8,7 +8,7 @@
 namespace tw::vdla {
 namespace {
 
-// An integer, also one in a float.
+// The integer value of a constant, which may be a float
 std::optional<int64_t> whole(const Expr& e) {
   if (const auto known = as_const(e)) return known;
   if (const auto* converted = as<expr::Cast>(e)) return whole(converted->a);
@@ -36,7 +36,7 @@ class Former {
     out_.high = std::min(out_.high, high + added_);
   }
 
-  // From the outside in: clamps and additions behind the rounding.
+  // Peels clamps and additions behind the rounding, from the outside in.
   Error peel(const Expr& e) {
     if (const auto* rounded = as_unary(e, UnaryOp::round)) {
       out_.zero_point = added_;

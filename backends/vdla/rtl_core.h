@@ -1,5 +1,5 @@
-// The SystemVerilog core as a library made by Verilator, opened at run time: the same launch and
-// outcome as simulate().
+// The SystemVerilog core as a library made by Verilator, opened at run time. It takes the launches
+// of simulate() and gives the same outcomes.
 #pragma once
 #include <memory>
 #include <string>
@@ -12,9 +12,9 @@ namespace tw::vdla {
 
 struct RtlOptions {
   DramModel dram = {};
-  uint32_t jitter = 0;  // chance in 256 that a handshake is held back
+  uint32_t jitter = 0;  // chance in 256 that a handshake is delayed
   uint32_t seed = 1;
-  uint32_t watchdog = 20000;  // cycles without progress that are a deadlock
+  uint32_t watchdog = 20000;  // cycles without progress that count as a deadlock
   uint64_t most_cycles = uint64_t{1} << 32;
 };
 
@@ -24,7 +24,7 @@ class RtlCore {
   ~RtlCore();
   RtlCore(const RtlCore&) = delete;
   const Config& config() const { return config_; }
-  // The outcome has no races: hardware does not see them.
+  // The outcome has no races, because hardware cannot see them.
   Expected<Outcome> run(std::span<uint8_t> dram, const Launch& launch,
                         const RtlOptions& options = {}, Cycles* cycles = nullptr) const;
 

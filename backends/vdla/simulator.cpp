@@ -70,7 +70,7 @@ class Simulation {
         std::move(notes)};
   }
 
-  // Puts instructions into their queues until one is full, in order: a full queue also holds up the
+  // Puts instructions into their queues in order, until one queue is full: that also holds up the
   // other engines.
   bool fetch() {
     bool progress = false;

@@ -10,14 +10,14 @@ namespace {
 
 constexpr size_t kMostInstructions = size_t{1} << 20;
 
-// What one part of one virtual thread does, in its order.
+// An instruction of one part of one virtual thread
 struct Item {
   Instruction instruction;
   size_t segment = 0;  // items between two waits are one segment
-  // Of other threads of execution (by number): item that must be complete
+  // Items of other lines (line, item) that must be complete before
   std::vector<std::pair<int, size_t>> needs;
 };
-// a signal: items before it; a wait: the first item behind it
+// For a signal: the number of items before it; for a wait: the first item behind it
 struct Token {
   std::string queue;
   size_t item;
@@ -27,7 +27,7 @@ struct Line {
   std::vector<Item> items;
   std::vector<Token> signals, waits;
   size_t segment = 0;
-  bool waited = false;  // nothing but waits since the last item
+  bool waited = false;  // only waits since the last item
 };
 
 class Streamer {
@@ -56,7 +56,7 @@ class Streamer {
   }
 
  private:
-  // Elements of its memory that a temp takes; 0: it lies in none.
+  // Elements that a temp takes in its memory; 0: it has no memory.
   int64_t elements_of(const Buffer& buffer) const {
     const std::optional<Space> space = NestLowering::space_of(buffer);
     if (buffer.role != BufferRole::temp || !space) return 0;
@@ -67,8 +67,8 @@ class Streamer {
     return (values + lanes - 1) / lanes;
   }
 
-  // Where the temps of a virtual thread lie: each thread has its part of every memory. Sums of the
-  // one thread lie around the middle, where the second bank begins, so that one of two slots is
+  // The places of a virtual thread's temps; each thread has its part of every memory. With a single
+  // thread, sums lie around the middle, where the second bank begins, so that one of two slots is
   // stored while the other is computed.
   Expected<std::vector<int64_t>> addresses(int64_t thread) const {
     std::vector<int64_t> out(kernel_.buffers.size());
@@ -93,7 +93,7 @@ class Streamer {
     return out;
   }
 
-  // line: the number of the part that runs the statement; -1: outside of roles.
+  // `line` is the number of the part that runs the statement; -1: outside of roles.
   Error walk(const Stmt& s, const Values& values, int64_t thread, int line) {
     if (const auto* sequence = as<stmt::Sequence>(s)) {
       for (const Stmt& child : sequence->body) TW_TRY(walk(child, values, thread, line));
@@ -169,7 +169,7 @@ class Streamer {
     return Error::success();
   }
 
-  // The k-th wait of a queue takes the token of the signal `initial` before it.
+  // Connects tokens: wait k of a queue takes the token of signal k - `initial`.
   Error connect() {
     for (const TokenQueue& queue : kernel_.queues)
       for (int64_t thread = 0; thread < threads_; ++thread) {
@@ -199,8 +199,8 @@ class Streamer {
     return Error::success();
   }
 
-  // Each engine takes turns of its virtual threads, in the same order everywhere; the stream has
-  // every instruction behind those that it needs.
+  // Orders the stream. Each engine takes turns of its virtual threads, always in the same order.
+  // Every instruction comes after those that it needs.
   struct Place {
     size_t line, item;
   };
@@ -208,7 +208,7 @@ class Streamer {
     std::array<std::vector<Place>, kEngines> engines;
     for (int e = 0; e < kEngines; ++e)
       engines[static_cast<size_t>(e)] = interleaved(static_cast<Engine>(e));
-    // By line and item: number in its engine; -1: not in the stream yet
+    // Number of each item in its engine, by line and item; -1: not in the stream yet
     std::vector<std::vector<int64_t>> at(lines_.size());
     for (size_t l = 0; l < lines_.size(); ++l) at[l].assign(lines_[l].items.size(), -1);
     std::array<size_t, kEngines> next{};
@@ -250,12 +250,12 @@ class Streamer {
     return out;
   }
 
-  // A neighbour's instructions are complete in its order, so one token stands for all up to the one
-  // that gives it: a token is taken only where more of them are needed than before, and given by
-  // exactly that instruction.
+  // Makes the hardware's tokens. A neighbour completes its instructions in order, so a token covers
+  // all of them up to the one that gives it. An instruction takes a token only if it needs more of
+  // them complete than any before, and exactly the last needed instruction gives it.
   void give_tokens(const std::vector<std::pair<Place, Engine>>& stream,
                    const std::vector<std::vector<int64_t>>& at) {
-    std::map<std::pair<Engine, Engine>, int64_t> known;  // giver, taker
+    std::map<std::pair<Engine, Engine>, int64_t> known;  // last complete number, by giver and taker
     for (const auto& [p, engine] : stream) {
       Item& item = lines_[p.line].items[p.item];
       std::map<Engine, std::pair<int, size_t>> last;
@@ -282,7 +282,8 @@ class Streamer {
     }
   }
 
-  // Before everything else, so that the token of the first operands stands for them too.
+  // Loads the parameters before everything else, so that the token of the first operands covers
+  // them too.
   void load_parameters() {
     auto& parts = out_.parts;
     if (!parts.requant) return;
@@ -300,9 +301,9 @@ class Streamer {
   NestLowering nests_;
   int64_t threads_ = 1;
   std::vector<Line> lines_;
-  std::vector<int64_t> threads_of_;  // by line
+  std::vector<int64_t> threads_of_;  // virtual thread of each line
   std::set<int64_t> begun_;
-  std::map<int64_t, std::vector<int64_t>> sram_;  // by virtual thread: where its buffers lie
+  std::map<int64_t, std::vector<int64_t>> sram_;  // places of buffers, by virtual thread
   size_t total_ = 0;
 };
 

@@ -1,6 +1,7 @@
-// A scheduled kernel as one stream of instructions. Its parts (roles) become the engines' queues,
-// its virtual threads take turns in them; tokens of the kernel say which instruction needs which,
-// and only what that takes becomes tokens of the hardware.
+// Compiles a scheduled kernel into one stream of instructions. The kernel's parts (roles) become
+// the engines' queues, in which its virtual threads take turns. Tokens of the kernel tell which
+// instruction needs which other. Only the tokens that these needs require become tokens of the
+// hardware.
 #pragma once
 #include "backends/vdla/lower_nest.h"
 
@@ -8,11 +9,11 @@ namespace tw::vdla {
 
 struct KernelStream {
   StreamParts parts;
-  std::vector<Instruction> instructions;  // with finish
+  std::vector<Instruction> instructions;  // including finish
 };
 
-// target: the device's entry of Target::devices. Errors: the first thing that the device cannot do,
-// naming stage or loop.
+// `target` is the device's entry of Target::devices. Errors: the first construct that the device
+// cannot run, with its stage or loop.
 Expected<KernelStream> compile_stream(const Kernel& kernel, const Device& device,
                                       const Target& target);
 

@@ -12,18 +12,18 @@ namespace tw::vdla {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// Of rtl/vdla_fetch.sv and vdla_load.sv
+// Sizes from rtl/vdla_fetch.sv and rtl/vdla_load.sv
 constexpr int kFetchBurst = 8, kFetchRoom = 16, kSegments = 16;
-// Beats after which another engine may have the port
+// Beats after which another engine may get the port
 constexpr int kChunk = 4;
 
-constexpr double kTurn = 1e-6;  // who had the port last gives way
+constexpr double kTurn = 1e-6;  // the engine that had the port last gives way
 
-// What the load engine's front hands to its back.
+// A piece of work that the load engine's front passes to its back
 struct Segment {
   enum Kind { pad, data, end } kind;
   double amount;  // elements or beats
-  double ready;   // when DRAM answers
+  double ready;   // time of DRAM's answer
 };
 
 class Timeline {
@@ -35,7 +35,7 @@ class Timeline {
         depth_(2 + std::bit_width(static_cast<unsigned>(config.block_in)) - 1),
         beat_(static_cast<double>(config.bus_bytes) / dram.bytes_per_cycle) {}
 
-  // The earliest event happens, until nothing is left. False: a deadlock.
+  // Lets the earliest event happen, until nothing is left. False: a deadlock.
   bool run() {
     for (;;) {
       std::array<double, 7> next = {next_ask(),  next_fetched(), next_deliver(), next_front(),
@@ -67,14 +67,14 @@ class Timeline {
     double at;
   };
 
-  // The port gives `beats`, the first of which could go at `began` and the last at `ended`; an idle
-  // port saves up two.
+  // Transfers `beats` through the port. The first could go at `began` and the last at `ended`; an
+  // idle port saves up two beats.
   double transfer(double beats, double began, double ended) {
     port_ = std::max(port_, began - 2 * beat_) + beats * beat_;
     return std::max(port_, ended + 1);
   }
 
-  // When the oldest instruction of an engine could start; kNever: not yet known.
+  // The time at which an engine's oldest instruction could start; kNever: unknown yet
   double head_time(Engine engine) const {
     const auto& queue = queues_[static_cast<int>(engine)];
     if (queue.empty()) return kNever;
@@ -97,7 +97,7 @@ class Timeline {
     for (Link link : pushed(instruction)) tokens_[static_cast<int>(link)].push_back(at);
   }
 
-  // Fetch: bursts are asked for, arrive, and their instructions go to the queues.
+  // Fetch: bursts are requested and arrive, and their instructions go to the queues.
   double next_ask() const {
     size_t burst = std::min<size_t>(kFetchBurst, stream_.size() - asked_);
     return burst != 0 && asked_ - delivered_ + burst <= kFetchRoom ? std::max(ask_time_, now_)
@@ -137,7 +137,6 @@ class Timeline {
     ++delivered_;
   }
 
-  // Load.
   double next_front() const {
     if (segments_.size() >= kSegments) return kNever;
     if (!plan_.empty()) return std::max(front_time_, now_);
@@ -199,7 +198,7 @@ class Timeline {
     if ((segment.amount -= part) <= 0) segments_.pop_front();
   }
 
-  // Compute: a step a cycle; an accumulator as source waits for the pipe each time.
+  // Compute: a step a cycle. An accumulator as source waits for the pipe each time.
   double next_compute() const {
     double at = head_time(Engine::compute);
     return at == kNever ? kNever : std::max(at, compute_time_);
@@ -220,14 +219,14 @@ class Timeline {
   }
 
   int bank_of(uint16_t acc) const { return acc >= depth(config_, Space::acc) / 2 ? 1 : 0; }
-  // The bank whose accumulators the instruction reads every cycle, by its first one.
+  // The bank whose accumulators the instruction reads every cycle, judged by the first
   std::optional<int> bank_read_by(const Instruction& instruction) const {
     if (const auto* gemm = std::get_if<Gemm>(&instruction)) return bank_of(gemm->acc);
     if (const auto* alu = std::get_if<Alu>(&instruction)) return bank_of(alu->dst);
     return std::nullopt;
   }
 
-  // Store: accumulators at the lanes' pace, when compute leaves their bank, beats through the port,
+  // Store: accumulators at the lanes' pace once compute leaves their bank, beats through the port,
   // then the write response.
   double next_store() const {
     if (!storing_) {
@@ -273,18 +272,18 @@ class Timeline {
   const std::vector<Instruction>& stream_;
   DramModel dram_;
   int depth_;    // stages of the compute pipe
-  double beat_;  // cycles of the port that a beat costs
+  double beat_;  // cycles of the port for a beat
   double now_ = 0, port_ = 0;
   std::array<std::deque<Queued>, kEngines> queues_;
   std::array<std::deque<double>, kLinks> tokens_;
-  std::deque<Queued> bursts_;  // instructions and arrival
+  std::deque<Queued> bursts_;  // instructions, and time of arrival
   std::vector<double> arrived_;
   size_t asked_ = 0, delivered_ = 0;
   double ask_time_ = 0, deliver_time_ = 0, finish_ = 0;
   std::deque<Segment> plan_, segments_;
   std::deque<const Instruction*> loading_;
   double front_time_ = 0, load_time_ = 0, compute_time_ = 0, store_time_ = 0;
-  std::array<double, 2> taken_{};  // by bank of accumulators: until when compute reads it
+  std::array<double, 2> taken_{};  // end of compute's reads, by bank of accumulators
   double waits_load_ = 0, waits_store_ = 0, to_store_ = 0, pace_ = 0, produced_ = 0;
   const Instruction* storing_ = nullptr;
   bool load_last_ = false;

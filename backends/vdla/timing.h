@@ -1,5 +1,5 @@
-// Cycles of a stream without running it: the engines, tokens, queues and the DRAM port of rtl/ as
-// events. Values play no part.
+// Predicts the cycles of a stream without running it: the engines, tokens, queues and the DRAM port
+// of rtl/ as events. Values play no part.
 #pragma once
 #include <span>
 #include <vector>
@@ -10,7 +10,7 @@ namespace tw::vdla {
 
 struct DramModel {
   uint32_t latency = 40;         // cycles from an address to the first beat or the response
-  uint32_t bytes_per_cycle = 8;  // reads and writes together
+  uint32_t bytes_per_cycle = 8;  // for reads and writes together
   bool operator==(const DramModel&) const = default;
 };
 
@@ -20,8 +20,7 @@ struct Cycles {
   uint64_t compute_waits_load = 0, compute_waits_store = 0, load_waits = 0;
 };
 
-// The stream must run without a fault. load_waits and the busy counts are filled only by the core
-// itself.
+// The stream must run without a fault. Only the core itself fills load_waits and the busy counts.
 Expected<Cycles> predict_cycles(const Config& config, const std::vector<Instruction>& stream,
                                 const DramModel& dram);
 

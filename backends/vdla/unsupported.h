@@ -1,4 +1,4 @@
-// Why the device does not run a kernel.
+// Makes the error for a kernel that the device cannot run.
 #pragma once
 #include "support/diag.h"
 

@@ -23,7 +23,7 @@ struct AdaptArgs {
   std::optional<uint64_t> seed;
 };
 
-// The folder that is installed with the program.
+// The data set that is installed with the program
 std::string shared_data() {
   const std::vector<std::string> dirs = dataset_dirs();
   return dirs.empty() ? "" : dirs.front() + "/tileset-1";

@@ -35,7 +35,7 @@ Error plan_threads(const BenchArgs& args, TimedLibrary& library, Console& consol
 }
 
 Expected<int> bench(const BenchArgs& args, Console& console) {
-  // Shares are worked out of one thread's times
+  // The plan is worked out from the times of one thread.
   const int threads = args.plan ? 1 : args.timed.threads;
   TW_ASSIGN(TimedLibrary library, TimedLibrary::open(args.timed, threads, console));
   TW_ASSIGN(const std::vector<double> ms, time_runs(library.run(), args.timed.timing));

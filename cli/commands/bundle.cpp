@@ -10,7 +10,7 @@
 namespace tw {
 namespace {
 
-// The table, and the exit code that goes with it.
+// Prints the table, and returns the exit code that goes with it.
 int told(const Bundle& bundle, const std::string& file, Console& console) {
   if (console.json) {
     write_json(console, to_json(bundle));

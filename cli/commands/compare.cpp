@@ -1,4 +1,4 @@
-// tilewright compare: what changed from one compiled library to another.
+// tilewright compare: shows what changed from one compiled library to another.
 #include <memory>
 #include <ostream>
 

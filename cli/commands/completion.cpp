@@ -1,5 +1,5 @@
-// tilewright completion and tilewright man: what installers put beside the program, from the
-// flags as they are declared.
+// tilewright completion and tilewright man: documents that installers put beside the program, made
+// from the declared flags.
 #include "cli/completion.h"
 
 #include <memory>

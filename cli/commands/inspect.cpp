@@ -1,4 +1,4 @@
-// tilewright inspect: what a model asks for and whether it can be compiled; or what an artifact
+// tilewright inspect: shows what a model holds and whether it can be compiled, or what an artifact
 // says of itself.
 #include <algorithm>
 #include <cstdio>
@@ -59,13 +59,13 @@ std::vector<TensorSpec> output_specs(const Graph& graph) {
 
 struct Totals {
   Expr macs = 0;
-  Sizes sizes;  // of what is free in the model, and the MACs there
+  Sizes sizes;  // example sizes of free dimensions; macs_there: MACs at these
   int64_t macs_there = 0, parameters = 0;
   uint64_t parameter_bytes = 0;
-  std::vector<std::string> needs;  // of sizes, which a run looks at
+  std::vector<std::string> needs;  // conditions on sizes, which a run checks
 };
 
-// Constants of the graph and of those that its nodes run, which may share them.
+// Counts the constants of the graph and of the graphs that its nodes run; a shared one counts once.
 void count_parameters(const Graph& graph, std::set<const std::byte*>& seen, Totals& t) {
   for (size_t i = 0; i < graph.value_count(); ++i) {
     const Value& v = graph.value(ValueId{static_cast<int32_t>(i)});
@@ -163,9 +163,9 @@ Json model_json(const Model& model) {
 // Problems that keep a model from being compiled as it was asked for, and sizes that help.
 struct Findings {
   std::vector<Gap> gaps;
-  std::vector<Gap> behind;              // that are met once the sizes are bound
+  std::vector<Gap> behind;              // gaps that show once the sizes are bound
   std::map<std::string, int64_t> bind;  // sizes that help; empty: none do
-  bool compiled = false;                // with these
+  bool compiled = false;                // with these sizes
 };
 
 bool same_gap(const Gap& a, const Gap& b) { return a.op == b.op && a.problem == b.problem; }
@@ -177,14 +177,14 @@ bool at_one_place(const Gap& a, const Gap& b) {
 struct BoundGaps {
   std::map<std::string, int64_t> sizes;
   std::vector<Gap> left;
-  size_t there_before = 0;  // of them: where something was refused without the sizes
+  size_t there_before = 0;  // gaps at nodes that were refused without the sizes, too
   bool better_than(const BoundGaps& other) const {
     return std::pair(there_before, left.size()) < std::pair(other.there_before, other.left.size());
   }
 };
 
-// With all of these dimensions bound: to the sizes of the example, or to others where these do not
-// go together or leave more. Nothing: no sizes go together.
+// The gaps with all of these dimensions bound: to the sizes of the example, or to others if these
+// do not go together or leave more gaps. nullopt: no sizes go together.
 std::optional<BoundGaps> gaps_of_bound(const std::string& file, const ImportOptions& options,
                                        const std::map<std::string, int64_t>& example,
                                        const std::vector<Gap>& before) {
@@ -220,8 +220,9 @@ std::map<std::string, int64_t> free_dims_of(const ModelOutline& model,
   return {all.begin(), all.end()};
 }
 
-// The importer stops behind what it refuses, so it is asked again with every free dimension bound:
-// what is left is there for any sizes. Then each is set free again that can be.
+// The importer stops behind a node that it refuses, so it is asked again with every free dimension
+// bound: gaps that are left do not depend on sizes. Then each dimension is set free again that can
+// be.
 Findings look_behind(const std::string& file, const ImportOptions& options,
                      const ModelOutline& model, std::vector<Gap> gaps) {
   constexpr size_t kMostDims = 16;
@@ -231,7 +232,7 @@ Findings look_behind(const std::string& file, const ImportOptions& options,
   std::optional<BoundGaps> all = gaps_of_bound(file, options, example, found.gaps);
   if (!all) return found;
   found.compiled = all->left.empty();
-  // Where something was refused before, it may be these very sizes that are
+  // A gap at a node that was refused before may be due to these very sizes.
   for (const Gap& gap : all->left)
     if (std::ranges::none_of(found.gaps, [&](const Gap& g) { return at_one_place(g, gap); }))
       found.behind.push_back(gap);
@@ -325,7 +326,7 @@ Expected<int> inspect_model(const InspectArgs& args, Console& console) {
     TW_TRY(files.models_are_unchanged());
     if (console.json) write_json(console, findings_json(model, found));
     else print_findings(console, model, found);
-    return exit_code(found.gaps.front().code);  // as compile gives it
+    return exit_code(found.gaps.front().code);  // the code that compile gives
   }
   TW_ASSIGN(Model model, import_onnx(args.file, options));
   TW_TRY(files.models_are_unchanged());
@@ -336,7 +337,7 @@ Expected<int> inspect_model(const InspectArgs& args, Console& console) {
   return kExitOk;
 }
 
-// The arena as a function of the sizes, and what that is at some.
+// The arena as a function of the sizes, and its bytes at some sizes
 struct Arena {
   Expr bytes;
   Sizes sizes;  // by identifier
@@ -377,7 +378,7 @@ std::string weights_text(const Manifest& m) {
          (m.weights_file.empty() ? "" : " in '" + m.weights_file + "'");
 }
 
-// Of a library for several processors.
+// The programs of a library for several processors
 std::string path_lines(const Manifest& m) {
   const auto line = [](const std::string& name, const Manifest& path) {
     return "path    " + name + ": " + std::to_string(path.kernels.size()) + " kernels, " +
@@ -389,7 +390,7 @@ std::string path_lines(const Manifest& m) {
   return text.empty() ? "" : text + line("otherwise", m) + "; they are listed below\n";
 }
 
-// How `compile --verify` held it against its model; "": it did not.
+// The terms on which `compile --verify` held the library against its model; "": it did not
 std::string verified_line(const Manifest& m) {
   if (!m.verified) return "";
   return "verified when it was compiled, on " +
@@ -425,7 +426,7 @@ void print_manifest(Console& console, const Manifest& m, const Arena& arena) {
       << verified_line(m);
   print_interface(out, m);
   std::vector<int> uses(m.kernels.size()), device(m.kernels.size());
-  std::map<std::string, int> functions;  // of the runtime library
+  std::map<std::string, int> functions;  // calls of functions in the runtime library
   for (const ManifestCall& c : m.calls) {
     if (c.kernel < 0) {
       ++functions[c.function];

@@ -1,4 +1,4 @@
-// tilewright lock: what compile would choose now for every kernel of a model, written into
+// tilewright lock: writes the choices that compile would make for every kernel of a model into
 // tilewright.lock beside it.
 #include <algorithm>
 #include <filesystem>
@@ -35,14 +35,13 @@ struct LockArgs {
   int threads = 1, virtual_threads = 0;
 };
 
-// --log, else the user's log where there is one.
+// --log, else the user's log if it exists
 std::string log_to_read(const LockArgs& args) {
   std::error_code none;
   const std::string own = default_log();
   return !args.log.empty() || own.empty() || !std::filesystem::exists(own, none) ? args.log : own;
 }
 
-// What is to be locked, and what becomes of it.
 class Locking {
  public:
   Locking(const LockArgs& args, Console& console)
@@ -57,7 +56,7 @@ class Locking {
     lock.outdated = false;
     TW_TRY(hold_to_limit());
     TW_TRY(add_section(options_));
-    for (const auto& sizes : options_.specialize) {  // as compile makes them: models of their own
+    for (const auto& sizes : options_.specialize) {  // as in compile: each is a model of its own
       CompileOptions own = options_;
       own.dims = with_sizes(options_.dims, sizes);
       TW_TRY(add_section(own));
@@ -71,7 +70,7 @@ class Locking {
   }
 
  private:
-  // What the flags say.
+  // Reads the flags.
   Error prepare() {
     options_.model = args_.model;
     options_.emit = Emit::scheduled;
@@ -98,7 +97,7 @@ class Locking {
     return files_.check();
   }
 
-  // As of a compile: the flag's, else that of the target's budget.
+  // The limit of a compile: from the flag, else from the target's budget
   Expected<std::optional<AccuracyRequest>> limit() const {
     const std::string file = target_file(args_.target, config_dirs());
     Budget budget;
@@ -109,13 +108,13 @@ class Locking {
     return request;
   }
 
-  // What a compile would choose now; it is not finished, as no code is needed.
+  // The choices of a compile, which ends before it makes code
   Expected<CompileReport> chosen(const CompileOptions& options) {
     return compile_model(options, target_,
                          [&](const std::string& stage) { progress_.begin(stage); });
   }
 
-  // The layers that the limit takes back become options.
+  // Adds the layers that the limit takes back to the options.
   Error hold_to_limit() {
     if (!limit_) return Error::success();
     TW_ASSIGN(const CompileReport all, chosen(options_));

@@ -1,5 +1,5 @@
-// tilewright log ACTION: what a tuning log knows, and sharing it. One function an action, in a
-// table.
+// tilewright log ACTION: shows what a tuning log knows, and shares it. An action is one function; a
+// table lists them.
 #include <llvm/Support/MemoryBuffer.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct LogArgs {
 };
 
 struct KeySummary {
-  std::string name;  // of the task; "": the log does not have its text
+  std::string name;  // name of the task; "": the log lacks its text
   int64_t records = 0, good = 0;
   std::optional<Record> best;
   int64_t newest = 0;
@@ -73,11 +73,11 @@ std::string best_text(const std::optional<Record>& best) {
   return text + best->algorithm;
 }
 
-// Columns that all of a line takes but the name, and one without the regime
+// Columns for a line with regime and date; with the date alone; least columns of a task's name
 constexpr int kAll = 140, kWithDate = 120, kTaskColumns = 16;
 
-// A line of `log show` in so many columns: where they are few, without the regime and the date, and
-// with the beginning of the target. The name takes what is left.
+// A line of `log show`. With few columns it leaves out the regime and the date, and shortens the
+// target to its beginning. The name takes the rest.
 std::string summary_line(const RecordKey& key, const KeySummary& s, int columns) {
   char text[160];
   std::snprintf(text, sizeof text, "%-16.16s %-*.*s %7d", key.task.c_str(),
@@ -109,7 +109,7 @@ LogFilter filter_of(const LogArgs& args) {
   return {args.task, args.target, "", args.threads, std::nullopt, std::nullopt};
 }
 
-// "": its text is not there, or of another version
+// "": the log lacks the task's text, or it is of another version
 Expected<std::string> name_of_task(TuningLog& log, const std::string& task) {
   TW_ASSIGN(const std::optional<std::string> text, log.text(TuningLog::Text::task, task));
   if (!text) return std::string();
@@ -133,7 +133,7 @@ Expected<std::map<RecordKey, KeySummary>> summaries(TuningLog& log, const LogFil
   return out;
 }
 
-// A record with what it is of, by its identity.
+// A record with the texts of its kernel and its task, by its identity
 struct Whole {
   Record record;
   std::string kernel, task;  // texts; task: perhaps empty
@@ -259,7 +259,7 @@ Expected<int> export_log(const LogArgs& args, TuningLog& log, Console& console) 
   return kExitOk;
 }
 
-// Files one after the other; each whole or not at all.
+// Takes in the files one after the other, each whole or not at all.
 Expected<int> take_in(const LogArgs& args, TuningLog& log, Console& console,
                       const std::function<Expected<int64_t>(const std::string& file)>& take) {
   Json::Array list;

@@ -1,5 +1,5 @@
-// tilewright opt: passes or a schedule on a text file: the IRs' workbench. A file holds a graph, or
-// kernels that may each be followed by a schedule.
+// tilewright opt: runs passes or a schedule on a text file, as the IRs' workbench. A file holds a
+// graph, or kernels that may each be followed by a schedule.
 #include <llvm/Support/MemoryBuffer.h>
 
 #include <algorithm>
@@ -35,8 +35,8 @@ Expected<std::string> read_file(const std::string& path) {
   return (*buffer)->getBuffer().str();
 }
 
-// Where a line begins with `word`, from `begin` on, which is the beginning of a line; npos:
-// nowhere.
+// The position of the first line from `begin` on that begins with `word`; npos: none does. `begin`
+// is the beginning of a line.
 size_t line_with(const std::string& text, const std::string& word, size_t begin = 0) {
   if (text.compare(begin, word.size(), word) == 0) return begin;
   const size_t found = text.find("\n" + word, begin);
@@ -44,7 +44,7 @@ size_t line_with(const std::string& text, const std::string& word, size_t begin 
 }
 
 struct Parts {
-  std::string kernel, schedule;  // each with its line numbers: what is before it is blank lines
+  std::string kernel, schedule;  // blank lines in front keep the line numbers
 };
 
 std::vector<Parts> split_file(const std::string& text) {
@@ -88,14 +88,14 @@ Expected<std::vector<Tensor>> run_kernel(const Kernel& kernel, uint64_t seed,
     if (b.role == BufferRole::output) outputs.push_back(std::move(t));
   }
   TW_TRY(interpret(kernel, arguments, symbols));
-  // Parameters are inputs, constants, outputs
+  // Arguments come as inputs, constants, outputs.
   const size_t first = arguments.size() - outputs.size();
   for (size_t i = 0; i < outputs.size(); ++i)
     outputs[i].bytes = std::move(arguments[first + i].bytes);
   return outputs;
 }
 
-// The text goes to out whether the results are the same or not.
+// Prints the text whether the results are the same or not.
 Expected<int> finish(const OptArgs& args, Console& console, const std::string& text,
                      const std::vector<Tensor>& before, const std::vector<Tensor>& after) {
   Json::Array list;

@@ -1,5 +1,5 @@
-// The flag --precision: in which floats products multiply and weights are kept. What tunes, locks
-// and compiles one model must be given the same.
+// The flag --precision: the type of float that products multiply and weights are kept in. tune,
+// lock and compile must be given the same one for a model.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,15 +11,15 @@
 namespace tw {
 
 struct PrecisionFlag {
-  std::string name;  // "": what the target says
+  std::string name;  // "": the target's own
 
   void define(Flags& flags);
-  // Makes it the target's. Errors: there is no such precision, or the target has no instruction
-  // that it wants.
+  // Sets the target's precision. Errors: there is no such precision, or the target lacks an
+  // instruction that it needs.
   Error apply(Target& target) const;
 };
 
-// The flag --quantized-rounding; what tunes, locks and compiles one model must be given the same.
+// The flag --quantized-rounding. tune, lock and compile must be given the same one for a model.
 struct RoundingFlag {
   std::string name = quantized_rounding_name(QuantizedRounding::standard);
 
@@ -27,7 +27,7 @@ struct RoundingFlag {
   Expected<QuantizedRounding> read() const;
 };
 
-// A line each: what auto came to, and what the target does not multiply.
+// Notes: the choice that auto made, and a type that the target does not multiply
 std::vector<std::string> precision_notes(const Target& target);
 
 }  // namespace tw

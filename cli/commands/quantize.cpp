@@ -1,4 +1,4 @@
-// tilewright quantize: an ONNX file in floats to one with integers.
+// tilewright quantize: turns an ONNX file in floats into one with integers.
 #include "driver/quantize/quantize.h"
 
 #include <algorithm>
@@ -124,7 +124,7 @@ Json to_json(const QuantizeReport& report, const std::string& output,
                       {"layers", layers}};
 }
 
-// All of them: those that were measured alone first, the most harmful at the top.
+// Prints all layers: first those that were measured alone, the most harmful at the top.
 void print_layers(std::ostream& out, std::vector<LayerReport> layers) {
   std::ranges::stable_sort(layers, std::greater(),
                            [](const LayerReport& l) { return l.error.value_or(-1); });

@@ -1,5 +1,5 @@
-// tilewright reduce: the smallest part of a model that still fails as the whole one does, in
-// compile (refused, a crash, a time-out) or in verify.
+// tilewright reduce: cuts a model down to a small part that fails as the whole does: in compile (an
+// error, a crash, a time-out) or in verify.
 #include "driver/compare/reduce.h"
 
 #include <cstdio>
@@ -30,7 +30,7 @@ Expected<int> reduce(const ReduceArgs& args, Console& console) {
             reduce_model({args.model, output, args.target, dims, args.seconds}, [&](size_t nodes) {
               if (!console.json) console.err << nodes << " nodes\n";
             }));
-  if (Error error = files.models_are_unchanged()) {  // what was cut is of neither file
+  if (Error error = files.models_are_unchanged()) {  // the part may mix two versions of the model
     std::remove(output.c_str());
     return error;
   }

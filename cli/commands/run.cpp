@@ -1,5 +1,5 @@
-// tilewright run: one run of a compiled model, or of an ONNX file by the reference evaluators; a
-// line an output, and .npy files when asked for.
+// tilewright run: runs a compiled model once, or an ONNX file by the reference evaluators. Prints a
+// line for each output, and writes .npy files when asked to.
 #include <llvm/ADT/StringExtras.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct NamedTensor {
   Tensor tensor;
 };
 struct Results {
-  std::vector<NamedTensor> inputs, outputs;  // inputs: where they are to be kept
+  std::vector<NamedTensor> inputs, outputs;  // inputs: empty unless they are to be saved
   std::vector<DeviceReport> devices;
 };
 
@@ -42,7 +42,7 @@ struct Picture {
   std::string output, file;
 };
 
-// The outputs that --picture names. Errors: no such output, a file that is none.
+// The outputs that --picture names. Errors: no such output, a file that is no picture.
 Expected<std::vector<Picture>> pictures_of(const RunArgs& args,
                                            const std::vector<std::string>& outputs) {
   std::vector<Picture> pictures;
@@ -108,7 +108,7 @@ Expected<Results> run_library(const RunArgs& args) {
   return results;
 }
 
-// The model is evaluated operator by operator, without passes and kernels.
+// Evaluates the model operator by operator, without passes and kernels.
 Expected<Results> evaluate_model(const RunArgs& args) {
   if (!args.device.empty())
     return make_error(DiagCode::invalid_argument,
@@ -166,10 +166,10 @@ Json output_json(const NamedTensor& output, const Summary& s, const std::string&
   return json;
 }
 
-// Inputs and pictures; what was written, by the tensors' names.
+// Saves inputs and pictures. Returns the files by the names of their tensors.
 Expected<std::vector<std::pair<std::string, std::string>>> save_rest(const RunArgs& args,
                                                                      const Results& results) {
-  constexpr double kWhite = 255;  // of floats that are 0 to 1
+  constexpr double kWhite = 255;  // scale for floats from 0 to 1
   std::vector<std::pair<std::string, std::string>> written;
   for (const NamedTensor& input : results.inputs) {
     written.emplace_back(input.name, output_path(args.inputs_dir, input.name));

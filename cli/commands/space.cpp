@@ -1,5 +1,5 @@
-// tilewright space: what tuning could try for each kernel of a model: sketches, their knobs, how
-// many points, and some of them.
+// tilewright space: shows what tuning could try for each kernel of a model: sketches, their knobs,
+// the number of points, and some of them.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -38,7 +38,7 @@ struct Sampled {
   std::string text;
 };
 
-// Points with their schedules; an illegal one with the reason.
+// Draws points: their schedules, or the reason why a point is illegal
 Sampled sample(const Space& space, const SpaceArgs& args) {
   Sampled s;
   std::mt19937_64 random(args.seed.value_or(1));

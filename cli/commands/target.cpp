@@ -1,4 +1,4 @@
-// tilewright target: one description as canonical YAML; "host" describes this machine.
+// tilewright target: prints one description as canonical YAML; "host" describes this machine.
 #include <memory>
 #include <ostream>
 
@@ -43,7 +43,7 @@ Json to_json(const CoreRates& rates) {
   return all;
 }
 
-// In comments the instructions that the features give.
+// YAML comments with the instructions that the features give
 std::string shipped_instructions(const Target& t) {
   std::string names;
   for (const Intrinsic& intrinsic : t.intrinsics)

@@ -1,4 +1,4 @@
-// tilewright targets: the descriptions that -t finds by name, a line each.
+// tilewright targets: lists the descriptions that -t finds by name.
 #include <llvm/ADT/StringExtras.h>
 
 #include <cstdio>

@@ -11,7 +11,7 @@
 namespace tw {
 namespace {
 
-// The library to time: the file itself, or what the model in it compiles to, in `folder`.
+// The library to time: the file itself, or the compiled model in `folder`
 Expected<std::string> library_of(const TimedArgs& args, const std::string& folder,
                                  Console& console) {
   TW_ASSIGN(const bool artifact, is_artifact(args.file));
@@ -41,7 +41,7 @@ Expected<TimedLibrary> TimedLibrary::open(const TimedArgs& args, int threads, Co
             LoadedModel::open(library, args.no_check ? Integrity::trust : Integrity::check));
   TW_ASSIGN(const std::string text, read_manifest(library, Integrity::trust));  // just checked
   TW_ASSIGN(const Manifest all, parse_manifest(text, library));
-  Manifest manifest = path_of(all, model.api().target);  // of the program that is taken here
+  Manifest manifest = path_of(all, model.api().target);  // the program that runs here
   InputSources sources = args.inputs;
   if (!sources.random) sources.random = 0;
   TW_ASSIGN(Inputs inputs, load_inputs(input_specs(model.api()), sources));

@@ -1,5 +1,5 @@
-// What bench and profile have in common: a library, or what a model compiles to, loaded and ready
-// to run on its inputs.
+// The common part of bench and profile: a library, given or compiled from a model, that is loaded
+// and ready to run on its inputs.
 #pragma once
 #include <optional>
 
@@ -22,7 +22,7 @@ void declare(Flags& flags, TimedArgs& args);
 
 class TimedLibrary {
  public:
-  // On so many threads (0: as many as the process may use), after the runs that warm up.
+  // Runs on `threads` threads (0: as many as the process may use), and warms up first.
   static Expected<TimedLibrary> open(const TimedArgs& args, int threads, Console& console);
 
   ModelRun& run() { return *run_; }
@@ -43,7 +43,7 @@ class TimedLibrary {
         inputs_(std::move(inputs)) {}
 
   std::string path_;
-  TemporaryFolder folder_;  // of a library that was compiled for this
+  TemporaryFolder folder_;  // holds a library that was compiled for this
   LoadedModel model_;
   Manifest manifest_;
   Inputs inputs_;

@@ -1,5 +1,4 @@
-// tilewright tune: a network's kernels are tuned on this machine, and what is learned is kept in
-// the log.
+// tilewright tune: tunes a network's kernels on this machine, and keeps the results in the log.
 #include <llvm/ADT/StringExtras.h>
 
 #include <filesystem>
@@ -107,8 +106,8 @@ Expected<int> check(const TuneRequest& request, const Target& target, int proces
   return kExitOk;
 }
 
-// The search, shown while it works and told of at its end, on a page too if one is asked for. The
-// exit code: whether something works of each kernel that was reached.
+// Searches, shows the search and its results, and writes a page if one is asked for. The exit code
+// is kExitMismatch if some kernel has no working schedule.
 Expected<int> search(TuneRequest request, const Target& target, const std::string& page_file,
                      Console& console) {
   const Interrupts interrupts;
@@ -125,8 +124,8 @@ Expected<int> search(TuneRequest request, const Target& target, const std::strin
   return code;
 }
 
-// What the limit takes back of one choice, made wherever it can be. options: of its compile, which
-// then have the layers that stay exact. Nothing: no layer is by that choice.
+// Compiles with one choice wherever it can be made, and takes back as much of it as the limit
+// demands. Layers that stay exact are added to options. nullopt: no layer takes the choice.
 Expected<std::optional<AccuracyReport>> hold_choice(CompileOptions& options, const Target& target,
                                                     const AccuracyRequest& accuracy) {
   TW_ASSIGN(const CompiledNetwork network, CompiledNetwork::compile(options, target));
@@ -143,8 +142,8 @@ Expected<std::optional<AccuracyReport>> hold_choice(CompileOptions& options, con
   return std::optional(std::move(report));
 }
 
-// What is over the limit is not searched for: layers whose operands are rounded stay exact, and an
-// algorithm is left out where all layers that can take it do, beside what is rounded then.
+// Keeps the search within the limit: layers stay exact if their rounded operands exceed it, and
+// layers refuse an algorithm that exceeds it on top of that rounding.
 Error hold_to_limit(TuneRequest& request, const AccuracyRequest& accuracy, const Target& target,
                     Console& console) {
   bool held = false;
@@ -174,7 +173,7 @@ Error hold_to_limit(TuneRequest& request, const AccuracyRequest& accuracy, const
   return Error::success();
 }
 
-// The whole network, as --prove compiles it.
+// Options of the whole network, as --prove compiles it
 CompileOptions proof_options(const TuneRequest& request) {
   CompileOptions options;
   options.model = request.model;

@@ -1,5 +1,5 @@
-// tilewright verify: a compiled model against stored outputs, or against the reference evaluation
-// of its ONNX file.
+// tilewright verify: checks a compiled model against stored outputs, or against the reference
+// evaluation of its ONNX file.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -42,7 +42,7 @@ Error check_args(const VerifyArgs& args) {
   return Error::success();
 }
 
-// library_passed: whether the library's own outputs are those of the reference.
+// library_passed: the library's own outputs are those of the reference.
 void print_report(Console& console, const PerNodeReport& report, bool library_passed) {
   std::ostream& out = console.out;
   const bool passes_off = std::any_of(report.passes.begin(), report.passes.end(),
@@ -75,7 +75,6 @@ Json to_json(const PerNodeReport& report) {
   return Json::Object{{"compared", report.compared}, {"first", first}, {"passes", passes}};
 }
 
-// Of what the inputs are read.
 std::vector<std::string> files_of(const VerifyArgs& args) {
   std::vector<std::string> files{folder_of(args.library), folder_of(args.model),
                                  cache_folder(args.model), args.inputs.data};

@@ -9,18 +9,18 @@ namespace tw {
 
 enum class Became : uint8_t {
   not_tried,     // nothing but the default schedule was ever measured
-  default_kept,  // what was measured beside it gains too little
-  better_found,  // now
-  from_log,      // before
+  default_kept,  // other schedules were measured and gain too little
+  better_found,  // by this search
+  from_log,      // by an earlier search
   from_like_it,  // the record of a kernel like it
   predicted,     // chosen by predictors without measuring
-  failed,        // nothing of it works
+  failed,        // no schedule of it works
 };
 inline constexpr int kBecameCount = 7;
 
 struct KernelStory {
   Became became = Became::not_tried;
-  int trials = 0;  // of default_kept: of how many schedules the default one is the best
+  int trials = 0;  // default_kept: number of schedules that the default is the best of
 };
 
 const char* became_name(Became became);           // "default-kept", for programs
@@ -28,7 +28,7 @@ const char* became_text(Became became);           // "default kept", for counts
 std::string to_string(const KernelStory& story);  // "default kept after 12 trials"
 
 KernelStory story_of(const NetworkTuner::Row& row);
-// since: when the search began that the compile made; later records are its own. 0: it made none.
+// since: the begin of the compile's own search, before all its records; 0: it made none
 KernelStory story_of(const Pin& pin, int64_t since);
 
 }  // namespace tw

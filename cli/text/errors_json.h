@@ -1,4 +1,4 @@
-// Errors as programs read them.
+// Errors as JSON.
 #pragma once
 #include <vector>
 
@@ -7,6 +7,6 @@
 namespace tw {
 
 Json to_json(const Diag& diag, const char* code);
-Json errors_json(const std::vector<Diag>& diags);  // a list, under the names of their codes
+Json errors_json(const std::vector<Diag>& diags);  // a list; each has the name of its code
 
 }  // namespace tw

@@ -5,7 +5,7 @@
 
 namespace tw {
 
-// As printf; 255 characters at most.
+// Formats as printf does, up to 255 characters.
 template <class... Args>
 std::string formatted(const char* pattern, Args... args) {
   char buffer[256];

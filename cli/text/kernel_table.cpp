@@ -10,7 +10,7 @@ namespace {
 
 double per_second(double amount, double ms) { return ms > 0 ? amount / (ms * 1e-3) : 0; }
 double bytes_of(const KernelRow& row) { return row.weight_bytes + row.tensor_bytes; }
-// How much of the time so many seconds are.
+// The percentage of the time that `seconds` are
 double percent(double seconds, double ms) { return 100 * per_second(seconds, ms); }
 
 constexpr int kWide = 69, kNarrow = 54;  // columns of the numbers

@@ -1,5 +1,5 @@
-// tilewright profile: what every call of a model takes, next to what it does and what the machine
-// would allow.
+// The table of tilewright profile: the time of each call, beside its work and the time that the
+// machine would allow.
 #pragma once
 #include "cli/text/text_width.h"
 #include "driver/compile/manifest.h"
@@ -20,13 +20,13 @@ struct KernelTable {
   std::vector<KernelRow> rows;  // in the order of the calls
 };
 
-// ms: of each call. Symbols are the model's. Errors: a count in the manifest that is no expression
-// of the symbols.
+// ms: milliseconds of each call. symbols: the model's. Errors: a count in the manifest that is no
+// expression of the symbols.
 Expected<KernelTable> kernel_table(const Manifest& manifest, const Symbols& symbols,
                                    const Peaks& peaks, const std::vector<double>& ms);
 Json to_json(const KernelTable& table);
-// Slowest first, and the sums, in so many columns: names are cut, and a narrow table leaves out
-// what follows from the rest (--json has all).
+// Slowest first, and the sums. Names are cut to fit, and a narrow table has no GB/s and no spills
+// (--json has all).
 std::string to_string(const KernelTable& table, int columns = kPlainColumns);
 
 }  // namespace tw

@@ -6,13 +6,13 @@ namespace tw {
 
 Expected<double> value_of(const std::string& text, const Symbols& symbols,
                           const SymbolNames& names) {
-  if (text.empty()) return 0.0;  // a library of a version that did not count
+  if (text.empty()) return 0.0;
   TW_ASSIGN(const Expr e, parse_expr(text));
   bool known = e.type() == DType::i64;
   const auto value = [&](std::string_view name) -> std::optional<int64_t> {
     const auto found = symbols.find(symbol_name(names, name));
     if (found != symbols.end()) return found->second;
-    // Made from data, and so not told
+    // A size made from data is not told: it counts as 1.
     return least_of(name) == 0 ? std::optional<int64_t>(1) : std::nullopt;
   };
   visit(e, [&](const Expr& n) {

@@ -1,4 +1,4 @@
-// Counts of a manifest, which are expressions of the model's symbols.
+// Evaluates the counts in a manifest, which are expressions of the model's symbols.
 #pragma once
 #include <string>
 
@@ -7,8 +7,7 @@
 
 namespace tw {
 
-// 0 for an empty text: a library of a version that did not count. Errors: it is no expression of
-// the symbols.
+// An empty text is 0: the library's version did not count. Errors: no expression of the symbols.
 Expected<double> value_of(const std::string& text, const Symbols& symbols,
                           const SymbolNames& names);
 

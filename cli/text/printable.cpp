@@ -11,7 +11,7 @@ namespace {
 struct CodeRange {
   uint32_t first, last;
 };
-// Controls, and what has no width or changes the direction of the text around it
+// Controls, and characters that have no width or change the direction of the text around them
 constexpr CodeRange kHidden[] = {
     {0x00, 0x08},     {0x0b, 0x1f},     {0x7f, 0x9f},     {0x61c, 0x61c},   {0x200b, 0x200f},
     {0x2028, 0x202e}, {0x2060, 0x206f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f}};
@@ -27,7 +27,7 @@ struct Character {
   bool valid = false;
 };
 
-// The first character of UTF-8.
+// The first character of UTF-8 text
 Character first_character(std::string_view text) {
   constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
   const auto lead = static_cast<unsigned char>(text[0]);
@@ -48,7 +48,6 @@ Character first_character(std::string_view text) {
   return valid ? Character{bytes, code, true} : Character{};
 }
 
-// In a string of JSON.
 std::string json_escape(uint32_t code) {
   char text[16];
   if (code < 0x10000) std::snprintf(text, sizeof text, "\\u%04x", code);

@@ -1,5 +1,6 @@
-// Text that strangers have chosen, such as names in models, on its way to a terminal or into the
-// log of a build: it moves no cursor, turns no text round, and gives a build's server no command.
+// Filters text that strangers have chosen, such as names in models, on its way to a terminal or
+// into the log of a build: it moves no cursor, turns no text round, and gives a build's server no
+// command.
 #pragma once
 #include <ostream>
 #include <streambuf>
@@ -8,9 +9,9 @@
 
 namespace tw {
 
-// Characters that control something or cannot be seen are '?': controls but ends of lines and tabs,
-// marks of direction and of no width, bytes that are not UTF-8. So is a ':' that begins a line, as
-// servers take "::error" for a command, and the '[' of "##vso[" and the like.
+// Puts '?' for characters that control something or cannot be seen: controls but ends of lines and
+// tabs, marks of direction and of no width, bytes that are not UTF-8. So it does for a ':' that
+// begins a line, as servers take "::error" for a command, and for the '[' of "##vso[" and the like.
 class Printable {
  public:
   // `in_json`: strings of JSON keep their characters, by JSON's own escapes.
@@ -21,10 +22,10 @@ class Printable {
   bool is_harmless(char c);
 
   bool in_json_, begins_line_ = true;
-  int marks_ = 0;  // '#' so far, of "##word["
+  int marks_ = 0;  // number of '#' seen, of "##word["
 };
 
-// Writes all that it is given so.
+// A stream that filters all that is written to it by Printable
 class PrintableStream : private std::streambuf, public std::ostream {
  public:
   explicit PrintableStream(std::ostream& to) : std::ostream(this), to_(to) {}

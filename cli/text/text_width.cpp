@@ -13,7 +13,7 @@ int columns_in(const std::string& text) {
   return static_cast<int>(std::ranges::count_if(text, begins_character));
 }
 
-// Where the character with that number begins.
+// The position at which the character with that number begins
 size_t at_character(const std::string& text, int number) {
   size_t at = 0;
   while (at < text.size() && (number > 0 || !begins_character(text[at]))) {

@@ -33,7 +33,7 @@ std::optional<ErrorLimit> limit_from(std::string_view text, ErrorMeasure plain) 
                     *most};
 }
 
-// The largest of each row of the last axis; of integers the elements themselves.
+// The index of the largest element in each row of the last axis; integers are classes themselves
 std::vector<int64_t> classes_of(const Tensor& tensor) {
   std::vector<int64_t> classes;
   if (!is_float(tensor.dtype)) {
@@ -50,7 +50,7 @@ std::vector<int64_t> classes_of(const Tensor& tensor) {
   return classes;
 }
 
-// What verify compares; what cannot be compared is off without bounds.
+// The error that `verify` compares. It is infinite for tensors that cannot be compared.
 double largest_error(const Tensor& got, const Tensor& want) {
   const Difference d = compare(got, want, 0);
   if (!d.problem.empty() || (d.elements > 0 && d.nan == d.elements)) return kInfinite;

@@ -1,4 +1,5 @@
-// How far a model's outputs may be off on the data, and how far they are.
+// A limit on how far a model's outputs may be from reference outputs, and the sums that measure how
+// far they are. `--max-error` gives the limit, and the accuracy gate holds a compile against it.
 #pragma once
 #include <string>
 #include <string_view>
@@ -10,28 +11,28 @@
 namespace tw {
 
 enum class ErrorMeasure : uint8_t {
-  largest,  // difference of an element, relative to the output's range: what `verify` compares
-  rms,      // root of the mean square of the difference, by that of the output
-  top1      // share of rows whose largest element is another one; of integers: that differ
+  largest,  // largest difference of an element, over the output's range: `verify` compares it
+  rms,      // root mean square of the difference, over that of the output
+  top1      // share of rows with another largest element; for integers, of elements that differ
 };
 
 struct ErrorLimit {
   ErrorMeasure measure = ErrorMeasure::largest;
   double most = 0;
 };
-// "1e-3" in the measure that `plain` says, "max:1e-3", "rms:0.02", "top1:99%" (agreement).
+// Parses "1e-3" (in the measure `plain`), "max:1e-3", "rms:0.02" or "top1:99%" (agreement).
 Expected<ErrorLimit> error_limit_from_text(std::string_view text, ErrorMeasure plain);
 
-// "0.0012", or of top1 "98.5% agree".
+// "0.0012", or "98.5% agree" for top1
 std::string measure_text(double error, ErrorMeasure measure);
-// "at most 0.001 of an output's range", to follow an error.
+// "at most 0.001 of an output's range", the text that follows a measured error
 std::string to_string(const ErrorLimit& limit);
 
-// Of the outputs of several runs; the worst output's.
+// Accumulates the error over several runs. For top1 the first output counts, else the worst one.
 class OutputErrors {
  public:
   explicit OutputErrors(ErrorMeasure measure) : measure_(measure) {}
-  // want: of the same types, or f64 for floats.
+  // want has the types of got, or f64 in place of another float type.
   void add(const std::vector<Tensor>& got, const std::vector<Tensor>& want);
   double value() const;
 

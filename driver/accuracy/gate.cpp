@@ -16,10 +16,10 @@
 namespace tw {
 namespace {
 
-constexpr double kTimed = 0.5;  // seconds of runs
+constexpr double kTimed = 0.5;  // seconds of timed runs
 constexpr size_t kBlamed = 5;   // layers that an error names
 
-// The model with nothing that is rounded for speed: in f64, rows in the numbers that they have.
+// The model with nothing rounded for speed: it computes in f64, and no rows are cut to 8 bits.
 Expected<ReferenceModel> exact_model(const CompileOptions& options, const Target& target) {
   TW_ASSIGN(Model model, import_model(options));
   for (const NodeId id : model.graph.order())
@@ -59,7 +59,7 @@ class AccuracyGate {
     own_code_ = !other;
     if (other) {
       measured_ = *other;
-      options_.schedules = nullptr;  // they are for the target
+      options_.schedules = nullptr;  // made for target_, not for measured_
     }
     if (own_code_ && options_.emit == Emit::so) {
       TW_ASSIGN(const LoadedModel library, open_here(compiled_.output));
@@ -90,7 +90,7 @@ class AccuracyGate {
     if (stage_) stage_(stage);
   }
 
-  // The samples, and what the exact model makes of them.
+  // Fills samples_, and wanted_ with the exact model's outputs.
   Error look_at_data(const tw_api& api) {
     TW_ASSIGN(samples_, samples_for({request_.data, request_.samples, options_.given.forms,
                                      size_flags(compiled_.example, compiled_.symbol_names)},
@@ -117,8 +117,8 @@ class AccuracyGate {
     return errors.value();
   }
 
-  // What is measured without some layers' choices must not choose anew for the others, nor round
-  // those that the lock keeps exact.
+  // Fixes all choices. A build without some of them must not choose anew for the other layers, nor
+  // round layers that the lock keeps exact.
   void settle() {
     options_.algorithms.exact.insert(compiled_.exact.begin(), compiled_.exact.end());
     for (const auto& [name, algorithm] : compiled_.algorithms)
@@ -138,7 +138,7 @@ class AccuracyGate {
     return error_of(network.api());
   }
 
-  // With the choices of [first, last) alone.
+  // The error with the choices of layers [first, last) alone
   Expected<double> error_alone(size_t first, size_t last) {
     begin(last - first == 1
               ? "accuracy: layer " + std::to_string(last)
@@ -159,7 +159,7 @@ class AccuracyGate {
     return all;
   }
 
-  // Times are known where the target's own code runs.
+  // Measures each layer's error alone, and its times where the target's own code runs.
   Error look_at_layers(const tw_api& api, const std::string& library) {
     for (size_t i = 0; i < report_.layers.size(); ++i) TW_TRY(error_alone(i, i + 1).takeError());
     if (!own_code_) return Error::success();
@@ -175,12 +175,13 @@ class AccuracyGate {
     return Error::success();
   }
 
-  // Of a call's name. Behind it the next layer's casts may follow, or not.
+  // The first node in a call's name. It names the call in every build; behind it, casts of the next
+  // layer may follow.
   static std::string first_node(const std::string& group) {
     return group.substr(0, group.find('+'));
   }
 
-  // Median milliseconds by the first nodes of calls.
+  // Median milliseconds of calls, by the call's first node
   Expected<std::map<std::string, double>> call_times(const tw_api& api,
                                                      const std::string& library) {
     TW_ASSIGN(const std::string text, read_manifest(library, Integrity::trust));
@@ -216,7 +217,7 @@ class AccuracyGate {
     return Error::success();
   }
 
-  // The choice that alone does most harm becomes known on the way to it.
+  // Looks for the layer that alone does most harm, and notes the errors of layers on its way.
   Error find_worst() {
     const ChoiceErrors errors{
         report_.layers.size(),
@@ -229,12 +230,12 @@ class AccuracyGate {
   AlgorithmOptions& out_;
   CompileOptions options_;  // with all choices settled
   const Target& target_;
-  Target measured_;  // what the libraries are for that are run
+  Target measured_;  // target of the libraries that run
   bool own_code_ = true;
   const AccuracyRequest& request_;
   const OnStage& stage_;
   SampleSet samples_;
-  std::vector<std::vector<Tensor>> wanted_;  // by sample
+  std::vector<std::vector<Tensor>> wanted_;  // exact outputs, by sample
   AccuracyReport report_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Maker = std::function<Expected<Inputs>()>;
-using Named = std::map<std::string, Tensor>;  // by an input's name
+using Named = std::map<std::string, Tensor>;  // tensors by input name
 
 bool is_tensor(const fs::path& path) {
   return path.extension() == ".npy" || path.extension() == ".pb";
@@ -99,7 +99,8 @@ class SampleReader {
   }
 
  private:
-  // Files by the inputs' names or numbers, all of them.
+  // Adds the folder as one source of samples if every input has a file there, by name or by number.
+  // False: some input has none.
   Expected<bool> one_file_an_input(const std::string& folder, const std::vector<fs::path>& list) {
     Named named;
     for (size_t i = 0; i < specs_.size(); ++i) {
@@ -114,7 +115,7 @@ class SampleReader {
     return true;
   }
 
-  // How many samples a tensor holds; 1 also where it does not fit, which bind_shape says.
+  // The number of samples that a tensor holds; 1 also where it does not fit, as bind_shape reports
   static int64_t runs_in(const TensorSpec& spec, const Tensor& tensor) {
     if (spec.dims.empty() || tensor.shape.size() != spec.dims.size() || !spec.dims[0].defined())
       return 1;
@@ -161,7 +162,7 @@ class SampleReader {
   std::vector<Maker>& makers_;
 };
 
-// Fitting a picture into its tensor is the caller's; the library does the rest.
+// The caller's part of the forms: it fits a picture into its tensor, and the library does the rest.
 InputForms forms_of_caller(const InputForms& given) {
   InputForms forms;
   for (const auto& [name, form] : given.of) {

@@ -9,16 +9,16 @@
 
 namespace tw {
 
-// Inputs of one run each, made when they are asked for.
+// A list of samples. A sample is the inputs of one run; it is made when it is asked for.
 class SampleSet {
  public:
-  // `path` is an .npz file, or a folder. In it: a sub-folder a sample; or .npz and, for a model
-  // with one input, .npy, .pb and pictures, each a sample; or one file an input, by its name or as
-  // input_0, input_1, ... A tensor whose first dimension is a multiple of the model's is as many
-  // samples.
+  // `path` is an .npz file or a folder. A folder holds one file for each input, named after it or
+  // input_0, input_1, ...; or a sub-folder of that kind for each sample; or .npz files and, for a
+  // model with one input, .npy, .pb and pictures, each a sample. A tensor whose first dimension is
+  // a multiple of the model's holds several samples.
   static Expected<SampleSet> open(const std::string& path, const std::vector<TensorSpec>& specs,
                                   const InputForms& forms);
-  // dims: of free dimensions, "batch=1".
+  // dims are sizes of free dimensions: "batch=1".
   static Expected<SampleSet> random(int count, const std::vector<TensorSpec>& specs,
                                     const std::vector<std::string>& dims = {});
 
@@ -30,12 +30,12 @@ class SampleSet {
   std::vector<std::function<Expected<Inputs>()>> makers_;
 };
 
-// Seeded inputs where there are no data.
+// The samples to take: the user's data, or a few seeded inputs where there are none.
 struct SampleRequest {
-  std::string data;               // as SampleSet::open takes it; "": seeded
-  int most = 0;                   // 0: all
-  InputForms forms;               // as the compile was given them
-  std::vector<std::string> dims;  // "batch=1", of seeded inputs
+  std::string data;               // path that SampleSet::open reads; "": seeded inputs
+  int most = 0;                   // most samples; 0: all
+  InputForms forms;               // the forms that the compile was given
+  std::vector<std::string> dims;  // "batch=1": sizes of seeded inputs
 };
 Expected<SampleSet> samples_for(const SampleRequest& request, const std::vector<TensorSpec>& specs);
 

@@ -10,7 +10,8 @@
 namespace tw {
 namespace {
 
-// Where the one multiplies bf16 and the other keeps weights in it, layers are called the same.
+// Names of choices do not show this difference: one target multiplies bf16, the other only keeps
+// weights in it.
 Error check_same_products(const Target& target, const Target& host) {
   if (precision_of(target) != Precision::bf16 || multiplies_bf16(target) == multiplies_bf16(host))
     return Error::success();

@@ -17,7 +17,7 @@ bool farther(const VerifiedOutput& a, const VerifiedOutput& b) {
   return a.difference.max_rel > b.difference.max_rel;
 }
 
-// Pictures and tensors given are the caller's; what is made up is 0 and 1 where it is integers.
+// Warnings about integer inputs that were made up; data of the user need none.
 std::vector<std::string> integers_made_up(const SampleRequest& samples,
                                           const std::vector<TensorSpec>& specs) {
   return samples.data.empty() ? made_up_integers(specs, {}) : std::vector<std::string>();

@@ -1,4 +1,4 @@
-// `compile --verify`: a library that was just made is run, and its outputs are judged.
+// `compile --verify`: runs a library that was just made, and judges its outputs.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,15 +10,15 @@ namespace tw {
 
 struct VerifyLibrary {
   std::string library, model;  // model: the ONNX file it was compiled from
-  SampleRequest samples;       // dims are those of the library's example unless given
-  double tolerance = 1e-4;     // of an output's range
+  SampleRequest samples;       // dims: by default the sizes of the library's example
+  double tolerance = 1e-4;     // share of an output's range
   LibraryPlace place;
 };
 
 struct VerifiedLibrary {
   size_t samples = 0;
-  std::string machine;                  // that ran it
-  std::vector<VerifiedOutput> outputs;  // of each the sample that is farthest off
+  std::string machine;                  // machine that ran the library
+  std::vector<VerifiedOutput> outputs;  // for each output, the sample that is farthest off
   std::vector<std::string> warnings;
   bool same() const;
 };

@@ -10,7 +10,7 @@
 
 namespace tw {
 
-// Written by runtime/embed.cmake: LICENSE, and the runtime's with its exception
+// LICENSE, and the runtime's licence with its exception; runtime/embed.cmake writes them.
 extern const unsigned char kLicense0[], kLicense1[];
 extern const std::size_t kLicense0Size, kLicense1Size;
 
@@ -25,7 +25,7 @@ std::string_view text_of(const unsigned char* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-// The list with the hash of its other lines, so that it is checked too.
+// Appends the hash of the list itself, so that the list is checked too.
 std::string list_text(Json::Object list) {
   list.push_back({"sha256", sha256_hex(dump(list))});
   return dump(list) + "\n";
@@ -46,7 +46,7 @@ Expected<std::string> sha256_of(const std::string& path) {
   return sha256_hex(file->text());
 }
 
-// What the parts lie in, beside their names.
+// The parts, and the storage that their bytes lie in
 struct Contents {
   std::vector<std::shared_ptr<const MappedFile>> files;
   std::string bill;  // the SBOM
@@ -88,8 +88,8 @@ Expected<Contents> contents_of(const BundleRequest& request, const Manifest& man
   return contents;
 }
 
-// A name that two parts have would hide one of them from whoever unpacks it, on some systems also
-// where the letters' case differs. The name; "": none.
+// A name that two parts have; "": none. Unpacking would hide one of the two. Case is ignored, as
+// some systems ignore it.
 std::string name_of_two(const std::vector<TarMember>& members) {
   std::vector<std::string> names;
   for (const TarMember& member : members) names.push_back(llvm::StringRef(member.name).lower());
@@ -98,8 +98,8 @@ std::string name_of_two(const std::vector<TarMember>& members) {
   return twice == names.end() ? "" : *twice;
 }
 
-// The first part that 'bundle' would not have written there, or not so; null: none. Behind the
-// library and its header come texts, of which the model's licence may be missing.
+// The first part that `bundle` does not write at this place; null: none. Behind the library and its
+// header come texts, of which the model's licence may be missing.
 const TarMember* foreign_part(const std::vector<TarMember>& members) {
   std::vector<std::string_view> texts{kApache, kRuntime, kModelLicense, kBill};
   if (std::ranges::count(members, kModelLicense, &TarMember::name) == 0)
@@ -114,7 +114,8 @@ const TarMember* foreign_part(const std::vector<TarMember>& members) {
   return nullptr;
 }
 
-// What the list says; its parts have no `found`. Nothing where it is not a list as it is written.
+// The bundle that the list describes, without the parts' `found`. nullopt: `bundle` does not write
+// such a list.
 std::optional<Bundle> parse_list(std::string_view text) {
   Expected<Json> json = parse_json(std::string(text), kList);
   if (!json) {

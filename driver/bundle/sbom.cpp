@@ -13,7 +13,7 @@ Json property(const std::string& name, const std::string& value) {
   return Json::Object{{"name", "tilewright:" + name}, {"value", value}};
 }
 
-// The compiler, and where it is this one, what it is made of.
+// The compiler. LLVM's version is known if this very compiler made the library.
 Json tools(const Manifest& manifest) {
   Json::Array list{Json::Object{
       {"type", "application"}, {"name", "tilewright"}, {"version", manifest.compiler}}};
@@ -47,7 +47,7 @@ Json runtime_component(const Manifest& manifest) {
       {"licenses", Json::Array{Json::Object{{"expression", "Apache-2.0 WITH LLVM-exception"}}}}};
 }
 
-// In the form of a UUID, made of the library's hash.
+// A URN in the form of a UUID, made of the library's hash
 std::string serial_number(const std::string& sha256) {
   return "urn:uuid:" + sha256.substr(0, 8) + "-" + sha256.substr(8, 4) + "-8" +
          sha256.substr(13, 3) + "-8" + sha256.substr(17, 3) + "-" + sha256.substr(20, 12);

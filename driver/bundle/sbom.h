@@ -1,4 +1,4 @@
-// What went into a library, as a software bill of materials (CycloneDX 1.5).
+// A software bill of materials (CycloneDX 1.5): the model, the runtime and the tools in a library.
 #pragma once
 #include <string>
 
@@ -8,11 +8,11 @@
 namespace tw {
 
 struct SbomParts {
-  std::string library, library_sha256;  // file name
-  std::string model_license;            // name of its text in the bundle; "": none was given
+  std::string library, library_sha256;  // library: its file name
+  std::string model_license;            // member name of the licence's text; "": none was given
   std::string lock_sha256;              // "": no lock was given
 };
-// Without times and random numbers: the same for the same parts.
+// Contains no time and no random number: equal parts give equal bytes.
 Json sbom(const Manifest& manifest, const SbomParts& parts);
 
 }  // namespace tw

@@ -16,7 +16,7 @@
 namespace tw {
 namespace {
 
-// What one run of the library tells.
+// Results of runs; 0 where the budget does not ask
 struct Measured {
   double error = 0, p50_ms = 0, cycles = 0;
 };

@@ -13,7 +13,7 @@
 namespace tw {
 namespace {
 
-// Floats as integers in which neighbours differ by one, both zeros being 0.
+// Maps a float to a whole number: neighbours differ by one, and both zeros are 0.
 double ordered(const Tensor& t, int64_t i = 0) {
   uint64_t bits = 0;
   const size_t bytes = static_cast<size_t>(dtype_bytes(t.dtype));
@@ -29,7 +29,7 @@ double distance(double got, double want) {
   return std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
 }
 
-// Units in the last place of got's type, to which a wider value is rounded.
+// The distance in units in the last place of got's type; a wider want is rounded to it first.
 double ulps(const Tensor& got, const Tensor& want, int64_t i) {
   if (got.dtype == want.dtype) return std::abs(ordered(got, i) - ordered(want, i));
   Tensor rounded = Tensor::zeros(got.dtype, {1});
@@ -61,7 +61,7 @@ Difference compare(const Tensor& got, const Tensor& want, double tolerance) {
     if (std::isnan(a) && std::isnan(b)) ++d.nan;
     double off = distance(a, b);
     if (got.dtype == DType::string) off = got.int_at(i) == want.int_at(i) ? 0 : 1;
-    // i64 beyond a double's precision
+    // Integers can differ beyond a double's precision.
     if (!floats && off == 0 && got.int_at(i) != want.int_at(i)) off = 1;
     squares += off * off;
     if (off > d.max_abs || i == 0) {

@@ -15,8 +15,8 @@ namespace tw {
 namespace {
 
 constexpr std::string_view kWorker = "compare-worker";
-constexpr int kPairs = 5;              // of blocks in a process
-constexpr double kStartSeconds = 600;  // of processor time for loading and the first runs
+constexpr int kPairs = 5;              // pairs of blocks in a process
+constexpr double kStartSeconds = 600;  // processor seconds for loading and the first runs
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -36,8 +36,8 @@ class Contender {
   }
 
   Error run() { return run_.run(); }
-  // The median time of a run in so many seconds; the first run, which finds the other one's data in
-  // the caches, does not count.
+  // The median time of a run within `seconds`. The first run does not count: it finds the other
+  // contender's data in the caches.
   Expected<double> block(double seconds) {
     TW_TRY(run());
     std::vector<double> samples;
@@ -58,7 +58,8 @@ class Contender {
   ModelRun run_;
 };
 
-// "first second" in seconds of a run, a line a pair of blocks. The two take turns in who begins.
+// A line "first second" for each pair of blocks, in seconds of a run. The two take turns in who
+// begins.
 Expected<std::string> time_pairs(Contender& first, Contender& second, double seconds) {
   std::string text;
   const double block = seconds / (2 * kPairs);
@@ -86,7 +87,7 @@ struct Pairs {
   std::vector<double> first, ratio;
 };
 
-// What the child says: a letter, "t" for times and "e" for an error, and text.
+// Runs one child. It answers with a letter and text: "t" and times, or "e" and an error.
 Error add_process(const CompareOptions& options, const std::vector<std::string>& arguments,
                   Pairs& all) {
   TW_ASSIGN(const std::unique_ptr<ChildProcess> child,

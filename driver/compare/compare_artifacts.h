@@ -1,4 +1,4 @@
-// Two compiled models of the same interface against each other: is the tuned one faster? Only
+// Times two compiled models of the same interface against each other: is the tuned one faster? Only
 // ratios of interleaved blocks count, since a machine's speed changes from one second to the next.
 #pragma once
 #include <string>
@@ -10,9 +10,9 @@
 namespace tw {
 
 struct CompareOptions {
-  // Fresh ones: each has its own places in memory. At least 6, or there is no interval
+  // Fresh processes, since each has its own places in memory. Fewer than 6 give no interval.
   int processes = 7;
-  double seconds = 1.5;  // of runs in each
+  double seconds = 1.5;  // seconds of runs in each process
   int threads = 1;
   std::vector<std::string> dims{};         // "batch=1"
   std::string program = "/proc/self/exe";  // started as PROGRAM compare-worker ...
@@ -20,17 +20,18 @@ struct CompareOptions {
 
 struct Comparison {
   double first_ms = 0;  // median over the processes
-  // That over the ratio, which the machine's moods do not reach
+  // first_ms over the ratio, which the machine's changing speed does not affect
   double second_ms = 0;
   // Median over the processes of first / second: above 1, the second is faster
   double ratio = 0;
-  MedianInterval interval;  // of the ratio, 95 %
+  MedianInterval interval;  // 95 % interval of the ratio
   bool second_is_faster() const { return interval.low > 1; }
   bool first_is_faster() const { return interval.high < 1; }
 };
-// About what comparing takes: processes start and load, too.
+// Estimated seconds of a comparison, with the start of its processes
 double compare_seconds(const CompareOptions& options);
-// One run in this process. Errors: a library that does not load or run, or sizes that are missing.
+// Runs the library once in this process. Errors: a library that does not load or run, or sizes that
+// are missing.
 Error check_runs(const std::string& library, const CompareOptions& options);
 // Errors: a library that does not load or run.
 Expected<Comparison> compare_artifacts(const std::string& first, const std::string& second,

@@ -36,8 +36,7 @@ std::vector<ChangedFact> changed_facts(const Manifest& a, const Manifest& b) {
   return all;
 }
 
-// The kernel as scheduled, and the code that was made of it. Where its schedule comes from is no
-// part of either.
+// Compares the kernels as scheduled, and the code made of them, but not where schedules come from.
 bool same(const ManifestKernel& a, const ManifestKernel& b) {
   return a.hash == b.hash && a.code_bytes == b.code_bytes && a.spills == b.spills &&
          a.cycles == b.cycles;

@@ -1,4 +1,5 @@
-// What changed from one compiled library to another: by their manifests, without running them.
+// Compares two compiled libraries by their manifests, without running them: what changed from one
+// to the other.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,7 +8,7 @@
 
 namespace tw {
 
-struct ChangedFact {  // that is not a number: the model, the target, the compiler
+struct ChangedFact {  // the model, the target, the compiler
   std::string name, before, after;
 };
 struct ComparedSize {
@@ -15,15 +16,15 @@ struct ComparedSize {
   int64_t before = 0, after = 0;
 };
 struct ChangedKernel {
-  std::optional<ManifestKernel> before, after;  // none: added, or removed
+  std::optional<ManifestKernel> before, after;  // no before: added; no after: removed
 };
 struct BuildDifference {
   std::vector<ChangedFact> facts;
-  std::vector<ComparedSize> sizes;  // all, changed or not
-  // By name, those of one name in their order; equal ones are left out
+  std::vector<ComparedSize> sizes;  // all sizes, changed or not
+  // Pairs by name; several of one name pair up in order. Equal kernels are left out.
   std::vector<ChangedKernel> kernels;
   size_t equal_kernels = 0;
-  size_t other_sources = 0;  // of the equal ones: whose schedules come from elsewhere
+  size_t other_sources = 0;  // equal kernels whose schedules come from different places
 };
 
 struct ComparedBuild {
@@ -32,7 +33,7 @@ struct ComparedBuild {
 };
 // Errors: no library, or a damaged one.
 Expected<ComparedBuild> read_build(const std::string& library);
-// Where arenas depend on free dimensions, they have the sizes of the first one's example.
+// Arenas that depend on free dimensions take the sizes of the example in `before`.
 Expected<BuildDifference> compare_builds(const ComparedBuild& before, const ComparedBuild& after);
 
 std::string to_string(const BuildDifference& d, int columns);

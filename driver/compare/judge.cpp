@@ -9,12 +9,12 @@
 namespace tw {
 namespace {
 
-constexpr double kLittle = 0.1;  // of an output's range
+constexpr double kLittle = 0.1;  // share of an output's range
 
-// How far a library may be off where the model's own types are off by so much.
+// The error that a library may have if the model's own types have the error `own`
 double room(double own) { return std::min(4 * own, std::max(kLittle, 2 * own)); }
 
-// Where the model's own types cannot hold the result, their infinity or NaN is what is right.
+// If the model's own types cannot hold a result, their infinity or NaN is the right result.
 Tensor within_reach(Tensor exact, const Tensor& own) {
   if (!is_float(exact.dtype) || exact.shape != own.shape) return exact;
   for (int64_t i = 0; i < exact.size(); ++i)

@@ -1,4 +1,4 @@
-// A library's outputs against what its model computes.
+// Judges a library: how far its outputs are from what its model computes.
 #pragma once
 #include <functional>
 #include <memory>
@@ -15,44 +15,44 @@ namespace tw {
 
 struct VerifiedOutput {
   std::string name;
-  // From the reference; where that is over the tolerance, from the model in f64
+  // The difference from the reference; if that is over the tolerance, from the model in f64
   Difference difference;
-  // The difference of unoptimized code, or of the evaluators, in the model's own types from f64;
-  // known where the library's from the reference is over the tolerance. An ill-conditioned model is
-  // not the library's fault.
+  // How far unoptimized code, or the evaluators, in the model's own types are from f64. It is known
+  // if the library is over the tolerance: an ill-conditioned model is not the library's fault.
   std::optional<Difference> unoptimized{};
 
-  // Within the tolerance, or the model's own types are as far off: both the largest difference and
-  // the root mean square are at most four times theirs, or twice from a tenth of the range on.
+  // True within the tolerance, or if the model's own types are as far off: the library's largest
+  // difference and root mean square are at most four times theirs, and beyond a tenth of the range
+  // at most twice.
   bool same() const;
-  // The model's own types are so far off that the inputs say little of the library.
+  // True if the model's own types are so far off that the inputs say little about the library.
   bool says_little() const;
 };
 std::string to_string(const VerifiedOutput& output);  // numbers in a line
 Json to_json(const VerifiedOutput& output);
 
-// The model's own results, with the inputs in its graph's order.
+// Outputs of the model itself, and the inputs in the order of its graph
 struct ModelReference {
   std::vector<Tensor> outputs;
   Inputs inputs;
 };
 
-// The model that a library was compiled from. References are compiled when they are first needed,
-// and run on each of the inputs that are judged.
+// Judges outputs by the model that the library was compiled from. References are compiled when they
+// are first needed, and run on each judged set of inputs.
 class Judge {
  public:
   struct Request {
     std::string model;  // the ONNX file
-    Manifest manifest;  // of the library: how the model's sizes and inputs are bound
+    Manifest manifest;  // the library's: how sizes and inputs of the model are bound
     ReferenceKind reference = ReferenceKind::f64;
-    double tolerance = 1e-4;  // of an output's range
+    double tolerance = 1e-4;  // share of an output's range
   };
   // stage is told of "import" and "reference"; it may be null.
   Judge(Request request, OnStage stage) : request_(std::move(request)), stage_(std::move(stage)) {}
 
-  // True where the library was compiled from this very file.
+  // True if the library was compiled from this very file.
   Expected<bool> is_the_model();
-  // got: the library's outputs for these inputs, which are in the order of `specs`.
+  // got: the library's outputs for these inputs, which are in the order of `specs`
   Expected<std::vector<VerifiedOutput>> judge(const std::vector<Tensor>& got, const Inputs& inputs,
                                               const std::vector<TensorSpec>& specs);
   // The reference for the inputs that were judged last.
@@ -61,7 +61,7 @@ class Judge {
  private:
   Expected<Model> import();
   Expected<std::vector<Tensor>> outputs_by(ReferenceKind kind);
-  // By the evaluators, every float as f64 where `wide`.
+  // Runs the evaluators; with `wide`, every float is f64.
   Expected<std::vector<Tensor>> evaluated(bool wide);
 
   Request request_;

@@ -15,7 +15,7 @@ namespace {
 
 // A value of a group that is seen outside of it, and the output that shows it.
 struct Kept {
-  ValueId value;  // what is compared: plain layout
+  ValueId value;  // the compared value, in plain layout
   size_t output = 0;
   Group group;
 };
@@ -32,7 +32,7 @@ bool used_outside(const Group& group, const std::vector<NodeId>& users) {
   });
 }
 
-// Shows a value of the group that is an output or read outside.
+// Keeps a value of the group if it is an output or other groups read it.
 Error keep(Graph& graph, const Group& group, ValueId made, const std::vector<NodeId>& users,
            KeptGraph& result) {
   const auto& outputs = graph.outputs();
@@ -52,7 +52,7 @@ Error keep(Graph& graph, const Group& group, ValueId made, const std::vector<Nod
   return Error::success();
 }
 
-// Makes every fused group's results outputs, in plain layout, behind the model's own.
+// Makes the results of every fused group outputs, in plain layout, behind the model's own.
 void keep_all(Graph& graph, KeptGraph& result) {
   const std::vector<std::vector<NodeId>> users = graph.users();
   for (const Group& group : fuse_groups(graph)) {
@@ -77,7 +77,6 @@ Expected<std::vector<Tensor>> run_kept(const std::string& library, const Inputs&
   return run.outputs();
 }
 
-// The compiled results of every group.
 struct KeptRun {
   KeptGraph kept;
   std::vector<Tensor> got;  // the library's outputs
@@ -102,7 +101,6 @@ Expected<KeptRun> run_with_all(const CompileOptions& base, const Target& target,
   return run;
 }
 
-// What is kept of a value, against the reference's.
 std::vector<NodeDifference> differences(const KeptRun& run, ValueId id, const Tensor& reference,
                                         double tolerance) {
   const Graph& graph = run.kept.graph;
@@ -154,7 +152,7 @@ Expected<NodeErrors> node_errors(const CompileOptions& options, const Target& ta
   };
   Expected<std::vector<Tensor>> all = evaluate(run.kept.graph, inputs.tensors, compare_value);
   if (!all && !late) return all.takeError();
-  if (!all) llvm::consumeError(all.takeError());  // what there is by then is told
+  if (!all) llvm::consumeError(all.takeError());  // the results so far are the answer
   errors.left = run.kept.kept.size() - errors.results.size();
   return errors;
 }

@@ -17,7 +17,8 @@
 namespace tw {
 namespace {
 
-// Numbers, and lists of them, are those of one part; names, operators and words stay.
+// Puts # in place of numbers and lists of numbers, which vary from part to part. Names, operators
+// and words stay.
 std::string without_numbers(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -46,7 +47,7 @@ std::string failure_of(const std::string& json) {
     if (const bool* ok = difference["ok"].boolean(); !ok || *ok) continue;
     if (const std::string words = difference["problem"].text_or_empty(); !words.empty())
       problem = true, text = without_numbers(words);
-    // One side has no number there
+    // One side has no finite number there.
     not_a_number |= !std::isfinite(difference["max_abs"].number_or(HUGE_VAL));
   }
   return problem        ? text
@@ -64,7 +65,7 @@ class Reducer {
         program_(llvm::sys::fs::getMainExecutable("", reinterpret_cast<void*>(&reduce_model))),
         folder_(folder) {}
 
-  // What becomes of these nodes; nothing fails where they make no model.
+  // How a model of these nodes fails; nodes that make no model do not fail.
   Expected<Failure> failure(const std::vector<size_t>& nodes) {
     const std::optional<std::string> bytes = model_.cut(nodes);
     if (!bytes) return Failure{};
@@ -80,7 +81,7 @@ class Reducer {
     return Failure{};
   }
 
-  // Leaves out parts, ever smaller ones, as long as what is left fails in the same way.
+  // Leaves out ever smaller runs of nodes as long as the rest fails in the same way.
   Expected<std::vector<size_t>> reduce(std::vector<size_t> nodes, const Failure& wanted,
                                        const std::function<void(size_t)>& on_smaller) {
     for (size_t part = (nodes.size() + 1) / 2; part > 0;) {
@@ -126,7 +127,7 @@ class Reducer {
     std::vector<llvm::StringRef> words(command.begin(), command.end());
     words.push_back("--json");
     const std::string out = folder_ + "/said.json";
-    (void)llvm::sys::fs::remove(out);  // it would be written over, not cut off
+    (void)llvm::sys::fs::remove(out);  // a shorter text would leave the old end
     const std::optional<llvm::StringRef> streams[] = {llvm::StringRef(), llvm::StringRef(out),
                                                       llvm::StringRef()};
     return llvm::sys::ExecuteAndWait(program_, words, std::nullopt, streams,

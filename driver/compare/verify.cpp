@@ -7,7 +7,7 @@
 namespace tw {
 namespace {
 
-// Every output of the folder, or none.
+// All outputs in the folder; empty if it has no output_0
 Expected<std::vector<Tensor>> stored_outputs(const std::string& dir, size_t count) {
   std::vector<Tensor> list;
   for (size_t i = 0; i < count; ++i) {

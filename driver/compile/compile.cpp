@@ -102,7 +102,7 @@ Expected<std::string> text_of_kernels(const Backend& backend, const Program& pro
   return text;
 }
 
-// Sizes of free dimensions, named in any way, by the model's symbols.
+// Translates sizes of free dimensions, under any of their names, to the model's symbols.
 Expected<std::map<std::string, int64_t>> by_symbol(const std::map<std::string, int64_t>& sizes,
                                                    const Model& model) {
   const std::vector<TensorSpec> inputs = with_names(input_specs(model.graph), model.symbol_names);
@@ -117,7 +117,6 @@ Expected<std::map<std::string, int64_t>> by_symbol(const std::map<std::string, i
   return out;
 }
 
-// What people hear of the schedules.
 void add_remarks(const ScheduleRemarks& remarks, CompileReport& report) {
   report.schedules_in_use |= remarks.in_use;
   report.warnings.insert(report.warnings.end(), remarks.warnings.begin(), remarks.warnings.end());
@@ -141,7 +140,7 @@ CompileReport report_of(const Model& model) {
   return report;
 }
 
-// What the report says of the steps up to the program.
+// Fills in the report's part about the steps up to the program.
 void add_steps(LoweredModel& lowered, CompileReport& report) {
   report.nodes = lowered.nodes;
   report.groups = lowered.groups;
@@ -171,12 +170,10 @@ std::vector<std::string> notes_of(const DeviceBackends& devices, const Target& t
   return notes;
 }
 
-// What is known of the code that the devices have got.
 struct DeviceCode {
-  std::vector<KernelReport> reports;  // by kernel; no name: it runs on none of them
+  std::vector<KernelReport> reports;  // by kernel; no name: it runs on no device
   std::vector<std::string> notes;
 };
-// The devices' code, which the program then has.
 Expected<DeviceCode> generate_for_devices(Program& program, const DeviceBackends& devices,
                                           const Target& target, int jobs) {
   DeviceCode code;
@@ -228,7 +225,7 @@ Expected<LinkedImage> link_library(std::vector<std::string> objects, const Manif
   return link_shared(request);
 }
 
-// An object or a static library, and the header.
+// Writes an object or a static library, and the header.
 Expected<ObjectSizes> write_object_files(std::vector<std::string> objects, const Manifest& manifest,
                                          const Program& program, const ModelInterface& interface,
                                          const CompileOptions& options) {
@@ -255,7 +252,6 @@ Expected<ObjectSizes> write_object_files(std::vector<std::string> objects, const
   return linked.sizes;
 }
 
-// What the report says of the memory of a program.
 void add_memory(const PlannedProgram& planned, const Target& target, CompileReport& report) {
   Sizes sizes = report.example;
   MemoryPlan plan = planned.arena;
@@ -267,11 +263,11 @@ void add_memory(const PlannedProgram& planned, const Target& target, CompileRepo
   }
   report.warm_share = warm_share(plan, buffers, target.l2_bytes);
   report.arena_bytes = planned.program.arena_bytes;
-  // The devices', too
+  // The program's own number also counts the devices.
   if (planned.program.symbols.empty()) report.naive_arena_bytes = planned.program.naive_arena_bytes;
 }
 
-// One more program of the library, for a processor with more instructions, and what is told of it.
+// One more program of the library, for a processor with more instructions, and its report
 struct WiderPath {
   const Target& target;
   Program program;
@@ -292,7 +288,7 @@ void add_counts(const Program& program, CompileReport& report) {
   report.weight_bytes = program.weight_bytes;
 }
 
-// Its weights join those of `first`.
+// Lowers the model for one more processor. The weights join those of `first`.
 Error add_wider(std::vector<WiderPath>& wider, Graph graph, const Target& target,
                 const CompileReport& of_model, const CompileOptions& options, Program& first,
                 StageClock& stages, CompileReport& all) {
@@ -309,7 +305,6 @@ Error add_wider(std::vector<WiderPath>& wider, Graph graph, const Target& target
   return Error::success();
 }
 
-// Code of the other programs, beside that of the first one.
 Error generate_wider(std::vector<WiderPath>& wider, const Program& first, CodegenOptions codegen,
                      ObjectCode& code) {
   for (size_t i = 0; i < wider.size(); ++i) {
@@ -325,7 +320,7 @@ Error generate_wider(std::vector<WiderPath>& wider, const Program& first, Codege
   return Error::success();
 }
 
-// The memory that does for each of them.
+// Raises the memory of the interface so that it suffices for the other program, too.
 void cover(ModelInterface& interface, const ModelInterface& other) {
   const auto larger = [](std::optional<uint64_t>& most, const std::optional<uint64_t>& bytes) {
     if (!bytes) most.reset();
@@ -357,7 +352,7 @@ ModelInterface interface_of_all(const Program& first, const std::vector<WiderPat
   return interface;
 }
 
-// The library, with the weights packed straight into its file, and the header.
+// Writes the library, with the weights packed straight into its file, and the header.
 Error write_files(const LinkedImage& image, const Program& program, const ModelInterface& interface,
                   const CompileOptions& options) {
   const auto pack = [&](auto& file) {
@@ -367,7 +362,7 @@ Error write_files(const LinkedImage& image, const Program& program, const ModelI
         threads_or_all(options.jobs));
   };
   std::optional<WeightsFile> apart;
-  std::string known;  // of the weights that are apart, in the library
+  std::string known;  // header of a separate weights file, for the library
   if (!options.weights.empty()) {
     TW_ASSIGN(WeightsFile file, WeightsFile::create(options.weights, program.weight_bytes));
     apart.emplace(std::move(file));
@@ -386,7 +381,7 @@ Error write_files(const LinkedImage& image, const Program& program, const ModelI
   return header.commit();
 }
 
-// Whether the target can have a library, or object, of this kind.
+// Refuses a kind of output that the target cannot have.
 Error check_kind(const CompileOptions& options, const Target& target) {
   if (options.emit == Emit::so && is_freestanding(target.triple))
     return make_error(DiagCode::unsupported,
@@ -399,7 +394,7 @@ Error check_kind(const CompileOptions& options, const Target& target) {
   return Error::success();
 }
 
-// The fast path for these sizes, by symbol.
+// Adds a fast path; sizes are by symbol.
 Error add_sizes(Program& program, Model& model, const CompileOptions& options,
                 const std::map<std::string, int64_t>& sizes, const Target& target,
                 const DeviceBackends& devices, StageClock& stages, CompileReport& report) {
@@ -415,7 +410,6 @@ Error add_sizes(Program& program, Model& model, const CompileOptions& options,
   return Error::success();
 }
 
-// What a library is made of, beside its code.
 struct LibraryParts {
   const Model& model;
   const Target& target;
@@ -486,7 +480,8 @@ Expected<Model> import_model(const CompileOptions& options) {
 
 Expected<CompileReport> compile_model(const CompileOptions& options, const Target& target,
                                       const OnStage& progress) {
-  // The model: mapped, checked, brought to one opset, every unsupported part reported at once.
+  // Import: the model is mapped, checked and brought to one opset. All unsupported parts are
+  // reported at once.
   auto start = std::chrono::steady_clock::now();
   if (progress) progress("import");
   TW_ASSIGN(Model model, import_model(options));

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 constexpr const char* kEnding = ".build";
 constexpr size_t kHashBytes = 64;
 
-// An entry: the hash of what follows, then a line of lengths and the parts behind each other.
+// An entry: a hash of the rest, a line with the lengths of the parts, and the parts.
 std::string entry_text(const CachedBuild& b) {
   std::string body;
   for (const std::string* part : {&b.library, &b.header, &b.report, &b.remarks})
@@ -59,11 +59,11 @@ std::optional<CachedBuild> CompileCache::find(const std::string& key) const {
   auto file = regular_file(path);
   if (!file) {
     llvm::consumeError(file.takeError());
-    if (!fs::is_regular_file(path, none)) fs::remove(path, none);  // it would be in the way
+    if (!fs::is_regular_file(path, none)) fs::remove(path, none);  // it would block the entry
     return std::nullopt;
   }
   std::optional<CachedBuild> build = parse_entry((*file)->getBuffer());
-  if (build) fs::last_write_time(path, fs::file_time_type::clock::now(), none);  // used now
+  if (build) fs::last_write_time(path, fs::file_time_type::clock::now(), none);  // marks the use
   else fs::remove(path, none);
   return build;
 }
@@ -80,7 +80,7 @@ Error CompileCache::add(const std::string& key, const CachedBuild& build) const 
   return Error::success();
 }
 
-// Others may add and remove at the same time: what is gone is no error.
+// Other processes may add and remove entries at the same time: a file that is gone is no error.
 void CompileCache::evict() const {
   struct Entry {
     fs::file_time_type used;

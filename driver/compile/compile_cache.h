@@ -1,4 +1,5 @@
-// Compiled models by what they were made of, in a folder that processes and machines may share.
+// A cache of compiled models, in a folder that processes and machines may share. The key is a hash
+// of everything a build depends on.
 #pragma once
 #include <optional>
 #include <string>
@@ -16,14 +17,13 @@ struct CachedBuild {
 
 class CompileCache {
  public:
-  // The folder is made when something is added. most_bytes: of all entries together.
+  // The folder is made when something is added. most_bytes limits all entries together.
   CompileCache(std::string folder, uint64_t most_bytes)
       : folder_(std::move(folder)), most_bytes_(most_bytes) {}
-  // key: a hash of everything that the build depends on, in hex. An entry that is not what was
-  // written is removed, and counts as none.
+  // key is in hex. A damaged entry is removed and counts as missing.
   std::optional<CachedBuild> find(const std::string& key) const;
-  // Then removes the entries whose last use is longest ago, until the rest fits. An entry appears
-  // whole or not at all. Errors: the folder cannot be written.
+  // Adds an entry, then removes entries whose last use is longest ago until the rest fits. An entry
+  // appears whole or not at all. Errors: the folder cannot be written.
   Error add(const std::string& key, const CachedBuild& build) const;
 
  private:

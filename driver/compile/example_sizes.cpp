@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t kPixels = 224, kLength = 128, kFromData = 100;
 
-// By what such dimensions are usually called; nullopt: the name says nothing.
+// The usual size of a dimension with this name; nullopt: the name says nothing
 std::optional<int64_t> by_name(std::string name) {
   std::ranges::transform(name, name.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });

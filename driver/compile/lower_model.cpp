@@ -16,7 +16,7 @@
 namespace tw {
 namespace {
 
-// By the values' names, in the graphs that nodes run too.
+// Layout blocks by value, in the graph and in the graphs that its nodes run
 std::map<std::string, int64_t> blocks_of(const Graph& whole) {
   std::vector<const Graph*> graphs = regions_within(whole);
   graphs.insert(graphs.begin(), &whole);
@@ -31,7 +31,6 @@ std::map<std::string, int64_t> blocks_of(const Graph& whole) {
   return blocks;
 }
 
-// The schedules of this compile.
 Expected<std::unique_ptr<ModelSchedules>> schedules_of(const std::map<std::string, int64_t>& dims,
                                                        const SymbolLimitsOf& limits,
                                                        const CompileOptions& options,
@@ -41,19 +40,18 @@ Expected<std::unique_ptr<ModelSchedules>> schedules_of(const std::map<std::strin
   return options.schedules->open(options.model, dims, limits, target);
 }
 
-// Which operators share a kernel.
 FusedGraph fuse(const Graph& graph, bool plain, const Target& device) {
   return {&graph, plain ? single_groups(graph) : fuse_groups(graph, &device)};
 }
 
-// The algorithm of each product, and the pools that suit it. With devices these are as if the first
-// one took all of them, until groups have their places.
+// Chooses the algorithm of each product, and fuses pools that suit it. With devices, the choice is
+// made as if the first device took all groups, until the groups are placed.
 void settle_algorithms(FusedGraph& fused, const Target& target, const AlgorithmOptions& options) {
   choose_algorithms(*fused.graph, fused.groups, target.main_device(), options);
   if (target.devices.empty()) fuse_pools(*fused.graph, fused.groups);
 }
 
-// The model's graph, then those that its nodes and theirs run.
+// Fuses the model's graph, then the graphs that its nodes run, and so on within these.
 Expected<std::vector<FusedGraph>> fuse_model(const Graph& graph, const CompileOptions& options,
                                              const Target& target,
                                              const ModelSchedules& schedules) {
@@ -71,7 +69,8 @@ Expected<std::vector<FusedGraph>> fuse_model(const Graph& graph, const CompileOp
   return fused;
 }
 
-// By the value that a product makes; with its shape where several graphs have one of that name.
+// Algorithms by the value that the product makes; by value and shape if several graphs have a
+// product of that name
 std::map<std::string, Algorithm> algorithms_of(const std::vector<FusedGraph>& fused) {
   std::map<std::string, int> makers;
   const auto each = [&](const auto& visit) {
@@ -100,7 +99,7 @@ LossyLayer lossy_layer(const Graph& graph, const Group& group, NodeId id) {
       graph.value(node.output).name, group_name(graph, group), op_info(node.attrs).name, "", 0, 0};
 }
 
-// Of a product by an algorithm with fewer multiplications.
+// The layer of a product whose algorithm has fewer multiplications
 LossyLayer fast_layer(const Graph& graph, const Group& group, const Target& target) {
   LossyLayer layer = lossy_layer(graph, group, group.anchor);
   const auto packed = [&](Algorithm algorithm) {
@@ -131,7 +130,7 @@ std::vector<LossyLayer> lossy_layers(const std::vector<FusedGraph>& fused,
         layer.choice = found->second.numbers;
         layer.weight_bytes = static_cast<double>(found->second.weight_bytes);
         layer.exact_bytes = static_cast<double>(found->second.exact_bytes);
-        if (fast && id == group.anchor) {  // both choices are one layer's
+        if (fast && id == group.anchor) {  // the layer has both choices
           layer.choice += " " + fast->choice;
           layer.weight_bytes = fast->weight_bytes;
           fast.reset();
@@ -150,8 +149,8 @@ Expected<ChosenSchedule> schedule(const LoweredKernel& kernel, const Target& tar
   return schedules.choose(kernel, place_of(target, kernel.device));
 }
 
-// Symbols that say which iteration it is. True: the largest number of iterations is known before a
-// run, and with it the largest sizes, which a device's arena is made for.
+// The symbols that count iterations of loops. True: the largest number of iterations is known
+// before a run. Then the largest sizes are known too, for which a device's arena is made.
 using Turns = std::map<std::string, bool>;
 Turns turns_of(const std::vector<FusedGraph>& fused) {
   Turns turns;
@@ -185,7 +184,7 @@ std::string title_of(const Graph& graph, const Node& node) {
          op_info(node.attrs).name + ")";
 }
 
-// What the groups of a graph are on a device, and which of its kernels that refuses.
+// Lowers a graph's groups for a device, and notes why the device refuses some of the kernels.
 DeviceKernels offered(const FusedGraph& fused, const Target& target, int device,
                       const DeviceBackend& backend, const ModelSchedules& schedules,
                       const Turns& turns, int jobs) {
@@ -199,8 +198,8 @@ DeviceKernels offered(const FusedGraph& fused, const Target& target, int device,
   return own;
 }
 
-// Groups whose kernel the device refuses, though it may not refuse the one by the direct algorithm:
-// they get that one, and the notes a line. Whether there were any.
+// Gives the direct algorithm to each group whose kernel the device refuses, since it may take the
+// direct one. Notes this, and returns true if there was such a group.
 bool take_back(FusedGraph& fused, const DeviceKernels& own, const Target& device,
                std::vector<std::string>& notes) {
   bool any = false;
@@ -217,7 +216,7 @@ bool take_back(FusedGraph& fused, const DeviceKernels& own, const Target& device
   return any;
 }
 
-// Which groups the devices of the target take, by graph.
+// Decides for each graph's groups on which device they run, if any.
 Expected<std::vector<Placement>> place(std::vector<FusedGraph>& fused, const Target& target,
                                        const DeviceBackends& devices, ModelSchedules& schedules,
                                        int jobs, std::vector<std::string>& notes) {
@@ -242,9 +241,9 @@ Expected<std::vector<Placement>> place(std::vector<FusedGraph>& fused, const Tar
   return place_groups(fused, target, on_device);
 }
 
-// Each group of one graph has the algorithm of its place: a device that does not compute by the
-// one chosen for the first computes directly, and those of the processor are chosen within what is
-// left of the budgets.
+// Gives each group of one graph the algorithm of its place. A device that lacks the algorithm
+// chosen for the first device computes directly. Algorithms on the processor are chosen within the
+// rest of the budgets.
 Error settle_host_part(FusedGraph& fused, Placement& placement, const Target& target,
                        const CompileOptions& options, const ModelSchedules& schedules) {
   const Graph& graph = *fused.graph;
@@ -279,7 +278,7 @@ Error settle_host_part(FusedGraph& fused, Placement& placement, const Target& ta
   return Error::success();
 }
 
-// By graph: " in body (Loop)" of those that a node runs.
+// For each graph that a node runs, where that node is: " in body (Loop)"
 std::map<const Graph*, std::string> surroundings(const std::vector<FusedGraph>& fused) {
   std::map<const Graph*, std::string> in;
   for (const FusedGraph& one : fused)
@@ -289,7 +288,6 @@ std::map<const Graph*, std::string> surroundings(const std::vector<FusedGraph>& 
   return in;
 }
 
-// Of the groups that could not go to a device, or should not: names and why.
 std::vector<std::string> host_reasons(const std::vector<FusedGraph>& fused,
                                       const std::vector<Placement>& placements) {
   std::vector<std::string> reasons;
@@ -317,7 +315,7 @@ Expected<std::vector<ChosenSchedule>> schedule_all(const std::vector<LoweredKern
   return chosen;
 }
 
-// Of kernels that leave their device without work: a note each.
+// A note for each stage whose few threads leave its device without work
 std::vector<std::string> idle_notes(const std::vector<LoweredKernel>& kernels,
                                     const std::vector<ChosenSchedule>& chosen,
                                     const Target& target) {
@@ -339,7 +337,7 @@ std::vector<std::string> idle_notes(const std::vector<LoweredKernel>& kernels,
   return notes;
 }
 
-// What --emit asks for of the kernels, if it does.
+// The text of the kernels that --emit asks for; nullopt: it asks for another one
 std::optional<std::string> text_of(Emit emit, const std::vector<LoweredKernel>& kernels,
                                    const std::vector<ChosenSchedule>& chosen) {
   if (emit != Emit::kernels && emit != Emit::schedules && emit != Emit::scheduled)
@@ -349,7 +347,7 @@ std::optional<std::string> text_of(Emit emit, const std::vector<LoweredKernel>& 
     Kernel lowered = kernels[k].lowered.kernel;
     if (emit == Emit::kernels) text += print(lowered);
     if (emit == Emit::scheduled) text += print(chosen[k].kernel);
-    if (emit == Emit::schedules) {  // what 'opt' makes the scheduled kernel of
+    if (emit == Emit::schedules) {  // `opt` makes the scheduled kernel from this
       lowered.name = kernels[k].name;
       text += print(lowered) + print(chosen[k].schedule);
     }
@@ -358,7 +356,7 @@ std::optional<std::string> text_of(Emit emit, const std::vector<LoweredKernel>& 
   return text;
 }
 
-// The strings that a run makes want the memory of a system.
+// Refuses strings where no operating system gives a run memory for them.
 Error check_strings(const Graph& graph, const Target& target) {
   if (!is_freestanding(target.triple)) return Error::success();
   for (size_t i = 0; i < graph.value_count(); ++i) {
@@ -372,7 +370,7 @@ Error check_strings(const Graph& graph, const Target& target) {
   return Error::success();
 }
 
-// Each pass is asked in checking builds alone.
+// Verifies the graph once, after all passes. Only checking builds verify it after each pass.
 void check_legal(const Graph& graph) {
   CheckContext context("passes", [&] { return print(graph); });
   if (Error error = verify(graph))
@@ -399,13 +397,12 @@ Expected<RewrittenGraph> rewrite_graph(Graph graph, const CompileOptions& option
   return rewritten;
 }
 
-// With the layers that the lock keeps exact.
+// Adds the layers that the lock keeps exact.
 static CompileOptions with_exact_layers(CompileOptions options, const ModelSchedules& schedules) {
   options.algorithms.exact.merge(schedules.exact_layers());
   return options;
 }
 
-// What the user may want to know of the kernels.
 static Expected<ScheduleRemarks> remarks_of(const Graph& graph, const LoweredProgram& lowered,
                                             const std::vector<ChosenSchedule>& chosen,
                                             const Target& target, ModelSchedules& schedules) {
@@ -419,7 +416,7 @@ static Expected<ScheduleRemarks> remarks_of(const Graph& graph, const LoweredPro
   return out;
 }
 
-// Where all groups run, each by the algorithm of its place.
+// Places all groups, each with the algorithm of its place.
 static Expected<std::vector<Placement>> settled_places(
     std::vector<FusedGraph>& fused, const Target& target, const CompileOptions& options,
     const DeviceBackends& devices, ModelSchedules& schedules, std::vector<std::string>& notes) {

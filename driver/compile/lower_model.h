@@ -15,33 +15,33 @@
 
 namespace tw {
 
-using DeviceBackends = std::vector<std::unique_ptr<DeviceBackend>>;  // of Target::devices
+using DeviceBackends = std::vector<std::unique_ptr<DeviceBackend>>;  // by index in Target::devices
 
-// What the steps made of a model.
 struct LoweredModel {
   int64_t nodes = 0, groups = 0;
-  // Blocks of values, where costs of layouts were known
+  // Layout blocks by value, if costs of layouts were known
   std::optional<std::map<std::string, int64_t>> layouts;
   std::map<std::string, Algorithm> algorithms;  // CompileReport::algorithms
   std::vector<LossyLayer> lossy;                // CompileReport::lossy
   std::set<std::string> exact;                  // CompileReport::exact
   std::vector<std::string> host_reasons;        // CompileReport::host_reasons
-  std::vector<Pin> schedules;                   // of each kernel
+  std::vector<Pin> schedules;                   // one for each kernel
   ScheduleRemarks remarks;
-  PlannedProgram planned;  // after all steps
-  // What options.emit asks for, if it is the text of one of the steps: the compile ends with it
+  PlannedProgram planned;  // result of the last step
+  // The text that options.emit asks for, if it is the text of a step: the compile ends with it
   std::optional<std::string> text;
 };
 
-// dims: that are bound in the graph.
+// dims: the dimensions that are bound in the graph
 Expected<LoweredModel> lower_model(Graph graph, const std::map<std::string, int64_t>& dims,
                                    const CompileOptions& options, const Target& target,
                                    const DeviceBackends& devices, StageClock& stages, Dump& dump);
 
-// The graph after the passes: whatever makes it smaller or its patterns plainer, layouts last.
+// The graph after the passes, which make it smaller and its patterns plainer, and choose layouts
+// last
 struct RewrittenGraph {
   Graph graph;
-  std::optional<std::map<std::string, int64_t>> layouts;  // as LoweredModel's
+  std::optional<std::map<std::string, int64_t>> layouts;  // LoweredModel::layouts
   std::map<std::string, NarrowedLayer> narrowed;          // PassContext::narrowed
 };
 Expected<RewrittenGraph> rewrite_graph(Graph graph, const CompileOptions& options,

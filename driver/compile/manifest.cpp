@@ -16,7 +16,7 @@ ManifestTensor describe(const TensorSpec& spec, const SymbolNames& names) {
   return t;
 }
 
-// What is known of a library function: the bytes of its operands.
+// The operands' bytes are all that is known of a runtime function.
 ManifestCall describe_extern(const KernelCall& call) {
   Expr bytes = 0;
   for (const auto* views : {&call.function->inputs, &call.function->outputs})
@@ -304,7 +304,7 @@ Manifest make_manifest(const Model& model, const Program& program, const Target&
   m.opset = model.opset;
   m.target_name = target.name;
   m.target_hash = codegen_hash(target);
-  Target described = target;  // as the first of several, which calls and kernels are for
+  Target described = target;  // the first of several: calls and kernels are for it
   described.isa.clear();
   described.wider.clear();
   m.target_yaml = print(described);

@@ -1,5 +1,5 @@
-// Weight packing: the distinct pack kernels become one small library for this host, loaded for the
-// duration of the call.
+// Weight packing: the distinct pack kernels become one small library for this host, which is loaded
+// for the duration of the call.
 #include <llvm/TargetParser/Host.h>
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace {
 
 using PackFunction = void (*)(void* const* buffers, void* workspace, const int64_t* symbols);
 
-// The pack kernels in one library, in their order.
+// Compiles the pack kernels into one library, in their order.
 Expected<LoadedLibrary> load_kernels(const std::vector<Kernel>& kernels) {
   Arch host = arch_from_triple(llvm::sys::getProcessTriple()).value_or(Arch::x86_64);
   TW_ASSIGN(std::unique_ptr<Backend> backend, make_backend(baseline_target(host)));
@@ -32,16 +32,16 @@ Expected<LoadedLibrary> load_kernels(const std::vector<Kernel>& kernels) {
   return LoadedLibrary::load(image);
 }
 
-// Model files do not align their payloads. Where the host's loads need no alignment, pack kernels
-// (which assume that of an element at most) read the mapped file in place.
+// Model files do not align their payloads. Pack kernels assume at most the alignment of an element.
+// If the host's loads need no alignment, they read the mapped file in place.
 #if defined(__x86_64__) || defined(__aarch64__)
 constexpr bool kAlignedLoadsOnly = false;
 #else
 constexpr bool kAlignedLoadsOnly = true;
 #endif
 
-// Sources from which on there is one at a time in memory: all of it is, as packing goes through it
-// in another order than it lies in.
+// Larger sources are packed one at a time. Packing reads a source in another order than it is
+// stored in, so all of it is in memory.
 constexpr size_t kLargeBytes = 256 << 20;
 
 void run_pack(PackFunction pack, const Blob& source, std::span<std::byte> out) {

@@ -1,4 +1,4 @@
-// The weights of an artifact.
+// Packs the weights of an artifact.
 #pragma once
 #include <llvm/ADT/STLFunctionalExtras.h>
 
@@ -9,10 +9,9 @@
 
 namespace tw {
 
-// Makes the weights of a program, piece by piece, through `fill(offset, size, body)`, which hands
-// body the zeroed bytes to write; called from several threads for different pieces. Pack kernels
-// are compiled for the build host's baseline instruction set, so that every host writes the same
-// bytes.
+// Makes the weights of a program piece by piece. `fill(offset, size, body)` hands body the zeroed
+// bytes to write; several threads call it for different pieces. Pack kernels are compiled for the
+// build host's baseline instruction set, so that every host writes the same bytes.
 using FillWeights = llvm::function_ref<Error(uint64_t offset, uint64_t size,
                                              llvm::function_ref<Error(std::span<std::byte>)> body)>;
 Error pack_weights(const Program& program, FillWeights fill, int jobs);

@@ -1,4 +1,4 @@
-// The steps of a compile as people see them: names and times.
+// The stages of a compile as users see them: names and times.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -7,7 +7,7 @@
 
 namespace tw {
 
-// progress is told when a stage begins ("import", "passes", "lower", "weights", "codegen", "link").
+// Told when a stage begins: "import", "passes", "lower", "codegen", "link", "weights"
 using OnStage = std::function<void(const std::string& stage)>;
 
 struct StageReport {
@@ -15,7 +15,7 @@ struct StageReport {
   double seconds = 0;
 };
 
-// Times the steps and tells progress.
+// Times the stages, and tells progress when one begins.
 class StageClock {
  public:
   explicit StageClock(const OnStage& progress) : progress_(progress) {}
@@ -32,7 +32,7 @@ class StageClock {
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     open_ = false;
   }
-  // Of all that have ended.
+  // A stage that has not ended has 0 seconds.
   std::vector<StageReport> reports() const { return reports_; }
 
  private:

@@ -15,10 +15,10 @@
 namespace tw {
 namespace {
 
-constexpr int kFolds = 4;             // of the tasks, each held out once
-constexpr size_t kLeastPrograms = 8;  // of a task that counts
+constexpr int kFolds = 4;             // parts of the tasks, each held out once
+constexpr size_t kLeastPrograms = 8;  // tasks with fewer programs do not count
 
-// What the members say of a task's measured programs.
+// A task's measured programs as the predictor's members see them
 struct AdaptedTask {
   std::vector<HeadGroup> by_member;  // rows: the network's score, then its embedding
   std::vector<double> seconds;
@@ -56,7 +56,8 @@ class Adapter {
   }
 
  private:
-  // Tasks of training in an order that the seed alone decides, until there are enough samples.
+  // Measures training tasks, in an order that the seed alone decides, until there are enough
+  // samples.
   Error measure(DataSet& set) {
     TW_ASSIGN(std::vector<LearningTask> tasks, set.tasks());
     std::erase_if(tasks, [](const LearningTask& t) { return t.split != Split::train; });
@@ -76,7 +77,7 @@ class Adapter {
 
   Error measure_task(DataSet& set, const LearningTask& listed) {
     TW_ASSIGN(std::vector<LearningProgram> programs, set.programs(listed.id));
-    // By their hashes: a fair sample, the same in every call
+    // Programs are sorted by hash: the first ones are a fair sample, the same in every call.
     programs.resize(std::min(programs.size(), static_cast<size_t>(request_.each)));
     if (programs.size() < kLeastPrograms) return Error::success();
     TW_ASSIGN(const Target* lowered, targets_.find(listed.lowered_for));
@@ -87,7 +88,7 @@ class Adapter {
     if (!missing.empty()) {
       Expected<std::unique_ptr<TaskLabels>> labels = TaskLabels::create(set, place_, listed.id,
                                                                         *lowered, false, nullptr);
-      if (!labels) {  // a kernel that this chip cannot run says nothing of it
+      if (!labels) {  // a kernel that this chip cannot run says nothing about it
         llvm::consumeError(labels.takeError());
         return Error::success();
       }
@@ -137,14 +138,14 @@ class Adapter {
     return list;
   }
 
-  // Weights by which the network's score counts once, as it is, and its embedding not.
+  // Weights that change nothing: the network's score counts once, its embedding not at all
   std::vector<double> alone(size_t member) const {
     std::vector<double> weights(tasks_.front().by_member[member].rows.front().size(), 0);
     weights.front() = 1;
     return weights;
   }
 
-  // What is learned is drawn to these.
+  // Fits weights; the penalty draws them to those of `alone`.
   std::vector<double> fitted(size_t member, double penalty, int left_out) const {
     return fit_within_groups(groups(member, left_out), penalty, alone(member));
   }
@@ -210,7 +211,7 @@ class Adapter {
   StopAsked stop_;
   std::shared_ptr<const PredictorSet> predictors_;
   LabelPlace place_;
-  NamedTargets targets_;  // that kernels are lowered for
+  NamedTargets targets_;  // targets that kernels are lowered for
   std::vector<AdaptedTask> tasks_;
   AdaptOutcome out_;
 };

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kFormat = 1;
 constexpr size_t kMostText = size_t{1} << 31;
-constexpr int kGzip = 15 + 16;  // zlib's word for gzip's head, which has no date here
+constexpr int kGzip = 15 + 16;  // zlib: with gzip's header, which has no date here
 
 std::string packed(const std::string& text) {
   z_stream stream{};
@@ -59,8 +59,8 @@ double rounded(double seconds) {
 
 std::string line(Json::Object object) { return dump(Json(std::move(object)), -1) + "\n"; }
 
-// What tells a task from the others: a field for its key, its target, and its algorithm unless that
-// is the direct one.
+// The identity of a task: its key in the field of that name, its target, and its algorithm unless
+// that is direct
 Json::Object identity(const char* key_field, const LearningTask& t) {
   Json::Object out{{key_field, t.key}, {"lowered_for", t.lowered_for}};
   if (t.algorithm != Algorithm::direct) out.push_back({"algorithm", algorithm_name(t.algorithm)});
@@ -274,7 +274,7 @@ class Importer {
     return Error::success();
   }
 
-  // A task that has what tells it from the others, and no more.
+  // A task with its identity and nothing else
   Expected<LearningTask> named(const char* key_field, const Json& j) const {
     LearningTask t;
     t.key = j[key_field].text_or_empty(), t.lowered_for = j["lowered_for"].text_or_empty();
@@ -305,7 +305,7 @@ class Importer {
     return set_.set_complete(all.back().id);
   }
 
-  // With its id in the set.
+  // The identity of a task, with the task's id in the set
   Expected<LearningTask> task_of(const Json& j) const {
     TW_ASSIGN(LearningTask t, named("task", j));
     const auto found = ids_.find({t.key, t.lowered_for, t.algorithm});

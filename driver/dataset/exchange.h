@@ -1,10 +1,10 @@
-// A data set as a folder of compressed lines of JSON: what is kept with sources and read by other
-// programs (autotune/dataset/tileset.py).
+// A data set as a folder of compressed lines of JSON. In this form it is kept with sources, and
+// read by other programs (autotune/dataset/tileset.py).
 //   manifest.json       versions, counts, platforms, checksums
 //   tasks.jsonl.gz      a line a task, with its text
 //   kernels.jsonl.gz    the lowered kernels, each once
 //   programs.jsonl.gz   a line a task: ids, sources and schedules of its programs
-//   labels-N.jsonl.gz   of platform N, a line a task and pass: ids and times
+//   labels-N.jsonl.gz   labels of platform N, a line a task and pass: ids and times
 #pragma once
 #include <string>
 
@@ -14,12 +14,13 @@ namespace tw {
 
 struct ExchangeCounts {
   int64_t tasks = 0, programs = 0, labels = 0;
-  uint64_t bytes = 0;  // of the files
+  uint64_t bytes = 0;  // size of the files
 };
 // Equal sets give equal files. Errors: a folder that cannot be written.
 Expected<ExchangeCounts> export_set(DataSet& set, const std::string& folder);
-// Adds what the set does not have; labels of the same program, platform and pass stay. The result:
-// what the folder holds. Errors: a file that is missing or damaged, found before anything is added.
+// Adds the parts that the set does not have; labels of the same program, platform and pass stay.
+// Returns the counts of the folder. Errors: a missing or damaged file, found before anything is
+// added.
 Expected<ExchangeCounts> import_set(DataSet& set, const std::string& folder);
 
 }  // namespace tw

@@ -70,7 +70,7 @@ class Maker {
   }
 
  private:
-  // The second passes that are due: where the first one has ended some time ago.
+  // Runs the second passes whose first pass ended some time ago; with `all`, every second pass.
   Error catch_up(bool all) {
     while (!waiting_.empty() && !stop_() &&
            (all || now() - waiting_.front().since > kPassDistance)) {
@@ -90,7 +90,7 @@ class Maker {
     Error error = work(listed, place, pass, [&]() -> Error { return claim().takeError(); });
     TW_TRY(set_.release(place.platform, listed.id, holder_));
     if (!error) return error;
-    // One task that does not work ends nothing but itself; a set that cannot be written does
+    // A task that fails ends only itself. A set that cannot be written ends the whole call.
     Error broken = Error::success();
     for (Diag& d : take_diags(std::move(error))) {
       if (d.code == DiagCode::io) broken = make_error(d.code, "{0}", d.message);
@@ -108,7 +108,7 @@ class Maker {
       TW_ASSIGN(const LearningTask task, set_.task(listed.id));
       if (!task.complete) return Error::success();
     } else if (pass == 0 && labelled) {
-      // By an earlier call, which may have ended before the second pass
+      // An earlier call labelled the task. It may have ended before the second pass.
       TW_ASSIGN(const std::vector<Label> again, set_.labels(place.platform, listed.id, 1));
       if (again.empty()) wait_for_second(listed, place, 0);
       return Error::success();
@@ -132,21 +132,21 @@ class Maker {
     return Error::success();
   }
 
-  // Whether the task is lowered for what the place is: a processor, or a device of the same kind.
+  // True if the task is lowered for such a place: a processor, or a device of the same kind.
   Expected<bool> fits(const LearningTask& task, const LabelPlace& place) {
     TW_ASSIGN(const Target* lowered, targets_.find(task.lowered_for));
     return same_driver(lowered->main_device(), place.target);
   }
 
-  // Programs of a task that get labels.
+  // The number of the task's programs that get labels
   int wanted(const LearningTask& task) const {
     const bool test = task.split == Split::test || task.split == Split::near;
     return test ? request_.for_test : request_.for_training;
   }
 
-  // All programs are there, and as many as are wanted have labels of the first pass.
+  // True if all programs are made, and every one, or as many as are wanted, has a first-pass label.
   Expected<bool> is_labelled(const LearningTask& listed, const LabelPlace& place) {
-    TW_ASSIGN(const LearningTask task, set_.task(listed.id));  // as it is by now
+    TW_ASSIGN(const LearningTask task, set_.task(listed.id));  // reads the current state
     if (!task.complete) return false;
     TW_ASSIGN(const int64_t missing, set_.unlabelled(place.platform, task.id));
     if (missing == 0) return true;
@@ -155,7 +155,7 @@ class Maker {
   }
 
   void wait_for_second(const LearningTask& task, LabelPlace& place, double since) {
-    if (place.timed()) waiting_.push_back({task, &place, since});  // cycles are the same each time
+    if (place.timed()) waiting_.push_back({task, &place, since});  // others are the same each time
   }
 
   Error count_left(const std::vector<LearningTask>& tasks) {
@@ -168,7 +168,7 @@ class Maker {
     return Error::success();
   }
 
-  struct Waiting {  // for its second pass
+  struct Waiting {  // a task that waits for its second pass
     LearningTask task;
     LabelPlace* place;
     double since;
@@ -179,7 +179,7 @@ class Maker {
   double start_;
   StopAsked stop_;
   std::vector<LabelPlace> places_;
-  NamedTargets targets_;  // that kernels are lowered for
+  NamedTargets targets_;  // targets that kernels are lowered for
   std::vector<Waiting> waiting_;
   MakeOutcome out_;
 };

@@ -52,7 +52,7 @@ Error write_hardware(DataSet& set, NamedTargets& targets, const std::string& fol
   TW_ASSIGN(const std::vector<Platform> platforms, set.platforms());
   const std::vector<std::string> names = hardware_feature_names();
   Json::Object all;
-  std::set<std::string> known;  // platforms of several machines are alike here
+  std::set<std::string> known;  // the machine makes no difference here
   for (const Platform& p : platforms) {
     const std::string name = p.threads == 1 ? p.name : p.name + ":" + std::to_string(p.threads);
     if (!known.insert(name).second) continue;

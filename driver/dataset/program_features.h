@@ -1,5 +1,5 @@
-// What predictors see of a data set's programs, as files of numpy: for training outside of this
-// program, by the very functions that search asks.
+// Writes the features of a data set's programs as numpy files, to train predictors outside of this
+// program. The same functions compute them as in a search.
 #pragma once
 #include <functional>
 #include <optional>
@@ -11,10 +11,10 @@
 namespace tw {
 
 enum class FeatureFile : uint8_t {
-  steps,     // a row a step of the schedule
-  loops,     // a row an innermost statement
-  one_shot,  // a row
-  task,      // a row, the same for a task's programs
+  steps,     // a row for each step of the schedule
+  loops,     // a row for each innermost statement
+  one_shot,  // one row
+  task,      // one row, the same for all programs of a task
 };
 inline constexpr int kFeatureFileCount = 4;
 const char* feature_file_name(FeatureFile kind);
@@ -31,8 +31,8 @@ struct FeatureCounts {
   int64_t programs = 0, rows = 0, columns = 0;
 };
 // Writes into the folder
-//   ids.npy       i64[programs]       of those whose schedule applies, task by task
-//   offsets.npy   i64[programs + 1]   where each one's rows begin
+//   ids.npy       i64[programs]       programs whose schedule applies, task by task
+//   offsets.npy   i64[programs + 1]   where the rows of each program begin
 //   values.npy    f32[rows, columns]
 //   columns.txt   a name a line
 //   hardware.json what each platform can do, plain numbers by name in the order of hardware_row

@@ -45,7 +45,7 @@ Expected<Pool> pool_of(DataSet& set, const LearningTask& listed, int64_t platfor
   return pool;
 }
 
-// Of the steps as a set of words, what both have of what either has.
+// The Jaccard index of two sets of steps: the size of the intersection over that of the union
 double similarity(const std::set<std::string>& a, const std::set<std::string>& b) {
   size_t both = 0;
   for (const std::string& word : a) both += b.contains(word);
@@ -70,7 +70,7 @@ double distance(const TaskShape& a, const TaskShape& b) {
   return sum;
 }
 
-// Scores of the pool by how like each program is to the best one of the nearest task.
+// Scores of the pool's programs: how like each is to the best program of the nearest training task
 std::vector<double> by_nearest(const Pool& pool, const std::vector<Pool>& training) {
   const auto nearest = std::ranges::min_element(
       training, {}, [&](const Pool& other) { return distance(pool.shape, other.shape); });
@@ -83,7 +83,7 @@ std::vector<double> by_nearest(const Pool& pool, const std::vector<Pool>& traini
   return scores;
 }
 
-// The best time over the best of the so many with the highest scores.
+// The best time of the pool over the best time of the `count` programs with the highest scores
 double top(const Pool& pool, const std::vector<double>& scores, size_t count) {
   std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -126,7 +126,7 @@ void add_scores(Table& table, const std::string& method, const Pool& pool,
   table.add(method, top(pool, scores, 1), top(pool, scores, 5), top(pool, scores, 10));
 }
 
-// What one, five and ten programs drawn at random give on average.
+// Adds the mean result of one, five and ten programs drawn at random.
 void add_random(Table& table, const Pool& pool, std::mt19937_64& random) {
   constexpr int kDraws = 200;
   std::array<double, 3> sums{};
@@ -144,7 +144,7 @@ void add_random(Table& table, const Pool& pool, std::mt19937_64& random) {
 
 using Watch = std::function<void(const std::string&)>;
 
-// What each way chooses in the pools of one split.
+// Inputs of the ways to choose in the pools of one split
 struct Ways {
   const std::vector<Pool>& training;
   GbtModel* trees;  // null: nothing was learned

@@ -1,5 +1,5 @@
-// How well a model that learns from a set's training tasks ranks programs of tasks that it has not
-// seen, beside choices that learn nothing.
+// Compares ways to choose fast programs for tasks that they have not seen: a model that learned
+// from a set's training tasks, and choices that learn nothing.
 #pragma once
 #include <functional>
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace tw {
 
-// Scores of one way to choose, over tasks: the best time of the pool over that of what was chosen.
+// Scores of one way to choose: the best time of the pool over the time of the choice
 struct RankScore {
   std::string method;
-  double top1 = 0, top5 = 0, top10 = 0;  // means of tasks
-  double least = 0;                      // of top1
+  double top1 = 0, top5 = 0, top10 = 0;  // means over tasks, for the best of 1, 5 and 10 choices
+  double least = 0;                      // smallest top1 of a task
 };
 struct RankTable {
   std::string split;
   int tasks = 0;
-  double pool = 0;  // programs of a task, mean
+  double pool = 0;  // mean number of programs of a task
   std::vector<RankScore> scores;
 };
 struct RankRequest {
@@ -29,9 +29,10 @@ struct RankRequest {
   uint64_t seed = 1;
   std::function<void(const std::string&)> watch = nullptr;
 };
-// Of tasks with labels on the platform: AutoTVM's trees over Ansor's features, one random program,
-// the program most like the best one of the nearest training task, the default schedule. A table
-// each of validation, test, and near. Errors: no labels of training.
+// Ranks the programs of tasks with labels on the platform in four ways: AutoTVM's trees over
+// Ansor's features, one random program, the program most like the best one of the nearest training
+// task, and the default schedule. Returns a table for each of validation, test and near. Errors: no
+// training labels.
 Expected<std::vector<RankTable>> rank_tasks(DataSet& set, const RankRequest& request);
 
 }  // namespace tw

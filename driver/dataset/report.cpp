@@ -61,7 +61,7 @@ void add(Accumulated& to, const TaskLabelSet& labels) {
   ++to.stat.tasks;
   std::vector<double> times;
   double best = 0, standard = 0;
-  const Label* fastest = nullptr;  // of those with a second label
+  const Label* fastest = nullptr;  // fastest of the first labels that have a second one
   double least_again = 0;
   for (const Label& l : labels.first) {
     ++to.stat.programs;
@@ -106,7 +106,7 @@ Expected<TaskLabelSet> labels_of(DataSet& set, const LearningTask& task, int64_t
   return out;
 }
 
-// By program, those that worked.
+// Seconds of the programs that worked, by program
 using Times = std::map<int64_t, double>;
 
 Likeness likeness_of(const Platform& a, const Platform& b, const std::map<int64_t, Times>& of_a,
@@ -181,7 +181,7 @@ Expected<CheckedPlatform> check_platform(DataSet& set, const Platform& platform,
   out.platform = platform;
   TW_ASSIGN(LabelPlace place, label_place(target, platform.threads, request.jobs));
   place.platform = platform.id;
-  // Estimates of another LLVM's model, or of what this machine measures
+  // The labels are estimates by another LLVM, or estimates where this machine can measure.
   if (place.kind() != platform.kind || place.machine() != platform.machine) return out;
   TW_ASSIGN(std::vector<LearningTask> tasks, set.tasks());
   TW_ASSIGN(const auto counts, set.label_counts(platform.id, 0));

@@ -1,4 +1,4 @@
-// What the prior of a data set draws, beside what its networks have.
+// Draws layers from the prior of a data set, and compares them with the layers of its networks.
 #pragma once
 #include <vector>
 
@@ -8,14 +8,14 @@
 namespace tw {
 
 struct Sampled {
-  std::vector<Layer> table;  // of the networks of training
+  std::vector<Layer> table;  // layers of the training networks
   std::vector<Layer> drawn;
-  int possible = 0;     // of those drawn
-  int fresh = 0;        // possible ones that no network has
-  int fresh_sizes = 0;  // of these, with a size that no layer of the kind has
-  int different = 0;    // of the possible ones
+  int possible = 0;     // drawn layers that make a valid graph
+  int fresh = 0;        // possible layers that no network has
+  int fresh_sizes = 0;  // fresh layers with a size that no layer of their kind has
+  int different = 0;    // distinct possible layers
 };
-// Errors: no task of training is a layer.
+// Errors: no training task is a layer.
 Expected<Sampled> sample_layers(DataSet& set, int count, uint64_t seed);
 
 }  // namespace tw

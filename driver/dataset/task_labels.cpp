@@ -29,10 +29,11 @@ namespace tw {
 namespace {
 
 constexpr size_t kBatch = 32;                           // programs between two looks at the clock
-constexpr int kTriesEach = 200;                         // points drawn for a legal one
-constexpr double kBestShare = 0.2, kOtherShare = 0.05;  // of the second pass
+constexpr int kTriesEach = 200;                         // most points drawn for a legal one
+constexpr double kBestShare = 0.2, kOtherShare = 0.05;  // shares of the second pass
 constexpr int kSearchBatch = 16;
-// Short: a point costs as much as a measurement, and the set wants what a search comes by
+// Short chains: a point costs as much as a measurement, and the set needs the programs that a
+// search meets on its way.
 constexpr int kChains = 16, kSteps = 16;
 
 MeasureLimits label_limits() {
@@ -135,7 +136,7 @@ Error TaskLabels::load(int64_t task, const Target& lowered_for) {
   return Error::success();
 }
 
-// That knows no code yet.
+// A new measurer, which knows no code yet
 Expected<std::unique_ptr<KernelMeasurer>> TaskLabels::measurer() const {
   if (place_.timed())
     return std::make_unique<Measurer>(*place_.process, builder_,
@@ -277,8 +278,9 @@ Error TaskLabels::first_pass(int programs, const StopAsked& stop) {
   std::vector<LearningProgram> missing;
   for (const auto& [id, program] : programs_)
     if (!labels_.contains(id)) missing.push_back(program);
-  // The default first: what is clearly slower than the best is left early. The others by their
-  // number, a hash: so fewer of them are a fair sample, and the same one on every platform.
+  // The default program comes first: the measurer leaves programs early that are clearly slower
+  // than the best. The others are sorted by id, a hash, so the first ones are a fair sample, the
+  // same on every platform.
   std::ranges::stable_partition(
       missing, [](const LearningProgram& p) { return p.source == ProgramSource::standard; });
   const size_t most = static_cast<size_t>(programs) - std::min<size_t>(programs, labels_.size());
@@ -286,7 +288,7 @@ Error TaskLabels::first_pass(int programs, const StopAsked& stop) {
   return measure_new(missing, 0, stop);
 }
 
-// Without rules: of a processor the generated one, of a device the one that its schedule opens.
+// The space without rules: generated for a processor, from the schedule template for a device
 Expected<Space> TaskLabels::space_of() const {
   return place_.device ? template_space(lowered_, *lowered_for_, {false})
                        : generated_space(lowered_, *lowered_for_, {false});
@@ -330,7 +332,7 @@ std::vector<LearningProgram> TaskLabels::legal(const Space& space, int count, Pr
       const int64_t id = program_id(task_, texts[i]);
       if (source != ProgramSource::product) points_.emplace(id, points[i]);
       const auto known = programs_.find(id);
-      // What this source gave before counts, another's does not
+      // Earlier programs of this source count, those of other sources do not.
       if (known != programs_.end() && known->second.source != source) continue;
       if (ids.insert(id).second) found.push_back({id, source, texts[i]});
     }
@@ -346,7 +348,8 @@ Error TaskLabels::make_uniform(const Space& space, int count, const StopAsked& s
   return measure_new(programs, 0, stop);
 }
 
-// Gradient-boosted trees over Ansor's features and annealing, begun with what is known.
+// Searches by annealing with gradient-boosted trees over Ansor's features, beginning with known
+// labels.
 Error TaskLabels::make_search(const Space& space, int count, const StopAsked& stop) {
   count -= count_of(ProgramSource::search);
   if (count <= 0) return Error::success();
@@ -452,7 +455,7 @@ Error TaskLabels::make_product(int count, const StopAsked& stop) {
 }
 
 Error TaskLabels::second_pass(const StopAsked& stop) {
-  if (!place_.timed()) return Error::success();  // the same again
+  if (!place_.timed()) return Error::success();  // labels would be the same
   std::vector<const Label*> good;
   for (const auto& [id, label] : labels_)
     if (label.status == Status::ok) good.push_back(&label);

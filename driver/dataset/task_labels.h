@@ -1,4 +1,4 @@
-// The programs of one task on one platform: made, measured, stored.
+// Makes, measures and stores the programs of one task on one platform.
 #pragma once
 #include <memory>
 #include <optional>
@@ -14,24 +14,24 @@
 
 namespace tw {
 
-// Where programs are measured: a processor that this machine stands for or a device that it drives,
-// and a process; a device whose code generator counts cycles; or a processor that is not at hand,
-// by LLVM's model of it.
+// A place to measure programs: a processor that this machine stands for, or a device that it
+// drives, with a process; a device whose code generator counts cycles; or a processor that is not
+// at hand, by LLVM's model of it.
 struct LabelPlace {
-  int64_t platform = 0;  // in the set
+  int64_t platform = 0;  // id in the set
   std::shared_ptr<const Target> whole;
-  Target target;  // what kernels are scheduled for: the processor, or the device
+  Target target;  // the processor or device that kernels are scheduled for
   int threads = 1, jobs = 1;
   std::function<Expected<CandidateBuilder>(const Task&)> builder;
-  std::unique_ptr<Transport> process;                // null: cycles are counted
-  std::shared_ptr<const DeviceBackend> device;       // null: the processor
-  std::shared_ptr<const Backend> estimated;          // the processor is one of another architecture
-  std::string model;                                 // who estimates it
-  bool timed() const { return process != nullptr; }  // else labels are the same each time
+  std::unique_ptr<Transport> process;                // null: no times
+  std::shared_ptr<const DeviceBackend> device;       // null: the place is a processor
+  std::shared_ptr<const Backend> estimated;          // for a processor of another architecture
+  std::string model;                                 // name of the model that estimates
+  bool timed() const { return process != nullptr; }  // false: labels are the same each time
   LabelKind kind() const;
   std::string machine() const;
 };
-// worker: as of measuring_place. Without one, a processor of another architecture is estimated.
+// worker: as in measuring_place. Without one, a processor of another architecture is estimated.
 Expected<LabelPlace> label_place(const Target& target, int threads, int jobs,
                                  const std::string& worker = "");
 
@@ -42,24 +42,25 @@ ProgramCounts shares_of(int programs);
 
 class TaskLabels {
  public:
-  // Errors: a task that this version lowers in another way while programs are to be made, or whose
-  // kernel does not run here. extends: programs are to be made though the task is complete.
-  // after_batch: after each batch that was stored; null: nothing.
+  // extends: programs are to be made though the task is complete. after_batch is called after each
+  // stored batch; it may be null. Errors: a kernel that does not run here, or a task that this
+  // version lowers in another way while programs are to be made.
   static Expected<std::unique_ptr<TaskLabels>> create(DataSet& set, LabelPlace& place, int64_t task,
                                                       const Target& lowered_for, bool extends,
                                                       std::function<Error()> after_batch);
 
-  // The first pass: where the task is not complete, programs that it does not have yet are made.
-  // At most so many of the others get a label.
+  // The first pass: makes the programs that an incomplete task lacks, and labels further ones until
+  // `programs` have labels.
   Error first_pass(int programs, const StopAsked& stop);
-  // So many programs that the predictors' search asks for, where it is corrected by their labels.
+  // Adds programs that the predictors' search asks for, until there are `count`. Their labels
+  // correct the search.
   Error extend(const std::shared_ptr<const PredictorSet>& predictors, int count,
                const StopAsked& stop);
-  // The fastest fifth and a twentieth of the others again.
+  // Labels the fastest fifth, and a twentieth of the others, a second time.
   Error second_pass(const StopAsked& stop);
-  // Programs without a label of the pass, a batch at a time, each stored when it is measured.
+  // Measures programs without a label of the pass. Each batch is stored when it is measured.
   Error measure_new(const std::vector<LearningProgram>& programs, int pass, const StopAsked& stop);
-  // Without storing it.
+  // Measures programs again and stores no label.
   Expected<std::vector<Label>> measure(const std::vector<LearningProgram>& programs,
                                        const StopAsked& stop);
   int64_t stored() const { return stored_; }
@@ -85,7 +86,7 @@ class TaskLabels {
                int count, const StopAsked& stop);
   Error make_neighbours(const Space& space, int count, const StopAsked& stop);
   Error make_product(int count, const StopAsked& stop);
-  // Points of the space until so many are new; each is remembered.
+  // Draws points until `count` legal programs of this source are found, and remembers their points.
   std::vector<LearningProgram> legal(const Space& space, int count, ProgramSource source,
                                      const std::function<Point()>& draw);
   Label label_of(const LearningProgram& program, const MeasureResult& result, int pass) const;
@@ -100,13 +101,13 @@ class TaskLabels {
   LearningTask task_;
   std::optional<Target> lowered_for_;
   Kernel kernel_;  // as lowered
-  Task lowered_;   // where programs are to be made
+  Task lowered_;   // set where programs are to be made, and for a device
   int64_t most_code_ = 0;
   std::optional<Reference> reference_;
   std::unique_ptr<KernelMeasurer> measurer_;
   std::map<int64_t, LearningProgram> programs_;
-  std::map<int64_t, Label> labels_;  // of the first pass
-  std::map<int64_t, Point> points_;  // of the generated space
+  std::map<int64_t, Label> labels_;  // labels of the first pass
+  std::map<int64_t, Point> points_;  // points of the generated space, by program
   int64_t stored_ = 0;
 };
 

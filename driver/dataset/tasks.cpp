@@ -18,13 +18,13 @@
 namespace tw {
 namespace {
 
-// Of a network's task, before it is in the set.
+// A network's task before it is added to the set
 struct Found {
   LearningTask task;
   std::optional<Layer> layer;
 };
 
-// What kernels are lowered for; with a device, the back end that says what it runs.
+// A target to lower for; with a device, the back end that knows the kernels it runs
 struct LoweringTarget {
   Target target;
   std::shared_ptr<const DeviceBackend> device;
@@ -83,7 +83,7 @@ class Collector {
   void tell(const std::string& what) const {
     if (request_.watch) request_.watch(what);
   }
-  // A layer's target, the same wherever it is met.
+  // A layer's target: the key selects it, so it is the same in every network.
   const LoweringTarget& target_of(const std::string& key) const {
     return targets_[std::stoull(key.substr(0, 8), nullptr, 16) % targets_.size()];
   }
@@ -114,7 +114,7 @@ class Collector {
     return Error::success();
   }
 
-  // Families in turns, those of test two at a time: they are few.
+  // Adds tasks of the families in turns. Test families take two at a time, since they are few.
   Error add_from_networks() {
     std::map<std::string, size_t> taken;
     for (auto& [family, found] : families_) shuffle(found, random_);
@@ -159,7 +159,8 @@ class Collector {
     return Error::success();
   }
 
-  // Through the passes, as a network's layer would go. Nothing: too small or too large.
+  // Sends the layer through the passes like a layer of a network. nullopt: it is too small or too
+  // large, or no group is left of it.
   Expected<std::optional<LearningTask>> sampled_task(const Layer& layer) {
     TW_ASSIGN(Graph graph, graph_of(layer));
     const double flops = flops_of(layer);
@@ -182,7 +183,7 @@ class Collector {
   std::vector<LoweringTarget> targets_;
   std::mt19937_64 random_;
   std::map<std::string, std::vector<Found>> families_;
-  std::set<std::string> seen_;  // keys
+  std::set<std::string> seen_;  // keys of tasks
   TaskOutcome out_;
 };
 

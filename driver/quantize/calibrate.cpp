@@ -8,11 +8,11 @@ namespace {
 
 constexpr size_t kHistogramBins = 2048;
 
-// What one value held.
+// Statistics of one value over the samples
 struct ObservedValue {
   ValueRange range{HUGE_VAL, -HUGE_VAL};
-  std::vector<double> sums, largest;  // by channel, axis 1; largest: magnitudes
-  int64_t per_channel = 0;            // elements
+  std::vector<double> sums, largest;  // by channel (axis 1); largest magnitudes
+  int64_t per_channel = 0;            // elements of a channel
   bool finite = true;
 
   void add(const Tensor& tensor) {
@@ -68,7 +68,7 @@ Error check_seen(const std::vector<std::string>& values, const std::vector<Obser
   return make_error(std::move(problems));
 }
 
-// Sums by channel of what rounding makes of a tensor.
+// Adds the rounded elements of a tensor to the sums of their channels.
 void add_rounded(std::span<const float> values, size_t inner, const ScaleAndZero& by, int lowest,
                  std::vector<double>& sums) {
   const auto low = static_cast<float>(lowest - by.zero), high = low + 255;
@@ -80,7 +80,7 @@ void add_rounded(std::span<const float> values, size_t inner, const ScaleAndZero
   }
 }
 
-// The means by channel of values that are rounded by their ranges.
+// The means by channel of values after rounding by their ranges
 Expected<ChannelValues> rounded_means(const CompiledNetwork& network, const SampleSet& samples,
                                       const std::vector<std::string>& values,
                                       const std::vector<ObservedValue>& seen,

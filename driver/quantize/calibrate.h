@@ -1,4 +1,4 @@
-// Runs a model in floats on samples and looks at its values.
+// Calibration: runs a model in floats on samples, and records the ranges and means of its values.
 #pragma once
 #include <functional>
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace tw {
 
-// What compiles the models that are looked at: this machine's target.
+// Compiles the models that calibration runs, for this machine.
 struct NetworkBuild {
   Target target;
 
@@ -20,20 +20,19 @@ struct NetworkBuild {
 
 struct CalibrationRule {
   RangeMethod method = RangeMethod::min_max;
-  double percent = 99.999;  // of percentile
+  double percent = 99.999;  // for RangeMethod::percentile
 };
 
-// How values are rounded by their ranges.
 struct Rounding {
-  std::function<ValueRanges(const ValueRanges&)> share;  // what they share
+  std::function<ValueRanges(const ValueRanges&)> share;  // makes values share ranges
   bool signed_values = false;
 };
 
 struct Calibration {
   ValueRanges ranges;
   ChannelValues means, largest;              // largest: magnitudes
-  ChannelValues rounded_means;               // where a Rounding was given
-  std::vector<std::vector<Tensor>> outputs;  // the model's own, by sample
+  ChannelValues rounded_means;               // set if a Rounding was given
+  std::vector<std::vector<Tensor>> outputs;  // outputs of the model itself, by sample
 };
 
 // observing: the model's bytes with `values` as outputs behind its own.

@@ -81,7 +81,7 @@ class ModelQuantizer {
     return error.value();
   }
 
-  // On the first sample, in turns.
+  // Times both models on the first sample, in turns.
   Expected<QuantizedTimes> times_of(const std::string& quantized) {
     constexpr int kTurns = 3;
     constexpr TimingOptions kTiming{.seconds = 0.1};
@@ -102,7 +102,7 @@ class ModelQuantizer {
     return QuantizedTimes{statistics(all_floats).median, statistics(all_integers).median};
   }
 
-  // With the layers [first, last) alone quantized.
+  // The error with the layers [first, last) alone quantized
   Expected<double> error_alone(size_t first, size_t last) {
     begin(last - first == 1
               ? "layer " + std::to_string(last)
@@ -120,7 +120,7 @@ class ModelQuantizer {
     return Error::success();
   }
 
-  // The most harmful ones, until the error is within the budget.
+  // Keeps the most harmful layers in floats until the error is within the budget.
   Error keep_floats(QdqForm& form) {
     const auto without = [&](const std::set<size_t>& layers) {
       begin("error with " + std::to_string(layers.size()) + " layers in floats");
@@ -161,12 +161,12 @@ class ModelQuantizer {
   QuantizableModel model_;
   const SampleSet samples_;
   const OnStage& stage_;
-  QdqForm form_;  // of all layers
+  QdqForm form_;  // with no layer in floats
   Calibration calibration_;
   QuantizeReport report_;
 };
 
-// Of the model's inputs, as its graph says; widened: f16 has become f32.
+// Types of the model's inputs, from its graph; widened: f16 has become f32
 std::vector<TensorSpec> specs_of(const Model& model, bool widened) {
   std::vector<TensorSpec> specs;
   for (const ValueId id : model.graph.inputs()) {
@@ -216,7 +216,7 @@ Expected<QuantizeReport> quantize_model(const QuantizeRequest& request, const On
                                    ? SampleSet::random(request.random, specs)
                                    : SampleSet::open(request.data, specs, request.inputs));
   if (request.samples > 0) samples.keep(static_cast<size_t>(request.samples));
-  for (size_t i = 0; i < samples.size(); ++i)  // each is as the model takes it
+  for (size_t i = 0; i < samples.size(); ++i)  // checks that each fits the model
     TW_TRY(samples.at(i).takeError());
   TW_ASSIGN(QuantizeReport report,
             ModelQuantizer(request, std::move(model), std::move(samples), stage).run());

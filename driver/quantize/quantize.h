@@ -11,9 +11,9 @@ namespace tw {
 
 struct QuantizeRequest {
   std::string model;
-  std::map<std::string, int64_t> dims;  // that the written model has bound
+  std::map<std::string, int64_t> dims;  // sizes that the written model has bound
   std::string data;                     // a folder; "": `random` samples
-  int random = 0, samples = 0;          // samples: no more than so many; 0: all
+  int random = 0, samples = 0;          // samples: at most this many; 0: all
   InputForms inputs;                    // how pictures become inputs
   NetworkBuild build;
   CalibrationRule rule;
@@ -24,7 +24,7 @@ struct QuantizeRequest {
 
 struct LayerReport {
   QuantLayer layer;
-  std::optional<double> error;  // of the outputs when it alone is quantized
+  std::optional<double> error;  // error of the outputs when this layer alone is quantized
   bool in_floats = false;
 };
 // Median milliseconds of a run on one thread of this machine.
@@ -37,19 +37,19 @@ struct QuantizeReport {
   QuantizedTimes times;
   std::vector<LayerReport> layers;
   size_t samples = 0;
-  // The difference of the quantized model's outputs from those in floats, in the measure of
-  // max_error (rms)
+  // The error of the quantized model's outputs against those in floats, in the measure of
+  // max_error; without max_error, rms
   double error = 0;
   ErrorMeasure measure = ErrorMeasure::rms;
   int equalized = 0;     // pairs of layers
   int balanced = 0;      // values
-  bool widened = false;  // from f16, inputs and outputs too
+  bool widened = false;  // f16 became f32, also in inputs and outputs
 };
-// Errors, besides those of files and models: no data, a max_error that cannot be met (with the
-// layers to blame). Nothing is written.
+// Writes no file. Errors, besides those of files and models: no data, or a max_error that cannot be
+// met (with the layers to blame).
 Expected<QuantizeReport> quantize_model(const QuantizeRequest& request, const OnStage& stage);
 
-// Weights alone: the file's bytes, and what became of them.
+// The bytes of a model whose weights alone are quantized, and counts of these weights
 struct PackedModel {
   std::string model;
   PackedWeights packed;

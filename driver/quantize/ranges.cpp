@@ -7,14 +7,14 @@
 namespace tw {
 namespace {
 
-constexpr size_t kByteSteps = 256;  // of 8 bits
+constexpr size_t kByteSteps = 256;  // steps of 8 bits
 
 double sum_of(std::span<const uint64_t> counts) {
   return static_cast<double>(std::accumulate(counts.begin(), counts.end(), uint64_t{0}));
 }
 
-// Of what a distribution of bins loses when runs of bins share one step. Bins outside of
-// [first, last) are counted at its ends.
+// The Kullback-Leibler divergence of a distribution of bins if runs of bins share one step. Bins
+// outside of [first, last) are counted at its ends.
 double divergence(const Histogram& histogram, size_t first, size_t last) {
   const std::span<const uint64_t> counts = histogram.counts;
   std::vector<double> p(counts.begin() + static_cast<ptrdiff_t>(first),
@@ -39,7 +39,7 @@ double divergence(const Histogram& histogram, size_t first, size_t last) {
   double sum = 0;
   for (size_t i = 0; i < p.size(); ++i) {
     if (p[i] == 0) continue;
-    // What is clipped into an empty end has no counterpart: a small share stands for it
+    // Counts that are clipped into an empty end have no counterpart: a small share stands for it.
     const double share = q[i] > 0 ? q[i] / inside : 1e-9;
     sum += p[i] / all * std::log(p[i] / all / share);
   }
@@ -48,7 +48,7 @@ double divergence(const Histogram& histogram, size_t first, size_t last) {
   return sum - spare / (2 * all);
 }
 
-// Of values that are even within each bin.
+// The square error of rounding and clipping, with values spread evenly within each bin
 double square_error(const Histogram& histogram, size_t first, size_t last) {
   const double low = histogram.edge(first), high = histogram.edge(last);
   const double step = (high - low) / (kByteSteps - 1);
@@ -61,7 +61,7 @@ double square_error(const Histogram& histogram, size_t first, size_t last) {
   return sum;
 }
 
-// Where 0 is stays inside, and both sides are clipped by one share.
+// The range with the least loss. It contains 0, and both sides are clipped by one share.
 ValueRange least_loss(const Histogram& histogram,
                       double (*loss)(const Histogram&, size_t first, size_t last)) {
   const size_t bins = histogram.counts.size();
@@ -71,7 +71,7 @@ ValueRange least_loss(const Histogram& histogram,
                       static_cast<double>(bins);
   ValueRange best = histogram.range;
   double least = HUGE_VAL;
-  // Every range has an integer for 0: what a Relu cuts off is no part of the choice
+  // Every range has an integer for 0, so the zeros that a Relu makes have no part in the choice.
   Histogram others = histogram;
   others.counts[histogram.bin_of(0)] -= histogram.zeros;
   for (size_t kept = bins; kept >= kByteSteps; kept -= bins / 128) {

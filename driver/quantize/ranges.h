@@ -1,4 +1,4 @@
-// From what a value held on the data to the range that its integers cover.
+// Chooses the range that a value's integers cover, from what the value held on the data.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,7 @@
 namespace tw {
 
 enum class RangeMethod : uint8_t {
-  min_max,     // all that was seen
+  min_max,     // all values seen
   percentile,  // without the outermost values
   entropy,     // the clipping that changes the distribution least (Kullback-Leibler)
   mse          // the clipping with the least mean square error
@@ -22,20 +22,20 @@ std::optional<RangeMethod> range_method_from_name(std::string_view name);
 struct Histogram {
   ValueRange range;
   std::vector<uint64_t> counts;
-  uint64_t zeros = 0;  // of the counts, those of exactly 0
+  uint64_t zeros = 0;  // counted values that are exactly 0
 
   Histogram(ValueRange of, size_t bins) : range(of), counts(bins) {}
   void add(std::span<const float> values);
-  double edge(size_t bin) const;  // where the bin begins
+  double edge(size_t bin) const;  // lower end of the bin
   size_t bin_of(double value) const;
 };
 
 // The narrowest range that leaves out no more than (100 - percent) / 2 percent on each side.
 ValueRange percentile_range(const Histogram& histogram, double percent);
-// As TensorRT's calibrator: of ranges that are clipped more and more, the one whose 256 steps tell
-// least of the values' distribution wrongly.
+// As in TensorRT's calibrator: among ranges that clip more and more, the one whose 256 steps
+// distort the distribution of values least
 ValueRange entropy_range(const Histogram& histogram);
-// Of the same ranges the one whose rounding and clipping have the least mean square error.
+// Among the same ranges, the one with the least mean square error of rounding and clipping
 ValueRange mse_range(const Histogram& histogram);
 
 }  // namespace tw

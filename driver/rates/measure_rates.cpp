@@ -1,6 +1,6 @@
-// All in cycles, which a chain of dependent operations counts: an addition or an exclusive or of
-// integers takes one on every chip. Each figure is the best of several rounds, so that another
-// program's seconds do not count.
+// All rates are in cycles. A chain of dependent operations counts cycles: an addition or an
+// exclusive or of integers takes one on every chip. Each figure is the best of several rounds, so
+// that moments in which another program ran do not count.
 #include "driver/rates/measure_rates.h"
 
 #include <algorithm>
@@ -18,13 +18,13 @@ namespace {
 constexpr int kRounds = 5;
 constexpr int64_t kChainSteps = 4000, kChainLength = 16;  // operations of a step
 constexpr int64_t kProductSteps = 4000;
-constexpr int64_t kStoreBlocks = 16, kStoreSteps = 500;  // blocks of eight vectors, small enough
+constexpr int64_t kStoreBlocks = 16, kStoreSteps = 500;  // blocks of eight vectors: they fit in L1
 constexpr int64_t kStreams = 8;                          // vectors of a block
-constexpr int kForks = 2000;                             // of one sample
+constexpr int kForks = 2000;                             // forks of one sample
 
 using Numbers = std::vector<std::pair<std::string, int64_t>>;
 
-// The text with the number of each name in the place of $name.
+// Replaces each $name in the text by its number.
 std::string filled(std::string text, const Numbers& numbers) {
   for (const auto& [name, value] : numbers)
     for (size_t at; (at = text.find("$" + name)) != std::string::npos;)
@@ -32,7 +32,7 @@ std::string filled(std::string text, const Numbers& numbers) {
   return text;
 }
 
-// One operation after the other, each on the result of the one before.
+// A kernel of operations that each take the result of the one before
 std::string chain_text() {
   std::string value = "c[i1]";
   for (int64_t i = 0; i < kChainLength / 2; ++i) value = "((" + value + " + x[1]) ^ x[0])";
@@ -64,17 +64,17 @@ constexpr const char* kScatter = R"(kernel @probe_scatter[n](x: in f32[n, n], y:
   for i in n { for j in n { y: y[j, i] = x[i, j] } }
 })";
 
-// Seconds of the fastest run of a kernel, alone.
+// Seconds of the fastest run of a kernel on one thread
 double fastest(ProbeKernel probe, std::vector<void*> buffers, int64_t symbol = 0) {
   return 1 / passes_per_second(1, [&](int) { probe(buffers.data(), nullptr, &symbol); });
 }
 
-// Of an empty loop that all threads of a team share, its threads awake.
+// Seconds of an empty loop that all threads of a team share while they are awake
 double fork_join_seconds(int threads) {
   const std::vector<int> cores = last_cores(threads);
   if (cores.size() < 2) return 0;
   double best = 0;
-  // The team pins whoever makes it
+  // A team pins the thread that makes it, so a new thread makes this one.
   std::thread([&] {
     using Clock = std::chrono::steady_clock;
     Team team(cores);
@@ -127,7 +127,7 @@ class Measuring {
          vectors * kStoreSteps / fastest(probes_.find("probe_store"), {in.data(), near.data()}));
   }
 
-  // Twice what the second-level cache holds, half of it read and half written.
+  // Copies as much as the second-level cache holds, so that reads and writes take twice its size.
   void copying() {
     const int64_t blocks = target_.l2_bytes / block_bytes();
     Pages in(lines(blocks)), out(lines(blocks));
@@ -135,8 +135,8 @@ class Measuring {
     best(rates.tensor_bytes, static_cast<double>(2 * blocks * block_bytes()) / seconds);
   }
 
-  // Two matrices that fill half of the second-level cache; their rows do not share sets of the
-  // first-level cache.
+  // Transposes a matrix. Source and result fill half of the second-level cache; their rows do not
+  // share sets of the first-level cache.
   void scattering() {
     const auto side = static_cast<int64_t>(std::sqrt(target_.l2_bytes / 16)) / 16 * 16 - 12;
     Pages in(side * side / 16 + 1), out(side * side / 16 + 1);
@@ -144,7 +144,7 @@ class Measuring {
     best(scattered_a_second_, static_cast<double>(side * side) / seconds);
   }
 
-  // Seconds become cycles.
+  // Converts rates per second to rates per cycle.
   CoreRates in_cycles() const {
     CoreRates out = rates;
     for (double CoreRates::* rate : {&CoreRates::f32, &CoreRates::f64, &CoreRates::loads,
@@ -155,7 +155,7 @@ class Measuring {
     return out;
   }
 
-  CoreRates rates;  // of a second, until in_cycles
+  CoreRates rates;  // per second
 
  private:
   static void best(double& rate, double measured) { rate = std::max(rate, measured); }
@@ -168,7 +168,7 @@ class Measuring {
   double scattered_a_second_ = 0;
 };
 
-// Three digits: what a measurement of this kind is good for.
+// Rounds to three digits: the measurement is no more exact.
 double rounded(double value) {
   if (value == 0) return 0;
   const double unit = std::pow(10, std::floor(std::log10(value)) - 2);

@@ -1,4 +1,4 @@
-// The rates of this machine's cores, measured.
+// Measures the rates of this machine's cores.
 #pragma once
 #include <functional>
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace tw {
 
-// The target must be one that this machine can run. Takes some seconds on its cores; stage tells
-// what is being measured. 0 for what is not: multiply-adds of other types than f32 and f64, and
-// sums.
+// The target must be one that this machine can run. Takes some seconds on its cores; stage is told
+// of each round. Rates that are not measured are 0: multiply-adds of types other than f32 and f64,
+// and sums.
 Expected<CoreRates> measure_core_rates(const Target& target,
                                        const std::function<void(const std::string&)>& stage);
 

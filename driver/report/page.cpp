@@ -42,7 +42,7 @@ std::string document(const Json& data, std::string_view script) {
 std::string script_text(const Json& value) {
   std::string text;
   for (const char c : dump(value, -1))
-    if (c == '<') text += "\\u003c";  // only strings have it
+    if (c == '<') text += "\\u003c";  // only strings contain it
     else text += c;
   return text;
 }

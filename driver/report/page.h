@@ -1,4 +1,4 @@
-// One HTML file that asks for no other.
+// Turns a report into one HTML file, which loads no other file.
 #pragma once
 #include "driver/report/report.h"
 #include "driver/report/tune_report.h"

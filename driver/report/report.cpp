@@ -31,7 +31,7 @@ ReportArgument argument_at(const Operand& operand, std::string name, int64_t byt
           numbered ? operand.index : value_at(operand.offset, sizes), bytes};
 }
 
-// Which call wrote bytes last.
+// Remembers which call wrote bytes last.
 class Writers {
  public:
   void read(const ReportArgument& argument, std::vector<int>& after) const {

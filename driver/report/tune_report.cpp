@@ -12,8 +12,8 @@ double default_seconds(const NetworkTuner& tuner, size_t task) {
   return std::isfinite(row.first) ? static_cast<double>(row.task->calls) * row.first : 0;
 }
 
-// waiting: seconds by their default schedules of the tasks that get their first time later. With
-// them the network's time is of the same tasks in every round, so that it falls alone.
+// waiting: seconds, by their default schedules, of the tasks that get their first time later. With
+// them the network's time counts the same tasks in every round, and so it only falls.
 Json round_json(const TuneRound& round, double waiting) {
   return Json::Object{{"seconds", round.seconds},
                       {"trials", round.trials},

@@ -1,4 +1,4 @@
-// What a tuning found, for people to read: its curves, and which schedules took the place of the
+// The report of a tuning for people to read: its curves, and the schedules that took the place of
 // default ones.
 #pragma once
 #include <mutex>
@@ -10,18 +10,18 @@
 
 namespace tw {
 
-// The state behind a round of one task.
+// The state after a round of one task
 struct TuneRound {
   double seconds = 0;           // since the command began
-  int trials = 0;               // of all tasks
-  double network_seconds = 0;   // of the tasks that have a time
-  std::vector<size_t> reached;  // tasks that have one since the round before
+  int trials = 0;               // trials of all tasks
+  double network_seconds = 0;   // time of all tasks that have one
+  std::vector<size_t> reached;  // tasks that got their first time in this round
   size_t task = 0;
   int task_trials = 0;
-  double task_seconds = 0;  // of its best; infinite: none yet
+  double task_seconds = 0;  // time of its best schedule; infinite: none yet
 };
 
-// Writes down the rounds, and passes on all that it hears.
+// Records the rounds, and passes every event on.
 class RoundsWatch final : public TuneWatch {
  public:
   explicit RoundsWatch(TuneWatch& next) : next_(next) {}
@@ -38,7 +38,7 @@ class RoundsWatch final : public TuneWatch {
 
  private:
   TuneWatch& next_;
-  const NetworkTuner* tuner_ = nullptr;  // of the search
+  const NetworkTuner* tuner_ = nullptr;
   const TuneBudget* budget_ = nullptr;
   std::mutex mutex_;  // guards the rounds
   std::vector<TuneRound> rounds_;

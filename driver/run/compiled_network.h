@@ -1,4 +1,4 @@
-// A model that is compiled to look at what it computes: in a temporary folder, for this machine.
+// Compiles a model for this machine into a temporary folder, to look at what it computes.
 #pragma once
 #include <memory>
 #include <string>
@@ -13,12 +13,10 @@ namespace tw {
 
 class CompiledNetwork {
  public:
-  // Of the file options.model. What the options say of outputs does not count.
+  // Compiles the file options.model. Ignores what the options say about outputs.
   static Expected<CompiledNetwork> compile(CompileOptions options, const Target& target);
-  // The same of a graph that is already here.
   static Expected<CompiledNetwork> compile(Model model, CompileOptions options,
                                            const Target& target);
-  // The same of an ONNX model's bytes.
   static Expected<CompiledNetwork> compile(const std::string& bytes, CompileOptions options,
                                            const Target& target);
 
@@ -38,7 +36,7 @@ class CompiledNetwork {
   std::unique_ptr<LoadedModel> model_;
 };
 
-// The outputs of one run of a library; threads 0: as many as there are cores.
+// The outputs of one run of a library; threads 0: as many as there are cores
 Expected<std::vector<Tensor>> outputs_of(const tw_api& api, Inputs inputs, int threads);
 
 }  // namespace tw

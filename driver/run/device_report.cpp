@@ -14,7 +14,7 @@ void use_device(const std::string& address) {
 Expected<std::vector<DeviceReport>> device_reports(const ModelRun& run) {
   const tw_api& api = run.api();
   std::vector<DeviceReport> reports;
-  // a library of before there were counts, or without devices
+  // The library is older than device counts, or has no devices.
   if (api.size < sizeof(tw_api) || api.device_count == 0) return reports;
   TW_ASSIGN(const Manifest manifest, parse_manifest(api.manifest, api.name));
   for (int32_t d = 0; d < api.device_count && static_cast<size_t>(d) < manifest.devices.size();

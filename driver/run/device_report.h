@@ -1,11 +1,12 @@
-// What the devices of a model did in its last run, as their drivers count it.
+// Counts of the devices of a model in its last run, by their drivers.
 #pragma once
 #include "driver/run/model_run.h"
 #include "support/json.h"
 
 namespace tw {
 
-// For models loaded from now on: "rtl:"; "" leaves it to the environment and the target
+// Selects the device of models that are loaded later: "rtl:". "" leaves it to the environment and
+// the target.
 void use_device(const std::string& address);
 
 struct DeviceReport {
@@ -16,9 +17,9 @@ struct DeviceReport {
                         : 0;
   }
 };
-// Of the devices whose drivers count, by the manifest's names.
+// Reports of the devices whose drivers count, with names from the manifest
 Expected<std::vector<DeviceReport>> device_reports(const ModelRun& run);
 Json to_json(const std::vector<DeviceReport>& reports);
-std::string to_string(const std::vector<DeviceReport>& reports);  // a line each
+std::string to_string(const std::vector<DeviceReport>& reports);  // a line for each device
 
 }  // namespace tw

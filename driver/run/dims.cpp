@@ -18,7 +18,7 @@ static std::optional<int64_t> whole_number(std::string_view text) {
 Error parse_dims(const std::vector<std::string>& texts, std::map<std::string, int64_t>& dims,
                  SymbolLimitsOf& limits, const char* flag) {
   for (const std::string& text : texts) {
-    // Names may hold both
+    // Names may contain '=' and "..".
     const size_t equals = text.rfind('='),
                  dots = equals == std::string::npos ? equals : text.find("..", equals);
     const std::string name = text.substr(0, equals);
@@ -44,7 +44,7 @@ Error parse_dims(const std::vector<std::string>& texts, std::map<std::string, in
       continue;
     }
     const auto value = whole_number(behind);
-    // a list may hold nothing; dimensions are checked with the model
+    // --dim may be 0: a list may be empty. Dimensions are checked with the model.
     const int64_t least = std::string_view(flag) == "--dim" ? 0 : 1;
     if (name.empty() || !value || *value < least)
       return make_error(DiagCode::invalid_argument,

@@ -36,7 +36,7 @@ std::string emulator_for(const Target& target) {
   }
 }
 
-// A program that starts those of the target's machine; "": they run here, or nowhere.
+// The command that starts programs for the target; "": they run here, or nowhere
 std::string command_for(const Target& target, const LibraryPlace& place) {
   return place.command.empty() && !runs_here(target) ? emulator_for(target) : place.command;
 }
@@ -88,7 +88,7 @@ class RunsHere : public LibraryRuns::Runs {
   int threads_;
 };
 
-// Tensors go there and come back as files.
+// Runs a library by its runner on another machine. Tensors go there and come back as files.
 class RunsElsewhere : public LibraryRuns::Runs {
  public:
   RunsElsewhere(TemporaryFolder folder, const std::string& library, const Manifest& manifest,

@@ -1,5 +1,5 @@
-// Runs of a compiled library where its machine is: in this process, or by its runner in an
-// emulator.
+// Runs a compiled library on its machine: in this process, or by its runner in an emulator or on a
+// board.
 #pragma once
 #include <memory>
 #include <optional>
@@ -13,22 +13,22 @@
 
 namespace tw {
 
-// True where this machine's processor has all that code for the target may use.
+// True if this machine's processor has every feature that code for the target may use
 bool runs_here(const Target& target);
 
 struct LibraryPlace {
-  // Starts a program of the library's machine that is appended to it: "qemu-arm -cpu max", or a
-  // script that copies it to a board. "": this machine where it can, else QEMU's emulator.
+  // A command to which a program for the library's machine is appended: "qemu-arm -cpu max", or a
+  // script that copies the program to a board. "": this machine if it can, else QEMU's emulator.
   std::string command;
   int threads = 0;  // 0: as many as the process may use
 };
 
 class LibraryRuns {
  public:
-  // Errors: a library for the target that would be refused by open().
+  // Errors: open() would refuse a library for the target.
   static Error check(const Target& target, const LibraryPlace& place);
   // manifest: the library's. Errors: a library that neither this machine nor an emulator on PATH
-  // runs; devices elsewhere.
+  // runs, or a device that is elsewhere.
   static Expected<LibraryRuns> open(const std::string& library, const Manifest& manifest,
                                     const LibraryPlace& place, Integrity integrity);
   LibraryRuns(LibraryRuns&&) noexcept;

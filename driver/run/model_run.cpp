@@ -8,7 +8,7 @@
 namespace tw {
 namespace {
 
-alignas(64) std::byte empty_tensor;  // what tensors without elements point at
+alignas(64) std::byte empty_tensor;  // tensors without elements point here
 
 DiagCode code_of(tw_status status) {
   switch (status) {
@@ -32,7 +32,7 @@ DiagCode code_of(tw_status status) {
 bool is_known(const std::vector<int64_t>& shape) { return std::ranges::count(shape, -1) == 0; }
 
 tw_tensor view_of(Tensor& t) {
-  // The library's memory
+  // The run allocates this output, in the library's memory.
   if (!is_known(t.shape))
     return {nullptr, 0, dtype_info(t.dtype).onnx, static_cast<int32_t>(t.shape.size()), nullptr};
   return {t.bytes.empty() ? &empty_tensor : t.bytes.data(), t.bytes.size(),
@@ -60,7 +60,7 @@ Expected<ModelRun> ModelRun::create(const tw_api& api, Inputs inputs, int thread
   tw_context* context = nullptr;
   TW_TRY(run.check(api.create(&options, &context)));
   run.context_ = {context, Destroy{&api}};
-  TW_TRY(run.allocate_outputs());  // once the context has seen that the sizes fit
+  TW_TRY(run.allocate_outputs());  // after the context has checked that the sizes fit
   for (Tensor& t : run.outputs_) run.output_views_.push_back(view_of(t));
   return run;
 }

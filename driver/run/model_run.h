@@ -1,5 +1,5 @@
-// One context of a loaded model with its tensors in place: what run, verify and bench have in
-// common.
+// One context of a loaded model with its tensors in place: the common part of run, verify and
+// bench.
 #pragma once
 #include <memory>
 #include <span>
@@ -11,8 +11,8 @@ namespace tw {
 
 class ModelRun {
  public:
-  // threads, parallel: as tw_options. The api must outlive this, and so must a pool. Errors: what
-  // the artifact says of its arguments.
+  // threads, parallel: as in tw_options. The api and the pool must outlive this object. Errors: the
+  // artifact refuses its arguments.
   static Expected<ModelRun> create(const tw_api& api, Inputs inputs, int threads,
                                    const tw_parallel* parallel = nullptr);
 
@@ -20,7 +20,7 @@ class ModelRun {
   Error profile(std::span<uint64_t> call_ns);  // api.call_count entries
   const std::vector<Tensor>& outputs() const { return outputs_; }
   const tw_api& api() const { return *api_; }
-  tw_device_stats device_stats(int32_t device) const;  // of the last run
+  tw_device_stats device_stats(int32_t device) const;  // counts of the last run
   const Symbols& symbols() const { return inputs_.symbols; }
 
  private:

@@ -94,7 +94,7 @@ class Archive {
     return offset <= bytes_.size() && size <= bytes_.size() - offset;
   }
 
-  // Members that share bytes unfold to more than the file could hold.
+  // Refuses members that share bytes: they could unfold to more than the file can hold.
   Error check_apart(const std::vector<Entry>& list) const {
     std::vector<const Entry*> order;
     for (const Entry& e : list) order.push_back(&e);

@@ -1,4 +1,4 @@
-// The members of a numpy .npz archive: a zip file whose members are stored or deflated .npy files.
+// Reads numpy .npz archives: zip files whose members are stored or deflated .npy files.
 #pragma once
 #include <map>
 #include <span>
@@ -8,9 +8,9 @@
 
 namespace tw {
 
-// Member names without their .npy ending. Errors: no zip file, a damaged or encrypted member, two
-// of one name or with the same bytes, an unknown compression, an archive beyond 4 GiB. The bytes
-// may be hostile.
+// Tensors by member name, without the .npy ending. The bytes may be hostile. Errors: no zip file, a
+// damaged or encrypted member, two of one name or with the same bytes, an unknown compression, an
+// archive beyond 4 GiB.
 Expected<std::map<std::string, Tensor>> parse_npz(std::span<const std::byte> bytes,
                                                   const std::string& file);
 

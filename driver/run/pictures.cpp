@@ -35,7 +35,7 @@ struct Picture {
         .get()[(static_cast<size_t>(y) * static_cast<size_t>(width) + static_cast<size_t>(x)) * 3 +
                static_cast<size_t>(c)];
   }
-  // Between four pixels; positions of their centres
+  // Interpolates between four pixels. y and x count from the centre of the first pixel.
   double between(double y, double x, int c) const {
     const double top = std::floor(y), left = std::floor(x);
     const int y0 = static_cast<int>(top), x0 = static_cast<int>(left);

@@ -14,7 +14,7 @@
 
 namespace tw {
 namespace {
-constexpr double kProbeSeconds = 0.025;  // of each probe, at least
+constexpr double kProbeSeconds = 0.025;  // least time of each probe
 constexpr int kFewestPasses = 8;
 }  // namespace
 
@@ -54,7 +54,7 @@ double passes_per_second(int threads, const std::function<void(int thread)>& pas
     }
     rates[static_cast<size_t>(thread)] = 1 / best;
   };
-  // As many pieces as threads: the barrier gives each thread one
+  // There are as many pieces as threads, so the barrier gives each thread one.
   llvm::cantFail(parallel_for(threads, static_cast<size_t>(threads), [&](size_t thread) -> Error {
     work(static_cast<int>(thread));
     return Error::success();

@@ -1,4 +1,4 @@
-// Kernels of our own code generator that are timed for what they say about the machine.
+// Probes: kernels of our own code generator that are timed to measure the machine.
 #pragma once
 #include <cstdint>
 #include <cstdlib>
@@ -16,7 +16,7 @@ using ProbeKernel = void (*)(void* const* buffers, void* workspace, const int64_
 
 class Probes {
  public:
-  // The kernels, as text, compiled for the target and loaded.
+  // Compiles the kernels, given as text, for the target, and loads them.
   static Expected<Probes> load(const Target& target, const std::vector<std::string>& kernels);
   ProbeKernel find(const std::string& kernel) const;
 
@@ -25,16 +25,16 @@ class Probes {
   LoadedLibrary library_;
 };
 
-// Runs pass(thread) again and again on all threads at once; gives the sum over threads of 1 / their
-// fastest pass.
+// Runs pass(thread) again and again on all threads at once. Returns the sum over threads of 1 /
+// their fastest pass.
 double passes_per_second(int threads, const std::function<void(int thread)>& pass);
 
 struct alignas(64) Line {
   float values[16];
 };
 
-// Zeros on huge pages: weights lie on large pages of the page cache, and with small ones the page
-// walks would be measured.
+// Zeros on huge pages. Weights lie on large pages of the page cache; on small pages a probe would
+// measure page walks.
 class Pages {
  public:
   explicit Pages(int64_t lines);

@@ -15,8 +15,8 @@ namespace tw {
 // A thread's part of a parallel loop, in nanoseconds from the pool's start.
 struct LoopPart {
   uint64_t begin = 0, end = 0;
-  int32_t thread = 0;           // 0: the caller's
-  int32_t first = 0, last = 0;  // of the loop's iterations, the last one not included
+  int32_t thread = 0;           // 0: the calling thread
+  int32_t first = 0, last = 0;  // iterations; `last` is not included
   int32_t calls_before = 0;     // kernel calls of the run that were done when the loop began
 };
 
@@ -24,12 +24,12 @@ class RecordingPool {
  public:
   explicit RecordingPool(int threads);
   RecordingPool(const RecordingPool&) = delete;
-  ~RecordingPool();  // joins
+  ~RecordingPool();  // joins the threads
 
   const tw_parallel& parallel() const { return parallel_; }
-  // From here on parts are kept. call_ns is what `profile` fills: 0 until a call is done.
+  // Starts to keep parts. `profile` fills call_ns, which is 0 until a call is done.
   void record(std::span<const uint64_t> call_ns);
-  std::vector<LoopPart> parts() const;  // in the order of their beginning
+  std::vector<LoopPart> parts() const;  // sorted by begin
   uint64_t now() const;
 
  private:
@@ -43,7 +43,7 @@ class RecordingPool {
 
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   tw_parallel parallel_;
-  Body body_ = nullptr;  // of the loop of this epoch
+  Body body_ = nullptr;  // body of the loop in this epoch
   void* arg_ = nullptr;
   int32_t count_ = 0, calls_before_ = 0;
   std::span<const uint64_t> call_ns_;

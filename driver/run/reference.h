@@ -1,4 +1,4 @@
-// What `verify` compares with: the model's outputs, in graph order, for the same inputs.
+// References for `verify`: the model's outputs, in graph order, for the same inputs.
 #pragma once
 #include <optional>
 #include <string_view>
@@ -11,18 +11,18 @@ namespace tw {
 enum class ReferenceKind : uint8_t {
   // Every operator by its evaluator: sums in f64, each operator's result rounded to its type
   operators,
-  // the whole model in f64, nothing rounded to less on the way but what is quantized
+  // The whole model in f64; only quantized values are rounded to less on the way
   f64,
-  unoptimized  // the same code in the model's own types: what these alone make of it
+  unoptimized  // as f64, but in the model's own types
 };
 // "operators", "f64", "unoptimized"
 std::optional<ReferenceKind> reference_from_name(std::string_view name);
 
-// Evaluating a large model operator by operator takes minutes, so the others are compiled for
-// `target`, which this machine must be: an operator a kernel, plain layouts, direct sums under one
-// schedule rule, one thread, no fast math. With the artifact they share the import, the lowering of
-// single operators, primitives of schedules and LLVM, but no fusion, layout, algorithm or search
-// space. With f64 every float tensor is f64, those of the inputs and outputs too.
+// Evaluating a large model operator by operator takes minutes, so the other kinds are compiled for
+// `target`, which must be this machine: a kernel for each operator, plain layouts, direct sums
+// under one schedule rule, one thread, no fast math. They share the import, the lowering of single
+// operators, schedule primitives and LLVM with the artifact, but no fusion, layout, algorithm or
+// search space. With f64 every float tensor is f64, inputs and outputs included.
 class ReferenceModel {
  public:
   // kind: f64 or unoptimized.

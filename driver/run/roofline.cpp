@@ -10,16 +10,16 @@
 namespace tw {
 namespace {
 
-constexpr int kPasses = 20000;  // of the arithmetic probe's loop
+constexpr int kPasses = 20000;  // iterations of the arithmetic probe
 constexpr int kStreams = 8;     // vectors that the reading probes sum independently
-// Of the first-level probe: small enough for every such cache
+// Blocks of the first-level probe: they fit in every first-level cache.
 constexpr int kNearBlocks = 16;
-constexpr int kNearPasses = 2000;  // over them
+constexpr int kNearPasses = 2000;  // passes over these blocks
 
 std::string number(int64_t v) { return std::to_string(v); }
 
-// `sums` independent multiply-adds again and again, enough of them to hide the latency; nothing but
-// registers.
+// `sums` independent multiply-adds again and again: enough to hide the latency, and on registers
+// alone
 std::string arithmetic_text(int sums, int lanes) {
   const std::string a = number(sums), l = number(lanes);
   return "kernel @probe_flops(x: in f32[3, " + l + "], y: out f32[" + a + ", " + l +
@@ -38,7 +38,7 @@ std::string arithmetic_text(int sums, int lanes) {
          a + " unroll { for l2 in " + l + " vector { y: y[i2, l2] = c[i2, l2] } }\n}\n";
 }
 
-// Reads n blocks once, or kNearBlocks again and again.
+// A kernel that reads n blocks once, or kNearBlocks again and again
 std::string reading_text(int lanes, bool near) {
   const std::string a = number(kStreams), l = number(lanes);
   const std::string n = near ? number(kNearBlocks) : "n", again = number(near ? kNearPasses : 1);
@@ -132,8 +132,8 @@ Expected<Peaks> measure_peaks(const Target& target, int threads) {
     const int64_t bytes = std::clamp(target.l3_bytes / 4, std::min(2 * near, target.l3_bytes / 2),
                                      target.l3_bytes / 2);
     MemoryLevel level{"L3", target.l3_bytes, measure_gbs(read, bytes / threads, lanes, threads)};
-    // Others may use the cache too: as large as what is read nearer to its rate than to the
-    // memory's.
+    // Others may use the cache too, so its size is halved until reading that much is nearer to the
+    // cache's rate than to the memory's.
     while (level.bytes / 2 >= bytes &&
            measure_gbs(read, level.bytes / threads, lanes, threads) < std::sqrt(level.gbs * memory))
       level.bytes /= 2;

@@ -1,5 +1,5 @@
-// What the machine can do at best, measured with kernels of our own code generator, and what that
-// allows a kernel.
+// The roofline: peak rates of the machine, measured with kernels of our own code generator, and the
+// least time that they allow a kernel.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,18 +12,18 @@ namespace tw {
 
 struct MemoryLevel {
   std::string name;   // "L2", "L3", "DRAM"
-  int64_t bytes = 0;  // of all threads together; INT64_MAX for the last
-  double gbs = 0;     // reading, 1e9 bytes a second, all threads together
+  int64_t bytes = 0;  // size for all threads together; INT64_MAX for the last
+  double gbs = 0;     // reading by all threads together, 1e9 bytes a second
 };
 struct Peaks {
   // f32 multiply-adds (a product and a sum where the target has no such instruction), all threads
   double gflops = 0;
   // Loads that the first-level cache serves, 1e9 bytes a second, all threads
   double l1_gbs = 0;
-  std::vector<MemoryLevel> levels;  // the caches behind it, nearest first
-  CoreRates rates = {};             // the target's
+  std::vector<MemoryLevel> levels;  // levels behind the first-level cache, nearest first
+  CoreRates rates = {};             // the target's rates
 
-  // Of products of such numbers: as measured for f32, and for others by the target's rates.
+  // Peak of products of this type: measured for f32, and for others by the target's rates
   double gflops_of(DType operand) const;
 };
 
@@ -33,8 +33,8 @@ Expected<Peaks> measure_peaks(const Target& target, int threads);
 
 // The least time of a kernel that does `flops` operations on numbers of `operand` and loads
 // `loaded_bytes` (ir/kernel/loads.h). Its `tensor_bytes` of activations lie in the first level that
-// holds them, its `weight_bytes` of weights come from the first level that holds `resident_bytes`:
-// all that a run touches.
+// holds them. Its `weight_bytes` of weights come from the first level that holds `resident_bytes`,
+// all bytes that a run touches.
 struct Roof {
   double seconds = 0;
   std::string bound;  // "fma", "L1", or the level whose bandwidth counts most

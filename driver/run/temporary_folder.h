@@ -1,5 +1,5 @@
-// A folder for files that another step reads; gone with its owner, or when a signal ends the
-// process.
+// A folder for files that another step reads. It is removed with its owner, or when a signal ends
+// the process.
 #pragma once
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ class TemporaryFolder {
     const std::filesystem::path folder = std::filesystem::temp_directory_path(code);
     return make((code ? "/tmp" : folder) / "tilewright-XXXXXX");
   }
-  // Where a file can be renamed to the path
+  // A folder from which a file can be renamed to the path
   static Expected<TemporaryFolder> beside(const std::filesystem::path& path) {
     return make(path.parent_path() / ("." + path.filename().string() + "-XXXXXX"));
   }

@@ -53,7 +53,7 @@ void visit_symbols(const TensorSpec& spec, const std::function<void(const std::s
     });
 }
 
-// The extents of an input of which no file says them.
+// The shape of an input that no file tells
 Expected<std::vector<int64_t>> shape_by(const TensorSpec& spec, const Symbols& symbols) {
   std::vector<int64_t> shape;
   for (const Expr& dim : spec.dims) {
@@ -84,7 +84,7 @@ Expected<Tensor> read_raw(const TensorSpec& spec, const std::string& path, const
   return Tensor{spec.dtype, std::move(shape), {data, data + bytes}};
 }
 
-// One --input: the named inputs it gives.
+// Collects the tensors that files give, by input.
 class InputReader {
  public:
   InputReader(const std::vector<TensorSpec>& specs, const InputForms& forms)
@@ -111,7 +111,7 @@ class InputReader {
     if (found_[index])
       return make_error(DiagCode::invalid_argument, "input '{0}' is given twice, by '{1}' too",
                         specs_[index].name, from);
-    // As .npy files have them
+    // .npy files store such types as u8.
     if (is_storage_only(specs_[index].dtype) && tensor.dtype == DType::u8)
       tensor.dtype = specs_[index].dtype;
     TW_TRY(bind_shape(specs_[index], tensor, from, symbols));
@@ -119,7 +119,8 @@ class InputReader {
     return Error::success();
   }
 
-  // Once the other files have bound what they can: bytes alone do not say their shape.
+  // Reads raw files after the others, which have bound the symbols: bytes alone do not say their
+  // shape.
   Error put_raw() {
     for (const auto& [index, path] : raw_) {
       TW_ASSIGN(Tensor tensor, read_raw(specs_[index], path, symbols));

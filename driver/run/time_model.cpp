@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kMaxRuns = 1000000;  // samples kept
 
-// Calls `once` until the count or the time that the options ask for.
+// Calls `once` until the options' number of runs or seconds is reached.
 template <class Once>
 Error repeat(const TimingOptions& options, const Once& once) {
   using Clock = std::chrono::steady_clock;

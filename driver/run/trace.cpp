@@ -7,7 +7,7 @@
 namespace tw {
 namespace {
 
-constexpr int kRunsBefore = 2;  // that nothing is remembered of: caches, and memory's first touch
+constexpr int kRunsBefore = 2;  // untraced runs, which fill caches and touch memory
 constexpr int64_t kProcess = 1;
 constexpr int64_t kCallLane = 0;  // thread t has lane t + 1
 
@@ -31,7 +31,6 @@ Json slice(const std::string& name, int64_t lane, uint64_t begin, uint64_t ns, J
                       {"args", std::move(args)}};
 }
 
-// Which calls the run made, in their order.
 std::vector<size_t> calls_of(const RunTrace& trace) {
   std::vector<size_t> calls;
   for (size_t c = 0; c < trace.call_ns.size(); ++c)
@@ -39,8 +38,8 @@ std::vector<size_t> calls_of(const RunTrace& trace) {
   return calls;
 }
 
-// A clock tells how long a call took and not when it began: it ends behind its parts, if there are
-// any, and begins before them.
+// The begin of a call. A profile tells how long a call took, not when it began. The call ends with
+// the last of its parts, if it has any, and begins before them.
 uint64_t begin_of(std::span<const LoopPart> parts, uint64_t ns, uint64_t otherwise) {
   if (parts.empty()) return otherwise;
   uint64_t end = 0;

@@ -8,14 +8,14 @@
 namespace tw {
 
 struct RunTrace {
-  std::vector<uint64_t> call_ns;  // of each of the manifest's calls; 0: not of this run
+  std::vector<uint64_t> call_ns;  // by call of the manifest; 0: the run did not make it
   std::vector<LoopPart> parts;
-  uint64_t begin = 0, end = 0;  // of the run, on the parts' clock
+  uint64_t begin = 0, end = 0;  // begin and end of the run, on the parts' clock
 };
-// Of the third of three runs on so many threads.
+// Traces the third of three runs.
 Expected<RunTrace> trace_run(const tw_api& api, const Inputs& inputs, int threads);
-// A lane for the calls, one a thread for the parts of their parallel loops. A call without such
-// parts stands behind the call before. The manifest has as many calls as the trace.
+// A lane for the calls, and one for each thread with its parts of parallel loops. A call without
+// such parts stands behind the call before. The manifest has as many calls as the trace.
 Json chrome_trace(const RunTrace& trace, const Manifest& manifest);
 
 }  // namespace tw

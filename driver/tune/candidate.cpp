@@ -7,14 +7,14 @@
 namespace tw {
 namespace {
 
-// Of every candidate, so that the same code has the same bytes
+// Every candidate has this name, so that the same code has the same bytes.
 constexpr const char* kSymbol = "candidate";
 
 Expected<std::string> link_candidate(const std::string& object, const std::string& triple) {
   LinkRequest request;
   request.triple = triple;
   request.objects = {object};
-  // What the processor has no instruction for
+  // Functions for operations that the processor has no instruction for
   request.fallback = {std::string(runtime_object(triple))};
   request.exports = {kSymbol};
   TW_ASSIGN(LinkedImage image, link_shared(request));

@@ -16,7 +16,7 @@
 namespace tw {
 namespace {
 
-// Of a kernel: the libraries of both schedules.
+// Measuring jobs of a kernel's two schedules
 struct Pair {
   MeasureJob by_default, tuned;
 };
@@ -28,7 +28,8 @@ struct Best {
   Record record;
 };
 
-// The best of the latest records, and that of the default schedule of the algorithm in use.
+// The best of a task's latest records, and the record of the default schedule of the algorithm in
+// use
 struct Known {
   std::optional<Best> best, by_default;
   bool is_default(const Best& chosen) const {
@@ -36,15 +37,15 @@ struct Known {
            chosen.record.kernel_hash == by_default->record.kernel_hash;
   }
 };
-// counts: whether a compile would take the record of that variant at all.
+// counts: true if a compile might take the record of that variant.
 Known known_of(const Task& task, const std::vector<Record>& records, const std::string& usual,
                const std::function<bool(const LoweredGroup&, const Record&)>& counts) {
   Known known;
   const std::string used = kernel_hash(task.variants.front().lowered.kernel);
   for (size_t v = 0; v < task.variants.size(); ++v) {
     const std::string hash = kernel_hash(task.variants[v].lowered.kernel);
-    bool found = false;                // the variant's best
-    for (const Record& r : records) {  // in the order of their medians
+    bool found = false;                // the variant's best is found
+    for (const Record& r : records) {  // sorted by median
       if (r.kernel_hash != hash || r.status != Status::ok) continue;
       if (hash == used && r.schedule == usual && !known.by_default) known.by_default = Best{v, r};
       if (found || (known.best && median_seconds(r) >= median_seconds(known.best->record)) ||
@@ -57,7 +58,7 @@ Known known_of(const Task& task, const std::vector<Record>& records, const std::
   return known;
 }
 
-// What a compile takes of the records: the best, or the default schedule where that is as good.
+// The record that a compile takes: the best, or the default schedule's if that is as good
 std::optional<Best> taken(const Known& known) {
   const bool gains = !known.by_default || is_gain(median_seconds(known.best->record),
                                                   median_seconds(known.by_default->record));
@@ -79,8 +80,8 @@ Expected<MeasureJob> job_for(const LoweredGroup& lowered, const Schedule& schedu
   return job;
 }
 
-// Whether the record's schedule has work for all cores where the default one has
-// (tuned_schedules.h). One that does not apply is found out later.
+// True if the record's schedule has work for all cores where the default one has
+// (tuned_schedules.h). A schedule that does not apply is found out later.
 bool spreads_as(const Kernel& by_default, const Kernel& lowered, const Record& record,
                 const Target& target) {
   Expected<Schedule> schedule = parse_schedule(record.schedule);
@@ -110,13 +111,13 @@ Expected<Pair> pair_of(const Task& task, const Schedule& usual, const Best& best
 
 namespace {
 
-// A task whose records are looked at, with the schedules that compete.
+// A task whose record is checked, with the schedules that compete
 struct Contest {
   const Task* task = nullptr;
   Known known;
   Best tuned;
   Schedule usual;
-  Pair pair = {};  // once it is built
+  Pair pair = {};  // set by build()
   // Seconds of the network's time that the record claims to save.
   double claim() const {
     return known.by_default
@@ -126,7 +127,7 @@ struct Contest {
   }
 };
 
-// Of the tasks whose records are wanted. Null: of none of a task's.
+// Selects the record of a task to check; nullopt: none
 using Wanted = std::function<std::optional<Best>(const Task& task, const Known& known)>;
 Expected<std::vector<Contest>> contests_of(const std::vector<Task>& tasks, TuningLog& log,
                                            const MeasuringPlace& place, int threads,
@@ -150,8 +151,8 @@ Expected<std::vector<Contest>> contests_of(const std::vector<Task>& tasks, Tunin
   return contests;
 }
 
-// Whether both schedules can be built. One that cannot is of another version of the schedules: a
-// compile says so, and takes the default.
+// Builds both schedules. False: one of them is of another version of the schedules. A compile
+// reports this, and takes the default.
 bool build(Contest& contest, const MeasuringPlace& place) {
   Expected<Pair> pair = pair_of(*contest.task, contest.usual, contest.tuned, place);
   if (pair) contest.pair = std::move(*pair);
@@ -159,7 +160,8 @@ bool build(Contest& contest, const MeasuringPlace& place) {
   return bool(pair);
 }
 
-// The default schedule, the record's, and the default one again, in so many processes of their own.
+// Measures the default schedule, the record's, and the default one again, in each of `processes`
+// new processes.
 Expected<std::vector<CheckedKernel>> measured(std::span<const Contest> contests, int processes,
                                               const MeasuringPlace& place) {
   std::vector<CheckedKernel> kernels;
@@ -212,8 +214,8 @@ Expected<std::vector<CheckedKernel>> check_records(const std::vector<Task>& task
 
 namespace {
 
-// Measures both again and records what they took; whether the gain stands. None: one of them did
-// not work.
+// Measures both schedules again and records their times. True: the gain stands. nullopt: one of
+// them did not work.
 Expected<std::optional<bool>> confirm(const Contest& contest, TuningLog& log,
                                       const MeasuringPlace& place) {
   TW_ASSIGN(const std::vector<CheckedKernel> kernels,
@@ -244,7 +246,7 @@ Expected<ConfirmedRecords> confirm_records(const std::vector<Task>& tasks, Tunin
   double longest = options.expected;
   const auto over = [&] { return (options.stop && options.stop()) || !budget.fits(longest); };
   for (int round = 0; round < kConfirmRounds && counts.left == 0; ++round) {
-    // What would replace the default schedule and was not measured again.
+    // A record that would replace the default schedule and was not measured again
     const auto unsure = [&](const Task& task, const Known& known) -> std::optional<Best> {
       const std::optional<Best> best = taken(known);
       return !known.by_default || known.is_default(*best) ||

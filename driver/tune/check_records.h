@@ -1,5 +1,5 @@
-// Are records true? The best one of each kernel is measured again beside the default schedule, in
-// processes of their own.
+// Checks records: measures the best one of each kernel again beside the default schedule, in
+// separate processes.
 #pragma once
 #include <functional>
 #include <string>
@@ -13,11 +13,11 @@
 namespace tw {
 
 struct CheckedKernel {
-  std::string key, name, algorithm;  // of the record
-  double recorded = 0;               // seconds, when it was found
-  // The default schedule is what is taken, so there is no rank to keep
+  std::string key, name, algorithm;  // the record's
+  double recorded = 0;               // seconds in the record
+  // A compile takes the default schedule, so there is no gain to check.
   bool by_default = false;
-  // Seconds by process: the record's schedule; the default one before it and behind it
+  // Seconds by process: the record's schedule; the default one before it and after it
   std::vector<double> tuned, first, again;
 };
 // Kernels without a record of their own are left out. Errors: a target that this machine cannot
@@ -27,23 +27,23 @@ Expected<std::vector<CheckedKernel>> check_records(const std::vector<Task>& task
                                                    int threads, int processes,
                                                    const std::string& worker = "");
 
-// Measurements that confirm the gain, or do not; left: for want of time
+// Numbers of records whose gain was confirmed or refuted; left: not measured for want of time
 struct ConfirmedRecords {
   int kept = 0, refuted = 0, left = 0;
 };
-// What a compile would take of the log in place of the default schedules is measured again beside
-// them, in processes of their own, and recorded: of a schedule's measurements the last counts, so
-// what was the best of many by chance is not taken. Then the next best, and so on. What gains the
-// network most comes first.
 struct ConfirmOptions {
   int threads = 1;
-  std::string worker = {};  // who measures; empty: this machine
+  std::string worker = {};  // folder of a worker that measures; empty: this machine
   StopAsked stop;
-  // Seconds that the first one is likely to take; later ones: as those before
+  // Seconds that the first record probably takes; later ones take as long as earlier ones
   double expected = 0;
-  // Which one it is at: "3 of 7, conv ..."
+  // Told of each record that begins: "3 of 7  conv ..."
   std::function<void(const std::string& text)> watch = nullptr;
 };
+// Measures the records again that a compile would take in place of default schedules, beside these,
+// in separate processes, and adds the times to the log. The last measurement of a schedule counts,
+// so a schedule that was the best of many by chance is not taken. The next best follows, and so on.
+// Records that gain the network most come first.
 Expected<ConfirmedRecords> confirm_records(const std::vector<Task>& tasks, TuningLog& log,
                                            const Target& target, const TuneBudget& budget,
                                            const ConfirmOptions& options);

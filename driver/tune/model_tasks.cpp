@@ -12,7 +12,7 @@ namespace tw {
 
 namespace {
 
-// Of tasks that there are, the kernels in other layouts.
+// Adds the kernels in other layouts to tasks that exist.
 Error add_variants(std::vector<Task>& tasks, const LayoutPlan& plan, const Target& target) {
   TW_ASSIGN(const std::vector<Task> others, tasks_of(plan.graph, plan.groups, target));
   for (const Task& other : others) {
@@ -29,7 +29,7 @@ Error add_variants(std::vector<Task>& tasks, const LayoutPlan& plan, const Targe
   return Error::success();
 }
 
-// The tasks without the variants that all their values refuse.
+// Removes variants of a task that all its values refuse.
 void leave_out(std::vector<Task>& tasks, const Graph& graph, const std::vector<Group>& groups,
                const RefusedAlgorithms& refused) {
   for (const auto& [algorithm, values] : refused) {

@@ -12,16 +12,16 @@
 
 namespace tw {
 
-// By algorithm: values that may not be made by it.
+// By algorithm, the values that may not be made by it
 using RefusedAlgorithms = std::map<Algorithm, std::set<std::string>>;
 
 struct TaskChoices {
   QuantizedRounding rounding = QuantizedRounding::standard;
   // Values that are made in the model's own numbers, whatever the target's precision
   std::set<std::string> exact = {};
-  RefusedAlgorithms refused = {};  // a task of values that all refuse an algorithm is without it
+  RefusedAlgorithms refused = {};  // a task lacks an algorithm that all its values refuse
 };
-// For a target with devices: those of the first one. Errors: of import, passes and lowering.
+// For a target with devices, the tasks of the first one. Errors: import, passes or lowering fail.
 Expected<std::vector<Task>> model_tasks(const std::string& path, const ImportOptions& options,
                                         const Target& target, const TaskChoices& choices = {});
 

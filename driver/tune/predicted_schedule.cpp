@@ -10,7 +10,7 @@
 namespace tw {
 namespace {
 
-constexpr int kChosen = 16;  // by all predictors, of what the first one explored
+constexpr int kChosen = 16;  // points of one predictor's search that all predictors score
 constexpr uint64_t kSeed = 1;
 
 }  // namespace
@@ -23,7 +23,7 @@ Expected<std::optional<Candidate>> predict_schedule(
   if (!predictors->has_seen(about)) return std::nullopt;
   Expected<Space> space = generated_space(task, target, {false});
   if (!space) {
-    llvm::consumeError(space.takeError());  // of devices, or of nothing that can be scheduled
+    llvm::consumeError(space.takeError());  // a device, or nothing that can be scheduled
     return std::nullopt;
   }
   const int64_t most_code = most_operations(*usual.kernel, target.lanes(4));

@@ -1,4 +1,4 @@
-// Schedules that predictors choose: nothing is measured.
+// Schedules that predictors choose without any measurement.
 #pragma once
 #include <functional>
 #include <memory>
@@ -9,16 +9,17 @@
 
 namespace tw {
 
-// By how many times what two scores may be off together a choice has to be ahead of the default.
-// The best of a pool of programs is right at 0.6 of that. A search looks for what a score is wrong
-// about, and was wrong at 1.15: so much is risked only where the default is nobody's best.
+// A choice must be ahead of the default by this many times the error that both scores may have
+// together. A search seeks out what a score is wrong about, so it needs more than the 0.6 that is
+// enough for a fixed pool of programs. Targets whose description says `schedules: predicted` take
+// 0.6 all the same: no default schedule is made for them.
 inline constexpr double kCaution = 1.5, kCautionWithoutRules = 0.6;
 
-// A schedule from the space that steps are generated for, without static rules: the one that the
-// predictors like best, if its score is above the default's by more than `caution` times what both
-// may be off together, and the task is like those of their training. Else nothing: the default
-// stays. usual: the default schedule, scheduled. threads: that kernels will run on. accept: whether
-// a scheduled kernel may be taken at all. Errors: predictors that do not run.
+// A schedule from the generated space without static rules: the one that the predictors like best.
+// The score must exceed the default's by more than `caution` times the error that both may have
+// together, and the task must be like those of the predictors' training. nullopt: the default
+// stays. usual: the candidate of the default schedule. threads: the number that kernels will run
+// on. accept: true if a scheduled kernel may be taken. Errors: predictors that do not run.
 Expected<std::optional<Candidate>> predict_schedule(
     const std::shared_ptr<const PredictorSet>& predictors, double caution, int threads,
     const Task& task, const Target& target, const Candidate& usual,

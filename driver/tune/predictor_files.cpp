@@ -21,7 +21,7 @@ std::string kind_of(const fs::path& file) {
   return file.extension() == ".so" && dash != std::string::npos ? stem.substr(0, dash) : "";
 }
 
-// Of the first folder that has the kind, in the order of their names.
+// The kind's files in the first folder that has any, sorted by name
 std::vector<std::string> files_of(const std::string& kind,
                                   const std::vector<std::string>& folders) {
   for (const std::string& folder : folders) {

@@ -7,13 +7,13 @@
 namespace tw {
 namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// Three processes that run three schedules each, and two builds: as long as so many trials, of
-// which each is a build, a run and its part of the search.
+// Measuring a gain again takes three processes with three schedules each, and two builds: as long
+// as this many trials, each of them a build, a run and its part of the search.
 constexpr double kTrialsOfOne = 8;
-// Trials that end a search: what is being built and timed is finished
+// Trials that are under way when a search is told to end: they are finished.
 constexpr double kUnderWay = 2;
-constexpr double kLeastOne = 0.3;        // seconds: processes are started
-constexpr double kMostConfirming = 0.3;  // of the limit
+constexpr double kLeastOne = 0.3;        // seconds to start the processes
+constexpr double kMostConfirming = 0.3;  // share of the limit
 }  // namespace
 
 double TuneBudget::left() const { return limited() ? limit_ - kept_ - clock_() : kInfinity; }

@@ -14,7 +14,7 @@ namespace {
 struct LostWorker {
   std::atomic<bool> ended = false, gone = false;
 
-  // Must outlive both.
+  // This object must outlive both.
   void watch(NetworkServices& services, TuneRequest& request) {
     services.measure = [this, measure = services.measure, asked = request.stop](
                            const Task& task, std::span<const Candidate> candidates,
@@ -28,7 +28,7 @@ struct LostWorker {
   }
 };
 
-// The watch hears of the end whatever happens.
+// Tells the watch when the search ends, however it ends.
 class ShownSearch {
  public:
   ShownSearch(TuneWatch& watch, const NetworkTuner& tuner, const Peaks& peaks,
@@ -43,16 +43,16 @@ class ShownSearch {
   TuneWatch& watch_;
 };
 
-// confirm: gains are measured again, which keeps a part of the time.
+// confirm: gains are measured again, for which a part of the time is kept.
 Expected<StopReason> search(NetworkTuner& tuner, const TuneRequest& request, const Peaks& peaks,
                             const TuneBudget& budget, bool confirm, TuneWatch& watch) {
   const double before = budget.now();
-  std::atomic<double> kept = 0;  // for measuring again; asked for from several threads
+  std::atomic<double> kept = 0;  // seconds for measuring again; several threads read it
   const ShownSearch shown(watch, tuner, peaks, budget);
   const SearchWatch tasks{.begins = [&](size_t task) { watch.task_begins(task); },
                           .ends =
                               [&](size_t task) {
-                                // One more that the next round finds
+                                // The next round may find one more gain.
                                 if (confirm)
                                   kept = budget.confirm_seconds(tuner.gains() + 1, tuner.measured(),
                                                                 budget.now() - before);
@@ -62,7 +62,6 @@ Expected<StopReason> search(NetworkTuner& tuner, const TuneRequest& request, con
   return tuner.run([&] { return budget.now(); }, request.stop, tasks);
 }
 
-// The tasks that can be measured.
 Expected<std::vector<Task>> measurable_tasks(const TuneRequest& request, const Target& target,
                                              const TuneServices& services) {
   TW_ASSIGN(std::vector<Task> tasks, chosen_tasks(request, target));
@@ -111,7 +110,7 @@ Expected<TunedNetwork> tune_network(const TuneRequest& request, const Target& ta
   for (const Task& task : tasks) keys.insert(task.key);
   TW_ASSIGN(tuned.unused,
             unused_records(log, keys, {target_key(target.main_device())}, request.network.threads));
-  // Comparing methods needs no share of the peak, and another machine's is not known here
+  // Comparing methods needs no share of the peak, and another machine's peak is not known here.
   if (!services.runs && !request.network.table && request.sources.worker.empty()) {
     watch.stage_begins("probe");
     TW_ASSIGN(tuned.peaks, measure_peaks(target, request.network.threads));

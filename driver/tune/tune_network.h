@@ -24,24 +24,24 @@ struct TuneRequest {
   NetworkOptions network;
   TuneSources sources;
   std::string log;  // read and written
-  int kernel = 0;   // only this one of the model, counted from 1; 0: all
+  int kernel = 0;   // only this kernel of the model, counted from 1; 0: all
   QuantizedRounding rounding = QuantizedRounding::standard;
   RefusedAlgorithms refused = {};
   std::set<std::string> exact = {};  // values whose products round no operands
-  double kept = 0;                   // of the time limit what comes behind the tuning, seconds
-  // Of the time limit
+  double kept = 0;                   // seconds of the time limit for the steps behind the tuning
+  // The time limit counts from here.
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
-  const std::atomic<bool>* stop = nullptr;  // asks for an orderly end; null: nobody does
+  const std::atomic<bool>* stop = nullptr;  // asks for an orderly end; may be null
 };
 
-// Hears how a tuning goes.
+// Receives the events of a tuning.
 class TuneWatch {
  public:
   virtual ~TuneWatch() = default;
   virtual void stage_begins(const std::string&) {}  // "import", "probe", "confirm", ..
-  virtual void stage_at(const std::string&) {}      // what of the stage it is at
+  virtual void stage_at(const std::string&) {}      // progress within the stage
   virtual void stage_ends() {}
-  // The search; its arguments are there until it ends. Tasks come from any thread.
+  // The arguments live until the search ends. Tasks are told from any thread.
   virtual void search_begins(const NetworkTuner&, const Peaks&, const TuneBudget&) {}
   virtual void task_begins(size_t) {}
   virtual void task_ends(size_t) {}
@@ -50,29 +50,29 @@ class TuneWatch {
 
 struct TuneOutcome {
   int trials = 0;
-  size_t kernels = 0, reached = 0;    // reached: with a time of their own
-  std::vector<std::string> failures;  // of kernels of which nothing works, a line each
-  // Of all, from the request's start; before the search; in it
+  size_t kernels = 0, reached = 0;    // reached: kernels with a time of their own
+  std::vector<std::string> failures;  // a line for each kernel without a working schedule
+  // In all, from the request's start; before the search; in the search
   double seconds = 0, before = 0, searched = 0;
-  double limit = 0;  // of all; 0: none
+  double limit = 0;  // seconds in all; 0: none
   ConfirmedRecords confirmed;
 };
 struct TunedNetwork {
-  std::unique_ptr<NetworkTuner> tuner;  // with what is known of each task
+  std::unique_ptr<NetworkTuner> tuner;  // holds what is known of each task
   Peaks peaks;
   StopReason reason = StopReason::finished;
   std::string unused;  // why records of its kernels in the log were not taken; "": all were
   TuneOutcome outcome;
 };
-// The needs of a search beside the model. Errors: a log that cannot be written, a target that this
-// machine cannot run
+// Checks what a search needs beside the model. Errors: a log that cannot be written, a target that
+// this machine cannot run.
 Error check_tunable(const TuneRequest& request, const Target& target);
-// Until a limit of the request. Errors: a target that this machine cannot run, no task that can be
-// measured. target must outlive the result.
+// Tunes until a limit of the request is reached. target must outlive the result. Errors: a target
+// that this machine cannot run, no task that can be measured.
 Expected<TunedNetwork> tune_network(const TuneRequest& request, const Target& target,
                                     TuneWatch& watch);
 
-// The model's tasks, or the one that is asked for. Errors: there is no such one.
+// The model's tasks, or the one that request.kernel names. Errors: there is no such kernel.
 Expected<std::vector<Task>> chosen_tasks(const TuneRequest& request, const Target& target);
 
 }  // namespace tw

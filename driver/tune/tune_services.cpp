@@ -23,8 +23,8 @@ MeasureResult no_reference(const std::string& error) {
   return result;
 }
 
-// All measurements of a network: one process that runs candidates, a measurer a task, a reference a
-// variant.
+// All measurements of a network: one process that runs candidates, a measurer for each task, a
+// reference for each variant
 class Measuring {
  public:
   Measuring(MeasuringPlace place, std::unique_ptr<Transport> process, const TuneSources& sources)
@@ -38,7 +38,7 @@ class Measuring {
     std::vector<MeasureResult> out;
     for (size_t at = 0; at < candidates.size();) {
       if (stop && stop()) break;
-      size_t end = at + 1;  // of one variant, whose outputs are compared with the same
+      size_t end = at + 1;  // candidates of one variant have one reference
       while (end < candidates.size() && end - at < kTogether &&
              candidates[end].variant == candidates[at].variant)
         ++end;
@@ -74,7 +74,7 @@ class Measuring {
     return measurer->measure(kernels, references_.at(key), stop);
   }
 
-  // What the default schedule computes; free dimensions are 1.
+  // The outputs of the default schedule; free dimensions are 1.
   Expected<Reference> make_reference(const Task& task, const Variant& variant) {
     if (!builders_.contains(task.key)) {
       TW_ASSIGN(CandidateBuilder builder, place_.builder(task));
@@ -99,7 +99,7 @@ class Measuring {
   std::map<std::string, CandidateBuilder> builders_;             // by the task's key
   std::map<std::string, std::unique_ptr<Measurer>> measurers_;   // by the task's key
   std::map<std::pair<std::string, int>, Reference> references_;  // by key and variant
-  // Of those that cannot be made
+  // Reasons why a reference cannot be made
   std::map<std::pair<std::string, int>, std::string> errors_;
 };
 

@@ -10,7 +10,7 @@
 namespace tw {
 namespace {
 
-// By a new file: somebody may have loaded the old one
+// Writes a new file, as somebody may have loaded the old one.
 Error replace_file(const std::string& from, const std::string& to, bool executable) {
   auto bytes = llvm::MemoryBuffer::getFile(from, false, false);
   if (!bytes)
@@ -18,7 +18,7 @@ Error replace_file(const std::string& from, const std::string& to, bool executab
   return write_file(to, (*bytes)->getBuffer(), executable);
 }
 
-// The file's name, which is part of the library's bytes; "" for "".
+// The path in the folder, with the file's own name, which is part of the library's bytes; "" for ""
 std::string in_folder(const std::string& folder, const std::string& path) {
   return path.empty() ? "" : folder + "/" + std::filesystem::path(path).filename().string();
 }
@@ -29,7 +29,7 @@ double seconds_of(const CompileReport& report) {
   return sum;
 }
 
-// Nothing is written.
+// True if a strict compile found faults: it writes nothing.
 bool stops(const CompileOptions& options, const CompileReport& report) {
   return options.strict && !report.faults.empty();
 }
@@ -93,8 +93,8 @@ Expected<Comparison> prove(const DefaultLibrary& without, const CompileOptions& 
 
 Expected<TunedCompileReport> compile_tuned(TunedCompile request, const Target& target,
                                            TuneWatch& watch) {
-  constexpr double kProof = 0.15;   // of the limit, for the runs that are compared
-  constexpr double kSlower = 1.15;  // that the second compile may take, as its kernels are larger
+  constexpr double kProof = 0.15;   // share of the limit for the runs that are compared
+  constexpr double kSlower = 1.15;  // factor for the second compile, as its kernels are larger
   const CompileOptions& options = request.options;
   TW_TRY(check_tunable(request.tuning, target));
   const OnStage stage = [&](const std::string& name) { watch.stage_begins(name); };

@@ -23,22 +23,22 @@
 namespace tw {
 namespace {
 
-constexpr size_t kNearKernels = 4;   // whose points are tried where a kernel has no record
-constexpr size_t kMostRecords = 64;  // of a kernel, until one leaves no core without work
+constexpr size_t kNearKernels = 4;   // neighbours whose points a kernel without a record tries
+constexpr size_t kMostRecords = 64;  // records tried until one leaves no core without work
 
 bool exists(const std::string& path) {
   std::error_code none;
   return std::filesystem::exists(path, none);
 }
 
-// The first line of an error, for a message that it is part of.
+// The first line of an error, to be part of another message
 std::string first_line(Error error) {
   const std::string text = error_text(std::move(error));
   return text.substr(0, text.find('\n'));
 }
 
-// The kernel by a schedule that came in a file: processors run it, so it is shown to stay inside of
-// its buffers.
+// Schedules the kernel by a pin from a file. Processors run the result, so it is shown to stay
+// inside of its buffers.
 Expected<Kernel> scheduled_by(const Pin& pin, const Kernel& kernel, const Target& place,
                               Schedule& schedule) {
   TW_ASSIGN(schedule, parse_schedule(pin.schedule));
@@ -47,16 +47,17 @@ Expected<Kernel> scheduled_by(const Pin& pin, const Kernel& kernel, const Target
   return scheduled;
 }
 
-// The default schedule's pin: what is known of it, and of how many it is the best.
+// Fills in the default schedule's pin: its own record, and the number of schedules that it is the
+// best of.
 void keep_default(Pin& pin, const Pin* known, size_t trials) {
   if (known) pin = *known;
   pin.tuned = false;
-  pin.trials = trials > 1 ? static_cast<int>(trials) : 0;  // its own alone is no search
+  pin.trials = trials > 1 ? static_cast<int>(trials) : 0;  // the default alone is no search
 }
 
 class TunedSchedules final : public ModelSchedules {
  public:
-  // place: of the compile, in a lock.
+  // place: the compile's section in a lock
   TunedSchedules(ScheduleOptions options, LockSection place, const Target& target)
       : options_(std::move(options)), place_(std::move(place)) {
     targets_.push_back(target_key(target));
@@ -98,7 +99,7 @@ class TunedSchedules final : public ModelSchedules {
   Error check_exact_layers(const std::vector<FusedGraph>& fused) const;
   const GroupTask* task_of(const LoweredKernel& kernel) const;
   size_t trials_of(const Pin& pin) const;  // measured schedules of its task
-  // pin: what is known of the kernel.
+  // pin: known facts of the kernel
   Expected<ChosenSchedule> by_default(const LoweredKernel& kernel, const Target& place,
                                       Pin pin) const;
   bool predicts() const { return options_.predictors != nullptr; }
@@ -110,15 +111,15 @@ class TunedSchedules final : public ModelSchedules {
   }
 
   ScheduleOptions options_;
-  LockSection place_;                 // layouts, algorithms, exact: of the lock
+  LockSection place_;                 // layouts, algorithms, exact: from the lock
   std::vector<std::string> targets_;  // keys of the processor and the devices
   bool locked_ = false;
-  std::map<PinKey, std::vector<Pin>> pins_;  // the best first; of a lock one
-  // By target: of kernels that have records
+  std::map<PinKey, std::vector<Pin>> pins_;  // the best first; a lock has one
+  // By target: notes on kernels that have records
   std::map<std::string, std::vector<RecordNote>> notes_of_;
   std::map<const Group*, GroupTask> tasks_;
-  std::vector<GroupTask> distinct_;  // by key, in the order of the groups
-  std::set<std::string> keys_;       // of them
+  std::vector<GroupTask> distinct_;  // one for each key, in the order of the groups
+  std::set<std::string> keys_;       // keys of distinct_
   std::vector<std::string> notes_;
 };
 
@@ -161,8 +162,8 @@ Error TunedSchedules::read_lock() {
   return Error::success();
 }
 
-// keep: the schedules of each kernel become its pins. The result: how many of the model's tasks
-// have a record, of those from the first on.
+// keep: the schedules of each kernel become its pins. Returns how many of the tasks from `first` on
+// have a record.
 Expected<int64_t> TunedSchedules::read_log(const std::string& path, size_t first, bool keep) {
   TW_ASSIGN(TuningLog log, TuningLog::open(path, TuningLog::Mode::read));
   int64_t found = 0;
@@ -198,15 +199,15 @@ Expected<int64_t> TunedSchedules::read_log(const std::string& path, size_t first
   return found;
 }
 
-// What was measured on one thread runs on any number: a schedule that leaves a core without work,
-// where the default does not, loses there more than it gains. shared: the default schedule's
-// kernel; null: anything goes.
+// A schedule that was measured on one thread runs on any number of threads. If it leaves a core
+// without work where the default does not, it loses more there than it gains. shared: the default
+// schedule's kernel; null: any schedule is fine.
 bool TunedSchedules::shares(const Kernel& kernel, const Target& place, const Kernel* shared) const {
   return !shared || spreads_as_well(sharing(kernel, place.cores), sharing(*shared, place.cores));
 }
 
-// What the space has of the point of a kernel of the same task, which is in another layout. The one
-// of which the least is left out.
+// Takes over what the space has of a point for the same task in another layout. Tries first the
+// point that loses least.
 bool TunedSchedules::transfer_in_part(const std::vector<RecordNote>& notes, const Space& space,
                                       const std::function<Error(const Point&)>& accept,
                                       ChosenSchedule& chosen) const {
@@ -228,9 +229,9 @@ bool TunedSchedules::transfer_in_part(const std::vector<RecordNote>& notes, cons
   return false;
 }
 
-// The schedule of the nearest kernel of the family whose point the template space of this one has,
-// by its static rules too; or what it has of a point of the same task. None where a nearer one's
-// own default schedule is the best.
+// Takes over the schedule of the nearest kernel of the family whose point is in this kernel's
+// template space, static rules included; else a part of a point of the same task. False: a nearer
+// kernel's own default schedule is its best, or no point fits.
 bool TunedSchedules::transfer(const LoweredKernel& kernel, const Target& place,
                               const Kernel* shared, ChosenSchedule& chosen) const {
   const LoweredGroup& lowered = kernel.lowered;
@@ -264,7 +265,7 @@ bool TunedSchedules::transfer(const LoweredKernel& kernel, const Target& place,
   return transfer_in_part(notes->second, *space, accept, chosen);
 }
 
-// What the predictors prefer to the default schedule, where they are sure of it.
+// Takes the schedule that the predictors prefer to the default, if they are sure of it.
 Expected<bool> TunedSchedules::predict(const LoweredKernel& kernel, const Target& place,
                                        const ChosenSchedule& usual, ChosenSchedule& chosen) const {
   const std::optional<Algorithm> algorithm = algorithm_from_name(chosen.pin.algorithm);
@@ -394,7 +395,7 @@ Expected<ChosenSchedule> TunedSchedules::choose(const LoweredKernel& kernel,
   chosen.pin.task = task->key;
   chosen.pin.name = task->name;
   chosen.pin.algorithm = task->algorithm;
-  std::optional<ChosenSchedule> usual;  // what records of measured times compete with
+  std::optional<ChosenSchedule> usual;  // records of measured times compete with it
   if (!options_.log.empty() && place.driver.empty()) {
     TW_ASSIGN(usual, by_default(kernel, place, chosen.pin));
   }
@@ -425,7 +426,7 @@ Expected<ChosenSchedule> TunedSchedules::choose(const LoweredKernel& kernel,
     chosen.pin = pin;
     return chosen;
   }
-  // For more than what the default takes
+  // True: the log measured more than the default schedule.
   const bool searched = default_pin == pins.end() ? !pins.empty() : pins.size() > 1;
   if (!searched && transfer(kernel, place, shared, chosen)) {
     chosen.pin.transferred = true;
@@ -444,7 +445,7 @@ Expected<ChosenSchedule> TunedSchedules::choose(const LoweredKernel& kernel,
   return std::move(*usual);
 }
 
-// The kernel in another tile that lowering may take, where its pin is the fastest one.
+// The kernel lowered in another tile, if it has a pin faster than `seconds`; nullopt: none has
 std::optional<ChosenSchedule> TunedSchedules::in_other_tile(const LoweredKernel& kernel,
                                                             const Target& place, const Pin& own,
                                                             double seconds,
@@ -470,7 +471,7 @@ std::optional<ChosenSchedule> TunedSchedules::in_other_tile(const LoweredKernel&
   return best;
 }
 
-// By all its algorithms and in all its layouts.
+// Counts all algorithms and layouts of the task.
 size_t TunedSchedules::trials_of(const Pin& pin) const {
   size_t count = 0;
   for (auto own = pins_.lower_bound({pin.task, pin.target, ""});
@@ -486,7 +487,7 @@ bool TunedSchedules::placed_elsewhere(const LoweredKernel& kernel, const Target&
   if (!locked_ || !task) return false;
   const std::string& key = task->key;
   const auto begin = pins_.lower_bound({key, "", ""});
-  // It knows nothing of the task
+  // The lock knows nothing of the task.
   if (begin == pins_.end() || std::get<0>(begin->first) != key) return false;
   const std::string here = target_key(device);
   const auto there = pins_.lower_bound({key, here, ""});

@@ -1,5 +1,5 @@
-// Schedules from a tuning log, or from the lock beside the model; the default ones for what neither
-// knows.
+// Schedules from a tuning log, or from the lock beside the model, and default schedules for kernels
+// that neither knows.
 #pragma once
 #include <map>
 #include <memory>
@@ -13,14 +13,14 @@ namespace tw {
 
 struct ScheduleOptions {
   std::string log = {};   // records are taken from it; "": none
-  std::string lock = {};  // else pins from it, where it is there; "": none
+  std::string lock = {};  // if there is no log: pins are taken from it, if it exists; "": none
   bool frozen = false;    // the lock must pin every kernel
-  int threads = 1;        // records that were measured with so many
-  // Only looked into, for a note; "": none
+  int threads = 1;        // takes records measured with this many threads
+  // A log that is only read for a note; "": none
   std::string unused_log = {};
-  // Choose where neither log nor lock does; null: nobody does
+  // Choose where neither log nor lock does; null: the defaults stay
   std::shared_ptr<const PredictorSet> predictors = nullptr;
-  double caution = kCaution;  // of predict_schedule
+  double caution = kCaution;  // parameter of predict_schedule
 };
 std::shared_ptr<const ScheduleSource> tuned_schedules(const ScheduleOptions& options);
 

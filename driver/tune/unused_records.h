@@ -1,4 +1,4 @@
-// Why records of a log say nothing of a model here.
+// Explains why a log's records are of no use for a model.
 #pragma once
 #include <set>
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace tw {
 
-// A sentence about records of these tasks that are not of this key's target, threads and version of
-// the language, and where they come from; "": there are none.
+// A sentence about the records of these tasks that have another target, number of threads or
+// version of the schedule language, and about where they come from; "": there are none
 Expected<std::string> unused_records(TuningLog& log, const std::set<std::string>& tasks,
                                      const std::set<std::string>& targets, int threads);
 

@@ -14,7 +14,7 @@ namespace tw::onnx_import {
 namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 40;
-// An element with more operands does not stay an expression: it is computed when the model runs.
+// An element with more operands is computed at run time, instead of staying an expression.
 constexpr int64_t kMostKnownParts = 100;
 
 bool carries_elements(const TensorType& type) {
@@ -208,7 +208,8 @@ std::set<std::string> Builder::symbols_to_bind(const OpAttrs& attrs,
   return {};
 }
 
-// Those of a region are a matter of running the model, if the region ever runs.
+// Checks constant indices. In a region they are not errors of the import, as the region may never
+// run.
 Error Builder::check_constant_indices(const OpAttrs& attrs, const std::vector<Val>& inputs) const {
   std::vector<const TensorType*> types;
   for (Val input : inputs) types.push_back(input.valid() ? &entry(input).type : nullptr);
@@ -224,7 +225,7 @@ Error Builder::check_constant_indices(const OpAttrs& attrs, const std::vector<Va
 std::optional<Val> Builder::fold(const OpAttrs& attrs, const std::vector<Val>& inputs,
                                  const TensorType& type) {
   const auto shape = static_shape(type.shape);
-  // Passes want to see the integers
+  // Passes need the integers behind a dequantize.
   if (!shape || inputs.empty() || std::holds_alternative<op::Dequantize>(attrs) ||
       !static_shape(tw::dims_of(attrs)))
     return std::nullopt;
@@ -245,13 +246,13 @@ std::optional<Val> Builder::fold(const OpAttrs& attrs, const std::vector<Val>& i
   return std::nullopt;
 }
 
-// The type with simplified dims, none negative and all within the limits.
+// The type with simplified dims. Errors: a negative dim, or one beyond the limits.
 Expected<TensorType> Builder::checked(TensorType type) const {
   for (Expr& dim : type.shape) {
     TW_TRY(check_parts(dim));
     if (!as_const(dim)) dim = simplified(dim);
   }
-  TW_TRY(check_type(type));  // so that the product below fits
+  TW_TRY(check_type(type));  // the product below then fits
   int64_t count = 1;
   for (const Expr& dim : type.shape) count *= std::max<int64_t>(as_const(dim).value_or(1), 1);
   if (count > kMaxElements)
@@ -280,7 +281,7 @@ Expected<Val> Builder::emit(OpAttrs attrs, std::vector<Val> inputs, const Origin
       {Kind::op, std::move(result), "", {}, {}, std::move(attrs), std::move(inputs), origin, {}});
 }
 
-// All inputs are constants, and all outputs are as small.
+// True if all inputs are small constants and all outputs are as small.
 bool Builder::foldable(const OpAttrs& attrs, const std::vector<Val>& inputs,
                        const std::vector<TensorType>& types) const {
   const auto* call = std::get_if<op::Extern>(&attrs);
@@ -325,7 +326,7 @@ Expected<std::vector<Val>> Builder::emit_all(OpAttrs attrs, std::vector<Val> inp
   return made;
 }
 
-// A DimVector of rank 0 or 1, reshaped and cast where the value is not i64 of that rank.
+// A DimVector of rank 0 or 1, reshaped and cast if the value is not an i64 of that rank.
 Expected<ValueId> Builder::make_known(Graph& graph, const Entry& e) {
   const bool plain = e.type.shape.size() <= 1, cast = e.type.dtype != DType::i64;
   op::DimVector vector{*e.elements, e.type.shape.empty()};
@@ -342,7 +343,7 @@ Expected<ValueId> Builder::make_known(Graph& graph, const Entry& e) {
   return value;
 }
 
-// Its further outputs stand right behind it on the tape.
+// An operator's further outputs come right after it on the tape.
 Expected<ValueId> Builder::make_op(Graph& graph, size_t index) {
   const Entry& e = entries_[index];
   std::vector<ValueId> inputs;
@@ -371,8 +372,8 @@ Expected<ValueId> Builder::make(Graph& graph, size_t index) {
   TW_UNREACHABLE("a list in the graph");
 }
 
-// The entries that the outputs need, node by node, and within a node as a walk from the outputs
-// meets them, operands first.
+// The entries that the outputs need. They are ordered by ONNX node, and within a node by a walk
+// from the outputs, operands first.
 std::vector<size_t> Builder::needed_in_order(const std::vector<Output>& outputs) {
   constexpr int32_t kUnseen = -1, kOpen = -2;
   std::vector<int32_t> rank(entries_.size(), kUnseen);

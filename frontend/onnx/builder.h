@@ -1,6 +1,6 @@
-// The graph while it is imported: a tape of values in the order of their making, each with its type
-// and, where known, its elements as dim expressions. Shape arithmetic thus folds away as it is
-// written; only what the outputs need reaches the Graph.
+// The graph during import: a tape of values in the order of their making. Each value has its type
+// and, if they are known, its elements as dim expressions. So shape arithmetic folds away as it is
+// written. Only values that the outputs need reach the Graph.
 #pragma once
 #include <deque>
 #include <map>
@@ -17,111 +17,115 @@ namespace tw::onnx_import {
 
 using Val = Id<struct ImportValueTag>;
 
-// Integer tensors up to this many elements carry their elements; constants up to kFoldElements are
-// evaluated.
+// Integer tensors of up to kKnownElements elements carry their elements; constants of up to
+// kFoldElements are evaluated.
 inline constexpr int64_t kKnownElements = 256;
 inline constexpr int64_t kFoldElements = 4096;
 
-struct Origin {          // of the values of one ONNX node
-  std::string node, op;  // name, or that of its first output; operator
+struct Origin {          // source of a value: the ONNX node that made it
+  std::string node, op;  // name of the node, or of its first output
   std::string title() const { return node.empty() ? op : node + " (" + op + ")"; }
 };
 
 class Builder {
  public:
   Val add_input(std::string name, TensorType type);
-  // The blob of strings: each with a zero byte behind it
+  // In a blob of strings, each string ends with a zero byte.
   Val add_constant(std::string name, TensorType type, Blob blob);
   Val add_constant(const Tensor& tensor);
-  Val scalar(double value, DType dtype);  // rank 0, shared
-  // Integer (or bool: 0, 1) elements in row-major order; shape must be static.
+  Val scalar(double value, DType dtype);  // rank 0; equal ones are shared
+  // Integer or bool (0, 1) elements in row-major order. The shape must be static.
   Val known(std::vector<Expr> elements, DType dtype, Shape shape);
 
-  // Lists are known while importing, never in the Graph. sequence: its items. optional: at most
-  // one. rows: a sequence whose length only the run knows (run_list.h). maybe: an optional of which
-  // only the run knows whether it is there: a bool of rank 0, what it holds. growing: a sequence
-  // that a loop carries, inside its body: the number of the carried value, what this iteration has
-  // put behind it.
+  // Lists exist only during import, never in the Graph. Kinds and their items:
+  //   sequence  the items
+  //   optional  one item or none
+  //   rows      a sequence whose length only the run knows (run_list.h)
+  //   maybe     an optional that may be absent in a run: a bool of rank 0, and the value
+  //   growing   in a loop's body, a sequence that the loop carries: the number of the carried
+  //             value, and what this iteration has appended
   enum class ListKind : uint8_t { sequence, optional, rows, maybe, growing };
   Val list(ListKind kind, std::vector<Val> items);
   std::optional<ListKind> list_kind(Val v) const;
-  const std::vector<Val>& items(Val v) const { return entry(v).inputs; }  // of a list
+  const std::vector<Val>& items(Val v) const { return entry(v).inputs; }  // v must be a list
 
-  // Infers, folds, and appends. Errors are those of the operator's infer function.
+  // Infers, folds and appends. Errors are those of the operator's infer function.
   Expected<Val> emit(OpAttrs attrs, std::vector<Val> inputs, const Origin& origin);
-  // The same for operators of several outputs.
+  // As emit(), for operators with several outputs.
   Expected<std::vector<Val>> emit_all(OpAttrs attrs, std::vector<Val> inputs, const Origin& origin);
 
   const TensorType& type(Val v) const { return entry(v).type; }
-  // Elements of an integer or bool value of static shape and at most kKnownElements, or null.
+  // The elements of an integer or bool value with a static shape and at most kKnownElements of
+  // them; else null.
   const std::vector<Expr>* elements(Val v);
-  // a constant's
+  // The bytes of a constant; null for other values
   const Blob* blob(Val v) const { return entry(v).blob ? &*entry(v).blob : nullptr; }
   const std::string& name(Val v) const { return entry(v).name; }
   bool is_constant(Val v) const { return entry(v).blob.has_value(); }
-  std::optional<Tensor> constant(Val v) const;    // a copy, of constants up to kFoldElements
-  void set_name(Val v, const std::string& name);  // keeps the name of inputs and constants
+  std::optional<Tensor> constant(Val v) const;    // a copy, for constants up to kFoldElements
+  void set_name(Val v, const std::string& name);  // inputs and constants keep their name
   Expr simplified(const Expr& e) const { return simplify(e, symbols_); }
   void add_symbol(const std::string& symbol);
   void add_symbol(const std::string& symbol, Range range);
-  // Of an input, with what the model calls it and what is said of it
+  // Adds the symbol of an input, with the model's name for it and the user's limits.
   void add_symbol(const std::string& symbol, const std::string& name,
                   const std::optional<SymbolLimits>& limits);
-  void share_symbols(const Builder& around);  // of a region: those of the graph around it
+  void share_symbols(const Builder& around);  // a region takes over those of the graph around it
   const Ranges& symbols() const { return symbols_; }
   const SymbolNames& symbol_names() const { return symbol_names_; }
-  // A text for each free dimension of the inputs that only one number fits: which node needs it
+  // A text for each free dimension of the inputs that only one size fits, with the node that needs
+  // it
   const std::vector<std::string>& fixed_sizes() const { return fixed_sizes_; }
-  // Of the inputs' symbols those in the expressions, those that decide about a value (in its shape,
-  // or in what it is made from), and those that made the operator's types known if they were bound:
-  // none where they are wrong for other reasons.
+  // Three sets of the inputs' symbols: those in the expressions; those that decide about a value,
+  // through its shape or the values that it is made from; and those that, once bound, make the
+  // operator's types known. The last is empty if the types are wrong for other reasons.
   std::set<std::string> symbols_in(const std::vector<Expr>& dims) const;
   std::set<std::string> symbols_behind(Val v) const;
   std::set<std::string> symbols_to_bind(const OpAttrs& attrs, const std::vector<Val>& inputs) const;
 
-  // An element of an integer value as a dim: what is known of it, else a symbol that is read while
-  // the model runs and must then lie in [0, bound] (bound may be undefined).
+  // An element of an integer value as a dim: its known value, else a symbol. A run reads the symbol
+  // from the tensor, and it must then lie in [0, bound]; `bound` may be undefined.
   Expr element(Val v, int64_t index, const Expr& bound, const Origin& origin);
-  // Follows the element to where it was made, through operators that move it: v and index then say
-  // where. The result, if it is known.
+  // Follows the element to the place where it was made, through operators that move it, and sets v
+  // and index to that place. Returns the element if it is known.
   std::optional<Expr> known_element(Val& v, int64_t& index);
-  // The largest number that a dim can be, without the symbols that this graph reads from data;
-  // undefined: not to be said. is_made_here: it has such symbols.
+  // The largest value of a dim, without the symbols that this graph reads from data; undefined if
+  // it is unknown. is_made_here: the shape has such symbols.
   Expr most_outside(const Expr& dim) const;
   bool is_made_here(const Shape& shape) const;
-  // From now on a and b are one: the model's run fails where they are not. False: neither of them
-  // is a symbol that could go. origin: the node that needs it.
+  // Makes a and b one from here on; the model's run fails if they differ. Returns false if neither
+  // is a symbol that could go. `origin` is the node that needs it.
   bool unify(const Expr& a, const Expr& b, const Origin& origin);
-  // v, whose extent along the axis is `to`: the model's run fails where it is not. Errors: it never
-  // is.
+  // Returns v with the extent `to` along the axis; the model's run fails if v has another. Errors:
+  // v never has it.
   Expected<Val> with_extent(Val v, size_t axis, const Expr& to, const Origin& origin);
 
   struct Output {
     std::string name;
     Val value;
   };
-  // Values made from now on are those of the next ONNX node.
+  // Begins the next ONNX node: values made from here on belong to it.
   void next_node() { ++node_; }
-  // The graph of everything the outputs need; all inputs stay, in order. Its nodes stand in the
-  // order of the ONNX nodes, and those of one ONNX node in an order that the graph itself decides:
-  // C++ leaves open which of a call's arguments is made first.
+  // The graph of all that the outputs need; all inputs stay, in their order. Nodes are ordered by
+  // ONNX node. Within an ONNX node the graph itself decides the order, as C++ leaves open which of
+  // a call's arguments is made first.
   Expected<Graph> finish(const std::string& name, const std::vector<Output>& outputs);
 
  private:
-  // extra: a further output of the operator `inputs[0]`
+  // extra: a further output of the operator inputs[0]
   enum class Kind : uint8_t { input, constant, known, op, extra, list };
   struct Entry {
     Kind kind;
     TensorType type;
     std::string name;
-    std::optional<Blob> blob;  // constants
+    std::optional<Blob> blob;  // bytes of a constant
     std::optional<std::vector<Expr>> elements;
     std::optional<OpAttrs> attrs;
-    std::vector<Val> inputs;  // of an op; a list's items
+    std::vector<Val> inputs;  // operands of an op; items of a list
     Origin origin;
     ValueId made;
-    ListKind list{};   // of a list
-    int32_t node = 0;  // which ONNX node it belongs to
+    ListKind list{};   // kind of a list
+    int32_t node = 0;  // number of the ONNX node that made it
   };
   const Entry& entry(Val v) const { return entries_[static_cast<size_t>(v.index)]; }
   Entry& entry(Val v) { return entries_[static_cast<size_t>(v.index)]; }
@@ -134,19 +138,19 @@ class Builder {
                 const std::vector<TensorType>& types) const;
   Expected<ValueId> make(Graph& graph, size_t index);
   Expected<ValueId> make_op(Graph& graph, size_t index);
-  struct Symbol {  // read from an element of a value
+  struct Symbol {  // a symbol that is read from an element of a value
     std::string name;
     Val value;
     int64_t element;
     Expr bound, equals;
-    std::string needed_by;  // as DataSymbol has it
+    std::string needed_by;  // as in DataSymbol
   };
   bool may_replace(const std::string& symbol, const Expr& by);
   void replace_symbol(const std::string& symbol, const Expr& by, const Origin& origin);
   void unify_expanded();
   bool limit(const Expr& symbol, const Expr& cut);
   void refresh();
-  Expr current(const Expr& dim) const;  // with replaced symbols replaced
+  Expr current(const Expr& dim) const;  // replaces the symbols that are gone
   Symbol* data_symbol(std::string_view name);
   Expected<std::vector<TensorType>> infer(OpAttrs& attrs, std::vector<Val>& inputs,
                                           const Origin& origin);
@@ -158,18 +162,18 @@ class Builder {
   std::vector<size_t> needed_in_order(const std::vector<Output>& outputs);
   Expected<ValueId> make_known(Graph& graph, const Entry& entry);
 
-  std::deque<Entry> entries_;  // references to types stay good while values are added
-  std::map<std::pair<uint64_t, DType>, Val> scalars_;  // by the value's bits
+  std::deque<Entry> entries_;  // a deque keeps references to types valid as values are added
+  std::map<std::pair<uint64_t, DType>, Val> scalars_;  // by the bits of the value
   std::vector<std::string> symbol_order_;
   std::vector<Symbol> data_symbols_;
   std::set<std::string, std::less<>> around_;  // symbols of the graph around
   int32_t node_ = 0;
-  int depth_ = 0;  // of a region: 1, within it 2
+  int depth_ = 0;  // nesting of regions: 1 in a region, 2 in a region of that
   std::map<std::string, Expr, std::less<>> replaced_;
   Ranges symbols_;
   SymbolNames symbol_names_;
   std::vector<std::string> fixed_sizes_;
-  SymbolLimitsOf limits_;  // that the user says, and the model itself
+  SymbolLimitsOf limits_;  // by the user and by the model itself
 };
 
 }  // namespace tw::onnx_import

@@ -1,5 +1,5 @@
-// Smaller models out of one: some of its nodes, with inputs where values of the others were. Node
-// bodies (If, Loop) go whole with their nodes.
+// Cutting of an ONNX model: some of its nodes form a smaller model, with inputs in place of the
+// other nodes' values. Bodies (If, Loop) go whole with their nodes.
 #include <onnx/onnx_pb.h>
 #include <onnx/shape_inference/implementation.h>
 
@@ -14,7 +14,7 @@
 namespace tw {
 namespace {
 
-// Values that the node reads, those inside of its graphs too.
+// The values that the node reads, those inside its graphs included.
 std::set<std::string> read_by(const onnx::NodeProto& node) {
   std::set<std::string> names(node.input().begin(), node.input().end());
   for (const onnx::GraphProto* graph : onnx_import::inner_graphs(node)) {
@@ -27,7 +27,7 @@ std::set<std::string> read_by(const onnx::NodeProto& node) {
 
 using Sizes = std::map<std::string, int64_t>;
 
-// Writes sizes in place of the names. used: those that were there.
+// Replaces names of dims by their sizes. `used` gets the names that occur.
 void bind(onnx::ValueInfoProto& value, const Sizes& dims, std::set<std::string>& used) {
   if (!value.type().tensor_type().has_shape()) return;
   for (onnx::TensorShapeProto::Dimension& dim :
@@ -43,7 +43,7 @@ void bind(onnx::ValueInfoProto& value, const Sizes& dims, std::set<std::string>&
 
 struct CutModel::Data {
   onnx::ModelProto model;
-  // Of inputs and of what nodes make, where inference tells
+  // Types of inputs and of nodes' results, if inference finds them
   std::map<std::string, onnx::ValueInfoProto> known;
   std::map<std::string, const onnx::TensorProto*> weights;
   std::vector<std::set<std::string>> reads;  // by node
@@ -121,7 +121,7 @@ std::optional<std::string> CutModel::cut(const std::vector<size_t>& nodes) const
     else if (std::any_of(graph.node().begin(), graph.node().end(), [&](const auto& n) {
                return std::count(n.output().begin(), n.output().end(), name) > 0;
              }))
-      return std::nullopt;  // of an unknown type; names of no node are values inside of a body
+      return std::nullopt;  // an unknown type; names that no node makes belong to bodies
   }
   for (size_t i : nodes) given.insert(data_->reads[i].begin(), data_->reads[i].end());
   made.erase("");

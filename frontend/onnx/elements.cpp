@@ -20,8 +20,8 @@ int64_t product(const std::vector<int64_t>& shape) {
   return count;
 }
 
-// The flat index into a tensor of shape `from` (right-aligned, extent 1 repeats) for flat index
-// `flat` of shape `to`.
+// The flat index into a tensor of shape `from` for the flat index `flat` of shape `to`. `from` is
+// aligned to the right, and its extents of 1 repeat.
 int64_t broadcast_index(int64_t flat, const std::vector<int64_t>& to,
                         const std::vector<int64_t>& from) {
   int64_t index = 0, stride = 1;
@@ -62,7 +62,7 @@ std::optional<bool> decided(BinaryOp op, const Expr& a, const Expr& b, const Ran
       if (min && max && *min == 0 && *max == 0) return op == BinaryOp::eq;
       if ((min && *min > 0) || (max && *max < 0)) return op == BinaryOp::ne;
       return std::nullopt;
-    default: return std::nullopt;  // only comparisons come here
+    default: return std::nullopt;  // only comparisons get here
   }
 }
 
@@ -107,8 +107,8 @@ std::optional<Expr> apply(BinaryOp op, const Expr& a, const Expr& b, const Range
   TW_UNREACHABLE("bad operator");
 }
 
-// Arithmetic of sizes goes on as the type's: it neither leaves the type nor wraps. Numbers that no
-// size reaches, and differences in types without a sign, are left to the run.
+// True if the type can hold the expression: it neither leaves the type nor wraps. Numbers larger
+// than any size, and differences in unsigned types, are left to the run.
 bool stays_in(const Expr& e, DType type, const Ranges& symbols) {
   if (as_const(e)) return true;
   if (e->data) return false;
@@ -129,7 +129,7 @@ bool stays_in(const Expr& e, DType type, const Ranges& symbols) {
   return bounds.min && bounds.max && *bounds.min >= lowest_of(type) && *bounds.max <= highest;
 }
 
-// One function a core operator; the rest of the operators are not followed.
+// One function for each core operator that is followed. The template at the end is for all others.
 struct Propagate {
   const std::vector<KnownInput>& in;
   const TensorType& out;

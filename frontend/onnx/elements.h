@@ -1,5 +1,5 @@
-// Shape arithmetic: elements of small integer tensors as dim expressions through the core
-// operators.
+// Shape arithmetic: follows the elements of small integer tensors through the core operators, as
+// dim expressions.
 #pragma once
 #include <optional>
 #include <vector>
@@ -11,12 +11,12 @@ namespace tw::onnx_import {
 
 struct KnownInput {
   const TensorType* type = nullptr;
-  const std::vector<Expr>* elements = nullptr;  // null: not known
+  const std::vector<Expr>* elements = nullptr;  // null: unknown
 };
 
-// Row-major elements of the output, or nothing when the operator or what it is applied to is not
-// followed. Values are computed in i64 without wrapping to narrower types; bool is 0 or 1. `out`
-// has a static shape.
+// The output's elements in row-major order; nullopt if the operator, or its use here, is not
+// followed. Elements are computed in i64 and do not wrap to narrower types; a bool is 0 or 1. `out`
+// must have a static shape.
 std::optional<std::vector<Expr>> propagate(const OpAttrs& attrs,
                                            const std::vector<KnownInput>& inputs,
                                            const TensorType& out, const Ranges& symbols);

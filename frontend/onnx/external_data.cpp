@@ -16,7 +16,7 @@
 namespace tw::onnx_import {
 namespace {
 
-// The parts of a relative path; empty when it is absolute, empty or climbs.
+// The parts of a relative path; empty if the path is absolute, empty or contains "..".
 std::vector<std::string> path_parts(const std::string& location) {
   std::vector<std::string> parts;
   if (location.empty() || location.front() == '/' || location.find('\0') != std::string::npos)
@@ -55,7 +55,7 @@ class Descriptor {
   int number_;
 };
 
-// folder/part/part... but for the last one, without following a link in any part below the folder.
+// Opens the folder of folder/part/part..., without following a link in any part below `folder`.
 Descriptor open_parent(const std::string& folder, const std::vector<std::string>& parts) {
   Descriptor at(open(folder.c_str(), kFolder));
   for (size_t i = 0; i + 1 < parts.size() && at.get() >= 0; ++i)
@@ -69,10 +69,10 @@ std::pair<std::string, std::string> folder_and_name(const std::string& path) {
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
 
-// Hugging Face's cache keeps the files of a repository in one folder. The tree of a version is made
-// of links there: "../../blobs/NAME".
+// A link of Hugging Face's cache. The cache keeps the files of a repository in one folder, and the
+// tree of a version consists of links into it: "../../blobs/NAME".
 struct CacheLink {
-  std::string folder, name;  // the folder as the link says
+  std::string folder, name;  // the folder as it is written in the link
 };
 
 std::optional<CacheLink> cache_link(int at, const std::string& name) {
@@ -90,8 +90,8 @@ std::optional<CacheLink> cache_link(int at, const std::string& name) {
   return CacheLink{{text.data(), before}, std::string(rest)};
 }
 
-// The file that a link in the folder `at` leads to, where the model is such a link too and both
-// lead into one folder; -1 where that is not so.
+// Opens the file behind a link in the folder `at`, if the model is such a link too and both lead
+// into one folder; else returns -1.
 int open_cached(int at, const std::string& name, const std::string& model_path) {
   const auto [model_folder, model_name] = folder_and_name(model_path);
   const Descriptor model_at(open(model_folder.c_str(), kFolder));

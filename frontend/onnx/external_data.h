@@ -1,4 +1,4 @@
-// Payloads outside of the protobuf message: ranges of the model file or of files below the model's
+// Tensors outside the protobuf message: ranges of the model file, or of files below the model's
 // folder.
 #pragma once
 #include <map>
@@ -14,16 +14,16 @@ class ExternalData {
  public:
   ExternalData(std::shared_ptr<const MappedFile> model, const std::string& model_path);
 
-  // A short name for a location, "#1": the ONNX library passes over names that begin with '#',
-  // others it looks for itself.
+  // A short name for a location, "#1". The ONNX library skips names that begin with '#', and
+  // searches for other files itself.
   std::string alias(const std::string& location);
 
-  std::vector<std::string> paths() const;  // of the files that have an alias
+  std::vector<std::string> paths() const;  // paths of the files with an alias
 
-  // Bytes [offset, offset + length) of the file that `location` (or its alias) names relative to
-  // the model's folder (kModelLocation: the model file). Refused: absolute paths, "..", symbolic
-  // links but those of a cache in which the model is one too, hard links, ranges past the end, and
-  // ranges that overlap another tensor's without being the same. `tensor` is for messages.
+  // Bytes [offset, offset + length) of the file that `location`, or its alias, names relative to
+  // the model's folder (kModelLocation: the model file). Refused: absolute paths, "..", hard links,
+  // ranges past the end, ranges that overlap another tensor's without being the same, and symbolic
+  // links. Links of a cache are allowed if the model is one of them. `tensor` is for messages.
   Expected<Blob> range(const std::string& location, uint64_t offset, uint64_t length,
                        const std::string& tensor);
 
@@ -32,10 +32,10 @@ class ExternalData {
                                                    const std::string& tensor);
 
   std::string model_path_, folder_;
-  std::vector<std::string> aliases_;  // "#1" is the first
+  std::vector<std::string> aliases_;  // the first is "#1"
   std::map<std::string, std::string> alias_of_;
   std::map<std::string, std::shared_ptr<const MappedFile>> files_;  // by location
-  // By location: begin -> end
+  // By location: begin -> end of the ranges in use
   std::map<std::string, std::map<uint64_t, uint64_t>> taken_;
 };
 

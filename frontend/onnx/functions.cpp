@@ -1,7 +1,7 @@
-// The ONNX library expands the calls. It passes over default attributes and overloads, wants each
-// output of a body to be made by a node of that body, and mixes up names of a caller's graph with
-// those of the function that the graph is handed to. So every call first gets a function of its
-// own kind (a variant) in which none of these is left.
+// The ONNX library expands the calls. It ignores default attributes and overloads. It wants a node
+// of the body to make each output. It mixes up the names of a caller's graph with those of the
+// function that gets the graph. So each kind of call first gets a function of its own (a variant)
+// without any of these.
 #include "frontend/onnx/functions.h"
 
 #include <onnx/checker.h>
@@ -21,7 +21,7 @@ namespace {
 using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 using Names = google::protobuf::RepeatedPtrField<std::string>;
 
-constexpr int64_t kMaxBytes = int64_t{1} << 30;  // of all nodes with their attributes
+constexpr int64_t kMaxBytes = int64_t{1} << 30;  // for all nodes with their attributes
 
 class Functions {
  public:
@@ -47,7 +47,7 @@ bool is_graph(const onnx::AttributeProto& attribute) {
          attribute.type() == onnx::AttributeProto::GRAPHS;
 }
 
-// The number of nodes and tensors once all calls are expanded.
+// The number of nodes, and their bytes, once all calls are expanded.
 class ExpandedSize {
  public:
   ExpandedSize(const Functions& functions, int64_t max_nodes)
@@ -62,7 +62,7 @@ class ExpandedSize {
   }
 
  private:
-  using Handed = std::map<std::string, Size>;  // graphs that a function is called with
+  using Handed = std::map<std::string, Size>;  // graphs with which a function is called
 
   void add(Size& to, const Size& size) const {
     to.nodes = std::min(to.nodes + size.nodes, max_nodes_ + 1);
@@ -113,10 +113,10 @@ class ExpandedSize {
   const Functions& functions_;
   const int64_t max_nodes_;
   int64_t steps_ = 0;
-  std::map<const onnx::FunctionProto*, Size> alone_;  // called without graphs
+  std::map<const onnx::FunctionProto*, Size> alone_;  // functions called without graphs
 };
 
-// Removes what refers to attributes that the call does not have.
+// Removes references to attributes that the call does not have.
 void drop_references(Nodes& nodes, const std::set<std::string>& absent) {
   for (onnx::NodeProto& node : nodes) {
     auto& attributes = *node.mutable_attribute();
@@ -127,7 +127,6 @@ void drop_references(Nodes& nodes, const std::set<std::string>& absent) {
   }
 }
 
-// Puts `prefix` in front of every value's name.
 void rename_values(Nodes& nodes, const std::string& prefix) {
   const auto rename = [&](std::string& name) {
     if (!name.empty()) name = prefix + name;
@@ -153,7 +152,7 @@ void make_outputs(onnx::GraphProto& graph) {
   make_outputs(*graph.mutable_node(), outputs);
 }
 
-// An Identity for each output that no node of the body makes, or that is listed before.
+// Adds an Identity for each output that no node of the body makes, or that occurs a second time.
 void make_outputs(Nodes& nodes, const std::vector<std::string*>& outputs) {
   std::set<std::string> own, names;
   for (onnx::NodeProto& node : nodes) {
@@ -202,7 +201,7 @@ class Variants {
       if (!has_attribute(node, attribute.name())) *node.add_attribute() = attribute;
   }
 
-  // The name of the function as this call means it.
+  // The name of the function's variant for this call.
   std::string variant(const onnx::NodeProto& node, const onnx::FunctionProto& function) {
     std::set<std::string> absent;
     for (const std::string& name : function.attribute())
@@ -230,7 +229,7 @@ class Variants {
     return name;
   }
 
-  // Names that no graph of a caller has.
+  // Renames the values so that they differ from all names of a caller's graph.
   static void rename_all(onnx::FunctionProto& function) {
     const std::string prefix = function.domain() + "." + function.name() + ":";
     for (Names* names : {function.mutable_input(), function.mutable_output()})

@@ -1,4 +1,4 @@
-// The model's own functions (FunctionProto) in place of the nodes that call them.
+// Expansion of the model's own functions (FunctionProto): their nodes replace the calls.
 #pragma once
 #include <onnx/onnx_pb.h>
 
@@ -6,7 +6,7 @@
 
 namespace tw::onnx_import {
 
-// The full size is known before anything is expanded, so that a small file cannot grow without
+// Computes the full size before it expands anything, so that a small file cannot grow without
 // bounds. Errors: invalid_model (functions that call themselves), limit.
 Error inline_functions(onnx::ModelProto& model, int64_t max_nodes);
 

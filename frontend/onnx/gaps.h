@@ -1,4 +1,4 @@
-// Collects everything in a model that cannot be compiled, equal problems of one operator together.
+// The gaps of a model: all that cannot be compiled, with equal problems of one operator together.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ class Gaps {
   void add(const std::vector<Gap>& others);
   bool empty() const { return list_.empty(); }
   std::vector<Gap> release() { return std::move(list_); }
-  Error error(const std::string& path) const;  // a Diag a gap
+  Error error(const std::string& path) const;  // one Diag for each gap
 
  private:
   std::vector<Gap> list_;

@@ -39,7 +39,7 @@ OnnxAttribute text(std::string value) {
   return attribute;
 }
 
-// Nodes behind each other, from the input on.
+// A chain of nodes that begins at the input.
 class Preparation {
  public:
   explicit Preparation(const std::string& input) : input_(input), last_(input) {}
@@ -79,7 +79,6 @@ class Preparation {
   OnnxGraph graph_;
 };
 
-// Axes of the model's input.
 struct Axes {
   int64_t channels = 1, height = 2, width = 3;
 };
@@ -129,7 +128,7 @@ class InputPreparation {
 
   OnnxDim& given_dim(int64_t axis) { return given_.dims[static_cast<size_t>(axis)]; }
 
-  // The interface is the caller's: its dims are those of the model in another order.
+  // The interface is the caller's: it has the dims of the model in the caller's order.
   Error transpose() {
     if (is_picture_ && form_.channels == PictureChannels::gray) given_dim(axes_.channels) = {3, ""};
     if (is_picture_ && form_.size) {
@@ -180,7 +179,7 @@ class InputPreparation {
     return Error::success();
   }
 
-  // f32 from here on, unless there is nothing to do.
+  // Casts to f32 before the first step that computes.
   void to_float() {
     if (now_ != DType::f32) steps_.cast(DType::f32);
     now_ = DType::f32;
@@ -200,7 +199,7 @@ class InputPreparation {
     return Error::success();
   }
 
-  // One number, or one a channel.
+  // A constant of one number, or of one for each channel.
   std::string by_channel(const std::vector<double>& values) {
     std::vector<int64_t> shape;
     if (values.size() > 1) {
@@ -241,7 +240,7 @@ class InputPreparation {
   Preparation steps_;
   OnnxValueInfo given_;
   bool is_picture_ = false;
-  PictureLayout layout_ = PictureLayout::nchw;  // the model's
+  PictureLayout layout_ = PictureLayout::nchw;  // layout of the model
   Axes axes_;
   DType model_dtype_{}, given_dtype_{}, now_{};
 };

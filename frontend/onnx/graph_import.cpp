@@ -66,7 +66,7 @@ std::unique_ptr<RegionDraft> GraphImport::branch(const OnnxGraph& body, std::str
 std::string GraphImport::fresh_symbol(const std::string& stem) {
   std::string symbol;
   do {
-    // Sizes that it decides are checked as those made from data are
+    // With 0 as its least, sizes that depend on the symbol are checked like those made from data.
     symbol = symbol_name(stem + "_" + std::to_string(++state_.symbols), 0);
   } while (builder_.symbols().count(symbol));
   return symbol;
@@ -79,8 +79,8 @@ const Val* GraphImport::find(const std::string& name) {
   return &(values_[name] = capture(*around));
 }
 
-// A value of the graph around the region as one of the region's: a constant or a size again,
-// anything else an input.
+// Makes a value of the graph around the region one of the region: a constant or a size again, any
+// other value an input.
 Val GraphImport::capture(Val v) {
   const auto [known, fresh] = captures_.try_emplace(v);
   if (!fresh) return known->second;
@@ -121,7 +121,7 @@ void GraphImport::import_initializers() {
   }
 }
 
-// Values that the outputs need, backwards over the sorted nodes.
+// Finds the values that the outputs need, backwards over the sorted nodes.
 void GraphImport::find_wanted() {
   wanted_.insert(graph_.outputs.begin(), graph_.outputs.end());
   live_.assign(graph_.nodes.size(), false);

@@ -1,5 +1,6 @@
-// The nodes of one ONNX graph, through their importers: the main graph's, or in place of a node
-// those of a graph in its attributes, which sees the names around it.
+// Import of the nodes of one ONNX graph by their importers. It is the main graph, or a graph in a
+// node's attributes, whose nodes take the node's place or become a region. Such a graph sees the
+// names around it.
 #pragma once
 #include <algorithm>
 #include <map>
@@ -13,35 +14,35 @@
 
 namespace tw::onnx_import {
 
-// What the graphs of one model share.
+// The state that the graphs of one model share.
 struct ImportState {
   Gaps gaps;
   std::vector<std::string> warnings;
-  int64_t nodes_left = 200'000;  // that may be imported: bodies in place of loops multiply them
-  int symbols = 0;               // made so far
+  int64_t nodes_left = 200'000;  // nodes that may still be imported; unrolling multiplies them
+  int symbols = 0;               // symbols made so far
 };
 
 class GraphImport : public Bodies {
  public:
-  // `outer`: the graph around it, null for the main one.
+  // `outer` is the graph around this one; null for the main graph.
   GraphImport(const OnnxGraph& graph, Builder& builder, ImportState& state,
               GraphImport* outer = nullptr)
       : graph_(graph), builder_(builder), state_(state), outer_(outer) {}
-  // The body of a region: it reads what is around it through inputs, which are added to the draft.
+  // The body of a region. It reads values around it through inputs that are added to the draft.
   GraphImport(const OnnxGraph& graph, RegionDraft& draft, ImportState& state, GraphImport& outer)
       : graph_(graph), builder_(draft.builder), state_(state), outer_(&outer), draft_(&draft) {}
 
-  // An input; invalid: it was reported
+  // Binds an input; an invalid value means that its problem was reported.
   void bind(const std::string& name, Val v) { values_[name] = v; }
-  void run();  // what the outputs need
-  // Of the graph's output; invalid: it was reported.
+  void run();  // imports the nodes that the outputs need
+  // The value of the graph's output; invalid if its problem was reported.
   Val output(const std::string& name);
 
   std::optional<std::vector<Val>> inlined(const OnnxGraph& body,
                                           const std::vector<Val>& inputs) override;
   std::unique_ptr<RegionDraft> region(const OnnxGraph& body, const Inputs& inputs) override;
   std::unique_ptr<RegionDraft> branch(const OnnxGraph& body, std::string& misfit) override;
-  void warn(const std::string& text) override {  // once: a body may be imported twice
+  void warn(const std::string& text) override {  // a text once: a body may be imported twice
     if (!std::ranges::count(state_.warnings, text)) state_.warnings.push_back(text);
   }
   std::string fresh_symbol(const std::string& stem) override;
@@ -61,13 +62,13 @@ class GraphImport : public Bodies {
   ImportState& state_;
   GraphImport* outer_;
   RegionDraft* draft_ = nullptr;
-  std::map<Val, Val> captures_;                   // of the graph around the region
-  std::unordered_map<std::string, Val> values_;   // invalid: its maker was reported
-  std::map<std::string, int> initializer_types_;  // of those without a DType
+  std::map<Val, Val> captures_;                   // value around the region -> value in it
+  std::unordered_map<std::string, Val> values_;   // invalid: a problem of its maker was reported
+  std::map<std::string, int> initializer_types_;  // element types that have no DType
   std::set<std::string> wanted_;
   std::vector<bool> live_;
 };
 
-std::string full_name(const OnnxNode& node);  // with its domain
+std::string full_name(const OnnxNode& node);  // with the operator's domain
 
 }  // namespace tw::onnx_import

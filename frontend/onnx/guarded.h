@@ -1,4 +1,4 @@
-// Calls into the ONNX library, which reports by exceptions.
+// Guarded calls of the ONNX library, which reports problems by exceptions.
 #pragma once
 #include <exception>
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace tw::onnx_import {
 
-// The first line of what was thrown becomes an error of the step.
+// Runs a step; the first line of an exception becomes its error.
 inline Error guarded(const char* step, const std::function<void()>& body) {
   try {
     body();

@@ -1,5 +1,5 @@
-// import_onnx and gap_report: binds the inputs' dimensions, imports the main graph, and collects
-// what the importers refuse.
+// import_onnx and gap_report. They bind the inputs' dimensions, import the main graph, and collect
+// the gaps that importers report.
 #include <algorithm>
 #include <set>
 
@@ -15,7 +15,8 @@ namespace {
 
 constexpr int64_t kMaxDim = int64_t{1} << 40, kMaxItems = 1000;
 
-// The free dimensions of a model's inputs: as the model names them, and as symbols of our own.
+// The free dimensions of a model's inputs: the model's names for them, and the symbols in the
+// graph.
 class Symbols {
  public:
   explicit Symbols(const ImportOptions& options) : options_(options) {}
@@ -33,14 +34,15 @@ class Symbols {
     return input.kind == "sequence" || input.kind == "optional" ||
            input.kind == "optional sequence";
   }
-  // How many tensors a sequence or an optional stands for, where the options say it.
+  // The number of tensors in a sequence or an optional, if the options give it.
   std::optional<int64_t> items(const OnnxValueInfo& input) const {
     const auto given = options_.dims.find(input.name);
     if (given == options_.dims.end() || given->second < 0 || given->second > kMaxItems)
       return std::nullopt;
     return given->second;
   }
-  // One of these tensors. A symbol stands for an extent of each sequence's items of that number.
+  // One of these tensors. Items with the same number share the symbols of their extents across
+  // sequences.
   static OnnxValueInfo item(OnnxValueInfo input, int64_t number) {
     const std::string suffix = "_" + std::to_string(number);
     input.name += suffix;
@@ -49,8 +51,8 @@ class Symbols {
     return input;
   }
 
-  // Finds what the options name. Errors: names that the model does not have, a dimension given
-  // twice, values that are no extents.
+  // Finds the dimensions that the options name. Errors: unknown names, a dimension given twice,
+  // values that are no extents.
   Error resolve() {
     std::vector<Diag> problems;
     const auto refuse = [&](std::string text) {
@@ -94,14 +96,14 @@ class Symbols {
     return make_error(std::move(problems));
   }
 
-  // The model's input with what the options bind of it, for the nodes that prepare it. The
-  // interface has these dimensions no more, and the options may name them.
+  // The model's input with the dimensions that the options bind, for the nodes that prepare it. The
+  // interface does not have these dimensions, but the options may name them.
   OnnxValueInfo bound_input(const OnnxValueInfo& input, const InputForm& form) {
     OnnxValueInfo bound = input;
     TensorSpec gone{input.name, DType::f32, Shape(input.dims.size())};
     for (size_t axis = 0; axis < input.dims.size(); ++axis) {
       OnnxDim& dim = bound.dims[axis];
-      // A layout of the caller's numbers the axes in another way
+      // A caller's layout numbers the axes in another way
       if (dim.value >= 0 || (dim.symbol.empty() && form.layout)) continue;
       const std::string name = written(input, axis);
       for (const auto& [text, value] : options_.dims)
@@ -153,11 +155,11 @@ class Symbols {
   }
 
   const ImportOptions& options_;
-  std::set<std::string> lists_;               // inputs
-  std::vector<TensorSpec> specs_;             // inputs, with the model's names for dims
-  std::map<std::string, std::string> names_;  // identifiers of our own for them
+  std::set<std::string> lists_;               // names of inputs
+  std::vector<TensorSpec> specs_;             // inputs, with the model's names in their dims
+  std::map<std::string, std::string> names_;  // the model's name -> the symbol's stem
   std::set<std::string> own_;
-  std::map<std::string, int64_t> dims_;  // bound, by the model's names
+  std::map<std::string, int64_t> dims_;  // bound dimensions, by the model's names
   SymbolLimitsOf ranges_;                // by the model's names
 };
 
@@ -207,7 +209,7 @@ class Importer {
     return {};
   }
 
-  // What options_ say of the inputs, and the dims of those that stay.
+  // Reads what the options say of the inputs, and the dims of inputs that remain.
   Error read_given() {
     TW_TRY(check_given(options_.given, model_.inputs));
     std::vector<Diag> problems;
@@ -235,7 +237,7 @@ class Importer {
     return make_error(std::move(problems));
   }
 
-  // Invalid: reported.
+  // Returns an invalid value after it has reported a problem.
   Val import_given(const OnnxValueInfo& input) {
     if (const auto value = values_.find(input.name); value != values_.end()) {
       const OnnxTensor& tensor = value->second;
@@ -252,7 +254,7 @@ class Importer {
     return preparation.output(prepared->second.preparation.outputs[0]);
   }
 
-  // Invalid: reported.
+  // Returns an invalid value after it has reported a problem.
   Val import_input(const OnnxValueInfo& input) {
     if (input.kind == "tensor") return import_tensor(input);
     if (!Symbols::is_list(input))
@@ -273,7 +275,7 @@ class Importer {
     return shape ? builder_.add_input(input.name, {*dtype, std::move(*shape), {}}) : Val{};
   }
 
-  // The tensors of a list are inputs of their own, numbered: x_0, x_1, ... An optional has one or
+  // The tensors of a list are separate inputs with numbers: x_0, x_1, ... An optional has one or
   // none.
   Val import_list(const OnnxValueInfo& input) {
     const std::optional<int64_t> count = symbols_.items(input);
@@ -311,8 +313,8 @@ class Importer {
     return shape;
   }
 
-  // Another type than the model says is an error, as its users read memory by what it says; other
-  // sizes, which exporters often leave from another input, a warning.
+  // An output whose type differs from its declaration is an error, as users read memory by the
+  // declaration. Other sizes are a warning: exporters often leave sizes of another input there.
   void compare(const OnnxValueInfo& declared, const TensorType& type) {
     if (declared.kind != "tensor" || declared.element_type == 0) return;
     if (dtype_from_onnx(declared.element_type) != type.dtype) {
@@ -343,8 +345,8 @@ class Importer {
               .str());
   }
 
-  // A list's tensors are outputs of their own, numbered as those of inputs are; of a list that only
-  // the run knows: its rows and sizes, whether it is there.
+  // The tensors of a list are separate outputs, numbered as inputs are. If only the run knows the
+  // list, the outputs are its rows and sizes, and whether it is present.
   void add_output(const std::string& name, Val v) {
     const auto kind = builder_.list_kind(v);
     if (!kind) {
@@ -375,8 +377,8 @@ class Importer {
 
   const OnnxGraph& model_;
   const ImportOptions& options_;
-  std::map<std::string, OnnxTensor> values_;    // of inputs that are bound
-  std::map<std::string, GivenInput> prepared_;  // inputs of another form
+  std::map<std::string, OnnxTensor> values_;    // values of bound inputs
+  std::map<std::string, GivenInput> prepared_;  // inputs with another form
   Symbols symbols_;
   Builder builder_;
   ImportState state_;
@@ -398,7 +400,7 @@ std::string written(const OnnxValueInfo& value, size_t axis) {
                               : dim.symbol;
 }
 
-// Dimensions of inputs without a name are called by their place, those of outputs "?".
+// A dimension without a name is called by its place in an input, and "?" in an output.
 std::string declared_type(const OnnxValueInfo& value, bool input) {
   if (value.element_type == 0) return "not said";
   std::string text = value.kind == "tensor" ? "" : value.kind + " of ";
@@ -422,7 +424,7 @@ TensorSpec spec_of(const OnnxValueInfo& input) {
   return spec;
 }
 
-// The same diags, with the file they are about.
+// Adds the file to the diags.
 Error in_file(Error error, const std::string& path) {
   std::vector<Diag> diags = take_diags(std::move(error));
   for (Diag& diag : diags)

@@ -1,6 +1,6 @@
-// The table of importers: one row an ONNX operator, sorted by domain and name. Rows start at the
-// first version whose meaning the importer reads; models with older operators are converted upward
-// before.
+// The table of importers, with one row for each ONNX operator, sorted by domain and name. A row
+// begins at the first version that the importer can read. Models with older operators are converted
+// upward first.
 #include "frontend/onnx/import_table.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace tw::onnx_import {
 namespace {
 
-// The importer of one of the operators that share it.
+// Turns an importer that several operators share into that of one of them.
 template <auto Import, auto... Which>
 void as(NodeImport& n) {
   Import(n, Which...);

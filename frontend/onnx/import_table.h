@@ -1,4 +1,4 @@
-// Which importer takes which ONNX operator, at which versions.
+// The importers of ONNX operators, by operator and version.
 #pragma once
 #include <string_view>
 
@@ -8,14 +8,14 @@ class NodeImport;
 
 struct ImportRow {
   std::string_view op_type;
-  int first, last;  // since-versions of the operator that the importer knows
+  int first, last;  // the since-versions that the importer knows
   void (*import)(NodeImport&);
-  // "" is ai.onnx; operators that ONNX has no schema of have the version `first`
+  // "" is ai.onnx. Operators without an ONNX schema have the version `first`
   std::string_view domain = "";
-  bool takes_lists = false;  // sequences and optionals may be among its inputs
+  bool takes_lists = false;  // inputs may be sequences or optionals
 };
 
-// Null when there is no importer for this version; any_version ignores it.
+// Null if no importer knows this version; find_importer_any_version ignores the version.
 const ImportRow* find_importer(std::string_view domain, std::string_view op_type,
                                int since_version);
 const ImportRow* find_importer_any_version(std::string_view domain, std::string_view op_type);

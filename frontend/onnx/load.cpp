@@ -1,5 +1,5 @@
-// From a mapped file to a checked OnnxModel. Every call into the ONNX library is guarded: it
-// reports by exceptions.
+// Loading: a mapped file becomes a checked OnnxModel. Every call into the ONNX library is guarded,
+// as it reports problems by exceptions.
 #include <onnx/checker.h>
 #include <onnx/common/constants.h>
 #include <onnx/defs/schema.h>
@@ -21,24 +21,23 @@
 namespace tw::onnx_import {
 namespace {
 
-// Models with operators older than their importers are converted to this opset, the newest one
-// before quantised types and attributes that nothing here reads came in.
+// Models with operators older than their importers are converted to this opset. It is the newest
+// one without newer quantized types and attributes that no importer reads.
 constexpr int kBaseOpset = 22;
 constexpr int kMaxNodes = 200'000;
-// From here on initializers need not be inputs; the converter makes such ones
+// From this version on, initializers need not be inputs; the converter makes such initializers
 constexpr int kMinIrVersion = 4;
 constexpr const char* kUnknownDomain = "tilewright.unknown";
 using Opsets = std::map<std::string, int64_t>;
 
-// Calls fn for every graph: the main one and those in the attributes of its nodes, outer ones
-// first.
+// Calls fn for the graph and all graphs in attributes of its nodes, outer ones first.
 void for_each_graph(onnx::GraphProto& graph, const std::function<void(onnx::GraphProto&)>& fn) {
   fn(graph);
   for (auto& node : *graph.mutable_node())
     for (onnx::GraphProto* inner : inner_graphs(node)) for_each_graph(*inner, fn);
 }
 
-// The main graph, those of functions, and all that are attributes of nodes.
+// Calls fn for the main graph, the graphs in functions, and all graphs in attributes of nodes.
 void for_each_graph(onnx::ModelProto& model, const std::function<void(onnx::GraphProto&)>& fn) {
   for_each_graph(*model.mutable_graph(), fn);
   for (auto& function : *model.mutable_functions()) {
@@ -57,7 +56,8 @@ void for_each_node(onnx::ModelProto& model, const std::function<void(onnx::NodeP
     for (auto& node : *function.mutable_node()) fn(node);
 }
 
-// The ONNX checker would look for external files in the working folder; aliases keep it out.
+// Hides external files behind aliases, as the ONNX checker would look for them in the working
+// folder.
 void hide_locations(onnx::ModelProto& model, ExternalData& external) {
   const auto hide = [&](onnx::TensorProto& tensor) {
     for (auto& entry : *tensor.mutable_external_data())
@@ -90,8 +90,7 @@ Opsets opsets_of(const onnx::ModelProto& model) {
   return opsets;
 }
 
-// Domain "ai.onnx" is "", a missing opset is 1, and newer file formats are read as the newest known
-// one.
+// Makes the domain "ai.onnx" "", a missing opset 1, and a newer file format the newest known one.
 void normalize(onnx::ModelProto& model) {
   const auto plain = [](std::string* domain) {
     if (*domain == "ai.onnx") domain->clear();
@@ -116,8 +115,8 @@ Error check_limits(onnx::ModelProto& model) {
   return Error::success();
 }
 
-// The checker wants a type and a shape of every input and output. Those of outputs are inferred,
-// and the importer names an input that lacks them.
+// Completes the types that the checker wants of every input and output. Types of outputs are
+// inferred later, and the importer reports an input without one.
 void complete(google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>& values) {
   for (onnx::ValueInfoProto& value : values) {
     onnx::TypeProto& type = *value.mutable_type();
@@ -128,8 +127,8 @@ void complete(google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>& values) 
   }
 }
 
-// The checker stops at the first operator it does not know. Those are for the gap report, so they
-// wear a custom domain while it looks.
+// The checker stops at the first unknown operator. Such operators belong in the gap report, so they
+// get a custom domain during the check.
 Error check(onnx::ModelProto& model) {
   const Opsets opsets = opsets_of(model);
   std::set<std::pair<std::string, std::string>> functions;
@@ -167,7 +166,7 @@ Error check(onnx::ModelProto& model) {
   return error;
 }
 
-// Converts upward; a failure is not fatal: what stays too old is in the gap report.
+// Converts upward. A failure is not fatal: operators that stay too old appear in the gap report.
 void convert(onnx::ModelProto& model) {
   llvm::consumeError(guarded("conversion", [&] {
     onnx::ModelProto converted = onnx::version_conversion::ConvertVersion(model, kBaseOpset);
@@ -181,7 +180,7 @@ bool is_old(const onnx::ModelProto& model) {
   return opset != opsets.end() && opset->second < kBaseOpset;
 }
 
-// Operators whose importer knows only newer versions.
+// True if an importer knows only newer versions of an operator.
 bool has_old_operators(onnx::ModelProto& model) {
   const Opsets opsets = opsets_of(model);
   bool found = false;
@@ -199,7 +198,7 @@ const onnx::OpSchema* schema_of(const onnx::NodeProto& node, const Opsets& opset
       node.op_type(), static_cast<int>(std::min<int64_t>(opset->second, INT32_MAX)), node.domain());
 }
 
-// Nodes without an importer whose meaning ONNX gives as a function of other operators.
+// The nodes without an importer that ONNX defines as a function of other operators.
 std::vector<onnx::NodeProto*> expandable(onnx::ModelProto& model) {
   const Opsets opsets = opsets_of(model);
   std::vector<onnx::NodeProto*> found;
@@ -212,7 +211,7 @@ std::vector<onnx::NodeProto*> expandable(onnx::ModelProto& model) {
   return found;
 }
 
-// Bodies name attributes that the node may leave at their default.
+// Adds default attributes, which the body of a function may name.
 void fill_defaults(onnx::NodeProto& node, const onnx::OpSchema& schema) {
   for (const auto& [name, attribute] : schema.attributes()) {
     bool given = attribute.default_value.name().empty();
@@ -221,9 +220,9 @@ void fill_defaults(onnx::NodeProto& node, const onnx::OpSchema& schema) {
   }
 }
 
-// Bodies that depend on types need the type of every value. The library looks for them in the main
-// graph alone, so what the inner graphs know is told there, too, but for names that mean more than
-// one value.
+// Adds the type of every value, as bodies that depend on types need them. The library looks for
+// types in the main graph only, so those of inner graphs are copied there, except for names that
+// several graphs use.
 void add_types(onnx::ModelProto& model) {
   for_each_graph(*model.mutable_graph(), [](onnx::GraphProto& graph) {
     for (const auto& tensor : graph.initializer()) {
@@ -248,11 +247,11 @@ void add_types(onnx::ModelProto& model) {
   });
   for (const onnx::ValueInfoProto& info : inner)
     if (makers[info.name()] == 1) *model.mutable_graph()->add_value_info() = info;
-  // Of optional inputs left out, which it looks up too
+  // The library also looks up omitted optional inputs, whose name is empty.
   model.mutable_graph()->add_value_info()->mutable_type();
 }
 
-// Bodies are written for recent opsets, and may use operators with bodies again.
+// Bodies are written for recent opsets, and may use operators that have bodies themselves.
 void expand_bodies(onnx::ModelProto& model) {
   constexpr int kRounds = 4;
   constexpr size_t kMaxWork = 10'000'000;  // the library infers all types anew for each expansion
@@ -279,11 +278,11 @@ void expand_bodies(onnx::ModelProto& model) {
     });
     const bool failed = static_cast<bool>(error);
     llvm::consumeError(std::move(error));
-    if (failed) return;  // the operators stay and are reported
+    if (failed) return;  // the operators stay, and the gap report has them
   }
 }
 
-// No more than a manifest should carry.
+// The model's properties, up to a size that suits a manifest.
 std::map<std::string, std::string> metadata_of(const onnx::ModelProto& proto) {
   constexpr size_t kMostBytes = 64 << 10;
   std::map<std::string, std::string> out;

@@ -47,7 +47,8 @@ Region finished(NodeImport& n, RegionDraft& draft, const std::vector<Val>& outpu
 
 namespace {
 
-// Body nodes times iterations. Sequences have no other way.
+// Limits of body nodes times iterations. The limit is larger with sequences, as few loops can carry
+// them otherwise.
 constexpr int64_t kUnrolledNodes = 64, kUnrolledListNodes = 20'000;
 
 constexpr const char
@@ -65,7 +66,7 @@ int64_t count_nodes(const OnnxGraph& graph) {
   return count;
 }
 
-// A carried value behind so many iterations.
+// The type of a carried value after `made` iterations.
 TensorType carried_type(NodeImport& n, const LoopSpec& spec, size_t i, const Expr& made) {
   TensorType type = n.type(spec.carried[i]);
   if (!spec.growth[i]) return type;
@@ -78,21 +79,21 @@ std::string carried_name(size_t i) { return "carried" + std::to_string(i); }
 
 bool is_idle(const LoopSpec& spec, size_t i) { return !spec.idle.empty() && spec.idle[i]; }
 
-// A carried value that nobody reads.
+// A placeholder for a carried value that nobody reads.
 Val unread(Builder& b, const TensorType& type) {
   Expected<Val> made = b.emit(op::Expand{type.shape}, {b.scalar(0, type.dtype)}, {});
   TW_CHECK(static_cast<bool>(made), "{0} is no type of a scalar's", to_string(type));
   return *made;
 }
 
-// The values that the body's inputs stand for, in its own graph.
+// The values of the body's inputs, in its own graph.
 std::vector<Val> region_inputs(NodeImport& n, const LoopSpec& spec, const std::string& iteration,
                                Builder& b) {
   std::vector<Val> inputs;
   b.add_symbol(iteration, {Expr(1), spec.trip.value_or(Expr())});
   if (spec.counts) {
     inputs.push_back(b.known({var(iteration) - Expr(1)}, DType::i64, {}));
-    inputs.push_back(b.known({Expr(1)}, DType::boolean, {}));  // no iteration begins otherwise
+    inputs.push_back(b.known({Expr(1)}, DType::boolean, {}));  // true when an iteration begins
   }
   for (size_t i = 0; i < spec.carried.size(); ++i) {
     if (n.builder().list_kind(spec.carried[i])) {
@@ -111,7 +112,7 @@ std::vector<Val> region_inputs(NodeImport& n, const LoopSpec& spec, const std::s
   return inputs;
 }
 
-// No iteration at all: the body only tells the types of the results.
+// A loop without iterations: the body only gives the types of the results.
 std::optional<Results> no_iterations(NodeImport& n, const LoopSpec& spec) {
   const auto draft = n.region(
       *spec.body, [&](Builder& b) { return region_inputs(n, spec, n.fresh_symbol("turn"), b); });
@@ -143,7 +144,7 @@ std::optional<std::vector<Val>> one_iteration(NodeImport& n, const LoopSpec& spe
   return n.inlined(*spec.body, inputs);
 }
 
-// Nothing, without a failure: how many iterations there are is not known, or they are too many.
+// nullopt without a failure: the number of iterations is unknown or too large.
 std::optional<Results> unrolled(NodeImport& n, const LoopSpec& spec) {
   const std::optional<int64_t> trip = spec.trip ? as_const(*spec.trip) : std::nullopt;
   if (spec.trip && !trip) return std::nullopt;
@@ -173,8 +174,8 @@ std::optional<Results> unrolled(NodeImport& n, const LoopSpec& spec) {
   return n.failed() ? std::nullopt : std::optional(out);
 }
 
-// Gives output i that shape where the sizes, made from data, may be it: the run ends where they are
-// not.
+// Reshapes output i to the shape of `type`, if sizes made from data may be equal to it. The run
+// fails if they are not.
 bool reshaped(NodeImport& n, RegionDraft& draft, size_t i, const TensorType& type) {
   const Val v = draft.outputs[i];
   const Shape& shape = draft.builder.type(v).shape;
@@ -186,12 +187,12 @@ bool reshaped(NodeImport& n, RegionDraft& draft, size_t i, const TensorType& typ
     llvm::consumeError(made.takeError());
     return false;
   }
-  // Stacked under another name, it has the same size
+  // A stacked result may be the same value, and has the same size
   std::replace(draft.outputs.begin(), draft.outputs.end(), v, *made);
   return true;
 }
 
-// Symbols of the expression are the graph's, and none is the body's own.
+// True if all symbols of the expression belong to the graph around the body.
 bool known_outside(NodeImport& n, const Expr& e) {
   bool known = true;
   visit(e, [&](const Expr& part) {
@@ -201,8 +202,8 @@ bool known_outside(NodeImport& n, const Expr& e) {
   return known;
 }
 
-// By stacked result: wanted, and the body computes the size of its rows, of data or of the
-// iteration's number.
+// By stacked result: true if it is wanted and the body computes the size of its rows, from data or
+// from the number of the iteration.
 std::vector<bool> sized_in_body(const LoopSpec& spec, const RegionDraft& draft,
                                 const std::string& iteration) {
   std::vector<bool> sized(spec.stacked_count());
@@ -217,8 +218,7 @@ std::vector<bool> sized_in_body(const LoopSpec& spec, const RegionDraft& draft,
   return sized;
 }
 
-// Rows as the spec wants them: their sizes in their place, or of the sizes that it says, which the
-// run looks at.
+// Replaces wanted rows by their sizes, or by rows of the sizes in the spec, which the run checks.
 void fit_rows(NodeImport& n, const LoopSpec& spec, RegionDraft& draft) {
   const size_t first = draft.outputs.size() - spec.stacked_count();
   NodeImport inner = n.within(draft);
@@ -233,7 +233,7 @@ void fit_rows(NodeImport& n, const LoopSpec& spec, RegionDraft& draft) {
   n.take_problem(inner);
 }
 
-// Fails where an output has a size that only the body knows: made from data in it.
+// Fails if an output has a size that the body makes from data.
 void check_sizes(NodeImport& n, const RegionDraft& draft, const std::vector<Val>& outputs) {
   for (size_t i = 0; i < outputs.size(); ++i)
     if (draft.builder.is_made_here(draft.builder.type(outputs[i]).shape))
@@ -242,7 +242,7 @@ void check_sizes(NodeImport& n, const RegionDraft& draft, const std::vector<Val>
           "compute the size in front of the loop, or give the result a size that is known there");
 }
 
-// A list goes on as it came, or longer.
+// Fails unless the list is the carried one, as it came or longer.
 void check_list(NodeImport& n, RegionDraft& draft, Val list, size_t number) {
   if (draft.builder.list_kind(list) != Builder::ListKind::growing ||
       !is_const((*draft.builder.elements(draft.builder.items(list)[0]))[0],
@@ -253,8 +253,8 @@ void check_list(NodeImport& n, RegionDraft& draft, Val list, size_t number) {
            kKnownCount);
 }
 
-// Whether what is carried becomes longer along one axis, by as much in every iteration; then growth
-// says so.
+// Finds carried values that grow along one axis, by the same amount in every iteration, and notes
+// the growth in the spec. Returns true if it has found any.
 bool find_growth(NodeImport& n, LoopSpec& spec, const RegionDraft& draft,
                  const std::string& iteration) {
   bool found = false;
@@ -280,7 +280,8 @@ bool find_growth(NodeImport& n, LoopSpec& spec, const RegionDraft& draft,
   return found;
 }
 
-// Only tensors leave a region, and what is carried keeps its type, grows, or is a sequence.
+// Checks that only tensors leave the region, and that each carried value keeps its type, grows, or
+// is a sequence.
 void check_outputs(NodeImport& n, const LoopSpec& spec, RegionDraft& draft,
                    const std::string& iteration) {
   for (size_t i = 0; i < draft.outputs.size(); ++i) {
@@ -302,14 +303,14 @@ void check_outputs(NodeImport& n, const LoopSpec& spec, RegionDraft& draft,
   }
 }
 
-// Of the results that become longer with every iteration.
+// True if a result that grows with every iteration is wanted.
 bool any_wanted(NodeImport& n, const LoopSpec& spec) {
   return std::ranges::find(spec.wanted, true) != spec.wanted.end() ||
          std::ranges::any_of(spec.carried,
                              [&](Val v) { return n.builder().list_kind(v).has_value(); });
 }
 
-// The attributes but for the body; whether the condition may end it.
+// The loop's attributes without the body. `conditional` is true if the condition may end the loop.
 op::Loop described(NodeImport& n, const LoopSpec& spec, RegionDraft& draft,
                    const std::string& iteration) {
   const auto* goes_on = spec.counts ? draft.builder.elements(draft.outputs[0]) : nullptr;
@@ -325,7 +326,7 @@ op::Loop described(NodeImport& n, const LoopSpec& spec, RegionDraft& draft,
   return loop;
 }
 
-// An optional that is there is carried as what it holds: they answer alike.
+// The value of an optional that has one: operators treat both alike.
 Val held(NodeImport& n, Val v) {
   if (!n.is_list(v, Builder::ListKind::optional)) return v;
   if (!n.builder().items(v).empty()) return held(n, n.builder().items(v)[0]);
@@ -335,8 +336,8 @@ Val held(NodeImport& n, Val v) {
   return v;
 }
 
-// What an iteration puts behind the list that it is handed, as a stacked result: rows of the size
-// that they have at most in any iteration.
+// The items that an iteration appends to the list, as a stacked result. Rows have the largest size
+// of any iteration.
 RunList appended(NodeImport& n, RegionDraft& draft, Val list, const op::Loop& loop) {
   NodeImport inner = n.within(draft);
   std::vector<Val> items = draft.builder.items(list);
@@ -356,7 +357,8 @@ RunList appended(NodeImport& n, RegionDraft& draft, Val list, const op::Loop& lo
   return out;
 }
 
-// A loop's node, put together: what it is given, what its body gives, and which of that are lists.
+// Puts the node of a loop together: its inputs, the outputs of its body, and which results are
+// lists.
 class LoopNode {
  public:
   LoopNode(NodeImport& n, const LoopSpec& spec, RegionDraft& draft, const std::string& iteration)
@@ -401,7 +403,7 @@ class LoopNode {
     for (size_t i = 0; i < spec_.carried.size(); ++i)
       results.carried.push_back(is_list(i) || is_idle(spec_, i) ? spec_.carried[i]
                                                                 : grown(i, *next++));
-    // Of the iterations that were made
+    // A condition may end the loop early, so only rows of actual iterations count
     const auto rows = [&] {
       return conditional ? n_.slice(*next++, 0, 0, n_.symbol_of(results.count, 0, *spec_.trip))
                          : *next++;
@@ -424,7 +426,7 @@ class LoopNode {
            draft_.builder.items(draft_.outputs[(spec_.counts ? 1 : 0) + i]).size() > 1;
   }
 
-  // Of a value that grows: in the size that the iterations have made it.
+  // A growing value, cut to the size after the actual iterations.
   Val grown(size_t i, Val v) {
     if (!count_.valid() || !spec_.growth[i] || n_.failed()) return v;
     const Shape shape = carried_type(n_, spec_, i, n_.symbol_of(count_, 0, *spec_.trip)).shape;
@@ -432,7 +434,7 @@ class LoopNode {
     return n_.reshape(n_.slice(flat, 0, 0, element_count(shape)), shape);
   }
 
-  // [iterations, items of one, ...] as [items, ...].
+  // Reshapes [iterations, items of one, ...] to [items, ...].
   Val together(Val v) {
     if (n_.failed()) return {};
     Shape shape(n_.shape(v).begin() + 1, n_.shape(v).end());
@@ -465,7 +467,7 @@ bool any_grows(const LoopSpec& spec) {
   return false;
 }
 
-// The body, with the types that its carried values have in an iteration.
+// A draft of the body in which carried values have the types of an iteration.
 std::unique_ptr<RegionDraft> drafted(NodeImport& n, LoopSpec& spec, const std::string& iteration) {
   const auto inputs = [&](Builder& b) { return region_inputs(n, spec, iteration, b); };
   auto draft = n.region(*spec.body, inputs);
@@ -473,7 +475,7 @@ std::unique_ptr<RegionDraft> drafted(NodeImport& n, LoopSpec& spec, const std::s
   return draft;
 }
 
-// A node that runs the body as often as it must.
+// Makes a node that runs the body as often as needed.
 std::optional<Results> looped(NodeImport& n, LoopSpec spec) {
   for (Val& v : spec.carried) v = held(n, v);
   if (n.failed()) return std::nullopt;
@@ -494,8 +496,9 @@ std::optional<Results> looped(NodeImport& n, LoopSpec spec) {
   return LoopNode(n, spec, *draft, iteration).emit();
 }
 
-// The rows of a stacked result have one size, in every iteration. Where the body computes it, a
-// first loop finds the largest one, and the run ends where an iteration of the second has another.
+// The rows of a stacked result have the same size in every iteration. If the body computes that
+// size, a first loop finds the largest one, and the run ends if an iteration of the second loop has
+// another.
 std::optional<Results> sized_and_looped(NodeImport& n, const LoopSpec& spec,
                                         const std::vector<bool>& sized) {
   LoopSpec first = spec;
@@ -518,7 +521,7 @@ std::optional<Results> sized_and_looped(NodeImport& n, const LoopSpec& spec,
   return n.failed() ? std::nullopt : looped(n, second);
 }
 
-// The inputs of the graph that its nodes and outputs read.
+// The names of the inputs that the graph's nodes and outputs read.
 std::set<std::string> read_inputs(const Graph& graph) {
   std::set<int32_t> read;
   for (const NodeId id : graph.order())
@@ -531,8 +534,8 @@ std::set<std::string> read_inputs(const Graph& graph) {
   return names;
 }
 
-// By carried value: neither this iteration's condition nor a later one's depends on it. Nothing: a
-// failure.
+// By carried value: true if neither this iteration's condition nor a later one depends on it.
+// nullopt after a failure.
 std::optional<std::vector<bool>> find_idle(NodeImport& n, LoopSpec spec) {
   const auto draft = drafted(n, spec, n.fresh_symbol("turn"));
   if (!draft) return std::nullopt;
@@ -555,7 +558,7 @@ std::optional<std::vector<bool>> find_idle(NodeImport& n, LoopSpec spec) {
   return idle;
 }
 
-// Without a trip count nobody knows how large the results of all iterations become: a first loop
+// Without a trip count, the size of the results of all iterations is unknown. So a first loop
 // counts the iterations.
 std::optional<Results> counted_and_looped(NodeImport& n, const LoopSpec& spec) {
   LoopSpec first = spec;

@@ -142,7 +142,7 @@ std::optional<std::vector<Val>> NodeImport::inlined(const OnnxGraph& body,
 
 std::unique_ptr<RegionDraft> NodeImport::region(const OnnxGraph& body,
                                                 const Bodies::Inputs& inputs) {
-  // What is wrong in another body does not hide what is wrong in this one
+  // A problem in another body must not hide one in this body.
   if (problem_ && !problem_->reported) return nullptr;
   std::unique_ptr<RegionDraft> draft = bodies_.region(body, inputs);
   if (!draft) fail_reported();
@@ -233,7 +233,7 @@ Val NodeImport::within(Val v, const Expr& least, const Expr& most, const std::st
   };
   if (const auto elements = known(wide)) {
     for (const Expr& element : *elements) look_at(element);
-  } else if (const auto tensor = constant(wide)) {  // longer than elements are followed
+  } else if (const auto tensor = constant(wide)) {  // too long for known()
     if (const auto found = extremes(type(wide), tensor->bytes))
       look_at(Expr(found->least)), look_at(Expr(found->most));
   } else {

@@ -1,6 +1,6 @@
-// One ONNX node while it is imported: checked access to its inputs and attributes, and short ways
-// to emit core operators. Failures stick: the first one is kept, and later calls return invalid
-// values that further calls pass over, so importers read as straight lines. Shape accessors of
+// One ONNX node during its import: checked access to its inputs and attributes, and shortcuts to
+// emit core operators. Failures stick: the first one is kept, and later calls return invalid
+// values, which further calls pass over. So importers read as straight lines. Shape accessors of
 // invalid values give harmless answers (rank 0, extent 1).
 #pragma once
 #include <functional>
@@ -17,31 +17,31 @@ namespace tw::onnx_import {
 struct Problem {  // becomes a Gap
   DiagCode code = DiagCode::unsupported;
   std::string text, advice;
-  bool reported = false;  // it is one already
+  bool reported = false;  // the Gap exists already
 };
 
-// A body as a graph of its own, while it is made.
+// A body that becomes a graph of its own, while it is made.
 struct RegionDraft {
   Builder builder;
-  std::vector<Val> outputs;  // of the body, in `builder`
-  // Of the graph around it: what the region's last inputs are given
+  std::vector<Val> outputs;  // values of `builder`
+  // Values of the graph around it that the region's last inputs get
   std::vector<Val> captured;
 };
 
-// Runs the graphs in a node's attributes; importers of control flow ask for it.
+// Import of the graphs in a node's attributes, for the importers of control flow.
 class Bodies {
  public:
   virtual ~Bodies() = default;
-  // Makes the values that the body's inputs stand for
+  // Makes the values of the body's inputs
   using Inputs = std::function<std::vector<Val>(Builder&)>;
-  // Imports the body into a graph of its own; null when a problem in it was reported.
+  // Imports the body into a graph of its own; null if a problem in it was reported.
   virtual std::unique_ptr<RegionDraft> region(const OnnxGraph& body, const Inputs& inputs) = 0;
-  // The same of a branch, which no run may take: where all that is wrong is that its nodes do not
-  // fit together, that is `misfit` and not reported.
+  // As region(), for a branch that no run may take. If its only problem is that its nodes do not
+  // fit together, `misfit` says so and nothing is reported.
   virtual std::unique_ptr<RegionDraft> branch(const OnnxGraph& body, std::string& misfit) = 0;
   virtual void warn(const std::string& text) = 0;
-  virtual std::string fresh_symbol(const std::string& stem) = 0;  // no other of the model
-  // Imports the body's nodes where the node stands; nothing when a problem in them was reported.
+  virtual std::string fresh_symbol(const std::string& stem) = 0;  // unique in the model
+  // Imports the body's nodes in place of the node; nullopt if a problem in them was reported.
   virtual std::optional<std::vector<Val>> inlined(const OnnxGraph& body,
                                                   const std::vector<Val>& inputs) = 0;
 };
@@ -56,7 +56,7 @@ class NodeImport {
   int version() const { return node.since_version; }
   Builder& builder() { return builder_; }
 
-  // Inputs. in: a required one; has: whether an optional one is there.
+  // Inputs. in: a required one; has: true if an optional one is present.
   size_t input_count() const { return inputs_.size(); }
   bool has(size_t i) const { return i < inputs_.size() && inputs_[i].valid(); }
   Val in(size_t i);
@@ -70,11 +70,11 @@ class NodeImport {
   std::optional<Ints> integers(const char* name);
   std::optional<std::vector<float>> reals(const char* name);
   std::optional<std::vector<std::string>> texts(const char* name);
-  // Long ones, as they lie in the node; empty where they are absent
+  // Long lists, as references into the node; empty if they are absent
   const Ints& integer_list(const char* name);
   const std::vector<std::string>& text_list(const char* name);
   const OnnxTensor* tensor(const char* name);
-  const OnnxGraph* graph(const char* name);  // a required one
+  const OnnxGraph* graph(const char* name);  // required
 
   // Types.
   const TensorType& type(Val v) const;
@@ -83,15 +83,15 @@ class NodeImport {
   int64_t rank(Val v) const { return static_cast<int64_t>(shape(v).size()); }
   Expr dim(Val v, int64_t axis) const;
   std::optional<int64_t> static_dim(Val v, int64_t axis) const { return as_const(dim(v, axis)); }
-  // a failure naming the symbols, then 1
+  // If it is symbolic: a failure that names the symbols, and 1
   int64_t need_static_dim(Val v, int64_t axis, const char* why);
-  // non-negative; a failure when out of range, then 0
+  // The axis counted from the front; if it is out of range, a failure and 0
   int64_t axis(int64_t given, int64_t rank);
-  Ints axes(const Ints& given, int64_t rank);  // the same, sorted, no duplicates
+  Ints axes(const Ints& given, int64_t rank);  // likewise; sorted, without duplicates
 
-  // Contents of integer tensors. known, constants (plain numbers): before the model runs. dims:
-  // sizes, perhaps symbols of the inputs, or such as are read while the model runs, which must then
-  // not be negative. symbol_of: one of them.
+  // Contents of integer tensors. known, constants (plain numbers): known before the run. dims:
+  // sizes, which may be symbols of the inputs, or symbols that the run reads and that must not be
+  // negative. symbol_of: one of them.
   std::optional<std::vector<Expr>> known(Val v);
   std::vector<Expr> dims(Val v, const char* what);
   Expr symbol_of(Val v, int64_t element, const Expr& bound = {});
@@ -101,7 +101,7 @@ class NodeImport {
   Val iota(Shape shape, size_t axis) {
     return emit(op::Iota{std::move(shape), static_cast<int64_t>(axis)}, {});
   }
-  // Of an integer vector or scalar; a failure when that is not known
+  // The number of elements of an integer vector or scalar; a failure if it is unknown
   std::optional<int64_t> length(Val v, const char* what);
   Ints constants(Val v, const char* what);
   std::optional<Tensor> constant(Val v) const {
@@ -115,29 +115,29 @@ class NodeImport {
   Val sequence(std::vector<Val> items) {
     return builder_.list(ListKind::sequence, std::move(items));
   }
-  // Of input i, a sequence; a failure when it is none
+  // The items of input i; a failure if it is no sequence
   const std::vector<Val>& items(size_t i);
 
-  // A graph of an attribute in place of the node. Nothing: the node has failed, or something in the
-  // body, which is reported.
+  // Imports the graph of an attribute in place of the node. nullopt if the node has failed, or if a
+  // problem in the body was reported.
   std::optional<std::vector<Val>> inlined(const OnnxGraph& body, const std::vector<Val>& inputs);
-  // The same as a graph of its own, which a node then runs. Null: as above.
+  // Imports it as a graph of its own, which a node then runs. Null in the same cases.
   std::unique_ptr<RegionDraft> region(const OnnxGraph& body, const Bodies::Inputs& inputs);
-  // null: a problem was reported, or `misfit` says it
+  // null if a problem was reported, or `misfit` says it
   std::unique_ptr<RegionDraft> branch(const OnnxGraph& body, std::string& misfit);
-  // Of what compiles all the same
+  // Reports something that does not keep the model from compiling
   void warn(const std::string& text) { bodies_.warn(text); }
-  // The node, emitting into the region; its problem is to be taken back
+  // This node, emitting into the region; take_problem() takes over its problem
   NodeImport within(RegionDraft& draft) const;
   void take_problem(const NodeImport& inner);
   std::string fresh_symbol(const std::string& stem) { return bodies_.fresh_symbol(stem); }
-  // Of several outputs; empty after a failure
+  // For operators with several outputs; empty after a failure
   std::vector<Val> emit_all(const OpAttrs& attrs, const std::vector<Val>& inputs);
 
   // Core operators.
   Val emit(const OpAttrs& attrs, std::vector<Val> inputs);
-  // A function of the runtime library: all its outputs, scratch memory too; inputs may be absent.
-  // Invalid values after a failure.
+  // Calls a function of the runtime library. Returns all its outputs, scratch memory included;
+  // invalid values after a failure. Inputs may be absent.
   std::vector<Val> emit_extern(ExternFunction function, Ints ints, std::vector<double> reals,
                                const std::vector<Val>& inputs, Shape dims = {});
   Val unary(UnaryOp op, Val a) { return emit(op::Unary{op}, {a}); }
@@ -152,13 +152,13 @@ class NodeImport {
   Val less(Val a, Val b) { return binary(BinaryOp::lt, a, b); }
   Val select(Val condition, Val a, Val b) { return emit(op::Select{}, {condition, a, b}); }
   bool unify(const Expr& a, const Expr& b) { return builder_.unify(a, b, origin()); }
-  // Integers as i64, which must lie from `least` to `most`. One that is known and does not is a
-  // failure; else the run ends with TW_E_ARGUMENT. The message is `what`, the number and the ends.
+  // The integers as i64; they must lie from `least` to `most`. A known number outside is a failure;
+  // otherwise the run ends with TW_E_ARGUMENT. The message has `what`, the number and both ends.
   Val within(Val v, const Expr& least, const Expr& most, const std::string& what);
-  // v, where the bools `holds`, which are broadcast to it, are true; a run ends with `what` where
+  // Returns v. All bools in `holds`, which broadcasts to v, must be true; a run ends with `what` if
   // one is not.
   Val only_where(Val v, Val holds, const std::string& what);
-  // v, whose extent along the axis is `to`: a run fails where it is not
+  // Returns v with the extent `to` along the axis; a run fails if v has another
   Val with_extent(Val v, int64_t axis, const Expr& to);
   Val cast(Val a, DType to);
   Val reshape(Val a, Shape shape);
@@ -177,16 +177,16 @@ class NodeImport {
   void set(Val v) { set(0, v); }
   const std::vector<Val>& outputs() const { return outputs_; }
 
-  // fail: valid ONNX that is not supported; invalid: breaks the standard.
+  // fail: valid ONNX without support; invalid: ONNX that breaks the standard.
   void fail(std::string text, std::string advice = "");
   void invalid(std::string text);
-  // Below `least` a number breaks the standard, above `most` it is not supported.
+  // A number below `least` breaks the standard, one above `most` is not supported.
   void check_number(const std::string& what, int64_t number, int64_t least, int64_t most);
-  // With advice to bind the symbols in the expressions.
+  // Fails with advice to bind the symbols in the expressions.
   void fail_symbolic(std::string text, const std::vector<Expr>& because);
-  // With the model's names
+  // The expression with the model's names
   std::string named(const Expr& e) const { return to_string(e, builder_.symbol_names()); }
-  // What is wrong was reported at the node that it is about
+  // Fails without a message: the problem was reported at its own node
   void fail_reported();
   bool failed() const { return problem_.has_value(); }
   const std::optional<Problem>& problem() const { return problem_; }
@@ -202,7 +202,7 @@ class NodeImport {
   std::optional<Problem> problem_;
 };
 
-// "bind the free dimension: --dim batch=N"; nothing where there is none.
+// "bind the free dimension: --dim batch=N"; "" if there are no symbols.
 std::string bind_advice(const std::set<std::string>& symbols, const SymbolNames& names);
 
 }  // namespace tw::onnx_import

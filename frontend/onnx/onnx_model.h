@@ -1,4 +1,4 @@
-// An ONNX model after loading, free of protobuf types: what the importers read.
+// An ONNX model after loading, without protobuf types. Importers read it.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -49,25 +49,25 @@ struct OnnxAttribute {
 };
 
 struct OnnxNode {
-  // domain: "" is ai.onnx; name: the first output's where the node has none
+  // domain: "" is ai.onnx; name: that of the first output if the node has none
   std::string op_type, domain, name;
-  // Of the operator at the model's opset; 0: the ONNX library does not know it
+  // Since-version of the operator at the model's opset; 0: the ONNX library does not know it
   int since_version = 0;
   std::vector<std::string> inputs, outputs;  // "": absent
   std::map<std::string, OnnxAttribute, std::less<>> attributes;
-  // Names of the graphs around it that the graphs in its attributes use
+  // Names from graphs around the node that the graphs in its attributes use
   std::vector<std::string> captures;
 };
 
 struct OnnxDim {
   int64_t value = -1;  // negative: unknown
-  std::string symbol;  // perhaps empty
+  std::string symbol;  // may be empty
 };
 
 struct OnnxValueInfo {
   std::string name;
-  // "sequence", "optional", "optional sequence": of the tensors that the rest says; "map", "sparse
-  // tensor", ...
+  // "sequence", "optional" and "optional sequence" hold tensors, which the other fields describe;
+  // others are "map", "sparse tensor", ...
   std::string kind = "tensor";
   int element_type = 0;
   bool has_shape = false;
@@ -77,27 +77,27 @@ struct OnnxValueInfo {
 struct OnnxGraph {
   std::vector<OnnxValueInfo> inputs;  // without the initializers
   std::vector<std::string> outputs;
-  std::vector<OnnxValueInfo> declared;  // what the model says of each output
+  std::vector<OnnxValueInfo> declared;  // declared types of the outputs
   std::vector<OnnxTensor> initializers;
   std::vector<OnnxNode> nodes;  // topologically sorted
 };
 
 struct OnnxModel {
   std::string producer;
-  std::map<std::string, std::string> metadata;  // the model's own properties
-  int64_t opset = 0;                            // of ai.onnx, as the file says
+  std::map<std::string, std::string> metadata;  // properties of the model
+  int64_t opset = 0;                            // opset of ai.onnx in the file
   std::map<std::string, int> op_counts;
   OnnxGraph graph;
 };
 
-// Parses, checks, inlines functions, and brings the model to opsets that the importers know. `path`
-// finds external data. Errors: io, invalid_model, limit.
+// Parses and checks the model, inlines functions, and converts it to opsets that the importers
+// know. `path` is used to find external data. Errors: io, invalid_model, limit.
 Expected<OnnxModel> load_model(const std::shared_ptr<const MappedFile>& file,
                                const std::string& path);
 
-int newest_onnx_opset();  // that the ONNX library knows
+int newest_onnx_opset();  // newest opset of the ONNX library
 
-// The files that external data lie in.
+// The files with external data.
 Expected<std::vector<std::string>> external_paths(const std::shared_ptr<const MappedFile>& file,
                                                   const std::string& path);
 

@@ -16,7 +16,7 @@ namespace tw::onnx_import {
 namespace {
 
 constexpr int64_t kMaxTensorElements = int64_t{1} << 40;
-constexpr size_t kMaxRank = 64;  // as of all types (ir/graph/types.cpp)
+constexpr size_t kMaxRank = 64;  // the limit of all types (ir/graph/types.cpp)
 
 Expected<int64_t> checked_elements(const OnnxTensor& tensor) {
   if (tensor.dims.size() > kMaxRank)
@@ -68,7 +68,7 @@ Blob own(std::string bytes) {
   return {owner, {reinterpret_cast<const std::byte*>(owner->data()), owner->size()}};
 }
 
-// The typed fields keep narrow types in wider words; T is what is stored.
+// Narrows the wider words of typed fields; T is the stored type.
 template <class T, class Field>
 std::string narrowed(const Field& field) {
   std::string bytes(static_cast<size_t>(field.size()) * sizeof(T), '\0');
@@ -113,7 +113,7 @@ std::string typed_bytes(const onnx::TensorProto& proto, DType dtype) {
   TW_UNREACHABLE("bad element type");
 }
 
-// Numbers narrower than a byte, packed from the low bits up, as a byte each.
+// Unpacks numbers narrower than a byte, which are packed from the low bits up, to one byte each.
 std::string unpacked(std::span<const std::byte> packed, DType dtype, int64_t elements) {
   const int bits = dtype_bits(dtype), each = 8 / bits;
   std::string out(static_cast<size_t>(elements), '\0');
@@ -143,7 +143,7 @@ Expected<OnnxAttribute> read_attribute(onnx::AttributeProto& proto, const Opsets
     case onnx::AttributeProto::GRAPHS: out.kind = AttributeKind::graph; break;
     default: out.kind = AttributeKind::other; break;  // protobuf's open enum
   }
-  // Of a function that is not there any more
+  // It refers to an attribute of a function that does not exist
   if (!proto.ref_attr_name().empty()) out.kind = AttributeKind::other;
   out.integer = proto.i();
   out.real = proto.f();
@@ -165,8 +165,8 @@ Expected<OnnxAttribute> read_attribute(onnx::AttributeProto& proto, const Opsets
   return out;
 }
 
-// What a sequence or an optional holds, and its name with the holders in front: "optional
-// sequence".
+// The type that a sequence or an optional holds. `kind` gets the names of the holders, outermost
+// first: "optional sequence".
 const onnx::TypeProto& held_type(const onnx::TypeProto& type, std::string& kind) {
   if (type.value_case() == onnx::TypeProto::kOptionalType && kind.empty()) {
     kind = "optional";
@@ -180,7 +180,7 @@ const onnx::TypeProto& held_type(const onnx::TypeProto& type, std::string& kind)
   return type;
 }
 
-// Exporters write these for a dimension that they have no name for: each is a size of its own.
+// True for symbols that exporters write for a dimension without a name: each is a size of its own.
 bool names_no_size(const std::string& symbol) { return symbol == "?" || symbol == "-1"; }
 
 OnnxValueInfo read_value_info(const onnx::ValueInfoProto& proto) {
@@ -211,7 +211,7 @@ OnnxValueInfo read_value_info(const onnx::ValueInfoProto& proto) {
   return out;
 }
 
-// Names that the graph uses and does not make.
+// The names that the graph uses and does not make.
 std::set<std::string> free_names(const OnnxGraph& graph) {
   std::set<std::string> made = {""}, free;
   for (const OnnxValueInfo& input : graph.inputs) made.insert(input.name);
@@ -251,7 +251,7 @@ Expected<OnnxNode> read_node(onnx::NodeProto& proto, const Opsets& opsets, Exter
 
 }  // namespace
 
-// A zero byte behind each.
+// Reads strings; a zero byte follows each.
 static Expected<Blob> read_strings(const onnx::TensorProto& proto, int64_t elements) {
   if (proto.string_data_size() != elements || proto.data_location() == onnx::TensorProto::EXTERNAL)
     return make_error(DiagCode::invalid_model,

@@ -12,7 +12,7 @@ Shape most_of(NodeImport& n, const RunList& list) {
 
 int64_t rank_of(NodeImport& n, const RunList& list) { return n.rank(list.rows) - 1; }
 
-// Filled up with zeros at the ends of the axes, to at least its own extents.
+// v filled up with zeros at the ends of its axes. `to` must be at least its own extents.
 Val padded(NodeImport& n, Val v, const Shape& to) {
   if (n.failed()) return {};
   op::Pad pad{PadMode::constant, Shape(to.size(), Expr(0)), {}};
@@ -30,18 +30,18 @@ Shape behind(const Expr& first, const Shape& rest) {
   return shape;
 }
 
-// Of the rows in another order: the places that they come from.
+// The rows in another order; `places` has their old positions.
 RunList reordered(NodeImport& n, const RunList& list, Val places) {
   return {n.emit(op::Gather{0, true}, {list.rows, places}),
           n.emit(op::Gather{0, true}, {list.sizes, places}), list.least_rank};
 }
 
-// Sizes along an axis, by item.
+// The items' sizes along an axis.
 Val column(NodeImport& n, const RunList& list, int64_t axis) {
   return n.reshape(n.slice(list.sizes, 1, axis, 1), {length(n, list)});
 }
 
-// The extent that all items have along an axis, where it is known.
+// The extent that all items have along an axis, if it is known.
 std::optional<Expr> known_extent(NodeImport& n, const RunList& list, int64_t axis) {
   const auto sizes = n.known(list.sizes);
   const int64_t rank = rank_of(n, list);
@@ -51,7 +51,7 @@ std::optional<Expr> known_extent(NodeImport& n, const RunList& list, int64_t axi
   return (*sizes)[static_cast<size_t>(axis)];
 }
 
-// The same, or one that the run finds.
+// The extent that all items have along an axis, known or found by the run.
 Expr common_extent(NodeImport& n, const RunList& list, int64_t axis) {
   if (const auto known = known_extent(n, list, axis)) return *known;
   const Val sizes = column(n, list, axis);
@@ -203,7 +203,7 @@ Val concatenated(NodeImport& n, const RunList& list, int64_t axis, bool fresh) {
   Shape shape;
   for (int64_t a = 0; a < rank; ++a)
     shape.push_back(a == axis && !fresh ? most[static_cast<size_t>(a)] : common_extent(n, list, a));
-  // The items' own axis moves in front of the one along which they go.
+  // The items' own axis moves in front of the one along which they are joined.
   Ints order;
   for (int64_t a = 1; a < rank + 1; ++a) order.push_back(a);
   order.insert(order.begin() + axis, 0);
@@ -213,8 +213,8 @@ Val concatenated(NodeImport& n, const RunList& list, int64_t axis, bool fresh) {
   const Expr& capacity = most[static_cast<size_t>(axis)];
   shape[static_cast<size_t>(axis)] = n.simplified(count * capacity);
   const Val flat = n.reshape(moved, shape), sizes = column(n, list, axis);
-  // Element t of the result lies as far behind as the items that end at t or before it are filled
-  // up.
+  // Element t of the result lies behind its place in `flat` by the filling of all items that end at
+  // t or before.
   const Val item = n.iota({count, count}, 1), until = n.iota({count, count}, 0),
             zero = n.scalar(0, DType::i64);
   const Val ends = n.reduce(ReduceKind::sum, n.select(n.less(until, item), zero, sizes), {1},

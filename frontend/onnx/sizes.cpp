@@ -1,4 +1,4 @@
-// Sizes that are made while the model runs: data symbols, and symbols that turn out to be one.
+// Sizes made during a run: data symbols, and symbols that turn out to be equal.
 #include <algorithm>
 
 #include "frontend/onnx/builder.h"
@@ -74,7 +74,7 @@ Expr Builder::element(Val v, int64_t index, const Expr& bound, const Origin& ori
     if (symbol.value == v && symbol.element == index && !replaced_.count(symbol.name))
       return var(symbol.name);
     else if (symbol.value == v && symbol.element == index) return current(var(symbol.name));
-  // Around the region nobody else has the name, now or later
+  // The name must be new in the graphs around the region, too, now and later.
   const std::string stem = depth_ > 0 ? "d" + std::to_string(depth_) + "_" : "d";
   std::string name;
   for (size_t number = data_symbols_.size(); name.empty() || symbols_.count(name); ++number)
@@ -87,7 +87,7 @@ Expr Builder::element(Val v, int64_t index, const Expr& bound, const Origin& ori
 
 Expr Builder::most_outside(const Expr& dim) const {
   Expr most = current(dim);
-  // Bounds have symbols that were made before
+  // Bounds use symbols that were made earlier
   for (auto symbol = data_symbols_.rbegin(); symbol != data_symbols_.rend(); ++symbol) {
     if (!uses_var(most, symbol->name)) continue;
     if (!symbol->bound.defined()) return {};
@@ -109,11 +109,11 @@ Builder::Symbol* Builder::data_symbol(std::string_view name) {
   return found == data_symbols_.end() ? nullptr : &*found;
 }
 
-// By something that is known earlier: a size of the inputs by sizes of the inputs, one made from
-// data by those made before.
+// True if the symbol may be replaced by something known earlier: a size of the inputs by other
+// sizes of inputs, a symbol made from data by those made before.
 bool Builder::may_replace(const std::string& symbol, const Expr& by) {
   const Symbol* own = data_symbol(symbol);
-  // The graph around a region decides about its own
+  // The graph around a region decides about its own symbols
   bool earlier = !uses_var(by, symbol) && !around_.count(symbol);
   visit(by, [&](const Expr& e) {
     const std::string* name = var_name(e);
@@ -141,7 +141,7 @@ void Builder::replace_symbol(const std::string& symbol, const Expr& by, const Or
   refresh();
 }
 
-// After news of symbols.
+// Applies replaced symbols and new limits to all entries.
 void Builder::refresh() {
   const auto now = [&](const Expr& dim) { return dim.defined() ? simplified(current(dim)) : dim; };
   for (Entry& e : entries_) {
@@ -156,8 +156,8 @@ void Builder::refresh() {
   }
 }
 
-// A size of the inputs that is to be min(itself, a number), as where a table is cut to it, is at
-// most that number.
+// Handles a size of the inputs that must equal min(itself, a number), as when a table is cut to it:
+// the number becomes its upper limit.
 bool Builder::limit(const Expr& symbol, const Expr& cut) {
   const std::string* name = var_name(symbol);
   const auto* smaller = as_binary(cut, BinaryOp::min);
@@ -174,8 +174,8 @@ bool Builder::limit(const Expr& symbol, const Expr& cut) {
   return true;
 }
 
-// An Expand to an extent that data decide asks nothing of its operand's. Where the extent turns out
-// to be known before, the operand's is the same.
+// An Expand to an extent that data decide demands nothing of its operand. If the extent turns out
+// to be known earlier, the operand's extent is the same.
 void Builder::unify_expanded() {
   for (size_t i = 0; i < entries_.size(); ++i) {
     const Entry& e = entries_[i];
@@ -198,7 +198,7 @@ static bool lies_in(const SymbolLimits& limits, int64_t size) {
 bool Builder::unify(const Expr& first, const Expr& second, const Origin& origin) {
   const Expr a = current(first), b = current(second);
   if (equal(Shape{a}, Shape{b}) || limit(a, b) || limit(b, a)) return true;
-  // Sizes made from data go before those of inputs, later ones before earlier ones.
+  // Symbols made from data are replaced before those of inputs, later ones before earlier ones.
   const auto rank = [&](const Expr& e) {
     const std::string* name = var_name(e);
     return !name ? -1 : least_of(*name) == 0 ? 1 : 0;
@@ -220,7 +220,8 @@ bool Builder::unify(const Expr& first, const Expr& second, const Origin& origin)
   return false;
 }
 
-// An operand whose extents `from` are `to`, looked at by the run; nothing: it has no such extent.
+// The operand with extents `to` in place of `from`, which the run checks; nullopt if it has no such
+// extent.
 Expected<std::optional<Val>> Builder::with_extents(Val operand, const Expr& from, const Expr& to,
                                                    const Origin& origin) {
   Shape shape = type(operand).shape;
@@ -232,8 +233,8 @@ Expected<std::optional<Val>> Builder::with_extents(Val operand, const Expr& from
   return fitted;
 }
 
-// Operands that have the extents get the simpler one of the two, as an up-sampled map and the one
-// beside it. False: there are none.
+// Gives operands the simpler one of two extents, as for an up-sampled map and one beside it.
+// Returns false if no operand has either extent.
 Expected<bool> Builder::fit_operands(Expr simple, Expr other, std::vector<Val>& inputs,
                                      const Origin& origin) {
   if (node_count(other) < node_count(simple)) std::swap(simple, other);
@@ -249,7 +250,7 @@ Expected<bool> Builder::fit_operands(Expr simple, Expr other, std::vector<Val>& 
   return false;
 }
 
-// Extents that the operator needs to be equal and that may be become one, or the run looks at them.
+// Makes extents one that the operator needs to be equal, or lets the run check them.
 Expected<std::vector<TensorType>> Builder::infer(OpAttrs& attrs, std::vector<Val>& inputs,
                                                  const Origin& origin) {
   if (const auto* reshape = std::get_if<op::Reshape>(&attrs))

@@ -10,7 +10,7 @@ constexpr size_t kMaxSkeleton = (size_t{1} << 31) - 1;  // protobuf's own limit
 
 constexpr const char* kTooLarge = "more than 2 GiB besides raw tensor data";
 
-// The messages on the way to a tensor; `leaf` is copied as it stands.
+// The messages on the way to a tensor; a `leaf` is copied as it is.
 enum class Message : uint8_t { leaf, model, graph, node, attribute, tensor, function, training };
 
 struct Child {
@@ -18,7 +18,7 @@ struct Child {
   uint32_t field;
   Message message;
 };
-// Field numbers of onnx.proto3. Sparse tensors stay whole: the ONNX checker reads their indices.
+// Field numbers of onnx.proto3. Sparse tensors stay whole, as the ONNX checker reads their indices.
 constexpr Child kChildren[] = {
     {Message::model, 7, Message::graph},       {Message::model, 20, Message::training},
     {Message::model, 25, Message::function},   {Message::graph, 1, Message::node},
@@ -28,8 +28,8 @@ constexpr Child kChildren[] = {
     {Message::function, 7, Message::node},     {Message::function, 11, Message::attribute},
     {Message::training, 1, Message::graph},    {Message::training, 2, Message::graph},
 };
-constexpr uint32_t kRawData = 9, kExternalData = 13, kDataLocation = 14;  // of TensorProto
-// TensorProto.DataLocation
+constexpr uint32_t kRawData = 9, kExternalData = 13, kDataLocation = 14;  // fields of TensorProto
+// A value of TensorProto.DataLocation
 constexpr char kExternal = 1;
 
 Message child_of(Message parent, uint32_t field) {
@@ -60,7 +60,8 @@ class Copier {
  public:
   explicit Copier(std::string_view file) : file_(file) {}
 
-  // Appends the fields of file[begin, end) as a message of this kind; false after a failure.
+  // Appends the fields of file[begin, end) as a message of this kind; returns false after a
+  // failure.
   bool copy(size_t begin, size_t end, Message message, int depth, std::string& out) {
     if (depth > kMaxDepth) return stop(begin, "messages nest deeper than 64");
     size_t position = begin;
@@ -107,11 +108,11 @@ class Copier {
 
  private:
   struct Payload {
-    size_t begin = 0, length = 0;  // begin 0: there is none
+    size_t begin = 0, length = 0;  // begin 0: no payload
   };
 
-  // A tensor's last fields: a later one of a number counts, as where the file says of a payload
-  // that stays behind that it is in the message.
+  // Writes the payload as the tensor's last fields: of repeated fields the last one counts. So a
+  // data location in the file does not apply to a payload that stays in the message.
   void put_raw(const Payload& raw, std::string& out) {
     if (raw.length <= kInlineBytes)
       return put_bytes(out, kRawData, file_.substr(raw.begin, raw.length));

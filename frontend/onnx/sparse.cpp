@@ -9,7 +9,7 @@
 namespace tw::onnx_import {
 namespace {
 
-constexpr int64_t kMaxBytes = int64_t{1} << 28;  // of all dense tensors made here
+constexpr int64_t kMaxBytes = int64_t{1} << 28;  // for all dense tensors made here
 
 class Densifier {
  public:
@@ -36,7 +36,7 @@ class Densifier {
   }
 
  private:
-  // Indices are flat, or a row of coordinates for each value.
+  // Indices are flat, or have a row of coordinates for each value.
   Error fill(const onnx::SparseTensorProto& sparse, const std::string& name,
              onnx::TensorProto& dense) {
     TW_ASSIGN(const OnnxTensor values, read_tensor(sparse.values(), external_));
@@ -74,7 +74,7 @@ class Densifier {
     return Error::success();
   }
 
-  // The flat place of each value.
+  // The flat positions of the values.
   static Expected<std::vector<int64_t>> places_of(const OnnxTensor& values,
                                                   const OnnxTensor& indices,
                                                   const std::vector<int64_t>& dims, int64_t count,

@@ -1,4 +1,4 @@
-// Sparse tensors of a model, as dense ones.
+// Conversion of a model's sparse tensors to dense ones.
 #pragma once
 #include <onnx/onnx_pb.h>
 
@@ -7,8 +7,9 @@
 
 namespace tw::onnx_import {
 
-// Sparse initializers become initializers, and the sparse_value of a Constant its value. Errors:
-// invalid_model (indices beyond the shape), unsupported (strings, types below a byte), limit.
+// Turns sparse initializers into initializers, and the sparse_value of a Constant into its value.
+// Errors: invalid_model (indices beyond the shape), unsupported (strings, types below a byte),
+// limit.
 Error make_dense(onnx::ModelProto& model, ExternalData& external);
 
 }  // namespace tw::onnx_import

@@ -1,4 +1,4 @@
-// ONNX TensorProto files, as the node tests store inputs and outputs.
+// Reading of ONNX TensorProto files, in which the node tests store inputs and outputs.
 #include "frontend/frontend.h"
 #include "frontend/onnx/proto_read.h"
 #include "ir/graph/strings.h"

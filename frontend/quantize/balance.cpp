@@ -7,13 +7,12 @@
 namespace tw::onnx_quantize {
 namespace {
 
-// A channel gets no more than so much of its size: one that is nearly empty on the data may not be
-// so later.
+// The largest factor of a channel: one that is nearly empty on the data may not be so later.
 constexpr double kLargestFactor = 256;
-// Balanced is what would lose that much of its 8 bits in its mean channel.
+// Values are balanced if their mean channel would lose at least this many of its 8 bits.
 constexpr double kLostBits = 1;
 
-// A convolution that keeps channels apart, with weights of its own.
+// True for a convolution that keeps channels apart and has weights of its own.
 bool is_depthwise(const GraphIndex& index, const onnx::NodeProto& node, const std::string& value) {
   if (!is_op(node, "Conv") || node.input(0) != value || !index.only_reader(node.input(1)))
     return false;
@@ -22,7 +21,7 @@ bool is_depthwise(const GraphIndex& index, const onnx::NodeProto& node, const st
   return weights && groups > 1 && weights->dims(1) == 1 && weights->dims(0) % groups == 0;
 }
 
-// What each channel is multiplied by; empty: balancing gains too little.
+// The factor of each channel; empty if balancing gains too little.
 std::vector<float> factors_of(const std::vector<double>& largest) {
   const double most = largest.empty() ? 0 : *std::ranges::max_element(largest);
   std::vector<float> factors;

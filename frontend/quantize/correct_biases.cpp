@@ -5,8 +5,9 @@
 namespace tw::onnx_quantize {
 namespace {
 
-// What rounding adds to the mean of each output channel. rounded_means: of the rounded input; empty
-// where it is not rounded. The result is empty where the means are of other channels.
+// The shift that rounding adds to the mean of each output channel. `rounded_means` are the means of
+// the rounded input, empty if it is not rounded. The result is empty if the means belong to other
+// channels.
 std::vector<double> mean_shift(const onnx::NodeProto& node, const onnx::TensorProto& weights,
                                const std::vector<double>& means,
                                const std::vector<double>& rounded_means, int bits) {

@@ -20,11 +20,11 @@ struct LayerWeights {
 };
 
 struct LayerPair {
-  std::string first, bias, second;  // constants; bias: perhaps ""
-  int64_t groups = 1;               // of the second
+  std::string first, bias, second;  // names of constants; bias may be ""
+  int64_t groups = 1;               // groups of the second
 };
 
-// The next convolution behind what keeps a positive factor.
+// The next convolution, behind operators that pass a positive factor; null if there is none.
 const onnx::NodeProto* next_conv(const GraphIndex& index, const onnx::NodeProto& conv) {
   std::string value = conv.output(0);
   while (const std::optional<int> reader = index.only_reader(value)) {
@@ -75,7 +75,7 @@ void equalize_pair(onnx::GraphProto& graph, const LayerPair& pair) {
   LayerWeights first = load(graph, pair.first), second = load(graph, pair.second);
   LayerWeights bias = load(graph, pair.bias);
   const AlongAxis rows(*first.tensor, 0);
-  // Input channels of a group, and which of all an element of the second belongs to
+  // The input channels of a group, and the input channel of an element of the second weights
   const auto inner = AlongAxis(*second.tensor, 1);
   const size_t outputs = static_cast<size_t>(second.tensor->dims(0));
   const size_t a_group = outputs / static_cast<size_t>(pair.groups);

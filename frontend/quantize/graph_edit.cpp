@@ -83,7 +83,7 @@ int64_t elements_of(const onnx::TensorProto& tensor) {
 
 namespace {
 
-// Of f16, in raw bytes or in words of 32 bits.
+// An element of an f16 tensor, stored in raw bytes or in words of 32 bits.
 float half_at(const onnx::TensorProto& tensor, size_t i) {
   if (!tensor.has_raw_data())
     return f16_to_f32(static_cast<uint16_t>(tensor.int32_data(static_cast<int>(i))));
@@ -94,7 +94,7 @@ float half_at(const onnx::TensorProto& tensor, size_t i) {
 
 }  // namespace
 
-// The checker has seen to it that the sizes fit.
+// The checker has ensured that the sizes fit.
 std::vector<float> floats_of(const onnx::TensorProto& tensor) {
   std::vector<float> values(static_cast<size_t>(elements_of(tensor)));
   if (tensor.data_type() == onnx::TensorProto::FLOAT16) {

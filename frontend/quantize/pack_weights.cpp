@@ -1,5 +1,5 @@
-// Constant matrices in blocks of few bits: of MatMul and Gemm as MatMulNBits, tables of Gather as
-// GatherBlockQuantized, both of com.microsoft.
+// Packs constant matrices into blocks of few bits: those of MatMul and Gemm as MatMulNBits, tables
+// of Gather as GatherBlockQuantized, both of com.microsoft.
 #include <algorithm>
 #include <cmath>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kMicrosoft = "com.microsoft";
 
-// Numbers in rows of blocks, each block with a scale and, where they are asymmetric, a zero point.
+// Rows of numbers in blocks. Each block has a scale and, if it is asymmetric, a zero point.
 struct PackedRows {
   std::string bytes;          // [rows, numbers a row * bits / 8], low bits first
   std::vector<float> scales;  // [rows, blocks]
@@ -29,8 +29,8 @@ struct ScaleOfBlock {
   int zero = 0;
 };
 
-// Symmetric: the number of largest magnitude is exact, and 0 is the middle of the integers. Else
-// the least and the largest number and 0 are exact but for rounding.
+// If symmetric, the number of largest magnitude is exact, and 0 is the middle of the integers.
+// Otherwise the least number, the largest one and 0 are exact but for rounding.
 ScaleOfBlock scale_of_block(const std::vector<float>& numbers, const BlockForm& form) {
   const int levels = 1 << form.bits;
   float least = 0, most = 0;
@@ -43,7 +43,7 @@ ScaleOfBlock scale_of_block(const std::vector<float>& numbers, const BlockForm& 
   return {made, std::clamp(static_cast<int>(std::nearbyint(-least / made)), 0, levels - 1)};
 }
 
-// at(row, k): number k of a row; `length` of them count, `padded` are stored.
+// at(row, k) is number k of a row. A row has `length` numbers, and `padded` ones are stored.
 template <class At>
 PackedRows pack(int64_t rows, int64_t length, int64_t padded, const BlockForm& form, At at) {
   const int64_t blocks = (length + form.block - 1) / form.block;
@@ -94,12 +94,12 @@ class WeightPacker {
   }
 
  private:
-  // Initializers' names
+  // Names of initializers
   struct Names {
     std::string bytes, scales, zeros;
   };
 
-  // Of f32 or f16, with two axes.
+  // The constant, if it is f32 or f16 and has two axes; else null.
   const onnx::TensorProto* matrix(const std::string& value) const {
     const onnx::TensorProto* tensor = index_.constant(value);
     if (!tensor || tensor->dims_size() != 2 || elements_of(*tensor) == 0 ||
@@ -109,7 +109,7 @@ class WeightPacker {
     return tensor;
   }
 
-  // Scales have the matrix' type.
+  // Adds the packed rows; the scales have the type of the matrix.
   Names add(const onnx::TensorProto& of, const PackedRows& packed, std::vector<int64_t> shape) {
     Names names{names_.make(of.name() + "_packed"), names_.make(of.name() + "_scales"), ""};
     const int64_t rows = shape[0],
@@ -134,7 +134,8 @@ class WeightPacker {
     return names;
   }
 
-  // A matrix may be read twice. columns_first: stored as [columns, rows].
+  // Packs each matrix once, even if several nodes read it. If `columns_first`, it is stored as
+  // [columns, rows].
   const Names& product_matrix(const onnx::TensorProto& w, bool columns_first, int64_t rows,
                               int64_t columns) {
     auto [entry, is_new] = products_.try_emplace({w.name(), columns_first});
@@ -180,7 +181,7 @@ class WeightPacker {
     return true;
   }
 
-  // com.microsoft knows tables of 4 and 8 bits.
+  // GatherBlockQuantized takes tables of 4 and 8 bits.
   bool pack_table(const onnx::NodeProto& node) {
     if (!is_op(node, "Gather") || index_.constant(node.input(1)) ||
         integer_of(node, "axis", 0) != 0)
@@ -215,7 +216,7 @@ class WeightPacker {
     return true;
   }
 
-  // Products in graphs that the node runs: they stay.
+  // The number of products in inner graphs of the node, which stay as they are.
   static int count_inside(const onnx::NodeProto& node) {
     int count = 0;
     for (const onnx::GraphProto* graph : onnx_import::inner_graphs(node))

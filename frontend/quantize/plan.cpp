@@ -6,10 +6,10 @@
 namespace tw::onnx_quantize {
 namespace {
 
-// Operators that move or compare elements and compute nothing: of integers they are exact.
+// Operators that move or compare elements and compute nothing; on integers they are exact.
 struct Mover {
   std::string_view op;
-  bool all_inputs;  // else the first is the data
+  bool all_inputs;  // false: the first input is the data
 };
 constexpr std::array<Mover, 14> kMovers = {{{"MaxPool", false},
                                             {"Reshape", false},
@@ -32,7 +32,7 @@ std::string text_of(const onnx::NodeProto& node, const std::string& name) {
   return "";
 }
 
-// Of a node that only moves elements.
+// The inputs whose elements the node only moves; empty for other nodes.
 std::vector<std::string> moved_inputs(const onnx::NodeProto& node) {
   if (is_op(node, "Resize")) {
     const std::string mode = text_of(node, "mode");
@@ -56,7 +56,7 @@ class Planner {
       if (!floats.contains(i)) plan_.products.push_back(all[i]);
   }
 
-  // Backwards, so that all readers of a value are known when its maker is looked at.
+  // Goes backwards, so that all readers of a value are known when its maker is reached.
   QuantPlan run() {
     for (int i = graph_.node_size() - 1; i >= 0; --i) {
       const onnx::NodeProto& node = graph_.node(i);
@@ -92,7 +92,7 @@ class Planner {
     return !index_.constant(node.input(0)) && !index_.constant(node.input(1));
   }
 
-  // Behind the clamps that become a part of the node's own kernel.
+  // The value behind the clamps that become part of the node's kernel.
   std::string result_of(const onnx::NodeProto& node) const {
     std::string value = node.output(0);
     while (const std::optional<int> reader = index_.only_reader(value)) {

@@ -1,4 +1,4 @@
-// Which values of a graph are quantized, and which of them share a scale.
+// The plan of a quantization: the values that are quantized, and the groups that share a scale.
 #pragma once
 #include <map>
 #include <string>
@@ -9,22 +9,22 @@
 
 namespace tw::onnx_quantize {
 
-// Conv, ConvTranspose, Gemm or MatMul that can be computed in integers. Inputs 0 and 1 are
-// multiplied; the second is a constant or, of MatMul, computed.
+// True for a Conv, ConvTranspose, Gemm or MatMul that can be computed in integers. It multiplies
+// inputs 0 and 1. Input 1 is a constant; for MatMul it may be computed.
 bool is_product(const GraphIndex& index, const onnx::NodeProto& node);
-// In the graph's order: indices of nodes.
+// The indices of such nodes, in the graph's order.
 std::vector<int> products(const onnx::GraphProto& graph);
-// The output channels' axis of the constant weights of a product; -1: there is none of its own.
+// The axis of output channels in a product's constant weights; -1 if there is none.
 int channel_axis(const onnx::NodeProto& node, const onnx::TensorProto& weights);
 
 struct QuantPlan {
-  // Quantized values, each with the one that names its group: values of a group share their scale.
+  // Quantized values, each with the value that names its group: a group shares one scale.
   std::map<std::string, std::string> group_of;
-  std::vector<int> products;  // nodes, those of layers that stay in floats left out
+  std::vector<int> products;  // nodes, without the layers that stay in floats
 };
-// Inputs of products are quantized, and of sums whose results are. What lies between a product and
-// an operator in floats, such as a Sigmoid, is not, nor are a last layer's results. Values that
-// operators only move share a scale.
+// Quantizes the inputs of products, and those of sums whose results are quantized. Values between a
+// product and an operator in floats, such as a Sigmoid, stay in floats, and so do the results of a
+// last layer. Values that operators only move share a scale.
 QuantPlan make_plan(const onnx::GraphProto& graph, const LayerSet& floats);
 
 }  // namespace tw::onnx_quantize

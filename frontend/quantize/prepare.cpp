@@ -11,8 +11,8 @@
 namespace tw::onnx_quantize {
 namespace {
 
-constexpr int64_t kLeastOpset = 13;  // scales along an axis
-constexpr int64_t kLeastFormat = 7;  // the file format that came with it
+constexpr int64_t kLeastOpset = 13;  // first opset with scales along an axis
+constexpr int64_t kLeastFormat = 7;  // the file format of that opset
 
 Error raise_opset(onnx::ModelProto& model, const std::string& path) {
   int64_t opset = 1;
@@ -32,7 +32,7 @@ Error raise_opset(onnx::ModelProto& model, const std::string& path) {
   return Error::success();
 }
 
-// Old files list their initializers as inputs too: a caller could replace these.
+// Old files list initializers as inputs too, as a caller could replace them.
 void unlist_constants(onnx::GraphProto& graph) {
   const GraphIndex index(graph);
   auto& inputs = *graph.mutable_input();
@@ -75,7 +75,8 @@ std::optional<Norm> norm_of(const GraphIndex& index, const onnx::NodeProto& node
   return Norm{parts[0], parts[1], parts[2], parts[3], real_of(node, "epsilon", 1e-5f)};
 }
 
-// The norm's factors on the convolution's output channels. False: it is left as it is.
+// Folds the norm's factors into the output channels of the convolution in front. Returns false if
+// it cannot.
 bool fold_norm(onnx::GraphProto& graph, FreeNames& names, int at) {
   const GraphIndex index(graph);
   const std::optional<Norm> norm = norm_of(index, graph.node(at));

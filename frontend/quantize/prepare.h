@@ -1,5 +1,5 @@
-// An ONNX file as it is before it is quantized: checked, of opset 13 at least, its constants
-// initializers, its batch normalizations inside of convolutions.
+// Preparation of an ONNX file for quantization: it is checked, has at least opset 13, its constants
+// are initializers, and its batch normalizations are folded into convolutions.
 #pragma once
 #include <onnx/onnx_pb.h>
 
@@ -10,13 +10,13 @@
 namespace tw::onnx_quantize {
 
 Expected<onnx::ModelProto> load_prepared(const std::string& path);
-// Tensors that lie in other files beside the model's.
+// Takes in tensors from files beside the model's.
 Error take_inside(onnx::ModelProto& model, std::shared_ptr<const MappedFile> file,
                   const std::string& path);
-// Tensors, values and casts of f16 become f32; whether there were any.
+// Turns tensors, values and casts of f16 into f32. Returns true if there were any.
 bool widen_halves(onnx::ModelProto& model);
 
-// Each by itself, for tests.
+// A single step, public for tests.
 void fold_batch_norms(onnx::GraphProto& graph);
 
 }  // namespace tw::onnx_quantize

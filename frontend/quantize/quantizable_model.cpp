@@ -69,7 +69,7 @@ bool QuantizableModel::widen_halves() {
 }
 
 Error QuantizableModel::fits_file() const {
-  constexpr size_t kMost = size_t{1} << 31;  // of one message
+  constexpr size_t kMost = size_t{1} << 31;  // limit of a protobuf message
   if (const size_t size = data_->model.ByteSizeLong(); size >= kMost)
     return make_error(
         DiagCode::limit,
@@ -108,7 +108,7 @@ std::string QuantizableModel::observing(const std::vector<std::string>& values) 
     *graph.add_node() = make_node("Identity", {value}, name);
     onnx::ValueInfoProto& output = *graph.add_output();
     output.set_name(name);
-    // ONNX wants a shape of every output; its nodes say which
+    // ONNX requires a shape of every output; the nodes decide it
     output.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
     output.mutable_type()->mutable_tensor_type()->mutable_shape();
   }

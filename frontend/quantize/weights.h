@@ -1,4 +1,4 @@
-// Constant weights as integers with a scale a channel.
+// Constant weights as integers, with a scale for each channel.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace tw::onnx_quantize {
 
-// Where an element of a tensor stands along an axis; axis -1: always 0.
+// The position of a tensor's element along an axis; for axis -1 it is always 0.
 struct AlongAxis {
   AlongAxis(const onnx::TensorProto& tensor, int axis);
   size_t channel(size_t element) const { return element / inner % channels; }
@@ -18,8 +18,8 @@ struct IntegerWeights {
   std::vector<int8_t> values;
   std::vector<float> scales;  // by channel
 };
-// The largest magnitude of each channel, symmetric. least_scales: the smallest that serve, by
-// channel (that a bias fits 32 bits); may be empty.
+// Rounds symmetrically: the largest magnitude of a channel gives its scale. `least_scales` are
+// lower limits by channel, so that a bias fits 32 bits; may be empty.
 IntegerWeights round_weights(const std::vector<float>& weights, const AlongAxis& along, int bits,
                              const std::vector<double>& least_scales);
 

@@ -1,4 +1,4 @@
-// Files as the quantizer wants them: all tensors inside, floats of 32 bits.
+// Files in the quantizer's form: all tensors inside, floats of 32 bits.
 #include <functional>
 
 #include "frontend/mapped_file.h"
@@ -31,7 +31,7 @@ void widen_type(onnx::ValueInfoProto& value, bool& changed) {
   changed = true;
 }
 
-// Types that values and attributes name, in inner graphs too.
+// Widens the types that values and attributes name, in inner graphs too.
 void widen_types(onnx::GraphProto& graph, bool& changed) {
   for (auto* list : {graph.mutable_input(), graph.mutable_output(), graph.mutable_value_info()})
     for (onnx::ValueInfoProto& value : *list) widen_type(value, changed);

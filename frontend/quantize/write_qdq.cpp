@@ -35,7 +35,7 @@ class QdqWriter {
  private:
   struct Scale {
     ScaleAndZero value;
-    std::string scale, zero;  // initializers
+    std::string scale, zero;  // names of initializers
   };
 
   bool signed_() const { return form_.signed_activations; }
@@ -48,7 +48,7 @@ class QdqWriter {
               std::string(1, static_cast<char>(value.zero)));
   }
 
-  // Behind the value's maker: the pair, which all readers but outputs and inner graphs see.
+  // Adds the pair behind the value's maker. All readers see it, except outputs and inner graphs.
   void wrap(const std::string& value) {
     const auto group = plan_.group_of.find(value);
     if (group == plan_.group_of.end()) return;
@@ -60,7 +60,7 @@ class QdqWriter {
     read_as_[value] = back;
   }
 
-  // The constants of a product: weights, and a bias where it is one of sums.
+  // Quantizes the constants of a product: its weights, and its bias if that is added to the sums.
   void integer_constants(onnx::NodeProto& node) {
     const onnx::TensorProto* weights = index_.float_constant(node.input(1));
     if (!weights) return;
@@ -83,7 +83,7 @@ class QdqWriter {
     if (bias) node.set_input(2, integer_bias(node.input(2), b, x_scale, rounded.scales));
   }
 
-  // The third input where it is added to the sums as they are.
+  // The bias, if it is added to the sums as it is.
   const onnx::TensorProto* sum_bias(const onnx::NodeProto& node, const AlongAxis& along) const {
     if (node.input_size() < 3) return nullptr;
     const onnx::TensorProto* bias = index_.float_constant(node.input(2));
@@ -109,7 +109,7 @@ class QdqWriter {
                     {reinterpret_cast<const char*>(values.data()), values.size() * 4}, scales, 0);
   }
 
-  // Integers with their DequantizeLinear; the float constant keeps its name for other readers.
+  // Adds integers and their DequantizeLinear; the float constant keeps its name for other readers.
   std::string constant(const std::string& name, int type, const std::vector<int64_t>& dims,
                        const std::string& bytes, const std::vector<float>& scales, int axis) {
     const bool by_channel = axis >= 0 &&

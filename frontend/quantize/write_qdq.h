@@ -1,4 +1,4 @@
-// Writes QuantizeLinear and DequantizeLinear into a graph as a plan says.
+// Writing of QuantizeLinear and DequantizeLinear into a graph, by a plan.
 #pragma once
 #include "frontend/quantize/plan.h"
 

@@ -13,7 +13,6 @@
 
 namespace tw {
 
-// Words of the enums in the text form.
 static constexpr const char* word(PoolKind value) {
   switch (value) {
     case PoolKind::max: return "max";
@@ -145,7 +144,7 @@ std::string text_of(double value) {
 }
 std::string text_of(const Expr& value) { return to_string(value); }
 std::string text_of(const std::string& value) { return quoted(value); }
-// Its lines stand a step to the right of the node's.
+// The region's lines are indented one step further than the node's.
 std::string text_of(const Region& region) {
   std::string text;
   for (char c : region.graph ? print(*region.graph) : std::string())
@@ -343,7 +342,7 @@ Graph map_dims(const Graph& graph, const std::function<Expr(const Expr&)>& fn) {
 
 Graph bind_symbols(const Graph& graph, const SymbolValues& values) {
   Graph out = map_dims(graph, [&](const Expr& dim) { return bind_dim(dim, values); });
-  for (size_t i = 0; i < out.node_count(); ++i)  // graphs of regions name symbols, too
+  for (size_t i = 0; i < out.node_count(); ++i)  // graphs of regions use symbols too
     for_each_region(out.node(NodeId{static_cast<int32_t>(i)}).attrs, [&](Region& region) {
       region.graph = std::make_shared<const Graph>(bind_symbols(*region.graph, values));
     });

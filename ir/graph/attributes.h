@@ -1,4 +1,4 @@
-// Attribute structs as text: one visitor each way over `fields`, for every op.
+// Text form of operator attributes. One visitor over `fields` prints every operator, one parses it.
 #pragma once
 #include <functional>
 
@@ -7,15 +7,15 @@
 
 namespace tw {
 
-// Fields that say which operator it is (function, kind, to) are always written, others only when
-// not at their default.
+// Fields that select the operator (function, kind, to) are always written; others only where they
+// differ from the default.
 std::string print_attrs(const OpAttrs& attrs);
-// Default attributes of the op with this name; an error lists close names.
+// Default attributes of the operator with this name. An error lists similar names.
 Expected<OpAttrs> attrs_of_op(Lexer& lexer, const Token& name);
-// Parses `field=value` for one field of attrs; fails when attrs has no such field. graph: parses
-// the graph of a region.
+// Parses `field=value` into attrs; fails where attrs has no such field. `graph` parses the graph of
+// a region.
 Error parse_attr(Lexer& lexer, OpAttrs& attrs, const std::function<Expected<Graph>()>& graph);
-// "[batch, 64]"
+// Parses "[batch, 64]".
 Expected<Shape> parse_shape(Lexer& lexer);
 
 }  // namespace tw

@@ -1,5 +1,5 @@
-// Reference evaluation of whole graphs: binds the symbols by the inputs' shapes, then node after
-// node.
+// Reference evaluation of whole graphs: binds the symbols to the inputs' shapes, then computes one
+// node after the other.
 #include "ir/graph/graph.h"
 #include "ir/graph/symbol_sources.h"
 
@@ -8,8 +8,8 @@ namespace {
 
 constexpr int64_t kMaxTensorBytes = int64_t{1} << 35;
 
-// Matches a declared shape with an actual one. Dims that are one symbol bind it; others must
-// evaluate to the actual extent.
+// Matches a declared shape with an actual one. A dim that is a symbol alone binds it; any other dim
+// must evaluate to the actual extent.
 class Binder {
  public:
   Error bind(const Graph& graph, const std::string& name, const TensorType& type,
@@ -66,7 +66,7 @@ class Evaluation {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const Tensor* tensor = node.inputs[i].valid() ? &get(node.inputs[i]) : nullptr;
       tensor_list.push_back(tensor);
-      // Logical tensors
+      // Evaluators get logical tensors, so the type has no layout.
       if (tensor) types[i] = {tensor->dtype, Shape(tensor->shape.begin(), tensor->shape.end()), {}};
       type_list.push_back(tensor ? &types[i] : nullptr);
     }
@@ -87,7 +87,7 @@ class Evaluation {
       if (input.valid() && --uses_[index(input)] == 0) tensors_[index(input)].reset();
     return Error::success();
   }
-  // Reads the symbols whose values are there and were not before.
+  // Reads the symbols whose values have just become available.
   Error read_symbols() {
     for (const DataSymbol& symbol : graph_.data_symbols) {
       if (symbols_.count(symbol.name) ||
@@ -111,7 +111,7 @@ class Evaluation {
     return Error::success();
   }
 
-  // Constants are copied out of the graph at their first use.
+  // A constant is copied out of the graph at its first use.
   const Tensor& get(ValueId id) {
     std::optional<Tensor>& tensor = tensors_[index(id)];
     if (!tensor && graph_.is_constant(id)) tensor = graph_.constant_tensor(id);
@@ -142,7 +142,7 @@ class Evaluation {
 
   const Graph& graph_;
   SymbolValues symbols_;
-  std::vector<int> uses_;  // left, by value
+  std::vector<int> uses_;  // remaining uses of each value
   std::vector<std::optional<Tensor>> tensors_;
 };
 

@@ -1,12 +1,12 @@
-// The functions of the runtime library (runtime/ops) that op::Extern calls: what each one is
-// called, takes and gives. A new one: docs/internals/adding-an-op.md.
+// The runtime library functions (runtime/ops) that op::Extern calls: name, inputs and outputs of
+// each. To add one, see docs/internals/adding-an-op.md.
 #pragma once
 #include "ir/graph/graph.h"
 #include "runtime/ops/ops.h"
 
 namespace tw {
 
-// In the order of their names.
+// In alphabetical order
 enum class ExternFunction : uint8_t {
   bit_cast,
   class_probabilities,
@@ -37,13 +37,14 @@ inline constexpr size_t kExternCount = 24;
 
 struct ExternInfo {
   ExternFunction function;
-  const char* name;  // of the text form; the C function is tw_op_<name>
-  int outputs;       // always as many; the last ones may be scratch memory that nobody reads
-  bool folds;        // equal inputs give equal outputs
-  // The input whose memory the first output, of its type, may take: the function then finds both
-  // data equal; -1: none
+  const char* name;  // name in the text form; the C function is tw_op_<name>
+  int outputs;       // fixed count; the last ones may be scratch memory that nobody reads
+  bool folds;        // true: equal inputs give equal outputs
+  // The input whose memory the first output may take, both of one type; -1: none. The function
+  // handles the case where both point to the same data.
   int in_place;
-  // Checks everything: the inputs (absent ones are null) and the attributes of an untrusted model.
+  // Checks everything: an untrusted model supplies the inputs and attributes. Absent inputs are
+  // null.
   Expected<std::vector<TensorType>> (*infer)(const op::Extern&,
                                              const std::vector<const TensorType*>& inputs);
   int32_t (*run)(const tw_op_args*);

@@ -1,4 +1,4 @@
-// The graph's containers: names, def-use, order. Nothing here knows a particular operator.
+// The graph's containers: names, def-use, order. This file knows no particular operator.
 #include "ir/graph/graph.h"
 
 #include <algorithm>
@@ -164,10 +164,10 @@ Tensor Graph::constant_tensor(ValueId id) const {
   return {v.type.dtype, std::move(*shape), {v.constant->bytes.begin(), v.constant->bytes.end()}};
 }
 
-// Depth first from every node in id order, operands before users: a graph built in order keeps its
-// order, and a node that a pass made later comes right before its first user. Nodes on a cycle come
-// in some order (verify reports cycles). An operand is a value that an input names, or one that a
-// size among the attributes is read from.
+// Visits depth first from every node in id order, operands before users. A graph built in order
+// keeps its order, and a node that a pass adds later comes right before its first user. Nodes on a
+// cycle come in some order; verify reports cycles. An operand is a value that an input names, or
+// one from which a size among the attributes is read.
 std::vector<NodeId> Graph::order() const {
   std::vector<NodeId> out;
   std::vector<bool> entered(nodes_.size());

@@ -10,9 +10,9 @@
 namespace tw {
 namespace {
 
-constexpr int kDepth = 16;  // nodes in a row that are followed
+constexpr int kDepth = 16;  // most nodes in a row that bounds_of follows
 
-// Bounds of a value's elements, in symbols.
+// Bounds of a value's elements, in symbols; nullopt: unknown
 std::optional<Interval> bounds_of(const Graph& graph, ValueId value, int depth = kDepth);
 
 std::optional<Interval> bounds_of_all(const Graph& graph, const std::vector<ValueId>& values,
@@ -28,7 +28,7 @@ std::optional<Interval> bounds_of_all(const Graph& graph, const std::vector<Valu
   return all;
 }
 
-// Sums of these ends do not leave the type; extents are at most 2^40.
+// True: sums of two such ends do not leave the type. Extents are at most 2^40.
 bool fits(const Interval& interval, DType type) {
   const Expr both[] = {interval.min, interval.max};
   for (const Expr& end : both) {
@@ -70,7 +70,6 @@ std::optional<Interval> bounds_of_constant(const Graph& graph, ValueId value) {
   return found ? std::optional(Interval{Expr(found->least), Expr(found->most)}) : std::nullopt;
 }
 
-// Places along an axis of x.
 Interval places(const Expr& extent) {
   return {Expr(0), simplify_dim(max(extent - Expr(1), Expr(0)))};
 }
@@ -104,7 +103,8 @@ std::optional<Interval> bounds_of(const Graph& graph, ValueId value, int depth) 
   return std::nullopt;
 }
 
-// Where the same elements were made: behind widening casts and operators that only move them.
+// The value that first held these elements. Widening casts and operators that only move elements
+// are passed through.
 ValueId source_of(const Graph& graph, ValueId value) {
   for (const Node* node = graph.def(value); node; node = graph.def(value)) {
     const auto* cast = get_if<op::Cast>(node);
@@ -118,13 +118,14 @@ ValueId source_of(const Graph& graph, ValueId value) {
   return value;
 }
 
-// All that a node looks at, whether it can be shown or not.
+// All checks of a node, whether a proof makes them needless or not
 std::vector<IndexCheck> checks_of(const Graph& graph, const Node& node) {
   if (const auto* within = get_if<op::Within>(&node))
     return {{source_of(graph, node.inputs[0]),
              within->range.empty() ? Interval{} : Interval{within->range[0], within->range[1]},
              within->what}};
-  if (std::holds_alternative<op::Extern>(node.attrs)) return {};  // looks itself
+  // The function checks its indices itself
+  if (std::holds_alternative<op::Extern>(node.attrs)) return {};
   std::vector<const TensorType*> types;
   for (ValueId input : node.inputs)
     types.push_back(input.valid() ? &graph.value(input).type : nullptr);

@@ -10,7 +10,7 @@ namespace tw {
 
 namespace {
 
-// An operator without an overload does not compile.
+// A new operator needs an overload here, otherwise this does not compile.
 struct IndexInputs {
   const std::vector<const TensorType*>& inputs;
 

@@ -9,7 +9,7 @@ namespace {
 
 Expr tail_count(const Shape& shape) { return element_count(Shape(shape.begin() + 1, shape.end())); }
 
-// An operator without an overload does not compile.
+// A new operator needs an overload here, otherwise this does not compile.
 struct MacCount {
   const Graph& graph;
   const Node& node;
@@ -33,7 +33,7 @@ struct MacCount {
     return element_count(out()) * a[a.size() - (matmul.trans_a ? 2 : 1)];
   }
   Expr operator()(const op::MatMulNBits&) const { return element_count(out()) * in(0).back(); }
-  // r: a matrix a direction
+  // The weights r have one matrix for each direction.
   Expr operator()(const op::Recurrent&) const { return in(0)[0] * in(0)[1] * tail_count(in(1)); }
   template <class Op>
     requires OneOf<Op, op::Unary, op::Binary, op::Select, op::Cast, op::Quantize, op::Dequantize,

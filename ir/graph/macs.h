@@ -1,13 +1,13 @@
-// What a graph computes in multiply-accumulates: products of convolutions, matrices and recurrent
+// The work of a graph in multiply-accumulates: the products of convolutions, matrices and recurrent
 // cells, for any sizes.
 #pragma once
 #include "ir/graph/graph.h"
 
 namespace tw {
 
-// In terms of the graph's symbols; 0 for other operators. Of an If the branch with more where that
-// can be said, else the sum of both; of a Loop all iterations below the trip count, each as the
-// last one is (one iteration where the count is not known).
+// The count in terms of the graph's symbols; 0 for other operators. An If counts the branch with
+// more where both counts are numbers, otherwise the sum of both. A Loop counts its trip count, with
+// the size of the last iteration for each. An unknown trip count counts as one iteration.
 Expr mac_count(const Graph& graph, const Node& node);
 Expr mac_count(const Graph& graph);
 

@@ -1,6 +1,6 @@
 // NumPy's .npy files, versions 1 and 2 (3 differs only in the header's encoding). The header is
-// untrusted: everything is checked against the file's size before memory is taken. bf16 has no npy
-// type: it is written as 2-byte voids ('V2'); types for storage only are written as their bytes.
+// untrusted: everything is checked against the file's size before memory is allocated. bf16 has no
+// npy type and is written as 2-byte voids ('V2'). Storage types are written as their bytes.
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/Support/FileSystem.h>
 #include <llvm/Support/raw_ostream.h>
@@ -34,7 +34,7 @@ Error bad(const std::string& name, const std::string& why) {
                     why);
 }
 
-// The value of 'key' in the header's Python dictionary, up to the comma or brace that ends it.
+// The value of 'key' in the header's Python dictionary, up to the comma or brace that ends it
 std::optional<llvm::StringRef> field(llvm::StringRef header, const char* key) {
   size_t at = header.find(std::string("'") + key + "'");
   if (at == llvm::StringRef::npos) return std::nullopt;
@@ -75,7 +75,7 @@ std::optional<std::vector<int64_t>> shape_of(llvm::StringRef text) {
   return shape;
 }
 
-// Bytes of the payload, or nullopt when they cannot be in `available`.
+// Bytes of the payload; nullopt: they exceed `available`.
 std::optional<size_t> payload_bytes(const std::vector<int64_t>& shape, DType dtype,
                                     size_t available) {
   uint64_t bytes = static_cast<uint64_t>(dtype_bytes(dtype));
@@ -89,7 +89,7 @@ std::optional<size_t> payload_bytes(const std::vector<int64_t>& shape, DType dty
   return bytes <= available ? std::optional<size_t>(bytes) : std::nullopt;
 }
 
-// "<U5": characters of each string, in UTF-32 with zeros behind.
+// The characters of each string by "<U5": UTF-32, padded with zeros
 std::optional<size_t> string_length(llvm::StringRef descr) {
   size_t length = 0;
   if (!descr.consume_front("'<U") || !descr.consume_back("'") || descr.getAsInteger(10, length) ||
@@ -169,7 +169,7 @@ Expected<Tensor> read_npy(const std::string& path) {
   return parse_npy({reinterpret_cast<const std::byte*>(text.data()), text.size()}, path);
 }
 
-// In UTF-32; a byte that is no UTF-8 becomes U+FFFD.
+// The text in UTF-32. A byte that is not UTF-8 becomes U+FFFD.
 static std::u32string characters(std::string_view text) {
   std::u32string out;
   for (size_t i = 0; i < text.size();) {

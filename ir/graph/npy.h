@@ -1,4 +1,4 @@
-// The form of .npy files.
+// The byte form of .npy files.
 #pragma once
 #include <string>
 
@@ -6,9 +6,9 @@
 
 namespace tw {
 
-// What stands before the tensor's bytes: version 1, as many bytes as a multiple of 64. Types that
-// NumPy does not have are written as u8.
+// The bytes in front of the payload, in version 1. They are a multiple of 64 long. A type that
+// NumPy lacks is written as u8.
 std::string npy_header(const Tensor& tensor);
-std::string npy_payload(const Tensor& tensor);  // what follows the header
+std::string npy_payload(const Tensor& tensor);
 
 }  // namespace tw

@@ -1,4 +1,4 @@
-// The one table of operators, in the order of OpAttrs, and type inference with the checks that all
+// The table of operators, in the order of OpAttrs, and type inference with the checks that all
 // operators share.
 #include "ir/graph/ops/common.h"
 #include "ir/storage_types.h"
@@ -106,7 +106,7 @@ Expected<std::vector<Tensor>> evaluate_node(const OpAttrs& attrs,
   return list;
 }
 
-// Strings are pointers: what is not made to move them must not touch them.
+// String elements are pointers. Only operators made to move them may touch them.
 static Error check_strings(const OpAttrs& attrs, const std::vector<const TensorType*>& inputs) {
   const bool moves = std::visit(
       []<class Op>(const Op&) {
@@ -131,7 +131,7 @@ static double known_count(const Shape& shape, size_t from = 0) {
   return count;
 }
 
-// Models of time multiply the number of multiply-adds by bytes and operations, in 64 bits.
+// Time models multiply this count by bytes and operations, in 64 bits.
 static Error check_products(const OpAttrs& attrs, const std::vector<const TensorType*>& in,
                             const TensorType& out) {
   constexpr double kMost = 0x1p52;

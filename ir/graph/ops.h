@@ -1,10 +1,12 @@
-// The core operators of the Graph IR: plain attribute structs in one variant, and the table that
-// says what each one does. ONNX's ~200 operators arrive as these or as compositions of them. Adding
-// one: docs/internals/adding-an-op.md.
+// The core operators of the Graph IR: plain attribute structs in one variant, and the table with
+// the functions of each one. ONNX's ~200 operators become these or compositions of them. To add
+// one, see docs/internals/adding-an-op.md.
 //
-// Every struct lists its fields once, in `fields`; printing, parsing, comparing and hashing go
-// through it. Lists with an entry an axis are always given in full (strides, dilations, pads: never
-// empty for "default").
+//   conv(%x, %w, %b) strides=[1,1] dilations=[1,1] pads=[1,1,1,1]    the text form of an op::Conv
+//
+// Every struct lists its fields once, in `fields`. Printing, parsing, comparing and hashing all use
+// that list. Lists with one entry for each axis (strides, dilations, pads) are always given in
+// full; an empty list never means "default".
 #pragma once
 #include <array>
 #include <concepts>
@@ -53,8 +55,8 @@ enum class GateFunction : uint8_t {
 };
 
 class Graph;
-// A graph that a node runs: inputs and outputs of its own, and symbols that mean what they mean
-// around it.
+// A graph that a node runs. It has its own inputs and outputs. Its symbols mean the same as in the
+// graph around it.
 struct Region {
   std::shared_ptr<const Graph> graph;
 };
@@ -79,7 +81,7 @@ struct Select {  // out = condition ? a : b, all three broadcast
   template <class V>
   void fields(V&) {}
 };
-struct Cast {  // float -> int truncates; saturate clamps
+struct Cast {  // float -> int truncates; saturate clamps to the type
   DType to{};
   bool saturate = false;
   template <class V>
@@ -88,9 +90,9 @@ struct Cast {  // float -> int truncates; saturate clamps
     v("saturate", saturate);
   }
 };
-// x (f32), scale, optional zero_point of type `to` -> saturate(round_half_even(x / scale) +
-// zero_point), ONNX's QuantizeLinear. scale and zero_point are scalars, or [d] along `axis` of
-// extent d.
+// ONNX's QuantizeLinear: x (f32), scale, optional zero_point of type `to` ->
+// saturate(round_half_even(x / scale) + zero_point). scale and zero_point are scalars, or [d] along
+// `axis` of extent d.
 struct Quantize {
   DType to{};
   int64_t axis = 0;
@@ -100,8 +102,8 @@ struct Quantize {
     v("axis", axis);
   }
 };
-// x (integers up to 32 bits), scale, optional zero_point of x's type -> (x - zero_point) * scale in
-// scale's type.
+// x (integers up to 32 bits), scale, optional zero_point of x's type -> (x - zero_point) * scale,
+// in scale's type
 struct Dequantize {
   int64_t axis = 0;
   template <class V>
@@ -109,19 +111,20 @@ struct Dequantize {
     v("axis", axis);
   }
 };
-// x (i8 or u8), table [256] -> table[x], the least number's entry first; of the table's type and
-// x's shape.
+// x (i8 or u8), table [256] -> table[x], in the table's type and x's shape. The entry of the least
+// number comes first.
 struct Lookup {
   template <class V>
   void fields(V&) {}
 };
-// x: [N, C, spatial...], w: [M, C/group, kernel...], optional bias [M] -> [N, M, spatial...]; any
-// number of spatial axes. Of integers narrower than 32 bits (x and w may differ) the sums and the
-// bias are i32.
+// x: [N, C, spatial...], w: [M, C/group, kernel...], optional bias [M] -> [N, M, spatial...], with
+// any number of spatial axes. Integers narrower than 32 bits (x and w may differ) have i32 sums and
+// bias.
 struct Conv {
   Ints strides, dilations, pads;  // pads: all begins, then all ends
   int64_t group = 1;
-  // integers: what stands for 0 in x, and what the padding holds; sums are of (x - x_zero) * w
+  // Integers: the number that stands for 0 in x and fills the padding. The sums are of (x - x_zero)
+  // * w.
   int64_t x_zero = 0;
   template <class V>
   void fields(V& v) {
@@ -133,7 +136,7 @@ struct Conv {
   }
 };
 // x: [N, C, spatial...], w: [C, M/group, kernel...], optional bias [M] -> [N, M, spatial...].
-// Integers as of a convolution.
+// Integers work as in Conv.
 struct ConvTranspose {
   Ints strides, dilations, pads, output_padding;
   int64_t group = 1;
@@ -148,13 +151,13 @@ struct ConvTranspose {
     v("x_zero", x_zero);
   }
 };
-// a: [batch..., M, K] (or K x M when trans_a), b: [batch..., K, N] (or N x K when trans_b), batches
-// broadcast; rank >= 2 both. Of integers narrower than 32 bits (a and b may differ) the sums are
-// i32.
+// a: [batch..., M, K] (or K x M when trans_a), b: [batch..., K, N] (or N x K when trans_b). Batches
+// broadcast, both ranks are >= 2. Integers narrower than 32 bits (a and b may differ) have i32
+// sums.
 struct MatMul {
   bool trans_a = false, trans_b = false;
-  int64_t a_zero = 0;  // integers: what stands for 0 in a; sums are of (a - a_zero) * b
-  // So many products of integers do not wrap, and a run with a larger extent K ends; 0: any may be
+  int64_t a_zero = 0;  // integers: the number that stands for 0 in a; sums are of (a - a_zero) * b
+  // The count of integer products that cannot wrap. A run with a larger K ends. 0: no limit.
   int64_t most_products = 0;
   template <class V>
   void fields(V& v) {
@@ -165,12 +168,12 @@ struct MatMul {
   }
 };
 // a: [batch..., M, K] times the transpose of a matrix w: [N, K] in numbers of 2, 4 or 8 bits ->
-// [batch..., M, N]. Inputs a, b, scales, zeros: with c[n, k] the number of so many bits for column
-// n and step k of the depth, in blocks g of the depth,
-//   y[m, n] = sum over g of scales[n, g] * sum over k in g of a[m, k] * (c[n, k] - zeros[n, g]).
-// b: u8 [N, blocks, block * bits / 8], low bits first; scales: [N, blocks]; zeros: the same or one
-// number, []; both of a's type. With byte_rows each block of a row is taken in 8 bits: its largest
-// magnitude becomes 127, the others are rounded.
+// [batch..., M, N]. The inputs are a, b, scales and zeros. Let c[n, k] be the `bits`-bit number for
+// column n and step k of the depth, and let g run over blocks of the depth:
+//   y[m, n] = sum over g of scales[n, g] * sum over k in g of a[m, k] * (c[n, k] - zeros[n, g])
+// b: u8 [N, blocks, block * bits / 8], low bits first. scales: [N, blocks]. zeros: [N, blocks] or
+// one number, []. scales and zeros have a's type. With byte_rows each block of a row of a is
+// rounded to 8 bits: its largest magnitude becomes 127.
 struct MatMulNBits {
   int64_t bits = 4, block = 32;
   bool byte_rows = false;
@@ -181,7 +184,7 @@ struct MatMulNBits {
     v("byte_rows", byte_rows);
   }
 };
-// x: [N, C, spatial...]; padding never wins a max and counts in an average only with
+// x: [N, C, spatial...]. Padding never wins a max. It counts in an average only with
 // count_include_pad.
 struct Pool {
   PoolKind kind{};
@@ -198,7 +201,7 @@ struct Pool {
     v("count_include_pad", count_include_pad);
   }
 };
-struct Reduce {  // over axes (non-negative, sorted); keep: reduced axes stay with extent 1
+struct Reduce {  // axes are non-negative and sorted; keep: reduced axes stay with extent 1
   ReduceKind kind{};
   Ints axes;
   bool keep = true;
@@ -209,10 +212,10 @@ struct Reduce {  // over axes (non-negative, sorted); keep: reduced axes stay wi
     v("keep", keep);
   }
 };
-struct ArgReduce {  // index (i64) of the largest or smallest element along axis
+struct ArgReduce {  // i64 index of the largest or smallest element along axis
   bool smallest = false;
   int64_t axis = 0;
-  bool keep = true, last = false;  // last: the last of equal ones
+  bool keep = true, last = false;  // last: the last of several equal elements
   template <class V>
   void fields(V& v) {
     v("smallest", smallest);
@@ -221,8 +224,8 @@ struct ArgReduce {  // index (i64) of the largest or smallest element along axis
     v("last", last);
   }
 };
-// Along one axis; log: log-softmax; masked: rows of nothing but -inf give 0, not NaN (never with
-// log)
+// Softmax along one axis. log: log-softmax. masked: a row of nothing but -inf gives 0, not NaN
+// (never with log).
 struct Softmax {
   int64_t axis = -1;
   bool log = false, masked = false;
@@ -233,8 +236,8 @@ struct Softmax {
     v("masked", masked);
   }
 };
-// x, scale, optional bias; over all axes from `axis` on; biased variance; centred false: the mean
-// counts as 0
+// x, scale, optional bias. Normalizes over all axes from `axis` on, with the biased variance.
+// centred false: the mean counts as 0.
 struct LayerNorm {
   int64_t axis = -1;
   double epsilon = 1e-5;
@@ -253,22 +256,22 @@ struct BatchNorm {  // x: [N, C, ...], scale, bias, mean, variance: [C]
     v("epsilon", epsilon);
   }
 };
-struct Transpose {  // out axis i is in axis perm[i]
+struct Transpose {  // output axis i is input axis perm[i]
   Ints perm;
   template <class V>
   void fields(V& v) {
     v("perm", perm);
   }
 };
-struct Reshape {  // same elements in row-major order
+struct Reshape {  // keeps the elements in row-major order
   Shape shape;
   template <class V>
   void fields(V& v) {
     v("shape", shape);
   }
 };
-// Broadcast x to shape (of rank >= x's). exact: x has that shape already, which is to be looked at
-// before a run where it depends on sizes.
+// Broadcasts x to a shape of at least x's rank. exact: x must have that shape already; a run checks
+// this where it depends on sizes.
 struct Expand {
   Shape shape;
   bool exact = false;
@@ -285,7 +288,8 @@ struct Concat {
     v("axis", axis);
   }
 };
-// out[i...] = x[starts + steps * i ...]: one entry per axis; steps may be negative
+// out[i...] = x[starts + steps * i ...]. All three lists have one entry for each axis. Steps may be
+// negative.
 struct Slice {
   Shape starts;
   Ints steps;
@@ -297,8 +301,8 @@ struct Slice {
     v("sizes", sizes);
   }
 };
-// out[before..., indices..., after...] = x[before..., indices, after...]; negative indices count
-// from the end, others outside are an error or, with `clamp`, mean the nearest element inside.
+// out[before..., indices..., after...] = x[before..., indices, after...]. Negative indices count
+// from the end. Others outside are an error; with `clamp` they mean the nearest element inside.
 struct Gather {
   int64_t axis = 0;
   bool clamp = false;
@@ -309,9 +313,10 @@ struct Gather {
   }
 };
 // x, then an index tensor (i32 or i64) for every -1 in `places`, all broadcast to `shape` -> shape.
-// The element at point p is that of x whose index along axis i is p[places[i]], or, where places[i]
-// is -1, the element of the next index tensor at p: outside of x the nearest one inside; with
-// `wrap` negative ones count from the end and others outside are an error.
+// The output element at point p is an element of x. Its index along axis i is p[places[i]]. Where
+// places[i] is -1, the index is the element at p of the next index tensor. An index outside x means
+// the nearest one inside. With `wrap`, negative indices count from the end and others outside are
+// an error.
 struct Take {
   Ints places;
   bool wrap = false;
@@ -323,8 +328,8 @@ struct Take {
     v("shape", shape);
   }
 };
-// x, whose elements must lie in `range` (the least and the most; i32, i64) or all be true (bool,
-// without a range): else the run ends, and says `what`.
+// Passes x through if all its elements lie in `range` (least and most; i32, i64), or are true
+// (bool, without a range). Otherwise the run ends with the message `what`.
 struct Within {
   Shape range;
   std::string what;
@@ -334,7 +339,7 @@ struct Within {
     v("what", what);
   }
 };
-struct Iota {  // no inputs -> i64 of `shape`: the index along `axis`
+struct Iota {  // no inputs -> i64 of `shape`; each element is its index along `axis`
   Shape shape;
   int64_t axis = 0;
   template <class V>
@@ -343,8 +348,8 @@ struct Iota {  // no inputs -> i64 of `shape`: the index along `axis`
     v("axis", axis);
   }
 };
-// Sums or products of all elements up to this one along axis; exclusive: before this one; reverse:
-// from the end on
+// Sums or products of all elements up to this one along axis. exclusive: without this one. reverse:
+// starts at the end.
 struct Cumulate {
   ReduceKind kind{};
   int64_t axis = 0;
@@ -357,7 +362,7 @@ struct Cumulate {
     v("reverse", reverse);
   }
 };
-struct Pad {  // x, optional scalar value; begins/ends >= 0 per axis
+struct Pad {  // x, optional scalar value; begins and ends are >= 0, one for each axis
   PadMode mode{};
   Shape begins, ends;
   template <class V>
@@ -367,7 +372,7 @@ struct Pad {  // x, optional scalar value; begins/ends >= 0 per axis
     v("ends", ends);
   }
 };
-struct Resize {  // to `shape`; scales[i] is the factor used for coordinates along axis i
+struct Resize {  // resizes to `shape`; scales[i] is the coordinate factor along axis i
   ResizeMode mode{};
   CoordinateMode coordinates{};
   NearestMode nearest{};
@@ -384,22 +389,28 @@ struct Resize {  // to `shape`; scales[i] is the factor used for coordinates alo
     v("shape", shape);
   }
 };
-// One direction of a recurrent network. x: [T, B, D*G*H], the input half of all gates; r: [D, G*H,
-// H], of x's type, or of x in f32 also f16 and bf16; optional bias [D, 2*G*H] (of the input half,
-// then of the recurrent one), lengths [B], h0 and c0 [D, B, H], peepholes [D, 3*H] -> the hidden
-// states [T, B, H], then, with `states`, the last hidden state and the last cell as rows T and T+1.
-// With r_scales [D, G*H], of an LSTM, r holds integers of 8 or 16 bits, and their products
-// with the hidden states are in integers: the states of all sequences that take a step are rounded
-// to u8 over their own range, with 0 in it, and the sum of products, in x's type, is
-// multiplied by (scale of the states * r_scale).
-// G gates in ONNX's order: h; z r h; i o f c. Steps at or behind a sequence's length leave the
-// state alone and give 0. `row` is the direction's entry in D; f, g, h are ONNX's activations with
-// alpha and beta each.
+// One direction of a recurrent network. Inputs:
+// * x: [T, B, D*G*H], the input half of all gates;
+// * r: [D, G*H, H], of x's type; with x in f32 also f16 or bf16;
+// * optional: bias [D, 2*G*H] (of the input half, then of the recurrent half), lengths [B], h0 and
+//   c0 [D, B, H], peepholes [D, 3*H], r_scales [D, G*H].
+//
+// Output: the hidden states [T, B, H]; with `states`, rows T and T+1 are the last hidden state and
+// the last cell.
+//
+// G gates are in ONNX's order: h; z r h; i o f c. Steps at or behind a sequence's length leave the
+// state alone and give 0. `row` is the direction's index in D. f, g and h are ONNX's activations,
+// each with its alpha and beta.
+//
+// r_scales belong to an LSTM whose r holds integers of 8 or 16 bits; the products with the hidden
+// states are then in integers. The states of all sequences that take a step are rounded to u8 over
+// their own range, extended to contain 0. The sum of products, in x's type, is multiplied by (scale
+// of the states * r_scale).
 struct Recurrent {
   RecurrentKind kind{};
   GateFunction f{}, g{}, h{};
   std::vector<double> alphas{0, 0, 0}, betas{0, 0, 0};
-  double clip = 0;  // of what enters f and g; 0: none
+  double clip = 0;  // limit of the values that enter f and g; 0: none
   bool reverse = false, linear_before_reset = false, coupled = false, states = false;
   int64_t row = 0;
   int64_t gates() const {
@@ -421,22 +432,22 @@ struct Recurrent {
     v("row", row);
   }
 };
-struct ShapeOf {  // i64[rank] of x
+struct ShapeOf {  // the shape of x, as i64[rank]
   template <class V>
   void fields(V&) {}
 };
-struct DimVector {  // i64[n] whose elements are dim expressions: what shape arithmetic folds to
+struct DimVector {  // i64[n] whose elements are dim expressions; shape arithmetic folds to it
   Shape values;
-  bool scalar = false;  // rank 0 instead of [1]
+  bool scalar = false;  // true: rank 0 instead of [1]
   template <class V>
   void fields(V& v) {
     v("values", values);
     v("scalar", scalar);
   }
 };
-// A function of the runtime library (runtime/ops): what loops cannot say well, such as sorting. It
-// says what its inputs, integers and reals mean and which outputs it has (ir/graph/externs.h);
-// `dims` are extents of outputs that may hold symbols. Runs on the processor.
+// A runtime library function (runtime/ops), for work that loops express badly, such as sorting. The
+// function defines the meaning of inputs, ints and reals, and its outputs (ir/graph/externs.h).
+// `dims` are extents of outputs that may use symbols. It runs on the processor.
 struct Extern {
   ExternFunction function{};
   Ints ints;
@@ -450,8 +461,8 @@ struct Extern {
     v("dims", dims);
   }
 };
-// condition (one bool), then the inputs of then_branch, then those of else_branch -> the outputs,
-// which both branches have of equal types.
+// condition (one bool), then the inputs of then_branch, then those of else_branch -> the outputs.
+// The outputs of both branches have equal types.
 struct If {
   Region then_branch, else_branch;
   template <class V>
@@ -460,19 +471,22 @@ struct If {
     v("else_branch", else_branch);
   }
 };
-// Runs the body for iteration 0, 1, ... below the trip count (none: no limit) and, where it is
-// conditional, while the condition is true. Inputs: the first condition (conditional), `carried`
-// values, `sliced` values of which an iteration sees its row [iteration], the rest as they are. The
-// body's outputs: the next condition (conditional), the carried values, a row of each stacked
-// result. `iteration` is the body's symbol for the iteration, from 1. A carried value may have
-// extents that grow with the iteration: the body's input at iteration + 1 is then what its output
-// is at iteration. -> the carried values, the stacked results [trip, ...] (rows of iterations that
-// were not made hold anything), the number of iterations (conditional). A value that grows has the
-// extents that it has behind the last iteration below the trip count; where fewer iterations are
-// made, its elements come first.
+// Runs the body for iterations 0, 1, ... below the trip count (none: no limit) and, if it is
+// conditional, while the condition is true.
+// * Inputs: the first condition (conditional), `carried` values, `sliced` values of which an
+//   iteration sees its row [iteration], and the rest as they are.
+// * Outputs of the body: the next condition (conditional), the carried values, a row of each
+//   stacked result.
+// * Outputs of the node: the carried values, the stacked results [trip, ...], the number of
+//   iterations (conditional). Rows of iterations that did not run hold anything.
+//
+// `iteration` is the body's symbol for the iteration, counted from 1. Extents of a carried value
+// may grow with it: the body's input at iteration + 1 is then its output at iteration. The node's
+// output has the extents after the last iteration below the trip count. After fewer iterations the
+// value's elements come first.
 struct Loop {
   Region body;
-  Shape trip;  // one extent, or none
+  Shape trip;  // one extent, or empty
   int64_t carried = 0, sliced = 0;
   bool conditional = false;
   std::string iteration;
@@ -486,7 +500,7 @@ struct Loop {
     v("body", body);
   }
 };
-// Re-stores x in another physical layout; the logical tensor is the same. The output type carries
+// Stores x in another physical layout. The logical tensor stays the same. The output type carries
 // the layout.
 struct LayoutCast {
   int64_t axis = -1, block = 0;  // block 0: plain
@@ -508,59 +522,61 @@ using OpAttrs =
                  op::ShapeOf, op::DimVector, op::LayoutCast, op::Extern, op::If, op::Loop>;
 inline constexpr size_t kOpCount = std::variant_size_v<OpAttrs>;
 
-// For visits of OpAttrs that name every operator, so that a new one does not compile unseen.
+// For visitors of OpAttrs that name every operator: adding one then breaks their compile.
 template <class Op, class... Ops>
 concept OneOf = (std::same_as<Op, Ops> || ...);
 
-// How an operator may be fused (TVM, OSDI'18, section 3).
+// The ways in which an operator may be fused (TVM, OSDI'18, section 3)
 enum class FusionClass : uint8_t {
-  // One output element from one element of each input: element-wise, broadcast, data movement
+  // One output element depends on one element of each input: element-wise, broadcast, data
+  // movement.
   injective,
-  reduction,    // many to one; its inputs may be fused injective ops
-  complex_out,  // conv, matmul: element-wise ops may follow in the same kernel
+  reduction,    // many to one; injective ops may be fused into its inputs
+  complex_out,  // conv, matmul; element-wise ops may follow in the same kernel
   opaque,       // never fused
 };
 
-// Which inputs infer_types refuses before it asks the operator.
+// The input types that infer_types refuses before it asks the operator
 enum class ElementTypes : uint8_t {
-  any,         // none: it moves its elements, or checks them itself
-  arithmetic,  // those of types for storage alone: it calculates with its elements
+  any,         // refuses none: the operator moves elements, or checks the types itself
+  arithmetic,  // refuses storage types: the operator calculates with its elements
 };
 
 struct TensorType;
 struct Tensor;
 
 struct OpInfo {
-  const char* name;  // of the text form: "conv"
+  const char* name;  // word of the text form: "conv"
   FusionClass fusion;
   ElementTypes elements;
-  // Max -1: any number; inputs above min may be absent (invalid ids)
+  // max -1: any number. Inputs beyond min may be absent (invalid ids).
   int min_inputs, max_inputs;
-  // Output type from input types (absent inputs are null). Errors say which input and what would be
-  // accepted.
+  // The output type, from the input types (absent inputs are null). Errors name the input and the
+  // accepted types.
   Expected<TensorType> (*infer)(const OpAttrs&, const std::vector<const TensorType*>&);
-  // Naive reference: sums in double, result rounded to the output type. Static shapes only.
+  // The naive reference. It sums in double and rounds the result to the output type. Shapes are
+  // static.
   Expected<Tensor> (*evaluate)(const OpAttrs&, const TensorType& out,
                                const std::vector<const Tensor*>&);
-  // The same of an operator whose nodes may have several outputs; `infer` and `evaluate` are null.
+  // These replace `infer` and `evaluate`, which are null, for operators whose nodes may have
+  // several outputs.
   Expected<std::vector<TensorType>> (*infer_all)(const OpAttrs&,
                                                  const std::vector<const TensorType*>&) = nullptr;
   Expected<std::vector<Tensor>> (*evaluate_all)(const OpAttrs&, const std::vector<TensorType>& outs,
                                                 const std::vector<const Tensor*>&) = nullptr;
 };
-// Indexed by OpAttrs::index(); the table is ir/graph/op_table.cpp, each op family's functions are
-// in ir/graph/ops/*.cpp.
+// Indexed by OpAttrs::index(). The table is in ir/graph/op_table.cpp, its functions in
+// ir/graph/ops/.
 const std::array<OpInfo, kOpCount>& op_table();
 inline const OpInfo& op_info(const OpAttrs& attrs) { return op_table()[attrs.index()]; }
-// A node of several outputs is opaque: never fused, merged with an equal one or rewritten.
+// True: the node is opaque. It is never fused, merged with an equal one, or rewritten.
 inline bool has_several_outputs(const OpAttrs& attrs) {
   return op_info(attrs).infer_all != nullptr;
 }
-// The graphs that a node of the operator runs.
 std::vector<const Graph*> regions_of(const OpAttrs& attrs);
 void for_each_region(OpAttrs& attrs, const std::function<void(Region&)>& fn);
 bool equal(const OpAttrs& a, const OpAttrs& b);
-// " strides=[2,2] group=1"; fields at their default are left out
+// " strides=[2,2] group=1"; omits fields at their default.
 std::string print_attrs(const OpAttrs& attrs);
 
 }  // namespace tw

@@ -1,5 +1,5 @@
-// Floats of 16 bits, which products may have as operands while their sums are f32; and tf32, to
-// which operands in f32 may be rounded.
+// Narrow operands of products that are summed in f32: floats of 16 bits, bytes of constant weights,
+// and f32 rounded to tf32.
 #pragma once
 #include "ir/graph/queries.h"
 
@@ -7,13 +7,14 @@ namespace tw {
 
 inline bool is_short_float(DType t) { return t == DType::f16 || t == DType::bf16; }
 
-// A cast of them to f32. Products sum f32(a) * f32(b) of such casts.
+// True: the node casts a 16-bit float to f32. Products sum f32(a) * f32(b) of such casts.
 inline bool widens_short_float(const Graph& graph, const Node& node) {
   const auto* cast = get_if<op::Cast>(&node);
   return cast && cast->to == DType::f32 && is_short_float(graph.value(node.inputs[0]).type.dtype);
 }
 
-// A cast of constant bytes to f32: as weights they stay bytes, and are widened in the kernel.
+// True: the node casts constant bytes to f32. As weights they stay bytes, and the kernel widens
+// them.
 inline bool widens_bytes(const Graph& graph, const Node& node) {
   const auto* cast = get_if<op::Cast>(&node);
   if (!cast || cast->to != DType::f32 || !graph.is_constant(node.inputs[0])) return false;
@@ -21,7 +22,7 @@ inline bool widens_bytes(const Graph& graph, const Node& node) {
   return from == DType::i8 || from == DType::u8;
 }
 
-// Products sum a * b of such operands in f32.
+// True: the node rounds to tf32. Products sum a * b of such operands in f32.
 inline bool rounds_to_tf32(const Node& node) { return is_unary(&node, UnaryOp::tf32); }
 
 }  // namespace tw

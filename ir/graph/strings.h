@@ -1,5 +1,5 @@
-// Tensors of strings. Their elements are pointers to interned strings, which stay until the program
-// ends and are equal where the strings are.
+// Tensors of strings. Their elements point to interned strings. These live until the program ends,
+// and equal strings have equal pointers.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,14 +10,15 @@
 
 namespace tw {
 
-const char* interned(std::string_view text);  // without zero bytes
+const char* interned(std::string_view text);  // text must not contain a zero byte
 
-// texts: as many as the shape has elements.
+// `texts` has one string for each element of the shape.
 Tensor string_tensor(std::vector<int64_t> shape, const std::vector<std::string>& texts);
 std::string_view string_at(const Tensor& tensor, int64_t flat);
-// A tensor of strings keeps those that its pointers show, which may go. No other tensor changes.
+// Points a string tensor at interned copies, since the original strings may go. Other tensors stay
+// unchanged.
 void intern_strings(Tensor& tensor);
-// Packed text: the strings with a zero byte behind each; none where one has such a byte in it.
+// Joins the strings, each followed by a zero byte. nullopt: a string contains a zero byte.
 template <class Texts>
 std::optional<std::string> packed_strings(const Texts& texts) {
   std::string packed;

@@ -1,5 +1,5 @@
-// Values that the data symbols of a graph are read from, looked up by name: for whoever asks about
-// many nodes.
+// Finds the values from which a graph's data symbols are read. It keeps an index by name, for
+// callers that ask about many nodes.
 #pragma once
 #include <map>
 #include <string>
@@ -15,8 +15,8 @@ std::string element_title(const Graph& graph, const DataSymbol& symbol);
 
 class SymbolSources {
  public:
-  explicit SymbolSources(const Graph& graph);  // of the graph's symbols as they are now
-  // Of the symbols in these expressions and in their bounds.
+  explicit SymbolSources(const Graph& graph);  // indexes the current symbols
+  // The sources of the symbols in these expressions and in the symbols' bounds
   std::vector<ValueId> of(const std::vector<Expr>& dims) const;
   std::vector<ValueId> of(const OpAttrs& attrs) const;
 
@@ -24,8 +24,8 @@ class SymbolSources {
   std::map<std::string_view, const DataSymbol*> symbols_;
 };
 
-// Takes symbols that the graph has no more out of the lists of the graphs that its nodes run, and
-// of those within.
+// Removes symbols that the graph no longer has from the symbol lists of its regions, inner ones
+// included.
 void drop_symbols_in_regions(Graph& graph);
 
 }  // namespace tw

@@ -1,4 +1,4 @@
-// Elements of any dtype through memcpy, so that bytes need no alignment.
+// Element access goes through memcpy, so bytes need no alignment.
 #include "ir/graph/tensor.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ void put(std::vector<std::byte>& bytes, int64_t flat, T value) {
   std::memcpy(bytes.data() + static_cast<size_t>(flat) * sizeof(T), &value, sizeof(T));
 }
 
-// Nearest integer, ties to even, clamped to T; NaN gives 0.
+// The nearest integer, ties to even, clamped to T; NaN gives 0
 template <class T>
 T clamp_to(double value) {
   using Limits = std::numeric_limits<T>;

@@ -1,4 +1,4 @@
-// A dense row-major tensor in memory: reference evaluation, constants, files.
+// A dense row-major tensor in memory, for reference evaluation, constants and files.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,8 +18,8 @@ struct Tensor {
   std::vector<std::byte> bytes;
 
   static Tensor zeros(DType dtype, std::vector<int64_t> shape);
-  int64_t size() const;  // elements
-  // Any dtype as double (i64 above 2^53 rounds: use int_at)
+  int64_t size() const;  // number of elements
+  // Converts any dtype to double. i64 above 2^53 rounds; int_at is exact.
   double at(int64_t flat) const;
   int64_t int_at(int64_t flat) const;
   void set(int64_t flat, double value);       // rounds to the dtype; integers saturate

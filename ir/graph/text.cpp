@@ -1,5 +1,5 @@
-// Text form of graphs: printer, parser, content hash. The grammar is shown in graph.h; parsed
-// graphs are verified.
+// Text form of graphs: printer, parser, content hash. graph.h shows the grammar. Parsed graphs are
+// verified.
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -12,8 +12,8 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kInlineElements = 16;  // larger constants are written by hash
-constexpr int kMaxDepth = 64;            // of regions in regions
+constexpr int64_t kInlineElements = 16;  // longer constants are written by hash
+constexpr int kMaxDepth = 64;            // deepest nesting of regions
 
 bool is_identifier(std::string_view name) {
   auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
@@ -66,7 +66,7 @@ Expected<Tensor> parse_elements(Lexer& lexer, DType dtype, const std::vector<int
   return t;
 }
 
-// "[1.5, 2]" when the constant is small and reads back bit by bit, else #"hash".
+// "[1.5, 2]" where the constant is small and reads back bit by bit, otherwise #"hash"
 std::string constant_text(const Graph& graph, ValueId id) {
   const Value& value = graph.value(id);
   std::string by_hash = "#" + quoted(blob_hash(*value.constant));
@@ -149,7 +149,7 @@ class GraphParser {
     return located(token, check_type(t), t);
   }
 
-  // value, or the error with the token's place where it has none.
+  // Returns value, or the error located at the token.
   template <class T>
   Expected<T> located(const Token& token, Error error, T value) {
     if (!error) return value;
@@ -177,7 +177,7 @@ class GraphParser {
   }
 
   Error definition() {
-    std::optional<Token> first;  // the name
+    std::optional<Token> first;  // token of the first value's name
     std::vector<std::string> words;
     std::vector<TensorType> types;
     do {
@@ -205,7 +205,7 @@ class GraphParser {
     return Error::success();
   }
 
-  // "%v: f32[3]" in front of "=" or ",".
+  // Parses "%v: f32[3]" in front of "=" or ",".
   Expected<Token> left_side(std::vector<std::string>& words, std::vector<TensorType>& types) {
     TW_TRY(lexer_.expect("%"));
     Token token = lexer_.peek();
@@ -285,7 +285,8 @@ class GraphParser {
                          has_several_outputs(graph_.node(*id).attrs);
     for (size_t i = 0; i < outputs.size(); ++i) {
       TensorType& inferred = graph_.value(outputs[i]).type;
-      if (!chooses) inferred.layout = types[i].layout;  // any other operator may write any layout
+      // Operators other than these may write any layout
+      if (!chooses) inferred.layout = types[i].layout;
       if (!equal(inferred, types[i]))
         return lexer_.error_at(maker, llvm::formatv("type {0}, but the operator gives {1}",
                                                     to_string(types[i]), to_string(inferred))
@@ -295,7 +296,7 @@ class GraphParser {
     return Error::success();
   }
 
-  // Passes and lowering take no axis that counts from the end.
+  // Makes a negative axis count from the front, since passes and lowering take no other.
   void count_axis_from_front(OpAttrs& attrs, const std::vector<ValueId>& inputs) const {
     const auto rank = [&] {
       if (const auto* iota = std::get_if<op::Iota>(&attrs)) return iota->shape.size();
@@ -310,7 +311,7 @@ class GraphParser {
         attrs);
   }
 
-  // symbol NAME = %value[ELEMENT], then "<= [DIM]", "== [DIM]", "for TEXT" or nothing
+  // Parses symbol NAME = %value[ELEMENT], then "<= [DIM]", "== [DIM]", "for TEXT" or nothing.
   Error symbol() {
     lexer_.next();
     DataSymbol made;
@@ -325,7 +326,8 @@ class GraphParser {
          {std::pair("<=", &made.bound), std::pair("==", &made.equals)}) {
       if (!lexer_.accept(word)) continue;
       Token token = lexer_.peek();
-      TW_TRY(lexer_.expect("["));  // a '%' on the next line would go on with the expression
+      // Without the bracket, a '%' on the next line would continue the expression
+      TW_TRY(lexer_.expect("["));
       TW_ASSIGN(*limit, parse_expr_of(lexer_, DType::i64, {}));
       TW_TRY(lexer_.expect("]"));
       if (Error error = check_dim_expr(*limit)) return relocated(token, std::move(error));
@@ -353,7 +355,7 @@ class GraphParser {
   std::map<std::string, ValueId, std::less<>> values_;
 };
 
-// Constants that a live node or an output uses, in the order of their ids.
+// Constants that a live node or an output uses, sorted by id
 std::vector<ValueId> used_constants(const Graph& graph) {
   std::vector<ValueId> out;
   auto use = [&](ValueId id) {
@@ -367,7 +369,7 @@ std::vector<ValueId> used_constants(const Graph& graph) {
   return out;
 }
 
-// "[0] <= [80]"
+// Prints "[0] <= [80]".
 std::string limits(const DataSymbol& symbol) {
   std::string text = "[" + std::to_string(symbol.element) + "]";
   if (symbol.bound.defined()) text += " <= [" + to_string(symbol.bound) + "]";
@@ -444,12 +446,13 @@ Expected<Graph> parse_graph(std::string_view text, std::string_view file,
   return graph;
 }
 
-// Hash of a text that names values by number, so that renaming inner values changes nothing; names
-// of inputs, outputs and symbols count, as they are the interface.
+// Hashes the constant's bytes.
 std::string blob_hash(const Blob& blob) {
   return short_hash({reinterpret_cast<const char*>(blob.bytes.data()), blob.bytes.size()});
 }
 
+// Hashes a text that names values by number, so renaming inner values changes nothing. The names of
+// inputs, outputs and symbols count: they are the interface.
 std::string graph_hash(const Graph& graph) {
   std::map<ValueId, size_t> numbers;
   std::string text = header_symbols(graph) + "\n";

@@ -1,5 +1,5 @@
-// Tensor types: text, equality modulo simplify, broadcasting. What symbols of dims are at least,
-// their names say (ir/simplify.h).
+// Tensor types: text, equality modulo simplify, broadcasting. A symbol's name says its least value
+// (ir/symbols.h).
 #include <algorithm>
 
 #include "ir/graph/graph.h"
@@ -12,7 +12,7 @@ namespace tw {
 namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 44;
-// Loops run over the other extents of a tensor without elements: their product
+// Loops run over the other extents of a tensor without elements. This limits their product.
 constexpr int64_t kMaxEmptyWalk = int64_t{1} << 31;
 constexpr size_t kMaxRank = 64;
 
@@ -100,7 +100,7 @@ bool may_be_equal(const Expr& a, const Expr& b) {
   const Expr difference = simplify_dim(a - b);
   const Bounds bounds = constant_bounds(difference, symbol_ranges(difference));
   if (bounds.min.value_or(0) > 0 || bounds.max.value_or(0) < 0) return false;
-  bool possible = true;  // 4 n is never 7
+  bool possible = true;  // false where divisibility rules equality out: 4 n is never 7
   visit(difference, [&](const Expr& e) {
     const auto* product = as_binary(e, BinaryOp::mul);
     const auto factor = product ? as_const(product->b) : std::nullopt;
@@ -149,7 +149,7 @@ Error check_type(const TensorType& t) {
   int64_t count = 1;
   bool empty = false;
   for (const Expr& dim : t.shape) {
-    // The smallest values of symbols alone must not be too much
+    // A symbol counts at its least value. Even the smallest sizes must not be too large.
     const std::optional<int64_t> known = as_const(dim);
     const int64_t extent = known ? *known : most_counted(dim).value_or(kMostCounted);
     if (known && extent < 0)

@@ -1,4 +1,4 @@
-// Extents that an operator needs to be equal, where nobody can show that they are.
+// The error for two extents that an operator needs to be equal, where no proof shows that they are.
 #pragma once
 #include <optional>
 #include <utility>
@@ -16,11 +16,11 @@ class UnequalDims : public llvm::ErrorInfo<UnequalDims, DiagError> {
   Expr first, second;
 };
 
-// Says `message`, about two extents: an UnequalDims where these may be equal for some sizes, so
-// that a run could look at them, otherwise a plain error.
+// Makes an error with `message` about two extents. It is an UnequalDims where they may be equal for
+// some sizes, so that a run can compare them; otherwise it is a plain error.
 Error unequal_dims(const Expr& first, const Expr& second, std::string message);
 
-// The two extents of such an error, which stays as it is.
+// The two extents of an UnequalDims, which is kept; nullopt: another error
 std::optional<std::pair<Expr, Expr>> extents_to_compare(Error& error);
 
 }  // namespace tw

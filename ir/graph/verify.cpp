@@ -1,4 +1,4 @@
-// The graph's invariants; every broken one is reported.
+// Checks the graph's invariants and reports every broken one.
 #include <llvm/ADT/StringExtras.h>
 
 #include <algorithm>
@@ -64,7 +64,6 @@ class Verifier {
     return diags_.empty();
   }
 
-  // A value that lives: its name, type and, for a constant, its bytes.
   void value(ValueId id) {
     if (!seen_.insert(id).second) return;
     const Value& v = graph_.value(id);
@@ -139,12 +138,12 @@ class Verifier {
     }
   }
 
-  // Other operators may write any layout.
+  // True: verify requires the inferred layout. Other operators may write any layout.
   static bool keeps_layout(const Node& n) {
     return std::holds_alternative<op::LayoutCast>(n.attrs) || has_several_outputs(n.attrs);
   }
 
-  // Its symbols are those around it, and the iteration of a loop.
+  // The region may use the symbols of the graph around it and, in a loop, the iteration's symbol.
   void check_region(const Node& n, const Graph& region) {
     if (Error error = verify(region)) fail(label(n), std::move(error));
     const auto* loop = std::get_if<op::Loop>(&n.attrs);

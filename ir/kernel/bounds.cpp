@@ -12,8 +12,8 @@ namespace tw {
 namespace {
 
 constexpr size_t kMostErrors = 4;
-constexpr int64_t kMostPoints = 1 << 16;  // that are looked at one by one
-constexpr size_t kMostConditions = 12;    // that are put together by twos
+constexpr int64_t kMostPoints = 1 << 16;  // limit of points that are checked one by one
+constexpr size_t kMostConditions = 12;    // limit of conditions that are combined in pairs
 
 bool loads_something(const Expr& e) {
   bool found = false;
@@ -27,7 +27,7 @@ void add_variables(const Expr& e, std::set<std::string>& names) {
   });
 }
 
-// The condition that is true where `e` is not; undefined: no simple one is.
+// The negation of `e`; undefined: no simple one exists.
 Expr opposite(const Expr& e) {
   if (const auto* negation = as_unary(e, UnaryOp::logical_not)) return negation->a;
   const auto* test = as<expr::Binary>(e);
@@ -58,7 +58,7 @@ class BoundsChecker {
   }
 
  private:
-  // Constant extents whose product folds may wrap.
+  // True: the product of the constant extents stays countable, so folding cannot wrap.
   static bool countable(const std::vector<Expr>& shape) {
     __int128 count = 1;
     for (const Expr& extent : shape) {
@@ -106,7 +106,7 @@ class BoundsChecker {
           under(guard.condition, [&] { walk(guard.body); });
         },
         [&](const stmt::Store& store) { look_at_store(store); },
-        [&](const stmt::Prefetch&) {},  // a hint, whose element need not exist
+        [&](const stmt::Prefetch&) {},  // a prefetch is a hint, and its element need not exist
         [&](const auto&) {
           for (const Stmt& child : children(s)) walk(child);
         });
@@ -114,7 +114,7 @@ class BoundsChecker {
 
   void look_at_store(const stmt::Store& s) {
     stage_ = s.label;
-    if (s.init.defined()) {  // it is stored whatever `where` says
+    if (s.init.defined()) {  // the init is stored whatever `where` says
       look(s.init);
       look_at_access(s.buffer, s.indices);
     }
@@ -173,7 +173,7 @@ class BoundsChecker {
   }
 
   bool is_inside(const Expr& index, const Expr& extent) {
-    // Both are at most 0
+    // The index is inside if both sums are at most 0.
     const Expr low = simplify(-index, ranges_), high = simplify(index + 1 - extent, ranges_);
     const auto shown = [&](const Expr& sum) {
       return at_most_zero(sum) || largest_is_at_most_zero(sum) || follows(sum);
@@ -181,7 +181,7 @@ class BoundsChecker {
     return (shown(low) && shown(high)) || holds_at_all_points(index, extent);
   }
 
-  // Over all iterations of the loops, in terms of the symbols.
+  // Tries the largest value of `sum` over all iterations of the loops, in terms of the symbols.
   bool largest_is_at_most_zero(const Expr& sum) const {
     Ranges loops;
     for (const stmt::Loop* loop : loops_) loops.insert(*ranges_.find(loop->var));
@@ -191,7 +191,8 @@ class BoundsChecker {
 
   bool at_most_zero(const Expr& e) const { return can_prove(le(e, Expr(0)), ranges_); }
 
-  // From one or two of the conditions, taken as sums that are at most 0.
+  // Tries to derive the goal from one or two of the known conditions, written as sums that are at
+  // most 0.
   bool follows(const Expr& goal) const {
     std::vector<Expr> sums;
     for (const Expr& c : known_) {
@@ -212,7 +213,8 @@ class BoundsChecker {
     return false;
   }
 
-  // For each point of constant loops, as far as their variables decide the conditions.
+  // Checks every point of the constant loops. Conditions that the loops' variables decide exclude
+  // points.
   bool holds_at_all_points(const Expr& index, const Expr& extent) const {
     if (loads_something(index) || !can_be_divided(index)) return false;
     std::set<std::string> names;
@@ -238,7 +240,7 @@ class BoundsChecker {
     return all_points(loops, 0, at, conditions, index, extent);
   }
 
-  // The loops of these variables and of their extents' variables, from the outside.
+  // The loops of these variables and of the variables in their extents, from the outside in
   std::vector<const stmt::Loop*> loops_of(std::set<std::string>& names) const {
     for (auto loop = loops_.rbegin(); loop != loops_.rend(); ++loop)
       if (names.contains((*loop)->var)) add_variables((*loop)->extent, names);
@@ -248,7 +250,7 @@ class BoundsChecker {
     return found;
   }
 
-  // At most; 0: unknown.
+  // Upper bound of the number of points; 0: unknown
   int64_t points_of(const std::vector<const stmt::Loop*>& loops) const {
     int64_t points = 1;
     for (const stmt::Loop* loop : loops) {
@@ -282,7 +284,7 @@ class BoundsChecker {
   const Tables tables_;
   Ranges ranges_;
   std::vector<const stmt::Loop*> loops_;
-  std::vector<Expr> known_;  // conditions that hold
+  std::vector<Expr> known_;  // conditions that hold here
   std::string stage_;
   std::vector<Diag> problems_;
 };

@@ -1,10 +1,10 @@
-// Values of asynchronous stores, which copy an element, or store 0 where a condition does not hold.
+// The values of asynchronous stores: a copied element, or 0 where a condition does not hold.
 #pragma once
 #include "ir/kernel/kernel.h"
 
 namespace tw {
 
-// The load of `load` and of `select(condition, load, 0)`; undefined: the value is something else.
+// The load in `load` or in `select(condition, load, 0)`; undefined: the value has neither form.
 inline Expr copied_load(const Expr& value) {
   if (is<expr::Load>(value)) return value;
   const auto* choice = as<expr::Select>(value);

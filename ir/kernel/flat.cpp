@@ -67,7 +67,7 @@ class Flattener {
     pairs_ = PairRule::in_order;
   }
 
-  // An even number of products at a time, of floats.
+  // True: the store sums f32 products, and the innermost reduction has an even extent.
   bool makes_pairs(const stmt::Store& s) const {
     const auto depth = reduce_extents_.empty() ? std::nullopt : as_const(reduce_extents_.back());
     return depth && *depth % 2 == 0 && s.combiner == Combiner::add &&
@@ -138,7 +138,7 @@ class Flattener {
   Flat out_;
   std::vector<int> reduce_slots_;
   std::vector<Expr> reduce_extents_;
-  PairRule pairs_ = PairRule::in_order;  // of the block around
+  PairRule pairs_ = PairRule::in_order;  // rule of the block around
 };
 
 }  // namespace

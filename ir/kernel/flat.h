@@ -1,5 +1,5 @@
-// A kernel as a list of instructions with jumps, so that a thread of the interpreter can stop
-// anywhere and go on later.
+// A kernel as a list of instructions with jumps. A thread of the interpreter can then stop anywhere
+// and resume later.
 #pragma once
 #include "ir/kernel/machine.h"
 #include "ir/target.h"
@@ -7,17 +7,18 @@
 namespace tw::interpreter {
 
 enum class Op : uint8_t {
-  store,   // slot: of the list of stores
-  loop,    // slot = 0 if its extent (expr) is positive, else to target
-  next,    // slot + 1, back to target while below the extent
-  branch,  // to target if expr is false
-  // a thread for each value of slot below expr begins behind it; when all ended, to target
+  store,   // slot: index of the store
+  loop,    // sets slot to 0 if the extent (expr) is positive, otherwise jumps to target
+  next,    // increments slot; jumps back to target while it is below the extent
+  branch,  // jumps to target if expr is false
+  // Starts a thread behind the instruction for each value of slot below expr. Goes to target when
+  // all have ended.
   fork_loop,
-  fork_roles,  // a thread begins at each of starts; when all ended, to target
-  end,         // of a thread
+  fork_roles,  // starts a thread at each of `starts`; goes to target when all have ended
+  end,         // ends the thread
   signal,      // slot: the queue
   wait,
-  barrier,  // slot: of the loop's variable
+  barrier,  // slot: the variable of the loop
 };
 
 struct Instruction {
@@ -25,11 +26,11 @@ struct Instruction {
   int slot = 0;
   size_t target = 0;
   Code expr{};
-  std::vector<Code> indices{};       // signal, wait
-  std::vector<size_t> starts{};      // fork_roles
+  std::vector<Code> indices{};       // for signal and wait
+  std::vector<size_t> starts{};      // for fork_roles
   std::vector<std::string> names{};  // fork_roles: the roles; fork_loop: the variable
-  bool flag = false;                 // signal: async; fork_loop: of a bound loop
-  int64_t count = 1;                 // signal, wait: tokens
+  bool flag = false;                 // signal: async; fork_loop: the loop is bound
+  int64_t count = 1;                 // signal, wait: number of tokens
 };
 
 struct StoreCode {
@@ -40,17 +41,19 @@ struct StoreCode {
   Combiner combiner = Combiner::none;
   bool is_float = false, has_where = false, has_init = false, async = false;
   std::vector<int> reduce_slots{};  // all 0: store init first
-  // Of an instruction's block; not in_order: a product and its successor by the innermost reduction
+  // From the intrinsic of the block around. Other than in_order: the store adds a product and its
+  // successor in the innermost reduction together.
   PairRule pairs = PairRule::in_order;
 };
 
 struct Flat {
   std::vector<Instruction> code;  // ends with `end`
   std::vector<StoreCode> stores;
-  bool concurrent = false;  // forks or asynchronous copies: accesses must be ordered
+  bool concurrent = false;  // has forks or asynchronous copies, so accesses must be ordered
 };
 
-// Gives every loop variable a slot of the machine. target: whose instructions blocks name, or null.
+// Gives every loop variable a slot of the machine. `target` has the instructions that blocks name;
+// it may be null.
 Flat flatten(const Kernel& kernel, Machine& machine, const Target* target);
 
 }  // namespace tw::interpreter

@@ -19,14 +19,14 @@ bool depends_on(const Expr& e, const std::set<std::string>& vars) {
   return found;
 }
 
-// The conditions that every store inside asks for, of those that the loops inside do not change.
+// The conditions that every store in s shares and that no loop in s changes
 std::vector<Expr> common(const Stmt& s);
 
 std::vector<Expr> common_of(const stmt::Sequence& sequence) {
   std::vector<Expr> all;
   bool first = true;
   for (const Stmt& child : sequence.body) {
-    if (is<stmt::Prefetch>(child)) continue;  // a hint
+    if (is<stmt::Prefetch>(child)) continue;  // a hint needs no guard
     std::vector<Expr> here = common(child);
     if (first) all = std::move(here);
     else std::erase_if(all, [&](const Expr& e) { return !contains(here, e); });
@@ -62,7 +62,7 @@ std::vector<Expr> common(const Stmt& s) {
   return match(s, [](const auto& kind) { return common_of(kind); });
 }
 
-// The statement where `known` holds.
+// The statement without the conditions in `known`, which hold around it
 Stmt strip(const Stmt& s, const std::vector<Expr>& known) {
   return rewrite(s, [&](const Stmt& inner) -> Stmt {
     const auto* guard = as<stmt::If>(inner);

@@ -1,6 +1,6 @@
-// Conditions as far outside as they can stand: what all stores of a loop ask for, and no variable
-// of it changes, becomes an if around the loop. Done right before code is made, so that schedules
-// see the nests as they were written.
+// Moves conditions as far out as possible. A condition that all stores of a loop share, and that no
+// variable of the loop changes, becomes an if around the loop. This happens right before code
+// generation, so schedules see the nests as written.
 #pragma once
 #include <vector>
 
@@ -8,12 +8,12 @@
 
 namespace tw {
 
-// The operands of its outermost &&s, in order; none when undefined
+// The operands of the outermost &&s, in order; empty for an undefined condition
 std::vector<Expr> conjuncts(const Expr& condition);
 Expr conjunction(const std::vector<Expr>& conditions);  // undefined when there are none
 
-// Computes the same. Conditions that read buffers stay; a where stays at a store whose init it must
-// not guard.
+// The result computes the same. Conditions that read buffers stay. A where stays at a store whose
+// init it must not guard.
 Stmt hoist_guards(const Stmt& body);
 
 }  // namespace tw

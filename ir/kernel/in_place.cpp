@@ -1,6 +1,6 @@
-// A read and a store that lie in the same iteration of the loops around both are in order. So it is
-// enough to show, for every such pair, that equal indices mean equal iterations of those loops; or,
-// where the read comes after the store, that no indices are equal.
+// A read and a store in the same iteration of the loops around both are in order. So it suffices to
+// show, for every such pair, that equal indices imply equal iterations of those loops. Where the
+// read comes after the store, no indices may be equal.
 #include "ir/kernel/in_place.h"
 
 #include <algorithm>
@@ -14,19 +14,19 @@
 namespace tw {
 namespace {
 
-// The most of coefficients and extents that are looked at: sums of products stay in 64 bits
+// Limit of the coefficients and extents that are considered, so that sums of products fit 64 bits
 constexpr int64_t kLargest = int64_t{1} << 28;
 
 struct Site {  // a load or a store
   std::vector<const stmt::Loop*> loops;
   const stmt::Store* store = nullptr;
-  size_t position = 0;  // of the store among all
+  size_t position = 0;  // number of the store in program order
   std::vector<Expr> indices;
 };
 
 struct Sites {
   std::vector<Site> reads, writes;
-  bool known = true;  // false: there is something whose order is not that of the text
+  bool known = true;  // false: some statement runs in another order than the text's
 };
 
 bool loads(const Expr& e, BufferId buffer) {
@@ -65,7 +65,7 @@ class Collector {
         },
         [&](const stmt::Store& store) { note(&store); }, [&](const stmt::Prefetch&) {},
         [&](const stmt::Block& block) {
-          // An instruction may read and write in an order of its own
+          // An instruction may read and write in an order of its own.
           if (!block.intrinsic.empty()) sites_.known = false;
           walk(block.body);
         },
@@ -90,7 +90,7 @@ class Collector {
     if (s->async) sites_.known = false;
     if (s->buffer != out_) return;
     sites_.writes.push_back(site(s->indices));
-    // The init is stored before the value is read
+    // The init is stored before the value is read.
     if (s->init.defined() && sites_.reads.size() > before) sites_.known = false;
   }
 
@@ -100,15 +100,15 @@ class Collector {
   size_t position_ = 0;
 };
 
-// A loop's variable is a sum of digits times their weights, so that i // 4 and i % 4 are digits of
-// i.
+// A digit of a loop's variable. The variable is a sum of digits times their weights: i // 4 and i %
+// 4 are digits of i.
 struct Digit {
   std::string name;
-  std::optional<int64_t> extent;  // none: unknown
+  std::optional<int64_t> extent;  // nullopt: unknown
 };
-using Linear = std::map<std::string, int64_t>;  // coefficients; "" is the constant
+using Linear = std::map<std::string, int64_t>;  // coefficient of each digit; "" is the constant
 
-// The divisors of the variable in e: of v // c, v % c and (v // c) % d.
+// The divisors of the variable in e, from v // c, v % c and (v // c) % d
 void find_divisors(const Expr& e, const std::string& name, std::set<int64_t>& divisors) {
   visit(e, [&](const Expr& n) {
     const auto* digit = as<expr::Binary>(n);
@@ -123,7 +123,7 @@ void find_divisors(const Expr& e, const std::string& name, std::set<int64_t>& di
   });
 }
 
-// One read and one store, with variables of their own.
+// One read and one store. Loops around only one of them have variables of their own.
 class Pair {
  public:
   Pair(const Kernel& kernel, const Site& read, const Site& write) {
@@ -155,8 +155,8 @@ class Pair {
     else (coefficient > 0 ? sum.max : sum.min) += coefficient * (*extent - 1);
   }
 
-  // The indices over digits named with the prefix; empty: not a sum of multiples of them. Shared
-  // loops have the same digits in both sites.
+  // The indices over digits named with the prefix; empty: an index is not a sum of multiples of
+  // digits. Shared loops have the same digits in both sites.
   std::vector<Linear> forms(const Site& site, const Site& other, const std::string& prefix) {
     Ranges ranges = symbols_, digit_ranges = symbols_;
     std::vector<Expr> indices = site.indices;
@@ -168,7 +168,7 @@ class Pair {
       if (l < common_)
         for (const Expr& e : other.indices) find_divisors(e, loop.var, divisors);
       const auto unlike = [](int64_t a, int64_t b) { return b % a != 0; };
-      // Divisors of which one is no multiple of the one before make no sum of digits
+      // Divisors form digits only if each one divides the next.
       if (std::ranges::adjacent_find(divisors, unlike) != divisors.end()) divisors = {1};
       const std::optional<int64_t> last = constant_bounds(var(loop.var), ranges).max;
       Expr sum(0);
@@ -212,14 +212,15 @@ class Pair {
     return found == form.end() ? 0 : found->second;
   }
 
-  // From the equation r = w of one dimension: shared digits that must be equal. The largest
-  // coefficient first: where all other terms together are smaller, its digits do not differ. True:
-  // something new was found.
+  // Solves the equation r = w of one dimension for shared digits that must be equal. It takes the
+  // largest coefficient first: where all other terms together are smaller, its digits cannot
+  // differ. True: it found something new.
   bool solve(const Linear& r, const Linear& w) {
     Interval rest{of(r, "") - of(w, ""), of(r, "") - of(w, ""),
                   std::abs(of(r, "")) < kLargest && std::abs(of(w, "")) < kLargest};
     std::set<std::string> seen = {""};
-    std::vector<std::pair<int64_t, const Digit*>> open;  // coefficient, digits that may differ
+    // Each coefficient with its digits that may differ
+    std::vector<std::pair<int64_t, const Digit*>> open;
     for (const Digit& digit : shared_) {
       const std::string in_read = "r" + digit.name, in_write = "w" + digit.name;
       const int64_t a = of(r, in_read), b = of(w, in_write);
@@ -242,7 +243,7 @@ class Pair {
   }
 
   bool find_equal(const Interval& rest, const std::vector<std::pair<int64_t, const Digit*>>& open) {
-    // The most that the smaller ones add to either side
+    // The most that the digits with smaller coefficients add to either side
     std::vector<std::optional<int64_t>> below = {0};
     for (const auto& [coefficient, digit] : open) {
       const bool known = below.back() && digit->extent && coefficient < kLargest;
@@ -261,10 +262,11 @@ class Pair {
     return found;
   }
 
-  size_t common_ = 0;  // loops around both
+  size_t common_ = 0;  // number of loops around both sites
   Ranges symbols_;
-  std::vector<Digit> shared_;                              // of those loops
-  std::map<std::string, std::optional<int64_t>> extents_;  // of all digits, with their prefix
+  std::vector<Digit> shared_;  // digits of those loops
+  // Extents of all digits, by prefixed name
+  std::map<std::string, std::optional<int64_t>> extents_;
   std::vector<std::pair<Linear, Linear>> equations_;
   std::set<std::string> equal_;
   bool apart_ = false;

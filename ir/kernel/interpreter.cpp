@@ -1,4 +1,4 @@
-// Arguments to memories, then the threads run.
+// Maps arguments to memories, then runs the threads.
 #include "ir/kernel/interpreter.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 using namespace interpreter;
 
-constexpr int64_t kMaxElements = int64_t{1} << 32;  // of one buffer
+constexpr int64_t kMaxElements = int64_t{1} << 32;  // limit for one buffer
 
 class Runner {
  public:
@@ -84,7 +84,7 @@ class Runner {
                       kernel_.name, next, arguments.size());
   }
 
-  // Whose bytes hold the parameter; null: there is no such argument.
+  // The argument whose bytes hold the parameter; null: it is missing.
   Expected<KernelArgument*> argument_of(const Buffer& parameter, size_t index,
                                         std::span<KernelArgument> arguments) const {
     if (index >= arguments.size()) return nullptr;

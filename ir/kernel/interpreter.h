@@ -1,6 +1,6 @@
-// Runs a kernel (scheduled or not) point by point with bounds checks: the oracle for schedules and
-// code generation. Float arithmetic is done in double and rounded to the destination's type at
-// stores; f32 results may differ from compiled code in the last bits.
+// The oracle for schedules and code generation: runs a kernel, scheduled or not, point by point
+// with bounds checks. Float arithmetic is in double and rounds to the buffer's type at stores. f32
+// results may differ from compiled code in the last bits.
 #pragma once
 #include <map>
 #include <span>
@@ -12,17 +12,19 @@
 
 namespace tw {
 
-// One dense array per parameter buffer (inputs, constants, outputs), in buffer order, sized for the
-// symbols' values.
+// A dense array for one parameter buffer, sized for the symbols' values. Arguments are in buffer
+// order: inputs, constants, outputs.
 struct KernelArgument {
   std::vector<std::byte> bytes;
-  // Of an output that is declared in place of that argument: made in its bytes, without own ones
+  // For an output made in place: the argument whose bytes it takes. It then has no bytes of its
+  // own.
   std::optional<size_t> place{};
 };
-// Outputs are written where they lie. Errors: a load or store outside its buffer (naming stage and
-// indices), a read of a value that was never written (temps and outputs start as "unwritten") or of
-// an input that the output in its place has overwritten, a wrong argument size.
-// target: blocks by its instructions add products of bf16 as these do (PairRule); null: in order.
+// Runs the kernel and writes the outputs into their arguments. Errors: a load or store outside its
+// buffer (names stage and indices); a read of a value never written (temps and outputs start
+// unwritten); a read of an input element that an output in its place has overwritten; an argument
+// of the wrong size. With a target, blocks add bf16 products as the target's instructions do
+// (PairRule); without one, in order.
 Error interpret(const Kernel& kernel, std::span<KernelArgument> arguments,
                 const std::map<std::string, int64_t>& symbols = {}, const Target* target = nullptr);
 

@@ -126,9 +126,9 @@ Stmt rewrite(const Stmt& s, const std::function<Stmt(const Stmt&)>& fn) {
   if (!changed.empty()) {
     if (is<stmt::Sequence>(s)) {
       rebuilt = make_sequence(std::move(changed));
-      if (!is<stmt::Sequence>(rebuilt)) return rebuilt;  // fn has seen the one that is left
+      if (!is<stmt::Sequence>(rebuilt)) return rebuilt;  // fn has seen the one remaining statement
     } else if (std::ranges::all_of(changed, is_empty)) {
-      return changed[0];  // a loop or if around nothing is nothing
+      return changed[0];  // a loop or if without a body is dropped
     } else {
       rebuilt = with_children(s, std::move(changed));
     }
@@ -139,7 +139,7 @@ Stmt rewrite(const Stmt& s, const std::function<Stmt(const Stmt&)>& fn) {
 
 namespace {
 
-// Calls fn with each expression that the statement holds itself; undefined ones are left out.
+// Calls fn with each expression that the statement itself holds, except undefined ones.
 template <class Node, class F>
 void for_each_expr(Node& s, F&& fn) {
   const auto one = [&](auto& e) {

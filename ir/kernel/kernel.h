@@ -1,58 +1,61 @@
-// Loop IR: one kernel = buffers + a statement tree. Immutable statements, shared freely between
-// threads.
+// Loop IR: a kernel is a list of buffers and a tree of statements. Its loops define what is
+// computed. A schedule (ir/schedule/schedule.h) rewrites them for speed, the interpreter runs them,
+// and back ends generate code from them. Statements are immutable, so trees and threads share them
+// freely.
 //
-//   kernel @dense(x: in f32[128, 64], w: const f32[64, 32], b: const f32[32], y: out f32[128, 32])
-//   {
-//     temp c: f32[128, 32]
-//     for i in 128 { for j in 32 { for k in 64 reduce {
+//   kernel @dense[batch](x: in f32[batch, 64], w: const f32[64, 10], y: out f32[batch, 10]) {
+//     temp c: f32[batch, 10]
+//     for i in batch { for j in 10 { for k in 64 reduce {
 //       c: c[i, j] += x[i, k] * w[k, j] init 0
 //     } } }
-//     for i1 in 128 { for j1 in 32 {
-//       y: y[i1, j1] = max(0.0, c[i1, j1] + b[j1])
+//     for i1 in batch { for j1 in 10 {
+//       y: y[i1, j1] = max(0, c[i1, j1])
 //     } }
 //   }
 //
-// Semantics:
-//  * A *stage* is a store leaf together with the loops around it that belong to it; its name is the
-//  store's label, unique
-//    in the kernel. As lowered, every stage is its own perfect nest over its axes: first spatial,
-//    then reduce loops, and
-//    the store's indices are exactly the spatial variables. Each buffer has one stage, but for
-//    update stages and the
-//    first rows of carried buffers.
-//  * Loops run from 0 to extent-1. `role` says what an axis means and survives splits: spatial
-//  iterations are independent,
-//    reduce iterations may be reordered (floating-point sums may change in the last bits), scan
-//    iterations run in order. A scan
-//    loop holds whole stages: what one iteration stores in a buffer the next ones may read
-//    (carried), rows of it by the loop's variable.
-//  * A combining store (combiner != none) does buffer[...] = combine(buffer[...], value). With
-//  `init` it first stores
-//    `init` whenever all the reduce variables of the stage's enclosing loops are 0
-//    (decompose_reduction makes that a store of its own).
-//  * `where` guards the update only (never the init): points outside contribute nothing. An
-//  `if_then` guards everything.
-//  * Loads outside a buffer's shape are an error, except under a select or where whose condition
-//  excludes them.
-//  * Buffers never alias, but a call may make an `out` buffer declared `inplace x` in the memory of
-//  the input x: then no element of x may be
-//    read once that element of the output is stored (ir/kernel/in_place.h).
-//  * Scope "global" temps belong to the kernel's workspace (arena); "stack" temps live in the
-//  function that runs the
-//    innermost parallel iteration; "thread" temps have a slice of the workspace for each thread;
-//    "register" temps become SSA
-//    values: all their indices must be constant once unroll and vector loops are expanded. Scope
-//    names of devices come from the
-//    Target. `per i`: each iteration of the concurrent loop i has its own.
-//  * Concurrency: the iterations of a `bind` or `vthread` loop, and the parts of a `roles`
-//  statement, run at the same time; they
-//    are ordered by tokens (`signal`, `wait`) and barriers alone. An `async` store lands at any
-//    time up to the moment when
-//    somebody takes the token of a later `signal ... async` of the same thread. Two accesses of one
-//    element, one of them a
-//    write, that nothing orders are an error.
-//  * A `block` names a part of the tree; `by` says which intrinsic of the target computes it. What
-//  it means is its body.
+// The kernel has a symbol `batch`, three parameters and a temp. Its two stages, `c` and `y`, are
+// named by the labels of their stores. docs/reference/text-forms.md has the grammar.
+//
+// Stages and loops
+// * A stage is a store with the loops around it that belong to it. Its name is the store's label,
+//   which is unique in the kernel.
+// * As lowered, every stage is a perfect nest of its own: spatial loops, then reduce loops. The
+//   store's indices are exactly the spatial variables. Each buffer has one stage, except for update
+//   stages and the first rows of carried buffers.
+// * A loop runs from 0 to extent - 1. Its kind says how it runs: in order, in parallel, as a
+//   vector.
+// * Its role says what its iterations mean, and survives splits. Spatial iterations are
+//   independent. Reduce iterations may be reordered, which may change the last bits of float sums.
+//   Scan iterations run in order.
+// * A scan loop holds whole stages. A carried buffer has rows by the loop's variable: one iteration
+//   stores a row, and later ones may read it.
+//
+// Stores
+// * A combining store (combiner != none) does buffer[...] = combine(buffer[...], value). With
+//   `init` it first stores `init` where all reduce variables around it are 0. The primitive
+//   decompose_reduction turns the init into a store of its own.
+// * `where` guards the update and never the init. An `if` guards everything inside it.
+// * A load outside its buffer's shape is an error, unless it is under a select or where whose
+//   condition excludes it.
+// * A `block` names a part of the tree. With `by`, an intrinsic of the target computes it. It means
+//   its body.
+//
+// Buffers
+// * Buffers never alias, with one exception: a call may make an `out` buffer declared `inplace x`
+//   in the memory of the input x. No element of x may then be read once that element of the output
+//   is stored (ir/kernel/in_place.h).
+// * The scope of a temp says where it lives. global: in the kernel's workspace. thread: in a slice
+//   of the workspace for each thread. stack: in the function that runs the innermost parallel
+//   iteration. register: in SSA values, so all its indices must be constant once unroll and vector
+//   loops are expanded. The target names the other scopes.
+// * `per i` gives each iteration of the concurrent loop i its own temp.
+//
+// Concurrency
+// * The iterations of a `bind` or `vthread` loop run at the same time, and so do the parts of a
+//   `roles` statement. Only tokens (`signal`, `wait`) and barriers order them.
+// * An `async` store may land at any time before somebody takes the token of a later `signal ...
+//   async` of the same thread.
+// * Two accesses to one element that nothing orders, one of them a write, are an error.
 #pragma once
 #include <memory>
 #include <span>
@@ -68,7 +71,7 @@ namespace tw {
 
 enum class BufferRole : uint8_t {
   input,     // "in": a tensor of the network or an intermediate result
-  output,    // "out": written by this kernel
+  output,    // "out"
   constant,  // "const": packed weights, read-only
   temp,      // "temp": lives inside the kernel
 };
@@ -79,27 +82,29 @@ struct Buffer {
   std::vector<Expr> shape;  // physical, row-major; may use the kernel's symbols
   BufferRole role = BufferRole::temp;
   std::string scope = "global";
-  // temp: the concurrent loop each of whose iterations has its own; empty: one in the kernel
+  // temp: the concurrent loop whose iterations each have their own buffer; empty: the kernel has
+  // one
   std::string per{};
-  std::vector<std::string> in_place{};  // output: inputs in whose memory a call may make it
+  std::vector<std::string> in_place{};  // output: the inputs whose memory it may take
 };
 
-// Counting semaphores: `signal` adds a token, `wait` takes some. They end with as many as they
-// began with.
+// Counting semaphores: `signal` adds tokens and `wait` takes them. A kernel must end with the
+// tokens it began with.
 struct TokenQueue {
   std::string name;
-  std::optional<int64_t> extent;  // an array of queues; none: one, without index
-  int64_t initial = 0;            // tokens of each at the start
-  std::string per{};              // as of buffers
+  // Length of an array of queues; nullopt: a single queue, without index
+  std::optional<int64_t> extent;
+  int64_t initial = 0;  // tokens in each queue at the start
+  std::string per{};    // concurrent loop, as in Buffer
 };
 
 enum class LoopKind : uint8_t {
   serial,
-  parallel,  // iterations are spread over threads; one level, inside nothing but serial scan loops
-  vector,    // constant extent; the body is evaluated for all lanes at once
-  unroll,    // constant extent; expanded
+  parallel,  // threads share the iterations; one level, only serial scan loops around it
+  vector,    // constant extent; all lanes evaluate the body at once
+  unroll,    // constant extent; the body is written out
   vthread,   // constant extent; virtual threads, interleaved to hide latency
-  // Iterations are those of a device's axis, which the loop names: block.x, thread.x, ...
+  // The iterations are those of a device axis, which the loop names: block.x, thread.x, ...
   bind,
 };
 inline constexpr int kLoopKindCount = 6;
@@ -111,7 +116,7 @@ const char* axis_role_name(AxisRole r);
 
 enum class Combiner : uint8_t { none, add, mul, min, max };  // written =, +=, *=, min=, max=
 
-// For passes and people; without meaning for the values. The value is a name or an integer
+// A note for passes and people that does not change any value. The value is a name or an integer.
 struct Annotation {
   std::string key, value;
 };
@@ -131,7 +136,7 @@ struct Loop {
   Stmt body;
   LoopKind kind = LoopKind::serial;
   AxisRole role = AxisRole::spatial;
-  std::string axis{};  // of the device, where the loop is bound
+  std::string axis{};  // device axis of a bound loop
   std::vector<Annotation> annotations{};
 };
 
@@ -151,20 +156,20 @@ struct Store {
   bool async = false;
 };
 
-// "block NAME { ... }", "block NAME by INTRINSIC { ... }": a part that is one unit.
+// "block NAME { ... }" or "block NAME by INTRINSIC { ... }": a part of the tree that forms a unit
 struct Block {
   std::string name;
-  std::string intrinsic;  // empty: none
+  std::string intrinsic;  // empty: no intrinsic
   Stmt body;
 };
 
-// Its parts run at the same time.
+// Parts that run at the same time
 struct Roles {
-  std::vector<std::string> names;  // one a part
+  std::vector<std::string> names;
   std::vector<Stmt> parts;
 };
 
-// Gives a token: an asynchronous one when this thread's asynchronous copies so far have landed.
+// Gives tokens. With async they count when this thread's earlier asynchronous copies have landed.
 struct Signal {
   std::string queue;
   Expr index{};  // undefined: the queue is no array
@@ -174,16 +179,16 @@ struct Signal {
 
 struct Wait {
   std::string queue;
-  Expr index{};       // undefined: the queue is no array
-  int64_t count = 1;  // tokens that it takes
+  Expr index{};  // undefined: the queue is no array
+  int64_t count = 1;
 };
 
-// All threads below one run of a bound loop meet.
+// A point where all threads below one run of a bound loop meet
 struct Barrier {
-  std::string loop{};  // the outermost of the loops whose iterations meet
+  std::string loop{};  // the outermost loop whose iterations meet
 };
 
-// A hint: the element, which need not exist, will be read soon.
+// A hint that the element will be read soon. The element need not exist.
 struct Prefetch {
   BufferId buffer;
   std::vector<Expr> indices;
@@ -202,7 +207,7 @@ struct StmtNode {
   StmtNode(T kind) : is(std::move(kind)) {}  // NOLINT: any kind is a statement
 };
 
-// The statement as the kind that it is, or null: `if (const auto* loop = as<stmt::Loop>(s))`.
+// The statement as kind T, or null: `if (const auto* loop = as<stmt::Loop>(s))`.
 template <stmt::Kind T>
 const T* as(const StmtNode& s) {
   return std::get_if<T>(&s.is);
@@ -219,7 +224,7 @@ template <stmt::Kind... T>
 bool is(const Stmt& s) {
   return is<T...>(*s);
 }
-// Where it must be one
+// The statement as kind T, which it must be
 template <stmt::Kind T>
 const T& get(const Stmt& s) {
   const T* found = as<T>(s);
@@ -227,7 +232,8 @@ const T& get(const Stmt& s) {
   return *found;
 }
 
-// Calls the function that takes the statement's kind: there is one for each, or one for all others.
+// Calls the function that takes the statement's kind. Each kind needs one; a generic function takes
+// all others.
 template <class... Functions>
 decltype(auto) match(const StmtNode& s, Functions&&... functions) {
   return match_kind(s.is, std::forward<Functions>(functions)...);
@@ -237,7 +243,7 @@ decltype(auto) match(const Stmt& s, Functions&&... functions) {
   return match_kind(s->is, std::forward<Functions>(functions)...);
 }
 
-// A statement that is known to be a T, or none. It is the same object in the tree.
+// A statement known to be a T, or none. It points to the same object in the tree.
 template <stmt::Kind T>
 class Ref {
  public:
@@ -258,28 +264,30 @@ using LoopRef = Ref<stmt::Loop>;
 using StoreRef = Ref<stmt::Store>;
 
 Stmt make_stmt(StmtNode node);
-// Flattens nested sequences; a single statement is returned as it is
+// Flattens nested sequences. A single statement is returned as it is.
 Stmt make_sequence(std::vector<Stmt> body);
-// These check that what a loop, a condition and a store need is there.
+// These check that the required parts of a loop, an if and a store are defined.
 Stmt make_loop(std::string var, Expr extent, Stmt body, LoopKind kind = LoopKind::serial,
                AxisRole role = AxisRole::spatial);
 Stmt make_if(Expr condition, Stmt body);
 Stmt make_store(stmt::Store store);
-bool is_empty(const Stmt& s);  // a sequence of nothing
+bool is_empty(const Stmt& s);
 
-// The statements right inside: a sequence's, a loop's one body, the parts of roles.
+// The direct children: the statements of a sequence, the body of a loop, if or block, the parts of
+// roles
 std::span<const Stmt> children(const StmtNode& s);
 inline std::span<const Stmt> children(const Stmt& s) { return children(*s); }
-// The statement around other children, as many as it has
+// The statement over as many other children as it has
 Stmt with_children(const Stmt& s, std::vector<Stmt> children);
-Stmt with_body(const Stmt& s, Stmt body);  // of a loop, an if or a block
-// A loop's, an if's or a block's; null for others
+Stmt with_body(const Stmt& s, Stmt body);  // s is a loop, an if or a block
+// The body of a loop, an if or a block, or null
 Stmt body_of(const Stmt& s);
 
 struct Kernel {
   std::string name;
-  std::vector<std::string> symbols;  // i64 parameters that extents and indices may use, all >= 1
-  // Parameters first: inputs, constants, outputs in call order, then temps
+  // i64 parameters for extents and indices; the name says if it may be 0
+  std::vector<std::string> symbols;
+  // Parameters first, in call order (inputs, constants, outputs), then temps
   std::vector<Buffer> buffers;
   std::vector<TokenQueue> queues{};
   Stmt body;
@@ -290,23 +298,24 @@ struct Kernel {
   const TokenQueue* find_queue(std::string_view name) const;
 };
 
-// Walks; the visitor sees statements parents first.
+// Visits every statement, parents first.
 void visit(const Stmt& s, const std::function<void(const Stmt&)>& fn);
-// Bottom-up rebuild; fn returns null to keep the (rebuilt) statement, or an empty block to drop it.
+// Rebuilds bottom-up. fn returns null to keep the (rebuilt) statement, or an empty sequence to drop
+// it.
 Stmt rewrite(const Stmt& s, const std::function<Stmt(const Stmt&)>& fn);
-// Every whole expression of one statement, not of those inside it.
+// Visits the whole expressions of one statement, but not of its children.
 void visit_exprs(const StmtNode& s, const std::function<void(const Expr&)>& fn);
-// Fn maps each whole expression of a tree; undefined keeps it.
+// fn maps each whole expression of the tree. An undefined result keeps the expression.
 Stmt rewrite_exprs(const Stmt& s, const std::function<Expr(const Expr&)>& fn);
 Stmt substitute(const Stmt& s, std::string_view var, const Expr& value);
-// The path of loops and ifs (outermost first) down to the store with that label; empty when there
-// is none.
+// The statements around the store with that label, from the outside in; sequences are left out.
+// Empty: no such store.
 std::vector<Stmt> path_to(const Stmt& root, std::string_view label);
-LoopRef find_loop(const Stmt& root, std::string_view var);  // none when there is none
+LoopRef find_loop(const Stmt& root, std::string_view var);  // empty: there is no such loop
 std::vector<StoreRef> stores_of(const Stmt& root);          // in program order
 
-// Letters, digits, '_' and '.', a letter or '_' first, and no word of the language: what loops,
-// buffers, blocks and symbols may be called.
+// True: the text may name a loop, buffer, block or symbol. A name has letters, digits, '_' and '.',
+// begins with a letter or '_', and is not a word of the language.
 bool is_name(std::string_view text);
 
 class Lexer;
@@ -314,6 +323,6 @@ std::string print(const Kernel& kernel);  // grammar: docs/reference/text-forms.
 Expected<Kernel> parse_kernel(std::string_view text, std::string_view file = "");  // not verified
 Expected<Kernel> parse_kernel(Lexer& lexer);    // one kernel within a longer text
 Error verify(const Kernel& kernel);             // every violation in one error
-std::string kernel_hash(const Kernel& kernel);  // of the printed form without the name
+std::string kernel_hash(const Kernel& kernel);  // hashes the printed form without the kernel's name
 
 }  // namespace tw

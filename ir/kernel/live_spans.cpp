@@ -7,12 +7,11 @@
 namespace tw {
 namespace {
 
-// A store that reads or writes the buffer.
 struct Access {
   int64_t at = 0;
-  std::vector<size_t> loops;     // around it, by number, from the outside in
-  std::vector<Expr> conditions;  // all of which hold then
-  bool sets = false;             // whatever was there
+  std::vector<size_t> loops;     // numbers of the loops around it, from the outside in
+  std::vector<Expr> conditions;  // conditions that all hold at the access
+  bool sets = false;             // overwrites the element without reading it
 };
 
 class Spans {
@@ -67,7 +66,7 @@ class Spans {
   }
   bool of_scope(BufferId id) const { return kernel_.buffer(id).scope == scope_; }
 
-  // True when no access finds what was there before the first one.
+  // True: no access can read a value from before the first access.
   static bool begins(const std::vector<Access>& accesses) {
     const Access& first = accesses.front();
     return first.sets && std::ranges::all_of(first.conditions, [&](const Expr& condition) {

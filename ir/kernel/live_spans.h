@@ -1,4 +1,4 @@
-// While which statements of a kernel a buffer's elements are needed.
+// The stretch of a kernel's program during which a buffer's elements are needed.
 #pragma once
 #include <map>
 
@@ -6,16 +6,17 @@
 
 namespace tw {
 
-// The first and the last store of the kernel, counted in program order.
+// The first and the last store that need the buffer, counted in program order
 struct LiveSpan {
   int64_t first = 0, last = 0;
   bool meets(const LiveSpan& other) const { return first <= other.last && other.first <= last; }
 };
 
-// Of all buffers in a scope that some store reads or writes, by index. Buffers whose spans do not
-// meet may be in one place. A buffer that is accessed in several iterations of a loop and around
-// it is needed in all of the loop; so it is in all of the kernel where its first access is no store
-// that runs whenever the others do, since an iteration might find what the one before it left.
+// The spans of the buffers in a scope that some store accesses, by buffer index. Buffers whose
+// spans do not meet may share memory. A buffer that is accessed both in a loop's iterations and
+// outside the loop is needed in the whole loop. It is needed in the whole kernel unless its first
+// access is a store that runs whenever the others do: an iteration might otherwise read what an
+// earlier one left.
 std::map<int32_t, LiveSpan> live_spans(const Kernel& kernel, const std::string& scope);
 
 }  // namespace tw

@@ -9,11 +9,11 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kMostPoints = 1 << 14;  // of a straight piece that are looked at one by one
-// The number that a symbol counts as: large, and no multiple of a tile
+constexpr int64_t kMostPoints = 1 << 14;  // limit of points of a straight piece that are visited
+// Stands in for a symbol's value: large, and not a multiple of a tile.
 constexpr int64_t kSymbol = 65521;
 
-// e and its operands are integers that are known, and none divides by zero.
+// True: e and its operands are known integers, and nothing divides by zero.
 template <class Value>
 bool has_value(const Expr& e, const Value& value) {
   if (is<expr::Load>(e) || is_float(e.type())) return false;
@@ -39,7 +39,7 @@ class Counter {
 
  private:
   using Point = std::vector<int64_t>;  // indices of a load
-  // By buffer and number of loops around that repeat the load
+  // By buffer and by the number of outer loops that repeat the load
   using Elements = std::map<std::pair<int, size_t>, std::set<Point>>;
 
   void walk(const Stmt& s) {
@@ -65,7 +65,7 @@ class Counter {
     while (straight > 0 && is_straight(*loops_[straight - 1]) &&
            points * *as_const(loops_[straight - 1]->extent) <= kMostPoints)
       points *= *as_const(loops_[--straight]->extent);
-    // Symbols and variables of the straight piece; other loops are at 0
+    // Values of symbols and of the straight piece's variables. The variables of other loops are 0.
     std::map<std::string, int64_t, std::less<>> at;
     for (const std::string& symbol : kernel_.symbols) at[symbol] = kSymbol;
     Elements elements;
@@ -91,7 +91,7 @@ class Counter {
     for (const auto& [key, set] : elements) {
       Expr amount(static_cast<int64_t>(set.size()) *
                   dtype_bytes(kernel_.buffers[static_cast<size_t>(key.first)].dtype));
-      // From the inside out: an extent may depend on the loops around it
+      // From the inside out, because an extent may depend on the loops around it
       for (size_t l = key.second; l-- > 0;) {
         amount = amount * loops_[l]->extent;
         if (l > 0)
@@ -102,7 +102,6 @@ class Counter {
     }
   }
 
-  // The loads of an expression at one point of the straight piece.
   template <class Value>
   void note(const Expr& e, size_t straight, int64_t point, const Value& value,
             Elements& elements) const {

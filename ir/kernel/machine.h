@@ -1,5 +1,5 @@
-// The interpreter's inside: expressions compiled to trees with variables in slots, evaluated as
-// int64_t or double, over bounds-checked memory that knows which elements were written.
+// The interpreter's core. It compiles expressions to trees with variables in slots and evaluates
+// them as int64_t or double. Its memory checks bounds and records which elements were written.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -14,15 +14,16 @@
 
 namespace tw::interpreter {
 
-struct Memory {  // of one buffer
+struct Memory {
   std::string name;
   DType dtype = DType::f32;
   std::vector<int64_t> shape;
   std::byte* data = nullptr;
-  std::vector<std::byte> own;      // temps
-  std::vector<uint8_t> written;    // temps and outputs, by element; empty: everything is
-  std::unique_ptr<Races> races{};  // of what threads share; null: one thread, or nobody writes
-  // Memories of outputs that may lie in its place: an element is not read once it is written there
+  std::vector<std::byte> own;      // bytes of a temp
+  std::vector<uint8_t> written;    // by element, for temps and outputs; empty: all are written
+  std::unique_ptr<Races> races{};  // set if threads share the memory and write to it
+  // Memories of outputs that may be made in this one's place. An element must not be read once it
+  // is written there.
   std::vector<int> takers{};
 };
 
@@ -60,34 +61,34 @@ using Any = std::variant<Int, Float, Var, Load, Unary, Binary, Select, Cast>;
 
 }  // namespace code
 
-struct Code {  // one expression node
+struct Code {  // one node of an expression
   code::Any is;
   DType type = DType::i64;
 };
 
 class Machine {
  public:
-  std::vector<Memory> memories;  // the first are those of the buffers
-  std::vector<int> instances;    // by buffer: the memory of the running thread
-  int thread = 0;                // in the clocks
-  const Clock* clock = nullptr;  // of the running thread
+  std::vector<Memory> memories;  // the buffers' memories come first
+  std::vector<int> instances;    // for each buffer, the running thread's memory
+  int thread = 0;                // the running thread's clock id
+  const Clock* clock = nullptr;  // the running thread's
   std::function<std::string(int)> name_of_thread;
   std::vector<int64_t> slots;
   std::map<std::string, int, std::less<>> slot_of;
-  // The first run-time error; empty: none. Evaluation goes on with zeros.
+  // The first run-time error; empty: none. After an error, evaluation goes on with zeros.
   std::string problem;
 
   int add_slot(const std::string& name);
   Code compile(const Expr& e) const;
-  int64_t eval_int(const Code& c);  // of integers and bool
+  int64_t eval_int(const Code& c);  // for integers and bool
   double eval_float(const Code& c);
   int memory_of(int buffer) const { return instances[static_cast<size_t>(buffer)]; }
-  // Another memory like that of the buffer, nothing in it written
+  // Adds an unwritten memory like the buffer's. Returns its number.
   int copy_memory(int buffer);
   void drop_memory(int memory);
-  // The element's number, or -1 with a problem.
+  // The number of the element; -1: the access failed, and `problem` says why.
   int64_t locate(int buffer, const std::vector<Code>& indices, const char* access);
-  void check_read(int memory, int64_t element);  // written, and in order
+  void check_read(int memory, int64_t element);  // requires a written element and an ordered read
   void copy_element(int source, int64_t from, int target, int64_t to);
   int64_t read_int(int memory, int64_t element) const;
   double read_float(int memory, int64_t element) const;
@@ -110,7 +111,7 @@ class Machine {
   int64_t load_element(const code::Load& load);
   void note_write(Memory& m, int64_t element);
   void report_race(const Memory& m, int64_t element, const char* access, int other);
-  std::vector<int> dropped_;  // memories to use again
+  std::vector<int> dropped_;
 };
 
 double combine(Combiner combiner, double a, double b);

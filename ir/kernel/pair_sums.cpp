@@ -1,6 +1,6 @@
-// Arm's BFDOT and BFMMLA without FEAT_EBF16 (BFDotAdd in Arm's Architecture Reference Manual) and
-// x86's VDPBF16PS. A product of two bf16 numbers is exact in a double. A sum of two doubles that is
-// rounded to odd may be rounded once more as if it were exact.
+// Models Arm's BFDOT and BFMMLA without FEAT_EBF16 (BFDotAdd in Arm's Architecture Reference
+// Manual) and x86's VDPBF16PS. A double holds a product of two bf16 numbers exactly. A sum rounded
+// to odd in double may be rounded once more as if it were exact.
 #include "ir/kernel/pair_sums.h"
 
 #include <bit>
@@ -12,13 +12,14 @@ namespace tw::interpreter {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr uint64_t kBelowFloat = (uint64_t{1} << 29) - 1;  // bits that f32 has not
+// Bits of a double beyond f32's precision
+constexpr uint64_t kBelowFloat = (uint64_t{1} << 29) - 1;
 
 double without_subnormal(double x) {
   return std::fabs(x) < double{FLT_MIN} ? std::copysign(0.0, x) : x;
 }
 
-// Where the sum is not exact its last bit is set.
+// Adds with rounding to odd: the last bit of an inexact sum is set.
 double sum_to_odd(double a, double b) {
   const double sum = a + b;
   if (!std::isfinite(sum)) return sum;
@@ -27,7 +28,7 @@ double sum_to_odd(double a, double b) {
   return std::nextafter(sum, rest > 0 ? kInfinity : -kInfinity);
 }
 
-// What is no f32 is cut off, and its last bit set.
+// Rounds to f32 to odd: cuts off the bits beyond f32 and sets the last bit if any was set.
 double float_to_odd(double x) {
   if (std::isnan(x)) return std::numeric_limits<double>::quiet_NaN();
   if (std::fabs(x) >= 2 * std::ldexp(1.0, FLT_MAX_EXP - 1)) return std::copysign(kInfinity, x);
@@ -37,7 +38,7 @@ double float_to_odd(double x) {
   return std::bit_cast<double>(cut == bits ? cut : cut | (kBelowFloat + 1));
 }
 
-// Tiny is what is so once it is rounded.
+// Rounds to f32 to nearest. A result that is subnormal after rounding becomes zero.
 double float_to_nearest(double x) {
   return std::fabs(x) < double{FLT_MIN} * (1 - FLT_EPSILON / 4)
              ? std::copysign(0.0, x)

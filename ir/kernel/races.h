@@ -1,6 +1,6 @@
-// Vector clocks: who knows of what. Two accesses of one element, one of them a write, must be
-// ordered by tokens, barriers, forks or ends of threads; the order in which the interpreter happens
-// to run them does not count.
+// Detects races with vector clocks, which say how far each thread knows the others. Two accesses to
+// one element, one of them a write, must be ordered by tokens, barriers, forks or ends of threads.
+// The order in which the interpreter happens to run them does not count.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -30,14 +30,15 @@ struct Epoch {
 class Races {  // the last accesses of every element of one memory
  public:
   explicit Races(size_t elements) : writes_(elements), reads_(elements) {}
-  // The thread of an earlier access that is not ordered before this one; -1: none. The access is
-  // noted.
+  // Notes the access. Returns the thread of an earlier access that is not ordered before it; -1:
+  // none.
   int read(size_t element, int thread, const Clock& clock);
   int write(size_t element, int thread, const Clock& clock);
 
  private:
   std::vector<Epoch> writes_;
-  std::vector<std::vector<Epoch>> reads_;  // that are not ordered before one another
+  // For each element, reads that are not ordered among each other
+  std::vector<std::vector<Epoch>> reads_;
 };
 
 }  // namespace tw::interpreter

@@ -8,7 +8,7 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kEnough = 64;  // iterations that split evenly enough
+constexpr int64_t kEnough = 64;  // iterations that divide evenly enough among threads
 constexpr int64_t kMostParts = 1 << 16;
 
 bool independent(const Kernel& kernel, const Stmt& body) {
@@ -43,15 +43,15 @@ const stmt::Loop* shared_loop(const Kernel& kernel, const stmt::Loop& parallel) 
   return independent(kernel, inner->body) ? inner : nullptr;
 }
 
-// Rough on purpose: six operations a lane and nanosecond. Bytes count little, 512 a nanosecond:
-// dividing work that only moves data does not pay before it is large, as half of the data then
-// comes out of another core's cache.
 bool is_shared_out(const Kernel& kernel, const Stmt& s) {
   const auto* loop = as<stmt::Loop>(s);
   return loop && loop->kind == LoopKind::parallel &&
          (as_const(loop->extent) != 1 || shared_loop(kernel, *loop));
 }
 
+// A rough estimate on purpose: six operations for each lane and nanosecond. Bytes count little, 512
+// a nanosecond. Work that only moves data is worth dividing only when it is large, because half of
+// the data then comes out of another core's cache.
 Expr most_parts(const Work& work, const Target& target, int64_t nanoseconds) {
   if (nanoseconds <= 0) return Expr(kMostParts);
   const Expr ns = floor_div(work.flops, Expr(6 * target.lanes(4))) +
@@ -60,7 +60,7 @@ Expr most_parts(const Work& work, const Target& target, int64_t nanoseconds) {
 }
 
 Expr most_parts_below(Expr most, const std::vector<const stmt::Loop*>& around) {
-  if (is_const(most, 1)) return most;  // whatever the extents are
+  if (is_const(most, 1)) return most;  // holds for any extents
   for (const stmt::Loop* loop : around) most = floor_div(most, loop->extent);
   return simplify(max(most, Expr(1)));
 }
@@ -69,7 +69,7 @@ SharedWork shared_work(const Kernel& scheduled, const Work& work, const Target& 
                        int64_t nanoseconds) {
   const Operations operations = count_operations(scheduled);
   const Expr most = most_parts(work, target, nanoseconds);
-  // Slices of the workspace are there for the target's cores
+  // The workspace has one slice for each core of the target.
   const bool sliced = std::ranges::any_of(
       scheduled.buffers, [](const Buffer& buffer) { return buffer.scope == "thread"; });
   SharedWork shared{operations.all, {}};

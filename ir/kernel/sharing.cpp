@@ -21,8 +21,8 @@ bool is_output(const Kernel& kernel, const stmt::Store& store) {
   return kernel.buffer(store.buffer).role == BufferRole::output;
 }
 
-// Whether some point of the ranges stores: to an output, if `outputs`. Adds the ranges of the
-// loops.
+// True: some point of the ranges stores; with `outputs`, it stores to an output. Adds the ranges of
+// the loops in s.
 bool stores(const Kernel& kernel, const Stmt& s, bool outputs, Ranges& ranges) {
   if (const auto* store = as<stmt::Store>(s))
     return (!outputs || is_output(kernel, *store)) && !never(store->where, ranges);
@@ -33,8 +33,8 @@ bool stores(const Kernel& kernel, const Stmt& s, bool outputs, Ranges& ranges) {
       children(s), [&](const Stmt& part) { return stores(kernel, part, outputs, ranges); });
 }
 
-// Iterations of a parallel loop before those that store nothing, as behind a guard that the loop
-// passes by far.
+// Iterations of a parallel loop up to the last one that stores something. The rest may lie behind a
+// guard that the loop far exceeds.
 int64_t iterations_with_work(const Kernel& kernel, const stmt::Loop& loop, int64_t iterations) {
   const bool outputs = std::ranges::any_of(
       stores_of(loop.body), [&](const StoreRef& store) { return is_output(kernel, *store); });
@@ -42,7 +42,7 @@ int64_t iterations_with_work(const Kernel& kernel, const stmt::Loop& loop, int64
     Ranges ranges = {{loop.var, {Expr(iteration), Expr(iterations - 1)}}};
     return !stores(kernel, loop.body, outputs, ranges);
   };
-  int64_t low = 1, high = iterations;  // the first iteration behind the work is in [low, high]
+  int64_t low = 1, high = iterations;  // the first idle iteration is in [low, high]
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
     if (idle_from(middle)) high = middle;
@@ -60,7 +60,7 @@ double sharing(const Kernel& kernel, int64_t cores) {
     if (!loop || loop->kind != LoopKind::parallel) return;
     const auto iterations = as_const(loop->extent);
     double here = static_cast<double>(cores);
-    if (iterations) {  // each core has as many iterations next to each other
+    if (iterations) {  // each core has this many neighbouring iterations
       const int64_t work = iterations_with_work(kernel, *loop, *iterations);
       here = static_cast<double>(work) /
              static_cast<double>(std::min(work, (*iterations + cores - 1) / cores));

@@ -1,20 +1,19 @@
-// How well the parallel loops of a kernel spread over a processor's cores.
+// Measures how well a kernel's parallel loops spread over a processor's cores.
 #pragma once
 #include "ir/kernel/kernel.h"
 
 namespace tw {
 
-// How many times faster equal iterations are on so many cores than on one: 3 iterations on 2 cores
-// 1.5 times.
+// The speedup of equal iterations on `cores` cores over one: 1.5 for 3 iterations on 2 cores
 double sharing(int64_t iterations, int64_t cores);
 
-// Of the kernel's parallel loops the least; 1: there is none. Symbolic ones spread in full.
-// Iterations at the end that store nothing are none: a schedule of a larger kernel may pass this
-// one's extents by far.
+// The least speedup among the kernel's parallel loops; 1: it has none. Symbolic loops count as
+// fully spread. Trailing iterations that store nothing do not count: a schedule made for a larger
+// kernel may far exceed this one's extents.
 double sharing(const Kernel& kernel, int64_t cores);
 
-// Whether what spreads so does as well as the usual: losing more than 5 % on several threads is
-// more than is gained on one.
+// True: `share` is about as good as `usual`. Losing more than 5 % on several threads outweighs the
+// gain on one.
 inline bool spreads_as_well(double share, double usual) { return share >= 0.95 * usual; }
 
 }  // namespace tw

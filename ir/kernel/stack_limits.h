@@ -1,4 +1,4 @@
-// How much stack kernels may take: worker threads have little (runtime/model.h).
+// Limits of the stack that kernels may take. Worker threads have little (runtime/model.h).
 #pragma once
 #include <cstdint>
 

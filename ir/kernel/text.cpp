@@ -1,4 +1,4 @@
-// Printer and parser of kernels; the grammar is in docs/reference/text-forms.md.
+// Printer and parser of kernels. The grammar is in docs/reference/text-forms.md.
 #include <algorithm>
 #include <array>
 
@@ -200,7 +200,7 @@ class KernelParser {
  private:
   Error parse_parameter() { return parse_buffer(std::nullopt); }
 
-  // name: [role] dtype[shape] [scope] {"inplace" input}
+  // Parses name: [role] dtype[shape] [scope] {"inplace" input}.
   Error parse_buffer(std::optional<BufferRole> role) {
     Token at = lexer_.peek();
     Buffer buffer;
@@ -245,7 +245,7 @@ class KernelParser {
     return Error::success();
   }
 
-  // tokens name ["[" extent "]"] ["=" initial] ["per" loop]
+  // Parses tokens name ["[" extent "]"] ["=" initial] ["per" loop].
   Error parse_queue() {
     Token at = lexer_.peek();
     TokenQueue queue;
@@ -264,7 +264,7 @@ class KernelParser {
     return Error::success();
   }
 
-  Expected<Stmt> parse_statements() {  // up to and with the closing brace
+  Expected<Stmt> parse_statements() {  // up to and including the closing brace
     TW_TRY(lexer_.enter());
     std::vector<Stmt> body;
     while (!lexer_.accept("}")) {
@@ -331,7 +331,7 @@ class KernelParser {
     return make_stmt(std::move(roles));
   }
 
-  // name ["[" index "]"] [count]
+  // Parses name ["[" index "]"] [count].
   Error parse_tokens(std::string& queue, Expr& index, int64_t& count) {
     Token at = lexer_.peek();
     TW_ASSIGN(queue, lexer_.identifier("a token queue"));

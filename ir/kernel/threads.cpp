@@ -117,7 +117,7 @@ void Threads::fork(Thread& t, const Instruction& i) {
 void Threads::start(Thread& parent, size_t pc, const std::string& name, const Instruction& i,
                     int64_t value, const std::shared_ptr<Group>& group) {
   int index = -1;
-  if (!parent.free_ids.empty()) {  // its past is known to the parent, so that its clock may go on
+  if (!parent.free_ids.empty()) {  // the parent knows the child's past, so the clock can continue
     index = parent.free_ids.back();
     parent.free_ids.pop_back();
   } else {
@@ -129,7 +129,7 @@ void Threads::start(Thread& parent, size_t pc, const std::string& name, const In
   t.parent = parent.index;
   t.pc = pc;
   t.state = State::ready;
-  t.slots = machine_.slots;  // the parent's: it is running
+  t.slots = machine_.slots;  // the parent is running, so these are its slots
   t.memories = machine_.instances;
   t.extents = parent.extents;
   t.queues = parent.queues;
@@ -203,7 +203,7 @@ void Threads::end(Thread& t) {
   change_active(t, -1);
 }
 
-// A thread of a bound loop leaves what it has started to the one that it comes back to.
+// A thread of a bound loop hands its unfinished copies to its parent.
 void Threads::hand_over(Thread& t) {
   std::deque<Pending>& pending = t.engine->pending;
   auto first = pending.end();
@@ -275,7 +275,7 @@ bool Threads::pop_token(Thread& t, const Instruction& i) {
   return true;
 }
 
-// The engine's work up to its first signal of that queue.
+// Does the engine's work up to its first signal of that queue.
 void Threads::land(Engine& engine, int queue, size_t index) {
   if (engine.id < 0) {
     engine.id = next_id_++;
@@ -375,7 +375,7 @@ void Threads::store(Thread& t, const StoreCode& s) {
   if (!machine_.problem.empty()) stage_ = s.label;
 }
 
-// Nothing is written once something went wrong.
+// Writes nothing once a problem has occurred.
 void Threads::put(const StoreCode& s, int64_t element, const Code& value, Combiner combiner) {
   const int memory = machine_.memory_of(s.buffer);
   if (combiner != Combiner::none) machine_.check_read(memory, element);

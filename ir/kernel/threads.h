@@ -1,6 +1,6 @@
-// Runs a flat kernel: a thread for the kernel, one for each iteration of a concurrent loop and for
-// each role. A thread runs until it must wait; asynchronous copies land when somebody cannot go on
-// without them, so that a missing wait shows.
+// Runs a flat kernel. There is a thread for the kernel, one for each iteration of a concurrent
+// loop, and one for each role. A thread runs until it must wait. Asynchronous copies land only when
+// somebody cannot go on without them, so that a missing wait shows.
 #pragma once
 #include <deque>
 #include <memory>
@@ -14,28 +14,28 @@ namespace tw::interpreter {
 class Threads {
  public:
   Threads(const Kernel& kernel, Machine& machine, const Flat& flat);
-  void run();  // to the end, or to the machine's first problem
-  // Where the problem was; empty: nowhere in particular
+  void run();  // until the end, or until the machine's first problem
+  // The stage of the problem; empty: no particular stage
   const std::string& stage() const { return stage_; }
 
  private:
-  using Token = std::shared_ptr<const Clock>;  // what the giver knew
-  struct Pending {                             // of an asynchronous copy, or the signal behind some
-    int source = -1, target = -1;              // memories; no source: a zero
+  using Token = std::shared_ptr<const Clock>;  // clock of the giver
+  struct Pending {                             // an asynchronous copy, or a signal behind copies
+    int source = -1, target = -1;              // memories; source -1: store a zero
     int64_t from = 0, to = 0;                  // elements
     Token issued{};
-    int queue = -1;  // of a signal
+    int queue = -1;  // a signal's queue; -1: a copy
     size_t index = 0;
     const std::string* stage = nullptr;
   };
-  struct Engine {  // makes a thread's asynchronous copies, in order
-    int id = -1;   // in the clocks
+  struct Engine {  // makes a thread's asynchronous copies in order
+    int id = -1;   // id in the clocks
     Clock clock;
     std::deque<Pending> pending;
   };
-  struct Queue {  // an instance
+  struct Queue {  // one instance of a queue
     std::vector<std::deque<Token>> tokens;
-    // Who will signal, in the order of the statements
+    // Engines that will signal, in the order of the statements
     std::vector<std::deque<std::shared_ptr<Engine>>> async;
   };
   struct Group {  // one run of a bound loop
@@ -45,19 +45,19 @@ class Threads {
   };
   enum class State : uint8_t { ready, waits, meets, joins, ended };
   struct Thread {
-    int index = 0;  // in threads_
-    int id = 0;     // in the clocks
+    int index = 0;  // position in threads_
+    int id = 0;     // id in the clocks
     int parent = -1;
     size_t pc = 0;
     State state = State::ready;
-    std::vector<int64_t> slots{}, extents{};  // by slot
-    std::vector<int> memories{}, queues{};    // instances, by buffer and by queue
+    std::vector<int64_t> slots{}, extents{};  // slots of variables; extents of running loops
+    std::vector<int> memories{}, queues{};    // the thread's instances, by buffer and by queue
     std::vector<std::shared_ptr<Group>> groups{};
-    std::vector<int> own_memories{}, own_queues{};  // made for this thread
-    std::vector<int> free_ids{};                    // children that ended
+    std::vector<int> own_memories{}, own_queues{};  // instances made for this thread
+    std::vector<int> free_ids{};                    // ids of ended children
     int children = 0;
     Clock clock{};
-    Token snapshot{};  // of the clock, until it changes
+    Token snapshot{};  // copy of the clock until it changes
     std::shared_ptr<Engine> engine{};
     std::string name{};
   };
@@ -91,12 +91,12 @@ class Threads {
   const Kernel& kernel_;
   Machine& machine_;
   const Flat& flat_;
-  std::deque<Thread> threads_;  // by id; references stay
+  std::deque<Thread> threads_;  // by Thread::index; references stay valid
   std::deque<int> ready_;
   std::vector<Queue> queues_;
-  std::vector<std::string> names_;  // by clock id: of threads and engines
+  std::vector<std::string> names_;  // names of threads and engines, by clock id
   std::string stage_;
-  FloatProduct first_;  // of a pair that waits for the second
+  FloatProduct first_;  // first product of a pair, until the second arrives
   int next_id_ = 0;
 };
 

@@ -1,4 +1,5 @@
-// Rules of every kernel, lowered and scheduled; checking builds ask after each step too.
+// Rules that hold for every kernel, lowered and scheduled. Checking builds also verify after each
+// step.
 #include <algorithm>
 #include <set>
 
@@ -198,7 +199,7 @@ class Verifier {
     scope_.pop_back();
   }
 
-  // Buffers and queues that are "per" a loop are used inside it alone.
+  // Buffers and queues that are "per" a loop may be used only inside it.
   void check_private(const stmt::Loop& loop) {
     auto used_outside = [&](auto uses) {
       bool outside = false;
@@ -273,8 +274,8 @@ class Verifier {
     if (count < 1 || count > kMaxTokens) report("a {0} of {1} tokens of '{2}'", what, count, queue);
   }
 
-  // All the threads that meet must get there, and as often: nothing between the loop and the
-  // barrier may differ between them.
+  // All threads that meet must reach the barrier, and equally often. So nothing between the loop
+  // and the barrier may differ among them.
   void check_kind(const stmt::Barrier& s) {
     bool below = false;
     std::set<std::string> threads;
@@ -349,7 +350,7 @@ class Verifier {
     });
   }
 
-  // Nested indices are checked by the load that they belong to.
+  // Indices inside a load are checked with that load.
   void check_expr(const Expr& e, DType type, const char* what, bool loads) {
     if (!e.defined()) return report("{0} is missing", what);
     if (e.type() != type)
@@ -381,7 +382,7 @@ class Verifier {
   const Kernel& kernel_;
   std::vector<Diag> diags_;
   std::vector<Variable> scope_;
-  std::vector<const StmtNode*> nesting_;  // loops, ifs and roles around
+  std::vector<const StmtNode*> nesting_;
   std::set<std::string> loop_names_, labels_, blocks_, owners_;
   bool in_roles_ = false;
   std::string stage_;

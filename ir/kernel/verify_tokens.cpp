@@ -7,7 +7,7 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kMaxSteps = 1 << 18;  // statements counted
+constexpr int64_t kMaxSteps = 1 << 18;  // limit of counted statements
 
 bool known(const Expr& e) {
   bool good = true;
@@ -15,8 +15,8 @@ bool known(const Expr& e) {
   return good;
 }
 
-// Runs loops and conditions, and counts the tokens. Gives up where they depend on values or
-// symbols, or are too many.
+// Follows loops and conditions and counts the tokens. Gives up where they depend on data or
+// symbols, or take too many steps.
 class Balance {
  public:
   Balance(const Kernel& kernel, const std::function<void(const std::string&)>& report)
@@ -75,7 +75,7 @@ class Balance {
     return has_tokens_[s.get()] = has;
   }
 
-  // At the end of an iteration of the loop, or of the kernel.
+  // Checks the counts at the end of an iteration of the loop, or of the kernel (loop "").
   void check(const std::string& loop) {
     if (given_up_) return;
     for (const TokenQueue& q : kernel_.queues) {
@@ -110,7 +110,8 @@ class Balance {
 
 struct Role {
   std::set<std::string> gives, takes;
-  std::map<int32_t, bool> writes;  // the same places again, after a token was given
+  // value: true if it writes the same places again after giving a token
+  std::map<int32_t, bool> writes;
   std::set<int32_t> reads;
 };
 
@@ -120,14 +121,14 @@ bool gives_tokens(const Stmt& s) {
   return found;
 }
 
-// True when other iterations of the loop lead to other places.
+// True: other iterations of the loop lead to other places.
 bool uses_beyond_modulo(const Expr& e, const std::string& loop) {
   if (as_binary(e, BinaryOp::floor_mod)) return false;
   return is_var(e, loop) ||
          any_operand(*e, [&](const Expr& operand) { return uses_beyond_modulo(operand, loop); });
 }
 
-// `rounds`: the loops around that give a token in each iteration.
+// rounds: the loops around that give a token in each iteration
 void collect(const Stmt& s, std::vector<std::string> rounds, Role& role) {
   if (const auto* loop = as<stmt::Loop>(s)) {
     const bool repeats = !is_concurrent(loop->kind) && as_const(loop->extent).value_or(2) > 1;

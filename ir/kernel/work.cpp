@@ -13,7 +13,7 @@ bool reads_memory(const Expr& e) {
   return found;
 }
 
-// Integer operators count where they work on elements; index arithmetic reads no memory.
+// True: the operand is a float or reads memory. Index arithmetic does neither.
 bool counts(const Expr& e, const Expr& operand) {
   return is_float(operand.type()) || reads_memory(e);
 }
@@ -66,7 +66,7 @@ class Counter {
   }
 
  private:
-  // points: how often the statement runs. An extent that depends on a loop around counts with the
+  // points: how often the statement runs. An extent that depends on an outer loop counts with the
   // middle of that loop.
   void walk(const Stmt& s, const Expr& points) {
     if (const auto* store = as<stmt::Store>(s)) return count(*store, points);
@@ -92,7 +92,7 @@ class Counter {
       parallel_.push_back({loop, loops_, simplify(operations_ - before, ranges_)});
   }
 
-  // True of what does not change in a run.
+  // True: the value stays the same throughout a run.
   bool of_symbols(const Expr& e) const {
     bool all = true;
     visit(e, [&](const Expr& n) {
@@ -130,7 +130,7 @@ class Counter {
   Ranges ranges_;
   Expr flops_ = 0, operations_ = 0;
   std::vector<ParallelOperations> parallel_;
-  std::vector<Expr> touched_;  // by buffer: elements read or written
+  std::vector<Expr> touched_;  // elements read or written, by buffer
   std::vector<const stmt::Loop*> loops_;
 };
 }  // namespace

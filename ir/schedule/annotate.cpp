@@ -1,7 +1,8 @@
 // annotate i grain 4
 //   for i in 64 parallel {    ->    for i in 64 parallel @grain=4 {
-// A key and a name or integer for passes, back ends and people: no effect on the values. A second
-// value of a key replaces the first.
+//
+// Attaches a key and a name or integer for passes, back ends and people. It does not affect values.
+// A second value of a key replaces the first.
 #include <algorithm>
 
 #include "ir/schedule/nest.h"

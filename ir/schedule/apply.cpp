@@ -1,4 +1,4 @@
-// Applies schedules step by step. Every primitive is a function from kernel to kernel; a failed
+// Applies schedules step by step. Every primitive is a function from kernel to kernel. A failed
 // step changes nothing.
 #include "ir/schedule/nest.h"
 #include "support/hash.h"
@@ -7,7 +7,7 @@ namespace tw {
 
 namespace {
 
-// The reason of a failed step, behind where it happened.
+// Puts the place in front of the error's message.
 Error at_step(Error error, const std::string& where) {
   std::vector<Diag> diags = take_diags(std::move(error));
   for (Diag& diag : diags) diag.message = where + ": " + diag.message;
@@ -22,7 +22,7 @@ Expected<Kernel> apply_checked(const Kernel& kernel, const Step& step, const Tar
   };
   TW_ASSIGN(Kernel out, std::visit(one, step));
   TW_TRY(sched::check_rules(out));
-  // Scopes are checked at the end: steps to come may unroll the loops that register temps need
+  // Scopes are checked at the end, since later steps may unroll the loops that register temps need.
   Kernel checked = out;
   for (Buffer& buffer : checked.buffers) buffer.scope = "global";
   bool concurrent = !out.queues.empty();
@@ -30,7 +30,7 @@ Expected<Kernel> apply_checked(const Kernel& kernel, const Step& step, const Tar
     const auto* loop = as<stmt::Loop>(s);
     concurrent |= is<stmt::Roles, stmt::Barrier>(s) || (loop && is_concurrent(loop->kind));
   });
-  if (concurrent)  // what tokens and barriers ask for is not known to each primitive
+  if (concurrent)  // the primitives do not know all needs of tokens and barriers
     if (Error error = verify(checked))
       return sched::illegal("the kernel would not be legal: {0}", error_text(std::move(error)));
 #ifdef TW_VERIFY_EACH
@@ -64,7 +64,7 @@ Expected<Kernel> apply(const Kernel& kernel, const Schedule& schedule, const Tar
     return at_step(std::move(error), llvm::formatv("after step {0}", schedule.steps.size()).str());
   };
   if (Error error = sched::check_scopes(current)) return at_end(std::move(error));
-  // Once and not after each step, as code is made of this kernel alone
+  // Code is made of the final kernel alone, so one check at the end suffices.
   if (Error error = verify(current))
     return at_end(sched::illegal("the kernel is not legal: {0}", error_text(std::move(error))));
   return current;

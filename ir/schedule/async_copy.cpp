@@ -1,16 +1,15 @@
 // async_copy xs
-//   for k in 6 reduce {                                          tokens xs.done
-//     for i in 8 { xs: xs[i] = x[k * 8 + i] }                    for k in 6 reduce {
-//     for i1 in 8 reduce { c: c[0] += xs[i1] }           ->        for i in 8 { xs: xs[i] = x[k * 8
-//                                                                  + i] async }
-//   }                                                              signal xs.done async
-//                                                                  wait xs.done
-//                                                                  for i1 in 8 reduce { c: c[0] +=
-//                                                                  xs[i1] }
-//                                                                }
-// The copies of a stage are left to an engine, and waited for right behind them: pipeline moves the
-// wait to where the data is needed. Legal: the stage only copies (or stores zeros where a condition
-// does not hold), into a temp, and is not asynchronous yet.
+//   for k in 6 reduce {                             tokens xs.done
+//     for i in 8 { xs: xs[i] = x[k, i] }            for k in 6 reduce {
+//     for i1 in 8 reduce { c: c[0] += xs[i1] }  ->    for i in 8 { xs: xs[i] = x[k, i] async }
+//   }                                                 signal xs.done async
+//                                                     wait xs.done
+//                                                     for i1 in 8 reduce { c: c[0] += xs[i1] }
+//                                                   }
+//
+// An engine makes the copies of the stage, and the wait comes right behind them. The primitive
+// pipeline moves the wait to the place that needs the data. Legal: the stage only copies (or stores
+// zeros where a condition does not hold), into a temp, and is not yet asynchronous.
 #include <algorithm>
 
 #include "ir/kernel/copies.h"
@@ -40,9 +39,9 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::AsyncCopy& s) {
     return illegal("stage '{0}' is asynchronous already", s.stage);
   size_t at = own_statement(path);
   const std::string per = innermost_concurrent(path);
-  // Loops that exchange tokens hand on what each iteration has copied
+  // In loops that exchange tokens, each iteration hands on its copies.
   while (at + 1 < path.size() && contains(path[at], is_token)) ++at;
-  // Each iteration waits for its own
+  // Each iteration waits for its own copies.
   while (at > 0 && !innermost_concurrent(std::span(path).subspan(at)).empty()) ++at;
   store.async = true;
   const Stmt copy = replace(path[at], path.back(), make_store(std::move(store))),

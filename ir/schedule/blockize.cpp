@@ -1,11 +1,11 @@
 // blockize i tile
-//   for i in 4 { for j in 4 {                    block tile {
-//     c: c[i, j] += a[i] * b[j]            ->      for i in 4 { for j in 4 { c: c[i, j] += a[i] *
-//                                                  b[j] } }
-//   } }                                          }
-// The loop and all in it become one unit: no later step moves a loop across its border, as reorder,
-// fuse and compute_at of its stages need nests without blocks. Loops inside may still be split and
-// marked. Legal: a name that no block has; the loop is in no vector loop.
+//   for i in 4 { for j in 4 {            block tile {
+//     c: c[i, j] += a[i] * b[j]    ->      for i in 4 { for j in 4 { c: c[i, j] += a[i] * b[j] } }
+//   } }                                  }
+//
+// The loop and its contents become a unit. No later step moves a loop across its border: reorder,
+// fuse, and compute_at of its stages need nests without blocks. Loops inside may still be split and
+// marked. Legal: no block has the name, and the loop is in no vector loop.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {

@@ -1,20 +1,22 @@
 // cache_read x c -> xc stack
-//   for i in 8 { for k in 4 reduce {            for xc_0 in 8 { for xc_1 in 4 { xc: xc[xc_0, xc_1]
-//                                               = x[xc_0, xc_1] } }
-//     c: c[i] += x[i, k] init 0             ->  for i in 8 { for k in 4 reduce { c: c[i] += xc[i,
-//                                               k] init 0 } }
-//   } }
-// The copy is a stage of its own, before the reader's nest: compute_at makes it a tile. Legal: the
-// stage reads the buffer; the buffer is a parameter that nothing writes, or the temp of one stage
-// that still is as lowered and outside the reader's nest.
+//   for i in 8 { for k in 4 reduce {          for xc_0 in 8 { for xc_1 in 4 {
+//     c: c[i] += x[i, k] init 0         ->      xc: xc[xc_0, xc_1] = x[xc_0, xc_1]
+//   } }                                       } }
+//                                             for i in 8 { for k in 4 reduce {
+//                                               c: c[i] += xc[i, k] init 0
+//                                             } }
+//
+// The copy is a stage of its own in front of the reader's nest; compute_at makes it a tile. Legal:
+// the stage reads the buffer. The buffer is a parameter that nothing writes, or the temp of a stage
+// that is still as lowered and outside the reader's nest.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
 
 namespace {
 
-// The points that hold values: the whole shape of an input, the domain of a computed buffer's
-// stage.
+// The extents of the points that hold values: the whole shape of an input, or the domain of a
+// computed buffer's stage
 Expected<std::vector<Expr>> written_shape(const Kernel& kernel, BufferId buffer,
                                           const Stmt& reader_nest) {
   std::vector<StoreRef> writers;

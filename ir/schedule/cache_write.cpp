@@ -1,11 +1,12 @@
 // cache_write y -> yc register
-//   for i in 8 { for k in 4 reduce {            for i in 8 { for k in 4 reduce { yc: yc[i] += a[i,
-//                                               k] init 0 } }
-//     y: y[i] += a[i, k] init 0             ->  for y_i in 8 { y: y[y_i] = yc[y_i] }
-//   } }
-// The stage goes on under the new name and computes into a new temp of that name and of the old
-// buffer's shape; stage y now copies. Legal: the nest is as lowered (at the top of scan loops too),
-// and the stage alone writes its buffer and does not read it.
+//   for i in 8 { for k in 4 reduce {          for i in 8 { for k in 4 reduce {
+//     y: y[i] += a[i, k] init 0         ->      yc: yc[i] += a[i, k] init 0
+//   } }                                       } }
+//                                             for y_i in 8 { y: y[y_i] = yc[y_i] }
+//
+// The stage gets the new name and computes into a new temp of that name, with the old buffer's
+// shape. Stage y becomes a copy. Legal: the nest is as lowered (also at the top of scan loops). No
+// other stage writes the buffer, and the stage does not read it.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {

@@ -5,22 +5,27 @@
 //   for i0 in 4 { for i1 in 14 {                    } }
 //     y: y[i0*14+i1] = max(0, c[i0*14+i1])          for i1 in 14 { y: y[i0*14+i1] = max(0, c[i1]) }
 //   } }                                           }
-// The footprint of c that the loop's body reads: a minimum in the outer variables and a constant
-// extent (or a bound of it) per dimension, or the whole dimension where no such interval can be
-// shown. c shrinks to it, loops are named "<stage>_<var>" (none for extent 1), reduce loops keep
-// their names. Points of the footprint outside c's domain are guarded, and all of it where no
-// reader stores anything. A global c of at most kMaxStackBufferBytes moves to the stack. Under a
-// reduce loop of the consumer the init becomes a nest of its own, as it must run in each of that
-// loop's iterations. Legal: c is a temp with its nest as lowered; all readers are in the loop,
-// which is not a vector loop; what c reads is not changed later.
-// Readers behind the loop are legal too, where its iterations complete what they read: c then keeps
+//
+// Computes in each iteration the footprint of c that the loop's body reads. In each dimension it
+// has a minimum in the outer variables and a constant extent or a bound of it. Where no such
+// interval can be shown, it is the whole dimension. c shrinks to the footprint. Its loops are named
+// "<stage>_<var>" (extent 1 has none); reduce loops keep their names. Points of the footprint
+// outside c's domain are guarded, and so is all of it where no reader stores anything. A global c
+// of at most kMaxStackBufferBytes moves to the stack. Under a reduce loop of the consumer the init
+// becomes a nest of its own, because it must run in each of that loop's iterations.
+//
+// Legal: c is a temp whose nest is as lowered. All readers are in the loop, which is not a vector
+// loop. No later statement changes what c reads.
+//
+// Readers behind the loop are legal too if its iterations complete what they read. c then keeps
 // that part, from the innermost loop on that holds all readers ("home"), and each iteration adds to
-// it.
+// it:
 //   for e_i in 64 { e: e[e_i] = exp(x[e_i]) }     for k0 in 8 reduce {
-//   for k0 in 8 reduce { for k1 in 8 reduce {       for e_i in 8 { e: e[k0*8+e_i] =
-//     s: s[] += e[k0*8+k1] init 0            ->     exp(x[k0*8+e_i]) }
-//   } }                                             for k1 in 8 reduce { s: s[] += e[k0*8+k1] ... }
-//   for i in 64 { y: y[i] = e[i] / s[] }          }
+//   for k0 in 8 reduce { for k1 in 8 reduce {       for e_i in 8 {
+//     s: s[] += e[k0*8+k1] init 0            ->       e: e[k0*8+e_i] = exp(x[k0*8+e_i])
+//   } }                                             }
+//   for i in 64 { y: y[i] = e[i] / s[] }            for k1 in 8 reduce { s: s[] += e[k0*8+k1] ... }
+//                                                 }
 //                                                 for i in 64 { y: y[i] = e[i] / s[] }
 #include <algorithm>
 
@@ -32,8 +37,8 @@ namespace tw::sched {
 
 namespace {
 
-// A copy under way reads its source until it is waited for, and an iteration writes where the one
-// before it did.
+// A copy in flight reads its source until it is waited for, and the next iteration overwrites that
+// source.
 Error check_copies(const stmt::Loop& loop, BufferId id, const std::string& name) {
   for (const StoreRef& store : stores_of(loop.body))
     if (store->async && reads(store, id) && !waits_for(loop.body, done_queue(store->label)))
@@ -44,8 +49,8 @@ Error check_copies(const stmt::Loop& loop, BufferId id, const std::string& name)
   return Error::success();
 }
 
-// The last of the statements around all readers of the buffer, those in the loop at the end of
-// `path` and those behind it: their number on the way there.
+// The position in `path` of the last statement around all readers of the buffer: those in the loop
+// at the end of `path`, and those behind it
 Expected<size_t> home_of(const Kernel& kernel, const LoweredStage& stage,
                          const std::vector<Stmt>& path, size_t readers) {
   const BufferId id = stage.store->buffer;
@@ -75,8 +80,8 @@ Expected<size_t> home_of(const Kernel& kernel, const LoweredStage& stage,
   return home.value_or(path.size());
 }
 
-// True when the iterations of `loops` together pass all of `whole`, `part` in each. Only the loop
-// with the longest steps may have a free number of iterations.
+// True: the iterations of `loops` together cover all of `whole`, with `part` in each. Only the loop
+// with the longest steps may have an unknown number of iterations.
 bool completes(const DimFootprint& whole, const DimFootprint& part,
                const std::vector<LoopRef>& loops, const Ranges& ranges) {
   if (part.whole) return true;
@@ -106,7 +111,7 @@ bool completes(const DimFootprint& whole, const DimFootprint& part,
   return can_prove(le(whole.extent, covered), ranges);
 }
 
-// Readers behind the loop at the end of `path` find all that they read, when it is done.
+// Checks that the loop at the end of `path` completes all that the readers behind it read.
 Error check_complete(const Kernel& kernel, BufferId id, std::span<const Stmt> path,
                      const std::vector<DimFootprint>& kept, const std::vector<DimFootprint>& parts,
                      const Ranges& ranges) {
@@ -163,7 +168,8 @@ bool is_reduce(const Stmt& s) {
   return loop && loop->role == AxisRole::reduce;
 }
 
-// The init of a combining stage under somebody else's reduce loops becomes a nest of its own.
+// Makes the init of a combining stage a nest of its own, for a stage under another stage's reduce
+// loops.
 Expected<Stmt> separate_init(const Kernel& kernel, const Stmt& nest, const std::string& label) {
   const std::vector<Stmt> path = find_path(nest,
                                            [](const StmtNode& s) { return is<stmt::Store>(s); });
@@ -175,8 +181,8 @@ Expected<Stmt> separate_init(const Kernel& kernel, const Stmt& nest, const std::
   return make_sequence({init_nest(path), replace(nest, path.back(), update)});
 }
 
-// The condition that all stores in the loop's body that read the buffer ask for, as far as the
-// body's own loops do not decide it; undefined: nothing.
+// The condition shared by all stores in the loop's body that read the buffer, as far as the body's
+// own loops do not decide it. Undefined: there is none.
 Expr asked_by_readers(const Stmt& body, BufferId id, const Ranges& outer) {
   std::optional<std::vector<Expr>> common;
   for (const StoreRef& store : stores_of(body)) {
@@ -204,7 +210,6 @@ Expr asked_by_readers(const Stmt& body, BufferId id, const Ranges& outer) {
   return common ? conjunction(*common) : Expr();
 }
 
-// A nest whose store is left out where `asked` does not hold.
 Stmt with_where(const Stmt& nest, const Expr& asked) {
   return rewrite(nest, [&](const Stmt& s) -> Stmt {
     const auto* found = as<stmt::Store>(s);
@@ -243,7 +248,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeAt& s) {
   const std::optional<int64_t> bytes = constant_bytes(buffer);
   if (buffer.scope == "global" && bytes && *bytes <= kMaxStackBufferBytes) buffer.scope = "stack";
 
-  const bool inside = home == path.size();  // all readers are in the loop
+  const bool inside = home == path.size();  // true: all readers are in the loop
   Stmt nest = footprint_nest(stage, parts, outer, inside);
   if (const Expr asked = inside ? asked_by_readers(loop.body, id, outer) : Expr(); asked.defined())
     nest = with_where(nest, asked);

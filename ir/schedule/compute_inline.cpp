@@ -1,9 +1,10 @@
 // compute_inline t
 //   for i in 8 { t: t[i] = x[i] * 2 }          for j in 8 { y: y[j] = max(0, x[j] * 2) }
 //   for j in 8 { y: y[j] = max(0, t[j]) }  ->
-// Legal: t is a temp and its nest as lowered, without combiner or where; t alone writes it; what it
-// reads is not changed later. The value takes t's dtype with a cast where they differ. t's buffer
-// leaves the kernel.
+//
+// Puts t's value in place of its loads, with a cast where t's dtype differs, and removes t's buffer
+// from the kernel. Legal: t is a temp that no other stage writes. Its nest is as lowered, without
+// combiner or where. No later statement changes what t reads.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {

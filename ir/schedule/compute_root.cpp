@@ -1,15 +1,16 @@
 // compute_root c
-//   for i0 in 4 {                                          for c_i0 in 4 { for c_i in 14 { c:
-//                                                          c[c_i0, c_i] = x[c_i0*14+c_i] * 2 } }
-//     for c_i in 14 { c: c[c_i] = x[i0*14+c_i] * 2 }  ->   for i0 in 4 { for i1 in 14 { y:
-//                                                          y[i0*14+i1] = c[i0, i1] + 1 } }
-//     for i1 in 14 { y: y[i0*14+i1] = c[i1] + 1 }
-//   }
-// Undoes compute_at: the stage (with its init, if that is a nest of its own) is computed for every
-// iteration of the loops around, before them, and the temp keeps all of it, with a dimension a
-// loop. A stack or register temp moves to scope global. Legal: the stage writes a temp, alone, and
-// stands beside all its readers in a loop; nothing else in the nest writes what it reads; the
-// conditions around read no buffer.
+//   for i0 in 4 {                                          for c_i0 in 4 { for c_i in 14 {
+//     for c_i in 14 { c: c[c_i] = x[i0*14+c_i] * 2 }         c: c[c_i0, c_i] = x[c_i0*14+c_i] * 2
+//     for i1 in 14 { y: y[i0*14+i1] = c[i1] + 1 }      ->  } }
+//   }                                                      for i0 in 4 { for i1 in 14 {
+//                                                            y: y[i0*14+i1] = c[i0, i1] + 1
+//                                                          } }
+//
+// Undoes compute_at. The stage, with its init if that is a nest of its own, is computed for every
+// iteration of the loops around and in front of them. The temp keeps all results and gets a
+// dimension for each loop. A stack or register temp moves to scope global. Legal: the stage writes
+// a temp that no other stage writes, and stands beside all its readers in a loop. Nothing else in
+// the nest writes what it reads. The conditions around read no buffer.
 #include <algorithm>
 
 #include "ir/schedule/nest.h"
@@ -25,21 +26,20 @@ bool only_writes(const Stmt& s, BufferId buffer) {
   });
 }
 
-// The sequence in a statement; none: it has another body.
+// The sequence directly in a statement; none: the body is something else
 Ref<stmt::Sequence> sequence_in(const Stmt& s) {
   const std::span<const Stmt> inside = children(s);
   return inside.size() == 1 && is<stmt::Sequence>(inside[0]) ? Ref<stmt::Sequence>(inside[0])
                                                              : Ref<stmt::Sequence>();
 }
 
-// The loop's variable; empty for other statements
 std::string var_of(const Stmt& s) {
   const auto* loop = as<stmt::Loop>(s);
   return loop ? loop->var : "";
 }
 
-// How many of the path's statements are around the place where the stage stands beside its readers;
-// 0: nowhere.
+// The number of statements on the path around the place where the stage stands beside its readers;
+// 0: there is no such place
 size_t depth_beside_readers(const std::vector<Stmt>& path, BufferId buffer) {
   for (size_t depth = path.size() - 1; depth > 0; --depth) {
     const auto sequence = sequence_in(path[depth - 1]);
@@ -51,7 +51,8 @@ size_t depth_beside_readers(const std::vector<Stmt>& path, BufferId buffer) {
   return 0;
 }
 
-// Behind a loop, what its last iteration leaves may be read: kept by a compute_at.
+// Refuses a stage that is read behind an outer loop: compute_at kept what the last iteration
+// leaves.
 Error check_kept(const Kernel& kernel, const std::vector<Stmt>& path, size_t depth) {
   const BufferId buffer = get<stmt::Store>(path.back()).buffer;
   for (size_t outer = 1; outer < depth; ++outer) {
@@ -156,7 +157,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeRoot& s) {
     const auto* loop = as<stmt::Loop>(around[i]);
     nest = loop ? make_loop(loop->var, loop->extent, nest) : with_body(around[i], nest);
   }
-  // The loops around keep their names for the reader
+  // The stage's copies of the loops get new names; the reader's loops keep theirs.
   nest = rewrite(nest, [&](const Stmt& n) -> Stmt {
     const auto* loop = as<stmt::Loop>(n);
     if (!loop || std::ranges::find(around, loop->var, var_of) == around.end()) return nullptr;

@@ -1,16 +1,21 @@
-// virtual_thread v                             bind i block.x
-//   temp t: f32[4] stack                         for i in 8 {    ->    for i in 8 bind block.x {
-//   for v in 2 {                ->  temp t: f32[4] stack per v
-//     for j in 4 { t: t[j] = ... }    for v in 2 vthread { ... }
-//     y: y[v] = t[0] + t[1]
-//   }
-// The iterations run at the same time: as virtual threads, interleaved to hide latency (on a CPU
-// next to each other in the innermost loops), or as those of one of the target's axes. Temps inside
-// become private ("per"): to a virtual thread, unless they are global; to the innermost iteration,
-// if they are of scope stack or register; to the iteration of the level that the target gives their
-// scope. Legal: a serial spatial loop, of constant extent <= 64 for virtual threads; bind: the
-// target has the axis, the extent is not beyond it, no loop around or inside is bound to it. What
-// an iteration writes is private or its own part, and no other iteration reads it.
+// virtual_thread v
+//   temp t: f32[4] stack                  temp t: f32[4] stack per v
+//   for v in 2 {                          for v in 2 vthread {
+//     for j in 4 { t: t[j] = ... }  ->      for j in 4 { t: t[j] = ... }
+//     y: y[v] = t[0] + t[1]                 y: y[v] = t[0] + t[1]
+//   }                                     }
+// bind i block.x
+//   for i in 8 {    ->    for i in 8 bind block.x {
+//
+// The iterations run at the same time. Virtual threads are interleaved to hide latency; a CPU runs
+// them next to each other in the innermost loops. Bound iterations are those of one of the target's
+// axes. Temps inside become private ("per"): to a virtual thread, unless they are global; to the
+// innermost iteration, if they have scope stack or register; to the iteration of the level that the
+// target gives their scope.
+//
+// Legal: a serial spatial loop; for virtual threads of constant extent <= 64. For bind the target
+// has the axis, the extent does not exceed it, and no loop around or inside is bound to it. An
+// iteration writes private data or its own part, and no other iteration reads that.
 #include <algorithm>
 
 #include "ir/schedule/owners.h"

@@ -1,12 +1,16 @@
 // decompose_reduction c k
-//   for k in 64 reduce {                                   for i_init in 4 unroll { for j_init in
-//                                                          16 vector {
-//     for i in 4 unroll { for j in 16 vector {        ->     c.init: c[i_init, j_init] = 0
-//       c: c[i, j] += a[i, k] * b[k, j] init 0             } }
-//   } } }                                                  for k in 64 reduce { ... c: c[i, j] +=
-//                                                          a[i, k] * b[k, j] ... }
-// Legal: c has an init; no reduce loop of c is outside of k; every spatial loop of c from k on is
-// an index of its store (otherwise the init would run for one iteration only).
+//   for k in 64 reduce {                              for i_init in 4 unroll {
+//     for i in 4 unroll { for j in 16 vector {          for j_init in 16 vector {
+//       c: c[i, j] += a[i, k] * b[k, j] init 0   ->       c.init: c[i_init, j_init] = 0
+//     } }                                             } }
+//   }                                                 for k in 64 reduce {
+//                                                       for i in 4 unroll { for j in 16 vector {
+//                                                         c: c[i, j] += a[i, k] * b[k, j]
+//                                                       } }
+//                                                     }
+//
+// Legal: c has an init. No reduce loop of c is outside k. Every spatial loop of c from k on is an
+// index of its store; otherwise the init would run for one iteration only.
 #include <algorithm>
 
 #include "ir/schedule/nest.h"
@@ -37,7 +41,8 @@ Stmt without_init(const stmt::Store& store) {
   return make_store(std::move(out));
 }
 
-// The loop's variable does nothing but count the slots of a ring, fewer than iterations.
+// True: the loop's variable only counts the slots of a ring, and the ring has fewer slots than the
+// loop has iterations.
 static bool in_slots(const stmt::Store& store, const stmt::Loop& loop) {
   bool slots = false;
   for (const Expr& index : store.indices) {
@@ -79,7 +84,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::DecomposeReduction
     } else if (inner && inner->role == AxisRole::reduce) {
       reduced.push_back(inner->var);
     } else {
-      const std::string name = inner ? inner->var : "";  // a block and roles have none
+      const std::string name = inner ? inner->var : "";  // a block and roles have no variable
       const bool index = inner && std::ranges::any_of(store.indices, [&](const Expr& e) {
                            return uses_var(e, name);
                          });

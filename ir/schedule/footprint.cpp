@@ -19,7 +19,7 @@ std::vector<Access> accesses(const Kernel& kernel, BufferId buffer, const std::v
 
 namespace {
 
-// The smaller (larger) of two bounds.
+// The smaller or larger of two bounds, decided by the ranges where they suffice
 Expr pick(const Expr& a, const Expr& b, bool smaller, const Ranges& ranges) {
   if (can_prove(le(a, b), ranges)) return smaller ? a : b;
   if (can_prove(le(b, a), ranges)) return smaller ? b : a;
@@ -70,12 +70,12 @@ Stmt footprint_nest(const LoweredStage& stage, const std::vector<DimFootprint>& 
   };
   std::vector<Axis> axes;
   stmt::Store store = *stage.store;
-  std::vector<std::pair<std::string, Expr>> values;  // of the old spatial variables
+  std::vector<std::pair<std::string, Expr>> values;  // the old spatial variables' values
   Ranges ranges = outer;
   for (size_t a = 0; a < stage.spatial.size(); ++a) {
     const auto dim = std::ranges::find(stage.loop_of_dim, static_cast<int>(a));
     const LoopRef& loop = stage.spatial[a];
-    if (dim == stage.loop_of_dim.end()) {  // of extent 1, no index
+    if (dim == stage.loop_of_dim.end()) {  // a loop of extent 1, without an index
       values.emplace_back(loop->var, Expr(0));
       continue;
     }

@@ -3,8 +3,9 @@
 //     for j in 8 {                      y: y[f // 8, f % 8] = x[f // 8, f % 8]
 //       y: y[i, j] = x[i, j]    ->    }
 //   } }
-// Legal: j is the only thing in i (but for ifs, which move inside), both serial, of one role, and
-// j's extent does not use i.
+//
+// Legal: i contains only j, except for ifs, which move inside. Both loops are serial and of one
+// role. The extent of j does not use i.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {

@@ -20,7 +20,7 @@ class Interleaver {
   }
 
  private:
-  // All threads take the loop or the if in the same way.
+  // True: all threads run the loop or the if in the same way.
   bool is_common(const Stmt& s) const {
     if (const auto* loop = as<stmt::Loop>(s))
       return !uses_var(loop->extent, thread_.var) &&

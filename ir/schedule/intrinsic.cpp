@@ -21,8 +21,8 @@ Expected<Nest> nest_of(Stmt s, const char* whose) {
   return nest;
 }
 
-// In elements, of the axes from the last one on whose extent is not constant; undefined where the
-// indices in front of these move with one of the loops.
+// The position in elements, over the axes from the last one with a non-constant extent on.
+// Undefined: the indices in front of these move with one of the loops.
 Expr flat_index(const Buffer& buffer, const std::vector<Expr>& indices,
                 const std::vector<LoopRef>& loops, const Ranges& ranges) {
   size_t first = 0;
@@ -117,8 +117,8 @@ class Matcher {
     return e;
   }
 
-  // The access lies at a fixed distance from where the instruction's operand has it, for all values
-  // of the loops.
+  // Matches an access with the operand's. It must lie at a fixed distance from the operand's place
+  // for all values of the loops.
   bool bind(BufferId w, const std::vector<Expr>& w_at, BufferId f, const std::vector<Expr>& f_at) {
     const Buffer &operand = instruction_.buffer(w), &buffer = kernel_.buffer(f);
     if (operand.dtype != buffer.dtype) return false;
@@ -136,7 +136,7 @@ class Matcher {
                            here.spread ? of_thread(w_at[0], i) : Expr(0));
       index = simplify(index, ranges_);
     }
-    // The instruction's own access at 0 must be its operand's first element.
+    // The instruction's own access with all loops at 0 must be its operand's first element.
     Expr first = wanted;
     for (const LoopRef& loop : wanted_.loops) first = substitute(first, loop->var, Expr(0));
     if (!is_const(simplify(first), 0)) return false;
@@ -148,8 +148,8 @@ class Matcher {
     return true;
   }
 
-  // True of [thread, element] by address: the loops that count the threads move its elements as
-  // they like, all others as the instruction has them.
+  // True: the operand is [thread, element] by address. The loops that count threads may then place
+  // its elements freely, while all other loops must match the instruction.
   bool lies_apart(const Buffer& operand, const std::vector<Expr>& w_at, const Expr& found) {
     bool by_address = false;
     for (const EmitCalls::Call& call : intrinsic_.emit.calls)
@@ -159,7 +159,7 @@ class Matcher {
         !is_const(operand.shape[0], intrinsic_.emit.threads))
       return false;
     const Expr start = simplify(found - in_found_loops(w_at[1]), ranges_);
-    Expr again = Expr(0);  // the thread's number, of what of_thread makes of it
+    Expr again = Expr(0);  // the thread's number, rebuilt from of_thread
     for (size_t i = 0; i < wanted_.loops.size(); ++i) {
       const std::string& loop = wanted_.loops[i]->var;
       const bool counts = uses_var(w_at[0], loop);
@@ -171,13 +171,13 @@ class Matcher {
     return equal(simplify(again, ranges_), simplify(w_at[0], ranges_));
   }
 
-  // One iteration of a loop of the instruction adds this to the number of a thread.
+  // The amount that one iteration of the instruction's loop adds to the thread's number
   int64_t step_of(const Expr& thread, size_t loop) const {
     return eval_int(thread, [&](std::string_view name) {
       return static_cast<int64_t>(name == wanted_.loops[loop]->var);
     });
   }
-  // The iteration of a loop that a thread's part belongs to; 0 of loops that do not count threads.
+  // The iteration of a loop to which a thread's part belongs; 0 for loops that do not count threads
   Expr of_thread(const Expr& thread, size_t loop) const {
     const int64_t step = step_of(thread, loop);
     if (step == 0) return Expr(0);

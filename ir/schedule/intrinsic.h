@@ -1,4 +1,4 @@
-// Finds the part of a kernel that a hardware instruction computes: the instruction is given as a
+// Finds the part of a kernel that a hardware instruction computes. The instruction is given as a
 // kernel.
 #pragma once
 #include <map>
@@ -9,33 +9,35 @@
 
 namespace tw {
 
-// Where an instruction's operand lies: from this element on, as densely as the instruction has it.
-// Spread: each thread's part of what threads take by address lies for itself, from an element on
-// that kEachThread, the thread's number, says.
+// The place of an instruction's operand: it begins at this element and is as dense as the
+// instruction requires. `spread` is for operands that threads take by address. Each thread's part
+// then lies apart. `at` gives its first element in terms of kEachThread, the thread's number.
 struct IntrinsicOperand {
   BufferId buffer;
-  std::vector<Expr> at;  // in variables outside of the nest
+  std::vector<Expr> at;  // in variables outside the nest
   bool spread = false;
 };
 inline constexpr const char* kEachThread = "each.thread";
 using IntrinsicMatch = std::map<std::string, IntrinsicOperand>;  // by the instruction's parameters
 
-// The semantics parsed, once where a description was read.
+// The parsed semantics. They are parsed anew only if the description's reader has not done so.
 Expected<std::shared_ptr<const Kernel>> semantics_of(const Intrinsic& intrinsic);
 
-// The threads that do a block's instruction together; 1: it is one of a single thread, or none.
+// The threads that execute a block's instruction together; 1: a single thread does, or the block
+// has none.
 int64_t threads_together(const StmtNode& s, const Target& target);
 
-// The nest computes what the instruction does: the same loops in the same order, the same
-// expression (operands of + * min max may be swapped), and every operand's elements in memory as
-// the instruction has them. Errors: illegal_schedule, saying what differs. `ranges`: what is
-// around.
+// Matches a nest with an instruction. Both must have the same loops in the same order and the same
+// expression, up to swapped operands of + * min max. Every operand's elements must lie in memory as
+// the instruction requires. Errors: illegal_schedule, naming the difference. ranges: of the
+// variables around the nest.
 Expected<IntrinsicMatch> match_intrinsic(const Intrinsic& intrinsic, const Kernel& semantics,
                                          const Kernel& kernel, const Stmt& nest,
                                          const Ranges& ranges);
 
-// In code for one of the threads that do an instruction together, the block holds a store a
-// parameter instead, which names it (the label) and where the thread's part of it begins.
+// Code for one of several threads that execute an instruction together has a special form of the
+// block. It holds one store for each parameter: the label names the parameter, and the indices say
+// where the thread's part begins. part_of_operands writes this form, and operands_of_part reads it.
 Stmt part_of_operands(const Kernel& instruction, const stmt::Block& block,
                       const IntrinsicMatch& match);
 Expected<IntrinsicMatch> operands_of_part(const Kernel& instruction, const stmt::Block& block);

@@ -2,11 +2,12 @@
 //   temp t: f32[8, 64]                          temp t: f32[4, 8, 16]
 //   t: t[a, b] = x[a, b]                  ->    t: t[b // 16, a, b % 16] = x[a, b]
 //   y: y[v, u] = t[u, v]                        y: y[v, u] = t[v // 16, u, v % 16]
-// Element [i, j] of the temp moves to the mapped place, wherever it is written and read; the new
-// shape is the smallest box around the places. Any map that keeps elements apart: blocked panels,
-// transposition, an exclusive-or swizzle. Legal: a temp of constant shape; no index of the map can
-// be negative; no two elements meet, which is tried out point by point, for each group of
-// dimensions that the map mixes.
+//
+// Moves element [i, j] of the temp to the mapped place, at all writes and reads. The new shape is
+// the smallest box around the places. Any map that keeps elements apart works: blocked panels,
+// transposition, an exclusive-or swizzle. Legal: a temp of constant shape. No index of the map can
+// be negative. No two elements meet, which is tried point by point for each group of dimensions
+// that the map mixes.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -17,7 +18,7 @@ namespace tw::sched {
 
 namespace {
 
-constexpr int64_t kMaxPoints = 1 << 18;  // tried of one group
+constexpr int64_t kMaxPoints = 1 << 18;  // limit of points tried for one group
 constexpr int64_t kMaxExtent = int64_t{1} << 40;
 
 std::set<std::string> vars_of(const Expr& e) {
@@ -30,7 +31,7 @@ std::set<std::string> vars_of(const Expr& e) {
 
 struct Group {
   std::set<std::string> dims;
-  std::vector<Expr> map;  // the new indices that use them
+  std::vector<Expr> map;  // the new indices that use the dims
 };
 
 std::vector<Group> groups_of(const step::Layout& s) {
@@ -130,7 +131,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Layout& s) {
   }
   if (!constant_bytes(out.buffer(*id))) return illegal("'{0}' becomes too large", s.buffer);
   for (const Group& group : groups_of(s)) TW_TRY(check_apart(group, extents, s.buffer));
-  // No name of the kernel, which may have those of the dims
+  // Placeholders that are not names, since the kernel may use the names of the dims.
   const auto hole = [](size_t d) { return "$" + std::to_string(d); };
   std::vector<Expr> map = s.map;
   for (Expr& e : map)

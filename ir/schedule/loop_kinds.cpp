@@ -1,22 +1,21 @@
-// vectorize j                                     unroll i, parallel i: the same, with their kinds
+// vectorize j; unroll i and parallel i set their kinds in the same way
 //   for j in 16 {                    for j in 16 vector {
 //     y: y[i, j] = x[i, j]    ->       y: y[i, j] = x[i, j]
 //   }                                }
-// Legal: a serial loop.
-//   vectorize: constant extent, not a scan; no loop inside; every store inside stores to its own
-//   place in each lane, or combines
-//     lanes of a reduce loop.
-//   unroll: constant extent of at most kMaxUnroll.
-//   parallel: spatial, no loop around it but serial scan loops, no other parallel loop inside;
-//   temps written inside are private (scope stack or register)
-//     or indexed by the loop.
+//
+// Legal: a serial loop, and for each kind:
+// * vectorize: constant extent, not a scan, no loop inside. Every store inside stores to a
+//   different place in each lane, or combines the lanes of a reduce loop.
+// * unroll: constant extent of at most kMaxUnroll.
+// * parallel: spatial, only serial scan loops around it, and no other parallel loop inside. Temps
+//   written inside are private (scope stack or register) or indexed by the loop.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
 
 namespace {
 
-constexpr int64_t kMaxUnroll = 1024;  // copies of the body
+constexpr int64_t kMaxUnroll = 1024;  // limit of copies of the body
 constexpr int64_t kMaxLanes = 1024;
 
 Expected<Kernel> mark(const Kernel& kernel, const std::string& var, LoopKind kind,

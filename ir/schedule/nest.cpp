@@ -1,4 +1,4 @@
-// Finding, replacing and simplifying statements for the schedule primitives.
+// Finds, replaces and simplifies statements for the schedule primitives.
 #include "ir/schedule/nest.h"
 
 #include <algorithm>
@@ -303,9 +303,9 @@ Expected<LoweredStage> lowered_stage(const Kernel& kernel, const std::string& la
   return stage;
 }
 
-// In any one iteration of the scan loops around the stage, the store writes none of the places that
-// the stage reads: some index differs by a constant (row t + 1 is written, row t read). Loops other
-// than those scans have different variables there.
+// True: in any one iteration of the scan loops around the stage, the store writes no place that the
+// stage reads. Some index differs by a constant: row t + 1 is written, row t is read. Loops other
+// than those scans have different variables in the two.
 static bool reads_elsewhere(const Kernel& kernel, const LoweredStage& stage,
                             const StoreRef& store) {
   if (stage.scans.empty() || !contains(stage.scans.back(), store)) return false;
@@ -360,7 +360,7 @@ bool waits_for(const Stmt& root, const std::string& queue) {
 }
 
 Error check_no_tokens(const Kernel& kernel, const stmt::Loop& loop) {
-  std::map<std::string, int> elsewhere;  // by queue
+  std::map<std::string, int> elsewhere;  // signals and waits outside the loop, by queue
   visit(kernel.body, [&](const Stmt& s) { elsewhere[queue_of(*s)] += is_token(*s); });
   visit(loop.body, [&](const Stmt& s) { elsewhere[queue_of(*s)] -= is_token(*s); });
   std::string queue;

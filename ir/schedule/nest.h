@@ -1,6 +1,6 @@
-// The primitives share this: finding loops and stages, the ranges in scope, replacing one statement
-// of a kernel. Paths and scopes list statements from the outside in. Errors are illegal_schedule,
-// one sentence, naming loop or stage.
+// Tools that the primitives share: finding loops and stages, ranges in scope, replacing one
+// statement of a kernel. Paths and scopes list statements from the outside in. Errors are
+// illegal_schedule: one sentence that names the loop or stage.
 #pragma once
 #include <functional>
 #include <span>
@@ -19,118 +19,120 @@ Error illegal(const char* format, Args&&... args) {
   return make_error(DiagCode::illegal_schedule, format, std::forward<Args>(args)...);
 }
 
-// The loops and ifs down to the first statement that matches, itself last; empty when none does.
+// The loops and ifs down to the first statement that matches, which is the last entry; empty: none
+// matches.
 std::vector<Stmt> find_path(const Stmt& root, const std::function<bool(const StmtNode&)>& matches);
-// The path to the statement itself
+// The path to the statement, which is the last entry
 std::vector<Stmt> find_path(const Stmt& root, const Stmt& s);
 bool contains(const Stmt& root, const Stmt& s);
 bool contains(const Stmt& root, const std::function<bool(const StmtNode&)>& matches);
-// The loop last
+// The path to the loop, which is the last entry
 Expected<std::vector<Stmt>> loop_path(const Kernel& kernel, const std::string& var);
-// The store last
+// The path to the store, which is the last entry
 Expected<std::vector<Stmt>> stage_path(const Kernel& kernel, const std::string& label);
-// Only serial loops are split, fused, marked
+// Requires a serial loop, since only these are split, fused or marked.
 Error check_serial(const stmt::Loop& loop);
-// No loop or symbol has the name yet
+// Requires that no loop or symbol has the name.
 Error check_new_loop(const Kernel& kernel, const std::string& name);
-// No stage or buffer has the name yet
+// Requires that no stage or buffer has the name.
 Error check_new_stage(const Kernel& kernel, const std::string& name);
 
-// Symbols and the loops of the path
 Ranges ranges_of(const Kernel& kernel, std::span<const Stmt> path);
 void add_range(Ranges& ranges, const stmt::Loop& loop);
-void add_ranges(Ranges& ranges, std::span<const Stmt> path);  // those of the loops
-// The sequence's statements, or the one that the body is
+void add_ranges(Ranges& ranges, std::span<const Stmt> path);
+// The statements of a sequence, or the body itself as a single statement
 std::span<const Stmt> statements(const Stmt& body);
-// Simplifies every expression with the loops in scope; drops ifs that always hold and statements
-// that never run.
+// Simplifies every expression with the ranges of the loops in scope. Drops ifs that always hold and
+// statements that never run.
 Stmt simplify_tree(const Stmt& s, Ranges ranges);
 
-// `old` is found by identity; a null `with` drops it. Statements beside the way to it stay the same
-// objects.
+// Replaces `old`, which is found by identity; a null `with` drops it. Statements not on the path to
+// it remain the same objects.
 Stmt replace(const Stmt& root, const Stmt& old, const Stmt& with);
 // The kernel with path.back() replaced by the simplified `with`.
 Kernel with_replaced(const Kernel& kernel, std::span<const Stmt> path, const Stmt& with);
 
-// Every load with the loops and ifs around it, in program order of the statements.
+// Visits every load with the loops and ifs around it, in program order.
 void visit_loads(
     const Stmt& root,
     const std::function<void(const expr::Load& load, std::span<const Stmt> scope)>& fn);
 bool has_load(const Expr& e);
 bool reads(const Stmt& root, BufferId buffer);
 bool writes(const Stmt& root, BufferId buffer);
-// The tree with the indices of every load, store and prefetch of the buffer mapped.
+// Maps the indices of every load, store and prefetch of the buffer.
 Stmt map_accesses(const Stmt& root, BufferId buffer,
                   const std::function<std::vector<Expr>(const std::vector<Expr>&)>& fn);
 
-// Without the prefetches of buffers that got another number of dimensions.
+// Drops prefetches whose buffer has another number of dimensions than their indices.
 Stmt without_stale_prefetches(const Kernel& kernel, const Stmt& root);
 
-// A stage whose nest still is as lowered: at the top of the kernel or of scan loops, perfect,
-// serial, its store's indices the spatial variables.
+// A stage whose nest is still as lowered: perfect, serial, at the top of the kernel or of scan
+// loops, with the spatial variables as the store's indices
 struct LoweredStage {
-  std::vector<LoopRef> scans;  // the scan loops around the nest
-  // a child of the kernel's body or of the last scan loop's (or the body itself)
+  std::vector<LoopRef> scans;
+  // A child of the kernel's body or of the last scan loop's body, or that body itself
   Stmt nest;
   std::vector<LoopRef> spatial;  // from the outside in
   std::vector<LoopRef> reduce;
   StoreRef store;
-  std::vector<int> loop_of_dim;  // index into spatial; -1: a dimension of extent 1, index 0
+  std::vector<int> loop_of_dim;  // index into spatial; -1: extent 1, index 0
   Expr extent_of_dim(size_t dim) const {
     return loop_of_dim[dim] < 0 ? Expr(1) : spatial[static_cast<size_t>(loop_of_dim[dim])]->extent;
   }
 };
-// in_scans: may be inside of scan loops
+// in_scans: the nest may be inside scan loops
 Expected<LoweredStage> lowered_stage(const Kernel& kernel, const std::string& label,
                                      bool in_scans = false);
-// The stage alone writes its buffer, and nothing after its nest writes what it reads: its values
-// may be computed later.
+// Requires that no other stage writes the buffer and that nothing after the nest writes what it
+// reads. The stage's values may then be computed later.
 Error check_movable(const Kernel& kernel, const LoweredStage& stage);
 
-// The nest that sets the stage's buffer to `init` over the spatial loops of `path` (store last):
-// loops "<var>_init" of the same kinds, store "<label>.init".
+// The nest that sets the stage's buffer to `init` over the spatial loops of `path` (store last).
+// The loops are "<var>_init" of the same kinds, the store is "<label>.init".
 Stmt init_nest(std::span<const Stmt> path);
 Stmt without_init(const stmt::Store& store);
-// The loop of a stage's regenerated or copied nest: "<stage>_<var>", or var itself when it has that
-// form already.
+// The name of a loop in a stage's rebuilt or copied nest: "<stage>_<var>", or var itself if it
+// already has that form
 inline std::string axis_name(const std::string& stage, const std::string& var) {
   return var.starts_with(stage + "_") ? var : stage + "_" + var;
 }
 inline std::string init_name(const std::string& var) { return var + "_init"; }
 inline std::string init_label(const std::string& label) { return label + ".init"; }
 
-// The tree with the suffix behind the names of its loops ("<var>_<suffix>"), stages and blocks
-// ("<label>.<suffix>"), as copies need.
+// A copy's tree: adds the suffix to the names of loops ("<var>_<suffix>"), stages and blocks
+// ("<label>.<suffix>").
 Stmt renamed(const Stmt& body, const std::string& suffix);
 Error check_suffix(const Kernel& kernel, const stmt::Loop& loop, const Stmt& body,
                    const std::string& suffix);
 Error check_new_block(const Kernel& kernel, const std::string& name);
-std::string done_queue(const std::string& stage);  // of the stage's asynchronous copies
-// The outermost place on the way to a store where nothing else is stored
+std::string done_queue(const std::string& stage);  // queue of the stage's asynchronous copies
+// Position of the outermost statement on the path that contains no other store
 size_t own_statement(std::span<const Stmt> path);
-// The buffer gets `depth` slots, a first dimension indexed by iteration % depth wherever `where`
-// uses it.
+// Gives the buffer `depth` slots: a first dimension indexed by iteration % depth at all uses in
+// `where`.
 Kernel with_slots(const Kernel& kernel, BufferId buffer, int64_t depth, const Expr& iteration,
                   const Stmt& where);
 
-// Nullopt when the shape is not constant
+// nullopt: the shape is not constant
 std::optional<int64_t> constant_bytes(const Buffer& buffer);
 
-bool is_token(const StmtNode& s);  // gives or takes tokens
-// The queue that a signal or a wait is of; empty for others
+bool is_token(const StmtNode& s);  // true: gives or takes tokens
+// The queue of a signal or a wait; empty for other statements
 std::string queue_of(const StmtNode& s);
-bool waits_for(const Stmt& root, const std::string& queue);  // a wait in it takes tokens
-// None of its iterations exchanges tokens with others: their number and order are the loop's own.
+// true: a wait in root takes its tokens
+bool waits_for(const Stmt& root, const std::string& queue);
+// Requires that the loop's iterations exchange no tokens with other code, so that their number and
+// order may change.
 Error check_no_tokens(const Kernel& kernel, const stmt::Loop& loop);
 
-// True when iterations of `var` may store to the same place, because a shifted split made its
-// blocks overlap.
+// True: iterations of `var` may store to the same place, because a shifted split made blocks
+// overlap.
 bool overlaps(const stmt::Store& store, const std::string& var);
-// Rules that must hold after every step: loop kinds fit their bodies, overlapping blocks only
-// overwrite, temps in parallel loops are private.
+// Rules that hold after every step: loop kinds fit their bodies, overlapping blocks only overwrite,
+// and temps in parallel loops are private.
 Error check_rules(const Kernel& kernel);
-// Rules that must hold at the end: stack and register temps are small and of constant shape; the
-// indices of register temps are constant once unroll and vector loops are expanded.
+// Rules that hold after the last step: stack and register temps are small and of constant shape,
+// and the indices of register temps are constant once unroll and vector loops are expanded.
 Error check_scopes(const Kernel& kernel);
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Split& s);

@@ -1,22 +1,25 @@
-// pad k 4                                                     pad i 4
-//   for k in 10 reduce {            for k in 12 reduce {          temp t: f32[10]      temp t:
-//                                                                 f32[12]
-//     c: c[i] += x[i, k] init 0 ->    c: c[i] += x[i, k]          for i in 10 {        for i in 12
-//                                                                 {
-//   }                                    where k < 10 init 0        t: t[i] = x[i] ->    t: t[i] =
-//                                                                   select(i < 10, x[i], 0)
-//                                   }                             }                    }
-// The extent becomes a multiple of the factor, so that splits by it need no guard: the added points
-// contribute nothing to sums, and hold 0 (or the init) in a temp, which grows with them. Legal: a
-// serial loop. reduce: every store inside combines. spatial: every store inside is to a temp, at
-// the loop's variable itself in one dimension.
+// pad k 4
+//   for k in 10 reduce {                for k in 12 reduce {
+//     c: c[i] += x[i, k] init 0   ->      c: c[i] += x[i, k] where k < 10 init 0
+//   }                                   }
+// pad i 4
+//   temp t: f32[10]                     temp t: f32[12]
+//   for i in 10 {                       for i in 12 {
+//     t: t[i] = x[i]              ->      t: t[i] = select(i < 10, x[i], 0)
+//   }                                   }
+//
+// The extent becomes a multiple of the factor, so splits by it need no guard. The added points
+// contribute nothing to sums. In a temp, which grows with them, they hold 0 or the init. Legal: a
+// serial loop. In a reduce loop every store combines. In a spatial loop every store is to a temp,
+// and exactly one index is the loop's variable, alone.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
 
 namespace {
 
-// The dimension that the variable alone indexes; -1: none, or it is used in another way.
+// The dimension whose index is the variable alone; -1: there is none, or the variable has other
+// uses.
 int own_dim(const stmt::Store& store, const std::string& v) {
   int dim = -1;
   for (size_t d = 0; d < store.indices.size(); ++d) {

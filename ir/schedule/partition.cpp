@@ -1,11 +1,15 @@
-// partition i 1 2 -> a z                          peel i 2 -> a, peel i 2 back -> z: one end only
+// partition i 1 2 -> a z
 //   for i in 9 {                  y.a: y[0] = ...
 //     y: y[i] = ...        ->     for i in 6 { y: y[i + 1] = ... }
 //   }                             for i_z in 2 { y.z: y[i_z + 7] = ... }
-// The parts run in the old order; conditions and shifted blocks that hold in a whole part disappear
-// there. The middle keeps all names, the copies add "_<suffix>" to loops and ".<suffix>" to stages;
-// a part of one iteration has no loop. Only the first part of a reduce loop keeps the inits. Legal:
-// a serial loop with more iterations than are cut off; of a free spatial loop nothing may be left.
+//
+// peel cuts one end only: peel i 2 -> a, or peel i 2 back -> z.
+//
+// The parts run in the old order. Conditions and shifted blocks that hold throughout a part
+// disappear there. The middle keeps all names. The copies add "_<suffix>" to loops and ".<suffix>"
+// to stages. A part of one iteration has no loop. Only the first part of a reduce loop keeps the
+// inits. Legal: a serial loop with more iterations than are cut off. A spatial loop of symbolic
+// extent may have none left.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
@@ -52,8 +56,8 @@ namespace {
 
 struct Part {
   Expr begin;
-  int64_t extent = 0;  // 0: the rest
-  std::string suffix;  // empty: the names stay
+  int64_t extent = 0;  // 0: all remaining iterations
+  std::string suffix;  // empty: names stay
 };
 
 Stmt without_inits(const Stmt& body) {
@@ -79,7 +83,7 @@ Expected<Kernel> cut(const Kernel& kernel, const std::string& name, int64_t fron
   const auto& loop = get<stmt::Loop>(path.back());
   TW_TRY(check_serial(loop));
   const Bounds bounds = constant_bounds(loop.extent, ranges_of(kernel, path));
-  // Inits stay with the first part, which has to run
+  // Inits stay with the first part, so it must run.
   const int64_t rest_at_least = loop.role == AxisRole::reduce ? 1 : 0;
   if (!bounds.min || front + back > *bounds.min - (as_const(loop.extent) ? 1 : rest_at_least))
     return illegal("loop '{0}' must be known to have more iterations than the {1} that are cut off",

@@ -1,20 +1,23 @@
 // pipeline k 3 xs
-//   temp xs: f32[8]                                      temp xs: f32[3, 8]
-//   for k in 6 reduce {                                  for k_pro in 2 { for i_pro in 8 { xs.pro:
-//                                                        xs[k_pro % 3, i_pro] = x[k_pro * 8 +
-//                                                        i_pro] } }
-//     for i in 8 { xs: xs[i] = x[k * 8 + i] }      ->    for k in 6 reduce {
-//     for i1 in 8 reduce { c: c[0] += xs[i1] }             if k + 2 < 6 { for i in 8 { xs: xs[(k +
-//                                                          2) % 3, i] = x[(k + 2) * 8 + i] } }
-//   }                                                      for i1 in 8 reduce { c: c[0] += xs[k %
-//   3, i1] }
-//                                                        }
-// The named stages run 2 = 3 - 1 iterations before the rest of the loop's body, into a ring of 3
-// buffers. The token of an asynchronous copy is signalled where the copy starts and waited for by
-// the rest: up to 3 copies are under way. Legal: a serial loop, depth >= 2, at least depth - 1
-// iterations, none of which exchanges tokens with others; the stages stand in the loop's body,
-// write temps that nothing else writes or uses outside of the loop, read nothing that the rest
-// writes, and have no init that the loop starts.
+//   temp xs: f32[8]                              temp xs: f32[3, 8]
+//   for k in 6 reduce {                          for k_pro in 2 { for i_pro in 8 {
+//     for i in 8 { xs: xs[i] = x[k, i] }           xs.pro: xs[k_pro % 3, i_pro] = x[k_pro, i_pro]
+//     for i1 in 8 reduce {                       } }
+//       c: c[0] += xs[i1]                  ->    for k in 6 reduce {
+//     }                                            if k + 2 < 6 { for i in 8 {
+//   }                                                xs: xs[(k + 2) % 3, i] = x[k + 2, i]
+//                                                  } }
+//                                                  for i1 in 8 reduce { c: c[0] += xs[k % 3, i1] }
+//                                                }
+//
+// The named stages run 2 = 3 - 1 iterations ahead of the rest of the loop's body, into a ring of 3
+// slots. The token of an asynchronous copy is signalled where the copy starts, and the rest of the
+// body waits for it. Up to 3 copies are in flight.
+//
+// Legal: a serial loop, depth >= 2, at least depth - 1 iterations, and no iteration exchanges
+// tokens with others. The stages stand in the loop's body. They write temps that nothing else
+// writes and that nothing outside the loop uses. They read nothing that the rest writes, and have
+// no init that the loop starts.
 #include <algorithm>
 
 #include "ir/schedule/owners.h"

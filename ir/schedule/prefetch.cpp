@@ -1,27 +1,31 @@
 // prefetch w k 8
-//   for k in 64 reduce { for j in 48 vector {          for k in 64 reduce {
-//     c: c[i, j] += x[i, k] * w[k, j]            ->      for w_k_l in 3 unroll { prefetch w[k + 8,
-//                                                        w_k_l * 16] }
-//   } }                                                  for j in 48 vector { c: c[i, j] += x[i, k]
-//                                                        * w[k, j] }
-//                                                      }
-// Each iteration asks for what a later one will read, one element a cache line of 64 bytes; with
-// distance 0 for what it reads itself, later. The last iterations ask for what is not there, which
-// does no harm. The optional second number is the locality, 0 (used once) to 3 (default: into every
-// cache). Legal: loop and distance known, the loop's body reads the buffer at places that follow
-// from its loops, and no more than 64 lines of it.
+//   for k in 64 reduce {                     for k in 64 reduce {
+//     for j in 48 vector {                     for w_k_l in 3 unroll {
+//       c: c[i, j] += x[i, k] * w[k, j]  ->      prefetch w[k + 8, w_k_l * 16]
+//     }                                        }
+//   }                                          for j in 48 vector { c: ... }
+//                                            }
+//
+// Each iteration prefetches what a later one reads, one element for each cache line of 64 bytes.
+// With distance 0 it prefetches what it reads later itself. The last iterations prefetch elements
+// that do not exist, which does no harm. The optional second number is the locality, from 0 (used
+// once) to 3 (the default: into every cache). Legal: loop and distance are known. The loop's body
+// reads the buffer at places that follow from its loops, and at most 64 lines of it.
 //
 // prefetch w j 1 over k
-//   for j in 4 { for i in 2 { for k in 64 reduce {     ->   for j in 4 { for i in 2 { for k in 64
-//                                                           reduce {
-//     c: c[i, j, l] += x[i, k] * w[j, k, l]  (l in 32)        prefetch w[j + 1, 0, (i * 64 + k) *
-//                                                             16]
-//   } } }                                                     c: ...
-// Each iteration of j reads what is asked for during the whole of the one before, an equal part in
-// each iteration of k: memory delivers it at its own rate while the panel in the cache is in use.
-// Where that is several pieces, the outermost loops inside of j that reach one piece each ask for
-// theirs: `prefetch x rc 1 over rl` asks for row k0 of the next plane in the iteration k0 of this
-// one. Legal where that gives one piece of the buffer and the loops down to k are known.
+//   for j in 4 { for i in 2 {                      for j in 4 { for i in 2 {
+//     for k in 64 reduce {                           for k in 64 reduce {
+//       c: c[i, j, l] += x[i, k] * w[j, k, l]  ->      prefetch w[j + 1, 0, (i * 64 + k) * 16]
+//     }                       (l in 32)                c: ...
+//   } }                                              }
+//                                                  } }
+//
+// Each iteration of j reads what the whole previous one prefetched, an equal part in each iteration
+// of k. Memory then delivers at its own rate while the panel in the cache is in use. If the read
+// part consists of several pieces, the outermost loops inside j whose iterations read one piece
+// each prefetch their own: `prefetch x rc 1 over rl` prefetches row k0 of the next plane in
+// iteration k0 of this one. Legal: one piece of the buffer results, and the loops down to k are
+// known.
 #include <algorithm>
 
 #include "ir/schedule/footprint.h"
@@ -33,11 +37,11 @@ namespace {
 constexpr int64_t kLineBytes = 64;
 constexpr int64_t kMaxLines = 64;
 
-// A run of elements next to each other, and loops over the dimensions outside of it.
+// A run of contiguous elements. Loops go over the dimensions outside it.
 struct Lines {
-  size_t first = 0;   // the dimension where the run begins
-  int64_t inner = 1;  // elements of one index of it
-  int64_t run = 1;    // elements
+  size_t first = 0;   // the dimension in which the run begins
+  int64_t inner = 1;  // elements under one index of that dimension
+  int64_t run = 1;
 };
 
 Lines lines_of(const Buffer& buffer, const std::vector<DimFootprint>& footprints) {
@@ -78,8 +82,8 @@ Error around(const Kernel& kernel, const std::string& name, int64_t extent, Stmt
   return Error::success();
 }
 
-// The footprint of what the body of the loop at the end of `path` reads, in the iteration of loop
-// s.loop that is s.distance later. Error: not known.
+// The footprint of the reads in the loop at the end of `path`, for the iteration of loop s.loop
+// that is s.distance later. Error: it is unknown.
 Expected<std::vector<DimFootprint>> footprints_ahead(const Kernel& kernel, const step::Prefetch& s,
                                                      const std::vector<Stmt>& path) {
   const BufferId id = *kernel.find_buffer(s.buffer);
@@ -104,7 +108,7 @@ bool one_piece(const std::vector<DimFootprint>& footprints, const Lines& lines) 
                      [](const DimFootprint& r) { return is_const(r.extent, 1); });
 }
 
-// One piece in equal parts over the loops inside of the one that reads it down to s.over.
+// Spreads one piece in equal parts over the loops inside its reader, down to s.over.
 Expected<Kernel> spread(const Kernel& kernel, const step::Prefetch& s,
                         const std::vector<Stmt>& path) {
   TW_ASSIGN(const std::vector<Stmt> inner, loop_path(kernel, s.over));

@@ -13,7 +13,7 @@ const expr::Load* load_in(const Expr& e) {
   return as<expr::Load>(converted ? converted->a : e);
 }
 
-// Elements from one iteration of the loop to the next; none: not the same everywhere.
+// Elements between one iteration of the loop and the next; nullopt: the distance varies.
 std::optional<int64_t> stride_of(const Buffer& buffer, const std::vector<Expr>& indices,
                                  const std::string& loop, const Ranges& ranges) {
   Expr flat = 0;

@@ -1,14 +1,14 @@
 // reorder k i j
-//   for i in 4 {                                        for k in 8 reduce {
-//     if i < n {                                          for i in 4 {
-//       for j in 16 { for k in 8 reduce {                   if i < n {
-//         c: c[i, j] += a[i, k] * b[k, j] init 0    ->        for j in 16 {
-//   } } } }                                                     c: c[i, j] += a[i, k] * b[k, j]
-//                                                               init 0
-//                                                       } } } }
-// The named loops change places among themselves; loops between them stay. Ifs between them move as
-// far out as they can. Legal: one perfect nest from the outermost to the innermost named loop; scan
-// loops keep their order to all others; vector loops stay innermost, parallel ones outermost
+//   for i in 4 {                                 for k in 8 reduce {
+//     if i < n {                                   for i in 4 {
+//       for j in 16 { for k in 8 reduce {    ->      if i < n { for j in 16 {
+//         c: c[i, j] += a[i, k] * b[k, j]              c: c[i, j] += a[i, k] * b[k, j]
+//             init 0                                       init 0
+//   } } } }                                      } } } }
+//
+// Permutes the named loops; loops between them stay. Ifs between them move as far out as possible.
+// Legal: there is one perfect nest from the outermost to the innermost named loop. Scan loops keep
+// their order relative to all others. Vector loops stay innermost and parallel ones outermost
 // (check_rules). Loops that exchange tokens with others keep their order.
 #include <algorithm>
 
@@ -20,8 +20,8 @@ namespace {
 
 struct Chain {
   std::vector<LoopRef> loops;    // outermost first
-  std::vector<Expr> conditions;  // of the ifs between them
-  Stmt body;                     // of the innermost loop
+  std::vector<Expr> conditions;  // conditions of the ifs between the loops
+  Stmt body;
 };
 
 Expected<Chain> perfect_chain(const Stmt& first, const std::vector<std::string>& names) {
@@ -95,7 +95,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Reorder& s) {
   if (!std::ranges::equal(order, chain.loops, {}, &LoopRef::stmt, &LoopRef::stmt))
     TW_TRY(check_no_tokens(kernel, *chain.loops.front()));
 
-  // An if stands right inside the innermost loop that its condition uses.
+  // An if stands right inside the innermost loop whose variable it uses.
   std::vector<std::vector<Expr>> inside(order.size() + 1);
   for (const Expr& condition : chain.conditions) {
     size_t depth = 0;

@@ -1,17 +1,20 @@
 // reverse_compute_at y i0
 //   for i0 in 4 { for i1 in 14 {                  for i0 in 4 {
-//     c: c[i0*14+i1] = x[i0*14+i1] * 2              for i1 in 14 { c: c[i0*14+i1] = x[i0*14+i1] * 2
+//     c: c[i0*14+i1] = x[i0*14+i1] * 2              for i1 in 14 { c: c[i0*14+i1] = ... * 2 }
+//   } }                                       ->    for y_i in 14 {
+//   for i in 56 { y: y[i] = c[i] + 1 }                y: y[i0*14+y_i] = c[i0*14+y_i] + 1
 //                                                   }
-//   } }                                       ->    for y_i in 14 { y: y[i0*14+y_i] = c[i0*14+y_i]
-//                                                   + 1 }
-//   for i in 56 { y: y[i] = c[i] + 1 }            }
-// The counterpart of compute_at: a reader moves to the end of the loop in which its producers run,
-// restricted to the part of their buffers that an iteration of the loop completes. Loops are named
-// as by compute_at; points outside the reader's domain are guarded. Legal: the reader's nest is as
-// lowered, and it alone writes its buffer; the loop is in another, earlier nest, is no vector loop
-// and has no reduce or scan loop around it; what the reader takes from there is written there
-// alone, without holes, and read at the reader's own variables wherever an iteration does not write
-// the whole dimension; what else it reads is ready before.
+//                                                 }
+//
+// The counterpart of compute_at. A reader moves to the end of a loop that runs its producers,
+// restricted to the part of their buffers that an iteration completes. Loops are named as in
+// compute_at. Points outside the reader's domain are guarded.
+//
+// Legal: the reader's nest is as lowered, and no other stage writes its buffer. The loop is in
+// another, earlier nest, is not a vector loop, and has no reduce or scan loop around it. The
+// buffers that the reader takes from the loop are written only there, without holes. Where an
+// iteration does not write a whole dimension, the reader's own variables index it. The other data
+// it reads is ready before the nest.
 #include <algorithm>
 
 #include "ir/schedule/footprint.h"
@@ -20,13 +23,13 @@ namespace tw::sched {
 
 namespace {
 
-struct Written {  // by one iteration of the loop
+struct Written {  // part of a buffer that one iteration of the loop writes
   std::vector<DimFootprint> dims;
 };
 
-// True when e takes every value between its bounds while the variables of the path's loops run.
+// True: e takes every value between its bounds while the variables of the path's loops run.
 bool dense(const Expr& e, const std::vector<Stmt>& path) {
-  std::vector<std::pair<int64_t, int64_t>> terms;  // coefficient, extent
+  std::vector<std::pair<int64_t, int64_t>> terms;  // coefficient and extent
   for (const Stmt& s : path) {
     const auto* loop = as<stmt::Loop>(s);
     if (!loop || !uses_var(e, loop->var)) continue;
@@ -44,7 +47,7 @@ bool dense(const Expr& e, const std::vector<Stmt>& path) {
   return true;
 }
 
-// Ifs between loop and store may only keep an index below its end.
+// Requires that ifs between loop and store only keep an index below its end.
 Error check_conditions(const Kernel& kernel, const stmt::Store& store,
                        const std::vector<Stmt>& inside) {
   for (const Stmt& s : inside) {
@@ -72,7 +75,7 @@ Error check_conditions(const Kernel& kernel, const stmt::Store& store,
   return Error::success();
 }
 
-// Exactly what is stored to, not a bound of it; nullopt when that cannot be shown.
+// The exact part that is stored to, not a bound of it; nullopt: it cannot be shown.
 std::optional<DimFootprint> written_dim(const Access& access, size_t d, const Expr& size,
                                         const Ranges& outer) {
   if (has_load(access.indices[d])) return std::nullopt;
@@ -118,7 +121,8 @@ Expected<Written> written_in(const Kernel& kernel, BufferId buffer, const std::v
   return all;
 }
 
-// A buffer that is read must be whole, in the loop alone, or ready before the loop's nest starts.
+// Requires that a buffer the reader reads is whole, written in the loop alone, or ready before the
+// loop's nest starts.
 Error check_order(const Kernel& kernel, const LoweredStage& reader, const std::vector<Stmt>& path) {
   const std::string &label = reader.store->label, &loop = get<stmt::Loop>(path.back()).var;
   bool started = false, after = false;
@@ -158,8 +162,8 @@ Error check_loop(const std::vector<Stmt>& path) {
   return Error::success();
 }
 
-// The part that the reader's loop covers in an iteration of the loop, by what each of its reads
-// finds complete there; unset: all of it.
+// The part of each of the reader's loops that it covers in an iteration of the loop, from what its
+// reads find complete there; unset: all of it.
 Expected<std::vector<std::optional<DimFootprint>>> parts_of_loops(const Kernel& kernel,
                                                                   const LoweredStage& reader,
                                                                   const std::vector<Stmt>& path,
@@ -193,7 +197,7 @@ Expected<std::vector<std::optional<DimFootprint>>> parts_of_loops(const Kernel& 
   return parts;
 }
 
-// Asynchronous copies that the reader takes from are there behind their wait.
+// Requires a wait in the loop for asynchronous copies that the reader reads.
 Error check_arrived(const Kernel& kernel, const LoweredStage& reader, const stmt::Loop& loop) {
   for (const StoreRef& store : stores_of(loop.body))
     if (store->async && reads(reader.nest, store->buffer) &&
@@ -224,7 +228,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ReverseComputeAt& 
     footprints.push_back(part ? *of_loop[static_cast<size_t>(loop)]
                               : DimFootprint{Expr(0), reader.extent_of_dim(d), true});
   }
-  // Else it would run again for each of its iterations, before all is there
+  // Every loop around must move the reader's part. In a loop that does not, the reader would run
+  // again in each iteration, before all its data is there.
   for (const Stmt& around : path) {
     const auto* loop = as<stmt::Loop>(around);
     if (!loop || is_const(loop->extent, 1)) continue;

@@ -1,14 +1,16 @@
 // rfactor c k1 -> cf
-//   for i in 8 {                                        for i in 8 { for k1 in 16 { for k0 in 4
-//                                                       reduce {
-//     for k0 in 4 reduce { for k1 in 16 reduce {          cf: cf[i, k1] += x[i, k0*16+k1] init 0
-//       c: c[i] += x[i, k0*16+k1] init 2           ->   } } }
-//   } } }                                               for c_i in 8 { for c_k1 in 16 reduce { c:
-//                                                       c[c_i] += cf[c_i, c_k1] init 2 } }
-// Stage c now is named cf and makes a partial result for each k1, in a new temp whose last
-// dimension is k1; a new stage c combines them. So the reduce loop k1 becomes one that can be
-// vectorized or run in parallel. Legal: the nest is as lowered (its reduce loops may be split); c
-// has an init and alone writes its buffer; k1 is one of its reduce loops.
+//   for i in 8 {                                        for i in 8 { for k1 in 16 {
+//     for k0 in 4 reduce { for k1 in 16 reduce {          for k0 in 4 reduce {
+//       c: c[i] += x[i, k0*16+k1] init 2           ->       cf: cf[i, k1] += x[i, k0*16+k1] init 0
+//   } } }                                               } } }
+//                                                       for c_i in 8 { for c_k1 in 16 reduce {
+//                                                         c: c[c_i] += cf[c_i, c_k1] init 2
+//                                                       } }
+//
+// Stage c is renamed to cf and computes a partial result for each k1, in a new temp whose last
+// dimension is k1. A new stage c combines them. The loop k1 of the partial stage is spatial, so it
+// can be vectorized or run in parallel. Legal: the nest is as lowered, though its reduce loops may
+// be split. c has an init, and no other stage writes its buffer. k1 is one of its reduce loops.
 #include <algorithm>
 #include <limits>
 
@@ -20,7 +22,7 @@ namespace tw::sched {
 
 namespace {
 
-// combine(identity, v) is v.
+// The value for which combine(identity, v) is v
 Expr identity(Combiner combiner, DType type) {
   const double inf = std::numeric_limits<double>::infinity();
   const int bits = dtype_bits(type) - (is_signed_int(type) ? 1 : 0);
@@ -77,7 +79,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::RFactor& s) {
 
   stmt::Store total = *stage.store;
   std::vector<LoopRef> loops = stage.spatial;
-  // The partial stage keeps its loops' names, so these have the prefix even where those have it.
+  // The partial stage keeps its loops' names, so these get the prefix even where those have it.
   const auto name_of = [&](const LoopRef& loop) { return s.stage + "_" + loop->var; };
   loops.push_back(factored);
   const auto renamed = [&](Expr e) {

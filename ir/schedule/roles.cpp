@@ -1,27 +1,34 @@
 // roles k 2 load = xs, compute = c
-//   temp xs: f32[8]                                tokens load.compute   tokens compute.load = 2
-//                                                  temp xs: f32[2, 8]
-//   for k in 6 reduce {                            roles {
-//     for i in 8 { xs: xs[i] = ... }                 load { for k_load in 6 {
-//     for i1 in 8 reduce { c: c[0] += xs[i1] }  ->     wait compute.load   for i in 8 { xs:
-//                                                      xs[k_load % 2, i] = ... }   signal
-//                                                      load.compute } }
-//   }                                                compute { for k_compute in 6 reduce {
-//                                                      wait load.compute   for i1 in 8 reduce { c:
-//                                                      ... xs[k_compute % 2, i1] }   signal
-//                                                      compute.load } }
-//                                                  }
-// The stages of the loop's body are done by parts that run at the same time, each with loops of its
-// own: every loop that holds stages of several parts is one in each of them. What one part hands to
-// another gets `depth` slots; tokens follow from their use, in the innermost loop that has all of
-// it: a slot is waited for before it is filled again, and the filling before it is read.
-// Asynchronous copies, which other parts read, signal when they have landed. Legal: a serial loop
-// outside of other roles, without other tokens, whose nests are of one part each; what parts share
-// are temps used in the loop alone, each written by one part, that no part reads before it is
-// written in an iteration, and that is not written again in it after another part reads it; a part
-// that waits before a loop does not get what it waits for behind it. A loop inside fills the slots
-// round about over all iterations of the loops around it too, and what is filled fewer times than
-// there would be slots has a slot for each.
+//   temp xs: f32[8]                       tokens load.compute
+//   for k in 6 reduce {                   tokens compute.load = 2
+//     for i in 8 { xs: xs[i] = ... }      temp xs: f32[2, 8]
+//     for i1 in 8 reduce {                roles {
+//       c: c[0] += xs[i1]           ->      load { for k_load in 6 {
+//     }                                       wait compute.load
+//   }                                         for i in 8 { xs: xs[k_load % 2, i] = ... }
+//                                             signal load.compute
+//                                           } }
+//                                           compute { for k_compute in 6 reduce {
+//                                             wait load.compute
+//                                             for i1 in 8 reduce { c: ... xs[k_compute % 2, i1] }
+//                                             signal compute.load
+//                                           } }
+//                                         }
+//
+// Parts that run at the same time compute the stages of the loop's body. Each part has loops of its
+// own: a loop that holds stages of several parts becomes one loop in each of them. A buffer that
+// one part hands to another gets `depth` slots. Its tokens follow from its uses, in the innermost
+// loop that contains all of them: a part waits for a free slot before it fills one, and for a
+// filled slot before it reads one. Asynchronous copies that other parts read signal when they have
+// landed.
+//
+// A loop inside fills the slots in turn, over all iterations of the loops around it too. A buffer
+// that is filled fewer times than that gets one slot for each time.
+//
+// Legal: a serial loop outside other roles and without other tokens, each of whose nests belongs to
+// one part. Parts share only temps that are used in the loop alone and that one part writes. In an
+// iteration no part reads a temp before it is written, and it is not written again after another
+// part reads it. A part must not wait before a loop for something that comes after the loop.
 #include <algorithm>
 #include <map>
 
@@ -34,7 +41,7 @@ namespace {
 
 constexpr const char* kTokens = "loop '{0}' has tokens or barriers already";
 
-// Values go from one part to another, by the loop whose iterations hand them over.
+// A transfer of values from one part to another. The iterations of loop `home` hand them over.
 struct Link {
   size_t from, to;
   std::string home;
@@ -49,7 +56,6 @@ bool uses_any(const Stmt& s, const std::vector<BufferId>& buffers, bool write) {
                              [&](BufferId id) { return write ? writes(s, id) : reads(s, id); });
 }
 
-// The stores to the buffer and the loads from it in the loop's body.
 std::vector<Access> uses_in(const Kernel& kernel, BufferId id, const std::vector<Stmt>& path) {
   std::vector<Access> uses = accesses(kernel, id, path);
   const Stmt& body = get<stmt::Loop>(path.back()).body;
@@ -64,8 +70,8 @@ std::vector<Access> uses_in(const Kernel& kernel, BufferId id, const std::vector
   return uses;
 }
 
-// Every iteration of the loop uses elements of its own: along one dimension the loop moves all uses
-// by the same step, which is no shorter than what an iteration covers there.
+// True: every iteration of the loop uses elements of its own. Along one dimension the loop moves
+// all uses by the same step, and the step is no shorter than what an iteration covers there.
 bool uses_own_elements(const Kernel& kernel, BufferId id, const std::vector<Stmt>& path) {
   const std::vector<Access> uses = uses_in(kernel, id, path);
   const std::string& loop = get<stmt::Loop>(path.back()).var;
@@ -93,8 +99,8 @@ bool uses_own_elements(const Kernel& kernel, BufferId id, const std::vector<Stmt
   return false;
 }
 
-// The part's statements between a wait before the first and a signal after the last that touches
-// what the link carries.
+// Puts a wait before the first and a signal after the last of the part's statements that touch the
+// link's buffers.
 void add_tokens(std::vector<Stmt>& body, const std::vector<BufferId>& buffers, bool writer,
                 const std::string& take, const std::string& give) {
   const auto touches = [&](const Stmt& s) { return uses_any(s, buffers, writer); };
@@ -107,7 +113,7 @@ void add_tokens(std::vector<Stmt>& body, const std::vector<BufferId>& buffers, b
   body.insert(std::ranges::find_if(body, touches), make_stmt(stmt::Wait{.queue = take}));
 }
 
-// The loop of a step and who does what in it.
+// The loop of a `roles` step and the part of each stage in it
 class RoleSplit {
  public:
   RoleSplit(const step::Roles& step, LoopRef loop) : step_(step), loop_(std::move(loop)) {}
@@ -141,7 +147,7 @@ class RoleSplit {
   }
 
   size_t owner(const StoreRef& store) const { return owner_.at(store->label); }
-  // The done tokens of asynchronous copies are replaced by those of the parts.
+  // True: the queue signals finished asynchronous copies. The parts' tokens replace it.
   bool is_done_queue(const std::string& queue) const {
     return std::ranges::find(done_, queue) != done_.end();
   }
@@ -151,7 +157,8 @@ class RoleSplit {
         stores, [&](const StoreRef& store) { return owner(store) != owner(stores[0]); });
   }
 
-  // The innermost loop that holds all uses of the buffer, among those that several parts share.
+  // The innermost loop that contains all uses of the buffer, among the loops that several parts
+  // share
   LoopRef home(BufferId id) const {
     LoopRef found = loop_;
     for (bool deeper = true; deeper;) {
@@ -165,7 +172,8 @@ class RoleSplit {
     return found;
   }
 
-  // The slots of what the loop's iterations hand over, and the number of an iteration.
+  // The number of slots of a buffer that the loop's iterations hand over, and the number of an
+  // iteration
   struct Ring {
     int64_t slots;
     Expr iteration;
@@ -182,7 +190,6 @@ class RoleSplit {
     return {times ? std::clamp<int64_t>(*times, 1, step_.depth) : step_.depth, simplify(iteration)};
   }
 
-  // The buffers that go from part to part.
   Expected<Links> links(const Kernel& kernel) const {
     Links links;
     const Stmt outside = replace(kernel.body, loop_, nullptr);
@@ -218,8 +225,8 @@ class RoleSplit {
     return links;
   }
 
-  // The part's share of the statement; null: nothing. Shared loops get a name and tokens of their
-  // own.
+  // The part's share of the statement; null: it has none. Loops shared by several parts get a name
+  // and tokens for each part.
   Expected<Stmt> project(const Kernel& kernel, const Stmt& s, size_t part, const Links& links,
                          const std::function<std::string(const Link&, bool filled)>& queue) const {
     if (!has_part(s, part)) return Stmt();
@@ -263,7 +270,7 @@ class RoleSplit {
     return Error::success();
   }
 
-  // The tokens between parts tell that a copy has landed.
+  // Refuses asynchronous copies whose reader no token between parts protects.
   Error check_handed(const Kernel& kernel, BufferId id, const std::vector<bool>& reader,
                      bool read_outside) const {
     for (const StoreRef& store : stores_of(loop_))
@@ -275,7 +282,7 @@ class RoleSplit {
     return Error::success();
   }
 
-  // In program order of its loop's body a slot is written, then read.
+  // Requires that a slot is written before it is read, in program order of its loop's body.
   Error check_forward(const Kernel& kernel, BufferId id) const {
     const LoopRef loop = home(id);
     bool written = false;
@@ -291,8 +298,8 @@ class RoleSplit {
     return Error::success();
   }
 
-  // The part that writes a slot is through with an iteration of its loop before others read it:
-  // behind the first read, nothing of the slot is written again. read: one stands before the loop.
+  // Requires that the writing part finishes an iteration's slot before others read it: nothing
+  // behind the first read writes the slot again. read: a read stands before the loop.
   Error check_filled_once(const Kernel& kernel, BufferId id, size_t writer, const stmt::Loop& loop,
                           bool& read) const {
     const auto again = [&](const stmt::Loop& inside) {
@@ -323,9 +330,9 @@ class RoleSplit {
     return Error::success();
   }
 
-  // A part waits for what the link carries before the first of its statements that reads it, and
-  // the other one signals after its last that writes it. Between these two they must not exchange
-  // tokens in a loop of their own.
+  // A part waits before its first statement that reads the link's buffers. The other part signals
+  // after its last statement that writes them. Between the two, they must not exchange tokens in an
+  // inner loop.
   Error check_order(const Kernel& kernel, const Links& links) const {
     const auto exchanged = [&](const Stmt& s) {
       return std::ranges::any_of(
@@ -353,7 +360,7 @@ class RoleSplit {
 
   const step::Roles& step_;
   LoopRef loop_;
-  std::map<std::string, size_t> owner_;  // part of a stage
+  std::map<std::string, size_t> owner_;  // part of each stage, by label
   std::vector<std::string> done_;        // queues of asynchronous copies
 };
 

@@ -1,5 +1,5 @@
-// Rules that must hold of a kernel after every step, whichever primitive made it so; checked on the
-// result, so that primitives stay small and no order of steps escapes.
+// Rules that every kernel must obey after every step, whatever the primitive. Checking the result
+// keeps primitives small, and no order of steps escapes.
 #include <algorithm>
 #include <set>
 
@@ -11,7 +11,7 @@ namespace tw::sched {
 
 namespace {
 
-bool is_small(const Buffer& buffer) {  // lives on the stack or in registers
+bool is_small(const Buffer& buffer) {  // true: it lives on the stack or in registers
   return buffer.role == BufferRole::temp &&
          (buffer.scope == "stack" || buffer.scope == "register" || buffer.scope == kTileScope);
 }
@@ -48,7 +48,8 @@ Error check_vector(const stmt::Loop& loop) {
   return Error::success();
 }
 
-// Temps that a parallel iteration writes belong to it alone; private ones are not seen outside.
+// Requires that temps written in a parallel iteration belong to it alone, and that private temps
+// are not used outside.
 Error check_parallel(const Kernel& kernel, const LoopRef& loop, bool outermost) {
   const std::string& v = loop->var;
   if (loop->role != AxisRole::spatial)
@@ -91,7 +92,7 @@ Error check_parallel(const Kernel& kernel, const LoopRef& loop, bool outermost) 
   return Error::success();
 }
 
-// The index goes round about over iterations of the loop that overlap (shifted split).
+// True: a ring slot is counted over iterations that overlap because of a shifted split.
 bool goes_round(const Expr& index, const std::string& var) {
   bool found = false;
   visit(index, [&](const Expr& e) {
@@ -101,8 +102,8 @@ bool goes_round(const Expr& index, const std::string& var) {
   return found;
 }
 
-// A ring that is filled ahead holds what later iterations read: an iteration that runs for the
-// second time does not find its own.
+// Refuses overlapping iterations of a ring that is filled ahead: its slots hold what later
+// iterations read, and an iteration that runs twice does not find its own values again.
 Error check_rings(const Kernel& kernel, const LoopRef& loop) {
   const Stmt outside = replace(kernel.body, loop, nullptr);
   for (const StoreRef& store : stores_of(loop->body)) {
@@ -123,7 +124,8 @@ Error check_rings(const Kernel& kernel, const LoopRef& loop) {
   return Error::success();
 }
 
-// Iterations that overlap run their common points twice: the second time must give the same values.
+// Overlapping iterations compute their common points twice. The second time must give the same
+// values.
 Error check_overlap(const Kernel& kernel, const LoopRef& loop,
                     const std::vector<LoopRef>& enclosing) {
   const std::vector<StoreRef> stores = stores_of(loop->body);
@@ -133,7 +135,8 @@ Error check_overlap(const Kernel& kernel, const LoopRef& loop,
   TW_TRY(check_rings(kernel, loop));
   const bool in_reduce = std::ranges::any_of(
       enclosing, [](const LoopRef& around) { return around->role == AxisRole::reduce; });
-  // buffers: by a store that does not depend on what was there, by any
+  // Buffers that some store overwrites regardless of their contents, and buffers that any store
+  // writes
   std::set<int32_t> replaced, written;
   for (size_t i = 0; i < stores.size(); ++i) {
     const stmt::Store& store = *stores[i];

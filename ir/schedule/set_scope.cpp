@@ -1,8 +1,9 @@
 // set_scope c register
 //   temp c: f32[14, 32]    ->    temp c: f32[14, 32] in register
-// Legal: c is a temp. That stack and register temps are small and that register temps have constant
-// indices is checked at the end of the schedule (check_scopes), so that the order of steps does not
-// matter.
+//
+// Legal: c is a temp. Further rules for stack and register temps (small size, constant indices of
+// register temps) are checked at the end of the schedule (check_scopes), so the order of steps does
+// not matter.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {

@@ -4,9 +4,10 @@
 //     for i1 in 4 { if i0 * 4 + i1 < n {    ->      y.one: y[0] = c[0]
 //       y: y[i0 * 4 + i1] = c[i1] } }             }
 //   }                                             if !(n == 1) { .. as before .. }
-// The copy is for runs in which the symbols have that value. There the guards of its loops become
-// their extents, and loops end where nobody reads what further iterations store.
-// Legal: a serial loop; none in it is bound or a virtual thread; no tokens.
+//
+// The copy is for runs in which the symbols have that value. In it, guards of the loops become
+// their extents, and a loop ends where nobody reads the results of further iterations. Legal: a
+// serial loop without tokens. No loop inside is bound or a virtual thread.
 #include <algorithm>
 #include <map>
 
@@ -16,7 +17,7 @@ namespace tw::sched {
 
 namespace {
 
-// The copy while its loops get shorter.
+// The copied loop while its inner loops get shorter
 class Shortened {
  public:
   Shortened(const Kernel& kernel, std::span<const Stmt> path, const Stmt& copy)
@@ -58,7 +59,7 @@ class Shortened {
     return make_stmt(std::move(shorter));
   }
 
-  // for i in 4 { if i < 2 { .. } }  ->  for i in 2 { .. }
+  // Rewrites for i in 4 { if i < 2 { .. } } to for i in 2 { .. }.
   Stmt without_guards(const Stmt& root) {
     return rewrite(root, [&](const Stmt& s) -> Stmt {
       const auto* loop = as<stmt::Loop>(s);
@@ -72,7 +73,8 @@ class Shortened {
     });
   }
 
-  // How far the buffers of the specialized loop are read outside of this one, by dimension.
+  // For each dimension of the specialized loop's own buffers, the end of the reads outside loop
+  // `loop`
   std::map<int, std::vector<int64_t>> reads_outside(const std::string& loop) const {
     std::map<int, std::vector<int64_t>> reads;
     for (const BufferId id : own_) reads[id.index].assign(kernel_.buffer(id).shape.size(), 0);
@@ -93,7 +95,7 @@ class Shortened {
     return reads;
   }
 
-  // for r in 4 { c[r] = .. }  ->  c[0] = ..    where nothing but c[0] is read
+  // Rewrites for r in 4 { c[r] = .. } to c[0] = .. if only c[0] is read.
   Stmt without_unread(const Stmt& s) {
     if (const auto* sequence = as<stmt::Sequence>(s)) {
       std::vector<Stmt> body;
@@ -102,15 +104,15 @@ class Shortened {
     }
     if (const auto* guard = as<stmt::If>(s)) return with_body(s, without_unread(guard->body));
     const auto* loop = as<stmt::Loop>(s);
-    if (!loop) return s;  // an instruction takes all of its block
+    if (!loop) return s;  // an instruction needs all of its block
     Stmt body = without_unread(loop->body);
     const int64_t end = may_end_sooner(*loop) ? read_end(*loop) : INT64_MAX;
     if (end < as_const(loop->extent).value_or(0)) return with_extent(*loop, end, body);
     return with_body(s, std::move(body));
   }
 
-  // The least end of the loop behind which no iteration stores what others read. Iterations of a
-  // spatial loop are independent: none of them reads what another one stores.
+  // The smallest end of the loop after which no iteration stores what others read. Iterations of a
+  // spatial loop are independent: none reads another one's stores.
   int64_t read_end(const stmt::Loop& loop) const {
     int64_t end = 1;
     const auto reads = reads_outside(loop.var);
@@ -130,7 +132,7 @@ class Shortened {
     return end;
   }
 
-  // The end of the iterations whose index is below `bound`.
+  // The end of the iterations whose index is below `bound`
   static int64_t end_of(const Expr& index, const std::string& loop, int64_t bound,
                         const Ranges& ranges) {
     const auto term = linear_in(index, loop);

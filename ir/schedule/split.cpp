@@ -1,21 +1,23 @@
-// split i 4 -> i0 i1                                  split i 4 shift -> i0 i1
-//   for i in 10 {            for i0 in 3 {              for i0 in 3 {
-//     y: y[i] = x[i]   ->      for i1 in 4 {              for i1 in 4 {
-//   }                            if i0*4+i1 < 10 {          y: y[min(i0*4, 6)+i1] = x[min(i0*4,
-//                                                           6)+i1]
-//                                  y: y[i0*4+i1] = ..     } }
-//                            } } }
-// Legal: a serial loop, factor >= 1. A reduce tail becomes a `where` of the combining stores.
-// shift: spatial, constant extent >= factor, and everything inside only overwrites (check_rules),
-// as the points of the overlap are computed twice.
+// split i 4 -> i0 i1
+//   for i in 10 {            for i0 in 3 { for i1 in 4 {
+//     y: y[i] = x[i]   ->      if i0*4+i1 < 10 { y: y[i0*4+i1] = x[i0*4+i1] }
+//   }                        } }
+// split i 4 shift -> i0 i1
+//   for i in 10 {            for i0 in 3 { for i1 in 4 {
+//     y: y[i] = x[i]   ->      y: y[min(i0*4, 6)+i1] = x[min(i0*4, 6)+i1]
+//   }                        } }
+//
+// Legal: a serial loop, factor >= 1. A reduce tail becomes a `where` of the combining stores. With
+// shift, points of the overlap are computed twice: the loop is spatial, its constant extent is >=
+// factor, and everything inside only overwrites (check_rules).
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
 
 namespace {
 
-// A reduce tail is masked in the store, so that the nest stays perfect; what a where cannot express
-// gets an if.
+// Masks a reduce tail in the store, so the nest stays perfect. An if guards what a where cannot
+// express.
 Stmt guard_tail(const Stmt& body, const Expr& condition, AxisRole role) {
   bool maskable = role == AxisRole::reduce;
   visit(body, [&](const Stmt& s) { maskable &= !is<stmt::Signal, stmt::Wait, stmt::Barrier>(s); });
@@ -54,7 +56,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Split& s) {
   if (s.outer == s.inner) return illegal("loop '{0}' needs two different new names", s.loop);
   const bool shift = s.tail == Tail::shift;
   if (shift) TW_TRY(check_shift(loop, s.factor));
-  if (shift) TW_TRY(check_no_tokens(kernel, loop));  // some would run again
+  if (shift) TW_TRY(check_no_tokens(kernel, loop));  // some iterations would exchange tokens twice
 
   const Ranges ranges = ranges_of(kernel, path);
   const bool divides = is_const(simplify(floor_mod(loop.extent, Expr(s.factor)), ranges), 0);

@@ -1,7 +1,8 @@
 // storage_align c 0 32 16
 //   temp c: f32[14, 64]    ->    temp c: f32[14, 80]
-// The stride of dimension 0, in elements, becomes 16 modulo 32, by as few unused elements at the
-// end of dimension 1 as do it: strides of large powers of two map the rows of a tile to one set of
+//
+// Makes the stride of dimension 0, in elements, equal 16 modulo 32 by the fewest unused elements at
+// the end of dimension 1. Strides of large powers of two would map the rows of a tile to one set of
 // the cache. Legal: a temp of constant shape; the dimension is not the last one; some extent gives
 // that stride. A later compute_at of its stage gives the temp a new shape.
 #include <numeric>

@@ -1,13 +1,16 @@
 // tensorize j x86.vpdpbusd -> dot
-//   for j in 16 { for k in 4 reduce {                              block dot by x86.vpdpbusd {
-//     c: c[i, j] += i32(x[i, q*4 + k]) * i32(w[q, j, k])     ->      for j in 16 unroll { for k in
-//                                                            4 unroll reduce { c: ... } }
-//   } }                                                            }
-// The nest is computed by an instruction of the target, if it is what the instruction's semantics
-// say: the same loops, expression and places of the operands in memory (ir/schedule/intrinsic.h).
-// The block keeps the meaning; the back end writes the instruction. A where of the stage that is
-// the same in all of the nest goes in front of the block, as an if. Legal: the target has the
-// instruction, the nest matches it, its stage has no init of its own, and no other where.
+//   for j in 16 { for k in 4 reduce {                          block dot by x86.vpdpbusd {
+//     c: c[i, j] += i32(x[i, q*4 + k]) * i32(w[q, j, k])         for j in 16 unroll {
+//   } }                                                    ->      for k in 4 unroll reduce {
+//                                                                    c: ...
+//                                                                } }
+//                                                              }
+//
+// An instruction of the target computes the nest, if the nest matches its semantics: the same
+// loops, expression and places of the operands in memory (ir/schedule/intrinsic.h). The block keeps
+// the meaning, and the back end writes the instruction. A where of the stage that is constant
+// throughout the nest becomes an if around the block. Legal: the target has the instruction, the
+// nest matches it, and its stage has no init and no other where.
 #include "ir/schedule/intrinsic.h"
 #include "ir/schedule/nest.h"
 #include "ir/target.h"
@@ -15,8 +18,8 @@
 namespace tw::sched {
 namespace {
 
-// A nest around one store without its where, and that where; undefined: it has none, or one that
-// the nest's loops decide.
+// A nest around one store, without the store's where, and that where. Undefined: there is none, or
+// the nest's loops decide it.
 struct Guarded {
   Stmt nest;
   Expr where;

@@ -1,5 +1,5 @@
 // The text form of schedules: one step a line, "keyword fields". fields() lists each step's fields
-// once, for printing and for parsing.
+// once, for both printing and parsing.
 #include <algorithm>
 #include <array>
 #include <type_traits>
@@ -60,7 +60,6 @@ class Printer {
   std::string text_;
 };
 
-// Lists what is printed.
 class Lister {
  public:
   template <class T>
@@ -103,7 +102,7 @@ class Lister {
   std::vector<StepArgument> list_;
 };
 
-// Reads fields up to the end of the line; the first error stands, the rest is skipped.
+// Reads fields up to the end of the line. It keeps the first error and skips the rest.
 class Reader {
  public:
   template <class T>
@@ -146,7 +145,7 @@ class Reader {
     do number(values.emplace_back(), what);
     while (!error_ && on_line() && lexer_.peek().kind == TokenKind::integer);
   }
-  // name = stage stage..., name = ...
+  // Reads name = stage stage..., name = ...
   void parts(step::RoleParts& values, const char* what) {
     do {
       auto& [part, stages] = values.emplace_back();

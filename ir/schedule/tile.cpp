@@ -2,9 +2,10 @@
 //   for i in 64 { for j in 64 {          for i0 in 16 { for j0 in 4 {
 //     y: y[i, j] = x[i, j]         ->      for i1 in 4 { for j1 in 16 {
 //   } }                                      y: y[i0*4+i1, j0*16+j1] = x[i0*4+i1, j0*16+j1]
-//                                      } } } }
-// The same as a split of each loop and a reorder of all of them, the outer ones first. Legal: as
-// these are.
+//                                        } } } }
+//
+// Equals a split of each loop and a reorder that puts the outer ones first. Legal: if those steps
+// are.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {

@@ -5,7 +5,7 @@
 namespace tw {
 namespace {
 
-// A matrix of a tile: rows of elements.
+// The matrix in a tile: rows of elements
 struct Matrix {
   DType type = DType::f32;
   int64_t rows = 1, columns = 1;
@@ -16,8 +16,8 @@ bool is_matrix(const Buffer& buffer, const Matrix& m) {
          is_const(buffer.shape[1], m.columns);
 }
 
-// The value that a plain store over all of a matrix gives its elements; undefined: it is no such
-// kernel.
+// The value that the kernel stores to every element of a matrix; undefined: it is not a plain store
+// over one.
 Expr element_of(const Kernel& kernel, const Matrix& m) {
   const auto* row = as<stmt::Loop>(kernel.body);
   const auto* column = row ? as<stmt::Loop>(row->body) : nullptr;
@@ -52,7 +52,7 @@ bool does(const Intrinsic& intrinsic, Move move, const Matrix& m) {
   const Kernel& kernel = **semantics;
   const Expr value = element_of(kernel, m);
   if (!value.defined()) return false;
-  // All operands of a role are in tiles, or none is
+  // All operands of a role are in tiles, or none is.
   const auto lie = [&](BufferRole role, bool in_tiles) {
     for (size_t i = 0; i < kernel.buffers.size() && i < intrinsic.scopes.size(); ++i)
       if (kernel.buffers[i].role == role && (intrinsic.scopes[i] == kTileScope) != in_tiles)
@@ -71,7 +71,7 @@ bool does(const Intrinsic& intrinsic, Move move, const Matrix& m) {
   TW_UNREACHABLE("a move of tiles");
 }
 
-// Empty: the target has none.
+// Name of the instruction; empty: the target has none.
 std::string move_of(const Target& target, Move move, const Matrix& m) {
   for (const Intrinsic& intrinsic : target.intrinsics)
     if (does(intrinsic, move, m)) return intrinsic.name;

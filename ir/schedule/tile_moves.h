@@ -1,4 +1,4 @@
-// Instructions that bring matrices into tile registers and out of them, found by their semantics.
+// Finds the instructions that move matrices into and out of tile registers, by their semantics.
 #pragma once
 #include <optional>
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace tw {
 
-// Around an instruction of products whose operands are in tile registers: names of those that load
-// its operands, set a tile of sums to 0 and store it. Memory has the rows of a tile side by side.
+// Names of the instructions needed around a product in tile registers: they load its operands,
+// clear a tile of sums and store it. In memory the rows of a tile are adjacent.
 struct TileMoves {
   std::string load_left, load_right, zero, store;
 };
 
-// nullopt: the operands are in no tile registers, or the target lacks one of the four.
+// nullopt: the operands are not in tile registers, or the target lacks one of the four.
 std::optional<TileMoves> tile_moves(const Target& target, const ProductForm& form);
 
 }  // namespace tw

@@ -9,9 +9,9 @@
 namespace tw::algebra {
 namespace {
 
-constexpr size_t kMaxOperands = 8;  // of one min or max
+constexpr size_t kMaxOperands = 8;  // limit for one min or max
 
-// Opens 1 * min(u, v) + rest into u + rest and v + rest, so that nested minima lie side by side.
+// Opens 1 * min(u, v) + rest into u + rest and v + rest, so nested minima become one list.
 void flatten(BinaryOp op, const Poly& p, std::vector<Poly>& out) {
   for (const Term& t : p.terms) {
     const Expr& m = t.factors[0];
@@ -29,7 +29,7 @@ void flatten(BinaryOp op, const Poly& p, std::vector<Poly>& out) {
 
 bool ordered_before(const Poly& a, const Poly& b) { return compare(to_expr(a), to_expr(b)) < 0; }
 
-// The terms that all operands have, and the smallest constant.
+// The terms that all operands share, and the smallest constant
 Poly common_part(const std::vector<Poly>& operands) {
   Poly common;
   for (const Term& t : operands[0].terms) {
@@ -54,7 +54,7 @@ int64_t gcd_of_coefficients(const Poly& p) {
   return g;
 }
 
-// p < 0 is floor(p / g) < 0: drops terms that cannot matter and common factors.
+// Drops terms that cannot matter, and common factors: p < 0 equals floor(p / g) < 0.
 Poly coarsest(Poly p, Prover& prover) {
   for (bool changed = true; changed;) {
     changed = false;
@@ -80,21 +80,21 @@ Poly coarsest(Poly p, Prover& prover) {
   return p;
 }
 
-// Positive terms on the left, negative ones on the right, the constant where it is positive.
+// Positive terms go left and negative ones right; the constant goes where it is positive.
 std::pair<Expr, Expr> sides(const Poly& p) {
   Poly left, right;
   for (const Term& t : p.terms) {
     if (t.coefficient > 0) left.terms.push_back(t);
     else right.terms.push_back({t.factors, -t.coefficient});
   }
-  // A constant alone on one side may be negative; otherwise it is added where it is positive.
+  // A constant alone on one side may be negative.
   if (left.is_constant()) left.constant = p.constant;
   else if (right.is_constant() || p.constant < 0) right.constant = -p.constant;
   else left.constant = p.constant;
   return {to_expr(left), to_expr(right)};
 }
 
-// A comparison of a and b, by the bounds of a - b as a number of any size.
+// Decides a comparison of a and b by the bounds of a - b as an unbounded number.
 std::optional<bool> ordered(BinaryOp op, const Bounds& difference) {
   const bool negative = difference.max && *difference.max < 0,
              positive = difference.min && *difference.min > 0;
@@ -114,7 +114,7 @@ Poly Simplifier::extreme(bool is_min, const Poly& a, const Poly& b) {
   flatten(op, a, found);
   flatten(op, b, found);
   if (found.size() > kMaxOperands) found = {a, b};
-  auto beats = [&](const Poly& x, const Poly& y) {  // x makes y superfluous
+  auto beats = [&](const Poly& x, const Poly& y) {  // true: x makes y redundant
     if (!numbers_fit(x, y, -1)) return false;
     Poly difference = tidy(add(x, y, -1));
     return is_min ? prover_.at_most(difference, 0) : prover_.at_least(difference, 0);
@@ -141,7 +141,7 @@ Poly Simplifier::extreme(bool is_min, const Poly& a, const Poly& b) {
 Expr Simplifier::compare_ints(BinaryOp op, const Poly& a, const Poly& b) {
   const bool wraps = may_wrap(a) || may_wrap(b), apart = sum_may_wrap(a, b, -1);
   Poly p = tidy(add(a, b, -1));
-  // a - b may leave 64 bits where a and b do not
+  // a - b may leave 64 bits even if a and b do not.
   if (wraps || apart || may_wrap(p) || (op == BinaryOp::le && sum_may_wrap(p, Poly(-1)))) {
     if (same(a, b)) return bool_imm(op == BinaryOp::le || op == BinaryOp::eq);
     if (!wraps && numbers_fit(a, b, -1))
@@ -186,7 +186,7 @@ Expr Simplifier::negate(const Expr& condition) {
   return unary(UnaryOp::logical_not, condition);
 }
 
-// Duplicates go; the order stays, because a condition may guard the loads of the next.
+// Drops duplicates. The order stays, because a condition may guard the loads of the next one.
 Expr Simplifier::logic(BinaryOp op, const Expr& a, const Expr& b) {
   bool neutral = op == BinaryOp::logical_and;
   std::vector<Expr> found, kept;

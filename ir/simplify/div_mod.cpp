@@ -1,5 +1,5 @@
 // floor_div and floor_mod. Both reduce the dividend modulo the divisor in the same way, so that a
-// // d and a % d of the same a find together again. Throughout, P = d*Q + R.
+// // d and a % d of the same a can be joined again. Throughout, P = d*Q + R.
 #include <algorithm>
 #include <numeric>
 
@@ -11,7 +11,7 @@ namespace {
 
 struct Parts {
   Poly multiples, rest;
-};  // rest keeps the constant
+};  // rest includes the constant
 
 Parts split_multiples(const Poly& p, int64_t g) {
   Parts parts;
@@ -27,7 +27,8 @@ Poly over(Poly p, int64_t g) {
   return p;
 }
 
-// P = d * quotient + rest: coefficients of rest below d in magnitude, its constant in [0, d).
+// P = d * quotient + rest. Coefficients of rest are below d in magnitude, its constant is in [0,
+// d).
 struct Reduced {
   Poly quotient, rest;
 };
@@ -42,8 +43,8 @@ Reduced reduce(const Poly& p, int64_t d) {
   return r;
 }
 
-// Divisors g > 1 of d that some coefficients share, largest first: blocks of size g may hold the
-// rest of the terms.
+// Divisors g > 1 of d that some coefficients share, largest first. The other terms may fit in a
+// block of size g.
 std::vector<int64_t> block_sizes(const Poly& p, int64_t d) {
   std::vector<int64_t> sizes = {d};
   for (const Term& t : p.terms)
@@ -57,7 +58,7 @@ const expr::Binary* as_op(const Expr* e, BinaryOp op) {
   return e && e->type() == DType::i64 ? as_binary(*e, op) : nullptr;
 }
 
-// Inside P % d, a term c * (x % a) may lose its modulus when d divides c * a.
+// Drops the modulus of a term c * (x % a) inside P % d, where d divides c * a.
 Poly drop_inner_moduli(const Poly& p, int64_t d) {
   Poly out = p;
   for (const Term& t : p.terms) {
@@ -97,7 +98,7 @@ Poly Simplifier::divide_by(const Poly& p, int64_t d) {
       return tidy(add(quotient, remainder_by(divide_by(parse(inner->a), d), *a / d)));
   }
   if (!quotient.is_constant() || quotient.constant != 0) {
-    // The rest alone may now be decided; its quotient is what is left to find.
+    // The rest alone may be decidable, and only its quotient remains to be found.
     bool smaller = !same(rest, p);
     if (smaller) return tidy(add(quotient, divide_by(rest, d)));
   }
@@ -113,7 +114,7 @@ Poly Simplifier::remainder_by(const Poly& p, int64_t d) {
     auto [multiples, rest] = split_multiples(p, g);
     auto block = prover_.block_of(rest, g);
     if (!block) continue;
-    rest.constant -= *block * g;  // now in [0, g)
+    rest.constant -= *block * g;  // puts rest in [0, g)
     if (g == d) return tidy(rest);
     return tidy(add(rest, remainder_by(add(over(multiples, g), Poly(*block)), d / g), g));
   }
@@ -122,7 +123,7 @@ Poly Simplifier::remainder_by(const Poly& p, int64_t d) {
   return atom(floor_mod(to_expr(rest), d));
 }
 
-// Polynomial long division by the divisor's first term: p = quotient * divisor + rest. Null when
+// Polynomial long division by the divisor's first term: p = quotient * divisor + rest. nullopt:
 // nothing divides.
 std::optional<Split> Simplifier::divide_exactly(const Poly& p, const Poly& divisor) {
   const Term& lead = divisor.terms[0];

@@ -5,7 +5,7 @@
 namespace tw::algebra {
 namespace {
 
-constexpr size_t kMostKnown = 1 << 13;  // then it begins anew
+constexpr size_t kMostKnown = 1 << 13;  // at this size the memo starts anew
 
 void mix(size_t& hash, size_t value) { hash = (hash ^ value) * 0x9e3779b97f4a7c15 + (hash >> 31); }
 
@@ -28,7 +28,7 @@ bool same(const SimplifyMemo::Question& a, const SimplifyMemo::Question& b) {
 SimplifyMemo::Question::Question(const Expr& expression, const Ranges& all)
     : e(expression), hash(hash_value(expression)) {
   add_variables(e, all);
-  // The ranges of ranges, too; those that are added last come at the end
+  // The loop also visits the ranges that it appends.
   for (size_t i = 0; i < ranges.size(); ++i) {
     const Range range = ranges[i].second;
     if (range.min.defined()) add_variables(range.min, all);
@@ -41,7 +41,7 @@ SimplifyMemo::Question::Question(const Expr& expression, const Ranges& all)
   }
 }
 
-// By looking through a few; of many, in a set of names.
+// Searches a short list directly, and a longer one through a set of names.
 bool SimplifyMemo::Question::is_new(const std::string& name) {
   constexpr size_t kFew = 16;
   if (ranges.size() < kFew)

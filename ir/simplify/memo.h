@@ -1,5 +1,5 @@
-// What was simplified before on this thread. Schedules of one kernel, tried by the thousand, ask
-// for the same expressions again and again.
+// Remembers what simplify() returned earlier on this thread. A search tries thousands of schedules
+// of one kernel, and these ask for the same expressions again and again.
 #pragma once
 #include <set>
 #include <unordered_map>
@@ -11,18 +11,18 @@ namespace tw::algebra {
 
 class SimplifyMemo {
  public:
-  // An expression among the ranges that its result can depend on: those of its variables, and of
-  // the variables of these ranges.
+  // An expression with the ranges on which its result can depend: those of its variables, and of
+  // the variables in these ranges
   struct Question {
     Expr e;
-    std::vector<std::pair<std::string, Range>> ranges;  // of no bounds where there is none
+    std::vector<std::pair<std::string, Range>> ranges;  // an unknown range has no bounds
     size_t hash = 0;
     Question(const Expr& expression, const Ranges& all);
 
    private:
     bool is_new(const std::string& name);
     void add_variables(const Expr& of, const Ranges& all);
-    std::set<std::string> names_;  // of many ranges, while they are found
+    std::set<std::string> names_;  // names found so far, once there are many
   };
 
   const Expr* find(const Question& question) const;  // null: not known

@@ -22,7 +22,7 @@ int compare_kind(const expr::Int& x, const expr::Int& y) { return three_way(x.va
 int compare_kind(const expr::Float& x, const expr::Float& y) {
   return three_way(std::bit_cast<uint64_t>(x.value), std::bit_cast<uint64_t>(y.value));
 }
-int compare_kind(const expr::Var&, const expr::Var&) { return 0; }  // the name was compared
+int compare_kind(const expr::Var&, const expr::Var&) { return 0; }  // the caller compares names
 int compare_kind(const expr::Load& x, const expr::Load& y) {
   if (int c = three_way(x.buffer.index, y.buffer.index)) return c;
   return compare_lists(x.indices, y.indices);
@@ -69,7 +69,6 @@ Poly normalized(std::vector<Term> terms, int64_t constant) {
 
 int compare(const Expr& a, const Expr& b) {
   if (a.get() == b.get()) return 0;
-  // Variables come first, numbers last.
   const auto rank = [](const Expr& e) {
     return is<expr::Var>(e) ? -1 : is<expr::Int>(e) ? 100 : static_cast<int>(e->is.index());
   };
@@ -137,7 +136,7 @@ bool numbers_fit(const Poly& a, const Poly& b, int64_t scale_of_b) {
     return !__builtin_mul_overflow(y, scale_of_b, &scaled) &&
            !__builtin_add_overflow(x, scaled, &scaled);
   };
-  size_t at = 0;  // both are sorted
+  size_t at = 0;  // both term lists are sorted
   for (const Term& t : b.terms) {
     const auto order = [&] { return compare_lists(a.terms[at].factors, t.factors); };
     while (at < a.terms.size() && order() < 0) ++at;
@@ -223,7 +222,6 @@ std::vector<Expr> atoms_of(const Poly& p) {
   return atoms;
 }
 
-// The sum or difference that e is, or null
 static const expr::Binary* as_sum(const Expr& e) {
   const auto* made = e.type() == DType::i64 ? as<expr::Binary>(e) : nullptr;
   return made && (made->op == BinaryOp::add || made->op == BinaryOp::sub) ? made : nullptr;
@@ -250,7 +248,7 @@ Poly sum_of(const Expr& e, const std::function<Poly(const Expr&)>& part) {
 Poly parse(const Expr& e) {
   if (const auto value = as_const(e)) return Poly(*value);
   if (is_long_sum(e)) return sum_of(e, parse);
-  if (e.type() != DType::i64) return atom(e);  // narrower sums wrap
+  if (e.type() != DType::i64) return atom(e);  // sums of narrower types wrap
   if (const auto* negated = as_unary(e, UnaryOp::neg)) return scale(parse(negated->a), -1);
   if (const auto* made = as<expr::Binary>(e)) {
     if (made->op == BinaryOp::add) return add(parse(made->a), parse(made->b));

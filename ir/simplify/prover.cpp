@@ -10,9 +10,9 @@ namespace tw::algebra {
 namespace {
 
 using Limit = std::optional<int64_t>;
-constexpr int kDepth = 5;      // eliminations in a row
-constexpr int kBudget = 120;   // eliminations in all, for one question
-constexpr int kAtomDepth = 6;  // nesting of atoms that intervals look through
+constexpr int kDepth = 5;      // limit of nested eliminations
+constexpr int kBudget = 120;   // limit of eliminations for one question
+constexpr int kAtomDepth = 6;  // limit of nested atoms that intervals look through
 
 Limit fit(__int128 v) {
   if (v > INT64_MAX || v < INT64_MIN) return std::nullopt;
@@ -133,7 +133,7 @@ Bounds Prover::atom_bounds(const Expr& e, int depth) {
 Bounds Prover::unary_bounds(const expr::Unary& e, int depth) {
   if (e.op == UnaryOp::sign) return {-1, 1};
   if (e.op != UnaryOp::abs) return {};
-  // The lowest number stays what it is
+  // abs(INT64_MIN) wraps to itself.
   if (const auto& data = e.a->data; data && data->least == INT64_MIN) return {};
   const Bounds x = expr_interval(e.a, depth - 1);
   return {0, larger(x.max, times(x.min, -1))};
@@ -166,7 +166,8 @@ Bounds Prover::interval(const Poly& p, int depth) {
   return total;
 }
 
-// A variable between numbers that p has a multiple of: the sum of intervals knows all about it.
+// True: eliminating the atom cannot improve the sum of intervals. The atom is a variable without
+// symbolic ends, and p has only constant multiples of it.
 bool Prover::in_its_interval(const Poly& p, const Expr& a) const {
   const std::string* name = var_name(a);
   if (!name) return false;
@@ -180,8 +181,7 @@ bool Prover::in_its_interval(const Poly& p, const Expr& a) const {
   });
 }
 
-// A lower bound of p with the atom replaced by an end of its range; nullopt when there is no such
-// end.
+// A lower bound of p with the atom replaced by an end of its range; nullopt: there is no such end.
 Limit Prover::lower_without(const Poly& p, const Expr& a, int depth) {
   if (in_its_interval(p, a)) return std::nullopt;
   std::optional<Split> split = split_on(p, a);
@@ -208,7 +208,7 @@ Limit Prover::lower_without(const Poly& p, const Expr& a, int depth) {
   if (!made) return std::nullopt;
   if (made->op == BinaryOp::min || made->op == BinaryOp::max) {
     Limit first = with(parse(made->a)), second = with(parse(made->b));
-    // c * max(a, b) >= c * a and >= c * b
+    // Uses c * max(a, b) >= c * a and >= c * b.
     bool both_hold = (made->op == BinaryOp::max) == positive;
     return both_hold ? either_larger(first, second) : smaller(first, second);
   }

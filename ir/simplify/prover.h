@@ -1,6 +1,6 @@
-// Constant bounds of polynomials over ranges whose ends may be symbolic: eliminates one variable
-// after the other by the end of its range, then sums intervals. A polynomial is a number of any
-// size here: who asks about a value asks may_wrap first.
+// Finds constant bounds of polynomials over ranges whose ends may be symbolic. It eliminates one
+// variable after the other by an end of its range, then adds intervals. Polynomials count as
+// numbers of any size here; a caller that asks about a value asks may_wrap first.
 #pragma once
 #include "ir/simplify.h"
 #include "ir/simplify/poly.h"
@@ -21,7 +21,7 @@ class Prover {
     auto u = upper(p);
     return u && *u <= value;
   }
-  // When every value of p lies in one block [k*size, (k+1)*size): k.
+  // If every value of p lies in one block [k*size, (k+1)*size), returns k.
   std::optional<int64_t> block_of(const Poly& p, int64_t size);
   Bounds atom_bounds(const Expr& e, int depth);
   const Ranges& ranges() const { return ranges_; }

@@ -105,7 +105,7 @@ Poly Simplifier::normal_kind(const expr::Binary& e) {
   return e.op == BinaryOp::mul ? atom(simpler) : parse(simpler);
 }
 
-// r*d * (M // d) + r * (M % d) = r * M for a divisor of symbols.
+// Applies r*d * (M // d) + r * (M % d) = r * M for a divisor d of symbols.
 bool Simplifier::join_symbolic(Poly& p) {
   constexpr size_t kMaxTerms = 8;
   for (const Term& t : p.terms) {
@@ -128,7 +128,8 @@ bool Simplifier::join_symbolic(Poly& p) {
   return false;
 }
 
-// k*d * (M // d) + k * (M % d) = k * M, and k*c * ((x // c) % d) + k * (x % c) = k * (x % (c * d)).
+// Applies k*d * (M // d) + k * (M % d) = k * M and k*c * ((x // c) % d) + k * (x % c) = k * (x % (c
+// * d)).
 bool Simplifier::join_once(Poly& p) {
   for (const Term& t : p.terms) {
     const auto* f = t.factors.size() == 1 ? as_int_binary(t.factors[0], BinaryOp::floor_mod)
@@ -155,7 +156,7 @@ bool Simplifier::join_once(Poly& p) {
   return false;
 }
 
-// k * min(a, b) + c*t becomes k * min(a + c/k*t, b + c/k*t) when t cancels inside.
+// Rewrites k * min(a, b) + c*t to k * min(a + c/k*t, b + c/k*t) if t cancels inside.
 bool Simplifier::absorb_once(Poly& p) {
   for (const Term& t : p.terms) {
     if (t.factors.size() != 1) continue;

@@ -1,5 +1,5 @@
-// The rewriting half of simplify(): brings i64 expressions into polynomial normal form, everything
-// else bottom-up.
+// The rewriting half of simplify(). It brings i64 expressions into polynomial normal form and
+// rewrites all others bottom-up.
 #pragma once
 #include "ir/simplify/prover.h"
 
@@ -8,15 +8,15 @@ namespace tw::algebra {
 class Simplifier {
  public:
   explicit Simplifier(const Ranges& ranges) : prover_(ranges) {}
-  Expr run(const Expr& e);     // any type
-  Poly normal(const Expr& e);  // i64 only
+  Expr run(const Expr& e);     // takes any type
+  Poly normal(const Expr& e);  // takes i64 only
   Prover& prover() { return prover_; }
-  // Joins a // b * b + a % b, and sums with min/max whose terms cancel
+  // Joins a // b * b + a % b, and sums with min/max whose terms cancel.
   Poly tidy(Poly p);
-  // Rules of div_mod.cpp, for normal polynomials.
+  // Rules of div_mod.cpp, for normal polynomials
   Poly divide(const Poly& p, const Poly& divisor);
   Poly remainder(const Poly& p, const Poly& divisor);
-  // Rules of compare.cpp.
+  // Rules of compare.cpp
   Poly extreme(bool is_min, const Poly& a, const Poly& b);
   Expr compare_ints(BinaryOp op, const Poly& a, const Poly& b);
   Expr logic(BinaryOp op, const Expr& a, const Expr& b);
@@ -28,7 +28,7 @@ class Simplifier {
   Poly normal_kind(const expr::Select& e);
   Poly divide_by(const Poly& p, int64_t d);
   Poly remainder_by(const Poly& p, int64_t d);
-  // Quotient in .coefficient
+  // The quotient is in Split::coefficient.
   std::optional<Split> divide_exactly(const Poly& p, const Poly& divisor);
   bool join_once(Poly& p);
   bool join_symbolic(Poly& p);

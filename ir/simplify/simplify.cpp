@@ -11,8 +11,8 @@ namespace tw {
 
 using namespace algebra;
 
-// One run reaches the normal form almost always; joined terms may open a rule deeper inside, which
-// the next run applies.
+// One run almost always reaches the normal form. Joined terms may enable a rule deeper inside,
+// which the next run applies.
 Expr simplify(const Expr& e, const Ranges& ranges) {
   constexpr int kMaxRuns = 5;
   if (!e.defined() || is<expr::Int, expr::Float>(e)) return e;
@@ -68,7 +68,7 @@ std::optional<LinearTerm> linear_in(const Expr& e, std::string_view name) {
 
 namespace {
 
-// Bounds of expressions while some variables run, as polynomials of the others.
+// Bounds of expressions while some variables run, as polynomials of the others
 class IntervalFinder {
  public:
   IntervalFinder(const Ranges& over, const Ranges& all) : over_(over), simplifier_(all) {}
@@ -89,7 +89,8 @@ class IntervalFinder {
     if (const std::string* name = var_name(e)) return over_.find(*name) != over_.end();
     return any_operand(*e, [&](const Expr& operand) { return runs(operand); });
   }
-  // A variable that the range of another running atom of p mentions must wait for that one.
+  // True: the range of another running atom of p mentions the variable, so that atom must be
+  // replaced first.
   bool waits(const std::string& v, const std::vector<Expr>& atoms) const {
     for (const Expr& a : atoms) {
       const std::string* name = var_name(a);
@@ -101,7 +102,7 @@ class IntervalFinder {
     return false;
   }
 
-  // Replaces the running atoms one by one by the end that makes p smallest (or largest).
+  // Replaces the running atoms one by one by the end that makes p smallest or largest.
   std::optional<Poly> end_of(Poly p, bool want_max, int depth) {
     if (depth <= 0) return std::nullopt;
     for (int step = 0; step < kMaxSteps; ++step) {

@@ -1,4 +1,4 @@
-// Attention as one kernel: what lowering makes of it and the schedule takes.
+// Attention as one kernel for processors: the stages that lowering makes and the schedule uses.
 #pragma once
 #include <cstdint>
 
@@ -11,20 +11,21 @@ namespace tw {
 class GroupBuilder;
 class ScheduleBuilder;
 
-// Of queries: below that, packing keys and values for an instruction that multiplies short floats
-// takes longer than it saves.
+// The fewest queries for which products use an instruction for short floats. Below that, packing
+// keys and values takes longer than the instruction saves.
 inline constexpr int64_t kFewestShortRows = 48;
 
 struct AttentionStages {
   const char* family() const { return "attention"; }
-  // A right operand in panels of columns.
+  // A right operand, stored in panels of columns
   struct Panels {
     Stage stage;
     Loop depth, lane;
-    int64_t columns = 1;      // of a panel
-    bool transposes = false;  // copied as it is, from rows that run along the depth
-    // For an instruction: its numbers, steps of the depth that it takes together side by side. Its
-    // loops in a panel, of which two are over a vector's columns and such steps, or one over both.
+    int64_t columns = 1;
+    bool transposes = false;  // copies a matrix whose rows run along the depth
+    // For an instruction: the stage of the numbers that it takes, with adjacent steps of the depth
+    // that it uses together. `within` are the loops in a panel. Two of them run over a vector's
+    // columns and those steps, or one runs over both.
     Stage numbers;
     Loops within;
     Loop numbers_lane, together;
@@ -33,10 +34,11 @@ struct AttentionStages {
   struct Product {
     Stage stage;
     Loop row, column, depth;
-    int64_t steps = 1;  // of the depth that an instruction takes in one of the loop's
+    int64_t steps = 1;  // steps of the depth that one iteration of its loop covers
     SumInstruction instruction;
   };
-  // Over a row's keys: lanes of partial results, panel by panel, then one.
+  // Combines the keys of a row: first panel by panel into one partial result for each lane, then
+  // these into one.
   struct Fold {
     Stage part;
     Loop part_row, part_lane, part_panels, part_steps;
@@ -44,23 +46,23 @@ struct AttentionStages {
     Loop row, lane;
   };
   Panels keys, values;
-  Stage queries;  // for an instruction
-  Stage weights;  // exponentials, for one whose operands are in tile registers
+  Stage queries;  // copied queries for an instruction
+  Stage weights;  // copied exponentials, for an instruction with operands in tile registers
   Product key_products, value_products;
   Stage scores;
   Loop scores_row, scores_column;
   Fold top, sum;
   Stage exponentials;
   Loop exponentials_column;
-  Stage inverse;  // of the sums
+  Stage inverse;  // inverse of the row sums
   Loop inverse_row;
   Stage y;
   Loops batches;
   Loop row, column;
-  // Of a block, where lowering knows it: with a causal mask, or by an instruction whose sums are in
-  // tile registers; 0: any
+  // Rows of a block, if lowering fixes them: with a causal mask, or with an instruction whose sums
+  // are in tile registers. 0: any number.
   int64_t block_rows = 0;
-  bool causal = false;  // a block skips panels of keys that none of it sees
+  bool causal = false;  // true: a block skips the panels of keys that none of its rows sees
 };
 
 Expected<Lowered<AttentionStages>> lower_attention(GroupBuilder& b, const Node& product);

@@ -1,7 +1,8 @@
-// The two products of attention in blocks. Single threads take vectors of four from the shared
-// memory. An instruction takes what its threads load together; a warp has some of the block's rows
-// and all its columns, so that a row is in few threads. The weights stay in registers where the
-// thread that has one multiplies it, as with f16; else they pass through the shared memory (pt).
+// The two products of attention in blocks. Single threads read vectors of four from the shared
+// memory. For an instruction, the threads of a warp load its operands together. A warp has some of
+// the block's rows and all its columns, so few threads share a row. Where the thread that has a
+// weight also multiplies it, as with f16, weights stay in registers. Otherwise they pass through
+// the shared memory (pt).
 #include <algorithm>
 
 #include "ir/graph/queries.h"
@@ -12,7 +13,7 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kVector = 4;  // elements of f32 that a thread takes at once
+constexpr int64_t kVector = 4;  // f32 elements that a thread loads at once
 
 int64_t in_whole(int64_t n, int64_t part) { return (n + part - 1) / part * part; }
 
@@ -77,7 +78,7 @@ class ScalarBlocks : public AttentionBlocks {
     });
   }
 
-  // Rows of a tile in the shared memory, a vector of each, in f32.
+  // Loads a vector from each of some rows of a tile in the shared memory, in f32.
   BufferId vectors(const std::string& name, BufferId from, const Expr& count, const Expr& step,
                    const std::function<Expr(const Expr&)>& row) {
     const std::vector<Axis> axes = {{name + "_i", count}, {name + "_v", Expr(kVector)}};
@@ -91,7 +92,7 @@ class ScalarBlocks : public AttentionBlocks {
     return to;
   }
 
-  // Of some keys a thread's columns, in f32.
+  // Loads a thread's columns of some keys' values, in f32.
   BufferId values(const Expr& first, const Index& thread) {
     const std::vector<Axis> axes = {{"vf_k", Expr(kVector)},
                                     {"vf_g", Expr(output_.columns[0])},
@@ -206,13 +207,13 @@ class InstructionBlocks : public AttentionBlocks {
     });
   }
 
-  // An operand, with what is in front of a thread's elements.
+  // An operand, with the leading indices of a thread's elements
   struct Part {
     BufferId buffer;
     Index first;
   };
-  // For the columns of each instruction its right operand: loaded then where threads load together,
-  // else all before.
+  // Calls body for the columns of each instruction, with its right operand. The operand is loaded
+  // there if threads load together, and otherwise for all columns in advance.
   void over_columns(const std::string& name, const std::string& operand_name, int64_t count,
                     BufferId tile, FragmentOf operand, const Expr& depth,
                     const std::function<void(const Part& right, const Expr& column)>& body) {
@@ -237,7 +238,7 @@ class InstructionBlocks : public AttentionBlocks {
     m_.threads.push_back({axis.loop(), Loop()});
     return axis;
   }
-  // Instructions above each other in a warp's rows.
+  // Loop over the instructions that are above each other in a warp's rows
   std::vector<Axis> row_parts(const std::string& name) {
     return unrolled({{name + "_m", Expr(tile_.thread_rows / by_.m)}});
   }
@@ -253,8 +254,8 @@ class InstructionBlocks : public AttentionBlocks {
     keep_apart(tile, elements);
   }
 
-  // Elements of an operand for each thread, from a row and a column of a tile in the shared memory
-  // on; of several instructions in a row (`parts`; none: one).
+  // Loads each thread's elements of an operand from a tile in the shared memory, starting at a row
+  // and a column. `parts` is a loop over several instructions; empty: one instruction.
   BufferId fragment(const std::string& name, BufferId from, FragmentOf operand,
                     const std::vector<Axis>& parts, const Expr& first_row,
                     const Expr& first_column) {
@@ -265,7 +266,8 @@ class InstructionBlocks : public AttentionBlocks {
       shape.push_back(extent);
     const BufferId to = own(name, problem_.type, shape);
     const Expr skipped = parts.empty() ? Expr(0) : var(parts[0].name) * Expr(left ? by_.m : by_.n);
-    const bool beside = operand == FragmentOf::right;  // parts, or else above each other
+    // Several instructions are beside each other, otherwise above each other
+    const bool beside = operand == FragmentOf::right;
     const auto at = [&](const Expr& row, const Expr& column) {
       if (left) return placed(by_, 0, by_.row, row, by_.depth, column);
       const bool turned = operand == FragmentOf::turned_right;
@@ -299,7 +301,8 @@ class InstructionBlocks : public AttentionBlocks {
     return to;
   }
 
-  // place: of the sums, with the number of the instruction above each other in its middle.
+  // place: index of the sums; the number of the instruction in the column of instructions goes in
+  // its middle
   void multiply(const std::string& name, BufferId sums, const Index& place,
                 const std::function<Part(const Expr&)>& left, const Part& right) {
     const std::vector<Axis> parts = row_parts(name);
@@ -360,7 +363,7 @@ namespace {
 struct BlockAttention {
   AttentionParts parts;
   AttentionProblem problem;
-  std::vector<AttentionTile> tiles;  // the usual one first
+  std::vector<AttentionTile> tiles;  // the default one first
 };
 
 std::optional<BlockAttention> block_attention(const GroupBuilder& b, const Node& product) {

@@ -1,5 +1,5 @@
-// Stages of attention in blocks (kernels/attention/lower_blocks.cpp), whose products are made by
-// single threads or by an instruction.
+// The stages of attention in blocks (kernels/attention/lower_blocks.cpp). Subclasses make the
+// products with single threads or with an instruction.
 #pragma once
 #include "kernels/attention/blocks.h"
 #include "kernels/attention/causal.h"
@@ -8,7 +8,7 @@
 
 namespace tw {
 
-// Of a thread, under way at one time: each takes registers.
+// Copies that a thread has in flight at one time. Each takes registers.
 inline constexpr int64_t kCopiesAtOnce = 8;
 
 class AttentionBlocks {
@@ -19,33 +19,33 @@ class AttentionBlocks {
   Lowered<AttentionBlockStages> run();
 
  protected:
-  // s = the products of a step's queries and keys, as `scores_` deals them out.
+  // Sets s to the products of a step's queries and keys, dealt out by `scores_`.
   virtual void key_products() = 0;
-  // Of a thread: hands the weights in s over to the product with the values.
+  // Hands a thread's weights in s over to the product with the values.
   virtual void hand_over(const Index& thread) = 0;
   // Adds the products of the weights and a step's values to o.
   virtual void value_products() = 0;
 
-  // Loops of a nest, by its name: over the threads, over a thread's rows and columns.
+  // Loops of the nest `name`: over the threads, over a thread's rows, over its columns
   std::vector<Axis> threads(const std::string& name);
   std::vector<Axis> rows(const std::string& name);
   std::vector<Axis> columns(const std::string& name, const Deal& deal,
                             AxisRole role = AxisRole::spatial);
   std::vector<Axis> unrolled(const std::vector<Axis>& axes);
-  // In the registers of a thread, and in the memory that the block's threads share.
+  // A buffer in the registers of a thread, and one in the memory that the block's threads share
   BufferId own(const std::string& name, DType type, const Shape& shape);
   BufferId shared(const std::string& name, DType type, const Shape& shape);
   Index simplified(Index index) const;
-  // Rows of the tile begin in other banks than those before them.
+  // Shifts the rows of the tile, so that each begins in other banks than the row before it.
   void keep_apart(BufferId tile, int64_t elements);
-  // Sets s, or o, to zero.
+  // Sets s or o to zero.
   void clear(const std::string& name, BufferId sums, const Deal& deal, const Index& thread);
 
   GroupBuilder& b_;
   AttentionParts parts_;
   AttentionProblem problem_;
   AttentionTile tile_;
-  int64_t depth_ = 0, columns_ = 0;  // padded
+  int64_t depth_ = 0, columns_ = 0;  // padded sizes of a head
   Deal scores_, output_;
   AttentionBlockStages m_;
   BufferId qt_{}, kt_{}, vt_{}, s_{}, o_{};
@@ -76,21 +76,22 @@ class AttentionBlocks {
   BufferId part_{}, top_{}, sum_{}, now_{}, factor_{}, most_{}, total_{};
 };
 
-// Those that fit the device: the usual one (attention_tile), then by cycles. Empty: none; `why`
-// says what is missing.
+// The tiles that fit the device: the default one (attention_tile) first, the others by cycles.
+// Empty: none fits, and `why` says what is missing.
 std::vector<AttentionTile> attention_tiles(const Target& target, const AttentionProblem& problem,
                                            std::string* why = nullptr);
 
-// The instruction of both products; none: single threads multiply.
+// The instruction for both products; nullopt: single threads multiply.
 std::optional<TileInstruction> attention_instruction(const Target& target,
                                                      const AttentionProblem& problem);
-// Sizes of a head in whole instructions (by null: vectors of threads); of a thread's vector of
-// columns.
+// padded_depth and padded_columns round the sizes of a head up to whole instructions, or to vectors
+// of threads if `by` is null. value_vector is the vector length of a thread's columns.
 int64_t padded_depth(const AttentionProblem& problem, const TileInstruction* by);
 int64_t padded_columns(const AttentionProblem& problem, const AttentionTile& tile,
                        const TileInstruction* by);
 int64_t value_vector(const AttentionProblem& problem, const AttentionTile& tile);
-// Whether threads keep the weights, as an instruction that multiplies them with the values wants.
+// True: the threads that have the weights also multiply them with the values, so weights stay in
+// registers.
 bool keeps_weights(const TileInstruction& by);
 
 std::vector<Axis> joined(std::vector<Axis> axes, const std::vector<Axis>& more);

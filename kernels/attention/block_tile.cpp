@@ -1,5 +1,5 @@
-// The tile of attention in blocks, by the kind of count that kernels/device/tile_model.h makes for
-// products (docs/internals/gpu-tiles.md).
+// Chooses the tile of attention in blocks by a count of cycles, like kernels/device/tile_model.h
+// for products (docs/internals/gpu-tiles.md).
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -12,25 +12,27 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kFreeQueries = 256, kFreeKeys = 512;  // where their number is free
-// Sizes beyond these count as these, so that no number overflows
+constexpr int64_t kFreeQueries = 256, kFreeKeys = 512;  // assumed for free numbers
+// Larger sizes count as these, so no number overflows.
 constexpr int64_t kMostSize = 1 << 16, kMostHead = 1 << 12;
-constexpr int64_t kWarpThreads = 32, kStarts = 4;  // of a warp; warps that start at one time
-// Registers of a thread: more would be kept on the stack. What is not scores, sums, weights and
-// operands: addresses, loops, and copies under way
+// Threads of a warp; warps that issue at one time
+constexpr int64_t kWarpThreads = 32, kStarts = 4;
+// Most registers of a thread; more would spill to the stack. kOthersOfThread are those beside
+// scores, sums, weights and operands: for addresses, loops, and copies in flight.
 constexpr int64_t kMostOfThread = 200, kOthersOfThread = 56;
-constexpr int64_t kMostTogether = 248, kOthersTogether = 104;  // of one that multiplies with others
-constexpr int64_t kMostOfBlock = 256;                          // threads
+// Both limits for threads that multiply together
+constexpr int64_t kMostTogether = 248, kOthersTogether = 104;
+constexpr int64_t kMostOfBlock = 256;  // most threads of a block
 // Instructions of a thread for a score beside its products (scale, mask, maximum, exponential,
 // sum), and of a warp for a copy
 constexpr int64_t kOfScore = 24, kOfCopy = 6;
-constexpr int64_t kMeetings = 4, kMeeting = 30;  // of a block's threads in a step, cycles of one
+constexpr int64_t kMeetings = 4, kMeeting = 30;  // barriers of a block in a step, and cycles of one
 
 int64_t parts(int64_t n, int64_t part) { return (n + part - 1) / part; }
 
 class AttentionModel {
  public:
-  // keeps: threads keep the weights for the second product
+  // keeps: threads keep the weights in registers for the second product
   AttentionModel(const AttentionTile& tile, const AttentionProblem& problem, const Target& target,
                  const TileInstruction* by, bool keeps)
       : t_(tile),
@@ -49,7 +51,7 @@ class AttentionModel {
     across_ = by_ ? by_->together * digit_elements(by_->sums.digits[0]) / by_->m : t_.across;
   }
 
-  // Blocks that a multiprocessor holds; 0: none.
+  // Blocks that a multiprocessor holds; 0: the tile does not fit.
   int64_t resident() const {
     const int64_t axis = by_ ? by_->together : threads_, local = local_bytes();
     for (const DeviceAxis& one : target_.axes)
@@ -68,11 +70,11 @@ class AttentionModel {
     const int64_t on_one = parts(blocks_, m_.count), rest = on_one % most;
     return on_one / most * cycles_of(most) + (rest > 0 ? cycles_of(rest) : 0);
   }
-  // That blocks ask the second-level cache for, but for queries.
+  // Bytes that all blocks read from the second-level cache, without the queries
   int64_t moved() const { return blocks_ * steps_ * t_.keys * (depth_ + columns_) * bytes_; }
 
  private:
-  // Elements that a copy moves at once.
+  // Elements that one copy moves
   int64_t vector() const { return std::max<int64_t>(1, target_.lanes(static_cast<int>(bytes_))); }
   int64_t registers() const {
     const int64_t scores = t_.rows * t_.keys / threads_, sums = t_.rows * columns_ / threads_,
@@ -82,14 +84,14 @@ class AttentionModel {
                                         std::max(t_.keys / t_.across, columns_ / t_.across));
     return scores + sums + weights + operands + (by_ ? kOthersTogether : kOthersOfThread);
   }
-  // Rows begin in other banks than those before them: by a vector, at least.
+  // Each row begins at least a vector apart from the banks of the row before it.
   int64_t local_bytes() const {
     const int64_t apart = 2 * vector(),
                   weights = keeps_ ? 0 : t_.rows * (t_.keys + 2 * t_.across + apart);
     return (t_.rows + t_.keys) * (depth_ + apart) * bytes_ + t_.keys * (columns_ + apart) * bytes_ +
            weights * (by_ ? bytes_ : 4) + t_.rows * across_ * 4;
   }
-  // Of all threads, as buffers of a kernel.
+  // True: the buffers of all threads fit the limits of a kernel's stack.
   bool fits_stack() const {
     const int64_t scores = t_.rows * t_.keys * 4, sums = t_.rows * columns_ * 4,
                   weights = keeps_ ? t_.rows * t_.keys * bytes_ : 0;
@@ -103,7 +105,8 @@ class AttentionModel {
     const int64_t queries = together * t_.rows * (depth_ + columns_) * bytes_;
     return m_.latency + steps_ * step_cycles(together) + parts(queries, share());
   }
-  // What is busy longest, or what one block waits for: nothing copies ahead.
+  // The time of the busiest unit, or the time that a block waits for alone, since nothing is copied
+  // ahead
   int64_t step_cycles(int64_t together) const {
     const int64_t moved = t_.keys * (depth_ + columns_) * bytes_;
     const int64_t warps = std::min(kStarts, parts(threads_, kWarpThreads));
@@ -121,9 +124,9 @@ class AttentionModel {
   int64_t rate() const {
     return std::max<int64_t>(1, by_ ? m_.multiply_adds(p_.type, p_.tf32) : m_.f32);
   }
-  // By the block's warps, of the memory that they share. Those of an instruction read their rows
-  // and all keys and values. Single threads load vectors; those of a warp that ask for the same get
-  // it at once, but no load takes less than a turn of all banks.
+  // Bytes that the block's warps read from the memory they share. With an instruction, a warp reads
+  // its rows and all keys and values. Single threads load vectors. Threads of a warp that read the
+  // same address get it at once, but no load takes less than one turn of all banks.
   int64_t read_bytes() const {
     const int64_t warps = parts(threads_, kWarpThreads);
     if (by_) {
@@ -168,8 +171,8 @@ struct Candidate {
   AttentionTile tile;
   int64_t cycles = 0, moved = 0;
 };
-// Of those within a tenth of the fewest cycles, which the model cannot tell apart, the one that
-// moves the fewest bytes.
+// The candidate that moves the fewest bytes, among those within a tenth of the fewest cycles. The
+// model cannot tell these apart.
 AttentionTile least_moved(const std::vector<Candidate>& all) {
   const int64_t fewest = std::ranges::min_element(all, {}, &Candidate::cycles)->cycles;
   const Candidate* best = nullptr;
@@ -178,12 +181,12 @@ AttentionTile least_moved(const std::vector<Candidate>& all) {
   return best->tile;
 }
 
-// In the order in which ties go: larger tiles first.
+// Candidates in the order that breaks ties: larger tiles first
 std::vector<AttentionTile> candidates(const AttentionProblem& problem, const TileInstruction* by) {
   std::vector<AttentionTile> all;
   for (const int64_t rows : {128, 64, 32, 16, 8})
     for (const int64_t keys : {128, 64, 32, 16}) {
-      // A side is less than twice the tensor's
+      // A side of the tile is less than twice the tensor's side.
       if (problem.rows && rows >= 2 * *problem.rows && rows > (by ? by->m : 8)) continue;
       if (problem.keys && keys >= 2 * *problem.keys && keys > 16) continue;
       if (by) {
@@ -231,7 +234,7 @@ std::optional<AttentionProblem> attention_problem(const Graph& graph, const Node
 std::optional<TileInstruction> attention_instruction(const Target& target,
                                                      const AttentionProblem& problem) {
   std::vector<TileInstruction> all = tile_instructions(target, {problem.type, problem.tf32});
-  // Threads that multiply together are along one axis, those that do so apart along another
+  // Threads that multiply together use one axis, and the groups of them use another.
   if (all.empty() || std::ranges::count(target.axes, "thread", &DeviceAxis::level) < 2)
     return std::nullopt;
   return std::move(all.front());

@@ -1,6 +1,7 @@
-// Attention as one kernel of a device, whose blocks of threads share a memory: a block has some
-// queries, and keys and values pass by in steps, with a running maximum and sum of each row
-// (Dao, "FlashAttention-2", arXiv:2307.08691, after Milakov and Gimelshein, arXiv:1805.02867).
+// Attention as one kernel of a device whose blocks of threads share a memory. A block has some
+// queries. Keys and values pass by in steps, with a running maximum and sum for each row (Dao,
+// "FlashAttention-2", arXiv:2307.08691, after Milakov and Gimelshein, arXiv:1805.02867).
+// docs/internals/gpu-attention.md explains it.
 #pragma once
 #include <functional>
 #include <optional>
@@ -18,29 +19,31 @@ class GroupBuilder;
 class Choices;
 struct AttentionParts;
 
-// What a block makes in a step.
+// The scores that a block computes in a step: `rows` queries times `keys` keys
 struct AttentionTile {
   int64_t rows = 0, keys = 0;
-  int64_t thread_rows = 0;  // of a thread; with an instruction: of those that do it together
-  int64_t across = 1;       // single threads that share a row
+  // Rows of a thread, or of the threads that execute an instruction together
+  int64_t thread_rows = 0;
+  int64_t across = 1;  // single threads that share a row
   bool by_instruction = false;
   bool operator==(const AttentionTile&) const = default;
 };
 
 struct AttentionProblem {
-  std::optional<int64_t> batches, rows, keys;  // that are known
-  int64_t depth = 1, columns = 1;              // of a head
-  DType type = DType::f32;                     // of what is multiplied
-  bool tf32 = false;                           // both products round to it
-  ValueId left, right, values;                 // queries, keys and values as they are read
+  std::optional<int64_t> batches, rows, keys;  // unset: free
+  int64_t depth = 1, columns = 1;              // sizes of a head
+  DType type = DType::f32;                     // type of the operands
+  bool tf32 = false;                           // true: both products round operands to tf32
+  ValueId left, right, values;                 // queries, keys and values as the kernel reads them
 };
-// Of the two products around a softmax. inside: of the group, whose roundings of operands are
-// theirs. nullopt: operands of several types, or heads of free sizes.
+// The problem of the two products around a softmax. inside: true for values of the group, whose
+// roundings of operands become part of the problem. nullopt: the operands have several types, or
+// the heads have free sizes.
 std::optional<AttentionProblem> attention_problem(const Graph& graph, const Node& scores,
                                                   const Node& product,
                                                   const std::function<bool(ValueId)>& inside);
-// The best one by a count like that of kernels/device/tile_model.h. nullopt: the
-// device has no block for it; `why` says what is missing.
+// The best tile by a count of cycles like that of kernels/device/tile_model.h. nullopt: the device
+// cannot run one; `why` says what is missing.
 std::optional<AttentionTile> attention_tile(const Target& target, const AttentionProblem& problem,
                                             std::string* why = nullptr);
 
@@ -48,7 +51,7 @@ struct AttentionBlockStages {
   const char* family() const { return "attention_blocks"; }
   struct Copy {
     Stage stage;
-    Loops loops;  // over rows, then elements that lie side by side
+    Loops loops;  // over rows, then over adjacent elements
   };
   struct Instruction {
     Loop loop;
@@ -56,19 +59,19 @@ struct AttentionBlockStages {
   };
   struct Apart {
     BufferName buffer;
-    int64_t elements = 0;  // rows begin that far from a multiple of twice as many
+    int64_t elements = 0;  // rows begin this far from a multiple of twice as many elements
   };
   std::vector<Copy> copies;
   Loops blocks;
-  std::vector<Loops> threads;  // those over threads: of a nest, one for each axis
+  std::vector<Loops> threads;  // loops over threads: for each nest, one for each axis
   Loops unrolled, vectors;
   std::vector<Instruction> instructions;
-  std::vector<BufferName> shared, own;  // by the block's threads, of one thread
+  std::vector<BufferName> shared, own;  // buffers of a block's threads, and of one thread
   std::vector<Apart> apart;
   int64_t thread_count = 1;
 };
 
-// nullopt: not in blocks.
+// nullopt: the kernel cannot be computed in blocks.
 std::optional<Lowered<AttentionBlockStages>> lower_attention_in_blocks(GroupBuilder& b,
                                                                        const Node& product);
 Expected<Schedule> attention_block_schedule(const Kernel& kernel, const AttentionBlockStages& m,

@@ -7,9 +7,9 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kMostElements = 1 << 24;  // of a mask that is looked at
-constexpr int kMostNodes = 16;              // that make it
-// What is as low takes no part in a softmax, unless all is
+constexpr int64_t kMostElements = 1 << 24;  // limit of a mask that is examined
+constexpr int kMostNodes = 16;              // limit of the nodes that compute it
+// A number this low takes no part in a softmax, unless all numbers are that low.
 constexpr double kHidden = -1e30;
 
 bool is_small(const TensorType& type) {
@@ -21,7 +21,7 @@ bool is_small(const TensorType& type) {
   return elements <= kMostElements;
 }
 
-// The value's elements where no input of the model is among what it is made of.
+// The value's elements, if it does not depend on any input of the model
 std::optional<Tensor> fixed_value(const Graph& graph, ValueId v, int& nodes_left) {
   if (!is_small(graph.value(v).type)) return std::nullopt;
   if (graph.is_constant(v)) return graph.constant_tensor(v);
@@ -42,7 +42,8 @@ std::optional<Tensor> fixed_value(const Graph& graph, ValueId v, int& nodes_left
   return std::nullopt;
 }
 
-// By whether an element lets its key be seen. Only of a mask that is equal for all heads.
+// The offset of a causal mask. sees: true where an element shows its key. The mask must be equal
+// for all heads.
 template <class Sees>
 std::optional<int64_t> offset_of(const Tensor& mask, int64_t queries, int64_t keys, Sees sees) {
   if (mask.size() != queries * keys) return std::nullopt;

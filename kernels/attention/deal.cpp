@@ -9,7 +9,7 @@ int64_t product(const std::vector<int64_t>& numbers) {
   return all;
 }
 
-// Which of the threads that share the other axis' place one is.
+// The number of the thread among those with the same place on the other axis
 Expr thread_part(const std::vector<PlacementDigit>& digits, const Expr& thread) {
   Expr part = 0;
   int64_t step = 1;
@@ -109,7 +109,7 @@ Expr digit_place(const std::vector<PlacementDigit>& digits, const Expr& thread,
 Index placed(const TileInstruction& by, int32_t parameter, const std::string& first_loop,
              const Expr& first, const std::string& second_loop, const Expr& second) {
   Index at = indices_of(*by.semantics, BufferId{parameter});
-  // At once: the places may have variables of the loops' names
+  // Substitutes both at once, since the places may use the loops' names as variables.
   const std::string a = first_loop + ".place", b = second_loop + ".place";
   for (Expr& e : at) {
     e = substitute(substitute(e, first_loop, var(a)), second_loop, var(b));

@@ -1,14 +1,22 @@
-// Attention as one kernel. The keys and values are packed in panels a head (kp
-// [batch][keys/P][depth][P], vp [batch][columns/P][keys][P]; few values that lie densely in whole
-// panels are read where they are); then, for a block of query rows: s
-// (products with the keys, scaled and masked), top, e = exp(s - top), sum, o (products with the
-// values) and y = o / sum. Rows of s are padded to whole panels with minus infinity, which e makes
-// 0. A free number of queries is computed in whole blocks: rows behind the last one repeat it, and
-// only y's stores ask. Of f16 and bf16 too all is f32 between the scores and y. Where an
-// instruction of the target multiplies the short floats of a product, its operands are copied as it
-// wants them: qp (rows of queries), kn and vn (numbers of the panels, neighbours in depth side by
-// side), and e is of the short type. Stages: kp, kn, vp, vn, qp, acc, s, top_part, top, e,
-// sum_part, sum, inv, o, y; all from qp on run block by block (kernels/attention/schedule.cpp).
+// Attention as one kernel.
+//
+// For each head, the keys and values are packed in panels: kp [batch][keys/P][depth][P], vp
+// [batch][columns/P][keys][P]. Few values that already lie densely in whole panels are read in
+// place. Then follow, for a block of query rows:
+// * s: products with the keys, scaled and masked;
+// * top, e = exp(s - top), and sum;
+// * o: products with the values, and y = o / sum.
+//
+// Rows of s are padded to whole panels with minus infinity, which e turns into 0. A free number of
+// queries is computed in whole blocks. Rows behind the last one repeat it, and only y's stores ask
+// whether a row exists. From the scores to y all is f32, for f16 and bf16 too.
+//
+// Where an instruction of the target multiplies short floats, the operands are copied to its
+// format: qp has rows of queries; kn and vn have the numbers of the panels, with neighbours in
+// depth adjacent; e has the short type.
+//
+// Stages: kp, kn, vp, vn, qp, acc, s, top_part, top, e, sum_part, sum, inv, o, y. All from qp on
+// run block by block (kernels/attention/schedule.cpp).
 #include <limits>
 #include <numbers>
 
@@ -25,8 +33,8 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kUsualKeys = 512;   // where their number is free
-constexpr int64_t kTilesOfPanel = 2;  // of columns, in tile registers
+constexpr int64_t kUsualKeys = 512;   // assumed for a free number of keys
+constexpr int64_t kTilesOfPanel = 2;  // tiles of columns in a panel, for products in tile registers
 
 class AttentionLowering {
  public:
@@ -53,8 +61,8 @@ class AttentionLowering {
     BufferId kp = panels("kp", scores_->inputs[1], transposed, keys_, depth_, depth, key_panel);
     if (key_product_.defined()) kp = numbers_of("kn", kp, key_product_, m_.keys);
     m_.values.columns = column_panel;
-    // With a mask the products go by panels of keys, those behind the last one too; an instruction
-    // takes several keys
+    // With a mask, products go panel by panel, including the padded keys. An instruction takes
+    // several keys at once.
     const Expr together(value_product_.depth);
     summed_ = mask_ ? padded_ : simplify(ceil_div(keys_, value_product_.depth) * together);
     const bool as_rows = value_product_.defined() && !value_transposed;
@@ -74,7 +82,7 @@ class AttentionLowering {
   }
 
  private:
-  // Both products in tile registers, or none.
+  // Chooses tile registers for both products or for neither.
   void choose_instructions() {
     const auto choose = [this](bool in_tiles) {
       key_product_ = instruction_for(*scores_, depth_, in_tiles);
@@ -84,7 +92,7 @@ class AttentionLowering {
     };
     if (!choose(true)) choose(false);
   }
-  // Of two operands of one short float, sizes that are known, and enough rows.
+  // Requires two operands of one short float type, known sizes, and enough rows.
   IntegerProduct instruction_for(const Node& node, const Expr& depth, bool in_tiles) const {
     const Node product = with_short_operands(b_, node);
     const DType left = b_.type(product.inputs[0]).dtype, right = b_.type(product.inputs[1]).dtype;
@@ -98,8 +106,8 @@ class AttentionLowering {
     if (in_tiles) extents.tiles = {*as_const(sums.back()), *as_const(depth)};
     return integer_product(b_.target, {left}, right, extents);
   }
-  // Of a causal mask the places say what it holds, and rows come in whole tiles, each of which
-  // skips the panels of keys that none of it sees.
+  // The elements of a causal mask follow from their places. Rows come in whole tiles, and each tile
+  // skips the panels of keys that none of its rows sees.
   void take_mask() {
     mask_ = causal_mask(b_.graph, b_.group, *softmax_);
     if (!mask_) return;
@@ -110,7 +118,7 @@ class AttentionLowering {
                   vectors = panel_of(keys, *as_const(depth_), key_product_) / lanes_;
     block_ = m_.block_rows = tile_rows(b_.target, vectors, as_const(rows_));
   }
-  // Whether a row's tile sees something of the panel that the key is in; undefined: always.
+  // True: some row of the tile sees some key of the panel with `key`. Undefined: always.
   Expr seen(const Expr& row, const Expr& key) const {
     if (!mask_) return {};
     const auto first_of = [](const Expr& at, int64_t part) {
@@ -119,7 +127,8 @@ class AttentionLowering {
     return b_.simplified(
         le(first_of(key, key_panel_), first_of(row, block_) + Expr(block_ - 1 + mask_->offset)));
   }
-  // Narrower where the tiles of a block would not find the panel in the first-level cache again.
+  // The panel's columns. It is narrower if the first-level cache could not hold the panel for all
+  // tiles of a block.
   int64_t panel_of(int64_t columns, int64_t depth, const IntegerProduct& product) const {
     if (product.tiles) return kTilesOfPanel * product.columns;
     int64_t vectors = panel_vectors(b_.target, false);
@@ -127,7 +136,7 @@ class AttentionLowering {
     int64_t whole = lanes_ * vectors;
     return columns >= whole ? whole : (columns + lanes_ - 1) / lanes_ * lanes_;
   }
-  // Axes NAME_b0.., NAME_i over the queries, padded ones too.
+  // Axes NAME_b0.., NAME_i over the queries, including padded rows
   std::vector<Axis> row_axes(const std::string& name) const {
     std::vector<Axis> axes;
     for (size_t i = 0; i < outer_.size(); ++i)
@@ -135,7 +144,6 @@ class AttentionLowering {
     axes.push_back({name + "_i", padded_rows_});
     return axes;
   }
-  // The query that a row is of.
   Expr query_of(const Expr& row) const {
     return equal(padded_rows_, rows_) ? row : min(row, rows_ - Expr(1));
   }
@@ -146,8 +154,8 @@ class AttentionLowering {
     return shape;
   }
   static Index with(const Index& index, const Expr& last) { return joined(index, {last}); }
-  // Whether rows of whole panels lie one behind the other in memory, in f32, and the values of a
-  // batch stay in the first-level cache.
+  // True: the values' rows lie in f32 without gaps and in whole panels, and the values of a batch
+  // stay in the first-level cache.
   bool is_dense(ValueId v, int64_t panel) const {
     const int64_t columns = *as_const(columns_);
     if (b_.type(v).dtype != DType::f32 || columns % panel != 0 || !as_const(keys_) ||
@@ -164,8 +172,8 @@ class AttentionLowering {
            equal(b_.shape_of(read->buffer).back(), columns_);
   }
 
-  // [own batch axes][columns/panel][padded depth][panel] of a right operand, zeros behind its last
-  // column and row.
+  // Packs a right operand as [own batch axes][columns/panel][padded depth][panel], with zeros
+  // behind its last column and row.
   BufferId panels(const std::string& name, ValueId v, bool transposed, const Expr& columns,
                   const Expr& depth, const Expr& padded_depth, int64_t panel) {
     const Shape& shape = b_.type(v).shape;
@@ -179,8 +187,8 @@ class AttentionLowering {
     Index at = variables(axes);
     Expr column = b_.simplified(at[at.size() - 3] * Expr(panel) + at.back()), k = at[at.size() - 2];
     Index element(at.begin(), at.end() - 3);
-    // A view may divide by the extents: what it says of places inside of the operand is enough,
-    // since none outside is read.
+    // A view may divide by the extents. Its form for places inside the operand suffices, since no
+    // place outside is read.
     const std::string inside_column = name + "_column", inside_depth = name + "_depth";
     element.push_back(var(transposed ? inside_column : inside_depth));
     element.push_back(var(transposed ? inside_depth : inside_column));
@@ -201,9 +209,9 @@ class AttentionLowering {
         stage, depth_axis.loop(), lane_axis.loop(), panel, transposes, {}, {}, {}, {}, 1};
     return buffer;
   }
-  // [own batch axes][columns/panel][padded depth/steps][panel][steps] of a right operand, as the
-  // instruction wants it; in tiles [..][tile of columns][part of the steps][column and step]. made:
-  // the number by batch axes and panel, place in the depth and in the panel.
+  // Packs a right operand for the instruction: [own batch axes][columns/panel][padded
+  // depth/steps][panel][steps], or in tiles [..][tile of columns][part of the steps][column and
+  // step]. made: the number for batch axes and panel, place in the depth, and place in the panel.
   BufferId numbers(const std::string& name, const Shape& shape, const Expr& depth, int64_t panel,
                    const IntegerProduct& product, AttentionStages::Panels& p,
                    const std::function<Expr(const Index&, const Expr&, const Expr&)>& made) {
@@ -236,7 +244,7 @@ class AttentionLowering {
     p.columns = panel;
     return buffer;
   }
-  // Of f32 in panels already.
+  // Packs numbers from f32 panels.
   BufferId numbers_of(const std::string& name, BufferId panels, const IntegerProduct& product,
                       AttentionStages::Panels& p) {
     Shape shape = b_.shape_of(panels);
@@ -249,7 +257,7 @@ class AttentionLowering {
                      return cast(product.type, load(panels, DType::f32, from));
                    });
   }
-  // Of values whose rows run along the columns, zeros behind the last key and column.
+  // Packs values whose rows run along the columns, with zeros behind the last key and column.
   BufferId value_numbers(int64_t panel) {
     const ValueId v = with_short_operands(b_, product_).inputs[1];
     Shape shape = b_.type(v).shape;
@@ -266,12 +274,12 @@ class AttentionLowering {
           return b_.simplified(select(there, b_.element(v, from), imm(0, type)));
         });
   }
-  // The depth of a product: its steps, and parts of one that an instruction takes together, those
-  // that lie side by side in the right operand last.
+  // The depth of a product: a loop over steps, then loops over the parts of one step that an
+  // instruction takes at once. The last part's numbers are adjacent in the right operand.
   struct Depth {
     Axis step;
     std::vector<Axis> parts;
-    // Element of the left operand's row
+    // Place in the left operand's row
     Expr at() const {
       Expr at = var(step.name);
       for (const Axis& part : parts) at = at * part.extent + var(part.name);
@@ -287,7 +295,7 @@ class AttentionLowering {
       d.parts.push_back({name + "_n", Expr(product.neighbours), AxisRole::reduce});
     return d;
   }
-  // Of a right operand in panels, in f32.
+  // An element of a right operand in panels, in f32
   Expr panel_element(BufferId panels, const IntegerProduct& product, const Shape& shape,
                      const Index& row, const Expr& column, const Depth& depth,
                      int64_t panel) const {
@@ -304,7 +312,7 @@ class AttentionLowering {
     return cast(DType::f32, load(panels, product.type, at));
   }
 
-  // Axes: .., row, column, those of the depth.
+  // axes: .., row, column, then those of the depth
   static AttentionStages::Product product_of(const Stage& stage, const std::vector<Axis>& axes,
                                              const Depth& depth, const IntegerProduct& product) {
     const size_t n = axes.size() - depth.parts.size() - 1;
@@ -319,9 +327,9 @@ class AttentionLowering {
     axes.insert(axes.end(), depth.parts.begin(), depth.parts.end());
   }
 
-  // Rows of a left operand as the instruction wants them, in tiles [batch axes][tile of rows][tile
-  // of the depth][row][step]. made: the number by batch axes and row, place in the depth. of_keys:
-  // those are keys, and panels that a block does not see are left out.
+  // Copies rows of a left operand for the instruction; in tiles as [batch axes][tile of rows][tile
+  // of the depth][row][step]. made: the number for batch axes and row, and place in the depth.
+  // of_keys: the depth runs over keys, and panels that a block does not see are skipped.
   Stage left_numbers(const std::string& name, const Expr& depth, const IntegerProduct& product,
                      BufferId& buffer, const std::function<Expr(const Index&, const Expr&)>& made,
                      bool of_keys) {
@@ -356,7 +364,7 @@ class AttentionLowering {
     return cast(DType::f32, load(buffer, product.type, with(row, k)));
   }
 
-  // Rows of queries, zeros behind the depth.
+  // Copies rows of queries, with zeros behind the depth.
   void queries(const Expr& padded_depth) {
     const ValueId v = with_short_operands(b_, *scores_).inputs[0];
     m_.queries = left_numbers(
@@ -414,7 +422,8 @@ class AttentionLowering {
     m_.scores_row = axes[axes.size() - 2].loop(), m_.scores_column = axes.back().loop();
   }
 
-  // Over the padded keys of a row, in lanes first, panel by panel: stages NAME_part and NAME.
+  // Combines the padded keys of a row: first in lanes, panel by panel (stage NAME_part), then into
+  // one number (stage NAME).
   BufferId fold(const std::string& name, BufferId from, Combiner combiner, const Expr& identity) {
     std::vector<Axis> axes = row_axes(name + "_o");
     Index row = variables(axes);
@@ -459,7 +468,7 @@ class AttentionLowering {
     Index at = variables(axes);
     const bool masked = get_if<op::Softmax>(softmax_)->masked;
     Expr highest = load(top, DType::f32, row);
-    // A number, so that e is 0 where all is masked
+    // A finite number, so that e is 0 where everything is masked.
     if (masked) highest = max(imm(std::numeric_limits<float>::lowest(), DType::f32), highest);
     m_.exponentials_column = axes.back().loop();
     const Expr power = unary(
@@ -477,7 +486,7 @@ class AttentionLowering {
                           binary(BinaryOp::div, imm(1, DType::f32), total));
   }
 
-  // Exponentials in tiles. Behind the last key they are 0.
+  // Copies the exponentials to tiles. They are 0 behind the last key.
   void weights() {
     m_.weights = left_numbers(
         "ep", summed_, value_product_, ep_,
@@ -533,7 +542,8 @@ class AttentionLowering {
   const Node *softmax_ = nullptr, *scores_ = nullptr;
   Shape outer_;
   Expr rows_, keys_, depth_, columns_, padded_, padded_rows_, summed_;
-  int64_t lanes_ = 1, key_panel_ = 1, block_ = 1;  // of rows, what they are padded to
+  // block_: rows of a block; the rows are padded to a multiple of it
+  int64_t lanes_ = 1, key_panel_ = 1, block_ = 1;
   std::optional<CausalMask> mask_;
   AttentionStages m_;
   IntegerProduct key_product_, value_product_;

@@ -1,13 +1,14 @@
-// Attention in blocks of queries (kernels/attention/blocks.h). For each block: the queries qt are
-// copied into the memory that its threads share; then in each step some keys kt and values vt, and
+// Attention in blocks of queries (kernels/attention/blocks.h). Each block copies its queries qt
+// into the memory that its threads share. Then each step copies some keys kt and values vt and
+// computes:
 //   s = qt * kt, scaled and masked; part = the largest of a thread's scores;
 //   now = the row's largest so far, factor = exp(top - now), s = exp(s - now),
 //   sum = sum * factor + s, o = o * factor, top = now;
 //   o += s * vt.
-// At the end y = o / sum. Scores, o and what is known of a row are in registers of the threads that
-// the deal gives them to (kernels/attention/deal.h). Columns, depth, queries and keys are padded to
-// whole tiles: only the copies and y ask where the tensors end. With a causal mask a step whose
-// keys no query of the block sees is left out.
+// At the end y = o / sum. The scores, o, and the state of a row stay in registers of the threads to
+// which the deal gives them (kernels/attention/deal.h). Columns, depth, queries and keys are padded
+// to whole tiles; only the copies and y check where the tensors end. With a causal mask, a step is
+// skipped if no query of the block sees its keys.
 #include <limits>
 #include <numbers>
 
@@ -129,20 +130,20 @@ void AttentionBlocks::make_buffers() {
   total_ = own("total", DType::f32, thread_rows);
 }
 
-// Of a causal mask the places say what it holds.
+// The elements of a causal mask follow from their places.
 void AttentionBlocks::take_mask() {
   mask_ = causal_mask(b_.graph, b_.group, *parts_.softmax);
   if (mask_) define_by_places(b_, *mask_);
 }
 
-// Whether a query of the block sees one of the step's keys.
+// True: a query of the block sees one of the step's keys. Undefined: always.
 Expr AttentionBlocks::seen() const {
   if (!mask_) return {};
   return b_.simplified(le(var("kb") * Expr(tile_.keys),
                           var("ib") * Expr(tile_.rows) + Expr(tile_.rows - 1 + mask_->offset)));
 }
 
-// Of a tile [rows, elements]: values of an operand, zeros beyond them.
+// Copies a tile [rows, elements] of an operand, with zeros beyond its end.
 void AttentionBlocks::copy(const std::string& name, BufferId to, int64_t rows, const Expr& first,
                            const Expr& row_count, int64_t elements, int64_t element_count,
                            ValueId v, bool rows_last) {
@@ -191,7 +192,7 @@ void AttentionBlocks::begin() {
   });
 }
 
-// Scaled and masked, in the place of the sums; the largest of each thread's row.
+// Scales and masks the scores in place of the sums, and finds the largest in each thread's row.
 void AttentionBlocks::scores() {
   const std::vector<Axis> t = threads("s");
   const Index thread = variables(t);
@@ -220,7 +221,7 @@ Expr AttentionBlocks::row_of(const Index& thread, const Index& row) const {
   return b_.simplified(var("ib") * Expr(tile_.rows) + scores_.row_at(thread, row));
 }
 
-// Of each of a thread's rows, over its columns.
+// Combines each of a thread's rows over its columns.
 void AttentionBlocks::fold(const std::string& name, BufferId to, BufferId from, Combiner combiner,
                            double identity, const Index& thread) {
   const std::vector<Axis> zr = rows(name + "_first");
@@ -231,7 +232,7 @@ void AttentionBlocks::fold(const std::string& name, BufferId to, BufferId from, 
            combiner);
 }
 
-// Shows the other threads what one has of its rows.
+// Shows the other threads this thread's part of its rows.
 void AttentionBlocks::to_part(const std::string& name, BufferId from, const Index& at,
                               const Index& thread, const std::vector<Axis>& rows) {
   b_.stage(name, rows, part_,
@@ -239,7 +240,7 @@ void AttentionBlocks::to_part(const std::string& name, BufferId from, const Inde
            load(from, DType::f32, at));
 }
 
-// Adds what all threads of a row have.
+// Combines the parts of all threads that share a row.
 void AttentionBlocks::over_parts(const std::string& name, BufferId to, Combiner combiner,
                                  const Index& thread) {
   const std::vector<Axis> r = rows(name),
@@ -249,7 +250,7 @@ void AttentionBlocks::over_parts(const std::string& name, BufferId to, Combiner 
            combiner);
 }
 
-// Exponentials, and what they change of the sums so far.
+// Computes the exponentials and rescales the sums so far.
 void AttentionBlocks::weights() {
   const std::vector<Axis> t = threads("e");
   const Index thread = variables(t);
@@ -296,7 +297,7 @@ void AttentionBlocks::end() {
     over_parts("total", total_, Combiner::add, thread);
     const std::vector<Axis> ir = rows("inverse");
     Expr total = load(total_, DType::f32, variables(ir));
-    // Where all is masked, the result is 0
+    // A row whose keys are all masked gives 0.
     if (get_if<op::Softmax>(parts_.softmax)->masked)
       total = select(eq(total, imm(0, DType::f32)), imm(1, DType::f32), total);
     b_.stage("inverse", ir, total_, variables(ir),

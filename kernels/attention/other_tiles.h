@@ -1,5 +1,5 @@
-// Attention in blocks in other tiles than the one that its lowering takes by the count of cycles:
-// what a search may choose beside it.
+// Attention in blocks with other tiles than the one that lowering chooses by cycles. A search may
+// choose among them.
 #pragma once
 #include <vector>
 
@@ -8,8 +8,8 @@
 
 namespace tw {
 
-// Kernels with the parameters of the group's own, the fewest cycles by the count first. Empty: the
-// group is no attention in blocks on the device.
+// Kernels with the parameters of the group's own kernel, the one with the fewest cycles by the
+// count first. Empty: the group is not attention in blocks on the device.
 std::vector<Lowered<AttentionBlockStages>> attention_in_other_tiles(const Graph& graph,
                                                                     const Group& group,
                                                                     const Target& device);

@@ -1,4 +1,5 @@
-// What all kernels of attention take from its group, and how they read and write values.
+// The parts of attention that all its kernels take from the group, and how they read and write
+// values.
 #pragma once
 #include "kernels/attention/causal.h"
 #include "kernels/common/group_builder.h"
@@ -7,23 +8,24 @@ namespace tw {
 
 struct AttentionParts {
   const Node *softmax = nullptr, *scores = nullptr, *product = nullptr;
-  Ints perm;    // of a transpose behind the product; empty: none
-  Shape outer;  // batches
+  Ints perm;    // permutation of a transpose behind the product; empty: none
+  Shape outer;  // batch extents
   Expr rows, keys, depth, columns;
 };
 AttentionParts attention_parts(const GroupBuilder& b, const Node& product);
 
-// The mask's elements are made of their places.
+// Computes the mask's elements from their places.
 void define_by_places(GroupBuilder& b, const CausalMask& mask);
 
-// In f32, what leads to it too: one rounding to a short float less a step.
+// in_f32 computes an expression, and all that leads to it, in f32; a short float's intermediate
+// roundings are dropped. rounded_to rounds the result to the type.
 Expr in_f32(const Expr& e);
 Expr rounded_to(DType dtype, const Expr& e);
 Index joined(Index index, const Index& more);
-// The batch part of an operand's index: broadcast axes read 0. row: batches, and the row.
+// The batch part of an operand's index; broadcast axes read 0. row: batch indices, then the row.
 Index batch_index(const Shape& shape, const Index& row);
 
-// The group's output and the place of [batch.., row, column] in it.
+// The group's output buffer, and the index in it of [batch.., row, column]
 struct AttentionOutput {
   BufferId buffer;
   Index at;

@@ -1,6 +1,6 @@
-// Attention: a block of query rows at a time. Its scores stay on the stack, the tiles of both
-// products in registers; a panel of keys or values stays in the L1 cache while the block's rows
-// pass it.
+// Schedules attention in blocks of query rows. A block's scores stay on the stack and the tiles of
+// both products in registers. A panel of keys or values stays in the L1 cache while the block's
+// rows pass it.
 #include <algorithm>
 #include <bit>
 
@@ -13,12 +13,14 @@ namespace tw {
 namespace {
 
 constexpr int64_t kBlockRows = 16;
-constexpr int64_t kStackBytes = 40 << 10;  // of the scores and their exponentials
-// Of a key: a score and its exponential, and that in tiles
+constexpr int64_t kStackBytes = 40 << 10;  // limit of the scores and their exponentials
+// Bytes for each key: a score and its exponential; for a product in tiles also the exponential's
+// copy
 constexpr int64_t kRowBytes = 8, kTileBytes = 2;
-constexpr int64_t kMostKeys = 2048;  // of a row there
+constexpr int64_t kMostKeys = 2048;  // limit of a row's keys on the stack
 
-// Rows in one register tile over panels of keys and of columns, and of the block that they are in.
+// Rows of a register tile over panels of keys, of one over panels of columns, and of the block
+// around them
 struct Blocking {
   int64_t key_tile, tile, block;
 };
@@ -30,7 +32,7 @@ class AttentionSchedule {
     keys_ = as_const(s.buffer(m.scores.buffer()).shape.back());
     in_tiles_ = in_tiles(s.target(), m.key_products.instruction);
     row_bytes_ = kRowBytes + (in_tiles_ ? kTileBytes : 0);
-    // Else a thread's part of the arena holds a block's scores
+    // Otherwise a block's scores lie in the thread's slice of the workspace.
     on_stack_ = keys_ && *keys_ <= kMostKeys && m.block_rows * row_bytes_ * *keys_ <= kStackBytes;
   }
 
@@ -38,7 +40,7 @@ class AttentionSchedule {
     const Blocking b = choose_blocking();
     const Expr queries = s_.any_extent(m_.row);
     const Loop block = cut_output(b);
-    // The block's sums, exponentials and scores, the last first.
+    // Attach the block's stages from the last one back to the first: sums, exponentials, scores.
     if (m_.weights.defined()) map_rows(m_.weights, block);
     s_.compute_at(m_.inverse, block);
     const Loop row = s_.moved(m_.inverse, m_.inverse_row);
@@ -65,7 +67,7 @@ class AttentionSchedule {
     Loops outer = m_.batches;
     outer.push_back(block);
     s_.parallelize(outer, "yp");
-    // Keys behind the last one are in the last panel only
+    // Only the last panel has keys behind the last one.
     s_.partition_edges(panels);
     s_.peel_last(panels);
     s_.specialize_one(block, queries);
@@ -81,7 +83,7 @@ class AttentionSchedule {
     const Target& target = s_.target();
     const auto tile_of = [&](const char* knob, int64_t panel) -> int64_t {
       const int64_t vectors = panel / lanes_, usual = tile_rows(target, vectors, rows);
-      if (!all_rows)  // a part of a block
+      if (!all_rows)  // the tile divides the block
         return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::min(usual, rows))));
       std::vector<int64_t> others;
       const int64_t most = std::min({rows, fit, int64_t{target.vector_registers}});
@@ -98,8 +100,8 @@ class AttentionSchedule {
     return {key_tile, tile, std::clamp(block, std::min(larger, rows), rows)};
   }
 
-  // The copy in panels, a panel or all of a batch at a time. Rows of the operand that become
-  // columns go in squares of vectors, which registers transpose.
+  // Makes the copy in panels, either a panel or all of a batch at a time. Where rows of the operand
+  // become columns, registers transpose squares of vectors.
   void map_panels(const AttentionStages::Panels& p) {
     Loops outer = s_.loops_of(p.stage);
     outer.resize(outer.size() - 2);
@@ -121,7 +123,7 @@ class AttentionSchedule {
     }
     s_.vectorize(lane.inner);
     parallelize_panels(outer, p.stage);
-    s_.partition_edges(panels);  // that has columns behind the last one
+    s_.partition_edges(panels);  // only the last panel has columns behind the last one
   }
   void parallelize_panels(Loops outer, const Stage& stage) {
     int64_t batches = 1;
@@ -131,7 +133,7 @@ class AttentionSchedule {
     s_.parallelize(outer, stage.label() + "_p");
   }
 
-  // The panels' numbers for an instruction: vectors of columns, whose neighbours in depth lie
+  // Copies the panels' numbers for an instruction: vectors of columns, with the neighbours in depth
   // between them.
   void map_numbers(const AttentionStages::Panels& p) {
     Loops outer = s_.loops_of(p.numbers);
@@ -150,7 +152,7 @@ class AttentionSchedule {
     s_.partition_edges(panels);
   }
 
-  // Of a left operand the block's rows, just before they are multiplied.
+  // Copies the block's rows of a left operand just before they are multiplied.
   void map_rows(const Stage& operand, const Loop& block) {
     s_.compute_at(operand, block);
     const Loops loops = s_.loops_of(operand);
@@ -162,7 +164,7 @@ class AttentionSchedule {
     s_.vectorize(cut.inner);
   }
 
-  // Columns in panels and, in them, vectors of lanes.
+  // Columns cut into panels and, inside these, into vectors of lanes
   struct Columns {
     Loop panels, vectors, lane;
   };
@@ -174,7 +176,8 @@ class AttentionSchedule {
     return {panels.outer, vectors.outer, vectors.inner};
   }
 
-  // Blocks of rows and tiles in them, panels of columns. The result: the loop over blocks.
+  // Cuts the output into blocks of rows with tiles in them, and into panels of columns. Returns the
+  // loop over blocks.
   Loop cut_output(const Blocking& b) {
     const std::string name = m_.row.name();
     const bool whole = s_.extent(m_.row) && m_.block_rows == 0;
@@ -193,8 +196,8 @@ class AttentionSchedule {
     return block.outer;
   }
 
-  // The scores of a panel of keys, at the loop over panels; where the block is whole tiles, in the
-  // loop over them, so that the largest are taken from registers.
+  // Computes the scores of a panel of keys at the loop over panels. If the block consists of whole
+  // tiles, it does so in the loop over tiles, so that the maximum reads registers.
   void map_scores(const Blocking& b, const Loop& panels) {
     const Loop of_top = s_.moved(m_.top.part, m_.top.part_row);
     if (s_.extent(of_top).value_or(1) % b.key_tile == 0) {
@@ -215,8 +218,8 @@ class AttentionSchedule {
     s_.vectorize(columns.lane);
   }
 
-  // The register tile of a product at a loop of its reader; its columns are one panel.
-  // by_panels: of keys, along the depth.
+  // Computes the register tile of a product at a loop of its reader. Its columns are one panel.
+  // by_panels: the depth runs over keys, and is cut into panels.
   void map_product(const AttentionStages::Product& p, const Loop& at, bool by_panels) {
     if (in_tiles_)
       return accumulate_tiles(s_, p.stage, cut_depth(p, by_panels), {}, p.row, p.column,
@@ -240,14 +243,14 @@ class AttentionSchedule {
     return {cut.outer, cut.inner};
   }
 
-  // Of lanes, row by row, in the block of queries.
+  // Combines the lanes of each row in the block of queries.
   void map_total(const AttentionStages::Fold& f, const Loop& block) {
     s_.compute_at(f.total, block);
     s_.vectorize(f.lane);
   }
 
-  // The lanes of the block's rows; the result: the loop over panels of keys, outside of the rows or
-  // in them.
+  // Computes the partial results of the block's rows in lanes. Returns the loop over panels of
+  // keys, which is outside the rows or inside them.
   Loop cut_part(const AttentionStages::Fold& f, const Loop& block, bool panels_outside) {
     s_.compute_at(f.part, block);
     const Loop row = s_.moved(f.part, f.part_row), lane = s_.moved(f.part, f.part_lane);

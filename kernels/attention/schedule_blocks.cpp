@@ -1,4 +1,4 @@
-// The loops of attention in blocks, given to a device's axes (kernels/attention/blocks.h).
+// Binds the loops of attention in blocks to a device's axes (kernels/attention/blocks.h).
 #include <algorithm>
 
 #include "kernels/attention/block_stages.h"
@@ -30,7 +30,7 @@ class BlockSchedule {
     for (const Loop& loop : m_.unrolled)
       if (s_.extent(loop).value_or(1) > 1) s_.unroll(loop);
     for (const Loop& loop : m_.vectors) s_.vectorize(loop);
-    // Last: from then on each step is held to the rules of what runs at one time
+    // Bound last, because every later step must obey the rules of concurrent loops.
     s_.bind(s_.fuse(m_.blocks, "block"), block_);
     for (const Loops& threads : m_.threads) bind_threads(threads);
     for (const Loops& threads : copying_) bind_threads(threads);
@@ -38,14 +38,14 @@ class BlockSchedule {
   }
 
  private:
-  // The last loop runs over the first axis. Not all axes have one.
+  // The last loop gets the first axis. An axis may have no loop.
   void bind_threads(const Loops& threads) {
     for (size_t i = 0; i < threads.size(); ++i)
       if (threads[i].defined() && s_.has(threads[i]))
         s_.bind(threads[i], axes_[threads.size() - 1 - i]);
   }
 
-  // A copy, dealt out to the threads, in vectors where elements lie side by side.
+  // Deals a copy out to the threads, in vectors where elements are adjacent.
   void spread(const AttentionBlockStages::Copy& copy) {
     const std::string& label = copy.stage.label();
     Loops own = copy.loops;
@@ -78,8 +78,8 @@ class BlockSchedule {
   const AttentionBlockStages& m_;
   const Target& target_;
   std::string block_;
-  std::vector<std::string> axes_;  // of threads
-  std::vector<Loops> copying_;     // loops over them, of the copies
+  std::vector<std::string> axes_;
+  std::vector<Loops> copying_;  // the copies' loops over them
 };
 
 }  // namespace

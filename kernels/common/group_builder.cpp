@@ -1,4 +1,4 @@
-// GroupBuilder: parameters, value expressions, stages.
+// GroupBuilder: parameters, value expressions and stages.
 #include "kernels/common/group_builder.h"
 
 #include <algorithm>
@@ -153,8 +153,8 @@ stmt::Store GroupBuilder::store_of(std::string label, BufferId buffer, const Ind
 Stage GroupBuilder::stage(std::string label, const std::vector<Axis>& axes, BufferId buffer,
                           const Index& indices, const Expr& value, Combiner combiner, Expr init,
                           Expr where) {
-  // The init comes with the first iteration: loops that may have none get one, in which nothing is
-  // combined.
+  // The first reduce iteration does the init. A loop that may be empty therefore gets at least one
+  // iteration, which combines nothing if the loop is empty.
   std::vector<Axis> init_axes = axes;
   for (Axis& axis : init_axes) {
     if (axis.role != AxisRole::reduce || combiner == Combiner::none ||
@@ -224,7 +224,6 @@ GroupBuilder::Output GroupBuilder::store_output() {
 }
 
 GroupKernel GroupBuilder::kernel(const char* name) {
-  // Parameters first, in the order of roles: inputs, constants, outputs, then temps.
   std::vector<int32_t> order(kernel_.buffers.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int32_t>(i);
   auto rank = [&](int32_t i) {

@@ -1,5 +1,5 @@
-// A kernel's loops, stages and buffers as values. Lowering makes them and a schedule takes them, so
-// a schedule cannot name what its lowering does not make.
+// Handles of a kernel's loops, stages and buffers. Lowering makes them and the schedule uses them,
+// so a schedule can only name what its lowering has made.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace tw {
 
-// A loop by its name; none by default. A loop whose handle is there may still be absent from the
-// kernel: a step may have left it out because it had one iteration.
+// A loop by its name; none by default. The kernel may lack a loop although its handle exists: a
+// step may have dropped it because it had one iteration.
 class Loop {
  public:
   Loop() = default;
@@ -18,14 +18,14 @@ class Loop {
   friend bool operator==(const Loop&, const Loop&) = default;
 
  private:
-  friend struct Axis;            // of a stage that lowering makes
-  friend class ScheduleBuilder;  // loops that steps make
+  friend struct Axis;            // for stages that lowering makes
+  friend class ScheduleBuilder;  // for loops that steps make
   explicit Loop(std::string name) : name_(std::move(name)) {}
   std::string name_;
 };
 using Loops = std::vector<Loop>;  // outermost first
 
-// A buffer by its name; none by default.
+// A buffer by its name; none by default
 class BufferName {
  public:
   BufferName() = default;
@@ -40,7 +40,7 @@ class BufferName {
   std::string name_;
 };
 
-// A stage by its label, with the buffer that it writes; none by default.
+// A stage by its label, with the buffer that it writes; none by default
 class Stage {
  public:
   Stage() = default;
@@ -59,13 +59,13 @@ class Stage {
 };
 using Stages = std::vector<Stage>;
 
-// An instruction that lowering has made a stage's sums for.
+// The instruction for which lowering has arranged a stage's sums
 struct SumInstruction {
-  std::string intrinsic;  // of the target; empty: none
-  int64_t rows = 1;       // of the stage's rows
-  int64_t columns = 1;    // of the stage's lanes
-  Loop depth;             // the stage's innermost loop, which it takes whole; none: one step
-  Loop row;               // over its rows; none: it has one
+  std::string intrinsic;  // name in the target; empty: none
+  int64_t rows = 1;       // rows of the stage that one instruction covers
+  int64_t columns = 1;    // lanes of the stage that one instruction covers
+  Loop depth;             // innermost loop, which it covers whole; none: one step
+  Loop row;               // loop over its rows; none: it has one row
   bool defined() const { return !intrinsic.empty(); }
 };
 

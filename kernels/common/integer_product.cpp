@@ -9,12 +9,12 @@
 namespace tw {
 namespace {
 
-// At most an eighth more is computed than is asked for.
+// True: filling up computes at most an eighth more than needed.
 bool nearly_fill(int64_t rows, int64_t of_instruction) {
   return (rows + of_instruction - 1) / of_instruction * of_instruction * 8 <= rows * 9;
 }
 
-// Of the products of tiles half at most are of what fills them up.
+// True: filling up at most doubles the products of the tiles.
 bool fill_tiles(const ProductForm& form, const ProductExtents& extents) {
   const auto filled = [](int64_t extent, int64_t by) {
     const int64_t whole = (extent + by - 1) / by * by;
@@ -26,20 +26,20 @@ bool fill_tiles(const ProductForm& form, const ProductExtents& extents) {
          0.5;
 }
 
-// What i8 numbers are more than the u8 numbers of the same order.
+// The distance of i8 numbers below the u8 numbers of the same order
 constexpr int64_t kSign = 128;
-// A zero point from which 16 bits hold a byte's distance.
+// Zero points up to this one leave a byte's difference within 16 bits.
 constexpr int64_t kFurthest = 1 << 14;
 
 }  // namespace
 
-// Bytes are counted from their least number where the instruction's have no sign, from the middle
-// where they have one; words hold the difference.
+// Instructions on unsigned bytes take bytes that count from their least number, those on signed
+// bytes take bytes that count from the middle. Words hold the difference.
 bool counts_from(const LeftNumbers& left, DType type) {
   if (is_float(type)) return left.type == type;
   if (type == DType::i16) return is_byte(left.type) || (left.type == type && left.zero == 0);
   if (!is_byte(left.type) || !is_byte(type)) return false;
-  const int64_t own = left.type == DType::i8 ? 0 : kSign;  // of numbers around 0
+  const int64_t own = left.type == DType::i8 ? 0 : kSign;  // zero for numbers around 0
   return left.zero == (type == DType::i8 ? own : own - kSign);
 }
 
@@ -58,7 +58,7 @@ bool pairs_words(const Target& target) {
 Expr widened_number(const Target& target, const Expr& element, DType sums, int64_t zero) {
   if (element.type() == sums) return less_zero(element, zero);
   if (!target.driver.empty()) return less_zero(cast(sums, element), zero);
-  if (element.type() == DType::i8 && zero == least_byte(DType::i8))  // the sign bit changes
+  if (element.type() == DType::i8 && zero == least_byte(DType::i8))  // this flips the sign bit
     return cast(sums, cast(DType::u8, element) + int_imm(kSign, DType::u8));
   const bool word = is_byte(element.type()) && std::abs(zero) <= kFurthest && !pairs_words(target);
   if (zero == 0 || !word) return less_zero(cast(sums, element), zero);
@@ -68,7 +68,7 @@ Expr widened_number(const Target& target, const Expr& element, DType sums, int64
 Expr IntegerProduct::copied(const Expr& element) const {
   const Expr number = left.type == type ? element : cast(type, element);
   if (type == DType::i16) return less_zero(number, left.zero);
-  // Both ways the sign bit changes
+  // In both directions this flips the sign bit.
   return left.type == type ? number : number + int_imm(type == DType::u8 ? kSign : -kSign, type);
 }
 
@@ -80,7 +80,8 @@ IntegerProduct integer_product(const Target& target, const LeftNumbers& left, DT
   const auto best = best_product(
       target,
       [&](const ProductForm& form) {
-        // One with memories of its own wants operands there, which a device's families bring
+        // Instructions with memories of their own need operands there, which only device families
+        // provide.
         return (form.intrinsic->scopes.empty() || form.in_tiles) && form.sum_type == sums &&
                form.right_type == right && counts_from(left, form.left_type);
       },

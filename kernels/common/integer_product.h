@@ -1,5 +1,5 @@
-// Products of integers of few bits, and of short floats, by an instruction of the target: which
-// one, and what it wants of the operands.
+// Chooses the target's instruction for products of narrow integers and of short floats, and
+// describes the form of operands that it needs.
 #pragma once
 #include <string>
 
@@ -10,56 +10,57 @@
 
 namespace tw {
 
-// The left operand's elements of a product, less `zero`.
+// The left operand of a product: its elements minus `zero`
 struct LeftNumbers {
   DType type = DType::u8;
   int64_t zero = 0;
 };
 
-// Without an instruction each product is one of widened operands.
+// The chosen instruction. Without one, each product multiplies widened operands.
 struct IntegerProduct {
   LeftNumbers left;
-  std::string intrinsic;   // empty: none
-  DType type = DType::u8;  // of the left operand's copy
-  // Of one instruction: steps of the depth, columns and rows (each with its depth)
+  std::string intrinsic;   // empty: no instruction
+  DType type = DType::u8;  // type of the left operand's copy
+  // Extents of one instruction: steps of the depth, columns and rows (each with its depth)
   int64_t depth = 1, columns = 1, rows = 1;
-  // Of the depth, the steps that lie side by side in the right operand: all, but in tiles
+  // Steps of the depth that are adjacent in the right operand: all of `depth`, unless operands are
+  // in tiles
   int64_t neighbours = 1;
-  // Where its operands and its sums are in tile registers
+  // Set if its operands and its sums are in tile registers
   std::optional<TileMoves> tiles;
 
   bool defined() const { return !intrinsic.empty(); }
-  Expr copied(const Expr& element) const;  // of the left operand
-  // neighbours: the loop over the depth that one takes; none where that is one step
+  Expr copied(const Expr& element) const;  // an element of the left operand's copy
+  // side_by_side: the loop over the depth that one instruction covers; none: it covers one step
   SumInstruction sums(const Loop& side_by_side) const {
     return {intrinsic, rows, columns, side_by_side, {}};
   }
 };
 
-// Whether an instruction whose left numbers are of `type` can take these.
+// True: an instruction whose left operand has `type` can take `left`.
 bool counts_from(const LeftNumbers& left, DType type);
 
-// The least number of a byte's type.
 int64_t least_byte(DType type);
-// Whether the target multiplies two pairs of words and adds them in one instruction.
+// True: one instruction of the target multiplies two pairs of words and adds the products.
 bool pairs_words(const Target& target);
-// The element less the zero point, in the type of the sums, where no instruction takes it. Of a
-// byte that counts from the least one it is a byte without a sign: so the back end sees that words
-// do for its products. From elsewhere it is a word that is widened, unless the target pairs words:
-// none of a pair may have a sign then, so the difference may as well have all bits. The families of
-// devices read the zero point from the plain form.
+// The element minus the zero point, in the type of the sums, for products without an instruction. A
+// byte that counts from its least number becomes an unsigned byte, so the back end sees that words
+// suffice for its products. With other zero points it becomes a word that is widened, unless the
+// target pairs words. These must not be negative in a pair, so the difference then gets all bits.
+// Device families read the zero point from the plain form.
 Expr widened_number(const Target& target, const Expr& element, DType sums, int64_t zero);
 
-// What a whole number of instructions must fill.
+// Extents that a whole number of instructions must fill
 struct ProductExtents {
   int64_t columns = 1;
   int64_t depth = 0;  // 0: any number of steps, filled up with zeros
-  // Lowering fills them up: an eighth more at the most. nullopt: a free number, of which tiles take
-  // any: a tile with one row costs what the instructions of one row cost
+  // Lowering fills rows up to whole instructions, by an eighth at most. nullopt: a free number,
+  // which tiles handle in any case, since a tile with one row costs what the instructions for one
+  // row cost.
   std::optional<int64_t> rows = 1;
-  // Of a family that keeps sums in tile registers: all columns and steps of the depth. They, and
-  // rows, are filled up to whole tiles, which half of all products at most may be. Absent: it does
-  // not keep them there.
+  // For a family that keeps sums in tile registers: all columns and steps of the depth. They and
+  // the rows are filled up to whole tiles, which may at most double the products. Absent: the
+  // family does not use tiles.
   struct Whole {
     int64_t columns = 1, depth = 1;
   };
@@ -68,34 +69,34 @@ struct ProductExtents {
 IntegerProduct integer_product(const Target& target, const LeftNumbers& left, DType right,
                                const ProductExtents& extents);
 
-// The same with whatever zero point takes the most steps at once, the operand's own of equals:
-// product.left.zero. What that makes too much of each sum is (left.zero - product.left.zero) times
-// the sum of the right operand's numbers.
+// Also tries other zero points for the left operand. It takes the one that covers the most steps at
+// once, and the operand's own among equals, as product.left.zero. Each sum is then too large by
+// (left.zero - product.left.zero) times the sum of the right operand's numbers.
 IntegerProduct integer_product_from_anywhere(const Target& target, const LeftNumbers& left,
                                              DType right, const ProductExtents& extents);
 
-// Of so many rows, those that tiles of sums hold at once: two tiles, where that fills an eighth up
-// at the most, and of a free number.
+// Rows of the sums that tile registers hold at once: two tiles if that fills the rows up by an
+// eighth at most or their number is free, otherwise one
 int64_t rows_of_tiles(const IntegerProduct& product, std::optional<int64_t> rows);
 
 class GroupBuilder;
 struct Group;
 
-// Whether nodes of the group round both operands of its product to tf32.
+// True: nodes of the group round both operands of its product to tf32.
 bool multiplies_tf32(const GroupBuilder& b);
 
-// The node with the short floats that its group's casts in front of it widen as operands: sums of
-// f32(a) * f32(b) are those of an instruction for a and b. Where it multiplies tf32, with the
-// operands that are rounded.
+// The node with the operands from in front of the group's casts that widen short floats or bytes.
+// An instruction for a and b then computes the sums of f32(a) * f32(b). If the group multiplies
+// tf32, the operands are those from in front of the rounding.
 Node with_short_operands(const GroupBuilder& b, const Node& node);
-// The same of the group's anchor, with short floats alone, before the group is lowered.
+// For the group's anchor, before the group is lowered, and without tf32
 Node with_short_operands(const Graph& graph, const Group& group);
 
-// What numbers that are too large by `surplus` make of the sums: that times the sum of constant
-// weights, made at compile time. `shape`: of the result; `at`: its element's place in the weights,
-// of variables c0, c1, ... by dimension of the result, summed over the axes that are left out or
-// undefined. where: which weights a sum has, of these variables and r0, r1, ... by axis of the
-// weights; undefined: all.
+// The excess of sums whose left numbers are too large by `surplus`: that times a sum of constant
+// weights, made at compile time. `shape` is the result's shape. `at` is the place in the weights
+// for variables c0, c1, ..., one for each dimension of the result; axes left out or undefined are
+// summed. `where` selects the weights of a sum, in these variables and r0, r1, ..., one for each
+// axis of the weights; undefined: all.
 BufferId surplus_of_sums(GroupBuilder& b, ValueId weights, DType type, int64_t surplus,
                          std::vector<Expr> at, const Shape& shape, const Expr& where = {});
 

@@ -1,4 +1,4 @@
-// A fused group as one unscheduled kernel.
+// A fused group as one unscheduled kernel
 #pragma once
 #include <memory>
 #include <vector>
@@ -8,13 +8,13 @@
 
 namespace tw {
 
-// What a kernel parameter is bound to, in buffer order.
+// The tensor or constant to which a kernel parameter is bound. Arguments are in buffer order.
 struct LoweredArgument {
-  // An input or output tensor of the group; for constants where they came from
+  // An input or output tensor of the group; a constant: the value from which it was made
   ValueId value;
   bool constant = false;
-  Blob blob;  // constant: the source bytes
-  // constant: turns blob into the buffer's contents; null: as it is
+  Blob blob;  // constant: source bytes
+  // constant: makes the buffer's contents from blob; null: blob is the contents
   std::shared_ptr<const Kernel> pack;
 };
 
@@ -23,7 +23,7 @@ struct GroupKernel {
   std::vector<LoweredArgument> arguments;
 };
 
-// With the stages that the schedule of its family takes.
+// The kernel with the stages that its family's schedule uses
 template <class FamilyStages>
 struct Lowered : GroupKernel {
   FamilyStages stages;

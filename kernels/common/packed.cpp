@@ -1,4 +1,4 @@
-// Re-arranged copies of operands: at compile time for constants, as a stage otherwise.
+// Re-arranged copies of operands: made at compile time for constants, by a stage otherwise.
 #include "kernels/common/group_builder.h"
 
 namespace tw {

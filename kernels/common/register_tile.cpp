@@ -4,8 +4,8 @@
 
 namespace tw {
 
-constexpr int64_t kRowVectors = 8;        // of a panel for one row: long streams of weights
-constexpr int64_t kMostPanelVectors = 6;  // of a panel with few registers: two rows
+constexpr int64_t kRowVectors = 8;        // panel for one row: long streams of weights
+constexpr int64_t kMostPanelVectors = 6;  // limit with few registers: two rows
 
 bool fuses_products(const Target& target) {
   return target.arch() != Arch::x86_64 || target.has("fma") || target.has("avx512f");
@@ -19,7 +19,7 @@ bool pairs_depth(const Target& target) {
 }
 
 bool fits_registers(const Target& target, const RegisterTile& tile) {
-  // AArch64 loads ahead, each into a register of its own.
+  // AArch64 loads ahead and needs registers for that.
   int64_t usable = target.vector_registers - (target.arch() == Arch::aarch64 ? 2
                                               : target.has("avx512f")        ? 1
                                                                              : 0);
@@ -31,15 +31,15 @@ bool fits_registers(const Target& target, const RegisterTile& tile) {
 
 double step_cost(const Target& target, int64_t rows, int64_t vectors) {
   constexpr double kLoad = 1.07, kLoop = 0.5, kInFlight = 8;
-  constexpr double kPanelRead = 0.16;  // a vector of the panel, which comes from the second cache
+  constexpr double kPanelRead = 0.16;  // for each vector of the panel, from the second-level cache
   const auto products = static_cast<double>(rows * vectors);
   const double rest = kLoop + kPanelRead * static_cast<double>(vectors);
-  // Two operations a product and none that broadcasts from memory: a row's broadcast is a load and
-  // a shuffle beside them.
+  // A product takes two operations and no broadcast from memory, so each row's broadcast is a load
+  // and a shuffle beside them.
   if (!fuses_products(target))
     return std::max(products + static_cast<double>(rows), kInFlight) + rest;
-  // Wide vectors broadcast within the multiply-add; a single vector has nothing else to share the
-  // load with.
+  // Wide vectors broadcast within the multiply-add. A single vector shares the load with nothing
+  // else.
   const double loads = target.vector_bits >= 512 && vectors == 1
                            ? static_cast<double>(rows) + 1
                            : kLoad * static_cast<double>(rows + vectors);
@@ -101,7 +101,7 @@ RegisterTile product_tile(const Target& target, int64_t lanes, std::optional<int
 }
 
 int64_t paired_rows(const Target& target, std::optional<int64_t> extent) {
-  constexpr double kInFlight = 8, kRest = 1.5;  // a step's weights, and its end
+  constexpr double kInFlight = 8, kRest = 1.5;  // rest: weights of a step, and its end
   const int64_t most = target.vector_registers / 2 / kPairedVectors;
   if (!extent) return most;
   const auto cost = [&](int64_t rows) {

@@ -8,12 +8,12 @@ namespace {
 constexpr int64_t kMostVectors = 4;
 constexpr int64_t kMostRows = 28;
 constexpr int64_t kMostSums = 64;
-// Pixels of a tile in a row of free extent: what its last one computes in vain stays little
+// Pixels of a tile in a row of free extent. It is small, so the last tile wastes little.
 constexpr int64_t kFreeRow = 8;
-constexpr int64_t kFreePlane = 14;  // where all pixels are one row
-// Of a vector of weights from the second-level cache in such a tile, in multiply-adds
+constexpr int64_t kFreePlane = 14;  // limit if all pixels form one row
+// Cost of reading a vector of weights from the second-level cache in such a tile, in multiply-adds
 constexpr double kWeightRead = 0.5;
-// Time for which a tile waits for a vector of weights that come from memory, in multiply-adds
+// Time for which a tile waits for a vector of weights from memory, in multiply-adds
 constexpr double kTileReads = 0.5;
 
 double cover_cost(const Target& target, int64_t extent, int64_t rows, int64_t vectors) {
@@ -80,7 +80,7 @@ int64_t tile_lines(const Target& target, std::optional<int64_t> lines,
 RegisterTile row_tile(const Target& target, std::optional<int64_t> extent, int64_t blocks,
                       std::optional<int64_t> lines, int64_t step) {
   if (!extent) return {1, blocks % 2 == 0 ? 2 : 1};
-  // Time of a line, and of the weights that each tile reads.
+  // Time of a line and of the weights that each of its tiles reads
   const auto cost = [&](const RegisterTile& tile) {
     const int64_t together = tile_lines(target, lines, extent, tile.vectors);
     if (together == 1)

@@ -1,6 +1,6 @@
-// The top of a row under a softmax: the largest number, which x86 finds in fewer instructions than
-// a maximum that a NaN comes through. A NaN makes its own exponential and by that the sum, and so
-// the whole row, NaN.
+// The largest number of a row under a softmax. Ignoring NaN takes fewer x86 instructions than a
+// maximum that lets it through. The result is NaN all the same: a NaN makes its own exponential
+// NaN, so the sum and the whole row too.
 #pragma once
 #include <limits>
 
@@ -8,7 +8,8 @@
 
 namespace tw {
 
-// The number that a maximum reads for x. More than a load is not worth being written twice.
+// The number that the maximum reads for x. An expression larger than a load is not worth writing
+// twice.
 inline Expr top_candidate(const Expr& x) {
   const auto* converted = as<expr::Cast>(x);
   if (!is<expr::Load>(converted ? converted->a : x)) return x;

@@ -1,4 +1,4 @@
-// Direct convolutions and transposed ones: what lowering makes of them and the schedule takes.
+// Direct convolutions and transposed ones: the stages that lowering makes and the schedule uses.
 #pragma once
 #include <cstdint>
 
@@ -11,39 +11,39 @@ namespace tw {
 class GroupBuilder;
 class ScheduleBuilder;
 
-// The loops over a tensor of the output's shape.
+// The loops over a tensor of the output's shape
 struct ConvLoops {
-  Loop image, channel;  // blocks of channels where the output is blocked
-  Loops phases;         // of sub-pixels, which have weights of their own
-  Loops lines;          // the spatial axes but the last
+  Loop image, channel;  // channel: over blocks, if the output is blocked
+  Loops phases;         // over sub-pixels with weights of their own
+  Loops lines;          // the spatial axes except the last
   Loop row;             // the last spatial axis
-  Loop lane;            // of a block of channels; none: the output is not blocked
+  Loop lane;            // in a block of channels; none: the output is not blocked
 };
 
-// Spatial axes behind image and channel, the lane behind them where the tensor is blocked.
+// `loops` are image, channel and spatial axes, and the lane if the tensor is blocked.
 ConvLoops conv_loops(const Loops& loops, bool blocked);
 
 struct ConvOutput {
   Stage y;
   ConvLoops loops;
-  // With a pool behind the convolution y is the pool's, and this is what it reads.
+  // With a pool behind the convolution, y is the pool's stage and `conv` is what it reads.
   Stage conv;
   ConvLoops conv_loops;
-  std::vector<int64_t> window;  // of the pool, by spatial axis; empty: no pool
+  std::vector<int64_t> window;  // the pool's, by spatial axis; empty: no pool
 };
 
 struct ConvStages {
   const char* family() const { return depthwise ? "depthwise" : "conv"; }
-  Stages copies;              // of operands, made at run time: nests of their own
-  BufferName input, weights;  // the weights packed in panels of `vectors` blocks of channels
+  Stages copies;              // copies of operands made at run time, each a nest
+  BufferName input, weights;  // weights are packed in panels of `vectors` blocks of channels
   int64_t vectors = 1;
   bool depthwise = false;
   Stage acc;  // the sums
   ConvLoops sums;
-  Loop channels;       // of the sums: input channels, or blocks of them
-  Loop channel_lanes;  // of such a block
-  Loops taps;          // by spatial axis; none where there is one
-  Loop paired;         // channel_lanes, where the weights hold pairs of its steps innermost; none
+  Loop channels;       // loop of the sums over input channels, or blocks of them
+  Loop channel_lanes;  // loop in such a block
+  Loops taps;          // by spatial axis; none for an extent of 1
+  Loop paired;         // the loop channel_lanes, if the weights have pairs of its steps innermost
   SumInstruction instruction;
   ConvOutput out;
 };

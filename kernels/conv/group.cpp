@@ -73,7 +73,7 @@ bool has_phases(const ConvShape& transposed) {
 
 namespace {
 
-// Spatial axes of the group's tensors become one: pointwise convolutions need no rows.
+// The shape with the spatial axes joined into one. Pointwise convolutions need no rows.
 Shape collapsed(const TensorType& t, const Expr& pixels) {
   Shape shape = {t.shape[0], t.layout.plain() ? t.shape[1] : physical_shape(t)[1], pixels};
   if (!t.layout.plain()) shape.push_back(Expr(t.layout.block));
@@ -170,7 +170,7 @@ void ConvGroup::define_sums(const std::function<Expr(const Index& at)>& sum) {
   });
 }
 
-// Channels that only fill a block are 0.
+// Channels that only fill the last block are 0.
 Stage ConvGroup::store(const std::string& stage, const std::vector<Axis>& axes, const Index& index,
                        BufferId buffer, ValueId result) {
   b_.declare(axes);
@@ -181,8 +181,8 @@ Stage ConvGroup::store(const std::string& stage, const std::vector<Axis>& axes, 
   return b_.stage(stage, axes, buffer, index, value);
 }
 
-// Stage conv makes what the pool reads; the pool's element is an expression over all points of its
-// window. The two differ in type where a pool sums bytes.
+// Stage conv makes the pool's input. The pool's element is an expression over all points of its
+// window. The two types differ where a pool sums bytes.
 Stage ConvGroup::write_windows(const std::vector<Axis>& axes) {
   const auto& pool = std::get<op::Pool>(pool_->attrs);
   const DType read_type = b_.type(pool_->inputs[0]).dtype, type = b_.type(pool_->output).dtype,
@@ -245,7 +245,7 @@ ProductOutput ConvGroup::write_rows(
   const std::vector<Axis> physical = output_axes("");
   b_.declare(axes);
   const Expr channel = b_.simplified(by_group ? var("g") * Expr(s_.mg) + var("j") : var("j"));
-  // Asked for where y is stored alone
+  // `sum` is only asked for the point at which y is stored.
   define_sums([&](const Index&) { return sum(variables(axes), channel); });
   const Index pixel = unflatten_index(rows, var("i"));
   Index index = {pixel[0], blocked_ ? floor_div(channel, Expr(block_)) : channel};

@@ -1,10 +1,14 @@
 // Convolution over any number of spatial axes.
-// Stages: pad (the padded input, where padding is too wide to be skipped tap by tap), acc (the
-// sums), y (bias, followers; before a pool they are stage conv, and y is the pool). Blocked output
-// (NCHWc): weights packed [oc/(V*B)][ic blocks][kernel...][B][V*B] ([oc/(V*B)][kernel...][ic][V*B]
-// of a plain input; the input channels that an instruction of the target takes at once are
-// innermost) with V by the row tile, a divisor of the block count; depthwise [c/B][kernel...][B].
-// Plain output: weights as they are, vectors run along the last spatial axis.
+//
+// Stages: pad (the padded input, if padding is too wide to be skipped tap by tap), acc (the sums),
+// y (bias and followers). Before a pool, the last are stage conv, and y is the pool.
+//
+// Blocked output (NCHWc): weights are packed as [oc/(V*B)][ic blocks][kernel...][B][V*B], or
+// [oc/(V*B)][kernel...][ic][V*B] for a plain input. The row tile chooses V, a divisor of the block
+// count. Input channels that an instruction of the target takes at once are innermost. Depthwise
+// weights are [c/B][kernel...][B].
+//
+// Plain output: weights stay as they are, and vectors run along the last spatial axis.
 #include <numeric>
 
 #include "kernels/common/group_builder.h"
@@ -17,9 +21,10 @@
 namespace tw {
 namespace {
 
-// Output pixels at a row's end whose taps reach into the padding
+// Most output pixels at a row's end whose taps reach into the padding, for an input that is not
+// copied
 constexpr int64_t kWidestEdge = 16;
-constexpr int64_t kFewestDepth = 4;  // input channels in the innermost reduction
+constexpr int64_t kFewestDepth = 4;  // fewest input channels in the innermost reduction
 
 class ConvLowering : ConvGroup {
  public:
@@ -29,7 +34,7 @@ class ConvLowering : ConvGroup {
                  x_type_.layout == y_type_.layout;
     if (blocked_ && !depthwise_) merge_groups(conv);
     depth_ = x_type_.layout.block;
-    // A block that is not full is read in parts that are.
+    // A block that is only partly full is read in smaller, full parts.
     if (const int64_t part = std::gcd(s_.cg, depth_); part >= kFewestDepth) depth_ = part;
     product_ = product_of(conv);
     if (product_.defined() && !x_type_.layout.plain()) depth_ = std::max(depth_, product_.depth);
@@ -60,11 +65,12 @@ class ConvLowering : ConvGroup {
   }
 
  private:
-  // All lanes of a block of outputs read one group, so smaller groups count as one. Blocks of
-  // inputs that belong to several groups have no instruction, so groups count as one where that
-  // pays.
+  // All lanes of an output block read one group, so smaller groups are merged into one. No
+  // instruction reads input blocks that belong to several groups, so groups are also merged where
+  // that is profitable.
   void merge_groups(const Node& conv) {
-    const int64_t in_block = std::max<int64_t>(1, x_type_.layout.block);  // of a plain one 0
+    // A plain layout has block 0
+    const int64_t in_block = std::max<int64_t>(1, x_type_.layout.block);
     const int64_t whole = groups_that_fill(s_.group, s_.cg, in_block, s_.mg, block_);
     const DType right = b_.type(conv.inputs[1]).dtype;
     if (s_.mg % block_ != 0) merged_ = whole == 0 ? s_.group : whole;
@@ -74,7 +80,7 @@ class ConvLowering : ConvGroup {
     s_.group /= merged_, s_.cg *= merged_, s_.mg *= merged_;
   }
 
-  // Pixels that the instruction takes together come in whole tiles.
+  // Fills the row up to whole tiles of the pixels that the instruction takes together.
   void fill_row() {
     const int64_t row = *as_const(s_.out.back());
     free_ = product_.tiles
@@ -83,7 +89,7 @@ class ConvLowering : ConvGroup {
     row_ = Expr((row + free_.rows - 1) / free_.rows * free_.rows);
   }
 
-  // in_(n, channel, spatial...) is the element of the input, at positions of the padded one.
+  // Sets in_: in_(n, channel, spatial...) is the input's element at a position of the padded input.
   void read_input() {
     ValueId x = node_.inputs[0];
     if (product_.defined() && !reads_in_place()) return read_copied(x);
@@ -91,7 +97,7 @@ class ConvLowering : ConvGroup {
       BufferId buffer = b_.input(x);
       in_ = [this, buffer](const Expr& n, const Expr& channel, const Index& at) {
         Index from = at;
-        // Pixels that only fill a tile repeat the last one
+        // Pixels that only fill a tile up repeat the last one.
         if (row_.defined())
           from.back() = min(from.back(),
                             simplify((s_.out.back() - Expr(1)) * Expr(s_.strides.back())));
@@ -107,7 +113,7 @@ class ConvLowering : ConvGroup {
   }
 
   IntegerProduct product_of(const Node& conv) const {
-    // Of the first layer: channels come innermost in the copy, filled up
+    // A first layer has few channels; they are innermost in the copy and filled up.
     const bool few = x_type_.layout.plain();
     const bool suits = few ? s_.group == 1 && s_.cg > 1 && s_.cg <= kFewestDepth : whole_blocks();
     bool known = blocked_ && suits && as_const(s_.n) &&
@@ -123,23 +129,23 @@ class ConvLowering : ConvGroup {
       if (s_.group == 1 && !few && !pool_) extents.tiles = {s_.m, s_.cg};
       const IntegerProduct found = choose(b_.target, left, right, extents);
       if (!found.tiles || found.columns == block_) return found;
-      extents.tiles.reset();  // a block of channels is a tile's columns, or no tile
+      extents.tiles.reset();  // a tile's columns must be a block of channels
       return choose(b_.target, left, right, extents);
     };
     if (few) return of(0, 1);
-    // Steps behind a block's end belong to the next one in the copy
+    // Steps behind a block's end belong to the next block in the copy.
     const int64_t pixels = pool_ ? 1 : *as_const(s_.out.back());
     const IntegerProduct wide = of(s_.cg, pixels), narrow = of(depth_, pixels);
     return wide.rows > 1 ? wide : narrow;
   }
 
-  // Every block of channels is of one group.
+  // True: every block of channels belongs to one group.
   bool whole_blocks() const {
     return s_.group == 1 || (s_.cg % x_type_.layout.block == 0 && s_.mg % block_ == 0);
   }
 
-  // Bytes without a sign may be one of the two words that the target multiplies and adds at once,
-  // beside a 0. What their zero point makes too much is taken off.
+  // True: unsigned bytes can be one of the two words that the target multiplies and adds at once,
+  // beside a 0. The excess from their zero point is subtracted later.
   bool multiplies_words(const Node& conv) const {
     if (!is_byte(x_type_.dtype) || !b_.graph.is_constant(conv.inputs[1]) ||
         !b_.target.driver.empty())
@@ -147,7 +153,7 @@ class ConvLowering : ConvGroup {
     return zero_ == least_byte(x_type_.dtype) || pairs_words(b_.target);
   }
 
-  // Positions of the padded input that some tap reads, along each axis.
+  // Positions of the padded input that some tap reads, along each axis
   Shape padded_extents() const {
     Shape spatial;
     const Shape out = sums();
@@ -157,7 +163,7 @@ class ConvLowering : ConvGroup {
     return spatial;
   }
 
-  // Points along the spatial axes that have sums: a free row comes in whole tiles.
+  // Extents of the points with sums. A row of free extent is filled up to whole tiles.
   Shape sums() const {
     Shape extents = s_.out;
     if (row_.defined()) extents.back() = row_;
@@ -174,8 +180,8 @@ class ConvLowering : ConvGroup {
     return s_.group == 1 ? (s_.m + block_ - 1) / block_ : s_.mg % block_ == 0 ? s_.mg / block_ : 1;
   }
 
-  // A copy of the numbers that the instruction wants; the padding holds the zero point. Its
-  // channels lie in blocks of a layout, or innermost where there are few.
+  // Copies the numbers in the form that the instruction takes; the padding holds the zero point.
+  // The channels lie in blocks of a layout, or innermost if they are few.
   void read_copied(ValueId x) {
     const DType type = product_.type;
     const bool few = x_type_.layout.plain();
@@ -216,8 +222,8 @@ class ConvLowering : ConvGroup {
     };
   }
 
-  // Pixels of a row that one tap reads lie side by side where an instruction takes several: those
-  // of each remainder by the stride apart from the others.
+  // Parts of a copied row, one for each remainder by the stride. The pixels that one tap reads are
+  // then adjacent, as an instruction for several pixels needs them.
   int64_t phases() const { return product_.rows > 1 ? s_.strides.back() : 1; }
 
   Shape copied_shape(int64_t block) const {
@@ -234,18 +240,18 @@ class ConvLowering : ConvGroup {
     return shape;
   }
 
-  // What the numbers that are multiplied are more than those of the product.
+  // The excess of the multiplied numbers over those of the convolution
   int64_t surplus() const { return zero_ - counted_from_; }
 
-  // Of each channel, and at the ends of an axis whose taps are left out in the padding, of each
-  // point there.
+  // Makes the correction for each channel. On an axis whose taps are left out in the padding, it
+  // has an entry for each point at the ends.
   void correct() {
     Shape shape = {Expr((s_.m + block_ - 1) / block_)};
     Expr taps;
     for (size_t i = 0; i < rank(); ++i) {
       if (!misses_taps(i)) continue;
       const Edges edges = edges_of(i);
-      const bool alike = edges.points() == 1;  // perhaps the only point, which misses taps too
+      const bool alike = edges.points() == 1;  // may be the only point, which misses taps too
       const Expr point = alike ? Expr(0) : edges.point_of(var("c" + std::to_string(shape.size())));
       const Expr from = point * Expr(s_.strides[i]) +
                         var("r" + std::to_string(i + 2)) * Expr(s_.dilations[i]) -
@@ -263,7 +269,7 @@ class ConvLowering : ConvGroup {
                                   taps);
   }
 
-  // What is taken off the sum at a point of the output.
+  // Index of the correction that is subtracted at a point of the output
   Index corrected_at(const Index& out) const {
     Index at = {out[1]};
     for (size_t i = 0; i < rank(); ++i)
@@ -273,8 +279,8 @@ class ConvLowering : ConvGroup {
     return at;
   }
 
-  // Points at the ends of an axis of the output that some taps are left out of. Those between them
-  // are alike, and stand behind the first ones as one point.
+  // The points at the two ends of an output axis that some taps are left out of. The points between
+  // them are alike and count as one, behind the first ones.
   struct Edges {
     int64_t extent = 1, before = 0, after = 0;
     int64_t points() const { return before + 1 + after; }
@@ -307,7 +313,7 @@ class ConvLowering : ConvGroup {
     return !s_.pointwise && (pads[i] != 0 || pads[i + rank()] != 0);
   }
 
-  // Loops over the steps of the depth that the instruction takes; they move the channel.
+  // Loops over the steps of the depth that the instruction takes at once. They advance `channel`.
   std::vector<Axis> steps_of_instruction(Expr& channel) const {
     std::vector<Axis> steps;
     if (product_.tiles) {
@@ -355,8 +361,8 @@ class ConvLowering : ConvGroup {
                       : depthwise_  ? channel
                                     : floor_div(channel, Expr(s_.mg)) * Expr(s_.cg);
     for (Expr& e : at) e = b_.simplified(e);
-    // All lanes of a block are of one group (or the block is a channel of its own), so the input's
-    // channel is uniform.
+    // All lanes of a block belong to one group (or the block is a channel of its own), so they read
+    // the same input channel.
     const Expr value = in_(out[0], depthwise_ ? channel : b_.simplified(group_base + rc), at);
     const Expr weight = number(depthwise_ ? depthwise_weight(out, taps)
                                : blocked_ ? packed_weight(out, rc, taps, block_axes)
@@ -376,10 +382,10 @@ class ConvLowering : ConvGroup {
       stages_.taps.push_back(s_.kernel[i] > 1 ? (tap++)->loop() : Loop());
   }
 
-  // Taps in the padding contribute nothing. A copy with the padding in place pays only where the
-  // edges are so wide that the tiles at a row's ends could not be made apart
-  // (kernels/conv/schedule.cpp), where nobody knows which tiles those are, for an instruction, or
-  // where something is taken off all points of a row alike.
+  // True: a copy of the input contains the padding. Otherwise taps in the padding are skipped. A
+  // copy is worthwhile only if the edges are too wide for separate tiles at a row's ends
+  // (kernels/conv/schedule.cpp), if it is unknown which tiles those are, for an instruction, or if
+  // one correction must fit all points of a row.
   bool copies_input() const {
     if (product_.defined()) return !reads_in_place();
     if (row_.defined() && (s_.kernel.back() > 1 || s_.padded)) return true;
@@ -387,25 +393,25 @@ class ConvLowering : ConvGroup {
     return s_.padded && s_.pads_begin.back() > kWidestEdge * s_.strides.back();
   }
 
-  // Which points miss some taps is not known.
+  // True: it is unknown which points miss taps.
   bool free_edges() const {
     for (size_t i = 0; i < rank(); ++i)
       if (padded_along(i) && (!as_const(s_.in[i]) || !as_const(s_.out[i]))) return true;
     return false;
   }
 
-  // The instruction takes numbers of the layout as they are, unless taps meet the padding.
+  // True: the instruction reads the numbers in the input's layout. No tap may meet the padding.
   bool reads_in_place() const {
     return product_.left.type == product_.type && !s_.padded && !x_type_.layout.plain() &&
            depth_ <= x_type_.layout.block && product_.rows == 1;
   }
 
-  // An operand's element as it is multiplied.
+  // An operand's element in the form in which it is multiplied
   Expr number(const Expr& e) const {
     return multiplies_tf32(b_) ? unary(UnaryOp::tf32, e) : widen(e);
   }
 
-  // The same of the left one, less the zero point where no instruction takes it.
+  // The left operand's element, minus the zero point if no instruction handles that
   Expr left_number(const Expr& e) const {
     return product_.defined() || is_float(acc_type_)
                ? number(e)
@@ -415,7 +421,7 @@ class ConvLowering : ConvGroup {
   Expr inside(const Index& padded_position) const {
     Expr all;
     for (size_t i = 0; i < rank(); ++i) {
-      if (row_.defined() && !copies_input() && i + 1 == rank()) continue;  // never outside
+      if (row_.defined() && !copies_input() && i + 1 == rank()) continue;  // always inside
       Expr from = padded_position[i] - Expr(s_.pads_begin[i]);
       all = logical_and(all, logical_and(le(Expr(0), from), lt(from, s_.in[i])));
     }
@@ -458,7 +464,7 @@ class ConvLowering : ConvGroup {
     if (product_.tiles) return tiled_weight(out, rc, taps, vectors);
     if (!packed_.valid()) {
       const int64_t row = block_axes ? rl : together, rows = (s_.cg + row - 1) / row;
-      // In the order in which the schedule's loops read
+      // Axes in the order in which the schedule's loops read the weights
       std::vector<Axis> axes = {{"wc", Expr(blocks / vectors)}};
       if (block_axes) axes.push_back({"wr", Expr(rows)});
       for (size_t i = 0; i < rank(); ++i) axes.push_back({axis("wk", i), Expr(s_.kernel[i])});
@@ -486,8 +492,8 @@ class ConvLowering : ConvGroup {
     return load(packed_, dtype, at);
   }
 
-  // Packed [panel][channels // depth][taps][block of the panel][depth // neighbours][output
-  // channel, neighbours]: the last two are a tile.
+  // The weight, packed as [panel][channels // depth][taps][block of the panel][depth //
+  // neighbours][output channel, neighbours]. The last two form a tile.
   Expr tiled_weight(const Index& out, const Expr& rc, const Index& taps, int64_t vectors) {
     const Expr depth(product_.depth), side_by_side(product_.neighbours), block(block_);
     const DType dtype = b_.type(node_.inputs[1]).dtype;
@@ -515,7 +521,7 @@ class ConvLowering : ConvGroup {
     return load(packed_, dtype, at);
   }
 
-  // The weight of a tap wk0, wk1, ... between channels in and out; 0 where there is none.
+  // The weight of tap wk0, wk1, ... from channel `in` to channel `out`; 0 if there is none
   Expr weight_between(const Expr& in, const Expr& out,
                       const std::function<Expr(const Index&)>& read) const {
     Expr there = logical_and(lt(out, Expr(s_.m)), lt(in, Expr(s_.cg)));
@@ -541,12 +547,12 @@ class ConvLowering : ConvGroup {
   int64_t counted_from_ = zero_;  // the number that is multiplied as 0
   bool depthwise_ = false;
   int64_t merged_ = 1;  // groups that count as one
-  RegisterTile free_;   // where the row's extent is free, or an instruction takes several pixels
-  Expr row_;            // and the extent in whole tiles
-  int64_t depth_ = 1;   // input channels of a blocked layout that the innermost reduction takes
+  RegisterTile free_;   // set if the row's extent is free, or an instruction takes several pixels
+  Expr row_;            // the row's extent in whole tiles; else undefined
+  int64_t depth_ = 1;   // input channels of a blocked layout in the innermost reduction
   std::function<Expr(const Expr&, const Expr&, const Index&)> in_;
   IntegerProduct product_;
-  bool paired_ = false;  // the packed weights hold pairs of channels innermost
+  bool paired_ = false;  // packed weights have pairs of channels innermost
   BufferId acc_, packed_, padded_, correction_;
   ConvStages stages_;
 };

@@ -1,7 +1,7 @@
-// Transposed convolution as sub-pixel convolutions: output position o = q*s + r of phase r is an
-// ordinary convolution over ceil(K/s) taps, o + p - k = s * (q + (r+p)/s - j) for k = j*s + (r+p)
-// mod s. Stages: pad, acc, y; no multiplication by the zeros between input pixels. Needs dilation 1
-// and strides that divide the output; otherwise every tap is guarded.
+// Transposed convolution as sub-pixel convolutions. The output positions o = q*s + r of phase r are
+// an ordinary convolution over ceil(K/s) taps: o + p - k = s * (q + (r+p)/s - j) for k = j*s +
+// (r+p) mod s. So the zeros between input pixels are never multiplied. This needs dilation 1 and
+// strides that divide the output; otherwise every tap is guarded. Stages: pad, acc, y.
 #include "kernels/common/group_builder.h"
 #include "kernels/common/integer_product.h"
 #include "kernels/common/row_tile.h"
@@ -43,7 +43,7 @@ class TransposeLowering {
   static std::string name(const char* prefix, size_t i) { return prefix + std::to_string(i); }
   Expr blocks() const { return Expr((m_ + block_ - 1) / block_); }
 
-  // n, c, then per spatial axis q and r (sub-pixel) or o, then the lane.
+  // Axes n, c, then for each spatial axis q and r (sub-pixel) or o, then the lane
   std::vector<Axis> output_axes(const std::string& prefix) const {
     std::vector<Axis> axes = {{prefix + "n", y_type_.shape[0]}, {prefix + "c", blocks()}};
     for (size_t i = 0; i < rank(); ++i) {
@@ -74,8 +74,9 @@ class TransposeLowering {
   }
   Expr widen(const Expr& e) const { return e.type() == acc_type_ ? e : cast(acc_type_, e); }
 
-  // Bytes without a sign, where the target multiplies words of which one must have none and all
-  // taps of a phase are summed: the padding is in place.
+  // The number multiplied as 0. Bytes become unsigned if the target multiplies pairs of words, of
+  // which one must not be negative, and all taps of a phase are summed because the padding is in
+  // the copy.
   int64_t counted_from() const {
     const bool words = subpixel_ && is_byte(x_type_.dtype) && pairs_words(b_.target) &&
                        b_.graph.is_constant(node_.inputs[1]) && b_.target.driver.empty();
@@ -85,7 +86,7 @@ class TransposeLowering {
     return widened_number(b_.target, value, acc_type_, counted_from());
   }
 
-  // What that makes too much, by channel and phase.
+  // Makes the correction for that, by channel and phase.
   void correct() {
     Shape shape = {blocks()};
     Expr taps;
@@ -140,8 +141,8 @@ class TransposeLowering {
     finish_sum(axes, out, left(value) * widen(weight(out, phases, steps, taps)), {});
   }
 
-  // Packed [c blocks / V][r...][j...][rc][V lanes], 0 where tap j of phase r falls outside the
-  // kernel.
+  // The weight, packed as [c blocks / V][r...][j...][rc][V lanes]. It is 0 if tap j of phase r is
+  // outside the kernel.
   Expr weight(const Index& out, const Index& phases, const Index& steps, const Ints& taps) {
     int64_t all = (m_ + block_ - 1) / block_, together = !blocked_           ? 1
                                                          : a_.group == 1     ? all

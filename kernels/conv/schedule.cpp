@@ -1,7 +1,7 @@
-// Convolutions: a tile of one output row's pixels times V channel vectors in registers over the
-// whole reduction. Rule: TW * V + V + 1 registers at most; kernel taps stay rolled, for overlapping
-// taps in one block make LLVM spill. Before a pool such tiles fill a buffer of its windows, line by
-// line.
+// Schedules convolutions. A tile of one output row's pixels times V channel vectors stays in
+// registers over the whole reduction. Rule: TW * V + V + 1 registers at most. Kernel taps stay
+// rolled, because overlapping taps in one block make LLVM spill. Before a pool, such tiles fill a
+// buffer with the pool's windows, line by line.
 #include "kernels/conv/schedule.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace tw {
 namespace conv {
 namespace {
 
-// The taps along the row: the last ones that there are.
+// The taps along the row: the last tap loop that exists
 Loop row_tap(const ConvStages& m) {
   Loop last;
   for (const Loop& tap : m.taps)
@@ -49,10 +49,10 @@ Depth accumulate_pairs(ScheduleBuilder& s, const ConvStages& m, const Stage& sum
   return {std::move(steps.rolled), depth.blocks, std::move(steps.straight)};
 }
 
-// Tiles at the ends of a row are made apart, so that no tile asks whether a tap is in the padding:
-// where a tap is unrolled, the emitter leaves it out. The channels of a block are unrolled where
-// two operations a product leave none for a loop; below unrolled taps a loop of channels stays,
-// which then is the innermost.
+// Separates the tiles at the ends of a row, so that no tile checks whether a tap is in the padding:
+// the emitter drops such a tap if it is unrolled. A block's channels are unrolled if a product
+// takes two operations, since a loop would then cost too much. Below unrolled taps one channel loop
+// stays, as the innermost loop.
 void skip_padding(ScheduleBuilder& s, const ConvStages& m, const Loop& tiles, const Depth& depth) {
   const Loop tap = row_tap(m);
   const Loops& loops = depth.loops;
@@ -81,15 +81,14 @@ namespace {
 
 using conv::Depth, conv::depth_of, conv::skip_padding;
 
-constexpr int64_t kMostPlanes = 4;  // channels of a first layer: too few for a loop
-// Pixels: their sums, and inputs that neighbouring taps share, stay in registers
+constexpr int64_t kMostPlanes = 4;  // channels of a first layer, too few for a loop
+// Pixels of a tile. Their sums, and inputs that neighbouring taps share, stay in registers.
 constexpr int64_t kDepthwiseTile = 8;
 
-// A 1x1 convolution has one row of all its pixels. Few channel panels alone cannot keep all threads
-// equally busy: then the row is split in parts of whole tiles, "wp" of them, that overlap a little
-// where their number does not divide. Overlap is paid for on one thread too, so it counts three
-// times what threads lose by waiting.
-// Nothing is split where that does not pay.
+// Splits the row of a 1x1 convolution, which holds all its pixels, if the channel panels alone
+// cannot keep all threads equally busy. Its "wp" parts consist of whole tiles and overlap a little
+// if their number does not divide the row. Overlap costs even on one thread, so it counts three
+// times the time that threads lose by waiting. If no split is worthwhile, the row stays whole.
 ScheduleBuilder::Cut split_for_threads(ScheduleBuilder& s, const Loop& row, int64_t tile,
                                        int64_t panels) {
   constexpr double kGoodEnough = 1.05, kMostOverlap = 0.05, kOverlapWeight = 3;
@@ -127,8 +126,8 @@ ScheduleBuilder::Cut split_for_threads(ScheduleBuilder& s, const Loop& row, int6
   return s.split(row, chunk, extent % tile == 0 ? Tail::guard : Tail::shift, "wp", "wr");
 }
 
-// Followers that evaluate functions want registers beside the sums: with fewer sums none goes to
-// the stack and back before them.
+// The most sums of a tile. Followers that evaluate functions need registers beside the sums; with
+// fewer sums, none is spilled before them.
 int64_t most_sums(const ScheduleBuilder& s, const ConvStages& m) {
   constexpr int64_t kFollowers = 8, kSimple = 8, kManyRegisters = 32;
   const int64_t registers = s.target().vector_registers;
@@ -142,7 +141,7 @@ int64_t most_sums(const ScheduleBuilder& s, const ConvStages& m) {
   return functions && registers >= kManyRegisters ? registers - kFollowers : registers;
 }
 
-// Blocked output: a register tile of pixels and vectors of channels.
+// Blocked output: a register tile of pixels and vectors of channels
 class BlockedSchedule {
  public:
   BlockedSchedule(ScheduleBuilder& s, const ConvStages& m)
@@ -174,8 +173,8 @@ class BlockedSchedule {
   }
 
  private:
-  // Sums in tile registers: what they are copied to is in the first-level cache when the output's
-  // pixels are made of it.
+  // Schedules sums in tile registers. Their copies are in the first-level cache when the output's
+  // pixels are computed from them.
   void run_tiles() {
     const Loops outer = cut_output();
     accumulate_tiles(s_, m_.acc, depth_of(m_, m_.channels).loops, {m_.sums.channel}, m_.sums.row,
@@ -191,7 +190,7 @@ class BlockedSchedule {
   bool whole() const { return m_.depthwise || tile_ == 1 || pools(); }
   int64_t together() const { return m_.instruction.rows; }  // pixels that an instruction takes
 
-  // Channel vectors of a tile, which the packing of the weights decides.
+  // Channel vectors of a tile. The packing of the weights fixes them.
   int64_t tile_vectors() const {
     const auto blocks = s_.extent(y_.channel);
     return blocks && *blocks % m_.vectors == 0 ? m_.vectors : 1;
@@ -203,15 +202,15 @@ class BlockedSchedule {
     if (paired_) return step * std::max<int64_t>(1, paired_rows(s_.target(), extent) / step);
     if (together() > 1) return tile_rows(s_.target(), vectors_, extent, {}, together());
     int64_t most = most_sums(s_, m_);
-    // A load holds the channels of two pixels
+    // One load holds the channels of two pixels.
     if (s_.by_element(m_.instruction) && s_.extent(m_.channel_lanes).value_or(1) > 1)
       most = std::min(most, 2 * kElementRegisters * vectors_ / (2 * vectors_ + 1));
     return row_tile_pixels(s_.target(), extent, vectors_, most, step);
   }
 
-  // Pixels of a tile along a row of so many, in multiples of `step`.
+  // Pixels of a tile along a row of `extent`, in multiples of `step`
   int64_t tile_pixels(std::optional<int64_t> extent, int64_t step, const std::string& knob) const {
-    constexpr int64_t kMostTile = 64;  // of vectors, without rules
+    constexpr int64_t kMostTile = 64;  // limit of vectors without rules
     if (!extent) return 1;
     std::vector<int64_t> others;
     const int64_t wide = paired_ ? kPairedVectors : m_.depthwise ? 1 : vectors_;
@@ -224,14 +223,15 @@ class BlockedSchedule {
     return s_.choose(knob, usual_pixels(*extent, step), others);
   }
 
-  // Of a free row, which has whole tiles of sums where lowering has filled it up.
+  // Pixels of a tile in a row of free extent. They are the row tile's if lowering has filled the
+  // sums up to whole tiles.
   int64_t free_pixels() const {
     const int64_t tile = free_row_pixels(s_.target(), m_.depthwise ? 1 : vectors_, !one_row());
     const LoopRef sums = find_loop(s_.kernel().body, m_.sums.row.name());
     return sums && is_const(simplify(floor_mod(sums->extent, Expr(tile))), 0) ? tile : 1;
   }
 
-  // Whole short rows in one tile.
+  // Whole short rows in one tile
   int64_t plane_lines(int64_t lines) const {
     std::vector<int64_t> others;
     for (int64_t n = 1; s_.open() && n <= lines; ++n)
@@ -239,8 +239,8 @@ class BlockedSchedule {
     return s_.choose("lines", tile_lines(s_.target(), lines, tile_, vectors_), others);
   }
 
-  // The output's loops: tiles, and what is inside of one. The result: those around the tiles of a
-  // row, for the threads.
+  // Cuts the output's loops into tiles. Returns the loops around the tiles of a row, for the
+  // threads.
   Loops cut_output() {
     Loops rows = y_.phases;
     rows.insert(rows.end(), y_.lines.begin(), y_.lines.end());
@@ -262,12 +262,14 @@ class BlockedSchedule {
     return outer;
   }
 
-  // Rows in tiles. The result: parts of the one row, for the threads; none: it has no such parts.
+  // Cuts rows into tiles. Returns the loop over parts of a single row, for the threads; none: it
+  // has no parts.
   Loop cut_rows(Loops& rows) {
     row_.outer = y_.row;
     if (tile_ == 1) return {};
     Loop part;
-    // Parts overlap by any number of pixels
+    // Parts may overlap by any number of pixels, so an instruction for several pixels needs one
+    // whole row.
     if (pixels_ && one_row() && (together() == 1 || pixels_ == s_.extent(m_.sums.row))) {
       const int64_t panels = s_.extent(y_.image).value_or(1) * s_.extent(y_.channel).value_or(1) /
                              vectors_;
@@ -287,8 +289,9 @@ class BlockedSchedule {
     return part;
   }
 
-  // Lines in blocks outside of the panels, where that pays: lines_in_block. `line`: of the output,
-  // or its tiles where it is one row. The result: the blocks, if there are any.
+  // Puts lines in blocks outside the panels where that is worthwhile (lines_in_block). `line` is
+  // the loop over lines of the output, or over tiles if there is one row. Returns the loop over
+  // blocks; none: there are no blocks.
   Loop split_blocks(Loop& line) {
     const bool plain = one_row() ? !s_.decides(line) : y_.phases.empty() && y_.lines.size() == 1;
     if (!plain) return {};
@@ -299,8 +302,8 @@ class BlockedSchedule {
     return cut.outer;
   }
 
-  // What the windows of y's tile read: stage conv, line by line in tiles of registers. The result:
-  // the loop of such a tile.
+  // Computes the windows that y's tile reads: stage conv, line by line in register tiles. Returns
+  // the loop over such tiles.
   Loop compute_windows() {
     const Loop at = row_.outer;
     s_.compute_at(m_.out.conv, at);
@@ -323,7 +326,7 @@ class BlockedSchedule {
     return lines.empty() ? at : lines.back();
   }
 
-  // The register tile of the sums. The result: the reduce loops.
+  // Schedules the register tile of the sums and returns their reduce loops.
   Depth sum() {
     Depth depth = depth_of(m_, m_.channels);
     at_ = pools() ? compute_windows() : row_.outer;
@@ -342,12 +345,13 @@ class BlockedSchedule {
     return depth;
   }
 
-  // The next block of input channels is a whole plane further, where no hardware goes by itself.
-  // With all of the operands in the second-level cache asking costs more than waiting. Line by
-  // line: a tile's 14 at once find no free miss buffers.
+  // Prefetches the next block of input channels. It is a whole plane away, where no hardware
+  // prefetcher looks. If all operands fit the second-level cache, the prefetches cost more than
+  // they save. They come line by line: the 14 of a tile would not find enough free miss buffers at
+  // once.
   void prefetch_planes(const Loop& block, const Loop& lane) {
     int64_t bytes = 0;
-    for (const Buffer& b : s_.kernel().buffers)  // of free size: perhaps large
+    for (const Buffer& b : s_.kernel().buffers)  // a free size may be large
       if (b.role != BufferRole::temp) bytes += s_.bytes_of(b).value_or(s_.target().l2_bytes);
     const bool cached = bytes <= s_.target().l2_bytes;
     if (s_.choose_switch("prefetch_x", !cached)) s_.prefetch_over(m_.input, block, lane);
@@ -358,7 +362,7 @@ class BlockedSchedule {
     if (tile_ == 1 || loops.empty() || m_.depthwise) return;
     const bool pointwise = m_.channel_lanes.defined() &&
                            std::ranges::none_of(m_.taps, &Loop::defined);
-    // Else the edges' loops change places
+    // Otherwise skip_padding reorders the loops of the edges.
     if (pointwise || fuses_products(s_.target())) prefetch_planes(loops.front(), loops.back());
     s_.prefetch_operands(pools() ? m_.out.conv : m_.out.y, m_.input, at_);
     s_.prefetch_panels(m_.weights, loops.back(), paired_);
@@ -371,7 +375,7 @@ class BlockedSchedule {
       const Loop tap = conv::row_tap(m_);
       s_.unroll({tap, s_.at_edge(tap, ScheduleBuilder::Edge::last)});
     }
-    // Few planes under a loop of taps; not at the edges, whose taps are unrolled.
+    // Unrolls a few planes under a loop of taps, but not at the edges, whose taps are unrolled.
     if (depth.loops.size() > 1 && s_.extent(m_.channels).value_or(kMostPlanes + 1) <= kMostPlanes)
       s_.unroll(m_.channels);
   }
@@ -381,14 +385,14 @@ class BlockedSchedule {
   const ConvLoops& y_;
   bool paired_;
   int64_t vectors_, panels_;
-  int64_t pooled_;                 // pixels of the convolution for one of y, along the row
-  std::optional<int64_t> pixels_;  // of the convolution's row; none: free
+  int64_t pooled_;                 // pixels of the convolution's row for each pixel of y
+  std::optional<int64_t> pixels_;  // pixels of the convolution's row; nullopt: free
   int64_t tile_ = 1;
-  ScheduleBuilder::Cut lines_, row_, channel_;  // tiles, and what is inside of one
-  Loop at_;                                     // where the sums are made
+  ScheduleBuilder::Cut lines_, row_, channel_;  // tiles, and the loops inside one
+  Loop at_;                                     // loop at which the sums are computed
 };
 
-// Plain output: vectors run along the row, a few channels share the loaded pixels.
+// Plain output: vectors run along the row, and a few channels share the loaded pixels.
 void schedule_plain(ScheduleBuilder& s, const ConvStages& m) {
   const ConvLoops& y = m.out.loops;
   int64_t lanes = s.target().lanes(4);
@@ -412,7 +416,7 @@ void schedule_plain(ScheduleBuilder& s, const ConvStages& m) {
 
 void schedule_conv(ScheduleBuilder& s, const ConvStages& m) {
   if (!in_tiles(s.target(), m.instruction))
-    s.map_nests(m.copies);  // else once their tiles are read
+    s.map_nests(m.copies);  // otherwise after the tiles that read them
   if (m.out.loops.lane.defined()) BlockedSchedule(s, m).run();
   else schedule_plain(s, m);
 }

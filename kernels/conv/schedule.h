@@ -1,45 +1,45 @@
-// What the two schedules of blocked convolutions share: sums over all input channels at once
-// (schedule.cpp) or by chunks of them (schedule_chunks.cpp).
+// The parts that both schedules of blocked convolutions share. One sums over all input channels at
+// once (schedule.cpp), the other over chunks of them (schedule_chunks.cpp).
 #pragma once
 #include "kernels/conv/conv.h"
 #include "kernels/schedule/builder.h"
 
 namespace tw::conv {
 
-// Accumulators of a tile: pixels of a row times vectors of channels.
+// The accumulators of a tile: pixels of a row times vectors of channels
 struct Tile {
-  int64_t pixels = 1, vectors = 1, panels = 1;  // panels: of the weights, `vectors` wide
+  int64_t pixels = 1, vectors = 1, panels = 1;  // panels: those of the weights, each `vectors` wide
 };
 
-// The sums' reduce loops from the outside in.
+// The reduce loops of the sums, from the outside in
 struct Depth {
   Loops loops;     // channel blocks, taps, channels
-  Loop blocks;     // of channels, where their channels have a loop inside; none
-  Loops straight;  // loops, or parts of them, that may be one straight line
+  Loop blocks;     // loop over blocks of channels, if another loop runs inside a block; else none
+  Loops straight;  // loops, or parts of loops, that may become straight-line code
 };
-// Taps of one row are never in one straight line of code with a channel loop to separate them.
-// channels: the loop of that name or what is left of it.
+// The reduce loops. Where a channel loop separates them, taps of one row are never in the same
+// straight-line code. channels: that loop, or what is left of it.
 Depth depth_of(const ConvStages& m, const Loop& channels);
 
-// The edges of loop `tiles` made apart where taps reach into the padding; what else is unrolled in
-// the parts.
+// Separates the ends of loop `tiles`, where taps reach into the padding, and unrolls the loops of
+// the separate parts that need it.
 void skip_padding(ScheduleBuilder& s, const ConvStages& m, const Loop& tiles, const Depth& depth);
 
-// Of `lines` in all (rows of the output, or tiles where all pixels are one row) as many as pass all
-// panels before the next ones do, where the input is far too large to stay in the second-level
-// cache from panel to panel: what such a block of lines reads does stay, and the panels come again
-// for every block. 0: all lines pass each panel. Knob "block_lines".
+// The number of `lines` that pass all panels before the next lines do; 0: all lines pass each
+// panel. Lines are rows of the output, or tiles if all pixels are one row. Blocks of lines are for
+// an input far too large to stay in the second-level cache from panel to panel. The input of one
+// block stays there, and the panels are read again for every block. Knob "block_lines".
 int64_t lines_in_block(const ScheduleBuilder& s, const ConvStages& m, std::optional<int64_t> lines,
                        int64_t panels);
 
-// Blocks of input channels in a chunk, 0 for all at once. Knob "chunk".
+// Blocks of input channels in a chunk; 0: all at once. Knob "chunk".
 int64_t chunk_blocks(const ScheduleBuilder& s, const ConvStages& m, const Tile& tile);
 
-// Sums over `chunk` blocks of input channels at a time, whose weights stay in the first-level cache
-// while all pixels pass; between them the sums are in memory.
+// Schedules sums over `chunk` blocks of input channels at a time. Their weights stay in the
+// first-level cache while all pixels pass. Between chunks the sums are in memory.
 void schedule_chunks(ScheduleBuilder& s, const ConvStages& m, const Tile& tile, int64_t chunk);
 
-// The steps of the sums by pairs of channels, in the depth's loops.
+// Schedules the sums by pairs of channels; the result has the depth's new loops.
 Depth accumulate_pairs(ScheduleBuilder& s, const ConvStages& m, const Stage& sums,
                        const Depth& depth, const Loop& at);
 

@@ -1,20 +1,21 @@
-// Convolutions whose sums pass through memory between chunks of input channels, and what decides
-// about such blocks: with narrow vectors every tile reads so many cache lines in so few cycles that
-// weights and pixels from the second-level cache hold it up.
+// Schedules convolutions whose sums pass through memory between chunks of input channels. With
+// narrow vectors, every tile reads so many cache lines in so few cycles that weights and pixels
+// from the second-level cache slow it down. This file also chooses the blocks of lines and the
+// chunks.
 #include <algorithm>
 
 #include "kernels/conv/schedule.h"
 
 namespace tw::conv {
 
-// Tiles of so many sums work for as long as their operands take
+// With this many registers, a tile's sums take as long as the loads of its operands.
 constexpr int64_t kManyRegisters = 32;
 
 namespace {
 
 int64_t usual_lines(const ScheduleBuilder& s, const ConvStages& m, std::optional<int64_t> lines,
                     int64_t panels) {
-  constexpr int64_t kFar = 4;  // caches that the input is as large as
+  constexpr int64_t kFar = 4;  // size of a far too large input, in second-level caches
   const auto input = s.bytes_of(m.input), weights = s.bytes_of(m.weights);
   const int64_t l2 = s.target().l2_bytes, images = s.extent(m.out.loops.image).value_or(1);
   if (s.target().vector_registers >= kManyRegisters || !input || !weights || !lines ||
@@ -47,7 +48,7 @@ int64_t chunk_blocks(const ScheduleBuilder& s, const ConvStages& m, const Tile& 
   const bool planes = s.extent(y.row) && std::ranges::all_of(y.lines, [&](const Loop& l) {
                         return s.extent(l).has_value();
                       });
-  // Else a fused tile, of more pixels than one of pairs, gains nothing
+  // Without taps, a fused tile has more pixels than a paired one and gains nothing from chunks.
   const bool taps = std::ranges::any_of(m.taps, &Loop::defined);
   const bool in_blocks = m.channel_lanes.defined();
   if (!planes || !weights || !blocks || (!in_blocks && y.phases.empty()) || (!taps && !paired))
@@ -55,11 +56,11 @@ int64_t chunk_blocks(const ScheduleBuilder& s, const ConvStages& m, const Tile& 
   int64_t phases = 1;
   for (const Loop& phase : y.phases) phases *= s.extent(phase).value_or(1);
   const int64_t l1 = s.target().l1_bytes, panel = *weights / tile.panels / phases;
-  // Those of a phase are all that a panel's pixels read at a time: they may stay in the
-  // second-level cache
+  // A panel's pixels read only the weights of one phase at a time, so these may stay in the
+  // second-level cache.
   const bool far = phases > 1 ? 2 * panel >= s.target().l2_bytes : 2 * panel >= l1;
   const bool pays = s.target().vector_registers < kManyRegisters && far;
-  const int64_t step = paired ? 2 : 1;  // pairs of two blocks are one straight line
+  const int64_t step = paired ? 2 : 1;  // pairs from two blocks form one straight line
   int64_t chunk = 0;
   std::vector<int64_t> others = {0};
   for (int64_t n = step; n < *blocks; n += step) {
@@ -72,10 +73,11 @@ int64_t chunk_blocks(const ScheduleBuilder& s, const ConvStages& m, const Tile& 
 
 namespace {
 
-// Loops of y from the outside in, blocks of lines where they pay, and those outside of the sums.
+// The loops of y from the outside in, with blocks of lines where these are worthwhile, and the
+// loops outside the sums
 struct Nest {
   Loops order, outer;
-  Loop channel;  // of a panel
+  Loop channel;  // loop in a panel
 };
 Nest output_nest(ScheduleBuilder& s, const ConvStages& m, const Tile& tile) {
   const ConvLoops& y = m.out.loops;
@@ -132,7 +134,7 @@ void schedule_chunks(ScheduleBuilder& s, const ConvStages& m, const Tile& tile, 
   }
   const Loops& loops = depth.loops;
   if (pointwise && !loops.empty()) s.prefetch_over(m.input, loops.front(), loops.back());
-  // The next chunk of weights is asked for while this one is in use, a line at a time.
+  // Prefetches the next chunk of weights a line at a time while this one is in use.
   if (!loops.empty() &&
       !s.prefetch_next_panel(m.weights, paired ? loops.back() : loops[loops.size() - 2]))
     s.prefetch_panels(m.weights, loops.back(), paired);

@@ -11,7 +11,7 @@
 namespace tw {
 namespace {
 
-// Of NVIDIA's GPUs: threads that ask at one time, words, and the bytes that they get at one time
+// NVIDIA's GPUs: threads that ask together, words of a turn, bytes of a word and of a turn
 constexpr int64_t kAsking = 32, kBanks = 32, kWordBytes = 4, kBytesAtOnce = kBanks * kWordBytes;
 
 using Variables = std::map<std::string, int64_t, std::less<>>;
@@ -60,7 +60,7 @@ class Counter {
   }
 
  private:
-  // What threads take by address of an instruction that they do together.
+  // Counts the operands by address of an instruction that threads execute together.
   void take_spread(const std::string& stage, const stmt::Block& block) {
     const Intrinsic& intrinsic = *target_.find_intrinsic(block.intrinsic);
     auto semantics = semantics_of(intrinsic);
@@ -75,13 +75,13 @@ class Counter {
     }
   }
 
-  // The variables of the loops around for one of the threads; nullopt: it is not there.
+  // Values of the loop variables around for one thread; nullopt: the thread does not run here.
   std::optional<Variables> variables_of(int64_t thread, int64_t lane) const {
     Variables variables;
     std::map<std::string, int64_t> place;
     for (const auto& [axis, extent] : threads_) place[axis] = thread % extent, thread /= extent;
     if (thread > 0) return std::nullopt;
-    std::set<std::string> over;  // axes of loops around
+    std::set<std::string> over;  // axes of the loops around
     for (const Stmt& s : path_) {
       if (const auto* guard = as<stmt::If>(s);
           guard && !sched::has_load(guard->condition) && value_of(guard->condition, variables) == 0)
@@ -104,7 +104,7 @@ class Counter {
     return variables;
   }
 
-  // In bytes from the buffer's beginning.
+  // Offset from the buffer's beginning, in bytes
   std::optional<int64_t> address(const Buffer& buffer, const std::vector<Expr>& indices,
                                  int64_t thread, int64_t lane) const {
     const std::optional<Variables> variables = variables_of(thread, lane);
@@ -115,7 +115,7 @@ class Counter {
     return at * dtype_bytes(buffer.dtype);
   }
 
-  // What a thread asks for at once: an element, or the lanes of a vector that lie side by side.
+  // Bytes that a thread asks for at once: an element, or the adjacent lanes of a vector
   int64_t width(const Buffer& buffer, const std::vector<Expr>& indices) const {
     const int64_t element = dtype_bytes(buffer.dtype);
     for (const Stmt& s : path_) {
@@ -128,7 +128,7 @@ class Counter {
     return element;
   }
 
-  // of_thread: bytes that a thread asks for; 0: as the loops around say.
+  // of_thread: bytes that a thread asks for at once; 0: they follow from the loops around
   void take(const std::string& stage, BufferId id, const std::vector<Expr>& indices, bool stores,
             int64_t of_thread = 0) {
     const Buffer& buffer = kernel_.buffer(id);
@@ -153,9 +153,9 @@ class Counter {
 
   const Kernel& kernel_;
   const Target& target_;
-  std::vector<std::pair<std::string, int64_t>> threads_;  // axes and their extents
-  Ranges ranges_;                                         // of the loops
-  std::vector<Stmt> path_;                                // to the store in hand
+  std::vector<std::pair<std::string, int64_t>> threads_;  // axes and extents
+  Ranges ranges_;
+  std::vector<Stmt> path_;  // path to the current store
   std::vector<BankAccess> found_;
 };
 

@@ -1,5 +1,5 @@
-// How many turns the memory that a block's threads share takes for each of their accesses: it lies
-// in banks of words, and a bank gives one word a turn to the threads that ask at one time.
+// Counts the turns that shared memory takes for each access of a block's threads. The memory lies
+// in banks of words. In a turn, each bank gives one word to the threads that ask together.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,8 +15,8 @@ struct BankAccess {
   bool stores = false;
   int64_t turns = 1;  // 1: no two threads want different words of a bank
 };
-// Those of a scheduled kernel, of the first threads at the loops' first iterations; not what data
-// decide.
+// The accesses of a scheduled kernel, for the first threads at the loops' first iterations.
+// Accesses at places that data decide are left out.
 std::vector<BankAccess> bank_accesses(const Kernel& scheduled, const Target& target);
 
 }  // namespace tw

@@ -1,4 +1,5 @@
-// Tiles of a block of threads: those that a search may take beside the usual one.
+// Tiles of a block of threads: instructions, legal tiles, and those that a search may choose beside
+// the default one.
 #include <algorithm>
 
 #include "ir/schedule/intrinsic.h"
@@ -7,9 +8,9 @@
 namespace tw {
 namespace {
 
-// Rows and columns that are whole instructions
+// Rows and columns consist of whole instructions, whose sides divide this number.
 constexpr int64_t kWhole = 32;
-constexpr int64_t kMostThreadSums = 256;  // of one thread, by the static rules
+constexpr int64_t kMostThreadSums = 256;  // limit for one thread by the static rules
 constexpr int64_t kShortestTile = 8, kLongestTile = 256;
 constexpr int64_t kDeepestTile = 64, kDepthStep = 4;
 

@@ -7,8 +7,8 @@ namespace tw {
 namespace {
 
 constexpr int64_t kFew = 64;      // threads
-constexpr int64_t kLong = 4096;   // steps of one of them
-constexpr int64_t kFreeSize = 8;  // where an extent is free
+constexpr int64_t kLong = 4096;   // steps of one thread
+constexpr int64_t kFreeSize = 8;  // iterations assumed for a free extent
 
 int64_t iterations(const Expr& extent) {
   return eval_int(extent, [](std::string_view) { return kFreeSize; });

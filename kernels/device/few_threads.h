@@ -1,4 +1,4 @@
-// Which stages of a device's kernel leave most of it without work.
+// Finds the stages of a device's kernel that leave most of the device idle.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,14 +12,14 @@ namespace tw {
 struct FewThreads {
   enum class Reason : uint8_t { carried, few_points, no_rule };
   std::string stage;
-  std::string loop;                // carried: that hands values from one iteration to the next
-  int64_t threads = 1, steps = 1;  // that run it, and iterations of each
+  std::string loop;                // carried: the loop that hands values to its next iteration
+  int64_t threads = 1, steps = 1;  // threads that run it, and iterations of each
   Reason reason = Reason::no_rule;
 };
-// Stages of a scheduled kernel that few threads run for long, where nothing runs beside them. Free
-// extents count as eight. Threads that do an instruction of the target together share its steps.
+// The stages of a scheduled kernel that few threads run for long while nothing runs beside them.
+// Free extents count as eight. Threads that execute an instruction together share its steps.
 std::vector<FewThreads> few_threads(const Kernel& scheduled, const Target& target);
-// "stage 'sums' runs in 4 threads, 5000 steps each: loop 't' carries values ..."
+// The text "stage 'sums' runs in 4 threads, 5000 steps each: loop 't' carries values ..."
 std::string to_string(const FewThreads& stage);
 
 }  // namespace tw

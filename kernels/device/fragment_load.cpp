@@ -10,7 +10,8 @@ namespace {
 
 using Loop3 = std::array<std::pair<std::string, int64_t>, 3>;
 
-// The loops over matrices, rows and columns of what copies x: [thread, element] to y: the same.
+// The loops over matrices, rows and columns of a kernel that copies x [thread, element] to y of the
+// same form; nullopt: it is no such copy.
 std::optional<Loop3> loops_of_copy(const Kernel& semantics, DType type) {
   if (semantics.buffers.size() != 2) return std::nullopt;
   for (const Buffer& parameter : semantics.buffers)
@@ -28,7 +29,7 @@ std::optional<Loop3> loops_of_copy(const Kernel& semantics, DType type) {
   return copies ? std::optional(loops) : std::nullopt;
 }
 
-// The axes of an operand as memory has it: rows, then columns.
+// The axes of an operand in memory order: rows, then columns
 struct Axes {
   std::string row, column;
   int64_t rows, columns;

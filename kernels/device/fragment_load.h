@@ -1,5 +1,5 @@
-// Instructions by which threads load together what each has of an operand: rows of small matrices,
-// whose elements they deal out among them.
+// Instructions by which threads together load their parts of an operand. They read rows of small
+// matrices and distribute the elements.
 #pragma once
 #include <optional>
 
@@ -9,15 +9,15 @@ namespace tw {
 
 struct FragmentLoad {
   const Intrinsic* intrinsic = nullptr;
-  int64_t matrices = 1, below = 1;  // matrices below each other first, then those beside them
-  int64_t rows = 1, columns = 1;    // of one matrix; memory has columns side by side
+  int64_t matrices = 1, below = 1;  // matrices go down first (`below` of them), then across
+  int64_t rows = 1, columns = 1;    // extents of one matrix; its columns are adjacent in memory
 };
 
-// Which operand, as memory has it: the left one [row, depth], the right one [depth, column], or
-// that [column, depth].
+// The operand, in memory order: left [row, depth], right [depth, column], or turned right [column,
+// depth]
 enum class FragmentOf : uint8_t { left, right, turned_right };
-// nullopt: the target has none that leaves the elements with the threads that the instruction wants
-// them of.
+// nullopt: no instruction of the target leaves the elements with the threads from which
+// `instruction` takes them.
 std::optional<FragmentLoad> fragment_load(const Target& target, const TileInstruction& instruction,
                                           FragmentOf operand);
 

@@ -1,14 +1,15 @@
-// What models of cycles on a multiprocessor share (kernels/device/tile_model.h, window_model.h).
+// Constants of the cycle models for multiprocessors (kernels/device/tile_model.h, window_model.h).
 #pragma once
 #include <cstdint>
 
 namespace tw {
 
-inline constexpr int64_t kWarp = 32;              // threads that take their instructions together
-inline constexpr int64_t kPartitions = 4;         // of a multiprocessor: each starts one of a warp
-inline constexpr int64_t kRegistersTogether = 8;  // given to a thread at one time
-inline constexpr int64_t kMostLatency = 1 << 20;  // cycles; longer ones count as these
-inline constexpr int64_t kBarrier = 30;           // cycles
+inline constexpr int64_t kWarp = 32;  // threads that share their instructions
+// Parts of a multiprocessor; each issues one warp's instruction a cycle
+inline constexpr int64_t kPartitions = 4;
+inline constexpr int64_t kRegistersTogether = 8;  // granularity of a thread's registers
+inline constexpr int64_t kMostLatency = 1 << 20;  // limit in cycles; longer latencies count as this
+inline constexpr int64_t kBarrier = 30;           // cycles of one barrier
 
 inline int64_t parts_of(int64_t extent, int64_t size) { return (extent + size - 1) / size; }
 inline int64_t whole_parts(int64_t extent, int64_t size) { return parts_of(extent, size) * size; }

@@ -42,7 +42,7 @@ class PlacementReader {
     return place;
   }
 
-  // Bit by bit, neighbours of one kind joined.
+  // Reads the axis bit by bit and joins neighbouring bits of one kind to digits.
   bool read_axis(size_t a) {
     const int64_t extent = out_.extents[a];
     std::vector<PlacementDigit>& digits = out_.digits[a];
@@ -73,7 +73,7 @@ class PlacementReader {
     return true;
   }
 
-  // The threads' digits, one above the other, are all the threads.
+  // True: the digits that count threads form all thread numbers together.
   bool counts_threads() const {
     std::vector<PlacementDigit> all;
     for (const auto& digits : out_.digits)
@@ -92,7 +92,7 @@ class PlacementReader {
   std::vector<Expr> indices_;
   std::array<std::string, 2> axes_;
   int64_t threads_;
-  std::array<std::vector<ThreadPlace>, 2> steps_;  // by axis: what each bit of it adds
+  std::array<std::vector<ThreadPlace>, 2> steps_;  // by axis: the place that each of its bits adds
   OperandPlacement out_;
 };
 

@@ -1,6 +1,9 @@
-// Where the threads that do an instruction together hold the elements of an operand, read from the
-// index maps of the instruction's semantics: each axis of the matrix falls into digits, and a digit
-// counts threads or elements of a thread.
+// The place of an operand's elements in the threads that execute an instruction together, read from
+// the index maps of the instruction's semantics. Each axis of the matrix is a number whose digits
+// count either threads or a thread's own elements.
+//
+//   row = thread // 4 + 8 * element, with 32 threads and 2 elements:
+//   digits {stride 1, extent 8, thread 4} and {stride 8, extent 2, thread 0}
 #pragma once
 #include <array>
 #include <optional>
@@ -11,24 +14,24 @@
 
 namespace tw {
 
-// The part `index / stride % extent` of an axis.
+// The part `index / stride % extent` of an axis
 struct PlacementDigit {
   int64_t stride = 1, extent = 1;
-  int64_t thread = 0;  // what one step of it adds to the thread's number; 0: another element
+  int64_t thread = 0;  // amount that one step adds to the thread's number; 0: counts elements
 };
 
 struct OperandPlacement {
-  std::array<int64_t, 2> extents{};                     // of the axes
-  std::array<std::vector<PlacementDigit>, 2> digits{};  // of each axis, the lowest first
+  std::array<int64_t, 2> extents{};                     // extents of the axes
+  std::array<std::vector<PlacementDigit>, 2> digits{};  // digits of each axis, the lowest first
 };
 
-// Of a parameter [thread, element..] over two of the semantics' loops. nullopt: the map is not one
-// of digits, or does not give every thread its own elements.
+// The placement of a parameter [thread, element..] over two loops of the semantics. nullopt: the
+// index map does not consist of digits, or threads share elements.
 std::optional<OperandPlacement> placement_of(const Kernel& semantics, BufferId parameter,
                                              const std::array<std::string, 2>& axes,
                                              int64_t threads);
 
-// The indices with which the semantics access a parameter; none: they do not.
+// The indices with which the semantics access a parameter; empty: they do not access it.
 std::vector<Expr> indices_of(const Kernel& semantics, BufferId parameter);
 
 }  // namespace tw

@@ -1,7 +1,8 @@
-// Targets with axes, one rule for all kernels. The points of a nest, in tiles of a vector (and a
-// few rows where it sums), are numbered and dealt out to blocks of threads; sums that only a nest
-// reads are made in its threads, in registers. In a scan the threads of one block run each nest.
-// What does not fit the rule stays as it is: one thread runs it.
+// Schedules kernels for targets with axes by one rule. The points of a nest are cut into tiles of a
+// vector, and of a few rows if it sums. The tiles are numbered and dealt out to blocks of threads.
+// Sums that only this nest reads are made in its threads, in registers. In a scan, the threads of
+// one block run each nest. A nest that does not fit the rule stays as it is, and one thread runs
+// it.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -13,15 +14,16 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kThreads = 64;  // of a block
-constexpr int64_t kLongRow = 32;  // elements: a block for it pays
-// In all: fewer do not fill a device, more rows a thread would not pay
+constexpr int64_t kThreads = 64;  // threads of a block
+constexpr int64_t kLongRow = 32;  // elements that make a block for one row worthwhile
+// Fewest threads in all. Fewer do not fill a device, so a thread then gets no more rows.
 constexpr int64_t kFewThreads = 256;
-constexpr int64_t kLongSum = 256;  // of which threads may add parts
-// From here on they do, so many terms each at least, where that makes no more threads than these
+constexpr int64_t kLongSum = 256;  // length from which threads may add parts of a sum
+// From kUsuallySplit terms on they do by default. A part has at least kLeastTerms, and all parts
+// take at most kManyThreads threads.
 constexpr int64_t kUsuallySplit = 1024, kLeastTerms = 32, kManyThreads = 4096;
-constexpr int64_t kMostSums = 64;      // of one thread and stage
-constexpr int64_t kTypicalSymbol = 8;  // where work is compared
+constexpr int64_t kMostSums = 64;      // limit of one thread in one stage
+constexpr int64_t kTypicalSymbol = 8;  // assumed where work is compared
 
 int64_t typical(const Expr& e) {
   return eval_int(e, [](std::string_view) { return kTypicalSymbol; });
@@ -47,9 +49,9 @@ bool contains(const Loops& loops, const Loop& loop) {
   return std::ranges::find(loops, loop) != loops.end();
 }
 
-// Stages that are dealt with, by label.
+// Labels of finished stages
 using Done = std::set<std::string>;
-using Sums = std::map<std::string, Stage>;  // of stages, by label
+using Sums = std::map<std::string, Stage>;  // stages of sums, by the label of their reader
 
 class BoundSpace {
  public:
@@ -73,11 +75,11 @@ class BoundSpace {
     if (ScheduleBuilder rows = s_; rows_in_blocks(rows)) return rows.finish();
     for (const Stage& stage : s_.stages()) split_sum(stage);
     const Stages stages = s_.stages();
-    // Readers first: what they need may move into their threads
+    // Readers come first: the stages that they need may move into their threads.
     for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
       if (done_.contains(stage->label())) continue;
       if (attempt(*stage, true)) continue;
-      // A point whose tile does not fit is none, so that no two are the same
+      // A point whose tile does not fit is illegal, so that no two points give the same kernel.
       if (!misfit_.empty()) s_.fail(misfit_);
       attempt(*stage, false);
     }
@@ -107,16 +109,15 @@ class BoundSpace {
     return nest;
   }
 
-  // Iterations of all the loops.
   static Expr points_of(const ScheduleBuilder& s, const Loops& loops) {
     Expr points = 1;
     for (const Loop& loop : loops) points = points * extent_of(s, loop);
     return points;
   }
 
-  // A kernel that makes something of whole rows (softmax, normalisation): a block a row, all stages
-  // of it in the block's own memory, the threads side by side along the row. False where it is no
-  // such kernel, rows are short or do not fit.
+  // Handles a kernel that works on whole rows, such as softmax or normalisation. A block computes a
+  // row, with all its stages in the block's own memory and threads along the row. False: the kernel
+  // is of another kind, or its rows are short or too large.
   bool rows_in_blocks(ScheduleBuilder& s) const {
     const auto shared = std::ranges::find(target_.scopes, "block", &MemoryScope::level);
     if (shared == target_.scopes.end() || block_.empty() || thread_.empty() || !reduce_)
@@ -128,7 +129,7 @@ class BoundSpace {
     rows.pop_back();
     for (const Stage& stage : s.stages())
       if (uses_products(s, stage, true) || nest_of(s, stage).in_scan) return false;
-    Sums sums;  // the partial results, in the threads' registers
+    Sums sums;  // partial results, in the threads' registers
     for (const Stage& stage : s.stages())
       if (reduce_->is_part(stage))
         sums[stage.label()] = s.cache_write(stage, stage.label() + "_sum", "stack");
@@ -160,8 +161,8 @@ class BoundSpace {
     return bool(finished);
   }
 
-  // The row's points of a stage, dealt out to the threads, each with its sums: the loop over the
-  // threads. None: no points, one thread's.
+  // Deals the points of a stage in a row out to the threads, each with its sums. Returns the loop
+  // over threads; none: the row has one point, computed by one thread.
   Loop spread(ScheduleBuilder& s, const Stage& stage, const Loops& rows, const Sums& all) const {
     const std::string& label = stage.label();
     Loops inner = s.spatial_loops_of(stage);
@@ -181,8 +182,8 @@ class BoundSpace {
     return points;
   }
 
-  // Parts of a long sum with few points: a stage of its own, whose points are dealt out to threads
-  // as others are. Neighbouring threads add neighbouring elements.
+  // Splits a long sum with few points into parts. A stage of its own computes these, and its points
+  // are dealt out like those of other stages. Neighbouring threads add neighbouring elements.
   void split_sum(const Stage& stage) {
     const Nest nest = nest_of(s_, stage);
     if (nest.reduce.empty() || nest.in_scan || !nest.perfect) return;
@@ -202,13 +203,13 @@ class BoundSpace {
     ScheduleBuilder s = s_;
     const Loop part = s.split(last, parts, Tail::guard, label + "_long", "piece_" + label).inner;
     const Stage pieces = s.rfactor(stage, part, label + "_pieces");
-    // What is usual must not keep a kernel from the device
+    // The default split must not keep a kernel from the device.
     if (!s.sound() && parts == usual) return;
     s_ = std::move(s);
     split_.insert(pieces.label());
   }
 
-  // Stages in the same nest count as done with it.
+  // Marks all stages in the same nest as done.
   bool attempt(const Stage& stage, bool tiled) {
     ScheduleBuilder s = s_;
     Done done = {stage.label()};
@@ -226,7 +227,7 @@ class BoundSpace {
       for (const StoreRef& store : stores_of(outer)) done.insert(store->label);
     const bool several = done.size() > 1;
     Stage sums;
-    if (!nest.reduce.empty()) {  // the sums themselves: in registers, then stored
+    if (!nest.reduce.empty()) {  // the nest itself sums: in registers, then stored
       if (several) return false;
       sums = s.cache_write(stage, label + "_sum", "stack");
       if (!s.sound()) return false;
@@ -262,8 +263,8 @@ class BoundSpace {
     return true;
   }
 
-  // Sums of products (squares are none), made by the stage or read by it: neighbouring rows and
-  // columns share operands.
+  // True: the stage makes or reads sums of products, so neighbouring rows and columns share
+  // operands. Squares do not count.
   static bool uses_products(const ScheduleBuilder& s, const Stage& stage, bool own) {
     const StoreRef reader = s.store_of(stage);
     return std::ranges::any_of(stores_of(s.kernel().body), [&](const StoreRef& store) {
@@ -275,8 +276,8 @@ class BoundSpace {
     });
   }
 
-  // Cuts a vector off the last loop, and a few rows off the one before where sums are made; the
-  // inner loops, the lanes last.
+  // Cuts a vector off the last loop and, for sums of products, a few rows off the loop before it.
+  // Returns the inner loops, the lanes last.
   Loops tile(ScheduleBuilder& s, const Nest& nest, const Stage& stage, bool tiled, bool products) {
     const std::string& label = stage.label();
     const DType t = s.kernel().buffer(nest.store->buffer).dtype;
@@ -318,7 +319,7 @@ class BoundSpace {
     if (rows == 1) return inner;
     const auto tiles = s.split(row, rows, Tail::guard, label + "_tile", label + "_row");
     inner.insert(inner.begin(), tiles.inner);
-    Loop near;  // tiles of rows that neighbouring threads have
+    Loop near;  // tiles of rows of neighbouring threads
     if (group > 1 && s.extent(tiles.outer).value_or(1) % group != 0)
       s.fail(misfit_ = "the tiles of rows are no whole groups");
     else if (group > 1)
@@ -338,7 +339,8 @@ class BoundSpace {
     return 1;
   }
 
-  // Sums that this loop alone reads, few for each of its iterations and not made many times over.
+  // Moves sums into the loop that alone reads them, if each iteration needs few and recomputes
+  // little.
   void absorb(ScheduleBuilder& s, const Loop& at, Done& done) {
     for (bool moved = true; moved;) {
       moved = false;
@@ -370,7 +372,7 @@ class BoundSpace {
     const std::optional<int64_t> each = as_const(simplify(here));
     if (!each || *each > kMostSums || *each * typical(count_) > 2 * typical(points)) return false;
     const Nest nest = nest_of(s, stage);
-    Loops spatial;  // of the stage itself, behind the loop
+    Loops spatial;  // the stage's own loops, inside `at`
     bool behind = false;
     for (const Loop& loop : s.loops_of(stage)) {
       if (behind && !contains(nest.reduce, loop)) spatial.push_back(loop);
@@ -401,11 +403,11 @@ class BoundSpace {
   const Target& target_;
   std::string block_, thread_;
   int64_t threads_ = kThreads;
-  int64_t lanes_ = 1;   // of the nest in hand
-  std::string misfit_;  // why a tile that the point asks for cannot be
+  int64_t lanes_ = 1;
+  std::string misfit_;  // reason why a tile that the point asks for is impossible
   Expr count_ = 1;      // iterations of the nest's outer loops
   Done done_;
-  Done split_;  // stages of parts of sums, which stay nests of their own
+  Done split_;  // stages of partial sums, which remain nests of their own
 };
 
 }  // namespace

@@ -1,8 +1,9 @@
-// Tensor instructions between memories of their own: tiles of the sums
-// (kernels/device/tensor_form.h) one after the other, the input's windows and the weights copied
-// into the operand memories, sums in steps over the input channels. Loads, products and stores are
-// parts of their own; virtual threads share the tiles of one axis, so that one loads while the
-// other computes. Weights of all input channels at once stay for all tiles of an image.
+// Schedules for tensor instructions between memories of their own. The tiles of the sums
+// (kernels/device/tensor_form.h) follow one another. The input's windows and the weights are copied
+// into the operand memories, and sums are made in steps over the input channels. Loads, products
+// and stores run as separate parts. Virtual threads share the tiles of one axis, so one loads while
+// the other computes. If the weights of all input channels fit at once, they stay for all tiles of
+// an image.
 #include <algorithm>
 
 #include "kernels/device/device.h"
@@ -44,8 +45,8 @@ class TensorSpace {
  private:
   using Cut = ScheduleBuilder::Cut;
 
-  // The slots of the sums take turns between two halves of their memory, which may be banks: one is
-  // stored while the next is computed.
+  // Places the slots of the sums alternately in two halves of their memory, which may be banks: one
+  // is stored while the next is computed.
   void alternate_slots() {
     const Buffer* sums = s_.find(acc_.buffer());
     if (tile_.slots < 3 || !sums || as_const(sums->shape.front()).value_or(1) < 3) return;
@@ -60,7 +61,7 @@ class TensorSpace {
     s_.layout(acc_.buffer(), dims, at);
   }
 
-  // y's loops: tiles of channels and of each spatial axis, then what is inside of one.
+  // Cuts y's loops into tiles of channels and of each spatial axis.
   void tile_result() {
     Loops loops;
     for (const Expr& index : sums_.y->indices)
@@ -101,7 +102,7 @@ class TensorSpace {
 
   Loop of_acc(const std::string& variable) const { return s_.moved(acc_, s_.loop_of(variable)); }
 
-  // The sums of a tile in steps of some input channels, each step with its operands' copies.
+  // Makes a tile's sums in steps of some input channels. Each step has the copies of its operands.
   void products() {
     const BufferName packed = s_.name_of(sums_.right.buffer);
     weights_ = s_.cache_read(packed, acc_, "wgt", instruction_.right);
@@ -150,14 +151,15 @@ class TensorSpace {
   const TensorSums& sums_;
   TensorTile tile_;
   Stage pad_, acc_, y_;  // the padded input, the sums, the output
-  Stage weights_;        // their copy
-  // Loops of tiles: the outermost, the innermost, that of channels, the innermost spatial one
+  Stage weights_;        // the copy of the weights
+  // Loops over tiles: the outermost, the innermost, the one over channels, the innermost spatial
+  // one
   Loop first_, at_, channels_, spatial_;
-  Loop lane_, threads_;  // the instruction's, virtual threads
+  Loop lane_, threads_;  // the instruction's lanes, virtual threads
 };
 
-// The usual tile, or a point's: knobs "threads", "slots" of what is handed over, "input_stays",
-// "blocks" of channels, "depth" of a step, "rows" of each spatial axis.
+// The default tile, or that of a point: knobs "threads", "slots" (between the parts),
+// "input_stays", "blocks" (of channels), "depth" (of a step) and "rows" (of each spatial axis).
 TensorTile choose_tile(ScheduleBuilder& s, const TensorProblem& problem,
                        const TensorInstruction& instruction, const TensorTile& usual) {
   constexpr int64_t kMostSlots = 4;
@@ -191,7 +193,8 @@ Expected<Schedule> tensor_schedule(const Kernel& kernel, const Target& target, C
     if (!instruction) continue;
     const std::optional<TensorSums> sums = tensor_sums(kernel, instruction->lanes);
     if (!sums || sums->problem.weights != weights) continue;
-    if (kernel.buffer(sums->left.buffer).role != BufferRole::temp) continue;  // not in the form
+    // The kernel is not in the form
+    if (kernel.buffer(sums->left.buffer).role != BufferRole::temp) continue;
     const std::optional<TensorTile> tile = tensor_tile(sums->problem, *instruction, target);
     if (!tile) continue;
     const TensorTile chosen = choose_tile(s, sums->problem, *instruction, *tile);

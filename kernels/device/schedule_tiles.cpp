@@ -1,8 +1,8 @@
-// Products whose operands a block's threads share (kernels/device/tiles.h). A block makes one tile
-// of the output: for each part of the depth its threads copy the tile's rows of xt and columns of w
-// side by side into the memory they share, then each adds to its own sums; or those that do an
-// instruction together take their parts of its operands and add to their parts of the sums. Where
-// the device copies on its own, what comes next is on its way meanwhile.
+// Schedules products whose operands a block's threads share (kernels/device/tiles.h). A block
+// computes one tile of the output. For each part of the depth, its threads copy the tile's rows of
+// xt and columns of w into their shared memory. Then each thread adds to its own sums. With an
+// instruction, threads load their parts of its operands and add to their parts of the sums
+// together. If the device copies by itself, the next part is in flight meanwhile.
 #include <algorithm>
 #include <map>
 
@@ -16,8 +16,9 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kTotalThreads = 64;  // of a block that adds parts of sums
-// Orders of the tiles over the blocks: rows outermost, columns, or groups of so many rows of tiles
+constexpr int64_t kTotalThreads = 64;  // threads of a block that adds parts of sums
+// Order of the tiles over the blocks: rows outermost, columns outermost, or groups of this many
+// rows of tiles
 constexpr int64_t kRowsFirst = 0, kColumnsFirst = 1;
 
 class TiledSpace {
@@ -53,7 +54,7 @@ class TiledSpace {
     s_.compute_at(right_, parts_);
     s_.set_scope(right_, memory);
     if (instruction_) keep_rows_apart();
-    // A thread's rows side by side
+    // Makes a thread's rows adjacent.
     if (!instruction_)
       map(m_.left, [](const Expr& r, const Expr& c) { return std::vector<Expr>{c, r}; });
     if (!s_.sound()) return;
@@ -95,7 +96,8 @@ class TiledSpace {
   Loop acc_row() const { return s_.moved(m_.acc, m_.acc_row); }
   Loop acc_column() const { return s_.moved(m_.acc, m_.acc_column); }
 
-  // The result: the loops over tiles. What is inside of one comes later.
+  // Cuts the output into tiles and returns the loops over tiles. The loops inside one are cut
+  // later.
   Loops cut_output() {
     Loops tiles = m_.batches;
     Cut rows = s_.split(m_.row, tile_.rows, Tail::guard, "i0", "i1");
@@ -117,7 +119,7 @@ class TiledSpace {
     return tiles;
   }
 
-  // A side of the tile, dealt out to the threads: groups, threads, elements.
+  // A side of the tile, dealt out to the threads: loops over groups, threads and elements
   struct Dealt {
     Loop group, thread, element;
   };
@@ -161,7 +163,7 @@ class TiledSpace {
     s_.vectorize(s_.init_of(ac.element));
     s_.unroll(present({yr.group, yc.group, yr.element}));
     finish_lanes(yc.element, lanes / tile_.column_groups);
-    map(m_.acc, [&](const Expr& r, const Expr& c) {  // each thread's own
+    map(m_.acc, [&](const Expr& r, const Expr& c) {  // each thread's own sums
       const Own row = own_of(r, tile_.rows, rows, tile_.row_groups),
                 column = own_of(c, tile_.columns, lanes, tile_.column_groups);
       return std::vector<Expr>{row.thread * Expr(across) + column.thread, row.element,
@@ -172,7 +174,7 @@ class TiledSpace {
             {yr.thread, yc.thread}};
   }
 
-  // Which thread has an element of a side of the tile, and which of its elements that is.
+  // The thread that has an element of the tile's side, and the number of the element in that thread
   struct Own {
     Expr thread, element;
   };
@@ -194,7 +196,7 @@ class TiledSpace {
     else s_.unroll(loop);
   }
 
-  // The parts of split sums are added by threads of other blocks.
+  // Binds the stage that adds the parts of split sums, in threads of other blocks.
   void bind_total() {
     const Cut cut = s_.split(s_.fuse(s_.loops_of(m_.total), "total"), kTotalThreads, Tail::guard,
                              "total_block", "total_thread");
@@ -202,7 +204,7 @@ class TiledSpace {
     s_.bind(cut.outer, block_);
   }
 
-  // Where the instruction has an element of a parameter: [thread, element..].
+  // Index [thread, element..] of a parameter of the instruction
   std::vector<Expr> placed(int32_t parameter, const std::string& first_loop, const Expr& first,
                            const std::string& second_loop, const Expr& second) const {
     std::vector<Expr> at = indices_of(*instruction_->semantics, BufferId{parameter});
@@ -229,7 +231,7 @@ class TiledSpace {
     element_ = {row.inner, column.inner};
   }
 
-  // The sums and the operands in the places that the instruction gives them.
+  // Arranges the sums and the operands in the order that the instruction needs.
   void map_operands() {
     const std::string &i = instruction_->row, &j = instruction_->column, &k = instruction_->depth;
     const Expr m(instruction_->m), n(instruction_->n), rows(tile_.thread_rows), lanes(tile_.lanes);
@@ -250,12 +252,13 @@ class TiledSpace {
     });
   }
 
-  // Loops over an operand's axes become those over the threads that do the instruction together,
-  // and each one's elements (of several instructions side by side too), in vectors along the second
-  // axis where that is asked for.
+  // Turns the loops over an operand's axes into loops over the threads that execute the instruction
+  // together and over each thread's elements, in all instructions of the tile. If `vector` is set,
+  // elements along the second axis form vectors if they can.
   void deal_operand(const std::array<Loop, 2>& loops, const OperandPlacement& placement,
                     const std::string& name, const Loops& outer, bool vector) {
-    std::map<int64_t, Loop, std::greater<>> lanes;  // by what a step adds to the thread's number
+    // By the amount that a step adds to the thread's number
+    std::map<int64_t, Loop, std::greater<>> lanes;
     Loops elements;
     for (size_t a = 0; a < loops.size(); ++a) {
       const std::vector<PlacementDigit>& digits = placement.digits[a];
@@ -286,7 +289,7 @@ class TiledSpace {
     s_.bind(s_.fuse(together, name + "_lane"), axes_[0]);
   }
 
-  // An operand that threads load together, an instruction's part (of `parts`) after the other.
+  // Loads an operand together, the part of one instruction (`parts`) after the other.
   void load_operand(const FragmentLoad& by, const Cut& parts, const Loop& depth, bool left) {
     const std::string name = (left ? left_operand_ : right_operand_).label();
     const Cut rows = s_.split(left ? parts.inner : depth, by.rows, Tail::guard, name + "ro",
@@ -329,13 +332,13 @@ class TiledSpace {
     }
   }
 
-  // Rows of the operands begin in other banks of the block's memory than those before them, where
-  // vectors can: threads that do an instruction together then find their parts at one time.
+  // Shifts each row of the operands to other banks of the block's memory than the row before it, if
+  // vectors allow. Threads that execute an instruction together can then read their parts at once.
   void keep_rows_apart() {
     keep_apart(m_.left.buffer(), instruction_->left.digits[1]);
     keep_apart(right_.buffer(), instruction_->right.digits[0]);
   }
-  // By as many elements as the threads read at one time of a row: its digits.
+  // Shifts by as many elements as the threads read of a row at one time, which the digits say.
   void keep_apart(const BufferName& operand, const std::vector<PlacementDigit>& digits) {
     int64_t apart = std::max<int64_t>(1, target_.lanes(dtype_bytes(type_)));
     for (const PlacementDigit& digit : digits)
@@ -344,7 +347,7 @@ class TiledSpace {
     s_.storage_align(operand, rows, 2 * apart, apart);
   }
 
-  // Element [.., row, column] moves to [mapped.. (the first), .., mapped.. (the others)].
+  // Moves element [.., row, column] to [first of to(row, column), .., the others of it].
   void map(const Stage& stage,
            const std::function<std::vector<Expr>(const Expr& row, const Expr& column)>& to) {
     std::vector<std::string> dims;
@@ -363,8 +366,8 @@ class TiledSpace {
     return own;
   }
 
-  // The copies run ahead of the sums, alone where the device makes them on its own. None does where
-  // the depth has too few parts.
+  // Lets the copies run ahead of the sums, asynchronously if the device copies by itself. With too
+  // few parts of the depth, nothing runs ahead.
   void copy_ahead() {
     const int64_t parts = s_.extent(parts_).value_or(0),
                   bytes = s_.bytes_of(m_.left.buffer()).value_or(0) +
@@ -379,8 +382,8 @@ class TiledSpace {
     for (size_t i = 0; i < before; ++i) threads_.push_back(s_.prologue_of(threads_[i]));
   }
 
-  // Copies of 4, 8 or 16 bytes that are aligned to as many: single elements, or vectors of packed
-  // weights.
+  // True: the device can make the stage's copies by itself. They have 4, 8 or 16 bytes and are
+  // aligned to their size: single elements, or vectors of packed weights.
   bool lands_alone(const Stage& stage) const {
     const auto lanes = vectors_.find(stage.label());
     const int64_t bytes = (lanes == vectors_.end() ? 1 : lanes->second) * dtype_bytes(type_);
@@ -394,9 +397,8 @@ class TiledSpace {
            s_.kernel().buffer(as<expr::Load>(from)->buffer).role == BufferRole::constant;
   }
 
-  // The copies of a stage, dealt out to the threads, a vector each where its elements lie side by
-  // side; else neighbouring threads take neighbouring rows, which gathered windows have side by
-  // side.
+  // Deals a stage's copies out to the threads. Each copies a vector if its elements are adjacent.
+  // Otherwise neighbouring threads take neighbouring rows, which are adjacent in gathered windows.
   void spread(const Stage& stage, bool rows) {
     const std::string& label = stage.label();
     const int64_t vector = rows ? left_vector_ : right_vector_;
@@ -404,7 +406,7 @@ class TiledSpace {
     Loop lane;
     int64_t points = 1;
     for (const Loop& loop : own) points *= s_.extent(loop).value_or(1);
-    // Single elements need no alignment
+    // Single elements need no alignment.
     const bool alone = copies_alone_ && dtype_bytes(type_) == 4 && !from_weights(stage);
     const bool vectors = !alone && vector > 1 && points % (vector * tile_.threads()) == 0 &&
                          side_by_side(s_, stage, own.back(), vector);
@@ -430,21 +432,22 @@ class TiledSpace {
   const Target& target_;
   BlockTile tile_;
   std::optional<TileInstruction> instruction_;
-  DType type_ = DType::f32;  // of the operands
+  DType type_ = DType::f32;  // type of the operands
   TileOperands operands_;
   int64_t columns_ = 1, order_ = kRowsFirst, stages_ = 1;
-  int64_t left_vector_ = 1, right_vector_ = 1;  // of the copies
-  bool copies_alone_ = false;                   // the device does
+  int64_t left_vector_ = 1, right_vector_ = 1;  // vector lengths of the copies
+  bool copies_alone_ = false;                   // the device copies by itself
   std::string block_;
-  Stage right_;                             // copies the right operand
-  Stage left_operand_, right_operand_;      // of the instruction
-  std::vector<std::string> axes_;           // of threads
-  Loops threads_;                           // loops over them
+  Stage right_;                         // stage that copies the right operand
+  Stage left_operand_, right_operand_;  // stages that load the instruction's operands
+  std::vector<std::string> axes_;
+  Loops threads_;                           // loops to bind to threads
   std::map<std::string, int64_t> vectors_;  // elements that a copying stage moves at once
-  Loop parts_, step_, operand_step_;        // of the depth
-  Loop row_, column_;                       // of y, in a tile
-  std::vector<Cut> own_;                    // loops over the threads' own sums, rows and columns
-  Cut group_, product_, element_;  // of the sums with an instruction: of threads, products, in one
+  Loop parts_, step_, operand_step_;        // loops over the depth
+  Loop row_, column_;
+  std::vector<Cut> own_;  // loops over the threads' own sums, rows and columns
+  // Sums with an instruction: groups of threads, products, elements
+  Cut group_, product_, element_;
 };
 
 }  // namespace

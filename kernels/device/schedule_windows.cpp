@@ -1,7 +1,7 @@
-// Convolutions in windows (kernels/device/windows.h). A block takes neighbouring tiles of threads
-// along rows, lines and channels, so that neighbours read and write side by side. Loops over a
-// thread's outputs are unrolled, and those over taps as far as one straight line may be long: its
-// sums and its window are registers.
+// Schedules convolutions in windows (kernels/device/windows.h). A block has neighbouring tiles of
+// threads along rows, lines and channels, so that neighbours read and write adjacent elements.
+// Loops over a thread's outputs are unrolled, and loops over taps as far as straight-line code may
+// grow. A thread's sums and its window are in registers.
 #include <algorithm>
 
 #include "kernels/device/tiles.h"
@@ -11,9 +11,9 @@
 namespace tw {
 namespace {
 
-// Multiply-adds in one straight line, and registers of a thread by estimate
+// Limits of straight-line code in multiply-adds, and of a thread's estimated registers
 constexpr int64_t kMostProducts = 1024, kMostRegisters = 176;
-constexpr int64_t kPackThreads = 64;  // of a block that packs weights
+constexpr int64_t kPackThreads = 64;  // threads of a block that packs weights
 
 class WindowSpace {
  public:
@@ -62,7 +62,7 @@ class WindowSpace {
       s_.fail("a thread has more weights than registers");
   }
 
-  // Weights that are no constants are packed by launches of their own.
+  // True: a stage that packs weights that are not constant, in launches of its own.
   bool is_other(const Stage& stage) const {
     return stage != m_.window && stage != m_.acc && stage != m_.out.y &&
            stage != s_.init_of(m_.acc);
@@ -118,7 +118,7 @@ class WindowSpace {
     if (!m_.sums.lines.empty()) tile.push_back(s_.moved(m_.acc, m_.sums.lines.back()));
     tile.push_back(s_.moved(m_.acc, m_.sums.row));
     s_.accumulate(m_.acc, reduce, tile, s_.moved(m_.acc, m_.sums.lane));
-    // From the inside out, as far as one straight line may be long
+    // Unrolls from the inside out, as far as straight-line code may grow.
     const bool by_line = straight_lines(tile_, m_.problem) == 1;
     int64_t products = tile_.pixels * tile_.lines * m_.problem.lanes;
     for (auto loop = reduce.rbegin(); loop != reduce.rend(); ++loop) {
@@ -129,10 +129,10 @@ class WindowSpace {
     }
   }
 
-  // The loop over lines of taps; none: there is one.
+  // The loop over lines of taps; none: there is one line
   Loop line_taps() const { return m_.taps.size() > 1 ? m_.taps[m_.taps.size() - 2] : Loop(); }
 
-  // Where the copy of the window is made: for each step of the channels, or for each line of taps.
+  // The loop at which the window is copied: over steps of the channels, or over lines of taps
   Loop window_loop() const {
     if (tile_.place == WindowPlace::block) return blocks_.back();
     Loop at = threads_.back();
@@ -161,7 +161,7 @@ class WindowSpace {
     s_.vectorize(lane);
   }
 
-  // The places of a block's window: [the others.., place, lane].
+  // Arranges a block's window in its memory: [the others.., place, lane].
   void keep_apart() {
     const WindowBanks banks = window_banks(tile_, m_.problem);
     const size_t rank = m_.taps.size(), dims = s_.buffer(m_.window.buffer()).shape.size();
@@ -179,7 +179,7 @@ class WindowSpace {
     s_.layout(m_.window.buffer(), names, map);
   }
 
-  // The threads of a block copy its window together, neighbours side by side.
+  // Lets the threads of a block copy its window together, neighbours next to each other.
   void share(const Loops& own) {
     const Cut dealt = s_.split(s_.fuse(own, "window"), tile_.threads(), Tail::guard, "window_turn",
                                "window_thread");

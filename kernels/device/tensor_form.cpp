@@ -66,8 +66,8 @@ class Former {
     return get<stmt::Loop>(path_to(kernel_.body, label).front()).var;
   }
 
-  // Of each spatial axis: rows of whole tiles, the window's first element in the input, how many
-  // elements of the input a step skips, how many the copy holds.
+  // Finds for each spatial axis the rows in whole tiles, the window's first element in the input,
+  // the elements that a step skips, and those that the copy holds.
   bool find_windows() {
     for (size_t d = 0; d < sums_.spatial.size(); ++d) {
       const Expr at = sums_.left.indices[sums_.blocked ? d + 2 : 0];
@@ -86,7 +86,7 @@ class Former {
     return true;
   }
 
-  // The points that count are those inside of the input, tried out axis by axis.
+  // True: the `where` accepts exactly the points inside the input, tested axis by axis.
   bool where_is_inside() const {
     std::vector<Expr> atoms = conjuncts(sums_.acc->where);
     for (size_t d = 0; d < sums_.spatial.size(); ++d) {
@@ -117,8 +117,8 @@ class Former {
     return atoms.empty();
   }
 
-  // The output channel whose weights are read, in loops of acc: w[panel, ..., depth, lane of the
-  // panel].
+  // The output channel whose weights are read, in loops of acc. The weights are w[panel, ...,
+  // depth, lane of the panel].
   Expr channel_of_weights() const {
     const Shape& shape = kernel_.buffer(sums_.right.buffer).shape;
     const std::optional<int64_t> panel = as_const(shape.back()),
@@ -133,7 +133,7 @@ class Former {
     return is_const(simplify(channel - wanted, ranges_), 0) ? wanted : Expr();
   }
 
-  // The pack kernel writes [o blocks][...][i blocks][lanes o][lanes i] instead of
+  // Changes the pack kernel to write [o blocks][...][i blocks][lanes o][lanes i] instead of
   // [panels][...][depth][panel].
   bool repack(std::optional<Kernel>& out) const {
     const auto& argument = group_.arguments[static_cast<size_t>(sums_.right.buffer.index)];
@@ -177,7 +177,7 @@ class Former {
     return out;
   }
 
-  // corr[o] = -zero_point * sum of w[o].
+  // The kernel of corr[o] = -zero_point * sum of w[o]
   Kernel corrections() const {
     const Kernel& pack = *group_.arguments[static_cast<size_t>(sums_.right.buffer.index)].pack;
     const stmt::Store& from = *stores_of(pack.body)[0];
@@ -208,8 +208,8 @@ class Former {
     return out;
   }
 
-  // Stage pad: xp holds the windows of whole tiles, the zero point (the least value, for maxima)
-  // where the input ends.
+  // Adds stage pad. xp holds the windows of whole tiles, and beyond the input the zero point (for
+  // maxima the least value).
   BufferId pad_input(Kernel& out) {
     const Buffer& x = kernel_.buffer(sums_.left.buffer);
     Buffer xp{"xp", DType::i8, x.shape, BufferRole::temp, "global"};
@@ -277,11 +277,11 @@ class Former {
     return nest;
   }
 
-  // A parameter corr behind the weights, added to every sum that y reads.
+  // Adds a parameter corr behind the weights, and adds it to every sum that y reads.
   Stmt corrected(Kernel& out, Stmt y, const Expr& channel, Kernel& correction, Stmt& acc) {
     const auto at = static_cast<int32_t>(sums_.right.buffer.index) + 1;
     const Shape shape = correction.buffers[1].shape;
-    // Before the others move up
+    // Rewritten before the other buffers move up
     const BufferId sums = sums_.acc->buffer, corr{at},
                    added{static_cast<int32_t>(out.buffers.size())};
     y = rewrite_exprs(y, [&](const Expr& whole) {

@@ -1,4 +1,4 @@
-// Reads sums of products, and maxima over windows, out of a kernel's stages acc and y.
+// Extracts sums of products, and maxima over windows, from a kernel's stages acc and y.
 #include <algorithm>
 
 #include "ir/simplify.h"
@@ -45,7 +45,7 @@ class SumReader {
         loops.push_back(loop->var);
     return loops;
   }
-  // Axes of one iteration are index 0 in kernels: their loops again.
+  // Restores the loops of axes with one iteration, for which kernels have index 0.
   StoreRef with_loops(stmt::Store store) const {
     const std::vector<std::string> loops = loops_of(store, AxisRole::spatial);
     for (size_t d = 0; loops.size() == store.indices.size() && d < loops.size(); ++d)
@@ -56,7 +56,7 @@ class SumReader {
     const auto* widened = as<expr::Cast>(e);
     return widened && e->type == DType::i32 ? widened->a : e;
   }
-  // The load of i8 that the expression is, or null
+  // The expression as a load of i8, or null
   static const expr::Load* load_of_i8(const Expr& e) {
     return e->type == DType::i8 ? as<expr::Load>(e) : nullptr;
   }
@@ -75,7 +75,7 @@ class SumReader {
     return factors(product->a, product->b) || factors(product->b, product->a);
   }
 
-  // The left factor is the input, maybe less its zero point; the right one is the weights.
+  // The left factor must be the input, maybe minus its zero point, and the right one the weights.
   bool factors(Expr left, const Expr& right) {
     const expr::Load* weights = load_of_i8(unwidened(right));
     if (!weights || kernel_.buffer(weights->buffer).role != BufferRole::constant) return false;
@@ -90,7 +90,7 @@ class SumReader {
     return out_.zero_point >= -128 && out_.zero_point <= 127;
   }
 
-  // acc[n, block, spatial ..., lane], or acc[row, channel]; y has the same axes.
+  // The output must be acc[n, block, spatial ..., lane] or acc[row, channel]. y has the same axes.
   bool outputs() {
     std::vector<std::string> loops;
     for (const Expr& index : out_.acc->indices) {
@@ -117,7 +117,7 @@ class SumReader {
     return true;
   }
 
-  // x[n, depth, window ..., lane], or x[row, depth].
+  // The input must be x[n, depth, window ..., lane] or x[row, depth].
   bool inputs() {
     const std::vector<Expr>& at = out_.left.indices;
     if (at.size() != out_.acc->indices.size()) return false;
@@ -170,7 +170,8 @@ class SumReader {
     return true;
   }
 
-  // In the form: the stage that copies the input does so with a step along the last spatial axis.
+  // True: the kernel is in the form, and the stage that copies the input steps over elements of the
+  // last spatial axis.
   bool copy_skips() const {
     for (const StoreRef& store : stores_of(kernel_.body)) {
       if (store->buffer != out_.left.buffer) continue;
@@ -186,7 +187,7 @@ class SumReader {
     return false;
   }
 
-  // All reduce loops are taps or channels.
+  // True: all reduce loops are taps or channels.
   bool reductions() const {
     for (const Stmt& s : path_to(kernel_.body, out_.acc->label)) {
       if (is<stmt::If>(s)) return false;

@@ -1,4 +1,4 @@
-// Which tensor instructions a target has, and the tile of the sums that suits its memories.
+// Finds the tensor instructions of a target, and the tile of the sums that suits its memories.
 #include <algorithm>
 
 #include "ir/schedule/intrinsic.h"
@@ -10,7 +10,7 @@ namespace {
 
 int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Extents of equal tiles, the last one perhaps less.
+// Extents of equal tiles; the last tile may be smaller.
 std::vector<int64_t> tile_extents(int64_t extent) {
   std::vector<int64_t> out;
   for (int64_t tiles = 1; tiles <= extent; ++tiles)
@@ -39,20 +39,20 @@ class TileSearch {
     stored_per_cycle_ = parameter("requant_lanes", lanes_);
   }
 
-  // All tiles of so many virtual threads and slots.
+  // Tries all tiles with these virtual threads and slots.
   void run(int64_t threads, int64_t slots, bool input_stays) {
     TensorTile tile;
     tile.threads = threads, tile.slots = slots, tile.input_stays = input_stays;
     for (const int64_t blocks : divisors(p_.blocks, p_.blocks))
       for (const int64_t depth : divisors(p_.depth, p_.depth)) {
-        // Steps over the input channels come again for each tile: nothing stays
+        // If steps over the input channels are repeated for each tile, no input can stay.
         if (input_stays && (depth != p_.depth || blocks == p_.blocks || !p_.weights)) continue;
         tile.blocks = blocks, tile.depth = depth, tile.rows.clear();
         add_axis(tile);
       }
   }
 
-  // The tile with what follows from it; nullopt: it does not fit.
+  // The tile with its derived members; nullopt: it does not fit.
   std::optional<TensorTile> completed(TensorTile tile) const {
     if (tile.rows.size() != p_.out.size() || p_.blocks % tile.blocks != 0 ||
         p_.depth % tile.depth != 0)
@@ -77,8 +77,7 @@ class TileSearch {
   std::optional<TensorTile> best;
 
  private:
-  // Elements of a tile's operands and sums, how many tiles there are, and how often operands are
-  // loaded.
+  // Elements of a tile's operands and sums, the number of tiles, and the loads of each operand
   struct Sizes {
     int64_t left = 0, right = 0, sums = 0, taps = 1, tiles = 1, channels = 1, steps = 1;
     int64_t left_loads = 1, right_loads = 1;
@@ -104,7 +103,7 @@ class TileSearch {
     s.right = p_.weights ? tile.blocks * tile.depth * s.taps : 0;
     s.sums = tile.blocks * points;
     s.left_loads = s.tiles * (tile.input_stays ? 1 : s.channels * s.steps);
-    // With the weights of all input channels at once: for the tiles of an image that a thread has
+    // The weights of all input channels at once serve all tiles of an image that a thread has.
     const int64_t again = tile.threads > 1 && tile.split != 0 ? tile.threads : 1;
     s.right_loads = tile.input_stays || s.steps > 1 ? s.tiles * s.channels * s.steps
                                                     : s.channels * again;
@@ -129,15 +128,15 @@ class TileSearch {
     best = tile;
   }
 
-  // Cycles. Each engine works through all tiles, the port serves two of them and brings the
-  // instructions. With one slot and two threads one tile's sums hide the other's copies; with more
-  // slots all engines run side by side, and what is left are the first loads and the last stores.
+  // Time in cycles. Each engine works through all tiles. The port serves two of them and delivers
+  // the instructions. With one slot and two threads, one tile's sums hide the other's copies. With
+  // more slots all engines run side by side, and only the first loads and the last stores remain.
   double time(const TensorTile& tile) const {
     const Sizes s = sizes(tile);
     const auto count = [](int64_t n) { return static_cast<double>(n); };
     const double lanes = count(lanes_), all = count(s.tiles * s.channels),
                  beat = lanes / bytes_per_cycle_;
-    // Elements that lie apart are asked for one by one, so many at a time
+    // Elements that are apart are requested one by one, kAsked at a time.
     const double left = count(s.left) * (p_.skips ? std::max(beat, (latency_ + 3) / kAsked) : beat),
                  right = count(s.right) * lanes * beat,
                  result = count(s.sums) * lanes / stored_per_cycle_ +
@@ -159,20 +158,22 @@ class TileSearch {
     return hidden + (sum - busiest) * kUneven / count(tile.slots) + first + result;
   }
 
-  // Cycles before an instruction's first step; elements apart that are on their way at a time
+  // Cycles before an instruction's first step, and the scattered elements in flight at one time
   static constexpr double kProductStart = 8, kLoadStart = 4, kStoreStart = 10, kAsked = 16;
   static constexpr double kInstructionBytes = 32;
-  // The part of the others' work that one slot would not hide, because it does not come evenly
+  // The share of the other engines' work that one slot does not hide, because it does not come
+  // evenly
   static constexpr double kUneven = 0.3;
   const TensorProblem& p_;
-  int64_t lanes_, left_ = 0, right_ = 0, sums_ = 0;  // elements of the memories
+  // left_, right_, sums_: elements of the memories
+  int64_t lanes_, left_ = 0, right_ = 0, sums_ = 0;
   double bytes_per_cycle_ = 8, latency_ = 0, stored_per_cycle_ = 16, time_ = 0;
 };
 
 }  // namespace
 
 int64_t most_rows(int64_t rows) {
-  constexpr int64_t kWaste = 4;  // a part of so many may be beyond the last row
+  constexpr int64_t kWaste = 4;  // one part in this many may lie beyond the last row
   return rows == 1 ? 1 : rows + std::max<int64_t>(1, rows / kWaste);
 }
 
@@ -203,7 +204,7 @@ std::optional<TensorInstruction> tensor_instruction(const Target& target, bool w
 
 std::optional<TensorTile> tensor_tile(const TensorProblem& problem,
                                       const TensorInstruction& instruction, const Target& target) {
-  constexpr int64_t kUsualSlots = 2;  // sums in turns between the banks of their memory
+  constexpr int64_t kUsualSlots = 2;  // sums alternate between the banks of their memory
   TileSearch search(problem, instruction, target);
   for (const bool input_stays : {false, true}) {
     if (target.virtual_threads > 1) {

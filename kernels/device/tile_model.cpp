@@ -10,27 +10,27 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kSmallest = 24;   // rows or columns: fewer use little of what a tile shares
-constexpr int64_t kShallowest = 8;  // depth
-// Sizes beyond these count as these, so that no number overflows
+constexpr int64_t kSmallest = 24;   // fewest rows or columns; fewer share little of a tile
+constexpr int64_t kShallowest = 8;  // least depth
+// Larger sizes count as these, so no number overflows.
 constexpr int64_t kMostExtent = 1 << 16, kMostBatches = 64;
 
-// Threads of a block, sums of one without an instruction, and registers: more would be kept on the
-// stack
+// Most threads of a block, and most registers of a thread; more would spill to the stack.
 constexpr int64_t kMostThreads = 256, kMostRegisters = 200;
-constexpr int64_t kOtherRegisters = 48;  // addresses, loops and conditions
-// Copies of a thread for a step, in one straight line: of neighbours, and of elements of windows
+constexpr int64_t kOtherRegisters = 48;  // for addresses, loops and conditions
+// Most copies of a thread in a step, which are straight-line code: of neighbouring elements, and of
+// elements of windows
 constexpr int64_t kMostTurns = 32, kMostGathers = 8;
 constexpr int64_t kGatherRegisters = 4;              // for an element of a window
-constexpr int64_t kMostParts = 16, kLeastSteps = 4;  // of a depth, and steps of a part
+constexpr int64_t kMostParts = 16, kLeastSteps = 4;  // parts of a depth, and steps of a part
 
-// Cycles from a sum to the next one on it, by an instruction of several threads and by one
+// Cycles between two additions to one sum, by an instruction of several threads and by a single
+// thread
 constexpr int64_t kInstructionLatency = 33, kSumLatency = 4;
-// Instructions of a warp for a copy: of neighbours, and of one element of a window
+// Instructions of a warp for a copy: of neighbouring elements, and of an element of a window
 constexpr int64_t kCopy = 6, kGather = 24;
-constexpr int64_t kLaunchesPerSecond = 500000;  // of kernels in a row
+constexpr int64_t kLaunchesPerSecond = 500000;  // launches of kernels in a row
 
-// One tile of one product on one device.
 class TileModel {
  public:
   TileModel(const BlockTile& tile, const TileProblem& problem, const Target& target,
@@ -68,8 +68,8 @@ class TileModel {
   }
 
  private:
-  // The copies of a step in the memory that a block shares. Rows that an instruction reads are kept
-  // apart (schedule_tiles.cpp).
+  // Bytes of a step's copies in the memory that a block shares. Rows that an instruction reads are
+  // kept in different banks (schedule_tiles.cpp).
   int64_t step_bytes() const {
     const auto row = [&](int64_t elements, const std::vector<PlacementDigit>& digits) {
       int64_t apart = std::max<int64_t>(1, target_.lanes(static_cast<int>(bytes_)));
@@ -83,21 +83,21 @@ class TileModel {
            bytes_;
   }
 
-  // Those of a thread for its copies: windows keep the places of their elements.
+  // Registers of a thread for its copies: windows keep the places of their elements.
   int64_t copy_registers() const {
     return p_.gathered ? kGatherRegisters * parts_of(t_.depth * t_.rows, t_.threads()) : 0;
   }
 
-  // What threads that do an instruction together load of its operands.
+  // Bytes of the operands that threads load together for an instruction
   int64_t fragment_bytes() const { return by_ ? (t_.thread_rows + t_.lanes) * by_->k * bytes_ : 0; }
 
-  // Of `together` blocks on a multiprocessor, from their first copies to their last stores.
+  // Cycles of `together` blocks on a multiprocessor, from their first copies to their last stores
   int64_t cycles_of(int64_t together) const {
     const int64_t stored = together * t_.rows * t_.columns * 4;
     return m_.latency + steps_ * step_cycles(together) + parts_of(stored, memory_share());
   }
 
-  // A step of the depth takes what is busy longest, or what one block waits for.
+  // Cycles of a step of the depth: those of the busiest unit, or those that one block waits for
   int64_t step_cycles(int64_t together) const {
     const int64_t moved = together * (t_.rows + t_.columns) * t_.depth * bytes_;
     const int64_t waits = t_.stages > 1 && steps_ >= t_.stages
@@ -112,13 +112,13 @@ class TileModel {
     return by_ ? m_.multiply_adds(p_.operands.type, p_.operands.tf32) : m_.f32;
   }
 
-  // Warps do not move between partitions: the one with the most is busy longest.
+  // Warps do not move between partitions, so the partition with the most warps is busy longest.
   int64_t multiply_cycles(int64_t together) const {
     const int64_t of_warp = parts_of(t_.rows * t_.columns * t_.depth, warps_);
     return parts_of(parts_of(together * warps_, kPartitions) * of_warp * kPartitions, rate());
   }
 
-  // Cycles that one warp takes for a step if nothing else runs: its sums wait for each other.
+  // Cycles of a warp for a step if nothing else runs. Its sums wait for each other.
   int64_t chain() const {
     const int64_t deep = by_ ? by_->k : 1,
                   sums = t_.rows * t_.columns / warps_ * deep * kPartitions;
@@ -126,8 +126,8 @@ class TileModel {
            std::max(by_ ? kInstructionLatency : kSumLatency, parts_of(sums, rate()));
   }
 
-  // Bytes that a block's warps move in a step through the memory that they share. Threads of a warp
-  // that ask for the same get it at once.
+  // Bytes that a block's warps move in a step through the memory they share. Threads of a warp that
+  // read the same address get it at once.
   int64_t local_bytes() const {
     int64_t read = (t_.thread_rows + t_.lanes) * bytes_;
     if (!by_) {
@@ -138,11 +138,11 @@ class TileModel {
     return (warps_ * read + (t_.rows + t_.columns) * bytes_) * t_.depth;
   }
 
-  // Elements that a copy moves at once where they lie side by side.
+  // Elements that one copy moves if they are adjacent
   int64_t vector() const { return std::max<int64_t>(1, target_.lanes(static_cast<int>(bytes_))); }
   int64_t left_vector() const { return p_.gathered || p_.between ? 1 : vector(); }
 
-  // Those of a block's warps in a step, beside the products of single threads.
+  // Instructions of a block's warps in a step, besides the products of single threads
   int64_t instructions() const {
     const int64_t left = parts_of(t_.rows * t_.depth, kWarp * left_vector()),
                   right = parts_of(t_.columns * t_.depth, kWarp * vector());
@@ -155,15 +155,15 @@ class TileModel {
     return copies + warps_ * (t_.depth / by_->k) * (products + 2 * loads);
   }
 
-  // Bytes a cycle of the second-level cache for each multiprocessor that has blocks.
+  // Bytes a cycle of the second-level cache for each multiprocessor with blocks
   int64_t memory_share() const {
     const int64_t busy = std::min(m_.count, blocks_);
     return std::max<int64_t>(1, std::min(m_.local_rate / 2, m_.l2_rate / busy));
   }
 
-  // What comes from memory and goes there. The left operand is read once, tiles beside each other
-  // at the same time; so is the right one if the cache keeps it, else once for all blocks that run
-  // at the same time.
+  // Cycles for the bytes that pass through memory. The left operand is read once, and neighbouring
+  // tiles read it at the same time. The right one is read once if the cache keeps it, and otherwise
+  // once for all blocks that run at the same time.
   int64_t memory_cycles(int64_t together) const {
     const auto known = [](int64_t said, int64_t counted) {
       return said > 0 ? std::min(said, counted) : counted;
@@ -174,11 +174,11 @@ class TileModel {
                   waves = parts_of(blocks_, m_.count * together),
                   rows_of_tiles = parts_of(rows_, t_.rows);
     const int64_t times = left + right <= target_.l2_bytes ? 1 : std::min(waves, rows_of_tiles);
-    const bool kept = p_.between && left + sums <= target_.l2_bytes;  // by the cache
+    const bool kept = p_.between && left + sums <= target_.l2_bytes;  // in the cache
     return parts_of((kept ? 0 : left + sums) + times * right, m_.memory_rate);
   }
 
-  // Parts of sums are stored, and another launch adds them.
+  // Cycles for parts of sums: they are stored, and a further launch adds them.
   int64_t total_cycles() const {
     if (t_.parts == 1) return 0;
     const int64_t moved = batches_ * rows_ * columns_ * 4 * 2 * t_.parts;
@@ -194,7 +194,8 @@ class TileModel {
   int64_t steps_ = 1, blocks_ = 1, warps_ = 1;
 };
 
-// What the threads of a block, or those that do an instruction together, have of a tile.
+// The ways to divide tiles among the threads of a block, or among those that execute an instruction
+// together
 std::vector<BlockTile> shares(const TileProblem& problem, const TileInstruction* instruction) {
   std::vector<BlockTile> found;
   const std::vector<int64_t> sides = {32, 64, 128, 256},
@@ -204,7 +205,7 @@ std::vector<BlockTile> shares(const TileProblem& problem, const TileInstruction*
                                           ? std::vector<int64_t>{instruction->k, 2 * instruction->k,
                                                                  4 * instruction->k}
                                           : std::vector<int64_t>{8, 16, 32};
-  // No larger than what there is, but for the tail
+  // A side is less than twice the tensor's, except for the smallest side.
   const auto fits = [](int64_t side, int64_t extent) { return side == 32 || side < 2 * extent; };
   BlockTile tile;
   if (instruction) tile.together = instruction->together;
@@ -291,7 +292,8 @@ std::optional<BlockTile> block_tile(const Target& target, const TileProblem& pro
       problem.depth < kShallowest)
     return std::nullopt;
   std::optional<BlockTile> best;
-  std::tuple<int64_t, int64_t, int64_t> least;  // cycles, then parts, then the smallest tile last
+  // cycles, then parts, then the negated size of the tile
+  std::tuple<int64_t, int64_t, int64_t> least;
   const auto consider = [&](const TileInstruction* instruction, int64_t index) {
     for (BlockTile tile : candidate_tiles(problem, target, instruction)) {
       const std::optional<int64_t> cycles = tile_cycles(tile, problem, target, instruction);

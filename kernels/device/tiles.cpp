@@ -16,7 +16,7 @@ Expr whole(const Expr& extent, int64_t tile) {
   return simplify(ceil_div(extent, tile) * Expr(tile));
 }
 
-// PREFIXb0, PREFIXb1, ...
+// Axes PREFIXb0, PREFIXb1, ...
 std::vector<Axis> batch_axes(const TiledProduct& p, const char* prefix) {
   std::vector<Axis> axes;
   for (size_t i = 0; i < p.batch.size(); ++i)
@@ -24,7 +24,7 @@ std::vector<Axis> batch_axes(const TiledProduct& p, const char* prefix) {
   return axes;
 }
 
-// The sums, or parts of them, leave their blocks: stage "part" in the tiles' order.
+// Adds stage "part": it stores the sums, or parts of them, in the tiles' order to memory.
 void store_parts(GroupBuilder& b, const TiledProduct& p, TiledSums& sums) {
   std::vector<Axis> axes = batch_axes(p, "p");
   if (p.tile.parts > 1) axes.insert(axes.begin(), {"pp", Expr(p.tile.parts)});
@@ -40,7 +40,7 @@ void store_parts(GroupBuilder& b, const TiledProduct& p, TiledSums& sums) {
   sums.sums = parts;
 }
 
-// Those of batches, then the others.
+// The axes of the batches, then `own`
 std::vector<Axis> axes_of(GroupBuilder& b, const TiledProduct& p, const char* prefix,
                           const std::vector<Axis>& own) {
   std::vector<Axis> axes = batch_axes(p, prefix);
@@ -49,7 +49,7 @@ std::vector<Axis> axes_of(GroupBuilder& b, const TiledProduct& p, const char* pr
   return axes;
 }
 
-// Stage xt: the left operand, zeros beyond its rows and depth.
+// Stage xt copies the left operand, with zeros beyond its rows and depth.
 BufferId copy_left(GroupBuilder& b, const TiledProduct& p, const Expr& rows, const Expr& depth) {
   const std::vector<Axis> axes = axes_of(b, p, "x", {{"xi", rows}, {"xk", depth}});
   const Index at = variables(axes), batch(at.begin(), at.end() - 2);
@@ -64,10 +64,11 @@ BufferId copy_left(GroupBuilder& b, const TiledProduct& p, const Expr& rows, con
 
 struct Panels {
   BufferId buffer;              // [batch.., panel, depth, column]
-  std::vector<size_t> batches;  // that the right operand has, of the product's
+  std::vector<size_t> batches;  // the product's batches that the right operand has
 };
 
-// Which batches an operand has that lies in memory as it is multiplied, and where they are read.
+// The index of an operand's batches, for an operand that memory has in the form in which it is
+// multiplied. Adds its axes and the numbers of its batches.
 Index own_batches(const TiledProduct& p, const Shape& shape, std::vector<Axis>& axes,
                   std::vector<size_t>& batches) {
   Index own;
@@ -85,7 +86,8 @@ Index own_batches(const TiledProduct& p, const Shape& shape, std::vector<Axis>& 
   return own;
 }
 
-// Buffer w: the right operand in panels of a tile's columns, zeros beyond its columns and depth.
+// Buffer w has the right operand in panels of a tile's columns, with zeros beyond its columns and
+// depth.
 Panels pack_right(GroupBuilder& b, const TiledProduct& p, const Expr& depth, int64_t panels) {
   Panels out;
   std::vector<Axis> axes;
@@ -119,8 +121,8 @@ Panels pack_right(GroupBuilder& b, const TiledProduct& p, const Expr& depth, int
   return out;
 }
 
-// What is subtracted from the sums of a column of the constant weights, by their axis of columns:
-// what the left operand's zero point makes too much of them. Undefined: nothing.
+// The amount to subtract from the sums of a column, for the left operand's zero point; undefined:
+// nothing. The weights are constant, and `axis` is their axis of columns.
 std::function<Expr(const Expr& column)> surplus_of(GroupBuilder& b, const TiledSums& sums,
                                                    ValueId weights, int64_t zero, size_t axis,
                                                    int64_t columns) {
@@ -190,7 +192,7 @@ Expr TiledSums::element(const Index& at) const {
   return total;
 }
 
-// One right matrix for all batches: their rows are one's.
+// True: one right matrix serves all batches, so their rows can be joined.
 static bool joins_batches(const Graph& graph, const Node& node) {
   bool joined = !std::get<op::MatMul>(node.attrs).trans_a;
   const Shape& right = graph.value(node.inputs[1]).type.shape;
@@ -253,7 +255,7 @@ std::optional<Lowered<TileStages>> lower_matmul_in_tiles(GroupBuilder& b, const 
   const Shape all_rows(y.shape.begin(), y.shape.end() - 1);
   const bool joined = joins_batches(b.graph, node);
   const Expr rows = joined ? simplify(element_count(all_rows)) : all_rows.back();
-  // What a zero point makes too much of the sums is made of constant weights
+  // The excess from a zero point is computed from constant weights.
   if (a.a_zero != 0 && (!b.graph.is_constant(node.inputs[1]) || ws.size() != 2))
     return std::nullopt;
   const auto tile = tile_of_node(b, node);
@@ -305,7 +307,7 @@ std::optional<Lowered<TileStages>> lower_matmul_in_tiles(GroupBuilder& b, const 
 
 namespace {
 
-// Rows are output pixels of all images, columns the channels of a group, and the depth runs over
+// Rows are output pixels of all images, and columns the channels of a group. The depth runs over
 // taps and, fastest, the group's input channels.
 class TiledConv : ConvGroup {
  public:
@@ -350,7 +352,6 @@ class TiledConv : ConvGroup {
  private:
   bool groups() const { return s_.group > 1; }
 
-  // Of the weights
   Index tap_index(const Expr& channel, const Expr& k) const {
     Index at = {channel, b_.simplified(floor_mod(k, Expr(s_.cg)))};
     for (const Expr& tap : taps_of(k)) at.push_back(tap);
@@ -383,7 +384,7 @@ class TiledConv : ConvGroup {
     return s_.padded ? select(inside, element, outside) : element;
   }
 
-  // Of the input's numbers, which are multiplied as they are: the sums have too much by it
+  // The input's zero point. Its numbers are multiplied as they are, so the sums have an excess.
   const int64_t zero_ = std::get<op::Conv>(node_.attrs).x_zero;
 };
 

@@ -1,7 +1,7 @@
-// Matrix products and convolutions (as products with gathered windows, one of each group) in tiles
-// that a block of a device's threads makes together: operands pass through memory that the threads
-// share. Rows, columns and depth are padded to whole tiles, so that only the copies of the operands
-// (zeros beyond them) and y ask where the tensors end.
+// Matrix products and convolutions in tiles that a block of a device's threads computes together.
+// Convolutions are products with gathered windows, one for each group. The operands pass through
+// memory that the threads share. Rows, columns and depth are padded to whole tiles. So only the
+// copies of the operands, which hold zeros in the padding, and y check where the tensors end.
 #pragma once
 #include <string>
 
@@ -13,115 +13,117 @@
 
 namespace tw {
 
-// A product of matrices that threads of a block do together.
+// A product of matrices that threads of a block execute together
 struct TileInstruction {
   const Intrinsic* intrinsic = nullptr;
   std::shared_ptr<const Kernel> semantics;
-  std::string row, column, depth;  // its loops
-  int64_t m = 1, n = 1, k = 1;     // their extents
-  int64_t together = 1;            // threads that do it
-  // Of left operand [row, depth], right operand [column, depth], sums [row, column]
+  std::string row, column, depth;  // loops of the semantics
+  int64_t m = 1, n = 1, k = 1;     // extents of these loops
+  int64_t together = 1;            // threads that execute it
+  // Places of the left operand [row, depth], the right operand [column, depth], and the sums [row,
+  // column]
   OperandPlacement left, right, sums;
 };
-// What is multiplied; tf32: numbers of f32 that are rounded to it.
+// The type of the operands; tf32: f32 numbers that are rounded to tf32
 struct TileOperands {
   DType type = DType::f32;
   bool tf32 = false;
 };
-// Whether what a store adds is a product of such numbers.
+// True: a store adds products of numbers that are rounded to tf32.
 bool sums_tf32(const Expr& sum);
-// Those of the target that multiply such operands and add to sums of their accumulator's type.
+// The target's instructions that multiply such operands and add to sums of their accumulator's type
 std::vector<TileInstruction> tile_instructions(const Target& target, const TileOperands& operands);
 
-// A product of matrices, or several with operands of their own.
+// The sizes of a matrix product, or of several with operands of their own
 struct TileProblem {
-  // Unknown ones: batches count as one, rows as kFreeRows, and the depth is not cut
+  // nullopt: unknown. Batches then count as one and rows as kFreeRows, and the depth is not cut.
   std::optional<int64_t> batches, rows;
   int64_t columns = 1, depth = 1;
   TileOperands operands;
-  // In memory, of all batches; 0: as many as are multiplied. Windows overlap
+  // Bytes in memory, of all batches; 0: as many as are multiplied. Windows overlap and have fewer.
   int64_t left_bytes = 0, right_bytes = 0;
-  bool gathered = false;  // the left operand's elements are found one by one: windows
-  // The launch before makes the left operand, with its rows side by side and not its depth, and the
-  // one behind reads the sums
+  bool gathered = false;  // the left operand's elements are gathered one by one, from windows
+  // The previous launch makes the left operand, with its rows adjacent instead of its depth, and
+  // the next launch reads the sums.
   bool between = false;
 
   static constexpr int64_t kFreeRows = 256;
 };
 
-// That of a product or a convolution, whose groups are batches; nullopt: other nodes, free columns
-// or depth too.
-// tf32: nodes in front of it round its operands.
+// The problem of a product or a convolution, whose groups are batches. nullopt: another node, or
+// free columns or depth. tf32: nodes in front of it round its operands.
 std::optional<TileProblem> tile_problem_of(const Graph& graph, const Node& node, bool tf32);
 
-// The usual tile, which lowering pads to: the one that takes the fewest cycles by
-// kernels/device/tile_model.h. nullopt: the target has no memory that a block's threads share, no
-// tile fits it, or the product is too small to share much.
+// The default tile, to which lowering pads: the one with the fewest cycles by
+// kernels/device/tile_model.h. nullopt: a block's threads share no memory, no tile fits it, or the
+// product is too small to share much.
 std::optional<BlockTile> block_tile(const Target& target, const TileProblem& problem);
 
-// What a tile may be cut from: the product's sizes, and those that lowering padded it to. Unknown
-// rows are a multiple of the usual tile's.
+// The extents that a tile divides: the product's sizes, and those to which lowering padded them.
+// Unknown rows are a multiple of the default tile's rows.
 struct TileRoom {
   std::optional<int64_t> rows, padded_rows;
   int64_t columns = 1, padded_columns = 1, panel = 1, depth = 1;
   TileOperands operands;
 };
-// Why the target cannot run a tile, whatever else is chosen; "": it can. instruction null: none.
+// The reason why the target can never run a tile; "": it can. instruction null: single threads
+// multiply.
 std::string tile_fault(const BlockTile& tile, const Target& target, DType type,
                        const TileInstruction* instruction);
-// The usual tile, or a point's: knobs "tile_*", "thread_*", "*_groups". One that the target cannot
-// run fails the schedule.
+// The default tile, or that of a point: knobs "tile_*", "thread_*", "warp_*", "*_groups". A tile
+// that the target cannot run fails the schedule.
 BlockTile choose_tile(ScheduleBuilder& s, const BlockTile& usual, const TileRoom& room,
                       const TileInstruction* instruction);
-// What the threads of a block share; null: nothing
+// The memory that a block's threads share; null: there is none.
 const MemoryScope* block_memory(const Target& target);
-// Vectors of the loop's iterations are loaded from consecutive elements, and all or none of a
-// vector is there.
+// True: each vector of the loop's iterations loads consecutive elements, and either all or none of
+// them exist.
 bool side_by_side(const ScheduleBuilder& s, const Stage& stage, const Loop& loop, int64_t lanes);
-// Whether the device copies into it while the threads go on.
+// True: the device can copy into shared memory while the threads go on.
 bool copies_alone(const Target& target);
 
 struct TiledProduct {
   BlockTile tile;
-  // Each with its own right operand; their loops are tb0, tb1, ...
+  // Batches, each with a right operand of its own. Their loops are tb0, tb1, ...
   Shape batch;
   Expr rows;
   int64_t columns = 0, depth = 0;
   DType acc_type = DType::f32;
-  bool tf32 = false;  // operands are rounded to it
-  // Asked for inside of the matrix only
+  bool tf32 = false;  // operands are rounded to tf32
+  // The left operand's element. It is only asked for inside the matrix.
   std::function<Expr(const Index& batch, const Expr& row, const Expr& k)> left;
   DType left_type = DType::f32;
   ValueId right;
-  // Logical, behind the right operand's batches
+  // Logical index of the right operand's element, behind its batches
   std::function<Index(const Expr& k, const Expr& column)> right_index;
-  // Or what every batch of the product has for its own, made of the right operand's elements
+  // Used instead if every batch has numbers of its own, made of the right operand's elements
   std::function<Expr(const std::function<Expr(const Index&)>& read, const Index& batch,
                      const Expr& k, const Expr& column)>
       right_made = {};
-  bool made_together = false;  // for all batches, which share elements
-  bool stored = false;         // the sums go to memory, where stages behind them read them
+  bool made_together = false;  // computed for all batches together, since they share elements
+  bool stored = false;         // the sums go to memory for the stages behind them
 };
 
-// Adds the copies of the operands and the sums, all but the product's y.
+// The sums of a product, and all of its stages but y
 struct TiledSums {
   TileStages stages;
-  // [batch.., rows, columns], both padded where they are in their blocks; of several parts [part,
-  // batch.., ..]
+  // [batch.., rows, columns]. Rows and columns are padded while the sums are in their blocks. With
+  // several parts: [part, batch.., ..].
   BufferId sums;
   int64_t parts = 1;
   DType type = DType::f32;
-  // Of [batch.., row, column]
+  // The sum at [batch.., row, column]
   Expr element(const Index& at) const;
 };
+// Adds the copies of the operands and the sums.
 TiledSums add_tiled_sums(GroupBuilder& b, const TiledProduct& product);
-// y reads them as they are or, of split sums, adds the parts.
+// Adds y, which reads the sums as they are or adds the parts of split sums.
 Lowered<TileStages> finish_tiles(GroupBuilder& b, const TiledSums& sums, const ProductOutput& y);
 
-// nullopt: not in tiles.
+// nullopt: the node is not computed in tiles.
 std::optional<Lowered<TileStages>> lower_matmul_in_tiles(GroupBuilder& b, const Node& node);
 Expected<std::optional<Lowered<TileStages>>> lower_conv_in_tiles(GroupBuilder& b, const Node& node);
-// A product for each phase of the output's pixels (kernels/device/transposed_tiles.cpp).
+// Computes one product for each phase of the output's pixels (kernels/device/transposed_tiles.cpp).
 Expected<std::optional<Lowered<TileStages>>> lower_conv_transpose_in_tiles(GroupBuilder& b,
                                                                            const Node& node);
 

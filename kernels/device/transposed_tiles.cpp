@@ -1,7 +1,8 @@
 // Transposed convolutions in tiles of a device (kernels/device/tiles.h), as the sub-pixel
-// convolutions of kernels/conv/lower_transpose.cpp: each phase of the output's pixels is a product
-// of gathered windows and its own taps, and all are batches of one. Rows are pixels of the input's
-// grid, columns channels, and the depth runs over taps and, fastest, channels of the input.
+// convolutions of kernels/conv/lower_transpose.cpp. Each phase of the output's pixels is a product
+// of gathered windows and its own taps, and the phases are batches of one product. Rows are pixels
+// of the input's grid, and columns are channels. The depth runs over taps and, fastest, the input's
+// channels.
 #include "kernels/conv/group.h"
 #include "kernels/device/tiles.h"
 
@@ -68,7 +69,7 @@ class TransposedTiles : ConvGroup {
     return unflatten_index(taps_, b_.simplified(floor_div(k, Expr(s_.cg))));
   }
 
-  // Of the input, zero beside it.
+  // A pixel of the input; 0 outside it
   Expr pixel(const Index& batch, const Expr& row, const Expr& k) const {
     const Index at = unflatten_index(row_shape(s_.strides), row), taps = taps_of(k);
     Index from;
@@ -83,7 +84,7 @@ class TransposedTiles : ConvGroup {
     return select(inside, element, imm(0, x_type_.dtype));
   }
 
-  // Zero where the phase has no such tap.
+  // A weight; 0 if the phase has no such tap
   Expr weight(const std::function<Expr(const Index&)>& read, const Index& batch, const Expr& k,
               const Expr& column) const {
     const Index taps = taps_of(k);
@@ -99,7 +100,7 @@ class TransposedTiles : ConvGroup {
 
   const op::ConvTranspose& a_;
   const TensorType& w_type_;
-  Shape taps_;  // of a phase
+  Shape taps_;  // taps of a phase
 };
 
 }  // namespace

@@ -12,30 +12,31 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kWavefront = 128;  // bytes that the first-level cache gives in a cycle
-// Threads of a block, and registers of one
+constexpr int64_t kWavefront = 128;  // bytes that the first-level cache delivers in a cycle
+// Most threads of a block, and most registers of a thread
 constexpr int64_t kMostWindowThreads = 256, kMostWindowRegisters = 144;
 constexpr int64_t kBesides = 40;  // registers for addresses, loops and conditions
-// Vectors that a thread loads and multiply-adds that it starts in one straight line
+// Most vectors that a thread loads, and most multiply-adds, in straight-line code
 constexpr int64_t kMostLoads = 96, kMostStraight = 1024;
-// Instructions of a load that may meet the padding, and of one that may not; of a thread besides
+// Instructions of a load that may meet the padding, of one that may not, and of a thread's other
+// work
 constexpr int64_t kGuarded = 4, kPlain = 2, kBegin = 40;
 constexpr int64_t kMostImages = 1 << 16;
 
-// Positions that so many neighbouring outputs read.
+// Positions that `outputs` neighbouring outputs read
 int64_t kept(const WindowAxis& axis, int64_t outputs) {
   return std::min(axis.span(outputs), outputs * axis.taps);
 }
 
-// Of so many lines of taps.
+// Weights of `lines` lines of taps
 int64_t weights_of(const WindowProblem& p, int64_t lines) {
   return p.lanes * p.step * p.row.taps * lines;
 }
 
-// Of a thread, where so many lines of taps are one straight line of code: its sums, what it loads,
-// and as ptxas loads weights in front of where they are multiplied, half of them.
+// Registers of a thread if straight-line code has `lines` lines of taps: its sums, its loads and,
+// since ptxas loads weights ahead of their use, half of the weights.
 int64_t registers_with(const WindowTile& tile, const WindowProblem& p, int64_t lines) {
-  const int64_t words = p.bytes < 4 ? 4 : p.bytes;  // what is multiplied
+  const int64_t words = p.bytes < 4 ? 4 : p.bytes;  // bytes of a number as it is multiplied
   const int64_t lanes = p.loaded * words / 4, sums = tile.pixels * tile.lines * p.lanes,
                 weights = std::max(p.lanes, weights_of(p, lines) / 2);
   const int64_t loaded = tile.place == WindowPlace::registers ? p.line.span(tile.lines)
@@ -46,14 +47,14 @@ int64_t registers_with(const WindowTile& tile, const WindowProblem& p, int64_t l
   return sums + weights + window + kBesides;
 }
 
-// Vectors of a window of the block that a thread copies.
+// Vectors of the block's window that a thread copies
 int64_t copies_of(const WindowTile& tile, const WindowProblem& p) {
   const int64_t lines = p.line.span(tile.lines * tile.down),
                 positions = p.row.span(tile.pixels * tile.across);
   return parts_of(tile.deep * lines * positions, tile.threads());
 }
 
-// The places of a window of the block.
+// The places of a block's window in shared memory
 class BankModel {
  public:
   BankModel(const WindowTile& tile, const WindowProblem& problem)
@@ -65,7 +66,7 @@ class BankModel {
         copies_(copies_of(t_, p_)),
         reads_(kept(p_.line, t_.lines) * kept(p_.row, t_.pixels)) {}
 
-  // No two threads that ask at one time meet, and nothing is left free.
+  // The layout if no two threads that ask together share a bank, and no place stays free
   WindowBanks ideal() const {
     WindowBanks banks;
     banks.apart = t_.pixels * p_.row.stride;
@@ -76,7 +77,8 @@ class BankModel {
     return banks;
   }
 
-  // One stride after the other, each with what the ones before it need at least.
+  // The best layout, one stride after the other. Each stride is at least what the strides before it
+  // need.
   WindowBanks best() const {
     WindowBanks banks = ideal();
     const auto try_strides = [&](int64_t WindowBanks::* stride, const auto& adjust) {
@@ -116,7 +118,8 @@ class BankModel {
     });
   }
 
-  // Of the first warp: in each group of threads that ask at one time, what the fullest bank gives.
+  // Turns of the first warp: for each group of threads that ask together, the requests to the
+  // fullest bank
   template <class Place>
   int64_t turns(const Place& place) const {
     int64_t all = 0;
@@ -133,8 +136,8 @@ class BankModel {
   const WindowTile& t_;
   const WindowProblem& p_;
   int64_t positions_, lines_;
-  int64_t together_;        // threads that ask at one time, and vectors that all banks give
-  int64_t copies_, reads_;  // of a thread, to weigh them
+  int64_t together_;        // threads that ask together, and vectors that all banks give
+  int64_t copies_, reads_;  // counts of a thread, as weights
 };
 
 int64_t bytes_of(const WindowBanks& banks, const WindowTile& tile, const WindowProblem& p) {
@@ -196,10 +199,11 @@ class WindowModel {
                      bytes == 0 ? m_.blocks : m_.local_bytes / bytes});
   }
 
-  // Of `together` blocks on a multiprocessor: what is busy longest, and what a block waits for.
+  // Cycles of `together` blocks on a multiprocessor: the busiest unit's, and those that a block
+  // waits
   int64_t cycles_of(int64_t together) const {
     const int64_t warps = together * warps_;
-    // Warps do not move between partitions: the one with the most is busy longest
+    // Warps do not move between partitions, so the partition with the most warps is busy longest.
     const int64_t products = parts_of(warps, kPartitions) * warp_products() * kPartitions * kWarp,
                   busy = std::max({parts_of(products, m_.f32),
                                    parts_of(warps, kPartitions) * warp_instructions(),
@@ -209,13 +213,13 @@ class WindowModel {
     return busy + (steps_ * waits + 1) * m_.latency + (shares() ? 2 * kBarrier : 0);
   }
 
-  // Multiply-adds of a thread.
+  // Multiply-adds of a thread
   int64_t warp_products() const { return t_.pixels * t_.lines * p_.lanes * p_.depth * taps(); }
   int64_t taps() const { return p_.line.taps * p_.row.taps * p_.outer_taps; }
 
-  // Vectors of the input that a thread loads for all of its sums.
+  // Vectors of the input that a thread loads for all of its sums
   int64_t window_loads() const {
-    if (!p_.copied || shares())  // of several taps that read one, it keeps one
+    if (!p_.copied || shares())  // a thread keeps a vector that several taps read
       return steps_ * p_.outer_taps * kept(p_.line, t_.lines) * kept(p_.row, t_.pixels);
     if (t_.place == WindowPlace::line)
       return steps_ * p_.outer_taps * p_.line.taps * t_.lines * p_.row.span(t_.pixels);
@@ -226,18 +230,18 @@ class WindowModel {
 
   int64_t warp_instructions() const {
     const int64_t loads = window_loads(), guarded = shares() ? kPlain : kGuarded;
-    // Shorter floats become longer ones
+    // Shorter floats are widened.
     const int64_t widened = p_.bytes < 4 ? loads * p_.loaded + weight_loads() * p_.lanes : 0;
     return kBegin + warp_products() + loads * guarded + weight_loads() + widened +
            stores() * (kPlain + p_.lanes) + copies() * kGuarded * 2;
   }
 
-  // Vectors that a thread copies for its block.
+  // Vectors that a thread copies for its block
   int64_t copies() const { return shares() ? copies_of(t_, p_) : 0; }
   int64_t vector() const { return p_.loaded * p_.bytes; }
 
   // Turns of the first-level cache, or of the memory that a block shares, for one block. Neighbours
-  // of a row are `distance` vectors apart, and what is between them comes along.
+  // of a row are `distance` vectors apart, and the vectors between them are fetched too.
   int64_t first_level() const {
     const int64_t read = shares() ? banks_.reads : turns(t_.pixels * p_.row.stride);
     return warps_ * (window_loads() * read + weight_loads() + stores() * turns(t_.pixels) +
@@ -248,7 +252,7 @@ class WindowModel {
     return std::min(kWarp, rows * parts_of(along * distance * vector(), kWavefront));
   }
 
-  // Bytes of the second-level cache that a block reads and writes.
+  // Bytes that a block reads from and writes to the second-level cache
   int64_t block_bytes() const {
     const auto read = [](const WindowAxis& axis, int64_t outputs) {
       return std::min(axis.span(std::min(outputs, axis.out)), axis.in + axis.taps);
@@ -264,8 +268,8 @@ class WindowModel {
     return std::max<int64_t>(1, std::min(m_.local_rate / 2, m_.l2_rate / busy));
   }
 
-  // The launch before has made the input and the one behind reads the results: where the cache
-  // keeps both, neither passes through memory.
+  // The previous launch made the input, and the next one reads the results. If the cache keeps
+  // both, neither passes through memory.
   int64_t memory_cycles() const {
     const int64_t out = p_.images * p_.line.out * p_.row.out * p_.channels * p_.lanes,
                   bytes = (p_.inputs + out) * p_.bytes;
@@ -280,7 +284,8 @@ class WindowModel {
   int64_t warps_ = 1, blocks_ = 1, steps_ = 1;
 };
 
-// Threads along an axis of so many tiles: powers of two, and as many as fill it in few blocks.
+// Counts of threads along an axis of `tiles` tiles: powers of two, and divisors, which fill it
+// exactly
 std::vector<int64_t> shares(int64_t tiles, int64_t most) {
   std::vector<int64_t> found;
   for (int64_t n = 1; n <= std::min(tiles, most); ++n) {
@@ -334,7 +339,8 @@ std::optional<int64_t> window_cycles(const WindowTile& tile, const WindowProblem
 
 std::optional<WindowTile> window_tile(const WindowProblem& problem, const Target& target) {
   std::optional<WindowTile> best;
-  std::tuple<int64_t, int64_t, int64_t> least;  // cycles, then threads, then outputs of one
+  // cycles, then negated threads, then negated outputs of a thread
+  std::tuple<int64_t, int64_t, int64_t> least;
   WindowTile tile;
   const int64_t most = std::min(kMostWindowThreads, target.max_group);
   const int64_t vectors = (problem.depth > 1 ? problem.step : 1) * problem.row.taps;

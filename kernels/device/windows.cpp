@@ -1,6 +1,6 @@
-// Stages: pad (the input with zeros around it, where taps meet the padding or are several), acc
-// (the sums, in whole tiles of the threads), y (bias, followers). Weights are packed [output
-// channel block][input channel block][taps][input channel][output channel of the block].
+// Stages: pad (the input with zeros around it, if taps meet the padding or there are several taps),
+// acc (the sums, in whole tiles of the threads), y (bias and followers). Weights are packed as
+// [output channel block][input channel block][taps][input channel][output channel of the block].
 #include "kernels/device/windows.h"
 
 #include "kernels/common/group_builder.h"
@@ -11,7 +11,7 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kFreeImages = 1;  // where their number is free
+constexpr int64_t kFreeImages = 1;  // assumed for a free number
 
 class WindowConv : ConvGroup {
  public:
@@ -39,7 +39,7 @@ class WindowConv : ConvGroup {
             s_.dilations[i]};
   }
 
-  // A step takes as many channels of a block as have their weights in registers.
+  // Chooses the tile. A step takes as many channels of a block as fit their weights in registers.
   bool choose_tile() {
     const int64_t in_block = x_type_.layout.plain() ? 1 : x_type_.layout.block;
     std::optional<WindowTile> tile;
@@ -74,10 +74,10 @@ class WindowConv : ConvGroup {
     return taps;
   }
 
-  // Points along a spatial axis that have sums.
+  // Extent of the points along a spatial axis that have sums
   Expr summed(size_t i) const {
     const WindowTile& t = stages_.tile;
-    int64_t tile = 1;  // of a block, or where there is no copy of a thread
+    int64_t tile = 1;  // a block's tile, or a thread's if the input is not copied
     if (i + 1 == rank()) tile = t.pixels * (copies_input() ? t.across : 1);
     else if (i + 2 == rank()) tile = t.lines * (copies_input() ? t.down : 1);
     return Expr((*as_const(s_.out[i]) + tile - 1) / tile * tile);
@@ -129,11 +129,12 @@ class WindowConv : ConvGroup {
     stages_.sums = conv_loops(loops(sums), blocked_);
   }
 
-  // A block of one group has the same for all of its lanes.
+  // The group of an output channel. If blocks belong to one group each, it is the same for all
+  // lanes.
   Expr group_of(const Index& out, const Expr& channel) const {
     if (blocked_ && s_.mg % block_ == 0)
       return b_.simplified(floor_div(out[1], Expr(s_.mg / block_)));
-    // What only fills a block reads another's
+    // Channels that only fill the last block up read another channel's group.
     const Expr there = s_.m % block_ == 0 ? channel : min(channel, Expr(s_.m - 1));
     return b_.simplified(floor_div(there, Expr(s_.mg)));
   }
@@ -162,7 +163,7 @@ class WindowConv : ConvGroup {
   }
 
   bool depthwise_ = false;
-  int64_t step_ = 1;  // input channels that one step of "rl" takes
+  int64_t step_ = 1;  // input channels in one step of "rl"
   std::function<Expr(const Expr&, const Expr&, const Index&)> in_;
   BufferId acc_;
   WindowStages stages_;

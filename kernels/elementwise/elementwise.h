@@ -1,4 +1,4 @@
-// Groups of injective operators: every stage is a nest of its own.
+// Groups of injective operators. Every stage is a nest of its own.
 #pragma once
 #include "ir/graph/graph.h"
 #include "kernels/common/handles.h"

@@ -1,5 +1,5 @@
-// Elements of injective operators: element-wise arithmetic and data movement, as index expressions
-// over their inputs.
+// Elements of injective operators, which are element-wise arithmetic and data movement, as index
+// expressions over their inputs.
 #include <algorithm>
 #include <cmath>
 
@@ -29,7 +29,8 @@ Index unflatten_index(const Shape& shape, const Expr& flat) {
   const auto first = static_cast<size_t>(
       std::ranges::find_if(shape, [](const Expr& e) { return !is_const(e, 1); }) - shape.begin());
   Expr rest = flat;
-  // The first axis of some extent takes what is left, which nobody has to prove smaller than it
+  // The first axis with an extent other than 1 gets the rest of the index. It needs no modulo, so
+  // nobody has to prove that the rest is in range.
   for (size_t i = shape.size(); i-- > first;) {
     index[i] = i > first ? floor_mod(rest, shape[i]) : rest;
     rest = floor_div(rest, shape[i]);
@@ -51,9 +52,9 @@ Expr divide(const Expr& x, const Expr& count) {
 
 namespace {
 
-// Short floats are computed with in f32. The result of each of the model's operators is rounded to
-// its type, whether or not the next one is in the same kernel. What lies within an operator that
-// came as several nodes, which have its name, is not.
+// Short floats are computed in f32. The result of each operator of the model is rounded to its
+// type, whether or not the next operator is in the same kernel. Results within an operator that was
+// imported as several nodes, which share its name, are not rounded.
 Expr in_f32(const Expr& x) {
   const DType type = accumulator_type(x.type());
   if (x.type() == type) return x;
@@ -62,7 +63,7 @@ Expr in_f32(const Expr& x) {
 }
 Expr rounded(const Expr& x, DType type) { return x.type() == type ? x : cast(type, x); }
 
-// The result of a number of a type is a number of that type too.
+// True: for an operand that is a number of the type, the result is one too.
 bool stays_in_type(UnaryOp f) {
   switch (f) {
     case UnaryOp::neg:
@@ -145,14 +146,14 @@ Expr element_of(GroupBuilder& b, const op::Binary& attrs, const Node& node, cons
         type);
   }
   if (attrs.function == BinaryOp::div) return divide(left, right);
-  // Clip and relu keep a NaN of their tensor operand: the tensor goes second (ir/expr.h).
+  // Clip and relu keep a NaN of their tensor operand, so the tensor comes second (ir/expr.h).
   if ((attrs.function == BinaryOp::max || attrs.function == BinaryOp::min) &&
       is<expr::Float>(right))
     return binary(attrs.function, right, left);
   return binary(attrs.function, left, right);
 }
 
-// Scale (input 1) or zero point (2) at a point of the quantized tensor; undefined when absent.
+// Scale (input 1) or zero point (input 2) at a point of the quantized tensor; undefined: absent
 Expr quantization_parameter(GroupBuilder& b, const Node& node, size_t input, int64_t axis,
                             const Index& index) {
   if (input >= node.inputs.size() || !node.inputs[input].valid()) return {};
@@ -210,8 +211,8 @@ Expr element_of(GroupBuilder& b, const op::Concat& attrs, const Node& node, cons
   return result;
 }
 
-// Indices are wrapped (negative ones count from the end) and clamped: a bad index never reads
-// outside the tensor, even where nobody has looked at it (ir/graph/index_checks.h).
+// Indices are wrapped (negative ones count from the end) and clamped. A bad index never reads
+// outside the tensor, even if nothing has checked it (ir/graph/index_checks.h).
 Expr element_of(GroupBuilder& b, const op::Gather& attrs, const Node& node, const Index& index) {
   const Shape& data = b.type(node.inputs[0]).shape;
   const Shape& indices = b.type(node.inputs[1]).shape;
@@ -233,7 +234,7 @@ Expr element_of(GroupBuilder& b, const op::Gather& attrs, const Node& node, cons
   return b.element(node.inputs[0], inner);
 }
 
-// Computed indices are clamped, so that none reads outside the tensor.
+// Computed indices are clamped, so none reads outside the tensor.
 Expr element_of(GroupBuilder& b, const op::Take& attrs, const Node& node, const Index& index) {
   const Shape& data = b.type(node.inputs[0]).shape;
   Index inner;
@@ -283,7 +284,7 @@ Expr element_of(GroupBuilder& b, const op::Pad& attrs, const Node& node, const I
   return select(b.simplified(inside), element, value);
 }
 
-// Along one axis an output position is a weighted sum of `count` input positions: both as constant
+// Along one axis an output position is a weighted sum of `count` input positions. Both are constant
 // tables [out * count].
 struct TapTables {
   int64_t count = 1;
@@ -307,7 +308,7 @@ TapTables tap_tables(const op::Resize& attrs, size_t axis, int64_t in, int64_t o
 
 Expr element_of(GroupBuilder& b, const op::Resize& attrs, const Node& node, const Index& index) {
   const Shape& from = b.type(node.inputs[0]).shape;
-  // A list of (partial index, weight); every resized axis multiplies it by its taps.
+  // A list of (partial index, weight). Every resized axis multiplies the list by its taps.
   std::vector<std::pair<Index, Expr>> terms = {{{}, Expr()}};
   for (size_t i = 0; i < index.size(); ++i) {
     auto in = as_const(from[i]), out = as_const(attrs.shape[i]);
@@ -374,7 +375,7 @@ Expr element_of(GroupBuilder& b, const op::Select&, const Node& node, const Inde
   auto part = [&](size_t i) {
     return b.element(node.inputs[i], broadcast_index(b.type(node.inputs[i]).shape, index));
   };
-  // The kernel's parameters come in this order, by which logs know it.
+  // Logs know the kernel's parameters in this order.
   const Expr otherwise = part(2), then = part(1), condition = part(0);
   return select(condition, then, otherwise);
 }
@@ -402,7 +403,7 @@ Expr element_of(GroupBuilder& b, const op::Expand& attrs, const Node& node, cons
   const Shape& from = b.type(node.inputs[0]).shape;
   if (attrs.exact) return b.element(node.inputs[0], index);
   Index inner = broadcast_index(from, index);
-  // An extent of 1 or all, as data decide
+  // Data decide whether the extent is 1 or the full one.
   for (size_t i = 0, offset = attrs.shape.size() - from.size(); i < from.size(); ++i)
     if (!is_const(from[i], 1) && !equal(Shape{from[i]}, Shape{attrs.shape[offset + i]}))
       inner[i] = min(inner[i], from[i] - 1);
@@ -441,7 +442,7 @@ Expr element_of(GroupBuilder& b, const op::BatchNorm& attrs, const Node& node, c
   auto input = [&](size_t i, const Index& at) { return in_f32(b.element(node.inputs[i], at)); };
   const DType type = b.type(node.output).dtype, t = accumulator_type(type);
   const Index channel = {index[1]};
-  // The kernel's parameters come in this order, by which logs know it.
+  // Logs know the kernel's parameters in this order.
   const Expr variance = input(4, channel), shift = input(2, channel), scale = input(1, channel),
              mean = input(3, channel), x = input(0, index);
   const Expr deviation = unary(UnaryOp::sqrt, variance + imm(attrs.epsilon, t));

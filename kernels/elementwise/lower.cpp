@@ -1,5 +1,5 @@
-// Groups of injective operators: one store over the output, or one for every piece that the group's
-// concats cut it into.
+// Groups of injective operators: one store over the output, or one for every piece into which the
+// group's concats cut it.
 #include <set>
 
 #include "kernels/common/group_builder.h"
@@ -9,16 +9,16 @@ namespace tw {
 
 namespace {
 
-// A table, which is read at no point of the output.
+// True: the input is a table, which is not read at points of the output.
 bool is_table(const Node& node, size_t input) {
   return input == 1 && std::holds_alternative<op::Lookup>(node.attrs);
 }
 
-// Every value of the group and every input (but single elements and tables) has the output's type:
-// one flat axis will do.
+// True: one flat axis suffices. Every value of the group and every input, except single elements
+// and tables, has the output's type.
 bool is_flat(const GroupBuilder& b) {
   const TensorType& out = b.type(b.output_value());
-  if (!out.layout.plain()) {  // padding lanes are zeroed by channel, unless there are none
+  if (!out.layout.plain()) {  // padding lanes are zeroed by channel, so there must be none
     auto channels = as_const(out.shape[static_cast<size_t>(out.layout.axis)]);
     if (!channels || *channels % out.layout.block != 0) return false;
   }
@@ -54,7 +54,8 @@ Expr flat_element(GroupBuilder& b, ValueId v, const Expr& flat, const Expr& coun
   return injective_element(b, *node, Index(b.type(v).shape.size(), flat));
 }
 
-// The axis of the reshape's input that its output's axis is, whole and in the same place.
+// The axis of the reshape's input that becomes the output's axis, whole and in the same place;
+// nullopt: there is none.
 std::optional<size_t> axis_before_reshape(const Shape& in, const Shape& out, size_t axis) {
   Expr before = element_count(Shape(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(axis)));
   for (size_t i = 0; i < in.size(); ++i) {
@@ -64,7 +65,7 @@ std::optional<size_t> axis_before_reshape(const Shape& in, const Shape& out, siz
   return std::nullopt;
 }
 
-// Where concats inside the group cut an axis of v: positions between two of its points.
+// Positions where concats inside the group cut an axis of v, each between two points
 std::set<int64_t> cuts_of(const GroupBuilder& b, ValueId v, size_t axis) {
   std::set<int64_t> cuts;
   if (!b.inside(v)) return cuts;
@@ -96,13 +97,13 @@ std::set<int64_t> cuts_of(const GroupBuilder& b, ValueId v, size_t axis) {
   return cuts;
 }
 
-// A stage for every piece, in which each concat reads one part only; false: there is one piece, or
-// there are too many.
+// Adds a stage for every piece; in each one, a concat reads one part only. False: there is one
+// piece, or too many.
 bool store_pieces(GroupBuilder& b) {
   constexpr size_t kMostPieces = 16;
   ValueId out = b.output_value();
   const TensorType& t = b.type(out);
-  using Piece = std::vector<std::pair<int64_t, Expr>>;  // start and extent by axis
+  using Piece = std::vector<std::pair<int64_t, Expr>>;  // start and extent for each axis
   std::vector<Piece> pieces(1);
   for (size_t axis = 0; axis < t.shape.size(); ++axis) {
     std::set<int64_t> cuts = cuts_of(b, out, axis);

@@ -1,4 +1,4 @@
-// Element-wise kernels: each store by itself.
+// Element-wise kernels: every store is scheduled on its own.
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/schedule/builder.h"
 

@@ -1,10 +1,16 @@
-// Matrix products. The right operand is packed in panels [batch][N/P][K][P] (P: a few vectors by
-// the target's registers, padded with zeros): at compile time when it is constant (then by pairs of
-// depth steps where the target sums so). Batches of a constant right operand join the rows: one
-// [B*M, K] x [K, N]. Where an instruction of the target sums integer products over some steps of
-// the depth, these lie innermost; the left operand is then read from a copy of the numbers that the
-// instruction wants, unless it has them. Stages: xp (that copy), w (run-time packing only), acc
-// [batch][row][column, padded to whole panels], y.
+// Matrix products.
+//
+// The right operand is packed in panels [batch][N/P][K][P]. P is a few vectors, by the target's
+// registers, and the last panel is padded with zeros. A constant operand is packed at compile time,
+// by pairs of depth steps if the target sums so. Batches that share a constant right operand are
+// joined to the rows: one [B*M, K] x [K, N].
+//
+// An instruction of the target may sum integer products over some steps of the depth. These steps
+// are then innermost, and the left operand is read from a copy in the instruction's form, unless it
+// has that form already.
+//
+// Stages: xp (that copy), w (packing at run time only), acc [batch][row][column, padded to whole
+// panels], y.
 #include "kernels/common/group_builder.h"
 #include "kernels/matmul/matmul.h"
 
@@ -16,7 +22,7 @@
 namespace tw {
 namespace {
 
-struct Operand2d {  // how to reach element (batch index, row, column)
+struct Operand2d {  // access to element (batch index, row, column)
   ValueId value;
   bool transposed = false;
 };
@@ -32,12 +38,12 @@ Index matrix_index(const Shape& shape, bool transposed, const Index& batch, cons
   return index;
 }
 
-// Of an operand, by batches, row and step of the depth
+// An operand's element, by batches, row and step of the depth
 using Element = std::function<Expr(const Index&, const Expr&, const Expr&)>;
 
-// Stage xp: the left operand as the instruction wants it, its depth filled up with zeros. Rows that
-// it takes together have their steps of the depth side by side. Of tiles the loops are those of the
-// copy: tiles are loaded from it as it is lowered.
+// Stage xp copies the left operand in the instruction's form, with its depth filled up with zeros.
+// The depth steps of rows that it takes together are adjacent. For tiles the loops are those of the
+// lowered copy, from which tiles are then loaded.
 Element copied_left(GroupBuilder& b, MatMulStages& m, const IntegerProduct& product,
                     const Shape& outer, const Shape& rows_and_depth, const Element& left) {
   std::vector<Axis> axes;
@@ -81,7 +87,8 @@ Element copied_left(GroupBuilder& b, MatMulStages& m, const IntegerProduct& prod
   };
 }
 
-// None for operands as wide as their sums, a single column, or a depth that only the run knows.
+// No instruction serves operands as wide as their sums, a single column, or a depth that only a run
+// knows.
 IntegerProduct instruction_for(const GroupBuilder& b, const Node& node, const Shape& rows_and_depth,
                                int64_t lanes) {
   const TensorType &right = b.type(node.inputs[1]), &y = b.type(node.output);
@@ -97,18 +104,18 @@ IntegerProduct instruction_for(const GroupBuilder& b, const Node& node, const Sh
                 right.dtype, extents);
 }
 
-// Tiles of sums that are in registers at once.
+// The tile of sums that registers hold at once
 RegisterTile tiles_of(const IntegerProduct& product, std::optional<int64_t> rows, int64_t columns,
                       int64_t lanes) {
   const int64_t wide = columns > product.columns ? 2 : 1;
   return {rows_of_tiles(product, rows), wide * product.columns / lanes};
 }
 
-// Of the right operand: [panel][steps][column of the panel], with several steps side by side
-// innermost; in tiles [panel][steps][tile of columns][part of the steps][column and step].
+// The right operand's layout: [panel][steps][column of the panel], with several steps innermost and
+// adjacent; in tiles [panel][steps][tile of columns][part of the steps][column and step].
 struct Panels {
   const IntegerProduct& product;
-  int64_t columns = 1, together = 1;  // of a panel; steps of the depth in one of its steps
+  int64_t columns = 1, together = 1;  // columns of a panel; depth steps in one of its steps
 
   Expr tile_columns() const { return Expr(product.columns); }
   Expr side_by_side() const { return Expr(product.neighbours); }
@@ -124,7 +131,6 @@ struct Panels {
       if (together > 1) axes.push_back({"wp", Expr(together)});
     }
   }
-  // The operand's column, and step of the depth, at the axes' variables.
   Expr column() const {
     const Expr first = var("wj") * Expr(columns);
     if (!product.tiles) return first + var("wl");
@@ -136,7 +142,8 @@ struct Panels {
       return first + var("wq") * side_by_side() + floor_mod(var("wl"), side_by_side());
     return together > 1 ? first + var("wp") : first;
   }
-  // Where the sums' loops k (pairs: over single steps), kq and kp find column j.
+  // Appends the place of column j for the loops k, kq and kp of the sums. With pairs, k runs over
+  // single steps.
   void add_place(const GroupBuilder& b, Index& at, const Expr& j, const Expr& k, bool pairs) const {
     const Expr within = b.simplified(floor_mod(j, Expr(columns)));
     at.insert(at.end(),
@@ -151,7 +158,8 @@ struct Panels {
   }
 };
 
-// Less its zero point where no instruction takes it. widened: the element in the type of the sums.
+// The left element, minus its zero point if no instruction handles that. widened: the element in
+// the type of the sums.
 Expr left_factor(const GroupBuilder& b, const IntegerProduct& product, const Expr& element,
                  const Expr& widened, int64_t zero) {
   return product.defined() || is_float(widened.type())
@@ -177,7 +185,7 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
   Expr rows = y.shape[y.shape.size() - 2], columns = y.shape.back();
   Expr depth = a.trans_a ? xs[xs.size() - 2] : xs.back();
   Shape batch(y.shape.begin(), y.shape.end() - 2);
-  bool shared = !a.trans_a;  // one right matrix for all batches
+  bool shared = !a.trans_a;  // true: one right matrix for all batches
   for (size_t i = 0; i + 2 < ws.size(); ++i) shared &= is_const(ws[i], 1);
   Shape outer = shared ? Shape{} : batch;
   Expr all_rows = shared ? simplify(element_count(batch) * rows) : rows;
@@ -187,7 +195,7 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
                        : std::nullopt;
   RegisterTile tile = product_tile(b.target, lanes, as_const(all_rows), as_const(columns),
                                    row_bytes);
-  // Pairs of depth steps lie innermost: [N/P][K/2][P][2].
+  // Pairs of depth steps are innermost: [N/P][K/2][P][2].
   bool pairs = pairs_depth(b.target) && acc_type == DType::f32 && y.dtype == DType::f32 &&
                is_float(b.type(right.value).dtype) && !a.trans_a && !is_const(all_rows, 1) &&
                b.graph.is_constant(right.value) && as_const(depth) && *as_const(depth) % 2 == 0;
@@ -195,13 +203,13 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
   const DType x_type = b.type(left.value).dtype, w_type = b.type(right.value).dtype;
   const IntegerProduct product = instruction_for(b, node, {all_rows, depth}, lanes);
   if (product.tiles) tile = tiles_of(product, as_const(all_rows), *as_const(columns), lanes);
-  // Depth steps of the right operand that lie side by side
+  // Adjacent depth steps of the right operand
   const int64_t innermost = pairs ? 2 : product.depth;
   const Expr steps = product.defined() ? ceil_div(depth, product.depth) : depth;
   int64_t panel = tile.vectors * lanes / (pairs ? 2 : 1);
   Expr panels = simplify(floor_div(columns + Expr(panel - 1), Expr(panel)));
 
-  // Panels of the right operand.
+  // Panels of the right operand
   Shape right_batch;
   std::vector<Axis> pack_axes;
   for (size_t i = 0; i + 2 < ws.size(); ++i)
@@ -220,15 +228,16 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
                   read(matrix_index(ws, right.transposed, own, at, column)), imm(0, w_type));
   });
 
-  // Sums.
+  // The sums
   std::vector<Axis> out_axes;
   Index batch_index;
   for (size_t i = 0; i < outer.size(); ++i) {
     out_axes.push_back({"ab" + std::to_string(i), outer[i]});
     batch_index.push_back(var(out_axes.back().name));
   }
-  // A free number of rows, or one of several an instruction, is summed in whole register tiles:
-  // rows behind the last one repeat it, and only the output's stores ask.
+  // A free number of rows, or a number that several rows an instruction do not divide, is summed in
+  // whole register tiles. Rows behind the last one repeat it, and only the output's stores check
+  // for them.
   const bool several = product.rows > 1;
   if (several && !product.tiles)
     tile.rows = tile_rows(b.target, tile.vectors, as_const(all_rows), {}, product.rows);
@@ -243,7 +252,7 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
     axes.push_back({"kq", Expr(product.depth / product.neighbours), AxisRole::reduce});
   if (neighbours) axes.push_back({"kp", Expr(product.neighbours), AxisRole::reduce});
   b.declare(axes);
-  const auto row_of = [&](const Expr& row) {  // of the left operand
+  const auto row_of = [&](const Expr& row) {  // the left operand's row
     return as_is ? row : min(row, all_rows - Expr(1));
   };
   const Expr i = several ? var("ai") : row_of(var("ai")), j = var("aj"), k = var("k");

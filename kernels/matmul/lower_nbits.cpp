@@ -1,11 +1,13 @@
-// Products with a matrix of small integers, which stays as it is in memory: bytes in panels
+// Products with a matrix of small integers, which stays in memory as it is. Its bytes are in panels
 // [N/P][blocks][steps of some bytes][P][bytes of a step], with scales and zeros [N/P][blocks][P]
-// beside them. Each block of the depth has a sum of its own (bsum), which is scaled and added to
-// acc, less the zero times the sum of the row's block (xs, xz). Of float rows a step is one byte,
-// and the kernel takes numbers out of the bytes as it multiplies. Of byte rows a step is what an
-// instruction of the target takes: numbers of so many bytes are taken out first (codes), those at
-// one place in their bytes together, and the rows are rounded in that order (xm, the largest
-// magnitude of a block; xu, the unit; xp). Other stages: w, ws, wz (run-time packing only), y.
+// beside them. Each block of the depth has a sum of its own (bsum). It is scaled and added to acc,
+// after subtracting the zero times the sum of the row's block (xs, xz).
+//
+// For float rows a step is one byte, and the kernel extracts numbers from the bytes while it
+// multiplies. For byte rows a step is the bytes that an instruction of the target takes at once.
+// Their numbers are extracted first (codes), those at the same place in their bytes together. The
+// rows are rounded in that order (xm, the largest magnitude of a block; xu, the unit; xp). Other
+// stages: w, ws, wz (packing at run time only), y.
 #include "kernels/common/group_builder.h"
 #include "kernels/common/integer_product.h"
 #include "kernels/common/register_tile.h"
@@ -14,7 +16,7 @@
 namespace tw {
 namespace {
 
-constexpr double kMost = 127;  // of the magnitudes of rounded rows
+constexpr double kMost = 127;  // largest magnitude in rounded rows
 
 class NBitsLowering {
  public:
@@ -42,7 +44,7 @@ class NBitsLowering {
                                            row_bytes);
     panel_ = tile.vectors * lanes;
     panels_ = simplify(ceil_div(columns_, panel_));
-    // A free number of rows is summed in whole register tiles: rows behind the last one repeat it.
+    // A free number of rows is summed in whole register tiles. Rows behind the last one repeat it.
     padded_rows_ = as_const(rows_) ? rows_ : simplify(ceil_div(rows_, tile.rows) * Expr(tile.rows));
     if (byte_rows_) choose_instruction(lanes);
   }
@@ -65,7 +67,7 @@ class NBitsLowering {
   Expr width() const { return simplify(panels_ * Expr(panel_)); }
   Expr widened(const Expr& e) const { return e.type() == type_ ? e : cast(type_, e); }
 
-  // One that takes bytes of the numbers' range, with a sign or without.
+  // Chooses an instruction whose right operand holds the numbers' range, signed or unsigned.
   void choose_instruction(int64_t lanes) {
     const ProductExtents extents{lanes, block_ / in_byte(), 1};
     for (const DType numbers : {DType::u8, DType::i8}) {
@@ -76,7 +78,7 @@ class NBitsLowering {
     m_.instruction = product_.sums({});
   }
 
-  // The panels of bytes. Behind the last column: the last one again.
+  // The panels of bytes. Columns behind the last one repeat it.
   BufferId packed_codes() {
     std::vector<Axis> axes = {
         {"wj", panels_}, {"wg", blocks_}, {"ws", Expr(steps())}, {"wl", Expr(panel_)}};
@@ -92,7 +94,7 @@ class NBitsLowering {
     return min(var(panel) * Expr(panel_) + var(lane), columns_ - Expr(1));
   }
 
-  // The element of scales or zeros for block kb and column aj.
+  // The element of scales or zeros for block kb and column aj
   Expr of_column(ValueId v, const std::string& name) {
     const TensorType& t = b_.type(v);
     if (t.shape.empty()) return widened(b_.parameter_element(v, {}));
@@ -112,7 +114,7 @@ class NBitsLowering {
     return b_.simplified(floor_mod(var(column), Expr(panel_)));
   }
 
-  // Of the left operand; zero behind its end.
+  // The left operand's element; 0 behind its end
   Expr left_element(const Expr& row, const Expr& k) {
     const DType type = b_.type(left_).dtype;
     Expr element;
@@ -129,7 +131,7 @@ class NBitsLowering {
     return widened(is_const(inside, 1) ? element : select(inside, element, imm(0, type)));
   }
 
-  // A stage over rows and blocks that combines what `element` gives for each step of a block.
+  // Adds a stage over rows and blocks. It combines what `element` gives for each step of a block.
   BufferId of_blocks(
       const std::string& name, DType type, Combiner combiner,
       const std::function<Expr(const Expr& row, const Expr& block, const Expr& step)>& element) {
@@ -144,7 +146,7 @@ class NBitsLowering {
     return made;
   }
 
-  // Stage xp: rows rounded, in the order of the numbers, [row, block, place in a byte, byte].
+  // Stage xp: rounded rows in the order of the numbers, [row, block, place in a byte, byte]
   void round_rows() {
     most_ = of_blocks("xm", type_, Combiner::max,
                       [&](const Expr& row, const Expr& block, const Expr& step) {
@@ -166,19 +168,18 @@ class NBitsLowering {
     m_.blocks.of_rows.push_back({stage, axes[0].loop(), axes[3].loop()});
   }
 
-  // Rows that fill a tile up are the last one again.
+  // Rows that fill a tile up repeat the last one.
   Expr last_row_at_most(const Expr& row) const {
     return as_const(rows_) ? row : min(row, rows_ - Expr(1));
   }
 
-  // A row's factor in a product: the float itself, or what it was rounded to.
+  // A row's factor in a product: the float itself, or its rounded value
   Expr row_number(const Expr& row, const Expr& block, const Expr& byte, const Expr& place) {
     const Expr there = last_row_at_most(row);
     if (byte_rows_) return load(rounded_, rounded_type_, {there, block, place, byte});
     return left_element(there, block * Expr(block_) + byte * Expr(in_byte()) + place);
   }
 
-  // The number at place `within` of a byte.
   Expr number(const Expr& byte, const Expr& within) const {
     if (bits_ == 8) return byte;
     const Expr shift = cast(byte.type(), b_.simplified(within * Expr(bits_)));
@@ -186,7 +187,8 @@ class NBitsLowering {
                   int_imm((1 << bits_) - 1, byte.type()));
   }
 
-  // Stage codes: the numbers, one a byte, [panel, block, step, place in the byte, column, byte].
+  // Stage codes: the numbers, one in each byte, [panel, block, step, place in the byte, column,
+  // byte]
   BufferId numbers_of(BufferId w) {
     const std::vector<Axis> axes = {{"nj", panels_},       {"ng", blocks_},
                                     {"ns", Expr(steps())}, {"nr", Expr(in_byte())},
@@ -201,7 +203,7 @@ class NBitsLowering {
     return codes;
   }
 
-  // Stage bsum: [row, block, column].
+  // Stage bsum: sums of blocks, [row, block, column]
   BufferId block_sums(BufferId numbers) {
     sum_type_ = product_.defined() ? DType::i32 : type_;
     std::vector<Axis> axes = {{"bi", padded_rows_},
@@ -234,7 +236,7 @@ class NBitsLowering {
     return sums;
   }
 
-  // Stage xs: sums of the rows' blocks.
+  // Stage xs: sums of the rows' blocks
   BufferId row_sums() {
     return of_blocks(
         "xs", sum_type_, Combiner::add, [&](const Expr& row, const Expr& block, const Expr& step) {
@@ -244,7 +246,7 @@ class NBitsLowering {
         });
   }
 
-  // A stage over rows and blocks, from what lies at [row, block] of others.
+  // Adds a stage over rows and blocks. `element` reads other stages at [row, block].
   BufferId by_block(const std::string& name, const std::function<Expr(const Index& at)>& element) {
     const std::vector<Axis> axes = {{name + "i", rows_}, {name + "g", blocks_}};
     b_.declare(axes);
@@ -254,8 +256,8 @@ class NBitsLowering {
     return made;
   }
 
-  // Stage acc: [row, column]. What is one number a row and block is made before (xu: the unit of
-  // rounded rows; xz: what a zero takes off).
+  // Stage acc: [row, column]. Values that exist once for each row and block are computed earlier
+  // (xu: the unit of rounded rows; xz: the amount that a zero subtracts).
   BufferId scaled_sums(BufferId sums) {
     const BufferId of_rows = row_sums();
     const bool one_zero = b_.type(zeros_).shape.empty();
@@ -289,7 +291,7 @@ class NBitsLowering {
   const ValueId left_, codes_, scales_, zeros_;
   const int64_t bits_, block_;
   const bool byte_rows_;
-  const DType type_;  // of sums
+  const DType type_;  // type of the sums
   const Expr depth_, columns_, blocks_;
   Expr rows_, padded_rows_, panels_;
   int64_t panel_ = 1;

@@ -1,4 +1,4 @@
-// Matrix products: what lowering makes of them and the schedule takes.
+// Matrix products: the stages that lowering makes and the schedule uses.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -13,7 +13,7 @@ namespace tw {
 class GroupBuilder;
 class ScheduleBuilder;
 
-// The last stage of a matrix product, whatever computes its sums.
+// The last stage of a matrix product, regardless of the algorithm for its sums
 struct ProductOutput {
   Stage stage;
   Loops batches;
@@ -22,28 +22,27 @@ struct ProductOutput {
 
 struct MatMulStages {
   const char* family() const { return "matmul"; }
-  Stages copies;  // of operands, made at run time: nests of their own
-  BufferName
-      weights;        // the right operand in panels: [batch.., panel, depth.., column of the panel]
-  int64_t panel = 1;  // columns of one
-  Stage acc;          // the sums, of whole panels
+  Stages copies;       // copies of operands made at run time, each a nest
+  BufferName weights;  // right operand in panels: [batch.., panel, depth.., column of the panel]
+  int64_t panel = 1;   // columns of a panel
+  Stage acc;           // the sums, in whole panels
   Loop acc_row, acc_column;
-  Loops depth;  // of acc; of integers of few bits: the blocks
-  // Of integers of few bits: a block's sum of products, [row, block, column], and, where an
-  // instruction computes it, the numbers taken out of their bytes for it.
+  Loops depth;  // depth loops of acc; small integers: the loop over blocks
+  // For small integers: the sums of a block, [row, block, column], and, if an instruction computes
+  // them, the numbers extracted from their bytes.
   struct Blocks {
     Stage sums, numbers;
-    Loop row, column, step, in_byte;       // of sums; numbers lie in steps of some bytes
-    Loop numbers_column, numbers_of_step;  // of numbers
-    // What is made of the rows, in this order, with the row's loop and the one that vectors take.
+    Loop row, column, step, in_byte;       // loops of sums; numbers are in steps of some bytes
+    Loop numbers_column, numbers_of_step;  // loops of numbers
+    // The stages computed from the rows, in order, each with its row loop and the loop for vectors
     struct OfRows {
       Stage stage;
       Loop row, along;
     };
     std::vector<OfRows> of_rows;
   } blocks;
-  Loop paired;                 // of the depth: whose pairs of steps the panels hold innermost; none
-  SumInstruction instruction;  // of acc, or of blocks.sums
+  Loop paired;                 // depth loop whose pairs of steps are innermost in the panels; none
+  SumInstruction instruction;  // for acc, or for blocks.sums
   ProductOutput y;
 };
 
@@ -51,9 +50,9 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node);
 Expected<Lowered<MatMulStages>> lower_matmul_nbits(GroupBuilder& b, const Node& node);
 void schedule_matmul(ScheduleBuilder& s, const MatMulStages& m);
 
-// Stage y: followers on sum(index), where the index is [outer batches.., row, column]. `joined`:
-// all batches are rows, there are no outer ones, and tensors of the output's shape are seen with
-// the same collapsed rows.
+// Adds stage y: followers on sum(index), where the index is [outer batches.., row, column].
+// `joined`: all batches are rows, so there are no outer ones, and tensors of the output's shape get
+// the same joined rows.
 ProductOutput write_product(GroupBuilder& b, const Node& node, bool joined,
                             const std::function<Expr(const std::vector<Expr>& at)>& sum);
 

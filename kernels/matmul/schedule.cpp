@@ -1,6 +1,6 @@
-// Matrix products: MR rows times one packed panel in registers over the whole depth, panels
-// outermost (their weights stay in cache while the rows pass). The tile:
-// kernels/common/register_tile.h.
+// Schedules matrix products: MR rows times one packed panel stay in registers over the whole depth.
+// Panels are the outermost loop, so their weights stay in cache while the rows pass.
+// kernels/common/register_tile.h chooses the tile.
 #include "kernels/common/register_tile.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/schedule/builder.h"
@@ -9,7 +9,7 @@
 namespace tw {
 namespace {
 
-// The output's columns in panels and, in them, vectors of lanes.
+// The output's columns, cut into panels and, inside these, into vectors of lanes
 struct Columns {
   Loop panels, vectors, lane;
 };
@@ -29,15 +29,16 @@ class MatMulSchedule {
     for (const MatMulStages::Blocks::OfRows& rows : m_.blocks.of_rows) map_rows(rows);
     const int64_t rows = tile_rows_of();
     const Columns columns = cut_columns();
-    // The sums of a symbolic number of rows, or of rows that fill no instruction, come in whole
-    // tiles; the tail is a branch a row of the output only.
+    // The sums of a symbolic number of rows, or of rows that do not fill instructions, are in whole
+    // tiles. Only the output has a tail, with one branch for each row.
     ScheduleBuilder::Cut row{m_.y.row, {}};
     const auto all = s_.extent(m_.y.row);
     const Expr extent = s_.any_extent(m_.y.row);
     const bool whole = all && all == s_.extent(m_.acc_row);
     if (rows > 1) row = s_.split(m_.y.row, rows, whole ? Tail::shift : Tail::guard, "i0", "i1");
     Loops outer = m_.y.batches;
-    // Panels pass each block of rows
+    // By default, all rows pass each panel; "rows_outside" makes all panels pass each block of
+    // rows.
     const bool rows_outside = s_.choose_switch("rows_outside", false);
     outer.push_back(rows_outside ? row.outer : columns.panels);
     outer.push_back(rows_outside ? columns.panels : row.outer);
@@ -47,7 +48,7 @@ class MatMulSchedule {
     const Loop depth = m_.blocks.sums.defined() ? sum_blocks(outer.back())
                        : paired_                ? sum_pairs(outer.back())
                                                 : sum(outer.back());
-    // A single row leaves no time for it: it waits for the weights anyway
+    // A single row waits for the weights anyway, so a prefetch has no time to help.
     if (rows > 1 && all) s_.prefetch_panels(m_.weights, depth, paired_);
     s_.unroll(row.inner);
     s_.unroll(columns.vectors);
@@ -55,13 +56,13 @@ class MatMulSchedule {
     s_.parallelize(outer, "yp");
     if (rows > 1 && !all) {
       s_.specialize_one(row.outer, extent);
-      s_.prefetch_panels(m_.weights, depth, paired_);  // of the other loop
+      s_.prefetch_panels(m_.weights, depth, paired_);  // in the general loop
     }
   }
 
  private:
-  // Sums in tile registers, a few of them at once. What they are copied to is small, and in the
-  // first-level cache when the output's rows are made of it.
+  // Schedules sums in tile registers, a few tiles at once. Their copies are small, and in the
+  // first-level cache when the output's rows are computed from them.
   void run_tiles() {
     const Columns columns = cut_columns();
     const auto all = s_.extent(m_.y.row);
@@ -87,20 +88,20 @@ class MatMulSchedule {
 
   int64_t element_bytes() const { return dtype_bytes(s_.buffer(m_.acc.buffer()).dtype); }
 
-  // Distance in memory of the left operand's rows: the depth, where it is a plain matrix.
+  // Distance in memory of the left operand's rows: the depth, if the operand is a plain matrix
   std::optional<int64_t> row_bytes() const {
     const auto depth = m_.depth.size() == 1 ? s_.extent(m_.depth[0]) : std::nullopt;
     return depth ? std::optional(*depth * element_bytes()) : std::nullopt;
   }
 
-  // Of the register tile.
+  // Rows of the register tile
   int64_t tile_rows_of() const {
-    constexpr int64_t kMostTile = 64;  // vectors, without rules
+    constexpr int64_t kMostTile = 64;  // limit of vectors without rules
     const std::optional<int64_t> all = s_.extent(m_.y.row), bytes = row_bytes();
     const int64_t wide = paired_ ? kPairedVectors : vectors_;
     const int64_t most = all.value_or(s_.target().vector_registers);
     std::vector<int64_t> others;
-    const int64_t block = m_.instruction.rows;  // whole ones, and no tile of fewer rows
+    const int64_t block = m_.instruction.rows;  // tiles consist of whole instructions
     const std::optional<int64_t> sums = s_.extent(m_.acc_row);
     const auto fits = [&](int64_t rows) {
       return block == 1 || (rows % block == 0 && *sums % rows == 0);
@@ -121,7 +122,7 @@ class MatMulSchedule {
     return s_.choose("rows", usual, others);
   }
 
-  // One column alone is not cut: its lanes would all store to one place.
+  // A single column is not cut: its lanes would all store to one place.
   Columns cut_columns() {
     const Loop column = m_.y.column;
     const bool one = s_.extent(column) == 1;
@@ -133,7 +134,8 @@ class MatMulSchedule {
     return {panels, vectors, inner};
   }
 
-  // The sums below loop `at`, a step of the depth at a time. The result: the loop of such steps.
+  // Computes the sums below loop `at`, one step of the depth at a time. Returns the loop over
+  // steps.
   Loop sum(const Loop& at) {
     s_.compute_at(m_.acc, at);
     const Loops cut = cut_tile(m_.acc, m_.acc_row, m_.acc_column);
@@ -145,8 +147,8 @@ class MatMulSchedule {
     return s_.unroll_steps(m_.depth[0], m_.instruction);
   }
 
-  // Of integers of few bits: the scaled sums below loop `at`, in them a block's sums and the
-  // numbers of a step. The result: the loop of such steps.
+  // For small integers: computes the scaled sums below loop `at`, and inside them a block's sums
+  // and the numbers of a step. Returns the loop over steps.
   Loop sum_blocks(const Loop& at) {
     const MatMulStages::Blocks& blocks = m_.blocks;
     s_.compute_at(m_.acc, at);
@@ -172,7 +174,7 @@ class MatMulSchedule {
     return s_.unroll_part(blocks.step);
   }
 
-  // What is made of rows: vectors along a block, threads over rows.
+  // Schedules a stage computed from rows: vectors along a block, threads over rows.
   void map_rows(const MatMulStages::Blocks::OfRows& rows) {
     const int64_t lanes = s_.target().lanes(dtype_bytes(s_.buffer(rows.stage.buffer()).dtype));
     Loop along = rows.along;
@@ -182,7 +184,7 @@ class MatMulSchedule {
     s_.parallelize({rows.row}, rows.stage.label() + "_p");
   }
 
-  // Row, vectors of columns and lane of a moved stage; of its init too, where that is apart.
+  // Row, vectors of columns and lane of a moved stage, and of its init if that is separate
   Loops cut_tile(const Stage& stage, const Loop& row, const Loop& column) {
     const Loop lane = s_.moved(stage, column);
     if (m_.panel <= lanes_) return {s_.moved(stage, row), {}, lane};

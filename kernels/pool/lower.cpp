@@ -1,6 +1,6 @@
 // Pooling over any number of spatial axes, in the layout of its input. Stages: acc, y. Points
-// outside the input do not take part; an average divides by the points inside, or by the window
-// where the padding counts.
+// outside the input do not take part. An average divides by the number of points inside, or by the
+// window if the padding counts.
 #include <limits>
 
 #include "ir/storage_types.h"
@@ -54,7 +54,7 @@ Expected<Lowered<PoolStages>> lower_pool(GroupBuilder& b, const Node& node) {
       Expr start = logical[i + 2] * Expr(a.strides[i]) - Expr(a.pads[i]);
       int64_t d = a.dilations[i];
       Expr points(a.kernel[i]);
-      // The window, cut where a ceil_mode window leaves the padded input
+      // The window, cut where a ceil_mode window exceeds the padded input
       if (a.count_include_pad) {
         Expr end = min(start + Expr((a.kernel[i] - 1) * d + 1),
                        x.shape[i + 2] + Expr(a.pads[i + rank]));

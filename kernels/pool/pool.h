@@ -1,4 +1,4 @@
-// Pooling: what lowering makes of it and the schedule takes.
+// Pooling: the stages that lowering makes and the schedule uses.
 #pragma once
 #include "ir/graph/graph.h"
 #include "kernels/common/handles.h"
@@ -11,7 +11,7 @@ class ScheduleBuilder;
 
 struct PoolStages {
   const char* family() const { return "pool"; }
-  Stage acc;        // over the window
+  Stage acc;        // combines the window
   Loops acc_loops;  // by dimension of the output
   Stage y;
   Loops y_loops;

@@ -1,5 +1,5 @@
-// Pooling: blocked layouts keep a tile of one output row in registers over the window, as depthwise
-// convolutions do; other layouts go element by element.
+// Schedules pooling. Blocked layouts keep a tile of one output row in registers over the window, as
+// depthwise convolutions do. Other layouts go element by element.
 #include <algorithm>
 
 #include "kernels/common/register_tile.h"
@@ -9,8 +9,8 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kTile = 8;      // pixels: neighbouring windows share what they read
-constexpr int64_t kMostTaps = 5;  // along the row, unrolled
+constexpr int64_t kTile = 8;      // pixels; neighbouring windows share their reads
+constexpr int64_t kMostTaps = 5;  // limit of unrolled taps along the row
 
 void schedule_plain(ScheduleBuilder& s, const PoolStages& m) {
   s.compute_at(m.acc, m.y_loops.back());

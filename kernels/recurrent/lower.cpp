@@ -1,12 +1,17 @@
-// Recurrent networks. The input half of all steps is a matrix product in front; here the steps run
-// in a scan. The recurrent weights are packed in panels [cells/P][K][gate][P], so that one panel's
-// sums are all gates of P cells. The states are rows of h and c (workspace, a row a step), padded
-// to whole panels. Stages: r (run-time packing only), h.first, c.first; in scan t: acc and the nest
-// of the cells (c, h, y); for GRUs that reset before the product, gates z and q = reset * h first,
-// then the sums accn over q; after the scan the last states. Of integers the panels hold the steps
-// of the depth that an instruction takes innermost, [cells/P][K][gate][P][steps]. A step then first
-// finds the range of h (lows and highs, by lane, then low and high), what it is rounded by (unit,
-// zero), and rounds it (hq).
+// Recurrent networks. A matrix product in front computes the input half of all steps, and here the
+// steps run in a scan.
+//
+// The recurrent weights are packed in panels [cells/P][K][gate][P], so that one panel's sums are
+// all gates of P cells. The states are rows of h and c in the workspace, one row for each step,
+// padded to whole panels.
+//
+// Stages: r (packing at run time only), h.first, c.first. In scan t: acc, and the nest of the cells
+// (c, h, y). GRUs that reset before the product first compute gates z and q = reset * h, then the
+// sums accn over q. After the scan come the last states.
+//
+// For integers the panels have the depth steps that an instruction takes innermost:
+// [cells/P][K][gate][P][steps]. A step then first finds the range of h (lows and highs by lane,
+// then low and high) and the scale of the rounding (unit, zero), and rounds h (hq).
 #include "kernels/common/group_builder.h"
 #include "kernels/common/integer_product.h"
 #include "kernels/recurrent/recurrent.h"
@@ -34,7 +39,7 @@ class RecurrentLowering {
   Expected<Lowered<RecurrentStages>> run() {
     bool two_products = a_.kind == RecurrentKind::gru && !a_.linear_before_reset;
     int64_t gates = two_products ? 2 : a_.gates();
-    cells_ = lanes_ * ((4 + gates - 1) / gates);  // of a panel: four vectors or a few more
+    cells_ = lanes_ * ((4 + gates - 1) / gates);  // cells of a panel: four vectors or a few more
     blocks_ = simplify(ceil_div(hidden_, cells_));
     if (given(kScales)) choose_instruction();
     BufferId r = pack("r", 0, gates), rn{};
@@ -67,7 +72,7 @@ class RecurrentLowering {
   Expr number(double v) const { return imm(v, t_); }
   Expr padded() const { return simplify(blocks_ * Expr(cells_)); }
   Expr is_cell(const Expr& cell) const { return b_.simplified(lt(cell, hidden_)); }
-  // The element where there is such a cell, else 0.
+  // The element if the cell exists, else 0
   Expr at_cell(const Expr& cell, const Expr& value) const {
     return select(is_cell(cell), value, imm(0, value.type()));
   }
@@ -89,7 +94,7 @@ class RecurrentLowering {
     });
   }
 
-  // Of the rounded states and the integer weights.
+  // Chooses the instruction that multiplies rounded states by integer weights.
   void choose_instruction() {
     sums_ = DType::i32;
     product_ = integer_product_from_anywhere(b_.target, {DType::u8, 0},
@@ -97,7 +102,7 @@ class RecurrentLowering {
     m_.instruction = product_.sums({});
   }
 
-  // corr[gate * hidden + cell]: the sum of a column's weights, which a zero point multiplies.
+  // corr[gate * hidden + cell] is the sum of a column's weights. A zero point multiplies it.
   void sum_weights() {
     const ValueId r = node_.inputs[kR];
     const Expr columns = simplify(Expr(a_.gates()) * hidden_);
@@ -118,8 +123,8 @@ class RecurrentLowering {
     m_.range.push_back({stage, axes[1].loop(), {axes[2].loop()}});
   }
 
-  // Of a step's states, of the sequences that take it or have just ended: the least or the
-  // greatest, and 0.
+  // The least or greatest state of a step, and of 0, over the sequences that take the step or have
+  // just ended
   Expr end_of(const std::string& name, Combiner combiner) {
     const std::string p = name.substr(0, 1);
     const std::vector<Axis> axes = {
@@ -141,14 +146,14 @@ class RecurrentLowering {
     return load(end, t_, {Expr(0)});
   }
 
-  // A number of this step that is made once.
+  // Adds a stage that computes one number of the step.
   BufferId once(const std::string& name, DType type, const Expr& value) {
     const BufferId made = b_.temp(name, type, {Expr(1)});
     b_.stage(name, {}, made, {Expr(0)}, value);
     return made;
   }
 
-  // hq[b, k]: the states as the instruction wants them, 0 behind the last.
+  // hq[b, k]: the states in the instruction's form, 0 behind the last one
   void round_states() {
     const Expr low = end_of("low", Combiner::min), high = end_of("high", Combiner::max);
     const Expr most = number(kMostByte);
@@ -175,7 +180,7 @@ class RecurrentLowering {
   }
   static Expr axis(const std::vector<Axis>& axes, size_t i) { return var(axes[i].name); }
 
-  // Rows of a state, the first one stored.
+  // Rows of a state. Stores the first row.
   BufferId state(const std::string& name, Input first) {
     BufferId rows = b_.temp(name, t_, {simplify(steps_ + Expr(1)), batch_, padded()});
     std::vector<Axis> axes = {{name + "0_b", batch_}, {name + "0_j", padded()}};
@@ -187,7 +192,7 @@ class RecurrentLowering {
     return rows;
   }
 
-  // NAME[b, j, gate, l]: products of a state's row with the panels of r.
+  // NAME[b, j, gate, l]: products of a state's row with the panels of r
   void sums(const std::string& name, BufferId r, BufferId state, int64_t gates) {
     const std::string p = name == "acc" ? "a" : "n";
     std::vector<Axis> axes = {
@@ -214,7 +219,6 @@ class RecurrentLowering {
     (name == "acc" ? acc_ : accn_) = acc;
   }
 
-  // The variables of a nest over cells.
   struct Point {
     std::vector<Axis> axes;
     Expr b, block, lane, cell, valid;
@@ -229,7 +233,8 @@ class RecurrentLowering {
     p.valid = takes_step(p.b);
     return p;
   }
-  // Whether the sequence takes this step, or would if it were longer; undefined: all do.
+  // True: the sequence takes this step, or would if it were `longer` steps longer. Undefined: all
+  // sequences do.
   Expr takes_step(const Expr& sequence, int64_t longer = 0) {
     if (!given(kLengths)) return {};
     const Expr length = cast(DType::i64, b_.parameter_element(node_.inputs[kLengths], {sequence}));
@@ -243,7 +248,7 @@ class RecurrentLowering {
   Expr sum(BufferId acc, int64_t gate, const Point& p) {
     const Index at = {p.b, p.block, Expr(gate), p.lane};
     if (!given(kScales)) return load(acc, t_, at);
-    // Less what numbers counted from elsewhere than the zero point make too much
+    // Subtracts the excess from numbers that are not counted from the zero point.
     const Expr column = Expr(gate) * hidden_ + p.cell;
     const Expr surplus = cast(sums_, load(zero_, t_, {Expr(0)})) -
                          imm(static_cast<double>(product_.left.zero), sums_);
@@ -262,7 +267,7 @@ class RecurrentLowering {
                ? at_cell(p.cell, read(kBias, {Expr(a_.row), Expr(which) * hidden_ + p.cell}))
                : number(0);
   }
-  // Input half of a gate with both biases.
+  // The input half of a gate, with both biases
   Expr half(int64_t gate, const Point& p) {
     Expr x = input(gate, p);
     return given(kBias) ? x + (bias(gate, p) + bias(a_.gates() + gate, p)) : x;
@@ -277,7 +282,7 @@ class RecurrentLowering {
     return p.valid.defined() ? select(p.valid, value, before) : value;
   }
 
-  // h (its row t + 1) and y, behind what makes the value of h.
+  // Stores h (its row t + 1) and y, behind the stores that compute h.
   void finish(const Point& p, std::vector<Store> stores, const Expr& h) {
     stores.push_back({"h", h_, {var("t") + Expr(1), p.b, p.cell}, masked(h, old(h_, p), p), {}});
     Index at = b_.to_physical(b_.type(node_.output), {step(), p.b, p.cell});
@@ -285,14 +290,14 @@ class RecurrentLowering {
     b_.nest(p.axes, stores);
   }
 
-  // The cell's part of a gate; undefined: none.
+  // The cell's part of a gate; undefined: there is none
   Expr peephole(int64_t which, const Expr& c, const Point& p) {
     if (!given(kPeepholes)) return {};
     return at_cell(p.cell, read(kPeepholes, {Expr(a_.row), Expr(which) * hidden_ + p.cell})) * c;
   }
 
-  // What enters a gate. With integers in the order of onnxruntime's sums: so rounded states are
-  // more often the same.
+  // The argument of a gate. With integers the order of the sums is that of onnxruntime, so that
+  // rounded states agree more often.
   Expr lstm_gate(int64_t gate, const Point& p, const Expr& peep) {
     const bool biases_last = given(kScales) && given(kBias);
     Expr x = (biases_last ? input(gate, p) : half(gate, p)) + sum(acc_, gate, p);
@@ -318,8 +323,8 @@ class RecurrentLowering {
            o * activate(a_.h, made(c_, p), 2));
   }
 
-  // GRU that scales the state before the product: all resets are known before the third gate's sums
-  // start.
+  // For a GRU that scales the state before the product: all resets are known before the third
+  // gate's sums start.
   void reset_gates(BufferId rn) {
     Point p = point("q_");
     BufferId z = b_.temp("z", t_, {batch_, padded()}), q = b_.temp("q", t_, {batch_, padded()});
@@ -356,7 +361,7 @@ class RecurrentLowering {
   int64_t lanes_, cells_ = 0;
   RecurrentStages m_;
   BufferId h_{}, c_{}, y_{}, acc_{}, accn_{};
-  // With integers
+  // These are for integers.
   IntegerProduct product_;
   DType sums_ = DType::i32;
   BufferId corr_{}, unit_{}, zero_{}, rounded_{};

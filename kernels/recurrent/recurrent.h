@@ -1,4 +1,4 @@
-// Steps of recurrent networks: what lowering makes of them and the schedule takes.
+// Steps of recurrent networks: the stages that lowering makes and the schedule uses.
 #pragma once
 #include "ir/graph/graph.h"
 #include "kernels/common/handles.h"
@@ -14,16 +14,16 @@ struct RecurrentStages {
   struct Cells {
     Loop batch, block, lane;
   };
-  // In each iteration of the scan: products of a state with packed weights, then the cells that
-  // they make.
+  // A part of each scan iteration: products of a state with packed weights, then the cells that use
+  // them.
   struct Phase {
     Stage sums;
     BufferName weights;
     Loop batch, block, gate, lane, depth;
     Cells cells;
   };
-  // Where states are rounded in a step, before the phases: a stage of their range by lane, and the
-  // stage that rounds them, along its rows.
+  // Stages that round the states of a step, before the phases: those that find their range, by
+  // lane, and the one that rounds them along its rows
   struct Range {
     Stage stage;
     Loop lane;
@@ -32,8 +32,8 @@ struct RecurrentStages {
   std::vector<Range> range;
   Stage rounded;
   Loop rounded_cell;
-  SumInstruction instruction;  // of the phases' sums
-  Stages copies;               // outside of the scan, nests of their own
+  SumInstruction instruction;  // for the sums of the phases
+  Stages copies;               // nests outside the scan
   std::vector<Phase> phases;
 };
 

@@ -1,6 +1,6 @@
-// Recurrent steps: all sums of a step first, a panel's (all gates of its cells, a few sequences) in
-// registers, so that the stream of weights does not stop for the cells. Panels, then cells are
-// shared out to the threads in every step.
+// Schedules recurrent steps. All sums of a step come first. A panel's sums (all gates of its cells,
+// for a few sequences) stay in registers, so the stream of weights does not stop for the cells. In
+// every step, threads share first the panels, then the cells.
 #include "kernels/recurrent/recurrent.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace tw {
 namespace {
 
-// Sequences whose sums of one panel stay in registers: a divisor of the batch.
+// Sequences whose sums over one panel stay in registers: a divisor of the batch
 int64_t rows_of(const ScheduleBuilder& s, const RecurrentStages::Phase& p, int64_t vectors) {
   const int64_t fit = std::max<int64_t>(1, most_tile_rows(s.target(), vectors));
   const int64_t batch = s.extent(p.batch).value_or(1);
@@ -27,7 +27,7 @@ void map_sums(ScheduleBuilder& s, const RecurrentStages::Phase& p, int64_t lanes
   const int64_t vectors = std::max<int64_t>(1, gates * cells / lanes);
   const int64_t rows = rows_of(s, p, vectors);
   const Stage sum = s.cache_write(p.sums, name, "register");
-  // The copy of the sums out of the registers.
+  // The stage that copies the sums out of the registers
   const Loop block = s.moved(p.sums, p.block), gate = s.moved(p.sums, p.gate);
   ScheduleBuilder::Cut row{s.moved(p.sums, p.batch), {}}, lane{{}, s.moved(p.sums, p.lane)};
   const std::string batch_name = row.outer.name(), lane_name = lane.inner.name();
@@ -64,8 +64,8 @@ void map_cells(ScheduleBuilder& s, const RecurrentStages::Cells& c, int64_t lane
   s.parallelize({c.block, c.batch}, c.block.name() + "p");
 }
 
-// Vectors of lanes; one thread, as a step's states are few, and sums of computed weights are made
-// once.
+// Schedules the rounding with vectors of lanes and one thread: a step has few states, and sums of
+// computed weights are made only once.
 void map_rounding(ScheduleBuilder& s, const RecurrentStages& m) {
   for (const RecurrentStages::Range& range : m.range)
     s.accumulate(range.stage, range.reduce, {}, range.lane);

@@ -1,6 +1,6 @@
-// Reductions and the normalisations built on them. A reduction over contiguous elements is done in
-// L partial results (part[..., l] over k*L + l), so that vectors run along memory, and folded at
-// the end. Rows are all other axes.
+// Reductions, and the normalisations built on them. A reduction over contiguous elements makes L
+// partial results (part[..., l] over k*L + l), so that vectors run along memory, and combines these
+// at the end. The rows are all other axes.
 #include <cmath>
 #include <limits>
 
@@ -34,8 +34,8 @@ Expr identity(Combiner c, DType t) {
 }
 Expr widen(const Expr& e, DType t) { return e.type() == t ? e : cast(t, e); }
 
-// Partial results of a row: a vector's lanes, or four vectors' (their additions overlap) where rows
-// are long or whole multiples.
+// Partial results of a row: the lanes of a vector. For rows that are long, or multiples of more,
+// those of four vectors, whose additions overlap.
 int64_t partial_sums(int64_t lanes, std::optional<int64_t> extent) {
   bool wide = extent &&
               (*extent >= 16 * lanes || (*extent >= 8 * lanes && *extent % (4 * lanes) == 0));
@@ -44,9 +44,9 @@ int64_t partial_sums(int64_t lanes, std::optional<int64_t> extent) {
 
 Expr as_it_is(const Expr& x) { return x; }
 
-// Sums (or ...) element(row, k) over k in 0..extent into a temp over the row axes; the row axes'
-// variables are prefix + number. Names of stages: NAME_part (L lanes) and NAME. `of` is applied to
-// what either of them combines.
+// Combines element(row, k) over k in 0..extent into a temp over the row axes. Variables of the row
+// axes are prefix + number. Stages are NAME_part (L lanes) and NAME. `of` is applied to each
+// operand of both.
 BufferId reduce_rows(GroupBuilder& b, ReduceStages& m, const std::string& name, const Shape& rows,
                      const Expr& extent, DType t, Combiner combiner,
                      const std::function<Expr(const Index& row, const Expr& k)>& element,
@@ -92,10 +92,10 @@ BufferId reduce_rows(GroupBuilder& b, ReduceStages& m, const std::string& name, 
   return total;
 }
 
-// Rows are the axes before `axis`, columns all from it on, seen as one.
+// Rows are the axes before `axis`. The axes from it on are joined to columns.
 struct Rows {
   Shape rows, columns;
-  Expr count;  // of a row's elements
+  Expr count;  // elements of a row
   Index logical(const Index& row, const Expr& k) const {
     Index index = row;
     Index inner = unflatten_index(columns, k);
@@ -122,8 +122,8 @@ Combiner combiner_of(ReduceKind kind) {
   TW_UNREACHABLE("bad reduce kind");
 }
 
-// A mean of integers is that of their exact sum, as far as 64 bits hold it: 32 where its count, if
-// known, cannot leave them.
+// The type of a sum. A mean of integers needs their exact sum, as far as 64 bits hold it. It is 32
+// bits if the count is known and the sum fits.
 DType sum_type(ReduceKind kind, DType t, const Expr& count) {
   if (kind != ReduceKind::mean || is_float(t) || t == DType::u64) return accumulator_type(t);
   constexpr int kSumBits = 31;
@@ -153,7 +153,7 @@ Expected<Lowered<ReduceStages>> lower_reduce(GroupBuilder& b, const Node& node) 
   for (size_t i = 0; i < a.axes.size(); ++i)
     trailing &= a.axes[i] == static_cast<int64_t>(rank - a.axes.size() + i);
   BufferId sum;
-  Shape kept;  // physical extents of the axes that stay
+  Shape kept;  // physical extents of the remaining axes
   for (size_t i = 0; i < rank; ++i)
     if (!reduced[i])
       kept.push_back(x.layout.axis == static_cast<int>(i) ? physical_shape(x)[i] : x.shape[i]);
@@ -187,7 +187,7 @@ Expected<Lowered<ReduceStages>> lower_reduce(GroupBuilder& b, const Node& node) 
       }
     b.declare(axes);
     sum = b.temp("acc", t, kept);
-    // Padding lanes hold zeros, so reading them is safe; the store masks what they produce.
+    // Padding lanes hold zeros, so reading them is safe. The store masks their results.
     b.stage("acc", axes, sum, out, widen(b.element(node.inputs[0], logical), t), combiner,
             identity(combiner, t));
   }
@@ -217,8 +217,8 @@ Expected<Lowered<ReduceStages>> lower_reduce(GroupBuilder& b, const Node& node) 
   return b.finish(std::move(m));
 }
 
-// Two reductions: the extreme value, then the first (or last) index that has it. Where the extreme
-// is a NaN, nothing is equal to it, and the first (or last) NaN is found.
+// Two reductions find the extreme value, then the first (or last) index that has it. If the extreme
+// is NaN, nothing equals it, and the first (or last) NaN is found.
 Expected<Lowered<ReduceStages>> lower_arg_reduce(GroupBuilder& b, const Node& node) {
   ReduceStages m;
   const auto& a = std::get<op::ArgReduce>(node.attrs);
@@ -255,9 +255,9 @@ Expected<Lowered<ReduceStages>> lower_arg_reduce(GroupBuilder& b, const Node& no
   return b.finish(std::move(m));
 }
 
-// Stages: top (row maximum), e = exp(x - top), sum, y. The exponentials are kept, not computed
-// twice. Where a row may be all masked, its top counts as a number, so that each e is 0, and 1
-// stands for its sum.
+// Stages: top (row maximum), e = exp(x - top), sum, y. The exponentials are stored, so each is
+// computed once. If a row may be fully masked, its top is at least a finite number, so that each e
+// is 0, and its sum counts as 1.
 Expected<Lowered<ReduceStages>> lower_softmax(GroupBuilder& b, const Node& node) {
   ReduceStages m;
   const auto& a = std::get<op::Softmax>(node.attrs);
@@ -319,8 +319,8 @@ Expected<Lowered<ReduceStages>> lower_softmax(GroupBuilder& b, const Node& node)
   return b.finish(std::move(m));
 }
 
-// Stages: sum (where rows are centred), square (of the centred row), y = (x - mean) *
-// rsqrt(variance + epsilon) * scale + bias.
+// Stages: sum (if rows are centred), square (of the centred row), y = (x - mean) * rsqrt(variance +
+// epsilon) * scale + bias.
 Expected<Lowered<ReduceStages>> lower_layer_norm(GroupBuilder& b, const Node& node) {
   ReduceStages m;
   const auto& a = std::get<op::LayerNorm>(node.attrs);

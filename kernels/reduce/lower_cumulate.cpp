@@ -1,5 +1,5 @@
 // Running sums and products: a scan along the axis over a temp whose first row is the neutral
-// element; the output copies the rows, shifted by one unless exclusive. Stages: sums.first, sums
+// element. The output copies the rows, shifted by one unless exclusive. Stages: sums.first, sums
 // (in the scan), y.
 #include "kernels/common/group_builder.h"
 #include "kernels/reduce/reduce.h"

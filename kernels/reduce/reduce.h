@@ -1,4 +1,5 @@
-// Reductions, the normalisations built on them, and running sums.
+// Reductions, the normalisations built on them, and running sums: the stages that lowering makes
+// and the schedule uses.
 #pragma once
 #include "ir/graph/graph.h"
 #include "kernels/common/handles.h"
@@ -10,8 +11,8 @@ namespace tw {
 class GroupBuilder;
 class ScheduleBuilder;
 
-// Of a row: the partial results in a vector's lanes, folded into the total. No partial ones: a
-// short row, or axes that are not the last ones.
+// The reduction of a row: partial results in a vector's lanes, and the total that combines them. No
+// partial stage: the row is short, or the axes are not the last ones.
 struct Reduction {
   Stage part, total;
 };
@@ -19,14 +20,14 @@ struct Reduction {
 struct ReduceStages {
   const char* family() const { return "reduce"; }
   std::vector<Reduction> reductions;
-  Stage reduced;       // the total of a Reduce operator
-  Stage exponentials;  // of a softmax
+  Stage reduced;       // total of a Reduce operator
+  Stage exponentials;  // for a softmax
   Stage y;
 
   bool is_part(const Stage& stage) const;
-  // Of the reduction with such partial results; none: they are no partial results.
+  // The total stage for the partial stage `part`; none: it is no partial stage.
   Stage total_of(const Stage& part) const;
-  bool has_parts() const;  // of any reduction
+  bool has_parts() const;
 };
 
 Expected<Lowered<ReduceStages>> lower_reduce(GroupBuilder& b, const Node& node);

@@ -1,6 +1,6 @@
-// Reductions and normalisations: when the output's rows enclose the reduction, every stage of a row
-// runs inside the loop over rows, or over blocks of short ones, and its temps stay in registers or
-// on the stack; else each stage is a nest of its own.
+// Schedules reductions and normalisations. If the output's rows enclose the reduction, every stage
+// of a row runs inside the loop over rows, or over blocks of short rows, and its temps stay in
+// registers or on the stack. Otherwise each stage is a nest of its own.
 #include <algorithm>
 
 #include "kernels/reduce/reduce.h"
@@ -22,10 +22,11 @@ bool ReduceStages::has_parts() const {
 namespace {
 
 constexpr int64_t kStackBytes = 32 << 10;
-// Of rows up to this length several are made at once: one alone waits for the sum over its lanes
+// Rows of at most this length are computed several at once. A single short row would wait for the
+// sum over its lanes.
 constexpr int64_t kShortRow = 1024, kShortRows = 4;
 
-// Partial sums in vector lanes, folded by the stage of the total.
+// Schedules partial results in vector lanes, which the stage of the total combines.
 void map_partial(ScheduleBuilder& s, const ReduceStages& m, const Stage& part, bool in_registers) {
   const Loops reduce = s.reduce_loops_of(part), all = s.loops_of(part);
   if (reduce.empty()) return;
@@ -38,7 +39,7 @@ void map_partial(ScheduleBuilder& s, const ReduceStages& m, const Stage& part, b
   for (const Loop& loop : s.reduce_loops_of(m.total_of(part))) s.vectorize(loop);
 }
 
-// Vectors along a row's values, where it has so many. Knob "vectors_" + label.
+// Runs vectors along a row's values if there are enough of them. Knob "vectors_" + label.
 void vectorize_row(ScheduleBuilder& s, const Stage& stage, const Loop& lane) {
   const std::string& label = stage.label();
   const int64_t lanes = s.target().lanes(4) * s.choose("vectors_" + label, 1, {2, 4});
@@ -46,8 +47,9 @@ void vectorize_row(ScheduleBuilder& s, const Stage& stage, const Loop& lane) {
   s.vectorize(s.split(lane, lanes, Tail::shift, label + "_o", label + "_v").inner);
 }
 
-// Every stage of a row in its loop, or of a block of rows in the loop over blocks; rows: of y.
-// False: one row of y does not read one row of every stage, or the values of a row do not fit.
+// Moves every stage of a row into the row's loop, or every stage of a block of rows into the loop
+// over blocks. `rows` are loops of y. False: one row of y does not read one row of every stage, or
+// the values of a row do not fit.
 bool all_in_rows(ScheduleBuilder& s, const ReduceStages& m, const Loops& rows, bool blocked) {
   if (m.exponentials.defined()) {
     const auto n = as_const(s.buffer(m.exponentials.buffer()).shape.back());
@@ -67,7 +69,7 @@ bool all_in_rows(ScheduleBuilder& s, const ReduceStages& m, const Loops& rows, b
   });
 }
 
-// Rows of y that are made together: each core has some.
+// Rows of y that are computed together, so that each core still has some
 int64_t rows_together(const ScheduleBuilder& s, const Loops& rows, const Loop& column) {
   const int64_t last = s.extent(rows.back()).value_or(1);
   int64_t usual = 1;
@@ -106,7 +108,7 @@ bool schedule_rows(ScheduleBuilder& kept, const ReduceStages& m) {
   return true;
 }
 
-// A reduction over outer axes: lanes run along the last axis that stays.
+// Schedules a reduction over outer axes. Lanes run along the last remaining axis.
 void map_outer(ScheduleBuilder& s, const Stage& stage) {
   const std::string& label = stage.label();
   Loops spatial = s.spatial_loops_of(stage);
@@ -118,12 +120,12 @@ void map_outer(ScheduleBuilder& s, const Stage& stage) {
     spatial.pop_back();
     s.accumulate(stage, reduce, {}, lane);
   } else if (n && (*n % lanes == 0 || *n > lanes)) {
-    // Shifted tiles would add twice
+    // Shifted tiles would add some elements twice.
     const auto cut = s.split(lane, lanes, Tail::guard, label + "_o", label + "_v");
     spatial.back() = cut.outer;
     s.accumulate(stage, reduce, {}, cut.inner);
   }
-  s.parallelize(spatial, label + "_rows");  // label_p0, label_p1 .. are loops of the partial sums
+  s.parallelize(spatial, label + "_rows");  // label_p0, label_p1, .. are loops of the partial sums
 }
 
 }  // namespace

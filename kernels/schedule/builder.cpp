@@ -155,7 +155,7 @@ void ScheduleBuilder::add(Step step) {
     failed_ = take_diags(next.takeError());
     failed_.front().notes.push_back("step " + std::to_string(schedule_.steps.size() + 1) + ": " +
                                     print(step));
-    // A point of a space may well be illegal: nobody reads its kernel
+    // A point of a space may well be illegal. Nobody reads its kernel.
     if (!choices_) failed_.front().notes.push_back("kernel:\n" + print(kernel_));
     return;
   }
@@ -202,8 +202,8 @@ Loop ScheduleBuilder::fuse(Loops loops, const std::string& name) {
 void ScheduleBuilder::vectorize(const Loop& loop) {
   const LoopRef found = find_loop(kernel_.body, loop.name());
   if (!found) return;
-  // A column alone, padded to a panel: all lanes have one place, which vectors cannot store to, and
-  // all but the first are outside.
+  // For a single column padded to a panel, all lanes have one place, which vectors cannot store to.
+  // All lanes but the first are outside.
   if (found->role != AxisRole::reduce && !is_const(found->extent, 1))
     for (const StoreRef& store : stores_of(found->body))
       if (std::ranges::none_of(store->indices,
@@ -348,8 +348,8 @@ void ScheduleBuilder::accumulate(const Stage& stage, const Loops& reduce, const 
   unroll({init_of(instruction.row), init_of(lane)});  // a register holds rows and lanes
 }
 
-// The sums of an instruction lie side by side: [.., row // rows, lane // columns, row % rows,
-// lane % columns].
+// Makes the sums of an instruction adjacent: [.., row // rows, lane // columns, row % rows, lane %
+// columns].
 void ScheduleBuilder::accumulate_rows(const Stage& stage, const Loops& reduce, Loops tile,
                                       const Loop& lane, SumInstruction instruction) {
   const StoreRef store = store_of(stage);
@@ -397,10 +397,10 @@ namespace {
 
 struct Condition {
   Expr condition;
-  Ranges ranges;  // of the loops around it
+  Ranges ranges;
 };
 
-// Conditions of ifs, wheres and selects below the loop that use its variable.
+// Conditions of ifs, wheres and selects inside the loop that use its variable
 std::vector<Condition> conditions_on(const Kernel& kernel, const std::string& loop) {
   std::vector<Condition> found;
   Ranges ranges;
@@ -427,7 +427,7 @@ std::vector<Condition> conditions_on(const Kernel& kernel, const std::string& lo
   return found;
 }
 
-// Every condition has one value while the loop runs from `front` to `end`.
+// True: every condition has one value while the loop runs from `front` to `end`.
 bool decided(const std::vector<Condition>& conditions, const std::string& loop, int64_t front,
              int64_t end) {
   return std::ranges::all_of(conditions, [&](const Condition& c) {

@@ -1,5 +1,9 @@
-// Builds schedules: steps in the families' words, and at each decision what else could be done,
-// which are the knobs of the template space (autotune/space.h).
+// Builds schedules: steps in terms of the families, and at each decision its alternatives. These
+// are the knobs of the template space (autotune/space.h).
+//
+//   const auto row = s.split(m.row, s.choose("rows", 6, {2, 4, 8}), Tail::guard, "i0", "i1");
+//   s.unroll(row.inner);
+//   s.parallelize({row.outer}, "yp");
 #pragma once
 #include <array>
 #include <functional>
@@ -14,11 +18,11 @@
 
 namespace tw {
 
-// Builds a schedule step by step against the kernel it rewrites, so that later steps can look at
-// the loops there are.
+// Builds a schedule step by step and applies each step to the kernel, so that later steps see the
+// current loops.
 class ScheduleBuilder {
  public:
-  // Usual distances of weights: rows of a panel, steps of some pairs of them
+  // Default distances of prefetched weights: rows of a panel, or steps of some pairs of rows
   static constexpr int64_t kRowsAhead = 16, kStepsAhead = 4;
   ScheduleBuilder(const Kernel& kernel, const Target& target, Choices* choices = nullptr)
       : kernel_(kernel), target_(&target), choices_(choices) {}
@@ -27,29 +31,29 @@ class ScheduleBuilder {
   const Target& target() const { return *target_; }
   bool has(const Loop& loop) const { return bool(find_loop(kernel_.body, loop.name())); }
   bool has(const Stage& stage) const { return !path_to(kernel_.body, stage.label()).empty(); }
-  // Constant extent; nullopt: symbolic or no such loop
+  // The constant extent; nullopt: it is symbolic, or the loop is absent
   std::optional<int64_t> extent(const Loop& loop) const;
-  // Of any kind; undefined: no such loop
+  // The extent, constant or symbolic; undefined: the loop is absent
   Expr any_extent(const Loop& loop) const;
-  // Null: no such buffer
+  // null: the buffer is absent
   const Buffer* find(const BufferName& buffer) const;
-  const Buffer& buffer(const BufferName& buffer) const;  // that there is
-  // Nullopt: symbolic or no such buffer
+  const Buffer& buffer(const BufferName& buffer) const;  // the buffer must exist
+  // nullopt: the size is symbolic, or the buffer is absent
   std::optional<int64_t> bytes_of(const BufferName& buffer) const;
   static std::optional<int64_t> bytes_of(const Buffer& buffer);
-  Stages stages() const;                        // of the kernel, in the order of their stores
-  StoreRef store_of(const Stage& stage) const;  // none: no such stage
+  Stages stages() const;                        // all stages, in the order of their stores
+  StoreRef store_of(const Stage& stage) const;  // empty: the stage is absent
   Loops loops_of(const Stage& stage) const;     // outermost first
   Loops reduce_loops_of(const Stage& stage) const;
   Loops spatial_loops_of(const Stage& stage) const;
-  // The kernel's loop of that variable, which an analysis of the kernel found.
+  // The loop with that variable, for variables that an analysis of the kernel found
   static Loop loop_of(const std::string& variable) { return Loop(variable); }
   BufferName name_of(BufferId id) const { return BufferName(kernel_.buffer(id).name); }
 
-  // Names that steps derive from others: of a stage's loop once the stage was moved (compute_at),
-  // of the loops that copy its result (cache_write) or add its parts (rfactor), of the nest before
-  // the first iteration of its sums, of a loop's part at an edge (partition_edges, peel_last), of a
-  // pipelined copy's first rounds.
+  // Names that steps derive from others. moved: a loop of a stage after compute_at. cached: loops
+  // that copy the result of a stage (cache_write) or add its parts (rfactor). init_of: the nest
+  // before the first iteration of sums. at_edge: a loop's part at one end (partition_edges,
+  // peel_last). prologue_of: the first rounds of a pipelined copy.
   static Loop moved(const Stage& stage, const Loop& loop);
   static Loops moved(const Stage& stage, const Loops& loops);
   static Loops cached(const Stage& stage, const Loops& loops);
@@ -60,44 +64,46 @@ class ScheduleBuilder {
   static Loop at_edge(const Loop& loop, Edge edge);
   static Loop prologue_of(const Loop& loop);
 
-  // A decision: the usual value, unless a point of a space says otherwise, which may say one of
-  // `others`. Names of knobs are unique in a schedule, and what they offer depends on the kernel as
-  // lowered, not on other decisions.
+  // A decision. Returns the default value `usual`, or the value of a space's point, which is
+  // `usual` or one of `others`. Names of knobs are unique in a schedule. Their values may depend on
+  // the lowered kernel, but not on other decisions.
   int64_t choose(const std::string& knob, int64_t usual, const std::vector<int64_t>& others) const;
-  // Asked for once a space
+  // Calls `values` once for each space.
   std::vector<int64_t> choose(
       const std::string& knob,
       const std::function<std::vector<std::vector<int64_t>>()>& values) const;
   bool choose_switch(const std::string& knob, bool usual) const {
     return choose(knob, usual, {0, 1}) != 0;
   }
-  // Whether `others` are to be what static rules allow, or all there are
+  // True: `others` should be what static rules allow. False: all values.
   bool rules() const;
-  // Whether somebody else decides: what is only needed for `others` may be left out if not
+  // True: points of a space decide. Otherwise code that only finds `others` may be skipped.
   bool open() const { return choices_ != nullptr; }
 
-  // Each does nothing after a failed step; absent loops (extent 1 regions are dropped) are skipped
-  // where a list is given. Names of new loops and stages are the family's own.
+  // The steps below do nothing after a step has failed. Lists may contain absent loops, which are
+  // skipped; regions of extent 1 have lost theirs. Families choose the names of new loops and
+  // stages.
   struct Cut {
     Loop outer, inner;
   };
   Cut split(const Loop& loop, int64_t factor, Tail tail, const std::string& outer,
             const std::string& inner);
-  // The same of a loop of sums, by Tail::guard, and of that over which they begin, where they do so
-  // in a nest of their own.
+  // Splits a loop of sums with Tail::guard, and the loop of their init if that has a nest of its
+  // own.
   Cut split_sums(const Loop& loop, int64_t factor, const std::string& outer,
                  const std::string& inner);
   void reorder(Loops loops);
-  // The surviving loop; none if there was none
+  // Returns the remaining loop; none: all loops are absent.
   Loop fuse(Loops loops, const std::string& name);
   void vectorize(const Loop& loop);
   void unroll(const Loop& loop);
   void unroll(const Loops& loops);
-  // A few iterations in one straight line, where a point says so (knob "unroll_" + loop). The
-  // result: the loop over such parts. whole: none is cut short.
+  // Unrolls a few iterations, if a point says so (knob "unroll_" + loop). Returns the loop over the
+  // unrolled parts. whole: no part may be cut short.
   Loop unroll_part(const Loop& loop, int64_t usual = 1, bool whole = false);
-  // The same for steps of an instruction's sums, which cannot be cut short, and whose elements come
-  // with one load where the target takes them from a vector.
+  // unroll_steps does the same for steps of an instruction's sums, which cannot be cut short.
+  // by_element is true if the target takes elements from a vector, so that one load brings those of
+  // several steps.
   bool by_element(const SumInstruction& instruction) const;
   Loop unroll_steps(const Loop& loop, const SumInstruction& instruction);
   void parallel(const Loop& loop);
@@ -116,66 +122,69 @@ class ScheduleBuilder {
     Stages stages;
   };
   void roles(const Loop& loop, int64_t depth, const std::vector<Part>& parts);
-  // Register takes effect in finish(): such a buffer wants all its loops unrolled or vectorized
-  // first.
+  // Scope register takes effect in finish(), because all loops of such a buffer must first be
+  // unrolled or vectorized.
   void set_scope(const BufferName& buffer, const std::string& scope);
   void set_scope(const Stage& stage, const std::string& scope) { set_scope(stage.buffer(), scope); }
   void async_copy(const Stage& stage);
   void pipeline(const Loop& loop, int64_t depth, const Stages& stages);
-  // map: the new index from variables that `dims` name.
+  // map: the new index in terms of the variables `dims`.
   void storage_align(const BufferName& buffer, int64_t dim, int64_t factor, int64_t offset);
   void layout(const BufferName& buffer, std::vector<std::string> dims, std::vector<Expr> map);
-  // Asks for what is read some iterations of the loop later. Nothing happens where the loop or the
-  // buffer is not there, or where a prefetch is not legal.
+  // Prefetches what the loop reads `distance` iterations later. Does nothing if the loop or the
+  // buffer is absent, or if the prefetch is illegal.
   void prefetch(const BufferName& buffer, const Loop& loop, int64_t distance);
-  // What the loop's next iteration reads, a part in each iteration of the inner loop; at once where
-  // that is not legal.
+  // Prefetches what the loop's next iteration reads, a part in each iteration of the inner loop, or
+  // all at once if the former is illegal.
   void prefetch_over(const BufferName& buffer, const Loop& loop, const Loop& inner);
-  // The same for constant weights, which come from the last cache or memory in a whole model;
-  // nothing for others. Loop `row` reads one row of a packed panel an iteration.
+  // Prefetches constant weights, which come from the last cache or memory in a whole model. Does
+  // nothing for other buffers. An iteration of loop `row` reads one row of a packed panel.
   void prefetch_weights(const BufferName& buffer, const Loop& row, int64_t distance);
-  // What the stage reads of other inputs than `main` (a residual, from a farther cache), at the
-  // beginning of the loop around it: there in time when the sums are complete.
+  // Prefetches what the stage reads of inputs other than `main`, such as a residual from a farther
+  // cache. This happens at the beginning of the loop around the sums, so the data arrive before the
+  // sums are complete.
   void prefetch_operands(const Stage& stage, const BufferName& main, const Loop& loop);
-  // Where a panel that fits the second-level cache beside a third of the next one is used again and
-  // again: the next one, in equal parts meanwhile. False: nowhere.
+  // Prefetches the next panel, in equal parts while the current one is used repeatedly. The
+  // second-level cache must hold a panel and a third of the next one. False: this does not apply.
   bool prefetch_next_panel(const BufferName& buffer, const Loop& row);
-  // Both, rows at the usual distance. Loop `row` may read some pairs of rows (`pairs`): then the
-  // next panel or the next rows. Knob "prefetch_" + buffer: 1 as said, 0 nothing, else rows at that
-  // distance.
+  // Does both, with rows at the default distance. If loop `row` reads some pairs of rows (`pairs`),
+  // it prefetches either the next panel or the next rows. Knob "prefetch_" + buffer: 1 for this, 0
+  // for nothing, other values for rows at that distance.
   void prefetch_panels(const BufferName& buffer, const Loop& row, bool pairs);
-  // The sums of `stage` over its reduce loops, those outermost in the given order: below them the
-  // tile, unrolled, its longer loop outside (kernels/common/register_tile.h counts on it), and
-  // vectors along the lane, in the init's nest (before the first of the reduce loops) too. In
-  // registers only with set_scope. With an instruction its columns of the lane and its depth are a
-  // block that it computes; so are its rows of `instruction.row`, one of the tile's loops that
-  // `tile` then leaves out.
+  // Schedules the sums of `stage` over its reduce loops, which become the outermost loops in the
+  // given order. Below them is the tile, unrolled, with its longer loop outside
+  // (kernels/common/register_tile.h relies on that), and vectors along the lane. The init's nest,
+  // in front of the first reduce loop, has the same form. The sums are in registers only after
+  // set_scope. With an instruction, its columns of the lane and its depth form a block that it
+  // computes. Its rows, over `instruction.row`, join that block; `tile` must then omit this loop.
   void accumulate(const Stage& stage, const Loops& reduce, const Loops& tile, const Loop& lane,
                   const SumInstruction& instruction = {});
-  // Cuts as few iterations off the ends of the loop as it takes to decide every condition on it in
-  // the rest, and unrolls what is cut off. Last of the steps: the copies have names of their own.
-  // Nothing happens where three on each side are too few.
+  // Cuts few iterations off both ends of the loop, until every condition on it is decided in the
+  // rest, and unrolls them. This must be the last step, since the copies have new names. Does
+  // nothing if more than three on a side would be needed.
   void partition_edges(const Loop& loop);
-  // The last iteration of a loop of free extent apart: the rest does not ask where the extent ends.
+  // Separates the last iteration of a loop of free extent, so the rest does not check where the
+  // extent ends.
   void peel_last(const Loop& loop);
-  // A copy of the loop for runs in which the extent, a product of symbols, is 1: what the loop pads
-  // to whole tiles is left out there. Last of the steps.
+  // Copies the loop for runs in which the extent, a product of symbols, is 1. The copy omits the
+  // loop's padding to whole tiles. This must be the last step.
   void specialize_one(const Loop& loop, const Expr& extent);
-  // Whether a condition in the loop depends on its variable.
+  // True: a condition in the loop depends on its variable.
   bool decides(const Loop& loop) const;
-  // Fuses the loops (a prefix of a nest) and runs them on all threads. Knob "parallel_" + name: how
-  // many of the loops. `apart`: the innermost stays by itself where the threads are as busy.
+  // Fuses the loops, a prefix of a nest, and runs them on all threads. Knob "parallel_" + name is
+  // the number of loops. apart: the innermost loop stays separate if the threads are as busy
+  // without it.
   enum class Inner { fused, apart };
   void parallelize(const Loops& loops, const std::string& name, Inner inner = Inner::fused);
-  // The stage's store and nothing else in its nest: vectors along its last axis, threads over the
-  // others. A division of the threads' loop takes longer than a vector: where there would be one,
-  // the loop over vectors stays apart, and its ends with the conditions on them. Knobs "vectors_" +
-  // label, how many in one step, and "unroll_" + label, how many steps in one line.
+  // Schedules a stage whose nest has one store: vectors along its last axis, threads over the other
+  // axes. A division in the threads' loop would take longer than a vector. To avoid one, the loop
+  // over vectors stays separate, and so do its ends with the conditions on them. Knob "vectors_" +
+  // label is the number of vectors in a step, and "unroll_" + label the number of unrolled steps.
   void map_nest(const Stage& stage);
-  void map_nests(const Stages& stages);  // those that are there
+  void map_nests(const Stages& stages);  // skips absent stages
 
-  bool sound() const { return failed_.empty(); }  // no step has failed
-  void fail(const std::string& reason);           // as if a step had
+  bool sound() const { return failed_.empty(); }  // true: no step has failed
+  void fail(const std::string& reason);           // fails as a step would
   Expected<Schedule> finish();
 
  private:
@@ -183,7 +192,7 @@ class ScheduleBuilder {
   void add_block(const Stage& stage, const Loop& lane, const SumInstruction& instruction);
   void accumulate_rows(const Stage& stage, const Loops& reduce, Loops tile, const Loop& lane,
                        SumInstruction instruction);
-  bool try_add(Step step);  // nothing happens where it is not legal
+  bool try_add(Step step);  // does nothing if the step is illegal
   Kernel kernel_;
   const Target* target_;
   Choices* choices_;
@@ -192,31 +201,32 @@ class ScheduleBuilder {
   std::vector<Diag> failed_;
 };
 
-// A sum's loops: `reduce` from the outside in, spatial ones `tile` and `lane`.
+// The loops of a sum: `reduce` from the outside in, `tile` and `lane` spatial
 struct PairedSums {
   Stage stage;
-  Loop paired;   // whose pairs of steps the packed weights hold innermost (pairs_depth)
-  Loops reduce;  // `paired` among them
-  Loop blocks;   // of `reduce`: over blocks of channels, some of which may join a step; may be none
+  Loop paired;   // the packed weights have pairs of its steps innermost (pairs_depth)
+  Loops reduce;  // includes `paired`
+  // Loop of `reduce` over blocks of channels, some of which may join a step; may be none
+  Loop blocks;
   Loops tile;
   Loop lane;
 };
-// What accumulate_pairs made of the reduce loops.
+// The reduce loops after accumulate_pairs
 struct PairedSteps {
-  Loops rolled;    // outside of a step
-  Loops straight;  // in a step, for the caller to unroll where no unrolled taps are around them
+  Loops rolled;    // around a step
+  Loops straight;  // in a step; the caller unrolls them unless unrolled taps are around them
 };
-// Below loop `at`: sums over even and odd steps of the paired loop in lanes of their own (stage +
-// "p"), added at the end. A few pairs make a step.
+// Computes sums over even and odd steps of the paired loop in separate lanes (stage + "p"), below
+// loop `at`, and adds them at the end. A few pairs make a step.
 PairedSteps accumulate_pairs(ScheduleBuilder& s, const PairedSums& sums, const Loop& at);
 
-// Whether threads take blocks of rows (pixels) of the left operand and not panels of the weights:
-// where it is the larger one. What the kernel before has made of them is then in their own caches,
-// and nobody reads all of it.
+// True: threads take blocks of rows (pixels) of the left operand instead of panels of the weights,
+// because the operand is larger. The previous kernel's results for these rows are then in the
+// thread's own caches, and no thread reads all of the operand.
 bool takes_rows(const ScheduleBuilder& s, const BufferName& left, const BufferName& weights);
 
-// Largest tile of an extent that fits `most` accumulators: a divisor when one is at least half of
-// it, else balanced.
+// The largest tile of an extent that fits `most` accumulators: a divisor if one is at least half of
+// `most`, otherwise a balanced size.
 int64_t tile_of(std::optional<int64_t> extent, int64_t most);
 
 }  // namespace tw

@@ -1,5 +1,5 @@
-// Decisions of a function that builds a schedule, left to the points of a space: run once, it tells
-// which knobs it has; run again with a point, it gets that point's values.
+// Lets the points of a space make the decisions of a function that builds a schedule. A first run
+// of the function notes its knobs. A run with a point gets that point's values.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -11,7 +11,7 @@ namespace tw {
 
 struct Kernel;
 
-// One free choice: each value is a list of numbers (a factorisation, a switch, a depth).
+// A free choice. Each value is a list of numbers (a factorisation, a switch, a depth).
 struct Knob {
   std::string name;
   std::vector<std::vector<int64_t>> values;
@@ -19,31 +19,31 @@ struct Knob {
 
 class Choices {
  public:
-  // Notes knobs, gives the usual values.
+  // Notes knobs and returns the default values.
   explicit Choices(bool rules) : rules_(rules) {}
-  // Gives the point's.
+  // Returns the values of the point.
   Choices(const std::vector<Knob>& knobs, const std::vector<int>& choice, bool rules)
       : rules_(rules), given_(&knobs), choice_(&choice) {}
   bool rules() const { return rules_; }
-  // values: the usual one first. A knob that is asked for again keeps its values; one that is not
-  // in the point has the usual one.
+  // values: the default one first. A knob keeps its values when it is asked for again. A knob that
+  // the point lacks has the default value.
   std::vector<int64_t> choose(const std::string& knob,
                               const std::function<std::vector<std::vector<int64_t>>()>& values);
   const std::vector<Knob>& noted() const { return noted_; }
-  // The kernel that the schedule makes, once it is built: nobody has to apply it again. Null: not
-  // built by steps that were applied one by one.
+  // Keeps the kernel that the finished schedule makes, so nobody has to apply the schedule again.
+  // null: the schedule was not built by applying steps.
   void keep(std::shared_ptr<const Kernel> scheduled) { scheduled_ = std::move(scheduled); }
   const std::shared_ptr<const Kernel>& scheduled() const { return scheduled_; }
 
  private:
   bool rules_ = true;
   std::vector<Knob> noted_;
-  const std::vector<Knob>* given_ = nullptr;  // null: notes knobs
+  const std::vector<Knob>* given_ = nullptr;  // null: this run notes knobs
   const std::vector<int>* choice_ = nullptr;
   std::shared_ptr<const Kernel> scheduled_;
 };
 
-std::vector<int64_t> counted(int64_t first, int64_t last);  // first .. last
-std::vector<int64_t> divisors(int64_t n, int64_t most);     // from 1 up to `most`
+std::vector<int64_t> counted(int64_t first, int64_t last);
+std::vector<int64_t> divisors(int64_t n, int64_t most);  // from 1 up to `most`
 
 }  // namespace tw

@@ -1,4 +1,4 @@
-// Loops for the threads, and the nest of a stage by itself: copies, maps.
+// Loops for the threads, and nests of single stages, such as copies and maps.
 #include <algorithm>
 
 #include "ir/kernel/kernel.h"
@@ -9,7 +9,7 @@
 namespace tw {
 namespace {
 
-// A nest's loops as one: what their number, alone, gives without dividing it.
+// A nest's loops fused to one, to see which addresses follow from its number without a division
 class FusedNest {
  public:
   FusedNest(const ScheduleBuilder& s, const Loops& loops) : kernel_(s.kernel()) {
@@ -31,13 +31,13 @@ class FusedNest {
     return any_operand(*e, [&](const Expr& operand) { return divides(operand); });
   }
 
-  // The element moves by as much at each step.
+  // True: the element's address advances by the same amount at each step.
   bool even(BufferId id, const std::vector<Expr>& index) const {
     const std::vector<Expr>& shape = kernel_.buffer(id).shape;
     Expr place(0);
     for (size_t i = 0; i < index.size(); ++i) place = place * shape[i] + index[i];
     place = simplify(place);
-    std::optional<int64_t> next;  // how far the loops inside of this one move it
+    std::optional<int64_t> next;  // distance by which the loops inside this one move it
     for (size_t i = names_.size(); i-- > 0;) {
       const auto term = linear_in(place, names_[i]);
       if (!term || (next && term->coefficient != *next)) return false;
@@ -48,7 +48,7 @@ class FusedNest {
 
   const Kernel& kernel_;
   std::vector<std::string> names_;
-  std::vector<int64_t> extents_;  // 0: free, which no loop is fused with
+  std::vector<int64_t> extents_;  // 0: free, which is never fused
 };
 
 }  // namespace
@@ -57,7 +57,7 @@ void ScheduleBuilder::parallelize(const Loops& loops, const std::string& name, I
   Loops all = loops;
   std::erase_if(all, [&](const Loop& loop) { return !has(loop); });
   const auto count = static_cast<int64_t>(all.size());
-  const auto spread = [&](int64_t outer) {  // of that many loops
+  const auto spread = [&](int64_t outer) {  // with the first `outer` loops shared
     int64_t iterations = 1;
     for (int64_t i = 0; i < outer; ++i)
       iterations *= extent(all[static_cast<size_t>(i)]).value_or(target_->cores);
@@ -65,13 +65,13 @@ void ScheduleBuilder::parallelize(const Loops& loops, const std::string& name, I
   };
   const bool one_less = count > 1 && spreads_as_well(spread(count - 1), spread(count));
   int64_t fewest = !rules() ? 1 : one_less ? count - 1 : count;
-  // A fused loop divides by the extents of all but the first, in every iteration: not by free ones.
-  // Of few iterations it is cut with the loop inside.
+  // Every iteration of a fused loop divides by all extents but the first, so free extents are not
+  // fused. If it has few iterations, it is divided together with the loop inside.
   int64_t usual = 1;
   while (usual < count && extent(all[static_cast<size_t>(usual)])) ++usual;
   if (inner == Inner::apart && one_less) usual = std::min(usual, count - 1);
   fewest = std::min(fewest, usual);
-  // a point may have another one's number
+  // A point may contain a value from another kernel.
   const int64_t fused = choose("parallel_" + name, std::min(usual, count), counted(fewest, count));
   all.resize(static_cast<size_t>(std::min(std::max(fused, fewest), count)));
   parallel(fuse(all, name));
@@ -90,7 +90,7 @@ void ScheduleBuilder::map_nest(const Stage& stage) {
   if (size && *size <= lanes) {
     if (*size > 1) vectorize(last);
   } else {
-    // What it reads of itself is not there twice
+    // A stage that reads its own buffer must not compute points twice.
     bool divides = size && *size % lanes == 0, carried = false;
     visit(store->value, [&](const Expr& e) {
       const auto* load = as<expr::Load>(e);

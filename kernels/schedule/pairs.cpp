@@ -1,5 +1,5 @@
-// Sums by pairs of depth steps: lane 2 * c + p of a vector sums the steps of parity p of column c,
-// so that the left operand's pair is one load for all columns. Panels hold [..][columns][2].
+// Sums by pairs of depth steps. Lane 2 * c + p of a vector sums the steps of parity p for column c,
+// so one load brings the left operand's pair for all columns. Panels hold [..][columns][2].
 #include <algorithm>
 #include <numeric>
 
@@ -8,16 +8,17 @@
 namespace tw {
 namespace {
 
-constexpr int64_t kPairsTogether = 4;  // of them in one step of a loop
+constexpr int64_t kPairsTogether = 4;  // pairs in one step of a loop
 
-// The partial sums' columns in vectors, each lane of which has its parity beside it: their loops.
+// Loops over the partial sums' columns: vectors, and lanes with both parities of a column next to
+// each other
 struct PairLanes {
   Loop vectors, lanes;
 };
 PairLanes fuse_parity(ScheduleBuilder& s, const Loops& tile, const Loop& columns,
                       const Loop& parity) {
   PairLanes result;
-  for (const bool init : {false, true}) {  // the init may have a nest of its own already
+  for (const bool init : {false, true}) {  // the init may already have a nest of its own
     const auto own = [&](const Loop& loop) { return init ? s.init_of(loop) : loop; };
     const std::string suffix = init ? "_init" : "";
     const std::string& name = columns.name();
@@ -34,12 +35,12 @@ PairLanes fuse_parity(ScheduleBuilder& s, const Loops& tile, const Loop& columns
   return result;
 }
 
-// Steps in one straight line: pairs, then blocks of channels.
+// The loops in straight-line code: over pairs, then over blocks of channels
 class StraightLine {
  public:
   explicit StraightLine(ScheduleBuilder& s) : s_(s) {}
 
-  // As many iterations as still fit, of a loop around those before.
+  // Adds as many iterations of the next outer loop as still fit.
   void cut(const Loop& loop) {
     const int64_t count = s_.extent(loop).value_or(1), inner = std::gcd(count, left_);
     left_ /= inner;
@@ -61,7 +62,7 @@ class StraightLine {
  private:
   ScheduleBuilder& s_;
   int64_t left_ = kPairsTogether;
-  Loops rolled_, together_;  // innermost and outermost first
+  Loops rolled_, together_;  // innermost first; outermost first
 };
 
 }  // namespace
@@ -93,7 +94,7 @@ PairedSteps accumulate_pairs(ScheduleBuilder& s, const PairedSums& sums, const L
   s.set_scope(sums.stage, "register");
   s.set_scope(partial, "register");
   PairedSteps steps{line.rolled(), line.together()};
-  std::erase(steps.straight, sums.blocks);  // blocks that are all in a step stay a loop
+  std::erase(steps.straight, sums.blocks);  // a loop over all blocks stays a loop
   return steps;
 }
 

@@ -1,4 +1,4 @@
-// Sums of neighbouring outputs in vector lanes, everything else as it is lowered.
+// Puts sums of neighbouring outputs in vector lanes and leaves everything else as lowered.
 #include "kernels/schedule/plain.h"
 
 #include "kernels/schedule/builder.h"
@@ -13,7 +13,7 @@ Expected<Schedule> plain_schedule(const Kernel& kernel, const Target& target) {
     const bool plain = !order.empty() && !spatial.empty() &&
                        spatial.size() + order.size() == nest.size() &&
                        nest[spatial.size() - 1] == spatial.back();
-    if (!plain) continue;  // no sum, or steps of a scan
+    if (!plain) continue;  // not a sum, or steps of a scan
     ScheduleBuilder attempt = s;
     Loop lane = spatial.back();
     const int64_t lanes = target.lanes(dtype_bytes(s.buffer(stage.buffer()).dtype));

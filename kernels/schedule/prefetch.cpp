@@ -1,5 +1,4 @@
-// What a space asks memory for ahead of its use: weights of the next rows and panels, operands of
-// followers.
+// Prefetches of a schedule: weights of the next rows and panels, and operands of followers.
 #include <algorithm>
 
 #include "kernels/schedule/builder.h"
@@ -7,7 +6,7 @@
 namespace tw {
 namespace {
 
-// From the outside in, the named one last; empty when there is none.
+// The loops from the outside in, the named one last; empty: the loop is absent.
 std::vector<LoopRef> loops_around(const Stmt& s, const std::string& name) {
   const auto* loop = as<stmt::Loop>(s);
   if (loop && loop->var == name) return {LoopRef(s)};
@@ -19,7 +18,7 @@ std::vector<LoopRef> loops_around(const Stmt& s, const std::string& name) {
   return {};
 }
 
-// The loop says which element of the buffer is read.
+// True: the loop's variable selects which element of the buffer is read.
 bool indexes(const Kernel& kernel, BufferId buffer, const std::string& loop) {
   bool found = false;
   for (const StoreRef& store : stores_of(kernel.body))
@@ -73,7 +72,8 @@ bool ScheduleBuilder::prefetch_next_panel(const BufferName& buffer, const Loop& 
   if (!id || kernel_.buffer(*id).role != BufferRole::constant || !has(row) || !bytes_of(buffer))
     return false;
   int64_t bytes = *bytes_of(buffer);
-  // The innermost loop that uses the weights inside of it again, and the panel outside of that.
+  // `again` is the innermost loop that reuses the weights inside it, `panel` the next loop outside
+  // that moves them.
   const std::vector<LoopRef> loops = loops_around(kernel_.body, row.name());
   const auto moves = [&](const LoopRef& loop) { return indexes(kernel_, *id, loop->var); };
   const auto again = std::find_if(loops.rbegin(), loops.rend(), [&](const LoopRef& loop) {

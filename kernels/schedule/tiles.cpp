@@ -55,7 +55,6 @@ class TileSums {
   }
 
  private:
-  // The buffers of the product's two factors.
   void read_operands(const ProductForm& form) {
     const StoreRef store = s_.store_of(stage_);
     if (!store) return s_.fail("there is no stage '" + stage_.label() + "' for an instruction");
@@ -63,7 +62,7 @@ class TileSums {
       const auto* load = as<expr::Load>(e);
       if (!load) return;
       const BufferName buffer = s_.name_of(load->buffer);
-      // The left one comes first, also where both have one type
+      // The left one comes first, even if both have one type.
       const bool is_left = !left_.defined() && e->type == form.left_type;
       (is_left ? left_ : right_) = buffer;
     });
@@ -76,7 +75,7 @@ class TileSums {
     return s_.split_sums(loop, by, loop.name() + "b", loop.name() + "t");
   }
 
-  // A tile's sums lie side by side: [.., row // rows, lane // columns, row % rows, lane % columns].
+  // Makes a tile's sums adjacent: [.., row // rows, lane // columns, row % rows, lane % columns].
   void lay_out(const Stage& stage, const Loop& row, const Loop& lane) {
     const StoreRef store = s_.store_of(stage);
     if (!store) return;
@@ -99,8 +98,8 @@ class TileSums {
     s_.layout(stage.buffer(), names, others);
   }
 
-  // The loops of a stage over tiles of sums: those over tiles, which will be unrolled, then those
-  // of one tile. The result: the first of a tile's.
+  // Orders a stage's loops over tiles of sums: those over tiles, which will be unrolled, then those
+  // inside a tile. Returns the first loop inside a tile.
   Loop order(const Stage& stage, const Loops& outside, const Loops& tiles, const Loop& row,
              const Loop& lane, const Loops& inside) {
     lay_out(stage, row, lane);
@@ -122,7 +121,7 @@ class TileSums {
     return rows.inner;
   }
 
-  // What one step of the sums reads, by tiles of so many rows: a block a tile.
+  // Loads what one step of the sums reads, in tiles of `rows` rows; each tile is a block.
   void load(const Stage& operand, const Loop& step, int64_t rows, const std::string& intrinsic) {
     s_.compute_at(operand, step);
     const Loops all = s_.loops_of(operand);

@@ -1,9 +1,10 @@
-// One level of Strassen's algorithm: seven products of half-size matrices for eight. For matrix
-// products with a constant right operand and for 1x1 convolutions of stride 1; rows are pixels
-// there. f32, depth and columns in whole pairs of vectors. Stages: s (seven sums of the left
-// operand's quadrants [7][k/B][rows/2][B]), acc (the products [7][rows/2][columns/2/B][B]), y (sums
-// of them, bias, followers). The right operand's sums are packed at compile time: w
-// [columns/(2*V*B)][7][k/2/B][B][V*B].
+// One level of Strassen's algorithm: seven products of half-size matrices instead of eight. It
+// serves matrix products with a constant right operand, and 1x1 convolutions of stride 1, whose
+// rows are pixels. Everything is f32, and depth and columns are whole pairs of vectors.
+//
+// Stages: s (seven sums of the left operand's quadrants [7][k/B][rows/2][B]), acc (the products
+// [7][rows/2][columns/2/B][B]), y (sums of the products, bias, followers). The right operand's sums
+// are packed at compile time: w [columns/(2*V*B)][7][k/2/B][B][V*B].
 #include <algorithm>
 
 #include "kernels/common/group_builder.h"
@@ -15,7 +16,7 @@
 namespace tw {
 namespace {
 
-// Quadrants in the order 11, 12, 21, 22.
+// Quadrants in the order 11, 12, 21, 22
 const Matrix kLeft = {{1, 0, 0, 1}, {0, 0, 1, 1},  {1, 0, 0, 0}, {0, 0, 0, 1},
                       {1, 1, 0, 0}, {-1, 0, 1, 0}, {0, 1, 0, -1}};
 const Matrix kRight = {{1, 0, 0, 1}, {1, 0, 0, 0}, {0, 1, 0, -1}, {-1, 0, 1, 0},
@@ -29,7 +30,7 @@ struct Operands {
   std::function<Index(const Expr& k, const Expr& column)> right;  // index of the weights' element
 };
 
-// Adds the stages s and acc to m; gives the element of the product.
+// Adds the stages s and acc to m. Returns a function for the product's elements.
 std::function<Expr(const Expr& row, const Expr& block, const Expr& lane)> strassen(
     GroupBuilder& b, StrassenStages& m, ValueId weights, const Operands& p) {
   const int64_t half_rows = (p.rows + 1) / 2, depth = p.depth / 2, columns = p.columns / 2,
@@ -177,7 +178,7 @@ int64_t strassen_rows(int64_t half_rows, int64_t vectors, const Target& target) 
   return (half_rows + tiles - 1) / tiles;
 }
 
-// The fewest products with enough of them in flight; more columns at once where that is equal.
+// The fewest products with enough of them in flight. Among equals, the most columns at once.
 int64_t strassen_vectors(int64_t half_rows, int64_t blocks, const Target& target) {
   constexpr int64_t kFewestProducts = 8;
   int64_t best = 1;

@@ -1,10 +1,12 @@
-// One level of Strassen: the sums of the left operand first; then for every group of output columns
-// and block of rows the seven products, each in register tiles over the whole depth, and the four
-// parts of the output that they make. All tiles of a block pass the weights of one product before
-// those of the next, which wait in memory: the second-level cache holds them and the block's
-// products. Where it holds no products of more than a tile, they stay in the first-level cache and
-// the weights pass once a tile. Where the sums do not fit the second-level cache but the weights
-// do, blocks of rows go one by one, sums and all.
+// Schedules one level of Strassen's algorithm. The sums of the left operand come first. Then, for
+// every group of output columns and block of rows, follow the seven products, each in register
+// tiles over the whole depth, and the four parts of the output.
+//
+// All tiles of a block pass the weights of one product before those of the next product. The
+// second-level cache holds these weights and the block's products. If it cannot hold the products
+// of more than one tile, the products stay in the first-level cache, and all weights pass once for
+// each tile. If the second-level cache can hold the weights but not the sums, blocks of rows go one
+// by one, together with their sums.
 #include <algorithm>
 
 #include "kernels/common/register_tile.h"
@@ -14,8 +16,8 @@
 namespace tw {
 namespace {
 
-// Tiles of rows in a block, of `tiles` in all: the most whose sums fill half of the cache and that
-// divide evenly among the cores. 0: no blocks.
+// Tiles of rows in a block, out of `tiles`: the most whose sums fill half of the cache and that
+// divide evenly among the cores. 0: there are no blocks.
 int64_t block_tiles(int64_t tiles, int64_t tile_bytes, int64_t weight_bytes, const Target& target) {
   if (tiles * tile_bytes <= target.l2_bytes || 2 * weight_bytes > target.l2_bytes) return 0;
   for (int64_t most : {target.l2_bytes / 2, target.l2_bytes})
@@ -24,8 +26,9 @@ int64_t block_tiles(int64_t tiles, int64_t tile_bytes, int64_t weight_bytes, con
   return 0;
 }
 
-// Tiles of rows that pass one product's weights before the next one's: the most whose products fit
-// an eighth of the second-level cache and that give every core the same number of blocks, or all.
+// Tiles of rows that pass one product's weights before the next product's: the most whose products
+// fit an eighth of the second-level cache and that give every core the same number of blocks, or
+// all tiles.
 int64_t passing_tiles(int64_t tiles, bool even, int64_t groups, int64_t tile_bytes,
                       const Target& target) {
   const int64_t most = std::min(tiles, target.l2_bytes / 8 / tile_bytes);
@@ -35,15 +38,15 @@ int64_t passing_tiles(int64_t tiles, bool even, int64_t groups, int64_t tile_byt
   return 1;
 }
 
-// Numbers of the kernel as lowered, and how its rows are cut.
+// Sizes of the lowered kernel, and the division of its rows
 struct StrassenProblem {
   int64_t half_rows, half_blocks, block, vectors, depth, weight_bytes;
 };
 struct Rows {
-  int64_t tile;     // rows of a register tile
-  int64_t own;      // tiles of a block that has sums of its own; 0: no such blocks
+  int64_t tile;
+  int64_t own;      // tiles of a block with sums of its own; 0: there are no such blocks
   int64_t passing;  // tiles that pass one product's weights before the next one's
-  bool even;        // the half's rows are whole tiles
+  bool even;        // true: the half's rows are whole tiles
   int64_t tiles;
   int64_t in_block() const { return std::max(own, passing); }
   bool blocks() const { return own > 0 || (passing > 1 && passing < tiles); }
@@ -103,7 +106,8 @@ class StrassenSchedule {
     return r;
   }
 
-  // Halves of the rows and of the columns; of them blocks of rows, tiles, groups of columns.
+  // Cuts the output into halves of rows and columns, and these into blocks of rows, tiles, and
+  // groups of columns.
   void cut_output(const Loop& block, const Loop& lane) {
     const auto [row_half, in_half] = s_.split(m_.row, problem_.half_rows, Tail::guard, "u", "r");
     const auto [block_half, in_blocks] = s_.split(block, problem_.half_blocks, Tail::guard, "v",
@@ -146,8 +150,8 @@ class StrassenSchedule {
                   {s_.moved(sum_, m_.acc_row), s_.moved(sum_, m_.acc_block)},
                   s_.moved(sum_, m_.acc_lane));
     s_.set_scope(sum_, "register");
-    // Hints help weights that are used once, and are in the way where a large panel comes from the
-    // third-level cache again and again.
+    // Prefetches help weights that are used once. They get in the way if a large panel is read from
+    // the third-level cache again and again.
     const Loop depth = s_.has(m_.depth_lane) ? m_.depth_lane : m_.depth_block;
     const bool hints = s_.choose_switch("prefetch_w", true);
     if (hints && !s_.prefetch_next_panel(m_.weights, depth) && problem_.half_rows <= rows_.tile)
@@ -156,7 +160,7 @@ class StrassenSchedule {
     s_.vectorize(lane);
   }
 
-  // The sums of the left operand in each block of rows.
+  // Computes the left operand's sums in each block of rows.
   void left_of_block() {
     s_.compute_at(m_.left, row_block_);
     s_.set_scope(m_.left, "thread");
@@ -165,12 +169,12 @@ class StrassenSchedule {
     s_.parallelize({m_.image, row_block_}, "yp");
   }
 
-  // Or all of them first.
+  // Computes all of the left operand's sums first.
   void left_before() {
     s_.unroll(m_.left_product);
     s_.vectorize(m_.left_lane);
     if (!rows_.even) return s_.parallelize({m_.left_block, m_.left_row}, "sp");
-    // A tile's sums lie in the order in which they are read
+    // A tile's sums lie in the order in which they are read.
     s_.layout(m_.left.buffer(), {"q", "b", "i", "l"},
               {var("q"), floor_div(var("i"), Expr(rows_.tile)), var("b"),
                floor_mod(var("i"), Expr(rows_.tile)), var("l")});
@@ -184,7 +188,8 @@ class StrassenSchedule {
   const StrassenProblem problem_;
   const Rows rows_;
   Stage sum_;
-  // Of y: halves of the rows and of the columns, groups of columns, blocks of rows, tiles of rows
+  // Loops of y: halves of the rows and of the columns, groups of columns, blocks of rows, tiles of
+  // rows
   Loop row_half_, block_half_, group_, row_block_, tile_;
   bool rows_outside_ = false;
 };

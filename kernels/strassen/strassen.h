@@ -12,19 +12,21 @@ class ScheduleBuilder;
 
 struct StrassenStages {
   const char* family() const { return "strassen"; }
-  BufferName weights;  // the seven sums of the right operand's quarters, packed
-  Stage left;          // the seven sums of the left operand's quarters
+  BufferName weights;  // seven packed sums of the right operand's quarters
+  Stage left;          // seven sums of the left operand's quarters
   Loop left_block, left_row, left_product, left_lane;
   Stage acc;  // the seven products
   Loop acc_product, acc_row, acc_block, acc_lane, depth_block, depth_lane;
-  // Of y: of a convolution blocks of columns and their lanes, of a matrix product its columns.
+  // Loops of y. For a convolution: blocks of columns and their lanes. For a matrix product: its
+  // columns.
   Loop image, row, block, lane, column;
 };
 
-// Whether the algorithm computes the node: a matrix product with a constant right operand, or a
+// True: the algorithm can compute the node, a matrix product with a constant right operand or a
 // pointwise convolution of one image.
 bool strassen_applies(const Graph& graph, const Node& node, const Target& target);
-// Its register tile for half of the rows: channel blocks, and rows for so many of them.
+// The register tile for half of the rows: strassen_vectors are its channel blocks, strassen_rows
+// its rows for that many blocks.
 int64_t strassen_vectors(int64_t half_rows, int64_t blocks, const Target& target);
 int64_t strassen_rows(int64_t half_rows, int64_t vectors, const Target& target);
 

@@ -1,12 +1,17 @@
-// Winograd's convolution for 3x3 kernels of stride 1 or 2 over blocked channels (NCHWc), f32. Tiles
-// of m x m outputs are numbered through the batch; A, inputs of a tile along an axis and points, is
-// m + 2 (2 m + 1). The input may have blocks of another size (C). Stages: pad (the input with zeros
-// round it, up to whole tiles), vr and v (input transform along rows, then columns), acc (A*A
-// products of matrices over the channels), z and o (output transform), y (bias, followers; before a
-// pool conv and y). Weights become G g GT in f64 at compile time, rounded once: w
-// [oc/(V*B)][A][A][ic/C][C][V*B]. Operands in bf16 are multiplied by an instruction of the target:
-// v and w are bf16, everything else is f32, and the D channels that the instruction takes at once
-// are innermost in w: [..][C/D][V*B][D].
+// Winograd's convolution for 3x3 kernels of stride 1 or 2 over blocked channels (NCHWc), f32.
+//
+// Tiles of m x m outputs are numbered through the batch. A is the number of points, and of a tile's
+// inputs, along an axis: m + 2 for stride 1, 2 m + 1 for stride 2. The input may have blocks of
+// another size (C).
+//
+// Stages: pad (the input with zeros around it, up to whole tiles), vr and v (input transform along
+// rows, then columns), acc (A*A products of matrices over the channels), z and o (output
+// transform), y (bias and followers; before a pool, conv and y). Weights become G g GT in f64 at
+// compile time and are rounded once: w [oc/(V*B)][A][A][ic/C][C][V*B].
+//
+// An instruction of the target multiplies operands in bf16. v and w are then bf16 and everything
+// else is f32. The D channels that the instruction takes at once are innermost in w:
+// [..][C/D][V*B][D].
 #include "kernels/common/group_builder.h"
 #include "kernels/conv/group.h"
 #include "kernels/winograd/transform.h"
@@ -147,7 +152,8 @@ class WinogradLowering : ConvGroup {
       step = step * Expr(product_.depth) + var("wp");
     }
     order.insert(order.end(), {"wa", "wb"});
-    // All points of one pair of channels together: they share their loads and the first product
+    // All points of one pair of channels are computed together: they share their loads and the
+    // first product.
     Schedule schedule;
     schedule.steps = {step::Reorder{order}, step::Unroll{"wa"}, step::Unroll{"wb"}};
     const DType dtype = b_.type(node_.inputs[1]).dtype;
@@ -193,7 +199,7 @@ class WinogradLowering : ConvGroup {
     return o;
   }
 
-  // Axes: tile, block, the two of a tile, lane.
+  // axes: tile, block, the two axes of a tile, lane.
   static WinogradStages::Transform along(const Stage& stage, const std::vector<Axis>& axes,
                                          size_t axis) {
     return {stage,         axes[0].loop(), axes[1].loop(), axes[5 - axis].loop(), axes[axis].loop(),
@@ -210,7 +216,7 @@ class WinogradLowering : ConvGroup {
 
 }  // namespace
 
-// Tiles of the image are rows of the products, one an instruction.
+// Tiles of the image are rows of the products, one for each instruction.
 IntegerProduct winograd_product(const Graph& graph, const Node& node, const Target& target) {
   const TensorType &x = graph.value(node.inputs[0]).type, &w = graph.value(node.inputs[1]).type,
                    &y = graph.value(node.output).type;
@@ -218,8 +224,8 @@ IntegerProduct winograd_product(const Graph& graph, const Node& node, const Targ
   return integer_product(target, {x.dtype, 0}, w.dtype, {y.layout.block, x.layout.block, 1});
 }
 
-// Two vectors fill the registers with tall tiles, and the products of a block stay small; few tiles
-// want more of them.
+// Two vectors fill the registers with tall tiles and keep the products of a block small. With few
+// tiles, more vectors are needed.
 int64_t winograd_vectors(int64_t blocks, int64_t tiles, const Target& target) {
   constexpr int64_t kFewestProducts = 8;
   for (int64_t vectors : {2, 3, 4})
@@ -235,7 +241,7 @@ bool winograd_applies(const Graph& graph, const Node& node, const Target& target
   const TensorType &x = graph.value(node.inputs[0]).type, &w = graph.value(node.inputs[1]).type,
                    &y = graph.value(node.output).type;
   if (x.shape.size() != 4 || x.dtype != w.dtype || y.dtype != DType::f32) return false;
-  // Numbers of f16 could exceed its range once they are transformed
+  // Transformed numbers could exceed the range of f16.
   if (x.dtype != DType::f32 && x.dtype != DType::bf16) return false;
   for (const TensorType* t : {&x, &w, &y})
     for (const Expr& extent : t->shape)

@@ -1,8 +1,8 @@
 // Winograd's convolution on a device whose blocks of threads share memory. Stages: vr and v (input
 // transform along rows, then columns, v [A][A][channel][tile]), the products of all points in tiles
-// (kernels/device/tiles.h, rows are tiles and columns output channels), z and o (output transform),
-// y (bias, followers). Each thread transforms one tile of one channel. Neighbours have neighbouring
-// elements of v and of the products.
+// (kernels/device/tiles.h; rows are tiles and columns are output channels), z and o (output
+// transform), y (bias and followers). Each thread transforms one tile of one channel. Neighbouring
+// threads have neighbouring elements of v and of the products.
 #include "kernels/common/group_builder.h"
 #include "kernels/conv/group.h"
 #include "kernels/device/tiles.h"
@@ -12,10 +12,10 @@
 namespace tw {
 namespace {
 
-// Of a tile, in a thread's registers while it transforms them
+// Limit of a tile's points, which are in a thread's registers during the transform
 constexpr int64_t kMostPoints = 81;
 
-// Tiles of an axis of the output.
+// Tiles along an axis of the output
 int64_t tiles_of(const Expr& extent, int64_t tile) { return (*as_const(extent) + tile - 1) / tile; }
 
 class WinogradInTiles : ConvGroup {
@@ -54,7 +54,7 @@ class WinogradInTiles : ConvGroup {
     return point_loads(b_, buffer, a_, at);
   }
 
-  // Of a tile's patch: [row, column], zeros around the image.
+  // Element [row, column] of a tile's patch, with zeros around the image
   Expr input_element(const Index& tile, const Expr& channel, const Expr& row, const Expr& column) {
     const Expr step(m_ * s_.strides[0]);
     const Index at = {b_.simplified(tile[1] * step + row - Expr(s_.pads_begin[0])),
@@ -120,7 +120,7 @@ class WinogradInTiles : ConvGroup {
         {"zp", Expr(tiles_)}, {"zc", Expr(channels_)}, {"zi", Expr(m_)}, {"zb", Expr(a_)}};
     b_.declare(axes);
     Index at = variables(axes);
-    // What only fills a block of channels is another's, which y leaves out
+    // Channels that only fill the last block repeat another channel. y leaves them out.
     const Expr channel = channels_ == s_.m ? at[1] : min(at[1], Expr(s_.m - 1));
     std::vector<Expr> d;
     for (int64_t i = 0; i < a_; ++i)
@@ -143,7 +143,7 @@ class WinogradInTiles : ConvGroup {
   WinogradTileStages stages_;
   WinogradTransform t_;
   int64_t m_, a_, th_, tw_, tiles_;
-  int64_t channels_;  // of the output, in whole blocks of its layout
+  int64_t channels_;  // output channels in whole blocks of the layout
 };
 
 }  // namespace

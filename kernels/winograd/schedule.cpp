@@ -1,7 +1,7 @@
-// Winograd convolutions. Blocks of T tiles: their transformed input, then for every group of output
-// channels the products (a register tile of MR tiles by V channel vectors over all input channels,
-// for each of the A*A points) and the output transform. With few blocks the whole input is
-// transformed first, and threads share channel groups and blocks.
+// Schedules Winograd convolutions in blocks of T tiles. A block first transforms its input. For
+// every group of output channels then follow the products (a register tile of MR tiles by V channel
+// vectors over all input channels, for each of the A*A points) and the output transform. With few
+// blocks, the whole input is transformed first, and threads share channel groups and blocks.
 #include <algorithm>
 
 #include "ir/core_rates.h"
@@ -13,12 +13,13 @@ namespace tw {
 namespace {
 
 struct Problem {
-  // Of y, that a tile makes: m, or its windows where a pool follows
+  // Extents of y that a tile makes: m, or the windows in it before a pool
   int64_t high, wide;
-  int64_t points, in_channels, tiles, vectors, groups;  // A, .., channel groups of the output
-  // Tiles of a row of the output; the padded input, a block of channels
+  // `points` is A; `groups` counts channel groups of the output
+  int64_t points, in_channels, tiles, vectors, groups;
+  // Tiles in a row of the output; bytes of the padded input for a block of channels
   int64_t row_tiles, images, plane_bytes;
-  int64_t depth, bytes;  // channels that a product takes at once; of a transformed element
+  int64_t depth, bytes;  // channels that a product takes at once; bytes of a transformed element
 };
 
 Problem problem_of(const ScheduleBuilder& s, const WinogradStages& m) {
@@ -41,25 +42,26 @@ Problem problem_of(const ScheduleBuilder& s, const WinogradStages& m) {
 
 struct Blocking {
   int64_t tiles, rows;  // T, MR
-  bool whole_input;     // transformed before everything else
+  bool whole_input;     // true: it is transformed before everything else
 };
 
-// The padded copy of a block of input channels leaves room for what is made of it.
+// True: the padded copy of a block of input channels leaves room in the cache for its transform.
 bool stays_near(int64_t bytes, const Target& target) { return 2 * bytes <= target.l2_bytes; }
 
-// Blocks of whole rows of tiles read a part of the input that is known.
+// True: blocks consist of whole rows of tiles, so they read a known part of the input.
 bool whole_rows(const Problem& p, int64_t tiles) {
   return p.images == 1 && tiles % p.row_tiles == 0 && p.tiles % tiles == 0;
 }
 
-// Cycles of one point and input channel, up to a factor: products with the loads that hide behind
-// them, what comes of reading the weights once a block (weight_cycles a vector, 0.8 on Zen 4, which
-// reads 20 bytes a cycle), and of an input that the second-level cache does not hold: transformed
-// (kSpillCycles a tile, kFarCycles for every group of channels that reads a good part of the last
-// cache) or before that (kStrayCycles a tile).
+// Chooses the blocking by the cycles for one point and input channel, up to a factor. They count
+// the products with the loads that hide behind them, and the weights, which are read once for each
+// block (weight_cycles a vector, 0.8 on Zen 4, which reads 20 bytes a cycle). They also count an
+// input that the second-level cache cannot hold: transformed (kSpillCycles a tile, kFarCycles for
+// every group of channels that reads a good part of the last cache), or before the transform
+// (kStrayCycles a tile).
 Blocking choose_blocking(const Problem& p, const Target& target) {
   const double a_cycle = vector_products(target);
-  // Products in the time of a Zen 4 core's
+  // Products in the time in which a Zen 4 core makes one
   const double a_step = target.vector_bits >= 512 ? a_cycle : a_cycle / 2;
   const double of_f32 = static_cast<double>(p.bytes) / 4, steps = static_cast<double>(p.depth);
   const double weight_cycles = 0.8 * a_step * 20 / core_rates(target).l3_bytes * of_f32;
@@ -104,7 +106,7 @@ Blocking choose_blocking(const Problem& p, const Target& target) {
   return best;
 }
 
-// The usual blocking, or what a point makes of it.
+// The default blocking, or that of a point
 Blocking blocking_of(const ScheduleBuilder& s, const Problem& p) {
   Blocking b = choose_blocking(p, s.target());
   std::vector<int64_t> tiles, rows;
@@ -125,7 +127,7 @@ class WinogradSchedule {
 
   void run() {
     sum_ = s_.cache_write(m_.acc, "sum", "register");
-    // The pool takes its windows out of the transformed tile
+    // The pool reads its windows from the transformed tile.
     if (m_.out.conv.defined()) s_.compute_inline(m_.out.conv);
     cut_output();
     const bool whole = blocking_.whole_input;
@@ -153,7 +155,8 @@ class WinogradSchedule {
  private:
   using Transform = WinogradStages::Transform;
 
-  // Of y: points of a tile innermost, tiles in blocks, channels in groups of vectors.
+  // Cuts the loops of y: points of a tile are innermost, tiles are in blocks, channels in groups of
+  // vectors.
   void cut_output() {
     const ConvLoops& y = m_.out.loops;
     const auto [high, line] = s_.split(y.lines[0], problem_.high, Tail::guard, "h0", "h1");
@@ -172,7 +175,7 @@ class WinogradSchedule {
     return {t.stage, loop(t.tile), loop(t.block), loop(t.fixed), loop(t.along), loop(t.lane)};
   }
 
-  // The transformed axis is unrolled so that its rows share what they can; the other stays a loop.
+  // Unrolls the transformed axis, so its rows share what they can. The other axis stays a loop.
   void transform(const Transform& t) {
     s_.reorder({t.fixed, t.along, t.lane});
     s_.unroll(t.along);
@@ -198,7 +201,8 @@ class WinogradSchedule {
     s_.vectorize(lane);
   }
 
-  // Blocks of input channels one by one, each with its padded copy where that stays in the cache.
+  // Transforms the blocks of input channels one by one, each with its padded copy if that stays in
+  // the cache.
   void transform_input(const Transform& columns) {
     s_.reorder({columns.block, columns.tile});
     s_.compute_at(m_.rows.stage, s_.has(columns.tile) ? columns.tile : columns.block);
@@ -218,7 +222,7 @@ class WinogradSchedule {
   const Problem problem_;
   const Blocking blocking_;
   Stage sum_;
-  // Of y: blocks of tiles, groups of channels, channels of a group, columns of a tile
+  // Loops of y: blocks of tiles, groups of channels, channels of a group, columns of a tile
   Loop block_, group_, channel_, column_;
 };
 

@@ -1,13 +1,13 @@
-// Winograd's convolution on a device: three launches, or as many as the products in tiles take and
-// two. A thread transforms a tile of one channel of the input, in its registers, and stores it for
-// the products; behind them one of an output channel.
+// Schedules Winograd's convolution on a device: three launches, or the launches of the products in
+// tiles and two more. A thread transforms a tile of one input channel in its registers and stores
+// it for the products. After them, a thread transforms a tile of one output channel.
 #include "kernels/schedule/builder.h"
 #include "kernels/winograd/winograd.h"
 
 namespace tw {
 namespace {
 
-constexpr int64_t kThreads = 64;  // of a block that transforms
+constexpr int64_t kThreads = 64;  // threads of a block that transforms
 
 class WinogradTileSchedule {
  public:
@@ -53,7 +53,7 @@ class WinogradTileSchedule {
     bind(outer, "out");
   }
 
-  // A transform in the registers of the threads that take the loop's iterations.
+  // Keeps a transform in the registers of the threads that run the loop's iterations.
   void hold(const WinogradAxisTransform& t, const Loop& loop) {
     s_.compute_at(t.stage, loop);
     s_.set_scope(t.stage, "stack");
@@ -72,7 +72,7 @@ class WinogradTileSchedule {
   const WinogradTileStages& m_;
   std::string block_, thread_;
   int64_t most_ = 1;             // threads of a block
-  std::vector<int64_t> counts_;  // that are offered
+  std::vector<int64_t> counts_;  // counts of threads that are offered
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ struct Term {
   Expr value;
 };
 
-// Starts from a value that needs no product, so that every other term is one multiply-add.
+// Starts with a value that needs no product, so every other term is one multiply-add.
 Expr sum_of(std::vector<Term> terms) {
   std::erase_if(terms, [](const Term& t) { return t.coefficient == 0; });
   if (terms.empty()) return imm(0, DType::f32);
@@ -43,7 +43,7 @@ Expr sum_of(std::vector<Term> terms) {
   return sum;
 }
 
-// Rows of g times three values, in f64.
+// The products of g's rows with three values, in f64
 std::vector<Expr> f64_rows(const Matrix& g, const std::vector<Expr>& values) {
   std::vector<Expr> rows;
   for (const auto& row : g) {
@@ -58,7 +58,7 @@ std::vector<Expr> f64_rows(const Matrix& g, const std::vector<Expr>& values) {
 
 bool alike(double a, double b) { return std::fabs(a) == std::fabs(b); }
 
-// Columns that agree up to signs in every row: their sum and difference take their places.
+// Replaces two columns that agree up to signs in every row by their sum and difference.
 void pair_columns(Matrix& matrix, std::vector<Expr>& values) {
   std::vector<bool> paired(values.size());
   for (size_t j = 0; j < values.size(); ++j)
@@ -78,7 +78,7 @@ void pair_columns(Matrix& matrix, std::vector<Expr>& values) {
     }
 }
 
-// F(tile, taps).
+// The transform F(tile, taps)
 WinogradTransform toom_cook(int tile, int taps) {
   const double kPoints[] = {0, 1, -1, 2, -2, 0.5, -0.5};
   WinogradTransform t;
@@ -154,7 +154,7 @@ std::vector<Expr> linear_rows(const Matrix& matrix_in, const std::vector<Expr>& 
       if (!same || !any_odd) continue;
       std::vector<Term> odd = part(r, [&](size_t j) { return matrix[r][j] != matrix[q][j]; });
       double scale = 0;
-      // Of the highest term
+      // The coefficient of the highest term
       for (const Term& t : odd)
         if (t.coefficient != 0) scale = t.coefficient;
       for (Term& t : odd) t.coefficient /= scale;

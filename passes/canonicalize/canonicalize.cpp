@@ -1,9 +1,11 @@
 // before: %a = transpose(%x) perm=[0,2,1]  %b = transpose(%a) perm=[0,2,1]  %c = add(%b, const 0)
-// output %c after:  output %x Runs the rules until none applies. Every rule makes the graph
-// smaller, or moves a node once towards one normal form: constants stand on the right of
-// commutative operators and on the left of min and max (where a NaN of the other operand comes
-// through), subtraction and division by constants are addition and multiplication. Why here: the
-// other passes then need to know one form only.
+//         output %c
+// after:  output %x
+// Runs the rules until none applies. Every rule makes the graph smaller, or moves a node once
+// towards one normal form. Constants stand on the right of commutative operators, and on the left
+// of min and max, where a NaN of the other operand comes through. Subtraction and division by
+// constants are addition and multiplication. Why here: the other passes then need to know one form
+// only.
 #include "passes/canonicalize/canonicalize.h"
 
 #include <map>
@@ -15,7 +17,6 @@ namespace {
 
 constexpr int kMaxSweeps = 1000;
 
-// The first rule that applies, or null.
 const Rule* apply_one(Rewriter& rewriter, NodeId id, std::span<const Rule> rules) {
   for (const Rule& rule : rules)
     if (rule.apply(rewriter, id)) return &rule;

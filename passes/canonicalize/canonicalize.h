@@ -1,5 +1,5 @@
-// The rules of canonicalize, by family. A rule looks at one live node, rewrites it and returns
-// true, or leaves everything as it is and returns false.
+// The rules of canonicalize, by family. A rule looks at one live node. It rewrites the node and
+// returns true, or leaves everything as it is and returns false.
 #pragma once
 #include <span>
 
@@ -11,7 +11,7 @@ struct Rule {
   const char* name;
   bool (*apply)(Rewriter&, NodeId);
 };
-// The rule, for nodes whose inputs and output are stored row-major.
+// The rule, limited to nodes whose inputs and output are stored row-major.
 template <bool (*rule)(Rewriter&, NodeId)>
 bool when_plain(Rewriter& rewriter, NodeId id) {
   return all_plain(rewriter.graph(), rewriter.node(id)) && rule(rewriter, id);

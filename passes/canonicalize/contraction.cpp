@@ -9,7 +9,8 @@
 namespace tw {
 namespace {
 
-// A pad by constants of the spatial axes (2 and up) only, as "all begins, then all ends".
+// The pad as "all begins, then all ends" of the spatial axes (2 and up). nullopt if it is symbolic
+// or pads other axes.
 std::optional<Ints> spatial_pads(const op::Pad& pad) {
   size_t spatial = pad.begins.size() < 2 ? 0 : pad.begins.size() - 2;
   Ints pads(2 * spatial, 0);
@@ -23,7 +24,7 @@ std::optional<Ints> spatial_pads(const op::Pad& pad) {
   return pads;
 }
 
-// What a constant-mode pad writes; nullopt when that is not a constant.
+// The value that a constant-mode pad writes; nullopt if it is not a constant.
 std::optional<double> pad_value(const Graph& graph, const Node& pad) {
   ValueId value = input_or_none(pad, 1);
   return value.valid() ? splat(graph, value) : std::optional<double>(0.0);
@@ -51,7 +52,7 @@ void add_to(Ints& pads, const Ints& more) {
   for (size_t i = 0; i < pads.size(); ++i) pads[i] += more[i];
 }
 
-// conv(pad(x, 0)) -> conv(x) with larger pads; quantized, the pad holds the zero point.
+// conv(pad(x, 0)) -> conv(x) with larger pads. A quantized tensor is padded by its zero point.
 bool pad_into_conv(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   const op::Conv* conv = get_if<op::Conv>(&node);
@@ -66,8 +67,9 @@ bool pad_into_conv(Rewriter& rewriter, NodeId id) {
   return true;
 }
 
-// The parts of one tensor that a concatenation along the channels puts side by side: every
-// steps[i]-th point of spatial axis i, from starts[part][i] on. Together they are the whole tensor.
+// The parts of one tensor that a concatenation puts side by side along the channels. A part has
+// every steps[i]-th point of spatial axis i, from starts[part][i] on. Together the parts are the
+// whole tensor.
 struct Phases {
   ValueId source;
   Ints steps;
@@ -106,7 +108,7 @@ std::optional<Phases> phases_of(const Graph& graph, const Node& concat) {
   return phases;
 }
 
-// Weights [M, parts * C, K...] of the parts as weights [M, C, K * steps...] of the whole.
+// Turns weights [M, parts * C, K...] for the parts into weights [M, C, K * steps...] for the whole.
 Tensor interleaved(const Tensor& w, const Phases& phases) {
   const size_t rank = phases.steps.size();
   const int64_t channels = w.shape[1] / static_cast<int64_t>(phases.starts.size());
@@ -132,9 +134,9 @@ Tensor interleaved(const Tensor& w, const Phases& phases) {
 }
 
 // conv(concat of every s-th point of x, from each start) -> conv(x) with s times the kernel and the
-// stride: the same products, without moving x first.
+// stride. It computes the same products without moving x first.
 bool phases_into_conv(Rewriter& rewriter, NodeId id) {
-  // Of the concatenation: wider stride-1 convolutions gain more from fewer multiplications
+  // Channels of the concatenation: with more, algorithms for stride 1 save more multiplications
   constexpr int64_t kMostChannels = 32;
   const Node& node = rewriter.node(id);
   const op::Conv* conv = get_if<op::Conv>(&node);
@@ -165,9 +167,9 @@ bool phases_into_conv(Rewriter& rewriter, NodeId id) {
   return true;
 }
 
-// A pointwise convolution of a stride reads one point of several: conv(x) -> conv of stride 1
-// (every s-th point of x), whose points are one row in memory. Copying them is little beside many
-// output channels.
+// A pointwise convolution with a stride reads one point of several: conv(x) -> conv of stride 1
+// (every s-th point of x). These points are one row in memory. Copying them costs little beside
+// many output channels.
 bool points_before_conv(Rewriter& rewriter, NodeId id) {
   constexpr int64_t kFewestOutputs = 128;
   const Node& node = rewriter.node(id);
@@ -202,8 +204,8 @@ double lowest(DType dtype) {
              : -std::ldexp(1.0, dtype_bytes(dtype) * 8 - 1);
 }
 
-// average_pool(pad(x, 0)) counts the padding; max_pool(pad(x, lowest)) never takes it. Pads stay
-// smaller than the kernel.
+// average_pool(pad(x, 0)) counts the padding; max_pool(pad(x, lowest)) never takes it. The new pads
+// must be smaller than the kernel.
 bool pad_into_pool(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   const op::Pool* pool = get_if<op::Pool>(&node);
@@ -246,7 +248,7 @@ op::MatMul toggled(op::MatMul matmul, size_t side) {
   return matmul;
 }
 
-// matmul(transpose of the last two axes) -> matmul with the operand's flag turned.
+// matmul(transpose of the last two axes) -> matmul with the operand's flag toggled.
 bool transpose_into_matmul(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   const op::MatMul* matmul = get_if<op::MatMul>(&node);
@@ -263,9 +265,9 @@ bool transpose_into_matmul(Rewriter& rewriter, NodeId id) {
   return false;
 }
 
-// A transpose that moves the innermost axis, for one matmul only: the flag takes over the swap of
-// the last two axes where the innermost one then stays, so that copying moves whole rows
-// (attention's keys).
+// For a transpose that moves the innermost axis and that one matmul alone reads. The matmul's flag
+// takes over the swap of the last two axes, so the innermost axis stays and copying moves whole
+// rows (attention's keys).
 bool keep_rows_for_matmul(Rewriter& rewriter, NodeId id) {
   const op::MatMul* matmul = get_if<op::MatMul>(&rewriter.node(id));
   if (!matmul) return false;

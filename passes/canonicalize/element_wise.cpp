@@ -1,4 +1,4 @@
-// Rules for unary, binary, select and cast.
+// Rules for unary and binary operators, select and cast.
 #include <cmath>
 #include <limits>
 
@@ -9,12 +9,11 @@
 namespace tw {
 namespace {
 
-// Rules that compute a constant leave larger ones alone
+// Rules that compute a new constant leave larger ones alone.
 constexpr int64_t kMaxNewConstantBytes = 1 << 20;
 
 enum class ConstantSide { left, right, either };
 
-// Where the normal form has a constant operand.
 ConstantSide constant_side(BinaryOp function) {
   switch (function) {
     case BinaryOp::add:
@@ -56,7 +55,7 @@ bool order_operands(Rewriter& rewriter, NodeId id) {
   return true;
 }
 
-// x op c == x for the normal form's side of c.
+// True if x op c == x, with c on the side of the normal form.
 bool is_neutral(BinaryOp function, double c, DType dtype) {
   double infinity = std::numeric_limits<double>::infinity();
   switch (function) {
@@ -104,7 +103,7 @@ bool is_rounding(UnaryOp f) {
   return f == UnaryOp::floor || f == UnaryOp::ceil || f == UnaryOp::round || f == UnaryOp::trunc;
 }
 
-// neg(neg(x)), not(not(x)), rounding of what is rounded; abs(neg(x)), abs(abs(x)).
+// Merges neg(neg(x)), not(not(x)), a rounding of a rounding, abs(neg(x)) and abs(abs(x)).
 bool merge_unary(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   const op::Unary* outer = get_if<op::Unary>(&node);
@@ -149,14 +148,14 @@ bool merge_negation(Rewriter& rewriter, NodeId id) {
   return false;
 }
 
-// The constant operand of x op c, if a rule may compute with it.
+// True if c in x op c is a constant that a rule may compute with.
 bool has_small_constant(Rewriter& rewriter, const Node& node) {
   const Graph& graph = rewriter.graph();
   return graph.is_constant(node.inputs[1]) && !graph.is_constant(node.inputs[0]) &&
          constant_bytes(graph, node.inputs[1]) <= kMaxNewConstantBytes;
 }
 
-// x - c -> x + -c, exact for floats and wrapping integers.
+// x - c -> x + -c, which is exact for floats and for integers that wrap.
 bool subtract_as_add(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   if (!is_binary(&node, BinaryOp::sub) || !has_small_constant(rewriter, node)) return false;
@@ -174,7 +173,7 @@ bool subtract_as_add(Rewriter& rewriter, NodeId id) {
   return true;
 }
 
-// x / c -> x * (1/c), where every inverse is one that `inverse` gives.
+// x / c -> x * (1/c), if `inverse` gives an inverse of each element of c.
 template <class Inverse>
 bool multiply_instead(Rewriter& rewriter, NodeId id, Inverse inverse) {
   const Node& node = rewriter.node(id);
@@ -194,14 +193,14 @@ bool multiply_instead(Rewriter& rewriter, NodeId id, Inverse inverse) {
   return true;
 }
 
-// Exact: of powers of two.
+// Only powers of two have an exact inverse.
 bool divide_as_multiply(Rewriter& rewriter, NodeId id) {
   return multiply_instead(rewriter, id, exact_inverse);
 }
 
-// Quotients that a softmax alone reads, back through sums and masks, become products by a rounded
-// inverse. They are off by an ulp at most, as the exponential is anyway, and nobody sees it. In
-// attention, each score would wait for a division.
+// Quotients that only a softmax reads, through sums and masks, become products by a rounded
+// inverse. They are off by at most one ulp, as the exponential is anyway. In attention, each score
+// would wait for a division.
 bool divide_scores(Rewriter& rewriter, NodeId id) {
   constexpr size_t kMostNodes = 8;
   const auto rounded_inverse = [](DType type, double value) {
@@ -232,7 +231,7 @@ bool power_as_products(Rewriter& rewriter, NodeId id) {
   if (!exponent || (*exponent != 2 && *exponent != 3) ||
       !equal(rewriter.type(x), rewriter.type(node.output)))
     return false;
-  // Two products round twice, which in short floats is seen
+  // Two products round twice, which shows in short floats.
   if (*exponent == 3 && is_float(rewriter.type(x).dtype) && dtype_bytes(rewriter.type(x).dtype) < 4)
     return false;
   ValueId left = x;
@@ -267,7 +266,7 @@ bool merge_limits(Rewriter& rewriter, NodeId id) {
   return true;
 }
 
-// Every value of `from` is one of `to`.
+// True if `to` holds every value of `from`.
 bool holds_all_values(DType from, DType to) {
   if (from == to) return true;
   if (to == DType::boolean || is_storage_only(to)) return false;
@@ -281,7 +280,8 @@ bool holds_all_values(DType from, DType to) {
   return is_signed_int(to) && to_bits >= from_bits;
 }
 
-// cast to its own type goes; cast(cast(x)) through a type that holds all of x's values is one cast.
+// Drops a cast to the value's own type. cast(cast(x)) through a type that holds all values of x is
+// one cast.
 bool merge_casts(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   const op::Cast* outer = get_if<op::Cast>(&node);
@@ -316,7 +316,7 @@ bool simplify_select(Rewriter& rewriter, NodeId id) {
   return true;
 }
 
-// Operators broadcast by themselves: add(expand(x), y) -> add(x, y) when the result's shape stays.
+// Operators broadcast by themselves: add(expand(x), y) -> add(x, y), if the result's shape stays.
 bool drop_expanded_operand(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   if (!std::holds_alternative<op::Binary>(node.attrs) &&

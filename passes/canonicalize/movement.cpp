@@ -1,5 +1,5 @@
 // Rules for operators that move data (transpose, reshape, expand, slice, concat, gather, pad,
-// resize, layout casts), and for pools and reductions that do nothing.
+// resize, layout casts), and for pools and reductions without effect.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -17,7 +17,7 @@ bool all_are(const Ints& values, int64_t wanted) {
   return std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == wanted; });
 }
 
-// Does the node hand its first input through unchanged? Types are compared by the caller.
+// True if the node passes its first input through unchanged. The caller compares the types.
 bool copies_input(const Rewriter& rewriter, const Node& node) {
   const OpAttrs& attrs = node.attrs;
   if (const op::Transpose* transpose = std::get_if<op::Transpose>(&attrs))
@@ -78,7 +78,7 @@ bool transpose_as_reshape(Rewriter& rewriter, NodeId id) {
 }
 
 // reshape(reshape(x)) is one reshape, expand(expand(x)) one expand, a layout cast of a layout cast
-// one layout cast. An expand that says what sizes must be stays.
+// one layout cast. An exact expand stays, as it checks sizes.
 bool merge_same_movement(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   bool forgets = std::holds_alternative<op::Reshape>(node.attrs) ||
@@ -110,7 +110,7 @@ bool merge_slices(Rewriter& rewriter, NodeId id) {
   return true;
 }
 
-// A slice of a concatenation that reads one part only is a slice of that part.
+// A slice of a concatenation that reads only one part is a slice of that part.
 bool slice_of_concat(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   const op::Slice* slice = get_if<op::Slice>(&node);
@@ -136,9 +136,9 @@ bool slice_of_concat(Rewriter& rewriter, NodeId id) {
   return false;
 }
 
-// A kernel of a concat has a loop nest a part, and its schedule looks at all of them at every step.
-// Where the parts' extents have many symbols each nest begins at a sum of those before it, so that
-// the code of one kernel grows with the square of its parts.
+// The kernel of a concat has a loop nest for each part, and every step of its schedule looks at all
+// of them. If the parts' extents have many symbols, each nest begins at a sum of the extents before
+// it, and the code grows with the square of the number of parts.
 constexpr size_t kMaxParts = 64, kMaxPartsOfSymbols = 16, kManySymbols = 16;
 
 size_t most_parts(Rewriter& rewriter, const Node& node, size_t axis) {
@@ -150,7 +150,6 @@ size_t most_parts(Rewriter& rewriter, const Node& node, size_t axis) {
   return symbols.size() > kManySymbols ? kMaxPartsOfSymbols : kMaxParts;
 }
 
-// Concats of at most so many neighbours each.
 std::vector<ValueId> in_groups(Rewriter& rewriter, NodeId id, const std::vector<ValueId>& parts,
                                size_t most) {
   const op::Concat concat = *get_if<op::Concat>(&rewriter.node(id));
@@ -164,8 +163,8 @@ std::vector<ValueId> in_groups(Rewriter& rewriter, NodeId id, const std::vector<
   return groups;
 }
 
-// concat(concat(a, b), c) along one axis is concat(a, b, c), when nobody else reads the inner one;
-// empty parts go. One of more than most_parts is a tree.
+// concat(concat(a, b), c) along one axis is concat(a, b, c), if nobody else reads the inner one.
+// Empty parts are dropped. A concat of more than most_parts becomes a tree.
 bool flatten_concat(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   const op::Concat* concat = get_if<op::Concat>(&node);
@@ -224,8 +223,8 @@ bool reduction_as_reshape(Rewriter& rewriter, NodeId id) {
   return true;
 }
 
-// The shape that a constant beside a tensor of shape `to` has beside one of shape `from`, where
-// these differ in axes of extent 1 alone; else none.
+// The shape beside a tensor of shape `from` for a constant that stands beside one of shape `to`.
+// nullopt if these shapes differ in more than axes of extent 1.
 std::optional<Shape> beside(const Shape& constant, const Shape& to, const Shape& from) {
   Shape shape(from.size(), Expr(1));
   size_t axis = 0;
@@ -242,8 +241,8 @@ std::optional<Shape> beside(const Shape& constant, const Shape& to, const Shape&
   return shape;
 }
 
-// The other operand of the node in front of its reshape of `x`: a uniform constant as it is,
-// another one reshaped alike. Invalid: there is none.
+// The operand that takes the place of `other` when the node moves in front of its reshape of `x`: a
+// uniform constant itself, another constant reshaped. Invalid if there is none.
 ValueId in_front_of_reshape(Rewriter& rewriter, NodeId id, ValueId other, ValueId x) {
   if (splat(rewriter.graph(), other)) return other;
   if (!rewriter.graph().is_constant(other)) return {};
@@ -253,10 +252,10 @@ ValueId in_front_of_reshape(Rewriter& rewriter, NodeId id, ValueId other, ValueI
   return shape ? rewriter.add(op::Reshape{*shape}, {other}, id, "beside") : ValueId();
 }
 
-// f(reshape(x)) -> reshape(f(x)), for f of one tensor and uniform constants, others too where the
-// reshape only adds or drops axes of extent 1 (the mask of shifted windows); transposes of uniform
-// ones too. A scale then reaches the weights of the matmul in front (attention's queries and keys),
-// an activation its kernel.
+// f(reshape(x)) -> reshape(f(x)), for f of one tensor and uniform constants. Other constants do if
+// the reshape only adds or drops axes of extent 1 (the mask of shifted windows). Transposes move
+// behind f with uniform constants only. A scale then reaches the weights of the matmul in front
+// (attention's queries and keys), and an activation reaches its kernel.
 bool hoist_element_wise(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   const Graph& graph = rewriter.graph();
@@ -267,7 +266,7 @@ bool hoist_element_wise(Rewriter& rewriter, NodeId id) {
   ValueId moved = node.inputs[side];
   const Node* maker = graph.def(moved);
   if (!get_if<op::Transpose>(maker) && !get_if<op::Reshape>(maker)) return false;
-  // The constant widens it
+  // The constant must not broadcast the tensor
   if (!equal(rewriter.type(node.output).shape, rewriter.type(moved).shape)) return false;
   if (rewriter.uses(moved) != 1) return false;
   const OpAttrs movement = maker->attrs;
@@ -293,7 +292,7 @@ bool hoist_element_wise(Rewriter& rewriter, NodeId id) {
   return true;
 }
 
-// Layout casts merge whatever lies between; the others only plain tensors.
+// Layout casts merge in any layout, other movement only in plain tensors.
 bool merge_movement(Rewriter& rewriter, NodeId id) {
   if (std::holds_alternative<op::LayoutCast>(rewriter.node(id).attrs))
     return merge_same_movement(rewriter, id);

@@ -1,5 +1,5 @@
-// Rules for normalizations that are written as several operators: the operator itself is one
-// kernel. Exponentials over their sum, deviations over their root mean square.
+// Rules that recognize normalizations written as several operators: exponentials over their sum,
+// deviations over their root mean square. The operator itself is one kernel.
 #include <algorithm>
 
 #include "passes/canonicalize/canonicalize.h"
@@ -7,7 +7,8 @@
 namespace tw {
 namespace {
 
-// value / divisor, in any of its forms; root: divisor is the square root of what is given here.
+// value / divisor, in any of its forms. If `root` is true, the true divisor is the square root of
+// `divisor`.
 struct Quotient {
   ValueId value, divisor;
   bool root = false;
@@ -33,12 +34,12 @@ std::vector<Quotient> quotients(const Graph& graph, const Node& node) {
   return found;
 }
 
-// x, and what is reduced of it
+// A tensor and the axes over which it is reduced
 struct OverAxes {
   ValueId x;
   Ints axes;
 };
-// The reduction of x that keeps its axes, if the value is one of this kind.
+// The operand and axes of a reduction of this kind that keeps its axes; nullopt for other values.
 std::optional<OverAxes> reduction(const Graph& graph, ValueId v, ReduceKind kind) {
   const Node* node = graph.def(v);
   const op::Reduce* reduce = get_if<op::Reduce>(node);
@@ -46,7 +47,6 @@ std::optional<OverAxes> reduction(const Graph& graph, ValueId v, ReduceKind kind
   return OverAxes{node->inputs[0], reduce->axes};
 }
 
-// x - reduction of x
 std::optional<OverAxes> shifted(const Graph& graph, ValueId v, ReduceKind kind) {
   const Node* node = graph.def(v);
   if (!is_binary(node, BinaryOp::sub)) return std::nullopt;
@@ -54,7 +54,7 @@ std::optional<OverAxes> shifted(const Graph& graph, ValueId v, ReduceKind kind) 
   return by && by->x == node->inputs[0] ? by : std::nullopt;
 }
 
-// exp(x - max(x)), one axis
+// Matches exp(x - max(x)) along one axis.
 std::optional<OverAxes> exponentials(const Graph& graph, ValueId v) {
   const Node* node = graph.def(v);
   if (!is_unary(node, UnaryOp::exp)) return std::nullopt;
@@ -62,7 +62,7 @@ std::optional<OverAxes> exponentials(const Graph& graph, ValueId v) {
   return from && from->axes.size() == 1 ? from : std::nullopt;
 }
 
-// e / sum(e), e = exp(x - max(x)) -> softmax(x)
+// e / sum(e) -> softmax(x), with e = exp(x - max(x))
 bool recognize_softmax(Rewriter& rewriter, NodeId id) {
   const Graph& graph = rewriter.graph();
   for (const Quotient& quotient : quotients(graph, rewriter.node(id))) {
@@ -76,7 +76,7 @@ bool recognize_softmax(Rewriter& rewriter, NodeId id) {
   return false;
 }
 
-// d - log(sum(exp(d))), d = x - max(x) -> log-softmax(x)
+// d - log(sum(exp(d))) -> log-softmax(x), with d = x - max(x)
 bool recognize_log_softmax(Rewriter& rewriter, NodeId id) {
   const Graph& graph = rewriter.graph();
   const Node& node = rewriter.node(id);
@@ -92,7 +92,7 @@ bool recognize_log_softmax(Rewriter& rewriter, NodeId id) {
   return true;
 }
 
-// The first of the axes, where they are the last of this rank.
+// The first of the axes, if they are the last axes of a tensor of this rank.
 std::optional<int64_t> first_of_tail(const Ints& axes, size_t rank) {
   if (axes.empty()) return std::nullopt;
   for (size_t i = 0; i < axes.size(); ++i)
@@ -100,7 +100,7 @@ std::optional<int64_t> first_of_tail(const Ints& axes, size_t rank) {
   return axes.front();
 }
 
-// The node as the norm between reshapes that make one axis of those it is over.
+// Replaces the node by the norm between two reshapes, which make its axes one axis and undo that.
 void norm_in_rows(Rewriter& rewriter, NodeId id, const op::LayerNorm& norm,
                   std::vector<ValueId> inputs) {
   const Shape whole = rewriter.type(inputs[0]).shape;
@@ -111,7 +111,7 @@ void norm_in_rows(Rewriter& rewriter, NodeId id, const op::LayerNorm& norm,
   rewriter.update(id, op::Reshape{whole}, {rewriter.add(norm, inputs, id, "normed")});
 }
 
-// d / sqrt(mean(d * d) + epsilon) -> layer_norm, d = x - mean(x) or anything
+// d / sqrt(mean(d * d) + epsilon) -> layer_norm, for d = x - mean(x) or any other d
 bool recognize_layer_norm(Rewriter& rewriter, NodeId id) {
   Graph& graph = rewriter.graph();
   const Node& node = rewriter.node(id);
@@ -131,7 +131,8 @@ bool recognize_layer_norm(Rewriter& rewriter, NodeId id) {
     const std::optional<OverAxes> from = shifted(graph, quotient.value, ReduceKind::mean);
     const bool centred = from && from->axes == mean->axes;
     const ValueId x = centred ? from->x : quotient.value;
-    // Several axes as one: of what is row-major anyway, else they go on in a layout of blocks
+    // Several axes become one only behind a reshape, whose result is row-major anyway; other values
+    // may have blocked layouts.
     const bool flat = mean->axes.size() == 1;
     if (!flat && !get_if<op::Reshape>(graph.def(x))) continue;
     const ValueId scale = rewriter.add_constant(graph.value(node.output).name + "_one",
@@ -144,7 +145,8 @@ bool recognize_layer_norm(Rewriter& rewriter, NodeId id) {
   return false;
 }
 
-// The constant as an operand of all axes from `axis` on; none where it has axes in front of them.
+// The constant as an operand over the axes from `axis` on; nullopt if it varies along axes in front
+// of them.
 std::optional<ValueId> parameter_of(Rewriter& rewriter, ValueId constant, const Shape& shape,
                                     size_t axis) {
   const Graph& graph = rewriter.graph();
@@ -159,7 +161,7 @@ std::optional<ValueId> parameter_of(Rewriter& rewriter, ValueId constant, const 
   return rewriter.add_constant(graph.value(constant).name + "_tail", tensor);
 }
 
-// layer_norm(x, 1) * c -> layer_norm(x, c), layer_norm(x, s) + c -> layer_norm(x, s, c)
+// layer_norm(x, 1) * c -> layer_norm(x, c); layer_norm(x, s) + c -> layer_norm(x, s, c)
 bool parameters_into_layer_norm(Rewriter& rewriter, NodeId id) {
   const Graph& graph = rewriter.graph();
   const Node& node = rewriter.node(id);

@@ -1,5 +1,5 @@
-// Time, weights and error of each algorithm, from shapes and the target's numbers. Constants:
-// docs/internals/algorithms.md.
+// Estimates of the time, weights and error of each algorithm, from shapes and the target's numbers.
+// docs/internals/algorithms.md explains the constants.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -18,40 +18,40 @@
 namespace tw {
 namespace {
 
-// Largest error of a sum, of the range of many, per square root of its length
+// Largest error of many sums, relative to their range, per square root of a sum's length
 constexpr double kRoundings = 0.6;
 constexpr double kEpsilon = 0x1p-24;
-constexpr double kEfficiency = 0.93;  // of the products' loops
-// a vector of the left operand's sums and of the result
+constexpr double kEfficiency = 0.93;  // share of the peak that the products' loops reach
+// Cycles for a vector of Strassen's sums, and more if they leave the cache
 constexpr double kStrassenCycles = 9, kStrassenSpillCycles = 6;
-// Products of tiles one vector wide
+// Factor of time for tiles one vector wide; factor of the error
 constexpr double kStrassenNarrow = 1.15, kStrassenKappa = 1.4;
-// a vector and point of Winograd's transforms
+// Cycles for a vector and point of Winograd's transforms
 constexpr double kInputCycles = 5.5, kOutputCycles = 3.6;
-constexpr double kShortCycles = 10;  // a vector of the input more, where it is rounded to bf16
+constexpr double kShortCycles = 10;  // more for a vector of input that is rounded to bf16
 
-// Against the core on which the cycles of sums and transforms were counted.
+// The speed of sums relative to the core on which the cycles of sums and transforms were counted.
 double sums_speed(const Target& target) { return core_rates(target).sums * 8 / target.lanes(4); }
 
-// Of one matrix product; columns are output channels
+// One matrix product; columns are output channels
 struct Product {
   double rows = 0, depth = 0, columns = 0;
 };
 
 double padded(double n, double to) { return std::ceil(n / to) * to; }
 
-// speed: against f32.
+// `speed` is relative to f32.
 double multiply_cycles(const Product& p, const Target& target, double speed = 1) {
   const double lanes = target.lanes(4), a_cycle = vector_products(target);
-  // Products in flight
+  // Products in flight: as many rows as registers allow, and the fewest that hide the latency
   const double rows = std::min<double>(p.rows, target.vector_registers / 2 - 2),
                fewest = 4 * a_cycle;
-  const double hidden = std::min(1.0, 2 * rows / fewest);  // two vectors wide
+  const double hidden = std::min(1.0, 2 * rows / fewest);  // tiles are two vectors wide
   return p.rows * p.depth * padded(p.columns, lanes) / (lanes * a_cycle) / kEfficiency / hidden /
          speed;
 }
 
-// How an instruction's products compare with those of another.
+// The products a cycle of one instruction relative to those of another.
 double relative_speed(const IntegerProduct& product, const IntegerProduct& other,
                       const Target& target) {
   const auto a_cycle = [&](const IntegerProduct& p) -> double {
@@ -67,13 +67,14 @@ DType left_type(const Graph& graph, const Node& node) {
   return graph.value(node.inputs[0]).type.dtype;
 }
 
-// Direct products of the node's operands.
+// The speed of direct products of the node's operands, relative to f32.
 double direct_speed(const Graph& graph, const Node& node, const Target& target) {
   const CoreRates rates = core_rates(target);
   return rates.multiply_adds(left_type(graph, node)) / rates.f32;
 }
 
-// Of Winograd's, whose instruction may be another one: direct sums may take rows together.
+// The speed of Winograd's products, relative to f32. Their instruction may differ: direct sums may
+// take rows together.
 double winograd_speed(const Graph& graph, const Node& node, const Target& target) {
   const IntegerProduct own = winograd_product(graph, node, target);
   if (!own.defined()) return direct_speed(graph, node, target);
@@ -86,8 +87,9 @@ double winograd_speed(const Graph& graph, const Node& node, const Target& target
   return direct_speed(graph, node, target) * relative_speed(own, direct, target);
 }
 
-// Variance of the error of each of a tile's outputs along an axis against that of the output, for
-// inputs and weights without correlation: sums over the points of AT^2 |BT row|^2 |G row|^2.
+// The variance of the error of each of a tile's outputs along an axis, relative to that of the
+// output, for inputs and weights without correlation: sums over the points of AT^2 |BT row|^2 |G
+// row|^2.
 std::vector<double> winograd_variances(int tile, int stride) {
   const WinogradTransform t = winograd_transform(tile, stride);
   const auto square = [](const std::vector<double>& row) {
@@ -103,9 +105,9 @@ std::vector<double> winograd_variances(int tile, int stride) {
   return variances;
 }
 
-// Direct sums of bf16 round both operands once. Winograd's algorithm rounds what it makes of them
-// as well. The largest error is that of the tile's worst output, which has so many times the
-// variance. The budget is growth times the error that direct sums of all layers have.
+// Direct sums in bf16 round both operands once. Winograd's algorithm also rounds what it makes of
+// them. The largest error is that of the tile's worst output, whose variance is larger by kappa.
+// The budget is `growth` times the error that direct sums of all layers have.
 double short_error(int tile, int stride, const Target& target) {
   constexpr double kUsualAccuracy = 1e-4, kPassedOn = 2;
   const double growth = 1 + target.accuracy / kUsualAccuracy;
@@ -113,7 +115,7 @@ double short_error(int tile, int stride, const Target& target) {
   return target.accuracy / kPassedOn * kappa / std::sqrt(growth * growth - 1);
 }
 
-// Weights are read once and cold; half of the lesser time hides behind the greater.
+// Weights are read once and cold. The greater time counts in full, and 0.4 of the lesser.
 double with_weights(double cycles, double bytes, const Target& target, double model_bytes) {
   const CoreRates rates = core_rates(target);
   const double a_cycle = model_bytes <= static_cast<double>(target.l2_bytes)   ? rates.l2_bytes
@@ -131,7 +133,7 @@ double elements_of(const Shape& shape) {
   return count;
 }
 
-// A convolution as a product: rows are output pixels.
+// The node as a matrix product; the rows of a convolution are output pixels.
 Product product_of(const Graph& graph, const Node& node) {
   const TensorType &w = graph.value(node.inputs[1]).type, &y = graph.value(node.output).type;
   const double outputs = elements_of(y.shape);
@@ -178,7 +180,8 @@ int64_t bytes_of(const Graph& graph, ValueId v) {
   return static_cast<int64_t>(elements_of(graph.value(v).type.shape)) * 4;
 }
 
-// On a device, of all its multiprocessors: three launches. nullopt: it has no tiles for it.
+// An estimate for a device, over all its multiprocessors: three launches. nullopt if it has no
+// tiles for the products.
 std::optional<AlgorithmEstimate> winograd_in_tiles(const Graph& graph, const Node& node, int tile,
                                                    const Target& target) {
   const auto problem = winograd_tile_problem(graph, node, tile);
@@ -187,7 +190,7 @@ std::optional<AlgorithmEstimate> winograd_in_tiles(const Graph& graph, const Nod
   const auto stride = static_cast<int>(std::get<op::Conv>(node.attrs).strides[0]);
   const int64_t a = winograd_transform(tile, stride).points, tiles = *problem->rows,
                 depth = problem->depth, columns = problem->columns;
-  // Multiply-adds of the transforms' rows: of both axes
+  // Multiply-adds of the transforms, over both axes
   const int64_t in_terms = 2 * a * a * a, out_terms = tile * a * a + tile * tile * a;
   const int64_t in_bytes = bytes_of(graph, node.inputs[0]) + 4 * a * a * tiles * depth,
                 out_bytes = bytes_of(graph, node.output) +
@@ -204,8 +207,8 @@ std::optional<AlgorithmEstimate> winograd_in_tiles(const Graph& graph, const Nod
   return e;
 }
 
-// On a device whose blocks of threads share memory. What is not in tiles has one algorithm, and its
-// cycles are compared with none.
+// An estimate for a device whose blocks of threads share memory. A node without tiles has one
+// algorithm, so its cycles are compared with none.
 std::optional<AlgorithmEstimate> estimate_on_device(const Graph& graph, const Node& node,
                                                     Algorithm algorithm, const Target& target) {
   if (algorithm != Algorithm::direct) {
@@ -228,8 +231,8 @@ AlgorithmEstimate strassen(const Graph& graph, const Node& node, const Target& t
                            double model_bytes) {
   const Product p = product_of(graph, node);
   const double lanes = target.lanes(4), rows = std::ceil(p.rows / 2);
-  // Sums that the second-level cache does not hold go to the next one and back, unless they are
-  // made block by block.
+  // Sums that do not fit the second-level cache go to the next level and back, unless they are made
+  // block by block.
   const double left_bytes = rows * p.depth * 2 * 4, held = static_cast<double>(target.l2_bytes);
   const bool blocks = 2 * 7 * p.depth * p.columns <= held;
   const double in_cycles = kStrassenCycles +
@@ -244,7 +247,7 @@ AlgorithmEstimate strassen(const Graph& graph, const Node& node, const Target& t
                                  static_cast<double>(strassen_rows(half_rows, vectors, target))) *
                           (vectors == 1 ? kStrassenNarrow : 1);
   AlgorithmEstimate e;
-  e.weight_bytes = 7 * p.depth * p.columns;  // seven quarters of four bytes
+  e.weight_bytes = 7 * p.depth * p.columns;  // 7/4 of the elements, 4 bytes each
   e.cycles = with_weights(
       7 * multiply_cycles({computed, p.depth / 2, p.columns / 2}, target) + sums, e.weight_bytes,
       target, model_bytes);
@@ -258,10 +261,11 @@ double rounding_error(double kappa, double length) {
   return kRoundings * kEpsilon * kappa * std::sqrt(length);
 }
 
-// Averaged over the tile's outputs.
+// Averages over the tile's outputs.
 double winograd_kappa(int tile, int stride) {
   const std::vector<double> variances = winograd_variances(tile, stride);
-  // Of one axis; both axes: its square, whose root is the amplitude
+  // The mean variance of one axis; its square is that of both axes, and the root of that is the
+  // amplitude
   return std::accumulate(variances.begin(), variances.end(), 0.0) / tile;
 }
 
@@ -270,7 +274,7 @@ std::optional<AlgorithmEstimate> estimate_algorithm(const Graph& graph, const Gr
                                                     double model_bytes) {
   const Node node = with_short_operands(graph, group);
   if (!target.axes.empty()) return estimate_on_device(graph, node, algorithm, target);
-  // Other devices compute it as it is written
+  // Other devices compute only direct sums
   if (!target.driver.empty() && algorithm != Algorithm::direct) return std::nullopt;
   switch (algorithm) {
     case Algorithm::direct: {

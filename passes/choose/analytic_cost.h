@@ -1,4 +1,4 @@
-// The cost model that needs no measurement: the core's rates, as the target has them.
+// The cost model without measurements: it uses the core's rates in the target.
 #pragma once
 #include "ir/cost.h"
 

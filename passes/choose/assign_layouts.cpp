@@ -1,7 +1,7 @@
-// The whole graph at once: every node takes one of the layouts it can write, so that kernels and
-// the moving of data between them cost least. A PBQP: nodes are the graph's nodes, edges its uses,
-// and the cost of a use is that of reading directly or after a cast, whichever is cheaper. Weights
-// are packed for any choice at compile time.
+// Assigns all layouts at once. Every node takes one of the layouts that it can write, so that
+// kernels and moves of data between them cost least. The choice is a PBQP: its nodes are the
+// graph's nodes, its edges the uses. The cost of a use is that of reading directly or after a cast,
+// whichever is cheaper. Weights are packed for any choice at compile time.
 #include "passes/choose/assign_layouts.h"
 
 #include <algorithm>
@@ -49,8 +49,8 @@ class LayoutAssigner {
   }
 
  private:
-  // Layouts are chosen once: the heuristic for large graphs may end elsewhere when it starts from
-  // its own result.
+  // True if layouts have been chosen. They are chosen once: the heuristic for large graphs may end
+  // elsewhere when it starts from its own result.
   bool assigned() const {
     return std::ranges::any_of(order_, [&](NodeId id) {
       const Node& node = graph_.node(id);
@@ -61,7 +61,7 @@ class LayoutAssigner {
 
   PbqpProblem problem() {
     PbqpProblem problem;
-    std::map<int32_t, size_t> maker;  // by value
+    std::map<int32_t, size_t> maker;  // value index -> position in order_
     for (size_t i = 0; i < order_.size(); ++i) {
       const Node& node = graph_.node(order_[i]);
       maker[node.output.index] = i;
@@ -81,7 +81,7 @@ class LayoutAssigner {
     return problem;
   }
 
-  // A layout cast that stands in the graph already keeps its layout.
+  // A layout cast in the imported graph keeps its layout.
   std::vector<Layout> alternatives(const Node& node) const {
     if (std::holds_alternative<op::LayoutCast>(node.attrs))
       return {graph_.value(node.output).type.layout};
@@ -118,7 +118,7 @@ class LayoutAssigner {
     return Error::success();
   }
 
-  // The value itself, or its one cast to that layout.
+  // The value itself, or its only cast to the layout.
   Expected<ValueId> in_layout(ValueId v, const Layout& layout) {
     if (graph_.value(v).type.layout == layout) return v;
     auto key = std::pair(v.index, layout.block);

@@ -1,6 +1,8 @@
-// before: plain layouts everywhere. after: convolutional parts run in channel blocks (NCHWc),
-// LayoutCast nodes stand where a reader needs another form. why here: after all rewriting (casts
-// would hide patterns), before fusion (groups share a layout).
+// before: plain layouts everywhere
+// after:  convolutional parts in channel blocks (NCHWc), LayoutCast nodes where
+//         a reader needs another form
+// Why here: after all rewriting, as casts would hide patterns; before fusion, as groups share a
+// layout.
 #pragma once
 #include "passes/pass.h"
 namespace tw {

@@ -13,8 +13,8 @@
 namespace tw {
 namespace {
 
-constexpr double kLeastGain = 0.03;  // of a layer's time: less is within the model's own error
-// What later layers may make of an error, relative to their own range
+constexpr double kLeastGain = 0.03;  // share of a layer's time; the model errs by as much
+// The factor by which later layers may enlarge an error, relative to their own range
 constexpr double kPassedOn = 2;
 
 constexpr Algorithm kFast[] = {Algorithm::winograd_f2, Algorithm::winograd_f4,
@@ -27,7 +27,7 @@ struct Option {
 
 struct Choice {
   Group* group;
-  std::vector<Option> options;  // the direct one first
+  std::vector<Option> options;  // the direct one comes first
   size_t taken = 0;
   const AlgorithmEstimate& now() const { return options[taken].estimate; }
 };
@@ -62,8 +62,9 @@ double middle(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Cycles become measured seconds. Where there are none, the estimate times what measured kernels of
-// that algorithm, else of any, took for theirs.
+// Replaces cycles by measured seconds. An option without a measurement gets its estimate, times the
+// median ratio of seconds to cycles among measured kernels of its algorithm, or among all if there
+// are none.
 void use_measured(std::vector<Choice>& choices, const AlgorithmSeconds& measured) {
   const auto seconds_of = [&](const Choice& c, const Option& o) -> std::optional<double> {
     const auto known = measured.find(c.group->anchor);
@@ -86,7 +87,7 @@ void use_measured(std::vector<Choice>& choices, const AlgorithmSeconds& measured
       o.estimate.cycles = seconds_of(c, o).value_or(
           o.estimate.cycles * middle(own == ratios.end() ? all : own->second));
     }
-    // Measured twice, the same kernel differs by as much
+    // Two measurements of the same kernel differ by as much
     const double most = (1 - kLeastGain) * c.options[0].estimate.cycles;
     std::erase_if(c.options, [&](const Option& o) {
       return o.algorithm != Algorithm::direct && o.estimate.cycles >= most;
@@ -96,7 +97,7 @@ void use_measured(std::vector<Choice>& choices, const AlgorithmSeconds& measured
 
 double square(const Option& o) { return o.estimate.error * o.estimate.error; }
 
-// Layers in short floats share what they may add to the error of direct sums.
+// Divides what layers in short floats may add to the error of direct sums among them.
 void share_errors(std::vector<Choice>& choices, std::vector<Choice>& settled) {
   double layers = 0;
   for (const auto* some : {&choices, &settled})
@@ -107,7 +108,7 @@ void share_errors(std::vector<Choice>& choices, std::vector<Choice>& settled) {
         if (o.estimate.short_floats) o.estimate.error /= std::sqrt(layers);
 }
 
-// What has been decided before.
+// The algorithm that was decided before, if any.
 std::optional<Algorithm> settled_algorithm(const Graph& graph, const Group& group,
                                            const AlgorithmOptions& options) {
   const std::string name = product_name(graph, group);
@@ -120,11 +121,11 @@ std::optional<Algorithm> settled_algorithm(const Graph& graph, const Group& grou
   return std::nullopt;
 }
 
-// A knapsack with one option for each choice: the least sum of cycles, and of squared errors at
-// their price, within the spare bytes.
+// Solves a knapsack with one option for each choice: the least sum of cycles, and of squared errors
+// times `price`, within the spare bytes.
 void take_best(std::vector<Choice>& choices, double spare_bytes, double price) {
-  constexpr size_t kUnits = 4096;             // of the spare bytes
-  std::vector<double> cost(kUnits + 1, 0.0);  // of the choices so far, within so many units
+  constexpr size_t kUnits = 4096;             // units of the spare bytes
+  std::vector<double> cost(kUnits + 1, 0.0);  // by units used: the least cost of the choices so far
   std::vector<std::vector<size_t>> taken(choices.size());
   auto units_of = [&](const Choice& c, size_t option) -> std::optional<size_t> {
     const double bytes = c.options[option].estimate.weight_bytes -
@@ -161,15 +162,15 @@ bool is_measured(const AlgorithmSeconds& measured, NodeId anchor, Algorithm algo
   return known != measured.end() && known->second.contains(algorithm);
 }
 
-// Errors of different layers know nothing of each other: their squares add.
+// Errors of different layers are independent, so their squares add.
 double squares(const std::vector<Choice>& choices) {
   double sum = 0;
   for (const Choice& c : choices) sum += square(c.options[c.taken]);
   return sum;
 }
 
-// The lowest price of errors at which they stay within their budget; the direct algorithms where
-// none does that.
+// Finds the lowest price of errors at which they stay within their budget. Takes the direct
+// algorithms if no price achieves that.
 void take_within(std::vector<Choice>& choices, double spare_bytes, double spare_square) {
   take_best(choices, spare_bytes, 0);
   if (squares(choices) <= spare_square) return;
@@ -198,7 +199,7 @@ bool serves_pool(Algorithm algorithm, const op::Pool& pool) {
 
 bool has_algorithms(const Graph& graph, const Group& group) {
   const Node& anchor = graph.node(group.anchor);
-  // The other algorithms read their operand as it lies in memory
+  // The other algorithms read their operand from memory as it is
   const bool operand_inside = get_if<op::MatMul>(&anchor) &&
                               std::ranges::any_of(group.nodes, [&](NodeId id) {
                                 return graph.node(id).output == anchor.inputs[0];

@@ -16,13 +16,13 @@ namespace tw {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr int64_t kNominal = 8;  // stands for a symbol
-// Shares of the peak: blocked convolutions with two or more vectors of channels a tile, with one;
-// plain ones, whose vectors run along a row, and those that read every other pixel of it; depthwise
-// ones.
+constexpr int64_t kNominal = 8;  // nominal size in place of each symbol
+// Shares of the peak: blocked convolutions with two or more vectors of channels a tile, and with
+// one; plain ones, whose vectors run along a row, and those that read every other pixel of the row;
+// depthwise ones.
 constexpr double kWide = 0.9, kNarrow = 0.75, kPlain = 0.06, kPlainStrided = 0.015,
                  kDepthwise = 0.5;
-constexpr double kPair = 0.93;  // what two narrow vectors reach of one twice as wide
+constexpr double kPair = 0.93;  // share that two narrow vectors reach of one twice as wide
 
 double nominal(const Expr& e) {
   return static_cast<double>(eval_int(e, [](std::string_view) { return kNominal; }));
@@ -42,7 +42,7 @@ double blocks(int64_t extent, int64_t block) {
   return static_cast<double>((extent + block - 1) / block);
 }
 
-// Stored elements over logical ones.
+// The number of stored elements, relative to logical ones.
 double padding(const TensorType& t, const Layout& layout) {
   int64_t c = channels(t);
   return layout.plain() || c == 0
@@ -60,7 +60,7 @@ bool is_convolution(const Node& node) {
          std::holds_alternative<op::ConvTranspose>(node.attrs);
 }
 
-// Reads a point of each operand for a point of the result.
+// True if a point of the result reads one point of each operand.
 bool moves_points(const Node& node) {
   return is_elementwise(node) || std::holds_alternative<op::Concat>(node.attrs) ||
          std::holds_alternative<op::Resize>(node.attrs) ||
@@ -82,8 +82,8 @@ bool is_depthwise(const Graph& graph, const Node& node) {
          conv->group == channels(graph.value(node.output).type);
 }
 
-// Of a convolution whose groups count as one in blocks: how many, and how many steps of the depth
-// one instruction takes. None: they are whole blocks themselves, or never are.
+// For a convolution whose groups are merged in blocks: how many groups, and how many steps of the
+// depth one instruction takes. nullopt if groups are whole blocks themselves, or cannot be merged.
 static std::optional<std::pair<int64_t, int64_t>> merged_groups(const Graph& graph,
                                                                 const Node& node,
                                                                 const Target& target,
@@ -138,7 +138,7 @@ bool LayoutCosts::may_block(const Node& node, int64_t block) const {
 
 std::vector<Layout> LayoutCosts::alternatives(const Node& node) const {
   std::vector<Layout> list = {Layout{}};
-  // Takes blocks of its lanes, no others
+  // A tensor instruction takes blocks of its lanes only
   const std::optional<TensorInstruction> tensor = tensor_instruction(target_, true);
   for (int64_t block = tensor ? tensor->lanes : target_.lanes(4);
        block >= (tensor ? tensor->lanes : 4); block /= 2)
@@ -150,8 +150,8 @@ double LayoutCosts::convolution(const Node& node, const Layout& out) const {
   const TensorType &x = type(node.inputs[0]), &w = type(node.inputs[1]), &y = type(node.output);
   double lanes = target_.lanes(4), taps = product(w.shape, 2);
   bool transposed = std::holds_alternative<op::ConvTranspose>(node.attrs);
-  // Points times products a point and output channel: a transposed convolution scatters every input
-  // point.
+  // Points, times products for each point and output channel. A transposed convolution scatters
+  // every input point.
   double points = nominal(y.shape[0]) * product(transposed ? x.shape : y.shape, 2);
   double products = taps * nominal(x.shape[1]) / static_cast<double>(group_of(node));
   WorkEstimate work;
@@ -163,7 +163,7 @@ double LayoutCosts::convolution(const Node& node, const Layout& out) const {
     const auto* conv = std::get_if<op::Conv>(&node.attrs);
     work.efficiency = conv && conv->strides.back() > 1 ? kPlainStrided : kPlain;
   } else {
-    // Where there is one unit of 512 bits, there are two of narrower ones.
+    // Cores with one unit of 512 bits have two for narrower vectors.
     const bool pairs = target_.vector_bits >= 512 && vector_products(target_) < 1.5 &&
                        static_cast<double>(out.block) < lanes;
     const double vectors = blocks(channels(y), out.block),
@@ -193,7 +193,8 @@ double LayoutCosts::node(const Node& node, const Layout& out) const {
     double lanes = out.plain() ? target_.lanes(4) : static_cast<double>(out.block);
     return seconds({elements * taps / lanes, out.plain() ? kPlain : kDepthwise, 4 * elements, 0});
   }
-  // Element-wise operators ride on what makes their operands; the others are kernels of their own.
+  // Element-wise operators join the kernel that makes their operands; the others are kernels of
+  // their own.
   if (is_elementwise(node) || !moves_points(node)) return 0;
   bool by_block = !out.plain() || std::holds_alternative<op::Concat>(node.attrs) ||
                   std::holds_alternative<op::Slice>(node.attrs);
@@ -228,10 +229,10 @@ double LayoutCosts::direct(const Node& node, size_t i, const Layout& in, const L
   if (moves_points(node)) {
     bool same_points = !is_elementwise(node) || equal(x.shape, type(node.output).shape);
     if (in == out || (!same_points && in.plain())) return 0;
-    // a kernel of its own, behind no other
+    // It is a kernel of its own, which cannot follow another one.
     return scattered + (is_elementwise(node) ? seconds({0, 1, 8 * elements, 0}) : 0);
   }
-  // No order of the input makes it a copy of rows
+  // A transpose copies no whole rows, whatever the layout of the input
   if (std::holds_alternative<op::Transpose>(node.attrs)) return 0;
   if (const auto* reduce = std::get_if<op::Reduce>(&node.attrs))
     if (std::find(reduce->axes.begin(), reduce->axes.end(), 1) == reduce->axes.end()) return 0;

@@ -1,5 +1,5 @@
-// What operators cost in which layouts, and which they can be in at all: the numbers behind
-// assign_layouts.
+// The costs of operators in each layout, and the layouts that they can have at all. These are the
+// numbers behind assign_layouts.
 #pragma once
 #include <optional>
 
@@ -8,10 +8,10 @@
 
 namespace tw {
 
-// A cost oracle that knows kernels of the graph, too: where there is one, it has the first word.
+// A cost oracle that also knows kernels of the graph. A known kernel's time overrides the estimate.
 class KernelCosts : public CostOracle {
  public:
-  // Seconds of the kernel that a node is the heart of, written in that layout; none: not known.
+  // Seconds of the kernel around a node that writes this layout; nullopt: unknown.
   virtual std::optional<double> kernel(const Graph& graph, const Node& node,
                                        const Layout& out) const = 0;
 };
@@ -24,13 +24,13 @@ class LayoutCosts {
         oracle_(oracle),
         kernels_(dynamic_cast<const KernelCosts*>(&oracle)) {}
 
-  // The layouts that a node's output may take, plain first.
+  // The layouts that a node's output may have, plain first.
   std::vector<Layout> alternatives(const Node& node) const;
-  // Seconds that the node takes to write its output in that layout, its inputs in the layouts it
-  // likes best.
+  // Seconds that the node takes to write its output in this layout, with each input in its best
+  // layout.
   double node(const Node& node, const Layout& out) const;
-  // What reading input i adds when it lies in `in`: directly, or after a cast to the layout that
-  // the node wants there.
+  // The cost that input i adds if it lies in `in`: of reading it directly, or after a cast to the
+  // layout that the node wants.
   struct Reading {
     double seconds = 0;
     Layout wanted;  // equal to `in`: read directly
@@ -49,7 +49,7 @@ class LayoutCosts {
   const Graph& graph_;
   const Target& target_;
   const CostOracle& oracle_;
-  const KernelCosts* kernels_;  // the oracle, where it is one
+  const KernelCosts* kernels_;  // the oracle, if it is a KernelCosts
 };
 
 bool is_depthwise(const Graph& graph, const Node& node);

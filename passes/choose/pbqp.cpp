@@ -1,5 +1,5 @@
-// Scholz and Eckstein's reductions (LCTES 2002): nodes go onto a stack as they are folded away and
-// are decided in reverse.
+// Scholz and Eckstein's reductions (LCTES 2002). Nodes go onto a stack as they are folded away, and
+// are decided in reverse order.
 #include "passes/choose/pbqp.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ class Solver {
   }
 
  private:
-  // A node that was folded away: its costs and its edges at that time.
+  // A node that has been folded away, with its costs and edges at that time.
   struct Step {
     size_t node;
     std::vector<double> costs;
@@ -65,8 +65,8 @@ class Solver {
     set_degree(b, near_[b].size());
   }
 
-  // The node with the fewest neighbours when those are at most two, else the one with the most; the
-  // first of equals.
+  // The node with the fewest neighbours if these are at most two, else the node with the most.
+  // Among equals, the first.
   std::optional<size_t> next() const {
     if (by_degree_.empty()) return std::nullopt;
     const auto [fewest, first] = *by_degree_.begin();
@@ -101,14 +101,13 @@ class Solver {
       add(ends[0], ends[1], folded);
     } else {
       size_t chosen = static_cast<size_t>(std::min_element(own.begin(), own.end()) - own.begin());
-      for (const auto& [other, cost] : edges)  // none when the node stood alone
+      for (const auto& [other, cost] : edges)  // no edges if the node stood alone
         for (size_t j = 0; j < costs_[other].size(); ++j) costs_[other][j] += cost[chosen][j];
     }
     stack_.push_back({node, own, std::move(edges)});
   }
 
-  // RN: only the alternative that is cheapest with every neighbour at its best for it stays
-  // possible.
+  // RN: leaves only the alternative that is cheapest if every neighbour takes its best one for it.
   void fix(size_t node, const std::map<size_t, Matrix>& edges) {
     size_t best = 0;
     double least = std::numeric_limits<double>::infinity();
@@ -127,7 +126,7 @@ class Solver {
     return least;
   }
 
-  // The best alternative, given those of the neighbours that the matrices lead to.
+  // The best alternative, and its cost, given the neighbours' alternatives `at`.
   static std::pair<size_t, double> cheapest(const std::vector<double>& own,
                                             const std::vector<const Matrix*>& edges,
                                             const std::vector<size_t>& at) {
@@ -161,8 +160,8 @@ class Solver {
   std::vector<std::vector<double>> costs_;
   // By node: neighbour -> [own alternative][neighbour's]
   std::vector<std::map<size_t, Matrix>> near_;
-  std::vector<size_t> degree_;  // by node, as the set below has it
-  // Number of neighbours, node: those that are not decided yet
+  std::vector<size_t> degree_;  // by node: its degree in by_degree_
+  // Pairs of the number of neighbours and the node, for nodes that are not decided yet
   std::set<std::pair<size_t, size_t>> by_degree_;
   std::vector<Step> stack_;
 };

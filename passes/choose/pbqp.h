@@ -1,6 +1,6 @@
-// Partitioned boolean quadratic programming: every node takes one of its alternatives so that the
-// sum of node costs and of edge costs (a matrix over both ends' alternatives) is least. Used for
-// data layouts.
+// Partitioned boolean quadratic programming. Every node takes one of its alternatives such that the
+// sum of node costs and edge costs (a matrix over both ends' alternatives) is least. Layouts and
+// placements are chosen in this way.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -8,27 +8,27 @@
 namespace tw {
 
 struct PbqpEdge {
-  size_t a = 0, b = 0;                    // a != b; several edges between two nodes add up
+  size_t a = 0, b = 0;                    // a != b; costs of several edges between two nodes add up
   std::vector<std::vector<double>> cost;  // [alternative of a][alternative of b]
 };
 struct PbqpProblem {
-  // Cost of every alternative; at least one each; infinity: not possible
+  // Cost of every alternative, at least one for each node; infinity: impossible
   std::vector<std::vector<double>> nodes;
   std::vector<PbqpEdge> edges;
 };
 struct PbqpSolution {
   std::vector<size_t> choice;  // by node
   double cost = 0;
-  // false: a node with three or more neighbours was decided by the heuristic
+  // false if the heuristic decided a node with three or more neighbours
   bool optimal = true;
 };
-// Nodes with none, one or two neighbours are folded into their neighbours exactly (R0, R1, R2);
-// where only larger ones are left, the one with the most neighbours takes the alternative that is
-// cheapest locally (RN). Deterministic.
+// Folds nodes with at most two neighbours into their neighbours exactly (R0, R1, R2). If only nodes
+// with more neighbours remain, the one with the most takes the alternative that is cheapest locally
+// (RN). Deterministic.
 PbqpSolution solve(const PbqpProblem& problem);
 
-// Costs that differ by rounding are equal, and the first alternative is taken: so their unit, such
-// as a clock, decides nothing.
+// Costs that differ only by rounding count as equal, and the first alternative wins. So the unit of
+// costs, such as a clock, decides nothing.
 inline bool costs_less(double a, double b) { return a < b * (1 - 1e-9); }
 
 }  // namespace tw

@@ -1,8 +1,9 @@
 // before: %s = add(dequantize(%a, %as, %az), dequantize(%b, %bs, %bz))  %y = quantize(%s, %ys, %yz)
 // after:  %t = cast(%b) * const [bs / ys] + const [-(as * az + bs * bz) / ys]
 //         %y = cast(round(cast(%a) * const [as / ys] + %t) + yz) to=i8 saturate=true
-// Sums, products and averages between dequantized values and a quantize, which rounds before it
-// adds its zero point. Part of fuse-quantization; with the zero point first, of zero-points-first.
+// Fuses sums, products and averages of dequantized values with a quantize, which rounds before it
+// adds its zero point. Part of fuse-quantization. Also part of zero-points-first, where the zero
+// point is added first.
 #include <algorithm>
 #include <cmath>
 
@@ -36,14 +37,14 @@ class ArithmeticFuser {
   }
 
  private:
-  // --- Sums and products of two values.
+  // --- Sums and products of two values
 
   bool fuse_pair(const Node& node,
                  void (ArithmeticFuser::*write)(const Dequantized&, const Dequantized&)) {
     const std::optional<Dequantized> a = dequantized(graph_, node.inputs[0]),
                                      b = dequantized(graph_, node.inputs[1]);
     if (!a || !b || !is_byte(*a) || !is_byte(*b)) return false;
-    // An operand with one element for a run of the innermost axis is added first
+    // An operand that repeats one element along the innermost axis is added first
     const bool swapped = repeats(*a, node.output) && !repeats(*b, node.output);
     (this->*write)(swapped ? *b : *a, swapped ? *a : *b);
     return true;
@@ -57,7 +58,7 @@ class ArithmeticFuser {
     return false;
   }
 
-  // real: with the zero point in it, where that comes first.
+  // `real` contains the zero point if that comes first.
   void finish(ValueId real) {
     if (zero_first_) {
       const ValueId one = form_.number(1, DType::f32, "one");
@@ -67,7 +68,8 @@ class ArithmeticFuser {
                  {to_.type, to_.zero[0], lowest_of(to_.type), highest_of(to_.type)});
   }
 
-  // f32(a * ra + f32(b * rb + rest)): where the processor has fused products, each is rounded once.
+  // f32(a * ra + f32(b * rb + rest)). On a processor with fused products, each product and its sum
+  // are rounded once.
   void add(const Dequantized& a, const Dequantized& b) {
     const float ra = a.by.scale[0] / to_.scale[0], rb = b.by.scale[0] / to_.scale[0];
     const float zeros = std::fma(ra, static_cast<float>(a.by.zero[0]),
@@ -100,9 +102,9 @@ class ArithmeticFuser {
     finish(y);
   }
 
-  // --- Averages: f32(sum - points * x_zero) * f32(x_scale / (y_scale * divisor)).
+  // --- Averages: f32(sum - points * x_zero) * f32(x_scale / (y_scale * divisor))
 
-  static constexpr double kMostPoints = 1 << 23;  // so that sums fit 32 bits
+  static constexpr double kMostPoints = 1 << 23;  // sums then fit 32 bits
 
   bool average(ValueId operand, const op::Pool& pool) {
     const std::optional<Dequantized> x = dequantized(graph_, operand);
@@ -123,7 +125,7 @@ class ArithmeticFuser {
         DType::f32, plane, std::vector<double>(static_cast<size_t>(element_count(plane)), 1.0));
     const Tensor points = pooled(sums, ones), shares = pooled(pool, ones);
     std::vector<double> divisors;
-    for (int64_t i = 0; i < points.size(); ++i)  // a window of padding alone sums nothing: 0
+    for (int64_t i = 0; i < points.size(); ++i)  // 0: a window with only padding
       divisors.push_back(shares.at(i) == 0 ? 1 : std::round(points.at(i) / shares.at(i)));
     write_average(*x, form_.add(sums, {x->x}, "sums"), points.shape, to_doubles(points), divisors);
     return true;

@@ -1,11 +1,11 @@
-// before: %c = conv(dequantize(%x, %xs, %xz), dequantize(%w, %ws), dequantize(%b, %xs * %ws))  %y =
-// quantize(max(0, %c), %ys, %yz)
+// before: %c = conv(dequantize(%x, %xs, %xz), dequantize(%w, %ws), dequantize(%b, %xs * %ws))
+//         %y = quantize(max(0, %c), %ys, %yz)
 // after:  %a: i32 = conv(%x, %w, %b) x_zero=%xz
 //         %y = cast(max(round(cast(%a) * const [xs * ws / ys]) + yz, yz)) to=i8 saturate=true
-// The arithmetic of onnxruntime's QLinearConv, QLinearMatMul and QGemm on x86: sums in i32, one f32
-// product with the scale f32(f32(xs * ws) / ys), one rounding half to even. A clamp before the
-// quantization is one of the quantized values, as rounding keeps the order. Without a quantize
-// behind it the product ends as f32(sum) * f32(xs * ws). quantize(dequantize(x)) with one scale is
+// This is the arithmetic of onnxruntime's QLinearConv, QLinearMatMul and QGemm on x86: sums in i32,
+// one f32 product with the scale f32(f32(xs * ws) / ys), one rounding half to even. A clamp before
+// the quantization is one of the quantized values, as rounding keeps the order. Without a quantize
+// behind it, the product ends as f32(sum) * f32(xs * ws). quantize(dequantize(x)) with one scale is
 // x. Products whose sums might not fit i32 stay floats. Why here: before constants are folded,
 // which would make floats of dequantized weights.
 #include <algorithm>
@@ -19,16 +19,16 @@
 namespace tw {
 namespace {
 
-// a bias' scale and the product of the operands' scales, relative
+// The largest relative difference between a bias's scale and the product of the operands' scales.
 constexpr float kSameScale = 1e-5F;
 
-// A convolution or matrix product of dequantized operands, with the bias behind it, and the scale
-// of its integer sums.
+// A convolution or matrix product of dequantized operands with the bias behind it, and the scale of
+// its integer sums.
 struct Product {
   NodeId node;
   Dequantized x, w;
-  std::vector<float> scale;  // one, or one a channel or column
-  // i32 in units of scale (constant), or a float value of the convolution
+  std::vector<float> scale;  // one for all, or one for each channel or column
+  // The bias: an i32 constant in units of `scale`, or a float value of the convolution
   ValueId bias, float_bias;
 };
 
@@ -41,7 +41,7 @@ class Fuser {
     split_concatenations(rewriter_);
     for (NodeId id : graph_.order())
       if (!graph_.node(id).erased && get_if<op::Quantize>(&graph_.node(id))) fuse_into_quantize(id);
-    // From the end: a product's bias is added behind it
+    // Goes from the end, as a product's bias is added behind it.
     const std::vector<NodeId> order = graph_.order();
     for (auto id = order.rbegin(); id != order.rend(); ++id)
       if (!graph_.node(*id).erased) fuse_product(*id);
@@ -59,7 +59,7 @@ class Fuser {
     return rewriter_.add_constant(name_of(like) + suffix, from_doubles(t, {}, {value}));
   }
 
-  // --- What a quantize reads.
+  // --- Operators in front of a quantize
 
   void fuse_into_quantize(NodeId id) {
     const std::optional<Quantization> to = quantization(graph_, graph_.node(id));
@@ -77,7 +77,6 @@ class Fuser {
     if (rewriter_.uses(value) == 1) requantize(id, *to, value, low, high);
   }
 
-  // quantize(dequantize(x)) with one scale is x.
   bool unwrap(NodeId id, const Quantization& to) {
     const std::optional<Dequantized> x = dequantized(graph_, graph_.node(id).inputs[0]);
     if (!x || !(x->by == to)) return false;
@@ -85,7 +84,7 @@ class Fuser {
     return true;
   }
 
-  // --- Products.
+  // --- Products
 
   std::optional<Product> product(ValueId value) const {
     const Node* node = graph_.def(value);
@@ -105,7 +104,8 @@ class Fuser {
       return std::nullopt;
     if (w->by.axis >= 0 && matmul && rank != 2) return std::nullopt;
     Product p{graph_.value(value).def, *x, *w, {}, {}, {}};
-    // The output channels of a transposed convolution's group are those of all its groups
+    // Weights of a transposed convolution have the channels of one group, and all groups share
+    // their scales.
     const int64_t repeats = transposed && w->by.axis >= 0 ? transposed->group : 1;
     for (int64_t i = 0; i < repeats; ++i)
       for (float scale : w->by.scale) p.scale.push_back(x->by.scale[0] * scale);
@@ -116,7 +116,7 @@ class Fuser {
     return p;
   }
 
-  // matmul(...) + bias
+  // Matches matmul(...) + bias.
   std::optional<Product> biased_product(const Node& sum) const {
     for (size_t side : {size_t{0}, size_t{1}}) {
       const ValueId value = sum.inputs[side], bias = sum.inputs[1 - side];
@@ -130,7 +130,8 @@ class Fuser {
     return std::nullopt;
   }
 
-  // The i32 constant behind a dequantized bias whose scale is the sums', and with which they fit.
+  // The i32 constant of a dequantized bias, if its scale is that of the sums and the sums fit with
+  // it.
   ValueId integer_bias(ValueId bias, const Product& p) const {
     const std::vector<float>& scale = p.scale;
     const std::optional<Dequantized> b = dequantized(graph_, bias);
@@ -145,7 +146,7 @@ class Fuser {
     return sums_fit(graph_, graph_.node(p.node), p.x, p.w, b->x) ? b->x : ValueId{};
   }
 
-  // The right operand with its zero point subtracted: i8 where that fits, else i16.
+  // The right operand with its zero point subtracted: i8 if that fits, else i16.
   ValueId centered(const Product& p) {
     const Quantization& by = p.w.by;
     if (std::all_of(by.zero.begin(), by.zero.end(), [](int64_t z) { return z == 0; })) return p.w.x;
@@ -176,7 +177,7 @@ class Fuser {
     return rewriter_.add_constant(name_of(p.node) + "_weights", out);
   }
 
-  // f32(sums + bias) * scale
+  // Makes f32(sums + bias) * scale.
   ValueId scaled_sums(const Product& p, const std::vector<float>& scale) {
     OpAttrs attrs = graph_.node(p.node).attrs;
     std::vector<ValueId> inputs = {p.x.x, centered(p)};
@@ -218,7 +219,7 @@ class Fuser {
     ++requantized_;
   }
 
-  // A product that no quantize reads alone.
+  // Rewrites a product that is not part of a quantize.
   void fuse_product(NodeId id) {
     const std::optional<Product> p = product(graph_.node(id).output);
     if (!p) return;

@@ -1,10 +1,10 @@
-// What is written in place of a quantize node: integers and f32 up to its rounding.
+// The operators that replace a quantize node: integers, and f32 up to its rounding.
 #pragma once
 #include "passes/quantization/quantization.h"
 
 namespace tw {
 
-// Adds nodes named after one node, and ends as that node.
+// Adds nodes that are named after one node, and finally replaces that node.
 class IntegerForm {
  public:
   IntegerForm(Rewriter& rewriter, NodeId at) : rewriter_(rewriter), at_(at) {}
@@ -24,14 +24,14 @@ class IntegerForm {
     return rewriter_.add_constant(name() + "_" + suffix, tensor);
   }
   ValueId cast(DType t, ValueId x, const char* suffix) { return add(op::Cast{t}, {x}, suffix); }
-  // function(x, other), other a number of x's type
+  // function(x, other), with `other` as a constant of x's type
   ValueId with(BinaryOp function, ValueId x, double other, const char* suffix);
 
   struct Range {
     DType to;
     int64_t zero, low, high;
   };
-  // The node becomes saturate(clamp(rounded + zero)).
+  // Makes the node saturate(clamp(rounded + zero)).
   void finish(ValueId rounded, const Range& range);
 
  private:
@@ -39,14 +39,15 @@ class IntegerForm {
   NodeId at_;
 };
 
-// Takes out clamps in front of the quantize node `id` that its own range makes again, as a relu
-// with the smallest integer as the zero point.
+// Removes clamps in front of the quantize node `id` that its own range repeats, such as a relu if
+// the zero point is the smallest integer.
 void drop_clamps(Rewriter& rewriter, NodeId id, const Quantization& to);
 
 enum class ZeroPoint : uint8_t { after_rounding, before_rounding };
 
-// Sums, products and averages of dequantized values that the quantize node `id` alone reads; with
-// the zero point before rounding no averages, and the node stays one. Whether it is rewritten.
+// Rewrites sums, products and averages of dequantized values that only the quantize node `id`
+// reads. If the zero point comes before rounding, averages stay, and the node remains a quantize.
+// Returns true if it has rewritten something.
 bool fuse_arithmetic(Rewriter& rewriter, NodeId id, const Quantization& to, ZeroPoint zero);
 
 }  // namespace tw

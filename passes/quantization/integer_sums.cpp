@@ -20,10 +20,10 @@ SumRange centered_range(const Quantization& by) {
           static_cast<double>(highest_of(by.type) - least)};
 }
 
-// Which elements of the right operand an output sums.
+// The elements of the right operand that each output sums.
 struct SummedWeights {
   int64_t outputs = 1, depth = 1;
-  std::function<int64_t(int64_t)> output_of;  // of an element's index
+  std::function<int64_t(int64_t)> output_of;  // from an element's index
 };
 
 int64_t extents_from(const std::vector<int64_t>& shape, size_t axis) {
@@ -56,7 +56,6 @@ bool fits_i32(const SumRange& sum) {
          sum.high <= std::numeric_limits<int32_t>::max();
 }
 
-// The sums with these weights, by output.
 std::vector<SumRange> sums_of(const SummedWeights& weights, const Tensor& w, const Quantization& by,
                               const SumRange& x) {
   const int64_t inner = by.axis < 0 ? w.size()
@@ -73,7 +72,7 @@ std::vector<SumRange> sums_of(const SummedWeights& weights, const Tensor& w, con
   return sums;
 }
 
-// Products may reach it where the run knows how many there are.
+// The limit of sums whose number of products only the run knows.
 constexpr double kOpenSum = 1 << 30;
 
 double largest_product(const Dequantized& x, const Dequantized& w) {

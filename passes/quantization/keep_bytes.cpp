@@ -1,10 +1,11 @@
 // before: %f = cast(const i8 w)  %d = mul(%f, const s[N])  %y = matmul(%x, %d)
 // after:  %f = cast(const i8 w)  %p = matmul(%x, %f)  %y = mul(%p, const s[N])
-// The cast shares the product's kernel, which reads bytes. So are dequantized weights, and those of
-// a convolution, whose bias is then added behind its scale. A zero point is subtracted here. Where
-// the model is to stay small all such products are so; else those of few rows, whose time is that
-// of reading weights. Why here: after duplicates are merged, as each product has a cast of its own;
-// before products are joined, which is of constants.
+// The cast shares the product's kernel, which reads bytes. The same is done to dequantized weights,
+// and to the weights of a convolution, whose bias is then added behind its scale. Zero points are
+// subtracted at compile time. If the model must stay small, all such products are rewritten;
+// otherwise only those with few rows, which spend their time on reading weights. Why here: after
+// duplicates are merged, as each product has a cast of its own; before products are joined, which
+// takes constants.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -17,27 +18,29 @@
 namespace tw {
 namespace {
 
-// Reading a quarter of the bytes saves more than widening them costs, which each tile of rows pays:
-// up to four rows where a run reads the weights from behind the second cache level.
+// Up to this number of rows, reading a quarter of the bytes saves more than widening them costs,
+// which each tile of rows pays. It holds if a run reads the weights from behind the second cache
+// level.
 constexpr int64_t kFewRows = 4;
 
 int64_t few_rows(const Graph& graph, const Target& target) {
-  int64_t bytes = 0;  // of the constants, were they floats
+  int64_t bytes = 0;  // size of the constants if they were floats
   for (size_t i = 0; i < graph.value_count(); ++i)
     if (const ValueId v{static_cast<int32_t>(i)}; graph.is_constant(v))
       bytes += constant_bytes(graph, v) * (dtype_bytes(graph.value(v).type.dtype) == 1 ? 4 : 1);
   return bytes > target.l2_bytes ? kFewRows : 1;
 }
 
-// Numbers: one, or one for each index of the output's channels or columns.
+// Constant bytes and their numbers: one for all, or one for each of the output's channels or
+// columns.
 struct ByteWeights {
   ValueId bytes;
   std::vector<double> scale, zero;
-  std::optional<Tensor> centered;  // less the zero points, where these are not 0
-  std::vector<NodeId> nodes;       // that make floats of them
+  std::optional<Tensor> centered;  // bytes less the zero points, if these are not 0
+  std::vector<NodeId> nodes;       // make floats of the bytes
 };
 
-// The numbers of a constant that lies along that axis of the weights, or is one number.
+// The numbers of a constant that varies only along this axis of the weights.
 std::optional<std::vector<double>> along(const Graph& graph, ValueId v, const Shape& weights,
                                          size_t axis) {
   if (!graph.is_constant(v) || graph.value(v).type.dtype != DType::f32) return std::nullopt;
@@ -49,7 +52,7 @@ std::optional<std::vector<double>> along(const Graph& graph, ValueId v, const Sh
   return to_doubles(tensor);
 }
 
-// Bytes less the zero points, along the axis; nullopt: they are more than i8 has.
+// The bytes less the zero points along the axis; nullopt if they do not fit i8.
 std::optional<Tensor> less_zero(const Tensor& bytes, const std::vector<double>& zero, size_t axis) {
   int64_t inner = 1;
   for (size_t i = bytes.shape.size(); i-- > axis + 1;) inner *= bytes.shape[i];
@@ -68,7 +71,7 @@ class KeptProduct {
   KeptProduct(const Graph& graph, const PassContext& context)
       : graph_(graph), context_(context), few_rows_(few_rows(graph, context.target)) {}
 
-  // nullopt: another node, or one that reads floats.
+  // nullopt for another node, or one that must read floats.
   std::optional<ByteWeights> weights_of(const Node& node) const {
     const auto* conv = get_if<op::Conv>(&node);
     const auto* product = get_if<op::MatMul>(&node);
@@ -90,7 +93,7 @@ class KeptProduct {
  private:
   const TensorType& type(ValueId v) const { return graph_.value(v).type; }
 
-  // Rows are the points of all axes but that of columns or channels, at the most that they can be.
+  // Rows are the points of all axes but that of columns or channels, at their largest extents.
   bool has_few_rows(const Shape& shape, size_t columns) const {
     Ranges ranges;
     for (const auto& [symbol, limits] : graph_.limits)
@@ -118,7 +121,7 @@ class KeptProduct {
       if (!take(v, BinaryOp::mul, shape, axis, out.scale, out) ||
           !take(v, BinaryOp::add, shape, axis, out.zero, out))
         return std::nullopt;
-      for (double& zero : out.zero) zero = -zero;  // canonicalize has made sums of differences
+      for (double& zero : out.zero) zero = -zero;  // canonicalize has turned differences into sums
       const Node* cast = graph_.def(v);
       if (!cast || !widens_bytes(graph_, *cast)) return std::nullopt;
       out.nodes.push_back(graph_.value(v).def);
@@ -132,8 +135,8 @@ class KeptProduct {
     return out.centered ? std::optional(std::move(out)) : std::nullopt;
   }
 
-  // v: what such a node takes the constant of, where it is one. False: the constant is of another
-  // form.
+  // If v is such a node with a constant, takes its numbers and moves v to its other operand.
+  // Returns false if the constant has another form.
   bool take(ValueId& v, BinaryOp function, const Shape& shape, size_t axis,
             std::vector<double>& numbers, ByteWeights& out) const {
     const Node* node = graph_.def(v);

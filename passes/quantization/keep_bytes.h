@@ -7,8 +7,8 @@
 
 namespace tw {
 
-// The nodes that make them for products whose kernels widen bytes themselves (keep-bytes): no pass
-// makes constants of them.
+// The nodes that make such weights for products whose kernels widen bytes themselves (keep-bytes).
+// No pass may make constants of them.
 std::set<NodeId> nodes_of_kept_bytes(const Graph& graph, const PassContext& context);
 
 }  // namespace tw

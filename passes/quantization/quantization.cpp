@@ -79,12 +79,13 @@ std::string word_of(const Node& node) {
   return op_info(node.attrs).name;
 }
 
-// Numbers that may stand for floats, and sums of their products.
+// True for integers that may stand for floats, and for sums of their products.
 bool is_number(DType t) {
   return !is_float(t) && t != DType::boolean && t != DType::string && dtype_bytes(t) <= 4;
 }
 
-// Small integers alone may be pictures, which a resize makes floats of and rounds again.
+// True if the graph has quantized operators. Small integers alone may be pictures, which a resize
+// turns into floats and rounds again.
 bool has_quantized(const Graph& graph) {
   return std::ranges::any_of(graph.order(), [&](NodeId id) {
     const Node& node = graph.node(id);
@@ -96,9 +97,9 @@ bool has_quantized(const Graph& graph) {
   });
 }
 
-// Which operators read floats that were made of integers, and make floats that become integers.
-// What is computed from one element for one element rides on the kernels around it, so it is one of
-// them only where it reads what a Dequantize makes.
+// The operators that read floats made of integers and make floats that become integers. An
+// element-wise operator joins the kernels around it, so it counts only if it reads the result of a
+// Dequantize.
 class FloatsBetween {
  public:
   explicit FloatsBetween(const Graph& graph)
@@ -107,7 +108,6 @@ class FloatsBetween {
     for (auto id = order_.rbegin(); id != order_.rend(); ++id) trace(graph.node(*id));
   }
 
-  // By name, in the graphs that nodes run too.
   void count(std::map<std::string, int>& found) const {
     for (const NodeId id : order_) {
       const Node& node = graph_.node(id);
@@ -146,7 +146,7 @@ class FloatsBetween {
     });
   }
 
-  // The range of a DynamicQuantizeLinear is no detour
+  // The range of a DynamicQuantizeLinear does not count
   bool is_between(const Node& node) const {
     if (is_elementwise(node) || moves_elements(node) || get_if<op::LayoutCast>(&node) ||
         node.source.starts_with("DynamicQuantize"))
@@ -158,7 +158,7 @@ class FloatsBetween {
 
   const Graph& graph_;
   const std::vector<NodeId> order_;
-  std::vector<char> from_, to_;  // by value: made of integers, and becomes some
+  std::vector<char> from_, to_;  // by value: made of integers; becomes integers
 };
 
 }  // namespace

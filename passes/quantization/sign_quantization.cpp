@@ -1,12 +1,14 @@
-// Where products want i8:
-// before: %q: u8[n] = quantize(%x, %s, const 128) to=u8   %y: f32[n] = dequantize(%q, %s, const
-//                                                         128)
-// after:  %q: i8[n] = quantize(%x, %s, const 0) to=i8     %y: f32[n] = dequantize(%q, %s, const 0)
-// Where the target's best instruction multiplies i8 weights by u8 (vpdpbusd), the other way round:
-// its operand is then read where it lies.
+// Turns bytes between quantized operators into i8, which products want:
+// before: %q: u8[n] = quantize(%x, %s, const 128) to=u8
+//         %y: f32[n] = dequantize(%q, %s, const 128)
+// after:  %q: i8[n] = quantize(%x, %s, const 0) to=i8
+//         %y: f32[n] = dequantize(%q, %s, const 0)
+// If the target's best instruction multiplies i8 weights by u8 (vpdpbusd), the conversion goes the
+// other way, so that the instruction reads its operand where it lies.
+//
 // Bytes between quantized operators get one type, 128 less or more, and so do their zero points:
-// the numbers that they stand for stay the same exactly. Products of integers then meet one type
-// only. Values of the graph's interface keep theirs. Why here: before fuse-quantization takes
+// the numbers that they stand for stay exactly the same. Products of integers then meet only one
+// type. Values of the graph's interface keep theirs. Why here: before fuse-quantization takes
 // quantize and dequantize apart.
 #include <set>
 
@@ -19,7 +21,7 @@ namespace {
 
 constexpr int64_t kShift = 128;
 
-// Bytes with a sign, unless the target's best instruction for i8 weights multiplies them by others.
+// i8, or u8 if the target's best instruction for i8 weights multiplies them by u8.
 DType wanted_bytes(const Target& target) {
   const auto best = best_product(
       target,

@@ -1,9 +1,9 @@
 // before: %f = dequantize(%x, %s, %z)  %p = pool(%f) kind=max  %y = max(0, %p)
 // after:  %p = pool(%x) kind=max  %m = max(%z, %p)  %y = dequantize(%m, %s, %z)
-// Movement, maxima, clamps and pads of dequantized values are those of the integers, exactly: the
+// Movement, maxima, clamps and pads of dequantized values are done on the integers, exactly: the
 // map from one to the other is the same for every element and rising. A concatenation that is
-// quantized is one of quantized parts, each of its own scale. Part of fuse-quantization, before it
-// looks at what quantize reads.
+// quantized becomes one of quantized parts, each with its own scale. Part of fuse-quantization,
+// before it looks at the operands of quantize nodes.
 #include "ir/storage_types.h"
 #include "passes/quantization/quantization.h"
 
@@ -52,7 +52,7 @@ class Sinker {
     dequantize_behind(id, rewriter_.add(OpAttrs(node.attrs), inputs, id, "integers"), parameters);
   }
 
-  // Only bounds that an integer stands for exactly.
+  // Moves only clamps whose bound an integer stands for exactly.
   void sink_clamp(NodeId id, const Clamp& clamp) {
     const std::optional<Dequantized> x = dequantized(graph_, clamp.x);
     if (!x || x->by.axis >= 0) return;
@@ -66,7 +66,7 @@ class Sinker {
                       parameters);
   }
 
-  // Zeros around: the zero point.
+  // Moves only pads by 0, which become pads by the zero point.
   void sink_pad(NodeId id, const Dequantized& x) {
     const Node& node = graph_.node(id);
     const op::Pad pad = std::get<op::Pad>(node.attrs);

@@ -1,8 +1,8 @@
 // before: %f = dequantize(%x, %xs, %xz)  %s = sigmoid(%f)  %y: i8 = quantize(%s, %ys, %yz)
 // after:  %y: i8 = lookup(%x, const [256 numbers])
-// A byte that is computed from one byte and numbers, element by element, is a table of it, whatever
-// is computed: the reference evaluators fill it. Why here: after fuse-quantization has written
-// arithmetic as it is rounded, and before other passes rewrite its operators.
+// A byte that is computed element by element from one byte and single numbers becomes a look-up in
+// a table, which the reference evaluators fill. Why here: after fuse-quantization has written
+// arithmetic with its roundings, and before other passes rewrite its operators.
 #include <set>
 
 #include "ir/group.h"
@@ -14,7 +14,7 @@ namespace tw {
 namespace {
 
 constexpr size_t kMostNodes = 64;
-constexpr size_t kWorthNodes = 4;  // as many cheap nodes are no faster than a table
+constexpr size_t kWorthNodes = 4;  // fewer cheap nodes are faster than a table
 
 class Tabulator {
  public:
@@ -26,7 +26,7 @@ class Tabulator {
     }
   }
 
-  // From the end, so that a table takes in as much as it can.
+  // Goes from the end, so that a table takes in as much as it can.
   Expected<bool> run(PassContext& context) {
     int tables = 0;
     for (auto id = order_.rbegin(); id != order_.rend(); ++id) {
@@ -36,7 +36,7 @@ class Tabulator {
       if (!function) continue;
       Expected<Tensor> table = evaluated(*function, *id);
       if (!table) {
-        llvm::consumeError(table.takeError());  // the reference does not know it
+        llvm::consumeError(table.takeError());  // the reference evaluators do not support it
         continue;
       }
       const ValueId values = rewriter_.add_constant(
@@ -49,7 +49,7 @@ class Tabulator {
   }
 
  private:
-  // Nodes by position, which compute their last one's output from x and numbers.
+  // Nodes, by position, that compute the output of the last one from x and numbers.
   struct Function {
     ValueId x;
     std::set<int> nodes;
@@ -59,7 +59,8 @@ class Tabulator {
     return graph_.is_constant(v) && is_const(element_count(rewriter_.type(v).shape), 1);
   }
 
-  // Adds a node and what it reads; false: it is no function of its operands' elements at its point.
+  // Adds a node and its operands. Returns false if the node is not element-wise, or reads anything
+  // but single numbers and values of its own shape.
   bool enter(int position, Function& function, std::set<std::pair<int, ValueId>>& open) const {
     const Node& node = graph_.node(order_[static_cast<size_t>(position)]);
     if (!is_elementwise(node) || get_if<op::Lookup>(&node) || !all_plain(graph_, node) ||
@@ -77,9 +78,9 @@ class Tabulator {
     return true;
   }
 
-  // The largest one that is worth a table.
+  // The largest function of one byte that is worth a table.
   std::optional<Function> function_of(NodeId id) const {
-    std::set<std::pair<int, ValueId>> open;  // by maker, so that the last one comes first
+    std::set<std::pair<int, ValueId>> open;  // by position of the maker; the last comes first
     Function function;
     std::optional<Function> best;
     if (!enter(position_[static_cast<size_t>(id.index)], function, open)) return std::nullopt;
@@ -102,7 +103,7 @@ class Tabulator {
            });
   }
 
-  // Of every byte, the least number first.
+  // The results for all bytes, the least number first.
   Expected<Tensor> evaluated(const Function& function, NodeId id) const {
     const DType t = rewriter_.type(function.x).dtype;
     std::map<ValueId, Tensor> values;

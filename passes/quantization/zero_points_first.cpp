@@ -1,8 +1,8 @@
 // before: %s = add(dequantize(%a, %as, %az), dequantize(%b, %bs, %bz))  %y = quantize(%s, %ys, %yz)
 // after:  %t = cast(%b) * const [bs / ys] + const [yz - (as * az + bs * bz) / ys]
 //         %y = quantize(cast(%a) * const [as / ys] + %t, const [1])
-// Sums and products get an odd zero point before they are rounded: with an even one nothing
-// differs. In no default pipeline; `--quantized-rounding onnxruntime` asks for it.
+// Sums and products get an odd zero point before they are rounded; with an even one the order makes
+// no difference. No default pipeline has this pass; `--quantized-rounding onnxruntime` asks for it.
 #include "ir/storage_types.h"
 #include "passes/passes.h"
 #include "passes/quantization/integer_form.h"

@@ -1,4 +1,4 @@
-/* The names by which ARM's run-time ABI calls memcpy, memmove and memset. */
+/* Defines the names by which ARM's run-time ABI calls memcpy, memmove and memset. */
 #include "../sys.h"
 
 #if defined(__arm__)

@@ -1,9 +1,9 @@
-/* A run of a freestanding object. */
+/* Runs a freestanding object. */
 #include "core.h"
 #include "../own_weights.h"
 #include "../text.h"
 
-/* Whether no pointer is null, and each is aligned to its tensor's elements. */
+/* 1: no pointer is null, and each is aligned to its tensor's elements. */
 static int32_t pointers_are_sound(const void* const* pointers, int32_t count,
                                   const uint8_t* alignments) {
   if (!pointers && count) return 0;
@@ -19,11 +19,11 @@ static int32_t sizes_fit(const int64_t* symbols) {
   return !tw_core.misfit || !tw_core.misfit(symbols);
 }
 
-static const uint32_t kGoing = TW_RUN_GOING; /* nobody ends such a run */
+static const uint32_t kGoing = TW_RUN_GOING; /* nobody cancels such a run */
 
 int32_t tw_compute(const void* const* inputs, void* const* outputs, const int64_t* symbols,
                    void* arena, size_t arena_bytes) {
-  char nothing[1]; /* what operators say of a failure; its status is what the caller gets */
+  char nothing[1]; /* the operators' error texts are dropped; the caller gets the status only */
   tw_text error = {nothing, 0, sizeof nothing};
   tw_env env;
   if (!symbols && tw_core.symbol_count) return TW_E_ARGUMENT;

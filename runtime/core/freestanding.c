@@ -1,6 +1,6 @@
-/* All of the runtime of freestanding objects in one unit, as runtime.c is of libraries. Of the C
- * library it takes memcpy, memmove and memset. */
-// clang-format off: each file stands on those before it.
+/* The runtime of freestanding objects in one unit, as runtime.c is for libraries. It takes only
+ * memcpy, memmove and memset from the C library. */
+// clang-format off: each file needs those before it.
 #include "../helpers.c"
 #include "soft_double.c"
 #include "arm_memory.c"

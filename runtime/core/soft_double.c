@@ -1,6 +1,6 @@
-/* Doubles on processors that have none: the ARM run-time ABI's functions, on the numbers' bits.
- * Round to nearest, ties to even; subnormals, infinities and NaN as IEEE 754 has them. Single
- * precision is the processor's. */
+/* Doubles for processors without them: the functions of the ARM run-time ABI, on the bits of the
+ * numbers. They round to nearest, ties to even, and treat subnormals, infinities and NaN as IEEE
+ * 754 does. The processor itself has single precision. */
 #include "../sys.h"
 
 #if (defined(__arm__) && !(__ARM_FP & 8)) || defined(TW_TEST_SOFT_DOUBLE)
@@ -16,8 +16,8 @@ enum { D_BITS = 52, D_BIAS = 1023, D_MOST = 0x7ff, F_BITS = 23, F_BIAS = 127, F_
 static int d_is_nan(uint64_t a) { return (a & ~D_SIGN) > D_INFINITE; }
 static int d_is_infinite(uint64_t a) { return (a & ~D_SIGN) == D_INFINITE; }
 
-/* A finite number but zero as significand * 2^exponent, with the highest bit of the significand
- * set. */
+/* A finite number other than zero: significand * 2^exponent, with the highest bit of the
+ * significand set. */
 typedef struct d_parts {
   uint64_t significand;
   int exponent;
@@ -33,20 +33,21 @@ static d_parts d_unpack(uint64_t a) {
   return p;
 }
 
-/* value >> shift; what is lost leaves a bit. */
+/* value >> shift; the lowest bit is set where a bit is lost. */
 static uint64_t shift_jam(uint64_t value, int shift) {
   if (shift > 63) return value != 0;
   return shift <= 0 ? value : value >> shift | ((value << (64 - shift)) != 0);
 }
 
-/* significand * 2^exponent, rounded, in a format of so many fraction bits; bits without the sign. */
+/* significand * 2^exponent, rounded to a format with `bits` bits of fraction. The result has no
+ * sign bit. */
 static uint64_t round_to(uint64_t significand, int exponent, int bits, int bias, int most) {
   if (significand == 0) return 0;
   int up = __builtin_clzll(significand);
   significand <<= up;
   int biased = exponent - up + 63 + bias;
   if (biased >= most) return (uint64_t)most << bits;
-  /* two bits more than the format's, the lower one for all that is lost */
+  /* Two bits more than the format has; the lower one stands for all lost bits. */
   uint64_t kept = shift_jam(significand, 63 - bits - 2 + (biased > 0 ? 0 : 1 - biased));
   uint64_t rounded = (kept >> 2) + ((kept & 3) == 3 || (kept & 7) == 6);
   return biased > 0 ? ((uint64_t)(biased - 1) << bits) + rounded : rounded;
@@ -61,13 +62,13 @@ TW_HELPER uint64_t __aeabi_dadd(uint64_t a, uint64_t b) {
   if (d_is_infinite(b)) return b;
   if (!(a & ~D_SIGN)) return b & ~D_SIGN ? b : a & b;
   if (!(b & ~D_SIGN)) return a;
-  if ((a & ~D_SIGN) < (b & ~D_SIGN)) { /* the larger one is a */
+  if ((a & ~D_SIGN) < (b & ~D_SIGN)) { /* makes a the larger one */
     uint64_t t = a;
     a = b;
     b = t;
   }
   d_parts x = d_unpack(a), y = d_unpack(b);
-  /* one bit of room for the sum; eleven for what is shifted out */
+  /* One bit of room for the sum; eleven bits for what is shifted out. */
   uint64_t large = x.significand >> 1;
   uint64_t small = shift_jam(y.significand >> 1, x.exponent - y.exponent);
   if ((a ^ b) & D_SIGN) {
@@ -79,7 +80,7 @@ TW_HELPER uint64_t __aeabi_dadd(uint64_t a, uint64_t b) {
 TW_HELPER uint64_t __aeabi_dsub(uint64_t a, uint64_t b) { return __aeabi_dadd(a, b ^ D_SIGN); }
 TW_HELPER uint64_t __aeabi_drsub(uint64_t a, uint64_t b) { return __aeabi_dadd(a ^ D_SIGN, b); }
 
-typedef struct d_wide { /* of 128 bits */
+typedef struct d_wide { /* 128 bits */
   uint64_t high, low;
 } d_wide;
 static d_wide wide_product(uint64_t a, uint64_t b) {
@@ -112,11 +113,11 @@ TW_HELPER uint64_t __aeabi_dmul(uint64_t a, uint64_t b) {
   return d_round(sign, product.high | (product.low != 0), x.exponent + y.exponent + 64);
 }
 
-/* a * b + c, none of them zero, infinite or NaN, rounded once. */
+/* a * b + c, rounded once. None of them is zero, infinite or NaN. */
 static uint64_t fused(uint64_t a, uint64_t b, uint64_t c) {
   d_parts x = d_unpack(a), y = d_unpack(b), z = d_unpack(c);
   uint64_t sign = (a ^ b) & D_SIGN;
-  /* a bit of room; what the shifts take is zero */
+  /* One bit of room; the bits that these shifts drop are zeros. */
   d_wide large = wide_product(x.significand, y.significand), small = {z.significand >> 1, 0};
   int exponent = x.exponent + y.exponent, other = z.exponent - 64 + 1;
   int room = (int)(large.high >> 63);
@@ -149,14 +150,14 @@ static uint64_t d_fma(uint64_t a, uint64_t b, uint64_t c) {
     uint64_t product = d_is_infinite(c) && !d_is_infinite(a) && !d_is_infinite(b)
                            ? (a ^ b) & D_SIGN
                            : __aeabi_dmul(a, b);
-    /* a product that is too small is not the zero that makes a sum with zero positive */
+    /* A tiny product may round to a zero of its own sign; + 0 would make it positive. */
     if (a & ~D_SIGN && b & ~D_SIGN && !(c & ~D_SIGN)) return product;
     return __aeabi_dadd(product, c);
   }
   return fused(a, b, c);
 }
 #ifndef TW_TEST_SOFT_DOUBLE
-/* The C library's name, with its way of passing doubles. */
+/* The C library's fma, which passes doubles in its own way. */
 typedef union {
   double f;
   uint64_t u;
@@ -188,7 +189,7 @@ TW_HELPER uint64_t __aeabi_ddiv(uint64_t a, uint64_t b) {
   return d_round(sign, quotient | (rest != 0), x.exponent - y.exponent - 56);
 }
 
-/* -1, 0, 1; 2: one of them is NaN */
+/* The order as -1, 0 or 1; 2: one of them is NaN. */
 static int d_compare(uint64_t a, uint64_t b) {
   if (d_is_nan(a) || d_is_nan(b)) return 2;
   if (!((a | b) & ~D_SIGN) || a == b) return 0;
@@ -205,7 +206,7 @@ TW_HELPER int __aeabi_dcmpge(uint64_t a, uint64_t b) {
 }
 TW_HELPER int __aeabi_dcmpun(uint64_t a, uint64_t b) { return d_compare(a, b) == 2; }
 
-/* Floats are bits here too: the ABI passes them in general registers. */
+/* Floats are passed as bits, too: the ABI uses general registers for them. */
 TW_HELPER uint32_t __aeabi_d2f(uint64_t a) {
   uint32_t sign = (uint32_t)(a >> 32) & 0x80000000u;
   if (d_is_nan(a)) return sign | 0x7fc00000u;
@@ -227,7 +228,7 @@ TW_HELPER uint64_t __aeabi_i2d(int32_t a) {
   return a < 0 ? d_round(D_SIGN, 0 - (uint32_t)a, 0) : d_round(0, (uint32_t)a, 0);
 }
 
-/* Toward zero, and to the nearest that there is; NaN gives 0. */
+/* a| rounded toward zero, at most `most`; 0 for NaN. */
 static uint32_t d_magnitude(uint64_t a, uint32_t most) {
   if (d_is_nan(a) || (a & ~D_SIGN) < (uint64_t)D_BIAS << D_BITS) return 0; /* below 1 */
   if (d_is_infinite(a)) return most;

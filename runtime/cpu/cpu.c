@@ -1,4 +1,4 @@
-/* Walks the feature list; what a feature is stands in x86.c and hwcap.c. */
+/* Walks the feature list. x86.c and hwcap.c define the features. */
 #include "cpu.h"
 
 int tw_cpu_has_all(const char* list) {

@@ -1,4 +1,4 @@
-/* AArch64, ARMv7, RISC-V: the system's own list of usable features, from the auxiliary vector. */
+/* AArch64, ARMv7, RISC-V: the auxiliary vector has the system's own list of usable features. */
 #include "cpu.h"
 
 #if !defined(__x86_64__)

@@ -1,4 +1,4 @@
-/* x86-64: CPUID for the processor, XGETBV for what the system saves of its registers. */
+/* x86-64: CPUID describes the processor, XGETBV the registers that the system saves. */
 #include "cpu.h"
 
 #if defined(__x86_64__)
@@ -25,7 +25,7 @@ static uint32_t system_state(void) { /* XCR0; 0 when the system does not use XSA
   return low;
 }
 
-/* Linux gives the tiles' state to processes that ask for it. */
+/* Linux gives the state of tile registers only to processes that ask for it. */
 static int granted(uint32_t xcr0) {
   const long request = 0x1023, tiles = 18; /* ARCH_REQ_XCOMP_PERM, XTILEDATA */
   return !(xcr0 >> tiles & 1) || syscall(158L /* arch_prctl */, request, tiles) == 0;

@@ -6,7 +6,7 @@ static tw_status cuda_reserve(tw_device* d, uint64_t bytes) {
   cu_code code = 0;
   tw_status status = cuda_enter(d);
   if (status != TW_OK) return status;
-  cuda_forget(s); /* they have the old one's addresses */
+  cuda_forget(s); /* graphs contain addresses of the old arena */
   cuda_forget_chains(s);
   if (s->arena) code = s->f.wait(s->stream);
   if (s->arena && !code) code = s->f.free(s->arena);
@@ -80,9 +80,9 @@ static tw_status cuda_launch(tw_device* d, int32_t index, const int64_t* argumen
   cu_state* s = d->state;
   const tw_launch_desc* desc = &d->desc->launches[index];
   if (arguments[0] == 0 || arguments[1] == 0 || arguments[2] == 0) return TW_OK;
-  if (d->apart || d->in_region) s->inside = 0; /* as in every run, whatever its regions do */
+  if (d->apart || d->in_region) s->inside = 0; /* in every run alike, whatever its regions do */
   d->apart = 0;
-  if (s->mode == kCuReplay && s->inside) return TW_OK; /* its segment runs already */
+  if (s->mode == kCuReplay && s->inside) return TW_OK; /* the segment contains this launch */
   uint64_t values[kCuMostArguments];
   void* parameters[kCuMostArguments + 1];
   cu_launch launch = {.function = s->functions[index], .parameters = parameters};
@@ -110,7 +110,7 @@ static tw_status cuda_wait(tw_device* d) {
   tw_status status = cuda_enter(d);
   if (status != TW_OK) return status;
   status = cuda_launch_waiting(d);
-  cu_code code = s->f.wait(s->stream); /* also after a failure: nothing may go on */
+  cu_code code = s->f.wait(s->stream); /* also after a failure, as no launch may go on */
   cuda_leave(d);
   return code ? cuda_failed(d, "the device failed", "", code) : status;
 }

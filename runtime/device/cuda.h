@@ -1,5 +1,5 @@
-/* NVIDIA's driver API, as far as it is used, and a device's state. Signatures, structures and
- * numbers are those of CUDA 12. */
+/* The part of NVIDIA's driver API that the runtime uses, and the state of a device. Signatures,
+ * structures and numbers are those of CUDA 12. */
 #ifndef TW_CUDA_H
 #define TW_CUDA_H
 #include "device.h"
@@ -14,8 +14,8 @@ enum {
   kCuNonBlocking = 1,
   kCuMostArguments = 512,
   kCuMostChains = 512,
-  kCuMostWaiting = 1 << 13, /* words of a chain: some 600 launches */
-  kCuChainWords = 1 << 18   /* of all chains */
+  kCuMostWaiting = 1 << 13, /* words of one chain: some 600 launches */
+  kCuChainWords = 1 << 18   /* words of all chains */
 };
 
 typedef struct cu_launch { /* CUDA_KERNEL_NODE_PARAMS_v2 */
@@ -59,7 +59,7 @@ typedef struct cu_functions {
   cu_code (*words)(cu_code code, const char** text);
 } cu_functions;
 
-/* In the order of cu_functions, which holds nothing but pointers. */
+/* Names in the order of cu_functions, which contains nothing but pointers. */
 static const char* const kCuNames[] = {"cuInit",
                                        "cuDeviceGet",
                                        "cuDeviceGetAttribute",
@@ -89,14 +89,14 @@ static const char* const kCuNames[] = {"cuInit",
                                        "cuGetErrorString"};
 _Static_assert(sizeof(cu_functions) == sizeof kCuNames, "a name for every function");
 
-/* Launches that nothing but launches lies between: while they are recorded a graph, from the next
- * run on what was made of it. */
+/* Successive launches with nothing else between them. While they are recorded they form a graph;
+ * from the next run on the executable made from it runs. */
 typedef struct cu_segment {
-  cu_object graph, last, executable; /* last: node of the graph */
+  cu_object graph, last, executable; /* last: the last node of the graph */
 } cu_segment;
 
-/* A launch of a region, its arguments behind it; chains of these (cuda_chains.c). first, words: in
- * chain_memory. executable: of those that were launched twice. */
+/* A launch of a region, with its arguments behind it; a chain is a row of these (cuda_chains.c).
+ * first and words count in chain_memory. Only a chain that was launched twice has an executable. */
 typedef struct cu_chain_launch {
   uint32_t index, reserved, grid[3], block[3];
   uint64_t count, values[];
@@ -111,20 +111,20 @@ enum { kCuPlain, kCuRecord, kCuReplay };
 
 typedef struct cu_state {
   cu_functions f;
-  int32_t device, retained, entered; /* entered: the stream is there */
+  int32_t device, retained, entered; /* entered: the stream exists */
   int32_t stream_is_ours;
   cu_object context, stream;
   cu_address arena, weights;
-  cu_object *functions, *modules; /* of desc->launches; modules where a module's first launch is */
-  cu_segment* segments;           /* one a call */
-  int64_t* symbols;               /* that they were recorded with */
-  int32_t mode, recorded;         /* of this run; whether the segments are those of a whole run */
-  int32_t inside;                 /* the last thing done was a launch */
-  uint64_t segment_count, next;   /* next: to replay */
+  cu_object *functions, *modules; /* for each of desc->launches; a module is at its first launch */
+  cu_segment* segments;           /* room for one a call */
+  int64_t* symbols;               /* symbols of the recorded run */
+  int32_t mode, recorded; /* mode of this run; recorded: the segments are those of a whole run */
+  int32_t inside;         /* the last operation was a launch */
+  uint64_t segment_count, next; /* next: the segment to replay */
   cu_chain* chains;
   uint64_t *chain_memory, *waiting; /* waiting: launches of a region that are not made yet */
   uint32_t chain_count, chain_words, chain_next;
-  uint32_t chains_full, chains_useful; /* this run: one found no room; one was kept or replayed */
+  uint32_t chains_full, chains_useful; /* this run: no room for a chain; a chain kept or replayed */
   uint32_t waiting_launches, waiting_words;
   uint64_t waiting_hash;
 } cu_state;
@@ -143,7 +143,8 @@ static tw_status cuda_failed(tw_device* d, const char* what, const char* which, 
   return d->status;
 }
 
-/* The device's context is current between the two; then the caller's own is back. */
+/* The device's context is current between cuda_enter and cuda_leave, which brings the caller's
+ * context back. */
 static tw_status cuda_enter(tw_device* d) {
   cu_state* s = d->state;
   cu_code code = s->f.push(s->context);
@@ -155,18 +156,19 @@ static void cuda_leave(tw_device* d) {
   s->f.pop(&popped);
 }
 
-/* For cuda_open.c and cuda.c: drops what was recorded; a run begins; a launch of this run, with the
- * context current. */
+/* For cuda_open.c and cuda.c: drop the recorded graphs, begin a run, and record a launch of this
+ * run with the context current. */
 static void cuda_forget(cu_state* s);
 static tw_status cuda_begin(tw_device* d, const int64_t* symbols, int32_t plain);
 static tw_status cuda_record(tw_device* d, const cu_launch* launch);
-/* Chains of regions: drops all of them; drops what waits; launches it, with the context current. */
+/* Chains of regions: drop all chains, drop the waiting launches, or launch these with the context
+ * current. */
 static void cuda_forget_chains(cu_state* s);
 static void cuda_drop_waiting(cu_state* s);
 static tw_status cuda_launch_waiting(tw_device* d);
 
-/* For what the device does next in the order of the run: the context is current, and what a region
- * launched is under way. */
+/* Enters for an operation that keeps the order of the run: makes the context current and launches
+ * what a region left waiting. */
 static tw_status cuda_enter_in_order(tw_device* d) {
   tw_status status = cuda_enter(d);
   if (status != TW_OK) return status;

@@ -1,10 +1,11 @@
-/* Launches of regions. How often a region runs, and where its values lie, may be another matter
- * every run, so nothing is replayed by its place in the run. What a region launches waits until
- * something else is asked of the device: a copy, a wait, a launch outside of regions. This is a
- * chain. One that was launched before, with the same arguments, is replayed as a graph; the second
- * time pays for that. So the body of a loop is one graph for each pair of memories that its carried
- * values alternate between, over all iterations and runs; and a loop in which the processor asks for
- * nothing is one graph as a whole, or some where it is long. */
+/* Chains of launches in regions. Every run may run a region another number of times, and its values
+ * may lie elsewhere, so nothing can be replayed by its place in the run. Instead the launches of a
+ * region wait until the device is asked for something else: a copy, a wait, or a launch outside of
+ * regions. The launches that waited together are a chain. A chain that was launched before, with
+ * the same arguments, is replayed as a graph, which the second launch makes. So the body of a loop
+ * is one graph for each pair of memories that its carried values alternate between, over all
+ * iterations and runs. A loop in which the processor asks for nothing is one graph as a whole, or
+ * several where it is long. */
 #include "cuda.h"
 
 static cu_chain_launch* cuda_next_launch(cu_chain_launch* launch) {
@@ -66,8 +67,8 @@ static int cuda_waits_again(const cu_state* s, const cu_chain* chain) {
   return 1;
 }
 
-/* That of the waiting launches; NULL: they are no chain that was launched before. Chains mostly
- * come in the order in which they came first. */
+/* The known chain that equals the waiting launches; NULL: there is none. Chains mostly come in the
+ * order in which they first came. */
 static cu_chain* cuda_find_chain(cu_state* s) {
   for (uint32_t n = 0; n < s->chain_count; ++n) {
     const uint32_t at = (s->chain_next + n) % s->chain_count;
@@ -96,7 +97,7 @@ static void cuda_drop_waiting(cu_state* s) {
   s->waiting_hash = 0;
 }
 
-/* Launches what waits, with the context current. */
+/* Launches the waiting chain, with the context current. */
 static tw_status cuda_launch_waiting(tw_device* d) {
   cu_state* s = d->state;
   tw_status status = TW_OK;
@@ -118,7 +119,7 @@ static tw_status cuda_launch_waiting(tw_device* d) {
   return status;
 }
 
-/* The region's launch waits. */
+/* Adds a launch of the region to the waiting chain. */
 static tw_status cuda_add_waiting(tw_device* d, int32_t index, const cu_launch* launch,
                                   const uint64_t* values, uint64_t count) {
   cu_state* s = d->state;

@@ -1,9 +1,9 @@
-/* A run's launches, recorded as CUDA graphs and replayed by the next runs with the same symbols.
- * Graphs are built node by node, in the order of the launches, not captured: the caller's stream
- * may itself be capturing. Copies to and from memory that is not the arena stay outside, so the
- * tensors may be others every run, and cut the launches into segments; so does what runs on the
- * processor between them, and what a region launches (cuda_chains.c). A run with other symbols, or
- * another arena, records anew. */
+/* Records a run's launches as CUDA graphs, which the next runs with the same symbols replay. Graphs
+ * are built node by node, in the order of the launches, and not captured: the caller's stream may
+ * itself be capturing. Copies between the arena and other memory stay outside, so that each run may
+ * have other tensors; they cut the launches into segments. Work of the processor in between and
+ * launches of regions (cuda_chains.c) cut them, too. A run with other symbols, or another arena,
+ * records anew. */
 #include "cuda.h"
 
 static void cuda_forget(cu_state* s) {
@@ -16,7 +16,7 @@ static void cuda_forget(cu_state* s) {
   s->recorded = 0;
 }
 
-/* The second run of a kind pays for it, as many runs are the only one of theirs. */
+/* The second run with these symbols pays for this, as many runs never come a second time. */
 static tw_status cuda_make_executables(tw_device* d) {
   cu_state* s = d->state;
   for (uint64_t i = 0; i < s->segment_count; ++i) {
@@ -41,7 +41,7 @@ static tw_status cuda_begin(tw_device* d, const int64_t* symbols, int32_t plain)
   for (int32_t i = 0; i < tw_model->symbol_count; ++i) same &= s->symbols[i] == symbols[i];
   tw_status status = cuda_enter(d);
   if (status != TW_OK) return status;
-  if (s->chains_full && !s->chains_useful) cuda_forget_chains(s); /* they are of other runs */
+  if (s->chains_full && !s->chains_useful) cuda_forget_chains(s); /* chains of other runs */
   s->chains_full = s->chains_useful = 0;
   if (same) {
     status = cuda_make_executables(d);

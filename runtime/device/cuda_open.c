@@ -1,5 +1,5 @@
-/* A CUDA device's life: libcuda, found at run time, the primary context of device 0, the modules of
- * desc->code (backends/cuda/image.h), the weights. */
+/* Opens and closes a CUDA device: libcuda, found at run time, the primary context of device 0, the
+ * modules of desc->code (backends/cuda/image.h), and the weights. */
 #include "cuda.h"
 
 enum { kCuCubin = 1, kCuCubinExact = 2, kCuPtx = 3, kCuHead = 8, kCuRecordBytes = 32 };
@@ -21,7 +21,7 @@ static tw_status cuda_find(tw_device* d, cu_state* s) {
   return TW_OK;
 }
 
-/* The best image for the chip: 0 when there is none. */
+/* How well an image fits the chip; 0: not at all. */
 static int cuda_rank(uint32_t kind, uint32_t image, uint32_t chip) {
   if (kind == kCuCubinExact) return image == chip ? 3 : 0;
   if (kind == kCuCubin) return image / 10 == chip / 10 && image <= chip ? 2 : 0;
@@ -29,12 +29,12 @@ static int cuda_rank(uint32_t kind, uint32_t image, uint32_t chip) {
 }
 
 typedef struct cu_image {
-  uint32_t kind, chip, first, count; /* first, count: the launches whose functions it holds */
+  uint32_t kind, chip, first, count; /* it has the functions of `count` launches from `first` on */
   uint64_t at, bytes;
 } cu_image;
 _Static_assert(sizeof(cu_image) == kCuRecordBytes, "as backends/cuda/image.h says");
 
-/* Of the images that hold this launch's function. */
+/* The best of the images that have this launch's function, and its rank. */
 static int cuda_best_image(const tw_device_desc* desc, uint64_t launch, uint32_t chip,
                            cu_image* best) {
   uint32_t count = 0;
@@ -105,7 +105,7 @@ static tw_status cuda_take_stream(tw_device* d, const tw_queue* queue) {
   return TW_OK;
 }
 
-/* With the context current. */
+/* Fills the state; the context is current. */
 static tw_status cuda_fill(tw_device* d, const uint8_t* weights, const tw_queue* queue) {
   cu_state* s = d->state;
   tw_status status = cuda_take_stream(d, queue);

@@ -1,5 +1,5 @@
-/* What generated code calls to use a device, and the life of a context's devices. After a failure
- * the rest of the run is skipped. */
+/* The functions that generated code calls to use a device, and the life of a context's devices.
+ * After a failure the rest of the run is skipped. */
 #include "device.h"
 
 tw_status tw_device_failed(tw_device* device, const char* what, const char* which, int64_t code) {
@@ -34,7 +34,7 @@ void* tw_device_library(tw_device* device, const char* const* names, size_t coun
   }
   for (size_t i = 0; i < count && !library; ++i) library = dlopen(names[i], 2 /* RTLD_NOW */);
   if (!library) tw_device_failed(device, missing, names[0], 0);
-  return library; /* stays loaded: drivers do not like to go */
+  return library; /* never closed: drivers do not like to be unloaded */
 }
 
 void tw_device_launch(const tw_env* env, int32_t index, int32_t launch, const int64_t* arguments) {
@@ -61,7 +61,8 @@ int32_t tw_device_region_ends(const tw_env* env, int32_t index, int32_t sent) {
   return env->devices[index].status;
 }
 
-/* Whether the memory behind `tensor` is the device's own; then its start, as the caller gave it. */
+/* 1: the data of `tensor` are in the device's own memory. *memory is then their start, as the
+ * caller gave it. */
 static int on_device(const tw_env* env, int32_t tensor, void** memory) {
   if (!tensor || !env->asynchronous || (env->places && env->places[tensor - 1] != TW_DEVICE))
     return 0;
@@ -93,7 +94,7 @@ void tw_device_read(const tw_env* env, int32_t index, int64_t at, void* to, int6
                                     (int64_t)((uintptr_t)to - (uintptr_t)memory), bytes, 1);
     else device->status = driver->read(device, at, to, bytes);
   }
-  if (!env->asynchronous) tw_device_wait(env, index); /* the processor reads it next */
+  if (!env->asynchronous) tw_device_wait(env, index); /* the processor reads these bytes next */
 }
 
 void tw_device_wait(const tw_env* env, int32_t index) {
@@ -101,7 +102,7 @@ void tw_device_wait(const tw_env* env, int32_t index) {
   if (device->status == TW_OK) device->status = device->desc->driver->wait(device);
 }
 
-/* A queue is for the driver that it names, and for a model with one device. */
+/* A queue fits the driver that it names, and a model with one device. */
 static tw_status queue_fits(const tw_queue* queue, tw_text* error) {
   const char* driver = tw_model->device_count == 1 ? tw_model->devices[0].driver->name : 0;
   if (!queue || (queue->driver && driver && text_same(queue->driver, driver) &&
@@ -133,7 +134,7 @@ static tw_status begin(tw_device* device, const int64_t* symbols, int32_t plain)
   device->status = TW_OK;
   device->in_region = device->apart = 0;
   memset(&device->stats, 0, sizeof device->stats);
-  if (bytes > INT64_MAX) return TW_E_MEMORY; /* more than can be counted */
+  if (bytes > INT64_MAX) return TW_E_MEMORY; /* more bytes than can be counted */
   if (bytes > device->arena_bytes) {
     tw_status status = device->desc->driver->reserve(device, bytes);
     if (status != TW_OK) return status;

@@ -1,6 +1,6 @@
-/* OpenCL 1.2 through libOpenCL, found at run time: one in-order queue and an arena a device, as one
- * buffer. The OpenCL context, the built program and the weights are shared by all devices of this
- * process that can. Numbers and signatures are those of the Khronos headers (OpenCL 1.2
+/* OpenCL 1.2 through libOpenCL, found at run time. A device has one in-order queue and one buffer
+ * as its arena. All devices of the process that can share an OpenCL context, the built program and
+ * the weights do so. Numbers and signatures are those of the Khronos headers (OpenCL 1.2
  * specification). */
 #include "device.h"
 
@@ -58,7 +58,7 @@ typedef struct cl_functions {
       (*release_kernel)(cl_object), (*release_buffer)(cl_object);
 } cl_functions;
 
-/* In the order of cl_functions, which holds nothing but pointers. */
+/* Names in the order of cl_functions, which contains nothing but pointers. */
 static const char* const kNames[] = {"clGetPlatformIDs",
                                      "clGetDeviceIDs",
                                      "clGetDeviceInfo",
@@ -92,12 +92,12 @@ static const char* const kLibraries[] = {"libOpenCL.so.1",
                                          "libmali.so"};
 _Static_assert(sizeof(cl_functions) == sizeof kNames, "a name for every function");
 
-/* What the devices of a process share that have the same description and OpenCL context: their own
- * one, or the caller's. */
+/* State shared by those devices of a process that have the same description and the same OpenCL
+ * context: one of their own, or the caller's. */
 typedef struct cl_shared {
   struct cl_shared* next;
   const tw_device_desc* desc;
-  cl_object callers; /* the OpenCL context of the caller's queue; NULL: ours */
+  cl_object callers; /* the OpenCL context of the caller's queue; NULL: it is our own */
   int32_t users;
   cl_object device, context, program, weights;
 } cl_shared;
@@ -108,7 +108,7 @@ typedef struct cl_state {
   cl_functions f;
   cl_shared* shared;
   cl_object queue, arena;
-  cl_object kernels[]; /* of desc->launches */
+  cl_object kernels[]; /* kernels of desc->launches */
 } cl_state;
 
 static tw_status opencl_load(tw_device* d, cl_state* s) {
@@ -122,7 +122,7 @@ static tw_status opencl_load(tw_device* d, cl_state* s) {
   return TW_OK;
 }
 
-/* The first GPU of any platform, else the first device. */
+/* The first GPU of any platform, or else the first device. */
 static tw_status opencl_choose(tw_device* d, const cl_functions* f, cl_object* device) {
   cl_object platforms[16];
   uint32_t count = 0, found = 0;
@@ -162,7 +162,7 @@ static void opencl_drop(const cl_functions* f, cl_shared* h) {
   munmap(h, sizeof *h);
 }
 
-/* With h->device there when the context is the caller's. */
+/* Fills the shared state. With a context of the caller's, h->device is already set. */
 static tw_status opencl_fill(tw_device* d, const cl_functions* f, cl_shared* h,
                              const uint8_t* weights) {
   cl_code code = 0;
@@ -179,7 +179,7 @@ static tw_status opencl_fill(tw_device* d, const cl_functions* f, cl_shared* h,
   return opencl_build(d, f, h);
 }
 
-/* Takes what is shared, made by the first who asks. */
+/* Takes the shared state; the first device that asks makes it. */
 static tw_status opencl_share(tw_device* d, cl_state* s, cl_object callers, cl_object device,
                               const uint8_t* weights) {
   tw_status status = TW_OK;

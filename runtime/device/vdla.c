@@ -1,6 +1,6 @@
-/* The VDLA through a library that plays or drives one (vdla_device.h), found when a context is
- * created: streams, weights and arena lie in one memory. Its address: TILEWRIGHT_DEVICE in the
- * environment, else what the target says: NAME:[FILE][?KEY=NUMBER&...]. */
+/* The VDLA, through a library that simulates or drives one (vdla_device.h), found when a context is
+ * created. Streams, weights and arena lie in one memory. The address of the device is
+ * TILEWRIGHT_DEVICE in the environment, or else the target's: NAME:[FILE][?KEY=NUMBER&...]. */
 #include "device.h"
 #include "vdla_device.h"
 
@@ -19,7 +19,7 @@ static const char* vdla_address(const vdla_state* s) {
 
 static uint64_t vdla_aligned(uint64_t bytes) { return (bytes + 63) & ~(uint64_t)63; }
 
-/* Opens folder + "/" + name; NULL: it is not there. */
+/* Opens the library `folder` + `more` + `name`; NULL: there is none. */
 static void* vdla_open_in(const char* folder, const char* more, const char* name) {
   char path[512];
   tw_text t = {path, 0, sizeof path};
@@ -30,7 +30,7 @@ static void* vdla_open_in(const char* folder, const char* more, const char* name
   return dlopen(path, 2 /* RTLD_NOW */);
 }
 
-/* The folder of the running program, with its last slash; "" where the system does not say. */
+/* The folder of the running program, with its last slash; "" where the system does not tell. */
 static void vdla_program_folder(char* folder, size_t capacity) {
   long n = syscall(SYS_readlinkat, -100L, "/proc/self/exe", folder, capacity - 1);
   if (n < 0) n = 0;
@@ -71,10 +71,10 @@ static tw_status vdla_find(tw_device* d, vdla_state* s, const char* address) {
   if (s->table->abi != TW_VDLA_DEVICE_ABI)
     return tw_device_failed(d, "another version's interface has ", file[0] ? file : name,
                             (int64_t)s->table->abi);
-  return TW_OK; /* the library stays loaded */
+  return TW_OK; /* the library is never closed */
 }
 
-/* What stands behind the '?' of an address. */
+/* Reads the part of an address behind its '?'. */
 static tw_status vdla_options(tw_device* d, vdla_state* s, const char* address) {
   tw_vdla_options* o = &s->options;
   const struct {
@@ -147,10 +147,10 @@ static tw_status vdla_grow(tw_device* d, vdla_state* s, uint64_t arena_bytes) {
 }
 
 static tw_status vdla_open(tw_device* d, const uint8_t* weights, const tw_queue* queue) {
-  (void)queue; /* it has no `copy`, so nobody brings one */
+  (void)queue; /* without `copy` in the table no caller can bring a queue */
   vdla_state* s = tw_device_state(d, sizeof *s);
   if (!s) return TW_E_DEVICE;
-  if (!d->desc->launch_count) return TW_OK; /* nothing runs here */
+  if (!d->desc->launch_count) return TW_OK; /* nothing runs on this device */
   if (!dlopen || !dlsym)
     return tw_device_failed(d, "the program that loads this library has no dlopen", "", 0);
   memcpy(&s->code, d->desc->code, sizeof s->code);

@@ -1,6 +1,7 @@
-/* What a library that plays or drives a VDLA offers: one exported function, tw_vdla_device_table.
- * Plain C, opened at run time by the driver (vdla.c) as libtilewright_vdla_<name>.so for the
- * address "<name>:". Also the layout of a device's code in artifacts. */
+/* The interface of a library that simulates or drives a VDLA: one exported function,
+ * tw_vdla_device_table. It is plain C. The driver (vdla.c) opens the library at run time as
+ * libtilewright_vdla_<name>.so for the address "<name>:". The layout of a device's code in
+ * artifacts is here, too. */
 #ifndef TW_VDLA_DEVICE_H
 #define TW_VDLA_DEVICE_H
 #include <stdint.h>
@@ -10,22 +11,21 @@ extern "C" {
 
 #define TW_VDLA_DEVICE_ABI 2u
 
-typedef struct tw_vdla_config { /* sizes of a core; a stream runs only where they are those that it
-                                   was made for */
+typedef struct tw_vdla_config { /* sizes of a core; a stream runs only on a core of the sizes that
+                                   it was made for */
   uint32_t block_in, block_out, bus_bytes, inp_depth, wgt_depth, acc_depth, prm_depth, queue_depth,
       requant_lanes;
 } tw_vdla_config;
 
 typedef struct tw_vdla_options {
   uint32_t
-      latency; /* of simulated memory: cycles from an address to the first beat or the response */
-  uint32_t bytes_per_cycle; /* of reads and writes together */
+      latency; /* cycles of simulated memory from an address to the first beat or the response */
+  uint32_t bytes_per_cycle; /* reads and writes together */
   uint32_t jitter;          /* chance in 256 that a handshake is held back in a cycle */
   uint32_t seed;
-  uint32_t watchdog; /* cycles without progress that are a deadlock; 0: none */
-  uint32_t
-      check_races; /* whether accesses that no token orders are faults; where that can be seen */
-  uint64_t most_cycles; /* fault 8 beyond */
+  uint32_t watchdog;    /* cycles without progress that are a deadlock; 0: none */
+  uint32_t check_races; /* 1: unordered accesses are faults, where the library sees them */
+  uint64_t most_cycles; /* a run that takes longer ends with fault 8 */
 } tw_vdla_options;
 
 typedef struct tw_vdla_launch {
@@ -35,16 +35,15 @@ typedef struct tw_vdla_launch {
 } tw_vdla_launch;
 
 typedef struct tw_vdla_result {
-  uint32_t fault, pc,
-      marker; /* fault: 0 none, 9 a race, else as docs/internals/vdla.md numbers them */
+  uint32_t fault, pc, marker; /* fault: 0 none, 9 a race, else a number of docs/internals/vdla.md */
   uint64_t cycles, gemm, alu, load_busy, store_busy, compute_waits_load, compute_waits_store,
       load_waits, read_beats, write_beats, instructions;
-  char message[160]; /* of a fault; "" where there is nothing to say */
+  char message[160]; /* text of a fault; "" where there is nothing to say */
 } tw_vdla_result;
 
 typedef struct tw_vdla_device {
   uint32_t abi; /* TW_VDLA_DEVICE_ABI */
-  /* The core's sizes, or for one that can have any, the wanted ones. */
+  /* Gives the core's sizes; a core of any size takes the wanted ones. */
   void (*configure)(const tw_vdla_config* wanted, tw_vdla_config* config);
   /* Runs one stream on a core just reset, with `dram` as its memory. 0: it ran, perhaps into a
    * fault. */
@@ -53,20 +52,20 @@ typedef struct tw_vdla_device {
 } tw_vdla_device;
 typedef const tw_vdla_device* (*tw_vdla_device_table_fn)(void);
 
-/* The code of a device: this head, `launches` streams' places, the streams, each at a multiple of
- * 32 bytes. Little endian. */
+/* The code of a device: this head, then a tw_vdla_stream for each of `launches`, then the streams,
+ * each at a multiple of 32 bytes. Little endian. */
 #define TW_VDLA_CODE_VERSION 1u
 typedef struct tw_vdla_code {
   char magic[4]; /* "VDLA" */
   uint32_t version;
   tw_vdla_config config;
   uint32_t latency,
-      bytes_per_cycle; /* of the memory that the schedules were made for; simulators take them */
+      bytes_per_cycle; /* the memory for which the schedules were made; simulators take it */
   uint32_t launches;
-  char address[32]; /* where the device is, unless somebody says otherwise */
+  char address[32]; /* the device's address, unless the environment has another */
 } tw_vdla_code;
 typedef struct tw_vdla_stream {
-  uint64_t offset; /* from the code's begin */
+  uint64_t offset; /* from the beginning of the code */
   uint32_t count, reserved;
 } tw_vdla_stream;
 

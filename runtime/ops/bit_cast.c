@@ -1,4 +1,4 @@
-/* The same bytes as another type. */
+/* Copies the bytes to a tensor of another type. */
 #include "elements.h"
 
 int32_t tw_op_bit_cast(const tw_op_args* a) {

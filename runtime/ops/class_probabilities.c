@@ -1,10 +1,10 @@
-/* The probability of each class from those of the pairs of classes i < j, which say how likely i is
- * of the two: the second method of Wu, Lin and Weng (2004). It minimizes p'Qp, class after class,
- * until no gradient is far from the others; onnxruntime stops at the same bound. */
+/* The probability of each class, from probabilities of the pairs of classes i < j: how likely i is
+ * of the two. This is the second method of Wu, Lin and Weng (2004). It minimizes p'Qp, class after
+ * class, until no gradient is far from the others; onnxruntime stops at the same bound. */
 #include "ops.h"
 
-/* q[s][t] = -r(t, s) r(s, t), q[t][t] = the sum of r(s, t)^2, r(s, t) being how likely s is of s
- * and t. */
+/* Fills Q: q[s][t] = -r(t, s) r(s, t), and q[t][t] is the sum of r(s, t)^2. Of the pair s and t,
+ * r(s, t) is how likely s is. */
 static void fill_q(double* q, const float* pairs, int32_t classes) {
   for (int32_t i = 0; i < classes * classes; ++i) q[i] = 0;
   for (int32_t s = 0; s < classes; ++s)
@@ -16,7 +16,7 @@ static void fill_q(double* q, const float* pairs, int32_t classes) {
     }
 }
 
-/* Qp into qp; p'Qp. */
+/* Puts Qp into qp and returns p'Qp. */
 static double multiply(const double* q, const double* p, double* qp, int32_t classes) {
   double sum = 0;
   for (int32_t s = 0; s < classes; ++s) {
@@ -33,8 +33,8 @@ static int is_near(const double* qp, double sum, int32_t classes) {
   return 1;
 }
 
-/* One class after the other takes the value that is best while the others stay; then all are scaled
- * to the sum 1. */
+/* Gives each class in turn the value that is best while the others stay. Then scales all to the sum
+ * 1. */
 static void step(const double* q, double* p, double* qp, double sum, int32_t classes) {
   for (int32_t t = 0; t < classes; ++t) {
     const double own = q[t * classes + t], more = (sum - qp[t]) / own, scale = 1 / (1 + more);

@@ -1,5 +1,5 @@
-/* The slices of x along an axis whose condition holds, then their number; axis -1: of the flat
- * tensor. What lies behind them is zero. */
+/* The slices of x along an axis where the condition holds, then their number; axis -1 takes
+ * elements of the flat tensor. The output is zero behind the slices. */
 #include "elements.h"
 
 int32_t tw_op_compress(const tw_op_args* a) {

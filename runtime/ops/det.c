@@ -1,5 +1,5 @@
-/* The determinant of each matrix of the last two axes, by Gaussian elimination with the largest
- * pivot of a column, in double. */
+/* The determinant of each matrix of the last two axes, in double, by Gaussian elimination with the
+ * largest pivot of a column. */
 #include "numbers.h"
 
 static double determinant(double* m, int64_t n) {

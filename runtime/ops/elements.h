@@ -1,4 +1,4 @@
-/* Elements of any type: their size, numbers as ordered keys, integers. */
+/* Access to elements of any type: size, keys in the order of the numbers, integers. */
 #ifndef TW_ELEMENTS_H
 #define TW_ELEMENTS_H
 #include "ops.h"
@@ -34,7 +34,7 @@ static inline void copy_element(void* to, int64_t at, const void* from, int64_t 
   }
 }
 
-/* The product of dims[from .. to - 1]. */
+/* The product of dims[from .. to - 1] */
 static inline int64_t extent_of(const tw_view* v, int32_t from, int32_t to) {
   int64_t count = 1;
   for (int32_t i = from; i < to; ++i) count *= v->dims[i];
@@ -42,8 +42,8 @@ static inline int64_t extent_of(const tw_view* v, int32_t from, int32_t to) {
 }
 static inline int64_t elements_of(const tw_view* v) { return extent_of(v, 0, v->rank); }
 
-/* IEEE bits of `width` bits with so many of mantissa, as a key that grows with the number: both
- * zeros are one, NaNs are above all. */
+/* A key that grows with the float. `bits` has `width` bits, `mantissa` of them of mantissa. Both
+ * zeros have the same key; NaNs have the largest. */
 static inline uint64_t float_key(uint64_t bits, int width, int mantissa) {
   uint64_t sign = (uint64_t)1 << (width - 1), magnitude = bits & (sign - 1);
   uint64_t infinity = (sign - 1) >> mantissa << mantissa;
@@ -71,7 +71,7 @@ static inline uint64_t element_key(const void* data, int64_t i, int32_t dtype) {
   }
 }
 
-/* An index: an element of an i32 or i64 tensor. */
+/* An element of an i32 or i64 tensor, as an index */
 static inline int64_t index_at(const tw_view* v, int64_t i) {
   return v->dtype == TW_I32 ? ((const int32_t*)v->data)[i] : ((const int64_t*)v->data)[i];
 }

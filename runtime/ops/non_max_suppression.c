@@ -1,11 +1,11 @@
-/* Of each class of each image the boxes in order of their scores (equal ones: the lower number
- * first), less those that overlap one taken before by more than the threshold. Rows: image, class,
- * box; then their number. A NaN is no score. */
+/* For each class of each image: the boxes in order of their scores (with equal scores the lower
+ * number first), without those that overlap a box taken before by more than the threshold. A row of
+ * the output is image, class, box; the number of rows follows. A NaN is no score. */
 #include "heap.h"
 #include "numbers.h"
 
-/* Two opposite corners, or the centre and the size; (y, x) or (x, y) makes no difference to an
- * area. */
+/* The corners of a box that is given by two opposite corners, or by centre and size. The order (y,
+ * x) or (x, y) makes no difference to an area. */
 static void corners(const float* box, int64_t centred, float low[2], float high[2]) {
   for (int i = 0; i < 2; ++i) {
     const float p = centred ? box[i] - box[i + 2] / 2 : box[i],

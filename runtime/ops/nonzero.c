@@ -1,5 +1,5 @@
-/* The coordinates of the elements that are not zero, an axis a row, in row-major order; then their
- * number. What lies behind them is zero. */
+/* The coordinates of the elements that are not zero, in row-major order, a row for each axis; then
+ * their number. The output is zero behind them. */
 #include "numbers.h"
 
 int32_t tw_op_nonzero(const tw_op_args* a) {

@@ -1,6 +1,6 @@
-/* Arithmetic on elements of any type: floats by way of double, which rounds a sum or a product of
- * two narrower ones as they do themselves; integers wrap. No 64-bit division and no conversion
- * between int64_t and floats: ARMv7 has no instructions for them. */
+/* Arithmetic on elements of any type. Floats are computed in double, and a sum or product of two
+ * narrower floats then rounds as their own arithmetic would. Integers wrap. There is no 64-bit
+ * division and no conversion between int64_t and floats, as ARMv7 has no instructions for them. */
 #ifndef TW_NUMBERS_H
 #define TW_NUMBERS_H
 #include "elements.h"
@@ -45,20 +45,21 @@ static inline uint16_t double_to_half(double value) {
   if (exponent == 0x7ff) return (uint16_t)(sign | 0x7c00 | (mantissa ? 0x200 | mantissa >> 42 : 0));
   exponent -= 1023 - 15;
   if (exponent >= 31) return sign | 0x7c00;
-  if (exponent < -10) return sign; /* below half of the smallest: 2^-25 */
+  if (exponent < -10) return sign; /* below 2^-25, half of the smallest half */
   if (exponent <= 0)
     return (uint16_t)(sign | rounded_shift(mantissa | (uint64_t)1 << 52, 43 - exponent));
   return (uint16_t)(sign + rounded_shift((uint64_t)exponent << 52 | mantissa,
                                          42)); /* a carry moves into the exponent, up to infinity */
 }
 
-/* To the nearest float first would round twice: the odd bit keeps what is lost. */
+/* Rounds once. Rounding to the nearest float first would round twice, so the float is made odd
+ * where it is inexact. */
 static inline uint16_t double_to_bf16(double value) {
   number_f32 f = {(float)value};
   if ((f.u & 0x7fffffff) > 0x7f800000) return (uint16_t)(f.u >> 16 | 0x40);
   if ((double)f.f != value && (f.u & 0x7f800000) != 0x7f800000) {
     const int away = ((double)f.f > value) ==
-                     ((f.u >> 31) == 0); /* the float is larger in magnitude */
+                     ((f.u >> 31) == 0); /* the float has the larger magnitude */
     if (away) --f.u;
     f.u |= 1;
   }
@@ -84,7 +85,7 @@ static inline void set_real(void* data, int64_t i, int32_t dtype, double value) 
   }
 }
 
-/* Sign- or zero-extended. */
+/* The element, sign- or zero-extended */
 static inline uint64_t integer_at(const void* data, int64_t i, int32_t dtype) {
   switch (dtype) {
     case TW_I64:

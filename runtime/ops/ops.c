@@ -1,6 +1,6 @@
-/* All operators in one unit: one object a triple, of which an artifact takes the functions that it
- * calls. */
-// clang-format off: each file stands on those before it.
+/* All operators in one unit: one object for each triple, from which an artifact takes the functions
+ * that it calls. */
+// clang-format off: each file needs those before it.
 #include "fail.c"
 #include "bit_cast.c"
 #include "class_probabilities.c"

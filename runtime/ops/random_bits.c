@@ -1,6 +1,6 @@
-/* Random words by Philox4x32 with ten rounds (Salmon et al., SC'11, section 3.3): a function of the
- * seed, the context's run and the place, so that equal runs of two contexts agree and runs of one
- * context differ. */
+/* Random words by Philox4x32 with ten rounds (Salmon et al., SC'11, section 3.3). They depend on
+ * the seed, the context's run and the place only. So equal runs of two contexts agree, and the runs
+ * of one context differ. */
 #include "ops.h"
 
 static void philox(uint32_t word[4], uint32_t key0, uint32_t key1) {

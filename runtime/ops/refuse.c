@@ -1,5 +1,5 @@
-/* Ends the run: what stands here cannot be computed in the sizes that the library was compiled for.
- */
+/* Ends the run, with a message, where the library cannot compute in the sizes that it was compiled
+ * for. */
 #include "ops.h"
 
 int32_t tw_op_refuse(const tw_op_args* a) {

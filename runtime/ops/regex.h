@@ -1,13 +1,14 @@
-/* Regular expressions that were compiled with the model (frontend/onnx/ops/strings/regex.h): all
- * states at once, so that the time is that of the text times that of the expression, whatever they
- * are. */
+/* Matches regular expressions that were compiled with the model
+ * (frontend/onnx/ops/strings/regex.h). It follows all states at once, so that its time is at most
+ * proportional to the length of the text times that of the expression. */
 #ifndef TW_REGEX_H
 #define TW_REGEX_H
 #include "elements.h"
 #include "strings.h"
 
-/* The words of a program: the number of its instructions, these (operation, a, b), then the sets of
- * characters: the number of ranges, and the first and last character of each. */
+/* A program in words: the number of its instructions; the instructions, each as (operation, a, b);
+ * then the sets of characters, each as the number of ranges and the first and last character of
+ * each range. */
 enum {
   RE_END = 0,
   RE_SPLIT = 1,
@@ -21,9 +22,9 @@ enum {
 
 typedef struct machine {
   const int32_t* words;
-  int32_t *now, *next, *stack, *mark; /* lists of instructions; mark: by instruction, the step */
+  int32_t *now, *next, *stack, *mark; /* lists of instructions; mark: last step that reached one */
   int32_t step;
-  int at_begin, at_end, at_word; /* what is true between the characters here */
+  int at_begin, at_end, at_word; /* facts about the place between two characters */
 } machine;
 
 static int in_set(const int32_t* set, uint32_t c) {
@@ -36,8 +37,8 @@ static int is_word_character(uint32_t c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* Adds an instruction and those that are reached from it without a character; the new length of
- * the list. */
+/* Adds an instruction and all that it reaches without a character. Returns the new length of the
+ * list. */
 static int32_t follow(machine* m, int32_t* list, int32_t length, int32_t from) {
   int32_t depth = 0;
   m->stack[depth++] = from;
@@ -70,13 +71,13 @@ static int32_t follow(machine* m, int32_t* list, int32_t length, int32_t from) {
   return length;
 }
 
-/* Room for programs of as many instructions; 0: no memory. */
+/* Takes memory for programs of up to `instructions`; 0: no memory. */
 static int new_machine(const tw_op_args* a, machine* m, int32_t instructions) {
   const uint64_t each = (uint64_t)instructions + 2;
   int32_t* memory = string_memory(a, each * 5 * sizeof(int32_t));
   if (!memory) return 0;
   m->now = memory, m->next = memory + each, m->mark = memory + 2 * each;
-  m->stack = memory + 3 * each; /* two a marked instruction at most */
+  m->stack = memory + 3 * each; /* holds two entries for each marked instruction at most */
   for (uint64_t i = 0; i < each; ++i) m->mark[i] = 0;
   m->step = 0;
   return 1;
@@ -88,8 +89,8 @@ static int has_ended(const machine* m, int32_t alive) {
   return 0;
 }
 
-/* Where the longest match ends of those that begin at `from` in the text [begin, end); NULL: there
- * is none. */
+/* The end of the longest match that begins at `from` in the text [begin, end); NULL: there is
+ * none. */
 static const char* longest_match(machine* m, const char* begin, const char* from, const char* end) {
   const char* found = 0;
   uint32_t before = from > begin ? (uint8_t)from[-1] : 0;

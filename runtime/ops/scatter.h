@@ -1,11 +1,11 @@
-/* How scattered updates join what is there. */
+/* Joins scattered updates with the data. */
 #ifndef TW_SCATTER_H
 #define TW_SCATTER_H
 #include "numbers.h"
 
 enum { SCATTER_NONE, SCATTER_ADD, SCATTER_MUL, SCATTER_MAX, SCATTER_MIN };
 
-/* data[to] joined with updates[from]. NaNs come through max and min. */
+/* Joins data[to] with updates[from]. max and min propagate NaNs. */
 static inline void combine(void* data, int64_t to, const void* updates, int64_t from, int32_t dtype,
                            int64_t reduction) {
   if (reduction == SCATTER_NONE) {
@@ -29,7 +29,7 @@ static inline void combine(void* data, int64_t to, const void* updates, int64_t 
   }
 }
 
-/* The output begins as the data, unless it lies there. */
+/* Copies the data to the output, unless they share memory. */
 static inline void begin_as(const tw_view* out, const tw_view* data) {
   if (out->data != data->data)
     copy_bytes(out->data, data->data, elements_of(data) * element_bytes(data->dtype));

@@ -1,5 +1,4 @@
-/* out[.., indices[p], ..] joined with updates[p], for every point p of the indices in their order.
- */
+/* Joins out[.., indices[p], ..] with updates[p], for every point p of the indices in order. */
 #include "scatter.h"
 
 int32_t tw_op_scatter_elements(const tw_op_args* a) {
@@ -22,7 +21,7 @@ int32_t tw_op_scatter_elements(const tw_op_args* a) {
       return tw_op_fail(a, TW_E_ARGUMENT, "index % of an extent of %", at, extent);
     if (at < 0) at += extent;
     combine(out->data, base + at * stride[axis], updates->data, p, data->dtype, reduction);
-    for (int32_t d = rank; d-- > 0;) { /* to the next point */
+    for (int32_t d = rank; d-- > 0;) { /* moves on to the next point */
       const int64_t step = d == axis ? 0 : stride[d];
       base += step;
       if (++index[d] < indices->dims[d]) break;

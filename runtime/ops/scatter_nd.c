@@ -1,5 +1,5 @@
-/* out[indices[p, 0], .., indices[p, q - 1], ...] joined with updates[p, ...], for every p in order.
- */
+/* Joins out[indices[p, 0], .., indices[p, q - 1], ...] with updates[p, ...], for every p in
+ * order. */
 #include "scatter.h"
 
 int32_t tw_op_scatter_nd(const tw_op_args* a) {

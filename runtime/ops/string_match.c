@@ -1,4 +1,4 @@
-/* A regular expression that matches all of a string, or not. */
+/* Tells for each string if a regular expression matches all of it. */
 #include "regex.h"
 
 int32_t tw_op_string_match(const tw_op_args* a) {

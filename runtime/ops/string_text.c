@@ -1,10 +1,10 @@
-/* Texts: other cases of letters, words left out, and words taken apart. */
+/* Texts: changes of case, words left out, and splitting into words. */
 #include "elements.h"
 #include "strings.h"
 
 enum { CASE_KEPT = 0, CASE_LOWER = 1, CASE_UPPER = 2 };
 
-/* Writes a character as so many bytes. */
+/* Writes a character as UTF-8 of `bytes` bytes. */
 static char* put_character(char* to, uint32_t c, int64_t bytes) {
   static const uint8_t kLead[] = {0, 0, 0xC0, 0xE0, 0xF0};
   for (int64_t i = bytes - 1; i > 0; --i, c >>= 6) to[i] = (char)(0x80 | (c & 0x3F));
@@ -12,7 +12,7 @@ static char* put_character(char* to, uint32_t c, int64_t bytes) {
   return to + bytes;
 }
 
-/* `to` has room for as many bytes. */
+/* Writes the text in the other case; `to` has room for as many bytes. */
 static void change_case(char* to, const char* text, int64_t action) {
   while (*text) {
     const char* begin = text;
@@ -38,8 +38,8 @@ static int same_word(const char* a, const char* b, int64_t exact) {
   return !*a && !*b;
 }
 
-/* in: words, and those that are left out. out: what stays, an empty string where that is nothing;
- * their number. ints: the case to bring them to, whether words are compared with their case. */
+/* in: words, and stop words. out: the words that stay, or an empty string where none stays; their
+ * number. ints: the case to change to, and 1 where words are compared with their case. */
 int32_t tw_op_string_normalize(const tw_op_args* a) {
   uint64_t* out = a->out[0].data;
   int64_t kept = 0;
@@ -61,12 +61,13 @@ int32_t tw_op_string_normalize(const tw_op_args* a) {
 
 static int is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-/* A part of a text, and where the search for the next one begins; NULL: that was the last. */
+/* A part of a text. The search for the next part begins at `rest`; NULL: this is the last part. */
 typedef struct part {
   const char *begin, *end, *rest;
 } part;
 
-/* Runs of blanks part words; `more`: whether the text may be parted again. */
+/* The next word; runs of blanks separate words. `more` is 0 where the rest of the text stays
+ * whole. */
 static part next_word(const char* text, int more) {
   part p = {text, text, 0};
   while (*p.end && (!more || !is_space(*p.end))) ++p.end;
@@ -96,12 +97,12 @@ static const char* first_part(const char* text, const char* delimiter) {
   return *text ? text : 0;
 }
 
-/* Parts of text i; where `out` is given they are written there, the rest of `room` empty; -1: no
- * memory. */
+/* Counts the parts of text i. Where `out` is given it gets the parts, and empty strings in the rest
+ * of `room`. Returns -1 without memory. */
 static int64_t take_apart(const tw_op_args* a, int64_t i, uint64_t* out, int64_t room) {
   const char* delimiter = string_at(&a->in[1], 0);
   const char* text = first_part(string_at(&a->in[0], i), delimiter);
-  const int64_t most = a->ints[0]; /* how often a text is parted; negative: always */
+  const int64_t most = a->ints[0]; /* how often a text is split; negative: no limit */
   int64_t count = 0;
   while (text) {
     const part p = next_part(text, delimiter, most < 0 || count < most);
@@ -117,7 +118,8 @@ static int64_t take_apart(const tw_op_args* a, int64_t i, uint64_t* out, int64_t
   return count;
 }
 
-/* in: texts, a delimiter (empty: blanks). out: the parts of each, the most of them. */
+/* in: texts, a delimiter (empty: blanks). out: the number of parts of each text, and the largest of
+ * these. */
 int32_t tw_op_string_parts(const tw_op_args* a) {
   int64_t *counts = a->out[0].data, *most = a->out[1].data;
   *most = 0;

@@ -1,4 +1,5 @@
-/* Tokens of texts: what lies between separators, what an expression finds, or characters. */
+/* Takes tokens out of texts: the parts between separators, the matches of an expression, or the
+ * characters. */
 #include "regex.h"
 
 enum { TOKENS_BETWEEN = 0, TOKENS_FOUND = 1, TOKENS_CHARACTERS = 2 }; /* ints[0] */
@@ -6,9 +7,9 @@ enum { TOKENS_BETWEEN = 0, TOKENS_FOUND = 1, TOKENS_CHARACTERS = 2 }; /* ints[0]
 typedef struct tokens {
   const tw_op_args* a;
   machine regex;
-  /* How many expressions, where each begins, then their programs */
+  /* The number of expressions, the place of each, then their programs */
   const int32_t* programs;
-  uint64_t* out; /* NULL: they are counted alone */
+  uint64_t* out; /* NULL: tokens are only counted */
   int64_t count, room;
   int no_memory;
 } tokens;
@@ -29,7 +30,8 @@ static void add_token(tokens* t, const char* begin, const char* end) {
   ++t->count;
 }
 
-/* The first of the longest matches that do not begin before `from`; begin NULL: there is none. */
+/* The longest match at the first place, not before `from`, that has one. begin is NULL: there is
+ * none. */
 typedef struct found {
   const char *begin, *end;
 } found;
@@ -44,7 +46,7 @@ static found find(tokens* t, int32_t expression, const char* begin, const char* 
   }
 }
 
-/* Behind a match; one of nothing is passed by. NULL: that is the end. */
+/* The place behind a match; behind an empty match, one character on. NULL: the text ends. */
 static const char* behind(found f, const char* end) {
   if (f.end > f.begin) return f.end;
   if (f.begin >= end) return 0;
@@ -52,7 +54,8 @@ static const char* behind(found f, const char* end) {
   return f.begin;
 }
 
-/* The parts that separators leave: each takes apart what those before it have left. */
+/* Adds the parts between separators. Each separator splits the parts that the ones before it have
+ * left. */
 static void tokens_between(tokens* t, int32_t separator, const char* begin, const char* end) {
   if (characters(begin, end) < t->a->ints[1]) return;
   if (separator == t->programs[0]) return add_token(t, begin, end);
@@ -92,8 +95,8 @@ static int begin_tokens(const tw_op_args* a, tokens* t) {
   return new_machine(a, &t->regex, most);
 }
 
-/* in: texts, programs. out: the extent of string_tokens' last axis: 0 where no text has a token.
- * ints: mode, characters of the shortest token, whether there are marks around a text's. */
+/* in: texts, programs. out: the extent of string_tokens' last axis; 0 where no text has a token.
+ * ints: mode, characters of the shortest token, 1 where marks surround a text's tokens. */
 int32_t tw_op_string_token_count(const tw_op_args* a) {
   tokens t;
   if (!begin_tokens(a, &t)) return no_string_memory(a);
@@ -106,7 +109,7 @@ int32_t tw_op_string_token_count(const tw_op_args* a) {
   return TW_OK;
 }
 
-/* The tokens of each text between marks, and what fills up. */
+/* Writes the tokens of each text, between marks if asked for, and the padding behind them. */
 int32_t tw_op_string_tokens(const tw_op_args* a) {
   const tw_view* y = &a->out[0];
   const int64_t room = y->dims[y->rank - 1], mark = a->ints[2] ? 1 : 0;

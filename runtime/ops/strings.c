@@ -1,8 +1,8 @@
-/* Strings out of constants, compared, joined and looked up. */
+/* Operators on strings: constants, comparison, concatenation, lookup. */
 #include "strings.h"
 #include "elements.h"
 
-/* in: the bytes of all of them, a zero behind each, as the importer packs them. */
+/* in: the bytes of all strings, each with a zero behind it, as the importer packs them. */
 int32_t tw_op_string_const(const tw_op_args* a) {
   const char* text = a->in[0].data;
   uint64_t* out = a->out[0].data;
@@ -13,7 +13,7 @@ int32_t tw_op_string_const(const tw_op_args* a) {
   copy[bytes] = 0;
   const char* end = copy + bytes;
   for (int64_t i = 0, count = elements_of(&a->out[0]); i < count; ++i) {
-    set_string(&out[i], copy); /* behind the last one: the empty string */
+    set_string(&out[i], copy); /* the empty string, once no bytes are left */
     if (copy < end) copy += string_length(copy) + 1;
     if (copy > end) copy = (char*)end;
   }
@@ -41,7 +41,7 @@ int32_t tw_op_string_concat(const tw_op_args* a) {
   return TW_OK;
 }
 
-/* The place of each string among sorted keys, -1 where it is none of them. */
+/* The place of each string among sorted keys, or -1 where it is none of them */
 int32_t tw_op_string_find(const tw_op_args* a) {
   int64_t* out = a->out[0].data;
   const int64_t keys = elements_of(&a->in[1]);

@@ -1,6 +1,6 @@
-/* Strings: an element of TW_STRING is a pointer to UTF-8 that a zero byte ends; NULL is the empty
- * string. Kernels move all 8 bytes of an element, also where a pointer has 4. Functions that make
- * strings put them into the run's memory for them. */
+/* Strings: an element of TW_STRING is a pointer to UTF-8 text that ends with a zero byte; NULL is
+ * the empty string. Kernels move all 8 bytes of an element, even where a pointer has only 4.
+ * Functions that make strings put them into the memory that the run keeps for strings. */
 #ifndef TW_STRINGS_H
 #define TW_STRINGS_H
 #include "../letter_cases.h"
@@ -24,7 +24,7 @@ static inline int string_order(const char* a, const char* b) {
   return (int)(uint8_t)*a - (int)(uint8_t)*b;
 }
 
-/* Memory of the run, aligned to 8 bytes; NULL: there is none. */
+/* Takes memory of the run, aligned to 8 bytes; NULL: there is none. */
 static inline void* string_memory(const tw_op_args* a, uint64_t bytes) {
   tw_strings* s = a->strings;
   bytes = (bytes + 7) & ~(uint64_t)7;
@@ -39,7 +39,7 @@ static inline int32_t no_string_memory(const tw_op_args* a) {
   return tw_op_fail(a, TW_E_MEMORY, "no memory for the strings that the run makes", 0, 0);
 }
 
-/* A copy of the bytes with a zero behind; NULL: no memory. */
+/* A copy of the bytes with a zero behind them; NULL: no memory. */
 static inline char* new_string(const tw_op_args* a, const char* text, uint64_t bytes) {
   char* copy = string_memory(a, bytes + 1);
   if (!copy) return 0;
@@ -48,8 +48,8 @@ static inline char* new_string(const tw_op_args* a, const char* text, uint64_t b
   return copy;
 }
 
-/* The next character, and the text behind it. A byte that begins none is one of its own, above all
- * of Unicode. */
+/* The next character; *text moves behind it. A byte that begins no character counts as a character
+ * above all of Unicode. */
 static inline uint32_t next_character(const char** text) {
   const uint8_t* t = (const uint8_t*)*text;
   const int more = t[0] < 0x80 ? 0 : t[0] < 0xC2 ? -1 : t[0] < 0xE0 ? 1 : t[0] < 0xF0 ? 2 : 3;
@@ -64,7 +64,7 @@ static inline uint32_t next_character(const char** text) {
   return character;
 }
 
-/* The letter in the other case, where there is one whose UTF-8 is as long. */
+/* The letter in the other case, where it exists and its UTF-8 is as long */
 static inline uint32_t other_case(uint32_t c, const tw_letters* spans, int32_t count) {
   for (int32_t i = 0; i < count && spans[i].first <= c; ++i)
     if (c <= spans[i].last && (c - spans[i].first) % (uint32_t)spans[i].step == 0)

@@ -1,5 +1,5 @@
-/* A cache with an update written along an axis, for each entry of axis 0 from its own place on;
- * circular: past the end at the beginning. */
+/* Writes an update along an axis of a cache. Each entry of axis 0 has its own place to begin at;
+ * with circular, the update goes on at the beginning when it reaches the end. */
 #include "scatter.h"
 
 int32_t tw_op_tensor_scatter(const tw_op_args* a) {

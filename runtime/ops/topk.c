@@ -1,4 +1,4 @@
-/* The k best of each row, by a heap of k entries whose worst is on top: n log k steps. */
+/* The k best elements of each row, by a heap of k entries with the worst on top: n log k steps. */
 #include "elements.h"
 #include "heap.h"
 
@@ -15,7 +15,7 @@ static void best_of_row(const tw_op_args* a, const void* data, int64_t first, in
       tw_sink(heap, k, 0, 0);
     }
   }
-  for (int64_t left = k; left-- > 1;) { /* the worst goes to the end */
+  for (int64_t left = k; left-- > 1;) { /* takes the worst off the heap and puts it at the end */
     tw_ranked worst = heap[0];
     heap[0] = heap[left];
     heap[left] = worst;

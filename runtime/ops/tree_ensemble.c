@@ -1,7 +1,7 @@
-/* Sums over decision trees. A node is six numbers of a table: feature, mode, the next node where
- * the test is true, where it is false, and of a leaf the first and the end of its weights, of a set
- * test those of its members. The table is checked when a model is imported; here only so far that
- * no table reads elsewhere or runs for ever. */
+/* Sums over decision trees. A node is six numbers of a table: feature; mode; the next node where
+ * the test is true, and where it is false; then a range: a leaf's weights, or a set test's members.
+ * The import checks the table. Here it is checked only as far as needed so that no table reads
+ * elsewhere or runs for ever. */
 #include "elements.h"
 
 enum {
@@ -14,7 +14,7 @@ enum {
   kMember,
   kLeaf,
   kMissingIsTrue = 8
-}; /* mode; + 8: NaN tests true, as it does where the test is "not equal" */
+}; /* modes; + 8: NaN tests true, as it always does for "not equal" */
 enum { kAverage, kSum, kLeast, kMost }; /* ints[0] */
 
 static inline double tree_number(const tw_view* v, int64_t i) {
@@ -53,7 +53,7 @@ static int tree_leaf(const tw_op_args* a, const int32_t* node, double* sums, int
   return 1;
 }
 
-/* The leaf that a row comes to; NULL: the table is broken. */
+/* The leaf that a row reaches; NULL: the table is broken. */
 static const int32_t* tree_walk(const tw_op_args* a, int64_t row, int32_t root) {
   const tw_view *x = &a->in[0], *nodes = &a->in[1];
   const int64_t count = nodes->dims[0], features = x->dims[1];
@@ -74,7 +74,7 @@ int32_t tw_op_tree_ensemble(const tw_op_args* a) {
   const tw_view *roots = &a->in[3], *y = &a->out[0];
   const int64_t rows = y->dims[0], targets = y->dims[1], trees = roots->dims[0];
   double* sums = a->out[1].data;
-  /* NaN is replaced by the first weight; a target that no leaf names is 0 */
+  /* The first weight replaces NaN; a target that no leaf names gets 0. */
   const int extreme = a->ints[0] == kLeast || a->ints[0] == kMost;
   const double start = extreme ? __builtin_nan("") : 0;
   for (int64_t row = 0; row < rows; ++row) {

@@ -1,6 +1,6 @@
-/* The distinct slices of x along an axis (-1: the elements): sorted by a stable merge sort of their
- * numbers, then numbered in their order or in that of their first places. NaNs are equal to each
- * other and come last. */
+/* The distinct slices of x along an axis (-1: the elements). A stable merge sort sorts the numbers
+ * of the slices; then they are numbered in sorted order, or in the order of their first places.
+ * NaNs equal each other and come last. */
 #include "elements.h"
 
 typedef struct slices {
@@ -19,14 +19,13 @@ static int order_of(const slices* s, int64_t i, int64_t j) {
   return 0;
 }
 
-/* Merges the runs [begin, middle) and [middle, end). */
 static void merge(const slices* s, const int64_t* from, int64_t* to, int64_t begin, int64_t middle,
                   int64_t end) {
   for (int64_t i = begin, j = middle, at = begin; at < end; ++at)
     to[at] = j == end || (i < middle && order_of(s, from[i], from[j]) <= 0) ? from[i++] : from[j++];
 }
 
-/* The numbers 0 .. n - 1 in order of their slices: in one of the two arrays. */
+/* The numbers 0 .. n - 1 in the order of their slices. The result is one of the two arrays. */
 static int64_t* sorted_numbers(const slices* s, int64_t* one, int64_t* other) {
   for (int64_t i = 0; i < s->n; ++i) one[i] = i;
   for (int64_t width = 1; width < s->n; width *= 2) {
@@ -52,7 +51,7 @@ int32_t tw_op_unique(const tw_op_args* a) {
           *scratch = a->out[5].data, groups = 0, next = 0;
   int64_t *sorted = sorted_numbers(&s, scratch, scratch + s.n),
           *begins = sorted == scratch ? scratch + s.n : scratch, *number = scratch + 2 * s.n;
-  for (int64_t i = 0; i < s.n; ++i) { /* begins: the first place of each group in sorted order */
+  for (int64_t i = 0; i < s.n; ++i) { /* begins: the first slice of each group, in sorted order */
     if (i == 0 || order_of(&s, sorted[i - 1], sorted[i]) != 0) begins[groups++] = sorted[i];
     inverse[sorted[i]] = groups - 1;
     first[i] = counts[i] = 0;

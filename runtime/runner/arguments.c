@@ -34,7 +34,7 @@ int64_t integer_of(const char* text, const char* flag) {
   return value;
 }
 
-/* "0.5", "1e-4" */
+/* Reads a number like "0.5" or "1e-4". */
 static double number_of(const char* text, const char* flag) {
   double value = 0, scale = 1;
   int point = 0, digits = 0;
@@ -66,7 +66,6 @@ static void add_given(const char** list, int* count, const char* word, const cha
   list[(*count)++] = word;
 }
 
-/* One flag with its value. */
 static void take_flag(tw_arguments* a, const char* flag, const char* value) {
   if (text_same(flag, "-i") || text_same(flag, "--input"))
     add_given(a->inputs, &a->input_count, value, flag);

@@ -17,7 +17,7 @@ static double distance(double got, double want) {
   return is_nan(d) ? __builtin_inf() : d;
 }
 
-/* Integers are the same where their bytes are: a double does not hold each of 64 bits. */
+/* Compares integers by their bytes: a double cannot hold every 64-bit integer. */
 static int bytes_differ(const tw_array* a, const tw_array* b, int64_t i, int32_t bytes) {
   const uint8_t* x = (const uint8_t*)a->data + i * bytes;
   const uint8_t* y = (const uint8_t*)b->data + i * bytes;
@@ -51,7 +51,7 @@ static tw_difference difference_of(const tw_array* got, const tw_array* want, do
   return d;
 }
 
-/* What makes them things that cannot be compared; 0: nothing. */
+/* Prints a difference of type or shape, which rules out a comparison; 0: there is none. */
 static int32_t differ_in_kind(const tw_array* got, const tw_array* want) {
   const int32_t wider = type_of(got->dtype)->is_float && want->dtype == TW_F64;
   int32_t shape = got->rank != want->rank;

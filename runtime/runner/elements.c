@@ -44,7 +44,7 @@ const tw_type* type_of_npy(const char* descr, uint64_t length) {
   return 0;
 }
 
-static double power_of_two(int exponent) { /* -1074 to 1023 */
+static double power_of_two(int exponent) { /* exponent from -1074 to 1023 */
   const uint64_t bits = exponent < -1022 ? (uint64_t)1 << (exponent + 1074)
                                          : (uint64_t)(exponent + 1023) << 52;
   double value;
@@ -52,7 +52,7 @@ static double power_of_two(int exponent) { /* -1074 to 1023 */
   return value;
 }
 
-/* Of a sign, an exponent and a fraction, as if there were neither infinities nor NaNs. */
+/* A number of sign, exponent and fraction, without infinities and NaNs */
 static double small_float(uint32_t bits, int exponent_bits, int fraction_bits, int bias) {
   const int one = 1 << fraction_bits, fraction = (int)bits & (one - 1);
   const int exponent = (int)(bits >> fraction_bits) & ((1 << exponent_bits) - 1);
@@ -61,7 +61,7 @@ static double small_float(uint32_t bits, int exponent_bits, int fraction_bits, i
   return bits >> (exponent_bits + fraction_bits) ? -value : value;
 }
 
-/* The same, whose largest exponent means infinities and NaNs, as IEEE 754 has it. */
+/* A number whose largest exponent means infinities and NaNs, as in IEEE 754 */
 static double small_ieee(uint32_t bits, int exponent_bits, int fraction_bits) {
   const uint32_t infinity = ((1u << exponent_bits) - 1) << fraction_bits;
   const uint32_t sign = bits >> (exponent_bits + fraction_bits),
@@ -72,7 +72,7 @@ static double small_ieee(uint32_t bits, int exponent_bits, int fraction_bits) {
 }
 
 double element_at(const void* data, int32_t dtype, int64_t i) {
-  const uint8_t* bytes = (const uint8_t*)data; /* of a type of one */
+  const uint8_t* bytes = (const uint8_t*)data; /* for types of one byte */
   switch (dtype) {
     case TW_F32: return (double)((const float*)data)[i];
     case TW_F64: return ((const double*)data)[i];
@@ -104,11 +104,11 @@ double element_at(const void* data, int32_t dtype, int64_t i) {
   }
 }
 
-/* Nearest, ties to even, of a value in [-1, 1). */
+/* Rounds a value in [-1, 1) to nearest, ties to even. */
 static uint32_t small_float_of(double value, int exponent_bits, int fraction_bits, int bias) {
   const int negative = value < 0;
   if (negative) value = -value;
-  int exponent = bias; /* of the format: the value is below 2^(exponent - bias + 1) */
+  int exponent = bias; /* the biased exponent: the value is below 2^(exponent - bias + 1) */
   while (exponent > 1 && value < power_of_two(exponent - bias)) --exponent;
   const double scaled = value * power_of_two(bias + fraction_bits - exponent);
   uint32_t whole = (uint32_t)scaled; /* below 2^(fraction_bits + 1) */
@@ -118,11 +118,11 @@ static uint32_t small_float_of(double value, int exponent_bits, int fraction_bit
   return (uint32_t)negative << (exponent_bits + fraction_bits) | magnitude;
 }
 
-/* The types that have one zero, and NaN in the place of the other. */
+/* The uz types have one zero; the bits of -0 mean NaN. */
 static uint8_t without_minus_zero(uint32_t bits) { return bits == 128 ? 0 : (uint8_t)bits; }
 
 void set_element(void* data, int32_t dtype, int64_t i, double value) {
-  uint8_t* byte = (uint8_t*)data + i; /* of a type of one */
+  uint8_t* byte = (uint8_t*)data + i; /* for types of one byte */
   switch (dtype) {
     case TW_F32: ((float*)data)[i] = (float)value; return;
     case TW_F64: ((double*)data)[i] = value; return;

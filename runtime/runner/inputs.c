@@ -2,7 +2,7 @@
 #include "print.h"
 #include "system.h"
 
-/* Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators (2014) */
+/* SplitMix64, from Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators (2014). */
 static uint64_t split_mix(uint64_t* state) {
   uint64_t z = *state += 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -10,7 +10,7 @@ static uint64_t split_mix(uint64_t* state) {
   return z ^ (z >> 31);
 }
 
-/* The same numbers as `tilewright run --random` makes. */
+/* Makes the same numbers as `tilewright run --random`. */
 static void make_random(tw_array* array, uint64_t seed, uint64_t stream) {
   const tw_type* type = type_of(array->dtype);
   array->count = count_of(array->dims, array->rank, array->dtype);
@@ -40,13 +40,13 @@ int stored_path(const char* dir, const char* stem, int32_t index, tw_text* path)
   return 0;
 }
 
-/* Behind "NAME=", or NULL where the text begins otherwise. */
+/* The text behind "NAME="; NULL: the text begins otherwise. */
 static const char* behind_name(const char* text, const char* name) {
   while (*name && *text == *name) ++text, ++name;
   return !*name && *text == '=' ? text + 1 : 0;
 }
 
-/* The file of --input for this input; NULL: none. */
+/* The file that --input names for this input; NULL: none. */
 static const char* given_file(const tw_api* api, const tw_arguments* a, int32_t input) {
   for (int i = 0; i < a->input_count; ++i) {
     const char* file = behind_name(a->inputs[i], api->inputs[input].name);
@@ -77,7 +77,7 @@ static void bind_dims(const tw_api* api, const tw_arguments* a, int64_t* symbols
   }
 }
 
-/* Binds the symbols that an array's shape has; the library itself checks the rest. */
+/* Binds the symbols in an array's shape. The library itself checks the other extents. */
 static void bind_shape(const tw_tensor_info* info, const tw_array* array, int64_t* symbols,
                        int32_t symbol_count) {
   for (int32_t d = 0; d < info->rank && d < array->rank; ++d) {
@@ -87,7 +87,7 @@ static void bind_shape(const tw_tensor_info* info, const tw_array* array, int64_
   }
 }
 
-/* The extents that an input has without a file that says them. */
+/* The extents of an input for which there is no file. */
 static void take_shape(const tw_api* api, int32_t input, const int64_t* symbols, tw_array* array) {
   const tw_tensor_info* info = &api->inputs[input];
   for (int32_t s = 0; s < api->symbol_count; ++s)
@@ -109,7 +109,7 @@ void read_inputs(const tw_api* api, const tw_arguments* a, tw_array* arrays, int
     if (!file && a->data && stored_path(a->data, "input", i, &path)) file = path.data;
     if (!file || !(ends_with(file, ".npy") || ends_with(file, ".pb"))) continue;
     arrays[i] = read_array(file);
-    /* types that NumPy has not are written as bytes */
+    /* Types that NumPy lacks are written as bytes. */
     if (arrays[i].dtype == TW_U8 && !type_of(api->inputs[i].dtype)->npy)
       arrays[i].dtype = api->inputs[i].dtype;
     bind_shape(&api->inputs[i], &arrays[i], symbols, api->symbol_count);

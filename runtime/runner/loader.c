@@ -47,8 +47,8 @@ typedef struct tw_relocation {
 #define TW_TYPE_OF(info) ((info) & 255)
 #endif
 
-/* The machine's number, and its relocations: the library's own place, a symbol's address with an
- * addend, and the same without one. */
+/* The machine's number, and its relocations: the library's own address; a symbol's address with an
+ * addend; the same without one. */
 #if defined(__x86_64__)
 enum { kMachine = 62, kRelative = 8, kAbsolute = 1, kGlobal = 6, kJump = 7 };
 #elif defined(__aarch64__)
@@ -87,7 +87,7 @@ static const tw_elf_header* read_header(tw_library* l) {
   return h;
 }
 
-/* How much memory the segments span, and the largest alignment among them. */
+/* The bytes of address space that the segments span, and the largest alignment among them */
 static uint64_t span_of(const tw_library* l, uint64_t* alignment) {
   uint64_t end = 0;
   *alignment = g_page_bytes;
@@ -140,7 +140,8 @@ static void map_library(tw_library* l) {
   syscall(SYS_close, file);
 }
 
-/* What a library may take from the program that loads it. */
+/* The address of a symbol that the library defines, or of a function that it takes from the
+ * program. */
 static uintptr_t address_of(const tw_library* l, const tw_elf_symbol* symbol) {
   const char* name = l->strings + symbol->name;
   if (symbol->section) return (uintptr_t)l->base + symbol->value;

@@ -17,7 +17,7 @@ int file_exists(const char* path) {
   return f >= 0;
 }
 
-/* A file's bytes as elements at an address that is aligned to them. */
+/* Copies a file's bytes to memory that is aligned to the elements. */
 static void take_payload(tw_array* a, const uint8_t* from, uint64_t bytes, const char* path) {
   a->count = count_of(a->dims, a->rank, a->dtype);
   if ((uint64_t)a->count * (uint64_t)type_of(a->dtype)->bytes != bytes)
@@ -26,7 +26,7 @@ static void take_payload(tw_array* a, const uint8_t* from, uint64_t bytes, const
   memcpy(a->data, from, (size_t)bytes);
 }
 
-/* Behind 'key': in the header's Python dictionary; or NULL. */
+/* The text behind 'key': in the header's Python dictionary; NULL: not there. */
 static const char* value_of(const char* at, const char* end, const char* key) {
   for (; at < end; ++at) {
     const char *a = at, *k = key;
@@ -92,7 +92,7 @@ void write_npy(const char* path, const tw_array* array) {
   tw_text t = {data, 0, sizeof data};
   const tw_type* type = type_of(array->dtype);
   text_clear(&t);
-  text_add(&t, "\x93NUMPY\x01?__{'descr': '"); /* what stands for 0 and the length is filled in */
+  text_add(&t, "\x93NUMPY\x01?__{'descr': '"); /* version 1.0 and the length replace "?__" */
   text_add(&t, type->npy ? type->npy : "|u1");
   text_add(&t, "', 'fortran_order': False, 'shape': (");
   for (int32_t i = 0; i < array->rank; ++i) {

@@ -1,4 +1,4 @@
-/* Numbers and texts, without a C library. */
+/* Prints numbers and texts without a C library. */
 #include "print.h"
 #include "system.h"
 
@@ -48,7 +48,7 @@ void add_shape(tw_text* t, const int64_t* dims, int32_t rank) {
 }
 
 void print_milliseconds(uint64_t ns) {
-  const uint64_t tenths = (ns + 50) / 100; /* of a microsecond */
+  const uint64_t tenths = (ns + 50) / 100; /* tenths of a microsecond */
   char fraction[5];
   uint64_t rest = tenths % 10000;
   print_integer((int64_t)(tenths / 10000));
@@ -60,7 +60,8 @@ void print_milliseconds(uint64_t ns) {
 
 enum { kDigits = 6 };
 
-/* Without the zeros at the end, but at least so many, and with a point after so many; -1: without. */
+/* Prints the digits without the zeros at the end, but at least `least` of them, and with a point
+ * after `point` digits; -1: no point. */
 static void print_digits(const char* digits, int least, int point) {
   char data[24];
   tw_text t = {data, 0, sizeof data};

@@ -1,4 +1,4 @@
-/* The commands. */
+/* The runner's commands */
 #include "compare.h"
 #include "inputs.h"
 #include "print.h"
@@ -7,7 +7,7 @@
 
 extern uint64_t tw_clock_ns(void);
 
-/* MODEL.run has MODEL.so beside it. */
+/* The path of the library beside the runner: MODEL.so for MODEL.run. */
 static void library_beside(tw_text* path) {
   const long got = syscall(SYS_readlinkat, -100L, "/proc/self/exe", path->data,
                            (long)path->capacity - 8);
@@ -18,7 +18,7 @@ static void library_beside(tw_text* path) {
   text_add(path, ".so");
 }
 
-/* DIR/NAME.npy with '/' as '_'. */
+/* Writes DIR/NAME.npy, with '_' for each '/'. */
 static void save_output(const char* dir, const char* name, const tw_array* array) {
   char data[4096];
   tw_text path = {data, 0, sizeof data};
@@ -40,7 +40,7 @@ static int run_command(tw_session* s, const tw_arguments* a) {
   tw_text shape = {data, 0, sizeof data};
   run_once(s);
   take_outputs(s);
-  if (a->output_dir) syscall(SYS_mkdirat, -100L, a->output_dir, 0755L); /* or it is there */
+  if (a->output_dir) syscall(SYS_mkdirat, -100L, a->output_dir, 0755L); /* it may exist already */
   for (int32_t i = 0; i < s->api->output_count; ++i) {
     const tw_array* array = &s->outputs[i];
     text_clear(&shape);

@@ -1,11 +1,11 @@
-/* An ONNX TensorProto: the wire format of protocol buffers. */
+/* Reads an ONNX TensorProto from the wire format of protocol buffers. */
 #include "files.h"
 #include "print.h"
 #include "system.h"
 
 typedef struct tw_field {
-  uint64_t number, value; /* value: a varint's */
-  uint32_t kind;          /* 0: varint, 1: 8 bytes, 2: so many bytes, 5: 4 bytes */
+  uint64_t number, value; /* value of a varint */
+  uint32_t kind;          /* 0: varint, 1: 8 bytes, 2: bytes with their length, 5: 4 bytes */
   tw_bytes bytes;
 } tw_field;
 
@@ -44,7 +44,8 @@ static _Noreturn void bad_proto(const char* path, const char* why) {
   fail(kUser, path, ": no ONNX tensor: ", why);
 }
 
-/* Of types below a byte, which a file has packed, the first in the lowest bits; 8 of others. */
+/* Bits of an element. Types narrower than a byte are packed in the file, with the first element in
+ * the lowest bits. */
 static uint32_t bits_of(int32_t dtype) {
   switch (dtype) {
     case TW_U4:
@@ -56,7 +57,8 @@ static uint32_t bits_of(int32_t dtype) {
   }
 }
 
-/* The elements that one packed byte has, from `at`, as far as the array goes. How many it wrote. */
+/* Unpacks the elements of one byte to `at` and on, up to the end of the array. The result is their
+ * number. */
 static int64_t unpack(tw_array* a, int64_t at, uint8_t packed) {
   const uint32_t bits = bits_of(a->dtype);
   const int sign = a->dtype == TW_I4 || a->dtype == TW_I2;
@@ -69,7 +71,7 @@ static int64_t unpack(tw_array* a, int64_t at, uint8_t packed) {
   return i;
 }
 
-/* The numbers of a repeated field, packed or one by one. */
+/* Reads the numbers of a repeated field, packed or one by one. */
 static void take_numbers(tw_array* a, const tw_field* field, int64_t* filled, const char* path) {
   const int32_t bytes = type_of(a->dtype)->bytes;
   const int fixed = field->number == kFloats ? 4 : field->number == kDoubles ? 8 : 0;
@@ -85,11 +87,11 @@ static void take_numbers(tw_array* a, const tw_field* field, int64_t* filled, co
       rest.count -= (uint64_t)fixed;
     } else {
       if (field->kind != 0 && !take_varint(&rest, &value)) bad_proto(path, "it is cut short");
-      if (bits_of(a->dtype) < 8) { /* of types below a byte a number has as many as a byte */
+      if (bits_of(a->dtype) < 8) { /* a number has the elements of one packed byte */
         *filled += unpack(a, *filled, (uint8_t)value);
         continue;
       }
-      memcpy(at, &value, (size_t)bytes); /* little endian; halves are their bits */
+      memcpy(at, &value, (size_t)bytes); /* little endian; halves come as their bits */
     }
     ++*filled;
   }
@@ -131,7 +133,7 @@ static tw_array parse_proto(tw_bytes file, const char* path) {
   read_head(&array, file, path);
   array.count = count_of(array.dims, array.rank, array.dtype);
   const uint64_t bytes = (uint64_t)array.count * (uint64_t)type_of(array.dtype)->bytes;
-  if (bytes / 8 > file.count) /* a number is a byte of the file at least */
+  if (bytes / 8 > file.count) /* each number takes at least one byte of the file */
     bad_proto(path, "it has fewer elements than its shape");
   array.data = take_memory(bytes);
   while (file.count && take_field(&file, &field)) {

@@ -1,6 +1,6 @@
-/* A program that runs, times and verifies the library beside it, and needs nothing but the kernel:
- * all of it in one unit, as runtime.c is of libraries. */
-// clang-format off: each file stands on those before it.
+/* A program that runs, times and verifies the library beside it, and needs nothing but the kernel.
+ * All of it is one unit, as runtime.c is for libraries. */
+// clang-format off: each file needs those before it.
 #include "../sys.c"
 #include "../helpers.c"
 #include "../core/arm_memory.c"

@@ -21,7 +21,7 @@ static void make_outputs(tw_session* s) {
     s->api->output_dims(i, s->symbols, array->dims);
     for (int32_t d = 0; d < info->rank; ++d) known = known && array->dims[d] >= 0;
     s->made[i] = (tw_tensor){.dtype = info->dtype, .rank = info->rank};
-    if (!known) continue; /* data decide: the library's own memory */
+    if (!known) continue; /* data decide the size: the library's own memory is taken */
     array->count = count_of(array->dims, array->rank, array->dtype);
     s->made[i].bytes = (uint64_t)array->count * (uint64_t)type_of(array->dtype)->bytes;
     s->made[i].data = array->data = take_memory(s->made[i].bytes);

@@ -1,4 +1,4 @@
-/* A library with a context, inputs and memory for outputs: ready to run. */
+/* A library with a context, inputs and memory for outputs, ready to run */
 #ifndef TW_RUNNER_SESSION_H
 #define TW_RUNNER_SESSION_H
 #include "arguments.h"
@@ -7,14 +7,14 @@
 typedef struct tw_session {
   const tw_api* api;
   tw_context* context;
-  tw_array *inputs, *outputs; /* after a run: with what it made */
+  tw_array *inputs, *outputs; /* outputs are valid after take_outputs */
   tw_tensor *given, *made;
   int64_t* symbols;
 } tw_session;
 
 tw_session open_session(const char* library, const tw_arguments* arguments);
-/* One run, without a look at what it made. Ends the program where it fails. */
+/* Runs once and leaves the outputs unread. Ends the program where the run fails. */
 void run_once(tw_session* session);
-/* Of the last run: the outputs' shapes and memory. */
+/* Takes shapes and memory of the last run's outputs. */
 void take_outputs(tw_session* session);
 #endif

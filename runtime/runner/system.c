@@ -1,4 +1,4 @@
-/* The program's beginning, system calls, memory and files. */
+/* The program's entry, system calls, memory and files */
 #include "system.h"
 #include "print.h"
 
@@ -49,7 +49,7 @@ int run_program(int count, char** arguments);
 TW_HELPER _Noreturn void tw_start(long* stack) {
   const int count = (int)stack[0];
   long* at = stack + 1 + count + 1;
-  while (*at) ++at; /* the environment */
+  while (*at) ++at; /* skips the environment */
   for (++at; at[0]; at += 2)
     if (at[0] == 6 /* AT_PAGESZ */) g_page_bytes = (uint64_t)at[1];
   tw_exit(run_program(count, (char**)(stack + 1)));
@@ -59,7 +59,8 @@ void tw_exit(int status) {
   for (;;) syscall(SYS_exit_group, (long)status);
 }
 
-/* Loops that the compiler must not make calls of these functions of. */
+/* The loops copy by inlined words, as the compiler would turn plain ones into calls of these very
+ * functions. */
 TW_HELPER void* memcpy(void* restrict to, const void* restrict from, size_t bytes) {
   uint8_t* t = to;
   const uint8_t* f = from;

@@ -1,5 +1,5 @@
-/* What a program without a C library needs of the system: its beginning, memory, files, threads.
- * The names that libraries of models take from the C library are defined here. */
+/* The system for a program without a C library: its entry, memory, files and threads. The names
+ * that libraries of models take from the C library are defined here. */
 #ifndef TW_RUNNER_SYSTEM_H
 #define TW_RUNNER_SYSTEM_H
 #include "../sys.h"
@@ -15,24 +15,24 @@ enum { SYS_mmap = 222, SYS_munmap = 215, SYS_clone = 220, SYS_exit = 93, SYS_exi
 enum { SYS_mkdirat = 34 };
 #endif
 
-/* The runner's exit codes: those of the command line tilewright. */
+/* The runner's exit codes are those of the command line tilewright. */
 enum { kOk = 0, kUser = 1, kUsage = 2, kUnsupported = 3, kMismatch = 4, kIo = 5 };
 
 _Noreturn void tw_exit(int status);
 void* memmove(void* to, const void* from, size_t bytes);
 
-/* Memory of the process, which it keeps to its end; ends it where there is none. */
+/* Takes memory that the process keeps to its end. Ends the program where there is none. */
 void* take_memory(uint64_t bytes);
 
 typedef struct tw_bytes {
   const uint8_t* data;
   uint64_t count;
 } tw_bytes;
-/* Maps a file for reading; 0: it cannot be opened, or is empty. */
+/* Maps a file for reading; 0: it cannot be opened. An empty file has a count of 0. */
 int map_file(const char* path, tw_bytes* file);
-/* Writes it whole, or says that it cannot and ends the program. */
+/* Writes the whole file, or ends the program with a message. */
 void write_whole_file(const char* path, const tw_bytes* pieces, int count);
 
-/* Of the auxiliary vector that the kernel has left behind the environment. */
+/* The page size, from the auxiliary vector that the kernel puts behind the environment */
 extern uint64_t g_page_bytes;
 #endif

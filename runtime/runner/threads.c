@@ -1,5 +1,5 @@
-/* pthread_create and pthread_join, as far as the libraries of models need them: a thread is a stack
- * that knows its body. */
+/* pthread_create and pthread_join, as far as the libraries of models need them. A thread is a stack
+ * that knows the function to run. */
 #include "system.h"
 
 enum {
@@ -8,17 +8,17 @@ enum {
   kCloneFlags = 0x100 | 0x200 | 0x400 | 0x800 | 0x10000 | 0x40000 | 0x100000 | 0x200000
 };
 
-/* At the end of a stack. */
+/* The record of a thread, at the end of its stack */
 typedef struct tw_own_thread {
   _Alignas(16) void* (*body)(void*);
   void* arg;
   void* stack;
   void* result;
-  _Atomic uint32_t alive; /* the thread's number, until the kernel writes 0 */
+  _Atomic uint32_t alive; /* the thread's number; the kernel writes 0 at its end */
 } tw_own_thread;
 
-/* clone() to a thread whose stack pointer, and first argument of tw_thread_start, is `thread`.
- * The result: its number, or below 0. */
+/* Calls clone() for a thread whose stack pointer, and first argument of tw_thread_start, is
+ * `thread`. The result is its number, or negative. */
 long tw_clone(long flags, tw_own_thread* thread, _Atomic uint32_t* number,
               _Atomic uint32_t* cleared);
 

@@ -1,5 +1,5 @@
-// tilewright-worker DIR: measures candidates on a board, for a tuner that runs elsewhere. It has no
-// compiler in it and needs nothing but the kernel: jobs bring their code as shared libraries.
+// tilewright-worker DIR: measures candidates on a board, for a tuner that runs elsewhere. It
+// contains no compiler and needs nothing but the kernel: jobs bring their code as shared libraries.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>

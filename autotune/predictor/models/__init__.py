@@ -7,7 +7,8 @@ from . import lstm, mlp, one_shot, primitives, ranker, tlp
 
 NETWORKS = {"tlp": tlp.Tlp, "one-shot": one_shot.OneShot, "lstm": lstm.StatementLstm, "mlp": mlp.StatementMlp, "ranker": ranker.Ranker,
             "primitives": primitives.Primitives}
-RANKERS = ("ranker", "primitives")  # members of one set: their scores are logarithms of speed, and they say how far these may be off
+# Members of one set. Their scores are logarithms of speed, with a spread.
+RANKERS = ("ranker", "primitives")
 
 
 def build(config, corpus, platforms):

@@ -1,5 +1,5 @@
-// The instruction-set simulator behind runtime/device/vdla_device.h: exact values, cycles by
-// prediction, races on demand.
+// The instruction-set simulator behind runtime/device/vdla_device.h: exact values, predicted
+// cycles, and races on request
 #include <cstdio>
 #include <cstring>
 
@@ -17,7 +17,8 @@ Config config_of(const tw_vdla_config& c) {
           i(c.acc_depth), i(c.prm_depth), i(c.queue_depth), i(c.requant_lanes)};
 }
 
-void configure(const tw_vdla_config* wanted, tw_vdla_config* config) { *config = *wanted; }  // any
+// The simulator supports any configuration.
+void configure(const tw_vdla_config* wanted, tw_vdla_config* config) { *config = *wanted; }
 
 void say(tw_vdla_result& result, const std::string& text) {
   std::snprintf(result.message, sizeof result.message, "%s", text.c_str());
@@ -30,7 +31,7 @@ std::vector<Instruction> stream_of(std::span<const uint8_t> dram, const Launch& 
     std::memcpy(word.data(), &dram[launch.instructions + uint64_t{i} * kInstructionBytes],
                 kInstructionBytes);
     if (Expected<Instruction> instruction = decode(word)) stream.push_back(*instruction);
-    else llvm::consumeError(instruction.takeError());  // the run has told
+    else llvm::consumeError(instruction.takeError());  // the run has reported the error
   }
   return stream;
 }

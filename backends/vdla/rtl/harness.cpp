@@ -1,5 +1,5 @@
-// The simulated core with a DRAM behind its port: latency, bandwidth shared by reads and writes,
-// and held-back handshakes by a seed.
+// The simulated core with a DRAM behind its port: it has latency, a bandwidth that reads and writes
+// share, and random delays of handshakes by a seed.
 #include <cstdio>
 #include <deque>
 #include <memory>
@@ -77,7 +77,7 @@ class Simulation {
   bool held() { return options_.jitter != 0 && (random_() & 255) < options_.jitter; }
   bool inside(uint64_t address) const { return bytes_ >= kBus && address <= bytes_ - kBus; }
 
-  // One clock: the port's inputs settle, the handshakes of the cycle are seen, then the edge.
+  // Runs one clock: the port's inputs settle, the cycle's handshakes are read, then the edge comes.
   void tick() {
     Vvdla_core& top = *top_;
     credit_ = std::min<uint64_t>(credit_ + options_.bytes_per_cycle, 2 * kBus);
@@ -85,7 +85,8 @@ class Simulation {
     top.aw_ready = writes_.size() < 32 && !held();
     bool can_read = !reads_.empty() && reads_.front().ready <= cycle_ && (offered_ || !held());
     bool can_write = !writes_.empty() && !held();
-    // With bandwidth for one beat, a read that stands goes first, then they take turns.
+    // With bandwidth for one beat, a read that is already offered goes first; otherwise they take
+    // turns.
     bool both = credit_ >= 2 * kBus, one = credit_ >= kBus;
     bool choose_read = can_read && (offered_ || !can_write || !top.w_valid || (cycle_ & 1));
     top.r_valid = can_read && (both || (one && choose_read));
@@ -141,13 +142,13 @@ class Simulation {
   std::minstd_rand random_;
   std::unique_ptr<VerilatedContext> core_;
   std::unique_ptr<Vvdla_core> top_;
-  std::deque<Burst> reads_, writes_;  // a write's id: it failed
+  std::deque<Burst> reads_, writes_;  // id of a write: 1 if it failed
   std::deque<Response> responses_;
-  bool offered_ = false;  // a read beat that stands may not be withdrawn
+  bool offered_ = false;  // an offered read beat must not be withdrawn
   uint64_t cycle_ = 0, credit_ = 0;
 };
 
-void configure(const tw_vdla_config*, tw_vdla_config* config) {  // a core has its sizes
+void configure(const tw_vdla_config*, tw_vdla_config* config) {  // a core has fixed sizes
   Simulation core(nullptr, 0, {0, 16, 0, 1, 0, 0, 0});
   uint32_t shape = core.read(0x08), depths = core.read(0x0c);
   *config = {1u << (shape & 255),  1u << (shape >> 8 & 255),  shape >> 16 & 255,

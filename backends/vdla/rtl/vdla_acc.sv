@@ -1,4 +1,5 @@
-// The accumulators: two banks by the highest address bit, one read and one write port each. Compute goes first on both.
+// The accumulators: two banks by the highest address bit, each with one read and one write port.
+// Compute has priority on both.
 module vdla_acc #(
     parameter WIDTH = 512,
     parameter LOG_ACC = 11

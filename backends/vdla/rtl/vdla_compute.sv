@@ -1,6 +1,7 @@
-// Matrix products and vector operations: three affine loops, one step a cycle, accumulators read and written in the last stage with a
-// bypass for the step before. Instructions follow each other without draining; tokens travel down the pipe with the last step.
-// alu with an accumulator as source takes one step at a time.
+// Matrix products and vector operations: three affine loops, one step a cycle. Accumulators are
+// read and written in the last stage, with a bypass for the step before. Instructions follow each
+// other without draining; tokens travel down the pipe with the last step. An alu instruction with
+// an accumulator as source takes one step at a time.
 module vdla_compute #(
     parameter BIN = 16,
     parameter BOUT = 16,
@@ -41,14 +42,15 @@ module vdla_compute #(
   localparam [3:0] RANGE = 2;
   localparam LAST = 2 + $clog2(BIN);  // stages 0 (SRAM read) .. LAST (accumulate)
 
-  // Issue: counters and addresses of the three loops. a, i, w: accumulator or dst, input or src, weight.
+  // Issue: counters and addresses of the three loops. a is the accumulator or dst, i the input or
+  // src, w the weight.
   logic active;
   logic [255:0] insn;
   logic [31:0] pc;
   logic [15:0] n0, n1, n2;
   logic signed [17:0] a0, a1, a2, i0, i1, i2, w0, w1, w2;
   logic is_gemm, from_acc, is_sync, end0, end1, end2, first, pipe_empty, issue, last;
-  logic src_wait;  // an accumulator source has been asked for
+  logic src_wait;  // an accumulator source has been requested
   assign is_gemm = insn[3:0] == 2;
   assign is_sync = insn[3:0] == 4;
   assign from_acc = insn[3:0] == 3 && !insn[13];
@@ -122,9 +124,10 @@ module vdla_compute #(
     end
   end
 
-  // The pipe. What a step carries: {pc, push_next, push_prev, from_acc, max, gemm, replace, writes, address}.
+  // The pipe. A step carries {pc, push_next, push_prev, from_acc, max, gemm, replace, writes,
+  // address}.
   localparam M = LOG_ACC + 7 + 32;
-  logic [LAST*M-1:0] meta;  // stage s + 1 at s
+  logic [LAST*M-1:0] meta;  // stage s + 1 is at index s
   logic [LAST-1:0] live;
   logic [M-1:0] meta_in, early, late;
   assign meta_in = {pc, insn[11] && last, insn[10] && last, from_acc, insn[7:4] == 3, is_gemm, insn[12] && first, !is_sync && !fault,
@@ -138,9 +141,9 @@ module vdla_compute #(
   assign late = meta[(LAST-1)*M+:M];
   assign busy = active || !pipe_empty;
 
-  logic [BOUT*32-1:0] source, held;  // held: the accumulator that is a source
+  logic [BOUT*32-1:0] source, held;  // held: the accumulator used as source
   logic took_source;
-  logic [LAST*BIN*8-1:0] passed;     // inputs on their way past the array; the first is inp_data one stage later
+  logic [LAST*BIN*8-1:0] passed;     // inputs passing the array; first: inp_data one stage later
   always_ff @(posedge clk) begin
     took_source <= src_read;
     if (took_source) held <= acc_read_data;
@@ -161,7 +164,7 @@ module vdla_compute #(
     end
   endgenerate
 
-  // Accumulate: read in the stage before, add or compare and write in the last.
+  // Accumulate: read in the stage before, then add or compare and write in the last.
   logic early_read, bypass;
   logic [BOUT*32-1:0] old, written;
   assign early_read = live[LAST-2] && early[LOG_ACC] && !early[LOG_ACC+1];

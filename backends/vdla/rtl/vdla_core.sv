@@ -1,6 +1,7 @@
-// The VDLA: fetch, three engines with their queues, token counters, memories, control registers, one DRAM port.
-// The DRAM port has separate channels for read addresses, read data, write addresses, write data and write responses, as AXI4; beats are
-// BUS bytes, bursts stay within 4 KiB, responses of one id come in order. docs/internals/vdla.md has the registers.
+// The VDLA: fetch, three engines with their queues, token counters, memories, control registers,
+// one DRAM port. The DRAM port has separate channels for read addresses, read data, write
+// addresses, write data and write responses, as AXI4 has. Beats have BUS bytes, bursts stay within
+// 4 KiB, and responses of one id come in order. docs/internals/vdla.md describes the registers.
 module vdla_core #(
     parameter BIN = 16,
     parameter BOUT = 16,
@@ -22,7 +23,7 @@ module vdla_core #(
     output logic             ar_valid,
     input  logic             ar_ready,
     output logic [63:0]      ar_address,
-    output logic [7:0]       ar_beats,   // less one
+    output logic [7:0]       ar_beats,   // beats less one
     output logic             ar_id,      // 0 fetch, 1 load
     input  logic             r_valid,
     output logic             r_ready,
@@ -89,7 +90,7 @@ module vdla_core #(
       .r_error(r_error), .queue_valid(in_valid), .queue_ready(in_ready), .insn(insn), .pc(fetch_pc), .engines_idle(engines_idle),
       .tokens_left(some != 0), .done(fetch_done), .marker(finish_marker), .fault(fetch_fault), .fault_code(fetch_code));
 
-  // Read addresses: fetch goes first, but a request that stands is not withdrawn.
+  // Read addresses: fetch goes first, but a request in progress is not withdrawn.
   logic l_ar_valid, l_ar_ready, l_r_ready, locked, locked_fetch, fetch_asks;
   logic [63:0] l_ar_address;
   logic [7:0] l_ar_beats;
@@ -159,7 +160,8 @@ module vdla_core #(
       .load_write_address(load_address[LOG_ACC-1:0]), .load_write_data(acc_ldata), .store_read(acc_store), .store_grant(acc_store_grant),
       .store_read_address(acc_saddr), .store_read_data(acc_sdata));
 
-  // Faults: the first one stops everything. No progress for `watchdog` cycles is a deadlock of the oldest instruction that waits.
+  // Faults: the first one stops everything. No progress for `watchdog` cycles is a deadlock,
+  // charged to the oldest waiting instruction.
   logic [31:0] quiet, oldest;
   logic progress;
   assign progress = (ar_valid && ar_ready) || r_valid || (aw_valid && aw_ready) || (w_valid && w_ready) || b_valid || take != 0
@@ -190,7 +192,8 @@ module vdla_core #(
     end
   end
 
-  // Counters: cycles, gemm, alu, load busy, store busy, compute waits for load, for store, load waits, read beats, write beats, instructions.
+  // Counters: cycles, gemm, alu, load busy, store busy, compute waits for load, for store, load
+  // waits, read beats, write beats, instructions.
   logic [11*32-1:0] counters;
   logic [10:0] events;
   logic compute_waits;

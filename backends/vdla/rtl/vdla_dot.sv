@@ -1,5 +1,5 @@
-// One output of the array: the product of N int8 pairs and a tree of two-input sums, a register after each level.
-// The result stands 1 + log2(N) cycles after its operands.
+// One output of the array: the product of N int8 pairs and a tree of two-input sums, with a
+// register after each level. The result comes 1 + log2(N) cycles after its operands.
 module vdla_dot #(
     parameter N = 16
 ) (

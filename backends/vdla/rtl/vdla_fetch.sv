@@ -1,5 +1,5 @@
-// Reads the stream in bursts, refuses illegal instructions, and gives the others in order to the engines' queues.
-// At finish it waits until everything before it is complete.
+// Reads the stream in bursts, rejects illegal instructions, and passes the others in order to the
+// engines' queues. At finish it waits until everything before it is complete.
 module vdla_fetch #(
     parameter BIN = 16,
     parameter BOUT = 16,
@@ -15,7 +15,7 @@ module vdla_fetch #(
     output logic              ar_valid,
     input  logic              ar_ready,
     output logic [63:0]       ar_address,
-    output logic [7:0]        ar_beats,  // less one
+    output logic [7:0]        ar_beats,  // beats less one
     input  logic              r_valid,
     input  logic [BUS*8-1:0]  r_data,
     input  logic              r_error,
@@ -38,7 +38,8 @@ module vdla_fetch #(
 
   logic running;
   logic [63:0] next_address;
-  logic [31:0] to_ask, asked, taken;  // instructions: not yet asked for, asked for, taken from the buffer
+  // Counts of instructions: not yet requested, requested, taken from the buffer
+  logic [31:0] to_ask, asked, taken;
   logic [$clog2(BEATS+1)-1:0] beat;
   logic [255:0] pack;
   logic bad_read;

@@ -1,5 +1,6 @@
-// Three-dimensional strided loads with pads. The front asks DRAM for rows, also of the instruction after the one whose data is still
-// coming; the back packs beats to elements, writes them in order, and pushes tokens after the last.
+// Three-dimensional strided loads with pads. The front requests rows from DRAM, already for the
+// next instruction while data of this one still arrive. The back packs beats into elements, writes
+// them in order, and pushes tokens after the last.
 module vdla_load #(
     parameter BIN = 16,
     parameter BOUT = 16,
@@ -181,7 +182,7 @@ module vdla_load #(
       .clk(clk), .reset(reset), .in_valid(d_valid), .in_ready(d_ready), .in_data(d_in),
       .out_valid(b_valid), .out_ready(b_ready), .out_data(b));
   logic [1:0] b_scope;
-  logic [16:0] element, left;  // left: of the segment, when begun
+  logic [16:0] element, left;  // left: elements left of the segment, once begun
   logic [7:0] pad_value;
   logic [31:0] b_pc;
   logic begun;

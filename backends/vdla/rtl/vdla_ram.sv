@@ -1,4 +1,5 @@
-// One write and one synchronous read port; a read in the cycle of a write to its address gives the old value.
+// A memory with one write port and one synchronous read port. A read in the same cycle as a write
+// to its address gives the old value.
 module vdla_ram #(
     parameter WIDTH = 8,
     parameter LOG_DEPTH = 4

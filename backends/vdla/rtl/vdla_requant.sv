@@ -1,10 +1,10 @@
-// One lane from int32 to int8 in three stages, as backends/vdla/requant.cpp: a product that lies within half a unit of a float's last
-// place of a tie is a tie.
+// Requantizes one lane from int32 to int8 in three stages, as backends/vdla/requant.cpp does: a
+// product within half a unit of a float's last place of a tie is a tie.
 module vdla_requant (
     input  logic        clk,
-    input  logic        bypass,  // add the zero point and clamp only
+    input  logic        bypass,  // only add the zero point and clamp
     input  logic [31:0] acc,
-    input  logic [63:0] param,   // bias, multiplier, shift from the low bits up
+    input  logic [63:0] param,   // bias, multiplier, shift, from the low bits up
     input  logic [7:0]  zero_point,
     input  logic [7:0]  low,
     input  logic [7:0]  high,

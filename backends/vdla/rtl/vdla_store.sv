@@ -1,5 +1,5 @@
-// Reads accumulators where compute leaves their bank free, requantizes LANES outputs a cycle, and writes rows to DRAM.
-// An instruction is complete when all its write responses are in.
+// Reads accumulators when compute leaves their bank free, requantizes LANES outputs a cycle, and
+// writes rows to DRAM. An instruction is complete when all its write responses have arrived.
 module vdla_store #(
     parameter BOUT = 16,
     parameter BUS = 16,
@@ -78,7 +78,7 @@ module vdla_store #(
       .clk(clk), .reset(reset), .in_valid(asked), .in_ready(lens_ready), .in_data(burst[8:0]),
       .out_valid(lens_valid), .out_ready(lens_take), .out_data(len));
 
-  // Accumulators: one element ahead of the one that is being sent.
+  // Accumulators: one element ahead of the one being sent.
   logic read_done, reading, hold_valid, hold_free, out_of_range;
   logic [15:0] x, y;
   logic [17:0] element, acc_row;
@@ -99,7 +99,7 @@ module vdla_store #(
   logic prm_outside;
   assign prm_outside = {1'b0, insn[159:144]} >= (17'd1 << LOG_PRM);
 
-  // Lanes, and the bytes that leave them.
+  // The lanes, and the bytes that leave them.
   logic [LANES*8-1:0] lane_out;
   logic [2:0] in_lanes;
   genvar l;

@@ -1,4 +1,4 @@
-// tilewright compile: builds that are taken from the cache, and put there.
+// tilewright compile: takes builds from the cache, and puts them there.
 #include "cli/commands/compile/job.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ constexpr std::string_view kBesideTheBytes[] = {
     "--jobs", "--depfile",    "--budget",      "--junit",      "--cache",
     "--json", "--cache-size", "--with-runner", "--verify-each"};
 
-// What the command line says of the library's bytes, beside the contents of files.
+// The words of the command line that may change the library's bytes, beside the contents of files
 std::vector<std::string> words_of(const CompileArgs& args) {
   std::vector<std::string> words;
   for (const GivenFlag& flag : args.flags()) {
@@ -34,8 +34,8 @@ std::vector<std::string> words_of(const CompileArgs& args) {
 
 }  // namespace
 
-// Why a build cannot come from the cache; "": it can. Outside of its files are logs, which change
-// while they are read, and what devices' own compilers make.
+// The reason why a build cannot come from the cache; "": it can. Logs change while they are read,
+// and the compilers of devices are not in the key.
 std::string why_not_cached(const Job& job) {
   const CompileArgs& args = job.args;
   if (!args.tune.empty() || !args.log.empty()) return "--tune and --log take what was measured";
@@ -86,7 +86,7 @@ Expected<int> finish_cached_library(Job& job, const CachedBuild& build, Console&
       console);
 }
 
-// A cache that cannot be written is no reason to fail.
+// Compile only warns of an error here: a cache that cannot be written is no reason to fail.
 Error add_to_build_cache(const Job& job, const Json::Object& report, const std::string& remarks) {
   TW_ASSIGN(const std::shared_ptr<const MappedFile> library, MappedFile::open(job.options.output));
   TW_ASSIGN(const std::shared_ptr<const MappedFile> header,

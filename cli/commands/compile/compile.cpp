@@ -1,4 +1,4 @@
-// tilewright compile: the steps.
+// tilewright compile: the steps of the command.
 #include "cli/commands/compile/job.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ Expected<CompileReport> build(Job& job, Console& console, Progress& progress) {
   return std::move(tuned.report);
 }
 
-// With --untrusted the rest of the command is another process.
+// With --untrusted, a child process does the rest of the command.
 Expected<Confined> confined_compile(const CompileArgs& args, Console& console) {
   if (!args.untrusted.on) return confined(args.untrusted, {}, {}, console);
   if (!(args.log + args.tune + args.cache.folder).empty())
@@ -73,7 +73,6 @@ Expected<int> finish_text(Job& job, const std::string& text, Console& console) {
   return kExitOk;
 }
 
-// What the lock lacks, as a table.
 int show_not_pinned(const NotPinned& missing, Console& console) {
   if (console.json) {
     write_json(console, Json::Object{{"error", errors_json(missing.diags)},

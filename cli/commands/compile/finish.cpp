@@ -1,4 +1,5 @@
-// tilewright compile: what a library is held against: its budget, the limit of its accuracy.
+// tilewright compile: checks a library against its budget and its limit of accuracy, and finishes
+// it.
 #include "cli/commands/compile/job.h"
 
 #include <chrono>
@@ -14,7 +15,7 @@
 namespace tw {
 namespace {
 
-// No build takes the library of an earlier compile for one that is within its budget.
+// Removes the library of an earlier compile, so that no build takes it for one within its budget.
 void remove_places(const Places& places) {
   std::error_code none;
   for (const std::string& path : {places.library, places.header})
@@ -32,10 +33,10 @@ Expected<std::vector<BudgetRow>> hold_budget(const Job& job) {
   return rows;
 }
 
-// The limit is the budget's: its table says what cannot be met.
+// True if the limit is the budget's: the budget's table tells that it cannot be met.
 bool limit_of_budget(const Job& job) { return job.args.accuracy.max_error.empty(); }
 
-// Of --max-error, where it cannot be met; it is a case of JUnit.
+// The error of a --max-error that cannot be met; with --junit it also becomes a case there.
 Error over_limit(const Job& job, const AccuracyReport& accuracy) {
   if (!job.args.junit.empty())
     TW_TRY(write_file(
@@ -46,7 +47,7 @@ Error over_limit(const Job& job, const AccuracyReport& accuracy) {
 
 }  // namespace
 
-// The library within its accuracy: compiled again where layers lost their choices.
+// Holds the library to its accuracy: compiles it again if layers lost their choices.
 Expected<CompileReport> within_accuracy(Job& job, CompileReport report, const OnStage& stage) {
   if (!job.limit) return report;
   TW_ASSIGN(AccuracyReport held, hold_accuracy(report, job.options, job.target, *job.limit, stage));
@@ -94,7 +95,7 @@ Error publish(Job& job) {
   return job.staged.publish();
 }
 
-// The last steps of a library, be it compiled or from the cache.
+// The last steps of a library, compiled or from the cache
 Expected<int> finish_library(Job& job, Json::Object report, const std::string& summary,
                              Console& console) {
   const std::string& library = job.places.library;
@@ -121,7 +122,7 @@ Expected<int> finish_library(Job& job, Json::Object report, const std::string& s
   return within(rows) ? kExitOk : kExitBudget;
 }
 
-// The page of --report; its estimates, or none.
+// Writes the page of --report. Returns its estimates, if it has any.
 Expected<Json::Array> write_report_page(const Job& job, const CompileReport& compiled) {
   const CompileArgs& args = job.args;
   Report report = make_report(job.planned, compiled, job.target);

@@ -1,4 +1,4 @@
-// tilewright compile: its flags, a function a heading of the help.
+// tilewright compile: its flags, with a function for each heading of the help.
 #include <memory>
 
 #include "cli/commands/commands.h"

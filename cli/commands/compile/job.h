@@ -1,4 +1,4 @@
-// One compile of the command line: its flags, and what its steps hand on to each other.
+// One compile of the command line: its flags, and the state that its steps hand on.
 #pragma once
 #include <functional>
 #include <optional>
@@ -41,46 +41,46 @@ struct CompileArgs {
   double report_errors = 0;  // seconds
   bool frozen = false, strict = false, print_changed = false, time_passes = false,
        verify_each = false, freestanding = false;
-  bool predicted = false;      // by the target's description, where no flag says otherwise
+  bool predicted = false;      // the description lets predictors choose, and no flag says otherwise
   bool without_rules = false;  // the description says that predictors schedule its kernels
   std::function<std::vector<GivenFlag>()> flags;  // as the command line gave them
 };
 
 constexpr const char* kNoBudget = "none";
 
-// Where a library's files go.
+// Final paths of a library's files
 struct Places {
   std::string library, header, runner;
 };
 
-// One compile, with all that the flags name read.
+// One compile, after everything is read that its flags name
 struct Job {
   const CompileArgs& args;
   Target target;
-  CompileOptions options = {};  // files that are written: as they are staged
+  CompileOptions options = {};  // paths of outputs are the staged ones
   StagedFiles staged = {};
   Places places = {};
-  std::string report = {}, depfile = {}, runner = {};  // staged; "": none
+  std::string report = {}, depfile = {}, runner = {};  // staged paths; "": none
   std::string dependencies = {}, runner_program = {};  // contents of the last two
   Budget budget = {};
-  std::optional<AccuracyRequest> limit = {};  // of the accuracy
+  std::optional<AccuracyRequest> limit = {};  // limit of accuracy
   std::optional<AccuracyReport> accuracy = {};
   std::optional<VerifiedLibrary> verified = {};
   double verify_seconds = 0;
   FileRoles files = {};
   std::optional<CompileCache> cache = {};
-  std::string key = {};  // in the cache; "": it is not for the cache
+  std::string key = {};  // key in the cache; "": it is not for the cache
   std::vector<PassTime> passes = {};
-  std::vector<std::string> notes = {};  // of what was chosen
+  std::vector<std::string> notes = {};  // notes on choices
   PlannedProgram planned = {};          // for the report
 };
 
-// What the flags say; errors: what does not go together (options.cpp)
+// Flags as options; errors: flags that do not go together (options.cpp)
 bool is_text(Emit emit);
 ScheduleOptions schedules_of(const CompileArgs& args);
 Expected<CompileOptions> options_of(const CompileArgs& args);
 
-// What is chosen before the work begins (prepare.cpp)
+// Choices before the work begins (prepare.cpp)
 Expected<Target> choose_target(CompileArgs& args);
 Error prepare_job(Job& job);
 bool only_predicts(const CompileArgs& args);  // predictors choose, and nothing is measured
@@ -93,12 +93,12 @@ Error find_build_key(Job& job);
 Expected<int> finish_cached_library(Job& job, const CachedBuild& build, Console& console);
 Error add_to_build_cache(const Job& job, const Json::Object& report, const std::string& remarks);
 
-// What a library is held against once it is there (finish.cpp)
+// Checks of a library once it is made, and its last steps (finish.cpp)
 Expected<CompileReport> within_accuracy(Job& job, CompileReport report, const OnStage& stage);
 Error verify_made(Job& job, const OnStage& stage);
 int show_mismatch(const Job& job, Console& console);
 Expected<Json::Array> write_report_page(const Job& job, const CompileReport& compiled);
-Error publish(Job& job);  // what was written takes its place
+Error publish(Job& job);  // moves staged files to their places
 Expected<int> finish_library(Job& job, Json::Object report, const std::string& summary,
                              Console& console);
 

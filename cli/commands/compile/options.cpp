@@ -1,4 +1,4 @@
-// tilewright compile: what the flags say, as options, and what does not go together.
+// tilewright compile: turns flags into options, and refuses flags that do not go together.
 #include "cli/commands/compile/job.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ Error check_identifier(const char* flag, const std::string& name) {
   return make_error(DiagCode::invalid_argument, "{0} '{1}' is not a C identifier", flag, name);
 }
 
-// Names of the header's own begin with tw_ and TW_.
+// Refuses prefixes of the header's own names, which begin with tw_ and TW_.
 Error check_prefix(const std::string& prefix) {
   TW_TRY(check_identifier("--prefix", prefix));
   if (llvm::StringRef(prefix).lower() != "tw") return Error::success();
@@ -62,7 +62,7 @@ Error check_report(const CompileArgs& args, const CompileOptions& options) {
   return check_writable(args.report);
 }
 
-// What an object has not, and what its file is called.
+// Refuses flags that an object has no use for, and wrong names of its file.
 Error check_object(const CompileArgs& args) {
   const std::string ending = std::filesystem::path(args.output).extension().string();
   if (!args.output.empty() && ending != ".o" && ending != ".a")
@@ -86,7 +86,6 @@ Error check_object(const CompileArgs& args) {
   return Error::success();
 }
 
-// Of a library.
 std::string output_of(const CompileArgs& args, Emit emit) {
   return args.output.empty() ? std::filesystem::path(args.model).stem().string() +
                                    (emit == Emit::object ? ".o" : ".so")
@@ -128,7 +127,7 @@ Expected<CompileOptions> options_of(const CompileArgs& args) {
   TW_TRY(parse_dims(args.dims, o.dims, o.limits));
   TW_ASSIGN(o.given, args.given.read());
   TW_ASSIGN(o.specialize, parse_specialize(args.specialize));
-  // The closest fit is asked first: add_fast_path
+  // A run takes the last fast path that fits (add_fast_path), so the closest fit comes last.
   std::ranges::stable_sort(o.specialize, {}, &std::map<std::string, int64_t>::size);
   o.model = args.model;
   if (args.output == "-" && !is_text(*emit))

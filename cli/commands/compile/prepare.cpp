@@ -1,4 +1,4 @@
-// tilewright compile: what is chosen before the work begins: target, files, budget, precision.
+// tilewright compile: chooses target, files, budget and precision before the work begins.
 #include "cli/commands/compile/job.h"
 
 #include <llvm/ADT/StringExtras.h>
@@ -62,14 +62,14 @@ Expected<FileRoles> files_of(const CompileArgs& args, const CompileOptions& opti
   if (!args.dump_dir.empty())
     for (const DumpStage stage : kDumpStages)
       files.writes("a stage's text", dump_path(args.dump_dir, stage));
-  FileRoles all = files;  // no rule makes its own file
+  FileRoles all = files;  // a rule does not make its own file
   all.writes("the dependencies", args.depfile);
   all.writes("the budget's results", args.junit);
   TW_TRY(all.check());
   return files;
 }
 
-// --budget's, else that of the target's description.
+// The budget of --budget, else of the target's description
 Expected<Budget> budget_of(const CompileArgs& args) {
   const bool own = !args.budget.empty();
   const std::string file = own ? args.budget : target_file(args.target, config_dirs());
@@ -82,9 +82,9 @@ Expected<Budget> budget_of(const CompileArgs& args) {
   return load_budget(file, own || !args.junit.empty());
 }
 
-constexpr int kRegistersForSize = 8;  // what a tile takes is unrolled
+constexpr int kRegistersForSize = 8;  // few, as loops over a tile are unrolled
 
-// Weights that are no larger than the model's, and loops whose bodies are small.
+// Chooses weights that are no larger than the model's, and loops with small bodies.
 void optimize_size(Job& job) {
   AlgorithmOptions& algorithms = job.options.algorithms;
   if (!algorithms.only) algorithms.only = Algorithm::direct;
@@ -92,7 +92,7 @@ void optimize_size(Job& job) {
   job.target.vector_registers = std::min(job.target.vector_registers, kRegistersForSize);
 }
 
-// The target's precision, or the flag's, and what is said of it.
+// Sets the precision of the flag, or keeps the target's, with notes about it.
 Error choose_precision(Job& job) {
   const CompileArgs& args = job.args;
   if (!args.precision.name.empty() && !args.passes.empty())
@@ -103,7 +103,7 @@ Error choose_precision(Job& job) {
   return Error::success();
 }
 
-// What of a budget only a run tells must be a run that this machine can make.
+// Refuses limits of the budget for which this machine cannot make the run.
 Error check_budget_runs(const Job& job) {
   const bool here = job.target.arch() == host_target().arch();
   for (const BudgetLimit& limit : job.budget) {
@@ -121,7 +121,7 @@ Error check_budget_runs(const Job& job) {
   return Error::success();
 }
 
-// What cannot be held against a limit of accuracy.
+// Refuses compiles that cannot be held against a limit of accuracy.
 Error check_accuracy(const Job& job) {
   const CompileArgs& args = job.args;
   if (!job.limit) return Error::success();
@@ -139,7 +139,7 @@ Error check_accuracy(const Job& job) {
   return check_limited(job.target);
 }
 
-// Short floats round more than the model asks for.
+// Default tolerances. Short floats round more than the model asks for.
 constexpr double kShortFloats = 0.05, kUsual = 1e-4;
 double verify_tolerance(const Job& job) {
   if (job.args.verify.tolerance > 0) return job.args.verify.tolerance;
@@ -161,8 +161,8 @@ Error prepare_verify(Job& job) {
   return Error::success();
 }
 
-// Samples are read before the minutes that a compile may take: those that the model does not take
-// are refused now.
+// Reads the samples before the minutes that a compile may take: samples that the model does not
+// take are refused early.
 Error check_data(const Job& job) {
   std::vector<std::string> folders{job.args.verify.data};
   if (job.limit) folders.push_back(job.limit->data);
@@ -175,7 +175,7 @@ Error check_data(const Job& job) {
   return Error::success();
 }
 
-// Files that are written take their places at the end, all of them together.
+// Stages the files that are written: at the end they take their places all together.
 Error stage_files(Job& job) {
   const CompileArgs& args = job.args;
   CompileOptions& o = job.options;
@@ -193,7 +193,7 @@ Error stage_files(Job& job) {
 
 }  // namespace
 
-// What --tune asks for.
+// The compile that --tune asks for
 Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& target,
                                      const CompileOptions& options) {
   TW_TRY(check_not_frozen(args));
@@ -212,7 +212,7 @@ Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& targ
   request.given = options.given;
   request.rounding = options.rounding;
   request.network.jobs = threads_or_all(args.jobs);
-  request.network.scheduler.batch = 0;  // after the tasks that there are
+  request.network.scheduler.batch = 0;  // by the number of tasks
   if (const std::optional<int> each = one_shot_from_text(args.tune)) {
     request.network.tuner = TunerKind::ranker, request.network.trials_each = *each;
     TW_ASSIGN(request.network.predictors, predictors_for(kBestPredictor, args.target));
@@ -236,8 +236,8 @@ bool only_predicts(const CompileArgs& args) {
   return args.predicted || one_shot_from_text(args.tune) == 0;
 }
 
-// What the target decides where no flag does: without an operating system, nothing loads a library,
-// and a microcontroller's flash is small.
+// Loads the target, which decides where no flag does: without an operating system nothing loads a
+// library, and a microcontroller's flash is small.
 Expected<Target> choose_target(CompileArgs& args) {
   TW_ASSIGN(Target target, load_target(args.target, config_dirs()));
   args.without_rules = target.predicted_schedules;

@@ -16,7 +16,7 @@ Error take_place(const std::string& made, const std::string& path) {
   if (std::rename(made.c_str(), path.c_str()) == 0) return Error::success();
   if (errno != EXDEV)
     return make_error(DiagCode::io, "cannot write '{0}': {1}", path, std::strerror(errno));
-  // A file system, or a confined process, that moves nothing between folders
+  // A file system, or a confined process, may not move files between folders: copy instead.
   TW_ASSIGN(const auto bytes, regular_file(made));
   const bool executable = (fs::status(made).permissions() & fs::perms::owner_exec) !=
                           fs::perms::none;

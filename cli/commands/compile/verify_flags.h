@@ -19,7 +19,7 @@ struct VerifyFlags {
   Error check(const CompileOptions& options) const;
 };
 
-// "verified 4 samples in 0.3 s, ...", and a line an output where one is off.
+// "verified 4 samples by this machine in 0.30 s", and a line for each output
 std::string verified_text(const VerifiedLibrary& report, double seconds);
 Json to_json(const VerifiedLibrary& report, double seconds);
 

@@ -1,4 +1,4 @@
-// What the actions of tilewright dataset share: their flags, and where each one is.
+// The actions of tilewright dataset: their shared flags, and the files that they are in.
 #pragma once
 #include <optional>
 #include <string>
@@ -16,7 +16,7 @@ struct DatasetArgs {
   double share = 1;
   int of_platform = 1, count = 10000;
   std::vector<std::string> platforms, splits, algorithms, lowered_for = {"x86-64-v4", "x86-64-v3"};
-  // Of test: the TVM paper's five networks, and a transformer and a network of other shapes
+  // Test families: the TVM paper's five networks, a transformer, and a network of other shapes
   std::vector<std::string> test = {"resnet", "mobilenet", "lstm", "dqn", "dcgan", "bert", "unet"},
                            validation = {"densenet", "vit", "gpt"};
   int extended_by = 32;
@@ -24,14 +24,14 @@ struct DatasetArgs {
   std::optional<uint64_t> seed;
 };
 
-// The families that --test and --validation name.
+// The rule by the families that --test and --validation name
 SplitRule rule_of(const DatasetArgs& args);
-// Tasks of each split, by its name.
+// Numbers of tasks by the name of their split
 Json splits_json(const std::vector<int>& counts);
 
 std::string percent(double share);  // 0.125: "12.5 %"
 
-// An action on an open set: prints what came of it, and gives the exit code.
+// An action on an open set: prints its result, and returns the exit code.
 using DatasetRun = Expected<int>(const DatasetArgs& args, DataSet& set, Console& console);
 DatasetRun make_dataset, extend_dataset, measure_dataset, split_dataset;       // measure.cpp
 DatasetRun stat_dataset, check_dataset, rank_dataset;                          // judge.cpp

@@ -1,4 +1,4 @@
-// tilewright dataset ACTION SET: measured programs to learn from.
+// tilewright dataset ACTION SET: makes and uses sets of measured programs to learn from.
 #include <algorithm>
 #include <array>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// tilewright dataset export, import, features and show: what a set gives to others.
+// tilewright dataset export, import, features and show: exchange a set with others.
 #include "cli/commands/dataset/actions.h"
 
 #include <ostream>

@@ -1,4 +1,4 @@
-// tilewright dataset stat, check and rank: what a set holds, and how sure it is.
+// tilewright dataset stat, check and rank: show what a set holds, and how sure it is.
 #include "cli/commands/dataset/actions.h"
 
 #include <cstdio>

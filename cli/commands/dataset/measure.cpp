@@ -1,4 +1,5 @@
-// tilewright dataset make, resume and split: tasks, their labels, and who learns from them.
+// tilewright dataset make, resume, extend and split: add tasks and labels, and split tasks into
+// training and test.
 #include "cli/commands/dataset/actions.h"
 
 #include <algorithm>
@@ -111,7 +112,7 @@ Expected<int> measure_dataset(const DatasetArgs& args, DataSet& set, Console& co
   return fill(std::move(request), set, console);
 }
 
-// Test tasks keep the pools that methods are compared by.
+// By default, test tasks stay as they are: they keep the pools that methods are compared by.
 Expected<int> extend_dataset(const DatasetArgs& args, DataSet& set, Console& console) {
   TW_ASSIGN(MakeRequest request, request_of(args));
   if (request.splits.empty()) request.splits = {Split::train, Split::validation};

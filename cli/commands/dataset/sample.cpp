@@ -1,4 +1,4 @@
-// tilewright dataset sample: layers that the prior draws, and how new they are.
+// tilewright dataset sample: draws layers from the prior, and shows how new they are.
 #include "cli/commands/dataset/actions.h"
 
 #include <algorithm>

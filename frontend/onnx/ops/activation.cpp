@@ -21,7 +21,7 @@ Val hard_sigmoid(NodeImport& n, Val x, double alpha, double beta) {
   return n.min(n.scalar(1, x), n.max(n.scalar(0, x), line));
 }
 
-// alpha (e^x - 1) below zero
+// x above zero, alpha (e^x - 1) below
 Val elu(NodeImport& n, Val x, double alpha) {
   const Val below = n.mul(n.scalar(alpha, x), n.unary(UnaryOp::expm1, x));
   return n.select(n.less(x, n.scalar(0, x)), below, x);
@@ -39,7 +39,7 @@ void import_leaky_relu(NodeImport& n) {
   n.set(n.select(n.less(x, n.scalar(0, x)), n.mul(x, n.scalar(n.real("alpha", 0.01f), x)), x));
 }
 
-// Before version 7 a vector of slopes is one a channel, since then slopes broadcast.
+// Before version 7, a vector of slopes has one for each channel; later, slopes broadcast.
 void import_prelu(NodeImport& n) {
   const Val x = n.in(0);
   Val slope = n.in(1);
@@ -83,7 +83,7 @@ void import_swish(NodeImport& n) {
   n.set(n.mul(x, n.unary(UnaryOp::sigmoid, alpha == 1.0 ? x : n.mul(x, n.scalar(alpha, x)))));
 }
 
-// Swish of A, times B.
+// Swish of input 0, times input 1.
 void import_swiglu(NodeImport& n) {
   const Val a = n.in(0), b = n.in(1);
   const double alpha = n.real("alpha", 1.0);
@@ -113,7 +113,7 @@ void import_thresholded_relu(NodeImport& n) {
   n.set(n.select(n.less(n.scalar(n.real("alpha", 1.0), x), x), x, n.scalar(0, x)));
 }
 
-// Integers are shrunk as f64, by attributes that are floats, and truncated.
+// Integers are computed as f64, since the attributes are floats, and then truncated.
 void import_shrink(NodeImport& n) {
   const DType type = n.dtype(n.in(0));
   const Val x = is_float(type) ? n.in(0) : n.cast(n.in(0), DType::f64);
@@ -124,8 +124,8 @@ void import_shrink(NodeImport& n) {
   n.set(n.cast(n.select(below, n.add(x, n.scalar(bias, x)), above), type));
 }
 
-// 0.5 x (1 + erf(x / sqrt(2))) and 0.5 x (1 + tanh(u)), u = sqrt(2 / pi) (x + 0.044715 x^3), by
-// functions that do not cancel where they go to 0.
+// 0.5 x (1 + erf(x / sqrt(2))), or approximately 0.5 x (1 + tanh(u)) with u = sqrt(2 / pi) (x +
+// 0.044715 x^3). The functions used here do not cancel near 0.
 Val gelu(NodeImport& n, Val x, bool approximate) {
   if (!approximate) return n.mul(x, n.unary(UnaryOp::normal_cdf, x));
   const double slope = 2 * std::sqrt(2.0 / M_PI);
@@ -144,7 +144,7 @@ void import_gelu(NodeImport& n) {
 
 namespace {
 
-// Before version 13 the input is a matrix: axes before attribute `axis` are rows, the others
+// The input as a matrix, for versions before 13: axes before attribute `axis` are rows, the others
 // columns.
 Val as_matrix(NodeImport& n, Val x) {
   int64_t axis = n.integer("axis", 1);

@@ -1,5 +1,5 @@
-// Fused operators of com.microsoft that optimized transformers carry: products, convolutions and
-// norms with what stands beside them.
+// Fused operators of com.microsoft in optimized transformers: products, convolutions and norms with
+// their neighbours.
 #include <cmath>
 
 #include "frontend/onnx/node_import.h"
@@ -12,7 +12,7 @@ Val add_if(NodeImport& n, Val x, size_t input) {
   return n.has(input) ? n.add(x, n.cast(n.in(input), n.dtype(x))) : x;
 }
 
-// The activation named so, with alpha and beta of its attributes (names differ by operator).
+// Applies the activation `name`. Operators have different names for the attributes alpha and beta.
 Val activated(NodeImport& n, Val x, const std::string& name, std::optional<double> alpha,
               std::optional<double> beta) {
   if (name.empty() || name == "Identity") return x;
@@ -38,7 +38,7 @@ std::optional<double> optional_real(NodeImport& n, const char* name) {
   return n.has_attribute(name) ? std::optional<double>(n.real(name, 0)) : std::nullopt;
 }
 
-// The axis before the last one becomes the first: [M, batch..., K] to [batch..., M, K].
+// Moves the first axis to the place before the last: [M, batch..., K] to [batch..., M, K].
 Val batches_first(NodeImport& n, Val x) {
   Ints perm;
   for (int64_t i = 1; i + 1 < n.rank(x); ++i) perm.push_back(i);
@@ -56,7 +56,7 @@ Val turned(NodeImport& n, Val x) {
 
 }  // namespace
 
-// alpha A' B'
+// alpha A' B', with A' and B' transposed as the attributes say
 void import_fused_matmul(NodeImport& n) {
   Val a = n.in(0), b = n.in(1);
   if (n.failed()) return;
@@ -77,7 +77,7 @@ void import_fused_gemm(NodeImport& n) {
                   optional_real(n, "activation_beta")));
 }
 
-// x, w, optional bias, optional z added before the activation
+// Inputs: x, w, optional bias, optional z, which is added before the activation
 void import_fused_conv(NodeImport& n) {
   const Val x = n.in(0), w = n.in(1);
   const Ints kernel = n.failed() ? Ints() : kernel_of(n, x, w);
@@ -95,7 +95,7 @@ void import_fused_conv(NodeImport& n) {
   n.set(activated(n, y, n.text("activation", ""), parameter(0), parameter(1)));
 }
 
-// Gelu of input 0 plus an optional bias; approximate: with tanh.
+// Gelu of input 0 plus an optional bias; `approximate` uses tanh.
 void import_bias_gelu(NodeImport& n, bool approximate) {
   const Val x = n.in(0);
   if (!n.failed()) n.set(gelu(n, add_if(n, x, 1), approximate));
@@ -106,7 +106,7 @@ void import_quick_gelu(NodeImport& n) {
   n.set(n.mul(x, n.unary(UnaryOp::sigmoid, n.mul(x, n.scalar(n.real("alpha", 1.702f), x)))));
 }
 
-// The left half times Gelu of the right half, of x + bias.
+// The left half of x + bias, times Gelu of the right half.
 void import_bias_split_gelu(NodeImport& n) {
   const Val x = n.in(0), bias = n.in(1);
   if (n.failed()) return;
@@ -118,7 +118,6 @@ void import_bias_split_gelu(NodeImport& n) {
               gelu(n, n.slice(sum, last, columns / 2, columns / 2), false)));
 }
 
-// x + bias + skip
 void import_bias_add(NodeImport& n) {
   const Val x = n.in(0), bias = n.in(1), skip = n.in(2);
   if (!n.failed()) n.set(n.add(n.add(x, bias), skip));
@@ -139,8 +138,8 @@ void import_bias_softmax(NodeImport& n) {
   n.set(n.reshape(n.emit(op::Softmax{1, false}, {n.reshape(sum, {rows, columns})}), n.shape(x)));
 }
 
-// input, skip, gamma, [beta,] bias -> output, mean, 1 / deviation, input + skip + bias. centred:
-// LayerNormalization's, with beta.
+// Inputs: input, skip, gamma, [beta,] bias. Outputs: output, mean, 1 / deviation, input + skip +
+// bias. If `centred`, the norm is LayerNormalization's, with beta.
 void import_skip_layer_norm(NodeImport& n, bool centred) {
   const Val x = n.in(0), skip = n.in(1), gamma = n.in(2);
   if (n.failed()) return;
@@ -150,8 +149,8 @@ void import_skip_layer_norm(NodeImport& n, bool centred) {
   n.set(3, sum);
 }
 
-// input_ids, segment_ids, word, position and segment embeddings, gamma, beta, mask, position_ids ->
-// output, mask_index, sum
+// Inputs: input_ids, segment_ids, word, position and segment embeddings, gamma, beta, mask,
+// position_ids. Outputs: output, mask_index, sum
 void import_embed_layer_norm(NodeImport& n) {
   const Val ids = n.in(0), word = n.in(2), position = n.in(3), gamma = n.in(5), beta = n.in(6);
   if (n.failed()) return;

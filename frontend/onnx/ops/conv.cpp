@@ -1,12 +1,12 @@
-// Convolutions. Window attributes (also of pooling) are read here: strides, dilations, pads and
-// auto_pad.
+// Importers of convolutions. They also read the window attributes, for pools too: strides,
+// dilations, pads and auto_pad.
 #include "frontend/onnx/node_import.h"
 #include "frontend/onnx/ops/importers.h"
 
 namespace tw::onnx_import {
 namespace {
 
-// A list attribute with one entry an axis; `fallback` for each when absent.
+// A list attribute with one entry for each axis; if it is absent, each entry is `fallback`.
 Ints window_list(NodeImport& n, const char* name, size_t count, int64_t fallback, int64_t minimum) {
   Ints out = n.integers(name).value_or(Ints(count, fallback));
   if (out.size() != count) {
@@ -39,7 +39,7 @@ Window read_window(NodeImport& n, Val x, const Ints& kernel) {
   }
   for (size_t i = 0; i < count; ++i) {
     const int64_t axis = static_cast<int64_t>(i) + 2, reach = (kernel[i] - 1) * w.dilations[i] + 1;
-    int64_t total = reach - 1;  // with stride 1 whatever the extent
+    int64_t total = reach - 1;  // for stride 1, whatever the extent is
     if (w.strides[i] != 1) {
       const int64_t extent = n.need_static_dim(x, axis, "auto_pad with a stride");
       total = (std::max<int64_t>(extent + w.strides[i] - 1, 0) / w.strides[i] - 1) * w.strides[i] +
@@ -122,7 +122,7 @@ void import_conv_transpose(NodeImport& n) {
     } else {
       total = reach - a.strides[i] + a.output_padding[i];  // output = input * stride
     }
-    if (total < 0) {  // larger than the convolution reaches: pad the output
+    if (total < 0) {  // the output is larger than the convolution reaches: it is padded
       a.output_padding[i] -= total;
       total = 0;
     }

@@ -1,4 +1,4 @@
-// Operators that make tensors: constants, ranges, masks.
+// Importers of operators that make tensors: constants, ranges, masks.
 #include <cmath>
 
 #include "frontend/onnx/ops/importers.h"
@@ -8,9 +8,9 @@
 namespace tw::onnx_import {
 namespace {
 
-constexpr int64_t kMaxMade = int64_t{1} << 24;  // elements of a tensor that import writes out
+constexpr int64_t kMaxMade = int64_t{1} << 24;  // limit of elements that the import writes out
 constexpr int64_t kMaxExtent = int64_t{1} << 40;
-constexpr int64_t kMaxDim = 2 * kMaxExtent;  // beyond every extent
+constexpr int64_t kMaxDim = 2 * kMaxExtent;  // larger than every extent
 
 Val vector_of(NodeImport& n, const std::vector<int64_t>& values, Shape shape) {
   return n.builder().known({values.begin(), values.end()}, DType::i64, std::move(shape));
@@ -50,7 +50,6 @@ void import_constant_of_shape(NodeImport& n) {
 
 namespace {
 
-// A range of constants, written out.
 Val constant_range(NodeImport& n, const Tensor& start, const Tensor& limit, const Tensor& delta) {
   const bool real = is_float(start.dtype);
   const double step = delta.at(0), count = std::ceil((limit.at(0) - start.at(0)) / step);
@@ -73,7 +72,7 @@ Val constant_range(NodeImport& n, const Tensor& start, const Tensor& limit, cons
 
 constexpr double kNoLength = 0x1p62;  // NaN is not below it either
 
-// ceil((limit - start) / delta), 0 when negative.
+// ceil((limit - start) / delta), or 0 if that is negative.
 Expr range_count(NodeImport& n, Val start, Val limit, Val delta) {
   const auto from = n.known(start), to = n.known(limit), by = n.known(delta);
   if (from && to && by && as_const(by->front())) {
@@ -96,7 +95,7 @@ Expr range_count(NodeImport& n, Val start, Val limit, Val delta) {
 
 }  // namespace
 
-// start, start + delta ... before limit
+// start, start + delta, ... up to but not including limit
 void import_range(NodeImport& n) {
   const Val x = n.in(0), y = n.in(1), z = n.in(2);
   const std::optional<Tensor> start = n.constant(x), limit = n.constant(y), delta = n.constant(z);
@@ -117,7 +116,7 @@ void import_range(NodeImport& n) {
   n.set(n.cast(n.add(n.mul(n.cast(positions(n, count, 1, 0), inner), single(z)), single(x)), type));
 }
 
-// on where the new axis equals the index, off elsewhere; negative indices count from the end
+// `on` where the new axis equals the index, `off` elsewhere; negative indices count from the end
 void import_one_hot(NodeImport& n) {
   const Val indices = n.cast(n.in(0), DType::i64), values = n.in(2),
             count = n.cast(n.in(1), DType::i64);

@@ -1,6 +1,7 @@
-// Einsum: operands lose repeated indices (diagonals) and axes that nobody else reads (sums), then
-// pairs become matrix products from the left on, with the indices that both and the rest share as
-// batches, those that end here as depth.
+// Importer of Einsum. Operands first lose repeated indices (diagonals) and axes that nobody else
+// reads (sums). Then pairs of operands become matrix products, from the left on. Indices that both
+// operands have are batches if a later operand or the output has them too, otherwise they are the
+// depth.
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -11,7 +12,7 @@
 namespace tw::onnx_import {
 namespace {
 
-// An index an axis: the letter's code; axes of the ellipsis: -count ... -1
+// One index for each axis: the code of the letter, or -count ... -1 for axes of the ellipsis
 using Term = std::vector<int>;
 
 struct Operand {
@@ -38,7 +39,7 @@ class Einsum {
   }
 
  private:
-  // Letters of one term; nullopt: a character that is none.
+  // The indices of one term; nullopt if it has an unexpected character.
   std::optional<Term> parse(const std::string& text, int64_t ellipsis) {
     Term term;
     bool dots = false;
@@ -69,7 +70,7 @@ class Einsum {
       n_.invalid(llvm::formatv("{0} terms for {1} inputs in '{2}'", texts.size(), n_.input_count(),
                                equation)
                      .str());
-    int64_t most = 0;  // axes of the longest ellipsis: shorter ones are aligned at the end
+    int64_t most = 0;  // axes of the longest ellipsis; shorter ones are aligned at the end
     for (size_t i = 0; i < texts.size() && !n_.failed(); ++i) {
       const auto letters = std::ranges::count_if(texts[i],
                                                  [](unsigned char c) { return std::isalpha(c); });
@@ -114,7 +115,7 @@ class Einsum {
     return std::ranges::find(term, index) != term.end();
   }
 
-  // An index twice: the elements where both are equal.
+  // Replaces repeated indices by their diagonal: the elements where both are equal.
   void diagonal(Operand& o) {
     Term term;
     Ints places;
@@ -137,7 +138,7 @@ class Einsum {
     o = {take(n_, o.value, std::move(places), {}, std::move(shape)), std::move(term)};
   }
 
-  // The extent of an index is that of the operands that do not broadcast it.
+  // The extent of an index is that in the operands that do not broadcast it.
   void note_extents() {
     for (const Operand& o : operands_)
       for (size_t i = 0; i < o.term.size() && !n_.failed(); ++i) {
@@ -146,7 +147,7 @@ class Einsum {
       }
   }
 
-  // Sums away what only this operand has.
+  // Sums over indices that only this operand has.
   void drop_alone(Operand& o, size_t self) {
     Ints axes;
     Term kept;
@@ -160,7 +161,7 @@ class Einsum {
     if (!axes.empty()) o = {n_.reduce(ReduceKind::sum, o.value, axes, false), kept};
   }
 
-  // The operand with these axes in this order; those that it lacks have extent 1.
+  // The operand with these axes in this order; missing ones have extent 1.
   Val arranged(const Operand& o, const Term& wanted) {
     if (n_.failed()) return {};
     Ints perm;
@@ -186,8 +187,8 @@ class Einsum {
     return shape;
   }
 
-  // An operand as [batch..., first, second], each of the two all axes of its term as one; batches
-  // may have extent 1.
+  // The operand as [batch..., first, second], where `first` and `second` each join their axes to
+  // one. Batches may have extent 1.
   Val matrix(const Operand& o, const Term& batch, const Term& first, const Term& second) {
     Term all = batch;
     all.insert(all.end(), first.begin(), first.end());
@@ -204,8 +205,8 @@ class Einsum {
     return n_.reshape(n_.expand(value, full), whole);
   }
 
-  // Indices of both that go on are batches, those of both that end here the depth, the others rows
-  // and columns.
+  // Multiplies two operands. Indices of both are batches if they occur later, otherwise the depth.
+  // The others are rows and columns.
   Operand multiply(const Operand& a, const Operand& b) {
     Term batch, depth, rows, columns;
     const auto goes_on = [&](int index) {
@@ -220,7 +221,7 @@ class Einsum {
     Term out = batch;
     out.insert(out.end(), rows.begin(), rows.end());
     out.insert(out.end(), columns.begin(), columns.end());
-    // Nothing to sum: an outer product
+    // Without a sum it is an outer product
     if (depth.empty()) return {n_.mul(arranged(a, out), arranged(b, out)), out};
     const Val product = n_.emit(op::MatMul{},
                                 {matrix(a, batch, rows, depth), matrix(b, batch, depth, columns)});
@@ -228,7 +229,7 @@ class Einsum {
     Shape shape(n_.shape(product).begin(), n_.shape(product).end() - 2);
     for (const Term* part : {&rows, &columns})
       for (const Expr& extent : shape_of(*part)) shape.push_back(extent);
-    // Narrow integers' sums are wider
+    // Products of narrow integers are wider than their operands
     return {n_.reshape(n_.cast(product, n_.dtype(a.value)), std::move(shape)), out};
   }
 

@@ -1,4 +1,5 @@
-// Element-wise operators: f(x), f(a, b), variadic sums, comparisons, logic, Where, Cast, Clip.
+// Importers of element-wise operators: f(x), f(a, b), variadic sums, comparisons, logic, Where,
+// Cast, Clip.
 #include <cmath>
 #include <limits>
 
@@ -10,19 +11,19 @@
 namespace tw::onnx_import {
 
 namespace {
-// Questions about types for storage are asked of the number.
+// x as a tensor to compute with: types for storage alone become f32.
 Val number(NodeImport& n, Val x) { return is_storage_only(n.dtype(x)) ? n.cast(x, DType::f32) : x; }
 }  // namespace
 
-// Erf alone is of integers too: its values there are truncated.
+// Only Erf takes integers too; its results are truncated.
 void import_unary(NodeImport& n, UnaryOp function) {
   const Val x = number(n, n.in(0));
   if (function != UnaryOp::erf || is_float(n.dtype(x))) return n.set(n.unary(function, x));
   n.set(n.cast(n.unary(function, n.cast(x, DType::f64)), n.dtype(x)));
 }
 
-// Before version 7 an attribute `broadcast` aligned the shapes otherwise; the converter rewrites
-// those.
+// Before version 7, an attribute `broadcast` aligns the shapes in another way; the converter
+// rewrites such nodes.
 void import_binary(NodeImport& n, BinaryOp function) {
   if (function == BinaryOp::eq && n.dtype(n.in(0)) == DType::string) return import_string_equal(n);
   n.set(n.binary(function, n.in(0), n.in(1)));
@@ -34,7 +35,8 @@ void import_greater(NodeImport& n, bool or_equal) {
 
 namespace {
 
-// In f64, truncated: a power that is within its error of an integer is that integer.
+// Computes in f64 and truncates. A power that is within its error of an integer becomes that
+// integer.
 Val integer_power(NodeImport& n, Val base, Val exponent) {
   const Val power = n.binary(BinaryOp::pow, n.cast(base, DType::f64), n.cast(exponent, DType::f64)),
             whole = n.unary(UnaryOp::round, power);
@@ -50,14 +52,15 @@ void import_pow(NodeImport& n) {
   const DType type = n.dtype(base), own = n.dtype(exponent);
   if (n.failed()) return;
   if (is_int(type) && is_float(own)) return n.set(integer_power(n, base, exponent));
-  // Beside a float of another type, an exponent is not rounded to it
+  // Beside a float of another type, the exponent keeps its precision
   const DType wide = type == own || is_int(type)               ? type
                      : type == DType::f64 || own == DType::f64 ? DType::f64
                                                                : DType::f32;
   n.set(n.cast(n.binary(BinaryOp::pow, n.cast(base, wide), n.cast(exponent, wide)), type));
 }
 
-// fmod: the sign of the dividend, as C; otherwise of the divisor, as Python (integers only).
+// fmod: the sign is that of the dividend, as in C. Otherwise it is that of the divisor, as in
+// Python (integers only).
 void import_mod(NodeImport& n) {
   const bool fmod = n.integer("fmod", 0) != 0;
   n.set(n.binary(fmod ? BinaryOp::mod : BinaryOp::floor_mod, n.in(0), n.in(1)));
@@ -86,8 +89,8 @@ void import_where(NodeImport& n) { n.set(n.select(n.in(0), n.in(1), n.in(2))); }
 
 namespace {
 
-// The core's cast takes the exponent as it stands: away from zero it is of twice the number. Signs
-// are dropped.
+// The core's cast takes the exponent as it is, so a number is rounded up by casting twice the
+// number. Signs are dropped.
 Val cast_to_power(NodeImport& n, Val x, bool saturate, const std::string& mode) {
   const Val size = n.unary(UnaryOp::abs, n.cast(x, DType::f32)),
             power = n.cast(n.cast(size, DType::f8e8m0), DType::f32);
@@ -138,7 +141,7 @@ void import_cast_like(NodeImport& n) {
 void import_identity(NodeImport& n) { n.set(n.in(0)); }
 
 namespace {
-// A bound of Clip: an optional input, and before version 11 an attribute, whose default keeps
+// A bound of Clip: an optional input, or before version 11 an attribute, whose default keeps
 // infinities out.
 Val clip_bound(NodeImport& n, size_t input, const char* attribute, float otherwise, Val x) {
   return n.version() >= 11 ? n.maybe(input) : n.scalar(n.real(attribute, otherwise), x);
@@ -171,12 +174,13 @@ void import_reciprocal(NodeImport& n) {
 
 namespace {
 
-// log(2x), for numbers whose square would overflow.
+// log(2x) for numbers whose square would overflow.
 Val log_of_twice(NodeImport& n, Val x) {
   return n.add(n.unary(UnaryOp::log, x), n.scalar(std::log(2.0), x));
 }
 
-// Of |x|, with s = (e^|x| - 1) / 2 made of the root m + 1 of e^|x|, which does not overflow.
+// sinh of |x| is s + s / (2 s + 1) with s = (e^|x| - 1) / 2. Here s = m (m + 2) / 2 with m = e^(|x|
+// / 2) - 1, which does not overflow.
 Val sinh_of_size(NodeImport& n, Val size) {
   const Val half = n.scalar(0.5, size), m = n.unary(UnaryOp::expm1, n.mul(half, size));
   const Val s = n.mul(n.mul(half, m), n.add(m, n.scalar(2, size))),
@@ -190,7 +194,7 @@ Val cosh_of_size(NodeImport& n, Val size) {
   return n.add(up, n.div(n.scalar(0.25, size), up));
 }
 
-constexpr double kLarge = 0x1p28;  // 1 is nothing beside its square, in f64 too
+constexpr double kLarge = 0x1p28;  // beside its square 1 is lost, in f64 too
 
 Val asinh_of_size(NodeImport& n, Val size) {
   const Val one = n.scalar(1, size), a = n.min(n.scalar(kLarge, size), size), square = n.mul(a, a);
@@ -227,8 +231,8 @@ Val hyperbolic(NodeImport& n, Hyperbolic which, Val x) {
 
 }  // namespace
 
-// By exponentials and logarithms, without cancellation near 0 and overflow on the way; in f32 at
-// least.
+// Computes with exponentials and logarithms, in f32 or f64, without cancellation near 0 or overflow
+// on the way.
 void import_hyperbolic(NodeImport& n, Hyperbolic which) {
   const Val x = n.in(0);
   const DType type = n.dtype(x);

@@ -1,11 +1,11 @@
-// Gathers whose indices are a tensor of their own for every element: GatherElements, GatherND,
-// ReverseSequence.
+// Importers of gathers with indices for each element of the result: GatherElements, GatherND,
+// ReverseSequence; and of CumSum and CumProd.
 #include "frontend/onnx/ops/importers.h"
 #include "frontend/onnx/ops/run_axes.h"
 
 namespace tw::onnx_import {
 
-// out[i, j ...] = x[i, indices[i, j ...] ...] with the index at `axis`
+// out[i, j ...] = x[i, indices[i, j ...] ...], with the index at `axis`
 void import_gather_elements(NodeImport& n) {
   const Val x = n.in(0), indices = n.in(1);
   const int64_t axis = n.axis(n.integer("axis", 0), n.rank(x));
@@ -19,8 +19,8 @@ void import_gather_elements(NodeImport& n) {
   n.set(take(n, x, std::move(places), {indices}, n.shape(indices), true));
 }
 
-// The last axis of the indices is a point of x's axes behind the batch axes; what x has behind that
-// is copied.
+// The last axis of the indices is a point in the axes of x behind the batch axes. The remaining
+// axes of x are copied.
 void import_gather_nd(NodeImport& n) {
   const Val x = n.in(0);
   Val indices = n.in(1);

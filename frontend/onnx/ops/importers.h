@@ -1,5 +1,5 @@
-// The importers of all operator families. Each reads one ONNX node and sets its outputs; one that
-// serves several operators is told by its row in the table which.
+// The importers of all operator families. Each reads one ONNX node and sets its outputs. Importers
+// of several operators get the operator from their row in the table.
 #pragma once
 #include "ir/graph/ops.h"
 
@@ -13,24 +13,24 @@ enum class Random { normal, normal_like, uniform, uniform_like };
 enum class CosineWindow { hann, hamming, blackman };
 enum class ComposedReduce { l1, l2, log_sum, log_sum_exp, sum_square };
 
-// Attributes that convolutions and pooling share; one entry a spatial axis, pads: all begins, then
-// all ends.
+// Attributes of windows, for convolutions and pools: one entry for each spatial axis; pads are all
+// begins, then all ends.
 struct Window {
   Ints strides, dilations, pads;
 };
-inline constexpr int64_t kMaxWindow = int64_t{1} << 31;  // an entry, or an extent of a kernel
+inline constexpr int64_t kMaxWindow = int64_t{1} << 31;  // limit of entries and kernel extents
 Window read_window(NodeImport& n, Val x, const Ints& kernel);
-// A convolution's kernel: the extents of the weights, which the attribute kernel_shape may only
-// repeat.
+// The extents of a convolution's kernel, from the weights. The attribute kernel_shape may only
+// repeat them.
 Ints kernel_of(NodeImport& n, Val x, Val w);
-// numpy.matmul: a vector on the left is a row, on the right a column, and its axis goes away again.
-// a_zero: of a quantized a.
 Val average_pool(NodeImport& n, Val x);  // with the node's attributes
+// numpy.matmul: a vector on the left is a row, one on the right a column, and its axis is removed
+// again. `a_zero` is the zero point of a quantized a.
 Val matrix_product(NodeImport& n, Val a, Val b, int64_t a_zero = 0);
-Val general_product(NodeImport& n);  // Gemm's
+Val general_product(NodeImport& n);  // the product of Gemm
 Val gelu(NodeImport& n, Val x, bool approximate);
-// Sets output 0 to the norm of x over the axes from `axis` on, outputs 1 and 2, where wanted, to
-// the mean (only of a centred one, else to the same as 2) and 1 / sqrt(variance + epsilon).
+// Sets output 0 to the norm of x over the axes from `axis` on. Outputs 1 and 2, if wanted, are the
+// mean and 1 / sqrt(variance + epsilon). Without `centred`, both are the latter.
 void layer_norm(NodeImport& n, Val x, Val scale, Val bias, int64_t axis, double epsilon,
                 bool centred);
 

@@ -1,12 +1,12 @@
-// Losses over classes: NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss.
+// Importers of losses over classes: NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss.
 #include "frontend/onnx/ops/attention/attention_core.h"
 #include "frontend/onnx/ops/importers.h"
 
 namespace tw::onnx_import {
 namespace {
 
-// Of logarithms of probabilities [N, C, d...] and classes [N, d...]. A target that is ignored
-// counts nothing, nor does its weight in the mean.
+// The loss of logarithms of probabilities [N, C, d...] and classes [N, d...]. An ignored target
+// counts nothing, and neither does its weight in the mean.
 Val loss_of(NodeImport& n, Val x, Val target, Val weight) {
   const std::string reduction = n.text("reduction", "mean");
   if (n.failed()) return {};
@@ -64,7 +64,7 @@ void import_nll_loss(NodeImport& n) {
   n.set(loss_of(n, x, target, n.maybe(2)));
 }
 
-// Output 1: the logarithms of the probabilities.
+// Output 1 is the logarithms of the probabilities.
 void import_cross_entropy(NodeImport& n) {
   const Val x = n.in(0), target = n.in(1);
   if (!n.failed() && n.rank(x) < 2) return n.invalid("scores without classes");

@@ -1,4 +1,4 @@
-// Matrix products.
+// Importers of matrix products.
 #include "frontend/onnx/node_import.h"
 #include "frontend/onnx/ops/importers.h"
 

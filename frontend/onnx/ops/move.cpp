@@ -1,5 +1,5 @@
-// Operators that move elements: Transpose, Concat, Split, Slice, Gather, Pad, blocks of space and
-// depth.
+// Importers of operators that move elements: Transpose, Concat, Split, Slice, Gather, Pad, blocks
+// of space and depth.
 #include <algorithm>
 #include <numeric>
 
@@ -10,10 +10,10 @@ namespace tw::onnx_import {
 namespace {
 
 constexpr int64_t kFar = int64_t{1} << 41;  // beyond every extent, far from overflow
-constexpr int64_t kMostStep = 1 << 20;      // of op::Slice
+constexpr int64_t kMostStep = 1 << 20;      // the largest step of op::Slice
 
-// An index that counts from the end when negative, as a plain one. Those beyond every extent are
-// cut to just outside.
+// The index counted from the start of the axis; a negative one counts from the end. An index beyond
+// every extent is cut to just outside.
 Expr from_start(NodeImport& n, const Expr& index, const Expr& extent) {
   const Bounds bounds = constant_bounds(index, n.builder().symbols());
   if (bounds.min && *bounds.min >= kFar) return extent;
@@ -27,8 +27,8 @@ struct Part {
   Expr start, size;
 };
 
-// Elements start, start + step ... before end of an axis, by the rules of ONNX Slice (NumPy's, with
-// clamping).
+// Elements start, start + step, ... before `end` of an axis, by the rules of ONNX Slice: NumPy's,
+// with clamping.
 Part slice_part(NodeImport& n, const Expr& start, const Expr& end, int64_t step,
                 const Expr& extent) {
   const auto near = [](const Expr& at) {
@@ -48,7 +48,7 @@ Part slice_part(NodeImport& n, const Expr& start, const Expr& end, int64_t step,
   return {from, n.simplified(max(low, ceil_div(n.simplified(from - to), -step)))};
 }
 
-// The same made while the model runs; s, e and step are of rank 0.
+// As Part, but computed in a run; s, e and step have rank 0.
 struct PartValues {
   Val start, size;
 };
@@ -67,8 +67,8 @@ PartValues part_values(NodeImport& n, Val s, Val e, Val given_step, const Expr& 
   return {from, n.div(n.add(length, n.sub(stride, one)), stride)};
 }
 
-// Slice whose axes or steps data decide: every axis that may be one of them is gathered by
-// positions.
+// Slices if data decide the axes or steps: gathers by position along every axis that may be among
+// the axes.
 void slice_by_positions(NodeImport& n, Val x, Val starts, Val ends, Val axes, Val steps,
                         int64_t count) {
   const int64_t rank = n.rank(x);
@@ -93,7 +93,7 @@ void slice_by_positions(NodeImport& n, Val x, Val starts, Val ends, Val axes, Va
   n.set(result);
 }
 
-// op::Slice takes all steps that are known.
+// True if op::Slice can take the steps, as far as they are known.
 bool steps_fit(NodeImport& n, Val steps) {
   const auto known = steps.valid() ? n.known(steps) : std::nullopt;
   return !known || std::ranges::all_of(*known, [](const Expr& step) {
@@ -102,7 +102,7 @@ bool steps_fit(NodeImport& n, Val steps) {
   });
 }
 
-// The entry, as far as it is known before the model runs.
+// The entry, if it is known before the run.
 std::optional<Expr> known_entry(NodeImport& n, Val list, int64_t i) {
   return list.valid() ? n.builder().known_element(list, i) : std::nullopt;
 }
@@ -128,14 +128,14 @@ void import_concat(NodeImport& n) {
   n.set(parts.size() == 1 ? first : n.emit(op::Concat{axis}, std::move(parts)));
 }
 
-// Sizes from the input or attribute `split`, else equal parts; with num_outputs the last may be
-// smaller.
+// The sizes come from the input or the attribute `split`. Otherwise the parts are equal; with
+// num_outputs the last one may be smaller.
 void import_split(NodeImport& n) {
   Val x = n.in(0);
   const int64_t axis = n.axis(n.integer("axis", 0), n.rank(x));
   const auto count = static_cast<int64_t>(n.output_count());
   std::vector<Expr> sizes;
-  bool covers = false;  // the whole axis, however long it is
+  bool covers = false;  // the sizes cover the axis, whatever its extent
   if (n.has(1)) {
     sizes = n.dims(n.in(1), "the split");
   } else if (const auto given = n.integers("split")) {
@@ -170,7 +170,7 @@ void import_split(NodeImport& n) {
   }
 }
 
-// starts, ends and axes are attributes before version 10 and inputs since.
+// starts, ends and axes are attributes before version 10, later inputs.
 void import_slice(NodeImport& n) {
   const Val x = n.in(0);
   const auto list = [&](size_t input, const char* attribute) -> Val {
@@ -244,7 +244,7 @@ std::optional<PadMode> pad_mode(NodeImport& n) {
   return std::nullopt;
 }
 
-// What a pad cuts off where it is negative; 0 where it cannot be. The pad becomes at least 0.
+// The count that a negative pad cuts off, 0 if it cannot be negative. The pad becomes at least 0.
 Expr taken_off(NodeImport& n, Expr& pad) {
   if (constant_bounds(pad, n.builder().symbols()).min.value_or(-1) >= 0) return 0;
   const Expr cut = n.simplified(max(Expr(0), -pad));
@@ -252,7 +252,7 @@ Expr taken_off(NodeImport& n, Expr& pad) {
   return cut;
 }
 
-// Negative pads cut: slices them off and leaves begins and ends of at least 0.
+// Applies negative pads: slices them off, and leaves begins and ends of at least 0.
 Val crop(NodeImport& n, Val x, Shape& begins, Shape& ends) {
   for (int64_t i = 0; i < n.rank(x); ++i) {
     const auto axis = static_cast<size_t>(i);
@@ -265,7 +265,7 @@ Val crop(NodeImport& n, Val x, Shape& begins, Shape& ends) {
 
 }  // namespace
 
-// pads: all begins, then all ends; of all axes or of those in the input `axes`.
+// pads has all begins, then all ends, for all axes or for those in the input `axes`.
 void import_pad(NodeImport& n) {
   Val x = n.in(0), value;
   const std::optional<PadMode> mode = pad_mode(n);
@@ -311,7 +311,8 @@ void import_pad(NodeImport& n) {
   n.set(n.emit(op::Pad{*mode, std::move(begins), std::move(ends)}, std::move(inputs)));
 }
 
-// The middle of x where it is larger, zeros around it where it is smaller.
+// Takes the middle of x along an axis where x is larger, and pads it with zeros where it is
+// smaller.
 void import_center_crop_pad(NodeImport& n) {
   const Val x = n.in(0);
   const std::vector<Expr> wanted = n.dims(n.in(1), "the shape");
@@ -344,7 +345,7 @@ void import_center_crop_pad(NodeImport& n) {
 
 namespace {
 
-// b x b blocks between space and depth; both work on [N, C, H, W].
+// Blocks of b x b between space and depth; both operators work on [N, C, H, W].
 struct Blocks {
   int64_t size = 1;
   bool columns_first = false;  // channel = (depth, block) instead of (block, depth)

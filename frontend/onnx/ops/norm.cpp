@@ -1,4 +1,4 @@
-// Normalizations.
+// Importers of normalizations.
 #include <algorithm>
 
 #include "frontend/onnx/node_import.h"
@@ -8,7 +8,7 @@
 namespace tw::onnx_import {
 namespace {
 
-// Statistics of 16-bit floats are taken in f32.
+// Statistics of 16-bit floats are computed in f32.
 DType stash(DType t) { return t == DType::f16 || t == DType::bf16 ? DType::f32 : t; }
 
 // (x - mean) / sqrt(variance + epsilon) over the axes
@@ -38,8 +38,8 @@ Ints axes_without(int64_t rank, int64_t axis) {
   return axes;
 }
 
-// Statistics of this batch, and the running ones moved towards them: outputs 1 and 2, before
-// version 14 also 3 and 4.
+// Normalizes by the statistics of this batch, and moves the running ones towards them: outputs 1
+// and 2. Before version 14, outputs 3 and 4 are the batch's own.
 void batch_norm_in_training(NodeImport& n, Val x, const Shape& shape, double epsilon) {
   const int64_t rank = n.rank(x);
   const double momentum = n.real("momentum", 0.9f);
@@ -63,7 +63,7 @@ void batch_norm_in_training(NodeImport& n, Val x, const Shape& shape, double eps
   }
 }
 
-// Version 7 with spatial = 0: parameters for each element of a sample.
+// Version 7 with spatial = 0 has parameters for each element of a sample.
 void batch_norm_by_element(NodeImport& n, Val x, double epsilon) {
   const Val deviation = n.unary(UnaryOp::sqrt, n.add(n.in(4), n.scalar(epsilon, x)));
   n.set(n.add(n.mul(n.div(n.sub(x, n.in(3)), deviation), n.in(1)), n.in(2)));
@@ -71,7 +71,7 @@ void batch_norm_by_element(NodeImport& n, Val x, double epsilon) {
 
 }  // namespace
 
-// In training before version 14: whenever there are more outputs than y.
+// Before version 14, any output besides y means training.
 void import_batch_norm(NodeImport& n) {
   Val x = n.in(0);
   const double epsilon = n.real("epsilon", 1e-5f);
@@ -85,7 +85,7 @@ void import_batch_norm(NodeImport& n) {
           : n.integer("training_mode", 0) != 0)
     return batch_norm_in_training(n, x, shape, epsilon);
   const DType own = n.dtype(x);
-  DType type = own;  // of the parameters, where they are wider
+  DType type = own;  // computation: the widest type of x and parameters
   for (size_t i = 1; i <= 4; ++i)
     if (const DType given = n.dtype(n.in(i)); dtype_bytes(given) > dtype_bytes(type)) type = given;
   std::vector<Val> inputs = {n.cast(x, type)};
@@ -108,7 +108,7 @@ void layer_norm(NodeImport& n, Val x, Val scale, Val bias, int64_t axis, double 
   if (n.failed()) return;
   const DType own = n.dtype(x), given = n.dtype(scale),
               wide = own == DType::f64 || given == DType::f64 ? DType::f64 : DType::f32;
-  const DType type = own == given ? own : wide;  // of the computation
+  const DType type = own == given ? own : wide;  // type of the computation
   const Val data = n.cast(x, type);
   const Shape tail(n.shape(x).begin() + axis, n.shape(x).end());
   std::vector<Val> inputs = {data, n.expand(n.cast(scale, type), tail)};
@@ -156,7 +156,8 @@ void import_instance_norm(NodeImport& n) {
                n.dtype(x)));
 }
 
-// Channels in groups; scale and bias are one a group at version 18 and one a channel since 21.
+// scale and bias have one entry for each group at version 18, and one for each channel since
+// version 21.
 void import_group_norm(NodeImport& n) {
   const DType type = n.dtype(n.in(0)), wide = stash(type);
   const Val x = n.cast(n.in(0), wide), scale = n.cast(n.in(1), wide), bias = n.cast(n.in(2), wide);

@@ -1,5 +1,5 @@
-// Pad whose pads or axes are known while running only: what each element reads is computed with
-// them.
+// Importer of Pad for pads or axes that only the run knows: it computes the place that each element
+// reads.
 #include "frontend/onnx/ops/run_axes.h"
 
 namespace tw::onnx_import {
@@ -14,7 +14,7 @@ Shape dims_from(NodeImport& n, Val list, const char* what) {
 
 }  // namespace
 
-// Element p of an axis is p - pad, folded back by the mode. Negative pads cut, in front of all.
+// Element p of an axis reads p - pad, folded back by the mode. Negative pads cut first.
 void pad_by_values(NodeImport& n, Val x, PadMode mode, Val pads, Val axes, Val value) {
   const int64_t rank = n.rank(x), count = axes.valid() ? n.need_static_dim(axes, 0, "Pad") : rank;
   if (n.failed()) return;
@@ -35,7 +35,7 @@ void pad_by_values(NodeImport& n, Val x, PadMode mode, Val pads, Val axes, Val v
     if (!placed.touches(i)) continue;
     const Val begin = n.element_value(begins, i), whole = integer(n, n.dim(x, i)),
               cut = n.sub(zero, n.min(begin, zero));
-    // Of what is left
+    // The extent that the cuts leave
     const Val extent = n.add(n.sub(whole, cut), n.min(n.element_value(ends, i), zero));
     Val at = n.sub(positions(n, shape[static_cast<size_t>(i)], rank, i), n.max(begin, zero));
     if (mode == PadMode::constant) {

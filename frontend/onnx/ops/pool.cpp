@@ -1,4 +1,4 @@
-// Pooling, and what puts windows back together: Col2Im.
+// Importers of pooling, and of Col2Im, which puts windows back together.
 #include <algorithm>
 #include <cmath>
 
@@ -43,7 +43,7 @@ Val power(NodeImport& n, Val x, double p) {
 }
 
 // The point of a window's tap along a spatial axis. A tap beyond the input stands for the nearest
-// one of the window that is inside: each maximum has an index, the lowest number too.
+// tap of the window inside it, so that each maximum has an index, even if it is the lowest number.
 Val point_of_tap(NodeImport& n, const op::Pool& pool, size_t axis, Val window, Val tap,
                  const Expr& extent) {
   const Val start = n.sub(n.mul(window, integer(n, pool.strides[axis])),
@@ -58,8 +58,8 @@ Val point_of_tap(NodeImport& n, const op::Pool& pool, size_t axis, Val window, V
   return between(inside, integer(n, 0), last);
 }
 
-// The flat index of each window's first maximum, in the whole input. The windows are laid out as
-// [N, C, out..., taps]; column_major: the first spatial axis has stride 1.
+// The flat index of each window's first maximum in the whole input. The windows are laid out as [N,
+// C, out..., taps]. If `column_major`, the first spatial axis has stride 1.
 Val max_indices(NodeImport& n, Val x, const op::Pool& pool, const Shape& out, bool column_major) {
   const auto spatial = static_cast<int64_t>(pool.kernel.size()), rank = 2 + 2 * spatial;
   Ints places = {0, 1};
@@ -139,7 +139,7 @@ void import_global_lp_pool(NodeImport& n) {
 
 namespace {
 
-// An attribute with so many entries, each at least `least`.
+// An attribute with `count` entries, each at least `least`.
 Ints list_of(NodeImport& n, const char* name, size_t count, int64_t fallback, int64_t least) {
   Ints out = n.integers(name).value_or(Ints(count, fallback));
   const bool good = out.size() == count && std::ranges::all_of(out, [&](int64_t v) {
@@ -151,24 +151,24 @@ Ints list_of(NodeImport& n, const char* name, size_t count, int64_t fallback, in
   return good ? out : Ints(count, fallback);
 }
 
-// One spatial axis of Col2Im: tap k of the window at (pixel + pad - k * dilation) / stride lies at
-// the pixel, where that is whole and there is one.
+// One spatial axis of Col2Im. Tap k of window w lies at a pixel if w = (pixel + pad - k * dilation)
+// / stride is whole and there is such a window.
 struct Col2ImAxis {
-  Expr image, block, count;  // extents of the image, of a window, and how many windows there are
+  Expr image, block, count;  // extents of the image and of a window; number of windows
   int64_t dilation = 1, stride = 1, pad = 0;
 };
 
-// The taps or windows that a pixel looks at in `steps` steps. Tap absent: it is the step.
+// The taps or windows that a pixel reads in `steps` steps. If `tap` is absent, it is the step.
 struct Col2ImSteps {
   Expr steps;
   Val tap, window, here;
 };
 
-// With more steps a pixel no walk is longer than the windows that there are, however many that is.
+// With more steps than this, a walk is bounded by the number of windows, even if that is symbolic.
 constexpr int64_t kManySteps = 64;
 
-// Steps over the taps of a window; or, where these are fewer, over the windows that reach a pixel:
-// work stays in line with what is read.
+// Walks over the taps of a window or, if they are fewer, over the windows that reach a pixel. So
+// the work is in proportion to what is read.
 class Col2ImWalk {
  public:
   Col2ImWalk(NodeImport& n, Col2ImAxis axis, int64_t rank, int64_t step_axis, int64_t pixel_axis)
@@ -222,7 +222,7 @@ class Col2ImWalk {
 
 }  // namespace
 
-// Every pixel sums the windows that cover it.
+// Each pixel is the sum of the windows that cover it.
 void import_col2im(NodeImport& n) {
   const Val x = n.in(0);
   const std::vector<Expr> image = n.dims(n.in(1), "the image's shape");

@@ -1,6 +1,7 @@
-// Random tensors: bits of the runtime library's generator, shaped by core operators. A seed gives
-// the same runs in every context; each run of a context goes on from the one before. A node without
-// a seed takes one from its name, so that a model always compiles to the same bytes.
+// Importers of random tensors. The generator of the runtime library makes bits, and core operators
+// shape them. With the same seed every context has the same sequence of runs; each run continues
+// from the one before. A node without a seed makes one from its name, so that a model always
+// compiles to the same bytes.
 #include <bit>
 #include <cmath>
 
@@ -12,7 +13,7 @@ namespace tw::onnx_import {
 namespace {
 
 int64_t seed_of(NodeImport& n) {
-  // Dropout's
+  // Dropout has an integer as its seed, other operators a float
   if (n.has_attribute("seed") &&
       n.node.attributes.find("seed")->second.kind == AttributeKind::integer)
     return n.integer("seed", 0);
@@ -69,7 +70,7 @@ Shape shape_attribute(NodeImport& n) {
 
 }  // namespace
 
-// RandomNormal, RandomUniform and their kin that take an input's shape.
+// Imports RandomNormal and RandomUniform, with or without the shape of an input.
 void import_random(NodeImport& n, Random kind) {
   const bool like = kind == Random::normal_like || kind == Random::uniform_like;
   const Val x = like ? n.in(0) : Val{};
@@ -88,7 +89,7 @@ void import_random(NodeImport& n, Random kind) {
                dtype));
 }
 
-// 1 where a uniform number lies below the probability.
+// 1 where a uniform number is below the probability.
 void import_bernoulli(NodeImport& n) {
   const Val p = n.in(0);
   if (n.failed()) return;
@@ -96,7 +97,7 @@ void import_bernoulli(NodeImport& n) {
   n.set(n.cast(n.less(uniform(n, bits(n, n.shape(p))), n.cast(p, DType::f32)), dtype));
 }
 
-// The class whose logarithm with Gumbel noise is largest: classes [batch, c] -> samples [batch, s].
+// The class whose logarithm plus Gumbel noise is largest: classes [batch, c] -> samples [batch, s].
 void import_multinomial(NodeImport& n) {
   const Val x = n.in(0);
   if (n.failed()) return;
@@ -114,8 +115,8 @@ void import_multinomial(NodeImport& n) {
       n.cast(n.emit(op::ArgReduce{.smallest = false, .axis = 2, .keep = false}, {scores}), dtype));
 }
 
-// Outside of training the input itself. In training what a uniform number below the ratio hits is
-// 0, and the rest grows by 1 / (1 - ratio).
+// Outside of training, the input itself. In training, elements whose uniform number is below the
+// ratio become 0, and the rest grow by 1 / (1 - ratio).
 void import_dropout(NodeImport& n) {
   const Val x = n.in(0);
   const auto training = n.has(2) ? n.known(n.in(2)) : std::vector<Expr>{Expr(0)};

@@ -1,5 +1,5 @@
-// LSTM, GRU, RNN, and com.microsoft's DynamicQuantizeLSTM: one matrix product for the input half of
-// all steps and directions, then a core operator a direction.
+// Importers of LSTM, GRU, RNN, and com.microsoft's DynamicQuantizeLSTM. One matrix product computes
+// the input half of the gates for all steps and directions. Then each direction is a core operator.
 #include <algorithm>
 #include <map>
 
@@ -15,7 +15,7 @@ enum Input : size_t { kX, kW, kR, kB, kLengths, kH0, kC0, kP, kWScale, kWZero, k
 
 struct Function {
   GateFunction function;
-  // What counts when the node gives none; nullopt: it takes none
+  // Default numbers; nullopt if the function takes none
   std::optional<double> alpha, beta;
 };
 const std::map<std::string, Function>& functions() {
@@ -35,8 +35,8 @@ const std::map<std::string, Function>& functions() {
   return table;
 }
 
-// f, g, h of every direction with their numbers, which the node lists for those functions only that
-// take them.
+// Reads f, g and h of every direction and their numbers. The node lists numbers only for functions
+// that take them.
 void read_functions(NodeImport& n, std::vector<op::Recurrent>& directions) {
   const RecurrentKind kind = directions[0].kind;
   const size_t each = kind == RecurrentKind::rnn ? 1 : kind == RecurrentKind::gru ? 2 : 3;
@@ -95,7 +95,7 @@ Val joined(NodeImport& n, const std::vector<Val>& parts, int64_t axis) {
   return parts.size() == 1 ? parts[0] : n.emit(op::Concat{axis}, parts);
 }
 
-// Scales or zero points of [directions] or [directions, gates], for columns of all gates.
+// Expands scales or zero points of [directions] or [directions, gates] to the columns of all gates.
 Val by_gate(NodeImport& n, Val parameter, Val weights) {
   if (!parameter.valid() || n.failed()) return parameter;
   const Expr directions = n.dim(weights, 0), gates = n.dim(weights, 2);
@@ -104,7 +104,7 @@ Val by_gate(NodeImport& n, Val parameter, Val weights) {
   return n.reshape(parameter, {directions * gates});
 }
 
-// The input half of all gates: [T, B, D * G * H].
+// Computes the input half of all gates: [T, B, D * G * H].
 using Gates = Val(NodeImport&, Val x, Val w);
 
 Val gates_in_floats(NodeImport& n, Val x, Val w) {
@@ -112,7 +112,7 @@ Val gates_in_floats(NodeImport& n, Val x, Val w) {
                 {x, n.reshape(w, {n.dim(w, 0) * n.dim(w, 1), n.dim(w, 2)})});
 }
 
-// w: [D, I, G * H] of bytes; x is quantized over its own range.
+// w: bytes [D, I, G * H]; x is quantized over its own range.
 Val gates_in_integers(NodeImport& n, Val x, Val w) {
   const Val columns = n.reshape(n.transpose(w, {1, 0, 2}),
                                 {n.dim(w, 1), n.dim(w, 0) * n.dim(w, 2)});
@@ -120,7 +120,7 @@ Val gates_in_integers(NodeImport& n, Val x, Val w) {
                          by_gate(n, n.maybe(kWZero), w));
 }
 
-// Whether all of a known zero point's numbers are `number`.
+// True if the zero point is known and all its numbers are `number`.
 bool is_zero_point(NodeImport& n, Val zero, int64_t number) {
   const std::optional<Tensor> known = n.constant(zero);
   for (int64_t i = 0; known && i < known->size(); ++i)
@@ -128,8 +128,8 @@ bool is_zero_point(NodeImport& n, Val zero, int64_t number) {
   return known.has_value();
 }
 
-// r: [D, H, G * H] of bytes -> [D, G * H, H] less their zero point: bytes where that takes none
-// with a sign or the middle of those without, words elsewhere.
+// r: bytes [D, H, G * H] -> [D, G * H, H] less the zero point. The results are bytes if the zero
+// point is 0, or 128 for unsigned bytes; otherwise words.
 Val recurrent_weights(NodeImport& n, Val r) {
   constexpr int64_t kMiddle = 128;
   Val shifted = r;
@@ -187,7 +187,7 @@ void import_recurrent(NodeImport& n, RecurrentKind kind) {
   import_layers(n, kind, r, gates_in_floats);
 }
 
-// The hidden states are quantized over their own range in every step, as x is over its.
+// In every step the hidden states are quantized over their own range, as x is over its range.
 void import_dynamic_quantize_lstm(NodeImport& n) {
   const Val r = n.in(kR);
   if (n.failed()) return;

@@ -1,15 +1,15 @@
-// Reductions: the five of the core, others as something before and after a sum.
+// Importers of reductions: the five of the core, and others as operators before and after a sum.
 #include "frontend/onnx/ops/importers.h"
 #include "frontend/onnx/ops/run_axes.h"
 
 namespace tw::onnx_import {
 namespace {
 
-// Axes of a reduction: known, or flags of axes that are known while running only.
+// The axes of a reduction: known ones, or flags of axes that only the run knows.
 class ReduceAxes {
  public:
-  // From the attribute (older versions) or the input; none: all, or, with noop_with_empty_axes,
-  // none at all.
+  // Reads the attribute (older versions) or the input. No axes mean all axes or, with
+  // noop_with_empty_axes, none.
   ReduceAxes(NodeImport& n, Val x) : n_(n), keep_(n.integer("keepdims", 1) != 0) {
     const Val input = n.maybe(1);
     const auto count = input.valid() && n.rank(input) == 1 ? n.static_dim(input, 0) : std::nullopt;
@@ -25,9 +25,9 @@ class ReduceAxes {
   }
 
   Val apply(ReduceKind kind, Val x) const { return apply(kind, x, keep_); }
-  // Reduced axes stay, with extent 1.
+  // As apply(), but keeps the reduced axes with extent 1.
   Val kept(ReduceKind kind, Val x) const { return apply(kind, x, true); }
-  // Something kept, at every point of what it was reduced from.
+  // Expands a result of kept() over the points of `like`.
   Val stretched(Val v, Val like) const {
     return flags_.valid() ? onnx_import::stretched(n_, v, n_.shape(like)) : v;
   }
@@ -45,7 +45,7 @@ class ReduceAxes {
   bool keep_;
 };
 
-// max + log(sum(exp(x - max))); an infinite max counts as 0
+// max + log(sum(exp(x - max))), where an infinite max counts as 0
 Val log_sum_exp(NodeImport& n, Val x, const ReduceAxes& axes) {
   Val top = axes.kept(ReduceKind::max, x);
   top = n.select(n.unary(UnaryOp::is_inf, top), n.scalar(0, x), top);
@@ -65,7 +65,7 @@ void import_reduce(NodeImport& n, ReduceKind kind) {
   n.set(axes.apply(kind, x));
 }
 
-// Roots and logarithms of integers are taken in f64 and truncated.
+// Computes roots and logarithms of integers in f64, and truncates them.
 void import_reduce_composed(NodeImport& n, ComposedReduce which) {
   const Val x = n.in(0);
   const ReduceAxes axes(n, x);

@@ -11,7 +11,7 @@ Val row(NodeImport& n, int64_t count) {
 
 Val one(NodeImport& n) { return integer(n, 1); }
 
-// The list's entries as extents that are at most those of x, or 1.
+// The entries of the list as extents. Each is at most the extent of x, or 1.
 std::vector<Expr> extents_within(NodeImport& n, Val list, Val x) {
   std::vector<Expr> extents;
   for (int64_t i = 0; i < n.rank(x) && !n.failed(); ++i)
@@ -60,7 +60,8 @@ Val where_flagged(NodeImport& n, Val flags, Val a, Val b) {
   return n.select(n.binary(BinaryOp::eq, flags, one(n)), a, b);
 }
 
-// Element j is the sum of those that have j unflagged ones before them and no flag.
+// Element j is the sum of the elements without a flag that have j others without a flag before
+// them: one element.
 Val without_flagged(NodeImport& n, Val list, Val flags, int64_t count) {
   if (n.failed()) return {};
   const Val stays = n.sub(one(n), flags),
@@ -97,7 +98,7 @@ Val reduce_flagged(NodeImport& n, ReduceKind kind, Val x, Val flags, int64_t lis
 Val stretched(NodeImport& n, Val v, const Shape& shape) {
   const auto rank = static_cast<int64_t>(shape.size());
   std::vector<Val> tables;
-  // Clamped to an extent of 1
+  // Indices into an extent of 1 are clamped to it
   for (int64_t i = 0; i < rank; ++i)
     tables.push_back(positions(n, shape[static_cast<size_t>(i)], rank, i));
   return take(n, v, Ints(shape.size(), -1), std::move(tables), shape);
@@ -105,7 +106,7 @@ Val stretched(NodeImport& n, Val v, const Shape& shape) {
 
 namespace {
 
-// The extents of the chosen one of these values, all of one rank.
+// The extents of the chosen value; all values have the same rank.
 Shape chosen_shape(NodeImport& n, const std::vector<Val>& values, Val chosen) {
   bool same = true;
   for (const Val v : values) same = same && equal(n.shape(v), n.shape(values[0]));
@@ -136,7 +137,7 @@ Val by_axis(NodeImport& n, Val axis, int64_t rank, int64_t count,
   for (size_t i = 1; i < values.size(); ++i)
     result = n.select(n.binary(BinaryOp::eq, chosen, integer(n, static_cast<int64_t>(i))),
                       fitted(values[i]), result);
-  // Equal results would leave the axis unread, and so nobody would look at it
+  // If all results are equal, nothing else reads the axis, and so nothing would check it
   return n.only_where(result, n.binary(BinaryOp::le, integer(n, 0), chosen), "an axis below 0");
 }
 

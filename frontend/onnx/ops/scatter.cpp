@@ -1,4 +1,5 @@
-// Writing at places that the data say, determinants: functions of the runtime library.
+// Importers of writes at places that data decide, and of determinants: functions of the runtime
+// library.
 #include "frontend/onnx/node_import.h"
 #include "frontend/onnx/ops/importers.h"
 #include "frontend/onnx/ops/resample/points.h"
@@ -7,7 +8,7 @@
 namespace tw::onnx_import {
 namespace {
 
-// As runtime/ops/scatter.h counts them.
+// The reduction's number in runtime/ops/scatter.h.
 int64_t reduction_of(NodeImport& n) {
   const std::string word = n.text("reduction", "none");
   const char* const words[] = {"none", "add", "mul", "max", "min"};
@@ -32,7 +33,7 @@ void import_scatter_nd(NodeImport& n) {
   const Val data = n.in(0), updates = n.in(2);
   Val indices = n.in(1);
   if (n.failed()) return;
-  // By the ranks, where the index's extent is free
+  // If the index's extent is free, it follows from the ranks
   const int64_t points = n.rank(indices) - 1, depth = points + n.rank(data) - n.rank(updates);
   if (points >= 0 && !n.static_dim(indices, points))
     indices = n.with_extent(indices, points, depth);
@@ -50,8 +51,8 @@ void import_tensor_scatter(NodeImport& n) {
                       {cache, update, n.maybe(2)})[0]);
 }
 
-// Each window's element back to its place in a tensor of zeros: the places are flat ones of the
-// inferred shape, which an output_shape only pads at its ends.
+// Writes each window's element to its place in a tensor of zeros. Places are flat indices into the
+// inferred shape; output_shape only pads that shape at its ends.
 void import_max_unpool(NodeImport& n) {
   const Val x = n.in(0), places = n.in(1);
   const Ints kernel = n.integers("kernel_shape").value_or(Ints());

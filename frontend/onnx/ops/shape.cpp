@@ -1,4 +1,4 @@
-// Operators that only change the shape, and those that read it.
+// Importers of operators that only change the shape, and of those that read it.
 #include <algorithm>
 
 #include "frontend/onnx/ops/importers.h"
@@ -7,7 +7,7 @@
 namespace tw::onnx_import {
 namespace {
 
-// The product of `all` divided by the product of `part`, which divides it.
+// The product of `all` divided by that of `part`, which must divide it.
 Expr quotient(NodeImport& n, const Shape& all, const Shape& part) {
   const auto counts = counts_without_common_factors(all, part);
   if (!counts) n.invalid(to_string(all) + " has more elements than can be counted");
@@ -16,7 +16,7 @@ Expr quotient(NodeImport& n, const Shape& all, const Shape& part) {
                                      : n.simplified(floor_div(counts->first, counts->second));
 }
 
-// The list of axes, where it is known while running only; else invalid.
+// The list of axes if only the run knows it, else invalid.
 Val open_axes(NodeImport& n) {
   const Val axes = n.maybe(1);
   return axes.valid() && n.rank(axes) == 1 && n.static_dim(axes, 0).value_or(0) > 0 &&
@@ -30,19 +30,19 @@ void reshape_to(NodeImport& n, Val x, Val list) {
   if (!n.failed()) n.set(n.reshape(x, Shape(dims.begin(), dims.end())));
 }
 
-// A list that is an attribute before version 13 and an input since.
+// The list of axes: an attribute before version 13, later an input.
 std::optional<Ints> axes_of(NodeImport& n) {
   if (n.has(1)) return n.constants(n.in(1), "the list of axes");
   return n.integers("axes");
 }
 
-// A shape that data decide, with 0 and -1 replaced, as a vector that is made while the model runs.
+// The vector of a shape that data decide, with 0 and -1 replaced in the run.
 Val resolved_shape(NodeImport& n, Val x, Val given, int64_t count, bool allow_zero) {
   const Val zero = n.scalar(0, DType::i64), one = n.scalar(1, DType::i64);
   Val shape = n.reshape(n.cast(given, DType::i64), {count});
   std::vector<Expr> own;
   Expr all = 1;
-  // Fails when it is taken
+  // -2 fails in the run if a 0 takes it
   for (int64_t i = 0; i < count; ++i) own.push_back(i < n.rank(x) ? n.dim(x, i) : Expr(-2));
   for (const Expr& dim : n.shape(x)) all = all * dim;
   if (!allow_zero)
@@ -53,8 +53,8 @@ Val resolved_shape(NodeImport& n, Val x, Val given, int64_t count, bool allow_ze
   return n.select(open, rest, shape);
 }
 
-// What is known of the shape before the model runs is taken from there. A single extent that is not
-// follows from the others.
+// Entries of the shape that are known before the run are taken from the import. If only one entry
+// is unknown, it follows from the others.
 Shape shape_from_data(NodeImport& n, Val x, Val given, bool allow_zero) {
   const int64_t count = n.length(given, "the shape").value_or(0);
   const Val resolved = resolved_shape(n, x, given, count, allow_zero);
@@ -86,7 +86,8 @@ Shape shape_from_data(NodeImport& n, Val x, Val given, bool allow_zero) {
 
 }  // namespace
 
-// 0 copies the input's extent (unless allowzero), one -1 is what remains.
+// 0 copies the input's extent (unless allowzero is set); one entry of -1 stands for the remaining
+// elements.
 void import_reshape(NodeImport& n) {
   const Val x = n.in(0);
   const bool allow_zero = n.integer("allowzero", 0) != 0;
@@ -163,8 +164,8 @@ void import_squeeze(NodeImport& n) {
 
 namespace {
 
-// Entry i of the shape is 1 where flagged, else the extent of as many axes as have no flag before
-// it.
+// Entry i of the shape is 1 if it has a flag. Otherwise it is the extent of the axis whose number
+// is the count of entries without a flag before it.
 void unsqueeze_open(NodeImport& n, Val x, Val axes) {
   const int64_t rank = n.rank(x) + *n.static_dim(axes, 0);
   const Val flags = axis_flags(n, axes, rank), one = integer(n, 1);
@@ -187,8 +188,8 @@ void import_unsqueeze(NodeImport& n) {
   n.set(n.reshape(x, std::move(shape)));
 }
 
-// The shape broadcasts with the input's, both ways. An entry that data decide is 1 or the input's
-// extent, unless that is 1.
+// The shape and the input's shape broadcast both ways. An entry that data decide is 1 or the
+// input's extent, unless that extent is 1.
 void import_expand(NodeImport& n) {
   const Val x = n.in(0), given = n.in(1);
   const int64_t count = n.length(given, "the shape").value_or(0), offset = n.rank(x) - count;
@@ -210,7 +211,7 @@ void import_expand(NodeImport& n) {
       wanted.push_back(own);
     } else {
       const auto is = [&](Val a, Val b) { return n.binary(BinaryOp::eq, a, b); };
-      // No run takes a size of -1
+      // No run accepts a size of -1
       const Val fits = n.binary(BinaryOp::logical_or, is(asked, one), is(asked, had)),
                 refused = n.scalar(-1, DType::i64);
       wanted.push_back(n.symbol_of(n.select(is(had, one), asked, n.select(fits, had, refused)), 0));
@@ -250,7 +251,6 @@ void import_tile(NodeImport& n) {
       n.reshape(n.expand(n.reshape(x, std::move(parted)), std::move(expanded)), std::move(joined)));
 }
 
-// Axes [start, end) of the shape, clamped.
 void import_shape(NodeImport& n) {
   const Val x = n.in(0);
   const int64_t rank = n.rank(x);

@@ -1,4 +1,4 @@
-// Sorting and selecting: functions of the runtime library.
+// Importers of operators that sort and select: functions of the runtime library.
 #include <algorithm>
 
 #include "frontend/onnx/node_import.h"
@@ -9,24 +9,24 @@
 namespace tw::onnx_import {
 namespace {
 
-// An axis attribute, or none: -1 as the functions read it, the flat tensor.
+// The axis attribute; -1 if it is absent, which the functions read as the flat tensor.
 int64_t axis_or_flat(NodeImport& n, Val x) {
   return n.has_attribute("axis") ? n.axis(n.integer("axis", 0), n.rank(x)) : -1;
 }
 
-// An input that is a scalar, or a list whose free extent can be 1 only.
+// Unifies the free extent of a list input with 1; a scalar stays.
 void one_element(NodeImport& n, size_t input) {
   if (n.has(input) && n.rank(n.in(input)) == 1) n.unify(n.dim(n.in(input), 0), 1);
 }
 
-// The first `number` entries of the capacity along an axis; its extent is the most there can be.
+// The first `number` entries along an axis whose extent is the capacity.
 Val taken(NodeImport& n, Val all, int64_t axis, Val number) {
   return n.failed() ? Val{} : n.slice(all, axis, 0, n.symbol_of(number, 0, n.dim(all, axis)));
 }
 
 }  // namespace
 
-// k is an attribute before version 10 and an input since.
+// k is an attribute before version 10, later an input.
 void import_topk(NodeImport& n) {
   const Val x = n.in(0);
   if (n.failed()) return;
@@ -71,8 +71,8 @@ void import_compress(NodeImport& n) {
   n.set(taken(n, made[0], std::max<int64_t>(axis, 0), made[1]));
 }
 
-// At most as many boxes of a class as there are, or as the third input says where that is known.
-// Exporters write the largest integer for "all".
+// A class has at most as many selected boxes as there are boxes, or as the third input says if it
+// is known. Exporters write the largest integer for "all".
 void import_non_max_suppression(NodeImport& n) {
   const Val boxes = n.in(0), scores = n.in(1);
   if (n.failed()) return;

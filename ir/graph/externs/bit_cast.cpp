@@ -1,4 +1,4 @@
-// bit_cast: x -> the same bytes as a type of the same size. ints: the type (ONNX's number).
+// bit_cast: x -> the same bytes in another type of equal size. ints: the type (ONNX's number).
 #include "ir/graph/externs/common.h"
 
 namespace tw {

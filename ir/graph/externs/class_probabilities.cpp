@@ -1,5 +1,5 @@
-// class_probabilities: f32 [rows, pairs], how likely the first class of each pair is of the two ->
-// f32 [rows, classes], scratch. ints: classes; pairs are in the order (0, 1), (0, 2), ..., (1, 2).
+// class_probabilities: f32 [rows, pairs], the likelihood of the first class in each pair -> f32
+// [rows, classes], scratch. ints: classes. Pairs are in the order (0, 1), (0, 2), ..., (1, 2).
 #include "ir/graph/externs/common.h"
 
 namespace tw {

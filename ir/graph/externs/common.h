@@ -1,5 +1,5 @@
-// The infer functions of the runtime library's functions, one file a family; checks that they share
-// are those of ops/common.h.
+// Declares the infer functions of the runtime library's functions, one file for each family. The
+// checks shared with operators are in ops/common.h.
 #pragma once
 #include "ir/graph/externs.h"
 #include "ir/graph/ops/common.h"
@@ -15,12 +15,12 @@ ExternInfer infer_string_concat, infer_string_const, infer_string_equal, infer_s
     infer_string_match, infer_string_normalize, infer_string_parts, infer_string_split,
     infer_string_token_count, infer_string_tokens;
 
-// As many inputs as that, the first `required` of them present.
+// Requires at most `most` inputs, with the first `required` ones present.
 Error check_inputs(const Types& inputs, size_t required, size_t most);
-// As many entries as that.
+// Requires exactly these counts of entries.
 Error check_counts(const op::Extern& attrs, size_t ints, size_t reals, size_t dims);
-// An entry of `ints` that is an axis of a tensor of that rank (non-negative), or one of 0 .. count
-// - 1.
+// axis_entry returns the entry of `ints` as an axis of a tensor of that rank, non-negative.
+// check_choice requires an entry in 0 .. count - 1.
 Expected<size_t> axis_entry(const op::Extern& attrs, size_t index, size_t rank);
 Error check_choice(const op::Extern& attrs, size_t index, int64_t count, const char* what);
 TensorType scratch(const Expr& words);  // i64[words]

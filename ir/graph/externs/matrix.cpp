@@ -1,4 +1,4 @@
-// det: floats [.., n, n] -> the determinants [..], scratch. Sums in double.
+// det: floats [.., n, n] -> the determinants [..], scratch. Sums are in double.
 #include "ir/graph/externs/common.h"
 
 namespace tw {

@@ -1,4 +1,4 @@
-// random_bits: -> u32[dims] of random bits, others in every run of a context. ints: the seed.
+// random_bits: -> u32[dims] of random bits, different in each run of a context. ints: the seed.
 #include "ir/graph/externs/common.h"
 
 namespace tw {

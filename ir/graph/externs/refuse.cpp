@@ -1,5 +1,5 @@
-// refuse: -> i64[1] that nobody ever sees, as it ends the run. ints: the characters of the text
-// that says why.
+// refuse: -> i64[1] that nobody reads, because the function ends the run. ints: the characters of
+// the message.
 #include "ir/graph/externs/common.h"
 
 namespace tw {

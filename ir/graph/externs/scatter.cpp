@@ -1,9 +1,11 @@
-// scatter_elements: data, indices (i32, i64), updates of the indices' shape -> data with updates at
-// the places that the indices say along the axis. ints: axis, reduction (runtime/ops/scatter.h).
-// Negative indices count from the end; later updates of one place win. scatter_nd: data, indices
-// [points.., q], updates [points.., what q indices leave of the data's shape] -> data. ints:
-// reduction. tensor_scatter: cache, update, optional places (i64, an entry of axis 0 each) ->
-// cache. ints: axis (not 0), whether circular.
+// Functions that write updates into a copy of their first input. Negative indices count from the
+// end, and the last update of a place wins. runtime/ops/scatter.h lists the reductions.
+// * scatter_elements: data, indices (i32, i64), updates of the indices' shape -> data with the
+//   updates at their places along the axis. ints: axis, reduction.
+// * scatter_nd: data, indices [points.., q], updates [points.., the data's dims after the first q]
+//   -> data. ints: reduction.
+// * tensor_scatter: cache, update, optional places (i64, one for each entry of axis 0) -> cache.
+//   ints: axis (not 0), circular (0 or 1).
 #include "ir/graph/externs/common.h"
 
 namespace tw {

@@ -1,11 +1,14 @@
-// What picks by the data; the results lie at the beginning of the largest possible result, and
-// their number is an output (i64[1]). nonzero: x -> coordinates [rank, elements of x], number
-// compress: x, condition (bool vector) -> x's slices along an axis whose condition holds, number.
-// ints: axis, -1: of the flat x unique: x -> distinct slices along an axis, then an entry a slice:
-// first places, the slice's number, counts; number, scratch. ints: axis (-1: elements of the flat
-// x), whether sorted non_max_suppression: boxes [B, S, 4], scores [B, C, S], optional most,
-// overlap, score -> rows [dims[0], 3], number, scratch. ints: whether boxes are given by their
-// centres
+// Functions whose result size depends on the data. A result lies at the beginning of the largest
+// possible result, and `number`, i64[1], says how much of it is used.
+// * nonzero: x -> coordinates [rank, elements of x], number.
+// * compress: x, condition (bool vector) -> x's slices along an axis where the condition holds,
+//   number. ints: axis; -1: the flat x.
+// * unique: x -> distinct slices along an axis; of each one its first place; for each slice of x
+//   its distinct slice; the counts; number; scratch. ints: axis (-1: elements of the flat x),
+//   sorted (0 or 1).
+// * non_max_suppression: boxes [B, S, 4], scores [B, C, S], optional most boxes of a class,
+//   overlap, score -> rows [dims[0], 3], number, scratch. ints: 1 where boxes are given by their
+//   centres.
 #include "ir/graph/externs/common.h"
 
 namespace tw {
@@ -13,7 +16,7 @@ namespace {
 
 const TensorType kNumber{DType::i64, {Expr(1)}, {}};
 
-// ints[0]: an axis, or -1; then the extent is that of the flat tensor.
+// The extent along the axis ints[0]; axis -1 means the flat tensor.
 Expected<Expr> extent_along(const op::Extern& attrs, const TensorType& x) {
   if (attrs.ints[0] == -1) return element_count(x.shape);
   TW_ASSIGN(const size_t axis, axis_entry(attrs, 0, x.shape.size()));

@@ -1,6 +1,6 @@
 // topk: x -> the largest or smallest elements of each row along an axis, their places (i64),
-// scratch. ints: axis, largest, sorted; dims: k. Equal elements: the lower place first. A NaN is
-// larger than all numbers.
+// scratch. ints: axis, largest, sorted. dims: k. Of equal elements the one at the lower place comes
+// first. A NaN is larger than all numbers.
 #include "ir/graph/externs/common.h"
 
 namespace tw {

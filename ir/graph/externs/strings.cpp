@@ -1,12 +1,17 @@
-// Functions on strings. string_const: u8[bytes], a zero behind each string -> string[dims].
-// string_equal, string_concat: two of one shape. string_find: x, sorted keys [k] -> their places
-// (i64), -1 for none. string_match: x, a compiled expression (i32) -> bool. string_normalize: words
-// [n], those to leave out [k] -> string[max(n, 1)], how many stay (i64); ints: case, exact.
-// string_parts: x, delimiter [1] -> how many parts each has and the most (i64); ints: how often it
-// is parted. string_split: the same; dims: the most -> string[x..., most]. string_token_count: x,
-// compiled expressions (i32) -> the most tokens, with marks (i64); ints: mode, characters of the
-// shortest, marks. string_tokens: the same and what fills up [1]; dims: the most -> string[x...,
-// most].
+// Functions on strings. Compiled regular expressions are vectors of i32.
+// * string_const: u8[bytes], a zero behind each string -> string[dims].
+// * string_equal, string_concat: two tensors of one shape -> bool or string.
+// * string_find: x, sorted keys [k] -> the key's place (i64); -1: not found.
+// * string_match: x, a compiled expression -> bool.
+// * string_normalize: words [n], words to drop [k] -> string[max(n, 1)], the number kept (i64).
+//   ints: case, exact.
+// * string_parts: x, delimiter [1] -> the number of parts of each string, the most parts (i64).
+//   ints: the most cuts.
+// * string_split: inputs and ints of string_parts -> string[x..., most]. dims: most.
+// * string_token_count: x, compiled expressions -> the most tokens, with marks (i64). ints: mode,
+//   characters of the shortest token, marks.
+// * string_tokens: inputs and ints of string_token_count, then the padding string [1] ->
+//   string[x..., most]. dims: most.
 #include "ir/graph/externs/common.h"
 
 namespace tw {

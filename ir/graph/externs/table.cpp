@@ -1,4 +1,4 @@
-// The table of the runtime library's functions, and op::Extern's rows in the table of operators.
+// The table of the runtime library's functions, and the inference and evaluation of op::Extern
 #include "ir/graph/externs.h"
 
 #include <memory>
@@ -59,7 +59,7 @@ consteval bool in_order() {
 }
 static_assert(in_order(), "rows are in the order of ExternFunction");
 
-// Memory for strings until they are interned.
+// Memory for the strings that a function makes, until they are interned
 struct StringMemory : tw_strings {
   StringMemory() : tw_strings{more_of, nullptr, 0, this} {}
   static int32_t more_of(tw_strings* s, uint64_t bytes) {
@@ -78,7 +78,7 @@ struct StringMemory : tw_strings {
   uint64_t bytes_ = 0;
 };
 
-// Strings are for functions on them, and for those that move elements.
+// True: the function works on strings or moves elements.
 bool takes_strings(ExternFunction f) {
   using enum ExternFunction;
   return f == compress || f == scatter_elements || f == scatter_nd || f == tensor_scatter ||
@@ -116,7 +116,7 @@ Expected<std::vector<TensorType>> infer_extern(const OpAttrs& attrs, const Types
   return outs;
 }
 
-// By the function itself, compiled for this machine.
+// Runs the function itself, compiled for this machine.
 Expected<std::vector<Tensor>> evaluate_extern(const OpAttrs& attrs,
                                               const std::vector<TensorType>& outs,
                                               const Tensors& inputs) {

@@ -1,8 +1,8 @@
 // tree_ensemble: x [rows, features] (f32, f64), nodes i32[n, 6], splits [n], roots i32[trees],
-// target of each weight i32[w], weights [w], members of set tests [m], numbers of x's type ->
-// [rows, targets] in x's type, scratch. ints: what to do with the weights of the trees' leaves (0
-// average, 1 sum, 2 least, 3 most); dims: targets. The table's form is that of
-// runtime/ops/tree_ensemble.c.
+// target of each weight i32[w], weights [w], members of set tests [m] -> [rows, targets] in x's
+// type, scratch. All numbers have x's type. ints: how the weights of the trees' leaves are joined
+// (0 average, 1 sum, 2 least, 3 most). dims: targets. runtime/ops/tree_ensemble.c documents the
+// node table.
 #include "ir/graph/externs/common.h"
 
 namespace tw {

@@ -1,5 +1,5 @@
-// Shared by the op families: infer/evaluate declarations, argument checks, strided walks, element
-// conversion.
+// Code that the op families share: declarations of infer and evaluate functions, argument checks,
+// strided walks, element conversion.
 #pragma once
 #include <array>
 #include <span>
@@ -41,13 +41,13 @@ EvaluateFn evaluate_take, evaluate_within, evaluate_iota, evaluate_cumulate;
 EvaluateFn evaluate_recurrent, evaluate_pad, evaluate_resize, evaluate_shape_of,
     evaluate_dim_vector, evaluate_layout_cast;
 
-// "input 1 (weights): <message>"
+// Makes the error "input 1 (weights): <message>".
 template <class... Args>
 Error input_error(size_t index, const char* role, const char* format, Args&&... args) {
   return make_error(DiagCode::invalid_model, "input {0} ({1}): {2}", index, role,
                     llvm::formatv(format, std::forward<Args>(args)...).str());
 }
-// Such an error about two extents that differ, as unequal_dims says it
+// Makes the error of input_error for two extents that differ, through unequal_dims.
 template <class... Args>
 Error unequal_input(size_t index, const char* role, const Expr& dim, const Expr& wanted,
                     const char* format, Args&&... args) {
@@ -61,32 +61,33 @@ inline bool present(const auto& inputs, size_t index) {
 
 Error check_dtype(size_t index, const char* role, const TensorType& t, DType wanted);
 Error check_rank(size_t index, const char* role, const TensorType& t, size_t rank);
-// Same dim for every value of the symbols; `what` names it: "channels".
+// Requires the same dim for every value of the symbols. `what` names it: "channels".
 Error check_dim(size_t index, const char* role, const char* what, const Expr& dim,
                 const Expr& wanted);
 Error check_shape(size_t index, const char* role, const TensorType& t, const Shape& wanted);
 Error check_broadcast(size_t index, const char* role, const TensorType& t, const Shape& to);
-Expected<size_t> checked_axis(int64_t axis, size_t rank);  // negative counts from the end
-// Every entry in [low, 2^20]: extents times them stay far from overflow; an attribute of `count`
-// entries, "strides".
+Expected<size_t> checked_axis(int64_t axis, size_t rank);  // a negative axis counts from the end
+// Requires `count` entries, each in [low, 2^20]. Extents times them stay far from overflow. `what`
+// names the attribute: "strides".
 Error check_ints(const char* what, const Ints& list, size_t count, int64_t low);
 
-// Products of integers narrower than 32 bits: the operands' types may differ, sums are i32. Other
-// products are of one type.
+// The type of sums of products. It is i32 for integers narrower than 32 bits, whose operand types
+// may differ. Other products have one type.
 DType product_type(DType operand);
 Error check_product_types(size_t index, const char* role, const TensorType& t, DType other);
-// A zero point is a value of an integer type narrower than 32 bits; 0 is one of any type.
+// A zero point must be a value of t, an integer type narrower than 32 bits. 0 is valid for any
+// type.
 Error check_zero(const char* what, int64_t zero, DType t);
 Tensor less_zero(const Tensor& x, int64_t zero);  // x - zero, as i32 unless zero is 0
 
 std::vector<int64_t> row_major_strides(std::span<const int64_t> shape);
-// Per axis of `out`: the stride in a row-major tensor of `shape`, 0 where it is broadcast.
+// For each axis of `out`, the stride in a row-major tensor of `shape`; 0 where it is broadcast
 std::vector<int64_t> broadcast_strides(std::span<const int64_t> shape,
                                        std::span<const int64_t> out);
-std::vector<int64_t> extents(const Shape& shape);  // of a static shape
+std::vector<int64_t> extents(const Shape& shape);  // the extents of a static shape
 
-// fn(flat, offsets) for every point of `shape` in row-major order; offsets[k] = sum of index *
-// strides[k].
+// Calls fn(flat, offsets) for every point of `shape` in row-major order. offsets[k] is the sum of
+// index * strides[k].
 template <size_t N, class Fn>
 void walk(std::span<const int64_t> shape, const std::array<std::vector<int64_t>, N>& strides,
           Fn fn) {
@@ -104,14 +105,14 @@ void walk(std::span<const int64_t> shape, const std::array<std::vector<int64_t>,
   }
 }
 
-// out[i, j, ...] = x[tables[0][i] + tables[1][j] + ...] in elements; a negative entry means
-// outside: the bytes of `fill`.
+// out[i, j, ...] = x[tables[0][i] + tables[1][j] + ...], counted in elements. A negative entry
+// means outside and yields the bytes of `fill`.
 using IndexTables = std::vector<std::vector<int64_t>>;
 Tensor gather_tables(const Tensor& x, const IndexTables& tables,
                      std::span<const std::byte> fill = {});
 
-// Numbers of a tensor as T: in place when it stores T, else converted (integers by bit pattern of
-// int64_t).
+// A tensor's numbers as T. They stay in place if the tensor stores T, and are converted otherwise.
+// Integers go through int64_t.
 template <class T>
 struct Values {
   explicit Values(const Tensor& t) {
@@ -144,8 +145,8 @@ Tensor tensor_of(DType dtype, std::vector<int64_t> shape, const std::vector<T>& 
   }
   return out;
 }
-// Calls fn(element, accumulator) with the types to compute sums of products in: f32 in place and
-// double sums, other floats as double, integers as uint64_t, whose wrapping is that of every
+// Calls fn(element, accumulator) with the types for sums of products. f32 stays in place and sums
+// in double. Other floats are double. Integers are uint64_t, whose wrapping agrees with every
 // narrower integer.
 template <class Fn>
 auto with_numbers(DType dtype, Fn fn) {

@@ -1,5 +1,5 @@
-// If and Loop: nodes that run graphs of their own. Their regions' inputs and outputs are typed as
-// the operators' own.
+// If and Loop: nodes that run graphs of their own. The types of a region's inputs and outputs must
+// match the operator's.
 #include <algorithm>
 
 #include "ir/graph/ops/common.h"
@@ -41,7 +41,7 @@ bool changes(const TensorType& type, const std::string& iteration) {
   return std::ranges::any_of(type.shape, [&](const Expr& dim) { return uses_var(dim, iteration); });
 }
 
-// stacks: rows of all iterations are results.
+// stacks: true where the loop stacks rows of its iterations.
 Error check_trip(const op::Loop& op, bool stacks) {
   if (op.trip.empty() && (op.sliced > 0 || stacks || !op.conditional))
     return make_error(DiagCode::invalid_model,
@@ -51,7 +51,7 @@ Error check_trip(const op::Loop& op, bool stacks) {
                     to_string(op.trip[0]));
 }
 
-// Behind the last iteration; substituted, its numbers might wrap.
+// Requires countable extents after the last iteration. A plain substitution could wrap.
 Error check_growth(const TensorType& type, const op::Loop& loop, size_t carried) {
   const Expr behind = loop.trip[0] + Expr(1);
   for (const Expr& dim : type.shape)
@@ -63,7 +63,7 @@ Error check_growth(const TensorType& type, const op::Loop& loop, size_t carried)
   return Error::success();
 }
 
-// A body's value i of an iteration, as large as `wanted`.
+// Requires that the body's value i has the shape `wanted` after the iteration.
 Error check_made(const Tensor& made, const std::vector<int64_t>& wanted, const char* what, size_t i,
                  int64_t iteration) {
   if (made.shape == wanted) return Error::success();

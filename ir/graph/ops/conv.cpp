@@ -1,5 +1,5 @@
-// Convolution and transposed convolution over any number of spatial axes, as sums over kernel taps
-// of shifted rows.
+// Convolution and transposed convolution over any number of spatial axes, as sums of shifted rows
+// over kernel taps.
 #include "ir/graph/ops/window.h"
 
 namespace tw {
@@ -10,7 +10,7 @@ Error check_group(int64_t group) {
   return make_error(DiagCode::invalid_model, "group is {0}, expected 1 to 2^20", group);
 }
 
-// Ranks and dtypes of x, w and the bias; returns the number of spatial axes.
+// Checks ranks and dtypes of x, w and the bias. Returns the number of spatial axes.
 Expected<size_t> check_operands(const Types& in) {
   if (in[0]->shape.size() < 3)
     return input_error(0, "x", "rank {0} of {1}, expected at least 3", in[0]->shape.size(),
@@ -30,7 +30,7 @@ Expected<size_t> check_operands(const Types& in) {
 
 struct Channels {
   int64_t batch, group, in, out;
-};  // in, out: of one group
+};  // in, out: channels of one group
 
 std::span<const int64_t> spatial(const Tensor& t) {
   return std::span<const int64_t>(t.shape).subspan(2);
@@ -69,7 +69,7 @@ void scatter_rows(const WindowGeometry& g, const In* x, const In* w, Acc* sums) 
     }
 }
 
-// One output plane after the other: bias, then every input channel of its group.
+// Computes one output plane after the other: the bias, then every input channel of its group.
 template <class In, class Acc, class PlaneFn>
 Tensor by_planes(const Tensors& in, const TensorType& out, const Channels& c, int64_t plane,
                  PlaneFn add_plane) {

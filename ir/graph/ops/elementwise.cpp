@@ -1,4 +1,4 @@
-// Unary, binary, select, cast. Types follow ir/expr.h; integers are computed by ir/scalar_ops.h.
+// Unary, binary, select, cast. Types follow ir/expr.h; ir/scalar_ops.h computes integers.
 #include "ir/graph/ops/common.h"
 #include "ir/scalar_ops.h"
 #include "ir/storage_types.h"
@@ -6,7 +6,7 @@
 namespace tw {
 namespace {
 
-const char* unary_domain(UnaryOp f, DType t) {  // null: allowed
+const char* unary_domain(UnaryOp f, DType t) {  // null: the type is allowed
   if (is_storage_only(t)) return "a type of arithmetic";
   if (f == UnaryOp::logical_not) return t == DType::boolean ? nullptr : "bool";
   if (f == UnaryOp::bit_not) return is_int(t) ? nullptr : "an integer type";

@@ -6,9 +6,9 @@ namespace {
 
 template <class In, class Acc>
 struct Problem {
-  int64_t m, n, k, a_row, a_col, b_row, b_col;  // strides
-  // sums[j] += a[i, p] * b[p, j], in the order of p; b's columns are contiguous unless it is
-  // transposed
+  int64_t m, n, k, a_row, a_col, b_row, b_col;  // a_row to b_col: strides
+  // Computes sums[j] += a[i, p] * b[p, j] in the order of p. The columns of b are contiguous unless
+  // b is transposed.
   void row(const In* a, const In* b, Acc* sums, int64_t i) const {
     if (b_col == 1) {
       for (int64_t p = 0; p < k; ++p) {

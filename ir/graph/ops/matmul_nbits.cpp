@@ -1,4 +1,4 @@
-// Products with a matrix of small integers, scaled by blocks of its rows.
+// Products with a matrix of small integers that have one scale for each block of a row.
 #include <cmath>
 
 #include "ir/graph/ops/common.h"
@@ -36,7 +36,7 @@ Expected<TensorType> infer_matmul_nbits(const OpAttrs& attrs, const Types& in) {
 
 namespace {
 
-// In 8 bits, a scale a block.
+// Rounds the row to 8 bits, with one scale for each block.
 void round_row(std::vector<double>& row, int64_t block) {
   constexpr float kMost = 127;
   for (auto from = row.begin(); from != row.end();) {

@@ -1,5 +1,5 @@
-// Data movement by index tables: transpose, reshape, expand, concat, slice, gather, pad. Bytes are
-// copied, never converted.
+// Data movement by index tables: transpose, reshape, expand, concat, slice, gather, pad. It copies
+// bytes and never converts them.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -10,7 +10,7 @@
 namespace tw {
 namespace {
 
-// Index tables that copy x as it is; callers change some axes.
+// Index tables that copy x unchanged. Callers modify some axes.
 IndexTables identity_tables(const Tensor& x) {
   std::vector<int64_t> strides = row_major_strides(x.shape);
   IndexTables tables(x.shape.size());
@@ -39,7 +39,7 @@ Shape simplified(const Shape& shape) {
   return out;
 }
 
-// constant: nothing once it has more than 64 bits.
+// constant becomes nullopt when it exceeds 64 bits.
 void flatten_product(const Expr& e, std::vector<Expr>& factors, std::optional<int64_t>& constant) {
   if (std::optional<int64_t> value = as_const(e)) {
     int64_t product = 0;
@@ -54,7 +54,6 @@ void flatten_product(const Expr& e, std::vector<Expr>& factors, std::optional<in
 
 }  // namespace
 
-// For messages: the number of elements.
 std::string count_text(const Shape& shape) {
   std::vector<Expr> factors;
   std::optional<int64_t> constant = 1;
@@ -204,7 +203,7 @@ Expected<TensorType> infer_slice(const OpAttrs& attrs, const Types& in) {
     if (is_const(slice.sizes[i], 0)) continue;
     Expr last = simplify_dim(slice.starts[i] + (slice.sizes[i] - 1) * slice.steps[i]);
     for (const Expr& at : {simplify_dim(slice.starts[i]), last}) {
-      // An unknown size may be 0
+      // An unknown size may be 0, and then one index before the start is fine.
       bool outside = as_const(at).value_or(0) < 0 ||
                      as_const(simplify_dim(x[i] - 1 - at)).value_or(0) <
                          (as_const(slice.sizes[i]) ? 0 : -1);
@@ -277,7 +276,7 @@ Expected<TensorType> infer_pad(const OpAttrs& attrs, const Types& in) {
   return out;
 }
 
-// Index into [0, extent) that position `at` of the padded axis shows; -1: the pad value.
+// The index in [0, extent) that position `at` of the padded axis shows; -1: the pad value
 static int64_t padded_source(PadMode mode, int64_t at, int64_t extent) {
   bool inside = at >= 0 && at < extent;
   switch (mode) {

@@ -1,4 +1,4 @@
-// Softmax, layer normalisation, batch normalisation; sums in double.
+// Softmax, layer normalisation and batch normalisation, with sums in double.
 #include <cmath>
 #include <limits>
 

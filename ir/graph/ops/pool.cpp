@@ -1,6 +1,6 @@
-// Pooling: maxima, averages and sums. Sums of integers narrower than 32 bits are i32. Average: the
-// divisor counts the padding with count_include_pad, but never what a ceil_mode window covers
-// beyond the padded extent (as ONNX and PyTorch do).
+// Pooling: maxima, averages and sums. Sums of integers narrower than 32 bits are i32. With
+// count_include_pad the divisor of an average counts the padding. It never counts the part of a
+// ceil_mode window beyond the padded extent, as in ONNX and PyTorch.
 #include <cmath>
 #include <limits>
 
@@ -10,7 +10,7 @@
 namespace tw {
 namespace {
 
-// Windows of one spatial plane: the flat input offsets that a window covers, and its divisor.
+// Windows of one spatial plane: the flat input offsets that each one covers, and its divisor
 struct Windows {
   std::vector<std::vector<int64_t>> covered;
   std::vector<int64_t> divisor;

@@ -1,4 +1,5 @@
-// ONNX's QuantizeLinear and DequantizeLinear, by tensor or along one axis; tables of bytes.
+// ONNX's QuantizeLinear and DequantizeLinear, for a whole tensor or along one axis, and lookups in
+// byte tables.
 #include <cmath>
 
 #include "ir/graph/ops/common.h"
@@ -9,7 +10,7 @@ namespace {
 
 bool is_real(DType t) { return t == DType::f32 || t == DType::f64; }
 
-// A scalar, or one number for each index of the axis.
+// Requires a scalar, or one number for each index of the axis.
 Error check_parameter(size_t index, const char* role, const TensorType& t, const TensorType& x,
                       int64_t axis) {
   if (t.shape.empty()) return Error::success();
@@ -31,12 +32,14 @@ Error check_parameters(const Types& in, DType quantized, int64_t axis) {
   return check_parameter(2, "zero_point", *in[2], *in[0], axis);
 }
 
-// fn(element, scale, zero point) for every element, in `Real` as compiled code computes it.
+// Calls fn(element, scale, zero point) for every element. `Real` is the type in which compiled code
+// computes.
 template <class Real, class Fn>
 void each(const Tensors& in, int64_t axis, Fn fn) {
   const Tensor &x = *in[0], &scale = *in[1];
   int64_t inner = 1, count = 1;
-  if (scale.size() > 1 || (present(in, 2) && in[2]->size() > 1)) {  // else the axis means nothing
+  // Otherwise the axis has no meaning
+  if (scale.size() > 1 || (present(in, 2) && in[2]->size() > 1)) {
     const int64_t rank = static_cast<int64_t>(x.shape.size()), at = axis < 0 ? axis + rank : axis;
     count = x.shape[static_cast<size_t>(at)];
     for (int64_t i = at + 1; i < rank; ++i) inner *= x.shape[static_cast<size_t>(i)];

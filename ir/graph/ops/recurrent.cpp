@@ -1,5 +1,5 @@
-// Recurrent networks, one direction: states in double, each gate the sum of its input half, biases
-// and recurrent half. Products with integers are of states that are rounded to 8 bits.
+// Recurrent networks in one direction. States are double. Each gate is the sum of its input half,
+// the biases and the recurrent half. Integer weights multiply states that are rounded to 8 bits.
 #include <algorithm>
 #include <cmath>
 
@@ -30,18 +30,18 @@ double activate(GateFunction function, double x, double alpha, double beta) {
   TW_UNREACHABLE("bad gate function");
 }
 
-constexpr size_t kScales = 7;  // the input of the scales of integer weights
+constexpr size_t kScales = 7;  // input with the scales of integer weights
 constexpr double kMostByte = 255;
 
-// What the hidden states of a step are rounded to bytes by. Each operation is rounded to the type
-// of the states.
+// Scale and zero point by which a step rounds the hidden states to bytes. Each operation rounds to
+// the states' type.
 class Rounding {
  public:
   explicit Rounding(DType type, double low = 0, double high = 0) : type_(type) {
     if (const double span = typed(typed(high - low) / kMostByte); span != 0) scale_ = span;
     zero_ = smaller(larger(std::nearbyint(typed(-low / scale_)), 0), kMostByte);
   }
-  // Less the zero point
+  // The state's byte minus the zero point
   int64_t number(double state) const {
     const double byte = std::nearbyint(typed(typed(state) / scale_)) + zero_;
     return float_to_int(DType::u8, smaller(larger(byte, 0), kMostByte), false) -
@@ -57,7 +57,7 @@ class Rounding {
   double scale_ = 1, zero_ = 0;
 };
 
-// One sequence: the state of step t from that of step t-1.
+// The state of one sequence. A step replaces it.
 class Cell {
  public:
   Cell(const op::Recurrent& a, const Tensors& in)
@@ -75,7 +75,7 @@ class Cell {
 
   std::vector<double>& h() { return h_; }
   std::vector<double>& c() { return c_; }
-  // `at`: the gates of this step and sequence in x.
+  // at: the offset in x of this step's and sequence's gates
   void step(int64_t at, const Rounding& rounding) {
     at_ = at;
     rounding_ = rounding;
@@ -160,10 +160,9 @@ class Cell {
   int64_t gates_, hidden_, at_ = 0;
   std::vector<double> h_, c_;
   Rounding rounding_;
-  std::vector<int64_t> numbers_;  // of h_, rounded
+  std::vector<int64_t> numbers_;  // the rounded h_
 };
 
-// Of the states of those cells that count.
 Rounding rounding_of(std::vector<Cell>& cells, const std::vector<bool>& counts, DType type) {
   double low = 0, high = 0;
   for (size_t b = 0; b < cells.size(); ++b)
@@ -250,7 +249,7 @@ Expected<Tensor> evaluate_recurrent(const OpAttrs& attrs, const TensorType& out,
   }
   for (int64_t i = 0; i < steps; ++i) {
     const int64_t t = a.reverse ? steps - 1 - i : i;
-    std::vector<bool> takes, counts;  // the step; for its range, as of onnxruntime
+    std::vector<bool> takes, counts;  // takes the step; counts in its range, as in onnxruntime
     for (int64_t b = 0; b < batch; ++b) {
       const int64_t length = present(in, 3) ? in[3]->int_at(b) : steps;
       takes.push_back(t < length);

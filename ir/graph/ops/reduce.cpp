@@ -1,4 +1,4 @@
-// Reductions, arg-reductions. Elements are folded in row-major order with the operators of
+// Reductions and arg-reductions. They fold elements in row-major order with the operators of
 // ir/expr.h.
 #include <algorithm>
 #include <cmath>
@@ -20,7 +20,7 @@ Shape reduced_shape(const Shape& x, const Ints& axes, bool keep) {
   return out;
 }
 
-// Strides of the output by input axis: 0 along reduced ones.
+// Output strides by input axis; 0 along reduced axes
 std::vector<int64_t> output_strides(const Tensor& x, const Ints& axes) {
   std::vector<int64_t> kept = x.shape;
   for (int64_t axis : axes) kept[static_cast<size_t>(axis)] = 1;
@@ -130,7 +130,8 @@ Expected<Tensor> evaluate_arg_reduce(const OpAttrs& attrs, const TensorType& out
   Tensor y = Tensor::zeros(out.dtype, extents(out.shape));
   int64_t extent = x.shape[axis],
           inner = element_count(std::span<const int64_t>(x.shape).subspan(axis + 1));
-  auto before = [&](int64_t a, int64_t b) {  // element a wins over element b: a NaN over numbers
+  // true: element a wins over element b; a NaN wins over numbers
+  auto before = [&](int64_t a, int64_t b) {
     if (is_float(x.dtype))
       return std::isnan(x.at(a)) ? !std::isnan(x.at(b))
              : reduce.smallest   ? x.at(a) < x.at(b)

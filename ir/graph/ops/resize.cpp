@@ -10,8 +10,8 @@
 namespace tw {
 namespace {
 
-// `width`, the extent that the scale asks for, may lie between two integers; `out` is the one
-// below. A single point has its place by definition.
+// `width` is the extent that the scale asks for. It may lie between two integers; `out` is the
+// lower one. A single point has its coordinate by definition.
 float source_coordinate(CoordinateMode mode, float at, float scale, float in, float width,
                         float out) {
   switch (mode) {
@@ -38,19 +38,19 @@ int64_t nearest_index(NearestMode mode, float x) {
   TW_UNREACHABLE("bad nearest mode");
 }
 
-using Wide = __int128;  // products of three extents, which have 40 bits each
+using Wide = __int128;  // holds products of three extents of 40 bits
 
 struct Quotient {
   Wide above = 0, below = 1;  // below > 0
   Wide floor() const { return above / below - (above % below < 0 ? 1 : 0); }
 };
 
-// The scale as a quotient: of these extents, or, where all axes share one, of another axis'. None
-// for a number of the model's, which is an f32.
+// The scale as a quotient of extents: those of this axis or, where all axes share a scale, of
+// another one. nullopt: the scale is a number from the model, which is an f32.
 std::optional<Quotient> quotient_of(double scale, int64_t in, int64_t out) {
   if (static_cast<double>(out) / static_cast<double>(in) == scale) return Quotient{out, in};
   if (static_cast<double>(static_cast<float>(scale)) == scale) return std::nullopt;
-  // Convergents of the continued fraction
+  // Tries the convergents of the continued fraction.
   Wide above = 1, below = 0, above_before = 0, below_before = 1;
   double rest = scale;
   for (int step = 0; step < 64; ++step) {
@@ -67,7 +67,7 @@ std::optional<Quotient> quotient_of(double scale, int64_t in, int64_t out) {
   return std::nullopt;
 }
 
-// source_coordinate of the scale p / q, multiplied out.
+// source_coordinate for the scale p / q, computed as an exact quotient
 Quotient exact_coordinate(CoordinateMode mode, int64_t at, const Quotient& scale, int64_t in,
                           int64_t out) {
   const Wide p = scale.above, q = scale.below, centre = (2 * Wide(at) + 1) * q;
@@ -96,15 +96,14 @@ Wide nearest_index(NearestMode mode, const Quotient& x) {
   TW_UNREACHABLE("bad nearest mode");
 }
 
-// A place between elements of the source.
 struct Place {
   int64_t nearest = 0, left = 0;
-  double fraction = 0;  // from the left
+  double fraction = 0;  // distance from `left`
 };
 
 Place exact_place(const op::Resize& resize, const Quotient& scale, int64_t at, int64_t in,
                   int64_t out) {
-  const auto inside = [&](Wide index) {  // farther taps all show the edge
+  const auto inside = [&](Wide index) {  // farther taps all read the edge
     return static_cast<int64_t>(std::clamp<Wide>(index, -4, Wide(in) + 4));
   };
   const Quotient x = exact_coordinate(resize.coordinates, at, scale, in, out);
@@ -117,13 +116,13 @@ Place float_place(const op::Resize& resize, float scale, int64_t at, int64_t in,
                   int64_t out) {
   float x = source_coordinate(resize.coordinates, static_cast<float>(at), scale,
                               static_cast<float>(in), width, static_cast<float>(out));
-  x = std::clamp(x, -4.0f, static_cast<float>(in) + 4);  // farther taps all show the edge
+  x = std::clamp(x, -4.0f, static_cast<float>(in) + 4);  // farther taps all read the edge
   const auto left = static_cast<int64_t>(std::floor(x));
   return {nearest_index(resize.nearest, x), left,
           static_cast<double>(x) - static_cast<double>(left)};
 }
 
-double cubic_weight(double a, double distance) {  // Keys' kernel
+double cubic_weight(double a, double distance) {  // the kernel by Keys
   double d = std::fabs(distance);
   if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
   if (d < 2) return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;

@@ -1,5 +1,5 @@
-// Where a resized axis reads: shared by the evaluator and by the lowering, so that both take the
-// same taps.
+// The source positions of a resized axis. The evaluator and the lowering share them, so both use
+// the same taps.
 #pragma once
 #include "ir/graph/ops.h"
 
@@ -9,10 +9,11 @@ struct ResizeTap {
   int64_t index;
   double weight;
 };
-// For each of `out` positions along `axis` (source extent `in` >= 1) the source indices, clamped to
-// the edge, and their weights: one tap for nearest, two for linear, four for cubic (a = cubic_a).
-// A scale that is a quotient of extents gives exact coordinates. Others are f32 numbers, as in the
-// ONNX operator, and so is what is computed of them. Source: ONNX operator Resize, version 19.
+// The source indices and weights of each of the `out` positions along `axis`. The source extent
+// `in` is >= 1, and indices are clamped to the edge. Nearest has one tap, linear two, cubic four (a
+// = cubic_a). A scale that is a quotient of extents gives exact coordinates. Another scale is an
+// f32 number, as in the ONNX operator, and its coordinates are computed in f32. Source: ONNX
+// operator Resize, version 19.
 std::vector<std::vector<ResizeTap>> resize_taps(const op::Resize& resize, size_t axis, int64_t in,
                                                 int64_t out);
 

@@ -1,4 +1,4 @@
-// Shape values as tensors, and re-storing in another physical layout.
+// Shape values as tensors, and storing in another physical layout.
 #include "ir/graph/ops/common.h"
 
 namespace tw {

@@ -1,5 +1,5 @@
-// Reading at computed places (take), the indices themselves (iota), and running sums and products
-// (cumulate).
+// Reads at computed places (take), checks of values (within), index tensors (iota), and running
+// sums and products (cumulate).
 #include <algorithm>
 
 #include "ir/graph/ops/common.h"
@@ -19,7 +19,7 @@ Error check_points(const Shape& shape) {
   return Error::success();
 }
 
-// Every axis that is read at the point's own index reaches as far as the points do.
+// Requires that an axis read at the point's own index is as long as the points' axis.
 Error check_place(const TensorType& x, const op::Take& take, size_t axis) {
   const int64_t place = take.places[axis];
   if (place < -1 || place >= static_cast<int64_t>(take.shape.size()))
@@ -47,7 +47,7 @@ Expected<TensorType> infer_take(const OpAttrs& attrs, const Types& in) {
   if (in.size() != 1 + tables)
     return make_error(DiagCode::invalid_model, "{0} index tensors, expected {1}", in.size() - 1,
                       tables);
-  // Perhaps
+  // True: the result is empty, or may be for some sizes.
   const bool none = std::ranges::any_of(take.shape,
                                         [](const Expr& e) { return as_const(e).value_or(0) == 0; });
   for (size_t i = 0; i < take.places.size(); ++i) {

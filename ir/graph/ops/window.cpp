@@ -14,7 +14,7 @@ Expected<Expr> window_count(size_t axis, const Expr& in, const Expr& kernel, int
                             int64_t dilation, int64_t pad_begin, int64_t pad_end, bool ceil_mode) {
   Expr window = (kernel - 1) * dilation + 1;
   Expr slack = simplify_dim(in + (pad_begin + pad_end) - window);
-  // Rounded up, a window may end beyond the extent
+  // In ceil mode a window may end beyond the extent.
   if (as_const(slack).value_or(0) < (ceil_mode ? 1 - stride : 0))
     return make_error(DiagCode::invalid_model,
                       "spatial axis {0}: a window of {1} on an extent of {2} with pads {3} and {4}",

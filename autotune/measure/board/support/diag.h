@@ -1,5 +1,6 @@
-// support/diag.h for the worker of boards, which has no LLVM in it: what the measuring files take
-// of it, in the same words. It stands in front of the other one in the worker's include path.
+// support/diag.h for the worker on boards, which has no LLVM. It has the parts that the measuring
+// files use, under the same names, and comes before the compiler's own in the worker's include
+// path.
 #pragma once
 #include <cstdio>
 #include <cstdlib>
@@ -41,7 +42,7 @@ class [[nodiscard]] Expected {
   Error error_;
 };
 
-// "{0} of {1}": places by number, without formats.
+// Fills in "{0} of {1}": numbered places, without formats.
 template <class... Args>
 std::string formatted(const std::string& format, const Args&... args) {
   std::vector<std::string> words;

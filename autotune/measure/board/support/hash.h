@@ -1,5 +1,5 @@
-// support/hash.h for the worker of boards: a machine is told from others by it, nothing more, so
-// the hash is FNV-1a and not the one that the compiler has.
+// support/hash.h for the worker on boards. The hash only tells machines apart, so it is FNV-1a and
+// not the compiler's own.
 #pragma once
 #include <cstdint>
 #include <cstdio>

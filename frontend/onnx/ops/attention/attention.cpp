@@ -1,4 +1,4 @@
-// Attention and RotaryEmbedding of ai.onnx.
+// Importers of Attention and RotaryEmbedding of ai.onnx.
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
@@ -11,8 +11,8 @@ namespace {
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
-// Where a query block begins: behind the past, so that its last query is the last valid key, or at
-// 0. lengths: i64 [B]. [1] or [B, 1, 1, 1].
+// The position of the first query: behind the past; or such that the last query is the last valid
+// key; or 0. `lengths` is i64 [B]. The result is [1] or [B, 1, 1, 1].
 Val first_position(NodeImport& n, const Expr& queries, Val past, Val lengths) {
   const auto known = [&](const Expr& e) {
     return n.builder().known({n.simplified(e)}, DType::i64, {1});
@@ -23,8 +23,8 @@ Val first_position(NodeImport& n, const Expr& queries, Val past, Val lengths) {
 }
 
 struct Operands {
-  Val q, k, v;        // by heads
-  bool flat = false;  // they came as [B, S, heads * D]
+  Val q, k, v;        // split into heads
+  bool flat = false;  // given as [B, S, heads * D]
 };
 
 Operands operands(NodeImport& n) {
@@ -49,8 +49,8 @@ Operands operands(NodeImport& n) {
 
 }  // namespace
 
-// q, k, v, optional attn_mask, past_key, past_value, nonpad_kv_seqlen -> y, present_key,
-// present_value, qk_matmul_output.
+// Inputs: q, k, v, optional attn_mask, past_key, past_value, nonpad_kv_seqlen. Outputs: y,
+// present_key, present_value, qk_matmul_output.
 void import_attention(NodeImport& n) {
   const Operands o = operands(n);
   const Val past_key = n.maybe(4), past_value = n.maybe(5);
@@ -102,7 +102,7 @@ void import_attention(NodeImport& n) {
   }
   core.masked_rows = n.has(3) || lengths.valid() || left >= 0 || right >= 0;
   const AttentionParts parts = attention(n, core);
-  n.set(n.cast(parts.y, n.dtype(core.q)));  // values may have a type of their own
+  n.set(n.cast(parts.y, n.dtype(core.q)));  // the values may have another type
   n.set(1, core.k);
   n.set(2, core.v);
   if (n.wanted(3))
@@ -112,7 +112,7 @@ void import_attention(NodeImport& n) {
                          : parts.weights);
 }
 
-// x, cos_cache, sin_cache, optional position_ids [B, S].
+// Inputs: x, cos_cache, sin_cache, optional position_ids [B, S].
 void import_rotary_embedding(NodeImport& n) {
   const Val x = n.in(0), ids = n.maybe(3);
   Val cos = n.in(1), sin = n.in(2);

@@ -8,8 +8,8 @@ namespace {
 
 bool same(NodeImport& n, const Expr& a, const Expr& b) { return is_const(n.simplified(a - b), 0); }
 
-// The heads of a group that shares keys: an axis of its own, or, where there is one query, the
-// rows.
+// The heads of a group that shares keys. They are an axis of their own, or the rows if there is one
+// query.
 struct Groups {
   NodeImport& n;
   int64_t kv_heads = 1, group = 1;
@@ -26,7 +26,7 @@ struct Groups {
     if (plain() || as_rows) return k;
     return n.reshape(k, {n.dim(k, 0), kv_heads, 1, n.dim(k, 2), n.dim(k, 3)});
   }
-  // What broadcasts to [B, heads, S, T].
+  // Regroups a mask that broadcasts to [B, heads, S, T].
   Val mask(Val m) const {
     if (plain() || !m.valid()) return m;
     Shape s = n.shape(m);
@@ -36,7 +36,7 @@ struct Groups {
     return n.reshape(
         m, as_rows ? Shape{s[0], outer, inner, s[3]} : Shape{s[0], outer, inner, s[2], s[3]});
   }
-  // [B, heads, S, last] again.
+  // Back to [B, heads, S, last].
   Val back(Val x, const Expr& batch, const Expr& rows) const {
     if (plain()) return x;
     return n.reshape(x, {batch, kv_heads * group, rows, n.dim(x, n.rank(x) - 1)});
@@ -48,7 +48,7 @@ struct Groups {
   }
 };
 
-// Behind the keys a column more, which softmax sees and the product with the values does not.
+// Appends a column behind the keys; softmax sees it, the product with the values does not.
 Val softmax_with_sink(NodeImport& n, Val scores, Val sink, bool masked) {
   Shape one = n.shape(scores);
   one.back() = 1;
@@ -105,7 +105,7 @@ Val as_long_as(NodeImport& n, Val mask, const Expr& keys, double outside) {
   if (same(n, own, keys)) return mask;
   const Val at = positions(n, keys, 1, 0),
             inside = n.less(at, n.builder().known({own}, DType::i64, {}));
-  // An index behind the end reads the last
+  // An index behind the end reads the last element
   const Val longer = n.emit(op::Gather{rank - 1, true}, {mask, at});
   return n.select(inside, longer, n.scalar(outside, mask));
 }

@@ -1,5 +1,6 @@
-// Attention, MultiHeadAttention, QAttention and RotaryEmbedding of com.microsoft. Masks there add a
-// large negative number, so that a query whose keys are all masked is still a mean of values.
+// Importers of Attention, MultiHeadAttention, QAttention and RotaryEmbedding of com.microsoft.
+// Their masks add a large negative number, so a query whose keys are all masked is still a mean of
+// values.
 #include <algorithm>
 #include <limits>
 
@@ -15,9 +16,9 @@ Val zero_or(NodeImport& n, Val allowed, double filter, Val like) {
   return n.select(allowed, n.scalar(0, like), n.scalar(filter, like));
 }
 
-// Where a key counts, as a condition that broadcasts to [B, heads, S, T]: mask is [B] (lengths), [2
-// B] (ends, then starts), [3 B + 2] (lengths first), [B, T], [B, S, T] or [B, 1, M, M], 0 for
-// masked.
+// The condition that a key counts, which broadcasts to [B, heads, S, T]. mask is [B] (lengths), [2
+// B] (ends, then starts), [3 B + 2] (lengths first), or it has 0 for masked keys: [B, T], [B, S, T]
+// or [B, 1, M, M].
 Val counted_keys(NodeImport& n, Val mask, const Expr& batch, const Expr& queries,
                  const Expr& keys) {
   if (!mask.valid() || n.failed()) return {};
@@ -52,8 +53,8 @@ Val row(NodeImport& n, Val bias, int64_t start, int64_t count) {
   return n.slice(bias, 0, start, count);
 }
 
-// Scores' bias and condition of both operators: a padding mask, an additive bias, and causality
-// behind the past.
+// Sets the bias and the condition of the scores, from a padding mask, an additive bias, and
+// causality behind the past.
 void add_masks(NodeImport& n, AttentionCore& core, Val mask, Val bias, const Expr& past,
                bool causal) {
   const Expr batch = n.dim(core.q, 0), queries = n.dim(core.q, 2), keys = n.dim(core.k, 2);
@@ -71,7 +72,7 @@ bool shares_buffers(NodeImport& n) {
   return true;
 }
 
-// The attention behind the joint projection x: [B, S, hidden of q, k and v].
+// Attention behind the joint projection x: [B, S, hidden of q, k and v].
 void attend(NodeImport& n, Val x, const Ints& hidden, Val mask, Val past, Val bias) {
   const int64_t heads = n.integer("num_heads", 0);
   if (n.failed()) return;
@@ -104,7 +105,7 @@ void attend(NodeImport& n, Val x, const Ints& hidden, Val mask, Val past, Val bi
   n.set(1, n.emit(op::Concat{0}, {stacked(k), stacked(v)}));
 }
 
-// Columns of the projection that are queries, keys and values.
+// The numbers of the projection's columns that are queries, keys and values.
 std::optional<Ints> hidden_sizes(NodeImport& n, Val weights) {
   const int64_t columns = n.need_static_dim(weights, 1, "attention");
   const Ints hidden =
@@ -122,7 +123,8 @@ std::optional<Ints> hidden_sizes(NodeImport& n, Val weights) {
 
 }  // namespace
 
-// input, weights, bias, mask_index, past, attention_bias, past_sequence_length -> output, present
+// Inputs: input, weights, bias, mask_index, past, attention_bias, past_sequence_length. Outputs:
+// output, present
 void import_ms_attention(NodeImport& n) {
   const Val x = n.in(0), weights = n.in(1);
   if (n.failed() || shares_buffers(n)) return;
@@ -137,8 +139,8 @@ void import_ms_attention(NodeImport& n) {
   attend(n, projected, *hidden, n.maybe(3), n.maybe(4), n.maybe(5));
 }
 
-// input, weight, bias, input_scale, weight_scale, mask_index, input_zero_point, weight_zero_point,
-// past -> output, present
+// Inputs: input, weight, bias, input_scale, weight_scale, mask_index, input_zero_point,
+// weight_zero_point, past. Outputs: output, present
 void import_qattention(NodeImport& n) {
   const Val x = n.in(0), weights = n.in(1), bias = n.in(2);
   if (n.failed() || shares_buffers(n)) return;
@@ -165,9 +167,8 @@ void import_qattention(NodeImport& n) {
   attend(n, n.add(n.emit(op::MatMul{}, {left, right}), bias), *hidden, n.maybe(5), n.maybe(8), {});
 }
 
-// query, key, value, bias, key_padding_mask, attention_bias, past_key, past_value,
-// past_sequence_length, cache_indirection
-// -> output, present_key, present_value, qk
+// Inputs: query, key, value, bias, key_padding_mask, attention_bias, past_key, past_value,
+// past_sequence_length, cache_indirection. Outputs: output, present_key, present_value, qk
 void import_multi_head_attention(NodeImport& n) {
   Val q = n.in(0), k = n.maybe(1), v = n.maybe(2);
   const int64_t heads = n.integer("num_heads", 0);
@@ -176,7 +177,7 @@ void import_multi_head_attention(NodeImport& n) {
                   "export with separate past and present tensors");
   if (n.failed()) return;
   if (heads < 1) return n.invalid("attribute num_heads is missing");
-  const auto packed = [&](Val x, int64_t which) {  // of [B, S, heads, parts, D]: [B, S, heads * D]
+  const auto packed = [&](Val x, int64_t which) {  // [B, S, heads, parts, D] to [B, S, heads * D]
     const Expr width = n.dim(x, 2) * n.dim(x, 4);
     return n.reshape(n.slice(x, 3, which, 1), {n.dim(x, 0), n.dim(x, 1), width});
   };
@@ -191,7 +192,7 @@ void import_multi_head_attention(NodeImport& n) {
   const Val bias = n.maybe(3);
   int64_t start = 0;
   const auto by_heads = [&](Val x) {
-    // Keys and values of an encoder, by heads already
+    // Keys and values of an encoder are split into heads already
     if (n.failed() || n.rank(x) == 4) return x;
     const int64_t width = n.need_static_dim(x, 2, "attention");
     if (bias.valid()) x = n.add(x, row(n, bias, start, width));
@@ -214,7 +215,7 @@ void import_multi_head_attention(NodeImport& n) {
   if (n.wanted(3)) n.set(3, parts.biased);
 }
 
-// input, position_ids [1] or [B, S], cos_cache, sin_cache
+// Inputs: input, position_ids [1] or [B, S], cos_cache, sin_cache
 void import_ms_rotary_embedding(NodeImport& n) {
   const Val x = n.in(0), cos = n.in(2), sin = n.in(3);
   Val ids = n.in(1);

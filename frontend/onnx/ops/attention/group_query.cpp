@@ -1,18 +1,18 @@
-// GroupQueryAttention of com.microsoft: each sequence of the batch has a past of its own length,
-// and its new keys go right behind it.
+// Importer of GroupQueryAttention of com.microsoft. Each sequence of the batch has a past of its
+// own length, and its new keys follow right behind it.
 #include "frontend/onnx/ops/attention/attention_core.h"
 #include "frontend/onnx/ops/importers.h"
 
 namespace tw::onnx_import {
 namespace {
 
-// What the operator was given, by heads.
+// The queries, keys and values, split into heads.
 struct GroupQueryOperands {
   Val q, k, v;
   int64_t heads = 0, kv_heads = 0;
 };
 
-// Separate, or packed as [B, S, (heads + 2 heads of keys) * D] in the query.
+// They are separate, or packed as [B, S, (heads + 2 heads of keys) * D] in the query.
 GroupQueryOperands group_query_operands(NodeImport& n) {
   GroupQueryOperands o;
   o.heads = n.integer("num_heads", 0), o.kv_heads = n.integer("kv_num_heads", 0);
@@ -39,8 +39,8 @@ GroupQueryOperands group_query_operands(NodeImport& n) {
   return o;
 }
 
-// Rows [0, length) of the past, then the new ones, zeros behind: [B, heads, total, D]. before: [B,
-// 1] of i64, how long each past is.
+// Rows [0, length) of the past, then the new rows, then zeros: [B, heads, total, D]. `before` is
+// i64 [B, 1], the length of each past.
 Val present(NodeImport& n, Val past, Val fresh, Val before, const Expr& total) {
   const Expr batch = n.dim(fresh, 0), heads = n.dim(fresh, 1), rows = n.dim(fresh, 2),
              size = n.dim(fresh, 3);
@@ -48,7 +48,7 @@ Val present(NodeImport& n, Val past, Val fresh, Val before, const Expr& total) {
   const auto known = [&](const Expr& e) {
     return n.builder().known({n.simplified(e)}, DType::i64, {});
   };
-  const Val behind = n.sub(at, before);  // [B, total]: which of the new rows
+  const Val behind = n.sub(at, before);  // [B, total]: index of the new row
   const Val inside = n.min(n.max(behind, zero), known(rows - Expr(1)));
   const Val row = n.add(inside, n.mul(positions(n, batch, 2, 0), known(rows)));
   const Val flat = n.reshape(n.transpose(fresh, {0, 2, 1, 3}), {batch * rows, heads, size});
@@ -60,7 +60,7 @@ Val present(NodeImport& n, Val past, Val fresh, Val before, const Expr& total) {
   if (!past.valid()) return added;
   Val old = past;
   if (!is_const(n.simplified(n.dim(past, 2) - total), 0)) {
-    // An index behind the end reads the last, so there is one even of a past that may be empty
+    // An index behind the end reads the last row, so even a past that may be empty needs one
     if (!is_const(n.simplified(lt(Expr(0), n.dim(past, 2))), 1)) {
       const Shape none(4, Expr(0)), one_row = {Expr(0), Expr(0), Expr(1), Expr(0)};
       old = n.emit(op::Pad{PadMode::constant, none, one_row}, {old});
@@ -70,8 +70,8 @@ Val present(NodeImport& n, Val past, Val fresh, Val before, const Expr& total) {
   return n.select(everywhere(n.less(behind, zero)), old, added);
 }
 
-// A cache of i8, symmetric: one scale, or one for each channel of each head, in the shape that
-// broadcasts over [B, heads, total, D]. Invalid: a cache of floats.
+// The scale of a symmetric i8 cache: one for all, or one for each channel of each head. Its shape
+// broadcasts over [B, heads, total, D]. Invalid for a cache of floats.
 Val cache_scale(NodeImport& n, const char* attribute, size_t input, Val fresh) {
   const std::string kind = n.text(attribute, "NONE");
   if (kind == "NONE") {
@@ -110,9 +110,9 @@ bool refused(NodeImport& n) {
 
 }  // namespace
 
-// query, key, value, past_key, past_value, seqlens_k, total_sequence_length, cos_cache, sin_cache,
-// position_ids, attention_bias, head_sink, k_scale, v_scale
-// -> output, present_key, present_value, output_qk
+// Inputs: query, key, value, past_key, past_value, seqlens_k, total_sequence_length, cos_cache,
+// sin_cache, position_ids, attention_bias, head_sink, k_scale, v_scale. Outputs: output,
+// present_key, present_value, output_qk
 void import_group_query_attention(NodeImport& n) {
   GroupQueryOperands o = group_query_operands(n);
   const Val past_key = n.maybe(3), past_value = n.maybe(4), lengths = n.in(5);
@@ -125,7 +125,7 @@ void import_group_query_attention(NodeImport& n) {
   const Val count = n.builder().known({rows}, DType::i64, {}), zero = n.scalar(0, DType::i64);
   const Val last = n.within(lengths, 0, total - Expr(1), "last key");
   const Val ends = n.add(n.reshape(last, {n.dim(lengths, 0), 1}), n.scalar(1, DType::i64));
-  // [B, 1]: keys before this block, none where a prompt is padded
+  // [B, 1]: keys before this block; 0 for a padded prompt
   const Val before = n.max(n.sub(ends, count), zero);
   if (n.integer("do_rotary", 0) != 0) {
     const bool interleaved = n.integer("rotary_interleaved", 0) != 0;
@@ -153,7 +153,7 @@ void import_group_query_attention(NodeImport& n) {
   const int64_t window = n.integer("local_window_size", -1);
   if (window > (int64_t{1} << 40)) return n.invalid("a window of more than 2^40 keys");
   const Val first = n.reshape(before, {n.dim(before, 0), 1, 1, 1});
-  // The window counts the query's own key
+  // The window includes the query's own key
   core.allowed = visible_keys(n, rows, total, first, causal, window > 0 ? window - 1 : -1, -1);
   if (!causal || !is_const(rows, 1))
     core.allowed = both(

@@ -1,5 +1,5 @@
-// If, Loop, Scan and SequenceMap: what their inputs and attributes say. How iterations are run:
-// frontend/onnx/loops.h.
+// Importers of If, Loop, Scan and SequenceMap: their inputs and attributes. frontend/onnx/loops.h
+// has the ways to run iterations.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -13,7 +13,7 @@
 namespace tw::onnx_import {
 namespace {
 
-// Trip counts from here on mean none where a condition ends the loop: exporters write the largest
+// From this trip count on, only the condition ends a loop that has one: exporters write the largest
 // integer for "while".
 constexpr int64_t kManyTrips = int64_t{1} << 40;
 
@@ -23,7 +23,7 @@ void set_all(NodeImport& n, const std::vector<Val>& values) {
   for (size_t i = 0; i < values.size(); ++i) n.set(i, values[i]);
 }
 
-// The body has the inputs and outputs that the node's own ask for.
+// Checks that the body has the inputs and outputs that the node's own require.
 bool fits(NodeImport& n, const OnnxGraph* body, size_t inputs, size_t outputs) {
   if (n.failed()) return false;
   if (body->inputs.size() != inputs)
@@ -35,15 +35,15 @@ bool fits(NodeImport& n, const OnnxGraph* body, size_t inputs, size_t outputs) {
   return !n.failed();
 }
 
-// How a value holds its tensors: it is one, or a list of such values.
+// The structure of a value: a tensor, or a list of such values.
 struct Form {
-  std::optional<ListKind> kind{};  // none: a tensor
-  int64_t least_rank = 0;          // of an item of rows
+  std::optional<ListKind> kind{};  // nullopt: a tensor
+  int64_t least_rank = 0;          // rows: rank of the smallest item
   std::vector<Form> items{};
   bool operator==(const Form&) const = default;
 };
 
-// Puts the tensors of a value behind `tensors`.
+// Appends the tensors of a value to `tensors`.
 Form flatten(NodeImport& n, Val v, std::vector<Val>& tensors) {
   Form form{n.builder().list_kind(v)};
   if (!form.kind) {
@@ -59,7 +59,7 @@ Form flatten(NodeImport& n, Val v, std::vector<Val>& tensors) {
   return form;
 }
 
-// The value of that form, of tensors from `next` on.
+// The value of this form, made of the tensors from `next` on.
 Val rebuilt(NodeImport& n, const Form& form, const std::vector<Val>& tensors, size_t& next) {
   if (!form.kind) return tensors[next++];
   std::vector<Val> items;
@@ -68,17 +68,17 @@ Val rebuilt(NodeImport& n, const Form& form, const std::vector<Val>& tensors, si
                                      : n.builder().list(*form.kind, std::move(items));
 }
 
-// Of two branches whose output has different sizes: both give it flat, filled up to the larger one,
-// and its sizes behind it.
+// Handles outputs that have different sizes in two branches. Both branches give such an output
+// flat, filled up to the larger size, and its sizes as a further output.
 class Sizes {
  public:
   Sizes(NodeImport& n, RegionDraft& yes, RegionDraft& no) : n_(n), drafts_{&yes, &no} {}
 
-  // Changes both outputs number i to flat ones, and adds two outputs.
+  // Makes output i of both branches flat, and adds an output to each.
   void flatten(std::vector<Val>& from_yes, std::vector<Val>& from_no, size_t i) {
     const TensorType a = drafts_[0]->builder.type(from_yes[i]),
                      b = drafts_[1]->builder.type(from_no[i]);
-    // One element: of the higher rank
+    // One element gets the higher rank
     if (a.dtype == b.dtype && is_const(element_count(a.shape), 1) &&
         is_const(element_count(b.shape), 1)) {
       const bool raise = a.shape.size() < b.shape.size();
@@ -102,7 +102,7 @@ class Sizes {
     outputs_.push_back(std::move(output));
   }
 
-  // Of what the node gives: the outputs in their sizes.
+  // Gives the outputs of the node their sizes again.
   void restore(std::vector<Val>& made) {
     for (const Output& output : outputs_) {
       if (n_.failed()) return;
@@ -116,11 +116,11 @@ class Sizes {
 
  private:
   struct Output {
-    size_t at, sizes;  // the outputs' numbers
+    size_t at, sizes;  // numbers of the outputs
     std::vector<Expr> most;
   };
 
-  // In symbols that both branches know.
+  // The larger size, in symbols that both branches know.
   Expr larger(const Expr& in_yes, const Expr& in_no) {
     const Expr a = drafts_[0]->builder.most_outside(in_yes),
                b = drafts_[1]->builder.most_outside(in_no);
@@ -152,8 +152,8 @@ class Sizes {
   std::vector<Output> outputs_;
 };
 
-// An output of two branches, each value made in its own one, in one form for both: lists of which
-// only the run then knows how long they are, or whether they are there.
+// Brings an output of two branches to one form. Each value is made in its own branch. A list then
+// becomes one whose length, or presence, only the run knows.
 class OneForm {
  public:
   OneForm(NodeImport& yes, NodeImport& no) : sides_{&yes, &no} {}
@@ -182,7 +182,7 @@ class OneForm {
     return sides_[side]->builder().items(v[side]);
   }
 
-  // Both hold as many.
+  // Handles lists that hold equally many items.
   std::array<Val, 2> items_alike(std::array<Val, 2> v, ListKind kind) {
     std::vector<Val> lists[2];
     for (size_t i = 0; i < items(v, 0).size(); ++i) {
@@ -218,7 +218,7 @@ class OneForm {
     return made;
   }
 
-  // What is not there stands for as little as its type allows.
+  // A placeholder for an absent value, as small as its type allows.
   Val blank(size_t side, Val like) {
     NodeImport &own = *sides_[side], &other = *sides_[1 - side];
     const auto kind = other.builder().list_kind(like);
@@ -255,8 +255,8 @@ class OneForm {
   NodeImport* sides_[2];
 };
 
-// In place of a branch that does not fit the sizes: it gives what the other one gives, were there
-// not a function before that ends the run.
+// A draft in place of a branch that does not fit the sizes. A function in it ends the run, so its
+// outputs, which have the types of the other branch's, are never reached.
 std::unique_ptr<RegionDraft> refusing(NodeImport& n, const RegionDraft& other,
                                       const std::string& text) {
   auto draft = std::make_unique<RegionDraft>();
@@ -277,8 +277,8 @@ std::unique_ptr<RegionDraft> refusing(NodeImport& n, const RegionDraft& other,
   return draft;
 }
 
-// Both branches. What one alone asks of the sizes is no mistake in the model: a run may never take
-// it.
+// Drafts both branches. If only one branch does not fit the sizes, that is no error of the model,
+// as no run may take it.
 std::array<std::unique_ptr<RegionDraft>, 2> both_branches(NodeImport& n,
                                                           const OnnxGraph& then_branch,
                                                           const OnnxGraph& else_branch) {
@@ -301,11 +301,11 @@ std::array<std::unique_ptr<RegionDraft>, 2> both_branches(NodeImport& n,
   return drafts;
 }
 
-// Both branches, with their outputs in one form.
+// Both branches, with their outputs in the same forms.
 struct Branches {
   std::unique_ptr<RegionDraft> yes, no;
-  std::vector<Form> forms;             // of the node's outputs
-  std::vector<Val> from_yes, from_no;  // the tensors of all
+  std::vector<Form> forms;             // forms of the node's outputs
+  std::vector<Val> from_yes, from_no;  // tensors of all outputs
 };
 
 std::optional<Branches> branches_of(NodeImport& n, const OnnxGraph& then_branch,
@@ -331,7 +331,7 @@ std::optional<Branches> branches_of(NodeImport& n, const OnnxGraph& then_branch,
   return out;
 }
 
-// The node, which gives these values of the branch that it takes.
+// Makes the node, which gives the values of the branch that it takes.
 std::vector<Val> chosen(NodeImport& n, Branches& branches, const std::vector<Val>& from_yes,
                         const std::vector<Val>& from_no) {
   std::vector<Val> inputs = {n.reshape(n.in(0), {})};
@@ -349,8 +349,8 @@ bool has_limit(const RegionDraft& draft, Val v) {
              shape, [&](const Expr& dim) { return draft.builder.most_outside(dim).defined(); });
 }
 
-// Outputs whose sizes a branch computes, and that have no limit: a first node finds their sizes.
-// Nothing: a failure.
+// The sizes of outputs that a branch computes without a limit: a first node finds them. nullopt
+// after a failure.
 std::optional<std::map<size_t, Shape>> sizes_without_limit(NodeImport& n, Branches& branches) {
   std::vector<Val> in_yes, in_no;
   std::vector<size_t> which;
@@ -375,7 +375,7 @@ std::optional<std::map<size_t, Shape>> sizes_without_limit(NodeImport& n, Branch
   return n.failed() ? std::nullopt : std::optional(std::move(sizes));
 }
 
-// The outputs have these sizes: the run looks at them.
+// Gives the outputs these sizes, which the run checks.
 void fit_sizes(NodeImport& n, RegionDraft& draft, std::vector<Val>& from,
                const std::map<size_t, Shape>& sizes) {
   NodeImport inner = n.within(draft);
@@ -385,13 +385,12 @@ void fit_sizes(NodeImport& n, RegionDraft& draft, std::vector<Val>& from,
   n.take_problem(inner);
 }
 
-// A node that runs one of the branches.
 void branched(NodeImport& n, const OnnxGraph& then_branch, const OnnxGraph& else_branch) {
   std::optional<Branches> branches = branches_of(n, then_branch, else_branch);
   if (!branches) return;
   const auto found = sizes_without_limit(n, *branches);
   if (!found) return;
-  if (!found->empty()) {  // again, by branches that know the symbols
+  if (!found->empty()) {  // drafts the branches again, with the new symbols
     branches = branches_of(n, then_branch, else_branch);
     if (!branches) return;
     fit_sizes(n, *branches->yes, branches->from_yes, *found);
@@ -454,7 +453,7 @@ void import_loop(NodeImport& n) {
 
 namespace {
 
-// The attribute's entry for scan input or output i of `count`.
+// The attribute's entry for scan input or output i, of `count` ones.
 int64_t listed(NodeImport& n, const char* name, size_t i, size_t count) {
   const std::optional<Ints> list = n.integers(name);
   if (!list) return 0;
@@ -475,7 +474,6 @@ Val reversed(NodeImport& n, Val v, bool whether) {
   return n.emit(std::move(slice), {v});
 }
 
-// Moves an axis to another place.
 Val moved(NodeImport& n, Val v, int64_t from, int64_t to) {
   Ints perm;
   for (int64_t i = 0; i < n.rank(v); ++i)
@@ -501,7 +499,7 @@ std::optional<Results> scan(NodeImport& n, const OnnxGraph* body, std::vector<Va
   return n.failed() ? std::nullopt : import_loop(n, spec);
 }
 
-// Version 8: an axis of batches in front of everything, and an input of lengths.
+// Version 8 has an axis of batches in front of all others, and an input of lengths.
 void import_batched_scan(NodeImport& n, const OnnxGraph* body, size_t states) {
   if (n.has(0)) return n.fail("sequence lengths", "export at opset 9 or later");
   const int64_t batch = n.need_static_dim(n.in(1), 0, "a scan of version 8");

@@ -1,5 +1,5 @@
-// Sequences and optionals: lists of values that exist while importing only. Where the run decides
-// how many tensors they hold: frontend/onnx/run_list.h.
+// Importers of sequences and optionals: lists of values that exist only during import. If only the
+// run knows how many tensors they hold: frontend/onnx/run_list.h.
 #include <algorithm>
 
 #include "frontend/onnx/ops/importers.h"
@@ -9,10 +9,10 @@
 namespace tw::onnx_import {
 namespace {
 
-constexpr int64_t kMaxParts = 4096;  // of one tensor that is split
+constexpr int64_t kMaxParts = 4096;  // limit of parts that one tensor is split into
 
-// Input i, a scalar: a position below `end` in a sequence of `count` items, counted from their end
-// where it is negative. A failure when it is none, then 0.
+// Input i as a position below `end` in a sequence of `count` items; a negative one counts from the
+// end. If it is none: a failure, and 0.
 int64_t position(NodeImport& n, size_t i, int64_t count, int64_t end) {
   const Ints given = n.constants(n.in(i), "the position");
   if (n.failed()) return 0;
@@ -26,13 +26,13 @@ int64_t position(NodeImport& n, size_t i, int64_t count, int64_t end) {
   return 0;
 }
 
-// Input i, a position in a sequence of `count` items, from its beginning. i64, rank 0; invalid
-// where there is no such input.
+// Input i as a position in a sequence of `count` items, from its beginning: an i64 scalar. Invalid
+// if the input is absent.
 Val position_value(NodeImport& n, size_t i, const Expr& count) {
   return n.has(i) ? place_of(n, n.element_value(n.in(i), 0), count, "position") : Val{};
 }
 
-// The end is a position too, `count`.
+// As position_value, but `count` is a position too: the end.
 Val position_to_insert(NodeImport& n, size_t i, const Expr& count) {
   if (!n.has(i) || n.failed()) return {};
   const Val given = n.within(n.element_value(n.in(i), 0), Expr(0) - count, count, "position");
@@ -40,7 +40,7 @@ Val position_to_insert(NodeImport& n, size_t i, const Expr& count) {
   return n.select(n.less(given, n.scalar(0, DType::i64)), n.add(given, n.dim_value(count)), given);
 }
 
-// before, at or behind, as `at`, a position, lies behind i, is i, or lies before it.
+// `before` if position `at` is greater than i, `here` if it is i, `behind` if it is less.
 Val placed(NodeImport& n, int64_t i, Val at, Val before, Val here, Val behind) {
   const auto number = [&](int64_t value) {
     return n.scalar(static_cast<double>(value), DType::i64);
@@ -141,8 +141,8 @@ void import_sequence_length(NodeImport& n) {
 
 namespace {
 
-// Extents of the parts of a split. Of equal parts the number must be known, of given ones only how
-// many there are.
+// The extents of the parts of a split. For equal parts, the extent and the size must be known; for
+// given parts, only their number.
 std::vector<Expr> part_sizes(NodeImport& n, const Expr& extent, int64_t axis) {
   std::vector<Expr> sizes;
   if (n.has(1) && n.rank(n.in(1)) > 0) {
@@ -170,14 +170,14 @@ std::vector<Expr> part_sizes(NodeImport& n, const Expr& extent, int64_t axis) {
   return n.failed() ? std::vector<Expr>() : sizes;
 }
 
-// Equal parts, the last one perhaps shorter, of a size that is computed from the data.
+// Parts of equal size, which data decide; the last one may be shorter.
 RunList equal_parts(NodeImport& n, Val x, int64_t axis) {
   const Expr extent = n.dim(x, axis);
   const Val given = n.element_value(n.in(1), 0), one = n.scalar(1, DType::i64),
             whole = n.dim_value(extent);
   const Val wide = n.max(n.min(given, whole), one);
   const Val ceiling = n.div(n.sub(n.add(whole, wide), one), wide);
-  // The run ends at a split of 0 or less: there are not -1 parts.
+  // A count of -1 ends the run if the size is 0 or less.
   const Expr count = n.symbol_of(n.select(n.less(given, one), n.scalar(-1, DType::i64), ceiling), 0,
                                  extent),
              width = n.symbol_of(wide, 0, max(extent, Expr(1)));
@@ -195,7 +195,7 @@ RunList equal_parts(NodeImport& n, Val x, int64_t axis) {
     if (a != axis) order.push_back(a);
   order.insert(order.begin(), axis);
   const Val rows = n.transpose(n.reshape(cut, split), order);
-  // Sizes: as the rows, but for the last one's along the axis.
+  // Sizes are those of the rows, except the last one's along the axis.
   const Val part = n.iota({count}, 0), start = n.mul(part, wide);
   std::vector<Val> columns;
   for (size_t a = 0; a < shape.size() && !n.failed(); ++a) {
@@ -266,7 +266,7 @@ void import_optional_has_element(NodeImport& n) {
   n.set(n.builder().known({Expr(empty ? 0 : 1)}, DType::boolean, {}));
 }
 
-// Of one of which only the run knows whether it is there: what stands in its place where it is not.
+// If only the run knows whether the optional has a value: the value, or its placeholder.
 void import_optional_get_element(NodeImport& n) {
   const Val x = n.in(0);
   if (n.is_list(x, NodeImport::ListKind::maybe)) return n.set(n.builder().items(x)[1]);

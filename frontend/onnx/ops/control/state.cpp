@@ -1,11 +1,11 @@
-// Operators that carry a state from one run to the next.
+// Importers of operators that carry a state from one run to the next.
 #include "frontend/onnx/node_import.h"
 #include "frontend/onnx/ops/importers.h"
 
 namespace tw::onnx_import {
 
-// x [B, C, L], weights [C, 1, k], optional bias, optional past [B, C, k - 1] (zeros) -> a depthwise
-// convolution of what came so far, and its last k - 1.
+// Inputs: x [B, C, L], weights [C, 1, k], optional bias, optional past [B, C, k - 1] (default:
+// zeros). Outputs: a depthwise convolution of the past and x, and the last k - 1 columns of both.
 void import_causal_conv(NodeImport& n) {
   const Val x = n.in(0), w = n.in(1);
   const std::string activation = n.text("activation", "none");

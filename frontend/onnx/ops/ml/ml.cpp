@@ -8,7 +8,7 @@
 namespace tw::onnx_import::ml {
 namespace {
 
-// exp(v - max) of all but zeros, which stay zero, over their sum; a row of zeros is all halves.
+// exp(v - max) over the sum of all; elements that are 0 stay 0, and a row of zeros becomes halves.
 Val softmax_zero(NodeImport& n, Val scores) {
   const Val zero = n.scalar(0, scores), tiny = n.scalar(1e-7, scores);
   const Val most = n.reduce(ReduceKind::max, scores, {1}, true);
@@ -19,8 +19,7 @@ Val softmax_zero(NodeImport& n, Val scores) {
   return n.select(n.binary(BinaryOp::eq, sum, zero), n.scalar(0.5, scores), n.div(part, sum));
 }
 
-// sqrt(2) erfinv(2v - 1) with Winitzki's approximation of erfinv, which the standard's reference
-// has too.
+// sqrt(2) erfinv(2v - 1), by Winitzki's approximation of erfinv, as in the standard's reference.
 Val probit(NodeImport& n, Val scores) {
   constexpr double a = 0.147;
   const auto number = [&](double value) { return n.scalar(value, scores); };

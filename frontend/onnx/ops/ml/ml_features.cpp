@@ -1,4 +1,4 @@
-// Operators of ai.onnx.ml that prepare features: scaling, encoding, picking, filling in.
+// Importers of ai.onnx.ml operators that prepare features: scaling, encoding, picking, filling in.
 #include <algorithm>
 #include <cmath>
 
@@ -8,7 +8,7 @@
 namespace tw::onnx_import {
 namespace {
 
-// One value for all features, or one for each.
+// A constant of one value for all features, or of one for each.
 Val one_or_each(NodeImport& n, const std::vector<float>& values, Val x, const char* name) {
   const Expr features = n.dim(x, n.rank(x) - 1);
   if (values.size() != 1 &&
@@ -38,7 +38,8 @@ void import_ml_scaler(NodeImport& n) {
   if (!n.failed()) n.set(n.cast(x, DType::f32));
 }
 
-// Rows over their largest element, their sum of sizes, their length; rows where that is 0 stay.
+// Divides each row by its largest element, its sum of magnitudes, or its length. If the divisor is
+// 0, the row stays.
 void import_ml_normalizer(NodeImport& n) {
   const Val given = n.in(0);
   const std::string norm = n.text("norm", "MAX");
@@ -61,7 +62,7 @@ void import_ml_binarizer(NodeImport& n) {
   n.set(n.cast(n.less(n.scalar(n.real("threshold", 0), wide), wide), n.dtype(x)));
 }
 
-// Elements of the last axis by position. A vector gives one row.
+// Picks elements of the last axis by position. A vector counts as one row.
 void import_ml_array_feature_extractor(NodeImport& n) {
   Val x = n.in(0), indices = n.in(1);
   if (n.failed()) return;
@@ -71,7 +72,8 @@ void import_ml_array_feature_extractor(NodeImport& n) {
   n.set(n.emit(op::Gather{n.rank(x) - 1}, {x, indices}));
 }
 
-// Puts a value, or one a feature, where x is the value that stands for "missing", which may be NaN.
+// Replaces the value that stands for "missing", which may be NaN, by one value, or by one for each
+// feature.
 void import_ml_imputer(NodeImport& n) {
   const Val x = n.in(0);
   const auto reals = n.reals("imputed_value_floats");
@@ -92,8 +94,8 @@ void import_ml_imputer(NodeImport& n) {
                  filled, x));
 }
 
-// The inputs side by side, each cut or filled with zeros to its width in inputdimensions. A vector
-// of width 1 is a column, others are a row.
+// Joins the inputs side by side, each cut or filled with zeros to its width in inputdimensions. A
+// vector with width 1 is a column, another one a row.
 void import_ml_feature_vectorizer(NodeImport& n) {
   const Ints widths = n.integers("inputdimensions").value_or(Ints());
   if (widths.size() != n.input_count())
@@ -116,7 +118,7 @@ void import_ml_feature_vectorizer(NodeImport& n) {
   n.set(parts.size() == 1 ? parts[0] : n.emit(op::Concat{1}, std::move(parts)));
 }
 
-// x[..., 1] == categories. Elements of no category give zeros; the standard calls that an error
+// x[..., 1] == categories. An element of no category gives zeros; the standard calls that an error
 // unless `zeros` is 1.
 void import_ml_one_hot_encoder(NodeImport& n) {
   const Val x = n.in(0);

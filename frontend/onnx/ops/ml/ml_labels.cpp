@@ -1,4 +1,4 @@
-// Labels of ai.onnx.ml: numbers and strings that stand for others.
+// Importers of the label operators of ai.onnx.ml: numbers and strings that stand for others.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -10,7 +10,7 @@
 namespace tw::onnx_import {
 namespace {
 
-// Keys or values: numbers, or strings (numbers is then absent).
+// Keys or values: numbers, or strings if `numbers` is absent.
 struct Labels {
   std::optional<Tensor> numbers;
   std::vector<std::string> texts;
@@ -23,7 +23,7 @@ Tensor numbers_of(const Ints& values) {
   return tensor;
 }
 
-// As strings, as floats, as integers, or a tensor.
+// Reads strings, floats or integers, or a tensor.
 Labels read_labels(NodeImport& n, const std::string& stem) {
   if (auto texts = n.texts((stem + "_strings").c_str()); texts && !texts->empty())
     return {std::nullopt, std::move(*texts)};
@@ -47,15 +47,16 @@ Labels read_labels(NodeImport& n, const std::string& stem) {
   return {numbers_of(n.integers((stem + "_int64s").c_str()).value_or(Ints())), {}};
 }
 
-// The same element type and the same value: NaN is one key.
+// True if both keys have the same value; NaN equals NaN.
 bool same_key(const Tensor& keys, int64_t a, int64_t b) {
   const double x = keys.at(a), y = keys.at(b);
   return is_int(keys.dtype) ? keys.int_at(a) == keys.int_at(b)
                             : x == y || (std::isnan(x) && std::isnan(y));
 }
 
-// The place of each number among the keys, behind the last one where it is none of them. Keys are
-// compared with every element: meant for dozens to hundreds of them. Of equal keys the last counts.
+// The place of each number among the keys, or the number of keys if it is none of them. Each
+// element is compared with all keys, which suits up to some hundreds. Among equal keys the last one
+// counts.
 Val number_places(NodeImport& n, Val x, const Tensor& keys) {
   const int64_t count = keys.size();
   if (count > 4096) n.fail("more than 4096 keys that are numbers");
@@ -65,7 +66,7 @@ Val number_places(NodeImport& n, Val x, const Tensor& keys) {
     for (int64_t i = 0; i <= count; ++i) list.set_int(i, holds(i));
     return n.builder().add_constant(list);
   };
-  const auto hidden = [&](int64_t i) {  // by a later key
+  const auto hidden = [&](int64_t i) {  // a later key is equal
     for (int64_t j = i + 1; j < count; ++j)
       if (same_key(keys, i, j)) return true;
     return false;
@@ -86,7 +87,7 @@ Val number_places(NodeImport& n, Val x, const Tensor& keys) {
   return n.emit(op::ArgReduce{false, n.rank(each) - 1, false, false}, {n.cast(hit, DType::i32)});
 }
 
-// What -1 is behind the last.
+// The place of each string among the keys, or the number of keys if it is none of them.
 Val text_places(NodeImport& n, Val x, const std::vector<std::string>& keys) {
   const Val place = string_places(n, x, keys);
   if (n.failed()) return {};
@@ -94,7 +95,7 @@ Val text_places(NodeImport& n, Val x, const std::vector<std::string>& keys) {
   return n.select(n.less(place, n.scalar(0, DType::i64)), none, place);
 }
 
-// The values, and the default behind them.
+// The values, followed by the default.
 Val value_table(NodeImport& n, const Labels& values) {
   const OnnxTensor* given = n.tensor("default_tensor");
   if (given && (given->dtype() != (values.numbers ? values.numbers->dtype : DType::string) ||
@@ -140,7 +141,7 @@ void import_ml_label_encoder(NodeImport& n) {
   encode(n, read_labels(n, "keys"), read_labels(n, "values"));
 }
 
-// From strings to integers or back, by what the input is.
+// Maps strings to integers or back; the type of the input decides.
 void import_ml_category_mapper(NodeImport& n) {
   const Val x = n.in(0);
   Labels texts{std::nullopt, n.texts("cats_strings").value_or(std::vector<std::string>())},
@@ -150,7 +151,7 @@ void import_ml_category_mapper(NodeImport& n) {
   else encode(n, numbers, texts);
 }
 
-// A map a row has the same keys in each: the scores stay a tensor, with a column a key.
+// The maps of all rows have the same keys, so the scores stay a tensor with a column for each key.
 void import_ml_zip_map(NodeImport& n) {
   const Val x = n.in(0);
   std::string keys;

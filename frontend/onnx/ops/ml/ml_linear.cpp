@@ -1,5 +1,5 @@
-// Linear models and support vector machines of ai.onnx.ml: products with constant matrices and what
-// is done to the scores.
+// Importers of linear models and support vector machines of ai.onnx.ml: products with constant
+// matrices, and operations on the scores.
 #include <algorithm>
 
 #include "frontend/onnx/ops/ml/ml.h"
@@ -20,7 +20,7 @@ Val labels_of(NodeImport& n, const Ints& labels, Val index) {
                 {constant(n, labels, {static_cast<int64_t>(labels.size())}), index});
 }
 
-// x weights' + offsets; weights: `rows` rows of as many columns as x has.
+// x weights' + offsets; `weights` has `rows` rows with as many columns as x.
 Val scores_of(NodeImport& n, Val x, const std::vector<float>& weights, int64_t rows,
               const std::vector<float>& offsets) {
   if (n.failed()) return {};
@@ -40,7 +40,7 @@ Val scores_of(NodeImport& n, Val x, const std::vector<float>& weights, int64_t r
   return offsets.empty() ? scores : n.add(scores, row(n, offsets));
 }
 
-// One score for two classes: it is the second's, its negative the first's.
+// The scores of two classes from one: it belongs to the second class, its negative to the first.
 Val both(NodeImport& n, Val score) {
   return n.emit(op::Concat{1}, {n.unary(UnaryOp::neg, score), score});
 }
@@ -56,7 +56,7 @@ void import_ml_linear_regressor(NodeImport& n) {
   n.set(transformed(n, transform, scores));
 }
 
-// By the standard's reference: with two labels and one row of coefficients the scores are -s and s.
+// As in the standard's reference: two labels and one row of coefficients give the scores -s and s.
 void import_ml_linear_classifier(NodeImport& n) {
   const Val x = matrix(n, n.in(0), DType::f32);
   const PostTransform transform = read_post_transform(n);
@@ -103,7 +103,7 @@ Kernel read_kernel(NodeImport& n) {
   return kernel;
 }
 
-// [rows, vectors]: the kernel of every row of x with every vector.
+// The kernel of every row of x with every vector: [rows, vectors].
 Val kernel_values(NodeImport& n, const Kernel& kernel, Val x, const std::vector<float>& vectors,
                   int64_t count) {
   if (n.failed()) return {};
@@ -116,7 +116,7 @@ Val kernel_values(NodeImport& n, const Kernel& kernel, Val x, const std::vector<
     return {};
   }
   const auto number = [&](double value) { return n.scalar(value, DType::f32); };
-  if (kernel.type == "RBF") {  // by differences: |a|^2 - 2ab + |b|^2 would cancel
+  if (kernel.type == "RBF") {  // differences, as |a|^2 - 2ab + |b|^2 would cancel
     const Val difference = n.sub(n.reshape(x, {n.dim(x, 0), 1, features}),
                                  constant(n, vectors, {1, count, features}));
     return n.unary(UnaryOp::exp,
@@ -182,8 +182,9 @@ Classes read_classes(NodeImport& n) {
   return classes;
 }
 
-// The decision of every pair of classes i < j: [rows, pairs], above 0 for i. One product: a pair's
-// row holds the coefficients of its two classes' vectors, against each other, and zeros.
+// The decision for every pair of classes i < j: [rows, pairs], above 0 for i. It is one product:
+// the row of a pair holds the coefficients of its two classes' vectors against each other, and
+// zeros.
 Val pair_scores(NodeImport& n, const Classes& classes, Val kernels,
                 const std::vector<float>& weights, const std::vector<float>& rho) {
   const auto count = static_cast<int64_t>(classes.vectors.size()), pairs = count * (count - 1) / 2;
@@ -212,7 +213,7 @@ Val pair_scores(NodeImport& n, const Classes& classes, Val kernels,
       row(n, rho));
 }
 
-// How many pairs each class wins: [rows, classes].
+// The number of pairs that each class wins: [rows, classes].
 Val votes_of(NodeImport& n, int64_t count, Val scores) {
   const int64_t pairs = count * (count - 1) / 2;
   std::vector<float> change(static_cast<size_t>(pairs * count), 0.0f),
@@ -228,8 +229,8 @@ Val votes_of(NodeImport& n, int64_t count, Val scores) {
   return n.add(n.emit(op::MatMul{}, {won, constant(n, change, {pairs, count})}), row(n, lost));
 }
 
-// [rows, classes], from the decisions of the pairs: a sigmoid says how likely the first class of a
-// pair is of the two.
+// The probabilities [rows, classes] from the decisions of the pairs. A sigmoid says how likely the
+// first class of a pair is, of the two.
 Val probabilities(NodeImport& n, int64_t count, Val decisions, const std::vector<float>& slopes,
                   const std::vector<float>& offsets) {
   const size_t pairs = static_cast<size_t>(count * (count - 1) / 2);
@@ -251,8 +252,8 @@ Val probabilities(NodeImport& n, int64_t count, Val decisions, const std::vector
 
 }  // namespace
 
-// With probabilities the scores are those of the classes. Without them they are the decisions of
-// the pairs; of two classes they are -s and s. Without support vectors each class has a row of
+// With probabilities, the scores are those of the classes. Without them they are the decisions of
+// the pairs, and -s and s for two classes. Without support vectors, each class has a row of
 // coefficients.
 void import_ml_svm_classifier(NodeImport& n) {
   const Val x = matrix(n, n.in(0), DType::f32);

@@ -1,6 +1,6 @@
-// Tree ensembles of ai.onnx.ml, as one table for the runtime's function
-// (runtime/ops/tree_ensemble.c). Tables are checked here: every node's children are there, and no
-// node is reached twice, so that walks end.
+// Importers of tree ensembles of ai.onnx.ml. An ensemble becomes one table for the runtime's
+// function (runtime/ops/tree_ensemble.c). Tables are checked here: every node's children exist, and
+// no node is reached twice, so walks end.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -25,7 +25,7 @@ struct Trees {
   int32_t& at(size_t node, size_t field) { return nodes[node * kNodeInts + field]; }
 };
 
-// A list of numbers: a tensor, or floats.
+// A list of numbers from a tensor or from floats.
 std::vector<double> numbers(NodeImport& n, const char* tensor, const char* reals) {
   std::vector<double> out;
   if (const OnnxTensor* given = n.tensor(tensor)) {
@@ -48,7 +48,7 @@ bool same_length(NodeImport& n, const char* what, size_t size, size_t expected) 
   return false;
 }
 
-// Marks what a root reaches; false where a node is missing or reached twice.
+// Marks the nodes that a root reaches. Returns false if a node is missing or reached twice.
 bool is_tree(Trees& trees, int32_t root, std::vector<bool>& reached) {
   std::vector<int32_t> open = {root};
   while (!open.empty()) {
@@ -83,8 +83,7 @@ void check_trees(NodeImport& n, Trees& trees, int64_t targets, Val x) {
     if (!is_tree(trees, root, reached)) return n.invalid("the nodes are no trees");
 }
 
-// An integer of the model where an int32 is kept; those out of range become -1, which no check lets
-// through.
+// An integer of the model as an int32. One out of range becomes -1, which the checks refuse.
 int32_t narrow(int64_t value) {
   return value < 0 || value > std::numeric_limits<int32_t>::max() ? -1
                                                                   : static_cast<int32_t>(value);
@@ -99,7 +98,8 @@ int mode_of(NodeImport& n, const std::string& text) {
   return kLeaf;
 }
 
-// Positions of nodes by tree and number in it. Models have millions: it is a sorted list.
+// Positions of nodes by tree and by number in the tree. It is a sorted list, as models have
+// millions of nodes.
 class Ids {
  public:
   Ids() = default;
@@ -115,7 +115,7 @@ class Ids {
     return found != order_.end() && key(*found) == wanted ? std::optional<size_t>(*found)
                                                           : std::nullopt;
   }
-  // A node that is there twice.
+  // A node that occurs twice.
   std::optional<size_t> repeated() const {
     for (size_t i = 1; i < order_.size(); ++i)
       if (key(order_[i - 1]) == key(order_[i])) return order_[i];
@@ -125,11 +125,12 @@ class Ids {
  private:
   std::pair<int64_t, int64_t> key(uint32_t i) const { return {(*tree_)[i], (*node_)[i]}; }
 
-  const Ints *tree_ = nullptr, *node_ = nullptr;  // the model's
+  const Ints *tree_ = nullptr, *node_ = nullptr;  // attributes of the model
   std::vector<uint32_t> order_;
 };
 
-// The nodes as TreeEnsembleClassifier and -Regressor list them. A tree begins with its first node.
+// Reads the nodes as TreeEnsembleClassifier and -Regressor list them. A tree begins with its first
+// node.
 Ids read_nodes(NodeImport& n, Trees& trees) {
   const Ints &tree = n.integer_list("nodes_treeids"), &id = n.integer_list("nodes_nodeids"),
              &feature = n.integer_list("nodes_featureids"),
@@ -167,7 +168,7 @@ Ids read_nodes(NodeImport& n, Trees& trees) {
   return ids;
 }
 
-// The weights, which may come in any order, by leaf. prefix: "class" or "target".
+// Reads the weights by leaf; the model may list them in any order. `prefix` is "class" or "target".
 void read_weights(NodeImport& n, Trees& trees, const Ids& ids, const std::string& prefix) {
   const Ints &tree = n.integer_list((prefix + "_treeids").c_str()),
              &id = n.integer_list((prefix + "_nodeids").c_str()),
@@ -178,7 +179,7 @@ void read_weights(NodeImport& n, Trees& trees, const Ids& ids, const std::string
       !same_length(n, "the nodes of weights", id.size(), weights.size()) ||
       !same_length(n, "the targets of weights", target.size(), weights.size()))
     return;
-  std::vector<std::pair<uint32_t, uint32_t>> of_leaf;  // leaf and weight
+  std::vector<std::pair<uint32_t, uint32_t>> of_leaf;  // pairs of leaf and weight
   of_leaf.reserve(weights.size());
   for (size_t w = 0; w < weights.size(); ++w) {
     const auto leaf = ids.find(tree[w], id[w]);
@@ -186,7 +187,7 @@ void read_weights(NodeImport& n, Trees& trees, const Ids& ids, const std::string
       return n.invalid(
           llvm::formatv("a weight of node {0} of tree {1}, which is not there", id[w], tree[w])
               .str());
-    // Inner nodes are passed over
+    // Weights of inner nodes are ignored
     if ((trees.at(*leaf, 1) & 7) == kLeaf)
       of_leaf.emplace_back(static_cast<uint32_t>(*leaf), static_cast<uint32_t>(w));
   }
@@ -261,8 +262,8 @@ void import_ml_tree_ensemble_regressor(NodeImport& n) {
   if (!n.failed()) n.set(transformed(n, transform, n.cast(scores, DType::f32)));
 }
 
-// By the standard's reference: where all weights are one class's, its score s is the second's, the
-// first's is 1 - s, or -s before a transformation.
+// As in the standard's reference: if all weights belong to one class, its score s is that of the
+// second class. The first class gets 1 - s, or -s before a transformation.
 void import_ml_tree_ensemble_classifier(NodeImport& n) {
   const Val x = tree_input(n);
   const PostTransform transform = read_post_transform(n);
@@ -297,8 +298,8 @@ void import_ml_tree_ensemble_classifier(NodeImport& n) {
 
 namespace {
 
-// TreeEnsemble-5 keeps tests and leaves apart: leaves come behind the tests in our table, a copy
-// for each use.
+// Reads TreeEnsemble-5, which keeps tests and leaves apart. In the table, leaves come after the
+// tests, with a copy for each use.
 void read_tree_ensemble(NodeImport& n, Trees& trees) {
   const Ints &feature = n.integer_list("nodes_featureids"),
              &yes = n.integer_list("nodes_truenodeids"), &no = n.integer_list("nodes_falsenodeids"),
@@ -337,7 +338,7 @@ void read_tree_ensemble(NodeImport& n, Trees& trees) {
     const auto mode = static_cast<int>(modes->data.bytes[i]);
     if (mode > kMember) return n.invalid(llvm::formatv("a node of mode {0}", mode).str());
     int32_t begin = 0, end = 0;
-    if (mode == kMember) {  // its members, up to a NaN
+    if (mode == kMember) {  // the next members, up to a NaN
       begin = narrow(static_cast<int64_t>(trees.members.size()));
       for (; member < members.size() && members[member] == members[member]; ++member)
         trees.members.push_back(members[member]);

@@ -1,12 +1,13 @@
-// Weights of 2, 4 or 8 bits in blocks (com.microsoft): MatMulNBits and GatherBlockQuantized.
+// Importers of weights with 2, 4 or 8 bits in blocks (com.microsoft): MatMulNBits and
+// GatherBlockQuantized.
 #include "frontend/onnx/node_import.h"
 #include "frontend/onnx/ops/importers.h"
 
 namespace tw::onnx_import {
 namespace {
 
-// The numbers of so many bits in bytes, low bits first, along the last axis: as u8, 8 / bits times
-// as many.
+// Unpacks numbers of `bits` bits, low bits first, along the last axis. The result is u8, with 8 /
+// bits times as many elements.
 Val unpacked(NodeImport& n, Val bytes, int64_t bits) {
   if (bits == 8 || n.failed()) return bytes;
   const int64_t in_byte = 8 / bits;
@@ -22,8 +23,8 @@ Val unpacked(NodeImport& n, Val bytes, int64_t bits) {
                    shape);
 }
 
-// Zero points [N, blocks] in `like`'s type from their packed or plain form; absent: half of the
-// range, one number.
+// Zero points [N, blocks] in the type of `like`, from their packed or plain form. If they are
+// absent: one number, half of the range.
 Val zero_points(NodeImport& n, Val zeros, int64_t bits, const Expr& blocks, Val like) {
   if (!zeros.valid()) return n.scalar(static_cast<double>(1 << (bits - 1)), like);
   if (n.dtype(zeros) != DType::u8) return n.reshape(n.cast(zeros, n.dtype(like)), n.shape(like));
@@ -38,7 +39,7 @@ bool bad_bits(NodeImport& n, int64_t bits) {
   return n.failed();
 }
 
-// All of the matrix as [K, N], with the block of each row named by `groups`.
+// The whole matrix as [K, N]; `groups` names the block of each row.
 Val matrix_by_groups(NodeImport& n, Val b, Val scales, Val zeros, Val groups, int64_t bits,
                      int64_t depth) {
   const Expr columns = n.dim(b, 0), padded = n.dim(b, 1) * n.dim(b, 2) * Expr(8 / bits);
@@ -52,7 +53,7 @@ Val matrix_by_groups(NodeImport& n, Val b, Val scales, Val zeros, Val groups, in
 
 }  // namespace
 
-// a, b [N, blocks, bytes], scales, zero_points, g_idx, bias
+// Inputs: a, b [N, blocks, bytes], scales, zero_points, g_idx, bias
 void import_matmul_nbits(NodeImport& n) {
   const Val a = n.in(0);
   Val b = n.in(1), scales = n.in(2);
@@ -82,7 +83,7 @@ void import_matmul_nbits(NodeImport& n) {
   if (n.has(4) && n.static_dim(n.in(4), 0) != 0) {
     y = matrix_product(n, a, matrix_by_groups(n, b, scales, zeros, n.in(4), bits, depth));
   } else {
-    constexpr int64_t kByteRows = 4;  // what onnxruntime does at this level
+    constexpr int64_t kByteRows = 4;  // accuracy level of 8-bit rows, as in onnxruntime
     const Val rows = n.rank(a) == 1 ? n.reshape(a, {1, depth}) : a;
     y = n.emit(op::MatMulNBits{bits, block, n.integer("accuracy_level", 0) == kByteRows},
                {rows, b, scales, zeros});
@@ -91,7 +92,8 @@ void import_matmul_nbits(NodeImport& n) {
   n.set(n.has(5) ? n.add(y, n.in(5)) : y);
 }
 
-// data [rows, columns / numbers in a byte] of u8, indices, scales [rows, blocks], zero_points
+// Inputs: data [rows, columns / numbers in a byte] of u8, indices, scales [rows, blocks],
+// zero_points
 void import_gather_block_quantized(NodeImport& n) {
   const Val data = n.in(0), indices = n.in(1), scales = n.in(2);
   const int64_t bits = n.integer("bits", 4), block = n.integer("block_size", 128);

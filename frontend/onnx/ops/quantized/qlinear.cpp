@@ -1,5 +1,5 @@
-// Operators of quantized tensors, of ai.onnx and com.microsoft. The QLinear operators arrive as
-// what they stand for, Dequantize -> float operator -> Quantize; the pass fuse-quantization makes
+// Importers of quantized operators of ai.onnx and com.microsoft. A QLinear operator is imported as
+// what it stands for, Dequantize -> float operator -> Quantize. The pass fuse-quantization makes
 // integer operators of both forms.
 #include "frontend/onnx/ops/importers.h"
 #include "frontend/onnx/ops/quantized/quantized.h"
@@ -8,8 +8,8 @@
 namespace tw::onnx_import {
 namespace {
 
-// x - zero. Zero points along the first axis of weights or the last but one of a left operand get
-// the shape that broadcasts.
+// x - zero. Zero points along the first axis of weights, or along the last axis but one of a left
+// operand, get `shape`, which broadcasts.
 Val centered(NodeImport& n, Val x, Val zero, Shape shape) {
   if (!zero.valid() || n.failed()) return x;
   if (const std::optional<Tensor> known = n.constant(zero);
@@ -22,16 +22,16 @@ Val centered(NodeImport& n, Val x, Val zero, Shape shape) {
   return n.sub(n.cast(x, DType::i16), n.cast(zero, DType::i16));
 }
 
-// The value of a zero point that is one number known here.
+// The value of a zero point, if it is one known number.
 std::optional<int64_t> known_zero(NodeImport& n, Val zero) {
   if (!zero.valid()) return 0;
   const std::optional<Tensor> tensor = n.constant(zero);
   return tensor && tensor->size() == 1 ? std::optional<int64_t>(tensor->int_at(0)) : std::nullopt;
 }
 
-// Sums of (a - a_zero) * (b - b_zero) in int32. Of a constant b of 8 bits, sums of b are constants
-// too: bytes are multiplied as they are, counted from their least number, and what that makes too
-// much is taken off.
+// Sums of (a - a_zero) * (b - b_zero) in int32. If b is a constant of 8 bits, its sums are
+// constants too: the bytes of a are multiplied as they are, counted from their least number, and
+// the excess is subtracted.
 Val integer_product(NodeImport& n, Val a, Val b, Val a_zero, Val b_zero) {
   b = centered(n, b, b_zero, {1, n.dim(b_zero, 0)});
   if (!n.failed() && a_zero.valid() && n.rank(a) > 1 && n.rank(b) == 2 &&
@@ -49,7 +49,7 @@ Val integer_product(NodeImport& n, Val a, Val b, Val a_zero, Val b_zero) {
   return n.failed() ? Val{} : matrix_product(n, a, b, zero.value_or(0));
 }
 
-// Of one operand: input 0 with scale and zero point, through fn, with those behind it.
+// Applies fn to input 0, dequantized by inputs 1 and 2, and quantizes the result by inputs 3 and 4.
 template <class Fn>
 void requantized(NodeImport& n, Fn fn) {
   const Val x = n.in(0), scale = n.in(1), y_scale = n.in(3);
@@ -65,8 +65,8 @@ void refuse_channels_last(NodeImport& n) {
 
 }  // namespace
 
-// x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, optional bias, quantized with scale
-// x_scale * w_scale.
+// Inputs: x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, optional bias, which is
+// quantized with scale x_scale * w_scale.
 void import_qlinear_conv(NodeImport& n) {
   const Val x = n.in(0), x_scale = n.in(1), x_zero = n.in(2), w = n.in(3), w_scale = n.in(4),
             w_zero = n.in(5), y_scale = n.in(6), y_zero = n.in(7);
@@ -82,7 +82,7 @@ void import_qlinear_conv(NodeImport& n) {
   n.set(quantize(n, y, y_scale, y_zero, n.dtype(y_zero)));
 }
 
-// a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero
+// Inputs: a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero
 void import_qlinear_matmul(NodeImport& n) {
   const Val a = n.in(0), a_scale = n.in(1), a_zero = n.in(2), b = n.in(3), b_scale = n.in(4),
             b_zero = n.in(5), y_scale = n.in(6), y_zero = n.in(7);
@@ -114,7 +114,7 @@ void import_conv_integer(NodeImport& n) {
                  {x, w}));
 }
 
-// a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero
+// Inputs: a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero
 void import_qlinear_binary(NodeImport& n, BinaryOp function) {
   const Val a = n.in(0), b = n.in(3), y_scale = n.in(6);
   if (n.failed()) return;
@@ -134,7 +134,8 @@ void import_qlinear_leaky_relu(NodeImport& n) {
   });
 }
 
-// Along one axis; in the opsets before 13, and without the attribute, of the matrix behind it.
+// Softmax along one axis. Opsets before 13 take all axes from `axis` on, which is the same only if
+// `axis` is the last one.
 void import_qlinear_softmax(NodeImport& n) {
   const Val x = n.in(0);
   const int64_t axis = n.axis(n.integer("axis", -1), n.rank(x));
@@ -156,7 +157,7 @@ void import_qlinear_global_average_pool(NodeImport& n) {
   requantized(n, [&](Val x) { return n.reduce(ReduceKind::mean, x, axes, true); });
 }
 
-// y_scale, y_zero, then x, x_scale, x_zero of each part
+// Inputs: y_scale, y_zero, then x, x_scale, x_zero of each part
 void import_qlinear_concat(NodeImport& n) {
   const Val y_scale = n.in(0), y_zero = n.in(1);
   std::vector<Val> parts;
@@ -169,8 +170,8 @@ void import_qlinear_concat(NodeImport& n) {
   n.set(quantize(n, all, y_scale, y_zero, n.dtype(y_zero)));
 }
 
-// a, a_scale, a_zero, b, b_scale, b_zero, optional c (int32, of scale alpha * a_scale * b_scale),
-// optional y_scale, y_zero; without: floats
+// Inputs: a, a_scale, a_zero, b, b_scale, b_zero, optional c (int32 with scale alpha * a_scale *
+// b_scale), optional y_scale, y_zero. Without y_scale the result is in floats.
 void import_qgemm(NodeImport& n) {
   const Val a = n.in(0), a_scale = n.in(1), b = n.in(3), b_scale = n.in(4);
   if (!n.failed() && (n.rank(a) != 2 || n.rank(b) != 2)) return n.invalid("QGemm needs matrices");
@@ -195,7 +196,7 @@ Val scaled_product(NodeImport& n, Val sums, Val scale, Val bias) {
 
 }  // namespace
 
-// a, b, a_scale, b_scale, optional a_zero, b_zero, bias
+// Inputs: a, b, a_scale, b_scale, optional a_zero, b_zero, bias
 void import_matmul_integer_to_float(NodeImport& n) {
   const Val a = n.in(0), b = n.in(1), a_scale = n.in(2), b_scale = n.in(3);
   if (n.failed()) return;
@@ -211,7 +212,8 @@ struct DynamicRange {
   Val scale, zero;
 };
 
-// The range of the data has 0 in it. Where all of it is 0, the scale is 1, as onnxruntime has it.
+// The scale and zero point of the data's range, which includes 0. If all data are 0, the scale is
+// 1, as in onnxruntime.
 DynamicRange dynamic_range(NodeImport& n, Val a) {
   Ints axes;
   for (int64_t i = 0; i < n.rank(a); ++i) axes.push_back(i);
@@ -227,7 +229,7 @@ DynamicRange dynamic_range(NodeImport& n, Val a) {
 
 }  // namespace
 
-// Outputs y, its scale and its zero point.
+// Outputs: y, its scale, its zero point.
 void import_dynamic_quantize(NodeImport& n) {
   const Val x = n.in(0);
   if (n.failed()) return;
@@ -246,7 +248,7 @@ Val dynamic_product(NodeImport& n, Val a, Val b, Val b_scale, Val b_zero, Val bi
   return n.failed() ? Val{} : scaled_product(n, sums, n.mul(scale, b_scale), bias);
 }
 
-// a, b, b_scale, optional b_zero, bias
+// Inputs: a, b, b_scale, optional b_zero, bias
 void import_dynamic_quantize_matmul(NodeImport& n) {
   const Val a = n.in(0), b = n.in(1), b_scale = n.in(2);
   if (!n.failed()) n.set(dynamic_product(n, a, b, b_scale, n.maybe(3), n.maybe(4)));

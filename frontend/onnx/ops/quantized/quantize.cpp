@@ -1,6 +1,6 @@
-// QuantizeLinear, DequantizeLinear. By tensor or by axis with f32 scales they are core operators,
-// which passes know; by block, of other floats and to or from floats of a byte they are
-// compositions.
+// Importers of QuantizeLinear and DequantizeLinear. By tensor or by axis, with f32 scales, they are
+// core operators, which passes know. By block, with other float types, and to or from floats of a
+// byte, they are compositions.
 #include "frontend/onnx/ops/quantized/quantized.h"
 
 #include "frontend/onnx/ops/importers.h"
@@ -16,7 +16,7 @@ bool is_quantized(DType t) {
   return (is_int(t) && dtype_bits(t) <= 16) || (is_small_float(t) && t != DType::f8e8m0);
 }
 
-// A scale or zero point in the shape that broadcasts to x: scalars as they are.
+// A scale or zero point in a shape that broadcasts to x; scalars stay.
 Val spread(NodeImport& n, Val parameter, Val x, Along along) {
   if (n.failed() || n.rank(parameter) == 0 || is_const(element_count(n.shape(parameter)), 1))
     return n.reshape(parameter, {});
@@ -38,7 +38,7 @@ Val spread(NodeImport& n, Val parameter, Val x, Along along) {
   return n.slice(n.reshape(n.expand(apart, blocks), whole), axis, 0, n.dim(x, axis));
 }
 
-// The shape of scales (and zero points) against x's.
+// Checks the shape of scales or zero points against x.
 void check_parameter(NodeImport& n, Val parameter, Val x, Along along) {
   if (n.failed() || !parameter.valid() || n.rank(parameter) == 0) return;
   if (along.block < 0)
@@ -61,7 +61,7 @@ void check_parameter(NodeImport& n, Val parameter, Val x, Along along) {
                   .str());
 }
 
-// What passes and kernels know as one operator.
+// True if passes and kernels know the operation as one operator.
 bool is_core(NodeImport& n, Val scale, Val other, Along along, DType integers) {
   return along.block == 0 && n.rank(scale) <= 1 && is_int(integers) &&
          n.dtype(scale) == n.dtype(other) && n.dtype(scale) == DType::f32;
@@ -71,8 +71,8 @@ int64_t core_axis(NodeImport& n, Val x, Val scale, int64_t axis) {
   return n.rank(scale) > 0 && n.rank(x) > 0 ? n.axis(axis, n.rank(x)) : 0;
 }
 
-// A list of one scale is that of the tensor, whatever the axis: onnxruntime's quantizer writes
-// biases of rank 1 so, with the default axis 1.
+// A list of one scale counts for the whole tensor, whatever the axis: onnxruntime's quantizer
+// writes biases of rank 1 in this way, with the default axis 1.
 Val of_tensor(NodeImport& n, Val parameter, Along along) {
   const bool one = parameter.valid() && !n.failed() && along.block == 0 && n.rank(parameter) == 1 &&
                    is_const(element_count(n.shape(parameter)), 1);
@@ -147,7 +147,7 @@ Val quantize(NodeImport& n, Val x, Val scale, Val zero, DType to, int64_t axis) 
 void import_quantize(NodeImport& n) {
   const Val x = n.in(0), scale = n.in(1), zero = n.maybe(2);
   const DType to = zero.valid() ? n.dtype(zero) : named_type(n, "output_dtype", DType::u8);
-  // A scale of integers, or of a type for storage, divides in f32
+  // A scale that is an integer or has a storage type divides in f32
   const DType given = n.dtype(scale),
               own = is_small_float(given) || !is_float(given) ? DType::f32 : given;
   QuantizeOptions options{n.integer("saturate", 1) != 0, named_type(n, "precision", own)};

@@ -1,5 +1,5 @@
-// Resize and its forerunner Upsample: the core operator where scales and the resized extents are
-// known, else tensors of taps (resize_taps.cpp).
+// Importers of Resize and its forerunner Upsample. They make the core operator if scales and
+// resized extents are known, otherwise tensors of taps (resize_taps.cpp).
 #include "frontend/onnx/ops/resample/resize.h"
 
 #include <algorithm>
@@ -20,8 +20,8 @@ std::optional<ResizeMode> resize_mode(NodeImport& n) {
   return std::nullopt;
 }
 
-// Version 10 has neither attribute: asymmetric, and floor for what grows. For what shrinks it does
-// not say; its own test and onnxruntime take the ceiling.
+// Version 10 has neither attribute: coordinates are asymmetric, and an axis that grows takes the
+// floor. For an axis that shrinks it says nothing; its own test and onnxruntime take the ceiling.
 void read_coordinates(NodeImport& n, ResizePlan& plan) {
   const bool old = n.version() < 11;
   const std::string coordinates = old ? "asymmetric"
@@ -45,7 +45,8 @@ void read_coordinates(NodeImport& n, ResizePlan& plan) {
   else n.invalid("attribute nearest_mode is '" + nearest + "'");
 }
 
-// floor(extent * scale) of a symbolic extent, for scales that are small fractions.
+// floor(extent * scale) of a symbolic extent, for scales that are fractions over a power of two up
+// to 64.
 std::optional<Expr> scaled(NodeImport& n, const Expr& extent, double scale) {
   for (int64_t below = 1; below <= 64; below *= 2)
     if (const double above = scale * static_cast<double>(below);
@@ -75,7 +76,7 @@ void check_scale(NodeImport& n, const ResizeAxis& axis) {
     n.fail(llvm::formatv("a scale is {0}, at most 1e6 is supported", *axis.factor).str());
 }
 
-// An extent that is computed as a value: a number, or a symbol made while running.
+// An extent that is computed as a value: a number, or a symbol that the run reads.
 Expr extent_from(NodeImport& n, Val value) {
   const std::vector<Expr> dims = n.dims(n.reshape(n.cast(value, DType::i64), {1}),
                                         "a resized extent");
@@ -102,7 +103,8 @@ void scale_axis(NodeImport& n, Val x, ResizeAxis& axis, Val scale) {
   axis.out = extent_from(n, n.unary(UnaryOp::floor, n.mul(extent_of(n, x, axis.axis), axis.scale)));
 }
 
-// size / extent; for symbolic ones the constant factor between them.
+// The scale size / extent. For symbolic sizes it is the constant factor between them, if there is
+// one.
 void size_axis(NodeImport& n, Val x, ResizeAxis& axis, const Expr& size) {
   const Expr in = n.dim(x, axis.axis);
   axis.out = size;
@@ -119,7 +121,7 @@ void size_axis(NodeImport& n, Val x, ResizeAxis& axis, const Expr& size) {
   check_scale(n, axis);
 }
 
-// One scale for all axes: the smallest, or the largest, that the sizes ask for.
+// Gives all axes one scale: the smallest that the sizes ask for, or the largest if `larger`.
 void keep_aspect_ratio(NodeImport& n, Val x, ResizePlan& plan, bool larger) {
   if (n.failed() || plan.axes.empty()) return;
   ResizeAxis one = plan.axes[0];
@@ -175,7 +177,7 @@ void finish(NodeImport& n, Val x, ResizePlan plan) {
   n.set(rounded ? n.emit(op::Cast{type, true}, {n.unary(UnaryOp::round, y)}) : y);
 }
 
-// Starts of all axes, then ends.
+// Reads the region: the starts of all axes, then the ends.
 void read_region(NodeImport& n, ResizePlan& plan) {
   if (!plan.crop) return;
   const Val roi = n.cast(n.in(1), DType::f64);
@@ -190,7 +192,7 @@ void read_region(NodeImport& n, ResizePlan& plan) {
   }
 }
 
-// An optional input that is there and not empty (version 11 wants empty ones for what is absent).
+// An optional input that is present and not empty: version 11 passes empty inputs for absent ones.
 Val given(NodeImport& n, size_t i) {
   const Val v = n.maybe(i);
   return v.valid() && n.rank(v) == 1 && n.static_dim(v, 0) == 0 ? Val{} : v;
@@ -241,7 +243,7 @@ void import_resize(NodeImport& n) {
   finish(n, x, std::move(plan));
 }
 
-// Scales are an attribute at version 7 and an input at 9.
+// Scales are an attribute at version 7, and an input at version 9.
 void import_upsample(NodeImport& n) {
   const Val x = n.in(0);
   ResizePlan plan;

@@ -1,11 +1,11 @@
-// Resize by tensors of taps. With everything known while importing they fold to constants.
+// Resize by tensors of taps. If all is known during import, they fold to constants.
 #include "frontend/onnx/ops/resample/points.h"
 #include "frontend/onnx/ops/resample/resize.h"
 
 namespace tw::onnx_import {
 namespace {
 
-constexpr DType kType = DType::f32;  // of weights, and of the coordinates that are floats
+constexpr DType kType = DType::f32;  // type of weights and of float coordinates
 
 class AxisTaps {
  public:
@@ -83,8 +83,8 @@ class AxisTaps {
   Val outside() const { return outside_; }
 
  private:
-  // The coordinates of scales, in floats as the operator computes them. When cropping, also whether
-  // they lie outside (bool).
+  // The coordinates by scales, in floats as the operator computes them. For crops it also sets
+  // `outside_`: true where they lie outside.
   Val coordinates() {
     const Val at = n_.cast(steps(axis_.out, 0, 1), kType), width = scaled_extent(),
               half = number(0.5);
@@ -114,7 +114,6 @@ class AxisTaps {
     TW_UNREACHABLE("bad coordinate mode");
   }
 
-  // The input's extent times the scale.
   Val scaled_extent() {
     if (!axis_.above.valid()) return n_.mul(scale_, in_);
     return n_.cast(
@@ -122,8 +121,8 @@ class AxisTaps {
         kType);
   }
 
-  // The coordinates of sizes, each above / below, which is positive. Multiplied out of the formulas
-  // of resize_taps (ir/graph/ops/resize.cpp).
+  // The coordinates by sizes, each as above / below, where `below` is positive. The formulas are
+  // those of resize_taps (ir/graph/ops/resize.cpp), multiplied out.
   void find_quotient() {
     const auto times = [&](Val a, Val b) { return n_.mul(a, b); };
     const Val one = integer(n_, 1), two = integer(n_, 2), zero = integer(n_, 0), p = axis_.above,
@@ -169,7 +168,7 @@ class AxisTaps {
   Val sub(Val a, Val b) { return n_.sub(a, b); }
   Val div(Val a, Val b) { return n_.div(a, b); }
 
-  // 0, 1 ... along an axis (i64); a constant where short.
+  // 0, 1, ... along an axis (i64); a constant if it is short.
   Val steps(const Expr& count, int64_t axis, int64_t rank) {
     const auto known = as_const(count);
     if (!known || *known > kFoldElements) return positions(n_, count, rank, axis);

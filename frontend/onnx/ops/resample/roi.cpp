@@ -1,6 +1,6 @@
-// Pooling over regions of interest. RoiAlign is a weighted sum (or maximum) over samples,
-// MaxRoiPool a maximum over the pixels of a bin; the number of either is known while running only
-// where regions decide it.
+// Importers of pooling over regions of interest. RoiAlign is a weighted sum, or a maximum, over
+// samples; MaxRoiPool is a maximum over the pixels of a bin. If regions decide the number of
+// samples or pixels, only the run knows it.
 #include <limits>
 
 #include "frontend/onnx/ops/importers.h"
@@ -9,14 +9,14 @@
 namespace tw::onnx_import {
 namespace {
 
-// Tensors here are [regions, channels, rows of a bin, columns of a bin, bins down, bins across],
-// with extents of 1 where they are the same.
+// Tensors here are [regions, channels, rows of a bin, columns of a bin, bins down, bins across]. An
+// extent is 1 where values are the same.
 constexpr int64_t kRank = 6;
 constexpr int64_t kMostBins = 1 << 16;
 
 struct Regions {
   Val x, list;              // [N, C, H, W]; [R, 4 or 5]
-  DType type = DType::f32;  // of coordinates
+  DType type = DType::f32;  // type of coordinates
   double scale = 1;
   Ints bins;  // down, across
   Expr count;
@@ -31,7 +31,7 @@ struct Regions {
   }
 };
 
-// The largest element, as an extent of 1 or more.
+// The largest element as an extent, at least 1.
 Expr largest(NodeImport& n, Val v) {
   const Val top = n.reduce(ReduceKind::max, n.reshape(v, {n.dim(v, 0)}), {0}, false);
   const std::vector<Expr> dims = n.dims(
@@ -39,7 +39,7 @@ Expr largest(NodeImport& n, Val v) {
   return dims.size() == 1 ? dims[0] : Expr(1);
 }
 
-// The inputs x and regions, which both operators have first.
+// Reads x and the regions, the first two inputs of both operators.
 Regions read_regions(NodeImport& n, Ints bins) {
   Regions r;
   r.x = n.in(0);
@@ -60,7 +60,7 @@ bool read_bins(NodeImport& n, const Regions& r) {
   return !n.failed();
 }
 
-// x at [regions, C, rows, columns, bins...]; region i is of image images[i].
+// x at [regions, C, rows, columns, bins...]; images[i] is the image of region i.
 Val pixels(NodeImport& n, const Regions& r, Val images, Val rows, Val columns, const Expr& down,
            const Expr& across) {
   const Val image = n.reshape(images, only_axis(kRank, 0, r.count));
@@ -69,12 +69,12 @@ Val pixels(NodeImport& n, const Regions& r, Val images, Val rows, Val columns, c
 }
 
 struct Samples {
-  // counted: the sample is one of the region's; count: [R, 1...]
+  // counted: true if the sample belongs to the region; count: its samples, [R, 1...]
   Val position, weight, counted, count;
-  Expr taps;  // two a sample
+  Expr taps;  // two for each sample
 };
 
-// Samples of one side (0: down, 1: across), each between two pixels.
+// The samples of one side (0: down, 1: across), each between two pixels.
 Samples samples_of(NodeImport& n, const Regions& r, int64_t side, int64_t ratio, bool half_pixel) {
   const auto number = [&](double v) { return n.scalar(v, r.type); };
   const Val offset = number(half_pixel ? 0.5 : 0),
@@ -158,10 +158,10 @@ namespace {
 
 struct Bin {
   Val position, inside;
-  Expr most;  // pixels of the largest one
+  Expr most;  // pixels of the largest bin
 };
 
-// Pixels from floor(b * size) to ceil((b + 1) * size) of a region, bounded by the image.
+// The pixels from floor(b * size) to ceil((b + 1) * size) of a region, bounded by the image.
 Bin bin_of(NodeImport& n, const Regions& r, int64_t side) {
   const auto number = [&](double v) { return n.scalar(v, r.type); };
   const auto rounded = [&](Val v) { return n.unary(UnaryOp::floor, n.add(v, number(0.5))); };
@@ -185,7 +185,7 @@ Bin bin_of(NodeImport& n, const Regions& r, int64_t side) {
 
 }  // namespace
 
-// rois: [R, 5], the first column the image. Bins without pixels give 0.
+// rois: [R, 5]; the first column is the image. A bin without pixels gives 0.
 void import_max_roi_pool(NodeImport& n) {
   Regions r = read_regions(n, n.integers("pooled_shape").value_or(Ints()));
   if (!n.failed() && r.bins.size() != 2)

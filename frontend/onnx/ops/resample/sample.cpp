@@ -1,5 +1,6 @@
-// Sampling at computed coordinates, by taps: y = sum over taps of weight * x[position], weights and
-// positions the same for all channels. GridSample, AffineGrid, DeformConv.
+// Importers of sampling at computed coordinates: GridSample, AffineGrid, DeformConv. They work by
+// taps: y is the sum over taps of weight * x[position], with the same weights and positions for all
+// channels.
 #include <functional>
 
 #include "frontend/onnx/ops/importers.h"
@@ -25,7 +26,7 @@ class Sampler {
   Val floor(Val v) { return n_.unary(UnaryOp::floor, v); }
   Val both(Val a, Val b) { return n_.binary(BinaryOp::logical_and, a, b); }
 
-  // Back and forth between low and high.
+  // Folds v back and forth between low and high.
   Val reflected(Val v, Val low, Val high) {
     const Val span = n_.sub(high, low), period = n_.mul(span, number(2)), zero = number(0);
     const Val safe = n_.select(n_.less(zero, period), period, number(1));
@@ -34,8 +35,8 @@ class Sampler {
     return n_.select(n_.less(zero, period), n_.add(low, folded), low);
   }
 
-  // Taps beside the coordinates v, each brought back into the map by itself; steps: 0 ... count - 1
-  // along an axis that v does not have.
+  // The taps beside the coordinates v; each is brought back into the map by itself. `steps` has 0
+  // ... count - 1 along an axis that v does not have.
   SampleTaps taps(Val v, int64_t count, Val steps, Border border, Val size, Val low, Val high) {
     SampleTaps t;
     Val place = v;
@@ -82,8 +83,8 @@ Val tap_steps(NodeImport& n, int64_t count, int64_t rank, int64_t axis, DType ty
   return table(n, values, std::move(shape), type);
 }
 
-// x: [lead..., spatial...], tables that broadcast to [lead..., taps by axis..., points...] -> the
-// sums [lead..., points...].
+// The sums [lead..., points...] for x [lead..., spatial...] and tables that broadcast to [lead...,
+// taps by axis..., points...].
 Val weighted_sum(NodeImport& n, Val x, int64_t lead, const std::vector<SampleTaps>& axes,
                  const Ints& counts, const Shape& points) {
   if (n.failed()) return {};
@@ -195,7 +196,7 @@ void import_affine_grid(NodeImport& n) {
     return n.reshape(n.slice(theta, 2, i, 1), shape);
   };
   Val sum;
-  for (int64_t i = 0; i < spatial; ++i) {  // coordinate i is that of the axis counted from the end
+  for (int64_t i = 0; i < spatial; ++i) {  // coordinate i belongs to axis i from the end
     const int64_t axis = spatial - i;
     const Expr& extent = size[static_cast<size_t>(axis) + 1];
     const Val d = n.cast(integer(n, extent), type), one = n.scalar(1, type),
@@ -211,8 +212,7 @@ void import_affine_grid(NodeImport& n) {
 
 namespace {
 
-// Offsets [N, G * taps * axes, out...] as [N, G, 1, 1 (a tap of each axis)..., kernel..., out...],
-// one axis' part.
+// The extents and groups of a DeformConv.
 struct DeformShape {
   int64_t spatial = 0, group = 1, offsets = 1;
   Ints kernel;
@@ -220,6 +220,8 @@ struct DeformShape {
   Window window;
 };
 
+// One axis' part of the offsets [N, G * taps * axes, out...], as [N, G, 1, 1 (a tap of each
+// axis)..., kernel..., out...].
 Val offset_of(NodeImport& n, Val offset, const DeformShape& d, int64_t axis) {
   Shape parted = {n.dim(offset, 0), d.offsets};
   for (const int64_t k : d.kernel) parted.emplace_back(k);
@@ -275,7 +277,7 @@ Val deformed_columns(NodeImport& n, Val x, Val offset, const DeformShape& d) {
         s.taps(v, 2, tap_steps(n, 2, rank, 3 + i, type), Border::zeros, size, s.number(0), size));
   }
   if (n.failed()) return {};
-  if (n.has(4)) {  // a factor of every sample
+  if (n.has(4)) {  // a factor for every sample
     Shape shape = {n.dim(offset, 0), d.offsets, 1};
     shape.insert(shape.end(), static_cast<size_t>(d.spatial), Expr(1));
     for (const int64_t k : d.kernel) shape.emplace_back(k);

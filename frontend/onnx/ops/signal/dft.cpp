@@ -1,6 +1,6 @@
-// Complex numbers are pairs along the last axis, so that a transform is a product with one real
-// matrix over (point, part). Long lengths are cut into factors (Cooley and Tukey), those with a
-// large prime become a convolution of a power of two's length (Bluestein).
+// Complex numbers are pairs along the last axis, so a transform is a product with one real matrix
+// over (point, part). Long lengths are cut into factors (Cooley and Tukey). Lengths with a large
+// prime become a convolution whose length is a power of two (Bluestein).
 #include "frontend/onnx/ops/signal/dft.h"
 
 #include <cmath>
@@ -45,12 +45,13 @@ int64_t radix(int64_t length) {
   return p;
 }
 
-// Values of known length: x is [rows, length, parts].
+// Transforms of known length: x is [rows, length, parts].
 class StaticDft {
  public:
   StaticDft(NodeImport& n, DType type, bool inverse) : n_(n), type_(type), inverse_(inverse) {}
 
-  // Points [0, out) from the first ones of a signal, as one product; the rest of the signal is 0.
+  // Points [0, out) of the transform, as one product. x has the first points of the signal; the
+  // rest are 0.
   Val direct(Val x, int64_t length, int64_t out) {
     const int64_t in = extent(x, 1), parts = extent(x, 2);
     std::vector<double> matrix;
@@ -86,8 +87,8 @@ class StaticDft {
     if (largest_prime(length) > kLargestPrime) return convolved(x, length);
     const int64_t first = radix(length), second = length / first;
     const Expr rows = n_.dim(x, 0);
-    // point second * a + b becomes point c + first * d: transforms over a, twiddles of b * c,
-    // transforms over b
+    // Point second * a + b becomes point c + first * d: transforms over a, twiddles for b * c,
+    // transforms over b.
     Val y = n_.reshape(n_.transpose(n_.reshape(x, {rows, first, second, 2}), {0, 2, 1, 3}),
                        {rows * Expr(second), first, 2});
     y = n_.reshape(direct(y, first, first), {rows, second, first, 2});
@@ -101,7 +102,7 @@ class StaticDft {
     return n_.reshape(n_.transpose(y, {0, 2, 1, 3}), {rows, length, 2});
   }
 
-  // x with `length` points: cut, or filled up with zeros; and with two parts.
+  // x with `length` points, cut or filled up with zeros, and with two parts if `complex`.
   Val fitted(Val x, int64_t length, bool complex) {
     if (extent(x, 1) > length) x = n_.slice(x, 1, 0, length);
     const int64_t missing = length - extent(x, 1), parts = complex ? 2 - extent(x, 2) : 0;
@@ -119,7 +120,8 @@ class StaticDft {
                                   table(n_, matrix, {depth, columns}, type_)});
   }
 
-  // Complex product with constants that broadcast: a * re + (a with its parts changed) * (-im, im)
+  // The complex product with constants that broadcast: a * re + (a with its parts swapped) * (-im,
+  // im)
   Val times(Val a, const std::vector<std::complex<double>>& factors,
             const std::vector<int64_t>& shape) {
     if (n_.failed()) return {};
@@ -158,7 +160,7 @@ class StaticDft {
     return times(n_.slice(y, 1, 0, length), chirp, {length, 2});
   }
 
-  // In place, of a power of two's length.
+  // Transforms in place; the length must be a power of two.
   static void transform(std::vector<std::complex<double>>& x) {
     const size_t size = x.size();
     if (size < 2) return;
@@ -183,7 +185,7 @@ Val scaled(NodeImport& n, Val x, int64_t length) {
   return n.div(x, n.scalar(static_cast<double>(length), x));
 }
 
-// Half a spectrum and its mirror image, conjugated.
+// Half a spectrum, followed by its conjugated mirror image.
 Val mirrored(NodeImport& n, Val half, int64_t length) {
   const int64_t count = (length - 1) / 2;
   if (count == 0) return half;
@@ -192,7 +194,7 @@ Val mirrored(NodeImport& n, Val half, int64_t length) {
   return n.emit(op::Concat{1}, {half, tail});
 }
 
-// x: [rows, points, parts], both known.
+// x is [rows, points, parts]; points and parts are known.
 Val known_length(NodeImport& n, Val x, int64_t length, const DftPlan& plan) {
   StaticDft transform(n, n.dtype(x), plan.inverse);
   const int64_t half = length / 2 + 1;
@@ -215,8 +217,8 @@ Val known_length(NodeImport& n, Val x, int64_t length, const DftPlan& plan) {
   return plan.inverse ? scaled(n, y, length) : y;
 }
 
-// Lengths known while running only: matrices made then, for real and imaginary parts apart. x:
-// [rows, points, parts].
+// Transforms a length that only the run knows, by matrices made in the run, for real and imaginary
+// parts apart. x is [rows, points, parts].
 Val open_length(NodeImport& n, Val x, const DftPlan& plan) {
   const DType type = n.dtype(x);
   const bool real_out = plan.inverse && plan.onesided;
@@ -241,7 +243,7 @@ Val open_length(NodeImport& n, Val x, const DftPlan& plan) {
     sine = n.mul(sine, n.unary(UnaryOp::neg, factor));
   }
   cosine = n.cast(cosine, type);
-  sine = n.cast(sine, type);  // of the turn to the right
+  sine = n.cast(sine, type);  // for clockwise turns
   const Val cut = n.slice(x, 1, 0, in);
   const auto part = [&](int64_t i) { return n.reshape(n.slice(cut, 2, i, 1), {n.dim(x, 0), in}); };
   const auto product = [&](Val a, Val b) { return n.emit(op::MatMul{}, {a, b}); };
@@ -288,7 +290,7 @@ Val dft(NodeImport& n, Val x, const DftPlan& plan) {
   return n.transpose(n.reshape(y, std::move(lead)), std::move(back));
 }
 
-// Axis: an attribute at version 17, an input since 20.
+// The axis is an attribute at version 17, and an input since version 20.
 void import_dft(NodeImport& n) {
   const Val x = n.in(0);
   DftPlan plan;
@@ -300,7 +302,7 @@ void import_dft(NodeImport& n) {
     own.axis = axis;
     own.length = n.dim(x, axis);
     if (plan.inverse && plan.onesided) own.length = n.simplified((own.length - Expr(1)) * Expr(2));
-    if (open && as_const(own.length) == 0) own.length = 1;  // of an axis that is none
+    if (open && as_const(own.length) == 0) own.length = 1;  // an axis without elements
     if (n.has(1)) {
       const std::vector<Expr> lengths = n.dims(n.within(n.in(1), 1, kMostPoints, "DFT length"),
                                                "the DFT's length");

@@ -1,5 +1,5 @@
-// The discrete Fourier transform as matrix products: one for short lengths, a product for each
-// factor of long ones.
+// The discrete Fourier transform as matrix products: one product for a short length, one for each
+// factor of a long one.
 #pragma once
 #include "frontend/onnx/node_import.h"
 
@@ -11,10 +11,10 @@ struct DftPlan {
   bool inverse = false, onesided = false;
 };
 
-// x: [..., 1 or 2], the last axis the real and the imaginary part. Forward onesided gives length /
-// 2 + 1 points, inverse onesided takes them and gives [..., 1].
+// x: [..., 1 or 2], with real and imaginary parts on the last axis. A onesided forward transform
+// gives length / 2 + 1 points; a onesided inverse one takes these and gives [..., 1].
 Val dft(NodeImport& n, Val x, const DftPlan& plan);
-// 0.0, 1.0 ... in f64: a constant where short.
+// 0.0, 1.0, ... in f64; a constant if it is short.
 Val steps(NodeImport& n, const Expr& count);
 
 }  // namespace tw::onnx_import

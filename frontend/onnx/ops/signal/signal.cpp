@@ -1,4 +1,4 @@
-// Signals: STFT, windows, the matrix of mel filters. The transform itself is in dft.cpp.
+// Importers of STFT, windows, and the matrix of mel filters. The transform itself is in dft.cpp.
 #include <cmath>
 
 #include "frontend/onnx/ops/importers.h"
@@ -8,7 +8,7 @@
 namespace tw::onnx_import {
 namespace {
 
-// A rank-0 or one-element integer input as a dim expression, in [least, most].
+// A scalar or one-element integer input as a dim expression in [least, most].
 Expr extent_input(NodeImport& n, size_t input, int64_t least, const char* what,
                   const Expr& most = int64_t{1} << 31) {
   const std::vector<Expr> values = n.dims(n.within(n.in(input), least, most, what), what);
@@ -45,7 +45,7 @@ WindowTerms terms_of(CosineWindow which) {
 
 }  // namespace
 
-// a0 + a1 cos(2 pi i / N) + a2 cos(4 pi i / N); not periodic: over N - 1
+// a0 + a1 cos(2 pi i / N) + a2 cos(4 pi i / N); if not periodic, over N - 1
 void import_window(NodeImport& n, CosineWindow which) {
   const Expr size = extent_input(n, 0, 0, "window size");
   const DType type = output_type(n);
@@ -60,7 +60,7 @@ void import_window(NodeImport& n, CosineWindow which) {
   n.set(n.cast(y, type));
 }
 
-// Triangles over the bins of the spectrum, their corners at equal steps of mel.
+// Triangles over the bins of the spectrum, with corners at equal steps of mel.
 void import_mel_weights(NodeImport& n) {
   const Expr bins = extent_input(n, 0, 0, "number of mel bins"),
              length = extent_input(n, 1, 0, "DFT length");
@@ -100,7 +100,7 @@ void import_mel_weights(NodeImport& n) {
   n.set(n.cast(n.select(on_fall, falling, n.select(flat, peak, rising)), type));
 }
 
-// Frames [B, F, W, 1 or 2], times the window, transformed along W. A signal [B, L] is a real one.
+// Frames [B, F, W, 1 or 2] times the window, transformed along W. A signal [B, L] is real.
 void import_stft(NodeImport& n) {
   Val x = n.in(0);
   const Expr given = extent_input(n, 1, 1, "frame step"),

@@ -1,4 +1,4 @@
-// TfIdfVectorizer: how often each n-gram of a pool occurs in a row of numbers.
+// Importer of TfIdfVectorizer: counts how often each n-gram of a pool occurs in a row of numbers.
 #include <algorithm>
 
 #include "frontend/onnx/ops/strings/strings.h"
@@ -7,11 +7,11 @@ namespace tw::onnx_import {
 namespace {
 
 struct NgramPool {
-  std::vector<Ints> grams;  // of one length
-  Ints outputs;             // where each is counted
+  std::vector<Ints> grams;  // all of one length
+  Ints outputs;             // output of each n-gram
 };
 
-// The pool's n-grams of each length from 1 on: counts[i] is where those of length i + 1 begin.
+// The pool's n-grams by length, from 1 on: ngram_counts[i] is where those of length i + 1 begin.
 std::vector<NgramPool> read_pool(NodeImport& n, const Ints& pool) {
   const Ints begins = n.integers("ngram_counts").value_or(Ints()),
              outputs = n.integers("ngram_indexes").value_or(Ints());
@@ -37,14 +37,15 @@ std::vector<NgramPool> read_pool(NodeImport& n, const Ints& pool) {
   return lengths;
 }
 
-// A column of the n-grams, to be compared with a window of a row: i64[grams].
+// Element `at` of each n-gram, for comparison with a window of a row: i64[grams].
 Val column(NodeImport& n, const std::vector<Ints>& grams, size_t at) {
   Tensor tensor = Tensor::zeros(DType::i64, {std::ssize(grams)});
   for (size_t g = 0; g < grams.size(); ++g) tensor.as<int64_t>()[g] = grams[g][at];
   return n.builder().add_constant(tensor);
 }
 
-// [rows, grams]: how often each occurs with so many elements left out between two of its own.
+// [rows, grams]: how often each n-gram occurs with `skipped` elements left out between two of its
+// own.
 Val counted(NodeImport& n, Val x, const NgramPool& pool, int64_t skipped) {
   const auto length = std::ssize(pool.grams[0]);
   const Expr windows = n.simplified(n.dim(x, 1) - Expr((length - 1) * (skipped + 1)));
@@ -65,7 +66,7 @@ Val floats(NodeImport& n, const std::vector<float>& values) {
   return n.builder().add_constant(tensor);
 }
 
-// From the order of the counts to that of the outputs, those that count nothing 0.
+// Reorders the counts to the order of the outputs; an output without an n-gram is 0.
 Val in_order(NodeImport& n, Val counts, const Ints& outputs, int64_t width) {
   Tensor from = Tensor::zeros(DType::i64, {width});
   for (int64_t& place : from.as<int64_t>()) place = std::ssize(outputs);

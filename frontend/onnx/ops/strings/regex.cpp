@@ -1,4 +1,5 @@
-// A parser by descent makes a tree, of which instructions are written: Thompson's construction.
+// A recursive descent parser makes a tree, from which instructions are written: Thompson's
+// construction.
 #include "frontend/onnx/ops/strings/regex.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ constexpr int32_t kLastCharacter = 0x10FFFF;
 constexpr int kMostNested = 200, kMostRepeats = 1000;
 constexpr size_t kMostInstructions = 20'000, kMostVisits = 1'000'000;
 
-using Ranges = std::vector<std::pair<int32_t, int32_t>>;  // of characters
+using Ranges = std::vector<std::pair<int32_t, int32_t>>;  // ranges of characters
 
 Ranges merged(Ranges set) {
   std::ranges::sort(set);
@@ -66,7 +67,7 @@ struct Part {
   enum class Kind : uint8_t { set, place, sequence, choice, repeat };
   Kind kind = Kind::sequence;
   Ranges set;                          // set
-  Operation place = Operation::begin;  // place: what is true between two characters
+  Operation place = Operation::begin;  // place: a condition between two characters
   int least = 0, most = -1;            // repeat; -1: without end
   std::vector<std::unique_ptr<Part>> parts;
 };
@@ -149,7 +150,7 @@ class RegexParser {
         return part;
       }
       if (!first) return fail("a repetition of a repetition"), std::move(part);
-      take("?");  // the shortest: the same where all of the string is matched
+      take("?");  // lazy: the same, as the whole string is matched
       auto out = std::make_unique<Part>();
       out->kind = Part::Kind::repeat;
       out->least = least, out->most = most;
@@ -194,7 +195,7 @@ class RegexParser {
         else if (take("s")) dot_all_ = on;
         else return fail(std::string("the flag '") + text_[at_] + "', of i and s"), nullptr;
       }
-      if (take(")")) return nullptr;  // for what follows in the group around
+      if (take(")")) return nullptr;  // flags for the rest of the group around
       take(":");
     }
     PartPtr part = choice(depth + 1);
@@ -240,7 +241,7 @@ class RegexParser {
     return fold_ && letter ? Ranges{{c | 32, c | 32}, {c & ~32, c & ~32}} : Ranges{{c, c}};
   }
 
-  // \d and its like.
+  // Parses \d and the like.
   std::optional<Ranges> class_escape() {
     for (const auto& [letter, ranges] :
          {std::pair('d', &kDigits), std::pair('s', &kBlanks), std::pair('w', &kWords)}) {
@@ -359,7 +360,7 @@ class RegexWriter {
   int32_t here() const { return static_cast<int32_t>(code_.size()); }
 
   void add(const Part& part) {
-    // Repetitions of nothing write nothing, and take time
+    // Repetitions of nothing write no code, but take time
     if (code_.size() > kMostInstructions || ++visits_ > kMostVisits) return;
     switch (part.kind) {
       case Part::Kind::set: add_set(part.set); break;

@@ -1,4 +1,4 @@
-// Operators on strings.
+// Importers of operators on strings.
 #include "frontend/onnx/ops/strings/strings.h"
 
 #include <algorithm>
@@ -62,7 +62,7 @@ Val string_places(NodeImport& n, Val x, const std::vector<std::string>& texts) {
   if (n.failed()) return {};
   const Val found = first(n.emit_extern(ExternFunction::string_find, {}, {}, {x, keys}));
   if (n.failed()) return {};
-  // -1 is the last entry
+  // Index -1 reads the last entry
   return n.emit(op::Gather{0}, {integers(n, of_sorted), found});
 }
 
@@ -92,7 +92,7 @@ void import_string_concat(NodeImport& n) {
   if (!n.failed()) n.set(first(n.emit_extern(ExternFunction::string_concat, {}, {}, {a, b})));
 }
 
-// Words of a vector, or of the one row of a matrix.
+// Normalizes the words of a vector, or of the only row of a matrix.
 void import_string_normalizer(NodeImport& n) {
   const Val x = n.in(0);
   if (!is_string(n, x, 0)) return;
@@ -144,7 +144,7 @@ void import_regex_full_match(NodeImport& n) {
       n.emit_extern(ExternFunction::string_match, {}, {}, {x, n.builder().add_constant(program)})));
 }
 
-// Programs in one tensor: how many, where each begins, then they.
+// Programs in one tensor: their number, the place where each begins, and the programs.
 static Val compiled(NodeImport& n, const std::vector<std::string>& patterns) {
   std::vector<int32_t> all(patterns.size() + 1, static_cast<int32_t>(patterns.size()));
   for (size_t i = 0; i < patterns.size(); ++i) {
@@ -161,8 +161,8 @@ static Val compiled(NodeImport& n, const std::vector<std::string>& patterns) {
   return n.builder().add_constant(programs);
 }
 
-// com.microsoft: separators, one after the other, or what a token is; characters where that is
-// any of them.
+// Tokenizer of com.microsoft. Tokens lie between separators, which apply one after the other, or
+// match tokenexp. If that matches any character, tokens are characters.
 void import_tokenizer(NodeImport& n) {
   enum class Mode : uint8_t { between, found, characters };
   constexpr size_t kMostSeparators = 64;
@@ -192,8 +192,8 @@ void import_tokenizer(NodeImport& n) {
   n.set(first(n.emit_extern(ExternFunction::string_tokens, ints, {}, {x, programs, pad}, {most})));
 }
 
-// Of n-grams in pool_int64s (or pool_strings), which say where those of each length begin. Strings
-// become the numbers of the pool's own first.
+// The n-grams are in pool_int64s or pool_strings, and ngram_counts says where those of each length
+// begin. Strings become numbers: the place of the last equal string in the pool.
 void import_tf_idf_vectorizer(NodeImport& n) {
   const Val given = n.in(0);
   if (n.failed()) return;
