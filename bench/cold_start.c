@@ -1,5 +1,5 @@
-/* cold_start LIBRARY: from nothing to a first result of a model with fixed sizes. Prints the first
- * element. */
+/* cold_start LIBRARY THREADS: loads a library whose model has fixed sizes, runs it once on zeros
+ * and prints the first element of its output. cold_start.py times the process. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,9 @@
 // The machine's limits as plain C reaches them: fp32 multiply-add rate and read bandwidth of L1, L2
-// and memory, summed over the given number of threads. Prints one JSON object.  cc -O3
-// -march=native -ffp-contract=fast -pthread machine_peak.c With -march=x86-64-v3 or x86-64-v2 the
-// multiply-add rate is that of the narrower instruction set.
+// and memory, summed over the given number of threads. Prints one JSON object.
+//
+//   cc -O3 -march=native -ffp-contract=fast -pthread machine_peak.c
+//
+// With -march=x86-64-v3 or x86-64-v2 the multiply-add rate is that of the narrower instruction set.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -51,8 +53,8 @@ static double now(void) {
 #define IN_REGISTER(value) "+x"(value)
 #endif
 
-// Sums as in a matrix product: where there is no fused instruction, only the additions wait for
-// each other.
+// Sums products as a matrix product does. Without a fused instruction, each addition still waits
+// for the one before it, but no product does.
 static double multiply_add(void* unused, long repeats) {
   (void)unused;
   Vec sum[kAccumulators], a, b;
@@ -63,7 +65,7 @@ static double multiply_add(void* unused, long repeats) {
 #pragma GCC unroll 32
     for (int i = 0; i < kAccumulators; ++i) {
       sum[i] = a * b + sum[i];
-      __asm__ volatile("" : IN_REGISTER(a));  // the product is not lifted out of the loop
+      __asm__ volatile("" : IN_REGISTER(a));  // keeps the product inside the loop
     }
   }
   Vec total = sum[0];
@@ -76,7 +78,7 @@ static double multiply_add(void* unused, long repeats) {
 static double read_array(void* data, long repeats) {
   const Bits* p = data;
   const size_t count = array_bytes / kBytes;
-  // Not by an initializer, which some compilers write to memory and leave there
+  // With an initializer, some compilers would keep the sums in memory.
   Bits sum[kStreams];
 #pragma GCC unroll 8
   for (int k = 0; k < kStreams; ++k) sum[k] = (Bits){0};
@@ -84,7 +86,7 @@ static double read_array(void* data, long repeats) {
     for (size_t i = 0; i < count; i += kStreams) {
 #pragma GCC unroll 8
       for (int k = 0; k < kStreams; ++k) sum[k] ^= p[i + (size_t)k];
-      __asm__ volatile("" ::: "memory");  // block after block, as prefetchers like it
+      __asm__ volatile("" ::: "memory");  // keeps the blocks in the order that prefetchers expect
     }
   }
 #pragma GCC unroll 8
@@ -103,7 +105,7 @@ static void* run_job(void* argument) {
   return NULL;
 }
 
-// The best of kRounds, in units of 1e9 a second.
+// Returns the best of kRounds rates, in 1e9 operations or bytes a second.
 static double best_rate(int threads, double (*work)(void*, long), void** data, long repeats) {
   double best = 0;
   for (int round = 0; round < kRounds; ++round) {
@@ -134,7 +136,7 @@ static double read_rate(int threads, size_t bytes) {
   array_bytes = bytes / (kBytes * kStreams) * (kBytes * kStreams);
   for (int t = 0; t < threads; ++t) {
     if (posix_memalign(&data[t], kHugePage, array_bytes)) exit(1);
-    madvise(data[t], array_bytes, MADV_HUGEPAGE);  // else page walks are measured
+    madvise(data[t], array_bytes, MADV_HUGEPAGE);  // with small pages, page walks would be measured
     for (size_t i = 0; i < array_bytes / sizeof(unsigned); ++i)
       ((unsigned*)data[t])[i] = (unsigned)i;
   }

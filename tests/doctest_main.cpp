@@ -1,8 +1,7 @@
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
-#ifdef TW_MEASURE_WORKER  // tests that measure start their own program again as the measuring
-                          // process
+#ifdef TW_MEASURE_WORKER  // tests that measure run this program as their worker
 #include "autotune/measure/worker.h"
 #include "driver/compare/compare_artifacts.h"
 #endif

@@ -1,4 +1,4 @@
-// A kernel alone as the bytes of a shared library, for tests that call it.
+// A single kernel as the bytes of a shared library, for tests that call it.
 #pragma once
 #include <doctest/doctest.h>
 

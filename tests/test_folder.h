@@ -1,4 +1,4 @@
-// For tests: a folder of their own, gone with its owner.
+// For tests: a temporary folder that its destructor removes.
 #pragma once
 #include <stdlib.h>
 

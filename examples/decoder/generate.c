@@ -1,6 +1,6 @@
-/* Goes on with a text, byte by byte: generate TEXT COUNT. The library: decoder.so, of model.py.
- * Memory is taken once, before the first token: the arena is ours, and each cache has two buffers,
- * which a step reads and writes in turns. */
+/* generate TEXT COUNT: continues a text, byte by byte, with decoder.so, compiled from the model
+ * that model.py writes. All memory is taken before the first token: the program owns the arena, and
+ * each cache has two buffers, which a step reads and writes in turns. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static int64_t ids[MOST], mask[MOST];
 static float logits[MOST * WORDS];
 static char arena[TW_DECODER_MAX_ARENA_BYTES + TW_DECODER_ALIGNMENT];
 
-/* The caches before and behind a step: [1, heads, past, size]. */
+/* The caches before and after a step: [1, heads, past, size]. */
 static float* buffers[CACHES][2];
 
 static int64_t likeliest(const float* row) {
@@ -23,7 +23,7 @@ static int64_t likeliest(const float* row) {
   return best;
 }
 
-/* One step: `fresh` ids behind `past` earlier ones. */
+/* Runs one step on `fresh` ids that follow `past` earlier ones. */
 static tw_status step(const tw_api* api, tw_context* context, int64_t past, int64_t fresh,
                       int from) {
   tw_tensor inputs[2 + CACHES], outputs[1 + CACHES];

@@ -1,4 +1,4 @@
-// dlopen, tw_<name>_query, create, run, destroy: the whole of what a program needs to do.
+// dlopen, tw_<name>_query, create, run, destroy: a program needs no other calls.
 #include "compiled_model.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// How the example gives up: one line to standard error, exit code 1.
+// The example's end on an error: one line to standard error, exit code 1.
 #pragma once
 #include <cstdarg>
 #include <cstdio>

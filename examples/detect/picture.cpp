@@ -1,6 +1,6 @@
-// Bilinear sampling with pixel centres at half integers, clamped at the edges, without smoothing:
-// what OpenCV's INTER_LINEAR does, and both detectors were trained on that; values are not rounded
-// to integers in between.
+// Bilinear sampling with pixel centres at half integers, clamped at the edges, without smoothing.
+// OpenCV's INTER_LINEAR samples so, and both detectors were trained on its pictures. Values are not
+// rounded to integers in between.
 #include "picture.h"
 
 #include <algorithm>

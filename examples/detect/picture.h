@@ -16,11 +16,11 @@ struct Picture {
 // Fails with libjpeg's message on a file that is no JPEG; gray and colour are both taken.
 Picture read_jpeg(const std::string& path);
 
-// 1x3x240x320, RGB, (pixel - 127) / 128, stretched to fit.
+// Returns a 1x3x240x320 tensor: RGB, (pixel - 127) / 128, stretched to fit.
 Tensor face_input(const Picture& picture);
 
-// 1x3x416x416, BGR, pixel values 0..255, scaled by letterbox_scale into the upper left corner, 114
-// elsewhere.
+// Returns a 1x3x416x416 tensor: BGR, pixel values 0..255, scaled by letterbox_scale into the upper
+// left corner, 114 elsewhere.
 Tensor yolox_input(const Picture& picture);
 
 // The factor by which a picture is scaled so that its longer side fills 416.

@@ -11,7 +11,7 @@
 namespace detect {
 namespace {
 
-constexpr char kMagic[] = "\x93NUMPY\x01";  // 7 bytes and, as it happens, the minor version 0
+constexpr char kMagic[] = "\x93NUMPY\x01";  // the closing zero matches the minor version 0
 constexpr size_t kMaxElements = size_t{1} << 28;
 
 struct Close {

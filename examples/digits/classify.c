@@ -1,6 +1,6 @@
-/* Classifies the held-out digits with the compiled model: plain C99, nothing but the generated
- * header and the library. classify test_images.npy test_labels.npy [PREDICTIONS] Prints the
- * accuracy and the median latency of one image; PREDICTIONS gets one label a line. */
+/* classify test_images.npy test_labels.npy [PREDICTIONS]: classifies the held-out digits with the
+ * compiled model, in plain C99, with nothing but the generated header and the library. Prints the
+ * accuracy and the median latency of one image. PREDICTIONS gets one label a line. */
 #define _POSIX_C_SOURCE 200809L
 #include "digits.h"
 
@@ -11,8 +11,8 @@
 
 enum { kPixels = 64, kClasses = 10, kRounds = 20 };
 
-/* Reads a NumPy file of `item` bytes an element, `elements` of them a row; *rows gets the first
- * extent. NULL on error. */
+/* Reads a NumPy file with `item` bytes an element and `elements` elements a row. *rows gets the
+ * first extent. Returns NULL on error. */
 static void* read_npy(const char* path, const char* descr, size_t item, size_t elements,
                       size_t* rows) {
   unsigned char start[10];
@@ -108,7 +108,7 @@ int main(int argc, char** argv) {
     goto done;
   }
   options.size = sizeof options;
-  options.threads = 1; /* the model is too small to share */
+  options.threads = 1; /* the model is too small to divide */
   tw_status status = api->create(&options, &context);
   if (status == TW_OK) status = classify(api, context, images, count, labels, us);
   if (status != TW_OK) {

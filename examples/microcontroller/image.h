@@ -1,4 +1,4 @@
-/* The first of examples/digits/test_images.npy, a 8. */
+/* The first image of examples/digits/test_images.npy, an 8. */
 0, 0, 0.0625f, 0.75f, 0.75f, 0.25f, 0.0625f, 0, 0, 0, 0.8125f, 0.8125f, 0.8125f, 0.875f, 0.5f, 0, 0,
     0.375f, 0.9375f, 0, 0, 0.75f, 0.4375f, 0, 0, 0.125f, 1, 0.8125f, 0.75f, 0.8125f, 0.0625f, 0, 0,
     0, 0, 0.875f, 1, 0.5625f, 0, 0, 0, 0, 0.375f, 0.625f, 0.125f, 1, 0, 0, 0, 0, 0.6875f, 0.5f,

@@ -1,12 +1,12 @@
-/* What a bare microcontroller needs before main: a stack, the floating-point unit, initialized
- * memory. And the three functions of the C library that a model calls. */
+/* The start of a bare microcontroller: it sets up a stack, the floating-point unit and initialized
+ * memory before main. Also the three functions of the C library that a model calls. */
 #include <stddef.h>
 #include <stdint.h>
 
 extern uint32_t stack_top[], data_from[], data_begin[], data_end[], bss_begin[], bss_end[];
 int main(void);
 
-/* Semihosting: an emulator or a debugger does what the register r0 says. */
+/* Semihosting: an emulator or a debugger performs the operation in register r0. */
 static int32_t ask_host(int32_t operation, const void* argument) {
   register int32_t r0 __asm__("r0") = operation;
   register const void* r1 __asm__("r1") = argument;

@@ -48,7 +48,7 @@ TEST_CASE(
     "worst counts") {
   const std::vector<Tensor> want = {floats({4}, {0, 4, -4, 2}), floats({2}, {3, 4})};
   const std::vector<Tensor> got = {floats({4}, {0, 4, -4, 2.8F}), floats({2}, {3, 4.5F})};
-  CHECK(error_of(ErrorMeasure::largest, got, want) == doctest::Approx(0.125));  // of [0, 4]
+  CHECK(error_of(ErrorMeasure::largest, got, want) == doctest::Approx(0.125));  // 0.5 of 4
   CHECK(error_of(ErrorMeasure::rms, got, want) == doctest::Approx(0.8 / 6));
   CHECK(error_of(ErrorMeasure::largest, want, want) == 0);
   CHECK(error_of(ErrorMeasure::rms, want, want) == 0);

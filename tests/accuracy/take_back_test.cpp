@@ -8,7 +8,7 @@ using namespace tw;
 
 namespace {
 
-// Choices whose squared errors add.
+// A model whose squared error is the sum over the choices taken.
 struct Model {
   std::vector<double> squares;
   int builds = 0;
@@ -48,7 +48,7 @@ TEST_CASE("choices are taken back the worst first, and no more than needed") {
   CHECK(taken_back(model, 2).choices == std::set<size_t>{2, 6});
   model.builds = 0;
   taken_back(model, 8);
-  CHECK(model.builds == 1 + 2 * 3 + 1);  // three halvings lead to a choice of eight
+  CHECK(model.builds == 1 + 2 * 3 + 1);  // three halvings find one of eight choices
 }
 
 TEST_CASE("nothing is taken back within the limit, and all of it where nothing else does") {

@@ -15,7 +15,7 @@ using test::must, test::seeded_tensor;
 
 namespace {
 
-// A chain of products of n x n matrices, compiled for the least of this machine's kind.
+// Compiles a chain of products of n x n matrices for the baseline of this machine's architecture.
 void compile_chain(int64_t n, const std::string& output) {
   Model model;
   Graph& g = model.graph;
@@ -55,7 +55,7 @@ TEST_CASE("compare: times, a ratio and its interval") {
   CHECK(got->interval.low <= got->ratio);
   CHECK(got->ratio <= got->interval.high);
   CHECK(std::isfinite(got->interval.high));
-  CHECK(got->second_is_faster());  // four thousand times the work
+  CHECK(got->second_is_faster());  // the first does four thousand times the work
   CHECK_FALSE(got->first_is_faster());
 
   Expected<Comparison> few = compare_artifacts(small, small, quick(1));

@@ -11,14 +11,13 @@ using namespace tw::test;
 
 namespace {
 
-// Points as candidates; the model reads nothing else of them.
+// Makes candidates of points. The model reads nothing else of a candidate.
 std::vector<Candidate> candidates_of(std::span<const Point> points) {
   std::vector<Candidate> out;
   for (const Point& point : points) out.push_back({point, {}, std::make_shared<Kernel>(), 0});
   return out;
 }
 
-// Likes points with large first knobs, and sees nothing of the others.
 std::vector<Prediction> by_first_knob(std::span<const Candidate> candidates) {
   std::vector<Prediction> out;
   for (const Candidate& c : candidates)
@@ -42,7 +41,7 @@ TEST_CASE("a Gaussian process gives its values back, less the noise's share") {
   CHECK(apart.mean(std::vector<double>{0, 1}) == doctest::Approx(-0.5));
   CHECK(apart.mean(std::vector<double>{0, 0}) == 0);
   CHECK(apart.log_likelihood() == doctest::Approx(-(2.0 * 2 + 1) / 4 - std::log(2.0)));
-  // Two items that are the same: the mean of their values.
+  // Two equal items predict the mean of their values.
   const GaussianProcess same({1, 1, 1, 1}, values, 1e-6);
   CHECK(same.mean(std::vector<double>{1, 1}) == doctest::Approx(0.5));
   const std::vector<double> known = same.explained(std::vector<double>{1, 1});
@@ -57,13 +56,13 @@ TEST_CASE("a predictor is corrected where measurements say that it is wrong") {
   const std::vector<double> before = model.score(candidates);
   for (size_t i = 0; i < points.size(); ++i) CHECK(before[i] == 0.1 * points[i].choice[0]);
 
-  // In truth the second knob counts as well, and the first one the other way round.
+  // The true speed grows with the second knob and falls with the first one.
   const auto speed = [](const Point& p) { return 0.5 * p.choice[1] - 0.5 * p.choice[0]; };
   std::vector<double> seconds;
   for (size_t i = 0; i < 40; ++i) seconds.push_back(std::exp2(-speed(points[i])));
   model.fit(std::span(candidates).first(40), seconds);
   const std::vector<double> after = model.score(candidates);
-  // Pairs of points that were not measured, in the right order
+  // The share of pairs of unmeasured points that the scores put in the right order
   const auto ordered = [&](const std::vector<double>& scores) {
     int right = 0, all = 0;
     for (size_t i = 40; i < points.size(); ++i)
@@ -115,7 +114,7 @@ TEST_CASE("another algorithm is tried once, and not trusted before") {
   const std::vector<Point> chosen = model.choose(points, 2);
   CHECK(chosen[0].sketch == 0);
   CHECK(chosen[1].sketch == 1);
-  // One of them was slow: then so is the other.
+  // The measured candidate of the second algorithm was slow, so the other one counts as slow too.
   model.fit(std::vector<Candidate>{candidates[0], candidates[2]}, std::vector<double>{1e-3, 4e-3});
   const std::vector<double> scores = model.score(candidates);
   CHECK(scores[1] > scores[3] + 1);
@@ -126,7 +125,7 @@ TEST_CASE("a search with a corrected model finds more than the same search witho
   const auto found = [&](bool corrects, int batches) {
     CorrectedModel model([](std::span<const Candidate> candidates) {
       std::vector<Prediction> out;
-      for (const Candidate& c : candidates)  // half blind: of the knobs only every other one
+      for (const Candidate& c : candidates)  // half blind: sees only knobs 0 and 2
         out.push_back(
             {-0.3 * std::abs(c.point.choice[0] - 3) - 0.3 * std::abs(c.point.choice[2] - 4),
              0.3,

@@ -1,5 +1,5 @@
-// Data sets: layers that are drawn from a prior, which tasks are alike, what a file keeps, and the
-// folder that it is exchanged as.
+// Data sets: layers drawn from a prior, tasks that are alike, the content of a file, and the folder
+// that a set is exchanged as.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ void must(Error error) {
   if (error) FAIL(error_text(std::move(error)));
 }
 
-// What passes and fusion make of a layer alone.
+// The task that passes and fusion make of a layer alone
 ParsedTask task_of(const Layer& layer, const Target& target) {
   Graph graph = must(graph_of(layer));
   PassContext context{target};
@@ -144,7 +144,7 @@ TEST_CASE(
   CHECK(fresh > kDrawn / 4);
   CHECK(fresh_sizes > kDrawn / 20);
   CHECK(possible > kDrawn / 2);
-  // Without back-off it is a draw from the table, as in the published code
+  // Without back-off, samples come from the table alone, as in the published code.
   const Prior table(some_layers(), {0, 0});
   for (int i = 0; i < 200; ++i) CHECK(known(table.sample(random)));
   std::mt19937_64 one(5), other(5);
@@ -270,7 +270,7 @@ TEST_CASE("a task belongs to whoever claimed it, until the time is over") {
   CHECK_FALSE(must(other.claim(1, 1, "b", 120, 60)));
   CHECK(must(other.claim(2, 1, "b", 120, 60)));
   CHECK(must(other.claim(1, 1, "b", 171, 60)));
-  must(set.release(1, 1, "a"));  // it is no longer its own
+  must(set.release(1, 1, "a"));  // a's claim has run out, so this releases nothing
   CHECK_FALSE(must(set.claim(1, 1, "a", 172, 60)));
   must(other.release(1, 1, "b"));
   CHECK(must(set.claim(1, 1, "a", 173, 60)));
@@ -342,7 +342,7 @@ TEST_CASE("statistics: spread, noise, what the first labels choose, how alike pl
   CHECK(all.spread == doctest::Approx(5));
   CHECK(all.standard == doctest::Approx(9));
   CHECK(all.noise == doctest::Approx(0));
-  CHECK(all.top1 == doctest::Approx(1));  // 2 of 2: the one that looked best, and is as good as any
+  CHECK(all.top1 == doctest::Approx(1));  // 2 / 2: the first choice is among the best
   REQUIRE(stat.likeness.size() == 1);
   CHECK(stat.likeness[0].correlation == doctest::Approx(-1));
   CHECK_FALSE(stat.likeness[0].trivial());

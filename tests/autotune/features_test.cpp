@@ -14,7 +14,7 @@ using namespace tw::test;
 
 namespace {
 
-// 8 x 16 sums of 4 products: i on threads, j in vectors.
+// A kernel with 8 x 16 sums of 4 products: i on threads, j in vectors
 const char* const kProduct =
     "kernel @m(x: in f32[8, 4], w: const f32[4, 16], y: out f32[8, 16]) {"
     "  for i in 8 parallel { for k in 4 reduce { for j in 16 vector { c: y[i, j] += x[i, k] * w[k, "
@@ -61,7 +61,8 @@ TEST_CASE("itervar features of a product by hand") {
 }
 
 TEST_CASE("curve features of a product by hand") {
-  // y: touched below i, k, j 128, 16, 16; reused 4, 4, 1; iterations 8, 32, 512
+  // Buffer y under the loops i, k, j: 128, 16, 16 elements touched; reuse 4, 4, 1; 8, 32, 512
+  // iterations
   const FeatureRow row = curve_row(parsed_kernel(kProduct));
   const std::vector<std::string> names = curve_feature_names();
   const auto f = [&](const std::string& name) { return named(row, names, name); };
@@ -91,7 +92,7 @@ TEST_CASE("loop features of a product by hand") {
   CHECK(f("unroll.none") == 1);
   CHECK(f("parallel.innermost") == logged(8));
   CHECK(f("parallel.outer_spatial") == 1);
-  // y, then w, then x: by lines
+  // Buffers come in order of their cache lines: y, w, x.
   CHECK(f("buffer0.read_write") == 1);
   CHECK(f("buffer0.bytes") == logged(2048));
   CHECK(f("buffer0.unique_bytes") == logged(512));
@@ -126,7 +127,7 @@ TEST_CASE("loop features: registers, statements that share a buffer, guards, win
       "}");
   const std::vector<features::Statement> all = features::statements_of(kernel);
   REQUIRE(all.size() == 2);
-  // 2 * 8 + 2, and the first
+  // Elements 0 to 2 * 8 + 2
   CHECK(features::elements(kernel, all[0], all[0].touches[1], 0) == 19);
   CHECK(features::elements(kernel, all[0], all[0].touches[1], 1) == 3);
   CHECK(features::stride(kernel, all[0], all[0].touches[1].uses[0], 0) == 2);
@@ -162,8 +163,8 @@ TEST_CASE("a kernel without loops has features") {
 
 namespace {
 
-// A product of 64 x 64 x 64 with split loops, in two orders: real kernels, and a cost that their
-// tiles decide.
+// The space of a product of 64 x 64 x 64 with split loops, in two orders: real kernels, and a cost
+// that depends on their tiles.
 Space split_space() {
   Sketch sketch{
       "product", 0, {{"i", {}}, {"j", {}}, {"k", {}}, {"order", {{0}, {1}}}}, nullptr, {}};
@@ -258,5 +259,5 @@ TEST_CASE(
   double least = kFailed;
   for (double i = 0; i < space.size(); ++i) least = std::min(least, split_cost(space.at(i)));
   CHECK(tuner.best_seconds() == least);
-  for (const auto& [point, times] : built) CHECK(times <= 2);  // for its score, and to be measured
+  for (const auto& [point, times] : built) CHECK(times <= 2);  // for its score, for its time
 }

@@ -1,5 +1,5 @@
-// What points of the generated space hold on kernels that ask for it: instructions of the target,
-// copies of operands, chains of transforms.
+// Points of the generated space on kernels that call for the target's instructions, copies of
+// operands, or chains of transforms.
 #include <doctest/doctest.h>
 
 #include "autotune/space.h"
@@ -41,7 +41,7 @@ intrinsics:
     emit: asm("vpdpbusd $2, $1, $0", "=v,v,v,0", a, b, c)
 )";
 
-// Its instructions for i8 take two rows.
+// A target whose i8 instructions take two rows.
 const char* const kRows = R"(
 name: rows
 triple: aarch64-linux-gnu
@@ -69,7 +69,8 @@ bool packs(const Schedule& schedule) {
   });
 }
 
-// Blocks over the tiles of two loops of the last stage, with the sums of each in registers.
+// True if the schedule fuses blocks over the tiles of two loops of the last stage and keeps the
+// sums of each block in registers.
 bool fuses_blocks(const Schedule& schedule) {
   bool fuses = false, sums = false;
   for (const Step& step : schedule.steps) {
@@ -79,7 +80,8 @@ bool fuses_blocks(const Schedule& schedule) {
   return fuses && sums;
 }
 
-// Legal points with such steps, of so many samples; each gives what the kernel does.
+// Counts the legal points among `samples` random ones whose steps are wanted. Each must compute
+// what the kernel does.
 int right_points(const Task& task, const Target& target, bool rules, int samples,
                  const Steps& wanted) {
   Expected<Space> space = generated_space(task, target, {rules});

@@ -1,4 +1,4 @@
-// For tests: tasks of small graphs, and what a schedule makes of a kernel against the kernel as
+// For tests: tasks of small graphs, and a comparison of a scheduled kernel with the kernel as
 // lowered.
 #pragma once
 #include <doctest/doctest.h>
@@ -20,11 +20,10 @@ namespace tw::test {
 struct GraphCase {
   const char* name;
   const char* inputs;  // lines of the text form
-  const char* nodes;   // make %y; %w is a constant
-  int symbol = 3;      // free dimensions
+  const char* nodes;   // lines that make %y; %w is a constant
+  int symbol = 3;      // size of each free dimension
 };
 
-// An x86-64 machine with vectors of so many bits.
 inline Target vector_target(int bits) {
   Target t = baseline_target(Arch::x86_64);
   t.name = "test";
@@ -45,7 +44,7 @@ inline std::vector<Task> tasks_of_case(const GraphCase& c, const Target& target)
                                           ") {\n" + c.inputs + "\n" + c.nodes + "\noutput %y\n}\n",
                                       c.name);
   if (!graph) FAIL(error_text(graph.takeError()));
-  for (const ValueId input : std::vector<ValueId>(graph->inputs())) {  // %w is constant
+  for (const ValueId input : std::vector<ValueId>(graph->inputs())) {
     const Value value = graph->value(input);
     if (value.name != "w") continue;
     Tensor weights = Tensor::zeros(value.type.dtype, *static_shape(value.type.shape));
@@ -88,7 +87,8 @@ inline size_t bytes_of(const Buffer& buffer, int symbol) {
   return static_cast<size_t>(bytes);
 }
 
-// Small random values in every parameter that is read, small integers where it has them.
+// Fills every parameter that is read with small random values: fractions for floats, whole numbers
+// else.
 inline std::vector<KernelArgument> random_arguments(const Kernel& kernel, int symbol,
                                                     uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -110,7 +110,7 @@ inline std::vector<KernelArgument> random_arguments(const Kernel& kernel, int sy
   return arguments;
 }
 
-// "" when the outputs agree to the last few bits of a sum's range.
+// Returns "" if the outputs agree to the last few bits of a sum's range.
 inline std::string difference(const Kernel& kernel, const std::vector<KernelArgument>& want,
                               const std::vector<KernelArgument>& got) {
   for (size_t i = 0; i < want.size(); ++i) {

@@ -1,4 +1,4 @@
-// Layouts of a network by what a log has measured.
+// Layouts of a network, chosen by the measurements in a log.
 #include <doctest/doctest.h>
 
 #include "autotune/measured_layouts.h"
@@ -51,7 +51,7 @@ TEST_CASE(
   CHECK((*plans)[1].block == 8);
   CHECK(block_of((*plans)[1].graph, "a") == 8);
 
-  std::map<std::string, int64_t> blocks;  // of the kernels' hashes
+  std::map<std::string, int64_t> blocks;  // block by kernel hash
   for (const LayoutPlan& plan : *plans) {
     Expected<std::vector<Task>> tasks = tasks_of(plan.graph, plan.groups, target);
     REQUIRE(bool(tasks));
@@ -87,8 +87,8 @@ TEST_CASE(
 TEST_CASE("an estimated layout does not displace measured ones") {
   const Target target = vector_target(512);
   Graph graph = two_convolutions();
-  // %a takes far longer than estimated, and most measured kernels far less: by their scale any
-  // other layout of %a looks fast
+  // %a takes far longer than estimated, and most measured kernels far less. Scaled as those are,
+  // the estimate of any other layout of %a looks fast.
   LayoutSeconds measured;
   for (const NodeId id : graph.order()) {
     const Node& node = graph.node(id);

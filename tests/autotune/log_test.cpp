@@ -1,4 +1,4 @@
-// The tuning log: what is in it after crashes, rivals, merges and damage.
+// The tuning log: its content after crashes, rivals, merges and damage.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -66,9 +66,9 @@ std::string exported(TuningLog& log) {
   return text;
 }
 
-// A process that adds records number, number + 1, ... until `most` or until it is killed. Each
-// record that add() has finished is told by its number on a pipe, so that the parent knows what
-// must be there.
+// A process that adds records number, number + 1, ... until `most` or until it is killed. It writes
+// the number of each record that add() has finished to a pipe, so that the parent knows which
+// records must be there.
 struct Writer {
   pid_t process = -1;
   int pipe = -1;
@@ -91,7 +91,7 @@ struct Writer {
     pipe = ends[0];
   }
   Writer(const Writer&) = delete;
-  // All that was told, up to the end of the process.
+  // Returns all numbers that the process wrote until its end.
   std::vector<int64_t> finished() {
     std::vector<int64_t> numbers;
     for (int64_t number = 0; ::read(pipe, &number, sizeof number) == sizeof number;)
@@ -192,7 +192,7 @@ TEST_CASE("of a schedule's measurements the last counts") {
   REQUIRE(left.size() == 2);
   CHECK(left[0] == other);
   CHECK(left[1] == again);
-  again.time = lucky.time;  // of one second the slower
+  again.time = lucky.time;  // in one second, the slower record counts
   CHECK(latest({again, lucky}) == std::vector<Record>{again});
   CHECK(latest({lucky, again}) == std::vector<Record>{again});
   must(log.prune({.keep = 1}));
@@ -217,7 +217,7 @@ TEST_CASE("what kill -9 leaves: every record whose add() returned") {
   for (const Record& r : must(log.all())) there.insert(r.time - 1'700'000'000);
   for (int64_t number : expected)
     CHECK_MESSAGE(there.contains(number), "record " << number << " is lost");
-  CHECK(there.size() <= expected.size() + 25);  // finished, but not told: at most one a round
+  CHECK(there.size() <= expected.size() + 25);  // one a round may be added, but not reported
   CHECK(must(log.add(sample(999'999))));
 }
 
@@ -257,7 +257,7 @@ TEST_CASE("export, import and merge: the same log, however often") {
   CHECK(must(a.merge(b)) == 0);
   CHECK(must(a.merge(a)) == 0);
   CHECK(exported(a) == both);
-  CHECK(must(b.merge(c)) == 10);  // the other way round
+  CHECK(must(b.merge(c)) == 10);  // merged the other way round
   CHECK(exported(b) == both);
 }
 
@@ -273,7 +273,7 @@ TEST_CASE("an import with a wrong line changes nothing and names the line") {
 TEST_CASE("prune keeps the best, this language, what is young") {
   const TestFolder folder;
   TuningLog log = open_log(folder / "a.db");
-  // One task, one kernel
+  // One task, one kernel, four records
   for (int64_t i = 0; i < 21 * 4; i += 21)
     must(log.add(sample(i, 1.0 + static_cast<double>(i))).takeError());
   // Another kernel
@@ -342,14 +342,14 @@ TEST_CASE("foreign, hostile and damaged files end in one clear error") {
   CHECK(error_text(TuningLog::open(folder / "other.db", TuningLog::Mode::write).takeError())
             .find("of another program") != std::string::npos);
 
-  // Of a process that died before it wrote
+  // The file of a process that died before it wrote
   CHECK(error_of_reading(write("empty.db", "")).empty());
   TuningLog empty = must(TuningLog::open(folder / "empty.db", TuningLog::Mode::read));
   CHECK(must(empty.all()).empty());
   CHECK(!must(empty.best(sample(1).key)));
 
   { must(open_log(folder / "good.db").add(sample(1)).takeError()); }
-  // a rumour of a better time
+  // A better time that nobody measured
   database("good.db", "UPDATE records SET median = 0.0001, seconds = '0.0001'");
   TuningLog changed = must(TuningLog::open(folder / "good.db", TuningLog::Mode::read));
   CHECK(error_text(changed.best(sample(1).key).takeError()).find("is damaged") !=

@@ -1,4 +1,4 @@
-// The measuring process and what survives it: good, wrong, crashing and endless candidates.
+// The measuring process must survive every candidate: good, wrong, crashing or endless.
 #include <doctest/doctest.h>
 #include <llvm/TargetParser/Host.h>
 
@@ -26,9 +26,9 @@ Kernel also_good() {
   return kernel_of("for i in 512 { for j in 2 { y: y[i * 2 + j] = w[i * 2 + j] + x[i * 2 + j] } }");
 }
 Kernel wrong() { return kernel_of("for i in 1024 { y: y[i] = x[i] - w[i] }"); }
-// Far outside
+// Stores far outside y.
 Kernel crashing() { return kernel_of("for i in 1024 { y: y[i + 100000000000] = x[i] }"); }
-// For an hour at least
+// Runs for an hour at least.
 Kernel endless() {
   return kernel_of("for i in 1024 { for k in 1099511627776 reduce { y: y[i] += x[i] init 0 } }");
 }
@@ -38,7 +38,8 @@ const CandidateBuilder& builder() {
     const Arch host = arch_from_triple(llvm::sys::getProcessTriple()).value_or(Arch::x86_64);
     Expected<CandidateBuilder> made = candidate_builder(baseline_target(host));
     REQUIRE_MESSAGE(bool(made), error_text(made.takeError()));
-    // The process must hold whatever gets past the check of bounds.
+    // This backend compiles without the check of bounds, as the process must survive what gets past
+    // it.
     Expected<std::unique_ptr<Backend>> backend = make_backend(baseline_target(host));
     REQUIRE_MESSAGE(bool(backend), error_text(backend.takeError()));
     made->compile = [unchecked = std::shared_ptr<const Backend>(std::move(*backend)),
@@ -88,7 +89,7 @@ void check_times(const MeasureResult& result) {
   CHECK(!result.device.empty());
 }
 
-class Recording : public Transport {  // passes on and keeps
+class Recording : public Transport {  // passes jobs on and keeps a copy
  public:
   explicit Recording(Transport& to) : to_(to) {}
   std::vector<MeasureResult> run(std::span<const MeasureJob> list) override {
@@ -175,7 +176,7 @@ TEST_CASE(
 TEST_CASE("measure: inputs and constants cannot be written") {
   const auto local = transport();
   MeasureJob job = job_for(good());
-  job.buffers[2].input = true;  // which the library does not know
+  job.buffers[2].input = true;  // the library writes to it all the same
   CHECK(run_one(*local, job).status == Status::crashed);
   job.buffers[2].constant = true;
   CHECK(run_one(*local, job).status == Status::crashed);
@@ -230,7 +231,7 @@ TEST_CASE("measure: parallel loops on several threads, each pinned, compute the 
   Expected<std::string> library = parallel->link(*object);
   REQUIRE(bool(library));
   job->library = *library, job->symbol = parallel->symbol, job->expected = reference.outputs;
-  for (const int threads : {1, 2}) {  // the library runs on what it is handed
+  for (const int threads : {1, 2}) {  // the library takes the number of threads from its caller
     job->threads = threads;
     check_times(run_one(**two, *job));
   }
@@ -247,7 +248,7 @@ TEST_CASE("measurer: stopped, it gives the results that it has") {
   for (const Kernel& kernel : {good(), also_good()})
     kernels.push_back(std::make_shared<const Kernel>(kernel));
   int asked = 0;
-  // Twice before compiling, once before each is timed
+  // The measurer asks twice before compiling, and once before it times each candidate.
   const StopAsked before_the_second = [&] { return ++asked > 3; };
   CHECK(measurer.measure(kernels, {}, before_the_second).size() == 1);
   CHECK(measurer.measure(kernels, {}, [] { return true; }).empty());
@@ -284,7 +285,7 @@ TEST_CASE("measurer: one result a kernel, the same code timed once, the best one
   CHECK(recording.jobs[0].limits.best == 0);
   CHECK(recording.jobs[1].limits.best > 0);
 
-  // Nothing new: nothing is run
+  // Nothing is new, so nothing runs.
   CHECK(measurer.measure(kernels, reference)[2].seconds == results[2].seconds);
   CHECK(measurer.counts().timed == 3);
   CHECK(measurer.counts().checked == 1);

@@ -1,5 +1,5 @@
-// The parts of measuring that need no process: messages, contents of parameters, comparing, and
-// when sampling ends.
+// The parts of measuring that need no process: messages, contents of parameters, comparisons, and
+// the end of sampling.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -54,13 +54,13 @@ std::vector<std::byte> bytes_of(std::initializer_list<T> values) {
   return bytes;
 }
 
-// A machine of which everything is known: a run takes `run` seconds.
+// An invented machine, where a run takes `run` seconds.
 struct Invented {
   double run = 1e-3;
-  int64_t disturbed_probes = 0;  // so many blocks see another involuntary switch
+  int64_t disturbed_probes = 0;  // blocks that see another involuntary switch
   double noise = 0;
   double sentinel = 1e-5;
-  int64_t slow_probe = -1;  // the one whose sentinel takes a fifth longer
+  int64_t slow_probe = -1;  // number of the probe whose sentinel takes a fifth longer; -1: none
   int64_t runs = 0, switches = 0, probes = 0;
   std::mt19937 random{1};
 
@@ -204,7 +204,7 @@ TEST_CASE("memory: activations stay, constants change place, contents are the se
   }
   CHECK(places.size() == memory.copies());
   CHECK(memory.serves(job));
-  MeasureJob small = job;  // of a network with fewer weights
+  MeasureJob small = job;  // the job of a network with fewer weights
   small.weights_between = 1 << 18;
   CHECK_FALSE(memory.serves(small));
   Expected<JobMemory> less = JobMemory::create(small, 1 << 20);
@@ -227,7 +227,7 @@ TEST_CASE("sampler: medians and their intervals") {
   CHECK(median_interval(samples).low == 1);
   CHECK(median_interval(samples).high == 6);
   for (int i = 7; i <= 20; ++i) samples.push_back(i);
-  CHECK(median_interval(samples).low == 6);  // tables of the sign test: n = 20, k = 6
+  CHECK(median_interval(samples).low == 6);  // from tables of the sign test: n = 20, k = 6
   CHECK(median_interval(samples).high == 15);
   for (int i = 21; i <= 1000; ++i) samples.push_back(i);
   CHECK(median_interval(samples).low == doctest::Approx(469).epsilon(0.01));
@@ -268,7 +268,7 @@ TEST_CASE("sampler: clearly slower candidates and long ones end early") {
   CHECK(samples(1.07) == 4);
   CHECK(samples(1.01) == 6);
   CHECK(samples(0.5) == 6);
-  // Of five runs, the first and the one that says how long it takes are none
+  // Five runs fit. The first one and the one that finds out the time of a run are no samples.
   CHECK(Invented{.run = 1}.take({.timeout = 5}).seconds.size() == 3);
   Invented once{.run = 3};
   CHECK(once.take({.timeout = 5}).seconds == std::vector<double>{3});
@@ -301,7 +301,7 @@ TEST_CASE(
   Invented once{.run = 1e-3, .slow_probe = 1};
   CHECK_FALSE(once.take({}).contended);
   CHECK(once.runs == quiet.runs + 10);
-  Invented throttled{.run = 1e-3, .sentinel = 1.4e-5};  // against 1e-5 on the undisturbed machine
+  Invented throttled{.run = 1e-3, .sentinel = 1.4e-5};  // against 1e-5 undisturbed
   CHECK(throttled.take({}).contended);
   Invented other_clock{.run = 1e-3, .sentinel = 1.2e-5};
   CHECK_FALSE(other_clock.take({}).contended);

@@ -11,8 +11,7 @@ using namespace tw::test;
 
 namespace {
 
-// A product of n x 64 x 64, and its space: three tiles. The schedule that is the default has none
-// of them.
+// A product of n x 64 x 64. Its default schedule is empty, and tiles() is its space.
 Task product(const std::string& key, int64_t n, int64_t calls) {
   const std::string rows = std::to_string(n);
   Task task{key, "product " + rows, calls, 2.0 * static_cast<double>(n) * 64 * 64, 0, {}};
@@ -60,9 +59,9 @@ double seconds_of_schedule(const Task& task, const Schedule& schedule) {
 
 struct Lab {
   std::vector<Record> records = {};
-  std::vector<std::string> order = {};  // schedules as they were measured
+  std::vector<std::string> order = {};  // task and schedule, in the order measured
   std::vector<Record> known = {};
-  std::string broken = {};  // the task of which nothing works
+  std::string broken = {};  // task whose candidates all fail
   std::function<Error(const Record&)> check = [](const Record&) { return Error::success(); };
 
   NetworkServices services() {
@@ -132,16 +131,16 @@ TEST_CASE("a network is tuned from its default schedules on") {
     Lab lab;
     const Outcome done = run(lab, options_of(kind, 200));
     const Schedule usual = require_value(tiles().schedule({0, {0, 0, 0}}));
-    // The defaults first, of what has most to do before the others
+    // The defaults come first, and the task with the most work leads.
     CHECK(lab.order[0] == "00000000000000bb" + print(usual));
     CHECK(lab.order[1] == "00000000000000aa" + print(usual));
-    // 1 + 9 + 16 + 1 = 27
+    // The cost of the default schedule: 1 + 3^2 + 4^2 + 1^2 = 27
     CHECK(done.first == doctest::Approx(27 * (1 + 6) * 2 * 64 * 64 * 64 * 1e-9));
     CHECK(done.measured == 200);
     CHECK(lab.records.size() == 200);
     CHECK(done.seconds < done.first / 4);
     std::sort(lab.order.begin(), lab.order.end());
-    // Nothing twice
+    // No schedule is measured twice.
     CHECK(std::adjacent_find(lab.order.begin(), lab.order.end()) == lab.order.end());
   }
 }
@@ -152,7 +151,7 @@ TEST_CASE("every feature leads trees to good schedules of a network") {
     Lab lab;
     NetworkOptions options = options_of(TunerKind::gbt, 160);
     options.features = static_cast<FeatureKind>(f);
-    CHECK(run(lab, options).seconds <= 8.001 * 2 * 64 * 64 * 64 * 1e-9);  // 7 is the least
+    CHECK(run(lab, options).seconds <= 8.001 * 2 * 64 * 64 * 64 * 1e-9);  // the least is 7
   }
 }
 
@@ -162,7 +161,7 @@ TEST_CASE("a task begins with the best schedule of the nearest one of its family
   std::string best;
   double least = kFailed;
   REQUIRE(lab.records.size() == 48);
-  // Behind the defaults
+  // The other task's first record after the defaults
   const auto other = std::find_if(lab.records.begin() + 2, lab.records.end(),
                                   [](const Record& r) { return r.key.task == "00000000000000aa"; });
   REQUIRE(other != lab.records.end());
@@ -193,7 +192,7 @@ TEST_CASE("a record that was measured again is worth what it took the last time"
   Lab first, second;
   run(first, options_of(TunerKind::random, 40));
   second.known = first.records;
-  for (Record r : first.records) {  // all of them were lucky
+  for (Record r : first.records) {  // all measurements were lucky
     r.seconds = {10 * r.seconds.front()};
     r.time += 60;
     second.known.push_back(r);
@@ -269,7 +268,7 @@ TEST_CASE("the time ends a round in its middle, and the next run goes on there")
   auto reason = (*tuner)->run([&] { return static_cast<double>(lab.order.size()); });
   REQUIRE(bool(reason));
   CHECK(*reason == StopReason::time);
-  CHECK(lab.order.size() == 5);  // of a batch of 16
+  CHECK(lab.order.size() == 5);  // the rest of the batch of 16 is left
   CHECK(lab.records.size() == 5);
   Lab whole, rest;
   run(whole, options_of(TunerKind::random, 40));
@@ -300,11 +299,11 @@ TEST_CASE(
     REQUIRE(bool((*tuner)->run([&] { return static_cast<double>(lab.order.size()); })));
     CHECK((*tuner)->measured() == seconds);
     CHECK((*tuner)->reached() == static_cast<size_t>(seconds));
-    CHECK(std::isfinite((*tuner)->row(1).best));  // the costliest
+    CHECK(std::isfinite((*tuner)->row(1).best));  // the costliest task
     CHECK((*tuner)->network_seconds() == (*tuner)->first_seconds());
     CHECK((*tuner)->gains() == 0);
   }
-  // What is kept of the time for later is not searched in.
+  // The search leaves the time that `kept` asks for.
   Lab lab;
   NetworkOptions options = options_of(TunerKind::random, 0);
   options.scheduler.seconds = 40;
@@ -407,7 +406,7 @@ TEST_CASE("of a point of another space a space shares the values that it has") {
   const Space space({{"tiles", 0, {{"i", {{4}, {1}, {2}}}, {"j", {{1}, {8, 2}}}}, {}}});
   const std::optional<SharedPoint> shared = space.parse_shared("tiles{i=3, j=8x2, unroll_pad=2}");
   REQUIRE(shared);
-  CHECK(space.print(shared->point) == "tiles{i=4, j=8x2}");  // 4: the usual one
+  CHECK(space.print(shared->point) == "tiles{i=4, j=8x2}");  // the usual value is 4
   CHECK(shared->left_out == std::vector<std::string>{"i=3", "unroll_pad=2"});
   const std::optional<SharedPoint> fewer = space.parse_shared("tiles{i=2}");
   REQUIRE(fewer);

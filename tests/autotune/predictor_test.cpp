@@ -29,8 +29,9 @@ Candidate candidate_with(const Kernel& kernel, const std::string& steps) {
   return {{-1, {}}, std::move(schedule), std::make_shared<const Kernel>(std::move(scheduled)), 0};
 }
 
-// A library's interface whose network is written down here: batches of 4 candidates, `steps` of 3
-// rows; score: the number of rows, embedding: that and 1.
+// A library's interface with a network written by hand. Batches have 4 candidates, each of up to 3
+// steps. A step has a 1 in one of its first 18 columns, so the score is the number of steps. The
+// embedding is the score and 1.
 namespace fake {
 constexpr int64_t kSteps[] = {4, 3, 40}, kScore[] = {4}, kEmbedding[] = {4, 2};
 const tw_tensor_info kInputs[] = {{"steps", TW_F32, 3, kSteps}};
@@ -129,7 +130,7 @@ TEST_CASE("the task's row is of its lowered kernel alone, One-Shot Tuner's has 7
   const FeatureRow shot = one_shot_row(kernel, made.schedule, *made.kernel);
   REQUIRE(shot.size() == 748);
   CHECK(one_shot_feature_names().size() == 748);
-  CHECK(shot[739] == 8);  // the last of the knobs: the factor
+  CHECK(shot[739] == 8);  // the last knob: the factor of the split
   CHECK(std::vector<float>(shot.begin() + 740, shot.end()) ==
         std::vector<float>{0, 0, 8, 4, 0, 0, 4, 16});
   CHECK(std::ranges::count_if(shot, [](float v) { return std::isnan(v); }) == 0);
@@ -202,7 +203,7 @@ TEST_CASE("a set is the mean of its members; heads add to their scores") {
   members.push_back(fake_predictor());
   const PredictorSet set(std::move(members), PredictorHeads{{{1, 0}, {0, 5}}, {1, 0.5}, 0.25});
   const std::vector<Prediction> all = llvm::cantFail(set.predict(task, candidates, 1));
-  // 2 + 2 of the first, 0.5 * 2 + 5 of the second
+  // The heads give 2 + 2 and 0.5 * 2 + 5; the set's score is their mean.
   CHECK(all[0].score == doctest::Approx(5));
   CHECK(all[0].spread == doctest::Approx(std::hypot(0.25, 1.0)));
   CHECK(llvm::cantFail(set.predict(task, candidates, 1, 1))[0].score == doctest::Approx(4));
@@ -290,7 +291,7 @@ TEST_CASE("draft and verify proposes the best of a large space without a measure
   for (int i = 0; i < scored; ++i) sampled = std::min(sampled, tiled_cost(space.sample(random)));
   CHECK(tiled_cost(best[0]) < sampled);
   CHECK(std::ranges::is_sorted(best, {}, [](const Point& p) { return tiled_cost(p); }));
-  // The same for a seed, and never one of those before
+  // An equal seed gives equal points, and no point is proposed twice.
   CHECK(draft_explorer(space, 7, options, score)->propose(16) == best);
   for (const Point& next : explorer->propose(16))
     CHECK(std::ranges::find(best, next) == best.end());

@@ -12,7 +12,7 @@ using namespace tw::test;
 
 namespace {
 
-// Tasks whose best time after n trials is known. Counts the trials that each gets.
+// Tasks whose best time after n trials is known. Counts the trials that each task gets.
 struct Network {
   std::vector<std::function<double(int trials)>> best;
   std::vector<int> trials = std::vector<int>(best.size(), 0);
@@ -47,7 +47,7 @@ SchedulerOptions with_trials(int trials) {
 TEST_CASE("trials go to the task that the network gains by") {
   Network net{{[](int) { return 1e-3; },                     // at its limit
                [](int n) { return 1e-3 * (1 + 40.0 / n); },  // gains
-               [](int) { return 1e-6; }}};                   // of no weight
+               [](int) { return 1e-6; }}};                   // counts for nothing
   TaskScheduler scheduler({net.task(0), net.task(1), net.task(2)}, with_trials(240));
   CHECK(run(scheduler) == StopReason::trials);
   CHECK(net.trials[0] + net.trials[1] + net.trials[2] == 240);
@@ -69,14 +69,14 @@ TEST_CASE(
     tasks.push_back({"t", "g" + std::to_string(i), 1, static_cast<double>(i), round,
                      [round] { return round(1); }});
   }
-  // Its default does not work: a round tries others
+  // The default of task 2 does not work, so a round tries other schedules.
   tasks[2].first = [&]() -> Expected<TaskRound> {
     return order.push_back(2), TaskRound{1, 0, kFailed, false};
   };
   TaskScheduler scheduler(tasks, with_trials(4 + 3 * 8));
   CHECK(run(scheduler) == StopReason::trials);
   CHECK(order == std::vector<size_t>{3, 2, 1, 0, 2, 1, 2});
-  // Of all, though one has its default alone
+  // The network's time covers all tasks, also the one that has run its default alone.
   CHECK(scheduler.network_seconds() == doctest::Approx(9.01e-3));
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("calls weigh, and a group's best rate says how much there is to gain")
   run(weighted);
   CHECK(calls.trials[1] > 2 * calls.trials[0]);
 
-  // Alike in work, but one is 5 times slower: it can be expected to gain.
+  // Two tasks of equal work, but one is 5 times slower, so it has more to gain.
   Network group{{[](int) { return 1e-3; }, [](int) { return 5e-3; }}};
   ScheduledTask fast = group.task(0, 5, 1e9), slow = group.task(1, 1, 1e9);
   fast.group = slow.group = similar_group("conv", 1e9);

@@ -25,7 +25,6 @@ struct Tuned {
 
 constexpr int kBatch = 16;
 
-// A search for `trials` new measurements.
 Tuned tune(Search& search, Method method, uint64_t seed, int trials,
            std::vector<KnownResult> known = {}, int patience = 0) {
   GbtOptions gbt;
@@ -219,7 +218,7 @@ TEST_CASE("records of another seed count for the best and are not measured again
   const Tuned again = tune(second, Method::gbt, 2, 1000, first.records);
   CHECK(second.measured.empty());
   CHECK(again.best == all.best);
-  // A part of them: the best is known before it is found again.
+  // With a part of the records, the best is known before the search finds it again.
   std::vector<KnownResult> best;
   for (const KnownResult& r : first.records)
     if (seconds_of(r.result) == all.best) best.push_back(r);
@@ -325,7 +324,7 @@ TEST_CASE("a candidate of several rows scores the sum of them, by both objective
   std::vector<double> negative;
   for (const double s : costs(test)) negative.push_back(-s);
   Features parts{"parts", true, [](const Candidate& c) {
-                   // a pair of knobs each; as many rows as the first knob says more
+                   // one row for each pair of neighbouring knobs
                    std::vector<FeatureRow> rows;
                    for (size_t k = 0; k + 1 < c.point.choice.size(); ++k)
                      rows.push_back({static_cast<float>(k), static_cast<float>(c.point.choice[k]),
@@ -360,7 +359,7 @@ TEST_CASE("the same measurements and seed make the same trees") {
 
 TEST_CASE("similar tasks teach a model before its first measurement and are forgotten later") {
   const Space space = power_space(5, 6);
-  // No point: as of another task's records
+  // The features read the schedule alone, as records of another task have no point.
   Features by_schedule{
       "text", false, [](const Candidate& c) {
         FeatureRow row;
@@ -384,7 +383,7 @@ TEST_CASE("similar tasks teach a model before its first measurement and are forg
   CHECK(fresh.score(test) == std::vector<double>(test.size(), 0));
   CHECK(spearman(taught.score(test), negative) > 0.8);
   fresh.fit(own, costs(own));
-  taught.fit(own, costs(own));  // 2^(-300/64) is below 0.05
+  taught.fit(own, costs(own));  // other tasks weigh 2^(-300/64), which is below 0.05 and left out
   CHECK(fresh.score(test) == taught.score(test));
   const std::span<const Candidate> few = std::span(own).first(20);
   const std::vector<double> few_costs = costs({few.begin(), few.end()});
@@ -396,7 +395,7 @@ TEST_CASE("similar tasks teach a model before its first measurement and are forg
 TEST_CASE("recall of the best") {
   const std::vector<float> labels = {1, 4, 3, 2};
   CHECK(average_recall(std::vector<float>{1, 4, 3, 2}, labels, 4) == 1);
-  // None of 1, both of 2
+  // The scores miss the best candidate, but find the best two.
   CHECK(average_recall(std::vector<float>{1, 3, 4, 2}, labels, 2) == 0.5);
   CHECK(average_recall(std::vector<float>{4, 1, 2, 3}, labels, 2) == 0);
   CHECK(average_recall(std::vector<float>{4, 1, 2, 3}, labels, 4) ==

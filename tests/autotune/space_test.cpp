@@ -1,5 +1,5 @@
-// Spaces: counting, sampling, walking; and of both kinds of spaces, that each legal point computes
-// what its kernel does.
+// Spaces: counting, sampling and walking. Each legal point of both kinds of spaces computes what
+// its kernel does.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -95,7 +95,7 @@ struct Tally {
   std::set<std::string> texts;
 };
 
-// Samples points; the legal ones must compute what the kernel does.
+// Samples points. The legal ones must compute what the kernel does.
 void check_points(const GraphCase& c, const Task& task, const Space& space, const Target& target,
                   int samples, bool compiled, Tally& tally) {
   std::vector<std::vector<KernelArgument>> inputs, outputs;
@@ -119,7 +119,7 @@ void check_points(const GraphCase& c, const Task& task, const Space& space, cons
     const auto v = static_cast<size_t>(space.sketches()[static_cast<size_t>(point.sketch)].variant);
     const Kernel& kernel = task.variants[v].lowered.kernel;
     Expected<Kernel> scheduled = apply(kernel, *schedule, &target);
-    // What a point gives is legal as a whole
+    // The schedule of a point is legal as a whole.
     REQUIRE_MESSAGE(bool(scheduled), error_text(scheduled.takeError()) << print(*schedule));
     REQUIRE(error_text(verify(*scheduled)) == "");
     ++tally.legal;
@@ -159,7 +159,7 @@ Space must_space(MakeSpace make, const Task& task, const Target& target, bool ru
 #endif
 #endif
 #ifdef TW_SLOW_BUILD
-constexpr bool kAllWidths = false;  // cases take turns in the widths: other builds do all of both
+constexpr bool kAllWidths = false;  // each case has one width; other builds run all widths
 #else
 constexpr bool kAllWidths = true;
 #endif
@@ -215,8 +215,8 @@ TEST_CASE("spaces: sampling is uniform over all points of all sketches") {
   const double expected = kSamples / space.size();
   for (double i = 0; i < space.size(); ++i)
     chi += (counts[space.at(i)] - expected) * (counts[space.at(i)] - expected) / expected;
-  CHECK(chi < 42.3);  // 18 degrees of freedom: exceeded once in a thousand seeds
-  CHECK(chi > 3);     // nor better than chance
+  CHECK(chi < 42.3);  // 18 degrees of freedom: one seed in a thousand exceeds it
+  CHECK(chi > 3);     // counts more even than chance would be wrong too
 }
 
 TEST_CASE("spaces: sampling by sketches takes small ones as often as large ones") {
@@ -230,7 +230,7 @@ TEST_CASE("spaces: sampling by sketches takes small ones as often as large ones"
   }
   CHECK(small > 4800);
   CHECK(small < 5200);
-  // Every second sample has it with chance 1/2 + 1/60, the others with 1/30
+  // A sample of "a" has value 0 with a chance of 1/2 + 1/60 or of 1/30, each in half of the cases.
   CHECK(usual > 1300);
   CHECK(usual < 1500);
 }
@@ -337,7 +337,7 @@ TEST_CASE(
   const GraphCase pixels = {
       "one panel", "%x: f32[1, 32, 40, 40] = input\n%w: f32[16, 32, 1, 1] = input",
       "%y: f32[1, 16, 40, 40] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]"};
-  const auto least = [&](bool rules) {  // over random points, of the default's
+  const auto least = [&](bool rules) {  // sharing of random points, divided by that of the default
     double share = 2;
     for (const Task& task : tasks_of_case(pixels, target)) {
       const Space space = must_space(template_space, task, target, rules);
@@ -382,7 +382,7 @@ TEST_CASE("a parallel loop whose later iterations are behind a guard does not sp
       begin = "schedule {\n split s ",
       end = " -> wp wr\n split wr 4 -> w0 w1\n compute_at c w0\n fuse wp w0 -> yp\n parallel yp\n}";
   CHECK(share((begin + "784" + end).c_str()) == 2);
-  CHECK(share((begin + "1568" + end).c_str()) == 1);  // of 392 the first 196 do all
+  CHECK(share((begin + "1568" + end).c_str()) == 1);  // 196 of 392 iterations do all the work
   CHECK(share((begin + "1176" + end).c_str()) == doctest::Approx(196.0 / 147));
 }
 
@@ -390,7 +390,7 @@ TEST_CASE("spaces: generated sketches of one kernel differ in kind") {
   const Target target = vector_target(256);
   const Space space = must_space(generated_space, tasks_of_case(kCases[5], target)[0], target,
                                  true);
-  std::set<std::string> words;  // of the steps' sequences
+  std::set<std::string> words;  // words of all steps of a schedule
   std::mt19937_64 random(8);
   for (int i = 0; i < 200; ++i) {
     Expected<Schedule> schedule = space.schedule(space.sample(random));

@@ -13,8 +13,7 @@ namespace tw::test {
 
 inline constexpr double kFailed = std::numeric_limits<double>::infinity();
 
-// `knobs` knobs of the values 1, 2, 4, ...; the schedule is a text that only says which point it
-// is.
+// A space of `knobs` knobs with the values 1, 2, 4, ... Its schedules only name their point.
 inline Space power_space(int knobs, int values, int sketches = 1) {
   std::vector<Sketch> list;
   for (int s = 0; s < sketches; ++s) {
@@ -39,8 +38,8 @@ inline Space power_space(int knobs, int values, int sketches = 1) {
 
 using Cost = std::function<double(const Point&)>;  // seconds; infinite: fails when it runs
 
-// Least at 3, 2, 3, 2, ... with products that must fit a cache and knobs that go together, as tiles
-// do; smooth but for the cache's edge.
+// A cost that is least at 3, 2, 3, 2, ... As with tiles, products must fit a cache, and knobs
+// depend on each other. The cost is smooth but for the cache's edge.
 inline double tiled_cost(const Point& p) {
   double cost = 1, volume = 0;
   for (size_t k = 0; k < p.choice.size(); ++k) {
@@ -53,8 +52,8 @@ inline double tiled_cost(const Point& p) {
          (1 + 0.5 * p.sketch) * 1e-3;
 }
 
-// A search over a space with a known cost. Counts what it measures, and fails on a point measured
-// twice.
+// A search over a space with a known cost. It counts its measurements, and fails on a point
+// measured twice.
 struct Search {
   const Space& space;
   Cost cost;
@@ -93,7 +92,7 @@ struct Search {
   }
 };
 
-// Trials until the time is within `factor` of the least; all + 1 when it never is.
+// Trials until the time is at most `seconds`; all + 1 if it never is.
 inline int trials_until(const std::vector<double>& curve, double seconds) {
   for (size_t i = 0; i < curve.size(); ++i)
     if (curve[i] <= seconds) return static_cast<int>(i) + 1;

@@ -1,4 +1,4 @@
-// Tasks: what their keys depend on, and what ways there are to compute them.
+// Tasks: their keys, and the algorithms that can compute them.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ T must(Expected<T> value) {
   return std::move(*value);
 }
 
-// A convolution with a bias and relu; a matrix product of what a pool makes of it.
+// A convolution with a bias and relu, and a matrix product of its pooled result
 std::string network(const std::string& prefix, const std::string& symbol,
                     const std::string& more = "") {
   auto v = [&](const std::string& name) { return "%" + prefix + name; };
@@ -191,7 +191,7 @@ TEST_CASE("tasks of a network: each once, with every algorithm that applies") {
 }
 
 TEST_CASE("a task of a small network is another one than that of a large one") {
-  const auto task_of = [](int64_t mib) {  // of a product of 16 KiB of weights, beside so many
+  const auto task_of = [](int64_t mib) {  // the network holds `mib` MiB more
     Graph graph;
     const ValueId x = graph.add_input("x", {DType::f32, {Expr(1), Expr(64)}, {}}),
                   z = graph.add_input("z", {DType::f32, {Expr(mib), Expr(1 << 18)}, {}});

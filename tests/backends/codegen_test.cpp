@@ -1,5 +1,5 @@
-// What the machine code must look like: register tiles without spills, one fused multiply-add a
-// vector, no calls.
+// The shape of the machine code: register tiles without spills, one fused multiply-add a vector, no
+// calls.
 #include <doctest/doctest.h>
 
 #include "backends/cpu/traits.h"
@@ -70,7 +70,6 @@ int count(const std::string& text, const std::string& what) {
   return n;
 }
 
-// The instructions of the loop over `var`.
 std::string loop_body(const std::string& assembly, const std::string& var) {
   size_t begin = assembly.find("%loop." + var + "\n");
   size_t end = assembly.find("%end." + var + "\n", begin);
@@ -144,13 +143,13 @@ TEST_CASE("only checked extensions are used, whatever the cpu has") {
   })"));
   CHECK(count(text, "vfmadd") > 0);
   CHECK(count(text, "zmm") > 0);
-  CHECK(count(text, "call") <= 1);  // the entry's call of the kernel
+  CHECK(count(text, "call") <= 1);  // the entry calls the kernel
 }
 
 TEST_CASE("a description says what code may use, whatever its processor has") {
   Target board = baseline_target(Arch::aarch64);
   board.features.emplace_back("crc");
-  for (const char* cpu : {"cortex-a72", "neoverse-v1"}) {  // with aes, as LLVM has it; with SVE
+  for (const char* cpu : {"cortex-a72", "neoverse-v1"}) {  // LLVM knows aes and SVE there
     CAPTURE(cpu);
     board.cpu = cpu;
     auto traits = cpu_traits(board);
@@ -216,7 +215,8 @@ TEST_CASE("one thread needs no pool, whatever the extents round a parallel loop 
   CHECK(count(text, "tw_parallel_for") == 0);
 }
 
-// LLVM's selection takes the constant 1 of the outer loop's step for the number of bits as well.
+// LLVM would fold the product into a fixed-point conversion, and take the outer loop's step, a
+// register with the constant 1, as its number of bits.
 TEST_CASE("conversions of MVE beside a product by a power of two") {
   const std::string text = assembly(cortex_m55(), test::parsed_kernel(R"(
     kernel @k(x: in i8[1000], w: in f32[1000], y: out f32[1000], z: out i32[1000]) {

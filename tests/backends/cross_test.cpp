@@ -1,5 +1,5 @@
-// Every architecture: all operators and conversions compile without a call into any library (the
-// linker refuses unknown symbols).
+// On every architecture, all operators and conversions compile without a call into any library: the
+// linker refuses unknown symbols.
 #include <doctest/doctest.h>
 
 #include "runtime/embedded.h"
@@ -18,8 +18,8 @@ Target target_of(Arch arch, std::vector<std::string> features = {}) {
   return t;
 }
 
-// One store a value, to its own row of y: y[row, i] = f(x[i], z[i]); in lanes of 8 and once more in
-// scalars.
+// Builds a kernel of stores, each to its own row of y: y[row, i] = f(x[i], z[i]), in lanes of 8 and
+// once more in scalars.
 class Rows {
  public:
   Rows(const char* name, DType from, DType to) : from_(from) {
@@ -58,7 +58,7 @@ class Rows {
   std::vector<Stmt> body_;
 };
 
-// Compiles and links; what is undefined is an error of the link.
+// Compiles and links. An undefined symbol fails the link.
 void check_links(const Target& target, const Kernel& kernel) {
   CAPTURE(target.triple);
   CAPTURE(target.features.size());

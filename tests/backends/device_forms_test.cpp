@@ -1,4 +1,4 @@
-// What a CPU makes of statements that devices have too.
+// CPU code for statements that devices have too.
 #include "backends/device/launch.h"
 #include "tests/backends/oracle.h"
 #include "tests/ir/parsed.h"

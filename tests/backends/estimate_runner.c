@@ -1,4 +1,4 @@
-/* estimate_runner LIBRARY SYMBOL TIMES: runs a kernel so often, on zeros. */
+/* estimate_runner LIBRARY SYMBOL TIMES: runs a kernel TIMES times, on zeros. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>

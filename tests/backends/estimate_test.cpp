@@ -1,5 +1,5 @@
-// Estimates of processors that are not at hand. How often blocks run is compared with how many
-// instructions qemu runs.
+// Estimates for processors that are not at hand. The estimated number of instructions is compared
+// with the number that qemu runs.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -55,7 +55,8 @@ int64_t number_of(const std::string& path) {
   return number;
 }
 
-// Instructions that qemu runs, one a line of its log, for so many calls; -1: it is not there.
+// Returns the number of instructions that qemu runs for `times` calls, one a line of its log; -1 if
+// qemu fails.
 int64_t count_under_qemu(const TestFolder& folder, const std::string& symbol, int times) {
   const std::string log = folder / "count";
   const std::string command =
@@ -66,7 +67,7 @@ int64_t count_under_qemu(const TestFolder& folder, const std::string& symbol, in
   return std::system(command.c_str()) == 0 ? number_of(log) : -1;
 }
 
-// nullopt, aloud: no libc or no qemu.
+// Returns nullopt, with a message, if there is no libc or no qemu.
 std::optional<double> instructions_under_qemu(const Target& target, const Kernel& kernel) {
   const TestFolder folder;
   folder.write("kernel.so", linked_kernel(kernel, target));
@@ -107,7 +108,7 @@ const char* const kGuarded = R"(kernel @guarded(x: in f32[7, 12], w: const f32[1
     } } }
     for i1 in 7 { for j1 in 9 { y: y[i1, j1] = max(0.0, c[i1, j1]) } }
   })";
-// Tails: the last of the outer iterations is a part
+// The last of the outer iterations is partial.
 const char* const kTails = R"(kernel @tails(x: in f32[37], y: out f32[37]) {
     for o in 5 { for i in 8 { y: y[o * 8 + i] = exp(x[o * 8 + i]) where o * 8 + i < 37 } }
   })";
@@ -122,7 +123,7 @@ TEST_CASE("blocks run as often as qemu counts") {
     const double estimated = estimate_of(target, kernel).instructions;
     const std::optional<double> counted = instructions_under_qemu(target, kernel);
     if (!counted) return;
-    // The call itself is a few dozen
+    // The call itself takes a few dozen instructions.
     CHECK(std::abs(estimated - *counted) <= 40 + 0.02 * *counted);
     MESSAGE(kernel.name << ": " << estimated << " estimated, " << *counted << " counted");
   }
@@ -140,7 +141,7 @@ TEST_CASE("an estimate is the same each time, and not faster than the processor 
     CHECK(first.cycles > 24 * 16 * 20 / 8);
     CHECK(first.cycles < 2 * 24 * 16 * 20);
   }
-  // One multiply-add a cycle and in order, against three instructions a cycle out of order
+  // cortex-a53: one multiply-add a cycle, in order; neoverse-n1: three instructions, out of order
   CHECK(estimate_of(cortex("cortex-a53"), kernel).cycles >
         estimate_of(cortex("neoverse-n1"), kernel).cycles);
 }
@@ -170,7 +171,7 @@ TEST_CASE("a tile of more registers than there are spills in its hottest loop") 
   })");
   const HotLoop hot = estimate_of(cortex("cortex-a72"), kernel).hot;
   CHECK(hot.multiply_adds == 12 * 16);
-  // 48 vectors of sums in 32 registers: each of the others is loaded and saved
+  // 48 vectors of sums, but 32 registers: the others are loaded and saved.
   CHECK(hot.spills >= 2 * 16);
 }
 

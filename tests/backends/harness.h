@@ -16,7 +16,6 @@
 
 namespace tw {
 
-// This machine, with everything that it has.
 inline Target host_target() {
   Target t = baseline_target(Arch::x86_64);
   t.name = "host";

@@ -1,12 +1,12 @@
-// Compiled kernels whose output may be made in an input's memory: the same values there and
-// elsewhere, and no promise to LLVM that would forbid it.
+// Compiled kernels whose output may share an input's memory: values are the same in place and
+// elsewhere, and LLVM gets no promise that would forbid it.
 #include "tests/backends/oracle.h"
 
 using namespace tw;
 
 namespace {
 
-// Whole numbers: sums are exact.
+// Random whole numbers, whose sums are exact
 AlignedBytes whole_numbers(int64_t count, unsigned seed) {
   std::mt19937 random(seed);
   AlignedBytes bytes(static_cast<size_t>(count) * sizeof(float));
@@ -17,8 +17,8 @@ AlignedBytes whole_numbers(int64_t count, unsigned seed) {
   return bytes;
 }
 
-// Runs the kernel with its one output on its own and in place of each input that it names; outputs
-// equal the interpreter's.
+// Runs the kernel with its one output in memory of its own, and in place of each input that it
+// names. All results equal the interpreter's.
 void check_in_place(const std::string& text) {
   const Kernel kernel = test::sound_kernel(text);
   std::vector<KernelArgument> expected;

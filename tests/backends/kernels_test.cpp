@@ -298,7 +298,7 @@ TEST_CASE("conversions between all types") {
                                   : std::string(dtype_name(to)) + "(x[i])";
         std::string kernel = with(
             text, {{"A", dtype_name(from)}, {"S", s}, {"B", dtype_name(to)}, {"K", kind}});
-        // Such casts go by a float or an i8
+        // One storage type becomes another by way of a float or an i8.
         if (from == to || (is_storage_only(from) && is_storage_only(to))) continue;
         check_text(kernel, {}, 0);
       }
@@ -355,8 +355,8 @@ TEST_CASE("extremes of windows with NaN and infinities") {
                  {}, 0);
 }
 
-// The interpreter rounds at stores alone, so products and sums here are exact: factors are powers of
-// two, and results are small or far beyond every integer.
+// The interpreter rounds at stores alone, so products and sums must be exact here: factors are
+// powers of two, and results are small or far beyond every integer.
 TEST_CASE("rounded floats with an offset saturate, whatever they are") {
   const char* text = R"(kernel @offset(x: in $F[48], y: out $T[7, 48]) {
     for i in 48 $K {

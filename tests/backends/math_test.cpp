@@ -69,7 +69,7 @@ std::vector<T> samples(double low, double high, bool specials) {
     for (T v : {T(0), T(-0.0), std::numeric_limits<T>::infinity(),
                 -std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN(),
                 std::numeric_limits<T>::denorm_min(), std::numeric_limits<T>::max(), T(1), T(-1),
-                // The one nearest to a multiple of pi/2
+                // The number nearest to a multiple of pi/2
                 static_cast<T>(sizeof(T) == 8 ? 0x1.6ac5b262ca1ffp+849 : 0x1p30)})
       x.push_back(v);
   while (x.size() % kLanes) x.push_back(T(0.5));
@@ -94,7 +94,7 @@ struct Case {
   double low, high;
   bool specials;
   double f32_limit, f64_limit;
-  bool subnormals = true;  // false: 0 will do
+  bool subnormals = true;  // false: 0 may replace a subnormal result
 };
 
 template <class T>

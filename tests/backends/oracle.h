@@ -36,7 +36,7 @@ inline void fill_random(DType t, std::byte* at, std::mt19937& random) {
   if (t == DType::f32) from = &f;
   if (t == DType::f64) from = &d;
   if (t == DType::f16 || t == DType::bf16) from = &h;
-  auto small = uint8_t(random());  // any number that integers hold
+  auto small = uint8_t(random());  // any byte whose number is below 1e6
   while (is_small_float(t) && !(std::fabs(small_to_f32(t, small)) < 1e6F))
     small = uint8_t(random());
   if (is_storage_only(t)) from = &small;

@@ -128,7 +128,7 @@ TEST_CASE("a kernel that does little is not divided") {
   auto kernel = parse_kernel(
       "kernel @k(x: in f32[999], y: out f32[999]) { for i in 999 parallel { y: y[i] = x[i] } }");
   REQUIRE(bool(kernel));
-  p.kernels[1] = *kernel;  // 8 KB, by the estimate 15 ns
+  p.kernels[1] = *kernel;  // 8 KB, estimated at 15 ns
   auto calls_pool = [&](int64_t chunk_ns) {
     return compile(p, 1, chunk_ns).objects[1].find("tw_parallel_for") != std::string::npos;
   };
@@ -139,7 +139,7 @@ TEST_CASE("a kernel that does little is not divided") {
       "kernel @k(x: in f32[9, 111], y: out f32[9, 111]) { for t in 9 scan { for i in 111 parallel "
       "{ y: y[t, i] = x[t, i] } } }");
   REQUIRE(bool(kernel));
-  p.kernels[1] = *kernel;  // as much, in nine pieces
+  p.kernels[1] = *kernel;  // as much work, in nine pieces
   CHECK(calls_pool(0));
   CHECK(!calls_pool(5));
 }

@@ -1,5 +1,5 @@
-// Algorithms with fewer multiplications, compiled, against the reference evaluators; and what the
-// budgets let the choice take.
+// Algorithms with fewer multiplications, compiled, against the reference evaluators; and the
+// choices that the budgets allow.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -22,7 +22,8 @@ struct Layer {
   int64_t n, in, out, h, w, pad, stride = 1;
 };
 
-// 1x1 into blocked channels, a 3x3 with bias, ReLU, a second 3x3 with the first one's input added.
+// A 1x1 convolution into blocked channels, a 3x3 one with bias, ReLU, and a second 3x3 one whose
+// result is added to the first one's input.
 Graph network(const Layer& l) {
   Graph g;
   g.name = "layer";
@@ -62,7 +63,7 @@ void check_layer(const Layer& l, const Target& target, Algorithm algorithm) {
   Graph graph = network(l);
   AlgorithmOptions only;
   only.only = algorithm;
-  // The first 3x3 may read a plain tensor
+  // The first 3x3 convolution may read a plain tensor.
   CHECK(count(groups_text(graph, target, only), algorithm_name(algorithm)) >= 1);
   std::vector<Tensor> inputs = {seeded_tensor({l.n, 4, l.h, l.w}, 5, 1)};
   auto expected = evaluate(graph, inputs);
@@ -128,8 +129,8 @@ TEST_CASE("Winograd convolutions, compiled for narrower vectors, equal the refer
 
 namespace {
 
-// x [1, rows, depth] times constants, bias, ReLU; or, blocked, pointwise convolutions of rows
-// pixels in one row.
+// x [1, rows, depth] times a constant, with a bias; the output is the larger of the sum and the
+// product.
 Graph product_network(int64_t rows, int64_t depth, int64_t columns, bool transposed) {
   Graph g;
   g.name = "product";
@@ -194,7 +195,7 @@ TEST_CASE("Strassen's products, compiled, equal the reference") {
   Target host = host_target(), half = host, small = host;
   half.vector_bits = 256;
   half.vector_registers = 16;
-  small.l2_bytes = 64 << 10;  // blocks of rows
+  small.l2_bytes = 64 << 10;  // small enough for blocks of rows
   check_strassen(product_network(50, 64, 96, false), host, 1);
   check_strassen(product_network(49, 128, 64, true), host, 1);  // an odd number of rows
   check_strassen(product_network(33, 64, 64, false), half, 1);
@@ -301,7 +302,7 @@ TEST_CASE("no other choice within the growth of weights takes fewer cycles") {
       return *e;
     };
     const AlgorithmEstimate direct = of(Algorithm::direct), strassen = of(Algorithm::strassen);
-    // Less is no gain
+    // A gain below 3 % is no gain.
     estimates.push_back({direct, strassen.cycles < 0.97 * direct.cycles ? strassen : direct});
   }
   REQUIRE(estimates.size() == shapes.size());
@@ -323,7 +324,7 @@ TEST_CASE("no other choice within the growth of weights takes fewer cycles") {
         cycles += estimates[i][all >> i & 1].cycles;
         bytes += estimates[i][all >> i & 1].weight_bytes;
       }
-      // The choice counts in 4096th of the spare bytes
+      // choose_algorithms counts in 4096ths of the spare bytes.
       if (bytes <= (growth - 1e-3) * model_bytes) best = std::min(best, cycles);
     }
     CHECK(chosen <= best * (1 + 1e-12));
@@ -395,12 +396,12 @@ TEST_CASE("measured times decide, and what is not measured is brought to their m
   target.accuracy = 1e-3;
   Graph graph = network({1, 64, 64, 28, 28, 1});
   PassContext context{target};
-  // Winograd's algorithm wants channels in blocks
+  // Winograd's algorithm needs channels in blocks, which the passes make.
   REQUIRE(error_text(run_passes(graph, context, default_pipeline())) == "");
   std::vector<Group> groups = fuse_groups(graph);
   AlgorithmOptions o;
   o.max_weight_growth = 10;
-  std::vector<NodeId> both;  // the layers that have Winograd's algorithm
+  std::vector<NodeId> both;  // the layers that Winograd's algorithm applies to
   for (const Group& group : groups)
     if (std::ranges::count(applicable_algorithms(graph, group, target), Algorithm::winograd_f4) > 0)
       both.push_back(group.anchor);
@@ -421,11 +422,11 @@ TEST_CASE("measured times decide, and what is not measured is brought to their m
   AlgorithmOptions measured = o;
   measured.measured = {{both[0], times(1e-6, 2e-6, 3e-6)}, {both[1], times(2e-6, 1e-6, 3e-6)}};
   CHECK(chosen(measured) == std::vector{Algorithm::direct, Algorithm::winograd_f2});
-  // Within what two measurements differ by
+  // This difference is within the noise of two measurements.
   measured.measured[both[0]] = times(1e-6, 0.99e-6, 3e-6);
   CHECK(chosen(measured)[0] == Algorithm::direct);
-  // a Winograd that takes a hundred times what the model thinks, wherever it was measured, takes
-  // that elsewhere too
+  // Winograd took a hundred times the estimate where it was measured, so its other estimates grow
+  // by the same factor.
   AlgorithmOptions slow = o;
   slow.measured = {{both[0], times(1e-6, 1e-4, 1e-4)}};
   CHECK(chosen(slow) == std::vector{Algorithm::direct, Algorithm::direct});
@@ -438,7 +439,7 @@ TEST_CASE("errors grow with tiles and length") {
   CHECK(winograd_kappa(2) > 1);
   CHECK(winograd_kappa(4) > 3 * winograd_kappa(2));
   CHECK(winograd_kappa(6) > winograd_kappa(4));
-  CHECK(winograd_kappa(4, 2) < winograd_kappa(4));  // one tap less, half of the products alone
+  CHECK(winograd_kappa(4, 2) < winograd_kappa(4));  // one tap less, for half of the products only
   CHECK(rounding_error(1, 512) > rounding_error(1, 64));
-  CHECK(rounding_error(1, 768) == doctest::Approx(1e-6).epsilon(0.2));  // bench/calibrate_error.py
+  CHECK(rounding_error(1, 768) == doctest::Approx(1e-6).epsilon(0.2));  // calibrate_error.py
 }

@@ -23,7 +23,7 @@ std::atomic<int64_t> multiplied = 0;
 constexpr int kTiles = 8, kTileRows = 16, kRowBytes = 64;
 
 struct Tile {
-  int rows = 0, bytes = 0;  // as configured; of a row
+  int rows = 0, bytes = 0;  // as configured; bytes of a row
   std::array<std::array<uint8_t, kRowBytes>, kTileRows> data = {};
 
   template <typename T>
@@ -44,22 +44,23 @@ struct State {
 };
 thread_local State state;
 
-// The prefix that VEX implies.
+// The legacy prefix that VEX stands for.
 enum Prefix : uint8_t { kNone, k66, kF3, kF2 };
 
-// VEX of three bytes in the map 0F38, one register or place in memory behind it.
+// An instruction with a three-byte VEX prefix in map 0F38, and an operand that is a register or
+// memory.
 struct Instruction {
   uint8_t opcode = 0, modrm = 0;
   Prefix prefix = kNone;
-  int second = 0;  // the register that VEX names
+  int second = 0;  // the register in VEX.vvvv
   int reg = 0, rm = 0;
-  bool registers = false;            // no memory
-  uintptr_t address = 0, place = 0;  // of memory: all of it; without the index
-  int64_t stride = 0;                // the index, scaled
+  bool registers = false;            // false: the operand is in memory
+  uintptr_t address = 0, place = 0;  // operand's address, and the same without the index
+  int64_t stride = 0;                // the scaled index
   int length = 0;
 };
 
-// By the number that instructions have for it.
+// Returns the general register of an instruction's register number.
 greg_t general(const ucontext_t& context, int number) {
   constexpr std::array<int, 16> kOrder = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
                                           REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
@@ -72,7 +73,7 @@ std::optional<Instruction> decode(const ucontext_t& context) {
   const auto* code = reinterpret_cast<const uint8_t*>(begin);
   constexpr uint8_t kVex3 = 0xC4, kMap0F38 = 2;
   if (code[0] != kVex3 || (code[1] & 31) != kMap0F38 || (code[2] & 0x84) != 0) return std::nullopt;
-  const auto high = [&](int bit) { return (code[1] >> bit & 1) == 0 ? 8 : 0; };  // kept inverted
+  const auto high = [&](int bit) { return (code[1] >> bit & 1) == 0 ? 8 : 0; };  // inverted
   Instruction i;
   i.prefix = static_cast<Prefix>(code[2] & 3);
   i.second = ~code[2] >> 3 & 15;
@@ -92,7 +93,7 @@ std::optional<Instruction> decode(const ucontext_t& context) {
     if (based) base = general(context, (sib & 7) + high(5));
   } else if (mod == 0 && (i.modrm & 7) == 5) {
     based = false;
-    base = begin + i.length + 4;  // of the next instruction
+    base = begin + i.length + 4;  // relative to the next instruction
   } else {
     base = general(context, i.rm);
   }
@@ -109,7 +110,7 @@ std::optional<Instruction> decode(const ucontext_t& context) {
   return i;
 }
 
-// false: no palette that there is.
+// Returns false for an unknown palette or sizes beyond the limits.
 bool configure(uintptr_t from) {
   std::array<uint8_t, 64> bytes;
   std::memcpy(bytes.data(), reinterpret_cast<const void*>(from), bytes.size());
@@ -140,7 +141,7 @@ void store(const Instruction& i) {
                 tile.bytes);
 }
 
-// Four bytes at a time, which wrap around.
+// Adds products of bytes, four at a time. Sums wrap around.
 template <typename Left, typename Right>
 void add_bytes(Tile& sums, const Tile& left, const Tile& right) {
   for (int row = 0; row < sums.rows; ++row)
@@ -153,7 +154,7 @@ void add_bytes(Tile& sums, const Tile& left, const Tile& right) {
     }
 }
 
-// Subnormal numbers count as 0.
+// Returns 0 for subnormal numbers, as the processor does.
 float flushed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0F, x) : x; }
 struct Bf16 {
   uint16_t bits;
@@ -161,8 +162,8 @@ struct Bf16 {
 float widened(Bf16 x) { return flushed(std::bit_cast<float>(uint32_t{x.bits} << 16)); }
 float widened(_Float16 x) { return x; }
 
-// Sums of the even and of the odd products, each from 0 and rounded at each step; both together
-// are added to what there is.
+// Sums the even and the odd products apart, each from 0 and rounded at each step, and adds both
+// sums to the tile.
 template <typename Number>
 void add_floats(Tile& sums, const Tile& left, const Tile& right) {
   for (int row = 0; row < sums.rows; ++row)
@@ -177,7 +178,7 @@ void add_floats(Tile& sums, const Tile& left, const Tile& right) {
     }
 }
 
-// reg += rm * second. false: what the processor too refuses.
+// Computes reg += rm * second. Returns false for operands that the processor refuses too.
 bool multiply(const Instruction& i) {
   if (!state.configured || i.reg >= kTiles || i.rm >= kTiles || i.second >= kTiles ||
       i.reg == i.rm || i.reg == i.second || i.rm == i.second)
@@ -221,7 +222,7 @@ bool execute(const Instruction& i) {
   return i.registers && multiply(i);
 }
 
-// What it does not know ends the program, as it would without an emulator.
+// Ends the program, as without an emulator, on an instruction that is not known here.
 void refused(int, siginfo_t*, void* at) {
   auto& context = *static_cast<ucontext_t*>(at);
   const std::optional<Instruction> instruction = decode(context);
@@ -236,8 +237,8 @@ void refused(int, siginfo_t*, void* at) {
 
 #if defined(__x86_64__) && defined(__linux__)
 
-// A processor with tiles does what it can by itself: its configuration is not seen here. The kernel
-// lets a process use tiles once it has asked.
+// True if the processor has tiles. Then it runs their instructions itself, and the emulator stays
+// idle. The kernel lets a process use tiles only after this request.
 static bool processor_has_tiles() {
   constexpr long kRequest = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   static const bool has = syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
@@ -273,6 +274,6 @@ int64_t AmxEmulator::products() { return multiplied; }
 
 }  // namespace tw::test
 
-#ifdef TW_AMX_PRELOADED  // a library that a program is started with
+#ifdef TW_AMX_PRELOADED  // a library that LD_PRELOAD loads into a program
 static const tw::test::AmxEmulator preloaded;
 #endif

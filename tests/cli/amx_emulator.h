@@ -1,6 +1,6 @@
-// For tests: AMX's instructions on a machine that lacks them. Where the processor refuses one, it
-// is decoded and done on tile registers of its own, a set for each thread (Intel's Architecture
-// Instruction Set Extensions Programming Reference, chapter 3).
+// For tests: AMX's instructions on a machine that lacks them. The handler of SIGILL decodes each
+// one that the processor refuses, and runs it on tile registers of its own, a set for each thread
+// (Intel's Architecture Instruction Set Extensions Programming Reference, chapter 3).
 #pragma once
 #include <csignal>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace tw::test {
 
-// As long as it lives, in all threads. One at a time.
+// Emulates in all threads as long as it lives. Only one may live at a time.
 class AmxEmulator {
  public:
   AmxEmulator();
@@ -16,11 +16,11 @@ class AmxEmulator {
   AmxEmulator(const AmxEmulator&) = delete;
   AmxEmulator& operator=(const AmxEmulator&) = delete;
 
-  // It can stand in for a feature (LLVM's name): on x86-64 under Linux, those of AMX alone, on a
-  // processor that has none of them.
+  // True if it can stand in for the feature (LLVM's name): an AMX feature, on x86-64 under Linux,
+  // on a processor without AMX.
   static bool has(const std::string& feature);
-  // Instructions done here by all threads so far, those that multiply; 0 where the processor did
-  // them itself.
+  // Multiplying instructions that all threads have run here so far; 0 where the processor runs them
+  // itself.
   static int64_t products();
 
  private:

@@ -121,7 +121,7 @@ TEST_CASE("budget: what cannot be measured here says so") {
   const CliResult cycles = place.compile("budget: {cycles: 100}\n");
   CHECK(cycles.code == kExitUnsupported);
   CHECK(has(cycles.err, "no device"));
-  CHECK(!has(cycles.err, "codegen"));  // said before the work
+  CHECK(!has(cycles.err, "codegen"));  // the error comes before the work
   CHECK(!place.written());
   const TestFolder folder;
   const CliResult cross = cli({"compile", kDigits, "-t", "cortex-a72", "-o", folder / "d.so",

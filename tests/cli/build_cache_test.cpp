@@ -107,7 +107,7 @@ TEST_CASE("cache: what was used longest ago goes first") {
   const auto now = fs::file_time_type::clock::now();
   fs::last_write_time(old('a'), now - std::chrono::hours(1));
   fs::last_write_time(old('b'), now - std::chrono::hours(2));
-  REQUIRE(cache.find(key('b')));  // used now
+  REQUIRE(cache.find(key('b')));  // now the most recently used
   REQUIRE(!cache.add(key('d'), build));
   CHECK(!cache.find(key('a')));
   CHECK(cache.find(key('b')));

@@ -1,4 +1,4 @@
-// tilewright bundle and unbundle: parts and bytes, damage, and archives that others made.
+// tilewright bundle and unbundle: parts and bytes, damage, and archives of other programs.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -17,7 +17,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// A head with other bytes in a field, and the sum that belongs to it.
+// Replaces a field in the header of a tar archive, and mends its checksum.
 std::string with_field(std::string archive, size_t at, const std::string& bytes) {
   archive.replace(at, bytes.size(), bytes);
   archive.replace(148, 8, "        ");
@@ -29,7 +29,7 @@ std::string with_field(std::string archive, size_t at, const std::string& bytes)
   return archive;
 }
 
-// What `unbundle` makes of the bytes: nothing is written unless they are good.
+// Runs `unbundle` on the bytes. A refused archive leaves no file.
 CliResult unbundled(const TestFolder& folder, const std::string& bytes) {
   const std::string file = folder.write("tried.tilewright", bytes), out = folder / "tried";
   CliResult r = cli({"unbundle", file, "-o", out});

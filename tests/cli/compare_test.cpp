@@ -35,7 +35,7 @@ TEST_CASE("compare: equal libraries are equal, others differ in sizes, kernels a
   CHECK(has(other.out, "code bytes"));
   CHECK(has(other.out, " %)"));
 
-  // Which kernels have other loops, by the hash that their schedules lead to
+  // Kernels whose loops differ are found by their hashes as scheduled.
   Expected<Json> before = parse_json(cli({"inspect", folder / "a.so", "--json"}).out, "out");
   REQUIRE(bool(before));
   const std::string hash = (*before)["manifest"]["kernels"].items().at(0)["hash"].text_or_empty();

@@ -33,7 +33,7 @@ LoadedModel compile_for(const Graph& graph, const Target& target,
   model.graph = graph;
   model.name = "case";
   CompileOptions options;
-  static int count = 0;  // dlopen takes a library of the same name for the same
+  static int count = 0;  // dlopen takes libraries of equal names for one
   const std::string stem = "/tmp/tilewright-case-" + std::to_string(getpid()) + "-" +
                            std::to_string(count++);
   options.output = stem + ".so";

@@ -5,15 +5,15 @@
 #include "packager/loaded_model.h"
 
 namespace tw::test {
-// The library of a graph, in memory alone.
+// Compiles a graph to a library in memory.
 LoadedModel compile_for(const Graph& graph, const Target& target,
                         const AlgorithmOptions& algorithms = {});
-// What a compile tells of a graph, with the text of options.emit.
+// Returns the report of a compile, with the text that options.emit asks for.
 CompileReport report_of(const Graph& graph, const Target& target, const CompileOptions& options);
 CompileReport report_of(const Graph& graph, const Target& target, Emit emit,
                         const AlgorithmOptions& algorithms = {});
 tw_tensor describe(Tensor& t);
-// like: tensors of the outputs' types and shapes.
+// `like` has tensors of the outputs' types and shapes.
 std::vector<Tensor> run_compiled(const Graph& graph, std::vector<Tensor> inputs,
                                  const std::vector<Tensor>& like, const Target& target, int threads,
                                  const AlgorithmOptions& algorithms = {});

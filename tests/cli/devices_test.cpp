@@ -1,4 +1,5 @@
-// Models on devices beside the processor, whole: skipped, and said so, where there is no OpenCL.
+// Whole models on devices beside the processor. Without OpenCL, tests that run are skipped with a
+// message.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 
@@ -37,7 +38,7 @@ void check(const Graph& graph, const Target& target, unsigned seed) {
 }
 
 #if defined(TW_COUNTING_OPENCL) && !defined(TW_ADDRESS_SANITIZER)
-// Before anybody asks for libOpenCL.so.1
+// Loads the counting library before anything asks for libOpenCL.so.1.
 void* const g_counting = dlopen(TW_COUNTING_OPENCL, RTLD_NOW);
 #else
 void* const g_counting = nullptr;
@@ -46,7 +47,7 @@ int32_t counted(const char* what) {
   return reinterpret_cast<int32_t (*)()>(dlsym(g_counting, what))();
 }
 
-// The f64 part in the middle is beyond a device without fp64.
+// A graph with an f64 part in the middle, which a device without fp64 cannot run.
 const char* kSplit =
     "graph @g() {\n%x: f32[6, 16] = input\n%w: f32[16, 16] = input\n%a: f32[6, 16] = matmul(%x, "
     "%w)\n%r: f32[6, 16] = unary(%a) function=abs\n"
@@ -58,7 +59,7 @@ std::vector<std::string> stays(const Graph& graph, const Target& target) {
   return test::report_of(graph, target, Emit::scheduled).host_reasons;
 }
 
-// Two convolutions with a pool behind them, and a product that reads nothing of theirs.
+// Two convolutions with a pool behind them, and a product that does not depend on them
 Graph layers_and_product() {
   using test::must;
   using test::seeded_tensor;
@@ -84,7 +85,8 @@ std::string placed(const Graph& graph, const Target& target) {
   return test::report_of(graph, target, Emit::kernels).text;
 }
 
-// The second convolution's input is in blocks. Its kernel takes the maximum of each window.
+// True if the second convolution, whose input is in blocks, takes the maximum of each window in its
+// own kernel.
 bool has_winograd_with_pool(const std::string& kernels) {
   const size_t at = kernels.find("kernel @winograd_f");
   return at != std::string::npos && kernels.find("max(max(max(", at) != std::string::npos &&
@@ -128,7 +130,8 @@ TEST_CASE("If and Loop on an OpenCL device") {
     Graph graph = test::parsed_graph(text);
     if (text.find("[batch") != std::string::npos) graph = bind_symbols(graph, {{"batch", 5}});
     for (unsigned seed = 1; seed <= 2; ++seed) check(graph, opencl_target(), seed);
-    // Products and sums on the device, functions of single elements on the processor
+    // These rates leave products and sums to the device, and functions of single elements to the
+    // processor.
     Target apart = opencl_target();
     apart.devices[0].take_all = false;
     apart.devices[0].rates = {1e15, 1e15, 1e15, 1e-9, 0};
@@ -149,7 +152,7 @@ TEST_CASE("a run on the caller's OpenCL queue, with its memory") {
   tw_options options{};
   options.size = sizeof options;
   options.queue = &queue;
-  tw_context* contexts[2] = {};  // they share the program
+  tw_context* contexts[2] = {};  // both share the built program
   for (tw_context*& context : contexts) REQUIRE(loaded.api().create(&options, &context) == TW_OK);
   for (tw_context* context : contexts) {
     Tensor kept = Tensor::zeros(DType::f32, {6, 16});
@@ -160,7 +163,7 @@ TEST_CASE("a run on the caller's OpenCL queue, with its memory") {
     const uint8_t places[] = {TW_DEVICE, TW_HOST, TW_DEVICE, TW_HOST};
     REQUIRE(loaded.api().run_async(context, in, out, places) == TW_OK);
     Tensor fetched = Tensor::zeros(DType::f32, {6, 16});
-    // Behind the run, on the same queue
+    // The fetch comes behind the run, on the same queue.
     fetched.bytes = host->fetch(out[0].data, fetched.bytes.size());
     CHECK(test::relative_difference((*want)[0], fetched) < 1e-4);
     CHECK(loaded.api().wait(context) == TW_OK);
@@ -232,7 +235,7 @@ TEST_CASE("a nest that leaves a device without work is said, with the reason") {
   CHECK(notes({ReduceKind::sum, 1}, 4, 5000)
             .find("(running, cumulate) on gpu: stage 'sums' runs in 4 threads, 5000 steps each: "
                   "loop 't' carries values from one iteration to the next") != std::string::npos);
-  // A thread a row is enough, and so is a short one
+  // A thread a row is enough here, and a short loop needs no more.
   CHECK(notes({ReduceKind::sum, 1}, 400, 5000) == "");
   CHECK(notes({ReduceKind::sum, 1}, 4, 50) == "");
 }
@@ -241,7 +244,7 @@ TEST_CASE("what stays beside a device has the processor's algorithms and pools")
   const Graph graph = layers_and_product();
   Expected<Target> vdla = load_target("vdla-16x16", {std::string(TW_SOURCE_DIR) + "/configs"});
   if (!vdla) FAIL(error_text(vdla.takeError()));
-  // Nothing of it is in integers of 8 bits
+  // The graph has no 8-bit integers, so nothing of it runs on the VDLA.
   const std::string kernels = placed(graph, *vdla);
   INFO(kernels);
   CHECK(has_winograd_with_pool(kernels));
@@ -258,7 +261,7 @@ TEST_CASE("a device has the direct algorithms, the processor beside it others") 
   const std::string kernels = placed(graph, target);
   INFO(kernels);
   CHECK(has_winograd_with_pool(kernels));
-  CHECK(kernels.find("kernel @tiles(") != std::string::npos);  // as devices have products
+  CHECK(kernels.find("kernel @tiles(") != std::string::npos);  // a product in the form for devices
   if (test::shared_host()) check(graph, target, 5);
 }
 

@@ -1,4 +1,4 @@
-// The main job through the command line, and every kind of bad input that it must survive.
+// The main job through the command line, and bad input of every kind.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <csignal>
@@ -35,7 +35,7 @@ std::string compiled(const TestFolder& folder, const std::string& model = kDigit
   return folder / "model.so";
 }
 
-// Files may not grow beyond `bytes` while this lives: writing meets an error as on a full disk.
+// Limits the size of files to `bytes` while it lives. A write beyond fails, as on a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -73,7 +73,7 @@ TEST_CASE("digits: compile, run, verify, bench, inspect") {
   CHECK(has(slurp(folder / "digits.h"), "tw_digits_query"));
   CHECK(folder.files().size() == 2);
 
-  const TestFolder other;  // the second compile of a process gives the bytes of the first
+  const TestFolder other;  // the second compile in a process gives the same bytes as the first
   REQUIRE(cli({"compile", kDigits, "-o", other / "digits.so"}).code == kExitOk);
   CHECK(slurp(other / "digits.so") == slurp(folder / "digits.so"));
 
@@ -121,7 +121,7 @@ TEST_CASE("digits: compile, run, verify, bench, inspect") {
   const Json model = json_of(cli({"inspect", kDigits, "--json"}));
   CHECK(model["inputs"].items().at(0)["name"].text_or_empty() == "image");
   CHECK(model["macs"].integer_or(0) > 0);
-  // The multiply-adds, and the epilogues
+  // The epilogues add to the two operations of each multiply-add.
   CHECK(flops >= 2.0 * static_cast<double>(model["macs"].integer_or(0)));
   CHECK(model["gaps"].items().empty());
   const Json artifact = json_of(cli({"inspect", folder / "digits.so", "--json"}));
@@ -300,7 +300,7 @@ TEST_CASE("bad inputs at run time") {
   refused("dtype.npy", DType::f64, {1, 1, 8, 8});
   CHECK(cli({"run", library}).code == kExitUser);
   CHECK(cli({"run", library, "--input", "image=" + (folder / "none.npy")}).code == kExitIo);
-  CHECK(cli({"run", kDigits, "--random", "1"}).code == kExitOk);  // evaluated as a model
+  CHECK(cli({"run", kDigits, "--random", "1"}).code == kExitOk);  // a model runs in the evaluators
   CHECK(cli({"run", folder / "none.so", "--random", "1"}).code == kExitIo);
   CHECK(cli({"verify", library}).code == kExitUser);
   CHECK(cli({"verify", library, "--data", folder / "none"}).code == kExitIo);

@@ -1,5 +1,5 @@
-// Outputs that are inputs, or each other, are refused by every command, before any work and however
-// they are spelled.
+// Every command refuses outputs that are inputs, or each other, before any work and however their
+// paths are spelled.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -44,7 +44,7 @@ std::string model_with_external_data() {
   return field(1, 8) + field(7, graph) + field(8, field(1, std::string()) + field(2, 13));
 }
 
-// Refused, with this in the message, and no file of the folder is another one than before.
+// Runs a command that must be refused with this message. It must change no file of the folder.
 void refused(const TestFolder& folder, const std::vector<std::string>& words,
              const std::string& message) {
   std::map<std::string, std::string> before, after;
@@ -103,7 +103,7 @@ TEST_CASE("compile writes over nothing that it reads, and no output over another
           "a stage's text would be written over the library");
   fs::remove(folder / "tilewright.lock");
   CHECK(cli({"compile", model, "-o", out}).code == kExitOk);
-  // What was written may be written again
+  // The command may overwrite its own earlier output.
   CHECK(cli({"compile", model, "-o", out}).code == kExitOk);
 }
 

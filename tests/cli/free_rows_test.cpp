@@ -1,5 +1,5 @@
-// Convolutions over rows of free extent: whole tiles in registers that ask nothing, and the row's
-// last one apart.
+// Convolutions over rows of free extent: whole tiles in registers without conditions, and the last
+// tile of a row apart.
 #include <doctest/doctest.h>
 
 #include "driver/compile/compile.h"
@@ -11,7 +11,8 @@ using test::conv_attrs, test::must;
 
 namespace {
 
-// 1x1 into blocked channels, then the convolution; [1, 4, 16, w].
+// Compiles a 1x1 convolution into blocked channels and then the convolution under test, with x [1,
+// 4, 16, w]. Returns the text of its loops.
 std::string scheduled(int64_t channels, int64_t kernel, int64_t stride, int64_t groups) {
   Graph g;
   g.name = "layer";
@@ -30,7 +31,7 @@ std::string scheduled(int64_t channels, int64_t kernel, int64_t stride, int64_t 
   auto report = compile_graph(std::move(model), options, host_target());
   if (!report) FAIL(error_text(report.takeError()));
   CHECK(report->faults.empty());
-  // Behind it comes the output in plain layout
+  // The text ends with the kernel that writes the output in plain layout.
   return report->text.substr(report->text.rfind("temp acc"));
 }
 
@@ -50,7 +51,8 @@ TEST_CASE("a free row goes in whole tiles whose sums ask for nothing, nor do sto
     REQUIRE_MESSAGE(tiles != std::string::npos, text);
     REQUIRE_MESSAGE(last != std::string::npos, text);
     const std::string whole = text.substr(tiles, last - tiles);
-    // The rounded half of a free extent: simplify does not see that a tile is in it
+    // With stride 2 the extent is half of w, rounded up. simplify does not see that a whole tile
+    // lies within it.
     if (c.stride == 1) CHECK_MESSAGE(whole.find("if ") == std::string::npos, whole);
     CHECK_MESSAGE(whole.find("where ") == std::string::npos, whole);
     CHECK_MESSAGE(whole.find("unroll") != std::string::npos, whole);

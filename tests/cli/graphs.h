@@ -11,7 +11,7 @@ inline ValueId must(Expected<ValueId> v) {
   return *v;
 }
 
-// f32, in [-scale, scale), the same for the same seed.
+// Random values of f32 in [-scale, scale), equal for equal seeds.
 inline Tensor seeded_tensor(std::vector<int64_t> shape, uint64_t seed, double scale = 1) {
   Tensor t = Tensor::zeros(DType::f32, std::move(shape));
   uint64_t state = seed * 0x9e3779b97f4a7c15ull + 1;
@@ -22,7 +22,7 @@ inline Tensor seeded_tensor(std::vector<int64_t> shape, uint64_t seed, double sc
   return t;
 }
 
-// Of two spatial axes, no dilation.
+// A convolution over two spatial axes without dilation.
 inline op::Conv conv_attrs(int64_t pad, int64_t stride = 1, int64_t groups = 1) {
   op::Conv attrs;
   attrs.strides = {stride, stride};

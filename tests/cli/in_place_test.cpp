@@ -1,4 +1,4 @@
-// Compiled networks whose outputs take the place of residuals, on one thread and on several.
+// Compiled networks whose outputs take the memory of residuals, on one thread and on several.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -12,8 +12,7 @@ using test::conv_attrs, test::must, test::seeded_tensor;
 
 namespace {
 
-// Bottlenecks with their inputs added, at a size whose pixels are whole tiles and one whose are
-// not.
+// Bottlenecks with their inputs added. Depending on the size, pixels make whole tiles or not.
 Graph residual_network(int64_t height, int64_t width, int64_t channels) {
   Graph g;
   g.name = "residuals";

@@ -31,7 +31,7 @@ struct Layer {
   int64_t in, out, height, width, kernel, stride, groups;
 };
 
-// 1x1 into blocked channels, then the convolution.
+// A 1x1 convolution into blocked channels, then the convolution under test
 Graph convolution(const Layer& l) {
   Graph g;
   g.name = "layer";
@@ -128,7 +128,7 @@ TEST_CASE("SSE sums even and odd depth steps in lanes of their own, doubled by o
   const Target target = set_of("x86-64-v2");
   CHECK(text_of(product(128, 64, 96), target, Emit::scheduled).find("accp") != std::string::npos);
   CHECK(text_of(product(128, 64, 96), target, Emit::assembly).find("movddup") != std::string::npos);
-  // No whole pairs
+  // An odd depth has no whole pairs.
   CHECK(text_of(product(128, 63, 96), target, Emit::scheduled).find("accp") == std::string::npos);
   CHECK(text_of(product(128, 64, 96), set_of("x86-64-v3"), Emit::scheduled).find("accp") ==
         std::string::npos);
@@ -165,7 +165,7 @@ TEST_CASE("lines of an input far larger than the second-level cache pass all pan
 
 namespace {
 
-// A table of bytes without order, over a count of elements that no vector divides.
+// A lookup in an unordered table of bytes, over a number of elements that no vector length divides.
 Graph lookup(DType t, int64_t rows, int64_t columns) {
   Graph g;
   g.name = "layer";

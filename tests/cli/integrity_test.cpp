@@ -1,4 +1,4 @@
-// Every command that takes a library refuses one whose bytes are not those that were written.
+// Every command that takes a library refuses one with changed bytes.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -48,7 +48,7 @@ TEST_CASE("changed and truncated libraries are refused by all commands") {
     for (const auto& words : list) {
       const CliResult r = cli(words);
       CAPTURE(words[0]);
-      // Where its first bytes are wrong, it is no library at all
+      // A file whose first bytes are wrong is refused as no library at all.
       const bool none = !has(r.err, "is damaged") && !has(r.out, "is damaged");
       CHECK_MESSAGE(r.code == (none ? kExitUser : kExitDamaged), r.out << r.err);
     }
@@ -58,7 +58,7 @@ TEST_CASE("changed and truncated libraries are refused by all commands") {
 TEST_CASE("--no-check takes a library as it is") {
   const TestFolder folder;
   REQUIRE(cli({"compile", kDigits, "-o", folder / "digits.so"}).code == kExitOk);
-  // Which nobody reads
+  // Code and data are intact: nothing reads the added bytes.
   const std::string longer = folder.write("longer.so", slurp(folder / "digits.so") + "more");
   for (std::vector<std::string> words : commands(longer)) {
     const CliResult refused = cli(words);

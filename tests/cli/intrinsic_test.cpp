@@ -1,6 +1,5 @@
-// A hardware instruction that stands only in a target's YAML: a schedule asks for it, the
-// interpreter runs its meaning, and the compiled kernel holds the instruction and gives the same
-// sums.
+// A hardware instruction that only a target's YAML describes: a schedule uses it, the interpreter
+// runs its meaning, and the compiled kernel contains the instruction and gives the same sums.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -70,7 +69,6 @@ std::vector<KernelArgument> arguments() {
   return list;
 }
 
-// Links the object, loads it and runs its kernel.
 void run_object(std::string object, const std::string& name,
                 std::vector<KernelArgument>& arguments) {
   LinkRequest request;
@@ -119,7 +117,7 @@ TEST_CASE("an instruction of the YAML target reaches the code") {
   Expected<std::string> assembly = (*backend)->disassemble(*scheduled, "asm");
   REQUIRE_MESSAGE(bool(assembly), error_text(assembly.takeError()));
   CHECK(assembly->find("vpdpbusd") != std::string::npos);
-  // Four bytes of x; the unsigned operand cannot come from memory
+  // This loads four bytes of x. The unsigned operand cannot come from memory.
   CHECK(assembly->find("vpbroadcastd") != std::string::npos);
 
   bool runs = true;

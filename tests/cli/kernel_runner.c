@@ -1,5 +1,5 @@
-/* kernel_runner LIBRARY SYMBOL WORKSPACE FILE...: runs a kernel on buffers that hold the files'
- * bytes, with so many bytes of workspace, and writes them back. */
+/* kernel_runner LIBRARY SYMBOL WORKSPACE FILE...: runs a kernel with WORKSPACE bytes of workspace
+ * on buffers that hold the files' bytes, and writes them back. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>

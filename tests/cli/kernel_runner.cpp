@@ -19,10 +19,9 @@
 namespace tw::test {
 namespace {
 
-// What runs other machines' code here.
 struct Emulated {
   Arch arch;
-  const char *qemu, *machine, *root;  // machine: as cross_cc.sh names it
+  const char *qemu, *machine, *root;  // machine: its name in cross_cc.sh; root: its C library
 };
 constexpr Emulated kEmulated[] = {
     {Arch::aarch64, "qemu-aarch64", "aarch64", "/usr/aarch64-linux-gnu"},
@@ -86,7 +85,7 @@ void run_kernel(const Kernel& kernel, const Target& target,
     return run_under_qemu(*emulated(target.arch()), path, kernel, arguments, folder);
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   REQUIRE_MESSAGE(library != nullptr, dlerror());
-  // As an artifact has its constants, which code relies on
+  // Buffers are aligned and padded as an artifact's constants are, since code relies on it.
   const auto aligned = [](size_t bytes) {
     return std::unique_ptr<std::byte, decltype(&std::free)>(
         static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64)), &std::free);

@@ -1,5 +1,5 @@
-// For tests: one kernel compiled for a target and run, here (AMX where the machine lacks it by
-// tests/cli/amx_emulator.h) or under qemu.
+// For tests: one kernel, compiled for a target and run, on this machine (tests/cli/amx_emulator.h
+// emulates AMX where it is missing) or under qemu.
 #pragma once
 #include <vector>
 
@@ -8,10 +8,10 @@
 
 namespace tw::test {
 
-// Nothing in the way: this machine has all features but AMX's, or it is ARM of 64 or 32 bits and
-// qemu and a C library for it are there.
+// True if run_kernel can run the target's code: this machine has all its features but AMX, or it is
+// ARM of 64 or 32 bits, and qemu and a C library for it are installed.
 bool runs(const Target& target);
-// Any failure fails the test.
+// A failing step fails the test.
 void run_kernel(const Kernel& kernel, const Target& target, std::vector<KernelArgument>& arguments);
 
 }  // namespace tw::test

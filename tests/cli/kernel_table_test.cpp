@@ -36,7 +36,7 @@ TEST_CASE("arithmetic counts by the target's rate for the type that is multiplie
   Peaks peaks = kPeaks;
   peaks.rates.f32 = 16, peaks.rates.bf16 = 32;
   CHECK(peaks.gflops_of(DType::bf16) == doctest::Approx(200));
-  CHECK(peaks.gflops_of(DType::i8) == doctest::Approx(100));  // nothing is said of it
+  CHECK(peaks.gflops_of(DType::i8) == doctest::Approx(100));  // no rate is given for i8
   CHECK(roof_of(peaks, DType::bf16, 2e9, 0, 0, 0, 0).seconds == doctest::Approx(0.01));
   CHECK(to_string(peaks).starts_with("100.0 GFLOP/s (bf16 200); L1 200 GB/s"));
   Manifest m;

@@ -14,12 +14,12 @@ TEST_CASE("measured rates of this machine are a description that compiles") {
   Expected<Target> target = load_target(file, {});
   REQUIRE(bool(target));
   const CoreRates& core = target->core;
-  // What is measured; others follow from these
+  // These rates are measured; the others follow from them.
   for (const double rate : {core.clock, core.f32, core.f64, core.loads, core.stores, core.l2_bytes,
                             core.memory_bytes, core.tensor_bytes, core.scattered, core.fork_join})
     CHECK(rate > 0);
   CHECK(core.multiply_adds(DType::f32) >= core.multiply_adds(DType::f64));
-  // Another description of the same machine, with the same code
+  // Measured rates change the description, but not the code.
   CHECK(codegen_hash(*target) == codegen_hash(host_target()));
   const CliResult compiled = cli({"compile", TW_SOURCE_DIR "/examples/digits/digits.onnx", "-t",
                                   file, "-o", folder / "digits.so"});

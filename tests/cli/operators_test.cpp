@@ -1,6 +1,6 @@
-// Every lowering and its default schedule, compiled, against the reference evaluators: small graphs
-// in text form, each for this host and for the host's baseline instruction set, at one and two
-// threads.
+// Every lowering and its default schedule, compiled, against the reference evaluators. The cases
+// are small graphs in text form. Each runs on this host's full and baseline instruction sets, on
+// one and two threads.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -24,8 +24,8 @@ std::string graph_text(const Case& c, const char* symbols) {
          "\noutput %y\n}\n";
 }
 
-// Deterministic values with ties and signs; bytes are any, wider integers stay small so that they
-// can be indices.
+// Deterministic values with ties and signs. Bytes take all values; wider integers stay small, so
+// that they can be indices.
 tw::Tensor make_input(const tw::TensorType& type, uint64_t seed, int64_t symbol) {
   std::vector<int64_t> shape;
   for (const tw::Expr& e : type.shape)

@@ -18,13 +18,13 @@ namespace {
 
 struct Layer {
   int64_t n, in, out, h, w, kernel, stride, pad, groups;
-  int64_t high, wide;  // of the pool
+  int64_t high, wide;  // extents of the pool's window
   PoolKind kind;
-  // 0: none, 1: ReLU, 2: SiLU and a residual before the pool, tanh and a product behind it
+  // 0: none; 1: ReLU; 2: SiLU and a residual before the pool, tanh and a product behind it
   int followers;
 };
 
-// 1x1 into blocked channels, the convolution with bias and followers, the pool.
+// A 1x1 convolution into blocked channels, the convolution with bias and followers, the pool
 Graph network(const Layer& l) {
   Graph g;
   g.name = "layer";
@@ -35,7 +35,7 @@ Graph network(const Layer& l) {
                            std::sqrt(3.0 / static_cast<double>(in * kernel * kernel))));
   };
   ValueId a = must(g.add(conv_attrs(0), {x, weights(l.in, 4, 1, 1)}));
-  // Of the same shape where the padding makes it so
+  // It has the convolution's shape if the padding allows that.
   ValueId other = must(g.add(conv_attrs(0, l.stride), {x, weights(l.out, 4, 1, 4)}));
   ValueId c = must(g.add(conv_attrs(l.pad, l.stride, l.groups),
                          {a, weights(l.out, l.in / l.groups, l.kernel, 2),
@@ -70,13 +70,13 @@ std::string groups_of(const Graph& graph, const Target& target,
   return test::report_of(graph, target, Emit::groups, options).text;
 }
 
-// The pool's group begins with a convolution.
+// True if the pool's group begins with a convolution.
 bool is_fused(const std::string& groups) {
   const std::string group = groups.substr(0, groups.find("= pool("));
   return group.find("= conv(", group.rfind("group ")) != std::string::npos;
 }
 
-// Of the outputs' range.
+// Returns the largest difference, divided by the outputs' range.
 double worst_difference(const Graph& graph, const std::vector<Tensor>& inputs,
                         const std::vector<Tensor>& expected, const Target& target, int threads,
                         std::optional<Algorithm> algorithm) {
@@ -90,7 +90,7 @@ double worst_difference(const Graph& graph, const std::vector<Tensor>& inputs,
   return worst / span;
 }
 
-// Equal to the reference; whether the pool is part of a convolution's kernel.
+// Compares with the reference. Returns true if the pool is part of a convolution's kernel.
 bool check(const Layer& l, const Target& target, int threads, std::optional<Algorithm> algorithm) {
   CAPTURE(target.cpu);
   CAPTURE(threads);
@@ -104,7 +104,8 @@ bool check(const Layer& l, const Target& target, int threads, std::optional<Algo
   return is_fused(groups);
 }
 
-// Bytes through 1x1 into blocked channels, a convolution and pools of square windows.
+// Bytes pass through a 1x1 convolution into blocked channels, a convolution, and pools of square
+// windows.
 struct QuantizedLayer {
   int64_t in, out, h, w, kernel, groups;
   std::vector<std::pair<int64_t, PoolKind>> pools;
@@ -131,7 +132,7 @@ Graph quantized_network(const QuantizedLayer& l, DType type) {
     const Tensor drawn = seeded_tensor({out, in / groups, kernel, kernel}, 7, 127);
     Tensor w = Tensor::zeros(DType::i8, drawn.shape);
     for (int64_t i = 0; i < w.size(); ++i) w.set(i, std::round(drawn.at(i)));
-    // Results fill the bytes, and lie on no ties
+    // With this scale, results fill the range of a byte and are no ties.
     const double scale = 0.0113 / std::sqrt(static_cast<double>(in / groups * kernel * kernel));
     const ValueId weights = real(g.add_constant("w", std::move(w)), scale, 0);
     const ValueId read = real(x, kScale, zero);
@@ -177,8 +178,8 @@ TEST_CASE(
       {1, 32, 32, 28, 28, 3, 1, 1, 1, 2, 2, max, 1},  // whole tiles
       // Odd extents, channels that fill no block
       {2, 20, 37, 15, 13, 3, 1, 1, 1, 2, 2, max, 2},
-      {1, 16, 64, 9, 12, 3, 1, 0, 1, 2, 1, average, 0},  // lines only
-      {1, 32, 48, 12, 20, 3, 2, 1, 1, 1, 2, max, 1},     // pixels only
+      {1, 16, 64, 9, 12, 3, 1, 0, 1, 2, 1, average, 0},  // joins lines only
+      {1, 32, 48, 12, 20, 3, 2, 1, 1, 1, 2, max, 1},     // joins pixels of a line only
       {1, 16, 32, 19, 19, 3, 1, 1, 1, 3, 3, average, 2},
   };
   const Algorithm winograd[] = {Algorithm::winograd_f2, Algorithm::winograd_f4,
@@ -188,7 +189,7 @@ TEST_CASE(
   for (const Layer& layer : layers)
     for (const Target& target : all) {
       ++round;
-      // Every target meets all
+      // Every target meets all three tile sizes.
       for (Algorithm a : {Algorithm::direct, winograd[(round / all.size() + round) % 3]}) {
         CAPTURE(algorithm_name(a));
         const int tile = winograd_tile(a), threads = 1 + static_cast<int>(round % 2);

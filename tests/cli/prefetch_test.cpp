@@ -1,4 +1,4 @@
-// Which weights the default schedules ask for ahead.
+// Default schedules prefetch some weights.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ using test::must;
 
 namespace {
 
-// The prefetches of [rows, depth] x [depth, columns], with 1 MiB of second-level cache.
+// Returns the prefetches of [rows, depth] x [depth, columns] with 1 MiB of second-level cache.
 std::vector<std::string> prefetches(int64_t rows, int64_t depth, int64_t columns, bool constant) {
   Model model;
   model.name = "product";
@@ -47,11 +47,11 @@ TEST_CASE(
     "the next panel of weights is asked for where a panel is used again and two fit the "
     "second-level cache") {
   CHECK(next_panel(prefetches(128, 256, 512, true)));
-  // Tiles and panels that do not divide
+  // These tiles and panels do not divide the extents.
   CHECK(next_panel(prefetches(50, 100, 1000, true)));
   CHECK_FALSE(next_panel(prefetches(2, 256, 512, true)));      // one tile of rows
   CHECK_FALSE(next_panel(prefetches(128, 40000, 256, true)));  // a panel too large
-  CHECK(prefetches(128, 40000, 256, true).size() == 1);        // some rows ahead even so
-  CHECK(prefetches(1, 256, 512, true).empty());                // waits for its weights anyway
-  CHECK(prefetches(128, 256, 512, false).empty());             // packed just before
+  CHECK(prefetches(128, 40000, 256, true).size() == 1);        // it prefetches some rows even so
+  CHECK(prefetches(1, 256, 512, true).empty());     // one row waits for its weights anyway
+  CHECK(prefetches(128, 256, 512, false).empty());  // the weights were packed just before
 }

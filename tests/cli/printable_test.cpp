@@ -1,4 +1,4 @@
-// Names and texts that strangers chose, on their way to terminals and logs.
+// Names and texts from strangers, as terminals and logs get them.
 #include "cli/text/printable.h"
 
 #include <doctest/doctest.h>
@@ -29,20 +29,20 @@ TEST_CASE("text of all languages stays, and what cannot be seen does not") {
     CHECK(shown(text) == text);
   CHECK(shown("\x1b[2J\r\x07\x7f") == "?[2J???");
   CHECK(shown("\xc2\x9b"
-              "2J") == "?2J");  // of C1
+              "2J") == "?2J");  // a control character of C1
   CHECK(shown("\xe2\x80\xae"
-              "gnp") == "?gnp");  // from right to left
+              "gnp") == "?gnp");  // turns the direction of text
   CHECK(shown("\xe2\x81\xa6\xd8\x9c\xef\xbb\xbf") == "???");
-  CHECK(shown("\xf3\xa0\x81\x81") == "?");  // a tag
+  CHECK(shown("\xf3\xa0\x81\x81") == "?");  // an invisible tag character
 }
 
 TEST_CASE("bytes that are no UTF-8 are shown each as one") {
   CHECK(shown("\x9b"
               "2J") == "?2J");
-  CHECK(shown("\xc0\x9b") == "??");       // too long for what it says
-  CHECK(shown("\xed\xa0\x80") == "???");  // half of a pair
+  CHECK(shown("\xc0\x9b") == "??");       // an overlong encoding
+  CHECK(shown("\xed\xa0\x80") == "???");  // half of a surrogate pair
   CHECK(shown("\xf4\x90\x80\x80\xff") == "?????");
-  CHECK(streamed({"\xe2\x80", "\xae"}) == "???");  // no character of two names
+  CHECK(streamed({"\xe2\x80", "\xae"}) == "???");  // two names do not join to one character
 }
 
 TEST_CASE("no line is a command for the server of a build") {

@@ -1,4 +1,4 @@
-// tilewright profile: times of calls, and one run over time.
+// tilewright profile: the times of calls, and one run over time.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ TEST_CASE("a trace: calls lie round their parts, behind each other, and belong t
   m.calls[3].name = "table";
   m.calls[3].kernel = -1;
   m.calls[3].function = "nonzero";
-  // Microseconds: "alone" takes 10, "shared" 30, of which the last 20 are a loop of two parts
+  // In microseconds: "alone" takes 10, "shared" 30. The last 20 of these are a loop of two parts.
   RunTrace trace{{10000, 0, 30000, 5000},
                  {{1031000, 1049000, 1, 4, 8, 1}, {1030500, 1050500, 0, 0, 4, 1}},
                  1000000,

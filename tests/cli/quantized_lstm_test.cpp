@@ -1,6 +1,5 @@
-// LSTMs whose recurrent weights are integers, by their default schedules, for the instructions of
-// several targets: the code holds the instruction, and its states are those of the reference
-// evaluator.
+// LSTMs with integer recurrent weights, by their default schedules, for the instructions of several
+// targets. The code contains the instruction, and the states equal the reference evaluator's.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -41,7 +40,8 @@ constexpr Instructions kSets[] = {
     {"aarch64-linux-gnu", "neon", kSigned, "mla"},
 };
 
-// All inputs, several sequences of different lengths, ragged cells; then the least that there is.
+// kWhole has all inputs, several sequences of different lengths and ragged cells, kLeast the fewest
+// inputs possible.
 constexpr const char* kWhole = R"(%x: f32[4, 3, 148] = input
   %r: T[1, 148, 37] = input
   %b: f32[1, 296] = input
@@ -80,7 +80,6 @@ Tensor random_tensor(const std::string& name, const TensorType& type, const Weig
   return t;
 }
 
-// Of a kernel's parameters, in order.
 std::vector<KernelArgument> arguments_of(const LoweredGroup& lowered, const Graph& graph,
                                          const std::vector<ValueId>& inputs,
                                          const std::vector<Tensor>& tensors) {
@@ -106,8 +105,8 @@ std::vector<KernelArgument> arguments_of(const LoweredGroup& lowered, const Grap
   return all;
 }
 
-// A state that lies at the middle between two bytes may be rounded to either, by sums of another
-// order: a few elements are a little off then.
+// Sums in another order may round a state in the middle between two bytes the other way, so a few
+// elements may be a little off.
 void compare(const std::vector<std::byte>& bytes, const Tensor& expected) {
   std::vector<double> errors;
   for (int64_t i = 0; i < expected.size(); ++i) {

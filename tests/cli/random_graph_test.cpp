@@ -1,6 +1,6 @@
-// Random graphs, compiled for this host, equal their reference evaluation: passes, fusion,
-// lowering, schedules, memory plan and code generation together. TW_SEED=N starts elsewhere,
-// TW_ROUNDS=N runs more.
+// Random graphs, compiled for this host, equal their reference evaluation. This tests passes,
+// fusion, lowering, schedules, the memory plan and code generation together. TW_SEED=N sets the
+// first seed, TW_ROUNDS=N the number of graphs.
 #include <doctest/doctest.h>
 
 #include <cstdlib>

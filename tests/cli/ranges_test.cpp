@@ -30,7 +30,7 @@ TEST_CASE("quantize: entropy clips a far outlier and keeps an even distribution"
   CHECK(entropy_range(with_outlier).most >= 0.99);
 }
 
-// Numbers that look evenly spread and are the same everywhere.
+// Numbers that look evenly spread, equal on all machines
 std::vector<float> scattered(int count) {
   std::vector<float> values;
   uint32_t state = 1;

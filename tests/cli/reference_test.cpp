@@ -1,5 +1,5 @@
-// The compiled f64 reference equals the evaluators in f64 to f64's rounding: what `verify` trusts
-// for models too large to evaluate.
+// The compiled f64 reference equals the evaluators in f64, up to f64's rounding. `verify` relies on
+// it for models too large to evaluate.
 #include <doctest/doctest.h>
 
 #include "driver/run/reference.h"

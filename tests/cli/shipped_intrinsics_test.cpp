@@ -1,7 +1,7 @@
-// Every instruction that the compiler ships, reached by tensorize: a schedule's kernel means what
-// the plain one does, its assembly holds the instruction, and compiled it gives the same numbers.
-// AMX is emulated where the machine lacks it; what neither it nor qemu has (AVX512-FP16) is looked
-// for in the assembly alone.
+// Tensorize uses every instruction that the compiler ships. The scheduled kernel means the same as
+// the plain one, its assembly contains the instruction, and the compiled code gives the same
+// numbers. AMX is emulated where the machine lacks it. AVX512-FP16, which neither the emulator nor
+// qemu has, is checked in the assembly alone.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using namespace tw;
 
 namespace {
 
-// What assembly holds of the instructions whose names begin so, the longest that fits.
+// The text in assembly of all instructions whose names begin with `name`. The longest match counts.
 struct Mnemonic {
   const char *name, *assembly;
 };
@@ -61,7 +61,8 @@ Target target_of(Arch arch, const Intrinsic& intrinsic) {
 
 constexpr int64_t kRows = 2, kSteps = 3;
 
-// The instruction for two blocks of sums, each of three steps: for r { for q reduce { ... } }.
+// Repeats the instruction for two blocks of sums, each of three steps: for r { for q reduce { ... }
+// }.
 Kernel repeated(const Intrinsic& intrinsic) {
   Expected<Kernel> kernel = parse_kernel(intrinsic.semantics, intrinsic.name);
   REQUIRE(bool(kernel));
@@ -93,7 +94,8 @@ Kernel repeated(const Intrinsic& intrinsic) {
   return out;
 }
 
-// Small whole numbers, which every type holds: sums are exact in any order.
+// Fills with small whole numbers, which every type holds exactly, so that sums are exact in any
+// order.
 void fill(std::vector<std::byte>& bytes, DType t, std::mt19937& random) {
   for (size_t i = 0; i < bytes.size(); i += static_cast<size_t>(dtype_bytes(t))) {
     const int value = static_cast<int>(random() % 8) - (is_float(t) || is_signed_int(t) ? 4 : 0);
@@ -125,7 +127,7 @@ std::vector<KernelArgument> arguments_of(const Kernel& kernel) {
   return all;
 }
 
-// A state is set up once, before all loops, and torn down behind them.
+// Checks that the tile state is set up once, before all loops, and torn down once, behind them.
 void check_around(const std::string& assembly) {
   const size_t setup = assembly.find("ldtilecfg"), teardown = assembly.find("tilerelease");
   REQUIRE(setup != std::string::npos);
@@ -137,7 +139,7 @@ void check_around(const std::string& assembly) {
 }
 
 void check(Arch arch, const Intrinsic& intrinsic) {
-  if (!intrinsic.scopes.empty()) return;  // of tiles: tests/cli/tile_products_test.cpp
+  if (!intrinsic.scopes.empty()) return;  // tiles: tests/cli/tile_products_test.cpp
   CAPTURE(intrinsic.name);
   const std::string mnemonic = mnemonic_of(intrinsic.name);
   REQUIRE_MESSAGE(!mnemonic.empty(), "an instruction that this test does not know");
@@ -183,7 +185,7 @@ void check_all(Arch arch) {
   }
 }
 
-// The lines of a file without those of the key's first entry: all that are indented deeper too.
+// Returns the text without this key of one entry, nor the deeper lines below it.
 std::string without(const std::string& text, size_t entry, const std::string& key) {
   std::string out;
   std::istringstream lines(text);
@@ -199,7 +201,7 @@ std::string without(const std::string& text, size_t entry, const std::string& ke
     if (first && (dash || line.starts_with("    " + key + ":"))) {
       skipping = true;
       indent = 4;
-      if (dash) {  // the entry goes on with its next key
+      if (dash) {  // the dash stays, and the entry goes on with its next key
         out += "  -\n";
       }
       continue;
@@ -234,7 +236,7 @@ TEST_CASE("an instruction that lacks a field or has a strange one is an error th
           CAPTURE(entry);
           CAPTURE(key);
           const std::string text = without(file.text, entry, key);
-          if (text == file.text) {  // the ones that an instruction need not have
+          if (text == file.text) {  // optional keys may be absent
             CHECK((key == "setup" || key == "teardown"));
             continue;
           }

@@ -1,6 +1,6 @@
-// Products and convolutions of short types for ARM by their default schedules: the code holds the
-// instruction, and under qemu it gives what the interpreter gives, to the bit; by Winograd's
-// algorithm to the last bits.
+// Products and convolutions of short types for ARM, by their default schedules. The code contains
+// the expected instruction. Under qemu it equals the interpreter to the bit; with Winograd's
+// algorithm, to the last bits.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -23,17 +23,17 @@ namespace {
 
 struct Features {
   const char* description;  // lines of YAML behind the triple
-  const char* product;      // instruction of a product of ten rows, of a convolution
-  const char* row;          // and where the instruction takes one row
+  const char* product;      // instruction for products of ten rows and convolutions
+  const char* row;          // instruction for one row
 };
 struct Layer {
   const char* name;
   bool one_row;
   const char* text;                         // T is the type; %w becomes a constant
-  Algorithm algorithm = Algorithm::direct;  // where it applies
+  Algorithm algorithm = Algorithm::direct;  // used if the target has it
 };
 
-// Ragged panels and depths, blocks that are not full, padding, strides, an image's channels.
+// Cases: ragged panels and depths, partly filled blocks, padding, strides, channels of images
 constexpr Layer kFloats[] = {
     {"product", false, R"(%x: T[10, 34] = input
   %w: T[34, 20] = input
@@ -84,7 +84,7 @@ constexpr Layer kWideBlocks = {"Winograd's convolution", true, R"(%x: T[1, 24, 5
   %wf: f32[40, 24, 3, 3] = cast(%w) to=f32
   %y: f32[1, 40, 5, 8]@1:16 = conv(%xf, %wf) strides=[1,1] dilations=[1,1] pads=[1,1,1,1])",
                                Algorithm::winograd_f2};
-// An ONNX model of halves: sums in f32, the result is rounded.
+// A model of ONNX in halves: sums are f32, and results are rounded.
 constexpr Layer kHalves[] = {
     {"product of halves", false, R"(%x: f16[10, 34] = input
   %w: f16[34, 20] = input
@@ -125,7 +125,7 @@ constexpr Features kUnsigned[] = {
     {"features: [neon]", "mla", "mla"},
 };
 constexpr Features kArmv7[] = {{"features: [neon, vfp4]", "vmlal.s16", "vmlal.s16"}};
-// What none of them may hold where the target has not what it needs
+// No code may contain these unless the target's features ask for one.
 constexpr const char* kShort[] = {"bfdot", "bfmmla", "fmlal", "sdot", "udot", "mmla"};
 
 Target target_of(const std::string& triple, const char* description) {
@@ -159,7 +159,7 @@ Kernel scheduled(const Layer& layer, const std::string& type, const Target& targ
   return std::move(*kernel);
 }
 
-// Bytes; floats of all signs whose sums lose bits at every step.
+// Random bytes; or floats of both signs whose sums lose bits at every step.
 std::vector<KernelArgument> arguments_of(const Kernel& kernel) {
   std::mt19937 random(3);
   std::normal_distribution<float> normal;
@@ -182,8 +182,8 @@ std::vector<KernelArgument> arguments_of(const Kernel& kernel) {
   return all;
 }
 
-// The interpreter rounds what an expression makes of f32, the code what each operation makes: sums
-// of three in the output's transform differ by their last bits.
+// The code rounds each operation to f32, the interpreter only whole expressions. So sums of three
+// in the output's transform differ in their last bits.
 void check_near(const std::vector<std::byte>& got, const std::vector<std::byte>& wanted) {
   REQUIRE(got.size() == wanted.size());
   float span = 0, worst = 0;

@@ -1,4 +1,4 @@
-// tilewright space: kernels with their sketches, points that a seed brings back, wrong names.
+// tilewright space: kernels with their sketches, points that a seed reproduces, wrong names.
 #include <doctest/doctest.h>
 
 #include "cli_test_util.h"

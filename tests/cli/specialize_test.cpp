@@ -1,4 +1,4 @@
-// compile --specialize: sizes with calls of their own.
+// compile --specialize: fixed sizes get calls of their own.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -15,7 +15,8 @@ using namespace tw;
 namespace {
 const std::string kModel = TW_SOURCE_DIR "/examples/digits/digits_batch.onnx";
 
-// Of the calls in front of `first` and behind: whether any took time in a run of so many pictures.
+// Runs the model on `batch` pictures. Returns whether any of the calls before `first`, and any of
+// the others, took time.
 std::pair<bool, bool> calls_made(const tw_api& api, int64_t batch, size_t first) {
   Inputs inputs;
   inputs.tensors.push_back(Tensor::zeros(DType::f32, {batch, 1, 8, 8}));
@@ -52,7 +53,7 @@ TEST_CASE(
   CHECK(cli({"inspect", library}).out.find("fast    batch=4") != std::string::npos);
   Expected<LoadedModel> loaded = LoadedModel::open(library);
   REQUIRE(bool(loaded));
-  const size_t general = manifest->calls.size() / 3;  // the same groups three times
+  const size_t general = manifest->calls.size() / 3;  // the calls hold the same groups three times
   CHECK(calls_made(loaded->api(), 3, general) == std::pair(true, false));
   CHECK(calls_made(loaded->api(), 4, general) == std::pair(false, true));
   CHECK(calls_made(loaded->api(), 1, general) == std::pair(false, true));

@@ -1,5 +1,6 @@
-// The default schedules keep their sums in registers: LLVM's own count of spills in the inner
-// loops, for every instruction set. A few reloads alone are values that do not change in the loop.
+// The default schedules keep their sums in registers, for every instruction set: LLVM counts no
+// spills in the inner loops. A few reloads without spills are values that do not change in the
+// loop.
 #include <doctest/doctest.h>
 
 #include "driver/compile/compile.h"
@@ -16,8 +17,8 @@ struct Window {
   int64_t kernel, stride, groups;
 };
 
-// 1x1 into blocked channels, then the convolution, with `pool` a maximum of windows of 2x2 behind
-// it.
+// A 1x1 convolution into blocked channels, then the convolution under test; with `pool`, a maximum
+// over windows of 2x2 follows.
 Graph convolution(int64_t in, int64_t out, int64_t width, const Window& w, bool pool = false,
                   DType type = DType::f32) {
   Graph g;
@@ -93,7 +94,7 @@ TEST_CASE("inner loops of default schedules do not spill, whatever the instructi
     }
     check_spills(*target, convolution(64, 64, 56, {3, 2, 1}), Algorithm::direct);
     check_spills(*target, convolution(64, 64, 28, {3, 1, 1}), Algorithm::winograd_f4);
-    // a loop over lines more
+    // A pool adds a loop over lines, and so a few reloads.
     check_spills(*target, convolution(64, 64, 28, {3, 1, 1}, true), Algorithm::direct, 8);
     check_spills(*target, convolution(64, 64, 28, {3, 1, 1}, true), Algorithm::winograd_f4);
     check_spills(*target, product(128, 64, 768), Algorithm::direct);

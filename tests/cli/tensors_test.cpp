@@ -73,7 +73,7 @@ std::string zip(const std::vector<Member>& members) {
     put(file, 0x04034b50, 4);
     fields(file);
     put(file, 4, 2);
-    // An extra field in the local header only, as numpy writes
+    // Only the local header has an extra field, as in files of numpy.
     file += m.name + std::string(4, 'e') + packed;
   }
   const size_t start = file.size();
@@ -149,7 +149,7 @@ TEST_CASE("npz: any damage is an error, never a wrong tensor") {
     std::string damaged = file;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x55);
     Expected<std::map<std::string, Tensor>> members = parse_npz(bytes_of(damaged), "x.npz");
-    if (members) {  // fields that are not read
+    if (members) {  // the byte belongs to a field that is not read
       for (const auto& [name, tensor] : *members) CHECK((tensor.at(0) == 1 || tensor.at(0) == 1.5));
     } else {
       llvm::consumeError(members.takeError());

@@ -1,4 +1,4 @@
-// bench --plan: shares, imbalance and fork-joins of a machine that is not there.
+// bench --plan: shares, imbalance and fork-joins on a machine that is not at hand.
 #include "cli/text/thread_plan.h"
 
 #include <doctest/doctest.h>
@@ -31,7 +31,7 @@ ManifestCall call_of(const char* operations, std::vector<ManifestLoop> loops) {
 }  // namespace
 
 TEST_CASE("a plan counts the largest share of each loop, what stays alone, and the joins") {
-  // 30 iterations on 16 threads: two for the largest. A tenth of the work is not shared.
+  // 30 iterations on 16 threads: the largest share is two. A tenth of the work is not shared.
   const Manifest m = manifest_of({call_of("1000", {{"30", "100", "1", "900"}}),
                                   call_of("n * 10", {{"n", "3", "2", "n * 10"}}),
                                   call_of("50", {{"30", "1", "1", "50"}})});
@@ -48,7 +48,7 @@ TEST_CASE("a plan counts the largest share of each loop, what stays alone, and t
   CHECK(plan->calls[1].joins == 2);
   CHECK(plan->calls[1].busy == 3);
   CHECK(plan->calls[1].planned_ms == doctest::Approx(4 * 3.0 / 8 + 0.004));
-  // Not worth two parts
+  // The work is too little for two parts.
   CHECK(plan->calls[2].joins == 0);
   CHECK(plan->calls[2].planned_ms == doctest::Approx(0.5));
   CHECK(plan->joins() == 3);
@@ -83,7 +83,7 @@ TEST_CASE("shared work: loops of few iterations with the one inside, parts by th
   CHECK(as_const(all.loops[0].entries) == 1);
   CHECK(as_const(all.operations) == 32000 * 3);
   CHECK(as_const(all.loops[0].operations) == 32000 * 3);
-  // Less than two microseconds
+  // The work takes less than two microseconds.
   CHECK(as_const(shared_work(*kernel, count_work(*kernel), target).loops[0].most_parts) == 1);
 }
 

@@ -1,6 +1,7 @@
-// Products and convolutions by AMX's tiles, by their default schedules: the interpreter says that
-// the schedule means what the plain kernel does, by the instructions' own semantics; the code is
-// looked at, and run (tests/cli/kernel_runner.h) where the machine has the other instructions.
+// Products and convolutions on AMX tiles, by their default schedules. The interpreter checks, by
+// the instructions' own semantics, that the scheduled kernel means the same as the plain one. The
+// code is inspected, and run where the machine has the other instructions
+// (tests/cli/kernel_runner.h).
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -25,15 +26,15 @@ namespace {
 
 struct Layer {
   const char* name;
-  const char *left, *right;  // types
+  const char *left, *right;  // element types
   const char* instruction;
-  const char* text;  // L and R are the types; %w becomes a constant
+  const char* text;  // L and R stand for the types; %w becomes a constant
 };
 
 constexpr const char* kProduct = R"(%x: L[64, 192] = input
   %w: R[192, 96] = input
   %y: i32[64, 96] = matmul(%x, %w))";
-// Rows, columns and depth fill no tiles
+// Rows, columns and depth do not fill whole tiles.
 constexpr const char* kRagged = R"(%x: L[3, 15, 100] = input
   %w: R[100, 50] = input
   %y: i32[3, 15, 50] = matmul(%x, %w))";
@@ -56,7 +57,7 @@ constexpr const char* kHalves = R"(%x: L[48, 96] = input
 constexpr const char* kPadded = R"(%x: L[1, 64, 5, 30]@1:16 = input
   %w: R[32, 64, 3, 3] = input
   %y: i32[1, 32, 5, 30]@1:16 = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1])";
-// Channels that fill no tile, every other pixel, an odd number of blocks
+// The channels do not fill whole tiles, the stride is 2, and the number of blocks is odd.
 constexpr const char* kStrided = R"(%x: L[2, 80, 7, 31]@1:16 = input
   %w: R[48, 80, 3, 3] = input
   %y: i32[2, 48, 4, 16]@1:16 = conv(%x, %w) strides=[2,2] dilations=[1,1] pads=[1,1,1,1])";
@@ -85,7 +86,8 @@ constexpr Layer kLayers[] = {
     {"product of f16", "f16", "f16", "tdpfp16ps", kHalves},
 };
 
-// Q queries, K keys and heads of D and C columns, in bf16, with products behind a mask or without.
+// Attention of Q queries, K keys and heads of D and C columns, in bf16, with or without a causal
+// mask
 std::string attention(int64_t queries, int64_t keys, int64_t depth, int64_t columns, bool causal) {
   std::string text = R"(%q: bf16[2, Q, D] = input
   %k: bf16[2, K, D] = input
@@ -113,7 +115,7 @@ std::string attention(int64_t queries, int64_t keys, int64_t depth, int64_t colu
   return text;
 }
 
-// Those whose sums are two by two tiles
+// Layers whose sums are two by two tiles
 constexpr const char* kFourTiles[] = {kProduct, kPadded, kPointwise};
 
 Target target_with(const std::string& features, const std::string& more = "") {
@@ -130,7 +132,7 @@ Target amx(const std::string& more = "") {
   return target_with(std::string(kVectors) + ", amx-tile, amx-int8, amx-bf16, amx-fp16", more);
 }
 
-// A processor that runs code with this instruction. Few have amx-fp16.
+// A processor with the AMX feature of this instruction and no other; few have amx-fp16.
 Target with_instruction(const std::string& instruction) {
   const std::string type = instruction == "tdpfp16ps"   ? "amx-fp16"
                            : instruction == "tdpbf16ps" ? "amx-bf16"
@@ -142,7 +144,7 @@ struct Kernels {
   Kernel plain, scheduled;
 };
 
-// Of the last of so many groups.
+// Returns the kernel of the last of `group_count` groups.
 Kernels kernels_of(const Layer& layer, const Target& target, size_t group_count = 1) {
   std::string text = layer.text;
   for (const auto& [word, type] : {std::pair{" L[", layer.left}, std::pair{" R[", layer.right}})
@@ -168,7 +170,7 @@ Kernels kernels_of(const Layer& layer, const Target& target, size_t group_count 
   return {lowered->kernel, std::move(*kernel)};
 }
 
-// Any bytes; small numbers of bf16 and f16, whose sums are exact in any order.
+// Random bytes; for bf16 and f16, small numbers whose sums are exact in any order.
 std::vector<KernelArgument> arguments_of(const Kernel& kernel) {
   std::mt19937 random(5);
   std::vector<KernelArgument> all;
@@ -190,7 +192,7 @@ std::vector<KernelArgument> arguments_of(const Kernel& kernel) {
   return all;
 }
 
-// Of results in f32, which are below 1 here.
+// Compares results in f32, which are below 1 here.
 float largest_difference(const KernelArgument& a, const KernelArgument& b) {
   REQUIRE(a.bytes.size() == b.bytes.size());
   float largest = 0;
@@ -203,7 +205,7 @@ float largest_difference(const KernelArgument& a, const KernelArgument& b) {
   return largest;
 }
 
-// Without comments, which name instructions too.
+// Returns the assembly without its comments, which name instructions too.
 std::string assembly_of(const Kernel& kernel, const Target& target) {
   auto backend = make_backend(target);
   REQUIRE_MESSAGE(bool(backend), error_text(backend.takeError()));
@@ -221,7 +223,8 @@ int count(const std::string& text, const std::string& word) {
   return found;
 }
 
-// The straight line of code, from a label or a jump to the next one, that holds the word first.
+// Returns the first straight piece of code, from one label or jump to the next, that contains the
+// word.
 std::string line_with(const std::string& assembly, const std::string& word) {
   std::istringstream lines(assembly);
   std::string part;
@@ -310,7 +313,7 @@ TEST_CASE("attention in tiles is what the plain kernel computes") {
     bool causal;
   };
   const Target target = amx();
-  // Whole tiles; ragged ones; rows of one tile; scores that no stack holds
+  // Sizes: whole tiles, ragged ones, rows of one tile, scores that no stack holds
   for (const Sizes& n : {Sizes{64, 64, 64, 64, false},
                          {50, 77, 56, 60, false},
                          {100, 100, 32, 64, false},
@@ -322,7 +325,7 @@ TEST_CASE("attention in tiles is what the plain kernel computes") {
     CAPTURE(n.keys);
     CAPTURE(n.causal);
     const std::string text = attention(n.queries, n.keys, n.depth, n.columns, n.causal);
-    // The one in front makes a mask
+    // With a mask, the first group makes it.
     const Kernels kernels = kernels_of({"attention", "", "", "", text.c_str()}, target,
                                        n.causal ? 2 : 1);
     std::vector<KernelArgument> expected = arguments_of(kernels.plain), tiles = expected,
@@ -336,7 +339,7 @@ TEST_CASE("attention in tiles is what the plain kernel computes") {
     CHECK(count(assembly, "ldtilecfg") == 1);
     if (!test::runs(with_instruction("tdpbf16ps"))) continue;
     test::run_kernel(kernels.scheduled, target, compiled);
-    // A weight between two numbers of bf16 may become either
+    // A weight between two numbers of bf16 may be rounded to either.
     CHECK(largest_difference(compiled.back(), expected.back()) < 0.02);
   }
 }

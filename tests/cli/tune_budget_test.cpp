@@ -1,4 +1,4 @@
-// The time of a tuning, by an injected clock; tables in few columns; what tells failures apart.
+// The time of a tuning, by an injected clock; tables of few columns; the kinds of failures.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -20,17 +20,17 @@ TEST_CASE(
   CHECK(budget.fits(21));
   CHECK_FALSE(budget.fits(21.1));
   CHECK(budget.confirm_seconds(0, 0, 0) == 0);
-  // What is under way when the search ends
+  // Measurements under way when the search ends
   CHECK(budget.confirm_seconds(0, 100, 10) == doctest::Approx(0.2));
   CHECK(budget.confirm_seconds(5, 100, 10) ==
         doctest::Approx(0.2 + 5 * TuneBudget::confirm_one(100, 10)));
-  // a share of the limit at most
+  // Confirming takes at most a share of the limit.
   CHECK(budget.confirm_seconds(1000, 100, 10) == doctest::Approx(9));
-  CHECK(TuneBudget::confirm_one(100, 10) > 0.5);  // several trials' time
+  CHECK(TuneBudget::confirm_one(100, 10) > 0.5);  // as long as several trials
   CHECK(TuneBudget::confirm_one(0, 0) > 0);
   now = 29;
   CHECK(budget.left() == -5);
-  CHECK(budget.search_seconds() > 0);  // 0 would be without a limit
+  CHECK(budget.search_seconds() > 0);  // 0 would mean no limit
   CHECK(budget.search_seconds() < 0.01);
 
   const TuneBudget free(0, 0, [&] { return now; });
@@ -44,7 +44,7 @@ TEST_CASE("what is left of a tuning is said where it can be known") {
   double now = 10;
   const TuneBudget limited(30, 0, [&] { return now; }), free(0, 0, [&] { return now; });
   CHECK(rest_text(limited, 0, 50, 5) == "20.0 s left");
-  CHECK(rest_text(limited, 60, 50, 5) == "1.00 s left");  // by the trials
+  CHECK(rest_text(limited, 60, 50, 5) == "1.00 s left");  // the trials set this time
   CHECK(rest_text(free, 60, 50, 5) == "1.00 s left");
   CHECK(rest_text(free, 60, 0, 5).empty());
   CHECK(rest_text(free, 0, 50, 5).empty());

@@ -53,7 +53,7 @@ TEST_CASE("tune: measures, keeps records, goes on from them, writes JSON lines")
     REQUIRE(bool(opened));
     Expected<std::vector<Record>> records = opened->all();
     REQUIRE(bool(records));
-    return latest(*records).size();  // what gains is measured again at the end
+    return latest(*records).size();  // gains are measured again at the end
   };
   const std::vector<Json> first = run("6");
   CHECK(first.front()["round"]["name"].text() != nullptr);
@@ -74,7 +74,7 @@ TEST_CASE("tune: a target of another machine is refused before anything is measu
   CHECK(r.err.find("target 'aarch64-generic' is for aarch64") != std::string::npos);
 }
 
-// A compilation of the tuner's takes ten times as long under the sanitizers.
+// Under the sanitizers, the tuner's compilations take ten times as long.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 constexpr const char* kShortTime = "60s";
@@ -140,7 +140,7 @@ TEST_CASE(
   REQUIRE(r.code == kExitOk);
   Expected<Json> last = parse_json(r.out.substr(r.out.rfind('\n', r.out.size() - 2) + 1), "out");
   REQUIRE(bool(last));
-  CHECK((*last)["tasks"].items().size() == 5);  // what the device runs
+  CHECK((*last)["tasks"].items().size() == 5);  // the tasks on the device
   CHECK((*last)["network_seconds"].number_or(0) > 0);
   CHECK((*last)["network_seconds"].number_or(0) <= (*last)["default_network_seconds"].number_or(0));
   const CliResult compiled = cli(
@@ -194,7 +194,7 @@ TEST_CASE("tune --check: the best records beside the defaults, in processes of t
           kExitOk);
   const CliResult r = cli({"tune", model, "--log", log, "--check", "2", "--json"});
   REQUIRE_MESSAGE(r.code == kExitOk, r.err);
-  CHECK(std::ranges::count(r.out, '\n') == 1);  // the others have no records
+  CHECK(std::ranges::count(r.out, '\n') == 1);  // the other kernels have no records
   Expected<Json> line = parse_json(r.out, "out");
   REQUIRE(bool(line));
   for (const char* what : {"tuned", "default", "default_again"})

@@ -23,7 +23,7 @@ namespace {
 
 const std::string kDigits = TW_SOURCE_DIR "/examples/digits/digits.onnx";
 const std::string kDigitsBatch = TW_SOURCE_DIR "/examples/digits/digits_batch.onnx";
-// Its schedules are the same on every machine
+// A target whose schedules are the same on every machine
 const std::string kTarget = TW_SOURCE_DIR "/tests/cli/one_core.yaml";
 const std::string kFourCores = "x86-64-v2";
 
@@ -62,7 +62,6 @@ class Workplace {
     REQUIRE(lock.sections.size() == 1);
     return lock.sections[0].pins;
   }
-  // The manifest's kernels.
   Json::Array kernels(const std::string& library = "model.so") const {
     return json_of(cli({"inspect", folder / library, "--json"}))["manifest"]["kernels"].items();
   }
@@ -84,7 +83,6 @@ Record record_of(const Pin& pin, const std::string& schedule, double seconds = 1
   return r;
 }
 
-// Writes a log with the records and gives its path.
 std::string log_of(const Workplace& place, const std::vector<Record>& records,
                    const std::string& name = "tuned.db") {
   TuningLog log = must(TuningLog::open(place.folder / name, TuningLog::Mode::write));
@@ -98,7 +96,7 @@ int count_tuned(const Json::Array& kernels) {
   }));
 }
 
-// The task of the model's convolution, and how its default point is noted in a record.
+// The task of the model's convolution, and the note that a record has of its default point
 Task convolution_of(const Workplace& place, const Target& target) {
   const std::vector<Task> tasks = must(model_tasks(place.model, {}, target));
   const auto conv = std::ranges::find_if(
@@ -111,7 +109,7 @@ RecordNote note_of(const Task& task, const Target& target) {
   return {shape_of(task.variants.front().lowered), space.print(*space.default_point())};
 }
 
-const std::string kNoSteps = "schedule {\n}\n";  // always legal: the kernel as it was lowered
+const std::string kNoSteps = "schedule {\n}\n";  // always legal: leaves the kernel as lowered
 
 }  // namespace
 
@@ -155,7 +153,7 @@ TEST_CASE("a record changes its kernel, and no results") {
   CHECK_MESSAGE(verified.code == kExitOk, verified.out << verified.err);
   const CliResult text = place.compile({"--log", log});
   CHECK(has(text.out, " 1 taken from the log"));
-  CHECK(has(text.out, conv->name.substr(conv->name.size() - 12)));  // its middle may be cut
+  CHECK(has(text.out, conv->name.substr(conv->name.size() - 12)));  // the middle may be cut
   CHECK(has(cli({"inspect", place.folder / "model.so"}).out, "tuned on 2025-11-22"));
 }
 
@@ -166,7 +164,7 @@ TEST_CASE(
   const Target target = must(load_target(kTarget, config_dirs()));
   const Task conv = convolution_of(place, target);
   RecordNote note = note_of(conv, target);
-  note.shape.sizes[0] += 1;  // twice the work
+  note.shape.sizes[0] += 1;  // the record's kernel does twice the work
   Pin other;
   other.task = "0123456789abcdef", other.target = target_key(target),
   other.kernel_hash = "fedcba9876543210";
@@ -175,7 +173,7 @@ TEST_CASE(
   like.about = print(note);
   Record strange = like;
   strange.kernel_hash = "0000000000000000";
-  strange.about.insert(strange.about.find('{') + 1, "other=1, ");  // nearer, and of another space
+  strange.about.insert(strange.about.find('{') + 1, "other=1, ");  // a knob unknown here
   const std::string log = log_of(place, {like, strange});
   const CliResult compiled = place.compile({"--log", log});
   REQUIRE_MESSAGE(compiled.code == kExitOk, compiled.err);
@@ -189,7 +187,7 @@ TEST_CASE(
 
   note.point.clear();
   note.by_default = true;
-  for (const bool gains : {true, false}) {  // there, over its own default schedule
+  for (const bool gains : {true, false}) {  // in the record's task, over its default schedule
     CAPTURE(gains);
     Record usual = record_of(other, "schedule {\n  unroll nothing\n}\n", gains ? 1.1e-6 : 1.01e-6);
     usual.algorithm = like.algorithm, usual.about = print(note);
@@ -200,9 +198,10 @@ TEST_CASE(
     CHECK(!has(again.out, "from the log"));
   }
 
-  // Its own default schedule alone was measured: that is no search.
+  // A measurement of the kernel's own default schedule alone is no search, so the point is still
+  // taken.
   const auto taker = std::ranges::find_if(pins, [](const Pin& pin) { return pin.transferred; });
-  REQUIRE(place.lock().code == kExitOk);  // the defaults
+  REQUIRE(place.lock().code == kExitOk);  // pins the defaults
   const std::vector<Pin> defaults = place.pins();
   const auto own = std::ranges::find_if(defaults, [&](const Pin& pin) {
     return pin.task == taker->task && pin.kernel_hash == taker->kernel_hash;
@@ -239,7 +238,7 @@ TEST_CASE("a kernel takes what its space has of the point of its task in another
   const CliResult frozen = place.compile({"--frozen", "--json"});
   CHECK(has(frozen.out, "\"left_out\": \"unroll_ring=2, blocks=4\""));
 
-  // That of another task is whole, or is not taken.
+  // The point of another task must fit as a whole, or it is not taken.
   record.key.task = "0123456789abcdef";
   const CliResult other = place.compile({"--log", log_of(place, {record}, "other.db")});
   CHECK(has(other.out, " not tried"));
@@ -333,7 +332,7 @@ TEST_CASE("compile says that it knows of records it was not told to use") {
   CHECK(other.code == kExitOk);
   CHECK(!has(other.err, "note: "));
   place.folder.write("data/tilewright/tilewright.db", "not a log");
-  CHECK(place.compile({}).code == kExitOk);  // nobody asked for that file
+  CHECK(place.compile({}).code == kExitOk);  // no flag asked for that file
 }
 
 TEST_CASE("lock and --frozen") {
@@ -364,7 +363,8 @@ TEST_CASE("lock and --frozen") {
     for (size_t i = 0; i < a.size(); ++i) CHECK(dump(a[i]) == dump(b[i]));
   }
 
-  // Another target gets a section of its own; none of it is lost when the first is written anew.
+  // Another target gets a section of its own, and keeps all of it when the first one is written
+  // again.
   CHECK(has(
       cli({"compile", place.model, "-t", "x86-64-v3", "--frozen", "-o", place.folder / "x.so"}).err,
       "pins nothing for model.onnx for x86-64-v3"));
@@ -418,7 +418,7 @@ TEST_CASE(
     own.schedules = tuned_schedules({from, lock, !lock.empty()});
     return must(compile_graph(alike(), own, target));
   };
-  // The budget of errors at which some may take the fastest algorithm and others may not.
+  // Looks for an error budget that lets some layers, but not all, take the fastest algorithm.
   CompileReport logged;
   std::set<Algorithm> used;
   for (target.accuracy = 1e-7; target.accuracy < 1e-3 && used.size() < 2; target.accuracy *= 1.2) {
@@ -456,7 +456,7 @@ TEST_CASE(
   frozen.push_back("--frozen");
   const CliResult made = place.compile(frozen);
   CHECK_MESSAGE(made.code == kExitOk, made.err);
-  // Free, without limits
+  // The batch is free here, without limits.
   CHECK(has(place.compile({"--frozen"}).err, "it pins model.onnx (batch=1..8) for"));
 
   std::string old = slurp(path);
@@ -522,7 +522,7 @@ TEST_CASE("the log command") {
   const std::string a = log_of(
       place, {record_of(pins[0], kNoSteps), record_of(pins[0], pins[0].schedule, 2e-6), failed});
   Record again = record_of(pins[0], kNoSteps, 5e-7);
-  again.time += 60;  // of a schedule's measurements the last counts
+  again.time += 60;  // the last measurement of a schedule counts
   const std::string b = log_of(place, {again}, "b.db");
 
   const Json shown = json_of(cli({"log", "show", "--log", a, "--json"}));
@@ -549,7 +549,7 @@ TEST_CASE("the log command") {
   CHECK(has(cli({"log", "prune", "--keep", "1", "--log", c}).out, "3 records dropped, 1 left"));
   CHECK(has(cli({"log", "diff", b, "--log", c}).out, "0 keys differ"));
 
-  CHECK(has(cli({"log", "show"}).err, "there is no tuning log"));  // the user's own
+  CHECK(has(cli({"log", "show"}).err, "there is no tuning log"));  // the user's own log
   CHECK(has(cli({"log", "show", "--log", kDigits}).err, "is no tuning log"));
   CHECK(has(cli({"log", "shout", "--log", a}).err, "one of show, best"));
   CHECK(has(cli({"log", "diff", "--log", a}).err, "log diff takes another log"));

@@ -1,6 +1,6 @@
-// Instructions that no shipped file has, declared in a description alone: compile and tune use
-// them, the assembly holds them, and results are exact. On x86-64 vpdpbusd, on AArch64 sdot, whose
-// shipped entries the descriptions leave out.
+// Instructions that only a description declares, as no shipped file has them: compile and tune use
+// them, the assembly contains them, and results are exact. These are vpdpbusd on x86-64 and sdot on
+// AArch64, whose shipped entries the descriptions leave out.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -62,7 +62,7 @@ Tensor bytes(DType t, std::vector<int64_t> shape, unsigned seed) {
   return out;
 }
 
-// x [rows, depth] times constant bytes.
+// x [rows, depth] times a constant of bytes
 Graph product(DType left, int64_t rows, int64_t depth, int64_t columns) {
   Graph g;
   g.name = "layer";
@@ -82,7 +82,7 @@ Target parsed(const char* yaml) {
   return *target;
 }
 
-// The class that the reference evaluator gives each of the held-out digits.
+// Returns the class that the reference evaluator gives each of the held-out digits.
 std::vector<int> classes_of(const std::string& model, const std::string& images) {
   Expected<Model> imported = import_onnx(model);
   REQUIRE_MESSAGE(bool(imported), error_text(imported.takeError()));
@@ -162,7 +162,7 @@ TEST_CASE("an instruction of a description alone is used on AArch64, under qemu"
     std::vector<KernelArgument> compiled = expected;
     REQUIRE(error_text(interpret(*kernel, expected)) == "");
     if (!test::runs(target)) continue;
-    for (Buffer& buffer : kernel->buffers)  // without a program that has a workspace
+    for (Buffer& buffer : kernel->buffers)  // no program allocates a workspace here
       if (buffer.role == BufferRole::temp && buffer.scope == "global") buffer.scope = "stack";
     test::run_kernel(*kernel, target, compiled);
     CHECK(compiled.back().bytes == expected.back().bytes);

@@ -1,5 +1,5 @@
-// Models on the VDLA, whole: placed, compiled, run on the simulator, and what its driver says when
-// something is missing.
+// Whole models on the VDLA: placed, compiled and run on the simulator, and the driver's messages
+// when something is missing.
 #include <doctest/doctest.h>
 
 #include <unistd.h>
@@ -17,7 +17,7 @@
 namespace tw {
 namespace {
 
-// What models loaded meanwhile take for their device.
+// Sets the device's address for models loaded while it lives.
 struct Address {
   explicit Address(const std::string& text) { setenv("TILEWRIGHT_DEVICE", text.c_str(), 1); }
   ~Address() { unsetenv("TILEWRIGHT_DEVICE"); }
@@ -29,7 +29,7 @@ Target vdla_target() {
   return *target;
 }
 
-// The graph with random constants in the places of its inputs but x.
+// Copies the graph, with random constants in place of all inputs but x.
 Graph with_constants(const Graph& from) {
   std::mt19937 random(7);
   Graph graph;
@@ -69,8 +69,8 @@ Graph with_constants(const Graph& from) {
   return graph;
 }
 
-// Four convolutions with their requantization, and what `middle` makes of %q1 between them. The
-// first reads a plain input, the last writes a plain output: those are the processor's.
+// Four requantized convolutions, with the nodes of `middle` applied to %q1 between them. The first
+// one reads a plain input and the last one writes a plain output, so the processor runs these two.
 Graph layers(const std::string& middle, const std::string& last,
              const std::string& channels = "16") {
   std::string text = "graph @g() {\n%x: i8[1, " + channels +
@@ -118,7 +118,7 @@ int64_t convolutions(const std::vector<std::string>& reasons) {
       reasons, [](const std::string& r) { return r.find("(conv)") != std::string::npos; });
 }
 
-// What creating a context of the two layers says; "" when it works.
+// Returns the error of creating a context of the layers at this address; "" on success.
 std::string said(const std::string& address) {
   static const std::string library = [] {
     Model model;
@@ -183,7 +183,7 @@ TEST_CASE("the body of a loop runs its layers on the VDLA in each iteration") {
   Expected<ValueId> y = graph.add(loop, {x}, "y");
   if (!y) FAIL(error_text(y.takeError()));
   graph.add_output(*y, "y");
-  // The two layers between blocked values are the device's
+  // The device runs the two layers between blocked values.
   CHECK(convolutions(stays(graph)) == 2);
   check(graph, vdla_target());
 }

@@ -1,4 +1,4 @@
-// Attention on GPUs in other tiles than the usual one: variants of its task, and a log that prefers
+// Attention on GPUs in tiles other than the usual one: variants of its task, and a log that prefers
 // one of them.
 #include <doctest/doctest.h>
 
@@ -49,7 +49,7 @@ Kernel scheduled(const Variant& variant, const Target& device) {
                     &device));
 }
 
-// The kernel that a compile by the log takes, and what it computes.
+// The kernel that a compile takes by the log, and the outputs it computes
 struct Compiled {
   Pin pin;
   std::vector<Tensor> outputs;
@@ -60,7 +60,7 @@ Compiled compiled(const Graph& graph, const std::vector<Tensor>& inputs,
   Model model;
   model.graph = graph, model.name = "attention";
   CompileOptions options;
-  static int count = 0;  // dlopen takes a library of the same name for the same
+  static int count = 0;  // dlopen takes libraries of equal names for one
   options.output = folder / ("attention" + std::to_string(count++) + ".so");
   options.name = "attention";
   options.schedules = tuned_schedules({.log = log});
@@ -93,7 +93,7 @@ TEST_CASE("attention in other tiles is a variant of its task, each right in the 
     std::vector<test::Job> jobs = test::jobs_of(type, graph, test::inputs_of(graph, 1), device, 1);
     REQUIRE(jobs.size() == 1);
     test::Job job = jobs[0];
-    // The usual one first, and no two alike
+    // The usual tile comes first, and all kernels differ.
     CHECK(kernel_hash(scheduled(task.variants[0], device)) == kernel_hash(job.kernel));
     std::set<std::string> hashes;
     jobs.clear();
@@ -136,7 +136,7 @@ TEST_CASE("a log's fastest kernel of attention decides about its tile") {
   CHECK(test::relative_difference(exact[0], tuned.outputs[0]) < 1e-5);
   {
     TuningLog log = must(TuningLog::open(path, TuningLog::Mode::write));
-    must(log.add(record(0, 5e-7, 1'763'900'000)));  // the usual tile's, measured again
+    must(log.add(record(0, 5e-7, 1'763'900'000)));  // the usual tile, measured again
   }
   const Compiled usual = compiled(graph, inputs, exact, folder, path);
   CHECK(usual.pin.kernel_hash == kernel_hash(task.variants[0].lowered.kernel));

@@ -1,5 +1,5 @@
-// How code for CUDA is made: ptxas once a kernel, the same bytes with any number of jobs, what the
-// report says.
+// The way to code for CUDA: ptxas runs once a kernel, any number of jobs gives the same bytes, and
+// the report has its figures.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -56,7 +56,7 @@ TEST_CASE("ptxas sees every kernel once, and the bytes do not depend on the jobs
       (std::filesystem::temp_directory_path() / "tilewright-ptxas-XXXXXX").string();
   REQUIRE(mkdtemp(pattern.data()) != nullptr);
   const std::filesystem::path folder = pattern, log = folder / "log";
-  if (!ptxas.empty()) {  // a ptxas before the others that counts
+  if (!ptxas.empty()) {  // puts a ptxas that counts its calls before the real one
     std::ofstream(folder / "ptxas") << "#!/bin/sh\ncase \"$*\" in *--version*) ;; *) echo x >> "
                                     << log.string() << ";; esac\nexec " << ptxas << " \"$@\"\n";
     std::filesystem::permissions(folder / "ptxas", std::filesystem::perms::owner_all);

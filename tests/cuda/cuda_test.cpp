@@ -1,5 +1,5 @@
 // The CUDA path without a GPU: kernels of the operators' cases run in the emulator against the
-// interpreter and pass ptxas where there is one; models run whole, their runtime on a fake libcuda.
+// interpreter, and pass ptxas where there is one. Whole models run on a fake libcuda.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -37,13 +37,13 @@ const Case kAttention[] = {
 #include "tests/opencl/attention_cases.inc"
 };
 
-// The kernels' PTX.
+// Compiles the kernels of the cases with ptxas, if there is one. Returns their PTX.
 std::string passes_ptxas(std::span<const Case> cases, const std::string& chip) {
   const Target device = cuda_target("nvidia-sm" + chip).main_device();
   const cuda::CudaCode code = code_of(kernels_of_cases(cases, device), device,
                                       {"sm_" + chip, "ptx80"});
   CHECK(code.bytes.find(".version 8.0") != std::string::npos);
-  CHECK(code.bytes.find("mul.f32") == std::string::npos);  // what ptxas may contract
+  CHECK(code.bytes.find("mul.f32") == std::string::npos);  // ptxas could contract it
   const std::string program = cuda::find_ptxas();
   if (program.empty())
     return std::cout << "SKIPPED: no ptxas on this machine (scripts/setup.sh cuda)" << std::endl,
@@ -132,7 +132,7 @@ TEST_CASE("instructions of other shapes, by their semantics alone") {
   Target device = emulated().main_device();
   const auto half = std::ranges::find(device.intrinsics, "mma.m16n8k16.f16", &Intrinsic::name);
   REQUIRE(half != device.intrinsics.end());
-  Intrinsic shallow = *half;  // half as deep, as the PTX manual draws it
+  Intrinsic shallow = *half;  // half the depth, in the layout of the PTX manual
   shallow.name = "mma.m16n8k8.f16";
   shallow.semantics =
       "kernel @mma(a: in f16[32, 4], b: in f16[32, 2], c: out f32[32, 4]) {\n"
@@ -141,7 +141,7 @@ TEST_CASE("instructions of other shapes, by their semantics alone") {
       "k "
       "% 2]) * f32(b[j * 4 + k // 2, k % 2])\n"
       "  } } }\n}\n";
-  shallow.kernel = nullptr;  // of the other semantics
+  shallow.kernel = nullptr;  // it belongs to the old semantics
   shallow.emit = llvm::cantFail(
       parse_emit({"llvm.nvvm.mma.m16n8k8.row.col.f32.f32(a, b, c) over 32"}));
   const Case product = {"halves", "%x: f16[64, 64] = input\n%w: f16[64, 64] = input",

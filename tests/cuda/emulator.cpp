@@ -15,13 +15,13 @@ namespace tw::test {
 namespace {
 
 constexpr size_t kStack = 256 << 10, kSharedBytes = 48 << 10, kMostThreads = 1024;
-constexpr int kPoison = 0xFF;  // NaNs
+constexpr int kPoison = 0xFF;  // bytes of 0xFF are NaNs
 
 struct Thread;
 using Kernel = void (*)(Thread*, void**);
 using Meaning = void (*)(void** operands);
 
-struct Services {  // in the order that backends/cuda/form.h tells
+struct Services {  // in the order of backends/cuda/form.h
   void (*barrier)(Thread*, int64_t place);
   void (*copy)(Thread*, void* to, const void* from, int64_t bytes, int64_t there);
   void (*commit)(Thread*);
@@ -34,7 +34,7 @@ struct Copy {
   char* to;
   const char* from;
   size_t bytes;
-  bool there;  // else zeros
+  bool there;  // false: the copy writes zeros
 };
 
 enum class At : uint8_t { runs, barrier, together, ended };
@@ -45,16 +45,16 @@ struct Thread {
   int64_t block[3], thread[3];
   void* shared;
   Services services;
-  // Behind what kernels know:
+  // Members that kernels do not know:
   Block* owner;
   ucontext_t here;
   At at;
-  int64_t place;    // barrier
-  Meaning meaning;  // together
+  int64_t place;    // barrier where the thread waits
+  Meaning meaning;  // the instruction that the warp does together
   int64_t width, count;
   void** mine;
   const int64_t* bytes;
-  std::deque<std::vector<Copy>> groups;  // of copies under way, the last one open
+  std::deque<std::vector<Copy>> groups;  // copies under way; the last group is open
 };
 
 class Block {
@@ -129,7 +129,7 @@ class Block {
     t.groups.emplace_back();
     if (launch_.choices.seed && random() % 2) land(t, 1 + random() % t.groups.size());
   }
-  // All committed groups but the last so many are there.
+  // Completes the thread's committed groups of copies except the last `left`.
   void land(Thread& t, uint64_t left) {
     while (t.groups.size() > left + 1) {
       for (const Copy& c : t.groups.front()) {
@@ -147,8 +147,8 @@ class Block {
  private:
   void start(Thread& t, char* stack);
 
-  // Threads of a warp that all wait for the same instruction do it; one warp at a time, so that it
-  // comes as far before the others as it can.
+  // Runs an instruction of a whole warp once all its threads wait for it. It serves one warp at a
+  // time, so that this warp gets as far ahead of the others as it can.
   bool work_together() {
     std::vector<std::pair<size_t, size_t>> ready;
     for (size_t first = 0; first < threads_.size();) {

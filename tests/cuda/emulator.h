@@ -1,14 +1,15 @@
-// Launches of kernels in the emulated form (backends/cuda/form.h) on the processor: a thread of the
-// GPU is a fiber, blocks run one after the other. What the hardware leaves open is chosen to hurt:
-//  * memory of a block begins as NaNs, and the target of an asynchronous copy is NaNs until it
-//  lands;
-//  * copies land as late as their thread's waits allow (seed 0), or at moments that the seed
-//  chooses, from what lies at the source then;
-//  * threads run from one meeting to the next in order, the first ones first (seed 0), or in orders
-//  that the seed chooses.
-// What is no legal use is a problem in words: a barrier that not all threads reach, or reach at
-// different places in the code, threads of a warp apart at an instruction that they do together,
-// copies that nobody waits for, a copy of a size or alignment that there is none of.
+// Launches of kernels in the emulated form (backends/cuda/form.h) on the processor. A thread of the
+// GPU is a fiber, and blocks run one after the other. Where the hardware has a choice, the emulator
+// makes the one that hurts:
+//   * memory of a block begins as NaNs, and so does the target of an asynchronous copy until it
+//     lands;
+//   * copies land as late as their thread's waits allow (seed 0), or at moments that the seed
+//     chooses, with the bytes that are at the source then;
+//   * threads run from one meeting point to the next, the first ones first (seed 0) or in orders
+//     that the seed chooses.
+// Illegal use is a problem in words: a barrier that some threads never reach, threads at different
+// barriers, threads of a warp apart at an instruction of the whole warp, copies that no thread
+// waits for, a copy of a size or alignment that the hardware lacks.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -17,8 +18,8 @@ namespace tw::test {
 
 struct EmulatorChoices {
   uint64_t seed = 0;
-  // Bugs to plant: as if the code had no barrier at that place (numbered as they were written), or
-  // waited for so many groups of copies fewer.
+  // Bugs to plant: leave out the barrier of this number in the code, or let each wait accept this
+  // many more unfinished groups of copies.
   int64_t without_barrier = -1, wait_fewer = 0;
 };
 
@@ -30,7 +31,7 @@ struct EmulatedLaunch {
 };
 
 struct EmulatorCounts {
-  // By thread; elementary copies; instructions of whole warps
+  // barriers: one a thread; copies: elementary ones; together: instructions of whole warps
   int32_t barriers = 0, copies = 0, together = 0;
 };
 

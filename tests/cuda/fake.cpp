@@ -7,7 +7,7 @@
 
 namespace tw::test {
 namespace {
-constexpr size_t kShift = 192, kAlign = 64;  // where buffers begin in their memories
+constexpr size_t kShift = 192, kAlign = 64;  // offset of buffers in their memories
 constexpr std::byte kFill{0xA5};
 }  // namespace
 
@@ -34,7 +34,7 @@ FakeCuda::FakeCuda() {
   REQUIRE_MESSAGE(library_, dlerror());
   void* context = nullptr;
   find<int32_t(void**, int32_t)>("cuDevicePrimaryCtxRetain")(&context, 0);
-  // As a caller with a context of its own
+  // This context is the caller's own.
   REQUIRE(find<int32_t(void*)>("cuCtxPushCurrent")(context) == 0);
 }
 
@@ -107,7 +107,7 @@ std::string FakeCuda::run(const Kernel& kernel, const std::vector<DeviceLaunch>&
       values.push_back(static_cast<uint64_t>(symbols[static_cast<size_t>(s)]));
     std::vector<void*> parameters;
     for (uint64_t& v : values) parameters.push_back(&v);
-    parameters.push_back(nullptr);  // what the fake counts by
+    parameters.push_back(nullptr);  // the fake counts parameters up to this null
     uint32_t grid[3], block[3];
     for (size_t d = 0; d < 3; ++d) {
       block[d] = static_cast<uint32_t>(value(launch.local[d]));

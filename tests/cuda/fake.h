@@ -1,5 +1,5 @@
-// For tests: the fake libcuda (fake_libcuda.cpp) in this process, where a model's runtime finds it
-// too, and launches through its functions.
+// For tests: loads the fake libcuda (fake_libcuda.cpp) into this process, where a model's runtime
+// finds it too, and launches kernels through its functions.
 #pragma once
 #include <dlfcn.h>
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@
 
 namespace tw::test {
 
-// Of configs/; emulated: with the code that the fake runs.
+// cuda_target takes a target of configs/; emulated has the feature for code that the fake runs.
 Target cuda_target(const std::string& name = "nvidia-sm80");
 Target emulated();
 
@@ -26,13 +26,13 @@ class FakeCuda {
   static FakeCuda& get();  // loads it once
   FakeCounts counts() const;
   EmulatorCounts emulated() const;
-  void choose(const EmulatorChoices& choices) const;  // for the launches to come
-  // The n-th call from now on that launches, makes or fills a graph fails; 0: none. Returns how many
-  // of the calls before were still to come.
+  void choose(const EmulatorChoices& choices) const;  // for launches from now on
+  // Lets the n-th call from now on fail, of those that launch, make or fill a graph; 0: none.
+  // Returns how many calls the last countdown had left.
   int fail_call(int n) const;
-  std::string breaches() const;  // the rules of the API broken since the last call, in words
-  // "" or what went wrong. `buffers`: one a parameter buffer of the kernel, read and written in
-  // place; bytes beside them are checked.
+  std::string breaches() const;  // rules of the API broken since the last call, in words
+  // Both return "" or an error. `buffers` has one for each parameter buffer of the kernel. The
+  // launch reads and writes them in place; bytes beside them are checked.
   std::string load(const std::string& object);
   std::string run(const Kernel& kernel, const std::vector<DeviceLaunch>& launches,
                   std::vector<std::vector<std::byte>>& buffers,

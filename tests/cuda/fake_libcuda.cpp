@@ -1,11 +1,12 @@
-// A libcuda.so.1 for tests: memory is the host's, and launches run in the emulator (emulator.h). It
-// takes modules with the feature "emulated" (backends/cuda/form.h): object files, linked by the
-// program that TW_FAKE_CUDA_LINKER names. Streams are lists that nothing runs before somebody
-// waits, and independent nodes of a graph run in the order that is least expected, so that code
-// which needs more than the API promises fails. A broken rule (a handle of the wrong kind or gone,
-// no context or another one, memory or modules that go while work waits for them, an unsafe call
-// while a stream captures) is an error code, and is kept for tests to see; with TW_FAKE_CUDA_STRICT
-// set it, or anything that is left at the end, is the process's exit status.
+// A libcuda.so.1 for tests: device memory is the host's, and launches run in the emulator
+// (emulator.h). It takes modules with the feature "emulated" (backends/cuda/form.h): object files,
+// linked by the program that TW_FAKE_CUDA_LINKER names. A stream is a list that runs only when a
+// caller waits, and independent nodes of a graph run in the least expected order. So code that
+// needs more than the API promises fails. A broken rule is an error code and is kept for tests to
+// see: a handle of the wrong kind or of a dead object, no context or a foreign one, memory or
+// modules freed while work waits for them, an unsafe call while a stream captures. With
+// TW_FAKE_CUDA_STRICT set, a broken rule, or an object left at the end, sets the exit status of the
+// process.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -45,14 +46,14 @@ using Work = std::function<int32_t()>;
 using Size = std::array<uint32_t, 3>;
 struct Object {
   Kind kind;
-  Object* owner;  // a context's, a function's module, a node's graph
+  Object* owner;  // stream: its context; function: its module; node: its graph
   bool alive = true;
-  void* library = nullptr;                   // module: dlopen's; function: its address
-  std::vector<Work> work{};                  // stream: what waits; graph and executable: by node
+  void* library = nullptr;   // module: dlopen's handle; function: its address
+  std::vector<Work> work{};  // stream: waiting work; graph and executable: work of each node
   std::vector<std::vector<size_t>> after{};  // graph and executable: nodes before a node
   std::vector<Object*> nodes{};              // graph
-  Object* capture = nullptr;                 // stream: the graph that it makes
-  int users = 0;                             // context: retained
+  Object* capture = nullptr;                 // stream: the graph that captures its work
+  int users = 0;                             // context: how often it is retained
 };
 
 class Driver {
@@ -76,7 +77,7 @@ class Driver {
     auto made = std::make_unique<Object>(Object{kind, owner});
     return (objects[made.get()] = std::move(made)).get();
   }
-  // Null: no such thing, any more.
+  // Returns null if the handle is not of a live object of this kind.
   Object* find(void* handle, Kind kind) {
     const auto found = objects.find(handle);
     Object* o = found == objects.end() ? nullptr : found->second.get();
@@ -90,7 +91,6 @@ class Driver {
       if (o->kind == Kind::stream && o->capture) return true;
     return false;
   }
-  // What most calls need.
   int32_t check(const char* call, bool unsafe = false) {
     if (!current()) return breach(std::string(call) + " without a context", kNoContext);
     return unsafe && capturing()
@@ -118,7 +118,7 @@ class Driver {
     return false;
   }
 
-  // Whether this call is the one that is to fail.
+  // Counts down, and returns true for the call that must fail.
   bool fails() { return fails_in > 0 && --fails_in == 0; }
 
   FakeCounts counts() const {
@@ -139,11 +139,11 @@ class Driver {
     return c;
   }
 
-  // Those gone too: a handle is never used again
+  // Dead objects stay too, so that no handle is used again.
   std::map<void*, std::unique_ptr<Object>> objects;
   std::map<Object*, Object*> default_streams;
   std::map<uint64_t, size_t> memory;
-  // Stays, so that stale addresses do no harm but are no use
+  // Freed memory stays allocated, so that stale addresses do no harm.
   std::vector<std::unique_ptr<char, decltype(&std::free)>> freed;
   Object* primary = nullptr;
   std::vector<Object*> stack;
@@ -151,12 +151,12 @@ class Driver {
   FakeCounts done;
   tw::test::EmulatorCounts emulated;
   tw::test::EmulatorChoices choices;
-  std::string problem;  // of the last launch
+  std::string problem;  // error of the last launch
   std::string breaches;
 };
 Driver driver;
 
-// Work for a stream, or for the graph that it captures.
+// Adds work to a stream, or to the graph that captures it.
 int32_t enqueue(void* handle, Work work) {
   Object* s = driver.stream(handle);
   if (!s) return kBadHandle;
@@ -168,7 +168,7 @@ int32_t enqueue(void* handle, Work work) {
 }
 
 Work launch_work(Object* function, const Size& grid, const Size& block, void** parameters) {
-  std::vector<uint64_t> values;  // as they are now
+  std::vector<uint64_t> values;  // values at the time of the call
   for (; *parameters; ++parameters) {
     values.emplace_back();
     std::memcpy(&values.back(), *parameters, sizeof(uint64_t));
@@ -187,7 +187,7 @@ Work launch_work(Object* function, const Size& grid, const Size& block, void** p
   };
 }
 
-// All nodes, each when those before it are done; of several the last.
+// Runs all nodes, each after its predecessors. Of several ready nodes, the last one runs first.
 int32_t run_graph(const std::vector<Work>& work, const std::vector<std::vector<size_t>>& after) {
   std::vector<bool> done(work.size());
   const auto ready = [&](size_t n) {
@@ -238,7 +238,7 @@ int32_t pop(void** context) {
   return *context = driver.stack.back(), driver.stack.pop_back(), kOk;
 }
 
-// Null: it is no object file, or does not link.
+// Returns null if the image is no object file or does not link.
 void* load_emulated(const void* image) {
   static int modules = 0;
   const auto* bytes = static_cast<const unsigned char*>(image);
@@ -344,7 +344,7 @@ int32_t wait(void* handle) {
   if (!s) return kBadHandle;
   const std::vector<Work> work = std::move(s->work);
   s->work.clear();
-  int32_t failed = kOk;  // skips the rest of what waited; a real device would do nothing more
+  int32_t failed = kOk;  // after a failure, the rest is skipped, as on a real device
   for (const Work& w : work)
     if (!failed) failed = w();
   return failed;
@@ -478,7 +478,7 @@ extern "C" __attribute__((visibility("default"))) int32_t cuGetProcAddress(const
   return kNotFound;
 }
 
-// For tests.
+// Functions for tests:
 extern "C" __attribute__((visibility("default"))) void tw_fake_cuda_counts(FakeCounts* counts) {
   *counts = driver.counts();
 }
@@ -496,7 +496,7 @@ extern "C" __attribute__((visibility("default"))) void tw_fake_cuda_emulated(
 extern "C" __attribute__((visibility("default"))) const char* tw_fake_cuda_problem() {
   return driver.problem.c_str();
 }
-// The rules broken since the last call.
+// Returns the rules broken since the last call.
 extern "C" __attribute__((visibility("default"))) const char* tw_fake_cuda_breaches() {
   static std::string told;
   return told = std::move(driver.breaches), driver.breaches.clear(), told.c_str();

@@ -15,7 +15,7 @@ namespace {
 
 using test::emulated, test::FakeCounts, test::FakeCuda;
 
-// Two launches, or more, of a symbolic number of rows.
+// A graph of several launches, with a symbolic number of rows
 const char* kRows =
     "graph @g(batch) {\n%x: f32[batch, 16] = input\n%w: f32[16, 16] = input\n%a: f32[batch, 16] = "
     "matmul(%x, %w)\n"
@@ -37,7 +37,6 @@ const LoadedModel& rows_on_device() {
   return loaded;
 }
 
-// A context of the model.
 struct Running {
   const LoadedModel& loaded;
   tw_context* context = nullptr;
@@ -88,13 +87,13 @@ struct Caller {
     fake.find<int32_t(void*)>("cuStreamDestroy")(stream);
   }
   void wait() const { REQUIRE(fake.find<int32_t(void*)>("cuStreamSynchronize")(stream) == 0); }
-  // The tensor with its memory on the device, where a copy of the bytes is.
+  // Returns the tensor with its bytes copied to memory on the device.
   tw_tensor moved(Tensor& t) {
     tw_tensor out = test::describe(t);
     memory.emplace_back();
     REQUIRE(fake.find<int32_t(uint64_t*, size_t)>("cuMemAlloc")(&memory.back(), out.bytes) == 0);
     out.data = reinterpret_cast<void*>(memory.back());
-    std::memcpy(out.data, t.bytes.data(), out.bytes);  // the fake's is the host's
+    std::memcpy(out.data, t.bytes.data(), out.bytes);  // the fake's device memory is the host's
     return out;
   }
   static Tensor fetched(const Tensor& like, const tw_tensor& from) {
@@ -117,14 +116,14 @@ TEST_CASE("the second run of a kind makes graphs, later ones replay them") {
     const int launches = first.launches - start.launches;
     CHECK(launches >= 3);
     CHECK(first.instantiations == start.instantiations);
-    // Other tensors, at other addresses
+    // Other tensors at other addresses replay the same graph.
     for (int n = 0; n < 3; ++n) model.run(rows_inputs(3, 2 + n));
     const FakeCounts third = fake.counts();
     CHECK(third.instantiations - start.instantiations == 1);
     CHECK(third.replays - start.replays == 3);
     CHECK(third.launches - first.launches == 3 * launches);
     CHECK(third.executables - start.executables == 1);
-    CHECK(third.graphs == start.graphs);  // what it was made of is gone
+    CHECK(third.graphs == start.graphs);  // the graph is gone, its executable stays
   }
   CHECK(fake.counts().same_objects(before));
   CHECK(fake.breaches() == "");
@@ -152,7 +151,7 @@ TEST_CASE("a model split over device and processor is replayed in parts") {
       "%s: f32[batch, 256] = softmax(%a) axis=1 log=true\n%y: f32[batch, 256] = matmul(%s, "
       "%w)\noutput %y\n}\n";
   Target target = emulated();
-  // Products are worth a launch, the softmax between them is not
+  // With these rates, products are worth a launch, and the softmax between them is not.
   target.devices[0].take_all = false;
   target.devices[0].rates = {1e15, 1e15, 1e15, 1e-5, 0};
   FakeCuda& fake = FakeCuda::get();
@@ -205,11 +204,11 @@ TEST_CASE("a run on the caller's stream is done when the stream is") {
     const tw_queue queue{"cuda", caller.stream};
     const Running model(rows_on_device(), &queue);
     REQUIRE(model.created == TW_OK);
-    for (int n = 0; n < 3; ++n) {  // recorded, then replayed
+    for (int n = 0; n < 3; ++n) {  // the first run is recorded, the others are replayed
       std::vector<Tensor> inputs = rows_inputs(6, n);
       const std::vector<Tensor> want = model.expected(inputs);
       Tensor nothing = Tensor::zeros(DType::f32, {6, 16}), kept = nothing;
-      // One there, one here
+      // One input is on the device, one on the host.
       const tw_tensor in[] = {caller.moved(inputs[0]), test::describe(inputs[1])};
       const tw_tensor out[] = {caller.moved(nothing), test::describe(kept)};
       const uint8_t places[] = {TW_DEVICE, TW_HOST, TW_DEVICE, TW_HOST};
@@ -223,7 +222,7 @@ TEST_CASE("a run on the caller's stream is done when the stream is") {
       CHECK(test::relative_difference(want[1], kept) < 1e-4);
     }
     CHECK(fake.counts().replays - before.replays == 2);
-    model.run(rows_inputs(6, 9));  // one that waits goes to the same stream
+    model.run(rows_inputs(6, 9));  // a blocking run uses the same stream
     CHECK(fake.counts().replays - before.replays == 3);
   }
   CHECK(fake.counts().same_objects(before));
@@ -245,7 +244,7 @@ TEST_CASE("a caller captures a run into a graph of its own") {
     const auto go = [&] {
       REQUIRE(model.api().run_async(model.context, in, out, nullptr) == TW_OK);
     };
-    go();  // sees to the arena
+    go();  // allocates the arena
     caller.wait();
     void *graph = nullptr, *executable = nullptr;
     REQUIRE(fake.find<int32_t(void*, uint32_t)>("cuStreamBeginCapture")(caller.stream, 0) == 0);

@@ -1,12 +1,12 @@
-// Six bugs of GPU kernels, planted one at a time in good ones, and what catches each: the verifier,
-// the interpreter (which knows what is ordered) or the emulator (which sees numbers):
-//   missing barrier                        emulator (the code's barriers are not the schedule's)
-//   wait off by one                        emulator; a wait left out: verifier
-//   slot released early, order, parity     interpreter and emulator
-//   untied accumulator                     interpreter and emulator; operands not as the
-//   instruction has them: when code is made
-// The same for rings between roles, by the verifier and the interpreter:
-// tests/ir/kernel/text_kernels_test.cpp.
+// Six bugs of GPU kernels, planted one at a time in good ones, and the part that catches each. The
+// interpreter knows about order, the emulator sees numbers.
+//   missing barrier                      emulator (the code's barriers are not the schedule's)
+//   wait off by one                      emulator; a wait left out: verifier
+//   slot released early, order, parity   interpreter and emulator
+//   untied accumulator                   interpreter and emulator
+//   operands in the wrong places         the code generator
+// tests/ir/kernel/text_kernels_test.cpp has bugs of rings between roles, for the verifier and the
+// interpreter.
 #include <doctest/doctest.h>
 
 #include "backends/cuda/cuda.h"
@@ -25,7 +25,7 @@ Target device_of(const char* name) {
   return target->main_device();
 }
 
-// A product with constant weights of 64 columns: one block, three stages of copies under way.
+// A product with constant weights of 64 columns, in one block with three stages of copies under way
 test::Job job_of(DType type, int64_t depth) {
   Graph graph;
   const ValueId x = graph.add_input("x", {type, {Expr(64), Expr(depth)}, {}});
@@ -44,10 +44,10 @@ test::Job job_of(DType type, int64_t depth) {
   return test::job_at("planted", graph, device_of("nvidia-sm80"), knobs);
 }
 
-// The edits one behind the other; each text must be there.
+// Applies the edits in order, each behind the one before. Each text must be there.
 std::string changed(std::string text,
                     const std::vector<std::pair<std::string, std::string>>& edits) {
-  size_t behind = 0;  // of the last edit
+  size_t behind = 0;  // end of the last edit
   for (const auto& [from, to] : edits) {
     const size_t at = text.find(from, behind);
     CAPTURE(from);
@@ -150,15 +150,15 @@ TEST_CASE("a missing barrier and a wait off by one: the emulator's numbers diffe
     CHECK(test::FakeCuda::get().emulated().copies > before.copies);
     const int32_t met = test::FakeCuda::get().emulated().barriers - before.barriers;
     int64_t caught = 0, missed = 0;
-    for (int64_t place = 0;; ++place) {  // each of the barriers that the code has
+    for (int64_t place = 0;; ++place) {  // every barrier in the code
       const int32_t all = test::FakeCuda::get().emulated().barriers;
       const std::string problem = emulated(job, job.kernel, {0, place, 0});
-      // There is no such barrier
+      // The code has no barrier of this number.
       if (problem.empty() && test::FakeCuda::get().emulated().barriers - all == met) break;
       ++(problem.empty() ? missed : caught);
     }
     CHECK(caught == 2);  // behind the wait, and before the slot is filled again
-    // Those around the first stages' plain stores are not needed
+    // The barriers around the plain stores of the first stages are not needed.
     CHECK(missed == (job.kernel.buffers[0].dtype == DType::f32 ? 0 : 2));
     CHECK(emulated(job, job.kernel, {0, -1, 1}) != "");
   }

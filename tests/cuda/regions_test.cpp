@@ -1,5 +1,5 @@
-// If and Loop with their kernels on the fake driver: results, what is recorded around them, and the
-// rules of the API.
+// If and Loop with their kernels on the fake driver: results, the recorded launches around them,
+// and the rules of the API.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -18,7 +18,7 @@ namespace {
 
 using test::emulated, test::FakeCounts, test::FakeCuda;
 
-// Products around a branch and in it. The condition is made on the device.
+// Products around a branch and within it. The device makes the condition.
 const char* kChoice = R"(graph @g(batch) {
   %x: f32[batch, 16] = input
   %w: f32[16, 16] = input
@@ -42,7 +42,7 @@ const char* kChoice = R"(graph @g(batch) {
 }
 )";
 
-// A convolution and a product in a loop that its condition ends, a loop of fixed length in it.
+// A convolution and a product in a loop that its condition ends, with a loop of fixed length inside
 const char* kLoop = R"(graph @g(batch) {
   %x: f32[batch, 4, 6, 6] = input
   %k: f32[4, 4, 3, 3] = input
@@ -80,7 +80,7 @@ const char* kLoop = R"(graph @g(batch) {
 }
 )";
 
-// A loop that nothing ends but its length; rows go in and come out.
+// A loop that only its length ends. It reads and writes rows.
 const char* kScan = R"(graph @g(batch) {
   %h: f32[batch, 16] = input
   %x: f32[12, batch, 16] = input
@@ -103,7 +103,7 @@ const char* kScan = R"(graph @g(batch) {
 }
 )";
 
-// As many rows as iterations, each of which the processor decides about.
+// A loop of many iterations. The processor decides after each one.
 const char* kMany = R"(graph @g(batch) {
   %h: f32[batch, 4] = input
   %x: f32[600, batch, 4] = input
@@ -129,7 +129,7 @@ const char* kMany = R"(graph @g(batch) {
 }
 )";
 
-// A cache that each iteration makes a row longer; how many it has is the iteration's.
+// A cache that grows by a row in each iteration, so its number of rows is the iteration's.
 const char* kGrowing = R"(graph @g() {
   %h: f32[1, 16] = input
   %c: f32[1, 16] = input
@@ -152,7 +152,7 @@ const char* kGrowing = R"(graph @g() {
 }
 )";
 
-// Inputs for so many rows; the last one is the limit.
+// Inputs for `batch` rows. The last one is the limit.
 std::vector<Tensor> inputs_for(const Graph& graph, int64_t batch, double limit, int seed) {
   std::vector<Tensor> inputs;
   for (const ValueId v : graph.inputs()) {
@@ -183,7 +183,7 @@ struct Running {
   Running(const Running&) = delete;
   ~Running() { loaded.api().destroy(context); }
 
-  // fails: the so many-th call of the driver. Returns whether there was one.
+  // fails: number of the driver's call that fails; 0: none. Returns true if that call was made.
   bool run(int64_t batch, double limit, int seed, int fails = 0) const {
     std::vector<Tensor> inputs = inputs_for(graph, batch, limit, seed);
     Expected<std::vector<Tensor>> want = evaluate(bind_symbols(graph, {{"batch", batch}}), inputs);
@@ -226,7 +226,6 @@ Placed placed(const char* text) {
   return {std::move(report.host_reasons), {std::istreambuf_iterator<char>(file), {}}};
 }
 
-// The lines of a region.
 std::string region(const std::string& program, int number) {
   const auto begin = [&](int n) { return program.find("  region " + std::to_string(n) + " "); };
   REQUIRE(begin(number) != std::string::npos);
@@ -248,11 +247,11 @@ TEST_CASE("branches run on the device, and what is around them is replayed") {
   {
     const Running model(kChoice);
     const FakeCounts start = fake.counts();
-    // Recorded with one branch, replayed with the other, and back
+    // The first branch is recorded, and later runs replay, also with the other branch.
     for (const double limit : {-1e3, 1e3, -1e3, 1e3, 1e3}) model.run(3, limit, 1);
     const FakeCounts after = fake.counts();
     const int parts = after.instantiations - start.instantiations;
-    CHECK(parts >= 2);  // in front of the branch and behind it
+    CHECK(parts >= 2);  // before and behind the branch
     CHECK(after.replays - start.replays == 4 * parts);
     for (const int64_t batch : {5, 5, 2}) model.run(batch, -1e3, 2);
   }
@@ -277,26 +276,26 @@ TEST_CASE("the launches of a loop's body are chains, replayed where they were la
   const FakeCounts before = fake.counts();
   {
     const Running model(kLoop);
-    model.run(3, -1e3, 5);  // the largest, so that the arena stays where it is
-    model.run(2, -1e3, 1);  // one iteration: all is new
+    model.run(3, -1e3, 5);  // the largest size first, so that the arena stays
+    model.run(2, -1e3, 1);  // one iteration: all launches are new
     const FakeCounts start = fake.counts();
-    model.run(2, 1e3, 1);  // nine, whose carried values alternate between two memories
+    model.run(2, 1e3, 1);  // nine iterations: carried values alternate between two memories
     const FakeCounts first = fake.counts();
     const int made = first.instantiations - start.instantiations;
     CHECK(made >= 2);
     model.run(2, 1e3, 2);
     const FakeCounts second = fake.counts();
     CHECK(second.replays - first.replays >= 9);
-    model.run(2, 0.1, 3);  // others in number, none that is new
+    model.run(2, 0.1, 3);  // another number of iterations, but no new launches
     model.run(2, 1e3, 4);
     const FakeCounts last = fake.counts();
     CHECK(last.instantiations - second.instantiations <= 1);
     CHECK(last.replays - second.replays >= 9);
-    model.run(3, 1e3, 5);  // another size has chains of its own, and these stay
+    model.run(3, 1e3, 5);  // another size has chains of its own; the old ones stay
     const FakeCounts other = fake.counts();
     model.run(2, 1e3, 6);
     CHECK(fake.counts().instantiations == other.instantiations);
-    model.run(4, 1e3, 7);  // another arena has none
+    model.run(4, 1e3, 7);  // another arena, which has no chains
     model.run(2, 1e3, 8);
   }
   CHECK(fake.counts().same_objects(before));
@@ -314,7 +313,7 @@ TEST_CASE("a loop in which the processor asks for nothing is one chain") {
     model.run(2, 1, 3);
     const FakeCounts again = fake.counts();
     CHECK(again.instantiations == start.instantiations);
-    CHECK(again.replays - start.replays <= 3);  // 12 iterations in one; what is around them
+    CHECK(again.replays - start.replays <= 3);  // one replay for 12 iterations
     CHECK(again.launches - start.launches >= 36);
   }
   CHECK(fake.counts().same_objects(before));
@@ -332,10 +331,10 @@ TEST_CASE("chains of which there are too many") {
       const FakeCounts end = fake.counts();
       return std::pair(end.instantiations - start.instantiations, end.replays - start.replays);
     };
-    constexpr int kMost = 512;  // of 600
+    constexpr int kMost = 512;  // limit of chains; the loop has 600 iterations
     model.run(2, 1e3, 1);
     CHECK(added(1).second < 10);             // another size finds no room
-    const auto [made, replayed] = added(1);  // which was made for it
+    const auto [made, replayed] = added(1);  // this run makes room for it
     CHECK(made < 10);
     CHECK(replayed < 10);
     CHECK(added(1).first >= kMost);
@@ -354,7 +353,7 @@ TEST_CASE("a call of the driver that fails, whichever it is, fails its run and n
   int failed = 0;
   for (const char* text : {kChoice, kLoop, kScan}) {
     const double limit = text == kLoop ? 0.1 : 1e3;
-    for (const int runs : {0, 1, 2}) {  // before the one that fails
+    for (const int runs : {0, 1, 2}) {  // runs before the failing one
       const Running model(text);
       for (int n = 0; n < runs; ++n) model.run(2, limit, 1);
       for (int call = 1; model.run(2, limit, 2, call); ++call) {
@@ -391,7 +390,7 @@ TEST_CASE("of regions the processor keeps what decides, and carried values stay 
   const std::string inner = region(loop.program, 0), outer = region(loop.program, 1);
   CHECK(count(inner, "call on 1") > 0);
   CHECK(count(inner, "move ") == 0);
-  // Of the outer body the condition alone
+  // Only the condition of the outer body moves.
   CHECK(count(outer, "move 1 to 0") == 1);
   CHECK(count(outer, "move 0 to 1") == 0);
   CHECK(count(outer, "call @") == 0);

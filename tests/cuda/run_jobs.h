@@ -21,7 +21,7 @@ inline cuda::CudaCode code_of(const std::vector<Job>& jobs, const Target& device
   return std::move(*code);
 }
 
-// Their outputs are compared with what is expected.
+// Runs the jobs, and compares their outputs with the expected ones.
 inline void run_jobs(const std::vector<Job>& jobs, const Target& device) {
   const cuda::CudaCode code = code_of(jobs, device, {});
   FakeCuda& fake = FakeCuda::get();
@@ -40,7 +40,7 @@ inline Target chip(const std::string& name) {
   return cuda_target("nvidia-sm" + name).main_device();
 }
 
-// ptxas takes a chip's kernels with no spill and no note, or says what is wrong.
+// Checks that ptxas takes the kernels for each chip, with no spill and no note.
 inline void pass_ptxas_of_all_chips(
     const std::function<std::vector<Job>(const Target& device)>& jobs) {
   const std::string program = cuda::find_ptxas();

@@ -1,4 +1,4 @@
-// The usual tiles of products, by the figures of the shipped descriptions.
+// The usual tiles of products, by the rates in the shipped descriptions.
 #include <doctest/doctest.h>
 
 #include "ir/kernel/stack_limits.h"
@@ -26,7 +26,7 @@ BlockTile usual(const Target& device, const TileProblem& problem) {
   return *tile;
 }
 
-// nullopt: the operands have none.
+// Returns nullopt if the device has no instruction for these operands.
 std::optional<TileInstruction> instruction_of(const BlockTile& tile, const TileProblem& problem,
                                               const Target& device) {
   std::vector<TileInstruction> all = tile_instructions(device, problem.operands);
@@ -48,7 +48,7 @@ TEST_CASE("large products have large tiles, small ones small tiles") {
       const Target device = chip(name);
       const BlockTile large = usual(device, product(16384, 16384, 4096, type)),
                       small = usual(device, product(64, 64, 64, type));
-      // Single threads multiply too slowly for large tiles to pay
+      // Without matrix instructions, threads multiply too slowly for large tiles to pay.
       CHECK(large.rows * large.columns >= (type == DType::f16 ? 64 * 64 : 32 * 64));
       CHECK(large.parts == 1);
       CHECK(small.rows * small.columns < large.rows * large.columns);
@@ -63,7 +63,7 @@ TEST_CASE("few tiles of deep products are split, and many are not") {
   CHECK(usual(device, product(4096, 4096, 16384)).parts == 1);
   CHECK(usual(device, product(64, 64, 64)).parts == 1);
   TileProblem free = product(64, 64, 16384);
-  free.rows.reset();  // how many parts pay is not known
+  free.rows.reset();  // an unknown size: parts may not pay
   CHECK(usual(device, free).parts == 1);
 }
 

@@ -1,5 +1,5 @@
-// Depthwise convolutions and groups of few channels on GPUs: in the emulator and through ptxas, in
-// every place that a window has, and the tiles that the model takes.
+// Depthwise convolutions and groups of few channels on GPUs: kernels with the window in each
+// possible place, in the emulator and through ptxas, and the tiles that the model chooses.
 #include <doctest/doctest.h>
 
 #include "kernels/device/bank_conflicts.h"
@@ -81,10 +81,10 @@ TEST_CASE("threads that read a window of the block together find it in different
                                            {{"window", static_cast<int64_t>(WindowPlace::block)},
                                             {"pixels", pixels},
                                             {"threads_across", across}});
-        int64_t reads = 0, copies = 0;  // turns
+        int64_t reads = 0, copies = 0;  // turns that an access takes
         for (const BankAccess& access : bank_accesses(job.kernel, device))
           (access.stores ? copies : reads) = access.turns;
-        // Of seven, the eighth thread that asks at one time is on another line
+        // With seven threads across, the eighth one of an access reads another line.
         CHECK(reads >= 1);
         CHECK(reads <= (across == 7 ? 2 : 1));
         CHECK(copies >= 1);
@@ -151,7 +151,7 @@ TEST_CASE("what a window costs grows with its taps, and falls with more multipro
 TEST_CASE("what has more weights for an output than registers is not made in windows") {
   WindowProblem problem = depthwise(32, 56, 3, 1);
   CHECK(window_tile(problem, chip("80")));
-  problem.depth = 32, problem.lanes = problem.loaded = problem.step = 8;  // f16 of one group
+  problem.depth = 32, problem.lanes = problem.loaded = problem.step = 8;  // f16 with one group
   CHECK(!window_tile(problem, chip("80")));
 }
 

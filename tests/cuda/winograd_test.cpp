@@ -1,5 +1,5 @@
 // Winograd's convolutions on GPUs: in the emulator and through ptxas, points of their space, and
-// where they are chosen.
+// the cases where they are chosen.
 #include <doctest/doctest.h>
 
 #include "autotune/space.h"
@@ -16,7 +16,6 @@ namespace {
 
 using test::chip, test::must, test::run_jobs;
 
-// The algorithm that a chip takes for a convolution.
 Algorithm chosen(const test::ConvSizes& sizes, const Target& device,
                  const AlgorithmOptions& options = {}) {
   const Graph graph = test::conv_graph(sizes);
@@ -26,7 +25,6 @@ Algorithm chosen(const test::ConvSizes& sizes, const Target& device,
   return groups[0].algorithm;
 }
 
-// Kernels of Winograd's algorithm have no schedule.
 class RefusingSchedules final : public ModelSchedules {
  public:
   Expected<ChosenSchedule> choose(const LoweredKernel& kernel, const Target& place) const override {
@@ -56,7 +54,7 @@ AlgorithmOptions roomy() {
 TEST_CASE("Winograd's convolutions in the emulator equal the interpreter") {
   const Target device = test::emulated().main_device();
   const std::vector<test::Job> jobs = test::winograd_jobs(device);
-  CHECK(std::ranges::any_of(jobs, [](const test::Job& job) {  // blocks have parts of the depth
+  CHECK(std::ranges::any_of(jobs, [](const test::Job& job) {  // blocks split the depth
     return std::ranges::any_of(job.kernel.buffers, [](const Buffer& buffer) {
       return buffer.name == "part" && buffer.shape.size() == 5;
     });
@@ -81,7 +79,7 @@ TEST_CASE("the transforms' threads are a choice of the space") {
   Task task;
   for (Task& one : must(tasks_of(graph, groups, device)))
     if (one.variants.size() > 1) task = std::move(one);
-  // Variants are what a log compares: the direct kernel and Winograd's
+  // The task has the direct kernel and Winograd's as variants, which a log can compare.
   CHECK(std::ranges::count(task.variants, Algorithm::direct, &Variant::algorithm) == 1);
   const auto found = std::ranges::find(task.variants, Algorithm::winograd_f2, &Variant::algorithm);
   REQUIRE(found != task.variants.end());
@@ -147,19 +145,19 @@ TEST_CASE("a chip takes Winograd's where the model says that it is faster") {
   const Target device = chip("80");
   const test::ConvSizes large{{8, 128, 28, 28}, 128, 1};
   CHECK(winograd_tile(chosen(large, device, roomy())) >= 4);
-  // Within the budgets: weights that may not grow, and errors that may not be
+  // Budgets hold: no growth of weights, or hardly any error.
   AlgorithmOptions small;
   small.max_weight_growth = 1;
   CHECK(chosen(large, device, small) == Algorithm::direct);
   Target exact = device;
   exact.accuracy = 1e-9;
   CHECK(chosen(large, exact, roomy()) == Algorithm::direct);
-  // Tensor cores multiply f16 directly, and a few pixels are no tiles
+  // Tensor cores multiply f16 directly, and a few pixels do not fill tiles.
   test::ConvSizes half = large;
   half.type = DType::f16;
   CHECK(chosen(half, device, roomy()) == Algorithm::direct);
   CHECK(chosen({{1, 512, 7, 7}, 512, 1}, device, roomy()) == Algorithm::direct);
-  // A device whose threads share no memory computes directly
+  // A device whose threads share no memory computes directly.
   Target apart = device;
   apart.scopes.clear();
   CHECK(chosen(large, apart, roomy()) == Algorithm::direct);

@@ -1,4 +1,5 @@
-// Damaged and hostile files: an error for each, no crash, no reading outside of the model's folder.
+// Damaged and hostile files: each gives an error, none a crash, and nothing outside of the model's
+// folder is read.
 #include <doctest/doctest.h>
 #include <onnx/onnx_pb.h>
 #include <sys/stat.h>
@@ -30,7 +31,7 @@ onnx::ModelProto parse(const std::string& bytes) {
   return model;
 }
 
-// Whatever it says, it comes back.
+// The import must return a model that verifies, or an error with a text.
 void survives(const std::string& bytes) {
   Expected<Model> model = import_bytes(bytes);
   if (model) {
@@ -160,7 +161,7 @@ TEST_CASE("functions that call themselves or grow without bounds") {
   CHECK(error_of(onnx_bytes(bomb)).find("with its functions expanded") != std::string::npos);
 }
 
-// A model whose weight `b` (two floats) is external.
+// A model whose weight `b` (two floats) lies in an external file
 struct External {
   TempDir folder;
   onnx::ModelProto model = parse(small_model());
@@ -247,12 +248,12 @@ TEST_CASE("links of a cache: data beside the model, in the folder that the model
   for (const std::string& other : {up + "../blobs/b", up + "b", up + "blobs/../b", absolute,
                                    up + "blobs/./b", std::string("blobs/b")})
     CHECK(error_to(other, model).find("links are not followed but") != std::string::npos);
-  // The model's own is none, or an absolute one
+  // The model is no link, or an absolute one.
   CHECK(error_to(up + "blobs/b", "").find("links are not followed but") != std::string::npos);
   CHECK(cache_folder(tree / "m.onnx").empty());
   CHECK(error_to(up + "blobs/b", (cache / "blobs/a").string()).find("links are not followed but") !=
         std::string::npos);
-  // The file there is a link again, or has another name
+  // The file in the cache is a link again, or has a second name.
   fs::create_symlink("../b", cache / "blobs/c");
   CHECK(error_to(up + "blobs/c", model).find("links are not followed but") != std::string::npos);
   fs::create_hard_link(cache / "b", cache / "blobs/d");
@@ -303,7 +304,7 @@ TEST_CASE("large payloads are ranges of the mapped file, not copies") {
     found = found || (value.constant && value.name == "w" && value.constant->bytes.size() == 2048);
   }
   CHECK(found);
-  // As some exporters write out
+  // Some exporters set the default location explicitly.
   w->set_data_location(onnx::TensorProto::DEFAULT);
   CHECK(error_of(model.SerializeAsString()) == "");
   w->set_dims(0, 511);
@@ -327,7 +328,7 @@ TEST_CASE("TensorProto files") {
   proto.set_data_type(onnx::TensorProto::STRING);
   write_file(folder.path("t.pb"), proto.SerializeAsString());
   Expected<Tensor> text = read_tensor_proto(folder.path("t.pb"));
-  REQUIRE_FALSE(text);  // no strings in it
+  REQUIRE_FALSE(text);  // TensorProto files may not hold strings
   CHECK(error_text(text.takeError()).find("strings in it") != std::string::npos);
   write_file(folder.path("t.pb"), "\xff\xff\xff");
   Expected<Tensor> broken = read_tensor_proto(folder.path("t.pb"));

@@ -157,7 +157,7 @@ TEST_CASE("Clip by attributes, inputs, and one side only") {
                   in, 13) == std::vector<double>{-2, -1, 1, 3});
   CHECK(run_graph("g (float[4] x) => (float[4] y) <float hi = {3}> { y = Clip(x, , hi) }", in,
                   13) == std::vector<double>{-9, -1, 1, 3});
-  // The attributes' defaults are the ends of the numbers
+  // The attributes default to the largest finite numbers of f32.
   const auto inf = static_cast<float>(kInf);
   CHECK(run_graph("g (float[2] x) => (float[2] y) { y = Clip<max = 3.0>(x) }",
                   {floats({2}, {-inf, inf})},
@@ -169,7 +169,7 @@ TEST_CASE("Cast, Pow of mixed types, IsInf, PRelu, Dropout") {
                   {floats({3}, {-1.5f, 0.5f, 2.9f})}) == std::vector<double>{-1, 0, 2});
   CHECK(run_graph("g (float[2] x) => (float[2] y) <int64 e = {3}> { y = Pow(x, e) }",
                   {floats({2}, {2, -3})}) == std::vector<double>{8, -27});
-  // 2.3 is no f16, and 3 + 2^-26 no f32
+  // f16 cannot hold 2.3, and f32 cannot hold 3 + 2^-26.
   CHECK(run_graph("g (float[1] x) => (float[1] y) <float e = {2.3}> { h = Cast<to = 10>(x) p = "
                   "Pow(h, e) y = Cast<to = 1>(p) }",
                   {floats({1}, {64})})[0] == 14264);

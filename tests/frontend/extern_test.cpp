@@ -1,5 +1,5 @@
-// Importers of what the runtime library's functions compute: versions, folding, data-dependent
-// sizes, random numbers by their statistics.
+// Importers of operators that functions of the runtime library compute: versions, folding,
+// data-dependent sizes, and random numbers by their statistics.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Everything that cannot be compiled is told at once.
+// All gaps of a model are reported at once.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -36,13 +36,13 @@ TEST_CASE("different problems in one report, with counts, nodes and advice") {
   CHECK(decoder->nodes == std::vector<std::string>{"a", "b"});
   CHECK_FALSE(decoder->advice.empty());
   CHECK(find(*gaps, "com.acme.Swirl", "operator of domain com.acme not supported"));
-  CHECK_FALSE(find(*gaps, "Reshape", "shape"));  // read while the model runs
+  CHECK_FALSE(find(*gaps, "Reshape", "shape"));  // the shape is read while the model runs
   CHECK(find(*gaps, "Resize", "attribute mode is 'spline'"));
   CHECK(find(*gaps, "Cast", "dtype string"));
   CHECK(find(*gaps, "input", "dtype complex64"));
   const Gap* symbolic = find(*gaps, "AveragePool", "needs a static extent");
   REQUIRE(symbolic);
-  // Not those that have nothing to do with it
+  // The advice leaves out dimensions that do not matter here.
   CHECK(symbolic->advice == "bind the free dimension: --dim seq=N");
 }
 

@@ -1,4 +1,4 @@
-// Inputs as the caller has them, and inputs that are bound to values.
+// Inputs in the caller's form, and inputs bound to values.
 #include <doctest/doctest.h>
 
 #include "tests/frontend/helpers.h"
@@ -27,10 +27,10 @@ TEST_CASE("a form gives the interface the caller's type, and a bound input is go
   for (int64_t i = 0; i < 12; ++i) picture.set_int(i, i);
   Expected<std::vector<Tensor>> outputs = evaluate(model->graph, {picture});
   REQUIRE(outputs);
-  // Blue first; the scales are of the model's channels
+  // The model's channels begin with blue, and the scales are in their order.
   CHECK((*outputs)[0].at(0) == 20);     // blue of the first pixel
-  CHECK((*outputs)[0].at(4) == 5);      // green
-  CHECK((*outputs)[0].at(11) == 22.5);  // red of the last
+  CHECK((*outputs)[0].at(4) == 5);      // green of the first pixel
+  CHECK((*outputs)[0].at(11) == 22.5);  // red of the last pixel
 }
 
 TEST_CASE("errors about forms come all at once") {

@@ -7,7 +7,6 @@
 
 namespace tw::test {
 
-// A folder that is gone when the test ends.
 class TempDir {
  public:
   TempDir();
@@ -18,10 +17,10 @@ class TempDir {
   std::string folder_;
 };
 
-// ONNX's text form to a serialized model: `<ir_version: 8, opset_import: ["": 17]> g (float[N,2] x)
-// => (float[N,2] y) { y = Relu(x) }`.
+// Serializes a model in ONNX's text form, as `<ir_version: 8, opset_import: ["": 17]> g (float[N,2]
+// x) => (float[N,2] y) { y = Relu(x) }`.
 std::string onnx_bytes(const std::string& text);
-// The same for opset `opset` when the text is only the graph.
+// Serializes a graph in text form as a model of opset `opset`.
 std::string graph_bytes(const std::string& graph, int opset = 17);
 
 void write_file(const std::string& path, const std::string& bytes);
@@ -29,13 +28,13 @@ std::string read_file(const std::string& path);
 
 Expected<Model> import_bytes(const std::string& bytes, const ImportOptions& options = {});
 Expected<std::vector<Gap>> gaps_of(const std::string& bytes, const ImportOptions& options = {});
-// "" when it imports
+// Returns the error of the import, "" on success.
 std::string error_of(const std::string& bytes, const ImportOptions& options = {});
 
 Tensor floats(std::vector<int64_t> shape, std::vector<float> values);
 Tensor ints(std::vector<int64_t> shape, std::vector<int64_t> values);
-// Imports and evaluates; fails the test on an error. All outputs' elements as doubles, one vector
-// an output.
+// Imports and evaluates; an error fails the test. Returns the elements of all outputs as doubles,
+// one vector an output.
 std::vector<std::vector<double>> run_model(const std::string& bytes,
                                            const std::vector<Tensor>& inputs);
 std::vector<double> run_graph(const std::string& graph, const std::vector<Tensor>& inputs,

@@ -31,7 +31,7 @@ TEST_CASE("Conv with bias, groups and auto_pad") {
                         "y = Conv<group = 2>(x, w) }",
                         {iota({1, 2, 1, 2})}),
               {0, 2, 6, 9});
-  // 1-D, stride 2 over 4 elements: one pad, after for SAME_UPPER, before for SAME_LOWER
+  // 1-D, stride 2 over 4 elements: SAME_UPPER adds one pad behind them, SAME_LOWER one in front.
   const std::string conv =
       "g (float[1,1,4] x) => (float[1,1,2] y) <float[1,1,3] w = {1, 10, 100}> { y = Conv<strides = "
       "[2], auto_pad = ";
@@ -57,7 +57,7 @@ TEST_CASE("ConvTranspose: strides, output_padding, output_shape") {
   check_close(run_graph(head + ", auto_pad = \"SAME_UPPER\">(x, w) }", in), {1, 10, 102, 20});
 }
 
-// An RNN that sums: h = x + h.
+// The RNN of most cases sums: h = x + h.
 TEST_CASE("recurrent networks: directions, lengths, states, layout, activations") {
   const std::string weights = " <float[1,1,1] w = {1}, float[1,1,1] r = {1}> { ",
                     two = " <float[2,1,1] w = {1, 1}, float[2,1,1] r = {1, 10}> { ";
@@ -80,7 +80,7 @@ TEST_CASE("recurrent networks: directions, lengths, states, layout, activations"
                             ">(x, w, r) }",
                         in),
               {6});
-  // Two sequences, the second of length 2; a first state of 10 each.
+  // Two sequences, of lengths 3 and 2, with first states 10 and 20.
   const std::string lengths =
       " <float[1,1,1] w = {1}, float[1,1,1] r = {1}, int32[2] n = {3, 2}, float[1,2,1] h0 = {10, "
       "20}> { ";
@@ -99,7 +99,7 @@ TEST_CASE("recurrent networks: directions, lengths, states, layout, activations"
                             sum + ", layout = 1>(x, w, r, , , h0) }",
                         {floats({2, 3, 1}, {1, 2, 3, 1, 2, 3})}),
               {11, 13, 16, 21, 23, 26});
-  // The defaults, by hand: LSTM and GRU whose gates are all 1/2 but for the candidate, tanh(x).
+  // Default activations, by hand: all gates of LSTM and GRU are 1/2, and the candidate is tanh(x).
   check_close(
       run_graph("g (float[1,1,1] x) => (float[1,1,1] c) <float[1,4,1] w = {0, 0, 0, 1}, "
                 "float[1,4,1] r = {0, 0, 0, 0}> { y, h, c = LSTM<hidden_size = 1>(x, w, r) }",

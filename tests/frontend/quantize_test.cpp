@@ -1,4 +1,4 @@
-// Importers of quantized operators against hand-made values, and what they refuse.
+// Importers of quantized operators against hand-made values, and inputs that they refuse.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -47,7 +47,7 @@ TEST_CASE("QuantizeLinear and DequantizeLinear: by tensor and by axis, from opse
                   {bytes(DType::i8, {2, 2}, {2, 4, 12, 12})}) == Values{1, 2, 4, 4});
   CHECK(run_graph("g (int32[2] x) => (float[2] y) <float s = {0.5}> { y = DequantizeLinear(x, s) }",
                   {bytes(DType::i32, {2}, {100001, -3})}) == Values{50000.5, -1.5});
-  // One scale in a list is the tensor's: the default axis is none that a bias has
+  // A list of one scale counts for the whole tensor: a vector has no axis 1, the default.
   CHECK(run_graph("g (int32[2] x) => (float[2] y) <float[1] s = {0.5}, int32 z = {0}> { y = "
                   "DequantizeLinear(x, s, z) }",
                   {bytes(DType::i32, {2}, {7, -3})}) == Values{3.5, -1.5});
@@ -57,8 +57,8 @@ TEST_CASE("QuantizeLinear and DequantizeLinear: by tensor and by axis, from opse
 }
 
 TEST_CASE("QLinearConv: zero points, padding, a scale a channel, a bias") {
-  // (x - 1) is {1, 2, 3}, padded {0, 1, 2, 3, 0}; sums with {1, 1}: {1, 3, 5, 3}, with {-1, 2}: {2,
-  // 3, 4, -3}; biases 1 and 0.
+  // x - 1 is {1, 2, 3}, padded {0, 1, 2, 3, 0}. The sums with {1, 1} are {1, 3, 5, 3},
+  // with {-1, 2} they are {2, 3, 4, -3}. The biases are 1 and 0.
   CHECK(run_graph("g (uint8[1,1,3] x) => (uint8[1,2,4] y) <float xs = {0.5}, uint8 xz = {1}, "
                   "int8[2,1,2] w = {1, 1, -1, 2}, float[2] ws = {1, 2}, "
                   "int8[2] wz = {0, 0}, float ys = {1}, uint8 yz = {10}, int32[2] b = {1, 0}> "
@@ -89,7 +89,7 @@ TEST_CASE("QLinearMatMul, MatMulInteger, ConvInteger") {
       "g (uint8[1,1,2] x) => (int32[1,1,4] y) <uint8 xz = {4}, int8[1,1,3] w = {1, 2, 3}, int8 wz "
       "= {1}> "
       "{ y = ConvInteger<pads = [2, 2]>(x, w, ";
-  // 1 2 with 0 1 2
+  // Less the zero points, x is {1, 2} and w is {0, 1, 2}.
   CHECK(run_graph(conv + "xz, wz) }", {bytes(DType::u8, {1, 1, 2}, {5, 6})}) == Values{2, 5, 2, 0});
 }
 

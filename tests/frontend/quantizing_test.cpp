@@ -21,7 +21,7 @@ onnx::GraphProto graph_of(const char* text) {
   return graph;
 }
 
-// A constant whose elements are first, first + step, ...
+// Adds a constant with the elements first, first + step, ...
 void give(onnx::GraphProto& graph, const std::string& name, const std::vector<int64_t>& dims,
           float first, float step) {
   int64_t count = 1;
@@ -49,11 +49,11 @@ TEST_CASE("quantize: values that are only moved share a scale, last results stay
   const QuantPlan plan = make_plan(graph, {});
   CHECK(plan.products.size() == 2);
   CHECK(plan.group_of.contains("x"));
-  CHECK_FALSE(plan.group_of.contains("a"));  // behind the Relu instead
+  CHECK_FALSE(plan.group_of.contains("a"));  // quantized behind the Relu instead
   CHECK_FALSE(plan.group_of.contains("y"));
   for (const char* value : {"b", "c", "d"}) CHECK(plan.group_of.at(value) == plan.group_of.at("e"));
   CHECK(plan.group_of.at("x") != plan.group_of.at("e"));
-  // With the first layer in floats its input is not quantized any more
+  // A first layer in floats leaves its input in floats.
   CHECK_FALSE(make_plan(graph, {0}).group_of.contains("x"));
 
   const ValueRanges ranges = {
@@ -135,7 +135,7 @@ TEST_CASE("quantize: balanced channels are equally large, and depthwise weights 
   give(graph, "w", {4, 1, 1, 1}, 32, 32);
   give(graph, "v", {2, 1, 1, 1}, 1, 1);
   CHECK(balanceable_values(graph) == std::vector<std::string>{"a", "b"});
-  // Channels of b have almost one size: nothing is gained there
+  // The channels of b have almost equal sizes: balancing gains nothing there.
   CHECK(balance_channels(graph, {{"a", {64, 2}}, {"b", {1, 0.9}}}) == 1);
   REQUIRE(graph.node_size() == 5);
   REQUIRE(is_op(graph.node(1), "Mul"));
@@ -143,7 +143,7 @@ TEST_CASE("quantize: balanced channels are equally large, and depthwise weights 
   CHECK(constant(graph, graph.node(1).input(1)) == std::vector<float>{1, 32});
   CHECK(constant(graph, "w") == std::vector<float>{32, 64, 3, 4});  // 96 / 32, 128 / 32
   CHECK(constant(graph, "v") == std::vector<float>{1, 2});
-  // An empty channel may not be empty later
+  // A channel that was empty may have values later, so its factor stays limited.
   CHECK(balance_channels(graph, {{"b", {1, 0}}}) == 1);
   CHECK(constant(graph, "v") == std::vector<float>{1, 2.0f / 256});
 }
@@ -152,7 +152,7 @@ TEST_CASE("quantize: a corrected bias takes the rounding of the weights from the
   onnx::GraphProto graph = graph_of(R"(g (float[1,2,1,1] x) => (float[1,1,1,1] y) {
     y = Conv(x, w, b)
   })");
-  give(graph, "w", {1, 2, 1, 1}, 127, -126.6f);  // 127 and 0.4, which is rounded to 0
+  give(graph, "w", {1, 2, 1, 1}, 127, -126.6f);  // 127 and 0.4; 0.4 rounds to 0
   give(graph, "b", {1}, 1, 0);
   QdqForm form;
   form.means = {{"x", {7, 10}}};

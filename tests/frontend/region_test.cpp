@@ -1,4 +1,4 @@
-// If, Loop and Scan that stay in the graph: nodes that run regions.
+// If, Loop and Scan that stay in the graph, as nodes that run regions.
 #include <doctest/doctest.h>
 
 #include "tests/frontend/helpers.h"
@@ -56,7 +56,7 @@ TEST_CASE(
   REQUIRE(model);
   CHECK(count_of(model->graph, "loop") == 1);
   const Lists lists = run_model(bytes, {floats({2}, {1, 2})});
-  CHECK(lists[0][0] == doctest::Approx(4));  // v / 2 + 2
+  CHECK(lists[0][0] == doctest::Approx(4));  // the limit of v / 2 + 2
   CHECK(lists[1].size() == 100);
   CHECK(lists[1][99] == 297);
 }
@@ -141,7 +141,7 @@ TEST_CASE("a carried value becomes longer with every iteration") {
   };
   const Tensor x = floats({2}, {1, 2});
   CHECK(run("k, , x", {x, ints({}, {0})}) == Lists{{1, 2}});
-  CHECK(run("m, c, x", {x, ints({}, {2})}) == Lists{{1, 2, 3, 6, 12}});  // its condition ends it
+  CHECK(run("m, c, x", {x, ints({}, {2})}) == Lists{{1, 2, 3, 6, 12}});  // by its condition
 }
 
 TEST_CASE(

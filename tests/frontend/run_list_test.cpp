@@ -1,5 +1,5 @@
-// Sequences and optionals about which the data decide: how many tensors they hold, how large those
-// are, whether they are there.
+// Sequences and optionals that depend on data: the number of their tensors, the sizes of these, and
+// whether they exist.
 #include <doctest/doctest.h>
 
 #include "tests/frontend/helpers.h"
@@ -15,7 +15,7 @@ Tensor truth(bool value) {
   return t;
 }
 
-// What nodes make of s, a split of x (five rows of two) into parts of k rows.
+// Runs nodes on s, a split of x (five rows of two) into parts of k rows.
 Lists of_split(const std::string& outputs, const std::string& nodes, int64_t k) {
   return run_model(graph_bytes("g (float[5, 2] x, int64 k) => (" + outputs +
                                ") { s = SplitToSequence<axis = 0>(x, k) " + nodes + " }"),

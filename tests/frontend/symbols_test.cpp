@@ -14,7 +14,7 @@ Model import_ok(const std::string& graph, const ImportOptions& options = {}, int
   return std::move(*model);
 }
 
-// With the model's names for sizes.
+// Returns the type of the first output, with the model's names for sizes.
 std::string output_type(const Model& model) {
   const TensorType& type = model.graph.value(model.graph.outputs()[0].value).type;
   std::string text;
@@ -54,11 +54,11 @@ TEST_CASE("sizes that are equal for some sizes of the inputs alone: a run looks 
     CHECK(print(model.graph).find("exact=true") != std::string::npos);
   }
   CHECK(output_type(import_ok(up + "Add(u, x) }")) == "f32[1, 2, H, W]");
-  // Bound, they are known
+  // Once bound, the sizes are known.
   CHECK_FALSE(has_op(import_ok(up + "Add(u, x) }", {{{"H", 4}, {"W", 6}}}).graph, "expand"));
   CHECK(error_of(graph_bytes(up + "Add(u, x) }"), {{{"H", 5}, {"W", 6}}}).find("4 against 5") !=
         std::string::npos);
-  // Never equal
+  // 3 N and 2 N are never equal.
   CHECK(error_of(graph_bytes("g (float[N] x) => (float[M] y) { c = Concat<axis = 0>(x, x, x)\n"
                              "p = Concat<axis = 0>(x, x) y = Add(c, p) }"),
                  {})
@@ -162,7 +162,7 @@ TEST_CASE("an identifier means the dimension whose name it is, then one whose na
 }
 
 TEST_CASE("shape arithmetic folds into dim expressions") {
-  // the way exporters write x.reshape(batch, seq * 4)
+  // Exporters write x.reshape(batch, seq * 4) like this.
   const Model model = import_ok(R"(g (float[batch,seq,2,2] x) => (float[M,N] y)
     <int64 zero = {0}, int64 one = {1}, int64 four = {4}, int64[1] first = {0}> {
       s = Shape(x)

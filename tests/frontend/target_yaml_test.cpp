@@ -78,7 +78,7 @@ TEST_CASE("rates of a core: some may be given, the others follow from vectors an
   const CoreRates rates = core_rates(*t);
   CHECK(rates.f32 == 32);
   CHECK(rates.f64 == 16);
-  CHECK(rates.bf16 == 0);  // no instruction
+  CHECK(rates.bf16 == 0);  // no instruction multiplies bf16
   CHECK(rates.multiply_adds(DType::bf16) == 32);
   CHECK(rates.i8 == 64);
   CHECK(rates.loads == 1);
@@ -87,7 +87,7 @@ TEST_CASE("rates of a core: some may be given, the others follow from vectors an
   t->core = {};
   CHECK(core_rates(*t).f32 == 16);  // one unit of 512 bits
   t->vector_bits = 256;
-  CHECK(core_rates(*t).f32 == 16);  // or two of 256
+  CHECK(core_rates(*t).f32 == 16);  // or two units of 256 bits
   t->vector_bits = 512;
   t->features.push_back("amx-tile");
   CHECK(core_rates(*t).f32 == 32);
@@ -127,11 +127,11 @@ TEST_CASE("rates of a core: those of the description for its cpu, and they chang
   const Target zen5 = loaded(x86 + "znver5\n"), skylake = loaded(x86 + "skylake-avx512\n");
   CHECK(zen5.core.l3_bytes == 30);
   CHECK(zen5.core.sums == 3);
-  CHECK(skylake.core.l3_bytes == 10);  // of a description that lists it
+  CHECK(skylake.core.l3_bytes == 10);  // from the description that lists this cpu
   CHECK(skylake.core.scattered > 0);
   CHECK(loaded(x86 + "znver5\nrates: {bytes: {l3: 40}}\n").core.l3_bytes == 40);
-  CHECK(loaded(x86 + "znver5\nvector_bits: 256\n").core.l3_bytes == 20);  // other vectors
-  // Named after the least that it is
+  CHECK(loaded(x86 + "znver5\nvector_bits: 256\n").core.l3_bytes == 20);  // with other vectors
+  // x86-64-v4 has no AMX, so this is another chip and does not take its rates.
   CHECK(loaded(x86 + "x86-64-v4\nfeatures: [avx512vl, avx512bw, avx512dq, amx-tile]\n")
             .core.l3_bytes == 10);
   Target other = zen5;
@@ -196,7 +196,7 @@ TEST_CASE("mistakes name file, line, column and what is accepted") {
     const std::string refused = yaml_error(std::string("triple: ") + triple + "\n");
     CHECK(refused.substr(refused.find('\n')) == sparc.substr(sparc.find('\n')));
   }
-  // And nothing in the list is refused
+  // Every architecture in the list is accepted.
   std::string accepted = sparc.substr(sparc.find("accepted: ") + 10);
   while (!accepted.empty()) {
     const size_t end = std::min(accepted.find(", "), accepted.size());
@@ -265,7 +265,7 @@ TEST_CASE("devices are targets of their own beside the processor") {
   CHECK(codegen_hash(*again) == codegen_hash(*t));
   Target faster = *t;
   faster.devices[0].rates.flops = 1;
-  CHECK(codegen_hash(faster) == codegen_hash(*t));  // rates decide where, not what
+  CHECK(codegen_hash(faster) == codegen_hash(*t));  // rates decide where code runs, not the code
   faster.devices[0].max_group = 64;
   CHECK(codegen_hash(faster) != codegen_hash(*t));
 }

@@ -1,4 +1,4 @@
-// Importers of gathers, running sums, einsum, sampling, windows and transforms against known
+// Importers of gathers, running sums, einsum, sampling, windows and transforms, against known
 // values.
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
-// libFuzzer over the text and byte forms that the program reads: any bytes give an error, or a value
-// whose form reads as the same form again. TW_FORM is the function of one form, TW_MUTATOR what
-// changes its inputs.
+// libFuzzer over the text and byte forms that the program reads: any bytes give an error, or a
+// value whose printed form reads as the same value. TW_FORM names the function of the form,
+// TW_MUTATOR the function that changes inputs.
 #include <llvm/ADT/StringExtras.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@
 namespace tw {
 namespace {
 
-// The value, or nothing where it was an error.
+// Returns the value, or nullopt instead of an error.
 template <class T>
 std::optional<T> value_of(Expected<T> read) {
   if (read) return std::move(*read);
@@ -58,7 +58,7 @@ bool holds(Error error) {
   return false;
 }
 
-// The bytes as a file, for what reads files alone.
+// Gives bytes a path, for functions that read only files.
 class MemoryFile {
  public:
   explicit MemoryFile(std::string_view bytes) : descriptor_(memfd_create("fuzz", 0)) {
@@ -94,7 +94,7 @@ const Target& usual_target() {
   value_of(load_budget(file.path(), true));
 }
 
-// A text that ends like a file's name would be one.
+// Skips a text that ends like a file's name, since the program would open that file.
 [[maybe_unused]] void inputs(std::string_view text) {
   if (is_input_forms_file(std::string(text))) return;
   const std::optional<InputForms> forms = value_of(parse_input_forms(std::string(text)));
@@ -110,8 +110,8 @@ const Target& usual_target() {
   if (g && holds(verify(*g))) round_trip(g, read, [](const Graph& x) { return print(x); });
 }
 
-// A kernel, and behind it a schedule as in tests/golden/schedule: whatever step is legal leaves a
-// kernel that verifies.
+// Reads a kernel and, behind it, a schedule as in tests/golden/schedule. All legal steps must leave
+// a kernel that verifies.
 [[maybe_unused]] void schedule(std::string_view text) {
   constexpr std::string_view kSchedule = "// --- schedule\n", kExpect = "// --- expect\n";
   text = text.substr(0, text.find(kExpect));
@@ -133,8 +133,8 @@ const Target& usual_target() {
   }
 }
 
-// A task, and behind it lines of a log: each schedule is applied to the task's kernel as a compile
-// would.
+// Reads a task and, behind it, lines of a log. Applies each schedule to the task's kernel, as a
+// compile would.
 [[maybe_unused]] void log(std::string_view text) {
   constexpr std::string_view kRecords = "// --- records\n";
   const size_t at = text.find(kRecords);
@@ -161,7 +161,7 @@ const Target& usual_target() {
       value_of(read(*again));
 }
 
-// What is good is what the writer makes of the members.
+// A good bundle has the size, the names and the one program that the writer would give it.
 [[maybe_unused]] void bundle(std::string_view bytes) {
   std::vector<TarMember> members;
   if (!check_bundle(bytes, "fuzz", &members).good()) return;
@@ -204,8 +204,8 @@ const Target& usual_target() {
   value_of(parse_npy(std::as_bytes(std::span(bytes)), "fuzz"));
 }
 
-// A library, or what claims to be one: `inspect` and `run` read no more of it than this before its
-// hashes are known to be right.
+// Reads a library, or bytes that claim to be one, as far as `inspect` and `run` read it before they
+// have checked its hashes.
 [[maybe_unused]] void library(std::string_view bytes) {
   const MemoryFile file(bytes);
   value_of(is_artifact(file.path()));

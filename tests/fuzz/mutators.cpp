@@ -24,7 +24,7 @@ struct Piece {
   size_t begin, end;
 };
 
-// Numbers, or names.
+// Returns the numbers in a text, or the names.
 std::vector<Piece> words(std::string_view text, bool numbers) {
   const auto in_word = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '%';
@@ -40,7 +40,7 @@ std::vector<Piece> words(std::string_view text, bool numbers) {
   return found;
 }
 
-// With their ends, which in JSON's strings are escaped.
+// Returns the lines with their ends. Strings of JSON escape these.
 std::vector<Piece> lines(std::string_view text, std::string_view end) {
   std::vector<Piece> found;
   for (size_t at = 0; at < text.size();) {
@@ -120,7 +120,7 @@ uint32_t little(const uint8_t* at, int count) {
   return value;
 }
 
-// Writes a stored member's checksum into the directory's entry.
+// Writes the checksum of a stored member into its entry of the directory.
 void mend_checksum(uint8_t* data, size_t size, uint8_t* entry) {
   constexpr size_t kLocalSize = 30;
   const size_t local = little(entry + 42, 4), packed = little(entry + 20, 4);
@@ -172,7 +172,7 @@ size_t change_tar(uint8_t* data, size_t size, size_t most, unsigned seed) {
     for (size_t i = 0; i < kBlock; ++i) sum += data[at + i];
     char digits[kSumDigits + 1];
     std::snprintf(digits, sizeof digits, "%06o", sum % 01000000);
-    std::memcpy(data + at + kSum, digits, sizeof digits);  // with the zero behind them
+    std::memcpy(data + at + kSum, digits, sizeof digits);  // with the terminating zero
   }
   return size;
 }

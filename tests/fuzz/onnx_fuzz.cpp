@@ -1,4 +1,4 @@
-// libFuzzer over the whole import: any bytes must give a model that verifies or an error.
+// libFuzzer over the whole import: any bytes must give an error, or a model that verifies.
 #include <sys/mman.h>
 #include <unistd.h>
 

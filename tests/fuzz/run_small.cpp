@@ -7,9 +7,9 @@ namespace tw::fuzz {
 namespace {
 
 constexpr int64_t kMostPoints = 1 << 14, kMostBytes = 1 << 20;
-constexpr int64_t kSizes[] = {1, 2, 3, 8};  // of all symbols
+constexpr int64_t kSizes[] = {1, 2, 3, 8};  // sizes for all symbols
 
-// How often statements run, at most; more than kMostPoints: too often.
+// An upper bound of the number of stores that run, cut off at kMostPoints + 1.
 int64_t points(const Stmt& s, Ranges& ranges) {
   const auto* loop = as<stmt::Loop>(s);
   int64_t inner = is<stmt::Store>(s);
@@ -23,7 +23,7 @@ int64_t points(const Stmt& s, Ranges& ranges) {
   return std::min(std::max<int64_t>(*extent, 1) * std::max<int64_t>(inner, 1), kMostPoints + 1);
 }
 
-// One dense array a parameter; nothing where they are too large.
+// Returns one dense array for each parameter, or nullopt if they are too large.
 std::optional<std::vector<KernelArgument>> arguments_of(
     const Kernel& kernel, const std::map<std::string, int64_t>& symbols) {
   std::vector<KernelArgument> arguments;

@@ -25,9 +25,9 @@ struct Made {
 
 struct Step {
   const char* op;
-  const char* operands;         // kinds; '-': none is given; '*': any kind
-  const char* results;          // kinds; '=': the first operand's
-  const char* attributes = "";  // "axis=0,1 mode=nearest,linear": one of each list
+  const char* operands;         // one kind each; '-': left out; '*': any kind
+  const char* results;          // one kind each; '=': the first operand's kind
+  const char* attributes = "";  // "axis=0,1 mode=nearest,linear": takes one value of each list
 };
 
 constexpr Step kSteps[] = {
@@ -126,7 +126,7 @@ constexpr Step kSteps[] = {
     {"Identity", "*", "="},
 };
 
-// Integers, or the text where it is none.
+// Sets an attribute to one value of its list, an integer or else a text.
 void add_attribute(std::string_view words, Choices& choices, onnx::NodeProto& node) {
   const size_t equals = words.find('=');
   onnx::AttributeProto& attribute = *node.add_attribute();
@@ -222,7 +222,7 @@ class Builder {
     return tensor.name();
   }
 
-  // A value of the kind, late ones first; now and then a constant.
+  // Returns a value of the kind, preferably a late one, or now and then a constant.
   std::string operand(char kind, const std::vector<Made>& values) {
     const size_t chosen = choices_.next();
     std::vector<const Made*> fitting;
@@ -270,7 +270,7 @@ class Builder {
     else type.mutable_tensor_type()->set_elem_type(type_of(made.kind));
   }
 
-  // The last value of the kind that the graph makes, by a node of its own.
+  // Makes the last value of the kind an output of the graph, through a node of its own.
   void add_result(onnx::GraphProto& graph, const std::vector<Made>& values, char kind) {
     const auto last = std::find_if(values.rbegin(), values.rend(),
                                    [&](const Made& value) { return value.kind == kind; });
@@ -336,7 +336,7 @@ class Builder {
   }
 
   Choices& choices_;
-  onnx::GraphProto* graph_ = nullptr;  // the model's own, which has all constants
+  onnx::GraphProto* graph_ = nullptr;  // the main graph, which holds all constants
   std::vector<Made> inputs_;
   int count_ = 0;
 };

@@ -1,4 +1,5 @@
-// Models of a few nodes whose sizes come from data, made out of bytes.
+// Models of a few nodes whose sizes come from data. The bytes of a fuzzer's input decide about all
+// of them.
 #pragma once
 #include <onnx/onnx_pb.h>
 
@@ -8,7 +9,7 @@
 
 namespace tw::fuzz {
 
-// The bytes of an input, one a choice; zeros behind them.
+// The bytes of an input, each of which is a choice. Behind them come zeros.
 class Choices {
  public:
   explicit Choices(std::span<const uint8_t> bytes) : bytes_(bytes) {}
@@ -25,10 +26,10 @@ class Choices {
   size_t at_ = 0;
 };
 
-// Numbers for sizes, places and counts: small ones, and ends of what can be counted.
+// Returns a number for sizes, places and counts: a small one, or one at the end of a type's range.
 int64_t number(Choices& choices);
 
-// Most are models that ONNX takes; the rest may be anything.
+// Most of these models are valid ONNX; the rest may be anything.
 onnx::ModelProto sized_model(Choices& choices);
 
 }  // namespace tw::fuzz

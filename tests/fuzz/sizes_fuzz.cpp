@@ -1,5 +1,5 @@
-// libFuzzer over sizes that come from data: the bytes make a small model, which is imported,
-// rewritten, lowered, scheduled and planned. Each step gives an error, or what verifies.
+// libFuzzer over sizes that come from data. The bytes make a small model, which is imported,
+// rewritten, lowered, scheduled and planned. Each step gives an error, or a result that verifies.
 // TW_FUZZ_MODEL=FILE keeps the model.
 #include <sys/mman.h>
 #include <unistd.h>
@@ -41,7 +41,7 @@ Expected<Model> imported(const std::string& bytes, const ImportOptions& options)
   return model;
 }
 
-// The model's graph, then those that its nodes and theirs run.
+// Fuses the model's graph, then all graphs within it at any depth.
 std::vector<FusedGraph> fused(const Graph& graph, const Target& target, bool plain) {
   std::vector<const Graph*> graphs = regions_within(graph);
   graphs.insert(graphs.begin(), &graph);
@@ -55,7 +55,7 @@ std::vector<FusedGraph> fused(const Graph& graph, const Target& target, bool pla
   return all;
 }
 
-// Buffers that are alive at one time lie apart, and all of them in the arena, for these sizes.
+// Checks, for these sizes, that all buffers lie in the arena, and apart while they are alive.
 void check_arena(const PlannedProgram& planned, int64_t size) {
   const std::vector<std::string>& symbols = planned.program.symbols;
   const auto value = [&](const Expr& e) {
@@ -82,7 +82,7 @@ void check_arena(const PlannedProgram& planned, int64_t size) {
   }
 }
 
-// As a compile does up to the memory plan.
+// Compiles up to the memory plan, as the program does.
 Error plan(Graph graph, const Target& target, bool plain) {
   PassContext context{target};
   TW_TRY(run_passes(graph, context, default_pipeline()));

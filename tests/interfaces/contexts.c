@@ -1,5 +1,6 @@
-/* contexts LIBRARY: 1,000 contexts of a model with one f32 input and output of fixed shapes, made by
- * 16 threads and all there at the same time, give the same bytes. Built with the thread sanitizer. */
+/* contexts LIBRARY: 16 threads make 1,000 contexts of a model with one f32 input and output of
+ * fixed shapes, all alive at the same time. All must give the same bytes. Built with the thread
+ * sanitizer. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

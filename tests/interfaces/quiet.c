@@ -1,5 +1,5 @@
-/* quiet LIBRARY: runs a model of one f32 input and output between two writes, which a tracer of
- * system calls sees. */
+/* quiet LIBRARY: runs a model of one f32 input and output 20 times between two writes, which mark
+ * the runs for a tracer of system calls. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Floats of a byte and less: every code, and the nearest one of any number.
+// Floats of a byte and less: every code, and rounding of any number to the nearest one.
 #include <doctest/doctest.h>
 
 #include <cmath>

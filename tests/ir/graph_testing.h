@@ -34,7 +34,6 @@ inline std::vector<double> values(const Tensor& t) {
   return out;
 }
 
-// The value, or a failed test with the error's text.
 template <class T>
 T must(Expected<T> value) {
   if (!value) FAIL(error_text(value.takeError()));
@@ -75,7 +74,6 @@ inline Tensor run_op(const OpAttrs& attrs, const std::vector<Tensor>& inputs) {
   for (const Tensor& t : inputs) pointers.push_back(&t);
   return must(try_op(attrs, pointers));
 }
-// Type or error text of an operator on types.
 inline std::string infer_text(const OpAttrs& attrs, const std::vector<TensorType>& inputs) {
   std::vector<const TensorType*> pointers;
   for (const TensorType& t : inputs) pointers.push_back(&t);

@@ -1,5 +1,5 @@
-// For tests: what a text describes; one that does not parse fails the test, and for a sound kernel
-// one that is not sound.
+// For tests: values parsed from text. A text that does not parse fails the test; for sound_kernel,
+// so does a kernel that does not verify.
 #pragma once
 #include <doctest/doctest.h>
 

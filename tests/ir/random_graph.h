@@ -1,5 +1,5 @@
-// Small random graphs: every operator, symbolic batch, odd names, inline and hashed constants.
-// Tries that do not type-check are dropped, so the result is always a valid graph.
+// Small random graphs: every operator, symbolic batch, odd names, inline and hashed constants. A
+// node that does not type-check is dropped, so the graph is always valid.
 #pragma once
 #include <random>
 
@@ -198,7 +198,7 @@ class RandomGraph {
   std::vector<ValueId> values_;
 };
 
-// Finds constants by content hash, for parse_graph.
+// Returns a lookup of the graph's constants by content hash, for parse_graph.
 inline ConstantLookup constants_of(const Graph& graph) {
   std::map<std::string, Blob, std::less<>> blobs;
   for (size_t i = 0; i < graph.value_count(); ++i) {

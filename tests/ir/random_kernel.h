@@ -128,7 +128,7 @@ class RandomKernels {
   Kernel kernel_;
   std::vector<std::string> vars_;
   int names_ = 0;
-  bool in_index_ = false;  // no loads inside indices: they would nest without end
+  bool in_index_ = false;  // indices hold no loads: these would nest without end
 };
 
 }  // namespace tw::testing

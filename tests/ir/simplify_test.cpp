@@ -54,7 +54,7 @@ TEST_CASE("data wraps: no order is concluded from its sums") {
   CHECK_FALSE(decided(min(w + 1, w + 9) - w));
   CHECK_FALSE(decided(eq(w * 2, w * 2 + var("h") * 2)));
   CHECK_FALSE(decided(le(Expr(0), unary(UnaryOp::abs, w))));
-  // As a ring, and between ends, it is what it was
+  // Conclusions that hold in spite of wrapping, or between limits, remain.
   CHECK(is_const(simplify(w + 1 - w, ranges()), 1));
   CHECK(decided(lt(min(max(w, 0), n - 1), n)));
   const Expr small = cast(DType::i64, load(BufferId{0}, DType::i32, {i}));
@@ -190,11 +190,11 @@ TEST_CASE("what was simplified before holds for its own ranges alone, those of r
     return Ranges{{"i", {Expr(0), last}}, {"n", {Expr(1), Expr(8)}}};
   };
   const Expr block = floor_div(i, 16);
-  for (int again = 0; again < 2; ++again) {  // the second time from what is known
+  for (int again = 0; again < 2; ++again) {  // the second round uses the cache
     CHECK(is_const(simplify(block, within(Expr(15))), 0));
     CHECK(!is_const(simplify(block, within(Expr(31))), 0));
     CHECK(is_const(simplify(block, within(n)), 0));
-    // The same range of i, and another one of n
+    // i has the same range, but n has another one.
     Ranges wider = within(n);
     wider["n"] = {Expr(1), Expr(80)};
     CHECK(!is_const(simplify(block, wider), 0));

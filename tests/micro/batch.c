@@ -1,6 +1,7 @@
-/* Runs a model on each record of in.bin and appends its outputs to out.bin: files of the machine
- * that emulates. A record has all inputs, one after the other. MODEL_H, MODEL and ARENA_BYTES come
- * from the command line, and tensors.h has the buffers, INPUTS, OUTPUTS and their sizes. */
+/* Runs a model on each record of in.bin and appends its outputs to out.bin. Both are files of the
+ * machine that runs the emulator. A record has all inputs, one after the other. MODEL_H, MODEL and
+ * ARENA_BYTES come from the command line, and tensors.h has the buffers, INPUTS, OUTPUTS and their
+ * sizes. */
 #include MODEL_H
 #include "tensors.h"
 #define JOIN(a, b, c) a##b##c
@@ -8,7 +9,7 @@
 
 static _Alignas(64) uint8_t arena[ARENA_BYTES];
 
-/* Semihosting. */
+/* Semihosting: the emulator performs the operation in register r0. */
 static int32_t ask_host(int32_t operation, const void* argument) {
   register int32_t r0 __asm__("r0") = operation;
   register const void* r1 __asm__("r1") = argument;
@@ -21,7 +22,7 @@ static uint32_t open_file(const char* name, uint32_t mode, uint32_t length) {
   const uint32_t words[3] = {(uint32_t)name, mode, length};
   return (uint32_t)ask_host(OPEN, words);
 }
-/* The bytes that are left. */
+/* Reads or writes. Returns the number of bytes that are left. */
 static int32_t pass(int32_t operation, uint32_t file, void* data, uint32_t bytes) {
   const uint32_t words[3] = {file, (uint32_t)data, bytes};
   return ask_host(operation, words);

@@ -1,5 +1,6 @@
-/* Runs a model once on given inputs and prints the bits of its outputs, a word a line, then how much
- * stack that took and how many ticks of the system timer. MODEL_H, MODEL, INPUT, INPUT_TYPE, OUTPUT_WORDS come from the command line. */
+/* Runs a model once on given inputs. Prints the bits of its outputs, a word a line, then the bytes
+ * of stack that the run took, and the ticks of the system timer for a second run. MODEL_H, MODEL,
+ * INPUT_TYPE, OUTPUT_WORDS and ARENA_BYTES come from the command line, the inputs from input.h. */
 #include MODEL_H
 #define JOIN(a, b, c) a##b##c
 #define NAME(a, b, c) JOIN(a, b, c)
@@ -27,7 +28,7 @@ static __attribute__((noinline)) int32_t run(void) {
   return NAME(tw_, MODEL, _compute)(inputs, outputs, 0, arena, sizeof arena);
 }
 
-/* The system timer counts 24 bits down, by the processor's clock. */
+/* The system timer counts 24 bits down, at the processor's clock. */
 static volatile uint32_t* const timer = (volatile uint32_t*)0xE000E010;
 
 int main(void) {

@@ -1,5 +1,6 @@
-/* Objects in one program on this machine: digits.a as a library's table, batch.o and thirteenth.o freestanding.
- * Prints the logits of the images of input.h by the first, image for image, then by the second. */
+/* Objects in one program on this machine: digits.a as a library's table, batch.o and thirteenth.o
+ * freestanding. Prints the logits of the images of input.h, first by digits.a, image by image, then
+ * by batch.o. */
 #include "batch.h"
 #include "digits.h"
 #include "thirteenth.h"
@@ -24,7 +25,7 @@ static int expect(int got, int wanted, const char* what) {
   return got != wanted;
 }
 
-/* Whether there is such an element is a question of the size. */
+/* The model reads the thirteenth element, which exists only if n is 3 or more. */
 static int check_thirteenth(void) {
   float element = 0;
   tw_thirteenth_io io = {3, images, &element};

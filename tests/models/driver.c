@@ -1,5 +1,5 @@
-/* Runs any artifact of this machine's kind: driver MODEL.so NAME THREADS OUT_PREFIX [INPUT.raw
- * ...]; writes OUT_PREFIX0.raw, ... */
+/* driver MODEL.so NAME THREADS OUT_PREFIX [INPUT.raw ...]: runs an artifact for this machine and
+ * writes its outputs to OUT_PREFIX0.raw, ... */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -21,7 +21,7 @@ std::string trimmed(const std::string& text) {
   return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
 }
 
-// The lines of a list without comments and empty ones.
+// Returns the lines of a list, without comments and empty lines.
 Expected<std::vector<std::string>> list_lines(const std::string& path) {
   std::ifstream file(path);
   if (!file) return make_error(DiagCode::io, "cannot read '{0}'", path);

@@ -1,4 +1,5 @@
-// The cases of the suite as export.py writes them, and the two lists of those that do not count.
+// The cases of the suite as export.py writes them, and two lists: cases left out, and cases that do
+// not pass yet.
 #pragma once
 #include <array>
 #include <map>
@@ -10,7 +11,8 @@
 
 namespace tw::onnx_suite {
 
-// The model as it is; every input dim a symbol; inputs as initializers
+// fixed: the model as it is; symbolic: each input dim is a symbol; constant: inputs are
+// initializers
 enum class Mode : uint8_t { fixed, symbolic, constant };
 inline constexpr std::array<Mode, 3> kModes = {Mode::fixed, Mode::symbolic, Mode::constant};
 const char* mode_name(Mode mode);                               // "static", "symbolic", "constant"
@@ -20,24 +22,25 @@ struct Case {
   std::string id;  // "node/test_abs"
   std::string folder;
   double rtol = 1e-3, atol = 1e-7;
-  std::map<std::string, int64_t> dims = {};  // how many tensors its sequences and optionals hold
-  std::set<std::string> empty = {};          // free dims that its data have as 0
+  std::map<std::string, int64_t> dims = {};  // size of each sequence and optional
+  std::set<std::string> empty = {};          // free dims that are 0 in the data
   std::string kind() const { return id.substr(0, id.find('/')); }
-  // The file; perhaps not there: the mode means nothing for this case
+  // Returns the path of the mode's model. There is no such file if the mode means nothing for the
+  // case.
   std::string model(Mode mode) const;
 };
 
-// KIND/CASE below the folder, sorted by id.
+// Returns the cases in the folders KIND/CASE below `folder`, sorted by id.
 Expected<std::vector<Case>> find_cases(const std::string& folder);
 
 bool glob_matches(const std::string& glob, const std::string& text);
 
-// Lines "GLOB: REASON" or "GLOB MODE,MODE: REASON"; '#' begins a comment.
+// A list with lines "GLOB: REASON" or "GLOB MODE,MODE: REASON"; '#' begins a comment.
 class Excluded {
  public:
   static Expected<Excluded> read(const std::string& path);
   bool has(const std::string& id, Mode mode) const;
-  // Globs that match none of the cases: errors in the file.
+  // Returns the globs that match no case: these are errors in the file.
   std::vector<std::string> unused(const std::vector<Case>& cases) const;
 
  private:
@@ -48,7 +51,8 @@ class Excluded {
   std::vector<Line> lines_;
 };
 
-// Lines "ID MODE,MODE: REASON", sorted: what does not pass yet, and what its last failure was.
+// Cases that do not pass yet, with the reason of the last failure. The file has sorted lines "ID
+// MODE,MODE: REASON".
 struct NotYet {
   struct Entry {
     std::set<Mode> modes;

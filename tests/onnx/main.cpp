@@ -1,4 +1,4 @@
-// test_onnx: the ONNX backend suite, compiled and run in this program's own forked processes
+// test_onnx: compiles and runs the ONNX backend suite in forked processes of this program
 // (tests/onnx/README.md).
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ struct Args {
   bool verbose = false, update = false, listed = false;
 };
 
-// By name alone, so that a case stays in its shard.
+// Chooses by the name alone, so that a case stays in its shard.
 bool in_shard(const Job& job, uint64_t index, uint64_t count) {
   uint64_t hash = 14695981039346656037u;
   for (const char c : job.one->id + mode_name(job.mode))
@@ -51,7 +51,7 @@ Expected<std::vector<Job>> choose(const std::vector<Case>& cases, const Args& ar
   return jobs;
 }
 
-// A folder that is gone with this object: in memory where there is such a place.
+// A folder that its destructor removes, in memory if the machine allows that.
 class Folder {
  public:
   Folder() {

@@ -1,5 +1,5 @@
-// What a run of the suite says: a line a kind and way, failures by reason, and whether the lists
-// are still true.
+// The report of a run of the suite: counts for each kind and mode, failures by reason, and whether
+// the lists still hold.
 #pragma once
 #include <iosfwd>
 
@@ -13,7 +13,7 @@ struct Job {
   Mode mode;
 };
 
-// stale: passed, but on the list
+// listed: failed, and on the list of cases that do not pass yet; stale: passed, but on that list
 struct Counts {
   int passed = 0, failed = 0, listed = 0, excluded = 0, stale = 0;
 };
@@ -25,13 +25,13 @@ class Report {
   void add(const Job& job, const JobResult& result);
 
   void print_counts(std::ostream& out) const;
-  // With what to do; those on the list are left out
+  // Prints failures that are not on the list, and listed cases that passed, with a remedy.
   void print_failures(std::ostream& out) const;
-  // All failures, grouped by their text, the largest group first
+  // Prints all failures, grouped by their text, the largest group first.
   void print_reasons(std::ostream& out, int names) const;
   void print_slowest(std::ostream& out, int count) const;
   bool good() const;
-  NotYet updated() const;  // the list with what this run saw
+  NotYet updated() const;  // the list, updated by this run
 
  private:
   struct Failure {
@@ -47,7 +47,8 @@ class Report {
   std::vector<std::pair<double, std::string>> times_;
 };
 
-// The text of a failure without what differs from case to case: names in quotes, numbers, the file.
+// Returns a failure's text without the parts that differ between cases: quoted names, numbers, the
+// file.
 std::string reason_of(const std::string& text);
 
 }  // namespace tw::onnx_suite

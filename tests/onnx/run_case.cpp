@@ -15,7 +15,7 @@
 namespace tw::onnx_suite {
 namespace {
 
-constexpr int64_t kMostOfEmpty = 1024;  // of a free dim that may be 0
+constexpr int64_t kMostOfEmpty = 1024;  // largest size of a free dim that may be 0
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -27,8 +27,8 @@ bool close(double got, double want, double rtol, double atol) {
   return std::abs(got - want) <= atol + rtol * std::abs(want);
 }
 
-// Sequences and optionals are the tensors that they hold, as in the interface of the compiled
-// model.
+// Reads a case's tensors. Sequences and optionals give the tensors that they hold, as in the
+// interface of the compiled model.
 Expected<std::vector<Tensor>> stored_tensors(const std::string& folder, const char* stem) {
   std::vector<Tensor> tensors;
   const auto add = [&](const std::string& path) -> Error {
@@ -49,8 +49,8 @@ Expected<std::vector<Tensor>> stored_tensors(const std::string& folder, const ch
   }
 }
 
-// The items of a list that came as rows and sizes (docs/reference/c-interface.md): of each row what
-// its sizes say, -1 behind the last one.
+// Adds the items of a list that a run returned as rows and sizes (docs/reference/c-interface.md). A
+// row holds an item of its sizes, which end with -1.
 void add_items(const Tensor& rows, const Tensor& sizes, std::vector<Tensor>& tensors) {
   const auto rank = static_cast<size_t>(sizes.shape[1]);
   const int64_t row = rows.shape[0] == 0 ? 0 : rows.size() / rows.shape[0],
@@ -76,7 +76,7 @@ void add_items(const Tensor& rows, const Tensor& sizes, std::vector<Tensor>& ten
   }
 }
 
-// The outputs with the lists that only the run knows as the tensors that they hold.
+// Returns the outputs, with lists of data-dependent length replaced by the tensors that they hold.
 std::vector<Tensor> held_tensors(const tw_api& api, const std::vector<Tensor>& outputs) {
   std::vector<Tensor> tensors;
   const auto name_of = [&](size_t i) { return std::string_view(api.outputs[i].name); };
@@ -166,7 +166,7 @@ Error CaseRunner::run(const Case& c, Mode mode, CaseTimes& times) {
   times.load = now() - begin - times.compile;
   for (int n = 0;; ++n) {
     const std::string set = c.folder + "/test_data_set_" + std::to_string(n);
-    // Constants are the inputs of the first set.
+    // The constants are the inputs of the first set.
     if (!std::filesystem::exists(set) || (n > 0 && mode == Mode::constant)) break;
     TW_TRY(run_set(loaded->api(), set, mode, c));
   }

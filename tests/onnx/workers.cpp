@@ -57,7 +57,6 @@ bool write_all(int file, const void* data, size_t size) {
   _exit(0);
 }
 
-// A child and what it is at.
 class Worker {
  public:
   explicit Worker(const WorkMaker& make_work) : errors_(memfd_create("errors", MFD_CLOEXEC)) {
@@ -76,7 +75,8 @@ class Worker {
   }
   Worker(const Worker&) = delete;
   ~Worker() {
-    // Its next read ends it; later children hold copies of the file, so closing would not
+    // This ends the child's next read. Closing would not, as later children hold copies of the
+    // file.
     shutdown(file_, SHUT_RDWR);
     close(file_);
     if (process_ > 0) waitpid(process_, nullptr, 0);
@@ -93,10 +93,10 @@ class Worker {
     ++served_;
     if (ftruncate(errors_, 0) == 0) lseek(errors_, 0, SEEK_SET);
     const uint64_t index = job;
-    write_all(file_, &index, sizeof index);  // a child that is gone shows at the next read
+    write_all(file_, &index, sizeof index);  // if the child is gone, the next read shows it
   }
 
-  // What came of the job; after a crash the worker is of no more use.
+  // Returns the result of the job. After a crash, the worker is not usable.
   JobResult take(bool& usable) {
     JobResult result;
     Head head{};
@@ -120,7 +120,7 @@ class Worker {
   }
 
  private:
-  // How the child ended, with the last words that it wrote to stderr.
+  // Returns how the child ended, with the last text that it wrote to stderr.
   std::string end() {
     int status = 0;
     waitpid(process_, &status, 0);

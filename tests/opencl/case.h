@@ -1,4 +1,4 @@
-// For tests: operators as lines of a graph's text.
+// For tests: operators as lines of a graph's text form.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 
 namespace tw::test {
 
-// An operator's graph: lines of its inputs, lines that make %y of them. A dimension "batch" is
+// An operator's graph: the lines of its inputs, and the lines that make %y. A dimension "batch" is
 // free.
 struct Case {
   const char* name;

@@ -1,6 +1,6 @@
-// A libOpenCL.so.1 for tests that counts the programs built and the objects that there are; all
-// else is the machine's own library. Every argument of OpenCL is a word, so the functions pass on
-// as many as the longest one has.
+// A libOpenCL.so.1 for tests that counts program builds and live objects, and calls the machine's
+// own library for everything. Each argument of OpenCL is a word, so all functions pass on as many
+// words as the longest list of arguments has.
 #include <dlfcn.h>
 
 #include <cstdint>

@@ -24,7 +24,7 @@ double number(DType t, int64_t i) {
 int64_t integer(DType t, int64_t i) {
   const int bits = dtype_bytes(t) * 8;
   const bool sign = is_signed_int(t);
-  // i64 is the type of indices, whose differences are taken not to overflow.
+  // Indices are i64, and code assumes that their differences do not overflow.
   const uint64_t most = t == DType::i64 ? uint64_t{1} << 61
                         : sign          ? (uint64_t{1} << (bits - 1)) - 1
                                         : ~uint64_t{0} >> (64 - bits);
@@ -68,11 +68,12 @@ double get(DType t, const Bytes& bytes, size_t at) {
 
 struct Case {
   Kernel kernel;
-  std::vector<std::string> names;  // of the outputs
+  std::vector<std::string> names;  // operator of each output
   std::vector<Bytes> before, after;
 };
 
-// One kernel: x, z all pairs of corners, r values that every type holds; an output an operator.
+// Builds one kernel with an output for each operator. x and z have all pairs of corners, r has
+// values that every type holds.
 Case case_of(DType t) {
   Case c;
   Kernel& k = c.kernel;

@@ -1,5 +1,5 @@
-// The text of kernels as they stand in tests/golden/opencl: NAME.tilewright and, of its emission,
-// NAME.cl (TW_UPDATE_GOLDEN=1 rewrites it).
+// The OpenCL text of the kernels in tests/golden/opencl: NAME.tilewright is a kernel, NAME.cl its
+// text (TW_UPDATE_GOLDEN=1 rewrites it).
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -34,7 +34,7 @@ std::string sizes(const std::array<Expr, 3>& list) {
   return to_string(list[0]) + ", " + to_string(list[1]) + ", " + to_string(list[2]);
 }
 
-// The program, then a line a launch.
+// Returns the program, followed by a line for each launch.
 std::string emitted(const std::string& text) {
   Expected<OpenClSource> source = emit_opencl(test::sound_kernel(text), generic(), "f");
   REQUIRE_MESSAGE(bool(source), error_text(source.takeError()));

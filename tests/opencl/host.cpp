@@ -13,7 +13,7 @@ namespace {
 using Handle = void*;
 constexpr uint64_t kAllDevices = 0xFFFFFFFF, kReadWrite = 1;
 constexpr uint32_t kDeviceName = 0x102B, kBuildLog = 0x1183, kTrue = 1;
-constexpr size_t kShift = 192;  // where buffers begin in their memories
+constexpr size_t kShift = 192;  // offset of buffers in their memories
 constexpr std::byte kFill{0xA5};
 
 }  // namespace

@@ -1,5 +1,5 @@
-// For tests: a minimal OpenCL host. libOpenCL is opened at run time; prototypes are its own, so
-// that no headers are needed.
+// For tests: a minimal OpenCL host. It opens libOpenCL at run time and has prototypes of its own,
+// so that it needs no headers.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -12,22 +12,22 @@ namespace tw::test {
 
 class OpenClHost {
  public:
-  // Null, with the reason, where there is no library, platform or device.
+  // Returns null, with the reason, if there is no library, platform or device.
   static std::unique_ptr<OpenClHost> open(std::string& why_not);
   ~OpenClHost();
 
   struct Built;  // a compiled program
-  // null: `log` is the compiler's
+  // Returns null on an error; then `log` is the compiler's.
   std::shared_ptr<Built> build(const std::string& program, std::string& log);
-  // Runs the launches in order. `buffers`: one a parameter buffer of the kernel, read and written
-  // in place, passed at odd offsets of larger memories; returns what went wrong, or "".
+  // Runs the launches in order. `buffers` has one for each parameter buffer of the kernel. They are
+  // read and written in place, at odd offsets of larger memories. Returns the error, or "".
   std::string run(Built& program, const Kernel& kernel, const OpenClSource& source,
                   std::vector<std::vector<std::byte>>& buffers,
                   const std::vector<int64_t>& symbols);
   std::string device_name() const;
 
-  // For a caller of its own: a queue (in its context), memory there, a copy of it when the queue is
-  // done.
+  // For tests that act as a caller: a queue and its context, memory on the device, and a copy of it
+  // once the queue is done.
   void* queue() const;
   void* memory(const std::vector<std::byte>& bytes);
   std::vector<std::byte> fetch(void* memory, size_t bytes);

@@ -25,7 +25,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-constexpr size_t kSmall = 6400;  // bytes of an output
+constexpr size_t kSmall = 6400;  // bytes of a small output
 
 struct Run {
   std::vector<Bytes> inputs, outputs;
@@ -47,11 +47,11 @@ struct Run {
       case Place::output: return outputs[static_cast<size_t>(operand.index)].data() + offset;
       case Place::arena: return arena.data() + offset;
       case Place::weights: return weights.data() + offset;
-      case Place::growable: break;  // of sizes made while running: none here
+      case Place::growable: break;  // data-dependent sizes, which these graphs lack
     }
     TW_UNREACHABLE("bad place");
   }
-  // The arguments before and after.
+  // Returns the arguments before and after the call.
   std::pair<std::vector<Bytes>, std::vector<Bytes>> call(
       const Kernel& kernel, const std::vector<std::byte*>& pointers) const {
     std::vector<KernelArgument> arguments;
@@ -71,8 +71,8 @@ struct Run {
   }
 };
 
-// A step of tf32 or bf16, where the kernel rounds what it has computed to it: the sums of weights of
-// attention may round the other way. 0: it does not.
+// Returns the step of tf32 or bf16 if the kernel rounds exponentials to that type, or 0. The
+// weights of attention may then round to either neighbour.
 double exponentials_step(const Kernel& kernel) {
   double step = 0;
   bool exponentials = false;
@@ -94,7 +94,7 @@ double tolerance(const Kernel& kernel, DType t) {
 
 std::vector<Job> jobs_of(const std::string& name, Graph graph, const std::vector<Tensor>& inputs,
                          const Target& target, int64_t symbol, const AlgorithmOptions& algorithms) {
-  if (!graph.data_symbols.empty()) return {};  // sizes are given here
+  if (!graph.data_symbols.empty()) return {};  // these runs know no sizes from data
   PassContext context{target};
   REQUIRE(error_text(run_passes(graph, context, default_pipeline())) == "");
   std::vector<Group> groups = fuse_groups(graph, &target);
@@ -126,11 +126,11 @@ std::vector<Job> jobs_of(const std::string& name, Graph graph, const std::vector
   }
   std::vector<Job> jobs;
   for (const KernelCall& call : program->calls) {
-    if (call.function) return jobs;  // nothing behind it has its inputs
+    if (call.function) return jobs;  // later calls lack their inputs
     std::vector<std::byte*> pointers;
     for (const Operand& operand : call.arguments) pointers.push_back(run.at(operand));
     const auto index = static_cast<size_t>(call.kernel);
-    std::vector<KernelArgument> scheduled;  // small ones by the interpreter too, which finds races
+    std::vector<KernelArgument> scheduled;  // the interpreter finds races
     for (size_t i = 0; i < pointers.size(); ++i)
       scheduled.push_back(
           {Bytes(pointers[i], pointers[i] + run.bytes_of(lowered[index].buffers[i]))});
@@ -140,7 +140,7 @@ std::vector<Job> jobs_of(const std::string& name, Graph graph, const std::vector
     for (const std::string& symbol_name : lowered[index].symbols) symbols[symbol_name] = symbol;
     const std::string wrong =
         small ? error_text(interpret(program->kernels[index], scheduled, symbols)) : "";
-    // More than it can run
+    // The interpreter limits the number of threads.
     if (wrong.find("threads at one time") == std::string::npos) CHECK(wrong == "");
     jobs.push_back({name, program->kernels[index],
                     std::vector<int64_t>(lowered[index].symbols.size(), symbol), std::move(before),
@@ -170,7 +170,7 @@ std::vector<Tensor> inputs_of(const Graph& graph, int64_t symbol) {
 
 namespace {
 
-// Of a graph with one kernel, beside which others may copy to layouts and from them.
+// Returns the task of a graph with one kernel, besides kernels that convert layouts.
 Task only_task(Graph graph, const Target& target) {
   PassContext context{target};
   REQUIRE(error_text(run_passes(graph, context, default_pipeline())) == "");
@@ -192,7 +192,6 @@ Kernel scheduled(const Task& task, const Space& space, const Point& point, const
   return must(apply(variant.lowered.kernel, schedule, &target));
 }
 
-// That of the task.
 Job only_job(const std::vector<Job>& jobs, const Task& task) {
   const std::string family = family_name(task.variants.front().lowered.stages);
   std::vector<Job> found;
@@ -248,7 +247,8 @@ SpaceJobs jobs_of_points(const Case& one, const Target& target, size_t points, u
     job.kernel = scheduled(task, space, point, *schedule, target);
     out.jobs.push_back(std::move(job));
   }
-  // As many as repeat among so many: of n equally likely ones, kCounted^2 / 2 n.
+  // Counts points that share their schedule with another point. Chance alone makes kCounted^2 / (2
+  // n) of them if there are n equally likely schedules.
   constexpr int kCounted = 600;
   std::map<std::string, std::set<std::string>> points_of;  // by schedule
   int legal = 0;
@@ -318,7 +318,7 @@ std::vector<Job> winograd_jobs(const Target& target) {
                              std::to_string(sizes.stride);
     CAPTURE(name);
     std::vector<Job> made = jobs_of(name, std::move(graph), inputs, target, 1, options);
-    CHECK(std::ranges::count_if(made, [&](const Job& job) {  // beside it casts of layouts
+    CHECK(std::ranges::count_if(made, [&](const Job& job) {  // other jobs convert layouts
             return job.kernel.name.find(algorithm_name(algorithm)) != std::string::npos;
           }) == 1);
     Tensor got = exact[0];
@@ -326,7 +326,8 @@ std::vector<Job> winograd_jobs(const Target& target) {
     const double bound = rounding_error(
         winograd_kappa(winograd_tile(algorithm), static_cast<int>(sizes.stride)),
         static_cast<double>(sizes.in[1]));
-    // The evaluator's own, and ranges of outputs that are not spread as the model's
+    // Room for the evaluator's own error, and for outputs that are not distributed as in the error
+    // model
     constexpr double kRoom = 4;
     CHECK(relative_difference(exact[0], got) < kRoom * bound + 1e-6);
     jobs.insert(jobs.end(), std::make_move_iterator(made.begin()),

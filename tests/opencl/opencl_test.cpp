@@ -1,6 +1,6 @@
-// Kernels of the operators' cases and of random graphs, as OpenCL C on whatever OpenCL there is
-// (PoCL in CI), against the interpreter. Without OpenCL only their text is made, and the test says
-// so.
+// Kernels of the operators' cases and of random graphs, as OpenCL C on the machine's OpenCL (PoCL
+// in CI), against the interpreter. Without OpenCL, only their text is made, and the test prints a
+// note.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -45,8 +45,8 @@ const Case kRows[] = {
 
 constexpr size_t kBatch = 24;  // kernels of one program: compiling has a fixed cost
 
-// Types for storage have no form in OpenCL C: kernels with them, in buffers or on the way, are the
-// processor's.
+// True for a kernel that the processor must run: OpenCL C has no form for storage types, in buffers
+// or in between.
 bool is_processors(const test::Job& job, const Target& target) {
   const std::string problem = error_text(emit_opencl(job.kernel, target, "k").takeError());
   for (int t = kArithmeticDTypeCount; t < kDTypeCount; ++t)
@@ -180,7 +180,7 @@ TEST_CASE("points of a product's space compute the same, and there are many") {
     MESSAGE(std::string(name) << ": " << drawn.legal_points << " legal points, of 600 "
                               << drawn.repeated << " repeat another one");
     CHECK(drawn.legal_points >= 1e4);
-    CHECK(drawn.repeated < 18);  // 600^2 / 2 / 1e4
+    CHECK(drawn.repeated < 18);  // 600^2 / (2 * 1e4)
     run_jobs(std::move(drawn.jobs), target);
     run_jobs(test::jobs_of_points(edges, target, 6, 2).jobs, target);
   }

@@ -23,7 +23,7 @@ inline Target device_target(const std::string& name) {
   return target->main_device();
 }
 
-// PoCL keeps what it compiled in a folder; a new one each run.
+// A new folder each run, where PoCL keeps compiled kernels
 struct CacheFolder {
   std::string path = (std::filesystem::temp_directory_path() / "tw_pocl_XXXXXX").string();
   CacheFolder() {
@@ -33,8 +33,8 @@ struct CacheFolder {
   ~CacheFolder() { std::filesystem::remove_all(path); }
 };
 
-// Null where there is no OpenCL, and under the address sanitizer, which would check the driver's
-// compiler; says so once.
+// Returns null without OpenCL, and under the address sanitizer, which would check the driver's
+// compiler. Prints the reason once.
 inline OpenClHost* shared_host() {
   static CacheFolder cache;
 #ifdef TW_ADDRESS_SANITIZER

@@ -1,5 +1,5 @@
-/* Runs the fake model from a plain C program: driver LIBRARY THREADS. Also the musl and cross test.
- */
+/* driver LIBRARY THREADS: runs the fake model from a plain C program, also with musl and on other
+ * machines. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* What a backend would emit for a small model, in C: y[n,4] = a[n,4] + b[n,4] + weight[4] + c[2n]
- * every second, count = n. Compiled per triple by CMake; NAME and FEATURES vary. */
+/* The code that a backend would emit for a small model, in C: y[n,4] = a[n,4] + b[n,4] + weight[4]
+ * + every second element of c[2n], count = n. CMake compiles it for each triple, with several
+ * values of NAME and FEATURES. */
 #include "runtime/model.h"
 #ifndef FEATURES
 #define FEATURES ""

@@ -1,5 +1,6 @@
-/* A program forks while its threads create, run and destroy contexts of the fake model, and fail to.
- * Each child does the same with a context of its own and with one from before, within its time. */
+/* A program forks while its threads create, run and destroy contexts of the fake model, or fail to
+ * create them. Each child must do the same in time, with a context of its own, and run one made
+ * before the fork. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 
 #include "runtime/model.h"
 
-/* What the packager's object defines in an artifact; the model's four weights are 0. */
+/* The symbols that the packager's object defines in an artifact; the model's four weights are 0. */
 __asm__(
     ".section .rodata\n.balign 8\n.globl tw_weights_offset\n.hidden tw_weights_offset\n"
     "tw_weights_offset: .quad no_weights - tw_weights_offset\nno_weights: .zero 16\n.previous\n");
@@ -47,7 +48,7 @@ static int run(const tw_api* api, tw_context* context) {
 static int work(const tw_api* api, int32_t threads) {
   tw_context* context = context_of(api, threads);
   int wrong = !context || run(api, context);
-  wrong += context_of(api, -1) != 0 || !api->last_error(0); /* takes the lock of the texts */
+  wrong += context_of(api, -1) != 0 || !api->last_error(0); /* takes the lock of the error texts */
   api->destroy(context);
   return wrong;
 }
@@ -79,7 +80,7 @@ int main(int argc, char** argv) {
   const int forks = argc > 1 ? atoi(argv[1]) : 100;
   int wrong = 0;
   for (int i = 0; i < kThreads; ++i) pthread_create(&threads[i], 0, body, 0);
-  for (int i = 0; i < forks; ++i) { /* with no context but the threads' the pool comes and goes */
+  for (int i = 0; i < forks; ++i) { /* between the threads' contexts the pool comes and goes */
     tw_context* from_before = i % 4 == 0 ? context_of(api, 3) : 0;
     wrong += child_is_wrong(from_before);
     api->destroy(from_before);

@@ -1,5 +1,5 @@
-// Generated headers compile strictly, in C and C++, two in one program, and the typed helpers reach
-// the library.
+// Generated headers compile strictly in C and C++, also two of them in one program, and their typed
+// helpers reach the library.
 #include "packager/header.h"
 
 #include <doctest/doctest.h>
@@ -16,7 +16,7 @@ using tw::DType;
 using tw::InterfaceDim;
 using Kind = tw::InterfaceDim::Kind;
 
-tw::ModelInterface odd_model() {  // static, with names that C does not take
+tw::ModelInterface odd_model() {  // static sizes, and names that are not valid in C
   tw::ModelInterface m;
   m.name = "odd";
   const InterfaceDim one{Kind::fixed, 1, {}}, four{Kind::fixed, 4, {}};
@@ -96,7 +96,7 @@ const char* const kKeywords =
     "__asm__ __attribute__ __func__ __int128 __restrict int64_t uint64_t size_t tw_status inputs "
     "outputs symbols context api io dims0 data final override import module";
 
-// The C library's headers, which programs include before.
+// The C library's headers, which a program may include first
 std::string library_headers() {
   std::string text;
   for (const char* name :
@@ -112,7 +112,7 @@ std::string library_headers() {
   return text;
 }
 
-// Keywords, and all that these headers define.
+// Keywords, and all macros of these headers
 std::vector<std::string> awkward_names(const ScratchDir& dir) {
   write(dir / "library.c", library_headers());
   std::string words = kKeywords;
@@ -174,7 +174,8 @@ TEST_CASE("headers compile strictly and two models link into one program") {
   CHECK(run.status == 0);
 }
 
-// Sizes of a freestanding object, by C alone: a long formula is a function of short lines.
+// Functions for the sizes of a freestanding object, in C alone. A long formula becomes a function
+// of short lines.
 TEST_CASE("a freestanding header's functions give the extents and the arena") {
   const ScratchDir dir;
   tw::ModelInterface m;
@@ -210,7 +211,7 @@ int main(void) {
 )");
   must("cd " + dir.path() + " && " TW_CLANG " -std=c99 -Wall -Wextra -Werror -c main.c -o main.o");
   if (run_command("cc --version").status != 0) return;
-  // tw_bare_run is not called: what it calls need not be there
+  // tw_bare_run is not called, so the functions it calls need not exist.
   must("cd " + dir.path() + " && cc -O1 main.c -o main");
   CHECK(run_command("cd " + dir.path() + " && ./main").output ==
         "-1 16 1 " + std::to_string(*tw::as_const(at_7)) + "\n");
@@ -236,7 +237,7 @@ TEST_CASE("headers of inputs and outputs of every type are C and C++, without a 
   write(dir / "types.h", tw::write_header(m));
   m.prefix = "My_types";
   write(dir / "prefixed.h", tw::write_header(m));
-  m.freestanding = true;  // strings are refused there
+  m.freestanding = true;  // a freestanding header refuses strings
   for (std::vector<tw::InterfaceTensor>* tensors : {&m.inputs, &m.outputs})
     std::erase_if(*tensors, [](const auto& tensor) { return tensor.dtype == DType::string; });
   write(dir / "bare.h", tw::write_header(m));

@@ -62,10 +62,10 @@ TEST_CASE("halves convert on a baseline processor") {
     wrong += to_bfloat(x) != tw::f32_to_bf16(x);
   }
   CHECK(wrong == 0);
-  // a tie goes to even: zero
+  // A tie rounds to even, here to zero.
   CHECK(double_to_half(std::ldexp(1.0, -25)) == 0);
   CHECK(double_to_half(std::nextafter(std::ldexp(1.0, -25), 1.0)) == 1);
-  // No double rounding
+  // This would round up twice by way of f32.
   CHECK(double_to_half(1 + std::ldexp(1.0, -11) + std::ldexp(1.0, -40)) == 0x3c01);
   CHECK(double_to_half(65519.99) == 0x7bff);
   CHECK(double_to_half(65520) == 0x7c00);

@@ -1,5 +1,5 @@
-// The hashes in an artifact: any byte that is another one, and any byte that is missing, is found,
-// in the file and where it is mapped.
+// The hashes in an artifact find any changed byte and any missing one, in the file and in mapped
+// memory.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <llvm/Support/BLAKE3.h>
@@ -48,8 +48,8 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// What check_integrity says of a library of these bytes, in a process of its own; -1: it does not
-// load, -2: the process dies.
+// Returns the result of check_integrity for a library of these bytes, in a process of its own; -1:
+// it does not load, -2: the process dies.
 int mapped_status(const std::string& path, const std::string& bytes) {
   REQUIRE(!tw::write_file(path, bytes));
   const pid_t child = ::fork();
@@ -83,7 +83,7 @@ TEST_CASE("every bit of an artifact counts") {
     std::mt19937 random(3);
     int wrong = 0;
     const size_t step = std::strcmp(machine, "x86_64") == 0 ? 1 : 31;
-    // The headers and the note lie in front
+    // The first 1024 bytes, with the headers and the note, are tried bit by bit.
     for (size_t i = 0; i < bytes.size(); i += i < 1024 ? 1 : step) {
       const int first = i < 1024 ? 0 : static_cast<int>(random() % 8), last = i < 1024 ? 7 : first;
       for (int bit = first; bit <= last; ++bit) {
@@ -136,8 +136,8 @@ TEST_CASE("a loaded library finds what is wrong with it, and a missing end does 
     CAPTURE(name);
     const tw::ElfSection section = section_of(good, name);
     std::string bytes = good;
-    // The first code is a kernel's, which nobody calls here: the code that looks must be whole to
-    // say so. The note ends with the manifest.
+    // The changed code is a kernel that nothing calls here, as the code that checks must be intact.
+    // The note ends with the manifest.
     char& byte = bytes[std::strcmp(name, ".text") == 0 ? section.offset + 8
                                                        : section.offset + section.size - 8];
     byte = static_cast<char>(byte ^ 4);
@@ -145,10 +145,10 @@ TEST_CASE("a loaded library finds what is wrong with it, and a missing end does 
   }
   const tw::ElfSection weights = section_of(good, ".tw_weights");
   REQUIRE(weights.size == 20000);
-  // Pages that are not there
+  // Some pages are missing.
   CHECK(mapped_status(path, good.substr(0, weights.offset)) == TW_E_DAMAGED);
   CHECK(mapped_status(path, good.substr(0, weights.offset + 5000)) == TW_E_DAMAGED);
-  // The page's rest reads as zeros
+  // The end of the last page reads as zeros.
   CHECK(mapped_status(path, good.substr(0, weights.offset + 19999)) == TW_E_DAMAGED);
 }
 

@@ -1,4 +1,4 @@
-// Linking, grafting, reading back: the file's form, its failures, its bytes.
+// Linking, grafting and reading back: the file's form, failures and bytes.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -139,7 +139,7 @@ TEST_CASE("wrong symbols are named") {
         "the library would export 'tw_fake_query', which is not part of its interface\n"
         "the library would export 'tw_query', which is not part of its interface");
   request = fake_request("fake.x86_64");
-  request.manifest.reset();  // nothing defines the hidden tw_manifest then
+  request.manifest.reset();  // then nothing defines the hidden tw_manifest
   CHECK(contains(error_of(tw::link_shared(request)), "tw_manifest"));
   request.objects = {"not an object"};
   CHECK(contains(error_of(tw::link_shared(request)), "linking failed"));
@@ -167,7 +167,7 @@ TEST_CASE("a library without a manifest links too: tuning candidates") {
   auto first = tw::LoadedLibrary::load(*image), second = tw::LoadedLibrary::load(*image);
   REQUIRE(bool(first));
   REQUIRE(bool(second));
-  CHECK(first->symbol("good") != second->symbol("good"));  // two of the same do not become one
+  CHECK(first->symbol("good") != second->symbol("good"));  // equal libraries stay apart in memory
   CHECK(reinterpret_cast<float (*)(float)>(first->symbol("good"))(2) == 3);
   CHECK(error_of(tw::LoadedLibrary::load({"junk"})).find("cannot load a library from memory") == 0);
   request.objects = {read(dir / "bad.o")};
@@ -210,7 +210,7 @@ TEST_CASE("weights land where the code looks, from any writer") {
                                (dir / "s.so");
   if (run_command("strip --version").status == 0) {
     CHECK(run_command(stripped).status == 0);
-    // Other bytes, though they mean the same
+    // The bytes differ, although they mean the same.
     CHECK(contains(error_of(tw::LoadedModel::open(dir / "s.so")), "is damaged"));
     CHECK(bool(tw::LoadedModel::open(dir / "s.so", tw::Integrity::trust)));
     const std::string small = read(dir / "s.so");
@@ -232,7 +232,7 @@ TEST_CASE("a failed write leaves no file behind") {
     CHECK(dir.files() == 0);  // the file has no name yet
   }
   CHECK(dir.files() == 0);
-  {  // where it must have one
+  {  // here the unfinished file needs a name
     auto file = tw::OutputFile::create(dir / "m.h", 3, false, true);
     REQUIRE(bool(file));
     CHECK(dir.files() == 1);
@@ -293,7 +293,7 @@ TEST_CASE("a directory without the right to write is an error") {
   const ScratchDir dir;
   REQUIRE(run_command("cd " + dir.path() + " && mkdir locked && chmod 555 locked").status == 0);
   const pid_t child = fork();
-  if (child == 0) {  // root may write everywhere: become nobody
+  if (child == 0) {  // root may write everywhere, so become nobody
     if (geteuid() == 0 && setuid(65534) != 0) _exit(2);
     _exit(contains(tw::error_text(tw::write_file(dir / "locked/x.h", "text")), "Permission denied")
               ? 0
@@ -321,7 +321,7 @@ TEST_CASE("damaged files are errors and nothing worse") {
   };
   for (size_t n : {0, 3, 16, 63, 64, 100, 500, 4000}) probe(good.substr(0, n));
   std::mt19937 random(1);
-  for (int round = 0; round < 20000; ++round) {  // headers, tables and the note lie at the front
+  for (int round = 0; round < 20000; ++round) {  // the headers, tables and the note lie in front
     std::string bytes = good.substr(0, 20000);
     for (int k = 0; k < 4; ++k)
       bytes[random() % (round % 2 ? 700 : bytes.size())] = static_cast<char>(random());

@@ -1,5 +1,5 @@
-// The same artifact under glibc and musl, and artifacts of other machines under qemu. What is not
-// installed is skipped aloud.
+// One artifact under glibc and musl, and artifacts for other machines under qemu. Without the
+// tools, a case is skipped with a message.
 #include <doctest/doctest.h>
 
 #include "packager/output_file.h"
@@ -20,7 +20,7 @@ void run_driver(const std::string& command) {
   }
 }
 
-// False, aloud, when the tools are missing.
+// Returns false, with a message, if tools are missing.
 bool build_cross_driver(const std::string& machine, const std::string& qemu,
                         const std::string& output) {
   const std::string compile = "CLANG=" TW_CLANG " LLD=" TW_LLD " " + std::string(TW_TEST_DIR) +
@@ -93,7 +93,7 @@ TEST_CASE("x86 features are checked") {
     return;
   }
   const std::string program = " " + (dir / "driver") + " " + (dir / "fake.so") + " 1";
-  // After qemu's warnings
+  // qemu prints warnings first.
   CHECK(run_command("qemu-x86_64 -cpu Nehalem" + program).output.find(kLacks) != std::string::npos);
   CHECK(run_command("qemu-x86_64 -cpu max" + program).output.find(kSaid) != std::string::npos);
 }

@@ -1,5 +1,4 @@
-// Objects that programs link: their names, their sizes, their bytes, and what runs when two of them
-// are in one program.
+// Objects that programs link: names, sizes, bytes, and runs of two of them in one program.
 #include "packager/object_file.h"
 
 #include <doctest/doctest.h>

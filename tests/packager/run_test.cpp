@@ -1,4 +1,4 @@
-// The artifact in this process: the C ABI's good and bad ways.
+// The artifact in this process: good and bad uses of the C ABI.
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -245,7 +245,7 @@ TEST_CASE("threads whose creates fail at the same time find their own texts") {
     });
   for (std::thread& thread : threads) thread.join();
   CHECK(wrong == 0);
-  // A thread that has not failed is told of one that has
+  // A thread without an error of its own gets the text of another one.
   std::string text;
   std::thread([&text] { text = api().last_error(nullptr); }).join();
   CHECK(text.starts_with("a dimension of "));
@@ -412,7 +412,7 @@ TEST_CASE("a profiler is told of every call of every run, in their order") {
   CHECK(std::ranges::is_sorted(told.clock));
   Run run(9);
   uint64_t ns[2] = {};
-  CHECK(api().profile(c, run.inputs, run.outputs, ns) == TW_OK);  // told of it, too
+  CHECK(api().profile(c, run.inputs, run.outputs, ns) == TW_OK);  // it hears of profile() too
   CHECK(told.calls.size() == 6);
   CHECK(ns[0] == told.clock[9] - told.clock[8]);
   api().destroy(c);

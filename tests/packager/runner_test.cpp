@@ -1,5 +1,5 @@
-// The program that runs libraries: static, the same each time, for every machine with an operating
-// system; what it does is tested in tests/boards.
+// The program that runs libraries is static, and the same each time, for every machine with an
+// operating system. tests/boards tests its work.
 #include "packager/runner.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-/* soft_double.c's functions against the processor's own doubles, on numbers of all kinds. Prints the
- * first ten that differ. */
+/* The functions of runtime/core/soft_double.c against the processor's own doubles, on numbers of
+ * all kinds. Prints the first ten that differ. */
 #define TW_TEST_SOFT_DOUBLE
 #include "runtime/core/soft_double.c"
 
@@ -15,7 +15,7 @@ static uint64_t random_bits(void) {
   return state;
 }
 
-/* A special number, any bits, a number near 1, a tiny one, or a whole one. */
+/* Returns a special number, any bits, a number near 1, a tiny number, or a whole one. */
 static uint64_t some_number(void) {
   static const uint64_t special[] = {0,
                                      D_SIGN,
@@ -100,7 +100,7 @@ int main(void) {
     check_pair(a, i % 8 ? some_number() : a ^ (random_bits() & 3));
     const uint64_t b = some_number();
     check_fused(a, b, some_number());
-    check_fused(a, b, __aeabi_dmul(a, b) ^ D_SIGN ^ (random_bits() & 3)); /* all but cancels */
+    check_fused(a, b, __aeabi_dmul(a, b) ^ D_SIGN ^ (random_bits() & 3)); /* nearly cancels */
     check_casts(a, (uint32_t)random_bits());
   }
   printf("%d wrong\n", wrong);

@@ -6,7 +6,7 @@
 
 #include "runtime/model.h"
 
-/* What the packager's object defines in an artifact; the model's four weights are 0. */
+/* The symbols that the packager's object defines in an artifact; the model's four weights are 0. */
 __asm__(
     ".section .rodata\n.balign 8\n.globl tw_weights_offset\n.hidden tw_weights_offset\n"
     "tw_weights_offset: .quad no_weights - tw_weights_offset\nno_weights: .zero 16\n.previous\n");

@@ -1,4 +1,4 @@
-// How many threads a process may use: control group limits, read from a made-up tree.
+// The number of threads that a process may use: limits of control groups, read from a made-up tree.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -56,13 +56,13 @@ TEST_CASE("control group limits cut the number of threads") {
   CHECK(quota(v2.c_str(), "/a/b", 1, 16) == 2);  // 2.5, rounded down
   CHECK(quota(v2.c_str(), "/a/b", 1, 1) == 1);   // the affinity mask is smaller
   CHECK(quota(v2.c_str(), "/a", 1, 16) == 16);
-  // The parent's half a CPU; never less than one thread
+  // The parent allows half a CPU, and there is always one thread.
   CHECK(quota(v2.c_str(), "/low/high", 1, 16) == 1);
   CHECK(quota(v2.c_str(), "/gone/away", 1, 16) == 16);
   CHECK(quota(v2.c_str(), "/odd", 1, 16) == 16);
   CHECK(quota(v2.c_str(), "/", 1, 16) == 16);
   CHECK(quota(v2.c_str(), "", 1, 16) == 16);
-  put(v2 + "/cpu.max", "300000 100000\n");  // a container's own root
+  put(v2 + "/cpu.max", "300000 100000\n");  // a container sees its own group as the root
   CHECK(quota(v2.c_str(), "/seen/from/outside", 1, 16) == 3);
   CHECK(quota(v2.c_str(), std::string(2000, 'x').c_str(), 1, 16) == 3);
 

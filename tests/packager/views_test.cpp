@@ -1,5 +1,5 @@
-// Runs on views: what the caller's memory has between the elements stays as it is, and what does not
-// fit is refused in words.
+// Runs on views keep the memory between the elements as it is. Views that do not fit are refused
+// with a message.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -10,7 +10,7 @@
 namespace {
 
 constexpr int64_t kElement = sizeof(float);
-constexpr float kGap = -77;  // between elements
+constexpr float kGap = -77;  // value between elements
 
 struct ViewedLibrary {  // one artifact for all cases of this file
   ScratchDir dir;
@@ -27,8 +27,8 @@ const tw_api& viewed() {
   return library.model->api();
 }
 
-// y[n, 4] = a[n, 4] + b[n, 4] + 100 (column + 1) + c[2n] every second, on views: a is transposed, b
-// one row for all, c reads every third float, y has gaps behind its rows.
+// y[n, 4] = a[n, 4] + b[n, 4] + 100 (column + 1) + every second element of c[2n], on views: a is
+// transposed, b is one row for all, c takes every third float, y has gaps behind its rows.
 struct Views {
   explicit Views(int64_t n) : rows{n, 4}, twice{2 * n}, a(n * 4), b(4), c(6 * n), y(n * 7, kGap) {
     for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i);

@@ -32,8 +32,7 @@ void assign(Graph& graph, const CostOracle* costs = nullptr, double multiply_add
   if (Error error = verify(graph)) FAIL(error_text(std::move(error)));
 }
 
-// "a@16 b p@8": the block of every value made by a node, casts left out; then how many casts there
-// are.
+// Returns the block of each node's value, without casts, and the number of casts: "a@16 b p@8 2".
 std::string layouts(const Graph& graph) {
   std::string text;
   int casts = 0;
@@ -111,7 +110,7 @@ TEST_CASE(
 }
 
 TEST_CASE("layouts: the oracle decides") {
-  struct Frozen : CostOracle {  // moving an element costs more than any arithmetic
+  struct Frozen : CostOracle {  // moving an element costs more than all arithmetic
     double seconds(const WorkEstimate& work, const Target&) const override {
       return work.scattered + 1e-12 * work.vector_ops;
     }

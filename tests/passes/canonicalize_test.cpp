@@ -476,7 +476,7 @@ TEST_CASE("a convolution of a tensor's phases is one of the tensor") {
 TEST_CASE("phases that miss points, repeat some, or are read elsewhere stay") {
   const char* slices[] = {"starts=[0, 0, 1] steps=[1, 1, 2] sizes=[1, 1, 3]",
                           "starts=[0, 0, 0] steps=[1, 1, 2] sizes=[1, 1, 3]"};
-  const char* widths[] = {"7", "6"};  // an odd extent, and one start twice
+  const char* widths[] = {"7", "6"};  // an odd extent; two equal starts
   for (int i = 0; i < 2; ++i)
     keeps(std::string("%x: f32[1, 1, ") + widths[i] + R"(] = input
     %w: f32[1, 2, 1] = const [1, 2]

@@ -1,4 +1,4 @@
-// What is said of stages that leave a device without work.
+// Remarks about stages that leave a device without work.
 #include "kernels/device/few_threads.h"
 
 #include <doctest/doctest.h>

@@ -17,7 +17,6 @@ Graph parsed(const char* text) {
   return std::move(*graph);
 }
 
-// A device with threads, whose blocks share so many bytes.
 Target device_with(int64_t shared_bytes) {
   Target device;
   device.name = "gpu";
@@ -27,7 +26,7 @@ Target device_with(int64_t shared_bytes) {
   return device;
 }
 
-// Names of the groups' nodes' outputs, a line a group: "c r | p".
+// Returns the names of the outputs of all nodes, group by group: "c r | p".
 std::string grouping(const Graph& graph) {
   std::string text;
   for (const Group& group : fuse_groups(graph)) {
@@ -43,7 +42,7 @@ void check_group(const Graph& graph, const Group& group,
   std::set<NodeId> inside(group.nodes.begin(), group.nodes.end());
   REQUIRE(inside.contains(group.anchor));
   FusionClass kind = op_info(graph.node(group.anchor).attrs).fusion;
-  if (kind == FusionClass::complex_out)  // attention: checked by what it is made of
+  if (kind == FusionClass::complex_out)  // the checks below do not hold for attention
     for (NodeId id : group.nodes)
       if (std::holds_alternative<op::Softmax>(graph.node(id).attrs)) return;
   bool after_anchor = false;
@@ -61,7 +60,7 @@ void check_group(const Graph& graph, const Group& group,
     if (kind == FusionClass::complex_out) CHECK(after_anchor);
     if (kind == FusionClass::injective) CHECK(op_info(node.attrs).fusion == FusionClass::injective);
     else
-      // Sums pick points
+      // Groups of sums may also contain gathers.
       CHECK((is_elementwise(node) || std::holds_alternative<op::Take>(node.attrs) ||
              std::holds_alternative<op::Gather>(node.attrs)));
     CHECK(kind != FusionClass::opaque);
@@ -77,7 +76,7 @@ void check_groups(const Graph& graph) {
     check_group(graph, group, users);
     std::set<NodeId> inside;
     for (NodeId id : group.nodes) {
-      // What comes from another group comes from one before, and is its last node's.
+      // An input is from this group or from an earlier one.
       for (ValueId input : graph.node(id).inputs) {
         if (!input.valid() || !graph.def(input)) continue;
         NodeId maker = graph.value(input).def;
@@ -152,7 +151,7 @@ TEST_CASE("diamonds join whole or not at all") {
   })";
   Graph graph = parsed(text);
   check_groups(graph);
-  // %k is read by %j too, so %i cannot join it.
+  // %j reads %k too, so %i cannot join it.
   CHECK(grouping(graph) == "c a e p h g | d s m | k | i | j l");
 }
 
@@ -216,8 +215,7 @@ TEST_CASE("one value read at different points is not computed twice if it is dea
     output %f
   })");
   check_groups(graph);
-  // %c and %d are cheap and may be computed for both readers; %a is not, whichever of them reads
-  // it.
+  // %c and %d are cheap, so both readers may compute them. %a is not, so it stays alone.
   CHECK(grouping(graph) == "a | b c d e f");
 }
 
@@ -289,7 +287,7 @@ output %y
 
 TEST_CASE("attention is one group, from the split to the merged heads") {
   CHECK(grouping(parsed((std::string(kAttention) + "}").c_str())) == "r q a b p o t y");
-  // Probabilities that somebody else reads, or scores: no attention.
+  // Other readers of the probabilities or the scores prevent attention.
   CHECK(grouping(parsed((std::string(kAttention) + "output %p\n}").c_str())).find("p o") ==
         std::string::npos);
   CHECK(grouping(parsed((std::string(kAttention) + "output %a\n}").c_str())).find("p o") ==

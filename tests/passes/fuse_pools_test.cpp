@@ -7,7 +7,7 @@ using namespace tw;
 
 namespace {
 
-// x through a 3x3 convolution, ReLU and what `tail` makes of %r.
+// Builds x through a 3x3 convolution and ReLU, with the nodes of `tail` behind %r.
 Graph network(const std::string& tail, const std::string& layout = "@1:4") {
   std::string text = R"(graph @t() {
     %x: f32[1, 8, 12, 12]@1:4 = input
@@ -23,7 +23,6 @@ Graph network(const std::string& tail, const std::string& layout = "@1:4") {
   return std::move(*graph);
 }
 
-// A pool of %r: "%p", of the given extents.
 std::string pool(const std::string& extents, const std::string& attributes,
                  const std::string& kind = "max") {
   return "%p: f32[1, 8, " + extents + "]LAYOUT = pool(%r) kind=" + kind + " " + attributes + "\n";
@@ -67,10 +66,10 @@ TEST_CASE("a pool of windows side by side joins the convolution, with what follo
 TEST_CASE("pools whose windows do not lie side by side stay apart") {
   CHECK(fuses(pool("4, 6", "kernel=[3,2] strides=[3,2] dilations=[1,1] pads=[0,0,0,0]", "average") +
               kOutput));
-  // Too many points
+  // The windows have too many points.
   CHECK(fuses(pool("2, 2", "kernel=[5,5] strides=[5,5] dilations=[1,1] pads=[0,0,0,0]") +
               kOutput) == false);
-  // Rows beyond the windows
+  // Rows beyond the last windows do no harm.
   CHECK(fuses(pool("2, 4", "kernel=[5,3] strides=[5,3] dilations=[1,1] pads=[0,0,0,0]") + kOutput));
   CHECK_FALSE(
       fuses(pool("5, 5", "kernel=[3,3] strides=[2,2] dilations=[1,1] pads=[0,0,0,0]") + kOutput));

@@ -8,7 +8,7 @@ using tw::test::run_pass;
 
 namespace {
 
-// Attention of two heads over what `products` makes: %q, %k and %v, 4 wide.
+// Attention of two heads. `products` makes %q, %k and %v, 4 wide.
 std::string attention(const std::string& products) {
   return "graph @t() {\n" + products + R"(
     %qh: f32[3, 2, 2] = reshape(%q) shape=[3,2,2]

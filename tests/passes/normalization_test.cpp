@@ -1,4 +1,4 @@
-// Normalizations that are written as several operators become one.
+// Normalizations written as several operators become one.
 #include <doctest/doctest.h>
 
 #include "run_pass.h"
@@ -7,7 +7,7 @@ using tw::test::canonicalizes, tw::test::keeps;
 
 namespace {
 
-// What normalizes %d of f32[3, 8], from its squares on.
+// The root of the variance of %d, f32[3, 8], from its squares on
 std::string root_of(const std::string& square) {
   return R"(
     %epsilon: f32[] = const [0.0009765625]
@@ -133,7 +133,7 @@ TEST_CASE("softmax and log-softmax of many operators") {
       "%log: f32[3, 1] = unary(%sum) function=log\n"
       "%y: f32[3, 8] = binary(%d, %log) function=sub\n",
       "true");
-  // Columns are summed, rows had their largest element taken away.
+  // The sum is over columns, but the maximum was over rows.
   keeps(begin + R"(
     %sum: f32[1, 8] = reduce(%e) kind=sum axes=[0]
     %y: f32[3, 8] = binary(%e, %sum) function=div

@@ -1,5 +1,5 @@
-// sign-quantization and fuse-quantization: what they make of each pattern, and what the integer
-// form computes against a naive reference: i32 sums, one product in f32, one rounding.
+// sign-quantization and fuse-quantization: their results for each pattern, and the values of the
+// integer form against a naive reference: sums in i32, one product in f32, one rounding.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -62,7 +62,8 @@ TEST_CASE("keep-bytes: a product of one row reads bytes; its scale goes behind i
     %y: f32[1, 3] = binary(%y_of_bytes, %y_scale) function=mul
     output %y
   })");
-  // Many rows; a scale along the depth; zero points that leave more than a byte
+  // The pass leaves these: many rows; a scale along the depth; weights that fit no byte without
+  // their zero point
   const std::string several = R"(graph @g() {
     %x: f32[5, 2] = input
     %w: i8[2, 3] = const [1,2,3,4,5,6]
@@ -126,7 +127,7 @@ TEST_CASE("keep-bytes: up to four rows read bytes, by the most that a size can b
   };
   CHECK(conv("2, 2"));
   CHECK(!conv("2, 3"));
-  target.l2_bytes = 64;  // holds all weights as floats: one row alone reads bytes
+  target.l2_bytes = 64;  // all weights fit as floats, so one row alone reads bytes
   CHECK(product("", "1"));
   CHECK(!product("", "2"));
 }
@@ -244,7 +245,6 @@ Graph run_default(const std::string& text,
   return std::move(*graph);
 }
 
-// Nodes of the operator.
 template <class Op>
 int count(const Graph& graph) {
   int found = 0;
@@ -289,16 +289,16 @@ TEST_CASE("the report names what stays in floats between quantized values") {
   const std::string quantized = "%y: i8[4, 2] = quantize(%v, %s) to=i8\noutput %y\n";
   CHECK(floats("%v: f32[4, 2] = unary(%p) function=sigmoid\n" + quantized) == "");
   CHECK(floats("%v: f32[4, 2] = softmax(%p) axis=1\n" + quantized) == "1 softmax");
-  // Behind one that stays, and behind what is computed from one element for one
+  // The softmax follows another one, with an element-wise operator between them.
   CHECK(floats("%a: f32[4, 2] = softmax(%p) axis=1\n%b: f32[4, 2] = unary(%a) function=exp\n"
                "%v: f32[4, 2] = softmax(%b) axis=1\n" +
                quantized) == "2 softmax");
   CHECK(floats("%v: f32[4, 2] = softmax(%p) axis=1\noutput %v\n") == "");
-  // Of integers that have no operator of their own
+  // The softmax reads 16-bit integers, which no quantized operator makes.
   CHECK(floats("%i: i16[4, 2] = input\n%j: f32[4, 2] = cast(%i) to=f32\n"
                "%v: f32[4, 2] = softmax(%j) axis=1\noutput %p\n" +
                quantized) == "1 softmax");
-  // Bytes in a model of floats are a picture
+  // Bytes in a model of floats are a picture.
   CHECK(floats_between(run_default(R"(graph @picture() {
     %x: u8[4, 2] = input
     %f: f32[4, 2] = cast(%x) to=f32
@@ -312,14 +312,14 @@ TEST_CASE("without a quantize, or with a float bias, the sums are scaled in f32"
   const Graph plain = run_default(kConv + "output %c\n}");
   CHECK(count<op::Dequantize>(plain) == 0);
   CHECK(print(plain).find("f32[2, 1, 1] = const [0.125, 0.25]") != std::string::npos);
-  std::string other = kConv;  // a scale of the bias that is not the sums'
+  std::string other = kConv;  // then the bias has another scale than the sums
   other.replace(other.find("[0.125, 0.25]"), 13, "[0.125, 1.0]");
   const Graph floats = run_default(other + "output %c\n}");
   CHECK(print(floats).find("conv(%x, %w) ") != std::string::npos);
   CHECK(print(floats).find("const [0.625, -6]") != std::string::npos);
 }
 
-// 65793 products of 255 and -128 fit.
+// Sums of 65793 products of 255 and -128 fit 32 bits.
 TEST_CASE("a product whose sums do not fit 32 bits stays one of floats") {
   const auto product = [](int depth) {
     return print(run_default(llvm::formatv(R"(graph @g() {{
@@ -338,7 +338,7 @@ TEST_CASE("a product whose sums do not fit 32 bits stays one of floats") {
   CHECK(product(65794).find("i32[1, 1] = matmul") == std::string::npos);
 }
 
-// 2^30 / (255 * 128)
+// The limit is 2^30 / (255 * 128).
 TEST_CASE("a product whose depth the run knows says how many of its products fit 32 bits") {
   const std::string open = print(run_default(R"(graph @g(k) {
     %x: u8[1, k] = input
@@ -369,7 +369,7 @@ TEST_CASE("a bias with which sums do not fit 32 bits is added in floats") {
                                            bias)
                                  .str()));
   };
-  // 2147483647 - 255 * 128
+  // The largest bias is 2147483647 - 255 * 128.
   CHECK(biased("2147451007").find("conv(%x, %w, %b)") != std::string::npos);
   const std::string floats = biased("2147451008");
   CHECK(floats.find("conv(%x, %w) ") != std::string::npos);
@@ -444,7 +444,7 @@ TEST_CASE("a relu whose zero the quantization saturates at goes") {
   })");
 }
 
-// --- Against the definition.
+// --- Quantized convolutions against their definition
 
 struct Sample {
   bool u8 = false;
@@ -456,7 +456,8 @@ struct Sample {
 
 int64_t round_even(float x) { return static_cast<int64_t>(std::nearbyint(static_cast<double>(x))); }
 
-// One element: naive sums, f32(sum + bias) * f32(f32(xs * ws) / ys), rounded, shifted, clamped.
+// Computes one element: naive sums, f32(sum + bias) * f32(f32(xs * ws) / ys), rounded, shifted,
+// clamped.
 int64_t expected_at(const Sample& s, int64_t pad, int64_t m, int64_t oy, int64_t ox, bool relu) {
   const int64_t channels = s.x.shape[1], size = s.x.shape[2], kernel = s.w.shape[2];
   int64_t sum = s.b.int_at(m);
@@ -484,7 +485,7 @@ Sample sample(unsigned seed) {
   const int64_t low = s.u8 ? 0 : -128, channels = pick(1, 4), outputs = pick(1, 5),
                 size = pick(3, 6), kernel = pick(1, 3);
   s.x_zero = pick(low, low + 255), s.y_zero = pick(low, low + 255);
-  // Scales of few bits meet ties often, others seldom.
+  // Scales of few bits often meet ties, others seldom.
   const auto scale = [&] {
     return seed % 3 ? static_cast<float>(pick(1, 3)) / 64
                     : std::uniform_real_distribution<float>(0.005F, 0.1F)(random);
@@ -554,7 +555,7 @@ TEST_CASE("quantized convolutions equal their definition on every element") {
       wrong += (*y)[0].int_at(i) !=
                expected_at(s, pad, i / (out * out), i / out % out, i % out, relu);
     CHECK(wrong == 0);
-    // Powers of two hold ties: sums that end in one half
+    // A scale of few bits makes ties: sums that end in one half.
     for (int64_t m = 0; m < s.b.size(); ++m) {
       const float scale = s.x_scale * s.w_scale[static_cast<size_t>(m)] / s.y_scale;
       ties += std::ldexp(scale, 20) == std::floor(std::ldexp(scale, 20));
@@ -564,7 +565,7 @@ TEST_CASE("quantized convolutions equal their definition on every element") {
   CHECK(ties > 50);
 }
 
-// Sums at a tie, and next to it: 2k + 1 halves go to the even neighbour, saturated at both ends.
+// Sums at ties and next to them: 2k + 1 halves go to the even neighbour, and both ends saturate.
 TEST_CASE("ties of the requantization go to even") {
   for (const DType t : {DType::i8, DType::u8}) {
     Sample s;

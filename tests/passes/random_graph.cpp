@@ -88,7 +88,8 @@ ValueId Builder::constant(std::vector<int64_t> shape, double low, double high) {
   return graph_.add_constant("k", tensor);
 }
 
-// Uniform, along one axis, or a neutral element, now and then by an operator over constants.
+// Returns a scale or shift: uniform or along one axis, possibly neutral, and sometimes made by an
+// operator on constants.
 ValueId Builder::affine_constant(ValueId x) {
   std::vector<int64_t> own = shape(x), along(own.size(), 1);
   if (own.empty() || below(3) == 0) return constant({}, below(2) ? 0.5 : 1.0, 1.0);
@@ -102,7 +103,7 @@ ValueId Builder::affine_constant(ValueId x) {
   return *root;
 }
 
-// Operators that do not fit the shapes, or grow too large, are left out.
+// Drops operators that do not fit the shapes, or grow too large.
 void Builder::make(OpAttrs attrs, std::vector<ValueId> inputs) {
   std::vector<const TensorType*> types;
   for (ValueId input : inputs) types.push_back(input.valid() ? &graph_.value(input).type : nullptr);
@@ -247,7 +248,7 @@ void Builder::heavy(ValueId x) {
   }
 }
 
-// quantize, dequantize, something between, quantize, dequantize. Scales are powers of two, so that
+// Makes quantize, dequantize, an operator, quantize, dequantize. Scales are powers of two, so that
 // all sums are exact in f32, and x is an input, so that no other pass moves it across a tie.
 void Builder::quantized(ValueId x) {
   if (graph_.value(x).type.dtype != DType::f32) return;
@@ -290,18 +291,18 @@ void Builder::quantized(ValueId x) {
   there_and_back(values_.back(), 1.0 / 4);
 }
 
-// What passes look for, in one go, so that it is frequent.
+// Makes a whole pattern that passes look for, so that it is frequent.
 void Builder::idiom(ValueId x) {
   size_t rank = shape(x).size();
   switch (below(7)) {
     case 6: return quantized(values_[0]);
-    case 0:  // a chain of scales and shifts behind something heavy
+    case 0:  // a chain of scales and shifts behind a heavy operator
       heavy(x);
       for (size_t i = 0; i < 3; ++i)
         make(op::Binary{below(2) ? BinaryOp::mul : BinaryOp::add},
              {values_.back(), affine_constant(values_.back())});
       return;
-    case 1:  // and in front of it
+    case 1:  // a scale or shift in front of one
       make(op::Binary{below(2) ? BinaryOp::mul : BinaryOp::add}, {x, affine_constant(x)});
       return heavy(values_.back());
     case 2:  // SiLU
@@ -328,7 +329,7 @@ void Builder::idiom(ValueId x) {
 }
 
 void Builder::step() {
-  // Mostly go on from recent values: chains. Only f32 values are taken up.
+  // Continues mostly from recent values, which makes chains, and only from f32 values.
   size_t recent = std::min<size_t>(values_.size(), below(3) ? 2 : values_.size());
   ValueId x = values_[values_.size() - 1 - below(recent)];
   if (graph_.value(x).type.dtype != DType::f32) return;

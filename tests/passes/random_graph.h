@@ -1,5 +1,5 @@
-// Random small graphs of core operators: chains, diamonds and identities that passes look for,
-// values of order one.
+// Small random graphs of core operators, with chains, diamonds and patterns that passes look for.
+// Values are of order one.
 #pragma once
 #include <random>
 

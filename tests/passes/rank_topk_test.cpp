@@ -1,4 +1,4 @@
-// rank-topk is for devices with threads alone, so it has no place in run_pass.h.
+// rank-topk works only for devices with threads, so it has no place in run_pass.h.
 #include <doctest/doctest.h>
 
 #include <limits>

@@ -19,7 +19,7 @@ struct Case {
     groups = fuse_groups(graph);
   }
 
-  // "c+64" where the value's bytes lie, for every value made by a node: "a: c+0, b: c+64, c: c+0".
+  // Returns the place of each node's value, as "c+64" in another value: "a: c+0, b: c+64, c: c+0".
   std::string residences() const {
     Storage storage(graph, groups);
     std::string text;

@@ -1,4 +1,4 @@
-// widen-floats changes the types of what goes in and comes out, so it has no place in run_pass.h.
+// widen-floats changes the types of inputs and outputs, so it has no place in run_pass.h.
 #include <doctest/doctest.h>
 
 #include "passes/passes.h"

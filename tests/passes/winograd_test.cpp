@@ -1,5 +1,5 @@
-// Winograd's matrices against a convolution in f64, and the expressions made of them against the
-// matrices.
+// Winograd's matrices against a convolution in f64, and the expressions made from the matrices
+// against them.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -30,7 +30,7 @@ std::vector<double> numbers(size_t count, uint64_t seed) {
   return out;
 }
 
-// y[i] = the i-th row, through the interpreter.
+// Computes the product of matrix and values by expressions of its rows, in the interpreter.
 std::vector<float> interpreted(const Matrix& matrix, const std::vector<double>& values) {
   Kernel k;
   k.name = "rows";

@@ -1,6 +1,5 @@
-// Attention in blocks of queries, for devices whose blocks of threads share memory: the kernels as
-// lowered and as scheduled compute what the evaluators do, and the tiles keep to the devices'
-// limits.
+// Attention in blocks of queries, for devices whose blocks of threads share memory. The kernels, as
+// lowered and as scheduled, equal the evaluators, and the tiles keep to the devices' limits.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -46,7 +45,7 @@ Tensor run(const Graph& g, const LoweredGroup& lowered, const Kernel& kernel,
   return y;
 }
 
-// Of the last group, which is attention; what it reads besides inputs are places of a mask.
+// Checks the last group, which is the attention. Arguments other than inputs are places of a mask.
 void check(const Graph& g, const Target& device, const std::vector<Tensor>& inputs,
            const Tensor& expected) {
   const std::vector<Group> groups = fuse_groups(g, &device);

@@ -1,6 +1,6 @@
-// Attention whose mask lets a query see the keys up to its own place: which masks are taken for
-// one, that panels of keys are skipped, and that the results are those of the evaluators, as
-// lowered and as scheduled.
+// Attention whose mask lets a query see the keys up to its own place. The cases check which masks
+// count as such, that panels of keys are skipped, and that the results, as lowered and as
+// scheduled, equal the evaluators'.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -27,7 +27,7 @@ struct Sizes {
 };
 enum class Mask : uint8_t { sees, hides, added, places };
 
-// `sees(i, j)`: whether query i sees key j.
+// Builds attention where query i sees key j if sees(i, j).
 Graph attention(const Sizes& n, Mask kind, double hidden,
                 const std::function<bool(int64_t i, int64_t j)>& sees) {
   Graph g;
@@ -96,7 +96,7 @@ Group attention_group(const Graph& g) {
   return *group;
 }
 
-// The rows of a tile that skips panels; 0: none does.
+// Returns the rows of a tile that skips panels; 0 if no tile does.
 int64_t check(const Graph& g, const Target& target) {
   LoweredKernel kernel{test::must(lower_group(g, attention_group(g), target))};
   const ChosenSchedule chosen = test::must(ModelSchedules().choose(kernel, target));
@@ -138,7 +138,7 @@ TEST_CASE("a query sees the keys up to its place: panels behind them are skipped
   }
 }
 
-// Else the block's scores and exponentials are more than a stack may hold.
+// Smaller blocks keep the scores and exponentials within the limit of a stack.
 TEST_CASE("blocks of long rows take their default schedule") {
   for (const std::string name : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64-generic"}) {
     CAPTURE(name);
@@ -159,7 +159,8 @@ TEST_CASE("masks that are not causal hide what they say") {
     return check(attention(n, kind, hidden, sees), target);
   };
   const auto causal = [](int64_t i, int64_t j) { return j <= i; };
-  // A window, one key that is hidden or seen beside the others, all but a few, none but the last
+  // In turn: a window; one hidden key; one more visible key; all keys but a few; all keys from the
+  // query's place on.
   CHECK(rows_of(Mask::sees, -kInfinity, [](int64_t i, int64_t j) { return j <= i && j + 9 > i; }) ==
         0);
   CHECK(rows_of(Mask::sees, -kInfinity,
@@ -168,7 +169,7 @@ TEST_CASE("masks that are not causal hide what they say") {
                 [](int64_t i, int64_t j) { return j <= i || (i == 3 && j == 39); }) == 0);
   CHECK(rows_of(Mask::hides, -kInfinity, [](int64_t i, int64_t j) { return j <= i + 38; }) == 0);
   CHECK(rows_of(Mask::sees, -kInfinity, [](int64_t i, int64_t j) { return j >= i; }) == 0);
-  // What is hidden still counts a little
+  // Hidden keys still count a little.
   CHECK(rows_of(Mask::added, -20, causal) == 0);
   CHECK(rows_of(Mask::sees, -1e4, causal) == 0);
 }

@@ -1,4 +1,4 @@
-// A default schedule that does not apply: the plain one takes its place, and somebody hears of it.
+// If a default schedule does not apply, the plain one takes its place, and the compile reports it.
 #include <doctest/doctest.h>
 
 #include "frontend/frontend.h"
@@ -10,7 +10,7 @@ using namespace tw;
 
 namespace {
 
-// One chip wherever the test runs: which tiles there are depends on its registers.
+// Always the same chip, because the tiles depend on its registers
 Target described() {
   Expected<Target> target = load_target("x86-64-v4", {std::string(TW_SOURCE_DIR) + "/configs"});
   REQUIRE_MESSAGE(bool(target), error_text(target.takeError()));
@@ -57,7 +57,7 @@ TEST_CASE("a default schedule that does not apply is a fault, and the plain one 
   CHECK(remarks->faults.front().find("kernel product: the default schedule does not apply") == 0);
 }
 
-#ifndef TW_VERIFY_EACH  // verified after each step, the kernel ends the program
+#ifndef TW_VERIFY_EACH  // with checks after each step, the illegal kernel would end the program
 TEST_CASE("no schedule makes a legal kernel of one that stores another type than it declares") {
   const Target target = described();
   LoweredKernel kernel{wrapped_product(target)};

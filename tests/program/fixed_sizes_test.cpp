@@ -8,7 +8,8 @@ using namespace tw;
 
 namespace {
 
-// The texts for a graph whose input x has these dims, and becomes each of the shapes.
+// Returns the remarks on a graph whose input x has these dims and is reshaped to each of the
+// shapes.
 std::string fixed(const std::string& dims, const std::vector<std::string>& shapes,
                   const SymbolLimitsOf& limits = {}) {
   std::string text = "graph @g(n, m) {\n  %x: f32[" + dims + "] = input\n", ends;

@@ -8,8 +8,8 @@ using namespace tw;
 
 namespace {
 
-// Calls of kernel 0, y = a + b, kernel 1, which reads a backwards, and kernel 2, which reads all of
-// a first; operands: numbers of lifetimes, -1: an input of the model, -2: an output.
+// A call of kernel 0, y = a + b, of kernel 1, which reads a backwards, or of kernel 2, which reads
+// all of a first. Operands are numbers of lifetimes; -1: an input of the model, -2: an output.
 struct Call {
   int kernel, a, b, y;
 };
@@ -44,7 +44,7 @@ struct Setup {
     }
   }
 
-  // The output's place after joining.
+  // Returns the lifetime of a call's output after joining.
   int output(size_t call) const { return program.calls[call].arguments[2].index; }
   std::vector<std::string> declared(size_t kernel) const {
     return program.kernels[kernel].buffers[2].in_place;
@@ -80,7 +80,7 @@ TEST_CASE(
   CHECK_FALSE(joined(Setup({{0, -1, -1, 0}, {0, 0, -1, 1}, {0, 0, 1, -2}}), 1));  // read later
   CHECK_FALSE(joined(Setup({{0, -1, -1, 0}, {0, 0, 0, 1}}), 1));
   CHECK_FALSE(joined(Setup({{0, -1, -1, 0}, {1, 0, -1, 1}}), 1));
-  // All read the first of b
+  // All iterations read the first element of b.
   CHECK_FALSE(joined(Setup({{0, -1, -1, 0}, {1, -1, 0, 1}}), 1));
   Setup other({{0, -1, -1, 0}, {0, 0, -1, 1}});
   other.lifetimes[0].bytes = Expr(128);

@@ -1,5 +1,5 @@
-// Whole programs of lowered kernels in the interpreter: lowering, algorithms, shared storage and
-// the memory plan, with no schedule and no generated code between them and the evaluators.
+// Whole programs of lowered kernels in the interpreter, against the evaluators. This tests
+// lowering, algorithms, shared storage and the memory plan, without schedules and generated code.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -20,12 +20,12 @@ namespace {
 struct Result {
   std::vector<Tensor> outputs;
   int chosen = 0;    // groups that the forced algorithm computes
-  int pools = 0;     // of convolutions and pools
-  int in_place = 0;  // calls whose output lies where an input does
+  int pools = 0;     // groups of a convolution with pools
+  int in_place = 0;  // calls with the output in an input's memory
   int transfers = 0;
 };
 
-// Devices for all groups, at random but for those that write parts of one value.
+// Draws a device for each group. Groups that write parts of one value get the same.
 std::vector<int> random_places(const Graph& graph, const std::vector<Group>& groups,
                                const Target& target) {
   Storage storage(graph, groups);
@@ -109,7 +109,7 @@ ValueId conv(Graph& g, std::mt19937& random, ValueId x, int64_t in, int64_t out,
   return *y;
 }
 
-// 1x1 into blocked channels, then the convolution looked at.
+// A 1x1 convolution into blocked channels, then the convolution under test
 Graph layer(int64_t n, int64_t in, int64_t out, int64_t h, int64_t w, int64_t kernel, int64_t pad) {
   std::mt19937 random(static_cast<unsigned>(in + out * 64 + h * 4096 + w));
   Graph g;
@@ -191,7 +191,7 @@ TEST_CASE("blocks of channels that are not full are read in parts that are") {
     }
 }
 
-// Two convolutions of 8-bit integers, the second of blocks of channels.
+// Two convolutions of 8-bit integers. The second one reads blocks of channels.
 Graph narrow_layers(DType narrow, int64_t zero, int64_t channels, int64_t kernel, int64_t stride) {
   std::mt19937 random(static_cast<unsigned>(channels + kernel));
   Graph g;
@@ -250,7 +250,7 @@ TEST_CASE(
   for (Algorithm a : {Algorithm::direct, Algorithm::winograd_f2, Algorithm::winograd_f6})
     for (PoolKind kind : {PoolKind::max, PoolKind::average}) {
       CAPTURE(algorithm_name(a));
-      // a row and a column that no window covers, channels that fill no block
+      // The pool's windows leave out a row and a column, and the channels do not fill a block.
       Graph g = layer(2, 8, 10, 9, 7, 3, 1);
       const op::Pool pool{.kind = kind,
                           .kernel = {2, 2},

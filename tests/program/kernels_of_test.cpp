@@ -11,7 +11,7 @@ TEST_CASE("kernels_of: a kernel that only a region calls is made where the regio
   Program program, region;
   program.kernels.resize(2);
   program.calls = {transfer};
-  // A transfer takes no code; what nobody calls is the processor's
+  // A transfer needs no code on a device, and a kernel without a call belongs to the processor.
   CHECK(kernels_of(program, 0) == std::vector<bool>{false, true});
   CHECK(kernels_of(program, 1) == std::vector<bool>{false, false});
   region.calls = {call};

@@ -1,5 +1,5 @@
-// Programs of lowered kernels in the interpreter: a processor with its memory, and devices, each
-// with its own, which do what they are told as late as they may: when the processor waits for them.
+// Programs of lowered kernels in the interpreter: a processor and devices, each with its own
+// memory. Devices do their work as late as possible, when the processor waits for them.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -19,7 +19,8 @@ namespace tw::test {
 using Bytes = std::vector<std::byte>;
 using Symbols = std::map<std::string, int64_t>;
 
-// Runs a kernel over pointers, one a parameter buffer; an output where an input lies is made there.
+// Runs a kernel over pointers, one for each parameter buffer. An output at the place of an input is
+// made in place.
 inline void run_kernel(const Kernel& kernel, const std::vector<std::byte*>& pointers,
                        const Symbols& symbols = {}) {
   const auto value = [&](std::string_view name) { return symbols.at(std::string(name)); };
@@ -58,7 +59,6 @@ inline Bytes packed_weights(const Program& program) {
 
 class Machine {
  public:
-  // Counted while it runs.
   int transfers = 0, in_place = 0, launches = 0;
 
   explicit Machine(const Program& program) : program_(program) {
@@ -86,7 +86,7 @@ class Machine {
  private:
   struct Frame {
     std::vector<std::byte*> inputs, outputs;
-    std::vector<std::byte*> arenas;  // by place, the processor's first
+    std::vector<std::byte*> arenas;  // by place, with the processor's first
     Symbols symbols = {};
     bool in_region = false;
   };
@@ -109,7 +109,7 @@ class Machine {
       case Place::output: return frame.outputs[index] + offset;
       case Place::arena: return frame.arenas[place] + offset;
       case Place::weights: return weights_[place].data() + offset;
-      case Place::growable: break;  // of sizes made from data: these graphs have none
+      case Place::growable: break;  // data-dependent sizes, which these graphs lack
     }
     TW_UNREACHABLE("bad place");
   }
@@ -125,7 +125,7 @@ class Machine {
       else run_call(call, frame);
     }
     if (!frame.in_region) return;
-    for (const KernelCall& call : calls.calls)  // what it sent is overwritten from here on
+    for (const KernelCall& call : calls.calls)  // the data it sent may change from here on
       if (call.is_transfer() && call.device && sent_[static_cast<size_t>(call.device)])
         wait(static_cast<size_t>(call.device));
   }
@@ -150,7 +150,6 @@ class Machine {
     if (call.device == 0) wait(doer);
   }
 
-  // The handles of a call's operands.
   std::vector<std::byte*> operands(const KernelCall& call,
                                    const std::vector<ExternCall::View>& views, size_t first,
                                    size_t count, const Frame& frame) {
@@ -180,7 +179,7 @@ class Machine {
     run_calls(region, inner);
   }
 
-  // As runtime/control.c does it.
+  // Runs a loop as runtime/control.c does.
   void run_loop(const KernelCall& call, Frame& inner, const Frame& frame) {
     const ExternCall& f = *call.function;
     const RegionCall& loop = *f.region;
@@ -224,7 +223,7 @@ class Machine {
   const Program& program_;
   std::vector<Bytes> arenas_, weights_;  // by place; a device's weights begin at 0
   std::vector<std::vector<std::function<void()>>> told_;
-  std::vector<bool> sent_;  // by device, since somebody waited
+  std::vector<bool> sent_;  // by device: data was sent since the last wait
 };
 
 }  // namespace tw::test

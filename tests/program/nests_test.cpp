@@ -1,4 +1,4 @@
-// The nest of a stage by itself: which of its loops are one for the threads.
+// The nest of a single stage: the loops that are fused for the threads.
 #include <doctest/doctest.h>
 
 #include "frontend/frontend.h"
@@ -9,7 +9,7 @@ using namespace tw;
 
 namespace {
 
-// The kernel after map_nest of its only stage, on a chip with lanes of 16 floats.
+// Returns the kernel after map_nest of its only stage, for a chip with lanes of 16 floats.
 std::string mapped(const std::string& text) {
   Expected<Target> target = load_target("x86-64-v4", {std::string(TW_SOURCE_DIR) + "/configs"});
   REQUIRE_MESSAGE(bool(target), error_text(target.takeError()));

@@ -23,7 +23,8 @@ Target with_devices(size_t count) {
   return target;
 }
 
-// A product in front of a loop of products, which carries two values and gathers rows of four bytes.
+// A product in front of a loop of products. The loop carries two values and gathers rows of four
+// bytes.
 const char* kLoop = R"(graph @g() {
   %x: f32[64, 64] = input
   %w: f32[64, 64] = input
@@ -47,7 +48,6 @@ const char* kLoop = R"(graph @g() {
 
 using Refuses = std::string (*)(const LoweredGroup& kernel);
 
-// By graph.
 std::vector<Placement> all_placed(const char* text, const Target& target, Refuses refuses) {
   Expected<Graph> graph = parse_graph(text);
   if (!graph) FAIL(error_text(graph.takeError()));
@@ -69,7 +69,7 @@ Placement placed(const Target& target, Refuses refuses) {
   return all_placed(kChain, target, refuses).front();
 }
 
-// Of the loop: the values that it carries, and its rows.
+// Returns the places of the loop's carried values and rows.
 std::vector<int> results_of(const Placement& placement) {
   std::vector<int> places;
   for (const auto& [value, device] : placement.results) places.push_back(device);
@@ -122,16 +122,16 @@ TEST_CASE("the groups of a loop's body, and what it carries, are where they are 
     target.devices[0].take_all = take_all;
     const std::vector<Placement> fast = all_placed(kLoop, target, all);
     REQUIRE(fast.size() == 2);
-    CHECK(fast[0].devices == std::vector<int>{1, 0});  // the loop itself is the processor's
+    CHECK(fast[0].devices == std::vector<int>{1, 0});  // the processor runs the loop itself
     CHECK(fast[0].reasons[1].find("the processor counts its iterations") != std::string::npos);
     CHECK(fast[1].devices == std::vector<int>{1, 1, 1});
     CHECK(results_of(fast[0]) == std::vector<int>{1, 1, 1});
-    // The second carried value and the rows are made on the processor
+    // The processor makes the second carried value and the rows.
     const std::vector<Placement> mixed = all_placed(kLoop, target, no_reductions);
     CHECK(mixed[1].devices == std::vector<int>{1, 0, 0});
     CHECK(results_of(mixed[0]) == std::vector<int>{1, 0, 0});
   }
-  // Copies in every iteration cost more than they gain
+  // Copies in every iteration cost more than the device gains.
   target = with_devices(1);
   target.devices[0].rates.copy = 1;
   const std::vector<Placement> far = all_placed(kLoop, target, no_reductions);
@@ -154,6 +154,6 @@ TEST_CASE("a device is asked once for each distinct kernel") {
   if (!graph) FAIL(error_text(graph.takeError()));
   const DeviceKernels kernels = lower_for_device({&*graph, fuse_groups(*graph)}, with_devices(2),
                                                  2);
-  CHECK(kernels.kernels.size() == 2);  // the products are one kernel
+  CHECK(kernels.kernels.size() == 2);  // both products are one kernel
   CHECK(kernels.kernel_of == std::vector<std::optional<size_t>>{0, 1, 0});
 }

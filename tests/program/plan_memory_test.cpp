@@ -13,7 +13,7 @@ namespace {
 
 int64_t number(const Expr& e) { return *as_const(e); }
 
-int64_t sum_alive(const std::vector<Lifetime>& buffers) {  // no plan can do with less
+int64_t sum_alive(const std::vector<Lifetime>& buffers) {  // the least that any plan can do with
   int64_t most = 0;
   for (int call = 0; call < 64; ++call) {
     int64_t sum = 0;
@@ -74,7 +74,7 @@ TEST_CASE("memory plan: the bytes used last are taken first") {
 }
 
 TEST_CASE("memory plan: what it takes does not follow the buffers' sizes") {
-  constexpr int64_t kHuge = int64_t{1} << 45;  // its pages would not go into a list
+  constexpr int64_t kHuge = int64_t{1} << 45;  // a list of its pages would not fit in memory
   std::vector<Lifetime> chain;
   for (int i = 0; i < 10; ++i) chain.push_back({Expr(kHuge + 4096 * i), i, i + 1});
   const MemoryPlan plan = plan_memory(chain, {});
@@ -95,7 +95,7 @@ TEST_CASE("memory plan: many buffers alive at once, and many one after the other
   for (const Lifetime& b : wide) all += number(b.bytes);
   CHECK(number(plan_memory(wide, {}).bytes) == all);
   CHECK(number(plan_memory(chain, {}).bytes) <= 64 * 14);
-  // Minutes, if each looks at all pairs of the others
+  // Looking at all pairs for each buffer would take minutes.
   CHECK(std::clock() - begin < 20 * CLOCKS_PER_SEC);
 }
 

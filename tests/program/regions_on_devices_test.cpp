@@ -1,4 +1,4 @@
-// Regions whose groups are spread over devices: lowering, memory plan and transfers, in the
+// Regions whose groups are spread over devices: lowering, memory plan and transfers in the
 // interpreter.
 #include <doctest/doctest.h>
 
@@ -16,7 +16,8 @@ using namespace tw;
 
 namespace {
 
-// Carried values, rows in and out, a value that no iteration changes, and one that a branch makes.
+// A loop with carried values, rows in and out, a value that no iteration changes, and one that a
+// branch makes
 const char* kLoop = R"(graph @g() {
   %x: f32[4, 4] = input
   %w: f32[3, 4, 4] = input
@@ -83,7 +84,7 @@ const char* kChoice = R"(graph @g() {
 }
 )";
 
-// A loop with a condition in a loop, with a choice in it.
+// A loop with a condition, inside a loop, with a branch inside
 const char* kNested = R"(graph @g() {
   %x: f32[4, 16] = input
   %m: f32[16, 16] = input
@@ -133,8 +134,9 @@ std::vector<FusedGraph> fused_of(const Graph& graph) {
   return fused;
 }
 
-// At random, but for what the processor alone does, groups that write parts of one value, and rows
-// that a device does not find.
+// Places groups and results at random, with three exceptions: nodes that only the processor runs
+// stay there, groups that write parts of one value share a place, and rows stay off devices that
+// cannot address them.
 Placement random_placement(const FusedGraph& fused, const Target& target, std::mt19937& random) {
   const Graph& graph = *fused.graph;
   const Storage storage(graph, fused.groups);
@@ -165,7 +167,8 @@ Placement random_placement(const FusedGraph& fused, const Target& target, std::m
   return out;
 }
 
-// The first device finds rows where buffers begin, the second one anywhere.
+// The first device can address only rows that begin where buffers may; the second one addresses all
+// rows.
 Target two_devices() {
   Target target = baseline_target(Arch::x86_64);
   target.devices.assign(2, target);
@@ -184,7 +187,7 @@ Counts check(const char* text, const std::vector<Tensor>& inputs, unsigned seed)
   std::mt19937 random(seed);
   std::vector<Placement> placements;
   for (const FusedGraph& one : fused) placements.push_back(random_placement(one, target, random));
-  // Kernels for the processor, whoever runs them
+  // All kernels are the processor's, since the interpreter runs them.
   LoweredProgram lowered = test::must(lower_program(fused, placements, target));
   std::vector<Kernel> kernels;
   for (const LoweredKernel& kernel : lowered.kernels) kernels.push_back(kernel.lowered.kernel);
@@ -195,7 +198,7 @@ Counts check(const char* text, const std::vector<Tensor>& inputs, unsigned seed)
   for (const Tensor& t : inputs) given.push_back(t.bytes);
   for (const Tensor& t : expected) made.emplace_back(t.bytes.size());
   test::Machine machine(program);
-  for (int run = 0; run < 2; ++run) {  // memory of the first one lies about in the second
+  for (int run = 0; run < 2; ++run) {  // the second run meets the memory that the first one left
     machine.run(given, made);
     for (size_t i = 0; i < expected.size(); ++i) {
       Tensor got = expected[i];

@@ -1,5 +1,5 @@
-/* Runs a model of many inputs and outputs once, and prints the outputs' bytes, in hexadecimal digits. What model.h and io.h say
- * is generated: INPUTS and OUTPUTS list what they declare. */
+/* Runs a model of many inputs and outputs once, and prints the outputs' bytes in hexadecimal
+ * digits. MODEL_H and io.h are generated; INPUTS and OUTPUTS list the buffers of io.h. */
 #include MODEL_H
 #include "io.h"
 

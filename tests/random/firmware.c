@@ -1,4 +1,5 @@
-/* Runs a model once on the inputs in data.h, which random_models.py writes, and prints the bytes of its outputs: a line each. */
+/* Runs a model once on the inputs in data.h, which random_models.py writes, and prints the bytes of
+ * each output as a line. */
 #include "data.h"
 #include "model.h"
 

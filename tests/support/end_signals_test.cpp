@@ -14,7 +14,7 @@ using namespace tw;
 
 namespace {
 
-// How a child ends that does this: the signal's number, or -1 for an ordinary end.
+// Runs the body in a child. Returns the signal that ended it, or -1 after an ordinary end.
 template <class Body>
 int signal_of_child(const Body& body) {
   const pid_t child = ::fork();

@@ -1,4 +1,4 @@
-// Pages of mapped files leave the process, and what is no file's stays.
+// Pages of mapped files leave the process. Pages without a file behind them stay.
 #include <doctest/doctest.h>
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kBytes = 8 << 20;
 
-// Of the memory, in this process.
+// Returns the bytes of this memory that are resident in this process.
 size_t resident(std::span<const std::byte> memory) {
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   std::vector<uint64_t> entries(memory.size() / page);
@@ -62,7 +62,7 @@ TEST_CASE("pages of a file leave the process and come back with what was written
   const File file;
   const Mapped mapped(MAP_SHARED, file.descriptor);
   let_pages_go(mapped.bytes.subspan(1, kBytes - 2));
-  // The first and the last page are not whole
+  // The range covers the first and the last page only in part.
   CHECK(resident(mapped.bytes) < kBytes / 2);
   CHECK(mapped.whole());
 }

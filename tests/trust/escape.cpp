@@ -1,6 +1,6 @@
-// Ways out of the cage, tried from inside of it: calls that must be refused, limits that must hold,
-// and calls that work needs, which must not be refused. As the user, and where that is root also as
-// nobody. Exit code 1 where something escapes.
+// Attempts to escape from the cage, made inside of it: calls that must be refused, limits that must
+// hold, and calls that work needs, which must succeed. They run as the user and, if that is root,
+// also as nobody. Exit code 1 if one escapes.
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/fs.h>
@@ -42,10 +42,10 @@ namespace fs = std::filesystem;
 constexpr uint64_t kMemory = uint64_t{2} << 30, kFile = 1 << 20;
 constexpr int kNobody = 65534;
 
-// The files that attempts are made on, inside of the cage and outside.
+// Files for the attempts, inside and outside of the cage
 struct Place {
   fs::path root, inside, outside;
-  int inherited = -1;  // a descriptor of a file outside
+  int inherited = -1;  // descriptor of a file outside
 
   std::string mine() const { return inside / "mine"; }
   std::string other() const { return outside / "other"; }
@@ -55,7 +55,7 @@ using In = const Place&;
 
 struct Attempt {
   const char* what;
-  std::function<long(const Place&)> call;  // -1 and errno: refused
+  std::function<long(const Place&)> call;  // returns -1 with errno if refused
 };
 
 template <class... Arguments>
@@ -63,7 +63,7 @@ long raw(long number, Arguments... arguments) {
   return ::syscall(number, arguments...);
 }
 
-// Numbers that the headers of the C library may lack; the same on all architectures.
+// Numbers of calls that the C library's headers may lack. They are the same on all architectures.
 enum : long {
   kIoUringSetup = 425,
   kOpenTree = 428,
@@ -77,7 +77,8 @@ enum : long {
   kCachestat = 451
 };
 
-// A call with arguments that the kernel finds wrong once it looks at them: then it was not refused.
+// Tries a call with wrong arguments. If the kernel finds them wrong (errno is `code`), it did not
+// refuse the call.
 long reached(int code, long result) { return result < 0 && errno == code ? 0 : result; }
 long reached_any(long result) { return result < 0 && errno != EPERM ? 0 : result; }
 
@@ -330,7 +331,7 @@ std::vector<Attempt> kernel() {
   };
 }
 
-// Calls that work needs.
+// Calls that ordinary work needs
 std::vector<Attempt> needed() {
   return {
       {"a thread",
@@ -375,7 +376,7 @@ std::vector<Attempt> needed() {
   };
 }
 
-// Which of them are refused; says so of those that are not as they must be.
+// Counts and prints the attempts that were not refused, or not allowed, as they must be.
 int count_wrong(const Place& place, const std::vector<Attempt>& attempts, bool refused) {
   int wrong = 0;
   for (const Attempt& attempt : attempts) {
@@ -392,7 +393,7 @@ tw::Confinement cage(const Place& place, double seconds) {
   return {kMemory, kFile, seconds, {"/usr", "/lib", "/lib64", "/proc/self"}, {place.inside}};
 }
 
-// The exit code of work in a cage, or the error's text.
+// Returns the exit code of work in a cage, or the error's text.
 std::string done_in_cage(const tw::Confinement& confinement, const std::function<int()>& work) {
   llvm::Expected<std::optional<int>> code = tw::confine(confinement);
   if (!code) return tw::error_text(code.takeError());
@@ -406,7 +407,7 @@ struct Ended {
   std::function<int()> work;
 };
 
-// Work that does not end by itself, and does what it can that nobody else ends it.
+// Work that does not end by itself, and tries to keep others from ending it
 std::vector<Ended> endless() {
   const auto sleep = [] {
     while (true) ::pause();
@@ -465,7 +466,7 @@ int wrong_ends(const Place& place) {
   return wrong;
 }
 
-// The work ends with the process that watches it.
+// The work must end with the process that watches it.
 int wrong_orphans(const Place& place) {
   int pipe[2];
   if (::pipe(pipe) != 0) return 1;
@@ -482,11 +483,11 @@ int wrong_orphans(const Place& place) {
   }
   ::close(pipe[1]);
   char c = 0;
-  const bool began = ::read(pipe[0], &c, 1) == 1;  // a descriptor that is kept
+  const bool began = ::read(pipe[0], &c, 1) == 1;  // the cage keeps this descriptor
   ::kill(watcher, SIGKILL);
   ::waitpid(watcher, nullptr, 0);
   const auto begin = std::chrono::steady_clock::now();
-  const bool gone = ::read(pipe[0], &c, 1) == 0;  // nobody holds it any more
+  const bool gone = ::read(pipe[0], &c, 1) == 0;  // no process holds it
   ::close(pipe[0]);
   const bool soon = std::chrono::steady_clock::now() - begin < std::chrono::seconds(5);
   if (began && gone && soon) return 0;
@@ -500,7 +501,7 @@ int wrong_here(const Place& place) {
     int count = 0;
     for (const auto& list : {files(), metadata(), processes(), kernel()})
       count += count_wrong(place, list, true);
-    count += count_wrong(place, needed(), false);  // last: it opens descriptors
+    count += count_wrong(place, needed(), false);  // last, as it opens descriptors
     return count;
   });
   if (said != "exit 0") {

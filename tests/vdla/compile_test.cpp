@@ -1,4 +1,5 @@
-// Layers through the compiler: the device's form, the schedule, the stream, on the simulator.
+// Layers through the compiler: the device's form, the schedule and the stream, run on the
+// simulator.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -25,7 +26,7 @@ struct Ran {
   LayerRun run;
 };
 
-// Runs the kernel on the simulator with its race checker and compares.
+// Runs the kernel on the simulator with its race checker, and compares the output.
 LayerRun check_run(const LayerCase& layer, LoweredGroup& formed, const Kernel& kernel,
                    const Target& target) {
   LayerRun run = placed(layer, formed, kernel, target);
@@ -72,7 +73,7 @@ TEST_CASE("maxima") {
 
 namespace {
 
-// The device with this instruction in place of the maximum.
+// Returns the device with this instruction in place of the maximum.
 Target with_instruction(const char* semantics, const char* emit) {
   Target target = device_target(2);
   Intrinsic& last = target.intrinsics.back();
@@ -174,19 +175,19 @@ std::vector<Layer> sweep() {
       l.bias = i++ % 4 != 1;
       list.push_back(l);
     }
-  // Asymmetric pads, odd extents, another kernel a side
+  // Asymmetric pads, odd extents, and another kernel extent on each side
   Layer uneven = square(32, 48, 11, 3, 2, 0, 1);
   uneven.in = {9, 14}, uneven.kernel = {5, 3}, uneven.before = {2, 0}, uneven.after = {1, 1},
   uneven.zero_in = 100, uneven.low = 4, uneven.zero_out = 4;
   list.push_back(uneven);
-  Layer tails = square(20, 37, 7, 3, 1, 1, 1);  // channels that fill no block
+  Layer tails = square(20, 37, 7, 3, 1, 1, 1);  // these channels do not fill blocks
   tails.zero_in = -128, tails.batch = 2;
   list.push_back(tails);
-  Layer flat = square(48, 32, 1, 1, 1, 0, 0);  // a pointwise convolution's axes as one
+  Layer flat = square(48, 32, 1, 1, 1, 0, 0);  // a pointwise convolution whose axes are one
   flat.in = {77}, flat.kernel = {1}, flat.strides = {1}, flat.before = {0}, flat.after = {0};
   list.push_back(flat);
   list.push_back(square(64, 256, 40, 3, 1, 1, 1));  // more weights than the memory holds
-  list.push_back(square(512, 32, 9, 3, 1, 1, 1));   // input channels in steps
+  list.push_back(square(512, 32, 9, 3, 1, 1, 1));   // input channels go in steps
   return list;
 }
 
@@ -246,7 +247,7 @@ TEST_CASE("no token of a compiled stream can be deleted") {
       CHECK((!outcome.races.empty() || outcome.fault == Fault::deadlock ||
              outcome.fault == Fault::tokens_left));
     }
-    // Counters stay balanced: only the race checker sees it
+    // The counters stay balanced, so only the race checker notices.
     for (const auto& [push, pop] : token_pairs(stream)) {
       const Outcome outcome = outcome_of(without(stream, {push, pop}));
       CAPTURE(push.index);
@@ -330,7 +331,7 @@ TEST_CASE("what the device cannot take is said") {
   CHECK(reason(conv_case(square(4096, 16, 1, 1, 1, 0, 0), 1), [](LoweredGroup& g) {
           rescale(g, 0x1p-20f);
         }).find("may round differently in floats") != std::string::npos);
-  CHECK(reason(product_case(4, 24, 32, 0, 1)) != "");  // a depth that is no multiple of 16
+  CHECK(reason(product_case(4, 24, 32, 0, 1)) != "");  // the depth is no multiple of 16
 }
 
 TEST_CASE("the target's numbers make the device") {

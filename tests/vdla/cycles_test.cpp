@@ -1,4 +1,4 @@
-// The device as a measurer: predicted cycles of scheduled kernels.
+// The device as a source of measurements: predicted cycles of scheduled kernels.
 #include <doctest/doctest.h>
 
 #include "autotune/measure/cycles.h"

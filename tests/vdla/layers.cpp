@@ -67,7 +67,7 @@ std::string spatial_list(const std::vector<int>& extents, const std::string& bef
   return out + after;
 }
 
-// Loops, open; their number.
+// Returns the heads of nested loops, each with an open brace.
 std::string loops(const std::vector<std::pair<std::string, int>>& list,
                   const std::string& role = "") {
   std::string out;
@@ -88,7 +88,8 @@ std::vector<int> Layer::out() const {
 namespace {
 
 struct Texts {
-  // Shape of x behind the block, conditions, windows' indices
+  // at: indices of x behind the block; where: conditions of the padding; spatial_acc, spatial_y:
+  // indices of the sums and of y
   std::string x, where, at, spatial_acc, spatial_y;
   std::vector<std::pair<std::string, int>> acc, taps, y;
 };
@@ -112,7 +113,7 @@ Texts texts_of(const Layer& l) {
   return t;
 }
 
-// Calls fn(output point, input point, tap) for all windows, input points inside only.
+// Calls fn(output point, input point, tap) for all taps of all windows that lie in the input.
 template <class Fn>
 void windows(const Layer& l, const Fn& fn) {
   const std::vector<int> out = l.out();

@@ -1,5 +1,5 @@
-// Layers as lowering hands them to a device, with random constants and inputs, what they compute,
-// and their compiled streams on a board.
+// Layers as lowering gives them to a device, with random constants and inputs, their expected
+// outputs, and their compiled streams on a board.
 #pragma once
 #include "backends/vdla/parameters.h"
 #include "backends/vdla/stream.h"
@@ -18,33 +18,33 @@ struct Layer {
   std::vector<int> out() const;
 };
 
-// A layer with its data: input and output as the kernel has them, blocks of 16 channels (a product:
-// rows of channels).
+// A layer with its data. The input and output are in the kernel's form: blocks of 16 channels, or
+// rows of channels for a product.
 struct LayerCase {
   LoweredGroup group;  // as lowered, without the device's form
   std::vector<int8_t> input, expected;
-  // Of the output's elements; others are lanes beyond the last channel
+  // true for elements of the output, false for lanes beyond the last channel
   std::vector<bool> real;
-  std::vector<std::vector<std::byte>> constants;  // what `group.arguments` point into
+  std::vector<std::vector<std::byte>> constants;  // `group.arguments` points into these
 };
 LayerCase conv_case(const Layer& layer, unsigned seed);
 LayerCase product_case(int rows, int depth, int columns, int zero_in, unsigned seed);
-LayerCase pool_case(const Layer& layer, unsigned seed);  // maxima
+LayerCase pool_case(const Layer& layer, unsigned seed);  // a pool of maxima
 
 const Target& device_target(int virtual_threads);  // configs/vdla-16x16.yaml's device
-// The kernel that the back end gets: in the device's form, with the default schedule.
+// Returns the kernel for the back end: in the device's form, with the default schedule.
 Kernel scheduled(LoweredGroup& group, const Target& target);
 
 struct LayerRun {
   KernelStream stream;
   std::vector<uint8_t> dram;
   Launch launch;
-  uint64_t output = 0;  // where in dram
+  uint64_t output = 0;  // offset in dram
 };
-// The stream, constants and input in one memory, ready to be launched.
+// Returns the stream, constants and input in one memory, ready for a launch.
 LayerRun placed(const LayerCase& layer, LoweredGroup& formed, const Kernel& kernel,
                 const Target& target);
-// "" when the outputs are equal
+// Returns "" if the outputs are equal.
 std::string first_difference(const LayerCase& layer, const LayerRun& run);
 
 }  // namespace tw::vdla

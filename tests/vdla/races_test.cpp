@@ -71,7 +71,7 @@ TEST_CASE("no single token can be deleted") {
 }
 
 TEST_CASE("no push can be deleted together with its pop") {
-  // The counters stay balanced, so only the race checker can see it.
+  // The counters stay balanced, so only the race checker notices.
   std::vector<Instruction> stream = gemm_stream(kShape, 2);
   const auto pairs = token_pairs(stream);
   for (const auto& [push, pop] : pairs) {
@@ -115,7 +115,7 @@ TEST_CASE("a store into instructions that are yet to be fetched") {
                 "\nsync.load\nfinish");
     return run(board).races;
   };
-  CHECK(at(0).empty());  // both are running or done
+  CHECK(at(0).empty());  // both instructions there have been fetched
   REQUIRE(at(16).size() == 1);
   CHECK(at(16)[0].first == 1);
   CHECK(at(16)[0].second == 2);
@@ -132,7 +132,7 @@ TEST_CASE("parameters and accumulators of the store engine are watched too") {
 }
 
 TEST_CASE("counters that latency could overflow are told") {
-  // In the simulator's order compute takes every token at once; a slow compute engine would not.
+  // In the simulator's order, compute takes every token at once. A slow compute engine would not.
   std::string text;
   for (int i = 0; i < 300; ++i) text += "sync.load push_next\nsync.compute pop_prev\n";
   Outcome outcome = outcome_of(assembled(text + "finish"));

@@ -1,5 +1,5 @@
-// The reference is onnxruntime's float formula; random data never meets the ties, so every
-// threshold is aimed at.
+// The reference is onnxruntime's float formula. Random data would never meet the ties, so the cases
+// aim at every threshold.
 #include "backends/vdla/requant.h"
 
 #include <doctest/doctest.h>
@@ -19,8 +19,8 @@ int reference(int32_t sum, float scale, int zero_point) {
   return std::clamp(static_cast<int>(std::nearbyint(product)) + zero_point, -128, 127);
 }
 
-// Accumulators round every threshold k + 0.5 of the scale, while they convert to float exactly or
-// saturate.
+// Calls fn with accumulators around each threshold k + 0.5 of the scale, if they convert to float
+// exactly or saturate.
 template <class Fn>
 void each_threshold(float scale, Fn fn) {
   for (int k = -300; k <= 300; ++k) {
@@ -32,7 +32,7 @@ void each_threshold(float scale, Fn fn) {
   }
 }
 
-// What a plain exact rounding gives, for showing that the aim is good.
+// Rounds exactly, without the float window. The comparison shows that the cases meet differences.
 int exact(int32_t sum, RequantParams p, int zero_point) {
   uint64_t a = static_cast<uint64_t>(std::abs(int64_t{sum})) * p.multiplier, whole = a >> p.shift,
            half = uint64_t{1} << (p.shift - 1);
@@ -64,7 +64,7 @@ TEST_CASE("every threshold of random scales, as onnxruntime rounds it") {
     });
   }
   CHECK(cases > 1000000);
-  CHECK(plain_wrong > 100);  // the window matters here
+  CHECK(plain_wrong > 100);  // the window matters in these cases
 }
 
 TEST_CASE("ties of power-of-two scales go to even") {

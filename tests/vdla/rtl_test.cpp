@@ -1,5 +1,5 @@
-// The SystemVerilog core against the simulator: memory byte for byte, counters, faults; and its
-// synthesis front end.
+// The SystemVerilog core against the simulator, in memory byte for byte, counters and faults; and
+// its synthesis front end.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -36,7 +36,7 @@ std::shared_ptr<RtlCore> opened(const char* library) {
   return llvm::cantFail(RtlCore::open(library));
 }
 
-// Both runs of one stream. The RTL's DRAM comes back in `board`.
+// Runs one stream on both. The RTL's DRAM comes back in `board`.
 struct Both {
   Outcome iss, rtl;
   bool same_memory;
@@ -184,7 +184,7 @@ TEST_CASE("the core refuses the same bits") {
     if (!std::holds_alternative<Finish>(instruction)) set_tokens(instruction, {});
     Board board({instruction, Finish{}}, n + 1);
     int bit = pick(random, 0, 255);
-    if (bit >= 8 && bit < 12) continue;  // a token would only deadlock
+    if (bit >= 8 && bit < 12) continue;  // a changed token would only deadlock
     board.dram[board.launch.instructions + bit / 8] ^= 1 << bit % 8;
     Board other = board;
     Outcome iss = run(other, {}, {.most_steps = 100000});
@@ -193,7 +193,7 @@ TEST_CASE("the core refuses the same bits") {
         core->run(board.dram, board.launch, {.watchdog = 500, .most_cycles = 4000000}));
     CAPTURE(n);
     CAPTURE(bit);
-    // The simulator looks at the SRAM range before it starts; the core may meet the end of DRAM
+    // The simulator checks the SRAM range before it starts; the core may reach the end of DRAM
     // first.
     if (!(iss.fault == Fault::sram_range && rtl.fault == Fault::bus))
       CHECK(std::string(fault_name(rtl.fault)) == fault_name(iss.fault));

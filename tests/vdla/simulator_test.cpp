@@ -27,7 +27,7 @@ constexpr uint64_t kOut = Board::kOutputs;
 }  // namespace
 
 TEST_CASE("load in three dimensions, with pads") {
-  // One product with the identity shows each element of inp as int32.
+  // A product with the identity shows each element of inp as an int32.
   Board board(R"(
     load.wgt offset=65536
     load.inp push_next sram=1 y=2 x=2 z=2 x_step=2 y_stride=256 z_stride=-16 offset=1024 pad_y0=1 pad_x0=1 pad_x1=1 pad_y1=1 pad_value=-9
@@ -50,7 +50,7 @@ TEST_CASE("load in three dimensions, with pads") {
           CHECK(word(board, kOut + 64 * element + 4 * lane) == want);
         }
       }
-  // Memories start at 0
+  // Memories begin with zeros.
   for (int lane = 0; lane < 16; ++lane) CHECK(word(board, kOut + 4 * lane) == 0);
 }
 
@@ -172,7 +172,7 @@ TEST_CASE("faults carry the instruction and the reason") {
 }
 
 TEST_CASE("a full queue holds up the engines behind it") {
-  // Seventeen waiting instructions fill compute's queue: the load that would free them is never
+  // Seventeen waiting instructions fill compute's queue, so the load that would free them is never
   // fetched.
   std::string waiting;
   for (int i = 0; i < 17; ++i) waiting += i == 0 ? "sync.compute pop_prev\n" : "sync.compute\n";

@@ -1,5 +1,5 @@
-// The template space of a device with a tensor instruction: tiles that the schedule would not take
-// itself compute the same.
+// The template space of a device with a tensor instruction: tiles other than those of the default
+// schedule compute the same.
 #include <doctest/doctest.h>
 
 #include "autotune/space.h"
@@ -14,7 +14,7 @@ using namespace tw::vdla;
 
 namespace {
 
-// nullopt: the back end does not take it, as it may a schedule that is not its own.
+// Returns nullopt if the back end refuses the schedule, as it may all but its own.
 std::optional<uint64_t> cycles_of(const LayerCase& layer, LoweredGroup& formed,
                                   const Schedule& schedule, const Target& target) {
   Expected<Kernel> kernel = apply(formed.kernel, schedule, &target);
@@ -33,7 +33,7 @@ std::optional<uint64_t> cycles_of(const LayerCase& layer, LoweredGroup& formed,
   return llvm::cantFail(predict_cycles(Config{}, run.stream.instructions, DramModel{})).total;
 }
 
-// Cycles of the default schedule over those of the best of so many points.
+// Returns the cycles of the default schedule, divided by those of the best of `samples` points.
 double check_points(const LayerCase& layer, int samples) {
   const Target& target = device_target(2);
   Task task;

@@ -34,7 +34,7 @@ int pick(Random& random, int low, int high) {
 
 namespace {
 
-// Any value of the field, small ones often.
+// Sets the field to a random value that fits its bits, often a small one.
 template <class T>
 void random_field(Random& random, T& value, int bits) {
   uint64_t raw = (uint64_t{random()} << 32 | random()) >> pick(random, 0, bits - 1);
@@ -83,7 +83,7 @@ Instruction random_instruction(Random& random, const Config& config) {
 
 namespace {
 
-constexpr int kSlots = 12;  // elements of each SRAM that random streams use: conflicts are frequent
+constexpr int kSlots = 12;  // few elements of each SRAM, so that random streams conflict often
 
 struct Range {
   Space space;
@@ -195,8 +195,8 @@ std::vector<Range> touched(const Instruction& instruction, const Config& config)
   return ranges;
 }
 
-// Appends instructions with the tokens that their conflicts ask for. Pushes stand before their pops
-// in the stream, so it cannot deadlock.
+// Appends instructions with the tokens that their conflicts need. Pushes come before their pops in
+// the stream, so it cannot deadlock.
 class Orderer {
  public:
   explicit Orderer(const Config& config, Random& random) : config_(config), random_(random) {}
@@ -242,7 +242,8 @@ class Orderer {
     stream_.push_back(instruction);
     past_.push_back({me, ++known_[me][me], std::move(ranges)});
   }
-  // A push from engine f to e: on f's last instruction where it has none yet, else on a sync.
+  // Pushes a token from engine f to e, by f's last instruction if that has no such push, or by a
+  // sync.
   void send(int f, int e) {
     bool next = e > f;
     if (last_[f] >= 0 && pick(random_, 0, 3)) {
@@ -293,8 +294,9 @@ std::vector<Instruction> random_stream(Random& random, const Config& config, int
   return orderer.take();
 }
 
-// Step s of all uses input and weight slot s % threads, tile t accumulator slot t % threads. A
-// slot's first use waits for nobody and its last frees it for nobody, so all counters end at 0.
+// Step s of all steps uses input and weight slot s % threads, tile t accumulator slot t % threads.
+// The first use of a slot waits for no token and the last one pushes none, so all counters end at
+// 0.
 std::vector<Instruction> gemm_stream(const GemmShape& shape, int threads, const Config& config) {
   std::vector<Instruction> stream;
   int steps = shape.tiles * shape.steps, inp_slot = config.inp_depth / 2,

@@ -1,5 +1,5 @@
-// Symbols that are read from tensors while a graph runs: text form, order, evaluation, what is
-// refused.
+// Symbols that are read from tensors while a graph runs: text form, order, evaluation, and graphs
+// that are refused.
 #include <doctest/doctest.h>
 
 #include "ir/graph/graph.h"

@@ -1,5 +1,5 @@
-// Functions of the runtime library: nodes of several outputs as text, in order and in checks; what
-// the functions compute, by hand.
+// Functions of the runtime library: nodes of several outputs as text, in order and in checks; and
+// results of the functions against values by hand.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -74,7 +74,7 @@ TEST_CASE("topk: ties, smallest, NaN, another axis, halves") {
   const Tensor m = tensor(DType::f16, {3, 2}, {1, 6, 3, 5, 2, 4});
   CHECK(values(run(ExternFunction::topk, {0, 1, 1}, {&m}, {2})[0]) ==
         std::vector<double>{3, 6, 2, 5});
-  const Tensor u = ints(DType::u64, {3}, {-1, 5, 7});  // the largest u64
+  const Tensor u = ints(DType::u64, {3}, {-1, 5, 7});  // -1 is the largest u64
   CHECK(values(run(ExternFunction::topk, {0, 1, 1}, {&u}, {1})[1]) == std::vector<double>{0});
   const Tensor i = ints(DType::i8, {4}, {-128, 127, 0, -1});
   CHECK(values(run(ExternFunction::topk, {0, 1, 1}, {&i}, {4})[1]) ==
@@ -137,7 +137,7 @@ TEST_CASE("halves and bfloat16 add as floats do and round once") {
 }
 
 TEST_CASE("probabilities of classes from those of pairs") {
-  // Pairs that agree: 0.5, 0.3 and 0.2 of all
+  // These pairs agree with 0.5, 0.3 and 0.2 for the three classes.
   const Tensor agree = tensor(DType::f32, {1, 3}, {0.625, 5.0 / 7, 0.6});
   const Tensor made = run(ExternFunction::class_probabilities, {3}, {&agree})[0];
   for (int64_t i = 0; i < 3; ++i)
@@ -190,7 +190,7 @@ TEST_CASE("non-maximum suppression keeps the best of boxes that overlap") {
 }
 
 TEST_CASE("random bits are the published generator's, and depend on the seed") {
-  // Counter 0, key 0: Random123's known answers
+  // Random123's known answers for counter 0 and key 0
   const Tensor bits = run(ExternFunction::random_bits, {0}, {}, {8})[0];
   CHECK(static_cast<uint32_t>(bits.int_at(0)) == 0x6627e8d5u);
   CHECK(static_cast<uint32_t>(bits.int_at(3)) == 0x9b00dbd8u);

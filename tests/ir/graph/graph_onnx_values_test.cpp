@@ -11,7 +11,7 @@ struct Ramp {
   int64_t k, m;
 };
 struct Case {
-  const char* body;  // of a graph that makes %y
+  const char* body;  // text of a graph that makes %y
   std::vector<Ramp> inputs;
   std::vector<int64_t> shape;
   std::vector<double> expected;

@@ -1,5 +1,5 @@
-// Operators against brute force and hand-made values: what onnxruntime's f32 values
-// (graph_onnx_values_test) do not show.
+// Operators against brute force and hand-made values, for cases that onnxruntime's f32 values
+// (graph_onnx_values_test) do not cover.
 #include <limits>
 #include <random>
 
@@ -23,7 +23,7 @@ int64_t pick(std::mt19937& rng, int64_t low, int64_t high) {
   return std::uniform_int_distribution<int64_t>(low, high)(rng);
 }
 
-// The definition, one output element at a time: two spatial axes.
+// Computes one output element by the definition, for two spatial axes.
 double conv_at(const op::Conv& c, const Tensor& x, const Tensor& w, int64_t n, int64_t m,
                int64_t oy, int64_t ox) {
   int64_t per_group = w.shape[1], first = m / (w.shape[0] / c.group) * per_group;
@@ -87,7 +87,7 @@ TEST_CASE("transposed convolution is the adjoint of convolution") {
     Tensor w = random_tensor(rng, DType::f64, {group * out, in, pick(rng, 1, 3), pick(rng, 1, 3)});
     Tensor y = run_op(c, {x, w}), z = random_tensor(rng, DType::f64, y.shape);
     op::ConvTranspose t{c.strides, c.dilations, c.pads, {}, group};
-    for (size_t i = 0; i < 2; ++i) {  // what the strided convolution left over at the end
+    for (size_t i = 0; i < 2; ++i) {  // input that the strides left over at the end
       int64_t reach = (y.shape[i + 2] - 1) * c.strides[i] + (w.shape[i + 2] - 1) * c.dilations[i] +
                       1 - c.pads[i] - c.pads[i + 2];
       t.output_padding.push_back(x.shape[i + 2] - reach);
@@ -104,7 +104,7 @@ TEST_CASE("integer sums are exact and wrap to their type") {
   CHECK(run_op(op::MatMul{}, {a, b}).int_at(0) ==
         (int64_t{1} << 62) + 3 * ((int64_t{1} << 53) + 1));
   Tensor c = ints(DType::i8, {1, 2}, {100, 100}), d = ints(DType::i16, {2, 1}, {1, 1});
-  CHECK(run_op(op::MatMul{}, {c, d}).int_at(0) == 200);  // of narrow ones they are i32
+  CHECK(run_op(op::MatMul{}, {c, d}).int_at(0) == 200);  // sums of narrow integers are i32
   CHECK(run_op(op::MatMul{false, false, -28}, {c, d}).int_at(0) == 256);
   CHECK(run_op(op::MatMul{},
                {ints(DType::i32, {1, 2}, {1 << 30, 5}), ints(DType::i32, {2, 1}, {4, 1})})
@@ -126,7 +126,7 @@ TEST_CASE("unary operators on special values and integers") {
   CHECK(apply(UnaryOp::round, 2.5) == 2);
   CHECK(apply(UnaryOp::round, -3.5) == -4);
   CHECK(apply(UnaryOp::trunc, -2.7) == -2);
-  // Halves of the last bit away from zero; below and above them to the nearest
+  // Halves of the last bit round away from zero, other numbers to the nearest.
   CHECK(apply(UnaryOp::tf32, 1 + 0x1p-11) == 1 + 0x1p-10);
   CHECK(apply(UnaryOp::tf32, -1 - 0x1p-11) == -1 - 0x1p-10);
   CHECK(apply(UnaryOp::tf32, 1 + 0x1p-11 - 0x1p-23) == 1);
@@ -222,7 +222,7 @@ TEST_CASE("arg_reduce takes the first or the last of equal elements") {
 TEST_CASE("data movement keeps bits in every type") {
   for (int i = 0; i < kDTypeCount; ++i) {
     DType dtype = static_cast<DType>(i);
-    Tensor x = tensor(dtype, {2, 3}, {0.5, 1, 0.5, 1, 1, 0.5});  // integers have 0 and 1
+    Tensor x = tensor(dtype, {2, 3}, {0.5, 1, 0.5, 1, 1, 0.5});  // integers are 0 and 1
     const double low = x.at(0);
     CHECK(values(run_op(op::Transpose{{1, 0}}, {x})) ==
           std::vector<double>{low, 1, 1, 1, low, low});

@@ -1,5 +1,5 @@
-// Quantize, Dequantize: ties, saturation, axes, zero points; tables of bytes; the graph's checks on
-// them.
+// Quantize and Dequantize: ties, saturation, axes, zero points; tables of bytes; and the graph's
+// checks of these.
 #include "tests/ir/graph_testing.h"
 
 namespace tw {
@@ -20,7 +20,7 @@ TEST_CASE("quantize rounds ties to even, then adds the zero point and saturates"
                       {x, scalar(DType::f32, 0.5), scalar(DType::u8, 3)})) ==
         std::vector<double>{3, 5, 5, 3, 1, 4, 255, 0, 255, 0});
   CHECK(values(run_op(op::Quantize{DType::i8, 0}, {x, scalar(DType::f32, 0.5)}))[1] == 2);
-  // The quotient is one of f32: here 3.5, a tie, and in double 3.49999996.
+  // The quotient is rounded to f32: here to 3.5, a tie, while in double it is 3.49999996.
   CHECK(values(run_op(op::Quantize{DType::i8, 0}, {scalar(DType::f32, 2.563256025314331),
                                                    scalar(DType::f32, 0.7323588728904724)})) ==
         std::vector<double>{4});

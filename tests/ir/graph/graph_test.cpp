@@ -1,4 +1,5 @@
-// Containers, types, broadcasting, order, symbolic inference, verification, evaluation of graphs.
+// Containers, types, broadcasting, order, symbolic inference, verification and evaluation of
+// graphs.
 #include <algorithm>
 
 #include "ir/graph/macs.h"
@@ -136,7 +137,7 @@ TEST_CASE("conv and pool infer symbolic extents") {
                    {f32({kBatch, 8, 4, 4}), w}) == "f32[batch, 3, 8, 7]");
   CHECK(infer_text(op::Pool{PoolKind::max, {2, 2}, {2, 2}, ones, zeros, true, false},
                    {f32({kBatch, 8, 5, 6})}) == "f32[batch, 8, 3, 3]");
-  // a window that would start in the end padding is dropped
+  // A window that would begin in the end padding is dropped.
   CHECK(infer_text(op::Pool{PoolKind::max, {3, 3}, {3, 3}, ones, {1, 1, 1, 1}, true, false},
                    {f32({1, 1, 2, 2})}) == "f32[1, 1, 1, 1]");
 }
@@ -272,7 +273,7 @@ TEST_CASE("macs counts convolutions and matrix products") {
   CHECK(macs(graph, *graph.def(must(graph.add(op::Unary{}, {a})))) == 0);
   ValueId s = graph.add_input("s", f32({kBatch, 4})), t = graph.add_input("t", f32({4, 4}));
   const ValueId product = must(graph.add(op::MatMul{}, {s, t}));
-  CHECK(macs(graph, *graph.def(product)) == 0);  // of any size
+  CHECK(macs(graph, *graph.def(product)) == 0);  // 0: the batch is free
   CHECK(to_string(simplify_dim(mac_count(graph, *graph.def(product)))) == "batch * 16");
 }
 
@@ -283,7 +284,8 @@ TEST_CASE("sizes are simplified by the limits of symbols, in types and attribute
   const ValueId x = graph.add_input("x", f32({n, half + 3}));
   CHECK(graph.symbols == std::vector<std::string>{"n.1"});
   CHECK(to_string(graph.value(x).type) == "f32[n.1, 6]");
-  // Of as many elements, which nobody could tell of (n + 1) // 2 + 3 and 6 without the limits
+  // Both reshapes keep the number of elements. Only the limits show it, by which (n + 1) // 2 + 3
+  // is 6.
   const ValueId row = must(graph.add(op::Reshape{{n * 6}}, {x}));
   const ValueId back = must(graph.add(op::Reshape{{n, half * 2}}, {row}, "back"));
   CHECK(to_string(graph.value(back).type) == "f32[n.1, 6]");
@@ -291,7 +293,7 @@ TEST_CASE("sizes are simplified by the limits of symbols, in types and attribute
   graph.add_output(must(graph.add(op::Binary{BinaryOp::add}, {back, x})), "y");
   CHECK(error_of(verify(graph)) == "no error");
   CHECK(print(must(parse_graph(print(graph)))) == print(graph));
-  // Nothing else knows them
+  // Without limits in the graph, simplify_dim knows only those that it is given.
   graph.limits.clear();
   CHECK(is_const(simplify_dim(half, {{"n.1", {5, 6, 1}}}), 3));
   CHECK_FALSE(is_const(simplify_dim(half, {{"n.1", {5, 7, 1}}}), 3));

@@ -1,4 +1,5 @@
-// Text form of graphs: golden print, round trips of random graphs, errors with their place, hashes.
+// The text form of graphs: golden text, round trips of random graphs, errors with their place,
+// hashes.
 #include <cstring>
 
 #include "tests/ir/graph_testing.h"
@@ -22,7 +23,6 @@ constexpr const char* kDigits = R"(graph @digits(batch) {
 )";
 
 std::string parse_error(const std::string& text) { return error_of(parse_graph(text, "g.tw")); }
-// One definition after an input %x: f32[2, 3].
 std::string line_error(const std::string& line) {
   return parse_error("graph @g(n) {\n%x: f32[2, 3] = input\n" + line + "\n}");
 }
@@ -58,10 +58,10 @@ TEST_CASE("random graphs: parse(print(x)) is x, and computes the same") {
     REQUIRE(static_cast<bool>(first) == static_cast<bool>(second));
     if (first)
       for (size_t i = 0; i < first->size(); ++i) CHECK((*first)[i].bytes == (*second)[i].bytes);
-    // a division by zero
+    // both divide by zero
     else CHECK(error_text(first.takeError()) == error_text(second.takeError()));
   }
-  CHECK(seen.size() == kOpCount - 2);  // all but those with regions (regions_test.cpp)
+  CHECK(seen.size() == kOpCount - 2);  // all operators but those with regions (regions_test.cpp)
 }
 
 TEST_CASE("an axis that counts from the end is one from the front in a graph") {

@@ -1,4 +1,4 @@
-// Regions in the Graph IR: text, checks, evaluation.
+// Regions in the Graph IR: text, checks and evaluation.
 #include <doctest/doctest.h>
 
 #include "ir/graph/graph.h"
@@ -128,9 +128,9 @@ TEST_CASE("a region has the limits of the symbols around it") {
   const auto without = problem(text, " >= 5 <= 6", "");
   CAPTURE(without);
   CHECK(without != "");
-  // The region is read before the graph around it, so its own header says it too
+  // The parser reads the region before the graph around it, so its own header gives the limits too.
   CHECK(problem(text, "@then(n.1)", "@then(n.1 >= 5 <= 6)") == "");
-  // Of a graph without the words, they come from around
+  // A region that is built without text gets the limits from the graph around it.
   Graph region;
   region.name = "body", region.symbols = {"n.1"};
   const Expr n = var("n.1"), extent = floor_div(n + 1, 2) + 3;

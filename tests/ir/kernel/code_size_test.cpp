@@ -5,7 +5,8 @@
 namespace tw {
 namespace {
 
-// A store of five operations (itself, a sum, two loads, a difference) in loops of such kinds.
+// Counts the operations of a store in loops of these kinds. The store has five: itself, a sum, two
+// loads and a difference.
 int64_t operations(const std::string& rows, const std::string& columns, int64_t lanes) {
   return written_out_operations(
       test::parsed_kernel("kernel @k(x: in f32[3, 20], y: out f32[3, 20]) { for i in 3 " + rows +

@@ -1,4 +1,4 @@
-// Conditions move outside of the loops that do not change them, and nowhere else.
+// Conditions move out of the loops that do not change them, and nowhere else.
 #include "ir/kernel/guards.h"
 
 #include <doctest/doctest.h>

@@ -11,7 +11,7 @@ using namespace tw;
 
 namespace {
 
-// Whether y may take the place of x; the kernel is sound in any case.
+// True if y may take the memory of x. The kernel must be sound in any case.
 bool may(const std::string& text) {
   const Kernel kernel = test::parsed_kernel(text);
   CHECK(error_text(verify(kernel)) == "");
@@ -79,11 +79,11 @@ TEST_CASE("in place: what is read before, in the same iterations of the loops ar
 
 TEST_CASE("in place: not where an element may be read after it is stored") {
   CHECK_FALSE(square("for i in 12 { for j in 12 { s: y[i, j] = x[j, i] } }"));
-  // In order alone
+  // These are right only if iterations run in a certain order.
   CHECK_FALSE(square("for i in 11 { for j in 12 { s: y[i, j] = x[i + 1, j] } }"));
   CHECK_FALSE(square("for i in 11 { for j in 12 { s: y[i + 1, j] = x[i, j] } }"));
   CHECK_FALSE(square("for i in 12 { for j in 12 { s: y[i, j] = x[i, j] + x[i, 0] } }"));
-  // overlap: twice
+  // Tiles overlap, so some elements are stored twice.
   CHECK_FALSE(
       square("for i0 in 3 { for i1 in 5 { for j in 12 { s: y[min(i0 * 5, 7) + i1, j] = x[min(i0 * "
              "5, 7) + i1, j] } } }"));
@@ -91,7 +91,7 @@ TEST_CASE("in place: not where an element may be read after it is stored") {
       square("for i in 3 { for a in 5 { for j in 12 { s: y[i * 3 + a, j] = x[i * 3 + a, j] } } }"));
   CHECK_FALSE(square("for f in 144 { s: y[f // 12, f % 8] = x[f // 12, f % 8] }"));
   CHECK_FALSE(square("for f in 144 { s: y[f // 12, f // 8 % 12] = x[f // 12, f // 8 % 12] }"));
-  // Twice
+  // Elements are stored twice, or read after a store.
   CHECK_FALSE(square("for r in 2 { for i in 12 { for j in 12 { s: y[i, j] = x[i, j] } } }"));
   CHECK_FALSE(square("for i in 12 { for j in 12 { a: y[i, j] = 0.0 b: y[i, j] += x[i, j] } }"));
   CHECK_FALSE(square("for i in 12 { for j in 12 { s: y[i, j] += x[i, j] init 0.0 } }"));
@@ -99,7 +99,7 @@ TEST_CASE("in place: not where an element may be read after it is stored") {
       "for i in 12 { for j in 12 { for k in 12 reduce { s: y[i, j] += x[i, k] init 0.0 } } }"));
   CHECK_FALSE(square("for i in 12 { for j in 12 { if x[0, j] < 1.0 { s: y[i, j] = x[i, j] } } }"));
   CHECK_FALSE(square("for i in 12 { for j in 12 { s: y[i, i64(x[i, j])] = x[i, j] } }"));
-  // Rows 6, 7 twice
+  // Rows 6 and 7 are stored twice.
   CHECK_FALSE(
       square("for i in 8 { for j in 12 { a: y[i, j] = x[i, j] } } for i2 in 6 { for j2 in 12 { b: "
              "y[i2 + 6, j2] = x[i2 + 6, j2] } }"));

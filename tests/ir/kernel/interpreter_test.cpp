@@ -30,7 +30,7 @@ std::string run(const std::string& text, std::vector<KernelArgument>& arguments,
   if (!kernel) return error_text(kernel.takeError());
   return error_text(interpret(*kernel, arguments, symbols));
 }
-// Runs statements over y: out T[size] and gives y.
+// Runs statements over y: out T[size] and returns y.
 template <class T>
 std::vector<T> compute(const char* type, size_t size, const std::string& body) {
   std::vector<KernelArgument> arguments = {values(std::vector<T>(size))};
@@ -224,19 +224,19 @@ TEST_CASE("blocks by an instruction add pairs of products as it does") {
   CHECK(sum(PairRule::in_order, 1, halves, ones) == 1 + 0x1p-23f);
   CHECK(sum(PairRule::second_first, 1, halves, ones) == 1 + 0x1p-22f);
   CHECK(sum(PairRule::to_odd, 1, halves, ones) == 1 + 0x1p-23f);
-  // Whatever is left of a number makes it odd
+  // Any remainder, however small, makes the last bit odd.
   const std::array<float, 2> little = {0x1p-60f, 0};
   CHECK(sum(PairRule::in_order, 1, little, ones) == 1);
   CHECK(sum(PairRule::second_first, 1, little, ones) == 1);
   CHECK(sum(PairRule::to_odd, 1, little, ones) == 1 + 0x1p-23f);
   CHECK(sum(PairRule::to_odd, -1, little, ones) == -1 + 0x1p-24f);
   CHECK(sum(PairRule::to_odd, 1 + 0x1p-23f, little, ones) == 1 + 0x1p-23f);
-  // Subnormal numbers
+  // The rules treat subnormal numbers differently.
   const std::array<float, 2> small = {0x1p-70f, 0};
   CHECK(sum(PairRule::in_order, 0, small, {0x1p-70f, 0}) == 0x1p-140f);
   CHECK(sum(PairRule::second_first, 0, small, {0x1p-70f, 0}) == 0);
   CHECK(sum(PairRule::to_odd, 0x1p-127f, small, {0x1p-70f, 0}) == 0);
-  // Beyond the largest
+  // Results overflow.
   const std::array<float, 2> large = {0x1p127f, 0x1p127f};
   CHECK(std::isinf(sum(PairRule::to_odd, 0, large, ones)));
   CHECK(std::isnan(sum(PairRule::to_odd, 0, {0x1p127f, -0x1p127f}, {2, 2})));

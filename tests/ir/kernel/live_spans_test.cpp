@@ -1,4 +1,4 @@
-// While which stores buffers are needed.
+// The spans of stores in which buffers are needed.
 #include "ir/kernel/live_spans.h"
 
 #include <doctest/doctest.h>
@@ -9,7 +9,7 @@ using namespace tw;
 
 namespace {
 
-// "first..last" of each buffer in scope tile
+// Returns "first..last" for each buffer in scope tile.
 std::string spans(const std::string& body) {
   Expected<Kernel> kernel = parse_kernel(
       "kernel @k(x: in f32[4], y: out f32[4]) {\n"

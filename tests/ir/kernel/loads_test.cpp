@@ -12,7 +12,7 @@ std::string loaded(const std::string& text) {
   return kernel ? to_string(loaded_bytes(*kernel)) : error_text(kernel.takeError());
 }
 
-// A row of a depthwise convolution with 3 taps, `tile` outputs of 4 lanes in registers.
+// A row of a depthwise convolution with 3 taps. `tile` outputs of 4 lanes are in registers.
 std::string depthwise(int64_t tile, int64_t stride) {
   const std::string t = std::to_string(tile), s = std::to_string(stride),
                     width = std::to_string((tile - 1) * stride + 3);

@@ -1,6 +1,8 @@
-// Every tests/golden/kernels/*.tilewright: a kernel for a device or in a streaming form, then "//
-// --- plain" and a kernel of the same values. It must print as it stands (TW_UPDATE_GOLDEN=1
-// rewrites it), verify, and give what the plain one gives; spoilt versions of it must not.
+// Each tests/golden/kernels/*.tilewright has a kernel for a device or in a streaming form, then
+//   // --- plain
+// and a plain kernel of the same values. The first kernel must print as it stands
+// (TW_UPDATE_GOLDEN=1 rewrites it), verify, and give the plain one's values. Spoilt versions of it
+// must not.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -75,7 +77,7 @@ bool close(const Kernel& kernel, const Values& a, const Values& b) {
   return true;
 }
 
-// What is wrong with the kernel; "" if it gives the plain one's values.
+// Returns the problem of the kernel; "" if it gives the plain one's values.
 std::string outcome(const std::string& text, const std::string& plain) {
   const Kernel kernel = tw::test::parsed_kernel(text), reference = tw::test::parsed_kernel(plain);
   if (std::string problem = tw::error_text(tw::verify(kernel)); !problem.empty()) return problem;
@@ -86,8 +88,8 @@ std::string outcome(const std::string& text, const std::string& plain) {
   return close(kernel, actual, expected) ? "" : "other values";
 }
 
-// `file` with the first `from` after `behind` replaced by `to` is refused with an error that holds
-// `error`.
+// Spoils the kernel of `file`: replaces the first `from` after `behind` by `to`. The result must be
+// refused with an error that contains `error`.
 void spoilt(const std::string& file, const std::string& behind, const std::string& from,
             const std::string& to, const std::string& error) {
   CAPTURE(from);
@@ -135,14 +137,14 @@ TEST_CASE("text kernels: a ring of asynchronous copies with something wrong") {
   spoilt(ring, "temp xs", "shared per bx", "shared", "with nothing to order them");
   spoilt(ring, "producer", "xs[kp % 3, xi, xk]", "xs[(kp + 1) % 3, xi, xk]",
          "is read before it is written");
-  // Both consumers take from one queue: one may run ahead and take the other's token.
+  // Both consumers wait on one queue, so one may run ahead and take the other's token.
   spoilt(ring, "consumer", "wait full[g * 3 + kc % 3]", "wait full[kc % 3]",
          "token queue 'full[0]' is given");
 }
 
 TEST_CASE("text kernels: token counts right, order wrong") {
-  // The consumer gives the slot back before it has read it; waits after it has read; the copies
-  // come after their token.
+  // The order is wrong in three ways: the consumer releases the slot before it has read it, or
+  // waits after it has read; or the copies come after their token.
   const Pair pair = read_pair("ring_gemm");
   const auto moved = [&](const std::string& line, const std::string& behind) {
     std::string text = pair.kernel;

@@ -10,7 +10,6 @@ std::string problems(const std::string& text) {
   auto kernel = parse_kernel(text);
   return kernel ? error_text(verify(*kernel)) : error_text(kernel.takeError());
 }
-// Violations of one statement over an input x, an output y and a register buffer r.
 std::string body_problems(const std::string& body) {
   return problems("kernel @k[n](x: in f32[8, 4], y: out f32[n]) {\n  temp r: f32[4] register\n" +
                   body + "\n}");

@@ -1,4 +1,4 @@
-// Virtual threads on a machine without them.
+// Virtual threads, written out for a machine without them.
 #include "ir/schedule/interleave.h"
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
-// Every tests/golden/schedule/*.tilewright: a kernel, "// --- schedule" and the schedule, then
-// either "// --- expect" and the kernel that must come out, or (fail_*) "// error: " and a part of
-// the message. TW_UPDATE_GOLDEN=1 rewrites what is expected.
+// Each tests/golden/schedule/*.tilewright has a kernel, a line "// --- schedule" and the schedule.
+// Then follow either "// --- expect" and the kernel that must come out, or, in files fail_*, "//
+// error: " and a part of the message. TW_UPDATE_GOLDEN=1 rewrites the expected kernels.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ Golden split_sections(const std::string& text) {
   return golden;
 }
 
-// What the files may ask for.
+// A device with the axes, scopes and instructions that the files use
 tw::Target device() {
   tw::Target t;
   t.axes = {{"block.x", "block", 1024}, {"thread.x", "thread", 32}};

@@ -1,6 +1,6 @@
-// Random kernels under random steps: every step either is refused or leaves the kernel computing
-// what it did, by the interpreter. TW_ROUNDS=10000 in the environment tries so many kernels,
-// TW_SEED=1193 that one.
+// Random kernels under random steps: each step is refused, or leaves the results as they were, by
+// the interpreter. In the environment, TW_ROUNDS=10000 sets the number of kernels, and TW_SEED=1193
+// runs the kernel of that seed.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -126,7 +126,8 @@ std::string softmax(Random& r, const char* type) {
               type, r.from(1, 6), r.from(1, 9));
 }
 
-// An input of the output's shape, read where the output is written, once in a while also elsewhere.
+// An input of the output's shape is read where the output is written, and in some kernels elsewhere
+// too.
 std::string residual(Random& r, const char* type) {
   const int64_t rows = r.from(1, 9), columns = r.from(1, 9);
   const char* elsewhere[] = {"0", "0", "0", "x1[{0} - 1 - i, j]", "x1[i, 0]", "x1[i, j]"};
@@ -157,7 +158,7 @@ std::string pool(Random& r, const char* type) {
               type, r.from(1, 2), size, (size + 1) / 2);
 }
 
-// A reduction over a reduction, and a stage that updates in place.
+// A reduction over a reduction, and a stage that updates in place
 std::string two_gemms(Random& r, const char* type) {
   return text(
       R"(kernel @two(x: in {0}[{1}, {2}], w: const {0}[{2}, {3}], v: const {0}[{3}, {4}], y: out {0}[{1}, {4}]) {{
@@ -175,7 +176,7 @@ std::string two_gemms(Random& r, const char* type) {
       type, r.from(1, 6), r.from(1, 4), r.from(1, 5), r.from(1, 6));
 }
 
-// Sums onto what another stage has stored: rows that an instruction of the device adds.
+// A stage sums onto the values of another one, by rows that an instruction of the device adds.
 std::string accumulate(Random& r, const char* type) {
   return text(
       R"(kernel @accumulate(x: in {0}[{1}, {2}], w: const {0}[{2}, {3}], y: out {0}[{1}, {3}]) {{
@@ -189,7 +190,7 @@ std::string accumulate(Random& r, const char* type) {
       type, r.from(1, 5), r.from(1, 4), r.from(1, 9));
 }
 
-// Copies beside what reads them, in a loop.
+// Copies in a loop, beside the stage that reads them
 std::string staged(Random& r, const char* type) {
   return text(
       R"(kernel @staged(x: in {0}[{1}, {2}], w: const {0}[{2}], y: out {0}[{3}, {1}], q: out {0}[{1}]) {{
@@ -234,7 +235,7 @@ std::vector<std::string> some_nest(const Kernel& kernel, Random& r, const Names&
   return loops;
 }
 
-// A permutation, one dimension in blocks, or a rotation of one by another.
+// Permutes the dimensions, and cuts one into blocks or rotates one by another.
 tw::Step random_layout(const Kernel& kernel, Random& r, const Names& names) {
   tw::step::Layout layout{r.pick(names.buffers), {}, {}};
   const size_t rank = kernel.buffer(*kernel.find_buffer(layout.buffer)).shape.size();
@@ -255,7 +256,7 @@ tw::Step random_layout(const Kernel& kernel, Random& r, const Names& names) {
   return layout;
 }
 
-// Two parts share the stages of the loop.
+// Divides the stages of the loop between two parts.
 tw::Step random_roles(const Kernel& kernel, Random& r, const std::string& loop) {
   tw::step::Roles roles{loop, r.from(1, 2), {{"front", {}}, {"rear", {}}}};
   const std::vector<tw::StoreRef> stores = tw::stores_of(tw::find_loop(kernel.body, loop));
@@ -290,7 +291,7 @@ const tw::Target& device() {
   return target;
 }
 
-// By an instruction as long as the loop, where there is one.
+// Uses an instruction as long as the loop, if there is one.
 tw::Step random_tensorize(const Kernel& kernel, const std::string& loop, const std::string& name) {
   const int64_t extent = tw::as_const(tw::find_loop(kernel.body, loop)->extent).value_or(1);
   return tw::step::Tensorize{
@@ -390,14 +391,14 @@ Values random_arguments(const Kernel& kernel, Random& r,
   return values;
 }
 
-// Small integers: sums are exact in f32 too, so that any order gives the same bits.
+// Compares bits. All values are small integers, so sums are exact in any order, in f32 too.
 bool same(const Values& a, const Values& b) {
   for (size_t i = 0; i < a.size(); ++i)
     if (a[i].bytes != b[i].bytes) return false;
   return true;
 }
 
-// With every spatial loop run from its end.
+// Returns the kernel with every spatial loop run from its end.
 Kernel reversed(Kernel kernel) {
   kernel.body = tw::rewrite(kernel.body, [](const Stmt& s) -> Stmt {
     const auto* loop = tw::as<tw::stmt::Loop>(s);
@@ -408,12 +409,13 @@ Kernel reversed(Kernel kernel) {
   return kernel;
 }
 
-// Wherever an output may take an input's memory, it does: the results stay. How often.
+// Gives outputs an input's memory wherever that is allowed. Results must stay. Returns the number
+// of runs.
 int check_in_place(const Kernel& kernel, const Values& start, const Values& expected,
                    const std::map<std::string, int64_t>& symbols) {
   int runs = 0;
   for (Kernel made : {kernel, reversed(kernel)}) {
-    // A pipelined loop has an order
+    // Some kernels depend on the order, as with a pipelined loop.
     Values alone = start;
     if (tw::error_text(tw::interpret(made, alone, symbols)) != "" || !same(alone, expected))
       continue;
@@ -434,7 +436,7 @@ int check_in_place(const Kernel& kernel, const Values& start, const Values& expe
 
 struct Tally {
   std::array<int, std::variant_size_v<tw::Step>> applied{};  // by kind of step
-  int refused = 0, in_place = 0, may = 0;  // in_place: runs; may: kernels that could as lowered
+  int refused = 0, in_place = 0, may = 0;  // in_place: runs; may: kernels with a run as lowered
 };
 
 void try_schedule(uint32_t seed, Tally& tally) {
@@ -475,7 +477,7 @@ void try_schedule(uint32_t seed, Tally& tally) {
   if (whole) {
     CHECK(tw::print(*whole) == result);
     CHECK(tw::error_text(tw::verify(*whole)) == "");
-  } else {  // scopes that only more steps would make legal
+  } else {  // only more steps would make their scopes legal
     CHECK(tw::take_diags(whole.takeError())[0].message.starts_with("after step"));
     for (tw::Buffer& buffer : current.buffers) buffer.scope = "global";
   }

@@ -1,4 +1,4 @@
-// The text form of schedules: every step prints to one line that parses back to the same step.
+// The text form of schedules: each step prints to one line, which parses back to the same step.
 #include <doctest/doctest.h>
 
 #include "ir/schedule/schedule.h"
@@ -54,7 +54,7 @@ bool has(const std::string& text, const char* part) { return text.find(part) != 
 TEST_CASE("schedule: parse(print(s)) == s for every primitive") {
   llvm::Expected<tw::Schedule> schedule = tw::parse_schedule(kAllSteps);
   REQUIRE_MESSAGE(bool(schedule), tw::error_text(schedule.takeError()));
-  // Both tails of split, both ends of peel
+  // Split occurs with both tails, peel with both ends.
   CHECK(schedule->steps.size() == std::variant_size_v<tw::Step> + 2);
   CHECK(tw::print(*schedule) == kAllSteps);
   for (size_t i = 1; i + 1 < schedule->steps.size(); ++i)
