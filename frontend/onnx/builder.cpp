@@ -375,8 +375,8 @@ Expected<ValueId> Builder::make(Graph& graph, size_t index) {
 // The entries that the outputs need. They are ordered by ONNX node, and within a node by a walk
 // from the outputs, operands first.
 std::vector<size_t> Builder::needed_in_order(const std::vector<Output>& outputs) {
-  constexpr int32_t kUnseen = -1, kOpen = -2;
-  std::vector<int32_t> rank(entries_.size(), kUnseen);
+  enum class State : uint8_t { unseen, open, listed };
+  std::vector<State> states(entries_.size(), State::unseen);
   std::vector<size_t> order, open;
   std::vector<Val> roots;
   std::multimap<Val, const Symbol*> read_from;
@@ -389,15 +389,15 @@ std::vector<size_t> Builder::needed_in_order(const std::vector<Output>& outputs)
     open.push_back(index(roots[root]));
     while (!open.empty()) {
       const size_t next = open.back();
-      if (rank[next] == kUnseen) {
-        rank[next] = kOpen;
+      if (states[next] == State::unseen) {
+        states[next] = State::open;
         for (Val input : std::views::reverse(entries_[next].inputs))
-          if (input.valid() && rank[index(input)] == kUnseen) open.push_back(index(input));
+          if (input.valid() && states[index(input)] == State::unseen) open.push_back(index(input));
         continue;
       }
       open.pop_back();
-      if (rank[next] != kOpen) continue;
-      rank[next] = static_cast<int32_t>(order.size());
+      if (states[next] == State::listed) continue;
+      states[next] = State::listed;
       order.push_back(next);
       const auto [first, last] = read_from.equal_range(Val{static_cast<int32_t>(next)});
       for (auto read = first; read != last; ++read)
@@ -416,8 +416,8 @@ Expected<Graph> Builder::finish(const std::string& name, const std::vector<Outpu
   graph.symbols = symbol_order_;
   for (const auto& [symbol, limits] : limits_)
     if (std::ranges::count(symbol_order_, symbol)) graph.limits[symbol] = limits;
-  for (Entry& e : entries_)
-    if (e.kind == Kind::input) e.made = graph.add_input(e.name, e.type);
+  for (Entry& e : entries_)  // a graph made before leaves its values behind
+    e.made = e.kind == Kind::input ? graph.add_input(e.name, e.type) : ValueId();
   for (size_t i : needed_in_order(outputs)) { TW_ASSIGN(entries_[i].made, make(graph, i)); }
   for (const Symbol& s : data_symbols_)
     if (entry(s.value).made.valid())
