@@ -71,11 +71,12 @@ def main():
                     _, _, _, old, new, old_seconds, new_seconds = row
                     verdict = "equal" if old == new else f"DIFFERS\n  old: {old}\n  new: {new}"
                     if old == new and old.startswith("exit"):
-                        verdict = f"equal, {old}"
+                        verdict = f"neither compiles, {old}"
                     print(f"{model.stem} {target} {emit}: {verdict} ({old_seconds:.1f} s, {new_seconds:.1f} s)", flush=True)
     different = sum(row[3] != row[4] for row in rows)
+    refused = sum(row[3] == row[4] and row[3].startswith("exit") for row in rows)
     ratio = sum(row[6] for row in rows) / max(sum(row[5] for row in rows), 1e-9)
-    print(f"{len(rows) - different} equal, {different} different; processor time of the new build {ratio:.3f} of the old")
+    print(f"{len(rows) - different - refused} equal, {different} different, {refused} that neither compiles; processor time of the new build {ratio:.3f} of the old")
     return different != 0
 
 
