@@ -2,8 +2,8 @@
 #include "kernels/lower.h"
 
 #include "ir/graph/externs.h"
-#include "kernels/common/group_builder.h"
 #include "kernels/common/integer_product.h"
+#include "kernels/common/target_builder.h"
 #include "kernels/device/tensor_form.h"
 #include "kernels/device/tiles.h"
 #include "kernels/device/windows.h"
@@ -45,7 +45,7 @@ namespace {
 // Lowers a group by its anchor. A new operator needs an overload here, otherwise this does not
 // compile.
 struct AnchorLowering {
-  GroupBuilder& b;
+  TargetBuilder& b;
   const Node& anchor;
 
   using Result = Expected<LoweredGroup>;
@@ -101,7 +101,7 @@ struct AnchorLowering {
 
 }  // namespace
 
-static Expected<LoweredGroup> lower_anchor(GroupBuilder& b, Algorithm algorithm) {
+static Expected<LoweredGroup> lower_anchor(TargetBuilder& b, Algorithm algorithm) {
   const Node& anchor = b.graph.node(b.group.anchor);
   if (const int tile = winograd_tile(algorithm)) {
     if (!b.target.axes.empty()) return lower_winograd_in_tiles(b, anchor, tile);
@@ -121,7 +121,7 @@ static void check_legal(const Kernel& kernel, const Graph& graph, const Group& g
 
 Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const Target& target) {
   if (Error error = check_resizes(graph, group)) return error;
-  GroupBuilder builder(graph, group, target);
+  TargetBuilder builder(graph, group, target);
   TW_ASSIGN(LoweredGroup lowered, lower_anchor(builder, group.algorithm));
   if (!builder.problem.empty())
     return make_error(DiagCode::unsupported, "{0}: {1}", group_name(graph, group), builder.problem);

@@ -66,6 +66,8 @@ CHIPS = re.compile(
     r"raptorlake|meteorlake|arrowlake|lunarlake|pantherlake|haswell|broadwell|ivybridge|sandybridge|"
     r"nehalem|westmere|rapids|silvermont|goldmont|tremont|gracemont|sierraforest|\bknl\b|"
     r"cortex-|neoverse|apple-[am]\d|ampere1|thunderx|kryo|exynos|a64fx|carmel|sifive-|rocket-")
+# Folders whose files say what is computed, and know no target, not even by what they include.
+NO_TARGET = ["kernels/ops"]
 COLUMNS = 100
 # A comment that opens so stands for a noun that is elsewhere.
 OPENING = re.compile(r"//\s*(of|what|those|the same|that|whether|its|which)\b", re.IGNORECASE)
@@ -198,6 +200,14 @@ def check_circles(check: Check, graph: IncludeGraph):
                          + (f" and {len(lines) - 3} more" if len(lines) > 3 else ""))
 
 
+def check_targets(check: Check, graph: IncludeGraph):
+    for name in sorted(graph.includes):
+        if str(pathlib.PurePath(name).parent) not in NO_TARGET:
+            continue
+        if way := graph.way(name, "ir/target.h"):
+            check.breach(f"{name}: knows the target, by {' '.join(way[1:])}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--graph", metavar="FILE", help="draw who includes whom, and check nothing")
@@ -230,6 +240,7 @@ def main() -> int:
     check_sizes(check)
     check_types(check, places)
     check_circles(check, graph)
+    check_targets(check, graph)
     check.unneeded()
     for breach in check.breaches:
         print(breach, file=sys.stderr)

@@ -184,6 +184,24 @@ Stmt substitute(const Stmt& s, std::string_view var, const Expr& value) {
   return rewrite_exprs(s, [&](const Expr& e) { return substitute(e, var, value); });
 }
 
+Stmt with_buffers(const Stmt& s, const std::function<BufferId(BufferId)>& number) {
+  const Stmt loads = rewrite_exprs(s, [&](const Expr& whole) {
+    return rewrite(whole, [&](const Expr& e) {
+      const auto* read = as<expr::Load>(e);
+      return read ? load(number(read->buffer), e->type, read->indices) : Expr();
+    });
+  });
+  const auto renumbered = [&](auto access) {
+    access.buffer = number(access.buffer);
+    return make_stmt(std::move(access));
+  };
+  return rewrite(loads, [&](const Stmt& inner) -> Stmt {
+    if (const auto* store = as<stmt::Store>(inner)) return renumbered(*store);
+    if (const auto* prefetch = as<stmt::Prefetch>(inner)) return renumbered(*prefetch);
+    return nullptr;
+  });
+}
+
 namespace {
 bool find_path(const Stmt& s, std::string_view label, std::vector<Stmt>& path) {
   if (const auto* store = as<stmt::Store>(s)) return store->label == label;

@@ -47,7 +47,8 @@
 // * The scope of a temp says where it lives. global: in the kernel's workspace. thread: in a slice
 //   of the workspace for each thread. stack: in the function that runs the innermost parallel
 //   iteration. register: in SSA values, so all its indices must be constant once unroll and vector
-//   loops are expanded. The target names the other scopes.
+//   loops are expanded. constant: computed from a constant while the model is compiled. The target
+//   names the other scopes.
 // * `per i` gives each iteration of the concurrent loop i its own temp.
 //
 // Concurrency
@@ -75,6 +76,9 @@ enum class BufferRole : uint8_t {
   constant,  // "const": packed weights, read-only
   temp,      // "temp": lives inside the kernel
 };
+
+// The scope of temps that stages without symbols make from one constant
+inline constexpr const char* kConstantScope = "constant";
 
 struct Buffer {
   std::string name;
@@ -308,6 +312,8 @@ void visit_exprs(const StmtNode& s, const std::function<void(const Expr&)>& fn);
 // fn maps each whole expression of the tree. An undefined result keeps the expression.
 Stmt rewrite_exprs(const Stmt& s, const std::function<Expr(const Expr&)>& fn);
 Stmt substitute(const Stmt& s, std::string_view var, const Expr& value);
+// Replaces the numbers of buffers in all loads, stores and prefetches.
+Stmt with_buffers(const Stmt& s, const std::function<BufferId(BufferId)>& number);
 // The statements around the store with that label, from the outside in; sequences are left out.
 // Empty: no such store.
 std::vector<Stmt> path_to(const Stmt& root, std::string_view label);

@@ -145,6 +145,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeAt& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeInline& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheWrite& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheRead& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Pack& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::SetScope& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::DecomposeReduction& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Partition& s);

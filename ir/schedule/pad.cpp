@@ -8,10 +8,19 @@
 //     t: t[i] = x[i]              ->      t: t[i] = select(i < 10, x[i], 0)
 //   }                                   }
 //
+// pad i 4 repeat
+//   for i in 10 {                       for i in 12 {
+//     t: t[i] = x[i]              ->      t: t[i] = x[min(i, 9)]
+//   }                                   }
+//
 // The extent becomes a multiple of the factor, so splits by it need no guard. The added points
-// contribute nothing to sums. In a temp, which grows with them, they hold 0 or the init. Legal: a
-// serial loop. In a reduce loop every store combines. In a spatial loop every store is to a temp,
-// and exactly one index is the loop's variable, alone.
+// contribute nothing to sums. In a temp, which grows with them, they hold 0 or the init. With
+// `repeat` they hold anything, as nobody reads them: values of the last point if some load would
+// leave its buffer, otherwise of their own. Legal: a serial loop. In a reduce loop every store
+// combines. In a spatial loop every store is to a temp, and exactly one index is the loop's
+// variable, alone. Only spatial loops repeat.
+#include <algorithm>
+
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
@@ -30,20 +39,75 @@ int own_dim(const stmt::Store& store, const std::string& v) {
   return dim;
 }
 
+// The dimension of a loop with one iteration, whose index is 0, in a stage that is as lowered
+int single_dim(const Kernel& kernel, const stmt::Store& store, const std::string& v) {
+  Expected<LoweredStage> stage = lowered_stage(kernel, store.label);
+  if (!stage) return llvm::consumeError(stage.takeError()), -1;
+  const std::vector<LoopRef>& loops = stage->spatial;
+  const auto own = std::ranges::find_if(loops, [&](const LoopRef& l) { return l->var == v; });
+  if (own == loops.end() || loops.size() != store.indices.size()) return -1;
+  const auto dim = own - loops.begin();
+  return is_const(store.indices[static_cast<size_t>(dim)], 0) ? static_cast<int>(dim) : -1;
+}
+
+int grown_dim(const Kernel& kernel, const stmt::Store& store, const stmt::Loop& loop) {
+  const int dim = own_dim(store, loop.var);
+  return dim < 0 && is_const(loop.extent, 1) ? single_dim(kernel, store, loop.var) : dim;
+}
+
 Error grow(Kernel& out, const stmt::Store& store, const stmt::Loop& loop, const Expr& extent) {
   Buffer& buffer = out.buffer(store.buffer);
-  const int dim = own_dim(store, loop.var);
+  const int dim = grown_dim(out, store, loop);
   if (buffer.role != BufferRole::temp)
     return illegal("stage '{0}' writes the parameter '{1}', which cannot grow", store.label,
                    buffer.name);
   if (dim < 0)
     return illegal("loop '{0}' is not by itself an index of stage '{1}'", loop.var, store.label);
   Expr& size = buffer.shape[static_cast<size_t>(dim)];
+  for (const StoreRef& other : stores_of(out.body))
+    if (other->buffer == store.buffer && !equal(size, loop.extent) && !contains(loop.body, other))
+      return illegal("stage '{0}' writes another part of '{1}'", other->label, buffer.name);
   const std::optional<int64_t> now = as_const(size), wanted = as_const(extent);
   if (now && wanted ? *now < *wanted : equal(size, loop.extent)) size = extent;
   else if (!now || !wanted)
     return illegal("it cannot be shown that '{0}' has room for the added points", buffer.name);
   return Error::success();
+}
+
+// True: no index that uses the variable leaves its buffer while the variable has this range.
+bool stays_inside(const Kernel& kernel, const stmt::Store& store, const std::string& variable,
+                  const Range& range, const Ranges& others) {
+  const Ranges over = {{variable, range}};
+  const auto fits = [&](const Expr& index, const Expr& extent) {
+    if (!uses_var(index, variable)) return true;
+    const std::optional<Interval> ends = interval_over(index, over, others);
+    return ends && can_prove(le(Expr(0), ends->min), others) &&
+           can_prove(lt(ends->max, extent), others);
+  };
+  bool inside = true;
+  const auto look = [&](const Expr& whole) {
+    visit(whole, [&](const Expr& e) {
+      const auto* load = as<expr::Load>(e);
+      for (size_t dim = 0; load && inside && dim < load->indices.size(); ++dim)
+        inside = fits(load->indices[dim], kernel.buffer(load->buffer).shape[dim]);
+    });
+  };
+  look(store.value);
+  if (store.where.defined()) look(store.where);
+  return inside;
+}
+
+// The store with points of the extent that repeat the last one
+stmt::Store repeated(const Kernel& kernel, const stmt::Loop& loop, const Stmt& found,
+                     const Expr& extent) {
+  stmt::Store store = get<stmt::Store>(found);
+  const Ranges ranges = ranges_of(kernel, find_path(kernel.body, found));
+  const Range all{Expr(0), simplify(extent - Expr(1), ranges)};
+  if (stays_inside(kernel, store, loop.var, all, ranges)) return store;
+  const Expr last = min(var(loop.var), loop.extent - Expr(1));
+  store.value = substitute(store.value, loop.var, last);
+  if (store.where.defined()) store.where = substitute(store.where, loop.var, last);
+  return store;
 }
 
 }  // namespace
@@ -56,6 +120,9 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pad& s) {
     return illegal("the factor {0} for loop '{1}' is not positive", s.factor, s.loop);
   if (loop.role == AxisRole::scan)
     return illegal("loop '{0}' is a scan: it cannot run longer", s.loop);
+  if (s.repeat && loop.role != AxisRole::spatial)
+    return illegal("loop '{0}' is a {1} loop: only spatial loops repeat their last point", s.loop,
+                   axis_role_name(loop.role));
   const Ranges ranges = ranges_of(kernel, path);
   if (is_const(simplify(floor_mod(loop.extent, Expr(s.factor)), ranges), 0)) return kernel;
   TW_TRY(check_no_tokens(kernel, loop));
@@ -70,7 +137,10 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pad& s) {
   const Stmt body = rewrite(loop.body, [&](const Stmt& inner) -> Stmt {
     const auto* found = as<stmt::Store>(inner);
     if (!found) return nullptr;
-    stmt::Store store = *found;
+    stmt::Store store = s.repeat ? repeated(out, loop, inner, extent) : *found;
+    if (loop.role == AxisRole::spatial)
+      store.indices[static_cast<size_t>(grown_dim(out, store, loop))] = var(s.loop);
+    if (s.repeat) return make_store(std::move(store));
     if (store.combiner == Combiner::none)
       store.value = select(inside, store.value, imm(0, store.value.type()));
     else store.where = logical_and(inside, store.where);

@@ -205,6 +205,35 @@ Error check_constant_indices(const Kernel& kernel, BufferId buffer, std::span<co
   return error;
 }
 
+// A nest that fills a temp of scope constant runs apart from the rest, with a constant alone.
+Error check_constant_stage(const Kernel& kernel, BufferId temp) {
+  const std::string& name = kernel.buffer(temp).name;
+  std::set<int32_t> sources;
+  for (const Stmt& s : statements(kernel.body)) {
+    if (!writes(s, temp)) continue;
+    for (const StoreRef& store : stores_of(s))
+      if (store->buffer != temp)
+        return illegal("'{0}' has scope constant, but stage '{1}' is in one nest with it", name,
+                       store->label);
+    for (size_t i = 0; i < kernel.buffers.size(); ++i)
+      if (const BufferId id{static_cast<int32_t>(i)}; id != temp && reads(s, id))
+        sources.insert(id.index);
+    for (const std::string& symbol : kernel.symbols)
+      if (contains(s, [&](const StmtNode& inner) {
+            bool found = false;
+            visit_exprs(inner, [&](const Expr& e) { found |= uses_var(e, symbol); });
+            return found;
+          }))
+        return illegal("'{0}' has scope constant, but depends on symbol '{1}'", name, symbol);
+  }
+  const auto is_constant = [&](int32_t source) {
+    return kernel.buffer(BufferId{source}).role == BufferRole::constant;
+  };
+  if (sources.size() != 1 || !is_constant(*sources.begin()))
+    return illegal("'{0}' has scope constant, but is not made from one constant alone", name);
+  return Error::success();
+}
+
 }  // namespace
 
 bool overlaps(const stmt::Store& store, const std::string& var) {
@@ -250,6 +279,9 @@ Error check_scopes(const Kernel& kernel) {
         "the buffers of scope stack have {0} bytes, more than the {1} allowed together: give the "
         "large ones scope thread",
         stack, kMaxStackBytes);
+  for (size_t i = 0; i < kernel.buffers.size(); ++i)
+    if (kernel.buffers[i].role == BufferRole::temp && kernel.buffers[i].scope == kConstantScope)
+      TW_TRY(check_constant_stage(kernel, BufferId{static_cast<int32_t>(i)}));
   const auto in_registers = [&](BufferId id) { return kernel.buffer(id).scope == "register"; };
   Error error = Error::success();
   visit_loads(kernel.body, [&](const expr::Load& load, std::span<const Stmt> scope) {

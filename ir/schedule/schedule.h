@@ -33,6 +33,10 @@ enum class Tail : uint8_t {
   shift,
 };
 
+// A factor of a stage's product
+enum class Factor : uint8_t { left, right };
+const char* factor_name(Factor factor);
+
 // kKeyword begins the step's line in the text form.
 namespace step {
 struct Split {
@@ -87,6 +91,16 @@ struct CacheRead {
   static constexpr const char* kKeyword = "cache_read";
   std::string buffer, stage, name, scope;
 };
+// Computes a factor of the stage's sums beforehand, in a temp whose indices, made of the stage's
+// loops, are `map`. A new stage `name` with `loops` fills it.
+struct Pack {
+  static constexpr const char* kKeyword = "pack";
+  std::string stage;
+  Factor factor;
+  std::string name, scope;
+  std::vector<Expr> map;
+  std::vector<std::string> loops;
+};
 struct SetScope {
   static constexpr const char* kKeyword = "set_scope";
   std::string buffer, scope;
@@ -139,11 +153,13 @@ struct StorageAlign {
   std::string buffer;
   int64_t dim = 0, factor = 1, offset = 0;
 };
-// Rounds the extent up to a multiple of the factor. The added points contribute nothing.
+// Rounds the extent up to a multiple of the factor. The added points contribute nothing; with
+// `repeat` they are points that nobody reads.
 struct Pad {
   static constexpr const char* kKeyword = "pad";
   std::string loop;
   int64_t factor = 1;
+  bool repeat = false;
 };
 // Moves element [dims] of a temp to [map].
 struct Layout {
@@ -217,11 +233,11 @@ struct Specialize {
 using Step =
     std::variant<step::Split, step::Fuse, step::Reorder, step::Vectorize, step::Unroll,
                  step::Parallel, step::ComputeAt, step::ComputeInline, step::CacheWrite,
-                 step::CacheRead, step::SetScope, step::DecomposeReduction, step::Partition,
-                 step::Peel, step::Tile, step::ReverseComputeAt, step::ComputeRoot, step::RFactor,
-                 step::StorageAlign, step::Pad, step::Layout, step::Prefetch, step::Annotate,
-                 step::VirtualThread, step::Bind, step::Blockize, step::Tensorize, step::AsyncCopy,
-                 step::Pipeline, step::Roles, step::Specialize>;
+                 step::CacheRead, step::Pack, step::SetScope, step::DecomposeReduction,
+                 step::Partition, step::Peel, step::Tile, step::ReverseComputeAt, step::ComputeRoot,
+                 step::RFactor, step::StorageAlign, step::Pad, step::Layout, step::Prefetch,
+                 step::Annotate, step::VirtualThread, step::Bind, step::Blockize, step::Tensorize,
+                 step::AsyncCopy, step::Pipeline, step::Roles, step::Specialize>;
 
 struct Schedule {
   std::vector<Step> steps;

@@ -47,6 +47,7 @@ class Printer {
       names(values[i].second, "");
     }
   }
+  void factor(Factor value) { word(factor_name(value), ""); }
   void exprs(const std::vector<Expr>& values, const char*) {
     for (size_t i = 0; i < values.size(); ++i) text_ += (i ? ", " : " [") + to_string(values[i]);
     text_ += "]";
@@ -89,6 +90,7 @@ class Lister {
       names(stages, what);
     }
   }
+  void factor(Factor value) { list_.emplace_back(factor_name(value)); }
   void exprs(const std::vector<Expr>& values, const char* what) {
     for (const Expr& value : values)
       visit(value, [&](const Expr& e) {
@@ -153,6 +155,12 @@ class Reader {
       if (ready("'='")) error_ = lexer_.expect("=");
       names(stages, "a stage");
     } while (!error_ && on_line() && lexer_.accept(","));
+  }
+  void factor(Factor& value) {
+    if (!ready("left or right")) return;
+    if (lexer_.accept(factor_name(Factor::left))) value = Factor::left;
+    else if (lexer_.accept(factor_name(Factor::right))) value = Factor::right;
+    else error_ = lexer_.expected("left or right");
   }
   void exprs(std::vector<Expr>& values, const char* what) {
     if (!ready(what)) return;
@@ -253,6 +261,16 @@ void fields(V& v, typename V::template Ref<step::CacheRead> s) {
   v.name(s.scope, "a scope");
 }
 template <class V>
+void fields(V& v, typename V::template Ref<step::Pack> s) {
+  v.name(s.stage, "a stage");
+  v.factor(s.factor);
+  v.arrow();
+  v.name(s.name, "the new buffer's name");
+  v.name(s.scope, "a scope");
+  v.exprs(s.map, "the new indices");
+  v.names(s.loops, "a new loop's name");
+}
+template <class V>
 void fields(V& v, typename V::template Ref<step::SetScope> s) {
   v.name(s.buffer, "a buffer");
   v.name(s.scope, "a scope");
@@ -314,6 +332,7 @@ template <class V>
 void fields(V& v, typename V::template Ref<step::Pad> s) {
   v.name(s.loop, "a loop");
   v.number(s.factor, "a factor");
+  v.flag(s.repeat, "repeat");
 }
 template <class V>
 void fields(V& v, typename V::template Ref<step::Layout> s) {
@@ -417,6 +436,8 @@ std::vector<StepArgument> arguments(const Step& step) {
   std::visit([&](const auto& s) { fields(lister, s); }, step);
   return lister.take();
 }
+
+const char* factor_name(Factor factor) { return factor == Factor::left ? "left" : "right"; }
 
 const char* keyword(const Step& step) { return kKeywords[step.index()]; }
 

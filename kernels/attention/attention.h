@@ -8,7 +8,7 @@
 
 namespace tw {
 
-class GroupBuilder;
+class TargetBuilder;
 class ScheduleBuilder;
 
 // The fewest queries for which products use an instruction for short floats. Below that, packing
@@ -65,7 +65,7 @@ struct AttentionStages {
   bool causal = false;  // true: a block skips the panels of keys that none of its rows sees
 };
 
-Expected<Lowered<AttentionStages>> lower_attention(GroupBuilder& b, const Node& product);
+Expected<Lowered<AttentionStages>> lower_attention(TargetBuilder& b, const Node& product);
 void schedule_attention(ScheduleBuilder& s, const AttentionStages& m);
 
 }  // namespace tw

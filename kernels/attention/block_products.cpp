@@ -19,7 +19,7 @@ int64_t in_whole(int64_t n, int64_t part) { return (n + part - 1) / part * part;
 
 class ScalarBlocks : public AttentionBlocks {
  public:
-  ScalarBlocks(GroupBuilder& b, const AttentionParts& parts, const AttentionProblem& problem,
+  ScalarBlocks(TargetBuilder& b, const AttentionParts& parts, const AttentionProblem& problem,
                const AttentionTile& tile)
       : AttentionBlocks(b, parts, problem, tile) {
     const int64_t vector = value_vector(problem, tile);
@@ -122,7 +122,7 @@ class ScalarBlocks : public AttentionBlocks {
 
 class InstructionBlocks : public AttentionBlocks {
  public:
-  InstructionBlocks(GroupBuilder& b, const AttentionParts& parts, const AttentionProblem& problem,
+  InstructionBlocks(TargetBuilder& b, const AttentionParts& parts, const AttentionProblem& problem,
                     const AttentionTile& tile, const TileInstruction& by)
       : AttentionBlocks(b, parts, problem, tile), by_(by), keeps_(keeps_weights(by)) {
     depth_ = padded_depth(problem, &by_);
@@ -366,7 +366,7 @@ struct BlockAttention {
   std::vector<AttentionTile> tiles;  // the default one first
 };
 
-std::optional<BlockAttention> block_attention(const GroupBuilder& b, const Node& product) {
+std::optional<BlockAttention> block_attention(const TargetBuilder& b, const Node& product) {
   const AttentionParts parts = attention_parts(b, product);
   const auto problem = attention_problem(b.graph, *parts.scores, *parts.product,
                                          [&](ValueId v) { return b.inside(v); });
@@ -376,7 +376,7 @@ std::optional<BlockAttention> block_attention(const GroupBuilder& b, const Node&
   return BlockAttention{parts, *problem, std::move(tiles)};
 }
 
-Lowered<AttentionBlockStages> lower_in(GroupBuilder& b, const BlockAttention& attention,
+Lowered<AttentionBlockStages> lower_in(TargetBuilder& b, const BlockAttention& attention,
                                        const AttentionTile& tile) {
   const auto by = attention_instruction(b.target, attention.problem);
   if (tile.by_instruction)
@@ -386,7 +386,7 @@ Lowered<AttentionBlockStages> lower_in(GroupBuilder& b, const BlockAttention& at
 
 }  // namespace
 
-std::optional<Lowered<AttentionBlockStages>> lower_attention_in_blocks(GroupBuilder& b,
+std::optional<Lowered<AttentionBlockStages>> lower_attention_in_blocks(TargetBuilder& b,
                                                                        const Node& product) {
   const auto attention = block_attention(b, product);
   if (!attention) return std::nullopt;
@@ -402,10 +402,10 @@ std::vector<Lowered<AttentionBlockStages>> attention_in_other_tiles(const Graph&
       group.nodes, [&](NodeId id) { return get_if<op::Softmax>(&graph.node(id)) != nullptr; });
   std::vector<Lowered<AttentionBlockStages>> all;
   if (device.axes.empty() || !attends || !get_if<op::MatMul>(&product)) return all;
-  const auto attention = block_attention(GroupBuilder(graph, group, device), product);
+  const auto attention = block_attention(TargetBuilder(graph, group, device), product);
   if (!attention) return all;
   for (size_t i = 1; i < attention->tiles.size() && all.size() < kMostTiles; ++i) {
-    GroupBuilder b(graph, group, device);
+    TargetBuilder b(graph, group, device);
     all.push_back(lower_in(b, *attention, attention->tiles[i]));
   }
   return all;

@@ -13,7 +13,7 @@ inline constexpr int64_t kCopiesAtOnce = 8;
 
 class AttentionBlocks {
  public:
-  AttentionBlocks(GroupBuilder& b, const AttentionParts& parts, const AttentionProblem& problem,
+  AttentionBlocks(TargetBuilder& b, const AttentionParts& parts, const AttentionProblem& problem,
                   const AttentionTile& tile);
   virtual ~AttentionBlocks() = default;
   Lowered<AttentionBlockStages> run();
@@ -41,7 +41,7 @@ class AttentionBlocks {
   // Sets s or o to zero.
   void clear(const std::string& name, BufferId sums, const Deal& deal, const Index& thread);
 
-  GroupBuilder& b_;
+  TargetBuilder& b_;
   AttentionParts parts_;
   AttentionProblem problem_;
   AttentionTile tile_;

@@ -15,7 +15,7 @@
 
 namespace tw {
 
-class GroupBuilder;
+class TargetBuilder;
 class Choices;
 struct AttentionParts;
 
@@ -72,7 +72,7 @@ struct AttentionBlockStages {
 };
 
 // nullopt: the kernel cannot be computed in blocks.
-std::optional<Lowered<AttentionBlockStages>> lower_attention_in_blocks(GroupBuilder& b,
+std::optional<Lowered<AttentionBlockStages>> lower_attention_in_blocks(TargetBuilder& b,
                                                                        const Node& product);
 Expected<Schedule> attention_block_schedule(const Kernel& kernel, const AttentionBlockStages& m,
                                             const Target& target, Choices* choices = nullptr);

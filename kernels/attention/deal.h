@@ -1,7 +1,7 @@
 // A deal distributes a matrix among the threads of a block, so that each keeps its elements in
 // registers.
 #pragma once
-#include "kernels/common/group_builder.h"
+#include "kernels/common/target_builder.h"
 #include "kernels/device/tiles.h"
 
 namespace tw {

@@ -25,9 +25,9 @@
 #include "kernels/attention/attention.h"
 #include "kernels/attention/causal.h"
 #include "kernels/attention/parts.h"
-#include "kernels/common/group_builder.h"
 #include "kernels/common/integer_product.h"
 #include "kernels/common/register_tile.h"
+#include "kernels/common/target_builder.h"
 #include "kernels/common/top_number.h"
 
 namespace tw {
@@ -38,7 +38,7 @@ constexpr int64_t kTilesOfPanel = 2;  // tiles of columns in a panel, for produc
 
 class AttentionLowering {
  public:
-  AttentionLowering(GroupBuilder& b, const Node& product) : b_(b), product_(product) {
+  AttentionLowering(TargetBuilder& b, const Node& product) : b_(b), product_(product) {
     parts_ = attention_parts(b, product);
     softmax_ = parts_.softmax, scores_ = parts_.scores, outer_ = parts_.outer;
     rows_ = parts_.rows, keys_ = parts_.keys, depth_ = parts_.depth, columns_ = parts_.columns;
@@ -536,7 +536,7 @@ class AttentionLowering {
     m_.row = m_.batches.back(), m_.batches.pop_back();
   }
 
-  GroupBuilder& b_;
+  TargetBuilder& b_;
   const Node& product_;
   AttentionParts parts_;
   const Node *softmax_ = nullptr, *scores_ = nullptr;
@@ -553,7 +553,7 @@ class AttentionLowering {
 
 }  // namespace
 
-Expected<Lowered<AttentionStages>> lower_attention(GroupBuilder& b, const Node& product) {
+Expected<Lowered<AttentionStages>> lower_attention(TargetBuilder& b, const Node& product) {
   return AttentionLowering(b, product).run();
 }
 

@@ -37,7 +37,7 @@ std::vector<Axis> joined(std::vector<Axis> axes, const std::vector<Axis>& more) 
   return axes;
 }
 
-AttentionBlocks::AttentionBlocks(GroupBuilder& b, const AttentionParts& parts,
+AttentionBlocks::AttentionBlocks(TargetBuilder& b, const AttentionParts& parts,
                                  const AttentionProblem& problem, const AttentionTile& tile)
     : b_(b), parts_(parts), problem_(problem), tile_(tile) {}
 

@@ -23,8 +23,8 @@ Loops loops(const std::vector<Axis>& axes) {
   return all;
 }
 
-GroupBuilder::GroupBuilder(const Graph& graph_in, const Group& group_in, const Target& target_in)
-    : graph(graph_in), group(group_in), target(target_in) {
+GroupBuilder::GroupBuilder(const Graph& graph_in, const Group& group_in)
+    : graph(graph_in), group(group_in) {
   for (NodeId id : group.nodes) inside_.insert(graph.node(id).output.index);
   for (const std::string& symbol : graph.all_symbols()) ranges_[symbol] = symbol_range(symbol);
 }
@@ -46,7 +46,7 @@ BufferId GroupBuilder::add_buffer(Buffer buffer, LoweredArgument argument) {
   return BufferId{static_cast<int32_t>(kernel_.buffers.size() - 1)};
 }
 
-BufferId GroupBuilder::input(ValueId v, const Shape& shape) {
+BufferId GroupBuilder::input(ValueId v, const Shape& shape, const char* constant_name) {
   auto found = inputs_.find(v.index);
   if (found != inputs_.end()) return found->second;
   const Value& value = graph.value(v);
@@ -55,7 +55,7 @@ BufferId GroupBuilder::input(ValueId v, const Shape& shape) {
     argument.constant = true;
     argument.blob = *value.constant;
   }
-  BufferId id = add_buffer({value.constant ? "k" : "x", value.type.dtype,
+  BufferId id = add_buffer({value.constant ? constant_name : "x", value.type.dtype,
                             shape.empty() ? physical_shape(value.type) : shape,
                             value.constant ? BufferRole::constant : BufferRole::input, "global"},
                            std::move(argument));
@@ -246,20 +246,8 @@ GroupKernel GroupBuilder::kernel(const char* name) {
     if (buffer.role != BufferRole::temp)
       result.arguments.push_back(arguments_[static_cast<size_t>(order[i])]);
   }
-  auto renumber_loads = [&](const Expr& whole) {
-    return rewrite(whole, [&](const Expr& e) {
-      const auto* read = as<expr::Load>(e);
-      if (!read) return Expr();
-      return load(renumbered[static_cast<size_t>(read->buffer.index)], e->type, read->indices);
-    });
-  };
-  Stmt body = rewrite_exprs(make_sequence(stages_), renumber_loads);
-  result.kernel.body = rewrite(body, [&](const Stmt& s) -> Stmt {
-    const auto* store = as<stmt::Store>(s);
-    if (!store) return nullptr;
-    stmt::Store moved = *store;
-    moved.buffer = renumbered[static_cast<size_t>(store->buffer.index)];
-    return make_store(std::move(moved));
+  result.kernel.body = with_buffers(make_sequence(stages_), [&](BufferId id) {
+    return renumbered[static_cast<size_t>(id.index)];
   });
   std::set<std::string> used;
   auto note = [&](const Expr& whole) {

@@ -13,7 +13,6 @@
 #include "ir/group.h"
 #include "ir/schedule/schedule.h"
 #include "ir/simplify.h"
-#include "ir/target.h"
 #include "kernels/common/handles.h"
 #include "kernels/common/lowered.h"
 
@@ -34,11 +33,10 @@ Loops loops(const std::vector<Axis>& axes);
 
 class GroupBuilder {
  public:
-  GroupBuilder(const Graph& graph, const Group& group, const Target& target);
+  GroupBuilder(const Graph& graph, const Group& group);
 
   const Graph& graph;
   const Group& group;
-  const Target& target;
   // The reason why the group cannot be lowered, for groups that a text describes; "": it can
   std::string problem;
 
@@ -48,7 +46,8 @@ class GroupBuilder {
   const TensorType& type(ValueId v) const { return graph.value(v).type; }
 
   // Parameters. `shape` replaces the physical shape by one of as many elements (collapsed axes).
-  BufferId input(ValueId v, const Shape& shape = {});
+  // A constant that is asked for by another name than "k" has it.
+  BufferId input(ValueId v, const Shape& shape = {}, const char* constant_name = "k");
   BufferId output(ValueId v, const Shape& shape = {});
   // A constant buffer with the contents `blob`, or with what `pack` (one input, one output buffer)
   // makes of blob.
@@ -155,6 +154,8 @@ Expr injective_element(GroupBuilder& b, const Node& node, const Index& index);
 Expr divide(const Expr& x, const Expr& count);
 Expr less_zero(const Expr& x, int64_t zero);  // x - zero, for a quantized operand
 DType accumulator_type(DType t);              // f32 for the short floats, otherwise t
+// True: nodes of the group round both operands of its product to tf32.
+bool multiplies_tf32(const GroupBuilder& b);
 // The operand's index for an index of the broadcast result. Axes align at the last one, and extent
 // 1 reads index 0.
 Index broadcast_index(const Shape& operand, const Index& result);

@@ -119,13 +119,6 @@ int64_t rows_of_tiles(const IntegerProduct& product, std::optional<int64_t> rows
   return product.rows * (!rows || nearly_fill(*rows, 2 * product.rows) ? 2 : 1);
 }
 
-bool multiplies_tf32(const GroupBuilder& b) {
-  const std::vector<ValueId>& operands = b.graph.node(b.group.anchor).inputs;
-  return operands.size() > 1 && std::all_of(operands.begin(), operands.begin() + 2, [&](ValueId v) {
-           return b.inside(v) && rounds_to_tf32(*b.graph.def(v));
-         });
-}
-
 Node with_short_operands(const GroupBuilder& b, const Node& node) {
   Node product = node;
   const bool tf32 = multiplies_tf32(b);

@@ -82,9 +82,6 @@ int64_t rows_of_tiles(const IntegerProduct& product, std::optional<int64_t> rows
 class GroupBuilder;
 struct Group;
 
-// True: nodes of the group round both operands of its product to tf32.
-bool multiplies_tf32(const GroupBuilder& b);
-
 // The node with the operands from in front of the group's casts that widen short floats or bytes.
 // An instruction for a and b then computes the sums of f32(a) * f32(b). If the group multiplies
 // tf32, the operands are those from in front of the rounding.

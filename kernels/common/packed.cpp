@@ -1,11 +1,21 @@
 // Re-arranged copies of operands: made at compile time for constants, by a stage otherwise.
+#include "ir/graph/short_floats.h"
 #include "kernels/common/group_builder.h"
+
+#include <algorithm>
 
 namespace tw {
 
 DType accumulator_type(DType t) { return t == DType::f16 || t == DType::bf16 ? DType::f32 : t; }
 
 Expr less_zero(const Expr& x, int64_t zero) { return zero == 0 ? x : x - int_imm(zero, x.type()); }
+
+bool multiplies_tf32(const GroupBuilder& b) {
+  const std::vector<ValueId>& operands = b.graph.node(b.group.anchor).inputs;
+  return operands.size() > 1 && std::all_of(operands.begin(), operands.begin() + 2, [&](ValueId v) {
+           return b.inside(v) && rounds_to_tf32(*b.graph.def(v));
+         });
+}
 
 BufferId GroupBuilder::packed(
     ValueId v, const std::string& name, const std::vector<Axis>& axes,

@@ -8,7 +8,7 @@
 
 namespace tw {
 
-class GroupBuilder;
+class TargetBuilder;
 class ScheduleBuilder;
 
 // The loops over a tensor of the output's shape
@@ -34,9 +34,12 @@ struct ConvOutput {
 
 struct ConvStages {
   const char* family() const { return depthwise ? "depthwise" : "conv"; }
-  Stages copies;              // copies of operands made at run time, each a nest
-  BufferName input, weights;  // weights are packed in panels of `vectors` blocks of channels
-  int64_t vectors = 1;
+  Stages copies;  // copies of operands made at run time, each a nest
+  // The weights, a constant or none as defined; later in panels of `vectors` blocks of channels
+  BufferName input, weights;
+  int64_t vectors = 1;  // 0: the panels are chosen later
+  // Blocks of output channels whose number `vectors` divides; 0: the weights are packed already
+  int64_t panel_blocks = 0;
   bool depthwise = false;
   Stage acc;  // the sums
   ConvLoops sums;
@@ -48,8 +51,10 @@ struct ConvStages {
   ConvOutput out;
 };
 
-Expected<Lowered<ConvStages>> lower_conv(GroupBuilder& b, const Node& node);
-Expected<Lowered<ConvStages>> lower_conv_transpose(GroupBuilder& b, const Node& node);
+// Lays the weights of a defined convolution out in panels.
+void arrange_conv(ScheduleBuilder& s, ConvStages& m);
+Expected<Lowered<ConvStages>> lower_conv(TargetBuilder& b, const Node& node);
+Expected<Lowered<ConvStages>> lower_conv_transpose(TargetBuilder& b, const Node& node);
 void schedule_conv(ScheduleBuilder& s, const ConvStages& m);
 
 }  // namespace tw

@@ -1,7 +1,7 @@
 // The parts that all algorithms of a convolution share: its shape, the group's tensors, and the
 // last stage with bias and followers.
 #pragma once
-#include "kernels/common/group_builder.h"
+#include "kernels/common/target_builder.h"
 #include "kernels/conv/conv.h"
 #include "kernels/matmul/matmul.h"
 
@@ -17,11 +17,11 @@ struct ConvShape {
 };
 
 // Errors: symbolic channels or kernel sizes
-Expected<ConvShape> conv_shape(GroupBuilder& b, const Node& node);
+Expected<ConvShape> conv_shape(TargetBuilder& b, const Node& node);
 
 // The shape of a transposed convolution: output pixels and weights in terms of a convolution.
 // Errors: symbolic channels or kernel sizes.
-Expected<ConvShape> conv_transpose_shape(const GroupBuilder& b, const Node& node);
+Expected<ConvShape> conv_transpose_shape(const TargetBuilder& b, const Node& node);
 // True: the output has equally many pixels of each phase (remainder by the strides), and each phase
 // has taps of its own.
 bool has_phases(const ConvShape& transposed);
@@ -30,7 +30,7 @@ bool has_phases(const ConvShape& transposed);
 // all its spatial axes joined into one.
 class ConvGroup {
  public:
-  ConvGroup(GroupBuilder& builder, const Node& conv, ConvShape shape);
+  ConvGroup(TargetBuilder& builder, const Node& conv, ConvShape shape);
 
  protected:
   size_t rank() const { return s_.kernel.size(); }
@@ -59,7 +59,7 @@ class ConvGroup {
   // Adds zeros for taps of axes that were collapsed, because the weights keep their spatial rank.
   void pad_rank(Index& at) const;
 
-  GroupBuilder& b_;
+  TargetBuilder& b_;
   const Node& node_;
   ConvShape s_;
   TensorType x_type_, y_type_;

@@ -3,20 +3,20 @@
 // Stages: pad (the padded input, if padding is too wide to be skipped tap by tap), acc (the sums),
 // y (bias and followers). Before a pool, the last are stage conv, and y is the pool.
 //
-// Blocked output (NCHWc): weights are packed as [oc/(V*B)][ic blocks][kernel...][B][V*B], or
-// [oc/(V*B)][kernel...][ic][V*B] for a plain input. The row tile chooses V, a divisor of the block
-// count. Input channels that an instruction of the target takes at once are innermost. Depthwise
-// weights are [c/B][kernel...][B].
+// Blocked output (NCHWc): weights are packed later (arrange.cpp), unless an instruction takes
+// several input channels at once, which are then innermost: [oc/(V*B)][ic/D][kernel...][V*B][D].
+// Depthwise weights are [c/B][kernel...][B].
 //
 // Plain output: weights stay as they are, and vectors run along the last spatial axis.
 #include <numeric>
 
-#include "kernels/common/group_builder.h"
 #include "kernels/common/integer_product.h"
 #include "kernels/common/row_tile.h"
+#include "kernels/common/target_builder.h"
 #include "kernels/conv/conv.h"
 #include "kernels/conv/group.h"
 #include "kernels/conv/merged_groups.h"
+#include "kernels/schedule/arranged.h"
 
 namespace tw {
 namespace {
@@ -28,7 +28,7 @@ constexpr int64_t kFewestDepth = 4;  // fewest input channels in the innermost r
 
 class ConvLowering : ConvGroup {
  public:
-  ConvLowering(GroupBuilder& builder, const Node& conv, ConvShape shape)
+  ConvLowering(TargetBuilder& builder, const Node& conv, ConvShape shape)
       : ConvGroup(builder, conv, std::move(shape)) {
     depthwise_ = s_.group > 1 && s_.cg == 1 && s_.mg == 1 && blocked_ &&
                  x_type_.layout == y_type_.layout;
@@ -60,6 +60,8 @@ class ConvLowering : ConvGroup {
       if (copied.valid()) stages_.copies.push_back(b_.stage_of(copied));
     stages_.input = b_.name_of(b_.input(node_.inputs[0]));
     if (packed_.valid()) stages_.weights = b_.name_of(packed_);
+    else if (stages_.panel_blocks > 0 && b_.graph.is_constant(node_.inputs[1]))
+      stages_.weights = b_.name_of(b_.input(node_.inputs[1]));
     stages_.depthwise = depthwise_;
     return b_.finish(std::move(stages_));
   }
@@ -376,7 +378,6 @@ class ConvLowering : ConvGroup {
     if (block_axes) stages_.channel_lanes = reduce.back().loop();
     if (product_.defined())
       stages_.instruction = product_.sums(together.empty() ? Loop() : together.back().loop());
-    if (paired_) stages_.paired = stages_.channel_lanes;
     auto tap = reduce.begin() + (depthwise_ ? 0 : 1);
     for (size_t i = 0; i < rank(); ++i)
       stages_.taps.push_back(s_.kernel[i] > 1 ? (tap++)->loop() : Loop());
@@ -445,51 +446,60 @@ class ConvLowering : ConvGroup {
     return load(packed_, b_.type(node_.inputs[1]).dtype, at);
   }
 
+  // The weight as it is defined
+  Expr defined_weight(const Index& out, const Expr& rc, const Index& taps) {
+    const ValueId weights = node_.inputs[1];
+    stages_.panel_blocks = blocks_of_group();
+    stages_.vectors = row_.defined() ? free_.vectors : 0;
+    return weight_between(rc, out[1] * Expr(block_) + out.back(), taps, [&](const Index& at) {
+      if (!b_.graph.is_constant(weights)) return b_.element(weights, at);
+      return load(b_.input(weights, {}, "weights"), b_.type(weights).dtype, at);
+    });
+  }
+
+  // The weight from panels that have the channels of an instruction innermost
   Expr packed_weight(const Index& out, const Expr& rc, const Index& taps, bool block_axes) {
+    if (!product_.defined()) return defined_weight(out, rc, taps);
     const int64_t blocks = (s_.m + block_ - 1) / block_, of_group = blocks_of_group();
-    int64_t rl = block_axes ? depth_ : 1;
-    DType dtype = b_.type(node_.inputs[1]).dtype;
-    const bool steps = pairs_depth(b_.target) && rl % 2 == 0 &&
-                       block_ * 2 == kPairedVectors * b_.target.lanes(4) &&
-                       x_type_.dtype == DType::f32 && dtype == DType::f32 &&
-                       as_const(s_.out.back()).value_or(1) > 1;
-    const int64_t together = steps ? 2 : product_.depth;
-    int64_t vectors = row_.defined() ? free_.vectors
-                      : steps ? 1
-                              : row_tile(b_.target, as_const(s_.out.back()), of_group, 1,
-                                         pool_ ? std::get<op::Pool>(pool_->attrs).kernel.back() : 1)
-                                    .vectors;
-    paired_ = steps;
-    stages_.vectors = steps ? 1 : vectors;
+    const int64_t rl = block_axes ? depth_ : 1, together = product_.depth;
+    const DType dtype = b_.type(node_.inputs[1]).dtype;
+    const int64_t vectors = row_.defined()
+                                ? free_.vectors
+                                : row_tile(
+                                      b_.target, as_const(s_.out.back()), of_group, 1,
+                                      pool_ ? std::get<op::Pool>(pool_->attrs).kernel.back() : 1)
+                                      .vectors;
+    stages_.vectors = vectors;
     if (product_.tiles) return tiled_weight(out, rc, taps, vectors);
-    if (!packed_.valid()) {
-      const int64_t row = block_axes ? rl : together, rows = (s_.cg + row - 1) / row;
-      // Axes in the order in which the schedule's loops read the weights
-      std::vector<Axis> axes = {{"wc", Expr(blocks / vectors)}};
-      if (block_axes) axes.push_back({"wr", Expr(rows)});
-      for (size_t i = 0; i < rank(); ++i) axes.push_back({axis("wk", i), Expr(s_.kernel[i])});
-      axes.push_back(block_axes ? Axis{"wi", Expr(rl / together)} : Axis{"wr", Expr(rows)});
-      axes.push_back({"wl", Expr(vectors * block_)});
-      if (together > 1) axes.push_back({"wp", Expr(together)});
-      packed_ = b_.packed(node_.inputs[1], "w", axes, [&](const auto& read) {
-        const Expr step = block_axes ? var("wi") : var("wr"),
-                   in = together > 1 ? step * Expr(together) + var("wp") : step;
-        return weight_between(block_axes ? var("wr") * Expr(rl) + in : in,
-                              var("wc") * Expr(vectors * block_) + var("wl"), read);
-      });
-    }
+    const int64_t row = block_axes ? rl : together, rows = (s_.cg + row - 1) / row;
+    // Axes in the order in which the schedule's loops read the weights
+    std::vector<Axis> axes = {{"wc", Expr(blocks / vectors)}};
+    if (block_axes) axes.push_back({"wr", Expr(rows)});
+    for (size_t i = 0; i < rank(); ++i) axes.push_back({axis("wk", i), Expr(s_.kernel[i])});
+    axes.push_back(block_axes ? Axis{"wi", Expr(rl / together)} : Axis{"wr", Expr(rows)});
+    axes.push_back({"wl", Expr(vectors * block_)});
+    if (together > 1) axes.push_back({"wp", Expr(together)});
+    packed_ = b_.packed(node_.inputs[1], "w", axes, [&](const auto& read) {
+      const Expr step = block_axes ? var("wi") : var("wr"),
+                 in = together > 1 ? step * Expr(together) + var("wp") : step;
+      return weight_between(block_axes ? var("wr") * Expr(rl) + in : in,
+                            var("wc") * Expr(vectors * block_) + var("wl"), packed_taps(), read);
+    });
     const Expr& c = out[1];
     Index at = {b_.simplified(floor_div(c, Expr(vectors)))};
     if (block_axes) at.push_back(b_.simplified(floor_div(rc, Expr(rl))));
     at.insert(at.end(), taps.begin(), taps.end());
     Expr in = block_axes ? b_.simplified(floor_mod(rc, Expr(rl))) : rc;
-    at.push_back(steps          ? floor_div(in, Expr(2))
-                 : together > 1 ? b_.simplified(floor_div(in, Expr(together)))
-                                : in);
+    at.push_back(together > 1 ? b_.simplified(floor_div(in, Expr(together))) : in);
     at.push_back(b_.simplified(floor_mod(c, Expr(vectors)) * Expr(block_) + out.back()));
-    if (together > 1)
-      at.push_back(steps ? floor_mod(in, Expr(2)) : b_.simplified(floor_mod(in, Expr(together))));
+    if (together > 1) at.push_back(b_.simplified(floor_mod(in, Expr(together))));
     return load(packed_, dtype, at);
+  }
+
+  Index packed_taps() const {
+    Index taps;
+    for (size_t i = 0; i < rank(); ++i) taps.push_back(var(axis("wk", i)));
+    return taps;
   }
 
   // The weight, packed as [panel][channels // depth][taps][block of the panel][depth //
@@ -508,7 +518,7 @@ class ConvLowering : ConvGroup {
                      floor_div(var("wl"), side_by_side),
                  c = var("wr") * depth + var("wq") * side_by_side +
                      floor_mod(var("wl"), side_by_side);
-      return weight_between(c, m, read);
+      return weight_between(c, m, packed_taps(), read);
     });
     const Expr within = b_.simplified(floor_mod(rc, depth));
     Index at = {b_.simplified(floor_div(out[1], Expr(vectors))),
@@ -521,8 +531,8 @@ class ConvLowering : ConvGroup {
     return load(packed_, dtype, at);
   }
 
-  // The weight of tap wk0, wk1, ... from channel `in` to channel `out`; 0 if there is none
-  Expr weight_between(const Expr& in, const Expr& out,
+  // The weight of a tap from channel `in` to channel `out`; 0 if there is none
+  Expr weight_between(const Expr& in, const Expr& out, const Index& taps,
                       const std::function<Expr(const Index&)>& read) const {
     Expr there = logical_and(lt(out, Expr(s_.m)), lt(in, Expr(s_.cg)));
     Index at = {out, in};
@@ -531,7 +541,7 @@ class ConvLowering : ConvGroup {
       at[1] = floor_mod(in, ins);
       there = logical_and(there, eq(floor_div(in, ins), floor_mod(floor_div(out, outs), merged_)));
     }
-    for (size_t i = 0; i < rank(); ++i) at.push_back(var(axis("wk", i)));
+    at.insert(at.end(), taps.begin(), taps.end());
     pad_rank(at);
     return select(there, read(at), imm(0, b_.type(node_.inputs[1]).dtype));
   }
@@ -552,7 +562,6 @@ class ConvLowering : ConvGroup {
   int64_t depth_ = 1;   // input channels of a blocked layout in the innermost reduction
   std::function<Expr(const Expr&, const Expr&, const Index&)> in_;
   IntegerProduct product_;
-  bool paired_ = false;  // packed weights have pairs of channels innermost
   BufferId acc_, packed_, padded_, correction_;
   ConvStages stages_;
 };
@@ -564,9 +573,9 @@ int64_t most_merged_groups(const Target& target, const LeftNumbers& left, DType 
   return integer_product_from_anywhere(target, left, right, {block}).depth;
 }
 
-Expected<Lowered<ConvStages>> lower_conv(GroupBuilder& b, const Node& node) {
+Expected<Lowered<ConvStages>> lower_conv(TargetBuilder& b, const Node& node) {
   TW_ASSIGN(ConvShape shape, conv_shape(b, node));
-  return ConvLowering(b, node, std::move(shape)).lower();
+  return arranged(ConvLowering(b, node, std::move(shape)).lower(), b.target, arrange_conv);
 }
 
 }  // namespace tw

@@ -2,17 +2,17 @@
 // an ordinary convolution over ceil(K/s) taps: o + p - k = s * (q + (r+p)/s - j) for k = j*s +
 // (r+p) mod s. So the zeros between input pixels are never multiplied. This needs dilation 1 and
 // strides that divide the output; otherwise every tap is guarded. Stages: pad, acc, y.
-#include "kernels/common/group_builder.h"
 #include "kernels/common/integer_product.h"
-#include "kernels/common/row_tile.h"
+#include "kernels/common/target_builder.h"
 #include "kernels/conv/group.h"
+#include "kernels/schedule/arranged.h"
 
 namespace tw {
 namespace {
 
 class TransposeLowering {
  public:
-  TransposeLowering(GroupBuilder& builder, const Node& node, const ConvShape& shape)
+  TransposeLowering(TargetBuilder& builder, const Node& node, const ConvShape& shape)
       : b_(builder),
         node_(node),
         a_(std::get<op::ConvTranspose>(node.attrs)),
@@ -138,47 +138,36 @@ class TransposeLowering {
     Index index = {out[0], in_channel(out)};
     index.insert(index.end(), where.begin(), where.end());
     Expr value = load(padded, x_type_.dtype, b_.to_physical(padded_type, index));
-    finish_sum(axes, out, left(value) * widen(weight(out, phases, steps, taps)), {});
+    finish_sum(axes, out, left(value) * widen(weight(out, phases, steps)), {});
   }
 
-  // The weight, packed as [c blocks / V][r...][j...][rc][V lanes]. It is 0 if tap j of phase r is
-  // outside the kernel.
-  Expr weight(const Index& out, const Index& phases, const Index& steps, const Ints& taps) {
-    int64_t all = (m_ + block_ - 1) / block_, together = !blocked_           ? 1
-                                                         : a_.group == 1     ? all
-                                                         : mg_ % block_ == 0 ? mg_ / block_
-                                                                             : 1;
-    int64_t vectors = row_tile(b_.target, as_const(out_axes_[2 * rank()].extent), together,
-                               rank() < 2 ? 1 : as_const(out_axes_[2 * rank() - 2].extent))
-                          .vectors;
-    std::vector<Axis> axes = {{"wc", Expr(all / vectors)}};
-    for (size_t i = 0; i < rank(); ++i) axes.push_back({name("wp", i), Expr(a_.strides[i])});
-    for (size_t i = 0; i < rank(); ++i) axes.push_back({name("wk", i), Expr(taps[i])});
-    axes.push_back({"wr", Expr(cg_)});
-    axes.push_back({"wl", Expr(vectors * block_)});
-    const BufferId packed = b_.packed(node_.inputs[1], "w", axes, [&](const auto& read) {
-      Expr m = var("wc") * Expr(vectors * block_) + var("wl"), inside = lt(m, Expr(m_));
-      Index at = {a_.group == 1 ? var("wr") : floor_div(m, Expr(mg_)) * Expr(cg_) + var("wr"),
-                  a_.group == 1 ? m : floor_mod(m, Expr(mg_))};
-      for (size_t i = 0; i < rank(); ++i) {
-        Expr k = var(name("wk", i)) * Expr(a_.strides[i]) +
-                 floor_mod(var(name("wp", i)) + Expr(a_.pads[i]), a_.strides[i]);
-        inside = logical_and(inside, lt(k, Expr(kernel_[i])));
-        at.push_back(k);
-      }
-      return select(inside, read(at), imm(0, w_type_.dtype));
-    });
-    stages_.copies.push_back(b_.stage_of(packed));
-    stages_.weights = b_.name_of(packed);
-    stages_.vectors = vectors;
-    Index at = {b_.simplified(floor_div(out[1], Expr(vectors)))};
-    at.insert(at.end(), phases.begin(), phases.end());
-    at.insert(at.end(), steps.begin(), steps.end());
-    at.push_back(var("rc"));
-    at.push_back(blocked_
-                     ? b_.simplified(floor_mod(out[1], Expr(vectors)) * Expr(block_) + out.back())
-                     : Expr(0));
-    return load(packed, w_type_.dtype, at);
+  // The weight; 0 if tap j of phase r is outside the kernel
+  Expr weight(const Index& out, const Index& phases, const Index& steps) {
+    const ValueId weights = node_.inputs[1];
+    stages_.panel_blocks = !blocked_           ? 1
+                           : a_.group == 1     ? (m_ + block_ - 1) / block_
+                           : mg_ % block_ == 0 ? mg_ / block_
+                                               : 1;
+    stages_.vectors = 0;
+    const Expr m = blocked_ ? out[1] * Expr(block_) + out.back() : out[1];
+    Expr inside = lt(m, Expr(m_));
+    Index at = {a_.group == 1 ? var("rc") : floor_div(m, Expr(mg_)) * Expr(cg_) + var("rc"),
+                a_.group == 1 ? m : floor_mod(m, Expr(mg_))};
+    for (size_t i = 0; i < rank(); ++i) {
+      Expr k = steps[i] * Expr(a_.strides[i]) +
+               floor_mod(phases[i] + Expr(a_.pads[i]), a_.strides[i]);
+      inside = logical_and(inside, lt(k, Expr(kernel_[i])));
+      at.push_back(k);
+    }
+    Expr element;
+    if (b_.graph.is_constant(weights)) {
+      const BufferId constant = b_.input(weights, {}, "weights");
+      element = load(constant, w_type_.dtype, at);
+      stages_.weights = b_.name_of(constant);
+    } else {
+      element = b_.element(weights, at);
+    }
+    return select(inside, element, imm(0, w_type_.dtype));
   }
 
   void accumulate_guarded() {
@@ -269,7 +258,7 @@ class TransposeLowering {
     stages_.out.loops = loops_of(axes);
   }
 
-  GroupBuilder& b_;
+  TargetBuilder& b_;
   const Node& node_;
   op::ConvTranspose a_;
   TensorType x_type_, y_type_, w_type_;
@@ -286,9 +275,9 @@ class TransposeLowering {
 
 }  // namespace
 
-Expected<Lowered<ConvStages>> lower_conv_transpose(GroupBuilder& b, const Node& node) {
+Expected<Lowered<ConvStages>> lower_conv_transpose(TargetBuilder& b, const Node& node) {
   TW_ASSIGN(const ConvShape shape, conv_transpose_shape(b, node));
-  return TransposeLowering(b, node, shape).lower();
+  return arranged(TransposeLowering(b, node, shape).lower(), b.target, arrange_conv);
 }
 
 }  // namespace tw

@@ -12,7 +12,7 @@
 
 namespace tw {
 
-class GroupBuilder;
+class TargetBuilder;
 class ScheduleBuilder;
 
 // The way in which blocks of threads compute a product

@@ -12,7 +12,7 @@ namespace tw {
 namespace {
 
 // Limits of straight-line code in multiply-adds, and of a thread's estimated registers
-constexpr int64_t kMostProducts = 1024, kMostRegisters = 176;
+constexpr int64_t kMostProducts = 1024, kWindowRegisters = 176;
 constexpr int64_t kPackThreads = 64;  // threads of a block that packs weights
 
 class WindowSpace {
@@ -56,7 +56,7 @@ class WindowSpace {
         s_.choose("window", static_cast<int64_t>(tile_.place), places));
     if (const std::string fault = window_fault(tile_, m_.problem, s_.target()); !fault.empty())
       s_.fail(fault);
-    if (s_.rules() && window_registers(tile_, m_.problem) > kMostRegisters)
+    if (s_.rules() && window_registers(tile_, m_.problem) > kWindowRegisters)
       s_.fail("a thread has more sums and elements than registers");
     if (s_.rules() && window_weights(tile_, m_.problem) > kMostWindowWeights)
       s_.fail("a thread has more weights than registers");

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "ir/graph/queries.h"
-#include "kernels/common/group_builder.h"
 #include "kernels/common/integer_product.h"
+#include "kernels/common/target_builder.h"
 #include "kernels/conv/group.h"
 #include "kernels/device/device.h"
 #include "kernels/matmul/matmul.h"
@@ -25,7 +25,7 @@ std::vector<Axis> batch_axes(const TiledProduct& p, const char* prefix) {
 }
 
 // Adds stage "part": it stores the sums, or parts of them, in the tiles' order to memory.
-void store_parts(GroupBuilder& b, const TiledProduct& p, TiledSums& sums) {
+void store_parts(TargetBuilder& b, const TiledProduct& p, TiledSums& sums) {
   std::vector<Axis> axes = batch_axes(p, "p");
   if (p.tile.parts > 1) axes.insert(axes.begin(), {"pp", Expr(p.tile.parts)});
   axes.insert(axes.end(), {{"pi", p.rows}, {"pj", Expr(p.columns)}});
@@ -41,7 +41,7 @@ void store_parts(GroupBuilder& b, const TiledProduct& p, TiledSums& sums) {
 }
 
 // The axes of the batches, then `own`
-std::vector<Axis> axes_of(GroupBuilder& b, const TiledProduct& p, const char* prefix,
+std::vector<Axis> axes_of(TargetBuilder& b, const TiledProduct& p, const char* prefix,
                           const std::vector<Axis>& own) {
   std::vector<Axis> axes = batch_axes(p, prefix);
   axes.insert(axes.end(), own.begin(), own.end());
@@ -50,7 +50,7 @@ std::vector<Axis> axes_of(GroupBuilder& b, const TiledProduct& p, const char* pr
 }
 
 // Stage xt copies the left operand, with zeros beyond its rows and depth.
-BufferId copy_left(GroupBuilder& b, const TiledProduct& p, const Expr& rows, const Expr& depth) {
+BufferId copy_left(TargetBuilder& b, const TiledProduct& p, const Expr& rows, const Expr& depth) {
   const std::vector<Axis> axes = axes_of(b, p, "x", {{"xi", rows}, {"xk", depth}});
   const Index at = variables(axes), batch(at.begin(), at.end() - 2);
   const Expr inside = b.simplified(
@@ -88,7 +88,7 @@ Index own_batches(const TiledProduct& p, const Shape& shape, std::vector<Axis>& 
 
 // Buffer w has the right operand in panels of a tile's columns, with zeros beyond its columns and
 // depth.
-Panels pack_right(GroupBuilder& b, const TiledProduct& p, const Expr& depth, int64_t panels) {
+Panels pack_right(TargetBuilder& b, const TiledProduct& p, const Expr& depth, int64_t panels) {
   Panels out;
   std::vector<Axis> axes;
   Index own;
@@ -123,7 +123,7 @@ Panels pack_right(GroupBuilder& b, const TiledProduct& p, const Expr& depth, int
 
 // The amount to subtract from the sums of a column, for the left operand's zero point; undefined:
 // nothing. The weights are constant, and `axis` is their axis of columns.
-std::function<Expr(const Expr& column)> surplus_of(GroupBuilder& b, const TiledSums& sums,
+std::function<Expr(const Expr& column)> surplus_of(TargetBuilder& b, const TiledSums& sums,
                                                    ValueId weights, int64_t zero, size_t axis,
                                                    int64_t columns) {
   if (zero == 0) return {};
@@ -135,7 +135,7 @@ std::function<Expr(const Expr& column)> surplus_of(GroupBuilder& b, const TiledS
 
 }  // namespace
 
-TiledSums add_tiled_sums(GroupBuilder& b, const TiledProduct& p) {
+TiledSums add_tiled_sums(TargetBuilder& b, const TiledProduct& p) {
   const Expr rows = whole(p.rows, p.tile.rows),
              depth = whole(Expr(p.depth), p.tile.depth * p.tile.parts);
   const int64_t panels = (p.columns + p.tile.columns - 1) / p.tile.columns;
@@ -235,19 +235,19 @@ std::optional<TileProblem> tile_problem_of(const Graph& graph, const Node& node,
                      conv != nullptr};
 }
 
-static std::optional<BlockTile> tile_of_node(GroupBuilder& b, const Node& node) {
+static std::optional<BlockTile> tile_of_node(TargetBuilder& b, const Node& node) {
   const auto problem = tile_problem_of(b.graph, node, multiplies_tf32(b));
   return problem ? block_tile(b.target, *problem) : std::nullopt;
 }
 
-Lowered<TileStages> finish_tiles(GroupBuilder& b, const TiledSums& sums, const ProductOutput& y) {
+Lowered<TileStages> finish_tiles(TargetBuilder& b, const TiledSums& sums, const ProductOutput& y) {
   TileStages m = sums.stages;
   if (sums.parts > 1) m.total = y.stage;
   else m.y = y.stage, m.batches = y.batches, m.row = y.row, m.column = y.column;
   return b.finish(std::move(m));
 }
 
-std::optional<Lowered<TileStages>> lower_matmul_in_tiles(GroupBuilder& b, const Node& node) {
+std::optional<Lowered<TileStages>> lower_matmul_in_tiles(TargetBuilder& b, const Node& node) {
   const auto& a = std::get<op::MatMul>(node.attrs);
   const ValueId left = node.inputs[0];
   const Shape &xs = b.type(left).shape, &ws = b.type(node.inputs[1]).shape;
@@ -311,7 +311,7 @@ namespace {
 // taps and, fastest, the group's input channels.
 class TiledConv : ConvGroup {
  public:
-  TiledConv(GroupBuilder& builder, const Node& conv, ConvShape shape)
+  TiledConv(TargetBuilder& builder, const Node& conv, ConvShape shape)
       : ConvGroup(builder, conv, std::move(shape)) {}
 
   std::optional<Lowered<TileStages>> lower() {
@@ -390,7 +390,7 @@ class TiledConv : ConvGroup {
 
 }  // namespace
 
-Expected<std::optional<Lowered<TileStages>>> lower_conv_in_tiles(GroupBuilder& b,
+Expected<std::optional<Lowered<TileStages>>> lower_conv_in_tiles(TargetBuilder& b,
                                                                  const Node& node) {
   TW_ASSIGN(ConvShape shape, conv_shape(b, node));
   return TiledConv(b, node, std::move(shape)).lower();

@@ -5,7 +5,7 @@
 #pragma once
 #include <string>
 
-#include "kernels/common/group_builder.h"
+#include "kernels/common/target_builder.h"
 #include "kernels/device/device.h"
 #include "kernels/device/placement.h"
 #include "kernels/matmul/matmul.h"
@@ -116,15 +116,16 @@ struct TiledSums {
   Expr element(const Index& at) const;
 };
 // Adds the copies of the operands and the sums.
-TiledSums add_tiled_sums(GroupBuilder& b, const TiledProduct& product);
+TiledSums add_tiled_sums(TargetBuilder& b, const TiledProduct& product);
 // Adds y, which reads the sums as they are or adds the parts of split sums.
-Lowered<TileStages> finish_tiles(GroupBuilder& b, const TiledSums& sums, const ProductOutput& y);
+Lowered<TileStages> finish_tiles(TargetBuilder& b, const TiledSums& sums, const ProductOutput& y);
 
 // nullopt: the node is not computed in tiles.
-std::optional<Lowered<TileStages>> lower_matmul_in_tiles(GroupBuilder& b, const Node& node);
-Expected<std::optional<Lowered<TileStages>>> lower_conv_in_tiles(GroupBuilder& b, const Node& node);
+std::optional<Lowered<TileStages>> lower_matmul_in_tiles(TargetBuilder& b, const Node& node);
+Expected<std::optional<Lowered<TileStages>>> lower_conv_in_tiles(TargetBuilder& b,
+                                                                 const Node& node);
 // Computes one product for each phase of the output's pixels (kernels/device/transposed_tiles.cpp).
-Expected<std::optional<Lowered<TileStages>>> lower_conv_transpose_in_tiles(GroupBuilder& b,
+Expected<std::optional<Lowered<TileStages>>> lower_conv_transpose_in_tiles(TargetBuilder& b,
                                                                            const Node& node);
 
 }  // namespace tw

@@ -11,7 +11,7 @@ namespace {
 
 class TransposedTiles : ConvGroup {
  public:
-  TransposedTiles(GroupBuilder& builder, const Node& node, ConvShape shape)
+  TransposedTiles(TargetBuilder& builder, const Node& node, ConvShape shape)
       : ConvGroup(builder, node, std::move(shape)),
         a_(std::get<op::ConvTranspose>(node.attrs)),
         w_type_(b_.type(node.inputs[1])) {}
@@ -105,7 +105,7 @@ class TransposedTiles : ConvGroup {
 
 }  // namespace
 
-Expected<std::optional<Lowered<TileStages>>> lower_conv_transpose_in_tiles(GroupBuilder& b,
+Expected<std::optional<Lowered<TileStages>>> lower_conv_transpose_in_tiles(TargetBuilder& b,
                                                                            const Node& node) {
   if (b.target.axes.empty()) return std::nullopt;
   TW_ASSIGN(ConvShape shape, conv_transpose_shape(b, node));

@@ -3,8 +3,8 @@
 // [output channel block][input channel block][taps][input channel][output channel of the block].
 #include "kernels/device/windows.h"
 
-#include "kernels/common/group_builder.h"
 #include "kernels/common/integer_product.h"
+#include "kernels/common/target_builder.h"
 #include "kernels/conv/group.h"
 #include "kernels/device/window_model.h"
 
@@ -15,7 +15,7 @@ constexpr int64_t kFreeImages = 1;  // assumed for a free number
 
 class WindowConv : ConvGroup {
  public:
-  WindowConv(GroupBuilder& builder, const Node& conv, ConvShape shape)
+  WindowConv(TargetBuilder& builder, const Node& conv, ConvShape shape)
       : ConvGroup(builder, conv, std::move(shape)) {
     depthwise_ = s_.cg == 1 && s_.mg == 1 && x_type_.layout == y_type_.layout;
   }
@@ -171,7 +171,7 @@ class WindowConv : ConvGroup {
 
 }  // namespace
 
-Expected<std::optional<Lowered<WindowStages>>> lower_conv_in_windows(GroupBuilder& b,
+Expected<std::optional<Lowered<WindowStages>>> lower_conv_in_windows(TargetBuilder& b,
                                                                      const Node& node) {
   if (b.target.axes.empty()) return std::nullopt;
   TW_ASSIGN(ConvShape shape, conv_shape(b, node));

@@ -63,7 +63,7 @@ struct WindowStages {
 
 // nullopt: the convolution is not computed in windows (other types than floats, or free image
 // sizes).
-Expected<std::optional<Lowered<WindowStages>>> lower_conv_in_windows(GroupBuilder& b,
+Expected<std::optional<Lowered<WindowStages>>> lower_conv_in_windows(TargetBuilder& b,
                                                                      const Node& node);
 void schedule_windows(ScheduleBuilder& s, const WindowStages& m);
 

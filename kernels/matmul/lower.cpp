@@ -1,9 +1,8 @@
-// Matrix products.
+// Matrix products of integers, and those that an instruction sums.
 //
 // The right operand is packed in panels [batch][N/P][K][P]. P is a few vectors, by the target's
-// registers, and the last panel is padded with zeros. A constant operand is packed at compile time,
-// by pairs of depth steps if the target sums so. Batches that share a constant right operand are
-// joined to the rows: one [B*M, K] x [K, N].
+// registers, and the last panel is padded with zeros. A constant operand is packed at compile time.
+// Batches that share a constant right operand are joined to the rows: one [B*M, K] x [K, N].
 //
 // An instruction of the target may sum integer products over some steps of the depth. These steps
 // are then innermost, and the left operand is read from a copy in the instruction's form, unless it
@@ -11,13 +10,14 @@
 //
 // Stages: xp (that copy), w (packing at run time only), acc [batch][row][column, padded to whole
 // panels], y.
-#include "kernels/common/group_builder.h"
+#include "kernels/common/target_builder.h"
 #include "kernels/matmul/matmul.h"
 
 #include <algorithm>
 
 #include "kernels/common/integer_product.h"
 #include "kernels/common/register_tile.h"
+#include "kernels/schedule/arranged.h"
 
 namespace tw {
 namespace {
@@ -27,24 +27,13 @@ struct Operand2d {  // access to element (batch index, row, column)
   bool transposed = false;
 };
 
-Index matrix_index(const Shape& shape, bool transposed, const Index& batch, const Expr& row,
-                   const Expr& column) {
-  size_t own = shape.size() - 2;
-  Index index;
-  for (size_t i = 0; i < own; ++i)
-    index.push_back(is_const(shape[i], 1) ? Expr(0) : batch[batch.size() - own + i]);
-  index.push_back(transposed ? column : row);
-  index.push_back(transposed ? row : column);
-  return index;
-}
-
 // An operand's element, by batches, row and step of the depth
 using Element = std::function<Expr(const Index&, const Expr&, const Expr&)>;
 
 // Stage xp copies the left operand in the instruction's form, with its depth filled up with zeros.
 // The depth steps of rows that it takes together are adjacent. For tiles the loops are those of the
 // lowered copy, from which tiles are then loaded.
-Element copied_left(GroupBuilder& b, MatMulStages& m, const IntegerProduct& product,
+Element copied_left(TargetBuilder& b, MatMulStages& m, const IntegerProduct& product,
                     const Shape& outer, const Shape& rows_and_depth, const Element& left) {
   std::vector<Axis> axes;
   for (size_t d = 0; d < outer.size(); ++d) axes.push_back({"xb" + std::to_string(d), outer[d]});
@@ -89,8 +78,8 @@ Element copied_left(GroupBuilder& b, MatMulStages& m, const IntegerProduct& prod
 
 // No instruction serves operands as wide as their sums, a single column, or a depth that only a run
 // knows.
-IntegerProduct instruction_for(const GroupBuilder& b, const Node& node, const Shape& rows_and_depth,
-                               int64_t lanes) {
+IntegerProduct instruction_for(const TargetBuilder& b, const Node& node,
+                               const Shape& rows_and_depth, int64_t lanes) {
   const TensorType &right = b.type(node.inputs[1]), &y = b.type(node.output);
   if (dtype_bytes(right.dtype) >= dtype_bytes(accumulator_type(y.dtype)) ||
       !as_const(rows_and_depth[1]) || is_const(y.shape.back(), 1))
@@ -142,15 +131,13 @@ struct Panels {
       return first + var("wq") * side_by_side() + floor_mod(var("wl"), side_by_side());
     return together > 1 ? first + var("wp") : first;
   }
-  // Appends the place of column j for the loops k, kq and kp of the sums. With pairs, k runs over
-  // single steps.
-  void add_place(const GroupBuilder& b, Index& at, const Expr& j, const Expr& k, bool pairs) const {
+  // Appends the place of column j for the loops k, kq and kp of the sums.
+  void add_place(const TargetBuilder& b, Index& at, const Expr& j, const Expr& k) const {
     const Expr within = b.simplified(floor_mod(j, Expr(columns)));
-    at.insert(at.end(),
-              {b.simplified(floor_div(j, Expr(columns))), pairs ? floor_div(k, Expr(2)) : k});
+    at.insert(at.end(), {b.simplified(floor_div(j, Expr(columns))), k});
     if (!product.tiles) {
       at.push_back(within);
-      if (together > 1) at.push_back(pairs ? floor_mod(k, Expr(2)) : var("kp"));
+      if (together > 1) at.push_back(var("kp"));
       return;
     }
     at.insert(at.end(), {b.simplified(floor_div(within, tile_columns())), var("kq"),
@@ -160,7 +147,7 @@ struct Panels {
 
 // The left element, minus its zero point if no instruction handles that. widened: the element in
 // the type of the sums.
-Expr left_factor(const GroupBuilder& b, const IntegerProduct& product, const Expr& element,
+Expr left_factor(const TargetBuilder& b, const IntegerProduct& product, const Expr& element,
                  const Expr& widened, int64_t zero) {
   return product.defined() || is_float(widened.type())
              ? widened
@@ -169,18 +156,14 @@ Expr left_factor(const GroupBuilder& b, const IntegerProduct& product, const Exp
 
 }  // namespace
 
-Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) {
+Expected<Lowered<MatMulStages>> lower_matmul(TargetBuilder& b, const Node& node) {
   const auto& a = std::get<op::MatMul>(node.attrs);
   Operand2d left{node.inputs[0], a.trans_a}, right{node.inputs[1], a.trans_b};
   const Shape& xs = b.type(left.value).shape;
   const Shape& ws = b.type(right.value).shape;
   const TensorType& y = b.type(node.output);
   DType acc_type = accumulator_type(y.dtype);
-  const bool tf32 = multiplies_tf32(b);
-  auto widen = [&](const Expr& e) {
-    if (tf32) return unary(UnaryOp::tf32, e);
-    return e.type() == acc_type ? e : cast(acc_type, e);
-  };
+  auto widen = [&](const Expr& e) { return e.type() == acc_type ? e : cast(acc_type, e); };
 
   Expr rows = y.shape[y.shape.size() - 2], columns = y.shape.back();
   Expr depth = a.trans_a ? xs[xs.size() - 2] : xs.back();
@@ -195,18 +178,13 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
                        : std::nullopt;
   RegisterTile tile = product_tile(b.target, lanes, as_const(all_rows), as_const(columns),
                                    row_bytes);
-  // Pairs of depth steps are innermost: [N/P][K/2][P][2].
-  bool pairs = pairs_depth(b.target) && acc_type == DType::f32 && y.dtype == DType::f32 &&
-               is_float(b.type(right.value).dtype) && !a.trans_a && !is_const(all_rows, 1) &&
-               b.graph.is_constant(right.value) && as_const(depth) && *as_const(depth) % 2 == 0;
-  if (pairs) tile = {paired_rows(b.target, as_const(all_rows)), kPairedVectors};
   const DType x_type = b.type(left.value).dtype, w_type = b.type(right.value).dtype;
   const IntegerProduct product = instruction_for(b, node, {all_rows, depth}, lanes);
+  if (!product.defined() && is_float(w_type))
+    return arranged(define_matmul(b, node), b.target, arrange_matmul);
   if (product.tiles) tile = tiles_of(product, as_const(all_rows), *as_const(columns), lanes);
-  // Adjacent depth steps of the right operand
-  const int64_t innermost = pairs ? 2 : product.depth;
   const Expr steps = product.defined() ? ceil_div(depth, product.depth) : depth;
-  int64_t panel = tile.vectors * lanes / (pairs ? 2 : 1);
+  int64_t panel = tile.vectors * lanes;
   Expr panels = simplify(floor_div(columns + Expr(panel - 1), Expr(panel)));
 
   // Panels of the right operand
@@ -217,7 +195,7 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
       right_batch.push_back(ws[i]);
       pack_axes.push_back({"wb" + std::to_string(i), ws[i]});
     }
-  const Panels layout{product, panel, innermost};
+  const Panels layout{product, panel, product.depth};
   layout.add_axes(pack_axes, panels, depth);
   MatMulStages m;
   BufferId packed = b.packed(right.value, "w", pack_axes, [&](const auto& read) {
@@ -278,7 +256,7 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
   for (size_t d = 0; d + 2 < ws.size(); ++d)
     if (!is_const(ws[d], 1))
       w_index.push_back(batch_index[batch_index.size() - (ws.size() - 2) + d]);
-  layout.add_place(b, w_index, j, k, pairs);
+  layout.add_place(b, w_index, j, k);
   Shape acc_shape = outer;
   acc_shape.insert(acc_shape.end(), {padded_rows, simplify(panels * Expr(panel))});
   BufferId acc = b.temp("acc", acc_type, acc_shape);
@@ -296,7 +274,6 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
   m.acc_row = axes[outer.size()].loop(), m.acc_column = axes[outer.size() + 1].loop();
   m.depth = {axes[outer.size() + 2].loop()};
   if (product.defined()) m.instruction = product.sums(neighbours ? axes.back().loop() : Loop());
-  if (pairs) m.paired = m.depth[0];
 
   const int64_t surplus = product.defined() ? a.a_zero - product.left.zero : 0;
   BufferId correction;
@@ -309,55 +286,6 @@ Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node) 
     return surplus != 0 ? sum - load(correction, acc_type, {at.back()}) : sum;
   });
   return b.finish(std::move(m));
-}
-
-ProductOutput write_product(GroupBuilder& b, const Node& node, bool joined,
-                            const std::function<Expr(const Index& at)>& sum) {
-  const TensorType& y = b.type(node.output);
-  const Shape outer = joined ? Shape{} : Shape(y.shape.begin(), y.shape.end() - 2),
-              all_but_columns(y.shape.begin(), y.shape.end() - 1);
-  const Expr rows = joined ? simplify(element_count(all_but_columns)) : y.shape[y.shape.size() - 2];
-  Shape out_shape = outer;
-  out_shape.insert(out_shape.end(), {rows, y.shape.back()});
-  if (joined)
-    for (NodeId id : b.group.nodes)
-      for (ValueId v : b.graph.node(id).inputs) {
-        if (!v.valid() || v == node.inputs[0] || b.graph.is_constant(v) ||
-            b.type(v).shape.size() != y.shape.size())
-          continue;
-        bool same = true;
-        for (size_t d = 0; d < y.shape.size(); ++d)
-          same &= is_const(simplify(b.type(v).shape[d] - y.shape[d]), 0);
-        if (!b.inside(v) && same) b.input(v, out_shape);
-      }
-  b.define(node.output, [&](const Index& logical) {
-    Index at(logical.begin(), logical.end() - 2);
-    if (joined)
-      at = {
-          b.simplified(flatten_index(all_but_columns, Index(logical.begin(), logical.end() - 1)))};
-    else at.push_back(logical[logical.size() - 2]);
-    at.push_back(logical.back());
-    Expr total = sum(at);
-    return total.type() == y.dtype ? total : cast(y.dtype, total);
-  });
-  std::vector<Axis> axes;
-  for (size_t d = 0; d < outer.size(); ++d) axes.push_back({"b" + std::to_string(d), outer[d]});
-  axes.insert(axes.end(), {{"i", rows}, {"j", y.shape.back()}});
-  b.declare(axes);
-  Index index = variables(axes), logical = index;
-  if (joined) {
-    logical.clear();
-    for (const Expr& e : unflatten_index(all_but_columns, index[0]))
-      logical.push_back(b.simplified(e));
-    logical.push_back(index[1]);
-  }
-  Expr value = b.element(b.output_value(), logical);
-  ProductOutput made;
-  made.stage = b.stage("y", axes, b.output(b.output_value(), out_shape), index, value);
-  made.batches = loops(axes);
-  made.batches.resize(outer.size());
-  made.row = axes[outer.size()].loop(), made.column = axes.back().loop();
-  return made;
 }
 
 }  // namespace tw

@@ -8,9 +8,9 @@
 // Their numbers are extracted first (codes), those at the same place in their bytes together. The
 // rows are rounded in that order (xm, the largest magnitude of a block; xu, the unit; xp). Other
 // stages: w, ws, wz (packing at run time only), y.
-#include "kernels/common/group_builder.h"
 #include "kernels/common/integer_product.h"
 #include "kernels/common/register_tile.h"
+#include "kernels/common/target_builder.h"
 #include "kernels/matmul/matmul.h"
 
 namespace tw {
@@ -20,7 +20,7 @@ constexpr double kMost = 127;  // largest magnitude in rounded rows
 
 class NBitsLowering {
  public:
-  NBitsLowering(GroupBuilder& b, const Node& node)
+  NBitsLowering(TargetBuilder& b, const Node& node)
       : b_(b),
         node_(node),
         left_(node.inputs[0]),
@@ -286,7 +286,7 @@ class NBitsLowering {
     return acc;
   }
 
-  GroupBuilder& b_;
+  TargetBuilder& b_;
   const Node& node_;
   const ValueId left_, codes_, scales_, zeros_;
   const int64_t bits_, block_;
@@ -303,7 +303,7 @@ class NBitsLowering {
 
 }  // namespace
 
-Expected<Lowered<MatMulStages>> lower_matmul_nbits(GroupBuilder& b, const Node& node) {
+Expected<Lowered<MatMulStages>> lower_matmul_nbits(TargetBuilder& b, const Node& node) {
   return NBitsLowering(b, node).run();
 }
 

@@ -12,6 +12,7 @@ namespace tw {
 
 class GroupBuilder;
 class ScheduleBuilder;
+class TargetBuilder;
 
 // The last stage of a matrix product, regardless of the algorithm for its sums
 struct ProductOutput {
@@ -22,12 +23,18 @@ struct ProductOutput {
 
 struct MatMulStages {
   const char* family() const { return "matmul"; }
-  Stages copies;       // copies of operands made at run time, each a nest
-  BufferName weights;  // right operand in panels: [batch.., panel, depth.., column of the panel]
-  int64_t panel = 1;   // columns of a panel
-  Stage acc;           // the sums, in whole panels
+  Stages copies;  // copies of operands made at run time, each a nest
+  // The right operand, a constant or none as defined. Later its panels: [batch.., panel, depth..,
+  // column of the panel]
+  BufferName weights;
+  int64_t panel = 1;  // columns of a panel
+  Stage acc;          // the sums; later in whole panels
   Loop acc_row, acc_column;
-  Loops depth;  // depth loops of acc; small integers: the loop over blocks
+  // Batches of the sums with a right operand of their own, by dimension of that
+  std::vector<std::pair<size_t, Loop>> right_batches;
+  bool depth_is_last = true;   // the left operand's steps of the depth are adjacent
+  bool narrow_result = false;  // the sums are rounded to fewer bits
+  Loops depth;                 // depth loops of acc; small integers: the loop over blocks
   // For small integers: the sums of a block, [row, block, column], and, if an instruction computes
   // them, the numbers extracted from their bytes.
   struct Blocks {
@@ -46,8 +53,15 @@ struct MatMulStages {
   ProductOutput y;
 };
 
-Expected<Lowered<MatMulStages>> lower_matmul(GroupBuilder& b, const Node& node);
-Expected<Lowered<MatMulStages>> lower_matmul_nbits(GroupBuilder& b, const Node& node);
+// The index of element (row, column) of a matrix among the batches of the result
+std::vector<Expr> matrix_index(const Shape& shape, bool transposed, const std::vector<Expr>& batch,
+                               const Expr& row, const Expr& column);
+// A product of floats as it is defined: stage acc, [batch][row][column], and stage y
+Lowered<MatMulStages> define_matmul(GroupBuilder& b, const Node& node);
+// Lays the right operand of a defined product out in panels, and lets its sums cover whole ones.
+void arrange_matmul(ScheduleBuilder& s, MatMulStages& m);
+Expected<Lowered<MatMulStages>> lower_matmul(TargetBuilder& b, const Node& node);
+Expected<Lowered<MatMulStages>> lower_matmul_nbits(TargetBuilder& b, const Node& node);
 void schedule_matmul(ScheduleBuilder& s, const MatMulStages& m);
 
 // Adds stage y: followers on sum(index), where the index is [outer batches.., row, column].

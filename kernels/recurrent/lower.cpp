@@ -12,8 +12,8 @@
 // For integers the panels have the depth steps that an instruction takes innermost:
 // [cells/P][K][gate][P][steps]. A step then first finds the range of h (lows and highs by lane,
 // then low and high) and the scale of the rounding (unit, zero), and rounds h (hq).
-#include "kernels/common/group_builder.h"
 #include "kernels/common/integer_product.h"
+#include "kernels/common/target_builder.h"
 #include "kernels/recurrent/recurrent.h"
 
 namespace tw {
@@ -25,7 +25,7 @@ constexpr int64_t kMostByte = 255;
 
 class RecurrentLowering {
  public:
-  RecurrentLowering(GroupBuilder& b, const Node& node)
+  RecurrentLowering(TargetBuilder& b, const Node& node)
       : b_(b),
         node_(node),
         a_(std::get<op::Recurrent>(node.attrs)),
@@ -61,7 +61,7 @@ class RecurrentLowering {
   }
 
  private:
-  using Store = GroupBuilder::Store;
+  using Store = TargetBuilder::Store;
 
   bool given(Input i) const {
     return static_cast<size_t>(i) < node_.inputs.size() && node_.inputs[i].valid();
@@ -353,7 +353,7 @@ class RecurrentLowering {
     if (stage.defined()) m_.copies.push_back(stage);
   }
 
-  GroupBuilder& b_;
+  TargetBuilder& b_;
   const Node& node_;
   const op::Recurrent& a_;
   DType type_, t_;
@@ -391,7 +391,7 @@ Expr RecurrentLowering::activate(GateFunction function, const Expr& x, size_t wh
 
 }  // namespace
 
-Expected<Lowered<RecurrentStages>> lower_recurrent(GroupBuilder& b, const Node& node) {
+Expected<Lowered<RecurrentStages>> lower_recurrent(TargetBuilder& b, const Node& node) {
   return RecurrentLowering(b, node).run();
 }
 

@@ -6,7 +6,7 @@
 
 namespace tw {
 
-class GroupBuilder;
+class TargetBuilder;
 class ScheduleBuilder;
 
 struct RecurrentStages {
@@ -37,7 +37,7 @@ struct RecurrentStages {
   std::vector<Phase> phases;
 };
 
-Expected<Lowered<RecurrentStages>> lower_recurrent(GroupBuilder& b, const Node& node);
+Expected<Lowered<RecurrentStages>> lower_recurrent(TargetBuilder& b, const Node& node);
 void schedule_recurrent(ScheduleBuilder& s, const RecurrentStages& m);
 
 }  // namespace tw

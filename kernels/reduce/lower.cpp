@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "ir/storage_types.h"
-#include "kernels/common/group_builder.h"
+#include "kernels/common/target_builder.h"
 #include "kernels/common/top_number.h"
 #include "kernels/reduce/reduce.h"
 
@@ -47,7 +47,7 @@ Expr as_it_is(const Expr& x) { return x; }
 // Combines element(row, k) over k in 0..extent into a temp over the row axes. Variables of the row
 // axes are prefix + number. Stages are NAME_part (L lanes) and NAME. `of` is applied to each
 // operand of both.
-BufferId reduce_rows(GroupBuilder& b, ReduceStages& m, const std::string& name, const Shape& rows,
+BufferId reduce_rows(TargetBuilder& b, ReduceStages& m, const std::string& name, const Shape& rows,
                      const Expr& extent, DType t, Combiner combiner,
                      const std::function<Expr(const Index& row, const Expr& k)>& element,
                      Expr (*of)(const Expr&) = as_it_is) {
@@ -135,7 +135,7 @@ DType sum_type(ReduceKind kind, DType t, const Expr& count) {
 
 }  // namespace
 
-Expected<Lowered<ReduceStages>> lower_reduce(GroupBuilder& b, const Node& node) {
+Expected<Lowered<ReduceStages>> lower_reduce(TargetBuilder& b, const Node& node) {
   ReduceStages m;
   const auto& a = std::get<op::Reduce>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);
@@ -219,7 +219,7 @@ Expected<Lowered<ReduceStages>> lower_reduce(GroupBuilder& b, const Node& node) 
 
 // Two reductions find the extreme value, then the first (or last) index that has it. If the extreme
 // is NaN, nothing equals it, and the first (or last) NaN is found.
-Expected<Lowered<ReduceStages>> lower_arg_reduce(GroupBuilder& b, const Node& node) {
+Expected<Lowered<ReduceStages>> lower_arg_reduce(TargetBuilder& b, const Node& node) {
   ReduceStages m;
   const auto& a = std::get<op::ArgReduce>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);
@@ -258,7 +258,7 @@ Expected<Lowered<ReduceStages>> lower_arg_reduce(GroupBuilder& b, const Node& no
 // Stages: top (row maximum), e = exp(x - top), sum, y. The exponentials are stored, so each is
 // computed once. If a row may be fully masked, its top is at least a finite number, so that each e
 // is 0, and its sum counts as 1.
-Expected<Lowered<ReduceStages>> lower_softmax(GroupBuilder& b, const Node& node) {
+Expected<Lowered<ReduceStages>> lower_softmax(TargetBuilder& b, const Node& node) {
   ReduceStages m;
   const auto& a = std::get<op::Softmax>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);
@@ -321,7 +321,7 @@ Expected<Lowered<ReduceStages>> lower_softmax(GroupBuilder& b, const Node& node)
 
 // Stages: sum (if rows are centred), square (of the centred row), y = (x - mean) * rsqrt(variance +
 // epsilon) * scale + bias.
-Expected<Lowered<ReduceStages>> lower_layer_norm(GroupBuilder& b, const Node& node) {
+Expected<Lowered<ReduceStages>> lower_layer_norm(TargetBuilder& b, const Node& node) {
   ReduceStages m;
   const auto& a = std::get<op::LayerNorm>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);

@@ -8,7 +8,7 @@
 
 namespace tw {
 
-class GroupBuilder;
+class TargetBuilder;
 class ScheduleBuilder;
 
 // The reduction of a row: partial results in a vector's lanes, and the total that combines them. No
@@ -30,11 +30,11 @@ struct ReduceStages {
   bool has_parts() const;
 };
 
-Expected<Lowered<ReduceStages>> lower_reduce(GroupBuilder& b, const Node& node);
-Expected<Lowered<ReduceStages>> lower_arg_reduce(GroupBuilder& b, const Node& node);
-Expected<Lowered<ReduceStages>> lower_softmax(GroupBuilder& b, const Node& node);
-Expected<Lowered<ReduceStages>> lower_layer_norm(GroupBuilder& b, const Node& node);
-Expected<Lowered<ElementwiseStages>> lower_cumulate(GroupBuilder& b, const Node& node);
+Expected<Lowered<ReduceStages>> lower_reduce(TargetBuilder& b, const Node& node);
+Expected<Lowered<ReduceStages>> lower_arg_reduce(TargetBuilder& b, const Node& node);
+Expected<Lowered<ReduceStages>> lower_softmax(TargetBuilder& b, const Node& node);
+Expected<Lowered<ReduceStages>> lower_layer_norm(TargetBuilder& b, const Node& node);
+Expected<Lowered<ElementwiseStages>> lower_cumulate(TargetBuilder& b, const Node& node);
 void schedule_reduce(ScheduleBuilder& s, const ReduceStages& m);
 
 }  // namespace tw

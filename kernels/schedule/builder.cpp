@@ -270,6 +270,24 @@ Stage ScheduleBuilder::cache_read(const BufferName& buffer, const Stage& stage,
   return {name, BufferName(name)};
 }
 
+ScheduleBuilder::Packed ScheduleBuilder::pack(const Stage& stage, Factor factor,
+                                              const std::string& name, const std::string& scope,
+                                              const std::vector<PackedDim>& dims) {
+  Packed packed{{name, BufferName(name)}, {}};
+  step::Pack step{stage.label(), factor, name, scope, {}, {}};
+  for (const PackedDim& dim : dims) {
+    step.map.push_back(dim.index);
+    step.loops.push_back(dim.loop);
+    packed.loops.push_back(Loop(dim.loop));
+  }
+  add(std::move(step));
+  return packed;
+}
+
+void ScheduleBuilder::pad(const Loop& loop, int64_t factor) {
+  add(step::Pad{loop.name(), factor, true});
+}
+
 Stage ScheduleBuilder::rfactor(const Stage& stage, const Loop& loop, const std::string& name) {
   add(step::RFactor{stage.label(), loop.name(), name});
   return {name, BufferName(name)};

@@ -113,6 +113,20 @@ class ScheduleBuilder {
   Stage cache_write(const Stage& stage, const std::string& name, const std::string& scope);
   Stage cache_read(const BufferName& buffer, const Stage& stage, const std::string& name,
                    const std::string& scope);
+  // Computes a factor of the stage's sums beforehand, in a new buffer whose dimensions have these
+  // indices and loops.
+  struct PackedDim {
+    Expr index;
+    std::string loop;
+  };
+  struct Packed {
+    Stage stage;
+    Loops loops;  // by dimension
+  };
+  Packed pack(const Stage& stage, Factor factor, const std::string& name, const std::string& scope,
+              const std::vector<PackedDim>& dims);
+  // Lets the loop run to a multiple of the factor, over points that nobody reads.
+  void pad(const Loop& loop, int64_t factor);
   Stage rfactor(const Stage& stage, const Loop& loop, const std::string& name);
   void decompose(const Stage& stage, const Loop& loop);
   void tensorize(const Loop& loop, const std::string& intrinsic, const std::string& name);

@@ -4,12 +4,13 @@
 //
 // Stages: s (seven sums of the left operand's quadrants [7][k/B][rows/2][B]), acc (the products
 // [7][rows/2][columns/2/B][B]), y (sums of the products, bias, followers). The right operand's sums
-// are packed at compile time: w [columns/(2*V*B)][7][k/2/B][B][V*B].
+// are made and packed at compile time (arrange.cpp).
 #include <algorithm>
 
-#include "kernels/common/group_builder.h"
+#include "kernels/common/target_builder.h"
 #include "kernels/conv/group.h"
 #include "kernels/matmul/matmul.h"
+#include "kernels/schedule/arranged.h"
 #include "kernels/strassen/strassen.h"
 #include "kernels/winograd/transform.h"
 
@@ -30,9 +31,26 @@ struct Operands {
   std::function<Index(const Expr& k, const Expr& column)> right;  // index of the weights' element
 };
 
+// The seven sums of the right operand's quarters, in f64 and rounded once
+std::vector<Expr> sums_of_quarters(const std::function<Expr(int64_t u, int64_t v)>& quarter) {
+  std::vector<Expr> parts, sums;
+  for (int64_t u = 0; u < 2; ++u)
+    for (int64_t v = 0; v < 2; ++v) parts.push_back(cast(DType::f64, quarter(u, v)));
+  for (const auto& row : kRight) {
+    Expr sum;
+    for (size_t i = 0; i < row.size(); ++i)
+      if (row[i] != 0)
+        sum = !sum.defined() ? (row[i] > 0 ? parts[i] : -parts[i])
+              : row[i] > 0   ? sum + parts[i]
+                             : sum - parts[i];
+    sums.push_back(cast(DType::f32, sum));
+  }
+  return sums;
+}
+
 // Adds the stages s and acc to m. Returns a function for the product's elements.
 std::function<Expr(const Expr& row, const Expr& block, const Expr& lane)> strassen(
-    GroupBuilder& b, StrassenStages& m, ValueId weights, const Operands& p) {
+    TargetBuilder& b, StrassenStages& m, ValueId weights, const Operands& p) {
   const int64_t half_rows = (p.rows + 1) / 2, depth = p.depth / 2, columns = p.columns / 2,
                 blocks = columns / p.block;
   std::vector<Axis> axes = {{"sb", Expr(depth / p.block)},
@@ -56,37 +74,6 @@ std::function<Expr(const Expr& row, const Expr& block, const Expr& lane)> strass
   m.left_block = axes[0].loop(), m.left_row = axes[1].loop();
   m.left_product = axes[2].loop(), m.left_lane = axes[3].loop();
 
-  const int64_t vectors = strassen_vectors(half_rows, blocks, b.target);
-  Schedule together;  // the seven sums of one place share their loads
-  together.steps = {step::Reorder{{"wc", "wb", "wi", "wl", "wq"}}, step::Unroll{"wq"}};
-  BufferId w = b.packed(
-      weights, "w",
-      {{"wc", Expr(blocks / vectors)},
-       {"wq", Expr(7)},
-       {"wb", Expr(depth / p.block)},
-       {"wi", Expr(p.block)},
-       {"wl", Expr(vectors * p.block)}},
-      [&](const auto& read) {
-        Expr k = var("wb") * Expr(p.block) + var("wi"),
-             column = var("wc") * Expr(vectors * p.block) + var("wl");
-        std::vector<Expr> parts, rows;
-        for (int64_t u = 0; u < 2; ++u)
-          for (int64_t v = 0; v < 2; ++v)
-            parts.push_back(
-                cast(DType::f64, read(p.right(k + Expr(u * depth), column + Expr(v * columns)))));
-        for (const auto& row : kRight) {
-          Expr sum;
-          for (size_t i = 0; i < row.size(); ++i)
-            if (row[i] != 0)
-              sum = !sum.defined() ? (row[i] > 0 ? parts[i] : -parts[i])
-                    : row[i] > 0   ? sum + parts[i]
-                                   : sum - parts[i];
-          rows.push_back(cast(DType::f32, sum));
-        }
-        return select_row(var("wq"), rows);
-      },
-      together);
-
   axes = {{"aq", Expr(7)}, {"ai", Expr(half_rows)}, {"ac", Expr(blocks)}, {"al", Expr(p.block)}};
   at = variables(axes);
   BufferId acc = b.temp("acc", DType::f32, extents(axes));
@@ -94,10 +81,12 @@ std::function<Expr(const Expr& row, const Expr& block, const Expr& lane)> strass
                            {"kl", Expr(p.block), AxisRole::reduce}});
   b.declare(axes);
   Expr left = load(s, DType::f32, {at[0], var("kc"), at[1], var("kl")});
-  Expr right = load(w, DType::f32,
-                    {b.simplified(floor_div(at[2], Expr(vectors))), at[0], var("kc"), var("kl"),
-                     b.simplified(floor_mod(at[2], Expr(vectors)) * Expr(p.block) + at[3])});
-  m.weights = b.name_of(w);
+  const BufferId w = b.input(weights, {}, "weights");
+  const Expr k = var("kc") * Expr(p.block) + var("kl"), column = at[2] * Expr(p.block) + at[3];
+  const auto quarter = [&](int64_t u, int64_t v) {
+    return load(w, DType::f32, p.right(k + Expr(u * depth), column + Expr(v * columns)));
+  };
+  const Expr right = select_row(at[0], sums_of_quarters(quarter));
   m.acc = b.stage("acc", axes, acc, at, left * right, Combiner::add, imm(0, DType::f32));
   const Loops l = loops(axes);
   m.acc_product = l[0], m.acc_row = l[1], m.acc_block = l[2], m.acc_lane = l[3];
@@ -139,7 +128,7 @@ class StrassenConv : ConvGroup {
   }
 };
 
-Lowered<StrassenStages> lower_product(GroupBuilder& b, const Node& node) {
+Lowered<StrassenStages> lower_product(TargetBuilder& b, const Node& node) {
   const auto& a = std::get<op::MatMul>(node.attrs);
   const Shape &x = b.type(node.inputs[0]).shape, &w = b.type(node.inputs[1]).shape;
   Operands p;
@@ -230,10 +219,11 @@ bool strassen_applies(const Graph& graph, const Node& node, const Target& target
          !is_const(element_count(Shape(y.shape.begin() + 2, y.shape.end())), 1);
 }
 
-Expected<Lowered<StrassenStages>> lower_strassen(GroupBuilder& b, const Node& node) {
-  if (std::holds_alternative<op::MatMul>(node.attrs)) return lower_product(b, node);
+Expected<Lowered<StrassenStages>> lower_strassen(TargetBuilder& b, const Node& node) {
+  if (std::holds_alternative<op::MatMul>(node.attrs))
+    return arranged(lower_product(b, node), b.target, arrange_strassen);
   TW_ASSIGN(ConvShape shape, conv_shape(b, node));
-  return StrassenConv(b, node, std::move(shape)).lower();
+  return arranged(StrassenConv(b, node, std::move(shape)).lower(), b.target, arrange_strassen);
 }
 
 }  // namespace tw

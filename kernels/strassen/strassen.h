@@ -7,12 +7,12 @@
 
 namespace tw {
 
-class GroupBuilder;
+class TargetBuilder;
 class ScheduleBuilder;
 
 struct StrassenStages {
   const char* family() const { return "strassen"; }
-  BufferName weights;  // seven packed sums of the right operand's quarters
+  BufferName weights;  // seven sums of the right operand's quarters, in panels
   Stage left;          // seven sums of the left operand's quarters
   Loop left_block, left_row, left_product, left_lane;
   Stage acc;  // the seven products
@@ -30,7 +30,9 @@ bool strassen_applies(const Graph& graph, const Node& node, const Target& target
 int64_t strassen_vectors(int64_t half_rows, int64_t blocks, const Target& target);
 int64_t strassen_rows(int64_t half_rows, int64_t vectors, const Target& target);
 
-Expected<Lowered<StrassenStages>> lower_strassen(GroupBuilder& b, const Node& node);
+// Lays the sums of the right operand's quarters out in panels.
+void arrange_strassen(ScheduleBuilder& s, StrassenStages& m);
+Expected<Lowered<StrassenStages>> lower_strassen(TargetBuilder& b, const Node& node);
 void schedule_strassen(ScheduleBuilder& s, const StrassenStages& m);
 
 }  // namespace tw

@@ -7,13 +7,13 @@
 // Stages: pad (the input with zeros around it, up to whole tiles), vr and v (input transform along
 // rows, then columns), acc (A*A products of matrices over the channels), z and o (output
 // transform), y (bias and followers; before a pool, conv and y). Weights become G g GT in f64 at
-// compile time and are rounded once: w [oc/(V*B)][A][A][ic/C][C][V*B].
+// compile time, are rounded once, and packed (arrange.cpp).
 //
-// An instruction of the target multiplies operands in bf16. v and w are then bf16 and everything
-// else is f32. The D channels that the instruction takes at once are innermost in w:
-// [..][C/D][V*B][D].
-#include "kernels/common/group_builder.h"
+// An instruction of the target multiplies operands in bf16. v and the weights are then bf16 and
+// everything else is f32.
+#include "kernels/common/target_builder.h"
 #include "kernels/conv/group.h"
+#include "kernels/schedule/arranged.h"
 #include "kernels/winograd/transform.h"
 #include "kernels/winograd/winograd.h"
 
@@ -22,7 +22,7 @@ namespace {
 
 class WinogradLowering : ConvGroup {
  public:
-  WinogradLowering(GroupBuilder& builder, const Node& conv, ConvShape shape, int tile)
+  WinogradLowering(TargetBuilder& builder, const Node& conv, ConvShape shape, int tile)
       : ConvGroup(builder, conv, std::move(shape)),
         t_(winograd_transform(tile, static_cast<int>(s_.strides[0]))),
         m_(tile),
@@ -115,19 +115,9 @@ class WinogradLowering : ConvGroup {
       channel = var("kl") * Expr(product_.depth) + var("kp");
     }
     b_.declare(axes);
-    int64_t vectors = winograd_vectors(out_blocks_, tiles_, b_.target);
-    Index w_at = {b_.simplified(floor_div(at[3], Expr(vectors))),
-                  at[0],
-                  at[1],
-                  var("kc"),
-                  var("kl"),
-                  b_.simplified(floor_mod(at[3], Expr(vectors)) * Expr(block_) + at[4])};
-    if (product_.depth > 1) w_at.push_back(var("kp"));
-    const BufferId w = weights(vectors);
     const Expr value = widen(load(v, b_.dtype_of(v), {at[0], at[1], var("kc"), at[2], channel})) *
-                       widen(load(w, b_.dtype_of(w), w_at));
+                       widen(transformed_weight(at, var("kc") * Expr(in_block_) + channel));
     WinogradStages& m = stages_;
-    m.weights = b_.name_of(w);
     m.acc = b_.stage("acc", axes, buffer, at, value, Combiner::add, imm(0, DType::f32));
     const Loops l = loops(axes);
     m.acc_row = l[0], m.acc_column = l[1], m.acc_tile = l[2], m.acc_block = l[3];
@@ -137,38 +127,16 @@ class WinogradLowering : ConvGroup {
     return buffer;
   }
 
-  BufferId weights(int64_t vectors) {
-    std::vector<Axis> axes = {{"wc", Expr(out_blocks_ / vectors)},
-                              {"wa", Expr(a_)},
-                              {"wb", Expr(a_)},
-                              {"wr", Expr(in_blocks_)},
-                              {"wi", Expr(in_block_ / product_.depth)},
-                              {"wl", Expr(vectors * block_)}};
-    Expr step = var("wi");
-    std::vector<std::string> order = {"wc", "wr", "wi", "wl"};
-    if (product_.depth > 1) {
-      axes.push_back({"wp", Expr(product_.depth)});
-      order.push_back("wp");
-      step = step * Expr(product_.depth) + var("wp");
-    }
-    order.insert(order.end(), {"wa", "wb"});
-    // All points of one pair of channels are computed together: they share their loads and the
-    // first product.
-    Schedule schedule;
-    schedule.steps = {step::Reorder{order}, step::Unroll{"wa"}, step::Unroll{"wb"}};
+  // The weight of point [aa, ab] from channel c; 0 beyond the channels
+  Expr transformed_weight(const Index& at, const Expr& c) {
     const DType dtype = b_.type(node_.inputs[1]).dtype;
-    return b_.packed(
-        node_.inputs[1], "w", axes,
-        [&](const auto& read) {
-          Expr m = var("wc") * Expr(vectors * block_) + var("wl"),
-               c = var("wr") * Expr(in_block_) + step;
-          const Expr value = transformed_taps(
-              t_.g, var("wa"), var("wb"),
-              [&](int64_t i, int64_t j) { return read({m, c, Expr(i), Expr(j)}); });
-          return select(logical_and(lt(m, Expr(s_.m)), lt(c, Expr(s_.c))), in_type(dtype, value),
-                        imm(0, dtype));
-        },
-        schedule);
+    const BufferId weights = b_.input(node_.inputs[1], {}, "weights");
+    const Expr m = at[3] * Expr(block_) + at[4];
+    const Expr value = transformed_taps(t_.g, at[0], at[1], [&](int64_t i, int64_t j) {
+      return load(weights, dtype, {m, c, Expr(i), Expr(j)});
+    });
+    return select(logical_and(lt(m, Expr(s_.m)), lt(c, Expr(s_.c))), in_type(dtype, value),
+                  imm(0, dtype));
   }
 
   BufferId transform_output(BufferId products) {
@@ -257,9 +225,10 @@ bool winograd_applies(const Graph& graph, const Node& node, const Target& target
   return graph.is_constant(node.inputs[1]);
 }
 
-Expected<Lowered<WinogradStages>> lower_winograd(GroupBuilder& b, const Node& node, int tile) {
+Expected<Lowered<WinogradStages>> lower_winograd(TargetBuilder& b, const Node& node, int tile) {
   TW_ASSIGN(ConvShape shape, conv_shape(b, node));
-  return WinogradLowering(b, node, std::move(shape), tile).lower();
+  return arranged(WinogradLowering(b, node, std::move(shape), tile).lower(), b.target,
+                  arrange_winograd);
 }
 
 }  // namespace tw

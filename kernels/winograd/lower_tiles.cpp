@@ -3,7 +3,7 @@
 // (kernels/device/tiles.h; rows are tiles and columns are output channels), z and o (output
 // transform), y (bias and followers). Each thread transforms one tile of one channel. Neighbouring
 // threads have neighbouring elements of v and of the products.
-#include "kernels/common/group_builder.h"
+#include "kernels/common/target_builder.h"
 #include "kernels/conv/group.h"
 #include "kernels/device/tiles.h"
 #include "kernels/winograd/transform.h"
@@ -20,7 +20,7 @@ int64_t tiles_of(const Expr& extent, int64_t tile) { return (*as_const(extent) +
 
 class WinogradInTiles : ConvGroup {
  public:
-  WinogradInTiles(GroupBuilder& builder, const Node& conv, ConvShape shape, int tile)
+  WinogradInTiles(TargetBuilder& builder, const Node& conv, ConvShape shape, int tile)
       : ConvGroup(builder, conv, std::move(shape)),
         t_(winograd_transform(tile, static_cast<int>(s_.strides[0]))),
         m_(tile),
@@ -161,7 +161,7 @@ std::optional<TileProblem> winograd_tile_problem(const Graph& graph, const Node&
   return problem;
 }
 
-Expected<Lowered<WinogradTileStages>> lower_winograd_in_tiles(GroupBuilder& b, const Node& node,
+Expected<Lowered<WinogradTileStages>> lower_winograd_in_tiles(TargetBuilder& b, const Node& node,
                                                               int tile) {
   TW_ASSIGN(ConvShape shape, conv_shape(b, node));
   const auto problem = winograd_tile_problem(b.graph, node, tile);

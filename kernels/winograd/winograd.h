@@ -52,15 +52,17 @@ IntegerProduct winograd_product(const Graph& graph, const Node& node, const Targ
 // Channel blocks that one register tile covers if the image has this many tiles
 int64_t winograd_vectors(int64_t blocks, int64_t tiles, const Target& target);
 
+// Lays the transformed weights out in panels.
+void arrange_winograd(ScheduleBuilder& s, WinogradStages& m);
 // tile: 2, 4 or 6
-Expected<Lowered<WinogradStages>> lower_winograd(GroupBuilder& b, const Node& node, int tile);
+Expected<Lowered<WinogradStages>> lower_winograd(TargetBuilder& b, const Node& node, int tile);
 void schedule_winograd(ScheduleBuilder& s, const WinogradStages& m);
 
 // The product that a device computes for a node to which the algorithm applies: a batch for each
 // point. nullopt: a thread cannot hold a tile with so many points.
 std::optional<TileProblem> winograd_tile_problem(const Graph& graph, const Node& node, int tile);
 // Errors: the device has no tile for the products (block_tile).
-Expected<Lowered<WinogradTileStages>> lower_winograd_in_tiles(GroupBuilder& b, const Node& node,
+Expected<Lowered<WinogradTileStages>> lower_winograd_in_tiles(TargetBuilder& b, const Node& node,
                                                               int tile);
 void schedule_winograd_in_tiles(ScheduleBuilder& s, const WinogradTileStages& m);
 

@@ -20,6 +20,7 @@ class IncludeGraph:
             written = INCLUDE.findall((root / name).read_text())
             targets = [t if t in names else os.path.normpath(folder / t) for t in written]
             includes[name] = [t for t in targets if t in names]
+        self.includes = includes
         node_of = self._nodes(includes)
         self.edges = {node: {} for node in sorted(set(node_of.values()))}  # from -> to -> [line]
         for name, targets in includes.items():
@@ -50,6 +51,16 @@ class IncludeGraph:
 
         return {name: folder[name] + "/.." if folder[name] in parents and on_top(unit[name])
                 else folder[name] for name in includes}
+
+    def way(self, name: str, wanted: str) -> list[str]:
+        """The files from one to another that it includes, over others; none if it does not."""
+        ways, todo = {name: [name]}, [name]
+        for file in todo:
+            for target in self.includes[file]:
+                if target not in ways:
+                    ways[target] = [*ways[file], target]
+                    todo.append(target)
+        return ways.get(wanted, [])
 
     def circles(self) -> list[list[str]]:
         """Sets of nodes of which each reaches each."""

@@ -299,13 +299,44 @@ tw::Step random_tensorize(const Kernel& kernel, const std::string& loop, const s
       name};
 }
 
+// Packs a factor of the stage over its loops in some order, some of them cut.
+tw::Step random_pack(const Kernel& kernel, Random& r, const std::string& stage,
+                     const std::string& name) {
+  tw::step::Pack step{stage, r.below(2) ? tw::Factor::left : tw::Factor::right,
+                      name,  r.below(2) ? tw::kConstantScope : "global",
+                      {},    {}};
+  const auto add = [&](const tw::Expr& index) {
+    const auto at = r.below(static_cast<int64_t>(step.map.size()) + 1);
+    step.map.insert(step.map.begin() + at, index);
+    step.loops.push_back(name + "_" + std::to_string(step.loops.size()));
+  };
+  for (const Stmt& s : tw::path_to(kernel.body, stage)) {
+    const auto* loop = tw::as<tw::stmt::Loop>(s);
+    if (!loop || r.below(8) == 0) continue;
+    const tw::Expr variable = tw::var(loop->var), factor(r.from(2, 4));
+    const tw::Expr quotient = floor_div(variable, factor);
+    if (r.below(2)) {
+      add(variable);
+      continue;
+    }
+    add(floor_mod(variable, factor));
+    if (r.below(2)) {
+      add(quotient);
+    } else {
+      add(floor_mod(quotient, tw::Expr(2)));
+      add(floor_div(quotient, tw::Expr(2)));
+    }
+  }
+  return step;
+}
+
 tw::Step random_step(const Kernel& kernel, Random& r, int number) {
   namespace step = tw::step;
   const Names names = names_of(kernel);
   const std::string a = text("a{0}", number), b = text("b{0}", number);
   const std::vector<std::string> scopes = {"global", "stack", "register", "shared"};
   const auto loop = [&] { return r.pick(names.loops); };
-  switch (r.below(43)) {
+  switch (r.below(45)) {
     case 0: return step::Split{loop(), r.from(1, 5), tw::Tail::guard, a, b};
     case 1: return step::Split{loop(), r.from(1, 5), tw::Tail::shift, a, b};
     case 2:
@@ -354,7 +385,9 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
     case 19: return step::ComputeRoot{r.pick(names.stages)};
     case 20: return step::RFactor{r.pick(names.stages), loop(), a};
     case 21: return step::StorageAlign{r.pick(names.buffers), r.below(2), r.from(1, 8), 0};
-    case 22: return step::Pad{loop(), r.from(1, 4)};
+    case 22: return step::Pad{loop(), r.from(1, 4), r.below(2) == 1};
+    case 43:
+    case 44: return random_pack(kernel, r, r.pick(names.stages), a);
     case 23: return random_layout(kernel, r, names);
     case 24:
       return step::Prefetch{r.pick(names.buffers), loop(), r.from(0, 3), r.from(0, 3),

@@ -18,6 +18,7 @@ const char* const kAllSteps =
     "  compute_inline t\n"
     "  cache_write y -> yc register\n"
     "  cache_read x c -> xc stack\n"
+    "  pack c right -> wp constant [j // 16, k, j % 16] wj wk wl\n"
     "  set_scope c register\n"
     "  decompose_reduction c k\n"
     "  partition f 1 2 -> a z\n"
@@ -78,6 +79,7 @@ TEST_CASE("schedule: text errors say what and where") {
   CHECK(has(parse_failure("schedule {\n  splat i 4 -> a b\n}"), "s.txt:2:3: "));
   CHECK(has(parse_failure("schedule {\n  splat i 4 -> a b\n}"), "unknown step 'splat'"));
   CHECK(has(parse_failure("schedule {\n  split i x -> a b\n}"), "s.txt:2:11: "));
+  CHECK(has(parse_failure("schedule {\n  pack c both -> wp constant [k] wk\n}"), "left or right"));
   CHECK(has(parse_failure("schedule {\n  split i 4 a b\n}"), "'->'"));
   CHECK(has(parse_failure("schedule {\n  split i 4 -> a b c\n}"), "s.txt:2:20: "));
   CHECK(has(parse_failure("schedule {\n  split i 4 -> a\n  unroll a\n}"), "s.txt:"));
