@@ -74,7 +74,8 @@ class PackMap {
         return illegal("the map lacks loop '{0}', on which the factor depends", loops_[i]->var);
       measure(parts_[i], loops_[i]->extent);
     }
-    for (size_t index = 0; index < s_.map.size(); ++index) TW_TRY(check_dense(index, s_.map[index]));
+    for (size_t index = 0; index < s_.map.size(); ++index)
+      TW_TRY(check_dense(index, s_.map[index]));
     return Error::success();
   }
 
@@ -145,7 +146,7 @@ class PackMap {
       return add(index, sum->last);
     }
     if (is_const(e, 0)) return Error::success();  // an index of extent 1
-    std::vector<LoopCut> cuts;                     // the last is made first
+    std::vector<LoopCut> cuts;                    // the last is made first
     Expr at = e;
     for (Expr inner; const std::optional<LoopCut> cut = cut_of(at, inner); at = inner) {
       if (cut->factor < 1)
@@ -328,8 +329,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pack& s) {
   if (!factor.defined()) return illegal("the value of stage '{0}' is not a product", s.stage);
   for (const int32_t read : sources_of(factor))
     if (writes(path.front(), BufferId{read}))
-      return illegal("'{0}' is written in the nest of stage '{1}'",
-                     out.buffer(BufferId{read}).name, s.stage);
+      return illegal("'{0}' is written in the nest of stage '{1}'", out.buffer(BufferId{read}).name,
+                     s.stage);
   std::vector<LoopRef> loops;
   for (const Stmt& around : path)
     if (is<stmt::Loop>(around)) loops.emplace_back(around);
@@ -352,10 +353,9 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pack& s) {
       {.label = s.name,
        .buffer = packed,
        .indices = at,
-       .value = simplify(
-           inside.defined() ? select(inside, element, imm(0, type)) : element, ranges)});
-  for (size_t i = s.loops.size(); i-- > 0;)
-    nest = make_loop(s.loops[i], shape[i], std::move(nest));
+       .value = simplify(inside.defined() ? select(inside, element, imm(0, type)) : element,
+                         ranges)});
+  for (size_t i = s.loops.size(); i-- > 0;) nest = make_loop(s.loops[i], shape[i], std::move(nest));
 
   if (store.where.defined() && map.exists_at_all_points()) {
     Kernel alone = out;

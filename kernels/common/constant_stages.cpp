@@ -84,9 +84,8 @@ void take_out_constant_stages(GroupKernel& group) {
       out.arguments.back().pack = entry->second.pack;
     }
   }
-  out.kernel.body = with_buffers(out.kernel.body, [&](BufferId id) {
-    return numbers[static_cast<size_t>(id.index)];
-  });
+  out.kernel.body = with_buffers(
+      out.kernel.body, [&](BufferId id) { return numbers[static_cast<size_t>(id.index)]; });
   group = std::move(out);
 }
 

@@ -15,6 +15,8 @@ constexpr int64_t kFreePlane = 14;  // limit if all pixels form one row
 constexpr double kWeightRead = 0.5;
 // Time for which a tile waits for a vector of weights from memory, in multiply-adds
 constexpr double kTileReads = 0.5;
+// Tiles that cover blocks which do not exist must save this much: their weights are larger.
+constexpr double kPaddedGain = 0.97;
 
 double cover_cost(const Target& target, int64_t extent, int64_t rows, int64_t vectors) {
   const double whole = static_cast<double>(extent / rows) * step_cost(target, rows, vectors);
@@ -78,7 +80,7 @@ int64_t tile_lines(const Target& target, std::optional<int64_t> lines,
 }
 
 RegisterTile row_tile(const Target& target, std::optional<int64_t> extent, int64_t blocks,
-                      std::optional<int64_t> lines, int64_t step) {
+                      std::optional<int64_t> lines, int64_t step, Cover cover) {
   if (!extent) return {1, blocks % 2 == 0 ? 2 : 1};
   // Time of a line and of the weights that each of its tiles reads
   const auto cost = [&](const RegisterTile& tile) {
@@ -94,10 +96,15 @@ RegisterTile row_tile(const Target& target, std::optional<int64_t> extent, int64
     return row_tile_pixels(target, extent, vectors, kMostSums, step);
   };
   RegisterTile best{pixels(1), 1};
+  double least = cost(best);
   for (int64_t vectors = 2; vectors <= std::min(kMostVectors, blocks); ++vectors) {
-    if (blocks % vectors != 0 || step > most_tile_rows(target, vectors)) continue;
+    const bool exact = blocks % vectors == 0;
+    if ((!exact && cover == Cover::exact) || step > most_tile_rows(target, vectors)) continue;
     const RegisterTile tile{pixels(vectors), vectors};
-    if (cost(tile) < cost(best)) best = tile;
+    const int64_t covered = (blocks + vectors - 1) / vectors * vectors;
+    const double own = cost(tile) * static_cast<double>(covered) / static_cast<double>(blocks);
+    if (own >= (exact ? least : kPaddedGain * least)) continue;
+    best = tile, least = own;
   }
   return best;
 }

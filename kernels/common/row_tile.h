@@ -21,9 +21,12 @@ RegisterTile filled_row_tile(const Target& target, int64_t extent, int64_t block
 // read the weights less often.
 int64_t tile_lines(const Target& target, std::optional<int64_t> lines,
                    std::optional<int64_t> extent, int64_t vectors);
-// The tile of a row. RegisterTile::rows is its pixels, and RegisterTile::vectors divides `blocks`.
-// `lines`: lines of the output, if tiles may have several (tile_lines).
+// The blocks of channels that tiles cover. Some tiles may cover blocks that do not exist.
+enum class Cover : uint8_t { exact, padded };
+// The tile of a row. RegisterTile::rows is its pixels. With Cover::exact RegisterTile::vectors
+// divides `blocks`. `lines`: lines of the output, if tiles may have several (tile_lines).
 RegisterTile row_tile(const Target& target, std::optional<int64_t> extent, int64_t blocks,
-                      std::optional<int64_t> lines = 1, int64_t step = 1);
+                      std::optional<int64_t> lines = 1, int64_t step = 1,
+                      Cover cover = Cover::exact);
 
 }  // namespace tw

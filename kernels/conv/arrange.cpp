@@ -23,13 +23,22 @@ bool sums_pairs(const ScheduleBuilder& s, const ConvStages& m) {
          multiplies_f32(s.store_of(m.acc)->value) && s.extent(m.sums.row).value_or(1) > 1;
 }
 
+// True: the last panel may hold blocks of channels that do not exist. All must be of one group, and
+// the tiles must be those of the output, not of the windows of a pool.
+bool fills_panels(const ScheduleBuilder& s, const ConvStages& m) {
+  return m.out.window.empty() && m.sums.lane.defined() &&
+         m.panel_blocks == s.extent(m.sums.channel);
+}
+
 // Blocks of channels of a panel
 int64_t vectors_of(const ScheduleBuilder& s, const ConvStages& m) {
   const auto row = s.extent(m.sums.row);
   std::optional<int64_t> lines = 1;
   if (!m.sums.phases.empty() && !m.sums.lines.empty()) lines = s.extent(m.sums.lines.back());
   const int64_t step = m.out.window.empty() ? 1 : m.out.window.back();
-  return row_tile(s.target(), row, m.panel_blocks, lines, step).vectors;
+  return row_tile(s.target(), row, m.panel_blocks, lines, step,
+                  fills_panels(s, m) ? Cover::padded : Cover::exact)
+      .vectors;
 }
 
 }  // namespace
@@ -50,15 +59,16 @@ void arrange_conv(ScheduleBuilder& s, ConvStages& m) {
   const Expr step = at(m.channel_lanes);
   if (!m.channel_lanes.defined()) dims.push_back({at(m.channels), "wr"});
   else dims.push_back({pairs ? floor_div(step, Expr(2)) : step, "wi"});
-  dims.push_back({m.vectors == 1 ? lane
-                                 : floor_mod(channel, vectors) * Expr(*s.extent(m.sums.lane)) + lane,
-                  "wl"});
+  dims.push_back(
+      {m.vectors == 1 ? lane : floor_mod(channel, vectors) * Expr(*s.extent(m.sums.lane)) + lane,
+       "wl"});
   if (pairs) dims.push_back({floor_mod(step, Expr(2)), "wp"});
   const bool constant = m.weights.defined();
   const Stage packed =
       s.pack(m.acc, Factor::right, "w", constant ? kConstantScope : "global", dims).stage;
   if (!constant) m.copies.insert(m.copies.begin(), packed);
   m.weights = packed.buffer();
+  s.pad(m.sums.channel, m.vectors);
   if (pairs) m.paired = m.channel_lanes;
 }
 

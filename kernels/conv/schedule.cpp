@@ -150,7 +150,7 @@ class BlockedSchedule {
         y_(m.out.loops),
         paired_(m.paired.defined()),
         vectors_(tile_vectors()),
-        panels_(s.extent(y_.channel).value_or(1) / vectors_),
+        panels_((s.extent(y_.channel).value_or(1) + vectors_ - 1) / vectors_),
         pooled_(m.out.window.empty() ? 1 : m.out.window.back()) {
     if (const auto row = s.extent(y_.row)) pixels_ = *row * pooled_;
     tile_ = in_tiles(s.target(), m.instruction) ? rows_of_tiles(s, m.instruction, m.sums.row)
@@ -192,7 +192,7 @@ class BlockedSchedule {
 
   // Channel vectors of a tile. The packing of the weights fixes them.
   int64_t tile_vectors() const {
-    const auto blocks = s_.extent(y_.channel);
+    const auto blocks = s_.extent(m_.sums.channel);
     return blocks && *blocks % m_.vectors == 0 ? m_.vectors : 1;
   }
 
@@ -271,8 +271,7 @@ class BlockedSchedule {
     // Parts may overlap by any number of pixels, so an instruction for several pixels needs one
     // whole row.
     if (pixels_ && one_row() && (together() == 1 || pixels_ == s_.extent(m_.sums.row))) {
-      const int64_t panels = s_.extent(y_.image).value_or(1) * s_.extent(y_.channel).value_or(1) /
-                             vectors_;
+      const int64_t panels = s_.extent(y_.image).value_or(1) * panels_;
       const auto parts = split_for_threads(s_, y_.row, tile_ / pooled_, panels);
       part = parts.outer, row_.outer = parts.inner;
       if (part.defined()) rows.push_back(part);

@@ -32,9 +32,8 @@ void arrange_matmul(ScheduleBuilder& s, MatMulStages& m) {
   dims.push_back({floor_mod(j, panel), "wl"});
   if (pairs) dims.push_back({floor_mod(k, Expr(2)), "wp"});
   const bool constant = m.weights.defined();
-  const Stage packed = s.pack(m.acc, Factor::right, "w", constant ? kConstantScope : "global",
-                              dims)
-                           .stage;
+  const Stage packed =
+      s.pack(m.acc, Factor::right, "w", constant ? kConstantScope : "global", dims).stage;
   if (!constant) m.copies.push_back(packed);
   m.weights = packed.buffer();
   if (pairs) m.paired = m.depth[0];

@@ -5,8 +5,8 @@
 //   } } } }
 //
 // Batches that share a right operand are joined to the rows.
-#include "kernels/common/group_builder.h"
 #include "kernels/matmul/matmul.h"
+#include "kernels/common/group_builder.h"
 
 namespace tw {
 namespace {
@@ -86,8 +86,8 @@ Lowered<MatMulStages> define_matmul(GroupBuilder& b, const Node& node) {
   Shape shape = outer;
   shape.insert(shape.end(), {rows, y.shape.back()});
   const BufferId acc = b.temp("acc", sums, shape);
-  m.acc = b.stage("acc", axes, acc, at, widened(left_factor) * widened(right_factor),
-                  Combiner::add, imm(0, sums));
+  m.acc = b.stage("acc", axes, acc, at, widened(left_factor) * widened(right_factor), Combiner::add,
+                  imm(0, sums));
   m.acc_row = axes[outer.size()].loop(), m.acc_column = axes[outer.size() + 1].loop();
   m.depth = {axes.back().loop()};
   m.depth_is_last = !a.trans_a;

@@ -11,8 +11,8 @@ Expected<Lowered<FamilyStages>> arranged(Lowered<FamilyStages> defined, const Ta
                                          void (*arrange)(ScheduleBuilder&, FamilyStages&)) {
   ScheduleBuilder s(defined.kernel, target);
   arrange(s, defined.stages);
-  TW_ASSIGN(const Schedule schedule, s.finish());
-  TW_ASSIGN(defined.kernel, apply(defined.kernel, schedule, &target));
+  if (Expected<Schedule> steps = s.finish(); !steps) return steps.takeError();
+  defined.kernel = s.kernel();
   take_out_constant_stages(defined);
   return defined;
 }

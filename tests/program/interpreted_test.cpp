@@ -191,6 +191,26 @@ TEST_CASE("blocks of channels that are not full are read in parts that are") {
     }
 }
 
+TEST_CASE("the last panel of weights may hold blocks of channels that do not exist") {
+  Target target = baseline_target(Arch::x86_64);
+  target.features = {"avx2", "fma"};
+  target.vector_bits = 256;
+  target.core.f32 = 16;  // two products a cycle: blocks of eight
+  for (int64_t kernel : {1, 3}) {
+    CAPTURE(kernel);
+    Graph g = layer(1, 16, 104, 28, 28, kernel, kernel / 2);  // 13 blocks, two in a tile
+    check(g, target, Algorithm::direct, 1e-5);
+    PassContext context{target};
+    REQUIRE(error_text(run_passes(g, context, default_pipeline())) == "");
+    const std::vector<FusedGraph> fused = {{&g, fuse_groups(g)}};
+    const LoweredProgram lowered = test::must(lower_program(fused, {}, target));
+    bool filled = false;
+    for (const WeightPiece& piece : lowered.weights)
+      filled |= piece.size == uint64_t(14 * 8 * 16 * kernel * kernel * 4);
+    CHECK(filled);
+  }
+}
+
 // Two convolutions of 8-bit integers. The second one reads blocks of channels.
 Graph narrow_layers(DType narrow, int64_t zero, int64_t channels, int64_t kernel, int64_t stride) {
   std::mt19937 random(static_cast<unsigned>(channels + kernel));
