@@ -229,7 +229,7 @@ Error check_constant_stage(const Kernel& kernel, BufferId temp) {
   const auto is_constant = [&](int32_t source) {
     return kernel.buffer(BufferId{source}).role == BufferRole::constant;
   };
-  if (sources.size() != 1 || !is_constant(*sources.begin()))
+  if (sources.size() > 1 || !std::ranges::all_of(sources, is_constant))
     return illegal("'{0}' has scope constant, but is not made from one constant alone", name);
   return Error::success();
 }

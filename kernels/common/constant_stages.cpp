@@ -17,17 +17,17 @@ bool is_made(const Buffer& buffer) {
   return buffer.role == BufferRole::temp && buffer.scope == kConstantScope;
 }
 
-BufferId source_of(const Kernel& kernel, const Stmt& nest) {
+// The constant that the nest reads; nullopt: none, as all that it makes is zero
+std::optional<BufferId> source_of(const Kernel& kernel, const Stmt& nest) {
   for (size_t i = 0; i < kernel.buffers.size(); ++i)
     if (const BufferId id{static_cast<int32_t>(i)};
         kernel.buffers[i].role == BufferRole::constant && sched::reads(nest, id))
       return id;
-  TW_UNREACHABLE("a stage of scope constant reads no constant");
+  return std::nullopt;
 }
 
 // The kernel from constant x to parameter y that the nest is
-MadeConstant made_by(const Kernel& kernel, const Stmt& nest, BufferId made) {
-  const BufferId source = source_of(kernel, nest);
+MadeConstant made_by(const Kernel& kernel, const Stmt& nest, BufferId source, BufferId made) {
   Kernel pack;
   pack.name = "pack";
   const Buffer &x = kernel.buffer(source), &y = kernel.buffer(made);
@@ -47,14 +47,18 @@ MadeConstant made_by(const Kernel& kernel, const Stmt& nest, BufferId made) {
 }  // namespace
 
 void take_out_constant_stages(GroupKernel& group) {
-  const Kernel& kernel = group.kernel;
+  Kernel& kernel = group.kernel;
   std::map<int32_t, MadeConstant> made;  // by buffer
   std::vector<Stmt> rest;
   for (const Stmt& s : sched::statements(kernel.body)) {
     const std::vector<StoreRef> stores = stores_of(s);
-    if (!stores.empty() && is_made(kernel.buffer(stores.front()->buffer)))
-      made.emplace(stores.front()->buffer.index, made_by(kernel, s, stores.front()->buffer));
+    const bool makes = !stores.empty() && is_made(kernel.buffer(stores.front()->buffer));
+    const auto source = makes ? source_of(kernel, s) : std::nullopt;
+    if (source)
+      made.emplace(stores.front()->buffer.index,
+                   made_by(kernel, s, *source, stores.front()->buffer));
     else rest.push_back(s);
+    if (makes && !source) kernel.buffer(stores.front()->buffer).scope = "global";
   }
   if (made.empty()) return;
   GroupKernel out{kernel, {}};

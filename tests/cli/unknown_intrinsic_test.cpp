@@ -62,6 +62,15 @@ Tensor bytes(DType t, std::vector<int64_t> shape, unsigned seed) {
   return out;
 }
 
+// The description in the guide: twelve vector registers, and products of bytes by three
+std::string guide_chip() {
+  const std::string page = slurp(TW_SOURCE_DIR "/docs/guide/targets.md"),
+                    fence = "```yaml nobody.yaml\n";
+  const size_t begin = page.find(fence);
+  REQUIRE(begin != std::string::npos);
+  return page.substr(begin + fence.size(), page.find("```", begin + 3) - begin - fence.size());
+}
+
 // x [rows, depth] times a constant of bytes
 Graph product(DType left, int64_t rows, int64_t depth, int64_t columns) {
   Graph g;
@@ -137,6 +146,34 @@ TEST_CASE("an instruction of a description alone is used on x86-64: compile and 
   REQUIRE_MESSAGE(built.code == kExitOk, built.err);
   const CliResult checked = cli({"verify", library, model});
   CHECK_MESSAGE(checked.code == kExitOk, checked.err);
+}
+
+TEST_CASE("a chip that nobody knew gets tiles for its registers and sums by its instruction") {
+  const Target target = parsed(guide_chip().c_str());
+  REQUIRE(target.vector_registers == 12);
+  for (const auto& [rows, depth, columns] :
+       {std::array<int64_t, 3>{17, 100, 40}, {1, 30, 16}, {33, 64, 100}, {5, 1, 9}}) {
+    CAPTURE(rows);
+    const Graph graph = product(DType::u8, rows, depth, columns);
+    const std::string text = text_of(graph, target, Emit::scheduled);
+    CHECK(text.find("by own.dot3") != std::string::npos);
+    CHECK(text_of(graph, target, Emit::assembly).find("vpmaddwd") != std::string::npos);
+    Expected<Kernel> kernel = parse_kernel(text);
+    REQUIRE_MESSAGE(bool(kernel), error_text(kernel.takeError()));
+    for (const Buffer& buffer : kernel->buffers) {
+      if (buffer.scope != "register") continue;
+      int64_t bytes = dtype_bytes(buffer.dtype);
+      for (const Expr& extent : buffer.shape) bytes *= *as_const(extent);
+      CHECK(bytes * 8 <= target.vector_bits * (target.vector_registers - 1));
+    }
+    if (!test::runs(target)) continue;
+    const std::vector<Tensor> inputs = {bytes(DType::u8, {rows, depth}, 9)};
+    auto expected = evaluate(graph, inputs);
+    REQUIRE(bool(expected));
+    const std::vector<Tensor> got = test::run_compiled(graph, inputs, *expected, target, 1);
+    for (int64_t i = 0; i < got[0].size(); ++i)
+      REQUIRE(got[0].int_at(i) == (*expected)[0].int_at(i));
+  }
 }
 
 TEST_CASE("an instruction of a description alone is used on AArch64, under qemu") {
