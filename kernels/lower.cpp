@@ -7,6 +7,7 @@
 #include "kernels/device/tensor_form.h"
 #include "kernels/device/tiles.h"
 #include "kernels/device/windows.h"
+#include "kernels/schedule/arranged.h"
 #include "support/repro.h"
 
 namespace tw {
@@ -69,7 +70,7 @@ struct AnchorLowering {
     }
     const Node product = with_short_operands(b, anchor);
     if (auto tiles = lower_matmul_in_tiles(b, product)) return std::move(*tiles);
-    return lower_matmul(b, product);
+    return arranged(define_matmul(b, product), b.target, arrange_matmul);
   }
   Result operator()(const op::MatMulNBits&) { return lower_matmul_nbits(b, anchor); }
   Result operator()(const op::Pool&) { return lower_pool(b, anchor); }

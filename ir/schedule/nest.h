@@ -59,6 +59,10 @@ void visit_loads(
 bool has_load(const Expr& e);
 bool reads(const Stmt& root, BufferId buffer);
 bool writes(const Stmt& root, BufferId buffer);
+// A factor of the product `value`, and the product with another one in its place. undefined: the
+// value is no product.
+Expr factor_of(const Expr& value, Factor side);
+Expr with_factor(const Expr& value, Factor side, const Expr& with);
 // Maps the indices of every load, store and prefetch of the buffer.
 Stmt map_accesses(const Stmt& root, BufferId buffer,
                   const std::function<std::vector<Expr>(const std::vector<Expr>&)>& fn);
@@ -146,6 +150,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeInline& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheWrite& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheRead& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Pack& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Narrow& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Recount& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::SetScope& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::DecomposeReduction& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Partition& s);

@@ -11,8 +11,8 @@
 //   } }                                         } }
 //
 // A factor of the stage's sums is computed beforehand, into a temp with a place for each point of
-// the loops on which it depends. Casts that widen it stay in the sums. Each loop is a dimension of
-// the temp, or is cut in a quotient and a remainder by one constant, and these may be cut again.
+// the loops on which it depends. A cast that widens it stays in the sums. Each loop is a dimension
+// of the temp, or is cut in a quotient and a remainder by one constant, and these may be cut again.
 // Parts are filled up to whole ones with zeros. Two parts may share an index, as in i % 4 * 16 + j,
 // and an index may be 0.
 //
@@ -252,27 +252,12 @@ class PackMap {
   std::vector<std::vector<Expr>> extents_;  // by index: those of its parts
 };
 
-// The factor of a product, behind casts that widen it; undefined: the value is no product
-Expr factor_of(const Expr& value, Factor side) {
-  const auto* product = as_binary(value, BinaryOp::mul);
-  if (!product) return {};
-  Expr factor = side == Factor::left ? product->a : product->b;
-  for (;;) {
-    const auto* cast = as<expr::Cast>(factor);
-    const auto* rounded = as_unary(factor, UnaryOp::tf32);
-    if (rounded) factor = rounded->a;
-    else if (cast && dtype_bytes(cast->a.type()) < dtype_bytes(factor.type())) factor = cast->a;
-    else return factor;
-  }
-}
-
-// The product with the factor replaced
-Expr with_factor(const Expr& value, Factor side, const Expr& old, const Expr& with) {
-  const auto& product = *as_binary(value, BinaryOp::mul);
-  const std::function<Expr(const Expr&)> replaced = [&](const Expr& e) {
-    return e.get() == old.get() ? with : with_operands(e, replaced);
-  };
-  return side == Factor::left ? replaced(product.a) * product.b : product.a * replaced(product.b);
+// The factor behind the cast that widens it, if there is one
+Expr unwidened(Expr factor) {
+  if (const auto* rounded = as_unary(factor, UnaryOp::tf32)) factor = rounded->a;
+  const auto* cast = as<expr::Cast>(factor);
+  const bool widens = cast && dtype_bytes(cast->a.type()) < dtype_bytes(factor.type());
+  return widens ? cast->a : factor;
 }
 
 // The buffers that the expression reads
@@ -312,34 +297,11 @@ Kernel with_temp(const Kernel& kernel, const stmt::Store& store, Buffer temp) {
   return out;
 }
 
-}  // namespace
-
-Expected<Kernel> apply_step(const Kernel& kernel, const step::Pack& s) {
-  TW_TRY(check_new_stage(kernel, s.name));
-  TW_ASSIGN(LoweredStage stage, lowered_stage(kernel, s.stage, true));
-  const DType type = [&] {
-    const Expr factor = factor_of(stage.store->value, s.factor);
-    return factor.defined() ? factor.type() : DType::f32;
-  }();
-  Kernel out = with_temp(kernel, *stage.store, {s.name, type, {}, BufferRole::temp, s.scope});
-  const BufferId packed = *out.find_buffer(s.name);
-  TW_ASSIGN(const std::vector<Stmt> path, stage_path(out, s.stage));
-  const stmt::Store& store = get<stmt::Store>(path.back());
-  const Expr factor = factor_of(store.value, s.factor);
-  if (!factor.defined()) return illegal("the value of stage '{0}' is not a product", s.stage);
-  for (const int32_t read : sources_of(factor))
-    if (writes(path.front(), BufferId{read}))
-      return illegal("'{0}' is written in the nest of stage '{1}'", out.buffer(BufferId{read}).name,
-                     s.stage);
-  std::vector<LoopRef> loops;
-  for (const Stmt& around : path)
-    if (is<stmt::Loop>(around)) loops.emplace_back(around);
+// The nest of the new stage
+Expected<Stmt> filling_nest(const Kernel& out, const step::Pack& s, const PackMap& map,
+                            const Expr& factor, BufferId packed) {
+  const std::vector<Expr>& shape = out.buffer(packed).shape;
   Ranges ranges = ranges_of(out, {});
-  PackMap map(s, factor, store.where, std::move(loops), ranges);
-  TW_TRY(map.read());
-  const std::vector<Expr> shape = out.buffer(packed).shape = map.shape();
-  if (s.scope == kConstantScope) TW_TRY(check_constant(out, factor, shape, s.name));
-
   std::vector<Expr> at;
   for (size_t i = 0; i < s.loops.size(); ++i) {
     TW_TRY(check_new_loop(out, s.loops[i]));
@@ -348,15 +310,43 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pack& s) {
     ranges[s.loops[i]] = {Expr(0), simplify(shape[i] - Expr(1), ranges)};
     at.push_back(simplify(var(s.loops[i]), ranges));
   }
-  const Expr element = map.moved(factor), inside = map.inside();
-  Stmt nest = make_store(
-      {.label = s.name,
-       .buffer = packed,
-       .indices = at,
-       .value = simplify(inside.defined() ? select(inside, element, imm(0, type)) : element,
-                         ranges)});
+  const Expr element = map.moved(factor), inside = map.inside(),
+             value = inside.defined() ? select(inside, element, imm(0, factor.type())) : element;
+  Stmt nest = make_store({.label = s.name,
+                          .buffer = packed,
+                          .indices = std::move(at),
+                          .value = simplify(value, ranges)});
   for (size_t i = s.loops.size(); i-- > 0;) nest = make_loop(s.loops[i], shape[i], std::move(nest));
+  return nest;
+}
 
+}  // namespace
+
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Pack& s) {
+  TW_TRY(check_new_stage(kernel, s.name));
+  TW_ASSIGN(const LoweredStage stage, lowered_stage(kernel, s.stage, true));
+  const Expr found = factor_of(stage.store->value, s.factor);
+  if (!found.defined()) return illegal("the value of stage '{0}' is not a product", s.stage);
+  const DType type = unwidened(found).type();
+  Kernel out = with_temp(kernel, *stage.store, {s.name, type, {}, BufferRole::temp, s.scope});
+  const BufferId packed = *out.find_buffer(s.name);
+  TW_ASSIGN(const std::vector<Stmt> path, stage_path(out, s.stage));
+  const stmt::Store& store = get<stmt::Store>(path.back());
+  const Expr widened = factor_of(store.value, s.factor), factor = unwidened(widened);
+  for (const int32_t read : sources_of(factor))
+    if (writes(path.front(), BufferId{read}))
+      return illegal("'{0}' is written in the nest of stage '{1}'", out.buffer(BufferId{read}).name,
+                     s.stage);
+  std::vector<LoopRef> loops;
+  for (const Stmt& around : path)
+    if (is<stmt::Loop>(around)) loops.emplace_back(around);
+  const Ranges ranges = ranges_of(out, {});
+  PackMap map(s, factor, store.where, std::move(loops), ranges);
+  TW_TRY(map.read());
+  const std::vector<Expr> shape = out.buffer(packed).shape = map.shape();
+  if (s.scope == kConstantScope) TW_TRY(check_constant(out, factor, shape, s.name));
+
+  TW_ASSIGN(const Stmt nest, filling_nest(out, s, map, factor, packed));
   if (store.where.defined() && map.exists_at_all_points()) {
     Kernel alone = out;
     alone.body = nest;
@@ -368,7 +358,11 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pack& s) {
   std::vector<Expr> place = s.map;
   for (Expr& index : place) index = simplify(index, map.whole_ranges());
   stmt::Store reader = store;
-  reader.value = with_factor(store.value, s.factor, factor, load(packed, type, std::move(place)));
+  const Expr packed_factor = load(packed, type, std::move(place));
+  const std::function<Expr(const Expr&)> replaced = [&](const Expr& e) {
+    return e.get() == factor.get() ? packed_factor : with_operands(e, replaced);
+  };
+  reader.value = with_factor(store.value, s.factor, replaced(widened));
   const Stmt sums = replace(path.front(), path.back(), make_store(std::move(reader)));
   out.body = replace(out.body, path.front(), make_sequence({nest, sums}));
   return out;

@@ -14,11 +14,12 @@
 //   }                                   }
 //
 // The extent becomes a multiple of the factor, so splits by it need no guard. The added points
-// contribute nothing to sums. In a temp, which grows with them, they hold 0 or the init. With
-// `repeat` they hold anything, as nobody reads them: values of the last point if some load would
-// leave its buffer, otherwise of their own. Legal: a serial loop. In a reduce loop every store
-// combines. In a spatial loop every store is to a temp, and exactly one index is the loop's
-// variable, alone. Only spatial loops repeat.
+// contribute nothing to sums: a condition leaves them out, unless the factors are temps that hold
+// zeros there. In a temp, which grows with them, they hold 0 or the init. With `repeat` they hold
+// anything, as nobody reads them: values of the last point if some load would leave its buffer,
+// otherwise of their own. Legal: a serial loop. In a reduce loop every store combines. In a spatial
+// loop every store is to a temp, and exactly one index is the loop's variable, alone. Only spatial
+// loops repeat, and stages in them that overwrite or have an init.
 #include <algorithm>
 
 #include "ir/schedule/nest.h"
@@ -110,6 +111,50 @@ stmt::Store repeated(const Kernel& kernel, const stmt::Loop& loop, const Stmt& f
   return store;
 }
 
+// True: the factor is an element of a temp that some stage has filled with 0 wherever the variable
+// has this range.
+bool is_filled(const Kernel& kernel, Expr factor, const std::string& variable, const Range& range,
+               Ranges ranges) {
+  while (const auto* cast = as<expr::Cast>(factor)) factor = cast->a;
+  const auto* read = as<expr::Load>(factor);
+  if (!read || kernel.buffer(read->buffer).role != BufferRole::temp) return false;
+  StoreRef filled;
+  for (const StoreRef& store : stores_of(kernel.body)) {
+    if (store->buffer != read->buffer) continue;
+    if (filled) return false;
+    filled = store;
+  }
+  if (!filled || filled->combiner != Combiner::none || filled->where.defined()) return false;
+  const auto* choice = as<expr::Select>(filled->value);
+  if (!choice) return false;
+  const auto* zero = as<expr::Float>(choice->otherwise);
+  if (!(zero ? zero->value == 0 : as_const(choice->otherwise) == 0)) return false;
+  Expr there = choice->condition;
+  for (size_t dim = 0; dim < read->indices.size(); ++dim) {
+    const std::string* loop = var_name(filled->indices[dim]);
+    if (loop) there = substitute(there, *loop, read->indices[dim]);
+    else if (!is_const(filled->indices[dim], 0)) return false;
+  }
+  ranges[variable] = range;
+  return is_const(simplify(there, ranges), 0);
+}
+
+// True: the products of the store are 0 while the variable has the range `added`, and its loads
+// stay inside of their buffers while it has all of its values. 0 times any integer is 0, while
+// floats may be infinite.
+bool adds_zeros(const Kernel& kernel, const Stmt& found, const std::string& variable,
+                const Range& added) {
+  const auto& store = get<stmt::Store>(found);
+  const Expr left = factor_of(store.value, Factor::left),
+             right = factor_of(store.value, Factor::right);
+  if (store.combiner != Combiner::add || !left.defined()) return false;
+  const Ranges ranges = ranges_of(kernel, find_path(kernel.body, found));
+  if (!stays_inside(kernel, store, variable, {Expr(0), added.max}, ranges)) return false;
+  const bool a = is_filled(kernel, left, variable, added, ranges),
+             b = is_filled(kernel, right, variable, added, ranges);
+  return is_int(left.type()) ? a || b : a && b;
+}
+
 }  // namespace
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Pad& s) {
@@ -130,6 +175,9 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pad& s) {
              inside = lt(var(s.loop), loop.extent);
   Kernel out = kernel;
   for (const StoreRef& store : stores_of(loop.body)) {
+    if (s.repeat && store->combiner != Combiner::none && !store->init.defined())
+      return illegal("stage '{0}' adds to what another stage has stored, also at the added points",
+                     store->label);
     if (loop.role == AxisRole::spatial) TW_TRY(grow(out, *store, loop, extent));
     else if (store->combiner == Combiner::none)
       return illegal("stage '{0}' in the reduce loop '{1}' does not combine", store->label, s.loop);
@@ -141,6 +189,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pad& s) {
     if (loop.role == AxisRole::spatial)
       store.indices[static_cast<size_t>(grown_dim(out, store, loop))] = var(s.loop);
     if (s.repeat) return make_store(std::move(store));
+    const Range added{loop.extent, simplify(extent - Expr(1), ranges)};
+    if (loop.role == AxisRole::reduce && adds_zeros(kernel, inner, loop.var, added)) return nullptr;
     if (store.combiner == Combiner::none)
       store.value = select(inside, store.value, imm(0, store.value.type()));
     else store.where = logical_and(inside, store.where);

@@ -101,6 +101,22 @@ struct Pack {
   std::vector<Expr> map;
   std::vector<std::string> loops;
 };
+// Computes an integer factor of the stage's sums in a narrower type, and widens it.
+struct Narrow {
+  static constexpr const char* kKeyword = "narrow";
+  std::string stage;
+  Factor factor;
+  DType type;
+};
+// Counts an integer factor of the stage's sums from another zero. A new stage `name` sums the
+// excess, which the readers subtract.
+struct Recount {
+  static constexpr const char* kKeyword = "recount";
+  std::string stage;
+  Factor factor;
+  int64_t zero;
+  std::string name, scope;
+};
 struct SetScope {
   static constexpr const char* kKeyword = "set_scope";
   std::string buffer, scope;
@@ -233,11 +249,12 @@ struct Specialize {
 using Step =
     std::variant<step::Split, step::Fuse, step::Reorder, step::Vectorize, step::Unroll,
                  step::Parallel, step::ComputeAt, step::ComputeInline, step::CacheWrite,
-                 step::CacheRead, step::Pack, step::SetScope, step::DecomposeReduction,
-                 step::Partition, step::Peel, step::Tile, step::ReverseComputeAt, step::ComputeRoot,
-                 step::RFactor, step::StorageAlign, step::Pad, step::Layout, step::Prefetch,
-                 step::Annotate, step::VirtualThread, step::Bind, step::Blockize, step::Tensorize,
-                 step::AsyncCopy, step::Pipeline, step::Roles, step::Specialize>;
+                 step::CacheRead, step::Pack, step::Narrow, step::Recount, step::SetScope,
+                 step::DecomposeReduction, step::Partition, step::Peel, step::Tile,
+                 step::ReverseComputeAt, step::ComputeRoot, step::RFactor, step::StorageAlign,
+                 step::Pad, step::Layout, step::Prefetch, step::Annotate, step::VirtualThread,
+                 step::Bind, step::Blockize, step::Tensorize, step::AsyncCopy, step::Pipeline,
+                 step::Roles, step::Specialize>;
 
 struct Schedule {
   std::vector<Step> steps;

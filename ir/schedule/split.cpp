@@ -51,8 +51,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Split& s) {
   TW_TRY(check_serial(loop));
   if (s.factor < 1)
     return illegal("the factor {0} for loop '{1}' is not positive", s.factor, s.loop);
-  TW_TRY(check_new_loop(kernel, s.outer));
-  TW_TRY(check_new_loop(kernel, s.inner));
+  if (s.outer != s.loop) TW_TRY(check_new_loop(kernel, s.outer));
+  if (s.inner != s.loop) TW_TRY(check_new_loop(kernel, s.inner));
   if (s.outer == s.inner) return illegal("loop '{0}' needs two different new names", s.loop);
   const bool shift = s.tail == Tail::shift;
   if (shift) TW_TRY(check_shift(loop, s.factor));

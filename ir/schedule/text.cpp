@@ -48,6 +48,7 @@ class Printer {
     }
   }
   void factor(Factor value) { word(factor_name(value), ""); }
+  void type(DType value) { word(dtype_name(value), ""); }
   void exprs(const std::vector<Expr>& values, const char*) {
     for (size_t i = 0; i < values.size(); ++i) text_ += (i ? ", " : " [") + to_string(values[i]);
     text_ += "]";
@@ -91,6 +92,7 @@ class Lister {
     }
   }
   void factor(Factor value) { list_.emplace_back(factor_name(value)); }
+  void type(DType value) { list_.emplace_back(dtype_name(value)); }
   void exprs(const std::vector<Expr>& values, const char* what) {
     for (const Expr& value : values)
       visit(value, [&](const Expr& e) {
@@ -161,6 +163,12 @@ class Reader {
     if (lexer_.accept(factor_name(Factor::left))) value = Factor::left;
     else if (lexer_.accept(factor_name(Factor::right))) value = Factor::right;
     else error_ = lexer_.expected("left or right");
+  }
+  void type(DType& value) {
+    if (!ready("a type")) return;
+    const std::optional<DType> known = dtype_from_name(lexer_.peek().text);
+    if (known) value = *known, lexer_.next();
+    else error_ = lexer_.expected("a type");
   }
   void exprs(std::vector<Expr>& values, const char* what) {
     if (!ready(what)) return;
@@ -269,6 +277,21 @@ void fields(V& v, typename V::template Ref<step::Pack> s) {
   v.name(s.scope, "a scope");
   v.exprs(s.map, "the new indices");
   v.names(s.loops, "a new loop's name");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::Narrow> s) {
+  v.name(s.stage, "a stage");
+  v.factor(s.factor);
+  v.type(s.type);
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::Recount> s) {
+  v.name(s.stage, "a stage");
+  v.factor(s.factor);
+  v.number(s.zero, "a zero");
+  v.arrow();
+  v.name(s.name, "the new buffer's name");
+  v.name(s.scope, "a scope");
 }
 template <class V>
 void fields(V& v, typename V::template Ref<step::SetScope> s) {

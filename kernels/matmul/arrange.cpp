@@ -1,44 +1,199 @@
-// Lays the right operand of a product out in panels: [batch][panel][depth][column of the panel].
-// Pairs of depth steps are innermost if the target sums so. A panel is a few vectors wide, by the
-// target's registers, and the last one is filled up with zeros. A free number of rows becomes whole
-// register tiles, which need no checks: only the output's stores ask where the rows end.
+// Arranges the operands of a product.
+//
+// The right operand lies in panels [batch][panel][depth][column of the panel]. A panel is a few
+// vectors wide, by the target's registers, and the last one is filled up with zeros. Pairs of depth
+// steps are innermost if the target sums so. A free number of rows becomes whole register tiles,
+// which need no checks: only the output's stores ask where the rows end.
+//
+// An instruction of the target may sum products of some depth steps. These are innermost in the
+// panels. The left operand counts from the zero that the instruction wants, and is copied in its
+// form unless it has that already. In tiles the panels are [batch][panel][steps][tile of columns]
+// [part of the steps][column and step].
 #include <algorithm>
+#include <cstdlib>
 
+#include "kernels/common/integer_product.h"
 #include "kernels/common/register_tile.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/schedule/builder.h"
 
 namespace tw {
+namespace {
 
-void arrange_matmul(ScheduleBuilder& s, MatMulStages& m) {
-  const Target& target = s.target();
-  const DType sums = s.buffer(m.acc.buffer()).dtype;
-  const int64_t lanes = std::max(1, target.lanes(dtype_bytes(sums)));
-  const auto rows = s.extent(m.acc_row), depth = s.extent(m.depth[0]);
-  const bool pairs = pairs_depth(target) && sums == DType::f32 && !m.narrow_result &&
-                     m.depth_is_last && rows != 1 && m.weights.defined() && depth &&
-                     *depth % 2 == 0;
-  const auto row_bytes = depth ? std::optional(*depth * dtype_bytes(sums)) : std::nullopt;
-  const RegisterTile tile = pairs ? RegisterTile{paired_rows(target, rows), kPairedVectors}
-                                  : product_tile(target, lanes, rows, s.extent(m.acc_column),
-                                                 row_bytes);
-  m.panel = tile.vectors * lanes / (pairs ? 2 : 1);
-  const Expr j = var(m.acc_column.name()), k = var(m.depth[0].name()), panel(m.panel);
-  std::vector<ScheduleBuilder::PackedDim> dims;
-  for (const auto& [dim, loop] : m.right_batches)
-    dims.push_back({var(loop.name()), "wb" + std::to_string(dim)});
-  dims.push_back({floor_div(j, panel), "wj"});
-  dims.push_back({pairs ? floor_div(k, Expr(2)) : k, "wk"});
-  dims.push_back({floor_mod(j, panel), "wl"});
-  if (pairs) dims.push_back({floor_mod(k, Expr(2)), "wp"});
-  const bool constant = m.weights.defined();
-  const Stage packed =
-      s.pack(m.acc, Factor::right, "w", constant ? kConstantScope : "global", dims).stage;
-  if (!constant) m.copies.push_back(packed);
-  m.weights = packed.buffer();
-  if (pairs) m.paired = m.depth[0];
-  s.pad(m.acc_column, m.panel);
-  if (!rows) s.pad(m.acc_row, tile.rows);
-}
+// Zero points up to this one leave a byte's difference within 16 bits.
+constexpr int64_t kFurthest = 1 << 14;
+
+class MatMulArrangement {
+ public:
+  MatMulArrangement(ScheduleBuilder& s, MatMulStages& m)
+      : s_(s),
+        m_(m),
+        sums_(s.buffer(m.acc.buffer()).dtype),
+        lanes_(std::max(1, s.target().lanes(dtype_bytes(sums_)))),
+        rows_(s.extent(m.acc_row)),
+        columns_(s.extent(m.acc_column)),
+        depth_(s.extent(m.depth[0])),
+        product_(instruction()),
+        pairs_(sums_pairs()),
+        tile_(tile()) {}
+
+  void run() {
+    m_.panel = tile_.vectors * lanes_ / (pairs_ ? 2 : 1);
+    if (product_.defined()) count_left();
+    else narrow_left();
+    pack_right();
+    s_.pad(m_.acc_column, m_.panel);
+    // Rows that an instruction takes together are filled up before they are copied.
+    const bool several = product_.rows > 1;
+    const bool whole = rows_ && (!several || *rows_ % tile_.rows == 0);
+    if (several && !whole) s_.pad(m_.acc_row, tile_.rows);
+    if (product_.defined() && !reads_left_in_place()) pack_left();
+    if (product_.depth > 1) split_depth();
+    if (product_.defined())
+      m_.instruction = product_.sums(product_.depth > 1 ? innermost_ : Loop());
+    if (!several && !whole) s_.pad(m_.acc_row, tile_.rows);
+    if (pairs_) m_.paired = m_.depth[0];
+  }
+
+ private:
+  static Expr at(const Loop& loop) { return var(loop.name()); }
+
+  // No instruction serves operands as wide as their sums, a single column, or a depth that only a
+  // run knows.
+  IntegerProduct instruction() const {
+    if (dtype_bytes(m_.right_type) >= dtype_bytes(sums_) || depth_.value_or(0) == 0 ||
+        columns_ == 1)
+      return {};
+    const bool known = m_.weights.defined() && m_.right_is_matrix;
+    const auto choose = known ? integer_product_from_anywhere : integer_product;
+    ProductExtents extents{lanes_, 0, rows_};
+    if (columns_) extents.tiles = {*columns_, *depth_};
+    return choose(s_.target(), {m_.left_type, m_.left_zero}, m_.right_type, extents);
+  }
+
+  bool sums_pairs() const {
+    return !product_.defined() && pairs_depth(s_.target()) && sums_ == DType::f32 &&
+           !m_.narrow_result && m_.depth_is_last && rows_ != 1 && m_.weights.defined() && depth_ &&
+           *depth_ % 2 == 0;
+  }
+
+  // The tile of sums that registers hold at once
+  RegisterTile tile() const {
+    const Target& target = s_.target();
+    if (pairs_) return {paired_rows(target, rows_), kPairedVectors};
+    if (product_.tiles) {
+      const int64_t wide = *columns_ > product_.columns ? 2 : 1;
+      return {rows_of_tiles(product_, rows_), wide * product_.columns / lanes_};
+    }
+    const auto row_bytes = depth_ ? std::optional(*depth_ * dtype_bytes(sums_)) : std::nullopt;
+    RegisterTile tile = product_tile(target, lanes_, rows_, columns_, row_bytes);
+    if (product_.rows > 1) tile.rows = tile_rows(target, tile.vectors, rows_, {}, product_.rows);
+    return tile;
+  }
+
+  // Lets the left operand count from the instruction's zero, in its type.
+  void count_left() {
+    const int64_t zero = product_.left.zero;
+    if (zero != m_.left_zero) s_.recount(m_.acc, Factor::left, zero, "corr");
+    if (is_int(sums_) && (zero != 0 || m_.left_type != product_.type))
+      s_.narrow(m_.acc, Factor::left, product_.type);
+  }
+
+  // Without an instruction each product multiplies widened operands. A byte that counts from its
+  // least number becomes an unsigned byte, so the back end sees that words suffice for its
+  // products. With other zeros it becomes a word, unless the target pairs words. These must not be
+  // negative in a pair, so the difference then gets all bits. Device families read the zero from
+  // the plain form.
+  void narrow_left() {
+    if (!is_byte(m_.left_type) || !is_int(sums_) || !s_.target().driver.empty()) return;
+    if (m_.left_type == DType::i8 && m_.left_zero == least_byte(DType::i8))
+      return s_.narrow(m_.acc, Factor::left, DType::u8);
+    if (m_.left_zero != 0 && std::abs(m_.left_zero) <= kFurthest && !pairs_words(s_.target()))
+      s_.narrow(m_.acc, Factor::left, DType::i16);
+  }
+
+  void pack_right() {
+    const Expr j = at(m_.acc_column), k = at(m_.depth[0]), panel(m_.panel);
+    const Expr together(pairs_ ? 2 : product_.depth);
+    std::vector<ScheduleBuilder::PackedDim> dims;
+    for (const auto& [dim, loop] : m_.right_batches)
+      dims.push_back({at(loop), "wb" + std::to_string(dim)});
+    dims.push_back({floor_div(j, panel), "wj"});
+    dims.push_back({is_const(together, 1) ? k : floor_div(k, together), "wk"});
+    const Expr column = floor_mod(j, panel), step = floor_mod(k, together);
+    if (product_.tiles) {
+      const Expr columns(product_.columns), neighbours(product_.neighbours);
+      dims.push_back({floor_div(column, columns), "wt"});
+      dims.push_back({floor_div(step, neighbours), "wq"});
+      dims.push_back({floor_mod(column, columns) * neighbours + floor_mod(step, neighbours), "wl"});
+    } else {
+      dims.push_back({column, "wl"});
+      if (!is_const(together, 1)) dims.push_back({step, "wp"});
+    }
+    const bool constant = m_.weights.defined();
+    const Stage packed =
+        s_.pack(m_.acc, Factor::right, "w", constant ? kConstantScope : "global", dims).stage;
+    if (!constant) m_.copies.push_back(packed);
+    m_.weights = packed.buffer();
+  }
+
+  // True: the left operand's elements are the instruction's, with whole groups of depth steps
+  // adjacent.
+  bool reads_left_in_place() const {
+    Expr factor = as_binary(s_.store_of(m_.acc)->value, BinaryOp::mul)->a;
+    while (const auto* widened = as<expr::Cast>(factor)) factor = widened->a;
+    const auto* read = as<expr::Load>(factor);
+    const std::string& step = m_.depth[0].name();
+    return read && factor.type() == product_.type && product_.rows == 1 &&
+           *depth_ % product_.depth == 0 && is_var(read->indices.back(), step) &&
+           std::none_of(read->indices.begin(), read->indices.end() - 1,
+                        [&](const Expr& index) { return uses_var(index, step); });
+  }
+
+  void pack_left() {
+    const Expr i = at(m_.acc_row), k = at(m_.depth[0]), rows(product_.rows), depth(product_.depth);
+    const Expr factor = as_binary(s_.store_of(m_.acc)->value, BinaryOp::mul)->a;
+    std::vector<ScheduleBuilder::PackedDim> dims;
+    for (const Loop& loop : s_.spatial_loops_of(m_.acc))
+      if (!(loop == m_.acc_row) && uses_var(factor, loop.name()))
+        dims.push_back({at(loop), "xb" + std::to_string(dims.size())});
+    if (product_.rows == 1 && !product_.tiles) {
+      dims.push_back({i, "xi"});
+      dims.push_back(
+          {product_.depth == 1 ? k : floor_div(k, depth) * depth + floor_mod(k, depth), "xk"});
+    } else {
+      dims.push_back({floor_div(i, rows), "xt"});
+      dims.push_back({floor_div(k, depth), "xs"});
+      dims.push_back({floor_mod(i, rows), "xi"});
+      dims.push_back({floor_mod(k, depth), "xk"});
+    }
+    const Stage copy = s_.pack(m_.acc, Factor::left, "xp", "global", dims).stage;
+    m_.copies.insert(m_.copies.begin(), copy);
+  }
+
+  // Makes the steps that an instruction sums loops of their own.
+  void split_depth() {
+    s_.pad_sums(m_.depth[0], product_.depth);
+    auto cut = s_.split(m_.depth[0], product_.depth, Tail::guard, m_.depth[0].name(), "kp");
+    m_.depth[0] = cut.outer;
+    innermost_ = cut.inner;
+    if (product_.tiles)
+      innermost_ = s_.split(cut.inner, product_.neighbours, Tail::guard, "kq", "kp").inner;
+  }
+
+  ScheduleBuilder& s_;
+  MatMulStages& m_;
+  DType sums_;
+  int64_t lanes_;
+  std::optional<int64_t> rows_, columns_, depth_;
+  IntegerProduct product_;
+  bool pairs_;
+  RegisterTile tile_;
+  Loop innermost_;  // the loop over adjacent depth steps
+};
+
+}  // namespace
+
+void arrange_matmul(ScheduleBuilder& s, MatMulStages& m) { MatMulArrangement(s, m).run(); }
 
 }  // namespace tw

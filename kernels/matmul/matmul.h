@@ -32,9 +32,13 @@ struct MatMulStages {
   Loop acc_row, acc_column;
   // Batches of the sums with a right operand of their own, by dimension of that
   std::vector<std::pair<size_t, Loop>> right_batches;
-  bool depth_is_last = true;   // the left operand's steps of the depth are adjacent
-  bool narrow_result = false;  // the sums are rounded to fewer bits
-  Loops depth;                 // depth loops of acc; small integers: the loop over blocks
+  // The operands' elements; the left ones count from left_zero
+  DType left_type = DType::f32, right_type = DType::f32;
+  int64_t left_zero = 0;
+  bool right_is_matrix = true;  // the right operand has two dimensions
+  bool depth_is_last = true;    // the left operand's steps of the depth are adjacent
+  bool narrow_result = false;   // the sums are rounded to fewer bits
+  Loops depth;                  // depth loops of acc; small integers: the loop over blocks
   // For small integers: the sums of a block, [row, block, column], and, if an instruction computes
   // them, the numbers extracted from their bytes.
   struct Blocks {
@@ -56,11 +60,11 @@ struct MatMulStages {
 // The index of element (row, column) of a matrix among the batches of the result
 std::vector<Expr> matrix_index(const Shape& shape, bool transposed, const std::vector<Expr>& batch,
                                const Expr& row, const Expr& column);
-// A product of floats as it is defined: stage acc, [batch][row][column], and stage y
+// A product as it is defined: stage acc, [batch][row][column], and stage y
 Lowered<MatMulStages> define_matmul(GroupBuilder& b, const Node& node);
-// Lays the right operand of a defined product out in panels, and lets its sums cover whole ones.
+// Lays the operands of a defined product out as the target's registers or its instruction for the
+// sums want them, and lets the sums cover whole panels.
 void arrange_matmul(ScheduleBuilder& s, MatMulStages& m);
-Expected<Lowered<MatMulStages>> lower_matmul(TargetBuilder& b, const Node& node);
 Expected<Lowered<MatMulStages>> lower_matmul_nbits(TargetBuilder& b, const Node& node);
 void schedule_matmul(ScheduleBuilder& s, const MatMulStages& m);
 

@@ -78,18 +78,22 @@ Lowered<MatMulStages> define_matmul(GroupBuilder& b, const Node& node) {
   for (size_t d = 0; d + 2 < ws.size(); ++d)
     if (!is_const(ws[d], 1))
       m.right_batches.emplace_back(d, axes[outer.size() - (ws.size() - 2) + d].loop());
-  const Expr left_factor = joined ? joined_left(b, node, rows, depth, i, k)
-                                  : b.element(left, matrix_index(xs, a.trans_a, batches, i, k));
+  const Expr left_element = joined ? joined_left(b, node, rows, depth, i, k)
+                                   : b.element(left, matrix_index(xs, a.trans_a, batches, i, k));
+  const Expr left_factor = less_zero(widened(left_element), a.a_zero);
 
   Index at = batches;
   at.insert(at.end(), {i, j});
   Shape shape = outer;
   shape.insert(shape.end(), {rows, y.shape.back()});
   const BufferId acc = b.temp("acc", sums, shape);
-  m.acc = b.stage("acc", axes, acc, at, widened(left_factor) * widened(right_factor), Combiner::add,
+  m.acc = b.stage("acc", axes, acc, at, left_factor * widened(right_factor), Combiner::add,
                   imm(0, sums));
   m.acc_row = axes[outer.size()].loop(), m.acc_column = axes[outer.size() + 1].loop();
   m.depth = {axes.back().loop()};
+  m.left_type = b.type(left).dtype, m.right_type = b.type(right).dtype;
+  m.left_zero = a.a_zero;
+  m.right_is_matrix = ws.size() == 2;
   m.depth_is_last = !a.trans_a;
   m.narrow_result = y.dtype != sums;
   m.y = write_product(b, node, joined, [&](const Index& at) { return load(acc, sums, at); });

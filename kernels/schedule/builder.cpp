@@ -288,6 +288,19 @@ void ScheduleBuilder::pad(const Loop& loop, int64_t factor) {
   add(step::Pad{loop.name(), factor, true});
 }
 
+void ScheduleBuilder::pad_sums(const Loop& loop, int64_t factor) {
+  add(step::Pad{loop.name(), factor, false});
+}
+
+void ScheduleBuilder::narrow(const Stage& stage, Factor factor, DType type) {
+  add(step::Narrow{stage.label(), factor, type});
+}
+
+void ScheduleBuilder::recount(const Stage& stage, Factor factor, int64_t zero,
+                              const std::string& name) {
+  add(step::Recount{stage.label(), factor, zero, name, kConstantScope});
+}
+
 Stage ScheduleBuilder::rfactor(const Stage& stage, const Loop& loop, const std::string& name) {
   add(step::RFactor{stage.label(), loop.name(), name});
   return {name, BufferName(name)};

@@ -125,8 +125,13 @@ class ScheduleBuilder {
   };
   Packed pack(const Stage& stage, Factor factor, const std::string& name, const std::string& scope,
               const std::vector<PackedDim>& dims);
-  // Lets the loop run to a multiple of the factor, over points that nobody reads.
+  // Lets the loop run to a multiple of the factor: over points that nobody reads, or over steps of
+  // sums that add nothing.
   void pad(const Loop& loop, int64_t factor);
+  void pad_sums(const Loop& loop, int64_t factor);
+  void narrow(const Stage& stage, Factor factor, DType type);
+  // Counts the factor from another zero. The excess of the sums is a constant of that name.
+  void recount(const Stage& stage, Factor factor, int64_t zero, const std::string& name);
   Stage rfactor(const Stage& stage, const Loop& loop, const std::string& name);
   void decompose(const Stage& stage, const Loop& loop);
   void tensorize(const Loop& loop, const std::string& intrinsic, const std::string& name);

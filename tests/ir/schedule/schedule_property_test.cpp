@@ -336,7 +336,7 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
   const std::string a = text("a{0}", number), b = text("b{0}", number);
   const std::vector<std::string> scopes = {"global", "stack", "register", "shared"};
   const auto loop = [&] { return r.pick(names.loops); };
-  switch (r.below(45)) {
+  switch (r.below(48)) {
     case 0: return step::Split{loop(), r.from(1, 5), tw::Tail::guard, a, b};
     case 1: return step::Split{loop(), r.from(1, 5), tw::Tail::shift, a, b};
     case 2:
@@ -386,6 +386,13 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
     case 20: return step::RFactor{r.pick(names.stages), loop(), a};
     case 21: return step::StorageAlign{r.pick(names.buffers), r.below(2), r.from(1, 8), 0};
     case 22: return step::Pad{loop(), r.from(1, 4), r.below(2) == 1};
+    case 45:
+    case 46:
+      return step::Recount{r.pick(names.stages), r.below(2) ? tw::Factor::left : tw::Factor::right,
+                           r.from(-3, 3), a, r.pick(scopes)};
+    case 47:
+      return step::Narrow{r.pick(names.stages), r.below(2) ? tw::Factor::left : tw::Factor::right,
+                          r.below(2) ? tw::DType::i8 : tw::DType::i16};
     case 43:
     case 44: return random_pack(kernel, r, r.pick(names.stages), a);
     case 23: return random_layout(kernel, r, names);

@@ -19,6 +19,8 @@ const char* const kAllSteps =
     "  cache_write y -> yc register\n"
     "  cache_read x c -> xc stack\n"
     "  pack c right -> wp constant [j // 16, k, j % 16] wj wk wl\n"
+    "  narrow c left u8\n"
+    "  recount c left -128 -> e constant\n"
     "  set_scope c register\n"
     "  decompose_reduction c k\n"
     "  partition f 1 2 -> a z\n"
@@ -80,6 +82,7 @@ TEST_CASE("schedule: text errors say what and where") {
   CHECK(has(parse_failure("schedule {\n  splat i 4 -> a b\n}"), "unknown step 'splat'"));
   CHECK(has(parse_failure("schedule {\n  split i x -> a b\n}"), "s.txt:2:11: "));
   CHECK(has(parse_failure("schedule {\n  pack c both -> wp constant [k] wk\n}"), "left or right"));
+  CHECK(has(parse_failure("schedule {\n  narrow c left u7\n}"), "a type"));
   CHECK(has(parse_failure("schedule {\n  split i 4 a b\n}"), "'->'"));
   CHECK(has(parse_failure("schedule {\n  split i 4 -> a b c\n}"), "s.txt:2:20: "));
   CHECK(has(parse_failure("schedule {\n  split i 4 -> a\n  unroll a\n}"), "s.txt:"));

@@ -1,0 +1,81 @@
+// Products of integers in the forms that instructions want, with any zero points and extents: each
+// step keeps the results, to the bit.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <random>
+
+#include "ir/kernel/interpreter.h"
+#include "ir/schedule/schedule.h"
+
+using namespace tw;
+
+namespace {
+
+std::string text(const char* format, const auto&... values) {
+  return llvm::formatv(format, values...).str();
+}
+
+Kernel product(const char* left, int64_t zero, int64_t rows, int64_t depth, int64_t columns) {
+  const std::string less = zero == 0 ? "" : text(" - {0}:i32", zero);
+  Expected<Kernel> kernel = parse_kernel(
+      text("kernel @product(x: in {0}[{1}, {2}], w: const i8[{2}, {3}], y: out i32[{1}, {3}]) {{ "
+           "temp c: i32[{1}, {3}] "
+           "for i in {1} {{ for j in {3} {{ for k in {2} reduce {{ "
+           "c: c[i, j] += (i32(x[i, k]){4}) * i32(w[k, j]) init 0:i32 } } } "
+           "for a in {1} {{ for b in {3} {{ y: y[a, b] = c[a, b] * 3:i32 } } }",
+           left, rows, depth, columns, less));
+  REQUIRE_MESSAGE(bool(kernel), error_text(kernel.takeError()));
+  return *kernel;
+}
+
+std::vector<std::byte> results(const Kernel& kernel, const std::vector<KernelArgument>& inputs) {
+  std::vector<KernelArgument> arguments = inputs;
+  const std::string problem = error_text(interpret(kernel, arguments));
+  REQUIRE_MESSAGE(problem == "", print(kernel));
+  return arguments.back().bytes;
+}
+
+}  // namespace
+
+TEST_CASE("sums of integers keep their results in the forms that instructions want") {
+  std::mt19937 random(7);
+  for (const auto& [left, zero, counted, type] :
+       {std::tuple("i8", -128, -128, "u8"), std::tuple("i8", 7, -128, "u8"),
+        std::tuple("u8", 200, 0, "u8"), std::tuple("u8", 0, 128, "i8"),
+        std::tuple("u8", 128, 128, "i8"), std::tuple("i8", 5, 5, "i16")})
+    for (const auto& [rows, depth, columns] :
+         {std::tuple(3, 6, 10), std::tuple(1, 1, 1), std::tuple(5, 8, 4), std::tuple(2, 13, 7)}) {
+      CAPTURE(left);
+      CAPTURE(zero);
+      CAPTURE(depth);
+      const Kernel defined = product(left, zero, rows, depth, columns);
+      std::vector<KernelArgument> inputs(3);
+      inputs[0].bytes.resize(static_cast<size_t>(rows * depth));
+      inputs[1].bytes.resize(static_cast<size_t>(depth * columns));
+      inputs[2].bytes.resize(static_cast<size_t>(rows * columns * 4));
+      for (int i : {0, 1})
+        for (std::byte& b : inputs[static_cast<size_t>(i)].bytes)
+          b = static_cast<std::byte>(random());
+      const std::vector<std::byte> expected = results(defined, inputs);
+      std::string steps;
+      if (zero != counted) steps += text("recount c left {0} -> e constant\n", counted);
+      if (std::strcmp(left, type) != 0 || counted != 0) steps += text("narrow c left {0}\n", type);
+      steps += "pack c right -> wp constant [j // 4, k // 4, j % 4, k % 4] wj wk wl ws\n"
+               "pad j 4 repeat\npad i 2 repeat\n"
+               "pack c left -> xp global [i // 2, k // 4, i % 2, k % 4] xt xs xi xk\n"
+               "pad k 4\nsplit k 4 -> k kp\n";
+      Expected<Schedule> schedule = parse_schedule("schedule {\n" + steps + "}\n");
+      REQUIRE_MESSAGE(bool(schedule), error_text(schedule.takeError()));
+      Kernel kernel = defined;
+      for (const Step& step : schedule->steps) {
+        Expected<Kernel> next = tw::apply(kernel, step);
+        REQUIRE_MESSAGE(bool(next), error_text(next.takeError()));
+        kernel = std::move(*next);
+        CAPTURE(print(step));
+        CHECK(results(kernel, inputs) == expected);
+      }
+      CHECK(print(kernel).find("where") == std::string::npos);  // zeros need no condition
+      CHECK(bool(tw::apply(defined, *schedule)));
+    }
+}
