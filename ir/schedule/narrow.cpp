@@ -14,9 +14,7 @@ namespace tw::sched {
 
 namespace {
 
-bool is_narrow(DType type) {
-  return is_byte(type) || type == DType::i16 || type == DType::u16;
-}
+bool is_narrow(DType type) { return is_byte(type) || type == DType::i16 || type == DType::u16; }
 
 struct Values {
   int64_t least = 0, most = 0;

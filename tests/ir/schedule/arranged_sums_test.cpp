@@ -61,10 +61,11 @@ TEST_CASE("sums of integers keep their results in the forms that instructions wa
       std::string steps;
       if (zero != counted) steps += text("recount c left {0} -> e constant\n", counted);
       if (std::strcmp(left, type) != 0 || counted != 0) steps += text("narrow c left {0}\n", type);
-      steps += "pack c right -> wp constant [j // 4, k // 4, j % 4, k % 4] wj wk wl ws\n"
-               "pad j 4 repeat\npad i 2 repeat\n"
-               "pack c left -> xp global [i // 2, k // 4, i % 2, k % 4] xt xs xi xk\n"
-               "pad k 4\nsplit k 4 -> k kp\n";
+      steps +=
+          "pack c right -> wp constant [j // 4, k // 4, j % 4, k % 4] wj wk wl ws\n"
+          "pad j 4 repeat\npad i 2 repeat\n"
+          "pack c left -> xp global [i // 2, k // 4, i % 2, k % 4] xt xs xi xk\n"
+          "pad k 4\nsplit k 4 -> k kp\n";
       Expected<Schedule> schedule = parse_schedule("schedule {\n" + steps + "}\n");
       REQUIRE_MESSAGE(bool(schedule), error_text(schedule.takeError()));
       Kernel kernel = defined;
