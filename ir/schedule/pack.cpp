@@ -32,6 +32,9 @@ namespace tw::sched {
 
 namespace {
 
+constexpr int64_t kMostFactor = int64_t{1} << 20;
+constexpr size_t kMostParts = 3;  // parts of an index: their extents' product fits 64 bits
+
 // A part of an index of the temp: indices are parts, or sums a * extent of b + b of such
 struct Place {
   size_t index = 0, part = 0;
@@ -149,8 +152,8 @@ class PackMap {
     std::vector<LoopCut> cuts;                    // the last is made first
     Expr at = e;
     for (Expr inner; const std::optional<LoopCut> cut = cut_of(at, inner); at = inner) {
-      if (cut->factor < 1)
-        return illegal("the map divides by {0}, which is not positive", cut->factor);
+      if (cut->factor < 1 || cut->factor > kMostFactor)
+        return illegal("the map divides by {0}, expected 1 to {1}", cut->factor, kMostFactor);
       cuts.push_back(*cut);
     }
     const auto* variable = as<expr::Var>(at);
@@ -172,6 +175,8 @@ class PackMap {
       part = next.get();
     }
     if (part->place || part->factor) return twice(e);
+    if (extents_[index].size() == kMostParts)
+      return illegal("an index of the map has more than {0} parts", kMostParts);
     part->place = Place{index, extents_[index].size()};
     extents_[index].emplace_back();
     return Error::success();

@@ -58,11 +58,10 @@ class MatMulArrangement {
  private:
   static Expr at(const Loop& loop) { return var(loop.name()); }
 
-  // No instruction serves operands as wide as their sums, a single column, or a depth that only a
-  // run knows.
+  // No instruction serves operands as wide as their sums, a single column, a single step of the
+  // depth, or a depth that only a run knows.
   IntegerProduct instruction() const {
-    if (dtype_bytes(m_.right_type) >= dtype_bytes(sums_) || depth_.value_or(0) == 0 ||
-        columns_ == 1)
+    if (dtype_bytes(m_.right_type) >= dtype_bytes(sums_) || depth_.value_or(0) < 2 || columns_ == 1)
       return {};
     const bool known = m_.weights.defined() && m_.right_is_matrix;
     const auto choose = known ? integer_product_from_anywhere : integer_product;

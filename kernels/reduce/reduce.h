@@ -8,6 +8,7 @@
 
 namespace tw {
 
+class GroupBuilder;
 class TargetBuilder;
 class ScheduleBuilder;
 
@@ -34,7 +35,7 @@ Expected<Lowered<ReduceStages>> lower_reduce(TargetBuilder& b, const Node& node)
 Expected<Lowered<ReduceStages>> lower_arg_reduce(TargetBuilder& b, const Node& node);
 Expected<Lowered<ReduceStages>> lower_softmax(TargetBuilder& b, const Node& node);
 Expected<Lowered<ReduceStages>> lower_layer_norm(TargetBuilder& b, const Node& node);
-Expected<Lowered<ElementwiseStages>> lower_cumulate(TargetBuilder& b, const Node& node);
+Expected<Lowered<ElementwiseStages>> lower_cumulate(GroupBuilder& b, const Node& node);
 void schedule_reduce(ScheduleBuilder& s, const ReduceStages& m);
 
 }  // namespace tw

@@ -16,7 +16,7 @@ CIRCLES = {
 FUNCTIONS = {
     ("cli/commands/inspect.cpp", "print_manifest"): (63, FIELDS),
     ("kernels/reduce/lower.cpp", "lower_reduce"): (85, ONE_NEST),
-    ("kernels/pool/lower.cpp", "lower_pool"): (66, ONE_NEST),
+    ("kernels/ops/pool.cpp", "lower_pool"): (66, ONE_NEST),
 }
 
 # Folders with many files, directly in them.

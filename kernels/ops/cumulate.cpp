@@ -1,12 +1,12 @@
 // Running sums and products: a scan along the axis over a temp whose first row is the neutral
 // element. The output copies the rows, shifted by one unless exclusive. Stages: sums.first, sums
 // (in the scan), y.
-#include "kernels/common/target_builder.h"
+#include "kernels/common/group_builder.h"
 #include "kernels/reduce/reduce.h"
 
 namespace tw {
 
-Expected<Lowered<ElementwiseStages>> lower_cumulate(TargetBuilder& b, const Node& node) {
+Expected<Lowered<ElementwiseStages>> lower_cumulate(GroupBuilder& b, const Node& node) {
   const auto& a = std::get<op::Cumulate>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);
   const DType type = x.dtype, t = accumulator_type(type);
