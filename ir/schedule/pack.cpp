@@ -22,6 +22,7 @@
 // constant extents: the new stage then runs while the model is compiled.
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -93,10 +94,14 @@ class PackMap {
   }
 
   // An expression of the stage at the loops that fill the temp
-  Expr moved(Expr e) const {
-    for (size_t i = 0; i < parts_.size(); ++i)
-      e = substitute(e, loops_[i]->var, value_of(parts_[i]));
-    return e;
+  Expr moved(const Expr& e) const {
+    std::map<std::string, Expr, std::less<>> values;
+    for (size_t i = 0; i < parts_.size(); ++i) values.emplace(loops_[i]->var, value_of(parts_[i]));
+    return rewrite(e, [&](const Expr& node) {
+      const std::string* name = var_name(node);
+      const auto value = name ? values.find(*name) : values.end();
+      return value == values.end() ? Expr() : value->second;
+    });
   }
   // The ranges of the stage's loops while they run over whole parts
   Ranges whole_ranges() const {

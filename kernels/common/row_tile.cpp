@@ -97,15 +97,18 @@ RegisterTile row_tile(const Target& target, std::optional<int64_t> extent, int64
   };
   RegisterTile best{pixels(1), 1};
   double least = cost(best);
-  for (int64_t vectors = 2; vectors <= std::min(kMostVectors, blocks); ++vectors) {
-    const bool exact = blocks % vectors == 0;
-    if ((!exact && cover == Cover::exact) || step > most_tile_rows(target, vectors)) continue;
-    const RegisterTile tile{pixels(vectors), vectors};
-    const int64_t covered = (blocks + vectors - 1) / vectors * vectors;
-    const double own = cost(tile) * static_cast<double>(covered) / static_cast<double>(blocks);
-    if (own >= (exact ? least : kPaddedGain * least)) continue;
-    best = tile, least = own;
-  }
+  const auto improve = [&](bool exact) {
+    for (int64_t vectors = 2; vectors <= std::min(kMostVectors, blocks); ++vectors) {
+      if ((blocks % vectors == 0) != exact || step > most_tile_rows(target, vectors)) continue;
+      const RegisterTile tile{pixels(vectors), vectors};
+      const int64_t covered = (blocks + vectors - 1) / vectors * vectors;
+      const double own = cost(tile) * static_cast<double>(covered) / static_cast<double>(blocks);
+      if (own >= (exact ? least : kPaddedGain * least)) continue;
+      best = tile, least = own;
+    }
+  };
+  improve(true);
+  if (best.vectors == 1 && cover == Cover::padded) improve(false);
   return best;
 }
 

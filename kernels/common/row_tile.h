@@ -21,7 +21,8 @@ RegisterTile filled_row_tile(const Target& target, int64_t extent, int64_t block
 // read the weights less often.
 int64_t tile_lines(const Target& target, std::optional<int64_t> lines,
                    std::optional<int64_t> extent, int64_t vectors);
-// The blocks of channels that tiles cover. Some tiles may cover blocks that do not exist.
+// The blocks of channels that tiles cover. Where no tile of several vectors covers them exactly,
+// the last one may cover blocks that do not exist.
 enum class Cover : uint8_t { exact, padded };
 // The tile of a row. RegisterTile::rows is its pixels. With Cover::exact RegisterTile::vectors
 // divides `blocks`. `lines`: lines of the output, if tiles may have several (tile_lines).
