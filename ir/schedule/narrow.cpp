@@ -25,16 +25,21 @@ Values values_of(DType type) {
   return is_signed_int(type) ? Values{-count / 2, count / 2 - 1} : Values{0, count - 1};
 }
 
-// The values that the expression may have; nullopt: it has other parts
+constexpr int64_t kFar = int64_t{1} << 30;  // limit of constants
+
+// The values that the expression may have, before they wrap; nullopt: it has other parts
 std::optional<Values> values_of(const Expr& e) {
   if (is_narrow(e.type()) && is<expr::Load>(e)) return values_of(e.type());
   if (const auto* cast = as<expr::Cast>(e)) {
-    if (!is_narrow(cast->a.type()) || !is_int(e.type()) ||
+    if (cast->saturate || !is_narrow(cast->a.type()) || !is_int(e.type()) ||
         dtype_bytes(e.type()) <= dtype_bytes(cast->a.type()))
       return std::nullopt;
     return values_of(cast->a.type());
   }
-  if (const auto known = as_const(e)) return Values{*known, *known};
+  if (const auto known = as_const(e)) {
+    if (*known < -kFar || *known > kFar) return std::nullopt;
+    return Values{*known, *known};
+  }
   if (const auto* select = as<expr::Select>(e)) {
     const auto a = values_of(select->then), b = values_of(select->otherwise);
     if (!a || !b) return std::nullopt;
@@ -45,8 +50,7 @@ std::optional<Values> values_of(const Expr& e) {
   if (!sum && !difference) return std::nullopt;
   const expr::Binary& both = sum ? *sum : *difference;
   const auto a = values_of(both.a), b = values_of(both.b);
-  constexpr int64_t kFar = int64_t{1} << 30;  // beyond it the wide type may wrap
-  if (!a || !b || std::max(std::abs(b->least), std::abs(b->most)) > kFar) return std::nullopt;
+  if (!a || !b) return std::nullopt;
   return sum ? Values{a->least + b->least, a->most + b->most}
              : Values{a->least - b->most, a->most - b->least};
 }

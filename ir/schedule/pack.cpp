@@ -197,7 +197,7 @@ class PackMap {
     Expr rest = e;
     for (size_t part = parts.size(); part-- > 1;) {
       const Sum sum = *sum_of(rest);
-      if (!is_const(parts[part], sum.factor))
+      if (!is_const(parts[part], sum.factor) || sum.factor > kMostFactor)
         return illegal("'{0}' in the map needs the factor {1}, the extent of '{2}'", to_string(e),
                        to_string(parts[part]), to_string(sum.last));
       rest = sum.first;
