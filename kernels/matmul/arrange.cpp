@@ -111,6 +111,30 @@ class MatMulArrangement {
       s_.narrow(m_.acc, Factor::left, DType::i16);
   }
 
+  // The right operand's place in the product. Products of i64 are simplified as indices are, which
+  // may swap the operands or expand them; nullopt: they are expanded, and stay where they are.
+  std::optional<Factor> right_factor() const {
+    const auto* product = as_binary(s_.store_of(m_.acc)->value, BinaryOp::mul);
+    if (!product) return std::nullopt;
+    const auto uses = [](const Expr& factor, const Loop& loop) {
+      return uses_var(factor, loop.name());
+    };
+    const bool a = uses(product->a, m_.acc_column), b = uses(product->b, m_.acc_column);
+    const bool row_a = uses(product->a, m_.acc_row), row_b = uses(product->b, m_.acc_row);
+    if ((a && row_a) || (b && row_b)) return std::nullopt;
+    const bool swapped = a || row_b || (!b && !row_a && reads_weights(product->a));
+    return swapped ? Factor::left : Factor::right;
+  }
+
+  bool reads_weights(const Expr& factor) const {
+    bool found = false;
+    visit(factor, [&](const Expr& e) {
+      const auto* load = as<expr::Load>(e);
+      found |= load && m_.weights.defined() && s_.name_of(load->buffer) == m_.weights;
+    });
+    return found;
+  }
+
   void pack_right() {
     const Expr j = at(m_.acc_column), k = at(m_.depth[0]), panel(m_.panel);
     const Expr together(pairs_ ? 2 : product_.depth);
@@ -129,9 +153,11 @@ class MatMulArrangement {
       dims.push_back({column, "wl"});
       if (!is_const(together, 1)) dims.push_back({step, "wp"});
     }
+    const std::optional<Factor> right = right_factor();
+    if (!right) return;
     const bool constant = m_.weights.defined();
     const Stage packed =
-        s_.pack(m_.acc, Factor::right, "w", constant ? kConstantScope : "global", dims).stage;
+        s_.pack(m_.acc, *right, "w", constant ? kConstantScope : "global", dims).stage;
     if (!constant) m_.copies.push_back(packed);
     m_.weights = packed.buffer();
   }
