@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "ir/kernel/accesses.h"
+
 namespace tw {
 
 const char* loop_kind_name(LoopKind k) {
@@ -184,21 +186,33 @@ Stmt substitute(const Stmt& s, std::string_view var, const Expr& value) {
   return rewrite_exprs(s, [&](const Expr& e) { return substitute(e, var, value); });
 }
 
-Stmt with_buffers(const Stmt& s, const std::function<BufferId(BufferId)>& number) {
-  const Stmt loads = rewrite_exprs(s, [&](const Expr& whole) {
+Stmt rewrite_accesses(const Stmt& root,
+                      const std::function<std::optional<BufferAccess>(
+                          BufferId buffer, const std::vector<Expr>& indices)>& fn) {
+  const Stmt loads = rewrite_exprs(root, [&](const Expr& whole) {
     return rewrite(whole, [&](const Expr& e) {
       const auto* read = as<expr::Load>(e);
-      return read ? load(number(read->buffer), e->type, read->indices) : Expr();
+      auto access = read ? fn(read->buffer, read->indices) : std::nullopt;
+      return access ? load(access->buffer, e->type, std::move(access->indices)) : Expr();
     });
   });
-  const auto renumbered = [&](auto access) {
-    access.buffer = number(access.buffer);
-    return make_stmt(std::move(access));
+  const auto mapped = [&](auto statement) -> Stmt {
+    auto access = fn(statement.buffer, statement.indices);
+    if (!access) return nullptr;
+    statement.buffer = access->buffer;
+    statement.indices = std::move(access->indices);
+    return make_stmt(std::move(statement));
   };
-  return rewrite(loads, [&](const Stmt& inner) -> Stmt {
-    if (const auto* store = as<stmt::Store>(inner)) return renumbered(*store);
-    if (const auto* prefetch = as<stmt::Prefetch>(inner)) return renumbered(*prefetch);
+  return rewrite(loads, [&](const Stmt& s) -> Stmt {
+    if (const auto* store = as<stmt::Store>(s)) return mapped(*store);
+    if (const auto* prefetch = as<stmt::Prefetch>(s)) return mapped(*prefetch);
     return nullptr;
+  });
+}
+
+Stmt with_buffers(const Stmt& s, const std::function<BufferId(BufferId)>& number) {
+  return rewrite_accesses(s, [&](BufferId buffer, const std::vector<Expr>& indices) {
+    return std::optional<BufferAccess>({number(buffer), indices});
   });
 }
 

@@ -55,19 +55,11 @@ std::optional<Values> values_of(const Expr& e) {
              : Values{a->least - b->most, a->most - b->least};
 }
 
-// The number modulo the type's range
-Expr wrapped(int64_t number, DType type) {
-  const Values values = values_of(type);
-  const int64_t count = values.most - values.least + 1;
-  const int64_t above = ((number - values.least) % count + count) % count;
-  return int_imm(values.least + above, type);
-}
-
 // The expression in the type, modulo its range
 Expr narrowed(const Expr& e, DType type) {
   if (e.type() == type) return e;
   if (const auto* widened = as<expr::Cast>(e)) return narrowed(widened->a, type);
-  if (const auto known = as_const(e)) return wrapped(*known, type);
+  if (const auto known = as_const(e)) return int_imm(*known, type);  // wraps
   if (const auto* select = as<expr::Select>(e))
     return tw::select(select->condition, narrowed(select->then, type),
                       narrowed(select->otherwise, type));
@@ -77,7 +69,7 @@ Expr narrowed(const Expr& e, DType type) {
     const auto less = as_const(difference->b);
     const Values values = values_of(type);
     if (less && (*less < values.least || *less > values.most))
-      return narrowed(difference->a, type) + wrapped(-*less, type);
+      return narrowed(difference->a, type) + int_imm(-*less, type);
     return narrowed(difference->a, type) - narrowed(difference->b, type);
   }
   return cast(type, e);  // a narrow load

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/kernel/accesses.h"
+
 namespace tw::sched {
 
 namespace {
@@ -227,22 +229,8 @@ bool writes(const Stmt& root, BufferId buffer) {
 
 Stmt map_accesses(const Stmt& root, BufferId buffer,
                   const std::function<std::vector<Expr>(const std::vector<Expr>&)>& fn) {
-  const Stmt loads = rewrite_exprs(root, [&](const Expr& whole) {
-    return rewrite(whole, [&](const Expr& e) {
-      const auto* read = as<expr::Load>(e);
-      return read && read->buffer == buffer ? load(buffer, e->type, fn(read->indices)) : Expr();
-    });
-  });
-  const auto mapped = [&](auto access) {
-    access.indices = fn(access.indices);
-    return make_stmt(std::move(access));
-  };
-  return rewrite(loads, [&](const Stmt& s) -> Stmt {
-    const auto* store = as<stmt::Store>(s);
-    if (store && store->buffer == buffer) return mapped(*store);
-    const auto* prefetch = as<stmt::Prefetch>(s);
-    if (prefetch && prefetch->buffer == buffer) return mapped(*prefetch);
-    return nullptr;
+  return rewrite_accesses(root, [&](BufferId own, const std::vector<Expr>& indices) {
+    return own == buffer ? std::optional<BufferAccess>({buffer, fn(indices)}) : std::nullopt;
   });
 }
 

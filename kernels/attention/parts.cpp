@@ -4,7 +4,7 @@
 
 namespace tw {
 
-AttentionParts attention_parts(const TargetBuilder& b, const Node& product) {
+AttentionParts attention_parts(const GroupBuilder& b, const Node& product) {
   AttentionParts parts;
   parts.product = &product;
   for (NodeId id : b.group.nodes) {
@@ -22,7 +22,7 @@ AttentionParts attention_parts(const TargetBuilder& b, const Node& product) {
   return parts;
 }
 
-void define_by_places(TargetBuilder& b, const CausalMask& causal) {
+void define_by_places(GroupBuilder& b, const CausalMask& causal) {
   b.define(causal.mask, [mask = causal, dtype = b.type(causal.mask).dtype](const Index& at) {
     const Expr last = at[at.size() - 2] + Expr(mask.offset);
     if (dtype == DType::boolean) return mask.sees ? le(at.back(), last) : lt(last, at.back());
@@ -59,7 +59,7 @@ Index batch_index(const Shape& shape, const Index& row) {
   return index;
 }
 
-AttentionOutput attention_output(TargetBuilder& b, const AttentionParts& parts,
+AttentionOutput attention_output(GroupBuilder& b, const AttentionParts& parts,
                                  const Index& logical) {
   Index to;
   Shape shape;

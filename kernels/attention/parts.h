@@ -2,7 +2,7 @@
 // values.
 #pragma once
 #include "kernels/attention/causal.h"
-#include "kernels/common/target_builder.h"
+#include "kernels/common/group_builder.h"
 
 namespace tw {
 
@@ -12,10 +12,10 @@ struct AttentionParts {
   Shape outer;  // batch extents
   Expr rows, keys, depth, columns;
 };
-AttentionParts attention_parts(const TargetBuilder& b, const Node& product);
+AttentionParts attention_parts(const GroupBuilder& b, const Node& product);
 
 // Computes the mask's elements from their places.
-void define_by_places(TargetBuilder& b, const CausalMask& mask);
+void define_by_places(GroupBuilder& b, const CausalMask& mask);
 
 // in_f32 computes an expression, and all that leads to it, in f32; a short float's intermediate
 // roundings are dropped. rounded_to rounds the result to the type.
@@ -30,7 +30,7 @@ struct AttentionOutput {
   BufferId buffer;
   Index at;
 };
-AttentionOutput attention_output(TargetBuilder& b, const AttentionParts& parts,
+AttentionOutput attention_output(GroupBuilder& b, const AttentionParts& parts,
                                  const Index& logical);
 
 }  // namespace tw

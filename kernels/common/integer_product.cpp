@@ -55,14 +55,20 @@ bool pairs_words(const Target& target) {
       .has_value();
 }
 
+std::optional<DType> narrow_type(const Target& target, const LeftNumbers& left, DType sums) {
+  if (!is_byte(left.type) || !is_int(sums) || left.type == sums || !target.driver.empty())
+    return std::nullopt;
+  if (left.type == DType::i8 && left.zero == least_byte(DType::i8)) return DType::u8;
+  const bool word = left.zero != 0 && std::abs(left.zero) <= kFurthest && !pairs_words(target);
+  return word ? std::optional(DType::i16) : std::nullopt;
+}
+
 Expr widened_number(const Target& target, const Expr& element, DType sums, int64_t zero) {
-  if (element.type() == sums) return less_zero(element, zero);
-  if (!target.driver.empty()) return less_zero(cast(sums, element), zero);
-  if (element.type() == DType::i8 && zero == least_byte(DType::i8))  // this flips the sign bit
+  const auto narrow = narrow_type(target, {element.type(), zero}, sums);
+  if (narrow == DType::u8)  // this flips the sign bit
     return cast(sums, cast(DType::u8, element) + int_imm(kSign, DType::u8));
-  const bool word = is_byte(element.type()) && std::abs(zero) <= kFurthest && !pairs_words(target);
-  if (zero == 0 || !word) return less_zero(cast(sums, element), zero);
-  return cast(sums, less_zero(cast(DType::i16, element), zero));
+  if (narrow) return cast(sums, less_zero(cast(*narrow, element), zero));
+  return less_zero(element.type() == sums ? element : cast(sums, element), zero);
 }
 
 Expr IntegerProduct::copied(const Expr& element) const {

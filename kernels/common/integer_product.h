@@ -43,11 +43,13 @@ bool counts_from(const LeftNumbers& left, DType type);
 int64_t least_byte(DType type);
 // True: one instruction of the target multiplies two pairs of words and adds the products.
 bool pairs_words(const Target& target);
-// The element minus the zero point, in the type of the sums, for products without an instruction. A
-// byte that counts from its least number becomes an unsigned byte, so the back end sees that words
-// suffice for its products. With other zero points it becomes a word that is widened, unless the
-// target pairs words. These must not be negative in a pair, so the difference then gets all bits.
-// Device families read the zero point from the plain form.
+// The type in which products without an instruction count left numbers from their zero, before they
+// are widened; nullopt: that of the sums. A byte that counts from its least number becomes an
+// unsigned byte, so the back end sees that words suffice for its products. With other zero points
+// it becomes a word, unless the target pairs words. These must not be negative in a pair, so the
+// difference then gets all bits. Device families read the zero point from the plain form.
+std::optional<DType> narrow_type(const Target& target, const LeftNumbers& left, DType sums);
+// The element minus the zero point, in the type of the sums, for products without an instruction
 Expr widened_number(const Target& target, const Expr& element, DType sums, int64_t zero);
 
 // Extents that a whole number of instructions must fill

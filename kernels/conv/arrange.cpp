@@ -5,7 +5,7 @@
 // are innermost if the target sums so.
 #include "kernels/common/row_tile.h"
 #include "kernels/conv/conv.h"
-#include "kernels/schedule/builder.h"
+#include "kernels/schedule/panels.h"
 
 namespace tw {
 namespace {
@@ -47,21 +47,17 @@ void arrange_conv(ScheduleBuilder& s, ConvStages& m) {
   if (m.panel_blocks == 0) return;
   const bool pairs = sums_pairs(s, m);
   if (m.vectors == 0) m.vectors = pairs ? 1 : vectors_of(s, m);
-  const auto at = [](const Loop& loop) { return loop.defined() ? var(loop.name()) : Expr(0); };
-  const Expr channel = at(m.sums.channel), lane = at(m.sums.lane), vectors(m.vectors);
-  std::vector<ScheduleBuilder::PackedDim> dims = {
-      {m.vectors == 1 ? channel : floor_div(channel, vectors), "wc"}};
-  if (m.channel_lanes.defined()) dims.push_back({at(m.channels), "wr"});
+  const PanelIndices c = panel_indices(s, m.sums.channel, m.sums.lane, m.vectors);
+  std::vector<ScheduleBuilder::PackedDim> dims = {{c.panel, "wc"}};
+  if (m.channel_lanes.defined()) dims.push_back({variable(m.channels), "wr"});
   for (size_t i = 0; i < m.sums.phases.size(); ++i)
-    dims.push_back({at(m.sums.phases[i]), "wp" + std::to_string(i)});
+    dims.push_back({variable(m.sums.phases[i]), "wp" + std::to_string(i)});
   for (size_t i = 0; i < m.taps.size(); ++i)
-    dims.push_back({at(m.taps[i]), "wk" + std::to_string(i)});
-  const Expr step = at(m.channel_lanes);
-  if (!m.channel_lanes.defined()) dims.push_back({at(m.channels), "wr"});
+    dims.push_back({variable(m.taps[i]), "wk" + std::to_string(i)});
+  const Expr step = variable(m.channel_lanes);
+  if (!m.channel_lanes.defined()) dims.push_back({variable(m.channels), "wr"});
   else dims.push_back({pairs ? floor_div(step, Expr(2)) : step, "wi"});
-  dims.push_back(
-      {m.vectors == 1 ? lane : floor_mod(channel, vectors) * Expr(*s.extent(m.sums.lane)) + lane,
-       "wl"});
+  dims.push_back({c.place, "wl"});
   if (pairs) dims.push_back({floor_mod(step, Expr(2)), "wp"});
   const bool constant = m.weights.defined();
   const Stage packed =

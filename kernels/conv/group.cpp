@@ -4,7 +4,7 @@
 
 namespace tw {
 
-Expected<ConvShape> conv_shape(TargetBuilder& b, const Node& node) {
+Expected<ConvShape> conv_shape(GroupBuilder& b, const Node& node) {
   const auto& a = std::get<op::Conv>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);
   const TensorType& w = b.type(node.inputs[1]);
@@ -40,7 +40,7 @@ Expected<ConvShape> conv_shape(TargetBuilder& b, const Node& node) {
   return s;
 }
 
-Expected<ConvShape> conv_transpose_shape(const TargetBuilder& b, const Node& node) {
+Expected<ConvShape> conv_transpose_shape(const GroupBuilder& b, const Node& node) {
   const auto& a = std::get<op::ConvTranspose>(node.attrs);
   const Shape &x = b.type(node.inputs[0]).shape, &w = b.type(node.inputs[1]).shape,
               &y = b.type(node.output).shape;

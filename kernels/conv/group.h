@@ -17,11 +17,11 @@ struct ConvShape {
 };
 
 // Errors: symbolic channels or kernel sizes
-Expected<ConvShape> conv_shape(TargetBuilder& b, const Node& node);
+Expected<ConvShape> conv_shape(GroupBuilder& b, const Node& node);
 
 // The shape of a transposed convolution: output pixels and weights in terms of a convolution.
 // Errors: symbolic channels or kernel sizes.
-Expected<ConvShape> conv_transpose_shape(const TargetBuilder& b, const Node& node);
+Expected<ConvShape> conv_transpose_shape(const GroupBuilder& b, const Node& node);
 // True: the output has equally many pixels of each phase (remainder by the strides), and each phase
 // has taps of its own.
 bool has_phases(const ConvShape& transposed);

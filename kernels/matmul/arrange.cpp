@@ -10,18 +10,15 @@
 // form unless it has that already. In tiles the panels are [batch][panel][steps][tile of columns]
 // [part of the steps][column and step].
 #include <algorithm>
-#include <cstdlib>
 
+#include "ir/schedule/nest.h"
 #include "kernels/common/integer_product.h"
 #include "kernels/common/register_tile.h"
 #include "kernels/matmul/matmul.h"
-#include "kernels/schedule/builder.h"
+#include "kernels/schedule/panels.h"
 
 namespace tw {
 namespace {
-
-// Zero points up to this one leave a byte's difference within 16 bits.
-constexpr int64_t kFurthest = 1 << 14;
 
 class MatMulArrangement {
  public:
@@ -56,8 +53,6 @@ class MatMulArrangement {
   }
 
  private:
-  static Expr at(const Loop& loop) { return var(loop.name()); }
-
   // No instruction serves operands as wide as their sums, a single column, a single step of the
   // depth, or a depth that only a run knows.
   IntegerProduct instruction() const {
@@ -98,17 +93,10 @@ class MatMulArrangement {
       s_.narrow(m_.acc, Factor::left, product_.type);
   }
 
-  // Without an instruction each product multiplies widened operands. A byte that counts from its
-  // least number becomes an unsigned byte, so the back end sees that words suffice for its
-  // products. With other zeros it becomes a word, unless the target pairs words. These must not be
-  // negative in a pair, so the difference then gets all bits. Device families read the zero from
-  // the plain form.
   void narrow_left() {
-    if (!is_byte(m_.left_type) || !is_int(sums_) || !s_.target().driver.empty()) return;
-    if (m_.left_type == DType::i8 && m_.left_zero == least_byte(DType::i8))
-      return s_.narrow(m_.acc, Factor::left, DType::u8);
-    if (m_.left_zero != 0 && std::abs(m_.left_zero) <= kFurthest && !pairs_words(s_.target()))
-      s_.narrow(m_.acc, Factor::left, DType::i16);
+    const LeftNumbers left{m_.left_type, m_.left_zero};
+    if (const auto type = narrow_type(s_.target(), left, sums_))
+      s_.narrow(m_.acc, Factor::left, *type);
   }
 
   // The right operand's place in the product. Products of i64 are simplified as indices are, which
@@ -136,11 +124,11 @@ class MatMulArrangement {
   }
 
   void pack_right() {
-    const Expr j = at(m_.acc_column), k = at(m_.depth[0]), panel(m_.panel);
+    const Expr j = variable(m_.acc_column), k = variable(m_.depth[0]), panel(m_.panel);
     const Expr together(pairs_ ? 2 : product_.depth);
     std::vector<ScheduleBuilder::PackedDim> dims;
     for (const auto& [dim, loop] : m_.right_batches)
-      dims.push_back({at(loop), "wb" + std::to_string(dim)});
+      dims.push_back({variable(loop), "wb" + std::to_string(dim)});
     dims.push_back({floor_div(j, panel), "wj"});
     dims.push_back({is_const(together, 1) ? k : floor_div(k, together), "wk"});
     const Expr column = floor_mod(j, panel), step = floor_mod(k, together);
@@ -162,10 +150,12 @@ class MatMulArrangement {
     m_.weights = packed.buffer();
   }
 
+  Expr left_factor() const { return sched::factor_of(s_.store_of(m_.acc)->value, Factor::left); }
+
   // True: the left operand's elements are the instruction's, with whole groups of depth steps
   // adjacent.
   bool reads_left_in_place() const {
-    Expr factor = as_binary(s_.store_of(m_.acc)->value, BinaryOp::mul)->a;
+    Expr factor = left_factor();
     while (const auto* widened = as<expr::Cast>(factor)) factor = widened->a;
     const auto* read = as<expr::Load>(factor);
     const std::string& step = m_.depth[0].name();
@@ -176,12 +166,13 @@ class MatMulArrangement {
   }
 
   void pack_left() {
-    const Expr i = at(m_.acc_row), k = at(m_.depth[0]), rows(product_.rows), depth(product_.depth);
-    const Expr factor = as_binary(s_.store_of(m_.acc)->value, BinaryOp::mul)->a;
+    const Expr i = variable(m_.acc_row), k = variable(m_.depth[0]), rows(product_.rows),
+               depth(product_.depth);
+    const Expr factor = left_factor();
     std::vector<ScheduleBuilder::PackedDim> dims;
     for (const Loop& loop : s_.spatial_loops_of(m_.acc))
       if (!(loop == m_.acc_row) && uses_var(factor, loop.name()))
-        dims.push_back({at(loop), "xb" + std::to_string(dims.size())});
+        dims.push_back({variable(loop), "xb" + std::to_string(dims.size())});
     if (product_.rows == 1 && !product_.tiles) {
       dims.push_back({i, "xi"});
       dims.push_back(

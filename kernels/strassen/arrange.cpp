@@ -1,5 +1,5 @@
 // Lays the sums of the right operand's quarters out in panels: [columns/(2*V*B)][7][k/2/B][B][V*B].
-#include "kernels/schedule/builder.h"
+#include "kernels/schedule/panels.h"
 #include "kernels/strassen/strassen.h"
 
 namespace tw {
@@ -7,16 +7,13 @@ namespace tw {
 void arrange_strassen(ScheduleBuilder& s, StrassenStages& m) {
   const int64_t vectors = strassen_vectors(*s.extent(m.acc_row), *s.extent(m.acc_block),
                                            s.target());
-  const auto at = [](const Loop& loop) { return var(loop.name()); };
-  const Expr block = at(m.acc_block), lane = at(m.acc_lane);
-  const bool one = vectors == 1;
-  const auto packed = s.pack(
-      m.acc, Factor::right, "w", kConstantScope,
-      {{one ? block : floor_div(block, Expr(vectors)), "wc"},
-       {at(m.acc_product), "wq"},
-       {at(m.depth_block), "wb"},
-       {at(m.depth_lane), "wi"},
-       {one ? lane : floor_mod(block, Expr(vectors)) * Expr(*s.extent(m.acc_lane)) + lane, "wl"}});
+  const PanelIndices c = panel_indices(s, m.acc_block, m.acc_lane, vectors);
+  const auto packed = s.pack(m.acc, Factor::right, "w", kConstantScope,
+                             {{c.panel, "wc"},
+                              {variable(m.acc_product), "wq"},
+                              {variable(m.depth_block), "wb"},
+                              {variable(m.depth_lane), "wi"},
+                              {c.place, "wl"}});
   m.weights = packed.stage.buffer();
   // The seven sums of one place share their loads.
   const Loops& w = packed.loops;

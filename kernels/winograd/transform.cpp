@@ -185,7 +185,7 @@ Expr transformed_taps(const Matrix& g, const Expr& row, const Expr& column,
   return cast(DType::f32, select_row(column, f64_rows(g, columns)));
 }
 
-std::vector<Expr> point_loads(const TargetBuilder& b, BufferId buffer, int64_t points,
+std::vector<Expr> point_loads(const GroupBuilder& b, BufferId buffer, int64_t points,
                               const std::function<Index(const Expr& point)>& at) {
   std::vector<Expr> values;
   for (int64_t i = 0; i < points; ++i) {

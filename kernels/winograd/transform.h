@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "kernels/common/target_builder.h"
+#include "kernels/common/group_builder.h"
 
 namespace tw {
 
@@ -29,7 +29,7 @@ std::vector<Expr> linear_rows(const Matrix& matrix, const std::vector<Expr>& val
 Expr transformed_taps(const Matrix& g, const Expr& row, const Expr& column,
                       const std::function<Expr(int64_t i, int64_t j)>& tap);
 // A buffer's elements at each of `points` points of an axis, in f32, as operands of linear_rows
-std::vector<Expr> point_loads(const TargetBuilder& b, BufferId buffer, int64_t points,
+std::vector<Expr> point_loads(const GroupBuilder& b, BufferId buffer, int64_t points,
                               const std::function<Index(const Expr& point)>& at);
 // rows[index], as a chain of selects that folds if the index is constant
 Expr select_row(const Expr& index, const std::vector<Expr>& rows);
