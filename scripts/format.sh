@@ -8,4 +8,4 @@ case ${1:-} in
   --check) flags=(--dry-run --Werror) ;;
   *) echo "usage: scripts/format.sh [--check]" >&2; exit 2 ;;
 esac
-git ls-files -z -- '*.cpp' '*.h' '*.c' | xargs -0 -P "$(nproc)" -n 64 .venv/bin/clang-format "${flags[@]}"
+git ls-files -z --cached --others --exclude-standard -- '*.cpp' '*.h' '*.c' | xargs -0 -P "$(nproc)" -n 64 .venv/bin/clang-format "${flags[@]}"

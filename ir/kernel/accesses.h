@@ -15,9 +15,8 @@ struct BufferAccess {
 
 // fn maps each access; nullopt keeps it. Loads inside of indices are mapped before the
 // access around them.
-Stmt rewrite_accesses(
-    const Stmt& root,
-    const std::function<std::optional<BufferAccess>(BufferId buffer,
-                                                    const std::vector<Expr>& indices)>& fn);
+Stmt rewrite_accesses(const Stmt& root,
+                      const std::function<std::optional<BufferAccess>(
+                          BufferId buffer, const std::vector<Expr>& indices)>& fn);
 
 }  // namespace tw
