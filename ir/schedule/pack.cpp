@@ -56,12 +56,13 @@ struct LoopCut {
 
 class PackMap {
  public:
-  // `where` and `loops` are those of the stage.
-  PackMap(const step::Pack& s, const Expr& factor, const Expr& where, std::vector<LoopRef> loops,
-          const Ranges& ranges)
+  // `where` and `loops` are those of the stage, `symbols` those of its kernel.
+  PackMap(const step::Pack& s, const Expr& factor, const Expr& where,
+          const std::vector<std::string>& symbols, std::vector<LoopRef> loops, const Ranges& ranges)
       : s_(s),
         factor_(factor),
         where_(where),
+        symbols_(symbols),
         loops_(std::move(loops)),
         ranges_(ranges),
         parts_(loops_.size()) {}
@@ -112,8 +113,8 @@ class PackMap {
     return ranges;
   }
   // The condition under which the point exists there, loop by loop in the order of the map, then
-  // the stage's own if it depends on no other loops: where that does not hold, factors need not
-  // exist
+  // the stage's own if it depends on no other loops, and on no symbols while compiling: where that
+  // does not hold, factors need not exist
   Expr inside() const {
     Expr condition;
     for (const size_t i : order_) add_condition(parts_[i], loops_[i]->extent, condition);
@@ -122,6 +123,9 @@ class PackMap {
   // True: the factor is computed without regard to the stage's condition.
   bool exists_at_all_points() const {
     if (!where_.defined()) return true;
+    if (s_.scope == kConstantScope)
+      for (const std::string& symbol : symbols_)
+        if (uses_var(where_, symbol)) return true;
     for (size_t i = 0; i < parts_.size(); ++i)
       if (!parts_[i].place && !parts_[i].factor && uses_var(where_, loops_[i]->var)) return true;
     return false;
@@ -255,6 +259,7 @@ class PackMap {
 
   const step::Pack& s_;
   const Expr &factor_, &where_;
+  const std::vector<std::string>& symbols_;
   std::vector<LoopRef> loops_;
   const Ranges& ranges_;
   std::vector<LoopPart> parts_;             // by loop
@@ -351,7 +356,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pack& s) {
   for (const Stmt& around : path)
     if (is<stmt::Loop>(around)) loops.emplace_back(around);
   const Ranges ranges = ranges_of(out, {});
-  PackMap map(s, factor, store.where, std::move(loops), ranges);
+  PackMap map(s, factor, store.where, out.symbols, std::move(loops), ranges);
   TW_TRY(map.read());
   const std::vector<Expr> shape = out.buffer(packed).shape = map.shape();
   if (s.scope == kConstantScope) TW_TRY(check_constant(out, factor, shape, s.name));

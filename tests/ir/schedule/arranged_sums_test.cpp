@@ -80,3 +80,18 @@ TEST_CASE("sums of integers keep their results in the forms that instructions wa
       CHECK(bool(tw::apply(defined, *schedule)));
     }
 }
+
+TEST_CASE("a constant factor is packed without regard to a condition on a symbol") {
+  Expected<Kernel> kernel = parse_kernel(
+      "kernel @window[n](x: in f32[n], w: const f32[3, 4], y: out f32[4]) { "
+      "temp c: f32[4] "
+      "for j in 4 { for k in 3 reduce { c: c[j] += x[k * 2] * w[k, j] where k * 2 < n init 0.0 } } "
+      "for b in 4 { y: y[b] = c[b] } }");
+  REQUIRE_MESSAGE(bool(kernel), error_text(kernel.takeError()));
+  Expected<Schedule> schedule = parse_schedule(
+      "schedule {\npack c right -> wp constant [k, j] wk wj\n}\n");
+  REQUIRE_MESSAGE(bool(schedule), error_text(schedule.takeError()));
+  Expected<Kernel> packed = tw::apply(*kernel, *schedule);  // looks at the scopes, too
+  REQUIRE_MESSAGE(bool(packed), error_text(packed.takeError()));
+  CHECK(print(*packed).find("wp[wk, wj] = w[wk, wj]\n") != std::string::npos);
+}
