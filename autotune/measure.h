@@ -33,6 +33,16 @@ struct BufferSpec {
   uint64_t bytes = 0;
   DType dtype = DType::f32;
   bool input = true, constant = false;  // neither: an output
+  // Chooses the contents of inputs and constants: equal for a parameter of the lowered kernel in
+  // all its schedules
+  uint32_t contents = 0;
+  // Constants that the library makes from others: its function, void(void* const* buffers, void*
+  // workspace, const int64_t* symbols) with the other and the new one as buffers. The contents are
+  // then those of the other. Functions of one name make the same.
+  std::string pack = {};
+  uint64_t source_bytes = 0;
+  DType source_dtype = DType::f32;
+  bool operator==(const BufferSpec&) const = default;
 };
 
 struct MeasureJob {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "autotune/earlier_records.h"
 #include "autotune/median.h"
 #include "autotune/models/corrected.h"
 #include "ir/kernel/code_size.h"
@@ -68,9 +69,9 @@ Expected<Candidate> candidate_of(const Task& task, const Target& target, int var
                                  Schedule schedule, const Point& point) {
   if (variant < 0 || static_cast<size_t>(variant) >= task.variants.size())
     return make_error(DiagCode::invalid_argument, "{0} has no variant {1}", task.name, variant);
-  TW_ASSIGN(Kernel kernel,
-            apply(task.variants[static_cast<size_t>(variant)].lowered.kernel, schedule, &target));
-  return Candidate{point, std::move(schedule), std::make_shared<const Kernel>(std::move(kernel)),
+  TW_ASSIGN(RunKernel run, apply_to_run(task.variants[static_cast<size_t>(variant)].lowered.kernel,
+                                        schedule, &target));
+  return Candidate{point, std::move(schedule), std::make_shared<const RunKernel>(std::move(run)),
                    variant};
 }
 
@@ -78,8 +79,8 @@ Expected<Candidate> candidate_of(const Task& task, const Target& target, const S
                                  const Point& point) {
   TW_ASSIGN(FilledSketch made, space.filled(point));
   const int variant = space.sketches()[static_cast<size_t>(point.sketch)].variant;
-  if (!made.kernel) return candidate_of(task, target, variant, std::move(made.schedule), point);
-  return Candidate{point, std::move(made.schedule), std::move(made.kernel), variant};
+  if (!made.run) return candidate_of(task, target, variant, std::move(made.schedule), point);
+  return Candidate{point, std::move(made.schedule), std::move(made.run), variant};
 }
 
 struct NetworkTuner::Search {
@@ -200,7 +201,7 @@ bool NetworkTuner::learn_from_others(Search& search, GbtModel& model) {
 MakeCandidate NetworkTuner::maker(Search& search) const {
   return [this, &search](const Point& point) -> Expected<Candidate> {
     TW_ASSIGN(Candidate candidate, candidate_of(search.task, target_, search.space, point));
-    const int64_t size = written_out_operations(*candidate.kernel, target_.lanes(4));
+    const int64_t size = written_out_operations(candidate.run->kernel, target_.lanes(4));
     if (size > search.most_code)
       return make_error(DiagCode::illegal_schedule,
                         "its unrolled loops are {0} operations; {1} are the most here", size,
@@ -286,6 +287,7 @@ Expected<std::vector<KnownResult>> NetworkTuner::known_of(const Search& search) 
   if (!services_.known) return known;
   TW_ASSIGN(std::vector<Record> records,
             services_.known({search.task.key, target_key(target_), options_.threads}));
+  records = present_records(std::move(records), search.task, target_);
   for (const Record& r : latest(std::move(records))) {
     const auto hash = std::find(search.hashes.begin(), search.hashes.end(), r.kernel_hash);
     if (hash == search.hashes.end()) continue;
@@ -344,7 +346,7 @@ void NetworkTuner::limit_code(Search& search) const {
   int64_t most = kLeastOperations;
   for (size_t v = 0; v < search.task.variants.size(); ++v) {
     if (Expected<Candidate> candidate = usual(search, v))
-      most = std::max(most, most_operations(*candidate->kernel, target_.lanes(4)));
+      most = std::max(most, most_operations(candidate->run->kernel, target_.lanes(4)));
     else llvm::consumeError(candidate.takeError());  // the error is reported when it is measured
   }
   search.most_code = most;
@@ -373,7 +375,7 @@ Expected<TaskRound> NetworkTuner::first_round(Search& search) {
     llvm::consumeError(candidate.takeError());
     return TaskRound{0, 0, kInfiniteSeconds, false};
   }
-  search.multiplies = multiplied_type(*candidate->kernel);
+  search.multiplies = multiplied_type(candidate->run->kernel);
   const std::string schedule = print(candidate->schedule);
   search.defaults = {schedule};
   TW_ASSIGN(const std::vector<KnownResult> known, known_of(search));

@@ -8,8 +8,7 @@
 
 #include "autotune/record.h"
 #include "autotune/space.h"
-#include "ir/kernel/kernel.h"
-#include "ir/schedule/schedule.h"
+#include "ir/schedule/constant_stages.h"
 
 namespace tw {
 
@@ -18,7 +17,7 @@ struct Candidate {
   // Sketch -1: the candidate comes from a record or another task, and not from the space
   Point point;
   Schedule schedule;
-  std::shared_ptr<const Kernel> kernel;  // scheduled
+  std::shared_ptr<const RunKernel> run;  // scheduled
   int variant = 0;  // variant of the task, whose lowered kernel the schedule rewrites
 };
 inline bool in_space(const Point& point) { return point.sketch >= 0; }

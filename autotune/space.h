@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "autotune/task.h"
-#include "ir/schedule/schedule.h"
+#include "ir/schedule/constant_stages.h"
 #include "kernels/schedule/choices.h"
 
 namespace tw {
@@ -19,11 +19,11 @@ namespace tw {
 // The schedule that a point's choices make, with its kernel if available
 struct FilledSketch {
   Schedule schedule;
-  std::shared_ptr<const Kernel> kernel = nullptr;  // scheduled; null: not applied yet
+  std::shared_ptr<const RunKernel> run = nullptr;  // scheduled; null: not applied yet
   // NOLINTNEXTLINE(google-explicit-constructor): most sketches make schedules alone
   FilledSketch(Schedule s) : schedule(std::move(s)) {}
-  FilledSketch(Schedule s, std::shared_ptr<const Kernel> k)
-      : schedule(std::move(s)), kernel(std::move(k)) {}
+  FilledSketch(Schedule s, std::shared_ptr<const RunKernel> r)
+      : schedule(std::move(s)), run(std::move(r)) {}
 };
 
 // A schedule with holes: independent knobs, and a function that fills in their values. Error: an

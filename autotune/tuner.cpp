@@ -203,7 +203,7 @@ void TaskTuner::finish_batch() {
     fitted_ = seen_.size();
     model_->fit(seen_, seen_seconds_);
     for (Candidate& c : seen_)
-      if (model_->knows(c.point)) c.kernel.reset();
+      if (model_->knows(c.point)) c.run.reset();
   }
   explorer_.tell(points, seconds);
   if (options_.patience > 0 && trials() - last_gain_ >= options_.patience) done_ = true;

@@ -110,6 +110,16 @@ std::string call_text(const Program& program, const KernelCall& call) {
 
 }  // namespace
 
+std::vector<Constant> constants_of(const RunKernel& run, const std::vector<Constant>& lowered) {
+  std::vector<Constant> constants;
+  for (const ParameterSource& source : run.sources) {
+    Constant& made = constants.emplace_back(lowered[source.parameter]);
+    TW_CHECK(!made.pack || !source.pack, "a constant of '{0}' is packed twice", run.kernel.name);
+    if (source.pack) made.pack = source.pack;
+  }
+  return constants;
+}
+
 Expected<std::vector<std::byte>> contents(const Constant& constant) {
   if (!constant.pack)
     return std::vector<std::byte>(constant.source.bytes.begin(), constant.source.bytes.end());

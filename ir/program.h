@@ -11,6 +11,7 @@
 
 #include "ir/blob.h"
 #include "ir/kernel/work.h"
+#include "ir/schedule/constant_stages.h"
 #include "ir/simplify.h"
 
 namespace tw {
@@ -198,6 +199,8 @@ struct Constant {
   Blob source;
   std::shared_ptr<const Kernel> pack;
 };
+// The constants of a scheduled kernel, by parameter, from those of its lowered kernel
+std::vector<Constant> constants_of(const RunKernel& run, const std::vector<Constant>& lowered);
 // The bytes of a constant parameter, computed by the interpreter. Errors: the pack kernel fails.
 Expected<std::vector<std::byte>> contents(const Constant& constant);
 // Adds a piece at the end of a device's weights (1 + index); all that follows moves up. Returns its

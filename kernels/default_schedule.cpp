@@ -1,5 +1,6 @@
 #include "kernels/default_schedule.h"
 
+#include "kernels/arranged.h"
 #include "kernels/device/tensor_form.h"
 #include "kernels/schedule/builder.h"
 
@@ -23,6 +24,7 @@ struct FamilySchedule {
   void operator()(const WindowStages&) const {}          // for targets with axes only
 };
 
+// Continues the schedule of an arranged kernel.
 Expected<Schedule> family_schedule(const Kernel& kernel, const KernelStages& stages,
                                    const Target& target, Choices* choices) {
   if (!target.axes.empty()) {
@@ -43,16 +45,23 @@ Expected<Schedule> family_schedule(const Kernel& kernel, const KernelStages& sta
   return s.finish();
 }
 
+Expected<Schedule> whole_schedule(const Kernel& kernel, const KernelStages& stages,
+                                  const Target& target, Choices* choices) {
+  TW_ASSIGN(const ArrangedKernel begun, arranged(kernel, stages, target, choices));
+  TW_ASSIGN(const Schedule rest, family_schedule(begun.run.kernel, begun.stages, target, choices));
+  return continued(begun, rest, choices);
+}
+
 }  // namespace
 
 Expected<Schedule> default_schedule(const Kernel& kernel, const KernelStages& stages,
                                     const Target& target) {
-  return family_schedule(kernel, stages, target, nullptr);
+  return whole_schedule(kernel, stages, target, nullptr);
 }
 
 Expected<Schedule> chosen_schedule(const Kernel& kernel, const KernelStages& stages,
                                    const Target& target, Choices& choices) {
-  return family_schedule(kernel, stages, target, &choices);
+  return whole_schedule(kernel, stages, target, &choices);
 }
 
 }  // namespace tw

@@ -2,12 +2,12 @@
 #include "kernels/lower.h"
 
 #include "ir/graph/externs.h"
+#include "kernels/arranged.h"
 #include "kernels/common/integer_product.h"
 #include "kernels/common/target_builder.h"
 #include "kernels/device/tensor_form.h"
 #include "kernels/device/tiles.h"
 #include "kernels/device/windows.h"
-#include "kernels/schedule/arranged.h"
 #include "support/repro.h"
 
 namespace tw {
@@ -70,7 +70,7 @@ struct AnchorLowering {
     }
     const Node product = with_short_operands(b, anchor);
     if (auto tiles = lower_matmul_in_tiles(b, product)) return std::move(*tiles);
-    return arranged(define_matmul(b, product), b.target, arrange_matmul);
+    return define_matmul(b, product);
   }
   Result operator()(const op::MatMulNBits&) { return lower_matmul_nbits(b, anchor); }
   Result operator()(const op::Pool&) { return lower_pool(b, anchor); }
@@ -126,7 +126,10 @@ Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const
   TW_ASSIGN(LoweredGroup lowered, lower_anchor(builder, group.algorithm));
   if (!builder.problem.empty())
     return make_error(DiagCode::unsupported, "{0}: {1}", group_name(graph, group), builder.problem);
-  to_tensor_form(lowered, target);
+  if (tensor_instruction(target, true) || tensor_instruction(target, false)) {
+    TW_ASSIGN(lowered, arranged_group(lowered, target));
+    to_tensor_form(lowered, target);
+  }
   check_legal(lowered.kernel, graph, group);
   return lowered;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/size_ends.h"
+#include "program/bind_weights.h"
 #include "program/in_place.h"
 #include "program/region_calls.h"
 #include "program/sizes.h"
@@ -228,10 +229,10 @@ void plan_weights(Program& program, int device, const std::vector<int>& devices)
 
 }  // namespace
 
-Expected<PlannedProgram> plan_program(LoweredProgram lowered, std::vector<Kernel> scheduled,
+Expected<PlannedProgram> plan_program(LoweredProgram lowered, std::vector<RunKernel> scheduled,
                                       const Target& target) {
   Program whole;  // parts that all graphs of the model share
-  whole.kernels = std::move(scheduled);
+  whole.kernels = bind_weights(lowered, std::move(scheduled));
   for (const LoweredKernel& kernel : lowered.kernels)
     whole.work.push_back(count_work(kernel.lowered.kernel));
   whole.weights = std::move(lowered.weights);

@@ -1,6 +1,7 @@
 // The last step to a program. The schedules of the kernels are known, so every buffer gets its
 // place: in the arena, in memory that grows, or in the weights.
 #pragma once
+#include "ir/schedule/constant_stages.h"
 #include "program/lower_program.h"
 
 namespace tw {
@@ -14,7 +15,7 @@ struct PlannedProgram {
 
 // `scheduled` has the kernels of the program in their order. Errors: a region whose memory depends
 // on values of its own run.
-Expected<PlannedProgram> plan_program(LoweredProgram lowered, std::vector<Kernel> scheduled,
+Expected<PlannedProgram> plan_program(LoweredProgram lowered, std::vector<RunKernel> scheduled,
                                       const Target& target);
 
 }  // namespace tw

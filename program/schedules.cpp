@@ -9,7 +9,7 @@ namespace {
 Error use(Expected<Schedule> schedule, const LoweredKernel& kernel, const Target& place,
           ChosenSchedule& chosen) {
   TW_ASSIGN(chosen.schedule, std::move(schedule));
-  TW_ASSIGN(chosen.kernel, apply(kernel.lowered.kernel, chosen.schedule, &place));
+  TW_ASSIGN(chosen.run, apply_to_run(kernel.lowered.kernel, chosen.schedule, &place));
   chosen.pin.schedule = print(chosen.schedule);
   return Error::success();
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ir/cost.h"
-#include "ir/schedule/schedule.h"
+#include "ir/schedule/constant_stages.h"
 #include "passes/choose/choose_algorithms.h"
 #include "program/lower_program.h"
 
@@ -37,7 +37,7 @@ const char* source_of(const Pin& pin);  // "tuned", "transferred", "predicted", 
 
 struct ChosenSchedule {
   Schedule schedule;
-  Kernel kernel;  // scheduled
+  RunKernel run;  // scheduled
   Pin pin;
   std::string problem = {};  // why a record or a pin cannot be used; "": no problem
   // Why the default schedule, by a bug, does not apply and the plain one replaces it; "": no fault

@@ -69,7 +69,7 @@ std::vector<std::string> curve_feature_names() {
 
 Features curve_features() {
   return {"curve", false, [](const Candidate& candidate) {
-            return std::vector<FeatureRow>{curve_row(*candidate.kernel)};
+            return std::vector<FeatureRow>{curve_row(candidate.run->kernel)};
           }};
 }
 

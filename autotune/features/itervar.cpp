@@ -105,7 +105,7 @@ FeatureRow itervar_row(const Kernel& kernel, std::vector<std::string>* names) {
 
 Features itervar_features() {
   return {"itervar", false, [](const Candidate& candidate) {
-            return std::vector<FeatureRow>{itervar_row(*candidate.kernel)};
+            return std::vector<FeatureRow>{itervar_row(candidate.run->kernel)};
           }};
 }
 

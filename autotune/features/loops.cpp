@@ -253,7 +253,8 @@ std::vector<std::string> loop_feature_names() {
 }
 
 Features loop_features() {
-  return {"loops", false, [](const Candidate& candidate) { return loop_rows(*candidate.kernel); }};
+  return {"loops", false,
+          [](const Candidate& candidate) { return loop_rows(candidate.run->kernel); }};
 }
 
 }  // namespace tw

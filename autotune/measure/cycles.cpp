@@ -9,9 +9,9 @@
 namespace tw {
 namespace {
 
-using SecondsOf = std::function<Expected<double>(const Kernel&)>;
+using SecondsOf = std::function<Expected<double>(const RunKernel&)>;
 
-std::vector<MeasureResult> predicted(std::span<const std::shared_ptr<const Kernel>> kernels,
+std::vector<MeasureResult> predicted(std::span<const std::shared_ptr<const RunKernel>> kernels,
                                      const std::string& device, int jobs,
                                      const SecondsOf& seconds_of) {
   std::vector<MeasureResult> results(kernels.size());
@@ -45,13 +45,14 @@ Expected<std::unique_ptr<CycleMeasurer>> CycleMeasurer::create(
 }
 
 std::vector<MeasureResult> CycleMeasurer::measure(
-    std::span<const std::shared_ptr<const Kernel>> kernels, const Reference&, const StopAsked&) {
-  return predicted(kernels, device_, jobs_, [this](const Kernel& k) { return seconds_of(k); });
+    std::span<const std::shared_ptr<const RunKernel>> kernels, const Reference&, const StopAsked&) {
+  return predicted(kernels, device_, jobs_, [this](const RunKernel& k) { return seconds_of(k); });
 }
 
-Expected<double> CycleMeasurer::seconds_of(const Kernel& kernel) const {
+Expected<double> CycleMeasurer::seconds_of(const RunKernel& run) const {
+  const Kernel& kernel = run.kernel;
   TW_TRY(backend_->supports(kernel));
-  TW_ASSIGN(Program program, device_program(kernel, constants_, false));
+  TW_ASSIGN(Program program, device_program(kernel, constants_of(run, constants_), false));
   TW_ASSIGN(const std::vector<KernelReport> reports, backend_->compile(program, 1, 1));
   if (reports.size() != 1 || reports.front().cycles <= 0)
     return make_error(DiagCode::unsupported,
@@ -65,9 +66,9 @@ EstimateMeasurer::EstimateMeasurer(std::shared_ptr<const Backend> backend, std::
     : backend_(std::move(backend)), model_(std::move(model)), clock_(clock), jobs_(jobs) {}
 
 std::vector<MeasureResult> EstimateMeasurer::measure(
-    std::span<const std::shared_ptr<const Kernel>> kernels, const Reference&, const StopAsked&) {
-  return predicted(kernels, model_, jobs_, [this](const Kernel& kernel) -> Expected<double> {
-    TW_ASSIGN(const KernelEstimate estimate, backend_->estimate(kernel));
+    std::span<const std::shared_ptr<const RunKernel>> kernels, const Reference&, const StopAsked&) {
+  return predicted(kernels, model_, jobs_, [this](const RunKernel& run) -> Expected<double> {
+    TW_ASSIGN(const KernelEstimate estimate, backend_->estimate(run.kernel));
     return estimate.cycles / clock_;
   });
 }

@@ -21,7 +21,7 @@ class CycleMeasurer : public KernelMeasurer {
   // Returns one sample for each kernel: cycles at 100 MHz. Kernels that the device cannot run are
   // compile errors. Outputs are not compared: the device's own tests cover them.
   using KernelMeasurer::measure;
-  std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const Kernel>> kernels,
+  std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const RunKernel>> kernels,
                                      const Reference& reference, const StopAsked& stop) override;
 
   static constexpr double kCycleSeconds = 1e-8;
@@ -33,7 +33,7 @@ class CycleMeasurer : public KernelMeasurer {
         device_(std::move(device)),
         constants_(std::move(constants)),
         jobs_(jobs) {}
-  Expected<double> seconds_of(const Kernel& kernel) const;
+  Expected<double> seconds_of(const RunKernel& run) const;
   std::shared_ptr<const DeviceBackend> backend_;
   std::string device_;
   std::vector<Constant> constants_;
@@ -48,7 +48,7 @@ class EstimateMeasurer : public KernelMeasurer {
                    int jobs = 1);
   // Returns one sample for each kernel. Kernels that cannot be estimated are compile errors.
   using KernelMeasurer::measure;
-  std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const Kernel>> kernels,
+  std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const RunKernel>> kernels,
                                      const Reference& reference, const StopAsked& stop) override;
 
  private:

@@ -54,22 +54,25 @@ void Mapping::make_read_only() {
   ::mprotect(base_, size_ - page, PROT_READ);
 }
 
-Expected<JobMemory> JobMemory::create(const MeasureJob& job, uint64_t cold_bytes) {
+Expected<JobMemory> JobMemory::create(const MeasureJob& job, uint64_t cold_bytes,
+                                      const std::vector<PackFunction>& packs) {
   uint64_t total = 0;
   for (const BufferSpec& buffer : job.buffers) {
-    if (buffer.bytes > kMostBytes || (total += buffer.bytes) > kMostBytes)
+    const uint64_t source = buffer.source_bytes;
+    if (buffer.bytes > kMostBytes || source > kMostBytes ||
+        (total += buffer.bytes + source) > kMostBytes)
       return make_error(DiagCode::limit, "the parameters take more than {0} bytes", kMostBytes);
   }
   JobMemory memory;
   memory.buffers_ = job.buffers;
   memory.seed_ = job.seed;
   memory.weights_between_ = job.weights_between;
-  TW_TRY(memory.map(job.weights_between == 0 ? cold_bytes
-                                             : std::min(cold_bytes, job.weights_between)));
+  TW_TRY(memory.map(
+      job.weights_between == 0 ? cold_bytes : std::min(cold_bytes, job.weights_between), packs));
   return memory;
 }
 
-Error JobMemory::map(uint64_t cold_bytes) {
+Error JobMemory::map(uint64_t cold_bytes, const std::vector<PackFunction>& packs) {
   mappings_.resize(buffers_.size());
   pointers_.resize(buffers_.size());
   offsets_.resize(buffers_.size());
@@ -83,34 +86,38 @@ Error JobMemory::map(uint64_t cold_bytes) {
     pointers_[i] = mappings_[i].data() + stagger(i);
     if (!buffers_[i].input) continue;
     fill_parameter({static_cast<std::byte*>(pointers_[i]), in_memory(buffers_[i].bytes)},
-                   buffers_[i].dtype, seed_, i);
+                   buffers_[i].dtype, seed_, buffers_[i].contents);
     mappings_[i].make_read_only();
   }
   if (copy_bytes_ == 0) return Error::success();
   copies_ = (cold_bytes + copy_bytes_ - 1) / copy_bytes_;
   copies_ = std::max<uint64_t>(copies_, 1);
   TW_ASSIGN(constants_, Mapping::create(copies_ * copy_bytes_));
-  fill_constants();
+  fill_constants(packs);
   return Error::success();
 }
 
-void JobMemory::fill_constants() {
-  for (size_t i = 0; i < buffers_.size(); ++i)
-    if (buffers_[i].constant)
-      fill_parameter({constants_.data() + offsets_[i], in_memory(buffers_[i].bytes)},
-                     buffers_[i].dtype, seed_, i);
+void JobMemory::fill_constants(const std::vector<PackFunction>& packs) {
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    const BufferSpec& buffer = buffers_[i];
+    if (!buffer.constant) continue;
+    std::byte* const place = constants_.data() + offsets_[i];
+    if (buffer.pack.empty()) {
+      fill_parameter({place, in_memory(buffer.bytes)}, buffer.dtype, seed_, buffer.contents);
+      continue;
+    }
+    std::vector<std::byte> source(in_memory(buffer.source_bytes));
+    fill_parameter(source, buffer.source_dtype, seed_, buffer.contents);
+    void* both[2] = {source.data(), place};
+    packs[i](both, nullptr, nullptr);
+  }
   for (uint64_t copy = 1; copy < copies_; ++copy)
     std::memcpy(constants_.data() + copy * copy_bytes_, constants_.data(), copy_bytes_);
   constants_.make_read_only();
 }
 
 bool JobMemory::serves(const MeasureJob& job) const {
-  const auto same = [](const BufferSpec& a, const BufferSpec& b) {
-    return a.bytes == b.bytes && a.dtype == b.dtype && a.input == b.input &&
-           a.constant == b.constant;
-  };
-  return seed_ == job.seed && weights_between_ == job.weights_between &&
-         std::ranges::equal(buffers_, job.buffers, same);
+  return seed_ == job.seed && weights_between_ == job.weights_between && buffers_ == job.buffers;
 }
 
 Error JobMemory::prepare(uint64_t workspace_bytes) {

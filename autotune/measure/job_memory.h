@@ -29,10 +29,15 @@ class Mapping {
   uint64_t size_ = 0;  // bytes, with the inaccessible page behind
 };
 
+// Makes a constant from another one.
+using PackFunction = void (*)(void* const* buffers, void* workspace, const int64_t* symbols);
+
 class JobMemory {
  public:
-  // Creates and fills the memory from the job's seed. Errors: more than kMostBytes, no memory.
-  static Expected<JobMemory> create(const MeasureJob& job, uint64_t cold_bytes);
+  // Creates and fills the memory from the job's seed. `packs` has the function of each buffer that
+  // the library makes. Errors: more than kMostBytes, no memory.
+  static Expected<JobMemory> create(const MeasureJob& job, uint64_t cold_bytes,
+                                    const std::vector<PackFunction>& packs);
   bool serves(const MeasureJob& job) const;  // true for the same parameters with the same contents
 
   // Sets all bits of the outputs and the workspace, to mark them as not written. Makes room for the
@@ -47,8 +52,8 @@ class JobMemory {
   static constexpr uint64_t kMostBytes = uint64_t{8} << 30;
 
  private:
-  Error map(uint64_t cold_bytes);
-  void fill_constants();
+  Error map(uint64_t cold_bytes, const std::vector<PackFunction>& packs);
+  void fill_constants(const std::vector<PackFunction>& packs);
 
   std::vector<BufferSpec> buffers_;
   uint64_t seed_ = 0;

@@ -11,7 +11,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr std::string_view kJob = "TWMJ", kResult = "TWMR";
 constexpr int kMostSamples = 1000000, kMostThreads = 1024;
 constexpr double kMostSeconds = 1e6;
@@ -113,13 +113,20 @@ MeasureLimits get_limits(Reader& r) {
   return limits;
 }
 
+DType get_dtype(Reader& r) {
+  return static_cast<DType>(r.get<uint8_t>(0, kDTypeCount - 1, "it has an unknown element type"));
+}
+
 BufferSpec get_buffer(Reader& r) {
   BufferSpec buffer;
   buffer.bytes = r.get<uint64_t>();
-  buffer.dtype = static_cast<DType>(
-      r.get<uint8_t>(0, kDTypeCount - 1, "it has an unknown element type"));
+  buffer.dtype = get_dtype(r);
   buffer.input = r.get_flag("a flag is neither 0 nor 1");
   buffer.constant = r.get_flag("a flag is neither 0 nor 1");
+  buffer.contents = r.get<uint32_t>();
+  buffer.pack = r.get_list<std::string>();
+  buffer.source_bytes = r.get<uint64_t>();
+  buffer.source_dtype = get_dtype(r);
   return buffer;
 }
 
@@ -135,6 +142,10 @@ std::string to_bytes(const MeasureJob& job) {
     w.put<uint8_t>(static_cast<uint8_t>(buffer.dtype));
     w.put_flag(buffer.input);
     w.put_flag(buffer.constant);
+    w.put(buffer.contents);
+    w.put_list(buffer.pack);
+    w.put(buffer.source_bytes);
+    w.put<uint8_t>(static_cast<uint8_t>(buffer.source_dtype));
   }
   w.put(job.workspace_bytes);
   w.put_list(job.symbols);
@@ -165,7 +176,7 @@ Expected<MeasureJob> job_from_bytes(std::string_view bytes) {
   MeasureJob job;
   job.library = r.get_list<std::string>();
   job.symbol = r.get_list<std::string>();
-  const uint64_t buffers = r.get_count(11);
+  const uint64_t buffers = r.get_count(32);
   for (uint64_t i = 0; i < buffers; ++i) job.buffers.push_back(get_buffer(r));
   job.workspace_bytes = r.get<uint64_t>();
   job.symbols = r.get_list<std::vector<int64_t>>();

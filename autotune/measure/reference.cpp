@@ -6,6 +6,7 @@
 #include "autotune/measure/data.h"
 #include "ir/kernel/interpreter.h"
 #include "ir/program.h"
+#include "support/hash.h"
 
 namespace tw {
 namespace {
@@ -31,24 +32,41 @@ Expected<uint64_t> evaluate(const Expr& bytes, const Values& values, const std::
   return static_cast<uint64_t>(size);
 }
 
-Expected<std::vector<BufferSpec>> buffers_of(const Kernel& kernel, const Values& values) {
+Expected<uint64_t> bytes_of(const Buffer& buffer, const Kernel& kernel, const Values& values) {
+  auto bytes = static_cast<uint64_t>(dtype_bytes(buffer.dtype));
+  for (const Expr& extent : buffer.shape) {
+    TW_ASSIGN(const uint64_t size, evaluate(extent, values, "buffer '" + buffer.name + "'"));
+    if (__builtin_mul_overflow(bytes, size, &bytes))
+      return make_error(DiagCode::limit, "buffer '{0}' of kernel '{1}' has too many elements",
+                        buffer.name, kernel.name);
+  }
+  return bytes;
+}
+
+// The kernel's parameters, with the contents that the lowered kernel's have
+Expected<std::vector<BufferSpec>> buffers_of(const RunKernel& run, const Values& values) {
   std::vector<BufferSpec> buffers;
-  for (const Buffer& buffer : kernel.buffers) {
-    if (buffer.role == BufferRole::temp) continue;
-    BufferSpec spec{static_cast<uint64_t>(dtype_bytes(buffer.dtype)), buffer.dtype,
-                    buffer.role == BufferRole::input, buffer.role == BufferRole::constant};
-    for (const Expr& extent : buffer.shape) {
-      TW_ASSIGN(const uint64_t size, evaluate(extent, values, "buffer '" + buffer.name + "'"));
-      if (__builtin_mul_overflow(spec.bytes, size, &spec.bytes))
-        return make_error(DiagCode::limit, "buffer '{0}' of kernel '{1}' has too many elements",
-                          buffer.name, kernel.name);
+  for (size_t i = 0; i < run.sources.size(); ++i) {
+    const Buffer& buffer = run.kernel.buffers[i];
+    BufferSpec spec;
+    TW_ASSIGN(spec.bytes, bytes_of(buffer, run.kernel, values));
+    spec.dtype = buffer.dtype;
+    spec.input = buffer.role == BufferRole::input;
+    spec.constant = buffer.role == BufferRole::constant;
+    spec.contents = static_cast<uint32_t>(run.sources[i].parameter);
+    if (const Kernel* pack = run.sources[i].pack.get()) {
+      spec.pack = pack_symbol(*pack);
+      spec.source_dtype = pack->buffers.front().dtype;
+      TW_ASSIGN(spec.source_bytes, bytes_of(pack->buffers.front(), *pack, values));
     }
-    buffers.push_back(spec);
+    buffers.push_back(std::move(spec));
   }
   return buffers;
 }
 
 }  // namespace
+
+std::string pack_symbol(const Kernel& pack) { return "pack_" + short_hash(print(pack)); }
 
 double tolerance_of(const Kernel& kernel) {
   constexpr double kSums = 1e-4;
@@ -66,25 +84,26 @@ double tolerance_of(const Kernel& kernel) {
   return kSums + step;
 }
 
-Expected<MeasureJob> job_of(const Kernel& scheduled, const Reference& reference) {
-  TW_ASSIGN(const Values values, values_of(scheduled, reference.symbols));
+Expected<MeasureJob> job_of(const RunKernel& scheduled, const Reference& reference) {
+  const Kernel& kernel = scheduled.kernel;
+  TW_ASSIGN(const Values values, values_of(kernel, reference.symbols));
   MeasureJob job;
   TW_ASSIGN(job.buffers, buffers_of(scheduled, values));
-  TW_ASSIGN(job.workspace_bytes, evaluate(workspace_layout(scheduled, reference.threads).bytes,
-                                          values, "the workspace"));
+  TW_ASSIGN(job.workspace_bytes,
+            evaluate(workspace_layout(kernel, reference.threads).bytes, values, "the workspace"));
   job.symbols = reference.symbols;
   job.seed = reference.seed;
-  job.tolerance = tolerance_of(scheduled);
+  job.tolerance = tolerance_of(kernel);
   job.threads = reference.threads;
   job.weights_between = reference.weights_between;
   return job;
 }
 
-Expected<Reference> reference_outputs(const Kernel& scheduled, Reference inputs,
+Expected<Reference> reference_outputs(const RunKernel& scheduled, Reference inputs,
                                       const CandidateBuilder& builder, Transport& transport) {
   TW_ASSIGN(MeasureJob job, job_of(scheduled, inputs));
-  TW_ASSIGN(const std::string object, builder.compile(scheduled));
-  TW_ASSIGN(job.library, builder.link(object));
+  TW_ASSIGN(const CandidateObjects objects, builder.compile(scheduled));
+  TW_ASSIGN(job.library, builder.link(objects));
   job.symbol = builder.symbol;
   job.artifact = builder.artifact;
   job.limits.most_samples = 0;
@@ -93,15 +112,22 @@ Expected<Reference> reference_outputs(const Kernel& scheduled, Reference inputs,
   std::vector<MeasureResult> results = transport.run({&job, 1});
   if (results.front().status != Status::ok)
     return make_error(DiagCode::unsupported,
-                      "the reference schedule of kernel '{0}' does not run: {1}", scheduled.name,
-                      results.front().error);
+                      "the reference schedule of kernel '{0}' does not run: {1}",
+                      scheduled.kernel.name, results.front().error);
   inputs.outputs = std::move(results.front().outputs);
   return inputs;
 }
 
 Expected<Reference> reference_outputs(const Kernel& kernel, Reference inputs) {
   TW_ASSIGN(const Values values, values_of(kernel, inputs.symbols));
-  TW_ASSIGN(const std::vector<BufferSpec> buffers, buffers_of(kernel, values));
+  std::vector<BufferSpec> buffers;
+  for (const Buffer& buffer : kernel.buffers) {
+    if (buffer.role == BufferRole::temp) continue;
+    BufferSpec& spec = buffers.emplace_back();
+    TW_ASSIGN(spec.bytes, bytes_of(buffer, kernel, values));
+    spec.dtype = buffer.dtype, spec.input = buffer.role == BufferRole::input;
+    spec.constant = buffer.role == BufferRole::constant;
+  }
   std::vector<KernelArgument> arguments;
   for (size_t i = 0; i < buffers.size(); ++i) {
     arguments.push_back({std::vector<std::byte>(buffers[i].bytes, std::byte{0xff})});

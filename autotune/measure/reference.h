@@ -6,19 +6,28 @@
 #include <vector>
 
 #include "autotune/measure.h"
-#include "ir/kernel/kernel.h"
+#include "ir/schedule/constant_stages.h"
 #include "support/diag.h"
 
 namespace tw {
 
+// Object code, and the function that it defines for others
+struct CandidateObject {
+  std::string symbol, code;
+};
+using CandidateObjects = std::vector<CandidateObject>;
+
+// The name of the function that makes a constant with this kernel
+std::string pack_symbol(const Kernel& pack);
+
 // Makes libraries from scheduled kernels. The owner of code generation and the linker provides it.
 struct CandidateBuilder {
-  // Object code that defines `symbol`; called from several threads at once. The same code has the
-  // same bytes.
-  std::function<Expected<std::string>(const Kernel& kernel)> compile;
-  // A shared library from the object. Never called while anything is compiled: the linker resets
+  // Objects that define `symbol` and the functions that make constants for it; called from several
+  // threads at once. The same code has the same bytes.
+  std::function<Expected<CandidateObjects>(const RunKernel& run)> compile;
+  // A shared library from the objects. Never called while anything is compiled: the linker resets
   // options that code generation reads.
-  std::function<Expected<std::string>(const std::string& object)> link;
+  std::function<Expected<std::string>(const CandidateObjects& objects)> link;
   std::string symbol;
   // The libraries are artifacts with a query function (MeasureJob::artifact)
   bool artifact = false;
@@ -36,14 +45,14 @@ struct Reference {
 // order, and one more rounding to the coarsest float type that the kernel rounds to.
 double tolerance_of(const Kernel& kernel);
 
-// A job without library and symbol, which the caller sets. The parameters are the same for every
-// schedule of a lowered kernel, but the workspace is not. Errors: another number of values than of
-// symbols, a negative size.
-Expected<MeasureJob> job_of(const Kernel& scheduled, const Reference& reference);
+// A job without library and symbol, which the caller sets. The inputs and outputs are the same for
+// every schedule of a lowered kernel, but the workspace and the forms of constants are not. Errors:
+// another number of values than of symbols, a negative size.
+Expected<MeasureJob> job_of(const RunKernel& scheduled, const Reference& reference);
 
 // Takes outputs from a schedule that is known to be good (the default one), compiled and run where
 // candidates will run. Errors: it does not build or run.
-Expected<Reference> reference_outputs(const Kernel& scheduled, Reference inputs,
+Expected<Reference> reference_outputs(const RunKernel& scheduled, Reference inputs,
                                       const CandidateBuilder& builder, Transport& transport);
 // Takes outputs from the interpreter. It is independent of code generation and slow, so it suits
 // kernels below a few million operations.

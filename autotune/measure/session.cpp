@@ -23,7 +23,7 @@ double now() {
 
 struct Measurer::Trial {
   std::string key;  // key in known_; empty: not built
-  std::string object;
+  CandidateObjects objects;
   MeasureJob job;
   MeasureResult failed;  // result when not built
   bool left = false;     // stopped before it was built
@@ -38,8 +38,9 @@ struct Measurer::Trial {
 Measurer::Measurer(Transport& transport, CandidateBuilder builder, MeasurerOptions options)
     : transport_(transport), builder_(std::move(builder)), options_(options), best_(kNever) {}
 
-std::vector<MeasureResult> Measurer::measure(std::span<const std::shared_ptr<const Kernel>> kernels,
-                                             const Reference& reference, const StopAsked& stop) {
+std::vector<MeasureResult> Measurer::measure(
+    std::span<const std::shared_ptr<const RunKernel>> kernels, const Reference& reference,
+    const StopAsked& stop) {
   const double start = now();
   std::vector<Trial> trials = compile_all(kernels, reference, stop);
   const std::vector<Trial*> fresh = link_new(trials);
@@ -57,13 +58,15 @@ std::vector<MeasureResult> Measurer::measure(std::span<const std::shared_ptr<con
 }
 
 std::vector<Measurer::Trial> Measurer::compile_all(
-    std::span<const std::shared_ptr<const Kernel>> kernels, const Reference& reference,
+    std::span<const std::shared_ptr<const RunKernel>> kernels, const Reference& reference,
     const StopAsked& stop) {
   std::vector<Trial> trials(kernels.size());
   const auto compile = [&](size_t i) -> Error {
-    TW_ASSIGN(trials[i].object, builder_.compile(*kernels[i]));
+    TW_ASSIGN(trials[i].objects, builder_.compile(*kernels[i]));
     TW_ASSIGN(trials[i].job, job_of(*kernels[i], reference));
-    trials[i].key = short_hash(trials[i].object);
+    std::string code;
+    for (const CandidateObject& object : trials[i].objects) code += object.code;
+    trials[i].key = short_hash(code);
     for (const int64_t symbol : reference.symbols) trials[i].key += "," + std::to_string(symbol);
     return Error::success();
   };
@@ -87,7 +90,7 @@ std::vector<Measurer::Trial*> Measurer::link_new(std::vector<Trial>& trials) {
       ++counts_.same_code;
       continue;
     }
-    Expected<std::string> library = builder_.link(trial.object);
+    Expected<std::string> library = builder_.link(trial.objects);
     if (!library) {
       trial.fail(library.takeError());
       continue;

@@ -25,9 +25,10 @@ class KernelMeasurer {
   virtual ~KernelMeasurer() = default;
   // Returns a result for each scheduled kernel, in order; fewer when it was stopped. All kernels of
   // one call are schedules of the reference's lowered kernel.
-  virtual std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const Kernel>> kernels,
-                                             const Reference& reference, const StopAsked& stop) = 0;
-  std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const Kernel>> kernels,
+  virtual std::vector<MeasureResult> measure(
+      std::span<const std::shared_ptr<const RunKernel>> kernels, const Reference& reference,
+      const StopAsked& stop) = 0;
+  std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const RunKernel>> kernels,
                                      const Reference& reference) {
     return measure(kernels, reference, nullptr);
   }
@@ -41,7 +42,7 @@ class Measurer : public KernelMeasurer {
   // Outputs are compared with the reference's only when a candidate's median would be the best of
   // the task so far.
   using KernelMeasurer::measure;
-  std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const Kernel>> kernels,
+  std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const RunKernel>> kernels,
                                      const Reference& reference, const StopAsked& stop) override;
 
   double best_seconds() const { return best_; }  // infinity: no time yet
@@ -54,7 +55,7 @@ class Measurer : public KernelMeasurer {
 
  private:
   struct Trial;
-  std::vector<Trial> compile_all(std::span<const std::shared_ptr<const Kernel>> kernels,
+  std::vector<Trial> compile_all(std::span<const std::shared_ptr<const RunKernel>> kernels,
                                  const Reference& reference, const StopAsked& stop);
   std::vector<Trial*> link_new(std::vector<Trial>& trials);
   void time_all(const std::vector<Trial*>& fresh, const StopAsked& stop);

@@ -126,20 +126,30 @@ class Worker {
       return fail(Status::illegal, "the job wants " + std::to_string(job.threads) +
                                        " threads, this process has " +
                                        std::to_string(team_.size()));
+    const Library library(job.library);
+    if (!library.handle())
+      return fail(Status::compile_error, std::string("the library does not load: ") + ::dlerror());
+    std::string absent;
+    const auto find = [&](const std::string& name) {
+      void* const found = ::dlsym(library.handle(), name.c_str());
+      if (!found) absent = name;
+      return found;
+    };
+    void* const symbol = find(job.symbol);
+    std::vector<PackFunction> packs;
+    for (const BufferSpec& buffer : job.buffers)
+      packs.push_back(buffer.pack.empty() ? nullptr
+                                          : reinterpret_cast<PackFunction>(find(buffer.pack)));
+    if (!absent.empty())
+      return fail(Status::compile_error, "the library has no function '" + absent + "'");
     if (!memory_ || !memory_->serves(job)) {
       memory_.reset();
-      Expected<JobMemory> memory = JobMemory::create(job, cold_bytes_);
+      Expected<JobMemory> memory = JobMemory::create(job, cold_bytes_, packs);
       if (!memory) return fail(Status::illegal, error_text(memory.takeError()));
       memory_.emplace(std::move(*memory));
     }
     if (Error error = memory_->prepare(job.workspace_bytes))
       return fail(Status::illegal, error_text(std::move(error)));
-    const Library library(job.library);
-    if (!library.handle())
-      return fail(Status::compile_error, std::string("the library does not load: ") + ::dlerror());
-    void* const symbol = ::dlsym(library.handle(), job.symbol.c_str());
-    if (!symbol)
-      return fail(Status::compile_error, "the library has no function '" + job.symbol + "'");
     std::optional<DeviceRun> device;
     // The time includes neither the device's compiler nor the copies of constants.
     if (job.artifact) {

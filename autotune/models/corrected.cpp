@@ -112,7 +112,7 @@ void CorrectedModel::fit(std::span<const Candidate> candidates, std::span<const 
   process_.reset();
   std::vector<std::pair<double, const Candidate*>> fastest;
   for (size_t i = 0; i < candidates.size(); ++i)  // unbuildable candidates teach nothing
-    if (candidates[i].kernel || knows(candidates[i].point))
+    if (candidates[i].run || knows(candidates[i].point))
       fastest.push_back({seconds[i], &candidates[i]});
   std::ranges::stable_sort(fastest, {}, &std::pair<double, const Candidate*>::first);
   fastest.resize(std::min(fastest.size(), kMostMeasured));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "kernels/arranged.h"
 #include "support/parallel.h"
 
 namespace tw {
@@ -56,10 +57,15 @@ PredictedTask predicted_task(std::vector<std::shared_ptr<const Kernel>> lowered,
 }
 
 PredictedTask predicted_task(const Task& task, const Target& target, int threads) {
-  std::vector<std::shared_ptr<const Kernel>> lowered;
-  for (const Variant& variant : task.variants)
-    lowered.push_back(std::make_shared<const Kernel>(variant.lowered.kernel));
-  return predicted_task(std::move(lowered), target, threads);
+  std::vector<std::shared_ptr<const Kernel>> kernels;
+  for (const Variant& variant : task.variants) {
+    // Learned from kernels that were arranged in the usual way
+    Expected<ArrangedKernel> made = arranged(variant.lowered.kernel, variant.lowered.stages,
+                                             target);
+    TW_CHECK(bool(made), "{0}: {1}", task.name, error_text(made.takeError()));
+    kernels.push_back(std::make_shared<const Kernel>(std::move(made->run.kernel)));
+  }
+  return predicted_task(std::move(kernels), target, threads);
 }
 
 Predictor::~Predictor() {
@@ -150,9 +156,9 @@ void Predictor::place(const PredictedTask& task, const Candidate& candidate, siz
     const std::span<float> to(input.values.data() + row * size, size);
     switch (input.reads) {
       case Reads::steps: copy_rows(step_rows(candidate.schedule), to); break;
-      case Reads::loops: copy_rows(loop_rows(*candidate.kernel), to); break;
+      case Reads::loops: copy_rows(loop_rows(candidate.run->kernel), to); break;
       case Reads::one_shot:
-        copy_rows({one_shot_row(*task.lowered[variant], candidate.schedule, *candidate.kernel)},
+        copy_rows({one_shot_row(*task.lowered[variant], candidate.schedule, candidate.run->kernel)},
                   to);
         break;
       case Reads::task: copy_rows({task.rows[variant]}, to); break;

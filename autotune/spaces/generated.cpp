@@ -3,6 +3,7 @@
 #include <array>
 
 #include "autotune/spaces/generated.h"
+#include "kernels/arranged.h"
 #include "kernels/device/tensor_form.h"
 
 namespace tw {
@@ -57,14 +58,19 @@ Expected<Space> generated_space(const Task& task, const Target& target,
   const auto place = std::make_shared<const Target>(target);
   for (size_t v = 0; v < task.variants.size(); ++v) {
     const Variant& variant = task.variants[v];
+    TW_ASSIGN(ArrangedKernel made,
+              arranged(variant.lowered.kernel, variant.lowered.stages, target));
+    const auto begun = std::make_shared<const ArrangedKernel>(std::move(made));
     const auto structure = std::make_shared<const Structure>(
-        generated::structure_of(variant.lowered.kernel, target));
+        generated::structure_of(begun->run.kernel, target));
     for (const Rule& rule : kRules) {
       if (!rule.applies(*structure)) continue;
-      const auto build = [structure, place, steps = rule.steps](Choices& choices) {
+      const auto build = [begun, structure, place,
+                          steps = rule.steps](Choices& choices) -> Expected<Schedule> {
         ScheduleBuilder s(structure->kernel, *place, &choices);
         steps(s, *structure);
-        return s.finish();
+        TW_ASSIGN(const Schedule rest, s.finish());
+        return continued(*begun, rest, &choices);
       };
       Sketch sketch = open_sketch(std::string(algorithm_name(variant.algorithm)) + "." + rule.name,
                                   static_cast<int>(v), build, options);

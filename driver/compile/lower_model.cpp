@@ -175,8 +175,8 @@ Error runs_on(const DeviceBackend& backend, const LoweredKernel& kernel, const T
   if (schedules.placed_elsewhere(kernel, place_of(target, kernel.device)))
     return make_error(DiagCode::unsupported, "the lock has it elsewhere");
   TW_ASSIGN(const ChosenSchedule chosen, schedule(kernel, target, schedules));
-  TW_TRY(backend.supports(chosen.kernel));
-  return backend.accepts(chosen.kernel, constants_of(kernel.lowered));
+  TW_TRY(backend.supports(chosen.run.kernel));
+  return backend.accepts(chosen.run.kernel, constants_of(chosen.run, constants_of(kernel.lowered)));
 }
 
 std::string title_of(const Graph& graph, const Node& node) {
@@ -309,7 +309,7 @@ Expected<std::vector<ChosenSchedule>> schedule_all(const std::vector<LoweredKern
   std::vector<ChosenSchedule> chosen(kernels.size());
   TW_TRY(parallel_for(jobs, kernels.size(), [&](size_t k) -> Error {
     TW_ASSIGN(chosen[k], schedule(kernels[k], target, schedules));
-    chosen[k].kernel.name = kernels[k].name;
+    chosen[k].run.kernel.name = kernels[k].name;
     return Error::success();
   }));
   return chosen;
@@ -331,7 +331,7 @@ std::vector<std::string> idle_notes(const std::vector<LoweredKernel>& kernels,
       of += " (" + (node.name.empty() ? kernel.graph->value(node.output).name : node.name) + ", " +
             op_info(node.attrs).name + ")";
     }
-    for (const FewThreads& stage : few_threads(chosen[k].kernel, device))
+    for (const FewThreads& stage : few_threads(chosen[k].run.kernel, device))
       notes.push_back(of + " on " + device.name + ": " + to_string(stage));
   }
   return notes;
@@ -346,7 +346,7 @@ std::optional<std::string> text_of(Emit emit, const std::vector<LoweredKernel>& 
   for (size_t k = 0; k < kernels.size(); ++k) {
     Kernel lowered = kernels[k].lowered.kernel;
     if (emit == Emit::kernels) text += print(lowered);
-    if (emit == Emit::scheduled) text += print(chosen[k].kernel);
+    if (emit == Emit::scheduled) text += print(chosen[k].run.kernel);
     if (emit == Emit::schedules) {  // `opt` makes the scheduled kernel from this
       lowered.name = kernels[k].name;
       text += print(lowered) + print(chosen[k].schedule);
@@ -478,10 +478,10 @@ Expected<LoweredModel> lower_model(Graph imported, const std::map<std::string, i
   TW_ASSIGN(out.remarks, remarks_of(graph, lowered, chosen, target, *schedules));
   out.remarks.notes.insert(out.remarks.notes.end(), taken_back.begin(), taken_back.end());
   out.text = text_of(options.emit, lowered.kernels, chosen);
-  std::vector<Kernel> scheduled;
+  std::vector<RunKernel> scheduled;
   for (ChosenSchedule& one : chosen) {
     out.schedules.push_back(std::move(one.pin));
-    scheduled.push_back(std::move(one.kernel));
+    scheduled.push_back(std::move(one.run));
   }
   TW_ASSIGN(out.planned, plan_program(std::move(lowered), std::move(scheduled), target));
   TW_TRY(dump.write(DumpStage::program, [&] { return print(out.planned.program); }));

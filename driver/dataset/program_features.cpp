@@ -35,9 +35,9 @@ Expected<std::vector<FeatureRow>> rows_of(FeatureFile kind, const Kernel& lowere
   if (kind == FeatureFile::task) return std::vector<FeatureRow>{task_row(lowered)};
   TW_ASSIGN(const Schedule schedule, parse_schedule(program.schedule));
   if (kind == FeatureFile::steps) return step_rows(schedule);
-  TW_ASSIGN(const Kernel scheduled, apply(lowered, schedule, &target));
-  if (kind == FeatureFile::loops) return loop_rows(scheduled);
-  return std::vector<FeatureRow>{one_shot_row(lowered, schedule, scheduled)};
+  TW_ASSIGN(const RunKernel scheduled, apply_to_run(lowered, schedule, &target));
+  if (kind == FeatureFile::loops) return loop_rows(scheduled.kernel);
+  return std::vector<FeatureRow>{one_shot_row(lowered, schedule, scheduled.kernel)};
 }
 
 template <class T>

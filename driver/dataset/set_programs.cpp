@@ -39,9 +39,9 @@ Expected<std::vector<Candidate>> program_candidates(const LearningTask& task,
   std::vector<Candidate> candidates(programs.size());
   TW_TRY(parallel_for(jobs, programs.size(), [&](size_t i) -> Error {
     TW_ASSIGN(Schedule schedule, parse_schedule(programs[i].schedule));
-    TW_ASSIGN(Kernel scheduled, apply(kernel, schedule, &target));
+    TW_ASSIGN(RunKernel scheduled, apply_to_run(kernel, schedule, &target));
     candidates[i] = {
-        {-1, {}}, std::move(schedule), std::make_shared<const Kernel>(std::move(scheduled)), 0};
+        {-1, {}}, std::move(schedule), std::make_shared<const RunKernel>(std::move(scheduled)), 0};
     return Error::success();
   }));
   return candidates;

@@ -20,6 +20,7 @@
 #include "driver/tune/measuring_place.h"
 #include "frontend/frontend.h"
 #include "ir/kernel/code_size.h"
+#include "kernels/arranged.h"
 #include "kernels/default_schedule.h"
 #include "program/place_groups.h"
 #include "support/hash.h"
@@ -112,7 +113,9 @@ Error TaskLabels::load(int64_t task, const Target& lowered_for) {
   TW_ASSIGN(const ParsedTask parsed, parse_task(task_.text, "task " + task_.key));
   if (!task_.complete || extends_ || place_.device) {  // a device's code depends on constants
     TW_ASSIGN(lowered_, lower_task(parsed, *lowered_for_, task_.algorithm));
-    if (kernel_hash(lowered_.variants.front().lowered.kernel) != kernel_hash(kernel_))
+    LoweredGroup& lowered = lowered_.variants.front().lowered;
+    TW_ASSIGN(lowered, arranged_group(lowered, *lowered_for_));
+    if (kernel_hash(lowered.kernel) != kernel_hash(kernel_))
       return make_error(DiagCode::unsupported,
                         "task {0} was lowered in another way when it was added", task_.key);
   }
@@ -124,12 +127,12 @@ Error TaskLabels::load(int64_t task, const Target& lowered_for) {
   TW_ASSIGN(const Schedule standard, standard_schedule());
   TW_ASSIGN(const Candidate usual, candidate(standard, {-1, {}}));
   most_code_ = place_.device ? std::numeric_limits<int64_t>::max()
-                             : most_operations(*usual.kernel, lowered_for_->lanes(4));
+                             : most_operations(usual.run->kernel, lowered_for_->lanes(4));
   reference_.emplace();
   if (place_.timed()) {
     TW_ASSIGN(builder_, place_.builder(lowered_));
     TW_ASSIGN(reference_,
-              reference_outputs(*usual.kernel, {{}, 1, {}, place_.threads, parsed.weights_between},
+              reference_outputs(*usual.run, {{}, 1, {}, place_.threads, parsed.weights_between},
                                 builder_, *place_.process));
   }
   TW_ASSIGN(measurer_, measurer());
@@ -159,16 +162,16 @@ Expected<Schedule> TaskLabels::standard_schedule() const {
 }
 
 Expected<Candidate> TaskLabels::candidate(const Schedule& schedule, const Point& point) const {
-  TW_ASSIGN(Kernel kernel, apply(kernel_, schedule, &place_.target));
-  return Candidate{point, schedule, std::make_shared<const Kernel>(std::move(kernel)), 0};
+  TW_ASSIGN(RunKernel run, apply_to_run(kernel_, schedule, &place_.target));
+  return Candidate{point, schedule, std::make_shared<const RunKernel>(std::move(run)), 0};
 }
 
 // Errors: an illegal point, or one whose unrolled loops are much longer than the default's.
 Expected<Candidate> TaskLabels::candidate_of(const Space& space, const Point& point) const {
   TW_ASSIGN(FilledSketch filled, space.filled(point));
-  Candidate made{point, std::move(filled.schedule), std::move(filled.kernel), 0};
-  if (!made.kernel) { TW_ASSIGN(made, candidate(made.schedule, point)); }
-  if (written_out_operations(*made.kernel, lowered_for_->lanes(4)) > most_code_)
+  Candidate made{point, std::move(filled.schedule), std::move(filled.run), 0};
+  if (!made.run) { TW_ASSIGN(made, candidate(made.schedule, point)); }
+  if (written_out_operations(made.run->kernel, lowered_for_->lanes(4)) > most_code_)
     return make_error(DiagCode::illegal_schedule, "its unrolled loops are too long");
   return made;
 }
@@ -207,7 +210,7 @@ std::vector<TaskLabels::Scheduled> TaskLabels::scheduled(
     Expected<Schedule> schedule = parse_schedule(programs[i].schedule);
     Expected<Candidate> made = schedule ? candidate(*schedule, {-1, {}})
                                         : Expected<Candidate>(schedule.takeError());
-    if (made) out[i].kernel = made->kernel;
+    if (made) out[i].run = made->run;
     else out[i].error = error_text(made.takeError());
     return Error::success();
   }));
@@ -220,10 +223,10 @@ Expected<std::vector<Label>> TaskLabels::measure(const std::vector<LearningProgr
   TW_ASSIGN(const std::unique_ptr<KernelMeasurer> again, measurer());
   for (size_t at = 0; at < programs.size(); at += kBatch) {
     const size_t end = std::min(programs.size(), at + kBatch);
-    std::vector<std::shared_ptr<const Kernel>> kernels;
+    std::vector<std::shared_ptr<const RunKernel>> kernels;
     for (const Scheduled& made : scheduled(std::span(programs).subspan(at, end - at))) {
-      if (!made.kernel) return make_error(DiagCode::illegal_schedule, "{0}", made.error);
-      kernels.push_back(made.kernel);
+      if (!made.run) return make_error(DiagCode::illegal_schedule, "{0}", made.error);
+      kernels.push_back(made.run);
     }
     const std::vector<MeasureResult> results = again->measure(kernels, *reference_, stop);
     for (size_t i = 0; i < results.size(); ++i)
@@ -242,13 +245,13 @@ Error TaskLabels::measure_new(const std::vector<LearningProgram>& programs, int 
     const std::vector<LearningProgram> batch(
         programs.begin() + static_cast<std::ptrdiff_t>(at),
         programs.begin() + static_cast<std::ptrdiff_t>(std::min(programs.size(), at + kBatch)));
-    std::vector<std::shared_ptr<const Kernel>> kernels;
+    std::vector<std::shared_ptr<const RunKernel>> kernels;
     std::vector<const LearningProgram*> applied;
     std::vector<Label> labels;
     const std::vector<Scheduled> made = scheduled(batch);
     for (size_t i = 0; i < batch.size(); ++i) {
-      if (made[i].kernel) {
-        kernels.push_back(made[i].kernel);
+      if (made[i].run) {
+        kernels.push_back(made[i].run);
         applied.push_back(&batch[i]);
         continue;
       }

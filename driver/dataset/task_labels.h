@@ -70,7 +70,7 @@ class TaskLabels {
       : set_(set), place_(place), extends_(extends), after_batch_(std::move(after_batch)) {}
   Error load(int64_t task, const Target& lowered_for);
   struct Scheduled {
-    std::shared_ptr<const Kernel> kernel;  // null: error says why
+    std::shared_ptr<const RunKernel> run;  // null: error says why
     std::string error;
   };
   std::vector<Scheduled> scheduled(std::span<const LearningProgram> programs) const;

@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 
+#include "autotune/earlier_records.h"
 #include "autotune/measure/sampler.h"
 #include "autotune/measure/session.h"
 #include "driver/tune/measuring_place.h"
@@ -68,13 +69,13 @@ std::optional<Best> taken(const Known& known) {
 Expected<MeasureJob> job_for(const LoweredGroup& lowered, const Schedule& schedule,
                              const Target& target, const CandidateBuilder& builder, int threads,
                              uint64_t between) {
-  TW_ASSIGN(const Kernel kernel, apply(lowered.kernel, schedule, &target));
+  TW_ASSIGN(const RunKernel run, apply_to_run(lowered.kernel, schedule, &target));
   TW_ASSIGN(
       MeasureJob job,
-      job_of(kernel,
+      job_of(run,
              {std::vector<int64_t>(lowered.kernel.symbols.size(), 1), 1, {}, threads, between}));
-  TW_ASSIGN(const std::string object, builder.compile(kernel));
-  TW_ASSIGN(job.library, builder.link(object));
+  TW_ASSIGN(const CandidateObjects objects, builder.compile(run));
+  TW_ASSIGN(job.library, builder.link(objects));
   job.symbol = builder.symbol;
   job.artifact = builder.artifact;
   return job;
@@ -85,11 +86,11 @@ Expected<MeasureJob> job_for(const LoweredGroup& lowered, const Schedule& schedu
 bool spreads_as(const Kernel& by_default, const Kernel& lowered, const Record& record,
                 const Target& target) {
   Expected<Schedule> schedule = parse_schedule(record.schedule);
-  Expected<Kernel> kernel = schedule ? apply(lowered, *schedule, &target)
-                                     : Expected<Kernel>(schedule.takeError());
-  if (kernel)
-    return spreads_as_well(sharing(*kernel, target.cores), sharing(by_default, target.cores));
-  llvm::consumeError(kernel.takeError());
+  Expected<RunKernel> run = schedule ? apply_to_run(lowered, *schedule, &target)
+                                     : Expected<RunKernel>(schedule.takeError());
+  if (run)
+    return spreads_as_well(sharing(run->kernel, target.cores), sharing(by_default, target.cores));
+  llvm::consumeError(run.takeError());
   return true;
 }
 
@@ -139,12 +140,13 @@ Expected<std::vector<Contest>> contests_of(const std::vector<Task>& tasks, Tunin
               log.all({task.key, target_key(target), "", threads, kLanguageVersion, Status::ok}));
     const LoweredGroup& used = task.variants.front().lowered;
     TW_ASSIGN(const Schedule usual, default_schedule(used.kernel, used.stages, target));
-    TW_ASSIGN(const Kernel by_default, apply(used.kernel, usual, &target));
+    TW_ASSIGN(const RunKernel by_default, apply_to_run(used.kernel, usual, &target));
     const auto counts = [&](const LoweredGroup& lowered, const Record& record) {
       return place.device || threads > 1 || target.cores == 1 ||
-             spreads_as(by_default, lowered.kernel, record, target);
+             spreads_as(by_default.kernel, lowered.kernel, record, target);
     };
-    const Known known = known_of(task, latest(records), print(usual), counts);
+    const Known known = known_of(task, latest(present_records(records, task, target)), print(usual),
+                                 counts);
     const std::optional<Best> best = known.best ? wanted(task, known) : std::nullopt;
     if (best) contests.push_back({&task, known, *best, usual});
   }

@@ -45,16 +45,19 @@ Expected<CandidateBuilder> device_candidate_builder(
   codegen.target_name = target.name;
   codegen.devices.emplace_back(target.devices.front().name, target.devices.front().driver);
   const auto compile = [backend, device, constants = std::move(constants),
-                        codegen](const Kernel& kernel) -> Expected<std::string> {
-    TW_TRY(device->supports(kernel));
-    Kernel named = kernel;
+                        codegen](const RunKernel& run) -> Expected<CandidateObjects> {
+    TW_TRY(device->supports(run.kernel));
+    Kernel named = run.kernel;
     named.name = kName;
-    TW_ASSIGN(Program program, device_program(named, constants, true));
+    TW_ASSIGN(Program program, device_program(named, constants_of(run, constants), true));
     TW_TRY(device->compile(program, 1, 1).takeError());
     TW_ASSIGN(ObjectCode code, backend->compile(program, codegen));
-    return write_library(program, std::move(code));
+    TW_ASSIGN(std::string library, write_library(program, std::move(code)));
+    return CandidateObjects{{kName, std::move(library)}};
   };
-  const auto link = [](const std::string& library) -> Expected<std::string> { return library; };
+  const auto link = [](const CandidateObjects& library) -> Expected<std::string> {
+    return library[0].code;
+  };
   return CandidateBuilder{compile, link, std::string("tw_") + kName + "_query", true};
 }
 

@@ -44,9 +44,9 @@ Expected<std::unique_ptr<Transport>> MeasuringPlace::process() const {
 
 Error runs_on(const DeviceBackend& backend, const Target& device, const LoweredGroup& lowered) {
   TW_ASSIGN(const Schedule schedule, default_schedule(lowered.kernel, lowered.stages, device));
-  TW_ASSIGN(const Kernel kernel, apply(lowered.kernel, schedule, &device));
-  TW_TRY(backend.supports(kernel));
-  return backend.accepts(kernel, constants_of(lowered));
+  TW_ASSIGN(const RunKernel run, apply_to_run(lowered.kernel, schedule, &device));
+  TW_TRY(backend.supports(run.kernel));
+  return backend.accepts(run.kernel, constants_of(run, constants_of(lowered)));
 }
 
 Expected<MeasuringPlace> measuring_place(const Target& target, int threads,

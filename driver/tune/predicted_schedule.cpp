@@ -26,12 +26,12 @@ Expected<std::optional<Candidate>> predict_schedule(
     llvm::consumeError(space.takeError());  // a device, or nothing that can be scheduled
     return std::nullopt;
   }
-  const int64_t most_code = most_operations(*usual.kernel, target.lanes(4));
+  const int64_t most_code = most_operations(usual.run->kernel, target.lanes(4));
   const MakeCandidate make = [&](const Point& point) -> Expected<Candidate> {
     TW_ASSIGN(Candidate candidate, candidate_of(task, target, *space, point));
-    if (written_out_operations(*candidate.kernel, target.lanes(4)) > most_code)
+    if (written_out_operations(candidate.run->kernel, target.lanes(4)) > most_code)
       return make_error(DiagCode::illegal_schedule, "its unrolled loops are too long");
-    if (!accept(*candidate.kernel))
+    if (!accept(candidate.run->kernel))
       return make_error(DiagCode::illegal_schedule, "cores without work");
     return candidate;
   };

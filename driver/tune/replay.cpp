@@ -23,13 +23,13 @@ Expected<MeasureResult> measure_again(const Replay& replay, const Target& target
   TW_ASSIGN(const MeasuringPlace place, measuring_place(target, replay.threads));
   if (place.device)
     return make_error(DiagCode::unsupported, "kernels of devices cannot be measured again alone");
-  TW_ASSIGN(const Kernel kernel, scheduled(replay, *place.target));
+  TW_ASSIGN(Kernel kernel, scheduled(replay, *place.target));
   TW_ASSIGN(const CandidateBuilder builder,
             candidate_builder(*place.target, replay.threads, Tables::unknown));
   TW_ASSIGN(const std::unique_ptr<Transport> process, place.process());
   TW_ASSIGN(const Kernel lowered, parse_kernel(replay.kernel));
   TW_ASSIGN(const Schedule simple, plain_schedule(lowered, *place.target));
-  TW_ASSIGN(const Kernel plain, apply(lowered, simple, place.target));
+  TW_ASSIGN(const RunKernel plain, apply_to_run(lowered, simple, place.target));
   TW_ASSIGN(const Reference reference,
             reference_outputs(plain,
                               {std::vector<int64_t>(lowered.symbols.size(), 1),
@@ -39,7 +39,8 @@ Expected<MeasureResult> measure_again(const Replay& replay, const Target& target
                                replay.weights_between},
                               builder, *process));
   Measurer measurer(*process, builder, {});
-  const std::shared_ptr<const Kernel> candidate = std::make_shared<Kernel>(kernel);
+  const auto candidate = std::make_shared<const RunKernel>(
+      take_out_constant_stages(std::move(kernel)));
   return measurer.measure({&candidate, 1}, reference).front();
 }
 

@@ -65,8 +65,8 @@ class Measuring {
       result.lost = transport_->gone();
       return std::vector<MeasureResult>(candidates.size(), result);
     }
-    std::vector<std::shared_ptr<const Kernel>> kernels;
-    for (const Candidate& candidate : candidates) kernels.push_back(candidate.kernel);
+    std::vector<std::shared_ptr<const RunKernel>> kernels;
+    for (const Candidate& candidate : candidates) kernels.push_back(candidate.run);
     auto& measurer = measurers_[task.key];
     if (!measurer)
       measurer = std::make_unique<Measurer>(*transport_, builders_.at(task.key),
@@ -83,7 +83,7 @@ class Measuring {
     const Kernel& lowered = variant.lowered.kernel;
     TW_ASSIGN(const Schedule schedule,
               default_schedule(lowered, variant.lowered.stages, *place_.target));
-    TW_ASSIGN(const Kernel scheduled, tw::apply(lowered, schedule, place_.target));
+    TW_ASSIGN(const RunKernel scheduled, apply_to_run(lowered, schedule, place_.target));
     return reference_outputs(scheduled,
                              {std::vector<int64_t>(lowered.symbols.size(), 1),
                               sources_.seed,
@@ -129,8 +129,8 @@ MeasureTask by_cycles(const MeasuringPlace& place, const TuneSources& sources) {
       }
       measurer = std::move(*made);
     }
-    std::vector<std::shared_ptr<const Kernel>> kernels;
-    for (const Candidate& candidate : candidates) kernels.push_back(candidate.kernel);
+    std::vector<std::shared_ptr<const RunKernel>> kernels;
+    for (const Candidate& candidate : candidates) kernels.push_back(candidate.run);
     return measurer->measure(kernels, {}, stop);
   };
 }

@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 
+#include "autotune/earlier_records.h"
 #include "autotune/log.h"
 #include "autotune/measured_layouts.h"
 #include "autotune/transfer.h"
@@ -39,12 +40,12 @@ std::string first_line(Error error) {
 
 // Schedules the kernel by a pin from a file. Processors run the result, so it is shown to stay
 // inside of its buffers.
-Expected<Kernel> scheduled_by(const Pin& pin, const Kernel& kernel, const Target& place,
-                              Schedule& schedule) {
+Expected<RunKernel> scheduled_by(const Pin& pin, const Kernel& kernel, const Target& place,
+                                 Schedule& schedule) {
   TW_ASSIGN(schedule, parse_schedule(pin.schedule));
   TW_ASSIGN(Kernel scheduled, tw::apply(kernel, schedule, &place));
   if (place.driver.empty()) TW_TRY(check_bounds(scheduled, Tables::ours));
-  return scheduled;
+  return take_out_constant_stages(std::move(scheduled));
 }
 
 // Fills in the default schedule's pin: its own record, and the number of schedules that it is the
@@ -60,8 +61,9 @@ class TunedSchedules final : public ModelSchedules {
   // place: the compile's section in a lock
   TunedSchedules(ScheduleOptions options, LockSection place, const Target& target)
       : options_(std::move(options)), place_(std::move(place)) {
-    targets_.push_back(target_key(target));
-    for (const Target& device : target.devices) targets_.push_back(target_key(device));
+    places_.push_back(target);
+    places_.insert(places_.end(), target.devices.begin(), target.devices.end());
+    for (const Target& one : places_) targets_.push_back(target_key(one));
   }
   Error read_lock();
 
@@ -83,6 +85,8 @@ class TunedSchedules final : public ModelSchedules {
     std::string key, name, algorithm;
   };
 
+  void rewrite_earlier_pins(const std::vector<FusedGraph>& fused);
+  void rewrite_earlier_pins(const Graph& graph, Group group, const std::string& task, size_t place);
   Expected<int64_t> read_log(const std::string& path, size_t first, bool keep);
   bool transfer(const LoweredKernel& kernel, const Target& place, const Kernel* shared,
                 ChosenSchedule& chosen) const;
@@ -112,7 +116,8 @@ class TunedSchedules final : public ModelSchedules {
 
   ScheduleOptions options_;
   LockSection place_;                 // layouts, algorithms, exact: from the lock
-  std::vector<std::string> targets_;  // keys of the processor and the devices
+  std::vector<Target> places_;        // the processor and the devices
+  std::vector<std::string> targets_;  // their keys
   bool locked_ = false;
   std::map<PinKey, std::vector<Pin>> pins_;  // the best first; a lock has one
   // By target: notes on kernels that have records
@@ -199,6 +204,42 @@ Expected<int64_t> TunedSchedules::read_log(const std::string& path, size_t first
   return found;
 }
 
+// Gives the pins of kernels that earlier versions lowered to the kernels of these groups.
+void TunedSchedules::rewrite_earlier_pins(const std::vector<FusedGraph>& fused) {
+  for (const FusedGraph& own : fused)
+    for (const Group& group : own.groups) {
+      const auto task = tasks_.find(&group);
+      for (size_t p = 0; p < places_.size() && task != tasks_.end(); ++p)
+        rewrite_earlier_pins(*own.graph, group, task->second.key, p);
+    }
+}
+
+void TunedSchedules::rewrite_earlier_pins(const Graph& graph, Group group, const std::string& task,
+                                          size_t place) {
+  const std::string& target = targets_[place];
+  const auto first = pins_.lower_bound({task, target, ""});
+  if (first == pins_.end() || std::get<0>(first->first) != task ||
+      std::get<1>(first->first) != target)
+    return;
+  if (place > 0) group.algorithm = algorithm_on(graph, group, places_[place]);
+  Expected<LoweredGroup> lowered = lower_group(graph, group, places_[place]);
+  if (!lowered) return llvm::consumeError(lowered.takeError());  // it has no kernel there
+  const std::string hash = kernel_hash(lowered->kernel);
+  if (pins_.contains({task, target, hash})) return;
+  const std::optional<EarlierForm> earlier = earlier_form(*lowered, places_[place]);
+  const auto known = earlier ? pins_.find({task, target, earlier->kernel_hash}) : pins_.end();
+  if (known == pins_.end()) return;
+  std::vector<Pin> present;
+  for (Pin pin : known->second) {
+    std::optional<std::string> schedule = earlier->present(pin.schedule);
+    if (!schedule) continue;
+    pin.kernel_hash = hash, pin.schedule = std::move(*schedule);
+    present.push_back(std::move(pin));
+  }
+  pins_.erase(known);
+  if (!present.empty()) pins_.emplace(PinKey{task, target, hash}, std::move(present));
+}
+
 // A schedule that was measured on one thread runs on any number of threads. If it leaves a core
 // without work where the default does not, it loses more there than it gains. shared: the default
 // schedule's kernel; null: any schedule is fine.
@@ -249,8 +290,8 @@ bool TunedSchedules::transfer(const LoweredKernel& kernel, const Target& place,
   }
   const auto accept = [&](const Point& point) -> Error {
     TW_ASSIGN(chosen.schedule, space->schedule(point));
-    TW_ASSIGN(chosen.kernel, tw::apply(lowered.kernel, chosen.schedule, &place));
-    return shares(chosen.kernel, place, shared)
+    TW_ASSIGN(chosen.run, apply_to_run(lowered.kernel, chosen.schedule, &place));
+    return shares(chosen.run.kernel, place, shared)
                ? Error::success()
                : make_error(DiagCode::illegal_schedule, "cores without work");
   };
@@ -275,13 +316,13 @@ Expected<bool> TunedSchedules::predict(const LoweredKernel& kernel, const Target
   TW_ASSIGN(
       std::optional<Candidate> found,
       predict_schedule(options_.predictors, options_.caution, options_.threads, task, place,
-                       {{-1, {}}, usual.schedule, std::make_shared<const Kernel>(usual.kernel), 0},
+                       {{-1, {}}, usual.schedule, std::make_shared<const RunKernel>(usual.run), 0},
                        [&](const Kernel& kernel) {
-                         return shares(kernel, place, parallel ? &usual.kernel : nullptr);
+                         return shares(kernel, place, parallel ? &usual.run.kernel : nullptr);
                        }));
   if (!found) return false;
   chosen.schedule = std::move(found->schedule);
-  chosen.kernel = *found->kernel;
+  chosen.run = *found->run;
   chosen.pin.predicted = true;
   chosen.pin.schedule = print(chosen.schedule);
   return true;
@@ -359,7 +400,9 @@ Error TunedSchedules::read(const std::vector<FusedGraph>& fused) {
       tasks_[&group] = task;
       if (keys_.insert(task.key).second) distinct_.push_back(std::move(task));
     }
-  if (!options_.log.empty()) return read_log(options_.log, known_tasks, true).takeError();
+  if (!options_.log.empty()) TW_TRY(read_log(options_.log, known_tasks, true).takeError());
+  rewrite_earlier_pins(fused);
+  if (!options_.log.empty()) return Error::success();
   if (known_tasks > 0 || locked_ || options_.unused_log.empty() || !exists(options_.unused_log))
     return Error::success();
   Expected<int64_t> known = read_log(options_.unused_log, 0, false);
@@ -399,7 +442,7 @@ Expected<ChosenSchedule> TunedSchedules::choose(const LoweredKernel& kernel,
   if (!options_.log.empty() && place.driver.empty()) {
     TW_ASSIGN(usual, by_default(kernel, place, chosen.pin));
   }
-  const Kernel* shared = usual && options_.threads == 1 && place.cores > 1 ? &usual->kernel
+  const Kernel* shared = usual && options_.threads == 1 && place.cores > 1 ? &usual->run.kernel
                                                                            : nullptr;
   const auto known = pins_.find({chosen.pin.task, chosen.pin.target, chosen.pin.kernel_hash});
   const std::span<const Pin> pins = known == pins_.end() ? std::span<const Pin>()
@@ -415,14 +458,14 @@ Expected<ChosenSchedule> TunedSchedules::choose(const LoweredKernel& kernel,
   for (const Pin& pin : pins.first(std::min(kMostRecords, pins.size()))) {
     if (default_pin != pins.end() && !is_gain(pin.seconds, default_pin->seconds)) break;
     Schedule schedule;
-    Expected<Kernel> scheduled = scheduled_by(pin, lowered.kernel, place, schedule);
+    Expected<RunKernel> scheduled = scheduled_by(pin, lowered.kernel, place, schedule);
     if (!scheduled) {
       chosen.problem = does_not_apply(scheduled.takeError());
       break;
     }
-    if (!shares(*scheduled, place, shared)) continue;
+    if (!shares(scheduled->kernel, place, shared)) continue;
     chosen.schedule = std::move(schedule);
-    chosen.kernel = std::move(*scheduled);
+    chosen.run = std::move(*scheduled);
     chosen.pin = pin;
     return chosen;
   }
@@ -460,7 +503,7 @@ std::optional<ChosenSchedule> TunedSchedules::in_other_tile(const LoweredKernel&
     if (found == pins_.end() || found->second.front().seconds >= seconds) continue;
     const Pin& pin = found->second.front();
     Schedule schedule;
-    Expected<Kernel> scheduled = scheduled_by(pin, other.kernel, place, schedule);
+    Expected<RunKernel> scheduled = scheduled_by(pin, other.kernel, place, schedule);
     if (!scheduled) {
       problem = does_not_apply(scheduled.takeError());
       continue;

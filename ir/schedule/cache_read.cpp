@@ -7,23 +7,24 @@
 //                                             } }
 //
 // The copy is a stage of its own in front of the reader's nest; compute_at makes it a tile. Legal:
-// the stage reads the buffer. The buffer is a parameter that nothing writes, or the temp of a stage
-// that is still as lowered and outside the reader's nest.
+// the stage reads the buffer. The buffer is a parameter that nothing writes, a temp of scope
+// constant, or the temp of a stage that is still as lowered and outside the reader's nest.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
 
 namespace {
 
-// The extents of the points that hold values: the whole shape of an input, or the domain of a
-// computed buffer's stage
+// The extents of the points that hold values: the whole shape of an input or a constant, or the
+// domain of a computed buffer's stage
 Expected<std::vector<Expr>> written_shape(const Kernel& kernel, BufferId buffer,
                                           const Stmt& reader_nest) {
   std::vector<StoreRef> writers;
   for (const StoreRef& store : stores_of(kernel.body))
     if (store->buffer == buffer) writers.push_back(store);
   const std::string& name = kernel.buffer(buffer).name;
-  if (writers.empty()) return kernel.buffer(buffer).shape;
+  if (writers.empty() || kernel.buffer(buffer).scope == kConstantScope)
+    return kernel.buffer(buffer).shape;
   if (writers.size() > 1)
     return illegal("'{0}' is written by several stages: it cannot be cached", name);
   TW_ASSIGN(LoweredStage stage, lowered_stage(kernel, writers[0]->label));

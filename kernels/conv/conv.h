@@ -34,7 +34,8 @@ struct ConvOutput {
 
 struct ConvStages {
   const char* family() const { return depthwise ? "depthwise" : "conv"; }
-  Stages copies;  // copies of operands made at run time, each a nest
+  bool arranged = false;  // the operands lie as the target reads them
+  Stages copies;          // copies of operands made at run time, each a nest
   // The weights, a constant or none as defined; later in panels of `vectors` blocks of channels
   BufferName input, weights;
   int64_t vectors = 1;  // 0: the panels are chosen later

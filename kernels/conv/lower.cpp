@@ -16,7 +16,6 @@
 #include "kernels/conv/conv.h"
 #include "kernels/conv/group.h"
 #include "kernels/conv/merged_groups.h"
-#include "kernels/schedule/arranged.h"
 
 namespace tw {
 namespace {
@@ -575,7 +574,7 @@ int64_t most_merged_groups(const Target& target, const LeftNumbers& left, DType 
 
 Expected<Lowered<ConvStages>> lower_conv(TargetBuilder& b, const Node& node) {
   TW_ASSIGN(ConvShape shape, conv_shape(b, node));
-  return arranged(ConvLowering(b, node, std::move(shape)).lower(), b.target, arrange_conv);
+  return ConvLowering(b, node, std::move(shape)).lower();
 }
 
 }  // namespace tw

@@ -5,7 +5,6 @@
 #include "kernels/common/integer_product.h"
 #include "kernels/common/target_builder.h"
 #include "kernels/conv/group.h"
-#include "kernels/schedule/arranged.h"
 
 namespace tw {
 namespace {
@@ -277,7 +276,7 @@ class TransposeLowering {
 
 Expected<Lowered<ConvStages>> lower_conv_transpose(TargetBuilder& b, const Node& node) {
   TW_ASSIGN(const ConvShape shape, conv_transpose_shape(b, node));
-  return arranged(TransposeLowering(b, node, shape).lower(), b.target, arrange_conv);
+  return TransposeLowering(b, node, shape).lower();
 }
 
 }  // namespace tw

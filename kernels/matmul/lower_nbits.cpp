@@ -50,6 +50,7 @@ class NBitsLowering {
   }
 
   Expected<Lowered<MatMulStages>> run() {
+    m_.arranged = true;
     m_.panel = panel_;
     const BufferId w = packed_codes();
     m_.weights = b_.name_of(w);

@@ -23,7 +23,8 @@ struct ProductOutput {
 
 struct MatMulStages {
   const char* family() const { return "matmul"; }
-  Stages copies;  // copies of operands made at run time, each a nest
+  bool arranged = false;  // the operands lie as the target reads them
+  Stages copies;          // copies of operands made at run time, each a nest
   // The right operand, a constant or none as defined. Later its panels: [batch.., panel, depth..,
   // column of the panel]
   BufferName weights;

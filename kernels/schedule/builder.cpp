@@ -4,6 +4,7 @@
 
 #include "ir/kernel/kernel.h"
 #include "ir/kernel/sharing.h"
+#include "ir/schedule/constant_stages.h"
 #include "ir/schedule/nest.h"
 #include "ir/simplify.h"
 #include "kernels/common/register_tile.h"
@@ -275,10 +276,12 @@ ScheduleBuilder::Packed ScheduleBuilder::pack(const Stage& stage, Factor factor,
                                               const std::vector<PackedDim>& dims) {
   Packed packed{{name, BufferName(name)}, {}};
   step::Pack step{stage.label(), factor, name, scope, {}, {}};
+  // Nobody schedules a constant stage, so its names must leave room for those of later loops.
+  const std::string prefix = scope == kConstantScope ? name + "." : "";
   for (const PackedDim& dim : dims) {
     step.map.push_back(dim.index);
-    step.loops.push_back(dim.loop);
-    packed.loops.push_back(Loop(dim.loop));
+    step.loops.push_back(prefix + dim.loop);
+    packed.loops.push_back(Loop(step.loops.back()));
   }
   add(std::move(step));
   return packed;
@@ -518,7 +521,7 @@ Expected<Schedule> ScheduleBuilder::finish() {
   if (!failed_.empty()) return make_error(std::move(failed_));
   if (choices_) {
     TW_TRY(sched::check_scopes(kernel_));
-    choices_->keep(std::make_shared<const Kernel>(std::move(kernel_)));
+    choices_->keep(std::make_shared<const RunKernel>(take_out_constant_stages(kernel_)));
   }
   return std::move(schedule_);
 }

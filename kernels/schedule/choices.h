@@ -9,7 +9,7 @@
 
 namespace tw {
 
-struct Kernel;
+struct RunKernel;
 
 // A free choice. Each value is a list of numbers (a factorisation, a switch, a depth).
 struct Knob {
@@ -32,15 +32,15 @@ class Choices {
   const std::vector<Knob>& noted() const { return noted_; }
   // Keeps the kernel that the finished schedule makes, so nobody has to apply the schedule again.
   // null: the schedule was not built by applying steps.
-  void keep(std::shared_ptr<const Kernel> scheduled) { scheduled_ = std::move(scheduled); }
-  const std::shared_ptr<const Kernel>& scheduled() const { return scheduled_; }
+  void keep(std::shared_ptr<const RunKernel> scheduled) { scheduled_ = std::move(scheduled); }
+  const std::shared_ptr<const RunKernel>& scheduled() const { return scheduled_; }
 
  private:
   bool rules_ = true;
   std::vector<Knob> noted_;
   const std::vector<Knob>* given_ = nullptr;  // null: this run notes knobs
   const std::vector<int>* choice_ = nullptr;
-  std::shared_ptr<const Kernel> scheduled_;
+  std::shared_ptr<const RunKernel> scheduled_;
 };
 
 std::vector<int64_t> counted(int64_t first, int64_t last);

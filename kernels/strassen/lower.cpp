@@ -10,7 +10,6 @@
 #include "kernels/common/target_builder.h"
 #include "kernels/conv/group.h"
 #include "kernels/matmul/matmul.h"
-#include "kernels/schedule/arranged.h"
 #include "kernels/strassen/strassen.h"
 #include "kernels/winograd/transform.h"
 
@@ -220,10 +219,9 @@ bool strassen_applies(const Graph& graph, const Node& node, const Target& target
 }
 
 Expected<Lowered<StrassenStages>> lower_strassen(TargetBuilder& b, const Node& node) {
-  if (std::holds_alternative<op::MatMul>(node.attrs))
-    return arranged(lower_product(b, node), b.target, arrange_strassen);
+  if (std::holds_alternative<op::MatMul>(node.attrs)) return lower_product(b, node);
   TW_ASSIGN(ConvShape shape, conv_shape(b, node));
-  return arranged(StrassenConv(b, node, std::move(shape)).lower(), b.target, arrange_strassen);
+  return StrassenConv(b, node, std::move(shape)).lower();
 }
 
 }  // namespace tw

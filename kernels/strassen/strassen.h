@@ -12,8 +12,9 @@ class ScheduleBuilder;
 
 struct StrassenStages {
   const char* family() const { return "strassen"; }
-  BufferName weights;  // seven sums of the right operand's quarters, in panels
-  Stage left;          // seven sums of the left operand's quarters
+  bool arranged = false;  // the weights lie as the target reads them
+  BufferName weights;     // seven sums of the right operand's quarters, in panels
+  Stage left;             // seven sums of the left operand's quarters
   Loop left_block, left_row, left_product, left_lane;
   Stage acc;  // the seven products
   Loop acc_product, acc_row, acc_block, acc_lane, depth_block, depth_lane;

@@ -13,7 +13,6 @@
 // everything else is f32.
 #include "kernels/common/target_builder.h"
 #include "kernels/conv/group.h"
-#include "kernels/schedule/arranged.h"
 #include "kernels/winograd/transform.h"
 #include "kernels/winograd/winograd.h"
 
@@ -227,8 +226,7 @@ bool winograd_applies(const Graph& graph, const Node& node, const Target& target
 
 Expected<Lowered<WinogradStages>> lower_winograd(TargetBuilder& b, const Node& node, int tile) {
   TW_ASSIGN(ConvShape shape, conv_shape(b, node));
-  return arranged(WinogradLowering(b, node, std::move(shape), tile).lower(), b.target,
-                  arrange_winograd);
+  return WinogradLowering(b, node, std::move(shape), tile).lower();
 }
 
 }  // namespace tw

@@ -21,6 +21,7 @@ struct WinogradAxisTransform {
 struct WinogradStages {
   const char* family() const { return "winograd"; }
   using Transform = WinogradAxisTransform;
+  bool arranged = false;    // the weights lie as the target reads them
   Stage pad;                // the input with zeros around it
   Transform rows, columns;  // input transforms, one after the other
   BufferName weights;       // transformed, in panels

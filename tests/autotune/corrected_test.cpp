@@ -14,7 +14,7 @@ namespace {
 // Makes candidates of points. The model reads nothing else of a candidate.
 std::vector<Candidate> candidates_of(std::span<const Point> points) {
   std::vector<Candidate> out;
-  for (const Point& point : points) out.push_back({point, {}, std::make_shared<Kernel>(), 0});
+  for (const Point& point : points) out.push_back({point, {}, std::make_shared<RunKernel>(), 0});
   return out;
 }
 
@@ -133,7 +133,7 @@ TEST_CASE("a search with a corrected model finds more than the same search witho
       return out;
     });
     const MakeCandidate make = [](const Point& point) -> Expected<Candidate> {
-      return Candidate{point, {}, std::make_shared<Kernel>(), 0};
+      return Candidate{point, {}, std::make_shared<RunKernel>(), 0};
     };
     const auto explorer = draft_explorer(
         space, 3, {.again = 1}, score_points(make, model, 1),

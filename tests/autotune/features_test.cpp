@@ -207,10 +207,10 @@ TEST_CASE("features of kernels let trees rank schedules that they have not seen"
   for (double i = 0; i < space.size(); ++i) {
     const Point point = space.at(i);
     Schedule schedule = require_value(space.schedule(point));
-    Kernel kernel = require_value(apply(lowered, schedule));
+    RunKernel run = require_value(apply_to_run(lowered, schedule));
     (static_cast<int>(i) % 3 ? train : test)
         .push_back(
-            {point, std::move(schedule), std::make_shared<const Kernel>(std::move(kernel)), 0});
+            {point, std::move(schedule), std::make_shared<const RunKernel>(std::move(run)), 0});
   }
   std::vector<double> seconds;
   for (const Candidate& c : train) seconds.push_back(split_cost(c.point));
@@ -244,8 +244,8 @@ TEST_CASE(
   Search search{space, split_cost};
   search.kernel = [&](const Point& point) {
     ++built[point];
-    return std::make_shared<const Kernel>(
-        require_value(apply(lowered, require_value(space.schedule(point)))));
+    return std::make_shared<const RunKernel>(
+        require_value(apply_to_run(lowered, require_value(space.schedule(point)))));
   };
   GbtModel model(loop_features(), {});
   AnnealingOptions annealing;

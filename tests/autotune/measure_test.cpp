@@ -33,6 +33,10 @@ Kernel endless() {
   return kernel_of("for i in 1024 { for k in 1099511627776 reduce { y: y[i] += x[i] init 0 } }");
 }
 
+std::shared_ptr<const RunKernel> shared(const Kernel& kernel) {
+  return std::make_shared<const RunKernel>(take_out_constant_stages(kernel));
+}
+
 const CandidateBuilder& builder() {
   static const CandidateBuilder build = [] {
     const Arch host = arch_from_triple(llvm::sys::getProcessTriple()).value_or(Arch::x86_64);
@@ -43,10 +47,11 @@ const CandidateBuilder& builder() {
     Expected<std::unique_ptr<Backend>> backend = make_backend(baseline_target(host));
     REQUIRE_MESSAGE(bool(backend), error_text(backend.takeError()));
     made->compile = [unchecked = std::shared_ptr<const Backend>(std::move(*backend)),
-                     symbol = made->symbol](const Kernel& kernel) {
-      Kernel named = kernel;
+                     symbol = made->symbol](const RunKernel& run) -> Expected<CandidateObjects> {
+      Kernel named = run.kernel;
       named.name = symbol;
-      return unchecked->compile_kernel(named, false);
+      TW_ASSIGN(std::string code, unchecked->compile_kernel(named, false));
+      return CandidateObjects{{symbol, std::move(code)}};
     };
     return *made;
   }();
@@ -59,15 +64,17 @@ std::unique_ptr<LocalTransport> transport() {
   return std::move(*made);
 }
 
-MeasureJob job_for(const Kernel& kernel, const Reference& reference = {}) {
-  Expected<std::string> object = builder().compile(kernel);
-  REQUIRE_MESSAGE(bool(object), error_text(object.takeError()));
-  Expected<MeasureJob> job = job_of(kernel, reference);
+MeasureJob job_for(const Kernel& kernel, const Reference& reference = {},
+                   const CandidateBuilder& build = builder()) {
+  const RunKernel run = take_out_constant_stages(kernel);
+  Expected<CandidateObjects> objects = build.compile(run);
+  REQUIRE_MESSAGE(bool(objects), error_text(objects.takeError()));
+  Expected<MeasureJob> job = job_of(run, reference);
   REQUIRE_MESSAGE(bool(job), error_text(job.takeError()));
-  Expected<std::string> library = builder().link(*object);
+  Expected<std::string> library = build.link(*objects);
   REQUIRE_MESSAGE(bool(library), error_text(library.takeError()));
   job->library = *library;
-  job->symbol = builder().symbol;
+  job->symbol = build.symbol;
   job->expected = reference.outputs;
   return *job;
 }
@@ -224,19 +231,13 @@ TEST_CASE("measure: parallel loops on several threads, each pinned, compute the 
       "(x: in f32[1024], w: const f32[4096], y: out f32[1024])");
   Reference reference = interpreted(kernel);
   reference.threads = 2;
-  Expected<std::string> object = parallel->compile(kernel);
-  REQUIRE_MESSAGE(bool(object), error_text(object.takeError()));
-  Expected<MeasureJob> job = job_of(kernel, reference);
-  REQUIRE(bool(job));
-  Expected<std::string> library = parallel->link(*object);
-  REQUIRE(bool(library));
-  job->library = *library, job->symbol = parallel->symbol, job->expected = reference.outputs;
+  MeasureJob job = job_for(kernel, reference, *parallel);
   for (const int threads : {1, 2}) {  // the library takes the number of threads from its caller
-    job->threads = threads;
-    check_times(run_one(**two, *job));
+    job.threads = threads;
+    check_times(run_one(**two, job));
   }
-  job->threads = 3;
-  const MeasureResult many = run_one(**two, *job);
+  job.threads = 3;
+  const MeasureResult many = run_one(**two, job);
   CHECK(many.status == Status::illegal);
   CHECK(many.error.find("3 threads") != std::string::npos);
 }
@@ -244,9 +245,8 @@ TEST_CASE("measure: parallel loops on several threads, each pinned, compute the 
 TEST_CASE("measurer: stopped, it gives the results that it has") {
   const auto local = transport();
   Measurer measurer(*local, builder(), {});
-  std::vector<std::shared_ptr<const Kernel>> kernels;
-  for (const Kernel& kernel : {good(), also_good()})
-    kernels.push_back(std::make_shared<const Kernel>(kernel));
+  std::vector<std::shared_ptr<const RunKernel>> kernels;
+  for (const Kernel& kernel : {good(), also_good()}) kernels.push_back(shared(kernel));
   int asked = 0;
   // The measurer asks twice before compiling, and once before it times each candidate.
   const StopAsked before_the_second = [&] { return ++asked > 3; };
@@ -261,16 +261,16 @@ TEST_CASE("measurer: one result a kernel, the same code timed once, the best one
   MeasurerOptions options;
   options.jobs = 2;
   Measurer measurer(recording, builder(), options);
-  Expected<Reference> made = reference_outputs(good(), Reference{}, builder(), *local);
+  Expected<Reference> made = reference_outputs(*shared(good()), Reference{}, builder(), *local);
   REQUIRE_MESSAGE(bool(made), error_text(made.takeError()));
   const Reference reference = *made;
   CHECK(reference.outputs == interpreted(good()).outputs);
 
   Kernel renamed = good();
   renamed.name = "another";
-  std::vector<std::shared_ptr<const Kernel>> kernels;
+  std::vector<std::shared_ptr<const RunKernel>> kernels;
   for (const Kernel& kernel : {good(), renamed, also_good(), crashing()})
-    kernels.push_back(std::make_shared<const Kernel>(kernel));
+    kernels.push_back(shared(kernel));
   const std::vector<MeasureResult> results = measurer.measure(kernels, reference);
   REQUIRE(results.size() == 4);
   check_times(results[0]);
@@ -292,10 +292,40 @@ TEST_CASE("measurer: one result a kernel, the same code timed once, the best one
   CHECK(recording.jobs.size() == 4);
 }
 
+TEST_CASE("measurer: constants in other forms have the same contents") {
+  Expected<Kernel> product = parse_kernel(
+      "kernel @product(x: in f32[4, 6], w: const f32[6, 8], y: out f32[4, 8]) { temp c: f32[4, 8] "
+      "for i in 4 { for j in 8 { for k in 6 reduce { "
+      "c: c[i, j] += x[i, k] * w[k, j] init 0.0 } } } "
+      "for a in 4 { for b in 8 { y: y[a, b] = c[a, b] } } }");
+  REQUIRE_MESSAGE(bool(product), error_text(product.takeError()));
+  std::vector<std::shared_ptr<const RunKernel>> kernels;
+  for (const char* steps :
+       {"", "pack c right -> p constant [j // 4, k, j % 4] pj pk pl",
+        "pack c right -> p constant [j // 3, k, j % 3] pj pk pl\npad j 3 repeat"}) {
+    Expected<Schedule> schedule = parse_schedule(std::string("schedule {\n") + steps + "\n}\n");
+    REQUIRE_MESSAGE(bool(schedule), error_text(schedule.takeError()));
+    Expected<RunKernel> run = apply_to_run(*product, *schedule);
+    REQUIRE_MESSAGE(bool(run), error_text(run.takeError()));
+    kernels.push_back(std::make_shared<const RunKernel>(std::move(*run)));
+  }
+  CHECK(kernels[1]->kernel.buffers[1].name == "p");
+  Expected<CandidateBuilder> checked = candidate_builder(
+      baseline_target(arch_from_triple(llvm::sys::getProcessTriple()).value_or(Arch::x86_64)));
+  REQUIRE(bool(checked));
+  const auto local = transport();
+  const Reference reference = interpreted(*product);
+  for (const auto& kernel : kernels) {  // each is the best of a measurer of its own, so compared
+    Measurer measurer(*local, *checked, {});
+    check_times(measurer.measure({&kernel, 1}, reference).front());
+    CHECK(measurer.counts().checked == 1);
+  }
+}
+
 TEST_CASE("measurer: a wrong candidate does not become the best") {
   const auto local = transport();
   Measurer measurer(*local, builder(), {});
-  const std::vector<std::shared_ptr<const Kernel>> one = {std::make_shared<const Kernel>(wrong())};
+  const std::vector one = {shared(wrong())};
   const std::vector<MeasureResult> results = measurer.measure(one, interpreted(good()));
   CHECK(results[0].status == Status::wrong_result);
   CHECK(results[0].seconds.empty());
@@ -308,9 +338,8 @@ TEST_CASE(
   const auto local = transport();
   Measurer measurer(*local, builder(), {});
   const Kernel less = kernel_of("for i in 16 { y: y[i] = x[i] }");
-  std::vector<std::shared_ptr<const Kernel>> kernels;
-  for (const Kernel& kernel : {less, less, good()})
-    kernels.push_back(std::make_shared<const Kernel>(kernel));
+  std::vector<std::shared_ptr<const RunKernel>> kernels;
+  for (const Kernel& kernel : {less, less, good()}) kernels.push_back(shared(kernel));
   const std::vector<MeasureResult> results = measurer.measure(kernels, interpreted(good()));
   CHECK(results[0].status == Status::wrong_result);
   CHECK(results[1].status == Status::wrong_result);
@@ -322,25 +351,25 @@ TEST_CASE("candidates: a kernel that leaves its buffers gets no code") {
   const Arch host = arch_from_triple(llvm::sys::getProcessTriple()).value_or(Arch::x86_64);
   Expected<CandidateBuilder> made = candidate_builder(baseline_target(host));
   REQUIRE_MESSAGE(bool(made), error_text(made.takeError()));
-  Expected<std::string> object = made->compile(crashing());
-  REQUIRE(!object);
-  CHECK(error_text(object.takeError()).find("is not shown to lie in [0, 1024)") !=
+  Expected<CandidateObjects> objects = made->compile(*shared(crashing()));
+  REQUIRE(!objects);
+  CHECK(error_text(objects.takeError()).find("is not shown to lie in [0, 1024)") !=
         std::string::npos);
 }
 
 TEST_CASE("measurer: a kernel that does not compile is one result") {
   const auto local = transport();
   CandidateBuilder failing = builder();
-  failing.compile = [](const Kernel&) -> Expected<std::string> {
+  failing.compile = [](const RunKernel&) -> Expected<CandidateObjects> {
     return make_error(DiagCode::unsupported, "two\nlines");
   };
   Measurer measurer(*local, failing, {});
-  const std::vector<std::shared_ptr<const Kernel>> one = {std::make_shared<const Kernel>(good())};
+  const std::vector one = {shared(good())};
   const MeasureResult result = measurer.measure(one, {}).front();
   CHECK(result.status == Status::compile_error);
   CHECK(result.error == "two lines");
   failing = builder();
-  failing.link = [](const std::string&) -> Expected<std::string> {
+  failing.link = [](const CandidateObjects&) -> Expected<std::string> {
     return make_error(DiagCode::io, "no linker");
   };
   CHECK(Measurer(*local, failing, {}).measure(one, {}).front().error == "no linker");

@@ -21,7 +21,9 @@ Task product(const std::string& key, int64_t n, int64_t calls) {
       "  for i in " +
       rows +
       " { for j in 64 { for k in 64 reduce { y: y[i, j] += x[i, k] * w[k, j] init 0 } } } }");
-  task.variants.push_back({Algorithm::direct, Lowered<MatMulStages>{{kernel, {}}, {}}});
+  MatMulStages stages;
+  stages.arranged = true;
+  task.variants.push_back({Algorithm::direct, Lowered<MatMulStages>{{kernel, {}}, stages}});
   return task;
 }
 
@@ -72,7 +74,7 @@ struct Lab {
       std::vector<MeasureResult> out;
       for (const Candidate& c : candidates) {
         if (stop()) break;
-        REQUIRE(c.kernel != nullptr);
+        REQUIRE(c.run != nullptr);
         order.push_back(task.key + print(c.schedule));
         if (task.key == broken) out.push_back({Status::crashed, {}, "signal 4", "here", false});
         else

@@ -25,8 +25,8 @@ const char* const kSums =
 
 Candidate candidate_with(const Kernel& kernel, const std::string& steps) {
   Schedule schedule = llvm::cantFail(parse_schedule("schedule {\n" + steps + "}\n"));
-  Kernel scheduled = llvm::cantFail(apply(kernel, schedule));
-  return {{-1, {}}, std::move(schedule), std::make_shared<const Kernel>(std::move(scheduled)), 0};
+  RunKernel run = llvm::cantFail(apply_to_run(kernel, schedule));
+  return {{-1, {}}, std::move(schedule), std::make_shared<const RunKernel>(std::move(run)), 0};
 }
 
 // A library's interface with a network written by hand. Batches have 4 candidates, each of up to 3
@@ -127,7 +127,7 @@ TEST_CASE("the task's row is of its lowered kernel alone, One-Shot Tuner's has 7
 
   const Candidate made = candidate_with(kernel,
                                         "  split j 8 -> jo jv\n  reorder k jv\n  vectorize jv\n");
-  const FeatureRow shot = one_shot_row(kernel, made.schedule, *made.kernel);
+  const FeatureRow shot = one_shot_row(kernel, made.schedule, made.run->kernel);
   REQUIRE(shot.size() == 748);
   CHECK(one_shot_feature_names().size() == 748);
   CHECK(shot[739] == 8);  // the last knob: the factor of the split

@@ -129,13 +129,24 @@ void check_points(const GraphCase& c, const Task& task, const Space& space, cons
       REQUIRE_MESSAGE(error_text(interpret(*scheduled, got, symbols_of(kernel, c.symbol))) == "",
                       print(*schedule));
     } else {
-      Expected<LoadedKernel> loaded = LoadedKernel::compile(target, *scheduled);
+      const RunKernel run = take_out_constant_stages(*scheduled);
+      Expected<LoadedKernel> loaded = LoadedKernel::compile(target, run.kernel);
       REQUIRE_MESSAGE(bool(loaded), error_text(loaded.takeError()));
+      std::vector<std::vector<std::byte>> packed;  // contents that stay until the call
       std::vector<void*> buffers;
-      for (KernelArgument& argument : got) buffers.push_back(argument.bytes.data());
+      for (const ParameterSource& source : run.sources) {
+        KernelArgument& given = got[source.parameter];
+        buffers.push_back(given.bytes.data());
+        if (!source.pack) continue;
+        const auto kept = std::make_shared<const std::vector<std::byte>>(given.bytes);
+        Expected<std::vector<std::byte>> made = contents({{kept, *kept}, source.pack});
+        REQUIRE_MESSAGE(bool(made), error_text(made.takeError()));
+        packed.push_back(std::move(*made));
+        buffers.back() = packed.back().data();
+      }
       std::vector<int64_t> symbols(kernel.symbols.size(), c.symbol);
       const auto bytes = static_cast<size_t>(eval_int(
-          workspace_layout(*scheduled).bytes, [&](std::string_view) { return int64_t{c.symbol}; }));
+          workspace_layout(run.kernel).bytes, [&](std::string_view) { return int64_t{c.symbol}; }));
       std::unique_ptr<void, decltype(&std::free)> workspace(
           std::aligned_alloc(64, (bytes + 127) / 64 * 64), &std::free);
       (*loaded)(buffers, workspace.get(), symbols.data());

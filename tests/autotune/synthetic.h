@@ -60,7 +60,7 @@ struct Search {
   std::set<Point> measured = {};
   std::vector<KnownResult> records = {};
   std::function<bool(const Point&)> legal = [](const Point&) { return true; };
-  std::function<std::shared_ptr<const Kernel>(const Point&)> kernel = nullptr;
+  std::function<std::shared_ptr<const RunKernel>(const Point&)> kernel = nullptr;
 
   MakeCandidate builder() {
     return [this](const Point& point) -> Expected<Candidate> {

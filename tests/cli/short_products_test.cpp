@@ -154,9 +154,9 @@ Kernel scheduled(const Layer& layer, const std::string& type, const Target& targ
   REQUIRE_MESSAGE(bool(lowered), error_text(lowered.takeError()));
   Expected<Schedule> schedule = default_schedule(lowered->kernel, lowered->stages, target);
   REQUIRE_MESSAGE(bool(schedule), error_text(schedule.takeError()));
-  Expected<Kernel> kernel = apply(lowered->kernel, *schedule, &target);
-  REQUIRE_MESSAGE(bool(kernel), error_text(kernel.takeError()));
-  return std::move(*kernel);
+  Expected<RunKernel> run = apply_to_run(lowered->kernel, *schedule, &target);
+  REQUIRE_MESSAGE(bool(run), error_text(run.takeError()));
+  return std::move(run->kernel);
 }
 
 // Random bytes; or floats of both signs whose sums lose bits at every step.

@@ -15,6 +15,7 @@
 #include "frontend/frontend.h"
 #include "ir/graph/short_floats.h"
 #include "ir/kernel/interpreter.h"
+#include "kernels/arranged.h"
 #include "kernels/default_schedule.h"
 #include "passes/fuse_groups.h"
 #include "tests/cli/amx_emulator.h"
@@ -141,7 +142,7 @@ Target with_instruction(const std::string& instruction) {
 }
 
 struct Kernels {
-  Kernel plain, scheduled;
+  Kernel plain, scheduled;  // of the same parameters
 };
 
 // Returns the kernel of the last of `group_count` groups.
@@ -165,9 +166,11 @@ Kernels kernels_of(const Layer& layer, const Target& target, size_t group_count 
   REQUIRE_MESSAGE(bool(lowered), error_text(lowered.takeError()));
   Expected<Schedule> schedule = default_schedule(lowered->kernel, lowered->stages, target);
   REQUIRE_MESSAGE(bool(schedule), error_text(schedule.takeError()));
-  Expected<Kernel> kernel = apply(lowered->kernel, *schedule, &target);
-  REQUIRE_MESSAGE(bool(kernel), error_text(kernel.takeError()));
-  return {lowered->kernel, std::move(*kernel)};
+  Expected<RunKernel> run = apply_to_run(lowered->kernel, *schedule, &target);
+  REQUIRE_MESSAGE(bool(run), error_text(run.takeError()));
+  Expected<ArrangedKernel> plain = arranged(lowered->kernel, lowered->stages, target);
+  REQUIRE_MESSAGE(bool(plain), error_text(plain.takeError()));
+  return {std::move(plain->run.kernel), std::move(run->kernel)};
 }
 
 // Random bytes; for bf16 and f16, small numbers whose sums are exact in any order.

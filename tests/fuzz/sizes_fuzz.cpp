@@ -90,11 +90,11 @@ Error plan(Graph graph, const Target& target, bool plain) {
   TW_ASSIGN(LoweredProgram lowered, lower_program(groups, {}, target));
   const std::unique_ptr<ModelSchedules> schedules = plain ? std::make_unique<PlainSchedules>()
                                                           : std::make_unique<ModelSchedules>();
-  std::vector<Kernel> scheduled;
+  std::vector<RunKernel> scheduled;
   for (const LoweredKernel& kernel : lowered.kernels) {
     TW_ASSIGN(ChosenSchedule chosen, schedules->choose(kernel, target));
     TW_CHECK(chosen.fault.empty(), "{0}", chosen.fault);
-    scheduled.push_back(std::move(chosen.kernel));
+    scheduled.push_back(std::move(chosen.run));
   }
   TW_ASSIGN(const PlannedProgram planned,
             plan_program(std::move(lowered), std::move(scheduled), target));

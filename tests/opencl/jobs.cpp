@@ -11,6 +11,7 @@
 
 #include "autotune/space.h"
 #include "ir/kernel/interpreter.h"
+#include "kernels/arranged.h"
 #include "passes/choose/choose_algorithms.h"
 #include "passes/fuse_groups.h"
 #include "passes/pass.h"
@@ -99,13 +100,15 @@ std::vector<Job> jobs_of(const std::string& name, Graph graph, const std::vector
   REQUIRE(error_text(run_passes(graph, context, default_pipeline())) == "");
   std::vector<Group> groups = fuse_groups(graph, &target);
   choose_algorithms(graph, groups, target, algorithms);
-  std::vector<Kernel> lowered, scheduled_kernels;
+  std::vector<Kernel> lowered;
+  std::vector<RunKernel> scheduled_kernels;
   std::vector<FusedGraph> fused = {{&graph, groups}};
   for (const Graph* region : regions_within(graph)) fused.push_back({region, fuse_groups(*region)});
   LoweredProgram before_schedules = must(lower_program(fused, {}, target));
   for (const LoweredKernel& kernel : before_schedules.kernels) {
-    lowered.push_back(kernel.lowered.kernel);
-    scheduled_kernels.push_back(must(ModelSchedules().choose(kernel, target)).kernel);
+    lowered.push_back(
+        must(arranged(kernel.lowered.kernel, kernel.lowered.stages, target)).run.kernel);
+    scheduled_kernels.push_back(must(ModelSchedules().choose(kernel, target)).run);
   }
   const PlannedProgram planned = must(
       plan_program(std::move(before_schedules), std::move(scheduled_kernels), target));
@@ -189,7 +192,7 @@ Kernel scheduled(const Task& task, const Space& space, const Point& point, const
                  const Target& target) {
   const Sketch& sketch = space.sketches()[static_cast<size_t>(point.sketch)];
   const Variant& variant = task.variants[static_cast<size_t>(sketch.variant)];
-  return must(apply(variant.lowered.kernel, schedule, &target));
+  return must(apply_to_run(variant.lowered.kernel, schedule, &target)).kernel;
 }
 
 Job only_job(const std::vector<Job>& jobs, const Task& task) {

@@ -57,7 +57,7 @@ void check(const Graph& g, const Target& device, const std::vector<Tensor>& inpu
   const bool rounds = print(g).find("tf32") != std::string::npos;
   const double limit = type == DType::bf16 ? 2e-2 : type == DType::f16 || rounds ? 2e-3 : 1e-5;
   for (const Kernel* one :
-       std::initializer_list<const Kernel*>{&kernel.lowered.kernel, &chosen.kernel})
+       std::initializer_list<const Kernel*>{&kernel.lowered.kernel, &chosen.run.kernel})
     CHECK(test::relative_difference(expected, run(g, kernel.lowered, *one, inputs)) < limit);
 }
 

@@ -107,7 +107,7 @@ int64_t check(const Graph& g, const Target& target) {
   const Tensor expected = test::must(evaluate(g, inputs))[0];
   if (fuse_groups(g).size() == 1)
     for (const Kernel* one :
-         std::initializer_list<const Kernel*>{&kernel.lowered.kernel, &chosen.kernel})
+         std::initializer_list<const Kernel*>{&kernel.lowered.kernel, &chosen.run.kernel})
       CHECK(test::relative_difference(expected, run(g, kernel.lowered, *one, inputs)) < 1e-5);
   return stages->block_rows;
 }

@@ -32,6 +32,7 @@ LoweredGroup wrapped_product(const Target& target) {
   const Stages stages = as_lowered.stages();
   const Loops sum = as_lowered.loops_of(stages[0]), y = as_lowered.loops_of(stages[1]);
   MatMulStages m;
+  m.arranged = true;
   m.weights = as_lowered.name_of(*kernel->find_buffer("w"));
   m.panel = 64;
   m.acc = stages[0], m.acc_row = sum[0], m.acc_column = sum[1], m.depth = {sum[2]};

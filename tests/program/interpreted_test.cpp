@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/arranged.h"
 #include "passes/choose/choose_algorithms.h"
 #include "passes/fuse_groups.h"
 #include "passes/storage.h"
@@ -38,6 +39,17 @@ std::vector<int> random_places(const Graph& graph, const std::vector<Group>& gro
   return places;
 }
 
+// The program with arranged kernels, which are not scheduled further
+Program program_of(const std::vector<FusedGraph>& fused, const std::vector<Placement>& placements,
+                   const Target& target) {
+  LoweredProgram lowered = test::must(lower_program(fused, placements, target));
+  std::vector<RunKernel> kernels;
+  for (const LoweredKernel& kernel : lowered.kernels)
+    kernels.push_back(
+        test::must(arranged(kernel.lowered.kernel, kernel.lowered.stages, target)).run);
+  return test::must(plan_program(std::move(lowered), std::move(kernels), target)).program;
+}
+
 Result run_interpreted(Graph graph, const std::vector<Tensor>& inputs, const Target& target,
                        std::optional<Algorithm> only = std::nullopt) {
   PassContext context{target};
@@ -58,11 +70,7 @@ Result run_interpreted(Graph graph, const std::vector<Tensor>& inputs, const Tar
   std::vector<Placement> placements;
   if (!target.devices.empty()) placements = {{random_places(graph, groups, target)}};
   const std::vector<FusedGraph> fused = {{&graph, groups}};
-  LoweredProgram lowered = test::must(lower_program(fused, placements, target));
-  std::vector<Kernel> kernels;
-  for (const LoweredKernel& kernel : lowered.kernels) kernels.push_back(kernel.lowered.kernel);
-  const Program program =
-      test::must(plan_program(std::move(lowered), std::move(kernels), target)).program;
+  const Program program = program_of(fused, placements, target);
 
   std::vector<test::Bytes> given, made;
   for (const Tensor& tensor : inputs) given.push_back(tensor.bytes);
@@ -203,9 +211,9 @@ TEST_CASE("the last panel of weights may hold blocks of channels that do not exi
     PassContext context{target};
     REQUIRE(error_text(run_passes(g, context, default_pipeline())) == "");
     const std::vector<FusedGraph> fused = {{&g, fuse_groups(g)}};
-    const LoweredProgram lowered = test::must(lower_program(fused, {}, target));
+    const Program program = program_of(fused, {}, target);
     bool filled = false;
-    for (const WeightPiece& piece : lowered.weights)
+    for (const WeightPiece& piece : program.weights)
       filled |= piece.size == uint64_t(14 * 8 * 16 * kernel * kernel * 4);
     CHECK(filled);
   }

@@ -27,19 +27,21 @@ TEST_CASE("a kernel's time on the device is the cycles of its stream") {
   for (int threads : {1, 2}) {
     const Target& target = device_target(threads);
     LoweredGroup formed = data.group;
-    const auto kernel = std::make_shared<const Kernel>(scheduled(formed, target));
+    const auto kernel = std::make_shared<const RunKernel>(
+        take_out_constant_stages(scheduled(formed, target)));
     Expected<std::unique_ptr<DeviceBackend>> backend = make_device_backend(target);
     REQUIRE_MESSAGE(bool(backend), error_text(backend.takeError()));
     Expected<std::unique_ptr<CycleMeasurer>> measurer = CycleMeasurer::create(
         std::move(*backend), target, constants_of(formed), 2);
     REQUIRE_MESSAGE(bool(measurer), error_text(measurer.takeError()));
-    const auto unscheduled = std::make_shared<const Kernel>(formed.kernel);
+    const auto unscheduled = std::make_shared<const RunKernel>(
+        take_out_constant_stages(formed.kernel));
     const std::vector<MeasureResult> results = (*measurer)->measure(
         std::vector{kernel, unscheduled, kernel}, {});
     REQUIRE(results.size() == 3);
     CHECK_MESSAGE(results[0].status == Status::ok, results[0].error);
     REQUIRE(results[0].seconds.size() == 1);
-    const LayerRun run = placed(data, formed, *kernel, target);
+    const LayerRun run = placed(data, formed, kernel->kernel, target);
     Expected<Cycles> cycles = predict_cycles(Config{}, run.stream.instructions, DramModel{});
     REQUIRE_MESSAGE(bool(cycles), error_text(cycles.takeError()));
     CHECK(results[0].seconds[0] ==

@@ -13,6 +13,13 @@
 namespace tw::vdla {
 namespace {
 
+template <class FamilyStages>
+FamilyStages already_arranged() {
+  FamilyStages stages;
+  stages.arranged = true;
+  return stages;
+}
+
 template <class T>
 T must(Expected<T> value) {
   if (!value) FAIL(error_text(value.takeError()));
@@ -192,7 +199,7 @@ LayerCase conv_case(const Layer& l, unsigned seed) {
                            std::string(4 + l.kernel.size(), '}') + "\n}\n";
   LayerCase layer;
   layer.group.kernel = must(parse_kernel(text));
-  layer.group.stages = ConvStages{};
+  layer.group.stages = already_arranged<ConvStages>();
   layer.group.arguments.resize(l.bias ? 5 : 4);
   Random random(seed);
   const int64_t pixels_in = product(l.in), pixels_out = product(out), window = product(l.kernel);
@@ -242,7 +249,7 @@ LayerCase product_case(int rows, int depth, int columns, int zero_in, unsigned s
       " { for k in " + k + " reduce {\n acc: acc[ai, aj] += " + left +
       " * i32(w[aj // 32, k, aj % 32]) init 0\n }}}\n for i in " + m + " { for j in " + n +
       " {\n y: y[i, j] = sat.i8(round(f32(acc[i, j] + b[j]) * s[j]) + 3.0)\n}}\n}\n"));
-  layer.group.stages = MatMulStages{};
+  layer.group.stages = already_arranged<MatMulStages>();
   layer.group.arguments.resize(5);
   Random random(seed);
   std::vector<int8_t> weights(static_cast<size_t>(depth * columns));
