@@ -24,7 +24,7 @@ struct RunKernel {
 
 // Takes the constant stages out of a scheduled kernel. Their temps become constant parameters,
 // which stand where the constants stood from which they are made. A constant that no other stage
-// reads is no parameter any more. A stage that reads no constant, as all its values are zero, stays.
+// reads is no parameter any more. A stage that reads no constant, whose values are zero, stays.
 RunKernel take_out_constant_stages(Kernel scheduled);
 
 // `next` is made from first.kernel; the result has its sources in terms of first's.
