@@ -143,7 +143,7 @@ std::string Space::print(const Point& point) const {
 
 std::optional<Point> Space::parse(std::string_view text) const {
   std::optional<SharedPoint> shared = parse_shared(text);
-  if (!shared || print(shared->point) != text) return std::nullopt;
+  if (!shared || !shared->left_out.empty()) return std::nullopt;
   return std::move(shared->point);
 }
 

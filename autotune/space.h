@@ -68,7 +68,8 @@ class Space {
   Expected<FilledSketch> filled(const Point& point) const;
   Expected<Schedule> schedule(const Point& point) const;
   std::string print(const Point& point) const;  // "sketch{tile_i=4x16, unroll=1}"
-  // Empty: no sketch of that name, other knobs, or a value that this space lacks
+  // Knobs that the text does not name keep their first values. Empty: no sketch of that name, or a
+  // knob or value that this space lacks
   std::optional<Point> parse(std::string_view text) const;
   // Empty: no sketch of that name, or none of the values
   std::optional<SharedPoint> parse_shared(std::string_view text) const;

@@ -30,15 +30,22 @@ bool fills_panels(const ScheduleBuilder& s, const ConvStages& m) {
          m.panel_blocks == s.extent(m.sums.channel);
 }
 
-// Blocks of channels of a panel
+// Blocks of channels of a panel, out of `panel_blocks`
 int64_t vectors_of(const ScheduleBuilder& s, const ConvStages& m) {
   const auto row = s.extent(m.sums.row);
   std::optional<int64_t> lines = 1;
   if (!m.sums.phases.empty() && !m.sums.lines.empty()) lines = s.extent(m.sums.lines.back());
   const int64_t step = m.out.window.empty() ? 1 : m.out.window.back();
-  return row_tile(s.target(), row, m.panel_blocks, lines, step,
-                  fills_panels(s, m) ? Cover::padded : Cover::exact)
-      .vectors;
+  const bool fills = fills_panels(s, m);
+  const int64_t usual = row_tile(s.target(), row, m.panel_blocks, lines, step,
+                                 fills ? Cover::padded : Cover::exact)
+                            .vectors;
+  std::vector<int64_t> others;
+  for (int64_t vectors = 1; s.open() && vectors <= std::min(kWidestPanel, m.panel_blocks);
+       ++vectors)
+    if ((fills || m.panel_blocks % vectors == 0) && step <= most_tile_rows(s.target(), vectors))
+      others.push_back(vectors);
+  return s.choose("panel", usual, others);
 }
 
 }  // namespace

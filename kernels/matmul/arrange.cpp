@@ -71,16 +71,32 @@ class MatMulArrangement {
            *depth_ % 2 == 0;
   }
 
-  // The tile of sums that registers hold at once
+  // The tile of sums that registers hold at once. Its width is that of a panel.
   RegisterTile tile() const {
+    RegisterTile tile = usual_tile();
+    if (pairs_ || product_.tiles) return tile;
+    const auto whole = columns_ ? (*columns_ + lanes_ - 1) / lanes_ : kWidestPanel;
+    std::vector<int64_t> others;
+    for (int64_t vectors = 1; s_.open() && vectors <= std::min(kWidestPanel, whole); ++vectors)
+      if (most_tile_rows(s_.target(), vectors) >= product_.rows) others.push_back(vectors);
+    const int64_t vectors = s_.choose("panel", tile.vectors, others);
+    if (vectors == tile.vectors) return tile;
+    return {tile_rows(s_.target(), vectors, rows_, row_bytes(), product_.rows), vectors};
+  }
+
+  // Distance of the left operand's rows in memory
+  std::optional<int64_t> row_bytes() const {
+    return depth_ ? std::optional(*depth_ * dtype_bytes(sums_)) : std::nullopt;
+  }
+
+  RegisterTile usual_tile() const {
     const Target& target = s_.target();
     if (pairs_) return {paired_rows(target, rows_), kPairedVectors};
     if (product_.tiles) {
       const int64_t wide = *columns_ > product_.columns ? 2 : 1;
       return {rows_of_tiles(product_, rows_), wide * product_.columns / lanes_};
     }
-    const auto row_bytes = depth_ ? std::optional(*depth_ * dtype_bytes(sums_)) : std::nullopt;
-    RegisterTile tile = product_tile(target, lanes_, rows_, columns_, row_bytes);
+    RegisterTile tile = product_tile(target, lanes_, rows_, columns_, row_bytes());
     if (product_.rows > 1) tile.rows = tile_rows(target, tile.vectors, rows_, {}, product_.rows);
     return tile;
   }

@@ -132,7 +132,7 @@ Loop ScheduleBuilder::prologue_of(const Loop& loop) {
 
 int64_t ScheduleBuilder::choose(const std::string& knob, int64_t usual,
                                 const std::vector<int64_t>& others) const {
-  if (!choices_) return usual;
+  if (!choices_ || choices_->leaves(knob)) return usual;
   const auto values = [&] {
     std::vector<std::vector<int64_t>> all = {{usual}};
     for (int64_t other : others) all.push_back({other});

@@ -64,9 +64,10 @@ class ScheduleBuilder {
   static Loop at_edge(const Loop& loop, Edge edge);
   static Loop prologue_of(const Loop& loop);
 
-  // A decision. Returns the default value `usual`, or the value of a space's point, which is
-  // `usual` or one of `others`. Names of knobs are unique in a schedule. Their values may depend on
-  // the lowered kernel, but not on other decisions.
+  // A decision. Returns the default value `usual`, or one of `others` if a space's point says so.
+  // Names of knobs are unique in a schedule. What is usual may follow from other decisions, as the
+  // rows of a tile do from its columns; `others` depend on the lowered kernel and on usual
+  // decisions alone.
   int64_t choose(const std::string& knob, int64_t usual, const std::vector<int64_t>& others) const;
   // Calls `values` once for each space.
   std::vector<int64_t> choose(

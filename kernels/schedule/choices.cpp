@@ -21,6 +21,12 @@ std::vector<int64_t> Choices::choose(
   return all.front();
 }
 
+bool Choices::leaves(const std::string& knob) const {
+  if (!given_) return false;
+  const auto found = std::ranges::find(*given_, knob, &Knob::name);
+  return found != given_->end() && (*choice_)[static_cast<size_t>(found - given_->begin())] == 0;
+}
+
 std::vector<int64_t> counted(int64_t first, int64_t last) {
   std::vector<int64_t> numbers;
   for (int64_t n = first; n <= last; ++n) numbers.push_back(n);

@@ -29,6 +29,8 @@ class Choices {
   // the point lacks has the default value.
   std::vector<int64_t> choose(const std::string& knob,
                               const std::function<std::vector<std::vector<int64_t>>()>& values);
+  // True: the point leaves the knob at its first value.
+  bool leaves(const std::string& knob) const;
   const std::vector<Knob>& noted() const { return noted_; }
   // Keeps the kernel that the finished schedule makes, so nobody has to apply the schedule again.
   // null: the schedule was not built by applying steps.

@@ -4,6 +4,8 @@
 
 namespace tw {
 
+inline constexpr int64_t kWidestPanel = 8;  // of the search spaces, in vectors
+
 // The loop's variable; 0 if the loop is none
 Expr variable(const Loop& loop);
 

@@ -397,11 +397,12 @@ TEST_CASE("notes of records: what is not one is nothing") {
   CHECK(parse_note("conv 1.50,2 default")->point.empty());
   CHECK(parse_note("conv 1.50,2 p{a=1, b=2} default")->point == "p{a=1, b=2}");
   const Space space = tiles();
-  for (const char* text : {"", "tiles", "tiles{}", "other{i=1, j=1, k=1}", "tiles{i=1, j=1}",
+  for (const char* text : {"", "tiles", "tiles{}", "other{i=1, j=1, k=1}",
                            "tiles{i=1, j=1, k=1, l=1}", "tiles{i=5, j=1, k=1}"})
     CHECK_FALSE(space.parse(text));
   const Point point{0, {3, 0, 5}};
   CHECK(space.parse(space.print(point)) == point);
+  CHECK(space.parse("tiles{j=1}") == Point{0, {0, 0, 0}});  // of a space without the other knobs
 }
 
 TEST_CASE("of a point of another space a space shares the values that it has") {
