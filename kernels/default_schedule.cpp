@@ -59,6 +59,22 @@ Expected<Schedule> default_schedule(const Kernel& kernel, const KernelStages& st
   return whole_schedule(kernel, stages, target, nullptr);
 }
 
+Expected<ScheduledKernel> default_kernel(const Kernel& kernel, const KernelStages& stages,
+                                         const Target& target) {
+  Choices usual;
+  ScheduledKernel out;
+  TW_ASSIGN(out.schedule, whole_schedule(kernel, stages, target, &usual));
+  if (!usual.scheduled()) {
+    TW_ASSIGN(out.run, apply_to_run(kernel, out.schedule, &target));
+    return out;
+  }
+  out.run = *usual.scheduled();
+  if (Error error = verify(out.run.kernel))
+    return make_error(DiagCode::illegal_schedule, "the kernel is not legal: {0}",
+                      error_text(std::move(error)));
+  return out;
+}
+
 Expected<Schedule> chosen_schedule(const Kernel& kernel, const KernelStages& stages,
                                    const Target& target, Choices& choices) {
   return whole_schedule(kernel, stages, target, &choices);

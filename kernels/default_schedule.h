@@ -2,7 +2,7 @@
 // numbers, such as registers and vector width. Each decision also names its alternatives; these are
 // the knobs of the template space (autotune/space.h).
 #pragma once
-#include "ir/schedule/schedule.h"
+#include "ir/schedule/constant_stages.h"
 #include "kernels/lower.h"
 #include "kernels/schedule/choices.h"
 
@@ -12,6 +12,14 @@ namespace tw {
 // the kernel. An error is a bug of the space, and names the step.
 Expected<Schedule> default_schedule(const Kernel& kernel, const KernelStages& stages,
                                     const Target& target);
+
+// The same with the kernel that it makes
+struct ScheduledKernel {
+  Schedule schedule;
+  RunKernel run;
+};
+Expected<ScheduledKernel> default_kernel(const Kernel& kernel, const KernelStages& stages,
+                                         const Target& target);
 
 // Builds the schedule by a point's choices. Error: the point is illegal.
 Expected<Schedule> chosen_schedule(const Kernel& kernel, const KernelStages& stages,

@@ -6,11 +6,16 @@
 namespace tw {
 namespace {
 
-Error use(Expected<Schedule> schedule, const LoweredKernel& kernel, const Target& place,
-          ChosenSchedule& chosen) {
-  TW_ASSIGN(chosen.schedule, std::move(schedule));
-  TW_ASSIGN(chosen.run, apply_to_run(kernel.lowered.kernel, chosen.schedule, &place));
+void use(ScheduledKernel made, ChosenSchedule& chosen) {
+  chosen.schedule = std::move(made.schedule), chosen.run = std::move(made.run);
   chosen.pin.schedule = print(chosen.schedule);
+}
+
+Error use_plain(const LoweredKernel& kernel, const Target& place, ChosenSchedule& chosen) {
+  ScheduledKernel made;
+  TW_ASSIGN(made.schedule, plain_schedule(kernel.lowered.kernel, place));
+  TW_ASSIGN(made.run, apply_to_run(kernel.lowered.kernel, made.schedule, &place));
+  use(std::move(made), chosen);
   return Error::success();
 }
 
@@ -49,12 +54,12 @@ Expected<ChosenSchedule> ModelSchedules::choose(const LoweredKernel& kernel,
                                                 const Target& place) const {
   ChosenSchedule chosen;
   const LoweredGroup& lowered = kernel.lowered;
-  Error error = use(default_schedule(lowered.kernel, lowered.stages, place), kernel, place, chosen);
-  if (!error) return chosen;
-  if (!place.driver.empty()) return error;
-  chosen.fault = error_text(std::move(error));
+  Expected<ScheduledKernel> made = default_kernel(lowered.kernel, lowered.stages, place);
+  if (made) return use(std::move(*made), chosen), std::move(chosen);
+  if (!place.driver.empty()) return made.takeError();
+  chosen.fault = error_text(made.takeError());
   chosen.fault.resize(std::min(chosen.fault.find('\n'), chosen.fault.size()));
-  TW_TRY(use(plain_schedule(lowered.kernel, place), kernel, place, chosen));
+  TW_TRY(use_plain(kernel, place, chosen));
   return chosen;
 }
 
@@ -71,7 +76,7 @@ Expected<ScheduleRemarks> ModelSchedules::review(const std::vector<LoweredKernel
 Expected<ChosenSchedule> PlainSchedules::choose(const LoweredKernel& kernel,
                                                 const Target& place) const {
   ChosenSchedule chosen;
-  TW_TRY(use(plain_schedule(kernel.lowered.kernel, place), kernel, place, chosen));
+  TW_TRY(use_plain(kernel, place, chosen));
   return chosen;
 }
 

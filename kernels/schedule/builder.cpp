@@ -132,7 +132,7 @@ Loop ScheduleBuilder::prologue_of(const Loop& loop) {
 
 int64_t ScheduleBuilder::choose(const std::string& knob, int64_t usual,
                                 const std::vector<int64_t>& others) const {
-  if (!choices_ || choices_->leaves(knob)) return usual;
+  if (!open() || choices_->leaves(knob)) return usual;
   const auto values = [&] {
     std::vector<std::vector<int64_t>> all = {{usual}};
     for (int64_t other : others) all.push_back({other});
@@ -144,10 +144,10 @@ int64_t ScheduleBuilder::choose(const std::string& knob, int64_t usual,
 std::vector<int64_t> ScheduleBuilder::choose(
     const std::string& knob,
     const std::function<std::vector<std::vector<int64_t>>()>& values) const {
-  return choices_ ? choices_->choose(knob, values) : values().front();
+  return open() ? choices_->choose(knob, values) : values().front();
 }
 
-bool ScheduleBuilder::rules() const { return !choices_ || choices_->rules(); }
+bool ScheduleBuilder::rules() const { return !open() || choices_->rules(); }
 
 void ScheduleBuilder::add(Step step) {
   if (!failed_.empty()) return;
@@ -157,7 +157,7 @@ void ScheduleBuilder::add(Step step) {
     failed_.front().notes.push_back("step " + std::to_string(schedule_.steps.size() + 1) + ": " +
                                     print(step));
     // A point of a space may well be illegal. Nobody reads its kernel.
-    if (!choices_) failed_.front().notes.push_back("kernel:\n" + print(kernel_));
+    if (!open()) failed_.front().notes.push_back("kernel:\n" + print(kernel_));
     return;
   }
   kernel_ = std::move(*next);

@@ -79,7 +79,7 @@ class ScheduleBuilder {
   // True: `others` should be what static rules allow. False: all values.
   bool rules() const;
   // True: points of a space decide. Otherwise code that only finds `others` may be skipped.
-  bool open() const { return choices_ != nullptr; }
+  bool open() const { return choices_ && choices_->open(); }
 
   // The steps below do nothing after a step has failed. Lists may contain absent loops, which are
   // skipped; regions of extent 1 have lost theirs. Families choose the names of new loops and

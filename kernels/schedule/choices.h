@@ -19,11 +19,14 @@ struct Knob {
 
 class Choices {
  public:
+  // Every decision is the default one. Only the kernel is kept.
+  Choices() : open_(false) {}
   // Notes knobs and returns the default values.
   explicit Choices(bool rules) : rules_(rules) {}
   // Returns the values of the point.
   Choices(const std::vector<Knob>& knobs, const std::vector<int>& choice, bool rules)
       : rules_(rules), given_(&knobs), choice_(&choice) {}
+  bool open() const { return open_; }  // true: points of a space decide
   bool rules() const { return rules_; }
   // values: the default one first. A knob keeps its values when it is asked for again. A knob that
   // the point lacks has the default value.
@@ -38,7 +41,7 @@ class Choices {
   const std::shared_ptr<const RunKernel>& scheduled() const { return scheduled_; }
 
  private:
-  bool rules_ = true;
+  bool open_ = true, rules_ = true;
   std::vector<Knob> noted_;
   const std::vector<Knob>* given_ = nullptr;  // null: this run notes knobs
   const std::vector<int>* choice_ = nullptr;
