@@ -37,6 +37,8 @@ def run_together(cases, tilewright, target):
             said = machine.verified(feeds)
             for i, case in enumerate(cases):
                 own = {name.removeprefix(prefix_of(i)): d for name, d in said.items() if name.startswith(prefix_of(i))}
+                if wrong[i] and own and case.right_by_evaluators(own):
+                    wrong[i] = None
                 wrong[i] = wrong[i] or (None if i in again else case.evaluated_wrong(own))
         return [Result(case, "again" if i in again else "failed" if text else "compared" if case.expected else "evaluated", text)
                 for i, (case, text) in enumerate(zip(cases, wrong))]

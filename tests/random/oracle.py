@@ -81,6 +81,7 @@ class Steps:
     what operators of SAME make of it: an element of that is rounded by one rule, tie or not."""
     def __init__(self, model):
         self.numbers = {w.name: w for w in model.graph.initializer}
+        self.words_given = set()   # words that inputs are rounded to: the same in f32 everywhere, but not in the evaluators' f64
         self.made, same = {}, {*self.numbers, *(i.name for i in model.graph.input), ""}
         for node in model.graph.node:
             if node.op_type in SAME and same.issuperset(node.input):
@@ -88,6 +89,8 @@ class Steps:
             if node.op_type in ("QuantizeLinear", "DynamicQuantizeLinear"):
                 if node.input[0] not in same or node.op_type == "DynamicQuantizeLinear":
                     self.made[node.output[0]] = node.input[0], node.input[1] if node.op_type == "QuantizeLinear" else node.output[1], node
+                elif len(node.input) > 2 and node.input[2] in self.numbers and self.numbers[node.input[2]].data_type in WORDS:
+                    self.words_given.add(node.output[0])
                 same.add(node.output[0])
 
     def read(self):
