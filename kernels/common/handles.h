@@ -59,7 +59,7 @@ class Stage {
 };
 using Stages = std::vector<Stage>;
 
-// The instruction for which lowering has arranged a stage's sums
+// The instruction for which a stage's sums are arranged
 struct SumInstruction {
   std::string intrinsic;  // name in the target; empty: none
   int64_t rows = 1;       // rows of the stage that one instruction covers

@@ -1,6 +1,5 @@
 // The size of the tiles of accumulators that stay in registers. One rule serves matrix products,
-// convolutions and recurrent steps. Lowering asks it for the width of packed panels, the search
-// spaces for the rows over them.
+// convolutions and recurrent steps. It chooses the width of packed panels, and the rows over them.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 // The register tile that covers a row of a convolution in the least time: its pixels times vectors
-// of output channels. The last tile of a row is as small as the remaining pixels. Lowering packs
-// weights by it, and the search space tiles by it.
+// of output channels. The last tile of a row is as small as the remaining pixels. Weights are
+// packed by it, and tiles are cut by it.
 #pragma once
 #include "kernels/common/register_tile.h"
 
