@@ -13,7 +13,7 @@ namespace tw {
 Expected<Schedule> default_schedule(const Kernel& kernel, const KernelStages& stages,
                                     const Target& target);
 
-// The same with the kernel that it makes
+// A default schedule with the kernel that it makes
 struct ScheduledKernel {
   Schedule schedule;
   RunKernel run;

@@ -4,7 +4,7 @@
 
 namespace tw {
 
-inline constexpr int64_t kWidestPanel = 8;  // of the search spaces, in vectors
+inline constexpr int64_t kWidestPanel = 8;  // in vectors, for the search spaces
 
 // The loop's variable; 0 if the loop is none
 Expr variable(const Loop& loop);
