@@ -99,13 +99,21 @@ Expected<MeasureJob> job_of(const RunKernel& scheduled, const Reference& referen
   return job;
 }
 
+Error add_library(MeasureJob& job, const CandidateBuilder& builder,
+                  const CandidateObjects& objects) {
+  TW_ASSIGN(job.library, builder.link(objects));
+  job.symbol = builder.symbol;
+  job.artifact = builder.artifact;
+  for (BufferSpec& buffer : job.buffers)
+    if (job.artifact) buffer.pack.clear();
+  return Error::success();
+}
+
 Expected<Reference> reference_outputs(const RunKernel& scheduled, Reference inputs,
                                       const CandidateBuilder& builder, Transport& transport) {
   TW_ASSIGN(MeasureJob job, job_of(scheduled, inputs));
   TW_ASSIGN(const CandidateObjects objects, builder.compile(scheduled));
-  TW_ASSIGN(job.library, builder.link(objects));
-  job.symbol = builder.symbol;
-  job.artifact = builder.artifact;
+  TW_TRY(add_library(job, builder, objects));
   job.limits.most_samples = 0;
   job.limits.timeout = 60;
   job.return_outputs = true;

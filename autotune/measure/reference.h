@@ -50,6 +50,10 @@ double tolerance_of(const Kernel& kernel);
 // another number of values than of symbols, a negative size.
 Expected<MeasureJob> job_of(const RunKernel& scheduled, const Reference& reference);
 
+// Links the objects, and gives the job their library. Constants of artifacts are in it.
+Error add_library(MeasureJob& job, const CandidateBuilder& builder,
+                  const CandidateObjects& objects);
+
 // Takes outputs from a schedule that is known to be good (the default one), compiled and run where
 // candidates will run. Errors: it does not build or run.
 Expected<Reference> reference_outputs(const RunKernel& scheduled, Reference inputs,

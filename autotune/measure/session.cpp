@@ -90,14 +90,10 @@ std::vector<Measurer::Trial*> Measurer::link_new(std::vector<Trial>& trials) {
       ++counts_.same_code;
       continue;
     }
-    Expected<std::string> library = builder_.link(trial.objects);
-    if (!library) {
-      trial.fail(library.takeError());
+    if (Error error = add_library(trial.job, builder_, trial.objects)) {
+      trial.fail(std::move(error));
       continue;
     }
-    trial.job.library = std::move(*library);
-    trial.job.symbol = builder_.symbol;
-    trial.job.artifact = builder_.artifact;
     seen.insert(trial.key);
     fresh.push_back(&trial);
   }

@@ -75,9 +75,7 @@ Expected<MeasureJob> job_for(const LoweredGroup& lowered, const Schedule& schedu
       job_of(run,
              {std::vector<int64_t>(lowered.kernel.symbols.size(), 1), 1, {}, threads, between}));
   TW_ASSIGN(const CandidateObjects objects, builder.compile(run));
-  TW_ASSIGN(job.library, builder.link(objects));
-  job.symbol = builder.symbol;
-  job.artifact = builder.artifact;
+  TW_TRY(add_library(job, builder, objects));
   return job;
 }
 
