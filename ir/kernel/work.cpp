@@ -26,7 +26,10 @@ int64_t flops(const Expr& e) {
         return flops(unary.a) + (counts(e, unary.a) ? flops_of(unary.op) : 0);
       },
       [&](const expr::Binary& binary) {
-        return flops(binary.a) + flops(binary.b) + (counts(e, binary.a) ? flops_of(binary.op) : 0);
+        // A zero point is a part of the numbers.
+        const bool offset = binary.op == BinaryOp::sub && is_int(e.type()) && as_const(binary.b);
+        return flops(binary.a) + flops(binary.b) +
+               (counts(e, binary.a) && !offset ? flops_of(binary.op) : 0);
       },
       [](const expr::Select& select) {
         return flops(select.condition) + std::max(flops(select.then), flops(select.otherwise));
