@@ -186,7 +186,7 @@ PicturePlace place_of(const InputForm& form, int64_t height, int64_t width, int6
   const bool crop = form.fit == PictureFit::crop;
   const double ratio = crop ? std::max(by_height, by_width) : std::min(by_height, by_width);
   const auto side = [&](int64_t given, int64_t frame) {
-    constexpr double kMostPixels = 0x1p31;  // of a side; what is larger is refused for its memory
+    constexpr double kMostPixels = 0x1p31;  // a side of more is refused for its memory
     const auto scaled = static_cast<int64_t>(
         std::min(static_cast<double>(given) * ratio, kMostPixels));
     return crop ? std::max(scaled, frame) : std::max<int64_t>(1, scaled);

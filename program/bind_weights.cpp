@@ -3,14 +3,10 @@
 #include <algorithm>
 #include <map>
 
+#include "program/shared_parts.h"
+
 namespace tw {
 namespace {
-
-uint64_t bytes_of(const Buffer& buffer) {
-  int64_t bytes = dtype_bytes(buffer.dtype);
-  for (const Expr& extent : buffer.shape) bytes *= as_const(simplify(extent)).value_or(1);
-  return static_cast<uint64_t>(bytes);
-}
 
 class WeightBinding {
  public:

@@ -5,6 +5,12 @@
 
 namespace tw {
 
+uint64_t bytes_of(const Buffer& constant) {
+  int64_t bytes = dtype_bytes(constant.dtype);
+  for (const Expr& extent : constant.shape) bytes *= as_const(simplify(extent)).value_or(1);
+  return static_cast<uint64_t>(bytes);
+}
+
 size_t SharedParts::number_of(const Graph& graph) const {
   const auto found = std::ranges::find(fused_, &graph, &FusedGraph::graph);
   TW_CHECK(found != fused_.end(), "no groups of graph {0}", graph.name);
@@ -46,10 +52,8 @@ Operand SharedParts::weight(const LoweredArgument& argument, const Buffer& buffe
            std::memcmp(own, argument.blob.bytes.data(), argument.blob.bytes.size()) == 0;
   });
   if (found == alike.end()) {
-    int64_t size = dtype_bytes(buffer.dtype);
-    for (const Expr& extent : buffer.shape) size *= as_const(simplify(extent)).value_or(1);
     WeightPiece piece;
-    piece.size = static_cast<uint64_t>(size);
+    piece.size = bytes_of(buffer);
     piece.source = argument.blob;
     piece.pack = argument.pack;
     piece.name = name;

@@ -8,6 +8,9 @@
 
 namespace tw {
 
+// Bytes of a constant parameter
+uint64_t bytes_of(const Buffer& constant);
+
 class SharedParts {
  public:
   // `lowered` gets the kernels, the weights and the calls of regions. All arguments must outlive
