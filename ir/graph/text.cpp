@@ -306,7 +306,8 @@ class GraphParser {
         [&]<class Op>(Op& op) {
           if constexpr (OneOf<Op, op::Softmax, op::LayerNorm, op::ArgReduce, op::Concat, op::Gather,
                               op::Cumulate, op::Iota>)
-            if (op.axis < 0) op.axis += static_cast<int64_t>(rank());
+            if (const auto all = static_cast<int64_t>(rank()); op.axis < 0 && op.axis >= -all)
+              op.axis += all;
         },
         attrs);
   }

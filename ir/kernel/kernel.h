@@ -77,6 +77,9 @@ enum class BufferRole : uint8_t {
   temp,      // "temp": lives inside the kernel
 };
 
+// Limit of the constant extents of loops and buffers, which leaves sums of them in 64 bits
+inline constexpr int64_t kMostExtentOfKernels = int64_t{1} << 48;
+
 // The scope of temps that stages without symbols make from one constant
 inline constexpr const char* kConstantScope = "constant";
 

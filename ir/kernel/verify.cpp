@@ -20,6 +20,11 @@ namespace {
 
 constexpr int64_t kMaxTokens = 1 << 12;
 
+bool may_be_extent(const Expr& extent) {
+  const int64_t known = as_const(extent).value_or(0);
+  return known >= 0 && known <= kMostExtentOfKernels;
+}
+
 class Verifier {
  public:
   explicit Verifier(const Kernel& kernel) : kernel_(kernel) {}
@@ -97,7 +102,7 @@ class Verifier {
         report("parameter '{0}' must be in scope global, not {1}", b.name, b.scope);
       for (const Expr& extent : b.shape) {
         check_expr(extent, DType::i64, "an extent of the buffer", false);
-        if (as_const(extent).value_or(0) < 0)
+        if (!may_be_extent(extent))
           report("buffer '{0}' has the extent {1}", b.name, text(extent));
         if (b.scope == "register" && !as_const(extent))
           report("register buffer '{0}' needs constant extents, not {1}", b.name, text(extent));
@@ -164,7 +169,7 @@ class Verifier {
       report("loop '{0}' has the name of a symbol", loop.var);
     check_expr(loop.extent, DType::i64, "a loop's extent", false);
     std::optional<int64_t> extent = as_const(loop.extent);
-    if (extent.value_or(0) < 0) report("loop '{0}' has the extent {1}", loop.var, *extent);
+    if (!may_be_extent(loop.extent)) report("loop '{0}' has the extent {1}", loop.var, *extent);
     bool expanded = loop.kind == LoopKind::vector || loop.kind == LoopKind::unroll;
     if (expanded && !extent)
       report("{0} loop '{1}' needs a constant extent, not {2}", loop_kind_name(loop.kind), loop.var,

@@ -20,6 +20,8 @@ Expected<Kernel> apply_checked(const Kernel& kernel, const Step& step, const Tar
       return sched::apply_step(kernel, s, target);
     else return sched::apply_step(kernel, s);
   };
+  if (const std::optional<int64_t> number = number_beyond_limits(step))
+    return sched::illegal("the number {0} is outside -{1} to {1}", *number, kMostStepNumber);
   TW_ASSIGN(Kernel out, std::visit(one, step));
   TW_TRY(sched::check_rules(out));
   // Scopes are checked at the end, since later steps may unroll the loops that register temps need.

@@ -31,6 +31,10 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Fuse& s) {
                    s.outer, axis_role_name(outer.role), s.inner, axis_role_name(inner.role));
   if (uses_var(inner.extent, s.outer))
     return illegal("the extent of loop '{0}' depends on '{1}'", s.inner, s.outer);
+  const std::optional<int64_t> outers = as_const(outer.extent), inners = as_const(inner.extent);
+  if (outers && inners && *inners > 0 && *outers > kMostExtentOfKernels / *inners)
+    return illegal("loops '{0}' and '{1}' have more than {2} iterations together", s.outer, s.inner,
+                   kMostExtentOfKernels);
   for (const Expr& condition : conditions)
     if (has_load(condition))
       return illegal("the condition between loops '{0}' and '{1}' reads a buffer", s.outer,

@@ -165,6 +165,8 @@ Error check_overlap(const Kernel& kernel, const LoopRef& loop,
 Error check_tree(const Kernel& kernel, const Stmt& s, std::vector<LoopRef>& enclosing) {
   if (is<stmt::Loop>(s)) {
     const LoopRef loop(s);
+    if (as_const(loop->extent).value_or(0) > kMostExtentOfKernels)
+      return illegal("loop '{0}' has more than {1} iterations", loop->var, kMostExtentOfKernels);
     if (loop->kind == LoopKind::vector) TW_TRY(check_vector(*loop));
     const auto in_order = [](const LoopRef& around) {
       return around->role == AxisRole::scan && around->kind == LoopKind::serial;
@@ -244,6 +246,11 @@ bool overlaps(const stmt::Store& store, const std::string& var) {
 }
 
 Error check_rules(const Kernel& kernel) {
+  for (const Buffer& buffer : kernel.buffers)
+    for (const Expr& extent : buffer.shape)
+      if (as_const(extent).value_or(0) > kMostExtentOfKernels)
+        return illegal("'{0}' has the extent {1}, more than {2}", buffer.name, to_string(extent),
+                       kMostExtentOfKernels);
   std::vector<LoopRef> enclosing;
   return check_tree(kernel, kernel.body, enclosing);
 }

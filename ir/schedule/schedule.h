@@ -260,6 +260,10 @@ struct Schedule {
   std::vector<Step> steps;
 };
 
+// Limit of the numbers in steps, either side of 0: extents that they make are counted in 64 bits.
+inline constexpr int64_t kMostStepNumber = int64_t{1} << 31;
+std::optional<int64_t> number_beyond_limits(const Step& step);
+
 std::string print(const Step& step);          // one line, no newline
 std::string print(const Schedule& schedule);  // "schedule {\n  …\n}\n"
 Expected<Schedule> parse_schedule(std::string_view text, std::string_view file = "");

@@ -49,11 +49,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Split& s) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
   const auto& loop = get<stmt::Loop>(path.back());
   TW_TRY(check_serial(loop));
-  constexpr int64_t kMostFactor = int64_t{1} << 31;  // extents are counted in 64 bits
   if (s.factor < 1)
     return illegal("the factor {0} for loop '{1}' is not positive", s.factor, s.loop);
-  if (s.factor > kMostFactor)
-    return illegal("the factor {0} for loop '{1}' is above {2}", s.factor, s.loop, kMostFactor);
   if (s.outer != s.loop) TW_TRY(check_new_loop(kernel, s.outer));
   if (s.inner != s.loop) TW_TRY(check_new_loop(kernel, s.inner));
   if (s.outer == s.inner) return illegal("loop '{0}' needs two different new names", s.loop);

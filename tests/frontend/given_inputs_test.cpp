@@ -33,6 +33,14 @@ TEST_CASE("a form gives the interface the caller's type, and a bound input is go
   CHECK((*outputs)[0].at(11) == 22.5);  // red of the last pixel
 }
 
+TEST_CASE("a picture's side has a limit, however far it is stretched") {
+  Expected<InputForms> forms = parse_input_forms("{a: {layout: nhwc, dtype: u8, fit: crop}}");
+  if (!forms) FAIL(error_text(forms.takeError()));
+  const PicturePlace place = place_of(forms->of.at("a"), 1, int64_t{1} << 40, int64_t{1} << 40, 3);
+  CHECK(place.width == int64_t{1} << 31);
+  CHECK(place.height == int64_t{1} << 40);
+}
+
 TEST_CASE("errors about forms come all at once") {
   Expected<InputForms> forms = parse_input_forms("{a: {layout: chw, std: 0}, b: 3}");
   REQUIRE_FALSE(forms);

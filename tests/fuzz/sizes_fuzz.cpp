@@ -55,13 +55,15 @@ std::vector<FusedGraph> fused(const Graph& graph, const Target& target, bool pla
   return all;
 }
 
-// Checks, for these sizes, that all buffers lie in the arena, and apart while they are alive.
+// Checks, with all symbols of this size or the nearest one within their limits, that all buffers
+// lie in the arena, and apart while they are alive.
 void check_arena(const PlannedProgram& planned, int64_t size) {
   const std::vector<std::string>& symbols = planned.program.symbols;
   const auto value = [&](const Expr& e) {
     return eval_int(e, [&](std::string_view name) {
       TW_CHECK(std::ranges::count(symbols, name), "the arena hangs on symbol '{0}'", name);
-      return size;
+      const SymbolLimits limits = limits_of(planned.program.limits, name);
+      return std::clamp(size, limits.least, limits.most);
     });
   };
   struct Place {
@@ -73,7 +75,8 @@ void check_arena(const PlannedProgram& planned, int64_t size) {
     const Lifetime& buffer = planned.buffers[i];
     const int64_t begin = value(planned.arena.offsets[i]), bytes = value(buffer.bytes);
     TW_CHECK(begin >= 0 && bytes >= 0 && begin <= value(planned.arena.bytes) - bytes,
-             "buffer {0} is not in the arena", i);
+             "buffer {0} of {1} bytes at {2} is not in the arena of {3} bytes, for sizes of {4}", i,
+             bytes, begin, value(planned.arena.bytes), size);
     for (const Place& other : places)
       TW_CHECK(bytes == 0 || begin >= other.end || begin + bytes <= other.begin ||
                    buffer.first > other.last || buffer.last < other.first,

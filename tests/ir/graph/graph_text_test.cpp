@@ -73,6 +73,13 @@ TEST_CASE("an axis that counts from the end is one from the front in a graph") {
   CHECK(std::get<op::Concat>(graph.node(order[1]).attrs).axis == 1);
 }
 
+TEST_CASE("an axis before the first one is refused") {
+  Expected<Graph> graph = parse_graph(
+      "graph @g() {\n  %x: f32[4] = input\n  %y: f32[4] = softmax(%x) axis=-2\n  output %y\n}\n");
+  REQUIRE(!graph);
+  CHECK(error_text(graph.takeError()).find("axis -2 of a tensor of rank 1") != std::string::npos);
+}
+
 TEST_CASE("every prefix of a graph's text is an error, not a crash") {
   std::string text = kDigits;
   for (size_t size = 0; size + 2 < text.size(); ++size)

@@ -96,12 +96,3 @@ TEST_CASE("a constant factor is packed without regard to a condition on a symbol
   CHECK(print(*packed).find("wp[wk, wj] = w[wk, wj]\n") != std::string::npos);
 }
 
-TEST_CASE("a factor of split whose blocks cannot be counted is refused") {
-  const Kernel kernel = product("i8", 0, 2, 4, 8);
-  Expected<Schedule> schedule = parse_schedule(
-      "schedule {\nsplit j 9223372036854775807 -> j0 j1\n}\n");
-  REQUIRE_MESSAGE(bool(schedule), error_text(schedule.takeError()));
-  Expected<Kernel> cut = tw::apply(kernel, *schedule);
-  REQUIRE(!cut);
-  CHECK(error_text(cut.takeError()).find("is above 2147483648") != std::string::npos);
-}
