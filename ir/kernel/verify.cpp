@@ -102,8 +102,7 @@ class Verifier {
         report("parameter '{0}' must be in scope global, not {1}", b.name, b.scope);
       for (const Expr& extent : b.shape) {
         check_expr(extent, DType::i64, "an extent of the buffer", false);
-        if (!may_be_extent(extent))
-          report("buffer '{0}' has the extent {1}", b.name, text(extent));
+        if (!may_be_extent(extent)) report("buffer '{0}' has the extent {1}", b.name, text(extent));
         if (b.scope == "register" && !as_const(extent))
           report("register buffer '{0}' needs constant extents, not {1}", b.name, text(extent));
       }

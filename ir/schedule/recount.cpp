@@ -107,9 +107,10 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Recount& s) {
   const Expr factor = factor_of(store.value, s.factor), other = factor_of(store.value, side);
   if (!factor.defined()) return illegal("the value of stage '{0}' is not a product", s.stage);
   const Counted now = counted(factor);
-  const auto beyond = [](int64_t zero) { return zero < -kMostStepNumber || zero > kMostStepNumber; };
-  if (beyond(now.zero))
-    return illegal("the zeros {0} and {1} are too far apart", now.zero, s.zero);
+  const auto beyond = [](int64_t zero) {
+    return zero < -kMostStepNumber || zero > kMostStepNumber;
+  };
+  if (beyond(now.zero)) return illegal("the zeros {0} and {1} are too far apart", now.zero, s.zero);
   if (now.zero == s.zero) return illegal("the factor counts from {0} already", s.zero);
   TW_ASSIGN(const Excess excess, excess_of(stage, other, s.stage));
   for (const LoopRef& loop : excess.around)

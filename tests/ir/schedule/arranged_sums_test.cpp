@@ -95,4 +95,3 @@ TEST_CASE("a constant factor is packed without regard to a condition on a symbol
   REQUIRE_MESSAGE(bool(packed), error_text(packed.takeError()));
   CHECK(print(*packed).find("wp[wk, wj] = w[wk, wj]\n") != std::string::npos);
 }
-

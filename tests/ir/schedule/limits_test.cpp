@@ -21,8 +21,9 @@ TEST_CASE("a number in a step has a limit") {
                            "partition j 9223372036854775807 0 -> front back",
                            "layout x a b -> [a, b // 9223372036854775807, b % 3]"}) {
     CAPTURE(step);
-    CHECK(problem_of("8", "8", step).find("the number 9223372036854775807 is outside "
-                                          "-2147483648 to 2147483648") != std::string::npos);
+    CHECK(problem_of("8", "8", step)
+              .find("the number 9223372036854775807 is outside "
+                    "-2147483648 to 2147483648") != std::string::npos);
   }
 }
 
@@ -40,7 +41,8 @@ TEST_CASE("no step makes an extent above the limit") {
 
 TEST_CASE("a kernel's extents have a limit") {
   const Kernel kernel = parsed_kernel(
-      "kernel @k(y: out f32[8]) {\n  for i in 9223372036854775807 {\n    y: y[i % 8] = 0\n  }\n}\n");
+      "kernel @k(y: out f32[8]) {\n  for i in 9223372036854775807 {\n    y: y[i % 8] = 0\n  "
+      "}\n}\n");
   CHECK(error_text(verify(kernel)).find("loop 'i' has the extent 9223372036854775807") !=
         std::string::npos);
 }
