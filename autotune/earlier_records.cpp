@@ -18,7 +18,7 @@ std::optional<std::string> EarlierForm::present(const std::string& schedule) con
 }
 
 std::optional<EarlierForm> earlier_form(const LoweredGroup& lowered, const Target& target) {
-  Expected<ArrangedKernel> made = arranged(lowered.kernel, lowered.stages, target);
+  Expected<ArrangedKernel> made = arranged(lowered, target);
   if (!made) {
     llvm::consumeError(made.takeError());  // then the default schedule says so
     return std::nullopt;

@@ -10,6 +10,7 @@
 #include "autotune/models/corrected.h"
 #include "ir/kernel/code_size.h"
 #include "ir/kernel/work.h"
+#include "kernels/arranged.h"
 #include "kernels/default_schedule.h"
 
 namespace tw {
@@ -69,8 +70,8 @@ Expected<Candidate> candidate_of(const Task& task, const Target& target, int var
                                  Schedule schedule, const Point& point) {
   if (variant < 0 || static_cast<size_t>(variant) >= task.variants.size())
     return make_error(DiagCode::invalid_argument, "{0} has no variant {1}", task.name, variant);
-  TW_ASSIGN(RunKernel run, apply_to_run(task.variants[static_cast<size_t>(variant)].lowered.kernel,
-                                        schedule, &target));
+  TW_ASSIGN(RunKernel run,
+            scheduled_run(task.variants[static_cast<size_t>(variant)].lowered, schedule, target));
   return Candidate{point, std::move(schedule), std::make_shared<const RunKernel>(std::move(run)),
                    variant};
 }
@@ -304,7 +305,7 @@ Expected<Candidate> NetworkTuner::usual(Search& search, size_t variant) const {
   if (const std::optional<Point> point = search.space.default_point(); point && variant == 0)
     return maker(search)(*point);
   const LoweredGroup& lowered = search.task.variants[variant].lowered;
-  TW_ASSIGN(Schedule schedule, default_schedule(lowered.kernel, lowered.stages, target_));
+  TW_ASSIGN(Schedule schedule, default_schedule(lowered, target_));
   return candidate_of(search.task, target_, static_cast<int>(variant), std::move(schedule));
 }
 

@@ -1,7 +1,7 @@
 #include "kernels/arranged.h"
 
 #include <algorithm>
-#include <concepts>
+#include <utility>
 
 #include "kernels/schedule/builder.h"
 
@@ -13,27 +13,71 @@ void arrange(ScheduleBuilder& s, MatMulStages& m) { arrange_matmul(s, m); }
 void arrange(ScheduleBuilder& s, StrassenStages& m) { arrange_strassen(s, m); }
 void arrange(ScheduleBuilder& s, WinogradStages& m) { arrange_winograd(s, m); }
 
+// A single stage whose values all lie at its own points needs one loop.
+void arrange(ScheduleBuilder& s, ElementwiseStages&) {
+  const Stages all = s.stages();
+  if (all.size() == 1 && s.buffer(all.front().buffer()).shape.size() != 1)
+    s.flatten(all.front(), "i0");
+}
+
+void arrange(ScheduleBuilder& s, PoolStages& m) { arrange_pool(s, m); }
+
 template <class FamilyStages>
-concept Arrangeable = requires(FamilyStages m) {
-  { m.arranged } -> std::convertible_to<bool>;
-};
+void arrange_once(ScheduleBuilder& s, FamilyStages& m) {
+  if constexpr (requires { m.arranged; }) {
+    if (std::exchange(m.arranged, true)) return;
+  }
+  if constexpr (requires { arrange(s, m); }) arrange(s, m);
+}
+
+// Steps for the layouts of the parameters, which are the first buffers
+void lay_out(ScheduleBuilder& s, const LoweredGroup& lowered) {
+  for (size_t i = 0; i < lowered.arguments.size(); ++i)
+    if (const Layout& layout = lowered.arguments[i].layout; !layout.plain())
+      s.block(s.name_of(BufferId{static_cast<int32_t>(i)}), layout.axis, layout.block);
+}
 
 }  // namespace
 
-Expected<ArrangedKernel> arranged(const Kernel& lowered, const KernelStages& stages,
-                                  const Target& target, Choices* choices) {
-  ArrangedKernel out{{}, {}, stages};
-  ScheduleBuilder s(lowered, target, choices);
-  std::visit(
-      [&](auto& m) {
-        if constexpr (Arrangeable<std::remove_cvref_t<decltype(m)>>) {
-          if (!m.arranged) arrange(s, m);
-          m.arranged = true;
-        }
-      },
-      out.stages);
+Expected<Schedule> laid_out(const LoweredGroup& lowered, const Target& target) {
+  ScheduleBuilder s(lowered.kernel, target);
+  lay_out(s, lowered);
+  return s.finish();
+}
+
+Error check_layouts(const LoweredGroup& lowered, const Schedule& schedule) {
+  for (size_t i = 0; i < lowered.arguments.size(); ++i) {
+    const std::string& name = lowered.kernel.buffers[i].name;
+    std::vector<Layout> found;
+    for (const Step& step : schedule.steps)
+      if (const auto* block = std::get_if<step::Block>(&step); block && block->buffer == name)
+        found.push_back({static_cast<int>(block->dim), block->factor});
+    const Layout& wanted = lowered.arguments[i].layout;
+    if (wanted.plain() ? found.empty() : found == std::vector{wanted}) continue;
+    return make_error(DiagCode::illegal_schedule,
+                      "the schedule does not lay '{0}' out as its tensor is, {1}", name,
+                      wanted.plain() ? std::string("without blocks")
+                                     : llvm::formatv("in blocks of {0} along dimension {1}",
+                                                     wanted.block, wanted.axis)
+                                           .str());
+  }
+  return Error::success();
+}
+
+Expected<RunKernel> scheduled_run(const LoweredGroup& lowered, const Schedule& schedule,
+                                  const Target& target) {
+  TW_TRY(check_layouts(lowered, schedule));
+  return apply_to_run(lowered.kernel, schedule, &target);
+}
+
+Expected<ArrangedKernel> arranged(const LoweredGroup& lowered, const Target& target,
+                                  Choices* choices) {
+  ArrangedKernel out{{}, {}, lowered.stages};
+  ScheduleBuilder s(lowered.kernel, target, choices);
+  lay_out(s, lowered);
+  std::visit([&](auto& m) { arrange_once(s, m); }, out.stages);
   TW_ASSIGN(out.steps, s.finish());
-  out.run = take_out_constant_stages(out.steps.steps.empty() ? lowered : s.kernel());
+  out.run = take_out_constant_stages(s.kernel());
   if (choices) choices->keep(nullptr);
   return out;
 }
@@ -47,10 +91,11 @@ Schedule continued(const ArrangedKernel& begun, const Schedule& rest, Choices* c
 }
 
 Expected<LoweredGroup> arranged_group(const LoweredGroup& lowered, const Target& target) {
-  TW_ASSIGN(ArrangedKernel made, arranged(lowered.kernel, lowered.stages, target));
+  TW_ASSIGN(ArrangedKernel made, arranged(lowered, target));
   LoweredGroup group;
   for (const ParameterSource& source : made.run.sources) {
     group.arguments.push_back(lowered.arguments[source.parameter]);
+    group.arguments.back().layout = {};
     if (source.pack) group.arguments.back().pack = source.pack;
   }
   group.kernel = std::move(made.run.kernel), group.stages = std::move(made.stages);

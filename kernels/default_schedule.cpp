@@ -45,27 +45,25 @@ Expected<Schedule> family_schedule(const Kernel& kernel, const KernelStages& sta
   return s.finish();
 }
 
-Expected<Schedule> whole_schedule(const Kernel& kernel, const KernelStages& stages,
-                                  const Target& target, Choices* choices) {
-  TW_ASSIGN(const ArrangedKernel begun, arranged(kernel, stages, target, choices));
+Expected<Schedule> whole_schedule(const LoweredGroup& lowered, const Target& target,
+                                  Choices* choices) {
+  TW_ASSIGN(const ArrangedKernel begun, arranged(lowered, target, choices));
   TW_ASSIGN(const Schedule rest, family_schedule(begun.run.kernel, begun.stages, target, choices));
   return continued(begun, rest, choices);
 }
 
 }  // namespace
 
-Expected<Schedule> default_schedule(const Kernel& kernel, const KernelStages& stages,
-                                    const Target& target) {
-  return whole_schedule(kernel, stages, target, nullptr);
+Expected<Schedule> default_schedule(const LoweredGroup& lowered, const Target& target) {
+  return whole_schedule(lowered, target, nullptr);
 }
 
-Expected<ScheduledKernel> default_kernel(const Kernel& kernel, const KernelStages& stages,
-                                         const Target& target) {
+Expected<ScheduledKernel> default_kernel(const LoweredGroup& lowered, const Target& target) {
   Choices usual;
   ScheduledKernel out;
-  TW_ASSIGN(out.schedule, whole_schedule(kernel, stages, target, &usual));
+  TW_ASSIGN(out.schedule, whole_schedule(lowered, target, &usual));
   if (!usual.scheduled()) {
-    TW_ASSIGN(out.run, apply_to_run(kernel, out.schedule, &target));
+    TW_ASSIGN(out.run, scheduled_run(lowered, out.schedule, target));
     return out;
   }
   out.run = *usual.scheduled();
@@ -75,9 +73,9 @@ Expected<ScheduledKernel> default_kernel(const Kernel& kernel, const KernelStage
   return out;
 }
 
-Expected<Schedule> chosen_schedule(const Kernel& kernel, const KernelStages& stages,
-                                   const Target& target, Choices& choices) {
-  return whole_schedule(kernel, stages, target, &choices);
+Expected<Schedule> chosen_schedule(const LoweredGroup& lowered, const Target& target,
+                                   Choices& choices) {
+  return whole_schedule(lowered, target, &choices);
 }
 
 }  // namespace tw

@@ -10,19 +10,17 @@ namespace tw {
 
 // The schedule of a kernel for which no tuning record names a better one. It is always legal for
 // the kernel. An error is a bug of the space, and names the step.
-Expected<Schedule> default_schedule(const Kernel& kernel, const KernelStages& stages,
-                                    const Target& target);
+Expected<Schedule> default_schedule(const LoweredGroup& lowered, const Target& target);
 
 // A default schedule with the kernel that it makes
 struct ScheduledKernel {
   Schedule schedule;
   RunKernel run;
 };
-Expected<ScheduledKernel> default_kernel(const Kernel& kernel, const KernelStages& stages,
-                                         const Target& target);
+Expected<ScheduledKernel> default_kernel(const LoweredGroup& lowered, const Target& target);
 
 // Builds the schedule by a point's choices. Error: the point is illegal.
-Expected<Schedule> chosen_schedule(const Kernel& kernel, const KernelStages& stages,
-                                   const Target& target, Choices& choices);
+Expected<Schedule> chosen_schedule(const LoweredGroup& lowered, const Target& target,
+                                   Choices& choices);
 
 }  // namespace tw

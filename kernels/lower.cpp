@@ -123,6 +123,9 @@ static void check_legal(const Kernel& kernel, const Graph& graph, const Group& g
 Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const Target& target) {
   if (Error error = check_resizes(graph, group)) return error;
   TargetBuilder builder(graph, group, target);
+  const OpAttrs& anchor = graph.node(group.anchor).attrs;
+  builder.laid_out = std::holds_alternative<op::Conv>(anchor) ||
+                     std::holds_alternative<op::ConvTranspose>(anchor);
   TW_ASSIGN(LoweredGroup lowered, lower_anchor(builder, group.algorithm));
   if (!builder.problem.empty())
     return make_error(DiagCode::unsupported, "{0}: {1}", group_name(graph, group), builder.problem);

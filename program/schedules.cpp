@@ -1,5 +1,6 @@
 #include "program/schedules.h"
 
+#include "kernels/arranged.h"
 #include "kernels/default_schedule.h"
 #include "kernels/schedule/plain.h"
 
@@ -13,8 +14,9 @@ void use(ScheduledKernel made, ChosenSchedule& chosen) {
 
 Error use_plain(const LoweredKernel& kernel, const Target& place, ChosenSchedule& chosen) {
   ScheduledKernel made;
-  TW_ASSIGN(made.schedule, plain_schedule(kernel.lowered.kernel, place));
-  TW_ASSIGN(made.run, apply_to_run(kernel.lowered.kernel, made.schedule, &place));
+  TW_ASSIGN(const Schedule layouts, laid_out(kernel.lowered, place));
+  TW_ASSIGN(made.schedule, plain_schedule(kernel.lowered.kernel, place, layouts));
+  TW_ASSIGN(made.run, scheduled_run(kernel.lowered, made.schedule, place));
   use(std::move(made), chosen);
   return Error::success();
 }
@@ -54,7 +56,7 @@ Expected<ChosenSchedule> ModelSchedules::choose(const LoweredKernel& kernel,
                                                 const Target& place) const {
   ChosenSchedule chosen;
   const LoweredGroup& lowered = kernel.lowered;
-  Expected<ScheduledKernel> made = default_kernel(lowered.kernel, lowered.stages, place);
+  Expected<ScheduledKernel> made = default_kernel(lowered, place);
   if (made) return use(std::move(*made), chosen), std::move(chosen);
   if (!place.driver.empty()) return made.takeError();
   chosen.fault = error_text(made.takeError());

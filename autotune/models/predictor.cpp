@@ -60,8 +60,7 @@ PredictedTask predicted_task(const Task& task, const Target& target, int threads
   std::vector<std::shared_ptr<const Kernel>> kernels;
   for (const Variant& variant : task.variants) {
     // Learned from kernels that were arranged in the usual way
-    Expected<ArrangedKernel> made = arranged(variant.lowered.kernel, variant.lowered.stages,
-                                             target);
+    Expected<ArrangedKernel> made = arranged(variant.lowered, target);
     TW_CHECK(bool(made), "{0}: {1}", task.name, error_text(made.takeError()));
     kernels.push_back(std::make_shared<const Kernel>(std::move(made->run.kernel)));
   }

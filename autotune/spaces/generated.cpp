@@ -58,8 +58,7 @@ Expected<Space> generated_space(const Task& task, const Target& target,
   const auto place = std::make_shared<const Target>(target);
   for (size_t v = 0; v < task.variants.size(); ++v) {
     const Variant& variant = task.variants[v];
-    TW_ASSIGN(ArrangedKernel made,
-              arranged(variant.lowered.kernel, variant.lowered.stages, target));
+    TW_ASSIGN(ArrangedKernel made, arranged(variant.lowered, target));
     const auto begun = std::make_shared<const ArrangedKernel>(std::move(made));
     const auto structure = std::make_shared<const Structure>(
         generated::structure_of(begun->run.kernel, target));

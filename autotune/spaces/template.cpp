@@ -10,10 +10,8 @@ Expected<Space> template_space(const Task& task, const Target& target,
   const auto place = std::make_shared<const Target>(target);
   for (size_t v = 0; v < task.variants.size(); ++v) {
     const Variant& variant = task.variants[v];
-    const auto build = [kernel = std::make_shared<const Kernel>(variant.lowered.kernel),
-                        stages = variant.lowered.stages, place](Choices& choices) {
-      return chosen_schedule(*kernel, stages, *place, choices);
-    };
+    const auto build = [lowered = std::make_shared<const LoweredGroup>(variant.lowered), place](
+                           Choices& choices) { return chosen_schedule(*lowered, *place, choices); };
     sketches.push_back(open_sketch(std::string(algorithm_name(variant.algorithm)) + ".template",
                                    static_cast<int>(v), build, options));
     // A knob's first value is the usual one.

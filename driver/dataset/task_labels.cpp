@@ -158,7 +158,7 @@ Expected<Schedule> TaskLabels::standard_schedule() const {
     if (program.source == ProgramSource::standard) return parse_schedule(program.schedule);
   if (lowered_.variants.empty())
     return make_error(DiagCode::invalid_argument, "task {0} has no default program", task_.key);
-  return default_schedule(kernel_, lowered_.variants.front().lowered.stages, *lowered_for_);
+  return default_schedule(lowered_.variants.front().lowered, *lowered_for_);
 }
 
 Expected<Candidate> TaskLabels::candidate(const Schedule& schedule, const Point& point) const {

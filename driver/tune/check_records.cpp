@@ -12,6 +12,7 @@
 #include "autotune/measure/session.h"
 #include "driver/tune/measuring_place.h"
 #include "ir/kernel/sharing.h"
+#include "kernels/arranged.h"
 #include "kernels/default_schedule.h"
 
 namespace tw {
@@ -69,7 +70,7 @@ std::optional<Best> taken(const Known& known) {
 Expected<MeasureJob> job_for(const LoweredGroup& lowered, const Schedule& schedule,
                              const Target& target, const CandidateBuilder& builder, int threads,
                              uint64_t between) {
-  TW_ASSIGN(const RunKernel run, apply_to_run(lowered.kernel, schedule, &target));
+  TW_ASSIGN(const RunKernel run, scheduled_run(lowered, schedule, target));
   TW_ASSIGN(
       MeasureJob job,
       job_of(run,
@@ -81,10 +82,10 @@ Expected<MeasureJob> job_for(const LoweredGroup& lowered, const Schedule& schedu
 
 // True if the record's schedule has work for all cores where the default one has
 // (tuned_schedules.h). A schedule that does not apply is found out later.
-bool spreads_as(const Kernel& by_default, const Kernel& lowered, const Record& record,
+bool spreads_as(const Kernel& by_default, const LoweredGroup& lowered, const Record& record,
                 const Target& target) {
   Expected<Schedule> schedule = parse_schedule(record.schedule);
-  Expected<RunKernel> run = schedule ? apply_to_run(lowered, *schedule, &target)
+  Expected<RunKernel> run = schedule ? scheduled_run(lowered, *schedule, target)
                                      : Expected<RunKernel>(schedule.takeError());
   if (run)
     return spreads_as_well(sharing(run->kernel, target.cores), sharing(by_default, target.cores));
@@ -137,11 +138,11 @@ Expected<std::vector<Contest>> contests_of(const std::vector<Task>& tasks, Tunin
     TW_ASSIGN(const std::vector<Record> records,
               log.all({task.key, target_key(target), "", threads, kLanguageVersion, Status::ok}));
     const LoweredGroup& used = task.variants.front().lowered;
-    TW_ASSIGN(const Schedule usual, default_schedule(used.kernel, used.stages, target));
-    TW_ASSIGN(const RunKernel by_default, apply_to_run(used.kernel, usual, &target));
+    TW_ASSIGN(const Schedule usual, default_schedule(used, target));
+    TW_ASSIGN(const RunKernel by_default, scheduled_run(used, usual, target));
     const auto counts = [&](const LoweredGroup& lowered, const Record& record) {
       return place.device || threads > 1 || target.cores == 1 ||
-             spreads_as(by_default.kernel, lowered.kernel, record, target);
+             spreads_as(by_default.kernel, lowered, record, target);
     };
     const Known known = known_of(task, latest(present_records(records, task, target)), print(usual),
                                  counts);

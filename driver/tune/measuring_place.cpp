@@ -4,6 +4,7 @@
 #include "driver/tune/candidate.h"
 #include "driver/tune/device_candidate.h"
 #include "frontend/frontend.h"
+#include "kernels/arranged.h"
 #include "kernels/default_schedule.h"
 #include "program/place_groups.h"
 
@@ -43,8 +44,8 @@ Expected<std::unique_ptr<Transport>> MeasuringPlace::process() const {
 }
 
 Error runs_on(const DeviceBackend& backend, const Target& device, const LoweredGroup& lowered) {
-  TW_ASSIGN(const Schedule schedule, default_schedule(lowered.kernel, lowered.stages, device));
-  TW_ASSIGN(const RunKernel run, apply_to_run(lowered.kernel, schedule, &device));
+  TW_ASSIGN(const Schedule schedule, default_schedule(lowered, device));
+  TW_ASSIGN(const RunKernel run, scheduled_run(lowered, schedule, device));
   TW_TRY(backend.supports(run.kernel));
   return backend.accepts(run.kernel, constants_of(run, constants_of(lowered)));
 }

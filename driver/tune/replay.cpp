@@ -8,6 +8,17 @@
 
 namespace tw {
 
+// The steps that lay parameters out
+static Schedule layouts_of_parameters(const Kernel& lowered, const Schedule& schedule) {
+  Schedule layouts;
+  for (const Step& step : schedule.steps)
+    if (const auto* block = std::get_if<step::Block>(&step))
+      if (const auto id = lowered.find_buffer(block->buffer);
+          id && lowered.buffer(*id).role != BufferRole::temp)
+        layouts.steps.push_back(step);
+  return layouts;
+}
+
 Expected<Kernel> scheduled(const Replay& replay, const Target& target) {
   TW_ASSIGN(const Kernel kernel, parse_kernel(replay.kernel));
   TW_TRY(verify(kernel));
@@ -28,7 +39,9 @@ Expected<MeasureResult> measure_again(const Replay& replay, const Target& target
             candidate_builder(*place.target, replay.threads, Tables::unknown));
   TW_ASSIGN(const std::unique_ptr<Transport> process, place.process());
   TW_ASSIGN(const Kernel lowered, parse_kernel(replay.kernel));
-  TW_ASSIGN(const Schedule simple, plain_schedule(lowered, *place.target));
+  TW_ASSIGN(const Schedule measured, parse_schedule(replay.schedule));
+  TW_ASSIGN(const Schedule simple,
+            plain_schedule(lowered, *place.target, layouts_of_parameters(lowered, measured)));
   TW_ASSIGN(const RunKernel plain, apply_to_run(lowered, simple, place.target));
   TW_ASSIGN(const Reference reference,
             reference_outputs(plain,

@@ -7,6 +7,7 @@
 #include "autotune/measure/cycles.h"
 #include "autotune/measure/session.h"
 #include "driver/tune/measuring_place.h"
+#include "kernels/arranged.h"
 #include "kernels/default_schedule.h"
 #include "program/place_groups.h"
 
@@ -80,12 +81,11 @@ class Measuring {
       TW_ASSIGN(CandidateBuilder builder, place_.builder(task));
       builders_.emplace(task.key, std::move(builder));
     }
-    const Kernel& lowered = variant.lowered.kernel;
-    TW_ASSIGN(const Schedule schedule,
-              default_schedule(lowered, variant.lowered.stages, *place_.target));
-    TW_ASSIGN(const RunKernel scheduled, apply_to_run(lowered, schedule, place_.target));
+    const LoweredGroup& lowered = variant.lowered;
+    TW_ASSIGN(const Schedule schedule, default_schedule(lowered, *place_.target));
+    TW_ASSIGN(const RunKernel scheduled, scheduled_run(lowered, schedule, *place_.target));
     return reference_outputs(scheduled,
-                             {std::vector<int64_t>(lowered.symbols.size(), 1),
+                             {std::vector<int64_t>(lowered.kernel.symbols.size(), 1),
                               sources_.seed,
                               {},
                               sources_.threads,

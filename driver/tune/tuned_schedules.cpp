@@ -16,6 +16,7 @@
 #include "driver/tune/unused_records.h"
 #include "ir/kernel/bounds.h"
 #include "ir/kernel/sharing.h"
+#include "kernels/arranged.h"
 #include "kernels/attention/other_tiles.h"
 #include "passes/choose/product_names.h"
 #include "passes/pass.h"
@@ -40,10 +41,11 @@ std::string first_line(Error error) {
 
 // Schedules the kernel by a pin from a file. Processors run the result, so it is shown to stay
 // inside of its buffers.
-Expected<RunKernel> scheduled_by(const Pin& pin, const Kernel& kernel, const Target& place,
+Expected<RunKernel> scheduled_by(const Pin& pin, const LoweredGroup& lowered, const Target& place,
                                  Schedule& schedule) {
   TW_ASSIGN(schedule, parse_schedule(pin.schedule));
-  TW_ASSIGN(Kernel scheduled, tw::apply(kernel, schedule, &place));
+  TW_TRY(check_layouts(lowered, schedule));
+  TW_ASSIGN(Kernel scheduled, tw::apply(lowered.kernel, schedule, &place));
   if (place.driver.empty()) TW_TRY(check_bounds(scheduled, Tables::ours));
   return take_out_constant_stages(std::move(scheduled));
 }
@@ -290,7 +292,7 @@ bool TunedSchedules::transfer(const LoweredKernel& kernel, const Target& place,
   }
   const auto accept = [&](const Point& point) -> Error {
     TW_ASSIGN(chosen.schedule, space->schedule(point));
-    TW_ASSIGN(chosen.run, apply_to_run(lowered.kernel, chosen.schedule, &place));
+    TW_ASSIGN(chosen.run, scheduled_run(lowered, chosen.schedule, place));
     return shares(chosen.run.kernel, place, shared)
                ? Error::success()
                : make_error(DiagCode::illegal_schedule, "cores without work");
@@ -458,7 +460,7 @@ Expected<ChosenSchedule> TunedSchedules::choose(const LoweredKernel& kernel,
   for (const Pin& pin : pins.first(std::min(kMostRecords, pins.size()))) {
     if (default_pin != pins.end() && !is_gain(pin.seconds, default_pin->seconds)) break;
     Schedule schedule;
-    Expected<RunKernel> scheduled = scheduled_by(pin, lowered.kernel, place, schedule);
+    Expected<RunKernel> scheduled = scheduled_by(pin, lowered, place, schedule);
     if (!scheduled) {
       chosen.problem = does_not_apply(scheduled.takeError());
       break;
@@ -503,7 +505,7 @@ std::optional<ChosenSchedule> TunedSchedules::in_other_tile(const LoweredKernel&
     if (found == pins_.end() || found->second.front().seconds >= seconds) continue;
     const Pin& pin = found->second.front();
     Schedule schedule;
-    Expected<RunKernel> scheduled = scheduled_by(pin, other.kernel, place, schedule);
+    Expected<RunKernel> scheduled = scheduled_by(pin, other, place, schedule);
     if (!scheduled) {
       problem = does_not_apply(scheduled.takeError());
       continue;

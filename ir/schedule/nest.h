@@ -151,6 +151,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheWrite& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheRead& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Pack& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Narrow& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Block& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Flatten& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Recount& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::SetScope& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::DecomposeReduction& s);

@@ -49,6 +49,26 @@ bool owned_inside(const Buffer& buffer, const Stmt& loop) {
   return !buffer.per.empty() && find_loop(loop, buffer.per);
 }
 
+// True: for each value of the loop's variable both indices are in a window of their own.
+bool in_one_window(const Kernel& kernel, const LoopRef& loop, const Expr& a, const Expr& b) {
+  if (equal(a, b)) return true;
+  const auto one = linear_in(a, loop->var), two = linear_in(b, loop->var);
+  if (!one || !two || one->coefficient != two->coefficient || one->coefficient < 1) return false;
+  Ranges over;
+  visit(loop->body, [&](const Stmt& s) {
+    if (const auto* inner = as<stmt::Loop>(s)) add_range(over, *inner);
+  });
+  const Ranges others = ranges_of(kernel, find_path(kernel.body, loop));
+  const auto first = interval_over(one->rest, over, others),
+             second = interval_over(two->rest, over, others);
+  if (!first || !second) return false;
+  const auto near = [&](const Interval& high, const Interval& low) {
+    return can_prove(lt(high.max - low.min, Expr(one->coefficient)), others);
+  };
+  return near(*first, *first) && near(*second, *second) && near(*first, *second) &&
+         near(*second, *first);
+}
+
 }  // namespace
 
 std::vector<Stmt> common_path(const Kernel& kernel,
@@ -109,6 +129,10 @@ Error check_concurrent(const Kernel& kernel, const LoopRef& loop) {
     visit_loads(loop->body, [&](const expr::Load& load, std::span<const Stmt>) {
       other |= load.buffer == store->buffer && !equal(load.indices[dim], *own);
     });
+    for (const StoreRef& again : stores_of(loop->body))
+      if (again->buffer == store->buffer && !in_one_window(kernel, loop, *own, again->indices[dim]))
+        return illegal("iterations of the {0} loop '{1}' write the same places of '{2}'",
+                       loop_kind_name(loop->kind), v, buffer.name);
     if (other)
       return illegal("iterations of the {0} loop '{1}' read what others write of '{2}'",
                      loop_kind_name(loop->kind), v, buffer.name);

@@ -101,6 +101,19 @@ struct Pack {
   std::vector<Expr> map;
   std::vector<std::string> loops;
 };
+// Cuts a buffer's dimension into blocks, whose elements become the last dimension. Each stage that
+// writes the buffer gets a loop over a block.
+struct Block {
+  static constexpr const char* kKeyword = "block";
+  std::string buffer;
+  int64_t dim, factor;
+  std::vector<std::string> loops;  // in the order of the stages
+};
+// Makes one loop of the stage's loops, and one dimension of the buffers that it uses at them.
+struct Flatten {
+  static constexpr const char* kKeyword = "flatten";
+  std::string stage, loop;
+};
 // Computes an integer factor of the stage's sums in a narrower type, and widens it.
 struct Narrow {
   static constexpr const char* kKeyword = "narrow";
@@ -249,12 +262,12 @@ struct Specialize {
 using Step =
     std::variant<step::Split, step::Fuse, step::Reorder, step::Vectorize, step::Unroll,
                  step::Parallel, step::ComputeAt, step::ComputeInline, step::CacheWrite,
-                 step::CacheRead, step::Pack, step::Narrow, step::Recount, step::SetScope,
-                 step::DecomposeReduction, step::Partition, step::Peel, step::Tile,
-                 step::ReverseComputeAt, step::ComputeRoot, step::RFactor, step::StorageAlign,
-                 step::Pad, step::Layout, step::Prefetch, step::Annotate, step::VirtualThread,
-                 step::Bind, step::Blockize, step::Tensorize, step::AsyncCopy, step::Pipeline,
-                 step::Roles, step::Specialize>;
+                 step::CacheRead, step::Pack, step::Block, step::Flatten, step::Narrow,
+                 step::Recount, step::SetScope, step::DecomposeReduction, step::Partition,
+                 step::Peel, step::Tile, step::ReverseComputeAt, step::ComputeRoot, step::RFactor,
+                 step::StorageAlign, step::Pad, step::Layout, step::Prefetch, step::Annotate,
+                 step::VirtualThread, step::Bind, step::Blockize, step::Tensorize, step::AsyncCopy,
+                 step::Pipeline, step::Roles, step::Specialize>;
 
 struct Schedule {
   std::vector<Step> steps;

@@ -56,6 +56,10 @@ class Printer {
   void names(const std::vector<std::string>& values, const char* what) {
     for (const std::string& value : values) name(value, what);
   }
+  void names_behind_arrow(const std::vector<std::string>& values, const char* what) {
+    if (!values.empty()) arrow();
+    names(values, what);
+  }
   std::string take() { return std::move(text_); }
 
  private:
@@ -81,6 +85,9 @@ class Lister {
   }
   void names(const std::vector<std::string>& values, const char* what) {
     for (const std::string& value : values) name(value, what);
+  }
+  void names_behind_arrow(const std::vector<std::string>& values, const char* what) {
+    names(values, what);
   }
   void numbers(const std::vector<int64_t>& values, const char* what) {
     for (const int64_t value : values) number(value, what);
@@ -121,6 +128,7 @@ class LimitCheck {
   void optional_name(const std::string&, const char*, const char*) {}
   void optional_number(int64_t value, int64_t, const char* what) { number(value, what); }
   void names(const std::vector<std::string>&, const char*) {}
+  void names_behind_arrow(const std::vector<std::string>&, const char*) {}
   void numbers(const std::vector<int64_t>& values, const char* what) {
     for (const int64_t value : values) number(value, what);
   }
@@ -173,6 +181,9 @@ class Reader {
   void names(std::vector<std::string>& values, const char* what) {
     do name(values.emplace_back(), what);
     while (!error_ && on_line() && lexer_.peek().kind == TokenKind::identifier);
+  }
+  void names_behind_arrow(std::vector<std::string>& values, const char* what) {
+    if (!error_ && on_line() && lexer_.accept("->")) names(values, what);
   }
   void optional_number(int64_t& value, int64_t usual, const char* what) {
     value = usual;
@@ -310,6 +321,19 @@ void fields(V& v, typename V::template Ref<step::Pack> s) {
   v.name(s.scope, "a scope");
   v.exprs(s.map, "the new indices");
   v.names(s.loops, "a new loop's name");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::Block> s) {
+  v.name(s.buffer, "a buffer");
+  v.number(s.dim, "a dimension");
+  v.number(s.factor, "a factor");
+  v.names_behind_arrow(s.loops, "a new loop's name");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::Flatten> s) {
+  v.name(s.stage, "a stage");
+  v.arrow();
+  v.name(s.loop, "the new loop's name");
 }
 template <class V>
 void fields(V& v, typename V::template Ref<step::Narrow> s) {

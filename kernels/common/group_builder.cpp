@@ -46,17 +46,28 @@ BufferId GroupBuilder::add_buffer(Buffer buffer, LoweredArgument argument) {
   return BufferId{static_cast<int32_t>(kernel_.buffers.size() - 1)};
 }
 
+Shape GroupBuilder::shape_in_memory(ValueId v) const {
+  return laid_out ? physical_shape(type(v)) : type(v).shape;
+}
+
+Layout GroupBuilder::layout_to_arrange(ValueId v, const Shape& shape) const {
+  const Layout& layout = type(v).layout;
+  if (laid_out || layout.plain()) return {};
+  TW_CHECK(shape.empty(), "{0} has collapsed axes and blocks", graph.value(v).name);
+  return layout;
+}
+
 BufferId GroupBuilder::input(ValueId v, const Shape& shape, const char* constant_name) {
   auto found = inputs_.find(v.index);
   if (found != inputs_.end()) return found->second;
   const Value& value = graph.value(v);
-  LoweredArgument argument{v, false, {}, nullptr};
+  LoweredArgument argument{v, false, {}, nullptr, layout_to_arrange(v, shape)};
   if (value.constant) {
     argument.constant = true;
     argument.blob = *value.constant;
   }
   BufferId id = add_buffer({value.constant ? constant_name : "x", value.type.dtype,
-                            shape.empty() ? physical_shape(value.type) : shape,
+                            shape.empty() ? shape_in_memory(v) : shape,
                             value.constant ? BufferRole::constant : BufferRole::input, "global"},
                            std::move(argument));
   inputs_[v.index] = id;
@@ -64,9 +75,9 @@ BufferId GroupBuilder::input(ValueId v, const Shape& shape, const char* constant
 }
 
 BufferId GroupBuilder::output(ValueId v, const Shape& shape) {
-  return add_buffer({"y", type(v).dtype, shape.empty() ? physical_shape(type(v)) : shape,
+  return add_buffer({"y", type(v).dtype, shape.empty() ? shape_in_memory(v) : shape,
                      BufferRole::output, "global"},
-                    {v, false, {}, nullptr});
+                    {v, false, {}, nullptr, layout_to_arrange(v, shape)});
 }
 
 BufferId GroupBuilder::constant(std::string name, DType dtype, Shape shape, Blob blob,
@@ -110,12 +121,12 @@ Expr GroupBuilder::parameter_element(ValueId v, const Index& logical) {
     return is_float(t.dtype) ? imm(t.at(0), t.dtype) : int_imm(t.int_at(0), t.dtype);
   }
   BufferId buffer = input(v);
-  Index physical = to_physical(value.type, logical);
+  Index at = laid_out ? to_physical(value.type, logical) : logical;
   const Shape& declared = shape_of(buffer);
-  if (declared.size() != physical.size())
-    physical = unflatten_index(declared, flatten_index(physical_shape(value.type), physical));
-  for (Expr& e : physical) e = simplified(e);
-  return load(buffer, value.type.dtype, std::move(physical));
+  if (declared.size() != at.size())
+    at = unflatten_index(declared, flatten_index(shape_in_memory(v), at));
+  for (Expr& e : at) e = simplified(e);
+  return load(buffer, value.type.dtype, std::move(at));
 }
 
 Expr GroupBuilder::element(ValueId v, const Index& logical) {
@@ -207,19 +218,12 @@ void GroupBuilder::when(const Expr& condition, const std::function<void()>& body
 
 GroupBuilder::Output GroupBuilder::store_output() {
   ValueId out = output_value();
-  const TensorType& t = type(out);
-  Shape physical = physical_shape(t);
   std::vector<Axis> axes;
-  for (size_t i = 0; i < physical.size(); ++i)
-    axes.push_back({"i" + std::to_string(i), physical[i]});
+  for (const Expr& extent : type(out).shape)
+    axes.push_back({"i" + std::to_string(axes.size()), extent});
   declare(axes);
   const Index index = variables(axes);
-  Index logical = to_logical(t, index);
-  Expr value = element(out, logical);
-  if (!t.layout.plain()) {  // elements beyond the blocked axis' extent are 0
-    auto axis = static_cast<size_t>(t.layout.axis);
-    value = select(lt(logical[axis], t.shape[axis]), value, imm(0, t.dtype));
-  }
+  const Expr value = element(out, index);
   return {stage("y", axes, output(out), index, value), loops(axes)};
 }
 

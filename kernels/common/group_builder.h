@@ -45,7 +45,10 @@ class GroupBuilder {
   bool inside(ValueId v) const { return inside_.count(v.index) != 0; }
   const TensorType& type(ValueId v) const { return graph.value(v).type; }
 
-  // Parameters. `shape` replaces the physical shape by one of as many elements (collapsed axes).
+  // True: parameters have the shapes of their layouts, whose blocks the family handles itself.
+  bool laid_out = false;
+
+  // Parameters. `shape` replaces the tensor's shape by one of as many elements (collapsed axes).
   // A constant that is asked for by another name than "k" has it.
   BufferId input(ValueId v, const Shape& shape = {}, const char* constant_name = "k");
   BufferId output(ValueId v, const Shape& shape = {});
@@ -102,8 +105,8 @@ class GroupBuilder {
   Expr simplified(const Expr& e) const { return simplify(e, ranges_); }
   const Ranges& ranges() const { return ranges_; }
 
-  // Adds the last stage, y. It writes the group's output over its physical shape, with one loop i0,
-  // i1, .. for each physical dimension.
+  // Adds the last stage, y. It writes the group's output with one loop i0, i1, .. for each
+  // dimension.
   struct Output {
     Stage stage;
     Loops loops;
@@ -127,6 +130,8 @@ class GroupBuilder {
   GroupKernel kernel(const char* name);
   Expr node_element(const Node& node, const Index& index);
   BufferId add_buffer(Buffer buffer, LoweredArgument argument);
+  Shape shape_in_memory(ValueId v) const;
+  Layout layout_to_arrange(ValueId v, const Shape& shape) const;
   stmt::Store store_of(std::string label, BufferId buffer, const Index& indices, const Expr& value,
                        const Expr& where) const;
   std::string fresh_buffer_name(const std::string& wanted) const;

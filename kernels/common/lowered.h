@@ -16,6 +16,9 @@ struct LoweredArgument {
   Blob blob;  // constant: source bytes
   // constant: makes the buffer's contents from blob; null: blob is the contents
   std::shared_ptr<const Kernel> pack;
+  // Blocks in which the tensor lies. The schedule begins with them (kernels/arranged.h), as the
+  // kernel's parameter has the tensor's own dimensions.
+  Layout layout{};
 };
 
 struct GroupKernel {

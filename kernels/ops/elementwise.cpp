@@ -9,51 +9,6 @@ namespace tw {
 
 namespace {
 
-// True: the input is a table, which is not read at points of the output.
-bool is_table(const Node& node, size_t input) {
-  return input == 1 && std::holds_alternative<op::Lookup>(node.attrs);
-}
-
-// True: one flat axis suffices. Every value of the group and every input, except single elements
-// and tables, has the output's type.
-bool is_flat(const GroupBuilder& b) {
-  const TensorType& out = b.type(b.output_value());
-  if (!out.layout.plain()) {  // padding lanes are zeroed by channel, so there must be none
-    auto channels = as_const(out.shape[static_cast<size_t>(out.layout.axis)]);
-    if (!channels || *channels % out.layout.block != 0) return false;
-  }
-  for (NodeId id : b.group.nodes) {
-    const Node& node = b.graph.node(id);
-    if (!is_elementwise(node)) return false;
-    for (size_t k = 0; k < node.inputs.size(); ++k) {
-      const ValueId v = node.inputs[k];
-      if (!v.valid() || (is_table(node, k) && !b.inside(v))) continue;
-      const TensorType& t = b.type(v);
-      if (is_table(node, k)) return false;
-      if (is_const(element_count(t.shape), 1)) continue;
-      if (t.shape.size() != out.shape.size() || !(t.layout == out.layout)) return false;
-      for (size_t i = 0; i < t.shape.size(); ++i)
-        if (!is_const(simplify(t.shape[i] - out.shape[i]), 0)) return false;
-    }
-  }
-  return true;
-}
-
-Expr flat_element(GroupBuilder& b, ValueId v, const Expr& flat, const Expr& count) {
-  const Node* node = b.graph.def(v);
-  if (!b.inside(v)) {
-    if (is_const(element_count(b.type(v).shape), 1))
-      return b.parameter_element(v, Index(b.type(v).shape.size(), Expr(0)));
-    return load(b.input(v, {count}), b.type(v).dtype, {flat});
-  }
-  for (size_t k = 0; k < node->inputs.size(); ++k)
-    if (const ValueId input = node->inputs[k]; input.valid() && !is_table(*node, k))
-      b.define(input, [&b, input, flat, count](const Index&) {
-        return flat_element(b, input, flat, count);
-      });
-  return injective_element(b, *node, Index(b.type(v).shape.size(), flat));
-}
-
 // The axis of the reshape's input that becomes the output's axis, whole and in the same place;
 // nullopt: there is none.
 std::optional<size_t> axis_before_reshape(const Shape& in, const Shape& out, size_t axis) {
@@ -136,19 +91,7 @@ bool store_pieces(GroupBuilder& b) {
 }  // namespace
 
 Expected<Lowered<ElementwiseStages>> lower_elementwise(GroupBuilder& b) {
-  ValueId out = b.output_value();
-  const TensorType& t = b.type(out);
-  if (is_flat(b)) {
-    Expr count(1);
-    for (const Expr& extent : physical_shape(t)) count = count * extent;
-    count = simplify(count);
-    std::vector<Axis> axes = {{"i0", count}};
-    b.declare(axes);
-    Expr value = flat_element(b, out, var("i0"), count);
-    b.stage("y", axes, b.output(out, {count}), {var("i0")}, value);
-  } else if (!store_pieces(b)) {
-    b.store_output();
-  }
+  if (!store_pieces(b)) b.store_output();
   return b.finish(ElementwiseStages{});
 }
 
@@ -166,25 +109,14 @@ Expected<Lowered<ElementwiseStages>> lower_concat(GroupBuilder& b, const Node& n
   Expr start(0);
   int part = 0;
   for (ValueId input : node.inputs) {
-    TensorType piece = t;
-    piece.shape[axis] = b.type(input).shape[axis];
-    Shape physical = physical_shape(piece);
     std::vector<Axis> axes;
-    Index index;
-    for (size_t i = 0; i < physical.size(); ++i) {
-      axes.push_back({"p" + std::to_string(part) + "i" + std::to_string(i), physical[i]});
-      index.push_back(var(axes.back().name));
-    }
+    for (const Expr& extent : b.type(input).shape)
+      axes.push_back({"p" + std::to_string(part) + "i" + std::to_string(axes.size()), extent});
     b.declare(axes);
-    Expr value = b.element(input, GroupBuilder::to_logical(piece, index));
-    if (!t.layout.plain() && !blocked_here) {
-      auto blocked = static_cast<size_t>(t.layout.axis);
-      value = select(lt(GroupBuilder::to_logical(piece, index)[blocked], t.shape[blocked]), value,
-                     imm(0, t.dtype));
-    }
+    const Index index = variables(axes);
     Index target = index;
-    target[axis] = index[axis] + (blocked_here ? floor_div(start, t.layout.block) : start);
-    b.stage("y" + std::to_string(part++), axes, y, target, value);
+    target[axis] = index[axis] + start;
+    b.stage("y" + std::to_string(part++), axes, y, target, b.element(input, index));
     start = start + b.type(input).shape[axis];
   }
   return b.finish(ElementwiseStages{});

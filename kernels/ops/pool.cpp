@@ -1,4 +1,4 @@
-// Pooling over any number of spatial axes, in the layout of its input. Stages: acc, y. Points
+// Pooling over any number of spatial axes. Stages: acc, y. Points
 // outside the input do not take part. An average divides by the number of points inside, or by the
 // window if the padding counts.
 #include <limits>
@@ -15,7 +15,7 @@ Expected<Lowered<PoolStages>> lower_pool(GroupBuilder& b, const Node& node) {
   const TensorType& y = b.type(node.output);
   DType t = accumulator_type(y.dtype);
   size_t rank = a.kernel.size();
-  Shape shape = physical_shape(y);
+  const Shape& shape = y.shape;
   std::vector<Axis> out_axes, axes;
   Index out;
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -47,7 +47,7 @@ Expected<Lowered<PoolStages>> lower_pool(GroupBuilder& b, const Node& node) {
                   inside);
 
   b.define(node.output, [&, acc](const Index& logical) {
-    Expr sum = load(acc, t, b.to_physical(y, logical));
+    Expr sum = load(acc, t, logical);
     if (a.kind != PoolKind::average) return sum.type() == y.dtype ? sum : cast(y.dtype, sum);
     Expr count(1);
     for (size_t i = 0; i < rank; ++i) {

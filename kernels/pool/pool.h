@@ -17,6 +17,8 @@ struct PoolStages {
   Loops y_loops;
 };
 
+// Cuts the sums into the blocks of the output.
+void arrange_pool(ScheduleBuilder& s, PoolStages& m);
 Expected<Lowered<PoolStages>> lower_pool(GroupBuilder& b, const Node& node);
 void schedule_pool(ScheduleBuilder& s, const PoolStages& m);
 

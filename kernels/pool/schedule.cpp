@@ -21,6 +21,13 @@ void schedule_plain(ScheduleBuilder& s, const PoolStages& m) {
 
 }  // namespace
 
+void arrange_pool(ScheduleBuilder& s, PoolStages& m) {
+  const Loops blocked = s.spatial_loops_of(m.y);
+  if (blocked.size() == m.y_loops.size()) return;
+  s.block(m.acc.buffer(), 1, *s.extent(blocked.back()));
+  m.y_loops = blocked, m.acc_loops = s.spatial_loops_of(m.acc);
+}
+
 void schedule_pool(ScheduleBuilder& s, const PoolStages& m) {
   const size_t rank = m.y_loops.size();
   if (s.extent(m.y_loops.back()) != s.target().lanes(4) || rank <= 3) return schedule_plain(s, m);

@@ -285,8 +285,11 @@ class RecurrentLowering {
   // Stores h (its row t + 1) and y, behind the stores that compute h.
   void finish(const Point& p, std::vector<Store> stores, const Expr& h) {
     stores.push_back({"h", h_, {var("t") + Expr(1), p.b, p.cell}, masked(h, old(h_, p), p), {}});
-    Index at = b_.to_physical(b_.type(node_.output), {step(), p.b, p.cell});
-    stores.push_back({"y", y_, at, narrow(masked(made(h_, p), number(0), p)), is_cell(p.cell)});
+    stores.push_back({"y",
+                      y_,
+                      {step(), p.b, p.cell},
+                      narrow(masked(made(h_, p), number(0), p)),
+                      is_cell(p.cell)});
     b_.nest(p.axes, stores);
   }
 
@@ -340,8 +343,7 @@ class RecurrentLowering {
   void last_states() {
     auto write = [&](const std::string& name, BufferId rows, int64_t at) {
       std::vector<Axis> axes = {{name + "_b", batch_}, {name + "_j", hidden_}};
-      Index to = b_.to_physical(b_.type(node_.output),
-                                {steps_ + Expr(at), axis(axes, 0), axis(axes, 1)});
+      const Index to = {steps_ + Expr(at), axis(axes, 0), axis(axes, 1)};
       copy(b_.stage("y." + name, axes, y_, to,
                     narrow(load(rows, t_, {steps_, axis(axes, 0), axis(axes, 1)}))));
     };

@@ -349,11 +349,29 @@ void ScheduleBuilder::layout(const BufferName& buffer, std::vector<std::string> 
   add(step::Layout{buffer.name(), std::move(dims), std::move(map)});
 }
 
+void ScheduleBuilder::block(const BufferName& buffer, int64_t dim, int64_t factor) {
+  std::vector<std::string> lanes;
+  for (const Stage& stage : stages()) {
+    if (stage.buffer() != buffer) continue;
+    const Loops loops = spatial_loops_of(stage);
+    std::string stem = loops.empty() ? stage.label() : loops.front().name();
+    while (!stem.empty() && stem.back() >= '0' && stem.back() <= '9') stem.pop_back();
+    lanes.push_back(stem + std::to_string(loops.size()));
+  }
+  add(step::Block{buffer.name(), dim, factor, std::move(lanes)});
+}
+
+bool ScheduleBuilder::flatten(const Stage& stage, const std::string& loop) {
+  return try_add(step::Flatten{stage.label(), loop});
+}
+
 bool ScheduleBuilder::try_add(Step step) {
+  if (!sound()) return false;
   Expected<Kernel> next = tw::apply(kernel_, step);
-  if (next) add(std::move(step));
-  else llvm::consumeError(next.takeError());
-  return bool(next);
+  if (!next) return llvm::consumeError(next.takeError()), false;
+  kernel_ = std::move(*next);
+  schedule_.steps.push_back(std::move(step));
+  return true;
 }
 
 void ScheduleBuilder::accumulate(const Stage& stage, const Loops& reduce, const Loops& tile,

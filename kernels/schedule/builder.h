@@ -151,6 +151,11 @@ class ScheduleBuilder {
   // map: the new index in terms of the variables `dims`.
   void storage_align(const BufferName& buffer, int64_t dim, int64_t factor, int64_t offset);
   void layout(const BufferName& buffer, std::vector<std::string> dims, std::vector<Expr> map);
+  // Cuts a dimension into blocks. A stage with loops a0 .. a3 that writes the buffer gets a loop a4
+  // over a block.
+  void block(const BufferName& buffer, int64_t dim, int64_t factor);
+  // One loop and one dimension, where the stage may have them. False: it may not.
+  bool flatten(const Stage& stage, const std::string& loop);
   // Prefetches what the loop reads `distance` iterations later. Does nothing if the loop or the
   // buffer is absent, or if the prefetch is illegal.
   void prefetch(const BufferName& buffer, const Loop& loop, int64_t distance);

@@ -1,12 +1,16 @@
 // Puts sums of neighbouring outputs in vector lanes and leaves everything else as lowered.
 #include "kernels/schedule/plain.h"
 
+#include <algorithm>
+
 #include "kernels/schedule/builder.h"
 
 namespace tw {
 
-Expected<Schedule> plain_schedule(const Kernel& kernel, const Target& target) {
-  ScheduleBuilder s(kernel, target);
+Expected<Schedule> plain_schedule(const Kernel& kernel, const Target& target,
+                                  const Schedule& first) {
+  TW_ASSIGN(const Kernel begun, apply(kernel, first, &target));
+  ScheduleBuilder s(begun, target);
   for (const Stage& stage : s.stages()) {
     const Loops nest = s.loops_of(stage), spatial = s.spatial_loops_of(stage);
     Loops order = s.reduce_loops_of(stage);
@@ -24,7 +28,10 @@ Expected<Schedule> plain_schedule(const Kernel& kernel, const Target& target) {
     attempt.vectorize(lane);
     if (attempt.sound()) s = std::move(attempt);
   }
-  return s.finish();
+  TW_ASSIGN(const Schedule rest, s.finish());
+  Schedule whole = first;
+  std::ranges::copy(rest.steps, std::back_inserter(whole.steps));
+  return whole;
 }
 
 }  // namespace tw

@@ -7,6 +7,8 @@ namespace tw {
 
 // The schedule of reference computations. One rule serves all kernels, and it shares none of the
 // families' choices.
-Expected<Schedule> plain_schedule(const Kernel& kernel, const Target& target);
+// first: steps before all others, which lay parameters out
+Expected<Schedule> plain_schedule(const Kernel& kernel, const Target& target,
+                                  const Schedule& first = {});
 
 }  // namespace tw

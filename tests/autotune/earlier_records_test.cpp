@@ -16,7 +16,7 @@ TEST_CASE("records: those of earlier kernels make the same kernels of the presen
   const LoweredGroup& lowered = task.variants.front().lowered;
   Expected<LoweredGroup> before = arranged_group(lowered, target);
   REQUIRE_MESSAGE(bool(before), error_text(before.takeError()));
-  Expected<Schedule> schedule = default_schedule(before->kernel, before->stages, target);
+  Expected<Schedule> schedule = default_schedule(*before, target);
   REQUIRE_MESSAGE(bool(schedule), error_text(schedule.takeError()));
   Record earlier;
   earlier.kernel_hash = kernel_hash(before->kernel), earlier.schedule = print(*schedule);
@@ -31,7 +31,7 @@ TEST_CASE("records: those of earlier kernels make the same kernels of the presen
   CHECK(present[1].kernel_hash == earlier.kernel_hash);
   CHECK(present[2].kernel_hash == foreign.kernel_hash);
   CHECK(present[3].schedule == own.schedule);
-  Expected<Schedule> usual = default_schedule(lowered.kernel, lowered.stages, target);
+  Expected<Schedule> usual = default_schedule(lowered, target);
   REQUIRE(bool(usual));
   CHECK(present[0].schedule == print(*usual));
   Expected<Schedule> whole = parse_schedule(present[0].schedule);

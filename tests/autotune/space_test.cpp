@@ -7,9 +7,11 @@
 
 #include "autotune/space.h"
 #include "ir/kernel/sharing.h"
+#include "kernels/arranged.h"
 #include "kernels/default_schedule.h"
 #include "tests/autotune/kernels.h"
 #include "tests/backends/harness.h"
+#include "tests/ir/parsed.h"
 
 using namespace tw;
 using namespace tw::test;
@@ -100,10 +102,12 @@ void check_points(const GraphCase& c, const Task& task, const Space& space, cons
                   int samples, bool compiled, Tally& tally) {
   std::vector<std::vector<KernelArgument>> inputs, outputs;
   for (const Variant& variant : task.variants) {
-    inputs.push_back(random_arguments(variant.lowered.kernel, c.symbol, 11));
+    const Kernel& lowered = variant.lowered.kernel;
+    const Kernel defined = require_value(
+        apply(lowered, require_value(laid_out(variant.lowered, target))));
+    inputs.push_back(random_arguments(defined, c.symbol, 11));
     outputs.push_back(inputs.back());
-    REQUIRE(error_text(interpret(variant.lowered.kernel, outputs.back(),
-                                 symbols_of(variant.lowered.kernel, c.symbol))) == "");
+    REQUIRE(error_text(interpret(defined, outputs.back(), symbols_of(defined, c.symbol))) == "");
   }
   std::mt19937_64 random(5);
   for (int i = 0; i < samples; ++i) {
@@ -303,7 +307,7 @@ TEST_CASE("spaces: the template's default point is the default schedule") {
           CHECK(space.default_point()->sketch == 0);
           for (size_t v = 0; v < task.variants.size(); ++v) {
             const LoweredGroup& lowered = task.variants[v].lowered;
-            Expected<Schedule> usual = default_schedule(lowered.kernel, lowered.stages, target),
+            Expected<Schedule> usual = default_schedule(lowered, target),
                                found = space.schedule(
                                    {static_cast<int>(v), *space.sketches()[v].usual});
             REQUIRE_MESSAGE(bool(usual), error_text(usual.takeError()));

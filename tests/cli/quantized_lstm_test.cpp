@@ -148,7 +148,7 @@ void check(const Instructions& set, const char* layer, bool constant) {
   REQUIRE(groups.size() == 1);
   Expected<LoweredGroup> lowered = lower_group(*graph, groups[0], *target);
   REQUIRE_MESSAGE(bool(lowered), error_text(lowered.takeError()));
-  Expected<Schedule> schedule = default_schedule(lowered->kernel, lowered->stages, *target);
+  Expected<Schedule> schedule = default_schedule(*lowered, *target);
   REQUIRE_MESSAGE(bool(schedule), error_text(schedule.takeError()));
   Expected<Kernel> kernel = apply(lowered->kernel, *schedule, &*target);
   REQUIRE_MESSAGE(bool(kernel), error_text(kernel.takeError()));

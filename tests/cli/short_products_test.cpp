@@ -152,7 +152,7 @@ Kernel scheduled(const Layer& layer, const std::string& type, const Target& targ
   groups[0].algorithm = algorithm_on(*graph, groups[0], target);
   Expected<LoweredGroup> lowered = lower_group(*graph, groups[0], target);
   REQUIRE_MESSAGE(bool(lowered), error_text(lowered.takeError()));
-  Expected<Schedule> schedule = default_schedule(lowered->kernel, lowered->stages, target);
+  Expected<Schedule> schedule = default_schedule(*lowered, target);
   REQUIRE_MESSAGE(bool(schedule), error_text(schedule.takeError()));
   Expected<RunKernel> run = apply_to_run(lowered->kernel, *schedule, &target);
   REQUIRE_MESSAGE(bool(run), error_text(run.takeError()));

@@ -164,11 +164,11 @@ Kernels kernels_of(const Layer& layer, const Target& target, size_t group_count 
   REQUIRE(groups.size() == group_count);
   Expected<LoweredGroup> lowered = lower_group(*graph, groups.back(), target);
   REQUIRE_MESSAGE(bool(lowered), error_text(lowered.takeError()));
-  Expected<Schedule> schedule = default_schedule(lowered->kernel, lowered->stages, target);
+  Expected<Schedule> schedule = default_schedule(*lowered, target);
   REQUIRE_MESSAGE(bool(schedule), error_text(schedule.takeError()));
   Expected<RunKernel> run = apply_to_run(lowered->kernel, *schedule, &target);
   REQUIRE_MESSAGE(bool(run), error_text(run.takeError()));
-  Expected<ArrangedKernel> plain = arranged(lowered->kernel, lowered->stages, target);
+  Expected<ArrangedKernel> plain = arranged(*lowered, target);
   REQUIRE_MESSAGE(bool(plain), error_text(plain.takeError()));
   return {std::move(plain->run.kernel), std::move(run->kernel)};
 }

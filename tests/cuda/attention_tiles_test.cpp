@@ -43,10 +43,8 @@ Task task_of(const Graph& graph, const Target& device) {
 }
 
 Kernel scheduled(const Variant& variant, const Target& device) {
-  const GroupKernel& lowered = variant.lowered;
-  return must(apply(lowered.kernel,
-                    must(default_schedule(lowered.kernel, variant.lowered.stages, device)),
-                    &device));
+  const LoweredGroup& lowered = variant.lowered;
+  return must(apply(lowered.kernel, must(default_schedule(lowered, device)), &device));
 }
 
 // The kernel that a compile takes by the log, and the outputs it computes
@@ -120,7 +118,7 @@ TEST_CASE("a log's fastest kernel of attention decides about its tile") {
     Record r;
     r.key = {task.key, target_key(device), 1};
     r.algorithm = "direct", r.kernel_hash = kernel_hash(lowered.kernel);
-    r.schedule = print(must(default_schedule(lowered.kernel, lowered.stages, device)));
+    r.schedule = print(must(default_schedule(lowered, device)));
     r.seconds = {seconds}, r.device = "by hand", r.tool = "test", r.time = time;
     return r;
   };

@@ -106,8 +106,7 @@ std::vector<Job> jobs_of(const std::string& name, Graph graph, const std::vector
   for (const Graph* region : regions_within(graph)) fused.push_back({region, fuse_groups(*region)});
   LoweredProgram before_schedules = must(lower_program(fused, {}, target));
   for (const LoweredKernel& kernel : before_schedules.kernels) {
-    lowered.push_back(
-        must(arranged(kernel.lowered.kernel, kernel.lowered.stages, target)).run.kernel);
+    lowered.push_back(must(arranged(kernel.lowered, target)).run.kernel);
     scheduled_kernels.push_back(must(ModelSchedules().choose(kernel, target)).run);
   }
   const PlannedProgram planned = must(

@@ -45,8 +45,7 @@ Program program_of(const std::vector<FusedGraph>& fused, const std::vector<Place
   LoweredProgram lowered = test::must(lower_program(fused, placements, target));
   std::vector<RunKernel> kernels;
   for (const LoweredKernel& kernel : lowered.kernels)
-    kernels.push_back(
-        test::must(arranged(kernel.lowered.kernel, kernel.lowered.stages, target)).run);
+    kernels.push_back(test::must(arranged(kernel.lowered, target)).run);
   return test::must(plan_program(std::move(lowered), std::move(kernels), target)).program;
 }
 

@@ -325,7 +325,7 @@ const Target& device_target(int virtual_threads) {
 Kernel scheduled(LoweredGroup& group, const Target& target) {
   to_tensor_form(group, target);
   if (Error error = verify(group.kernel)) FAIL(error_text(std::move(error)));
-  const Schedule schedule = must(default_schedule(group.kernel, group.stages, target));
+  const Schedule schedule = must(default_schedule(group, target));
   return must(tw::apply(group.kernel, schedule, &target));
 }
 

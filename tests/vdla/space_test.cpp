@@ -42,7 +42,7 @@ double check_points(const LayerCase& layer, int samples) {
   to_tensor_form(formed, target);
   Expected<tw::Space> space = template_space(task, target, {});
   if (!space) FAIL(error_text(space.takeError()));
-  Expected<Schedule> usual = default_schedule(formed.kernel, formed.stages, target),
+  Expected<Schedule> usual = default_schedule(formed, target),
                      found = space->schedule(*space->default_point());
   if (!usual || !found) FAIL("the default schedule is illegal");
   CHECK(print(*usual) == print(*found));

@@ -144,6 +144,16 @@ std::string residual(Random& r, const char* type) {
       type, rows, columns, r.from(1, 4), text(elsewhere[r.below(6)], rows));
 }
 
+std::string map(Random& r, const char* type) {
+  return text(
+      R"(kernel @map(x: in {0}[{1}, {2}], w: const {0}[{1}, {2}], y: out {0}[{1}, {2}]) {{
+  for i in {1} {{ for j in {2} {{
+    y: y[i, j] = x[i, j] * w[i, j] + {3}
+  } }
+})",
+      type, r.from(1, 9), r.from(1, 9), r.from(1, 4));
+}
+
 std::string pool(Random& r, const char* type) {
   const int64_t size = r.from(2, 9);
   return text(R"(kernel @pool(x: in {0}[{1}, {2}, {2}], y: out {0}[{1}, {3}, {3}]) {{
@@ -330,13 +340,25 @@ tw::Step random_pack(const Kernel& kernel, Random& r, const std::string& stage,
   return step;
 }
 
+// Blocks of temps alone: those of a parameter change what its caller passes.
+tw::Step random_block(const Kernel& kernel, Random& r, const Names& names, const std::string& a,
+                      const std::string& b) {
+  tw::step::Block block{r.pick(names.buffers), r.from(0, 2), r.from(1, 4), {}};
+  const tw::BufferId id = *kernel.find_buffer(block.buffer);
+  if (kernel.buffer(id).role != tw::BufferRole::temp)
+    return tw::step::Flatten{r.pick(names.stages), a};
+  for (const tw::StoreRef& store : tw::stores_of(kernel.body))
+    if (store->buffer == id) block.loops.push_back(block.loops.empty() ? a : b);
+  return block;
+}
+
 tw::Step random_step(const Kernel& kernel, Random& r, int number) {
   namespace step = tw::step;
   const Names names = names_of(kernel);
   const std::string a = text("a{0}", number), b = text("b{0}", number);
   const std::vector<std::string> scopes = {"global", "stack", "register", "shared"};
   const auto loop = [&] { return r.pick(names.loops); };
-  switch (r.below(48)) {
+  switch (r.below(52)) {
     case 0: return step::Split{loop(), r.from(1, 5), tw::Tail::guard, a, b};
     case 1: return step::Split{loop(), r.from(1, 5), tw::Tail::shift, a, b};
     case 2:
@@ -386,6 +408,10 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
     case 20: return step::RFactor{r.pick(names.stages), loop(), a};
     case 21: return step::StorageAlign{r.pick(names.buffers), r.below(2), r.from(1, 8), 0};
     case 22: return step::Pad{loop(), r.from(1, 4), r.below(2) == 1};
+    case 48:
+    case 49: return random_block(kernel, r, names, a, b);
+    case 50:
+    case 51: return step::Flatten{r.pick(names.stages), a};
     case 45:
     case 46:
       return step::Recount{r.pick(names.stages), r.below(2) ? tw::Factor::left : tw::Factor::right,
@@ -482,8 +508,8 @@ struct Tally {
 void try_schedule(uint32_t seed, Tally& tally) {
   Random r{std::mt19937(seed)};
   const std::vector<std::string (*)(Random&, const char*)> makers = {
-      gemm,      symbolic_gemm, conv,     chain,    softmax,    pool,
-      two_gemms, staged,        residual, residual, accumulate, accumulate};
+      gemm,   symbolic_gemm, conv,     chain,      softmax,    pool, two_gemms,
+      staged, residual,      residual, accumulate, accumulate, map};
   const std::string source = r.pick(makers)(r, r.below(2) ? "f32" : "i32");
   CAPTURE(seed);
   CAPTURE(source);

@@ -19,6 +19,8 @@ const char* const kAllSteps =
     "  cache_write y -> yc register\n"
     "  cache_read x c -> xc stack\n"
     "  pack c right -> wp constant [j // 16, k, j % 16] wj wk wl\n"
+    "  block y 1 8 -> l m\n"
+    "  flatten y -> f\n"
     "  narrow c left u8\n"
     "  recount c left -128 -> e constant\n"
     "  set_scope c register\n"
@@ -43,6 +45,7 @@ const char* const kAllSteps =
     "  roles k 2 load = xs ws, compute = c\n"
     "  specialize i 1 m n -> one\n"
     "  peel i 3 back -> e\n"
+    "  block x 1 8\n"
     "}\n";
 
 std::string parse_failure(const char* text) {
@@ -57,12 +60,12 @@ bool has(const std::string& text, const char* part) { return text.find(part) != 
 TEST_CASE("schedule: parse(print(s)) == s for every primitive") {
   llvm::Expected<tw::Schedule> schedule = tw::parse_schedule(kAllSteps);
   REQUIRE_MESSAGE(bool(schedule), tw::error_text(schedule.takeError()));
-  // Split occurs with both tails, peel with both ends.
-  CHECK(schedule->steps.size() == std::variant_size_v<tw::Step> + 2);
+  // Split occurs with both tails, peel with both ends, block with and without loops.
+  CHECK(schedule->steps.size() == std::variant_size_v<tw::Step> + 3);
   CHECK(tw::print(*schedule) == kAllSteps);
-  for (size_t i = 1; i + 1 < schedule->steps.size(); ++i)
+  for (size_t i = 1; i + 2 < schedule->steps.size(); ++i)
     CHECK(schedule->steps[i].index() == i - 1);
-  CHECK(std::get<tw::step::Peel>(schedule->steps.back()).back);
+  CHECK(std::get<tw::step::Peel>(schedule->steps[schedule->steps.size() - 2]).back);
   CHECK(std::get<tw::step::Split>(schedule->steps[1]).tail == tw::Tail::shift);
   CHECK(std::get<tw::step::Reorder>(schedule->steps[3]).loops.size() == 4);
   CHECK(std::get<tw::step::CacheRead>(schedule->steps[10]).scope == "stack");
