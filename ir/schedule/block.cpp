@@ -25,7 +25,7 @@ struct WritingNest {
   std::vector<Stmt> path;  // loops of the stage outside in, then the store
   size_t spatial = 0;      // position behind the last spatial loop
   LoopRef cut;             // loop of the dimension; null: it has one point
-  int64_t start = 0;       // its first point
+  int64_t start = 0;       // first point of that loop
 };
 
 class Blocking {
