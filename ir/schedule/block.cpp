@@ -90,14 +90,20 @@ class Blocking {
     return nest;
   }
 
-  // True: the added points read nothing outside of the buffers.
-  bool reads_inside(const stmt::Store& store, const Ranges& ranges) const {
+  // True: the added points read nothing outside of the buffers. Indices that do not use these
+  // variables are as they were.
+  bool reads_inside(const stmt::Store& store, const std::vector<std::string>& variables,
+                    const Ranges& ranges) const {
     bool inside = true;
     const auto look = [&](const Expr& whole) {
       if (!whole.defined()) return;
       visit(whole, [&](const Expr& e) {
         const auto* load = as<expr::Load>(e);
         for (size_t d = 0; load && inside && d < load->indices.size(); ++d) {
+          if (std::ranges::none_of(variables, [&](const std::string& name) {
+                return uses_var(load->indices[d], name);
+              }))
+            continue;
           const Expr index = simplify(load->indices[d], ranges);
           inside = can_prove(le(Expr(0), index), ranges) &&
                    can_prove(lt(index, out_.buffer(load->buffer).shape[d]), ranges);
@@ -132,7 +138,9 @@ class Blocking {
     Ranges ranges = ranges_of(out_, now);
     if (nest.cut) ranges[nest.cut->var] = {Expr(0), ceil_div(points, s_.factor) - Expr(1)};
     ranges[lane] = {Expr(0), factor - Expr(1)};
-    if (!whole) TW_TRY(fill(store, lt(point, points), ranges));
+    std::vector<std::string> variables = {lane};
+    if (nest.cut) variables.push_back(nest.cut->var);
+    if (!whole) TW_TRY(fill(store, lt(point, points), variables, ranges));
     Stmt body = make_store(std::move(store));
     for (size_t i = now.size() - 1; i-- > 0;) {
       const auto& loop = get<stmt::Loop>(now[i]);
@@ -147,9 +155,10 @@ class Blocking {
   }
 
   // Decides what elements hold that only fill the last block.
-  Error fill(stmt::Store& store, const Expr& inside, const Ranges& ranges) const {
+  Error fill(stmt::Store& store, const Expr& inside, const std::vector<std::string>& variables,
+             const Ranges& ranges) const {
     const bool temp = kernel_.buffer(id_).role == BufferRole::temp;
-    if (temp && reads_inside(store, ranges)) return Error::success();
+    if (temp && reads_inside(store, variables, ranges)) return Error::success();
     const Expr zero = imm(0, store.value.type());
     if (store.combiner == Combiner::none && !store.where.defined()) {
       store.value = select(inside, store.value, zero);

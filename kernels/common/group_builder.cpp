@@ -53,7 +53,9 @@ Shape GroupBuilder::shape_in_memory(ValueId v) const {
 Layout GroupBuilder::layout_to_arrange(ValueId v, const Shape& shape) const {
   const Layout& layout = type(v).layout;
   if (laid_out || layout.plain()) return {};
-  TW_CHECK(shape.empty(), "{0} has collapsed axes and blocks", graph.value(v).name);
+  for (size_t i = 0; !shape.empty() && i <= static_cast<size_t>(layout.axis); ++i)
+    TW_CHECK(i < shape.size() && equal(shape[i], type(v).shape[i]),
+             "{0} has blocks in a collapsed axis", graph.value(v).name);
   return layout;
 }
 

@@ -71,6 +71,7 @@ class ConvGroup {
   BufferId bias_;               // packed copy, if the output is blocked
 
  private:
+  TensorType type_in_memory(ValueId v) const;  // without a layout that the schedule brings
   Index output_index(const Index& logical) const;
   Index logical_index(const Index& at) const;
   void define_sums(const std::function<Expr(const Index& at)>& sum);

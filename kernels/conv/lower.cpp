@@ -23,14 +23,13 @@ namespace {
 // Most output pixels at a row's end whose taps reach into the padding, for an input that is not
 // copied
 constexpr int64_t kWidestEdge = 16;
-constexpr int64_t kFewestDepth = 4;  // fewest input channels in the innermost reduction
 
 class ConvLowering : ConvGroup {
  public:
   ConvLowering(TargetBuilder& builder, const Node& conv, ConvShape shape)
       : ConvGroup(builder, conv, std::move(shape)) {
-    depthwise_ = s_.group > 1 && s_.cg == 1 && s_.mg == 1 && blocked_ &&
-                 x_type_.layout == y_type_.layout;
+    depthwise_ = s_.group > 1 && s_.cg == 1 && s_.mg == 1 &&
+                 (!b_.laid_out || (blocked_ && x_type_.layout == y_type_.layout));
     if (blocked_ && !depthwise_) merge_groups(conv);
     depth_ = x_type_.layout.block;
     // A block that is only partly full is read in smaller, full parts.
@@ -44,6 +43,17 @@ class ConvLowering : ConvGroup {
     free_ = depthwise_ ? RegisterTile{free_row_pixels(b_.target, 1, rank() > 1), 1}
                        : free_row_tile(b_.target, blocks_of_group(), rank() > 1);
     row_ = simplify(ceil_div(s_.out.back(), free_.rows) * Expr(free_.rows));
+  }
+
+  // True: the schedule can bring the blocks of the tensors to the same convolution without them.
+  bool has_definition() const {
+    const ValueId weights = node_.inputs[1];
+    const bool in_blocks = !x_type_.layout.plain();
+    const bool by_lanes = in_blocks && !depthwise_ && s_.cg % depth_ != 0;
+    const bool one_by_one = !depthwise_ && blocked_ && s_.group > 1 && s_.cg == 1 && s_.mg == 1;
+    return is_float(acc_type_) && !product_.defined() && merged_ == 1 && !row_.defined() &&
+           !copies_input() && !by_lanes && !one_by_one && !b_.inside(weights) &&
+           !is_const(element_count(b_.type(weights).shape), 1);
   }
 
   Lowered<ConvStages> lower() {
@@ -62,10 +72,23 @@ class ConvLowering : ConvGroup {
     else if (stages_.panel_blocks > 0 && b_.graph.is_constant(node_.inputs[1]))
       stages_.weights = b_.name_of(b_.input(node_.inputs[1]));
     stages_.depthwise = depthwise_;
+    if (!b_.laid_out) describe_definition();
     return b_.finish(std::move(stages_));
   }
 
  private:
+  void describe_definition() {
+    stages_.groups = s_.group, stages_.group_in = s_.cg, stages_.group_out = s_.mg;
+    const auto parameter = [&](size_t operand) {
+      const ValueId v = operand < node_.inputs.size() ? node_.inputs[operand] : ValueId();
+      const bool is_one = !v.valid() || b_.inside(v) ||
+                          is_const(element_count(b_.type(v).shape), 1);
+      return is_one ? BufferName() : b_.name_of(b_.input(v));
+    };
+    if (b_.graph.is_constant(node_.inputs[1])) stages_.weights = parameter(1);
+    stages_.bias = parameter(2);
+  }
+
   // All lanes of an output block read one group, so smaller groups are merged into one. No
   // instruction reads input blocks that belong to several groups, so groups are also merged where
   // that is profitable.
@@ -365,9 +388,9 @@ class ConvLowering : ConvGroup {
     // All lanes of a block belong to one group (or the block is a channel of its own), so they read
     // the same input channel.
     const Expr value = in_(out[0], depthwise_ ? channel : b_.simplified(group_base + rc), at);
-    const Expr weight = number(depthwise_ ? depthwise_weight(out, taps)
-                               : blocked_ ? packed_weight(out, rc, taps, block_axes)
-                                          : plain_weight(out, rc, taps));
+    const Expr weight = number(!blocked_    ? plain_weight(out, rc, taps)
+                               : depthwise_ ? depthwise_weight(out, taps)
+                                            : packed_weight(out, rc, taps, block_axes));
     const Expr sum = left_number(value) * weight;
     acc_ = b_.temp("acc", acc_type_, extents(sum_axes()));
     stages_.acc = b_.stage("acc", axes, acc_, out, sum, Combiner::add, imm(0, acc_type_),
@@ -573,8 +596,11 @@ int64_t most_merged_groups(const Target& target, const LeftNumbers& left, DType 
 }
 
 Expected<Lowered<ConvStages>> lower_conv(TargetBuilder& b, const Node& node) {
-  TW_ASSIGN(ConvShape shape, conv_shape(b, node));
-  return ConvLowering(b, node, std::move(shape)).lower();
+  TW_ASSIGN(const ConvShape shape, conv_shape(b, node));
+  ConvLowering in_blocks(b, node, shape);
+  if (!in_blocks.has_definition()) return in_blocks.lower();
+  b.laid_out = false;
+  return ConvLowering(b, node, shape).lower();
 }
 
 }  // namespace tw

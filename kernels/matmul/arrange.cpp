@@ -205,7 +205,7 @@ class MatMulArrangement {
 
   // Makes the steps that an instruction sums loops of their own.
   void split_depth() {
-    s_.pad_sums(m_.depth[0], product_.depth);
+    s_.pad_zeros(m_.depth[0], product_.depth);
     auto cut = s_.split(m_.depth[0], product_.depth, Tail::guard, m_.depth[0].name(), "kp");
     m_.depth[0] = cut.outer;
     innermost_ = cut.inner;

@@ -291,7 +291,7 @@ void ScheduleBuilder::pad(const Loop& loop, int64_t factor) {
   add(step::Pad{loop.name(), factor, true});
 }
 
-void ScheduleBuilder::pad_sums(const Loop& loop, int64_t factor) {
+void ScheduleBuilder::pad_zeros(const Loop& loop, int64_t factor) {
   add(step::Pad{loop.name(), factor, false});
 }
 
@@ -354,9 +354,10 @@ void ScheduleBuilder::block(const BufferName& buffer, int64_t dim, int64_t facto
   for (const Stage& stage : stages()) {
     if (stage.buffer() != buffer) continue;
     const Loops loops = spatial_loops_of(stage);
-    std::string stem = loops.empty() ? stage.label() : loops.front().name();
-    while (!stem.empty() && stem.back() >= '0' && stem.back() <= '9') stem.pop_back();
-    lanes.push_back(stem + std::to_string(loops.size()));
+    const std::string first = loops.empty() ? stage.label() + "0" : loops.front().name();
+    const std::string stem = first.substr(0, first.find_last_not_of("0123456789") + 1);
+    lanes.push_back(stem == first ? stem.substr(0, stem.size() - 1) + "l"
+                                  : stem + std::to_string(loops.size()));
   }
   add(step::Block{buffer.name(), dim, factor, std::move(lanes)});
 }

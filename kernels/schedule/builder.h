@@ -126,10 +126,10 @@ class ScheduleBuilder {
   };
   Packed pack(const Stage& stage, Factor factor, const std::string& name, const std::string& scope,
               const std::vector<PackedDim>& dims);
-  // Lets the loop run to a multiple of the factor: over points that nobody reads, or over steps of
-  // sums that add nothing.
+  // Lets the loop run to a multiple of the factor: over points that nobody reads, or over points
+  // that hold 0 and steps of sums that add nothing.
   void pad(const Loop& loop, int64_t factor);
-  void pad_sums(const Loop& loop, int64_t factor);
+  void pad_zeros(const Loop& loop, int64_t factor);
   void narrow(const Stage& stage, Factor factor, DType type);
   // Counts the factor from another zero. The excess of the sums is a constant of that name.
   void recount(const Stage& stage, Factor factor, int64_t zero, const std::string& name);
@@ -152,7 +152,7 @@ class ScheduleBuilder {
   void storage_align(const BufferName& buffer, int64_t dim, int64_t factor, int64_t offset);
   void layout(const BufferName& buffer, std::vector<std::string> dims, std::vector<Expr> map);
   // Cuts a dimension into blocks. A stage with loops a0 .. a3 that writes the buffer gets a loop a4
-  // over a block.
+  // over a block, one with an, ac, .. a loop al.
   void block(const BufferName& buffer, int64_t dim, int64_t factor);
   // One loop and one dimension, where the stage may have them. False: it may not.
   bool flatten(const Stage& stage, const std::string& loop);
