@@ -31,7 +31,7 @@ std::vector<Record> present_records(std::vector<Record> records, const Task& tas
                                     const Target& target) {
   const auto is_known = [&](const Record& r) {
     return std::ranges::any_of(task.variants, [&](const Variant& v) {
-      return kernel_hash(v.lowered.kernel) == r.kernel_hash;
+      return definition_hash(v.lowered) == r.kernel_hash;
     });
   };
   if (std::ranges::all_of(records, is_known)) return records;
@@ -43,7 +43,7 @@ std::vector<Record> present_records(std::vector<Record> records, const Task& tas
       std::optional<std::string> schedule = earlier->present(record.schedule);
       if (!schedule) continue;
       record.schedule = std::move(*schedule);
-      record.kernel_hash = kernel_hash(variant.lowered.kernel);
+      record.kernel_hash = definition_hash(variant.lowered);
     }
   }
   return records;

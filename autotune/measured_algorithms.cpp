@@ -9,8 +9,7 @@ namespace tw {
 
 Expected<std::optional<double>> seconds_of(const KernelSeconds& seconds, const Task& task,
                                            const Variant& variant, const Target& target) {
-  TW_ASSIGN(const std::optional<double> known,
-            seconds(task.key, kernel_hash(variant.lowered.kernel)));
+  TW_ASSIGN(const std::optional<double> known, seconds(task.key, definition_hash(variant.lowered)));
   if (known) return known;
   const std::optional<EarlierForm> earlier = earlier_form(variant.lowered, target);
   return earlier ? seconds(task.key, earlier->kernel_hash) : std::optional<double>();

@@ -134,7 +134,7 @@ Expected<std::unique_ptr<NetworkTuner>> NetworkTuner::create(std::vector<Task> t
     TW_ASSIGN(Space space, out->services_.space(task));
     auto search = std::make_unique<Search>(std::move(task), std::move(space));
     for (const Variant& v : search->task.variants)
-      search->hashes.push_back(kernel_hash(v.lowered.kernel));
+      search->hashes.push_back(definition_hash(v.lowered));
     search->shape = shape_of(search->task.variants.front().lowered);
     out->searches_.push_back(std::move(search));
   }

@@ -288,7 +288,7 @@ Expected<std::vector<Task>> tasks_of(const Graph& graph, const std::vector<Group
     lowered.emplace(text, found->second);
     ++task.calls;
     TW_ASSIGN(LoweredGroup made, lower_group(graph, group, target));
-    if (kernels.insert(key + algorithm_name(group.algorithm) + kernel_hash(made.kernel)).second)
+    if (kernels.insert(key + algorithm_name(group.algorithm) + definition_hash(made)).second)
       task.variants.push_back({group.algorithm, std::move(made)});
   }
   for (size_t t = 0; t < tasks.size(); ++t)

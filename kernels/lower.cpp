@@ -1,6 +1,8 @@
 // Chooses the family of a group by its anchor and lowers the group.
 #include "kernels/lower.h"
 
+#include <algorithm>
+
 #include "ir/graph/externs.h"
 #include "kernels/arranged.h"
 #include "kernels/common/integer_product.h"
@@ -8,9 +10,24 @@
 #include "kernels/device/tensor_form.h"
 #include "kernels/device/tiles.h"
 #include "kernels/device/windows.h"
+#include "support/hash.h"
 #include "support/repro.h"
 
 namespace tw {
+
+std::string definition_hash(const Kernel& kernel, const std::vector<Layout>& layouts) {
+  if (std::ranges::all_of(layouts, &Layout::plain)) return kernel_hash(kernel);
+  std::string text = kernel_hash(kernel);
+  for (const Layout& layout : layouts)
+    text += llvm::formatv(" {0}:{1}", layout.axis, layout.block).str();
+  return short_hash(text);
+}
+
+std::string definition_hash(const GroupKernel& lowered) {
+  std::vector<Layout> layouts;
+  for (const LoweredArgument& argument : lowered.arguments) layouts.push_back(argument.layout);
+  return definition_hash(lowered.kernel, layouts);
+}
 
 const char* family_name(const KernelStages& stages) {
   return std::visit([](const auto& m) { return m.family(); }, stages);

@@ -19,6 +19,11 @@ struct LoweredGroup : GroupKernel {
   KernelStages stages;
 };
 
+// 16 hex digits that stand for a definition: its kernel without the name and, unless all of them
+// are plain, the layouts of its parameters.
+std::string definition_hash(const Kernel& kernel, const std::vector<Layout>& layouts);
+std::string definition_hash(const GroupKernel& lowered);
+
 // Errors: an operator, or a case of one, that has no lowering; names the node.
 Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const Target& target);
 

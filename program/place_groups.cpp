@@ -380,12 +380,10 @@ DeviceKernels lower_for_device(const FusedGraph& fused, const Target& target, in
       continue;
     }
     // A device may refuse a kernel because of its constants, so they belong to the key.
-    std::string key = kernel_hash(lowered->kernel);
-    for (const LoweredArgument& argument : lowered->arguments) {
-      key += llvm::formatv(":{0}/{1}", argument.layout.axis, argument.layout.block).str();
+    std::string key = definition_hash(*lowered);
+    for (const LoweredArgument& argument : lowered->arguments)
       if (argument.constant)
         key += ":" + std::to_string(reinterpret_cast<uintptr_t>(argument.blob.bytes.data()));
-    }
     const auto [entry, fresh] = known.try_emplace(std::move(key), out.kernels.size());
     if (fresh) out.kernels.push_back({std::move(*lowered), device, "", &graph, &group});
     out.kernel_of[g] = entry->second;

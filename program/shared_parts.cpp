@@ -27,9 +27,7 @@ const Target& SharedParts::target_of(int device) const {
 }
 
 int SharedParts::kernel(LoweredKernel kernel, const std::string& stem) {
-  std::string hash = std::to_string(kernel.device) + ":" + kernel_hash(kernel.lowered.kernel);
-  for (const LoweredArgument& argument : kernel.lowered.arguments)
-    hash += llvm::formatv(":{0}/{1}", argument.layout.axis, argument.layout.block).str();
+  const std::string hash = std::to_string(kernel.device) + ":" + definition_hash(kernel.lowered);
   const auto [found, fresh] = kernels_.try_emplace(hash, static_cast<int>(lowered_.kernels.size()));
   if (fresh) {
     kernel.name = stem + "_" + std::to_string(found->second);

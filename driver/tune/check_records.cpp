@@ -43,9 +43,9 @@ struct Known {
 Known known_of(const Task& task, const std::vector<Record>& records, const std::string& usual,
                const std::function<bool(const LoweredGroup&, const Record&)>& counts) {
   Known known;
-  const std::string used = kernel_hash(task.variants.front().lowered.kernel);
+  const std::string used = definition_hash(task.variants.front().lowered);
   for (size_t v = 0; v < task.variants.size(); ++v) {
-    const std::string hash = kernel_hash(task.variants[v].lowered.kernel);
+    const std::string hash = definition_hash(task.variants[v].lowered);
     bool found = false;                // the variant's best is found
     for (const Record& r : records) {  // sorted by median
       if (r.kernel_hash != hash || r.status != Status::ok) continue;

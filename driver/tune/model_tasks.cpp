@@ -19,10 +19,9 @@ Error add_variants(std::vector<Task>& tasks, const LayoutPlan& plan, const Targe
     const auto task = std::ranges::find(tasks, other.key, &Task::key);
     if (task == tasks.end()) continue;
     for (const Variant& variant : other.variants) {
-      const std::string hash = kernel_hash(variant.lowered.kernel);
-      if (std::ranges::none_of(task->variants, [&](const Variant& v) {
-            return kernel_hash(v.lowered.kernel) == hash;
-          }))
+      const std::string hash = definition_hash(variant.lowered);
+      if (std::ranges::none_of(
+              task->variants, [&](const Variant& v) { return definition_hash(v.lowered) == hash; }))
         task->variants.push_back(variant);
     }
   }

@@ -1,9 +1,12 @@
 #include "driver/tune/replay.h"
 
+#include <algorithm>
+
 #include "autotune/measure/session.h"
 #include "driver/tune/candidate.h"
 #include "driver/tune/measuring_place.h"
 #include "ir/schedule/schedule.h"
+#include "kernels/lower.h"
 #include "kernels/schedule/plain.h"
 
 namespace tw {
@@ -19,14 +22,26 @@ static Schedule layouts_of_parameters(const Kernel& lowered, const Schedule& sch
   return layouts;
 }
 
+static std::string hash_with_layouts(const Kernel& lowered, const Schedule& schedule) {
+  std::vector<Layout> layouts(lowered.buffers.size());
+  for (const Step& step : layouts_of_parameters(lowered, schedule).steps) {
+    const auto& block = std::get<step::Block>(step);
+    const BufferId id = *lowered.find_buffer(block.buffer);
+    layouts[static_cast<size_t>(id.index)] = {static_cast<int>(block.dim), block.factor};
+  }
+  const auto temps = std::ranges::count(lowered.buffers, BufferRole::temp, &Buffer::role);
+  layouts.resize(layouts.size() - static_cast<size_t>(temps));  // they are the last buffers
+  return definition_hash(lowered, layouts);
+}
+
 Expected<Kernel> scheduled(const Replay& replay, const Target& target) {
   TW_ASSIGN(const Kernel kernel, parse_kernel(replay.kernel));
   TW_TRY(verify(kernel));
-  if (kernel_hash(kernel) != replay.kernel_hash)
+  TW_ASSIGN(const Schedule schedule, parse_schedule(replay.schedule));
+  if (hash_with_layouts(kernel, schedule) != replay.kernel_hash)
     return make_error(DiagCode::parse, "the kernel's text is not that of kernel {0}",
                       replay.kernel_hash);
   TW_TRY(check_bounds(kernel, Tables::unknown));
-  TW_ASSIGN(const Schedule schedule, parse_schedule(replay.schedule));
   return apply(kernel, schedule, &target);
 }
 

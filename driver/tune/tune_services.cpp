@@ -137,7 +137,7 @@ MeasureTask by_cycles(const MeasuringPlace& place, const TuneSources& sources) {
 
 Error keep_texts(TuningLog& log, const Task& task) {
   for (const Variant& variant : task.variants)
-    TW_TRY(log.keep(TuningLog::Text::kernel, kernel_hash(variant.lowered.kernel),
+    TW_TRY(log.keep(TuningLog::Text::kernel, definition_hash(variant.lowered),
                     print(variant.lowered.kernel)));
   if (task.text.empty()) return Error::success();
   return log.keep(TuningLog::Text::task, task.key, task.text);

@@ -226,7 +226,7 @@ void TunedSchedules::rewrite_earlier_pins(const Graph& graph, Group group, const
   if (place > 0) group.algorithm = algorithm_on(graph, group, places_[place]);
   Expected<LoweredGroup> lowered = lower_group(graph, group, places_[place]);
   if (!lowered) return llvm::consumeError(lowered.takeError());  // it has no kernel there
-  const std::string hash = kernel_hash(lowered->kernel);
+  const std::string hash = definition_hash(*lowered);
   if (pins_.contains({task, target, hash})) return;
   const std::optional<EarlierForm> earlier = earlier_form(*lowered, places_[place]);
   const auto known = earlier ? pins_.find({task, target, earlier->kernel_hash}) : pins_.end();
@@ -434,7 +434,7 @@ Expected<ChosenSchedule> TunedSchedules::choose(const LoweredKernel& kernel,
   const LoweredGroup& lowered = kernel.lowered;
   ChosenSchedule chosen;
   chosen.pin.target = target_key(place);
-  chosen.pin.kernel_hash = kernel_hash(lowered.kernel);
+  chosen.pin.kernel_hash = definition_hash(lowered);
   const GroupTask* task = task_of(kernel);
   if (!task) return by_default(kernel, place, std::move(chosen.pin));
   chosen.pin.task = task->key;
@@ -501,7 +501,7 @@ std::optional<ChosenSchedule> TunedSchedules::in_other_tile(const LoweredKernel&
                      std::get<1>(first->first) == own.target;
   if (!known || !kernel.group) return best;
   for (const LoweredGroup other : attention_in_other_tiles(*kernel.graph, *kernel.group, place)) {
-    const auto found = pins_.find({own.task, own.target, kernel_hash(other.kernel)});
+    const auto found = pins_.find({own.task, own.target, definition_hash(other)});
     if (found == pins_.end() || found->second.front().seconds >= seconds) continue;
     const Pin& pin = found->second.front();
     Schedule schedule;

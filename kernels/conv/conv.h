@@ -39,7 +39,7 @@ struct ConvStages {
   // A definition's numbers of groups and of their channels; 0 groups: the family handles the blocks
   // of its tensors itself
   int64_t groups = 0, group_in = 0, group_out = 0;
-  BufferName bias;  // of a definition; none: there is none, or it is a number
+  BufferName bias;  // the parameter of a definition; none: there is none, or it is a number
   // The weights, a constant or none as defined; later in panels of `vectors` blocks of channels
   BufferName input, weights;
   int64_t vectors = 1;  // 0: the panels are chosen later
@@ -59,7 +59,7 @@ struct ConvStages {
 // Fewest input channels in the innermost reduction
 inline constexpr int64_t kFewestDepth = 4;
 
-// Lays the weights of a defined convolution out in panels, and its sums in the blocks of the output.
+// Lays the weights of a defined convolution out in panels, and its sums in the output's blocks.
 void arrange_conv(ScheduleBuilder& s, ConvStages& m);
 Expected<Lowered<ConvStages>> lower_conv(TargetBuilder& b, const Node& node);
 Expected<Lowered<ConvStages>> lower_conv_transpose(TargetBuilder& b, const Node& node);

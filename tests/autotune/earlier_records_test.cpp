@@ -19,15 +19,15 @@ TEST_CASE("records: those of earlier kernels make the same kernels of the presen
   Expected<Schedule> schedule = default_schedule(*before, target);
   REQUIRE_MESSAGE(bool(schedule), error_text(schedule.takeError()));
   Record earlier;
-  earlier.kernel_hash = kernel_hash(before->kernel), earlier.schedule = print(*schedule);
+  earlier.kernel_hash = definition_hash(*before), earlier.schedule = print(*schedule);
   Record broken = earlier, foreign = earlier, own = earlier;
   broken.schedule = "no schedule";
   foreign.kernel_hash = "0123456789abcdef";
-  own.kernel_hash = kernel_hash(lowered.kernel);
+  own.kernel_hash = definition_hash(lowered);
   const std::vector<Record> present = present_records({earlier, broken, foreign, own}, task,
                                                       target);
   REQUIRE(present.size() == 4);
-  CHECK(present[0].kernel_hash == kernel_hash(lowered.kernel));
+  CHECK(present[0].kernel_hash == definition_hash(lowered));
   CHECK(present[1].kernel_hash == earlier.kernel_hash);
   CHECK(present[2].kernel_hash == foreign.kernel_hash);
   CHECK(present[3].schedule == own.schedule);

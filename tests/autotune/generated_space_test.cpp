@@ -4,7 +4,9 @@
 
 #include "autotune/space.h"
 #include "frontend/frontend.h"
+#include "kernels/arranged.h"
 #include "tests/autotune/kernels.h"
+#include "tests/ir/parsed.h"
 
 using namespace tw;
 using namespace tw::test;
@@ -101,8 +103,11 @@ int right_points(const Task& task, const Target& target, bool rules, int samples
     CAPTURE(print(*schedule));
     Expected<Kernel> scheduled = apply(kernel, *schedule, &target);
     REQUIRE_MESSAGE(bool(scheduled), error_text(scheduled.takeError()));
-    std::vector<KernelArgument> expected = random_arguments(kernel, 1, 7), got = expected;
-    REQUIRE(error_text(interpret(kernel, expected)) == "");
+    const Kernel defined = require_value(apply(
+        kernel,
+        require_value(laid_out(task.variants[static_cast<size_t>(variant)].lowered, target))));
+    std::vector<KernelArgument> expected = random_arguments(defined, 1, 7), got = expected;
+    REQUIRE(error_text(interpret(defined, expected)) == "");
     REQUIRE(error_text(interpret(*scheduled, got)) == "");
     REQUIRE(difference(kernel, expected, got) == "");
     for (size_t argument = 0; argument < got.size(); ++argument)

@@ -56,7 +56,7 @@ TEST_CASE(
     Expected<std::vector<Task>> tasks = tasks_of(plan.graph, plan.groups, target);
     REQUIRE(bool(tasks));
     for (const Task& task : *tasks)
-      for (const Variant& v : task.variants) blocks[kernel_hash(v.lowered.kernel)] = plan.block;
+      for (const Variant& v : task.variants) blocks[definition_hash(v.lowered)] = plan.block;
   }
   for (const int64_t fast : {16, 8}) {
     CAPTURE(fast);

@@ -104,8 +104,8 @@ TEST_CASE("a task's text stands alone: the same key, the same kernels") {
       CHECK(must(print_task(parsed.graph, parsed.group)).substr(text.find('\n')) ==
             text.substr(text.find('\n')));
       const Task task = must(lower_task(parsed, target));
-      CHECK(kernel_hash(task.variants.front().lowered.kernel) ==
-            kernel_hash(must(lower_group(model.graph, group, target)).kernel));
+      CHECK(definition_hash(task.variants.front().lowered) ==
+            definition_hash(must(lower_group(model.graph, group, target))));
       ++tasks;
     }
   }
@@ -170,7 +170,7 @@ TEST_CASE("tasks of a network: each once, with every algorithm that applies") {
     REQUIRE(!task.variants.empty());
     std::set<std::string> kernels;
     for (const Variant& variant : task.variants)
-      CHECK(kernels.insert(kernel_hash(variant.lowered.kernel)).second);
+      CHECK(kernels.insert(definition_hash(variant.lowered)).second);
   }
   CHECK(calls <= static_cast<int64_t>(groups.size()));
   bool winograd = false;
@@ -180,8 +180,8 @@ TEST_CASE("tasks of a network: each once, with every algorithm that applies") {
     const auto task = std::ranges::find(tasks, key, &Task::key);
     if (task == tasks.end()) continue;  // no kernel of its own
     CHECK(task->variants[0].algorithm == group.algorithm);
-    CHECK(kernel_hash(task->variants[0].lowered.kernel) ==
-          kernel_hash(must(lower_group(model.graph, group, target)).kernel));
+    CHECK(definition_hash(task->variants[0].lowered) ==
+          definition_hash(must(lower_group(model.graph, group, target))));
     const std::vector<Algorithm> all = applicable_algorithms(model.graph, group, target);
     CHECK(task->variants.size() >= all.size());
     winograd |= std::ranges::count(all, Algorithm::winograd_f2) > 0;

@@ -97,7 +97,7 @@ TEST_CASE("attention in other tiles is a variant of its task, each right in the 
     jobs.clear();
     for (const Variant& variant : task.variants) {
       CHECK(variant.algorithm == Algorithm::direct);
-      CHECK(hashes.insert(kernel_hash(variant.lowered.kernel)).second);
+      CHECK(hashes.insert(definition_hash(variant.lowered)).second);
       job.kernel = scheduled(variant, device);
       jobs.push_back(job);
     }
@@ -117,7 +117,7 @@ TEST_CASE("a log's fastest kernel of attention decides about its tile") {
     const LoweredGroup& lowered = task.variants[variant].lowered;
     Record r;
     r.key = {task.key, target_key(device), 1};
-    r.algorithm = "direct", r.kernel_hash = kernel_hash(lowered.kernel);
+    r.algorithm = "direct", r.kernel_hash = definition_hash(lowered);
     r.schedule = print(must(default_schedule(lowered, device)));
     r.seconds = {seconds}, r.device = "by hand", r.tool = "test", r.time = time;
     return r;
@@ -129,7 +129,7 @@ TEST_CASE("a log's fastest kernel of attention decides about its tile") {
   const std::vector<Tensor> inputs = test::inputs_of(graph, 1),
                             exact = must(evaluate(graph, inputs));
   const Compiled tuned = compiled(graph, inputs, exact, folder, path);
-  CHECK(tuned.pin.kernel_hash == kernel_hash(task.variants[2].lowered.kernel));
+  CHECK(tuned.pin.kernel_hash == definition_hash(task.variants[2].lowered));
   CHECK(tuned.pin.tuned);
   CHECK(test::relative_difference(exact[0], tuned.outputs[0]) < 1e-5);
   {
@@ -137,5 +137,5 @@ TEST_CASE("a log's fastest kernel of attention decides about its tile") {
     must(log.add(record(0, 5e-7, 1'763'900'000)));  // the usual tile, measured again
   }
   const Compiled usual = compiled(graph, inputs, exact, folder, path);
-  CHECK(usual.pin.kernel_hash == kernel_hash(task.variants[0].lowered.kernel));
+  CHECK(usual.pin.kernel_hash == definition_hash(task.variants[0].lowered));
 }

@@ -140,7 +140,7 @@ def check_shells(prefix):
 class CleanRoot:
     """A Debian of its own. `shared`: its folders that are folders of this machine."""
 
-    ENTER = ('root=$1; shift; mount -t proc proc "$root/proc"; mount --rbind /dev "$root/dev"; '
+    ENTER = ('root=$1; shift; mount -t proc proc "$root/proc"; mount --rbind /dev "$root/dev"; mount --rbind /sys "$root/sys"; '
              'while [ "$1" != -- ]; do mount --bind "$1" "$root/$2"; shift 2; done; shift; exec chroot "$root" "$@"')
 
     def __init__(self, folder, packages="", shared=None):
