@@ -46,7 +46,7 @@ class Blocking {
     shape.emplace_back(s_.factor);
     map_accesses_to_blocks();
     for (size_t i = 0; i < writers.size(); ++i) TW_TRY(cut(writers[i]->label, s_.loops[i]));
-    out_.body = simplify_tree(out_.body, ranges_of(kernel_, {}));
+    simplify_uses();
     return std::move(out_);
   }
 
@@ -60,6 +60,14 @@ class Blocking {
       mapped.push_back(floor_mod(indices[dim_], s_.factor));
       return mapped;
     });
+  }
+
+  // Other statements are as simple as they were.
+  void simplify_uses() {
+    std::vector<Stmt> body;
+    for (const Stmt& s : statements(out_.body))
+      body.push_back(reads(s, id_) || writes(s, id_) ? simplify_tree(s, ranges_of(kernel_, {})) : s);
+    out_.body = make_sequence(std::move(body));
   }
 
   Expected<WritingNest> nest_of(const std::string& label) const {

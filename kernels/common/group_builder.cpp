@@ -46,8 +46,10 @@ BufferId GroupBuilder::add_buffer(Buffer buffer, LoweredArgument argument) {
   return BufferId{static_cast<int32_t>(kernel_.buffers.size() - 1)};
 }
 
-Shape GroupBuilder::shape_in_memory(ValueId v) const {
-  return laid_out ? physical_shape(type(v)) : type(v).shape;
+TensorType GroupBuilder::type_in_memory(ValueId v) const {
+  TensorType t = type(v);
+  if (!laid_out) t.layout = {};
+  return t;
 }
 
 Layout GroupBuilder::layout_to_arrange(ValueId v, const Shape& shape) const {
@@ -69,7 +71,7 @@ BufferId GroupBuilder::input(ValueId v, const Shape& shape, const char* constant
     argument.blob = *value.constant;
   }
   BufferId id = add_buffer({value.constant ? constant_name : "x", value.type.dtype,
-                            shape.empty() ? shape_in_memory(v) : shape,
+                            shape.empty() ? physical_shape(type_in_memory(v)) : shape,
                             value.constant ? BufferRole::constant : BufferRole::input, "global"},
                            std::move(argument));
   inputs_[v.index] = id;
@@ -77,7 +79,7 @@ BufferId GroupBuilder::input(ValueId v, const Shape& shape, const char* constant
 }
 
 BufferId GroupBuilder::output(ValueId v, const Shape& shape) {
-  return add_buffer({"y", type(v).dtype, shape.empty() ? shape_in_memory(v) : shape,
+  return add_buffer({"y", type(v).dtype, shape.empty() ? physical_shape(type_in_memory(v)) : shape,
                      BufferRole::output, "global"},
                     {v, false, {}, nullptr, layout_to_arrange(v, shape)});
 }
@@ -123,10 +125,10 @@ Expr GroupBuilder::parameter_element(ValueId v, const Index& logical) {
     return is_float(t.dtype) ? imm(t.at(0), t.dtype) : int_imm(t.int_at(0), t.dtype);
   }
   BufferId buffer = input(v);
-  Index at = laid_out ? to_physical(value.type, logical) : logical;
+  Index at = to_physical(type_in_memory(v), logical);
   const Shape& declared = shape_of(buffer);
   if (declared.size() != at.size())
-    at = unflatten_index(declared, flatten_index(shape_in_memory(v), at));
+    at = unflatten_index(declared, flatten_index(physical_shape(type_in_memory(v)), at));
   for (Expr& e : at) e = simplified(e);
   return load(buffer, value.type.dtype, std::move(at));
 }

@@ -48,6 +48,9 @@ class GroupBuilder {
   // True: parameters have the shapes of their layouts, whose blocks the family handles itself.
   bool laid_out = false;
 
+  // The type without a layout that the schedule brings
+  TensorType type_in_memory(ValueId v) const;
+
   // Parameters. `shape` replaces the tensor's shape by one of as many elements (collapsed axes).
   // A constant that is asked for by another name than "k" has it.
   BufferId input(ValueId v, const Shape& shape = {}, const char* constant_name = "k");
@@ -130,7 +133,6 @@ class GroupBuilder {
   GroupKernel kernel(const char* name);
   Expr node_element(const Node& node, const Index& index);
   BufferId add_buffer(Buffer buffer, LoweredArgument argument);
-  Shape shape_in_memory(ValueId v) const;
   Layout layout_to_arrange(ValueId v, const Shape& shape) const;
   stmt::Store store_of(std::string label, BufferId buffer, const Index& indices, const Expr& value,
                        const Expr& where) const;

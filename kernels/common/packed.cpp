@@ -54,7 +54,7 @@ BufferId GroupBuilder::packed(
 }
 
 BufferId GroupBuilder::padded(ValueId x, const Shape& spatial, const Ints& before, int64_t fill) {
-  const TensorType& t = type(x);
+  const TensorType t = type_in_memory(x);
   Shape logical = {t.shape[0], t.shape[1]};
   logical.insert(logical.end(), spatial.begin(), spatial.end());
   std::vector<Axis> axes;

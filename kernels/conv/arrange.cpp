@@ -112,49 +112,57 @@ void cut_input_channels(ScheduleBuilder& s, ConvStages& m, int64_t block) {
   s.reorder(order);
 }
 
-// Lays a bias out behind the last channel of the last block.
-void fill_bias(ScheduleBuilder& s, ConvStages& m, int64_t block) {
-  const bool constant = s.find(m.bias)->role == BufferRole::constant;
-  const Stage copy = s.cache_read(m.bias, m.out.conv.defined() ? m.out.conv : m.out.y, "bias",
-                                  constant ? kConstantScope : "global");
-  s.pad_zeros(s.spatial_loops_of(copy).front(), block);
-  if (!constant) m.copies.push_back(copy);
-}
-
-// Brings the blocks of its tensors to a definition.
-void arrange_definition(ScheduleBuilder& s, ConvStages& m) {
+// Brings the blocks of its tensors to a definition. False: the output has none.
+bool arrange_definition(ScheduleBuilder& s, ConvStages& m) {
   const size_t dims = 3 + m.sums.lines.size();
-  const auto block_of = [&](const BufferName& buffer) -> int64_t {
+  const auto block_of = [&](const BufferName& buffer, size_t plain_dims) -> int64_t {
     const std::vector<Expr>& shape = s.buffer(buffer).shape;
-    return shape.size() > dims ? *as_const(shape.back()) : 0;
+    return shape.size() > plain_dims ? *as_const(shape.back()) : 0;
   };
-  const int64_t in = block_of(m.input), out = block_of(m.out.y.buffer());
-  if (in > 0 && !m.depthwise && (m.groups == 1 || m.group_in % in == 0))
-    cut_input_channels(s, m, in);
-  if (out == 0) return;
+  const int64_t in = block_of(m.input, dims),
+                out = block_of(m.out.y.buffer(), dims + m.sums.phases.size());
+  for (const Stage& copy : m.copies)
+    if (in > 0) s.block(copy.buffer(), 1, in);
+  const bool groups_fill_blocks = m.groups == 1 || m.group_in % std::max<int64_t>(1, in) == 0;
+  if (in > 0 && !m.depthwise && !m.transposed && groups_fill_blocks) cut_input_channels(s, m, in);
+  if (out == 0) return false;
   const int64_t channels = m.groups * m.group_out, blocks = (channels + out - 1) / out;
-  if (m.bias.defined()) fill_bias(s, m, out);
+  if (const Stage copy = fill_bias(s, m.bias, m.out, out); copy.defined()) m.copies.push_back(copy);
   if (m.depthwise) {
     pack_depthwise(s, m, out);
-  } else {
+  } else if (!m.transposed || !m.sums.phases.empty()) {
     m.panel_blocks = m.groups == 1 ? blocks : m.group_out % out == 0 ? m.group_out / out : 1;
     m.vectors = 0;
     pack_panels(s, m, {blocks, out, false});
   }
   s.block(m.acc.buffer(), 1, out);
   m.sums.lane = s.spatial_loops_of(m.acc).back();
-  if (m.out.conv.defined()) {
-    s.block(m.out.conv.buffer(), 1, out);
-    m.out.conv_loops.lane = s.spatial_loops_of(m.out.conv).back();
-  }
-  m.out.loops.lane = s.spatial_loops_of(m.out.y).back();
-  if (!m.depthwise) s.pad(m.sums.channel, m.vectors);
+  block_output(s, m.out, out);
+  if (m.panel_blocks > 0) s.pad(m.sums.channel, m.vectors);
+  return true;
 }
 
 }  // namespace
 
+Stage fill_bias(ScheduleBuilder& s, const BufferName& bias, const ConvOutput& out, int64_t block) {
+  if (!bias.defined()) return {};
+  const bool constant = s.find(bias)->role == BufferRole::constant;
+  const Stage copy = s.cache_read(bias, out.conv.defined() ? out.conv : out.y, "bias",
+                                  constant ? kConstantScope : "global");
+  s.pad_zeros(s.spatial_loops_of(copy).front(), block);
+  return constant ? Stage() : copy;
+}
+
+void block_output(ScheduleBuilder& s, ConvOutput& out, int64_t block) {
+  if (out.conv.defined()) {
+    s.block(out.conv.buffer(), 1, block);
+    out.conv_loops.lane = s.spatial_loops_of(out.conv).back();
+  }
+  out.loops.lane = s.spatial_loops_of(out.y).back();
+}
+
 void arrange_conv(ScheduleBuilder& s, ConvStages& m) {
-  if (m.groups > 0) return arrange_definition(s, m);
+  if (m.groups > 0 && arrange_definition(s, m)) return;
   if (m.panel_blocks == 0) return;
   pack_panels(s, m, {s.extent(m.sums.channel), s.extent(m.sums.lane).value_or(1), true});
   s.pad(m.sums.channel, m.vectors);

@@ -45,7 +45,7 @@ struct ConvStages {
   int64_t vectors = 1;  // 0: the panels are chosen later
   // Blocks of output channels whose number `vectors` divides; 0: the weights are packed already
   int64_t panel_blocks = 0;
-  bool depthwise = false;
+  bool depthwise = false, transposed = false;
   Stage acc;  // the sums
   ConvLoops sums;
   Loop channels;       // loop of the sums over input channels, or blocks of them
@@ -55,6 +55,12 @@ struct ConvStages {
   SumInstruction instruction;
   ConvOutput out;
 };
+
+// Fills a bias up behind the last channel of the last block. Returns the stage that copies it when
+// the model runs; none: it is a constant, or there is no bias.
+Stage fill_bias(ScheduleBuilder& s, const BufferName& bias, const ConvOutput& out, int64_t block);
+// Brings the blocks of y, which lies in them already, to what it reads, and notes the loops.
+void block_output(ScheduleBuilder& s, ConvOutput& out, int64_t block);
 
 // Fewest input channels in the innermost reduction
 inline constexpr int64_t kFewestDepth = 4;

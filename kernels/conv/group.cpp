@@ -86,8 +86,8 @@ ConvGroup::ConvGroup(TargetBuilder& builder, const Node& conv, ConvShape shape)
     : b_(builder),
       node_(conv),
       s_(std::move(shape)),
-      x_type_(type_in_memory(conv.inputs[0])),
-      y_type_(type_in_memory(conv.output)),
+      x_type_(b_.type_in_memory(conv.inputs[0])),
+      y_type_(b_.type_in_memory(conv.output)),
       blocked_(!y_type_.layout.plain()),
       block_(blocked_ ? y_type_.layout.block : 1),
       acc_type_(accumulator_type(y_type_.dtype)) {
@@ -107,18 +107,12 @@ ConvGroup::ConvGroup(TargetBuilder& builder, const Node& conv, ConvShape shape)
   s_.pads_begin = {0};
 }
 
-TensorType ConvGroup::type_in_memory(ValueId v) const {
-  TensorType type = b_.type(v);
-  if (!b_.laid_out) type.layout = {};
-  return type;
-}
-
 void ConvGroup::declare_inputs() {
   if (!s_.pointwise) return;
   for (NodeId id : b_.group.nodes)
     for (ValueId v : b_.graph.node(id).inputs) {
       if (!v.valid() || (b_.graph.is_constant(v) && !(v == node_.inputs[0]))) continue;
-      const TensorType t = type_in_memory(v);
+      const TensorType t = b_.type_in_memory(v);
       if (b_.inside(v) || t.shape.size() != y_type_.shape.size()) continue;
       if (is_const(simplify(element_count(Shape(t.shape.begin() + 2, t.shape.end())) - pixels_), 0))
         b_.input(v, collapsed(t, pixels_));
@@ -229,6 +223,13 @@ ConvOutput ConvGroup::write_output(const std::function<Expr(const Index& at)>& s
   out.y = store("y", axes, variables(axes), b_.output(result, extents(axes)), result);
   out.loops = conv_loops(loops(axes), blocked_);
   return out;
+}
+
+BufferName ConvGroup::bias_parameter() const {
+  const ValueId bias = node_.inputs.size() > 2 ? node_.inputs[2] : ValueId();
+  const bool is_one = !bias.valid() || b_.inside(bias) ||
+                      is_const(element_count(b_.type(bias).shape), 1);
+  return is_one || blocked_ ? BufferName() : b_.name_of(b_.input(bias));
 }
 
 Shape ConvGroup::row_shape(const Ints& phases) const {

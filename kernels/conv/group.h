@@ -54,6 +54,8 @@ class ConvGroup {
                            const std::function<Expr(const Index& at, const Expr& channel)>& sum);
   // False: some channels of the output's last block belong to no group.
   bool has_rows() const { return s_.group == 1 || s_.m % block_ == 0; }
+  // The bias's parameter, once the output is written; none: there is none, or it is a number
+  BufferName bias_parameter() const;
   // The rows of such a matrix: images and pixels of a phase
   Shape row_shape(const Ints& phases) const;
   // Adds zeros for taps of axes that were collapsed, because the weights keep their spatial rank.
@@ -71,7 +73,6 @@ class ConvGroup {
   BufferId bias_;               // packed copy, if the output is blocked
 
  private:
-  TensorType type_in_memory(ValueId v) const;  // without a layout that the schedule brings
   Index output_index(const Index& logical) const;
   Index logical_index(const Index& at) const;
   void define_sums(const std::function<Expr(const Index& at)>& sum);

@@ -79,14 +79,9 @@ class ConvLowering : ConvGroup {
  private:
   void describe_definition() {
     stages_.groups = s_.group, stages_.group_in = s_.cg, stages_.group_out = s_.mg;
-    const auto parameter = [&](size_t operand) {
-      const ValueId v = operand < node_.inputs.size() ? node_.inputs[operand] : ValueId();
-      const bool is_one = !v.valid() || b_.inside(v) ||
-                          is_const(element_count(b_.type(v).shape), 1);
-      return is_one ? BufferName() : b_.name_of(b_.input(v));
-    };
-    if (b_.graph.is_constant(node_.inputs[1])) stages_.weights = parameter(1);
-    stages_.bias = parameter(2);
+    if (b_.graph.is_constant(node_.inputs[1]))
+      stages_.weights = b_.name_of(b_.input(node_.inputs[1]));
+    stages_.bias = bias_parameter();
   }
 
   // All lanes of an output block read one group, so smaller groups are merged into one. No

@@ -15,8 +15,8 @@ class TransposeLowering {
       : b_(builder),
         node_(node),
         a_(std::get<op::ConvTranspose>(node.attrs)),
-        x_type_(b_.type(node.inputs[0])),
-        y_type_(b_.type(node.output)),
+        x_type_(b_.type_in_memory(node.inputs[0])),
+        y_type_(b_.type_in_memory(node.output)),
         w_type_(b_.type(node.inputs[1])),
         blocked_(!y_type_.layout.plain()),
         block_(blocked_ ? y_type_.layout.block : 1),
@@ -27,6 +27,12 @@ class TransposeLowering {
         acc_type_(accumulator_type(y_type_.dtype)),
         kernel_(shape.kernel) {}
 
+  // True: the schedule can bring the blocks of the tensors to the same convolution without them.
+  bool has_definition() const {
+    return is_float(acc_type_) && !b_.inside(node_.inputs[1]) &&
+           !is_const(element_count(w_type_.shape), 1);
+  }
+
   Lowered<ConvStages> lower() {
     out_axes_ = output_axes("a");
     b_.declare(out_axes_);
@@ -34,6 +40,8 @@ class TransposeLowering {
     if (a_.x_zero != counted_from()) correct();
     write_output();
     stages_.input = b_.name_of(b_.input(node_.inputs[0]));
+    stages_.transposed = true;
+    if (!b_.laid_out) stages_.groups = a_.group, stages_.group_in = cg_, stages_.group_out = mg_;
     return b_.finish(std::move(stages_));
   }
 
@@ -276,6 +284,9 @@ class TransposeLowering {
 
 Expected<Lowered<ConvStages>> lower_conv_transpose(TargetBuilder& b, const Node& node) {
   TW_ASSIGN(const ConvShape shape, conv_transpose_shape(b, node));
+  TransposeLowering in_blocks(b, node, shape);
+  if (!in_blocks.has_definition()) return in_blocks.lower();
+  b.laid_out = false;
   return TransposeLowering(b, node, shape).lower();
 }
 

@@ -5,10 +5,46 @@
 
 namespace tw {
 
+using Transform = WinogradStages::Transform;
+
+namespace {
+
+// Brings the blocks of the tensors to the stages.
+void block_stages(ScheduleBuilder& s, WinogradStages& m, int64_t in, int64_t out) {
+  const auto block = [&](Transform& transform, int64_t dim, int64_t by) {
+    s.block(transform.stage.buffer(), dim, by);
+    transform.lane = s.spatial_loops_of(transform.stage).back();
+  };
+  s.block(m.pad.buffer(), 1, in);
+  block(m.rows, 1, in);
+  block(m.columns, 2, in);
+  s.block(m.acc.buffer(), 3, out);
+  m.acc_lane = s.spatial_loops_of(m.acc).back();
+  block(m.out_rows, 1, out);
+  block(m.out_columns, 1, out);
+  block_output(s, m.out, out);
+}
+
+}  // namespace
+
 void arrange_winograd(ScheduleBuilder& s, WinogradStages& m) {
-  const int64_t vectors = winograd_vectors(*s.extent(m.acc_block), *s.extent(m.acc_tile),
-                                           s.target());
-  const PanelIndices c = panel_indices(s, m.acc_block, m.acc_lane, vectors);
+  const auto block_of = [&](const BufferName& name) {
+    return *as_const(s.buffer(name).shape.back());
+  };
+  const bool defined = !m.acc_lane.defined();
+  const int64_t in = block_of(m.input), out = block_of(m.out.y.buffer());
+  const int64_t channels = *s.extent(m.acc_block);
+  if (defined) {
+    const auto cut = s.split(m.depth_block, in, Tail::guard, m.depth_block.name(), "kl");
+    m.depth_block = cut.outer, m.depth_lane = cut.inner;
+    fill_bias(s, m.bias, m.out, out);
+  }
+  const int64_t blocks = defined ? (channels + out - 1) / out : channels;
+  const int64_t vectors = winograd_vectors(blocks, *s.extent(m.acc_tile), s.target());
+  const Expr channel = variable(m.acc_block), width(vectors * out);
+  const PanelIndices c = defined
+                             ? PanelIndices{floor_div(channel, width), floor_mod(channel, width)}
+                             : panel_indices(s, m.acc_block, m.acc_lane, vectors);
   std::vector<ScheduleBuilder::PackedDim> dims = {{c.panel, "wc"},
                                                   {variable(m.acc_row), "wa"},
                                                   {variable(m.acc_column), "wb"},
@@ -26,6 +62,7 @@ void arrange_winograd(ScheduleBuilder& s, WinogradStages& m) {
   order.insert(order.end(), {w[1], w[2]});
   s.reorder(order);
   s.unroll({w[1], w[2]});
+  if (defined) block_stages(s, m, in, out);
 }
 
 }  // namespace tw

@@ -1,4 +1,5 @@
-// Winograd's convolution for 3x3 kernels of stride 1 or 2 over blocked channels (NCHWc), f32.
+// Winograd's convolution for 3x3 kernels of stride 1 or 2, f32. The schedule brings the blocks of
+// its tensors (arrange.cpp), unless an instruction sums channels or the last block is not full.
 //
 // Tiles of m x m outputs are numbered through the batch. A is the number of points, and of a tile's
 // inputs, along an axis: m + 2 for stride 1, 2 m + 1 for stride 2. The input may have blocks of
@@ -31,16 +32,20 @@ class WinogradLowering : ConvGroup {
     th_ = (*as_const(s_.out[0]) + m_ - 1) / m_;
     tw_ = (*as_const(s_.out[1]) + m_ - 1) / m_;
     tiles_ = *as_const(s_.n) * th_ * tw_;
-    in_block_ = x_type_.layout.block;
+    in_block_ = std::max<int64_t>(1, x_type_.layout.block);  // a plain layout has block 0
     in_blocks_ = (s_.c + in_block_ - 1) / in_block_;
     out_blocks_ = (s_.m + block_ - 1) / block_;
   }
+
+  // True: the schedule can bring the blocks of the tensors to the same stages without them.
+  bool has_definition() const { return !product_.defined() && s_.c % in_block_ == 0; }
 
   Lowered<WinogradStages> lower() {
     BufferId padded = b_.padded(node_.inputs[0],
                                 {Expr((th_ - 1) * step_ + a_), Expr((tw_ - 1) * step_ + a_)},
                                 s_.pads_begin);
     stages_.pad = b_.stage_of(padded);
+    stages_.input = b_.name_of(b_.input(node_.inputs[0]));
     BufferId rows = transform_rows(padded);
     BufferId v = transform_columns(rows);
     BufferId products = multiply(v);
@@ -49,9 +54,11 @@ class WinogradLowering : ConvGroup {
       const Expr &h = at[2], &w = at[3];
       Expr tile = (at[0] * Expr(th_) + floor_div(h, Expr(m_))) * Expr(tw_) + floor_div(w, Expr(m_));
       return load(o, DType::f32,
-                  {b_.simplified(tile), at[1], b_.simplified(floor_mod(h, Expr(m_))),
-                   b_.simplified(floor_mod(w, Expr(m_))), at[4]});
+                  at_lane({b_.simplified(tile), at[1], b_.simplified(floor_mod(h, Expr(m_))),
+                           b_.simplified(floor_mod(w, Expr(m_)))},
+                          at));
     });
+    stages_.bias = bias_parameter();
     Lowered<WinogradStages> lowered = b_.finish(std::move(stages_));
     lowered.kernel.name += "_f" + std::to_string(m_);
     return lowered;
@@ -62,17 +69,26 @@ class WinogradLowering : ConvGroup {
     return point_loads(b_, buffer, a_, at);
   }
 
+  // Stages over a tensor in blocks have a loop over the channels of a block.
+  std::vector<Axis> with_lane(std::vector<Axis> axes, const char* name, int64_t block) const {
+    if (blocked_) axes.push_back({name, Expr(block)});
+    return axes;
+  }
+  Index at_lane(Index index, const Index& at) const {
+    if (blocked_) index.push_back(at.back());
+    return index;
+  }
+
   BufferId transform_rows(BufferId padded) {
-    std::vector<Axis> axes = {{"rp", Expr(tiles_)},
-                              {"rc", Expr(in_blocks_)},
-                              {"ra", Expr(a_)},
-                              {"rw", Expr(a_)},
-                              {"rl", Expr(in_block_)}};
+    const std::vector<Axis> axes = with_lane(
+        {{"rp", Expr(tiles_)}, {"rc", Expr(in_blocks_)}, {"ra", Expr(a_)}, {"rw", Expr(a_)}}, "rl",
+        in_block_);
     b_.declare(axes);
     Index at = variables(axes);
     Index tile = unflatten_index({s_.n, Expr(th_), Expr(tw_)}, at[0]);
     std::vector<Expr> d = loads(padded, [&](const Expr& i) {
-      return Index{tile[0], at[1], tile[1] * Expr(step_) + i, tile[2] * Expr(step_) + at[3], at[4]};
+      return at_lane({tile[0], at[1], tile[1] * Expr(step_) + i, tile[2] * Expr(step_) + at[3]},
+                     at);
     });
     BufferId buffer = b_.temp("vr", DType::f32, extents(axes));
     const Stage stage = b_.stage("vr", axes, buffer, at, select_row(at[2], linear_rows(t_.bt, d)));
@@ -81,31 +97,29 @@ class WinogradLowering : ConvGroup {
   }
 
   BufferId transform_columns(BufferId rows) {
-    std::vector<Axis> axes = {{"vp", Expr(tiles_)},
-                              {"vc", Expr(in_blocks_)},
-                              {"va", Expr(a_)},
-                              {"vb", Expr(a_)},
-                              {"vl", Expr(in_block_)}};
+    const std::vector<Axis> axes = with_lane(
+        {{"vp", Expr(tiles_)}, {"vc", Expr(in_blocks_)}, {"va", Expr(a_)}, {"vb", Expr(a_)}}, "vl",
+        in_block_);
     b_.declare(axes);
     Index at = variables(axes);
     std::vector<Expr> d = loads(
-        rows, [&](const Expr& i) { return Index{at[0], at[1], at[2], i, at[4]}; });
-    BufferId buffer = b_.temp(
-        "v", x_type_.dtype, {Expr(a_), Expr(a_), Expr(in_blocks_), Expr(tiles_), Expr(in_block_)});
-    const Stage stage = b_.stage("v", axes, buffer, {at[2], at[3], at[1], at[0], at[4]},
+        rows, [&](const Expr& i) { return at_lane({at[0], at[1], at[2], i}, at); });
+    Shape shape = {Expr(a_), Expr(a_), Expr(in_blocks_), Expr(tiles_)};
+    if (blocked_) shape.emplace_back(in_block_);
+    BufferId buffer = b_.temp("v", x_type_.dtype, shape);
+    const Stage stage = b_.stage("v", axes, buffer, at_lane({at[2], at[3], at[1], at[0]}, at),
                                  in_type(x_type_.dtype, select_row(at[3], linear_rows(t_.bt, d))));
     stages_.columns = along(stage, axes, 3);
     return buffer;
   }
 
   BufferId multiply(BufferId v) {
-    std::vector<Axis> axes = {{"aa", Expr(a_)},
-                              {"ab", Expr(a_)},
-                              {"ap", Expr(tiles_)},
-                              {"ac", Expr(out_blocks_)},
-                              {"al", Expr(block_)}};
+    std::vector<Axis> axes = with_lane(
+        {{"aa", Expr(a_)}, {"ab", Expr(a_)}, {"ap", Expr(tiles_)}, {"ac", Expr(out_blocks_)}}, "al",
+        block_);
     Index at = variables(axes);
     BufferId buffer = b_.temp("acc", DType::f32, extents(axes));
+    if (!blocked_) return multiply_channels(v, buffer, std::move(axes), at);
     axes.insert(axes.end(), {{"kc", Expr(in_blocks_), AxisRole::reduce},
                              {"kl", Expr(in_block_ / product_.depth), AxisRole::reduce}});
     Expr channel = var("kl");
@@ -126,11 +140,24 @@ class WinogradLowering : ConvGroup {
     return buffer;
   }
 
+  BufferId multiply_channels(BufferId v, BufferId buffer, std::vector<Axis> axes, const Index& at) {
+    axes.push_back({"kc", Expr(s_.c), AxisRole::reduce});
+    b_.declare(axes);
+    const Expr value = load(v, b_.dtype_of(v), {at[0], at[1], var("kc"), at[2]}) *
+                       transformed_weight(at, var("kc"));
+    WinogradStages& m = stages_;
+    m.acc = b_.stage("acc", axes, buffer, at, value, Combiner::add, imm(0, DType::f32));
+    const Loops l = loops(axes);
+    m.acc_row = l[0], m.acc_column = l[1], m.acc_tile = l[2], m.acc_block = l[3];
+    m.depth_block = l[4];
+    return buffer;
+  }
+
   // The weight of point [aa, ab] from channel c; 0 beyond the channels
   Expr transformed_weight(const Index& at, const Expr& c) {
     const DType dtype = b_.type(node_.inputs[1]).dtype;
     const BufferId weights = b_.input(node_.inputs[1], {}, "weights");
-    const Expr m = at[3] * Expr(block_) + at[4];
+    const Expr m = blocked_ ? at[3] * Expr(block_) + at[4] : at[3];
     const Expr value = transformed_taps(t_.g, at[0], at[1], [&](int64_t i, int64_t j) {
       return load(weights, dtype, {m, c, Expr(i), Expr(j)});
     });
@@ -139,38 +166,38 @@ class WinogradLowering : ConvGroup {
   }
 
   BufferId transform_output(BufferId products) {
-    std::vector<Axis> axes = {{"zp", Expr(tiles_)},
-                              {"zc", Expr(out_blocks_)},
-                              {"zi", Expr(m_)},
-                              {"zb", Expr(a_)},
-                              {"zl", Expr(block_)}};
+    std::vector<Axis> axes = with_lane(
+        {{"zp", Expr(tiles_)}, {"zc", Expr(out_blocks_)}, {"zi", Expr(m_)}, {"zb", Expr(a_)}}, "zl",
+        block_);
     b_.declare(axes);
     Index at = variables(axes);
     std::vector<Expr> d = loads(
-        products, [&](const Expr& a) { return Index{a, at[3], at[0], at[1], at[4]}; });
+        products, [&](const Expr& a) { return at_lane({a, at[3], at[0], at[1]}, at); });
     BufferId z = b_.temp("z", DType::f32, extents(axes));
     Stage stage = b_.stage("z", axes, z, at, select_row(at[2], linear_rows(t_.at, d)));
     stages_.out_rows = along(stage, axes, 2);
 
-    axes = {{"op", Expr(tiles_)},
-            {"oc", Expr(out_blocks_)},
-            {"oi", Expr(m_)},
-            {"oj", Expr(m_)},
-            {"ol", Expr(block_)}};
+    axes = with_lane(
+        {{"op", Expr(tiles_)}, {"oc", Expr(out_blocks_)}, {"oi", Expr(m_)}, {"oj", Expr(m_)}}, "ol",
+        block_);
     b_.declare(axes);
     at = variables(axes);
-    d = loads(z, [&](const Expr& b) { return Index{at[0], at[1], at[2], b, at[4]}; });
+    d = loads(z, [&](const Expr& b) { return at_lane({at[0], at[1], at[2], b}, at); });
     BufferId o = b_.temp("o", DType::f32, extents(axes));
     stage = b_.stage("o", axes, o, at, select_row(at[3], linear_rows(t_.at, d)));
     stages_.out_columns = along(stage, axes, 3);
     return o;
   }
 
-  // axes: tile, block, the two axes of a tile, lane.
+  // axes: tile, block, the two axes of a tile and, over blocks, lane.
   static WinogradStages::Transform along(const Stage& stage, const std::vector<Axis>& axes,
                                          size_t axis) {
-    return {stage,         axes[0].loop(), axes[1].loop(), axes[5 - axis].loop(), axes[axis].loop(),
-            axes[4].loop()};
+    return {stage,
+            axes[0].loop(),
+            axes[1].loop(),
+            axes[5 - axis].loop(),
+            axes[axis].loop(),
+            axes.size() > 4 ? axes[4].loop() : Loop()};
   }
 
   static Expr in_type(DType type, const Expr& e) { return e.type() == type ? e : cast(type, e); }
@@ -225,8 +252,11 @@ bool winograd_applies(const Graph& graph, const Node& node, const Target& target
 }
 
 Expected<Lowered<WinogradStages>> lower_winograd(TargetBuilder& b, const Node& node, int tile) {
-  TW_ASSIGN(ConvShape shape, conv_shape(b, node));
-  return WinogradLowering(b, node, std::move(shape), tile).lower();
+  TW_ASSIGN(const ConvShape shape, conv_shape(b, node));
+  WinogradLowering in_blocks(b, node, shape, tile);
+  if (!in_blocks.has_definition()) return in_blocks.lower();
+  b.laid_out = false;
+  return WinogradLowering(b, node, shape, tile).lower();
 }
 
 }  // namespace tw

@@ -24,9 +24,10 @@ struct WinogradStages {
   bool arranged = false;    // the weights lie as the target reads them
   Stage pad;                // the input with zeros around it
   Transform rows, columns;  // input transforms, one after the other
+  BufferName input, bias;   // parameters; no bias: there is none, or it is a number
   BufferName weights;       // transformed, in panels
   Stage acc;                // the products of each point
-  Loop acc_row, acc_column, acc_tile, acc_block, acc_lane, depth_block, depth_lane;
+  Loop acc_row, acc_column, acc_tile, acc_block, acc_lane, depth_block, depth_lane;  // no lanes yet
   SumInstruction instruction;       // for the products
   int64_t depth = 1;                // channels that one step of depth_lane covers
   Transform out_rows, out_columns;  // output transforms
