@@ -66,7 +66,8 @@ class Blocking {
   void simplify_uses() {
     std::vector<Stmt> body;
     for (const Stmt& s : statements(out_.body))
-      body.push_back(reads(s, id_) || writes(s, id_) ? simplify_tree(s, ranges_of(kernel_, {})) : s);
+      body.push_back(reads(s, id_) || writes(s, id_) ? simplify_tree(s, ranges_of(kernel_, {}))
+                                                     : s);
     out_.body = make_sequence(std::move(body));
   }
 

@@ -1,8 +1,12 @@
 // Products, pools and element-wise operators are lowered to one text, whatever the processor.
 #include <doctest/doctest.h>
 
+#include <optional>
+#include <set>
+
 #include "frontend/frontend.h"
-#include "kernels/lower.h"
+#include "kernels/arranged.h"
+#include "kernels/default_schedule.h"
 #include "passes/fuse_groups.h"
 #include "tests/ir/graph_testing.h"
 
@@ -32,28 +36,93 @@ constexpr const char* kLayers[] = {
     "%y: f32[7, 5, 19] = binary(%x, %z) function=mul",
     "%x: f32[4, 33] = input\n%y: f32[4, 33] = cumulate(%x) axis=1"};
 
+// Layers whose tensors may lie in blocks of channels. LAYOUT stands for the layout of a tensor.
+constexpr const char* kInBlocks[] = {
+    "%x: f32[1, 32, 14, 14]LAYOUT = input\n%w: f32[48, 32, 3, 3] = input\n"
+    "%a: f32[1, 48, 14, 14]LAYOUT = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1]\n"
+    "%y: f32[1, 48, 14, 14]LAYOUT = unary(%a) function=tanh",
+    "%x: f32[2, 32, 9, 9]LAYOUT = input\n%w: f32[20, 32, 1, 1] = input\n"
+    "%y: f32[2, 20, 9, 9]LAYOUT = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[0,0,0,0]",
+    "%x: f32[1, 36, 11, 11]LAYOUT = input\n%w: f32[36, 1, 3, 3] = input\n"
+    "%y: f32[1, 36, 5, 5]LAYOUT = conv(%x, %w) strides=[2,2] dilations=[1,1] pads=[0,0,0,0] "
+    "group=36",
+    "%x: f32[1, 32, 7, 7]LAYOUT = input\n%w: f32[32, 24, 4, 4] = input\n"
+    "%y: f32[1, 24, 14, 14]LAYOUT = conv_transpose(%x, %w) strides=[2,2] dilations=[1,1] "
+    "pads=[1,1,1,1] output_padding=[0,0]",
+    "%x: f32[1, 20, 12, 12]LAYOUT = input\n"
+    "%y: f32[1, 20, 6, 6]LAYOUT = pool(%x) kind=max kernel=[2,2] strides=[2,2] dilations=[1,1] "
+    "pads=[0,0,0,0]",
+    "%x: f32[1, 20, 12, 12]LAYOUT = input\n%z: f32[1, 20, 12, 12]LAYOUT = input\n"
+    "%y: f32[1, 20, 12, 12]LAYOUT = binary(%x, %z) function=add",
+    "%x: f32[1, 16, 6, 6]LAYOUT = input\n%z: f32[1, 32, 6, 6]LAYOUT = input\n"
+    "%y: f32[1, 48, 6, 6]LAYOUT = concat(%x, %z) axis=1"};
+
+Graph layer_of(const std::string& text) {
+  Graph graph = test::must(parse_graph("graph @layer() {\n" + text + "\noutput %y\n}\n"));
+  for (const ValueId input : std::vector<ValueId>(graph.inputs()))
+    if (const Value value = graph.value(input); value.name == "w")
+      graph.replace_uses(
+          input, graph.add_constant(
+                     "weights", Tensor::zeros(value.type.dtype, *static_shape(value.type.shape))));
+  return graph;
+}
+
 }  // namespace
 
 TEST_CASE("definitions without a target have one text on all processors") {
   for (const char* layer : kLayers) {
-    Expected<Graph> graph = parse_graph("graph @layer() {\n" + std::string(layer) +
-                                        "\noutput %y\n}\n");
-    REQUIRE_MESSAGE(bool(graph), error_text(graph.takeError()));
-    for (const ValueId input : std::vector<ValueId>(graph->inputs()))
-      if (const Value value = graph->value(input); value.name == "w")
-        graph->replace_uses(
-            input, graph->add_constant("weights", Tensor::zeros(value.type.dtype,
-                                                                *static_shape(value.type.shape))));
-    const std::vector<Group> groups = fuse_groups(*graph);
+    const Graph graph = layer_of(layer);
+    const std::vector<Group> groups = fuse_groups(graph);
     REQUIRE(groups.size() == 1);
     std::string first;
     for (const char* processor : kProcessors) {
       CAPTURE(std::string(processor));
       Expected<Target> target = parse_target(processor, "one.yaml");
       REQUIRE_MESSAGE(bool(target), error_text(target.takeError()));
-      const std::string text = print(test::must(lower_group(*graph, groups[0], *target)).kernel);
+      const std::string text = print(test::must(lower_group(graph, groups[0], *target)).kernel);
       if (first.empty()) first = text;
       CHECK(text == first);
     }
+  }
+}
+
+TEST_CASE("layouts stand beside a definition, and its schedule brings them") {
+  const Target target = test::must(parse_target(kProcessors[1], "one.yaml"));
+  for (const std::string layer : kInBlocks) {
+    CAPTURE(layer);
+    std::string first;
+    std::set<std::string> hashes;
+    std::optional<LoweredGroup> before;
+    for (const char* layout : {"", "@1:4", "@1:8", "@1:16"}) {
+      CAPTURE(std::string(layout));
+      std::string text = layer;
+      for (size_t at = text.find("LAYOUT"); at != text.npos; at = text.find("LAYOUT"))
+        text.replace(at, 6, layout);
+      const Graph graph = layer_of(text);
+      const std::vector<Group> groups = fuse_groups(graph);
+      REQUIRE(groups.size() == 1);
+      const LoweredGroup lowered = test::must(lower_group(graph, groups[0], target));
+      if (first.empty()) first = print(lowered.kernel);
+      CHECK(print(lowered.kernel) == first);
+      hashes.insert(definition_hash(lowered));
+      const Schedule usual = test::must(default_schedule(lowered, target));
+      const RunKernel run = test::must(scheduled_run(lowered, usual, target));
+      for (size_t i = 0; i < run.sources.size(); ++i) {
+        const LoweredArgument& argument = lowered.arguments[run.sources[i].parameter];
+        if (argument.constant) continue;
+        CHECK(is_const(simplify(element_count(run.kernel.buffers[i].shape) -
+                                element_count(physical_shape(graph.value(argument.value).type))),
+                       0));
+      }
+      // A schedule for another layout of the same tensors is refused.
+      if (before) {
+        const Schedule other = test::must(default_schedule(*before, target));
+        Expected<RunKernel> refused = scheduled_run(lowered, other, target);
+        REQUIRE_FALSE(refused);
+        CHECK(error_text(refused.takeError()).find("does not lay") != std::string::npos);
+      }
+      before = lowered;
+    }
+    CHECK(hashes.size() == 4);
   }
 }
