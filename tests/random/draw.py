@@ -114,6 +114,10 @@ class Case:
         for name, d in said.items():
             if "problem" in d:
                 return f"evaluator: {name} {d['problem']}"
+            if d["max_abs"] is None:   # infinite, or no number
+                if self.tolerance > TOLERANCE[F32]:   # a short float that overflows between two operators, which onnxruntime joins
+                    continue
+                return f"evaluator: {name}[{d['worst']}] is {d['got']}, expected {d['want']}"
             steps = name in self.loose | self.steps.words_given and d["max_abs"] <= 1
             integers = self.expected is not None and self.expected[-1][name].dtype.kind != "f"
             near = d["max_abs"] <= self.tolerance * LEAST_SPAN or (d["max_rel"] is not None and d["max_rel"] <= self.tolerance)

@@ -6,7 +6,7 @@ from graph import BF16, BOOL, F16, F32, F64, FLOATS, I32, I64, INTEGERS, broadca
 UNARY = ["Abs", "Neg", "Tanh", "Sigmoid", "Relu", "Erf", "Sin", "Cos", "Atan", "Softsign", "Softplus", "Elu", "Selu", "HardSigmoid", "HardSwish",
          "LeakyRelu", "Mish", "Gelu", "Floor", "Ceil", "Round", "Sign", "Identity", "ThresholdedRelu", "Celu"]
 SMOOTH = ["Tanh", "Sigmoid", "Relu", "Erf", "Atan", "Softplus", "Abs", "Neg"]
-ROUNDING = {"Floor", "Ceil", "Round", "Sign"}   # of what is only nearly the same they make something else: on exact values alone
+ROUNDING = {"Floor", "Ceil", "Round", "Sign", "ThresholdedRelu"}   # of what is only nearly the same they make something else: on exact values alone
 OF_SMALL = ["Exp", "Sinh", "Cosh", "Tan", "Asin", "Acos", "Atanh", "Asinh"]   # of what lies within a half
 OF_ONES = ["Log", "Sqrt", "Reciprocal"]                                       # of what lies between 1/2 and 3/2
 WIDE = (F32, F64, F16, BF16)
