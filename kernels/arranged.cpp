@@ -21,6 +21,7 @@ void arrange(ScheduleBuilder& s, ElementwiseStages&) {
 }
 
 void arrange(ScheduleBuilder& s, PoolStages& m) { arrange_pool(s, m); }
+void arrange(ScheduleBuilder& s, ReduceStages& m) { arrange_reduce(s, m); }
 
 template <class FamilyStages>
 void arrange_once(ScheduleBuilder& s, FamilyStages& m) {

@@ -153,12 +153,13 @@ Expected<Lowered<ReduceStages>> lower_reduce(TargetBuilder& b, const Node& node)
   for (size_t i = 0; i < a.axes.size(); ++i)
     trailing &= a.axes[i] == static_cast<int64_t>(rank - a.axes.size() + i);
   BufferId sum;
-  Shape kept;  // physical extents of the remaining axes
-  for (size_t i = 0; i < rank; ++i)
-    if (!reduced[i])
-      kept.push_back(x.layout.axis == static_cast<int>(i) ? physical_shape(x)[i] : x.shape[i]);
-  bool lane = !x.layout.plain() && !reduced[static_cast<size_t>(x.layout.axis)];
-  if (lane) kept.push_back(Expr(x.layout.block));
+  Shape kept;  // extents of the remaining axes
+  for (size_t i = 0; i < rank; ++i) {
+    if (reduced[i]) continue;
+    if (x.layout.axis == static_cast<int>(i))
+      m.blocks = {static_cast<int>(kept.size()), x.layout.block};
+    kept.push_back(x.shape[i]);
+  }
   if (trailing) {
     Rows rows = split_rows(x.shape, static_cast<int64_t>(rank - a.axes.size()));
     sum = reduce_rows(b, m, "acc", rows.rows, rows.count, t, combiner,
@@ -174,12 +175,6 @@ Expected<Lowered<ReduceStages>> lower_reduce(TargetBuilder& b, const Node& node)
       out.push_back(var(axes.back().name));
       logical[i] = out.back();
     }
-    if (lane) {
-      axes.push_back({"al", Expr(x.layout.block)});
-      out.push_back(var("al"));
-      auto c = static_cast<size_t>(x.layout.axis);
-      logical[c] = logical[c] * Expr(x.layout.block) + out.back();
-    }
     for (size_t i = 0; i < rank; ++i)
       if (reduced[i]) {
         axes.push_back({numbered("k", i), x.shape[i], AxisRole::reduce});
@@ -187,7 +182,6 @@ Expected<Lowered<ReduceStages>> lower_reduce(TargetBuilder& b, const Node& node)
       }
     b.declare(axes);
     sum = b.temp("acc", t, kept);
-    // Padding lanes hold zeros, so reading them is safe. The store masks their results.
     b.stage("acc", axes, sum, out, widen(b.element(node.inputs[0], logical), t), combiner,
             identity(combiner, t));
   }
@@ -195,20 +189,10 @@ Expected<Lowered<ReduceStages>> lower_reduce(TargetBuilder& b, const Node& node)
   Expr total = simplify(count);
   b.define(node.output, [&, sum, total](const Index& logical) {
     Index at;
-    Expr lane_index;
     for (size_t i = 0, o = 0; i < rank; ++i) {
-      if (reduced[i]) {
-        o += a.keep ? 1 : 0;
-        continue;
-      }
-      Expr e = logical[o++];
-      if (lane && static_cast<int>(i) == x.layout.axis) {
-        lane_index = b.simplified(floor_mod(e, x.layout.block));
-        e = b.simplified(floor_div(e, x.layout.block));
-      }
-      at.push_back(e);
+      if (!reduced[i]) at.push_back(logical[o++]);
+      else if (a.keep) ++o;
     }
-    if (lane_index.defined()) at.push_back(lane_index);
     Expr value = load(sum, t, at);
     if (a.kind == ReduceKind::mean) value = divide(value, total);
     return widen(value, y.dtype);

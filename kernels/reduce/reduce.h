@@ -22,6 +22,7 @@ struct ReduceStages {
   const char* family() const { return "reduce"; }
   std::vector<Reduction> reductions;
   Stage reduced;       // total of a Reduce operator
+  Layout blocks;       // the operand's blocks in it; plain: none
   Stage exponentials;  // for a softmax
   Stage y;
 
@@ -31,6 +32,8 @@ struct ReduceStages {
   bool has_parts() const;
 };
 
+// Cuts the total into the blocks of the operand.
+void arrange_reduce(ScheduleBuilder& s, ReduceStages& m);
 Expected<Lowered<ReduceStages>> lower_reduce(TargetBuilder& b, const Node& node);
 Expected<Lowered<ReduceStages>> lower_arg_reduce(TargetBuilder& b, const Node& node);
 Expected<Lowered<ReduceStages>> lower_softmax(TargetBuilder& b, const Node& node);

@@ -130,6 +130,11 @@ void map_outer(ScheduleBuilder& s, const Stage& stage) {
 
 }  // namespace
 
+void arrange_reduce(ScheduleBuilder& s, ReduceStages& m) {
+  if (!m.blocks.plain()) s.block(m.reduced.buffer(), m.blocks.axis, m.blocks.block, "al");
+  m.blocks = {};
+}
+
 void schedule_reduce(ScheduleBuilder& s, const ReduceStages& m) {
   if (schedule_rows(s, m)) return;
   for (const Stage& stage : s.stages()) {

@@ -349,10 +349,15 @@ void ScheduleBuilder::layout(const BufferName& buffer, std::vector<std::string> 
   add(step::Layout{buffer.name(), std::move(dims), std::move(map)});
 }
 
-void ScheduleBuilder::block(const BufferName& buffer, int64_t dim, int64_t factor) {
+void ScheduleBuilder::block(const BufferName& buffer, int64_t dim, int64_t factor,
+                            const std::string& lane) {
   std::vector<std::string> lanes;
   for (const Stage& stage : stages()) {
     if (stage.buffer() != buffer) continue;
+    if (!lane.empty()) {
+      lanes.push_back(lane);
+      continue;
+    }
     const Loops loops = spatial_loops_of(stage);
     const std::string first = loops.empty() ? stage.label() + "0" : loops.front().name();
     const std::string stem = first.substr(0, first.find_last_not_of("0123456789") + 1);

@@ -152,8 +152,8 @@ class ScheduleBuilder {
   void storage_align(const BufferName& buffer, int64_t dim, int64_t factor, int64_t offset);
   void layout(const BufferName& buffer, std::vector<std::string> dims, std::vector<Expr> map);
   // Cuts a dimension into blocks. A stage with loops a0 .. a3 that writes the buffer gets a loop a4
-  // over a block, one with an, ac, .. a loop al.
-  void block(const BufferName& buffer, int64_t dim, int64_t factor);
+  // over a block, one with an, ac, .. a loop al; `lane` names that of a single stage otherwise.
+  void block(const BufferName& buffer, int64_t dim, int64_t factor, const std::string& lane = "");
   // One loop and one dimension, where the stage may have them. False: it may not.
   bool flatten(const Stage& stage, const std::string& loop);
   // Prefetches what the loop reads `distance` iterations later. Does nothing if the loop or the
