@@ -109,7 +109,17 @@ RecordNote note_of(const Task& task, const Target& target) {
   return {shape_of(task.variants.front().lowered), space.print(*space.default_point())};
 }
 
-const std::string kNoSteps = "schedule {\n}\n";  // always legal: leaves the kernel as lowered
+// Always legal: leaves the kernel as lowered, but for the layouts of its parameters, which the
+// pin's schedule begins with.
+std::string no_steps(const Pin& pin) {
+  Schedule layouts;
+  if (pin.schedule.empty()) return print(layouts);
+  for (const Step& step : must(parse_schedule(pin.schedule)).steps)
+    if (const auto* block = std::get_if<step::Block>(&step);
+        block && (block->buffer.starts_with("x") || block->buffer == "y"))
+      layouts.steps.push_back(step);
+  return print(layouts);
+}
 
 }  // namespace
 
@@ -125,8 +135,8 @@ TEST_CASE("a record changes its kernel, and no results") {
   const auto conv = std::ranges::find_if(
       pins, [](const Pin& pin) { return pin.name.starts_with("conv"); });
   REQUIRE(conv != pins.end());
-  CHECK(conv->schedule != kNoSteps);
-  const std::string log = log_of(place, {record_of(*conv, kNoSteps),
+  CHECK(conv->schedule != no_steps(*conv));
+  const std::string log = log_of(place, {record_of(*conv, no_steps(*conv)),
                                          record_of(*conv, "schedule {\n  unroll nothing\n}\n", 1)});
   const CliResult compiled = place.compile({"--log", log, "--json"});
   REQUIRE_MESSAGE(compiled.code == kExitOk, compiled.out);
@@ -168,7 +178,7 @@ TEST_CASE(
   Pin other;
   other.task = "0123456789abcdef", other.target = target_key(target),
   other.kernel_hash = "fedcba9876543210";
-  Record like = record_of(other, kNoSteps);
+  Record like = record_of(other, no_steps(other));
   like.algorithm = algorithm_name(conv.variants.front().algorithm);
   like.about = print(note);
   Record strange = like;
@@ -222,7 +232,7 @@ TEST_CASE("a kernel takes what its space has of the point of its task in another
   note.point.insert(note.point.size() - 1, ", blocks=4");
   Pin own;
   own.task = conv.key, own.target = target_key(target), own.kernel_hash = "fedcba9876543210";
-  Record record = record_of(own, kNoSteps);
+  Record record = record_of(own, no_steps(own));
   record.algorithm = algorithm_name(conv.variants.front().algorithm);
   record.about = print(note);
   const std::string log = log_of(place, {record});
@@ -255,7 +265,7 @@ TEST_CASE("of one thread's records the best that leaves no core without work is 
   });
   REQUIRE(conv != pins.end());
   const std::string log = log_of(
-      place, {record_of(*conv, kNoSteps), record_of(*conv, conv->schedule, 0.0025)});
+      place, {record_of(*conv, no_steps(*conv)), record_of(*conv, conv->schedule, 0.0025)});
   const auto used = [&](const std::string& target, const std::vector<std::string>& flags = {}) {
     std::vector<std::string> all = {"--log", log, "--json"};
     all.insert(all.end(), flags.begin(), flags.end());
@@ -270,7 +280,7 @@ TEST_CASE("of one thread's records the best that leaves no core without work is 
   CHECK(used(kTarget) == doctest::Approx(1e-3));
   CHECK(used(kFourCores) == doctest::Approx(2.5));
   CHECK(used(kFourCores, {"--threads", "2"}) == 0);
-  const std::string alone = log_of(place, {record_of(*conv, kNoSteps)}, "alone.db");
+  const std::string alone = log_of(place, {record_of(*conv, no_steps(*conv))}, "alone.db");
   REQUIRE(place.compile({"--log", alone}, "model.so", kFourCores).code == kExitOk);
   CHECK(count_tuned(place.kernels()) == 0);
 }
@@ -280,7 +290,7 @@ TEST_CASE("records of another target, kernel, thread count or language are not u
   REQUIRE(place.lock().code == kExitOk);
   const std::vector<Pin> pins = place.pins();
   std::filesystem::remove(lock_beside(place.model));
-  std::vector<Record> records(5, record_of(pins[0], kNoSteps));
+  std::vector<Record> records(5, record_of(pins[0], no_steps(pins[0])));
   records[0].key.target = "0123456789abcdef";
   records[1].kernel_hash = "0123456789abcdef";
   records[2].key.threads = 2;
@@ -321,7 +331,7 @@ TEST_CASE("compile says that it knows of records it was not told to use") {
   const std::vector<Pin> pins = place.pins();
   std::filesystem::remove(lock_beside(place.model));
   REQUIRE(place.compile({}, "before.so").code == kExitOk);
-  log_of(place, {record_of(pins[0], kNoSteps)}, "data/tilewright/tilewright.db");
+  log_of(place, {record_of(pins[0], no_steps(pins[0]))}, "data/tilewright/tilewright.db");
   const CliResult compiled = place.compile({}, "after.so");
   CHECK(has(compiled.err, "note: 1 of "));
   CHECK(has(compiled.err, "--log uses them"));
@@ -344,7 +354,7 @@ TEST_CASE("lock and --frozen") {
   const std::vector<Pin> pins = place.pins();
   CHECK(place.compile({"--frozen"}, "default.so").code == kExitOk);  // defaults are pinned too
 
-  const std::string log = log_of(place, {record_of(pins[0], kNoSteps)});
+  const std::string log = log_of(place, {record_of(pins[0], no_steps(pins[0]))});
   CHECK(has(place.compile({"--frozen", "--log", log}).err, "leave out --log"));
   const CliResult locked = place.lock({"--log", log});
   CHECK(has(locked.out, "1 of " + std::to_string(pins.size()) + " kernels tuned"));
@@ -516,12 +526,12 @@ TEST_CASE("the log command") {
   const Workplace place;
   REQUIRE(place.lock().code == kExitOk);
   const std::vector<Pin> pins = place.pins();
-  Record failed = record_of(pins[1], kNoSteps);
+  Record failed = record_of(pins[1], no_steps(pins[1]));
   failed.seconds.clear();
   failed.status = Status::timeout;
-  const std::string a = log_of(
-      place, {record_of(pins[0], kNoSteps), record_of(pins[0], pins[0].schedule, 2e-6), failed});
-  Record again = record_of(pins[0], kNoSteps, 5e-7);
+  const std::string a = log_of(place, {record_of(pins[0], no_steps(pins[0])),
+                                       record_of(pins[0], pins[0].schedule, 2e-6), failed});
+  Record again = record_of(pins[0], no_steps(pins[0]), 5e-7);
   again.time += 60;  // the last measurement of a schedule counts
   const std::string b = log_of(place, {again}, "b.db");
 
@@ -531,8 +541,8 @@ TEST_CASE("the log command") {
   CHECK(has(cli({"log", "show", "--log", a}).out, "0.0010 ms  "));
   const Json best = json_of(cli({"log", "best", "--log", a, "--task", pins[0].task, "--json"}));
   REQUIRE(best["best"].items().size() == 1);
-  CHECK(best["best"].items()[0]["schedule"].text_or_empty() == kNoSteps);
-  CHECK(has(cli({"log", "best", "--log", a}).out, kNoSteps));
+  CHECK(best["best"].items()[0]["schedule"].text_or_empty() == no_steps(pins[0]));
+  CHECK(has(cli({"log", "best", "--log", a}).out, no_steps(pins[0])));
 
   const std::string lines = place.folder / "records.jsonl";
   REQUIRE(cli({"log", "export", lines, "--log", a}).code == kExitOk);

@@ -89,8 +89,9 @@ class Value:
         self.name, self.dtype, self.shape, self.exact = name, dtype, tuple(shape), exact
 
 
-# onnxruntime has polynomials for these, which are off by a twentieth for subnormal numbers
-POLYNOMIALS = {"Tanh", "Sigmoid", "Erf", "Gelu", "Softplus", "Mish", "LSTM", "GRU"}
+# onnxruntime has polynomials for these, which are off by a twentieth for subnormal numbers. Near 0 HardSigmoid is the difference of
+# nearly equal numbers.
+POLYNOMIALS = {"HardSigmoid", "Tanh", "Sigmoid", "Erf", "Gelu", "Softplus", "Mish", "LSTM", "GRU"}
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40, -3e-42)   # the last two are subnormal in f32
 
 
