@@ -3,6 +3,7 @@
 #include <llvm/Support/MemoryBuffer.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <ostream>
 
@@ -67,14 +68,54 @@ std::vector<Parts> split_file(const std::string& text) {
   return parts;
 }
 
-Expected<std::vector<Tensor>> run_kernel(const Kernel& kernel, uint64_t seed,
+// Blocks into which a schedule cuts a parameter (step `block`), in order
+std::vector<step::Block> blocks_of(const Schedule& schedule, const std::string& parameter) {
+  std::vector<step::Block> blocks;
+  for (const Step& step : schedule.steps)
+    if (const auto* block = std::get_if<step::Block>(&step); block && block->buffer == parameter)
+      blocks.push_back(*block);
+  return blocks;
+}
+
+// Copies each element between a tensor and one with blocks along a dimension.
+void copy_blocks(Tensor& plain, Tensor& blocked, const step::Block& block, bool to_blocks) {
+  const auto size = static_cast<size_t>(dtype_bytes(plain.dtype));
+  const auto dim = static_cast<size_t>(block.dim);
+  for (int64_t i = 0; i < plain.size(); ++i) {
+    std::vector<int64_t> at(plain.shape.size());
+    for (int64_t rest = i, d = static_cast<int64_t>(at.size()); d-- > 0;) {
+      at[static_cast<size_t>(d)] = rest % plain.shape[static_cast<size_t>(d)];
+      rest /= plain.shape[static_cast<size_t>(d)];
+    }
+    at.push_back(at[dim] % block.factor);
+    at[dim] /= block.factor;
+    int64_t place = 0;
+    for (size_t d = 0; d < at.size(); ++d) place = place * blocked.shape[d] + at[d];
+    std::byte *own = plain.bytes.data() + static_cast<size_t>(i) * size,
+              *there = blocked.bytes.data() + static_cast<size_t>(place) * size;
+    to_blocks ? std::memcpy(there, own, size) : std::memcpy(own, there, size);
+  }
+}
+
+// What only fills the last block is 0.
+Tensor with_blocks(const DType dtype, std::vector<int64_t> shape, const step::Block& block) {
+  const auto dim = static_cast<size_t>(block.dim);
+  shape[dim] = (shape[dim] + block.factor - 1) / block.factor;
+  shape.push_back(block.factor);
+  return Tensor::zeros(dtype, std::move(shape));
+}
+
+// Runs what the schedule has made of a kernel, or the kernel itself with no schedule, on random
+// inputs. The outputs have the kernel's shapes.
+Expected<std::vector<Tensor>> run_kernel(const Kernel& kernel, const Kernel& made,
+                                         const Schedule& schedule, uint64_t seed,
                                          const std::map<std::string, int64_t>& symbols) {
-  std::vector<KernelArgument> arguments;
-  std::vector<Tensor> outputs;
   for (const std::string& s : kernel.symbols)
     if (!symbols.contains(s))
       return make_error(DiagCode::invalid_argument,
                         "the kernel's symbol '{0}' is free: give --dim {0}=N", s);
+  std::vector<std::vector<Tensor>> forms;  // each parameter, then the same with blocks
+  std::vector<KernelArgument> arguments;
   for (size_t i = 0; i < kernel.buffers.size(); ++i) {
     const Buffer& b = kernel.buffers[i];
     if (b.role == BufferRole::temp) continue;
@@ -82,16 +123,25 @@ Expected<std::vector<Tensor>> run_kernel(const Kernel& kernel, uint64_t seed,
     for (const Expr& e : b.shape)
       shape.push_back(
           eval_int(e, [&](std::string_view name) { return symbols.at(std::string(name)); }));
-    Tensor t = b.role == BufferRole::output ? Tensor::zeros(b.dtype, shape)
-                                            : random_tensor(b.dtype, shape, seed, i);
-    arguments.push_back({t.bytes});
-    if (b.role == BufferRole::output) outputs.push_back(std::move(t));
+    std::vector<Tensor>& own = forms.emplace_back();
+    own.push_back(b.role == BufferRole::output ? Tensor::zeros(b.dtype, shape)
+                                               : random_tensor(b.dtype, shape, seed, i));
+    for (const step::Block& block : blocks_of(schedule, b.name)) {
+      own.push_back(with_blocks(b.dtype, own.back().shape, block));
+      copy_blocks(own[own.size() - 2], own.back(), block, true);
+    }
+    arguments.push_back({own.back().bytes});
   }
-  TW_TRY(interpret(kernel, arguments, symbols));
-  // Arguments come as inputs, constants, outputs.
-  const size_t first = arguments.size() - outputs.size();
-  for (size_t i = 0; i < outputs.size(); ++i)
-    outputs[i].bytes = std::move(arguments[first + i].bytes);
+  TW_TRY(interpret(made, arguments, symbols));
+  std::vector<Tensor> outputs;
+  for (size_t i = 0; i < forms.size(); ++i) {  // parameters are the first buffers
+    if (kernel.buffers[i].role != BufferRole::output) continue;
+    std::vector<Tensor>& own = forms[i];
+    own.back().bytes = std::move(arguments[i].bytes);
+    const std::vector<step::Block> blocks = blocks_of(schedule, kernel.buffers[i].name);
+    for (size_t b = blocks.size(); b-- > 0;) copy_blocks(own[b], own[b + 1], blocks[b], false);
+    outputs.push_back(std::move(own.front()));
+  }
   return outputs;
 }
 
@@ -142,10 +192,10 @@ Expected<int> opt_kernels(const OptArgs& args, Console& console, const std::stri
     if (args.bounds) TW_TRY(check_bounds(result, Tables::ours));
     results += print(result) + (list.size() > 1 ? "\n" : "");
     if (!args.interpret) continue;
-    for (auto& [of, outputs] : {std::pair{&kernel, &before}, std::pair{&result, &after}}) {
-      TW_ASSIGN(std::vector<Tensor> made, run_kernel(*of, *args.interpret, dims));
-      for (Tensor& t : made) outputs->push_back(std::move(t));
-    }
+    TW_ASSIGN(std::vector<Tensor> wanted, run_kernel(kernel, kernel, {}, *args.interpret, dims));
+    TW_ASSIGN(std::vector<Tensor> got, run_kernel(kernel, result, schedule, *args.interpret, dims));
+    std::ranges::move(wanted, std::back_inserter(before));
+    std::ranges::move(got, std::back_inserter(after));
   }
   return finish(args, console, results, before, after);
 }
