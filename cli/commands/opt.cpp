@@ -97,7 +97,7 @@ void copy_blocks(Tensor& plain, Tensor& blocked, const step::Block& block, bool 
   }
 }
 
-// What only fills the last block is 0.
+// A tensor of zeros in blocks, for one of this shape
 Tensor with_blocks(const DType dtype, std::vector<int64_t> shape, const step::Block& block) {
   const auto dim = static_cast<size_t>(block.dim);
   shape[dim] = (shape[dim] + block.factor - 1) / block.factor;

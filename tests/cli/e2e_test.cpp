@@ -340,6 +340,12 @@ TEST_CASE("opt: passes on a graph, a schedule on a kernel") {
   CHECK(has(r.out, "vector"));
   CHECK(has(r.out, "; ok   output 0"));
   CHECK(cli({"opt", good, "--verify"}).out == "ok\n");
+  const CliResult blocked = cli({"opt",
+                                 folder.write("blocks.txt", kernel + "schedule {\n  block x 0 5\n"
+                                                                     "  block y 0 12 -> l\n}\n"),
+                                 "--interp", "1"});
+  CHECK_MESSAGE(blocked.code == kExitOk, blocked.err);
+  CHECK(has(blocked.out, "; ok   output 0: max abs 0"));
   const CliResult bad = cli(
       {"opt", folder.write("b.txt", kernel + "schedule {\n  split q 8 -> i0 i1\n}\n")});
   CHECK(bad.code == kExitUser);
