@@ -85,6 +85,24 @@ void store_only_lanes(llvm::Function& f) {
     store->eraseFromParent();
   }
 }
+
+// For AArch64, LLVM stores three bytes that are narrowed from 64-bit numbers from the wrong lanes.
+void store_three_bytes_apart(llvm::Function& f) {
+  for (llvm::StoreInst* store : all_of<llvm::StoreInst>(f)) {
+    llvm::Value* value = store->getValueOperand();
+    auto* type = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
+    if (!type || type->getNumElements() != 3 || !type->getElementType()->isIntegerTy(8) ||
+        llvm::isa<llvm::Constant>(value))
+      continue;
+    llvm::IRBuilder<> b(store);
+    for (unsigned lane = 0; lane < 3; ++lane)
+      b.CreateAlignedStore(
+          b.CreateExtractElement(value, lane),
+          b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), store->getPointerOperand(), lane),
+          llvm::commonAlignment(store->getAlign(), lane));
+    store->eraseFromParent();
+  }
+}
 }  // namespace
 
 void avoid_compiler_faults(llvm::Function& function) {
@@ -92,5 +110,6 @@ void avoid_compiler_faults(llvm::Function& function) {
   if (function.getFnAttribute("target-features").getValueAsString().contains("+mve.fp"))
     keep_orders(function);
   store_only_lanes(function);
+  if (function.getParent()->getTargetTriple().isAArch64()) store_three_bytes_apart(function);
 }
 }  // namespace tw::codegen
