@@ -50,9 +50,8 @@ Error check_layouts(const LoweredGroup& lowered, const Schedule& schedule) {
   for (size_t i = 0; i < lowered.arguments.size(); ++i) {
     const std::string& name = lowered.kernel.buffers[i].name;
     std::vector<Layout> found;
-    for (const Step& step : schedule.steps)
-      if (const auto* block = std::get_if<step::Block>(&step); block && block->buffer == name)
-        found.push_back({static_cast<int>(block->dim), block->factor});
+    for (const step::Block& block : blocks_of(schedule, name))
+      found.push_back({static_cast<int>(block.dim), block.factor});
     const Layout& wanted = lowered.arguments[i].layout;
     if (wanted.plain() ? found.empty() : found == std::vector{wanted}) continue;
     return make_error(DiagCode::illegal_schedule,

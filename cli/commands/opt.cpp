@@ -68,15 +68,6 @@ std::vector<Parts> split_file(const std::string& text) {
   return parts;
 }
 
-// Blocks into which a schedule cuts a parameter (step `block`), in order
-std::vector<step::Block> blocks_of(const Schedule& schedule, const std::string& parameter) {
-  std::vector<step::Block> blocks;
-  for (const Step& step : schedule.steps)
-    if (const auto* block = std::get_if<step::Block>(&step); block && block->buffer == parameter)
-      blocks.push_back(*block);
-  return blocks;
-}
-
 // Copies each element between a tensor and one with blocks along a dimension.
 void copy_blocks(Tensor& plain, Tensor& blocked, const step::Block& block, bool to_blocks) {
   const auto size = static_cast<size_t>(dtype_bytes(plain.dtype));

@@ -1,7 +1,5 @@
 #include "driver/tune/replay.h"
 
-#include <algorithm>
-
 #include "autotune/measure/session.h"
 #include "driver/tune/candidate.h"
 #include "driver/tune/measuring_place.h"
@@ -11,34 +9,31 @@
 
 namespace tw {
 
-// The steps that lay parameters out
-static Schedule layouts_of_parameters(const Kernel& lowered, const Schedule& schedule) {
-  Schedule layouts;
-  for (const Step& step : schedule.steps)
-    if (const auto* block = std::get_if<step::Block>(&step))
-      if (const auto id = lowered.find_buffer(block->buffer);
-          id && lowered.buffer(*id).role != BufferRole::temp)
-        layouts.steps.push_back(step);
-  return layouts;
-}
+// The layouts into which a schedule brings the parameters, with the steps that do it
+struct ParameterLayouts {
+  std::vector<Layout> layouts;
+  Schedule steps;
+};
 
-static std::string hash_with_layouts(const Kernel& lowered, const Schedule& schedule) {
-  std::vector<Layout> layouts(lowered.buffers.size());
-  for (const Step& step : layouts_of_parameters(lowered, schedule).steps) {
-    const auto& block = std::get<step::Block>(step);
-    const BufferId id = *lowered.find_buffer(block.buffer);
-    layouts[static_cast<size_t>(id.index)] = {static_cast<int>(block.dim), block.factor};
+static ParameterLayouts layouts_of_parameters(const Kernel& lowered, const Schedule& schedule) {
+  ParameterLayouts found;
+  for (const Buffer& buffer : lowered.buffers) {
+    if (buffer.role == BufferRole::temp) continue;
+    Layout& layout = found.layouts.emplace_back();
+    for (const step::Block& block : blocks_of(schedule, buffer.name)) {
+      layout = {static_cast<int>(block.dim), block.factor};
+      found.steps.steps.push_back(block);
+    }
   }
-  const auto temps = std::ranges::count(lowered.buffers, BufferRole::temp, &Buffer::role);
-  layouts.resize(layouts.size() - static_cast<size_t>(temps));  // they are the last buffers
-  return definition_hash(lowered, layouts);
+  return found;
 }
 
 Expected<Kernel> scheduled(const Replay& replay, const Target& target) {
   TW_ASSIGN(const Kernel kernel, parse_kernel(replay.kernel));
   TW_TRY(verify(kernel));
   TW_ASSIGN(const Schedule schedule, parse_schedule(replay.schedule));
-  if (hash_with_layouts(kernel, schedule) != replay.kernel_hash)
+  if (definition_hash(kernel, layouts_of_parameters(kernel, schedule).layouts) !=
+      replay.kernel_hash)
     return make_error(DiagCode::parse, "the kernel's text is not that of kernel {0}",
                       replay.kernel_hash);
   TW_TRY(check_bounds(kernel, Tables::unknown));
@@ -56,7 +51,7 @@ Expected<MeasureResult> measure_again(const Replay& replay, const Target& target
   TW_ASSIGN(const Kernel lowered, parse_kernel(replay.kernel));
   TW_ASSIGN(const Schedule measured, parse_schedule(replay.schedule));
   TW_ASSIGN(const Schedule simple,
-            plain_schedule(lowered, *place.target, layouts_of_parameters(lowered, measured)));
+            plain_schedule(lowered, *place.target, layouts_of_parameters(lowered, measured).steps));
   TW_ASSIGN(const RunKernel plain, apply_to_run(lowered, simple, place.target));
   TW_ASSIGN(const Reference reference,
             reference_outputs(plain,

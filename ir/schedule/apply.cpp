@@ -1,5 +1,6 @@
 // Applies schedules step by step. Every primitive is a function from kernel to kernel. A failed
 // step changes nothing.
+#include "ir/schedule/arguments.h"
 #include "ir/schedule/nest.h"
 #include "support/hash.h"
 
@@ -14,14 +15,21 @@ Error at_step(Error error, const std::string& where) {
   return make_error(std::move(diags));
 }
 
+Error check_numbers(const Step& step) {
+  for (const StepArgument& argument : arguments(step))
+    if (const auto* number = std::get_if<int64_t>(&argument);
+        number && (*number > kMostStepNumber || *number < -kMostStepNumber))
+      return sched::illegal("the number {0} is outside -{1} to {1}", *number, kMostStepNumber);
+  return Error::success();
+}
+
 Expected<Kernel> apply_checked(const Kernel& kernel, const Step& step, const Target* target) {
   const auto one = [&](const auto& s) {
     if constexpr (requires { sched::apply_step(kernel, s, target); })
       return sched::apply_step(kernel, s, target);
     else return sched::apply_step(kernel, s);
   };
-  if (const std::optional<int64_t> number = number_beyond_limits(step))
-    return sched::illegal("the number {0} is outside -{1} to {1}", *number, kMostStepNumber);
+  TW_TRY(check_numbers(step));
   TW_ASSIGN(Kernel out, std::visit(one, step));
   TW_TRY(sched::check_rules(out));
   // Scopes are checked at the end, since later steps may unroll the loops that register temps need.
@@ -74,6 +82,14 @@ Expected<Kernel> apply(const Kernel& kernel, const Schedule& schedule, const Tar
 
 Error verify(const Schedule& schedule, const Kernel& kernel, const Target* target) {
   return apply(kernel, schedule, target).takeError();
+}
+
+std::vector<step::Block> blocks_of(const Schedule& schedule, const std::string& buffer) {
+  std::vector<step::Block> blocks;
+  for (const Step& step : schedule.steps)
+    if (const auto* block = std::get_if<step::Block>(&step); block && block->buffer == buffer)
+      blocks.push_back(*block);
+  return blocks;
 }
 
 std::string schedule_hash(const Schedule& schedule) { return short_hash(print(schedule)); }

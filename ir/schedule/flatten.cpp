@@ -8,6 +8,8 @@
 // their variables. Elements stay where they are in memory. Legal: the stage is as lowered and has
 // no reduce loops. It uses its variables only as the indices, in order, of buffers of its own
 // shape, which no other statement uses.
+#include <algorithm>
+
 #include "ir/kernel/accesses.h"
 #include "ir/schedule/nest.h"
 
@@ -15,18 +17,13 @@ namespace tw::sched {
 
 namespace {
 
-bool equal_shapes(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-  if (a.size() != b.size()) return false;
-  for (size_t d = 0; d < a.size(); ++d)
-    if (!is_const(simplify(a[d] - b[d]), 0)) return false;
-  return true;
+bool all_equal(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  return std::ranges::equal(a, b, [](const Expr& x, const Expr& y) { return equal(x, y); });
 }
 
-bool equal_indices(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-  if (a.size() != b.size()) return false;
-  for (size_t d = 0; d < a.size(); ++d)
-    if (!equal(a[d], b[d])) return false;
-  return true;
+bool equal_shapes(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  return std::ranges::equal(
+      a, b, [](const Expr& x, const Expr& y) { return is_const(simplify(x - y), 0); });
 }
 
 }  // namespace
@@ -50,7 +47,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Flatten& s) {
   std::vector<bool> flat(kernel.buffers.size());
   flat[static_cast<size_t>(store.buffer.index)] = true;
   visit_loads(stage.nest, [&](const expr::Load& load, std::span<const Stmt>) {
-    if (equal_indices(load.indices, store.indices) &&
+    if (all_equal(load.indices, store.indices) &&
         equal_shapes(kernel.buffer(load.buffer).shape, shape))
       flat[static_cast<size_t>(load.buffer.index)] = true;
   });
@@ -63,7 +60,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Flatten& s) {
       stage.store.stmt(),
       [&](BufferId buffer, const std::vector<Expr>& at) -> std::optional<BufferAccess> {
         if (!flat[static_cast<size_t>(buffer.index)]) return std::nullopt;
-        apart &= equal_indices(at, store.indices);
+        apart &= all_equal(at, store.indices);
         return BufferAccess{buffer, {var(kPlace)}};
       });
   for (const Stmt& other : statements(kernel.body))

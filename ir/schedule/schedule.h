@@ -275,7 +275,9 @@ struct Schedule {
 
 // Limit of the numbers in steps, either side of 0: extents that they make are counted in 64 bits.
 inline constexpr int64_t kMostStepNumber = int64_t{1} << 31;
-std::optional<int64_t> number_beyond_limits(const Step& step);
+
+// Blocks into which the schedule cuts a buffer, in order
+std::vector<step::Block> blocks_of(const Schedule& schedule, const std::string& buffer);
 
 std::string print(const Step& step);          // one line, no newline
 std::string print(const Schedule& schedule);  // "schedule {\n  …\n}\n"

@@ -113,40 +113,6 @@ class Lister {
   std::vector<StepArgument> list_;
 };
 
-// Finds a number that no step may hold.
-class LimitCheck {
- public:
-  template <class T>
-  using Ref = const T&;
-  void name(const std::string&, const char*) {}
-  void number(int64_t value, const char*) {
-    if (value > kMostStepNumber || value < -kMostStepNumber) beyond_ = value;
-  }
-  void word(const std::string&, const char*) {}
-  void flag(bool, const char*) {}
-  void arrow() {}
-  void optional_name(const std::string&, const char*, const char*) {}
-  void optional_number(int64_t value, int64_t, const char* what) { number(value, what); }
-  void names(const std::vector<std::string>&, const char*) {}
-  void names_behind_arrow(const std::vector<std::string>&, const char*) {}
-  void numbers(const std::vector<int64_t>& values, const char* what) {
-    for (const int64_t value : values) number(value, what);
-  }
-  void parts(const step::RoleParts&, const char*) {}
-  void factor(Factor) {}
-  void type(DType) {}
-  void exprs(const std::vector<Expr>& values, const char* what) {
-    for (const Expr& value : values)
-      visit(value, [&](const Expr& e) {
-        if (const auto known = as_const(e)) number(*known, what);
-      });
-  }
-  std::optional<int64_t> beyond() const { return beyond_; }
-
- private:
-  std::optional<int64_t> beyond_;
-};
-
 // Reads fields up to the end of the line. It keeps the first error and skips the rest.
 class Reader {
  public:
@@ -515,12 +481,6 @@ std::vector<StepArgument> arguments(const Step& step) {
   Lister lister;
   std::visit([&](const auto& s) { fields(lister, s); }, step);
   return lister.take();
-}
-
-std::optional<int64_t> number_beyond_limits(const Step& step) {
-  LimitCheck check;
-  std::visit([&](const auto& s) { fields(check, s); }, step);
-  return check.beyond();
 }
 
 const char* factor_name(Factor factor) { return factor == Factor::left ? "left" : "right"; }

@@ -101,14 +101,6 @@ BufferId GroupBuilder::temp(std::string name, DType dtype, Shape shape) {
   return add_buffer({std::move(name), dtype, std::move(shape), BufferRole::temp, "global"}, {});
 }
 
-Index GroupBuilder::to_logical(const TensorType& t, const Index& physical) {
-  if (t.layout.plain()) return physical;
-  Index logical(physical.begin(), physical.end() - 1);
-  auto axis = static_cast<size_t>(t.layout.axis);
-  logical[axis] = logical[axis] * Expr(t.layout.block) + physical.back();
-  return logical;
-}
-
 Index GroupBuilder::to_physical(const TensorType& t, const Index& logical) const {
   if (t.layout.plain()) return logical;
   Index physical = logical;

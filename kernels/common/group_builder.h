@@ -118,8 +118,7 @@ class GroupBuilder {
   // The last stage that writes the buffer; none: it is a parameter or was packed earlier.
   Stage stage_of(BufferId b) const;
   BufferName name_of(BufferId b) const { return BufferName(kernel_.buffer(b).name); }
-  // Converts between a logical index and the physical index of a layout.
-  static Index to_logical(const TensorType& t, const Index& physical);
+  // The physical index of a layout for a logical one
   Index to_physical(const TensorType& t, const Index& logical) const;
 
   // The finished kernel, named after the family of its stages

@@ -592,10 +592,7 @@ int64_t most_merged_groups(const Target& target, const LeftNumbers& left, DType 
 
 Expected<Lowered<ConvStages>> lower_conv(TargetBuilder& b, const Node& node) {
   TW_ASSIGN(const ConvShape shape, conv_shape(b, node));
-  ConvLowering in_blocks(b, node, shape);
-  if (!in_blocks.has_definition()) return in_blocks.lower();
-  b.laid_out = false;
-  return ConvLowering(b, node, shape).lower();
+  return lower_as_defined<ConvLowering>(b, node, shape);
 }
 
 }  // namespace tw

@@ -284,10 +284,7 @@ class TransposeLowering {
 
 Expected<Lowered<ConvStages>> lower_conv_transpose(TargetBuilder& b, const Node& node) {
   TW_ASSIGN(const ConvShape shape, conv_transpose_shape(b, node));
-  TransposeLowering in_blocks(b, node, shape);
-  if (!in_blocks.has_definition()) return in_blocks.lower();
-  b.laid_out = false;
-  return TransposeLowering(b, node, shape).lower();
+  return lower_as_defined<TransposeLowering>(b, node, shape);
 }
 
 }  // namespace tw

@@ -99,11 +99,10 @@ Expected<Lowered<ElementwiseStages>> lower_concat(GroupBuilder& b, const Node& n
   const auto& attrs = std::get<op::Concat>(node.attrs);
   const TensorType& t = b.type(node.output);
   auto axis = static_cast<size_t>(attrs.axis);
-  bool blocked_here = !t.layout.plain() && t.layout.axis == attrs.axis;
-  if (!t.layout.plain())
-    for (ValueId input : node.inputs) {
+  if (!t.layout.plain() && t.layout.axis == attrs.axis)
+    for (ValueId input : node.inputs) {  // pieces must be whole blocks
       auto extent = as_const(b.type(input).shape[axis]);
-      if (blocked_here && (!extent || *extent % t.layout.block != 0)) return lower_elementwise(b);
+      if (!extent || *extent % t.layout.block != 0) return lower_elementwise(b);
     }
   BufferId y = b.output(node.output);
   Expr start(0);

@@ -1,6 +1,5 @@
-// Pooling over any number of spatial axes. Stages: acc, y. Points
-// outside the input do not take part. An average divides by the number of points inside, or by the
-// window if the padding counts.
+// Pooling over any number of spatial axes. Stages: acc, y. Points outside the input do not take
+// part. An average divides by the number of points inside, or by the window if the padding counts.
 #include <limits>
 
 #include "ir/storage_types.h"

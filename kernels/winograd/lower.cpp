@@ -119,37 +119,29 @@ class WinogradLowering : ConvGroup {
         block_);
     Index at = variables(axes);
     BufferId buffer = b_.temp("acc", DType::f32, extents(axes));
-    if (!blocked_) return multiply_channels(v, buffer, std::move(axes), at);
-    axes.insert(axes.end(), {{"kc", Expr(in_blocks_), AxisRole::reduce},
-                             {"kl", Expr(in_block_ / product_.depth), AxisRole::reduce}});
-    Expr channel = var("kl");
-    if (product_.depth > 1) {
-      axes.push_back({"kp", Expr(product_.depth), AxisRole::reduce});
-      channel = var("kl") * Expr(product_.depth) + var("kp");
+    axes.push_back({"kc", Expr(in_blocks_), AxisRole::reduce});
+    Index from = {at[0], at[1], var("kc"), at[2]};
+    Expr channel = var("kc");
+    if (blocked_) {
+      axes.push_back({"kl", Expr(in_block_ / product_.depth), AxisRole::reduce});
+      from.push_back(var("kl"));
+      if (product_.depth > 1) {
+        axes.push_back({"kp", Expr(product_.depth), AxisRole::reduce});
+        from.back() = var("kl") * Expr(product_.depth) + var("kp");
+      }
+      channel = var("kc") * Expr(in_block_) + from.back();
     }
     b_.declare(axes);
-    const Expr value = widen(load(v, b_.dtype_of(v), {at[0], at[1], var("kc"), at[2], channel})) *
-                       widen(transformed_weight(at, var("kc") * Expr(in_block_) + channel));
+    const Expr value = widen(load(v, b_.dtype_of(v), from)) *
+                       widen(transformed_weight(at, channel));
     WinogradStages& m = stages_;
     m.acc = b_.stage("acc", axes, buffer, at, value, Combiner::add, imm(0, DType::f32));
     const Loops l = loops(axes);
     m.acc_row = l[0], m.acc_column = l[1], m.acc_tile = l[2], m.acc_block = l[3];
-    m.acc_lane = l[4], m.depth_block = l[5], m.depth_lane = l[6];
+    m.depth_block = l[at.size()];
+    if (blocked_) m.acc_lane = l[4], m.depth_lane = l[6];
     m.depth = product_.depth;
     if (product_.defined()) m.instruction = product_.sums(product_.depth > 1 ? l[7] : Loop());
-    return buffer;
-  }
-
-  BufferId multiply_channels(BufferId v, BufferId buffer, std::vector<Axis> axes, const Index& at) {
-    axes.push_back({"kc", Expr(s_.c), AxisRole::reduce});
-    b_.declare(axes);
-    const Expr value = load(v, b_.dtype_of(v), {at[0], at[1], var("kc"), at[2]}) *
-                       transformed_weight(at, var("kc"));
-    WinogradStages& m = stages_;
-    m.acc = b_.stage("acc", axes, buffer, at, value, Combiner::add, imm(0, DType::f32));
-    const Loops l = loops(axes);
-    m.acc_row = l[0], m.acc_column = l[1], m.acc_tile = l[2], m.acc_block = l[3];
-    m.depth_block = l[4];
     return buffer;
   }
 
@@ -253,10 +245,7 @@ bool winograd_applies(const Graph& graph, const Node& node, const Target& target
 
 Expected<Lowered<WinogradStages>> lower_winograd(TargetBuilder& b, const Node& node, int tile) {
   TW_ASSIGN(const ConvShape shape, conv_shape(b, node));
-  WinogradLowering in_blocks(b, node, shape, tile);
-  if (!in_blocks.has_definition()) return in_blocks.lower();
-  b.laid_out = false;
-  return WinogradLowering(b, node, shape, tile).lower();
+  return lower_as_defined<WinogradLowering>(b, node, shape, tile);
 }
 
 }  // namespace tw

@@ -6,7 +6,7 @@
 namespace tw::test {
 namespace {
 
-// What is wrong with the steps, for a kernel with loops `i` and `j` of these extents
+// The error of the steps for a kernel with loops `i` and `j` of these extents; "": there is none
 std::string problem_of(const std::string& i, const std::string& j, const std::string& steps) {
   const Kernel kernel = sound_kernel("kernel @k(x: in f32[" + i + ", " + j + "], y: out f32[" + i +
                                      ", " + j + "]) {\n  for i in " + i + " { for j in " + j +
