@@ -15,6 +15,7 @@
 #include "frontend/frontend.h"
 #include "ir/kernel/bounds.h"
 #include "ir/kernel/interpreter.h"
+#include "ir/schedule/constant_stages.h"
 #include "ir/schedule/schedule.h"
 #include "passes/pass.h"
 
@@ -26,7 +27,7 @@ struct OptArgs {
   std::vector<std::string> passes, dims;
   std::optional<uint64_t> interpret;
   double tolerance = 1e-5;
-  bool verify = false, bounds = false;
+  bool verify = false, bounds = false, as_run = false;
 };
 
 Expected<std::string> read_file(const std::string& path) {
@@ -181,7 +182,8 @@ Expected<int> opt_kernels(const OptArgs& args, Console& console, const std::stri
     }
     TW_ASSIGN(const Kernel result, tw::apply(kernel, schedule, &target));
     if (args.bounds) TW_TRY(check_bounds(result, Tables::ours));
-    results += print(result) + (list.size() > 1 ? "\n" : "");
+    results += print(args.as_run ? take_out_constant_stages(result).kernel : result) +
+               (list.size() > 1 ? "\n" : "");
     if (!args.interpret) continue;
     TW_ASSIGN(std::vector<Tensor> wanted, run_kernel(kernel, kernel, {}, *args.interpret, dims));
     TW_ASSIGN(std::vector<Tensor> got, run_kernel(kernel, result, schedule, *args.interpret, dims));
@@ -227,6 +229,9 @@ Expected<int> opt(const OptArgs& args, Console& console) {
   if (graph && !args.schedule.empty())
     return make_error(DiagCode::invalid_argument, "--schedule is for kernels; '{0}' holds a graph",
                       args.file);
+  if (graph && args.as_run)
+    return make_error(DiagCode::invalid_argument, "--as-run is for kernels; '{0}' holds a graph",
+                      args.file);
   if (kernel && !args.passes.empty())
     return make_error(DiagCode::invalid_argument, "--passes are for graphs; '{0}' holds a kernel",
                       args.file);
@@ -248,6 +253,9 @@ CommandRun define_opt(Flags& flags) {
   flags.flag("--bounds", args->bounds,
              "Show of kernels that they stay inside of their buffers, as before code of a "
              "schedule from a log is run");
+  flags.flag("--as-run", args->as_run,
+             "Print kernels without the stages that fill constants, which run while a model is "
+             "compiled");
   flags.seed("--interp", args->interpret, "Run before and after on random inputs, and compare");
   flags.repeated("--dim", args->dims, "NAME=N", "Value of a symbol, for --interp");
   flags.number("--tolerance", args->tolerance, "T",

@@ -176,7 +176,7 @@ def check_schedules(tilewright, model, work):
     """Of the printed kernels and schedules, opt makes the kernels that are compiled."""
     for stage in ("schedules", "scheduled"):
         subprocess.run([tilewright, "compile", model, "--emit", stage, "-o", work / stage], check=True, stderr=subprocess.DEVNULL)
-    made = subprocess.run([tilewright, "opt", work / "schedules"], check=True, capture_output=True).stdout
+    made = subprocess.run([tilewright, "opt", "--as-run", work / "schedules"], check=True, capture_output=True).stdout
     return made == (work / "scheduled").read_bytes()
 
 

@@ -35,7 +35,7 @@ OUTSIDE = {
     "a condition that says too little": copy("i + 4", where=" where i + 3 < 16"),
     "a store that its condition does not guard at the start": "kernel @k(x: in f32[16], y: out f32[16]) {\n  for i in 17 reduce { y: y[i] += x[0] where i < 16 init 0 }\n}\n",
     "a first element of a size that may be 0": "kernel @k[n.0](x: in f32[n.0], y: out f32[1]) {\n  y: y[0] = x[0]\n}\n",
-    "more bytes than can be counted": copy("i", shape="4611686018427387904"),
+    "more bytes than can be counted": copy("0, i", shape="281474976710656, 281474976710656"),
 }
 
 
