@@ -74,6 +74,8 @@ Expected<ArrangedKernel> arranged(const LoweredGroup& lowered, const Target& tar
                                   Choices* choices) {
   ArrangedKernel out{{}, {}, lowered.stages};
   ScheduleBuilder s(lowered.kernel, target, choices);
+  if (auto* conv = std::get_if<ConvStages>(&out.stages); conv && !conv->arranged)
+    merge_groups(s, *conv);
   lay_out(s, lowered);
   std::visit([&](auto& m) { arrange_once(s, m); }, out.stages);
   TW_ASSIGN(out.steps, s.finish());

@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t kMostErrors = 4;
 constexpr int64_t kMostPoints = 1 << 16;  // limit of points that are checked one by one
+constexpr int kMostCases = 3;             // limit of nested cases of a min or max
 constexpr size_t kMostConditions = 12;    // limit of conditions that are combined in pairs
 
 bool loads_something(const Expr& e) {
@@ -178,7 +179,32 @@ class BoundsChecker {
     const auto shown = [&](const Expr& sum) {
       return at_most_zero(sum) || largest_is_at_most_zero(sum) || follows(sum);
     };
-    return (shown(low) && shown(high)) || holds_at_all_points(index, extent);
+    return (shown(low) && shown(high)) || holds_in_both_cases(index, extent) ||
+           holds_at_all_points(index, extent);
+  }
+
+  // Tries the two values that the first min or max in the index may have, each where it has it.
+  bool holds_in_both_cases(const Expr& index, const Expr& extent) {
+    if (cases_ == kMostCases) return false;
+    Expr choice;
+    visit(index, [&](const Expr& e) {
+      if (!choice.defined() && (as_binary(e, BinaryOp::min) || as_binary(e, BinaryOp::max)))
+        choice = e;
+    });
+    if (!choice.defined()) return false;
+    const auto& both = *as<expr::Binary>(choice);
+    const bool least = both.op == BinaryOp::min;
+    const auto with = [&](const Expr& value) {
+      return rewrite(index, [&](const Expr& e) { return equal(e, choice) ? value : Expr(); });
+    };
+    bool inside = true;
+    ++cases_;
+    under(least ? le(both.a, both.b) : le(both.b, both.a),
+          [&] { inside = is_inside(with(both.a), extent); });
+    under(least ? le(both.b, both.a) : le(both.a, both.b),
+          [&] { inside = inside && is_inside(with(both.b), extent); });
+    --cases_;
+    return inside;
   }
 
   // Tries the largest value of `sum` over all iterations of the loops, in terms of the symbols.
@@ -285,6 +311,7 @@ class BoundsChecker {
   Ranges ranges_;
   std::vector<const stmt::Loop*> loops_;
   std::vector<Expr> known_;  // conditions that hold here
+  int cases_ = 0;            // cases of a min or max that are told apart here
   std::string stage_;
   std::vector<Diag> problems_;
 };

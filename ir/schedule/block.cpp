@@ -124,7 +124,7 @@ class Blocking {
   }
 
   Error cut(const std::string& label, const std::string& lane) {
-    TW_TRY(check_new_loop(kernel_, lane));
+    TW_TRY(check_new_loop(out_, lane));
     TW_ASSIGN(const WritingNest nest, nest_of(label));
     const Expr points = nest.cut ? nest.cut->extent : Expr(1), factor(s_.factor);
     const Ranges symbols = ranges_of(kernel_, {});

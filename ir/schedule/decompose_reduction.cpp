@@ -10,7 +10,8 @@
 //                                                     }
 //
 // Legal: c has an init. No reduce loop of c is outside k. Every spatial loop of c from k on is an
-// index of its store; otherwise the init would run for one iteration only.
+// index of its store; otherwise the init would run for one iteration only. Iterations of k exchange
+// no tokens with other loops.
 #include <algorithm>
 
 #include "ir/schedule/nest.h"
@@ -71,6 +72,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::DecomposeReduction
           "the reduce loop '{0}' is outside of loop '{1}': the init would run in each of its "
           "iterations",
           outer->var, s.loop);
+  // The init would run before the first of the loop's waits.
+  TW_TRY(check_no_tokens(kernel, get<stmt::Loop>(*at)));
   std::vector<std::string> reduced;
   for (auto it = at; it + 1 != path.end(); ++it) {
     const auto* inner = as<stmt::Loop>(*it);

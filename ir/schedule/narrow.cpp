@@ -8,6 +8,7 @@
 // constants, sums, differences and selections, and all its values fit the type.
 #include <algorithm>
 
+#include "ir/schedule/factor.h"
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
@@ -55,6 +56,19 @@ std::optional<Values> values_of(const Expr& e) {
              : Values{a->least - b->most, a->most - b->least};
 }
 
+// The number less a constant, modulo the range of its type. A selection between a number and a
+// constant takes it inside.
+Expr less_constant(const Expr& e, int64_t constant) {
+  const DType type = e.type();
+  const auto* select = as<expr::Select>(e);
+  if (const auto otherwise = select ? as_const(select->otherwise) : std::nullopt)
+    return tw::select(select->condition, less_constant(select->then, constant),
+                      int_imm(*otherwise - constant, type));
+  const Values values = values_of(type);
+  return constant < values.least || constant > values.most ? e + int_imm(-constant, type)
+                                                           : e - int_imm(constant, type);
+}
+
 // The expression in the type, modulo its range
 Expr narrowed(const Expr& e, DType type) {
   if (e.type() == type) return e;
@@ -66,11 +80,9 @@ Expr narrowed(const Expr& e, DType type) {
   if (const auto* sum = as_binary(e, BinaryOp::add))
     return narrowed(sum->a, type) + narrowed(sum->b, type);
   if (const auto* difference = as_binary(e, BinaryOp::sub)) {
-    const auto less = as_const(difference->b);
-    const Values values = values_of(type);
-    if (less && (*less < values.least || *less > values.most))
-      return narrowed(difference->a, type) + int_imm(-*less, type);
-    return narrowed(difference->a, type) - narrowed(difference->b, type);
+    const Expr a = narrowed(difference->a, type);
+    const auto constant = as_const(difference->b);
+    return constant ? less_constant(a, *constant) : a - narrowed(difference->b, type);
   }
   return cast(type, e);  // a narrow load
 }

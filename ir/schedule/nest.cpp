@@ -234,17 +234,6 @@ Stmt map_accesses(const Stmt& root, BufferId buffer,
   });
 }
 
-Expr factor_of(const Expr& value, Factor side) {
-  const auto* product = as_binary(value, BinaryOp::mul);
-  if (!product) return {};
-  return side == Factor::left ? product->a : product->b;
-}
-
-Expr with_factor(const Expr& value, Factor side, const Expr& with) {
-  const auto& product = *as_binary(value, BinaryOp::mul);
-  return side == Factor::left ? with * product.b : product.a * with;
-}
-
 Stmt without_stale_prefetches(const Kernel& kernel, const Stmt& root) {
   return rewrite(root, [&](const Stmt& s) -> Stmt {
     const auto* prefetch = as<stmt::Prefetch>(s);

@@ -59,10 +59,6 @@ void visit_loads(
 bool has_load(const Expr& e);
 bool reads(const Stmt& root, BufferId buffer);
 bool writes(const Stmt& root, BufferId buffer);
-// A factor of the product `value`, and the product with another one in its place. undefined: the
-// value is no product.
-Expr factor_of(const Expr& value, Factor side);
-Expr with_factor(const Expr& value, Factor side, const Expr& with);
 // Maps the indices of every load, store and prefetch of the buffer.
 Stmt map_accesses(const Stmt& root, BufferId buffer,
                   const std::function<std::vector<Expr>(const std::vector<Expr>&)>& fn);
@@ -154,6 +150,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Narrow& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Block& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Flatten& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Recount& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Unguard& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Skew& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::SetScope& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::DecomposeReduction& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Partition& s);

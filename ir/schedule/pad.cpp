@@ -16,12 +16,16 @@
 // The extent becomes a multiple of the factor, so splits by it need no guard. The added points
 // contribute nothing to sums: a condition leaves them out, unless the factors are temps that hold
 // zeros there. In a temp, which grows with them, they hold 0 or the init. With `repeat` they hold
-// anything, as nobody reads them: values of the last point if some load would leave its buffer,
-// otherwise of their own. Legal: a serial loop. In a reduce loop every store combines. In a spatial
-// loop every store is to a temp, and exactly one index is the loop's variable, alone. Only spatial
-// loops repeat, and stages in them that overwrite or have an init.
+// anything, as nobody reads them: a load that would leave its buffer reads the nearest element.
+//
+// Legal: a serial loop. In a reduce loop every store combines. In a spatial loop every store is to
+// a temp, and exactly one index is the loop's variable, alone. Only spatial loops repeat, and
+// stages in them that overwrite or have an init.
 #include <algorithm>
+#include <functional>
 
+#include "ir/kernel/bounds.h"
+#include "ir/schedule/factor.h"
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
@@ -75,22 +79,25 @@ Error grow(Kernel& out, const stmt::Store& store, const stmt::Loop& loop, const 
   return Error::success();
 }
 
+// True: the index does not leave its buffer while the variable has this range.
+bool fits(const Expr& index, const Expr& extent, const std::string& variable, const Range& range,
+          const Ranges& others) {
+  if (!uses_var(index, variable)) return true;
+  const std::optional<Interval> ends = interval_over(index, {{variable, range}}, others);
+  return ends && can_prove(le(Expr(0), ends->min), others) &&
+         can_prove(lt(ends->max, extent), others);
+}
+
 // True: no index that uses the variable leaves its buffer while the variable has this range.
 bool stays_inside(const Kernel& kernel, const stmt::Store& store, const std::string& variable,
                   const Range& range, const Ranges& others) {
-  const Ranges over = {{variable, range}};
-  const auto fits = [&](const Expr& index, const Expr& extent) {
-    if (!uses_var(index, variable)) return true;
-    const std::optional<Interval> ends = interval_over(index, over, others);
-    return ends && can_prove(le(Expr(0), ends->min), others) &&
-           can_prove(lt(ends->max, extent), others);
-  };
   bool inside = true;
   const auto look = [&](const Expr& whole) {
     visit(whole, [&](const Expr& e) {
       const auto* load = as<expr::Load>(e);
       for (size_t dim = 0; load && inside && dim < load->indices.size(); ++dim)
-        inside = fits(load->indices[dim], kernel.buffer(load->buffer).shape[dim]);
+        inside = fits(load->indices[dim], kernel.buffer(load->buffer).shape[dim], variable, range,
+                      others);
     });
   };
   look(store.value);
@@ -98,23 +105,63 @@ bool stays_inside(const Kernel& kernel, const stmt::Store& store, const std::str
   return inside;
 }
 
-// The store with points of the extent that repeat the last one
+// True: conditions on the store's loads keep them inside of their buffers while the loop runs to
+// the extent.
+bool is_guarded(const Kernel& kernel, const stmt::Loop& loop, const Stmt& store,
+                const Expr& extent) {
+  const std::vector<Stmt> path = find_path(kernel.body, store);
+  Kernel alone = kernel;
+  alone.body = store;
+  for (size_t i = path.size() - 1; i-- > 0;)
+    if (const auto* around = as<stmt::Loop>(path[i]))
+      alone.body = make_loop(around->var, around->var == loop.var ? extent : around->extent,
+                             alone.body, around->kind, around->role);
+  if (Error error = check_bounds(alone, Tables::ours)) {
+    llvm::consumeError(std::move(error));
+    return false;
+  }
+  return true;
+}
+
+// The index, or the nearest one in the buffer where more of the variable's values lead out of it
+Expr nearest(const Expr& index, const Expr& extent, const std::string& variable) {
+  const std::optional<LinearTerm> term = linear_in(index, variable);
+  Expr inside = index;
+  if (!term || term->coefficient > 0) inside = min(inside, extent - Expr(1));
+  if (!term || term->coefficient < 0) inside = max(inside, Expr(0));
+  return inside;
+}
+
+// The store, whose loads at the added points stay inside of their buffers
 stmt::Store repeated(const Kernel& kernel, const stmt::Loop& loop, const Stmt& found,
                      const Expr& extent) {
   stmt::Store store = get<stmt::Store>(found);
   const Ranges ranges = ranges_of(kernel, find_path(kernel.body, found));
   const Range all{Expr(0), simplify(extent - Expr(1), ranges)};
   if (stays_inside(kernel, store, loop.var, all, ranges)) return store;
-  const Expr last = min(var(loop.var), loop.extent - Expr(1));
-  store.value = substitute(store.value, loop.var, last);
-  if (store.where.defined()) store.where = substitute(store.where, loop.var, last);
+  if (is_guarded(kernel, loop, found, extent)) return store;
+  const std::function<Expr(const Expr&)> kept_inside = [&](const Expr& e) {
+    const Expr inner = with_operands(e, kept_inside);
+    const auto* read = as<expr::Load>(inner);
+    if (!read) return inner;
+    const std::vector<Expr>& shape = kernel.buffer(read->buffer).shape;
+    std::vector<Expr> at = read->indices;
+    for (size_t dim = 0; dim < at.size(); ++dim)
+      if (!fits(at[dim], shape[dim], loop.var, all, ranges))
+        at[dim] = nearest(at[dim], shape[dim], loop.var);
+    return load(read->buffer, inner.type(), std::move(at));
+  };
+  store.value = kept_inside(store.value);
+  if (store.where.defined()) store.where = kept_inside(store.where);
   return store;
 }
 
-// True: the factor is an element of a temp that some stage has filled with 0 wherever the variable
-// has this range.
+// True: the factor is an element of a temp that some stage has filled with what is multiplied as 0
+// wherever the variable has this range.
 bool is_filled(const Kernel& kernel, Expr factor, const std::string& variable, const Range& range,
                Ranges ranges) {
+  const int64_t zero = counted(factor).zero;
+  factor = counted(factor).value;
   while (const auto* cast = as<expr::Cast>(factor)) factor = cast->a;
   const auto* read = as<expr::Load>(factor);
   if (!read || kernel.buffer(read->buffer).role != BufferRole::temp) return false;
@@ -127,8 +174,8 @@ bool is_filled(const Kernel& kernel, Expr factor, const std::string& variable, c
   if (!filled || filled->combiner != Combiner::none || filled->where.defined()) return false;
   const auto* choice = as<expr::Select>(filled->value);
   if (!choice) return false;
-  const auto* zero = as<expr::Float>(choice->otherwise);
-  if (!(zero ? zero->value == 0 : as_const(choice->otherwise) == 0)) return false;
+  const auto* number = as<expr::Float>(choice->otherwise);
+  if (!(number ? number->value == 0 : as_const(choice->otherwise) == zero)) return false;
   Expr there = choice->condition;
   for (size_t dim = 0; dim < read->indices.size(); ++dim) {
     const std::string* loop = var_name(filled->indices[dim]);

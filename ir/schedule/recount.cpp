@@ -12,63 +12,109 @@
 //
 // The factor counts from another zero, which instructions may want. The sums are then too large by
 // the difference of the zeros times the sum of the other factor: the new stage, which all readers
-// subtract. Integers wrap, so this is exact. Legal: sums of integers without a condition, as
-// lowered, into a temp. The factor is a value less a constant, or a value. The other factor depends
-// on all reduce loops.
+// subtract. Integers wrap, so this is exact. A condition on the sums holds for the new stage too:
+// points of a loop at which it always holds share one excess, and the points in front of them and
+// behind them have one each.
+//
+// Legal: sums of integers, as lowered, into a temp. The factor is a value less a constant, or a
+// value. The other factor depends on all reduce loops. A loop on which the condition alone depends
+// has a constant extent.
 #include <algorithm>
+#include <optional>
+#include <set>
 
+#include "ir/kernel/guards.h"
+#include "ir/schedule/factor.h"
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
 
 namespace {
 
-// A factor as `value - zero`
-struct Counted {
-  Expr value;
-  int64_t zero = 0;
-};
-
-Counted counted(const Expr& factor) {
-  const auto* difference = as_binary(factor, BinaryOp::sub);
-  if (difference && as_const(difference->b)) return {difference->a, *as_const(difference->b)};
-  return {factor};
-}
-
-Expr less(const Expr& value, int64_t zero) {
-  return zero == 0 ? value : value - int_imm(zero, value.type());
-}
+constexpr int64_t kMostEdges = 1 << 12;  // limit of the points of a loop with an excess each
 
 Error check_sums(const Kernel& kernel, const LoweredStage& stage, const std::string& label) {
   const stmt::Store& store = *stage.store;
   const Buffer& buffer = kernel.buffer(store.buffer);
-  if (store.combiner != Combiner::add || !is_int(buffer.dtype) || store.where.defined() ||
-      buffer.role != BufferRole::temp)
-    return illegal("stage '{0}' does not sum integers into a temp, all of them", label);
+  if (store.combiner != Combiner::add || !is_int(buffer.dtype) || buffer.role != BufferRole::temp)
+    return illegal("stage '{0}' does not sum integers into a temp", label);
   for (const StoreRef& other : stores_of(kernel.body))
     if (other->label != label && other->buffer == store.buffer)
       return illegal("stage '{0}' writes '{1}' too", other->label, buffer.name);
   return Error::success();
 }
 
-// The new stage: the sums of the other factor, times the difference of the zeros
-struct Excess {
-  std::vector<LoopRef> around;  // the stage's loops on which the other factor depends
-  std::vector<size_t> dims;     // by spatial loop: the dimension of the stage's buffer
+// The points of a loop at which the condition does not always hold: the first and the last ones.
+// The points between them are alike and count as one, behind the first ones.
+struct Edges {
+  int64_t extent = 1, before = 0, after = 0;
+  int64_t points() const { return before + 1 + after; }
+  Expr number_of(const Expr& point) const {
+    if (points() == extent) return point;
+    const Expr number = min(point, Expr(before));
+    return after == 0 ? number : number + max(Expr(0), point - Expr(extent - after - 1));
+  }
+  Expr point_of(const Expr& number) const {
+    if (points() == extent || after == 0) return number;
+    return select(le(number, Expr(before)), number, number + Expr(extent - points()));
+  }
 };
 
-Expected<Excess> excess_of(const LoweredStage& stage, const Expr& other, const std::string& label) {
+// nullopt: the loop's extent is free, or there are too many points.
+std::optional<Edges> edges_of(const Expr& where, const LoopRef& loop, const Ranges& ranges) {
+  const std::optional<int64_t> extent = as_const(loop->extent);
+  if (!extent) return std::nullopt;
+  Expr own;
+  for (const Expr& condition : conjuncts(where))
+    if (uses_var(condition, loop->var)) own = logical_and(own, condition);
+  const auto holds = [&](int64_t first, int64_t last) {
+    Ranges at = ranges;
+    at[loop->var] = {Expr(first), Expr(last)};
+    return can_prove(own, at);
+  };
+  const int64_t most = std::min(*extent, kMostEdges);
+  Edges edges{*extent};
+  while (edges.before < most && !holds(edges.before, edges.before)) ++edges.before;
+  while (edges.before + edges.after < most &&
+         !holds(*extent - 1 - edges.after, *extent - 1 - edges.after))
+    ++edges.after;
+  const int64_t last = *extent - 1 - edges.after;
+  if (edges.before > last || !holds(edges.before, last)) edges = {*extent, *extent - 1, 0};
+  return edges.points() <= kMostEdges ? std::optional(edges) : std::nullopt;
+}
+
+// The new stage: the sums of the other factor, times the difference of the zeros
+struct Excess {
+  struct Dim {
+    size_t of;  // the dimension of the stage's buffer
+    LoopRef loop;
+    std::optional<Edges> edges;  // none: each point has its own excess
+    Expr extent() const { return edges ? Expr(edges->points()) : loop->extent; }
+  };
+  std::vector<Dim> dims;
+  std::vector<LoopRef> reduce;
+};
+
+Expected<Excess> excess_of(const LoweredStage& stage, const Expr& other, const std::string& label,
+                           const Ranges& ranges) {
   Excess excess;
+  const Expr& where = stage.store->where;
   for (size_t dim = 0; dim < stage.loop_of_dim.size(); ++dim) {
     if (stage.loop_of_dim[dim] < 0) continue;
     const LoopRef& loop = stage.spatial[static_cast<size_t>(stage.loop_of_dim[dim])];
-    if (!uses_var(other, loop->var)) continue;
-    excess.dims.push_back(dim);
-    excess.around.push_back(loop);
+    if (uses_var(other, loop->var)) {
+      excess.dims.push_back({dim, loop, std::nullopt});
+    } else if (where.defined() && uses_var(where, loop->var)) {
+      const std::optional<Edges> edges = edges_of(where, loop, ranges);
+      if (!edges)
+        return illegal(
+            "the condition of stage '{0}' does not tell at which points of '{1}' it holds", label,
+            loop->var);
+      if (edges->points() > 1) excess.dims.push_back({dim, loop, edges});
+    }
   }
   for (const LoopRef& loop : stage.reduce) {
-    const bool used = uses_var(other, loop->var);
-    if (used) excess.around.push_back(loop);
+    if (uses_var(other, loop->var)) excess.reduce.push_back(loop);
     else if (!is_const(loop->extent, 1))
       return illegal("the other factor of stage '{0}' does not depend on loop '{1}'", label,
                      loop->var);
@@ -76,24 +122,45 @@ Expected<Excess> excess_of(const LoweredStage& stage, const Expr& other, const s
   return excess;
 }
 
-Stmt excess_nest(const Excess& excess, const std::string& name, BufferId buffer, Expr sum) {
+Stmt excess_nest(const Excess& excess, const std::string& name, BufferId buffer, Expr sum,
+                 Expr where) {
+  const auto renamed_to = [&](const LoopRef& loop, const Expr& value) {
+    sum = substitute(sum, loop->var, value);
+    if (where.defined()) where = substitute(where, loop->var, value);
+  };
   std::vector<Expr> at;
-  for (const LoopRef& loop : excess.around) {
-    const Expr own = var(axis_name(name, loop->var));
-    sum = substitute(sum, loop->var, own);
-    if (loop->role == AxisRole::spatial) at.push_back(own);
+  for (const Excess::Dim& dim : excess.dims) {
+    at.push_back(var(axis_name(name, dim.loop->var)));
+    renamed_to(dim.loop, dim.edges ? dim.edges->point_of(at.back()) : at.back());
   }
+  for (const LoopRef& loop : excess.reduce) renamed_to(loop, var(axis_name(name, loop->var)));
   const Expr zero = imm(0, sum.type());
   Stmt nest = make_store({.label = name,
                           .buffer = buffer,
                           .indices = std::move(at),
                           .value = std::move(sum),
                           .combiner = Combiner::add,
+                          .where = std::move(where),
                           .init = zero});
-  for (auto loop = excess.around.rbegin(); loop != excess.around.rend(); ++loop)
+  for (auto loop = excess.reduce.rbegin(); loop != excess.reduce.rend(); ++loop)
     nest = make_loop(axis_name(name, (*loop)->var), (*loop)->extent, nest, LoopKind::serial,
-                     (*loop)->role);
+                     AxisRole::reduce);
+  for (auto dim = excess.dims.rbegin(); dim != excess.dims.rend(); ++dim)
+    nest = make_loop(axis_name(name, dim->loop->var), dim->extent(), nest);
   return nest;
+}
+
+// The condition without the loops that the excess does not have: one of their points serves all.
+Expr shared_condition(const LoweredStage& stage, const Excess& excess) {
+  Expr where = stage.store->where;
+  if (!where.defined()) return where;
+  std::set<std::string> kept;
+  for (const Excess::Dim& dim : excess.dims) kept.insert(dim.loop->var);
+  for (const LoopRef& loop : excess.reduce) kept.insert(loop->var);
+  for (const std::vector<LoopRef>& loops : {stage.spatial, stage.reduce})
+    for (const LoopRef& loop : loops)
+      if (!kept.contains(loop->var)) where = substitute(where, loop->var, Expr(0));
+  return where;
 }
 
 }  // namespace
@@ -112,17 +179,20 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Recount& s) {
   };
   if (beyond(now.zero)) return illegal("the zeros {0} and {1} are too far apart", now.zero, s.zero);
   if (now.zero == s.zero) return illegal("the factor counts from {0} already", s.zero);
-  TW_ASSIGN(const Excess excess, excess_of(stage, other, s.stage));
-  for (const LoopRef& loop : excess.around)
+  const std::vector<Stmt> path = find_path(kernel.body, stage.store);
+  TW_ASSIGN(const Excess excess, excess_of(stage, other, s.stage, ranges_of(kernel, path)));
+  for (const Excess::Dim& dim : excess.dims)
+    TW_TRY(check_new_loop(kernel, axis_name(s.name, dim.loop->var)));
+  for (const LoopRef& loop : excess.reduce)
     TW_TRY(check_new_loop(kernel, axis_name(s.name, loop->var)));
 
   Kernel out = kernel;
   const DType type = factor.type();
   const BufferId buffer{static_cast<int32_t>(kernel.buffers.size())};
   out.buffers.push_back({s.name, type, {}, BufferRole::temp, s.scope});
-  for (const LoopRef& loop : excess.around)
-    if (loop->role == AxisRole::spatial) out.buffers.back().shape.push_back(loop->extent);
-  const Stmt nest = excess_nest(excess, s.name, buffer, other * int_imm(now.zero - s.zero, type));
+  for (const Excess::Dim& dim : excess.dims) out.buffers.back().shape.push_back(dim.extent());
+  const Stmt nest = excess_nest(excess, s.name, buffer, other * int_imm(now.zero - s.zero, type),
+                                shared_condition(stage, excess));
 
   stmt::Store recounted = store;
   recounted.value = with_factor(store.value, s.factor, less(now.value, s.zero));
@@ -133,7 +203,10 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Recount& s) {
       const auto* read = as<expr::Load>(e);
       if (!read || read->buffer != store.buffer) return Expr();
       std::vector<Expr> place;
-      for (const size_t dim : excess.dims) place.push_back(read->indices[dim]);
+      for (const Excess::Dim& dim : excess.dims) {
+        const Expr& point = read->indices[dim.of];
+        place.push_back(dim.edges ? dim.edges->number_of(point) : point);
+      }
       return e - load(buffer, type, std::move(place));
     });
   });

@@ -130,6 +130,19 @@ struct Recount {
   int64_t zero;
   std::string name, scope;
 };
+// Lets a reduce loop begin later in a longer one, by an offset in terms of outer loops.
+struct Skew {
+  static constexpr const char* kKeyword = "skew";
+  std::string loop;
+  int64_t extent = 1;
+  std::vector<Expr> offset;  // one index
+};
+// Sums over points that conditions leave out: a factor is 0 there.
+struct Unguard {
+  static constexpr const char* kKeyword = "unguard";
+  std::string stage;
+  Factor factor;
+};
 struct SetScope {
   static constexpr const char* kKeyword = "set_scope";
   std::string buffer, scope;
@@ -263,11 +276,11 @@ using Step =
     std::variant<step::Split, step::Fuse, step::Reorder, step::Vectorize, step::Unroll,
                  step::Parallel, step::ComputeAt, step::ComputeInline, step::CacheWrite,
                  step::CacheRead, step::Pack, step::Block, step::Flatten, step::Narrow,
-                 step::Recount, step::SetScope, step::DecomposeReduction, step::Partition,
-                 step::Peel, step::Tile, step::ReverseComputeAt, step::ComputeRoot, step::RFactor,
-                 step::StorageAlign, step::Pad, step::Layout, step::Prefetch, step::Annotate,
-                 step::VirtualThread, step::Bind, step::Blockize, step::Tensorize, step::AsyncCopy,
-                 step::Pipeline, step::Roles, step::Specialize>;
+                 step::Recount, step::Unguard, step::Skew, step::SetScope, step::DecomposeReduction,
+                 step::Partition, step::Peel, step::Tile, step::ReverseComputeAt, step::ComputeRoot,
+                 step::RFactor, step::StorageAlign, step::Pad, step::Layout, step::Prefetch,
+                 step::Annotate, step::VirtualThread, step::Bind, step::Blockize, step::Tensorize,
+                 step::AsyncCopy, step::Pipeline, step::Roles, step::Specialize>;
 
 struct Schedule {
   std::vector<Step> steps;

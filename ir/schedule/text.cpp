@@ -317,6 +317,17 @@ void fields(V& v, typename V::template Ref<step::Recount> s) {
   v.name(s.scope, "a scope");
 }
 template <class V>
+void fields(V& v, typename V::template Ref<step::Unguard> s) {
+  v.name(s.stage, "a stage");
+  v.factor(s.factor);
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::Skew> s) {
+  v.name(s.loop, "a reduce loop");
+  v.number(s.extent, "the new extent");
+  v.exprs(s.offset, "the offset");
+}
+template <class V>
 void fields(V& v, typename V::template Ref<step::SetScope> s) {
   v.name(s.buffer, "a buffer");
   v.name(s.scope, "a scope");

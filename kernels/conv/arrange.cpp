@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/schedule/factor.h"
+#include "kernels/common/integer_product.h"
 #include "kernels/common/row_tile.h"
 #include "kernels/conv/conv.h"
+#include "kernels/conv/merged_groups.h"
 #include "kernels/schedule/panels.h"
 
 namespace tw {
@@ -98,54 +101,337 @@ void pack_panels(ScheduleBuilder& s, ConvStages& m, const OutputChannels& channe
   if (pairs) m.paired = m.channel_lanes;
 }
 
-// Cuts the input channels into the blocks of the input, or into the parts of them that a group
-// fills.
-void cut_input_channels(ScheduleBuilder& s, ConvStages& m, int64_t block) {
-  const int64_t part = std::gcd(m.group_in, block);
-  const auto cut = s.split(m.channels, part >= kFewestDepth ? part : block, Tail::guard,
-                           m.channels.name(), "rl");
-  m.channels = cut.outer, m.channel_lanes = cut.inner;
-  Loops order = {m.channels};
-  std::ranges::copy_if(m.taps, std::back_inserter(order), &Loop::defined);
-  if (order.size() == 1) return;
-  order.push_back(m.channel_lanes);
-  s.reorder(order);
-}
-
-// Brings the blocks of its tensors to a definition. False: the output has none.
-bool arrange_definition(ScheduleBuilder& s, ConvStages& m) {
-  const size_t dims = 3 + m.sums.lines.size();
-  const auto block_of = [&](const BufferName& buffer, size_t plain_dims) -> int64_t {
-    const std::vector<Expr>& shape = s.buffer(buffer).shape;
-    return shape.size() > plain_dims ? *as_const(shape.back()) : 0;
-  };
-  const int64_t in = block_of(m.input, dims),
-                out = block_of(m.out.y.buffer(), dims + m.sums.phases.size());
-  for (const Stage& copy : m.copies)
-    if (in > 0) s.block(copy.buffer(), 1, in);
-  const bool groups_fill_blocks = m.groups == 1 || m.group_in % std::max<int64_t>(1, in) == 0;
-  if (in > 0 && !m.depthwise && !m.transposed && groups_fill_blocks) cut_input_channels(s, m, in);
-  if (out == 0) return false;
-  const int64_t channels = m.groups * m.group_out, blocks = (channels + out - 1) / out;
-  if (const Stage copy = fill_bias(s, m.bias, m.out, out); copy.defined()) m.copies.push_back(copy);
-  if (m.depthwise) {
-    pack_depthwise(s, m, out);
-  } else if (!m.transposed || !m.sums.phases.empty()) {
-    m.panel_blocks = m.groups == 1 ? blocks : m.group_out % out == 0 ? m.group_out / out : 1;
-    m.vectors = 0;
-    pack_panels(s, m, {blocks, out, false});
+// Brings a definition the blocks of its tensors, and its operands the forms that the target's
+// registers or an instruction for the sums want.
+class ConvArrangement {
+ public:
+  ConvArrangement(ScheduleBuilder& s, ConvStages& m)
+      : s_(s),
+        m_(m),
+        in_(m.in_block),
+        out_(m.out_block),
+        outputs_(m.groups * m.group_out),
+        sums_(s.buffer(m.acc.buffer()).dtype) {
+    depth_ = in_;
+    // A block that is only partly full is read in smaller, full parts.
+    if (const int64_t part = std::gcd(m.group_in, in_); part >= kFewestDepth) depth_ = part;
+    if (m.transposed) return;
+    product_ = instruction();
+    if (product_.defined() && in_ > 0) depth_ = std::max(depth_, product_.depth);
+    else if (in_ > 0 && m.group_in % depth_ != 0) depth_ = std::gcd(m.group_in, in_);
+    row_tile_ = tile_of_row();
   }
-  s.block(m.acc.buffer(), 1, out);
-  m.sums.lane = s.spatial_loops_of(m.acc).back();
-  block_output(s, m.out, out);
-  if (m.panel_blocks > 0) s.pad(m.sums.channel, m.vectors);
-  return true;
-}
+
+  void run() {
+    for (const Stage& copy : m_.copies)
+      if (in_ > 0) s_.block(copy.buffer(), 1, in_);
+    if (!m_.transposed) arrange_input();
+    if (out_ == 0 || !s_.sound()) return;
+    if (const Stage copy = fill_bias(s_, m_.bias, m_.out, out_); copy.defined())
+      m_.copies.push_back(copy);
+    if (!product_.defined()) arrange_weights();
+    if (excess_.defined()) s_.block(excess_, 0, out_);
+    s_.block(m_.acc.buffer(), 1, out_);
+    m_.sums.lane = s_.spatial_loops_of(m_.acc).back();
+    block_output(s_, m_.out, out_);
+    if (m_.panel_blocks > 0) s_.pad(m_.sums.channel, m_.vectors);
+  }
+
+ private:
+  bool guarded() const { return s_.store_of(m_.acc)->where.defined(); }
+  // True: all taps meet the padding.
+  bool sums_nothing() const { return guarded() && is_const(s_.store_of(m_.acc)->where, 0); }
+  int64_t blocks() const { return (outputs_ + out_ - 1) / out_; }
+  int64_t blocks_of_group() const {
+    return m_.groups == 1 ? blocks() : m_.group_out % out_ == 0 ? m_.group_out / out_ : 1;
+  }
+  // True: every block of channels belongs to one group.
+  bool whole_blocks() const {
+    return m_.groups == 1 || (in_ > 0 && m_.group_in % in_ == 0 && m_.group_out % out_ == 0);
+  }
+  bool pools() const { return !m_.out.window.empty(); }
+
+  // The loops over the output's points, from images to the row
+  Loops points() const {
+    Loops loops = {m_.sums.image};
+    loops.insert(loops.end(), m_.sums.lines.begin(), m_.sums.lines.end());
+    loops.push_back(m_.sums.row);
+    return loops;
+  }
+
+  // False: the one weight is a number.
+  bool reads_weights() const {
+    bool reads = false;
+    visit(sched::factor_of(s_.store_of(m_.acc)->value, Factor::right),
+          [&](const Expr& e) { reads |= is<expr::Load>(e); });
+    return reads;
+  }
+
+  bool has_known_extents() const {
+    const Loops loops = points();
+    const std::vector<Expr>& shape = s_.buffer(m_.input).shape;
+    return std::ranges::all_of(loops, [&](const Loop& l) { return s_.extent(l).has_value(); }) &&
+           std::ranges::all_of(shape, [](const Expr& e) { return as_const(e).has_value(); });
+  }
+
+  IntegerProduct instruction() const {
+    // A first layer has few channels; they are innermost in the copy and filled up.
+    const bool few = in_ == 0,
+               suits = few ? m_.groups == 1 && m_.group_in > 1 && m_.group_in <= kFewestDepth
+                           : whole_blocks();
+    if (out_ == 0 || m_.depthwise || !suits || !has_known_extents() || !reads_weights() ||
+        sums_nothing() || dtype_bytes(m_.left_type) >= dtype_bytes(sums_))
+      return {};
+    const auto choose = m_.weights.defined() ? integer_product_from_anywhere : integer_product;
+    const auto of = [&](int64_t depth, int64_t rows) {
+      ProductExtents extents{out_, depth, rows};
+      if (m_.groups == 1 && !few && !pools()) extents.tiles = {outputs_, m_.group_in};
+      const LeftNumbers left{m_.left_type, m_.left_zero};
+      const IntegerProduct found = choose(s_.target(), left, m_.right_type, extents);
+      if (!found.tiles || found.columns == out_) return found;
+      extents.tiles.reset();  // a tile's columns must be a block of channels
+      return choose(s_.target(), left, m_.right_type, extents);
+    };
+    if (few) return of(0, 1);
+    // Steps behind a block's end belong to the next block in the copy.
+    const int64_t pixels = pools() ? 1 : *s_.extent(m_.sums.row);
+    const IntegerProduct wide = of(m_.group_in, pixels), narrow = of(depth_, pixels);
+    return wide.rows > 1 ? wide : narrow;
+  }
+
+  // The tile of a row that is filled up to whole ones: its extent is free, or an instruction takes
+  // several pixels
+  std::optional<RegisterTile> tile_of_row() const {
+    const std::optional<int64_t> row = s_.extent(m_.sums.row);
+    const bool lines = !m_.sums.lines.empty();
+    if (out_ == 0) return std::nullopt;
+    if (product_.rows > 1 && product_.tiles)
+      return RegisterTile{rows_of_tiles(product_, *row), blocks_of_group() % 2 == 0 ? 2 : 1};
+    if (product_.rows > 1)
+      return filled_row_tile(s_.target(), *row, blocks_of_group(), product_.rows);
+    if (row) return std::nullopt;
+    return m_.depthwise ? RegisterTile{free_row_pixels(s_.target(), 1, lines), 1}
+                        : free_row_tile(s_.target(), blocks_of_group(), lines);
+  }
+
+  void arrange_input() {
+    const bool copies = copies_input();
+    if (copies && guarded()) s_.unguard(m_.acc, Factor::left);
+    if (product_.defined()) {
+      count_left(product_.left.zero);
+      if (is_int(sums_) && (product_.left.zero != 0 || m_.left_type != product_.type))
+        s_.narrow(m_.acc, Factor::left, product_.type);
+      pack_for_instruction();
+    }
+    if (row_tile_) s_.pad(m_.sums.row, row_tile_->rows);
+    if (copies) copy_left();
+    if (product_.defined()) return split_depth();
+    if (is_int(sums_)) {
+      const int64_t zero = counted_from();
+      count_left(zero);
+      if (const auto type = narrow_type(s_.target(), {m_.left_type, zero}, sums_))
+        s_.narrow(m_.acc, Factor::left, *type);
+    }
+    if (depth_ > 1 && in_ > 0 && !m_.depthwise && (m_.groups == 1 || m_.group_in % in_ == 0))
+      cut_input_channels();
+  }
+
+  // The number that is multiplied as 0, without an instruction. Unsigned bytes can be one of the
+  // two words that the target multiplies and adds at once, beside a 0.
+  int64_t counted_from() const {
+    const int64_t least = least_byte(m_.left_type);
+    const bool words = !sums_nothing() && is_byte(m_.left_type) && m_.weights.defined() &&
+                       s_.target().driver.empty();
+    return words && (m_.left_zero == least || pairs_words(s_.target())) ? least : m_.left_zero;
+  }
+
+  void count_left(int64_t zero) {
+    if (zero != m_.left_zero) excess_ = s_.recount(m_.acc, Factor::left, zero, "corr").buffer();
+  }
+
+  // True: a copy of the input contains the padding. Otherwise taps in the padding are skipped. A
+  // copy is worthwhile only if the edges are too wide for separate tiles at a row's ends
+  // (kernels/conv/schedule.cpp), if it is unknown which tiles those are, for an instruction, or if
+  // one excess must fit all points of a row.
+  bool copies_input() const {
+    if (product_.defined()) return !reads_in_place();
+    if (sums_nothing()) return false;
+    if (m_.spreads_channels) return true;
+    const bool free = row_tile_ && (guarded() || m_.taps.back().defined());
+    const bool recounts = is_int(sums_) && counted_from() != m_.left_zero;
+    const bool wide = m_.pads_begin.back() > kWidestEdge * m_.strides.back();
+    return free || (guarded() && (wide || (recounts && (out_ == 0 || has_free_edges()))));
+  }
+
+  // True: it is unknown which points miss taps.
+  bool has_free_edges() const {
+    const Expr& where = s_.store_of(m_.acc)->where;
+    return std::ranges::any_of(s_.kernel().symbols,
+                               [&](const std::string& n) { return uses_var(where, n); }) ||
+           std::ranges::any_of(points(), [&](const Loop& loop) {
+             return uses_var(where, loop.name()) && !s_.extent(loop);
+           });
+  }
+
+  // True: the instruction reads the numbers in the input's layout. No tap may meet the padding.
+  bool reads_in_place() const {
+    const bool full = is_int(sums_) || m_.group_in % std::max<int64_t>(1, depth_) == 0;
+    return product_.left.type == product_.type && !guarded() && in_ > 0 && depth_ <= in_ &&
+           product_.rows == 1 && full;
+  }
+
+  // Copies the numbers that are multiplied; the padding holds the zero point. The channels lie in
+  // the input's blocks or the instruction's, or innermost if they are few. Of a row with a stride
+  // whose pixels an instruction takes together, parts lie apart, one for each remainder by the
+  // stride: the pixels that one tap reads are then adjacent.
+  void copy_left() {
+    const Expr c = variable(m_.sums.channel), rc = variable(m_.channels);
+    const int64_t block = m_.spreads_channels             ? out_
+                          : product_.defined() && in_ > 0 ? std::max(in_, depth_)
+                                                          : in_;
+    std::vector<ScheduleBuilder::PackedDim> dims = {{variable(m_.sums.image), "xn"}};
+    Expr lane;
+    if (m_.depthwise) {
+      dims.push_back({block > 0 ? floor_div(c, Expr(block)) : c, "xc"});
+      if (block > 0) lane = floor_mod(c, Expr(block));
+    } else if (block > 0 && (m_.groups == 1 || m_.group_in % block == 0)) {
+      const bool one = m_.group_in == block;
+      dims.push_back(
+          {channel_of_group(m_.group_in / block, one ? Expr(0) : floor_div(rc, Expr(block))),
+           "xc"});
+      lane = one ? rc : floor_mod(rc, Expr(block));
+    } else if (in_ == 0 && product_.defined()) {
+      const Expr depth(product_.depth);
+      lane = product_.depth == 1 ? rc : floor_div(rc, depth) * depth + floor_mod(rc, depth);
+    } else {
+      dims.push_back({channel_of_group(m_.group_in, rc), "xc"});
+    }
+    for (size_t i = 0; i < m_.taps.size(); ++i) add_window(dims, i);
+    if (lane.defined()) dims.push_back({lane, "xl"});
+    m_.copies.insert(m_.copies.begin(), s_.pack(m_.acc, Factor::left, "xp", "global", dims).stage);
+  }
+
+  // Step `within` of an output channel's group, out of `steps`
+  Expr channel_of_group(int64_t steps, const Expr& within) const {
+    if (m_.groups == 1) return within;
+    const Expr group = floor_div(variable(m_.sums.channel), Expr(m_.group_out));
+    return steps == 1 ? group : group * Expr(steps) + within;
+  }
+
+  // The places of an axis that taps read
+  void add_window(std::vector<ScheduleBuilder::PackedDim>& dims, size_t axis) const {
+    const bool row = axis + 1 == m_.taps.size();
+    const std::string name = "xs" + std::to_string(axis);
+    const int64_t stride = m_.strides[axis], dilation = m_.dilations[axis];
+    const Expr point = variable(row ? m_.sums.row : m_.sums.lines[axis]),
+               tap = variable(m_.taps[axis]);
+    if (!m_.taps[axis].defined()) {
+      dims.push_back({point, name});
+    } else if (s_.extent(row ? m_.sums.row : m_.sums.lines[axis]) == 1) {
+      dims.push_back({tap, name});
+    } else if (stride > 1 && dilation > 1) {
+      dims.push_back({tap, name + "t"});
+      dims.push_back({point, name});
+    } else {
+      const Expr place = point * Expr(stride) + tap * Expr(dilation);
+      const bool apart = row && stride > 1 && product_.rows > 1;
+      if (apart) dims.push_back({floor_mod(place, Expr(stride)), name + "p"});
+      dims.push_back({apart ? floor_div(place, Expr(stride)) : place, name});
+    }
+  }
+
+  // Packs the weights with the channels of an instruction innermost. Tiles are [panel][channels //
+  // depth][taps][block of the panel][depth // neighbours][output channel, neighbours].
+  void pack_for_instruction() {
+    m_.panel_blocks = blocks_of_group();
+    m_.vectors = row_tile_ ? row_tile_->vectors
+                           : row_tile(s_.target(), s_.extent(m_.sums.row), m_.panel_blocks, 1,
+                                      pools() ? m_.out.window.back() : 1)
+                                 .vectors;
+    const Expr width(m_.vectors * out_),
+        channel = variable(m_.sums.channel), place = floor_mod(channel, width),
+        rc = variable(m_.channels), block(out_), neighbours(product_.neighbours),
+        together(product_.depth), part(depth_);
+    std::vector<ScheduleBuilder::PackedDim> dims = {{floor_div(channel, width), "wc"}};
+    if (in_ > 0) dims.push_back({floor_div(rc, part), "wr"});
+    for (size_t i = 0; i < m_.taps.size(); ++i)
+      if (m_.taps[i].defined()) dims.push_back({variable(m_.taps[i]), "wk" + std::to_string(i)});
+    const Expr step = in_ > 0 ? floor_mod(rc, part) : rc;
+    if (product_.tiles) {
+      dims.push_back({floor_div(place, block), "wt"});
+      dims.push_back({floor_div(step, neighbours), "wq"});
+      dims.push_back({floor_mod(place, block) * neighbours + floor_mod(step, neighbours), "wl"});
+    } else {
+      dims.push_back({product_.depth > 1 ? floor_div(step, together) : step, "wi"});
+      dims.push_back({place, "wl"});
+      if (product_.depth > 1) dims.push_back({floor_mod(step, together), "wp"});
+    }
+    pack_weights(s_, m_, dims);
+  }
+
+  // Makes the steps that an instruction sums loops of their own, behind the taps.
+  void split_depth() {
+    s_.pad_zeros(m_.channels, in_ > 0 ? depth_ : product_.depth);
+    Loops order, inner;
+    Loop steps = m_.channels;
+    if (in_ > 0) {
+      const auto cut = s_.split(m_.channels, depth_, Tail::guard, m_.channels.name(), "rl");
+      m_.channels = cut.outer, m_.channel_lanes = steps = cut.inner;
+    }
+    Loop side_by_side;
+    if (product_.depth > 1) {
+      const auto cut = s_.split(steps, product_.depth, Tail::guard, steps.name(), "rp");
+      (in_ > 0 ? m_.channel_lanes : m_.channels) = cut.outer, side_by_side = cut.inner;
+      if (product_.tiles) {
+        const auto parts = s_.split(cut.inner, product_.neighbours, Tail::guard, "rq", "rp");
+        inner = {parts.outer}, side_by_side = parts.inner;
+      }
+      inner.push_back(side_by_side);
+    }
+    order = {m_.channels};
+    std::ranges::copy_if(m_.taps, std::back_inserter(order), &Loop::defined);
+    if (m_.channel_lanes.defined()) order.push_back(m_.channel_lanes);
+    order.insert(order.end(), inner.begin(), inner.end());
+    s_.reorder(order);
+    m_.instruction = product_.sums(side_by_side);
+  }
+
+  // Cuts the input channels into the blocks of the input, or into the parts of them that a group
+  // fills.
+  void cut_input_channels() {
+    const auto cut = s_.split(m_.channels, depth_, Tail::guard, m_.channels.name(), "rl");
+    m_.channels = cut.outer, m_.channel_lanes = cut.inner;
+    Loops order = {m_.channels};
+    std::ranges::copy_if(m_.taps, std::back_inserter(order), &Loop::defined);
+    if (order.size() == 1) return;
+    order.push_back(m_.channel_lanes);
+    s_.reorder(order);
+  }
+
+  void arrange_weights() {
+    if (!reads_weights()) return;
+    if (m_.depthwise) return pack_depthwise(s_, m_, out_);
+    if (m_.transposed && m_.sums.phases.empty()) return;
+    m_.panel_blocks = blocks_of_group();
+    m_.vectors = row_tile_ ? row_tile_->vectors : 0;
+    pack_panels(s_, m_, {blocks(), out_, false});
+  }
+
+  ScheduleBuilder& s_;
+  ConvStages& m_;
+  int64_t in_, out_;  // blocks of the tensors' channels; 0: none
+  int64_t outputs_;   // output channels of all groups
+  DType sums_;
+  int64_t depth_ = 1;  // input channels of a block in the innermost reduction
+  IntegerProduct product_;
+  std::optional<RegisterTile> row_tile_;
+  BufferName excess_;
+};
 
 }  // namespace
 
 Stage fill_bias(ScheduleBuilder& s, const BufferName& bias, const ConvOutput& out, int64_t block) {
-  if (!bias.defined()) return {};
+  if (!bias.defined() || !s.sound()) return {};
   const bool constant = s.find(bias)->role == BufferRole::constant;
   const Stage copy = s.cache_read(bias, out.conv.defined() ? out.conv : out.y, "bias",
                                   constant ? kConstantScope : "global");
@@ -161,8 +447,33 @@ void block_output(ScheduleBuilder& s, ConvOutput& out, int64_t block) {
   out.loops.lane = s.spatial_loops_of(out.y).back();
 }
 
+// All lanes of an output's block read one group, so smaller groups are merged into one. The weights
+// between channels of different groups are 0. Groups of one channel are not: the copy of the input
+// has a channel for each of the output. An instruction covers several steps of the depth at
+// once, so nothing is lost if at most as many groups are merged as it covers steps.
+void merge_groups(ScheduleBuilder& s, ConvStages& m) {
+  if (m.out_block == 0 || m.depthwise || m.transposed || m.groups <= 1) return;
+  if (m.group_in == 1) {
+    m.depthwise = m.spreads_channels = m.group_out % m.out_block != 0;
+    return;
+  }
+  const int64_t whole = groups_that_fill(m.groups, m.group_in, std::max<int64_t>(1, m.in_block),
+                                         m.group_out, m.out_block);
+  const LeftNumbers left{m.left_type, m.left_zero};
+  int64_t merged = 1;
+  if (m.group_out % m.out_block != 0) merged = whole == 0 ? m.groups : whole;
+  else if (whole > 1 && is_byte(m.left_type) &&
+           whole <= most_merged_groups(s.target(), left, m.right_type, m.out_block))
+    merged = whole;
+  if (merged == 1) return;
+  const Expr group = floor_div(variable(m.sums.channel), Expr(m.group_out));
+  s.skew(m.channels, merged * m.group_in, floor_mod(group, Expr(merged)) * Expr(m.group_in));
+  s.unguard(m.acc, Factor::right);
+  m.groups /= merged, m.group_in *= merged, m.group_out *= merged;
+}
+
 void arrange_conv(ScheduleBuilder& s, ConvStages& m) {
-  if (m.groups > 0 && arrange_definition(s, m)) return;
+  if (m.groups > 0) return ConvArrangement(s, m).run();
   if (m.panel_blocks == 0) return;
   pack_panels(s, m, {s.extent(m.sums.channel), s.extent(m.sums.lane).value_or(1), true});
   s.pad(m.sums.channel, m.vectors);

@@ -13,11 +13,11 @@ class ScheduleBuilder;
 
 // The loops over a tensor of the output's shape
 struct ConvLoops {
-  Loop image, channel;  // channel: over blocks, if the output is blocked
+  Loop image, channel;  // channel: later over blocks
   Loops phases;         // over sub-pixels with weights of their own
   Loops lines;          // the spatial axes except the last
   Loop row;             // the last spatial axis
-  Loop lane;            // in a block of channels; none: the output is not blocked
+  Loop lane;            // in a block of channels; none: there are no blocks yet
 };
 
 // `loops` are image, channel and spatial axes, and the lane if the tensor is blocked.
@@ -36,17 +36,24 @@ struct ConvStages {
   const char* family() const { return depthwise ? "depthwise" : "conv"; }
   bool arranged = false;  // the operands lie as the target reads them
   Stages copies;          // copies of operands made at run time, each a nest
-  // A definition's numbers of groups and of their channels; 0 groups: the family handles the blocks
-  // of its tensors itself
+  // Groups, and the channels of each; 0 groups: the family handles the blocks of its tensors itself
   int64_t groups = 0, group_in = 0, group_out = 0;
-  BufferName bias;  // the parameter of a definition; none: there is none, or it is a number
+  // The blocks in which the schedule lays the channels of input and output out; 0: none
+  int64_t in_block = 0, out_block = 0;
+  // The windows, by spatial axis, and the elements of the operands; the left ones count from
+  // left_zero
+  std::vector<int64_t> strides, dilations, pads_begin;
+  DType left_type = DType::f32, right_type = DType::f32;
+  int64_t left_zero = 0;
+  BufferName bias;  // the parameter; none: there is none, or it is a number
   // The weights, a constant or none as defined; later in panels of `vectors` blocks of channels
   BufferName input, weights;
-  int64_t vectors = 1;  // 0: the panels are chosen later
-  // Blocks of output channels whose number `vectors` divides; 0: the weights are packed already
+  int64_t vectors = 1;
+  // Blocks of output channels whose number `vectors` divides; 0: there are no panels
   int64_t panel_blocks = 0;
   bool depthwise = false, transposed = false;
-  Stage acc;  // the sums
+  bool spreads_channels = false;  // the input's copy has the output's channels
+  Stage acc;                      // the sums
   ConvLoops sums;
   Loop channels;       // loop of the sums over input channels, or blocks of them
   Loop channel_lanes;  // loop in such a block
@@ -62,9 +69,15 @@ Stage fill_bias(ScheduleBuilder& s, const BufferName& bias, const ConvOutput& ou
 // Brings the blocks of y, which lies in them already, to what it reads, and notes the loops.
 void block_output(ScheduleBuilder& s, ConvOutput& out, int64_t block);
 
+// Most output pixels at a row's end whose taps reach into the padding, for an input that is not
+// copied
+inline constexpr int64_t kWidestEdge = 16;
+
 // Fewest input channels in the innermost reduction
 inline constexpr int64_t kFewestDepth = 4;
 
+// Merges groups whose channels fill blocks together, on the tensors' own dimensions.
+void merge_groups(ScheduleBuilder& s, ConvStages& m);
 // Lays the weights of a defined convolution out in panels, and its sums in the output's blocks.
 void arrange_conv(ScheduleBuilder& s, ConvStages& m);
 Expected<Lowered<ConvStages>> lower_conv(TargetBuilder& b, const Node& node);

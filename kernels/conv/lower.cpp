@@ -20,16 +20,13 @@
 namespace tw {
 namespace {
 
-// Most output pixels at a row's end whose taps reach into the padding, for an input that is not
-// copied
-constexpr int64_t kWidestEdge = 16;
-
 class ConvLowering : ConvGroup {
  public:
   ConvLowering(TargetBuilder& builder, const Node& conv, ConvShape shape)
       : ConvGroup(builder, conv, std::move(shape)) {
     depthwise_ = s_.group > 1 && s_.cg == 1 && s_.mg == 1 &&
                  (!b_.laid_out || (blocked_ && x_type_.layout == y_type_.layout));
+    if (!b_.laid_out) return;
     if (blocked_ && !depthwise_) merge_groups(conv);
     depth_ = x_type_.layout.block;
     // A block that is only partly full is read in smaller, full parts.
@@ -46,21 +43,13 @@ class ConvLowering : ConvGroup {
   }
 
   // True: the schedule can bring the blocks of the tensors to the same convolution without them.
-  bool has_definition() const {
-    const ValueId weights = node_.inputs[1];
-    const bool in_blocks = !x_type_.layout.plain();
-    const bool by_lanes = in_blocks && !depthwise_ && s_.cg % depth_ != 0;
-    const bool one_by_one = !depthwise_ && blocked_ && s_.group > 1 && s_.cg == 1 && s_.mg == 1;
-    return is_float(acc_type_) && !product_.defined() && merged_ == 1 && !row_.defined() &&
-           !copies_input() && !by_lanes && !one_by_one && !b_.inside(weights) &&
-           !is_const(element_count(b_.type(weights).shape), 1);
-  }
+  bool has_definition() const { return true; }
 
   Lowered<ConvStages> lower() {
     declare_inputs();
     read_input();
     accumulate();
-    if (surplus() != 0) correct();
+    if (b_.laid_out && surplus() != 0) correct();
     stages_.out = write_output([this](const Index& at) {
       const Expr sum = load(acc_, acc_type_, at);
       return correction_.valid() ? sum - load(correction_, acc_type_, corrected_at(at)) : sum;
@@ -79,6 +68,12 @@ class ConvLowering : ConvGroup {
  private:
   void describe_definition() {
     stages_.groups = s_.group, stages_.group_in = s_.cg, stages_.group_out = s_.mg;
+    stages_.in_block = b_.type(node_.inputs[0]).layout.block;
+    stages_.out_block = b_.type(b_.output_value()).layout.block;
+    stages_.strides = s_.strides, stages_.dilations = s_.dilations;
+    stages_.pads_begin = s_.pads_begin;
+    stages_.left_type = x_type_.dtype, stages_.right_type = b_.type(node_.inputs[1]).dtype;
+    stages_.left_zero = zero_;
     if (b_.graph.is_constant(node_.inputs[1]))
       stages_.weights = b_.name_of(b_.input(node_.inputs[1]));
     stages_.bias = bias_parameter();
@@ -405,6 +400,7 @@ class ConvLowering : ConvGroup {
   // (kernels/conv/schedule.cpp), if it is unknown which tiles those are, for an instruction, or if
   // one correction must fit all points of a row.
   bool copies_input() const {
+    if (!b_.laid_out) return false;
     if (product_.defined()) return !reads_in_place();
     if (row_.defined() && (s_.kernel.back() > 1 || s_.padded)) return true;
     if (surplus() != 0 && s_.padded && (!blocked_ || free_edges())) return true;
@@ -431,6 +427,7 @@ class ConvLowering : ConvGroup {
 
   // The left operand's element, minus the zero point if no instruction handles that
   Expr left_number(const Expr& e) const {
+    if (!b_.laid_out) return less_zero(number(e), zero_);
     return product_.defined() || is_float(acc_type_)
                ? number(e)
                : widened_number(b_.target, e, acc_type_, counted_from_);

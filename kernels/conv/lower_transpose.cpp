@@ -41,7 +41,11 @@ class TransposeLowering {
     write_output();
     stages_.input = b_.name_of(b_.input(node_.inputs[0]));
     stages_.transposed = true;
-    if (!b_.laid_out) stages_.groups = a_.group, stages_.group_in = cg_, stages_.group_out = mg_;
+    if (!b_.laid_out) {
+      stages_.groups = a_.group, stages_.group_in = cg_, stages_.group_out = mg_;
+      stages_.in_block = b_.type(node_.inputs[0]).layout.block;
+      stages_.out_block = b_.type(b_.output_value()).layout.block;
+    }
     return b_.finish(std::move(stages_));
   }
 

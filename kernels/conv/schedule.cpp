@@ -89,8 +89,9 @@ constexpr int64_t kDepthwiseTile = 8;
 // cannot keep all threads equally busy. Its "wp" parts consist of whole tiles and overlap a little
 // if their number does not divide the row. Overlap costs even on one thread, so it counts three
 // times the time that threads lose by waiting. If no split is worthwhile, the row stays whole.
+// even: all parts are equally long, for instructions that take whole tiles.
 ScheduleBuilder::Cut split_for_threads(ScheduleBuilder& s, const Loop& row, int64_t tile,
-                                       int64_t panels) {
+                                       int64_t panels, bool even) {
   constexpr double kGoodEnough = 1.05, kMostOverlap = 0.05, kOverlapWeight = 3;
   constexpr int64_t kMostParts = 32;
   const int64_t extent = *s.extent(row), tiles = (extent + tile - 1) / tile;
@@ -101,6 +102,7 @@ ScheduleBuilder::Cut split_for_threads(ScheduleBuilder& s, const Loop& row, int6
     const int64_t size = parts == 1 ? extent : (tiles + parts - 1) / parts * tile;
     const double overlap = static_cast<double>(parts * size) / static_cast<double>(extent) - 1;
     if (size > extent || (extent + size - 1) / size != parts || overlap > kMostOverlap) continue;
+    if (even && extent % size != 0) continue;
     double idle = 1;
     for (int64_t threads :
          {int64_t{2}, int64_t{3}, int64_t{4}, std::max<int64_t>(s.target().cores, 2)}) {
@@ -119,8 +121,11 @@ ScheduleBuilder::Cut split_for_threads(ScheduleBuilder& s, const Loop& row, int6
     return !s.rules() || spreads_as_well(spread(chunk_of(parts)), spread(chunk));
   };
   std::vector<int64_t> others = {1, 2, 3, 4, 6, 8, 12, 16};
-  std::erase_if(others, [&](int64_t parts) { return !spreads(parts); });
-  if (const int64_t parts = s.choose("parts", usual, others); parts != usual && spreads(parts))
+  const auto suits = [&](int64_t parts) {
+    return spreads(parts) && (!even || extent % chunk_of(parts) == 0);
+  };
+  std::erase_if(others, [&](int64_t parts) { return !suits(parts); });
+  if (const int64_t parts = s.choose("parts", usual, others); parts != usual && suits(parts))
     chunk = chunk_of(parts);
   if (chunk >= extent) return {{}, row};
   return s.split(row, chunk, extent % tile == 0 ? Tail::guard : Tail::shift, "wp", "wr");
@@ -272,7 +277,8 @@ class BlockedSchedule {
     // whole row.
     if (pixels_ && one_row() && (together() == 1 || pixels_ == s_.extent(m_.sums.row))) {
       const int64_t panels = s_.extent(y_.image).value_or(1) * panels_;
-      const auto parts = split_for_threads(s_, y_.row, tile_ / pooled_, panels);
+      const auto parts = split_for_threads(s_, y_.row, tile_ / pooled_, panels,
+                                           in_tiles(s_.target(), m_.instruction));
       part = parts.outer, row_.outer = parts.inner;
       if (part.defined()) rows.push_back(part);
     }

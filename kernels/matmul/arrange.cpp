@@ -11,7 +11,7 @@
 // [part of the steps][column and step].
 #include <algorithm>
 
-#include "ir/schedule/nest.h"
+#include "ir/schedule/factor.h"
 #include "kernels/common/integer_product.h"
 #include "kernels/common/register_tile.h"
 #include "kernels/matmul/matmul.h"

@@ -299,9 +299,18 @@ void ScheduleBuilder::narrow(const Stage& stage, Factor factor, DType type) {
   add(step::Narrow{stage.label(), factor, type});
 }
 
-void ScheduleBuilder::recount(const Stage& stage, Factor factor, int64_t zero,
-                              const std::string& name) {
+void ScheduleBuilder::skew(const Loop& loop, int64_t extent, const Expr& offset) {
+  add(step::Skew{loop.name(), extent, {offset}});
+}
+
+void ScheduleBuilder::unguard(const Stage& stage, Factor factor) {
+  add(step::Unguard{stage.label(), factor});
+}
+
+Stage ScheduleBuilder::recount(const Stage& stage, Factor factor, int64_t zero,
+                               const std::string& name) {
   add(step::Recount{stage.label(), factor, zero, name, kConstantScope});
+  return {name, BufferName(name)};
 }
 
 Stage ScheduleBuilder::rfactor(const Stage& stage, const Loop& loop, const std::string& name) {

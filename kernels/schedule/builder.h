@@ -132,7 +132,11 @@ class ScheduleBuilder {
   void pad_zeros(const Loop& loop, int64_t factor);
   void narrow(const Stage& stage, Factor factor, DType type);
   // Counts the factor from another zero. The excess of the sums is a constant of that name.
-  void recount(const Stage& stage, Factor factor, int64_t zero, const std::string& name);
+  Stage recount(const Stage& stage, Factor factor, int64_t zero, const std::string& name);
+  // Lets a reduce loop of that extent begin later, by an offset in terms of outer loops.
+  void skew(const Loop& loop, int64_t extent, const Expr& offset);
+  // Sums over points that conditions on the factor's loops leave out. The factor is 0 there.
+  void unguard(const Stage& stage, Factor factor);
   Stage rfactor(const Stage& stage, const Loop& loop, const std::string& name);
   void decompose(const Stage& stage, const Loop& loop);
   void tensorize(const Loop& loop, const std::string& intrinsic, const std::string& name);

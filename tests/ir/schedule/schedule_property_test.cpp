@@ -320,9 +320,19 @@ tw::Step random_pack(const Kernel& kernel, Random& r, const std::string& stage,
     step.map.insert(step.map.begin() + at, index);
     step.loops.push_back(name + "_" + std::to_string(step.loops.size()));
   };
+  std::string slides;  // the loop before, which shares an index with the next one
   for (const Stmt& s : tw::path_to(kernel.body, stage)) {
     const auto* loop = tw::as<tw::stmt::Loop>(s);
     if (!loop || r.below(8) == 0) continue;
+    if (!slides.empty()) {
+      add(tw::var(slides) * tw::Expr(r.from(1, 3)) + tw::var(loop->var) * tw::Expr(r.from(1, 2)));
+      slides.clear();
+      continue;
+    }
+    if (r.below(6) == 0) {
+      slides = loop->var;
+      continue;
+    }
     const tw::Expr variable = tw::var(loop->var), factor(r.from(2, 4));
     const tw::Expr quotient = floor_div(variable, factor);
     if (r.below(2)) {
@@ -357,8 +367,8 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
   const Names names = names_of(kernel);
   const std::string a = text("a{0}", number), b = text("b{0}", number);
   const std::vector<std::string> scopes = {"global", "stack", "register", "shared"};
-  const auto loop = [&] { return r.pick(names.loops); };
-  switch (r.below(52)) {
+  const auto loop = [&] { return names.loops.empty() ? "none" : r.pick(names.loops); };
+  switch (r.below(59)) {
     case 0: return step::Split{loop(), r.from(1, 5), tw::Tail::guard, a, b};
     case 1: return step::Split{loop(), r.from(1, 5), tw::Tail::shift, a, b};
     case 2:
@@ -390,7 +400,8 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
     case 32:
     case 33: return step::AsyncCopy{r.pick(names.stages)};
     case 34:
-    case 35: return step::Pipeline{loop(), r.from(2, 3), {r.pick(names.stages)}};
+    case 35:
+    case 54: return step::Pipeline{loop(), r.from(2, 3), {r.pick(names.stages)}};
     case 36:
     case 37: return random_roles(kernel, r, loop());
     case 38:
@@ -417,8 +428,19 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
       return step::Recount{r.pick(names.stages), r.below(2) ? tw::Factor::left : tw::Factor::right,
                            r.from(-3, 3), a, r.pick(scopes)};
     case 47:
+    case 57:
+    case 58:
       return step::Narrow{r.pick(names.stages), r.below(2) ? tw::Factor::left : tw::Factor::right,
                           r.below(2) ? tw::DType::i8 : tw::DType::i16};
+    case 55:
+    case 56:
+      return step::Skew{
+          loop(),
+          r.from(1, 14),
+          {r.below(2) ? tw::Expr(r.from(0, 3)) : tw::floor_mod(tw::var(loop()), r.from(1, 4))}};
+    case 52:
+    case 53:
+      return step::Unguard{r.pick(names.stages), r.below(2) ? tw::Factor::left : tw::Factor::right};
     case 43:
     case 44: return random_pack(kernel, r, r.pick(names.stages), a);
     case 23: return random_layout(kernel, r, names);
@@ -568,7 +590,7 @@ TEST_CASE("schedule: random steps are refused or keep the results") {
   const char* given = std::getenv("TW_SEED");
   const char* rounds = std::getenv("TW_ROUNDS");
   const uint32_t first = given ? static_cast<uint32_t>(std::atoi(given)) : 1000;
-  const uint32_t count = rounds ? static_cast<uint32_t>(std::atoi(rounds)) : given ? 1 : 700;
+  const uint32_t count = rounds ? static_cast<uint32_t>(std::atoi(rounds)) : given ? 1 : 900;
   MESSAGE("seeds from " << first);
   Tally tally;
   for (uint32_t i = 0; i < count; ++i) try_schedule(first + i, tally);

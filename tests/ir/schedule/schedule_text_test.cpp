@@ -23,6 +23,8 @@ const char* const kAllSteps =
     "  flatten y -> f\n"
     "  narrow c left u8\n"
     "  recount c left -128 -> e constant\n"
+    "  unguard c left\n"
+    "  skew k 16 [m // 4 % 4 * 4]\n"
     "  set_scope c register\n"
     "  decompose_reduction c k\n"
     "  partition f 1 2 -> a z\n"

@@ -1,0 +1,70 @@
+// unguard c left
+//   c: c[i] += x[i + k - 1] * w[k] where 0 <= i + k - 1 && i + k - 1 < 8
+//     ->
+//   c: c[i] += select(0 <= i + k - 1 && i + k - 1 < 8, x[i + k - 1], 0) * w[k]
+//
+// The sums run over points that conditions leave out, and the factor is 0 there: a number that is
+// widened and counted from a zero is that zero. A copy of the factor then holds what an instruction
+// may multiply at any point. Conditions stay that depend on spatial loops on which the factor does
+// not. Sums of floats stay equal where the other factor is finite. Legal: a stage that adds
+// products, with such a condition. The other factor is made of parameters and exists at those
+// points.
+#include <algorithm>
+
+#include "ir/kernel/bounds.h"
+#include "ir/kernel/guards.h"
+#include "ir/schedule/factor.h"
+#include "ir/schedule/nest.h"
+
+namespace tw::sched {
+
+// True: the factor depends on all spatial loops of the path on which the condition depends.
+static bool concerns(const Expr& condition, const Expr& factor, const std::vector<Stmt>& path) {
+  return std::ranges::all_of(path, [&](const Stmt& s) {
+    const auto* loop = as<stmt::Loop>(s);
+    return !loop || loop->role == AxisRole::reduce || !uses_var(condition, loop->var) ||
+           uses_var(factor, loop->var);
+  });
+}
+
+static Expr guarded(const Expr& factor, const Expr& condition) {
+  const int64_t zero = counted(factor).zero;
+  const Expr number = number_in(factor);
+  const Expr none = is_int(number.type()) ? int_imm(zero, number.type()) : imm(0, number.type());
+  if (zero != 0 && as_const(none) != zero)  // the number's type lacks it
+    return select(condition, factor, imm(0, factor.type()));
+  return with_number(factor, select(condition, number, none));
+}
+
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Unguard& s) {
+  TW_ASSIGN(const std::vector<Stmt> path, stage_path(kernel, s.stage));
+  stmt::Store store = get<stmt::Store>(path.back());
+  const Expr factor = factor_of(store.value, s.factor);
+  if (store.combiner != Combiner::add || !factor.defined())
+    return illegal("stage '{0}' does not add products", s.stage);
+  std::vector<Expr> moved, others;
+  for (const Expr& condition : conjuncts(store.where))
+    (concerns(condition, factor, path) ? moved : others).push_back(condition);
+  if (moved.empty()) return illegal("stage '{0}' has no condition for the factor", s.stage);
+  const Factor side = s.factor == Factor::left ? Factor::right : Factor::left;
+  std::string temp;  // some of its elements may not be written
+  visit(factor_of(store.value, side), [&](const Expr& e) {
+    const auto* load = as<expr::Load>(e);
+    if (load && kernel.buffer(load->buffer).role == BufferRole::temp)
+      temp = kernel.buffer(load->buffer).name;
+  });
+  if (!temp.empty())
+    return illegal("the other factor of stage '{0}' reads the temp '{1}'", s.stage, temp);
+  store.value = with_factor(store.value, s.factor, guarded(factor, conjunction(moved)));
+  store.where = conjunction(others);
+  Kernel out = kernel, alone = kernel;
+  const Stmt sums = make_store(std::move(store));
+  alone.body = replace(path.front(), path.back(), sums);
+  if (Error error = check_bounds(alone, Tables::ours))
+    return illegal("the other factor does not exist at all points: {0}",
+                   error_text(std::move(error)));
+  out.body = replace(kernel.body, path.back(), sums);
+  return out;
+}
+
+}  // namespace tw::sched
