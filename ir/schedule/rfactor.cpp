@@ -55,6 +55,16 @@ Stmt partial_nest(const LoweredStage& stage, const LoopRef& factored, BufferId p
   return nest;
 }
 
+// A partial result as an operand of the total. Where NaN counts as nothing, so it does there: the
+// operand is none, but takes fewer instructions than one that may be.
+Expr operand(const stmt::Store& store, const Expr& partial) {
+  const auto* choice = as<expr::Select>(store.value);
+  const auto* test = choice ? as_unary(choice->condition, UnaryOp::is_nan) : nullptr;
+  const bool drops_nan = test && equal(test->a, choice->otherwise) &&
+                         equal(choice->then, identity(store.combiner, store.value.type()));
+  return drops_nan ? select(unary(UnaryOp::is_nan, partial), choice->then, partial) : partial;
+}
+
 }  // namespace
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::RFactor& s) {
@@ -91,7 +101,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::RFactor& s) {
   total.where = Expr();
   std::vector<Expr> at = total.indices;
   at.push_back(var(name_of(factored)));
-  total.value = load(partial, buffer.dtype, std::move(at));
+  total.value = operand(*stage.store, load(partial, buffer.dtype, std::move(at)));
   Stmt nest = make_store(std::move(total));
   for (size_t i = loops.size(); i-- > 0;) {
     TW_TRY(check_new_loop(kernel, name_of(loops[i])));

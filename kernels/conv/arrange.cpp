@@ -16,89 +16,14 @@
 namespace tw {
 namespace {
 
+// Most output pixels at a row's end whose taps reach into the padding, for an input that is not
+// copied
+constexpr int64_t kWidestEdge = 16;
+
 bool multiplies_f32(const Expr& sum) {
   const auto* product = as_binary(sum, BinaryOp::mul);
   return product && product->a.type() == DType::f32 && !is<expr::Cast>(product->a) &&
          !is<expr::Cast>(product->b);
-}
-
-// The output channels of the sums: one loop of a definition, or loops over blocks and in a block
-struct OutputChannels {
-  std::optional<int64_t> blocks;
-  int64_t block = 1;
-  bool cut = true;
-};
-
-bool sums_pairs(const ScheduleBuilder& s, const ConvStages& m, const OutputChannels& c) {
-  const Target& target = s.target();
-  return pairs_depth(target) && m.channel_lanes.defined() && *s.extent(m.channel_lanes) % 2 == 0 &&
-         c.block * 2 == kPairedVectors * target.lanes(4) &&
-         multiplies_f32(s.store_of(m.acc)->value) && s.extent(m.sums.row).value_or(1) > 1;
-}
-
-// True: the last panel may hold blocks of channels that do not exist. All must be of one group, and
-// the tiles must be those of the output, not of the windows of a pool.
-bool fills_panels(const ConvStages& m, const OutputChannels& c) {
-  return m.out.window.empty() && (m.sums.lane.defined() || !c.cut) && m.panel_blocks == c.blocks;
-}
-
-// Blocks of channels of a panel, out of `panel_blocks`
-int64_t vectors_of(const ScheduleBuilder& s, const ConvStages& m, const OutputChannels& c) {
-  const auto row = s.extent(m.sums.row);
-  std::optional<int64_t> lines = 1;
-  if (!m.sums.phases.empty() && !m.sums.lines.empty()) lines = s.extent(m.sums.lines.back());
-  const int64_t step = m.out.window.empty() ? 1 : m.out.window.back();
-  const bool fills = fills_panels(m, c);
-  const int64_t usual = row_tile(s.target(), row, m.panel_blocks, lines, step,
-                                 fills ? Cover::padded : Cover::exact)
-                            .vectors;
-  std::vector<int64_t> others;
-  for (int64_t vectors = 1; s.open() && vectors <= std::min(kWidestPanel, m.panel_blocks);
-       ++vectors)
-    if ((fills || m.panel_blocks % vectors == 0) && step <= most_tile_rows(s.target(), vectors))
-      others.push_back(vectors);
-  return s.choose("panel", usual, others);
-}
-
-void pack_weights(ScheduleBuilder& s, ConvStages& m,
-                  const std::vector<ScheduleBuilder::PackedDim>& dims) {
-  const bool constant = m.weights.defined();
-  const Stage packed =
-      s.pack(m.acc, Factor::right, "w", constant ? kConstantScope : "global", dims).stage;
-  if (!constant) m.copies.insert(m.copies.begin(), packed);
-  m.weights = packed.buffer();
-}
-
-// Weights of one channel each are packed as [blocks][taps][channel of a block].
-void pack_depthwise(ScheduleBuilder& s, ConvStages& m, int64_t block) {
-  const Expr c = variable(m.sums.channel);
-  std::vector<ScheduleBuilder::PackedDim> dims = {{floor_div(c, Expr(block)), "wc"}};
-  for (size_t i = 0; i < m.taps.size(); ++i)
-    dims.push_back({variable(m.taps[i]), "wk" + std::to_string(i)});
-  dims.push_back({floor_mod(c, Expr(block)), "wl"});
-  pack_weights(s, m, dims);
-}
-
-void pack_panels(ScheduleBuilder& s, ConvStages& m, const OutputChannels& channels) {
-  const bool pairs = sums_pairs(s, m, channels);
-  if (m.vectors == 0) m.vectors = pairs ? 1 : vectors_of(s, m, channels);
-  const Expr width(m.vectors * channels.block), channel = variable(m.sums.channel);
-  const PanelIndices c = channels.cut
-                             ? panel_indices(s, m.sums.channel, m.sums.lane, m.vectors)
-                             : PanelIndices{floor_div(channel, width), floor_mod(channel, width)};
-  std::vector<ScheduleBuilder::PackedDim> dims = {{c.panel, "wc"}};
-  if (m.channel_lanes.defined()) dims.push_back({variable(m.channels), "wr"});
-  for (size_t i = 0; i < m.sums.phases.size(); ++i)
-    dims.push_back({variable(m.sums.phases[i]), "wp" + std::to_string(i)});
-  for (size_t i = 0; i < m.taps.size(); ++i)
-    dims.push_back({variable(m.taps[i]), "wk" + std::to_string(i)});
-  const Expr step = variable(m.channel_lanes);
-  if (!m.channel_lanes.defined()) dims.push_back({variable(m.channels), "wr"});
-  else dims.push_back({pairs ? floor_div(step, Expr(2)) : step, "wi"});
-  dims.push_back({c.place, "wl"});
-  if (pairs) dims.push_back({floor_mod(step, Expr(2)), "wp"});
-  pack_weights(s, m, dims);
-  if (pairs) m.paired = m.channel_lanes;
 }
 
 // Brings a definition the blocks of its tensors, and its operands the forms that the target's
@@ -125,7 +50,7 @@ class ConvArrangement {
   void run() {
     for (const Stage& copy : m_.copies)
       if (in_ > 0) s_.block(copy.buffer(), 1, in_);
-    if (!m_.transposed) arrange_input();
+    m_.transposed ? count_left() : arrange_input();
     if (out_ == 0 || !s_.sound()) return;
     if (const Stage copy = fill_bias(s_, m_.bias, m_.out, out_); copy.defined())
       m_.copies.push_back(copy);
@@ -138,6 +63,8 @@ class ConvArrangement {
   }
 
  private:
+  using PackedDims = std::vector<ScheduleBuilder::PackedDim>;
+
   bool guarded() const { return s_.store_of(m_.acc)->where.defined(); }
   // True: all taps meet the padding.
   bool sums_nothing() const { return guarded() && is_const(s_.store_of(m_.acc)->where, 0); }
@@ -218,7 +145,7 @@ class ConvArrangement {
     const bool copies = copies_input();
     if (copies && guarded()) s_.unguard(m_.acc, Factor::left);
     if (product_.defined()) {
-      count_left(product_.left.zero);
+      recount_left(product_.left.zero);
       if (is_int(sums_) && (product_.left.zero != 0 || m_.left_type != product_.type))
         s_.narrow(m_.acc, Factor::left, product_.type);
       pack_for_instruction();
@@ -226,12 +153,7 @@ class ConvArrangement {
     if (row_tile_) s_.pad(m_.sums.row, row_tile_->rows);
     if (copies) copy_left();
     if (product_.defined()) return split_depth();
-    if (is_int(sums_)) {
-      const int64_t zero = counted_from();
-      count_left(zero);
-      if (const auto type = narrow_type(s_.target(), {m_.left_type, zero}, sums_))
-        s_.narrow(m_.acc, Factor::left, *type);
-    }
+    count_left();
     if (depth_ > 1 && in_ > 0 && !m_.depthwise && (m_.groups == 1 || m_.group_in % in_ == 0))
       cut_input_channels();
   }
@@ -240,12 +162,22 @@ class ConvArrangement {
   // two words that the target multiplies and adds at once, beside a 0.
   int64_t counted_from() const {
     const int64_t least = least_byte(m_.left_type);
-    const bool words = !sums_nothing() && is_byte(m_.left_type) && m_.weights.defined() &&
-                       s_.target().driver.empty();
+    const bool all_taps = !m_.transposed || !m_.sums.phases.empty();
+    const bool words = all_taps && !sums_nothing() && is_byte(m_.left_type) &&
+                       m_.weights.defined() && s_.target().driver.empty();
     return words && (m_.left_zero == least || pairs_words(s_.target())) ? least : m_.left_zero;
   }
 
-  void count_left(int64_t zero) {
+  // Counts from there in the narrowest type, where no instruction does.
+  void count_left() {
+    if (!is_int(sums_)) return;
+    const int64_t zero = counted_from();
+    recount_left(zero);
+    if (const auto type = narrow_type(s_.target(), {m_.left_type, zero}, sums_))
+      s_.narrow(m_.acc, Factor::left, *type);
+  }
+
+  void recount_left(int64_t zero) {
     if (zero != m_.left_zero) excess_ = s_.recount(m_.acc, Factor::left, zero, "corr").buffer();
   }
 
@@ -289,7 +221,7 @@ class ConvArrangement {
     const int64_t block = m_.spreads_channels             ? out_
                           : product_.defined() && in_ > 0 ? std::max(in_, depth_)
                                                           : in_;
-    std::vector<ScheduleBuilder::PackedDim> dims = {{variable(m_.sums.image), "xn"}};
+    PackedDims dims = {{variable(m_.sums.image), "xn"}};
     Expr lane;
     if (m_.depthwise) {
       dims.push_back({block > 0 ? floor_div(c, Expr(block)) : c, "xc"});
@@ -319,7 +251,7 @@ class ConvArrangement {
   }
 
   // The places of an axis that taps read
-  void add_window(std::vector<ScheduleBuilder::PackedDim>& dims, size_t axis) const {
+  void add_window(PackedDims& dims, size_t axis) const {
     const bool row = axis + 1 == m_.taps.size();
     const std::string name = "xs" + std::to_string(axis);
     const int64_t stride = m_.strides[axis], dilation = m_.dilations[axis];
@@ -352,10 +284,9 @@ class ConvArrangement {
         channel = variable(m_.sums.channel), place = floor_mod(channel, width),
         rc = variable(m_.channels), block(out_), neighbours(product_.neighbours),
         together(product_.depth), part(depth_);
-    std::vector<ScheduleBuilder::PackedDim> dims = {{floor_div(channel, width), "wc"}};
+    PackedDims dims = {{floor_div(channel, width), "wc"}};
     if (in_ > 0) dims.push_back({floor_div(rc, part), "wr"});
-    for (size_t i = 0; i < m_.taps.size(); ++i)
-      if (m_.taps[i].defined()) dims.push_back({variable(m_.taps[i]), "wk" + std::to_string(i)});
+    add_taps(dims);
     const Expr step = in_ > 0 ? floor_mod(rc, part) : rc;
     if (product_.tiles) {
       dims.push_back({floor_div(place, block), "wt"});
@@ -366,7 +297,7 @@ class ConvArrangement {
       dims.push_back({place, "wl"});
       if (product_.depth > 1) dims.push_back({floor_mod(step, together), "wp"});
     }
-    pack_weights(s_, m_, dims);
+    pack_weights(dims);
   }
 
   // Makes the steps that an instruction sums loops of their own, behind the taps.
@@ -409,12 +340,73 @@ class ConvArrangement {
   }
 
   void arrange_weights() {
-    if (!reads_weights()) return;
-    if (m_.depthwise) return pack_depthwise(s_, m_, out_);
-    if (m_.transposed && m_.sums.phases.empty()) return;
+    if (!reads_weights() || (m_.transposed && m_.sums.phases.empty())) return;
+    m_.depthwise ? pack_depthwise() : pack_panels();
+  }
+
+  void pack_weights(const PackedDims& dims) {
+    const bool constant = m_.weights.defined();
+    const Stage packed =
+        s_.pack(m_.acc, Factor::right, "w", constant ? kConstantScope : "global", dims).stage;
+    if (!constant) m_.copies.insert(m_.copies.begin(), packed);
+    m_.weights = packed.buffer();
+  }
+
+  void add_taps(PackedDims& dims) const {
+    for (size_t i = 0; i < m_.taps.size(); ++i)
+      if (m_.taps[i].defined()) dims.push_back({variable(m_.taps[i]), "wk" + std::to_string(i)});
+  }
+
+  // Packs weights of one channel each as [blocks][taps][channel of a block].
+  void pack_depthwise() {
+    const Expr c = variable(m_.sums.channel), block(out_);
+    PackedDims dims = {{floor_div(c, block), "wc"}};
+    add_taps(dims);
+    dims.push_back({floor_mod(c, block), "wl"});
+    pack_weights(dims);
+  }
+
+  bool sums_pairs() const {
+    const Target& target = s_.target();
+    return pairs_depth(target) && m_.channel_lanes.defined() &&
+           *s_.extent(m_.channel_lanes) % 2 == 0 && out_ * 2 == kPairedVectors * target.lanes(4) &&
+           multiplies_f32(s_.store_of(m_.acc)->value) && s_.extent(m_.sums.row).value_or(1) > 1;
+  }
+
+  // Blocks of channels of a panel. The last panel may hold blocks that do not exist, if all are of
+  // one group and the tiles are those of the output, not of the windows of a pool.
+  int64_t vectors_of_panel() const {
+    std::optional<int64_t> lines = 1;
+    if (!m_.sums.phases.empty() && !m_.sums.lines.empty()) lines = s_.extent(m_.sums.lines.back());
+    const int64_t step = pools() ? m_.out.window.back() : 1, all = m_.panel_blocks;
+    const bool fills = !pools() && all == blocks();
+    const int64_t usual = row_tile(s_.target(), s_.extent(m_.sums.row), all, lines, step,
+                                   fills ? Cover::padded : Cover::exact)
+                              .vectors;
+    std::vector<int64_t> others;
+    for (int64_t vectors = 1; s_.open() && vectors <= std::min(kWidestPanel, all); ++vectors)
+      if ((fills || all % vectors == 0) && step <= most_tile_rows(s_.target(), vectors))
+        others.push_back(vectors);
+    return s_.choose("panel", usual, others);
+  }
+
+  void pack_panels() {
+    const bool pairs = sums_pairs();
     m_.panel_blocks = blocks_of_group();
-    m_.vectors = row_tile_ ? row_tile_->vectors : 0;
-    pack_panels(s_, m_, {blocks(), out_, false});
+    m_.vectors = row_tile_ ? row_tile_->vectors : pairs ? 1 : vectors_of_panel();
+    const Expr width(m_.vectors * out_), channel = variable(m_.sums.channel),
+                                         step = variable(m_.channel_lanes);
+    PackedDims dims = {{floor_div(channel, width), "wc"}};
+    if (m_.channel_lanes.defined()) dims.push_back({variable(m_.channels), "wr"});
+    for (size_t i = 0; i < m_.sums.phases.size(); ++i)
+      dims.push_back({variable(m_.sums.phases[i]), "wp" + std::to_string(i)});
+    add_taps(dims);
+    if (!m_.channel_lanes.defined()) dims.push_back({variable(m_.channels), "wr"});
+    else dims.push_back({pairs ? floor_div(step, Expr(2)) : step, "wi"});
+    dims.push_back({floor_mod(channel, width), "wl"});
+    if (pairs) dims.push_back({floor_mod(step, Expr(2)), "wp"});
+    pack_weights(dims);
+    if (pairs) m_.paired = m_.channel_lanes;
   }
 
   ScheduleBuilder& s_;
@@ -447,6 +439,11 @@ void block_output(ScheduleBuilder& s, ConvOutput& out, int64_t block) {
   out.loops.lane = s.spatial_loops_of(out.y).back();
 }
 
+int64_t most_merged_groups(const Target& target, const LeftNumbers& left, DType right,
+                           int64_t block) {
+  return integer_product_from_anywhere(target, left, right, {block}).depth;
+}
+
 // All lanes of an output's block read one group, so smaller groups are merged into one. The weights
 // between channels of different groups are 0. Groups of one channel are not: the copy of the input
 // has a channel for each of the output. An instruction covers several steps of the depth at
@@ -472,11 +469,6 @@ void merge_groups(ScheduleBuilder& s, ConvStages& m) {
   m.groups /= merged, m.group_in *= merged, m.group_out *= merged;
 }
 
-void arrange_conv(ScheduleBuilder& s, ConvStages& m) {
-  if (m.groups > 0) return ConvArrangement(s, m).run();
-  if (m.panel_blocks == 0) return;
-  pack_panels(s, m, {s.extent(m.sums.channel), s.extent(m.sums.lane).value_or(1), true});
-  s.pad(m.sums.channel, m.vectors);
-}
+void arrange_conv(ScheduleBuilder& s, ConvStages& m) { ConvArrangement(s, m).run(); }
 
 }  // namespace tw

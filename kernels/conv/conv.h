@@ -36,8 +36,7 @@ struct ConvStages {
   const char* family() const { return depthwise ? "depthwise" : "conv"; }
   bool arranged = false;  // the operands lie as the target reads them
   Stages copies;          // copies of operands made at run time, each a nest
-  // Groups, and the channels of each; 0 groups: the family handles the blocks of its tensors itself
-  int64_t groups = 0, group_in = 0, group_out = 0;
+  int64_t groups = 1, group_in = 1, group_out = 1;  // groups, and the channels of each
   // The blocks in which the schedule lays the channels of input and output out; 0: none
   int64_t in_block = 0, out_block = 0;
   // The windows, by spatial axis, and the elements of the operands; the left ones count from
@@ -68,10 +67,6 @@ struct ConvStages {
 Stage fill_bias(ScheduleBuilder& s, const BufferName& bias, const ConvOutput& out, int64_t block);
 // Brings the blocks of y, which lies in them already, to what it reads, and notes the loops.
 void block_output(ScheduleBuilder& s, ConvOutput& out, int64_t block);
-
-// Most output pixels at a row's end whose taps reach into the padding, for an input that is not
-// copied
-inline constexpr int64_t kWidestEdge = 16;
 
 // Fewest input channels in the innermost reduction
 inline constexpr int64_t kFewestDepth = 4;

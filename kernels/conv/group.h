@@ -83,15 +83,4 @@ class ConvGroup {
               BufferId buffer, ValueId value);
 };
 
-// Lowers a convolution as defined where the schedule can bring the blocks of its tensors, and over
-// these blocks otherwise.
-template <class Lowering, class... More>
-auto lower_as_defined(TargetBuilder& b, const Node& node, const ConvShape& shape,
-                      const More&... more) {
-  Lowering in_blocks(b, node, shape, more...);
-  if (!in_blocks.has_definition()) return in_blocks.lower();
-  b.laid_out = false;
-  return Lowering(b, node, shape, more...).lower();
-}
-
 }  // namespace tw

@@ -10,6 +10,7 @@
 // form unless it has that already. In tiles the panels are [batch][panel][steps][tile of columns]
 // [part of the steps][column and step].
 #include <algorithm>
+#include <bit>
 
 #include "ir/schedule/factor.h"
 #include "kernels/common/integer_product.h"
@@ -35,7 +36,7 @@ class MatMulArrangement {
         tile_(tile()) {}
 
   void run() {
-    m_.panel = tile_.vectors * lanes_ / (pairs_ ? 2 : 1);
+    m_.panel = panel_columns();
     if (product_.defined()) count_left();
     else narrow_left();
     pack_right();
@@ -82,6 +83,13 @@ class MatMulArrangement {
     const int64_t vectors = s_.choose("panel", tile.vectors, others);
     if (vectors == tile.vectors) return tile;
     return {tile_rows(s_.target(), vectors, rows_, row_bytes(), product_.rows), vectors};
+  }
+
+  // Fewer columns than a vector has lanes take a shorter one, so that little of a panel is empty.
+  int64_t panel_columns() const {
+    const int64_t columns = tile_.vectors * lanes_ / (pairs_ ? 2 : 1);
+    const bool few = !pairs_ && !product_.defined() && columns_ && *columns_ < lanes_;
+    return few ? static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(*columns_))) : columns;
   }
 
   // Distance of the left operand's rows in memory

@@ -1,6 +1,5 @@
-// Reductions, and the normalisations built on them. A reduction over contiguous elements makes L
-// partial results (part[..., l] over k*L + l), so that vectors run along memory, and combines these
-// at the end. The rows are all other axes.
+// Reductions, and the normalisations built on them, as they are defined. The rows are all axes but
+// the reduced ones.
 #include <cmath>
 #include <limits>
 
@@ -34,61 +33,24 @@ Expr identity(Combiner c, DType t) {
 }
 Expr widen(const Expr& e, DType t) { return e.type() == t ? e : cast(t, e); }
 
-// Partial results of a row: the lanes of a vector. For rows that are long, or multiples of more,
-// those of four vectors, whose additions overlap.
-int64_t partial_sums(int64_t lanes, std::optional<int64_t> extent) {
-  bool wide = extent &&
-              (*extent >= 16 * lanes || (*extent >= 8 * lanes && *extent % (4 * lanes) == 0));
-  return wide ? 4 * lanes : lanes;
-}
-
 Expr as_it_is(const Expr& x) { return x; }
 
-// Combines element(row, k) over k in 0..extent into a temp over the row axes. Variables of the row
-// axes are prefix + number. Stages are NAME_part (L lanes) and NAME. `of` is applied to each
-// operand of both.
-BufferId reduce_rows(TargetBuilder& b, ReduceStages& m, const std::string& name, const Shape& rows,
+// Combines element(row, k) over k in 0..extent into a temp over the row axes, in stage NAME. The
+// axes of a row are NAME_r0.. and NAME_k. `of` is applied to each operand.
+BufferId reduce_rows(GroupBuilder& b, ReduceStages& m, const std::string& name, const Shape& rows,
                      const Expr& extent, DType t, Combiner combiner,
                      const std::function<Expr(const Index& row, const Expr& k)>& element,
                      Expr (*of)(const Expr&) = as_it_is) {
-  int64_t lanes = partial_sums(b.target.lanes(dtype_bytes(t)), as_const(extent));
-  auto make_rows = [&](const std::string& prefix) {
-    std::vector<Axis> axes;
-    for (size_t i = 0; i < rows.size(); ++i) axes.push_back({prefix + std::to_string(i), rows[i]});
-    return axes;
-  };
-  auto known = as_const(extent);
-  BufferId total = b.temp(name, t, rows);
-  if (known && *known < lanes) {
-    std::vector<Axis> axes = make_rows(name + "_r");
-    Index row = variables(axes);
-    axes.push_back({name + "_k", extent, AxisRole::reduce});
-    b.declare(axes);
-    const Stage whole = b.stage(name, axes, total, row, of(element(row, var(name + "_k"))),
-                                combiner, identity(combiner, t));
-    m.reductions.push_back({{}, whole});
-    return total;
-  }
-  Shape partial_shape = rows;
-  partial_shape.push_back(Expr(lanes));
-  BufferId partial = b.temp(name + "_part", t, partial_shape);
-  std::vector<Axis> axes = make_rows(name + "_o");
-  Index row = variables(axes), at = row;
-  axes.push_back({name + "_l", Expr(lanes)});
-  axes.push_back({name + "_k", simplify(ceil_div(extent, lanes)), AxisRole::reduce});
-  at.push_back(var(name + "_l"));
+  std::vector<Axis> axes;
+  for (size_t i = 0; i < rows.size(); ++i)
+    axes.push_back({numbered((name + "_r").c_str(), i), rows[i]});
+  const Index row = variables(axes);
+  axes.push_back({name + "_k", extent, AxisRole::reduce});
   b.declare(axes);
-  Expr k = var(name + "_k") * Expr(lanes) + var(name + "_l");
-  const Stage part = b.stage(name + "_part", axes, partial, at, of(element(row, k)), combiner,
-                             identity(combiner, t), lt(k, extent));
-  axes = make_rows(name + "_r");
-  row = variables(axes);
-  axes.push_back({name + "_f", Expr(lanes), AxisRole::reduce});
-  Index from = row;
-  from.push_back(var(name + "_f"));
-  const Stage whole = b.stage(name, axes, total, row, of(load(partial, t, from)), combiner,
+  const BufferId total = b.temp(name, t, rows);
+  const Stage whole = b.stage(name, axes, total, row, of(element(row, var(name + "_k"))), combiner,
                               identity(combiner, t));
-  m.reductions.push_back({part, whole});
+  m.reductions.push_back({{}, whole});
   return total;
 }
 

@@ -130,7 +130,28 @@ void map_outer(ScheduleBuilder& s, const Stage& stage) {
 
 }  // namespace
 
+// Partial results of a row: the lanes of a vector. For rows that are long, or multiples of more,
+// those of four vectors, whose additions overlap.
+static int64_t partial_sums(int64_t lanes, std::optional<int64_t> extent) {
+  const bool wide = extent &&
+                    (*extent >= 16 * lanes || (*extent >= 8 * lanes && *extent % (4 * lanes) == 0));
+  return wide ? 4 * lanes : lanes;
+}
+
+// Partial results lie in the lanes of vectors, which run along memory, unless a row is shorter.
+static void cut_in_lanes(ScheduleBuilder& s, Reduction& r) {
+  const Loop loop = s.reduce_loops_of(r.total).back();
+  const std::optional<int64_t> extent = s.extent(loop);
+  const DType type = s.buffer(r.total.buffer()).dtype;
+  const int64_t lanes = partial_sums(s.target().lanes(dtype_bytes(type)), extent);
+  if (extent && *extent < lanes) return;
+  const std::string& name = r.total.label();
+  const auto cut = s.split(loop, lanes, Tail::guard, loop.name(), name + "_l");
+  r.part = s.rfactor(r.total, cut.inner, name + "_part");
+}
+
 void arrange_reduce(ScheduleBuilder& s, ReduceStages& m) {
+  for (Reduction& reduction : m.reductions) cut_in_lanes(s, reduction);
   if (!m.blocks.plain()) s.block(m.reduced.buffer(), m.blocks.axis, m.blocks.block, "al");
   m.blocks = {};
 }

@@ -18,8 +18,9 @@ struct StrassenStages {
   Loop left_block, left_row, left_product, left_lane;
   Stage acc;  // the seven products
   Loop acc_product, acc_row, acc_block, acc_lane, depth_block, depth_lane;
-  // Loops of y. For a convolution: blocks of columns and their lanes. For a matrix product: its
-  // columns.
+  // Loops of y. For a convolution: channels, later blocks of them and their lanes. For a matrix
+  // product: its columns.
+  Stage y;
   Loop image, row, block, lane, column;
 };
 

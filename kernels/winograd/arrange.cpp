@@ -31,27 +31,28 @@ void arrange_winograd(ScheduleBuilder& s, WinogradStages& m) {
   const auto block_of = [&](const BufferName& name) {
     return *as_const(s.buffer(name).shape.back());
   };
-  const bool defined = !m.acc_lane.defined();
   const int64_t in = block_of(m.input), out = block_of(m.out.y.buffer());
-  const int64_t channels = *s.extent(m.acc_block);
-  if (defined) {
-    const auto cut = s.split(m.depth_block, in, Tail::guard, m.depth_block.name(), "kl");
-    m.depth_block = cut.outer, m.depth_lane = cut.inner;
-    fill_bias(s, m.bias, m.out, out);
+  const int64_t together = channels_together(*s.extent(m.depth_block), in),
+                blocks = (*s.extent(m.acc_block) + out - 1) / out;
+  const DType type = s.buffer(m.columns.stage.buffer()).dtype;
+  const IntegerProduct product = winograd_product(type, s.target(), together, out);
+  const auto cut = s.split(m.depth_block, together, Tail::guard, m.depth_block.name(), "kl");
+  m.depth_block = cut.outer, m.depth_lane = cut.inner, m.depth = product.depth;
+  Loop side_by_side;
+  if (product.depth > 1) {
+    const auto steps = s.split(m.depth_lane, product.depth, Tail::guard, "kl", "kp");
+    m.depth_lane = steps.outer, side_by_side = steps.inner;
   }
-  const int64_t blocks = defined ? (channels + out - 1) / out : channels;
+  if (product.defined()) m.instruction = product.sums(side_by_side);
+  fill_bias(s, m.bias, m.out, out);
+
   const int64_t vectors = winograd_vectors(blocks, *s.extent(m.acc_tile), s.target());
   const Expr channel = variable(m.acc_block), width(vectors * out);
-  const PanelIndices c = defined
-                             ? PanelIndices{floor_div(channel, width), floor_mod(channel, width)}
-                             : panel_indices(s, m.acc_block, m.acc_lane, vectors);
-  std::vector<ScheduleBuilder::PackedDim> dims = {{c.panel, "wc"},
-                                                  {variable(m.acc_row), "wa"},
-                                                  {variable(m.acc_column), "wb"},
-                                                  {variable(m.depth_block), "wr"},
-                                                  {variable(m.depth_lane), "wi"},
-                                                  {c.place, "wl"}};
-  if (m.instruction.depth.defined()) dims.push_back({variable(m.instruction.depth), "wp"});
+  std::vector<ScheduleBuilder::PackedDim> dims = {
+      {floor_div(channel, width), "wc"}, {variable(m.acc_row), "wa"},
+      {variable(m.acc_column), "wb"},    {variable(m.depth_block), "wr"},
+      {variable(m.depth_lane), "wi"},    {floor_mod(channel, width), "wl"}};
+  if (side_by_side.defined()) dims.push_back({variable(side_by_side), "wp"});
   const auto packed = s.pack(m.acc, Factor::right, "w", kConstantScope, dims);
   m.weights = packed.stage.buffer();
   // All points of one pair of channels are computed together: they share their loads and the first
@@ -62,7 +63,7 @@ void arrange_winograd(ScheduleBuilder& s, WinogradStages& m) {
   order.insert(order.end(), {w[1], w[2]});
   s.reorder(order);
   s.unroll({w[1], w[2]});
-  if (defined) block_stages(s, m, in, out);
+  block_stages(s, m, in, out);
 }
 
 }  // namespace tw

@@ -49,7 +49,12 @@ struct WinogradTileStages {
 // weights, on a processor over blocked channels. Operands (with_short_operands) are f32, or on a
 // processor bf16 that an instruction multiplies.
 bool winograd_applies(const Graph& graph, const Node& node, const Target& target);
-// The instruction that multiplies operands in bf16; none for f32
+// Input channels of a block, or of a part of one that all channels fill, which lie together
+int64_t channels_together(int64_t channels, int64_t block);
+// The instruction that multiplies operands in bf16; none for f32. Tiles of the image are rows of
+// the products, one for each instruction.
+IntegerProduct winograd_product(DType type, const Target& target, int64_t together,
+                                int64_t out_block);
 IntegerProduct winograd_product(const Graph& graph, const Node& node, const Target& target);
 // Channel blocks that one register tile covers if the image has this many tiles
 int64_t winograd_vectors(int64_t blocks, int64_t tiles, const Target& target);

@@ -1,4 +1,5 @@
-// Products, pools and element-wise operators are lowered to one text, whatever the processor.
+// Products, convolutions, reductions, pools and element-wise operators are lowered to one text,
+// whatever the processor.
 #include <doctest/doctest.h>
 
 #include <optional>
@@ -34,7 +35,12 @@ constexpr const char* kLayers[] = {
     "pads=[0,0,0,0]",
     "%x: f32[7, 5, 19] = input\n%z: f32[5, 1] = input\n"
     "%y: f32[7, 5, 19] = binary(%x, %z) function=mul",
-    "%x: f32[4, 33] = input\n%y: f32[4, 33] = cumulate(%x) axis=1"};
+    "%x: f32[4, 33] = input\n%y: f32[4, 33] = cumulate(%x) axis=1",
+    "%x: f32[4, 300] = input\n%y: f32[4] = reduce(%x) kind=mean axes=[1] keep=false",
+    "%x: u8[4, 300] = input\n%y: u8[4, 1] = reduce(%x) kind=max axes=[1] keep=true",
+    "%x: f32[4, 300] = input\n%y: f32[4, 300] = softmax(%x) axis=1",
+    "%x: f32[4, 300] = input\n%y: i64[4] = arg_reduce(%x) axis=1 keep=false",
+    "%x: f32[6, 96] = input\n%s: f32[96] = input\n%y: f32[6, 96] = layer_norm(%x, %s) axis=1"};
 
 // Layers whose tensors may lie in blocks of channels. LAYOUT stands for the layout of a tensor.
 constexpr const char* kInBlocks[] = {
@@ -49,6 +55,23 @@ constexpr const char* kInBlocks[] = {
     "%x: f32[1, 32, 7, 7]LAYOUT = input\n%w: f32[32, 24, 4, 4] = input\n"
     "%y: f32[1, 24, 14, 14]LAYOUT = conv_transpose(%x, %w) strides=[2,2] dilations=[1,1] "
     "pads=[1,1,1,1] output_padding=[0,0]",
+    "%x: i8[1, 32, 14, 14]LAYOUT = input\n%w: i8[48, 32, 3, 3] = input\n"
+    "%y: i32[1, 48, 14, 14]LAYOUT = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1] "
+    "x_zero=3",
+    "%x: u8[1, 36, 11, 11]LAYOUT = input\n%w: i8[36, 1, 3, 3] = input\n"
+    "%y: i32[1, 36, 6, 6]LAYOUT = conv(%x, %w) strides=[2,2] dilations=[1,1] pads=[1,1,1,1] "
+    "group=36 x_zero=128",
+    "%x: f32[1, 24, 9, 9]LAYOUT = input\n%w: f32[36, 4, 3, 3] = input\n"
+    "%y: f32[1, 36, 9, 9]LAYOUT = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1] "
+    "group=6",
+    "%x: f32[1, 12, 9, 9]LAYOUT = input\n%w: f32[36, 1, 3, 3] = input\n"
+    "%y: f32[1, 36, 9, 9]LAYOUT = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1] "
+    "group=12",
+    "%x: f32[1, 18, 9, wide]LAYOUT = input\n%w: f32[40, 18, 3, 3] = input\n"
+    "%y: f32[1, 40, 9, wide]LAYOUT = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1]",
+    "%x: i8[1, 32, 7, 7]LAYOUT = input\n%w: i8[32, 24, 4, 4] = input\n"
+    "%y: i32[1, 24, 14, 14]LAYOUT = conv_transpose(%x, %w) strides=[2,2] dilations=[1,1] "
+    "pads=[1,1,1,1] output_padding=[0,0] x_zero=-5",
     "%x: f32[1, 20, 12, 12]LAYOUT = input\n"
     "%y: f32[1, 20, 6, 6]LAYOUT = pool(%x) kind=max kernel=[2,2] strides=[2,2] dilations=[1,1] "
     "pads=[0,0,0,0]",
@@ -58,7 +81,7 @@ constexpr const char* kInBlocks[] = {
     "%y: f32[1, 48, 6, 6]LAYOUT = concat(%x, %z) axis=1"};
 
 Graph layer_of(const std::string& text) {
-  Graph graph = test::must(parse_graph("graph @layer() {\n" + text + "\noutput %y\n}\n"));
+  Graph graph = test::must(parse_graph("graph @layer(wide) {\n" + text + "\noutput %y\n}\n"));
   for (const ValueId input : std::vector<ValueId>(graph.inputs()))
     if (const Value value = graph.value(input); value.name == "w")
       graph.replace_uses(
