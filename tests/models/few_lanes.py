@@ -15,20 +15,21 @@ from onnx import TensorProto as T
 from onnx import helper
 
 TARGETS = ["host", "x86-64-v2", "aarch64-generic", "armv7-generic", "rv64gc"]
-FROM = {"i64": T.INT64, "i32": T.INT32, "i16": T.INT16, "f32": T.FLOAT}
+FROM = {"i64": T.INT64, "u64": T.UINT64, "i32": T.INT32, "i16": T.INT16, "f32": T.FLOAT, "f64": T.DOUBLE}
 TO = [T.INT8, T.UINT8, T.INT16, T.INT32, T.FLOAT]
+FROM_FLOATS = [T.INT32, T.INT64]   # a float beyond a type's range is undefined
 
 
 def model():
     inputs, outputs, nodes, constants = [], [], [], []
     for name, kind in FROM.items():
-        constants.append(helper.make_tensor(f"zero_{name}", kind, [], [0]))
+        constants.append(helper.make_tensor(f"least_{name}", kind, [], [1 if name == "u64" else 0]))
         for count in range(1, 10):
             x = f"{name}_{count}"
             inputs.append(helper.make_tensor_value_info(x, kind, [count]))
-            nodes.append(helper.make_node("Less", [x, f"zero_{name}"], [f"{x}_less"]))
+            nodes.append(helper.make_node("Less", [x, f"least_{name}"], [f"{x}_less"]))
             outputs.append(helper.make_tensor_value_info(f"{x}_less", T.BOOL, [count]))
-            for to in TO if kind != T.FLOAT else [T.INT32]:   # a float beyond a type's range is undefined
+            for to in FROM_FLOATS if name.startswith("f") else TO:
                 if to != kind:
                     nodes.append(helper.make_node("Cast", [x], [f"{x}_{to}"], to=to))
                     outputs.append(helper.make_tensor_value_info(f"{x}_{to}", to, [count]))
