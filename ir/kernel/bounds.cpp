@@ -217,6 +217,22 @@ class BoundsChecker {
 
   bool at_most_zero(const Expr& e) const { return can_prove(le(e, Expr(0)), ranges_); }
 
+  // The number of times that the goal has a variable of the sum; 0: none is in both, or it differs.
+  static int64_t multiple(const Expr& goal, const Expr& sum) {
+    std::set<std::string> names;
+    add_variables(sum, names);
+    int64_t times = 0;
+    for (const std::string& name : names) {
+      const std::optional<LinearTerm> all = linear_in(goal, name), once = linear_in(sum, name);
+      if (!all || !once || all->coefficient == 0 || once->coefficient == 0) continue;
+      const int64_t own = all->coefficient / once->coefficient;
+      if (own * once->coefficient != all->coefficient || own < 1 || (times && own != times))
+        return 0;
+      times = own;
+    }
+    return times;
+  }
+
   // Tries to derive the goal from one or two of the known conditions, written as sums that are at
   // most 0.
   bool follows(const Expr& goal) const {
@@ -230,8 +246,11 @@ class BoundsChecker {
       if (test->op == BinaryOp::le || test->op == BinaryOp::eq) sums.push_back(a - b);
       if (test->op == BinaryOp::eq) sums.push_back(b - a);
     }
-    for (const Expr& sum : sums)
+    for (Expr& sum : sums) {
       if (at_most_zero(goal - sum)) return true;
+      if (const int64_t times = multiple(goal, sum); times > 1) sum = sum * Expr(times);
+      if (at_most_zero(goal - sum)) return true;
+    }
     if (sums.size() > kMostConditions) return false;
     for (size_t i = 0; i < sums.size(); ++i)
       for (size_t j = 0; j <= i; ++j)

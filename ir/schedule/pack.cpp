@@ -70,9 +70,24 @@ Kernel with_temp(const Kernel& kernel, const stmt::Store& store, Buffer temp) {
   return out;
 }
 
-// The nest of the new stage. zero: the number that is multiplied as 0
+// The condition under which the element's loads are inside of their buffers
+Expr loads_inside(const Kernel& kernel, const Expr& element) {
+  Expr inside;
+  visit(element, [&](const Expr& e) {
+    const auto* read = as<expr::Load>(e);
+    for (size_t dim = 0; read && dim < read->indices.size(); ++dim) {
+      const Expr& at = read->indices[dim];
+      inside = logical_and(
+          inside, logical_and(le(Expr(0), at), lt(at, kernel.buffer(read->buffer).shape[dim])));
+    }
+  });
+  return inside;
+}
+
+// The nest of the new stage. zero: the number that is multiplied as 0. guarded: places hold it
+// that no point reads, as their elements do not exist.
 Expected<Stmt> filling_nest(const Kernel& out, const step::Pack& s, const PackMap& map,
-                            int64_t zero, BufferId packed) {
+                            int64_t zero, BufferId packed, bool guarded) {
   const std::vector<Expr>& shape = out.buffer(packed).shape;
   Ranges ranges = ranges_of(out, {});
   std::vector<Expr> at;
@@ -87,6 +102,7 @@ Expected<Stmt> filling_nest(const Kernel& out, const step::Pack& s, const PackMa
   const DType type = element.type();
   const Expr filling = is_int(type) ? int_imm(zero, type) : imm(0, type);
   Expr inside = map.inside();
+  if (guarded) inside = logical_and(inside, loads_inside(out, element));
   if (const auto* choice = as<expr::Select>(element);
       choice && inside.defined() && equal(choice->otherwise, filling)) {
     inside = logical_and(choice->condition, inside);
@@ -129,12 +145,17 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pack& s) {
   const std::vector<Expr> shape = out.buffer(packed).shape = map.shape();
   if (s.scope == kConstantScope) TW_TRY(check_constant(out, number, shape, s.name));
 
-  TW_ASSIGN(const Stmt nest, filling_nest(out, s, map, zero, packed));
+  TW_ASSIGN(Stmt nest, filling_nest(out, s, map, zero, packed, false));
   if (map.has_windows() || (store.where.defined() && map.exists_at_all_points())) {
     Kernel alone = out;
     alone.body = nest;
-    if (Error error = check_bounds(alone, Tables::ours))
-      return illegal("the factor does not exist at all points: {0}", error_text(std::move(error)));
+    if (Error error = check_bounds(alone, Tables::ours)) {
+      if (!map.has_windows())
+        return illegal("the factor does not exist at all points: {0}",
+                       error_text(std::move(error)));
+      llvm::consumeError(std::move(error));
+      TW_ASSIGN(nest, filling_nest(out, s, map, zero, packed, true));
+    }
   }
 
   // The sums may come to run over whole parts, so the place of a single point keeps its loop.

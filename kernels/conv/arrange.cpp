@@ -74,7 +74,8 @@ class ConvArrangement {
   }
   // True: every block of channels belongs to one group.
   bool whole_blocks() const {
-    return m_.groups == 1 || (in_ > 0 && m_.group_in % in_ == 0 && m_.group_out % out_ == 0);
+    const bool blocks = in_ > 0 && out_ > 0;
+    return m_.groups == 1 || (blocks && m_.group_in % in_ == 0 && m_.group_out % out_ == 0);
   }
   bool pools() const { return !m_.out.window.empty(); }
 

@@ -66,15 +66,21 @@ class Maker:
             type_, numpy_type = (T.UINT8, np.uint8) if kind == "u8" else (T.INT8, np.int8)
             least = np.iinfo(numpy_type).min
             zero = int(self.pick(least, least, least + 128, least + 255, least + 77))
+            scale = 2. ** np.ceil(np.log2(weights[0].size ** .5 * 4))   # of two: sums are scaled exactly
             names = [x, self.constant(f"xs{i}", np.float32(.5)), self.constant(f"xz{i}", numpy_type(zero)),
                      self.constant(f"w{i}", weights.astype(np.int8)), self.constant(f"ws{i}", np.float32(.25)), self.constant(f"wz{i}", np.int8(0)),
-                     self.constant(f"ys{i}", np.float32(weights[0].size ** .5 * 4)), self.constant(f"yz{i}", numpy_type(least + 128))]
+                     self.constant(f"ys{i}", np.float32(scale)), self.constant(f"yz{i}", numpy_type(least + 128))]
             if self.rng.integers(2):
                 names.append(self.constant(f"b{i}", self.rng.integers(-500, 500, [groups * outside]).astype(np.int32)))
             self.nodes.append(helper.make_node("QLinearConv", names, [y], **attributes))
         else:
             type_, numpy_type = (T.FLOAT, np.float32) if kind == "f32" else (T.FLOAT16, np.float16)
-            names = [x, self.constant(f"w{i}", (weights / 8).astype(numpy_type))]
+            first = x
+            if free and self.rng.integers(2):   # an extent that is half of a free one
+                halved = [1] * (len(kernel) - 1) + [2]
+                first = f"p{i}"
+                self.nodes.append(helper.make_node("MaxPool", [x], [first], kernel_shape=halved, strides=halved))
+            names = [first, self.constant(f"w{i}", (weights / 8).astype(numpy_type))]
             if self.rng.integers(2):
                 names.append(self.constant(f"b{i}", self.rng.standard_normal(groups * outside).astype(numpy_type)))
             behind = self.pick("", "Relu", "MaxPool") if len(kernel) == 2 and not free and min(out) > 1 else self.pick("", "Relu")
