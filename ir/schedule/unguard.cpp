@@ -36,16 +36,36 @@ static Expr guarded(const Expr& factor, const Expr& condition) {
   return with_number(factor, select(condition, number, none));
 }
 
+static bool has_spatial_loops(const Expr& condition, const std::vector<Stmt>& path) {
+  return std::ranges::any_of(path, [&](const Stmt& s) {
+    const auto* loop = as<stmt::Loop>(s);
+    return loop && loop->role != AxisRole::reduce && uses_var(condition, loop->var);
+  });
+}
+
+// The sums with the conditions of `moved` in the factor. Error: the other factor does not exist at
+// all of their points.
+static Expected<Stmt> moved_into(const Kernel& kernel, const std::vector<Stmt>& path, Factor side,
+                                 const std::vector<Expr>& moved, const std::vector<Expr>& others) {
+  stmt::Store store = get<stmt::Store>(path.back());
+  store.value = with_factor(store.value, side,
+                            guarded(factor_of(store.value, side), conjunction(moved)));
+  store.where = conjunction(others);
+  const Stmt sums = make_store(std::move(store));
+  Kernel alone = kernel;
+  alone.body = replace(path.front(), path.back(), sums);
+  if (Error error = check_bounds(alone, Tables::ours))
+    return illegal("the other factor does not exist at all points: {0}",
+                   error_text(std::move(error)));
+  return sums;
+}
+
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Unguard& s) {
   TW_ASSIGN(const std::vector<Stmt> path, stage_path(kernel, s.stage));
-  stmt::Store store = get<stmt::Store>(path.back());
+  const stmt::Store& store = get<stmt::Store>(path.back());
   const Expr factor = factor_of(store.value, s.factor);
   if (store.combiner != Combiner::add || !factor.defined())
     return illegal("stage '{0}' does not add products", s.stage);
-  std::vector<Expr> moved, others;
-  for (const Expr& condition : conjuncts(store.where))
-    (concerns(condition, factor, path) ? moved : others).push_back(condition);
-  if (moved.empty()) return illegal("stage '{0}' has no condition for the factor", s.stage);
   const Factor side = s.factor == Factor::left ? Factor::right : Factor::left;
   std::string temp;  // some of its elements may not be written
   visit(factor_of(store.value, side), [&](const Expr& e) {
@@ -55,15 +75,28 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Unguard& s) {
   });
   if (!temp.empty())
     return illegal("the other factor of stage '{0}' reads the temp '{1}'", s.stage, temp);
-  store.value = with_factor(store.value, s.factor, guarded(factor, conjunction(moved)));
-  store.where = conjunction(others);
-  Kernel out = kernel, alone = kernel;
-  const Stmt sums = make_store(std::move(store));
-  alone.body = replace(path.front(), path.back(), sums);
-  if (Error error = check_bounds(alone, Tables::ours))
-    return illegal("the other factor does not exist at all points: {0}",
-                   error_text(std::move(error)));
-  out.body = replace(kernel.body, path.back(), sums);
+  std::vector<Expr> moved, of_reduce_loops, others;
+  for (const Expr& condition : conjuncts(store.where)) {
+    const bool suits = concerns(condition, factor, path);
+    (!suits                               ? others
+     : has_spatial_loops(condition, path) ? moved
+                                          : of_reduce_loops)
+        .push_back(condition);
+  }
+  if (moved.empty() && of_reduce_loops.empty())
+    return illegal("stage '{0}' has no condition for the factor", s.stage);
+  // Conditions on reduce loops alone may be the other factor's.
+  std::vector<Expr> all = moved, rest = others;
+  all.insert(all.end(), of_reduce_loops.begin(), of_reduce_loops.end());
+  rest.insert(rest.end(), of_reduce_loops.begin(), of_reduce_loops.end());
+  Expected<Stmt> sums = moved_into(kernel, path, s.factor, all, others);
+  if (!sums && !moved.empty() && !of_reduce_loops.empty()) {
+    llvm::consumeError(sums.takeError());
+    sums = moved_into(kernel, path, s.factor, moved, rest);
+  }
+  if (!sums) return sums.takeError();
+  Kernel out = kernel;
+  out.body = replace(kernel.body, path.back(), *sums);
   return out;
 }
 
