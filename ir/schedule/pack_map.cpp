@@ -36,7 +36,11 @@ Error PackMap::read() {
     }
     measure(source.part, source.extent);
   }
-  return element().takeError();
+  element_ = moved(number_);
+  for (const Source& source : sources_)
+    if (source.window.empty() && uses_var(element_, source.loop))
+      return illegal("the factor depends on more of '{0}' than the map names", source.loop);
+  return Error::success();
 }
 
 std::vector<Expr> PackMap::shape() const {
@@ -63,14 +67,6 @@ bool PackMap::slides(size_t loop) const {
 bool PackMap::depends_on_loops(const Expr& e) const {
   return std::ranges::any_of(
       sources_, [&](const Source& s) { return s.window.empty() && uses_var(e, s.loop); });
-}
-
-Expected<Expr> PackMap::element() const {
-  const Expr number = moved(number_);
-  for (const Source& source : sources_)
-    if (source.window.empty() && uses_var(number, source.loop))
-      return illegal("the factor depends on more of '{0}' than the map names", source.loop);
-  return number;
 }
 
 Expr PackMap::inside() const {

@@ -16,11 +16,11 @@ class PackMap {
   PackMap(const step::Pack& s, Expr number, Expr where, const std::vector<std::string>& symbols,
           const std::vector<LoopRef>& loops, Ranges ranges);
 
-  // Errors: the map does not name each loop on which the number depends, or names a part twice.
+  // Errors: the map does not name all of each loop on which the number depends, or names a part
+  // twice.
   Error read();
   std::vector<Expr> shape() const;
-  // The number at the loops that fill the temp. Error: it depends on more than the map names.
-  Expected<Expr> element() const;
+  const Expr& element() const { return element_; }  // the number at the loops that fill the temp
   // The condition under which the point exists there, loop by loop in the order of the map, then
   // the stage's own if it depends on no other loops, and on no symbols while compiling: where that
   // does not hold, numbers need not exist
@@ -90,7 +90,7 @@ class PackMap {
   bool depends_on_loops(const Expr& e) const;
 
   const step::Pack& s_;
-  Expr number_, where_;
+  Expr number_, where_, element_;
   const std::vector<std::string>& symbols_;
   Ranges ranges_;
   size_t loop_count_;

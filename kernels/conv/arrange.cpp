@@ -134,7 +134,7 @@ class ConvArrangement {
     const bool lines = !m_.sums.lines.empty();
     if (out_ == 0) return std::nullopt;
     if (product_.rows > 1 && product_.tiles)
-      return RegisterTile{rows_of_tiles(product_, *row), blocks_of_group() % 2 == 0 ? 2 : 1};
+      return RegisterTile{rows_of_tiles(product_, row), blocks_of_group() % 2 == 0 ? 2 : 1};
     if (product_.rows > 1)
       return filled_row_tile(s_.target(), *row, blocks_of_group(), product_.rows);
     if (row) return std::nullopt;
