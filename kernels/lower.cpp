@@ -69,15 +69,19 @@ struct AnchorLowering {
   using Result = Expected<LoweredGroup>;
   Result operator()(const op::Conv&) {
     const Node product = with_short_operands(b, anchor);
+    b.laid_out = true;
     TW_ASSIGN(auto tiles, lower_conv_in_tiles(b, product));
     if (tiles) return std::move(*tiles);
     TW_ASSIGN(auto windows, lower_conv_in_windows(b, product));
     if (windows) return std::move(*windows);
+    b.laid_out = false;
     return lower_conv(b, product);
   }
   Result operator()(const op::ConvTranspose&) {
+    b.laid_out = true;
     TW_ASSIGN(auto tiles, lower_conv_transpose_in_tiles(b, anchor));
     if (tiles) return std::move(*tiles);
+    b.laid_out = false;
     return lower_conv_transpose(b, anchor);
   }
   Result operator()(const op::MatMul&) {
@@ -122,7 +126,8 @@ struct AnchorLowering {
 static Expected<LoweredGroup> lower_anchor(TargetBuilder& b, Algorithm algorithm) {
   const Node& anchor = b.graph.node(b.group.anchor);
   if (const int tile = winograd_tile(algorithm)) {
-    if (!b.target.axes.empty()) return lower_winograd_in_tiles(b, anchor, tile);
+    b.laid_out = !b.target.axes.empty();
+    if (b.laid_out) return lower_winograd_in_tiles(b, anchor, tile);
     return lower_winograd(b, with_short_operands(b, anchor), tile);
   }
   if (algorithm == Algorithm::strassen) return lower_strassen(b, anchor);
@@ -140,9 +145,6 @@ static void check_legal(const Kernel& kernel, const Graph& graph, const Group& g
 Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const Target& target) {
   if (Error error = check_resizes(graph, group)) return error;
   TargetBuilder builder(graph, group, target);
-  const OpAttrs& anchor = graph.node(group.anchor).attrs;
-  builder.laid_out = std::holds_alternative<op::Conv>(anchor) ||
-                     std::holds_alternative<op::ConvTranspose>(anchor);
   TW_ASSIGN(LoweredGroup lowered, lower_anchor(builder, group.algorithm));
   if (!builder.problem.empty())
     return make_error(DiagCode::unsupported, "{0}: {1}", group_name(graph, group), builder.problem);

@@ -174,13 +174,16 @@ class BoundsChecker {
   }
 
   bool is_inside(const Expr& index, const Expr& extent) {
+    return is_shown(index, extent) || holds_at_all_points(index, extent);
+  }
+
+  bool is_shown(const Expr& index, const Expr& extent) {
     // The index is inside if both sums are at most 0.
     const Expr low = simplify(-index, ranges_), high = simplify(index + 1 - extent, ranges_);
     const auto shown = [&](const Expr& sum) {
       return at_most_zero(sum) || largest_is_at_most_zero(sum) || follows(sum);
     };
-    return (shown(low) && shown(high)) || holds_in_both_cases(index, extent) ||
-           holds_at_all_points(index, extent);
+    return (shown(low) && shown(high)) || holds_in_both_cases(index, extent);
   }
 
   // Tries the two values that the first min or max in the index may have, each where it has it.
@@ -200,9 +203,9 @@ class BoundsChecker {
     bool inside = true;
     ++cases_;
     under(least ? le(both.a, both.b) : le(both.b, both.a),
-          [&] { inside = is_inside(with(both.a), extent); });
+          [&] { inside = is_shown(with(both.a), extent); });
     under(least ? le(both.b, both.a) : le(both.a, both.b),
-          [&] { inside = inside && is_inside(with(both.b), extent); });
+          [&] { inside = inside && is_shown(with(both.b), extent); });
     --cases_;
     return inside;
   }
@@ -248,7 +251,9 @@ class BoundsChecker {
     }
     for (Expr& sum : sums) {
       if (at_most_zero(goal - sum)) return true;
-      if (const int64_t times = multiple(goal, sum); times > 1) sum = sum * Expr(times);
+      const int64_t times = multiple(goal, sum);
+      if (times < 2) continue;
+      sum = sum * Expr(times);
       if (at_most_zero(goal - sum)) return true;
     }
     if (sums.size() > kMostConditions) return false;

@@ -234,6 +234,16 @@ Stmt map_accesses(const Stmt& root, BufferId buffer,
   });
 }
 
+Stmt with_condition(const Stmt& body, const Expr& condition) {
+  return rewrite(body, [&](const Stmt& s) -> Stmt {
+    const auto* found = as<stmt::Store>(s);
+    if (!found) return nullptr;
+    stmt::Store store = *found;
+    store.where = logical_and(condition, store.where);
+    return make_store(std::move(store));
+  });
+}
+
 Stmt without_stale_prefetches(const Kernel& kernel, const Stmt& root) {
   return rewrite(root, [&](const Stmt& s) -> Stmt {
     const auto* prefetch = as<stmt::Prefetch>(s);

@@ -52,6 +52,9 @@ Stmt replace(const Stmt& root, const Stmt& old, const Stmt& with);
 // The kernel with path.back() replaced by the simplified `with`.
 Kernel with_replaced(const Kernel& kernel, std::span<const Stmt> path, const Stmt& with);
 
+// Adds a condition to every store, which must combine.
+Stmt with_condition(const Stmt& body, const Expr& condition);
+
 // Visits every load with the loops and ifs around it, in program order.
 void visit_loads(
     const Stmt& root,

@@ -30,16 +30,17 @@ Error PackMap::read() {
     const Source& source = sources_[i];
     if (source.part.named()) {
       if (slides(i)) return twice(var(source.loop));
-      TW_TRY(check_whole(source));
+      TW_TRY(check_parts(source.part, source, source.window.empty()));
     } else if (!slides(i) && uses_var(number_, source.loop)) {
       return illegal("the map lacks loop '{0}', on which the factor depends", source.loop);
     }
     measure(source.part, source.extent);
   }
   element_ = moved(number_);
-  for (const Source& source : sources_)
-    if (source.window.empty() && uses_var(element_, source.loop))
-      return illegal("the factor depends on more of '{0}' than the map names", source.loop);
+  for (size_t i = 0; i < loop_count_; ++i)
+    if (uses_var(element_, sources_[i].loop))
+      return illegal("the factor depends on more of '{0}' than the map names", sources_[i].loop);
+  condition_ = condition_there();
   return Error::success();
 }
 
@@ -63,27 +64,25 @@ bool PackMap::slides(size_t loop) const {
              });
 }
 
-// True: a loop of the stage is left in an expression at the loops that fill the temp.
-bool PackMap::depends_on_loops(const Expr& e) const {
-  return std::ranges::any_of(
-      sources_, [&](const Source& s) { return s.window.empty() && uses_var(e, s.loop); });
-}
-
 Expr PackMap::inside() const {
   Expr condition;
   for (const size_t i : order_)
     add_condition(sources_[i].part, sources_[i], sources_[i].extent, condition);
-  return exists_at_all_points() ? condition : logical_and(condition, moved(where_));
+  return logical_and(condition, condition_);
 }
 
-bool PackMap::exists_at_all_points() const {
-  if (!where_.defined()) return true;
+// undefined: the stage has no condition, or it depends on more than the temp's places
+Expr PackMap::condition_there() const {
+  if (!where_.defined()) return {};
   if (s_.scope == kConstantScope)
     for (const std::string& symbol : symbols_)
-      if (uses_var(where_, symbol)) return true;
+      if (uses_var(where_, symbol)) return {};
   for (size_t i = 0; i < loop_count_; ++i)
-    if (!sources_[i].part.named() && !slides(i) && uses_var(where_, sources_[i].loop)) return true;
-  return depends_on_loops(moved(where_));
+    if (!sources_[i].part.named() && !slides(i) && uses_var(where_, sources_[i].loop)) return {};
+  const Expr there = moved(where_);
+  for (size_t i = 0; i < loop_count_; ++i)
+    if (uses_var(there, sources_[i].loop)) return {};
+  return there;
 }
 
 Ranges PackMap::whole_ranges() const {
@@ -205,22 +204,14 @@ Error PackMap::twice(const Expr& e) const {
   return illegal("'{0}' overlaps another index of the map", to_string(e));
 }
 
-Error PackMap::check_whole(const Source& source) const {
-  const LoopPart& part = source.part;
+Error PackMap::check_parts(const LoopPart& part, const Source& source,
+                           bool may_lack_remainder) const {
   if (part.place) return Error::success();
-  if (!part.quotient || (!part.remainder && !source.window.empty()))
-    return check_parts(part, source);
-  TW_TRY(check_parts(*part.quotient, source));
-  return part.remainder ? check_parts(*part.remainder, source) : Error::success();
-}
-
-Error PackMap::check_parts(const LoopPart& part, const Source& source) const {
-  if (part.place) return Error::success();
-  if (!part.quotient || !part.remainder)
+  if (!part.quotient || !(part.remainder || may_lack_remainder))
     return illegal("the map has one of quotient and remainder of '{0}' by {1}, not both",
                    source.loop, part.factor);
-  TW_TRY(check_parts(*part.quotient, source));
-  return check_parts(*part.remainder, source);
+  TW_TRY(check_parts(*part.quotient, source, false));
+  return part.remainder ? check_parts(*part.remainder, source, false) : Error::success();
 }
 
 void PackMap::measure(const LoopPart& part, const Expr& extent) {

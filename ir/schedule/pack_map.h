@@ -26,7 +26,7 @@ class PackMap {
   // does not hold, numbers need not exist
   Expr inside() const;
   // True: the number is computed without regard to the stage's condition.
-  bool exists_at_all_points() const;
+  bool exists_at_all_points() const { return !condition_.defined(); }
   // True: the temp has places between those of the stage's points.
   bool has_windows() const { return sources_.size() > loop_count_; }
   // The ranges of the stage's loops while they run over whole parts
@@ -76,8 +76,7 @@ class PackMap {
   Expected<size_t> source_of(const Expr& e);
   Expected<size_t> window_of(const Expr& e);
   Error twice(const Expr& e) const;
-  Error check_whole(const Source& source) const;
-  Error check_parts(const LoopPart& part, const Source& source) const;
+  Error check_parts(const LoopPart& part, const Source& source, bool may_lack_remainder) const;
   void measure(const LoopPart& part, const Expr& extent);
   std::pair<std::string, int64_t> apart(const Source& source) const;
   Expr moved(const Expr& e) const;
@@ -87,10 +86,11 @@ class PackMap {
   void add_condition(const LoopPart& part, const Source& source, const Expr& extent,
                      Expr& condition) const;
   bool slides(size_t loop) const;
-  bool depends_on_loops(const Expr& e) const;
+  Expr condition_there() const;
 
   const step::Pack& s_;
-  Expr number_, where_, element_;
+  Expr number_, where_;
+  Expr element_, condition_;  // the number and the condition at the loops that fill the temp
   const std::vector<std::string>& symbols_;
   Ranges ranges_;
   size_t loop_count_;

@@ -53,14 +53,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Skew& s) {
     return illegal("it cannot be shown that '{0}' of extent {1} fits in {2} behind {3}", s.loop,
                    to_string(loop.extent), s.extent, to_string(offset));
   const Expr k = var(s.loop), inside = logical_and(le(offset, k), lt(k, last));
-  const Stmt body = rewrite(substitute(loop.body, s.loop, k - offset),
-                            [&](const Stmt& inner) -> Stmt {
-                              const auto* found = as<stmt::Store>(inner);
-                              if (!found) return nullptr;
-                              stmt::Store store = *found;
-                              store.where = logical_and(inside, store.where);
-                              return make_store(std::move(store));
-                            });
+  const Stmt body = with_condition(substitute(loop.body, s.loop, k - offset), inside);
   return with_replaced(kernel, path,
                        make_loop(s.loop, Expr(s.extent), body, LoopKind::serial, loop.role));
 }

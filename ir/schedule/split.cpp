@@ -23,14 +23,7 @@ Stmt guard_tail(const Stmt& body, const Expr& condition, AxisRole role) {
   visit(body, [&](const Stmt& s) { maskable &= !is<stmt::Signal, stmt::Wait, stmt::Barrier>(s); });
   for (const StoreRef& store : stores_of(body))
     maskable &= store->combiner != Combiner::none && !has_load(store->where) && !store->async;
-  if (!maskable) return make_if(condition, body);
-  return rewrite(body, [&](const Stmt& s) -> Stmt {
-    const auto* found = as<stmt::Store>(s);
-    if (!found) return nullptr;
-    stmt::Store store = *found;
-    store.where = logical_and(condition, store.where);
-    return make_store(std::move(store));
-  });
+  return maskable ? with_condition(body, condition) : make_if(condition, body);
 }
 
 Error check_shift(const stmt::Loop& loop, int64_t factor) {

@@ -18,13 +18,15 @@
 
 namespace tw::sched {
 
-// True: the factor depends on all spatial loops of the path on which the condition depends.
-static bool concerns(const Expr& condition, const Expr& factor, const std::vector<Stmt>& path) {
-  return std::ranges::all_of(path, [&](const Stmt& s) {
-    const auto* loop = as<stmt::Loop>(s);
-    return !loop || loop->role == AxisRole::reduce || !uses_var(condition, loop->var) ||
-           uses_var(factor, loop->var);
-  });
+// The spatial loops of the path on which the condition depends
+static std::vector<std::string> spatial_loops_of(const Expr& condition,
+                                                 const std::vector<Stmt>& path) {
+  std::vector<std::string> loops;
+  for (const Stmt& s : path)
+    if (const auto* loop = as<stmt::Loop>(s);
+        loop && loop->role != AxisRole::reduce && uses_var(condition, loop->var))
+      loops.push_back(loop->var);
+  return loops;
 }
 
 static Expr guarded(const Expr& factor, const Expr& condition) {
@@ -34,13 +36,6 @@ static Expr guarded(const Expr& factor, const Expr& condition) {
   if (zero != 0 && as_const(none) != zero)  // the number's type lacks it
     return select(condition, factor, imm(0, factor.type()));
   return with_number(factor, select(condition, number, none));
-}
-
-static bool has_spatial_loops(const Expr& condition, const std::vector<Stmt>& path) {
-  return std::ranges::any_of(path, [&](const Stmt& s) {
-    const auto* loop = as<stmt::Loop>(s);
-    return loop && loop->role != AxisRole::reduce && uses_var(condition, loop->var);
-  });
 }
 
 // The sums with the conditions of `moved` in the factor. Error: the other factor does not exist at
@@ -77,11 +72,10 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Unguard& s) {
     return illegal("the other factor of stage '{0}' reads the temp '{1}'", s.stage, temp);
   std::vector<Expr> moved, of_reduce_loops, others;
   for (const Expr& condition : conjuncts(store.where)) {
-    const bool suits = concerns(condition, factor, path);
-    (!suits                               ? others
-     : has_spatial_loops(condition, path) ? moved
-                                          : of_reduce_loops)
-        .push_back(condition);
+    const std::vector<std::string> loops = spatial_loops_of(condition, path);
+    const bool suits = std::ranges::all_of(
+        loops, [&](const std::string& loop) { return uses_var(factor, loop); });
+    (!suits ? others : loops.empty() ? of_reduce_loops : moved).push_back(condition);
   }
   if (moved.empty() && of_reduce_loops.empty())
     return illegal("stage '{0}' has no condition for the factor", s.stage);

@@ -1,8 +1,9 @@
-// Lays the weights of convolutions with blocked output out in panels of V blocks of B channels:
+// Arranges convolutions: the blocks of their tensors, a copy of the input where its padding or an
+// instruction wants one, and the weights. These lie in panels of V blocks of B channels:
 // [oc/(V*B)][ic blocks][kernel...][ic of a block][V*B], or [oc/(V*B)][kernel...][ic][V*B] for an
 // input whose channels are one loop. For transposed ones it is [oc/(V*B)][phases...][taps...][ic]
-// [V*B]. The tile of a row chooses V, a divisor of the number of blocks. Pairs of input channels
-// are innermost if the target sums so.
+// [V*B]. The tile of a row chooses V. Pairs of input channels, or the steps of an instruction, are
+// innermost if the target sums so.
 #include <algorithm>
 #include <numeric>
 
@@ -304,7 +305,7 @@ class ConvArrangement {
   // Makes the steps that an instruction sums loops of their own, behind the taps.
   void split_depth() {
     s_.pad_zeros(m_.channels, in_ > 0 ? depth_ : product_.depth);
-    Loops order, inner;
+    Loops inner;
     Loop steps = m_.channels;
     if (in_ > 0) {
       const auto cut = s_.split(m_.channels, depth_, Tail::guard, m_.channels.name(), "rl");
@@ -320,12 +321,18 @@ class ConvArrangement {
       }
       inner.push_back(side_by_side);
     }
-    order = {m_.channels};
+    put_taps_inside_channels(inner);
+    m_.instruction = product_.sums(side_by_side);
+  }
+
+  // Orders the depth: channels or blocks of them, taps, channels of a block, then `inner`.
+  void put_taps_inside_channels(const Loops& inner) {
+    if (std::ranges::none_of(m_.taps, &Loop::defined)) return;
+    Loops order = {m_.channels};
     std::ranges::copy_if(m_.taps, std::back_inserter(order), &Loop::defined);
     if (m_.channel_lanes.defined()) order.push_back(m_.channel_lanes);
     order.insert(order.end(), inner.begin(), inner.end());
     s_.reorder(order);
-    m_.instruction = product_.sums(side_by_side);
   }
 
   // Cuts the input channels into the blocks of the input, or into the parts of them that a group
@@ -333,11 +340,7 @@ class ConvArrangement {
   void cut_input_channels() {
     const auto cut = s_.split(m_.channels, depth_, Tail::guard, m_.channels.name(), "rl");
     m_.channels = cut.outer, m_.channel_lanes = cut.inner;
-    Loops order = {m_.channels};
-    std::ranges::copy_if(m_.taps, std::back_inserter(order), &Loop::defined);
-    if (order.size() == 1) return;
-    order.push_back(m_.channel_lanes);
-    s_.reorder(order);
+    put_taps_inside_channels({});
   }
 
   void arrange_weights() {

@@ -113,7 +113,6 @@ class ConvLowering : ConvGroup {
 
 Expected<Lowered<ConvStages>> lower_conv(TargetBuilder& b, const Node& node) {
   TW_ASSIGN(const ConvShape shape, conv_shape(b, node));
-  b.laid_out = false;
   return ConvLowering(b, node, shape).lower();
 }
 

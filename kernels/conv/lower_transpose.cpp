@@ -220,7 +220,6 @@ class TransposeLowering {
 
 Expected<Lowered<ConvStages>> lower_conv_transpose(TargetBuilder& b, const Node& node) {
   TW_ASSIGN(const ConvShape shape, conv_transpose_shape(b, node));
-  b.laid_out = false;
   return TransposeLowering(b, node, shape).lower();
 }
 

@@ -209,7 +209,6 @@ bool strassen_applies(const Graph& graph, const Node& node, const Target& target
 Expected<Lowered<StrassenStages>> lower_strassen(TargetBuilder& b, const Node& node) {
   if (std::holds_alternative<op::MatMul>(node.attrs)) return lower_product(b, node);
   TW_ASSIGN(ConvShape shape, conv_shape(b, node));
-  b.laid_out = false;
   return StrassenConv(b, node, std::move(shape)).lower();
 }
 

@@ -202,7 +202,6 @@ bool winograd_applies(const Graph& graph, const Node& node, const Target& target
 
 Expected<Lowered<WinogradStages>> lower_winograd(TargetBuilder& b, const Node& node, int tile) {
   TW_ASSIGN(const ConvShape shape, conv_shape(b, node));
-  b.laid_out = false;
   return WinogradLowering(b, node, shape, tile).lower();
 }
 

@@ -5,16 +5,12 @@
 #include <cstring>
 #include <random>
 
-#include "ir/kernel/interpreter.h"
-#include "ir/schedule/schedule.h"
+#include "tests/ir/schedule/stepwise.h"
 
 using namespace tw;
+using test::stepwise, test::text;
 
 namespace {
-
-std::string text(const char* format, const auto&... values) {
-  return llvm::formatv(format, values...).str();
-}
 
 Kernel product(const char* left, int64_t zero, int64_t rows, int64_t depth, int64_t columns) {
   const std::string less = zero == 0 ? "" : text(" - {0}:i32", zero);
@@ -27,13 +23,6 @@ Kernel product(const char* left, int64_t zero, int64_t rows, int64_t depth, int6
            left, rows, depth, columns, less));
   REQUIRE_MESSAGE(bool(kernel), error_text(kernel.takeError()));
   return *kernel;
-}
-
-std::vector<std::byte> results(const Kernel& kernel, const std::vector<KernelArgument>& inputs) {
-  std::vector<KernelArgument> arguments = inputs;
-  const std::string problem = error_text(interpret(kernel, arguments));
-  REQUIRE_MESSAGE(problem == "", print(kernel));
-  return arguments.back().bytes;
 }
 
 }  // namespace
@@ -57,7 +46,6 @@ TEST_CASE("sums of integers keep their results in the forms that instructions wa
       for (int i : {0, 1})
         for (std::byte& b : inputs[static_cast<size_t>(i)].bytes)
           b = static_cast<std::byte>(random());
-      const std::vector<std::byte> expected = results(defined, inputs);
       std::string steps;
       if (zero != counted) steps += text("recount c left {0} -> e constant\n", counted);
       if (std::strcmp(left, type) != 0 || counted != 0) steps += text("narrow c left {0}\n", type);
@@ -66,18 +54,8 @@ TEST_CASE("sums of integers keep their results in the forms that instructions wa
           "pad j 4 repeat\npad i 2 repeat\n"
           "pack c left -> xp global [i // 2, k // 4, i % 2, k % 4] xt xs xi xk\n"
           "pad k 4\nsplit k 4 -> k kp\n";
-      Expected<Schedule> schedule = parse_schedule("schedule {\n" + steps + "}\n");
-      REQUIRE_MESSAGE(bool(schedule), error_text(schedule.takeError()));
-      Kernel kernel = defined;
-      for (const Step& step : schedule->steps) {
-        Expected<Kernel> next = tw::apply(kernel, step);
-        REQUIRE_MESSAGE(bool(next), error_text(next.takeError()));
-        kernel = std::move(*next);
-        CAPTURE(print(step));
-        CHECK(results(kernel, inputs) == expected);
-      }
+      const Kernel kernel = stepwise(defined, steps, inputs);
       CHECK(print(kernel).find("where") == std::string::npos);  // zeros need no condition
-      CHECK(bool(tw::apply(defined, *schedule)));
     }
 }
 

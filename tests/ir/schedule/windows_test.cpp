@@ -4,16 +4,12 @@
 
 #include <random>
 
-#include "ir/kernel/interpreter.h"
-#include "ir/schedule/schedule.h"
+#include "tests/ir/schedule/stepwise.h"
 
 using namespace tw;
+using test::stepwise, test::text;
 
 namespace {
-
-std::string text(const char* format, const auto&... values) {
-  return llvm::formatv(format, values...).str();
-}
 
 // A convolution of one row: padded, with a stride and a dilation
 struct Row {
@@ -35,30 +31,6 @@ Kernel convolution(const Row& r) {
            r.channels, r.pixels, r.outputs, r.taps, r.points(), at, r.zero));
   REQUIRE_MESSAGE(bool(kernel), error_text(kernel.takeError()));
   return *kernel;
-}
-
-std::vector<std::byte> results(const Kernel& kernel, const std::vector<KernelArgument>& inputs) {
-  std::vector<KernelArgument> arguments = inputs;
-  const std::string problem = error_text(interpret(kernel, arguments));
-  REQUIRE_MESSAGE(problem == "", print(kernel));
-  return arguments.back().bytes;
-}
-
-// Applies the steps one by one, and compares the results behind each.
-Kernel checked(const Kernel& defined, const std::string& steps,
-               const std::vector<KernelArgument>& inputs) {
-  const std::vector<std::byte> expected = results(defined, inputs);
-  Expected<Schedule> schedule = parse_schedule("schedule {\n" + steps + "}\n");
-  REQUIRE_MESSAGE(bool(schedule), error_text(schedule.takeError()));
-  Kernel kernel = defined;
-  for (const Step& step : schedule->steps) {
-    CAPTURE(print(step));
-    Expected<Kernel> next = tw::apply(kernel, step);
-    REQUIRE_MESSAGE(bool(next), error_text(next.takeError()));
-    kernel = std::move(*next);
-    CHECK_MESSAGE(results(kernel, inputs) == expected, print(kernel));
-  }
-  return kernel;
 }
 
 std::vector<KernelArgument> random_inputs(const Row& r) {
@@ -83,14 +55,15 @@ TEST_CASE("a recounted sum has an excess for each point that misses other taps")
     CAPTURE(print(convolution(r)));
     for (const int64_t zero : {0, 128})
       if (zero != r.zero)
-        checked(convolution(r), text("recount c left {0} -> e constant\n", zero), random_inputs(r));
+        stepwise(convolution(r), text("recount c left {0} -> e constant\n", zero),
+                 random_inputs(r));
   }
 }
 
 TEST_CASE("points at which the condition always holds share one excess") {
   const Row wide{64, 2, 3, 2, 1, 1, 1, 9};
-  const Kernel kernel = checked(convolution(wide), "recount c left 0 -> e constant\n",
-                                random_inputs(wide));
+  const Kernel kernel = stepwise(convolution(wide), "recount c left 0 -> e constant\n",
+                                 random_inputs(wide));
   CHECK(print(kernel).find("temp e: i32[2, 3] constant") != std::string::npos);
 }
 
@@ -105,9 +78,9 @@ TEST_CASE("a copy of sliding windows holds the padding, for any zero") {
           (r.zero == 128 && counted[0] && counted[15] == '1'))
         continue;
       const std::vector<KernelArgument> inputs = random_inputs(r);
-      checked(convolution(r),
-              guard + counted + text("pack c left -> xp global [r, {0}] xr xi\n", at), inputs);
-      const Kernel kernel = checked(
+      stepwise(convolution(r),
+               guard + counted + text("pack c left -> xp global [r, {0}] xr xi\n", at), inputs);
+      const Kernel kernel = stepwise(
           convolution(r),
           guard + counted +
               text("pack c right -> wp constant [m, k, r // 4, r % 4] wm wk wr wl\n"
