@@ -90,14 +90,18 @@ def chosen_within(candidates, seconds, chosen):
     return used
 
 
+def whole(name):
+    """The suite that a part belongs to."""
+    return re.sub(r"_\d+$", "", name)
+
+
 def rotating(suites):
     """Those that a plan chooses from, the ones that ran longest ago first: of a suite in parts the oldest part."""
     known, found = set(), []
     for suite in sorted(suites, key=lambda suite: suite.last):
-        whole = re.sub(r"_\d+$", "", suite.name)
-        if "full" in suite.labels or suite.lacks() or whole in known:
+        if "full" in suite.labels or suite.lacks() or whole(suite.name) in known:
             continue
-        known.add(whole)
+        known.add(whole(suite.name))
         found.append(suite)
     return found
 
@@ -127,12 +131,12 @@ def choose(arguments):
     if arguments.quick:
         return [suite for suite in suites if "quick" in suite.labels], suites
     if arguments.full:   # in place of its parts one that has them all
-        whole = {suite.name.removesuffix("_full") for suite in suites if suite.name.endswith("_full")}
-        return [suite for suite in suites if re.sub(r"_\d+$", "", suite.name) not in whole], suites
+        complete = {suite.name.removesuffix("_full") for suite in suites if suite.name.endswith("_full")}
+        return [suite for suite in suites if whole(suite.name) not in complete], suites
     current = max((suite.last for suite in suites), default="")
     chosen = [suite for suite in suites if suite.last == current and not suite.lacks()]
-    files = changed_files()
-    chosen_within([suite for suite in rotating(suites) if suite.touched(files)], EXTRA * 60 * CORES, chosen)
+    files, known = changed_files(), {whole(suite.name) for suite in chosen}
+    chosen_within([suite for suite in rotating(suites) if suite.touched(files) and whole(suite.name) not in known], EXTRA * 60 * CORES, chosen)
     return chosen, suites
 
 

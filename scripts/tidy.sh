@@ -26,6 +26,7 @@ case ${1:-} in
   *) files=$(printf '%s\n' "$@") ;;
 esac
 [ -n "$files" ] || { echo "tidy: nothing changed"; exit 0; }
-cmake --preset tidy >/dev/null
+mkdir -p build
+flock build/tidy.lock cmake --preset tidy >/dev/null   # parts may run side by side
 echo "tidy: $(wc -l <<< "$files") files"
 xargs -P "$(nproc)" -n 4 "$tidy" --quiet -p build/tidy <<< "$files"

@@ -153,7 +153,7 @@ foreach(row algorithms@8@kernels\;passes contrib@20@frontend decoder@4@frontend\
   list(POP_FRONT row suite seconds)
   tw_suite(models_${suite} ${seconds} tests/models/${suite}.py WATCHES ${row})
 endforeach()
-tw_suite(models_run 480 tests/models/run.py ARGS --full WATCHES ${code} program frontend)
+tw_suite(models_run 480 tests/models/run.py ARGS --full TARGETS detect WATCHES ${code} program frontend)
 tw_suite(models_bindings 32 tests/models/bindings.py ARGS --shard {part} PARTS 4 WATCHES program frontend kernels)
 tw_suite(models_large 90 tests/models/large.py SERIAL WATCHES driver packager)
 tw_suite(models_lock 115 tests/models/lock.py ARGS --trials 6 WATCHES autotune driver)

@@ -294,8 +294,6 @@ def check_no_driver(runner, artifact, inputs, environment, words):
 def check_pictures(tilewright, work):
     """Detections on real pictures equal onnxruntime's; yields (name, ok)."""
     detect = tilewright.parent / "examples/detect"
-    if not detect.exists():
-        detect = tilewright.parent / "examples" / "detect" / "detect"
     for kind, model, pattern in (("face", "face_rfb320", "faces_*.jpg"), ("yolox", "yolox_nano", "coco_*.jpg")):
         path = SHARED / "real" / f"{model}.onnx"
         artifact = work / f"{model}.so"
