@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/device/tiles.h"
 #include "kernels/schedule/builder.h"
 
 namespace tw {
@@ -29,6 +30,38 @@ void arrange_once(ScheduleBuilder& s, FamilyStages& m) {
     if (std::exchange(m.arranged, true)) return;
   }
   if constexpr (requires { arrange(s, m); }) arrange(s, m);
+}
+
+// The form in which a device's threads compute a kernel; none: a form of processors
+using ThreadForm = std::variant<std::monostate, BlockTile, WindowStages>;
+
+ThreadForm form_for_threads(const ScheduleBuilder& s, const KernelStages& stages) {
+  if (s.target().axes.empty()) return {};
+  const auto* conv = std::get_if<ConvStages>(&stages);
+  const std::optional<BlockTile> tile = std::visit(
+      [&](const auto& m) -> std::optional<BlockTile> {
+        if constexpr (requires { tile_of(s, m); })
+          if (!m.arranged) return tile_of(s, m);
+        return std::nullopt;
+      },
+      stages);
+  if (tile) return *tile;
+  if (conv && !conv->arranged)
+    if (auto windows = windows_of(s, *conv)) return *windows;
+  return {};
+}
+
+KernelStages arranged_for_threads(ScheduleBuilder& s, const KernelStages& stages,
+                                  const ThreadForm& form) {
+  if (const auto* windows = std::get_if<WindowStages>(&form))
+    return arrange_in_windows(s, std::get<ConvStages>(stages), *windows);
+  return std::visit(
+      [&](const auto& m) -> KernelStages {
+        if constexpr (requires { arrange_in_tiles(s, m, BlockTile()); })
+          return arrange_in_tiles(s, m, std::get<BlockTile>(form));
+        TW_UNREACHABLE("a family without tiles");
+      },
+      stages);
 }
 
 // Steps for the layouts of the parameters, which are the first buffers
@@ -74,10 +107,13 @@ Expected<ArrangedKernel> arranged(const LoweredGroup& lowered, const Target& tar
                                   Choices* choices) {
   ArrangedKernel out{{}, {}, lowered.stages};
   ScheduleBuilder s(lowered.kernel, target, choices);
-  if (auto* conv = std::get_if<ConvStages>(&out.stages); conv && !conv->arranged)
+  const ThreadForm form = form_for_threads(s, out.stages);
+  const bool for_threads = form.index() > 0;
+  if (auto* conv = std::get_if<ConvStages>(&out.stages); conv && !conv->arranged && !for_threads)
     merge_groups(s, *conv);
   lay_out(s, lowered);
-  std::visit([&](auto& m) { arrange_once(s, m); }, out.stages);
+  if (for_threads) out.stages = arranged_for_threads(s, out.stages, form);
+  else std::visit([&](auto& m) { arrange_once(s, m); }, out.stages);
   TW_ASSIGN(out.steps, s.finish());
   out.run = take_out_constant_stages(s.kernel());
   if (choices) choices->keep(nullptr);

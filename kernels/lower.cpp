@@ -9,7 +9,6 @@
 #include "kernels/common/target_builder.h"
 #include "kernels/device/tensor_form.h"
 #include "kernels/device/tiles.h"
-#include "kernels/device/windows.h"
 #include "support/hash.h"
 #include "support/repro.h"
 
@@ -67,31 +66,14 @@ struct AnchorLowering {
   const Node& anchor;
 
   using Result = Expected<LoweredGroup>;
-  Result operator()(const op::Conv&) {
-    const Node product = with_short_operands(b, anchor);
-    b.laid_out = true;
-    TW_ASSIGN(auto tiles, lower_conv_in_tiles(b, product));
-    if (tiles) return std::move(*tiles);
-    TW_ASSIGN(auto windows, lower_conv_in_windows(b, product));
-    if (windows) return std::move(*windows);
-    b.laid_out = false;
-    return lower_conv(b, product);
-  }
-  Result operator()(const op::ConvTranspose&) {
-    b.laid_out = true;
-    TW_ASSIGN(auto tiles, lower_conv_transpose_in_tiles(b, anchor));
-    if (tiles) return std::move(*tiles);
-    b.laid_out = false;
-    return lower_conv_transpose(b, anchor);
-  }
+  Result operator()(const op::Conv&) { return lower_conv(b, with_short_operands(b, anchor)); }
+  Result operator()(const op::ConvTranspose&) { return lower_conv_transpose(b, anchor); }
   Result operator()(const op::MatMul&) {
     if (holds_softmax(b.graph, b.group)) {
       if (auto blocks = lower_attention_in_blocks(b, anchor)) return std::move(*blocks);
       return lower_attention(b, anchor);
     }
-    const Node product = with_short_operands(b, anchor);
-    if (auto tiles = lower_matmul_in_tiles(b, product)) return std::move(*tiles);
-    return define_matmul(b, product);
+    return define_matmul(b, with_short_operands(b, anchor));
   }
   Result operator()(const op::MatMulNBits&) { return lower_matmul_nbits(b, anchor); }
   Result operator()(const op::Pool&) { return lower_pool(b, anchor); }
@@ -123,11 +105,19 @@ struct AnchorLowering {
 
 }  // namespace
 
+static Error check_winograd_tiles(const Graph& graph, const Node& node, const Target& device,
+                                  int tile) {
+  const std::optional<TileProblem> problem = winograd_tile_problem(graph, node, tile);
+  if (problem && block_tile(device, *problem)) return Error::success();
+  return make_error(DiagCode::unsupported,
+                    "conv (node {0}): device '{1}' has no tiles for winograd_f{2}", node.name,
+                    device.name, tile);
+}
+
 static Expected<LoweredGroup> lower_anchor(TargetBuilder& b, Algorithm algorithm) {
   const Node& anchor = b.graph.node(b.group.anchor);
   if (const int tile = winograd_tile(algorithm)) {
-    b.laid_out = !b.target.axes.empty();
-    if (b.laid_out) return lower_winograd_in_tiles(b, anchor, tile);
+    if (!b.target.axes.empty()) TW_TRY(check_winograd_tiles(b.graph, anchor, b.target, tile));
     return lower_winograd(b, with_short_operands(b, anchor), tile);
   }
   if (algorithm == Algorithm::strassen) return lower_strassen(b, anchor);

@@ -184,17 +184,27 @@ std::string title_of(const Graph& graph, const Node& node) {
          op_info(node.attrs).name + ")";
 }
 
-// Lowers a graph's groups for a device, and notes why the device refuses some of the kernels.
+// Lowers a graph's groups for a device, and notes why the device refuses some of the kernels. A
+// schedule of ours that does not apply is a fault.
 DeviceKernels offered(const FusedGraph& fused, const Target& target, int device,
                       const DeviceBackend& backend, const ModelSchedules& schedules,
-                      const Turns& turns, int jobs) {
+                      const Turns& turns, int jobs, std::vector<std::string>& faults) {
   DeviceKernels own = lower_for_device(fused, target, device);
   own.refusals.resize(own.kernels.size());
+  std::vector<std::string> illegal(own.kernels.size());
   llvm::cantFail(parallel_for(jobs, own.kernels.size(), [&](size_t k) -> Error {
-    if (Error error = runs_on(backend, own.kernels[k], target, schedules, turns))
-      own.refusals[k] = error_text(std::move(error));
+    Error error = runs_on(backend, own.kernels[k], target, schedules, turns);
+    if (!error) return Error::success();
+    std::vector<Diag> diags = take_diags(std::move(error));
+    if (diags.front().code == DiagCode::illegal_schedule) illegal[k] = diags.front().message;
+    own.refusals[k] = error_text(make_error(std::move(diags)));
     return Error::success();
   }));
+  for (size_t k = 0; k < illegal.size(); ++k)
+    if (!illegal[k].empty())
+      faults.push_back("kernel " + own.kernels[k].lowered.kernel.name + " on " +
+                       target.devices[static_cast<size_t>(device) - 1].name +
+                       " has no default schedule: " + illegal[k]);
   return own;
 }
 
@@ -219,13 +229,13 @@ bool take_back(FusedGraph& fused, const DeviceKernels& own, const Target& device
 // Decides for each graph's groups on which device they run, if any.
 Expected<std::vector<Placement>> place(std::vector<FusedGraph>& fused, const Target& target,
                                        const DeviceBackends& devices, ModelSchedules& schedules,
-                                       int jobs, std::vector<std::string>& notes) {
+                                       int jobs, ScheduleRemarks& remarks) {
   const Turns turns = turns_of(fused);
   const auto offers = [&](size_t g) {
     std::vector<DeviceKernels> all;
     for (size_t d = 0; d < devices.size(); ++d)
-      all.push_back(
-          offered(fused[g], target, static_cast<int>(d) + 1, *devices[d], schedules, turns, jobs));
+      all.push_back(offered(fused[g], target, static_cast<int>(d) + 1, *devices[d], schedules,
+                            turns, jobs, remarks.faults));
     return all;
   };
   std::vector<std::vector<DeviceKernels>> on_device;
@@ -233,7 +243,7 @@ Expected<std::vector<Placement>> place(std::vector<FusedGraph>& fused, const Tar
     on_device.push_back(offers(g));
     bool changed = false;
     for (size_t d = 0; d < devices.size(); ++d)
-      changed |= take_back(fused[g], on_device[g][d], target.devices[d], notes);
+      changed |= take_back(fused[g], on_device[g][d], target.devices[d], remarks.notes);
     if (!changed) continue;
     TW_TRY(schedules.read(fused));
     on_device[g] = offers(g);
@@ -419,9 +429,9 @@ static Expected<ScheduleRemarks> remarks_of(const Graph& graph, const LoweredPro
 // Places all groups, each with the algorithm of its place.
 static Expected<std::vector<Placement>> settled_places(
     std::vector<FusedGraph>& fused, const Target& target, const CompileOptions& options,
-    const DeviceBackends& devices, ModelSchedules& schedules, std::vector<std::string>& notes) {
+    const DeviceBackends& devices, ModelSchedules& schedules, ScheduleRemarks& remarks) {
   TW_ASSIGN(std::vector<Placement> placements,
-            place(fused, target, devices, schedules, threads_or_all(options.jobs), notes));
+            place(fused, target, devices, schedules, threads_or_all(options.jobs), remarks));
   if (options.plain || target.devices.empty()) return placements;
   for (size_t f = 0; f < fused.size(); ++f)
     TW_TRY(settle_host_part(fused[f], placements[f], target, options, schedules));
@@ -464,9 +474,9 @@ Expected<LoweredModel> lower_model(Graph imported, const std::map<std::string, i
 
   stages.begin("lower");
   TW_TRY(schedules->read(fused));
-  std::vector<std::string> taken_back;
+  ScheduleRemarks placing;
   TW_ASSIGN(std::vector<Placement> placements,
-            settled_places(fused, target, options, devices, *schedules, taken_back));
+            settled_places(fused, target, options, devices, *schedules, placing));
   if (!options.plain) {
     out.algorithms = algorithms_of(fused);
     out.lossy = lossy_layers(fused, placements, rewritten.narrowed, target);
@@ -476,7 +486,8 @@ Expected<LoweredModel> lower_model(Graph imported, const std::map<std::string, i
   TW_ASSIGN(std::vector<ChosenSchedule> chosen,
             schedule_all(lowered.kernels, target, *schedules, jobs));
   TW_ASSIGN(out.remarks, remarks_of(graph, lowered, chosen, target, *schedules));
-  out.remarks.notes.insert(out.remarks.notes.end(), taken_back.begin(), taken_back.end());
+  std::ranges::move(placing.notes, std::back_inserter(out.remarks.notes));
+  std::ranges::move(placing.faults, std::back_inserter(out.remarks.faults));
   out.text = text_of(options.emit, lowered.kernels, chosen);
   std::vector<RunKernel> scheduled;
   for (ChosenSchedule& one : chosen) {

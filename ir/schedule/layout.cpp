@@ -5,9 +5,9 @@
 //
 // Moves element [i, j] of the temp to the mapped place, at all writes and reads. The new shape is
 // the smallest box around the places. Any map that keeps elements apart works: blocked panels,
-// transposition, an exclusive-or swizzle. Legal: a temp of constant shape. No index of the map can
-// be negative. No two elements meet, which is tried point by point for each group of dimensions
-// that the map mixes.
+// transposition, an exclusive-or swizzle. Legal: a temp. No index of the map can be negative. No
+// two elements meet. An index that numbers the elements of its dimensions shows that. Otherwise the
+// dimensions that an index mixes are constant, and all of their points are tried.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -29,10 +29,36 @@ std::set<std::string> vars_of(const Expr& e) {
   return out;
 }
 
+using Extents = std::map<std::string, Expr>;
+
 struct Group {
   std::set<std::string> dims;
   std::vector<Expr> map;  // the new indices that use the dims
 };
+
+// The number of elements that the index numbers, as (n * H + h) * W + w does; nullopt: it does not.
+std::optional<Expr> numbered(const Expr& index, const std::set<std::string>& dims,
+                             const Extents& extents) {
+  Extents steps;
+  Expr sum(0);
+  for (const std::string& dim : dims) {
+    Expr step = index;
+    for (const std::string& other : dims)
+      step = substitute(step, other, Expr(other == dim ? 1 : 0));
+    steps[dim] = simplify(step);
+    sum = sum + steps.at(dim) * var(dim);
+  }
+  if (!is_const(simplify(sum - index), 0)) return std::nullopt;
+  Expr count(1);
+  while (!steps.empty()) {
+    const auto next = std::ranges::find_if(
+        steps, [&](const auto& step) { return is_const(simplify(step.second - count), 0); });
+    if (next == steps.end()) return std::nullopt;
+    count = simplify(count * extents.at(next->first));
+    steps.erase(next);
+  }
+  return count;
+}
 
 std::vector<Group> groups_of(const step::Layout& s) {
   std::vector<Group> groups;
@@ -54,8 +80,18 @@ std::vector<Group> groups_of(const step::Layout& s) {
   return groups;
 }
 
-Error check_apart(const Group& group, const std::map<std::string, int64_t>& extents,
-                  const std::string& buffer) {
+Error check_apart(const Group& group, const Extents& all, const std::string& buffer) {
+  if (group.map.size() == 1 && numbered(group.map[0], group.dims, all)) return Error::success();
+  std::map<std::string, int64_t> extents;
+  for (const std::string& dim : group.dims) {
+    const std::optional<int64_t> extent = as_const(all.at(dim));
+    if (!extent)
+      return illegal(
+          "the shape of '{0}' is not constant: an index of a dimension that only a run knows must "
+          "number its elements",
+          buffer);
+    extents[dim] = *extent;
+  }
   int64_t points = 1;
   for (const std::string& dim : group.dims)
     if (__builtin_mul_overflow(points, extents.at(dim), &points) || points > kMaxPoints)
@@ -103,33 +139,39 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Layout& s) {
     return illegal(
         "'{0}' is a parameter of the kernel: its layout is given; cache_read makes a temp of it",
         s.buffer);
-  if (!constant_bytes(buffer)) return illegal("the shape of '{0}' is not constant", s.buffer);
   if (s.dims.size() != buffer.shape.size())
     return illegal("'{0}' has {1} dimensions, not {2}", s.buffer, buffer.shape.size(),
                    s.dims.size());
-  std::map<std::string, int64_t> extents;
-  Ranges ranges;
+  Extents extents;
+  Ranges ranges = ranges_of(kernel, {});
   for (size_t d = 0; d < s.dims.size(); ++d) {
-    if (!extents.emplace(s.dims[d], *as_const(buffer.shape[d])).second)
+    if (!extents.emplace(s.dims[d], buffer.shape[d]).second)
       return illegal("the dimension '{0}' is named twice", s.dims[d]);
-    ranges[s.dims[d]] = {Expr(0), Expr(extents.at(s.dims[d]) - 1)};
+    ranges[s.dims[d]] = {Expr(0), buffer.shape[d] - Expr(1)};
   }
   Kernel out = kernel;
   std::vector<Expr>& shape = out.buffer(*id).shape;
   shape.clear();
   for (const Expr& e : s.map) {
+    std::set<std::string> dims;
     for (const std::string& name : vars_of(e))
-      if (!extents.contains(name))
+      if (extents.contains(name)) dims.insert(name);
+      else if (std::ranges::find(kernel.symbols, name) == kernel.symbols.end())
         return illegal("'{0}' in the map is no dimension of '{1}'", name, s.buffer);
     if (e.type() != DType::i64 || has_load(e) || !divides_by_constants(e))
       return illegal("the map must be made of integers, and divide by positive constants only");
+    if (const std::optional<Expr> count = numbered(e, dims, extents)) {
+      shape.push_back(*count);
+      continue;
+    }
     const Bounds bounds = constant_bounds(simplify(e, ranges), ranges);
     if (!bounds.min || !bounds.max || *bounds.min < 0 || *bounds.max >= kMaxExtent)
       return illegal("it cannot be shown that '{0}' stays in a box of '{1}'", to_string(e),
                      s.buffer);
     shape.push_back(Expr(*bounds.max + 1));
   }
-  if (!constant_bytes(out.buffer(*id))) return illegal("'{0}' becomes too large", s.buffer);
+  if (constant_bytes(buffer) && !constant_bytes(out.buffer(*id)))
+    return illegal("'{0}' becomes too large", s.buffer);
   for (const Group& group : groups_of(s)) TW_TRY(check_apart(group, extents, s.buffer));
   // Placeholders that are not names, since the kernel may use the names of the dims.
   const auto hole = [](size_t d) { return "$" + std::to_string(d); };

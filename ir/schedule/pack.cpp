@@ -16,7 +16,7 @@
 // constant, and these may be cut again. Parts are filled up to whole ones with numbers that are
 // multiplied as 0. Two parts may share an index, as in i % 4 * 16 + j, and an index may be 0. Loops
 // of a sliding window are one dimension: [i * 2 + k] has a place for each element that
-// x[i * 2 + k] may be.
+// x[i * 2 + k] may be. One of the constants is 1, or there are two without a common divisor.
 //
 // Legal: the stage is as lowered, its nest writes nothing that the factor reads, and the map names
 // all of each loop on which the factor depends. If the stage's condition depends on other loops,

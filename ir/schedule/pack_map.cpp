@@ -2,10 +2,17 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 namespace tw::sched {
 
 static constexpr int64_t kMostFactor = int64_t{1} << 20;
+// u and v with a * u + b * v = 1, for numbers without a common divisor (Euclid)
+static std::pair<int64_t, int64_t> inverses(int64_t a, int64_t b) {
+  if (b == 0) return {1, 0};
+  const auto [u, v] = inverses(b, a % b);
+  return {v, u - a / b * v};
+}
 static constexpr size_t kMostParts = 3;  // parts of an index: their extents' product fits 64 bits
 
 PackMap::PackMap(const step::Pack& s, Expr number, Expr where,
@@ -178,21 +185,25 @@ Expected<size_t> PackMap::window_of(const Expr& e) {
     last = last + (sources_[i].extent - Expr(1)) * Expr(term->coefficient);
     rest = term->rest;
   }
-  const auto step_of_one = std::ranges::find(window.window, 1, &Term::factor);
+  auto own = std::ranges::find(window.window, 1, &Term::factor);
+  if (own == window.window.end() && window.window.size() == 2 &&
+      std::gcd(window.window[0].factor, window.window[1].factor) == 1)
+    own = window.window.begin();
   if (window.window.size() < 2 || !is_const(simplify(rest, ranges_), 0) ||
-      step_of_one == window.window.end()) {
+      own == window.window.end()) {
     const std::optional<Sum> sum = sum_of(e);
     if (const auto count = sum ? count_of(sum->last) : std::nullopt)
       return illegal("'{0}' in the map needs the factor {1}, the extent of '{2}'", to_string(e),
                      *count, to_string(sum->last));
     return illegal(
         "'{0}' in the map is not a loop of stage '{1}', quotients and remainders of one by "
-        "constants, or a sum of loops times constants, one of which is 1",
+        "constants, or a sum of loops times constants: one of them is 1, or two have no common "
+        "divisor",
         to_string(e), s_.stage);
   }
   for (size_t i = loop_count_; i < sources_.size(); ++i)
     if (sources_[i].window == window.window) return i;
-  window.loop = sources_[step_of_one->loop].loop;
+  window.loop = sources_[own->loop].loop;
   window.extent = simplify(last + Expr(1), ranges_);
   for (const Term& term : window.window)
     if (slides(term.loop)) return twice(e);
@@ -231,8 +242,16 @@ std::pair<std::string, int64_t> PackMap::apart(const Source& source) const {
   const bool first = sources_[source.window[0].loop].loop == source.loop;
   const Term &within = source.window[first ? 0 : 1], &moves = source.window[first ? 1 : 0];
   const auto extent = as_const(sources_[within.loop].extent);
-  if (!extent || *extent > moves.factor) return {};
+  if (!extent || *extent > moves.factor || within.factor != 1) return {};
   return {sources_[moves.loop].loop, moves.factor};
+}
+
+// The factors of a window of two loops, neither of which is 1; {1, 1}: it is another window, or
+// none
+std::pair<int64_t, int64_t> PackMap::without_unit(const Source& source) {
+  if (source.window.size() != 2) return {1, 1};
+  const int64_t a = source.window[0].factor, b = source.window[1].factor;
+  return a == 1 || b == 1 ? std::pair<int64_t, int64_t>{1, 1} : std::pair{a, b};
 }
 
 // An expression of the stage at the loops that fill the temp
@@ -251,6 +270,12 @@ Expr PackMap::moved(const Expr& e) const {
     if (const auto [loop, step] = apart(source); step > 0) {
       values.emplace(loop, floor_div(value, step));
       value = floor_mod(value, step);
+    } else if (const auto [a, b] = without_unit(source); a > 1) {
+      // All points of a place, numbered by the first loop's name: nothing may depend on it.
+      const auto [u, v] = inverses(a, b);
+      const Expr number = var(source.loop);
+      values.emplace(sources_[source.window[1].loop].loop, value * Expr(v) - number * Expr(a));
+      value = value * Expr(u) + number * Expr(b);
     } else {
       for (const Term& term : source.window)
         if (sources_[term.loop].loop != source.loop)

@@ -79,6 +79,7 @@ class PackMap {
   Error check_parts(const LoopPart& part, const Source& source, bool may_lack_remainder) const;
   void measure(const LoopPart& part, const Expr& extent);
   std::pair<std::string, int64_t> apart(const Source& source) const;
+  static std::pair<int64_t, int64_t> without_unit(const Source& source);
   Expr moved(const Expr& e) const;
   Expr whole_extent(const LoopPart& part, const Expr& extent) const;
   Expr value_at(const Place& place) const;

@@ -161,7 +161,7 @@ stmt::Store repeated(const Kernel& kernel, const stmt::Loop& loop, const Stmt& f
 bool is_filled(const Kernel& kernel, Expr factor, const std::string& variable, const Range& range,
                Ranges ranges) {
   const int64_t zero = counted(factor).zero;
-  factor = counted(factor).value;
+  factor = number_in(factor);
   while (const auto* cast = as<expr::Cast>(factor)) factor = cast->a;
   const auto* read = as<expr::Load>(factor);
   if (!read || kernel.buffer(read->buffer).role != BufferRole::temp) return false;

@@ -46,15 +46,9 @@ BufferId GroupBuilder::add_buffer(Buffer buffer, LoweredArgument argument) {
   return BufferId{static_cast<int32_t>(kernel_.buffers.size() - 1)};
 }
 
-TensorType GroupBuilder::type_in_memory(ValueId v) const {
-  TensorType t = type(v);
-  if (!laid_out) t.layout = {};
-  return t;
-}
-
 Layout GroupBuilder::layout_to_arrange(ValueId v, const Shape& shape) const {
   const Layout& layout = type(v).layout;
-  if (laid_out || layout.plain()) return {};
+  if (layout.plain()) return {};
   for (size_t i = 0; !shape.empty() && i <= static_cast<size_t>(layout.axis); ++i)
     TW_CHECK(i < shape.size() && equal(shape[i], type(v).shape[i]),
              "{0} has blocks in a collapsed axis", graph.value(v).name);
@@ -71,7 +65,7 @@ BufferId GroupBuilder::input(ValueId v, const Shape& shape, const char* constant
     argument.blob = *value.constant;
   }
   BufferId id = add_buffer({value.constant ? constant_name : "x", value.type.dtype,
-                            shape.empty() ? physical_shape(type_in_memory(v)) : shape,
+                            shape.empty() ? type(v).shape : shape,
                             value.constant ? BufferRole::constant : BufferRole::input, "global"},
                            std::move(argument));
   inputs_[v.index] = id;
@@ -79,9 +73,9 @@ BufferId GroupBuilder::input(ValueId v, const Shape& shape, const char* constant
 }
 
 BufferId GroupBuilder::output(ValueId v, const Shape& shape) {
-  return add_buffer({"y", type(v).dtype, shape.empty() ? physical_shape(type_in_memory(v)) : shape,
-                     BufferRole::output, "global"},
-                    {v, false, {}, nullptr, layout_to_arrange(v, shape)});
+  return add_buffer(
+      {"y", type(v).dtype, shape.empty() ? type(v).shape : shape, BufferRole::output, "global"},
+      {v, false, {}, nullptr, layout_to_arrange(v, shape)});
 }
 
 BufferId GroupBuilder::constant(std::string name, DType dtype, Shape shape, Blob blob,
@@ -101,15 +95,6 @@ BufferId GroupBuilder::temp(std::string name, DType dtype, Shape shape) {
   return add_buffer({std::move(name), dtype, std::move(shape), BufferRole::temp, "global"}, {});
 }
 
-Index GroupBuilder::to_physical(const TensorType& t, const Index& logical) const {
-  if (t.layout.plain()) return logical;
-  Index physical = logical;
-  auto axis = static_cast<size_t>(t.layout.axis);
-  physical[axis] = simplified(floor_div(logical[axis], t.layout.block));
-  physical.push_back(simplified(floor_mod(logical[axis], t.layout.block)));
-  return physical;
-}
-
 Expr GroupBuilder::parameter_element(ValueId v, const Index& logical) {
   const Value& value = graph.value(v);
   if (value.constant && is_const(element_count(value.type.shape), 1)) {
@@ -117,10 +102,10 @@ Expr GroupBuilder::parameter_element(ValueId v, const Index& logical) {
     return is_float(t.dtype) ? imm(t.at(0), t.dtype) : int_imm(t.int_at(0), t.dtype);
   }
   BufferId buffer = input(v);
-  Index at = to_physical(type_in_memory(v), logical);
+  Index at = logical;
   const Shape& declared = shape_of(buffer);
   if (declared.size() != at.size())
-    at = unflatten_index(declared, flatten_index(physical_shape(type_in_memory(v)), at));
+    at = unflatten_index(declared, flatten_index(value.type.shape, at));
   for (Expr& e : at) e = simplified(e);
   return load(buffer, value.type.dtype, std::move(at));
 }

@@ -45,12 +45,6 @@ class GroupBuilder {
   bool inside(ValueId v) const { return inside_.count(v.index) != 0; }
   const TensorType& type(ValueId v) const { return graph.value(v).type; }
 
-  // True: parameters have the shapes of their layouts, whose blocks the family handles itself.
-  bool laid_out = false;
-
-  // The type without a layout that the schedule brings
-  TensorType type_in_memory(ValueId v) const;
-
   // Parameters. `shape` replaces the tensor's shape by one of as many elements (collapsed axes).
   // A constant that is asked for by another name than "k" has it.
   BufferId input(ValueId v, const Shape& shape = {}, const char* constant_name = "k");
@@ -118,8 +112,6 @@ class GroupBuilder {
   // The last stage that writes the buffer; none: it is a parameter or was packed earlier.
   Stage stage_of(BufferId b) const;
   BufferName name_of(BufferId b) const { return BufferName(kernel_.buffer(b).name); }
-  // The physical index of a layout for a logical one
-  Index to_physical(const TensorType& t, const Index& logical) const;
 
   // The finished kernel, named after the family of its stages
   template <class FamilyStages>

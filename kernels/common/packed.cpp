@@ -54,12 +54,11 @@ BufferId GroupBuilder::packed(
 }
 
 BufferId GroupBuilder::padded(ValueId x, const Shape& spatial, const Ints& before, int64_t fill) {
-  const TensorType t = type_in_memory(x);
-  Shape logical = {t.shape[0], t.shape[1]};
-  logical.insert(logical.end(), spatial.begin(), spatial.end());
+  const TensorType& t = type(x);
+  Shape shape = {t.shape[0], t.shape[1]};
+  shape.insert(shape.end(), spatial.begin(), spatial.end());
   std::vector<Axis> axes;
-  for (const Expr& extent : physical_shape(TensorType{t.dtype, logical, t.layout}))
-    axes.push_back({"pad" + std::to_string(axes.size()), extent});
+  for (const Expr& extent : shape) axes.push_back({"pad" + std::to_string(axes.size()), extent});
   declare(axes);
   Index at = variables(axes), from = at;
   Expr inside;

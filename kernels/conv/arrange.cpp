@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ir/schedule/factor.h"
 #include "kernels/common/integer_product.h"
 #include "kernels/common/row_tile.h"
 #include "kernels/conv/conv.h"
@@ -25,6 +24,35 @@ bool multiplies_f32(const Expr& sum) {
   const auto* product = as_binary(sum, BinaryOp::mul);
   return product && product->a.type() == DType::f32 && !is<expr::Cast>(product->a) &&
          !is<expr::Cast>(product->b);
+}
+
+// The index of a channel of the input in its group: step `within` out of `steps`
+Expr channel_of_group(const ConvStages& m, int64_t steps, const Expr& within) {
+  if (m.groups == 1) return within;
+  const Expr group = floor_div(variable(m.sums.channel), Expr(m.group_out));
+  return steps == 1 ? group : group * Expr(steps) + within;
+}
+
+// The places of an axis that taps read, without those between them that all taps leave out. apart:
+// those of a row with a stride lie apart, by their remainder.
+void add_window(const ScheduleBuilder& s, const ConvStages& m, size_t axis, bool apart,
+                std::vector<ScheduleBuilder::PackedDim>& dims) {
+  const bool row = axis + 1 == m.taps.size();
+  const Loop& points = row ? m.sums.row : m.sums.lines[axis];
+  const std::string name = "xs" + std::to_string(axis);
+  const int64_t common = std::gcd(m.strides[axis], m.dilations[axis]);
+  const Expr point = variable(points), tap = variable(m.taps[axis]);
+  if (!m.taps[axis].defined()) {
+    dims.push_back({point, name});
+  } else if (s.extent(points) == 1) {
+    dims.push_back({tap, name});
+  } else {
+    const int64_t step = m.strides[axis] / common;
+    const Expr place = point * Expr(step) + tap * Expr(m.dilations[axis] / common);
+    apart &= row && step > 1;
+    if (apart) dims.push_back({floor_mod(place, Expr(step)), name + "p"});
+    dims.push_back({apart ? floor_div(place, Expr(step)) : place, name});
+  }
 }
 
 // Brings a definition the blocks of its tensors, and its operands the forms that the target's
@@ -89,12 +117,7 @@ class ConvArrangement {
   }
 
   // False: the one weight is a number.
-  bool reads_weights() const {
-    bool reads = false;
-    visit(sched::factor_of(s_.store_of(m_.acc)->value, Factor::right),
-          [&](const Expr& e) { reads |= is<expr::Load>(e); });
-    return reads;
-  }
+  bool reads_weights() const { return s_.reads_buffers(m_.acc, Factor::right); }
 
   bool has_known_extents() const {
     const Loops loops = points();
@@ -214,64 +237,13 @@ class ConvArrangement {
            product_.rows == 1 && full;
   }
 
-  // Copies the numbers that are multiplied; the padding holds the zero point. The channels lie in
-  // the input's blocks or the instruction's, or innermost if they are few. Of a row with a stride
-  // whose pixels an instruction takes together, parts lie apart, one for each remainder by the
-  // stride: the pixels that one tap reads are then adjacent.
+  // Copies the numbers that are multiplied; the padding holds the zero point.
   void copy_left() {
-    const Expr c = variable(m_.sums.channel), rc = variable(m_.channels);
     const int64_t block = m_.spreads_channels             ? out_
                           : product_.defined() && in_ > 0 ? std::max(in_, depth_)
                                                           : in_;
-    PackedDims dims = {{variable(m_.sums.image), "xn"}};
-    Expr lane;
-    if (m_.depthwise) {
-      dims.push_back({block > 0 ? floor_div(c, Expr(block)) : c, "xc"});
-      if (block > 0) lane = floor_mod(c, Expr(block));
-    } else if (block > 0 && (m_.groups == 1 || m_.group_in % block == 0)) {
-      const bool one = m_.group_in == block;
-      dims.push_back(
-          {channel_of_group(m_.group_in / block, one ? Expr(0) : floor_div(rc, Expr(block))),
-           "xc"});
-      lane = one ? rc : floor_mod(rc, Expr(block));
-    } else if (in_ == 0 && product_.defined()) {
-      const Expr depth(product_.depth);
-      lane = product_.depth == 1 ? rc : floor_div(rc, depth) * depth + floor_mod(rc, depth);
-    } else {
-      dims.push_back({channel_of_group(m_.group_in, rc), "xc"});
-    }
-    for (size_t i = 0; i < m_.taps.size(); ++i) add_window(dims, i);
-    if (lane.defined()) dims.push_back({lane, "xl"});
-    m_.copies.insert(m_.copies.begin(), s_.pack(m_.acc, Factor::left, "xp", "global", dims).stage);
-  }
-
-  // Step `within` of an output channel's group, out of `steps`
-  Expr channel_of_group(int64_t steps, const Expr& within) const {
-    if (m_.groups == 1) return within;
-    const Expr group = floor_div(variable(m_.sums.channel), Expr(m_.group_out));
-    return steps == 1 ? group : group * Expr(steps) + within;
-  }
-
-  // The places of an axis that taps read
-  void add_window(PackedDims& dims, size_t axis) const {
-    const bool row = axis + 1 == m_.taps.size();
-    const std::string name = "xs" + std::to_string(axis);
-    const int64_t stride = m_.strides[axis], dilation = m_.dilations[axis];
-    const Expr point = variable(row ? m_.sums.row : m_.sums.lines[axis]),
-               tap = variable(m_.taps[axis]);
-    if (!m_.taps[axis].defined()) {
-      dims.push_back({point, name});
-    } else if (s_.extent(row ? m_.sums.row : m_.sums.lines[axis]) == 1) {
-      dims.push_back({tap, name});
-    } else if (stride > 1 && dilation > 1) {
-      dims.push_back({tap, name + "t"});
-      dims.push_back({point, name});
-    } else {
-      const Expr place = point * Expr(stride) + tap * Expr(dilation);
-      const bool apart = row && stride > 1 && product_.rows > 1;
-      if (apart) dims.push_back({floor_mod(place, Expr(stride)), name + "p"});
-      dims.push_back({apart ? floor_div(place, Expr(stride)) : place, name});
-    }
+    const int64_t few = in_ == 0 && product_.defined() ? product_.depth : 0;
+    m_.copies.insert(m_.copies.begin(), pack_windows(s_, m_, block, {few, product_.rows > 1}));
   }
 
   // Packs the weights with the channels of an instruction innermost. Tiles are [panel][channels //
@@ -425,6 +397,29 @@ class ConvArrangement {
 };
 
 }  // namespace
+
+Stage pack_windows(ScheduleBuilder& s, const ConvStages& m, int64_t block, CopiedRow row) {
+  const Expr c = variable(m.sums.channel), rc = variable(m.channels);
+  std::vector<ScheduleBuilder::PackedDim> dims = {{variable(m.sums.image), "xn"}};
+  Expr lane;
+  if (m.depthwise) {
+    dims.push_back({block > 0 ? floor_div(c, Expr(block)) : c, "xc"});
+    if (block > 0) lane = floor_mod(c, Expr(block));
+  } else if (block > 0 && (m.groups == 1 || m.group_in % block == 0)) {
+    const bool one = m.group_in == block;
+    const Expr within = one ? Expr(0) : floor_div(rc, Expr(block));
+    dims.push_back({channel_of_group(m, m.group_in / block, within), "xc"});
+    lane = one ? rc : floor_mod(rc, Expr(block));
+  } else if (row.few > 0) {
+    const Expr depth(row.few);
+    lane = row.few == 1 ? rc : floor_div(rc, depth) * depth + floor_mod(rc, depth);
+  } else {
+    dims.push_back({channel_of_group(m, m.group_in, rc), "xc"});
+  }
+  for (size_t i = 0; i < m.taps.size(); ++i) add_window(s, m, i, row.apart, dims);
+  if (lane.defined()) dims.push_back({lane, "xl"});
+  return s.pack(m.acc, Factor::left, "xp", "global", dims).stage;
+}
 
 Stage fill_bias(ScheduleBuilder& s, const BufferName& bias, const ConvOutput& out, int64_t block) {
   if (!bias.defined() || !s.sound()) return {};

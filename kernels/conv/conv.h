@@ -8,7 +8,7 @@
 
 namespace tw {
 
-class TargetBuilder;
+class GroupBuilder;
 class ScheduleBuilder;
 
 // The loops over a tensor of the output's shape
@@ -20,8 +20,8 @@ struct ConvLoops {
   Loop lane;            // in a block of channels; none: there are no blocks yet
 };
 
-// `loops` are image, channel and spatial axes, and the lane if the tensor is blocked.
-ConvLoops conv_loops(const Loops& loops, bool blocked);
+// `loops` are image, channel and spatial axes.
+ConvLoops conv_loops(const Loops& loops);
 
 struct ConvOutput {
   Stage y;
@@ -62,6 +62,15 @@ struct ConvStages {
   ConvOutput out;
 };
 
+// The form of a copied row: a few channels are innermost, in multiples of `few`; of a row with a
+// stride, parts lie apart, one for each remainder by it, so that the pixels that a tap reads are
+// adjacent.
+struct CopiedRow {
+  int64_t few = 0;  // 0: channels lie in blocks, or are an axis of their own
+  bool apart = false;
+};
+// Copies what the sums multiply of the input, with its padding. Channels lie in blocks; 0: none.
+Stage pack_windows(ScheduleBuilder& s, const ConvStages& m, int64_t block, CopiedRow row = {});
 // Fills a bias up behind the last channel of the last block. Returns the stage that copies it when
 // the model runs; none: it is a constant, or there is no bias.
 Stage fill_bias(ScheduleBuilder& s, const BufferName& bias, const ConvOutput& out, int64_t block);
@@ -75,8 +84,8 @@ inline constexpr int64_t kFewestDepth = 4;
 void merge_groups(ScheduleBuilder& s, ConvStages& m);
 // Lays the weights of a defined convolution out in panels, and its sums in the output's blocks.
 void arrange_conv(ScheduleBuilder& s, ConvStages& m);
-Expected<Lowered<ConvStages>> lower_conv(TargetBuilder& b, const Node& node);
-Expected<Lowered<ConvStages>> lower_conv_transpose(TargetBuilder& b, const Node& node);
+Expected<Lowered<ConvStages>> lower_conv(GroupBuilder& b, const Node& node);
+Expected<Lowered<ConvStages>> lower_conv_transpose(GroupBuilder& b, const Node& node);
 void schedule_conv(ScheduleBuilder& s, const ConvStages& m);
 
 }  // namespace tw

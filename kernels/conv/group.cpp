@@ -75,21 +75,17 @@ namespace {
 
 // The shape with the spatial axes joined into one. Pointwise convolutions need no rows.
 Shape collapsed(const TensorType& t, const Expr& pixels) {
-  Shape shape = {t.shape[0], t.layout.plain() ? t.shape[1] : physical_shape(t)[1], pixels};
-  if (!t.layout.plain()) shape.push_back(Expr(t.layout.block));
-  return shape;
+  return {t.shape[0], t.shape[1], pixels};
 }
 
 }  // namespace
 
-ConvGroup::ConvGroup(TargetBuilder& builder, const Node& conv, ConvShape shape)
+ConvGroup::ConvGroup(GroupBuilder& builder, const Node& conv, ConvShape shape)
     : b_(builder),
       node_(conv),
       s_(std::move(shape)),
-      x_type_(b_.type_in_memory(conv.inputs[0])),
-      y_type_(b_.type_in_memory(conv.output)),
-      blocked_(!y_type_.layout.plain()),
-      block_(blocked_ ? y_type_.layout.block : 1),
+      x_type_(b_.type(conv.inputs[0])),
+      y_type_(b_.type(conv.output)),
       acc_type_(accumulator_type(y_type_.dtype)) {
   for (NodeId id : b_.group.nodes)
     if (const Node& node = b_.graph.node(id); std::holds_alternative<op::Pool>(node.attrs))
@@ -112,38 +108,20 @@ void ConvGroup::declare_inputs() {
   for (NodeId id : b_.group.nodes)
     for (ValueId v : b_.graph.node(id).inputs) {
       if (!v.valid() || (b_.graph.is_constant(v) && !(v == node_.inputs[0]))) continue;
-      const TensorType t = b_.type_in_memory(v);
+      const TensorType& t = b_.type(v);
       if (b_.inside(v) || t.shape.size() != y_type_.shape.size()) continue;
       if (is_const(simplify(element_count(Shape(t.shape.begin() + 2, t.shape.end())) - pixels_), 0))
         b_.input(v, collapsed(t, pixels_));
     }
 }
 
-Index ConvGroup::physical(const Expr& n, const Expr& channel, const Index& at) const {
-  Index index = {n, channel};
-  index.insert(index.end(), at.begin(), at.end());
-  if (x_type_.layout.plain()) return index;
-  index[1] = b_.simplified(floor_div(channel, x_type_.layout.block));
-  index.push_back(b_.simplified(floor_mod(channel, x_type_.layout.block)));
-  return index;
-}
-
-ConvLoops conv_loops(const Loops& loops, bool blocked) {
-  ConvLoops c;
-  const size_t behind = loops.size() - (blocked ? 1 : 0);
-  c.image = loops[0], c.channel = loops[1];
-  for (size_t i = 2; i + 1 < behind; ++i) c.lines.push_back(loops[i]);
-  c.row = loops[behind - 1];
-  if (blocked) c.lane = loops.back();
-  return c;
+ConvLoops conv_loops(const Loops& loops) {
+  return {loops[0], loops[1], {}, {loops.begin() + 2, loops.end() - 1}, loops.back(), {}};
 }
 
 std::vector<Axis> ConvGroup::output_axes(const std::string& prefix) const {
-  std::vector<Axis> axes = {
-      {prefix + "n", s_.n},
-      {prefix + "c", blocked_ ? Expr((s_.m + block_ - 1) / block_) : Expr(s_.m)}};
+  std::vector<Axis> axes = {{prefix + "n", s_.n}, {prefix + "c", Expr(s_.m)}};
   for (size_t i = 0; i < rank(); ++i) axes.push_back({prefix + "s" + std::to_string(i), s_.out[i]});
-  if (blocked_) axes.push_back({prefix + "l", Expr(block_)});
   return axes;
 }
 
@@ -153,32 +131,17 @@ void ConvGroup::pad_rank(Index& at) const {
 
 void ConvGroup::define_sums(const std::function<Expr(const Index& at)>& sum) {
   bool has_bias = node_.inputs.size() > 2 && node_.inputs[2].valid();
-  if (has_bias && blocked_)
-    bias_ = b_.packed(node_.inputs[2], "bias",
-                      {{"bm", Expr((s_.m + block_ - 1) / block_ * block_)}}, [&](const auto& read) {
-                        return select(lt(var("bm"), Expr(s_.m)), read({var("bm")}),
-                                      imm(0, y_type_.dtype));
-                      });
   b_.define(node_.output, [this, has_bias, sum](const Index& logical) {
     Expr total = sum(output_index(logical));
-    if (has_bias) {
-      Expr value = blocked_ ? load(bias_, y_type_.dtype, {logical[1]})
-                            : b_.element(node_.inputs[2], {logical[1]});
-      total = total + widen(value);
-    }
+    if (has_bias) total = total + widen(b_.element(node_.inputs[2], {logical[1]}));
     return total.type() == y_type_.dtype ? total : cast(y_type_.dtype, total);
   });
 }
 
-// Channels that only fill the last block are 0.
 Stage ConvGroup::store(const std::string& stage, const std::vector<Axis>& axes, const Index& index,
                        BufferId buffer, ValueId result) {
   b_.declare(axes);
-  const Index logical = logical_index(index);
-  Expr value = b_.element(result, logical);
-  if (blocked_ && s_.m % block_ != 0)
-    value = select(lt(logical[1], Expr(s_.m)), value, imm(0, value.type()));
-  return b_.stage(stage, axes, buffer, index, value);
+  return b_.stage(stage, axes, buffer, index, b_.element(result, logical_index(index)));
 }
 
 // Stage conv makes the pool's input. The pool's element is an expression over all points of its
@@ -215,13 +178,13 @@ ConvOutput ConvGroup::write_output(const std::function<Expr(const Index& at)>& s
   if (pool_) {
     const std::vector<Axis> conv_axes = output_axes("conv_");
     out.conv = write_windows(conv_axes);
-    out.conv_loops = conv_loops(loops(conv_axes), blocked_);
+    out.conv_loops = conv_loops(loops(conv_axes));
     out.window = std::get<op::Pool>(pool_->attrs).kernel;
     for (size_t i = 0; i < rank(); ++i) axes[i + 2].extent = b_.type(pool_->output).shape[i + 2];
   }
   const ValueId result = b_.output_value();
   out.y = store("y", axes, variables(axes), b_.output(result, extents(axes)), result);
-  out.loops = conv_loops(loops(axes), blocked_);
+  out.loops = conv_loops(loops(axes));
   return out;
 }
 
@@ -229,48 +192,11 @@ BufferName ConvGroup::bias_parameter() const {
   const ValueId bias = node_.inputs.size() > 2 ? node_.inputs[2] : ValueId();
   const bool is_one = !bias.valid() || b_.inside(bias) ||
                       is_const(element_count(b_.type(bias).shape), 1);
-  return is_one || blocked_ ? BufferName() : b_.name_of(b_.input(bias));
-}
-
-Shape ConvGroup::row_shape(const Ints& phases) const {
-  Shape shape = {s_.n};
-  for (size_t i = 0; i < s_.out.size(); ++i)
-    shape.push_back(phases.empty() ? s_.out[i] : simplify(floor_div(s_.out[i], phases[i])));
-  return shape;
-}
-
-ProductOutput ConvGroup::write_rows(
-    const Ints& phases, const std::function<Expr(const Index& at, const Expr& channel)>& sum) {
-  const bool by_group = s_.group > 1;
-  TW_CHECK(has_rows(), "channels that no group has");
-  std::vector<Axis> axes;
-  if (by_group) axes.push_back({"g", Expr(s_.group)});
-  for (size_t i = 0; i < phases.size(); ++i) axes.push_back({axis("p", i), Expr(phases[i])});
-  const Shape rows = row_shape(phases);
-  axes.push_back({"i", simplify(element_count(rows))});
-  axes.push_back({"j", Expr(by_group ? s_.mg : (s_.m + block_ - 1) / block_ * block_)});
-  const std::vector<Axis> physical = output_axes("");
-  b_.declare(axes);
-  const Expr channel = b_.simplified(by_group ? var("g") * Expr(s_.mg) + var("j") : var("j"));
-  // `sum` is only asked for the point at which y is stored.
-  define_sums([&](const Index&) { return sum(variables(axes), channel); });
-  const Index pixel = unflatten_index(rows, var("i"));
-  Index index = {pixel[0], blocked_ ? floor_div(channel, Expr(block_)) : channel};
-  for (size_t i = 0; i < s_.out.size(); ++i)
-    index.push_back(phases.empty() ? pixel[i + 1]
-                                   : pixel[i + 1] * Expr(phases[i]) + var(axis("p", i)));
-  if (blocked_) index.push_back(floor_mod(channel, Expr(block_)));
-  for (Expr& e : index) e = b_.simplified(e);
-  const ValueId result = b_.output_value();
-  const Stage y = store("y", axes, index, b_.output(result, extents(physical)), result);
-  Loops batches = loops(axes);
-  const Loop column = batches.back(), row = batches[batches.size() - 2];
-  batches.resize(batches.size() - 2);
-  return {y, batches, row, column};
+  return is_one ? BufferName() : b_.name_of(b_.input(bias));
 }
 
 Index ConvGroup::logical_index(const Index& at) const {
-  Index logical = {at[0], b_.simplified(blocked_ ? at[1] * Expr(block_) + at.back() : at[1])};
+  Index logical = {at[0], at[1]};
   if (s_.pointwise) {
     Index spatial = unflatten_index(Shape(y_type_.shape.begin() + 2, y_type_.shape.end()), at[2]);
     for (const Expr& e : spatial) logical.push_back(b_.simplified(e));
@@ -281,13 +207,11 @@ Index ConvGroup::logical_index(const Index& at) const {
 }
 
 Index ConvGroup::output_index(const Index& logical) const {
-  Index at = {logical[0],
-              blocked_ ? b_.simplified(floor_div(logical[1], Expr(block_))) : logical[1]};
+  Index at = {logical[0], logical[1]};
   if (s_.pointwise)
     at.push_back(b_.simplified(flatten_index(Shape(y_type_.shape.begin() + 2, y_type_.shape.end()),
                                              Index(logical.begin() + 2, logical.end()))));
   else at.insert(at.end(), logical.begin() + 2, logical.end());
-  if (blocked_) at.push_back(b_.simplified(floor_mod(logical[1], Expr(block_))));
   return at;
 }
 

@@ -1,9 +1,8 @@
 // The parts that all algorithms of a convolution share: its shape, the group's tensors, and the
 // last stage with bias and followers.
 #pragma once
-#include "kernels/common/target_builder.h"
+#include "kernels/common/group_builder.h"
 #include "kernels/conv/conv.h"
-#include "kernels/matmul/matmul.h"
 
 namespace tw {
 
@@ -30,7 +29,7 @@ bool has_phases(const ConvShape& transposed);
 // all its spatial axes joined into one.
 class ConvGroup {
  public:
-  ConvGroup(TargetBuilder& builder, const Node& conv, ConvShape shape);
+  ConvGroup(GroupBuilder& builder, const Node& conv, ConvShape shape);
 
  protected:
   size_t rank() const { return s_.kernel.size(); }
@@ -39,46 +38,30 @@ class ConvGroup {
 
   // Pointwise: declares the inputs of the group with their spatial axes joined.
   void declare_inputs();
-  // Index of the input's element in its layout
-  Index physical(const Expr& n, const Expr& channel, const Index& at) const;
-  // Axes of a tensor of the output's physical shape, named with a prefix: n, c, s0.., l (the lane)
+  // Axes of a tensor of the output's shape, named with a prefix: n, c, s0, ..
   std::vector<Axis> output_axes(const std::string& prefix) const;
-  // Adds stage y, which applies bias and followers to sum(physical index of the output). With a
-  // pool, a stage conv comes before it and y applies the windows.
+  // Adds stage y, which applies bias and followers to sum(index of the output). With a pool, a
+  // stage conv comes before it and y applies the windows.
   ConvOutput write_output(const std::function<Expr(const Index& at)>& sum);
-  // Does the same where the sums are matrices of output pixels and channels: one for each group and
-  // each phase. `phases` are counts by spatial axis; empty: none. Stage y has groups "g", phases
-  // "p0".., rows "i" and columns "j", and `sum` gets their index. Requires that there is no pool,
-  // and has_rows().
-  ProductOutput write_rows(const Ints& phases,
-                           const std::function<Expr(const Index& at, const Expr& channel)>& sum);
-  // False: some channels of the output's last block belong to no group.
-  bool has_rows() const { return s_.group == 1 || s_.m % block_ == 0; }
   // The bias's parameter, once the output is written; none: there is none, or it is a number
   BufferName bias_parameter() const;
-  // The rows of such a matrix: images and pixels of a phase
-  Shape row_shape(const Ints& phases) const;
   // Adds zeros for taps of axes that were collapsed, because the weights keep their spatial rank.
   void pad_rank(Index& at) const;
 
-  TargetBuilder& b_;
+  GroupBuilder& b_;
   const Node& node_;
   ConvShape s_;
   TensorType x_type_, y_type_;
-  bool blocked_;
-  int64_t block_;
   DType acc_type_;
   Expr pixels_;                 // pointwise: number of pixels on the joined axis
   const Node* pool_ = nullptr;  // pool behind the convolution (passes/fuse_pools.cpp)
-  BufferId bias_;               // packed copy, if the output is blocked
 
  private:
   Index output_index(const Index& logical) const;
   Index logical_index(const Index& at) const;
   void define_sums(const std::function<Expr(const Index& at)>& sum);
   Stage write_windows(const std::vector<Axis>& axes);
-  // Adds a stage that stores, at each point of the axes, the value's element at this index of the
-  // physical output.
+  // Adds a stage that stores, at each point of the axes, the value's element at this index.
   Stage store(const std::string& stage, const std::vector<Axis>& axes, const Index& index,
               BufferId buffer, ValueId value);
 };

@@ -7,7 +7,7 @@
 //
 // Stage y has bias and followers. Before a pool, that is stage conv, and y is the pool. The
 // schedule brings blocks of channels, copies and the target's instruction (arrange.cpp).
-#include "kernels/common/target_builder.h"
+#include "kernels/common/group_builder.h"
 #include "kernels/conv/conv.h"
 #include "kernels/conv/group.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 class ConvLowering : ConvGroup {
  public:
-  ConvLowering(TargetBuilder& builder, const Node& conv, ConvShape shape)
+  ConvLowering(GroupBuilder& builder, const Node& conv, ConvShape shape)
       : ConvGroup(builder, conv, std::move(shape)) {}
 
   Lowered<ConvStages> lower() {
@@ -58,7 +58,7 @@ class ConvLowering : ConvGroup {
     stages_.acc = b_.stage("acc", axes, acc, out,
                            less_zero(left, std::get<op::Conv>(node_.attrs).x_zero) * right,
                            Combiner::add, imm(0, acc_type_), inside(at));
-    stages_.sums = conv_loops(loops(points), false);
+    stages_.sums = conv_loops(loops(points));
     return acc;
   }
 
@@ -111,7 +111,7 @@ class ConvLowering : ConvGroup {
 
 }  // namespace
 
-Expected<Lowered<ConvStages>> lower_conv(TargetBuilder& b, const Node& node) {
+Expected<Lowered<ConvStages>> lower_conv(GroupBuilder& b, const Node& node) {
   TW_ASSIGN(const ConvShape shape, conv_shape(b, node));
   return ConvLowering(b, node, shape).lower();
 }

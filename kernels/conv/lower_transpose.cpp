@@ -3,7 +3,7 @@
 // (r+p)/s - j) for k = j*s + (r+p) mod s. So the zeros between input pixels are never multiplied.
 // This needs dilation 1 and strides that divide the output; otherwise every tap is guarded. Stages:
 // pad, acc, y.
-#include "kernels/common/target_builder.h"
+#include "kernels/common/group_builder.h"
 #include "kernels/conv/group.h"
 
 namespace tw {
@@ -11,12 +11,12 @@ namespace {
 
 class TransposeLowering {
  public:
-  TransposeLowering(TargetBuilder& builder, const Node& node, const ConvShape& shape)
+  TransposeLowering(GroupBuilder& builder, const Node& node, const ConvShape& shape)
       : b_(builder),
         node_(node),
         a_(std::get<op::ConvTranspose>(node.attrs)),
-        x_type_(b_.type_in_memory(node.inputs[0])),
-        y_type_(b_.type_in_memory(node.output)),
+        x_type_(b_.type(node.inputs[0])),
+        y_type_(b_.type(node.output)),
         w_type_(b_.type(node.inputs[1])),
         subpixel_(has_phases(shape)),
         cg_(shape.cg),
@@ -163,7 +163,7 @@ class TransposeLowering {
   }
 
   ConvLoops loops_of(const std::vector<Axis>& axes) const {
-    if (!subpixel_) return conv_loops(loops(axes), false);
+    if (!subpixel_) return conv_loops(loops(axes));
     ConvLoops c;
     c.image = axes[0].loop(), c.channel = axes[1].loop();
     for (size_t i = 0; i < rank(); ++i) {
@@ -203,7 +203,7 @@ class TransposeLowering {
     stages_.out.loops = loops_of(axes);
   }
 
-  TargetBuilder& b_;
+  GroupBuilder& b_;
   const Node& node_;
   op::ConvTranspose a_;
   TensorType x_type_, y_type_, w_type_;
@@ -218,7 +218,7 @@ class TransposeLowering {
 
 }  // namespace
 
-Expected<Lowered<ConvStages>> lower_conv_transpose(TargetBuilder& b, const Node& node) {
+Expected<Lowered<ConvStages>> lower_conv_transpose(GroupBuilder& b, const Node& node) {
   TW_ASSIGN(const ConvShape shape, conv_transpose_shape(b, node));
   return TransposeLowering(b, node, shape).lower();
 }

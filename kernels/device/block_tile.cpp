@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/schedule/intrinsic.h"
+#include "kernels/common/group_builder.h"
 #include "kernels/device/tiles.h"
 
 namespace tw {

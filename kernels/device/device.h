@@ -42,11 +42,12 @@ struct TileStages {
   BufferName weights;  // buffer that `right` or the packing fills
   Stage acc;
   Loop acc_row, acc_column, depth;
-  Stage y;  // the result, or the store of a part of split sums
+  Stage y;  // the result, or the store of sums that other stages read
   Loops batches;
   Loop row, column;
-  Stage total;     // split sums: adds the parts in order, and is the product's y
-  BlockTile tile;  // the default one, to which lowering pads
+  Stage total;     // split sums: adds the parts in order
+  Stage result;    // split sums: the product's y, which reads `total`; none: other stages read it
+  BlockTile tile;  // the default one, to whose multiples rows, columns and depth are filled up
 };
 
 // The schedule for a target with axes. It deals every nest out to work-groups and their threads

@@ -65,7 +65,7 @@ class TiledSpace {
     if (instruction_) bind_tensor();
     else bind_sums();
     s_.bind(s_.fuse(tiles, "tile"), block_);
-    if (m_.total.defined()) bind_total();
+    if (m_.result.defined()) bind_total();
   }
 
  private:
@@ -196,10 +196,11 @@ class TiledSpace {
     else s_.unroll(loop);
   }
 
-  // Binds the stage that adds the parts of split sums, in threads of other blocks.
+  // Adds the parts of split sums in threads of other blocks.
   void bind_total() {
-    const Cut cut = s_.split(s_.fuse(s_.loops_of(m_.total), "total"), kTotalThreads, Tail::guard,
+    const Cut cut = s_.split(s_.fuse(s_.loops_of(m_.result), "total"), kTotalThreads, Tail::guard,
                              "total_block", "total_thread");
+    add_parts(s_, m_, cut.inner);
     s_.bind(cut.inner, axes_[0]);
     s_.bind(cut.outer, block_);
   }
@@ -478,6 +479,16 @@ bool side_by_side(const ScheduleBuilder& s, const Stage& stage, const Loop& loop
     }
   });
   return good;
+}
+
+void add_parts(ScheduleBuilder& s, const TileStages& m, const Loop& thread) {
+  if (!m.total.defined()) return;
+  s.compute_at(m.total, thread);
+  s.set_scope(m.total, "stack");
+  if (!s.sound()) return;
+  Loops own = s.loops_of(m.total);
+  own.erase(own.begin(), std::ranges::find(own, thread) + 1);
+  s.unroll(own);
 }
 
 void schedule_tiles(ScheduleBuilder& s, const TileStages& m) { TiledSpace(s, m).run(); }

@@ -1,11 +1,12 @@
 // Matrix products and convolutions in tiles that a block of a device's threads computes together.
-// Convolutions are products with gathered windows, one for each group. The operands pass through
-// memory that the threads share. Rows, columns and depth are padded to whole tiles. So only the
-// copies of the operands, which hold zeros in the padding, and y check where the tensors end.
+// Convolutions are products with gathered windows, one for each group and each phase of a
+// transposed one. The operands pass through memory that the threads share. Rows, columns and depth
+// are padded to whole tiles. So only the copies of the operands, which hold zeros in the padding,
+// and y check where the tensors end.
 #pragma once
 #include <string>
 
-#include "kernels/common/target_builder.h"
+#include "kernels/conv/conv.h"
 #include "kernels/device/device.h"
 #include "kernels/device/placement.h"
 #include "kernels/matmul/matmul.h"
@@ -54,12 +55,12 @@ struct TileProblem {
 // free columns or depth. tf32: nodes in front of it round its operands.
 std::optional<TileProblem> tile_problem_of(const Graph& graph, const Node& node, bool tf32);
 
-// The default tile, to which lowering pads: the one with the fewest cycles by
+// The default tile, to which arranging pads: the one with the fewest cycles by
 // kernels/device/tile_model.h. nullopt: a block's threads share no memory, no tile fits it, or the
 // product is too small to share much.
 std::optional<BlockTile> block_tile(const Target& target, const TileProblem& problem);
 
-// The extents that a tile divides: the product's sizes, and those to which lowering padded them.
+// The extents that a tile divides: the product's sizes, and those to which they were padded.
 // Unknown rows are a multiple of the default tile's rows.
 struct TileRoom {
   std::optional<int64_t> rows, padded_rows;
@@ -82,50 +83,26 @@ bool side_by_side(const ScheduleBuilder& s, const Stage& stage, const Loop& loop
 // True: the device can copy into shared memory while the threads go on.
 bool copies_alone(const Target& target);
 
-struct TiledProduct {
-  BlockTile tile;
-  // Batches, each with a right operand of its own. Their loops are tb0, tb1, ...
-  Shape batch;
-  Expr rows;
-  int64_t columns = 0, depth = 0;
-  DType acc_type = DType::f32;
-  bool tf32 = false;  // operands are rounded to tf32
-  // The left operand's element. It is only asked for inside the matrix.
-  std::function<Expr(const Index& batch, const Expr& row, const Expr& k)> left;
-  DType left_type = DType::f32;
-  ValueId right;
-  // Logical index of the right operand's element, behind its batches
-  std::function<Index(const Expr& k, const Expr& column)> right_index;
-  // Used instead if every batch has numbers of its own, made of the right operand's elements
-  std::function<Expr(const std::function<Expr(const Index&)>& read, const Index& batch,
-                     const Expr& k, const Expr& column)>
-      right_made = {};
-  bool made_together = false;  // computed for all batches together, since they share elements
-  bool stored = false;         // the sums go to memory for the stages behind them
+// The loops of a product of matrices
+struct ProductLoops {
+  Stage acc;
+  Loops batches;  // products with operands of their own
+  Loop row, column, depth;
+  bool known = false;          // the right operand is constant
+  bool made_together = false;  // the batches share elements, and are computed together
+  bool stored = false;         // the sums go to memory for other stages
 };
+// Lays the operands out for the tile, and lets the sums cover whole tiles. The stages lack y,
+// unless sums are stored.
+TileStages arrange_product(ScheduleBuilder& s, const ProductLoops& product, const BlockTile& tile);
+// Lets a thread that reads split sums add their parts.
+void add_parts(ScheduleBuilder& s, const TileStages& m, const Loop& thread);
 
-// The sums of a product, and all of its stages but y
-struct TiledSums {
-  TileStages stages;
-  // [batch.., rows, columns]. Rows and columns are padded while the sums are in their blocks. With
-  // several parts: [part, batch.., ..].
-  BufferId sums;
-  int64_t parts = 1;
-  DType type = DType::f32;
-  // The sum at [batch.., row, column]
-  Expr element(const Index& at) const;
-};
-// Adds the copies of the operands and the sums.
-TiledSums add_tiled_sums(TargetBuilder& b, const TiledProduct& product);
-// Adds y, which reads the sums as they are or adds the parts of split sums.
-Lowered<TileStages> finish_tiles(TargetBuilder& b, const TiledSums& sums, const ProductOutput& y);
-
-// nullopt: the node is not computed in tiles.
-std::optional<Lowered<TileStages>> lower_matmul_in_tiles(TargetBuilder& b, const Node& node);
-Expected<std::optional<Lowered<TileStages>>> lower_conv_in_tiles(TargetBuilder& b,
-                                                                 const Node& node);
-// Computes one product for each phase of the output's pixels (kernels/device/transposed_tiles.cpp).
-Expected<std::optional<Lowered<TileStages>>> lower_conv_transpose_in_tiles(TargetBuilder& b,
-                                                                           const Node& node);
+// The usual tile of a product or a convolution, as defined. nullopt: it is not computed in tiles.
+std::optional<BlockTile> tile_of(const ScheduleBuilder& s, const MatMulStages& m);
+std::optional<BlockTile> tile_of(const ScheduleBuilder& s, const ConvStages& m);
+// Arranges the definition so. The blocks of its tensors are laid out before.
+TileStages arrange_in_tiles(ScheduleBuilder& s, const MatMulStages& m, const BlockTile& tile);
+TileStages arrange_in_tiles(ScheduleBuilder& s, const ConvStages& m, const BlockTile& tile);
 
 }  // namespace tw

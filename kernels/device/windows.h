@@ -61,10 +61,12 @@ struct WindowStages {
   WindowTile tile;  // the default one
 };
 
-// nullopt: the convolution is not computed in windows (other types than floats, or free image
-// sizes).
-Expected<std::optional<Lowered<WindowStages>>> lower_conv_in_windows(TargetBuilder& b,
-                                                                     const Node& node);
+// The problem and the usual tile of a convolution as defined. nullopt: it is not computed in
+// windows (other types than floats, or free image sizes).
+std::optional<WindowStages> windows_of(const ScheduleBuilder& s, const ConvStages& m);
+// Arranges the definition so. The blocks of its tensors are laid out before.
+WindowStages arrange_in_windows(ScheduleBuilder& s, const ConvStages& m,
+                                const WindowStages& stages);
 void schedule_windows(ScheduleBuilder& s, const WindowStages& m);
 
 }  // namespace tw

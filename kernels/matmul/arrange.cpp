@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "ir/schedule/factor.h"
 #include "kernels/common/integer_product.h"
 #include "kernels/common/register_tile.h"
 #include "kernels/matmul/matmul.h"
@@ -174,7 +173,7 @@ class MatMulArrangement {
     m_.weights = packed.buffer();
   }
 
-  Expr left_factor() const { return sched::factor_of(s_.store_of(m_.acc)->value, Factor::left); }
+  Expr left_factor() const { return s_.factor_of(m_.acc, Factor::left); }
 
   // True: the left operand's elements are the instruction's, with whole groups of depth steps
   // adjacent.

@@ -5,6 +5,7 @@
 #include "ir/kernel/kernel.h"
 #include "ir/kernel/sharing.h"
 #include "ir/schedule/constant_stages.h"
+#include "ir/schedule/factor.h"
 #include "ir/schedule/nest.h"
 #include "ir/simplify.h"
 #include "kernels/common/register_tile.h"
@@ -72,6 +73,17 @@ StoreRef ScheduleBuilder::store_of(const Stage& stage) const {
   for (const StoreRef& store : stores_of(kernel_.body))
     if (store->label == stage.label()) return store;
   return {};
+}
+
+Expr ScheduleBuilder::factor_of(const Stage& stage, Factor side) const {
+  return sched::factor_of(store_of(stage)->value, side);
+}
+
+bool ScheduleBuilder::reads_buffers(const Stage& stage, Factor side) const {
+  const Expr factor = factor_of(stage, side);
+  bool reads = false;
+  if (factor.defined()) visit(factor, [&](const Expr& e) { reads |= is<expr::Load>(e); });
+  return reads;
 }
 
 Loops ScheduleBuilder::loops_of(const Stage& stage) const {

@@ -43,7 +43,10 @@ class ScheduleBuilder {
   static std::optional<int64_t> bytes_of(const Buffer& buffer);
   Stages stages() const;                        // all stages, in the order of their stores
   StoreRef store_of(const Stage& stage) const;  // empty: the stage is absent
-  Loops loops_of(const Stage& stage) const;     // outermost first
+  // A factor of the product that the stage stores or adds; undefined: it is no product
+  Expr factor_of(const Stage& stage, Factor side) const;
+  bool reads_buffers(const Stage& stage, Factor side) const;  // false: the factor is a number
+  Loops loops_of(const Stage& stage) const;                   // outermost first
   Loops reduce_loops_of(const Stage& stage) const;
   Loops spatial_loops_of(const Stage& stage) const;
   // The loop with that variable, for variables that an analysis of the kernel found

@@ -28,10 +28,7 @@ void block_stages(ScheduleBuilder& s, WinogradStages& m, int64_t in, int64_t out
 }  // namespace
 
 void arrange_winograd(ScheduleBuilder& s, WinogradStages& m) {
-  const auto block_of = [&](const BufferName& name) {
-    return *as_const(s.buffer(name).shape.back());
-  };
-  const int64_t in = block_of(m.input), out = block_of(m.out.y.buffer());
+  const int64_t in = *as_const(s.buffer(m.input).shape.back()), out = m.out_block;
   const int64_t together = channels_together(*s.extent(m.depth_block), in),
                 blocks = (*s.extent(m.acc_block) + out - 1) / out;
   const DType type = s.buffer(m.columns.stage.buffer()).dtype;

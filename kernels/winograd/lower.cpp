@@ -12,7 +12,7 @@
 // Operands may be bf16: v and the weights are then bf16 and everything else is f32.
 #include <numeric>
 
-#include "kernels/common/target_builder.h"
+#include "kernels/common/group_builder.h"
 #include "kernels/conv/group.h"
 #include "kernels/winograd/transform.h"
 #include "kernels/winograd/winograd.h"
@@ -22,7 +22,7 @@ namespace {
 
 class WinogradLowering : ConvGroup {
  public:
-  WinogradLowering(TargetBuilder& builder, const Node& conv, ConvShape shape, int tile)
+  WinogradLowering(GroupBuilder& builder, const Node& conv, ConvShape shape, int tile)
       : ConvGroup(builder, conv, std::move(shape)),
         t_(winograd_transform(tile, static_cast<int>(s_.strides[0]))),
         m_(tile),
@@ -51,6 +51,7 @@ class WinogradLowering : ConvGroup {
                    b_.simplified(floor_mod(w, Expr(m_)))});
     });
     stages_.bias = bias_parameter();
+    stages_.out_block = b_.type(b_.output_value()).layout.block;
     Lowered<WinogradStages> lowered = b_.finish(std::move(stages_));
     lowered.kernel.name += "_f" + std::to_string(m_);
     return lowered;
@@ -200,7 +201,7 @@ bool winograd_applies(const Graph& graph, const Node& node, const Target& target
   return graph.is_constant(node.inputs[1]);
 }
 
-Expected<Lowered<WinogradStages>> lower_winograd(TargetBuilder& b, const Node& node, int tile) {
+Expected<Lowered<WinogradStages>> lower_winograd(GroupBuilder& b, const Node& node, int tile) {
   TW_ASSIGN(const ConvShape shape, conv_shape(b, node));
   return WinogradLowering(b, node, shape, tile).lower();
 }

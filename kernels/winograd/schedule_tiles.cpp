@@ -1,6 +1,7 @@
 // Schedules Winograd's convolution on a device: three launches, or the launches of the products in
 // tiles and two more. A thread transforms a tile of one input channel in its registers and stores
 // it for the products. After them, a thread transforms a tile of one output channel.
+#include "kernels/device/tiles.h"
 #include "kernels/schedule/builder.h"
 #include "kernels/winograd/winograd.h"
 
@@ -49,6 +50,7 @@ class WinogradTileSchedule {
     s_.reorder(order);
     hold(m_.out_columns, outer.back());
     hold(m_.out_rows, outer.back());
+    add_parts(s_, m_.products, outer.back());
     s_.unroll({line, column});
     bind(outer, "out");
   }

@@ -25,6 +25,7 @@ struct WinogradStages {
   Stage pad;                // the input with zeros around it
   Transform rows, columns;  // input transforms, one after the other
   BufferName input, bias;   // parameters; no bias: there is none, or it is a number
+  int64_t out_block = 0;    // the blocks in which the output's channels lie; 0: none
   BufferName weights;       // transformed, in panels
   Stage acc;                // the products of each point
   Loop acc_row, acc_column, acc_tile, acc_block, acc_lane, depth_block, depth_lane;  // no lanes yet
@@ -62,15 +63,16 @@ int64_t winograd_vectors(int64_t blocks, int64_t tiles, const Target& target);
 // Lays the transformed weights out in panels.
 void arrange_winograd(ScheduleBuilder& s, WinogradStages& m);
 // tile: 2, 4 or 6
-Expected<Lowered<WinogradStages>> lower_winograd(TargetBuilder& b, const Node& node, int tile);
+Expected<Lowered<WinogradStages>> lower_winograd(GroupBuilder& b, const Node& node, int tile);
 void schedule_winograd(ScheduleBuilder& s, const WinogradStages& m);
 
 // The product that a device computes for a node to which the algorithm applies: a batch for each
 // point. nullopt: a thread cannot hold a tile with so many points.
 std::optional<TileProblem> winograd_tile_problem(const Graph& graph, const Node& node, int tile);
-// Errors: the device has no tile for the products (block_tile).
-Expected<Lowered<WinogradTileStages>> lower_winograd_in_tiles(TargetBuilder& b, const Node& node,
-                                                              int tile);
+// The tile of the products; nullopt: the device has none.
+std::optional<BlockTile> tile_of(const ScheduleBuilder& s, const WinogradStages& m);
+WinogradTileStages arrange_in_tiles(ScheduleBuilder& s, const WinogradStages& m,
+                                    const BlockTile& tile);
 void schedule_winograd_in_tiles(ScheduleBuilder& s, const WinogradTileStages& m);
 
 }  // namespace tw

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "autotune/space.h"
+#include "kernels/arranged.h"
 #include "passes/fuse_groups.h"
 #include "passes/pass.h"
 #include "tests/cli/compiled.h"
@@ -83,7 +84,7 @@ TEST_CASE("the transforms' threads are a choice of the space") {
   CHECK(std::ranges::count(task.variants, Algorithm::direct, &Variant::algorithm) == 1);
   const auto found = std::ranges::find(task.variants, Algorithm::winograd_f2, &Variant::algorithm);
   REQUIRE(found != task.variants.end());
-  const Kernel lowered = found->lowered.kernel;
+  const LoweredGroup lowered = found->lowered;
   std::erase_if(task.variants,
                 [](const Variant& v) { return v.algorithm != Algorithm::winograd_f2; });
   const Space space = must(template_space(task, device, {}));
@@ -102,7 +103,7 @@ TEST_CASE("the transforms' threads are a choice of the space") {
     return one.kernel.name.find("winograd") != std::string::npos;
   });
   REQUIRE(job != jobs.end());
-  job->kernel = must(apply(lowered, must(space.schedule(*point)), &device));
+  job->kernel = must(scheduled_run(lowered, must(space.schedule(*point)), device)).kernel;
   run_jobs({*job}, device);
 }
 
