@@ -66,8 +66,8 @@ struct AnchorLowering {
   const Node& anchor;
 
   using Result = Expected<LoweredGroup>;
-  Result operator()(const op::Conv&) { return lower_conv(b, with_short_operands(b, anchor)); }
-  Result operator()(const op::ConvTranspose&) { return lower_conv_transpose(b, anchor); }
+  Result operator()(const op::Conv&) { return define_conv(b, with_short_operands(b, anchor)); }
+  Result operator()(const op::ConvTranspose&) { return define_conv_transpose(b, anchor); }
   Result operator()(const op::MatMul&) {
     if (holds_softmax(b.graph, b.group)) {
       if (auto blocks = lower_attention_in_blocks(b, anchor)) return std::move(*blocks);
@@ -76,18 +76,18 @@ struct AnchorLowering {
     return define_matmul(b, with_short_operands(b, anchor));
   }
   Result operator()(const op::MatMulNBits&) { return lower_matmul_nbits(b, anchor); }
-  Result operator()(const op::Pool&) { return lower_pool(b, anchor); }
-  Result operator()(const op::Reduce&) { return lower_reduce(b, anchor); }
-  Result operator()(const op::ArgReduce&) { return lower_arg_reduce(b, anchor); }
-  Result operator()(const op::Softmax&) { return lower_softmax(b, anchor); }
-  Result operator()(const op::LayerNorm&) { return lower_layer_norm(b, anchor); }
-  Result operator()(const op::Cumulate&) { return lower_cumulate(b, anchor); }
+  Result operator()(const op::Pool&) { return define_pool(b, anchor); }
+  Result operator()(const op::Reduce&) { return define_reduce(b, anchor); }
+  Result operator()(const op::ArgReduce&) { return define_arg_reduce(b, anchor); }
+  Result operator()(const op::Softmax&) { return define_softmax(b, anchor); }
+  Result operator()(const op::LayerNorm&) { return define_layer_norm(b, anchor); }
+  Result operator()(const op::Cumulate&) { return define_cumulate(b, anchor); }
   Result operator()(const op::Recurrent&) { return lower_recurrent(b, anchor); }
   template <InjectiveOp Op>
   Result operator()(const Op&) {
     const Node& last = b.graph.node(b.group.nodes.back());
-    if (std::holds_alternative<op::Concat>(last.attrs)) return lower_concat(b, last);
-    return lower_elementwise(b);
+    if (std::holds_alternative<op::Concat>(last.attrs)) return define_concat(b, last);
+    return define_elementwise(b);
   }
   Result operator()(const op::Extern& call) {
     return make_error(DiagCode::unsupported, "{0} is a function of the processor's runtime library",
@@ -118,9 +118,9 @@ static Expected<LoweredGroup> lower_anchor(TargetBuilder& b, Algorithm algorithm
   const Node& anchor = b.graph.node(b.group.anchor);
   if (const int tile = winograd_tile(algorithm)) {
     if (!b.target.axes.empty()) TW_TRY(check_winograd_tiles(b.graph, anchor, b.target, tile));
-    return lower_winograd(b, with_short_operands(b, anchor), tile);
+    return define_winograd(b, with_short_operands(b, anchor), tile);
   }
-  if (algorithm == Algorithm::strassen) return lower_strassen(b, anchor);
+  if (algorithm == Algorithm::strassen) return define_strassen(b, anchor);
   return std::visit(AnchorLowering{b, anchor}, anchor.attrs);
 }
 

@@ -67,7 +67,7 @@ CHIPS = re.compile(
     r"nehalem|westmere|rapids|silvermont|goldmont|tremont|gracemont|sierraforest|\bknl\b|"
     r"cortex-|neoverse|apple-[am]\d|ampere1|thunderx|kryo|exynos|a64fx|carmel|sifive-|rocket-")
 # Folders whose files say what is computed, and know no target, not even by what they include.
-NO_TARGET = ["kernels/ops"]
+NO_TARGET = ["kernels/ops", "kernels/algorithms"]
 COLUMNS = 100
 # A comment that opens so stands for a noun that is elsewhere.
 OPENING = re.compile(r"//\s*(of|what|those|the same|that|whether|its|which)\b", re.IGNORECASE)

@@ -84,8 +84,8 @@ inline constexpr int64_t kFewestDepth = 4;
 void merge_groups(ScheduleBuilder& s, ConvStages& m);
 // Lays the weights of a defined convolution out in panels, and its sums in the output's blocks.
 void arrange_conv(ScheduleBuilder& s, ConvStages& m);
-Expected<Lowered<ConvStages>> lower_conv(GroupBuilder& b, const Node& node);
-Expected<Lowered<ConvStages>> lower_conv_transpose(GroupBuilder& b, const Node& node);
+Expected<Lowered<ConvStages>> define_conv(GroupBuilder& b, const Node& node);
+Expected<Lowered<ConvStages>> define_conv_transpose(GroupBuilder& b, const Node& node);
 void schedule_conv(ScheduleBuilder& s, const ConvStages& m);
 
 }  // namespace tw

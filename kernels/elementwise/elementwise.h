@@ -13,8 +13,8 @@ struct ElementwiseStages {
   const char* family() const { return "elementwise"; }
 };
 
-Expected<Lowered<ElementwiseStages>> lower_concat(GroupBuilder& b, const Node& node);
-Expected<Lowered<ElementwiseStages>> lower_elementwise(GroupBuilder& b);
+Expected<Lowered<ElementwiseStages>> define_concat(GroupBuilder& b, const Node& node);
+Expected<Lowered<ElementwiseStages>> define_elementwise(GroupBuilder& b);
 void schedule_elementwise(ScheduleBuilder& s);
 
 }  // namespace tw

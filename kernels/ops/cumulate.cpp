@@ -6,7 +6,7 @@
 
 namespace tw {
 
-Expected<Lowered<ElementwiseStages>> lower_cumulate(GroupBuilder& b, const Node& node) {
+Expected<Lowered<ElementwiseStages>> define_cumulate(GroupBuilder& b, const Node& node) {
   const auto& a = std::get<op::Cumulate>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);
   const DType type = x.dtype, t = accumulator_type(type);

@@ -90,19 +90,19 @@ bool store_pieces(GroupBuilder& b) {
 
 }  // namespace
 
-Expected<Lowered<ElementwiseStages>> lower_elementwise(GroupBuilder& b) {
+Expected<Lowered<ElementwiseStages>> define_elementwise(GroupBuilder& b) {
   if (!store_pieces(b)) b.store_output();
   return b.finish(ElementwiseStages{});
 }
 
-Expected<Lowered<ElementwiseStages>> lower_concat(GroupBuilder& b, const Node& node) {
+Expected<Lowered<ElementwiseStages>> define_concat(GroupBuilder& b, const Node& node) {
   const auto& attrs = std::get<op::Concat>(node.attrs);
   const TensorType& t = b.type(node.output);
   auto axis = static_cast<size_t>(attrs.axis);
   if (!t.layout.plain() && t.layout.axis == attrs.axis)
     for (ValueId input : node.inputs) {  // pieces must be whole blocks
       auto extent = as_const(b.type(input).shape[axis]);
-      if (!extent || *extent % t.layout.block != 0) return lower_elementwise(b);
+      if (!extent || *extent % t.layout.block != 0) return define_elementwise(b);
     }
   BufferId y = b.output(node.output);
   Expr start(0);

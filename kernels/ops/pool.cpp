@@ -8,7 +8,7 @@
 
 namespace tw {
 
-Expected<Lowered<PoolStages>> lower_pool(GroupBuilder& b, const Node& node) {
+Expected<Lowered<PoolStages>> define_pool(GroupBuilder& b, const Node& node) {
   const auto& a = std::get<op::Pool>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);
   const TensorType& y = b.type(node.output);

@@ -19,7 +19,7 @@ struct PoolStages {
 
 // Cuts the sums into the blocks of the output.
 void arrange_pool(ScheduleBuilder& s, PoolStages& m);
-Expected<Lowered<PoolStages>> lower_pool(GroupBuilder& b, const Node& node);
+Expected<Lowered<PoolStages>> define_pool(GroupBuilder& b, const Node& node);
 void schedule_pool(ScheduleBuilder& s, const PoolStages& m);
 
 }  // namespace tw

@@ -9,7 +9,6 @@
 namespace tw {
 
 class GroupBuilder;
-class TargetBuilder;
 class ScheduleBuilder;
 
 // The reduction of a row: partial results in a vector's lanes, and the total that combines them. No
@@ -34,11 +33,11 @@ struct ReduceStages {
 
 // Cuts the total into the blocks of the operand.
 void arrange_reduce(ScheduleBuilder& s, ReduceStages& m);
-Expected<Lowered<ReduceStages>> lower_reduce(TargetBuilder& b, const Node& node);
-Expected<Lowered<ReduceStages>> lower_arg_reduce(TargetBuilder& b, const Node& node);
-Expected<Lowered<ReduceStages>> lower_softmax(TargetBuilder& b, const Node& node);
-Expected<Lowered<ReduceStages>> lower_layer_norm(TargetBuilder& b, const Node& node);
-Expected<Lowered<ElementwiseStages>> lower_cumulate(GroupBuilder& b, const Node& node);
+Expected<Lowered<ReduceStages>> define_reduce(GroupBuilder& b, const Node& node);
+Expected<Lowered<ReduceStages>> define_arg_reduce(GroupBuilder& b, const Node& node);
+Expected<Lowered<ReduceStages>> define_softmax(GroupBuilder& b, const Node& node);
+Expected<Lowered<ReduceStages>> define_layer_norm(GroupBuilder& b, const Node& node);
+Expected<Lowered<ElementwiseStages>> define_cumulate(GroupBuilder& b, const Node& node);
 void schedule_reduce(ScheduleBuilder& s, const ReduceStages& m);
 
 }  // namespace tw

@@ -2,9 +2,9 @@
 // of all points are computed in tiles (kernels/device/tiles.h): rows are tiles of the image and
 // columns are output channels. Each thread transforms one tile of one channel, and neighbouring
 // threads have neighbouring elements of v and of the products.
+#include "kernels/algorithms/winograd_transform.h"
 #include "kernels/device/tiles.h"
 #include "kernels/schedule/builder.h"
-#include "kernels/winograd/transform.h"
 #include "kernels/winograd/winograd.h"
 
 namespace tw {

@@ -1,39 +1,14 @@
-// Winograd's convolution: the stages that lowering makes and the schedule uses.
+// Winograd's convolution (kernels/algorithms/winograd.h) on a target
 #pragma once
 #include "ir/graph/graph.h"
 #include "ir/target.h"
-#include "kernels/common/handles.h"
+#include "kernels/algorithms/winograd.h"
 #include "kernels/common/integer_product.h"
-#include "kernels/common/lowered.h"
-#include "kernels/conv/conv.h"
 #include "kernels/device/device.h"
 
 namespace tw {
 
 struct TileProblem;
-
-// A one-dimensional transform: along one axis of a tile, at each point of the other axis (`fixed`)
-struct WinogradAxisTransform {
-  Stage stage;
-  Loop tile, block, fixed, along, lane;
-};
-
-struct WinogradStages {
-  const char* family() const { return "winograd"; }
-  using Transform = WinogradAxisTransform;
-  bool arranged = false;    // the weights lie as the target reads them
-  Stage pad;                // the input with zeros around it
-  Transform rows, columns;  // input transforms, one after the other
-  BufferName input, bias;   // parameters; no bias: there is none, or it is a number
-  int64_t out_block = 0;    // the blocks in which the output's channels lie; 0: none
-  BufferName weights;       // transformed, in panels
-  Stage acc;                // the products of each point
-  Loop acc_row, acc_column, acc_tile, acc_block, acc_lane, depth_block, depth_lane;  // no lanes yet
-  SumInstruction instruction;       // for the products
-  int64_t depth = 1;                // channels that one step of depth_lane covers
-  Transform out_rows, out_columns;  // output transforms
-  ConvOutput out;
-};
 
 // The stages on a device whose blocks of threads share memory. The products of all points are
 // matrix products in its tiles, and each thread transforms a tile of one channel.
@@ -62,8 +37,6 @@ int64_t winograd_vectors(int64_t blocks, int64_t tiles, const Target& target);
 
 // Lays the transformed weights out in panels.
 void arrange_winograd(ScheduleBuilder& s, WinogradStages& m);
-// tile: 2, 4 or 6
-Expected<Lowered<WinogradStages>> lower_winograd(GroupBuilder& b, const Node& node, int tile);
 void schedule_winograd(ScheduleBuilder& s, const WinogradStages& m);
 
 // The product that a device computes for a node to which the algorithm applies: a batch for each

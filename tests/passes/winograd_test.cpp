@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "ir/kernel/interpreter.h"
-#include "kernels/winograd/transform.h"
+#include "kernels/algorithms/winograd_transform.h"
 
 using namespace tw;
 

@@ -1,5 +1,5 @@
 // Products, convolutions, reductions, pools and element-wise operators are lowered to one text,
-// whatever the processor.
+// whatever the processor or the device.
 #include <doctest/doctest.h>
 
 #include <optional>
@@ -80,6 +80,16 @@ constexpr const char* kInBlocks[] = {
     "%x: f32[1, 16, 6, 6]LAYOUT = input\n%z: f32[1, 32, 6, 6]LAYOUT = input\n"
     "%y: f32[1, 48, 6, 6]LAYOUT = concat(%x, %z) axis=1"};
 
+std::vector<Target> targets() {
+  std::vector<Target> all;
+  for (const char* processor : kProcessors)
+    all.push_back(test::must(parse_target(processor, "one.yaml")));
+  for (const char* name : {"nvidia-sm75", "nvidia-sm80", "nvidia-sm90a", "opencl-generic"})
+    all.push_back(
+        test::must(load_target(name, {std::string(TW_SOURCE_DIR) + "/configs"})).main_device());
+  return all;
+}
+
 Graph layer_of(const std::string& text) {
   Graph graph = test::must(parse_graph("graph @layer(wide) {\n" + text + "\noutput %y\n}\n"));
   for (const ValueId input : std::vector<ValueId>(graph.inputs()))
@@ -90,23 +100,43 @@ Graph layer_of(const std::string& text) {
   return graph;
 }
 
+std::string in_layout(std::string text, const std::string& layout) {
+  for (size_t at = text.find("LAYOUT"); at != text.npos; at = text.find("LAYOUT"))
+    text.replace(at, 6, layout);
+  return text;
+}
+
 }  // namespace
 
-TEST_CASE("definitions without a target have one text on all processors") {
-  for (const char* layer : kLayers) {
+TEST_CASE("definitions without a target have one text on all processors and devices") {
+  const std::vector<Target> all = targets();
+  std::vector<std::string> layers(std::begin(kLayers), std::end(kLayers));
+  for (const char* layer : kInBlocks) layers.push_back(in_layout(layer, ""));
+  for (const std::string& layer : layers) {
     const Graph graph = layer_of(layer);
-    const std::vector<Group> groups = fuse_groups(graph);
+    std::vector<Group> groups = fuse_groups(graph);
     REQUIRE(groups.size() == 1);
     std::string first;
-    for (const char* processor : kProcessors) {
-      CAPTURE(std::string(processor));
-      Expected<Target> target = parse_target(processor, "one.yaml");
-      REQUIRE_MESSAGE(bool(target), error_text(target.takeError()));
-      const std::string text = print(test::must(lower_group(graph, groups[0], *target)).kernel);
+    for (const Target& target : all) {
+      CAPTURE(target.name);
+      const std::string text = print(test::must(lower_group(graph, groups[0], target)).kernel);
       if (first.empty()) first = text;
       CHECK(text == first);
     }
   }
+}
+
+TEST_CASE("Winograd's convolution has one text on processors and devices") {
+  const Graph graph = layer_of(
+      "%x: f32[1, 64, 28, 28] = input\n%w: f32[64, 64, 3, 3] = input\n"
+      "%y: f32[1, 64, 28, 28] = conv(%x, %w) strides=[1,1] dilations=[1,1] pads=[1,1,1,1]");
+  std::vector<Group> groups = fuse_groups(graph);
+  REQUIRE(groups.size() == 1);
+  groups[0].algorithm = Algorithm::winograd_f2;
+  std::set<std::string> texts;
+  for (const Target& target : targets())
+    texts.insert(print(test::must(lower_group(graph, groups[0], target)).kernel));
+  CHECK(texts.size() == 1);
 }
 
 TEST_CASE("layouts stand beside a definition, and its schedule brings them") {
@@ -118,10 +148,7 @@ TEST_CASE("layouts stand beside a definition, and its schedule brings them") {
     std::optional<LoweredGroup> before;
     for (const char* layout : {"", "@1:4", "@1:8", "@1:16"}) {
       CAPTURE(std::string(layout));
-      std::string text = layer;
-      for (size_t at = text.find("LAYOUT"); at != text.npos; at = text.find("LAYOUT"))
-        text.replace(at, 6, layout);
-      const Graph graph = layer_of(text);
+      const Graph graph = layer_of(in_layout(layer, layout));
       const std::vector<Group> groups = fuse_groups(graph);
       REQUIRE(groups.size() == 1);
       const LoweredGroup lowered = test::must(lower_group(graph, groups[0], target));

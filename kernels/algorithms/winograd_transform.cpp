@@ -1,4 +1,4 @@
-#include "kernels/winograd/transform.h"
+#include "kernels/algorithms/winograd_transform.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "kernels/conv/group.h"
+#include "kernels/ops/conv_group.h"
 
 #include "support/diag.h"
 

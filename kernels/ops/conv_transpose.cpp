@@ -4,7 +4,7 @@
 // This needs dilation 1 and strides that divide the output; otherwise every tap is guarded. Stages:
 // pad, acc, y.
 #include "kernels/common/group_builder.h"
-#include "kernels/conv/group.h"
+#include "kernels/ops/conv_group.h"
 
 namespace tw {
 namespace {
@@ -218,7 +218,7 @@ class TransposeLowering {
 
 }  // namespace
 
-Expected<Lowered<ConvStages>> lower_conv_transpose(GroupBuilder& b, const Node& node) {
+Expected<Lowered<ConvStages>> define_conv_transpose(GroupBuilder& b, const Node& node) {
   TW_ASSIGN(const ConvShape shape, conv_transpose_shape(b, node));
   return TransposeLowering(b, node, shape).lower();
 }

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "ir/storage_types.h"
-#include "kernels/common/target_builder.h"
+#include "kernels/common/group_builder.h"
 #include "kernels/common/top_number.h"
 #include "kernels/reduce/reduce.h"
 
@@ -97,7 +97,7 @@ DType sum_type(ReduceKind kind, DType t, const Expr& count) {
 
 }  // namespace
 
-Expected<Lowered<ReduceStages>> lower_reduce(TargetBuilder& b, const Node& node) {
+Expected<Lowered<ReduceStages>> define_reduce(GroupBuilder& b, const Node& node) {
   ReduceStages m;
   const auto& a = std::get<op::Reduce>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);
@@ -165,7 +165,7 @@ Expected<Lowered<ReduceStages>> lower_reduce(TargetBuilder& b, const Node& node)
 
 // Two reductions find the extreme value, then the first (or last) index that has it. If the extreme
 // is NaN, nothing equals it, and the first (or last) NaN is found.
-Expected<Lowered<ReduceStages>> lower_arg_reduce(TargetBuilder& b, const Node& node) {
+Expected<Lowered<ReduceStages>> define_arg_reduce(GroupBuilder& b, const Node& node) {
   ReduceStages m;
   const auto& a = std::get<op::ArgReduce>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);
@@ -204,7 +204,7 @@ Expected<Lowered<ReduceStages>> lower_arg_reduce(TargetBuilder& b, const Node& n
 // Stages: top (row maximum), e = exp(x - top), sum, y. The exponentials are stored, so each is
 // computed once. If a row may be fully masked, its top is at least a finite number, so that each e
 // is 0, and its sum counts as 1.
-Expected<Lowered<ReduceStages>> lower_softmax(TargetBuilder& b, const Node& node) {
+Expected<Lowered<ReduceStages>> define_softmax(GroupBuilder& b, const Node& node) {
   ReduceStages m;
   const auto& a = std::get<op::Softmax>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);
@@ -220,8 +220,7 @@ Expected<Lowered<ReduceStages>> lower_softmax(TargetBuilder& b, const Node& node
     index.insert(index.begin() + a.axis, k);
     return widen(b.element(node.inputs[0], index), t);
   };
-  BufferId top = reduce_rows(b, m, "top", rows, extent, t, Combiner::max, element,
-                             b.target.axes.empty() ? top_candidate : as_it_is);
+  BufferId top = reduce_rows(b, m, "top", rows, extent, t, Combiner::max, element, top_candidate);
   auto centred = [&](const Index& row, const Expr& k) {
     const Expr highest = load(top, t, row);
     return element(row, k) -
@@ -267,7 +266,7 @@ Expected<Lowered<ReduceStages>> lower_softmax(TargetBuilder& b, const Node& node
 
 // Stages: sum (if rows are centred), square (of the centred row), y = (x - mean) * rsqrt(variance +
 // epsilon) * scale + bias.
-Expected<Lowered<ReduceStages>> lower_layer_norm(TargetBuilder& b, const Node& node) {
+Expected<Lowered<ReduceStages>> define_layer_norm(GroupBuilder& b, const Node& node) {
   ReduceStages m;
   const auto& a = std::get<op::LayerNorm>(node.attrs);
   const TensorType& x = b.type(node.inputs[0]);

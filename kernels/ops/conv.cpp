@@ -6,10 +6,11 @@
 //                                     * weights[ac, rc, k0, k1] where that pixel exists init 0
 //
 // Stage y has bias and followers. Before a pool, that is stage conv, and y is the pool. The
-// schedule brings blocks of channels, copies and the target's instruction (arrange.cpp).
-#include "kernels/common/group_builder.h"
+// schedule brings blocks of channels, copies and the target's instruction
+// (kernels/conv/arrange.cpp).
 #include "kernels/conv/conv.h"
-#include "kernels/conv/group.h"
+#include "kernels/common/group_builder.h"
+#include "kernels/ops/conv_group.h"
 
 namespace tw {
 namespace {
@@ -111,7 +112,7 @@ class ConvLowering : ConvGroup {
 
 }  // namespace
 
-Expected<Lowered<ConvStages>> lower_conv(GroupBuilder& b, const Node& node) {
+Expected<Lowered<ConvStages>> define_conv(GroupBuilder& b, const Node& node) {
   TW_ASSIGN(const ConvShape shape, conv_shape(b, node));
   return ConvLowering(b, node, shape).lower();
 }
