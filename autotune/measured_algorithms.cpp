@@ -2,18 +2,9 @@
 
 #include <algorithm>
 
-#include "autotune/earlier_records.h"
 #include "passes/fuse_groups.h"
 
 namespace tw {
-
-Expected<std::optional<double>> seconds_of(const KernelSeconds& seconds, const Task& task,
-                                           const Variant& variant, const Target& target) {
-  TW_ASSIGN(const std::optional<double> known, seconds(task.key, definition_hash(variant.lowered)));
-  if (known) return known;
-  const std::optional<EarlierForm> earlier = earlier_form(variant.lowered, target);
-  return earlier ? seconds(task.key, earlier->kernel_hash) : std::optional<double>();
-}
 
 Expected<AlgorithmSeconds> measured_algorithms(const Graph& graph, std::vector<Group> groups,
                                                const Target& target,
@@ -27,7 +18,8 @@ Expected<AlgorithmSeconds> measured_algorithms(const Graph& graph, std::vector<G
   for (const Task& task : tasks) {
     if (task.variants.size() < 2) continue;
     for (const Variant& variant : task.variants) {
-      TW_ASSIGN(const std::optional<double> best, seconds_of(seconds, task, variant, target));
+      TW_ASSIGN(const std::optional<double> best,
+                seconds(task.key, definition_hash(variant.lowered)));
       if (!best) continue;
       const auto [known, fresh] = by_task[task.key].try_emplace(variant.algorithm, *best);
       if (!fresh) known->second = std::min(known->second, *best);  // also in other layouts

@@ -14,10 +14,6 @@ namespace tw {
 using KernelSeconds = std::function<Expected<std::optional<double>>(
     const std::string& task, const std::string& kernel_hash)>;
 
-// The best seconds of a variant of the task, records of earlier versions included
-Expected<std::optional<double>> seconds_of(const KernelSeconds& seconds, const Task& task,
-                                           const Variant& variant, const Target& target);
-
 // Looks up times of these groups, as they are before the choice. Errors: those of `seconds`, an
 // operator without a lowering.
 Expected<AlgorithmSeconds> measured_algorithms(const Graph& graph, std::vector<Group> groups,

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "autotune/earlier_records.h"
 #include "autotune/median.h"
 #include "autotune/models/corrected.h"
 #include "ir/kernel/code_size.h"
@@ -288,7 +287,6 @@ Expected<std::vector<KnownResult>> NetworkTuner::known_of(const Search& search) 
   if (!services_.known) return known;
   TW_ASSIGN(std::vector<Record> records,
             services_.known({search.task.key, target_key(target_), options_.threads}));
-  records = present_records(std::move(records), search.task, target_);
   for (const Record& r : latest(std::move(records))) {
     const auto hash = std::find(search.hashes.begin(), search.hashes.end(), r.kernel_hash);
     if (hash == search.hashes.end()) continue;

@@ -51,8 +51,9 @@ class Locking {
     TW_TRY(prepare());
     TW_ASSIGN(Lock lock, read_lock(path_));
     if (lock.outdated)
-      warnings_.push_back("'" + path_ +
-                          "' was of another version of tilewright: what it pinned is gone");
+      warnings_.push_back(
+          "'" + path_ +
+          "' was of another version of the schedule language: what it pinned is gone");
     lock.outdated = false;
     TW_TRY(hold_to_limit());
     TW_TRY(add_section(options_));

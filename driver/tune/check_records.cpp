@@ -7,7 +7,6 @@
 #include <set>
 #include <span>
 
-#include "autotune/earlier_records.h"
 #include "autotune/measure/sampler.h"
 #include "autotune/measure/session.h"
 #include "driver/tune/measuring_place.h"
@@ -144,8 +143,7 @@ Expected<std::vector<Contest>> contests_of(const std::vector<Task>& tasks, Tunin
       return place.device || threads > 1 || target.cores == 1 ||
              spreads_as(by_default.kernel, lowered, record, target);
     };
-    const Known known = known_of(task, latest(present_records(records, task, target)), print(usual),
-                                 counts);
+    const Known known = known_of(task, latest(records), print(usual), counts);
     const std::optional<Best> best = known.best ? wanted(task, known) : std::nullopt;
     if (best) contests.push_back({&task, known, *best, usual});
   }

@@ -7,7 +7,6 @@
 #include <set>
 #include <span>
 
-#include "autotune/earlier_records.h"
 #include "autotune/log.h"
 #include "autotune/measured_layouts.h"
 #include "autotune/transfer.h"
@@ -87,8 +86,6 @@ class TunedSchedules final : public ModelSchedules {
     std::string key, name, algorithm;
   };
 
-  void rewrite_earlier_pins(const std::vector<FusedGraph>& fused);
-  void rewrite_earlier_pins(const Graph& graph, Group group, const std::string& task, size_t place);
   Expected<int64_t> read_log(const std::string& path, size_t first, bool keep);
   bool transfer(const LoweredKernel& kernel, const Target& place, const Kernel* shared,
                 ChosenSchedule& chosen) const;
@@ -139,8 +136,8 @@ Error TunedSchedules::read_lock() {
     TW_ASSIGN(const Lock lock, tw::read_lock(options_.lock));
     if (lock.outdated)
       return make_error(DiagCode::parse,
-                        "'{0}' is of another version of tilewright, and what it pins is not known "
-                        "here; 'tilewright lock' writes it anew",
+                        "'{0}' is of another version of the schedule language, and what it pins is "
+                        "not known here; 'tilewright lock' writes it anew",
                         options_.lock);
     if (const LockSection* section = lock.find(place_)) {
       locked_ = true;
@@ -204,42 +201,6 @@ Expected<int64_t> TunedSchedules::read_log(const std::string& path, size_t first
     TW_ASSIGN(notes_of_[target], notes_of(log, target, options_.threads));
   }
   return found;
-}
-
-// Gives the pins of kernels that earlier versions lowered to the kernels of these groups.
-void TunedSchedules::rewrite_earlier_pins(const std::vector<FusedGraph>& fused) {
-  for (const FusedGraph& own : fused)
-    for (const Group& group : own.groups) {
-      const auto task = tasks_.find(&group);
-      for (size_t p = 0; p < places_.size() && task != tasks_.end(); ++p)
-        rewrite_earlier_pins(*own.graph, group, task->second.key, p);
-    }
-}
-
-void TunedSchedules::rewrite_earlier_pins(const Graph& graph, Group group, const std::string& task,
-                                          size_t place) {
-  const std::string& target = targets_[place];
-  const auto first = pins_.lower_bound({task, target, ""});
-  if (first == pins_.end() || std::get<0>(first->first) != task ||
-      std::get<1>(first->first) != target)
-    return;
-  if (place > 0) group.algorithm = algorithm_on(graph, group, places_[place]);
-  Expected<LoweredGroup> lowered = lower_group(graph, group, places_[place]);
-  if (!lowered) return llvm::consumeError(lowered.takeError());  // it has no kernel there
-  const std::string hash = definition_hash(*lowered);
-  if (pins_.contains({task, target, hash})) return;
-  const std::optional<EarlierForm> earlier = earlier_form(*lowered, places_[place]);
-  const auto known = earlier ? pins_.find({task, target, earlier->kernel_hash}) : pins_.end();
-  if (known == pins_.end()) return;
-  std::vector<Pin> present;
-  for (Pin pin : known->second) {
-    std::optional<std::string> schedule = earlier->present(pin.schedule);
-    if (!schedule) continue;
-    pin.kernel_hash = hash, pin.schedule = std::move(*schedule);
-    present.push_back(std::move(pin));
-  }
-  pins_.erase(known);
-  if (!present.empty()) pins_.emplace(PinKey{task, target, hash}, std::move(present));
 }
 
 // A schedule that was measured on one thread runs on any number of threads. If it leaves a core
@@ -403,7 +364,6 @@ Error TunedSchedules::read(const std::vector<FusedGraph>& fused) {
       if (keys_.insert(task.key).second) distinct_.push_back(std::move(task));
     }
   if (!options_.log.empty()) TW_TRY(read_log(options_.log, known_tasks, true).takeError());
-  rewrite_earlier_pins(fused);
   if (!options_.log.empty()) return Error::success();
   if (known_tasks > 0 || locked_ || options_.unused_log.empty() || !exists(options_.unused_log))
     return Error::success();

@@ -46,7 +46,11 @@ Expected<std::string> unused_records(TuningLog& log, const std::set<std::string>
                 "this one",
                 tasks.size()),
         line_of(other_threads, "were measured with other threads", tasks.size()),
-        line_of(other_language, "are of another version of the schedule language", tasks.size())})
+        line_of(
+            other_language,
+            "are of another version of the schedule language: 'tilewright tune' measures anew, and "
+            "'tilewright log prune --other-languages' drops them",
+            tasks.size())})
     if (!line.empty()) text += (text.empty() ? "'" + log.path() + "': " : "; ") + line;
   return text;
 }

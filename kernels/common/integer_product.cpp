@@ -88,7 +88,8 @@ IntegerProduct integer_product(const Target& target, const LeftNumbers& left, DT
       [&](const ProductForm& form) {
         // Instructions with memories of their own need operands there, which only device families
         // provide.
-        return (form.intrinsic->scopes.empty() || form.in_tiles) && form.sum_type == sums &&
+        return std::ranges::find(extents.without, form.intrinsic->name) == extents.without.end() &&
+               (form.intrinsic->scopes.empty() || form.in_tiles) && form.sum_type == sums &&
                form.right_type == right && counts_from(left, form.left_type);
       },
       [&](const ProductForm& form) {

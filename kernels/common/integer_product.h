@@ -2,6 +2,7 @@
 // describes the form of operands that it needs.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "ir/graph/graph.h"
 #include "ir/schedule/product_form.h"
@@ -67,6 +68,7 @@ struct ProductExtents {
     int64_t columns = 1, depth = 1;
   };
   std::optional<Whole> tiles = std::nullopt;
+  std::vector<std::string> without = {};  // instructions that are left out
 };
 IntegerProduct integer_product(const Target& target, const LeftNumbers& left, DType right,
                                const ProductExtents& extents);

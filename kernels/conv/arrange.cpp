@@ -11,7 +11,7 @@
 #include "kernels/common/row_tile.h"
 #include "kernels/conv/conv.h"
 #include "kernels/conv/merged_groups.h"
-#include "kernels/schedule/panels.h"
+#include "kernels/schedule/operands.h"
 
 namespace tw {
 namespace {
@@ -127,6 +127,9 @@ class ConvArrangement {
   }
 
   IntegerProduct instruction() const {
+    return chosen_instruction(s_, [&](const auto& without) { return instruction(without); });
+  }
+  IntegerProduct instruction(const std::vector<std::string>& without) const {
     // A first layer has few channels; they are innermost in the copy and filled up.
     const bool few = in_ == 0,
                suits = few ? m_.groups == 1 && m_.group_in > 1 && m_.group_in <= kFewestDepth
@@ -137,6 +140,7 @@ class ConvArrangement {
     const auto choose = m_.weights.defined() ? integer_product_from_anywhere : integer_product;
     const auto of = [&](int64_t depth, int64_t rows) {
       ProductExtents extents{out_, depth, rows};
+      extents.without = without;
       if (m_.groups == 1 && !few && !pools()) extents.tiles = {outputs_, m_.group_in};
       const LeftNumbers left{m_.left_type, m_.left_zero};
       const IntegerProduct found = choose(s_.target(), left, m_.right_type, extents);
@@ -216,8 +220,10 @@ class ConvArrangement {
     if (m_.spreads_channels) return true;
     const bool free = row_tile_ && (guarded() || m_.taps.back().defined());
     const bool recounts = is_int(sums_) && counted_from() != m_.left_zero;
-    const bool wide = m_.pads_begin.back() > kWidestEdge * m_.strides.back();
-    return free || (guarded() && (wide || (recounts && (out_ == 0 || has_free_edges()))));
+    if (free || (guarded() && recounts && (out_ == 0 || has_free_edges()))) return true;
+    const bool wide = guarded() && m_.pads_begin.back() > kWidestEdge * m_.strides.back(),
+               windows = guarded() || std::ranges::any_of(m_.taps, &Loop::defined);
+    return out_ > 0 && windows ? s_.choose_switch("copy_input", wide) : wide;
   }
 
   // True: it is unknown which points miss taps.
@@ -293,15 +299,17 @@ class ConvArrangement {
       }
       inner.push_back(side_by_side);
     }
-    put_taps_inside_channels(inner);
+    order_depth(inner);
     m_.instruction = product_.sums(side_by_side);
   }
 
-  // Orders the depth: channels or blocks of them, taps, channels of a block, then `inner`.
-  void put_taps_inside_channels(const Loops& inner) {
+  // Orders the depth: channels or blocks of them, taps, channels of a block, then `inner`. With
+  // taps outside, taps come first.
+  void order_depth(const Loops& inner) {
     if (std::ranges::none_of(m_.taps, &Loop::defined)) return;
-    Loops order = {m_.channels};
+    Loops order;
     std::ranges::copy_if(m_.taps, std::back_inserter(order), &Loop::defined);
+    order.insert(m_.taps_outside ? order.end() : order.begin(), m_.channels);
     if (m_.channel_lanes.defined()) order.push_back(m_.channel_lanes);
     order.insert(order.end(), inner.begin(), inner.end());
     s_.reorder(order);
@@ -312,7 +320,11 @@ class ConvArrangement {
   void cut_input_channels() {
     const auto cut = s_.split(m_.channels, depth_, Tail::guard, m_.channels.name(), "rl");
     m_.channels = cut.outer, m_.channel_lanes = cut.inner;
-    put_taps_inside_channels({});
+    const bool several = s_.extent(m_.channels).value_or(2) > 1,
+               taps = std::ranges::any_of(m_.taps, &Loop::defined);
+    if (several && taps && !pools() && !pairs_depth(s_.target()))
+      m_.taps_outside = s_.choose_switch("taps_outside", false);
+    order_depth({});
   }
 
   void arrange_weights() {
@@ -373,12 +385,13 @@ class ConvArrangement {
     const Expr width(m_.vectors * out_), channel = variable(m_.sums.channel),
                                          step = variable(m_.channel_lanes);
     PackedDims dims = {{floor_div(channel, width), "wc"}};
-    if (m_.channel_lanes.defined()) dims.push_back({variable(m_.channels), "wr"});
+    const bool blocks_first = m_.channel_lanes.defined() && !m_.taps_outside;
+    if (blocks_first) dims.push_back({variable(m_.channels), "wr"});
     for (size_t i = 0; i < m_.sums.phases.size(); ++i)
       dims.push_back({variable(m_.sums.phases[i]), "wp" + std::to_string(i)});
     add_taps(dims);
-    if (!m_.channel_lanes.defined()) dims.push_back({variable(m_.channels), "wr"});
-    else dims.push_back({pairs ? floor_div(step, Expr(2)) : step, "wi"});
+    if (!blocks_first) dims.push_back({variable(m_.channels), "wr"});
+    if (m_.channel_lanes.defined()) dims.push_back({pairs ? floor_div(step, Expr(2)) : step, "wi"});
     dims.push_back({floor_mod(channel, width), "wl"});
     if (pairs) dims.push_back({floor_mod(step, Expr(2)), "wp"});
     pack_weights(dims);

@@ -54,10 +54,11 @@ struct ConvStages {
   bool spreads_channels = false;  // the input's copy has the output's channels
   Stage acc;                      // the sums
   ConvLoops sums;
-  Loop channels;       // loop of the sums over input channels, or blocks of them
-  Loop channel_lanes;  // loop in such a block
-  Loops taps;          // by spatial axis; none for an extent of 1
-  Loop paired;         // the loop channel_lanes, if the weights have pairs of its steps innermost
+  Loop channels;              // loop of the sums over input channels, or blocks of them
+  Loop channel_lanes;         // loop in such a block
+  Loops taps;                 // by spatial axis; none for an extent of 1
+  bool taps_outside = false;  // the sums' taps are around the blocks of channels
+  Loop paired;  // the loop channel_lanes, if the weights have pairs of its steps innermost
   SumInstruction instruction;
   ConvOutput out;
 };

@@ -30,13 +30,13 @@ Loop row_tap(const ConvStages& m) {
 Depth depth_of(const ConvStages& m, const Loop& channels) {
   Depth depth;
   const bool in_blocks = m.channel_lanes.defined();
+  for (const Loop& tap : m.taps)
+    if (tap.defined()) depth.loops.push_back(tap);
   if (in_blocks) {
-    depth.loops = {channels};
+    depth.loops.insert(m.taps_outside ? depth.loops.end() : depth.loops.begin(), channels);
     depth.blocks = channels;
     depth.straight = {m.channel_lanes};
   }
-  for (const Loop& tap : m.taps)
-    if (tap.defined()) depth.loops.push_back(tap);
   const Loop last = in_blocks ? m.channel_lanes : channels;
   if (last.defined()) depth.loops.push_back(last);
   return depth;
@@ -166,7 +166,8 @@ class BlockedSchedule {
   void run() {
     if (in_tiles(s_.target(), m_.instruction)) return run_tiles();
     const conv::Tile tile{tile_, vectors_, panels_};
-    const int64_t chunk = whole() || together() > 1 ? 0 : conv::chunk_blocks(s_, m_, tile);
+    const bool chunks = !whole() && together() == 1 && !m_.taps_outside;
+    const int64_t chunk = chunks ? conv::chunk_blocks(s_, m_, tile) : 0;
     if (chunk > 0) return conv::schedule_chunks(s_, m_, tile, chunk);
     const Loops outer = cut_output();
     const Depth depth = sum();
@@ -368,7 +369,8 @@ class BlockedSchedule {
     const bool pointwise = m_.channel_lanes.defined() &&
                            std::ranges::none_of(m_.taps, &Loop::defined);
     // Otherwise skip_padding reorders the loops of the edges.
-    if (pointwise || fuses_products(s_.target())) prefetch_planes(loops.front(), loops.back());
+    if (pointwise || fuses_products(s_.target()))
+      prefetch_planes(depth.blocks.defined() ? depth.blocks : loops.front(), loops.back());
     s_.prefetch_operands(pools() ? m_.out.conv : m_.out.y, m_.input, at_);
     s_.prefetch_panels(m_.weights, loops.back(), paired_);
   }

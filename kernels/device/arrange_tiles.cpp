@@ -9,7 +9,7 @@
 #include "kernels/device/tiles.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/schedule/builder.h"
-#include "kernels/schedule/panels.h"
+#include "kernels/schedule/operands.h"
 
 namespace tw {
 namespace {

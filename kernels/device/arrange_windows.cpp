@@ -6,7 +6,7 @@
 
 #include "kernels/device/window_model.h"
 #include "kernels/schedule/builder.h"
-#include "kernels/schedule/panels.h"
+#include "kernels/schedule/operands.h"
 
 namespace tw {
 namespace {

@@ -15,7 +15,7 @@
 #include "kernels/common/integer_product.h"
 #include "kernels/common/register_tile.h"
 #include "kernels/matmul/matmul.h"
-#include "kernels/schedule/panels.h"
+#include "kernels/schedule/operands.h"
 
 namespace tw {
 namespace {
@@ -45,6 +45,7 @@ class MatMulArrangement {
     const bool whole = rows_ && (!several || *rows_ % tile_.rows == 0);
     if (several && !whole) s_.pad(m_.acc_row, tile_.rows);
     if (product_.defined() && !reads_left_in_place()) pack_left();
+    if (copies_rows()) copy_rows();
     if (product_.depth > 1) split_depth();
     if (product_.defined())
       m_.instruction = product_.sums(product_.depth > 1 ? innermost_ : Loop());
@@ -62,7 +63,38 @@ class MatMulArrangement {
     const auto choose = known ? integer_product_from_anywhere : integer_product;
     ProductExtents extents{lanes_, 0, rows_};
     if (columns_) extents.tiles = {*columns_, *depth_};
-    return choose(s_.target(), {m_.left_type, m_.left_zero}, m_.right_type, extents);
+    return chosen_instruction(s_, [&](const std::vector<std::string>& without) {
+      extents.without = without;
+      return choose(s_.target(), {m_.left_type, m_.left_zero}, m_.right_type, extents);
+    });
+  }
+
+  // True: the left operand is copied so that the rows of a tile lie together. This pays where its
+  // rows share a few sets of the cache.
+  bool copies_rows() const {
+    const bool suits = !product_.defined() && !pairs_ && rows_ && *rows_ > 1 && tile_.rows > 1 &&
+                       depth_ && s_.reads_buffers(m_.acc, Factor::left);
+    return suits && s_.choose_switch("copy_left", false);
+  }
+
+  void copy_rows() {
+    const Expr i = variable(m_.acc_row), rows(tile_.rows);
+    std::vector<ScheduleBuilder::PackedDim> dims = left_batches();
+    dims.insert(
+        dims.end(),
+        {{floor_div(i, rows), "xt"}, {variable(m_.depth[0]), "xk"}, {floor_mod(i, rows), "xi"}});
+    m_.copies.insert(m_.copies.begin(), s_.pack(m_.acc, Factor::left, "xp", "global", dims).stage);
+    m_.copied_rows = true;
+  }
+
+  // The batches on which the left operand depends
+  std::vector<ScheduleBuilder::PackedDim> left_batches() const {
+    const Expr factor = left_factor();
+    std::vector<ScheduleBuilder::PackedDim> dims;
+    for (const Loop& loop : s_.spatial_loops_of(m_.acc))
+      if (!(loop == m_.acc_row) && uses_var(factor, loop.name()))
+        dims.push_back({variable(loop), "xb" + std::to_string(dims.size())});
+    return dims;
   }
 
   bool sums_pairs() const {
@@ -191,11 +223,7 @@ class MatMulArrangement {
   void pack_left() {
     const Expr i = variable(m_.acc_row), k = variable(m_.depth[0]), rows(product_.rows),
                depth(product_.depth);
-    const Expr factor = left_factor();
-    std::vector<ScheduleBuilder::PackedDim> dims;
-    for (const Loop& loop : s_.spatial_loops_of(m_.acc))
-      if (!(loop == m_.acc_row) && uses_var(factor, loop.name()))
-        dims.push_back({variable(loop), "xb" + std::to_string(dims.size())});
+    std::vector<ScheduleBuilder::PackedDim> dims = left_batches();
     if (product_.rows == 1 && !product_.tiles) {
       dims.push_back({i, "xi"});
       dims.push_back(

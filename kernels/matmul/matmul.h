@@ -53,6 +53,7 @@ struct MatMulStages {
     };
     std::vector<OfRows> of_rows;
   } blocks;
+  bool copied_rows = false;    // rows of the left operand lie together, tile by tile
   Loop paired;                 // depth loop whose pairs of steps are innermost in the panels; none
   SumInstruction instruction;  // for acc, or for blocks.sums
   ProductOutput y;

@@ -36,12 +36,8 @@ class MatMulSchedule {
     const Expr extent = s_.any_extent(m_.y.row);
     const bool whole = all && all == s_.extent(m_.acc_row);
     if (rows > 1) row = s_.split(m_.y.row, rows, whole ? Tail::shift : Tail::guard, "i0", "i1");
-    Loops outer = m_.y.batches;
-    // By default, all rows pass each panel; "rows_outside" makes all panels pass each block of
-    // rows.
-    const bool rows_outside = s_.choose_switch("rows_outside", false);
-    outer.push_back(rows_outside ? row.outer : columns.panels);
-    outer.push_back(rows_outside ? columns.panels : row.outer);
+    const Tiles tiles = order_tiles(columns.panels, row.outer, all.has_value());
+    const Loops& outer = tiles.around;
     Loops order = outer;
     order.insert(order.end(), {row.inner, columns.vectors, columns.lane});
     s_.reorder(order);
@@ -53,7 +49,7 @@ class MatMulSchedule {
     s_.unroll(row.inner);
     s_.unroll(columns.vectors);
     s_.vectorize(columns.lane);
-    s_.parallelize(outer, "yp");
+    s_.parallelize(tiles.shared, "yp");
     if (rows > 1 && !all) {
       s_.specialize_one(row.outer, extent);
       s_.prefetch_panels(m_.weights, depth, paired_);  // in the general loop
@@ -86,10 +82,38 @@ class MatMulSchedule {
     s_.parallelize(outer, "yp");
   }
 
+  // Loops over tiles of the output, from the outside in, and those of them that threads share
+  struct Tiles {
+    Loops around, shared;
+  };
+  // By default, all rows pass each panel; "rows_outside" makes all panels pass each block of rows.
+  // A block has "outer_tiles" tiles along the outer of the two loops and "inner_tiles" along the
+  // inner one, 0 for all of them. Its operands stay in a cache.
+  Tiles order_tiles(const Loop& panels, const Loop& rows, bool known) {
+    const bool rows_outside = s_.choose_switch("rows_outside", false);
+    ScheduleBuilder::Cut outer{rows_outside ? rows : panels, {}},
+        inner{rows_outside ? panels : rows, {}};
+    int64_t high = 1, wide = 0;
+    if (known) {
+      high = s_.choose("outer_tiles", 1, {2, 3, 4, 6, 8, 12, 16});
+      wide = s_.choose("inner_tiles", 0, {1, 2, 3, 4, 6, 8, 12, 16});
+    }
+    if (high == 1 && wide > 0) s_.fail("blocks of one tile have no tiles to order");
+    if (high > 1) outer = s_.split(outer.outer, high, Tail::guard, "outer0", "outer1");
+    if (wide > 0) inner = s_.split(inner.outer, wide, Tail::guard, "inner0", "inner1");
+    Tiles tiles{m_.y.batches, m_.y.batches};
+    for (const Loop& loop : {outer.outer, inner.outer})
+      tiles.around.push_back(loop), tiles.shared.push_back(loop);
+    for (const Loop& loop : {outer.inner, inner.inner})
+      if (loop.defined()) tiles.around.push_back(loop);
+    return tiles;
+  }
+
   int64_t element_bytes() const { return dtype_bytes(s_.buffer(m_.acc.buffer()).dtype); }
 
   // Distance in memory of the left operand's rows: the depth, if the operand is a plain matrix
   std::optional<int64_t> row_bytes() const {
+    if (m_.copied_rows) return std::nullopt;
     const auto depth = m_.depth.size() == 1 ? s_.extent(m_.depth[0]) : std::nullopt;
     return depth ? std::optional(*depth * element_bytes()) : std::nullopt;
   }

@@ -1,6 +1,6 @@
 // Brings blocks of B channels to the sums and the products, where B is a vector, and lays the sums
 // of the right operand's quarters out in panels: [columns/(2*V*B)][7][k/2/B][B][V*B].
-#include "kernels/schedule/panels.h"
+#include "kernels/schedule/operands.h"
 #include "kernels/strassen/strassen.h"
 
 namespace tw {

@@ -1,6 +1,6 @@
 // Lays the transformed weights out in panels: [oc/(V*B)][A][A][ic/C][C][V*B]. The D channels that
 // an instruction takes at once are innermost: [..][C/D][V*B][D].
-#include "kernels/schedule/panels.h"
+#include "kernels/schedule/operands.h"
 #include "kernels/winograd/winograd.h"
 
 namespace tw {

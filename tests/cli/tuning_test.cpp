@@ -474,7 +474,7 @@ TEST_CASE(
   place.folder.write("tilewright.lock", old);
   const CliResult refused = place.compile({});
   CHECK(refused.code == kExitUser);
-  CHECK(has(refused.err, "is of another version of tilewright"));
+  CHECK(has(refused.err, "is of another version of the schedule language"));
   const CliResult again = place.lock();
   CHECK(has(again.err, "what it pinned is gone"));
   CHECK(must(read_lock(path)).sections.size() == 1);
