@@ -162,6 +162,25 @@ Expected<int> finish(const OptArgs& args, Console& console, const std::string& t
   return same ? int{kExitOk} : int{kExitMismatch};
 }
 
+bool knows(const Target& place, const Step& step) {
+  if (const auto* bind = std::get_if<step::Bind>(&step))
+    return std::ranges::find(place.axes, bind->axis, &DeviceAxis::name) != place.axes.end();
+  const auto* tensorize = std::get_if<step::Tensorize>(&step);
+  return !tensorize || place.find_intrinsic(tensorize->intrinsic);
+}
+
+// The processor or the device for which the schedule was made: the first one that has the axes and
+// the instructions that its steps name
+const Target& place_of(const Target& target, const Schedule& schedule) {
+  const auto knows_all = [&](const Target& place) {
+    return std::ranges::all_of(schedule.steps,
+                               [&](const Step& step) { return knows(place, step); });
+  };
+  if (knows_all(target)) return target;
+  const auto device = std::ranges::find_if(target.devices, knows_all);
+  return device == target.devices.end() ? target : *device;
+}
+
 Expected<int> opt_kernels(const OptArgs& args, Console& console, const std::string& text) {
   TW_ASSIGN(const Target target, load_target(args.target, config_dirs()));
   TW_ASSIGN(const auto dims, parse_dims(args.dims));
@@ -180,7 +199,7 @@ Expected<int> opt_kernels(const OptArgs& args, Console& console, const std::stri
     if (args.schedule.empty() && !parts.schedule.empty()) {
       TW_ASSIGN(schedule, parse_schedule(parts.schedule, args.file));
     }
-    TW_ASSIGN(const Kernel result, tw::apply(kernel, schedule, &target));
+    TW_ASSIGN(const Kernel result, tw::apply(kernel, schedule, &place_of(target, schedule)));
     if (args.bounds) TW_TRY(check_bounds(result, Tables::ours));
     results += print(args.as_run ? take_out_constant_stages(result).kernel : result) +
                (list.size() > 1 ? "\n" : "");

@@ -172,11 +172,11 @@ def check_artifact(runner, model, artifact):
     return breaches
 
 
-def check_schedules(tilewright, model, work):
+def check_schedules(tilewright, model, work, target):
     """Of the printed kernels and schedules, opt makes the kernels that are compiled."""
     for stage in ("schedules", "scheduled"):
-        subprocess.run([tilewright, "compile", model, "--emit", stage, "-o", work / stage], check=True, stderr=subprocess.DEVNULL)
-    made = subprocess.run([tilewright, "opt", "--as-run", work / "schedules"], check=True, capture_output=True).stdout
+        subprocess.run([tilewright, "compile", model, "-t", target, "--emit", stage, "-o", work / stage], check=True, stderr=subprocess.DEVNULL)
+    made = subprocess.run([tilewright, "opt", "-t", target, "--as-run", work / "schedules"], check=True, capture_output=True).stdout
     return made == (work / "scheduled").read_bytes()
 
 
@@ -360,8 +360,8 @@ def main():
                 verified = work / "grown.so"
                 runner.compile(path, "host", verified, "--max-weight-growth", str(growth))
             check(name, "f64" + (f", growth {growth}" if growth else ""), lambda: runner.verify(verified, path))
-        same = check_schedules(runner.tilewright, path, work)
-        told(name, same, "schedules reproduce the kernels")
+        for target in ("host", "nvidia-sm80"):
+            told(name, check_schedules(runner.tilewright, path, work, target), f"{target}: schedules reproduce the kernels")
         if name in EXAMPLES:
             breaches = check_artifact(runner, path, artifact)
             told(name, not breaches, f"artifact {breaches or 'as promised'}")
