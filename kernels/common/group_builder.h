@@ -122,7 +122,6 @@ class GroupBuilder {
 
  private:
   GroupKernel kernel(const char* name);
-  Expr node_element(const Node& node, const Index& index);
   BufferId add_buffer(Buffer buffer, LoweredArgument argument);
   Layout layout_to_arrange(ValueId v, const Shape& shape) const;
   stmt::Store store_of(std::string label, BufferId buffer, const Index& indices, const Expr& value,

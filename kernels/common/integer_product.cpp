@@ -63,14 +63,6 @@ std::optional<DType> narrow_type(const Target& target, const LeftNumbers& left, 
   return word ? std::optional(DType::i16) : std::nullopt;
 }
 
-Expr widened_number(const Target& target, const Expr& element, DType sums, int64_t zero) {
-  const auto narrow = narrow_type(target, {element.type(), zero}, sums);
-  if (narrow == DType::u8)  // this flips the sign bit
-    return cast(sums, cast(DType::u8, element) + int_imm(kSign, DType::u8));
-  if (narrow) return cast(sums, less_zero(cast(*narrow, element), zero));
-  return less_zero(element.type() == sums ? element : cast(sums, element), zero);
-}
-
 Expr IntegerProduct::copied(const Expr& element) const {
   const Expr number = left.type == type ? element : cast(type, element);
   if (type == DType::i16) return less_zero(number, left.zero);

@@ -50,8 +50,6 @@ bool pairs_words(const Target& target);
 // it becomes a word, unless the target pairs words. These must not be negative in a pair, so the
 // difference then gets all bits. Device families read the zero point from the plain form.
 std::optional<DType> narrow_type(const Target& target, const LeftNumbers& left, DType sums);
-// The element minus the zero point, in the type of the sums, for products without an instruction
-Expr widened_number(const Target& target, const Expr& element, DType sums, int64_t zero);
 
 // Extents that a whole number of instructions must fill
 struct ProductExtents {

@@ -82,6 +82,13 @@ bool is_depthwise(const Graph& graph, const Node& node) {
          conv->group == channels(graph.value(node.output).type);
 }
 
+// True: each group of the convolution reads one channel, which its outputs share. The schedule
+// spreads these channels to the outputs' places.
+static bool spreads_channels(const Graph& graph, const Node& node) {
+  const auto* conv = std::get_if<op::Conv>(&node.attrs);
+  return conv && conv->group > 1 && conv->group == channels(graph.value(node.inputs[0]).type);
+}
+
 // For a convolution whose groups are merged in blocks: how many groups, and how many steps of the
 // depth one instruction takes. nullopt if groups are whole blocks themselves, or cannot be merged.
 static std::optional<std::pair<int64_t, int64_t>> merged_groups(const Graph& graph,
@@ -90,7 +97,7 @@ static std::optional<std::pair<int64_t, int64_t>> merged_groups(const Graph& gra
                                                                 int64_t block) {
   const auto* conv = std::get_if<op::Conv>(&node.attrs);
   if (!conv || conv->group == 1 || block == 0 || !target.driver.empty() ||
-      is_depthwise(graph, node) || !graph.is_constant(node.inputs[1]))
+      spreads_channels(graph, node) || !graph.is_constant(node.inputs[1]))
     return std::nullopt;
   const TensorType& x = graph.value(node.inputs[0]).type;
   const int64_t in = channels(x) / conv->group,
@@ -112,6 +119,7 @@ bool LayoutCosts::may_block(const Node& node, int64_t block) const {
       return false;
     int64_t group = group_of(node);
     return group == 1 || is_depthwise(graph_, node) || (channels(out) / group) % block == 0 ||
+           (spreads_channels(graph_, node) && target_.driver.empty()) ||
            merged_groups(graph_, node, target_, block).has_value();
   }
   if (std::holds_alternative<op::Pool>(node.attrs)) return true;
@@ -169,9 +177,9 @@ double LayoutCosts::convolution(const Node& node, const Layout& out) const {
     const double vectors = blocks(channels(y), out.block),
                  whole = static_cast<double>(out.block) / lanes * vectors;
     work.vector_ops = points * products * vectors * (pairs ? 0.5 : 1);
-    work.efficiency = (is_depthwise(graph_, node) ? kDepthwise
-                       : whole >= 2               ? kWide
-                                                  : kNarrow) *
+    work.efficiency = (spreads_channels(graph_, node) ? kDepthwise
+                       : whole >= 2                   ? kWide
+                                                      : kNarrow) *
                       (pairs ? kPair : 1);
     if (const auto merged = merged_groups(graph_, node, target_, out.block))
       work.vector_ops *= static_cast<double>(merged->first) / static_cast<double>(merged->second);
