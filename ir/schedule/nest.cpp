@@ -244,6 +244,14 @@ Stmt with_condition(const Stmt& body, const Expr& condition) {
   });
 }
 
+Expr filled(const Expr& inside, const Expr& value, const Expr& filling, const Ranges& ranges) {
+  const auto* choice = as<expr::Select>(value);
+  const bool joins = choice && equal(choice->otherwise, filling);
+  const Expr condition = simplify(joins ? logical_and(choice->condition, inside) : inside, ranges);
+  const Expr& there = joins ? choice->then : value;
+  return is_const(condition, 1) ? there : select(condition, there, filling);
+}
+
 Stmt without_stale_prefetches(const Kernel& kernel, const Stmt& root) {
   return rewrite(root, [&](const Stmt& s) -> Stmt {
     const auto* prefetch = as<stmt::Prefetch>(s);

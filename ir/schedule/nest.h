@@ -55,6 +55,10 @@ Kernel with_replaced(const Kernel& kernel, std::span<const Stmt> path, const Stm
 // Adds a condition to every store, which must combine.
 Stmt with_condition(const Stmt& body, const Expr& condition);
 
+// The value where the condition holds, and otherwise the filling. A value that is the same filling
+// under a condition of its own gets one condition for both.
+Expr filled(const Expr& inside, const Expr& value, const Expr& filling, const Ranges& ranges);
+
 // Visits every load with the loops and ifs around it, in program order.
 void visit_loads(
     const Stmt& root,

@@ -98,19 +98,12 @@ Expected<Stmt> filling_nest(const Kernel& out, const step::Pack& s, const PackMa
     ranges[s.loops[i]] = {Expr(0), simplify(shape[i] - Expr(1), ranges)};
     at.push_back(simplify(var(s.loops[i]), ranges));
   }
-  Expr element = map.element();
+  const Expr element = map.element();
   const DType type = element.type();
   const Expr filling = is_int(type) ? int_imm(zero, type) : imm(0, type);
   Expr inside = map.inside();
   if (guarded) inside = logical_and(inside, loads_inside(out, element));
-  if (const auto* choice = as<expr::Select>(element);
-      choice && inside.defined() && equal(choice->otherwise, filling)) {
-    inside = logical_and(choice->condition, inside);
-    element = choice->then;
-  }
-  if (inside.defined()) inside = simplify(inside, ranges);
-  const bool filled = inside.defined() && !is_const(inside, 1);
-  const Expr value = filled ? select(inside, element, filling) : element;
+  const Expr value = inside.defined() ? filled(inside, element, filling, ranges) : element;
   Stmt nest = make_store(
       {.label = s.name, .buffer = packed, .indices = std::move(at), .value = value});
   for (size_t i = s.loops.size(); i-- > 0;) nest = make_loop(s.loops[i], shape[i], std::move(nest));

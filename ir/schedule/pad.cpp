@@ -236,10 +236,12 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pad& s) {
     if (loop.role == AxisRole::spatial)
       store.indices[static_cast<size_t>(grown_dim(out, store, loop))] = var(s.loop);
     if (s.repeat) return make_store(std::move(store));
+    Ranges at_end = ranges_of(kernel, find_path(kernel.body, inner));
+    at_end[s.loop] = {Expr(0), simplify(extent - Expr(1), ranges)};
     const Range added{loop.extent, simplify(extent - Expr(1), ranges)};
     if (loop.role == AxisRole::reduce && adds_zeros(kernel, inner, loop.var, added)) return nullptr;
     if (store.combiner == Combiner::none)
-      store.value = select(inside, store.value, imm(0, store.value.type()));
+      store.value = filled(inside, store.value, imm(0, store.value.type()), at_end);
     else store.where = logical_and(inside, store.where);
     return make_store(std::move(store));
   });

@@ -33,13 +33,19 @@ Expr channel_of_group(const ConvStages& m, int64_t steps, const Expr& within) {
   return steps == 1 ? group : group * Expr(steps) + within;
 }
 
+}  // namespace
+
+Loop windows_loop(size_t axis) { return ScheduleBuilder::loop_of("xs" + std::to_string(axis)); }
+
+namespace {
+
 // The places of an axis that taps read, without those between them that all taps leave out. apart:
 // those of a row with a stride lie apart, by their remainder.
 void add_window(const ScheduleBuilder& s, const ConvStages& m, size_t axis, bool apart,
                 std::vector<ScheduleBuilder::PackedDim>& dims) {
   const bool row = axis + 1 == m.taps.size();
   const Loop& points = row ? m.sums.row : m.sums.lines[axis];
-  const std::string name = "xs" + std::to_string(axis);
+  const std::string name = windows_loop(axis).name();
   const int64_t common = std::gcd(m.strides[axis], m.dilations[axis]);
   const Expr point = variable(points), tap = variable(m.taps[axis]);
   if (!m.taps[axis].defined()) {

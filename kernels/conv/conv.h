@@ -72,6 +72,7 @@ struct CopiedRow {
 };
 // Copies what the sums multiply of the input, with its padding. Channels lie in blocks; 0: none.
 Stage pack_windows(ScheduleBuilder& s, const ConvStages& m, int64_t block, CopiedRow row = {});
+Loop windows_loop(size_t axis);  // the copy's loop along a spatial axis
 // Fills a bias up behind the last channel of the last block. Returns the stage that copies it when
 // the model runs; none: it is a constant, or there is no bias.
 Stage fill_bias(ScheduleBuilder& s, const BufferName& bias, const ConvOutput& out, int64_t block);

@@ -86,8 +86,8 @@ class WindowArrangement {
 
   WindowStages run() {
     if (s_.store_of(m_.acc)->where.defined()) s_.unguard(m_.acc, Factor::left);
-    fill_up();
     if (out_.problem.copied) out_.window = pack_windows(s_, m_, m_.in_block);
+    fill_up();
     pack_weights();
     out_.acc = m_.acc, out_.sums = m_.sums, out_.taps = m_.taps, out_.out = m_.out;
     cut_channels();
@@ -104,8 +104,18 @@ class WindowArrangement {
   void fill_up() {
     const WindowTile& t = out_.tile;
     const bool copied = out_.problem.copied;
-    s_.pad(m_.sums.row, t.pixels * (copied ? t.across : 1));
-    if (!m_.sums.lines.empty()) s_.pad(m_.sums.lines.back(), t.lines * (copied ? t.down : 1));
+    fill_up(m_.sums.row, m_.taps.size() - 1, out_.problem.row, t.pixels * (copied ? t.across : 1));
+    if (!m_.sums.lines.empty())
+      fill_up(m_.sums.lines.back(), m_.taps.size() - 2, out_.problem.line,
+              t.lines * (copied ? t.down : 1));
+  }
+
+  // The copy has zeros for the added points.
+  void fill_up(const Loop& points, size_t axis, const WindowAxis& sizes, int64_t tile) {
+    const Loop window = windows_loop(axis);
+    if (out_.problem.copied && sizes.out > 1)
+      s_.pad_zeros(window, sizes.span((sizes.out + tile - 1) / tile * tile));
+    s_.pad(points, tile);
   }
 
   void pack_weights() {
