@@ -10,7 +10,10 @@ namespace tw {
 namespace {
 
 void arrange(ScheduleBuilder& s, ConvStages& m) { arrange_conv(s, m); }
-void arrange(ScheduleBuilder& s, MatMulStages& m) { arrange_matmul(s, m); }
+void arrange(ScheduleBuilder& s, MatMulStages& m) {
+  if (m.blocks.sums.defined()) arrange_matmul_nbits(s, m);
+  else arrange_matmul(s, m);
+}
 void arrange(ScheduleBuilder& s, StrassenStages& m) { arrange_strassen(s, m); }
 void arrange(ScheduleBuilder& s, WinogradStages& m) { arrange_winograd(s, m); }
 

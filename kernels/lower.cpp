@@ -75,7 +75,7 @@ struct AnchorLowering {
     }
     return define_matmul(b, with_short_operands(b, anchor));
   }
-  Result operator()(const op::MatMulNBits&) { return lower_matmul_nbits(b, anchor); }
+  Result operator()(const op::MatMulNBits&) { return define_matmul_nbits(b, anchor); }
   Result operator()(const op::Pool&) { return define_pool(b, anchor); }
   Result operator()(const op::Reduce&) { return define_reduce(b, anchor); }
   Result operator()(const op::ArgReduce&) { return define_arg_reduce(b, anchor); }

@@ -6,8 +6,9 @@
 // Moves element [i, j] of the temp to the mapped place, at all writes and reads. The new shape is
 // the smallest box around the places. Any map that keeps elements apart works: blocked panels,
 // transposition, an exclusive-or swizzle. Legal: a temp. No index of the map can be negative. No
-// two elements meet. An index that numbers the elements of its dimensions shows that. Otherwise the
-// dimensions that an index mixes are constant, and all of their points are tried.
+// two elements meet. An index that numbers the elements of its dimensions shows that, and so do the
+// quotient and the remainder of a dimension by one constant. Otherwise the dimensions that an index
+// mixes are constant, and all of their points are tried.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -60,6 +61,39 @@ std::optional<Expr> numbered(const Expr& index, const std::set<std::string>& dim
   return count;
 }
 
+// A dimension's quotient or remainder by a constant
+struct Part {
+  std::string dim;
+  BinaryOp op;
+  int64_t by = 1;
+};
+
+std::optional<Part> part_of(const Expr& index) {
+  const auto* part = as<expr::Binary>(index);
+  if (!part || (part->op != BinaryOp::floor_div && part->op != BinaryOp::floor_mod))
+    return std::nullopt;
+  const std::string* dim = var_name(part->a);
+  const std::optional<int64_t> by = as_const(part->b);
+  if (!dim || !by || *by < 1) return std::nullopt;
+  return Part{*dim, part->op, *by};
+}
+
+// True: the indices are the quotient and the remainder of one dimension.
+bool cuts_a_dimension(const Group& group) {
+  if (group.map.size() != 2) return false;
+  const std::optional<Part> a = part_of(group.map[0]), b = part_of(group.map[1]);
+  return a && b && a->dim == b->dim && a->by == b->by && a->op != b->op;
+}
+
+// The number of values of an index that only a run knows; nullopt: unknown
+std::optional<Expr> free_count(const Expr& index, const Extents& extents, const Ranges& ranges) {
+  const std::optional<Part> part = part_of(index);
+  const auto extent = part ? extents.find(part->dim) : extents.end();
+  if (extent == extents.end() || as_const(extent->second)) return std::nullopt;
+  if (part->op == BinaryOp::floor_mod) return Expr(part->by);
+  return simplify(ceil_div(extent->second, part->by), ranges);
+}
+
 std::vector<Group> groups_of(const step::Layout& s) {
   std::vector<Group> groups;
   for (const std::string& dim : s.dims) groups.push_back({{dim}, {}});
@@ -82,13 +116,14 @@ std::vector<Group> groups_of(const step::Layout& s) {
 
 Error check_apart(const Group& group, const Extents& all, const std::string& buffer) {
   if (group.map.size() == 1 && numbered(group.map[0], group.dims, all)) return Error::success();
+  if (cuts_a_dimension(group)) return Error::success();
   std::map<std::string, int64_t> extents;
   for (const std::string& dim : group.dims) {
     const std::optional<int64_t> extent = as_const(all.at(dim));
     if (!extent)
       return illegal(
           "the shape of '{0}' is not constant: an index of a dimension that only a run knows must "
-          "number its elements",
+          "number its elements, or cut it by a constant",
           buffer);
     extents[dim] = *extent;
   }
@@ -139,6 +174,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Layout& s) {
     return illegal(
         "'{0}' is a parameter of the kernel: its layout is given; cache_read makes a temp of it",
         s.buffer);
+  if (buffer.shape.empty()) return illegal("'{0}' has no dimensions", s.buffer);
   if (s.dims.size() != buffer.shape.size())
     return illegal("'{0}' has {1} dimensions, not {2}", s.buffer, buffer.shape.size(),
                    s.dims.size());
@@ -161,6 +197,10 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Layout& s) {
     if (e.type() != DType::i64 || has_load(e) || !divides_by_constants(e))
       return illegal("the map must be made of integers, and divide by positive constants only");
     if (const std::optional<Expr> count = numbered(e, dims, extents)) {
+      shape.push_back(*count);
+      continue;
+    }
+    if (const std::optional<Expr> count = free_count(e, extents, ranges)) {
       shape.push_back(*count);
       continue;
     }

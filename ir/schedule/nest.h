@@ -154,6 +154,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheWrite& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheRead& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Pack& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Narrow& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Retype& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Block& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Flatten& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Recount& s);

@@ -121,6 +121,12 @@ struct Narrow {
   Factor factor;
   DType type;
 };
+// Keeps a temp's integers in another type, which has all of them.
+struct Retype {
+  static constexpr const char* kKeyword = "retype";
+  std::string buffer;
+  DType type;
+};
 // Counts an integer factor of the stage's sums from another zero. A new stage `name` sums the
 // excess, which the readers subtract.
 struct Recount {
@@ -272,15 +278,14 @@ struct Specialize {
 };
 }  // namespace step
 
-using Step =
-    std::variant<step::Split, step::Fuse, step::Reorder, step::Vectorize, step::Unroll,
-                 step::Parallel, step::ComputeAt, step::ComputeInline, step::CacheWrite,
-                 step::CacheRead, step::Pack, step::Block, step::Flatten, step::Narrow,
-                 step::Recount, step::Unguard, step::Skew, step::SetScope, step::DecomposeReduction,
-                 step::Partition, step::Peel, step::Tile, step::ReverseComputeAt, step::ComputeRoot,
-                 step::RFactor, step::StorageAlign, step::Pad, step::Layout, step::Prefetch,
-                 step::Annotate, step::VirtualThread, step::Bind, step::Blockize, step::Tensorize,
-                 step::AsyncCopy, step::Pipeline, step::Roles, step::Specialize>;
+using Step = std::variant<
+    step::Split, step::Fuse, step::Reorder, step::Vectorize, step::Unroll, step::Parallel,
+    step::ComputeAt, step::ComputeInline, step::CacheWrite, step::CacheRead, step::Pack,
+    step::Block, step::Flatten, step::Narrow, step::Retype, step::Recount, step::Unguard,
+    step::Skew, step::SetScope, step::DecomposeReduction, step::Partition, step::Peel, step::Tile,
+    step::ReverseComputeAt, step::ComputeRoot, step::RFactor, step::StorageAlign, step::Pad,
+    step::Layout, step::Prefetch, step::Annotate, step::VirtualThread, step::Bind, step::Blockize,
+    step::Tensorize, step::AsyncCopy, step::Pipeline, step::Roles, step::Specialize>;
 
 struct Schedule {
   std::vector<Step> steps;

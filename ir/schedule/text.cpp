@@ -308,6 +308,11 @@ void fields(V& v, typename V::template Ref<step::Narrow> s) {
   v.type(s.type);
 }
 template <class V>
+void fields(V& v, typename V::template Ref<step::Retype> s) {
+  v.name(s.buffer, "a buffer");
+  v.type(s.type);
+}
+template <class V>
 void fields(V& v, typename V::template Ref<step::Recount> s) {
   v.name(s.stage, "a stage");
   v.factor(s.factor);

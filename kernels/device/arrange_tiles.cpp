@@ -149,6 +149,7 @@ TileStages with_output(TileStages m, const ProductOutput& y) {
 }  // namespace
 
 std::optional<BlockTile> tile_of(const ScheduleBuilder& s, const MatMulStages& m) {
+  if (m.blocks.sums.defined()) return std::nullopt;
   const std::optional<int64_t> columns = s.extent(m.acc_column), depth = s.extent(m.depth[0]);
   // The excess from a zero point is computed from constant weights.
   if (!columns || !depth || (m.left_zero != 0 && !(m.weights.defined() && m.right_is_matrix)))

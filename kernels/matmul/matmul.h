@@ -12,7 +12,6 @@ namespace tw {
 
 class GroupBuilder;
 class ScheduleBuilder;
-class TargetBuilder;
 
 // The last stage of a matrix product, regardless of the algorithm for its sums
 struct ProductOutput {
@@ -44,7 +43,11 @@ struct MatMulStages {
   // them, the numbers extracted from their bytes.
   struct Blocks {
     Stage sums, numbers;
-    Loop row, column, step, in_byte;       // loops of sums; numbers are in steps of some bytes
+    Stage rounded, row_sums;   // rows rounded to bytes, or none; sums of the rows' blocks
+    BufferName zeros, scales;  // parameters [column, block]; none: one number serves all
+    Expr depth;                // steps of the depth, which may end in the last block
+    Loop row, block, column;   // loops of sums
+    Loop step, in_byte;        // bytes, later steps of some bytes; places in a byte
     Loop numbers_column, numbers_of_step;  // loops of numbers
     // The stages computed from the rows, in order, each with its row loop and the loop for vectors
     struct OfRows {
@@ -67,7 +70,9 @@ Lowered<MatMulStages> define_matmul(GroupBuilder& b, const Node& node);
 // Lays the operands of a defined product out as the target's registers or its instruction for the
 // sums want them, and lets the sums cover whole panels.
 void arrange_matmul(ScheduleBuilder& s, MatMulStages& m);
-Expected<Lowered<MatMulStages>> lower_matmul_nbits(TargetBuilder& b, const Node& node);
+// A product with weights of 2, 4 or 8 bits as it is defined, and its arrangement
+Lowered<MatMulStages> define_matmul_nbits(GroupBuilder& b, const Node& node);
+void arrange_matmul_nbits(ScheduleBuilder& s, MatMulStages& m);
 void schedule_matmul(ScheduleBuilder& s, const MatMulStages& m);
 
 // Adds stage y: followers on sum(index), where the index is [outer batches.., row, column].

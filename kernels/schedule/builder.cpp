@@ -311,6 +311,10 @@ void ScheduleBuilder::narrow(const Stage& stage, Factor factor, DType type) {
   add(step::Narrow{stage.label(), factor, type});
 }
 
+bool ScheduleBuilder::retype(const BufferName& buffer, DType type) {
+  return try_add(step::Retype{buffer.name(), type});
+}
+
 void ScheduleBuilder::skew(const Loop& loop, int64_t extent, const Expr& offset) {
   add(step::Skew{loop.name(), extent, {offset}});
 }

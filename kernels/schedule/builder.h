@@ -134,6 +134,8 @@ class ScheduleBuilder {
   void pad(const Loop& loop, int64_t factor);
   void pad_zeros(const Loop& loop, int64_t factor);
   void narrow(const Stage& stage, Factor factor, DType type);
+  // Keeps the temp's integers in a type that has all of them. False: that cannot be shown.
+  bool retype(const BufferName& buffer, DType type);
   // Counts the factor from another zero. The excess of the sums is a constant of that name.
   Stage recount(const Stage& stage, Factor factor, int64_t zero, const std::string& name);
   // Lets a reduce loop of that extent begin later, by an offset in terms of outer loops.

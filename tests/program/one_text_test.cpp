@@ -1,5 +1,5 @@
-// Products, convolutions, reductions, pools and element-wise operators are lowered to one text,
-// whatever the processor or the device.
+// Products, also with weights of few bits, convolutions, reductions, pools and element-wise
+// operators are lowered to one text, whatever the processor or the device.
 #include <doctest/doctest.h>
 
 #include <optional>
@@ -30,6 +30,21 @@ constexpr const char* kLayers[] = {
     "%a: f32[3, 8, 24] = matmul(%x, %w)\n%y: f32[3, 8, 24] = unary(%a) function=tanh",
     "%x: i8[9, 64] = input\n%w: i8[64, 40] = input\n%y: i32[9, 40] = matmul(%x, %w) a_zero=3",
     "%x: f64[9, 64] = input\n%w: f64[64, 40] = input\n%y: f64[9, 40] = matmul(%x, %w)",
+    "%x: f32[9, 64] = input\n%w: u8[40, 2, 16] = input\n%s: f32[40, 2] = input\n"
+    "%z: f32[] = input\n%y: f32[9, 40] = matmul_nbits(%x, %w, %s, %z) bits=4 block=32 "
+    "byte_rows=false",
+    "%x: f16[1, 70] = input\n%w: u8[33, 3, 8] = input\n%s: f16[33, 3] = input\n"
+    "%z: f16[33, 3] = input\n%y: f16[1, 33] = matmul_nbits(%x, %w, %s, %z) bits=2 block=32 "
+    "byte_rows=false",
+    "%x: f32[wide, 96] = input\n%w: u8[40, 3, 16] = input\n%s: f32[40, 3] = input\n"
+    "%z: f32[40, 3] = input\n%a: f32[wide, 40] = matmul_nbits(%x, %w, %s, %z) bits=4 block=32 "
+    "byte_rows=true\n%y: f32[wide, 40] = unary(%a) function=tanh",
+    "%x: f32[5, 64] = input\n%w: u8[19, 4, 4] = input\n%s: f32[19, 4] = input\n"
+    "%z: f32[] = input\n%y: f32[5, 19] = matmul_nbits(%x, %w, %s, %z) bits=2 block=16 "
+    "byte_rows=true",
+    "%x: f32[2, 3, 64] = input\n%w: u8[24, 2, 32] = input\n%s: f32[24, 2] = input\n"
+    "%z: f32[24, 2] = input\n%y: f32[2, 3, 24] = matmul_nbits(%x, %w, %s, %z) bits=8 block=32 "
+    "byte_rows=true",
     "%x: f32[2, 3, 12, 12] = input\n"
     "%y: f32[2, 3, 6, 6] = pool(%x) kind=max kernel=[2,2] strides=[2,2] dilations=[1,1] "
     "pads=[0,0,0,0]",

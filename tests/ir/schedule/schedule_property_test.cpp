@@ -368,7 +368,7 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
   const std::string a = text("a{0}", number), b = text("b{0}", number);
   const std::vector<std::string> scopes = {"global", "stack", "register", "shared"};
   const auto loop = [&] { return names.loops.empty() ? "none" : r.pick(names.loops); };
-  switch (r.below(59)) {
+  switch (r.below(61)) {
     case 0: return step::Split{loop(), r.from(1, 5), tw::Tail::guard, a, b};
     case 1: return step::Split{loop(), r.from(1, 5), tw::Tail::shift, a, b};
     case 2:
@@ -432,6 +432,12 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
     case 58:
       return step::Narrow{r.pick(names.stages), r.below(2) ? tw::Factor::left : tw::Factor::right,
                           r.below(2) ? tw::DType::i8 : tw::DType::i16};
+    case 59:
+    case 60: {
+      constexpr tw::DType types[] = {tw::DType::i16, tw::DType::i64, tw::DType::f32,
+                                     tw::DType::f64};
+      return step::Retype{r.pick(names.buffers), types[r.below(4)]};
+    }
     case 55:
     case 56:
       return step::Skew{

@@ -22,6 +22,7 @@ const char* const kAllSteps =
     "  block y 1 8 -> l m\n"
     "  flatten y -> f\n"
     "  narrow c left u8\n"
+    "  retype c f32\n"
     "  recount c left -128 -> e constant\n"
     "  unguard c left\n"
     "  skew k 16 [m // 4 % 4 * 4]\n"
