@@ -11,6 +11,7 @@ namespace {
 
 void arrange(ScheduleBuilder& s, ConvStages& m) { arrange_conv(s, m); }
 void arrange(ScheduleBuilder& s, MatMulStages& m) { arrange_matmul(s, m); }
+void arrange(ScheduleBuilder& s, RecurrentStages& m) { arrange_recurrent(s, m); }
 void arrange(ScheduleBuilder& s, StrassenStages& m) { arrange_strassen(s, m); }
 void arrange(ScheduleBuilder& s, WinogradStages& m) { arrange_winograd(s, m); }
 
