@@ -14,6 +14,7 @@ void arrange(ScheduleBuilder& s, MatMulStages& m) {
   if (m.blocks.sums.defined()) arrange_matmul_nbits(s, m);
   else arrange_matmul(s, m);
 }
+void arrange(ScheduleBuilder& s, RecurrentStages& m) { arrange_recurrent(s, m); }
 void arrange(ScheduleBuilder& s, StrassenStages& m) { arrange_strassen(s, m); }
 void arrange(ScheduleBuilder& s, WinogradStages& m) { arrange_winograd(s, m); }
 

@@ -82,7 +82,7 @@ struct AnchorLowering {
   Result operator()(const op::Softmax&) { return define_softmax(b, anchor); }
   Result operator()(const op::LayerNorm&) { return define_layer_norm(b, anchor); }
   Result operator()(const op::Cumulate&) { return define_cumulate(b, anchor); }
-  Result operator()(const op::Recurrent&) { return lower_recurrent(b, anchor); }
+  Result operator()(const op::Recurrent&) { return define_recurrent(b, anchor); }
   template <InjectiveOp Op>
   Result operator()(const Op&) {
     const Node& last = b.graph.node(b.group.nodes.back());

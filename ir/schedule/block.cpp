@@ -9,9 +9,9 @@
 // then comes from the caller in that layout. Stages that write the buffer get a loop over a block,
 // inside their other spatial loops. Elements that only fill the last block are 0 in a parameter. In
 // a temp, where nobody reads them, they hold anything if all loads stay inside of their buffers.
-// Legal: each stage that writes the buffer has a perfect nest of serial loops, and its index of the
-// dimension is a loop's variable, plus a multiple of the factor. Its points fill whole blocks, or
-// reach the end of the dimension.
+// Legal: each stage that writes the buffer has a perfect nest of serial loops, at the top or in a
+// scan loop. Its index of the dimension is a loop's variable, plus a multiple of the factor. Its
+// points fill whole blocks, or reach the end of the dimension.
 #include <algorithm>
 
 #include "ir/schedule/nest.h"
@@ -73,8 +73,12 @@ class Blocking {
 
   Expected<WritingNest> nest_of(const std::string& label) const {
     TW_ASSIGN(const std::vector<Stmt> whole, stage_path(kernel_, label));
+    const auto is_scan = [](const Stmt& around) {
+      const auto* loop = as<stmt::Loop>(around);
+      return loop && loop->role == AxisRole::scan;
+    };
     size_t first = 0;
-    while (is<stmt::Sequence>(whole[first])) ++first;
+    while (is<stmt::Sequence>(whole[first]) || is_scan(whole[first])) ++first;
     WritingNest nest;
     nest.path.assign(whole.begin() + static_cast<std::ptrdiff_t>(first), whole.end());
     const auto& store = get<stmt::Store>(nest.path.back());
@@ -144,7 +148,7 @@ class Blocking {
     if (!nest.cut) store.indices.back() = var(lane);
     store.value = at_point(store.value);
     if (store.where.defined()) store.where = at_point(store.where);
-    Ranges ranges = ranges_of(out_, now);
+    Ranges ranges = ranges_of(out_, path);
     if (nest.cut) ranges[nest.cut->var] = {Expr(0), ceil_div(points, s_.factor) - Expr(1)};
     ranges[lane] = {Expr(0), factor - Expr(1)};
     std::vector<std::string> variables = {lane};

@@ -6,7 +6,7 @@
 //
 // The stage gets the new name and computes into a new temp of that name, with the old buffer's
 // shape. Stage y becomes a copy. Legal: the nest is as lowered (also at the top of scan loops). No
-// other stage writes the buffer, and the stage does not read it.
+// other stage writes the buffer, and the stage does not read it. It stores at all of its points.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
@@ -15,6 +15,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheWrite& s) {
   TW_ASSIGN(LoweredStage stage, lowered_stage(kernel, s.stage, true));
   TW_TRY(check_new_stage(kernel, s.name));
   TW_TRY(check_movable(kernel, stage));
+  if (stage.store->combiner == Combiner::none && stage.store->where.defined())
+    return illegal("stage '{0}' has a where: a copy would store what it leaves out", s.stage);
   const BufferId old = stage.store->buffer, cached{static_cast<int32_t>(kernel.buffers.size())};
   Kernel out = kernel;
   Buffer buffer = kernel.buffer(old);

@@ -4,7 +4,8 @@
 //
 // Puts t's value in place of its loads, with a cast where t's dtype differs, and removes t's buffer
 // from the kernel. Legal: t is a temp that no other stage writes. Its nest is as lowered, without
-// combiner or where. No later statement changes what t reads.
+// combiner or where. No later statement changes what t reads. In a scan loop, all that reads t
+// stands behind it in the same iteration.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
@@ -35,7 +36,7 @@ Kernel without_buffer(const Kernel& kernel, BufferId gone) {
 }
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeInline& s) {
-  TW_ASSIGN(LoweredStage stage, lowered_stage(kernel, s.stage));
+  TW_ASSIGN(LoweredStage stage, lowered_stage(kernel, s.stage, true));
   const stmt::Store& store = *stage.store;
   const Buffer& buffer = kernel.buffer(store.buffer);
   if (buffer.role != BufferRole::temp)
@@ -46,6 +47,9 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeInline& s) 
   if (store.where.defined())
     return illegal("stage '{0}' has a where: it cannot be inlined", s.stage);
   TW_TRY(check_movable(kernel, stage));
+  if (!stage.scans.empty() && !read_behind_only(kernel, stage))
+    return illegal("'{0}' is read in other iterations of the scan loop '{1}'", buffer.name,
+                   stage.scans.back()->var);
 
   const Expr typed = store.value.type() == buffer.dtype ? store.value
                                                         : cast(buffer.dtype, store.value);

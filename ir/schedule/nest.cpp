@@ -309,6 +309,34 @@ Expected<LoweredStage> lowered_stage(const Kernel& kernel, const std::string& la
   return stage;
 }
 
+size_t scans_around(std::span<const Stmt> path, const Expr& e,
+                    const std::vector<Expr>& run_through) {
+  size_t count = 0;
+  for (size_t i = 0; e.defined() && i < path.size(); ++i) {
+    const auto* loop = as<stmt::Loop>(path[i]);
+    if (!loop || loop->role != AxisRole::scan) break;
+    const auto uses = [&](const Expr& index) { return uses_var(index, loop->var); };
+    if (uses(e) && std::ranges::none_of(run_through, uses)) count = i + 1;
+    visit(e, [&](const Expr& n) {
+      const auto* load = as<expr::Load>(n);
+      if (load && writes(path[i], load->buffer)) count = i + 1;
+    });
+  }
+  return count;
+}
+
+bool read_behind_only(const Kernel& kernel, const LoweredStage& stage) {
+  const BufferId id = stage.store->buffer;
+  const Stmt& around = stage.scans.empty() ? kernel.body : stage.scans.back()->body;
+  if (!stage.scans.empty() && reads(replace(kernel.body, stage.scans.back(), nullptr), id))
+    return false;
+  for (const Stmt& s : statements(around)) {
+    if (s == stage.nest) break;
+    if (reads(s, id)) return false;
+  }
+  return !reads(stage.nest, id);
+}
+
 // True: in any one iteration of the scan loops around the stage, the store writes no place that the
 // stage reads. Some index differs by a constant: row t + 1 is written, row t is read. Loops other
 // than those scans have different variables in the two.

@@ -90,6 +90,14 @@ struct LoweredStage {
 // in_scans: the nest may be inside scan loops
 Expected<LoweredStage> lowered_stage(const Kernel& kernel, const std::string& label,
                                      bool in_scans = false);
+// The number of scan loops at the head of the stage's path that a nest with the expression's values
+// must stay inside: those in which something writes what it reads, those whose variables it uses
+// and the nest does not run through, and those around them.
+size_t scans_around(std::span<const Stmt> path, const Expr& e,
+                    const std::vector<Expr>& run_through = {});
+// True: no other code reads the buffer than what stands behind the stage's nest, in the same
+// iteration of the scan loops around it.
+bool read_behind_only(const Kernel& kernel, const LoweredStage& stage);
 // Requires that no other stage writes the buffer and that nothing after the nest writes what it
 // reads. The stage's values may then be computed later.
 Error check_movable(const Kernel& kernel, const LoweredStage& stage);

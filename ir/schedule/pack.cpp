@@ -18,10 +18,14 @@
 // of a sliding window are one dimension: [i * 2 + k] has a place for each element that
 // x[i * 2 + k] may be. One of the constants is 1, or there are two without a common divisor.
 //
+// The new stage stands in front of the scan loops around the sums. It is inside of those in which
+// something writes what the factor reads, and then makes the temp in each iteration.
+//
 // Legal: the stage is as lowered, its nest writes nothing that the factor reads, and the map names
-// all of each loop on which the factor depends. If the stage's condition depends on other loops,
-// the factor exists at all points. Scope constant needs a factor of one constant parameter, and
-// constant extents: the new stage then runs while the model is compiled.
+// all of each loop on which the factor depends, but for scan loops around the new stage. If the
+// stage's condition depends on other loops, the factor exists at all points. Scope constant needs a
+// factor of one constant parameter, and constant extents: the new stage then runs while the model
+// is compiled.
 #include <algorithm>
 #include <set>
 
@@ -84,12 +88,13 @@ Expr loads_inside(const Kernel& kernel, const Expr& element) {
   return inside;
 }
 
-// The nest of the new stage. zero: the number that is multiplied as 0. guarded: places hold it
-// that no point reads, as their elements do not exist.
+// The nest of the new stage in these scan loops. zero: the number that is multiplied as 0. guarded:
+// places hold it that no point reads, as their elements do not exist.
 Expected<Stmt> filling_nest(const Kernel& out, const step::Pack& s, const PackMap& map,
-                            int64_t zero, BufferId packed, bool guarded) {
+                            int64_t zero, BufferId packed, std::span<const Stmt> scans,
+                            bool guarded) {
   const std::vector<Expr>& shape = out.buffer(packed).shape;
-  Ranges ranges = ranges_of(out, {});
+  Ranges ranges = ranges_of(out, scans);
   std::vector<Expr> at;
   for (size_t i = 0; i < s.loops.size(); ++i) {
     TW_TRY(check_new_loop(out, s.loops[i]));
@@ -110,6 +115,14 @@ Expected<Stmt> filling_nest(const Kernel& out, const step::Pack& s, const PackMa
   return nest;
 }
 
+// Requires that all elements exist that the nest reads in these scan loops.
+Error check_elements(const Kernel& kernel, const Stmt& nest, std::span<const Stmt> scans) {
+  Kernel alone = kernel;
+  alone.body = nest;
+  for (size_t i = scans.size(); i-- > 0;) alone.body = with_body(scans[i], alone.body);
+  return check_bounds(alone, Tables::ours);
+}
+
 }  // namespace
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Pack& s) {
@@ -126,39 +139,40 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pack& s) {
   const int64_t zero = counted(factor).zero;
   if (zero != 0 && as_const(int_imm(zero, type)) != zero)
     return illegal("the factor counts from {0}, which is no {1}", zero, dtype_name(type));
+  const size_t inside = scans_around(path, number, s.map);
+  const std::span<const Stmt> scans(path.data(), inside);
+  const Stmt& place = path[inside];  // the new stage stands in front of it
   for (const int32_t read : sources_of(number))
-    if (writes(path.front(), BufferId{read}))
+    if (writes(place, BufferId{read}))
       return illegal("'{0}' is written in the nest of stage '{1}'", out.buffer(BufferId{read}).name,
                      s.stage);
   std::vector<LoopRef> loops;
-  for (const Stmt& around : path)
+  for (const Stmt& around : std::span(path).subspan(inside))
     if (is<stmt::Loop>(around)) loops.emplace_back(around);
-  PackMap map(s, number, store.where, out.symbols, loops, ranges_of(out, {}));
+  PackMap map(s, number, store.where, out.symbols, loops, ranges_of(out, scans));
   TW_TRY(map.read());
   const std::vector<Expr> shape = out.buffer(packed).shape = map.shape();
   if (s.scope == kConstantScope) TW_TRY(check_constant(out, number, shape, s.name));
 
-  TW_ASSIGN(Stmt nest, filling_nest(out, s, map, zero, packed, false));
+  TW_ASSIGN(Stmt nest, filling_nest(out, s, map, zero, packed, scans, false));
   if (map.has_windows() || (store.where.defined() && map.exists_at_all_points())) {
-    Kernel alone = out;
-    alone.body = nest;
-    if (Error error = check_bounds(alone, Tables::ours)) {
+    if (Error error = check_elements(out, nest, scans)) {
       if (!map.has_windows())
         return illegal("the factor does not exist at all points: {0}",
                        error_text(std::move(error)));
       llvm::consumeError(std::move(error));
-      TW_ASSIGN(nest, filling_nest(out, s, map, zero, packed, true));
+      TW_ASSIGN(nest, filling_nest(out, s, map, zero, packed, scans, true));
     }
   }
 
   // The sums may come to run over whole parts, so the place of a single point keeps its loop.
-  std::vector<Expr> place = s.map;
-  for (Expr& index : place) index = simplify(index, map.whole_ranges());
+  std::vector<Expr> at = s.map;
+  for (Expr& index : at) index = simplify(index, map.whole_ranges());
   stmt::Store reader = store;
   reader.value = with_factor(store.value, s.factor,
-                             with_number(factor, load(packed, type, std::move(place))));
-  const Stmt sums = replace(path.front(), path.back(), make_store(std::move(reader)));
-  out.body = replace(out.body, path.front(), make_sequence({nest, sums}));
+                             with_number(factor, load(packed, type, std::move(at))));
+  const Stmt sums = replace(place, path.back(), make_store(std::move(reader)));
+  out.body = replace(out.body, place, make_sequence({nest, sums}));
   return out;
 }
 

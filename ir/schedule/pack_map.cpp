@@ -31,6 +31,7 @@ Error PackMap::read() {
   if (s_.loops.size() != s_.map.size())
     return illegal("'{0}' has {1} dimensions, but {2} loops are named", s_.name, s_.map.size(),
                    s_.loops.size());
+  if (s_.map.empty()) return illegal("'{0}' has no dimensions", s_.name);
   extents_.resize(s_.map.size());
   for (size_t index = 0; index < s_.map.size(); ++index) TW_TRY(add(index, s_.map[index]));
   for (size_t i = 0; i < sources_.size(); ++i) {

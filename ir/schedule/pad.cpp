@@ -12,15 +12,31 @@
 //   for i in 10 {                       for i in 12 {
 //     t: t[i] = x[i]              ->      t: t[i] = x[min(i, 9)]
 //   }                                   }
+// pad i 4
+//   y: out f32[10]                      y: out f32[10]
+//   for i in 10 {                       for i in 12 {
+//     y: y[i] = x[i]              ->      y: y[i] = x[i] where i < 10
+//   }                                   }
+//
+// pad a b 4
+//   temp t: f32[2, 10]                  temp t: f32[2, 12]
+//   for a in 10 {                       for a in 12 {
+//     u: t[0, a] = 0                      u: t[0, a] = 0
+//   }                             ->    }
+//   for b in 10 {                       for b in 12 {
+//     t: t[1, b] = x[b]                   t: t[1, b] = select(b < 10, x[b], 0)
+//   }                                   }
 //
 // The extent becomes a multiple of the factor, so splits by it need no guard. The added points
 // contribute nothing to sums: a condition leaves them out, unless the factors are temps that hold
 // zeros there. In a temp, which grows with them, they hold 0 or the init. With `repeat` they hold
 // anything, as nobody reads them: a load that would leave its buffer reads the nearest element.
+// Nothing is stored there into a parameter.
 //
-// Legal: a serial loop. In a reduce loop every store combines. In a spatial loop every store is to
-// a temp, and exactly one index is the loop's variable, alone. Only spatial loops repeat, and
-// stages in them that overwrite or have an init.
+// Legal: a serial loop. In a reduce loop every store combines. In a spatial loop exactly one index
+// of every store to a temp is the loop's variable, alone, all nests that write the temp are padded
+// together, and stores to parameters overwrite. Loops that are padded together have one extent.
+// Only spatial loops repeat, and stages in them that overwrite or have an init.
 #include <algorithm>
 #include <functional>
 
@@ -60,21 +76,36 @@ int grown_dim(const Kernel& kernel, const stmt::Store& store, const stmt::Loop& 
   return dim < 0 && is_const(loop.extent, 1) ? single_dim(kernel, store, loop.var) : dim;
 }
 
-Error grow(Kernel& out, const stmt::Store& store, const stmt::Loop& loop, const Expr& extent) {
+// True: one of these loops is by itself the store's index of the dimension.
+bool grows_with(const Kernel& kernel, const StoreRef& store, int dim,
+                const std::vector<std::string>& loops) {
+  return std::ranges::any_of(find_path(kernel.body, store), [&](const Stmt& around) {
+    const auto* loop = as<stmt::Loop>(around);
+    return loop && std::ranges::count(loops, loop->var) > 0 &&
+           grown_dim(kernel, *store, *loop) == dim;
+  });
+}
+
+// Lets the store's buffer have the points of the loop up to the extent. together: all loops that
+// the step pads
+Error grow(Kernel& out, const stmt::Store& store, const stmt::Loop& loop, const Expr& extent,
+           const std::vector<std::string>& together) {
   Buffer& buffer = out.buffer(store.buffer);
-  const int dim = grown_dim(out, store, loop);
+  if (buffer.role != BufferRole::temp && store.combiner == Combiner::none) return Error::success();
   if (buffer.role != BufferRole::temp)
-    return illegal("stage '{0}' writes the parameter '{1}', which cannot grow", store.label,
-                   buffer.name);
+    return illegal("stage '{0}' combines values in the parameter '{1}', which cannot grow",
+                   store.label, buffer.name);
+  const int dim = grown_dim(out, store, loop);
   if (dim < 0)
     return illegal("loop '{0}' is not by itself an index of stage '{1}'", loop.var, store.label);
   Expr& size = buffer.shape[static_cast<size_t>(dim)];
   for (const StoreRef& other : stores_of(out.body))
-    if (other->buffer == store.buffer && !equal(size, loop.extent) && !contains(loop.body, other))
-      return illegal("stage '{0}' writes another part of '{1}'", other->label, buffer.name);
+    if (other->buffer == store.buffer && !grows_with(out, other, dim, together))
+      return illegal("stage '{0}' writes '{1}' too: pad its loop together with '{2}'", other->label,
+                     buffer.name, loop.var);
   const std::optional<int64_t> now = as_const(size), wanted = as_const(extent);
   if (now && wanted ? *now < *wanted : equal(size, loop.extent)) size = extent;
-  else if (!now || !wanted)
+  else if (!equal(size, extent) && (!now || !wanted))
     return illegal("it cannot be shown that '{0}' has room for the added points", buffer.name);
   return Error::success();
 }
@@ -202,42 +233,41 @@ bool adds_zeros(const Kernel& kernel, const Stmt& found, const std::string& vari
   return is_int(left.type()) ? a || b : a && b;
 }
 
-}  // namespace
-
-Expected<Kernel> apply_step(const Kernel& kernel, const step::Pad& s) {
-  TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, s.loop));
+Expected<Kernel> pad_one(const Kernel& kernel, const step::Pad& s, const std::string& name) {
+  TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, name));
   const auto& loop = get<stmt::Loop>(path.back());
   TW_TRY(check_serial(loop));
-  if (s.factor < 1)
-    return illegal("the factor {0} for loop '{1}' is not positive", s.factor, s.loop);
+  if (s.factor < 1) return illegal("the factor {0} for loop '{1}' is not positive", s.factor, name);
   if (loop.role == AxisRole::scan)
-    return illegal("loop '{0}' is a scan: it cannot run longer", s.loop);
+    return illegal("loop '{0}' is a scan: it cannot run longer", name);
   if (s.repeat && loop.role != AxisRole::spatial)
-    return illegal("loop '{0}' is a {1} loop: only spatial loops repeat their last point", s.loop,
+    return illegal("loop '{0}' is a {1} loop: only spatial loops repeat their last point", name,
                    axis_role_name(loop.role));
   const Ranges ranges = ranges_of(kernel, path);
   if (is_const(simplify(floor_mod(loop.extent, Expr(s.factor)), ranges), 0)) return kernel;
   TW_TRY(check_no_tokens(kernel, loop));
   const Expr extent = simplify(ceil_div(loop.extent, s.factor) * Expr(s.factor), ranges),
-             inside = lt(var(s.loop), loop.extent);
+             inside = lt(var(name), loop.extent);
   Kernel out = kernel;
   for (const StoreRef& store : stores_of(loop.body)) {
     if (s.repeat && store->combiner != Combiner::none && !store->init.defined())
       return illegal("stage '{0}' adds to what another stage has stored, also at the added points",
                      store->label);
-    if (loop.role == AxisRole::spatial) TW_TRY(grow(out, *store, loop, extent));
+    if (loop.role == AxisRole::spatial) TW_TRY(grow(out, *store, loop, extent, s.loops));
     else if (store->combiner == Combiner::none)
-      return illegal("stage '{0}' in the reduce loop '{1}' does not combine", store->label, s.loop);
+      return illegal("stage '{0}' in the reduce loop '{1}' does not combine", store->label, name);
   }
   const Stmt body = rewrite(loop.body, [&](const Stmt& inner) -> Stmt {
     const auto* found = as<stmt::Store>(inner);
     if (!found) return nullptr;
+    if (loop.role == AxisRole::spatial && kernel.buffer(found->buffer).role != BufferRole::temp)
+      return with_condition(inner, inside);
     stmt::Store store = s.repeat ? repeated(out, loop, inner, extent) : *found;
     if (loop.role == AxisRole::spatial)
-      store.indices[static_cast<size_t>(grown_dim(out, store, loop))] = var(s.loop);
+      store.indices[static_cast<size_t>(grown_dim(out, store, loop))] = var(name);
     if (s.repeat) return make_store(std::move(store));
     Ranges at_end = ranges_of(kernel, find_path(kernel.body, inner));
-    at_end[s.loop] = {Expr(0), simplify(extent - Expr(1), ranges)};
+    at_end[name] = {Expr(0), simplify(extent - Expr(1), ranges)};
     const Range added{loop.extent, simplify(extent - Expr(1), ranges)};
     if (loop.role == AxisRole::reduce && adds_zeros(kernel, inner, loop.var, added)) return nullptr;
     if (store.combiner == Combiner::none)
@@ -245,7 +275,24 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pad& s) {
     else store.where = logical_and(inside, store.where);
     return make_store(std::move(store));
   });
-  return with_replaced(out, path, make_loop(s.loop, extent, body, LoopKind::serial, loop.role));
+  return with_replaced(out, path, make_loop(name, extent, body, LoopKind::serial, loop.role));
+}
+
+}  // namespace
+
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Pad& s) {
+  Expr extent;
+  for (const std::string& name : s.loops) {
+    TW_ASSIGN(const std::vector<Stmt> path, loop_path(kernel, name));
+    const auto& loop = get<stmt::Loop>(path.back());
+    if (extent.defined() && !equal(loop.extent, extent))
+      return illegal("loops '{0}' and '{1}' have different extents", s.loops.front(), name);
+    if (std::ranges::count(s.loops, name) > 1) return illegal("loop '{0}' is named twice", name);
+    extent = loop.extent;
+  }
+  Kernel out = kernel;
+  for (const std::string& name : s.loops) { TW_ASSIGN(out, pad_one(out, s, name)); }
+  return out;
 }
 
 }  // namespace tw::sched

@@ -16,9 +16,15 @@
 // points of a loop at which it always holds share one excess, and the points in front of them and
 // behind them have one each.
 //
-// Legal: sums of integers, as lowered, into a temp. The factor is a value less a constant, or a
-// value. The other factor depends on all reduce loops. A loop on which the condition alone depends
-// has a constant extent.
+// The zero so far may be known to a run only, as i32(z[]). The new stage then makes the sums of the
+// other factor, and the readers multiply them by the difference of the zeros. The new stage stands
+// in front of the scan loops around the sums, but inside of those in which something writes what it
+// reads.
+//
+// Legal: sums of integers, as lowered, into a temp. The factor is a value less another one that is
+// the same for all points, or a value. The other factor depends on all reduce loops. A loop on
+// which the condition alone depends has a constant extent. All that reads the sums stands behind
+// them, in one iteration of the scan loops, and nothing there writes what a zero reads.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -150,6 +156,43 @@ Stmt excess_nest(const Excess& excess, const std::string& name, BufferId buffer,
   return nest;
 }
 
+// A factor that counts from a zero which is the same at all points of the stage
+struct CountedFactor {
+  Expr value, zero;
+};
+
+CountedFactor counted_factor(const Expr& factor, const LoweredStage& stage) {
+  const Counted constant = counted(factor);
+  const auto* difference = as_binary(factor, BinaryOp::sub);
+  if (constant.zero != 0 || !difference)
+    return {constant.value, int_imm(constant.zero, factor.type())};
+  for (const std::vector<LoopRef>& loops : {stage.spatial, stage.reduce})
+    for (const LoopRef& loop : loops)
+      if (uses_var(difference->b, loop->var)) return {factor, int_imm(0, factor.type())};
+  return {difference->a, difference->b};
+}
+
+// Requires that the zero is the same where the sums are read.
+Error check_zero(const Kernel& kernel, const LoweredStage& stage, const Expr& zero) {
+  const stmt::Store& store = *stage.store;
+  const Stmt& around = stage.scans.empty() ? kernel.body : stage.scans.back()->body;
+  const std::string& sums = kernel.buffer(store.buffer).name;
+  if (!read_behind_only(kernel, stage))
+    return illegal("'{0}' is read where the zero of stage '{1}' may be another one", sums,
+                   store.label);
+  std::span<const Stmt> rest = statements(around);
+  while (rest.front() != stage.nest) rest = rest.subspan(1);
+  Error error = Error::success();
+  visit(zero, [&](const Expr& e) {
+    const auto* load = as<expr::Load>(e);
+    for (const Stmt& s : rest)
+      if (!error && load && writes(s, load->buffer))
+        error = illegal("'{0}', from which stage '{1}' counts, is written behind it",
+                        kernel.buffer(load->buffer).name, store.label);
+  });
+  return error;
+}
+
 // The condition without the loops that the excess does not have: one of their points serves all.
 Expr shared_condition(const LoweredStage& stage, const Excess& excess) {
   Expr where = stage.store->where;
@@ -167,18 +210,18 @@ Expr shared_condition(const LoweredStage& stage, const Excess& excess) {
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Recount& s) {
   TW_TRY(check_new_stage(kernel, s.name));
-  TW_ASSIGN(const LoweredStage stage, lowered_stage(kernel, s.stage));
+  TW_ASSIGN(const LoweredStage stage, lowered_stage(kernel, s.stage, true));
   TW_TRY(check_sums(kernel, stage, s.stage));
   const stmt::Store& store = *stage.store;
   const Factor side = s.factor == Factor::left ? Factor::right : Factor::left;
   const Expr factor = factor_of(store.value, s.factor), other = factor_of(store.value, side);
   if (!factor.defined()) return illegal("the value of stage '{0}' is not a product", s.stage);
-  const Counted now = counted(factor);
-  const auto beyond = [](int64_t zero) {
-    return zero < -kMostStepNumber || zero > kMostStepNumber;
-  };
-  if (beyond(now.zero)) return illegal("the zeros {0} and {1} are too far apart", now.zero, s.zero);
-  if (now.zero == s.zero) return illegal("the factor counts from {0} already", s.zero);
+  const CountedFactor now = counted_factor(factor, stage);
+  const std::optional<int64_t> known = as_const(now.zero);
+  if (known && (*known < -kMostStepNumber || *known > kMostStepNumber))
+    return illegal("the zeros {0} and {1} are too far apart", *known, s.zero);
+  if (known == s.zero) return illegal("the factor counts from {0} already", s.zero);
+  if (!known) TW_TRY(check_zero(kernel, stage, now.zero));
   const std::vector<Stmt> path = find_path(kernel.body, stage.store);
   TW_ASSIGN(const Excess excess, excess_of(stage, other, s.stage, ranges_of(kernel, path)));
   for (const Excess::Dim& dim : excess.dims)
@@ -191,23 +234,30 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Recount& s) {
   const BufferId buffer{static_cast<int32_t>(kernel.buffers.size())};
   out.buffers.push_back({s.name, type, {}, BufferRole::temp, s.scope});
   for (const Excess::Dim& dim : excess.dims) out.buffers.back().shape.push_back(dim.extent());
-  const Stmt nest = excess_nest(excess, s.name, buffer, other * int_imm(now.zero - s.zero, type),
-                                shared_condition(stage, excess));
+  const Expr where = shared_condition(stage, excess),
+             by = known ? int_imm(*known - s.zero, type) : less(now.zero, s.zero);
+  const Stmt nest = excess_nest(excess, s.name, buffer, known ? other * by : other, where);
+  const size_t inside = std::max(scans_around(path, other), scans_around(path, where));
+  if (inside > 0 && !read_behind_only(kernel, stage))
+    return illegal("'{0}' is read in other iterations than those that make its excess",
+                   kernel.buffer(store.buffer).name);
 
   stmt::Store recounted = store;
   recounted.value = with_factor(store.value, s.factor, less(now.value, s.zero));
-  const Stmt sums = replace(stage.nest, stage.store, make_store(std::move(recounted)));
-  out.body = replace(kernel.body, stage.nest, make_sequence({nest, sums}));
+  const Stmt& place = path[inside];
+  const Stmt sums = replace(place, stage.store, make_store(std::move(recounted)));
+  out.body = replace(kernel.body, place, make_sequence({nest, sums}));
   out.body = rewrite_exprs(out.body, [&](const Expr& whole) {
     return rewrite(whole, [&](const Expr& e) {
       const auto* read = as<expr::Load>(e);
       if (!read || read->buffer != store.buffer) return Expr();
-      std::vector<Expr> place;
+      std::vector<Expr> at;
       for (const Excess::Dim& dim : excess.dims) {
         const Expr& point = read->indices[dim.of];
-        place.push_back(dim.edges ? dim.edges->number_of(point) : point);
+        at.push_back(dim.edges ? dim.edges->number_of(point) : point);
       }
-      return e - load(buffer, type, std::move(place));
+      const Expr amount = load(buffer, type, std::move(at));
+      return e - (known ? amount : by * amount);
     });
   });
   out.body = simplify_tree(out.body, ranges_of(out, {}));

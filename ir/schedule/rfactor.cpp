@@ -68,7 +68,7 @@ Expr operand(const stmt::Store& store, const Expr& partial) {
 }  // namespace
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::RFactor& s) {
-  TW_ASSIGN(LoweredStage stage, lowered_stage(kernel, s.stage));
+  TW_ASSIGN(LoweredStage stage, lowered_stage(kernel, s.stage, true));
   if (!stage.store->init.defined())
     return illegal("stage '{0}' combines nothing from an init on", s.stage);
   const auto found = std::ranges::find_if(stage.reduce,

@@ -205,7 +205,7 @@ struct StorageAlign {
 // `repeat` they are points that nobody reads.
 struct Pad {
   static constexpr const char* kKeyword = "pad";
-  std::string loop;
+  std::vector<std::string> loops;
   int64_t factor = 1;
   bool repeat = false;
 };

@@ -392,7 +392,7 @@ void fields(V& v, typename V::template Ref<step::StorageAlign> s) {
 }
 template <class V>
 void fields(V& v, typename V::template Ref<step::Pad> s) {
-  v.name(s.loop, "a loop");
+  v.names(s.loops, "a loop");
   v.number(s.factor, "a factor");
   v.flag(s.repeat, "repeat");
 }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "ir/graph/short_floats.h"
+
 namespace tw {
 
 Index variables(const std::vector<Axis>& axes) {
@@ -78,17 +80,12 @@ BufferId GroupBuilder::output(ValueId v, const Shape& shape) {
       {v, false, {}, nullptr, layout_to_arrange(v, shape)});
 }
 
-BufferId GroupBuilder::constant(std::string name, DType dtype, Shape shape, Blob blob,
-                                std::shared_ptr<const Kernel> pack, ValueId source) {
-  return add_buffer({std::move(name), dtype, std::move(shape), BufferRole::constant, "global"},
-                    {source, true, std::move(blob), std::move(pack)});
-}
-
 BufferId GroupBuilder::constant_values(std::string name, const Tensor& tensor) {
   auto owner = std::make_shared<Tensor>(tensor);
   Blob blob{owner, std::span<const std::byte>(owner->bytes)};
-  return constant(std::move(name), tensor.dtype, Shape(tensor.shape.begin(), tensor.shape.end()),
-                  std::move(blob));
+  const Shape shape(tensor.shape.begin(), tensor.shape.end());
+  return add_buffer({std::move(name), tensor.dtype, shape, BufferRole::constant, "global"},
+                    {{}, true, std::move(blob), nullptr});
 }
 
 BufferId GroupBuilder::temp(std::string name, DType dtype, Shape shape) {
@@ -250,6 +247,38 @@ GroupKernel GroupBuilder::kernel(const char* name) {
     if (used.count(symbol)) result.kernel.symbols.push_back(symbol);
   result.kernel.name = name;
   return result;
+}
+
+DType accumulator_type(DType t) { return t == DType::f16 || t == DType::bf16 ? DType::f32 : t; }
+
+Expr less_zero(const Expr& x, int64_t zero) { return zero == 0 ? x : x - int_imm(zero, x.type()); }
+
+bool multiplies_tf32(const GroupBuilder& b) {
+  const std::vector<ValueId>& operands = b.graph.node(b.group.anchor).inputs;
+  return operands.size() > 1 && std::all_of(operands.begin(), operands.begin() + 2, [&](ValueId v) {
+           return b.inside(v) && rounds_to_tf32(*b.graph.def(v));
+         });
+}
+
+BufferId GroupBuilder::padded(ValueId x, const Shape& spatial, const Ints& before, int64_t fill) {
+  const TensorType& t = type(x);
+  Shape shape = {t.shape[0], t.shape[1]};
+  shape.insert(shape.end(), spatial.begin(), spatial.end());
+  std::vector<Axis> axes;
+  for (const Expr& extent : shape) axes.push_back({"pad" + std::to_string(axes.size()), extent});
+  declare(axes);
+  Index at = variables(axes), from = at;
+  Expr inside;
+  for (size_t i = 0; i < spatial.size(); ++i) {
+    from[i + 2] = simplified(at[i + 2] - Expr(before[i]));
+    inside = logical_and(inside,
+                         logical_and(le(Expr(0), from[i + 2]), lt(from[i + 2], t.shape[i + 2])));
+  }
+  BufferId padded = temp("xp", t.dtype, extents(axes));
+  stage("pad", axes, padded, at,
+        select(inside, load(input(x), t.dtype, from),
+               is_float(t.dtype) ? imm(0, t.dtype) : int_imm(fill, t.dtype)));
+  return padded;
 }
 
 }  // namespace tw

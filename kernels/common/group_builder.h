@@ -49,10 +49,6 @@ class GroupBuilder {
   // A constant that is asked for by another name than "k" has it.
   BufferId input(ValueId v, const Shape& shape = {}, const char* constant_name = "k");
   BufferId output(ValueId v, const Shape& shape = {});
-  // A constant buffer with the contents `blob`, or with what `pack` (one input, one output buffer)
-  // makes of blob.
-  BufferId constant(std::string name, DType dtype, Shape shape, Blob blob,
-                    std::shared_ptr<const Kernel> pack = nullptr, ValueId source = {});
   BufferId constant_values(std::string name, const Tensor& tensor);
   BufferId temp(std::string name, DType dtype, Shape shape);
   const Shape& shape_of(BufferId b) const { return kernel_.buffer(b).shape; }
@@ -63,14 +59,6 @@ class GroupBuilder {
   Expr element(ValueId v, const Index& logical);
   // Element of a value from outside the group
   Expr parameter_element(ValueId v, const Index& logical);
-  // A re-arranged copy of v, usually weights, with one element for each point of the axes. For a
-  // constant it is a const buffer with a pack kernel, so the work is done at compile time.
-  // Otherwise it is a temp that a stage `name` fills at run time. element(read) gives the value at
-  // the axes' variables, where read(index) is v's element. `schedule` is applied to the pack
-  // kernel, whose loops are the axes.
-  BufferId packed(ValueId v, const std::string& name, const std::vector<Axis>& axes,
-                  const std::function<Expr(const std::function<Expr(const Index&)>& read)>& element,
-                  const Schedule& schedule = {});
   // A copy "xp" of x, made by stage "pad", with `fill` around it. `spatial` has the extents of its
   // spatial axes, which are all behind the channels. x's first element lies at `before`.
   BufferId padded(ValueId x, const Shape& spatial, const Ints& before, int64_t fill = 0);

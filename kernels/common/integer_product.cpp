@@ -143,36 +143,4 @@ Node with_short_operands(const Graph& graph, const Group& group) {
   return product;
 }
 
-BufferId surplus_of_sums(GroupBuilder& b, ValueId weights, DType type, int64_t surplus, Index at,
-                         const Shape& shape, const Expr& where) {
-  const Value& value = b.graph.value(weights);
-  auto pack = std::make_shared<Kernel>();
-  pack->name = "pack";
-  pack->buffers.push_back({"x", value.type.dtype, value.type.shape, BufferRole::input, "global"});
-  pack->buffers.push_back({"y", type, shape, BufferRole::output, "global"});
-  const auto name = [](const char* prefix, size_t d) { return prefix + std::to_string(d); };
-  at.resize(value.type.shape.size());
-  std::vector<size_t> summed;
-  for (size_t d = 0; d < at.size(); ++d) {
-    if (at[d].defined()) continue;
-    at[d] = var(name("r", d));
-    summed.push_back(d);
-  }
-  Index indices;
-  for (size_t d = 0; d < shape.size(); ++d) indices.push_back(var(name("c", d)));
-  const Expr weight = cast(type, load(BufferId{0}, value.type.dtype, at));
-  Stmt nest = make_store({.label = "y",
-                          .buffer = BufferId{1},
-                          .indices = std::move(indices),
-                          .value = weight * int_imm(surplus, type),
-                          .combiner = Combiner::add,
-                          .where = where,
-                          .init = imm(0, type)});
-  for (auto d = summed.rbegin(); d != summed.rend(); ++d)
-    nest = make_loop(name("r", *d), value.type.shape[*d], nest, LoopKind::serial, AxisRole::reduce);
-  for (size_t d = shape.size(); d-- > 0;) nest = make_loop(name("c", d), shape[d], nest);
-  pack->body = nest;
-  return b.constant("corr", type, shape, *value.constant, pack, weights);
-}
-
 }  // namespace tw

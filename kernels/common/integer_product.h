@@ -91,12 +91,4 @@ Node with_short_operands(const GroupBuilder& b, const Node& node);
 // For the group's anchor, before the group is lowered, and without tf32
 Node with_short_operands(const Graph& graph, const Group& group);
 
-// The excess of sums whose left numbers are too large by `surplus`: that times a sum of constant
-// weights, made at compile time. `shape` is the result's shape. `at` is the place in the weights
-// for variables c0, c1, ..., one for each dimension of the result; axes left out or undefined are
-// summed. `where` selects the weights of a sum, in these variables and r0, r1, ..., one for each
-// axis of the weights; undefined: all.
-BufferId surplus_of_sums(GroupBuilder& b, ValueId weights, DType type, int64_t surplus,
-                         std::vector<Expr> at, const Shape& shape, const Expr& where = {});
-
 }  // namespace tw

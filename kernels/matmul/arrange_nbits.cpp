@@ -13,7 +13,7 @@
 #include "kernels/common/integer_product.h"
 #include "kernels/common/register_tile.h"
 #include "kernels/matmul/matmul.h"
-#include "kernels/schedule/panels.h"
+#include "kernels/schedule/operands.h"
 
 namespace tw {
 namespace {

@@ -28,7 +28,7 @@ void map_sums(ScheduleBuilder& s, const RecurrentStages::Phase& p, int64_t lanes
   const int64_t rows = rows_of(s, p, vectors);
   const Stage sum = s.cache_write(p.sums, name, "register");
   // The stage that copies the sums out of the registers
-  const Loop block = s.moved(p.sums, p.block), gate = s.moved(p.sums, p.gate);
+  const Loop block = s.moved(p.sums, p.cell), gate = s.moved(p.sums, p.gate);
   ScheduleBuilder::Cut row{s.moved(p.sums, p.batch), {}}, lane{{}, s.moved(p.sums, p.lane)};
   const std::string batch_name = row.outer.name(), lane_name = lane.inner.name();
   if (rows > 1) row = s.split(row.outer, rows, Tail::guard, batch_name + "0", batch_name + "1");
@@ -58,17 +58,17 @@ void map_cells(ScheduleBuilder& s, const RecurrentStages::Cells& c, int64_t lane
   const std::string name = c.lane.name();
   if (s.extent(c.lane).value_or(1) > lanes)
     lane = s.split(c.lane, lanes, Tail::guard, name + "v", name + "l");
-  s.reorder({c.block, c.batch, lane.outer, lane.inner});
+  s.reorder({c.cell, c.batch, lane.outer, lane.inner});
   s.unroll(lane.outer);
   s.vectorize(lane.inner);
-  s.parallelize({c.block, c.batch}, c.block.name() + "p");
+  s.parallelize({c.cell, c.batch}, c.cell.name() + "p");
 }
 
 // Schedules the rounding with vectors of lanes and one thread: a step has few states, and sums of
 // computed weights are made only once.
 void map_rounding(ScheduleBuilder& s, const RecurrentStages& m) {
-  for (const RecurrentStages::Range& range : m.range)
-    s.accumulate(range.stage, range.reduce, {}, range.lane);
+  for (const RecurrentStages::Range& end : m.ends)
+    s.accumulate(end.stage, end.reduce, {}, end.lane);
   if (!m.rounded.defined()) return;
   const int64_t lanes = std::max(1, s.target().lanes(dtype_bytes(DType::f32)));
   const std::string name = m.rounded_cell.name();

@@ -300,11 +300,15 @@ ScheduleBuilder::Packed ScheduleBuilder::pack(const Stage& stage, Factor factor,
 }
 
 void ScheduleBuilder::pad(const Loop& loop, int64_t factor) {
-  add(step::Pad{loop.name(), factor, true});
+  add(step::Pad{{loop.name()}, factor, true});
 }
 
 void ScheduleBuilder::pad_zeros(const Loop& loop, int64_t factor) {
-  add(step::Pad{loop.name(), factor, false});
+  pad_zeros(Loops{loop}, factor);
+}
+
+void ScheduleBuilder::pad_zeros(const Loops& loops, int64_t factor) {
+  add(step::Pad{names_of(loops), factor, false});
 }
 
 void ScheduleBuilder::narrow(const Stage& stage, Factor factor, DType type) {
@@ -324,8 +328,8 @@ void ScheduleBuilder::unguard(const Stage& stage, Factor factor) {
 }
 
 Stage ScheduleBuilder::recount(const Stage& stage, Factor factor, int64_t zero,
-                               const std::string& name) {
-  add(step::Recount{stage.label(), factor, zero, name, kConstantScope});
+                               const std::string& name, const std::string& scope) {
+  add(step::Recount{stage.label(), factor, zero, name, scope});
   return {name, BufferName(name)};
 }
 

@@ -130,14 +130,17 @@ class ScheduleBuilder {
   Packed pack(const Stage& stage, Factor factor, const std::string& name, const std::string& scope,
               const std::vector<PackedDim>& dims);
   // Lets the loop run to a multiple of the factor: over points that nobody reads, or over points
-  // that hold 0 and steps of sums that add nothing.
+  // that hold 0 and steps of sums that add nothing. Loops of nests that fill one temp are padded
+  // together.
   void pad(const Loop& loop, int64_t factor);
   void pad_zeros(const Loop& loop, int64_t factor);
+  void pad_zeros(const Loops& loops, int64_t factor);
   void narrow(const Stage& stage, Factor factor, DType type);
   // Keeps the temp's integers in a type that has all of them. False: that cannot be shown.
   bool retype(const BufferName& buffer, DType type);
-  // Counts the factor from another zero. The excess of the sums is a constant of that name.
-  Stage recount(const Stage& stage, Factor factor, int64_t zero, const std::string& name);
+  // Counts the factor from another zero. The excess of the sums is a new buffer.
+  Stage recount(const Stage& stage, Factor factor, int64_t zero, const std::string& name,
+                const std::string& scope = kConstantScope);
   // Lets a reduce loop of that extent begin later, by an offset in terms of outer loops.
   void skew(const Loop& loop, int64_t extent, const Expr& offset);
   // Sums over points that conditions on the factor's loops leave out. The factor is 0 there.

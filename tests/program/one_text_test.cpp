@@ -1,5 +1,5 @@
-// Products, also with weights of few bits, convolutions, reductions, pools and element-wise
-// operators are lowered to one text, whatever the processor or the device.
+// Products, also with weights of few bits, convolutions, recurrent steps, reductions, pools and
+// element-wise operators are lowered to one text, whatever the processor or the device.
 #include <doctest/doctest.h>
 
 #include <optional>
@@ -55,7 +55,20 @@ constexpr const char* kLayers[] = {
     "%x: u8[4, 300] = input\n%y: u8[4, 1] = reduce(%x) kind=max axes=[1] keep=true",
     "%x: f32[4, 300] = input\n%y: f32[4, 300] = softmax(%x) axis=1",
     "%x: f32[4, 300] = input\n%y: i64[4] = arg_reduce(%x) axis=1 keep=false",
-    "%x: f32[6, 96] = input\n%s: f32[96] = input\n%y: f32[6, 96] = layer_norm(%x, %s) axis=1"};
+    "%x: f32[6, 96] = input\n%s: f32[96] = input\n%y: f32[6, 96] = layer_norm(%x, %s) axis=1",
+    "%x: f32[5, 2, 148] = input\n%w: f32[1, 148, 37] = input\n"
+    "%y: f32[7, 2, 37] = recurrent(%x, %w) kind=lstm f=sigmoid g=tanh h=tanh states=true",
+    "%x: f32[5, 2, 72] = input\n%w: f32[1, 72, 24] = input\n%n: i32[2] = input\n"
+    "%y: f32[5, 2, 24] = recurrent(%x, %w, _, %n) kind=gru f=sigmoid g=tanh",
+    "%x: f32[5, 2, 72] = input\n%r: f32[1, 72, 24] = input\n"
+    "%y: f32[5, 2, 24] = recurrent(%x, %r) kind=gru f=sigmoid g=tanh linear_before_reset=true "
+    "reverse=true",
+    "%x: f32[5, 1, 16] = input\n%w: f32[1, 16, 16] = input\n"
+    "%y: f32[5, 1, 16] = recurrent(%x, %w) kind=rnn f=tanh",
+    "%x: f32[5, 2, 148] = input\n%w: i8[1, 148, 37] = input\n%s: f32[1, 148] = input\n"
+    "%y: f32[5, 2, 37] = recurrent(%x, %w, _, _, _, _, _, %s) kind=lstm f=sigmoid g=tanh h=tanh",
+    "%x: f32[5, 1, 64] = input\n%r: u8[1, 64, 16] = input\n%s: f32[1, 64] = input\n"
+    "%y: f32[5, 1, 16] = recurrent(%x, %r, _, _, _, _, _, %s) kind=lstm f=sigmoid g=tanh h=tanh"};
 
 // Layers whose tensors may lie in blocks of channels. LAYOUT stands for the layout of a tensor.
 constexpr const char* kInBlocks[] = {

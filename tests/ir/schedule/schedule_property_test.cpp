@@ -222,6 +222,33 @@ std::string staged(Random& r, const char* type) {
       type, r.from(1, 7), r.from(1, 5), r.from(1, 3));
 }
 
+// Steps of a scan: sums over the state before, of numbers that count from one of it
+std::string steps(Random& r, const char* type) {
+  const int64_t count = r.from(1, 3), size = r.from(1, 7);
+  return text(
+      R"(kernel @steps(x: in {0}[{1}, {2}], w: const {0}[{2}, {2}], y: out {0}[{1}, {2}]) {{
+  temp h: {0}[{3}, {2}]
+  temp z: {0}[]
+  temp q: {0}[{2}]
+  temp c: {0}[{2}]
+  for a in {2} {{
+    h.first: h[0, a] = x[0, a]
+  }
+  for t in {1} scan {{
+    for d in {2} reduce {{ z: z[] max= h[t, d] init -99 }
+    for b in {2} {{ q: q[b] = h[t, b] * 2 }
+    for j in {2} {{ for k in {2} reduce {{
+      c: c[j] += (q[k] - z[]) * w[k, j] init 0
+    } }
+    for l in {2} {{
+      h: h[t + 1, l] = max(0, min(c[l], 5)) - x[t, l]
+      y: y[t, l] = h[t + 1, l] * 2
+    }
+  }
+})",
+      type, count, size, count + 1);
+}
+
 struct Names {
   std::vector<std::string> loops, stages, buffers;
 };
@@ -303,7 +330,8 @@ const tw::Target& device() {
 
 // Uses an instruction as long as the loop, if there is one.
 tw::Step random_tensorize(const Kernel& kernel, const std::string& loop, const std::string& name) {
-  const int64_t extent = tw::as_const(tw::find_loop(kernel.body, loop)->extent).value_or(1);
+  const tw::LoopRef found = tw::find_loop(kernel.body, loop);
+  const int64_t extent = found ? tw::as_const(found->extent).value_or(1) : 1;
   return tw::step::Tensorize{
       loop, row_instruction(tw::dtype_name(kernel.buffers[0].dtype), std::min(extent, kLongestRow)),
       name};
@@ -374,6 +402,7 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
     case 2:
     case 3: return step::ComputeAt{r.pick(names.stages), loop()};
     case 4: {
+      if (names.loops.empty()) break;
       const size_t at = static_cast<size_t>(r.below(static_cast<int64_t>(names.loops.size())));
       return step::Fuse{names.loops[at], names.loops[std::min(at + 1, names.loops.size() - 1)], a};
     }
@@ -418,7 +447,11 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
     case 19: return step::ComputeRoot{r.pick(names.stages)};
     case 20: return step::RFactor{r.pick(names.stages), loop(), a};
     case 21: return step::StorageAlign{r.pick(names.buffers), r.below(2), r.from(1, 8), 0};
-    case 22: return step::Pad{loop(), r.from(1, 4), r.below(2) == 1};
+    case 22: {
+      step::Pad pad{{loop()}, r.from(1, 4), r.below(2) == 1};
+      if (r.below(3) == 0) pad.loops.push_back(loop());
+      return pad;
+    }
     case 48:
     case 49: return random_block(kernel, r, names, a, b);
     case 50:
@@ -536,8 +569,8 @@ struct Tally {
 void try_schedule(uint32_t seed, Tally& tally) {
   Random r{std::mt19937(seed)};
   const std::vector<std::string (*)(Random&, const char*)> makers = {
-      gemm,   symbolic_gemm, conv,     chain,      softmax,    pool, two_gemms,
-      staged, residual,      residual, accumulate, accumulate, map};
+      gemm,     symbolic_gemm, conv,       chain,      softmax, pool,  two_gemms, staged,
+      residual, residual,      accumulate, accumulate, map,     steps, steps};
   const std::string source = r.pick(makers)(r, r.below(2) ? "f32" : "i32");
   CAPTURE(seed);
   CAPTURE(source);
