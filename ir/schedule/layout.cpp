@@ -164,6 +164,21 @@ bool divides_by_constants(const Expr& e) {
   return good;
 }
 
+// The body whose accesses of the buffer are at the mapped places
+Stmt with_places(const Stmt& root, BufferId buffer, const step::Layout& s) {
+  // Placeholders that are not names, since the kernel may use the names of the dims.
+  const auto hole = [](size_t d) { return "$" + std::to_string(d); };
+  std::vector<Expr> map = s.map;
+  for (Expr& e : map)
+    for (size_t d = 0; d < s.dims.size(); ++d) e = substitute(e, s.dims[d], var(hole(d)));
+  return map_accesses(root, buffer, [&](const std::vector<Expr>& indices) {
+    std::vector<Expr> mapped = map;
+    for (Expr& e : mapped)
+      for (size_t d = 0; d < indices.size(); ++d) e = substitute(e, hole(d), indices[d]);
+    return mapped;
+  });
+}
+
 }  // namespace
 
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Layout& s) {
@@ -213,17 +228,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Layout& s) {
   if (constant_bytes(buffer) && !constant_bytes(out.buffer(*id)))
     return illegal("'{0}' becomes too large", s.buffer);
   for (const Group& group : groups_of(s)) TW_TRY(check_apart(group, extents, s.buffer));
-  // Placeholders that are not names, since the kernel may use the names of the dims.
-  const auto hole = [](size_t d) { return "$" + std::to_string(d); };
-  std::vector<Expr> map = s.map;
-  for (Expr& e : map)
-    for (size_t d = 0; d < s.dims.size(); ++d) e = substitute(e, s.dims[d], var(hole(d)));
-  out.body = map_accesses(kernel.body, *id, [&](const std::vector<Expr>& indices) {
-    std::vector<Expr> mapped = map;
-    for (Expr& e : mapped)
-      for (size_t d = 0; d < indices.size(); ++d) e = substitute(e, hole(d), indices[d]);
-    return mapped;
-  });
+  out.body = with_places(kernel.body, *id, s);
   out.body = simplify_tree(out.body, ranges_of(kernel, {}));
   return out;
 }
