@@ -139,7 +139,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Layout& s) {
     return illegal(
         "'{0}' is a parameter of the kernel: its layout is given; cache_read makes a temp of it",
         s.buffer);
-  if (s.dims.empty() && buffer.shape.empty()) return illegal("'{0}' has no dimensions", s.buffer);
+  if (buffer.shape.empty()) return illegal("'{0}' has no dimensions", s.buffer);
   if (s.dims.size() != buffer.shape.size())
     return illegal("'{0}' has {1} dimensions, not {2}", s.buffer, buffer.shape.size(),
                    s.dims.size());
