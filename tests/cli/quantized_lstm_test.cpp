@@ -8,6 +8,7 @@
 
 #include "backends/backend.h"
 #include "frontend/frontend.h"
+#include "kernels/arranged.h"
 #include "kernels/default_schedule.h"
 #include "passes/fuse_groups.h"
 #include "tests/cli/kernel_runner.h"
@@ -146,7 +147,9 @@ void check(const Instructions& set, const char* layer, bool constant) {
   REQUIRE_MESSAGE(bool(target), error_text(target.takeError()));
   const std::vector<Group> groups = fuse_groups(*graph);
   REQUIRE(groups.size() == 1);
-  Expected<LoweredGroup> lowered = lower_group(*graph, groups[0], *target);
+  Expected<LoweredGroup> defined = lower_group(*graph, groups[0], *target);
+  REQUIRE_MESSAGE(bool(defined), error_text(defined.takeError()));
+  Expected<LoweredGroup> lowered = arranged_group(*defined, *target);
   REQUIRE_MESSAGE(bool(lowered), error_text(lowered.takeError()));
   Expected<Schedule> schedule = default_schedule(*lowered, *target);
   REQUIRE_MESSAGE(bool(schedule), error_text(schedule.takeError()));
