@@ -261,7 +261,10 @@ TEST_CASE("a device has the direct algorithms, the processor beside it others") 
   const std::string kernels = placed(graph, target);
   INFO(kernels);
   CHECK(has_winograd_with_pool(kernels));
-  CHECK(kernels.find("kernel @tiles(") != std::string::npos);  // a product in the form for devices
+  const std::string scheduled = test::report_of(graph, target, Emit::scheduled).text;
+  const size_t product = scheduled.find("kernel @matmul");
+  REQUIRE(product != std::string::npos);
+  CHECK(scheduled.find(" local per tile", product) != std::string::npos);  // on the device
   if (test::shared_host()) check(graph, target, 5);
 }
 
