@@ -143,7 +143,7 @@ tw_suite(boards_node_cases 80 tests/boards/node_cases.py ARGS ${ONNX_CASES} --sh
 
 # Whole models, each kind against onnxruntime or the reference evaluators.
 foreach(row algorithms@8@kernels\;passes contrib@20@frontend decoder@4@frontend\;kernels/attention sizes@17@program\;frontend
-        rivals@8@bench reduce@2@kernels/reduce few_lanes@4@backends/llvm convolutions@35@kernels\;ir extents@16@program\;frontend tails@3@kernels declarations@3@frontend
+        rivals@8@bench reduce@2@kernels/reduce few_lanes@4@backends/llvm extents@16@program\;frontend tails@3@kernels declarations@3@frontend
         hostile_sizes@17@frontend\;program reports@30@frontend\;kernels\;passes\;backends\;program functions@5@frontend
         grid_sample@6@frontend empty@115@frontend\;program\;kernels rounding@5@frontend\;passes meeting_extents@30@frontend\;program
         out_of_range@65@frontend\;program\;ir\;runtime wrapping@21@frontend\;program\;ir as_exported@40@frontend resize@150@frontend\;kernels/elementwise
@@ -153,6 +153,7 @@ foreach(row algorithms@8@kernels\;passes contrib@20@frontend decoder@4@frontend\
   list(POP_FRONT row suite seconds)
   tw_suite(models_${suite} ${seconds} tests/models/${suite}.py WATCHES ${row})
 endforeach()
+tw_suite(models_convolutions 80 tests/models/convolutions.py WATCHES kernels ir NEEDS opencl)
 tw_suite(models_run 480 tests/models/run.py ARGS --full TARGETS detect WATCHES ${code} program frontend)
 tw_suite(models_bindings 32 tests/models/bindings.py ARGS --shard {part} PARTS 4 WATCHES program frontend kernels)
 tw_suite(models_large 90 tests/models/large.py SERIAL WATCHES driver packager)

@@ -105,13 +105,13 @@ Poly Simplifier::normal_kind(const expr::Binary& e) {
   return e.op == BinaryOp::mul ? atom(simpler) : parse(simpler);
 }
 
-// Applies r*d * (M // d) + r * (M % d) = r * M for a divisor d of symbols.
+// Applies r*d * (M // d) + r * (M % d) = r * M where the divisor d has symbols or r has factors.
 bool Simplifier::join_symbolic(Poly& p) {
   constexpr size_t kMaxTerms = 8;
   for (const Term& t : p.terms) {
     for (size_t i = 0; i < t.factors.size(); ++i) {
       const auto* f = as_int_binary(t.factors[i], BinaryOp::floor_mod);
-      if (!f || as_const(f->b)) continue;
+      if (!f || (as_const(f->b) && t.factors.size() == 1)) continue;
       const Poly m = parse(f->a), d = parse(f->b);
       if (m.terms.size() > kMaxTerms || d.terms.size() > kMaxTerms) continue;
       Poly own, rest(t.coefficient);

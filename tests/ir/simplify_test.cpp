@@ -30,6 +30,10 @@ TEST_CASE("floor_div and floor_mod split off multiples") {
   CHECK(simple(floor_div(i * 32 + j, 16)) == "i * 2");
   CHECK(simple(floor_div(n * 64, 64)) == "batch");
   CHECK(simple(floor_mod(n * 64 + j, 64)) == "j");
+  // The place of a pixel in rows of n + 1 pixels, three rows an image
+  const Expr place = var("place"), width = n + 1, line = floor_div(place, width);
+  CHECK(simple((floor_div(line, 3) * 3 + floor_mod(line, 3)) * width + floor_mod(place, width)) ==
+        "place");
   CHECK(simple(floor_div(floor_div(k, 3), 4)) == "k // 12");
   CHECK(simple(floor_mod(floor_mod(k, 12), 4)) == "k % 4");
   CHECK(simple(floor_mod(k * 6, 8)) == "k * 3 % 4 * 2");

@@ -17,8 +17,8 @@ import onnx
 from onnx import TensorProto as T
 from onnx import helper, numpy_helper
 
-TARGETS = ["host", "x86-64-v2", "x86-64-v3", "aarch64-generic"]
-SCHEDULED = ["x86-64-v4", "sapphirerapids", "cortex-a72", "neoverse-v1", "armv7-generic", "rv64gcv", "cortex-m4", "cortex-m55", "opencl-generic"]
+TARGETS = ["host", "x86-64-v2", "x86-64-v3", "aarch64-generic", "opencl-generic"]
+SCHEDULED = ["x86-64-v4", "sapphirerapids", "cortex-a72", "neoverse-v1", "armv7-generic", "rv64gcv", "cortex-m4", "cortex-m55", "opencl-mali-midgard", "nvidia-sm75", "nvidia-sm80"]
 TOGETHER = 24   # convolutions of a model
 KINDS = ["f32", "u8", "i8", "f16"]
 
