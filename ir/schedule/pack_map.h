@@ -52,7 +52,7 @@ class PackMap {
     bool operator==(const Term&) const = default;
   };
   struct Source {
-    std::string loop;  // a window: the loop whose factor is 1
+    std::string loop;  // a window: the loop whose factor is 1, or the first of two
     Expr extent;
     std::vector<Term> window;  // empty: a loop
     LoopPart part;

@@ -430,8 +430,7 @@ Stage pack_windows(ScheduleBuilder& s, const ConvStages& m, int64_t block, Copie
     dims.push_back({channel_of_group(m, m.group_in / block, within), "xc"});
     lane = one ? rc : floor_mod(rc, Expr(block));
   } else if (row.few > 0) {
-    const Expr depth(row.few);
-    lane = row.few == 1 ? rc : floor_div(rc, depth) * depth + floor_mod(rc, depth);
+    lane = filled_up(rc, row.few);
   } else {
     dims.push_back({channel_of_group(m, m.group_in, rc), "xc"});
   }

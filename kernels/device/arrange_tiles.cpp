@@ -57,7 +57,7 @@ Loops batches_of(const ScheduleBuilder& s, const MatMulStages& m) {
   return batches;
 }
 
-// The spatial loops, outermost first, with a loop for each phase behind them
+// The loops over the pixels of all images, outermost first
 Loops pixels_of(const ConvLoops& loops) {
   Loops pixels = {loops.image};
   pixels.insert(pixels.end(), loops.lines.begin(), loops.lines.end());
@@ -65,28 +65,14 @@ Loops pixels_of(const ConvLoops& loops) {
   return pixels;
 }
 
-// Makes the last dimension the first.
-void put_parts_first(ScheduleBuilder& s, const BufferName& buffer) {
-  if (!s.sound()) return;
-  std::vector<std::string> dims;
-  for (size_t d = 0; d < s.buffer(buffer).shape.size(); ++d)
-    dims.push_back("d" + std::to_string(d));
-  std::vector<Expr> map;
-  for (const std::string& dim : dims) map.push_back(var(dim));
-  std::ranges::rotate(map, map.end() - 1);
-  s.layout(buffer, dims, map);
-}
-
 }  // namespace
 
 TileStages arrange_product(ScheduleBuilder& s, const ProductLoops& p, const BlockTile& tile) {
   TileStages m;
   m.tile = tile;
-  const Expr i = variable(p.row), j = variable(p.column), k = variable(p.depth), rows(tile.rows),
-             columns(tile.columns), depth(tile.depth * tile.parts);
-  const auto filled_up = [](const Expr& e, const Expr& to) {
-    return floor_div(e, to) * to + floor_mod(e, to);
-  };
+  const int64_t depth = tile.depth * tile.parts;
+  const Expr j = variable(p.column), columns(tile.columns),
+             step = filled_up(variable(p.depth), depth);
   const auto dims_of = [&](Factor factor, const std::string& prefix) {
     std::vector<ScheduleBuilder::PackedDim> dims;
     for (const Loop& batch : p.batches)
@@ -96,10 +82,9 @@ TileStages arrange_product(ScheduleBuilder& s, const ProductLoops& p, const Bloc
   };
   std::vector<ScheduleBuilder::PackedDim> left = dims_of(Factor::left, "x"),
                                           right = dims_of(Factor::right, "w");
-  left.insert(left.end(), {{filled_up(i, rows), "xi"}, {filled_up(k, depth), "xk"}});
-  right.insert(
-      right.end(),
-      {{floor_div(j, columns), "wj"}, {filled_up(k, depth), "wk"}, {floor_mod(j, columns), "wl"}});
+  left.insert(left.end(), {{filled_up(variable(p.row), tile.rows), "xi"}, {step, "xk"}});
+  right.insert(right.end(),
+               {{floor_div(j, columns), "wj"}, {step, "wk"}, {floor_mod(j, columns), "wl"}});
   m.left = s.pack(p.acc, Factor::left, "xt", "global", left).stage;
   const auto packed = s.pack(p.acc, Factor::right, "w", p.known ? kConstantScope : "global", right);
   m.weights = packed.stage.buffer();
@@ -111,7 +96,7 @@ TileStages arrange_product(ScheduleBuilder& s, const ProductLoops& p, const Bloc
     s.reorder(order);
     s.unroll(Loops(packed.loops.begin(), of_batches));
   }
-  s.pad_zeros(p.depth, tile.depth * tile.parts);
+  s.pad_zeros(p.depth, depth);
   m.acc = p.acc, m.depth = p.depth;
   Loops stored = p.batches;
   stored.insert(stored.end(), {p.row, p.column});
@@ -122,7 +107,10 @@ TileStages arrange_product(ScheduleBuilder& s, const ProductLoops& p, const Bloc
     m.acc = s.rfactor(p.acc, cut.outer, "part");
     stored.insert(stored.begin(), cut.outer);
     s.reorder(stored);
-    put_parts_first(s, m.acc.buffer());
+    s.layout(m.acc.buffer(), [](std::vector<Expr> at) {  // the parts come first
+      std::ranges::rotate(at, at.end() - 1);
+      return at;
+    });
   }
   if (tile.parts > 1 || p.stored) {
     m.y = m.acc;
@@ -187,65 +175,75 @@ std::optional<BlockTile> tile_of(const ScheduleBuilder& s, const ConvStages& m) 
   return tile_of(s, m.acc, m.left_type, m.right_type, problem);
 }
 
-TileStages arrange_in_tiles(ScheduleBuilder& s, const ConvStages& m, const BlockTile& tile) {
-  if (s.store_of(m.acc)->where.defined()) s.unguard(m.acc, Factor::left);
-  if (m.left_zero != 0) s.recount(m.acc, Factor::left, 0, "corr");
-  if (m.transposed)
-    for (const Stage& copy : m.copies) s.compute_inline(copy);
-  if (m.out_block > 0) fill_bias(s, m.bias, m.out, m.out_block);
-  const Expr columns(m.group_out);
-  const bool groups = m.groups > 1;
+namespace {
 
+// Puts the sum at [group.., phase.., pixel, channel of the group].
+void place_sums(ScheduleBuilder& s, const ConvStages& m) {
+  const Loops loops = s.spatial_loops_of(m.acc);
+  s.layout(m.acc.buffer(), [&](const std::vector<Expr>& at) {
+    const auto at_loop = [&](const Loop& loop) {
+      return at[static_cast<size_t>(std::ranges::find(loops, loop) - loops.begin())];
+    };
+    const Expr channel = at_loop(m.sums.channel), columns(m.group_out);
+    std::vector<Expr> place;
+    if (m.groups > 1) place.push_back(floor_div(channel, columns));
+    for (const Loop& phase : m.sums.phases) place.push_back(at_loop(phase));
+    Expr pixel(0);
+    for (const Loop& loop : pixels_of(m.sums)) pixel = pixel * s.any_extent(loop) + at_loop(loop);
+    place.insert(place.end(), {pixel, m.groups > 1 ? floor_mod(channel, columns) : channel});
+    return place;
+  });
+}
+
+ProductLoops sums_as_product(ScheduleBuilder& s, const ConvStages& m) {
   ProductLoops p;
   p.acc = m.acc, p.batches = m.sums.phases, p.column = m.sums.channel;
   p.known = m.weights.defined();
-  Loops rows = pixels_of(m.sums), depth = m.taps;
+  Loops depth = m.taps;
   depth.push_back(m.channels);
-  std::vector<std::string> dims;
-  std::vector<Expr> place;
-  const Loops all = s.spatial_loops_of(m.acc);
-  for (size_t d = 0; d < all.size(); ++d) dims.push_back("d" + std::to_string(d));
-  const auto dim_of = [&](const Loop& loop) {
-    return var(dims[static_cast<size_t>(std::ranges::find(all, loop) - all.begin())]);
-  };
-  const Expr channel = dim_of(m.sums.channel);
-  if (groups) place.push_back(floor_div(channel, columns));
-  for (const Loop& phase : m.sums.phases) place.push_back(dim_of(phase));
-  Expr pixel(0);
-  for (const Loop& loop : rows) pixel = pixel * s.any_extent(loop) + dim_of(loop);
-  place.insert(place.end(), {pixel, groups ? floor_mod(channel, columns) : channel});
-
-  if (groups) {
+  place_sums(s, m);
+  if (m.groups > 1) {
     const auto cut = s.split(m.sums.channel, m.group_out, Tail::guard, "ag", "aj");
     p.batches.insert(p.batches.begin(), cut.outer), p.column = cut.inner;
   }
+  const Loops rows = pixels_of(m.sums);
   Loops order = p.batches;
   order.insert(order.end(), rows.begin(), rows.end());
   order.push_back(p.column);
   order.insert(order.end(), depth.begin(), depth.end());
   s.reorder(order);
   p.row = s.fuse(rows, "ai"), p.depth = s.fuse(depth, "depth");
-  s.layout(m.acc.buffer(), dims, place);
-  TileStages made = arrange_product(s, p, tile);
+  return p;
+}
 
+ProductOutput output_as_product(ScheduleBuilder& s, const ConvStages& m) {
   ProductOutput y{m.out.y, m.out.loops.phases, {}, m.out.loops.channel};
-  rows = pixels_of(m.out.loops);
+  const Loops rows = pixels_of(m.out.loops);
   const Loop lane = m.out_block > 0 ? s.spatial_loops_of(y.stage).back() : Loop();
-  order = y.batches;
+  Loops order = y.batches;
   order.insert(order.end(), rows.begin(), rows.end());
-  order.push_back(y.column);
-  if (lane.defined()) order.push_back(lane);
+  order.insert(order.end(), {y.column, lane});
   s.reorder(order);
-  y.row = s.fuse(rows, "i");
-  if (lane.defined()) y.column = s.fuse({y.column, lane}, "j");
-  if (groups) {
-    const auto cut = s.split(y.column, m.group_out, Tail::guard, "g", "j");
-    y.batches.insert(y.batches.begin(), cut.outer), y.column = cut.inner;
-    order = y.batches;
-    order.insert(order.end(), {y.row, y.column});
-    s.reorder(order);
-  }
-  return with_output(std::move(made), y);
+  y.row = s.fuse(rows, "i"), y.column = s.fuse({y.column, lane}, "j");
+  if (m.groups == 1) return y;
+  const auto cut = s.split(y.column, m.group_out, Tail::guard, "g", "j");
+  y.batches.insert(y.batches.begin(), cut.outer), y.column = cut.inner;
+  order = y.batches;
+  order.insert(order.end(), {y.row, y.column});
+  s.reorder(order);
+  return y;
+}
+
+}  // namespace
+
+TileStages arrange_in_tiles(ScheduleBuilder& s, const ConvStages& m, const BlockTile& tile) {
+  if (s.store_of(m.acc)->where.defined()) s.unguard(m.acc, Factor::left);
+  if (m.left_zero != 0) s.recount(m.acc, Factor::left, 0, "corr");
+  if (m.transposed)
+    for (const Stage& copy : m.copies) s.compute_inline(copy);
+  if (m.out_block > 0) fill_bias(s, m.bias, m.out, m.out_block);
+  TileStages made = arrange_product(s, sums_as_product(s, m), tile);
+  return with_output(std::move(made), output_as_product(s, m));
 }
 
 }  // namespace tw

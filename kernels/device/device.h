@@ -12,7 +12,6 @@
 
 namespace tw {
 
-class TargetBuilder;
 class ScheduleBuilder;
 
 // The way in which blocks of threads compute a product

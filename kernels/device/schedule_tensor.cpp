@@ -50,15 +50,12 @@ class TensorSpace {
   void alternate_slots() {
     const Buffer* sums = s_.find(acc_.buffer());
     if (tile_.slots < 3 || !sums || as_const(sums->shape.front()).value_or(1) < 3) return;
-    std::vector<std::string> dims;
-    std::vector<Expr> at;
-    for (size_t d = 0; d < sums->shape.size(); ++d) {
-      dims.push_back("d" + std::to_string(d));
-      at.push_back(var(dims.back()));
-    }
-    at[0] = floor_div(at[0], Expr(2));
-    at.insert(at.begin(), floor_mod(var(dims[0]), Expr(2)));
-    s_.layout(acc_.buffer(), dims, at);
+    s_.layout(acc_.buffer(), [](const std::vector<Expr>& at) {
+      std::vector<Expr> place = at;
+      place[0] = floor_div(at[0], Expr(2));
+      place.insert(place.begin(), floor_mod(at[0], Expr(2)));
+      return place;
+    });
   }
 
   // Cuts y's loops into tiles of channels and of each spatial axis.

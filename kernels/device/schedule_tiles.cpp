@@ -304,8 +304,8 @@ class TiledSpace {
   }
 
   void bind_tensor() {
-    const Loops x = own_loops(left_operand_, operand_step_),
-                w = own_loops(right_operand_, operand_step_);
+    const Loops x = s_.loops_inside(left_operand_, operand_step_),
+                w = s_.loops_inside(right_operand_, operand_step_);
     const TileInstruction& by = *instruction_;
     if (const auto load = fragment_load(target_, by, FragmentOf::left))
       load_operand(*load, s_.split(x[0], by.m, Tail::guard, "xp", "xq"), x[1], true);
@@ -351,20 +351,13 @@ class TiledSpace {
   // Moves element [.., row, column] to [first of to(row, column), .., the others of it].
   void map(const Stage& stage,
            const std::function<std::vector<Expr>(const Expr& row, const Expr& column)>& to) {
-    std::vector<std::string> dims;
-    for (size_t d = 0; d < s_.buffer(stage.buffer()).shape.size(); ++d)
-      dims.push_back("d" + std::to_string(d));
-    const std::vector<Expr> places = to(var(dims[dims.size() - 2]), var(dims.back()));
-    std::vector<Expr> all = {places[0]};
-    for (size_t d = 0; d + 2 < dims.size(); ++d) all.push_back(var(dims[d]));
-    all.insert(all.end(), places.begin() + 1, places.end());
-    s_.layout(stage.buffer(), dims, all);
-  }
-
-  Loops own_loops(const Stage& stage, const Loop& at) const {
-    Loops own = s_.loops_of(stage);
-    own.erase(own.begin(), std::ranges::find(own, at) + 1);
-    return own;
+    s_.layout(stage.buffer(), [&](const std::vector<Expr>& at) {
+      const std::vector<Expr> places = to(at[at.size() - 2], at.back());
+      std::vector<Expr> all = {places[0]};
+      all.insert(all.end(), at.begin(), at.end() - 2);
+      all.insert(all.end(), places.begin() + 1, places.end());
+      return all;
+    });
   }
 
   // Lets the copies run ahead of the sums, asynchronously if the device copies by itself. With too
@@ -403,7 +396,7 @@ class TiledSpace {
   void spread(const Stage& stage, bool rows) {
     const std::string& label = stage.label();
     const int64_t vector = rows ? left_vector_ : right_vector_;
-    Loops own = own_loops(stage, parts_);
+    Loops own = s_.loops_inside(stage, parts_);
     Loop lane;
     int64_t points = 1;
     for (const Loop& loop : own) points *= s_.extent(loop).value_or(1);
@@ -485,10 +478,7 @@ void add_parts(ScheduleBuilder& s, const TileStages& m, const Loop& thread) {
   if (!m.total.defined()) return;
   s.compute_at(m.total, thread);
   s.set_scope(m.total, "stack");
-  if (!s.sound()) return;
-  Loops own = s.loops_of(m.total);
-  own.erase(own.begin(), std::ranges::find(own, thread) + 1);
-  s.unroll(own);
+  s.unroll(s.loops_inside(m.total, thread));
 }
 
 void schedule_tiles(ScheduleBuilder& s, const TileStages& m) { TiledSpace(s, m).run(); }

@@ -146,8 +146,7 @@ class WindowSpace {
     const Loop at = window_loop();
     s_.compute_at(m_.window, at);
     if (!s_.sound()) return;
-    Loops own = s_.loops_of(m_.window);
-    own.erase(own.begin(), std::ranges::find(own, at) + 1);
+    Loops own = s_.loops_inside(m_.window, at);
     Loop lane;
     if (m_.problem.loaded > 1 && !own.empty()) lane = own.back(), own.pop_back();
     if (tile_.place == WindowPlace::block) {
@@ -164,19 +163,18 @@ class WindowSpace {
   // Arranges a block's window in its memory: [the others.., place, lane].
   void keep_apart() {
     const WindowBanks banks = window_banks(tile_, m_.problem);
-    const size_t rank = m_.taps.size(), dims = s_.buffer(m_.window.buffer()).shape.size();
-    std::vector<std::string> names;
-    for (size_t d = 0; d < dims; ++d) names.push_back("d" + std::to_string(d));
-    const size_t channel = 1, row = rank + 1, line = rank;
-    const Expr at = var(names[row]), apart(banks.apart);
-    Expr place = var(names[channel]) * Expr(banks.of_channel) +
-                 floor_mod(at, apart) * Expr(banks.of_phase) + floor_div(at, apart);
-    if (rank > 1) place = place + var(names[line]) * Expr(banks.of_line);
-    std::vector<Expr> map;
-    for (size_t d = 0; d < dims; ++d)
-      if (d == row) map.push_back(place);
-      else if (d != channel && (rank == 1 || d != line)) map.push_back(var(names[d]));
-    s_.layout(m_.window.buffer(), names, map);
+    const size_t rank = m_.taps.size(), channel = 1, row = rank + 1, line = rank;
+    s_.layout(m_.window.buffer(), [&](const std::vector<Expr>& at) {
+      const Expr apart(banks.apart);
+      Expr place = at[channel] * Expr(banks.of_channel) +
+                   floor_mod(at[row], apart) * Expr(banks.of_phase) + floor_div(at[row], apart);
+      if (rank > 1) place = place + at[line] * Expr(banks.of_line);
+      std::vector<Expr> all;
+      for (size_t d = 0; d < at.size(); ++d)
+        if (d == row) all.push_back(place);
+        else if (d != channel && (rank == 1 || d != line)) all.push_back(at[d]);
+      return all;
+    });
   }
 
   // Lets the threads of a block copy its window together, neighbours next to each other.

@@ -170,12 +170,7 @@ class MatMulArrangement {
   }
 
   bool reads_weights(const Expr& factor) const {
-    bool found = false;
-    visit(factor, [&](const Expr& e) {
-      const auto* load = as<expr::Load>(e);
-      found |= load && m_.weights.defined() && s_.name_of(load->buffer) == m_.weights;
-    });
-    return found;
+    return m_.weights.defined() && s_.reads(factor, m_.weights);
   }
 
   void pack_right() {
@@ -226,8 +221,7 @@ class MatMulArrangement {
     std::vector<ScheduleBuilder::PackedDim> dims = left_batches();
     if (product_.rows == 1 && !product_.tiles) {
       dims.push_back({i, "xi"});
-      dims.push_back(
-          {product_.depth == 1 ? k : floor_div(k, depth) * depth + floor_mod(k, depth), "xk"});
+      dims.push_back({filled_up(k, product_.depth), "xk"});
     } else {
       dims.push_back({floor_div(i, rows), "xt"});
       dims.push_back({floor_div(k, depth), "xs"});

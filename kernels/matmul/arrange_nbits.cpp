@@ -67,7 +67,7 @@ class NBitsArrangement {
   // has the columns in panels and the bytes in steps. Returns the copy's buffer.
   BufferName in_panels(const Stage& stage, const BufferName& parameter, const std::string& name,
                        int64_t step) {
-    if (!reads(stage, parameter)) return parameter;
+    if (!s_.reads(s_.store_of(stage)->value, parameter)) return parameter;
     const bool constant = s_.buffer(parameter).role == BufferRole::constant;
     const Stage copy = s_.cache_read(parameter, stage, name, constant ? kConstantScope : "global");
     const Loops loops = s_.loops_of(copy);
@@ -91,15 +91,6 @@ class NBitsArrangement {
     s_.reorder(order);
     if (!constant) m_.copies.push_back(copy);
     return copy.buffer();
-  }
-
-  bool reads(const Stage& stage, const BufferName& parameter) const {
-    bool found = false;
-    visit(s_.store_of(stage)->value, [&](const Expr& e) {
-      const auto* load = as<expr::Load>(e);
-      found |= load && s_.name_of(load->buffer) == parameter;
-    });
-    return found;
   }
 
   MatMulStages::Blocks::OfRows& of_rows(const Stage& stage) {

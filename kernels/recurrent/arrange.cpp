@@ -84,11 +84,9 @@ class RecurrentArrangement {
     const int64_t cells = s_.extent(phase.depth).value_or(1);
     if (narrow) s_.narrow(phase.sums, Factor::left, product_.type);
     if (!narrow && cells % product_.depth == 0) return;
-    const Expr k = variable(phase.depth), depth(product_.depth);
     const auto copy = s_.pack(
         phase.sums, Factor::left, "xp", "global",
-        {{variable(phase.batch), "xi"},
-         {product_.depth == 1 ? k : floor_div(k, depth) * depth + floor_mod(k, depth), "xk"}});
+        {{variable(phase.batch), "xi"}, {filled_up(variable(phase.depth), product_.depth), "xk"}});
     s_.compute_inline(m_.rounded);
     m_.rounded = copy.stage, m_.rounded_cell = copy.loops.back();
   }

@@ -86,11 +86,26 @@ bool ScheduleBuilder::reads_buffers(const Stage& stage, Factor side) const {
   return reads;
 }
 
+bool ScheduleBuilder::reads(const Expr& e, const BufferName& buffer) const {
+  bool found = false;
+  visit(e, [&](const Expr& n) {
+    const auto* load = as<expr::Load>(n);
+    found |= load && name_of(load->buffer) == buffer;
+  });
+  return found;
+}
+
 Loops ScheduleBuilder::loops_of(const Stage& stage) const {
   Loops loops;
   for (const Stmt& s : path_to(kernel_.body, stage.label()))
     if (const auto* loop = as<stmt::Loop>(s)) loops.push_back(Loop(loop->var));
   return loops;
+}
+
+Loops ScheduleBuilder::loops_inside(const Stage& stage, const Loop& loop) const {
+  const Loops all = loops_of(stage);
+  const auto around = std::ranges::find(all, loop);
+  return around == all.end() ? Loops() : Loops(around + 1, all.end());
 }
 
 Loops ScheduleBuilder::reduce_loops_of(const Stage& stage) const {
@@ -378,6 +393,19 @@ void ScheduleBuilder::layout(const BufferName& buffer, std::vector<std::string> 
   add(step::Layout{buffer.name(), std::move(dims), std::move(map)});
 }
 
+void ScheduleBuilder::layout(const BufferName& buffer, const Place& place) {
+  const Buffer* found = find(buffer);
+  if (!found) return;
+  std::vector<std::string> dims;
+  std::vector<Expr> at;
+  for (size_t d = 0; d < found->shape.size(); ++d) {
+    dims.push_back("d" + std::to_string(d));
+    at.push_back(var(dims.back()));
+  }
+  std::vector<Expr> map = place(at);
+  if (sound()) layout(buffer, std::move(dims), std::move(map));
+}
+
 void ScheduleBuilder::block(const BufferName& buffer, int64_t dim, int64_t factor,
                             const std::string& lane) {
   std::vector<std::string> lanes;
@@ -435,29 +463,32 @@ void ScheduleBuilder::accumulate(const Stage& stage, const Loops& reduce, const 
   unroll({init_of(instruction.row), init_of(lane)});  // a register holds rows and lanes
 }
 
-// Makes the sums of an instruction adjacent: [.., row // rows, lane // columns, row % rows, lane %
-// columns].
-void ScheduleBuilder::accumulate_rows(const Stage& stage, const Loops& reduce, Loops tile,
-                                      const Loop& lane, SumInstruction instruction) {
+void ScheduleBuilder::make_adjacent(const Stage& stage, const Loop& row, const Loop& lane,
+                                    const SumInstruction& instruction) {
   const StoreRef store = store_of(stage);
   if (!store) return fail("there is no stage '" + stage.label() + "' for an instruction");
-  std::vector<std::string> names;
-  std::vector<Expr> others, blocks, within;
-  const auto cut = [&](size_t d, int64_t by) {
-    blocks.push_back(floor_div(var(names[d]), Expr(by)));
-    within.push_back(floor_mod(var(names[d]), Expr(by)));
-  };
-  for (size_t d = 0; d < store->indices.size(); ++d) {
-    names.push_back("d" + std::to_string(d));
-    if (uses_var(store->indices[d], instruction.row.name())) cut(d, instruction.rows);
-    else if (uses_var(store->indices[d], lane.name())) cut(d, instruction.columns);
-    else others.push_back(var(names[d]));
-  }
-  if (blocks.size() != 2)
-    return fail("the rows and lanes of stage '" + stage.label() + "' are not two dimensions");
-  others.insert(others.end(), blocks.begin(), blocks.end());
-  others.insert(others.end(), within.begin(), within.end());
-  layout(stage.buffer(), names, others);
+  layout(stage.buffer(), [&](const std::vector<Expr>& at) {
+    std::vector<Expr> place, blocks, within;
+    const auto cut = [&](const Expr& e, int64_t by) {
+      blocks.push_back(floor_div(e, Expr(by)));
+      within.push_back(floor_mod(e, Expr(by)));
+    };
+    for (size_t d = 0; d < at.size(); ++d)
+      if (uses_var(store->indices[d], row.name())) cut(at[d], instruction.rows);
+      else if (uses_var(store->indices[d], lane.name())) cut(at[d], instruction.columns);
+      else place.push_back(at[d]);
+    if (blocks.size() != 2)
+      fail("the rows and lanes of stage '" + stage.label() + "' are not two dimensions");
+    place.insert(place.end(), blocks.begin(), blocks.end());
+    place.insert(place.end(), within.begin(), within.end());
+    return place;
+  });
+}
+
+void ScheduleBuilder::accumulate_rows(const Stage& stage, const Loops& reduce, Loops tile,
+                                      const Loop& lane, SumInstruction instruction) {
+  make_adjacent(stage, instruction.row, lane, instruction);
+  if (!sound()) return;
   const auto part = [&](const Loop& loop, int64_t by) {
     if (extent(loop) == by) return loop;
     const Cut halves = split(loop, by, Tail::guard, loop.name() + "b", loop.name() + "t");

@@ -46,7 +46,10 @@ class ScheduleBuilder {
   // A factor of the product that the stage stores or adds; undefined: it is no product
   Expr factor_of(const Stage& stage, Factor side) const;
   bool reads_buffers(const Stage& stage, Factor side) const;  // false: the factor is a number
-  Loops loops_of(const Stage& stage) const;                   // outermost first
+  bool reads(const Expr& e, const BufferName& buffer) const;
+  Loops loops_of(const Stage& stage) const;  // outermost first
+  // The stage's loops inside one of them; none: the loop is not around the stage
+  Loops loops_inside(const Stage& stage, const Loop& loop) const;
   Loops reduce_loops_of(const Stage& stage) const;
   Loops spatial_loops_of(const Stage& stage) const;
   // The loop with that variable, for variables that an analysis of the kernel found
@@ -163,6 +166,13 @@ class ScheduleBuilder {
   // map: the new index in terms of the variables `dims`.
   void storage_align(const BufferName& buffer, int64_t dim, int64_t factor, int64_t offset);
   void layout(const BufferName& buffer, std::vector<std::string> dims, std::vector<Expr> map);
+  // place: the new index for an old one, which is made of variables.
+  using Place = std::function<std::vector<Expr>(const std::vector<Expr>& at)>;
+  void layout(const BufferName& buffer, const Place& place);
+  // Makes the parts of a stage's places adjacent that an instruction covers: [.., row // rows, lane
+  // // columns, row % rows, lane % columns]. Rows and columns are those of the instruction.
+  void make_adjacent(const Stage& stage, const Loop& row, const Loop& lane,
+                     const SumInstruction& instruction);
   // Cuts a dimension into blocks. A stage with loops a0 .. a3 that writes the buffer gets a loop a4
   // over a block, one with an, ac, .. a loop al; `lane` names that of a single stage otherwise.
   void block(const BufferName& buffer, int64_t dim, int64_t factor, const std::string& lane = "");

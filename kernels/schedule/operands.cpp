@@ -4,6 +4,11 @@ namespace tw {
 
 Expr variable(const Loop& loop) { return loop.defined() ? var(loop.name()) : Expr(0); }
 
+Expr filled_up(const Expr& index, int64_t factor) {
+  const Expr part(factor);
+  return factor == 1 ? index : floor_div(index, part) * part + floor_mod(index, part);
+}
+
 IntegerProduct chosen_instruction(
     const ScheduleBuilder& s,
     const std::function<IntegerProduct(const std::vector<std::string>& without)>& best) {

@@ -13,6 +13,8 @@ inline constexpr int64_t kWidestPanel = 8;  // in vectors, for the search spaces
 
 // The loop's variable; 0 if the loop is none
 Expr variable(const Loop& loop);
+// The index, in whose dimension a pack fills up whole parts of `factor` places
+Expr filled_up(const Expr& index, int64_t factor);
 
 // The best instruction, or another one, or none: knob "instruction" (0: the best, -1: none). best:
 // the best one without some.

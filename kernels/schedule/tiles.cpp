@@ -75,34 +75,11 @@ class TileSums {
     return s_.split_sums(loop, by, loop.name() + "b", loop.name() + "t");
   }
 
-  // Makes a tile's sums adjacent: [.., row // rows, lane // columns, row % rows, lane % columns].
-  void lay_out(const Stage& stage, const Loop& row, const Loop& lane) {
-    const StoreRef store = s_.store_of(stage);
-    if (!store) return;
-    std::vector<std::string> names;
-    std::vector<Expr> others, blocks, within;
-    const auto part = [&](size_t d, int64_t by) {
-      blocks.push_back(floor_div(var(names[d]), Expr(by)));
-      within.push_back(floor_mod(var(names[d]), Expr(by)));
-    };
-    for (size_t d = 0; d < store->indices.size(); ++d) {
-      names.push_back("d" + std::to_string(d));
-      if (uses_var(store->indices[d], row.name())) part(d, instruction_.rows);
-      else if (uses_var(store->indices[d], lane.name())) part(d, instruction_.columns);
-      else others.push_back(var(names[d]));
-    }
-    if (blocks.size() != 2)
-      return s_.fail("the rows and lanes of stage '" + stage.label() + "' are not two dimensions");
-    others.insert(others.end(), blocks.begin(), blocks.end());
-    others.insert(others.end(), within.begin(), within.end());
-    s_.layout(stage.buffer(), names, others);
-  }
-
   // Orders a stage's loops over tiles of sums: those over tiles, which will be unrolled, then those
   // inside a tile. Returns the first loop inside a tile.
   Loop order(const Stage& stage, const Loops& outside, const Loops& tiles, const Loop& row,
              const Loop& lane, const Loops& inside) {
-    lay_out(stage, row, lane);
+    s_.make_adjacent(stage, row, lane, instruction_);
     const ScheduleBuilder::Cut rows = cut(row, instruction_.rows),
                                lanes = cut(lane, instruction_.columns);
     Loops all = tiles;
