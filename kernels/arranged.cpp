@@ -25,6 +25,11 @@ void arrange(ScheduleBuilder& s, ElementwiseStages&) {
     s.flatten(all.front(), "i0");
 }
 
+// Devices whose threads share no memory take it as it is defined.
+void arrange(ScheduleBuilder& s, AttentionStages& m) {
+  if (s.target().axes.empty()) arrange_attention(s, m);
+}
+
 void arrange(ScheduleBuilder& s, PoolStages& m) { arrange_pool(s, m); }
 void arrange(ScheduleBuilder& s, ReduceStages& m) { arrange_reduce(s, m); }
 

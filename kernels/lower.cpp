@@ -5,7 +5,7 @@
 
 #include "ir/graph/externs.h"
 #include "kernels/arranged.h"
-#include "kernels/common/integer_product.h"
+#include "kernels/common/short_operands.h"
 #include "kernels/common/target_builder.h"
 #include "kernels/device/tensor_form.h"
 #include "kernels/device/tiles.h"
@@ -71,7 +71,7 @@ struct AnchorLowering {
   Result operator()(const op::MatMul&) {
     if (holds_softmax(b.graph, b.group)) {
       if (auto blocks = lower_attention_in_blocks(b, anchor)) return std::move(*blocks);
-      return lower_attention(b, anchor);
+      return define_attention(b, anchor);
     }
     return define_matmul(b, with_short_operands(b, anchor));
   }

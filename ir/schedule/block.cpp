@@ -14,6 +14,7 @@
 // points fill whole blocks, or reach the end of the dimension.
 #include <algorithm>
 
+#include "ir/schedule/filling.h"
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
@@ -103,23 +104,6 @@ class Blocking {
     return nest;
   }
 
-  // True: a parameter, or a temp of which one stage writes each element
-  bool is_whole(BufferId buffer) const {
-    if (out_.buffer(buffer).role != BufferRole::temp) return true;
-    const Ranges symbols = ranges_of(kernel_, {});
-    Expr elements(1);
-    for (const Expr& extent : out_.buffer(buffer).shape) elements = elements * extent;
-    for (const StoreRef& store : stores_of(out_.body)) {
-      if (store->buffer != buffer) continue;
-      Expr points(1);
-      for (const Stmt& around : find_path(out_.body, store.stmt()))
-        if (const auto* loop = as<stmt::Loop>(around); loop && loop->role == AxisRole::spatial)
-          points = points * loop->extent;
-      if (is_const(simplify(points - elements, symbols), 0)) return true;
-    }
-    return false;
-  }
-
   // True: the added points read nothing outside of the buffers, and nothing that is not written.
   // Indices that do not use these variables are as they were.
   bool reads_inside(const stmt::Store& store, const std::vector<std::string>& variables,
@@ -137,7 +121,7 @@ class Blocking {
           const Expr index = simplify(load->indices[d], ranges);
           inside = can_prove(le(Expr(0), index), ranges) &&
                    can_prove(lt(index, out_.buffer(load->buffer).shape[d]), ranges) &&
-                   is_whole(load->buffer);
+                   is_whole(out_, load->buffer);
         }
       });
     };

@@ -6,33 +6,42 @@
 //                                               c: c[i] += xc[i, k] init 0
 //                                             } }
 //
-// The copy is a stage of its own in front of the reader's nest; compute_at makes it a tile. Legal:
-// the stage reads the buffer. The buffer is a parameter that nothing writes, a temp of scope
-// constant, or the temp of a stage that is still as lowered and outside the reader's nest.
+// The copy is a stage of its own in front of the reader's nest; compute_at makes it a tile. It has
+// the condition under which the buffer was written. Legal: the stage reads the buffer. This is a
+// parameter that nothing writes, a temp of scope constant, or the temp of a stage that is still as
+// lowered and outside the reader's nest.
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
 
 namespace {
 
-// The extents of the points that hold values: the whole shape of an input or a constant, or the
-// domain of a computed buffer's stage
-Expected<std::vector<Expr>> written_shape(const Kernel& kernel, BufferId buffer,
-                                          const Stmt& reader_nest) {
+// The points that hold values: the whole shape of an input or a constant, or the domain of a
+// computed buffer's stage, where its condition holds
+struct Written {
+  std::vector<Expr> extents;
+  Expr where;                      // undefined: everywhere
+  std::vector<std::string> loops;  // loops in the condition, by dimension; "": none
+};
+Expected<Written> written_points(const Kernel& kernel, BufferId buffer, const Stmt& reader_nest) {
   std::vector<StoreRef> writers;
   for (const StoreRef& store : stores_of(kernel.body))
     if (store->buffer == buffer) writers.push_back(store);
   const std::string& name = kernel.buffer(buffer).name;
   if (writers.empty() || kernel.buffer(buffer).scope == kConstantScope)
-    return kernel.buffer(buffer).shape;
+    return Written{kernel.buffer(buffer).shape, {}, {}};
   if (writers.size() > 1)
     return illegal("'{0}' is written by several stages: it cannot be cached", name);
   TW_ASSIGN(LoweredStage stage, lowered_stage(kernel, writers[0]->label));
   if (stage.nest == reader_nest) return illegal("'{0}' is written in the nest that reads it", name);
-  std::vector<Expr> shape;
-  for (size_t dim = 0; dim < stage.loop_of_dim.size(); ++dim)
-    shape.push_back(stage.extent_of_dim(dim));
-  return shape;
+  Written written;
+  if (stage.store->combiner == Combiner::none) written.where = stage.store->where;
+  for (size_t dim = 0; dim < stage.loop_of_dim.size(); ++dim) {
+    written.extents.push_back(stage.extent_of_dim(dim));
+    const int loop = stage.loop_of_dim[dim];
+    written.loops.push_back(loop < 0 ? "" : stage.spatial[static_cast<size_t>(loop)]->var);
+  }
+  return written;
 }
 
 }  // namespace
@@ -44,7 +53,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheRead& s) {
   const Stmt& store = path.back();
   if (!reads(store, *source)) return illegal("stage '{0}' does not read '{1}'", s.stage, s.buffer);
   TW_TRY(check_new_stage(kernel, s.name));
-  TW_ASSIGN(std::vector<Expr> extents, written_shape(kernel, *source, path.front()));
+  TW_ASSIGN(const Written written, written_points(kernel, *source, path.front()));
+  const std::vector<Expr>& extents = written.extents;
 
   Kernel out = kernel;
   const BufferId cached{static_cast<int32_t>(kernel.buffers.size())};
@@ -57,8 +67,14 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheRead& s) {
   const auto copy_var = [&](size_t dim) { return axis_name(s.name, std::to_string(dim)); };
   std::vector<Expr> at;
   for (size_t dim = 0; dim < extents.size(); ++dim) at.push_back(var(copy_var(dim)));
-  Stmt nest = make_store(
-      {.label = s.name, .buffer = cached, .indices = at, .value = load(*source, buffer.dtype, at)});
+  Expr where = written.where;
+  for (size_t dim = 0; where.defined() && dim < written.loops.size(); ++dim)
+    if (!written.loops[dim].empty()) where = substitute(where, written.loops[dim], at[dim]);
+  Stmt nest = make_store({.label = s.name,
+                          .buffer = cached,
+                          .indices = at,
+                          .value = load(*source, buffer.dtype, at),
+                          .where = where});
   for (size_t dim = extents.size(); dim-- > 0;) {
     TW_TRY(check_new_loop(kernel, copy_var(dim)));
     nest = make_loop(copy_var(dim), extents[dim], std::move(nest));

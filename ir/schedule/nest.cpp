@@ -246,7 +246,8 @@ Stmt with_condition(const Stmt& body, const Expr& condition) {
 
 Expr filled(const Expr& inside, const Expr& value, const Expr& filling, const Ranges& ranges) {
   const auto* choice = as<expr::Select>(value);
-  const bool joins = choice && equal(choice->otherwise, filling);
+  // A load in the condition may not exist where `inside` fails.
+  const bool joins = choice && equal(choice->otherwise, filling) && !has_load(choice->condition);
   const Expr condition = simplify(joins ? logical_and(choice->condition, inside) : inside, ranges);
   const Expr& there = joins ? choice->then : value;
   return is_const(condition, 1) ? there : select(condition, there, filling);

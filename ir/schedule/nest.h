@@ -167,6 +167,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Block& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Flatten& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Recount& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Unguard& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Widen& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Skew& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::SetScope& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::DecomposeReduction& s);

@@ -29,19 +29,21 @@
 //
 // The extent becomes a multiple of the factor, so splits by it need no guard. The added points
 // contribute nothing to sums: a condition leaves them out, unless the factors are temps that hold
-// zeros there. In a temp, which grows with them, they hold 0 or the init. With `repeat` they hold
-// anything, as nobody reads them: a load that would leave its buffer reads the nearest element.
-// Nothing is stored there into a parameter.
+// zeros there. In a temp, which grows with them, they hold 0 or the init. Behind `max`, `min` or
+// `mul` a temp holds what counts for nothing in that combiner, and a stage that combines it so
+// needs no condition. With `repeat` they hold anything, as nobody reads them: a load that would
+// leave its buffer reads the nearest element, and a stage that reads what is not written repeats
+// its last point. Nothing is stored there into a parameter.
 //
 // Legal: a serial loop. In a reduce loop every store combines. In a spatial loop exactly one index
 // of every store to a temp is the loop's variable, alone, all nests that write the temp are padded
 // together, and stores to parameters overwrite. Loops that are padded together have one extent.
-// Only spatial loops repeat, and stages in them that overwrite or have an init.
+// Only spatial loops repeat, without a combiner, and stages in them that overwrite or have an init.
 #include <algorithm>
 #include <functional>
 
 #include "ir/kernel/bounds.h"
-#include "ir/schedule/factor.h"
+#include "ir/schedule/filling.h"
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
@@ -163,74 +165,68 @@ Expr nearest(const Expr& index, const Expr& extent, const std::string& variable)
   return inside;
 }
 
+// True: stages write what the store reads of temps at the loop's points, also at added ones.
+bool reads_whole(const Kernel& kernel, const stmt::Store& store, const std::string& variable,
+                 const Ranges& ranges) {
+  bool whole = reads_written(kernel, store, ranges);
+  visit(store.value, [&](const Expr& e) {
+    const auto* read = as<expr::Load>(e);
+    if (read && std::ranges::any_of(read->indices,
+                                    [&](const Expr& index) { return uses_var(index, variable); }))
+      whole &= is_whole(kernel, read->buffer, true);
+  });
+  return whole;
+}
+
 // The store, whose loads at the added points stay inside of their buffers
 stmt::Store repeated(const Kernel& kernel, const stmt::Loop& loop, const Stmt& found,
                      const Expr& extent) {
-  stmt::Store store = get<stmt::Store>(found);
+  const auto& store = get<stmt::Store>(found);
   const Ranges ranges = ranges_of(kernel, find_path(kernel.body, found));
   const Range all{Expr(0), simplify(extent - Expr(1), ranges)};
-  if (stays_inside(kernel, store, loop.var, all, ranges)) return store;
-  if (is_guarded(kernel, loop, found, extent)) return store;
+  bool clamps_temp = !reads_whole(kernel, store, loop.var, ranges);
+  if (!clamps_temp && stays_inside(kernel, store, loop.var, all, ranges)) return store;
+  if (!clamps_temp && is_guarded(kernel, loop, found, extent)) return store;
   const std::function<Expr(const Expr&)> kept_inside = [&](const Expr& e) {
     const Expr inner = with_operands(e, kept_inside);
     const auto* read = as<expr::Load>(inner);
     if (!read) return inner;
-    const std::vector<Expr>& shape = kernel.buffer(read->buffer).shape;
+    const Buffer& buffer = kernel.buffer(read->buffer);
     std::vector<Expr> at = read->indices;
-    for (size_t dim = 0; dim < at.size(); ++dim)
-      if (!fits(at[dim], shape[dim], loop.var, all, ranges))
-        at[dim] = nearest(at[dim], shape[dim], loop.var);
+    for (size_t dim = 0; dim < at.size(); ++dim) {
+      if (fits(at[dim], buffer.shape[dim], loop.var, all, ranges)) continue;
+      at[dim] = nearest(at[dim], buffer.shape[dim], loop.var);
+      clamps_temp |= buffer.role == BufferRole::temp;
+    }
     return load(read->buffer, inner.type(), std::move(at));
   };
-  store.value = kept_inside(store.value);
-  if (store.where.defined()) store.where = kept_inside(store.where);
-  return store;
+  const auto keep = [&](const std::function<Expr(const Expr&)>& inside) {
+    stmt::Store kept = store;
+    kept.value = inside(store.value);
+    if (store.where.defined()) kept.where = inside(store.where);
+    return kept;
+  };
+  stmt::Store kept = keep(kept_inside);
+  // Not all elements of a temp need be written. Those are that the last point reads.
+  if (clamps_temp)
+    kept = keep([&](const Expr& e) {
+      return substitute(e, loop.var, min(var(loop.var), loop.extent - Expr(1)));
+    });
+  return kept;
 }
 
-// True: the factor is an element of a temp that some stage has filled with what is multiplied as 0
-// wherever the variable has this range.
-bool is_filled(const Kernel& kernel, Expr factor, const std::string& variable, const Range& range,
-               Ranges ranges) {
-  const int64_t zero = counted(factor).zero;
-  factor = number_in(factor);
-  while (const auto* cast = as<expr::Cast>(factor)) factor = cast->a;
-  const auto* read = as<expr::Load>(factor);
-  if (!read || kernel.buffer(read->buffer).role != BufferRole::temp) return false;
-  StoreRef filled;
-  for (const StoreRef& store : stores_of(kernel.body)) {
-    if (store->buffer != read->buffer) continue;
-    if (filled) return false;
-    filled = store;
-  }
-  if (!filled || filled->combiner != Combiner::none || filled->where.defined()) return false;
-  const auto* choice = as<expr::Select>(filled->value);
-  if (!choice) return false;
-  const auto* number = as<expr::Float>(choice->otherwise);
-  if (!(number ? number->value == 0 : as_const(choice->otherwise) == zero)) return false;
-  Expr there = choice->condition;
-  for (size_t dim = 0; dim < read->indices.size(); ++dim) {
-    const std::string* loop = var_name(filled->indices[dim]);
-    if (loop) there = substitute(there, *loop, read->indices[dim]);
-    else if (!is_const(filled->indices[dim], 0)) return false;
-  }
-  ranges[variable] = range;
-  return is_const(simplify(there, ranges), 0);
-}
-
-// True: the products of the store are 0 while the variable has the range `added`, and its loads
-// stay inside of their buffers while it has all of its values. 0 times any integer is 0, while
-// floats may be infinite.
-bool adds_zeros(const Kernel& kernel, const Stmt& found, const std::string& variable,
-                const Range& added) {
+// True: the store combines nothing while the variable has the range `added`, and its loads stay
+// inside of their buffers while it has all of its values.
+bool adds_nothing_beyond(const Kernel& kernel, const Stmt& found, const std::string& variable,
+                         const Range& added) {
   const auto& store = get<stmt::Store>(found);
-  const Expr left = factor_of(store.value, Factor::left),
-             right = factor_of(store.value, Factor::right);
-  if (store.combiner != Combiner::add || !left.defined()) return false;
   const Ranges ranges = ranges_of(kernel, find_path(kernel.body, found));
   if (!stays_inside(kernel, store, variable, {Expr(0), added.max}, ranges)) return false;
-  const bool a = is_filled(kernel, left, variable, added, ranges),
-             b = is_filled(kernel, right, variable, added, ranges);
-  return is_int(left.type()) ? a || b : a && b;
+  Ranges beyond = ranges;
+  beyond[variable] = added;
+  return adds_nothing(kernel, store, ranges, [&](const Expr& condition) {
+    return is_const(simplify(condition, beyond), 0);
+  });
 }
 
 Expected<Kernel> pad_one(const Kernel& kernel, const step::Pad& s, const std::string& name) {
@@ -238,6 +234,8 @@ Expected<Kernel> pad_one(const Kernel& kernel, const step::Pad& s, const std::st
   const auto& loop = get<stmt::Loop>(path.back());
   TW_TRY(check_serial(loop));
   if (s.factor < 1) return illegal("the factor {0} for loop '{1}' is not positive", s.factor, name);
+  if (s.repeat && s.combiner != Combiner::add)
+    return illegal("points that nobody reads need no combiner");
   if (loop.role == AxisRole::scan)
     return illegal("loop '{0}' is a scan: it cannot run longer", name);
   if (s.repeat && loop.role != AxisRole::spatial)
@@ -269,9 +267,11 @@ Expected<Kernel> pad_one(const Kernel& kernel, const step::Pad& s, const std::st
     Ranges at_end = ranges_of(kernel, find_path(kernel.body, inner));
     at_end[name] = {Expr(0), simplify(extent - Expr(1), ranges)};
     const Range added{loop.extent, simplify(extent - Expr(1), ranges)};
-    if (loop.role == AxisRole::reduce && adds_zeros(kernel, inner, loop.var, added)) return nullptr;
+    if (loop.role == AxisRole::reduce && adds_nothing_beyond(kernel, inner, loop.var, added))
+      return nullptr;
     if (store.combiner == Combiner::none)
-      store.value = filled(inside, store.value, imm(0, store.value.type()), at_end);
+      store.value = filled(inside, store.value, identity_of(s.combiner, store.value.type()),
+                           at_end);
     else store.where = logical_and(inside, store.where);
     return make_store(std::move(store));
   });

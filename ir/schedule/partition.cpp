@@ -8,8 +8,10 @@
 // The parts run in the old order. Conditions and shifted blocks that hold throughout a part
 // disappear there. The middle keeps all names. The copies add "_<suffix>" to loops and ".<suffix>"
 // to stages. A part of one iteration has no loop. Only the first part of a reduce loop keeps the
-// inits. Legal: a serial loop with more iterations than are cut off. A spatial loop of symbolic
-// extent may have none left.
+// inits. Legal: a serial loop with more iterations than are cut off. A loop of symbolic extent may
+// have none left, unless it is a reduce loop with inits.
+#include <algorithm>
+
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
@@ -84,7 +86,9 @@ Expected<Kernel> cut(const Kernel& kernel, const std::string& name, int64_t fron
   TW_TRY(check_serial(loop));
   const Bounds bounds = constant_bounds(loop.extent, ranges_of(kernel, path));
   // Inits stay with the first part, so it must run.
-  const int64_t rest_at_least = loop.role == AxisRole::reduce ? 1 : 0;
+  const bool has_inits = std::ranges::any_of(
+      stores_of(loop.body), [](const StoreRef& store) { return store->init.defined(); });
+  const int64_t rest_at_least = loop.role == AxisRole::reduce && has_inits ? 1 : 0;
   if (!bounds.min || front + back > *bounds.min - (as_const(loop.extent) ? 1 : rest_at_least))
     return illegal("loop '{0}' must be known to have more iterations than the {1} that are cut off",
                    name, front + back);

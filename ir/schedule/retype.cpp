@@ -7,9 +7,11 @@
 //   y: y[i] = f32(c[i]) * 0.5                   y: y[i] = c[i] * 0.5
 //
 // A temp keeps its integers in another type: in one that an instruction reads, or in floats where
-// the target multiplies these faster. Readers get the same numbers. Legal: a temp of integers that
-// no block uses. Its stages set it, or combine with an init. The type has all values of the temp,
-// of a sum's terms, and of a sum so far, which types and constants show.
+// the target multiplies these faster. Short floats may be kept widened, and are rounded when they
+// are read unless a reader widens them. Readers get the same numbers.
+//
+// Legal: a temp that no block uses. Its stages set it, or combine integers with an init. The type
+// has all values of the temp, of a sum's terms, and of a sum so far, as types and constants show.
 #include <algorithm>
 
 #include "ir/schedule/nest.h"
@@ -70,12 +72,33 @@ std::optional<Values> values_in(const stmt::Store& store, DType type, std::span<
   return is_small(type) ? std::optional(all_of(type)) : std::nullopt;
 }
 
+// True: a reader widens an element of the temp at once. It will take the element as it is, which
+// must then have been rounded.
+bool is_widened(const Kernel& kernel, BufferId temp) {
+  bool found = false;
+  for (const StoreRef& store : stores_of(kernel.body))
+    visit(store->value, [&](const Expr& e) {
+      const auto* outer = as<expr::Cast>(e);
+      const auto* read = outer ? as<expr::Load>(outer->a) : nullptr;
+      found |= read && read->buffer == temp && is_float(e.type());
+    });
+  return found;
+}
+
 // The stage's store in the type. Error: the type may lack a value.
 Expected<Stmt> retyped(const Kernel& kernel, std::span<const Stmt> path, DType old, DType type) {
   stmt::Store store = get<stmt::Store>(path.back());
   if (store.async) return illegal("stage '{0}' is an asynchronous copy", store.label);
   if (store.combiner != Combiner::none && !store.init.defined())
     return illegal("stage '{0}' adds to what another stage has stored", store.label);
+  if (is_float(old)) {
+    if (store.combiner != Combiner::none)
+      return illegal("stage '{0}' rounds its {1} sums", store.label, dtype_name(old));
+    const auto* rounds = as<expr::Cast>(store.value);
+    const bool may_keep = rounds && rounds->a.type() == type && !is_widened(kernel, store.buffer);
+    store.value = may_keep ? rounds->a : cast(type, store.value);
+    return make_store(std::move(store));
+  }
   const Ranges ranges = ranges_of(kernel, path);
   const std::optional<Values> values = values_in(store, old, path, ranges);
   if (!values || !has_values(type, *values))
@@ -119,7 +142,9 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Retype& s) {
   const Buffer& buffer = kernel.buffer(*temp);
   if (buffer.role != BufferRole::temp)
     return illegal("'{0}' is a parameter of the kernel: its type is given", s.buffer);
-  if (!is_int(buffer.dtype) || !(is_int(s.type) || is_float(s.type)))
+  const bool widens = is_float(buffer.dtype) && (s.type == DType::f32 || s.type == DType::f64) &&
+                      dtype_bytes(s.type) >= dtype_bytes(buffer.dtype);
+  if (!widens && !(is_int(buffer.dtype) && (is_int(s.type) || is_float(s.type))))
     return illegal("'{0}' has elements of type {1}, which cannot be {2}", s.buffer,
                    dtype_name(buffer.dtype), dtype_name(s.type));
   if (contains(kernel.body, [&](const StmtNode& inner) {

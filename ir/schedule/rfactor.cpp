@@ -12,31 +12,13 @@
 // can be vectorized or run in parallel. Legal: the nest is as lowered, though its reduce loops may
 // be split. c has an init, and no other stage writes its buffer. k1 is one of its reduce loops.
 #include <algorithm>
-#include <limits>
 
-#include "ir/scalar_ops.h"
+#include "ir/schedule/filling.h"
 #include "ir/schedule/nest.h"
-#include "ir/storage_types.h"
 
 namespace tw::sched {
 
 namespace {
-
-// The value for which combine(identity, v) is v
-Expr identity(Combiner combiner, DType type) {
-  const double inf = std::numeric_limits<double>::infinity();
-  const int bits = dtype_bits(type) - (is_signed_int(type) ? 1 : 0);
-  const int64_t most = bits == 64 ? -1 : static_cast<int64_t>((uint64_t{1} << bits) - 1);
-  switch (combiner) {
-    case Combiner::none: break;
-    case Combiner::add: return imm(0, type);
-    case Combiner::mul: return imm(1, type);
-    case Combiner::min: return is_float(type) ? imm(inf, type) : int_imm(most, type);
-    case Combiner::max:
-      return is_float(type) ? imm(-inf, type) : int_imm(is_signed_int(type) ? -most - 1 : 0, type);
-  }
-  TW_UNREACHABLE("nothing is combined");
-}
 
 Stmt partial_nest(const LoweredStage& stage, const LoopRef& factored, BufferId partial,
                   const std::string& name) {
@@ -44,7 +26,7 @@ Stmt partial_nest(const LoweredStage& stage, const LoopRef& factored, BufferId p
   store.label = name;
   store.buffer = partial;
   store.indices.push_back(var(factored->var));
-  store.init = identity(store.combiner, store.value.type());
+  store.init = identity_of(store.combiner, store.value.type());
   Stmt nest = make_store(std::move(store));
   for (size_t i = stage.reduce.size(); i-- > 0;)
     if (stage.reduce[i].stmt() != factored.stmt())
@@ -61,7 +43,7 @@ Expr operand(const stmt::Store& store, const Expr& partial) {
   const auto* choice = as<expr::Select>(store.value);
   const auto* test = choice ? as_unary(choice->condition, UnaryOp::is_nan) : nullptr;
   const bool drops_nan = test && equal(test->a, choice->otherwise) &&
-                         equal(choice->then, identity(store.combiner, store.value.type()));
+                         equal(choice->then, identity_of(store.combiner, store.value.type()));
   return drops_nan ? select(unary(UnaryOp::is_nan, partial), choice->then, partial) : partial;
 }
 

@@ -149,6 +149,15 @@ struct Unguard {
   std::string stage;
   Factor factor;
 };
+// Lets conditions hold for whole parts of loops. The added points hold what counts for nothing in
+// the combiner.
+struct Widen {
+  static constexpr const char* kKeyword = "widen";
+  std::string stage;
+  std::vector<std::string> loops;
+  std::vector<int64_t> factors;  // by loop
+  Combiner combiner = Combiner::add;
+};
 struct SetScope {
   static constexpr const char* kKeyword = "set_scope";
   std::string buffer, scope;
@@ -201,13 +210,14 @@ struct StorageAlign {
   std::string buffer;
   int64_t dim = 0, factor = 1, offset = 0;
 };
-// Rounds the extent up to a multiple of the factor. The added points contribute nothing; with
-// `repeat` they are points that nobody reads.
+// Rounds the extent up to a multiple of the factor. The added points contribute nothing: temps hold
+// what counts for nothing in the combiner. With `repeat` they are points that nobody reads.
 struct Pad {
   static constexpr const char* kKeyword = "pad";
   std::vector<std::string> loops;
   int64_t factor = 1;
   bool repeat = false;
+  Combiner combiner = Combiner::add;
 };
 // Moves element [dims] of a temp to [map].
 struct Layout {
@@ -278,14 +288,16 @@ struct Specialize {
 };
 }  // namespace step
 
-using Step = std::variant<
-    step::Split, step::Fuse, step::Reorder, step::Vectorize, step::Unroll, step::Parallel,
-    step::ComputeAt, step::ComputeInline, step::CacheWrite, step::CacheRead, step::Pack,
-    step::Block, step::Flatten, step::Narrow, step::Retype, step::Recount, step::Unguard,
-    step::Skew, step::SetScope, step::DecomposeReduction, step::Partition, step::Peel, step::Tile,
-    step::ReverseComputeAt, step::ComputeRoot, step::RFactor, step::StorageAlign, step::Pad,
-    step::Layout, step::Prefetch, step::Annotate, step::VirtualThread, step::Bind, step::Blockize,
-    step::Tensorize, step::AsyncCopy, step::Pipeline, step::Roles, step::Specialize>;
+using Step =
+    std::variant<step::Split, step::Fuse, step::Reorder, step::Vectorize, step::Unroll,
+                 step::Parallel, step::ComputeAt, step::ComputeInline, step::CacheWrite,
+                 step::CacheRead, step::Pack, step::Block, step::Flatten, step::Narrow,
+                 step::Retype, step::Recount, step::Unguard, step::Widen, step::Skew,
+                 step::SetScope, step::DecomposeReduction, step::Partition, step::Peel, step::Tile,
+                 step::ReverseComputeAt, step::ComputeRoot, step::RFactor, step::StorageAlign,
+                 step::Pad, step::Layout, step::Prefetch, step::Annotate, step::VirtualThread,
+                 step::Bind, step::Blockize, step::Tensorize, step::AsyncCopy, step::Pipeline,
+                 step::Roles, step::Specialize>;
 
 struct Schedule {
   std::vector<Step> steps;

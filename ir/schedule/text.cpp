@@ -20,6 +20,17 @@ consteval std::array<const char*, sizeof...(S)> keywords_of(
 }
 constexpr auto kKeywords = keywords_of(std::type_identity<Step>{});
 
+const char* combiner_name(Combiner combiner) {
+  switch (combiner) {
+    case Combiner::none: break;
+    case Combiner::add: return "add";
+    case Combiner::mul: return "mul";
+    case Combiner::min: return "min";
+    case Combiner::max: return "max";
+  }
+  TW_UNREACHABLE("a step without a combiner");
+}
+
 class Printer {
  public:
   template <class T>
@@ -48,6 +59,9 @@ class Printer {
     }
   }
   void factor(Factor value) { word(factor_name(value), ""); }
+  void combiner(Combiner value) {
+    if (value != Combiner::add) word(combiner_name(value), "");
+  }
   void type(DType value) { word(dtype_name(value), ""); }
   void exprs(const std::vector<Expr>& values, const char*) {
     for (size_t i = 0; i < values.size(); ++i) text_ += (i ? ", " : " [") + to_string(values[i]);
@@ -99,6 +113,9 @@ class Lister {
     }
   }
   void factor(Factor value) { list_.emplace_back(factor_name(value)); }
+  void combiner(Combiner value) {
+    if (value != Combiner::add) list_.emplace_back(combiner_name(value));
+  }
   void type(DType value) { list_.emplace_back(dtype_name(value)); }
   void exprs(const std::vector<Expr>& values, const char* what) {
     for (const Expr& value : values)
@@ -173,6 +190,10 @@ class Reader {
     if (lexer_.accept(factor_name(Factor::left))) value = Factor::left;
     else if (lexer_.accept(factor_name(Factor::right))) value = Factor::right;
     else error_ = lexer_.expected("left or right");
+  }
+  void combiner(Combiner& value) {
+    for (const Combiner other : {Combiner::max, Combiner::min, Combiner::mul})
+      if (!error_ && on_line() && lexer_.accept(combiner_name(other))) value = other;
   }
   void type(DType& value) {
     if (!ready("a type")) return;
@@ -327,6 +348,13 @@ void fields(V& v, typename V::template Ref<step::Unguard> s) {
   v.factor(s.factor);
 }
 template <class V>
+void fields(V& v, typename V::template Ref<step::Widen> s) {
+  v.name(s.stage, "a stage");
+  v.names(s.loops, "a loop");
+  v.numbers(s.factors, "a factor");
+  v.combiner(s.combiner);
+}
+template <class V>
 void fields(V& v, typename V::template Ref<step::Skew> s) {
   v.name(s.loop, "a reduce loop");
   v.number(s.extent, "the new extent");
@@ -395,6 +423,7 @@ void fields(V& v, typename V::template Ref<step::Pad> s) {
   v.names(s.loops, "a loop");
   v.number(s.factor, "a factor");
   v.flag(s.repeat, "repeat");
+  v.combiner(s.combiner);
 }
 template <class V>
 void fields(V& v, typename V::template Ref<step::Layout> s) {

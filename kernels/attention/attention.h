@@ -1,4 +1,5 @@
-// Attention as one kernel for processors: the stages that lowering makes and the schedule uses.
+// Attention as one kernel: the stages of its definition, which are arranged and scheduled for
+// processors.
 #pragma once
 #include <cstdint>
 
@@ -8,7 +9,7 @@
 
 namespace tw {
 
-class TargetBuilder;
+class GroupBuilder;
 class ScheduleBuilder;
 
 // The fewest queries for which products use an instruction for short floats. Below that, packing
@@ -17,9 +18,10 @@ inline constexpr int64_t kFewestShortRows = 48;
 
 struct AttentionStages {
   const char* family() const { return "attention"; }
-  // A right operand, stored in panels of columns
+  bool arranged = false;  // the operands lie as the target reads them
+  // A right operand, copied in panels of columns
   struct Panels {
-    Stage stage;
+    Stage stage;  // none: the operand is read in place, or copied for an instruction at once
     Loop depth, lane;
     int64_t columns = 1;
     bool transposes = false;  // copies a matrix whose rows run along the depth
@@ -34,16 +36,18 @@ struct AttentionStages {
   struct Product {
     Stage stage;
     Loop row, column, depth;
-    int64_t steps = 1;  // steps of the depth that one iteration of its loop covers
+    DType left_type, right_type;  // the operands' elements, before they are widened
+    int64_t steps = 1;            // steps of the depth that one iteration of its loop covers
     SumInstruction instruction;
   };
-  // Combines the keys of a row: first panel by panel into one partial result for each lane, then
-  // these into one.
+  // Combines the keys of a row. Arranged, it first combines them panel by panel into one partial
+  // result for each lane, then these into one.
   struct Fold {
+    Stage total;
+    Loop row, keys;
     Stage part;
     Loop part_row, part_lane, part_panels, part_steps;
-    Stage total;
-    Loop row, lane;
+    Loop lane;
   };
   Panels keys, values;
   Stage queries;  // copied queries for an instruction
@@ -53,19 +57,23 @@ struct AttentionStages {
   Loop scores_row, scores_column;
   Fold top, sum;
   Stage exponentials;
-  Loop exponentials_column;
+  Loop exponentials_row, exponentials_column;
   Stage inverse;  // inverse of the row sums
   Loop inverse_row;
   Stage y;
   Loops batches;
   Loop row, column;
-  // Rows of a block, if lowering fixes them: with a causal mask, or with an instruction whose sums
-  // are in tile registers. 0: any number.
+  // Rows of a block, if the arrangement fixes them: with a causal mask, or with an instruction
+  // whose sums are in tile registers. 0: any number.
   int64_t block_rows = 0;
-  bool causal = false;  // true: a block skips the panels of keys that none of its rows sees
+  bool causal = false;  // true: a row does not see the keys behind some one
 };
 
-Expected<Lowered<AttentionStages>> lower_attention(TargetBuilder& b, const Node& product);
+// Attention as it is defined, for any target
+Lowered<AttentionStages> define_attention(GroupBuilder& b, const Node& product);
+// Lays keys and values out in panels, fills rows and keys up to whole tiles, and combines the keys
+// of a row in lanes.
+void arrange_attention(ScheduleBuilder& s, AttentionStages& m);
 void schedule_attention(ScheduleBuilder& s, const AttentionStages& m);
 
 }  // namespace tw

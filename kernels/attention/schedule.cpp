@@ -14,9 +14,8 @@ namespace {
 
 constexpr int64_t kBlockRows = 16;
 constexpr int64_t kStackBytes = 40 << 10;  // limit of the scores and their exponentials
-// Bytes for each key: a score and its exponential; for a product in tiles also the exponential's
-// copy
-constexpr int64_t kRowBytes = 8, kTileBytes = 2;
+// Bytes of a score, and of an exponential's copy
+constexpr int64_t kScoreBytes = 4, kTileBytes = 2;
 constexpr int64_t kMostKeys = 2048;  // limit of a row's keys on the stack
 
 // Rows of a register tile over panels of keys, of one over panels of columns, and of the block
@@ -31,9 +30,11 @@ class AttentionSchedule {
       : s_(s), m_(m), lanes_(std::max(1, s.target().lanes(4))) {
     keys_ = as_const(s.buffer(m.scores.buffer()).shape.back());
     in_tiles_ = in_tiles(s.target(), m.key_products.instruction);
-    row_bytes_ = kRowBytes + (in_tiles_ ? kTileBytes : 0);
+    row_bytes_ = kScoreBytes + dtype_bytes(s.buffer(m.exponentials.buffer()).dtype) +
+                 (in_tiles_ ? kTileBytes : 0);
     // Otherwise a block's scores lie in the thread's slice of the workspace.
-    on_stack_ = keys_ && *keys_ <= kMostKeys && m.block_rows * row_bytes_ * *keys_ <= kStackBytes;
+    on_stack_ = keys_ && *keys_ <= kMostKeys &&
+                m.block_rows * (row_bytes_ * *keys_ + tile_row_bytes()) <= kStackBytes;
   }
 
   void run() {
@@ -57,23 +58,33 @@ class AttentionSchedule {
     const Loop panels = cut_part(m_.top, block, true);
     map_scores(b, panels);
     if (m_.queries.defined()) map_rows(m_.queries, block);
-    map_panels(m_.keys);
-    if (m_.values.stage.defined()) map_panels(m_.values);
-    for (const AttentionStages::Panels* p : {&m_.keys, &m_.values})
+    for (const AttentionStages::Panels* p : {&m_.keys, &m_.values}) {
+      if (p->stage.defined()) map_panels(*p);
       if (p->numbers.defined()) map_numbers(*p);
+    }
     if (!on_stack_)
       for (const Stage& stage : {m_.scores, m_.exponentials, m_.weights})
         if (stage.defined()) s_.set_scope(stage, "thread");
     Loops outer = m_.batches;
     outer.push_back(block);
     s_.parallelize(outer, "yp");
-    // Only the last panel has keys behind the last one.
-    s_.partition_edges(panels);
-    s_.peel_last(panels);
+    // Only the last panel has keys behind the last one. With a mask, any may have some.
+    if (!m_.causal)
+      for (const Loop& loop : {panels, exponentials}) {
+        s_.partition_edges(loop);
+        s_.peel_last(loop);
+      }
     s_.specialize_one(block, queries);
   }
 
  private:
+  // Bytes of a row's sums and its query, where tile registers leave them on the stack
+  int64_t tile_row_bytes() const {
+    if (!in_tiles_) return 0;
+    return kScoreBytes * (m_.keys.columns + m_.values.columns) +
+           kTileBytes * m_.key_products.steps * s_.extent(m_.key_products.depth).value_or(1);
+  }
+
   Blocking choose_blocking() const {
     if (m_.block_rows > 0) return {m_.block_rows, m_.block_rows, m_.block_rows};
     const std::optional<int64_t> all_rows = s_.extent(m_.row);
@@ -267,7 +278,7 @@ class AttentionSchedule {
   const AttentionStages& m_;
   int64_t lanes_;
   std::optional<int64_t> keys_;
-  int64_t row_bytes_ = kRowBytes;
+  int64_t row_bytes_ = kScoreBytes;  // for each key of a row
   bool in_tiles_ = false, on_stack_ = true;
 };
 

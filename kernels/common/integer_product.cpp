@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "ir/graph/short_floats.h"
-#include "kernels/common/group_builder.h"
-
 namespace tw {
 namespace {
 
@@ -116,31 +113,6 @@ IntegerProduct integer_product_from_anywhere(const Target& target, const LeftNum
 
 int64_t rows_of_tiles(const IntegerProduct& product, std::optional<int64_t> rows) {
   return product.rows * (!rows || nearly_fill(*rows, 2 * product.rows) ? 2 : 1);
-}
-
-Node with_short_operands(const GroupBuilder& b, const Node& node) {
-  Node product = node;
-  const bool tf32 = multiplies_tf32(b);
-  for (size_t i = 0; i < 2; ++i) {
-    const ValueId operand = node.inputs[i];
-    if (const Node* made = b.inside(operand) ? b.graph.def(operand) : nullptr;
-        made && (tf32 || widens_short_float(b.graph, *made) || widens_bytes(b.graph, *made)))
-      product.inputs[i] = made->inputs[0];
-  }
-  return product;
-}
-
-Node with_short_operands(const Graph& graph, const Group& group) {
-  Node product = graph.node(group.anchor);
-  for (size_t i = 0; i < std::min<size_t>(2, product.inputs.size()); ++i)
-    for (const NodeId id : group.nodes)
-      if (const Node& made = graph.node(id);
-          made.output == product.inputs[i] &&
-          (widens_short_float(graph, made) || widens_bytes(graph, made))) {
-        product.inputs[i] = made.inputs[0];
-        break;
-      }
-  return product;
 }
 
 }  // namespace tw

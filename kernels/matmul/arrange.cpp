@@ -46,9 +46,12 @@ class MatMulArrangement {
     if (several && !whole) s_.pad(m_.acc_row, tile_.rows);
     if (product_.defined() && !reads_left_in_place()) pack_left();
     if (copies_rows()) copy_rows();
-    if (product_.depth > 1) split_depth();
-    if (product_.defined())
-      m_.instruction = product_.sums(product_.depth > 1 ? innermost_ : Loop());
+    Loop innermost;
+    if (product_.depth > 1) {
+      const Steps steps = split_steps(s_, m_.depth[0], "k", product_);
+      m_.depth[0] = steps.depth, innermost = steps.innermost;
+    }
+    if (product_.defined()) m_.instruction = product_.sums(innermost);
     if (!several && !whole) s_.pad(m_.acc_row, tile_.rows);
     if (pairs_) m_.paired = m_.depth[0];
   }
@@ -87,14 +90,8 @@ class MatMulArrangement {
     m_.copied_rows = true;
   }
 
-  // The batches on which the left operand depends
   std::vector<ScheduleBuilder::PackedDim> left_batches() const {
-    const Expr factor = left_factor();
-    std::vector<ScheduleBuilder::PackedDim> dims;
-    for (const Loop& loop : s_.spatial_loops_of(m_.acc))
-      if (!(loop == m_.acc_row) && uses_var(factor, loop.name()))
-        dims.push_back({variable(loop), "xb" + std::to_string(dims.size())});
-    return dims;
+    return batch_dims(s_, m_.acc, Factor::left, "x", m_.acc_row, {});
   }
 
   bool sums_pairs() const {
@@ -174,23 +171,12 @@ class MatMulArrangement {
   }
 
   void pack_right() {
-    const Expr j = variable(m_.acc_column), k = variable(m_.depth[0]), panel(m_.panel);
-    const Expr together(pairs_ ? 2 : product_.depth);
     std::vector<ScheduleBuilder::PackedDim> dims;
     for (const auto& [dim, loop] : m_.right_batches)
       dims.push_back({variable(loop), "wb" + std::to_string(dim)});
-    dims.push_back({floor_div(j, panel), "wj"});
-    dims.push_back({is_const(together, 1) ? k : floor_div(k, together), "wk"});
-    const Expr column = floor_mod(j, panel), step = floor_mod(k, together);
-    if (product_.tiles) {
-      const Expr columns(product_.columns), neighbours(product_.neighbours);
-      dims.push_back({floor_div(column, columns), "wt"});
-      dims.push_back({floor_div(step, neighbours), "wq"});
-      dims.push_back({floor_mod(column, columns) * neighbours + floor_mod(step, neighbours), "wl"});
-    } else {
-      dims.push_back({column, "wl"});
-      if (!is_const(together, 1)) dims.push_back({step, "wp"});
-    }
+    const auto panels = panel_dims("w", variable(m_.acc_column), variable(m_.depth[0]), m_.panel,
+                                   pairs_ ? 2 : product_.depth, product_);
+    dims.insert(dims.end(), panels.begin(), panels.end());
     const std::optional<Factor> right = right_factor();
     if (!right) return;
     const bool constant = m_.weights.defined();
@@ -216,30 +202,11 @@ class MatMulArrangement {
   }
 
   void pack_left() {
-    const Expr i = variable(m_.acc_row), k = variable(m_.depth[0]), rows(product_.rows),
-               depth(product_.depth);
     std::vector<ScheduleBuilder::PackedDim> dims = left_batches();
-    if (product_.rows == 1 && !product_.tiles) {
-      dims.push_back({i, "xi"});
-      dims.push_back({filled_up(k, product_.depth), "xk"});
-    } else {
-      dims.push_back({floor_div(i, rows), "xt"});
-      dims.push_back({floor_div(k, depth), "xs"});
-      dims.push_back({floor_mod(i, rows), "xi"});
-      dims.push_back({floor_mod(k, depth), "xk"});
-    }
+    const auto rows = row_dims("x", variable(m_.acc_row), variable(m_.depth[0]), product_);
+    dims.insert(dims.end(), rows.begin(), rows.end());
     const Stage copy = s_.pack(m_.acc, Factor::left, "xp", "global", dims).stage;
     m_.copies.insert(m_.copies.begin(), copy);
-  }
-
-  // Makes the steps that an instruction sums loops of their own.
-  void split_depth() {
-    s_.pad_zeros(m_.depth[0], product_.depth);
-    auto cut = s_.split(m_.depth[0], product_.depth, Tail::guard, m_.depth[0].name(), "kp");
-    m_.depth[0] = cut.outer;
-    innermost_ = cut.inner;
-    if (product_.tiles)
-      innermost_ = s_.split(cut.inner, product_.neighbours, Tail::guard, "kq", "kp").inner;
   }
 
   ScheduleBuilder& s_;
@@ -250,7 +217,6 @@ class MatMulArrangement {
   IntegerProduct product_;
   bool pairs_;
   RegisterTile tile_;
-  Loop innermost_;  // the loop over adjacent depth steps
 };
 
 }  // namespace

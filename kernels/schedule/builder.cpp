@@ -326,6 +326,20 @@ void ScheduleBuilder::pad_zeros(const Loops& loops, int64_t factor) {
   add(step::Pad{names_of(loops), factor, false});
 }
 
+void ScheduleBuilder::pad_for(Combiner combiner, const Loop& loop, int64_t factor) {
+  add(step::Pad{{loop.name()}, factor, false, combiner});
+}
+
+void ScheduleBuilder::widen(const Stage& stage, const std::vector<Parts>& parts,
+                            Combiner combiner) {
+  step::Widen step{stage.label(), {}, {}, combiner};
+  for (const Parts& one : parts) {
+    step.loops.push_back(one.loop.name());
+    step.factors.push_back(one.factor);
+  }
+  add(std::move(step));
+}
+
 void ScheduleBuilder::narrow(const Stage& stage, Factor factor, DType type) {
   add(step::Narrow{stage.label(), factor, type});
 }

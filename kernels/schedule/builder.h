@@ -138,6 +138,15 @@ class ScheduleBuilder {
   void pad(const Loop& loop, int64_t factor);
   void pad_zeros(const Loop& loop, int64_t factor);
   void pad_zeros(const Loops& loops, int64_t factor);
+  // The added points hold what counts for nothing in the combiner.
+  void pad_for(Combiner combiner, const Loop& loop, int64_t factor);
+  // Lets the stage's conditions hold for whole parts of loops.
+  struct Parts {
+    Loop loop;
+    int64_t factor = 1;
+  };
+  void widen(const Stage& stage, const std::vector<Parts>& parts,
+             Combiner combiner = Combiner::add);
   void narrow(const Stage& stage, Factor factor, DType type);
   // Keeps the temp's integers in a type that has all of them. False: that cannot be shown.
   bool retype(const BufferName& buffer, DType type);

@@ -8,6 +8,7 @@
 #include "ir/graph/short_floats.h"
 #include "ir/group.h"
 #include "kernels/algorithms/winograd_transform.h"
+#include "kernels/common/short_operands.h"
 #include "kernels/device/tile_model.h"
 #include "kernels/device/tiles.h"
 #include "kernels/lower.h"

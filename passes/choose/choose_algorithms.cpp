@@ -2,7 +2,7 @@
 
 #include "ir/graph/queries.h"
 #include "ir/group.h"
-#include "kernels/common/integer_product.h"
+#include "kernels/common/short_operands.h"
 #include "passes/choose/product_names.h"
 
 #include <algorithm>

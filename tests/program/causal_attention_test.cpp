@@ -10,6 +10,7 @@
 
 #include "frontend/frontend.h"
 #include "ir/kernel/interpreter.h"
+#include "kernels/arranged.h"
 #include "kernels/attention/attention.h"
 #include "passes/fuse_groups.h"
 #include "program/schedules.h"
@@ -101,7 +102,8 @@ int64_t check(const Graph& g, const Target& target) {
   LoweredKernel kernel{test::must(lower_group(g, attention_group(g), target))};
   const ChosenSchedule chosen = test::must(ModelSchedules().choose(kernel, target));
   CHECK(chosen.fault == "");
-  const auto* stages = std::get_if<AttentionStages>(&kernel.lowered.stages);
+  const ArrangedKernel made = test::must(arranged(kernel.lowered, target));
+  const auto* stages = std::get_if<AttentionStages>(&made.stages);
   REQUIRE(stages);
   const std::vector<Tensor> inputs = test::random_inputs(g, 3);
   const Tensor expected = test::must(evaluate(g, inputs))[0];

@@ -249,6 +249,29 @@ std::string steps(Random& r, const char* type) {
       type, count, size, count + 1);
 }
 
+// Rows see some of the columns, and nothing else is computed.
+std::string triangle(Random& r, const char* type) {
+  return text(
+      R"(kernel @triangle(x: in {0}[{1}, {2}], v: const {0}[{2}, {3}], y: out {0}[{1}, {3}]) {{
+  temp s: {0}[{1}, {2}]
+  temp top: {0}[{1}]
+  temp o: {0}[{1}, {3}]
+  for s_i in {1} {{ for s_j in {2} {{
+    s: s[s_i, s_j] = x[s_i, s_j] * 2 where s_j <= s_i + {4}
+  } }
+  for t_i in {1} {{ for t_j in {2} reduce {{
+    top: top[t_i] max= s[t_i, t_j] where t_j <= t_i + {4} init -999
+  } }
+  for o_i in {1} {{ for o_c in {3} {{ for o_j in {2} reduce {{
+    o: o[o_i, o_c] += s[o_i, o_j] * v[o_j, o_c] where o_j <= o_i + {4} init 0
+  } } }
+  for i in {1} {{ for j in {3} {{
+    y: y[i, j] = o[i, j] + top[i]
+  } }
+})",
+      type, r.from(1, 6), r.from(1, 7), r.from(1, 4), r.from(0, 2));
+}
+
 struct Names {
   std::vector<std::string> loops, stages, buffers;
 };
@@ -291,6 +314,18 @@ tw::Step random_layout(const Kernel& kernel, Random& r, const Names& names) {
   }
   std::shuffle(layout.map.begin(), layout.map.end(), r.engine);
   return layout;
+}
+
+// Widens a stage's conditions over all its loops, or one of them.
+tw::Step random_widen(const Kernel& kernel, Random& r, const Names& names) {
+  tw::step::Widen widen{r.pick(names.stages), {}, {}, tw::Combiner::add};
+  for (const Stmt& s : tw::path_to(kernel.body, widen.stage))
+    if (const auto* loop = tw::as<tw::stmt::Loop>(s); loop && r.below(6) > 0) {
+      widen.loops.push_back(loop->var);
+      widen.factors.push_back(r.from(1, 4));
+    }
+  if (r.below(2)) widen.combiner = tw::Combiner::max;
+  return widen;
 }
 
 // Divides the stages of the loop between two parts.
@@ -396,7 +431,7 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
   const std::string a = text("a{0}", number), b = text("b{0}", number);
   const std::vector<std::string> scopes = {"global", "stack", "register", "shared"};
   const auto loop = [&] { return names.loops.empty() ? "none" : r.pick(names.loops); };
-  switch (r.below(61)) {
+  switch (r.below(64)) {
     case 0: return step::Split{loop(), r.from(1, 5), tw::Tail::guard, a, b};
     case 1: return step::Split{loop(), r.from(1, 5), tw::Tail::shift, a, b};
     case 2:
@@ -448,7 +483,8 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
     case 20: return step::RFactor{r.pick(names.stages), loop(), a};
     case 21: return step::StorageAlign{r.pick(names.buffers), r.below(2), r.from(1, 8), 0};
     case 22: {
-      step::Pad pad{{loop()}, r.from(1, 4), r.below(2) == 1};
+      step::Pad pad{{loop()}, r.from(1, 4), r.below(2) == 1, tw::Combiner::add};
+      if (!pad.repeat && r.below(3) == 0) pad.combiner = tw::Combiner::max;
       if (r.below(3) == 0) pad.loops.push_back(loop());
       return pad;
     }
@@ -477,6 +513,9 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
           loop(),
           r.from(1, 14),
           {r.below(2) ? tw::Expr(r.from(0, 3)) : tw::floor_mod(tw::var(loop()), r.from(1, 4))}};
+    case 61:
+    case 62:
+    case 63: return random_widen(kernel, r, names);
     case 52:
     case 53:
       return step::Unguard{r.pick(names.stages), r.below(2) ? tw::Factor::left : tw::Factor::right};
@@ -569,8 +608,8 @@ struct Tally {
 void try_schedule(uint32_t seed, Tally& tally) {
   Random r{std::mt19937(seed)};
   const std::vector<std::string (*)(Random&, const char*)> makers = {
-      gemm,     symbolic_gemm, conv,       chain,      softmax, pool,  two_gemms, staged,
-      residual, residual,      accumulate, accumulate, map,     steps, steps};
+      gemm,     symbolic_gemm, conv,     chain,      softmax,    pool, two_gemms, staged,
+      triangle, residual,      residual, accumulate, accumulate, map,  steps,     steps};
   const std::string source = r.pick(makers)(r, r.below(2) ? "f32" : "i32");
   CAPTURE(seed);
   CAPTURE(source);

@@ -25,6 +25,7 @@ const char* const kAllSteps =
     "  retype c f32\n"
     "  recount c left -128 -> e constant\n"
     "  unguard c left\n"
+    "  widen c i j 4 8 max\n"
     "  skew k 16 [m // 4 % 4 * 4]\n"
     "  set_scope c register\n"
     "  decompose_reduction c k\n"
@@ -49,6 +50,7 @@ const char* const kAllSteps =
     "  specialize i 1 m n -> one\n"
     "  peel i 3 back -> e\n"
     "  block x 1 8\n"
+    "  pad k 4 min\n"
     "}\n";
 
 std::string parse_failure(const char* text) {
@@ -63,12 +65,12 @@ bool has(const std::string& text, const char* part) { return text.find(part) != 
 TEST_CASE("schedule: parse(print(s)) == s for every primitive") {
   llvm::Expected<tw::Schedule> schedule = tw::parse_schedule(kAllSteps);
   REQUIRE_MESSAGE(bool(schedule), tw::error_text(schedule.takeError()));
-  // Split occurs with both tails, peel with both ends, block with and without loops.
-  CHECK(schedule->steps.size() == std::variant_size_v<tw::Step> + 3);
+  // Split occurs with both tails, peel with both ends, block with and without loops, pad with and without a combiner.
+  CHECK(schedule->steps.size() == std::variant_size_v<tw::Step> + 4);
   CHECK(tw::print(*schedule) == kAllSteps);
-  for (size_t i = 1; i + 2 < schedule->steps.size(); ++i)
+  for (size_t i = 1; i + 3 < schedule->steps.size(); ++i)
     CHECK(schedule->steps[i].index() == i - 1);
-  CHECK(std::get<tw::step::Peel>(schedule->steps[schedule->steps.size() - 2]).back);
+  CHECK(std::get<tw::step::Peel>(schedule->steps[schedule->steps.size() - 3]).back);
   CHECK(std::get<tw::step::Split>(schedule->steps[1]).tail == tw::Tail::shift);
   CHECK(std::get<tw::step::Reorder>(schedule->steps[3]).loops.size() == 4);
   CHECK(std::get<tw::step::CacheRead>(schedule->steps[10]).scope == "stack");
