@@ -6,9 +6,12 @@
 //                                               c: c[i] += xc[i, k] init 0
 //                                             } }
 //
-// The copy is a stage of its own in front of the reader's nest; compute_at makes it a tile. Legal:
-// the stage reads the buffer. The buffer is a parameter that nothing writes, a temp of scope
-// constant, or the temp of a stage that is still as lowered and outside the reader's nest.
+// The copy is a stage of its own in front of the reader's nest, as far outside as nothing writes
+// the buffer; compute_at makes it a tile. Legal: the stage reads the buffer. The buffer is a
+// parameter that nothing writes, a temp of scope constant, or a temp whose stages are still as
+// lowered, write the same extents, and are outside the reader's nest.
+#include <algorithm>
+
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
@@ -16,23 +19,29 @@ namespace tw::sched {
 namespace {
 
 // The extents of the points that hold values: the whole shape of an input or a constant, or the
-// domain of a computed buffer's stage
-Expected<std::vector<Expr>> written_shape(const Kernel& kernel, BufferId buffer,
-                                          const Stmt& reader_nest) {
-  std::vector<StoreRef> writers;
-  for (const StoreRef& store : stores_of(kernel.body))
-    if (store->buffer == buffer) writers.push_back(store);
+// domain of a computed buffer's stages
+Expected<std::vector<Expr>> written_shape(const Kernel& kernel, BufferId buffer) {
   const std::string& name = kernel.buffer(buffer).name;
-  if (writers.empty() || kernel.buffer(buffer).scope == kConstantScope)
-    return kernel.buffer(buffer).shape;
-  if (writers.size() > 1)
-    return illegal("'{0}' is written by several stages: it cannot be cached", name);
-  TW_ASSIGN(LoweredStage stage, lowered_stage(kernel, writers[0]->label));
-  if (stage.nest == reader_nest) return illegal("'{0}' is written in the nest that reads it", name);
   std::vector<Expr> shape;
-  for (size_t dim = 0; dim < stage.loop_of_dim.size(); ++dim)
-    shape.push_back(stage.extent_of_dim(dim));
-  return shape;
+  for (const StoreRef& store : stores_of(kernel.body)) {
+    if (store->buffer != buffer || kernel.buffer(buffer).scope == kConstantScope) continue;
+    TW_ASSIGN(const LoweredStage stage, lowered_stage(kernel, store->label, true));
+    std::vector<Expr> domain;
+    for (size_t dim = 0; dim < stage.loop_of_dim.size(); ++dim)
+      domain.push_back(stage.extent_of_dim(dim));
+    if (!shape.empty() && !std::ranges::equal(shape, domain, equal))
+      return illegal("'{0}' is written in several extents: it cannot be cached", name);
+    shape = std::move(domain);
+  }
+  return shape.empty() ? kernel.buffer(buffer).shape : shape;
+}
+
+// The outermost statement on the reader's path in which nothing writes the buffer
+Expected<Stmt> place_of_copy(const Kernel& kernel, BufferId buffer, std::span<const Stmt> path) {
+  const bool constant = kernel.buffer(buffer).scope == kConstantScope;
+  for (size_t i = 0; i <= statements_around(path); ++i)
+    if (constant || !writes(path[i], buffer)) return path[i];
+  return illegal("'{0}' is written in the nest that reads it", kernel.buffer(buffer).name);
 }
 
 }  // namespace
@@ -44,7 +53,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheRead& s) {
   const Stmt& store = path.back();
   if (!reads(store, *source)) return illegal("stage '{0}' does not read '{1}'", s.stage, s.buffer);
   TW_TRY(check_new_stage(kernel, s.name));
-  TW_ASSIGN(std::vector<Expr> extents, written_shape(kernel, *source, path.front()));
+  TW_ASSIGN(const Stmt place, place_of_copy(kernel, *source, path));
+  TW_ASSIGN(std::vector<Expr> extents, written_shape(kernel, *source));
 
   Kernel out = kernel;
   const BufferId cached{static_cast<int32_t>(kernel.buffers.size())};
@@ -69,8 +79,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheRead& s) {
       return read && read->buffer == *source ? load(cached, e->type, read->indices) : Expr();
     });
   });
-  out.body = replace(kernel.body, path.front(),
-                     make_sequence({nest, replace(path.front(), store, reader)}));
+  out.body = replace(kernel.body, place, make_sequence({nest, replace(place, store, reader)}));
   return out;
 }
 
