@@ -7,7 +7,7 @@
 #include "autotune/task_text.h"
 #include "ir/graph/attributes.h"
 #include "ir/kernel/work.h"
-#include "kernels/attention/other_tiles.h"
+#include "kernels/device/attention.h"
 #include "passes/choose/choose_algorithms.h"
 #include "passes/storage.h"
 #include "support/hash.h"
@@ -181,7 +181,7 @@ Error complete(Task& task, const Graph& graph, Group group, const Target& target
     task.variants.push_back({algorithm, std::move(lowered)});
   }
   group.algorithm = Algorithm::direct;
-  for (auto& other : attention_in_other_tiles(graph, group, target))
+  for (auto& other : attention_in_other_blocks(graph, group, target))
     task.variants.push_back({Algorithm::direct, std::move(other)});
   const auto direct = std::ranges::find(task.variants, Algorithm::direct, &Variant::algorithm);
   task.flops = flops_of(direct->lowered.kernel);

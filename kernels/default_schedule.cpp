@@ -1,6 +1,7 @@
 #include "kernels/default_schedule.h"
 
 #include "kernels/arranged.h"
+#include "kernels/device/attention.h"
 #include "kernels/device/tensor_form.h"
 #include "kernels/schedule/builder.h"
 
@@ -19,9 +20,9 @@ struct FamilySchedule {
   void operator()(const PoolStages& m) const { schedule_pool(s, m); }
   void operator()(const RecurrentStages& m) const { schedule_recurrent(s, m); }
   void operator()(const AttentionStages& m) const { schedule_attention(s, m); }
-  void operator()(const AttentionBlockStages&) const {}  // for targets with axes only
-  void operator()(const WinogradTileStages&) const {}    // for targets with axes only
-  void operator()(const WindowStages&) const {}          // for targets with axes only
+  void operator()(const StreamingAttentionStages&) const {}  // for targets with axes only
+  void operator()(const WinogradTileStages&) const {}        // for targets with axes only
+  void operator()(const WindowStages&) const {}              // for targets with axes only
 };
 
 // Continues the schedule of an arranged kernel.
@@ -35,8 +36,8 @@ Expected<Schedule> family_schedule(const Kernel& kernel, const KernelStages& sta
       return schedule_winograd_in_tiles(s, *winograd), s.finish();
     if (const auto* windows = std::get_if<WindowStages>(&stages))
       return schedule_windows(s, *windows), s.finish();
-    if (const auto* blocks = std::get_if<AttentionBlockStages>(&stages))
-      return attention_block_schedule(kernel, *blocks, target, choices);
+    if (const auto* attention = std::get_if<StreamingAttentionStages>(&stages))
+      return schedule_attention_in_blocks(s, *attention), s.finish();
     return bound_schedule(kernel, std::get_if<ReduceStages>(&stages), target, choices);
   }
   if (tensor_instruction(target, true)) return tensor_schedule(kernel, target, choices);

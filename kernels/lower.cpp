@@ -7,6 +7,7 @@
 #include "kernels/arranged.h"
 #include "kernels/common/short_operands.h"
 #include "kernels/common/target_builder.h"
+#include "kernels/device/attention.h"
 #include "kernels/device/tensor_form.h"
 #include "kernels/device/tiles.h"
 #include "support/hash.h"

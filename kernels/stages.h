@@ -2,8 +2,8 @@
 #pragma once
 #include <variant>
 
+#include "kernels/algorithms/streaming_attention.h"
 #include "kernels/attention/attention.h"
-#include "kernels/attention/blocks.h"
 #include "kernels/conv/conv.h"
 #include "kernels/device/device.h"
 #include "kernels/device/windows.h"
@@ -20,7 +20,7 @@ namespace tw {
 using KernelStages =
     std::variant<ElementwiseStages, ConvStages, WinogradStages, StrassenStages, MatMulStages,
                  TileStages, ReduceStages, PoolStages, RecurrentStages, AttentionStages,
-                 AttentionBlockStages, WinogradTileStages, WindowStages>;
+                 StreamingAttentionStages, WinogradTileStages, WindowStages>;
 const char* family_name(const KernelStages& stages);  // "conv", "depthwise", "matmul", ..
 
 }  // namespace tw

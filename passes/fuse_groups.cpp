@@ -17,7 +17,7 @@
 #include "ir/graph/index_checks.h"
 #include "ir/graph/short_floats.h"
 #include "ir/group.h"
-#include "kernels/attention/blocks.h"
+#include "kernels/device/attention.h"
 #include "passes/fuse_groups.h"
 #include "passes/match_attention.h"
 #include "passes/pass.h"

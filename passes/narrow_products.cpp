@@ -25,7 +25,7 @@
 #include "ir/group.h"
 #include "ir/simplify.h"
 #include "kernels/attention/attention.h"
-#include "kernels/attention/blocks.h"
+#include "kernels/device/attention.h"
 #include "passes/match_attention.h"
 #include "passes/passes.h"
 #include "passes/precision.h"

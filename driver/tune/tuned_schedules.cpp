@@ -16,7 +16,7 @@
 #include "ir/kernel/bounds.h"
 #include "ir/kernel/sharing.h"
 #include "kernels/arranged.h"
-#include "kernels/attention/other_tiles.h"
+#include "kernels/device/attention.h"
 #include "passes/choose/product_names.h"
 #include "passes/pass.h"
 #include "program/not_pinned.h"
@@ -460,7 +460,7 @@ std::optional<ChosenSchedule> TunedSchedules::in_other_tile(const LoweredKernel&
   const bool known = first != pins_.end() && std::get<0>(first->first) == own.task &&
                      std::get<1>(first->first) == own.target;
   if (!known || !kernel.group) return best;
-  for (const LoweredGroup other : attention_in_other_tiles(*kernel.graph, *kernel.group, place)) {
+  for (const LoweredGroup other : attention_in_other_blocks(*kernel.graph, *kernel.group, place)) {
     const auto found = pins_.find({own.task, own.target, definition_hash(other)});
     if (found == pins_.end() || found->second.front().seconds >= seconds) continue;
     const Pin& pin = found->second.front();

@@ -6,10 +6,13 @@
 //                                               c: c[i] += xc[i, k] init 0
 //                                             } }
 //
-// The copy is a stage of its own in front of the reader's nest; compute_at makes it a tile. It has
-// the condition under which the buffer was written. Legal: the stage reads the buffer. This is a
-// parameter that nothing writes, a temp of scope constant, or the temp of a stage that is still as
-// lowered and outside the reader's nest.
+// The copy is a stage of its own in front of the reader's nest, as far outside as nothing writes
+// the buffer; compute_at makes it a tile. It has the condition under which one stage sets the
+// buffer. Legal: the stage reads the buffer. This is a parameter that nothing writes, a temp of
+// scope constant, or a temp whose stages are still as lowered, write the same extents, and are
+// outside the reader's nest.
+#include <algorithm>
+
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
@@ -17,31 +20,39 @@ namespace tw::sched {
 namespace {
 
 // The points that hold values: the whole shape of an input or a constant, or the domain of a
-// computed buffer's stage, where its condition holds
+// computed buffer's stages, where the condition of a single one holds
 struct Written {
   std::vector<Expr> extents;
-  Expr where;                      // undefined: everywhere
-  std::vector<std::string> loops;  // loops in the condition, by dimension; "": none
+  Expr where = {};                      // undefined: everywhere
+  std::vector<std::string> loops = {};  // loops in the condition, by dimension; "": none
 };
-Expected<Written> written_points(const Kernel& kernel, BufferId buffer, const Stmt& reader_nest) {
-  std::vector<StoreRef> writers;
-  for (const StoreRef& store : stores_of(kernel.body))
-    if (store->buffer == buffer) writers.push_back(store);
+Expected<Written> written_points(const Kernel& kernel, BufferId buffer) {
   const std::string& name = kernel.buffer(buffer).name;
-  if (writers.empty() || kernel.buffer(buffer).scope == kConstantScope)
-    return Written{kernel.buffer(buffer).shape, {}, {}};
-  if (writers.size() > 1)
-    return illegal("'{0}' is written by several stages: it cannot be cached", name);
-  TW_ASSIGN(LoweredStage stage, lowered_stage(kernel, writers[0]->label));
-  if (stage.nest == reader_nest) return illegal("'{0}' is written in the nest that reads it", name);
-  Written written;
-  if (stage.store->combiner == Combiner::none) written.where = stage.store->where;
-  for (size_t dim = 0; dim < stage.loop_of_dim.size(); ++dim) {
-    written.extents.push_back(stage.extent_of_dim(dim));
-    const int loop = stage.loop_of_dim[dim];
-    written.loops.push_back(loop < 0 ? "" : stage.spatial[static_cast<size_t>(loop)]->var);
+  std::vector<Written> all;
+  for (const StoreRef& store : stores_of(kernel.body)) {
+    if (store->buffer != buffer || kernel.buffer(buffer).scope == kConstantScope) continue;
+    TW_ASSIGN(const LoweredStage stage, lowered_stage(kernel, store->label, true));
+    Written& written = all.emplace_back();
+    if (store->combiner == Combiner::none) written.where = store->where;
+    for (size_t dim = 0; dim < stage.loop_of_dim.size(); ++dim) {
+      written.extents.push_back(stage.extent_of_dim(dim));
+      const int loop = stage.loop_of_dim[dim];
+      written.loops.push_back(loop < 0 ? "" : stage.spatial[static_cast<size_t>(loop)]->var);
+    }
+    if (!std::ranges::equal(all.front().extents, written.extents, equal))
+      return illegal("'{0}' is written in several extents: it cannot be cached", name);
   }
-  return written;
+  if (all.empty()) return Written{kernel.buffer(buffer).shape};
+  if (all.size() > 1) all.front().where = Expr();
+  return all.front();
+}
+
+// The outermost statement on the reader's path in which nothing writes the buffer
+Expected<Stmt> place_of_copy(const Kernel& kernel, BufferId buffer, std::span<const Stmt> path) {
+  const bool constant = kernel.buffer(buffer).scope == kConstantScope;
+  for (size_t i = 0; i <= statements_around(path); ++i)
+    if (constant || !writes(path[i], buffer)) return path[i];
+  return illegal("'{0}' is written in the nest that reads it", kernel.buffer(buffer).name);
 }
 
 }  // namespace
@@ -53,7 +64,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheRead& s) {
   const Stmt& store = path.back();
   if (!reads(store, *source)) return illegal("stage '{0}' does not read '{1}'", s.stage, s.buffer);
   TW_TRY(check_new_stage(kernel, s.name));
-  TW_ASSIGN(const Written written, written_points(kernel, *source, path.front()));
+  TW_ASSIGN(const Stmt place, place_of_copy(kernel, *source, path));
+  TW_ASSIGN(const Written written, written_points(kernel, *source));
   const std::vector<Expr>& extents = written.extents;
 
   Kernel out = kernel;
@@ -85,8 +97,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheRead& s) {
       return read && read->buffer == *source ? load(cached, e->type, read->indices) : Expr();
     });
   });
-  out.body = replace(kernel.body, path.front(),
-                     make_sequence({nest, replace(path.front(), store, reader)}));
+  out.body = replace(kernel.body, place, make_sequence({nest, replace(place, store, reader)}));
   return out;
 }
 

@@ -14,7 +14,7 @@ namespace tw::sched {
 Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheWrite& s) {
   TW_ASSIGN(LoweredStage stage, lowered_stage(kernel, s.stage, true));
   TW_TRY(check_new_stage(kernel, s.name));
-  TW_TRY(check_movable(kernel, stage));
+  TW_TRY(check_alone(kernel, stage));
   if (stage.store->combiner == Combiner::none && stage.store->where.defined())
     return illegal("stage '{0}' has a where: a copy would store what it leaves out", s.stage);
   const BufferId old = stage.store->buffer, cached{static_cast<int32_t>(kernel.buffers.size())};

@@ -145,12 +145,15 @@ Error check_target(const Kernel& kernel, const LoweredStage& stage, const std::v
   if (buffer.role != BufferRole::temp)
     return illegal("stage '{0}' writes the parameter '{1}', which must be complete", label,
                    buffer.name);
-  for (size_t i = 0; i < stage.scans.size(); ++i)
-    if (i + 1 >= path.size() || path[i] != stage.scans[i].stmt())
-      return illegal(
-          "stage '{0}' is in scan loop '{1}', loop '{2}' is not: it would see the last iteration "
-          "only",
-          label, stage.scans[i]->var, loop.var);
+  for (size_t i = 0; i < stage.around.size(); ++i) {
+    if (i + 1 < path.size() && path[i] == stage.around[i]) continue;
+    const auto* around = as<stmt::Loop>(stage.around[i]);
+    if (!around)
+      return illegal("stage '{0}' is under a condition, loop '{1}' is not", label, loop.var);
+    return illegal(
+        "stage '{0}' is in {1} loop '{2}', loop '{3}' is not: it would see the last iteration only",
+        label, axis_role_name(around->role), around->var, loop.var);
+  }
   if (std::ranges::find(path, stage.nest) != path.end())
     return illegal("loop '{0}' belongs to stage '{1}' itself", loop.var, label);
   if (loop.kind == LoopKind::vector)
@@ -230,6 +233,9 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeAt& s) {
   TW_TRY(check_target(kernel, stage, path));
   const std::vector<Access> readers = accesses(kernel, id, path);
   TW_ASSIGN(const size_t home, home_of(kernel, stage, path, readers.size()));
+  if (home < stage.around.size())
+    return illegal("'{0}' is read outside of the loops around stage '{1}'", kernel.buffer(id).name,
+                   s.stage);
   const std::vector<Stmt> home_path(path.begin(), path.begin() + static_cast<ptrdiff_t>(home));
 
   const Ranges outer = ranges_of(kernel, path), home_ranges = ranges_of(kernel, home_path);

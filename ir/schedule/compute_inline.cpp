@@ -47,9 +47,9 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeInline& s) 
   if (store.where.defined())
     return illegal("stage '{0}' has a where: it cannot be inlined", s.stage);
   TW_TRY(check_movable(kernel, stage));
-  if (!stage.scans.empty() && !read_behind_only(kernel, stage))
-    return illegal("'{0}' is read in other iterations of the scan loop '{1}'", buffer.name,
-                   stage.scans.back()->var);
+  if (!stage.around.empty() && !read_behind_only(kernel, stage))
+    return illegal("'{0}' is read in other iterations of the loops around stage '{1}'", buffer.name,
+                   s.stage);
 
   const Expr typed = store.value.type() == buffer.dtype ? store.value
                                                         : cast(buffer.dtype, store.value);

@@ -262,16 +262,24 @@ Stmt without_stale_prefetches(const Kernel& kernel, const Stmt& root) {
   });
 }
 
-Expected<LoweredStage> lowered_stage(const Kernel& kernel, const std::string& label,
-                                     bool in_scans) {
+size_t statements_around(std::span<const Stmt> path) {
+  const size_t own = own_statement(path);
+  size_t count = 0;
+  for (; count + 1 < path.size(); ++count) {
+    const auto* loop = as<stmt::Loop>(path[count]);
+    const bool scan = loop && loop->role == AxisRole::scan,
+               shared = count < own &&
+                        (loop ? loop->role == AxisRole::spatial : is<stmt::If>(path[count]));
+    if (!(scan || shared) || (loop && loop->kind != LoopKind::serial)) break;
+  }
+  return count;
+}
+
+Expected<LoweredStage> lowered_stage(const Kernel& kernel, const std::string& label, bool inside) {
   TW_ASSIGN(std::vector<Stmt> path, stage_path(kernel, label));
   LoweredStage stage;
-  const auto is_scan = [](const Stmt& s) {
-    const auto* loop = as<stmt::Loop>(s);
-    return loop && loop->role == AxisRole::scan && loop->kind == LoopKind::serial;
-  };
-  size_t first = 0;
-  while (in_scans && is_scan(path[first])) stage.scans.emplace_back(path[first++]);
+  const size_t first = inside ? statements_around(path) : 0;
+  stage.around.assign(path.begin(), path.begin() + static_cast<ptrdiff_t>(first));
   stage.nest = path[first];
   stage.store = StoreRef(path.back());
   if (stage.store->async)
@@ -312,24 +320,27 @@ Expected<LoweredStage> lowered_stage(const Kernel& kernel, const std::string& la
 
 size_t scans_around(std::span<const Stmt> path, const Expr& e,
                     const std::vector<Expr>& run_through) {
+  const size_t all = statements_around(path);
   size_t count = 0;
-  for (size_t i = 0; e.defined() && i < path.size(); ++i) {
+  for (size_t i = 0; e.defined() && i < all; ++i) {
     const auto* loop = as<stmt::Loop>(path[i]);
-    if (!loop || loop->role != AxisRole::scan) break;
+    if (!loop) continue;
     const auto uses = [&](const Expr& index) { return uses_var(index, loop->var); };
-    if (uses(e) && std::ranges::none_of(run_through, uses)) count = i + 1;
+    if (loop->role != AxisRole::scan || (uses(e) && std::ranges::none_of(run_through, uses)))
+      count = i + 1;
     visit(e, [&](const Expr& n) {
       const auto* load = as<expr::Load>(n);
       if (load && writes(path[i], load->buffer)) count = i + 1;
     });
   }
+  while (count < all && is<stmt::If>(path[count])) ++count;
   return count;
 }
 
 bool read_behind_only(const Kernel& kernel, const LoweredStage& stage) {
   const BufferId id = stage.store->buffer;
-  const Stmt& around = stage.scans.empty() ? kernel.body : stage.scans.back()->body;
-  if (!stage.scans.empty() && reads(replace(kernel.body, stage.scans.back(), nullptr), id))
+  const Stmt& around = stage.around.empty() ? kernel.body : children(stage.around.back())[0];
+  if (!stage.around.empty() && reads(replace(kernel.body, stage.around.back(), nullptr), id))
     return false;
   for (const Stmt& s : statements(around)) {
     if (s == stage.nest) break;
@@ -338,14 +349,13 @@ bool read_behind_only(const Kernel& kernel, const LoweredStage& stage) {
   return !reads(stage.nest, id);
 }
 
-// True: in any one iteration of the scan loops around the stage, the store writes no place that the
+// True: in any one iteration of the loops around the stage, the store writes no place that the
 // stage reads. Some index differs by a constant: row t + 1 is written, row t is read. Loops other
-// than those scans have different variables in the two.
+// than those have different variables in the two.
 static bool reads_elsewhere(const Kernel& kernel, const LoweredStage& stage,
                             const StoreRef& store) {
-  if (stage.scans.empty() || !contains(stage.scans.back(), store)) return false;
-  Ranges ranges = ranges_of(kernel, {});
-  for (const LoopRef& scan : stage.scans) add_range(ranges, *scan);
+  if (stage.around.empty() || !contains(stage.around.back(), store)) return false;
+  const Ranges ranges = ranges_of(kernel, stage.around);
   bool apart = true;
   visit_loads(stage.nest, [&](const expr::Load& load, std::span<const Stmt>) {
     if (load.buffer != store->buffer) return;
@@ -360,22 +370,25 @@ static bool reads_elsewhere(const Kernel& kernel, const LoweredStage& stage,
   return apart;
 }
 
-Error check_movable(const Kernel& kernel, const LoweredStage& stage) {
-  bool after = false;
-  for (const StoreRef& store : stores_of(kernel.body)) {
-    if (store.stmt() == stage.store.stmt()) {
-      after = true;
-      continue;
-    }
-    if (store->buffer == stage.store->buffer)
+Error check_alone(const Kernel& kernel, const LoweredStage& stage) {
+  for (const StoreRef& store : stores_of(kernel.body))
+    if (store.stmt() != stage.store.stmt() && store->buffer == stage.store->buffer)
       return illegal("stage '{0}' writes '{1}' too, so '{2}' must stay where it is", store->label,
                      kernel.buffer(store->buffer).name, stage.store->label);
+  if (reads(stage.nest, stage.store->buffer))
+    return illegal("stage '{0}' reads its own buffer", stage.store->label);
+  return Error::success();
+}
+
+Error check_movable(const Kernel& kernel, const LoweredStage& stage) {
+  TW_TRY(check_alone(kernel, stage));
+  bool after = false;
+  for (const StoreRef& store : stores_of(kernel.body)) {
     if (after && reads(stage.nest, store->buffer) && !reads_elsewhere(kernel, stage, store))
       return illegal("stage '{0}' reads '{1}', which stage '{2}' changes later", stage.store->label,
                      kernel.buffer(store->buffer).name, store->label);
+    after |= store.stmt() == stage.store.stmt();
   }
-  if (reads(stage.nest, stage.store->buffer))
-    return illegal("stage '{0}' reads its own buffer", stage.store->label);
   return Error::success();
 }
 

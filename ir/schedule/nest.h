@@ -73,11 +73,12 @@ Stmt map_accesses(const Stmt& root, BufferId buffer,
 // Drops prefetches whose buffer has another number of dimensions than their indices.
 Stmt without_stale_prefetches(const Kernel& kernel, const Stmt& root);
 
-// A stage whose nest is still as lowered: perfect, serial, at the top of the kernel or of scan
-// loops, with the spatial variables as the store's indices
+// A stage whose nest is still as lowered: perfect, serial, with the spatial variables as the
+// store's indices
 struct LoweredStage {
-  std::vector<LoopRef> scans;
-  // A child of the kernel's body or of the last scan loop's body, or that body itself
+  // Scan loops around the nest, and serial loops and conditions around it and others
+  std::vector<Stmt> around;
+  // A child of the kernel's body or of the last of these, or that body itself
   Stmt nest;
   std::vector<LoopRef> spatial;  // from the outside in
   std::vector<LoopRef> reduce;
@@ -87,19 +88,23 @@ struct LoweredStage {
     return loop_of_dim[dim] < 0 ? Expr(1) : spatial[static_cast<size_t>(loop_of_dim[dim])]->extent;
   }
 };
-// in_scans: the nest may be inside scan loops
+// inside: the nest may have statements around it
 Expected<LoweredStage> lowered_stage(const Kernel& kernel, const std::string& label,
-                                     bool in_scans = false);
-// The number of scan loops at the head of the stage's path that a nest with the expression's values
-// must stay inside: those in which something writes what it reads, those whose variables it uses
-// and the nest does not run through, and those around them.
+                                     bool inside = false);
+// The number of statements at the head of the stage's path that are around a nest as lowered
+size_t statements_around(std::span<const Stmt> path);
+// The number of these that another nest with the expression's values must stay inside: all but scan
+// loops in which nothing writes what it reads, and whose variables it does not use or runs through.
+// Conditions in such a loop do not hold the nest either.
 size_t scans_around(std::span<const Stmt> path, const Expr& e,
                     const std::vector<Expr>& run_through = {});
 // True: no other code reads the buffer than what stands behind the stage's nest, in the same
-// iteration of the scan loops around it.
+// iteration of the loops around it.
 bool read_behind_only(const Kernel& kernel, const LoweredStage& stage);
-// Requires that no other stage writes the buffer and that nothing after the nest writes what it
-// reads. The stage's values may then be computed later.
+// Requires that no other stage writes the buffer, and that the stage does not read it.
+Error check_alone(const Kernel& kernel, const LoweredStage& stage);
+// Also requires that nothing after the nest writes what it reads. The stage's values may then be
+// computed later.
 Error check_movable(const Kernel& kernel, const LoweredStage& stage);
 
 // The nest that sets the stage's buffer to `init` over the spatial loops of `path` (store last).
@@ -177,6 +182,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Tile& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::ReverseComputeAt& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeRoot& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::RFactor& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Replicate& s);
+Expected<Kernel> apply_step(const Kernel& kernel, const step::Hoist& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::StorageAlign& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Pad& s);
 Expected<Kernel> apply_step(const Kernel& kernel, const step::Layout& s);

@@ -19,7 +19,8 @@
 // x[i * 2 + k] may be. One of the constants is 1, or there are two without a common divisor.
 //
 // The new stage stands in front of the scan loops around the sums. It is inside of those in which
-// something writes what the factor reads, and then makes the temp in each iteration.
+// something writes what the factor reads, and of other loops around the sums and more stages. It
+// then makes the temp in each iteration.
 //
 // Legal: the stage is as lowered, its nest writes nothing that the factor reads, and the map names
 // all of each loop on which the factor depends, but for scan loops around the new stage. If the
@@ -166,7 +167,10 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pack& s) {
   TW_ASSIGN(Stmt nest, filling_nest(out, s, map, zero, packed, scans, false));
   if (store.where.defined() && map.exists_at_all_points() && !is_all_written(out, number))
     return illegal("not all of the factor is written where stage '{0}' does not ask", s.stage);
-  if (map.has_windows() || (store.where.defined() && map.exists_at_all_points())) {
+  const std::span<const Stmt> left = std::span(path).first(statements_around(path)).subspan(inside);
+  const bool unconditional = std::ranges::any_of(left,
+                                                 [](const Stmt& at) { return is<stmt::If>(at); });
+  if (map.has_windows() || unconditional || (store.where.defined() && map.exists_at_all_points())) {
     if (Error error = check_elements(out, nest, scans)) {
       if (!map.has_windows())
         return illegal("the factor does not exist at all points: {0}",

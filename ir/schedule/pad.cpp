@@ -38,7 +38,8 @@
 // Legal: a serial loop. In a reduce loop every store combines. In a spatial loop exactly one index
 // of every store to a temp is the loop's variable, alone, all nests that write the temp are padded
 // together, and stores to parameters overwrite. Loops that are padded together have one extent.
-// Only spatial loops repeat, without a combiner, and stages in them that overwrite or have an init.
+// Only spatial loops repeat, without a combiner, and stages in them that overwrite, have an init, or
+// get places that their temp did not have.
 #include <algorithm>
 #include <functional>
 
@@ -64,7 +65,7 @@ int own_dim(const stmt::Store& store, const std::string& v) {
 
 // The dimension of a loop with one iteration, whose index is 0, in a stage that is as lowered
 int single_dim(const Kernel& kernel, const stmt::Store& store, const std::string& v) {
-  Expected<LoweredStage> stage = lowered_stage(kernel, store.label);
+  Expected<LoweredStage> stage = lowered_stage(kernel, store.label, true);
   if (!stage) return llvm::consumeError(stage.takeError()), -1;
   const std::vector<LoopRef>& loops = stage->spatial;
   const auto own = std::ranges::find_if(loops, [&](const LoopRef& l) { return l->var == v; });
@@ -229,7 +230,16 @@ bool adds_nothing_beyond(const Kernel& kernel, const Stmt& found, const std::str
   });
 }
 
-Expected<Kernel> pad_one(const Kernel& kernel, const step::Pad& s, const std::string& name) {
+// True: the added points get places that the store's buffer did not have before.
+bool makes_room(const Kernel& before, const stmt::Store& store, const stmt::Loop& loop) {
+  const int dim = grown_dim(before, store, loop);
+  return dim >= 0 &&
+         equal(before.buffer(store.buffer).shape[static_cast<size_t>(dim)], loop.extent);
+}
+
+// before: the kernel in front of the step, which may pad several loops
+Expected<Kernel> pad_one(const Kernel& before, const Kernel& kernel, const step::Pad& s,
+                         const std::string& name) {
   TW_ASSIGN(std::vector<Stmt> path, loop_path(kernel, name));
   const auto& loop = get<stmt::Loop>(path.back());
   TW_TRY(check_serial(loop));
@@ -248,7 +258,8 @@ Expected<Kernel> pad_one(const Kernel& kernel, const step::Pad& s, const std::st
              inside = lt(var(name), loop.extent);
   Kernel out = kernel;
   for (const StoreRef& store : stores_of(loop.body)) {
-    if (s.repeat && store->combiner != Combiner::none && !store->init.defined())
+    if (s.repeat && store->combiner != Combiner::none && !store->init.defined() &&
+        !makes_room(before, *store, loop))
       return illegal("stage '{0}' adds to what another stage has stored, also at the added points",
                      store->label);
     if (loop.role == AxisRole::spatial) TW_TRY(grow(out, *store, loop, extent, s.loops));
@@ -291,7 +302,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pad& s) {
     extent = loop.extent;
   }
   Kernel out = kernel;
-  for (const std::string& name : s.loops) { TW_ASSIGN(out, pad_one(out, s, name)); }
+  for (const std::string& name : s.loops) { TW_ASSIGN(out, pad_one(kernel, out, s, name)); }
   return out;
 }
 

@@ -175,7 +175,7 @@ CountedFactor counted_factor(const Expr& factor, const LoweredStage& stage) {
 // Requires that the zero is the same where the sums are read.
 Error check_zero(const Kernel& kernel, const LoweredStage& stage, const Expr& zero) {
   const stmt::Store& store = *stage.store;
-  const Stmt& around = stage.scans.empty() ? kernel.body : stage.scans.back()->body;
+  const Stmt& around = stage.around.empty() ? kernel.body : children(stage.around.back())[0];
   const std::string& sums = kernel.buffer(store.buffer).name;
   if (!read_behind_only(kernel, stage))
     return illegal("'{0}' is read where the zero of stage '{1}' may be another one", sums,

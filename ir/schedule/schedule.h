@@ -204,6 +204,20 @@ struct RFactor {
   static constexpr const char* kKeyword = "rfactor";
   std::string stage, loop, name;
 };
+// Keeps equal copies of temps. Stages that write one get `loops` over the copies; the others read
+// those with the numbers `copy`.
+struct Replicate {
+  static constexpr const char* kKeyword = "replicate";
+  std::vector<std::string> buffers;
+  int64_t copies = 1;
+  std::vector<Expr> copy;
+  std::vector<std::string> loops;
+};
+// Moves the stage's statement up in front of that of another stage.
+struct Hoist {
+  static constexpr const char* kKeyword = "hoist";
+  std::string stage, before;
+};
 // Makes the stride of `dim` equal offset modulo factor.
 struct StorageAlign {
   static constexpr const char* kKeyword = "storage_align";
@@ -294,10 +308,10 @@ using Step =
                  step::CacheRead, step::Pack, step::Block, step::Flatten, step::Narrow,
                  step::Retype, step::Recount, step::Unguard, step::Widen, step::Skew,
                  step::SetScope, step::DecomposeReduction, step::Partition, step::Peel, step::Tile,
-                 step::ReverseComputeAt, step::ComputeRoot, step::RFactor, step::StorageAlign,
-                 step::Pad, step::Layout, step::Prefetch, step::Annotate, step::VirtualThread,
-                 step::Bind, step::Blockize, step::Tensorize, step::AsyncCopy, step::Pipeline,
-                 step::Roles, step::Specialize>;
+                 step::ReverseComputeAt, step::ComputeRoot, step::RFactor, step::Replicate,
+                 step::Hoist, step::StorageAlign, step::Pad, step::Layout, step::Prefetch,
+                 step::Annotate, step::VirtualThread, step::Bind, step::Blockize, step::Tensorize,
+                 step::AsyncCopy, step::Pipeline, step::Roles, step::Specialize>;
 
 struct Schedule {
   std::vector<Step> steps;

@@ -64,7 +64,8 @@ class Printer {
   }
   void type(DType value) { word(dtype_name(value), ""); }
   void exprs(const std::vector<Expr>& values, const char*) {
-    for (size_t i = 0; i < values.size(); ++i) text_ += (i ? ", " : " [") + to_string(values[i]);
+    text_ += " [";
+    for (size_t i = 0; i < values.size(); ++i) text_ += (i ? ", " : "") + to_string(values[i]);
     text_ += "]";
   }
   void names(const std::vector<std::string>& values, const char* what) {
@@ -204,7 +205,7 @@ class Reader {
   void exprs(std::vector<Expr>& values, const char* what) {
     if (!ready(what)) return;
     error_ = lexer_.expect("[");
-    while (!error_ && ready(what)) {
+    while (!error_ && ready(what) && !lexer_.at("]")) {
       Expected<Expr> e = parse_expr(lexer_);
       if (!e) error_ = e.takeError();
       else values.push_back(std::move(*e));
@@ -410,6 +411,18 @@ void fields(V& v, typename V::template Ref<step::RFactor> s) {
   v.name(s.loop, "a reduce loop");
   v.arrow();
   v.name(s.name, "the new buffer's name");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::Replicate> s) {
+  v.names(s.buffers, "a buffer");
+  v.number(s.copies, "a number of copies");
+  v.exprs(s.copy, "the copies that other stages read");
+  v.names_behind_arrow(s.loops, "a new loop's name");
+}
+template <class V>
+void fields(V& v, typename V::template Ref<step::Hoist> s) {
+  v.name(s.stage, "a stage");
+  v.name(s.before, "the stage behind it");
 }
 template <class V>
 void fields(V& v, typename V::template Ref<step::StorageAlign> s) {

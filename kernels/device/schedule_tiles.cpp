@@ -8,8 +8,8 @@
 
 #include "ir/kernel/copies.h"
 #include "ir/simplify.h"
+#include "kernels/device/deal.h"
 #include "kernels/device/device.h"
-#include "kernels/device/fragment_load.h"
 #include "kernels/device/tiles.h"
 #include "kernels/schedule/builder.h"
 
@@ -53,7 +53,11 @@ class TiledSpace {
     s_.set_scope(m_.left, memory);
     s_.compute_at(right_, parts_);
     s_.set_scope(right_, memory);
-    if (instruction_) keep_rows_apart();
+    // Threads that execute an instruction together then read their parts of rows at once.
+    if (instruction_) {
+      keep_rows_apart(s_, m_.left.buffer(), instruction_->left.digits[1]);
+      keep_rows_apart(s_, right_.buffer(), instruction_->right.digits[0]);
+    }
     // Makes a thread's rows adjacent.
     if (!instruction_)
       map(m_.left, [](const Expr& r, const Expr& c) { return std::vector<Expr>{c, r}; });
@@ -205,14 +209,6 @@ class TiledSpace {
     s_.bind(cut.outer, block_);
   }
 
-  // Index [thread, element..] of a parameter of the instruction
-  std::vector<Expr> placed(int32_t parameter, const std::string& first_loop, const Expr& first,
-                           const std::string& second_loop, const Expr& second) const {
-    std::vector<Expr> at = indices_of(*instruction_->semantics, BufferId{parameter});
-    for (Expr& e : at) e = substitute(substitute(e, first_loop, first), second_loop, second);
-    return at;
-  }
-
   void tensor_sums() {
     const Cut group_row = s_.split(acc_row(), tile_.thread_rows, Tail::guard, "ag", "a1");
     const Cut row = s_.split(group_row.inner, instruction_->m, Tail::guard, "am", "ai");
@@ -234,8 +230,8 @@ class TiledSpace {
 
   // Arranges the sums and the operands in the order that the instruction needs.
   void map_operands() {
-    const std::string &i = instruction_->row, &j = instruction_->column, &k = instruction_->depth;
-    const Expr m(instruction_->m), n(instruction_->n), rows(tile_.thread_rows), lanes(tile_.lanes);
+    const TileInstruction& by = *instruction_;
+    const Expr m(by.m), n(by.n), rows(tile_.thread_rows), lanes(tile_.lanes);
     const auto append = [](std::vector<Expr> at, const std::vector<Expr>& more) {
       at.insert(at.end(), more.begin(), more.end());
       return at;
@@ -243,64 +239,32 @@ class TiledSpace {
     map(m_.acc, [&](const Expr& r, const Expr& c) {
       return append({floor_div(r, rows) * Expr(tile_.columns / tile_.lanes) + floor_div(c, lanes),
                      floor_div(floor_mod(r, rows), m), floor_div(floor_mod(c, lanes), n)},
-                    placed(2, i, floor_mod(r, m), j, floor_mod(c, n)));
+                    placed(by, 2, floor_mod(r, m), floor_mod(c, n)));
     });
     map(left_operand_, [&](const Expr& r, const Expr& c) {
-      return append({floor_div(r, m)}, placed(0, i, floor_mod(r, m), k, c));
+      return append({floor_div(r, m)}, placed(by, 0, floor_mod(r, m), c));
     });
     map(right_operand_, [&](const Expr& r, const Expr& c) {
-      return append({floor_div(c, n)}, placed(1, j, floor_mod(c, n), k, r));
+      return append({floor_div(c, n)}, placed(by, 1, floor_mod(c, n), r));
     });
   }
 
-  // Turns the loops over an operand's axes into loops over the threads that execute the instruction
-  // together and over each thread's elements, in all instructions of the tile. If `vector` is set,
-  // elements along the second axis form vectors if they can.
+  // Deals an operand out to the threads that execute the instruction together, in all instructions
+  // of the tile.
   void deal_operand(const std::array<Loop, 2>& loops, const OperandPlacement& placement,
                     const std::string& name, const Loops& outer, bool vector) {
-    // By the amount that a step adds to the thread's number
-    std::map<int64_t, Loop, std::greater<>> lanes;
-    Loops elements;
-    for (size_t a = 0; a < loops.size(); ++a) {
-      const std::vector<PlacementDigit>& digits = placement.digits[a];
-      Loop rest = loops[a];
-      const auto cut = [&](int64_t stride, const std::string& part) {
-        const Cut made = s_.split(rest, stride, Tail::guard, name + part + "o", name + part + "i");
-        rest = made.inner;
-        return made.outer;
-      };
-      const std::string axis = a == 0 ? "r" : "c";
-      if (digits.back().thread != 0) elements.push_back(cut(placement.extents[a], axis));
-      for (size_t d = digits.size(); d-- > 0;) {
-        const Loop digit = d == 0 ? rest : cut(digits[d].stride, axis + std::to_string(d));
-        if (digits[d].thread != 0) lanes.emplace(digits[d].thread, digit);
-        else elements.push_back(digit);
-      }
-    }
-    Loops order = outer, together;
-    for (const auto& [step, loop] : lanes) together.push_back(loop);
-    order.insert(order.end(), together.begin(), together.end());
-    order.insert(order.end(), elements.begin(), elements.end());
-    s_.reorder(order);
-    if (vector && placement.digits[1].front().thread == 0) {
-      s_.vectorize(elements.back());
-      elements.pop_back();
-    }
-    s_.unroll(elements);
-    s_.bind(s_.fuse(together, name + "_lane"), axes_[0]);
+    std::vector<Digits> digits;
+    for (size_t a = 0; a < loops.size(); ++a)
+      digits.push_back(in_groups(placement.digits[a],
+                                 s_.extent(loops[a]).value_or(1) / placement.extents[a], 0));
+    const Threads threads = deal_nest(s_, {loops[0], loops[1]}, digits, tile_.together, name, outer,
+                                      vector);
+    s_.bind(threads.lanes, axes_[0]);
   }
 
-  // Loads an operand together, the part of one instruction (`parts`) after the other.
-  void load_operand(const FragmentLoad& by, const Cut& parts, const Loop& depth, bool left) {
-    const std::string name = (left ? left_operand_ : right_operand_).label();
-    const Cut rows = s_.split(left ? parts.inner : depth, by.rows, Tail::guard, name + "ro",
-                              name + "ri"),
-              columns = s_.split(left ? depth : parts.inner, by.columns, Tail::guard, name + "co",
-                                 name + "ci");
-    s_.reorder({parts.outer, columns.outer, rows.outer, rows.inner, columns.inner});
-    s_.unroll(parts.outer);
-    s_.tensorize(s_.fuse({columns.outer, rows.outer}, name + "_matrix"), by.intrinsic->name,
-                 name + "_load");
+  void load_part(const FragmentLoad& by, const Cut& parts, const Loop& depth, bool left) {
+    load_fragments(s_, by, parts.outer, left ? parts.inner : depth, left ? depth : parts.inner,
+                   (left ? left_operand_ : right_operand_).label());
   }
 
   void bind_tensor() {
@@ -308,10 +272,10 @@ class TiledSpace {
                 w = s_.loops_inside(right_operand_, operand_step_);
     const TileInstruction& by = *instruction_;
     if (const auto load = fragment_load(target_, by, FragmentOf::left))
-      load_operand(*load, s_.split(x[0], by.m, Tail::guard, "xp", "xq"), x[1], true);
+      load_part(*load, s_.split(x[0], by.m, Tail::guard, "xp", "xq"), x[1], true);
     else deal_operand({x[0], x[1]}, by.left, left_operand_.label(), {}, true);
     if (const auto load = fragment_load(target_, by, FragmentOf::right))
-      load_operand(*load, s_.split(w[1], by.n, Tail::guard, "wp", "wq"), w[0], false);
+      load_part(*load, s_.split(w[1], by.n, Tail::guard, "wp", "wq"), w[0], false);
     else deal_operand({w[1], w[0]}, by.right, right_operand_.label(), {}, false);
     const Cut yr = s_.split(row_, tile_.thread_rows, Tail::guard, "yg", "y1");
     const Cut yc = s_.split(column_, tile_.lanes, Tail::guard, "yh", "y2");
@@ -326,26 +290,10 @@ class TiledSpace {
     for (const Cut& g : groups)
       s_.bind(s_.fuse({g.outer, g.inner}, g.outer.name() + "_warp"), axes_[1]);
     for (const Loop& loop : threads_) {
-      const Cut lanes = s_.split(loop, tile_.together, Tail::guard, loop.name() + "_warp",
-                                 loop.name() + "_lane");
-      s_.bind(lanes.inner, axes_[0]);
-      s_.bind(lanes.outer, axes_[1]);
+      const Threads threads = in_groups_of(s_, loop, tile_.together);
+      s_.bind(threads.lanes, axes_[0]);
+      s_.bind(threads.groups, axes_[1]);
     }
-  }
-
-  // Shifts each row of the operands to other banks of the block's memory than the row before it, if
-  // vectors allow. Threads that execute an instruction together can then read their parts at once.
-  void keep_rows_apart() {
-    keep_apart(m_.left.buffer(), instruction_->left.digits[1]);
-    keep_apart(right_.buffer(), instruction_->right.digits[0]);
-  }
-  // Shifts by as many elements as the threads read of a row at one time, which the digits say.
-  void keep_apart(const BufferName& operand, const std::vector<PlacementDigit>& digits) {
-    int64_t apart = std::max<int64_t>(1, target_.lanes(dtype_bytes(type_)));
-    for (const PlacementDigit& digit : digits)
-      if (digit.thread != 0) apart = std::max(apart, digit.stride * digit.extent);
-    const auto rows = static_cast<int64_t>(s_.buffer(operand).shape.size()) - 2;
-    s_.storage_align(operand, rows, 2 * apart, apart);
   }
 
   // Moves element [.., row, column] to [first of to(row, column), .., the others of it].
@@ -394,31 +342,13 @@ class TiledSpace {
   // Deals a stage's copies out to the threads. Each copies a vector if its elements are adjacent.
   // Otherwise neighbouring threads take neighbouring rows, which are adjacent in gathered windows.
   void spread(const Stage& stage, bool rows) {
-    const std::string& label = stage.label();
-    const int64_t vector = rows ? left_vector_ : right_vector_;
-    Loops own = s_.loops_inside(stage, parts_);
-    Loop lane;
-    int64_t points = 1;
-    for (const Loop& loop : own) points *= s_.extent(loop).value_or(1);
-    // Single elements need no alignment.
     const bool alone = copies_alone_ && dtype_bytes(type_) == 4 && !from_weights(stage);
-    const bool vectors = !alone && vector > 1 && points % (vector * tile_.threads()) == 0 &&
-                         side_by_side(s_, stage, own.back(), vector);
-    if (vectors) {
-      const Cut cut = s_.split(own.back(), vector, Tail::guard, label + "_v", label + "_lane");
-      own.back() = cut.outer, lane = cut.inner;
-      vectors_[label] = vector;
-    } else if (rows && own.size() > 1) {
-      std::swap(own[own.size() - 1], own[own.size() - 2]);
-      s_.reorder(own);
-    }
-    const Loop all = s_.fuse(own, label + "_all");
-    const Cut dealt = s_.split(all, tile_.threads(), Tail::guard, label + "_turn",
-                               label + "_thread");
-    s_.reorder({dealt.inner, dealt.outer});
-    s_.unroll(dealt.outer);
-    s_.vectorize(lane);
-    threads_.push_back(dealt.inner);
+    CopyDeal deal{tile_.threads(), rows ? left_vector_ : right_vector_};
+    if (alone) deal.vector = 1;  // single elements need no alignment
+    deal.across = rows;
+    const DealtCopies dealt = deal_copies(s_, stage, s_.loops_inside(stage, parts_), deal);
+    if (dealt.vectors) vectors_[stage.label()] = deal.vector;
+    threads_.push_back(dealt.thread);
   }
 
   ScheduleBuilder& s_;

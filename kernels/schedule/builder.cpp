@@ -314,8 +314,10 @@ ScheduleBuilder::Packed ScheduleBuilder::pack(const Stage& stage, Factor factor,
   return packed;
 }
 
-void ScheduleBuilder::pad(const Loop& loop, int64_t factor) {
-  add(step::Pad{{loop.name()}, factor, true});
+void ScheduleBuilder::pad(const Loop& loop, int64_t factor) { pad(Loops{loop}, factor); }
+
+void ScheduleBuilder::pad(const Loops& loops, int64_t factor) {
+  add(step::Pad{names_of(loops), factor, true});
 }
 
 void ScheduleBuilder::pad_zeros(const Loop& loop, int64_t factor) {
@@ -365,6 +367,26 @@ Stage ScheduleBuilder::recount(const Stage& stage, Factor factor, int64_t zero,
 Stage ScheduleBuilder::rfactor(const Stage& stage, const Loop& loop, const std::string& name) {
   add(step::RFactor{stage.label(), loop.name(), name});
   return {name, BufferName(name)};
+}
+
+void ScheduleBuilder::replicate(const std::vector<BufferName>& buffers, int64_t copies,
+                                const std::function<Expr(const Stage& reader)>& copy) {
+  step::Replicate step{{}, copies, {}, {}};
+  for (const BufferName& buffer : buffers) step.buffers.push_back(buffer.name());
+  for (const Stage& stage : stages()) {
+    const Stmt store = store_of(stage).stmt();
+    if (std::ranges::find(buffers, stage.buffer()) != buffers.end())
+      step.loops.push_back(replica_of(stage).name());
+    else if (std::ranges::any_of(buffers, [&](const BufferName& buffer) {
+               return sched::reads(store, *kernel_.find_buffer(buffer.name()));
+             }))
+      step.copy.push_back(copy(stage));
+  }
+  add(std::move(step));
+}
+
+void ScheduleBuilder::hoist(const Stage& stage, const Stage& before) {
+  add(step::Hoist{stage.label(), before.label()});
 }
 
 void ScheduleBuilder::decompose(const Stage& stage, const Loop& loop) {

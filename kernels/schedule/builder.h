@@ -136,6 +136,7 @@ class ScheduleBuilder {
   // that hold 0 and steps of sums that add nothing. Loops of nests that fill one temp are padded
   // together.
   void pad(const Loop& loop, int64_t factor);
+  void pad(const Loops& loops, int64_t factor);
   void pad_zeros(const Loop& loop, int64_t factor);
   void pad_zeros(const Loops& loops, int64_t factor);
   // The added points hold what counts for nothing in the combiner.
@@ -158,6 +159,13 @@ class ScheduleBuilder {
   // Sums over points that conditions on the factor's loops leave out. The factor is 0 there.
   void unguard(const Stage& stage, Factor factor);
   Stage rfactor(const Stage& stage, const Loop& loop, const std::string& name);
+  // Keeps equal copies of temps. Each stage that writes one has a loop over them, which replica_of
+  // names. copy: the one that another stage reads.
+  void replicate(const std::vector<BufferName>& buffers, int64_t copies,
+                 const std::function<Expr(const Stage& reader)>& copy);
+  static Loop replica_of(const Stage& writer) { return Loop(writer.label() + "_copy"); }
+  // Moves the stage's statement up in front of that of another stage.
+  void hoist(const Stage& stage, const Stage& before);
   void decompose(const Stage& stage, const Loop& loop);
   void tensorize(const Loop& loop, const std::string& intrinsic, const std::string& name);
   void virtual_thread(const Loop& loop);

@@ -62,7 +62,7 @@ def literals(text: str):
 _NAME = r"\b(?:\w*_)?(?:label|var|loop|stage|nest|lane)(?:\(\))?"
 _TEXT = r"\s*[\"']"
 _STEPS = ("split|tile|fuse|reorder|vectorize|unroll|parallel|parallelize|compute_at|compute_inline|"
-          "compute_root|reverse_compute_at|cache_read|cache_write|pack|block|flatten|retype|recount|unguard|skew|narrow|set_scope|rfactor|peel|partition|"
+          "compute_root|reverse_compute_at|cache_read|cache_write|pack|block|flatten|retype|recount|unguard|skew|narrow|set_scope|rfactor|replicate|hoist|peel|partition|"
           "decompose_reduction|bind|virtual_thread|tensorize|blockize|pad|storage_align|layout|"
           "prefetch|pipeline|async_copy|roles|annotate")
 _NAMING = re.compile(

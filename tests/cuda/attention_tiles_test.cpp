@@ -105,6 +105,17 @@ TEST_CASE("attention in other tiles is a variant of its task, each right in the 
   }
 }
 
+TEST_CASE("single threads may share the rows of attention in other ways") {
+  const Target device = test::emulated().main_device();
+  const Graph graph = attention("f32");
+  std::vector<test::Job> jobs;
+  for (const auto& [rows, across] : {std::pair(1, 8), std::pair(2, 16), std::pair(4, 32)})
+    jobs.push_back(
+        test::job_at("attention", graph, device, {{"thread_rows", rows}, {"across", across}}));
+  CHECK(kernel_hash(jobs[0].kernel) != kernel_hash(jobs[1].kernel));
+  run_jobs(jobs, device);
+}
+
 TEST_CASE("a log's fastest kernel of attention decides about its tile") {
   test::FakeCuda::get();
   const Target device = test::emulated().main_device();

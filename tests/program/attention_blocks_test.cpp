@@ -6,7 +6,7 @@
 
 #include "frontend/frontend.h"
 #include "ir/kernel/interpreter.h"
-#include "kernels/attention/block_stages.h"
+#include "kernels/device/attention.h"
 #include "passes/fuse_groups.h"
 #include "program/schedules.h"
 #include "tests/ir/graph_testing.h"
@@ -50,7 +50,7 @@ void check(const Graph& g, const Target& device, const std::vector<Tensor>& inpu
            const Tensor& expected) {
   const std::vector<Group> groups = fuse_groups(g, &device);
   LoweredKernel kernel{test::must(lower_group(g, groups.back(), device))};
-  REQUIRE(std::holds_alternative<AttentionBlockStages>(kernel.lowered.stages));
+  REQUIRE(std::holds_alternative<StreamingAttentionStages>(kernel.lowered.stages));
   const ChosenSchedule chosen = test::must(ModelSchedules().choose(kernel, device));
   CHECK(chosen.fault == "");
   const DType type = expected.dtype;

@@ -272,6 +272,38 @@ std::string triangle(Random& r, const char* type) {
       type, r.from(1, 6), r.from(1, 7), r.from(1, 4), r.from(0, 2));
 }
 
+// Blocks of rows with sums that run on over some steps, as attention has them
+std::string running(Random& r, const char* type) {
+  return text(
+      R"(kernel @running(x: in {0}[{1}, {2}, {4}], w: const {0}[{3}, {4}, {5}], y: out {0}[{1}, {2}, {5}]) {{
+  temp s: {0}[{2}, {5}]
+  temp f: {0}[{2}]
+  temp sum: {0}[{2}]
+  temp o: {0}[{2}, {5}]
+  for b in {1} {{
+    for i in {2} {{ sum.first: sum[i] = 0 }
+    for i1 in {2} {{ for j1 in {5} {{ o.first: o[i1, j1] = 0 } }
+    for t in {3} scan {{
+      if t <= b + 1 {{
+        for i2 in {2} {{ for j2 in {5} {{ for k2 in {4} reduce {{
+          s: s[i2, j2] += x[b, i2, k2] * w[t, k2, j2] init 0
+        } } }
+        for i3 in {2} {{ for j3 in {5} {{ s.top: s[i3, j3] = max(0, min(s[i3, j3], 3)) } }
+        for i4 in {2} {{ f: f[i4] = max(0, x[b, i4, 0]) }
+        for i5 in {2} {{ sum.scale: sum[i5] *= f[i5] }
+        for i6 in {2} {{ for j6 in {5} reduce {{ sum: sum[i6] += s[i6, j6] } }
+        for i7 in {2} {{ for j7 in {5} {{ o.scale: o[i7, j7] *= f[i7] } }
+        for i8 in {2} {{ for j8 in {5} {{ for k8 in {5} reduce {{
+          o: o[i8, j8] += s[i8, k8] * w[t, 0, j8]
+        } } }
+      }
+    }
+    for i9 in {2} {{ for j9 in {5} {{ y: y[b, i9, j9] = o[i9, j9] - sum[i9] } }
+  }
+})",
+      type, r.from(1, 3), r.from(1, 5), r.from(1, 3), r.from(1, 3), r.from(1, 6));
+}
+
 struct Names {
   std::vector<std::string> loops, stages, buffers;
 };
@@ -425,13 +457,45 @@ tw::Step random_block(const Kernel& kernel, Random& r, const Names& names, const
   return block;
 }
 
+// Copies of a temp or two. Others read any of them.
+tw::Step random_replicate(const Kernel& kernel, Random& r, const Names& names,
+                          const std::string& name) {
+  tw::step::Replicate step{{r.pick(names.buffers)}, r.from(1, 3), {}, {}};
+  if (const std::string more = r.pick(names.buffers); r.below(2) && more != step.buffers[0])
+    step.buffers.push_back(more);
+  const auto is_copied = [&](tw::BufferId id) {
+    return std::ranges::count(step.buffers, kernel.buffer(id).name) > 0;
+  };
+  for (const tw::StoreRef& store : tw::stores_of(kernel.body)) {
+    if (is_copied(store->buffer)) {
+      step.loops.push_back(name + "_" + std::to_string(step.loops.size()));
+      continue;
+    }
+    bool reads = false;
+    tw::visit_exprs(*store.stmt(), [&](const tw::Expr& whole) {
+      tw::visit(whole, [&](const tw::Expr& e) {
+        const auto* load = tw::as<tw::expr::Load>(e);
+        reads |= load && is_copied(load->buffer);
+      });
+    });
+    std::string around;
+    for (const Stmt& s : tw::path_to(kernel.body, store->label))
+      if (const auto* loop = tw::as<tw::stmt::Loop>(s)) around = loop->var;
+    if (reads)
+      step.copy.push_back(around.empty() || r.below(2)
+                              ? tw::Expr(r.from(0, step.copies - 1))
+                              : tw::floor_mod(tw::var(around), tw::Expr(step.copies)));
+  }
+  return step;
+}
+
 tw::Step random_step(const Kernel& kernel, Random& r, int number) {
   namespace step = tw::step;
   const Names names = names_of(kernel);
   const std::string a = text("a{0}", number), b = text("b{0}", number);
   const std::vector<std::string> scopes = {"global", "stack", "register", "shared"};
   const auto loop = [&] { return names.loops.empty() ? "none" : r.pick(names.loops); };
-  switch (r.below(64)) {
+  switch (r.below(70)) {
     case 0: return step::Split{loop(), r.from(1, 5), tw::Tail::guard, a, b};
     case 1: return step::Split{loop(), r.from(1, 5), tw::Tail::shift, a, b};
     case 2:
@@ -457,6 +521,12 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
     case 15: return step::Partition{loop(), r.from(1, 2), r.from(1, 2), a, b};
     case 16: return step::Peel{loop(), r.from(1, 3), r.below(2) == 1, a};
     case 17: break;
+    case 61:
+    case 62: return random_replicate(kernel, r, names, a);
+    case 65:
+    case 66: return step::Hoist{r.pick(names.stages), r.pick(names.stages)};
+    case 63:
+    case 64: return step::RFactor{r.pick(names.stages), loop(), a};
     case 28: return step::VirtualThread{loop()};
     case 29:
     case 30: return step::Bind{loop(), r.below(2) ? "block.x" : "thread.x"};
@@ -513,9 +583,9 @@ tw::Step random_step(const Kernel& kernel, Random& r, int number) {
           loop(),
           r.from(1, 14),
           {r.below(2) ? tw::Expr(r.from(0, 3)) : tw::floor_mod(tw::var(loop()), r.from(1, 4))}};
-    case 61:
-    case 62:
-    case 63: return random_widen(kernel, r, names);
+    case 67:
+    case 68:
+    case 69: return random_widen(kernel, r, names);
     case 52:
     case 53:
       return step::Unguard{r.pick(names.stages), r.below(2) ? tw::Factor::left : tw::Factor::right};
@@ -608,8 +678,8 @@ struct Tally {
 void try_schedule(uint32_t seed, Tally& tally) {
   Random r{std::mt19937(seed)};
   const std::vector<std::string (*)(Random&, const char*)> makers = {
-      gemm,     symbolic_gemm, conv,     chain,      softmax,    pool, two_gemms, staged,
-      triangle, residual,      residual, accumulate, accumulate, map,  steps,     steps};
+      gemm,     symbolic_gemm, conv,       chain,      softmax, pool,  two_gemms, staged,  triangle,
+      residual, residual,      accumulate, accumulate, map,     steps, steps,     running, running};
   const std::string source = r.pick(makers)(r, r.below(2) ? "f32" : "i32");
   CAPTURE(seed);
   CAPTURE(source);

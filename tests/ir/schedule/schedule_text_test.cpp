@@ -35,6 +35,8 @@ const char* const kAllSteps =
     "  reverse_compute_at y i0\n"
     "  compute_root c\n"
     "  rfactor c k1 -> cf\n"
+    "  replicate m t 4 [i % 4] -> a b\n"
+    "  hoist v k\n"
     "  storage_align c 0 32 16\n"
     "  pad k 4\n"
     "  layout t r c -> [c // 16, r, c % 16]\n"

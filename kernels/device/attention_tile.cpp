@@ -4,14 +4,18 @@
 #include <array>
 #include <numeric>
 
-#include "ir/graph/short_floats.h"
+#include "ir/graph/queries.h"
 #include "ir/kernel/stack_limits.h"
 #include "ir/multiprocessors.h"
-#include "kernels/attention/block_stages.h"
+#include "kernels/attention/parts.h"
+#include "kernels/common/target_builder.h"
+#include "kernels/device/attention.h"
+#include "kernels/device/deal.h"
 
 namespace tw {
 namespace {
 
+constexpr int64_t kThreadVector = 4;                    // f32 elements that a thread loads at once
 constexpr int64_t kFreeQueries = 256, kFreeKeys = 512;  // assumed for free numbers
 // Larger sizes count as these, so no number overflows.
 constexpr int64_t kMostSize = 1 << 16, kMostHead = 1 << 12;
@@ -29,6 +33,7 @@ constexpr int64_t kOfScore = 24, kOfCopy = 6;
 constexpr int64_t kMeetings = 4, kMeeting = 30;  // barriers of a block in a step, and cycles of one
 
 int64_t parts(int64_t n, int64_t part) { return (n + part - 1) / part; }
+int64_t in_whole(int64_t n, int64_t part) { return parts(n, part) * part; }
 
 class AttentionModel {
  public:
@@ -89,7 +94,7 @@ class AttentionModel {
     const int64_t apart = 2 * vector(),
                   weights = keeps_ ? 0 : t_.rows * (t_.keys + 2 * t_.across + apart);
     return (t_.rows + t_.keys) * (depth_ + apart) * bytes_ + t_.keys * (columns_ + apart) * bytes_ +
-           weights * (by_ ? bytes_ : 4) + t_.rows * across_ * 4;
+           weights * (by_ ? bytes_ : 4) + 2 * t_.rows * across_ * 4;
   }
   // True: the buffers of all threads fit the limits of a kernel's stack.
   bool fits_stack() const {
@@ -204,31 +209,30 @@ std::vector<AttentionTile> candidates(const AttentionProblem& problem, const Til
 
 }  // namespace
 
-std::optional<AttentionProblem> attention_problem(const Graph& graph, const Node& scores,
-                                                  const Node& product,
-                                                  const std::function<bool(ValueId)>& inside) {
-  const auto type = [&](ValueId v) -> const TensorType& { return graph.value(v).type; };
-  const Shape& s = type(scores.output).shape;
-  const auto depth = as_const(type(scores.inputs[0]).shape.back()),
-             columns = as_const(type(product.output).shape.back());
-  if (!depth || !columns) return std::nullopt;
-  AttentionProblem p;
-  p.depth = *depth, p.columns = *columns;
-  p.rows = as_const(s[s.size() - 2]), p.keys = as_const(s.back());
-  p.batches = as_const(simplify(element_count(Shape(s.begin(), s.end() - 2))));
-  const std::array<ValueId, 4> operands = {scores.inputs[0], scores.inputs[1], product.inputs[1],
-                                           product.inputs[0]};
-  const auto all = [&](const auto& holds) { return std::ranges::all_of(operands, holds); };
-  p.tf32 = all([&](ValueId v) { return inside(v) && rounds_to_tf32(*graph.def(v)); });
-  const bool widened = all([&](ValueId v) {
-    return inside(v) && widens_short_float(graph, *graph.def(v)) &&
-           type(graph.def(v)->inputs[0]).dtype == type(graph.def(operands[0])->inputs[0]).dtype;
-  });
-  const auto read = [&](ValueId v) { return p.tf32 || widened ? graph.def(v)->inputs[0] : v; };
-  p.left = read(operands[0]), p.right = read(operands[1]), p.values = read(operands[2]);
-  p.type = type(p.left).dtype;
-  if (type(p.right).dtype != p.type || type(p.values).dtype != p.type) return std::nullopt;
-  return p;
+int64_t value_vector(const AttentionProblem& problem, const AttentionTile& tile) {
+  for (const int64_t vector : {kThreadVector, kThreadVector / 2})
+    if (problem.columns >= tile.across * vector) return vector;
+  return 1;
+}
+
+int64_t padded_depth(const AttentionProblem& problem, const TileInstruction* by) {
+  return in_whole(problem.depth, by ? by->k : kThreadVector);
+}
+
+int64_t padded_columns(const AttentionProblem& problem, const AttentionTile& tile,
+                       const TileInstruction* by) {
+  return in_whole(problem.columns, by ? by->n : tile.across * value_vector(problem, tile));
+}
+
+bool keeps_weights(const TileInstruction& by) {
+  const auto thread = [](const OperandPlacement& placement, int64_t row, int64_t column) {
+    return *as_const(simplify(thread_at(placement.digits[0], Expr(row)) +
+                              thread_at(placement.digits[1], Expr(column))));
+  };
+  for (int64_t row = 0; row < by.m; ++row)
+    for (int64_t key = 0; key < by.k; ++key)
+      if (thread(by.left, row, key) != thread(by.sums, row, key % by.n)) return false;
+  return true;
 }
 
 std::optional<TileInstruction> attention_instruction(const Target& target,
@@ -272,6 +276,47 @@ std::optional<AttentionTile> attention_tile(const Target& target, const Attentio
                                             std::string* why) {
   const std::vector<AttentionTile> tiles = attention_tiles(target, problem, why);
   return tiles.empty() ? std::nullopt : std::optional(tiles.front());
+}
+
+namespace {
+
+std::optional<AttentionProblem> problem_of(const GroupBuilder& b, const Node& product) {
+  const AttentionParts parts = attention_parts(b, product);
+  return attention_problem(b.graph, *parts.scores, *parts.product,
+                           [&](ValueId v) { return b.inside(v); });
+}
+
+}  // namespace
+
+std::optional<Lowered<StreamingAttentionStages>> lower_attention_in_blocks(TargetBuilder& b,
+                                                                           const Node& product) {
+  const auto problem = problem_of(b, product);
+  const auto tile = problem ? attention_tile(b.target, *problem) : std::nullopt;
+  if (!tile) return std::nullopt;
+  return define_streaming_attention(b, product, *problem, tile->rows, tile->keys);
+}
+
+std::vector<Lowered<StreamingAttentionStages>> attention_in_other_blocks(const Graph& graph,
+                                                                         const Group& group,
+                                                                         const Target& device) {
+  constexpr size_t kMostOthers = 12;
+  const Node& product = graph.node(group.anchor);
+  const bool attends = std::ranges::any_of(
+      group.nodes, [&](NodeId id) { return get_if<op::Softmax>(&graph.node(id)) != nullptr; });
+  std::vector<Lowered<StreamingAttentionStages>> all;
+  if (device.axes.empty() || !attends || !get_if<op::MatMul>(&product)) return all;
+  const auto problem = problem_of(GroupBuilder(graph, group), product);
+  if (!problem) return all;
+  std::vector<std::pair<int64_t, int64_t>> known;
+  for (const AttentionTile& tile : attention_tiles(device, *problem)) {
+    if (std::ranges::count(known, std::pair(tile.rows, tile.keys)) > 0) continue;
+    known.emplace_back(tile.rows, tile.keys);
+    if (known.size() == 1) continue;  // the usual one
+    GroupBuilder b(graph, group);
+    all.push_back(define_streaming_attention(b, product, *problem, tile.rows, tile.keys));
+    if (all.size() == kMostOthers) break;
+  }
+  return all;
 }
 
 }  // namespace tw
