@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "autotune/measure/device_program.h"
 #include "autotune/measure/message.h"
+#include "driver/compile/device_program.h"
 #include "support/parallel.h"
 
 namespace tw {

@@ -35,8 +35,8 @@ struct Measurer::Trial {
   }
 };
 
-Measurer::Measurer(Transport& transport, CandidateBuilder builder, MeasurerOptions options)
-    : transport_(transport), builder_(std::move(builder)), options_(options), best_(kNever) {}
+Measurer::Measurer(Transport& transport, const CandidateBuilder& builder, MeasurerOptions options)
+    : transport_(transport), builder_(builder), options_(options), best_(kNever) {}
 
 std::vector<MeasureResult> Measurer::measure(
     std::span<const std::shared_ptr<const RunKernel>> kernels, const Reference& reference,

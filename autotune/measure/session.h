@@ -37,7 +37,8 @@ class KernelMeasurer {
 // Measures on the processor, for one task. Times are medians.
 class Measurer : public KernelMeasurer {
  public:
-  Measurer(Transport& transport, CandidateBuilder builder, MeasurerOptions options);
+  // Both must outlive the measurer.
+  Measurer(Transport& transport, const CandidateBuilder& builder, MeasurerOptions options);
 
   // Outputs are compared with the reference's only when a candidate's median would be the best of
   // the task so far.
@@ -62,7 +63,7 @@ class Measurer : public KernelMeasurer {
   void check_best(std::vector<Trial*> fresh, const Reference& reference);
 
   Transport& transport_;
-  CandidateBuilder builder_;
+  const CandidateBuilder& builder_;
   MeasurerOptions options_;
   std::map<std::string, MeasureResult> known_;  // results by the hash of code and symbols
   double best_;

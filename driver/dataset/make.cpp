@@ -114,7 +114,7 @@ class Maker {
       return Error::success();
     }
     if (request_.watch)
-      request_.watch(listed.name + " on " + place.target.name +
+      request_.watch(listed.name + " on " + place.target().name +
                      (place.threads > 1 ? ", " + std::to_string(place.threads) + " threads" : ""));
     TW_ASSIGN(const Target* lowered, targets_.find(listed.lowered_for));
     TW_ASSIGN(const std::unique_ptr<TaskLabels> labels,
@@ -135,7 +135,7 @@ class Maker {
   // True if the task is lowered for such a place: a processor, or a device of the same kind.
   Expected<bool> fits(const LearningTask& task, const LabelPlace& place) {
     TW_ASSIGN(const Target* lowered, targets_.find(task.lowered_for));
-    return same_driver(lowered->main_device(), place.target);
+    return same_driver(lowered->main_device(), place.target());
   }
 
   // The number of the task's programs that get labels

@@ -1,7 +1,5 @@
 #include "driver/dataset/task_labels.h"
 
-#include <llvm/Config/llvm-config.h>
-
 #include <algorithm>
 #include <cmath>
 #include <ctime>
@@ -10,19 +8,14 @@
 #include "autotune/explorers/explorers.h"
 #include "autotune/explorers/seen.h"
 #include "autotune/features/features.h"
-#include "autotune/measure/cycles.h"
 #include "autotune/median.h"
 #include "autotune/models/corrected.h"
 #include "autotune/models/gbt.h"
 #include "autotune/task_text.h"
 #include "autotune/tuner.h"
-#include "driver/tune/candidate.h"
-#include "driver/tune/measuring_place.h"
-#include "frontend/frontend.h"
 #include "ir/kernel/code_size.h"
 #include "kernels/arranged.h"
 #include "kernels/default_schedule.h"
-#include "program/place_groups.h"
 #include "support/hash.h"
 #include "support/parallel.h"
 
@@ -43,25 +36,6 @@ MeasureLimits label_limits() {
   return limits;
 }
 
-Expected<LabelPlace> estimated_place(const Target& target, int threads, int jobs) {
-  if (threads > 1)
-    return make_error(
-        DiagCode::unsupported,
-        "target '{0}' is for {1}, which this machine is not: it is estimated, for one "
-        "thread, and {2} are asked for; another machine measures with --worker",
-        target.name, arch_name(target.arch()), threads);
-  if (target.core.clock <= 0)
-    return make_error(DiagCode::unsupported,
-                      "target '{0}' is for {1}, which this machine is not: an estimate needs the "
-                      "clock of the processor, 'rates: {{clock: ...}}' in its description",
-                      target.name, arch_name(target.arch()));
-  LabelPlace out;
-  out.target = target, out.threads = 1, out.jobs = jobs;
-  TW_ASSIGN(out.estimated, make_backend(target));
-  out.model = "LLVM-MCA " LLVM_VERSION_STRING ", " + target.cpu;
-  return out;
-}
-
 }  // namespace
 
 LabelKind LabelPlace::kind() const {
@@ -70,7 +44,7 @@ LabelKind LabelPlace::kind() const {
 }
 
 std::string LabelPlace::machine() const {
-  if (timed()) return process->device();
+  if (timed()) return own_process->device();
   return estimated ? model : "any machine";
 }
 
@@ -83,16 +57,11 @@ ProgramCounts shares_of(int programs) {
 
 Expected<LabelPlace> label_place(const Target& target, int threads, int jobs,
                                  const std::string& worker) {
-  if (worker.empty() && target.devices.empty() && target.arch() != host_target().arch())
-    return estimated_place(target, threads, jobs);
-  LabelPlace out;
-  out.whole = std::make_shared<const Target>(target);  // builders refer to it
-  TW_ASSIGN(const MeasuringPlace place, measuring_place(*out.whole, threads, worker));
-  out.target = *place.target, out.threads = place.threads, out.device = place.device;
-  out.jobs = place.jobs > 0 ? std::min(jobs, place.jobs) : jobs;
-  if (place.predicts_cycles()) return out;
-  out.builder = place.builder;
-  TW_ASSIGN(out.process, place.process());
+  TW_ASSIGN(MeasuringPlace place,
+            measuring_place(
+                target, {.threads = threads, .jobs = jobs, .worker = worker, .estimates = true}));
+  LabelPlace out{std::move(place)};
+  TW_ASSIGN(out.own_process, out.process());
   return out;
 }
 
@@ -128,29 +97,11 @@ Error TaskLabels::load(int64_t task, const Target& lowered_for) {
   TW_ASSIGN(const Candidate usual, candidate(standard, {-1, {}}));
   most_code_ = place_.device ? std::numeric_limits<int64_t>::max()
                              : most_operations(usual.run->kernel, lowered_for_->lanes(4));
-  reference_.emplace();
-  if (place_.timed()) {
-    TW_ASSIGN(builder_, place_.builder(lowered_));
-    TW_ASSIGN(reference_,
-              reference_outputs(*usual.run, {{}, 1, {}, place_.threads, parsed.weights_between},
-                                builder_, *place_.process));
-  }
-  TW_ASSIGN(measurer_, measurer());
-  return Error::success();
-}
-
-// A new measurer, which knows no code yet
-Expected<std::unique_ptr<KernelMeasurer>> TaskLabels::measurer() const {
-  if (place_.timed())
-    return std::make_unique<Measurer>(*place_.process, builder_,
-                                      MeasurerOptions{label_limits(), place_.jobs});
-  if (place_.estimated)
-    return std::make_unique<EstimateMeasurer>(place_.estimated, place_.model,
-                                              place_.target.core.clock, place_.jobs);
-  TW_ASSIGN(auto counting,
-            CycleMeasurer::create(place_.device, place_.target,
-                                  constants_of(lowered_.variants.front().lowered), place_.jobs));
-  return std::unique_ptr<KernelMeasurer>(std::move(counting));
+  lowered_.weights_between = parsed.weights_between;
+  measurer_ = std::make_unique<TaskMeasurer>(
+      place_, place_.own_process, lowered_,
+      MeasureSettings{.limits = label_limits(), .together = kBatch});
+  return measurer_->compare_with(0, *usual.run);
 }
 
 Expected<Schedule> TaskLabels::standard_schedule() const {
@@ -162,7 +113,7 @@ Expected<Schedule> TaskLabels::standard_schedule() const {
 }
 
 Expected<Candidate> TaskLabels::candidate(const Schedule& schedule, const Point& point) const {
-  TW_ASSIGN(RunKernel run, apply_to_run(kernel_, schedule, &place_.target));
+  TW_ASSIGN(RunKernel run, apply_to_run(kernel_, schedule, &place_.target()));
   return Candidate{point, schedule, std::make_shared<const RunKernel>(std::move(run)), 0};
 }
 
@@ -210,7 +161,7 @@ std::vector<TaskLabels::Scheduled> TaskLabels::scheduled(
     Expected<Schedule> schedule = parse_schedule(programs[i].schedule);
     Expected<Candidate> made = schedule ? candidate(*schedule, {-1, {}})
                                         : Expected<Candidate>(schedule.takeError());
-    if (made) out[i].run = made->run;
+    if (made) out[i].candidate = std::move(*made);
     else out[i].error = error_text(made.takeError());
     return Error::success();
   }));
@@ -220,38 +171,36 @@ std::vector<TaskLabels::Scheduled> TaskLabels::scheduled(
 Expected<std::vector<Label>> TaskLabels::measure(const std::vector<LearningProgram>& programs,
                                                  const StopAsked& stop) {
   std::vector<Label> out;
-  TW_ASSIGN(const std::unique_ptr<KernelMeasurer> again, measurer());
+  measurer_->forget();
   for (size_t at = 0; at < programs.size(); at += kBatch) {
     const size_t end = std::min(programs.size(), at + kBatch);
-    std::vector<std::shared_ptr<const RunKernel>> kernels;
+    std::vector<Candidate> candidates;
     for (const Scheduled& made : scheduled(std::span(programs).subspan(at, end - at))) {
-      if (!made.run) return make_error(DiagCode::illegal_schedule, "{0}", made.error);
-      kernels.push_back(made.run);
+      if (!made.candidate) return make_error(DiagCode::illegal_schedule, "{0}", made.error);
+      candidates.push_back(*made.candidate);
     }
-    const std::vector<MeasureResult> results = again->measure(kernels, *reference_, stop);
+    const std::vector<MeasureResult> results = measurer_->measure(candidates, stop);
     for (size_t i = 0; i < results.size(); ++i)
       out.push_back(label_of(programs[at + i], results[i], 1));
-    if (results.size() < kernels.size()) break;
+    if (results.size() < candidates.size()) break;
   }
   return out;
 }
 
 Error TaskLabels::measure_new(const std::vector<LearningProgram>& programs, int pass,
                               const StopAsked& stop) {
-  std::unique_ptr<KernelMeasurer> apart;
-  if (pass > 0) { TW_ASSIGN(apart, measurer()); }
-  KernelMeasurer& measurer = apart ? *apart : *measurer_;
+  if (pass > 0) measurer_->forget();
   for (size_t at = 0; at < programs.size() && !(stop && stop()); at += kBatch) {
     const std::vector<LearningProgram> batch(
         programs.begin() + static_cast<std::ptrdiff_t>(at),
         programs.begin() + static_cast<std::ptrdiff_t>(std::min(programs.size(), at + kBatch)));
-    std::vector<std::shared_ptr<const RunKernel>> kernels;
+    std::vector<Candidate> candidates;
     std::vector<const LearningProgram*> applied;
     std::vector<Label> labels;
     const std::vector<Scheduled> made = scheduled(batch);
     for (size_t i = 0; i < batch.size(); ++i) {
-      if (made[i].run) {
-        kernels.push_back(made[i].run);
+      if (made[i].candidate) {
+        candidates.push_back(*made[i].candidate);
         applied.push_back(&batch[i]);
         continue;
       }
@@ -260,7 +209,7 @@ Error TaskLabels::measure_new(const std::vector<LearningProgram>& programs, int 
       failed.error = made[i].error;
       labels.push_back(label_of(batch[i], failed, pass));
     }
-    const std::vector<MeasureResult> results = measurer.measure(kernels, *reference_, stop);
+    const std::vector<MeasureResult> results = measurer_->measure(candidates, stop);
     for (size_t i = 0; i < results.size(); ++i) {
       if (results[i].lost) return make_error(DiagCode::io, "{0}", results[i].error);
       labels.push_back(label_of(*applied[i], results[i], pass));
@@ -374,7 +323,7 @@ Error TaskLabels::extend(const std::shared_ptr<const PredictorSet>& predictors, 
   TW_ASSIGN(const Space space, space_of());
   CorrectedModel model(predict_by(
       predictors,
-      predicted_task({std::make_shared<const Kernel>(kernel_)}, place_.target, place_.threads),
+      predicted_task({std::make_shared<const Kernel>(kernel_)}, place_.target(), place_.threads),
       place_.jobs));
   const MakeCandidate make = [&](const Point& point) { return candidate_of(space, point); };
   const std::unique_ptr<Explorer> explorer = corrected_explorer(

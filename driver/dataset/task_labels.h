@@ -5,29 +5,17 @@
 #include <set>
 
 #include "autotune/dataset/dataset.h"
-#include "autotune/measure/session.h"
+#include "autotune/measure/task_measurer.h"
 #include "autotune/models/predictor.h"
-#include "autotune/search.h"
-#include "autotune/task.h"
-#include "backends/backend.h"
 #include "ir/target.h"
 
 namespace tw {
 
-// A place to measure programs: a processor that this machine stands for, or a device that it
-// drives, with a process; a device whose code generator counts cycles; or a processor that is not
-// at hand, by LLVM's model of it.
-struct LabelPlace {
+// A place that gives a set's programs their labels
+struct LabelPlace : MeasuringPlace {
   int64_t platform = 0;  // id in the set
-  std::shared_ptr<const Target> whole;
-  Target target;  // the processor or device that kernels are scheduled for
-  int threads = 1, jobs = 1;
-  std::function<Expected<CandidateBuilder>(const Task&)> builder;
-  std::unique_ptr<Transport> process;                // null: no times
-  std::shared_ptr<const DeviceBackend> device;       // null: the place is a processor
-  std::shared_ptr<const Backend> estimated;          // for a processor of another architecture
-  std::string model;                                 // name of the model that estimates
-  bool timed() const { return process != nullptr; }  // false: labels are the same each time
+  std::shared_ptr<Transport> own_process =
+      nullptr;  // null: no times, so labels are the same each time
   LabelKind kind() const;
   std::string machine() const;
 };
@@ -70,14 +58,13 @@ class TaskLabels {
       : set_(set), place_(place), extends_(extends), after_batch_(std::move(after_batch)) {}
   Error load(int64_t task, const Target& lowered_for);
   struct Scheduled {
-    std::shared_ptr<const RunKernel> run;  // null: error says why
+    std::optional<Candidate> candidate;  // none: error says why
     std::string error;
   };
   std::vector<Scheduled> scheduled(std::span<const LearningProgram> programs) const;
   Expected<Candidate> candidate(const Schedule& schedule, const Point& point) const;
   Expected<Candidate> candidate_of(const Space& space, const Point& point) const;
   Expected<Schedule> standard_schedule() const;
-  Expected<std::unique_ptr<KernelMeasurer>> measurer() const;
   Expected<Space> space_of() const;
   Error make_programs(const ProgramCounts& counts, const StopAsked& stop);
   Error make_uniform(const Space& space, int count, const StopAsked& stop);
@@ -96,15 +83,13 @@ class TaskLabels {
   DataSet& set_;
   LabelPlace& place_;
   bool extends_;
-  CandidateBuilder builder_;
   std::function<Error()> after_batch_;
   LearningTask task_;
   std::optional<Target> lowered_for_;
   Kernel kernel_;  // as lowered
-  Task lowered_;   // set where programs are to be made, and for a device
+  Task lowered_;   // without a variant unless programs are to be made, and for a device
   int64_t most_code_ = 0;
-  std::optional<Reference> reference_;
-  std::unique_ptr<KernelMeasurer> measurer_;
+  std::unique_ptr<TaskMeasurer> measurer_;
   std::map<int64_t, LearningProgram> programs_;
   std::map<int64_t, Label> labels_;  // labels of the first pass
   std::map<int64_t, Point> points_;  // points of the generated space, by program

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <set>
 
-#include "driver/tune/measuring_place.h"
+#include "autotune/measure/place.h"
 #include "driver/tune/unused_records.h"
 
 namespace tw {
@@ -89,7 +89,9 @@ Expected<std::vector<Task>> chosen_tasks(const TuneRequest& request, const Targe
 }
 
 Error check_tunable(const TuneRequest& request, const Target& target) {
-  TW_TRY(measuring_place(target, request.network.threads, request.sources.worker).takeError());
+  TW_TRY(measuring_place(target,
+                         {.threads = request.network.threads, .worker = request.sources.worker})
+             .takeError());
   std::error_code none;  // a log that is not there yet is made by the search
   return std::filesystem::exists(request.log, none)
              ? TuningLog::open(request.log, TuningLog::Mode::write).takeError()
