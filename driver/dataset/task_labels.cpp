@@ -5,6 +5,7 @@
 #include <ctime>
 #include <limits>
 
+#include "autotune/candidate.h"
 #include "autotune/explorers/explorers.h"
 #include "autotune/explorers/seen.h"
 #include "autotune/features/features.h"
@@ -94,7 +95,7 @@ Error TaskLabels::load(int64_t task, const Target& lowered_for) {
   for (const Label& l : labels) labels_.emplace(l.program, l);
 
   TW_ASSIGN(const Schedule standard, standard_schedule());
-  TW_ASSIGN(const Candidate usual, candidate(standard, {-1, {}}));
+  TW_ASSIGN(const Candidate usual, tw::candidate_of(kernel_, place_.target(), standard));
   most_code_ = place_.device ? std::numeric_limits<int64_t>::max()
                              : most_operations(usual.run->kernel, lowered_for_->lanes(4));
   lowered_.weights_between = parsed.weights_between;
@@ -112,18 +113,14 @@ Expected<Schedule> TaskLabels::standard_schedule() const {
   return default_schedule(lowered_.variants.front().lowered, *lowered_for_);
 }
 
-Expected<Candidate> TaskLabels::candidate(const Schedule& schedule, const Point& point) const {
-  TW_ASSIGN(RunKernel run, apply_to_run(kernel_, schedule, &place_.target()));
-  return Candidate{point, schedule, std::make_shared<const RunKernel>(std::move(run)), 0};
-}
-
 // Errors: an illegal point, or one whose unrolled loops are much longer than the default's.
 Expected<Candidate> TaskLabels::candidate_of(const Space& space, const Point& point) const {
   TW_ASSIGN(FilledSketch filled, space.filled(point));
   Candidate made{point, std::move(filled.schedule), std::move(filled.run), 0};
-  if (!made.run) { TW_ASSIGN(made, candidate(made.schedule, point)); }
-  if (written_out_operations(made.run->kernel, lowered_for_->lanes(4)) > most_code_)
-    return make_error(DiagCode::illegal_schedule, "its unrolled loops are too long");
+  if (!made.run) {
+    TW_ASSIGN(made, tw::candidate_of(kernel_, place_.target(), std::move(made.schedule), point));
+  }
+  TW_TRY(check_code_size(made, *lowered_for_, most_code_));
   return made;
 }
 
@@ -154,17 +151,26 @@ Label TaskLabels::label_of(const LearningProgram& program, const MeasureResult& 
   return label;
 }
 
-std::vector<TaskLabels::Scheduled> TaskLabels::scheduled(
-    std::span<const LearningProgram> programs) const {
-  std::vector<Scheduled> out(programs.size());
+TaskLabels::Results TaskLabels::results_of(std::span<const LearningProgram> programs,
+                                           const StopAsked& stop) {
+  Results out(programs.size());
+  std::vector<std::optional<Candidate>> made(programs.size());
   llvm::cantFail(parallel_for(place_.jobs, programs.size(), [&](size_t i) -> Error {
     Expected<Schedule> schedule = parse_schedule(programs[i].schedule);
-    Expected<Candidate> made = schedule ? candidate(*schedule, {-1, {}})
-                                        : Expected<Candidate>(schedule.takeError());
-    if (made) out[i].candidate = std::move(*made);
-    else out[i].error = error_text(made.takeError());
+    Expected<Candidate> one = schedule
+                                  ? tw::candidate_of(kernel_, place_.target(), std::move(*schedule))
+                                  : Expected<Candidate>(schedule.takeError());
+    if (one) made[i] = std::move(*one);
+    else out[i] = {Status::illegal, {}, error_text(one.takeError()), "", false};
     return Error::success();
   }));
+  std::vector<Candidate> candidates;
+  for (std::optional<Candidate>& one : made)
+    if (one) candidates.push_back(std::move(*one));
+  const std::vector<MeasureResult> results = measurer_->measure(candidates, stop);
+  size_t next = 0;
+  for (size_t i = 0; i < made.size() && next < results.size(); ++i)
+    if (made[i]) out[i] = results[next++];
   return out;
 }
 
@@ -174,15 +180,13 @@ Expected<std::vector<Label>> TaskLabels::measure(const std::vector<LearningProgr
   measurer_->forget();
   for (size_t at = 0; at < programs.size(); at += kBatch) {
     const size_t end = std::min(programs.size(), at + kBatch);
-    std::vector<Candidate> candidates;
-    for (const Scheduled& made : scheduled(std::span(programs).subspan(at, end - at))) {
-      if (!made.candidate) return make_error(DiagCode::illegal_schedule, "{0}", made.error);
-      candidates.push_back(*made.candidate);
+    const Results results = results_of(std::span(programs).subspan(at, end - at), stop);
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (!results[i]) return out;  // stopped
+      if (results[i]->status == Status::illegal)
+        return make_error(DiagCode::illegal_schedule, "{0}", results[i]->error);
+      out.push_back(label_of(programs[at + i], *results[i], 1));
     }
-    const std::vector<MeasureResult> results = measurer_->measure(candidates, stop);
-    for (size_t i = 0; i < results.size(); ++i)
-      out.push_back(label_of(programs[at + i], results[i], 1));
-    if (results.size() < candidates.size()) break;
   }
   return out;
 }
@@ -194,25 +198,12 @@ Error TaskLabels::measure_new(const std::vector<LearningProgram>& programs, int 
     const std::vector<LearningProgram> batch(
         programs.begin() + static_cast<std::ptrdiff_t>(at),
         programs.begin() + static_cast<std::ptrdiff_t>(std::min(programs.size(), at + kBatch)));
-    std::vector<Candidate> candidates;
-    std::vector<const LearningProgram*> applied;
     std::vector<Label> labels;
-    const std::vector<Scheduled> made = scheduled(batch);
+    const Results results = results_of(batch, stop);
     for (size_t i = 0; i < batch.size(); ++i) {
-      if (made[i].candidate) {
-        candidates.push_back(*made[i].candidate);
-        applied.push_back(&batch[i]);
-        continue;
-      }
-      MeasureResult failed;
-      failed.status = Status::illegal;
-      failed.error = made[i].error;
-      labels.push_back(label_of(batch[i], failed, pass));
-    }
-    const std::vector<MeasureResult> results = measurer_->measure(candidates, stop);
-    for (size_t i = 0; i < results.size(); ++i) {
-      if (results[i].lost) return make_error(DiagCode::io, "{0}", results[i].error);
-      labels.push_back(label_of(*applied[i], results[i], pass));
+      if (!results[i]) continue;  // stopped
+      if (results[i]->lost) return make_error(DiagCode::io, "{0}", results[i]->error);
+      labels.push_back(label_of(batch[i], *results[i], pass));
     }
     TW_TRY(set_.add_programs(task_.id, batch));
     TW_TRY(set_.add_labels(place_.platform, labels));
@@ -331,34 +322,53 @@ Error TaskLabels::extend(const std::shared_ptr<const PredictorSet>& predictors, 
   return search(space, *explorer, model, ProgramSource::predicted, count, stop);
 }
 
-// Every point that the search measures gets a label.
-Error TaskLabels::search(const Space& space, Explorer& explorer, CostModel& model,
-                         ProgramSource source, int count, const StopAsked& stop) {
-  TuneHooks hooks;
-  hooks.make = [&](const Point& point) { return candidate_of(space, point); };
-  hooks.adopt = [&](int, const Schedule& schedule) { return candidate(schedule, {-1, {}}); };
-  Error storing = Error::success();
-  hooks.measure = [&](std::span<const Candidate> candidates) {
+// Every point that a search measures gets a label.
+class TaskLabels::Trials final : public TaskTrials {
+ public:
+  Trials(TaskLabels& labels, const Space& space, ProgramSource source, const StopAsked& stop)
+      : labels_(labels), space_(space), source_(source), stop_(stop) {}
+
+  Expected<Candidate> make(const Point& point) const override {
+    return labels_.candidate_of(space_, point);
+  }
+  Expected<Candidate> adopt(int, const Schedule& schedule) const override {
+    return tw::candidate_of(labels_.kernel_, labels_.place_.target(), schedule);
+  }
+  std::vector<MeasureResult> measure(std::span<const Candidate> candidates) override {
     std::vector<LearningProgram> programs;
     for (const Candidate& c : candidates) {
       const std::string text = print(c.schedule);
-      programs.push_back({program_id(task_, text), source, text});
-      points_.emplace(programs.back().id, c.point);
+      programs.push_back({program_id(labels_.task_, text), source_, text});
+      labels_.points_.emplace(programs.back().id, c.point);
     }
-    if (!storing) storing = measure_new(programs, 0, stop);
+    if (!storing_) storing_ = labels_.measure_new(programs, 0, stop_);
     std::vector<MeasureResult> results;
     for (const LearningProgram& p : programs) {
-      const auto label = labels_.find(p.id);
-      if (label == labels_.end()) break;  // stopped
+      const auto label = labels_.labels_.find(p.id);
+      if (label == labels_.labels_.end()) break;  // stopped
       MeasureResult& r = results.emplace_back();
       r.status = label->second.status;
       if (r.status == Status::ok) r.seconds = {label->second.seconds()};
     }
     return results;
-  };
+  }
+  // The error of storing labels
+  Error take_error() { return std::move(storing_); }
+
+ private:
+  TaskLabels& labels_;
+  const Space& space_;
+  ProgramSource source_;
+  const StopAsked& stop_;
+  Error storing_ = Error::success();
+};
+
+Error TaskLabels::search(const Space& space, Explorer& explorer, CostModel& model,
+                         ProgramSource source, int count, const StopAsked& stop) {
+  Trials trials(*this, space, source, stop);
   TuneOptions options;
   options.batch = kSearchBatch, options.jobs = place_.jobs;
-  TaskTuner tuner(task_.name, space, explorer, &model, hooks, options);
+  TaskTuner tuner(task_.name, space, explorer, &model, trials, options);
   std::vector<KnownResult> known;
   for (const auto& [id, label] : labels_) {
     const LearningProgram& program = programs_.at(id);
@@ -369,15 +379,9 @@ Error TaskLabels::search(const Space& space, Explorer& explorer, CostModel& mode
     if (label.status == Status::ok) r.result.seconds = {label.seconds()};
   }
   tuner.know(std::move(known));
-  Error error = tuner.run(count, stop).takeError();
-  if (storing) {
-    llvm::consumeError(std::move(error));
-    return storing;
-  }
-  llvm::consumeError(std::move(storing));
-  // A space without further legal points is no failure of the set
-  llvm::consumeError(std::move(error));
-  return Error::success();
+  // A space without further legal points is no failure of the set.
+  llvm::consumeError(tuner.run(count, stop).takeError());
+  return trials.take_error();
 }
 
 Error TaskLabels::make_neighbours(const Space& space, int count, const StopAsked& stop) {

@@ -56,13 +56,12 @@ class TaskLabels {
  private:
   TaskLabels(DataSet& set, LabelPlace& place, bool extends, std::function<Error()> after_batch)
       : set_(set), place_(place), extends_(extends), after_batch_(std::move(after_batch)) {}
+  class Trials;
   Error load(int64_t task, const Target& lowered_for);
-  struct Scheduled {
-    std::optional<Candidate> candidate;  // none: error says why
-    std::string error;
-  };
-  std::vector<Scheduled> scheduled(std::span<const LearningProgram> programs) const;
-  Expected<Candidate> candidate(const Schedule& schedule, const Point& point) const;
+  // Results in the order of the programs. Where a schedule does not apply, the result is illegal.
+  // none: not measured, because it was stopped
+  using Results = std::vector<std::optional<MeasureResult>>;
+  Results results_of(std::span<const LearningProgram> programs, const StopAsked& stop);
   Expected<Candidate> candidate_of(const Space& space, const Point& point) const;
   Expected<Schedule> standard_schedule() const;
   Expected<Space> space_of() const;

@@ -72,8 +72,7 @@ bool spreads_as(const Kernel& by_default, const LoweredGroup& lowered, const Rec
   Expected<Schedule> schedule = parse_schedule(record.schedule);
   Expected<RunKernel> run = schedule ? scheduled_run(lowered, *schedule, target)
                                      : Expected<RunKernel>(schedule.takeError());
-  if (run)
-    return spreads_as_well(sharing(run->kernel, target.cores), sharing(by_default, target.cores));
+  if (run) return spreads_as_well(run->kernel, by_default, target.cores);
   llvm::consumeError(run.takeError());
   return true;
 }
