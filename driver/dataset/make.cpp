@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "autotune/task.h"
+#include "driver/dataset/program_maker.h"
 #include "driver/dataset/set_programs.h"
 #include "driver/dataset/task_labels.h"
 #include "frontend/frontend.h"
@@ -120,10 +121,11 @@ class Maker {
     TW_ASSIGN(const std::unique_ptr<TaskLabels> labels,
               TaskLabels::create(set_, place, listed.id, *lowered, pass == 0 && request_.predictors,
                                  after_batch));
-    Error error = pass > 0 ? labels->second_pass(stop_)
-                  : request_.predictors
-                      ? labels->extend(request_.predictors, request_.extended_by, stop_)
-                      : labels->first_pass(wanted(listed), stop_);
+    Error error =
+        pass > 0 ? labels->second_pass(stop_)
+        : request_.predictors
+            ? ProgramMaker(*labels, stop_).extend(request_.predictors, request_.extended_by)
+            : labels->first_pass(wanted(listed), stop_);
     (pass == 0 ? out_.labels : out_.again) += labels->stored();
     if (error) return error;
     if (pass > 0 || stop_()) return Error::success();
