@@ -222,10 +222,8 @@ Expected<std::optional<bool>> confirm(const Contest& contest, TuningLog& log,
 }  // namespace
 
 Expected<ConfirmedRecords> confirm_records(const std::vector<Task>& tasks, TuningLog& log,
-                                           const Target& target, const TuneBudget& budget,
+                                           const MeasuringPlace& place, const TuneBudget& budget,
                                            const ConfirmOptions& options) {
-  TW_ASSIGN(const MeasuringPlace place,
-            measuring_place(target, {.threads = options.threads, .worker = options.worker}));
   if (place.predicts_cycles()) return ConfirmedRecords{};
   // Tasks with the schedules that were measured again
   std::set<std::pair<std::string, std::string>> confirmed;

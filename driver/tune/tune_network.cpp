@@ -84,17 +84,17 @@ Expected<MeasuringPlace> place_of(const TuneRequest& request, const Target& targ
       {.threads = request.network.threads, .jobs = request.network.jobs, .worker = request.worker});
 }
 
-Expected<ConfirmedRecords> confirm(const std::vector<Task>& tasks, const TuneRequest& request,
-                                   TuningLog& log, const Target& target, const TuneBudget& budget,
-                                   const TunedNetwork& tuned, TuneWatch& watch) {
+Expected<ConfirmedRecords> confirm_gains(const std::vector<Task>& tasks, const TuneRequest& request,
+                                         TuningLog& log, const MeasuringPlace& place,
+                                         const TuneBudget& budget, const TunedNetwork& tuned,
+                                         TuneWatch& watch) {
   watch.stage_begins("confirm");
   const ConfirmOptions options{
       .threads = request.network.threads,
-      .worker = request.worker,
       .stop = [&] { return request.stop && request.stop->load(); },
       .expected = TuneBudget::confirm_one(tuned.tuner->measured(), tuned.outcome.searched),
       .watch = [&](const std::string& text) { watch.stage_at(text); }};
-  TW_ASSIGN(const ConfirmedRecords confirmed, confirm_records(tasks, log, target, budget, options));
+  TW_ASSIGN(const ConfirmedRecords confirmed, confirm_records(tasks, log, place, budget, options));
   watch.stage_ends();
   return confirmed;
 }
@@ -160,8 +160,8 @@ Expected<TunedNetwork> tune_network(const TuneRequest& request, const Target& ta
                       "the worker of '{0}' does not answer; what it measured is in the log",
                       request.worker);
   outcome.searched = budget.now() - outcome.before;
-  TW_ASSIGN(outcome.confirmed, confirm(confirms ? tasks : std::vector<Task>(), request, log, target,
-                                       budget, tuned, watch));
+  TW_ASSIGN(outcome.confirmed, confirm_gains(confirms ? tasks : std::vector<Task>(), request, log,
+                                             place, budget, tuned, watch));
   outcome.trials = tuner.measured(), outcome.kernels = tuner.task_count(),
   outcome.reached = tuner.reached();
   outcome.failures = tuner.failures();
