@@ -6,10 +6,16 @@
 
 namespace tw {
 
+Expected<std::optional<double>> RecordedTimes::of(const std::string& task,
+                                                  const std::string& kernel_hash) const {
+  TW_ASSIGN(const std::optional<Record> record, log_.best({task, target_, threads_}, kernel_hash));
+  return record ? std::optional(median_seconds(*record)) : std::nullopt;
+}
+
 Expected<AlgorithmSeconds> measured_algorithms(const Graph& graph, std::vector<Group> groups,
                                                const Target& target,
                                                const AlgorithmOptions& options,
-                                               const KernelSeconds& seconds) {
+                                               const RecordedTimes& times) {
   choose_algorithms(graph, groups, target, options);
   // Kernels for a processor were tuned together with the pools that suit them.
   if (target.driver.empty()) fuse_pools(graph, groups);
@@ -19,7 +25,7 @@ Expected<AlgorithmSeconds> measured_algorithms(const Graph& graph, std::vector<G
     if (task.variants.size() < 2) continue;
     for (const Variant& variant : task.variants) {
       TW_ASSIGN(const std::optional<double> best,
-                seconds(task.key, definition_hash(variant.lowered)));
+                times.of(task.key, definition_hash(variant.lowered)));
       if (!best) continue;
       const auto [known, fresh] = by_task[task.key].try_emplace(variant.algorithm, *best);
       if (!fresh) known->second = std::min(known->second, *best);  // also in other layouts

@@ -106,7 +106,7 @@ Expected<std::vector<LayoutPlan>> layout_plans(const Graph& graph, const Target&
 
 Expected<LayoutSeconds> measured_layouts(const Graph& graph, const Target& target,
                                          const AlgorithmOptions& options,
-                                         const KernelSeconds& seconds) {
+                                         const RecordedTimes& times) {
   LayoutSeconds out;
   TW_ASSIGN(const std::vector<LayoutPlan> plans, layout_plans(graph, target, options));
   if (plans.size() < 2) return out;
@@ -116,7 +116,7 @@ Expected<LayoutSeconds> measured_layouts(const Graph& graph, const Target& targe
     for (const Task& task : tasks)
       for (const Variant& variant : task.variants) {
         TW_ASSIGN(const std::optional<double> known,
-                  seconds(task.key, definition_hash(variant.lowered)));
+                  times.of(task.key, definition_hash(variant.lowered)));
         if (known)
           best[task.key] = std::min(*known, best.try_emplace(task.key, *known).first->second);
       }

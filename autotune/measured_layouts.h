@@ -31,7 +31,7 @@ Expected<std::vector<LayoutPlan>> layout_plans(const Graph& graph, const Target&
 using LayoutSeconds = std::map<ValueId, std::map<int64_t, double>>;
 Expected<LayoutSeconds> measured_layouts(const Graph& graph, const Target& target,
                                          const AlgorithmOptions& options,
-                                         const KernelSeconds& seconds);
+                                         const RecordedTimes& times);
 
 // A convolution with measured layouts gets only those, at their seconds. Measured seconds are
 // scaled to analytic ones, in which everything else is costed. So casts are placed as

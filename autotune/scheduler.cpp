@@ -32,7 +32,7 @@ const char* stop_reason_name(StopReason reason) {
 
 double search_end(const SchedulerOptions& options, double start, const SearchWatch& watch) {
   if (options.seconds <= 0) return kInfiniteSeconds;
-  return start + options.seconds - (watch.kept ? watch.kept() : 0);
+  return start + options.seconds - watch.kept();
 }
 
 double TaskState::best() const { return history.empty() ? kInfiniteSeconds : history.back(); }
@@ -131,21 +131,20 @@ std::vector<size_t> TaskScheduler::by_work() const {
   return order;
 }
 
-Expected<StopReason> TaskScheduler::run(const std::function<double()>& clock,
-                                        const std::atomic<bool>* stop, const SearchWatch& watch) {
-  const double start = clock();
+Expected<StopReason> TaskScheduler::run(SearchWatch& watch) {
+  const double start = watch.now();
   const auto reason = [&]() -> std::optional<StopReason> {
-    if (stop && stop->load(std::memory_order_relaxed)) return StopReason::interrupted;
+    if (watch.asked_to_stop()) return StopReason::interrupted;
     if (options_.trials > 0 && trials() >= options_.trials) return StopReason::trials;
-    if (clock() >= search_end(options_, start, watch)) return StopReason::time;
+    if (watch.now() >= search_end(options_, start, watch)) return StopReason::time;
     if (converged()) return StopReason::converged;
     return std::nullopt;
   };
   const auto watched = [&](size_t task, bool first,
                            const std::function<Expected<TaskRound>()>& round) {
-    if (watch.begins) watch.begins(task);
+    watch.task_begins(task);
     record_round(task, round(), first);
-    if (watch.ends) watch.ends(task);
+    watch.task_ends(task);
   };
   const std::vector<size_t> order = by_work();
   for (const size_t task : order) {

@@ -1,7 +1,6 @@
 // Decides which of a network's tasks is tuned next, by Ansor's gradient of the network's time by a
 // task's trials.
 #pragma once
-#include <atomic>
 #include <functional>
 #include <random>
 #include <string>
@@ -41,11 +40,15 @@ struct SchedulerOptions {
   uint64_t seed = 0;
 };
 
-// Callbacks of a run: reports of progress, and a question
-struct SearchWatch {
-  std::function<void(size_t task)> begins, ends;  // a round of a task begins or ends
-  // Seconds to reserve for the work behind the search; null: none
-  std::function<double()> kept;
+// Whoever follows a run: its clock, what ends it, and who is told of its progress
+class SearchWatch {
+ public:
+  virtual ~SearchWatch() = default;
+  virtual double now() const = 0;                       // seconds since any moment; from any thread
+  virtual bool asked_to_stop() const { return false; }  // from any thread
+  virtual double kept() const { return 0; }  // seconds to reserve for the work behind the search
+  virtual void task_begins(size_t) {}        // a round of a task begins or ends
+  virtual void task_ends(size_t) {}
 };
 // The clock's time at which a run that began at `start` must end; infinite: never
 double search_end(const SchedulerOptions& options, double start, const SearchWatch& watch);
@@ -67,10 +70,8 @@ class TaskScheduler {
   TaskScheduler(std::vector<ScheduledTask> tasks, SchedulerOptions options);
 
   // Begins with the default schedule of each task, the costliest task first, so that the network's
-  // time is known. Then come rounds. `clock` gives seconds since any moment. Error: every task
-  // failed.
-  Expected<StopReason> run(const std::function<double()>& clock,
-                           const std::atomic<bool>* stop = nullptr, const SearchWatch& watch = {});
+  // time is known. Then come rounds. Error: every task failed.
+  Expected<StopReason> run(SearchWatch& watch);
 
   const std::vector<TaskState>& states() const { return states_; }
   double network_seconds() const;  // sum of weight * best, over the tasks that have one

@@ -50,7 +50,6 @@ class Explorer {  // proposes points to measure, and learns their times
   // space has no more.
   virtual std::vector<Point> propose(int count) = 0;
   virtual void tell(std::span<const Point> points, std::span<const double> seconds) = 0;
-  virtual bool exhausted() const { return false; }
 };
 
 }  // namespace tw

@@ -13,12 +13,12 @@ bool is_set(const StopAsked& stop) { return stop && stop(); }
 }  // namespace
 
 TaskTuner::TaskTuner(std::string name, const Space& space, Explorer& explorer, CostModel* model,
-                     TuneHooks hooks, TuneOptions options)
+                     TaskTrials& trials, TuneOptions options)
     : name_(std::move(name)),
       space_(space),
       explorer_(explorer),
       model_(model),
-      hooks_(std::move(hooks)),
+      trials_(trials),
       options_(options),
       best_seconds_(kInfiniteSeconds),
       first_seconds_(kInfiniteSeconds) {}
@@ -48,7 +48,7 @@ void TaskTuner::build(const std::vector<Point>& points) {
   std::vector<std::optional<Candidate>> built(points.size());
   std::vector<std::string> errors(points.size());
   const auto make = [&](size_t i) -> Error {
-    if (Expected<Candidate> candidate = hooks_.make(points[i])) built[i] = std::move(*candidate);
+    if (Expected<Candidate> candidate = trials_.make(points[i])) built[i] = std::move(*candidate);
     else errors[i] = error_text(candidate.takeError());
     return Error::success();
   };
@@ -132,11 +132,11 @@ int TaskTuner::answer_known() {
 }
 
 void TaskTuner::adopt_unused() {
-  if (std::exchange(adopted_, true) || !hooks_.adopt) return;
+  if (std::exchange(adopted_, true)) return;
   for (const auto& [key, known] : known_) {
     if (known.used) continue;
     Expected<Schedule> schedule = parse_schedule(key.second);
-    Expected<Candidate> candidate = schedule ? hooks_.adopt(key.first, *schedule)
+    Expected<Candidate> candidate = schedule ? trials_.adopt(key.first, *schedule)
                                              : Expected<Candidate>(schedule.takeError());
     if (!candidate) {  // a schedule of another version of the kernel is ignored
       llvm::consumeError(candidate.takeError());
@@ -160,10 +160,9 @@ Expected<int> TaskTuner::measure(int most) {
   }
   if (chosen.empty()) return 0;
   adopt_unused();
-  const std::vector<MeasureResult> results = hooks_.measure(candidates);
+  const std::vector<MeasureResult> results = trials_.measure(candidates);
   TW_CHECK(results.size() <= chosen.size(), "{0}: more results than candidates", name_);
   for (size_t i = 0; i < results.size(); ++i) {
-    if (hooks_.record) hooks_.record(candidates[i], results[i]);
     known_[key_of(candidates[i])] = {results[i], true};
     record_result(batch_[chosen[i]], results[i], false);
   }

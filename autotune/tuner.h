@@ -12,15 +12,19 @@
 
 namespace tw {
 
-struct TuneHooks {
-  // Called from several threads at once
-  MakeCandidate make;
-  // Returns results of the candidates in order; fewer when it was interrupted.
-  std::function<std::vector<MeasureResult>(std::span<const Candidate>)> measure;
-  // Called for every new measurement, at once
-  std::function<void(const Candidate&, const MeasureResult&)> record = nullptr;
-  // Makes a candidate from a schedule that another search found. Null: such schedules are ignored.
-  std::function<Expected<Candidate>(int variant, const Schedule& schedule)> adopt = nullptr;
+// A task's candidates and their times, for the loop
+class TaskTrials {
+ public:
+  virtual ~TaskTrials() = default;
+  // Makes the candidate of a point; called from several threads at once. Error: it is illegal.
+  virtual Expected<Candidate> make(const Point& point) const = 0;
+  // Makes a candidate from a schedule that another search found. Errors: the schedule is ignored.
+  virtual Expected<Candidate> adopt(int, const Schedule&) const {
+    return make_error(DiagCode::unsupported, "schedules of other searches are not taken");
+  }
+  // Measures the candidates and keeps the results, which it returns in order; fewer when it was
+  // interrupted.
+  virtual std::vector<MeasureResult> measure(std::span<const Candidate> candidates) = 0;
 };
 
 struct TuneOptions {
@@ -53,7 +57,7 @@ class TaskTuner {
   // Errors contain `name`. `model` may be null; the explorer must ask the same model, so that both
   // see the same fits. All references must outlive the tuner.
   TaskTuner(std::string name, const Space& space, Explorer& explorer, CostModel* model,
-            TuneHooks hooks, TuneOptions options);
+            TaskTrials& trials, TuneOptions options);
 
   void know(std::vector<KnownResult> results);
   // Sets a part of the first batch: the default schedule, and the best candidates of similar tasks.
@@ -110,7 +114,7 @@ class TaskTuner {
   const Space& space_;
   Explorer& explorer_;
   CostModel* model_;
-  TuneHooks hooks_;
+  TaskTrials& trials_;
   TuneOptions options_;
   std::map<Key, Known> known_;
   std::vector<Entry> batch_;

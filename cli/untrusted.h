@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "cli/app.h"
-#include "driver/run/temporary_folder.h"
+#include "support/temporary_folder.h"
 
 namespace tw {
 

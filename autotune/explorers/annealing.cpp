@@ -147,8 +147,6 @@ class MeasuredAnnealing : public Explorer {
     temperature_ *= cooling_;
   }
 
-  bool exhausted() const override { return seen_.exhausted(); }
-
  private:
   struct Chain {
     Point point{-1, {}};

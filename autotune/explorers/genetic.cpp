@@ -73,8 +73,6 @@ class MeasuredGenetic : public Explorer {
     sort_best_first(population_);
   }
 
-  bool exhausted() const override { return seen_.exhausted(); }
-
  private:
   const Space& space_;
   Seen seen_;

@@ -18,7 +18,6 @@ class Grid : public Explorer {
     for (const Point& point : points)
       if (in_space(point)) seen_.add(point);
   }
-  bool exhausted() const override { return next_ >= size_ || seen_.exhausted(); }
 
  private:
   const Space& space_;

@@ -35,7 +35,6 @@ class Random : public Explorer {
     for (const Point& point : points)
       if (in_space(point)) seen_.add(point);
   }
-  bool exhausted() const override { return seen_.exhausted(); }
 
  private:
   Seen seen_;

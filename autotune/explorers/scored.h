@@ -29,7 +29,6 @@ class ScoredExplorer : public Explorer {
       if (in_space(point)) seen_.add(point);
     told_ += static_cast<int>(points.size());
   }
-  bool exhausted() const override { return seen_.exhausted(); }
 
  protected:
   // Chooses at most `planned` new points, the most promising ones, for a batch of `count`.

@@ -1,7 +1,9 @@
 // The numbers that models see of a candidate, as rows. Every column has a name; NaN stands for a
 // missing value.
 #pragma once
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "autotune/search.h"
 #include "ir/target.h"
@@ -16,6 +18,14 @@ struct Features {
   // parts' scores.
   std::function<std::vector<FeatureRow>(const Candidate&)> rows;
 };
+
+// The features that `tune --features` names
+struct NamedFeatures {
+  const char* name = "";
+  Features (*make)(const Space& space) = nullptr;
+};
+std::span<const NamedFeatures> feature_sets();
+const NamedFeatures* features_named(std::string_view name);  // null: there are none
 
 // The values of the point's knobs, unchanged. They serve one space only, and the space must outlive
 // the result.

@@ -2,21 +2,17 @@
 
 #include <algorithm>
 
-#include "autotune/measure/device_program.h"
 #include "autotune/measure/message.h"
+#include "driver/compile/device_program.h"
 #include "support/parallel.h"
 
 namespace tw {
-namespace {
 
-using SecondsOf = std::function<Expected<double>(const RunKernel&)>;
-
-std::vector<MeasureResult> predicted(std::span<const std::shared_ptr<const RunKernel>> kernels,
-                                     const std::string& device, int jobs,
-                                     const SecondsOf& seconds_of) {
+std::vector<MeasureResult> CountingMeasurer::measure(
+    std::span<const std::shared_ptr<const RunKernel>> kernels, const Reference&, const StopAsked&) {
   std::vector<MeasureResult> results(kernels.size());
-  llvm::cantFail(parallel_for(jobs, kernels.size(), [&](size_t i) -> Error {
-    results[i].device = device;
+  llvm::cantFail(parallel_for(jobs_, kernels.size(), [&](size_t i) -> Error {
+    results[i].device = machine_;
     Expected<double> seconds = seconds_of(*kernels[i]);
     if (seconds) {
       results[i].seconds = {*seconds};
@@ -28,8 +24,6 @@ std::vector<MeasureResult> predicted(std::span<const std::shared_ptr<const RunKe
   }));
   return results;
 }
-
-}  // namespace
 
 Expected<std::unique_ptr<CycleMeasurer>> CycleMeasurer::create(
     std::shared_ptr<const DeviceBackend> backend, const Target& device,
@@ -44,11 +38,6 @@ Expected<std::unique_ptr<CycleMeasurer>> CycleMeasurer::create(
       std::move(backend), device.name + " " + codegen_hash(device), std::move(laid_out), jobs));
 }
 
-std::vector<MeasureResult> CycleMeasurer::measure(
-    std::span<const std::shared_ptr<const RunKernel>> kernels, const Reference&, const StopAsked&) {
-  return predicted(kernels, device_, jobs_, [this](const RunKernel& k) { return seconds_of(k); });
-}
-
 Expected<double> CycleMeasurer::seconds_of(const RunKernel& run) const {
   const Kernel& kernel = run.kernel;
   TW_TRY(backend_->supports(kernel));
@@ -61,16 +50,9 @@ Expected<double> CycleMeasurer::seconds_of(const RunKernel& run) const {
   return static_cast<double>(reports.front().cycles) * kCycleSeconds;
 }
 
-EstimateMeasurer::EstimateMeasurer(std::shared_ptr<const Backend> backend, std::string model,
-                                   double clock, int jobs)
-    : backend_(std::move(backend)), model_(std::move(model)), clock_(clock), jobs_(jobs) {}
-
-std::vector<MeasureResult> EstimateMeasurer::measure(
-    std::span<const std::shared_ptr<const RunKernel>> kernels, const Reference&, const StopAsked&) {
-  return predicted(kernels, model_, jobs_, [this](const RunKernel& run) -> Expected<double> {
-    TW_ASSIGN(const KernelEstimate estimate, backend_->estimate(run.kernel));
-    return estimate.cycles / clock_;
-  });
+Expected<double> EstimateMeasurer::seconds_of(const RunKernel& run) const {
+  TW_ASSIGN(const KernelEstimate estimate, backend_->estimate(run.kernel));
+  return estimate.cycles / clock_;
 }
 
 }  // namespace tw

@@ -9,7 +9,26 @@
 
 namespace tw {
 
-class CycleMeasurer : public KernelMeasurer {
+class CountingMeasurer : public KernelMeasurer {
+ public:
+  // Returns one sample for each kernel. Kernels without seconds are compile errors. Outputs are not
+  // compared.
+  std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const RunKernel>> kernels,
+                                     const Reference& reference,
+                                     const StopAsked& stop = nullptr) override;
+
+ protected:
+  // machine: stands in the results
+  CountingMeasurer(std::string machine, int jobs) : machine_(std::move(machine)), jobs_(jobs) {}
+  virtual Expected<double> seconds_of(const RunKernel& run) const = 0;
+
+ private:
+  std::string machine_;
+  int jobs_;
+};
+
+// Counts cycles at 100 MHz. The device's own tests cover its outputs.
+class CycleMeasurer final : public CountingMeasurer {
  public:
   // `constants` has one for each parameter of the kernels (source empty: not constant), since a
   // device's code may depend on them. They are laid out here, once for all kernels. `device` is the
@@ -18,44 +37,32 @@ class CycleMeasurer : public KernelMeasurer {
   static Expected<std::unique_ptr<CycleMeasurer>> create(
       std::shared_ptr<const DeviceBackend> backend, const Target& device,
       const std::vector<Constant>& constants, int jobs = 1);
-  // Returns one sample for each kernel: cycles at 100 MHz. Kernels that the device cannot run are
-  // compile errors. Outputs are not compared: the device's own tests cover them.
-  using KernelMeasurer::measure;
-  std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const RunKernel>> kernels,
-                                     const Reference& reference, const StopAsked& stop) override;
 
   static constexpr double kCycleSeconds = 1e-8;
 
  private:
-  CycleMeasurer(std::shared_ptr<const DeviceBackend> backend, std::string device,
+  CycleMeasurer(std::shared_ptr<const DeviceBackend> backend, const std::string& machine,
                 std::vector<Constant> constants, int jobs)
-      : backend_(std::move(backend)),
-        device_(std::move(device)),
-        constants_(std::move(constants)),
-        jobs_(jobs) {}
-  Expected<double> seconds_of(const RunKernel& run) const;
+      : CountingMeasurer(machine, jobs),
+        backend_(std::move(backend)),
+        constants_(std::move(constants)) {}
+  Expected<double> seconds_of(const RunKernel& run) const override;
   std::shared_ptr<const DeviceBackend> backend_;
-  std::string device_;
   std::vector<Constant> constants_;
-  int jobs_;
 };
 
 // Estimates processors that are not at hand, by LLVM's models of them.
-class EstimateMeasurer : public KernelMeasurer {
+class EstimateMeasurer final : public CountingMeasurer {
  public:
   // `clock` is in cycles a second.
-  EstimateMeasurer(std::shared_ptr<const Backend> backend, std::string model, double clock,
-                   int jobs = 1);
-  // Returns one sample for each kernel. Kernels that cannot be estimated are compile errors.
-  using KernelMeasurer::measure;
-  std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const RunKernel>> kernels,
-                                     const Reference& reference, const StopAsked& stop) override;
+  EstimateMeasurer(std::shared_ptr<const Backend> backend, const std::string& model, double clock,
+                   int jobs = 1)
+      : CountingMeasurer(model, jobs), backend_(std::move(backend)), clock_(clock) {}
 
  private:
+  Expected<double> seconds_of(const RunKernel& run) const override;
   std::shared_ptr<const Backend> backend_;
-  std::string model_;
   double clock_;
-  int jobs_;
 };
 
 }  // namespace tw

@@ -6,7 +6,6 @@
 #include "autotune/measure/data.h"
 #include "ir/kernel/interpreter.h"
 #include "ir/program.h"
-#include "support/hash.h"
 
 namespace tw {
 namespace {
@@ -66,8 +65,6 @@ Expected<std::vector<BufferSpec>> buffers_of(const RunKernel& run, const Values&
 
 }  // namespace
 
-std::string pack_symbol(const Kernel& pack) { return "pack_" + short_hash(print(pack)); }
-
 double tolerance_of(const Kernel& kernel) {
   constexpr double kSums = 1e-4;
   double step = 0;  // relative distance of neighbouring floats
@@ -109,11 +106,17 @@ Error add_library(MeasureJob& job, const CandidateBuilder& builder,
   return Error::success();
 }
 
-Expected<Reference> reference_outputs(const RunKernel& scheduled, Reference inputs,
-                                      const CandidateBuilder& builder, Transport& transport) {
-  TW_ASSIGN(MeasureJob job, job_of(scheduled, inputs));
+Expected<MeasureJob> job_of(const RunKernel& scheduled, const Reference& reference,
+                            const CandidateBuilder& builder) {
+  TW_ASSIGN(MeasureJob job, job_of(scheduled, reference));
   TW_ASSIGN(const CandidateObjects objects, builder.compile(scheduled));
   TW_TRY(add_library(job, builder, objects));
+  return job;
+}
+
+Expected<Reference> reference_outputs(const RunKernel& scheduled, Reference inputs,
+                                      const CandidateBuilder& builder, Transport& transport) {
+  TW_ASSIGN(MeasureJob job, job_of(scheduled, inputs, builder));
   job.limits.most_samples = 0;
   job.limits.timeout = 60;
   job.return_outputs = true;

@@ -1,37 +1,14 @@
 // The common data of all candidates of one lowered kernel: values of the symbols, contents of the
 // parameters, and the expected outputs.
 #pragma once
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "autotune/measure.h"
-#include "ir/schedule/constant_stages.h"
+#include "driver/compile/candidate.h"
 #include "support/diag.h"
 
 namespace tw {
-
-// Object code, and the function that it defines for others
-struct CandidateObject {
-  std::string symbol, code;
-};
-using CandidateObjects = std::vector<CandidateObject>;
-
-// The name of the function that makes a constant with this kernel
-std::string pack_symbol(const Kernel& pack);
-
-// Makes libraries from scheduled kernels. The owner of code generation and the linker provides it.
-struct CandidateBuilder {
-  // Objects that define `symbol` and the functions that make constants for it; called from several
-  // threads at once. The same code has the same bytes.
-  std::function<Expected<CandidateObjects>(const RunKernel& run)> compile;
-  // A shared library from the objects. Never called while anything is compiled: the linker resets
-  // options that code generation reads.
-  std::function<Expected<std::string>(const CandidateObjects& objects)> link;
-  std::string symbol;
-  // The libraries are artifacts with a query function (MeasureJob::artifact)
-  bool artifact = false;
-};
 
 struct Reference {
   std::vector<int64_t> symbols;  // values in the kernel's order
@@ -53,6 +30,10 @@ Expected<MeasureJob> job_of(const RunKernel& scheduled, const Reference& referen
 // Links the objects, and gives the job their library. Constants of artifacts are in it.
 Error add_library(MeasureJob& job, const CandidateBuilder& builder,
                   const CandidateObjects& objects);
+
+// A job with its library
+Expected<MeasureJob> job_of(const RunKernel& scheduled, const Reference& reference,
+                            const CandidateBuilder& builder);
 
 // Takes outputs from a schedule that is known to be good (the default one), compiled and run where
 // candidates will run. Errors: it does not build or run.

@@ -1,7 +1,6 @@
 #include "autotune/measure/session.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <set>
 
@@ -14,10 +13,6 @@ namespace tw {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 }  // namespace
 
@@ -35,20 +30,16 @@ struct Measurer::Trial {
   }
 };
 
-Measurer::Measurer(Transport& transport, CandidateBuilder builder, MeasurerOptions options)
-    : transport_(transport), builder_(std::move(builder)), options_(options), best_(kNever) {}
+Measurer::Measurer(Transport& transport, const CandidateBuilder& builder, MeasurerOptions options)
+    : transport_(transport), builder_(builder), options_(options), best_(kNever) {}
 
 std::vector<MeasureResult> Measurer::measure(
     std::span<const std::shared_ptr<const RunKernel>> kernels, const Reference& reference,
     const StopAsked& stop) {
-  const double start = now();
   std::vector<Trial> trials = compile_all(kernels, reference, stop);
   const std::vector<Trial*> fresh = link_new(trials);
-  const double built = now();
-  build_seconds_ += built - start;
   time_all(fresh, stop);
   check_best(fresh, reference);
-  measure_seconds_ += now() - built;
   std::vector<MeasureResult> results;
   for (const Trial& trial : trials) {
     if (trial.left || (!trial.key.empty() && !known_.contains(trial.key))) break;  // stopped
@@ -101,25 +92,17 @@ std::vector<Measurer::Trial*> Measurer::link_new(std::vector<Trial>& trials) {
   return fresh;
 }
 
+// One after the other, so that each job knows the best time so far
 void Measurer::time_all(const std::vector<Trial*>& fresh, const StopAsked& stop) {
   double fastest = best_;
-  const size_t together = static_cast<size_t>(std::max(options_.together, 1));
-  for (size_t at = 0; at < fresh.size() && !(stop && stop()); at += together) {
-    std::vector<MeasureJob> jobs;
-    const size_t end = std::min(at + together, fresh.size());
-    for (size_t i = at; i < end; ++i) {
-      jobs.push_back(fresh[i]->job);
-      jobs.back().limits = options_.limits;
-      if (fastest < kNever) jobs.back().limits.best = fastest;
-    }
-    const std::vector<MeasureResult> results = transport_.run(jobs);
-    TW_CHECK(results.size() == jobs.size(), "{0} results for {1} jobs", results.size(),
-             jobs.size());
-    for (size_t i = at; i < end; ++i) {
-      fastest = std::min(fastest, seconds_of(results[i - at]));
-      MeasureResult& known = known_[fresh[i]->key] = results[i - at];
-      known.code = fresh[i]->key;
-    }
+  for (const Trial* trial : fresh) {
+    if (stop && stop()) return;
+    MeasureJob job = trial->job;
+    job.limits = options_.limits;
+    if (fastest < kNever) job.limits.best = fastest;
+    MeasureResult& known = known_[trial->key] = transport_.run({&job, 1}).front();
+    known.code = trial->key;
+    fastest = std::min(fastest, seconds_of(known));
   }
 }
 

@@ -15,9 +15,6 @@ namespace tw {
 struct MeasurerOptions {
   MeasureLimits limits = {};  // limits.best comes from the measured candidates
   int jobs = 1;               // threads that build
-  // Jobs that the transport gets at once. 1 where it has one machine, so that each job knows the
-  // best time so far
-  int together = 1;
 };
 
 class KernelMeasurer {
@@ -27,31 +24,26 @@ class KernelMeasurer {
   // one call are schedules of the reference's lowered kernel.
   virtual std::vector<MeasureResult> measure(
       std::span<const std::shared_ptr<const RunKernel>> kernels, const Reference& reference,
-      const StopAsked& stop) = 0;
-  std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const RunKernel>> kernels,
-                                     const Reference& reference) {
-    return measure(kernels, reference, nullptr);
-  }
+      const StopAsked& stop = nullptr) = 0;
 };
 
 // Measures on the processor, for one task. Times are medians.
 class Measurer : public KernelMeasurer {
  public:
-  Measurer(Transport& transport, CandidateBuilder builder, MeasurerOptions options);
+  // Both must outlive the measurer.
+  Measurer(Transport& transport, const CandidateBuilder& builder, MeasurerOptions options);
 
   // Outputs are compared with the reference's only when a candidate's median would be the best of
   // the task so far.
-  using KernelMeasurer::measure;
   std::vector<MeasureResult> measure(std::span<const std::shared_ptr<const RunKernel>> kernels,
-                                     const Reference& reference, const StopAsked& stop) override;
+                                     const Reference& reference,
+                                     const StopAsked& stop = nullptr) override;
 
   double best_seconds() const { return best_; }  // infinity: no time yet
   struct Counts {
     int64_t candidates = 0, timed = 0, same_code = 0, checked = 0;
   };
   const Counts& counts() const { return counts_; }
-  double build_seconds() const { return build_seconds_; }  // wall time
-  double measure_seconds() const { return measure_seconds_; }
 
  private:
   struct Trial;
@@ -62,12 +54,11 @@ class Measurer : public KernelMeasurer {
   void check_best(std::vector<Trial*> fresh, const Reference& reference);
 
   Transport& transport_;
-  CandidateBuilder builder_;
+  const CandidateBuilder& builder_;
   MeasurerOptions options_;
   std::map<std::string, MeasureResult> known_;  // results by the hash of code and symbols
   double best_;
   Counts counts_;
-  double build_seconds_ = 0, measure_seconds_ = 0;
 };
 
 }  // namespace tw

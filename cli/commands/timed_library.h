@@ -5,9 +5,9 @@
 
 #include "cli/app.h"
 #include "driver/compile/manifest.h"
-#include "driver/run/temporary_folder.h"
 #include "driver/run/time_model.h"
 #include "packager/loaded_model.h"
+#include "support/temporary_folder.h"
 
 namespace tw {
 

@@ -67,17 +67,16 @@ Error wrong_word(const char* flag, const std::string& word, const std::string& w
 
 Expected<NetworkOptions> options_of(const TuneArgs& args) {
   NetworkOptions o;
-  const std::optional<TunerKind> tuner = tuner_from_name(args.tuner);
-  if (!tuner) return wrong_word("--tuner", args.tuner, names_text(kTunerKindCount, tuner_name));
-  const std::optional<FeatureKind> features = feature_from_name(args.features);
-  if (!features)
-    return wrong_word("--features", args.features, names_text(kFeatureKindCount, feature_name));
+  const auto name_of = [](const auto& row) { return row.name; };
+  o.tuner = tuner_named(args.tuner);
+  if (!o.tuner) return wrong_word("--tuner", args.tuner, names_text(tuners(), name_of));
+  o.features = features_named(args.features);
+  if (!o.features)
+    return wrong_word("--features", args.features, names_text(feature_sets(), name_of));
   if (args.objective != "rank" && args.objective != "regression")
     return wrong_word("--objective", args.objective, "rank, regression");
   if (args.space != "template" && args.space != "generated")
     return wrong_word("--space", args.space, "template, generated");
-  o.tuner = *tuner;
-  o.features = *features;
   o.objective = args.objective == "rank" ? Objective::rank : Objective::regression;
   o.transfer = !args.no_transfer;
   o.patience = args.patience;
@@ -92,12 +91,22 @@ Expected<NetworkOptions> options_of(const TuneArgs& args) {
   return o;
 }
 
+// "gbt (trees and annealing), genetic, .."
+std::string tuners_text(bool predicted) {
+  std::string text;
+  for (const Tuner& tuner : tuners())
+    if (tuner.predicted == predicted)
+      text += (text.empty() ? "" : ", ") + std::string(tuner.name) +
+              (*tuner.about ? " (" + std::string(tuner.about) + ")" : "");
+  return text;
+}
+
 Expected<int> check(const TuneRequest& request, const Target& target, int processes,
                     Console& console) {
   TW_ASSIGN(const std::vector<Task> tasks, chosen_tasks(request, target));
   TW_ASSIGN(const std::vector<CheckedKernel> kernels,
             check_records(tasks, request.log, target, request.network.threads, processes,
-                          request.sources.worker));
+                          request.worker));
   if (!console.json) {
     console.out << check_table(kernels, console.columns);
     return kExitOk;
@@ -214,9 +223,8 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
         "compile -t {0} reads",
         target.name, llvm::join(target.isa, ", "));
   TW_ASSIGN(request.log, tuning_log(args.log));
-  if (is_predicted(request.network.tuner)) {
-    TW_ASSIGN(request.network.predictors,
-              predictors_for(tuner_name(request.network.tuner), args.target));
+  if (request.network.tuner->predicted) {
+    TW_ASSIGN(request.network.predictors, predictors_for(request.network.tuner->name, args.target));
   }
   const FileRoles files = files_of(args, request.log);
   TW_TRY(files.check());
@@ -224,8 +232,8 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   if (!args.report.empty() && args.check > 0)
     return make_error(DiagCode::invalid_argument,
                       "--report is of a search, and --check makes none: one of both");
-  request.sources = {args.space == "generated", !args.no_rules, request.network.seed,
-                     request.network.jobs,      args.threads,   args.worker};
+  request.generated = args.space == "generated", request.rules = !args.no_rules;
+  request.worker = args.worker;
   request.kernel = args.kernel;
   TW_ASSIGN(const std::optional<AccuracyRequest> accuracy, args.accuracy.request({}, args.threads));
   if (args.prove && !target.devices.empty())
@@ -267,8 +275,8 @@ CommandRun define_tune(Flags& flags) {
   flags.text("--log", args->log, "FILE",
              "Where records are kept and read; default: the user's (docs/reference/tuning.md)");
   flags.text("--tuner", args->tuner, "NAME",
-             "gbt (trees and annealing), genetic, anneal, random, grid; by predictors that were "
-             "trained before: ranker, one-shot, tlp, mtl-tlp; default gbt");
+             tuners_text(false) + "; by predictors that were trained before: " + tuners_text(true) +
+                 "; default gbt");
   flags.text("--space", args->space, "NAME", "template or generated; default template");
   flags.flag("--no-rules", args->no_rules,
              "Spaces without their static rules: for comparing methods");

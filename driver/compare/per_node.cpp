@@ -6,9 +6,9 @@
 
 #include "driver/compile/lower_model.h"
 #include "driver/run/model_run.h"
-#include "driver/run/temporary_folder.h"
 #include "packager/loaded_model.h"
 #include "passes/fuse_groups.h"
+#include "support/temporary_folder.h"
 
 namespace tw {
 namespace {

@@ -10,9 +10,9 @@
 #include <cstring>
 #include <numeric>
 
-#include "driver/run/temporary_folder.h"
 #include "frontend/frontend.h"
 #include "support/json.h"
+#include "support/temporary_folder.h"
 
 namespace tw {
 namespace {

@@ -111,7 +111,7 @@ class Adapter {
     for (const LearningProgram& p : programs) out.seconds.push_back(times.at(p.id));
     TW_ASSIGN(Kernel kernel, parse_kernel(task.kernel_text));
     const PredictedTask about = predicted_task({std::make_shared<const Kernel>(std::move(kernel))},
-                                               place_.target, place_.threads);
+                                               place_.target(), place_.threads);
     for (size_t m = 0; m < predictors_->size(); ++m) {
       TW_ASSIGN(const std::vector<Prediction> all,
                 predictors_->by_member(m, about, candidates, request_.jobs));
@@ -195,7 +195,7 @@ class Adapter {
     out_.kept = out_.after.spread < out_.before.spread && out_.after.top1 >= out_.before.top1;
     if (!out_.kept) return out_;
     ChipHeads chip;
-    chip.kind = request_.kind, chip.target = target_key(place_.target);
+    chip.kind = request_.kind, chip.target = target_key(place_.target());
     chip.members = predictors_->networks();
     chip.heads.spread = out_.after.spread;
     for (size_t m = 0; m < predictors_->size(); ++m) {

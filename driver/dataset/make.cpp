@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "autotune/task.h"
+#include "driver/dataset/program_maker.h"
 #include "driver/dataset/set_programs.h"
 #include "driver/dataset/task_labels.h"
 #include "frontend/frontend.h"
@@ -114,16 +115,17 @@ class Maker {
       return Error::success();
     }
     if (request_.watch)
-      request_.watch(listed.name + " on " + place.target.name +
+      request_.watch(listed.name + " on " + place.target().name +
                      (place.threads > 1 ? ", " + std::to_string(place.threads) + " threads" : ""));
     TW_ASSIGN(const Target* lowered, targets_.find(listed.lowered_for));
     TW_ASSIGN(const std::unique_ptr<TaskLabels> labels,
               TaskLabels::create(set_, place, listed.id, *lowered, pass == 0 && request_.predictors,
                                  after_batch));
-    Error error = pass > 0 ? labels->second_pass(stop_)
-                  : request_.predictors
-                      ? labels->extend(request_.predictors, request_.extended_by, stop_)
-                      : labels->first_pass(wanted(listed), stop_);
+    Error error =
+        pass > 0 ? labels->second_pass(stop_)
+        : request_.predictors
+            ? ProgramMaker(*labels, stop_).extend(request_.predictors, request_.extended_by)
+            : labels->first_pass(wanted(listed), stop_);
     (pass == 0 ? out_.labels : out_.again) += labels->stored();
     if (error) return error;
     if (pass > 0 || stop_()) return Error::success();
@@ -135,7 +137,7 @@ class Maker {
   // True if the task is lowered for such a place: a processor, or a device of the same kind.
   Expected<bool> fits(const LearningTask& task, const LabelPlace& place) {
     TW_ASSIGN(const Target* lowered, targets_.find(task.lowered_for));
-    return same_driver(lowered->main_device(), place.target);
+    return same_driver(lowered->main_device(), place.target());
   }
 
   // The number of the task's programs that get labels

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autotune/candidate.h"
 #include "frontend/frontend.h"
 #include "ir/text.h"
 #include "support/hash.h"
@@ -39,9 +40,7 @@ Expected<std::vector<Candidate>> program_candidates(const LearningTask& task,
   std::vector<Candidate> candidates(programs.size());
   TW_TRY(parallel_for(jobs, programs.size(), [&](size_t i) -> Error {
     TW_ASSIGN(Schedule schedule, parse_schedule(programs[i].schedule));
-    TW_ASSIGN(RunKernel scheduled, apply_to_run(kernel, schedule, &target));
-    candidates[i] = {
-        {-1, {}}, std::move(schedule), std::make_shared<const RunKernel>(std::move(scheduled)), 0};
+    TW_ASSIGN(candidates[i], candidate_of(kernel, target, std::move(schedule)));
     return Error::success();
   }));
   return candidates;

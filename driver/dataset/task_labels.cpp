@@ -1,28 +1,18 @@
 #include "driver/dataset/task_labels.h"
 
-#include <llvm/Config/llvm-config.h>
-
 #include <algorithm>
 #include <cmath>
 #include <ctime>
 #include <limits>
 
-#include "autotune/explorers/explorers.h"
+#include "autotune/candidate.h"
 #include "autotune/explorers/seen.h"
-#include "autotune/features/features.h"
-#include "autotune/measure/cycles.h"
 #include "autotune/median.h"
-#include "autotune/models/corrected.h"
-#include "autotune/models/gbt.h"
 #include "autotune/task_text.h"
-#include "autotune/tuner.h"
-#include "driver/tune/candidate.h"
-#include "driver/tune/measuring_place.h"
-#include "frontend/frontend.h"
+#include "driver/dataset/program_maker.h"
 #include "ir/kernel/code_size.h"
 #include "kernels/arranged.h"
 #include "kernels/default_schedule.h"
-#include "program/place_groups.h"
 #include "support/hash.h"
 #include "support/parallel.h"
 
@@ -30,39 +20,21 @@ namespace tw {
 namespace {
 
 constexpr size_t kBatch = 32;                           // programs between two looks at the clock
-constexpr int kTriesEach = 200;                         // most points drawn for a legal one
 constexpr double kBestShare = 0.2, kOtherShare = 0.05;  // shares of the second pass
-constexpr int kSearchBatch = 16;
-// Short chains: a point costs as much as a measurement, and the set needs the programs that a
-// search meets on its way.
-constexpr int kChains = 16, kSteps = 16;
-
 MeasureLimits label_limits() {
   MeasureLimits limits;
   limits.timeout = 4, limits.least_time = 0.01, limits.most_samples = 24;
   return limits;
 }
 
-Expected<LabelPlace> estimated_place(const Target& target, int threads, int jobs) {
-  if (threads > 1)
-    return make_error(
-        DiagCode::unsupported,
-        "target '{0}' is for {1}, which this machine is not: it is estimated, for one "
-        "thread, and {2} are asked for; another machine measures with --worker",
-        target.name, arch_name(target.arch()), threads);
-  if (target.core.clock <= 0)
-    return make_error(DiagCode::unsupported,
-                      "target '{0}' is for {1}, which this machine is not: an estimate needs the "
-                      "clock of the processor, 'rates: {{clock: ...}}' in its description",
-                      target.name, arch_name(target.arch()));
-  LabelPlace out;
-  out.target = target, out.threads = 1, out.jobs = jobs;
-  TW_ASSIGN(out.estimated, make_backend(target));
-  out.model = "LLVM-MCA " LLVM_VERSION_STRING ", " + target.cpu;
-  return out;
-}
-
 }  // namespace
+
+uint64_t seed_for(const LearningTask& task, const char* what) {
+  const std::string algorithm = task.algorithm == Algorithm::direct
+                                    ? ""
+                                    : algorithm_name(task.algorithm);
+  return std::stoull(short_hash(task.key + algorithm + what), nullptr, 16);
+}
 
 LabelKind LabelPlace::kind() const {
   if (timed()) return LabelKind::time;
@@ -70,29 +42,17 @@ LabelKind LabelPlace::kind() const {
 }
 
 std::string LabelPlace::machine() const {
-  if (timed()) return process->device();
+  if (timed()) return own_process->device();
   return estimated ? model : "any machine";
-}
-
-ProgramCounts shares_of(int programs) {
-  ProgramCounts c;
-  c.search = programs * 3 / 10, c.neighbours = programs * 3 / 20, c.product = programs / 20;
-  c.uniform = std::max(0, programs - 1 - c.search - c.neighbours - c.product);
-  return c;
 }
 
 Expected<LabelPlace> label_place(const Target& target, int threads, int jobs,
                                  const std::string& worker) {
-  if (worker.empty() && target.devices.empty() && target.arch() != host_target().arch())
-    return estimated_place(target, threads, jobs);
-  LabelPlace out;
-  out.whole = std::make_shared<const Target>(target);  // builders refer to it
-  TW_ASSIGN(const MeasuringPlace place, measuring_place(*out.whole, threads, worker));
-  out.target = *place.target, out.threads = place.threads, out.device = place.device;
-  out.jobs = place.jobs > 0 ? std::min(jobs, place.jobs) : jobs;
-  if (place.predicts_cycles()) return out;
-  out.builder = place.builder;
-  TW_ASSIGN(out.process, place.process());
+  TW_ASSIGN(MeasuringPlace place,
+            measuring_place(
+                target, {.threads = threads, .jobs = jobs, .worker = worker, .estimates = true}));
+  LabelPlace out{std::move(place)};
+  TW_ASSIGN(out.own_process, out.process());
   return out;
 }
 
@@ -125,32 +85,18 @@ Error TaskLabels::load(int64_t task, const Target& lowered_for) {
   for (const Label& l : labels) labels_.emplace(l.program, l);
 
   TW_ASSIGN(const Schedule standard, standard_schedule());
-  TW_ASSIGN(const Candidate usual, candidate(standard, {-1, {}}));
+  TW_ASSIGN(const Candidate usual, candidate(standard));
   most_code_ = place_.device ? std::numeric_limits<int64_t>::max()
                              : most_operations(usual.run->kernel, lowered_for_->lanes(4));
-  reference_.emplace();
-  if (place_.timed()) {
-    TW_ASSIGN(builder_, place_.builder(lowered_));
-    TW_ASSIGN(reference_,
-              reference_outputs(*usual.run, {{}, 1, {}, place_.threads, parsed.weights_between},
-                                builder_, *place_.process));
-  }
-  TW_ASSIGN(measurer_, measurer());
-  return Error::success();
+  lowered_.weights_between = parsed.weights_between;
+  measurer_ = std::make_unique<TaskMeasurer>(
+      place_, place_.own_process, lowered_,
+      MeasureSettings{.limits = label_limits(), .together = kBatch});
+  return measurer_->compare_with(0, *usual.run);
 }
 
-// A new measurer, which knows no code yet
-Expected<std::unique_ptr<KernelMeasurer>> TaskLabels::measurer() const {
-  if (place_.timed())
-    return std::make_unique<Measurer>(*place_.process, builder_,
-                                      MeasurerOptions{label_limits(), place_.jobs});
-  if (place_.estimated)
-    return std::make_unique<EstimateMeasurer>(place_.estimated, place_.model,
-                                              place_.target.core.clock, place_.jobs);
-  TW_ASSIGN(auto counting,
-            CycleMeasurer::create(place_.device, place_.target,
-                                  constants_of(lowered_.variants.front().lowered), place_.jobs));
-  return std::unique_ptr<KernelMeasurer>(std::move(counting));
+Expected<Candidate> TaskLabels::candidate(Schedule schedule, const Point& point) const {
+  return candidate_of(kernel_, place_.target(), std::move(schedule), point);
 }
 
 Expected<Schedule> TaskLabels::standard_schedule() const {
@@ -159,33 +105,6 @@ Expected<Schedule> TaskLabels::standard_schedule() const {
   if (lowered_.variants.empty())
     return make_error(DiagCode::invalid_argument, "task {0} has no default program", task_.key);
   return default_schedule(lowered_.variants.front().lowered, *lowered_for_);
-}
-
-Expected<Candidate> TaskLabels::candidate(const Schedule& schedule, const Point& point) const {
-  TW_ASSIGN(RunKernel run, apply_to_run(kernel_, schedule, &place_.target));
-  return Candidate{point, schedule, std::make_shared<const RunKernel>(std::move(run)), 0};
-}
-
-// Errors: an illegal point, or one whose unrolled loops are much longer than the default's.
-Expected<Candidate> TaskLabels::candidate_of(const Space& space, const Point& point) const {
-  TW_ASSIGN(FilledSketch filled, space.filled(point));
-  Candidate made{point, std::move(filled.schedule), std::move(filled.run), 0};
-  if (!made.run) { TW_ASSIGN(made, candidate(made.schedule, point)); }
-  if (written_out_operations(made.run->kernel, lowered_for_->lanes(4)) > most_code_)
-    return make_error(DiagCode::illegal_schedule, "its unrolled loops are too long");
-  return made;
-}
-
-uint64_t TaskLabels::seed_for(const char* what) const {
-  const std::string algorithm = task_.algorithm == Algorithm::direct
-                                    ? ""
-                                    : algorithm_name(task_.algorithm);
-  return std::stoull(short_hash(task_.key + algorithm + what), nullptr, 16);
-}
-
-int TaskLabels::count_of(ProgramSource source) const {
-  return static_cast<int>(std::ranges::count_if(
-      programs_, [&](const auto& one) { return one.second.source == source; }));
 }
 
 Label TaskLabels::label_of(const LearningProgram& program, const MeasureResult& result,
@@ -203,67 +122,59 @@ Label TaskLabels::label_of(const LearningProgram& program, const MeasureResult& 
   return label;
 }
 
-std::vector<TaskLabels::Scheduled> TaskLabels::scheduled(
-    std::span<const LearningProgram> programs) const {
-  std::vector<Scheduled> out(programs.size());
+TaskLabels::Results TaskLabels::results_of(std::span<const LearningProgram> programs,
+                                           const StopAsked& stop) {
+  Results out(programs.size());
+  std::vector<std::optional<Candidate>> made(programs.size());
   llvm::cantFail(parallel_for(place_.jobs, programs.size(), [&](size_t i) -> Error {
     Expected<Schedule> schedule = parse_schedule(programs[i].schedule);
-    Expected<Candidate> made = schedule ? candidate(*schedule, {-1, {}})
-                                        : Expected<Candidate>(schedule.takeError());
-    if (made) out[i].run = made->run;
-    else out[i].error = error_text(made.takeError());
+    Expected<Candidate> one = schedule
+                                  ? tw::candidate_of(kernel_, place_.target(), std::move(*schedule))
+                                  : Expected<Candidate>(schedule.takeError());
+    if (one) made[i] = std::move(*one);
+    else out[i] = {Status::illegal, {}, error_text(one.takeError()), "", false};
     return Error::success();
   }));
+  std::vector<Candidate> candidates;
+  for (std::optional<Candidate>& one : made)
+    if (one) candidates.push_back(std::move(*one));
+  const std::vector<MeasureResult> results = measurer_->measure(candidates, stop);
+  size_t next = 0;
+  for (size_t i = 0; i < made.size() && next < results.size(); ++i)
+    if (made[i]) out[i] = results[next++];
   return out;
 }
 
 Expected<std::vector<Label>> TaskLabels::measure(const std::vector<LearningProgram>& programs,
                                                  const StopAsked& stop) {
   std::vector<Label> out;
-  TW_ASSIGN(const std::unique_ptr<KernelMeasurer> again, measurer());
+  measurer_->forget();
   for (size_t at = 0; at < programs.size(); at += kBatch) {
     const size_t end = std::min(programs.size(), at + kBatch);
-    std::vector<std::shared_ptr<const RunKernel>> kernels;
-    for (const Scheduled& made : scheduled(std::span(programs).subspan(at, end - at))) {
-      if (!made.run) return make_error(DiagCode::illegal_schedule, "{0}", made.error);
-      kernels.push_back(made.run);
+    const Results results = results_of(std::span(programs).subspan(at, end - at), stop);
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (!results[i]) return out;  // stopped
+      if (results[i]->status == Status::illegal)
+        return make_error(DiagCode::illegal_schedule, "{0}", results[i]->error);
+      out.push_back(label_of(programs[at + i], *results[i], 1));
     }
-    const std::vector<MeasureResult> results = again->measure(kernels, *reference_, stop);
-    for (size_t i = 0; i < results.size(); ++i)
-      out.push_back(label_of(programs[at + i], results[i], 1));
-    if (results.size() < kernels.size()) break;
   }
   return out;
 }
 
 Error TaskLabels::measure_new(const std::vector<LearningProgram>& programs, int pass,
                               const StopAsked& stop) {
-  std::unique_ptr<KernelMeasurer> apart;
-  if (pass > 0) { TW_ASSIGN(apart, measurer()); }
-  KernelMeasurer& measurer = apart ? *apart : *measurer_;
+  if (pass > 0) measurer_->forget();
   for (size_t at = 0; at < programs.size() && !(stop && stop()); at += kBatch) {
     const std::vector<LearningProgram> batch(
         programs.begin() + static_cast<std::ptrdiff_t>(at),
         programs.begin() + static_cast<std::ptrdiff_t>(std::min(programs.size(), at + kBatch)));
-    std::vector<std::shared_ptr<const RunKernel>> kernels;
-    std::vector<const LearningProgram*> applied;
     std::vector<Label> labels;
-    const std::vector<Scheduled> made = scheduled(batch);
+    const Results results = results_of(batch, stop);
     for (size_t i = 0; i < batch.size(); ++i) {
-      if (made[i].run) {
-        kernels.push_back(made[i].run);
-        applied.push_back(&batch[i]);
-        continue;
-      }
-      MeasureResult failed;
-      failed.status = Status::illegal;
-      failed.error = made[i].error;
-      labels.push_back(label_of(batch[i], failed, pass));
-    }
-    const std::vector<MeasureResult> results = measurer.measure(kernels, *reference_, stop);
-    for (size_t i = 0; i < results.size(); ++i) {
-      if (results[i].lost) return make_error(DiagCode::io, "{0}", results[i].error);
-      labels.push_back(label_of(*applied[i], results[i], pass));
+      if (!results[i]) continue;  // stopped
+      if (results[i]->lost) return make_error(DiagCode::io, "{0}", results[i]->error);
+      labels.push_back(label_of(batch[i], *results[i], pass));
     }
     TW_TRY(set_.add_programs(task_.id, batch));
     TW_TRY(set_.add_labels(place_.platform, labels));
@@ -277,7 +188,7 @@ Error TaskLabels::measure_new(const std::vector<LearningProgram>& programs, int 
 }
 
 Error TaskLabels::first_pass(int programs, const StopAsked& stop) {
-  if (!task_.complete) TW_TRY(make_programs(shares_of(programs), stop));
+  if (!task_.complete) TW_TRY(ProgramMaker(*this, stop).make(programs));
   std::vector<LearningProgram> missing;
   for (const auto& [id, program] : programs_)
     if (!labels_.contains(id)) missing.push_back(program);
@@ -291,172 +202,6 @@ Error TaskLabels::first_pass(int programs, const StopAsked& stop) {
   return measure_new(missing, 0, stop);
 }
 
-// The space without rules: generated for a processor, from the schedule template for a device
-Expected<Space> TaskLabels::space_of() const {
-  return place_.device ? template_space(lowered_, *lowered_for_, {false})
-                       : generated_space(lowered_, *lowered_for_, {false});
-}
-
-Error TaskLabels::make_programs(const ProgramCounts& counts, const StopAsked& stop) {
-  TW_ASSIGN(const Schedule standard, standard_schedule());
-  const std::string text = print(standard);
-  if (count_of(ProgramSource::standard) == 0)
-    TW_TRY(measure_new({{program_id(task_, text), ProgramSource::standard, text}}, 0, stop));
-  TW_ASSIGN(const Space space, space_of());
-  TW_TRY(make_uniform(space, counts.uniform, stop));
-  if (stop && stop()) return Error::success();
-  TW_TRY(make_search(space, counts.search, stop));
-  if (stop && stop()) return Error::success();
-  TW_TRY(make_neighbours(space, counts.neighbours, stop));
-  TW_TRY(make_product(counts.product, stop));
-  if (stop && stop()) return Error::success();
-  task_.complete = true;
-  return set_.set_complete(task_.id);
-}
-
-std::vector<LearningProgram> TaskLabels::legal(const Space& space, int count, ProgramSource source,
-                                               const std::function<Point()>& draw) {
-  constexpr size_t kTogether = 32;  // points that are built at once, so that all cores have work
-  std::vector<LearningProgram> found;
-  std::set<int64_t> ids;
-  for (int tries = 0; tries < kTriesEach * count && static_cast<int>(found.size()) < count;
-       tries += static_cast<int>(kTogether)) {
-    std::vector<Point> points;
-    while (points.size() < kTogether) points.push_back(draw());
-    std::vector<std::string> texts(points.size());
-    llvm::cantFail(parallel_for(place_.jobs, points.size(), [&](size_t i) -> Error {
-      if (Expected<Candidate> made = candidate_of(space, points[i]))
-        texts[i] = print(made->schedule);
-      else llvm::consumeError(made.takeError());
-      return Error::success();
-    }));
-    for (size_t i = 0; i < points.size() && static_cast<int>(found.size()) < count; ++i) {
-      if (texts[i].empty()) continue;
-      const int64_t id = program_id(task_, texts[i]);
-      if (source != ProgramSource::product) points_.emplace(id, points[i]);
-      const auto known = programs_.find(id);
-      // Earlier programs of this source count, those of other sources do not.
-      if (known != programs_.end() && known->second.source != source) continue;
-      if (ids.insert(id).second) found.push_back({id, source, texts[i]});
-    }
-  }
-  return found;
-}
-
-Error TaskLabels::make_uniform(const Space& space, int count, const StopAsked& stop) {
-  std::mt19937_64 random(seed_for("uniform"));
-  std::vector<LearningProgram> programs = legal(space, count, ProgramSource::uniform,
-                                                [&] { return space.sample(random); });
-  std::erase_if(programs, [&](const LearningProgram& p) { return labels_.contains(p.id); });
-  return measure_new(programs, 0, stop);
-}
-
-// Searches by annealing with gradient-boosted trees over Ansor's features, beginning with known
-// labels.
-Error TaskLabels::make_search(const Space& space, int count, const StopAsked& stop) {
-  count -= count_of(ProgramSource::search);
-  if (count <= 0) return Error::success();
-  GbtOptions gbt;
-  gbt.top = kSearchBatch, gbt.seed = seed_for("trees") & 0x7fffffff, gbt.jobs = place_.jobs;
-  GbtModel model(loop_features(), gbt);
-  AnnealingOptions annealing;
-  annealing.random_first = 0, annealing.chains = kChains, annealing.iterations = kSteps;
-  const MakeCandidate make = [&](const Point& point) { return candidate_of(space, point); };
-  const std::unique_ptr<Explorer> explorer = annealing_explorer(
-      space, seed_for("annealing"), annealing, score_points(make, model, place_.jobs));
-  return search(space, *explorer, model, ProgramSource::search, count, stop);
-}
-
-Error TaskLabels::extend(const std::shared_ptr<const PredictorSet>& predictors, int count,
-                         const StopAsked& stop) {
-  count -= count_of(ProgramSource::predicted);
-  if (count <= 0 || !task_.complete) return Error::success();
-  TW_ASSIGN(const Space space, space_of());
-  CorrectedModel model(predict_by(
-      predictors,
-      predicted_task({std::make_shared<const Kernel>(kernel_)}, place_.target, place_.threads),
-      place_.jobs));
-  const MakeCandidate make = [&](const Point& point) { return candidate_of(space, point); };
-  const std::unique_ptr<Explorer> explorer = corrected_explorer(
-      space, seed_for("predicted"), {.again = 1}, make, model, place_.jobs);
-  return search(space, *explorer, model, ProgramSource::predicted, count, stop);
-}
-
-// Every point that the search measures gets a label.
-Error TaskLabels::search(const Space& space, Explorer& explorer, CostModel& model,
-                         ProgramSource source, int count, const StopAsked& stop) {
-  TuneHooks hooks;
-  hooks.make = [&](const Point& point) { return candidate_of(space, point); };
-  hooks.adopt = [&](int, const Schedule& schedule) { return candidate(schedule, {-1, {}}); };
-  Error storing = Error::success();
-  hooks.measure = [&](std::span<const Candidate> candidates) {
-    std::vector<LearningProgram> programs;
-    for (const Candidate& c : candidates) {
-      const std::string text = print(c.schedule);
-      programs.push_back({program_id(task_, text), source, text});
-      points_.emplace(programs.back().id, c.point);
-    }
-    if (!storing) storing = measure_new(programs, 0, stop);
-    std::vector<MeasureResult> results;
-    for (const LearningProgram& p : programs) {
-      const auto label = labels_.find(p.id);
-      if (label == labels_.end()) break;  // stopped
-      MeasureResult& r = results.emplace_back();
-      r.status = label->second.status;
-      if (r.status == Status::ok) r.seconds = {label->second.seconds()};
-    }
-    return results;
-  };
-  TuneOptions options;
-  options.batch = kSearchBatch, options.jobs = place_.jobs;
-  TaskTuner tuner(task_.name, space, explorer, &model, hooks, options);
-  std::vector<KnownResult> known;
-  for (const auto& [id, label] : labels_) {
-    const LearningProgram& program = programs_.at(id);
-    if (program.source == ProgramSource::product) continue;
-    KnownResult& r = known.emplace_back();
-    r.schedule = program.schedule;
-    r.result.status = label.status;
-    if (label.status == Status::ok) r.result.seconds = {label.seconds()};
-  }
-  tuner.know(std::move(known));
-  Error error = tuner.run(count, stop).takeError();
-  if (storing) {
-    llvm::consumeError(std::move(error));
-    return storing;
-  }
-  llvm::consumeError(std::move(storing));
-  // A space without further legal points is no failure of the set
-  llvm::consumeError(std::move(error));
-  return Error::success();
-}
-
-Error TaskLabels::make_neighbours(const Space& space, int count, const StopAsked& stop) {
-  count -= count_of(ProgramSource::neighbour);
-  const Label* best = nullptr;
-  for (const auto& [id, label] : labels_)
-    if (label.status == Status::ok && points_.contains(id) &&
-        (!best || label.seconds() < best->seconds()))
-      best = &label;
-  if (!best || count <= 0) return Error::success();
-  std::mt19937_64 random(seed_for("neighbours"));
-  const Point from = points_.at(best->program);
-  std::vector<LearningProgram> programs = legal(space, count, ProgramSource::neighbour,
-                                                [&] { return space.mutate(from, random); });
-  std::erase_if(programs, [&](const LearningProgram& p) { return labels_.contains(p.id); });
-  return measure_new(programs, 0, stop);
-}
-
-Error TaskLabels::make_product(int count, const StopAsked& stop) {
-  Expected<Space> space = template_space(lowered_, *lowered_for_, {true});
-  if (!space) return space.takeError();
-  std::mt19937_64 random(seed_for("product"));
-  std::vector<LearningProgram> programs = legal(*space, count, ProgramSource::product,
-                                                [&] { return space->sample(random); });
-  std::erase_if(programs, [&](const LearningProgram& p) { return labels_.contains(p.id); });
-  return measure_new(programs, 0, stop);
-}
-
 Error TaskLabels::second_pass(const StopAsked& stop) {
   if (!place_.timed()) return Error::success();  // labels would be the same
   std::vector<const Label*> good;
@@ -464,7 +209,7 @@ Error TaskLabels::second_pass(const StopAsked& stop) {
     if (label.status == Status::ok) good.push_back(&label);
   std::ranges::sort(good, {}, [](const Label* l) { return std::pair(l->seconds(), l->program); });
   const auto best = static_cast<size_t>(std::ceil(kBestShare * static_cast<double>(good.size())));
-  std::mt19937_64 random(seed_for("again"));
+  std::mt19937_64 random(seed_for(task_, "again"));
   TW_ASSIGN(const std::vector<Label> done, set_.labels(place_.platform, task_.id, 1));
   std::vector<LearningProgram> programs;
   for (size_t i = 0; i < good.size(); ++i) {

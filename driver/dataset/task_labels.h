@@ -1,33 +1,19 @@
-// Makes, measures and stores the programs of one task on one platform.
+// Measures the programs of one task on one platform, and stores their labels.
 #pragma once
 #include <memory>
 #include <optional>
-#include <set>
 
 #include "autotune/dataset/dataset.h"
-#include "autotune/measure/session.h"
-#include "autotune/models/predictor.h"
-#include "autotune/search.h"
-#include "autotune/task.h"
-#include "backends/backend.h"
+#include "autotune/measure/task_measurer.h"
 #include "ir/target.h"
 
 namespace tw {
 
-// A place to measure programs: a processor that this machine stands for, or a device that it
-// drives, with a process; a device whose code generator counts cycles; or a processor that is not
-// at hand, by LLVM's model of it.
-struct LabelPlace {
+// A place that gives a set's programs their labels
+struct LabelPlace : MeasuringPlace {
   int64_t platform = 0;  // id in the set
-  std::shared_ptr<const Target> whole;
-  Target target;  // the processor or device that kernels are scheduled for
-  int threads = 1, jobs = 1;
-  std::function<Expected<CandidateBuilder>(const Task&)> builder;
-  std::unique_ptr<Transport> process;                // null: no times
-  std::shared_ptr<const DeviceBackend> device;       // null: the place is a processor
-  std::shared_ptr<const Backend> estimated;          // for a processor of another architecture
-  std::string model;                                 // name of the model that estimates
-  bool timed() const { return process != nullptr; }  // false: labels are the same each time
+  // null: no times, so labels are the same each time
+  std::shared_ptr<Transport> own_process = nullptr;
   LabelKind kind() const;
   std::string machine() const;
 };
@@ -35,10 +21,8 @@ struct LabelPlace {
 Expected<LabelPlace> label_place(const Target& target, int threads, int jobs,
                                  const std::string& worker = "");
 
-struct ProgramCounts {
-  int uniform = 0, search = 0, neighbours = 0, product = 0;
-};
-ProgramCounts shares_of(int programs);
+// Seeds of what is drawn for a task, the same on every platform
+uint64_t seed_for(const LearningTask& task, const char* what);
 
 class TaskLabels {
  public:
@@ -52,10 +36,6 @@ class TaskLabels {
   // The first pass: makes the programs that an incomplete task lacks, and labels further ones until
   // `programs` have labels.
   Error first_pass(int programs, const StopAsked& stop);
-  // Adds programs that the predictors' search asks for, until there are `count`. Their labels
-  // correct the search.
-  Error extend(const std::shared_ptr<const PredictorSet>& predictors, int count,
-               const StopAsked& stop);
   // Labels the fastest fifth, and a twentieth of the others, a second time.
   Error second_pass(const StopAsked& stop);
   // Measures programs without a label of the pass. Each batch is stored when it is measured.
@@ -68,46 +48,28 @@ class TaskLabels {
  private:
   TaskLabels(DataSet& set, LabelPlace& place, bool extends, std::function<Error()> after_batch)
       : set_(set), place_(place), extends_(extends), after_batch_(std::move(after_batch)) {}
+  friend class ProgramMaker;
   Error load(int64_t task, const Target& lowered_for);
-  struct Scheduled {
-    std::shared_ptr<const RunKernel> run;  // null: error says why
-    std::string error;
-  };
-  std::vector<Scheduled> scheduled(std::span<const LearningProgram> programs) const;
-  Expected<Candidate> candidate(const Schedule& schedule, const Point& point) const;
-  Expected<Candidate> candidate_of(const Space& space, const Point& point) const;
+  // Results in the order of the programs. Where a schedule does not apply, the result is illegal.
+  // none: not measured, because it was stopped
+  using Results = std::vector<std::optional<MeasureResult>>;
+  Results results_of(std::span<const LearningProgram> programs, const StopAsked& stop);
+  Expected<Candidate> candidate(Schedule schedule, const Point& point = {-1, {}}) const;
   Expected<Schedule> standard_schedule() const;
-  Expected<std::unique_ptr<KernelMeasurer>> measurer() const;
-  Expected<Space> space_of() const;
-  Error make_programs(const ProgramCounts& counts, const StopAsked& stop);
-  Error make_uniform(const Space& space, int count, const StopAsked& stop);
-  Error make_search(const Space& space, int count, const StopAsked& stop);
-  Error search(const Space& space, Explorer& explorer, CostModel& model, ProgramSource source,
-               int count, const StopAsked& stop);
-  Error make_neighbours(const Space& space, int count, const StopAsked& stop);
-  Error make_product(int count, const StopAsked& stop);
-  // Draws points until `count` legal programs of this source are found, and remembers their points.
-  std::vector<LearningProgram> legal(const Space& space, int count, ProgramSource source,
-                                     const std::function<Point()>& draw);
   Label label_of(const LearningProgram& program, const MeasureResult& result, int pass) const;
-  int count_of(ProgramSource source) const;
-  uint64_t seed_for(const char* what) const;
 
   DataSet& set_;
   LabelPlace& place_;
   bool extends_;
-  CandidateBuilder builder_;
   std::function<Error()> after_batch_;
   LearningTask task_;
   std::optional<Target> lowered_for_;
   Kernel kernel_;  // as lowered
-  Task lowered_;   // set where programs are to be made, and for a device
+  Task lowered_;   // without a variant unless programs are to be made, and for a device
   int64_t most_code_ = 0;
-  std::optional<Reference> reference_;
-  std::unique_ptr<KernelMeasurer> measurer_;
+  std::unique_ptr<TaskMeasurer> measurer_;
   std::map<int64_t, LearningProgram> programs_;
   std::map<int64_t, Label> labels_;  // labels of the first pass
-  std::map<int64_t, Point> points_;  // points of the generated space, by program
   int64_t stored_ = 0;
 };
 

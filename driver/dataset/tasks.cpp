@@ -7,7 +7,7 @@
 
 #include "autotune/dataset/prior.h"
 #include "autotune/explorers/seen.h"
-#include "driver/tune/measuring_place.h"
+#include "autotune/measure/place.h"
 #include "driver/tune/model_tasks.h"
 #include "frontend/frontend.h"
 #include "kernels/arranged.h"

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "driver/compile/compile.h"
-#include "driver/run/temporary_folder.h"
 #include "driver/run/tensors.h"
 #include "packager/loaded_model.h"
+#include "support/temporary_folder.h"
 
 namespace tw {
 

@@ -9,11 +9,11 @@
 #include <filesystem>
 
 #include "driver/run/compiled_network.h"
-#include "driver/run/temporary_folder.h"
 #include "frontend/frontend.h"
 #include "ir/storage_types.h"
 #include "packager/output_file.h"
 #include "packager/runner.h"
+#include "support/temporary_folder.h"
 
 namespace tw {
 namespace {

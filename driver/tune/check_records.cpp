@@ -8,8 +8,7 @@
 #include <span>
 
 #include "autotune/measure/sampler.h"
-#include "autotune/measure/session.h"
-#include "driver/tune/measuring_place.h"
+#include "autotune/measure/task_measurer.h"
 #include "ir/kernel/sharing.h"
 #include "kernels/arranged.h"
 #include "kernels/default_schedule.h"
@@ -66,19 +65,6 @@ std::optional<Best> taken(const Known& known) {
   return gains ? known.best : known.by_default;
 }
 
-Expected<MeasureJob> job_for(const LoweredGroup& lowered, const Schedule& schedule,
-                             const Target& target, const CandidateBuilder& builder, int threads,
-                             uint64_t between) {
-  TW_ASSIGN(const RunKernel run, scheduled_run(lowered, schedule, target));
-  TW_ASSIGN(
-      MeasureJob job,
-      job_of(run,
-             {std::vector<int64_t>(lowered.kernel.symbols.size(), 1), 1, {}, threads, between}));
-  TW_ASSIGN(const CandidateObjects objects, builder.compile(run));
-  TW_TRY(add_library(job, builder, objects));
-  return job;
-}
-
 // True if the record's schedule has work for all cores where the default one has
 // (tuned_schedules.h). A schedule that does not apply is found out later.
 bool spreads_as(const Kernel& by_default, const LoweredGroup& lowered, const Record& record,
@@ -86,23 +72,23 @@ bool spreads_as(const Kernel& by_default, const LoweredGroup& lowered, const Rec
   Expected<Schedule> schedule = parse_schedule(record.schedule);
   Expected<RunKernel> run = schedule ? scheduled_run(lowered, *schedule, target)
                                      : Expected<RunKernel>(schedule.takeError());
-  if (run)
-    return spreads_as_well(sharing(run->kernel, target.cores), sharing(by_default, target.cores));
+  if (run) return spreads_as_well(run->kernel, by_default, target.cores);
   llvm::consumeError(run.takeError());
   return true;
 }
 
 Expected<Pair> pair_of(const Task& task, const Schedule& usual, const Best& best,
                        const MeasuringPlace& place) {
-  TW_ASSIGN(const CandidateBuilder builder, place.builder(task));
-  const Target& target = *place.target;
-  const int threads = place.threads;
-  const LoweredGroup &used = task.variants.front().lowered,
-                     &found = task.variants[best.variant].lowered;
+  TaskMeasurer measurer(place, nullptr, task);
+  const auto job = [&](size_t variant, const Schedule& schedule) -> Expected<MeasureJob> {
+    TW_ASSIGN(const RunKernel run,
+              scheduled_run(task.variants[variant].lowered, schedule, place.target()));
+    return measurer.job(run);
+  };
   TW_ASSIGN(const Schedule tuned, parse_schedule(best.record.schedule));
   Pair pair;
-  TW_ASSIGN(pair.by_default, job_for(used, usual, target, builder, threads, task.weights_between));
-  TW_ASSIGN(pair.tuned, job_for(found, tuned, target, builder, threads, task.weights_between));
+  TW_ASSIGN(pair.by_default, job(0, usual));
+  TW_ASSIGN(pair.tuned, job(best.variant, tuned));
   return pair;
 }
 
@@ -131,7 +117,7 @@ using Wanted = std::function<std::optional<Best>(const Task& task, const Known& 
 Expected<std::vector<Contest>> contests_of(const std::vector<Task>& tasks, TuningLog& log,
                                            const MeasuringPlace& place, int threads,
                                            const Wanted& wanted) {
-  const Target& target = *place.target;
+  const Target& target = place.target();
   std::vector<Contest> contests;
   for (const Task& task : tasks) {
     TW_ASSIGN(const std::vector<Record> records,
@@ -198,12 +184,13 @@ Expected<std::vector<CheckedKernel>> check_records(const std::vector<Task>& task
                                                    int threads, int processes,
                                                    const std::string& worker) {
   TW_ASSIGN(TuningLog log, TuningLog::open(path, TuningLog::Mode::read));
-  TW_ASSIGN(const MeasuringPlace place, measuring_place(target, threads, worker));
+  TW_ASSIGN(const MeasuringPlace place,
+            measuring_place(target, {.threads = threads, .worker = worker}));
   if (place.predicts_cycles())
     return make_error(DiagCode::unsupported,
                       "there is nothing to check: records of '{0}' are cycles that its code "
                       "generator counts, the same each time",
-                      place.target->name);
+                      place.target().name);
   TW_ASSIGN(std::vector<Contest> contests,
             contests_of(tasks, log, place, threads,
                         [](const Task&, const Known& known) { return taken(known); }));
@@ -235,9 +222,8 @@ Expected<std::optional<bool>> confirm(const Contest& contest, TuningLog& log,
 }  // namespace
 
 Expected<ConfirmedRecords> confirm_records(const std::vector<Task>& tasks, TuningLog& log,
-                                           const Target& target, const TuneBudget& budget,
+                                           const MeasuringPlace& place, const TuneBudget& budget,
                                            const ConfirmOptions& options) {
-  TW_ASSIGN(const MeasuringPlace place, measuring_place(target, options.threads, options.worker));
   if (place.predicts_cycles()) return ConfirmedRecords{};
   // Tasks with the schedules that were measured again
   std::set<std::pair<std::string, std::string>> confirmed;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "autotune/log.h"
+#include "autotune/measure/place.h"
 #include "autotune/task.h"
 #include "autotune/tuner.h"
 #include "driver/tune/tune_budget.h"
@@ -32,8 +33,7 @@ struct ConfirmedRecords {
   int kept = 0, refuted = 0, left = 0;
 };
 struct ConfirmOptions {
-  int threads = 1;
-  std::string worker = {};  // folder of a worker that measures; empty: this machine
+  int threads = 1;  // threads of the records
   StopAsked stop;
   // Seconds that the first record probably takes; later ones take as long as earlier ones
   double expected = 0;
@@ -45,6 +45,6 @@ struct ConfirmOptions {
 // so a schedule that was the best of many by chance is not taken. The next best follows, and so on.
 // Records that gain the network most come first.
 Expected<ConfirmedRecords> confirm_records(const std::vector<Task>& tasks, TuningLog& log,
-                                           const Target& target, const TuneBudget& budget,
+                                           const MeasuringPlace& place, const TuneBudget& budget,
                                            const ConfirmOptions& options);
 }  // namespace tw

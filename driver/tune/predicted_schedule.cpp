@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autotune/candidate.h"
 #include "autotune/explorers/explorers.h"
-#include "autotune/network.h"
 #include "ir/kernel/code_size.h"
+#include "ir/kernel/sharing.h"
 
 namespace tw {
 namespace {
@@ -17,8 +18,7 @@ constexpr uint64_t kSeed = 1;
 
 Expected<std::optional<Candidate>> predict_schedule(
     const std::shared_ptr<const PredictorSet>& predictors, double caution, int threads,
-    const Task& task, const Target& target, const Candidate& usual,
-    const std::function<bool(const Kernel&)>& accept) {
+    const Task& task, const Target& target, const Candidate& usual, const Kernel* shared) {
   const PredictedTask about = predicted_task(task, target, threads);
   if (!predictors->has_seen(about)) return std::nullopt;
   Expected<Space> space = generated_space(task, target, {false});
@@ -29,9 +29,8 @@ Expected<std::optional<Candidate>> predict_schedule(
   const int64_t most_code = most_operations(usual.run->kernel, target.lanes(4));
   const MakeCandidate make = [&](const Point& point) -> Expected<Candidate> {
     TW_ASSIGN(Candidate candidate, candidate_of(task, target, *space, point));
-    if (written_out_operations(candidate.run->kernel, target.lanes(4)) > most_code)
-      return make_error(DiagCode::illegal_schedule, "its unrolled loops are too long");
-    if (!accept(candidate.run->kernel))
+    TW_TRY(check_code_size(candidate, target, most_code));
+    if (shared && !spreads_as_well(candidate.run->kernel, *shared, target.cores))
       return make_error(DiagCode::illegal_schedule, "cores without work");
     return candidate;
   };

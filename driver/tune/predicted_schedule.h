@@ -1,6 +1,5 @@
 // Schedules that predictors choose without any measurement.
 #pragma once
-#include <functional>
 #include <memory>
 #include <optional>
 
@@ -19,10 +18,10 @@ inline constexpr double kCaution = 1.5, kCautionWithoutRules = 0.6;
 // The score must exceed the default's by more than `caution` times the error that both may have
 // together, and the task must be like those of the predictors' training. nullopt: the default
 // stays. usual: the candidate of the default schedule. threads: the number that kernels will run
-// on. accept: true if a scheduled kernel may be taken. Errors: predictors that do not run.
+// on. shared: the choice must have work for all cores where this kernel has; null: it need not.
+// Errors: predictors that do not run.
 Expected<std::optional<Candidate>> predict_schedule(
     const std::shared_ptr<const PredictorSet>& predictors, double caution, int threads,
-    const Task& task, const Target& target, const Candidate& usual,
-    const std::function<bool(const Kernel&)>& accept);
+    const Task& task, const Target& target, const Candidate& usual, const Kernel* shared);
 
 }  // namespace tw

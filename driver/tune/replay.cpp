@@ -1,8 +1,6 @@
 #include "driver/tune/replay.h"
 
-#include "autotune/measure/session.h"
-#include "driver/tune/candidate.h"
-#include "driver/tune/measuring_place.h"
+#include "autotune/measure/task_measurer.h"
 #include "ir/schedule/schedule.h"
 #include "kernels/lower.h"
 #include "kernels/schedule/plain.h"
@@ -41,30 +39,27 @@ Expected<Kernel> scheduled(const Replay& replay, const Target& target) {
 }
 
 Expected<MeasureResult> measure_again(const Replay& replay, const Target& target) {
-  TW_ASSIGN(const MeasuringPlace place, measuring_place(target, replay.threads));
+  TW_ASSIGN(const MeasuringPlace place,
+            measuring_place(target, {.threads = replay.threads, .tables = Tables::unknown}));
   if (place.device)
     return make_error(DiagCode::unsupported, "kernels of devices cannot be measured again alone");
-  TW_ASSIGN(Kernel kernel, scheduled(replay, *place.target));
-  TW_ASSIGN(const CandidateBuilder builder,
-            candidate_builder(*place.target, replay.threads, Tables::unknown));
-  TW_ASSIGN(const std::unique_ptr<Transport> process, place.process());
+  TW_ASSIGN(Kernel kernel, scheduled(replay, place.target()));
+  TW_ASSIGN(std::shared_ptr<Transport> process, place.process());
   TW_ASSIGN(const Kernel lowered, parse_kernel(replay.kernel));
-  TW_ASSIGN(const Schedule measured, parse_schedule(replay.schedule));
-  TW_ASSIGN(const Schedule simple,
-            plain_schedule(lowered, *place.target, layouts_of_parameters(lowered, measured).steps));
-  TW_ASSIGN(const RunKernel plain, apply_to_run(lowered, simple, place.target));
-  TW_ASSIGN(const Reference reference,
-            reference_outputs(plain,
-                              {std::vector<int64_t>(lowered.symbols.size(), 1),
-                               1,
-                               {},
-                               replay.threads,
-                               replay.weights_between},
-                              builder, *process));
-  Measurer measurer(*process, builder, {});
-  const auto candidate = std::make_shared<const RunKernel>(
-      take_out_constant_stages(std::move(kernel)));
-  return measurer.measure({&candidate, 1}, reference).front();
+  TW_ASSIGN(Schedule measured, parse_schedule(replay.schedule));
+  TW_ASSIGN(const Schedule simple, plain_schedule(lowered, place.target(),
+                                                  layouts_of_parameters(lowered, measured).steps));
+  TW_ASSIGN(const RunKernel plain, apply_to_run(lowered, simple, &place.target()));
+  Task task;
+  task.weights_between = replay.weights_between;
+  TaskMeasurer measurer(place, std::move(process), task);
+  TW_TRY(measurer.compare_with(0, plain));
+  const Candidate candidate{
+      {-1, {}},
+      std::move(measured),
+      std::make_shared<const RunKernel>(take_out_constant_stages(std::move(kernel))),
+      0};
+  return measurer.measure({&candidate, 1}).front();
 }
 
 }  // namespace tw

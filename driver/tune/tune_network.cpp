@@ -4,75 +4,99 @@
 #include <filesystem>
 #include <set>
 
-#include "driver/tune/measuring_place.h"
+#include "autotune/measure/place.h"
 #include "driver/tune/unused_records.h"
 
 namespace tw {
 namespace {
 
-// A worker that is gone ends the search as an interrupt does.
-struct LostWorker {
-  std::atomic<bool> ended = false, gone = false;
-
-  // This object must outlive both.
-  void watch(NetworkServices& services, TuneRequest& request) {
-    services.measure = [this, measure = services.measure, asked = request.stop](
-                           const Task& task, std::span<const Candidate> candidates,
-                           const StopAsked& stop) {
-      std::vector<MeasureResult> results = measure(task, candidates, stop);
-      gone = gone || std::ranges::any_of(results, &MeasureResult::lost);
-      ended = gone || (asked && *asked);
-      return results;
-    };
-    request.stop = &ended;
-  }
-};
-
-// Tells the watch when the search ends, however it ends.
-class ShownSearch {
+// Follows a search: its clock and its end, and tells the watch of its progress.
+class FollowedSearch final : public SearchWatch {
  public:
-  ShownSearch(TuneWatch& watch, const NetworkTuner& tuner, const Peaks& peaks,
-              const TuneBudget& budget)
-      : watch_(watch) {
+  // confirms: gains are measured again, for which a part of the time is kept.
+  FollowedSearch(const NetworkTuner& tuner, const Peaks& peaks, const TuneBudget& budget,
+                 const std::atomic<bool>* stop, bool confirms, TuneWatch& watch)
+      : tuner_(tuner),
+        budget_(budget),
+        stop_(stop),
+        confirms_(confirms),
+        watch_(watch),
+        start_(budget.now()) {
     watch_.search_begins(tuner, peaks, budget);
   }
-  ~ShownSearch() { watch_.search_ends(); }
-  ShownSearch(const ShownSearch&) = delete;
+  ~FollowedSearch() override { watch_.search_ends(); }
+  FollowedSearch(const FollowedSearch&) = delete;
+
+  double now() const override { return budget_.now(); }
+  // A worker that is gone ends the search as an interrupt does.
+  bool asked_to_stop() const override { return (stop_ && *stop_) || tuner_.lost(); }
+  double kept() const override { return kept_; }
+  void task_begins(size_t task) override { watch_.task_begins(task); }
+  void task_ends(size_t task) override {
+    // The next round may find one more gain.
+    if (confirms_)
+      kept_ = budget_.confirm_seconds(tuner_.gains() + 1, tuner_.measured(), now() - start_);
+    watch_.task_ends(task);
+  }
 
  private:
+  const NetworkTuner& tuner_;
+  const TuneBudget& budget_;
+  const std::atomic<bool>* stop_;
+  bool confirms_;
   TuneWatch& watch_;
+  double start_;
+  std::atomic<double> kept_ = 0;  // seconds for measuring again; several threads read it
 };
 
-// confirm: gains are measured again, for which a part of the time is kept.
-Expected<StopReason> search(NetworkTuner& tuner, const TuneRequest& request, const Peaks& peaks,
-                            const TuneBudget& budget, bool confirm, TuneWatch& watch) {
-  const double before = budget.now();
-  std::atomic<double> kept = 0;  // seconds for measuring again; several threads read it
-  const ShownSearch shown(watch, tuner, peaks, budget);
-  const SearchWatch tasks{.begins = [&](size_t task) { watch.task_begins(task); },
-                          .ends =
-                              [&](size_t task) {
-                                // The next round may find one more gain.
-                                if (confirm)
-                                  kept = budget.confirm_seconds(tuner.gains() + 1, tuner.measured(),
-                                                                budget.now() - before);
-                                watch.task_ends(task);
-                              },
-                          .kept = [&] { return kept.load(); }};
-  return tuner.run([&] { return budget.now(); }, request.stop, tasks);
-}
-
 Expected<std::vector<Task>> measurable_tasks(const TuneRequest& request, const Target& target,
-                                             const TuneServices& services) {
+                                             const MeasuringPlace& place) {
   TW_ASSIGN(std::vector<Task> tasks, chosen_tasks(request, target));
-  if (!services.runs) return tasks;
-  std::erase_if(tasks, [&](const Task& task) { return !services.runs(task); });
-  if (tasks.empty())
+  std::erase_if(tasks, [&](const Task& task) { return !place.runs(task); });
+  if (place.device && tasks.empty())
     return make_error(
         DiagCode::unsupported,
         "device '{0}' runs no kernel of '{1}'; 'tilewright compile --json' says why of each",
-        target.main_device().name, request.model);
+        place.target().name, request.model);
   return tasks;
+}
+
+Expected<std::vector<SearchedTask>> searched_tasks(const std::vector<Task>& tasks,
+                                                   const TuneRequest& request,
+                                                   const MeasuringPlace& place,
+                                                   const std::shared_ptr<Transport>& process) {
+  std::vector<SearchedTask> out;
+  for (const Task& task : tasks) {
+    auto own = std::make_shared<const Task>(task);
+    const SpaceOptions options{request.rules};
+    TW_ASSIGN(Space space, request.generated ? generated_space(*own, place.target(), options)
+                                             : template_space(*own, place.target(), options));
+    auto measurer = std::make_unique<TaskMeasurer>(place, process, *own,
+                                                   MeasureSettings{.seed = request.network.seed});
+    out.push_back({std::move(own), std::move(space), std::move(measurer)});
+  }
+  return out;
+}
+
+Expected<MeasuringPlace> place_of(const TuneRequest& request, const Target& target) {
+  return measuring_place(
+      target,
+      {.threads = request.network.threads, .jobs = request.network.jobs, .worker = request.worker});
+}
+
+Expected<ConfirmedRecords> confirm_gains(const std::vector<Task>& tasks, const TuneRequest& request,
+                                         TuningLog& log, const MeasuringPlace& place,
+                                         const TuneBudget& budget, const TunedNetwork& tuned,
+                                         TuneWatch& watch) {
+  watch.stage_begins("confirm");
+  const ConfirmOptions options{
+      .threads = request.network.threads,
+      .stop = [&] { return request.stop && request.stop->load(); },
+      .expected = TuneBudget::confirm_one(tuned.tuner->measured(), tuned.outcome.searched),
+      .watch = [&](const std::string& text) { watch.stage_at(text); }};
+  TW_ASSIGN(const ConfirmedRecords confirmed, confirm_records(tasks, log, place, budget, options));
+  watch.stage_ends();
+  return confirmed;
 }
 
 }  // namespace
@@ -89,7 +113,7 @@ Expected<std::vector<Task>> chosen_tasks(const TuneRequest& request, const Targe
 }
 
 Error check_tunable(const TuneRequest& request, const Target& target) {
-  TW_TRY(measuring_place(target, request.network.threads, request.sources.worker).takeError());
+  TW_TRY(place_of(request, target).takeError());
   std::error_code none;  // a log that is not there yet is made by the search
   return std::filesystem::exists(request.log, none)
              ? TuningLog::open(request.log, TuningLog::Mode::write).takeError()
@@ -102,49 +126,42 @@ Expected<TunedNetwork> tune_network(const TuneRequest& request, const Target& ta
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   });
   TW_ASSIGN(TuningLog log, TuningLog::open(request.log, TuningLog::Mode::write));
-  TW_ASSIGN(TuneServices services, tune_services(target, request.sources, &log));
+  TW_ASSIGN(const MeasuringPlace place, place_of(request, target));
+  TW_ASSIGN(const std::shared_ptr<Transport> process, place.process());
   watch.stage_begins("import");
-  TW_ASSIGN(std::vector<Task> tasks, measurable_tasks(request, target, services));
+  TW_ASSIGN(const std::vector<Task> tasks, measurable_tasks(request, target, place));
   TunedNetwork tuned;
   std::set<std::string> keys;
   for (const Task& task : tasks) keys.insert(task.key);
   TW_ASSIGN(tuned.unused,
             unused_records(log, keys, {target_key(target.main_device())}, request.network.threads));
   // Comparing methods needs no share of the peak, and another machine's peak is not known here.
-  if (!services.runs && !request.network.table && request.sources.worker.empty()) {
+  if (!place.device && !request.network.table && request.worker.empty()) {
     watch.stage_begins("probe");
     TW_ASSIGN(tuned.peaks, measure_peaks(target, request.network.threads));
   }
   watch.stage_ends();
-  TuneRequest ending = request;
-  LostWorker lost;
-  if (!request.sources.worker.empty()) lost.watch(services.network, ending);
-  const bool confirms = !request.network.table && !services.exact;
-  const std::vector<Task> confirmed = confirms ? tasks : std::vector<Task>();
+  const bool confirms = !request.network.table && place.timed() && !tasks.empty();
   TuneOutcome& outcome = tuned.outcome;
   outcome.limit = budget.limit();
   outcome.before = budget.now();
   NetworkOptions options = request.network;
   options.scheduler.seconds = budget.search_seconds();
-  TW_ASSIGN(tuned.tuner, NetworkTuner::create(std::move(tasks), target.main_device(),
-                                              std::move(services.network), options));
+  TW_ASSIGN(std::vector<SearchedTask> searched, searched_tasks(tasks, request, place, process));
+  TW_ASSIGN(tuned.tuner,
+            NetworkTuner::create(std::move(searched), target.main_device(), &log, options));
   NetworkTuner& tuner = *tuned.tuner;
-  TW_ASSIGN(tuned.reason, search(tuner, ending, tuned.peaks, budget, !confirmed.empty(), watch));
-  if (lost.gone)
+  {
+    FollowedSearch followed(tuner, tuned.peaks, budget, request.stop, confirms, watch);
+    TW_ASSIGN(tuned.reason, tuner.run(followed));
+  }
+  if (tuner.lost())
     return make_error(DiagCode::io,
                       "the worker of '{0}' does not answer; what it measured is in the log",
-                      request.sources.worker);
+                      request.worker);
   outcome.searched = budget.now() - outcome.before;
-  watch.stage_begins("confirm");
-  TW_ASSIGN(
-      outcome.confirmed,
-      confirm_records(confirmed, log, target, budget,
-                      {.threads = request.network.threads,
-                       .worker = request.sources.worker,
-                       .stop = [&] { return request.stop && request.stop->load(); },
-                       .expected = TuneBudget::confirm_one(tuner.measured(), outcome.searched),
-                       .watch = [&](const std::string& text) { watch.stage_at(text); }}));
-  watch.stage_ends();
+  TW_ASSIGN(outcome.confirmed, confirm_gains(confirms ? tasks : std::vector<Task>(), request, log,
+                                             place, budget, tuned, watch));
   outcome.trials = tuner.measured(), outcome.kernels = tuner.task_count(),
   outcome.reached = tuner.reached();
   outcome.failures = tuner.failures();

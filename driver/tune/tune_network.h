@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "autotune/network.h"
 #include "driver/run/roofline.h"
 #include "driver/tune/check_records.h"
 #include "driver/tune/model_tasks.h"
 #include "driver/tune/tune_budget.h"
-#include "driver/tune/tune_services.h"
 #include "frontend/frontend.h"
 
 namespace tw {
@@ -22,9 +22,11 @@ struct TuneRequest {
   std::map<std::string, int64_t> dims;
   GivenInputs given;
   NetworkOptions network;
-  TuneSources sources;
-  std::string log;  // read and written
-  int kernel = 0;   // only this kernel of the model, counted from 1; 0: all
+  bool generated = false;   // the generated space, not the template's
+  bool rules = true;        // keep to the space's static rules
+  std::string worker = {};  // folder of a worker that measures; empty: this machine
+  std::string log;          // read and written
+  int kernel = 0;           // only this kernel of the model, counted from 1; 0: all
   QuantizedRounding rounding = QuantizedRounding::standard;
   RefusedAlgorithms refused = {};
   std::set<std::string> exact = {};  // values whose products round no operands

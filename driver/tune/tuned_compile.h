@@ -4,9 +4,9 @@
 
 #include "driver/compare/compare_artifacts.h"
 #include "driver/compile/compile.h"
-#include "driver/run/temporary_folder.h"
 #include "driver/tune/tune_network.h"
 #include "driver/tune/tuned_schedules.h"
+#include "support/temporary_folder.h"
 
 namespace tw {
 

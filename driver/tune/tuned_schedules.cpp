@@ -98,7 +98,6 @@ class TunedSchedules final : public ModelSchedules {
                                               std::string& problem) const;
   Expected<bool> predict(const LoweredKernel& kernel, const Target& place,
                          const ChosenSchedule& usual, ChosenSchedule& chosen) const;
-  KernelSeconds measured_by(TuningLog& log, const Target& target) const;
   Error check_exact_layers(const std::vector<FusedGraph>& fused) const;
   const GroupTask* task_of(const LoweredKernel& kernel) const;
   size_t trials_of(const Pin& pin) const;  // measured schedules of its task
@@ -207,7 +206,7 @@ Expected<int64_t> TunedSchedules::read_log(const std::string& path, size_t first
 // without work where the default does not, it loses more there than it gains. shared: the default
 // schedule's kernel; null: any schedule is fine.
 bool TunedSchedules::shares(const Kernel& kernel, const Target& place, const Kernel* shared) const {
-  return !shared || spreads_as_well(sharing(kernel, place.cores), sharing(*shared, place.cores));
+  return !shared || spreads_as_well(kernel, *shared, place.cores);
 }
 
 // Takes over what the space has of a point for the same task in another layout. Tries first the
@@ -280,9 +279,7 @@ Expected<bool> TunedSchedules::predict(const LoweredKernel& kernel, const Target
       std::optional<Candidate> found,
       predict_schedule(options_.predictors, options_.caution, options_.threads, task, place,
                        {{-1, {}}, usual.schedule, std::make_shared<const RunKernel>(usual.run), 0},
-                       [&](const Kernel& kernel) {
-                         return shares(kernel, place, parallel ? &usual.run.kernel : nullptr);
-                       }));
+                       parallel ? &usual.run.kernel : nullptr));
   if (!found) return false;
   chosen.schedule = std::move(found->schedule);
   chosen.run = *found->run;
@@ -306,18 +303,9 @@ Expected<AlgorithmOptions> TunedSchedules::algorithms(const Graph& graph,
     return options;
   }
   TW_ASSIGN(TuningLog log, TuningLog::open(options_.log, TuningLog::Mode::read));
-  TW_ASSIGN(options.measured,
-            measured_algorithms(graph, groups, target, options, measured_by(log, target)));
+  TW_ASSIGN(options.measured, measured_algorithms(graph, groups, target, options,
+                                                  RecordedTimes(log, target, options_.threads)));
   return options;
-}
-
-KernelSeconds TunedSchedules::measured_by(TuningLog& log, const Target& target) const {
-  return
-      [&log, place = target_key(target), threads = options_.threads](
-          const std::string& task, const std::string& kernel) -> Expected<std::optional<double>> {
-        TW_ASSIGN(const std::optional<Record> record, log.best({task, place, threads}, kernel));
-        return record ? std::optional(median_seconds(*record)) : std::nullopt;
-      };
 }
 
 Expected<std::unique_ptr<CostOracle>> TunedSchedules::layout_costs(
@@ -333,8 +321,8 @@ Expected<std::unique_ptr<CostOracle>> TunedSchedules::layout_costs(
   PassContext context = pass_context(target.main_device(), before, options);
   TW_TRY(run_passes(before, context, pipeline));
   TW_ASSIGN(TuningLog log, TuningLog::open(options_.log, TuningLog::Mode::read));
-  TW_ASSIGN(LayoutSeconds measured,
-            measured_layouts(before, target, options, measured_by(log, target)));
+  TW_ASSIGN(LayoutSeconds measured, measured_layouts(before, target, options,
+                                                     RecordedTimes(log, target, options_.threads)));
   if (!measured.empty()) costs = measured_costs(before, target, std::move(measured));
   return costs;
 }

@@ -15,5 +15,8 @@ double sharing(const Kernel& kernel, int64_t cores);
 // True: `share` is about as good as `usual`. Losing more than 5 % on several threads outweighs the
 // gain on one.
 inline bool spreads_as_well(double share, double usual) { return share >= 0.95 * usual; }
+inline bool spreads_as_well(const Kernel& kernel, const Kernel& usual, int64_t cores) {
+  return spreads_as_well(sharing(kernel, cores), sharing(usual, cores));
+}
 
 }  // namespace tw

@@ -7,7 +7,7 @@
 
 #include "driver/compare/compare_artifacts.h"
 #include "driver/compile/compile.h"
-#include "driver/run/temporary_folder.h"
+#include "support/temporary_folder.h"
 #include "tests/cli/graphs.h"
 
 using namespace tw;

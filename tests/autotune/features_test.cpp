@@ -254,7 +254,7 @@ TEST_CASE(
       space, 1, annealing, score_points(search.builder(), model, 1));
   TuneOptions options;
   options.batch = 16;
-  TaskTuner tuner("product", space, *explorer, &model, search.hooks(), options);
+  TaskTuner tuner("product", space, *explorer, &model, search, options);
   REQUIRE(bool(tuner.run(96)));
   double least = kFailed;
   for (double i = 0; i < space.size(); ++i) least = std::min(least, split_cost(space.at(i)));

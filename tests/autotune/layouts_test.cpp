@@ -3,7 +3,9 @@
 
 #include "autotune/measured_layouts.h"
 #include "passes/choose/assign_layouts.h"
+#include "support/temporary_folder.h"
 #include "tests/autotune/kernels.h"
+#include "tests/ir/parsed.h"
 
 using namespace tw;
 using namespace tw::test;
@@ -51,22 +53,23 @@ TEST_CASE(
   CHECK((*plans)[1].block == 8);
   CHECK(block_of((*plans)[1].graph, "a") == 8);
 
-  std::map<std::string, int64_t> blocks;  // block by kernel hash
-  for (const LayoutPlan& plan : *plans) {
-    Expected<std::vector<Task>> tasks = tasks_of(plan.graph, plan.groups, target);
-    REQUIRE(bool(tasks));
-    for (const Task& task : *tasks)
-      for (const Variant& v : task.variants) blocks[definition_hash(v.lowered)] = plan.block;
-  }
+  const TemporaryFolder folder = require_value(TemporaryFolder::create());
   for (const int64_t fast : {16, 8}) {
     CAPTURE(fast);
-    const auto seconds = [&](const std::string&,
-                             const std::string& kernel) -> Expected<std::optional<double>> {
-      const auto block = blocks.find(kernel);
-      return block == blocks.end() ? std::nullopt
-                                   : std::optional(block->second == fast ? 1e-4 : 3e-4);
-    };
-    Expected<LayoutSeconds> measured = measured_layouts(graph, target, {}, seconds);
+    TuningLog log = require_value(TuningLog::open(
+        folder.path() + "/" + std::to_string(fast) + ".db", TuningLog::Mode::write));
+    for (const LayoutPlan& plan : *plans)
+      for (const Task& task : require_value(tasks_of(plan.graph, plan.groups, target)))
+        for (const Variant& v : task.variants) {
+          Record record;
+          record.key = {task.key, target_key(target)};
+          record.algorithm = algorithm_name(v.algorithm);
+          record.kernel_hash = definition_hash(v.lowered);
+          record.schedule = "schedule {\n}\n";
+          record.seconds = {plan.block == fast ? 1e-4 : 3e-4};
+          require_value(log.add(record));
+        }
+    Expected<LayoutSeconds> measured = measured_layouts(graph, target, {}, {log, target, 1});
     REQUIRE(bool(measured));
     CHECK(measured->size() == 2);
     const std::unique_ptr<CostOracle> costs = measured_costs(graph, target, *measured);
@@ -76,10 +79,9 @@ TEST_CASE(
     const std::unique_ptr<CostOracle> settled = settled_costs({{"a", fast}, {"b", fast}});
     CHECK(print(assigned(target, settled.get())) == print(chosen));
   }
-  Expected<LayoutSeconds> none = measured_layouts(
-      graph, target, {}, [](const std::string&, const std::string&) {
-        return Expected<std::optional<double>>(std::nullopt);
-      });
+  TuningLog empty = require_value(
+      TuningLog::open(folder.path() + "/empty.db", TuningLog::Mode::write));
+  Expected<LayoutSeconds> none = measured_layouts(graph, target, {}, {empty, target, 1});
   REQUIRE(bool(none));
   CHECK(none->empty());
 }

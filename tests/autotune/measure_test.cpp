@@ -6,7 +6,7 @@
 #include "autotune/measure/sampler.h"
 #include "autotune/measure/session.h"
 #include "backends/backend.h"
-#include "driver/tune/candidate.h"
+#include "driver/compile/candidate.h"
 #include "ir/target.h"
 
 using namespace tw;
@@ -37,26 +37,54 @@ std::shared_ptr<const RunKernel> shared(const Kernel& kernel) {
   return std::make_shared<const RunKernel>(take_out_constant_stages(kernel));
 }
 
-const CandidateBuilder& builder() {
-  static const CandidateBuilder build = [] {
-    const Arch host = arch_from_triple(llvm::sys::getProcessTriple()).value_or(Arch::x86_64);
-    Expected<CandidateBuilder> made = candidate_builder(baseline_target(host));
-    REQUIRE_MESSAGE(bool(made), error_text(made.takeError()));
-    // This backend compiles without the check of bounds, as the process must survive what gets past
-    // it.
-    Expected<std::unique_ptr<Backend>> backend = make_backend(baseline_target(host));
+Target this_target() {
+  return baseline_target(arch_from_triple(llvm::sys::getProcessTriple()).value_or(Arch::x86_64));
+}
+
+std::unique_ptr<CandidateBuilder> made(int threads = 1) {
+  Expected<std::unique_ptr<CandidateBuilder>> made = candidate_builder(this_target(), threads);
+  REQUIRE_MESSAGE(bool(made), error_text(made.takeError()));
+  return std::move(*made);
+}
+
+// Compiles without the check of bounds, as the process must survive what gets past it.
+class Unchecked : public CandidateBuilder {
+ public:
+  Unchecked() : CandidateBuilder(made()->symbol, false), linker_(made()) {
+    Expected<std::unique_ptr<Backend>> backend = make_backend(this_target());
     REQUIRE_MESSAGE(bool(backend), error_text(backend.takeError()));
-    made->compile = [unchecked = std::shared_ptr<const Backend>(std::move(*backend)),
-                     symbol = made->symbol](const RunKernel& run) -> Expected<CandidateObjects> {
-      Kernel named = run.kernel;
-      named.name = symbol;
-      TW_ASSIGN(std::string code, unchecked->compile_kernel(named, false));
-      return CandidateObjects{{symbol, std::move(code)}};
-    };
-    return *made;
-  }();
+    backend_ = std::move(*backend);
+  }
+  Expected<CandidateObjects> compile(const RunKernel& run) const override {
+    Kernel named = run.kernel;
+    named.name = symbol;
+    TW_ASSIGN(std::string code, backend_->compile_kernel(named, false));
+    return CandidateObjects{{symbol, std::move(code)}};
+  }
+  Expected<std::string> link(const CandidateObjects& objects) const override {
+    return linker_->link(objects);
+  }
+
+ private:
+  std::unique_ptr<CandidateBuilder> linker_;
+  std::unique_ptr<Backend> backend_;
+};
+
+const CandidateBuilder& builder() {
+  static const Unchecked build;
   return build;
 }
+
+class NoCompiler : public Unchecked {
+  Expected<CandidateObjects> compile(const RunKernel&) const override {
+    return make_error(DiagCode::unsupported, "two\nlines");
+  }
+};
+class NoLinker : public Unchecked {
+  Expected<std::string> link(const CandidateObjects&) const override {
+    return make_error(DiagCode::io, "no linker");
+  }
+};
 
 std::unique_ptr<LocalTransport> transport() {
   Expected<std::unique_ptr<LocalTransport>> made = LocalTransport::create();
@@ -223,9 +251,7 @@ TEST_CASE("measure: parallel loops on several threads, each pinned, compute the 
     CHECK(error_text(two.takeError()).find("2 threads are to be measured") != std::string::npos);
     return;
   }
-  const Arch host = arch_from_triple(llvm::sys::getProcessTriple()).value_or(Arch::x86_64);
-  Expected<CandidateBuilder> parallel = candidate_builder(baseline_target(host), 2);
-  REQUIRE(bool(parallel));
+  const std::unique_ptr<CandidateBuilder> parallel = made(2);
   const Kernel kernel = kernel_of(
       "for i in 1024 parallel { for k in 4096 reduce { y: y[i] += x[i] * w[k] init 0 } }",
       "(x: in f32[1024], w: const f32[4096], y: out f32[1024])");
@@ -261,9 +287,9 @@ TEST_CASE("measurer: one result a kernel, the same code timed once, the best one
   MeasurerOptions options;
   options.jobs = 2;
   Measurer measurer(recording, builder(), options);
-  Expected<Reference> made = reference_outputs(*shared(good()), Reference{}, builder(), *local);
-  REQUIRE_MESSAGE(bool(made), error_text(made.takeError()));
-  const Reference reference = *made;
+  Expected<Reference> outputs = reference_outputs(*shared(good()), Reference{}, builder(), *local);
+  REQUIRE_MESSAGE(bool(outputs), error_text(outputs.takeError()));
+  const Reference reference = *outputs;
   CHECK(reference.outputs == interpreted(good()).outputs);
 
   Kernel renamed = good();
@@ -310,9 +336,7 @@ TEST_CASE("measurer: constants in other forms have the same contents") {
     kernels.push_back(std::make_shared<const RunKernel>(std::move(*run)));
   }
   CHECK(kernels[1]->kernel.buffers[1].name == "p");
-  Expected<CandidateBuilder> checked = candidate_builder(
-      baseline_target(arch_from_triple(llvm::sys::getProcessTriple()).value_or(Arch::x86_64)));
-  REQUIRE(bool(checked));
+  const std::unique_ptr<CandidateBuilder> checked = made();
   const auto local = transport();
   const Reference reference = interpreted(*product);
   for (const auto& kernel : kernels) {  // each is the best of a measurer of its own, so compared
@@ -348,10 +372,7 @@ TEST_CASE(
 }
 
 TEST_CASE("candidates: a kernel that leaves its buffers gets no code") {
-  const Arch host = arch_from_triple(llvm::sys::getProcessTriple()).value_or(Arch::x86_64);
-  Expected<CandidateBuilder> made = candidate_builder(baseline_target(host));
-  REQUIRE_MESSAGE(bool(made), error_text(made.takeError()));
-  Expected<CandidateObjects> objects = made->compile(*shared(crashing()));
+  Expected<CandidateObjects> objects = made()->compile(*shared(crashing()));
   REQUIRE(!objects);
   CHECK(error_text(objects.takeError()).find("is not shown to lie in [0, 1024)") !=
         std::string::npos);
@@ -359,18 +380,12 @@ TEST_CASE("candidates: a kernel that leaves its buffers gets no code") {
 
 TEST_CASE("measurer: a kernel that does not compile is one result") {
   const auto local = transport();
-  CandidateBuilder failing = builder();
-  failing.compile = [](const RunKernel&) -> Expected<CandidateObjects> {
-    return make_error(DiagCode::unsupported, "two\nlines");
-  };
+  const NoCompiler failing;
   Measurer measurer(*local, failing, {});
   const std::vector one = {shared(good())};
   const MeasureResult result = measurer.measure(one, {}).front();
   CHECK(result.status == Status::compile_error);
   CHECK(result.error == "two lines");
-  failing = builder();
-  failing.link = [](const CandidateObjects&) -> Expected<std::string> {
-    return make_error(DiagCode::io, "no linker");
-  };
-  CHECK(Measurer(*local, failing, {}).measure(one, {}).front().error == "no linker");
+  const NoLinker unlinked;
+  CHECK(Measurer(*local, unlinked, {}).measure(one, {}).front().error == "no linker");
 }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
+#include "support/temporary_folder.h"
 #include "tests/autotune/synthetic.h"
 #include "tests/ir/parsed.h"
 
@@ -59,41 +61,72 @@ double seconds_of_schedule(const Task& task, const Schedule& schedule) {
   return cost * task.flops * 1e-9;
 }
 
+// Measures by a known cost, with a log of its own.
 struct Lab {
-  std::vector<Record> records = {};
+  TemporaryFolder folder = require_value(TemporaryFolder::create());
+  TuningLog log = require_value(TuningLog::open(folder.path() + "/log.db", TuningLog::Mode::write));
   std::vector<std::string> order = {};  // task and schedule, in the order measured
-  std::vector<Record> known = {};
-  std::string broken = {};  // task whose candidates all fail
-  std::function<Error(const Record&)> check = [](const Record&) { return Error::success(); };
+  std::string broken = {};              // task whose candidates all fail
+  std::string device = "here";
 
-  NetworkServices services() {
-    NetworkServices s;
-    s.space = [](const Task&) -> Expected<Space> { return tiles(); };
-    s.measure = [this](const Task& task, std::span<const Candidate> candidates,
-                       const StopAsked& stop) {
-      std::vector<MeasureResult> out;
-      for (const Candidate& c : candidates) {
-        if (stop()) break;
-        REQUIRE(c.run != nullptr);
-        order.push_back(task.key + print(c.schedule));
-        if (task.key == broken) out.push_back({Status::crashed, {}, "signal 4", "here", false});
-        else
-          out.push_back({Status::ok, {seconds_of_schedule(task, c.schedule)}, "", "here", false});
-      }
-      return out;
-    };
-    s.known = [this](const RecordKey& key) -> Expected<std::vector<Record>> {
-      std::vector<Record> out;
-      for (const Record& r : known)
-        if (r.key == key) out.push_back(r);
-      return out;
-    };
-    s.store = [this](Record record) -> Error {
-      records.push_back(record);
-      return check(record);
-    };
-    return s;
+  std::vector<SearchedTask> tasks(const std::vector<Task>& list);
+  // Adds records without notes on points to start from.
+  void know(std::vector<Record> records) {
+    for (Record& r : records) r.about.clear();
+    require_value(log.add_all(records));
   }
+  // The records that this lab measured, in their order
+  std::vector<Record> records() {
+    std::map<std::string, Record> all;
+    for (Record& r : require_value(log.all())) all.emplace(r.key.task + r.schedule, std::move(r));
+    std::vector<Record> out;
+    for (const std::string& one : order)
+      if (const auto found = all.find(one); found != all.end()) out.push_back(found->second);
+    return out;
+  }
+};
+
+class LabMeasurer final : public CandidateMeasurer {
+ public:
+  LabMeasurer(Lab& lab, std::shared_ptr<const Task> task) : lab_(lab), task_(std::move(task)) {}
+  std::vector<MeasureResult> measure(std::span<const Candidate> candidates,
+                                     const StopAsked& stop) override {
+    std::vector<MeasureResult> out;
+    for (const Candidate& c : candidates) {
+      if (stop()) break;
+      REQUIRE(c.run != nullptr);
+      lab_.order.push_back(task_->key + print(c.schedule));
+      if (task_->key == lab_.broken)
+        out.push_back({Status::crashed, {}, "signal 4", lab_.device, false});
+      else
+        out.push_back(
+            {Status::ok, {seconds_of_schedule(*task_, c.schedule)}, "", lab_.device, false});
+    }
+    return out;
+  }
+
+ private:
+  Lab& lab_;
+  std::shared_ptr<const Task> task_;
+};
+
+std::vector<SearchedTask> Lab::tasks(const std::vector<Task>& list) {
+  std::vector<SearchedTask> out;
+  for (const Task& task : list) {
+    const auto own = std::make_shared<const Task>(task);
+    out.push_back({own, tiles(), std::make_unique<LabMeasurer>(*this, own)});
+  }
+  return out;
+}
+
+struct NoClock : SearchWatch {
+  double now() const override { return 0; }
+};
+// A second a measurement
+struct TrialClock : SearchWatch {
+  explicit TrialClock(const Lab& l) : lab(l) {}
+  double now() const override { return static_cast<double>(lab.order.size()); }
+  const Lab& lab;
 };
 
 struct Outcome {
@@ -102,9 +135,9 @@ struct Outcome {
   StopReason reason = StopReason::trials;
 };
 
-NetworkOptions options_of(TunerKind tuner, int trials) {
+NetworkOptions options_of(const char* tuner, int trials) {
   NetworkOptions options;
-  options.tuner = tuner;
+  options.tuner = tuner_named(tuner);
   options.scheduler.trials = trials;
   options.scheduler.batch = 16;
   return options;
@@ -113,10 +146,11 @@ NetworkOptions options_of(TunerKind tuner, int trials) {
 Outcome run(Lab& lab, const NetworkOptions& options) {
   const Target target = baseline_target(Arch::x86_64);
   auto tuner = NetworkTuner::create(
-      {product("00000000000000aa", 64, 1), product("00000000000000bb", 128, 3)}, target,
-      lab.services(), options);
+      lab.tasks({product("00000000000000aa", 64, 1), product("00000000000000bb", 128, 3)}), target,
+      &lab.log, options);
   REQUIRE(bool(tuner));
-  auto reason = (*tuner)->run([] { return 0.0; });
+  NoClock clock;
+  auto reason = (*tuner)->run(clock);
   REQUIRE_MESSAGE(bool(reason), error_text(reason.takeError()));
   CHECK((*tuner)->row(1).task->name == "product 128");
   CHECK((*tuner)->row(0).space == 216);
@@ -127,11 +161,11 @@ Outcome run(Lab& lab, const NetworkOptions& options) {
 }  // namespace
 
 TEST_CASE("a network is tuned from its default schedules on") {
-  for (const TunerKind kind :
-       {TunerKind::gbt, TunerKind::genetic, TunerKind::anneal, TunerKind::random}) {
-    CAPTURE(tuner_name(kind));
+  for (const Tuner& tuner : tuners()) {
+    if (tuner.predicted) continue;
+    CAPTURE(tuner.name);
     Lab lab;
-    const Outcome done = run(lab, options_of(kind, 200));
+    const Outcome done = run(lab, options_of(tuner.name, 200));
     const Schedule usual = require_value(tiles().schedule({0, {0, 0, 0}}));
     // The defaults come first, and the task with the most work leads.
     CHECK(lab.order[0] == "00000000000000bb" + print(usual));
@@ -139,7 +173,7 @@ TEST_CASE("a network is tuned from its default schedules on") {
     // The cost of the default schedule: 1 + 3^2 + 4^2 + 1^2 = 27
     CHECK(done.first == doctest::Approx(27 * (1 + 6) * 2 * 64 * 64 * 64 * 1e-9));
     CHECK(done.measured == 200);
-    CHECK(lab.records.size() == 200);
+    CHECK(lab.records().size() == 200);
     CHECK(done.seconds < done.first / 4);
     std::sort(lab.order.begin(), lab.order.end());
     // No schedule is measured twice.
@@ -148,39 +182,40 @@ TEST_CASE("a network is tuned from its default schedules on") {
 }
 
 TEST_CASE("every feature leads trees to good schedules of a network") {
-  for (int f = 0; f < kFeatureKindCount; ++f) {
-    CAPTURE(feature_name(static_cast<FeatureKind>(f)));
+  for (const NamedFeatures& features : feature_sets()) {
+    CAPTURE(features.name);
     Lab lab;
-    NetworkOptions options = options_of(TunerKind::gbt, 160);
-    options.features = static_cast<FeatureKind>(f);
+    NetworkOptions options = options_of("gbt", 160);
+    options.features = &features;
     CHECK(run(lab, options).seconds <= 8.001 * 2 * 64 * 64 * 64 * 1e-9);  // the least is 7
   }
 }
 
 TEST_CASE("a task begins with the best schedule of the nearest one of its family") {
   Lab lab;
-  run(lab, options_of(TunerKind::gbt, 48));
+  run(lab, options_of("gbt", 48));
   std::string best;
   double least = kFailed;
-  REQUIRE(lab.records.size() == 48);
+  const std::vector<Record> records = lab.records();
+  REQUIRE(records.size() == 48);
   // The other task's first record after the defaults
-  const auto other = std::find_if(lab.records.begin() + 2, lab.records.end(),
+  const auto other = std::find_if(records.begin() + 2, records.end(),
                                   [](const Record& r) { return r.key.task == "00000000000000aa"; });
-  REQUIRE(other != lab.records.end());
-  for (auto r = lab.records.begin(); r != other; ++r)
+  REQUIRE(other != records.end());
+  for (auto r = records.begin(); r != other; ++r)
     if (r->key.task == "00000000000000bb" && r->seconds.front() < least)
       least = r->seconds.front(), best = r->schedule;
   CHECK(other->schedule == best);
 }
 
 TEST_CASE("a network's tuning goes on from its records") {
-  for (const TunerKind kind : {TunerKind::gbt, TunerKind::genetic}) {
-    CAPTURE(tuner_name(kind));
+  for (const char* kind : {"gbt", "genetic"}) {
+    CAPTURE(kind);
     Lab whole, first;
     const Outcome expected = run(whole, options_of(kind, 120));
     run(first, options_of(kind, 53));
     Lab second;
-    second.known = first.records;
+    second.know(first.records());
     CHECK(run(second, options_of(kind, 67)).seconds == expected.seconds);
     std::vector<std::string> both = first.order;
     both.insert(both.end(), second.order.begin(), second.order.end());
@@ -191,47 +226,45 @@ TEST_CASE("a network's tuning goes on from its records") {
 }
 
 TEST_CASE("a record that was measured again is worth what it took the last time") {
-  Lab first, second;
-  run(first, options_of(TunerKind::random, 40));
-  second.known = first.records;
-  for (Record r : first.records) {  // all measurements were lucky
+  Lab first, second, slower;
+  run(first, options_of("random", 40));
+  std::vector<Record> again = first.records();
+  second.know(again);
+  for (Record& r : again) {  // all measurements were lucky
     r.seconds = {10 * r.seconds.front()};
     r.time += 60;
-    second.known.push_back(r);
   }
-  Lab slower;
-  for (Record& r : second.known)
-    if (std::ranges::find(first.records, r) == first.records.end()) slower.known.push_back(r);
-  const Outcome again = run(second, options_of(TunerKind::random, 20)),
-                alone = run(slower, options_of(TunerKind::random, 20));
+  second.know(again);
+  slower.know(again);
+  const Outcome both = run(second, options_of("random", 20)),
+                alone = run(slower, options_of("random", 20));
   CHECK(second.order == slower.order);
-  CHECK(again.seconds == alone.seconds);
+  CHECK(both.seconds == alone.seconds);
 }
 
 TEST_CASE("records of a kernel that is lowered in another way are left out") {
-  Lab first, second;
-  run(first, options_of(TunerKind::random, 40));
-  second.known = first.records;
-  for (Record& r : second.known) r.kernel_hash = "0";
-  CHECK(run(second, options_of(TunerKind::random, 40)).seconds ==
-        run(first, options_of(TunerKind::random, 40)).seconds);
-  CHECK(second.records.size() == 40);
-  CHECK(second.records.front().schedule == first.records.front().schedule);  // measured again
+  Lab first, second, third;
+  run(first, options_of("random", 40));
+  std::vector<Record> others = first.records();
+  for (Record& r : others) r.kernel_hash = "0000000000000000";
+  second.know(others);
+  CHECK(run(second, options_of("random", 40)).seconds ==
+        run(third, options_of("random", 40)).seconds);
+  CHECK(second.order == first.order);  // measured again
 }
 
 TEST_CASE("records that cannot be stored end the tuning with their error") {
   Lab lab;
-  lab.check = [](const Record&) {
-    return make_error(DiagCode::io, "tilewright.db: the disk is full");
-  };
+  lab.device = "two\nlines";
   const Target target = baseline_target(Arch::x86_64);
-  auto tuner = NetworkTuner::create({product("00000000000000aa", 64, 1)}, target, lab.services(),
-                                    options_of(TunerKind::random, 40));
+  auto tuner = NetworkTuner::create(lab.tasks({product("00000000000000aa", 64, 1)}), target,
+                                    &lab.log, options_of("random", 40));
   REQUIRE(bool(tuner));
-  auto reason = (*tuner)->run([] { return 0.0; });
+  NoClock clock;
+  auto reason = (*tuner)->run(clock);
   REQUIRE_FALSE(bool(reason));
-  CHECK(error_text(reason.takeError()).find("the disk is full") != std::string::npos);
-  CHECK(lab.records.size() <= 17);
+  CHECK(error_text(reason.takeError()).find("messages are one line") != std::string::npos);
+  CHECK(lab.order.size() <= 17);
 }
 
 TEST_CASE("a task of which nothing works has a line that says so, and the others are tuned") {
@@ -239,10 +272,11 @@ TEST_CASE("a task of which nothing works has a line that says so, and the others
   Lab lab;
   lab.broken = "00000000000000aa";
   auto tuner = NetworkTuner::create(
-      {product("00000000000000aa", 64, 1), product("00000000000000bb", 128, 3)}, target,
-      lab.services(), options_of(TunerKind::random, 64));
+      lab.tasks({product("00000000000000aa", 64, 1), product("00000000000000bb", 128, 3)}), target,
+      &lab.log, options_of("random", 64));
   REQUIRE(bool(tuner));
-  REQUIRE(bool((*tuner)->run([] { return 0.0; })));
+  NoClock clock;
+  REQUIRE(bool((*tuner)->run(clock)));
   CHECK((*tuner)->reached() == 1);
   REQUIRE((*tuner)->failures().size() == 1);
   const NetworkTuner::Row row = (*tuner)->row(0);
@@ -253,29 +287,29 @@ TEST_CASE("a task of which nothing works has a line that says so, and the others
 }
 
 TEST_CASE("names of methods and features") {
-  CHECK(tuner_from_name("gbt") == TunerKind::gbt);
-  CHECK(feature_from_name("curve") == FeatureKind::curve);
-  CHECK_FALSE(tuner_from_name("gbm").has_value());
+  for (const Tuner& tuner : tuners()) CHECK(tuner_named(tuner.name) == &tuner);
+  for (const NamedFeatures& set : feature_sets()) CHECK(features_named(set.name) == &set);
+  CHECK(tuner_named("gbm") == nullptr);
 }
 
 TEST_CASE("the time ends a round in its middle, and the next run goes on there") {
   const Target target = baseline_target(Arch::x86_64);
   Lab lab;
-  NetworkOptions options = options_of(TunerKind::random, 0);
+  NetworkOptions options = options_of("random", 0);
   options.scheduler.seconds = 5;
-  auto tuner = NetworkTuner::create({product("00000000000000aa", 64, 1)}, target, lab.services(),
-                                    options);
+  auto tuner = NetworkTuner::create(lab.tasks({product("00000000000000aa", 64, 1)}), target,
+                                    &lab.log, options);
   REQUIRE(bool(tuner));
-  // a second a measurement
-  auto reason = (*tuner)->run([&] { return static_cast<double>(lab.order.size()); });
+  TrialClock clock(lab);
+  auto reason = (*tuner)->run(clock);
   REQUIRE(bool(reason));
   CHECK(*reason == StopReason::time);
   CHECK(lab.order.size() == 5);  // the rest of the batch of 16 is left
-  CHECK(lab.records.size() == 5);
+  CHECK(lab.records().size() == 5);
   Lab whole, rest;
-  run(whole, options_of(TunerKind::random, 40));
-  rest.known = lab.records;
-  run(rest, options_of(TunerKind::random, 40));
+  run(whole, options_of("random", 40));
+  rest.know(lab.records());
+  run(rest, options_of("random", 40));
   const auto of_the_task = [](std::vector<std::string> order) {
     std::erase_if(order,
                   [](const std::string& text) { return !text.starts_with("00000000000000aa"); });
@@ -290,15 +324,15 @@ TEST_CASE(
   const Target target = baseline_target(Arch::x86_64);
   for (const int seconds : {1, 2, 3}) {
     Lab lab;
-    NetworkOptions options = options_of(TunerKind::gbt, 0);
+    NetworkOptions options = options_of("gbt", 0);
     options.scheduler.seconds = seconds;
     auto tuner = NetworkTuner::create(
-        {product("00000000000000aa", 64, 1), product("00000000000000bb", 128, 3),
-         product("00000000000000cc", 32, 1)},
-        target, lab.services(), options);
+        lab.tasks({product("00000000000000aa", 64, 1), product("00000000000000bb", 128, 3),
+                   product("00000000000000cc", 32, 1)}),
+        target, &lab.log, options);
     REQUIRE(bool(tuner));
-    // a second a measurement
-    REQUIRE(bool((*tuner)->run([&] { return static_cast<double>(lab.order.size()); })));
+    TrialClock clock(lab);
+    REQUIRE(bool((*tuner)->run(clock)));
     CHECK((*tuner)->measured() == seconds);
     CHECK((*tuner)->reached() == static_cast<size_t>(seconds));
     CHECK(std::isfinite((*tuner)->row(1).best));  // the costliest task
@@ -307,32 +341,36 @@ TEST_CASE(
   }
   // The search leaves the time that `kept` asks for.
   Lab lab;
-  NetworkOptions options = options_of(TunerKind::random, 0);
+  NetworkOptions options = options_of("random", 0);
   options.scheduler.seconds = 40;
   auto tuner = NetworkTuner::create(
-      {product("00000000000000aa", 64, 1), product("00000000000000bb", 128, 3)}, target,
-      lab.services(), options);
+      lab.tasks({product("00000000000000aa", 64, 1), product("00000000000000bb", 128, 3)}), target,
+      &lab.log, options);
   REQUIRE(bool(tuner));
-  std::vector<size_t> begun, ended;
-  const SearchWatch watch{.begins = [&](size_t task) { begun.push_back(task); },
-                          .ends = [&](size_t task) { ended.push_back(task); },
-                          .kept = [&] { return 4.0 * static_cast<double>((*tuner)->gains()); }};
-  auto reason = (*tuner)->run([&] { return static_cast<double>(lab.order.size()); }, nullptr,
-                              watch);
+  struct Kept : TrialClock {
+    Kept(const Lab& l, const NetworkTuner& t) : TrialClock(l), tuner(t) {}
+    double kept() const override { return 4.0 * static_cast<double>(tuner.gains()); }
+    void task_begins(size_t task) override { begun.push_back(task); }
+    void task_ends(size_t task) override { ended.push_back(task); }
+    const NetworkTuner& tuner;
+    std::vector<size_t> begun, ended;
+  } watch(lab, **tuner);
+  auto reason = (*tuner)->run(watch);
   REQUIRE(bool(reason));
   CHECK(*reason == StopReason::time);
   CHECK((*tuner)->gains() == 2);
   CHECK(lab.order.size() == 32);
-  CHECK(begun == ended);
-  CHECK(std::vector<size_t>(begun.begin(), begun.begin() + 3) == std::vector<size_t>{1, 0, 1});
+  CHECK(watch.begun == watch.ended);
+  CHECK(std::vector<size_t>(watch.begun.begin(), watch.begun.begin() + 3) ==
+        std::vector<size_t>{1, 0, 1});
 }
 
 TEST_CASE("a table answers, counts as trials, and begins with no default schedule") {
   Lab first, second;
-  NetworkOptions options = options_of(TunerKind::random, 48);
+  NetworkOptions options = options_of("random", 48);
   options.table = true;
   CHECK(run(first, options).measured == 48);
-  second.known = first.records;
+  second.know(first.records());
   const Outcome again = run(second, options);
   CHECK(again.measured == 0);
   CHECK(again.reason == StopReason::trials);
@@ -354,31 +392,37 @@ TEST_CASE("kernels of other numbers are of another family, and learn nothing fro
 TEST_CASE("the best points of other networks' kernels are tried first, where the space has them") {
   const Target target = baseline_target(Arch::x86_64);
   Lab lab;
-  NetworkServices services = lab.services();
   const Task task = product("00000000000000aa", 64, 1);
   KernelShape like = shape_of(task.variants.front().lowered), unlike = like;
   like.sizes[1] += 1;
   unlike.sizes[1] += 9;
-  services.notes = [&]() -> Expected<std::vector<RecordNote>> {
-    return std::vector<RecordNote>{{unlike, "tiles{i=1, j=1, k=2}"},
-                                   {like, "tiles{i=8, j=16, k=2}"},
-                                   {like, "tiles{i=3, j=16, k=2}"},
-                                   {{"conv", like.sizes}, "tiles{i=2, j=2, k=2}"}};
-  };
-  auto tuner = NetworkTuner::create({task}, target, services, options_of(TunerKind::genetic, 16));
+  const std::vector<RecordNote> notes = {{unlike, "tiles{i=1, j=1, k=2}"},
+                                         {like, "tiles{i=8, j=16, k=2}"},
+                                         {like, "tiles{i=3, j=16, k=2}"},
+                                         {{"conv", like.sizes}, "tiles{i=2, j=2, k=2}"}};
+  for (const RecordNote& note : notes) {
+    Record record;
+    record.key = {"00000000000000b" + std::to_string(&note - notes.data()), target_key(target)};
+    record.algorithm = "direct", record.kernel_hash = "0000000000000000";
+    record.schedule = "schedule {\n}\n", record.seconds = {1}, record.about = print(note);
+    require_value(lab.log.add(record));
+  }
+  auto tuner = NetworkTuner::create(lab.tasks({task}), target, &lab.log, options_of("genetic", 16));
   REQUIRE(bool(tuner));
-  REQUIRE(bool((*tuner)->run([] { return 0.0; })));
+  NoClock clock;
+  REQUIRE(bool((*tuner)->run(clock)));
   REQUIRE(lab.order.size() == 16);
   CHECK(lab.order[1].find("split i 8 ") != std::string::npos);
   CHECK(lab.order[1].find("split j 16 ") != std::string::npos);
-  REQUIRE(!lab.records.empty());
-  const std::optional<RecordNote> note = parse_note(lab.records[1].about);
+  const std::vector<Record> records = lab.records();
+  REQUIRE(records.size() == 16);
+  const std::optional<RecordNote> note = parse_note(records[1].about);
   REQUIRE(note);
   CHECK(note->shape.family == "matmul");
   CHECK(distance(note->shape, shape_of(task.variants.front().lowered)) < 0.05);
   CHECK(note->point == "tiles{i=8, j=16, k=2}");
   CHECK(!note->by_default);
-  const std::optional<RecordNote> usual = parse_note(lab.records[0].about);
+  const std::optional<RecordNote> usual = parse_note(records[0].about);
   REQUIRE(usual);
   CHECK(usual->by_default);
 }

@@ -7,9 +7,9 @@
 #include "autotune/explorers/seen.h"
 #include "autotune/models/linear_head.h"
 #include "autotune/models/predictor.h"
-#include "driver/run/temporary_folder.h"
 #include "driver/tune/predictor_files.h"
 #include "ir/text.h"
+#include "support/temporary_folder.h"
 #include "tests/autotune/synthetic.h"
 #include "tests/ir/parsed.h"
 

@@ -26,11 +26,16 @@ struct Network {
   }
 };
 
-const auto kNoClock = [] { return 0.0; };
+struct TestWatch : SearchWatch {
+  double now() const override { return seconds += step; }
+  bool asked_to_stop() const override { return stop; }
+  double step = 0;  // seconds between two looks at the clock
+  mutable double seconds = 5;
+  bool stop = false;
+};
 
-StopReason run(TaskScheduler& scheduler, const std::function<double()>& clock = kNoClock,
-               const std::atomic<bool>* stop = nullptr) {
-  auto reason = scheduler.run(clock, stop);
+StopReason run(TaskScheduler& scheduler, SearchWatch&& watch = TestWatch()) {
+  auto reason = scheduler.run(watch);
   REQUIRE_MESSAGE(bool(reason), error_text(reason.takeError()));
   return *reason;
 }
@@ -101,13 +106,13 @@ TEST_CASE("calls weigh, and a group's best rate says how much there is to gain")
 
 TEST_CASE("a scheduler stops by time, by gain, when all is done, and on request") {
   const auto flat = [](int) { return 1e-3; };
-  double now = 5;
-  const auto clock = [&] { return now += 1; };
+  TestWatch clock;
+  clock.step = 1;
   Network a{{flat, flat}};
   SchedulerOptions timed;
   timed.seconds = 20;
   TaskScheduler by_time({a.task(0), a.task(1)}, timed);
-  CHECK(run(by_time, clock) == StopReason::time);
+  CHECK(run(by_time, std::move(clock)) == StopReason::time);
 
   Network b{{[](int n) { return 1e-3 * (1 + 10.0 / n); }, flat}};
   SchedulerOptions gain;
@@ -122,13 +127,13 @@ TEST_CASE("a scheduler stops by time, by gain, when all is done, and on request"
       {});
   CHECK(run(finished) == StopReason::finished);
 
-  std::atomic<bool> stop = false;
+  TestWatch watch;
   Network c{{flat, [&](int) {
-               stop = true;
+               watch.stop = true;
                return 1e-3;
              }}};
   TaskScheduler interrupted({c.task(0), c.task(1)}, {});
-  CHECK(run(interrupted, kNoClock, &stop) == StopReason::interrupted);
+  CHECK(run(interrupted, std::move(watch)) == StopReason::interrupted);
   CHECK(interrupted.measured() == 128);
 }
 
@@ -149,7 +154,8 @@ TEST_CASE("a task that fails leaves the others, all of them are an error") {
   CHECK(one.network_seconds() == 1e-3);
 
   TaskScheduler all({{"a", "a", 1, 0, failing}, {"b", "b", 1, 0, hopeless}}, {});
-  auto reason = all.run(kNoClock);
+  TestWatch watch;
+  auto reason = all.run(watch);
   REQUIRE_FALSE(bool(reason));
   const std::string text = error_text(reason.takeError());
   CHECK(text.find("none of the 9 points") != std::string::npos);
@@ -173,8 +179,8 @@ TEST_CASE("a network's search that goes on from records ends where one in one go
       Part& part = *parts.back();
       TuneOptions options;
       options.batch = 8;
-      part.tuner = std::make_unique<TaskTuner>("task", *space, *part.explorer, nullptr,
-                                               part.search.hooks(), options);
+      part.tuner = std::make_unique<TaskTuner>("task", *space, *part.explorer, nullptr, part.search,
+                                               options);
       if (!known.empty()) part.tuner->know(known[parts.size() - 1]);
       TaskTuner* tuner = part.tuner.get();
       tasks.push_back({"t", "g", 1, 0, [tuner](int most) -> Expected<TaskRound> {

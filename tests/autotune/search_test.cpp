@@ -57,8 +57,7 @@ Tuned tune(Search& search, Method method, uint64_t seed, int trials,
   TuneOptions options;
   options.batch = kBatch;
   options.patience = patience;
-  TaskTuner tuner("task", search.space, *explorer, modelled ? &model : nullptr, search.hooks(),
-                  options);
+  TaskTuner tuner("task", search.space, *explorer, modelled ? &model : nullptr, search, options);
   tuner.know(std::move(known));
   auto step = tuner.run(trials);
   REQUIRE_MESSAGE(bool(step), error_text(step.takeError()));
@@ -271,7 +270,7 @@ TEST_CASE("a space without a legal point is one error that shows one of them") {
   Search search{space, tiled_cost};
   search.legal = [](const Point&) { return false; };
   const std::unique_ptr<Explorer> explorer = random_explorer(space, 1);
-  TaskTuner tuner("conv 3x3", space, *explorer, nullptr, search.hooks(), {});
+  TaskTuner tuner("conv 3x3", space, *explorer, nullptr, search, {});
   auto step = tuner.run(10);
   REQUIRE_FALSE(bool(step));
   const std::string text = error_text(step.takeError());
@@ -287,17 +286,17 @@ TEST_CASE("a task without gains ends early, an interrupted one keeps its batch")
   CHECK(tuned.done);
   CHECK(tuned.curve.size() == 64);  // whole batches
 
-  Search other{space, tiled_cost};
+  struct Interrupted : Search {
+    using Search::Search;
+    std::vector<MeasureResult> measure(std::span<const Candidate> candidates) override {
+      stop = true;
+      return Search::measure(candidates.first(3));
+    }
+    bool stop = false;
+  } other(space, tiled_cost);
   const std::unique_ptr<Explorer> explorer = random_explorer(space, 1);
-  TuneHooks hooks = other.hooks();
-  bool stop = false;
-  const auto measure = hooks.measure;
-  hooks.measure = [&](std::span<const Candidate> candidates) {
-    stop = true;
-    return measure(candidates.first(3));
-  };
-  TaskTuner tuner("task", space, *explorer, nullptr, hooks, {});
-  auto step = tuner.run(100, [&] { return stop; });
+  TaskTuner tuner("task", space, *explorer, nullptr, other, {});
+  auto step = tuner.run(100, [&] { return other.stop; });
   REQUIRE(bool(step));
   CHECK(step->measured == 3);
   CHECK(tuner.trials() == 3);

@@ -54,7 +54,8 @@ inline double tiled_cost(const Point& p) {
 
 // A search over a space with a known cost. It counts its measurements, and fails on a point
 // measured twice.
-struct Search {
+struct Search : TaskTrials {
+  Search(const Space& s, Cost c) : space(s), cost(std::move(c)) {}
   const Space& space;
   Cost cost;
   std::set<Point> measured = {};
@@ -63,32 +64,26 @@ struct Search {
   std::function<std::shared_ptr<const RunKernel>(const Point&)> kernel = nullptr;
 
   MakeCandidate builder() {
-    return [this](const Point& point) -> Expected<Candidate> {
-      if (!legal(point)) return make_error(DiagCode::illegal_schedule, "the point is illegal");
-      TW_ASSIGN(Schedule schedule, space.schedule(point));
-      return Candidate{point, std::move(schedule), kernel ? kernel(point) : nullptr, 0};
-    };
+    return [this](const Point& point) { return make(point); };
   }
-  TuneHooks hooks() {
-    TuneHooks hooks;
-    hooks.make = builder();
-    hooks.measure = [this](std::span<const Candidate> candidates) {
-      std::vector<MeasureResult> out;
-      for (const Candidate& c : candidates) {
-        CHECK(measured.insert(c.point).second);
-        const double seconds = cost(c.point);
-        if (std::isfinite(seconds)) out.push_back({Status::ok, {seconds}, "", "", false});
-        else out.push_back({Status::crashed, {}, "signal 11", "", false});
-      }
-      return out;
-    };
-    hooks.record = [this](const Candidate& c, const MeasureResult& r) {
-      records.push_back({c.variant, print(c.schedule), r});
-    };
-    hooks.adopt = [](int variant, const Schedule& schedule) -> Expected<Candidate> {
-      return Candidate{{-1, {}}, schedule, nullptr, variant};
-    };
-    return hooks;
+  Expected<Candidate> make(const Point& point) const override {
+    if (!legal(point)) return make_error(DiagCode::illegal_schedule, "the point is illegal");
+    TW_ASSIGN(Schedule schedule, space.schedule(point));
+    return Candidate{point, std::move(schedule), kernel ? kernel(point) : nullptr, 0};
+  }
+  Expected<Candidate> adopt(int variant, const Schedule& schedule) const override {
+    return Candidate{{-1, {}}, schedule, nullptr, variant};
+  }
+  std::vector<MeasureResult> measure(std::span<const Candidate> candidates) override {
+    std::vector<MeasureResult> out;
+    for (const Candidate& c : candidates) {
+      CHECK(measured.insert(c.point).second);
+      const double seconds = cost(c.point);
+      if (std::isfinite(seconds)) out.push_back({Status::ok, {seconds}, "", "", false});
+      else out.push_back({Status::crashed, {}, "signal 11", "", false});
+      records.push_back({c.variant, print(c.schedule), out.back()});
+    }
+    return out;
   }
 };
 

@@ -214,9 +214,9 @@ Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& targ
   request.network.jobs = threads_or_all(args.jobs);
   request.network.scheduler.batch = 0;  // by the number of tasks
   if (const std::optional<int> each = one_shot_from_text(args.tune)) {
-    request.network.tuner = TunerKind::ranker, request.network.trials_each = *each;
+    request.network.tuner = tuner_named(kBestPredictor), request.network.trials_each = *each;
     TW_ASSIGN(request.network.predictors, predictors_for(kBestPredictor, args.target));
-    request.sources.generated = true, request.sources.rules = false;
+    request.generated = true, request.rules = false;
   } else {
     request.network.scheduler.seconds = seconds_from_text(args.tune);
     if (request.network.scheduler.seconds == 0)
@@ -225,8 +225,7 @@ Expected<TunedCompile> tuned_compile(const CompileArgs& args, const Target& targ
                         "or one-shot, or one-shot:N",
                         args.tune);
   }
-  request.sources.jobs = request.network.jobs;
-  request.sources.threads = request.network.threads = args.threads;
+  request.network.threads = args.threads;
   TW_ASSIGN(request.log, tuning_log(args.log));
   out.schedules.log = request.log;
   return out;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/run/temporary_folder.h"
+#include "support/temporary_folder.h"
 
 namespace tw {
 

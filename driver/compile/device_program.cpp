@@ -1,4 +1,4 @@
-#include "autotune/measure/device_program.h"
+#include "driver/compile/device_program.h"
 
 #include <algorithm>
 
