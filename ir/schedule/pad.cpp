@@ -38,8 +38,8 @@
 // Legal: a serial loop. In a reduce loop every store combines. In a spatial loop exactly one index
 // of every store to a temp is the loop's variable, alone, all nests that write the temp are padded
 // together, and stores to parameters overwrite. Loops that are padded together have one extent.
-// Only spatial loops repeat, without a combiner, and stages in them that overwrite, have an init, or
-// get places that their temp did not have.
+// Only spatial loops repeat, without a combiner, and stages in them that overwrite, have an init,
+// or get places that their temp did not have.
 #include <algorithm>
 #include <functional>
 
