@@ -10,8 +10,8 @@
 // inside their other spatial loops. Elements that only fill the last block are 0 in a parameter. In
 // a temp, where nobody reads them, they hold anything if all loads stay inside of their buffers.
 // Legal: each stage that writes the buffer has a perfect nest of serial loops, at the top or in a
-// scan loop. Its index of the dimension is a loop's variable, plus a multiple of the factor. Its
-// points fill whole blocks, or reach the end of the dimension.
+// scan loop. Its index of the dimension is a loop's variable, which no other index uses, plus a
+// multiple of the factor. Its points fill whole blocks, or reach the end of the dimension.
 #include <algorithm>
 
 #include "ir/schedule/filling.h"
@@ -97,6 +97,10 @@ class Blocking {
       nest.cut = LoopRef(nest.path[i]);
       start = term->rest;
     }
+    for (size_t d = 0; nest.cut && d < store.indices.size(); ++d)
+      if (d != dim_ && uses_var(store.indices[d], nest.cut->var))
+        return illegal("stage '{0}' stores at loop '{1}' along another dimension of '{2}' too",
+                       label, nest.cut->var, s_.buffer);
     const std::optional<int64_t> known = as_const(simplify(start, {}));
     if (!known || *known % s_.factor != 0)
       return illegal("stage '{0}' begins inside a block of '{1}'", label, s_.buffer);

@@ -89,12 +89,13 @@ class AttentionModel {
                                         std::max(t_.keys / t_.across, columns_ / t_.across));
     return scores + sums + weights + operands + (by_ ? kOthersTogether : kOthersOfThread);
   }
-  // Each row begins at least a vector apart from the banks of the row before it.
+  // Each row begins at least a vector apart from the banks of the row before it. Two vectors are
+  // counted; the second has room for the parts of a row's sum.
   int64_t local_bytes() const {
     const int64_t apart = 2 * vector(),
                   weights = keeps_ ? 0 : t_.rows * (t_.keys + 2 * t_.across + apart);
     return (t_.rows + t_.keys) * (depth_ + apart) * bytes_ + t_.keys * (columns_ + apart) * bytes_ +
-           weights * (by_ ? bytes_ : 4) + 2 * t_.rows * across_ * 4;
+           weights * (by_ ? bytes_ : 4) + t_.rows * across_ * 4;
   }
   // True: the buffers of all threads fit the limits of a kernel's stack.
   bool fits_stack() const {

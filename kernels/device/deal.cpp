@@ -162,14 +162,46 @@ std::vector<Expr> placed(const TileInstruction& by, int32_t parameter, const Exp
   return at;
 }
 
-void load_fragments(ScheduleBuilder& s, const FragmentLoad& by, const Loop& parts, const Loop& rows,
-                    const Loop& columns, const std::string& name) {
-  const auto row = s.split(rows, by.rows, Tail::guard, name + "ro", name + "ri"),
-             column = s.split(columns, by.columns, Tail::guard, name + "co", name + "ci");
-  s.reorder({parts, column.outer, row.outer, row.inner, column.inner});
-  s.unroll(parts);
-  s.tensorize(s.fuse({column.outer, row.outer}, name + "_matrix"), by.intrinsic->name,
+void place_operand(ScheduleBuilder& s, const TileInstruction& by, const Stage& copy,
+                   FragmentOf which) {
+  const bool left = which == FragmentOf::left, across = which == FragmentOf::right;
+  s.layout(copy.buffer(), [&](const std::vector<Expr>& at) {
+    const size_t last = at.size() - 1;
+    const Expr &place = at[across ? last : last - 1], &step = at[across ? last - 1 : last],
+               part(left ? by.m : by.n);
+    std::vector<Expr> all = {floor_div(place, part)};
+    all.insert(all.end(), at.begin(), at.end() - 2);
+    for (const Expr& e : placed(by, left ? 0 : 1, floor_mod(place, part), step)) all.push_back(e);
+    return all;
+  });
+}
+
+Loop load_operand(ScheduleBuilder& s, const TileInstruction& by, const Stage& copy, const Loop& at,
+                  FragmentOf which) {
+  const bool left = which == FragmentOf::left, across = which == FragmentOf::right;
+  const std::string& name = copy.label();
+  const Loops loops = s.loops_inside(copy, at);
+  if (!s.sound()) return {};
+  const Loop &places = loops[across ? 1 : 0], &steps = loops[across ? 0 : 1];
+  const int64_t part = left ? by.m : by.n, parts = s.extent(places).value_or(part) / part;
+  const auto load = fragment_load(s.target(), by, which);
+  if (!load) {
+    const OperandPlacement& placement = left ? by.left : by.right;
+    return deal_nest(s, {places, steps},
+                     {in_groups(placement.digits[0], parts, 0), placement.digits[1]}, by.together,
+                     name, {}, left)
+        .lanes;
+  }
+  const auto one = s.split(places, part, Tail::guard, name + "p", name + "q"),
+             row = s.split(across ? steps : one.inner, load->rows, Tail::guard, name + "ro",
+                           name + "ri"),
+             column = s.split(across ? one.inner : steps, load->columns, Tail::guard, name + "co",
+                              name + "ci");
+  s.reorder({one.outer, column.outer, row.outer, row.inner, column.inner});
+  s.unroll(one.outer);
+  s.tensorize(s.fuse({column.outer, row.outer}, name + "_matrix"), load->intrinsic->name,
               name + "_load");
+  return {};
 }
 
 void keep_rows_apart(ScheduleBuilder& s, const BufferName& buffer, const Digits& digits) {

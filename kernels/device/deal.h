@@ -63,10 +63,14 @@ Threads in_groups_of(ScheduleBuilder& s, const Loop& thread, int64_t together);
 // operand: row and depth, column and depth, row and column
 std::vector<Expr> placed(const TileInstruction& by, int32_t parameter, const Expr& first,
                          const Expr& second);
-// Lets threads together load an operand's parts, one after the other. The loops run over rows and
-// columns in memory.
-void load_fragments(ScheduleBuilder& s, const FragmentLoad& by, const Loop& parts, const Loop& rows,
-                    const Loop& columns, const std::string& name);
+// Puts a copy of an operand where the threads that execute the instruction together have it. The
+// last two dimensions are those of the operand in memory.
+void place_operand(ScheduleBuilder& s, const TileInstruction& by, const Stage& copy,
+                   FragmentOf which);
+// Lets these threads load the operands of all instructions in an iteration of the loop: together,
+// if the target can, or each its own. Returns the loop over threads; none: they load together.
+Loop load_operand(ScheduleBuilder& s, const TileInstruction& by, const Stage& copy, const Loop& at,
+                  FragmentOf which);
 // Shifts the rows of a buffer in the block's memory to other banks than the rows before, by as many
 // elements as threads read of a row at one time, which the digits say.
 void keep_rows_apart(ScheduleBuilder& s, const BufferName& buffer, const Digits& digits);

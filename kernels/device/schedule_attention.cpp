@@ -22,7 +22,11 @@ constexpr int64_t kThreadDepth = 4;  // steps of a product that a thread makes a
 class BlockedAttention {
  public:
   BlockedAttention(ScheduleBuilder& s, const StreamingAttentionStages& m)
-      : s_(s), m_(m), target_(s.target()), memory_(block_memory(s.target())->name) {
+      : s_(s),
+        m_(m),
+        target_(s.target()),
+        memory_(block_memory(s.target())->name),
+        of_scores_(m.of_scores) {
     for (const DeviceAxis& axis : target_.axes) {
       if (axis.level == "block" && block_.empty()) block_ = axis.name;
       if (axis.level == "thread") axes_.push_back(axis.name);
@@ -150,6 +154,9 @@ class BlockedAttention {
     for (const Part& part : m_.of_output) over_columns.push_back(part.column);
     s_.pad(over_columns, columns);
     s_.pad(m_.y.column, columns);
+    s_.decompose(scores.stage, scores.row);
+    of_scores_.push_back(
+        {s_.init_of(scores.stage), s_.init_of(scores.row), s_.init_of(scores.column)});
   }
 
   // Lets each thread combine its part of a row. The parts of the largest score pass through the
@@ -186,21 +193,20 @@ class BlockedAttention {
       s_.unroll(loops[1]);
       return Loops{loops[0], s_.replica_of(fold.stage)};
     };
-    state_ = {{own_most, most_loops},
-              {most, s_.cached(most, most_loops)},
-              {m_.top.stage, copies_of(m_.top, of_top)},
-              {sums, sum_loops},
-              {shown, s_.loops_of(shown)},
-              {m_.sum.stage, copies_of(m_.sum, of_sum)}};
-    Loops& shown_loops = state_[4].second;
-    shown_loops.erase(shown_loops.begin(), shown_loops.end() - 2);
+    s_.unroll(own);
+    deal(own_most, most_loops, rows_, parts_);
+    deal(most, s_.cached(most, most_loops), rows_, parts_);
+    deal(m_.top.stage, copies_of(m_.top, of_top), rows_, parts_);
+    deal(sums, sum_loops, rows_, parts_);
+    const Loops shown_loops = s_.loops_of(shown);
+    deal(shown, Loops(shown_loops.end() - 2, shown_loops.end()), rows_, parts_);
+    deal(m_.sum.stage, copies_of(m_.sum, of_sum), rows_, parts_);
     for (const Part& part : m_.of_rows) {
       const Loop copy = s_.replica_of(part.stage);
-      state_.push_back(
-          {part.stage, {part.row, s_.has(copy) ? copy : s_.moved(part.stage, of_sum)}});
+      deal(part.stage, {part.row, s_.has(copy) ? copy : s_.moved(part.stage, of_sum)}, rows_,
+           parts_);
     }
     own_state_ = m_.row_state;
-    s_.unroll(own);
     own_state_.insert(own_state_.end(), {own_most.buffer(), sums.buffer()});
   }
   static std::vector<Part> joined(std::vector<Part> parts, const Part& last) {
@@ -235,9 +241,8 @@ class BlockedAttention {
     order.insert(order.end(), {depth.outer, depth.inner});
     order.insert(order.end(), elements.begin(), elements.end());
     s_.reorder(order);
-    s_.decompose(p.stage, depth.outer);
     s_.unroll(depth.inner);
-    for (const Loop& loop : elements) s_.unroll(loop), s_.unroll(s_.init_of(loop));
+    s_.unroll(elements);
     for (const Stage& operand : {lefts, rights}) {
       s_.compute_at(operand, depth.outer);
       Loops loops = s_.loops_inside(operand, depth.outer);
@@ -264,43 +269,18 @@ class BlockedAttention {
                column = s_.split(p.column, by.n, Tail::guard, name + "_n", name + "_c"),
                depth = s_.split(p.depth, by.k, Tail::guard, name + "_steps", name + "_step");
     s_.reorder({row.outer, depth.outer, column.outer, row.inner, column.inner, depth.inner});
-    s_.decompose(p.stage, row.outer);
-    if (!has_left) load(lefts, FragmentOf::left, depth.outer, 1);
     const bool together = fragment_load(target_, by, right_is).has_value();
-    load(rights, right_is, together ? column.outer : depth.outer,
-         together ? 1 : s_.extent(column.outer).value_or(1));
+    if (!has_left) load(lefts, depth.outer, FragmentOf::left);
+    load(rights, together ? column.outer : depth.outer, right_is);
     s_.tensorize(row.inner, by.intrinsic->name, name + "_product");
     s_.unroll(column.outer);
     if (has_left) s_.unroll(depth.outer);
     threads_of_nests_.push_back({row.outer, {}});
-    if (const Loop begun = s_.init_of(row.inner); s_.has(begun)) {
-      const Loop warp = s_.init_of(row.outer);
-      const Threads lanes = deal_nest(
-          s_, {begun, s_.init_of(column.outer), s_.init_of(column.inner)},
-          {by.sums.digits[0], {{}}, by.sums.digits[1]}, together_, name + "_init", {warp});
-      threads_of_nests_.push_back({warp, lanes.lanes});
-    }
   }
-
-  // Loads the operands of `count` instructions in an iteration of the loop.
-  void load(const Stage& stage, FragmentOf which, const Loop& at, int64_t count) {
-    const TileInstruction& by = *by_;
-    const bool left = which == FragmentOf::left, across = which == FragmentOf::right;
-    const OperandPlacement& placement = left ? by.left : by.right;
-    s_.compute_at(stage, at);
-    s_.layout(stage.buffer(), [&](const std::vector<Expr>& d) {
-      const Expr &first = d[across ? 1 : 0], &step = d[across ? 0 : 1], part(left ? by.m : by.n);
-      return after({floor_div(first, part)},
-                   placed(by, left ? 0 : 1, floor_mod(first, part), step));
-    });
-    const Loops loops = s_.loops_inside(stage, at);
-    if (!s_.sound()) return;
-    if (const auto together = fragment_load(target_, by, which))
-      return load_fragments(s_, *together, {}, loops[0], loops[1], stage.label());
-    const Threads lanes = deal_nest(s_, {loops[across ? 1 : 0], loops[across ? 0 : 1]},
-                                    {in_groups(placement.digits[0], count, 0), placement.digits[1]},
-                                    together_, stage.label(), {}, left);
-    threads_of_nests_.push_back({{}, lanes.lanes});
+  void load(const Stage& operand, const Loop& at, FragmentOf which) {
+    s_.compute_at(operand, at);
+    place_operand(s_, *by_, operand, which);
+    threads_of_nests_.push_back({{}, load_operand(s_, *by_, operand, at, which)});
   }
 
   static std::vector<Expr> after(std::vector<Expr> at, const std::vector<Expr>& more) {
@@ -340,16 +320,16 @@ class BlockedAttention {
                  placed(*by_, parameter, floor_mod(first, m), floor_mod(second, n)));
   }
 
+  void deal(const Stage& stage, const Loops& loops, const Digits& rows, const Digits& columns,
+            bool vector = false) {
+    threads_of_nests_.push_back(
+        deal_nest(s_, loops, {rows, columns}, together_, stage.label(), {}, vector));
+  }
+
   void deal_nests() {
-    const auto deal = [&](const Stage& stage, const Loops& loops, const Digits& rows,
-                          const Digits& columns, bool vector = false) {
-      threads_of_nests_.push_back(
-          deal_nest(s_, loops, {rows, columns}, together_, stage.label(), {}, vector));
-    };
-    for (const Part& part : m_.of_scores) deal(part.stage, {part.row, part.column}, rows_, keys_);
+    for (const Part& part : of_scores_) deal(part.stage, {part.row, part.column}, rows_, keys_);
     for (const Part& part : m_.of_output)
       deal(part.stage, {part.row, part.column}, rows_, columns_);
-    for (const auto& [stage, loops] : state_) deal(stage, loops, rows_, parts_);
     deal(m_.y.stage, {m_.y.row, m_.y.column}, rows_, columns_,
          m_.problem.columns % columns_.front().extent == 0);
     joined_digits(weights_);
@@ -413,8 +393,8 @@ class BlockedAttention {
   // Places of rows, of a step's keys, of columns, and of the threads of a row
   Digits rows_, keys_, columns_, parts_;
   Operand queries_, step_keys_, weights_, values_;
-  std::vector<std::pair<Stage, Loops>> state_;  // stages over rows and the threads of a row
-  std::vector<BufferName> own_state_;           // their buffers in registers
+  std::vector<Part> of_scores_;        // stages over the scores but their sums
+  std::vector<BufferName> own_state_;  // buffers of a row, in registers
   std::vector<Threads> threads_of_nests_;
 };
 

@@ -241,50 +241,32 @@ class TiledSpace {
                      floor_div(floor_mod(r, rows), m), floor_div(floor_mod(c, lanes), n)},
                     placed(by, 2, floor_mod(r, m), floor_mod(c, n)));
     });
-    map(left_operand_, [&](const Expr& r, const Expr& c) {
-      return append({floor_div(r, m)}, placed(by, 0, floor_mod(r, m), c));
-    });
-    map(right_operand_, [&](const Expr& r, const Expr& c) {
-      return append({floor_div(c, n)}, placed(by, 1, floor_mod(c, n), r));
-    });
+    place_operand(s_, by, left_operand_, FragmentOf::left);
+    place_operand(s_, by, right_operand_, FragmentOf::right);
   }
 
-  // Deals an operand out to the threads that execute the instruction together, in all instructions
-  // of the tile.
-  void deal_operand(const std::array<Loop, 2>& loops, const OperandPlacement& placement,
-                    const std::string& name, const Loops& outer, bool vector) {
+  // Deals sums out to the threads that execute the instruction together.
+  void deal_sums(const Loops& loops, const std::string& name, const Loops& outer, bool vector) {
+    const OperandPlacement& sums = instruction_->sums;
     std::vector<Digits> digits;
     for (size_t a = 0; a < loops.size(); ++a)
-      digits.push_back(in_groups(placement.digits[a],
-                                 s_.extent(loops[a]).value_or(1) / placement.extents[a], 0));
-    const Threads threads = deal_nest(s_, {loops[0], loops[1]}, digits, tile_.together, name, outer,
-                                      vector);
-    s_.bind(threads.lanes, axes_[0]);
-  }
-
-  void load_part(const FragmentLoad& by, const Cut& parts, const Loop& depth, bool left) {
-    load_fragments(s_, by, parts.outer, left ? parts.inner : depth, left ? depth : parts.inner,
-                   (left ? left_operand_ : right_operand_).label());
+      digits.push_back(
+          in_groups(sums.digits[a], s_.extent(loops[a]).value_or(1) / sums.extents[a], 0));
+    s_.bind(deal_nest(s_, loops, digits, tile_.together, name, outer, vector).lanes, axes_[0]);
   }
 
   void bind_tensor() {
-    const Loops x = s_.loops_inside(left_operand_, operand_step_),
-                w = s_.loops_inside(right_operand_, operand_step_);
     const TileInstruction& by = *instruction_;
-    if (const auto load = fragment_load(target_, by, FragmentOf::left))
-      load_part(*load, s_.split(x[0], by.m, Tail::guard, "xp", "xq"), x[1], true);
-    else deal_operand({x[0], x[1]}, by.left, left_operand_.label(), {}, true);
-    if (const auto load = fragment_load(target_, by, FragmentOf::right))
-      load_part(*load, s_.split(w[1], by.n, Tail::guard, "wp", "wq"), w[0], false);
-    else deal_operand({w[1], w[0]}, by.right, right_operand_.label(), {}, false);
+    s_.bind(load_operand(s_, by, left_operand_, operand_step_, FragmentOf::left), axes_[0]);
+    s_.bind(load_operand(s_, by, right_operand_, operand_step_, FragmentOf::right), axes_[0]);
     const Cut yr = s_.split(row_, tile_.thread_rows, Tail::guard, "yg", "y1");
     const Cut yc = s_.split(column_, tile_.lanes, Tail::guard, "yh", "y2");
-    deal_operand({yr.inner, yc.inner}, by.sums, "y", {yr.outer, yc.outer},
-                 columns_ % by.sums.digits[1].front().extent == 0);
+    deal_sums({yr.inner, yc.inner}, "y", {yr.outer, yc.outer},
+              columns_ % by.sums.digits[1].front().extent == 0);
     const auto init = [&](const Loop& loop) { return s_.init_of(loop); };
     const Loop tiles = s_.fuse({init(product_.outer), init(product_.inner)}, "tiles_init");
-    deal_operand({init(element_.outer), init(element_.inner)}, by.sums, "z",
-                 {init(group_.outer), init(group_.inner)}, false);
+    deal_sums({init(element_.outer), init(element_.inner)}, "z",
+              {init(group_.outer), init(group_.inner)}, false);
     s_.unroll({product_.outer, product_.inner, tiles});
     const Cut groups[] = {group_, {init(group_.outer), init(group_.inner)}, {yr.outer, yc.outer}};
     for (const Cut& g : groups)
