@@ -5,8 +5,8 @@
 
 #include "ir/graph/externs.h"
 #include "kernels/arranged.h"
+#include "kernels/common/group_builder.h"
 #include "kernels/common/short_operands.h"
-#include "kernels/common/target_builder.h"
 #include "kernels/device/attention.h"
 #include "kernels/device/tensor_form.h"
 #include "kernels/device/tiles.h"
@@ -63,15 +63,16 @@ namespace {
 // Lowers a group by its anchor. A new operator needs an overload here, otherwise this does not
 // compile.
 struct AnchorLowering {
-  TargetBuilder& b;
+  GroupBuilder& b;
   const Node& anchor;
+  const Target& target;  // for the choice of attention's algorithm
 
   using Result = Expected<LoweredGroup>;
   Result operator()(const op::Conv&) { return define_conv(b, with_short_operands(b, anchor)); }
   Result operator()(const op::ConvTranspose&) { return define_conv_transpose(b, anchor); }
   Result operator()(const op::MatMul&) {
     if (holds_softmax(b.graph, b.group)) {
-      if (auto blocks = lower_attention_in_blocks(b, anchor)) return std::move(*blocks);
+      if (auto blocks = attention_in_blocks(b, anchor, target)) return std::move(*blocks);
       return define_attention(b, anchor);
     }
     return define_matmul(b, with_short_operands(b, anchor));
@@ -115,14 +116,15 @@ static Error check_winograd_tiles(const Graph& graph, const Node& node, const Ta
                     device.name, tile);
 }
 
-static Expected<LoweredGroup> lower_anchor(TargetBuilder& b, Algorithm algorithm) {
+static Expected<LoweredGroup> lower_anchor(GroupBuilder& b, const Target& target) {
+  const Algorithm algorithm = b.group.algorithm;
   const Node& anchor = b.graph.node(b.group.anchor);
   if (const int tile = winograd_tile(algorithm)) {
-    if (!b.target.axes.empty()) TW_TRY(check_winograd_tiles(b.graph, anchor, b.target, tile));
+    if (!target.axes.empty()) TW_TRY(check_winograd_tiles(b.graph, anchor, target, tile));
     return define_winograd(b, with_short_operands(b, anchor), tile);
   }
   if (algorithm == Algorithm::strassen) return define_strassen(b, anchor);
-  return std::visit(AnchorLowering{b, anchor}, anchor.attrs);
+  return std::visit(AnchorLowering{b, anchor, target}, anchor.attrs);
 }
 
 // Illegal kernels must not reach code generation: their code would silently compute something else.
@@ -135,8 +137,8 @@ static void check_legal(const Kernel& kernel, const Graph& graph, const Group& g
 
 Expected<LoweredGroup> lower_group(const Graph& graph, const Group& group, const Target& target) {
   if (Error error = check_resizes(graph, group)) return error;
-  TargetBuilder builder(graph, group, target);
-  TW_ASSIGN(LoweredGroup lowered, lower_anchor(builder, group.algorithm));
+  GroupBuilder builder(graph, group);
+  TW_ASSIGN(LoweredGroup lowered, lower_anchor(builder, target));
   if (!builder.problem.empty())
     return make_error(DiagCode::unsupported, "{0}: {1}", group_name(graph, group), builder.problem);
   if (tensor_instruction(target, true) || tensor_instruction(target, false)) {

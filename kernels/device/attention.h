@@ -11,8 +11,6 @@
 
 namespace tw {
 
-class TargetBuilder;
-
 // Copies that a thread has in flight at one time. Each takes registers.
 inline constexpr int64_t kCopiesAtOnce = 8;
 
@@ -49,8 +47,9 @@ int64_t value_vector(const AttentionProblem& problem, const AttentionTile& tile)
 bool keeps_weights(const TileInstruction& by);
 
 // nullopt: the kernel cannot be computed in blocks.
-std::optional<Lowered<StreamingAttentionStages>> lower_attention_in_blocks(TargetBuilder& b,
-                                                                           const Node& product);
+std::optional<Lowered<StreamingAttentionStages>> attention_in_blocks(GroupBuilder& b,
+                                                                     const Node& product,
+                                                                     const Target& device);
 // Kernels with other rows of a block and keys of a step, which are not choices of a schedule. The
 // one with the fewest cycles comes first. Empty: the group is not attention in blocks on the
 // device.

@@ -8,7 +8,7 @@
 #include "ir/kernel/stack_limits.h"
 #include "ir/multiprocessors.h"
 #include "kernels/attention/parts.h"
-#include "kernels/common/target_builder.h"
+#include "kernels/common/group_builder.h"
 #include "kernels/device/attention.h"
 #include "kernels/device/deal.h"
 
@@ -289,10 +289,11 @@ std::optional<AttentionProblem> problem_of(const GroupBuilder& b, const Node& pr
 
 }  // namespace
 
-std::optional<Lowered<StreamingAttentionStages>> lower_attention_in_blocks(TargetBuilder& b,
-                                                                           const Node& product) {
+std::optional<Lowered<StreamingAttentionStages>> attention_in_blocks(GroupBuilder& b,
+                                                                     const Node& product,
+                                                                     const Target& device) {
   const auto problem = problem_of(b, product);
-  const auto tile = problem ? attention_tile(b.target, *problem) : std::nullopt;
+  const auto tile = problem ? attention_tile(device, *problem) : std::nullopt;
   if (!tile) return std::nullopt;
   return define_streaming_attention(b, product, *problem, tile->rows, tile->keys);
 }
