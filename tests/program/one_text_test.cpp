@@ -1,7 +1,8 @@
-// Products, also with weights of few bits, convolutions, recurrent steps, reductions, pools and
-// element-wise operators are lowered to one text, whatever the processor or the device.
+// Products, also with weights of few bits, convolutions, recurrent steps, reductions, pools, attention
+// and element-wise operators are lowered to one text, whatever the processor or the device.
 #include <doctest/doctest.h>
 
+#include <map>
 #include <optional>
 #include <set>
 
@@ -165,6 +166,31 @@ TEST_CASE("Winograd's convolution has one text on processors and devices") {
   for (const Target& target : targets())
     texts.insert(print(test::must(lower_group(graph, groups[0], target)).kernel));
   CHECK(texts.size() == 1);
+}
+
+TEST_CASE("attention has one text on processors, and one by its two numbers on devices") {
+  const Graph graph = layer_of(
+      "%x: f16[1, 4, 60, 32] = input\n%z: f16[1, 4, 32, 77] = input\n%n: f16[1, 4, 77, 24] = "
+      "input\n"
+      "%a: f16[1, 4, 60, 77] = matmul(%x, %z)\n%b: f16[1, 4, 60, 77] = softmax(%a) axis=3\n"
+      "%y: f16[1, 4, 60, 24] = matmul(%b, %n)");
+  const std::vector<Group> groups = fuse_groups(graph);
+  REQUIRE(groups.size() == 1);
+  std::set<std::string> texts;
+  for (const char* processor : kProcessors) {
+    const Target target = test::must(parse_target(processor, "one.yaml"));
+    texts.insert(print(test::must(lower_group(graph, groups[0], target)).kernel));
+  }
+  CHECK(texts.size() == 1);
+  std::map<std::pair<int64_t, int64_t>, std::set<std::string>> by_numbers;
+  for (const Target& device : targets()) {
+    if (device.axes.empty()) continue;
+    const LoweredGroup lowered = test::must(lower_group(graph, groups[0], device));
+    const auto* stages = std::get_if<StreamingAttentionStages>(&lowered.stages);
+    REQUIRE(stages);
+    by_numbers[{stages->rows, stages->keys}].insert(print(lowered.kernel));
+  }
+  for (const auto& [numbers, made] : by_numbers) CHECK(made.size() == 1);
 }
 
 TEST_CASE("layouts stand beside a definition, and its schedule brings them") {
