@@ -5,6 +5,7 @@
 namespace tw {
 
 inline constexpr int64_t kMaxStackBufferBytes = 32 << 10;  // one temp of scope stack or register
-inline constexpr int64_t kMaxStackBytes = 48 << 10;        // all temps of scope stack of a kernel
+// All temps of scope stack of a kernel, but for those of threads of a device
+inline constexpr int64_t kMaxStackBytes = 48 << 10;
 
 }  // namespace tw

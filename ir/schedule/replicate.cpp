@@ -107,6 +107,7 @@ class Replication {
       if (loop->role == AxisRole::spatial) at = i + 1;
     }
     stmt::Store store = at_copy(get<stmt::Store>(path.back()), var(name));
+    if (store.async) return illegal("the copies of stage '{0}' are asynchronous", label);
     store.indices.push_back(var(name));
     const Stmt inner = replace(path[at], path.back(), make_store(std::move(store)));
     out_.body = replace(out_.body, path[at], make_loop(name, Expr(s_.copies), inner));

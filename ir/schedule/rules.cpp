@@ -264,6 +264,13 @@ std::optional<int64_t> constant_bytes(const Buffer& buffer) {
   return bytes;
 }
 
+// True: the buffer belongs to an iteration that is bound to an axis. The device's threads share its
+// elements out, and what one may have is checked for a launch.
+static bool is_of_device(const Kernel& kernel, const Buffer& buffer) {
+  const LoopRef owner = buffer.per.empty() ? LoopRef() : find_loop(kernel.body, buffer.per);
+  return owner && owner->kind == LoopKind::bind;
+}
+
 Error check_scopes(const Kernel& kernel) {
   int64_t stack = 0;
   for (const Buffer& buffer : kernel.buffers) {
@@ -279,7 +286,7 @@ Error check_scopes(const Kernel& kernel) {
           "'{0}' has {1} bytes, more than the {2} allowed in scope {3}: compute it in a loop "
           "further inside",
           buffer.name, *bytes, kMaxStackBufferBytes, buffer.scope);
-    if (buffer.scope == "stack") stack += *bytes;
+    if (buffer.scope == "stack" && !is_of_device(kernel, buffer)) stack += *bytes;
   }
   if (stack > kMaxStackBytes)
     return illegal(
