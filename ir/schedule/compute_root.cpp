@@ -10,7 +10,8 @@
 // iteration of the loops around and in front of them. The temp keeps all results and gets a
 // dimension for each loop. A stack or register temp moves to scope global. Legal: the stage writes
 // a temp that no other stage writes, and stands beside all its readers in a loop. Nothing else in
-// the nest writes what it reads. The conditions around read no buffer.
+// the nest writes what it reads. The conditions around read no buffer. No iteration of the loops
+// reads what another one has stored, as in a pipeline.
 #include <algorithm>
 
 #include "ir/schedule/nest.h"
@@ -104,6 +105,7 @@ Error check_hoist(const Kernel& kernel, std::span<const Stmt> around,
     if (is_concurrent(loop->kind))
       return illegal("stage '{0}' is in the {1} loop '{2}'", store.label,
                      loop_kind_name(loop->kind), loop->var);
+    TW_TRY(check_own_slots(kernel, *loop));
     for (const Stmt& another : around)
       if (const auto* other = as<stmt::Loop>(another); other && uses_var(loop->extent, other->var))
         return illegal("the extent of loop '{0}' depends on '{1}'", loop->var, other->var);

@@ -392,6 +392,22 @@ Error check_movable(const Kernel& kernel, const LoweredStage& stage) {
   return Error::success();
 }
 
+Error check_own_slots(const Kernel& kernel, const stmt::Loop& loop) {
+  Error error = Error::success();
+  for (const StoreRef& store : stores_of(loop.body)) {
+    if (kernel.buffer(store->buffer).role != BufferRole::temp) continue;
+    visit_loads(loop.body, [&](const expr::Load& read, std::span<const Stmt>) {
+      if (error || read.buffer != store->buffer) return;
+      for (size_t dim = 0; dim < read.indices.size() && !error; ++dim)
+        if (uses_var(store->indices[dim], loop.var) && uses_var(read.indices[dim], loop.var) &&
+            !equal(simplify(store->indices[dim]), simplify(read.indices[dim])))
+          error = illegal("iterations of loop '{0}' read what others have stored in '{1}'",
+                          loop.var, kernel.buffer(read.buffer).name);
+    });
+  }
+  return error;
+}
+
 bool is_token(const StmtNode& s) { return is<stmt::Signal, stmt::Wait>(s); }
 
 std::string queue_of(const StmtNode& s) {

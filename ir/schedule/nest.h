@@ -141,6 +141,9 @@ bool is_token(const StmtNode& s);  // true: gives or takes tokens
 std::string queue_of(const StmtNode& s);
 // true: a wait in root takes its tokens
 bool waits_for(const Stmt& root, const std::string& queue);
+// Requires that no iteration of the loop reads what another one has stored in a slot of its own, as
+// in a pipeline.
+Error check_own_slots(const Kernel& kernel, const stmt::Loop& loop);
 // Requires that the loop's iterations exchange no tokens with other code, so that their number and
 // order may change.
 Error check_no_tokens(const Kernel& kernel, const stmt::Loop& loop);

@@ -193,6 +193,15 @@ Error check_zero(const Kernel& kernel, const LoweredStage& stage, const Expr& ze
   return error;
 }
 
+// The factor without variables of loops with one iteration, which the excess need not have
+Expr without_single_loops(const LoweredStage& stage, Expr factor) {
+  for (const std::vector<LoopRef>& loops : {stage.spatial, stage.reduce})
+    for (const LoopRef& loop : loops)
+      if (factor.defined() && is_const(loop->extent, 1))
+        factor = substitute(factor, loop->var, Expr(0));
+  return factor;
+}
+
 // The condition without the loops that the excess does not have: one of their points serves all.
 Expr shared_condition(const LoweredStage& stage, const Excess& excess) {
   Expr where = stage.store->where;
@@ -214,7 +223,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Recount& s) {
   TW_TRY(check_sums(kernel, stage, s.stage));
   const stmt::Store& store = *stage.store;
   const Factor side = s.factor == Factor::left ? Factor::right : Factor::left;
-  const Expr factor = factor_of(store.value, s.factor), other = factor_of(store.value, side);
+  const Expr factor = factor_of(store.value, s.factor),
+             other = without_single_loops(stage, factor_of(store.value, side));
   if (!factor.defined()) return illegal("the value of stage '{0}' is not a product", s.stage);
   const CountedFactor now = counted_factor(factor, stage);
   const std::optional<int64_t> known = as_const(now.zero);

@@ -9,7 +9,7 @@
 // Permutes the named loops; loops between them stay. Ifs between them move as far out as possible.
 // Legal: there is one perfect nest from the outermost to the innermost named loop. Scan loops keep
 // their order relative to all others. Vector loops stay innermost and parallel ones outermost
-// (check_rules). Loops that exchange tokens with others keep their order.
+// (check_rules). Loops that exchange tokens with others, or slots of temps, keep their order.
 #include <algorithm>
 
 #include "ir/schedule/nest.h"
@@ -93,7 +93,10 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Reorder& s) {
   const std::vector<LoopRef> order = new_order(chain, s.loops);
   TW_TRY(check_order(chain.loops, order));
   if (!std::ranges::equal(order, chain.loops, {}, &LoopRef::stmt, &LoopRef::stmt))
-    TW_TRY(check_no_tokens(kernel, *chain.loops.front()));
+    for (const LoopRef& loop : chain.loops) {
+      TW_TRY(check_no_tokens(kernel, *loop));
+      TW_TRY(check_own_slots(kernel, *loop));
+    }
 
   // An if stands right inside the innermost loop whose variable it uses.
   std::vector<std::vector<Expr>> inside(order.size() + 1);
