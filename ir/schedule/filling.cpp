@@ -102,7 +102,10 @@ bool is_whole(const Kernel& kernel, BufferId buffer, bool guarded) {
     if (!guarded && store->where.defined() && !store->init.defined()) return false;
     Expr points(1);
     for (const Stmt& around : find_path(kernel.body, store.stmt()))
-      if (const auto* loop = as<stmt::Loop>(around); loop && loop->role == AxisRole::spatial)
+      if (const auto* loop = as<stmt::Loop>(around);
+          loop && std::ranges::any_of(store->indices, [&](const Expr& index) {
+            return uses_var(index, loop->var);
+          }))
         points = points * loop->extent;
     return is_const(simplify(points - elements, symbols), 0);
   });

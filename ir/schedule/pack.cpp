@@ -24,9 +24,9 @@
 //
 // Legal: the stage is as lowered, its nest writes nothing that the factor reads, and the map names
 // all of each loop on which the factor depends, but for scan loops around the new stage. If the
-// stage's condition depends on other loops, the factor exists at all points. Scope constant needs a
-// factor of one constant parameter, and constant extents: the new stage then runs while the model
-// is compiled.
+// stage's condition depends on other loops, places hold 0 whose elements do not exist. Scope
+// constant needs a factor of one constant parameter, and constant extents: the new stage then runs
+// while the model is compiled.
 #include <algorithm>
 #include <set>
 
@@ -172,9 +172,6 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pack& s) {
                                                  [](const Stmt& at) { return is<stmt::If>(at); });
   if (map.has_windows() || unconditional || (store.where.defined() && map.exists_at_all_points())) {
     if (Error error = check_elements(out, nest, scans)) {
-      if (!map.has_windows())
-        return illegal("the factor does not exist at all points: {0}",
-                       error_text(std::move(error)));
       llvm::consumeError(std::move(error));
       TW_ASSIGN(nest, filling_nest(out, s, map, zero, packed, scans, true));
     }

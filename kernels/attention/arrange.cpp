@@ -69,13 +69,13 @@ class AttentionArrangement {
     };
     if (!choose(true)) choose(false);
   }
-  // Requires two operands of one short float type, known sizes, and enough rows.
+  // Requires two operands of one short float type, known sizes, enough rows, and several columns.
   IntegerProduct instruction_for(const Product& p, bool in_tiles) const {
     const std::optional<int64_t> depth = s_.extent(p.depth), columns = s_.extent(p.column);
     const Loops loops = s_.loops_of(p.stage);
     const bool known = std::ranges::all_of(
         loops, [&](const Loop& loop) { return s_.extent(loop).has_value(); });
-    if (!known || *rows_ < kFewestShortRows || p.left_type != p.right_type ||
+    if (!known || *rows_ < kFewestShortRows || *columns == 1 || p.left_type != p.right_type ||
         !is_short_float(p.left_type))
       return {};
     ProductExtents extents{lanes_, 0, in_tiles ? *rows_ : 1};
@@ -113,7 +113,7 @@ class AttentionArrangement {
     made.stage = packed.stage;
     made.depth = packed.loops[packed.loops.size() - 2], made.lane = packed.loops.back();
     made.transposes = transposes(made);
-    if (by.defined()) pack_numbers(p, name, by, made);
+    if (by.defined()) pack_numbers(p, name, by, depth_part, made);
     widen_numbers(made.stage);
   }
   // Short floats are widened once, instead of each time they are read.
@@ -121,7 +121,7 @@ class AttentionArrangement {
     if (s_.buffer(stage.buffer()).dtype != DType::f32) s_.retype(stage.buffer(), DType::f32);
   }
   void pack_numbers(const Product& p, const std::string& name, const IntegerProduct& by,
-                    Panels& made) {
+                    int64_t depth_part, Panels& made) {
     const std::string numbers = name + "n";
     std::vector<ScheduleBuilder::PackedDim> dims = batch_dims(s_, p.stage, Factor::right, numbers,
                                                               p.row, p.column);
@@ -129,6 +129,8 @@ class AttentionArrangement {
     const auto panel = panel_dims(numbers, variable(p.column), variable(p.depth), made.columns,
                                   by.depth, by);
     dims.insert(dims.end(), panel.begin(), panel.end());
+    Expr& steps = dims[batches + 1].index;
+    steps = filled_up(steps, depth_part / by.depth);
     const auto packed = s_.pack(p.stage, Factor::right, numbers, "global", dims);
     made.numbers = packed.stage;
     made.within.assign(packed.loops.begin() + static_cast<std::ptrdiff_t>(batches) + 1,
@@ -151,8 +153,10 @@ class AttentionArrangement {
     const Product& p = m_.value_products;
     const auto* read = as<expr::Load>(right_number());
     const bool as_rows = read && uses_var(read->indices.back(), p.column.name());
-    if (by_values_.defined() && as_rows) return pack_numbers(p, "v", by_values_, m_.values);
-    pack_panels(p, "v", by_values_, m_.causal ? m_.keys.columns : by_values_.depth, m_.values);
+    const int64_t depth_part = m_.causal ? m_.keys.columns : by_values_.depth;
+    if (by_values_.defined() && as_rows)
+      return pack_numbers(p, "v", by_values_, depth_part, m_.values);
+    pack_panels(p, "v", by_values_, depth_part, m_.values);
   }
   Expr right_number() const {
     Expr number = s_.factor_of(m_.value_products.stage, Factor::right);
@@ -246,6 +250,9 @@ class AttentionArrangement {
 
 }  // namespace
 
-void arrange_attention(ScheduleBuilder& s, AttentionStages& m) { AttentionArrangement(s, m).run(); }
+void arrange_attention(ScheduleBuilder& s, AttentionStages& m) {
+  m.in_panels = s.extent(m.key_products.column) != 1;
+  if (m.in_panels) AttentionArrangement(s, m).run();
+}
 
 }  // namespace tw

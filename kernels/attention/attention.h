@@ -66,7 +66,8 @@ struct AttentionStages {
   // Rows of a block, if the arrangement fixes them: with a causal mask, or with an instruction
   // whose sums are in tile registers. 0: any number.
   int64_t block_rows = 0;
-  bool causal = false;  // true: a row does not see the keys behind some one
+  bool in_panels = true;  // false: there is one key, and the stages stay as they are defined
+  bool causal = false;    // true: a row does not see the keys behind some one
 };
 
 // Attention as it is defined, for any target

@@ -116,7 +116,6 @@ class AttentionSchedule {
   void map_panels(const AttentionStages::Panels& p) {
     Loops outer = s_.loops_of(p.stage);
     outer.resize(outer.size() - 2);
-    const Loop panels = outer.back();
     const auto whole = [&](const Loop& loop) { return s_.extent(loop).value_or(1) % lanes_ == 0; };
     const auto cut = [&](const Loop& loop) {
       return s_.split(loop, lanes_, Tail::guard, loop.name() + "0", loop.name() + "1");
@@ -134,14 +133,17 @@ class AttentionSchedule {
     }
     s_.vectorize(lane.inner);
     parallelize_panels(outer, p.stage);
-    s_.partition_edges(panels);  // only the last panel has columns behind the last one
   }
+  // Only the last panel has columns behind the last one. It is cut off, unless panels are parallel.
   void parallelize_panels(Loops outer, const Stage& stage) {
+    const Loop panels = outer.back();
     int64_t batches = 1;
     for (const Loop& loop : outer)
-      if (loop != outer.back()) batches *= s_.extent(loop).value_or(s_.target().cores);
+      if (loop != panels) batches *= s_.extent(loop).value_or(s_.target().cores);
     if (batches % s_.target().cores == 0) outer.pop_back();
+    const bool alone = outer.size() == 1 && outer.front() == panels;
     s_.parallelize(outer, stage.label() + "_p");
+    if (!alone) s_.partition_edges(panels);
   }
 
   // Copies the panels' numbers for an instruction: vectors of columns, with the neighbours in depth
@@ -158,9 +160,7 @@ class AttentionSchedule {
     s_.unroll(lane.outer);
     s_.unroll(steps.inner);
     s_.vectorize(lane.inner);
-    const Loop panels = outer.back();
     parallelize_panels(outer, p.numbers);
-    s_.partition_edges(panels);
   }
 
   // Copies the block's rows of a left operand just before they are multiplied.
@@ -285,6 +285,11 @@ class AttentionSchedule {
 }  // namespace
 
 void schedule_attention(ScheduleBuilder& s, const AttentionStages& m) {
+  if (!m.in_panels) {
+    for (const Stage& stage : s.stages())
+      if (s.reduce_loops_of(stage).empty()) s.map_nest(stage);
+    return;
+  }
   AttentionSchedule(s, m).run();
 }
 

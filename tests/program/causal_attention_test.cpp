@@ -154,6 +154,40 @@ TEST_CASE("blocks of long rows take their default schedule") {
   }
 }
 
+TEST_CASE("attention of few heads, keys or columns takes its default schedule") {
+  struct Form {
+    int64_t heads, queries, keys, size, columns;
+  };
+  for (const std::string name : {"x86-64-v2", "x86-64-v3", "znver4", "neoverse-v1", "cortex-m4",
+                                 "nvidia-sm80", "opencl-generic"}) {
+    CAPTURE(name);
+    for (const std::string type : {"f32", "f16", "bf16"})
+      for (const Form& f :
+           {Form{1, 197, 197, 64, 64}, Form{2, 64, 1, 16, 16}, Form{2, 64, 77, 32, 1},
+            Form{3, 50, 33, 31, 63}, Form{1, 1, 130, 64, 64}, Form{2, 7, 5, 1, 3}}) {
+        CAPTURE(type);
+        CAPTURE(f.keys);
+        CAPTURE(f.columns);
+        const std::string text =
+            llvm::formatv(
+                "graph @g() {{\n%q: {0}[{1}, {2}, {4}] = input\n"
+                "%k: {0}[{1}, {4}, {3}] = input\n%v: {0}[{1}, {3}, {5}] = input\n"
+                "%s: {0}[{1}, {2}, {3}] = matmul(%q, %k)\n"
+                "%p: {0}[{1}, {2}, {3}] = softmax(%s) axis=2\n"
+                "%y: {0}[{1}, {2}, {5}] = matmul(%p, %v)\noutput %y\n}\n",
+                type, f.heads, f.queries, f.keys, f.size, f.columns)
+                .str();
+        const Graph g = test::must(parse_graph(text));
+        const Target whole = described(name);
+        const Target& target = name.starts_with("nvidia") || name.starts_with("opencl")
+                                   ? whole.main_device()
+                                   : whole;
+        const LoweredKernel kernel{test::must(lower_group(g, attention_group(g), target))};
+        CHECK(test::must(ModelSchedules().choose(kernel, target)).fault == "");
+      }
+  }
+}
+
 TEST_CASE("masks that are not causal hide what they say") {
   const Target target = described("x86-64-v3");
   const Sizes n{40, 40, 16};
