@@ -43,11 +43,15 @@ class NetworkTuner {
   bool lost() const;  // whoever measures is gone
 
  private:
-  explicit NetworkTuner(NetworkOptions options) : options_(std::move(options)) {}
+  explicit NetworkTuner(NetworkOptions options)
+      : options_(std::move(options)),
+        own_batches_(options_.scheduler.batch <= 0 && !options_.table) {}
   std::vector<SimilarTask> similar(const TaskSearch& search) const;
   Expected<TaskRound> round(TaskSearch& search, int most);
+  int batch_of(const TaskSearch& search) const;
 
   NetworkOptions options_;
+  bool own_batches_;  // a kernel with a small share of the time has smaller batches
   std::vector<std::unique_ptr<TaskSearch>> searches_;
   std::unique_ptr<TaskScheduler> scheduler_;
   std::vector<RecordNote> notes_;  // notes on kernels of the target, with a point to start from

@@ -28,6 +28,7 @@ TaskSearch::TaskSearch(SearchedTask searched, const Target& target, const Networ
     : task_(std::move(searched.task)),
       space_(std::move(searched.space)),
       measurer_(std::move(searched.measurer)),
+      roof_(std::move(searched.roof)),
       target_(target),
       options_(options),
       records_(log, *task_, space_, {task_->key, target_key(target), options.threads}),
@@ -120,6 +121,7 @@ Expected<TaskRound> TaskSearch::first_round() {
     return TaskRound{0, 0, kInfiniteSeconds, false};
   }
   multiplies_ = multiplied_type(candidate->run->kernel);
+  if (roof_) roof_seconds_ = roof_(multiplies_);
   const std::string schedule = print(candidate->schedule);
   defaults_ = {schedule};
   TW_ASSIGN(const std::vector<KnownResult> known, records_.known());
@@ -140,23 +142,22 @@ Expected<TaskRound> TaskSearch::first_round() {
 
 // Scoring points takes seconds when their kernels are built for it. Once the time is over, no more
 // of them are made.
-SearchParts TaskSearch::parts(std::span<const SimilarTask> similar) const {
+SearchParts TaskSearch::parts(std::span<const SimilarTask> similar, int batch) const {
   const auto unless_stopped = [this](const Point& point) -> Expected<Candidate> {
     if (stop_ && stop_()) return make_error(DiagCode::limit, "the search ends");
     return make(point);
   };
   return options_.tuner->parts({*task_, space_, target_, options_,
-                                seed_of(options_.seed, task_->key), options_.scheduler.batch,
-                                unless_stopped, similar});
+                                seed_of(options_.seed, task_->key), batch, unless_stopped,
+                                similar});
 }
 
-Error TaskSearch::begin(std::span<const SimilarTask> similar,
-                        const std::vector<RecordNote>& notes) {
+Error TaskSearch::begin(std::span<const SimilarTask> similar, const std::vector<RecordNote>& notes,
+                        int batch) {
   limit_code();
-  parts_ = parts(similar);
+  parts_ = parts(similar, batch);
   TuneOptions tune;
-  tune.batch = options_.scheduler.batch, tune.patience = options_.patience,
-  tune.jobs = options_.jobs;
+  tune.batch = batch, tune.patience = options_.patience, tune.jobs = options_.jobs;
   if (options_.tuner->exhaustive) tune.most_repeated = std::numeric_limits<int>::max();
   TW_ASSIGN(std::vector<KnownResult> known, records_.known());
   TaskTrials& trials = *this;
@@ -183,12 +184,20 @@ std::string TaskSearch::failure(int tried) const {
 }
 
 TaskRow TaskSearch::row(const TaskState* state) const {
-  TaskRow row{task_.get(), first_, first_, 0, 0, 0, space_.size(), multiplies_, ""};
+  TaskRow row{.task = task_.get(),
+              .first = first_,
+              .best = first_,
+              .roof = roof(),
+              .space = space_.size(),
+              .multiplies = multiplies_};
   if (tuner_) {
     row.best = tuner_->best_seconds(), row.illegal = tuner_->illegal();
-    row.from_log = tuner_->best_is_known();
+    row.from_log = tuner_->best_is_known(), row.exhausted = tuner_->exhausted();
   }
-  if (state) row.measured = state->measured, row.known = state->known, row.error = state->error;
+  if (state) {
+    row.measured = state->measured, row.known = state->known;
+    row.idle = state->idle, row.error = state->error;
+  }
   const int tried = row.measured + row.known;
   if (tried > 0 && !std::isfinite(row.best)) row.error = failure(tried);
   return row;

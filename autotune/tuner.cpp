@@ -89,7 +89,7 @@ Error TaskTuner::fill(const StopAsked& stop) {
   }
   filled_ = true;
   if (!batch_.empty()) return Error::success();
-  done_ = true;
+  done_ = exhausted_ = true;
   if (trials() > 0) return Error::success();
   Diag d{DiagCode::illegal_schedule,
          name_ + ": none of the " + std::to_string(illegal_) +

@@ -11,7 +11,6 @@
 
 #include "cli/progress.h"
 #include "cli/text/formatted.h"
-#include "ir/kernel/work.h"
 
 namespace tw {
 namespace {
@@ -99,26 +98,19 @@ std::string to_string(const std::array<StoryShare, kBecameCount>& shares) {
   return text;
 }
 
-double least_seconds(const NetworkTuner& tuner, const Peaks& peaks) {
-  if (peaks.gflops <= 0 || peaks.levels.empty()) return 0;
+double least_seconds(const NetworkTuner& tuner) {
   double sum = 0;
   for (size_t i = 0; i < tuner.task_count(); ++i) {
     const NetworkTuner::Row row = tuner.row(i);
     if (!std::isfinite(row.best)) continue;
-    const Work work = count_work(row.task->variants.front().lowered.kernel);
-    const auto at_one = [](const Expr& e) {  // free dimensions are 1, as in the measurements
-      return static_cast<double>(eval_int(e, [](std::string_view) { return int64_t{1}; }));
-    };
-    const double weights = at_one(work.weight_bytes), tensors = at_one(work.tensor_bytes);
-    const Roof roof = roof_of(peaks, row.multiplies, row.task->flops, 0, weights, tensors,
-                              static_cast<double>(row.task->weights_between) + tensors);
-    sum += static_cast<double>(row.task->calls) * std::min(roof.seconds, row.best);
+    if (row.roof <= 0) return 0;
+    sum += static_cast<double>(row.task->calls) * std::min(row.roof, row.best);
   }
   return sum;
 }
 
-std::string to_win_text(const NetworkTuner& tuner, const Peaks& peaks) {
-  const double now = tuner.network_seconds(), least = least_seconds(tuner, peaks);
+std::string to_win_text(const NetworkTuner& tuner) {
+  const double now = tuner.network_seconds(), least = least_seconds(tuner);
   if (least <= 0 || now <= 0) return "";
   return formatted(
       "at most %.0f %% could still be won: at this machine's peaks of arithmetic and memory the "

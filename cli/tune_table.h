@@ -29,8 +29,8 @@ std::array<StoryShare, kBecameCount> shares_of(const NetworkTuner& tuner);
 std::string to_string(const std::array<StoryShare, kBecameCount>& shares);
 // Seconds of a run whose kernels are as fast as arithmetic and memory allow, or as they are if they
 // are faster; 0: the peaks are not known
-double least_seconds(const NetworkTuner& tuner, const Peaks& peaks);
-std::string to_win_text(const NetworkTuner& tuner, const Peaks& peaks);  // "": not known
+double least_seconds(const NetworkTuner& tuner);
+std::string to_win_text(const NetworkTuner& tuner);  // "": not known
 // JSON of one task: {"task", "name", "calls", "seconds", "default_seconds", "share", "gflops",
 // "peak", "trials", "known", "illegal", "became"}; with `curve` also the best so far by trial
 Json tune_json(const NetworkTuner& tuner, size_t task, const Peaks& peaks, bool curve = false);
