@@ -98,6 +98,20 @@ NetworkTuner::Row NetworkTuner::row(size_t task) const {
   return searches_[task]->row(scheduler_ ? &scheduler_->states()[task] : nullptr);
 }
 
+void NetworkTuner::settle(const std::map<std::string, ConfirmedGain>& confirmed) {
+  for (const auto& search : searches_)
+    if (const auto found = confirmed.find(search->task().key); found != confirmed.end())
+      search->settle(found->second);
+}
+
+double NetworkTuner::network_seconds() const {
+  double sum = 0;
+  for (const auto& s : searches_)
+    if (std::isfinite(s->best_seconds()))
+      sum += static_cast<double>(s->task().calls) * s->best_seconds();
+  return sum;
+}
+
 double NetworkTuner::first_seconds() const {
   double sum = 0;
   for (const auto& s : searches_)

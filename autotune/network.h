@@ -1,6 +1,7 @@
 // Tunes a network. Each task has a search; the searches learn from each other and from records, and
 // a scheduler divides the trials among them.
 #pragma once
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,7 +30,9 @@ class NetworkTuner {
   Change change(size_t task) const { return searches_[task]->change(); }
   // The best time so far, by trial
   const std::vector<double>& curve(size_t task) const { return searches_[task]->curve(); }
-  double network_seconds() const { return scheduler_ ? scheduler_->network_seconds() : 0; }
+  // Takes over what was measured again, by the tasks' keys.
+  void settle(const std::map<std::string, ConfirmedGain>& confirmed);
+  double network_seconds() const;  // sum of calls * best, over the tasks that have a time
   // Seconds of the network by the default schedules, over the tasks where these have a time
   double first_seconds() const;
   int measured() const { return scheduler_ ? scheduler_->measured() : 0; }

@@ -171,8 +171,37 @@ Error TaskSearch::begin(std::span<const SimilarTask> similar, const std::vector<
 Expected<TaskRound> TaskSearch::round(int most) {
   TW_ASSIGN(const TuneStep step, tuner_->step(most, stop_));
   if (has_default_) first_ = tuner_->first_seconds();
+  if (step.measured > 0) pair_best();
   if (!unstored_.empty()) return make_error(unstored_);
   return TaskRound{step.measured, step.known, tuner_->best_seconds(), tuner_->done()};
+}
+
+// Measures a new best in turns with the default schedule: the time that the default once had says
+// little on a machine that has become faster or slower since.
+void TaskSearch::pair_best() {
+  if (options_.table || !has_default_ || !is_gain(tuner_->best_seconds(), first_)) return;
+  const Candidate& best = tuner_->best();
+  const std::string text = std::to_string(best.variant) + print(best.schedule);
+  if (text == paired_) return;
+  gain_.reset();
+  if (!best.run || (stop_ && stop_())) return;
+  Expected<Candidate> by_default = usual(0);
+  if (!by_default) return llvm::consumeError(by_default.takeError());  // reported when measured
+  const double begin = watch_->now();
+  gain_ = measurer_->in_turns(*by_default, best);
+  paired_ = text;
+  measuring_seconds_ += watch_->now() - begin;
+}
+
+double TaskSearch::best_seconds() const {
+  if (confirmed_) return confirmed_->stands ? confirmed_->tuned : confirmed_->by_default;
+  const double best = tuner_ ? tuner_->best_seconds() : first_;
+  return gain_ ? std::min(best, gain_->ratio * best) : best;  // the default stays if it is faster
+}
+
+double TaskSearch::first_seconds() const {
+  if (confirmed_) return confirmed_->by_default;
+  return gain_ ? gain_->ratio * tuner_->best_seconds() : first_;
 }
 
 // A text for candidates without a time
@@ -185,14 +214,15 @@ std::string TaskSearch::failure(int tried) const {
 
 TaskRow TaskSearch::row(const TaskState* state) const {
   TaskRow row{.task = task_.get(),
-              .first = first_,
-              .best = first_,
+              .first = first_seconds(),
+              .best = best_seconds(),
               .roof = roof(),
               .space = space_.size(),
               .multiplies = multiplies_};
   if (tuner_) {
-    row.best = tuner_->best_seconds(), row.illegal = tuner_->illegal();
+    row.illegal = tuner_->illegal();
     row.from_log = tuner_->best_is_known(), row.exhausted = tuner_->exhausted();
+    row.gain = confirmed_ ? std::optional(confirmed_->gain) : gain_;
   }
   if (state) {
     row.measured = state->measured, row.known = state->known;

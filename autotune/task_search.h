@@ -22,10 +22,20 @@ struct SearchedTask {
   std::function<double(DType multiplies)> roof = nullptr;
 };
 
+// A gain that was measured again in fresh processes
+struct ConfirmedGain {
+  PairedGain gain;
+  double by_default = 0, tuned = 0;  // seconds
+  bool stands = false;
+};
+
 struct TaskRow {  // facts about a task, for people
   const Task* task = nullptr;
-  double first = 0;  // seconds of the default schedule; infinite: unknown, or it fails
-  double best = 0;   // infinite: unknown
+  // Seconds of the default schedule, when the best one was measured in turns with it: at that time.
+  // Infinite: unknown, or it fails
+  double first = 0;
+  double best = 0;                                // infinite: unknown
+  std::optional<PairedGain> gain = std::nullopt;  // the best one's, if measured in turns
   int measured = 0, known = 0, illegal = 0;
   // Trials since the last one that gained; exhausted: the space has no more
   int idle = 0;
@@ -63,7 +73,10 @@ class TaskSearch final : private TaskTrials {
   const Task& task() const { return *task_; }
   const KernelShape& shape() const { return shape_; }
   SimilarTask as_similar() const { return {task_.get(), tuner_.get()}; }
-  double first_seconds() const { return first_; }
+  double first_seconds() const;
+  double best_seconds() const;  // infinite: unknown
+  // Takes over what measuring again says of the task: the gain, or that the default stays
+  void settle(const ConfirmedGain& confirmed) { confirmed_ = confirmed; }
   // The least seconds that the machine's peaks allow; 0: not known
   double roof() const { return roof_seconds_; }
   double measuring_seconds() const { return measuring_seconds_; }
@@ -80,6 +93,7 @@ class TaskSearch final : private TaskTrials {
   std::vector<MeasureResult> measure(std::span<const Candidate> candidates) override;
   Expected<Candidate> usual(size_t variant) const;
   void limit_code();
+  void pair_best();
   SearchParts parts(std::span<const SimilarTask> similar, int batch) const;
   std::vector<Candidate> beginning(std::span<const SimilarTask> similar,
                                    const std::vector<RecordNote>& notes);
@@ -106,6 +120,9 @@ class TaskSearch final : private TaskTrials {
   bool has_default_ = false;
   DType multiplies_ = DType::f32;    // type that the default schedule multiplies in
   double first_ = kInfiniteSeconds;  // seconds of the default schedule
+  std::optional<PairedGain> gain_;   // the best schedule's, measured in turns with the default one
+  std::string paired_;               // schedule with that gain
+  std::optional<ConfirmedGain> confirmed_;
   double measuring_seconds_ = 0;
   bool lost_ = false;
   std::vector<Diag> unstored_;

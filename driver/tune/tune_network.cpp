@@ -180,6 +180,7 @@ Expected<TunedNetwork> tune_network(const TuneRequest& request, const Target& ta
   outcome.searched = budget.now() - outcome.before;
   TW_ASSIGN(outcome.confirmed, confirm_gains(confirms ? tasks : std::vector<Task>(), request, log,
                                              place, budget, tuned, watch));
+  tuner.settle(outcome.confirmed.gains);
   outcome.trials = tuner.measured(), outcome.kernels = tuner.task_count(),
   outcome.reached = tuner.reached();
   outcome.failures = tuner.failures();
