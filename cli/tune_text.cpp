@@ -74,6 +74,7 @@ Json tuned_json(const TunedNetwork& tuned, bool curves) {
                       {"refuted", outcome.confirmed.refuted},
                       {"not_confirmed", outcome.confirmed.left},
                       {"least_seconds", least_seconds(tuner)},
+                      {"to_win", to_win_json(tuner)},
                       {"kernels", became},
                       {"unused_records", tuned.unused},
                       {"tasks", tasks}};
