@@ -41,4 +41,10 @@ MedianInterval median_interval(std::vector<double> samples) {
   return {samples[k - 1], samples[n - k]};
 }
 
+PairedGain paired_gain(const std::vector<double>& by_default, const std::vector<double>& tuned) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < tuned.size(); ++i) ratios.push_back(by_default[i] / tuned[i]);
+  return {median_of(ratios), median_interval(ratios)};
+}
+
 }  // namespace tw

@@ -18,4 +18,13 @@ struct MedianInterval {
 // infinity. More than a hundred use the normal approximation.
 MedianInterval median_interval(std::vector<double> samples);
 
+// How much faster a schedule is than the default one, from times that were taken in turns. A
+// machine that becomes faster or slower changes both alike.
+struct PairedGain {
+  double ratio = 1;  // median of default / schedule: above 1, the schedule is faster
+  MedianInterval interval = {1, 1};
+};
+// The times of both by turn. Needs at least one turn; fewer than six give no interval.
+PairedGain paired_gain(const std::vector<double>& by_default, const std::vector<double>& tuned);
+
 }  // namespace tw

@@ -6,7 +6,7 @@
 namespace tw {
 namespace {
 
-constexpr int kMostBatch = 64, kTimedBatch = 16;
+constexpr int kMostBatch = 64, kTimedBatch = 16, kLeastBatch = 4;
 
 // The options for so many tasks, with the numbers that the user left open
 NetworkOptions planned(NetworkOptions options, size_t tasks) {
@@ -19,7 +19,6 @@ NetworkOptions planned(NetworkOptions options, size_t tasks) {
     if (options.tuner->batches > 1)
       plan.batch = std::clamp(plan.batch / options.tuner->batches, 1, kTimedBatch);
   }
-  plan.seed = options.seed;
   plan.count_known = options.table;
   return options;
 }
@@ -29,7 +28,8 @@ NetworkOptions planned(NetworkOptions options, size_t tasks) {
 Expected<std::unique_ptr<NetworkTuner>> NetworkTuner::create(std::vector<SearchedTask> tasks,
                                                              const Target& target, TuningLog* log,
                                                              const NetworkOptions& options) {
-  std::unique_ptr<NetworkTuner> out(new NetworkTuner(planned(options, tasks.size())));
+  std::unique_ptr<NetworkTuner> out(new NetworkTuner(options));
+  out->options_ = planned(options, tasks.size());
   if (log && options.transfer && !options.table) {
     TW_ASSIGN(out->notes_, notes_of(*log, target_key(target), options.threads));
     std::erase_if(out->notes_, [](const RecordNote& note) { return note.point.empty(); });
@@ -54,8 +54,19 @@ std::vector<SimilarTask> NetworkTuner::similar(const TaskSearch& search) const {
   return out;
 }
 
+// Measurements of a task's round. Many kernels with small shares of the time each get a few, so
+// that a lap over them costs little, and more only while they gain.
+int NetworkTuner::batch_of(const TaskSearch& search) const {
+  const int most = options_.scheduler.batch;
+  const double network = first_seconds();
+  if (!own_batches_ || !std::isfinite(search.first_seconds()) || network <= 0) return most;
+  const double part = static_cast<double>(search.task().calls) * search.first_seconds() / network *
+                      static_cast<double>(searches_.size());
+  return std::min(most, std::max(kLeastBatch, static_cast<int>(part * most)));
+}
+
 Expected<TaskRound> NetworkTuner::round(TaskSearch& search, int most) {
-  if (!search.begun()) TW_TRY(search.begin(similar(search), notes_));
+  if (!search.begun()) TW_TRY(search.begin(similar(search), notes_, batch_of(search)));
   return search.round(most);
 }
 
@@ -72,6 +83,7 @@ Expected<StopReason> NetworkTuner::run(SearchWatch& watch) {
                      static_cast<double>(task.calls), task.flops,
                      [this, &search](int most) { return round(search, most); }});
     if (!options_.table) tasks.back().first = [&search] { return search.first_round(); };
+    tasks.back().roof = [&search] { return search.roof(); };
   }
   scheduler_ = std::make_unique<TaskScheduler>(std::move(tasks), options_.scheduler);
   TW_ASSIGN(const StopReason reason, scheduler_->run(watch));
@@ -84,6 +96,20 @@ Expected<StopReason> NetworkTuner::run(SearchWatch& watch) {
 
 NetworkTuner::Row NetworkTuner::row(size_t task) const {
   return searches_[task]->row(scheduler_ ? &scheduler_->states()[task] : nullptr);
+}
+
+void NetworkTuner::settle(const std::map<std::string, ConfirmedGain>& confirmed) {
+  for (const auto& search : searches_)
+    if (const auto found = confirmed.find(search->task().key); found != confirmed.end())
+      search->settle(found->second);
+}
+
+double NetworkTuner::network_seconds() const {
+  double sum = 0;
+  for (const auto& s : searches_)
+    if (std::isfinite(s->best_seconds()))
+      sum += static_cast<double>(s->task().calls) * s->best_seconds();
+  return sum;
 }
 
 double NetworkTuner::first_seconds() const {

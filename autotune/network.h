@@ -1,6 +1,7 @@
 // Tunes a network. Each task has a search; the searches learn from each other and from records, and
 // a scheduler divides the trials among them.
 #pragma once
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,7 +30,9 @@ class NetworkTuner {
   Change change(size_t task) const { return searches_[task]->change(); }
   // The best time so far, by trial
   const std::vector<double>& curve(size_t task) const { return searches_[task]->curve(); }
-  double network_seconds() const { return scheduler_ ? scheduler_->network_seconds() : 0; }
+  // Takes over what was measured again, by the tasks' keys.
+  void settle(const std::map<std::string, ConfirmedGain>& confirmed);
+  double network_seconds() const;  // sum of calls * best, over the tasks that have a time
   // Seconds of the network by the default schedules, over the tasks where these have a time
   double first_seconds() const;
   int measured() const { return scheduler_ ? scheduler_->measured() : 0; }
@@ -43,11 +46,15 @@ class NetworkTuner {
   bool lost() const;  // whoever measures is gone
 
  private:
-  explicit NetworkTuner(NetworkOptions options) : options_(std::move(options)) {}
+  explicit NetworkTuner(NetworkOptions options)
+      : options_(std::move(options)),
+        own_batches_(options_.scheduler.batch <= 0 && !options_.table) {}
   std::vector<SimilarTask> similar(const TaskSearch& search) const;
   Expected<TaskRound> round(TaskSearch& search, int most);
+  int batch_of(const TaskSearch& search) const;
 
   NetworkOptions options_;
+  bool own_batches_;  // a kernel with a small share of the time has smaller batches
   std::vector<std::unique_ptr<TaskSearch>> searches_;
   std::unique_ptr<TaskScheduler> scheduler_;
   std::vector<RecordNote> notes_;  // notes on kernels of the target, with a point to start from

@@ -5,13 +5,19 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "autotune/record.h"
 
 namespace tw {
 namespace {
 constexpr double kGolden = 1.618;
-constexpr size_t kPatientRounds = 5;  // rounds that a task may lag behind its group
+// Trials without a gain that halve a task's claim; each further doubling halves it again.
+constexpr double kHalvingTrials = 4;
+constexpr double kGroupRoom = 2;  // a task may become this much faster than the best of its group
+// A task is due while it has a noticeable share of the network's time, could be twice as fast, and
+// has had fewer than this share of its equal part of the trials.
+constexpr double kNoticeable = 0.01, kFarLeft = 0.5, kLeastPart = 0.25;
 }  // namespace
 
 std::string similar_group(const std::string& family, double flops) {
@@ -38,7 +44,7 @@ double search_end(const SchedulerOptions& options, double start, const SearchWat
 double TaskState::best() const { return history.empty() ? kInfiniteSeconds : history.back(); }
 
 TaskScheduler::TaskScheduler(std::vector<ScheduledTask> tasks, SchedulerOptions options)
-    : tasks_(std::move(tasks)), options_(options), states_(tasks_.size()), random_(options.seed) {}
+    : tasks_(std::move(tasks)), options_(options), states_(tasks_.size()) {}
 
 double TaskScheduler::network_seconds() const {
   double sum = 0;
@@ -47,49 +53,47 @@ double TaskScheduler::network_seconds() const {
   return sum;
 }
 
-// The expected change of the network's time by one more round; negative: a gain. One part follows
-// the last rounds. The rest is the smaller of two predictions: a time that falls as 1/rounds, and
-// the rate that similar tasks have reached.
-double TaskScheduler::gradient(size_t task) const {
-  const std::vector<double>& g = states_[task].history;
-  const size_t t = g.size(), window = static_cast<size_t>(options_.window);
-  const double now = g.back();
-  const bool far_enough = t > window && std::isfinite(g[t - 1 - window]);
-  const double backward = far_enough ? (now - g[t - 1 - window]) / options_.window : 0;
-  double next = now - now / static_cast<double>(t);
-  double rate = 0;
-  for (size_t i = 0; i < tasks_.size(); ++i)
-    if (tasks_[i].group == tasks_[task].group && std::isfinite(states_[i].best()))
-      rate = std::max(rate, tasks_[i].flops / states_[i].best());
-  if (rate > 0 && tasks_[task].flops > 0)
-    next = std::min(next, options_.beta * tasks_[task].flops / rate);
-  return tasks_[task].weight * (options_.alpha * backward + (1 - options_.alpha) * (next - now));
-}
-
-// The task with the steepest gradient; a random one when all are equal.
-size_t TaskScheduler::choose() {
-  std::vector<size_t> alive;
-  for (size_t i = 0; i < tasks_.size(); ++i)
-    if (!states_[i].dead) alive.push_back(i);
-  std::vector<double> gradients;
-  for (const size_t i : alive) gradients.push_back(gradient(i));
-  const auto [least, most] = std::minmax_element(gradients.begin(), gradients.end());
-  if (*least == *most) return alive[random_() % alive.size()];
-  return alive[static_cast<size_t>(least - gradients.begin())];
-}
-
-// Takes a task out of its group when its rate stays far below the group's best: it is of another
-// kind, and is compared with no other task.
-void TaskScheduler::leave_hopeless(size_t task) {
-  if (tasks_[task].flops <= 0 || !std::isfinite(states_[task].best())) return;
-  const double rate = tasks_[task].flops / states_[task].best();
-  for (size_t i = 0; i < tasks_.size(); ++i) {
-    if (i == task || tasks_[i].group != tasks_[task].group || !std::isfinite(states_[i].best()))
-      continue;
-    if (states_[task].history.size() > states_[i].history.size() + kPatientRounds &&
-        rate < options_.gamma * tasks_[i].flops / states_[i].best())
-      tasks_[task].group = "/" + std::to_string(task);
+// Seconds of a run that could be won: down to the roof. Without one it is what a task of the same
+// group has reached, with some room.
+double TaskScheduler::left(size_t task) const {
+  const double best = states_[task].best();
+  double least = tasks_[task].roof ? tasks_[task].roof() : 0;
+  if (least <= 0 && tasks_[task].flops > 0) {
+    double rate = 0;
+    for (size_t i = 0; i < tasks_.size(); ++i)
+      if (tasks_[i].group == tasks_[task].group && std::isfinite(states_[i].best()))
+        rate = std::max(rate, tasks_[i].flops / states_[i].best());
+    least = tasks_[task].flops / (kGroupRoom * rate);
   }
+  return std::max(0.0, best - least);
+}
+
+// A task's claim on the next round: what the network could win by it, less the longer its trials
+// gain nothing.
+double TaskScheduler::claim(size_t task) const {
+  return tasks_[task].weight * left(task) / (1 + states_[task].idle / kHalvingTrials);
+}
+
+bool TaskScheduler::is_due(size_t task) const {
+  const double best = states_[task].best();
+  return tasks_[task].weight * best >= kNoticeable * network_seconds() &&
+         left(task) >= kFarLeft * best &&
+         states_[task].trials() * static_cast<double>(tasks_.size()) <
+             kLeastPart * (measured_ + known_);
+}
+
+// The due task with the fewest trials; if none is due, the one with the largest claim. Of equal
+// claims the one with fewer trials wins.
+size_t TaskScheduler::choose() {
+  std::optional<size_t> due, most;
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    if (states_[i].dead) continue;
+    if (is_due(i) && (!due || states_[i].trials() < states_[*due].trials())) due = i;
+    if (!most || claim(i) > claim(*most) ||
+        (claim(i) == claim(*most) && states_[i].trials() < states_[*most].trials()))
+      most = i;
+  }
+  return due ? *due : *most;
 }
 
 void TaskScheduler::record_round(size_t task, Expected<TaskRound> round, bool first) {
@@ -105,6 +109,8 @@ void TaskScheduler::record_round(size_t task, Expected<TaskRound> round, bool fi
   measured_ += round->measured;
   known_ += round->known;
   if (first && !std::isfinite(round->best)) return;  // the rounds try other candidates
+  const bool gained = !(round->best > (1 - options_.gain) * state.best());
+  state.idle = gained ? 0 : state.idle + round->measured + round->known;
   state.history.push_back(round->best);
   state.dead = round->done || round->measured + round->known == 0;
   if (!std::isfinite(round->best) &&
@@ -112,7 +118,6 @@ void TaskScheduler::record_round(size_t task, Expected<TaskRound> round, bool fi
     state.dead = true;
     state.error = tasks_[task].name + ": no candidate has worked";
   }
-  leave_hopeless(task);
 }
 
 bool TaskScheduler::converged() const {

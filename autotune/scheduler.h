@@ -1,8 +1,7 @@
-// Decides which of a network's tasks is tuned next, by Ansor's gradient of the network's time by a
-// task's trials.
+// Decides which of a network's tasks is tuned next: the one whose time leaves the network most to
+// win, as long as its trials still gain.
 #pragma once
 #include <functional>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -24,6 +23,8 @@ struct ScheduledTask {
   std::function<Expected<TaskRound>(int most)> round;  // makes at most `most` new measurements
   // Measures the default schedule alone, before any round; null: the rounds do it
   std::function<Expected<TaskRound>()> first = nullptr;
+  // The least seconds that the machine's peaks allow a run, 0: not known; called after a result
+  std::function<double()> roof = nullptr;
 };
 // Groups tasks of one family with operation counts within a factor of about 1.6.
 std::string similar_group(const std::string& family, double flops);
@@ -34,10 +35,8 @@ struct SchedulerOptions {
   double seconds = 0;        // time limit of the clock; 0: no limit
   double until = 0;  // relative gain of two laps over the tasks below which the run stops; 0: never
   int batch = 64;    // measurements in a round
-  double alpha = 0.2, beta = 2, gamma = 0.5;
-  int window = 3;       // number of past rounds for the gradient
+  double gain = 0.01;   // smallest gain of a round, relative to the task's time
   int warm_rounds = 3;  // a task without a result after this many rounds is given up
-  uint64_t seed = 0;
 };
 
 // Whoever follows a run: its clock, what ends it, and who is told of its progress
@@ -58,10 +57,12 @@ const char* stop_reason_name(StopReason reason);
 
 struct TaskState {
   std::vector<double> history;  // best time after every round
-  bool dead = false;            // done, failed, or far behind its group
+  bool dead = false;            // done or failed
   std::string error;
   int measured = 0, known = 0;
+  int idle = 0;         // trials since the last round that gained
   double best() const;  // infinite: none
+  int trials() const { return measured + known; }
 };
 
 // Keeps nothing between runs: tasks that answer from records lead it back to its old state.
@@ -81,8 +82,9 @@ class TaskScheduler {
   void record_round(size_t task, Expected<TaskRound> round, bool first);
   std::vector<size_t> by_work() const;  // by expected cost from their operations, the largest first
   size_t choose();
-  double gradient(size_t task) const;
-  void leave_hopeless(size_t task);
+  double left(size_t task) const;
+  double claim(size_t task) const;
+  bool is_due(size_t task) const;
   bool converged() const;
 
   std::vector<ScheduledTask> tasks_;
@@ -90,7 +92,6 @@ class TaskScheduler {
   std::vector<TaskState> states_;
   // network_seconds() after every round, once each task has a result
   std::vector<double> network_;
-  std::mt19937_64 random_;
   int trials() const { return measured_ + (options_.count_known ? known_ : 0); }
   int measured_ = 0, known_ = 0;
 };

@@ -28,6 +28,7 @@ TaskSearch::TaskSearch(SearchedTask searched, const Target& target, const Networ
     : task_(std::move(searched.task)),
       space_(std::move(searched.space)),
       measurer_(std::move(searched.measurer)),
+      roof_(std::move(searched.roof)),
       target_(target),
       options_(options),
       records_(log, *task_, space_, {task_->key, target_key(target), options.threads}),
@@ -120,6 +121,7 @@ Expected<TaskRound> TaskSearch::first_round() {
     return TaskRound{0, 0, kInfiniteSeconds, false};
   }
   multiplies_ = multiplied_type(candidate->run->kernel);
+  if (roof_) roof_seconds_ = roof_(multiplies_);
   const std::string schedule = print(candidate->schedule);
   defaults_ = {schedule};
   TW_ASSIGN(const std::vector<KnownResult> known, records_.known());
@@ -140,23 +142,22 @@ Expected<TaskRound> TaskSearch::first_round() {
 
 // Scoring points takes seconds when their kernels are built for it. Once the time is over, no more
 // of them are made.
-SearchParts TaskSearch::parts(std::span<const SimilarTask> similar) const {
+SearchParts TaskSearch::parts(std::span<const SimilarTask> similar, int batch) const {
   const auto unless_stopped = [this](const Point& point) -> Expected<Candidate> {
     if (stop_ && stop_()) return make_error(DiagCode::limit, "the search ends");
     return make(point);
   };
   return options_.tuner->parts({*task_, space_, target_, options_,
-                                seed_of(options_.seed, task_->key), options_.scheduler.batch,
-                                unless_stopped, similar});
+                                seed_of(options_.seed, task_->key), batch, unless_stopped,
+                                similar});
 }
 
-Error TaskSearch::begin(std::span<const SimilarTask> similar,
-                        const std::vector<RecordNote>& notes) {
+Error TaskSearch::begin(std::span<const SimilarTask> similar, const std::vector<RecordNote>& notes,
+                        int batch) {
   limit_code();
-  parts_ = parts(similar);
+  parts_ = parts(similar, batch);
   TuneOptions tune;
-  tune.batch = options_.scheduler.batch, tune.patience = options_.patience,
-  tune.jobs = options_.jobs;
+  tune.batch = batch, tune.patience = options_.patience, tune.jobs = options_.jobs;
   if (options_.tuner->exhaustive) tune.most_repeated = std::numeric_limits<int>::max();
   TW_ASSIGN(std::vector<KnownResult> known, records_.known());
   TaskTrials& trials = *this;
@@ -170,8 +171,37 @@ Error TaskSearch::begin(std::span<const SimilarTask> similar,
 Expected<TaskRound> TaskSearch::round(int most) {
   TW_ASSIGN(const TuneStep step, tuner_->step(most, stop_));
   if (has_default_) first_ = tuner_->first_seconds();
+  if (step.measured > 0) pair_best();
   if (!unstored_.empty()) return make_error(unstored_);
   return TaskRound{step.measured, step.known, tuner_->best_seconds(), tuner_->done()};
+}
+
+// Measures a new best in turns with the default schedule: the time that the default once had says
+// little on a machine that has become faster or slower since.
+void TaskSearch::pair_best() {
+  if (options_.table || !has_default_ || !is_gain(tuner_->best_seconds(), first_)) return;
+  const Candidate& best = tuner_->best();
+  const std::string text = std::to_string(best.variant) + print(best.schedule);
+  if (text == paired_) return;
+  gain_.reset();
+  if (!best.run || (stop_ && stop_())) return;
+  Expected<Candidate> by_default = usual(0);
+  if (!by_default) return llvm::consumeError(by_default.takeError());  // reported when measured
+  const double begin = watch_->now();
+  gain_ = measurer_->in_turns(*by_default, best);
+  paired_ = text;
+  measuring_seconds_ += watch_->now() - begin;
+}
+
+double TaskSearch::best_seconds() const {
+  if (confirmed_) return confirmed_->stands ? confirmed_->tuned : confirmed_->by_default;
+  const double best = tuner_ ? tuner_->best_seconds() : first_;
+  return gain_ ? std::min(best, gain_->ratio * best) : best;  // the default stays if it is faster
+}
+
+double TaskSearch::first_seconds() const {
+  if (confirmed_) return confirmed_->by_default;
+  return gain_ ? gain_->ratio * tuner_->best_seconds() : first_;
 }
 
 // A text for candidates without a time
@@ -183,12 +213,21 @@ std::string TaskSearch::failure(int tried) const {
 }
 
 TaskRow TaskSearch::row(const TaskState* state) const {
-  TaskRow row{task_.get(), first_, first_, 0, 0, 0, space_.size(), multiplies_, ""};
+  TaskRow row{.task = task_.get(),
+              .first = first_seconds(),
+              .best = best_seconds(),
+              .roof = roof(),
+              .space = space_.size(),
+              .multiplies = multiplies_};
   if (tuner_) {
-    row.best = tuner_->best_seconds(), row.illegal = tuner_->illegal();
-    row.from_log = tuner_->best_is_known();
+    row.illegal = tuner_->illegal();
+    row.from_log = tuner_->best_is_known(), row.exhausted = tuner_->exhausted();
+    row.gain = confirmed_ ? std::optional(confirmed_->gain) : gain_;
   }
-  if (state) row.measured = state->measured, row.known = state->known, row.error = state->error;
+  if (state) {
+    row.measured = state->measured, row.known = state->known;
+    row.idle = state->idle, row.error = state->error;
+  }
   const int tried = row.measured + row.known;
   if (tried > 0 && !std::isfinite(row.best)) row.error = failure(tried);
   return row;

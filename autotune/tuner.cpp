@@ -89,7 +89,7 @@ Error TaskTuner::fill(const StopAsked& stop) {
   }
   filled_ = true;
   if (!batch_.empty()) return Error::success();
-  done_ = true;
+  done_ = exhausted_ = true;
   if (trials() > 0) return Error::success();
   Diag d{DiagCode::illegal_schedule,
          name_ + ": none of the " + std::to_string(illegal_) +
@@ -212,12 +212,16 @@ Expected<TuneStep> TaskTuner::step(int most, const StopAsked& stop) {
   TuneStep out;
   if (done_ || is_set(stop)) return out;
   if (!filled_) TW_TRY(fill(stop));
+  const auto answered = [](const Entry& e) { return e.answered; };
+  if (filled_ && !done_ && std::ranges::all_of(batch_, answered)) {
+    finish_batch();  // the beginning filled a small batch and asks for nothing new
+    TW_TRY(fill(stop));
+  }
   if (done_ || !filled_) return out;
   out.known = answer_known();
   TW_ASSIGN(out.measured, measure(most));
   out.known += answer_known();
-  if (std::all_of(batch_.begin(), batch_.end(), [](const Entry& e) { return e.answered; }))
-    finish_batch();
+  if (std::ranges::all_of(batch_, answered)) finish_batch();
   return out;
 }
 

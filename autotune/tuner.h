@@ -73,6 +73,7 @@ class TaskTuner {
 
   // True when the space is exhausted or the patience at its end
   bool done() const { return done_; }
+  bool exhausted() const { return exhausted_; }          // nothing of the space is left
   double best_seconds() const { return best_seconds_; }  // infinite: no candidate works
   // Seconds of the first candidate that it began with; infinite: none, or not yet
   double first_seconds() const { return first_seconds_; }
@@ -130,7 +131,7 @@ class TaskTuner {
   int illegal_in_a_row_ = 0, repeated_in_a_row_ = 0;
   std::string illegal_example_;
   // filled_: the batch has its proposals
-  bool done_ = false, adopted_ = false, filled_ = false, best_is_known_ = false;
+  bool done_ = false, adopted_ = false, filled_ = false, best_is_known_ = false, exhausted_ = false;
 };
 
 }  // namespace tw

@@ -6,23 +6,27 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <ostream>
 
 #include "cli/progress.h"
 #include "cli/text/formatted.h"
-#include "ir/kernel/work.h"
 
 namespace tw {
 namespace {
 
-// Columns of a line behind the name: all, and without operations and the ratio
-constexpr int kWideNumbers = 77, kNarrowNumbers = 60, kLeastName = 12;
-constexpr int kWide = kWideNumbers + 20;
+// Columns of a line behind the name: all, and without the gain
+constexpr int kWideNumbers = 80, kNarrowNumbers = 60, kLeastName = 12;
+constexpr int kWide = kWideNumbers + kLeastName;
+constexpr size_t kNamedToWin = 3;  // kernels that the line of what could be won names
 constexpr std::chrono::milliseconds kTableRedraw{200};
+constexpr double kLeastToWin = 0.01;  // a smaller share of the network's time is not worth a word
+constexpr int kIdleTrials = 64;       // after as many without a gain, more of them promise little
 
 struct Line {
   double share = 0, ms = 0, gflops = 0, peak = 0, gain = 0;
+  double left = -1;  // share of its time that is above the roof; below 0: not known
 };
 
 Line line_of(const NetworkTuner& tuner, const NetworkTuner::Row& row, const Peaks& peaks) {
@@ -35,7 +39,17 @@ Line line_of(const NetworkTuner& tuner, const NetworkTuner::Row& row, const Peak
   const double most = peaks.gflops_of(row.multiplies);
   line.peak = most > 0 ? line.gflops / most : 0;
   line.gain = std::isfinite(row.first) ? row.first / row.best : 0;
+  if (row.roof > 0) line.left = std::max(0.0, 1 - row.roof / row.best);
   return line;
+}
+
+// "   1.20 (1.15..1.26)", 20 columns; without the interval where it was not measured in turns
+std::string gain_text(const NetworkTuner::Row& row, const Line& line) {
+  if (!row.gain || !std::isfinite(row.gain->interval.high))
+    return column(formatted(" %6.2f", line.gain), 20);
+  return column(formatted(" %6.2f (%.2f..%.2f)", row.gain->ratio, row.gain->interval.low,
+                          row.gain->interval.high),
+                20);
 }
 
 std::string text_of(const NetworkTuner& tuner, size_t task, const Peaks& peaks, int columns,
@@ -46,10 +60,9 @@ std::string text_of(const NetworkTuner& tuner, size_t task, const Peaks& peaks, 
   const std::string calls = formatted(" %4lldx", static_cast<long long>(row.task->calls)),
                     story = "  " + to_string(story_of(row)) + "\n";
   const std::string name = column(row.task->name, width) + calls;
-  if (l.ms <= 0) return name + std::string(wide ? 41 : 24, ' ') + story;
-  return name + formatted(" %5.1f %10.4f", 100 * l.share, l.ms) +
-         (wide ? formatted(" %6.2f %9.1f", l.gain, l.gflops) : "") +
-         formatted(" %6.1f", 100 * l.peak) + story;
+  if (l.ms <= 0) return name + std::string(wide ? 44 : 24, ' ') + story;
+  return name + formatted(" %5.1f %10.4f", 100 * l.share, l.ms) + (wide ? gain_text(row, l) : "") +
+         (l.left < 0 ? std::string(7, ' ') : formatted(" %6.1f", 100 * l.left)) + story;
 }
 
 std::string kernels_text(size_t count) {
@@ -65,6 +78,24 @@ std::string totals(const NetworkTuner& tuner) {
          ": " + formatted("%.4f ms", now * 1e3) +
          (first > 0 ? formatted(", by default %.4f ms", first * 1e3) : "") + ", " +
          std::to_string(tuner.measured()) + " trials\n" + to_string(shares_of(tuner)) + "\n";
+}
+
+std::string why_text(const ToWin& one) {
+  switch (one.outlook) {
+    case Outlook::more_trials: return std::to_string(one.more) + " more trials may find it";
+    case Outlook::idle: return "none of its last " + std::to_string(one.idle) + " trials gained";
+    case Outlook::exhausted: return "all of its space was tried";
+  }
+  TW_UNREACHABLE("an outlook");
+}
+
+const char* outlook_name(Outlook outlook) {
+  switch (outlook) {
+    case Outlook::more_trials: return "more-trials";
+    case Outlook::idle: return "idle";
+    case Outlook::exhausted: return "exhausted";
+  }
+  TW_UNREACHABLE("an outlook");
 }
 
 int widest(const NetworkTuner& tuner) {
@@ -99,31 +130,47 @@ std::string to_string(const std::array<StoryShare, kBecameCount>& shares) {
   return text;
 }
 
-double least_seconds(const NetworkTuner& tuner, const Peaks& peaks) {
-  if (peaks.gflops <= 0 || peaks.levels.empty()) return 0;
+double least_seconds(const NetworkTuner& tuner) {
   double sum = 0;
   for (size_t i = 0; i < tuner.task_count(); ++i) {
     const NetworkTuner::Row row = tuner.row(i);
     if (!std::isfinite(row.best)) continue;
-    const Work work = count_work(row.task->variants.front().lowered.kernel);
-    const auto at_one = [](const Expr& e) {  // free dimensions are 1, as in the measurements
-      return static_cast<double>(eval_int(e, [](std::string_view) { return int64_t{1}; }));
-    };
-    const double weights = at_one(work.weight_bytes), tensors = at_one(work.tensor_bytes);
-    const Roof roof = roof_of(peaks, row.multiplies, row.task->flops, 0, weights, tensors,
-                              static_cast<double>(row.task->weights_between) + tensors);
-    sum += static_cast<double>(row.task->calls) * std::min(roof.seconds, row.best);
+    if (row.roof <= 0) return 0;
+    sum += static_cast<double>(row.task->calls) * std::min(row.roof, row.best);
   }
   return sum;
 }
 
-std::string to_win_text(const NetworkTuner& tuner, const Peaks& peaks) {
-  const double now = tuner.network_seconds(), least = least_seconds(tuner, peaks);
+std::vector<ToWin> to_win(const NetworkTuner& tuner) {
+  const double network = tuner.network_seconds();
+  std::vector<ToWin> out;
+  for (size_t i = 0; i < tuner.task_count(); ++i) {
+    const NetworkTuner::Row row = tuner.row(i);
+    if (row.roof <= 0 || !std::isfinite(row.best) || network <= 0) continue;
+    const double seconds = static_cast<double>(row.task->calls) * (row.best - row.roof);
+    if (seconds < kLeastToWin * network) continue;
+    ToWin one{i, seconds / network, 0, row.idle, Outlook::more_trials};
+    if (row.exhausted) one.outlook = Outlook::exhausted;
+    else if (row.idle >= kIdleTrials) one.outlook = Outlook::idle;
+    else one.more = kIdleTrials - row.idle;
+    out.push_back(one);
+  }
+  std::ranges::stable_sort(out, std::greater(), &ToWin::share);
+  return out;
+}
+
+std::string to_win_text(const NetworkTuner& tuner) {
+  const double now = tuner.network_seconds(), least = least_seconds(tuner);
   if (least <= 0 || now <= 0) return "";
-  return formatted(
+  std::string text = formatted(
       "at most %.0f %% could still be won: at this machine's peaks of arithmetic and memory the "
       "same sums take %.4f ms",
       100 * (1 - least / now), least * 1e3);
+  const std::vector<ToWin> all = to_win(tuner);
+  for (size_t i = 0; i < std::min(all.size(), kNamedToWin); ++i)
+    text += (i == 0 ? "; most in " : ", ") + tuner.row(all[i].task).task->name +
+            formatted(" %.0f %% (", 100 * all[i].share) + why_text(all[i]) + ")";
+  return text;
 }
 
 std::string tune_table(const NetworkTuner& tuner, const Peaks& peaks, int columns, size_t rows) {
@@ -137,7 +184,8 @@ std::string tune_table(const NetworkTuner& tuner, const Peaks& peaks, int column
   const int width = std::max(
       kLeastName, std::min(columns - (wide ? kWideNumbers : kNarrowNumbers), widest(tuner)));
   std::string text = column("kernel", width) + " calls     %" + formatted(" %10s", "best ms") +
-                     (wide ? formatted(" %6s %9s", "x", "GFLOP/s") : "") + "  peak%  schedule\n";
+                     (wide ? formatted(" %6s %-12s", "x", "(interval)") : "") +
+                     "  left%  schedule\n";
   for (size_t i = 0; i < shown; ++i) text += text_of(tuner, order[i], peaks, columns, width);
   if (shown < order.size()) text += "... and " + std::to_string(order.size() - shown) + " more\n";
   return text + totals(tuner);
@@ -159,9 +207,25 @@ Json tune_json(const NetworkTuner& tuner, size_t task, const Peaks& peaks, bool 
                    {"illegal", row.illegal},
                    {"space", row.space},
                    {"became", became_name(story_of(row).became)}};
+  if (row.roof > 0) out.push_back({"roof_seconds", row.roof}), out.push_back({"left", l.left});
+  if (row.gain)
+    out.push_back({"gain", Json::Object{{"ratio", row.gain->ratio},
+                                        {"low", row.gain->interval.low},
+                                        {"high", row.gain->interval.high}}});
   if (curve) out.push_back({"curve", json_array(tuner.curve(task))});
   if (!row.error.empty()) out.push_back({"error", row.error});
   return out;
+}
+
+Json to_win_json(const NetworkTuner& tuner) {
+  Json::Array list;
+  for (const ToWin& one : to_win(tuner))
+    list.push_back(Json::Object{{"task", tuner.row(one.task).task->key},
+                                {"share", one.share},
+                                {"outlook", outlook_name(one.outlook)},
+                                {"more_trials", one.more},
+                                {"idle", one.idle}});
+  return list;
 }
 
 std::string rest_text(const TuneBudget& budget, int trials, int done, double searched) {

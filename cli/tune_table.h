@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "autotune/network.h"
 #include "cli/app.h"
@@ -29,10 +30,28 @@ std::array<StoryShare, kBecameCount> shares_of(const NetworkTuner& tuner);
 std::string to_string(const std::array<StoryShare, kBecameCount>& shares);
 // Seconds of a run whose kernels are as fast as arithmetic and memory allow, or as they are if they
 // are faster; 0: the peaks are not known
-double least_seconds(const NetworkTuner& tuner, const Peaks& peaks);
-std::string to_win_text(const NetworkTuner& tuner, const Peaks& peaks);  // "": not known
+double least_seconds(const NetworkTuner& tuner);
+// Says whether more trials may bring a kernel nearer to its roof.
+enum class Outlook : uint8_t {
+  more_trials,  // trials still gain, or there were few
+  idle,         // many trials in a row gained nothing
+  exhausted,    // the space has no more
+};
+struct ToWin {
+  size_t task = 0;
+  double share = 0;  // share of the network's time
+  int more = 0;      // trials that may win it; 0: see the outlook
+  int idle = 0;      // trials since the last gain
+  Outlook outlook = Outlook::more_trials;
+};
+// Kernels that leave the network at least 1 % to win, the largest first; none if no peak is known
+std::vector<ToWin> to_win(const NetworkTuner& tuner);
+Json to_win_json(const NetworkTuner& tuner);
+// One line: what could be won in all, and where; "": not known
+std::string to_win_text(const NetworkTuner& tuner);
 // JSON of one task: {"task", "name", "calls", "seconds", "default_seconds", "share", "gflops",
-// "peak", "trials", "known", "illegal", "became"}; with `curve` also the best so far by trial
+// "peak", "trials", "known", "illegal", "became"}; "roof_seconds" and "left" if peaks are known,
+// "gain" if it was measured in turns; with `curve` also the best so far by trial
 Json tune_json(const NetworkTuner& tuner, size_t task, const Peaks& peaks, bool curve = false);
 
 // The rest of a search for the live line: "18 s left"; "": not known. trials: the limit; 0: none.

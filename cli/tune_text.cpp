@@ -73,14 +73,15 @@ Json tuned_json(const TunedNetwork& tuned, bool curves) {
                       {"confirmed", outcome.confirmed.kept},
                       {"refuted", outcome.confirmed.refuted},
                       {"not_confirmed", outcome.confirmed.left},
-                      {"least_seconds", least_seconds(tuner, tuned.peaks)},
+                      {"least_seconds", least_seconds(tuner)},
+                      {"to_win", to_win_json(tuner)},
                       {"kernels", became},
                       {"unused_records", tuned.unused},
                       {"tasks", tasks}};
 }
 
 std::string tuned_text(const TunedNetwork& tuned, int columns) {
-  const std::string to_win = to_win_text(*tuned.tuner, tuned.peaks);
+  const std::string to_win = to_win_text(*tuned.tuner);
   std::string text = tune_table(*tuned.tuner, tuned.peaks, columns) +
                      (to_win.empty() ? "" : to_win + "\n") +
                      "stopped: " + stop_reason_name(tuned.reason) + " after " +
@@ -117,7 +118,7 @@ std::vector<std::string> tuning_notes(const TunedCompileReport& tuned, double li
   if (tuned.network) {
     const NetworkTuner& tuner = *tuned.network->tuner;
     notes.push_back("tuning: " + to_string(shares_of(tuner)));
-    if (const std::string text = to_win_text(tuner, tuned.network->peaks); !text.empty())
+    if (const std::string text = to_win_text(tuner); !text.empty())
       notes.push_back("tuning: " + text);
   }
   if (tuned.outcome)

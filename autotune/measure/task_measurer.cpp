@@ -1,6 +1,7 @@
 #include "autotune/measure/task_measurer.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "autotune/measure/cycles.h"
 #include "autotune/measure/message.h"
@@ -10,6 +11,8 @@
 
 namespace tw {
 namespace {
+
+constexpr int kSamplesInTurn = 3;
 
 MeasureResult compile_failure(const std::string& error) {
   MeasureResult result;
@@ -70,6 +73,37 @@ Error TaskMeasurer::refer_to_default(int variant) {
 Expected<MeasureJob> TaskMeasurer::job(const RunKernel& run) {
   TW_ASSIGN(const CandidateBuilder* builder, this->builder());
   return job_of(run, inputs(run.kernel.symbols.size()), *builder);
+}
+
+std::optional<PairedGain> TaskMeasurer::in_turns(const Candidate& by_default,
+                                                 const Candidate& tuned) {
+  if (!place_.timed()) return std::nullopt;
+  const auto short_job = [&](const Candidate& candidate) -> std::optional<MeasureJob> {
+    Expected<MeasureJob> made = job(*candidate.run);
+    if (!made) {  // it was measured before, so this one measurement is all that is lost
+      llvm::consumeError(made.takeError());
+      return std::nullopt;
+    }
+    made->limits.least_time = 0, made->limits.most_samples = kSamplesInTurn;
+    return std::move(*made);
+  };
+  if (!usual_job_) usual_job_ = short_job(by_default);
+  const std::optional<MeasureJob> best = short_job(tuned);
+  if (!usual_job_ || !best) return std::nullopt;
+  std::vector<MeasureJob> jobs;
+  for (int turn = 0; turn < kLeastSamples; ++turn) {  // the two take turns in who begins
+    jobs.push_back(turn % 2 ? *best : *usual_job_);
+    jobs.push_back(turn % 2 ? *usual_job_ : *best);
+  }
+  const std::vector<MeasureResult> results = process_->run(jobs);
+  std::vector<double> first, second;
+  for (size_t i = 0; i + 1 < results.size(); i += 2) {
+    const bool swapped = i / 2 % 2;
+    first.push_back(seconds_of(results[i + swapped]));
+    second.push_back(seconds_of(results[i + !swapped]));
+    if (!std::isfinite(first.back()) || !std::isfinite(second.back())) return std::nullopt;
+  }
+  return paired_gain(first, second);
 }
 
 std::vector<MeasureResult> TaskMeasurer::measure(std::span<const Candidate> candidates,

@@ -2,12 +2,14 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "autotune/measure/place.h"
 #include "autotune/measure/session.h"
+#include "autotune/median.h"
 #include "autotune/search.h"
 
 namespace tw {
@@ -19,6 +21,12 @@ class CandidateMeasurer {
   // Returns results of the candidates in order; fewer when it was stopped.
   virtual std::vector<MeasureResult> measure(std::span<const Candidate> candidates,
                                              const StopAsked& stop) = 0;
+  // Measures two candidates in turns, a few short runs each. nullopt: one of them does not work, or
+  // nothing runs, and a time is the same whenever it is taken.
+  virtual std::optional<PairedGain> in_turns(const Candidate& /*by_default*/,
+                                             const Candidate& /*tuned*/) {
+    return std::nullopt;
+  }
 };
 
 struct MeasureSettings {
@@ -40,6 +48,7 @@ class TaskMeasurer final : public CandidateMeasurer {
   Error compare_with(int variant, const RunKernel& usual);
   std::vector<MeasureResult> measure(std::span<const Candidate> candidates,
                                      const StopAsked& stop = nullptr) override;
+  std::optional<PairedGain> in_turns(const Candidate& by_default, const Candidate& tuned) override;
   // Measures equal code anew.
   void forget() { measurer_.reset(); }
   // A job that times the kernel, to run in a process of the caller's choice
@@ -59,6 +68,7 @@ class TaskMeasurer final : public CandidateMeasurer {
   MeasureSettings settings_;
   std::shared_ptr<const CandidateBuilder> builder_;
   std::unique_ptr<KernelMeasurer> measurer_;
+  std::optional<MeasureJob> usual_job_;  // job of the default schedule, for turns
   std::map<int, Reference> references_;  // by variant
   std::map<int, std::string> failures_;  // reasons why a variant has no reference
 };

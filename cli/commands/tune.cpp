@@ -205,6 +205,12 @@ FileRoles files_of(const TuneArgs& args, const std::string& log) {
   return files;
 }
 
+// Says that the whole network was not timed, where it could have been.
+void say_unproved(const TuneArgs& args, const Target& target, Console& console) {
+  if (!console.json && target.devices.empty() && args.worker.empty() && !args.table)
+    console.out << "network: not timed as a whole; --prove times it, old and new in turns\n";
+}
+
 Expected<int> tune(const TuneArgs& args, Console& console) {
   TuneRequest request;
   request.model = args.model;
@@ -256,10 +262,13 @@ Expected<int> tune(const TuneArgs& args, Console& console) {
   }
   TW_ASSIGN(const int code, search(request, target, args.report, console));
   TW_TRY(files.models_are_unchanged());
+  if (!without) say_unproved(args, target, console);
   if (!without || code != kExitOk) return code;
   TW_ASSIGN(const Comparison proof, prove(*without, options, schedules, target));
   if (console.json) write_json_line(console, Json::Object{{"proof", to_json(proof)}});
-  else console.out << "network: " << proof_text(proof) << "\n";
+  else
+    console.out << "network: " << proof_text(proof)
+                << (proof.second_is_faster() ? "\n" : "; not surely faster\n");
   return kExitOk;
 }
 

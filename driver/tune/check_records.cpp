@@ -200,10 +200,9 @@ Expected<std::vector<CheckedKernel>> check_records(const std::vector<Task>& task
 
 namespace {
 
-// Measures both schedules again and records their times. True: the gain stands. nullopt: one of
-// them did not work.
-Expected<std::optional<bool>> confirm(const Contest& contest, TuningLog& log,
-                                      const MeasuringPlace& place) {
+// Measures both schedules again and records their times. nullopt: one of them did not work.
+Expected<std::optional<ConfirmedGain>> confirm(const Contest& contest, TuningLog& log,
+                                               const MeasuringPlace& place) {
   TW_ASSIGN(const std::vector<CheckedKernel> kernels,
             measured({&contest, 1}, kConfirmProcesses, place));
   const CheckedKernel& kernel = kernels.front();
@@ -214,9 +213,14 @@ Expected<std::optional<bool>> confirm(const Contest& contest, TuningLog& log,
   if (!all_finite(tuned.seconds) || !all_finite(usual.seconds)) return std::nullopt;
   tuned.time = usual.time = std::max<int64_t>(std::time(nullptr),
                                               std::max(tuned.time, usual.time) + 1);
-  const bool stands = is_gain(median_seconds(tuned), median_seconds(usual));
+  ConfirmedGain out;
+  std::vector<double> twice = kernel.tuned;  // each run of the record's lies between two by default
+  twice.insert(twice.end(), kernel.tuned.begin(), kernel.tuned.end());
+  out.gain = paired_gain(usual.seconds, twice);
+  out.tuned = median_seconds(tuned), out.by_default = median_seconds(usual);
+  out.stands = is_gain(out.tuned, out.by_default);
   TW_TRY(log.add_all({tuned, usual}).takeError());
-  return stands;
+  return out;
 }
 
 }  // namespace
@@ -257,11 +261,13 @@ Expected<ConfirmedRecords> confirm_records(const std::vector<Task>& tasks, Tunin
       confirmed.insert(
           {contest.task->key, contest.tuned.record.kernel_hash + contest.tuned.record.schedule});
       if (!build(contest, place)) continue;
-      TW_ASSIGN(const std::optional<bool> stands, confirm(contest, log, place));
+      TW_ASSIGN(const std::optional<ConfirmedGain> gain, confirm(contest, log, place));
       contest.pair = {};
       longest = i == 0 && round == 0 ? budget.now() - start
                                      : std::max(longest, budget.now() - start);
-      if (stands) ++(*stands ? counts.kept : counts.refuted);
+      if (!gain) continue;
+      ++(gain->stands ? counts.kept : counts.refuted);
+      counts.gains[contest.task->key] = *gain;
     }
   }
   return counts;

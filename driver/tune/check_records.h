@@ -2,12 +2,14 @@
 // separate processes.
 #pragma once
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "autotune/log.h"
 #include "autotune/measure/place.h"
 #include "autotune/task.h"
+#include "autotune/task_search.h"
 #include "autotune/tuner.h"
 #include "driver/tune/tune_budget.h"
 
@@ -31,6 +33,7 @@ Expected<std::vector<CheckedKernel>> check_records(const std::vector<Task>& task
 // Numbers of records whose gain was confirmed or refuted; left: not measured for want of time
 struct ConfirmedRecords {
   int kept = 0, refuted = 0, left = 0;
+  std::map<std::string, ConfirmedGain> gains = {};  // by task; of its last record that was measured
 };
 struct ConfirmOptions {
   int threads = 1;  // threads of the records

@@ -6,6 +6,7 @@
 
 #include "autotune/measure/place.h"
 #include "driver/tune/unused_records.h"
+#include "ir/kernel/work.h"
 
 namespace tw {
 namespace {
@@ -61,10 +62,24 @@ Expected<std::vector<Task>> measurable_tasks(const TuneRequest& request, const T
   return tasks;
 }
 
+// The least seconds that arithmetic and memory allow a task; 0: the peaks are not known
+double roof_seconds(const Task& task, const Peaks& peaks, DType multiplies) {
+  if (peaks.gflops <= 0 || peaks.levels.empty()) return 0;
+  const Work work = count_work(task.variants.front().lowered.kernel);
+  const auto at_one = [](const Expr& e) {  // free dimensions are 1, as in the measurements
+    return static_cast<double>(eval_int(e, [](std::string_view) { return int64_t{1}; }));
+  };
+  const double weights = at_one(work.weight_bytes), tensors = at_one(work.tensor_bytes);
+  return roof_of(peaks, multiplies, task.flops, 0, weights, tensors,
+                 static_cast<double>(task.weights_between) + tensors)
+      .seconds;
+}
+
 Expected<std::vector<SearchedTask>> searched_tasks(const std::vector<Task>& tasks,
                                                    const TuneRequest& request,
                                                    const MeasuringPlace& place,
-                                                   const std::shared_ptr<Transport>& process) {
+                                                   const std::shared_ptr<Transport>& process,
+                                                   const Peaks& peaks) {
   std::vector<SearchedTask> out;
   for (const Task& task : tasks) {
     auto own = std::make_shared<const Task>(task);
@@ -73,7 +88,9 @@ Expected<std::vector<SearchedTask>> searched_tasks(const std::vector<Task>& task
                                              : template_space(*own, place.target(), options));
     auto measurer = std::make_unique<TaskMeasurer>(place, process, *own,
                                                    MeasureSettings{.seed = request.network.seed});
-    out.push_back({std::move(own), std::move(space), std::move(measurer)});
+    out.push_back({own, std::move(space), std::move(measurer), [own, peaks](DType multiplies) {
+                     return roof_seconds(*own, peaks, multiplies);
+                   }});
   }
   return out;
 }
@@ -147,7 +164,8 @@ Expected<TunedNetwork> tune_network(const TuneRequest& request, const Target& ta
   outcome.before = budget.now();
   NetworkOptions options = request.network;
   options.scheduler.seconds = budget.search_seconds();
-  TW_ASSIGN(std::vector<SearchedTask> searched, searched_tasks(tasks, request, place, process));
+  TW_ASSIGN(std::vector<SearchedTask> searched,
+            searched_tasks(tasks, request, place, process, tuned.peaks));
   TW_ASSIGN(tuned.tuner,
             NetworkTuner::create(std::move(searched), target.main_device(), &log, options));
   NetworkTuner& tuner = *tuned.tuner;
@@ -162,6 +180,7 @@ Expected<TunedNetwork> tune_network(const TuneRequest& request, const Target& ta
   outcome.searched = budget.now() - outcome.before;
   TW_ASSIGN(outcome.confirmed, confirm_gains(confirms ? tasks : std::vector<Task>(), request, log,
                                              place, budget, tuned, watch));
+  tuner.settle(outcome.confirmed.gains);
   outcome.trials = tuner.measured(), outcome.kernels = tuner.task_count(),
   outcome.reached = tuner.reached();
   outcome.failures = tuner.failures();

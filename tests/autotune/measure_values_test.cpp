@@ -80,6 +80,17 @@ struct Invented {
 
 }  // namespace
 
+TEST_CASE(
+    "a gain of times in turns is the median of their ratios, and six turns give an interval") {
+  // The machine becomes twice as fast in the middle; the second schedule is 1.25 times as fast.
+  const std::vector<double> first = {10, 10, 10, 5, 5, 5}, second = {8, 8, 8, 4, 4, 4.5};
+  const PairedGain gain = paired_gain(first, second);
+  CHECK(gain.ratio == doctest::Approx(1.25));
+  CHECK(gain.interval.low == doctest::Approx(5 / 4.5));
+  CHECK(gain.interval.high == doctest::Approx(1.25));
+  CHECK(std::isinf(paired_gain({2, 2}, {1, 1}).interval.high));
+}
+
 TEST_CASE("messages: jobs and results come back whole") {
   const MeasureJob job = some_job();
   Expected<MeasureJob> back = job_from_bytes(to_bytes(job));

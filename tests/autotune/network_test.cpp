@@ -68,6 +68,7 @@ struct Lab {
   std::vector<std::string> order = {};  // task and schedule, in the order measured
   std::string broken = {};              // task whose candidates all fail
   std::string device = "here";
+  double speed = 1, speeds_up = 1;  // the machine's, and its factor from one batch to the next
 
   std::vector<SearchedTask> tasks(const std::vector<Task>& list);
   // Adds records without notes on points to start from.
@@ -99,10 +100,19 @@ class LabMeasurer final : public CandidateMeasurer {
       if (task_->key == lab_.broken)
         out.push_back({Status::crashed, {}, "signal 4", lab_.device, false});
       else
-        out.push_back(
-            {Status::ok, {seconds_of_schedule(*task_, c.schedule)}, "", lab_.device, false});
+        out.push_back({Status::ok,
+                       {seconds_of_schedule(*task_, c.schedule) / lab_.speed},
+                       "",
+                       lab_.device,
+                       false});
     }
+    lab_.speed *= lab_.speeds_up;
     return out;
+  }
+  std::optional<PairedGain> in_turns(const Candidate& by_default, const Candidate& tuned) override {
+    const double first = seconds_of_schedule(*task_, by_default.schedule),
+                 second = seconds_of_schedule(*task_, tuned.schedule);
+    return paired_gain(std::vector<double>(6, first), std::vector<double>(6, second));
   }
 
  private:
@@ -461,4 +471,32 @@ TEST_CASE("of a point of another space a space shares the values that it has") {
   CHECK(fewer->left_out.empty());
   for (const char* text : {"tiles{}", "tiles{k=1}", "tiles{i=3}", "other{i=1}", "tiles", "}", ""})
     CHECK_FALSE(space.parse_shared(text));
+}
+
+TEST_CASE("a gain is that of measurements in turns: a machine that becomes faster gains nothing") {
+  Lab lab;
+  lab.speeds_up = 1.1;
+  const Target target = baseline_target(Arch::x86_64);
+  const Task task = product("00000000000000aa", 64, 2);
+  auto tuner = NetworkTuner::create(lab.tasks({task}), target, &lab.log, options_of("random", 64));
+  REQUIRE(bool(tuner));
+  NoClock clock;
+  require_value((*tuner)->run(clock));
+  const TaskRow row = (*tuner)->row(0);
+  REQUIRE(row.gain);
+  Expected<Schedule> best = parse_schedule((*tuner)->change(0).best),
+                     first = parse_schedule((*tuner)->change(0).first);
+  REQUIRE(bool(best));
+  REQUIRE(bool(first));
+  const double gain = seconds_of_schedule(task, *first) / seconds_of_schedule(task, *best);
+  CHECK(row.gain->ratio == doctest::Approx(gain));
+  CHECK(row.gain->interval.low == doctest::Approx(gain));
+  CHECK(row.first / row.best == doctest::Approx(gain));
+  CHECK((*tuner)->first_seconds() / (*tuner)->network_seconds() == doctest::Approx(gain));
+
+  // Measuring again has the last word: the default stays.
+  (*tuner)->settle({{task.key, {{0.99, {0.97, 1.01}}, 3e-3, 3.1e-3, false}}});
+  CHECK((*tuner)->row(0).best == 3e-3);
+  CHECK((*tuner)->network_seconds() == doctest::Approx(6e-3));
+  CHECK((*tuner)->gains() == 0);
 }

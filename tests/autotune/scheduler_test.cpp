@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "tests/autotune/synthetic.h"
 
@@ -62,8 +63,8 @@ TEST_CASE("trials go to the task that the network gains by") {
 }
 
 TEST_CASE(
-    "defaults come first, the task with most to do before the others, and rounds go to the "
-    "costliest") {
+    "defaults come first, the task with most to do before the others, then the costliest, and none "
+    "that counts is left out") {
   std::vector<size_t> order;
   const std::vector<double> seconds = {1e-3, 5e-3, 3e-3, 1e-5};
   std::vector<ScheduledTask> tasks;
@@ -80,7 +81,7 @@ TEST_CASE(
   };
   TaskScheduler scheduler(tasks, with_trials(4 + 3 * 8));
   CHECK(run(scheduler) == StopReason::trials);
-  CHECK(order == std::vector<size_t>{3, 2, 1, 0, 2, 1, 2});
+  CHECK(order == std::vector<size_t>{3, 2, 1, 0, 2, 1, 0});
   // The network's time covers all tasks, also the one that has run its default alone.
   CHECK(scheduler.network_seconds() == doctest::Approx(9.01e-3));
 }
@@ -201,4 +202,56 @@ TEST_CASE("a network's search that goes on from records ends where one in one go
   CHECK(run_network(63, first, second) == expected);
   for (size_t i = 0; i < whole.size(); ++i)
     CHECK(first[i].size() + second[i].size() == whole[i].size());
+}
+
+TEST_CASE(
+    "trials follow the share of the time and what the roof leaves; none that counts starves") {
+  // One kernel at 92 % of its peak with a third of the time, twenty at a quarter of their peak that
+  // can gain, and five with little of the time at 4 % of their peak, where no trial gains.
+  std::vector<double> roofs;
+  Network net;
+  const auto add = [&](double seconds, double of_peak, std::function<double(int)> best) {
+    net.best.push_back(std::move(best));
+    net.trials.push_back(0);
+    roofs.push_back(seconds * of_peak);
+  };
+  add(8e-3, 0.92, [](int) { return 8e-3; });
+  for (int i = 0; i < 20; ++i)
+    add(0.7e-3, 0.25, [](int n) { return 0.7e-3 * (0.4 + 0.6 * std::exp(-n / 40.0)); });
+  for (int i = 0; i < 5; ++i) add(0.3e-3, 0.04, [](int) { return 0.3e-3; });
+  std::vector<ScheduledTask> tasks;
+  for (size_t i = 0; i < roofs.size(); ++i) {
+    tasks.push_back(net.task(i));
+    tasks.back().roof = [roof = roofs[i]] { return roof; };
+  }
+  SchedulerOptions options = with_trials(669);
+  options.batch = 4;
+  TaskScheduler scheduler(tasks, options);
+  run(scheduler);
+  const auto sum = [&](size_t from, size_t to) {
+    return std::accumulate(net.trials.begin() + static_cast<std::ptrdiff_t>(from),
+                           net.trials.begin() + static_cast<std::ptrdiff_t>(to), 0);
+  };
+  CHECK(net.trials[0] < 40);  // it has most of the time and little to win
+  CHECK(sum(1, 21) > 500);    // the kernels that gain
+  for (size_t i = 21; i < 26; ++i) {
+    CHECK(net.trials[i] >= 6);  // a quarter of an equal part
+    CHECK(net.trials[i] <= 30);
+  }
+}
+
+TEST_CASE("a claim falls as trials gain nothing, and where all is won trials are shared equally") {
+  Network net{{[](int) { return 4e-3; }, [](int) { return 1e-3; }}};
+  TaskScheduler idle({net.task(0), net.task(1)}, with_trials(400));
+  run(idle);
+  CHECK(net.trials[0] > 2 * net.trials[1]);  // in proportion to what the network could win
+  CHECK(net.trials[1] >= 60);
+
+  Network won{{[](int) { return 4e-3; }, [](int) { return 1e-3; }}};
+  ScheduledTask one = won.task(0), two = won.task(1);
+  one.roof = [] { return 5e-3; };  // faster than the peaks allow
+  two.roof = [] { return 1e-3; };
+  TaskScheduler equal({one, two}, with_trials(160));
+  run(equal);
+  CHECK(won.trials[0] == won.trials[1]);
 }

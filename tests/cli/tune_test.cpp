@@ -60,6 +60,15 @@ TEST_CASE("tune: measures, keeps records, goes on from them, writes JSON lines")
   CHECK(first.back()["stopped"].text_or_empty() == "trials");
   CHECK(first.back()["trials"].integer_or(0) == 6);
   CHECK(first.back()["network_seconds"].number_or(0) > 0);
+  for (const Json& task : first.back()["tasks"].items()) {
+    CHECK(task["roof_seconds"].number_or(0) > 0);
+    CHECK(task["left"].number_or(-1) >= 0);
+    CHECK(task["left"].number_or(2) < 1);
+  }
+  for (const Json& kernel : first.back()["to_win"].items()) {
+    CHECK(kernel["share"].number_or(0) >= 0.01);
+    CHECK(kernel["more_trials"].integer_or(-1) + kernel["idle"].integer_or(-1) > 0);
+  }
   CHECK(count() == 6);
   const std::vector<Json> second = run("4");
   CHECK(second.back()["trials"].integer_or(0) == 4);
