@@ -44,6 +44,7 @@ class AttentionArrangement {
     const int64_t block = block_rows();
     pack_panels(m_.key_products, "k", by_keys_, by_keys_.depth, m_.keys);
     if (!reads_values_in_place()) pack_values();
+    s_.pad(m_.value_products.column, m_.values.columns);
     if (!by_values_.defined()) widen_numbers(m_.exponentials);
     if (m_.causal) skip_unseen(block);
     pad_keys();
@@ -196,7 +197,7 @@ class AttentionArrangement {
     widen(m_.value_products.stage, m_.value_products.row, m_.value_products.depth);
   }
 
-  // Fills keys and columns up to whole panels.
+  // Fills keys up to whole panels.
   void pad_keys() {
     s_.pad(m_.key_products.column, m_.keys.columns);
     s_.pad_for(Combiner::max, m_.scores_column, m_.keys.columns);
@@ -204,7 +205,6 @@ class AttentionArrangement {
     s_.pad_zeros(m_.top.keys, m_.keys.columns);
     s_.pad_zeros(m_.sum.keys, m_.keys.columns);
     if (m_.causal) s_.pad_zeros(m_.value_products.depth, m_.keys.columns);
-    s_.pad(m_.value_products.column, m_.values.columns);
   }
   void pad_rows(int64_t block) {
     for (const Loop& row : {m_.key_products.row, m_.scores_row, m_.top.row, m_.exponentials_row,
