@@ -13,6 +13,7 @@
 // outside the reader's nest.
 #include <algorithm>
 
+#include "ir/schedule/filling.h"
 #include "ir/schedule/nest.h"
 
 namespace tw::sched {
@@ -23,8 +24,7 @@ namespace {
 // computed buffer's stages, where the condition of a single one holds
 struct Written {
   std::vector<Expr> extents;
-  Expr where = {};                      // undefined: everywhere
-  std::vector<std::string> loops = {};  // loops in the condition, by dimension; "": none
+  StoreRef guarded = {};  // sets them where its condition holds; none: all points hold values
 };
 Expected<Written> written_points(const Kernel& kernel, BufferId buffer) {
   const std::string& name = kernel.buffer(buffer).name;
@@ -33,17 +33,14 @@ Expected<Written> written_points(const Kernel& kernel, BufferId buffer) {
     if (store->buffer != buffer || kernel.buffer(buffer).scope == kConstantScope) continue;
     TW_ASSIGN(const LoweredStage stage, lowered_stage(kernel, store->label, true));
     Written& written = all.emplace_back();
-    if (store->combiner == Combiner::none) written.where = store->where;
-    for (size_t dim = 0; dim < stage.loop_of_dim.size(); ++dim) {
+    if (store->combiner == Combiner::none && store->where.defined()) written.guarded = store;
+    for (size_t dim = 0; dim < stage.loop_of_dim.size(); ++dim)
       written.extents.push_back(stage.extent_of_dim(dim));
-      const int loop = stage.loop_of_dim[dim];
-      written.loops.push_back(loop < 0 ? "" : stage.spatial[static_cast<size_t>(loop)]->var);
-    }
     if (!std::ranges::equal(all.front().extents, written.extents, equal))
       return illegal("'{0}' is written in several extents: it cannot be cached", name);
   }
   if (all.empty()) return Written{kernel.buffer(buffer).shape};
-  if (all.size() > 1) all.front().where = Expr();
+  if (all.size() > 1) all.front().guarded = StoreRef();
   return all.front();
 }
 
@@ -79,9 +76,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::CacheRead& s) {
   const auto copy_var = [&](size_t dim) { return axis_name(s.name, std::to_string(dim)); };
   std::vector<Expr> at;
   for (size_t dim = 0; dim < extents.size(); ++dim) at.push_back(var(copy_var(dim)));
-  Expr where = written.where;
-  for (size_t dim = 0; where.defined() && dim < written.loops.size(); ++dim)
-    if (!written.loops[dim].empty()) where = substitute(where, written.loops[dim], at[dim]);
+  const Expr where = written.guarded ? at_place(written.guarded->where, *written.guarded, at)
+                                     : Expr();
   Stmt nest = make_store({.label = s.name,
                           .buffer = cached,
                           .indices = at,

@@ -39,25 +39,12 @@ StoreRef setter_of(const Kernel& kernel, BufferId buffer) {
   return setter && setter->combiner == Combiner::none ? setter : StoreRef();
 }
 
-// A condition of the setter at the place that a load reads; undefined: its indices are no loops.
-Expr at_place(Expr condition, const stmt::Store& setter, const expr::Load& read) {
-  for (size_t dim = 0; dim < read.indices.size(); ++dim) {
-    const std::string* loop = var_name(setter.indices[dim]);
-    if (loop) condition = substitute(condition, *loop, read.indices[dim]);
-    else if (!is_const(setter.indices[dim], 0)) return {};
-  }
-  return condition;
-}
-
-// True: the reader's own conditions say that the setter has written the place that it loads.
-bool is_written(const stmt::Store& setter, const expr::Load& read, const stmt::Store& reader,
+// True: the reader's condition says that the setter has written the place that it loads.
+bool is_written(const stmt::Store& setter, const expr::Load& read, const Expr& where,
                 const Ranges& ranges) {
-  const std::vector<Expr> known = conjuncts(reader.where);
   return std::ranges::all_of(conjuncts(setter.where), [&](const Expr& asked) {
-    const Expr there = at_place(asked, setter, read);
-    return there.defined() && std::ranges::any_of(known, [&](const Expr& e) {
-             return equal(simplify(e, ranges), simplify(there, ranges));
-           });
+    const Expr there = at_place(asked, setter, read.indices);
+    return there.defined() && asks_for(where, there, ranges);
   });
 }
 
@@ -68,7 +55,7 @@ Expr number_where(const Kernel& kernel, const expr::Load& read, const Fails& fai
   const StoreRef setter = setter_of(kernel, read.buffer);
   const auto* choice = setter ? as<expr::Select>(setter->value) : nullptr;
   if (!choice) return {};
-  const Expr condition = at_place(choice->condition, *setter, read);
+  const Expr condition = at_place(choice->condition, *setter, read.indices);
   return condition.defined() && fails(condition) ? choice->otherwise : Expr();
 }
 
@@ -92,6 +79,22 @@ const expr::Load* load_in(Expr operand, Combiner combiner) {
 
 }  // namespace
 
+Expr at_place(Expr condition, const stmt::Store& store, const std::vector<Expr>& place) {
+  for (size_t dim = 0; dim < place.size(); ++dim) {
+    const std::string* loop = var_name(store.indices[dim]);
+    if (loop) condition = substitute(condition, *loop, place[dim]);
+    else if (!is_const(store.indices[dim], 0)) return {};
+  }
+  return condition;
+}
+
+bool asks_for(const Expr& where, const Expr& condition, const Ranges& ranges) {
+  return std::ranges::any_of(conjuncts(where),
+                             [&, asked = simplify(condition, ranges)](const Expr& own) {
+                               return equal(simplify(own, ranges), asked);
+                             });
+}
+
 bool is_whole(const Kernel& kernel, BufferId buffer, bool guarded) {
   if (kernel.buffer(buffer).role != BufferRole::temp) return true;
   const Ranges symbols = ranges_of(kernel, {});
@@ -111,21 +114,22 @@ bool is_whole(const Kernel& kernel, BufferId buffer, bool guarded) {
   });
 }
 
-bool reads_written(const Kernel& kernel, const stmt::Store& store, const Ranges& ranges) {
+bool reads_written(const Kernel& kernel, const Expr& value, const Expr& where,
+                   const Ranges& ranges) {
   bool written = true;
-  visit(store.value, [&](const Expr& e) {
+  visit(value, [&](const Expr& e) {
     const auto* read = as<expr::Load>(e);
-    if (!read || kernel.buffer(read->buffer).role != BufferRole::temp) return;
+    if (!read) return;
     for (const StoreRef& other : stores_of(kernel.body))
       if (other->buffer == read->buffer && other->where.defined() && !other->init.defined())
-        written &= is_written(*other, *read, store, ranges);
+        written &= is_written(*other, *read, where, ranges);
   });
   return written;
 }
 
 bool adds_nothing(const Kernel& kernel, const stmt::Store& store, const Ranges& ranges,
                   const Fails& fails, bool finite) {
-  if (!reads_written(kernel, store, ranges)) return false;
+  if (!reads_written(kernel, store.value, store.where, ranges)) return false;
   const auto holds = [&](const Expr& operand, Combiner combiner, int64_t zero) {
     const expr::Load* read = load_in(operand, combiner);
     if (!read) return false;

@@ -17,9 +17,16 @@ using Fails = std::function<bool(const Expr& condition)>;
 // condition may leave some out
 bool is_whole(const Kernel& kernel, BufferId buffer, bool guarded = false);
 
-// True: all elements of temps that the value reads were written, as the conditions of the store and
-// of those that write them show. ranges: those of the loops around the store
-bool reads_written(const Kernel& kernel, const stmt::Store& store, const Ranges& ranges);
+// A condition of the store at another place of its buffer. undefined: an index of the store is no
+// loop's variable.
+Expr at_place(Expr condition, const stmt::Store& store, const std::vector<Expr>& place);
+// True: the condition is one of those that `where` asks for.
+bool asks_for(const Expr& where, const Expr& condition, const Ranges& ranges);
+
+// True: all computed elements that a value reads were written, as the condition under which it is
+// made and those of the stores that write them show. ranges: those of the loops around it
+bool reads_written(const Kernel& kernel, const Expr& value, const Expr& where,
+                   const Ranges& ranges);
 
 // True: the store combines what counts for nothing, wherever `fails` says so of the conditions
 // under which its operands were computed. 0 times any integer is 0, while floats may be infinite:

@@ -213,6 +213,16 @@ bool has_load(const Expr& e) {
   return found;
 }
 
+bool reads(const Expr& e, BufferId buffer) {
+  bool found = false;
+  if (e.defined())
+    visit(e, [&](const Expr& node) {
+      const auto* load = as<expr::Load>(node);
+      found |= load && load->buffer == buffer;
+    });
+  return found;
+}
+
 bool reads(const Stmt& root, BufferId buffer) {
   bool found = false;
   visit_loads(

@@ -64,6 +64,7 @@ void visit_loads(
     const Stmt& root,
     const std::function<void(const expr::Load& load, std::span<const Stmt> scope)>& fn);
 bool has_load(const Expr& e);
+bool reads(const Expr& e, BufferId buffer);
 bool reads(const Stmt& root, BufferId buffer);
 bool writes(const Stmt& root, BufferId buffer);
 // Maps the indices of every load, store and prefetch of the buffer.

@@ -32,6 +32,7 @@
 
 #include "ir/kernel/bounds.h"
 #include "ir/schedule/factor.h"
+#include "ir/schedule/filling.h"
 #include "ir/schedule/pack_map.h"
 
 namespace tw::sched {
@@ -116,15 +117,6 @@ Expected<Stmt> filling_nest(const Kernel& out, const step::Pack& s, const PackMa
   return nest;
 }
 
-// True: the stages that set the temps in the expression write all of their elements.
-bool is_all_written(const Kernel& kernel, const Expr& e) {
-  const std::set<int32_t> sources = sources_of(e);
-  return std::ranges::none_of(stores_of(kernel.body), [&](const StoreRef& store) {
-    return sources.contains(store->buffer.index) && store->where.defined() &&
-           !store->init.defined();
-  });
-}
-
 // Requires that all elements exist that the nest reads in these scan loops.
 Error check_elements(const Kernel& kernel, const Stmt& nest, std::span<const Stmt> scans) {
   Kernel alone = kernel;
@@ -165,7 +157,8 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Pack& s) {
   if (s.scope == kConstantScope) TW_TRY(check_constant(out, number, shape, s.name));
 
   TW_ASSIGN(Stmt nest, filling_nest(out, s, map, zero, packed, scans, false));
-  if (store.where.defined() && map.exists_at_all_points() && !is_all_written(out, number))
+  if (store.where.defined() && map.exists_at_all_points() &&
+      !reads_written(out, number, {}, ranges_of(out, path)))
     return illegal("not all of the factor is written where stage '{0}' does not ask", s.stage);
   const std::span<const Stmt> left = std::span(path).first(statements_around(path)).subspan(inside);
   const bool unconditional = std::ranges::any_of(left,

@@ -169,7 +169,7 @@ Expr nearest(const Expr& index, const Expr& extent, const std::string& variable)
 // True: stages write what the store reads of temps at the loop's points, also at added ones.
 bool reads_whole(const Kernel& kernel, const stmt::Store& store, const std::string& variable,
                  const Ranges& ranges) {
-  bool whole = reads_written(kernel, store, ranges);
+  bool whole = reads_written(kernel, store.value, store.where, ranges);
   visit(store.value, [&](const Expr& e) {
     const auto* read = as<expr::Load>(e);
     if (read && std::ranges::any_of(read->indices,

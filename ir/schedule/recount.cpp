@@ -193,26 +193,22 @@ Error check_zero(const Kernel& kernel, const LoweredStage& stage, const Expr& ze
   return error;
 }
 
-// The factor without variables of loops with one iteration, which the excess need not have
-Expr without_single_loops(const LoweredStage& stage, Expr factor) {
+// The expression at the first point of some of the stage's loops
+template <class Some>
+Expr at_first_point(const LoweredStage& stage, Expr e, Some some) {
   for (const std::vector<LoopRef>& loops : {stage.spatial, stage.reduce})
     for (const LoopRef& loop : loops)
-      if (factor.defined() && is_const(loop->extent, 1))
-        factor = substitute(factor, loop->var, Expr(0));
-  return factor;
+      if (e.defined() && some(loop)) e = substitute(e, loop->var, Expr(0));
+  return e;
 }
 
 // The condition without the loops that the excess does not have: one of their points serves all.
 Expr shared_condition(const LoweredStage& stage, const Excess& excess) {
-  Expr where = stage.store->where;
-  if (!where.defined()) return where;
   std::set<std::string> kept;
   for (const Excess::Dim& dim : excess.dims) kept.insert(dim.loop->var);
   for (const LoopRef& loop : excess.reduce) kept.insert(loop->var);
-  for (const std::vector<LoopRef>& loops : {stage.spatial, stage.reduce})
-    for (const LoopRef& loop : loops)
-      if (!kept.contains(loop->var)) where = substitute(where, loop->var, Expr(0));
-  return where;
+  return at_first_point(stage, stage.store->where,
+                        [&](const LoopRef& loop) { return !kept.contains(loop->var); });
 }
 
 }  // namespace
@@ -223,8 +219,10 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Recount& s) {
   TW_TRY(check_sums(kernel, stage, s.stage));
   const stmt::Store& store = *stage.store;
   const Factor side = s.factor == Factor::left ? Factor::right : Factor::left;
+  // A loop with one iteration may have no dimension in the excess.
   const Expr factor = factor_of(store.value, s.factor),
-             other = without_single_loops(stage, factor_of(store.value, side));
+             other = at_first_point(stage, factor_of(store.value, side),
+                                    [](const LoopRef& loop) { return is_const(loop->extent, 1); });
   if (!factor.defined()) return illegal("the value of stage '{0}' is not a product", s.stage);
   const CountedFactor now = counted_factor(factor, stage);
   const std::optional<int64_t> known = as_const(now.zero);

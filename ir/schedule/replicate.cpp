@@ -57,8 +57,9 @@ class Replication {
   }
 
   bool is_copied(BufferId id) const { return std::ranges::find(buffers_, id) != buffers_.end(); }
-  bool reads_copied(const Stmt& s) const {
-    return std::ranges::any_of(buffers_, [&](BufferId id) { return reads(s, id); });
+  template <class Reader>  // an expression or a statement
+  bool reads_copied(const Reader& reader) const {
+    return std::ranges::any_of(buffers_, [&](BufferId id) { return reads(reader, id); });
   }
 
   // Requires that only stores read the temps.
@@ -67,12 +68,7 @@ class Replication {
     visit(out_.body, [&](const Stmt& s) {
       if (error || is<stmt::Store>(s)) return;
       bool found = is<stmt::Prefetch>(s) && is_copied(get<stmt::Prefetch>(s).buffer);
-      visit_exprs(*s, [&](const Expr& whole) {
-        visit(whole, [&](const Expr& e) {
-          const auto* load = as<expr::Load>(e);
-          found |= load && is_copied(load->buffer);
-        });
-      });
+      visit_exprs(*s, [&](const Expr& e) { found |= reads_copied(e); });
       if (found) error = illegal("a prefetch, a condition or an extent reads one of the temps");
     });
     return error;

@@ -59,15 +59,6 @@ Expected<Expr> widened(const Kernel& kernel, const Expr& condition, const step::
   return binary(both->op, a, b);
 }
 
-// The condition at the place of the stage's buffer that a load reads
-Expr at_place(Expr condition, const LoweredStage& stage, const expr::Load& read) {
-  for (size_t dim = 0; dim < read.indices.size(); ++dim)
-    if (const int loop = stage.loop_of_dim[dim]; loop >= 0)
-      condition = substitute(condition, stage.spatial[static_cast<size_t>(loop)]->var,
-                             read.indices[dim]);
-  return condition;
-}
-
 // Requires that the store, as far as its value reads the stage's buffer, has the condition too.
 Error check_reader(const Kernel& kernel, const LoweredStage& stage, const Expr& condition,
                    const StoreRef& reader) {
@@ -77,25 +68,12 @@ Error check_reader(const Kernel& kernel, const LoweredStage& stage, const Expr& 
   visit(reader->value, [&](const Expr& e) {
     const auto* read = as<expr::Load>(e);
     if (!read || read->buffer != buffer) return;
-    const Expr asked = simplify(at_place(condition, stage, *read), ranges);
-    const bool asks = std::ranges::any_of(conjuncts(reader->where), [&](const Expr& own) {
-      return equal(simplify(own, ranges), asked);
-    });
-    if (!asks) missing = asked;
+    const Expr asked = at_place(condition, *stage.store, read->indices);
+    if (!asks_for(reader->where, asked, ranges)) missing = simplify(asked, ranges);
   });
   if (!missing.defined()) return Error::success();
   return illegal("stage '{0}' reads '{1}' where '{2}' may not hold", reader->label,
                  kernel.buffer(buffer).name, text_of(kernel, missing));
-}
-
-bool uses_buffer(const Expr& e, BufferId buffer) {
-  bool found = false;
-  if (e.defined())
-    visit(e, [&](const Expr& node) {
-      const auto* read = as<expr::Load>(node);
-      found |= read && read->buffer == buffer;
-    });
-  return found;
 }
 
 // Requires that what reads the stage's buffer has the condition too.
@@ -105,7 +83,7 @@ Error check_readers(const Kernel& kernel, const LoweredStage& stage, const Expr&
     bool found = false;
     const auto* store = as<stmt::Store>(s);
     visit_exprs(s, [&](const Expr& e) {
-      found |= uses_buffer(e, buffer) && !(store && e.get() == store->value.get());
+      found |= reads(e, buffer) && !(store && e.get() == store->value.get());
     });
     return found;
   });
@@ -130,11 +108,7 @@ Error check_condition(const Kernel& kernel, const LoweredStage& stage, const stm
       return illegal("stage '{0}' writes a parameter", made.label);
     return check_readers(kernel, stage, condition);
   }
-  const Expr left_out = simplify(condition, ranges);
-  const auto fails = [&](const Expr& filled) {
-    return std::ranges::any_of(conjuncts(filled),
-                               [&](const Expr& e) { return equal(simplify(e, ranges), left_out); });
-  };
+  const auto fails = [&](const Expr& filled) { return asks_for(filled, condition, ranges); };
   if (adds_nothing(kernel, made, ranges, fails, true)) return Error::success();
   return illegal("it cannot be shown that stage '{0}' combines nothing where '{1}' does not hold",
                  made.label, text_of(kernel, condition));
@@ -182,7 +156,7 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::Widen& s) {
     TW_TRY(check_condition(kernel, stage, store, ranges, condition));
     if (!sums_over(stage, condition)) filled_in.push_back(condition);
   }
-  if (store.combiner != Combiner::none && !reads_written(kernel, store, ranges))
+  if (store.combiner != Combiner::none && !reads_written(kernel, store.value, store.where, ranges))
     return illegal("stage '{0}' reads what is not written at the added points", s.stage);
   if (store.combiner == Combiner::none)
     store.value = filled(conjunction(filled_in), store.value,

@@ -11,7 +11,6 @@
 
 #include <array>
 #include <limits>
-#include <numbers>
 
 #include "ir/graph/queries.h"
 #include "ir/graph/short_floats.h"
@@ -19,10 +18,6 @@
 
 namespace tw {
 namespace {
-
-Expr power_of_two(const Expr& difference) {
-  return unary(UnaryOp::exp2, difference * imm(std::numbers::log2e, DType::f32));
-}
 
 class StreamingAttention {
  public:
@@ -163,10 +158,10 @@ class StreamingAttention {
         "now", now_, keys_, [&](const Expr& i, const Expr& j) { return kept(s_, {i, j}); },
         Combiner::max, AxisRole::reduce, [&](const Expr& i) { return kept(top_, {i}); });
     over_rows("factor", factor_,
-              [&](const Expr& i) { return power_of_two(kept(top_, {i}) - kept(now_, {i})); });
+              [&](const Expr& i) { return exponential(kept(top_, {i}) - kept(now_, {i})); });
     over_rows("top", top_, [&](const Expr& i) { return kept(now_, {i}); });
     m_.of_scores.push_back(over("e", s_, keys_, [&](const Expr& i, const Expr& j) {
-      return power_of_two(kept(s_, {i, j}) - kept(now_, {i}));
+      return exponential(kept(s_, {i, j}) - kept(now_, {i}));
     }));
     const auto by_factor = [&](const Expr& i) { return kept(factor_, {i}); };
     over_rows("sum_scale", sum_, by_factor, Combiner::mul);
@@ -188,13 +183,8 @@ class StreamingAttention {
   }
 
   void end() {
-    over_rows("inverse", inverse_, [&](const Expr& i) {
-      Expr total = kept(sum_, {i});
-      // A row whose keys are all masked gives 0.
-      if (get_if<op::Softmax>(parts_.softmax)->masked)
-        total = select(eq(total, imm(0, DType::f32)), imm(1, DType::f32), total);
-      return binary(BinaryOp::div, imm(1, DType::f32), total);
-    });
+    over_rows("inverse", inverse_,
+              [&](const Expr& i) { return inverse_of_sum(parts_, kept(sum_, {i})); });
     const std::vector<Axis> axes = {{"y_i", Expr(rows_)}, {"y_j", Expr(problem_.columns)}};
     b_.declare(axes);
     const Expr i = var("y_i"), j = var("y_j"), row = query_of(i);

@@ -251,8 +251,7 @@ class AttentionArrangement {
 }  // namespace
 
 void arrange_attention(ScheduleBuilder& s, AttentionStages& m) {
-  m.in_panels = s.extent(m.key_products.column) != 1;
-  if (m.in_panels) AttentionArrangement(s, m).run();
+  if (s.extent(m.key_products.column) != 1) AttentionArrangement(s, m).run();
 }
 
 }  // namespace tw

@@ -21,7 +21,9 @@ struct AttentionStages {
   bool arranged = false;  // the operands lie as the target reads them
   // A right operand, copied in panels of columns
   struct Panels {
-    Stage stage;  // none: the operand is read in place, or copied for an instruction at once
+    // none: the operand is read in place, or copied for an instruction at once; of a single key
+    // the stages stay as they are defined
+    Stage stage;
     Loop depth, lane;
     int64_t columns = 1;
     bool transposes = false;  // copies a matrix whose rows run along the depth
@@ -66,8 +68,7 @@ struct AttentionStages {
   // Rows of a block, if the arrangement fixes them: with a causal mask, or with an instruction
   // whose sums are in tile registers. 0: any number.
   int64_t block_rows = 0;
-  bool in_panels = true;  // false: there is one key, and the stages stay as they are defined
-  bool causal = false;    // true: a row does not see the keys behind some one
+  bool causal = false;  // true: a row does not see the keys behind some one
 };
 
 // Attention as it is defined, for any target

@@ -1,5 +1,7 @@
 #include "kernels/attention/parts.h"
 
+#include <numbers>
+
 #include "ir/graph/queries.h"
 
 namespace tw {
@@ -45,6 +47,16 @@ Expr in_f32(const Expr& e) {
 }
 
 Expr rounded_to(DType dtype, const Expr& e) { return dtype == DType::f32 ? e : cast(dtype, e); }
+
+Expr exponential(const Expr& difference) {
+  return unary(UnaryOp::exp2, difference * imm(std::numbers::log2e, DType::f32));
+}
+
+Expr inverse_of_sum(const AttentionParts& parts, const Expr& sum) {
+  const Expr one = imm(1, DType::f32);
+  const bool masked = get_if<op::Softmax>(parts.softmax)->masked;
+  return binary(BinaryOp::div, one, masked ? select(eq(sum, imm(0, DType::f32)), one, sum) : sum);
+}
 
 Index joined(Index index, const Index& more) {
   index.insert(index.end(), more.begin(), more.end());

@@ -21,6 +21,10 @@ void define_by_places(GroupBuilder& b, const CausalMask& mask);
 // roundings are dropped. rounded_to rounds the result to the type.
 Expr in_f32(const Expr& e);
 Expr rounded_to(DType dtype, const Expr& e);
+// exp(difference) for f32
+Expr exponential(const Expr& difference);
+// The inverse of a row's sum of exponentials. A masked softmax gives 0 for a row without any key.
+Expr inverse_of_sum(const AttentionParts& parts, const Expr& sum);
 Index joined(Index index, const Index& more);
 // The batch part of an operand's index; broadcast axes read 0. row: batch indices, then the row.
 Index batch_index(const Shape& shape, const Index& row);

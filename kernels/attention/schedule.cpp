@@ -285,7 +285,7 @@ class AttentionSchedule {
 }  // namespace
 
 void schedule_attention(ScheduleBuilder& s, const AttentionStages& m) {
-  if (!m.in_panels) {
+  if (!m.keys.stage.defined()) {
     for (const Stage& stage : s.stages())
       if (s.reduce_loops_of(stage).empty()) s.map_nest(stage);
     return;

@@ -283,11 +283,6 @@ class BlockedAttention {
     threads_of_nests_.push_back({{}, load_operand(s_, *by_, operand, at, which)});
   }
 
-  static std::vector<Expr> after(std::vector<Expr> at, const std::vector<Expr>& more) {
-    at.insert(at.end(), more.begin(), more.end());
-    return at;
-  }
-
   // Puts elements where their threads have them.
   void place() {
     for (const auto& [part, digits] :
@@ -316,8 +311,10 @@ class BlockedAttention {
   }
   std::vector<Expr> placed_by(int32_t parameter, const Expr& first, const Expr& m,
                               const Expr& second, const Expr& n) const {
-    return after({floor_div(first, m), floor_div(second, n)},
-                 placed(*by_, parameter, floor_mod(first, m), floor_mod(second, n)));
+    std::vector<Expr> at = {floor_div(first, m), floor_div(second, n)};
+    const auto within = placed(*by_, parameter, floor_mod(first, m), floor_mod(second, n));
+    at.insert(at.end(), within.begin(), within.end());
+    return at;
   }
 
   void deal(const Stage& stage, const Loops& loops, const Digits& rows, const Digits& columns,

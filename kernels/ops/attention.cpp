@@ -13,7 +13,6 @@
 //
 // All of it runs for each batch. With a causal mask, everything asks whether the row sees the key.
 #include <limits>
-#include <numbers>
 
 #include "ir/graph/queries.h"
 #include "ir/graph/short_floats.h"
@@ -156,8 +155,7 @@ class AttentionDefinition {
     // A finite number, so that e is 0 where everything is masked.
     if (get_if<op::Softmax>(parts_.softmax)->masked)
       highest = max(imm(std::numeric_limits<float>::lowest(), DType::f32), highest);
-    const Expr power = unary(
-        UnaryOp::exp2, (load(s_, DType::f32, at) - highest) * imm(std::numbers::log2e, DType::f32));
+    const Expr power = exponential(load(s_, DType::f32, at) - highest);
     m_.exponentials = b_.stage("e", axes, e_, at, rounded_to(b_.dtype_of(e_), power),
                                Combiner::none, {}, seen(row.back(), at.back()));
     m_.exponentials_row = axes[axes.size() - 2].loop();
@@ -167,11 +165,8 @@ class AttentionDefinition {
   void inverse(BufferId sum) {
     const std::vector<Axis> axes = row_axes("inv");
     inverse_ = b_.temp("inv", DType::f32, extents(axes));
-    Expr total = load(sum, DType::f32, variables(axes));
-    if (get_if<op::Softmax>(parts_.softmax)->masked)
-      total = select(eq(total, imm(0, DType::f32)), imm(1, DType::f32), total);
     m_.inverse = b_.stage("inv", axes, inverse_, variables(axes),
-                          binary(BinaryOp::div, imm(1, DType::f32), total));
+                          inverse_of_sum(parts_, load(sum, DType::f32, variables(axes))));
     m_.inverse_row = axes.back().loop();
   }
 
