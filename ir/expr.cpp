@@ -353,24 +353,25 @@ Expr with_operands(const Expr& e, const std::function<Expr(const Expr&)>& fn) {
       e,
       [&](const expr::Load& l) {
         std::vector<Expr> indices;
+        indices.reserve(l.indices.size());
         for (const Expr& index : l.indices) indices.push_back(of(index));
         return changed ? load(l.buffer, e->type, std::move(indices)) : e;
       },
       [&](const expr::Unary& u) {
-        const Expr a = of(u.a);
-        return changed ? unary(u.op, a) : e;
+        Expr a = of(u.a);
+        return changed ? unary(u.op, std::move(a)) : e;
       },
       [&](const expr::Binary& b) {
-        const Expr left = of(b.a), right = of(b.b);
-        return changed ? binary(b.op, left, right) : e;
+        Expr left = of(b.a), right = of(b.b);
+        return changed ? binary(b.op, std::move(left), std::move(right)) : e;
       },
       [&](const expr::Select& s) {
-        const Expr condition = of(s.condition), then = of(s.then), otherwise = of(s.otherwise);
-        return changed ? select(condition, then, otherwise) : e;
+        Expr condition = of(s.condition), then = of(s.then), otherwise = of(s.otherwise);
+        return changed ? select(std::move(condition), std::move(then), std::move(otherwise)) : e;
       },
       [&](const expr::Cast& c) {
-        const Expr a = of(c.a);
-        return changed ? cast(e->type, a, c.saturate) : e;
+        Expr a = of(c.a);
+        return changed ? cast(e->type, std::move(a), c.saturate) : e;
       },
       [&](const auto&) { return e; });
 }

@@ -138,6 +138,14 @@ Error check_complete(const Kernel& kernel, BufferId id, std::span<const Stmt> pa
   return Error::success();
 }
 
+std::vector<DimFootprint> footprints_of(const std::vector<Access>& readers,
+                                        const LoweredStage& stage, const Ranges& ranges) {
+  std::vector<DimFootprint> footprints;
+  for (size_t dim = 0; dim < stage.store->indices.size(); ++dim)
+    footprints.push_back(footprint_of_dim(readers, dim, stage.extent_of_dim(dim), ranges));
+  return footprints;
+}
+
 Error check_target(const Kernel& kernel, const LoweredStage& stage, const std::vector<Stmt>& path) {
   const std::string& label = stage.store->label;
   const Buffer& buffer = kernel.buffer(stage.store->buffer);
@@ -241,20 +249,17 @@ Expected<Kernel> apply_step(const Kernel& kernel, const step::ComputeAt& s) {
   const Ranges outer = ranges_of(kernel, path), home_ranges = ranges_of(kernel, home_path);
   Kernel out = kernel;
   Buffer& buffer = out.buffer(id);
-  std::vector<DimFootprint> parts, kept;
-  const std::vector<Access> all = accesses(kernel, id, home_path);
-  for (size_t dim = 0; dim < buffer.shape.size(); ++dim) {
-    const Expr domain = stage.extent_of_dim(dim);
-    parts.push_back(footprint_of_dim(readers, dim, domain, outer));
-    kept.push_back(footprint_of_dim(all, dim, domain, home_ranges));
-    buffer.shape[dim] = kept[dim].extent;
-  }
-  if (home < path.size())
+  const bool inside = home == path.size();  // true: all readers are in the loop
+  const std::vector<DimFootprint> parts = footprints_of(readers, stage, outer),
+                                  kept = inside ? parts
+                                                : footprints_of(accesses(kernel, id, home_path),
+                                                                stage, home_ranges);
+  for (size_t dim = 0; dim < buffer.shape.size(); ++dim) buffer.shape[dim] = kept[dim].extent;
+  if (!inside)
     TW_TRY(check_complete(kernel, id, std::span(path).subspan(home), kept, parts, outer));
   const std::optional<int64_t> bytes = constant_bytes(buffer);
   if (buffer.scope == "global" && bytes && *bytes <= kMaxStackBufferBytes) buffer.scope = "stack";
 
-  const bool inside = home == path.size();  // true: all readers are in the loop
   Stmt nest = footprint_nest(stage, parts, outer, inside);
   if (const Expr asked = inside ? asked_by_readers(loop.body, id, outer) : Expr(); asked.defined())
     nest = with_where(nest, asked);

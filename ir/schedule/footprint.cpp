@@ -28,9 +28,13 @@ Expr pick(const Expr& a, const Expr& b, bool smaller, const Ranges& ranges) {
 
 std::optional<Interval> union_of(const std::vector<Access>& list, size_t dim, const Ranges& outer) {
   std::optional<Interval> all;
+  std::vector<Expr> seen;  // equal indices use the same loops, and so are one interval
   for (const Access& access : list) {
-    if (has_load(access.indices[dim])) return std::nullopt;
-    std::optional<Interval> one = interval_over(access.indices[dim], access.inner, access.all);
+    const Expr& index = access.indices[dim];
+    if (std::ranges::any_of(seen, [&](const Expr& other) { return equal(other, index); })) continue;
+    seen.push_back(index);
+    if (has_load(index)) return std::nullopt;
+    std::optional<Interval> one = interval_over(index, access.inner, access.all);
     if (!one) return std::nullopt;
     one->min = simplify(one->min, outer);
     one->max = simplify(one->max, outer);
