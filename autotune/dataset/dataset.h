@@ -1,9 +1,10 @@
-// A data set to learn from: tasks, their programs (schedules of the lowered kernels), and the time
-// of each program on several platforms. It is an SQLite file that stands alone, as a tuning log is.
+// A data set to learn from: tasks, their programs (whole schedules), and the time of each program
+// on several platforms. It is an SQLite file that stands alone, as a tuning log is.
 //
-// A task's kernel is lowered once, by the algorithm and for the target that the task names, so that
-// a program is the same on every platform. A layer with another algorithm is another task with the
-// same key. A program's id is the hash of its task's key, algorithm and schedule.
+// A task's kernel is its definition by the algorithm that the task names. Its programs are drawn
+// from the spaces of the target that it names, and a program is the same on every platform. A layer
+// with another algorithm is another task with the same key. A program's id is the hash of its
+// task's key, algorithm and schedule.
 #pragma once
 #include <functional>
 #include <map>
@@ -35,7 +36,7 @@ struct LearningTask {
   Algorithm algorithm = Algorithm::direct;
   std::string text;         // print_task
   std::string kernel;       // kernel_hash
-  std::string kernel_text;  // as lowered
+  std::string kernel_text;  // as defined
   double flops = 0;
   Split split = Split::train;
   bool complete = false;  // all of its programs are in the file

@@ -19,7 +19,8 @@ constexpr std::array kPrimitives = {
     step::CacheWrite::kKeyword,    step::RFactor::kKeyword,
     step::Prefetch::kKeyword,      step::Layout::kKeyword,
     step::Peel::kKeyword,          step::Partition::kKeyword,
-    step::ComputeInline::kKeyword,
+    step::ComputeInline::kKeyword, step::Pack::kKeyword,
+    step::Pad::kKeyword,           step::Block::kKeyword,
 };
 constexpr std::array<std::string_view, 3> kScopes = {"register", "stack", "thread"};
 

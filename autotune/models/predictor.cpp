@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "kernels/arranged.h"
 #include "support/parallel.h"
 
 namespace tw {
@@ -58,12 +57,8 @@ PredictedTask predicted_task(std::vector<std::shared_ptr<const Kernel>> lowered,
 
 PredictedTask predicted_task(const Task& task, const Target& target, int threads) {
   std::vector<std::shared_ptr<const Kernel>> kernels;
-  for (const Variant& variant : task.variants) {
-    // Learned from kernels that were arranged in the usual way
-    Expected<ArrangedKernel> made = arranged(variant.lowered, target);
-    TW_CHECK(bool(made), "{0}: {1}", task.name, error_text(made.takeError()));
-    kernels.push_back(std::make_shared<const Kernel>(std::move(made->run.kernel)));
-  }
+  for (const Variant& variant : task.variants)
+    kernels.push_back(std::make_shared<const Kernel>(variant.lowered.kernel));
   return predicted_task(std::move(kernels), target, threads);
 }
 

@@ -2,7 +2,7 @@
 
     PYTHONPATH=autotune python -m predictor.export RUN --data DIR --features DIR --out model.onnx
 
-Inputs are raw features, only those that the network needs: `steps` [64, rows, 40], `loops` [64, rows, columns], `one_shot` [64, 748],
+Inputs are raw features, only those that the network needs: `steps` [64, rows, 43], `loops` [64, rows, columns], `one_shot` [64, 748],
 `task` [64, columns], `hardware` [64, numbers]; rows that are not there are zero. Whatever is done to them is in the file. Outputs are
 `score` (higher is faster; of the ranker the binary logarithm of speed, but for a constant of the task), of the ranker also `spread` (a
 standard deviation of the score) and `embedding`. Metadata say what it is: kind, features, rows_steps, rows_loops, platforms, hardware, trained, seed.
@@ -22,7 +22,7 @@ from . import batches, data, models
 
 BATCH, OPSET = 64, 17
 LOG2 = math.log(2)
-STEP_COLUMNS = 40
+STEP_COLUMNS = 43
 VERSIONS = {"steps": 1, "loops": 1, "one-shot": 1, "task": 1, "hardware": 1}
 
 

@@ -48,7 +48,7 @@ class Adapter {
                         request_.target);
     TW_ASSIGN(DataSet set, DataSet::open(request_.measured, sql::Mode::write));
     TW_ASSIGN(const std::vector<LearningTask> there, set.tasks());
-    if (there.empty()) TW_TRY(import_set(set, request_.data).takeError());
+    if (there.empty()) TW_TRY(import_data(set));
     TW_ASSIGN(place_.platform, set.platform({0, request_.target, target_key(target.main_device()),
                                              place_.machine(), place_.threads, place_.kind()}));
     TW_TRY(measure(set));
@@ -56,6 +56,10 @@ class Adapter {
   }
 
  private:
+  Error import_data(DataSet& set) const {
+    return import_set(set, request_.data, {request_.target_folders, request_.jobs}).takeError();
+  }
+
   // Measures training tasks, in an order that the seed alone decides, until there are enough
   // samples.
   Error measure(DataSet& set) {

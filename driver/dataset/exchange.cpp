@@ -1,5 +1,6 @@
 #include "driver/dataset/exchange.h"
 
+#include <llvm/Support/FileUtilities.h>
 #include <zlib.h>
 
 #include <filesystem>
@@ -210,7 +211,8 @@ class Exporter {
 
 class Importer {
  public:
-  Importer(DataSet& set, std::string folder) : set_(set), folder_(std::move(folder)) {}
+  Importer(DataSet& set, std::string folder, const ConvertRequest& request)
+      : set_(set), folder_(std::move(folder)), request_(request) {}
 
   Expected<ExchangeCounts> run() {
     TW_ASSIGN(const std::string text, read("manifest.json"));
@@ -218,6 +220,30 @@ class Importer {
     if (manifest_["format"].integer_or(0) != kFormat)
       return make_error(DiagCode::io, "'{0}' has format {1}; this tilewright reads format {2}",
                         folder_, manifest_["format"].integer_or(0), kFormat);
+    if (language() > kLanguageVersion)
+      return make_error(DiagCode::io,
+                        "'{0}' has schedules of language {1}; this tilewright reads {2} and older",
+                        folder_, language(), kLanguageVersion);
+    if (language() < kLanguageVersion) return converted();
+    return load_all();
+  }
+
+  int64_t language() const { return manifest_["schedule_language"].integer_or(1); }
+
+ private:
+  // Reads an older language into a set of its own, and converts that one.
+  Expected<ExchangeCounts> converted() {
+    const std::string path = set_.path() + ".language-" + std::to_string(language());
+    const llvm::FileRemover remover(path);
+    TW_ASSIGN(DataSet old, DataSet::open(path, sql::Mode::write));
+    Importer importer(old, folder_, request_);
+    importer.manifest_ = manifest_;
+    TW_ASSIGN(ExchangeCounts counts, importer.load_all());
+    TW_ASSIGN(counts.converted, convert_set(old, set_, request_));
+    return counts;
+  }
+
+  Expected<ExchangeCounts> load_all() {
     for (const Json& file : manifest_["files"].items()) TW_TRY(load(file));
     TW_TRY(each("kernels.jsonl.gz", [&](const Json& j) -> Error {
       kernels_[j["kernel"].text_or_empty()] = j["text"].text_or_empty();
@@ -239,7 +265,6 @@ class Importer {
     return counts_;
   }
 
- private:
   Expected<std::string> read(const std::string& name) const {
     const std::string path = folder_ + "/" + name;
     TW_ASSIGN(const auto buffer, regular_file(path));
@@ -354,6 +379,7 @@ class Importer {
 
   DataSet& set_;
   std::string folder_;
+  const ConvertRequest& request_;
   Json manifest_;
   std::map<std::string, std::string> texts_, kernels_;
   std::map<std::tuple<std::string, std::string, Algorithm>, int64_t> ids_;
@@ -365,8 +391,9 @@ class Importer {
 Expected<ExchangeCounts> export_set(DataSet& set, const std::string& folder) {
   return Exporter(set, folder).run();
 }
-Expected<ExchangeCounts> import_set(DataSet& set, const std::string& folder) {
-  return Importer(set, folder).run();
+Expected<ExchangeCounts> import_set(DataSet& set, const std::string& folder,
+                                    const ConvertRequest& request) {
+  return Importer(set, folder, request).run();
 }
 
 }  // namespace tw

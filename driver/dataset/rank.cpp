@@ -26,6 +26,13 @@ struct Pool {
   double best() const { return std::ranges::min(seconds); }
 };
 
+// Programs come in the order of their hashes, so the first ones are a sample.
+void keep_first(Pool& pool, int most) {
+  const auto count = std::min(pool.programs.size(), static_cast<size_t>(most));
+  pool.programs.resize(count), pool.seconds.resize(count);
+  if (pool.standard && *pool.standard >= count) pool.standard.reset();
+}
+
 Expected<Pool> pool_of(DataSet& set, const LearningTask& listed, int64_t platform) {
   Pool pool;
   TW_ASSIGN(pool.task, set.task(listed.id));
@@ -148,9 +155,26 @@ using Watch = std::function<void(const std::string&)>;
 struct Ways {
   const std::vector<Pool>& training;
   GbtModel* trees;  // null: nothing was learned
+  const std::vector<std::shared_ptr<const PredictorSet>>& predictors;
   const Target& target;
-  int jobs;
+  int threads, jobs;
 };
+
+Error add_learned(Table& table, const Pool& pool, const Ways& ways) {
+  if (!ways.trees && ways.predictors.empty()) return Error::success();
+  TW_ASSIGN(const std::vector<Candidate> candidates,
+            program_candidates(pool.task, pool.programs, ways.target, ways.jobs));
+  if (ways.trees) add_scores(table, "XGBoost", pool, ways.trees->score(candidates));
+  TW_ASSIGN(const Kernel kernel, parse_kernel(pool.task.kernel_text));
+  const PredictedTask about = predicted_task({std::make_shared<const Kernel>(kernel)}, ways.target,
+                                             ways.threads);
+  for (const std::shared_ptr<const PredictorSet>& predictors : ways.predictors) {
+    PredictorModel model(predictors, about, ways.jobs);
+    add_scores(table, predictors->kind(), pool, model.score(candidates));
+  }
+  return Error::success();
+}
+
 Expected<RankTable> table_of(Split split, const std::vector<Pool>& pools, const Ways& ways,
                              std::mt19937_64& random, const Watch& watch) {
   Table table;
@@ -164,10 +188,7 @@ Expected<RankTable> table_of(Split split, const std::vector<Pool>& pools, const 
       table.add("default", standard, standard, standard);
     }
     add_scores(table, "nearest task's best", pool, by_nearest(pool, ways.training));
-    if (!ways.trees) continue;
-    TW_ASSIGN(const std::vector<Candidate> candidates,
-              program_candidates(pool.task, pool.programs, ways.target, ways.jobs));
-    add_scores(table, "XGBoost", pool, ways.trees->score(candidates));
+    TW_TRY(add_learned(table, pool, ways));
   }
   return RankTable{split_name(split), static_cast<int>(pools.size()),
                    size / static_cast<double>(pools.size()), table.scores()};
@@ -194,15 +215,17 @@ Expected<std::vector<RankTable>> rank_tasks(DataSet& set, const RankRequest& req
     if (pool.programs.size() < kLeastPool) continue;
     if (request.watch) request.watch(task.name);
     if (task.split != Split::train) {
+      if (request.of_pool > 0) keep_first(pool, request.of_pool);
       others[task.split].push_back(std::move(pool));
       continue;
     }
-    Pool part = pool;  // programs come in the order of their hashes: the first ones are a sample
-    const auto most = std::min(part.programs.size(), static_cast<size_t>(request.of_training));
-    part.programs.resize(most), part.seconds.resize(most);
-    TW_ASSIGN(std::vector<Candidate> candidates,
-              program_candidates(part.task, part.programs, target, request.jobs));
-    measured.push_back({std::move(candidates), part.seconds});
+    if (request.trees) {
+      Pool part = pool;
+      keep_first(part, request.of_training);
+      TW_ASSIGN(std::vector<Candidate> candidates,
+                program_candidates(part.task, part.programs, target, request.jobs));
+      measured.push_back({std::move(candidates), part.seconds});
+    }
     training.push_back(std::move(pool));
   }
   if (training.empty())
@@ -212,9 +235,10 @@ Expected<std::vector<RankTable>> rank_tasks(DataSet& set, const RankRequest& req
   options.jobs = request.jobs, options.seed = request.seed & 0x7fffffff;
   GbtModel trees(loop_features(), options);
   if (request.watch) request.watch("training");
-  const bool learned = trees.transfer(measured);
+  const bool learned = request.trees && trees.transfer(measured);
   measured.clear();
-  const Ways ways{training, learned ? &trees : nullptr, target, request.jobs};
+  const Ways ways{training, learned ? &trees : nullptr, request.predictors,
+                  target,   platform->threads,          request.jobs};
   std::vector<RankTable> out;
   for (const auto& [split, pools] : others) {
     TW_ASSIGN(RankTable table, table_of(split, pools, ways, random, request.watch));

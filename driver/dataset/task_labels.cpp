@@ -11,7 +11,6 @@
 #include "autotune/task_text.h"
 #include "driver/dataset/program_maker.h"
 #include "ir/kernel/code_size.h"
-#include "kernels/arranged.h"
 #include "kernels/default_schedule.h"
 #include "support/hash.h"
 #include "support/parallel.h"
@@ -73,9 +72,7 @@ Error TaskLabels::load(int64_t task, const Target& lowered_for) {
   TW_ASSIGN(const ParsedTask parsed, parse_task(task_.text, "task " + task_.key));
   if (!task_.complete || extends_ || place_.device) {  // a device's code depends on constants
     TW_ASSIGN(lowered_, lower_task(parsed, *lowered_for_, task_.algorithm));
-    LoweredGroup& lowered = lowered_.variants.front().lowered;
-    TW_ASSIGN(lowered, arranged_group(lowered, *lowered_for_));
-    if (kernel_hash(lowered.kernel) != kernel_hash(kernel_))
+    if (kernel_hash(lowered_.variants.front().lowered.kernel) != kernel_hash(kernel_))
       return make_error(DiagCode::unsupported,
                         "task {0} was lowered in another way when it was added", task_.key);
   }

@@ -10,7 +10,6 @@
 #include "autotune/measure/place.h"
 #include "driver/tune/model_tasks.h"
 #include "frontend/frontend.h"
-#include "kernels/arranged.h"
 #include "passes/choose/choose_algorithms.h"
 #include "passes/fuse_groups.h"
 #include "passes/pass.h"
@@ -47,9 +46,7 @@ Expected<LearningTask> learning_task(const ParsedTask& parsed, const std::string
                                      Algorithm algorithm = Algorithm::direct) {
   const Target& target = for_target.target;
   TW_ASSIGN(const Task task, lower_task(parsed, target.main_device(), algorithm));
-  // Sets have kernels whose operands are arranged, as the predictors learned them.
-  TW_ASSIGN(const LoweredGroup lowered,
-            arranged_group(task.variants.front().lowered, target.main_device()));
+  const LoweredGroup& lowered = task.variants.front().lowered;
   if (for_target.device) TW_TRY(runs_on(*for_target.device, target.main_device(), lowered));
   LearningTask out;
   out.key = task.key, out.name = task.name, out.kind = family_name(lowered.stages);

@@ -248,7 +248,7 @@ TEST_CASE("a layer by another algorithm is another task, with programs of its ow
     must(set.add_programs(task.id, sample_programs(task, 3)));
   must(export_set(set, folder / "out").takeError());
   DataSet copy = must(DataSet::open(folder / "copy.db", sql::Mode::write));
-  must(import_set(copy, folder / "out").takeError());
+  must(import_set(copy, folder / "out", {}).takeError());
   for (const LearningTask& task : must(copy.tasks())) {
     const bool has = task.key == direct.key
                          ? task.algorithm == Algorithm::direct
@@ -296,9 +296,9 @@ TEST_CASE("a set that is exchanged as a folder comes back whole, and damage is s
   CHECK(written.programs == 15);
   CHECK(written.labels == 30);
   DataSet copy = must(DataSet::open(folder / "copy.db", sql::Mode::write));
-  const ExchangeCounts read = must(import_set(copy, folder / "out"));
+  const ExchangeCounts read = must(import_set(copy, folder / "out", {}));
   CHECK(read.labels == 30);
-  must(import_set(copy, folder / "out").takeError());
+  must(import_set(copy, folder / "out", {}).takeError());
   must(export_set(copy, folder / "again").takeError());
   const auto bytes = [&](const std::string& file) {
     std::ifstream in(folder / file, std::ios::binary);
@@ -313,7 +313,7 @@ TEST_CASE("a set that is exchanged as a folder comes back whole, and damage is s
   std::ofstream(folder / "out/labels-1.jsonl.gz", std::ios::binary)
       << labels.substr(0, labels.size() - 1) + "x";
   DataSet third = must(DataSet::open(folder / "third.db", sql::Mode::write));
-  CHECK(error_text(import_set(third, folder / "out").takeError()).find("is damaged") !=
+  CHECK(error_text(import_set(third, folder / "out", {}).takeError()).find("is damaged") !=
         std::string::npos);
   CHECK(must(third.tasks()).empty());
 }

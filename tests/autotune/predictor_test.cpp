@@ -30,10 +30,10 @@ Candidate candidate_with(const Kernel& kernel, const std::string& steps) {
 }
 
 // A library's interface with a network written by hand. Batches have 4 candidates, each of up to 3
-// steps. A step has a 1 in one of its first 18 columns, so the score is the number of steps. The
+// steps. A step has a 1 in one of its first 21 columns, so the score is the number of steps. The
 // embedding is the score and 1.
 namespace fake {
-constexpr int64_t kSteps[] = {4, 3, 40}, kScore[] = {4}, kEmbedding[] = {4, 2};
+constexpr int64_t kSteps[] = {4, 3, 43}, kScore[] = {4}, kEmbedding[] = {4, 2};
 const tw_tensor_info kInputs[] = {{"steps", TW_F32, 3, kSteps}};
 const tw_tensor_info kOutputs[] = {{"score", TW_F32, 1, kScore},
                                    {"embedding", TW_F32, 2, kEmbedding}};
@@ -51,7 +51,7 @@ tw_status run(tw_context*, const tw_tensor* inputs, const tw_tensor* outputs) {
   auto* embedding = static_cast<float*>(outputs[1].data);
   for (int b = 0; b < 4; ++b) {
     float rows = 0;
-    for (int i = 0; i < 3 * 40; ++i) rows += i % 40 < 18 ? steps[b * 120 + i] : 0;
+    for (int i = 0; i < 3 * 43; ++i) rows += i % 43 < 21 ? steps[b * 129 + i] : 0;
     score[b] = embedding[2 * b] = rows, embedding[2 * b + 1] = 1;
   }
   return TW_OK;
@@ -156,10 +156,10 @@ TEST_CASE("a predictor scores batches of any number, and refuses what it is not"
 
   CHECK(refusal(fake::api(), {}).find("what kind") != std::string::npos);
   tw_api wrong = fake::api();
-  const int64_t dims[] = {4, 3, 39};
+  const int64_t dims[] = {4, 3, 42};
   const tw_tensor_info inputs[] = {{"steps", TW_F32, 3, dims}};
   wrong.inputs = inputs;
-  CHECK(refusal(wrong).find("'steps' is not [batch, rows, 40]") != std::string::npos);
+  CHECK(refusal(wrong).find("'steps' is not [batch, rows, 43]") != std::string::npos);
   wrong = fake::api();
   wrong.output_count = 0;
   CHECK(refusal(wrong).find("scores nothing") != std::string::npos);

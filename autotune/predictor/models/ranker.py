@@ -11,7 +11,7 @@ from torch import nn
 from .analytic import Analytic
 from .common import EncoderLayer, Scale, layers, logarithm2, present, real_rows
 
-KINDS = 18
+KINDS = 21
 STAGES = 16
 
 

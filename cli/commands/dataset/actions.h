@@ -14,8 +14,9 @@ namespace tw {
 struct DatasetArgs {
   std::string action, set, folder, networks, layers_of, time, worker, features;
   double share = 1;
-  int of_platform = 1, count = 10000;
-  std::vector<std::string> platforms, splits, algorithms, lowered_for = {"x86-64-v4", "x86-64-v3"};
+  int of_platform = 1, count = 10000, most_ranked = 0;
+  std::vector<std::string> platforms, splits, algorithms, tuners,
+      lowered_for = {"x86-64-v4", "x86-64-v3"};
   // Test families: the TVM paper's five networks, a transformer, and a network of other shapes
   std::vector<std::string> test = {"resnet", "mobilenet", "lstm", "dqn", "dcgan", "bert", "unet"},
                            validation = {"densenet", "vit", "gpt"};

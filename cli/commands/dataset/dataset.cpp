@@ -54,8 +54,9 @@ CommandRun define_dataset(Flags& flags) {
                  "resume: measures what is missing; extend: measures what the installed ranker "
                  "likes of tasks that are whole; stat: how many labels of what, and how sure "
                  "they are; check: "
-                 "measures some again; rank: how well a model that learns from training ranks the "
-                 "others; features FOLDER: what predictors learn from, as arrays of numpy; split: "
+                 "measures some again; rank: how well predictors, and a model that learns from "
+                 "training, rank the others; features FOLDER: what predictors learn from, as "
+                 "arrays of numpy; split: "
                  "marks training, validation and test; show ID: a program; sample: "
                  "draws layers from what its networks have, and says how many are "
                  "new; "
@@ -82,12 +83,17 @@ CommandRun define_dataset(Flags& flags) {
   flags.text("--worker", args->worker, "DIR",
              "Another machine measures: the folder that its tilewright-worker serves");
   flags.comma_list("--lower-for", args->lowered_for, "TARGETS",
-                   "Of make: what kernels are lowered for, in turns");
+                   "Of make: whose schedules tasks get, in turns");
   flags.comma_list("--test", args->test, "FAMILIES",
                    "Families of networks that training never sees");
   flags.comma_list("--validation", args->validation, "FAMILIES", "Those that only end training");
   flags.integer("--of", args->of_platform, "Of rank: the number of the platform, as stat says it",
                 1);
+  flags.comma_list("--tuner", args->tuners, "NAMES",
+                   "Of rank: these ways alone, of the installed predictors (ranker, one-shot, tlp, "
+                   "mtl-tlp) and xgboost, which learns from training; default: all");
+  flags.integer("--pool", args->most_ranked,
+                "Of rank: programs of a task that are ranked; default: all", 1);
   flags.text("--as", args->features, "KIND", "Of features: steps, loops, one-shot or task");
   flags.integer("--count", args->count, "Of sample: so many layers", 1);
   flags.number("--share", args->share, "P", "Of check: percent of the programs");

@@ -13,8 +13,14 @@ namespace tw {
 namespace {
 
 Json to_json(const ExchangeCounts& c) {
-  return Json::Object{
+  Json::Object out{
       {"tasks", c.tasks}, {"programs", c.programs}, {"labels", c.labels}, {"bytes", c.bytes}};
+  if (c.converted)
+    out.push_back({"converted", Json::Object{{"tasks", c.converted->tasks},
+                                             {"programs", c.converted->programs},
+                                             {"lost_tasks", c.converted->lost_tasks},
+                                             {"lost_programs", c.converted->lost_programs}}});
+  return out;
 }
 void tell(const ExchangeCounts& c, const DatasetArgs& args, Console& console) {
   if (console.json)
@@ -23,6 +29,12 @@ void tell(const ExchangeCounts& c, const DatasetArgs& args, Console& console) {
   else
     console.out << args.folder << ": " << c.tasks << " tasks, " << c.programs << " programs, "
                 << c.labels << " labels, " << format_bytes(c.bytes) << "\n";
+  if (!c.converted || console.json) return;
+  console.out << "its schedules were of an older language: " << c.converted->tasks << " tasks and "
+              << c.converted->programs << " programs are converted, " << c.converted->lost_tasks
+              << " tasks and " << c.converted->lost_programs
+              << " programs more have no equal in this one\n";
+  for (const std::string& reason : c.converted->reasons) console.err << "lost: " << reason << "\n";
 }
 
 Error needs_folder(const DatasetArgs& args) {
@@ -41,7 +53,8 @@ Expected<int> export_dataset(const DatasetArgs& args, DataSet& set, Console& con
 }
 Expected<int> import_dataset(const DatasetArgs& args, DataSet& set, Console& console) {
   TW_TRY(needs_folder(args));
-  TW_ASSIGN(const ExchangeCounts counts, import_set(set, args.folder));
+  TW_ASSIGN(const ExchangeCounts counts,
+            import_set(set, args.folder, {config_dirs(), threads_or_all(0)}));
   tell(counts, args, console);
   return kExitOk;
 }

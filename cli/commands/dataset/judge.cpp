@@ -10,6 +10,7 @@
 #include "cli/tune_flags.h"
 #include "driver/dataset/rank.h"
 #include "driver/dataset/report.h"
+#include "driver/tune/predictor_files.h"
 #include "support/parallel.h"
 
 namespace tw {
@@ -39,6 +40,23 @@ std::string family_line(const FamilyStat& f) {
                 static_cast<long long>(f.again), 100 * f.noise, f.top1,
                 static_cast<long long>(f.contended));
   return text;
+}
+
+// The ways to rank that --tuner names, or all that are installed. Errors: a kind that is not
+// installed.
+Error choose_ways(const DatasetArgs& args, RankRequest& request) {
+  constexpr const char* kTrees = "xgboost";
+  std::vector<std::string> names = args.tuners;
+  if (names.empty()) {
+    names = predictor_kinds(predictor_dirs());
+    names.emplace_back(kTrees);
+  }
+  request.trees = std::erase(names, kTrees) > 0;
+  for (const std::string& kind : names) {
+    TW_ASSIGN(auto predictors, load_predictors(kind, predictor_dirs()));
+    request.predictors.push_back(std::move(predictors));
+  }
+  return Error::success();
 }
 
 }  // namespace
@@ -135,6 +153,8 @@ Expected<int> check_dataset(const DatasetArgs& args, DataSet& set, Console& cons
 
 Expected<int> rank_dataset(const DatasetArgs& args, DataSet& set, Console& console) {
   RankRequest request;
+  TW_TRY(choose_ways(args, request));
+  request.of_pool = args.most_ranked;
   request.target_folders = config_dirs(), request.jobs = threads_or_all(0);
   request.seed = args.seed.value_or(1), request.platform = args.of_platform;
   Progress progress(console);
